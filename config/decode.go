@@ -1,0 +1,130 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"unicode"
+
+	yamlv2 "go.yaml.in/yaml/v2"
+	"sigs.k8s.io/yaml"
+)
+
+// maxExpanded bounds, in bytes, what a document may become once its YAML
+// aliases are followed. The YAML library bounds the number of nodes, not their
+// size: a payload of 1 MiB that repeats one long string could become gigabytes.
+const maxExpanded = 8 << 20
+
+// errNotMapping: the document decodes, but is a list, a scalar or nothing.
+var errNotMapping = errors.New("it is not a mapping")
+
+// decode reads a YAML or JSON document into an untyped tree whose numbers keep
+// their digits. Like the kubelet it takes what begins with a brace for JSON and
+// nothing else, reads only the first YAML document and lets the last of two equal
+// keys win. Its errors never quote the document.
+func decode(document []byte) (map[string]any, error) {
+	asJSON, err := toJSON(document)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(asJSON))
+	decoder.UseNumber()
+	var tree any
+	if err := decoder.Decode(&tree); err != nil {
+		return nil, jsonError(asJSON, err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return nil, errors.New("something follows the end of the JSON document")
+	}
+	mapping, ok := tree.(map[string]any)
+	if !ok {
+		return nil, errNotMapping
+	}
+	return mapping, nil
+}
+
+func isJSON(document []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeftFunc(document, unicode.IsSpace), []byte("{"))
+}
+
+// toJSON converts YAML to JSON and leaves JSON as it is.
+func toJSON(document []byte) (asJSON []byte, err error) {
+	if isJSON(document) {
+		return document, nil
+	}
+	// A payload comes from outside, and the supervisor is the kubelet's parent:
+	// a library that panics over it must not take the kubelet along.
+	defer func() {
+		if recover() != nil {
+			asJSON, err = nil, errors.New("the YAML decoder gave up on it")
+		}
+	}()
+	if bytes.ContainsRune(document, '*') { // without an alias nothing expands
+		var tree any
+		if err := yamlv2.Unmarshal(document, &tree); err != nil {
+			return nil, yamlError(err)
+		}
+		if expandedSize(tree, maxExpanded) > maxExpanded {
+			return nil, fmt.Errorf("its YAML aliases expand to more than %d MiB", maxExpanded>>20)
+		}
+	}
+	asJSON, err = yaml.YAMLToJSON(document)
+	if err != nil {
+		return nil, yamlError(err)
+	}
+	return asJSON, nil
+}
+
+// expandedSize adds up the size of all nodes and strings, and stops soon after
+// the limit is passed.
+func expandedSize(node any, limit int) int {
+	size := 1
+	switch node := node.(type) {
+	case string:
+		size += len(node)
+	case map[any]any:
+		for key, value := range node {
+			if size > limit {
+				break
+			}
+			size += expandedSize(key, limit-size) + expandedSize(value, limit-size)
+		}
+	case []any:
+		for _, value := range node {
+			if size > limit {
+				break
+			}
+			size += expandedSize(value, limit-size)
+		}
+	}
+	return size
+}
+
+// harmless matches the YAML library's messages that are fixed texts. Others
+// quote the document (`unknown anchor '…' referenced`, `invalid map key: …`).
+var harmless = regexp.MustCompile(`^yaml: (line \d+: )?(did not find|could not find|found|mapping keys|mapping values|block sequence entries|control characters|document contains|exceeded max depth) [^\n]*$`)
+
+var lineNumber = regexp.MustCompile(`line \d+`)
+
+func yamlError(err error) error {
+	message := err.Error()
+	if harmless.MatchString(message) {
+		return errors.New(message)
+	}
+	if line := lineNumber.FindString(message); line != "" {
+		return fmt.Errorf("%s is not valid YAML", line)
+	}
+	return errors.New("it is not valid YAML")
+}
+
+func jsonError(document []byte, err error) error {
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return errors.New("it is not complete JSON")
+	}
+	end := min(int(syntax.Offset), len(document))
+	return fmt.Errorf("line %d is not valid JSON", 1+bytes.Count(document[:end], []byte("\n")))
+}

@@ -1,0 +1,23 @@
+// Package config knows everything about KubeletConfiguration and about the
+// kubelet's flags, so that no other package has to.
+//
+// It digests a payload ([Content]), renders the file that the kubelet is
+// started with ([Render]), asks the node's own kubelet whether it accepts that
+// file ([Preflight]), and reads from the kubelet's command line, files and log
+// what a supervisor has to know ([ParseArguments], [EffectiveEndpoints],
+// [LastErrorLine]).
+//
+// It promises:
+//
+//   - What it renders differs from the payload only in the paths and feature
+//     gates that [Render] names. It never goes through Go types, which would drop
+//     fields they do not know and add zero values.
+//   - The same input gives the same bytes and the same digest.
+//   - It never quotes a payload in its own words, and cuts what others quote
+//     ([Quote]): a payload can hold secrets.
+//   - It never keeps state and never starts a kubelet, only pre-flights that
+//     are gone when [Preflight.Check] returns.
+//
+// Precedence between flags, drop-in files and the file stays the kubelet's own
+// business; this package only looks up the few values a supervisor needs.
+package config

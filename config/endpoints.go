@@ -1,0 +1,94 @@
+package config
+
+import (
+	"encoding/json"
+	"net"
+	"net/netip"
+	"strconv"
+)
+
+// The kubelet's own defaults (SetDefaults_KubeletConfiguration). The runtime
+// endpoint is a field since 1.27 and was a flag with this default since 1.24.
+const (
+	defaultHealthzPort    = 10248
+	defaultHealthzAddress = "127.0.0.1"
+	defaultRuntime        = "unix:///run/containerd/containerd.sock"
+)
+
+// Endpoints says where a kubelet can be asked how it does.
+type Endpoints struct {
+	HealthzAddress    string // host:port, a wildcard replaced by loopback; "" when healthz is off (port 0)
+	Runtime           string // the container runtime's endpoint as configured, e.g. unix:///run/containerd/containerd.sock
+	ReadinessByNotify bool   // healthz is off: only READY=1 on the notify socket tells
+}
+
+// EffectiveEndpoints looks the endpoints up where a kubelet with this command
+// line and this file ("" for none) takes them from: its flags, else its drop-in
+// files, else the file, else its defaults. What cannot be read or has a wrong type
+// is as if absent: the kubelet itself refuses it.
+func EffectiveEndpoints(argv []string, configFile string) Endpoints {
+	arguments := ParseArguments(argv)
+	merged := map[string]any{}
+	merge(merged, readTree(configFile))
+	for _, file := range dropIns(arguments.ConfigDir) {
+		if tree, err := decode(file.bytes); file.err == nil && err == nil {
+			merge(merged, tree)
+		}
+	}
+
+	port := defaultHealthzPort
+	if number, ok := merged["healthzPort"].(json.Number); ok {
+		if configured, err := strconv.Atoi(number.String()); err == nil {
+			port = configured
+		}
+	}
+	if arguments.HealthzPort != nil {
+		port = *arguments.HealthzPort
+	}
+	fromFile, _ := merged["healthzBindAddress"].(string)
+	runtime, _ := merged["containerRuntimeEndpoint"].(string)
+	endpoints := Endpoints{Runtime: firstOf(arguments.ContainerRuntimeEndpoint, runtime, defaultRuntime)}
+	if port == 0 {
+		endpoints.ReadinessByNotify = true
+		return endpoints
+	}
+	address := firstOf(asIP(arguments.HealthzBindAddress), asIP(fromFile), defaultHealthzAddress)
+	endpoints.HealthzAddress = net.JoinHostPort(address, strconv.Itoa(port))
+	return endpoints
+}
+
+// merge follows RFC 7386, as the kubelet does with drop-in files, for the
+// scalars at the top: null deletes what was said before.
+func merge(into, from map[string]any) {
+	for name, value := range from {
+		if value == nil {
+			delete(into, name)
+			continue
+		}
+		into[name] = value
+	}
+}
+
+// asIP gives the address to connect to for one to listen on; "" when it is none.
+func asIP(address string) string {
+	ip, err := netip.ParseAddr(address)
+	switch {
+	case err != nil:
+		return ""
+	case !ip.IsUnspecified():
+		return ip.String()
+	case ip.Is4():
+		return "127.0.0.1"
+	default:
+		return "::1"
+	}
+}
+
+func firstOf(values ...string) string {
+	for _, value := range values {
+		if value != "" {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,172 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+)
+
+// maxFile bounds, in bytes, the files of the node that are read: --config and
+// the drop-in files.
+const maxFile = 4 << 20
+
+// Identity tells apart everything besides the payload that decides what a
+// kubelet makes of it. Two identities are equal (==) when a verdict about a
+// payload holds for both.
+type Identity struct {
+	Binary    string // device, inode, size, mtime and ctime of the executable
+	Arguments string // SHA-256 of the command line
+	Local     string // SHA-256 of the drop-in files and of the feature gates in the local --config file
+}
+
+// Identify looks at the kubelet executable (links followed), its command line
+// and the local files that take part in every configuration. The binary is not
+// hashed: reading some 80 MB would cost more than the whole start may take.
+// Drop-in files that cannot be read count as unreadable; the kubelet reports
+// them. The error is about the executable.
+func Identify(kubelet string, argv []string) (Identity, error) {
+	info, err := os.Stat(kubelet)
+	if err != nil {
+		return Identity{}, fmt.Errorf("identifying the kubelet binary: %w", err)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return Identity{}, fmt.Errorf("identifying the kubelet binary %s: its file system tells no inode", kubelet)
+	}
+	arguments := newDigest()
+	arguments.add(argv...)
+	local := newDigest()
+	for _, file := range dropIns(ParseArguments(argv).ConfigDir) {
+		local.add("file", file.name, file.fault(), string(file.bytes))
+	}
+	gates := LocalGates(argv)
+	for _, name := range slices.Sorted(maps.Keys(gates)) {
+		local.add("gate", name, strconv.FormatBool(gates[name]))
+	}
+	return Identity{
+		Binary: fmt.Sprintf("device %d, inode %d, size %d, mtime %d.%09d, ctime %d.%09d", stat.Dev, stat.Ino, stat.Size,
+			stat.Mtim.Sec, stat.Mtim.Nsec, stat.Ctim.Sec, stat.Ctim.Nsec),
+		Arguments: arguments.String(),
+		Local:     local.String(),
+	}, nil
+}
+
+// LocalContent digests the file behind --config, byte for byte, as "sha256:"
+// and 64 hex digits; "sha256:none" for a command line without one.
+func LocalContent(argv []string) (string, error) {
+	path := ParseArguments(argv).Config
+	if path == "" {
+		return "sha256:none", nil
+	}
+	content, err := readFile(path)
+	if err != nil {
+		return "", fmt.Errorf("reading the local kubelet configuration: %w", err)
+	}
+	sum := sha256.Sum256(content)
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// LocalGates gives the feature gates of the local --config file, to be added
+// to what is rendered; nil without a file, or when it cannot be read or decoded.
+func LocalGates(argv []string) map[string]bool {
+	named, _ := readTree(ParseArguments(argv).Config)["featureGates"].(map[string]any)
+	var gates map[string]bool
+	for name, value := range named {
+		enabled, ok := value.(bool)
+		if !ok {
+			continue
+		}
+		if gates == nil {
+			gates = map[string]bool{}
+		}
+		gates[name] = enabled
+	}
+	return gates
+}
+
+type dropIn struct {
+	name  string // relative to the folder
+	bytes []byte
+	err   error
+}
+
+func (d dropIn) fault() string {
+	if d.err != nil {
+		return "unreadable"
+	}
+	return ""
+}
+
+// dropIns reads the files that the kubelet merges over its --config file, in
+// its order: *.conf, recursively, in lexical order, links to folders not
+// followed (mergeKubeletConfigurations of Kubernetes 1.36). None for "".
+func dropIns(folder string) []dropIn {
+	if folder == "" {
+		return nil
+	}
+	var files []dropIn
+	_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			files = append(files, dropIn{name: path, err: err})
+			return nil
+		}
+		if entry.IsDir() || filepath.Ext(entry.Name()) != ".conf" {
+			return nil
+		}
+		name, err := filepath.Rel(folder, path)
+		if err != nil {
+			name = path
+		}
+		content, err := readFile(path)
+		files = append(files, dropIn{name: name, bytes: content, err: err})
+		return nil
+	})
+	return files
+}
+
+// readTree decodes a file of the node; nil when that fails or path is "".
+func readTree(path string) map[string]any {
+	if path == "" {
+		return nil
+	}
+	content, err := readFile(path)
+	if err != nil {
+		return nil
+	}
+	tree, err := decode(content)
+	if err != nil {
+		return nil
+	}
+	return tree
+}
+
+// readFile reads a regular file of at most maxFile bytes. A named pipe or a
+// device in its place would block or never end.
+func readFile(path string) ([]byte, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err == nil && len(content) > maxFile {
+		err = errors.New(path + " is larger than 4 MiB")
+	}
+	return content, err
+}

@@ -1,0 +1,220 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Outcome is what a pre-flight says about a configuration.
+type Outcome int
+
+const (
+	// Accepted: the kubelet read, merged and validated it.
+	Accepted Outcome = iota + 1
+	// Refused: the kubelet would exit over it at every start.
+	Refused
+	// Environment: it fails, but so does the control, in the same way: flags,
+	// drop-in files or the binary are to blame, not the configuration.
+	Environment
+	// Unknown: the pre-flight cannot tell; only a start can.
+	Unknown
+)
+
+func (o Outcome) String() string {
+	switch o {
+	case Accepted:
+		return "accepted"
+	case Refused:
+		return "refused"
+	case Environment:
+		return "environment"
+	case Unknown:
+		return "unknown"
+	default:
+		return fmt.Sprintf("Outcome(%d)", int(o))
+	}
+}
+
+// Verdict is the result of a pre-flight.
+type Verdict struct {
+	Outcome Outcome
+	// Load tells, of a refusal, that the kubelet could not load or decode the file;
+	// otherwise it loaded it and found it invalid. Upstream has an error for each.
+	Load bool
+	// Words say why, in one line fit for the Node ([Quote]): the kubelet's own
+	// error, or why there is no verdict. Empty when accepted.
+	Words string
+	// Warnings are those of strict decoding ([Warnings]) about the candidate's file.
+	Warnings []string
+	// NoMorePreflight: the binary went past the check and began to start for real.
+	// It was killed; nothing must be pre-flighted with it again.
+	NoMorePreflight bool
+}
+
+// Modes of a [Preflight].
+const (
+	PreflightAuto   = "auto"   // only when the kubelet is an ELF executable
+	PreflightAlways = "always" // also for wrapper scripts, which must hand their arguments on
+	PreflightNever  = "never"
+)
+
+const defaultPreflightTimeout = 5 * time.Second
+
+// Preflight asks the node's own kubelet binary, with its production flags,
+// whether it accepts a configuration.
+//
+// It relies on the kubelet's order of work, the same from Kubernetes 1.21 to 1.37:
+// parse flags, load the file, merge drop-ins, apply precedence and gates,
+// validate, and only then look at --exit-on-lock-contention, which without a lock
+// file is an error. A kubelet that fails there has accepted all before it and has
+// not touched the node.
+type Preflight struct {
+	Kubelet    string        // path of the kubelet executable
+	Arguments  []string      // its production command line, without the binary
+	Mode       string        // one of the Preflight… modes; "" is auto
+	TempFolder string        // where its short-lived certificate folder goes; "" is the system's
+	Timeout    time.Duration // 0 is 5 s
+}
+
+// Candidate is a configuration to be asked about.
+type Candidate struct {
+	File string // path of a KubeletConfiguration, appended as --config; "" is the command line as it is
+}
+
+// Check runs the kubelet on the candidate, and, if it fails, on the control: a
+// configuration known to have worked, nil if there is none. A candidate is
+// refused when the control is accepted or fails in another way. Check returns
+// when the processes it started are gone. When ctx ends first, the outcome is
+// unknown.
+func (p *Preflight) Check(ctx context.Context, candidate Candidate, control *Candidate) Verdict {
+	if reason := p.impossible(); reason != "" {
+		return Verdict{Outcome: Unknown, Words: Quote(reason), Warnings: fileWarnings(candidate.File)}
+	}
+	verdict := p.try(ctx, candidate)
+	verdict.Warnings = fileWarnings(candidate.File)
+	if verdict.Outcome != Refused || control == nil {
+		return verdict
+	}
+	other := p.try(ctx, *control)
+	verdict.NoMorePreflight = other.NoMorePreflight
+	switch {
+	case ctx.Err() != nil:
+		verdict.Outcome, verdict.Load, verdict.Words = Unknown, false, other.Words
+	case other.Outcome == Environment, other.Outcome == Refused && sameFailure(verdict.Words, other.Words):
+		verdict.Outcome, verdict.Load = Environment, false
+	}
+	return verdict
+}
+
+func (p *Preflight) impossible() string {
+	switch p.Mode {
+	case PreflightAlways:
+		return ""
+	case PreflightNever:
+		return "no pre-flight: it is turned off"
+	}
+	if !isELF(p.Kubelet) {
+		return fmt.Sprintf("no pre-flight: %s is not an ELF executable, and a wrapper that swallows its arguments would start a second kubelet; if it hands them on, use --preflight=always", p.Kubelet)
+	}
+	return ""
+}
+
+func isELF(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	magic := make([]byte, 4)
+	_, err = io.ReadFull(file, magic)
+	return err == nil && string(magic) == "\x7fELF"
+}
+
+// try runs one pre-flight and judges it without a control.
+func (p *Preflight) try(ctx context.Context, candidate Candidate) Verdict {
+	timeout := p.Timeout
+	if timeout == 0 {
+		timeout = defaultPreflightTimeout
+	}
+	within, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	ran, err := p.run(within, candidate)
+	unknown := func(format string, words ...any) Verdict {
+		return Verdict{Outcome: Unknown, Words: Quote("no verdict of the pre-flight: " + fmt.Sprintf(format, words...))}
+	}
+	switch {
+	case err != nil && ran.startFailed:
+		return Verdict{Outcome: Environment, Words: Quote(err.Error())}
+	case ran.pastCheck:
+		verdict := unknown("%s went on to start instead of stopping at its lock-file check, and was killed", p.Kubelet)
+		verdict.NoMorePreflight = true
+		return verdict
+	case ctx.Err() != nil:
+		return unknown("%v", context.Cause(ctx))
+	case within.Err() != nil && (err != nil || ran.signalled):
+		return unknown("%s did not finish within %v", p.Kubelet, timeout)
+	case err != nil:
+		return unknown("%v", err)
+	case ran.signalled:
+		return unknown("%s was killed by a signal (%s)", p.Kubelet, ran.status)
+	case ran.code == 0:
+		return unknown("%s exited with 0 instead of stopping at its lock-file check", p.Kubelet)
+	case ran.accepted:
+		return Verdict{Outcome: Accepted}
+	}
+	words := ran.words(candidate.File)
+	return Verdict{Outcome: Refused, Words: words, Load: strings.Contains(strings.ToLower(words), "failed to load kubelet config file")}
+}
+
+// words finds the kubelet's error in what it printed. The path of the
+// candidate's file, which the kubelet says up to three times, is left out.
+func (r *attempt) words(file string) string {
+	output := r.stdout.text() + "\n" + r.stderr.text()
+	if file != "" {
+		output = strings.ReplaceAll(output, file, kind)
+	}
+	if words := LastErrorLine([]byte(output)); words != "" {
+		return words
+	}
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	last := strings.TrimSpace(lines[len(lines)-1])
+	if last == "" {
+		return "the kubelet exited without a word (" + r.status + ")"
+	}
+	return Quote(last)
+}
+
+var (
+	paths   = regexp.MustCompile("(?:/[^\\s/\"'`,:;\\])]+)+/?")
+	wording = strings.NewReplacer("[", "", "]", "", ellipsis, "", kind, "PATH")
+)
+
+// sameFailure tells whether one error begins with the other, paths and the
+// brackets of lists apart: a candidate that has faults of its own behind one that
+// it shares with the control fails in the same way.
+func sameFailure(words, control string) bool {
+	words, control = neutral(words), neutral(control)
+	return words != "" && control != "" && (strings.HasPrefix(words, control) || strings.HasPrefix(control, words))
+}
+
+// neutral also drops what the kubelet adds behind the errors of a validation.
+func neutral(words string) string {
+	words, _, _ = strings.Cut(words, ", path: &TypeMeta")
+	return paths.ReplaceAllString(wording.Replace(words), "PATH")
+}
+
+func fileWarnings(path string) []string {
+	if path == "" {
+		return nil
+	}
+	document, err := readFile(path)
+	if err != nil {
+		return nil
+	}
+	return strictWarnings(document)
+}

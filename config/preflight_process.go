@@ -1,0 +1,186 @@
+package config
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What a kubelet prints at the check (cmd/kubelet/app/server.go), and when it
+// is past it.
+const acceptedMark = "cannot exit on lock file contention: no lock file specified"
+
+var pastMarks = []string{"Acquiring file lock", "Starting kubelet"}
+
+// outputDelay bounds how long a process that outlives the pre-flight can hold
+// its output open.
+const outputDelay = time.Second
+
+// attempt is what came of one run.
+type attempt struct {
+	stdout, stderr output
+	accepted       bool // the mark of the check was seen
+	pastCheck      bool // a mark of a real start was seen; the process was killed
+	startFailed    bool
+	signalled      bool
+	code           int
+	status         string // for people: "exit status 1"
+}
+
+// run starts the kubelet, waits for it or kills it when ctx ends, and leaves
+// nothing behind. The error says why it could not be started or watched.
+func (p *Preflight) run(ctx context.Context, candidate Candidate) (*attempt, error) {
+	result := &attempt{}
+	folder, err := os.MkdirTemp(p.TempFolder, "preflight-")
+	if err != nil {
+		return result, fmt.Errorf("making a folder for its certificates: %w", err)
+	}
+	defer os.RemoveAll(folder)
+
+	arguments := slices.Clone(p.Arguments)
+	if candidate.File != "" {
+		arguments = append(arguments, "--config="+candidate.File)
+	}
+	arguments = append(arguments, "--cert-dir="+folder, "--lock-file=", "--exit-on-lock-contention=true")
+
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	marks := &marks{past: stop}
+	result.stdout.marks, result.stderr.marks = marks, marks
+	command := exec.Command(p.Kubelet, arguments...)
+	command.Env = environment()
+	command.Stdout, command.Stderr = &result.stdout, &result.stderr
+	command.WaitDelay = outputDelay
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+
+	done := make(chan error, 1)
+	go func() {
+		// The parent-death signal comes when the thread that started the process ends.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		done <- result.execute(ctx, command)
+	}()
+	err = <-done
+	result.accepted, result.pastCheck = marks.seen()
+	return result, err
+}
+
+func (r *attempt) execute(ctx context.Context, command *exec.Cmd) error {
+	if err := command.Start(); err != nil {
+		r.startFailed = true
+		return fmt.Errorf("starting the kubelet for a pre-flight: %w", err)
+	}
+	pid := command.Process.Pid
+	// Best effort: of all processes of the node this is the one to lose.
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("1000"), 0)
+
+	exited, killed := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(killed)
+		select {
+		case <-ctx.Done():
+			_ = syscall.Kill(-pid, syscall.SIGKILL)
+		case <-exited:
+		}
+	}()
+	awaitExit(pid)
+	close(exited)
+	<-killed
+	// Whatever it left in its group goes too, while its own process ID is not
+	// yet free to be somebody else's.
+	_ = syscall.Kill(-pid, syscall.SIGKILL)
+	if err := command.Wait(); command.ProcessState == nil {
+		return fmt.Errorf("waiting for the kubelet of a pre-flight: %w", err)
+	}
+	status, _ := command.ProcessState.Sys().(syscall.WaitStatus)
+	r.signalled, r.code, r.status = status.Signaled(), status.ExitStatus(), command.ProcessState.String()
+	return nil
+}
+
+// awaitExit waits until the process has ended, without reaping it.
+func awaitExit(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// environment leaves out what belongs to the supervisor's own service: a
+// pre-flight must not report READY=1 in the kubelet's name.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "NOTIFY_SOCKET=") || strings.HasPrefix(variable, "WATCHDOG_")
+	})
+}
+
+// marks notes the lines of the kubelet that decide, in either stream.
+type marks struct {
+	past func() // called when it is past the check
+
+	mutex               sync.Mutex
+	accepted, pastCheck bool
+}
+
+func (m *marks) look(text []byte) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.accepted = m.accepted || bytes.Contains(text, []byte(acceptedMark))
+	for _, mark := range pastMarks {
+		if bytes.Contains(text, []byte(mark)) {
+			m.pastCheck = true
+			m.past()
+		}
+	}
+}
+
+func (m *marks) seen() (accepted, pastCheck bool) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.accepted, m.pastCheck
+}
+
+// keptOutput is how much of a stream's beginning, and of its end, is kept.
+const keptOutput = 64 << 10
+
+// output is one stream: bounded, and searched as it comes.
+type output struct {
+	marks  *marks
+	head   []byte
+	tail   []byte // at most twice keptOutput, of which the end counts
+	recent []byte // the end of what was searched; a mark can arrive in pieces
+}
+
+func (o *output) Write(chunk []byte) (int, error) {
+	searched := append(o.recent, chunk...)
+	o.marks.look(searched)
+	o.recent = bytes.Clone(searched[max(0, len(searched)-len(acceptedMark)):])
+
+	fits := min(len(chunk), keptOutput-len(o.head))
+	o.head = append(o.head, chunk[:fits]...)
+	o.tail = append(o.tail, chunk[fits:]...)
+	if len(o.tail) > 2*keptOutput {
+		o.tail = bytes.Clone(o.tail[len(o.tail)-keptOutput:])
+	}
+	return len(chunk), nil
+}
+
+func (o *output) text() string {
+	tail := o.tail
+	if len(tail) <= keptOutput {
+		return string(o.head) + string(tail)
+	}
+	return string(o.head) + "\n" + string(tail[len(tail)-keptOutput:])
+}

@@ -1,0 +1,104 @@
+package config
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	maxQuoted = 64  // bytes of one quoted text, the ellipsis included
+	maxWords  = 512 // bytes of all of it
+	ellipsis  = "…"
+)
+
+// documentFollows are phrases behind which decoders quote the whole document
+// that they were given, with whatever quotes it has in it: apimachinery's "Object
+// 'Kind' is missing in '…'" and json-iterator's "bigger context ...|…|..." (kubelets
+// up to 1.22). Nothing behind them is kept.
+var documentFollows = []string{"is missing in '", "error found in #"}
+
+// Quote makes foreign words fit to be shown on the Node: one line of valid
+// UTF-8, at most 512 bytes, with quoted texts cut to 64 bytes. Error messages
+// quote paths and values, but also documents with secrets in them.
+func Quote(words string) string {
+	words = strings.ToValidUTF8(words, "\uFFFD")
+	for _, phrase := range documentFollows {
+		if before, _, found := strings.Cut(words, phrase); found {
+			words = before + strings.TrimRight(phrase, " '#") + " " + ellipsis
+		}
+	}
+	var kept strings.Builder
+	for words != "" {
+		open := openingQuote(words)
+		kept.WriteString(words[:open])
+		words = words[open:]
+		if words == "" {
+			break
+		}
+		end, closed := closingQuote(words)
+		quoted, multiline := words[1:end], strings.ContainsRune(words[:end], '\n')
+		kept.WriteByte(words[0])
+		kept.WriteString(strings.TrimRight(cut(quoted, maxQuoted), `\`))
+		if closed {
+			kept.WriteByte(words[0])
+			end++
+		}
+		if multiline {
+			// A quoted document: its own quotes make the end of it anybody's guess.
+			break
+		}
+		words = words[end:]
+	}
+	return cut(strings.Join(strings.FieldsFunc(kept.String(), blank), " "), maxWords)
+}
+
+// openingQuote gives the index of the first quotation mark, or the length. An
+// apostrophe within a word (couldn't, kubelets') is none.
+func openingQuote(text string) int {
+	previous := ' '
+	for i, r := range text {
+		if r == '"' || r == '`' || r == '\'' && !wordly(previous) {
+			return i
+		}
+		previous = r
+	}
+	return len(text)
+}
+
+// closingQuote gives the index of the mark that closes the quoted text which
+// text begins with; without one the rest is quoted.
+func closingQuote(text string) (end int, closed bool) {
+	mark := text[0]
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case mark:
+			if next, _ := utf8.DecodeRuneInString(text[i+1:]); mark != '\'' || !wordly(next) {
+				return i, true
+			}
+		}
+	}
+	return len(text), false
+}
+
+func wordly(r rune) bool {
+	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
+}
+
+func blank(r rune) bool {
+	return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
+}
+
+// cut shortens text to limit bytes, at the border of a character.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	end := limit - len(ellipsis)
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + ellipsis
+}
