@@ -1,0 +1,134 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// corruptLimit is how many *.corrupt-* are left in a folder, the newest.
+const corruptLimit = 5
+
+// Collect removes the checkpoints of all sources but those to keep, what writers left behind when they were killed, and old
+// *.corrupt-* files. The .sha256 goes first, so that there is never half a checkpoint. It does what it can and returns what it
+// could not. With a source in keep that names no checkpoint it removes nothing, for the caller is in error.
+//
+// A checkpoint that was saved and is named nowhere yet has to be among those to keep. Upstream never collected anything.
+func (s *Store) Collect(keep []corev1.ConfigMapNodeConfigSource) error {
+	kept := map[string]map[string]bool{} // uid → resourceVersion
+	for _, source := range keep {
+		if err := checkSource(source); err != nil {
+			return fmt.Errorf("collecting checkpoints: keeping %s: %w", apiPath(source), err)
+		}
+		versions := kept[string(source.UID)]
+		if versions == nil {
+			versions = map[string]bool{}
+			kept[string(source.UID)] = versions
+		}
+		versions[source.ResourceVersion] = true
+	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if err := errors.Join(s.tidy(), s.tidy(metaFolder), s.collectAll(kept)); err != nil {
+		return fmt.Errorf("collecting checkpoints: %w", err)
+	}
+	return nil
+}
+
+// collectAll removes from the folder of checkpoints.
+func (s *Store) collectAll(kept map[string]map[string]bool) error {
+	if err := s.tidy(checkpointsFolder); err != nil {
+		return err
+	}
+	parent, err := s.reach(checkpointsFolder)
+	names, err := s.names(parent, err)
+	var errs []error
+	for _, name := range names {
+		switch {
+		case strings.Contains(name, corruptInfix): // tidied
+		case kept[name] == nil:
+			err := s.collectOne(parent, name, nil)
+			if err == nil {
+				err = s.disk.remove(filepath.Join(parent, name))
+			}
+			errs = append(errs, err)
+		default:
+			errs = append(errs, s.tidy(checkpointsFolder, name), s.collectOne(parent, name, kept[name]))
+		}
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+// collectOne removes the checkpoints of one uid, but for the versions to keep.
+func (s *Store) collectOne(parent, uid string, versions map[string]bool) error {
+	folder := filepath.Join(parent, uid)
+	names, err := s.names(folder, s.disk.checkFolder(folder))
+	var found *defect
+	if errors.As(err, &found) {
+		return nil // no folder of ours holds a checkpoint
+	}
+	doomed := func(name string) bool {
+		return !versions[strings.TrimSuffix(name, markerSuffix)] && !strings.Contains(name, corruptInfix)
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !doomed(name) })
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	remove := func(markers bool) error {
+		var errs []error
+		for _, name := range names {
+			if strings.HasSuffix(name, markerSuffix) == markers {
+				errs = append(errs, s.disk.remove(filepath.Join(folder, name)))
+			}
+		}
+		return errors.Join(errs...)
+	}
+	if err := errors.Join(remove(true), s.disk.sync(folder)); err != nil {
+		return err
+	}
+	return remove(false)
+}
+
+// tidy removes temporary files and all but the newest *.corrupt-* from a folder below STATE_DIR.
+func (s *Store) tidy(folders ...string) error {
+	folder, err := s.reach(folders...)
+	names, err := s.names(folder, err)
+	var corrupt []string
+	errs := []error{err}
+	for _, name := range names {
+		switch {
+		case strings.HasPrefix(name, temporaryPrefix):
+			errs = append(errs, s.disk.remove(filepath.Join(folder, name)))
+		case strings.Contains(name, corruptInfix):
+			corrupt = append(corrupt, name)
+		}
+	}
+	slices.SortFunc(corrupt, func(a, b string) int { return strings.Compare(corruptSince(a), corruptSince(b)) })
+	for _, name := range corrupt[:max(0, len(corrupt)-corruptLimit)] {
+		errs = append(errs, s.disk.remove(filepath.Join(folder, name)))
+	}
+	return errors.Join(errs...)
+}
+
+func corruptSince(name string) string { return name[strings.LastIndex(name, corruptInfix):] }
+
+// names lists a folder, unless it is missing or reaching it failed.
+func (s *Store) names(folder string, err error) ([]string, error) {
+	var entries []fs.DirEntry
+	if err == nil {
+		entries, err = s.disk.list(folder)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	names := make([]string, 0, len(entries))
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names, err
+}

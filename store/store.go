@@ -1,0 +1,107 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	metaFolder        = "meta"
+	checkpointsFolder = "checkpoints"
+)
+
+// ErrHeld says that another process has STATE_DIR open.
+var ErrHeld = errors.New("another process holds the state folder")
+
+// A Store is an open STATE_DIR. Its methods may be called from several goroutines; they are carried out one at a time.
+type Store struct {
+	dir  string
+	lock *os.File
+	disk disk
+	now  func() time.Time // names what is set aside
+	turn sync.Mutex       // two writers would meet in one temporary file
+}
+
+// Open opens the folder dir, an absolute path, and creates it (0700) if there is none. It locks the folder itself, so that
+// no file of ours tells a lock from a left-over, until Close or the end of the process; the error wraps ErrHeld while
+// another process has it. A folder that is a link, that belongs to somebody else or that others can write to is refused:
+// whoever can write there decides what the kubelet runs.
+//
+// A folder on a read-only file system opens; only the Saves fail.
+func Open(dir string) (*Store, error) {
+	if !filepath.IsAbs(dir) {
+		return nil, fmt.Errorf("the state folder %q is not an absolute path; give one that begins with /", dir)
+	}
+	dir = filepath.Clean(dir)
+	if err := makeStateFolder(dir); err != nil {
+		return nil, fmt.Errorf("creating the state folder: %w", err)
+	}
+	// The os package opens close-on-exec: the kubelet must not keep the lock when the supervisor is gone.
+	lock, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening the state folder, which must be a folder and not a link: %w", err)
+	}
+	info, err := lockFolder(lock)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return &Store{dir: dir, lock: lock, disk: &osDisk{dir: dir, opened: info}, now: time.Now}, nil
+}
+
+// lockFolder checks that the opened folder is fit to hold state and locks it.
+func lockFolder(folder *os.File) (fs.FileInfo, error) {
+	info, err := folder.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("examining the state folder: %w", err)
+	}
+	if reason := foreign(info); reason != "" {
+		return nil, fmt.Errorf("the state folder %s %s; chown it or choose another with --state-dir", folder.Name(), reason)
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return nil, fmt.Errorf("others can write to the state folder %s (mode %04o); chmod it to 0700", folder.Name(), info.Mode().Perm())
+	}
+	err = syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, fmt.Errorf("%w %s: stop the other kubelet-supervisor, or choose another folder with --state-dir", ErrHeld, folder.Name())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("locking the state folder %s: %w", folder.Name(), err)
+	}
+	return info, nil
+}
+
+// makeStateFolder creates the folder and the parents that are missing, durably. Links among the parents are the
+// administrator's business.
+func makeStateFolder(dir string) error {
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if _, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) {
+		if err := makeStateFolder(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncFolder(parent)
+}
+
+// Close gives the folder up. The Store must not be used afterwards.
+func (s *Store) Close() error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	// Closing alone would leave the lock with a child that is between fork and exec.
+	unlockErr := syscall.Flock(int(s.lock.Fd()), syscall.LOCK_UN)
+	if err := errors.Join(unlockErr, s.lock.Close()); err != nil {
+		return fmt.Errorf("closing the state folder: %w", err)
+	}
+	return nil
+}
