@@ -1,0 +1,286 @@
+package sync
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	stdsync "sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// fakeAPI speaks as much of the API as a follower needs: GET, LIST and watch of Nodes and ConfigMaps by name. It is a
+// transport without a network, so that tests run on the clock of testing/synctest.
+type fakeAPI struct {
+	mutex    stdsync.Mutex
+	version  int
+	objects  map[string]metav1.Object // by path
+	fail     map[string]func() error  // by "verb resource": an apiFailure is answered, another error is no answer
+	watchers map[*fakeWatcher]bool
+	requests []string
+}
+
+type apiFailure struct {
+	code       int
+	message    string
+	retryAfter int
+}
+
+func (a apiFailure) Error() string { return a.message }
+
+type fakeWatcher struct {
+	path         string
+	metadataOnly bool
+	events       chan []byte // closed: the server ends the watch
+}
+
+func newFakeAPI() *fakeAPI {
+	return &fakeAPI{version: 100, objects: map[string]metav1.Object{}, fail: map[string]func() error{}, watchers: map[*fakeWatcher]bool{}}
+}
+
+func (f *fakeAPI) client(t *testing.T) rest.Interface {
+	t.Helper()
+	client, err := NewClient(&rest.Config{Host: "http://api.test", Transport: f, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func pathOf(object metav1.Object) string {
+	if object.GetNamespace() == "" {
+		return "/api/v1/nodes/" + object.GetName()
+	}
+	return "/api/v1/namespaces/" + object.GetNamespace() + "/configmaps/" + object.GetName()
+}
+
+// set creates or replaces an object; it gets a new resourceVersion, and a uid unless it has one.
+func (f *fakeAPI) set(object metav1.Object) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.version++
+	object.SetResourceVersion(strconv.Itoa(f.version))
+	kind := "MODIFIED"
+	if f.objects[pathOf(object)] == nil {
+		kind = "ADDED"
+	}
+	if object.GetUID() == "" {
+		object.SetUID(types.UID("uid-" + object.GetName()))
+	}
+	f.objects[pathOf(object)] = object
+	f.publish(kind, object)
+}
+
+func (f *fakeAPI) remove(object metav1.Object) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.version++
+	delete(f.objects, pathOf(object))
+	f.publish("DELETED", object)
+}
+
+// failWith makes requests such as "list configmaps" fail; nil heals them.
+func (f *fakeAPI) failWith(err error, what ...string) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for _, what := range what {
+		f.fail[what] = func() error { return err }
+	}
+}
+
+// endWatches ends all watches as an API server that is shut down does.
+func (f *fakeAPI) endWatches() {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for w := range f.watchers {
+		close(w.events)
+		delete(f.watchers, w)
+	}
+}
+
+// sendRaw writes a line into all watches.
+func (f *fakeAPI) sendRaw(line string) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for w := range f.watchers {
+		w.events <- []byte(line + "\n")
+	}
+}
+
+// asked gives the requests since the last call, such as "list nodes".
+func (f *fakeAPI) asked() []string {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	asked := f.requests
+	f.requests = nil
+	return asked
+}
+
+func (f *fakeAPI) publish(kind string, object metav1.Object) {
+	for w := range f.watchers {
+		if w.path == pathOf(object) {
+			w.events <- event(kind, object, w.metadataOnly)
+		}
+	}
+}
+
+func event(kind string, object metav1.Object, metadataOnly bool) []byte {
+	if metadataOnly {
+		partial := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}}
+		partial.Name, partial.Annotations, partial.UID, partial.ResourceVersion = object.GetName(), object.GetAnnotations(), object.GetUID(), object.GetResourceVersion()
+		object = partial
+	}
+	return encode(map[string]any{"type": kind, "object": object})
+}
+
+func encode(v any) []byte {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return append(raw, '\n')
+}
+
+// RoundTrip answers one request.
+func (f *fakeAPI) RoundTrip(request *http.Request) (*http.Response, error) {
+	path, query, verb := request.URL.Path, request.URL.Query(), "get"
+	if selector := query.Get("fieldSelector"); selector != "" {
+		verb = "list"
+		path += "/" + strings.TrimPrefix(selector, "metadata.name=")
+	}
+	if query.Has("watch") {
+		verb = "watch"
+	}
+	resource := "configmaps"
+	if strings.HasPrefix(path, "/api/v1/nodes/") {
+		resource = "nodes"
+	}
+
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	metadataOnly := strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadata")
+	if metadataOnly {
+		f.requests = append(f.requests, verb+" "+resource+" metadata")
+	} else {
+		f.requests = append(f.requests, verb+" "+resource)
+	}
+	if fail := f.fail[verb+" "+resource]; fail != nil {
+		if err := fail(); err != nil {
+			return failure(err, request.URL)
+		}
+	}
+	object := f.objects[path]
+	switch {
+	case verb == "watch":
+		return f.watch(request, path, metadataOnly)
+	case verb == "list":
+		return ok(f.listOf(resource, object)), nil
+	case object == nil:
+		return failure(apiFailure{code: http.StatusNotFound, message: resource + " not found"}, request.URL)
+	}
+	return ok(encode(object)), nil
+}
+
+func (f *fakeAPI) listOf(resource string, object metav1.Object) []byte {
+	items := []any{}
+	if object != nil {
+		items = append(items, object)
+	}
+	kind := map[string]string{"nodes": "NodeList", "configmaps": "ConfigMapList"}[resource]
+	return encode(map[string]any{"apiVersion": "v1", "kind": kind, "items": items,
+		"metadata": map[string]any{"resourceVersion": strconv.Itoa(f.version)}})
+}
+
+func (f *fakeAPI) watch(request *http.Request, path string, metadataOnly bool) (*http.Response, error) {
+	w := &fakeWatcher{path: path, metadataOnly: metadataOnly, events: make(chan []byte, 100)}
+	f.watchers[w] = true
+	since, _ := strconv.Atoi(request.URL.Query().Get("resourceVersion"))
+	if object := f.objects[path]; object != nil {
+		if version, _ := strconv.Atoi(object.GetResourceVersion()); version > since {
+			w.events <- event("MODIFIED", object, metadataOnly)
+		}
+	}
+	seconds, _ := strconv.Atoi(request.URL.Query().Get("timeoutSeconds"))
+	reader, writer := io.Pipe()
+	go f.serve(request.Context(), w, writer, time.Duration(seconds)*time.Second)
+	response := ok(nil)
+	response.Body = reader
+	return response, nil
+}
+
+func (f *fakeAPI) serve(ctx context.Context, w *fakeWatcher, body *io.PipeWriter, length time.Duration) {
+	defer func() {
+		f.mutex.Lock()
+		defer f.mutex.Unlock()
+		delete(f.watchers, w)
+	}()
+	timeout := time.NewTimer(length)
+	defer timeout.Stop()
+	defer body.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			body.CloseWithError(ctx.Err())
+			return
+		case <-timeout.C:
+			return
+		case raw, open := <-w.events:
+			if !open {
+				return
+			}
+			if _, err := body.Write(raw); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func ok(body []byte) *http.Response {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body))}
+}
+
+func failure(err error, url *url.URL) (*http.Response, error) {
+	answer, isAnswer := err.(apiFailure)
+	if !isAnswer {
+		return nil, fmt.Errorf("dial %s: %w", url.Host, err)
+	}
+	reason := map[int]metav1.StatusReason{403: metav1.StatusReasonForbidden, 404: metav1.StatusReasonNotFound, 410: metav1.StatusReasonExpired,
+		429: metav1.StatusReasonTooManyRequests, 500: metav1.StatusReasonInternalError}[answer.code]
+	response := ok(encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(answer.code),
+		Reason: reason, Message: answer.message, Details: &metav1.StatusDetails{RetryAfterSeconds: int32(answer.retryAfter)}}))
+	response.StatusCode = answer.code
+	return response, nil
+}
+
+// Objects of the tests.
+
+func node(annotations map[string]string) *corev1.Node {
+	return &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node-uid", Annotations: annotations}}
+}
+
+func assigned(text string) *corev1.Node {
+	return node(map[string]string{ConfigSourceAnnotation: text})
+}
+
+func assignedByField(source *corev1.NodeConfigSource) *corev1.Node {
+	n := node(nil)
+	n.Spec.ConfigSource = source
+	return n
+}
+
+func configMap(name, uid, value string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, UID: types.UID(uid)}, Data: map[string]string{"kubelet": value}}
+}

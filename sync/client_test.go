@@ -1,0 +1,122 @@
+package sync
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// serve runs an HTTP server and gives the package's client for it.
+func serve(t *testing.T, handler http.HandlerFunc) *rest.RESTClient {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	t.Cleanup(server.Client().CloseIdleConnections)
+	client, err := NewClient(&rest.Config{Host: server.URL, Transport: server.Client().Transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func TestClientReads(t *testing.T) {
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if agent := r.UserAgent(); agent != "kubelet-supervisor" {
+			t.Errorf("user agent %q", agent)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Warning", `299 - "spec.configSource: the feature is removed"`)
+		io.WriteString(w, `{"kind":"Node","apiVersion":"v1","metadata":{"name":"n1"},"spec":{"configSource":{}}}`)
+	})
+	var node corev1.Node
+	if err := client.Get().Resource("nodes").Name("n1").Do(t.Context()).Into(&node); err != nil || node.Name != "n1" || node.Spec.ConfigSource == nil {
+		t.Errorf("got %v, %v", node, err)
+	}
+}
+
+func TestClientWatchesMetadata(t *testing.T) {
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if accept := r.Header.Get("Accept"); accept != onlyMetadata {
+			t.Errorf("accepts %q", accept)
+		}
+		w.Header().Set("Content-Type", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
+		io.WriteString(w, `{"type":"ADDED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"n1"}}}`)
+	})
+	stream, err := client.Get().Resource("nodes").Param("watch", "true").SetHeader("Accept", onlyMetadata).Watch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	event := <-stream.ResultChan()
+	if partial, ok := event.Object.(*metav1.PartialObjectMetadata); !ok || partial.Name != "n1" {
+		t.Errorf("got %#v", event)
+	}
+	for range stream.ResultChan() {
+	}
+}
+
+func TestClientBoundsAnswers(t *testing.T) {
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		chunk := []byte(strings.Repeat(" ", 1<<20))
+		for range maxAnswer>>20 + 1 {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	})
+	if _, err := client.Get().Resource("nodes").Name("n1").DoRaw(t.Context()); err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("an endless answer: %v", err)
+	}
+}
+
+func TestClientNeedsAnAddress(t *testing.T) {
+	if _, err := NewClient(&rest.Config{Host: "http://"}); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestLeaseRenewTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		code   int
+		body   string
+		expect string // error, or the time
+	}{
+		"renewed":       {200, `{"spec":{"renewTime":"2026-11-21T11:22:33.456789Z"}}`, "2026-11-21T11:22:33.456789Z"},
+		"never renewed": {200, `{"spec":{}}`, "has never been renewed"},
+		"not JSON":      {200, `<html>`, "decoding the Lease"},
+		"wrong type":    {200, `{"spec":{"renewTime":7}}`, "decoding the Lease"},
+		"missing":       {404, `{"kind":"Status","status":"Failure","reason":"NotFound","code":404,"message":"no lease"}`, "reading the Lease kube-node-lease/n1"},
+		"forbidden":     {403, `{}`, "reading the Lease kube-node-lease/n1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1" {
+					t.Errorf("path %s", r.URL.Path)
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(c.code)
+				fmt.Fprint(w, c.body)
+			})
+			renewed, err := LeaseRenewTime(t.Context(), client, "n1")
+			got := renewed.UTC().Format(time.RFC3339Nano)
+			if err != nil {
+				got = err.Error()
+			}
+			if !strings.Contains(got, c.expect) {
+				t.Errorf("got %s", got)
+			}
+			if name == "missing" && !apierrors.IsNotFound(err) {
+				t.Errorf("%v cannot be told to be a missing Lease", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,485 @@
+package sync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// following is a follower at work and what it told, one line per update.
+type following struct {
+	*Follower
+	told []string
+}
+
+// follow starts a follower in the bubble of the test; synctest.Wait makes what it told readable.
+func follow(t *testing.T, api *fakeAPI, change func(*Options)) *following {
+	t.Helper()
+	options := Options{Client: api.client(t), NodeName: "n1", Namespaces: []string{"kube-system"}}
+	if change != nil {
+		change(&options)
+	}
+	f := &following{Follower: NewFollower(options)}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx, func(u Update) { f.told = append(f.told, line(u)) }) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return f
+}
+
+func line(u Update) string {
+	var b strings.Builder
+	switch {
+	case u.NodeGone:
+		return "gone"
+	case u.Local:
+		fmt.Fprintf(&b, "local %q", u.Text)
+	case u.Source != nil:
+		fmt.Fprintf(&b, "source %s %s@%s = %s", u.Text, u.Source.UID, u.Source.ResourceVersion, u.Payload[u.Source.KubeletConfigKey])
+	case u.Problem != nil && u.Problem.Malformed:
+		fmt.Fprintf(&b, "malformed %q: %s", u.Text, u.Problem.Error)
+	default:
+		fmt.Fprintf(&b, "problem %s: %s", u.Text, u.Problem.Words)
+	}
+	if u.Shadowed {
+		b.WriteString(" shadowed")
+	}
+	if u.Retry != "" {
+		b.WriteString(" retry " + u.Retry)
+	}
+	if u.NodeUID != "node-uid" && u.NodeUID != "" {
+		b.WriteString(" node " + u.NodeUID)
+	}
+	return b.String()
+}
+
+// expect compares what was told since the last call.
+func (f *following) expect(t *testing.T, lines ...string) {
+	t.Helper()
+	synctest.Wait()
+	if !slices.Equal(f.told, lines) {
+		t.Errorf("told\n\t%s\nexpected\n\t%s", strings.Join(f.told, "\n\t"), strings.Join(lines, "\n\t"))
+	}
+	f.told = nil
+}
+
+// elapse lets time pass on the clock of the bubble.
+func elapse(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func expectAsked(t *testing.T, api *fakeAPI, requests ...string) {
+	t.Helper()
+	synctest.Wait()
+	asked := api.asked()
+	slices.Sort(asked)
+	slices.Sort(requests)
+	if !slices.Equal(asked, requests) {
+		t.Errorf("asked for %q, expected %q", asked, requests)
+	}
+}
+
+func TestFollowerTells(t *testing.T) {
+	a, b := "kube-system/a/kubelet", "kube-system/b/kubelet"
+	download := func(words string) string { return "problem " + a + ": " + words }
+	missing := download("ConfigMap kube-system/a does not exist; create it, or assign another")
+	type step struct {
+		do     func(*fakeAPI)
+		expect []string
+	}
+	set := func(objects ...any) func(*fakeAPI) {
+		return func(api *fakeAPI) {
+			for _, object := range objects {
+				switch object := object.(type) {
+				case *corev1.Node:
+					api.set(object)
+				case *corev1.ConfigMap:
+					api.set(object)
+				}
+			}
+		}
+	}
+	for name, steps := range map[string][]step{
+		"nothing assigned, then a label edit": {
+			{set(node(nil)), []string{`local ""`}},
+			{set(node(map[string]string{"other": "x"})), nil},
+		},
+		"assigned, edited, removed": {
+			{set(configMap("a", "ua", "one"), assigned(a)), []string{"source " + a + " ua@101 = one"}},
+			{set(configMap("a", "ua", "two")), []string{"source " + a + " ua@103 = two"}},
+			{set(node(nil)), []string{`local ""`}},
+			{set(configMap("a", "ua", "three")), nil},
+		},
+		"another assignment follows the other ConfigMap only": {
+			{set(configMap("a", "ua", "one"), configMap("b", "ub", "two"), assigned(a)), []string{"source " + a + " ua@101 = one"}},
+			{set(assigned(b)), []string{"source " + b + " ub@102 = two"}},
+			{set(configMap("a", "ua", "three")), nil},
+			{set(configMap("b", "ub", "four")), []string{"source " + b + " ub@106 = four"}},
+		},
+		"missing, then created, deleted, created anew": {
+			{set(assigned(a)), []string{missing}},
+			{set(configMap("a", "u1", "one")), []string{"source " + a + " u1@102 = one"}},
+			{func(api *fakeAPI) { api.remove(configMap("a", "u1", "one")) }, []string{missing}},
+			{set(configMap("a", "u2", "two")), []string{"source " + a + " u2@104 = two"}},
+		},
+		"pinned": {
+			{set(configMap("a", "u2", "two"), assigned(a+"@u1")), []string{
+				"problem " + a + "@u1: " + `ConfigMap kube-system/a was re-created: its uid is "u2", the assignment asks for "u1"; assign kube-system/a/kubelet@u2, or leave the uid out`}},
+			{set(assigned(a + "@u2")), []string{"source " + a + "@u2 u2@101 = two"}},
+		},
+		"malformed, then corrected": {
+			{set(configMap("a", "ua", "one"), assigned("kube-system/a")), []string{
+				`malformed "kube-system/a": failed to sync: spec.configSource.configMap.kubeletConfigKey: Required value: kubeletConfigKey must be set`}},
+			{set(assigned(a)), []string{"source " + a + " ua@101 = one"}},
+		},
+		"a malformed annotation does not fall through to the field": {
+			{set(func() *corev1.Node {
+				n := assigned("")
+				n.Spec.ConfigSource = &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "a", KubeletConfigKey: "kubelet"}}
+				return n
+			}()), []string{`malformed "": failed to sync: [spec.configSource.configMap.namespace: Required value: namespace must be set, ` +
+				`spec.configSource.configMap.name: Required value: name must be set, spec.configSource.configMap.kubeletConfigKey: Required value: kubeletConfigKey must be set]`}},
+		},
+		"explicitly local": {
+			{set(assigned("local")), []string{`local "local"`}},
+		},
+		"too large": {
+			{set(configMap("a", "ua", strings.Repeat("x", DefaultMaxPayload+1)), assigned(a)), []string{
+				download("ConfigMap kube-system/a holds 1048577 bytes, at most 1048576 are allowed; make it smaller")}},
+			{set(configMap("a", "ua", "one")), []string{"source " + a + " ua@103 = one"}},
+		},
+		"a retry is news": {
+			{set(configMap("a", "ua", "one"), assigned(a)), []string{"source " + a + " ua@101 = one"}},
+			{set(node(map[string]string{ConfigSourceAnnotation: a, RetryAnnotation: "1"})), []string{"source " + a + " ua@101 = one retry 1"}},
+		},
+		"Node deleted and created anew": {
+			{set(configMap("a", "ua", "one"), assigned(a)), []string{"source " + a + " ua@101 = one"}},
+			{func(api *fakeAPI) { api.remove(assigned(a)) }, []string{"gone"}},
+			{func(api *fakeAPI) {
+				n := node(nil)
+				n.UID = "second"
+				api.set(n)
+			}, []string{`local "" node second`}},
+		},
+		"Node not registered yet": {
+			{func(*fakeAPI) {}, []string{"gone"}},
+			{set(node(nil)), []string{`local ""`}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := newFakeAPI()
+				steps[0].do(api)
+				f := follow(t, api, nil)
+				f.expect(t, steps[0].expect...)
+				for _, step := range steps[1:] {
+					step.do(api)
+					f.expect(t, step.expect...)
+				}
+			})
+		})
+	}
+}
+
+func TestFollowerFields(t *testing.T) {
+	a := "kube-system/a/kubelet"
+	field := &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "a", KubeletConfigKey: "kubelet"}}
+
+	t.Run("a Node with the field is watched whole", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.set(configMap("a", "ua", "one"))
+			api.set(assignedByField(field))
+			f := follow(t, api, nil)
+			f.expect(t, "source "+a+" ua@101 = one")
+			expectAsked(t, api, "list nodes", "watch nodes", "list configmaps", "watch configmaps")
+			api.set(assignedByField(&corev1.NodeConfigSource{}))
+			f.expect(t, `malformed "": failed to sync: invalid NodeConfigSource, exactly one subfield must be non-nil, but all were nil`)
+			api.set(node(nil))
+			f.expect(t, `local ""`)
+		})
+	})
+	t.Run("once the API server turns out to keep fields, the whole Node is watched", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.set(node(nil))
+			var keeps atomic.Bool
+			f := follow(t, api, func(o *Options) { o.KeepsFields = keeps.Load })
+			f.expect(t, `local ""`)
+			expectAsked(t, api, "list nodes", "watch nodes metadata")
+			keeps.Store(true)
+			f.Refresh()
+			f.expect(t)
+			expectAsked(t, api, "list nodes", "watch nodes")
+			api.set(configMap("a", "ua", "one"))
+			api.set(assignedByField(field))
+			f.expect(t, "source "+a+" ua@102 = one")
+		})
+	})
+}
+
+func TestFollowerWithoutPermissions(t *testing.T) {
+	a := "kube-system/a/kubelet"
+	forbidden := apiFailure{code: 403, message: `configmaps "a" is forbidden`}
+	t.Run("get alone is polled", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.failWith(forbidden, "list configmaps", "watch configmaps")
+			api.set(configMap("a", "ua", "one"))
+			api.set(assigned(a))
+			f := follow(t, api, nil)
+			f.expect(t, "source "+a+" ua@101 = one")
+			expectAsked(t, api, "list nodes", "watch nodes metadata", "list configmaps", "get configmaps")
+			api.set(configMap("a", "ua", "two"))
+			elapse(pollPeriod - time.Second)
+			f.expect(t)
+			elapse(time.Second)
+			f.expect(t, "source "+a+" ua@103 = two")
+			expectAsked(t, api, "get configmaps")
+		})
+	})
+	t.Run("list without watch is polled", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.failWith(forbidden, "get configmaps", "watch configmaps")
+			api.set(configMap("a", "ua", "one"))
+			api.set(assigned(a))
+			f := follow(t, api, nil)
+			f.expect(t, "source "+a+" ua@101 = one")
+			api.set(configMap("a", "ua", "two"))
+			elapse(pollPeriod)
+			f.expect(t, "source "+a+" ua@103 = two")
+		})
+	})
+	t.Run("a watch that is granted later is used", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.failWith(forbidden, "list configmaps", "watch configmaps")
+			api.set(configMap("a", "ua", "one"))
+			api.set(assigned(a))
+			f := follow(t, api, nil)
+			f.expect(t, "source "+a+" ua@101 = one")
+			api.failWith(nil, "list configmaps", "watch configmaps")
+			f.Reconsider()
+			f.expect(t)
+			api.set(configMap("a", "ua", "two"))
+			f.expect(t, "source "+a+" ua@103 = two")
+		})
+	})
+	t.Run("nothing is allowed, then it is", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.failWith(forbidden, "list configmaps", "watch configmaps", "get configmaps")
+			api.set(configMap("a", "ua", "one"))
+			api.set(assigned(a))
+			f := follow(t, api, nil)
+			f.expect(t, "problem "+a+`: ConfigMap kube-system/a cannot be read: configmaps "a" is forbidden; let group system:nodes get, list and watch it`)
+			elapse(time.Hour)
+			f.expect(t)
+			api.failWith(nil, "list configmaps", "watch configmaps", "get configmaps")
+			elapse(150 * time.Second)
+			f.expect(t, "source "+a+" ua@101 = one")
+		})
+	})
+	t.Run("the Node itself may not be read", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.failWith(apiFailure{code: 403, message: "no"}, "list nodes", "get nodes")
+			f := follow(t, api, nil)
+			f.expect(t, "problem : Node n1 cannot be read: no")
+			api.set(node(nil))
+			api.failWith(nil, "list nodes", "get nodes")
+			f.Reconsider()
+			f.expect(t, `local ""`)
+		})
+	})
+}
+
+func TestFollowerWhenTheAPIIsAway(t *testing.T) {
+	a := "kube-system/a/kubelet"
+	refused := errors.New("connection refused")
+	all := []string{"list nodes", "watch nodes", "get nodes", "list configmaps", "watch configmaps", "get configmaps"}
+
+	t.Run("what was resolved stays, and changes meanwhile are told afterwards", func(t *testing.T) {
+		for name, err := range map[string]error{"no answer": refused, "internal errors": apiFailure{code: 500, message: "etcd"}} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					api := newFakeAPI()
+					api.set(configMap("a", "ua", "one"))
+					api.set(assigned(a))
+					f := follow(t, api, nil)
+					f.expect(t, "source "+a+" ua@101 = one")
+					elapse(time.Minute)
+					api.failWith(err, all...)
+					api.endWatches()
+					elapse(time.Hour)
+					f.expect(t)
+					if reachable := f.Reachable(); reachable != (name == "internal errors") {
+						t.Errorf("reachable: %v", reachable)
+					}
+					api.set(configMap("a", "ua", "two"))
+					api.failWith(nil, all...)
+					elapse(150 * time.Second)
+					f.expect(t, "source "+a+" ua@103 = two")
+					if !f.Reachable() {
+						t.Error("not reachable after the API server came back")
+					}
+				})
+			})
+		}
+	})
+	t.Run("what was never resolved is a problem, until it is", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.failWith(refused, "list configmaps")
+			api.set(configMap("a", "ua", "one"))
+			api.set(assigned(a))
+			f := follow(t, api, nil)
+			f.expect(t, "problem "+a+": ConfigMap kube-system/a cannot be read: the API server cannot be reached: connection refused")
+			api.failWith(nil, "list configmaps")
+			f.Reconsider()
+			f.expect(t, "source "+a+" ua@101 = one")
+		})
+	})
+	t.Run("a start without the API server tells nothing", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.failWith(refused, all...)
+			f := follow(t, api, nil)
+			elapse(time.Hour)
+			f.expect(t)
+		})
+	})
+}
+
+func TestRetriesBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		var tries []time.Time
+		api.fail["list nodes"] = func() error {
+			tries = append(tries, time.Now())
+			return errors.New("connection refused")
+		}
+		follow(t, api, nil)
+		elapse(20 * time.Minute)
+		synctest.Wait()
+		want := time.Second
+		for i := range len(tries) - 1 {
+			gap := tries[i+1].Sub(tries[i])
+			if gap < want*8/10 || gap > want*12/10+time.Millisecond {
+				t.Errorf("try %d after %v, expected %v ±20 %%", i+2, gap, want)
+			}
+			want = min(2*want, 2*time.Minute)
+		}
+		if len(tries) < 14 {
+			t.Errorf("%d tries in 20 min: it gave up", len(tries))
+		}
+	})
+}
+
+func TestRetryAfterIsHonoured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		api.set(node(nil))
+		api.failWith(apiFailure{code: 429, message: "busy", retryAfter: 30}, "list nodes")
+		f := follow(t, api, nil)
+		synctest.Wait()
+		api.failWith(nil, "list nodes")
+		elapse(29 * time.Second)
+		f.expect(t)
+		elapse(time.Second)
+		f.expect(t, `local ""`)
+	})
+}
+
+func TestWatches(t *testing.T) {
+	t.Run("in the steady state nothing but the watches is asked for", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.set(configMap("a", "ua", "one"))
+			api.set(assigned("kube-system/a/kubelet"))
+			follow(t, api, nil)
+			expectAsked(t, api, "list nodes", "watch nodes metadata", "list configmaps", "watch configmaps")
+			elapse(minWatch - time.Second)
+			expectAsked(t, api)
+			elapse(maxWatch - minWatch)
+			asked := api.asked()
+			for _, request := range []string{"list nodes", "watch nodes metadata", "list configmaps", "watch configmaps"} {
+				if !slices.Contains(asked, request) {
+					t.Errorf("no %q after the longest watch: asked for %q", request, asked)
+				}
+			}
+		})
+	})
+	t.Run("an expired watch is begun anew", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.set(node(nil))
+			f := follow(t, api, nil)
+			f.expect(t, `local ""`)
+			elapse(time.Minute)
+			api.asked()
+			api.sendRaw(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"too old resource version"}}`)
+			expectAsked(t, api, "list nodes", "watch nodes metadata")
+			api.set(assigned("local"))
+			f.expect(t, `local "local"`)
+		})
+	})
+	t.Run("a watch that sends rubbish is begun anew", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.set(node(nil))
+			f := follow(t, api, nil)
+			f.expect(t, `local ""`)
+			elapse(time.Minute)
+			api.asked()
+			api.sendRaw(`{"type":"MODIFIED","object":"rubbish"}`)
+			elapse(2 * time.Second)
+			expectAsked(t, api, "list nodes", "watch nodes metadata")
+		})
+	})
+	t.Run("watches that end at once are put off more and more", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.set(node(nil))
+			api.failWith(errors.New("EOF"), "watch nodes")
+			follow(t, api, nil)
+			elapse(10 * time.Minute)
+			if n := len(api.asked()); n > 30 {
+				t.Errorf("%d requests in 10 min", n)
+			}
+		})
+	})
+	t.Run("a lost event is caught up", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.set(node(nil))
+			f := follow(t, api, nil)
+			f.expect(t, `local ""`)
+			api.mutex.Lock()
+			clear(api.watchers) // no event reaches the follower any more
+			api.mutex.Unlock()
+			api.set(assigned("local"))
+			f.expect(t)
+			elapse(maxWatch + watchGrace)
+			f.expect(t, `local "local"`)
+		})
+	})
+}

@@ -1,0 +1,264 @@
+package sync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	pollPeriod = 60 * time.Second
+	// pollsPerTry is how often an object is polled before watching it is tried again: permissions may have been added.
+	pollsPerTry = 10
+	// A watch ends after a random time in between, so that a lost event or a dead connection cannot go unnoticed for long,
+	// and nodes that started together do not list together.
+	minWatch, maxWatch = 5 * time.Minute, 10 * time.Minute
+	// watchGrace is how much later than asked for the API server may end a watch before it counts as dead.
+	watchGrace = 30 * time.Second
+	// steadyWatch is how long a watch must last to count as a success; one that ends sooner is repeated with backoff.
+	steadyWatch = 10 * time.Second
+)
+
+const onlyMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+// object follows one object of the API by its name: LIST, then watch from there, then LIST again.
+type object struct {
+	client    rest.Interface
+	resource  string // plural, as in the path
+	namespace string // "" for Nodes
+	name      string
+	// needsWhole is asked after each LIST with what was found, nil for nothing: if false, metadata is watched only.
+	needsWhole func(listed metav1.Object) bool
+	// found is told what was seen, in order. It may block; it returns when ctx ends.
+	found   func(ctx context.Context, seen seen)
+	again   chan struct{} // capacity 1: LIST at once
+	reached *atomic.Bool
+	logger  *zap.Logger
+}
+
+// seen is one look at an object: it, or nil when it does not exist, or the failure to look.
+type seen struct {
+	object metav1.Object // *corev1.Node, *corev1.ConfigMap or *metav1.PartialObjectMetadata
+	err    error
+}
+
+// newBackOff gives the delays between API requests that fail: 1 s doubling to 2 min, ±20 %, for ever.
+func newBackOff() *backoff.ExponentialBackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(time.Second), backoff.WithMultiplier(2), backoff.WithMaxInterval(2*time.Minute),
+		backoff.WithRandomizationFactor(0.2), backoff.WithMaxElapsedTime(0))
+}
+
+// run follows the object until ctx ends.
+func (o *object) run(ctx context.Context) {
+	retry := newBackOff()
+	for ctx.Err() == nil {
+		steady, err := o.follow(ctx)
+		if steady {
+			retry.Reset()
+		}
+		if ctx.Err() != nil || steady && err == nil {
+			continue
+		}
+		delay := retry.NextBackOff()
+		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+			delay = min(max(delay, time.Duration(seconds)*time.Second), retry.MaxInterval)
+		}
+		if err != nil {
+			o.logger.Warn("reading the API failed", zap.String("resource", o.resource), zap.String("namespace", o.namespace),
+				zap.String("name", o.name), zap.Error(err), zap.Duration("nextTry", delay))
+		}
+		if o.wait(ctx, delay) {
+			retry.Reset()
+		}
+	}
+}
+
+// wait pauses for d, or until somebody asks to look again, and tells whether somebody did.
+func (o *object) wait(ctx context.Context, d time.Duration) (asked bool) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-o.again:
+		return true
+	}
+	return false
+}
+
+// follow looks at the object until something ends that. steady tells that it went well before, so that the next look need
+// not be put off; err why it ended, nil where that is how watches end.
+func (o *object) follow(ctx context.Context) (steady bool, err error) {
+	listed, version, err := o.list(ctx)
+	if apierrors.IsForbidden(err) {
+		return o.poll(ctx, o.get)
+	}
+	if o.found(ctx, seen{listed, err}); err != nil {
+		return false, err
+	}
+	began := time.Now()
+	err = o.watch(ctx, version, o.needsWhole(listed))
+	if apierrors.IsForbidden(err) {
+		if o.wait(ctx, pollPeriod) {
+			return true, nil
+		}
+		return o.poll(ctx, o.list)
+	}
+	return errors.Is(err, errAskedAgain) || time.Since(began) >= steadyWatch, ended(err)
+}
+
+// poll looks at the object now and then, where it may not be watched.
+func (o *object) poll(ctx context.Context, look func(context.Context) (metav1.Object, string, error)) (steady bool, err error) {
+	for range pollsPerTry {
+		looked, _, err := look(ctx)
+		o.found(ctx, seen{looked, err})
+		if err != nil {
+			return steady, err
+		}
+		steady = true
+		if o.wait(ctx, pollPeriod) || ctx.Err() != nil {
+			break
+		}
+	}
+	return steady, nil
+}
+
+func (o *object) request() *rest.Request {
+	return o.client.Get().NamespaceIfScoped(o.namespace, o.namespace != "").Resource(o.resource).MaxRetries(0)
+}
+
+// note remembers whether the API server was reached; a request that we gave up ourselves says nothing of that.
+func (o *object) note(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		o.reached.Store(answered(err))
+	}
+}
+
+// get reads the object; nil if it does not exist. The version is unused.
+func (o *object) get(ctx context.Context) (metav1.Object, string, error) {
+	answer, err := o.request().Name(o.name).Timeout(RequestTimeout).Do(ctx).Get()
+	o.note(ctx, err)
+	if apierrors.IsNotFound(err) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	found, ok := answer.(metav1.Object)
+	if !ok {
+		return nil, "", fmt.Errorf("the API server gave a %T instead of %s", answer, o.resource)
+	}
+	return found, found.GetResourceVersion(), nil
+}
+
+// list reads the object, nil if it does not exist, and the version of the collection to watch from.
+func (o *object) list(ctx context.Context) (metav1.Object, string, error) {
+	answer, err := o.request().Param("fieldSelector", "metadata.name="+o.name).Timeout(RequestTimeout).Do(ctx).Get()
+	o.note(ctx, err)
+	if err != nil {
+		return nil, "", err
+	}
+	switch list := answer.(type) {
+	case *corev1.NodeList:
+		return named(o.name, list.Items, func(n *corev1.Node) metav1.Object { return n }), list.ResourceVersion, nil
+	case *corev1.ConfigMapList:
+		return named(o.name, list.Items, func(c *corev1.ConfigMap) metav1.Object { return c }), list.ResourceVersion, nil
+	}
+	return nil, "", fmt.Errorf("the API server gave a %T instead of a list of %s", answer, o.resource)
+}
+
+func named[T any](name string, items []T, object func(*T) metav1.Object) metav1.Object {
+	for i := range items {
+		if item := object(&items[i]); item.GetName() == name {
+			return item
+		}
+	}
+	return nil
+}
+
+// errAskedAgain ends a watch because somebody asked to look again.
+var errAskedAgain = errors.New("asked to look again")
+
+// ended tells the ends of a watch that are no failure from those that are.
+func ended(err error) error {
+	if errors.Is(err, errAskedAgain) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return nil
+	}
+	return err
+}
+
+// watch tells the changes since version until the API server ends the watch (nil) or something else does.
+func (o *object) watch(ctx context.Context, version string, whole bool) error {
+	length := minWatch + rand.N(maxWatch-minWatch)
+	within, cancel := context.WithTimeout(ctx, length+watchGrace)
+	defer cancel()
+	request := o.request().
+		Param("watch", "true").
+		Param("fieldSelector", "metadata.name="+o.name).
+		Param("resourceVersion", version).
+		Param("timeoutSeconds", strconv.Itoa(int(length/time.Second)))
+	if !whole {
+		request.SetHeader("Accept", onlyMetadata)
+	}
+	// The answer's headers come at once; only its body takes long.
+	unanswered := time.AfterFunc(RequestTimeout, cancel)
+	stream, err := request.Watch(within)
+	unanswered.Stop()
+	o.note(ctx, err)
+	if err != nil {
+		return fmt.Errorf("watching: %w", err)
+	}
+	defer func() {
+		stream.Stop()
+		cancel()
+		for range stream.ResultChan() { // until its goroutine has ended
+		}
+	}()
+	return o.events(within, stream)
+}
+
+func (o *object) events(ctx context.Context, stream watch.Interface) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-o.again:
+			return errAskedAgain
+		case event, ok := <-stream.ResultChan():
+			if !ok {
+				return nil
+			}
+			if err := o.event(ctx, event.Type, event.Object); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (o *object) event(ctx context.Context, kind watch.EventType, of runtime.Object) error {
+	changed, ok := of.(metav1.Object)
+	switch {
+	case kind == watch.Error:
+		return apierrors.FromObject(of)
+	case kind == watch.Bookmark || !ok || changed.GetName() != o.name:
+	case kind == watch.Deleted:
+		o.found(ctx, seen{})
+	default:
+		o.found(ctx, seen{object: changed})
+	}
+	return nil
+}
