@@ -1,0 +1,213 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+)
+
+// Names and kinds of our documents below STATE_DIR/meta.
+const (
+	trialDocument     = "trial"
+	rejectedDocument  = "rejected"
+	preflightDocument = "preflight"
+)
+
+type (
+	rejections struct {
+		Rejections []Rejection `json:"rejections"`
+	}
+	proofs struct {
+		Proofs []Proof `json:"proofs"`
+	}
+)
+
+// errNoStore is why nothing can be saved when the state folder could not be opened.
+var errNoStore = errors.New("the state folder could not be opened at the start")
+
+// boot reads what the disk holds. Nothing it meets keeps a kubelet from being started.
+func (l *loop) boot() Booted {
+	var booted Booted
+	var troubles []string
+	note := func(err error) {
+		if err != nil {
+			troubles = append(troubles, err.Error())
+			l.Logger.Warn("state could not be read: " + err.Error())
+		}
+	}
+	changed, err := l.lookLocal()
+	note(err)
+	booted.Kubelet, booted.Local = changed.Kubelet, changed.Local
+	if l.store == nil {
+		note(errNoStore)
+	} else {
+		l.load(&booted.Disk, note)
+	}
+	booted.Warning = strings.Join(troubles, "; ")
+	return booted
+}
+
+func (l *loop) load(d *Durable, note func(error)) {
+	note(l.store.LoadDocument(trialDocument, "Trial", d))
+	var r rejections
+	note(l.store.LoadDocument(rejectedDocument, "RejectionList", &r))
+	var p proofs
+	note(l.store.LoadDocument(preflightDocument, "PreflightList", &p))
+	d.Rejected, d.Proofs = r.Rejections, p.Proofs
+	d.Assigned = l.loadVersion(store.Assigned, note)
+	d.LastKnownGood = l.loadVersion(store.LastKnownGood, note)
+}
+
+func (l *loop) loadVersion(pointer store.Pointer, note func(error)) *Version {
+	source, err := l.store.LoadSource(pointer)
+	note(err)
+	if source == nil {
+		return nil
+	}
+	v := &Version{Source: *source}
+	payload, err := l.store.LoadCheckpoint(*source)
+	if note(err); err == nil {
+		v.Content = config.Content(payload, source.KubeletConfigKey)
+	}
+	return v
+}
+
+// save writes what changed. lastKnownGood goes before assigned, so that a reset that is cut off leaves upstream's order (store.Reset).
+func (l *loop) save(d Durable, keep []corev1.ConfigMapNodeConfigSource) error {
+	if l.store == nil {
+		return errNoStore
+	}
+	for _, write := range []func() error{
+		func() error { return l.store.SaveSource(store.LastKnownGood, sourceOf(d.LastKnownGood)) },
+		func() error { return l.store.SaveSource(store.Assigned, sourceOf(d.Assigned)) },
+		func() error { return l.store.SaveDocument(trialDocument, "Trial", d) },
+		func() error {
+			return l.store.SaveDocument(rejectedDocument, "RejectionList", rejections{Rejections: d.Rejected})
+		},
+		func() error {
+			return l.store.SaveDocument(preflightDocument, "PreflightList", proofs{Proofs: d.Proofs})
+		},
+	} {
+		if err := write(); err != nil {
+			return err
+		}
+	}
+	l.keeper.collect(l.store, keep)
+	return nil
+}
+
+func sourceOf(v *Version) *corev1.ConfigMapNodeConfigSource {
+	if v == nil {
+		return nil
+	}
+	return &v.Source
+}
+
+// sourcesInUse lists the checkpoints that must stay.
+func (l *loop) sourcesInUse(d Durable) []corev1.ConfigMapNodeConfigSource {
+	versions := []*Version{d.Assigned, d.LastKnownGood, d.Active, l.state.Child.Version}
+	if l.state.Pending != nil {
+		versions = append(versions, &l.state.Pending.Version)
+	}
+	var keep []corev1.ConfigMapNodeConfigSource
+	for _, v := range versions {
+		if v != nil {
+			keep = append(keep, v.Source)
+		}
+	}
+	return keep
+}
+
+// keeper lets checkpoints be written and collected by different goroutines: what was just written, and is not yet known to the loop,
+// is kept.
+type keeper struct {
+	mu     sync.Mutex
+	newest *corev1.ConfigMapNodeConfigSource
+}
+
+func (k *keeper) checkpoint(s *store.Store, source corev1.ConfigMapNodeConfigSource, payload map[string]string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.newest = &source
+	return s.SaveCheckpoint(source, payload)
+}
+
+// collect is best effort: what it leaves is collected the next time.
+func (k *keeper) collect(s *store.Store, keep []corev1.ConfigMapNodeConfigSource) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.newest != nil {
+		keep = append(keep, *k.newest)
+	}
+	_ = s.Collect(keep)
+}
+
+// render writes the effective file of v and returns its path; empty for local, whose command line stays as it is.
+func (l *loop) render(v *Version, path string) (string, error) {
+	if v == nil {
+		return "", nil
+	}
+	if l.store == nil {
+		return "", errNoStore
+	}
+	payload, err := l.store.LoadCheckpoint(v.Source)
+	if err != nil {
+		return "", err
+	}
+	data, err := config.Render(payload, v.Source.KubeletConfigKey, l.store.CheckpointFolder(v.Source), config.LocalGates(l.Arguments))
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(l.RunDir, path)
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		return "", fmt.Errorf("writing the effective configuration: %w", err)
+	}
+	return path, os.Rename(path+".new", path)
+}
+
+// prove carries out a pre-flight, with its control.
+func (l *loop) prove(ctx context.Context, do Prove) Proved {
+	proved := Proved{Proof: Proof{Content: do.Local, Kubelet: do.Kubelet}}
+	if do.Version != nil {
+		proved.Content = do.Version.Content
+	}
+	candidate, err := l.render(do.Version, "preflight/candidate.yaml")
+	var load *config.LoadError
+	if errors.As(err, &load) {
+		proved.Outcome, proved.Load, proved.Words = config.Refused, true, load.Words
+		return proved
+	}
+	if err != nil {
+		proved.Outcome, proved.Words = config.Environment, err.Error()
+		return proved
+	}
+	verdict := l.preflight.Check(ctx, config.Candidate{File: candidate}, l.control(do))
+	proved.Outcome, proved.Load, proved.Words = verdict.Outcome, verdict.Load, verdict.Words
+	proved.Warnings, proved.NoMorePreflight = verdict.Warnings, verdict.NoMorePreflight
+	if do.Version != nil && l.store != nil {
+		if payload, err := l.store.LoadCheckpoint(do.Version.Source); err == nil {
+			proved.Warnings = append(proved.Warnings, config.Warnings(payload, do.Version.Source.KubeletConfigKey)...)
+		}
+	}
+	return proved
+}
+
+func (l *loop) control(do Prove) *config.Candidate {
+	if do.Alone {
+		return nil
+	}
+	file, err := l.render(do.Control, "preflight/control.yaml")
+	if err != nil {
+		return &config.Candidate{} // the local command line is always there
+	}
+	return &config.Candidate{File: file}
+}

@@ -1,0 +1,173 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/status"
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+)
+
+const (
+	kubeconfigRecheck = 10 * time.Second // a slow second look, where a change in the folder was missed
+	flushTime         = 2 * time.Second  // for the last report, at the stop
+	maxPayload        = 1 << 20
+)
+
+// apiSession keeps the connection to the API server: it waits for a kubeconfig, follows the Node and publishes on it, and starts anew
+// when the kubeconfig changes. Certificates that rotate under the kubeconfig are client-go's business.
+type apiSession struct {
+	loop *loop
+
+	mu        sync.Mutex
+	client    rest.Interface
+	nodeName  string
+	publisher *status.Publisher
+	follower  *configsync.Follower
+	newest    *Report
+	ended     chan struct{}
+}
+
+func newAPISession(l *loop) *apiSession {
+	a := &apiSession{loop: l, ended: make(chan struct{})}
+	l.lease = newLeaseWatch(l.TrialPeriod, a.connection)
+	return a
+}
+
+func (a *apiSession) connection() (rest.Interface, string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.client, a.nodeName
+}
+
+// run holds sessions until ctx ends.
+func (a *apiSession) run(ctx context.Context) {
+	l := a.loop
+	path := l.kubeconfig()
+	if path == "" {
+		l.Logger.Info("the kubelet has no kubeconfig: nothing can be assigned to it through the API")
+		return
+	}
+	l.spawn(func() { l.lease.run(ctx, func(seen LeaseSeen) { l.send(ctx, seen) }) })
+	for said := ""; ctx.Err() == nil; {
+		content, err := os.ReadFile(path)
+		if err == nil {
+			err = a.session(ctx, path, content)
+		}
+		if err != nil && err.Error() != said && ctx.Err() == nil {
+			said = err.Error()
+			l.Logger.Warn("no connection to the API server yet; the kubelet runs without it", zap.Error(err))
+		}
+		awaitChange(ctx, path, content)
+	}
+}
+
+// session follows and publishes until the kubeconfig's bytes change or ctx ends.
+func (a *apiSession) session(ctx context.Context, path string, content []byte) error {
+	settings, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return fmt.Errorf("reading kubeconfig %s: %w", path, err)
+	}
+	client, err := configsync.NewClient(settings)
+	if err != nil {
+		return fmt.Errorf("using kubeconfig %s: %w", path, err)
+	}
+	name, err := a.loop.nodeNameOf(settings)
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	defer end()
+	var kept keptFields
+	follower := configsync.NewFollower(configsync.Options{
+		Client: client, NodeName: name, Namespaces: a.loop.Namespaces, MaxPayload: maxPayload, KeepsFields: kept.get,
+	})
+	publisher := status.NewPublisher(status.Options{
+		Client: client, NodeName: name, Logger: a.loop.Logger, FlushTime: flushTime,
+		OnKeepsFields: func(keeps bool) {
+			if kept.set(keeps) {
+				follower.Refresh()
+			}
+		},
+	})
+	a.begin(client, name, publisher, follower)
+	updates := make(chan configsync.Update, 1)
+	tasks.Go(func() { _ = publisher.Run(ctx) })
+	tasks.Go(func() { _ = follower.Run(ctx, func(u configsync.Update) { replace(updates, u) }) })
+	tasks.Go(func() { a.loop.receive(ctx, updates, publisher) })
+	a.loop.Logger.Info("following the Node", zap.String("node", name))
+	awaitChange(ctx, path, content)
+	return nil
+}
+
+func (a *apiSession) begin(client rest.Interface, name string, publisher *status.Publisher, follower *configsync.Follower) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.client, a.nodeName, a.publisher, a.follower = client, name, publisher, follower
+	if a.newest != nil {
+		publisher.Offer(nodeReport(*a.newest))
+	}
+}
+
+func (a *apiSession) offer(r Report) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.newest = &r
+	if a.publisher != nil {
+		a.publisher.Offer(nodeReport(r))
+	}
+}
+
+func (a *apiSession) event(e NodeEvent) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.publisher != nil {
+		a.publisher.Event(e.Type, e.Reason, e.Message)
+	}
+}
+
+func (a *apiSession) reconsider() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.follower != nil {
+		a.follower.Reconsider()
+	}
+}
+
+func nodeReport(r Report) status.Report {
+	return status.Report{
+		Config: r.Config, Observed: r.Observed,
+		Condition: corev1.NodeCondition{Type: "KubeletConfigOk", Status: r.Status, Reason: r.Reason, Message: status.Message(r.Message)},
+	}
+}
+
+// keptFields remembers whether the API server keeps the fields of the original API.
+type keptFields struct {
+	mu   sync.Mutex
+	keep bool
+}
+
+func (k *keptFields) get() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.keep
+}
+
+func (k *keptFields) set(keep bool) (changed bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	changed = k.keep != keep
+	k.keep = keep
+	return changed
+}

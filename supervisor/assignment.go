@@ -1,0 +1,125 @@
+package supervisor
+
+import (
+	"fmt"
+	"hash/fnv"
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func (s *State) hearAssigned(e Assigned) {
+	s.Sync, s.Reset, s.Lost = nil, nil, false
+	s.Shadowed = e.Shadowed
+	if s.Assigned != nil && reflect.DeepEqual(*s.Assigned, e.Version) && s.Text == e.Text && s.NodeUID == e.NodeUID {
+		s.Pending, s.Observed = nil, &e.Text
+		return
+	}
+	s.Pending = &e
+}
+
+// adopt makes an assignment that is durable the one that holds.
+func (s *State) adopt(a Assigned) {
+	edit := s.Assigned != nil && s.Text == a.Text
+	ran := s.Assigned
+	waiting := s.Now < s.ApplyAt && same(s.target(), ran) && !s.runs(ran)
+	changed := !same(s.Assigned, &a.Version)
+	s.Durable = s.withAssigned(a)
+	s.Observed = &a.Text
+	if !changed {
+		return
+	}
+	s.With, s.Environment, s.Exit, s.Warning = s.OnDisk, "", "", ""
+	switch {
+	case edit && waiting: // a newer edit takes the turn that the older one was given
+	case edit && s.Child.Alive && ran != nil && same(s.Child.Version, ran):
+		wait := spread(a.NodeUID, a.Version.Source.ResourceVersion, s.EditSpread)
+		s.ApplyAt, s.ApplyAtWall = s.Now+wait, s.Wall.Add(wait)
+	default:
+		s.ApplyAt = 0
+	}
+}
+
+// withAssigned is the durable state once the assignment holds. A trial that was passed carries over to equal content (rule 5).
+func (s *State) withAssigned(a Assigned) Durable {
+	d := s.Durable
+	version := a.Version
+	d.Assigned, d.Text, d.NodeUID = &version, a.Text, a.NodeUID
+	if same(d.LastKnownGood, &version) {
+		d.LastKnownGood = &version
+	}
+	if !same(s.Assigned, &version) {
+		d.Suspects = without(d.Suspects, func(x Suspect) bool { return x.Version.Content != version.Content })
+	}
+	return d
+}
+
+// spread is how long a node waits with an edit, so that not every node that shares the ConfigMap restarts its kubelet at once.
+func spread(nodeUID, resourceVersion string, over time.Duration) time.Duration {
+	if over <= 0 {
+		return 0
+	}
+	hash := fnv.New64a()
+	_, _ = fmt.Fprintf(hash, "%s/%s", nodeUID, resourceVersion)
+	return time.Duration(hash.Sum64() % uint64(over))
+}
+
+func (s *State) hearCleared(e Cleared) {
+	s.Sync, s.Pending = nil, nil
+	s.Shadowed = false
+	if e.Text == "" && s.Assigned != nil && s.NodeUID != "" && e.NodeUID != s.NodeUID {
+		if !s.Lost {
+			s.tell(corev1.EventTypeWarning, "AssignmentLost", "the Node was re-created without its assignment; the kubelet keeps "+describe(s.Assigned))
+		}
+		s.Lost, s.Observed = true, &s.Text
+		return
+	}
+	s.Lost = false
+	s.Reset = &e
+	s.Observed = &e.Text
+}
+
+// applyReset goes back to local: upstream's store.Reset, and everything that was remembered of the assignment with it.
+func (s *State) applyReset() {
+	uid := s.Reset.NodeUID
+	s.Reset = nil
+	s.Durable = Durable{NodeUID: uid, Retry: s.Retry, Active: s.Active, Proofs: s.Proofs}
+	s.ApplyAt, s.Environment, s.Exit, s.Exits = 0, "", "", nil
+}
+
+// hearRetry forgets the verdicts that keep the assigned configuration, or the one to fall back to, from being tried.
+func (s *State) hearRetry(e Retry) {
+	if e.Value != "" {
+		if e.Value == s.Retry {
+			return
+		}
+		s.Retry = e.Value
+	}
+	for _, v := range []*Version{s.Assigned, s.LastKnownGood} {
+		if v == nil {
+			continue
+		}
+		s.Rejected = without(s.Rejected, func(r Rejection) bool { return r.Content == v.Content })
+		s.Proofs = without(s.Proofs, func(p Proof) bool { return p.Content == v.Content && !s.runs(v) })
+		s.Suspects = without(s.Suspects, func(x Suspect) bool { return x.Version.Content == v.Content })
+	}
+	s.ApplyAt, s.NextStart, s.Environment, s.Exits = 0, 0, "", nil
+	s.With = s.OnDisk
+}
+
+func (s *State) hearProved(e Proved) {
+	s.Doing = nil
+	switch {
+	case e.NoMorePreflight:
+		s.Proofs = newest(s.Proofs, Proof{Content: anyContent, Kubelet: e.Kubelet, Outcome: e.Outcome, Words: e.Words})
+	case e.blamesEnvironment():
+		s.Environment, s.EnvironmentRetry = e.Words, s.Now+environmentRecheck
+	default:
+		s.Environment = ""
+		s.Proofs = newest(without(s.Proofs, func(p Proof) bool { return p.Content == e.Content && p.Kubelet == e.Kubelet }), e.Proof)
+	}
+	if e.refused() && s.Assigned != nil && s.Assigned.Content == e.Content {
+		s.tell(corev1.EventTypeWarning, "KubeletConfigRefused", describe(s.Assigned)+" is refused: "+e.Words)
+	}
+}

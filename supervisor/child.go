@@ -1,0 +1,201 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"go.uber.org/zap"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// Backoff of the child (design.md, Times). It starts anew after a stable time, and for another configuration.
+const (
+	childBackoffFirst = 250 * time.Millisecond
+	childBackoffMost  = 10 * time.Second
+	childStableAfter  = time.Minute
+	runtimeDialWait   = time.Second
+)
+
+// launcher starts kubelets, one after the other.
+type launcher struct {
+	loop    *loop
+	backoff *backoff.ExponentialBackOff
+	last    *Version
+	notify  *notifySocket
+	output  *output
+}
+
+func newLauncher(l *loop) *launcher {
+	b := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(childBackoffFirst), backoff.WithMultiplier(2), backoff.WithMaxInterval(childBackoffMost),
+		backoff.WithRandomizationFactor(0), backoff.WithMaxElapsedTime(0))
+	return &launcher{loop: l, backoff: b, output: newOutput(filepath.Join(l.RunDir, "kubelet.log"), l.Output)}
+}
+
+// process is one kubelet.
+type process struct {
+	command   *exec.Cmd
+	version   *Version
+	endpoints config.Endpoints
+	runtime   string // the fallback's container runtime endpoint
+	started   time.Time
+	asked     atomic.Bool
+	healthy   healthAccount
+	done      chan struct{} // closed when it has been waited for
+}
+
+// start carries out Start and answers it. A start that cannot be made is answered with its error and a backoff.
+func (l *loop) start(side context.Context, do Start) {
+	k := l.kubelets
+	if !same(k.last, do.Version) {
+		k.backoff.Reset()
+	}
+	k.last = do.Version
+	child, err := k.launch(side, do)
+	if err != nil {
+		l.spawn(func() { l.send(side, Started{Err: err, Delay: k.backoff.NextBackOff()}) })
+		return
+	}
+	l.child = child
+	l.record.started(child)
+	l.lease.newChild(child.started)
+	l.spawn(func() {
+		l.send(side, Started{})
+		l.attend(side, child)
+	})
+}
+
+func (k *launcher) launch(side context.Context, do Start) (*process, error) {
+	l := k.loop
+	file, err := l.render(do.Version, "effective/kubelet.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("rendering the configuration: %w", err)
+	}
+	arguments, configFile := l.Arguments, l.arguments.Config
+	if file != "" {
+		arguments, configFile = append(append([]string(nil), l.Arguments...), "--config="+file), file
+	}
+	child := &process{version: do.Version, done: make(chan struct{}),
+		endpoints: config.EffectiveEndpoints(l.Arguments, configFile),
+		runtime:   config.EffectiveEndpoints(l.Arguments, l.configFileOf(do.Fallback)).Runtime}
+	child.command = exec.Command(l.Kubelet, arguments...)
+	child.command.Env = k.environment(side)
+	if err := k.output.attach(child.command); err != nil {
+		return nil, err
+	}
+	if err := child.command.Start(); err != nil {
+		return nil, fmt.Errorf("starting the kubelet: %w", err)
+	}
+	child.started = time.Now()
+	return child, nil
+}
+
+// configFileOf is where the container runtime's endpoint of a version is to be read.
+func (l *loop) configFileOf(v *Version) string {
+	if v == nil || l.store == nil {
+		return l.arguments.Config
+	}
+	return filepath.Join(l.store.CheckpointFolder(v.Source), v.Source.KubeletConfigKey)
+}
+
+// environment is the supervisor's own, but for what systemd meant for the supervisor: its notify socket and its watchdog. The
+// kubelet gets a notify socket of ours instead.
+func (k *launcher) environment(side context.Context) []string {
+	env := without(os.Environ(), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return name == "NOTIFY_SOCKET" || name == "WATCHDOG_PID" || name == "WATCHDOG_USEC"
+	})
+	if k.notify == nil {
+		socket, err := listenNotify(filepath.Join(k.loop.RunDir, "notify"))
+		if err != nil {
+			k.loop.Logger.Warn("the kubelet gets no notify socket", zap.Error(err))
+			return env
+		}
+		k.notify = socket
+		k.loop.spawn(func() { socket.receive(side) })
+	}
+	return append(env, "NOTIFY_SOCKET="+k.notify.path)
+}
+
+// attend waits for the end of a child, watching its health meanwhile, and tells of it.
+func (l *loop) attend(side context.Context, child *process) {
+	watching, stop := context.WithCancel(side)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		l.watchHealth(watching, child)
+	}()
+	state, err := child.command.Process.Wait()
+	stop()
+	<-watched
+	close(child.done)
+	log := l.kubelets.output.drain()
+	l.send(side, l.classify(child, state, err, log))
+}
+
+// classify says how a child ended.
+func (l *loop) classify(child *process, state *os.ProcessState, err error, log []byte) ChildExited {
+	exited := ChildExited{Asked: child.asked.Load(), Code: -1}
+	switch status, known := state.Sys().(syscall.WaitStatus); {
+	case err != nil:
+		exited.Words = "its exit status is unavailable: " + err.Error()
+	case known && status.Signaled():
+		exited.Words = fmt.Sprintf("killed by signal %s", status.Signal())
+	default:
+		exited.Code = state.ExitCode()
+		exited.Words = fmt.Sprintf("exit code %d", exited.Code)
+	}
+	if last := config.LastErrorLine(log); last != "" && exited.Code != 0 {
+		exited.Words += ": " + last
+	}
+	if !exited.Asked && exited.Code != 0 {
+		exited.RuntimeDown = l.runtimeDown(child)
+		if exited.RuntimeDown {
+			exited.Words = fmt.Sprintf("the container runtime at %s does not answer; %s", child.endpoints.Runtime, exited.Words)
+		}
+	}
+	if child.healthy.total() >= childStableAfter {
+		l.kubelets.backoff.Reset()
+	}
+	exited.Delay = l.kubelets.backoff.NextBackOff()
+	return exited
+}
+
+// runtimeDown: the container runtime refuses connections, and the fallback would ask the same one (rule 8).
+func (l *loop) runtimeDown(child *process) bool {
+	endpoint, err := url.Parse(child.endpoints.Runtime)
+	if err != nil || child.endpoints.Runtime != child.runtime || endpoint.Scheme != "unix" && endpoint.Scheme != "" {
+		return false
+	}
+	connection, err := net.DialTimeout("unix", endpoint.Path, runtimeDialWait)
+	if err != nil {
+		return true
+	}
+	_ = connection.Close()
+	return false
+}
+
+// stop asks the kubelet to end, and makes it after the grace time. Its exit is told by attend.
+func (p *process) stop(grace time.Duration) {
+	p.asked.Store(true)
+	_ = p.command.Process.Signal(syscall.SIGTERM)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+		_ = p.command.Process.Kill()
+		<-p.done
+	}
+}

@@ -1,0 +1,79 @@
+package supervisor
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The control (rule 8): after a failure the fallback runs, and its fate decides what is to blame. Healthy for long enough, the
+// suspects are rejected; failing as well, they are excused, and tried again once the fallback has been healthy.
+
+// inControl tells whether the child is the control of a suspect.
+func (s *State) inControl() bool {
+	judged := false
+	for _, x := range s.Suspects {
+		judged = judged || x.Kubelet == s.With
+	}
+	return judged && s.runs(s.target())
+}
+
+func (s *State) controlNeedsLease() bool {
+	if !s.inControl() || s.Standalone {
+		return false
+	}
+	for _, x := range s.Suspects {
+		if x.Cause == LeaseLost && !x.Excused {
+			return true
+		}
+	}
+	return false
+}
+
+// controlTime is how long the fallback has to stay healthy.
+func (s *State) controlTime() time.Duration {
+	least := soundAfter
+	for _, x := range s.Suspects {
+		least = max(least, 2*x.Life)
+	}
+	return least
+}
+
+func (s *State) judgeControl() {
+	if !s.inControl() {
+		return
+	}
+	switch {
+	case !s.Child.EverHealthy && s.Now >= s.Child.Started+s.StartTimeout:
+		s.excuse()
+	case s.controlNeedsLease() && s.Lease.Reachable && s.Now >= s.leaseLostAt():
+		s.excuse()
+	case s.controlNeedsLease() && s.Lease.Reachable && !s.Lease.Renewed: // not yet
+	case s.Child.Healthy && s.Now >= s.Child.HealthySince+s.controlTime():
+		s.concludeControl()
+	}
+}
+
+// excuse notes that the control failed as well: the environment is to blame.
+func (s *State) excuse() {
+	var excused []Suspect
+	for _, x := range s.Suspects {
+		x.Excused = true
+		excused = append(excused, x)
+	}
+	s.Suspects = excused
+}
+
+func (s *State) concludeControl() {
+	suspects := s.Suspects
+	s.Suspects = nil
+	for _, x := range suspects {
+		if x.Excused {
+			continue
+		}
+		s.Rejected = newest(s.Rejected, Rejection{
+			Content: x.Version.Content, Binary: x.Kubelet.Binary, Arguments: x.Kubelet.Arguments, Cause: x.Cause, Words: x.Words,
+		})
+		s.tell(corev1.EventTypeWarning, "KubeletConfigRejected", describe(&x.Version)+" is rejected: "+x.Words+"; the fallback runs well")
+	}
+}

@@ -1,0 +1,265 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// drive plays the shell for the core: it answers every action at once, keeps the disk, moves the clock to each due time, and writes
+// down what was done. Tests read like: hear this, let so much time pass, and this was done and this is shown.
+type drive struct {
+	t        *testing.T
+	s        State
+	step     Step
+	now      time.Duration
+	disk     Durable
+	did      []string
+	events   []string
+	refused  map[string]Proof // by content; what is not named is accepted
+	saveErr  error
+	startErr error
+	deadly   map[string]time.Duration // by content ("" = local): exits so long after its start
+	lease    map[string]bool          // by content: whether it renews the Lease; absent = yes
+	hangs    map[string]bool          // never healthy
+	online   bool
+}
+
+var (
+	testKubelet  = config.Identity{Binary: "binary-1", Arguments: "arguments-1", Local: "local-1"}
+	testSettings = Settings{TrialPeriod: 10 * time.Minute, TrialFailures: 3, StartTimeout: 2 * time.Minute, EditSpread: 0}
+)
+
+const healthyAfter = 300 * time.Millisecond
+
+func newDrive(t *testing.T, changes ...func(*Settings)) *drive {
+	settings := testSettings
+	for _, change := range changes {
+		change(&settings)
+	}
+	return &drive{t: t, s: newState(settings), now: time.Hour, refused: map[string]Proof{}, deadly: map[string]time.Duration{},
+		lease: map[string]bool{}, hangs: map[string]bool{}, online: true}
+}
+
+// boot starts a supervisor on what the disk holds.
+func (d *drive) boot() *drive {
+	d.s = newState(d.s.Settings)
+	d.hear(Booted{Disk: d.disk, Kubelet: testKubelet, Local: "local"})
+	return d.pass(time.Second)
+}
+
+func (d *drive) hear(is any) *drive {
+	d.decide(is)
+	for range 100 {
+		answer := d.answer(d.step.Do)
+		if answer == nil {
+			return d
+		}
+		d.decide(answer)
+	}
+	d.t.Fatalf("the core does not come to rest: %s", strings.Join(d.did[len(d.did)-20:], ", "))
+	return d
+}
+
+func (d *drive) decide(is any) {
+	wall := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(d.now)
+	d.s, d.step = decide(d.s, Event{Now: d.now, Wall: wall, Is: is})
+	for _, e := range d.step.Events {
+		d.events = append(d.events, e.Reason)
+	}
+}
+
+func (d *drive) answer(do any) any {
+	switch do := do.(type) {
+	case Save:
+		d.note("save")
+		if d.saveErr == nil {
+			d.disk = do.Durable
+		}
+		return Saved{Err: d.saveErr}
+	case Prove:
+		content := do.Local
+		if do.Version != nil {
+			content = do.Version.Content
+		}
+		d.note("prove " + content)
+		proof, known := d.refused[content]
+		if !known {
+			proof = Proof{Outcome: config.Accepted}
+		}
+		proof.Content, proof.Kubelet = content, do.Kubelet
+		return Proved{Proof: proof}
+	case Start:
+		d.note("start " + nameOf(do.Version))
+		return Started{Err: d.startErr, Delay: time.Second}
+	case Stop:
+		d.note("stop")
+		return ChildExited{Asked: true}
+	case Exit:
+		d.note("exit")
+	}
+	return nil
+}
+
+// pass lets time pass. Children become healthy, renew their Lease and die as told; due times are kept.
+func (d *drive) pass(span time.Duration) *drive {
+	end := d.now + span
+	for range 100_000 {
+		at, is := d.next(end)
+		d.now = at
+		d.hear(is)
+		if at == end {
+			return d
+		}
+	}
+	d.t.Fatal("time does not pass")
+	return d
+}
+
+// next is what happens first until end.
+func (d *drive) next(end time.Duration) (time.Duration, any) {
+	at, is := end, any(Ticked{})
+	sooner := func(t time.Duration, event any) {
+		if t = max(t, d.now); t < at {
+			at, is = t, event
+		}
+	}
+	if d.step.Wake >= 0 {
+		sooner(d.step.Wake, Ticked{})
+	}
+	c := d.s.Child
+	if !c.Alive {
+		return at, is
+	}
+	content := contentOf(c.Version)
+	if life, deadly := d.deadly[content]; deadly {
+		sooner(c.Started+life, ChildExited{Code: 1, Words: "exit code 1: it is deadly", Delay: 250 * time.Millisecond})
+	}
+	if !c.Healthy && !d.hangs[content] {
+		sooner(c.Started+healthyAfter, Healthy{})
+	}
+	if d.step.WatchLease {
+		renews, said := d.lease[content]
+		sooner((d.now/leaseInterval+1)*leaseInterval, LeaseSeen{Reachable: d.online, Renewed: d.online && (renews || !said), Baseline: d.online})
+	}
+	return at, is
+}
+
+func contentOf(v *Version) string {
+	if v == nil {
+		return ""
+	}
+	return v.Content
+}
+
+func nameOf(v *Version) string {
+	if v == nil {
+		return "local"
+	}
+	return v.Content
+}
+
+// note writes an action down. Saves are left out: what is durable when is a table of its own.
+func (d *drive) note(action string) {
+	if action != "save" {
+		d.did = append(d.did, action)
+	}
+}
+
+// assign resolves an assignment to NAME at resourceVersion rv with the given content.
+func (d *drive) assign(content string, source ...string) *drive {
+	name, rv := content, "1"
+	if len(source) == 2 {
+		name, rv = source[0], source[1]
+	}
+	return d.hear(assigned(name, rv, content))
+}
+
+func assigned(name, rv, content string) Assigned {
+	return Assigned{Text: "kube-system/" + name + "/kubelet", NodeUID: "node-uid", Version: *version(name, rv, content)}
+}
+
+func version(name, rv, content string) *Version {
+	return &Version{Content: content, Source: corev1.ConfigMapNodeConfigSource{
+		Namespace: "kube-system", Name: name, KubeletConfigKey: "kubelet", UID: "uid-of-" + "cm", ResourceVersion: rv}}
+}
+
+func (d *drive) refuse(content string, load bool) *drive {
+	d.refused[content] = Proof{Outcome: config.Refused, Load: load, Words: "the kubelet says no"}
+	return d
+}
+
+// good brings a configuration to lastKnownGood.
+func (d *drive) good(content string) *drive {
+	d.assign(content).pass(testSettings.TrialPeriod + time.Minute)
+	if contentOf(d.s.LastKnownGood) != content {
+		d.t.Fatalf("%s did not become lastKnownGood: %s", content, d.shown())
+	}
+	return d
+}
+
+// fresh forgets what was done so far.
+func (d *drive) fresh() *drive {
+	d.did, d.events = nil, nil
+	return d
+}
+
+func (d *drive) expectDone(want ...string) *drive {
+	d.t.Helper()
+	if !slices.Equal(d.did, want) {
+		d.t.Errorf("done: %q, want %q", d.did, want)
+	}
+	return d
+}
+
+func (d *drive) expectEvents(want ...string) *drive {
+	d.t.Helper()
+	if !slices.Equal(d.events, want) {
+		d.t.Errorf("events: %q, want %q", d.events, want)
+	}
+	return d
+}
+
+// shown is the report in one line: assigned, active and lastKnownGood by content and resourceVersion, reason, error.
+func (d *drive) shown() string {
+	r, due := report(d.s)
+	if !due {
+		return "(nothing yet)"
+	}
+	text := func(v *Version) string {
+		if v == nil {
+			return "-"
+		}
+		return v.Content + "@" + v.Source.ResourceVersion
+	}
+	short := strings.TrimSuffix(strings.TrimPrefix(r.Config.Error, "failed to "), ", see Kubelet log for details")
+	return strings.TrimSpace(fmt.Sprintf("assigned=%s active=%s lkg=%s %s %s %s", text(d.s.Assigned), text(d.s.Active), text(d.s.LastKnownGood), r.Status, r.Reason, short))
+}
+
+func (d *drive) expect(want string) *drive {
+	d.t.Helper()
+	if got := d.shown(); got != want {
+		d.t.Errorf("shown: %s\n want: %s", got, want)
+	}
+	return d
+}
+
+func (d *drive) expectMessage(parts ...string) *drive {
+	d.t.Helper()
+	r, _ := report(d.s)
+	for _, part := range parts {
+		if !strings.Contains(r.Message, part) {
+			d.t.Errorf("message %q lacks %q", r.Message, part)
+		}
+	}
+	return d
+}
+
+var errDisk = errors.New("no space left on device")

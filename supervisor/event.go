@@ -1,0 +1,121 @@
+package supervisor
+
+import (
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// Event is one thing that happened. Is holds one of the types below.
+type Event struct {
+	Now  time.Duration // CLOCK_BOOTTIME
+	Wall time.Time
+	Is   any
+}
+
+// What can happen.
+type (
+	// Booted brings what the disk holds.
+	Booted struct {
+		Disk    Durable
+		Kubelet config.Identity
+		Local   string
+		Warning string // state that could not be read
+	}
+	// Assigned is a resolved assignment. Its checkpoint is already durable.
+	Assigned struct {
+		Version  Version
+		Text     string
+		NodeUID  string
+		Shadowed bool
+	}
+	// Cleared is the absence of an assignment, or its explicit `local`.
+	Cleared struct {
+		Text    string // empty or "local"
+		NodeUID string
+	}
+	// SyncFailed is an assignment that is malformed or cannot be had.
+	SyncFailed struct {
+		Problem Problem
+		Text    string
+	}
+	// Retry asks to try a rejected configuration again. An empty Value is a request from the node itself, always new.
+	Retry struct{ Value string }
+	// Saved answers Save.
+	Saved struct{ Err error }
+	// Proved answers Prove.
+	Proved struct {
+		Proof
+		NoMorePreflight bool
+	}
+	// Started answers Start.
+	Started struct {
+		Err   error
+		Delay time.Duration // backoff before the next try when Err is set
+	}
+	// Healthy and Unhealthy tell of changes in the child's health.
+	Healthy   struct{}
+	Unhealthy struct{ Words string }
+	// ChildExited is the end of the child; it also answers Stop.
+	ChildExited struct {
+		Asked       bool // by us
+		Code        int  // exit code; -1 when a signal ended it
+		Words       string
+		RuntimeDown bool          // the container runtime's endpoint refused connections, the fallback's being the same
+		Delay       time.Duration // backoff before the next start of the same configuration
+	}
+	// LeaseSeen is a look at the kubelet's Lease.
+	LeaseSeen struct {
+		Reachable bool
+		Renewed   bool // renewed by the present child since the last look
+		Baseline  bool // it was fresh when the child was started: the configuration before renewed it
+	}
+	// LocalChanged tells what the kubelet and the local files are now.
+	LocalChanged struct {
+		Kubelet config.Identity
+		Local   string
+	}
+	// Ticked is a due time.
+	Ticked struct{}
+	// HostStopping is the host's shutdown; StopAsked is ours.
+	HostStopping struct{}
+	StopAsked    struct{}
+)
+
+// Step is one decision: at most one blocking action, whose result is an Event.
+type Step struct {
+	Do         any           // nil, or Save, Prove, Stop, Start, Exit
+	Wake       time.Duration // boot time at which Ticked is due; negative = none
+	WatchLease bool          // look at the kubelet's Lease while it is true
+	Events     []NodeEvent
+}
+
+// The actions.
+type (
+	// Save makes the state durable; answered by Saved.
+	Save struct {
+		Durable  Durable
+		assigned *Assigned // the assignment that waits for it
+	}
+	// Prove pre-flights a version (nil = local) with another as its control; answered by Proved.
+	Prove struct {
+		Version, Control *Version
+		Alone            bool // there is nothing to compare with
+		Kubelet          config.Identity
+		Local            string
+	}
+	// Stop ends the child; answered by ChildExited.
+	Stop struct{}
+	// Start starts the kubelet; answered by Started. Fallback is what would run if this failed.
+	Start struct {
+		Version, Fallback *Version
+		OnTrial           bool
+	}
+	// Exit ends the supervisor.
+	Exit struct{}
+)
+
+// NodeEvent is an event for the Node.
+type NodeEvent struct {
+	Type, Reason, Message string
+}

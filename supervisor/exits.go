@@ -1,0 +1,75 @@
+package supervisor
+
+import (
+	"fmt"
+	"time"
+)
+
+// hearExited accounts for the end of the child.
+func (s *State) hearExited(e ChildExited) {
+	if s.isStopping() {
+		s.Doing = nil
+	}
+	if !s.Child.Alive {
+		return
+	}
+	gone, trial, control := s.Child, s.onTrial(), s.inControl()
+	s.Child = Child{Version: gone.Version, Kubelet: gone.Kubelet, Words: e.Words}
+	s.With = s.OnDisk
+	switch {
+	case e.Asked || s.Frozen:
+		if trial {
+			s.refund()
+		}
+		return
+	case e.Code == 0: // somebody's SIGTERM: restarted at once, counts nothing
+		if trial {
+			s.refund()
+		}
+		if s.Exit = ""; !gone.EverHealthy { // but a command line that makes it exit at once must not spin
+			s.NextStart, s.NextOf = s.Now+e.Delay, gone.Version
+		}
+		return
+	}
+	s.Exit = e.Words
+	s.NextStart, s.NextOf = s.Now+e.Delay, gone.Version
+	if e.RuntimeDown {
+		s.Environment = e.Words
+		if trial {
+			s.refund()
+		}
+		return
+	}
+	life := s.Now - gone.Started
+	switch {
+	case trial:
+		s.failStart(gone, life, e.Words)
+	case control:
+		s.excuse()
+		s.countExit(gone, life, e.Words)
+	default:
+		s.countExit(gone, life, e.Words)
+	}
+}
+
+// failStart closes the open start as a failure; the last one allowed ends the trial.
+func (s *State) failStart(gone Child, life time.Duration, words string) {
+	s.Trial.Open, s.Trial.Sound = false, false
+	s.Trial.Longest = max(s.Trial.Longest, life)
+	if s.Trial.Tries >= s.TrialFailures {
+		s.failTrialOf(gone.Version, Exited, fmt.Sprintf("exited %d times in its trial: %s", s.Trial.Tries, words))
+	}
+}
+
+// countExit keeps the count of exits outside a trial; too many of them try the next fallback (rule 9).
+func (s *State) countExit(gone Child, life time.Duration, words string) {
+	recent := without(s.Exits, func(at time.Duration) bool { return s.Now-at > exitWindow })
+	s.Exits = append(recent, s.Now)
+	if gone.Version == nil || len(s.Exits) < exitLimit {
+		return
+	}
+	exits := len(s.Exits)
+	s.Exits = nil
+	s.blame(Suspect{Version: *gone.Version, Kubelet: gone.Kubelet, Cause: Exited, Life: life,
+		Words: fmt.Sprintf("exited %d times in %s: %s", exits, exitWindow, words)})
+}

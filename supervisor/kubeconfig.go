@@ -1,0 +1,77 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"k8s.io/client-go/rest"
+)
+
+// awaitChange waits until the file's bytes differ from content or ctx ends. It watches the folder, for files are replaced.
+func awaitChange(ctx context.Context, path string, content []byte) {
+	var changes chan fsnotify.Event
+	if watcher, err := fsnotify.NewWatcher(); err == nil {
+		defer func() { _ = watcher.Close() }()
+		if watcher.Add(filepath.Dir(path)) == nil {
+			changes = watcher.Events
+		}
+	}
+	ticker := time.NewTicker(kubeconfigRecheck)
+	defer ticker.Stop()
+	for {
+		now, err := os.ReadFile(path)
+		if err == nil && !bytes.Equal(now, content) {
+			return
+		}
+		select {
+		case <-changes:
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// nodeNameOf: the flag, else the kubelet's, else the name in its certificate, else the host's.
+func (l *loop) nodeNameOf(settings *rest.Config) (string, error) {
+	if name := firstOf(l.NodeName, l.arguments.HostnameOverride, certificateName(settings)); name != "" {
+		return name, nil
+	}
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "", fmt.Errorf("the Node's name is not known, give it with --node-name: %w", errors.Join(err))
+	}
+	return strings.ToLower(name), nil
+}
+
+// certificateName reads NAME from a client certificate for system:node:NAME.
+func certificateName(settings *rest.Config) string {
+	var pair tls.Certificate
+	var err error
+	if settings.CertFile != "" {
+		pair, err = tls.LoadX509KeyPair(settings.CertFile, settings.KeyFile)
+	} else {
+		pair, err = tls.X509KeyPair(settings.CertData, settings.KeyData)
+	}
+	if err != nil || len(pair.Certificate) == 0 {
+		return ""
+	}
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		return ""
+	}
+	name, _ := strings.CutPrefix(leaf.Subject.CommonName, "system:node:")
+	if name == leaf.Subject.CommonName {
+		return ""
+	}
+	return name
+}

@@ -1,0 +1,109 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+)
+
+// How often the Lease is looked at while a trial asks for it. A trial that is shorter than usual is looked at more often.
+const (
+	leaseInterval      = 10 * time.Second
+	leaseIntervalLeast = time.Second
+)
+
+// leaseWatch looks at the kubelet's own Lease, by the kubelet's identity, while it is turned on.
+type leaseWatch struct {
+	interval time.Duration
+	client   func() (rest.Interface, string) // nil while there is no connection; and the Node's name
+	look     func(ctx context.Context, client rest.Interface, nodeName string) (time.Time, error)
+	changed  chan struct{}
+
+	mu      sync.Mutex
+	on      bool
+	started time.Time // of the present child
+	last    time.Time // the renewal that was seen last, of any child
+}
+
+func newLeaseWatch(trial time.Duration, client func() (rest.Interface, string)) *leaseWatch {
+	return &leaseWatch{
+		interval: min(leaseInterval, max(leaseIntervalLeast, trial/10)), client: client, look: configsync.LeaseRenewTime,
+		changed: make(chan struct{}, 1),
+	}
+}
+
+func (w *leaseWatch) turn(on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.on != on {
+		w.on = on
+		w.poke()
+	}
+}
+
+func (w *leaseWatch) newChild(started time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.started = started
+	w.poke()
+}
+
+func (w *leaseWatch) poke() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (w *leaseWatch) wanted() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.on
+}
+
+// run looks until ctx ends.
+func (w *leaseWatch) run(ctx context.Context, tell func(LeaseSeen)) {
+	ticker := time.NewTicker(w.interval)
+	defer ticker.Stop()
+	for {
+		if w.wanted() {
+			if seen := w.glance(ctx); ctx.Err() == nil {
+				tell(seen)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.changed:
+		case <-ticker.C:
+		}
+	}
+}
+
+// glance is one look. An answer that says nothing of the renewal counts as no answer; a missing Lease as one that is not renewed.
+func (w *leaseWatch) glance(ctx context.Context) LeaseSeen {
+	client, node := w.client()
+	if client == nil {
+		return LeaseSeen{}
+	}
+	renewed, err := w.look(ctx, client, node)
+	var refused apierrors.APIStatus
+	switch {
+	case apierrors.IsNotFound(err):
+		return LeaseSeen{Reachable: true}
+	case errors.As(err, &refused), err != nil:
+		return LeaseSeen{}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seen := LeaseSeen{Reachable: true, Baseline: renewed.After(w.started.Add(-leaseTimeout))}
+	seen.Renewed = renewed.After(w.started) && !renewed.Equal(w.last)
+	w.last = renewed
+	return seen
+}

@@ -1,0 +1,83 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"go.uber.org/zap"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+const (
+	localQuiet   = 300 * time.Millisecond // kubeadm writes several files: they are looked at when they come to rest
+	localRecheck = time.Minute            // a slow second look, where a notification was missed
+)
+
+// lookLocal reads what the kubelet and its local files are now.
+func (l *loop) lookLocal() (LocalChanged, error) {
+	identity, err := config.Identify(l.Kubelet, l.Arguments)
+	content, contentErr := config.LocalContent(l.Arguments)
+	return LocalChanged{Kubelet: identity, Local: content}, errors.Join(err, contentErr)
+}
+
+// watchLocal tells the loop when the local --config file, the drop-in folder or the kubelet binary changed, until ctx ends. It
+// watches folders, for files are replaced, and those behind links too.
+func (l *loop) watchLocal(ctx context.Context) {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		l.Logger.Warn("local files are only looked at now and then", zap.Error(err))
+		watcher = &fsnotify.Watcher{}
+	} else {
+		defer func() { _ = watcher.Close() }()
+	}
+	seen, _ := l.lookLocal()
+	wait := time.NewTimer(localRecheck)
+	defer wait.Stop()
+	for {
+		if watcher.Events != nil {
+			l.watchFolders(watcher)
+		}
+		select {
+		case <-watcher.Events:
+			wait.Reset(localQuiet)
+			continue
+		case <-watcher.Errors:
+			continue
+		case <-wait.C:
+			wait.Reset(localRecheck)
+		case <-ctx.Done():
+			return
+		}
+		if now, err := l.lookLocal(); err == nil && now != seen {
+			seen = now
+			l.send(ctx, now)
+		}
+	}
+}
+
+// watchFolders adds what is not watched yet. Adding a folder again changes nothing.
+func (l *loop) watchFolders(watcher *fsnotify.Watcher) {
+	for _, path := range []string{l.arguments.Config, l.Kubelet} {
+		if path == "" {
+			continue
+		}
+		_ = watcher.Add(filepath.Dir(path))
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			_ = watcher.Add(filepath.Dir(target))
+		}
+	}
+	if l.arguments.ConfigDir == "" {
+		return
+	}
+	_ = filepath.WalkDir(l.arguments.ConfigDir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			_ = watcher.Add(path)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,195 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+)
+
+// ErrUsage marks errors that a person has to correct on the command line.
+var ErrUsage = errors.New("usage")
+
+// loop is the imperative shell. Its run method owns the state; every other goroutine brings it events.
+type loop struct {
+	Options
+	arguments config.Arguments
+	store     *store.Store // nil when the state folder cannot be used
+	preflight *config.Preflight
+	events    chan any
+	tasks     sync.WaitGroup // every goroutine of the loop
+	state     State
+	child     *process // the newest, alive or not
+	lease     *leaseWatch
+	kubelets  *launcher
+	api       *apiSession
+	record    *record
+	keeper    keeper
+}
+
+// Run is the supervisor's life: it returns nil once ctx has ended and the kubelet is stopped.
+func Run(ctx context.Context, o Options) error {
+	l, err := newLoop(o)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	// What runs beside the loop ends after it, so that a last report can still be published.
+	side, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer l.tasks.Wait()
+	defer stop()
+	if err := stopLeftOver(ctx, l.record.path, l.StopTimeout, l.Logger); err != nil {
+		return err
+	}
+	return l.run(ctx, side)
+}
+
+func newLoop(o Options) (*loop, error) {
+	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan any, 64)}
+	l.Standalone = l.kubeconfig() == ""
+	l.state = newState(l.Settings)
+	for _, folder := range []string{o.RunDir, filepath.Join(o.RunDir, "effective"), filepath.Join(o.RunDir, "preflight")} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return nil, fmt.Errorf("%w: the run folder cannot be used, give another with --run-dir: %w", ErrUsage, err)
+		}
+	}
+	opened, err := store.Open(o.StateDir)
+	switch {
+	case errors.Is(err, store.ErrHeld):
+		return nil, fmt.Errorf("%w: another supervisor runs with this state folder%s: %w", ErrUsage, holder(o.RunDir), err)
+	case err != nil:
+		o.Logger.Error("the state folder cannot be used: the kubelet runs with its local configuration and nothing is applied", zap.Error(err))
+	}
+	l.store = opened
+	l.preflight = &config.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight, TempFolder: filepath.Join(o.RunDir, "preflight")}
+	l.record = newRecord(o.RunDir)
+	l.kubelets = newLauncher(l)
+	l.api = newAPISession(l)
+	return l, nil
+}
+
+func (l *loop) close() {
+	if l.store != nil {
+		_ = l.store.Close()
+	}
+}
+
+func (l *loop) kubeconfig() string {
+	if l.Kubeconfig != "" {
+		return l.Kubeconfig
+	}
+	return l.arguments.Kubeconfig
+}
+
+// spawn runs a task that the loop waits for before it returns.
+func (l *loop) spawn(task func()) {
+	l.tasks.Add(1)
+	go func() {
+		defer l.tasks.Done()
+		task()
+	}()
+}
+
+// send brings an event to the loop unless it has ended.
+func (l *loop) send(ctx context.Context, event any) {
+	select {
+	case l.events <- event:
+	case <-ctx.Done():
+	}
+}
+
+// run selects over events until the core says Exit. ctx is the request to stop; side ends only afterwards.
+func (l *loop) run(ctx, side context.Context) error {
+	alarm := time.NewTimer(time.Hour)
+	defer alarm.Stop()
+	stopAsked := ctx.Done()
+	l.handle(ctx, side, l.boot())
+	l.spawn(func() { l.watchLocal(side) })
+	l.spawn(func() { l.followOutput(side) })
+	l.spawn(func() { l.api.run(side) })
+	for {
+		l.arm(alarm)
+		var event any
+		select {
+		case event = <-l.events:
+		case <-alarm.C:
+			event = Ticked{}
+		case request := <-l.Requests:
+			event = l.request(side, request)
+		case <-stopAsked:
+			stopAsked, event = nil, StopAsked{}
+		}
+		if done := l.handle(ctx, side, event); done {
+			return nil
+		}
+	}
+}
+
+// arm sets the alarm for the next due time, from the step of the last decision.
+func (l *loop) arm(alarm *time.Timer) {
+	wait := time.Hour
+	if l.record.wake >= 0 {
+		wait = max(0, l.record.wake-bootTime())
+	}
+	alarm.Reset(wait)
+}
+
+// handle decides about one event, carries the step out and offers the report. It returns true when the loop is over.
+func (l *loop) handle(ctx, side context.Context, event any) bool {
+	state, step := decide(l.state, Event{Now: bootTime(), Wall: time.Now(), Is: event})
+	l.logDecision(event, step)
+	l.state = state
+	l.record.wake = step.Wake
+	_, over := step.Do.(Exit)
+	if !over {
+		l.carryOut(ctx, side, step)
+	}
+	if shown, due := report(state); due {
+		l.api.offer(shown)
+	}
+	for _, e := range step.Events {
+		l.api.event(e)
+	}
+	l.saveRecord(event)
+	return over
+}
+
+// carryOut starts the step's action. Its result comes back as an event.
+func (l *loop) carryOut(ctx, side context.Context, step Step) {
+	l.lease.turn(step.WatchLease)
+	switch do := step.Do.(type) {
+	case Save:
+		keep := l.sourcesInUse(do.Durable)
+		l.spawn(func() { l.send(side, Saved{Err: l.save(do.Durable, keep)}) })
+	case Prove:
+		l.spawn(func() { l.send(side, l.prove(ctx, do)) })
+	case Stop:
+		child := l.child
+		l.spawn(func() { child.stop(l.StopTimeout) }) // answered by the child's own exit
+	case Start:
+		l.start(side, do)
+	}
+}
+
+// request turns a person's request into an event.
+func (l *loop) request(side context.Context, request Request) any {
+	l.record.Generation++
+	l.api.reconsider()
+	if request == RetryNow {
+		return Retry{}
+	}
+	changed, err := l.lookLocal()
+	if err != nil {
+		l.Logger.Warn("the kubelet or its local files cannot be read", zap.Error(err))
+		return Ticked{}
+	}
+	return changed
+}

@@ -1,0 +1,83 @@
+package supervisor
+
+import (
+	"fmt"
+	"strings"
+)
+
+// message is the condition's: the alpha's phrase for what runs, then why, then the warnings, and at the end what to do. It is cut to
+// the contract's length where it is published.
+func (s *State) message(f finding) string {
+	parts := []string{s.using()}
+	parts = append(parts, f.why)
+	if s.Exit != "" && f.status != "True" && !strings.Contains(f.why, s.Exit) && f.reason != "Stopped" {
+		parts = append(parts, "last exit: "+s.Exit)
+	}
+	parts = append(parts, s.warnings()...)
+	parts = append(parts, f.hint)
+	return strings.Join(without(parts, func(p string) bool { return p == "" }), "; ")
+}
+
+// using is the phrase of the alpha's ConfigOK condition (upstream 1.8).
+func (s *State) using() string {
+	v := s.newestOf(s.Child.Version)
+	role := "current"
+	if s.Assigned != nil && !same(v, s.Assigned) {
+		role = "last-known-good"
+	}
+	if v == nil {
+		return fmt.Sprintf("using %s (default)", role)
+	}
+	return fmt.Sprintf("using %s (UID: %q)", role, v.Source.UID)
+}
+
+// warnings do not change the condition's status.
+func (s *State) warnings() []string {
+	var list []string
+	if s.Shadowed {
+		list = append(list, "the annotation wins over spec.configSource, which names another source")
+	}
+	if v := s.Assigned; v != nil {
+		if p := s.proof(v.Content, s.With); p != nil && !p.refused() {
+			list = append(list, p.Warnings...)
+		}
+		if p := s.proof(v.Content, s.With); p != nil && p.Content == anyContent {
+			list = append(list, "no pre-flight with this kubelet: "+p.Words)
+		}
+	}
+	if s.localChangePending() {
+		list = append(list, "LocalChangePending: local files, drop-ins or the kubelet binary changed and take effect at the next start"+s.pendingVerdict())
+	}
+	if s.Warning != "" {
+		list = append(list, s.Warning)
+	}
+	return list
+}
+
+// pendingVerdict says what the pre-flight thinks of what runs, started with the changed files.
+func (s *State) pendingVerdict() string {
+	p := s.proof(s.contentOf(s.Child.Version), s.OnDisk)
+	if p == nil || !p.refused() {
+		return ""
+	}
+	return ", which would be refused: " + p.Words
+}
+
+// describe names a version for people.
+func describe(v *Version) string {
+	if v == nil {
+		return "the local configuration"
+	}
+	c := v.Source
+	return fmt.Sprintf("%s/%s/%s (UID %s, resourceVersion %s)", c.Namespace, c.Name, c.KubeletConfigKey, c.UID, c.ResourceVersion)
+}
+
+// changeMessage is upstream's message of event KubeletConfigChanged, to the letter.
+func changeMessage(v *Version) string {
+	if v == nil {
+		return "Kubelet restarting to use local config"
+	}
+	c := v.Source
+	return fmt.Sprintf("Kubelet restarting to use /api/v1/namespaces/%s/configmaps/%s, UID: %s, ResourceVersion: %s, KubeletConfigKey: %s",
+		c.Namespace, c.Name, c.UID, c.ResourceVersion, c.KubeletConfigKey)
+}

@@ -1,0 +1,87 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// notifySocket is what the kubelet gets in place of the service manager's: its READY=1 is the only sign of life of a kubelet without
+// a healthz port. Only messages that the kernel says come from the kubelet's own pid count.
+type notifySocket struct {
+	path       string
+	connection *net.UnixConn
+
+	mu    sync.Mutex
+	ready map[int]bool
+}
+
+func listenNotify(path string) (*notifySocket, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("replacing the notify socket: %w", err)
+	}
+	connection, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		return nil, fmt.Errorf("listening on the notify socket: %w", err)
+	}
+	raw, err := connection.SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("listening on the notify socket: %w", err)
+	}
+	var failed error
+	if err := raw.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSCRED, 1) }); err != nil || failed != nil {
+		return nil, fmt.Errorf("asking for the sender's pid: %w", errors.Join(err, failed))
+	}
+	return &notifySocket{path: path, connection: connection, ready: map[int]bool{}}, nil
+}
+
+// receive hears messages until ctx ends.
+func (s *notifySocket) receive(ctx context.Context) {
+	defer context.AfterFunc(ctx, func() { _ = s.connection.Close() })()
+	message, control := make([]byte, 4<<10), make([]byte, unix.CmsgSpace(unix.SizeofUcred))
+	for ctx.Err() == nil {
+		n, c, _, _, err := s.connection.ReadMsgUnix(message, control)
+		if err != nil {
+			continue
+		}
+		if pid, known := sender(control[:c]); known && says(string(message[:n]), "READY=1") {
+			s.mu.Lock()
+			s.ready = map[int]bool{pid: true}
+			s.mu.Unlock()
+		}
+	}
+}
+
+func (s *notifySocket) isReady(pid int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ready[pid]
+}
+
+func sender(control []byte) (pid int, known bool) {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return 0, false
+	}
+	for i := range messages {
+		if credentials, err := unix.ParseUnixCredentials(&messages[i]); err == nil {
+			return int(credentials.Pid), true
+		}
+	}
+	return 0, false
+}
+
+func says(message, line string) bool {
+	for l := range strings.SplitSeq(message, "\n") {
+		if l == line {
+			return true
+		}
+	}
+	return false
+}

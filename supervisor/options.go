@@ -1,0 +1,36 @@
+package supervisor
+
+import (
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Options are what `run` was asked to do. Folders are absolute.
+type Options struct {
+	Kubelet    string   // path of the kubelet binary
+	Arguments  []string // its command line, without the binary; never edited
+	Settings            // what the core needs; Standalone is found out here
+	StateDir   string
+	RunDir     string
+	Namespaces []string // that sources may come from; "*" = all
+
+	StopTimeout time.Duration // from SIGTERM to SIGKILL
+	Preflight   string        // auto, always or never
+	Kubeconfig  string        // empty: the kubelet's
+	NodeName    string        // empty: the kubelet's
+
+	Logger   *zap.Logger
+	Output   *os.File       // where the kubelet's log goes
+	Requests <-chan Request // reload and retry; may be nil
+}
+
+// Request is something that a person asks of a running supervisor from the node.
+type Request int
+
+// What can be asked.
+const (
+	Reload   Request = iota + 1 // look at the local files, the kubeconfig and the Node again
+	RetryNow                    // try a rejected or refused configuration again
+)

@@ -1,0 +1,76 @@
+package supervisor
+
+import (
+	"context"
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/status"
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+)
+
+// receive makes payloads durable before the loop hears of them, and tells it of everything else at once. A payload that cannot be
+// written is tried again until a newer update takes its place.
+func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, publisher *status.Publisher) {
+	var update configsync.Update
+	var retry <-chan time.Time
+	nodeUID := ""
+	for {
+		select {
+		case update = <-updates:
+		case <-retry:
+		case <-ctx.Done():
+			return
+		}
+		if retry = nil; update.NodeGone {
+			continue
+		}
+		if nodeUID != "" && update.NodeUID != nodeUID {
+			publisher.NodeRecreated()
+		}
+		nodeUID = update.NodeUID
+		if update.Retry != "" {
+			l.send(ctx, Retry{Value: update.Retry})
+		}
+		event, again := l.eventOf(update)
+		l.send(ctx, event)
+		if again {
+			retry = time.After(saveRetryAfter)
+		}
+	}
+}
+
+// eventOf gives the loop's event; again asks for another try later.
+func (l *loop) eventOf(update configsync.Update) (event any, again bool) {
+	switch {
+	case update.Problem != nil:
+		p := update.Problem
+		return SyncFailed{Problem: Problem{Malformed: p.Malformed, Error: p.Error, Words: p.Words}, Text: update.Text}, false
+	case update.Source == nil:
+		return Cleared{Text: update.Text, NodeUID: update.NodeUID}, false
+	}
+	err := errNoStore
+	if l.store != nil {
+		err = l.keeper.checkpoint(l.store, *update.Source, update.Payload)
+	}
+	if err != nil {
+		words := "the configuration cannot be written to the state folder: " + err.Error()
+		return SyncFailed{Problem: Problem{Error: "failed to sync: internal failure, see Kubelet log for details", Words: words}, Text: update.Text}, true
+	}
+	return Assigned{Version: Version{Source: *update.Source, Content: config.Content(update.Payload, update.Source.KubeletConfigKey)}, Text: update.Text, NodeUID: update.NodeUID, Shadowed: update.Shadowed}, false
+}
+
+// replace puts a value into a channel of one place, in the place of one that was not taken yet.
+func replace[T any](box chan T, value T) {
+	for {
+		select {
+		case box <- value:
+			return
+		default:
+		}
+		select {
+		case <-box:
+		default:
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package supervisor
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Record is RUN_DIR/state.json: what a running supervisor tells the node's own commands, and the next supervisor, of itself. It is
+// written after every step and is never a source of truth about the configuration.
+type Record struct {
+	APIVersion string    `json:"apiVersion"`
+	Supervisor Process   `json:"supervisor"`
+	BootID     string    `json:"bootID"`
+	Generation int       `json:"generation"` // of the requests (reload, retry) that were heard
+	Phase      string    `json:"phase"`
+	Child      *Process  `json:"child,omitempty"`
+	Runs       *Version  `json:"runs,omitempty"` // what the child was started with; absent = local
+	Healthy    bool      `json:"healthy"`
+	Written    time.Time `json:"written"`
+
+	Assignment    string                  `json:"assignment,omitempty"`
+	Config        corev1.NodeConfigStatus `json:"config"`
+	Condition     RecordedCondition       `json:"condition"`
+	Trial         *RecordedTrial          `json:"trial,omitempty"`
+	Rejected      []Rejection             `json:"rejected,omitempty"`
+	Exits         []RecordedExit          `json:"exits,omitempty"` // the newest last
+	LocalPending  bool                    `json:"localChangePending,omitempty"`
+	StateProblems string                  `json:"stateProblems,omitempty"`
+}
+
+// Process is known by pid and start time (clock ticks since boot), together with the boot.
+type Process struct {
+	PID        int    `json:"pid"`
+	StartTime  uint64 `json:"startTime"`
+	Executable string `json:"executable,omitempty"`
+}
+
+// RecordedCondition is the Node condition as it should be.
+type RecordedCondition struct {
+	Status  corev1.ConditionStatus `json:"status"`
+	Reason  string                 `json:"reason"`
+	Message string                 `json:"message"`
+}
+
+// RecordedTrial tells how far a trial is.
+type RecordedTrial struct {
+	Of       Version       `json:"of"`
+	Healthy  time.Duration `json:"healthy"` // nanoseconds
+	Left     time.Duration `json:"left"`
+	Failures int           `json:"failures"`
+}
+
+// RecordedExit is one end of the kubelet.
+type RecordedExit struct {
+	Time  time.Time `json:"time"`
+	Ran   string    `json:"ran"`
+	Asked bool      `json:"asked"`
+	Words string    `json:"words"`
+}
+
+const (
+	recordVersion = "kubelet-supervisor.io/v1"
+	recordFile    = "state.json"
+	recordedExits = 10
+)
+
+// record keeps the file up to date, and what of it the state does not hold.
+type record struct {
+	path    string
+	wake    time.Duration // due time of the last step
+	written []byte
+	Record
+}
+
+func newRecord(runDir string) *record {
+	r := &record{path: filepath.Join(runDir, recordFile), wake: -1}
+	r.APIVersion = recordVersion
+	r.BootID = bootID()
+	r.Supervisor = processOf(os.Getpid())
+	return r
+}
+
+// started notes the child. It is written before the loop hears of it: a supervisor that dies now leaves a kubelet that is found.
+func (r *record) started(child *process) {
+	p := processOf(child.command.Process.Pid)
+	p.Executable = child.command.Path
+	r.Child = &p
+	_ = r.write()
+}
+
+// saveRecord writes what the state says now. A run folder that cannot be written is no reason to do anything else.
+func (l *loop) saveRecord(event any) {
+	r, s := l.record, &l.state
+	if exited, is := event.(ChildExited); is {
+		r.Child = nil
+		r.Exits = append(r.Exits, RecordedExit{Time: s.Wall, Ran: describe(s.Child.Version), Asked: exited.Asked, Words: exited.Words})
+		r.Exits = r.Exits[max(0, len(r.Exits)-recordedExits):]
+	}
+	r.Phase, r.Runs, r.Healthy = s.phase(), s.Child.Version, s.Child.Alive && s.Child.Healthy
+	r.Assignment, r.Rejected = s.Text, s.Rejected
+	r.LocalPending, r.StateProblems = s.localChangePending(), s.Warning
+	r.Trial = nil
+	if s.onTrial() {
+		r.Trial = &RecordedTrial{Of: *s.Child.Version, Healthy: s.Trial.Healthy, Left: max(0, s.TrialPeriod-s.Trial.Healthy), Failures: s.Trial.Tries - 1}
+	}
+	f := s.finding()
+	r.Condition = RecordedCondition{Status: f.status, Reason: f.reason, Message: s.message(f)}
+	r.Config = s.nodeConfig()
+	if err := r.write(); err != nil {
+		l.Logger.Debug(err.Error())
+	}
+}
+
+func (r *record) write() error {
+	r.Written = time.Time{}
+	data, err := json.MarshalIndent(r.Record, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding %s: %w", r.path, err)
+	}
+	if bytes.Equal(data, r.written) {
+		return nil
+	}
+	r.written = data
+	r.Written = time.Now().UTC()
+	if data, err = json.MarshalIndent(r.Record, "", "  "); err != nil {
+		return fmt.Errorf("encoding %s: %w", r.path, err)
+	}
+	if err := os.WriteFile(r.path+".new", append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("writing %s: %w", r.path, err)
+	}
+	return os.Rename(r.path+".new", r.path)
+}
+
+// ReadRecord reads RUN_DIR/state.json. running tells whether the supervisor that wrote it is still there.
+func ReadRecord(runDir string) (r Record, running bool, err error) {
+	path := filepath.Join(runDir, recordFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Record{}, false, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if r, err = decodeRecord(data); err != nil {
+		return Record{}, false, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return r, r.BootID == bootID() && r.Supervisor.alive(), nil
+}
+
+func decodeRecord(data []byte) (Record, error) {
+	var r Record
+	if err := json.Unmarshal(data, &r); err != nil {
+		return Record{}, fmt.Errorf("decoding: %w", err)
+	}
+	if r.APIVersion != recordVersion {
+		return Record{}, fmt.Errorf("it is of version %q, and this program reads %q", r.APIVersion, recordVersion)
+	}
+	return r, nil
+}
+
+// phase names what goes on, for people.
+func (s *State) phase() string {
+	switch s.Doing.(type) {
+	case Save:
+		return "Saving"
+	case Prove:
+		return "Proving"
+	case Stop:
+		return "Stopping"
+	case Start:
+		return "Starting"
+	}
+	switch {
+	case s.Frozen:
+		return "Frozen"
+	case !s.Child.Alive:
+		return "Backoff"
+	case !s.Child.Healthy:
+		return "Starting"
+	}
+	return "Running"
+}

@@ -1,0 +1,107 @@
+package supervisor
+
+import (
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// Settings are the choices of the command line that the core needs.
+type Settings struct {
+	TrialPeriod   time.Duration
+	TrialFailures int
+	StartTimeout  time.Duration
+	EditSpread    time.Duration
+	FollowLocal   bool
+	Standalone    bool // the kubelet has no kubeconfig: no Lease is expected of it
+}
+
+// Times that the design fixes.
+const (
+	soundAfter         = 10 * time.Second // health that clears a start of suspicion, and the least control time
+	leaseTimeout       = time.Minute      // no renewal for so long, the API server in reach, fails a trial
+	persistInterval    = 30 * time.Second // how often trial time is written
+	applyingAfter      = time.Second      // a change in flight for longer is reported
+	exitWindow         = 10 * time.Minute // outside a trial, exitLimit exits within it try the next fallback
+	exitLimit          = 5
+	saveRetryAfter     = 10 * time.Second
+	environmentRecheck = 30 * time.Second // a pre-flight that blamed the environment is asked again
+)
+
+// Child is the kubelet process as the loop sees it. Its zero value is no process.
+type Child struct {
+	Alive        bool
+	Version      *Version        // the configuration it was started with; nil = local
+	Kubelet      config.Identity // binary, command line and drop-ins it was started with
+	Local        string          // content of the local file at its start
+	Started      time.Duration
+	Healthy      bool
+	EverHealthy  bool
+	HealthySince time.Duration // start of the present stretch of health
+	Words        string        // why it is unhealthy
+}
+
+// Lease is what is known of the renewal of the kubelet's own Lease since its start.
+type Lease struct {
+	Reachable      bool          // the last look got an answer
+	ReachableSince time.Duration // since when without interruption
+	Renewed        bool          // a renewal by this child was seen
+	RenewedAt      time.Duration
+}
+
+// State is everything the core knows. It is a value: decide never changes what it was given.
+type State struct {
+	Settings
+	Durable         // the newest; what of it is on disk is in Disk
+	Disk    Durable // what the disk is known to hold
+	SavedAt time.Duration
+
+	Now    time.Duration // boot time of the last event; it does not jump
+	Wall   time.Time     // the wall clock at Now, for people only
+	Booted bool
+	Doing  any // the action in flight: Save, Prove, Stop, Start or Exit
+
+	Child  Child
+	OnDisk config.Identity // the kubelet as it would be started now
+	With   config.Identity // the kubelet that present verdicts are about: OnDisk as of the last decision to start something
+	Local  string          // content of the local file now
+	Lease  Lease
+
+	Pending *Assigned // rule 1: of the assignments that arrive meanwhile the newest
+	Reset   *Cleared  // a removal that is not applied yet
+	Sync    *Problem  // why the newest assignment cannot be followed
+	Lost    bool      // the Node was re-created without its assignment
+
+	Warning  string  // state on disk that could not be read
+	Observed *string // the assignment that the report speaks of; nil = not seen yet
+	Shadowed bool
+
+	SaveError        string
+	SaveRetry        time.Duration
+	Environment      string // why the environment is to blame; empty = it is not
+	EnvironmentRetry time.Duration
+
+	ApplyAt     time.Duration // an edit waits for its turn until then
+	ApplyAtWall time.Time
+	NextStart   time.Duration // backoff of NextOf
+	NextOf      *Version
+	Exits       []time.Duration // unasked exits outside a trial
+	Exit        string          // words of the last unasked exit
+	Unsettled   time.Duration   // since when a change is in flight; negative = none
+
+	Stopping bool
+	Frozen   bool // the host shuts down: hands off
+
+	events []NodeEvent
+}
+
+// newState is the state before anything is known.
+func newState(settings Settings) State {
+	return State{Settings: settings, Unsettled: -1}
+}
+
+// significant is what is written at once; trial time alone waits for persistInterval.
+func significant(d Durable) Durable {
+	d.Trial.Healthy, d.Trial.Unhealthy = 0, 0
+	return d
+}

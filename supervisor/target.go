@@ -1,0 +1,82 @@
+package supervisor
+
+import (
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// target is the configuration that ought to run: the first of assigned, lastKnownGood and local that nothing speaks against. It asks
+// for no pre-flight; a version without a verdict is presumed fit until it gets one.
+func (s *State) target() *Version {
+	for _, v := range []*Version{s.Assigned, s.LastKnownGood} {
+		if v == nil && s.Assigned == nil {
+			return nil
+		}
+		if v != nil && s.usable(v) {
+			return v
+		}
+	}
+	return nil
+}
+
+// fallback is what would run if v failed (rule 2).
+func (s *State) fallback(v *Version) *Version {
+	lkg := s.LastKnownGood
+	if v == nil || lkg == nil || same(v, lkg) || !s.usable(lkg) {
+		return nil
+	}
+	return lkg
+}
+
+func (s *State) usable(v *Version) bool {
+	switch {
+	case v.Content == "", s.isRefused(v), s.rejection(v) != nil, s.suspect(v) != nil:
+		return false
+	case s.SaveError != "" && !s.promoted(v) && !s.runs(v):
+		return false // its tries could not be counted (rules 3 and 10)
+	}
+	return true
+}
+
+// runs tells whether the child was started with the content of v.
+func (s *State) runs(v *Version) bool { return s.Child.Alive && same(s.Child.Version, v) }
+
+func (s *State) promoted(v *Version) bool {
+	return s.Promoted == Promotion{Content: v.Content, Kubelet: s.With}
+}
+
+// proof finds the kept verdict on a content under the given kubelet; nil when there is none.
+func (s *State) proof(content string, kubelet config.Identity) *Proof {
+	for i := range s.Proofs {
+		p := &s.Proofs[i]
+		if p.Content == anyContent && p.Kubelet.Binary == kubelet.Binary || p.Content == content && p.Kubelet == kubelet {
+			return p
+		}
+	}
+	return nil
+}
+
+func (s *State) isRefused(v *Version) bool {
+	p := s.proof(v.Content, s.With)
+	return p != nil && p.Outcome == config.Refused
+}
+
+func (s *State) rejection(v *Version) *Rejection {
+	for i := range s.Rejected {
+		if r := &s.Rejected[i]; r.Content == v.Content && r.Binary == s.With.Binary && r.Arguments == s.With.Arguments {
+			return r
+		}
+	}
+	return nil
+}
+
+func (s *State) suspect(v *Version) *Suspect {
+	for i := range s.Suspects {
+		if x := &s.Suspects[i]; x.Version.Content == v.Content && x.Kubelet == s.With {
+			return x
+		}
+	}
+	return nil
+}
+
+func (p Proof) refused() bool           { return p.Outcome == config.Refused }
+func (p Proof) blamesEnvironment() bool { return p.Outcome == config.Environment }

@@ -1,0 +1,130 @@
+package supervisor
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// Version is one configuration: where it came from and what is in it. A nil *Version is local, the node's own configuration.
+type Version struct {
+	Source corev1.ConfigMapNodeConfigSource `json:"source"`
+	// Content is config.Content of the payload. It is empty when the checkpoint could not be read: such a version equals nothing,
+	// itself included, and is never started.
+	Content string `json:"content,omitempty"`
+}
+
+// Cause says what a configuration, or its trial, failed at.
+type Cause string
+
+// The causes of a failed trial.
+const (
+	Exited       Cause = "Exited"       // too many unasked exits
+	StartTimeout Cause = "StartTimeout" // not healthy in time, or unhealthy for as long altogether
+	LeaseLost    Cause = "LeaseLost"    // healthy, but the Node's Lease is no longer renewed
+)
+
+// Proof is a kept pre-flight verdict. Content anyContent speaks of every configuration: the binary must not be asked again.
+type Proof struct {
+	Content  string          `json:"content"`
+	Kubelet  config.Identity `json:"kubelet"`
+	Outcome  config.Outcome  `json:"outcome"`
+	Load     bool            `json:"load,omitempty"` // refused while loading or decoding, not while validating
+	Words    string          `json:"words,omitempty"`
+	Warnings []string        `json:"warnings,omitempty"`
+}
+
+const anyContent = "*"
+
+// Trial is the account of the one configuration that is on trial (rules 7 and 10). Its zero value is no trial.
+type Trial struct {
+	Content   string          `json:"content,omitempty"`
+	Kubelet   config.Identity `json:"kubelet,omitzero"`
+	Healthy   time.Duration   `json:"healthy,omitempty"`   // running time that counted so far
+	Unhealthy time.Duration   `json:"unhealthy,omitempty"` // running time after the first health without it
+	Tries     int             `json:"tries,omitempty"`     // starts spent and not refunded, the open one included
+	Open      bool            `json:"open,omitempty"`      // a start was spent whose end is not recorded
+	Sound     bool            `json:"sound,omitempty"`     // the open start has had 10 s of health
+	Longest   time.Duration   `json:"longest,omitempty"`   // longest life of a start that failed
+	Baseline  bool            `json:"baseline,omitempty"`  // the configuration before it renewed the Lease
+	Renewed   bool            `json:"renewed,omitempty"`   // it has itself renewed the Lease
+}
+
+// Promotion says for which effective identity lastKnownGood was earned (rule 9).
+type Promotion struct {
+	Content string          `json:"content,omitempty"`
+	Kubelet config.Identity `json:"kubelet,omitzero"`
+}
+
+// Suspect is a configuration that failed and waits for the verdict of its control, the fallback that runs now (rule 8).
+type Suspect struct {
+	Version Version         `json:"version"`
+	Kubelet config.Identity `json:"kubelet"`
+	Cause   Cause           `json:"cause"`
+	Words   string          `json:"words,omitempty"`
+	Life    time.Duration   `json:"life,omitempty"` // its longest life
+	// Excused: the control failed the same way. The configuration is tried again once the fallback has been healthy.
+	Excused bool `json:"excused,omitempty"`
+}
+
+// Rejection is a confirmed verdict. It holds for one content, kubelet binary and command line.
+type Rejection struct {
+	Content   string `json:"content"`
+	Binary    string `json:"binary"`
+	Arguments string `json:"arguments"`
+	Cause     Cause  `json:"cause"`
+	Words     string `json:"words,omitempty"`
+}
+
+// Durable is what survives a restart: all of it is kept by the store.
+type Durable struct {
+	Assigned      *Version `json:"-"`
+	LastKnownGood *Version `json:"-"`
+
+	Text    string   `json:"assignment,omitempty"` // the assignment that Assigned came from, verbatim
+	NodeUID string   `json:"nodeUID,omitempty"`    // the Node that carried it
+	Retry   string   `json:"retry,omitempty"`      // the newest retry request that was heard
+	Active  *Version `json:"active,omitempty"`     // what a healthy kubelet was last seen running
+
+	Trial    Trial     `json:"trial,omitzero"`
+	Promoted Promotion `json:"promoted,omitzero"`
+	Suspects []Suspect `json:"suspects,omitempty"`
+
+	Rejected []Rejection `json:"-"`
+	Proofs   []Proof     `json:"-"`
+}
+
+// storedEntries bounds each stored list (rule 15); the newest are kept.
+const storedEntries = 20
+
+// Problem is something that a person should hear of: upstream's words for status.error, and the detail for the condition.
+type Problem struct {
+	Malformed bool // the assignment itself is wrong, not merely out of reach
+	Error     string
+	Words     string
+}
+
+// same tells whether two versions are the same configuration by content (rule 5). Local is only the same as local.
+func same(a, b *Version) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return a.Content != "" && a.Content == b.Content
+}
+
+func newest[T any](list []T, entry T) []T {
+	grown := append(append(make([]T, 0, len(list)+1), list...), entry)
+	return grown[max(0, len(grown)-storedEntries):]
+}
+
+func without[T any](list []T, drop func(T) bool) []T {
+	var kept []T
+	for _, entry := range list {
+		if !drop(entry) {
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}
