@@ -74,7 +74,7 @@ func (c *claim) release() error {
 		return err
 	}
 	defer unlock()
-	defer c.file.Close() //nolint:errcheck // only its lock matters
+	defer c.file.Close()
 	if err := os.Remove(c.file.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

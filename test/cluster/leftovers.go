@@ -113,7 +113,7 @@ func shimSockets(inode uint64) []string {
 	if err != nil {
 		return nil
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	var sockets []string
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		fields := strings.Fields(lines.Text())

@@ -84,12 +84,12 @@ func inNamespace(file string, do func()) (home bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	defer own.Close() //nolint:errcheck // only read
+	defer own.Close()
 	there, err := os.Open(file)
 	if err != nil {
 		return true, err
 	}
-	defer there.Close() //nolint:errcheck // only read
+	defer there.Close()
 	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
 		return true, fmt.Errorf("entering %s: %w", file, err)
 	}

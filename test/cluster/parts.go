@@ -195,7 +195,7 @@ func request(ctx context.Context, client *http.Client, method, url string, body 
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close() //nolint:errcheck // only read
+	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
 	if err != nil {
 		return nil, err

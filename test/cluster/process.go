@@ -62,7 +62,7 @@ func (c *Cluster) start(name, program string, arguments ...string) error {
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", name, err)
 	}
-	defer log.Close() //nolint:errcheck // the process has its own copy
+	defer log.Close()
 	command := c.Command(program, arguments...)
 	command.Stdout, command.Stderr = log, log
 	command.Env = append(os.Environ(), "PATH="+c.parts+":"+os.Getenv("PATH")+":/usr/sbin:/sbin")

@@ -1,0 +1,84 @@
+# make            lists the targets
+# Real parts (etcd, kube-apiserver, kubelet, containerd) are built once into a cache outside the tree: see test/parts/build.sh,
+# also for KUBELET_SUPERVISOR_PARTS=/FOLDER with prebuilt ones.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+FUZZTIME ?= 10s
+# go test flags for one run, such as -run=TestX
+TEST     ?=
+
+PARTS        = $(shell test/parts/build.sh --folder)
+LINTER       = golangci-lint-2.15.0
+LINTER_PATH  = $(shell KUBELET_SUPERVISOR_PARTS= test/parts/build.sh --folder)/$(LINTER)
+NODE_PARTS  := etcd containerd containerd-shim-runc-v2 ctr pause.tar kube-apiserver-1.36.3 kubelet-1.36.3 kubectl-1.36.3
+NODE_DEBIAN := runc containernetworking-plugins iproute2 mount
+REAL         = KUBELET_SUPERVISOR_PARTS="$(PARTS)" KUBELET_SUPERVISOR_TEST_KUBELET="$(PARTS)/kubelet-1.36.3"
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## static binaries into bin/
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/kubelet-supervisor
+
+.PHONY: demo
+demo: root parts-node build ## the whole story on a real node, on this machine (root; first time: about 10 min of building)
+	@mkdir -p bin
+	go build -o bin/demo ./test/demo
+	@$(REAL) bin/demo
+
+.PHONY: test
+test: root vet lint parts test-unit test-e2e ## vet, lint, unit tests and end-to-end tests on real parts (root; first time: about 20 min of building)
+
+.PHONY: vet
+vet: ## go vet, the end-to-end tests included
+	go vet ./...
+	go vet -tags e2e ./...
+
+.PHONY: lint
+lint: ## golangci-lint and shellcheck
+	@test/parts/debian.sh shellcheck
+	@KUBELET_SUPERVISOR_PARTS= test/parts/build.sh $(LINTER)
+	$(LINTER_PATH) run --build-tags e2e
+	git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck
+
+.PHONY: test-unit
+test-unit: ## unit tests with the race detector; where the real kubelet is built, pre-flight runs it
+	@test/parts/debian.sh gcc libc6-dev
+	CGO_ENABLED=1 KUBELET_SUPERVISOR_TEST_KUBELET="$$(ls "$(PARTS)/kubelet-1.36.3" 2>/dev/null || :)" go test -race -timeout 10m $(TEST) ./...
+
+.PHONY: test-e2e
+test-e2e: root parts build ## end-to-end tests on real parts (root), one package after another
+	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" go test -tags e2e -p 1 -count 1 -v -timeout 40m $(TEST) ./test/...
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME (10s)
+	@git grep -l '^func Fuzz' -- '*_test.go' | while read -r file; do \
+	  sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file" | while read -r target; do \
+	    echo "$$target in $$(dirname "$$file")"; \
+	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")" </dev/null; \
+	  done; \
+	done
+
+.PHONY: parts
+parts: ## the real parts that the end-to-end tests need: about 10 min from nothing on two processors
+	@test/parts/debian.sh $(NODE_DEBIAN)
+	@test/parts/build.sh
+
+.PHONY: parts-node
+parts-node:
+	@test/parts/debian.sh $(NODE_DEBIAN)
+	@test/parts/build.sh $(NODE_PARTS)
+
+.PHONY: root
+root:
+	@[ "$$(id -u)" = 0 ] || { echo "This needs root, for network namespaces, cgroups and mounts: run it as root." >&2; exit 1; }
+
+.PHONY: clean
+clean: ## remove bin/ (the real parts stay in the cache: test/parts/build.sh --folder says where)
+	rm -rf bin
