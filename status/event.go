@@ -1,0 +1,91 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// maxEvents bounds the events kept while the API server is away; the oldest are dropped.
+	maxEvents = 32
+	// eventNamespace must be that of the involved object, and for objects without one it is default.
+	eventNamespace = metav1.NamespaceDefault
+	eventSource    = "kubelet-supervisor"
+)
+
+// Event posts an event about the Node: kind is corev1.EventTypeNormal or corev1.EventTypeWarning. Name, involved object and
+// shape are upstream's (restartForNewConfig, Kubernetes 1.11 to 1.23), but the uid is the Node's own and not its name.
+func (p *Publisher) Event(kind, reason, message string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	now := time.Now()
+	p.lastEvent = max(now.UnixNano(), p.lastEvent+1) // names are unique even where the clock is not
+	p.events = append(p.events, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: eventNamespace, Name: fmt.Sprintf("%s.%x", p.options.NodeName, p.lastEvent)},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: p.options.NodeName},
+		Type:           kind,
+		Reason:         reason,
+		Message:        Message(message),
+		Source:         corev1.EventSource{Component: eventSource, Host: p.options.NodeName},
+		FirstTimestamp: metav1.Time{Time: now},
+		LastTimestamp:  metav1.Time{Time: now},
+		Count:          1,
+	})
+	if excess := len(p.events) - maxEvents; excess > 0 {
+		p.events = p.events[excess:]
+	}
+	p.poke()
+}
+
+// sendEvents posts what is queued, oldest first. An event that the API server refuses is dropped; where it gives no answer,
+// or cannot answer now, the rest waits.
+func (p *Publisher) sendEvents(ctx context.Context) error {
+	for event := p.oldest(); event != nil; event = p.oldest() {
+		if err := p.meet(ctx); err != nil {
+			return err
+		}
+		event.InvolvedObject.UID = p.node.uid
+		err := p.options.Client.Post().Namespace(eventNamespace).Resource("events").Body(event).
+			Timeout(requestTimeout).MaxRetries(0).Do(ctx).Error()
+		switch {
+		case err == nil || apierrors.IsAlreadyExists(err): // posted before, but the answer was lost
+		case refused(err):
+			p.logger.Warn("an event was refused by the API server", zap.String("reason", event.Reason), zap.String("message", event.Message), zap.Error(err))
+		default:
+			return fmt.Errorf("posting event %s: %w", event.Reason, err)
+		}
+		p.drop(event)
+	}
+	return nil
+}
+
+func (p *Publisher) oldest() *corev1.Event {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if len(p.events) == 0 {
+		return nil
+	}
+	return p.events[0]
+}
+
+// drop takes an event off the queue, unless newer ones have pushed it out meanwhile.
+func (p *Publisher) drop(event *corev1.Event) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if len(p.events) > 0 && p.events[0] == event {
+		p.events = p.events[1:]
+	}
+}
+
+// refused tells whether the API server's answer will be the same next time.
+func refused(err error) bool {
+	var answer *apierrors.StatusError
+	return errors.As(err, &answer) && answer.ErrStatus.Code >= 400 && answer.ErrStatus.Code < 500 && !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err)
+}

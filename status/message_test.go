@@ -1,0 +1,52 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestMessage(t *testing.T) {
+	long := strings.Repeat("é", 2000)
+	for name, c := range map[string]struct {
+		parts  []string
+		expect string
+	}{
+		"nothing":               {nil, ""},
+		"one":                   {[]string{"using current (default)"}, "using current (default)"},
+		"several, some empty":   {[]string{"a", "", " ", "b"}, "a; b"},
+		"lines and tabs":        {[]string{"a\n\tb\r\n", "c\x00d"}, "a b; c d"},
+		"line separators, bidi": {[]string{"a\u2028b\u202ec"}, "a b c"},
+		"not UTF-8":             {[]string{"a\xffb"}, "a\uFFFDb"},
+		"too long":              {[]string{strings.Repeat("x", 1025)}, strings.Repeat("x", 1021) + "…"},
+		"just fits":             {[]string{strings.Repeat("x", 1024)}, strings.Repeat("x", 1024)},
+		"the longest part is cut": {[]string{"using current (default)", long, "assign another"},
+			"using current (default); " + strings.Repeat("é", 490) + "…; assign another"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Message(c.parts...); got != c.expect {
+				t.Errorf("got %q (%d bytes)", got, len(got))
+			}
+		})
+	}
+}
+
+func FuzzMessage(f *testing.F) {
+	f.Add("using current (default)", "because\nof this", "\xff", 3)
+	f.Add(strings.Repeat("é", 1000), strings.Repeat("x", 1000), "do that", 1000)
+	f.Add("", "", "x", 5000)
+	f.Fuzz(func(t *testing.T, a, b, c string, times int) {
+		parts := []string{a, b}
+		for range min(max(times, 0), 2000) {
+			parts = append(parts, c)
+		}
+		got := Message(parts...)
+		if len(got) > maxMessage || !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%d bytes: %q", len(got), got)
+		}
+		if total := len(a) + len(b); times <= 0 && total < 500 && utf8.ValidString(a+b) && strings.Contains(got, "…") != strings.Contains(a+b, "…") {
+			t.Errorf("cut without need: %q", got)
+		}
+	})
+}

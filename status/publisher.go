@@ -1,0 +1,279 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	requestTimeout   = 10 * time.Second
+	defaultFlushTime = 2 * time.Second
+	flushRetry       = 250 * time.Millisecond
+	fieldManager     = "kubelet-supervisor"
+)
+
+// Report is what the Node should show.
+type Report struct {
+	// Config goes into ConfigStatusAnnotation and, where the API server keeps it, into status.config.
+	Config corev1.NodeConfigStatus
+	// Observed goes into ConfigObservedAnnotation: nil leaves that as it is, "" removes it.
+	Observed *string
+	// Condition's Status, Reason and Message are published; its type is ConditionType and its times are the publisher's.
+	Condition corev1.NodeCondition
+}
+
+// Options of a Publisher. Client and NodeName are needed. The functions are called from Run's goroutine.
+type Options struct {
+	// Client for core/v1 with the identity of the node.
+	Client   rest.Interface
+	NodeName string
+	// OnKeepsFields is told whether the API server keeps the fields of the removed feature, when the first report has been
+	// published and whenever that turns out to have changed.
+	OnKeepsFields func(bool)
+	// OnAcknowledged is told each report that the Node has been seen to carry.
+	OnAcknowledged func(Report)
+	// FlushTime is how long Run goes on trying to publish after its context has ended; 0 is 2 s.
+	FlushTime time.Duration
+	Logger    *zap.Logger // nil is none
+}
+
+// Publisher makes the Node show the newest report. Its methods may be called from any goroutine and never block.
+type Publisher struct {
+	options Options
+	logger  *zap.Logger
+	wake    chan struct{} // capacity 1
+
+	mutex        sync.Mutex
+	offered      *offer  // to be published; nil when the Node carries the newest
+	acknowledged *Report // what the Node carries; nil when unknown
+	forget       bool    // the Node is another one than before
+	events       []*corev1.Event
+	lastEvent    int64
+
+	node *seenNode // Run's alone; nil when unknown
+}
+
+// offer is a report and when it was made.
+type offer struct {
+	report Report
+	at     time.Time
+}
+
+// seenNode is what is known of the Node since it was last read or patched.
+type seenNode struct {
+	uid       types.UID
+	condition *corev1.NodeCondition
+	keeps     bool // its API server keeps the fields
+	probed    bool // keeps is known
+}
+
+// NewPublisher makes a Publisher; nothing is published before Run.
+func NewPublisher(options Options) *Publisher {
+	if options.FlushTime == 0 {
+		options.FlushTime = defaultFlushTime
+	}
+	if options.Logger == nil {
+		options.Logger = zap.NewNop()
+	}
+	return &Publisher{options: options, logger: options.Logger, wake: make(chan struct{}, 1)}
+}
+
+// Offer gives a report to publish in the place of any that is not published yet. One that says what the Node carries
+// already is not published again.
+func (p *Publisher) Offer(report Report) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	current := p.acknowledged
+	if p.offered != nil {
+		current = &p.offered.report
+	}
+	if current != nil {
+		if report.Observed == nil {
+			report.Observed = current.Observed
+		}
+		if same(*current, report) {
+			return
+		}
+	}
+	p.offered = &offer{report, time.Now()}
+	p.poke()
+}
+
+// NodeRecreated says that the Node is a new one of the same name, which carries nothing yet.
+func (p *Publisher) NodeRecreated() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	switch {
+	case p.offered != nil:
+		again := *p.offered // a new offer, lest one that is being published to the old Node acknowledges it
+		p.offered = &again
+	case p.acknowledged != nil:
+		p.offered = &offer{*p.acknowledged, time.Now()}
+	}
+	p.acknowledged, p.forget = nil, true
+	p.poke()
+}
+
+func (p *Publisher) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run publishes until ctx ends and then, for at most FlushTime, what is not published yet. It returns nil. Run it once.
+func (p *Publisher) Run(ctx context.Context) error {
+	// Retries: 1 s doubling to 2 min, ±20 %, for ever. A new report is tried at once.
+	retry := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(time.Second), backoff.WithMultiplier(2), backoff.WithMaxInterval(2*time.Minute),
+		backoff.WithRandomizationFactor(0.2), backoff.WithMaxElapsedTime(0))
+	var due <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			p.flush(ctx)
+			return nil
+		case <-p.wake:
+		case <-due:
+		}
+		err := p.work(ctx)
+		if due = nil; err == nil {
+			retry.Reset()
+			continue
+		}
+		delay := retry.NextBackOff()
+		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+			delay = min(max(delay, time.Duration(seconds)*time.Second), retry.MaxInterval)
+		}
+		due = time.After(delay)
+		if ctx.Err() == nil {
+			p.logger.Warn("publishing on the Node failed", zap.Error(err), zap.Duration("nextTry", delay))
+		}
+	}
+}
+
+// flush gives what is left a last chance, after ctx has ended.
+func (p *Publisher) flush(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.options.FlushTime)
+	defer cancel()
+	for {
+		err := p.work(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			p.logger.Warn("the last report could not be published on the Node", zap.Error(err))
+			return
+		case <-time.After(flushRetry):
+		}
+	}
+}
+
+// work publishes what there is to publish.
+func (p *Publisher) work(ctx context.Context) error {
+	for {
+		offered := p.next()
+		if offered == nil {
+			return p.sendEvents(ctx)
+		}
+		if err := p.publish(ctx, *offered); err != nil {
+			return err
+		}
+		p.acknowledge(offered)
+	}
+}
+
+func (p *Publisher) next() *offer {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.forget {
+		p.node, p.forget = nil, false
+	}
+	return p.offered
+}
+
+func (p *Publisher) acknowledge(published *offer) {
+	p.mutex.Lock()
+	if !p.forget {
+		p.acknowledged = &published.report
+		if p.offered == published {
+			p.offered = nil
+		}
+	}
+	p.mutex.Unlock()
+	if p.options.OnAcknowledged != nil {
+		p.options.OnAcknowledged(published.report)
+	}
+}
+
+// publish makes the Node show an offer; nil says that it was seen to.
+func (p *Publisher) publish(ctx context.Context, o offer) error {
+	if err := p.meet(ctx); err != nil {
+		return err
+	}
+	patch, err := patchOf(o, p.node.condition, p.node.keeps || !p.node.probed)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("encoding a patch: %w", err)
+	}
+	var node corev1.Node
+	err = p.options.Client.Patch(types.StrategicMergePatchType).Resource("nodes").Name(p.options.NodeName).SubResource("status").
+		Param("fieldManager", fieldManager).Body(body).Timeout(requestTimeout).MaxRetries(0).Do(ctx).Into(&node)
+	if err != nil {
+		if apierrors.IsNotFound(err) {
+			p.node = nil
+		}
+		return fmt.Errorf("patching the status of Node %s: %w", p.options.NodeName, err)
+	}
+	p.saw(&node)
+	if !patch.carried(&node) {
+		return fmt.Errorf("patching the status of Node %s: the API server did not keep the annotations; look for an admission webhook or policy that removes them", p.options.NodeName)
+	}
+	return nil
+}
+
+// meet reads the Node before the first patch, for its uid and its present condition.
+func (p *Publisher) meet(ctx context.Context) error {
+	if p.node != nil {
+		return nil
+	}
+	var node corev1.Node
+	err := p.options.Client.Get().Resource("nodes").Name(p.options.NodeName).Timeout(requestTimeout).MaxRetries(0).Do(ctx).Into(&node)
+	if err != nil {
+		return fmt.Errorf("reading Node %s: %w", p.options.NodeName, err)
+	}
+	p.node = &seenNode{uid: node.UID, condition: conditionOf(&node)}
+	return nil
+}
+
+// saw takes in the Node that a patch has resulted in.
+func (p *Publisher) saw(node *corev1.Node) {
+	keeps := keepsFields(node)
+	news := !p.node.probed || p.node.keeps != keeps
+	p.node = &seenNode{uid: node.UID, condition: conditionOf(node), keeps: keeps, probed: true}
+	if news && p.options.OnKeepsFields != nil {
+		p.options.OnKeepsFields(keeps)
+	}
+}
+
+// same tells whether two reports say the same.
+func same(a, b Report) bool {
+	x, y := a.Condition, b.Condition
+	return x.Status == y.Status && x.Reason == y.Reason && x.Message == y.Message &&
+		reflect.DeepEqual(a.Observed, b.Observed) && reflect.DeepEqual(a.Config, b.Config)
+}

@@ -1,0 +1,404 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// publishing is a publisher at work and what it said.
+type publishing struct {
+	*Publisher
+	api          *fakeAPI
+	acknowledged []string // reasons
+	keeps        []bool
+	stop         func()
+}
+
+func publish(t *testing.T, api *fakeAPI) *publishing {
+	t.Helper()
+	p := &publishing{api: api}
+	p.Publisher = NewPublisher(Options{Client: api.client(t), NodeName: "n1", FlushTime: 3 * time.Second,
+		OnKeepsFields:  func(keeps bool) { p.keeps = append(p.keeps, keeps) },
+		OnAcknowledged: func(r Report) { p.acknowledged = append(p.acknowledged, r.Condition.Reason) }})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	p.stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		done <- nil
+	}
+	t.Cleanup(p.stop)
+	return p
+}
+
+// expect compares the requests since the last call with, say, "get patch".
+func (p *publishing) expect(t *testing.T, requests string) {
+	t.Helper()
+	synctest.Wait()
+	if asked := p.api.asked(); asked != requests {
+		t.Errorf("requests %q, expected %q", asked, requests)
+	}
+}
+
+// elapse lets time pass on the clock of the bubble.
+func elapse(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func report(status corev1.ConditionStatus, reason string, observed string) Report {
+	return Report{Observed: &observed, Condition: corev1.NodeCondition{Type: ConditionType, Status: status, Reason: reason, Message: "using " + reason}}
+}
+
+func source(name string) *corev1.NodeConfigSource {
+	return &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: "ns", Name: name, UID: "u", ResourceVersion: "1", KubeletConfigKey: "kubelet"}}
+}
+
+func TestPublishes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		p := publish(t, api)
+		p.expect(t, "")
+		began := time.Now()
+
+		p.Offer(report("True", "Local", ""))
+		p.expect(t, "get patch")
+		elapse(time.Minute)
+		p.Offer(report("True", "Local", ""))
+		elapse(time.Hour)
+		p.expect(t, "") // nothing in the steady state
+
+		r := report("True", "InTrial", "ns/a/kubelet")
+		r.Config.Assigned = source("a")
+		p.Offer(r)
+		p.expect(t, "patch")
+		want := corev1.NodeCondition{Type: ConditionType, Status: "True", Reason: "InTrial", Message: "using InTrial"}
+		got := conditionOf(api.node)
+		if !got.LastTransitionTime.Time.Equal(began.Truncate(time.Second)) || !got.LastHeartbeatTime.Time.Equal(time.Now().Truncate(time.Second)) {
+			t.Errorf("the status stayed, but the transition was at %v, the heartbeat at %v", got.LastTransitionTime, got.LastHeartbeatTime)
+		}
+		want.LastHeartbeatTime, want.LastTransitionTime = got.LastHeartbeatTime, got.LastTransitionTime
+		if diff := cmp.Diff(want, *got); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(map[string]string{"foreign": "stays", ConfigObservedAnnotation: "ns/a/kubelet",
+			ConfigStatusAnnotation: `{"assigned":{"configMap":{"namespace":"ns","name":"a","uid":"u","resourceVersion":"1","kubeletConfigKey":"kubelet"}}}`}, api.node.Annotations); diff != "" {
+			t.Error(diff)
+		}
+		if len(api.node.Status.Conditions) != 2 {
+			t.Errorf("conditions: %v", api.node.Status.Conditions)
+		}
+
+		elapse(time.Minute)
+		p.Offer(report("False", "Refused", ""))
+		p.expect(t, "patch")
+		if got := conditionOf(api.node); !got.LastTransitionTime.Time.Equal(time.Now().Truncate(time.Second)) {
+			t.Errorf("the status changed, but the transition was at %v", got.LastTransitionTime)
+		}
+		if value, ok := api.node.Annotations[ConfigObservedAnnotation]; ok {
+			t.Errorf("observed is still %q", value)
+		}
+		if api.node.Annotations[ConfigStatusAnnotation] != "{}" {
+			t.Errorf("an empty status is %q", api.node.Annotations[ConfigStatusAnnotation])
+		}
+		if !slices.Equal(p.acknowledged, []string{"Local", "InTrial", "Refused"}) {
+			t.Errorf("acknowledged %q", p.acknowledged)
+		}
+	})
+}
+
+func TestLearnsWhetherFieldsAreKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		node        func(*fakeAPI)
+		keeps       bool
+		alwaysSends bool
+	}{
+		"dropped":                     {func(*fakeAPI) {}, false, false},
+		"kept":                        {func(f *fakeAPI) { f.keeps = true }, true, true},
+		"the Node has the assignment": {func(f *fakeAPI) { f.node.Spec.ConfigSource = source("a") }, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := newFakeAPI()
+				c.node(api)
+				p := publish(t, api)
+				for _, reason := range []string{"One", "Two", "Three"} {
+					p.Offer(report("True", reason, ""))
+					synctest.Wait()
+				}
+				if !slices.Equal(p.keeps, []bool{c.keeps}) {
+					t.Errorf("told %v, expected one %v", p.keeps, c.keeps)
+				}
+				for i, patch := range api.patches {
+					var sent struct{ Status map[string]json.RawMessage }
+					if err := json.Unmarshal([]byte(patch), &sent); err != nil {
+						t.Fatal(err)
+					}
+					if _, sent := sent.Status["config"]; sent != (i == 0 || c.alwaysSends) {
+						t.Errorf("patch %d has status.config: %v", i+1, sent)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestEmptiesStatusConfig(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		api.keeps = true
+		p := publish(t, api)
+		r := report("False", "Refused", "ns/a/kubelet")
+		r.Config = corev1.NodeConfigStatus{Assigned: source("a"), Active: source("b"), LastKnownGood: source("b"), Error: "failed"}
+		p.Offer(r)
+		synctest.Wait()
+		if diff := cmp.Diff(&r.Config, api.node.Status.Config); diff != "" {
+			t.Error(diff)
+		}
+		p.Offer(report("True", "Local", ""))
+		synctest.Wait()
+		if diff := cmp.Diff(&corev1.NodeConfigStatus{}, api.node.Status.Config); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestObservedIsLeftAlone(t *testing.T) {
+	unchanged := func(reason string) Report {
+		r := report("True", reason, "")
+		r.Observed = nil
+		return r
+	}
+	t.Run("after it was published", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.node.Annotations[ConfigObservedAnnotation] = "from the run before"
+			p := publish(t, api)
+			p.Offer(unchanged("One"))
+			synctest.Wait()
+			if got := api.node.Annotations[ConfigObservedAnnotation]; got != "from the run before" {
+				t.Errorf("observed: %q", got)
+			}
+		})
+	})
+	t.Run("when it is still to be published", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.fail["patch"] = errors.New("connection refused")
+			p := publish(t, api)
+			p.Offer(report("True", "One", "ns/a/kubelet"))
+			synctest.Wait()
+			p.Offer(unchanged("Two"))
+			synctest.Wait()
+			api.change(func() { clear(api.fail) })
+			elapse(time.Minute)
+			if got := api.node.Annotations[ConfigObservedAnnotation]; got != "ns/a/kubelet" {
+				t.Errorf("observed: %q", got)
+			}
+		})
+	})
+}
+
+func TestRetriesUntilAcknowledged(t *testing.T) {
+	for name, c := range map[string]struct {
+		hurt, heal func(*fakeAPI)
+	}{
+		"no answer":       {func(f *fakeAPI) { f.fail["get"] = errors.New("refused") }, func(f *fakeAPI) { clear(f.fail) }},
+		"patch lost":      {func(f *fakeAPI) { f.fail["patch"] = errors.New("reset") }, func(f *fakeAPI) { clear(f.fail) }},
+		"server errors":   {func(f *fakeAPI) { f.fail["patch"] = code(500) }, func(f *fakeAPI) { clear(f.fail) }},
+		"forbidden":       {func(f *fakeAPI) { f.fail["patch"] = code(403) }, func(f *fakeAPI) { clear(f.fail) }},
+		"no Node yet":     {func(f *fakeAPI) { f.node = nil }, func(f *fakeAPI) { f.node = newFakeAPI().node }},
+		"annotation lost": {func(f *fakeAPI) { f.after = func(string) { delete(f.node.Annotations, ConfigStatusAnnotation) } }, func(f *fakeAPI) { f.after = nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := newFakeAPI()
+				c.hurt(api)
+				p := publish(t, api)
+				p.Offer(report("True", "Old", ""))
+				synctest.Wait()
+				p.Offer(report("True", "Local", ""))
+				elapse(time.Hour)
+				if len(p.acknowledged) > 0 {
+					t.Errorf("acknowledged %q", p.acknowledged)
+				}
+				if n := len(p.api.requests); n > 100 {
+					t.Errorf("%d requests in an hour", n)
+				}
+				api.change(func() { c.heal(api) })
+				elapse(150 * time.Second)
+				if !slices.Equal(p.acknowledged, []string{"Local"}) || conditionOf(api.node).Reason != "Local" {
+					t.Errorf("acknowledged %q, the Node shows %v", p.acknowledged, conditionOf(api.node))
+				}
+			})
+		})
+	}
+}
+
+func TestNodeRecreated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		api.keeps = true
+		p := publish(t, api)
+		p.Offer(report("True", "Active", "ns/a/kubelet"))
+		p.expect(t, "get patch")
+		api.change(func() {
+			api.node, api.keeps = newFakeAPI().node, false // an upgraded API server keeps the fields of old Nodes only
+			api.node.UID = "second"
+		})
+		p.NodeRecreated()
+		p.expect(t, "get patch")
+		if got := conditionOf(api.node); got == nil || got.Reason != "Active" || api.node.Annotations[ConfigObservedAnnotation] != "ns/a/kubelet" {
+			t.Errorf("the new Node shows %v", got)
+		}
+		if !slices.Equal(p.keeps, []bool{true, false}) {
+			t.Errorf("keeps: %v", p.keeps)
+		}
+		p.Event(corev1.EventTypeNormal, "Reason", "message")
+		synctest.Wait()
+		if uid := api.events[0].InvolvedObject.UID; uid != "second" {
+			t.Errorf("the event is about uid %s", uid)
+		}
+	})
+}
+
+func TestNodeRecreatedWhilePublishing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		p := publish(t, api)
+		api.after = func(verb string) {
+			if verb == "patch" {
+				api.after = nil
+				p.NodeRecreated()
+			}
+		}
+		p.Offer(report("True", "Active", ""))
+		p.expect(t, "get patch get patch")
+	})
+}
+
+func TestFlush(t *testing.T) {
+	t.Run("the last report is published after the end", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.fail["patch"] = errors.New("reset")
+			p := publish(t, api)
+			p.Offer(report("True", "Active", ""))
+			synctest.Wait()
+			p.Offer(report("Unknown", "Stopped", ""))
+			synctest.Wait()
+			time.AfterFunc(time.Second, func() { api.change(func() { clear(api.fail) }) })
+			p.stop()
+			if got := conditionOf(api.node); got == nil || got.Reason != "Stopped" {
+				t.Errorf("the Node shows %v", got)
+			}
+		})
+	})
+	t.Run("but not for ever", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.fail["get"] = errors.New("refused")
+			p := publish(t, api)
+			p.Offer(report("Unknown", "Stopped", ""))
+			synctest.Wait()
+			began := time.Now()
+			p.stop()
+			if took := time.Since(began); took != 3*time.Second {
+				t.Errorf("stopped after %v", took)
+			}
+		})
+	})
+	t.Run("nothing left takes no time and no request", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			p := publish(t, api)
+			p.Offer(report("True", "Active", ""))
+			p.expect(t, "get patch")
+			began := time.Now()
+			p.stop()
+			if p.expect(t, ""); time.Since(began) != 0 {
+				t.Errorf("stopped after %v", time.Since(began))
+			}
+		})
+	})
+}
+
+func TestEvents(t *testing.T) {
+	t.Run("shape", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			p := publish(t, api)
+			p.Event(corev1.EventTypeWarning, "KubeletConfigRefused", "bad\nword")
+			p.Event(corev1.EventTypeNormal, "KubeletConfigChanged", "Kubelet restarting to use local config")
+			p.expect(t, "get post post")
+			first, second := api.events[0], api.events[1]
+			if first.Name != fmt.Sprintf("n1.%x", time.Now().UnixNano()) || second.Name == first.Name || first.Namespace != "default" {
+				t.Errorf("names %s/%s and %s", first.Namespace, first.Name, second.Name)
+			}
+			if first.Type != "Warning" || first.Reason != "KubeletConfigRefused" || first.Message != "bad word" || first.Count != 1 {
+				t.Errorf("%+v", first)
+			}
+			if diff := cmp.Diff(corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "node-uid"}, first.InvolvedObject); diff != "" {
+				t.Error(diff)
+			}
+			if first.Source.Component != "kubelet-supervisor" || first.Source.Host != "n1" || !first.FirstTimestamp.Equal(&first.LastTimestamp) {
+				t.Errorf("%+v", first)
+			}
+		})
+	})
+	t.Run("the newest wait for the API server", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.fail["post"] = errors.New("refused")
+			p := publish(t, api)
+			for i := range maxEvents + 5 {
+				p.Event(corev1.EventTypeNormal, "Reason", fmt.Sprint(i))
+			}
+			elapse(time.Minute)
+			api.change(func() { clear(api.fail) })
+			elapse(150 * time.Second)
+			if len(api.events) != maxEvents || api.events[0].Message != "5" || api.events[maxEvents-1].Message != "36" {
+				t.Errorf("%d events", len(api.events))
+			}
+		})
+	})
+	for answer, again := range map[code]bool{403: false, 409: false, 422: false, 429: true, 500: true} {
+		t.Run(answer.Error(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := newFakeAPI()
+				api.fail["post"] = answer
+				p := publish(t, api)
+				p.Event(corev1.EventTypeNormal, "Reason", "message")
+				p.expect(t, "get post")
+				elapse(5 * time.Second)
+				if asked := api.asked() != ""; asked != again {
+					t.Errorf("posted again: %v", asked)
+				}
+			})
+		})
+	}
+	t.Run("the status goes first", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			p := publish(t, api)
+			p.Event(corev1.EventTypeNormal, "Reason", "message")
+			p.Offer(report("True", "Local", ""))
+			p.expect(t, "get patch post")
+		})
+	})
+}
