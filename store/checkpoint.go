@@ -153,7 +153,8 @@ func (s *Store) readCheckpoint(parent, version string) (map[string]string, error
 	}
 	var found *defect
 	if errors.As(err, &found) || errors.Is(err, fs.ErrNotExist) {
-		return nil, &defect{folder, fmt.Errorf("is not the checkpoint that was saved: %v", err)} // not %w: it does exist
+		// Only the words of err: wrapped, a missing key would read as a missing checkpoint.
+		return nil, &defect{folder, errors.New("is not the checkpoint that was saved: " + err.Error())}
 	}
 	return payload, err
 }

@@ -54,7 +54,7 @@ func checkKey(key string) error {
 	case strings.Contains(key, "/"):
 		return fmt.Errorf("invalid file key %q, only base names are allowed", key)
 	case key == "." || key == "..":
-		return fmt.Errorf("invalid file key, may not be '.' or '..'")
+		return errors.New("invalid file key, may not be '.' or '..'")
 	case len(key) > nameLimit:
 		return fmt.Errorf("invalid file key %q, must be less than 255 characters", key)
 	case !plain(key, nameLimit):
