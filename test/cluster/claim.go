@@ -14,11 +14,8 @@ import (
 )
 
 // registry is where the clusters of this machine are written down: NAME.json for each, locked while the process that brought
-// it up lives, and the sysctls as they were before the first one.
+// it up lives, and the file host: how the machine was before the first one.
 const registry = "/run/kubelet-supervisor-test"
-
-// sysctls are those that a kubelet sets at its start (setupKernelTunables in its container manager).
-var sysctls = []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
 
 var errInUse = errors.New("is up, in a process that still runs")
 
@@ -43,7 +40,7 @@ func newClaim(name string) (*claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := saveSysctls(); err != nil {
+	if err := saveHost(); err != nil {
 		return nil, errors.Join(fmt.Errorf("claiming cluster %s: %w", name, err), c.file.Close())
 	}
 	return c, nil
@@ -67,7 +64,7 @@ func (c *claim) record(folder string) error {
 	return json.NewEncoder(c.file).Encode(claimContent{Folder: folder})
 }
 
-// release gives the name up; the last cluster of the machine restores the sysctls.
+// release gives the name up; the last cluster of the machine restores what all share.
 func (c *claim) release() error {
 	unlock, err := lockRegistry()
 	if err != nil {
@@ -81,7 +78,7 @@ func (c *claim) release() error {
 	if others, err := filepath.Glob(filepath.Join(registry, "*.json")); err != nil || len(others) > 0 {
 		return err
 	}
-	return restoreSysctls()
+	return restoreHost()
 }
 
 // Clean removes what a cluster of this name left when the process that brought it up was killed; nothing there is fine.
@@ -149,41 +146,4 @@ func lockRegistry() (unlock func(), err error) {
 		return nil, errors.Join(fmt.Errorf("locking %s: %w", registry, err), folder.Close())
 	}
 	return func() { _ = folder.Close() }, nil
-}
-
-func savedSysctls() string { return filepath.Join(registry, "sysctls") }
-
-func saveSysctls() error {
-	if _, err := os.Stat(savedSysctls()); err == nil {
-		return nil // another cluster's, from before a kubelet changed them
-	}
-	saved := map[string]string{}
-	for _, name := range sysctls {
-		if value, err := os.ReadFile("/proc/sys/" + name); err == nil {
-			saved[name] = strings.TrimSpace(string(value))
-		}
-	}
-	content, err := json.Marshal(saved)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(savedSysctls(), content, 0o600)
-}
-
-func restoreSysctls() error {
-	content, err := os.ReadFile(savedSysctls())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	saved := map[string]string{}
-	if err == nil {
-		err = json.Unmarshal(content, &saved)
-	}
-	for name, value := range saved {
-		err = errors.Join(err, os.WriteFile("/proc/sys/"+name, []byte(value), 0))
-	}
-	if err != nil {
-		return fmt.Errorf("restoring the sysctls saved in %s: %w", savedSysctls(), err)
-	}
-	return os.Remove(savedSysctls())
 }

@@ -28,7 +28,7 @@ func TestUpAndDown(t *testing.T) {
 	for _, version := range []string{"1.36.3", "1.24.17"} {
 		t.Run(version, func(t *testing.T) {
 			ctx := t.Context()
-			before := hostState(t)
+			before := sharedState(t)
 			c := up(t, cluster.Options{Name: "up-and-down", APIServer: version})
 			kubelet := startKubelet(t, c)
 
@@ -43,8 +43,8 @@ func TestUpAndDown(t *testing.T) {
 			if err != nil || config["eventRecordQPS"] != 7.0 {
 				t.Errorf("configz: eventRecordQPS %v (%v), want 7", config["eventRecordQPS"], err)
 			}
-			if config["cgroupRoot"] == "" || len(namedCgroups(t)) == 0 {
-				t.Error("the pods have no cgroup of the cluster's: its removal would prove nothing")
+			if len(leftovers(t, c.Name)) < 4 { // registration, folder, a cgroup, the namespace
+				t.Errorf("a cluster that is up leaves only %v: that none is left would prove nothing", leftovers(t, c.Name))
 			}
 
 			if err := c.Down(); err != nil {
@@ -54,12 +54,7 @@ func TestUpAndDown(t *testing.T) {
 			if err := c.Down(); err != nil {
 				t.Errorf("the second Down: %v", err)
 			}
-			if after := hostState(t); after != before {
-				t.Errorf("left behind; before:\n%s\nafter:\n%s", before, after)
-			}
-			if _, err := os.Stat(c.Folder); err == nil {
-				t.Errorf("folder %s is left", c.Folder)
-			}
+			wantNothingLeft(t, c.Name, before)
 		})
 	}
 }
@@ -116,20 +111,19 @@ func TestWhatAKilledRunLeft(t *testing.T) {
 		}
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
-	before := hostState(t)
+	before := sharedState(t)
 	killed := exec.Command(os.Args[0], "-test.run=^TestWhatAKilledRunLeft$")
 	killed.Env = append(os.Environ(), "KILLED_RUN=1")
 	out, _ := killed.CombinedOutput()
-	if hostState(t) == before {
+	if len(leftovers(t, "killed")) < 4 {
 		t.Fatalf("the killed run left nothing to clean up: %s", out)
 	}
 	c := up(t, cluster.Options{Name: "after-killed"})
+	wantNothingLeft(t, "killed", "")
 	if err := c.Down(); err != nil {
 		t.Fatal(err)
 	}
-	if after := hostState(t); after != before {
-		t.Errorf("left behind; before:\n%s\nafter:\n%s", before, after)
-	}
+	wantNothingLeft(t, "after-killed", before)
 }
 
 func TestOptionsThatCannotWork(t *testing.T) {
@@ -200,10 +194,39 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// hostState is what a cluster could leave on the machine. It sees other clusters too, which is why make runs the packages with
-// end-to-end tests one after another.
-func hostState(t *testing.T) string {
+// leftovers are the traces of one cluster on the machine, except processes: none is left where its cgroups and its folder,
+// with the network namespace, are gone.
+func leftovers(t *testing.T, name string) []string {
 	t.Helper()
+	found := []string{}
+	for _, pattern := range []string{
+		"/sys/fs/cgroup/kubelet-supervisor-NAME", "/sys/fs/cgroup/*/kubelet-supervisor-NAME",
+		"/run/kubelet-supervisor-test/NAME.json", filepath.Join(os.TempDir(), "kubelet-supervisor-NAME"),
+	} {
+		files, err := filepath.Glob(strings.ReplaceAll(pattern, "NAME", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, files...)
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, "kubelet-supervisor-"+name+"/") {
+			found = append(found, strings.TrimSpace(line))
+		}
+	}
+	return found
+}
+
+// sharedState is what all clusters of the machine change together, and the last one restores; "" when another one is up.
+func sharedState(t *testing.T) string {
+	t.Helper()
+	if others, _ := filepath.Glob("/run/kubelet-supervisor-test/*.json"); len(others) > 0 {
+		return ""
+	}
 	var state []string
 	for _, file := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops"} {
 		value, err := os.ReadFile("/proc/sys/" + file)
@@ -212,31 +235,19 @@ func hostState(t *testing.T) string {
 		}
 		state = append(state, file+" "+strings.TrimSpace(string(value)))
 	}
-	mounts, err := os.ReadFile("/proc/self/mounts")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(mounts)) {
-		if strings.Contains(line, "kubelet-supervisor-") {
-			state = append(state, strings.TrimSpace(line))
-		}
-	}
-	for _, pattern := range []string{"/run/containerd/s/*", "/run/kubelet-supervisor-test/*.json", "/var/log/containers/*"} {
+	for _, pattern := range []string{"/run/containerd", "/run/containerd/s/*", "/var/lib/kubelet", "/var/log/containers/*"} {
 		found, _ := filepath.Glob(pattern)
 		state = append(state, found...)
 	}
-	return strings.Join(append(state, namedCgroups(t)...), "\n")
+	return strings.Join(state, "\n")
 }
 
-func namedCgroups(t *testing.T) []string {
+func wantNothingLeft(t *testing.T, name, sharedBefore string) {
 	t.Helper()
-	var cgroups []string
-	for _, pattern := range []string{"/sys/fs/cgroup/kubelet-supervisor-*", "/sys/fs/cgroup/*/kubelet-supervisor-*"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cgroups = append(cgroups, found...)
+	if left := leftovers(t, name); len(left) > 0 {
+		t.Errorf("cluster %s left:\n%s", name, strings.Join(left, "\n"))
 	}
-	return cgroups
+	if after := sharedState(t); after != sharedBefore && after != "" && sharedBefore != "" {
+		t.Errorf("before:\n%s\nafter:\n%s", sharedBefore, after)
+	}
 }
