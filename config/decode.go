@@ -36,7 +36,7 @@ func decode(document []byte) (map[string]any, error) {
 	if err := decoder.Decode(&tree); err != nil {
 		return nil, jsonError(asJSON, err)
 	}
-	if _, err := decoder.Token(); err != io.EOF {
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("something follows the end of the JSON document")
 	}
 	mapping, ok := tree.(map[string]any)
