@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	stdsync "sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,7 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // following is a follower at work and what it told, one line per update.
 type following struct {
 	*Follower
-	told []string
+	mutex stdsync.Mutex
+	told  []string
 }
 
 // follow starts a follower in the bubble of the test; synctest.Wait makes what it told readable.
@@ -33,7 +35,7 @@ func follow(t *testing.T, api *fakeAPI, change func(*Options)) *following {
 	f := &following{Follower: NewFollower(options)}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- f.Run(ctx, func(u Update) { f.told = append(f.told, line(u)) }) }()
+	go func() { done <- f.Run(ctx, f.tell) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -41,6 +43,12 @@ func follow(t *testing.T, api *fakeAPI, change func(*Options)) *following {
 		}
 	})
 	return f
+}
+
+func (f *following) tell(u Update) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.told = append(f.told, line(u))
 }
 
 func line(u Update) string {
@@ -73,6 +81,8 @@ func line(u Update) string {
 func (f *following) expect(t *testing.T, lines ...string) {
 	t.Helper()
 	synctest.Wait()
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
 	if !slices.Equal(f.told, lines) {
 		t.Errorf("told\n\t%s\nexpected\n\t%s", strings.Join(f.told, "\n\t"), strings.Join(lines, "\n\t"))
 	}
