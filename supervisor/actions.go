@@ -191,11 +191,13 @@ func (l *loop) prove(ctx context.Context, do Prove) Proved {
 		return proved
 	}
 	verdict := l.preflight.Check(ctx, config.Candidate{File: candidate}, l.control(do))
-	proved.Outcome, proved.Load, proved.Words = verdict.Outcome, verdict.Load, verdict.Words
-	proved.Warnings, proved.NoMorePreflight = verdict.Warnings, verdict.NoMorePreflight
+	if ctx.Err() != nil {
+		return Proved{} // abandoned: it says nothing
+	}
+	proved.Outcome, proved.Load, proved.Words, proved.NoMorePreflight = verdict.Outcome, verdict.Load, verdict.Words, verdict.NoMorePreflight
 	if do.Version != nil && l.store != nil {
 		if payload, err := l.store.LoadCheckpoint(do.Version.Source); err == nil {
-			proved.Warnings = append(proved.Warnings, config.Warnings(payload, do.Version.Source.KubeletConfigKey)...)
+			proved.Warnings = config.Warnings(payload, do.Version.Source.KubeletConfigKey)
 		}
 	}
 	return proved

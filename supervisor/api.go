@@ -66,7 +66,7 @@ func (a *apiSession) run(ctx context.Context) {
 			said = err.Error()
 			l.Logger.Warn("no connection to the API server yet; the kubelet runs without it", zap.Error(err))
 		}
-		awaitChange(ctx, path, content)
+		awaitChange(ctx, path, content, kubeconfigRecheck) // what it names may be mended without a change of its own
 	}
 }
 
@@ -107,7 +107,7 @@ func (a *apiSession) session(ctx context.Context, path string, content []byte) e
 	tasks.Go(func() { _ = follower.Run(ctx, func(u configsync.Update) { replace(updates, u) }) })
 	tasks.Go(func() { a.loop.receive(ctx, updates, publisher) })
 	a.loop.Logger.Info("following the Node", zap.String("node", name))
-	awaitChange(ctx, path, content)
+	awaitChange(ctx, path, content, 0)
 	return nil
 }
 

@@ -111,6 +111,8 @@ func (s *State) hearRetry(e Retry) {
 func (s *State) hearProved(e Proved) {
 	s.Doing = nil
 	switch {
+	case e.Outcome == 0: // abandoned
+		return
 	case e.NoMorePreflight:
 		s.Proofs = newest(s.Proofs, Proof{Content: anyContent, Kubelet: e.Kubelet, Outcome: e.Outcome, Words: e.Words})
 	case e.blamesEnvironment():

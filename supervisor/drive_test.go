@@ -97,6 +97,9 @@ func (d *drive) answer(do any) any {
 		proof.Content, proof.Kubelet = content, do.Kubelet
 		return Proved{Proof: proof}
 	case Start:
+		if d.s.Child.Alive {
+			d.t.Fatal("two kubelets: a start beside a running one")
+		}
 		d.note("start " + nameOf(do.Version))
 		return Started{Err: d.startErr, Delay: time.Second}
 	case Stop:

@@ -16,8 +16,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// awaitChange waits until the file's bytes differ from content or ctx ends. It watches the folder, for files are replaced.
-func awaitChange(ctx context.Context, path string, content []byte) {
+// awaitChange waits until the file's bytes differ from content, ctx ends, or so much time is over; 0 is endless. It watches the
+// folder, for files are replaced.
+func awaitChange(ctx context.Context, path string, content []byte, atMost time.Duration) {
+	if atMost > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, atMost)
+		defer cancel()
+	}
 	var changes chan fsnotify.Event
 	if watcher, err := fsnotify.NewWatcher(); err == nil {
 		defer func() { _ = watcher.Close() }()

@@ -8,14 +8,26 @@ import (
 // message is the condition's: the alpha's phrase for what runs, then why, then the warnings, and at the end what to do. It is cut to
 // the contract's length where it is published.
 func (s *State) message(f finding) string {
-	parts := []string{s.using()}
-	parts = append(parts, f.why)
+	parts := []string{s.using(), shorten(f.why, whyLimit)}
 	if s.Exit != "" && f.status != "True" && !strings.Contains(f.why, s.Exit) && f.reason != "Stopped" {
 		parts = append(parts, "last exit: "+s.Exit)
 	}
-	parts = append(parts, s.warnings()...)
-	parts = append(parts, f.hint)
+	parts = append(parts, shorten(strings.Join(s.warnings(), "; "), warningsLimit), f.hint)
 	return strings.Join(without(parts, func(p string) bool { return p == "" }), "; ")
+}
+
+// Limits in bytes that leave room for what to do at the end.
+const (
+	whyLimit      = 600
+	warningsLimit = 240
+)
+
+// shorten cuts words at the limit, between characters.
+func shorten(words string, limit int) string {
+	if len(words) <= limit {
+		return words
+	}
+	return strings.ToValidUTF8(words[:limit], "") + "…"
 }
 
 // using is the phrase of the alpha's ConfigOK condition (upstream 1.8).

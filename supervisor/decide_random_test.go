@@ -1,0 +1,117 @@
+package supervisor
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// Whatever happens, in whatever order, the rules hold: one action at a time, never two kubelets, decide changes nothing it was
+// given, and once everything heals what runs is what is assigned and the Node shows no stale error (rules 1, 2 and 12).
+func TestRandomLives(t *testing.T) {
+	for seed := range uint64(300) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			d := newDrive(t, func(s *Settings) { s.EditSpread = time.Duration(random.IntN(2)) * time.Minute }).boot()
+			for range 60 {
+				d.live(random)
+				d.checkRules()
+			}
+			d.heal()
+			want := d.s.Assigned
+			d.pass(2 * time.Hour)
+			if !d.s.runs(want) || !d.s.Child.Healthy {
+				t.Errorf("after everything healed: %s, runs %s, did %q", d.shown(), nameOf(d.s.Child.Version), d.did)
+			}
+			if r, due := report(d.s); !due || r.Status != "True" || r.Config.Error != "" {
+				t.Errorf("after everything healed: %s", d.shown())
+			}
+		})
+	}
+}
+
+var contents = []string{"one", "two", "three"}
+
+// live lets one random thing happen.
+func (d *drive) live(random *rand.Rand) {
+	content := contents[random.IntN(len(contents))]
+	switch random.IntN(14) {
+	case 0, 1, 2:
+		d.assign(content, fmt.Sprint("cm", random.IntN(2)), fmt.Sprint(random.IntN(100)))
+	case 3:
+		d.hear(Cleared{NodeUID: "node-uid"})
+	case 4:
+		d.hear(SyncFailed{Text: "x", Problem: Problem{Error: "failed to sync: x", Words: "x"}})
+	case 5:
+		d.deadly[content] = time.Duration(random.IntN(30_000)) * time.Millisecond
+	case 6:
+		d.deadly[""] = time.Duration(random.IntN(30_000)) * time.Millisecond
+	case 7:
+		clear(d.deadly)
+	case 8:
+		d.hangs[content] = random.IntN(2) == 0
+	case 9:
+		d.saveErr = []error{nil, errDisk}[random.IntN(2)]
+	case 10:
+		d.online, d.lease[content] = random.IntN(2) == 0, random.IntN(2) == 0
+	case 11:
+		d.refuse(content, true)
+	case 12:
+		d.hear(StopAsked{})
+		d.boot()
+	case 13:
+		d.boot() // the supervisor and the kubelet were killed
+	}
+	d.pass(time.Duration(random.IntN(100_000)) * time.Millisecond)
+}
+
+func (d *drive) heal() {
+	clear(d.deadly)
+	clear(d.hangs)
+	clear(d.lease)
+	clear(d.refused)
+	d.saveErr, d.startErr, d.online = nil, nil, true
+	d.pass(time.Minute)
+	d.assign("one", "healed", "1").hear(Retry{})
+}
+
+// checkRules looks at what the last step left.
+func (d *drive) checkRules() {
+	d.t.Helper()
+	s := d.s
+	if s.Doing != nil {
+		if _, exit := s.Doing.(Exit); !exit {
+			d.t.Fatalf("at rest with %T under way", s.Doing)
+		}
+	}
+	if s.Trial.Tries < 0 || s.Trial.Tries > s.TrialFailures {
+		d.t.Fatalf("%d tries", s.Trial.Tries)
+	}
+	if d.saveErr == nil && s.Assigned != nil && (d.disk.Assigned == nil || d.disk.Assigned.Source != s.Assigned.Source) && s.SaveError == "" {
+		d.t.Fatalf("assigned %s, on disk %s", describe(s.Assigned), describe(d.disk.Assigned))
+	}
+	if r, due := report(s); due && r.Status == "True" && !(s.Child.Alive && s.Child.Healthy) {
+		d.t.Fatalf("True without a healthy kubelet: %s", d.shown())
+	}
+}
+
+// The core is pure: the same state and event give the same result, and the state is left as it was.
+func TestDecideIsPure(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	d := newDrive(t).boot()
+	for range 200 {
+		d.live(random)
+		event := Event{Now: d.now, Is: []any{Ticked{}, ChildExited{Code: 1, Words: "x"}, assigned("p", "1", "pure"), Cleared{NodeUID: "node-uid"}, Retry{}}[random.IntN(5)]}
+		before := fmt.Sprintf("%+v %+v", d.s, d.s.Durable)
+		first, firstStep := decide(d.s, event)
+		if after := fmt.Sprintf("%+v %+v", d.s, d.s.Durable); after != before {
+			t.Fatalf("decide changed its argument on %T:\n%s\n%s", event.Is, before, after)
+		}
+		second, secondStep := decide(d.s, event)
+		if !reflect.DeepEqual(first, second) || !reflect.DeepEqual(firstStep, secondStep) {
+			t.Fatalf("decide is not a function of %T", event.Is)
+		}
+	}
+}
