@@ -82,7 +82,10 @@ func TestRestarts(t *testing.T) {
 			func(d *drive) { d.deadly["bad"] = time.Second / 2; d.assign("bad").pass(9 * time.Second) }, []string{"start local"},
 			"assigned=bad@1 active=- lkg=- False RolledBack run config"},
 		{"a checkpoint that cannot be read falls back to lastKnownGood (rule 2)",
-			func(d *drive) { d.good("good").assign("young").pass(time.Second); d.disk.Assigned = &Version{Source: d.disk.Assigned.Source} },
+			func(d *drive) {
+				d.good("good").assign("young").pass(time.Second)
+				d.disk.Assigned = &Version{Source: d.disk.Assigned.Source}
+			},
 			[]string{"start good"}, "assigned=@1 active=good@1 lkg=good@1 False Refused load config"},
 		{"both checkpoints broken: local (rule 2)",
 			func(d *drive) {
@@ -101,7 +104,11 @@ func TestRestarts(t *testing.T) {
 		d.crash().pass(2 * time.Minute).expect("assigned=good@1 active=good@1 lkg=good@1 True Active")
 	})
 	t.Run("the broken one is downloaded again and taken", func(t *testing.T) {
-		d := seeded(t, func(d *drive) { d.good("good"); d.disk.Assigned = &Version{Source: d.disk.Assigned.Source}; d.disk.LastKnownGood = nil })
+		d := seeded(t, func(d *drive) {
+			d.good("good")
+			d.disk.Assigned = &Version{Source: d.disk.Assigned.Source}
+			d.disk.LastKnownGood = nil
+		})
 		d.crash().assign("good").pass(time.Second).expect("assigned=good@1 active=good@1 lkg=- True Active")
 	})
 }
@@ -118,7 +125,7 @@ func TestKubeletUpgrade(t *testing.T) {
 	t.Run("proved before its first start, and on trial again", func(t *testing.T) {
 		d := upgraded(t, func(d *drive) { d.good("good") })
 		d.expectDone("prove good", "start good").expect("assigned=good@1 active=good@1 lkg=good@1 True InTrial")
-		d.pass(11*time.Minute).expect("assigned=good@1 active=good@1 lkg=good@1 True Active")
+		d.pass(11 * time.Minute).expect("assigned=good@1 active=good@1 lkg=good@1 True Active")
 	})
 	t.Run("refused by the new kubelet: local, lastKnownGood stays on disk", func(t *testing.T) {
 		d := upgraded(t, func(d *drive) { d.good("good").refuse("good", false) })
@@ -126,10 +133,14 @@ func TestKubeletUpgrade(t *testing.T) {
 	})
 	t.Run("deadly with the new kubelet: local", func(t *testing.T) {
 		d := upgraded(t, func(d *drive) { d.good("good").deadly["good"] = time.Second / 2 })
-		d.pass(20*time.Second).expect("assigned=good@1 active=- lkg=good@1 False LastKnownGoodFailed run config")
+		d.pass(20 * time.Second).expect("assigned=good@1 active=- lkg=good@1 False LastKnownGoodFailed run config")
 	})
 	t.Run("a rejected one is tried again with the new kubelet", func(t *testing.T) {
-		d := upgraded(t, func(d *drive) { d.deadly["bad"] = time.Second / 2; d.assign("bad").pass(time.Minute); delete(d.deadly, "bad") })
+		d := upgraded(t, func(d *drive) {
+			d.deadly["bad"] = time.Second / 2
+			d.assign("bad").pass(time.Minute)
+			delete(d.deadly, "bad")
+		})
 		d.expectDone("prove bad", "start bad")
 	})
 	t.Run("under a running kubelet it waits for the next start", func(t *testing.T) {
@@ -180,7 +191,7 @@ func TestEditSpread(t *testing.T) {
 	}
 	t.Run("proved at once, applied at its turn", func(t *testing.T) {
 		d := edited(t).assign("two", "cm", "2")
-		d.pass(turn-time.Second).expectDone("prove two").expect("assigned=two@2 active=one@1 lkg=one@1 Unknown Applying").expectMessage("waits for its turn until 20")
+		d.pass(turn - time.Second).expectDone("prove two").expect("assigned=two@2 active=one@1 lkg=one@1 Unknown Applying").expectMessage("waits for its turn until 20")
 		d.pass(3*time.Second).expectDone("prove two", "stop", "start two").expect("assigned=two@2 active=two@2 lkg=one@1 True InTrial")
 	})
 	t.Run("a newer edit takes the turn of the older", func(t *testing.T) {

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// Exit codes of check.
+const (
+	checkRefused = 1
+	checkUnknown = 3
+)
+
+func newCheck() *cobra.Command {
+	var mode string
+	command := &cobra.Command{
+		Use:     "check FILE -- KUBELET [kubelet flags]",
+		Short:   "Ask the kubelet whether it accepts a configuration, without starting it",
+		Long:    "Ask the kubelet whether it accepts a configuration, without starting it.\nExit codes: 0 accepted, 1 refused, 2 usage, 3 unknown.",
+		Example: "  kubelet-supervisor check kubelet.yaml -- /usr/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf",
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if command.ArgsLenAtDash() != 1 {
+				return usage("give one FILE before --, and the kubelet's command line after it")
+			}
+			if !slices.Contains([]string{"auto", "always", "never"}, mode) {
+				return usage("--preflight=%q is none of auto, always, never", mode)
+			}
+			kubelet, flags, err := kubeletCommand(command, arguments)
+			if err != nil {
+				return err
+			}
+			return check(command, arguments[0], config.Preflight{Kubelet: kubelet, Arguments: flags, Mode: mode})
+		},
+	}
+	command.Flags().StringVar(&mode, "preflight", "auto", "auto (only when the kubelet is an ELF executable) or always")
+	return command
+}
+
+// check renders the file as the supervisor would, so that a relative path means the file's own folder, and asks the kubelet.
+func check(command *cobra.Command, file string, preflight config.Preflight) error {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return usage("the file %s cannot be found: %w", file, err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return usage("the configuration cannot be read: %w", err)
+	}
+	key := filepath.Base(file)
+	payload := map[string]string{key: string(data)}
+	rendered, err := config.Render(payload, key, filepath.Dir(file), config.LocalGates(preflight.Arguments))
+	var load *config.LoadError
+	if errors.As(err, &load) {
+		return exitError{code: checkRefused, err: fmt.Errorf("%s is refused: %s", file, load.Words)}
+	}
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "kubelet-supervisor-check-")
+	if err != nil {
+		return fmt.Errorf("making a folder for the check: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	candidate := filepath.Join(folder, "kubelet.yaml")
+	if err := os.WriteFile(candidate, rendered, 0o600); err != nil {
+		return fmt.Errorf("writing the configuration to check: %w", err)
+	}
+	preflight.TempFolder = folder
+	verdict := preflight.Check(command.Context(), config.Candidate{File: candidate}, &config.Candidate{})
+	for _, warning := range config.Warnings(payload, key) {
+		_, _ = fmt.Fprintln(command.ErrOrStderr(), "warning:", warning)
+	}
+	switch verdict.Outcome {
+	case config.Accepted:
+		_, err = fmt.Fprintf(command.OutOrStdout(), "%s is accepted by %s\n", file, preflight.Kubelet)
+		return err
+	case config.Refused:
+		return exitError{code: checkRefused, err: fmt.Errorf("%s is refused: %s", file, verdict.Words)}
+	case config.Environment:
+		return exitError{code: checkUnknown, err: fmt.Errorf("the kubelet's own command line fails the same way, nothing can be said of %s: %s", file, verdict.Words)}
+	}
+	return exitError{code: checkUnknown, err: fmt.Errorf("nothing can be said of %s: %s", file, verdict.Words)}
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+)
+
+// Exit codes, part of the contract. Those of check and status stand with their commands.
+const (
+	exitOK       = 0
+	exitUsage    = 2
+	exitInternal = 70
+)
+
+// exitError ends the program with a code of its own. Without an error nothing more is said.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e exitError) Unwrap() error { return e.err }
+
+func usage(format string, values ...any) error {
+	return exitError{code: exitUsage, err: fmt.Errorf(format, values...)}
+}
+
+// execute runs one command line and gives its exit code.
+func execute(arguments []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(arguments)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.Execute()
+	var exit exitError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &exit):
+		if exit.err != nil {
+			_, _ = fmt.Fprintln(stderr, "kubelet-supervisor:", exit.err)
+		}
+		return exit.code
+	case errors.Is(err, supervisor.ErrUsage):
+		_, _ = fmt.Fprintln(stderr, "kubelet-supervisor:", err)
+		return exitUsage
+	}
+	_, _ = fmt.Fprintln(stderr, "kubelet-supervisor:", err)
+	return exitInternal
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubelet-supervisor",
+		Short: "The parent of the kubelet: its configuration, changed through the Kubernetes API, safely",
+		Long: `kubelet-supervisor runs the kubelet as its child and changes its configuration as the Node says:
+
+  kubectl annotate node n1 kubelet-supervisor.io/config-source=kube-system/my-config/kubelet
+
+A configuration is proved with the node's own kubelet first, put on trial, and rolled back by itself when it fails.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(command *cobra.Command, arguments []string) error {
+			if len(arguments) > 0 {
+				return usage("unknown command %q, see kubelet-supervisor --help", arguments[0])
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		return usage("%w, see %s --help", err, command.CommandPath())
+	})
+	root.AddCommand(newRun(), newStatus(), newCheck(), newReload(), newRetry(), newVersion())
+	return root
+}
+
+// noArguments refuses words that the command does not take.
+func noArguments(command *cobra.Command, arguments []string) error {
+	if len(arguments) > 0 {
+		return usage("%s takes no arguments, and was given %q", command.CommandPath(), arguments[0])
+	}
+	return nil
+}

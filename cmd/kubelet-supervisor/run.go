@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+)
+
+const (
+	defaultStateDir = "/var/lib/kubelet-supervisor"
+	defaultRunDir   = "/run/kubelet-supervisor"
+)
+
+func newRun() *cobra.Command {
+	var o supervisor.Options
+	var logFormat string
+	command := &cobra.Command{
+		Use:     "run [flags] -- KUBELET [kubelet flags]",
+		Short:   "Run the kubelet as a child and keep its configuration as the Node says",
+		Example: "  kubelet-supervisor run -- /usr/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml",
+		RunE: func(command *cobra.Command, arguments []string) (err error) {
+			if o.Kubelet, o.Arguments, err = kubeletCommand(command, arguments); err != nil {
+				return err
+			}
+			if err := checkOptions(o); err != nil {
+				return err
+			}
+			if o.Logger, err = newLogger(logFormat); err != nil {
+				return err
+			}
+			defer func() { _ = o.Logger.Sync() }()
+			return run(command.Context(), o)
+		},
+	}
+	f := command.Flags()
+	f.StringVar(&o.StateDir, "state-dir", defaultStateDir, "folder of what must survive a reboot: checkpoints and verdicts")
+	runDirFlag(f, &o.RunDir)
+	f.StringSliceVar(&o.Namespaces, "config-namespaces", []string{"kube-system", "kubelet-config"}, "namespaces that configurations may come from; * for all")
+	f.DurationVar(&o.TrialPeriod, "trial-period", 10*time.Minute, "healthy time before a configuration becomes the last known good one")
+	f.IntVar(&o.TrialFailures, "trial-failures", 3, "quick exits within a trial before the rollback")
+	f.DurationVar(&o.StartTimeout, "start-timeout", 2*time.Minute, "on trial: not healthy by then, or unhealthy for that long altogether, rolls back")
+	f.DurationVar(&o.StopTimeout, "stop-timeout", 30*time.Second, "from SIGTERM to SIGKILL when the kubelet is stopped")
+	f.DurationVar(&o.EditSpread, "edit-spread", time.Minute, "edits of an assigned ConfigMap are applied within this time, each node at its own moment; 0 at once")
+	f.BoolVar(&o.FollowLocal, "follow-local", false, "restart the kubelet for an accepted change of its local files; else it is only reported")
+	f.StringVar(&o.Preflight, "preflight", "auto", "ask the kubelet first whether it accepts a configuration: auto (when it is an ELF executable), always, never")
+	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "credentials for the Node (default: the kubelet's --kubeconfig)")
+	f.StringVar(&o.NodeName, "node-name", "", "name of the Node (default: from the kubelet's flags, its certificate, or the host name)")
+	f.StringVar(&logFormat, "log-format", "", "journald, text or json (default: journald where it is, else text)")
+	return command
+}
+
+func runDirFlag(f *pflag.FlagSet, to *string) {
+	f.StringVar(to, "run-dir", defaultRunDir, "folder of what need not survive a reboot: the effective file, state.json, the kubelet's newest log")
+}
+
+// kubeletCommand splits what follows -- into the kubelet's path and flags.
+func kubeletCommand(command *cobra.Command, arguments []string) (path string, flags []string, err error) {
+	dash := command.ArgsLenAtDash()
+	if dash < 0 || dash == len(arguments) {
+		return "", nil, usage("the kubelet's command line is missing: %s -- /usr/bin/kubelet …", command.CommandPath())
+	}
+	arguments = arguments[dash:]
+	path, err = exec.LookPath(arguments[0])
+	if err != nil {
+		return "", nil, usage("the kubelet %s cannot be run: %w; give the path of an executable file after --", arguments[0], err)
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return "", nil, usage("the kubelet %s cannot be found: %w", arguments[0], err)
+	}
+	return path, arguments[1:], nil
+}
+
+func checkOptions(o supervisor.Options) error {
+	for flag, folder := range map[string]string{"state-dir": o.StateDir, "run-dir": o.RunDir} {
+		if !filepath.IsAbs(folder) {
+			return usage("--%s=%q is not an absolute path; give one such as %s", flag, folder, defaultStateDir)
+		}
+	}
+	if filepath.Clean(o.StateDir) == filepath.Clean(o.RunDir) {
+		return usage("--state-dir and --run-dir are the same folder %s; give two", o.StateDir)
+	}
+	for flag, duration := range map[string]time.Duration{"trial-period": o.TrialPeriod, "start-timeout": o.StartTimeout, "stop-timeout": o.StopTimeout} {
+		if duration <= 0 {
+			return usage("--%s=%s is not a time to wait; give more than 0", flag, duration)
+		}
+	}
+	switch {
+	case o.EditSpread < 0:
+		return usage("--edit-spread=%s is negative; give 0 to apply edits at once", o.EditSpread)
+	case o.TrialFailures < 1:
+		return usage("--trial-failures=%d leaves no try; give 1 or more", o.TrialFailures)
+	case !slices.Contains([]string{"auto", "always", "never"}, o.Preflight):
+		return usage("--preflight=%q is none of auto, always, never", o.Preflight)
+	case len(o.Namespaces) == 0 || slices.Contains(o.Namespaces, ""):
+		return usage("--config-namespaces names no namespace; give some, or * for all")
+	}
+	return nil
+}
+
+// run brings the signals: TERM and INT stop, HUP reloads, USR1 retries.
+func run(ctx context.Context, o supervisor.Options) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGUSR1)
+	defer signal.Stop(signals)
+	requests := make(chan supervisor.Request)
+	done := make(chan struct{})
+	defer func() { <-done }()
+	defer stop()
+	go func() {
+		defer close(done)
+		for {
+			request := supervisor.Reload
+			select {
+			case s := <-signals:
+				if s == syscall.SIGUSR1 {
+					request = supervisor.RetryNow
+				}
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case requests <- request:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	o.Requests, o.Output = requests, os.Stderr
+	if err := supervisor.Run(ctx, o); err != nil {
+		return fmt.Errorf("running the kubelet %s: %w", o.Kubelet, err)
+	}
+	return nil
+}

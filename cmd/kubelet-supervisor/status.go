@@ -1,0 +1,126 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+)
+
+// exitNotRunning is status's (and reload's and retry's) code when there is no supervisor.
+const exitNotRunning = 1
+
+func newStatus() *cobra.Command {
+	var runDir, format string
+	command := &cobra.Command{
+		Use:   "status",
+		Short: "Show what the supervisor on this node does, with or without the API server",
+		Long:  "Show what the supervisor on this node does. Exit codes: 0 it runs, 1 it does not, 2 usage.",
+		Args:  noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if format != "" && format != "json" {
+				return usage("--output=%q is not json", format)
+			}
+			record, running, err := supervisor.ReadRecord(runDir)
+			if err != nil {
+				return notRunning(runDir, err)
+			}
+			if format == "json" {
+				err = writeJSON(command.OutOrStdout(), record, running)
+			} else {
+				err = writeStatus(command.OutOrStdout(), record, running)
+			}
+			if err == nil && !running {
+				return exitError{code: exitNotRunning}
+			}
+			return err
+		},
+	}
+	runDirFlag(command.Flags(), &runDir)
+	command.Flags().StringVarP(&format, "output", "o", "", "json for machines")
+	return command
+}
+
+func notRunning(runDir string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("no supervisor runs with run folder %s; another is named with --run-dir", runDir)
+	}
+	return exitError{code: exitNotRunning, err: err}
+}
+
+func writeJSON(to io.Writer, record supervisor.Record, running bool) error {
+	encoder := json.NewEncoder(to)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(struct {
+		Running bool `json:"running"`
+		supervisor.Record
+	}{running, record})
+}
+
+func writeStatus(to io.Writer, r supervisor.Record, running bool) error {
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	row := func(name, format string, values ...any) { _, _ = fmt.Fprintf(table, name+"\t"+format+"\n", values...) }
+	if !running {
+		row("Supervisor:", "not running; this is what it said last, %s", r.Written.Local().Format(time.DateTime))
+	} else {
+		row("Supervisor:", "pid %d, %s", r.Supervisor.PID, strings.ToLower(r.Phase))
+	}
+	row("Kubelet:", "%s", kubeletLine(r))
+	row("Assignment:", "%s", firstOf(r.Assignment, "none"))
+	row("Assigned:", "%s", sourceLine(r.Config.Assigned))
+	row("Active:", "%s", sourceLine(r.Config.Active))
+	row("Last known good:", "%s", sourceLine(r.Config.LastKnownGood))
+	row("Condition:", "KubeletConfigOk=%s %s", r.Condition.Status, r.Condition.Reason)
+	row("", "%s", r.Condition.Message)
+	row("Error:", "%s", firstOf(r.Config.Error, "none"))
+	if r.Trial != nil {
+		row("Trial:", "%s healthy, %s left, %d failures", r.Trial.Healthy.Round(time.Second), r.Trial.Left.Round(time.Second), r.Trial.Failures)
+	}
+	for _, rejected := range r.Rejected {
+		row("Rejected:", "content %.19s… %s", rejected.Content, rejected.Words)
+	}
+	for _, exit := range r.Exits {
+		asked := "unasked"
+		if exit.Asked {
+			asked = "asked"
+		}
+		row("Exit:", "%s %s, %s, ran %s", exit.Time.Local().Format(time.DateTime), asked, exit.Words, exit.Ran)
+	}
+	return table.Flush()
+}
+
+func kubeletLine(r supervisor.Record) string {
+	if r.Child == nil {
+		return "none"
+	}
+	if !r.Healthy {
+		return fmt.Sprintf("pid %d, not healthy", r.Child.PID)
+	}
+	return fmt.Sprintf("pid %d, healthy", r.Child.PID)
+}
+
+func sourceLine(source *corev1.NodeConfigSource) string {
+	if source == nil || source.ConfigMap == nil {
+		return "local"
+	}
+	c := source.ConfigMap
+	return fmt.Sprintf("%s/%s/%s (UID %s, resourceVersion %s)", c.Namespace, c.Name, c.KubeletConfigKey, c.UID, c.ResourceVersion)
+}
+
+func firstOf(words ...string) string {
+	for _, w := range words {
+		if w != "" {
+			return w
+		}
+	}
+	return ""
+}
