@@ -1,0 +1,34 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// fakeKubelet is the path of the fake kubelet, built once.
+var fakeKubelet string
+
+type withFakeKubelet struct{ tests *testing.M }
+
+func (w withFakeKubelet) Run() int {
+	folder, err := os.MkdirTemp("", "fakekubelet-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	fakeKubelet = filepath.Join(folder, "kubelet")
+	build := exec.Command("go", "build", "-o", fakeKubelet, "../test/fakekubelet")
+	if output, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building the fake kubelet: %v\n%s", err, output)
+		return 1
+	}
+	return w.tests.Run()
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(withFakeKubelet{m}) }

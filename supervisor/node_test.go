@@ -1,0 +1,277 @@
+package supervisor
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+)
+
+// patience is how long tests wait for what should take a fraction of it.
+const patience = 90 * time.Second
+
+// node is a machine with a fake kubelet, a container runtime's socket, and folders for a supervisor. Its kubelet is a script that
+// gives the fake the node's own record and then becomes the fake, so that nodes can live at the same time.
+type node struct {
+	t       *testing.T
+	folder  string
+	local   string // the file behind --config
+	port    int    // of healthz
+	options Options
+}
+
+func newNode(t *testing.T) *node {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "node-") // t.TempDir is too long for the notify socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	n := &node{t: t, folder: folder, local: filepath.Join(folder, "etc", "kubelet.yaml"), port: freePort(t)}
+	n.write("etc/kubelet.yaml", configuration("mode: ok"))
+	runtime := n.path("runtime.sock")
+	listen(t, "unix", runtime)
+	n.options = Options{
+		Kubelet: n.path("bin/kubelet"),
+		Arguments: []string{"--config=" + n.local, "--healthz-port", strconv.Itoa(n.port),
+			"--container-runtime-endpoint=unix://" + runtime},
+		Settings:    Settings{TrialPeriod: time.Hour, TrialFailures: 3, StartTimeout: patience},
+		StateDir:    n.path("state"),
+		RunDir:      n.path("run"),
+		Namespaces:  []string{"kube-system"},
+		StopTimeout: patience,
+		Preflight:   config.PreflightAlways,
+	}
+	n.installKubelet()
+	return n
+}
+
+func (n *node) path(name string) string { return filepath.Join(n.folder, name) }
+
+func (n *node) installKubelet() {
+	n.write("bin/kubelet", fmt.Sprintf("#!/bin/sh\nFAKE_KUBELET_RECORD=%s exec %s \"$@\"\n", n.path("record"), fakeKubelet))
+}
+
+// write replaces a file as administrators' tools do. No process is forked meanwhile: it would hold the file open for writing, and a
+// kubelet that is open for writing cannot be executed.
+func (n *node) write(name, content string) {
+	n.t.Helper()
+	path := n.path(name)
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path+".new", []byte(content), 0o700), os.Rename(path+".new", path))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// configuration gives one that makes the fake kubelet behave so.
+func configuration(behaviour string) string {
+	return "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nfake: {" + behaviour + "}\n"
+}
+
+// store opens the state folder for the test, between supervisors.
+func (n *node) store(use func(s *store.Store) error) {
+	n.t.Helper()
+	s, err := store.Open(n.options.StateDir)
+	if err == nil {
+		err = errors.Join(use(s), s.Close())
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// seed makes the pointer name a checkpoint with this payload below key kubelet, as an earlier supervisor would have left it.
+func (n *node) seed(pointer store.Pointer, name, payload string) corev1.ConfigMapNodeConfigSource {
+	n.t.Helper()
+	source := corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1", KubeletConfigKey: "kubelet"}
+	n.store(func(s *store.Store) error {
+		return errors.Join(s.SaveCheckpoint(source, map[string]string{"kubelet": payload}), s.SaveSource(pointer, &source))
+	})
+	return source
+}
+
+// running is a supervisor at work.
+type running struct {
+	n    *node
+	stop context.CancelFunc
+	over chan struct{}
+	err  error
+	log  *lockedBuffer // its own log and the kubelet's
+}
+
+// run starts a supervisor, which the end of the test stops.
+func (n *node) run() *running {
+	n.t.Helper()
+	ctx, stop := context.WithCancel(n.t.Context())
+	r := &running{n: n, stop: stop, over: make(chan struct{}), log: newLockedBuffer(n.t)}
+	o := n.options
+	o.Output = r.log.pipe
+	o.Logger = zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()), zapcore.AddSync(r.log.pipe), zap.DebugLevel))
+	go func() {
+		defer close(r.over)
+		r.err = Run(ctx, o)
+	}()
+	n.t.Cleanup(func() {
+		stop()
+		<-r.over
+		if n.t.Failed() {
+			n.t.Logf("the supervisor's log:\n%s", r.log.String())
+		}
+	})
+	return r
+}
+
+// end stops the supervisor as SIGTERM would and gives what Run returned.
+func (r *running) end() error {
+	r.n.t.Helper()
+	r.stop()
+	return r.wait()
+}
+
+func (r *running) wait() error {
+	r.n.t.Helper()
+	select {
+	case <-r.over:
+	case <-time.After(patience):
+		r.n.t.Fatalf("the supervisor does not end")
+	}
+	return r.err
+}
+
+// await waits until the record file of the supervisor is as wanted.
+func (r *running) await(what string, wanted func(Record) bool) Record {
+	r.n.t.Helper()
+	var last Record
+	r.n.await(what, func() bool {
+		select {
+		case <-r.over:
+			r.n.t.Fatalf("the supervisor ended, with %v, before: %s", r.err, what)
+		default:
+		}
+		record, live, err := ReadRecord(r.n.options.RunDir)
+		if err == nil {
+			last = record
+		}
+		return err == nil && live && wanted(record)
+	})
+	return last
+}
+
+func (r *running) awaitHealthy() Record {
+	r.n.t.Helper()
+	return r.await("a healthy kubelet", func(record Record) bool { return record.Healthy })
+}
+
+// await polls until the condition holds.
+func (n *node) await(what string, holds func() bool) {
+	n.t.Helper()
+	await(n.t, what, holds)
+}
+
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for !holds() {
+		select {
+		case <-ticker.C:
+		case <-deadline.C:
+			t.Fatalf("waited %s in vain for: %s", patience, what)
+		}
+	}
+}
+
+// entry is a line of the fake kubelet's record.
+type entry struct {
+	Event       string
+	Code        int
+	PID, PPID   int
+	Argv        []string
+	Cwd         string
+	Environment map[string]string
+	Config      string
+	OpenFiles   string
+}
+
+// entries reads the fake's record, only the given kinds of event if there are any.
+func (n *node) entries(kinds ...string) (list []entry) {
+	n.t.Helper()
+	data, err := os.ReadFile(n.path("record"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		n.t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		var e entry
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			n.t.Fatalf("%v in %s", err, lines.Text())
+		}
+		if len(kinds) == 0 || strings.Contains(strings.Join(kinds, " "), e.Event) {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// events names what the fakes did, in order.
+func (n *node) events(kinds ...string) string {
+	n.t.Helper()
+	var list []string
+	for _, e := range n.entries(kinds...) {
+		list = append(list, e.Event)
+	}
+	return strings.Join(list, " ")
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// listen accepts connections and closes them, until the test ends.
+func listen(t *testing.T, network, address string) net.Listener {
+	t.Helper()
+	listener, err := net.Listen(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			connection.Close()
+		}
+	}()
+	t.Cleanup(func() { listener.Close(); <-over })
+	return listener
+}
