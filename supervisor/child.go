@@ -15,6 +15,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
@@ -147,12 +148,11 @@ func (l *loop) attend(side context.Context, child *process) {
 // classify says how a child ended.
 func (l *loop) classify(child *process, state *os.ProcessState, err error, log []byte) ChildExited {
 	exited := ChildExited{Asked: child.asked.Load(), Code: -1}
-	switch status, known := state.Sys().(syscall.WaitStatus); {
-	case err != nil:
+	if err != nil {
 		exited.Words = "its exit status is unavailable: " + err.Error()
-	case known && status.Signaled():
-		exited.Words = fmt.Sprintf("killed by signal %s", status.Signal())
-	default:
+	} else if status, known := state.Sys().(syscall.WaitStatus); known && status.Signaled() {
+		exited.Words = "killed by " + unix.SignalName(status.Signal())
+	} else {
 		exited.Code = state.ExitCode()
 		exited.Words = fmt.Sprintf("exit code %d", exited.Code)
 	}

@@ -148,6 +148,9 @@ func (l *loop) handle(ctx, side context.Context, event any) bool {
 	l.logDecision(event, step)
 	l.state = state
 	l.record.wake = step.Wake
+	if exited, is := event.(ChildExited); is {
+		l.record.ended(&l.state, exited)
+	}
 	_, over := step.Do.(Exit)
 	if !over {
 		l.carryOut(ctx, side, step)
@@ -158,7 +161,7 @@ func (l *loop) handle(ctx, side context.Context, event any) bool {
 	for _, e := range step.Events {
 		l.api.event(e)
 	}
-	l.saveRecord(event)
+	l.saveRecord()
 	return over
 }
 

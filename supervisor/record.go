@@ -94,14 +94,16 @@ func (r *record) started(child *process) {
 	_ = r.write()
 }
 
+// ended notes the end of the child. It comes before the step is carried out, which may start another at once.
+func (r *record) ended(s *State, exited ChildExited) {
+	r.Child = nil
+	r.Exits = append(r.Exits, RecordedExit{Time: s.Wall, Ran: describe(s.Child.Version), Asked: exited.Asked, Words: exited.Words})
+	r.Exits = r.Exits[max(0, len(r.Exits)-recordedExits):]
+}
+
 // saveRecord writes what the state says now. A run folder that cannot be written is no reason to do anything else.
-func (l *loop) saveRecord(event any) {
+func (l *loop) saveRecord() {
 	r, s := l.record, &l.state
-	if exited, is := event.(ChildExited); is {
-		r.Child = nil
-		r.Exits = append(r.Exits, RecordedExit{Time: s.Wall, Ran: describe(s.Child.Version), Asked: exited.Asked, Words: exited.Words})
-		r.Exits = r.Exits[max(0, len(r.Exits)-recordedExits):]
-	}
 	r.Phase, r.Runs, r.Healthy = s.phase(), s.Child.Version, s.Child.Alive && s.Child.Healthy
 	r.Assignment, r.Rejected = s.Text, s.Rejected
 	r.LocalPending, r.StateProblems = s.localChangePending(), s.Warning
