@@ -46,7 +46,8 @@ func (l *loop) watchLocal(ctx context.Context) {
 		case <-watcher.Events:
 			wait.Reset(localQuiet)
 			continue
-		case <-watcher.Errors:
+		case err := <-watcher.Errors:
+			l.Logger.Debug("watching the local files", zap.Error(err))
 			continue
 		case <-wait.C:
 			wait.Reset(localRecheck)

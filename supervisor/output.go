@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
 )
 
 // output carries the kubelet's log to the supervisor's own, and remembers its end. The kubelet writes to a file below RUN_DIR and not
@@ -18,16 +20,17 @@ type output struct {
 	path string
 	to   io.Writer
 
-	mu     sync.Mutex
-	writer *os.File // the kubelet's; opened for appending, so that it can be truncated under it
-	reader *os.File
-	read   int64
-	end    []byte
+	mu        sync.Mutex
+	writer    *os.File // the kubelet's; opened for appending
+	reader    *os.File
+	read      int64
+	forgotten int64 // of it the file no longer holds so much
+	end       []byte
 }
 
 const (
 	outputRemembered = 64 << 10
-	outputTruncateAt = 4 << 20
+	outputForgetsAt  = 4 << 20
 )
 
 func newOutput(path string, to io.Writer) *output { return &output{path: path, to: to} }
@@ -36,26 +39,36 @@ func newOutput(path string, to io.Writer) *output { return &output{path: path, t
 func (o *output) attach(command *exec.Cmd) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.writer == nil {
-		if err := o.open(); err != nil {
-			return fmt.Errorf("opening the kubelet's log: %w", err)
-		}
+	if err := o.open(); err != nil {
+		return err
 	}
 	o.end = nil
 	command.Stdout, command.Stderr = o.writer, o.writer
 	return nil
 }
 
+// open makes the file if that was not done yet.
 func (o *output) open() (err error) {
-	if o.writer, err = os.OpenFile(o.path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
-		return err
+	if o.reader != nil {
+		return nil
 	}
-	o.reader, err = os.Open(o.path)
-	return err
+	if o.writer, err = os.OpenFile(o.path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
+		return fmt.Errorf("opening the kubelet's log: %w", err)
+	}
+	if o.reader, err = os.Open(o.path); err != nil {
+		return fmt.Errorf("opening the kubelet's log: %w", errors.Join(err, o.writer.Close()))
+	}
+	return nil
 }
 
 // follow copies what the kubelet writes until ctx ends.
 func (o *output) follow(ctx context.Context) error {
+	o.mu.Lock()
+	err := o.open()
+	o.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("following the kubelet's log: %w", err)
@@ -90,15 +103,24 @@ func (o *output) drain() []byte {
 		_, _ = o.to.Write(block[:n])
 		o.end = append(o.end, block[:n]...)
 		o.end = o.end[max(0, len(o.end)-outputRemembered):]
-		if errors.Is(err, io.EOF) || err != nil || n == 0 {
-			break
+		o.forget()
+		if err != nil {
+			return bytes.Clone(o.end)
 		}
 	}
-	if o.read > outputTruncateAt {
-		_ = o.writer.Truncate(0)
-		o.read = 0
+}
+
+// forget gives back the space of what was copied. A hole loses nothing that the kubelet writes meanwhile, as cutting the file would;
+// that is left to file systems that know no holes.
+func (o *output) forget() {
+	if o.read-o.forgotten < outputForgetsAt {
+		return
 	}
-	return append([]byte(nil), o.end...)
+	o.forgotten = o.read
+	err := unix.Fallocate(int(o.writer.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, o.read)
+	if err != nil && o.writer.Truncate(0) == nil {
+		o.read, o.forgotten = 0, 0
+	}
 }
 
 // followOutput copies the kubelet's log while the loop lives.

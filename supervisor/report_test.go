@@ -1,0 +1,120 @@
+package supervisor
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// One transition is one report: while a change is younger than a second there is nothing to say.
+func TestReportWaitsForTheEndOfAChange(t *testing.T) {
+	d := newDrive(t).boot()
+	d.assign("good")
+	if _, due := report(d.s); due {
+		t.Error("a report in the middle of a change")
+	}
+	d.pass(500 * time.Millisecond).expect(inTrial)
+
+	d.hangs["slow"] = true
+	d.assign("slow").pass(900 * time.Millisecond).expect("(nothing yet)")
+	d.pass(200 * time.Millisecond).expect("assigned=slow@1 active=good@1 lkg=- Unknown Applying")
+}
+
+func TestMessages(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		when func(d *drive)
+		says []string
+	}{
+		{"local", func(*drive) {}, []string{"using current (default); nothing is assigned"}},
+		{"assigned", func(d *drive) { d.assign("good") }, []string{`using current (UID: "uid-of-cm"); `, "on trial for 10m0s"}},
+		{"fallback to local", func(d *drive) { d.refuse("bad", true).assign("bad") },
+			[]string{"using last-known-good (default); kube-system/bad/kubelet (UID uid-of-cm, resourceVersion 1) is refused: the kubelet says no; correct the configuration"}},
+		{"fallback to lastKnownGood", func(d *drive) { d.good("good").refuse("bad", true).assign("bad") }, []string{`using last-known-good (UID: "uid-of-cm"); `}},
+		{"a warning changes nothing else", func(d *drive) {
+			d.refused["good"] = Proof{Outcome: config.Accepted, Warnings: []string{`unknown field "maxPodz"`}}
+			d.assign("good")
+		}, []string{"using current", `unknown field "maxPodz"`}},
+		{"shadowed", func(d *drive) { a := assigned("good", "1", "good"); a.Shadowed = true; d.hear(a) }, []string{"the annotation wins over spec.configSource"}},
+		{"exits", func(d *drive) { d.deadly["bad"] = time.Second / 10; d.assign("bad").pass(7 * time.Second) },
+			[]string{"exited 3 times in its trial: exit code 1: it is deadly"}},
+		{"no more pre-flight", func(d *drive) {
+			d.hear(Proved{Proof: Proof{Kubelet: testKubelet, Outcome: config.Unknown, Words: "it went on to start"}, NoMorePreflight: true})
+			d.assign("good")
+		}, []string{"no pre-flight with this kubelet: it went on to start"}},
+		{"unreadable state", func(d *drive) {
+			d.hear(Booted{Kubelet: testKubelet, Local: "local", Warning: "meta/trial was set aside"})
+		},
+			[]string{"meta/trial was set aside"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			d := newDrive(t).boot()
+			row.when(d)
+			d.pass(2 * time.Second).expectMessage(row.says...)
+		})
+	}
+}
+
+// What to do is said however long the kubelet's words are.
+func TestLongWordsLeaveTheRemedy(t *testing.T) {
+	d := newDrive(t).boot().refuse("bad", false)
+	proof := d.refused["bad"]
+	proof.Words = strings.Repeat("grün ", 400)
+	d.refused["bad"] = proof
+	d.assign("bad").pass(time.Second)
+	r, _ := report(d.s)
+	if len(r.Message) > 1024 || !strings.HasSuffix(r.Message, "correct the configuration") || !utf8.ValidString(r.Message) {
+		t.Errorf("%d bytes: %s", len(r.Message), r.Message)
+	}
+}
+
+// The report says which assignment it speaks of, and nothing before one was seen.
+func TestObserved(t *testing.T) {
+	d := newDrive(t).boot()
+	observed := func() string {
+		if r, _ := report(d.s); r.Observed != nil {
+			return *r.Observed
+		}
+		return "(nothing)"
+	}
+	for _, row := range []struct {
+		event any
+		want  string
+	}{
+		{Ticked{}, "(nothing)"},
+		{Cleared{NodeUID: "node-uid"}, ""},
+		{assigned("good", "1", "good"), "kube-system/good/kubelet"},
+		{SyncFailed{Text: "///", Problem: Problem{Malformed: true}}, "///"},
+		{assigned("good", "1", "good"), "kube-system/good/kubelet"},
+		{Cleared{NodeUID: "another"}, "kube-system/good/kubelet"}, // the assignment is lost, the configuration stays
+		{Cleared{Text: "local", NodeUID: "another"}, "local"},
+	} {
+		if d.hear(row.event).pass(2 * time.Second); observed() != row.want {
+			t.Errorf("after %T: observed %q, want %q", row.event, observed(), row.want)
+		}
+	}
+}
+
+func TestEvents(t *testing.T) {
+	d := newDrive(t).boot().good("good")
+	d.expectEvents("KubeletConfigChanged", "KubeletConfigPromoted")
+	d.fresh().refuse("bad", true).assign("bad").pass(time.Minute).expectEvents("KubeletConfigRefused")
+	d.fresh().deadly["deadly"] = time.Second / 2
+	d.assign("deadly").pass(time.Minute).expectEvents("KubeletConfigChanged", "KubeletConfigRolledBack", "KubeletConfigRejected")
+	d.fresh().hear(Cleared{NodeUID: "another"}).pass(time.Minute).expectEvents("AssignmentLost")
+	d.fresh().hear(Cleared{Text: "local"}).pass(time.Minute).expectEvents("KubeletConfigChanged")
+}
+
+// Upstream's exact words (upstream's event KubeletConfigChanged).
+func TestChangeMessage(t *testing.T) {
+	if got, want := changeMessage(nil), "Kubelet restarting to use local config"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	want := "Kubelet restarting to use /api/v1/namespaces/kube-system/configmaps/good, UID: uid-of-cm, ResourceVersion: 1, KubeletConfigKey: kubelet"
+	if got := changeMessage(version("good", "1", "good")); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
