@@ -26,7 +26,7 @@ type fakeAPI struct {
 	events   []corev1.Event
 	requests []string             // "get", "patch", "post"
 	patches  []string             // bodies
-	fail     map[string]error     // by request; an int as text is answered as that code
+	fail     map[string]error     // by request; a code is answered, another error is no answer
 	after    func(request string) // called with the lock held, before the answer goes out
 }
 
@@ -81,7 +81,11 @@ func (f *fakeAPI) RoundTrip(request *http.Request) (*http.Response, error) {
 		if !answered {
 			return nil, err
 		}
-		return answer(int(c), metav1.Status{Status: "Failure", Code: int32(c), Reason: reasons[c], Message: c.Error()}), nil
+		status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(c), Reason: reasons[c], Message: c.Error()}
+		if c == http.StatusTooManyRequests {
+			status.Details = &metav1.StatusDetails{RetryAfterSeconds: 30}
+		}
+		return answer(int(c), status), nil
 	}
 	var body []byte
 	if request.Body != nil {

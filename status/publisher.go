@@ -132,7 +132,8 @@ func (p *Publisher) poke() {
 	}
 }
 
-// Run publishes until ctx ends and then, for at most FlushTime, what is not published yet. It returns nil. Run it once.
+// Run publishes until ctx ends and then, for at most FlushTime, what was offered before that and is not published yet. It
+// returns nil. Run it once.
 func (p *Publisher) Run(ctx context.Context) error {
 	// Retries: 1 s doubling to 2 min, ±20 %, for ever. A new report is tried at once.
 	retry := backoff.NewExponentialBackOff(
@@ -206,11 +207,9 @@ func (p *Publisher) next() *offer {
 
 func (p *Publisher) acknowledge(published *offer) {
 	p.mutex.Lock()
-	if !p.forget {
-		p.acknowledged = &published.report
-		if p.offered == published {
-			p.offered = nil
-		}
+	p.acknowledged = &published.report
+	if p.offered == published { // else a newer one, or another Node, came meanwhile
+		p.offered = nil
 	}
 	p.mutex.Unlock()
 	if p.options.OnAcknowledged != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -292,6 +291,80 @@ func TestNodeRecreatedWhilePublishing(t *testing.T) {
 	})
 }
 
+func TestNewerReportWhilePublishing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		p := publish(t, api)
+		api.after = func(verb string) {
+			if verb == "patch" {
+				api.after = nil
+				p.Offer(report("True", "Newer", ""))
+			}
+		}
+		p.Offer(report("True", "Older", ""))
+		p.expect(t, "get patch patch")
+		if got := conditionOf(api.node); got.Reason != "Newer" {
+			t.Errorf("the Node shows %v", got)
+		}
+	})
+}
+
+func TestNodeGoneUnnoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		p := publish(t, api)
+		p.Offer(report("True", "Local", ""))
+		p.expect(t, "get patch")
+		api.change(func() { api.node = nil })
+		p.Offer(report("True", "Active", ""))
+		p.expect(t, "patch")
+		api.change(func() {
+			api.node, api.keeps = newFakeAPI().node, true
+			api.node.UID = "second"
+		})
+		elapse(1200 * time.Millisecond)
+		p.expect(t, "get patch")
+		if !slices.Equal(p.keeps, []bool{false, true}) {
+			t.Errorf("keeps: %v", p.keeps)
+		}
+	})
+}
+
+func TestBackOff(t *testing.T) {
+	t.Run("begins anew after success", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.fail["patch"] = errors.New("refused")
+			p := publish(t, api)
+			p.Offer(report("True", "One", ""))
+			elapse(time.Hour)
+			api.change(func() { clear(api.fail) })
+			elapse(150 * time.Second)
+			api.change(func() { api.fail["patch"] = errors.New("refused") })
+			p.Offer(report("True", "Two", ""))
+			synctest.Wait()
+			api.change(func() { clear(api.fail) })
+			elapse(1200 * time.Millisecond)
+			if got := conditionOf(api.node); got.Reason != "Two" {
+				t.Errorf("the Node shows %v", got)
+			}
+		})
+	})
+	t.Run("heeds the API server", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.fail["patch"] = code(429) // with "in 30 s"
+			p := publish(t, api)
+			p.Offer(report("True", "One", ""))
+			p.expect(t, "get patch")
+			elapse(29 * time.Second)
+			p.expect(t, "")
+			elapse(time.Second)
+			p.expect(t, "patch")
+		})
+	})
+}
+
 func TestFlush(t *testing.T) {
 	t.Run("the last report is published after the end", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -334,71 +407,6 @@ func TestFlush(t *testing.T) {
 			if p.expect(t, ""); time.Since(began) != 0 {
 				t.Errorf("stopped after %v", time.Since(began))
 			}
-		})
-	})
-}
-
-func TestEvents(t *testing.T) {
-	t.Run("shape", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			api := newFakeAPI()
-			p := publish(t, api)
-			p.Event(corev1.EventTypeWarning, "KubeletConfigRefused", "bad\nword")
-			p.Event(corev1.EventTypeNormal, "KubeletConfigChanged", "Kubelet restarting to use local config")
-			p.expect(t, "get post post")
-			first, second := api.events[0], api.events[1]
-			if first.Name != fmt.Sprintf("n1.%x", time.Now().UnixNano()) || second.Name == first.Name || first.Namespace != "default" {
-				t.Errorf("names %s/%s and %s", first.Namespace, first.Name, second.Name)
-			}
-			if first.Type != "Warning" || first.Reason != "KubeletConfigRefused" || first.Message != "bad word" || first.Count != 1 {
-				t.Errorf("%+v", first)
-			}
-			if diff := cmp.Diff(corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "node-uid"}, first.InvolvedObject); diff != "" {
-				t.Error(diff)
-			}
-			if first.Source.Component != "kubelet-supervisor" || first.Source.Host != "n1" || !first.FirstTimestamp.Equal(&first.LastTimestamp) {
-				t.Errorf("%+v", first)
-			}
-		})
-	})
-	t.Run("the newest wait for the API server", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			api := newFakeAPI()
-			api.fail["post"] = errors.New("refused")
-			p := publish(t, api)
-			for i := range maxEvents + 5 {
-				p.Event(corev1.EventTypeNormal, "Reason", fmt.Sprint(i))
-			}
-			elapse(time.Minute)
-			api.change(func() { clear(api.fail) })
-			elapse(150 * time.Second)
-			if len(api.events) != maxEvents || api.events[0].Message != "5" || api.events[maxEvents-1].Message != "36" {
-				t.Errorf("%d events", len(api.events))
-			}
-		})
-	})
-	for answer, again := range map[code]bool{403: false, 409: false, 422: false, 429: true, 500: true} {
-		t.Run(answer.Error(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				api := newFakeAPI()
-				api.fail["post"] = answer
-				p := publish(t, api)
-				p.Event(corev1.EventTypeNormal, "Reason", "message")
-				p.expect(t, "get post")
-				elapse(5 * time.Second)
-				if asked := api.asked() != ""; asked != again {
-					t.Errorf("posted again: %v", asked)
-				}
-			})
-		})
-	}
-	t.Run("the status goes first", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			api := newFakeAPI()
-			p := publish(t, api)
-			p.Event(corev1.EventTypeNormal, "Reason", "message")
-			p.Offer(report("True", "Local", ""))
-			p.expect(t, "get patch post")
 		})
 	})
 }

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	stdsync "sync"
@@ -28,8 +28,12 @@ type fakeAPI struct {
 	objects  map[string]metav1.Object // by path
 	fail     map[string]func() error  // by "verb resource": an apiFailure is answered, another error is no answer
 	watchers map[*fakeWatcher]bool
+	deaf     bool // watches send nothing and never end, as on a connection that died
 	requests []string
 }
+
+// errHang makes a request get no answer, until whoever asked gives up.
+var errHang = errors.New("no answer")
 
 type apiFailure struct {
 	code       int
@@ -177,7 +181,7 @@ func (f *fakeAPI) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	if fail := f.fail[verb+" "+resource]; fail != nil {
 		if err := fail(); err != nil {
-			return failure(err, request.URL)
+			return f.failure(err, request)
 		}
 	}
 	object := f.objects[path]
@@ -187,7 +191,7 @@ func (f *fakeAPI) RoundTrip(request *http.Request) (*http.Response, error) {
 	case verb == "list":
 		return ok(f.listOf(resource, object)), nil
 	case object == nil:
-		return failure(apiFailure{code: http.StatusNotFound, message: resource + " not found"}, request.URL)
+		return f.failure(apiFailure{code: http.StatusNotFound, message: resource + " not found"}, request)
 	}
 	return ok(encode(object)), nil
 }
@@ -212,6 +216,10 @@ func (f *fakeAPI) watch(request *http.Request, path string, metadataOnly bool) (
 		}
 	}
 	seconds, _ := strconv.Atoi(request.URL.Query().Get("timeoutSeconds"))
+	if f.deaf {
+		delete(f.watchers, w)
+		seconds *= 1000
+	}
 	reader, writer := io.Pipe()
 	go f.serve(request.Context(), w, writer, time.Duration(seconds)*time.Second)
 	response := ok(nil)
@@ -250,10 +258,16 @@ func ok(body []byte) *http.Response {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body))}
 }
 
-func failure(err error, url *url.URL) (*http.Response, error) {
+func (f *fakeAPI) failure(err error, request *http.Request) (*http.Response, error) {
+	if errors.Is(err, errHang) {
+		f.mutex.Unlock()
+		defer f.mutex.Lock()
+		<-request.Context().Done()
+		return nil, request.Context().Err()
+	}
 	answer, isAnswer := err.(apiFailure)
 	if !isAnswer {
-		return nil, fmt.Errorf("dial %s: %w", url.Host, err)
+		return nil, fmt.Errorf("dial %s: %w", request.URL.Host, err)
 	}
 	reason := map[int]metav1.StatusReason{403: metav1.StatusReasonForbidden, 404: metav1.StatusReasonNotFound, 410: metav1.StatusReasonExpired,
 		429: metav1.StatusReasonTooManyRequests, 500: metav1.StatusReasonInternalError}[answer.code]

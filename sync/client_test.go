@@ -78,6 +78,21 @@ func TestClientBoundsAnswers(t *testing.T) {
 	}
 }
 
+func TestClientLeavesWatchesEndless(t *testing.T) {
+	body := io.NopCloser(strings.NewReader(""))
+	bounded := boundedAnswers{answerer(func(*http.Request) *http.Response { return &http.Response{Body: body} })}
+	for url, endless := range map[string]bool{"http://api/api/v1/nodes?watch=true": true, "http://api/api/v1/nodes": false} {
+		response, err := bounded.RoundTrip(httptest.NewRequest(http.MethodGet, url, nil))
+		if err != nil || (response.Body == body) != endless {
+			t.Errorf("%s: endless %v, %v", url, response.Body == body, err)
+		}
+	}
+}
+
+type answerer func(*http.Request) *http.Response
+
+func (a answerer) RoundTrip(request *http.Request) (*http.Response, error) { return a(request), nil }
+
 func TestClientNeedsAnAddress(t *testing.T) {
 	if _, err := NewClient(&rest.Config{Host: "http://"}); err == nil {
 		t.Error("no error")

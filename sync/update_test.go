@@ -1,0 +1,60 @@
+package sync
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestResolve(t *testing.T) {
+	wanted := &corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "a", KubeletConfigKey: "kubelet"}
+	found := func(change func(*corev1.ConfigMap)) *corev1.ConfigMap {
+		c := configMap("a", "ua", "one")
+		c.ResourceVersion = "7"
+		c.BinaryData = map[string][]byte{"ca.crt": {0xff, 0}}
+		change(c)
+		return c
+	}
+	pin := *wanted
+	pin.UID = "pinned"
+	for name, c := range map[string]struct {
+		wanted *corev1.ConfigMapNodeConfigSource
+		found  *corev1.ConfigMap
+		err    string
+		words  string
+	}{
+		"found":               {wanted, found(func(*corev1.ConfigMap) {}), "", ""},
+		"missing":             {wanted, nil, downloadError, "does not exist"},
+		"other uid":           {&pin, found(func(*corev1.ConfigMap) {}), downloadError, `its uid is "ua", the assignment asks for "pinned"; assign kube-system/a/kubelet@ua`},
+		"no uid":              {wanted, found(func(c *corev1.ConfigMap) { c.UID = "" }), internalError, "without uid"},
+		"no resourceVersion":  {wanted, found(func(c *corev1.ConfigMap) { c.ResourceVersion = "" }), internalError, "without uid or resourceVersion"},
+		"just small enough":   {wanted, found(func(c *corev1.ConfigMap) { c.Data["x"] = strings.Repeat("x", 95) }), "", ""},
+		"too large":           {wanted, found(func(c *corev1.ConfigMap) { c.Data["x"] = strings.Repeat("x", 96) }), downloadError, "holds 101 bytes, at most 100"},
+		"too large in binary": {wanted, found(func(c *corev1.ConfigMap) { c.BinaryData["x"] = make([]byte, 96) }), downloadError, "holds 101 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source, payload, problem := resolve(c.wanted, c.found, 100)
+			if c.err == "" {
+				if problem != nil || source.UID != "ua" || source.ResourceVersion != "7" || source.Name != "a" || source.KubeletConfigKey != "kubelet" {
+					t.Errorf("got %+v, %+v", source, problem)
+				}
+				want := map[string]string{"kubelet": "one", "ca.crt": "\xff\x00"}
+				if x, ok := c.found.Data["x"]; ok {
+					want["x"] = x
+				}
+				if diff := cmp.Diff(want, payload); diff != "" {
+					t.Error(diff)
+				}
+				return
+			}
+			if source != nil || problem == nil || problem.Malformed || problem.Error != c.err || !strings.Contains(problem.Words, c.words) {
+				t.Errorf("got %+v, %+v", source, problem)
+			}
+		})
+	}
+	if wanted.UID != "" {
+		t.Error("the assignment itself was changed")
+	}
+}
