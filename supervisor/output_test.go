@@ -1,0 +1,111 @@
+package supervisor
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+)
+
+// followed is an output that is being followed until end is called.
+type followed struct {
+	*output
+	seen *lockedBuffer
+	end  func()
+}
+
+func follow(t *testing.T, path string) *followed {
+	t.Helper()
+	f := &followed{seen: newLockedBuffer(t)}
+	f.output = newOutput(path, f.seen)
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		if err := f.follow(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	f.end = func() { stop(); <-over }
+	t.Cleanup(f.end)
+	return f
+}
+
+func TestTheLogIsForwardedWholeAndInOrder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kubelet.log")
+	f := follow(t, path)
+	const lines, width = 200_000, 60 // 12 MB: more than the file may hold
+	command := exec.Command("/bin/sh", "-c", fmt.Sprintf("exec seq -f '%%0%d.0f' 1 %d", width-1, lines))
+	if err := f.attach(command); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Run(); err != nil {
+		t.Fatal(err)
+	}
+	f.end()
+	want := 1
+	for scan := bufio.NewScanner(strings.NewReader(f.seen.String())); scan.Scan(); want++ {
+		if line := fmt.Sprintf("%0*d", width-1, want); scan.Text() != line {
+			t.Fatalf("line %d is %q", want, scan.Text())
+		}
+	}
+	if want != lines+1 {
+		t.Errorf("%d lines were forwarded, %d written", want-1, lines)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := info.Sys().(*syscall.Stat_t).Blocks * 512; used > 2*outputForgetsAt {
+		t.Errorf("the file still takes %d bytes", used)
+	}
+	if end := f.drain(); len(end) != outputRemembered || !bytes.HasSuffix(end, fmt.Appendf(nil, "%d\n", lines)) {
+		t.Errorf("it remembers %d bytes, ending in %q", len(end), end[max(0, len(end)-20):])
+	}
+}
+
+func TestTheEndIsThatOfThePresentKubelet(t *testing.T) {
+	o := newOutput(filepath.Join(t.TempDir(), "kubelet.log"), newLockedBuffer(t))
+	if end := o.drain(); end != nil {
+		t.Errorf("before the first kubelet: %q", end)
+	}
+	for _, says := range []string{"one", "two"} {
+		command := exec.Command("echo", says)
+		if err := o.attach(command); err != nil {
+			t.Fatal(err)
+		}
+		if err := command.Run(); err != nil {
+			t.Fatal(err)
+		}
+		if end := string(o.drain()); end != says+"\n" {
+			t.Errorf("the end is %q", end)
+		}
+	}
+}
+
+func TestALogThatCannotBeMade(t *testing.T) {
+	o := newOutput(filepath.Join(t.TempDir(), "absent", "kubelet.log"), newLockedBuffer(t))
+	for what, err := range map[string]error{"attach": o.attach(exec.Command("true")), "follow": o.follow(t.Context())} {
+		if err == nil || !strings.HasPrefix(err.Error(), "opening the kubelet's log: ") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A pre-flight comes before the first start, and the log file with it: it must be followed all the same.
+func TestTheLogIsFollowedWhenAPreflightComesFirst(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.seed(store.Assigned, "a", configuration("mode: ok"))
+	r := n.run()
+	r.awaitHealthy()
+	n.await("the kubelet's log", func() bool { return strings.Contains(r.log.String(), `"Starting kubelet"`) })
+}
