@@ -91,7 +91,7 @@ func (a *apiSession) session(ctx context.Context, path string, content []byte) e
 	defer end()
 	var kept keptFields
 	follower := configsync.NewFollower(configsync.Options{
-		Client: client, NodeName: name, Namespaces: a.loop.Namespaces, MaxPayload: maxPayload, KeepsFields: kept.get,
+		Client: client, NodeName: name, Namespaces: a.loop.Namespaces, MaxPayload: maxPayload, KeepsFields: kept.get, Logger: a.loop.Logger,
 	})
 	publisher := status.NewPublisher(status.Options{
 		Client: client, NodeName: name, Logger: a.loop.Logger, FlushTime: flushTime,

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 func (s *State) hearAssigned(e Assigned) {
@@ -114,6 +116,8 @@ func (s *State) hearProved(e Proved) {
 	case e.Outcome == 0: // abandoned
 		return
 	case e.NoMorePreflight:
+		// Whatever this kubelet said, it cannot be asked: the trial has to tell.
+		e.Outcome = config.Unknown
 		s.Proofs = newest(s.Proofs, Proof{Content: anyContent, Kubelet: e.Kubelet, Outcome: e.Outcome, Words: e.Words})
 	case e.blamesEnvironment():
 		s.Environment, s.EnvironmentRetry = e.Words, s.Now+environmentRecheck

@@ -9,6 +9,9 @@ import (
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
+// noNode stands for the uid of a Node that does not exist.
+const noNode = "none"
+
 // receive makes payloads durable before the loop hears of them, and tells it of everything else at once. A payload that cannot be
 // written is tried again until a newer update takes its place.
 func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, publisher *status.Publisher) {
@@ -23,9 +26,10 @@ func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, pu
 			return
 		}
 		if retry = nil; update.NodeGone {
+			nodeUID = noNode
 			continue
 		}
-		if nodeUID != "" && update.NodeUID != nodeUID {
+		if nodeUID != "" && update.NodeUID != nodeUID { // also a Node that has just come: the publisher need not wait for its next try
 			publisher.NodeRecreated()
 		}
 		nodeUID = update.NodeUID

@@ -42,7 +42,7 @@ func TestMessages(t *testing.T) {
 		{"exits", func(d *drive) { d.deadly["bad"] = time.Second / 10; d.assign("bad").pass(7 * time.Second) },
 			[]string{"exited 3 times in its trial: exit code 1: it is deadly"}},
 		{"no more pre-flight", func(d *drive) {
-			d.hear(Proved{Proof: Proof{Kubelet: testKubelet, Outcome: config.Unknown, Words: "it went on to start"}, NoMorePreflight: true})
+			d.hear(Proved{Proof: Proof{Kubelet: testKubelet, Outcome: config.Refused, Words: "it went on to start"}, NoMorePreflight: true})
 			d.assign("good")
 		}, []string{"no pre-flight with this kubelet: it went on to start"}},
 		{"unreadable state", func(d *drive) {
