@@ -17,7 +17,7 @@ const noNode = "none"
 func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, publisher *status.Publisher) {
 	var update configsync.Update
 	var retry <-chan time.Time
-	nodeUID := ""
+	nodeUID, retried := "", ""
 	for {
 		select {
 		case update = <-updates:
@@ -33,8 +33,10 @@ func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, pu
 			publisher.NodeRecreated()
 		}
 		nodeUID = update.NodeUID
-		if update.Retry != "" {
-			l.send(ctx, Retry{Value: update.Retry})
+		if update.Retry != "" && update.Retry != retried {
+			retried = update.Retry
+			l.send(ctx, Retry{Value: retried})
+			l.api.reconsider() // a download that waits for its next try is tried now
 		}
 		event, again := l.eventOf(update)
 		l.send(ctx, event)
