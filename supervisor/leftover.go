@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -44,34 +43,32 @@ func (p Process) alive() bool {
 	return p.PID > 0 && p.StartTime > 0 && processOf(p.PID).StartTime == p.StartTime
 }
 
-// stopLeftOver stops the kubelet that a supervisor left behind which was killed (rule 1).
-func stopLeftOver(ctx context.Context, path string, grace time.Duration, logger *zap.Logger) error {
+// stopLeftOver stops the kubelet that a supervisor left behind which was killed (rule 1). It gives the kubelet the whole grace time.
+func stopLeftOver(path string, grace time.Duration, logger *zap.Logger) error {
 	before, running, err := ReadRecord(filepath.Dir(path))
-	if errors.Is(err, os.ErrNotExist) || err == nil && (running && before.Supervisor.PID != os.Getpid() || before.Child == nil || before.BootID != bootID()) {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		logger.Warn("what an earlier supervisor left cannot be told", zap.Error(err))
+		return nil
+	case running && before.Supervisor.PID != os.Getpid():
+		return fmt.Errorf("%w: another supervisor (pid %d) runs with this run folder %s: stop it, or give another folder with --run-dir", ErrUsage, before.Supervisor.PID, filepath.Dir(path))
+	case before.Child == nil || before.BootID != bootID() || !before.Child.alive():
 		return nil
 	}
 	child := *before.Child
-	if !child.alive() {
-		return nil
-	}
 	logger.Warn("stopping the kubelet that an earlier supervisor left behind", zap.Int("pid", child.PID))
-	for _, attempt := range []struct {
-		signal syscall.Signal
-		wait   time.Duration
-	}{{syscall.SIGTERM, grace}, {syscall.SIGKILL, grace}} {
-		_ = syscall.Kill(child.PID, attempt.signal)
-		if awaitGone(ctx, child, attempt.wait) {
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		_ = syscall.Kill(child.PID, signal)
+		if awaitGone(child, grace) {
 			return nil
 		}
 	}
 	return fmt.Errorf("the kubelet with pid %d that an earlier supervisor left behind does not end: stop it by hand", child.PID)
 }
 
-func awaitGone(ctx context.Context, p Process, wait time.Duration) bool {
+func awaitGone(p Process, wait time.Duration) bool {
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
 	ticker := time.NewTicker(goneInterval)
@@ -81,8 +78,6 @@ func awaitGone(ctx context.Context, p Process, wait time.Duration) bool {
 		case <-ticker.C:
 		case <-deadline.C:
 			return !p.alive()
-		case <-ctx.Done():
-			return false
 		}
 	}
 	return true

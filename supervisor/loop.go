@@ -46,8 +46,11 @@ func Run(ctx context.Context, o Options) error {
 	side, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer l.tasks.Wait()
 	defer stop()
-	if err := stopLeftOver(ctx, l.record.path, l.StopTimeout, l.Logger); err != nil {
+	if err := stopLeftOver(l.record.path, l.StopTimeout, l.Logger); err != nil {
 		return err
+	}
+	if ctx.Err() != nil {
+		return nil // asked to stop before there was a kubelet
 	}
 	return l.run(ctx, side)
 }

@@ -275,3 +275,13 @@ func listen(t *testing.T, network, address string) net.Listener {
 	t.Cleanup(func() { listener.Close(); <-over })
 	return listener
 }
+
+// written makes a file and gives its path.
+func written(t *testing.T, folder, name, content string) string {
+	t.Helper()
+	path := filepath.Join(folder, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,126 @@
+package supervisor
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// leftBehind is a process that stands for a kubelet whose supervisor was killed. ignore makes it ignore SIGTERM.
+func leftBehind(t *testing.T, ignore bool) (p Process, ended <-chan error) {
+	t.Helper()
+	script := "echo; exec sleep 1000"
+	if ignore {
+		script = "trap '' TERM; " + script
+	}
+	command := exec.Command("/bin/sh", "-c", script)
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(output).ReadByte(); err != nil {
+		t.Fatal(err)
+	}
+	end := make(chan error, 1)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		end <- command.Wait()
+	}()
+	t.Cleanup(func() { _ = command.Process.Kill(); <-over })
+	return processOf(command.Process.Pid), end
+}
+
+func writeRecord(t *testing.T, r Record) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), recordFile)
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = os.WriteFile(path, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestStopLeftOver(t *testing.T) {
+	for name, test := range map[string]struct {
+		ignoresTerm bool
+		change      func(r *Record)
+		signal      syscall.Signal // that ends it; 0 = it lives on
+		err         string
+	}{
+		"is stopped":                               {false, func(*Record) {}, syscall.SIGTERM, ""},
+		"is killed when it ignores SIGTERM":        {true, func(*Record) {}, syscall.SIGKILL, ""},
+		"another process has got its pid":          {false, func(r *Record) { r.Child.StartTime++ }, 0, ""},
+		"it ran before the last boot":              {false, func(r *Record) { r.BootID = "another" }, 0, ""},
+		"there was none":                           {false, func(r *Record) { r.Child = nil }, 0, ""},
+		"the start time could not be read":         {false, func(r *Record) { r.Child.StartTime = 0 }, 0, ""},
+		"the record is of a version not known":     {false, func(r *Record) { r.APIVersion = "kubelet-supervisor.io/v9" }, 0, ""},
+		"its supervisor is alive and not this one": {false, func(r *Record) { r.Supervisor = processOf(os.Getppid()) }, 0, "another supervisor (pid "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			child, ended := leftBehind(t, test.ignoresTerm)
+			left := child
+			record := Record{APIVersion: recordVersion, BootID: bootID(), Child: &left}
+			test.change(&record)
+			grace := patience
+			if test.ignoresTerm {
+				grace = 100 * time.Millisecond
+			}
+			err := stopLeftOver(writeRecord(t, record), grace, zap.NewNop())
+			if test.err == "" && err != nil || test.err != "" && (!errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), test.err)) {
+				t.Errorf("error %v", err)
+			}
+			if test.signal == 0 {
+				if !child.alive() {
+					t.Errorf("it was stopped")
+				}
+				return
+			}
+			var exit *exec.ExitError
+			if err := <-ended; !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != test.signal {
+				t.Errorf("it ended with %v", err)
+			}
+		})
+	}
+}
+
+func TestStopLeftOverWithoutARecord(t *testing.T) {
+	if err := stopLeftOver(filepath.Join(t.TempDir(), recordFile), patience, zap.NewNop()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestProcessOf(t *testing.T) {
+	self := processOf(os.Getpid())
+	if self.PID != os.Getpid() || self.StartTime == 0 || !self.alive() {
+		t.Errorf("this process is %+v", self)
+	}
+	command := exec.Command("/bin/true")
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := Process{PID: command.Process.Pid, StartTime: 1}
+	// It is a zombie now, or soon: neither it nor what comes after it is alive.
+	await(t, "the end of a process", func() bool { return processOf(command.Process.Pid).StartTime == 0 })
+	if err := command.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if ended.alive() || (Process{}).alive() || (Process{PID: os.Getpid()}).alive() {
+		t.Errorf("a process lives that does not")
+	}
+}

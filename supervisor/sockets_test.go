@@ -1,0 +1,65 @@
+package supervisor
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestOwnsListener(t *testing.T) {
+	port := func(l net.Listener) string { return fmt.Sprint(l.Addr().(*net.TCPAddr).Port) }
+	four, any := listen(t, "tcp4", "127.0.0.1:0"), listen(t, "tcp", ":0")
+	other := exec.Command("sleep", "1000")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
+	for name, test := range map[string]struct {
+		pid     int
+		address string
+		err     string
+	}{
+		"its own":                      {os.Getpid(), "127.0.0.1:" + port(four), ""},
+		"its own, of every address":    {os.Getpid(), "127.0.0.1:" + port(any), ""},
+		"of another process":           {other.Process.Pid, "127.0.0.1:" + port(four), "answered by another process"},
+		"nobody listens":               {os.Getpid(), fmt.Sprintf("127.0.0.1:%d", freePort(t)), "answered by another process"},
+		"the process is gone":          {1 << 30, "127.0.0.1:" + port(four), "reading the kubelet's open files"},
+		"an address without a port":    {os.Getpid(), "127.0.0.1", "reading the healthz address"},
+		"a port that is not a number":  {os.Getpid(), "127.0.0.1:http", "reading the healthz port"},
+		"a port beyond the last there": {os.Getpid(), "127.0.0.1:65536", "reading the healthz port"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := ownsListener(test.pid, test.address)
+			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestListeners(t *testing.T) {
+	const header = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+	for name, test := range map[string]struct{ table, want string }{
+		"listens":                 {"   0: 0100007F:2808 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0 100 0 0 10 0", "map[4711:true]"},
+		"of IPv6":                 {"   0: 00000000000000000000000001000000:2808 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4712 1 0", "map[4712:true]"},
+		"is connected":            {"   1: 0100007F:2808 0100007F:8A2C 01 00000000:00000000 00:00000000 00000000     0        0 4713 1 0 100 0 0 10 0", "map[]"},
+		"listens on another port": {"   2: 0100007F:2809 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4714 1 0 100 0 0 10 0", "map[]"},
+		"is cut off":              {"   3: 0100007F:2808 00000000:0000 0A 00000000", "map[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := filepath.Join(t.TempDir(), "tcp")
+			if err := os.WriteFile(table, []byte(header+test.table+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			inodes := map[string]bool{}
+			listeners(table, 10248, inodes)
+			if got := fmt.Sprint(inodes); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
