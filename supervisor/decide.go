@@ -58,7 +58,7 @@ func (s *State) learn(event any) {
 		}
 		s.EnvironmentRetry = s.Now
 	case HostStopping:
-		s.Frozen = true
+		s.Frozen = !e.CalledOff
 	case StopAsked:
 		s.Stopping = true
 	}

@@ -77,8 +77,8 @@ type (
 	}
 	// Ticked is a due time.
 	Ticked struct{}
-	// HostStopping is the host's shutdown; StopAsked is ours.
-	HostStopping struct{}
+	// HostStopping is the host's shutdown, or that it was called off; StopAsked is ours.
+	HostStopping struct{ CalledOff bool }
 	StopAsked    struct{}
 )
 

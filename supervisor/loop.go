@@ -116,6 +116,7 @@ func (l *loop) run(ctx, side context.Context) error {
 	stopAsked := ctx.Done()
 	l.handle(ctx, side, l.boot())
 	l.spawn(func() { l.watchLocal(side) })
+	l.spawn(func() { l.watchHost(side) })
 	l.spawn(func() { l.followOutput(side) })
 	l.spawn(func() { l.api.run(side) })
 	for {
