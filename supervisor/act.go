@@ -119,6 +119,7 @@ func (s *State) bring(want *Version) any {
 			return do
 		}
 		s.announce(want)
+		s.Unsettled = s.Now // what waited for its turn has it now: its end is worth waiting for
 		return Stop{}
 	}
 	if s.Now < s.NextStart && same(want, s.NextOf) {

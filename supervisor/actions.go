@@ -31,8 +31,9 @@ type (
 	}
 )
 
-// errNoStore is why nothing can be saved when the state folder could not be opened.
-var errNoStore = errors.New("the state folder could not be opened at the start")
+// errNoStore is why nothing can be saved when the state folder could not be opened. It is not opened later: what it holds would be
+// overwritten by what was done without it.
+var errNoStore = errors.New("the state folder could not be opened at the start, which takes a restart of the supervisor to mend")
 
 // boot reads what the disk holds. Nothing it meets keeps a kubelet from being started.
 func (l *loop) boot() Booted {
@@ -48,7 +49,7 @@ func (l *loop) boot() Booted {
 	note(err)
 	booted.Kubelet, booted.Local = changed.Kubelet, changed.Local
 	if l.store == nil {
-		note(errNoStore)
+		booted.Useless = l.unusable.Error()
 	} else {
 		l.load(&booted.Disk, note)
 	}
@@ -84,7 +85,7 @@ func (l *loop) loadVersion(pointer store.Pointer, note func(error)) *Version {
 // save writes what changed. lastKnownGood goes before assigned, so that a reset that is cut off leaves upstream's order (store.Reset).
 func (l *loop) save(d Durable, keep []corev1.ConfigMapNodeConfigSource) error {
 	if l.store == nil {
-		return errNoStore
+		return l.unusable
 	}
 	for _, write := range []func() error{
 		func() error { return l.store.SaveSource(store.LastKnownGood, sourceOf(d.LastKnownGood)) },
@@ -157,7 +158,7 @@ func (l *loop) render(v *Version, path string) (string, error) {
 		return "", nil
 	}
 	if l.store == nil {
-		return "", errNoStore
+		return "", l.unusable
 	}
 	payload, err := l.store.LoadCheckpoint(v.Source)
 	if err != nil {

@@ -69,6 +69,9 @@ func (s *State) boot(e Booted) {
 	s.Durable, s.Disk = e.Disk, e.Disk
 	s.OnDisk, s.With, s.Local = e.Kubelet, e.Kubelet, e.Local
 	s.SavedAt, s.Warning = s.Now, e.Warning
+	if s.SaveError = e.Useless; s.SaveError != "" {
+		s.SaveRetry = s.Now + saveRetryAfter
+	}
 	if !s.Trial.Open {
 		return
 	}

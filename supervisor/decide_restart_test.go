@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -272,4 +273,22 @@ func TestQueueOfOne(t *testing.T) {
 		}
 	}
 	d.hear(Saved{}).pass(time.Second).expectDone("prove four", "stop", "start four")
+}
+
+// A state folder that cannot be used at all: the kubelet runs its local configuration, and the Node says why.
+func TestUselessStateFolder(t *testing.T) {
+	d := newDrive(t)
+	d.saveErr = errDisk
+	d.hear(Booted{Kubelet: testKubelet, Local: "local", Useless: "not a folder"}).pass(time.Second)
+	d.expectDone("start local").expect("assigned=- active=- lkg=- False InternalError").expectMessage("not a folder")
+	d.assign("good").pass(time.Hour).expectDone("start local")
+}
+
+// Words of an exit do not outlive it.
+func TestOldExitsAreForgotten(t *testing.T) {
+	d := newDrive(t).boot().hear(ChildExited{Code: 1, Words: "exit code 1: long ago"}).pass(time.Minute)
+	d.hear(Unhealthy{Words: "healthz does not answer"})
+	if r, _ := report(d.s); d.pass(2*time.Second) != nil && strings.Contains(r.Message, "long ago") {
+		t.Errorf("message %q", r.Message)
+	}
 }

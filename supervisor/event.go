@@ -21,6 +21,7 @@ type (
 		Kubelet config.Identity
 		Local   string
 		Warning string // state that could not be read
+		Useless string // why the state folder cannot be used at all; empty = it can
 	}
 	// Assigned is a resolved assignment. Its checkpoint is already durable.
 	Assigned struct {

@@ -23,6 +23,7 @@ type loop struct {
 	Options
 	arguments config.Arguments
 	store     *store.Store // nil when the state folder cannot be used
+	unusable  error        // why
 	preflight *config.Preflight
 	events    chan any
 	tasks     sync.WaitGroup // every goroutine of the loop
@@ -72,6 +73,9 @@ func newLoop(o Options) (*loop, error) {
 		o.Logger.Error("the state folder cannot be used: the kubelet runs with its local configuration and nothing is applied", zap.Error(err))
 	}
 	l.store = opened
+	if err != nil {
+		l.unusable = fmt.Errorf("%w: %w", errNoStore, err)
+	}
 	l.preflight = &config.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight, TempFolder: filepath.Join(o.RunDir, "preflight")}
 	l.record = newRecord(o.RunDir)
 	l.kubelets = newLauncher(l)

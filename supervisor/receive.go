@@ -55,7 +55,7 @@ func (l *loop) eventOf(update configsync.Update) (event any, again bool) {
 	case update.Source == nil:
 		return Cleared{Text: update.Text, NodeUID: update.NodeUID}, false
 	}
-	err := errNoStore
+	err := l.unusable
 	if l.store != nil {
 		err = l.keeper.checkpoint(l.store, *update.Source, update.Payload)
 	}

@@ -115,7 +115,7 @@ func (s *State) findStopping() (finding, bool) {
 }
 
 func (s *State) findOwnFailure() (finding, bool) {
-	return finding{corev1.ConditionFalse, "InternalError", "the state folder cannot be written, nothing new is applied: " + s.SaveError, "make room or mend the disk; it is tried again by itself"},
+	return finding{corev1.ConditionFalse, "InternalError", "the state folder cannot be used, nothing new is applied: " + s.SaveError, "make room or mend the disk"},
 		s.SaveError != ""
 }
 

@@ -59,6 +59,9 @@ func (s *State) judge() {
 	if !s.Booted || s.Stopping || s.Frozen || !s.Child.Alive || s.isStopping() {
 		return
 	}
+	if s.Child.Healthy && s.Now-s.Child.HealthySince >= soundAfter {
+		s.Exit = "" // it says nothing of the present any more
+	}
 	if s.onTrial() {
 		s.judgeTrial()
 	}
