@@ -33,11 +33,10 @@ type apiSession struct {
 	publisher *status.Publisher
 	follower  *configsync.Follower
 	newest    *Report
-	ended     chan struct{}
 }
 
 func newAPISession(l *loop) *apiSession {
-	a := &apiSession{loop: l, ended: make(chan struct{})}
+	a := &apiSession{loop: l}
 	l.lease = newLeaseWatch(l.TrialPeriod, a.connection)
 	return a
 }

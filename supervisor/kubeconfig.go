@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,14 +46,16 @@ func awaitChange(ctx context.Context, path string, content []byte, atMost time.D
 	}
 }
 
-// nodeNameOf: the flag, else the kubelet's, else the name in its certificate, else the host's.
+// nodeNameOf: the flag, else the kubelet's, else the name in its certificate, else the host's. As the kubelet does, it makes a host
+// name lower case (GetHostname of k8s.io/kubernetes/pkg/util/node).
 func (l *loop) nodeNameOf(settings *rest.Config) (string, error) {
-	if name := firstOf(l.NodeName, l.arguments.HostnameOverride, certificateName(settings)); name != "" {
+	override := strings.ToLower(strings.TrimSpace(l.arguments.HostnameOverride))
+	if name := firstOf(l.NodeName, override, certificateName(settings)); name != "" {
 		return name, nil
 	}
 	name, err := os.Hostname()
-	if err != nil || name == "" {
-		return "", fmt.Errorf("the Node's name is not known, give it with --node-name: %w", errors.Join(err))
+	if err != nil {
+		return "", fmt.Errorf("the Node's name is not known, give it with --node-name: %w", err)
 	}
 	return strings.ToLower(name), nil
 }
