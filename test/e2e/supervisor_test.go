@@ -48,8 +48,7 @@ type supervised struct {
 func (n *node) startSupervisor(t *testing.T, o options) *supervised {
 	t.Helper()
 	s := n.prepareSupervisor(t, o)
-	kubelet := slices.DeleteFunc(n.KubeletArguments(append([]string{"--config=" + s.LocalFile}, o.KubeletFlags...)...),
-		func(word string) bool { return word == "--config="+n.KubeletConfigFile() })
+	kubelet := n.kubeletCommandLine(s, o.KubeletFlags...)
 	if o.Kubelet != "" {
 		kubelet[0] = o.Kubelet
 	}
@@ -77,6 +76,13 @@ func (n *node) startSupervisor(t *testing.T, o options) *supervised {
 		}
 	})
 	return s
+}
+
+// kubeletCommandLine is the administrator's, for this supervisor's local file.
+func (n *node) kubeletCommandLine(s *supervised, flags ...string) []string {
+	words := n.KubeletArguments(flags...)
+	words[slices.Index(words, "--config="+n.KubeletConfigFile())] = "--config=" + s.LocalFile
+	return words
 }
 
 func (n *node) prepareSupervisor(t *testing.T, o options) *supervised {
