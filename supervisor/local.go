@@ -15,6 +15,7 @@ import (
 
 const (
 	localQuiet   = 300 * time.Millisecond // kubeadm writes several files: they are looked at when they come to rest
+	localRestive = 3 * time.Second        // but no later than this, for others write into the same folders
 	localRecheck = time.Minute            // a slow second look, where a notification was missed
 )
 
@@ -25,9 +26,9 @@ func (l *loop) lookLocal() (LocalChanged, error) {
 	return LocalChanged{Kubelet: identity, Local: content}, errors.Join(err, contentErr)
 }
 
-// watchLocal tells the loop when the local --config file, the drop-in folder or the kubelet binary changed, until ctx ends. It
-// watches folders, for files are replaced, and those behind links too.
-func (l *loop) watchLocal(ctx context.Context) {
+// watchLocal tells the loop when the local --config file, the drop-in folder or the kubelet binary are no longer what was seen of
+// them, until ctx ends. It watches folders, for files are replaced, and those behind links too.
+func (l *loop) watchLocal(ctx context.Context, seen LocalChanged) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		l.Logger.Warn("local files are only looked at now and then", zap.Error(err))
@@ -35,22 +36,28 @@ func (l *loop) watchLocal(ctx context.Context) {
 	} else {
 		defer func() { _ = watcher.Close() }()
 	}
-	seen, _ := l.lookLocal()
-	wait := time.NewTimer(localRecheck)
+	wait := time.NewTimer(localQuiet) // what happened before the folders were watched
 	defer wait.Stop()
+	var restive time.Time
 	for {
 		if watcher.Events != nil {
 			l.watchFolders(watcher)
 		}
 		select {
 		case <-watcher.Events:
-			wait.Reset(localQuiet)
+			if restive.IsZero() {
+				restive = time.Now()
+			}
+			if time.Since(restive) < localRestive {
+				wait.Reset(localQuiet)
+			}
 			continue
 		case err := <-watcher.Errors:
 			l.Logger.Debug("watching the local files", zap.Error(err))
 			continue
 		case <-wait.C:
 			wait.Reset(localRecheck)
+			restive = time.Time{}
 		case <-ctx.Done():
 			return
 		}
