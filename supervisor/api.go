@@ -104,7 +104,7 @@ func (a *apiSession) session(ctx context.Context, path string, content []byte) e
 	updates := make(chan configsync.Update, 1)
 	tasks.Go(func() { _ = publisher.Run(ctx) })
 	tasks.Go(func() { _ = follower.Run(ctx, func(u configsync.Update) { replace(updates, u) }) })
-	tasks.Go(func() { a.loop.receive(ctx, updates, publisher) })
+	tasks.Go(func() { a.loop.receive(ctx, updates, publisher.NodeRecreated) })
 	a.loop.Logger.Info("following the Node", zap.String("node", name))
 	awaitChange(ctx, path, content, 0)
 	return nil

@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -93,11 +92,10 @@ func (w *leaseWatch) glance(ctx context.Context) LeaseSeen {
 		return LeaseSeen{}
 	}
 	renewed, err := w.look(ctx, client, node)
-	var refused apierrors.APIStatus
 	switch {
 	case apierrors.IsNotFound(err):
 		return LeaseSeen{Reachable: true}
-	case errors.As(err, &refused), err != nil:
+	case err != nil:
 		return LeaseSeen{}
 	}
 	w.mu.Lock()

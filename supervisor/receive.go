@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
@@ -13,8 +12,8 @@ import (
 const noNode = "none"
 
 // receive makes payloads durable before the loop hears of them, and tells it of everything else at once. A payload that cannot be
-// written is tried again until a newer update takes its place.
-func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, publisher *status.Publisher) {
+// written is tried again until a newer update takes its place. recreated is told of another Node behind the name.
+func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, recreated func()) {
 	var update configsync.Update
 	var retry <-chan time.Time
 	nodeUID, retried := "", ""
@@ -29,10 +28,12 @@ func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, pu
 			nodeUID = noNode
 			continue
 		}
-		if nodeUID != "" && update.NodeUID != nodeUID { // also a Node that has just come: the publisher need not wait for its next try
-			publisher.NodeRecreated()
+		if update.NodeUID != "" { // it is unknown while the Node cannot be read
+			if nodeUID != "" && update.NodeUID != nodeUID { // also a Node that has just come: the publisher need not wait for its next try
+				recreated()
+			}
+			nodeUID = update.NodeUID
 		}
-		nodeUID = update.NodeUID
 		if update.Retry != "" && update.Retry != retried {
 			retried = update.Retry
 			l.send(ctx, Retry{Value: retried})

@@ -1,0 +1,131 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+)
+
+func TestEventOfAnUpdate(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "state")
+	s, err := store.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	source := corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "a", UID: "uid-a", ResourceVersion: "7", KubeletConfigKey: "kubelet"}
+	payload := map[string]string{"kubelet": configuration("mode: ok"), "sibling": "\x00"}
+	assigned := configsync.Update{Text: "kube-system/a/kubelet", NodeUID: "node", Source: &source, Payload: payload, Shadowed: true}
+	failed := errors.New("no such folder")
+	for name, test := range map[string]struct {
+		update   configsync.Update
+		unusable error
+		want     any
+		again    bool
+	}{
+		"an assignment": {assigned, nil, Assigned{Version: Version{Source: source, Content: config.Content(payload, "kubelet")},
+			Text: "kube-system/a/kubelet", NodeUID: "node", Shadowed: true}, false},
+		"an assignment that cannot be written": {assigned, failed, SyncFailed{Problem: Problem{Error: "failed to sync: internal failure, see Kubelet log for details",
+			Words: "the configuration cannot be written to the state folder: no such folder"}, Text: "kube-system/a/kubelet"}, true},
+		"none":                 {configsync.Update{Local: true, NodeUID: "node"}, nil, Cleared{NodeUID: "node"}, false},
+		"local, said in words": {configsync.Update{Local: true, Text: "local", NodeUID: "node"}, nil, Cleared{Text: "local", NodeUID: "node"}, false},
+		"a malformed one": {configsync.Update{Text: "a/b", Problem: &configsync.Problem{Malformed: true, Error: "failed to sync: x", Words: "y"}}, failed,
+			SyncFailed{Problem: Problem{Malformed: true, Error: "failed to sync: x", Words: "y"}, Text: "a/b"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &loop{store: s, unusable: test.unusable}
+			if test.unusable != nil {
+				l.store = nil
+			}
+			got, again := l.eventOf(test.update)
+			if diff := cmp.Diff(test.want, got); diff != "" || again != test.again {
+				t.Errorf("again %t, (-want +got):\n%s", again, diff)
+			}
+		})
+	}
+	if saved, err := s.LoadCheckpoint(source); err != nil || !cmp.Equal(saved, payload) {
+		t.Errorf("the checkpoint is %q, %v", saved, err)
+	}
+}
+
+func TestACheckpointThatWasJustWrittenIsNotCollected(t *testing.T) {
+	s, err := store.Open(filepath.Join(t.TempDir(), "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	source := func(version string) corev1.ConfigMapNodeConfigSource {
+		return corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "a", UID: "uid", ResourceVersion: version, KubeletConfigKey: "kubelet"}
+	}
+	var k keeper
+	for _, version := range []string{"1", "2", "3"} {
+		if err := k.checkpoint(s, source(version), map[string]string{"kubelet": version}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.collect(s, []corev1.ConfigMapNodeConfigSource{source("1")})
+	for version, kept := range map[string]bool{"1": true, "2": false, "3": true} {
+		if _, err := s.LoadCheckpoint(source(version)); (err == nil) != kept {
+			t.Errorf("checkpoint %s: %v", version, err)
+		}
+	}
+}
+
+func TestReplace(t *testing.T) {
+	box := make(chan int, 1)
+	for i := range 4 {
+		replace(box, i)
+	}
+	if got := <-box; got != 3 || len(box) != 0 {
+		t.Errorf("the newest is %d", got)
+	}
+}
+
+// What is received comes through the session, and goes to the loop.
+func TestReceive(t *testing.T) {
+	l := &loop{events: make(chan any, 8), unusable: errors.New("no state folder")}
+	l.api = &apiSession{}
+	updates := make(chan configsync.Update)
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	recreated := 0
+	go func() {
+		defer close(over)
+		l.receive(ctx, updates, func() { recreated++ })
+	}()
+	defer stop()
+	for _, update := range []configsync.Update{
+		{Local: true, NodeUID: "one", Retry: "please"},
+		{Local: true, NodeUID: "one", Retry: "please", Text: "local"},
+		{NodeGone: true},
+		{Local: true, NodeUID: "two"},
+		{Problem: &configsync.Problem{Words: "the Node cannot be read"}},
+		{Local: true, NodeUID: "two"},
+		{Local: true, NodeUID: "three"},
+		{NodeGone: true},
+	} {
+		updates <- update
+	}
+	var got []any
+	for range 7 {
+		got = append(got, <-l.events)
+	}
+	want := []any{Retry{Value: "please"}, Cleared{NodeUID: "one"}, Cleared{Text: "local", NodeUID: "one"}, Cleared{NodeUID: "two"},
+		SyncFailed{Problem: Problem{Words: "the Node cannot be read"}}, Cleared{NodeUID: "two"}, Cleared{NodeUID: "three"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the loop heard (-want +got):\n%s", diff)
+	}
+	stop()
+	<-over
+	if recreated != 2 {
+		t.Errorf("the Node was taken for another one %d times, and was so twice", recreated)
+	}
+}
