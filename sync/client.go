@@ -15,6 +15,13 @@ import (
 // RequestTimeout bounds every API request except watches, answer included.
 const RequestTimeout = 10 * time.Second
 
+// Requests per second, and how many at once before that holds: the kubelet's own limits (kubeAPIQPS and kubeAPIBurst of
+// Kubernetes 1.36). With client-go's 5 and 10, changes in quick succession would wait for the limiter.
+const (
+	requestsPerSecond = 50
+	requestsAtOnce    = 100
+)
+
 // maxAnswer bounds what is read of one answer that is not a watch, in bytes. The largest ConfigMap, 1 MiB, takes six times
 // that in JSON when every byte needs an escape.
 const maxAnswer = 16 << 20
@@ -35,6 +42,9 @@ func NewClient(config *rest.Config) (*rest.RESTClient, error) {
 	config.UserAgent = "kubelet-supervisor"
 	config.Timeout = 0 // it would end watches too; each request sets its own
 	config.WarningHandler = rest.NoWarnings{}
+	if config.QPS == 0 && config.RateLimiter == nil {
+		config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
+	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return boundedAnswers{next} })
 	client, err := rest.RESTClientFor(config)
 	if err != nil {

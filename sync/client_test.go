@@ -93,6 +93,16 @@ type answerer func(*http.Request) *http.Response
 
 func (a answerer) RoundTrip(request *http.Request) (*http.Response, error) { return a(request), nil }
 
+// Changes in quick succession are answered as they come: client-go's own limit would hold up what follows the tenth request.
+func TestClientAnswersBursts(t *testing.T) {
+	client := serve(t, func(http.ResponseWriter, *http.Request) {})
+	for i := range requestsAtOnce / 2 {
+		if !client.GetRateLimiter().TryAccept() {
+			t.Fatalf("request %d waits for the limiter", i+1)
+		}
+	}
+}
+
 func TestClientNeedsAnAddress(t *testing.T) {
 	if _, err := NewClient(&rest.Config{Host: "http://"}); err == nil {
 		t.Error("no error")
