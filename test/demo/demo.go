@@ -69,7 +69,11 @@ func show(ctx context.Context, p *printer) (err error) {
 			return errors.Join(err, d.supervisor.stop())
 		}
 	}
-	return d.end()
+	if err := d.end(); err != nil {
+		d.printLog()
+		return err
+	}
+	return nil
 }
 
 // prepare writes what the commands need: a kubectl for this cluster, and the configurations, each the node's own with a few
