@@ -4,8 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 // act gives the one action that brings what runs closer to what should; nil when there is none, or one is under way.
@@ -217,5 +215,5 @@ func (s *State) persistAt() time.Duration {
 }
 
 func (s *State) tell(kind, reason, message string) {
-	s.events = append(s.events, NodeEvent{Type: kind, Reason: reason, Message: config.Quote(message)})
+	s.events = append(s.events, NodeEvent{Type: kind, Reason: reason, Message: message})
 }

@@ -162,6 +162,10 @@ func (l *loop) render(v *Version, path string) (string, error) {
 	}
 	payload, err := l.store.LoadCheckpoint(v.Source)
 	if err != nil {
+		select {
+		case l.rewrite <- struct{}{}:
+		default: // asked for already
+		}
 		return "", err
 	}
 	data, err := config.Render(payload, v.Source.KubeletConfigKey, l.store.CheckpointFolder(v.Source), config.LocalGates(l.Arguments))

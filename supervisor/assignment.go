@@ -14,6 +14,8 @@ import (
 func (s *State) hearAssigned(e Assigned) {
 	s.Sync, s.Reset, s.Lost = nil, nil, false
 	s.Shadowed = e.Shadowed
+	// Its checkpoint has just been written.
+	s.Spoilt = without(s.Spoilt, func(x Spoilt) bool { return x.Content == e.Version.Content })
 	if s.Assigned != nil && reflect.DeepEqual(*s.Assigned, e.Version) && s.Text == e.Text && s.NodeUID == e.NodeUID {
 		s.Pending, s.Observed = nil, &e.Text
 		return
@@ -28,7 +30,6 @@ func (s *State) adopt(a Assigned) {
 	waiting := s.Now < s.ApplyAt && same(s.target(), ran) && !s.runs(ran)
 	changed := !same(s.Assigned, &a.Version)
 	s.Durable = s.withAssigned(a)
-	s.Observed = &a.Text
 	if !changed {
 		return
 	}
@@ -84,8 +85,8 @@ func (s *State) hearCleared(e Cleared) {
 
 // applyReset goes back to local: upstream's store.Reset, and everything that was remembered of the assignment with it.
 func (s *State) applyReset() {
-	uid := s.Reset.NodeUID
-	s.Reset = nil
+	uid, observed := s.Reset.NodeUID, s.Reset.Text
+	s.Reset, s.Observed, s.Spoilt = nil, &observed, nil
 	s.Durable = Durable{NodeUID: uid, Retry: s.Retry, Active: s.Active, Proofs: s.Proofs}
 	s.ApplyAt, s.Environment, s.Exit, s.Exits = 0, "", "", nil
 }
@@ -106,7 +107,7 @@ func (s *State) hearRetry(e Retry) {
 		s.Proofs = without(s.Proofs, func(p Proof) bool { return p.Content == v.Content && !s.runs(v) })
 		s.Suspects = without(s.Suspects, func(x Suspect) bool { return x.Version.Content == v.Content })
 	}
-	s.ApplyAt, s.NextStart, s.Environment, s.Exits = 0, 0, "", nil
+	s.ApplyAt, s.NextStart, s.Environment, s.Exits, s.Spoilt = 0, 0, "", nil, nil
 	s.With = s.OnDisk
 }
 

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -44,6 +45,9 @@ func newLauncher(l *loop) *launcher {
 	return &launcher{loop: l, backoff: b, output: newOutput(filepath.Join(l.RunDir, "kubelet.log"), l.Output)}
 }
 
+// errRender marks a start that failed before there was anything to start.
+var errRender = errors.New("making the effective configuration")
+
 // process is one kubelet.
 type process struct {
 	command   *exec.Cmd
@@ -65,7 +69,8 @@ func (l *loop) start(side context.Context, do Start) {
 	k.last = do.Version
 	child, err := k.launch(side, do)
 	if err != nil {
-		l.spawn(func() { l.send(side, Started{Err: err, Delay: k.backoff.NextBackOff()}) })
+		failed := Started{Err: err, Spoilt: errors.Is(err, errRender), Delay: k.backoff.NextBackOff()}
+		l.spawn(func() { l.send(side, failed) })
 		return
 	}
 	l.child = child
@@ -81,7 +86,7 @@ func (k *launcher) launch(side context.Context, do Start) (*process, error) {
 	l := k.loop
 	file, err := l.render(do.Version, "effective/kubelet.yaml")
 	if err != nil {
-		return nil, fmt.Errorf("rendering the configuration: %w", err)
+		return nil, fmt.Errorf("%w: %w", errRender, err)
 	}
 	arguments, configFile := l.Arguments, l.arguments.Config
 	if file != "" {
@@ -93,7 +98,8 @@ func (k *launcher) launch(side context.Context, do Start) (*process, error) {
 	child.command = exec.Command(l.Kubelet, arguments...)
 	child.command.Env = k.environment(side)
 	if err := k.output.attach(child.command); err != nil {
-		return nil, err
+		l.Logger.Warn("the kubelet writes to the supervisor's own output, its last words will not be known", zap.Error(err))
+		child.command.Stdout, child.command.Stderr = l.Output, l.Output
 	}
 	if err := child.command.Start(); err != nil {
 		return nil, fmt.Errorf("starting the kubelet: %w", err)

@@ -3,6 +3,8 @@ package supervisor
 import (
 	"reflect"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 // decide takes the state and one event and gives the next state and what to do about it. It is pure: it reads no clock and changes
@@ -34,7 +36,8 @@ func (s *State) learn(event any) {
 	case Cleared:
 		s.hearCleared(e)
 	case SyncFailed:
-		s.Sync, s.Observed = &e.Problem, &e.Text
+		// Whatever was asked before, and is not done yet, is not asked any more.
+		s.Sync, s.Observed, s.Pending, s.Reset = &e.Problem, &e.Text, nil, nil
 	case Retry:
 		s.hearRetry(e)
 	case Saved:
@@ -69,6 +72,8 @@ func (s *State) boot(e Booted) {
 	s.Durable, s.Disk = e.Disk, e.Disk
 	s.OnDisk, s.With, s.Local = e.Kubelet, e.Kubelet, e.Local
 	s.SavedAt, s.Warning = s.Now, e.Warning
+	// A kubelet that could not tell is asked again by each supervisor; one that must not be asked is not.
+	s.Proofs = without(s.Proofs, func(p Proof) bool { return p.Outcome == config.Unknown && p.Content != anyContent })
 	if s.SaveError = e.Useless; s.SaveError != "" {
 		s.SaveRetry = s.Now + saveRetryAfter
 	}
@@ -109,8 +114,8 @@ func (s *State) hearSaved(e Saved) {
 		return
 	}
 	s.adopt(*save.assigned)
-	if s.Pending == save.assigned {
-		s.Pending = nil
+	if s.Pending == save.assigned { // else something newer was heard meanwhile
+		s.Pending, s.Observed = nil, &save.assigned.Text
 	}
 }
 
@@ -120,9 +125,13 @@ func (s *State) hearStarted(e Started) {
 	s.Lease = Lease{Reachable: s.Lease.Reachable, ReachableSince: s.Now}
 	if e.Err != nil {
 		s.Child = Child{Version: start.Version, Kubelet: s.With, Words: e.Err.Error()}
+		s.refund()
+		if e.Spoilt && start.Version != nil {
+			s.Spoilt = newest(s.Spoilt, Spoilt{start.Version.Content, e.Err.Error()})
+			return
+		}
 		s.Exit, s.Environment = e.Err.Error(), e.Err.Error()
 		s.NextStart, s.NextOf = s.Now+e.Delay, start.Version
-		s.refund()
 		return
 	}
 	s.Child = Child{Alive: true, Version: start.Version, Kubelet: s.With, Local: s.Local, Started: s.Now}

@@ -87,7 +87,7 @@ func TestRestarts(t *testing.T) {
 				d.good("good").assign("young").pass(time.Second)
 				d.disk.Assigned = &Version{Source: d.disk.Assigned.Source}
 			},
-			[]string{"start good"}, "assigned=@1 active=good@1 lkg=good@1 False Refused load config"},
+			[]string{"start good"}, "assigned=@1 active=good@1 lkg=good@1 False InternalError load config"},
 		{"both checkpoints broken: local (rule 2)",
 			func(d *drive) {
 				d.good("good")
@@ -282,6 +282,43 @@ func TestUselessStateFolder(t *testing.T) {
 	d.hear(Booted{Kubelet: testKubelet, Local: "local", Useless: "not a folder"}).pass(time.Second)
 	d.expectDone("start local").expect("assigned=- active=- lkg=- False InternalError").expectMessage("not a folder")
 	d.assign("good").pass(time.Hour).expectDone("start local")
+}
+
+// Rule 2: a version whose file cannot be made is passed over, and taken again when its checkpoint was written anew.
+func TestSpoiltFile(t *testing.T) {
+	d := newDrive(t).boot().good("good").assign("young").pass(time.Minute).fresh()
+	d.startErr = map[string]error{"young": errDisk, "good": errDisk}
+	d.hear(ChildExited{Code: 0}).pass(time.Second).expectDone("start young", "start good", "start local").
+		expect("assigned=young@1 active=- lkg=good@1 False LastKnownGoodFailed load config").expectMessage("no space left")
+	d.startErr = nil
+	d.fresh().assign("young").pass(time.Second).expectDone("stop", "start young").expect("assigned=young@1 active=young@1 lkg=good@1 True InTrial")
+}
+
+// What was asked last is what counts, and what the report speaks of.
+func TestNewestAssignmentCounts(t *testing.T) {
+	t.Run("a removal while a newer assignment is being written", func(t *testing.T) {
+		d := newDrive(t).boot().good("good")
+		d.decide(assigned("newer", "1", "newer"))
+		d.decide(Cleared{NodeUID: "node-uid"})
+		d.disk = d.s.Doing.(Save).Durable
+		d.hear(Saved{}).pass(time.Second).expect(nothing)
+		if *d.s.Observed != "" {
+			t.Errorf("observed %q after the removal", *d.s.Observed)
+		}
+	})
+	t.Run("a malformed assignment takes a waiting reset back", func(t *testing.T) {
+		d := newDrive(t).boot().good("good").refuse("broken", false)
+		d.hear(LocalChanged{Kubelet: testKubelet, Local: "broken"}).hear(Cleared{NodeUID: "node-uid"}).pass(time.Minute)
+		d.hear(SyncFailed{Text: "///", Problem: Problem{Malformed: true, Error: "failed to sync: x"}})
+		d.hear(LocalChanged{Kubelet: testKubelet, Local: "mended"}).pass(time.Minute)
+		d.expect("assigned=good@1 active=good@1 lkg=good@1 False InvalidAssignment sync: x")
+	})
+}
+
+// A kubelet that could not tell once is asked again by the next supervisor.
+func TestUnknownIsNotKept(t *testing.T) {
+	d := seeded(t, func(d *drive) { d.refused["good"] = Proof{Outcome: config.Unknown}; d.assign("good").pass(time.Minute) })
+	d.crash().expectDone("prove good", "start good")
 }
 
 // Words of an exit do not outlive it.

@@ -25,7 +25,7 @@ type drive struct {
 	events   []string
 	refused  map[string]Proof // by content; what is not named is accepted
 	saveErr  error
-	startErr error
+	startErr map[string]error         // by content: its file cannot be made
 	deadly   map[string]time.Duration // by content ("" = local): exits so long after its start
 	lease    map[string]bool          // by content: whether it renews the Lease; absent = yes
 	hangs    map[string]bool          // never healthy
@@ -101,7 +101,8 @@ func (d *drive) answer(do any) any {
 			d.t.Fatal("two kubelets: a start beside a running one")
 		}
 		d.note("start " + nameOf(do.Version))
-		return Started{Err: d.startErr, Delay: time.Second}
+		err := d.startErr[contentOf(do.Version)]
+		return Started{Err: err, Spoilt: err != nil, Delay: time.Second}
 	case Stop:
 		d.note("stop")
 		return ChildExited{Asked: true}

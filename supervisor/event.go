@@ -51,8 +51,9 @@ type (
 	}
 	// Started answers Start.
 	Started struct {
-		Err   error
-		Delay time.Duration // backoff before the next try when Err is set
+		Err    error
+		Spoilt bool          // the version's file could not be made: the kubelet itself is not to blame
+		Delay  time.Duration // backoff before the next try when Err is set
 	}
 	// Healthy and Unhealthy tell of changes in the child's health.
 	Healthy   struct{}

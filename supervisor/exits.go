@@ -15,7 +15,7 @@ func (s *State) hearExited(e ChildExited) {
 	}
 	gone, trial, control := s.Child, s.onTrial(), s.inControl()
 	s.Child = Child{Version: gone.Version, Kubelet: gone.Kubelet, Words: e.Words}
-	s.With = s.OnDisk
+	s.With, s.Spoilt = s.OnDisk, nil
 	switch {
 	case e.Asked || s.Frozen:
 		if trial {

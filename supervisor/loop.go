@@ -26,6 +26,7 @@ type loop struct {
 	unusable  error        // why
 	preflight *config.Preflight
 	events    chan any
+	rewrite   chan struct{}  // a checkpoint is gone: what was downloaded last is to be written again
 	tasks     sync.WaitGroup // every goroutine of the loop
 	state     State
 	child     *process // the newest, alive or not
@@ -57,7 +58,7 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func newLoop(o Options) (*loop, error) {
-	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan any, 64)}
+	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan any, 64), rewrite: make(chan struct{}, 1)}
 	l.Standalone = l.kubeconfig() == ""
 	l.state = newState(l.Settings)
 	for _, folder := range []string{o.RunDir, filepath.Join(o.RunDir, "effective"), filepath.Join(o.RunDir, "preflight")} {

@@ -192,7 +192,7 @@ func TestAStateFolderThatCannotBeUsed(t *testing.T) {
 			n := newNode(t)
 			spoil(t, n)
 			record := n.run().awaitHealthy()
-			if !strings.Contains(record.StateProblems, "state folder") || !strings.Contains(record.Condition.Message, "state folder") {
+			if record.Runs != nil || record.Condition.Reason != "InternalError" || !strings.Contains(record.Condition.Message, "state folder") {
 				t.Errorf("recorded %+v", record)
 			}
 		})

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,6 +27,11 @@ func (w withFakeKubelet) Run() int {
 	build := exec.Command("go", "build", "-o", fakeKubelet, "../test/fakekubelet")
 	if output, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building the fake kubelet: %v\n%s", err, output)
+		return 1
+	}
+	// Lives of a fake kubelet wait more than they work.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return w.tests.Run()

@@ -11,6 +11,9 @@ import (
 // noNode stands for the uid of a Node that does not exist.
 const noNode = "none"
 
+// rewriteAfter keeps the rewriting of checkpoints that vanish again and again from spinning.
+const rewriteAfter = time.Second
+
 // receive makes payloads durable before the loop hears of them, and tells it of everything else at once. A payload that cannot be
 // written is tried again until a newer update takes its place. recreated is told of another Node behind the name.
 func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, recreated func()) {
@@ -20,7 +23,13 @@ func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, re
 	for {
 		select {
 		case update = <-updates:
+		case <-l.rewrite:
+			retry = time.After(rewriteAfter)
+			continue
 		case <-retry:
+			if update.Source == nil {
+				continue
+			}
 		case <-ctx.Done():
 			return
 		}

@@ -67,7 +67,7 @@ func (s *State) statusError() string {
 		return s.Sync.Error
 	case v == nil:
 		return ""
-	case v.Content == "":
+	case v.Content == "", s.spoilt(v) != "":
 		return loadError
 	case s.isRefused(v):
 		if s.proof(v.Content, s.With).Load {
@@ -145,8 +145,11 @@ func (s *State) findUnhealthy() (finding, bool) {
 		return finding{}, false
 	}
 	why := firstOf(s.Exit, s.Child.Words, "the kubelet is not healthy yet")
-	if s.target() == nil && s.Assigned == nil {
+	if s.Assigned == nil && (s.Exit != "" || s.Child.EverHealthy) {
 		return finding{corev1.ConditionUnknown, "EnvironmentFailing", why, "see the kubelet's log"}, true
+	}
+	if s.Child.Alive {
+		return finding{corev1.ConditionUnknown, "Applying", why, "wait, or see the kubelet's log"}, true
 	}
 	return finding{corev1.ConditionUnknown, "Applying", why, "it is restarted by itself"}, true
 }
@@ -164,7 +167,9 @@ func (s *State) findVerdict() (finding, bool) {
 	switch {
 	case v == nil:
 		return finding{}, false
-	case v.Content == "" || s.isRefused(v):
+	case v.Content == "" || s.spoilt(v) != "":
+		return finding{corev1.ConditionFalse, "InternalError", s.whyNot(v), "it is downloaded again by itself; see to the state folder and the run folder"}, true
+	case s.isRefused(v):
 		return finding{corev1.ConditionFalse, "Refused", s.whyNot(v), "correct the configuration"}, true
 	case s.rejection(v) != nil:
 		return finding{corev1.ConditionFalse, "Rejected", s.whyNot(v), "correct the configuration, or set annotation kubelet-supervisor.io/retry"}, true
@@ -179,6 +184,8 @@ func (s *State) whyNot(v *Version) string {
 	switch p := s.proof(v.Content, s.With); {
 	case v.Content == "":
 		return fmt.Sprintf("%s: its checkpoint cannot be read", describe(v))
+	case s.spoilt(v) != "":
+		return fmt.Sprintf("%s: %s", describe(v), s.spoilt(v))
 	case p != nil && p.refused():
 		return fmt.Sprintf("%s is refused: %s", describe(v), p.Words)
 	}

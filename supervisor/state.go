@@ -76,6 +76,7 @@ type State struct {
 	Observed *string // the assignment that the report speaks of; nil = not seen yet
 	Shadowed bool
 
+	Spoilt           []Spoilt // versions whose file cannot be made now
 	SaveError        string
 	SaveRetry        time.Duration
 	Environment      string // why the environment is to blame; empty = it is not

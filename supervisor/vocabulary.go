@@ -96,6 +96,10 @@ type Durable struct {
 	Proofs   []Proof     `json:"-"`
 }
 
+// Spoilt is a content whose effective file could not be made: its checkpoint is gone or the run folder is full. It is passed over
+// until its checkpoint was written again, the kubelet is started anew, or a person asks.
+type Spoilt struct{ Content, Words string }
+
 // storedEntries bounds each stored list (rule 15); the newest are kept.
 const storedEntries = 20
 
