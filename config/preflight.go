@@ -179,6 +179,7 @@ func (r *attempt) words(file string) string {
 		output = strings.ReplaceAll(output, file, kind)
 	}
 	if words := LastErrorLine([]byte(output)); words != "" {
+		words, _, _ = strings.Cut(words, validationTail)
 		return words
 	}
 	lines := strings.Split(strings.TrimSpace(output), "\n")
@@ -188,6 +189,9 @@ func (r *attempt) words(file string) string {
 	}
 	return Quote(last)
 }
+
+// validationTail begins what the kubelet adds behind the errors of a validation; it names nothing that helps anybody.
+const validationTail = ", path: &TypeMeta"
 
 var (
 	paths   = regexp.MustCompile("(?:/[^\\s/\"'`,:;\\])]+)+/?")
@@ -202,9 +206,7 @@ func sameFailure(words, control string) bool {
 	return words != "" && control != "" && (strings.HasPrefix(words, control) || strings.HasPrefix(control, words))
 }
 
-// neutral also drops what the kubelet adds behind the errors of a validation.
 func neutral(words string) string {
-	words, _, _ = strings.Cut(words, ", path: &TypeMeta")
 	return paths.ReplaceAllString(wording.Replace(words), "PATH")
 }
 

@@ -34,7 +34,14 @@ func (l *loop) logDecision(event any, step Step) {
 	}
 	switch e := event.(type) {
 	case Proved:
-		l.Logger.Info("pre-flight", zap.Stringer("verdict", e.Outcome), zap.String("words", e.Words), zap.Strings("warnings", e.Warnings))
+		fields := []zap.Field{zap.Stringer("verdict", e.Outcome)}
+		if e.Words != "" {
+			fields = append(fields, zap.String("words", e.Words))
+		}
+		if len(e.Warnings) > 0 {
+			fields = append(fields, zap.Strings("warnings", e.Warnings))
+		}
+		l.Logger.Info("pre-flight", fields...)
 	case Healthy:
 		l.Logger.Info("kubelet is healthy")
 	case Unhealthy:

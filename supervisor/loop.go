@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -61,10 +60,8 @@ func newLoop(o Options) (*loop, error) {
 	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan any, 64), rewrite: make(chan struct{}, 1)}
 	l.Standalone = l.kubeconfig() == ""
 	l.state = newState(l.Settings)
-	for _, folder := range []string{o.RunDir, filepath.Join(o.RunDir, "effective"), filepath.Join(o.RunDir, "preflight")} {
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			return nil, fmt.Errorf("%w: the run folder cannot be used, give another with --run-dir: %w", ErrUsage, err)
-		}
+	if err := prepareRunDir(o.RunDir); err != nil {
+		return nil, fmt.Errorf("%w: the run folder cannot be used, give another with --run-dir: %w", ErrUsage, err)
 	}
 	opened, err := store.Open(o.StateDir)
 	switch {

@@ -29,8 +29,8 @@ func newCheck() *cobra.Command {
 			if command.ArgsLenAtDash() != 1 {
 				return usage("give one FILE before --, and the kubelet's command line after it")
 			}
-			if !slices.Contains([]string{"auto", "always", "never"}, mode) {
-				return usage("--preflight=%q is none of auto, always, never", mode)
+			if !slices.Contains([]string{config.PreflightAuto, config.PreflightAlways}, mode) {
+				return usage("--preflight=%q is neither auto nor always", mode)
 			}
 			kubelet, flags, err := kubeletCommand(command, arguments)
 			if err != nil {

@@ -1,0 +1,32 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// prepareRunDir makes RUN_DIR. The kubelet is started with a file from it and state.json says which process to stop, so it has to be
+// ours alone.
+func prepareRunDir(path string) error {
+	for _, folder := range []string{path, filepath.Join(path, "effective"), filepath.Join(path, "preflight")} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return err
+		}
+		info, err := os.Lstat(folder)
+		if err != nil {
+			return err
+		}
+		owner, known := info.Sys().(*syscall.Stat_t)
+		switch {
+		case !info.IsDir():
+			return fmt.Errorf("%s is a link, and not a folder", folder)
+		case known && int(owner.Uid) != os.Geteuid():
+			return fmt.Errorf("%s belongs to user %d, and not to the supervisor's own %d", folder, owner.Uid, os.Geteuid())
+		case info.Mode().Perm()&0o022 != 0:
+			return fmt.Errorf("%s can be written by others (%s): chmod go-w it", folder, info.Mode().Perm())
+		}
+	}
+	return nil
+}
