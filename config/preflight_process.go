@@ -17,11 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a kubelet prints at the check (cmd/kubelet/app/server.go), and when it
-// is past it.
+// acceptedMark is what a kubelet prints at the check (cmd/kubelet/app/server.go).
 const acceptedMark = "cannot exit on lock file contention: no lock file specified"
 
-var pastMarks = []string{"Acquiring file lock", "Starting kubelet"}
+// pastMarks are what it prints past the check at any verbosity, the earliest of
+// each way it can take first: by "Starting kubelet" a second one may have failed
+// already because the first holds its port. The same from Kubernetes 1.23 to 1.36.
+var pastMarks = []string{"Acquiring file lock", "Standalone mode, no API client", "Creating Container Manager object based on Node Config", "Starting kubelet"}
 
 // outputDelay bounds how long a process that outlives the pre-flight can hold
 // its output open.
@@ -160,7 +162,7 @@ type output struct {
 	marks  *marks
 	head   []byte
 	tail   []byte // at most twice keptOutput, of which the end counts
-	recent []byte // the end of what was searched; a mark can arrive in pieces
+	recent []byte // the end of what was searched; a mark, none longer than acceptedMark, can arrive in pieces
 }
 
 func (o *output) Write(chunk []byte) (int, error) {

@@ -95,6 +95,8 @@ func TestPreflightThatDoesNotEnd(t *testing.T) {
 func TestPreflightModes(t *testing.T) {
 	script := executable(t, "exec "+fakeKubelet+` "$@"`)
 	swallower := executable(t, "echo 'Acquiring file lock'; exec sleep 600")
+	without := executable(t, `echo '"Creating Container Manager object based on Node Config" nodeConfig={}' >&2; exec sleep 600`)
+	second := executable(t, `echo '"Standalone mode, no API client"' >&2; echo 'E0102 15:04:05.000000 1 server.go:1] "Failed to listen and serve"' >&2; exit 1`)
 	for name, test := range map[string]struct {
 		kubelet, mode string
 		want          Outcome
@@ -106,6 +108,8 @@ func TestPreflightModes(t *testing.T) {
 		"a script":                       {script, PreflightAuto, Unknown, "is not an ELF executable", false},
 		"a script, always":               {script, PreflightAlways, Accepted, "", false},
 		"a script that swallows, always": {swallower, PreflightAlways, Unknown, "went on to start", true},
+		"one that needs no lock, always": {without, PreflightAlways, Unknown, "went on to start", true},
+		"one that dies soon after":       {second, PreflightAlways, Unknown, "went on to start", true},
 		"never":                          {fakeKubelet, PreflightNever, Unknown, "turned off", false},
 		"no kubelet, auto":               {fakeKubelet + ".none", PreflightAuto, Unknown, "is not an ELF executable", false},
 		"no kubelet, always":             {fakeKubelet + ".none", PreflightAlways, Environment, "no such file", false},
