@@ -147,7 +147,7 @@ func (l *loop) attend(side context.Context, child *process) {
 	stop()
 	<-watched
 	close(child.done)
-	log := l.kubelets.output.drain()
+	log := l.kubelets.output.end()
 	l.send(side, l.classify(child, state, err, log))
 }
 

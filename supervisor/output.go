@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,23 +8,26 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
 )
 
-// output carries the kubelet's log to the supervisor's own, and remembers its end. The kubelet writes to a file below RUN_DIR and not
-// to a pipe: a pipe would block the kubelet when the supervisor stalls, and kill it when the supervisor dies.
+// output carries the kubelet's log to the supervisor's own, and finds its end. The kubelet writes to a file below RUN_DIR and not to a
+// pipe: a pipe would block the kubelet when the supervisor stalls, and kill it when the supervisor dies. Copying is a goroutine of its
+// own: where the supervisor's own output stalls, kubelets are started and their last words known all the same.
 type output struct {
 	path string
 	to   io.Writer
 
-	mu        sync.Mutex
-	writer    *os.File // the kubelet's; opened for appending
-	reader    *os.File
-	read      int64
-	forgotten int64 // of it the file no longer holds so much
-	end       []byte
+	opening sync.Mutex
+	writer  *os.File // the kubelet's; opened for appending
+	reader  *os.File
+
+	began     atomic.Int64 // where the present kubelet's part begins
+	copied    int64        // the copying goroutine's alone, as is forgotten
+	forgotten int64        // of it the file no longer holds so much
 }
 
 const (
@@ -37,18 +39,18 @@ func newOutput(path string, to io.Writer) *output { return &output{path: path, t
 
 // attach makes the file the command's output.
 func (o *output) attach(command *exec.Cmd) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if err := o.open(); err != nil {
 		return err
 	}
-	o.end = nil
+	o.began.Store(o.size())
 	command.Stdout, command.Stderr = o.writer, o.writer
 	return nil
 }
 
 // open makes the file if that was not done yet.
 func (o *output) open() (err error) {
+	o.opening.Lock()
+	defer o.opening.Unlock()
 	if o.reader != nil {
 		return nil
 	}
@@ -61,12 +63,32 @@ func (o *output) open() (err error) {
 	return nil
 }
 
-// follow copies what the kubelet writes until ctx ends.
-func (o *output) follow(ctx context.Context) error {
-	o.mu.Lock()
-	err := o.open()
-	o.mu.Unlock()
+func (o *output) size() int64 {
+	info, err := o.reader.Stat()
 	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// end gives the last words of the present kubelet, at most outputRemembered bytes.
+func (o *output) end() []byte {
+	if err := o.open(); err != nil {
+		return nil
+	}
+	size := o.size()
+	from := max(o.began.Load(), size-outputRemembered)
+	if from >= size {
+		return nil
+	}
+	words := make([]byte, size-from)
+	n, _ := o.reader.ReadAt(words, from)
+	return words[:n]
+}
+
+// follow copies what the kubelets write until ctx ends.
+func (o *output) follow(ctx context.Context) error {
+	if err := o.open(); err != nil {
 		return err
 	}
 	watcher, err := fsnotify.NewWatcher()
@@ -78,48 +100,43 @@ func (o *output) follow(ctx context.Context) error {
 		return fmt.Errorf("following the kubelet's log: %w", err)
 	}
 	for {
-		o.drain()
+		o.copy()
 		select {
 		case <-watcher.Events:
-		case <-watcher.Errors:
+		case err := <-watcher.Errors:
+			_, _ = fmt.Fprintln(o.to, "kubelet-supervisor: following the kubelet's log:", err)
 		case <-ctx.Done():
-			o.drain()
+			o.copy()
 			return nil
 		}
 	}
 }
 
-// drain copies what was written and not copied yet, and returns the end of what the present kubelet wrote.
-func (o *output) drain() []byte {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.reader == nil {
-		return nil
-	}
+// copy copies what was written and not copied yet.
+func (o *output) copy() {
 	block := make([]byte, 32<<10)
 	for {
-		n, err := o.reader.ReadAt(block, o.read)
-		o.read += int64(n)
+		n, err := o.reader.ReadAt(block, o.copied)
+		o.copied += int64(n)
 		_, _ = o.to.Write(block[:n])
-		o.end = append(o.end, block[:n]...)
-		o.end = o.end[max(0, len(o.end)-outputRemembered):]
 		o.forget()
 		if err != nil {
-			return bytes.Clone(o.end)
+			return
 		}
 	}
 }
 
-// forget gives back the space of what was copied. A hole loses nothing that the kubelet writes meanwhile, as cutting the file would;
-// that is left to file systems that know no holes.
+// forget gives back the space of what was copied, but for the end. A hole loses nothing that the kubelet writes meanwhile, as cutting
+// the file would; that is left to file systems that know no holes.
 func (o *output) forget() {
-	if o.read-o.forgotten < outputForgetsAt {
+	if o.copied-o.forgotten < outputForgetsAt {
 		return
 	}
-	o.forgotten = o.read
-	err := unix.Fallocate(int(o.writer.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, o.read)
+	o.forgotten = o.copied
+	err := unix.Fallocate(int(o.writer.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, o.copied-outputRemembered)
 	if err != nil && o.writer.Truncate(0) == nil {
-		o.read, o.forgotten = 0, 0
+		o.copied, o.forgotten = 0, 0
+		o.began.Store(0)
 	}
 }
 

@@ -15,11 +15,11 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 )
 
-// followed is an output that is being followed until end is called.
+// followed is an output that is being followed until stop is called.
 type followed struct {
 	*output
 	seen *lockedBuffer
-	end  func()
+	stop func()
 }
 
 func follow(t *testing.T, path string) *followed {
@@ -34,8 +34,8 @@ func follow(t *testing.T, path string) *followed {
 			t.Error(err)
 		}
 	}()
-	f.end = func() { stop(); <-over }
-	t.Cleanup(f.end)
+	f.stop = func() { stop(); <-over }
+	t.Cleanup(f.stop)
 	return f
 }
 
@@ -50,7 +50,7 @@ func TestTheLogIsForwardedWholeAndInOrder(t *testing.T) {
 	if err := command.Run(); err != nil {
 		t.Fatal(err)
 	}
-	f.end()
+	f.stop()
 	want := 1
 	for scan := bufio.NewScanner(strings.NewReader(f.seen.String())); scan.Scan(); want++ {
 		if line := fmt.Sprintf("%0*d", width-1, want); scan.Text() != line {
@@ -67,14 +67,14 @@ func TestTheLogIsForwardedWholeAndInOrder(t *testing.T) {
 	if used := info.Sys().(*syscall.Stat_t).Blocks * 512; used > 2*outputForgetsAt {
 		t.Errorf("the file still takes %d bytes", used)
 	}
-	if end := f.drain(); len(end) != outputRemembered || !bytes.HasSuffix(end, fmt.Appendf(nil, "%d\n", lines)) {
+	if end := f.output.end(); len(end) != outputRemembered || !bytes.HasSuffix(end, fmt.Appendf(nil, "%d\n", lines)) {
 		t.Errorf("it remembers %d bytes, ending in %q", len(end), end[max(0, len(end)-20):])
 	}
 }
 
 func TestTheEndIsThatOfThePresentKubelet(t *testing.T) {
 	o := newOutput(filepath.Join(t.TempDir(), "kubelet.log"), newLockedBuffer(t))
-	if end := o.drain(); end != nil {
+	if end := o.end(); end != nil {
 		t.Errorf("before the first kubelet: %q", end)
 	}
 	for _, says := range []string{"one", "two"} {
@@ -85,7 +85,7 @@ func TestTheEndIsThatOfThePresentKubelet(t *testing.T) {
 		if err := command.Run(); err != nil {
 			t.Fatal(err)
 		}
-		if end := string(o.drain()); end != says+"\n" {
+		if end := string(o.end()); end != says+"\n" {
 			t.Errorf("the end is %q", end)
 		}
 	}
@@ -108,4 +108,38 @@ func TestTheLogIsFollowedWhenAPreflightComesFirst(t *testing.T) {
 	r := n.run()
 	r.awaitHealthy()
 	n.await("the kubelet's log", func() bool { return strings.Contains(r.log.String(), `"Starting kubelet"`) })
+}
+
+// stalled is a log that takes nothing, until it is released.
+type stalled chan struct{}
+
+func (s stalled) Write(p []byte) (int, error) {
+	<-s
+	return len(p), nil
+}
+
+// A supervisor whose own output stalls still starts kubelets and knows their last words.
+func TestAStalledOutputHoldsNothingUp(t *testing.T) {
+	released := make(stalled)
+	o := newOutput(filepath.Join(t.TempDir(), "kubelet.log"), released)
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- o.follow(ctx) }()
+	for _, says := range []string{"one", "two"} {
+		command := exec.Command("echo", says)
+		if err := o.attach(command); err != nil {
+			t.Fatal(err)
+		}
+		if err := command.Run(); err != nil {
+			t.Fatal(err)
+		}
+		if end := string(o.end()); end != says+"\n" {
+			t.Errorf("the end is %q", end)
+		}
+	}
+	close(released)
+	stop()
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
 }
