@@ -24,6 +24,9 @@ func newAsk(use, short, heard string, signal syscall.Signal) *cobra.Command {
 		Short: short,
 		Args:  noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if err := checkRunDir(runDir); err != nil {
+				return err
+			}
 			record, running, err := supervisor.ReadRecord(runDir)
 			if err != nil {
 				return notRunning(runDir, err)

@@ -34,6 +34,9 @@ func newRun() *cobra.Command {
 		Short:   "Run the kubelet as a child and keep its configuration as the Node says",
 		Example: "  kubelet-supervisor run -- /usr/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml",
 		RunE: func(command *cobra.Command, arguments []string) (err error) {
+			if dash := command.ArgsLenAtDash(); dash > 0 {
+				return usage("%q before -- is none of the flags; only the kubelet's command line is given without a flag, after --", arguments[0])
+			}
 			if o.Kubelet, o.Arguments, err = kubeletCommand(command, arguments); err != nil {
 				return err
 			}
@@ -68,6 +71,13 @@ func runDirFlag(f *pflag.FlagSet, to *string) {
 	f.StringVar(to, "run-dir", defaultRunDir, "folder of what need not survive a reboot: the effective file, state.json, the kubelet's newest log")
 }
 
+func checkRunDir(folder string) error {
+	if !filepath.IsAbs(folder) {
+		return usage("--run-dir=%q is not an absolute path; give one such as %s", folder, defaultRunDir)
+	}
+	return nil
+}
+
 // kubeletCommand splits what follows -- into the kubelet's path and flags.
 func kubeletCommand(command *cobra.Command, arguments []string) (path string, flags []string, err error) {
 	dash := command.ArgsLenAtDash()
@@ -86,10 +96,11 @@ func kubeletCommand(command *cobra.Command, arguments []string) (path string, fl
 }
 
 func checkOptions(o supervisor.Options) error {
-	for flag, folder := range map[string]string{"state-dir": o.StateDir, "run-dir": o.RunDir} {
-		if !filepath.IsAbs(folder) {
-			return usage("--%s=%q is not an absolute path; give one such as %s", flag, folder, defaultStateDir)
-		}
+	if !filepath.IsAbs(o.StateDir) {
+		return usage("--state-dir=%q is not an absolute path; give one such as %s", o.StateDir, defaultStateDir)
+	}
+	if err := checkRunDir(o.RunDir); err != nil {
+		return err
 	}
 	if filepath.Clean(o.StateDir) == filepath.Clean(o.RunDir) {
 		return usage("--state-dir and --run-dir are the same folder %s; give two", o.StateDir)

@@ -30,6 +30,9 @@ func newStatus() *cobra.Command {
 			if format != "" && format != "json" {
 				return usage("--output=%q is not json", format)
 			}
+			if err := checkRunDir(runDir); err != nil {
+				return err
+			}
 			record, running, err := supervisor.ReadRecord(runDir)
 			if err != nil {
 				return notRunning(runDir, err)

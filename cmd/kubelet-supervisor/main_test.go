@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+)
+
+// binary and fakeKubelet are paths of what is built once.
+var binary, fakeKubelet string
+
+type withBinaries struct{ tests *testing.M }
+
+func (w withBinaries) Run() int {
+	folder, err := os.MkdirTemp("", "kubelet-supervisor-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	binary, fakeKubelet = filepath.Join(folder, "kubelet-supervisor"), filepath.Join(folder, "kubelet")
+	for path, source := range map[string]string{binary: ".", fakeKubelet: "../../test/fakekubelet"} {
+		build := exec.Command("go", "build", "-ldflags", "-X main.version=v1.2.3", "-o", path, source)
+		if output, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "building %s: %v\n%s", source, err, output)
+			return 1
+		}
+	}
+	return w.tests.Run()
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(withBinaries{m}) }
+
+// does runs one command line in this process.
+func does(arguments ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = execute(arguments, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// patience is how long tests wait for what should take a fraction of it.
+const patience = 90 * time.Second
+
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for !holds() {
+		select {
+		case <-ticker.C:
+		case <-deadline.C:
+			t.Fatalf("waited %s in vain for: %s", patience, what)
+		}
+	}
+}
+
+// configuration gives one that makes the fake kubelet behave so.
+func configuration(behaviour string) string {
+	return "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nfake: {" + behaviour + "}\n"
+}
+
+func written(t *testing.T, path, content string) string {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// node is a machine with a fake kubelet and folders for a supervisor.
+type node struct {
+	t                        *testing.T
+	folder, stateDir, runDir string
+	local                    string // the kubelet's --config file
+	kubelet                  []string
+}
+
+func newNode(t *testing.T) *node {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "node-") // t.TempDir is too long for the notify socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	n := &node{t: t, folder: folder, stateDir: filepath.Join(folder, "state"), runDir: filepath.Join(folder, "run"), local: filepath.Join(folder, "etc", "kubelet.yaml")}
+	written(t, n.local, configuration("mode: ok"))
+	n.kubelet = []string{fakeKubelet, "--config=" + n.local, "--healthz-port=" + strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)}
+	return n
+}
+
+func (n *node) runArguments(more ...string) []string {
+	arguments := append([]string{"run", "--state-dir=" + n.stateDir, "--run-dir=" + n.runDir}, more...)
+	return append(append(arguments, "--"), n.kubelet...)
+}
+
+// supervisorProcess is the real program at work.
+type supervisorProcess struct {
+	*exec.Cmd
+	n      *node
+	stderr bytes.Buffer
+	over   chan struct{}
+	code   int
+}
+
+// run starts the real program, which the end of the test stops.
+func (n *node) run(more ...string) *supervisorProcess {
+	n.t.Helper()
+	p := &supervisorProcess{Cmd: exec.Command(binary, n.runArguments(more...)...), n: n, over: make(chan struct{})}
+	p.Stdout, p.Stderr = &p.stderr, &p.stderr
+	if err := p.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	go func() {
+		defer close(p.over)
+		_ = p.Wait()
+		p.code = p.ProcessState.ExitCode()
+	}()
+	n.t.Cleanup(func() {
+		_ = p.Process.Signal(syscall.SIGTERM)
+		p.end()
+		if n.t.Failed() {
+			n.t.Logf("the supervisor said:\n%s", p.stderr.String())
+		}
+	})
+	return p
+}
+
+// end waits for the end and gives the exit code.
+func (p *supervisorProcess) end() int {
+	p.n.t.Helper()
+	select {
+	case <-p.over:
+	case <-time.After(patience):
+		p.n.t.Errorf("the supervisor does not end")
+		_ = p.Process.Kill()
+		<-p.over
+	}
+	return p.code
+}
+
+// awaitHealthy waits until the record is that of this process, with a healthy kubelet.
+func (p *supervisorProcess) awaitHealthy() (record supervisor.Record) {
+	p.n.t.Helper()
+	await(p.n.t, "a healthy kubelet", func() bool {
+		select {
+		case <-p.over:
+			p.n.t.Fatalf("the supervisor ended with code %d", p.code)
+		default:
+		}
+		var err error
+		var running bool
+		record, running, err = supervisor.ReadRecord(p.n.runDir)
+		return err == nil && running && record.Healthy && record.Supervisor.PID == p.Process.Pid
+	})
+	return record
+}
