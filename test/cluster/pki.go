@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -73,16 +75,36 @@ func (a *authority) issue(template *x509.Certificate) (pair, error) {
 	if err != nil {
 		return pair{}, err
 	}
+	certificate, err := a.sign(template, key.Public())
+	return pair{certificate: certificate, key: keyPEM}, err
+}
+
+func (a *authority) sign(template *x509.Certificate, key crypto.PublicKey) ([]byte, error) {
+	var err error
 	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)); err != nil {
-		return pair{}, err
+		return nil, err
 	}
 	template.NotBefore, template.NotAfter = a.certificate.NotBefore, a.certificate.NotAfter
 	template.KeyUsage = x509.KeyUsageDigitalSignature
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key, a.key)
 	if err != nil {
-		return pair{}, fmt.Errorf("issuing a certificate for %s: %w", template.Subject, err)
+		return nil, fmt.Errorf("issuing a certificate for %s: %w", template.Subject, err)
 	}
-	return pair{certificate: encode("CERTIFICATE", der), key: keyPEM}, nil
+	return encode("CERTIFICATE", der), nil
+}
+
+// SignClientRequest does what a controller manager would for a kubelet that bootstraps: it answers the PEM of a certificate
+// signing request with that of a client certificate.
+func (c *Cluster) SignClientRequest(request []byte) ([]byte, error) {
+	block, _ := pem.Decode(request)
+	if block == nil {
+		return nil, errors.New("signing a certificate request: it is not in PEM")
+	}
+	asked, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("signing a certificate request: %w", err)
+	}
+	return c.authority.sign(&x509.Certificate{Subject: asked.Subject, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, asked.PublicKey)
 }
 
 func newKey() (*ecdsa.PrivateKey, []byte, error) {

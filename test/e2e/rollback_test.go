@@ -135,10 +135,7 @@ func TestRollbackByLease(t *testing.T) {
 	n := sharedNode(t)
 	s := n.startedLocal(t, options{})
 	// A Lease that was never renewed, on a new node, is nobody's fault.
-	await(t, "the kubelet renews its Lease with the local configuration", func() error {
-		_, err := n.request(http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+cluster.NodeName, nil, nil)
-		return err
-	})
+	n.awaitLease(t, time.Now().Add(-time.Minute))
 	bad := n.putConfigMap(t, "lease", map[string]string{"kubelet": n.kubeletConfig(with("contentType", "application/bogus"))})
 	assignment := bad.assignment("kubelet")
 	n.assign(t, assignment)
@@ -153,13 +150,7 @@ func TestRollbackByLease(t *testing.T) {
 	if got := differs(n.kubelets(t), kubelet); got != nil {
 		t.Error(got)
 	}
-	await(t, "the kubelet renews its Lease again, and the Node is ready", func() error {
-		v, err := n.view()
-		if err == nil && !v.Ready {
-			err = fmt.Errorf("%s", v)
-		}
-		return err
-	})
+	n.awaitLease(t, time.Now())
 }
 
 // Without a container runtime no kubelet starts, whatever its configuration: nothing is blamed on the one that is assigned.
@@ -194,6 +185,19 @@ func TestRuntimeStopped(t *testing.T) {
 		t.Errorf("the kubelet runs with maxPods %v, want 74", got)
 	}
 	n.awaitReason(t, assignment, "Active")
+}
+
+// awaitLease waits until the kubelet has renewed its Lease after a moment.
+func (n *node) awaitLease(t *testing.T, after time.Time) {
+	t.Helper()
+	await(t, "the kubelet renews its Lease", func() error {
+		var lease struct{ Spec struct{ RenewTime time.Time } }
+		_, err := n.request(http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+cluster.NodeName, nil, &lease)
+		if err == nil && !lease.Spec.RenewTime.After(after) {
+			err = fmt.Errorf("renewed at %s, not after %s", lease.Spec.RenewTime, after)
+		}
+		return err
+	})
 }
 
 // wantDeath checks that the condition says what runs, the exit code and the kubelet's own words.
