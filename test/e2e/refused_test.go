@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -125,10 +124,6 @@ func TestRefusedThenMended(t *testing.T) {
 
 // The kubelet runs with a misspelt field left out, so it is no refusal; but it is said.
 func TestUnknownField(t *testing.T) {
-	flood := []func(object){with("maxPods", 58)}
-	for i := range 30 {
-		flood = append(flood, with(fmt.Sprintf("field%d-%s", i, strings.Repeat("x", 200)), true))
-	}
 	for _, test := range []struct {
 		name, payloadEnd string
 		changes          []func(object)
@@ -136,7 +131,7 @@ func TestUnknownField(t *testing.T) {
 	}{
 		{"one that is misspelt", "", []func(object){with("maxPods", 58), with("maxPodz", 59)}, `"maxPodz" is unknown to v0.37`},
 		{"one that appears twice", "\nmaxPods: 58\n", []func(object){with("maxPods", 59)}, `"maxPods" appears twice`},
-		{"a flood of them", "", flood, "is unknown to v0.37"},
+		{"a flood of them", "", append(floodOfUnknownFields(), with("maxPods", 58)), "is unknown to v0.37"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			n := sharedNode(t)
@@ -154,30 +149,25 @@ func TestUnknownField(t *testing.T) {
 	}
 }
 
-// Where local would be refused in the same way, it is not the configuration's fault: nothing is blamed or changed, and the
-// assignment is applied when the node is mended.
-func TestPreflightControl(t *testing.T) {
+// However much there is to say, the message begins with what runs and ends with what to do.
+func TestLongMessage(t *testing.T) {
 	n := sharedNode(t)
-	dropIn := filepath.Join(n.Folder, uniqueName("drop-ins"), "50-broken.conf")
-	writeFile(t, dropIn, header)
-	s := n.startedLocal(t, options{KubeletFlags: []string{"--config-dir=" + filepath.Dir(dropIn)}})
-	kubelet := s.kubelet(t)
-	writeFile(t, dropIn, header+"eventBurst: -1\n")
-	config := n.putConfigMap(t, "controlled", map[string]string{"kubelet": n.kubeletConfig(with("maxPods", 60))})
+	n.startedLocal(t, options{Flags: []string{"--trial-failures=1"}})
+	changes := append(floodOfUnknownFields(), with("systemReserved", object{"memory": "1Ti"}))
+	config := n.putConfigMap(t, strings.Repeat("long-name.", 20)+"x", map[string]string{"kubelet": n.kubeletConfig(changes...)})
 	n.assign(t, config.assignment("kubelet"))
-	v := n.awaitReason(t, config.assignment("kubelet"), "EnvironmentFailing")
-	wantStatus(t, v, config.source("kubelet"), nil, nil, "")
-	wantCondition(t, v, corev1.ConditionUnknown, "using last-known-good (default)")
-	wantWords(t, v.Condition.Message, "eventBurst")
-	if now := s.kubelet(t); now.ID != kubelet.ID {
-		t.Errorf("the kubelet was restarted: pid %d, then %d", kubelet.ID, now.ID)
+	v := n.awaitReason(t, config.assignment("kubelet"), "RolledBack")
+	wantCondition(t, v, corev1.ConditionFalse, "using last-known-good (default)")
+	wantWords(t, v.Condition.Message, "exit code 1")
+	wantWords(t, v.Condition.Message, "correct the configuration")
+}
+
+func floodOfUnknownFields() []func(object) {
+	var flood []func(object)
+	for i := range 30 {
+		flood = append(flood, with(fmt.Sprintf("field%d-%s", i, strings.Repeat("x", 200)), true))
 	}
-	writeFile(t, dropIn, header+"eventBurst: 78\n")
-	v = n.awaitReason(t, config.assignment("kubelet"), "InTrial")
-	wantStatus(t, v, config.source("kubelet"), config.source("kubelet"), nil, "")
-	if got := s.configz(t); got["maxPods"] != 60.0 || got["eventBurst"] != 78.0 {
-		t.Errorf("the kubelet runs with maxPods %v and eventBurst %v, want 60 and 78", got["maxPods"], got["eventBurst"])
-	}
+	return flood
 }
 
 // text is a payload of this text.

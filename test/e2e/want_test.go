@@ -40,6 +40,7 @@ func wantStatus(t *testing.T, v nodeView, assigned, active, lastKnownGood *corev
 func wantCondition(t *testing.T, v nodeView, status corev1.ConditionStatus, begins string) {
 	t.Helper()
 	c := v.Condition
+	t.Logf("%s=%s %s: %s", conditionType, c.Status, c.Reason, c.Message)
 	switch {
 	case c.Status != status:
 		t.Errorf("%s is %s, want %s: %s", conditionType, c.Status, status, c.Message)
