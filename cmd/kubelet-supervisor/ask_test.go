@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+)
+
+func TestAskNobody(t *testing.T) {
+	for _, command := range []string{"reload", "retry"} {
+		folder := t.TempDir()
+		if code, stdout, stderr := does(command, "--run-dir="+folder); code != exitNotRunning || stdout != "" || !strings.Contains(stderr, "no supervisor runs with run folder "+folder) {
+			t.Errorf("%s: code %d, said %q and %q", command, code, stdout, stderr)
+		}
+		written(t, folder+"/state.json", `{"apiVersion": "kubelet-supervisor.io/v1", "supervisor": {"pid": 1, "startTime": 1}}`)
+		if code, stdout, stderr := does(command, "--run-dir="+folder); code != exitNotRunning || stdout != "" || !strings.Contains(stderr, "the supervisor with pid 1 is gone") {
+			t.Errorf("%s: code %d, said %q and %q", command, code, stdout, stderr)
+		}
+	}
+}
+
+func TestReloadAndRetryAreHeard(t *testing.T) {
+	n := newNode(t)
+	p := n.run()
+	before := p.awaitHealthy()
+	for i, command := range []string{"reload", "retry", "reload"} {
+		code, stdout, stderr := does(command, "--run-dir="+n.runDir)
+		if code != exitOK || stdout == "" || stderr != "" {
+			t.Errorf("%s: code %d, said %q and %q", command, code, stdout, stderr)
+		}
+		record, running, err := supervisor.ReadRecord(n.runDir)
+		if err != nil || !running || record.Generation != before.Generation+i+1 {
+			t.Errorf("%s: generation %d after %d, %v", command, record.Generation, before.Generation, err)
+		}
+		if record.Child == nil || *record.Child != *before.Child {
+			t.Errorf("%s: the kubelet is another: %+v", command, record.Child)
+		}
+	}
+}
+
+// What reload was to look at is in the record when it returns.
+func TestReloadLooksBeforeItAnswers(t *testing.T) {
+	n := newNode(t)
+	n.run().awaitHealthy()
+	for i := range 3 {
+		written(t, n.local, configuration("mode: ok")+fmt.Sprintf("maxPods: %d\n", i))
+		if code, _, stderr := does("reload", "--run-dir="+n.runDir); code != exitOK {
+			t.Fatal(stderr)
+		}
+		if record, _, err := supervisor.ReadRecord(n.runDir); err != nil || !record.LocalPending {
+			t.Errorf("%v, %+v", err, record)
+		}
+	}
+}
