@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
@@ -94,6 +96,50 @@ func TestAKubeletThatAKilledSupervisorLeft(t *testing.T) {
 	want := fmt.Sprintf("start %d, term %d, exit %d, start %d", left, left, left, next)
 	if got := strings.Join(fakes(t, path, "start term exit"), ", "); got != want {
 		t.Errorf("the kubelets saw %s, want %s", got, want)
+	}
+}
+
+// A supervisor that dies without a word may have been killed by what the configuration did: its try is spent (rule 10).
+func TestTheTryOfAKilledSupervisorIsSpent(t *testing.T) {
+	n := newNode(t)
+	s, err := store.Open(n.stateDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := source("a").ConfigMap
+	err = errors.Join(s.SaveCheckpoint(*c, map[string]string{"kubelet": configuration("mode: ok")}), s.SaveSource(store.Assigned, c), s.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for failures := range 2 {
+		p := n.run()
+		record := p.awaitHealthy()
+		if record.Trial == nil || record.Trial.Failures != failures {
+			t.Errorf("after %d deaths: %+v", failures, record)
+		}
+		if err := p.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		p.end()
+	}
+	p := n.run()
+	if record := p.awaitHealthy(); record.Trial == nil || record.Trial.Failures != 2 {
+		t.Errorf("after 2 deaths: %+v", record)
+	}
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.end()
+	if record := n.run().awaitHealthy(); record.Trial == nil || record.Trial.Failures != 2 {
+		t.Errorf("an asked stop was counted: %+v", record)
+	}
+}
+
+func TestAKubeletFromThePath(t *testing.T) {
+	t.Setenv("PATH", filepath.Dir(fakeKubelet)+":"+os.Getenv("PATH"))
+	file := written(t, filepath.Join(t.TempDir(), "kubelet.yaml"), configuration("mode: ok"))
+	if code, stdout, stderr := does("check", file, "--", "kubelet"); code != exitOK || !strings.Contains(stdout, "is accepted by "+fakeKubelet) {
+		t.Errorf("code %d, said %q and %q", code, stdout, stderr)
 	}
 }
 
