@@ -158,7 +158,11 @@ func (p *Publisher) Run(ctx context.Context) error {
 			delay = min(max(delay, time.Duration(seconds)*time.Second), retry.MaxInterval)
 		}
 		due = time.After(delay)
-		if ctx.Err() == nil {
+		switch {
+		case ctx.Err() != nil:
+		case apierrors.IsNotFound(err):
+			p.logger.Info("there is no Node to publish on yet", zap.String("node", p.options.NodeName), zap.Duration("nextTry", delay))
+		default:
 			p.logger.Warn("publishing on the Node failed", zap.Error(err), zap.Duration("nextTry", delay))
 		}
 	}
