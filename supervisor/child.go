@@ -62,6 +62,13 @@ type process struct {
 
 // start carries out Start and answers it. A start that cannot be made is answered with its error and a backoff.
 func (l *loop) start(side context.Context, do Start) {
+	if changed, is := l.localChangedUnseen(); is {
+		l.spawn(func() {
+			l.send(side, changed)
+			l.send(side, Started{Err: errLocalChanged})
+		})
+		return
+	}
 	k := l.kubelets
 	if !same(k.last, do.Version) {
 		k.backoff.Reset()
