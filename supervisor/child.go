@@ -178,10 +178,14 @@ func (l *loop) classify(child *process, state *os.ProcessState, err error, log [
 			exited.Words = fmt.Sprintf("the container runtime at %s does not answer; %s", child.endpoints.Runtime, exited.Words)
 		}
 	}
-	if child.healthy.total() >= childStableAfter {
+	healthy := child.healthy.total()
+	if healthy >= childStableAfter {
 		l.kubelets.backoff.Reset()
 	}
-	exited.Delay = l.kubelets.backoff.NextBackOff()
+	// What we asked for, and somebody's SIGTERM to a healthy kubelet, leave the backoff as it is.
+	if !exited.Asked && (exited.Code != 0 || healthy == 0) {
+		exited.Delay = l.kubelets.backoff.NextBackOff()
+	}
 	return exited
 }
 

@@ -165,6 +165,42 @@ func TestRuntimeDown(t *testing.T) {
 	}
 }
 
+func TestBackoff(t *testing.T) {
+	l := &loop{}
+	l.kubelets = newLauncher(l)
+	const asked = true
+	for i, exit := range []struct {
+		command string
+		asked   bool
+		healthy time.Duration
+		want    time.Duration
+	}{
+		{"false", !asked, 0, 250 * time.Millisecond},
+		{"false", !asked, time.Second, 500 * time.Millisecond},
+		{"true", asked, 0, 0},
+		{"false", asked, time.Second, 0},
+		{"true", !asked, time.Second, 0},
+		{"true", !asked, 0, time.Second}, // a command line that makes it exit at once
+		{"false", !asked, 0, 2 * time.Second},
+		{"false", !asked, 0, 4 * time.Second},
+		{"false", !asked, 0, 8 * time.Second},
+		{"false", !asked, 0, 10 * time.Second},
+		{"false", !asked, time.Second, 10 * time.Second},
+		{"false", !asked, childStableAfter, 250 * time.Millisecond},
+		{"false", !asked, 0, 500 * time.Millisecond},
+		{"true", asked, childStableAfter, 0},
+		{"false", !asked, 0, 250 * time.Millisecond},
+	} {
+		child := &process{command: exec.Command(exit.command)}
+		_ = child.command.Run()
+		child.asked.Store(exit.asked)
+		child.healthy.sum = exit.healthy
+		if got := l.classify(child, child.command.ProcessState, nil, nil).Delay; got != exit.want {
+			t.Errorf("exit %d waits %s, want %s", i, got, exit.want)
+		}
+	}
+}
+
 func TestAnExitStatusThatIsNotKnown(t *testing.T) {
 	l := &loop{}
 	l.kubelets = newLauncher(l)

@@ -90,7 +90,7 @@ func newRecord(runDir string) *record {
 func (r *record) started(child *process) {
 	p := processOf(child.command.Process.Pid)
 	p.Executable = child.command.Path
-	r.Child = &p
+	r.Child, r.Healthy = &p, false
 	_ = r.write()
 }
 

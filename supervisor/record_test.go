@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -86,6 +87,22 @@ func TestAnUnchangedRecordIsNotWritten(t *testing.T) {
 	again, running, err := ReadRecord(folder)
 	if err != nil || !running || again.Generation != written.Generation+1 || again.Written.Before(written.Written) {
 		t.Errorf("running %t, %v, %+v", running, err, again)
+	}
+}
+
+func TestARecordOfAnotherChildIsNotThatOfTheOneBefore(t *testing.T) {
+	folder := t.TempDir()
+	r := newRecord(folder)
+	r.Healthy = true
+	command := exec.Command("sleep", "1000")
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
+	r.started(&process{command: command})
+	record, _, err := ReadRecord(folder)
+	if err != nil || record.Healthy || record.Child == nil || !record.Child.alive() || record.Child.PID != command.Process.Pid {
+		t.Errorf("%v, %+v", err, record)
 	}
 }
 
