@@ -3,7 +3,7 @@
 // Package e2e tests kubelet-supervisor on the real parts: the binary that is shipped, the parent of a real kubelet, on a real
 // API server.
 //
-// A test asks for a node (sharedNode, nodeOf or ownNode: a cluster of one node, at first without a Node object and with no
+// A test asks for a node (sharedNode or nodeOf: a cluster of one node, at first without a Node object and with no
 // kubelet), starts the supervisor in it (startSupervisor), assigns configurations and waits (awaitNode, await) for what the Node
 // and the kubelet then say. Nothing sleeps: every wait polls, has a generous deadline for noisy machines, and tells what it saw
 // last when it fails. ConfigMaps have names of their own per test (putConfigMap), folders too; the Node object, its annotations

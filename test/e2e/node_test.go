@@ -53,19 +53,6 @@ func nodeOf(t *testing.T, apiServer string) *node {
 	return n
 }
 
-// ownNode is the node of a cluster for this test alone, for one that breaks the cluster.
-func ownNode(t *testing.T, name string) *node {
-	t.Helper()
-	n := up(t, name, newest)
-	t.Cleanup(func() {
-		if err := n.Down(); err != nil {
-			t.Error(err)
-		}
-	})
-	n.reset(t)
-	return n
-}
-
 func up(t *testing.T, name, apiServer string) *node {
 	t.Helper()
 	// The process id keeps apart two runs of these tests on one machine.

@@ -24,7 +24,7 @@ func TestStatus(t *testing.T) {
 	}
 
 	s := n.startedLocal(t, options{Flags: []string{"--trial-period=1m"}})
-	s.wantStatus(t, "Supervisor: pid", "Assignment: none", "Assigned: local", "Active: local", "Last known good: local", "KubeletConfigOk=True Local", "Error: none")
+	s.wantStatus(t, fmt.Sprintf("Supervisor: pid %d, running", s.pid()), "Assignment: none", "Assigned: local", "Active: local", "Last known good: local", "KubeletConfigOk=True Local", "Error: none")
 
 	bad := n.putConfigMap(t, "deadly", map[string]string{"kubelet": n.kubeletConfig(deadly[1].change)})
 	n.assign(t, bad.assignment("kubelet"))
