@@ -52,12 +52,12 @@ func (s *State) accept() any {
 	return Save{Durable: s.withAssigned(*s.Pending), assigned: s.Pending}
 }
 
-// reset goes back to local. A running configuration is only left for a local one that the kubelet would accept (rule 9).
+// reset goes back to local. A configuration that can run is only left for a local one that the kubelet would accept (rule 9).
 func (s *State) reset() any {
 	if s.Reset == nil {
 		return nil
 	}
-	if s.Child.Alive && s.Child.Version != nil {
+	if s.target() != nil {
 		proof := s.proof(s.Local, s.OnDisk)
 		if proof == nil && s.Environment != "" && s.Now < s.EnvironmentRetry {
 			return nil
@@ -76,7 +76,7 @@ func (s *State) reset() any {
 // choose settles on the configuration to run, asking for a verdict where none is kept.
 func (s *State) choose() (*Version, any) {
 	want := s.target()
-	if want == nil || s.runs(want) || s.proof(want.Content, s.With) != nil {
+	if want == nil || s.runs(want) || s.proof(want.Content, s.OnDisk) != nil {
 		return want, nil
 	}
 	if s.Environment != "" && s.Now < s.EnvironmentRetry {
@@ -85,7 +85,6 @@ func (s *State) choose() (*Version, any) {
 		}
 		return want, nil // there is always a kubelet: as with no verdict, the trial will tell
 	}
-	s.With = s.OnDisk
 	return want, s.prove(want)
 }
 
@@ -95,7 +94,7 @@ func (s *State) prove(v *Version) any {
 		do.Control = s.fallback(v)
 		return do
 	}
-	if do.Control = s.Child.Version; do.Control == nil {
+	if do.Control = s.target(); do.Control == nil {
 		do.Alone = true
 	}
 	return do
@@ -103,14 +102,12 @@ func (s *State) prove(v *Version) any {
 
 // bring makes the kubelet run want: what has to be durable first, then the stop, then the start.
 func (s *State) bring(want *Version) any {
-	if s.runs(want) {
-		if !s.followsLocal(want) {
-			return nil
-		}
-		s.With = s.OnDisk
+	if s.runs(want) && !s.followsLocal(want) {
+		s.resume()
+		return nil
 	}
 	if s.Child.Alive {
-		if s.Now < s.ApplyAt && same(want, s.Assigned) {
+		if s.waitsForTurn(want) {
 			return nil
 		}
 		if do := s.prepare(want); do != nil {
@@ -126,7 +123,12 @@ func (s *State) bring(want *Version) any {
 	if do := s.prepare(want); do != nil {
 		return do
 	}
-	return Start{Version: want, Fallback: s.fallback(want), OnTrial: s.needsTrial(want)}
+	return Start{Version: want, Fallback: s.fallback(want), OnTrial: s.needsTrial(want), Kubelet: s.OnDisk, Local: s.Local}
+}
+
+// waitsForTurn: an edit is not applied yet, unless what runs meanwhile has failed.
+func (s *State) waitsForTurn(want *Version) bool {
+	return s.Now < s.ApplyAt && same(want, s.Assigned) && s.Child.Version != nil && s.usable(s.Child.Version)
 }
 
 // prepare counts the try and writes it while the old kubelet still runs. A disk that cannot be written does not hold up a start
@@ -156,7 +158,9 @@ func (s *State) followsLocal(want *Version) bool {
 		return false
 	}
 	proof := s.proof(s.contentOf(want), s.OnDisk)
-	return proof != nil && !proof.refused()
+	ended := *s
+	ended.Child.Alive = false
+	return proof != nil && !proof.refused() && same(ended.target(), want)
 }
 
 // localChangePending: the kubelet that runs was started with other local files, drop-ins or another binary than there are now.

@@ -16,7 +16,8 @@ func (s *State) hearAssigned(e Assigned) {
 	s.Shadowed = e.Shadowed
 	// Its checkpoint has just been written.
 	s.Spoilt = without(s.Spoilt, func(x Spoilt) bool { return x.Content == e.Version.Content })
-	if s.Assigned != nil && reflect.DeepEqual(*s.Assigned, e.Version) && s.Text == e.Text && s.NodeUID == e.NodeUID {
+	save, _ := s.Doing.(Save) // another that is being written will hold, and has to be replaced
+	if save.assigned == nil && s.Assigned != nil && reflect.DeepEqual(*s.Assigned, e.Version) && s.Text == e.Text && s.NodeUID == e.NodeUID {
 		s.Pending, s.Observed = nil, &e.Text
 		return
 	}
@@ -33,10 +34,10 @@ func (s *State) adopt(a Assigned) {
 	if !changed {
 		return
 	}
-	s.With, s.Environment, s.Exit, s.Warning = s.OnDisk, "", "", ""
+	s.Environment, s.Exit, s.Warning = "", "", ""
 	switch {
 	case edit && waiting: // a newer edit takes the turn that the older one was given
-	case edit && s.Child.Alive && ran != nil && same(s.Child.Version, ran):
+	case edit && ran != nil && s.runs(ran) && s.Child.EverHealthy:
 		wait := spread(a.NodeUID, a.Version.Source.ResourceVersion, s.EditSpread)
 		s.ApplyAt, s.ApplyAtWall = s.Now+wait, s.Wall.Add(wait)
 	default:
@@ -49,7 +50,7 @@ func (s *State) withAssigned(a Assigned) Durable {
 	d := s.Durable
 	version := a.Version
 	d.Assigned, d.Text, d.NodeUID = &version, a.Text, a.NodeUID
-	if same(d.LastKnownGood, &version) {
+	if lkg := d.LastKnownGood; same(lkg, &version) || lkg != nil && lkg.Source == version.Source { // the latter had lost its checkpoint
 		d.LastKnownGood = &version
 	}
 	if !same(s.Assigned, &version) {
@@ -71,7 +72,7 @@ func spread(nodeUID, resourceVersion string, over time.Duration) time.Duration {
 func (s *State) hearCleared(e Cleared) {
 	s.Sync, s.Pending = nil, nil
 	s.Shadowed = false
-	if e.Text == "" && s.Assigned != nil && s.NodeUID != "" && e.NodeUID != s.NodeUID {
+	if e.Text == "" && s.Reset == nil && s.Assigned != nil && s.NodeUID != "" && e.NodeUID != s.NodeUID {
 		if !s.Lost {
 			s.tell(corev1.EventTypeWarning, "AssignmentLost", "the Node was re-created without its assignment; the kubelet keeps "+describe(s.Assigned))
 		}
@@ -91,7 +92,8 @@ func (s *State) applyReset() {
 	s.ApplyAt, s.Environment, s.Exit, s.Exits = 0, "", "", nil
 }
 
-// hearRetry forgets the verdicts that keep the assigned configuration, or the one to fall back to, from being tried.
+// hearRetry forgets the verdicts against configurations, also against one that is only about to be assigned: a person may change the
+// assignment and ask for the retry at once.
 func (s *State) hearRetry(e Retry) {
 	if e.Value != "" {
 		if e.Value == s.Retry {
@@ -99,16 +101,11 @@ func (s *State) hearRetry(e Retry) {
 		}
 		s.Retry = e.Value
 	}
+	s.Rejected, s.Suspects = nil, nil
 	for _, v := range []*Version{s.Assigned, s.LastKnownGood} {
-		if v == nil {
-			continue
-		}
-		s.Rejected = without(s.Rejected, func(r Rejection) bool { return r.Content == v.Content })
-		s.Proofs = without(s.Proofs, func(p Proof) bool { return p.Content == v.Content && !s.runs(v) })
-		s.Suspects = without(s.Suspects, func(x Suspect) bool { return x.Version.Content == v.Content })
+		s.Proofs = without(s.Proofs, func(p Proof) bool { return p.refused() || v != nil && p.Content == v.Content && !s.runs(v) })
 	}
 	s.ApplyAt, s.NextStart, s.Environment, s.Exits, s.Spoilt = 0, 0, "", nil, nil
-	s.With = s.OnDisk
 }
 
 func (s *State) hearProved(e Proved) {
@@ -118,7 +115,7 @@ func (s *State) hearProved(e Proved) {
 		return
 	case e.NoMorePreflight:
 		// Whatever this kubelet said, it cannot be asked: the trial has to tell.
-		e.Outcome = config.Unknown
+		e.Outcome, s.Environment = config.Unknown, ""
 		s.Proofs = newest(s.Proofs, Proof{Content: anyContent, Kubelet: e.Kubelet, Outcome: e.Outcome, Words: e.Words})
 	case e.blamesEnvironment():
 		s.Environment, s.EnvironmentRetry = e.Words, s.Now+environmentRecheck

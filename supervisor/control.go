@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,23 +12,17 @@ import (
 
 // inControl tells whether the child is the control of a suspect.
 func (s *State) inControl() bool {
-	judged := false
-	for _, x := range s.Suspects {
-		judged = judged || x.Kubelet == s.With
-	}
-	return judged && s.runs(s.target())
+	return slices.ContainsFunc(s.Suspects, s.isControlOf) && s.runs(s.target())
 }
+
+// isControlOf: the same kubelet that the suspect failed with.
+func (s *State) isControlOf(x Suspect) bool { return x.Kubelet == s.Child.Kubelet }
 
 func (s *State) controlNeedsLease() bool {
 	if !s.inControl() || s.Standalone {
 		return false
 	}
-	for _, x := range s.Suspects {
-		if x.Cause == LeaseLost && !x.Excused {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Suspects, func(x Suspect) bool { return s.isControlOf(x) && x.Cause == LeaseLost && !x.Excused })
 }
 
 // controlTime is how long the fallback has to stay healthy.
@@ -68,7 +63,7 @@ func (s *State) concludeControl() {
 	suspects := s.Suspects
 	s.Suspects = nil
 	for _, x := range suspects {
-		if x.Excused {
+		if x.Excused || !s.isControlOf(x) {
 			continue
 		}
 		s.Rejected = newest(s.Rejected, Rejection{

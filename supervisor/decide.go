@@ -55,11 +55,7 @@ func (s *State) learn(event any) {
 	case LeaseSeen:
 		s.hearLease(e)
 	case LocalChanged:
-		s.OnDisk, s.Local = e.Kubelet, e.Local
-		if !s.Child.Alive {
-			s.With = s.OnDisk
-		}
-		s.EnvironmentRetry = s.Now
+		s.OnDisk, s.Local, s.EnvironmentRetry = e.Kubelet, e.Local, s.Now
 	case HostStopping:
 		s.Frozen = !e.CalledOff
 	case StopAsked:
@@ -70,7 +66,7 @@ func (s *State) learn(event any) {
 func (s *State) boot(e Booted) {
 	s.Booted = true
 	s.Durable, s.Disk = e.Disk, e.Disk
-	s.OnDisk, s.With, s.Local = e.Kubelet, e.Kubelet, e.Local
+	s.OnDisk, s.Local = e.Kubelet, e.Local
 	s.SavedAt, s.Warning = s.Now, e.Warning
 	// A kubelet that could not tell is asked again by each supervisor; one that must not be asked is not.
 	s.Proofs = without(s.Proofs, func(p Proof) bool { return p.Outcome == config.Unknown && p.Content != anyContent })
@@ -124,7 +120,7 @@ func (s *State) hearStarted(e Started) {
 	s.Doing = nil
 	s.Lease = Lease{Reachable: s.Lease.Reachable, ReachableSince: s.Now}
 	if e.Err != nil {
-		s.Child = Child{Version: start.Version, Kubelet: s.With, Words: e.Err.Error()}
+		s.Child = Child{Version: start.Version, Kubelet: start.Kubelet, Words: e.Err.Error()}
 		s.refund()
 		if e.Spoilt && start.Version != nil {
 			s.Spoilt = newest(s.Spoilt, Spoilt{start.Version.Content, e.Err.Error()})
@@ -134,7 +130,7 @@ func (s *State) hearStarted(e Started) {
 		s.NextStart, s.NextOf = s.Now+e.Delay, start.Version
 		return
 	}
-	s.Child = Child{Alive: true, Version: start.Version, Kubelet: s.With, Local: s.Local, Started: s.Now}
+	s.Child = Child{Alive: true, Version: start.Version, Kubelet: start.Kubelet, Local: start.Local, Started: s.Now}
 	s.ApplyAt = 0
 }
 
@@ -160,7 +156,7 @@ func (s *State) settle() {
 }
 
 func (s *State) settled() bool {
-	if _, proving := s.Doing.(Prove); proving && !s.runs(s.target()) {
+	if _, proving := s.Doing.(Prove); proving && (s.Reset != nil || !s.runs(s.target())) {
 		return false
 	}
 	return s.Booted && s.Pending == nil && s.Child.Alive && s.Child.Healthy && s.runs(s.target())
@@ -168,7 +164,7 @@ func (s *State) settled() bool {
 
 // newestOf finds the newest source with the content of v (design.md, Words: active).
 func (s *State) newestOf(v *Version) *Version {
-	for _, known := range []*Version{s.Assigned, s.LastKnownGood} {
+	for _, known := range []*Version{s.Assigned, s.LastKnownGood, s.Active} {
 		if v != nil && same(known, v) {
 			return known
 		}

@@ -108,10 +108,13 @@ type (
 	}
 	// Stop ends the child; answered by ChildExited.
 	Stop struct{}
-	// Start starts the kubelet; answered by Started. Fallback is what would run if this failed.
+	// Start starts the kubelet; answered by Started. Fallback is what would run if this failed. Kubelet and Local are what it is
+	// started with, whatever is on disk by the time of the answer.
 	Start struct {
 		Version, Fallback *Version
 		OnTrial           bool
+		Kubelet           config.Identity
+		Local             string
 	}
 	// Exit ends the supervisor.
 	Exit struct{}

@@ -15,9 +15,9 @@ func (s *State) hearExited(e ChildExited) {
 	}
 	gone, trial, control := s.Child, s.onTrial(), s.inControl()
 	s.Child = Child{Version: gone.Version, Kubelet: gone.Kubelet, Words: e.Words}
-	s.With, s.Spoilt = s.OnDisk, nil
+	s.Spoilt = nil
 	switch {
-	case e.Asked || s.Frozen:
+	case e.Asked || s.Frozen || s.Stopping:
 		if trial {
 			s.refund()
 		}

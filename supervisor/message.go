@@ -50,10 +50,11 @@ func (s *State) warnings() []string {
 		list = append(list, "the annotation wins over spec.configSource, which names another source")
 	}
 	if v := s.Assigned; v != nil {
-		if p := s.proof(v.Content, s.With); p != nil && !p.refused() {
+		p := s.proof(v.Content, s.kubeletOf(v))
+		if p != nil && !p.refused() {
 			list = append(list, p.Warnings...)
 		}
-		if p := s.proof(v.Content, s.With); p != nil && p.Content == anyContent {
+		if p != nil && p.Content == anyContent {
 			list = append(list, "no pre-flight with this kubelet: "+p.Words)
 		}
 	}

@@ -70,7 +70,7 @@ func (s *State) statusError() string {
 	case v.Content == "", s.spoilt(v) != "":
 		return loadError
 	case s.isRefused(v):
-		if s.proof(v.Content, s.With).Load {
+		if s.proof(v.Content, s.kubeletOf(v)).Load {
 			return loadError
 		}
 		return validateError
@@ -101,7 +101,7 @@ func (s *State) finding() finding {
 	switch {
 	case s.Assigned == nil:
 		return finding{corev1.ConditionTrue, "Local", "nothing is assigned", ""}
-	case s.promoted(s.Assigned):
+	case s.promoted(s.Assigned, s.kubeletOf(s.Assigned)):
 		return finding{corev1.ConditionTrue, "Active", "the assigned configuration passed its trial", ""}
 	}
 	return finding{corev1.ConditionTrue, "InTrial", fmt.Sprintf("the assigned configuration is on trial for %s of health", s.TrialPeriod), ""}
@@ -132,7 +132,7 @@ func (s *State) findSync() (finding, bool) {
 func (s *State) findEnvironment() (finding, bool) {
 	words := s.Environment
 	for _, x := range s.Suspects {
-		if x.Excused && x.Kubelet == s.With {
+		if x.Excused && x.Kubelet == s.kubeletOf(&x.Version) {
 			words = firstOf(words, "the fallback fails as well; "+x.Words)
 		}
 	}
@@ -181,7 +181,7 @@ func (s *State) findVerdict() (finding, bool) {
 
 // whyNot tells what speaks against a version.
 func (s *State) whyNot(v *Version) string {
-	switch p := s.proof(v.Content, s.With); {
+	switch p := s.proof(v.Content, s.kubeletOf(v)); {
 	case v.Content == "":
 		return fmt.Sprintf("%s: its checkpoint cannot be read", describe(v))
 	case s.spoilt(v) != "":

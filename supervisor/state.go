@@ -63,7 +63,6 @@ type State struct {
 
 	Child  Child
 	OnDisk config.Identity // the kubelet as it would be started now
-	With   config.Identity // the kubelet that present verdicts are about: OnDisk as of the last decision to start something
 	Local  string          // content of the local file now
 	Lease  Lease
 

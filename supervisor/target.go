@@ -31,7 +31,7 @@ func (s *State) usable(v *Version) bool {
 	switch {
 	case v.Content == "", s.spoilt(v) != "", s.isRefused(v), s.rejection(v) != nil, s.suspect(v) != nil:
 		return false
-	case s.SaveError != "" && !s.promoted(v) && !s.runs(v):
+	case s.SaveError != "" && s.needsTrial(v) && !s.runs(v):
 		return false // its tries could not be counted (rules 3 and 10)
 	}
 	return true
@@ -40,8 +40,17 @@ func (s *State) usable(v *Version) bool {
 // runs tells whether the child was started with the content of v.
 func (s *State) runs(v *Version) bool { return s.Child.Alive && same(s.Child.Version, v) }
 
-func (s *State) promoted(v *Version) bool {
-	return s.Promoted == Promotion{Content: v.Content, Kubelet: s.With}
+// kubeletOf is the kubelet that verdicts on v are about: the one that runs it, else the one that it would be started with. What runs
+// is not stopped because the kubelet that has come onto the disk meanwhile would not take it.
+func (s *State) kubeletOf(v *Version) config.Identity {
+	if s.runs(v) {
+		return s.Child.Kubelet
+	}
+	return s.OnDisk
+}
+
+func (s *State) promoted(v *Version, kubelet config.Identity) bool {
+	return s.Promoted == Promotion{Content: v.Content, Kubelet: kubelet}
 }
 
 // proof finds the kept verdict on a content under the given kubelet; nil when there is none.
@@ -66,13 +75,14 @@ func (s *State) spoilt(v *Version) string {
 }
 
 func (s *State) isRefused(v *Version) bool {
-	p := s.proof(v.Content, s.With)
-	return p != nil && p.Outcome == config.Refused
+	p := s.proof(v.Content, s.kubeletOf(v))
+	return p != nil && p.refused()
 }
 
 func (s *State) rejection(v *Version) *Rejection {
+	kubelet := s.kubeletOf(v)
 	for i := range s.Rejected {
-		if r := &s.Rejected[i]; r.Content == v.Content && r.Binary == s.With.Binary && r.Arguments == s.With.Arguments {
+		if r := &s.Rejected[i]; r.Content == v.Content && r.Binary == kubelet.Binary && r.Arguments == kubelet.Arguments {
 			return r
 		}
 	}
@@ -80,8 +90,9 @@ func (s *State) rejection(v *Version) *Rejection {
 }
 
 func (s *State) suspect(v *Version) *Suspect {
+	kubelet := s.kubeletOf(v)
 	for i := range s.Suspects {
-		if x := &s.Suspects[i]; x.Version.Content == v.Content && x.Kubelet == s.With {
+		if x := &s.Suspects[i]; x.Version.Content == v.Content && x.Kubelet == kubelet {
 			return x
 		}
 	}

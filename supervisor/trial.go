@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// needsTrial tells whether v, started with the present kubelet, would be on trial (rules 7 and 9).
-func (s *State) needsTrial(v *Version) bool { return v != nil && !s.promoted(v) }
+// needsTrial tells whether v, started now, would be on trial (rules 7 and 9).
+func (s *State) needsTrial(v *Version) bool { return v != nil && !s.promoted(v, s.OnDisk) }
 
 // onTrial tells whether the child runs the configuration that the trial's account is about.
 func (s *State) onTrial() bool {
@@ -124,12 +124,20 @@ func (s *State) spend(v *Version) {
 		s.Trial = Trial{}
 		return
 	}
-	if s.Trial.Content != v.Content || s.Trial.Kubelet != s.With {
-		s.Trial = Trial{Content: v.Content, Kubelet: s.With}
+	if s.Trial.Content != v.Content || s.Trial.Kubelet != s.OnDisk {
+		s.Trial = Trial{Content: v.Content, Kubelet: s.OnDisk}
 	}
 	if !s.Trial.Open {
 		s.Trial.Open, s.Trial.Sound = true, false
 		s.Trial.Tries++
+	}
+}
+
+// resume opens the account anew of what runs on trial. It was lost to a start that was counted and then not made, for the assignment
+// came back to what runs.
+func (s *State) resume() {
+	if v := s.Child.Version; v != nil && !s.onTrial() && !s.promoted(v, s.Child.Kubelet) {
+		s.Trial = Trial{Content: v.Content, Kubelet: s.Child.Kubelet, Tries: 1, Open: true}
 	}
 }
 
