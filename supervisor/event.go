@@ -71,6 +71,7 @@ type (
 		Reachable bool
 		Renewed   bool // renewed by the present child since the last look
 		Baseline  bool // it was fresh when the child was started: the configuration before renewed it
+		Problem   string // why an API server that answers tells nothing
 	}
 	// LocalChanged tells what the kubelet and the local files are now.
 	LocalChanged struct {

@@ -95,6 +95,8 @@ func (w *leaseWatch) glance(ctx context.Context) LeaseSeen {
 	switch {
 	case apierrors.IsNotFound(err):
 		return LeaseSeen{Reachable: true}
+	case apierrors.IsForbidden(err):
+		return LeaseSeen{Problem: err.Error()}
 	case err != nil:
 		return LeaseSeen{}
 	}

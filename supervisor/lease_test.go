@@ -45,7 +45,7 @@ func TestGlance(t *testing.T) {
 		"renewed by the one before":             {-30 * time.Second, nil, LeaseSeen{Reachable: true, Baseline: true}},
 		"not renewed by the one before, either": {-2 * time.Minute, nil, LeaseSeen{Reachable: true}},
 		"no Lease":                              {0, apierrors.NewNotFound(lease, "n1"), LeaseSeen{Reachable: true}},
-		"not allowed":                           {0, apierrors.NewForbidden(lease, "n1", nil), LeaseSeen{}},
+		"not allowed":                           {0, apierrors.NewForbidden(lease, "n1", errors.New("no")), LeaseSeen{Problem: `leases.coordination.k8s.io "n1" is forbidden: no`}},
 		"the API server fails":                  {0, apierrors.NewInternalError(errors.New("etcd is down")), LeaseSeen{}},
 		"no answer":                             {0, errors.New("connection refused"), LeaseSeen{}},
 	} {

@@ -104,7 +104,19 @@ func (s *State) finding() finding {
 	case s.promoted(s.Assigned, s.kubeletOf(s.Assigned)):
 		return finding{corev1.ConditionTrue, "Active", "the assigned configuration passed its trial", ""}
 	}
-	return finding{corev1.ConditionTrue, "InTrial", fmt.Sprintf("the assigned configuration is on trial for %s of health", s.TrialPeriod), ""}
+	return s.trialFinding()
+}
+
+func (s *State) trialFinding() finding {
+	f := finding{corev1.ConditionTrue, "InTrial", fmt.Sprintf("the assigned configuration is on trial for %s of health", s.TrialPeriod), ""}
+	switch {
+	case s.Lease.Problem != "":
+		f.why += "; it does not become the last known good one before its Lease was seen to be renewed: " + s.Lease.Problem
+		f.hint = "let the supervisor's identity get that Lease"
+	case s.onTrial() && s.Trial.Healthy >= s.TrialPeriod && s.Child.Healthy:
+		f.why += ", which it has had; it becomes the last known good one when the API server is in reach and its Lease was seen to be renewed"
+	}
+	return f
 }
 
 func (s *State) findStopping() (finding, bool) {

@@ -45,6 +45,12 @@ func TestMessages(t *testing.T) {
 			d.hear(Proved{Proof: Proof{Kubelet: testKubelet, Outcome: config.Refused, Words: "it went on to start"}, NoMorePreflight: true})
 			d.assign("good")
 		}, []string{"no pre-flight with this kubelet: it went on to start"}},
+		{"the trial's time is full, no renewed Lease was seen", func(d *drive) { d.online = false; d.assign("good").pass(11 * time.Minute) },
+			[]string{"on trial for 10m0s of health, which it has had; it becomes the last known good one when the API server is in reach"}},
+		{"the Lease may not be read", func(d *drive) {
+			d.online = false
+			d.assign("good").hear(LeaseSeen{Problem: `leases "n1" is forbidden`})
+		}, []string{`before its Lease was seen to be renewed: leases "n1" is forbidden; let the supervisor's identity get that Lease`}},
 		{"unreadable state", func(d *drive) {
 			d.hear(Booted{Kubelet: testKubelet, Local: "local", Warning: "meta/trial was set aside"})
 		},

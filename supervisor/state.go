@@ -47,6 +47,7 @@ type Lease struct {
 	ReachableSince time.Duration // since when without interruption
 	Renewed        bool          // a renewal by this child was seen
 	RenewedAt      time.Duration
+	Problem        string // why an API server that answers tells nothing of it
 }
 
 // State is everything the core knows. It is a value: decide never changes what it was given.

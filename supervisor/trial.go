@@ -35,7 +35,7 @@ func (s *State) hearLease(e LeaseSeen) {
 	if e.Reachable && !s.Lease.Reachable {
 		s.Lease.ReachableSince = s.Now
 	}
-	s.Lease.Reachable = e.Reachable
+	s.Lease.Reachable, s.Lease.Problem = e.Reachable, e.Problem
 	if e.Renewed {
 		s.Lease.Renewed, s.Lease.RenewedAt = true, s.Now
 	}
