@@ -13,10 +13,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxExpanded bounds, in bytes, what a document may become once its YAML
-// aliases are followed. The YAML library bounds the number of nodes, not their
-// size: a payload of 1 MiB that repeats one long string could become gigabytes.
-const maxExpanded = 8 << 20
+// What a document may become, for our memory's sake and the kubelet's. The YAML
+// library bounds the number of nodes that aliases make, not their size: a payload
+// of 1 MiB that repeats one long string could become gigabytes. And what is
+// written with an indentation grows with the square of its depth: 18 KB of
+// brackets were seen to become 162 MB. A KubeletConfiguration is some six deep.
+const (
+	maxWritten = 8 << 20 // bytes, aliases followed
+	maxDepth   = 100
+)
 
 // errNotMapping: the document decodes, but is a list, a scalar or nothing.
 var errNotMapping = errors.New("it is not a mapping")
@@ -43,7 +48,7 @@ func decode(document []byte) (map[string]any, error) {
 	if !ok {
 		return nil, errNotMapping
 	}
-	return mapping, nil
+	return mapping, checkSize(tree)
 }
 
 func isJSON(document []byte) bool {
@@ -67,8 +72,8 @@ func toJSON(document []byte) (asJSON []byte, err error) {
 		if err := yamlv2.Unmarshal(document, &tree); err != nil {
 			return nil, yamlError(err)
 		}
-		if expandedSize(tree, maxExpanded) > maxExpanded {
-			return nil, fmt.Errorf("its YAML aliases expand to more than %d MiB", maxExpanded>>20)
+		if err := checkSize(tree); err != nil {
+			return nil, err
 		}
 	}
 	asJSON, err = yaml.YAMLToJSON(document)
@@ -78,29 +83,49 @@ func toJSON(document []byte) (asJSON []byte, err error) {
 	return asJSON, nil
 }
 
-// expandedSize adds up the size of all nodes and strings, and stops soon after
-// the limit is passed.
-func expandedSize(node any, limit int) int {
-	size := 1
-	switch node := node.(type) {
-	case string:
-		size += len(node)
-	case map[any]any:
-		for key, value := range node {
-			if size > limit {
-				break
-			}
-			size += expandedSize(key, limit-size) + expandedSize(value, limit-size)
+// checkSize refuses a tree that is too deep, or too large once it is written with
+// an indentation of two. It stops at the first excess.
+func checkSize(tree any) error {
+	left := maxWritten
+	var visit func(node any, depth int) error
+	visit = func(node any, depth int) error {
+		if depth > maxDepth {
+			return fmt.Errorf("it is nested deeper than %d levels", maxDepth)
 		}
-	case []any:
-		for _, value := range node {
-			if size > limit {
-				break
-			}
-			size += expandedSize(value, limit-size)
+		var err error
+		each := func(child any) bool {
+			err = visit(child, depth+1)
+			return err == nil
 		}
+		left -= 2*depth + 2
+		switch node := node.(type) {
+		case string:
+			left -= len(node)
+		case map[string]any:
+			for key, value := range node {
+				if left -= len(key); !each(value) {
+					return err
+				}
+			}
+		case map[any]any:
+			for key, value := range node {
+				if !each(key) || !each(value) {
+					return err
+				}
+			}
+		case []any:
+			for _, value := range node {
+				if !each(value) {
+					return err
+				}
+			}
+		}
+		if left < 0 {
+			return fmt.Errorf("it is larger than %d MiB when it is written out, aliases followed", maxWritten>>20)
+		}
+		return nil
 	}
-	return size
+	return visit(tree, 0)
 }
 
 // harmless matches the YAML library's messages that are fixed texts. Others

@@ -116,7 +116,11 @@ func TestRenderRefuses(t *testing.T) {
 		"no apiVersion":         {map[string]string{"kubelet": "kind: KubeletConfiguration"}, `has no apiVersion; add "apiVersion: kubelet.config.k8s.io/v1beta1"`},
 		"another apiVersion":    {map[string]string{"kubelet": "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1alpha1"}, `has another apiVersion than kubelet.config.k8s.io/v1beta1`},
 		"many aliases":          {map[string]string{"kubelet": header + laughs()}, `document contains excessive aliasing`},
-		"aliases to a long one": {map[string]string{"kubelet": header + "a: &a " + long + "\nb: [" + strings.Repeat("*a,", 1_000) + "*a]"}, `its YAML aliases expand to more than 8 MiB`},
+		"aliases to a long one": {map[string]string{"kubelet": header + "a: &a " + long + "\nb: [" + strings.Repeat("*a,", 1_000) + "*a]"}, `it is larger than 8 MiB when it is written out`},
+		"aliases to deep ones":  {map[string]string{"kubelet": header + "a: &a " + brackets(60, "") + "\nb: " + brackets(60, "*a")}, `it is nested deeper than 100 levels`},
+		"too deep for us":       {map[string]string{"kubelet": header + "a: " + brackets(9_000, "")}, `it is nested deeper than 100 levels`},
+		"too deep, as JSON":     {map[string]string{"kubelet": `{"a":` + brackets(9_000, "") + "}"}, `it is nested deeper than 100 levels`},
+		"much in the depth":     {map[string]string{"kubelet": header + "a: " + brackets(90, strings.Repeat("[],", 60_000))}, `it is larger than 8 MiB when it is written out`},
 		"deep nesting":          {map[string]string{"kubelet": strings.Repeat("[", 100_000)}, `exceeded max depth`},
 		"deep JSON":             {map[string]string{"kubelet": strings.Repeat(`{"a":`, 100_000)}, `is not valid JSON`},
 	} {
@@ -134,6 +138,10 @@ func TestRenderRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+func brackets(depth int, within string) string {
+	return strings.Repeat("[", depth) + within + strings.Repeat("]", depth)
 }
 
 // laughs is a billion of them.
