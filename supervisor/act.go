@@ -145,9 +145,10 @@ func (s *State) saveIfDirty() any {
 	return Save{Durable: s.Durable}
 }
 
-// announce tells of an intended restart, in upstream's words. A rollback has an event of its own.
+// announce tells of an intended restart, in upstream's words, by what then starts: also of one that ends a trial because a newer
+// assignment is refused. A rollback has an event of its own.
 func (s *State) announce(want *Version) {
-	if same(want, s.Assigned) {
+	if same(want, s.Assigned) || s.Child.Version == nil || s.usable(s.Child.Version) {
 		s.tell(corev1.EventTypeNormal, "KubeletConfigChanged", changeMessage(want))
 	}
 }
