@@ -41,6 +41,9 @@ func contents(name, bytes, says string) obstacle {
 	return obstacle{name, func(t *testing.T, path string) { must(t, os.WriteFile(path, []byte(bytes), 0o600)) }, says}
 }
 
+// bomb is within the limit of a file, and would become 10 GiB.
+var bomb = "a: &a " + strings.Repeat("x", 500_000) + "\nb: [" + strings.Repeat("*a,", 20_000) + "*a]\n"
+
 func TestCorruptSourceIsSetAside(t *testing.T) {
 	for _, row := range append([]obstacle{
 		contents("cut short", serializedSource[:60], "instead of SerializedNodeConfigSource"),
@@ -51,6 +54,7 @@ func TestCorruptSourceIsSetAside(t *testing.T) {
 		contents("another kind", strings.Replace(serializedSource, "SerializedNodeConfigSource", "KubeletConfiguration", 1), `is "KubeletConfiguration" of`),
 		contents("another version", strings.Replace(serializedSource, "v1beta1", "v1", 1), `of "kubelet.config.k8s.io/v1" instead of`),
 		contents("no ConfigMap", serializedSource[:strings.Index(serializedSource, "  configMap")], "names no ConfigMap"),
+		contents("a YAML bomb", bomb, "when its YAML aliases are followed"),
 		contents("a uid that climbs", strings.Replace(serializedSource, "uid: uid", "uid: ../../etc", 1), "cannot be a file name"),
 		contents("a version that is no string", strings.Replace(serializedSource, `"1"`, "[]", 1), "does not decode"),
 	}, obstacles...) {
@@ -81,6 +85,7 @@ func TestCorruptDocumentIsSetAside(t *testing.T) {
 		contents("cut short", good[:36], `is "" of "kubelet-supervisor.io/v1"`),
 		contents("another kind", strings.Replace(good, "Trial", "Rejected", 1), `is "Rejected" of`),
 		contents("a version from the future", strings.Replace(good, "/v1", "/v2", 1), `of "kubelet-supervisor.io/v2" instead of`),
+		contents("a YAML bomb", bomb, "when its YAML aliases are followed"),
 		contents("a list", "- 1\n", "is not a YAML object"),
 		contents("a kind that is no string", "apiVersion: kubelet-supervisor.io/v1\nkind: []\n", `is "" of`),
 		contents("a field of another type", good+"failures: many\nof: new\n", "does not decode"),

@@ -94,6 +94,9 @@ func escapeUnprintable(content []byte) []byte {
 }
 
 func decodeDocument(content []byte, kind string, v any) error {
+	if err := checkAliases(content); err != nil {
+		return err
+	}
 	asJSON, err := yaml.YAMLToJSON(content)
 	if err != nil {
 		return fmt.Errorf("does not decode: %w", err)

@@ -67,6 +67,9 @@ func decodeSource(content []byte) (*corev1.ConfigMapNodeConfigSource, error) {
 	if len(content) == 0 {
 		return nil, nil
 	}
+	if err := checkAliases(content); err != nil {
+		return nil, err
+	}
 	var file kubeletconfig.SerializedNodeConfigSource
 	if err := yaml.Unmarshal(content, &file); err != nil {
 		return nil, fmt.Errorf("does not decode: %w", err)

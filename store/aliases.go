@@ -1,0 +1,49 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+
+	yamlv2 "go.yaml.in/yaml/v2"
+)
+
+// expandedLimit is more than a file of fileLimit bytes can hold without YAML aliases.
+const expandedLimit = 4 * fileLimit // bytes
+
+// checkAliases refuses YAML whose aliases make far more of it than there is: the library bounds the nodes that they make, but not
+// the length of the strings in them. Nothing that the store writes has an alias.
+func checkAliases(content []byte) error {
+	if !bytes.ContainsRune(content, '*') {
+		return nil
+	}
+	var tree any
+	if err := yamlv2.Unmarshal(content, &tree); err != nil {
+		return nil // the decoder says so, in its own words
+	}
+	if expanded(tree, expandedLimit) < 0 {
+		return fmt.Errorf("becomes larger than %d bytes when its YAML aliases are followed", expandedLimit)
+	}
+	return nil
+}
+
+// expanded returns what is left of the limit, in bytes, after the node; it stops soon after nothing is.
+func expanded(node any, left int) int {
+	left--
+	switch node := node.(type) {
+	case string:
+		left -= len(node)
+	case []any:
+		for _, value := range node {
+			if left = expanded(value, left); left < 0 {
+				break
+			}
+		}
+	case map[any]any:
+		for key, value := range node {
+			if left = expanded(value, expanded(key, left)); left < 0 {
+				break
+			}
+		}
+	}
+	return left
+}
