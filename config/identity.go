@@ -23,9 +23,9 @@ const maxFile = 4 << 20
 // kubelet makes of it. Two identities are equal (==) when a verdict about a
 // payload holds for both.
 type Identity struct {
-	Binary    string // device, inode, size, mtime and ctime of the executable
-	Arguments string // SHA-256 of the command line
-	Local     string // SHA-256 of the drop-in files and of the feature gates in the local --config file
+	Binary    string `json:"binary"`    // device, inode, size, mtime and ctime of the executable
+	Arguments string `json:"arguments"` // SHA-256 of the command line
+	Local     string `json:"local"`     // SHA-256 of the drop-in files and of the feature gates in the local --config file
 }
 
 // Identify looks at the kubelet executable (links followed), its command line

@@ -40,6 +40,25 @@ func (o Outcome) String() string {
 	}
 }
 
+// MarshalText gives the word of an outcome, for files.
+func (o Outcome) MarshalText() ([]byte, error) {
+	if o < Accepted || o > Unknown {
+		return nil, fmt.Errorf("%s is none of the outcomes of a pre-flight", o)
+	}
+	return []byte(o.String()), nil
+}
+
+// UnmarshalText reads what MarshalText writes, and nothing else.
+func (o *Outcome) UnmarshalText(text []byte) error {
+	for known := Accepted; known <= Unknown; known++ {
+		if known.String() == string(text) {
+			*o = known
+			return nil
+		}
+	}
+	return fmt.Errorf("%.64q is none of the outcomes accepted, refused, environment and unknown", text)
+}
+
 // Verdict is the result of a pre-flight.
 type Verdict struct {
 	Outcome Outcome

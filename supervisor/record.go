@@ -51,7 +51,7 @@ type RecordedCondition struct {
 // RecordedTrial tells how far a trial is.
 type RecordedTrial struct {
 	Of       Version       `json:"of"`
-	Healthy  time.Duration `json:"healthy"` // nanoseconds
+	Healthy  time.Duration `json:"healthy"`
 	Left     time.Duration `json:"left"`
 	Failures int           `json:"failures"`
 }
@@ -121,7 +121,7 @@ func (l *loop) saveRecord() {
 
 func (r *record) write() error {
 	r.Written = time.Time{}
-	data, err := json.MarshalIndent(r.Record, "", "  ")
+	data, err := encodeRecord(r.Record)
 	if err != nil {
 		return fmt.Errorf("encoding %s: %w", r.path, err)
 	}
@@ -130,13 +130,18 @@ func (r *record) write() error {
 	}
 	r.written = data
 	r.Written = time.Now().UTC()
-	if data, err = json.MarshalIndent(r.Record, "", "  "); err != nil {
+	if data, err = encodeRecord(r.Record); err != nil {
 		return fmt.Errorf("encoding %s: %w", r.path, err)
 	}
-	if err := os.WriteFile(r.path+".new", append(data, '\n'), 0o600); err != nil {
+	if err := os.WriteFile(r.path+".new", data, 0o600); err != nil {
 		return fmt.Errorf("writing %s: %w", r.path, err)
 	}
 	return os.Rename(r.path+".new", r.path)
+}
+
+func encodeRecord(r Record) ([]byte, error) {
+	data, err := json.MarshalIndent(r, "", "  ")
+	return append(data, '\n'), err
 }
 
 // ReadRecord reads RUN_DIR/state.json. running tells whether the supervisor that wrote it is still there.
