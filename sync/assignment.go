@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"regexp"
 	"slices"
@@ -163,6 +164,14 @@ func refuseNamespace(namespace string, allowed []string) *Problem {
 	}
 	err := field.Forbidden(fieldPath.Child("namespace"), fmt.Sprintf("namespace %q is not allowed on this node, allowed: %s", namespace, strings.Join(allowed, ", ")))
 	return malformed(err, fmt.Sprintf("%v; move the ConfigMap, or change --config-namespaces", err))
+}
+
+// retryOf gives a short value in the place of a long one: it is kept with the state, and escaped there may take ten times its size.
+func retryOf(text string) string {
+	if len(text) <= maxAssignment {
+		return text
+	}
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
 }
 
 // textOf writes a source as assignments are written, without its uid.

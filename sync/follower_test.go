@@ -2,6 +2,7 @@ package sync
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,6 +107,7 @@ func expectAsked(t *testing.T, api *fakeAPI, requests ...string) {
 }
 
 func TestFollowerTells(t *testing.T) {
+	endless := strings.Repeat("x", 200<<10)
 	a, b := "kube-system/a/kubelet", "kube-system/b/kubelet"
 	download := func(words string) string { return "problem " + a + ": " + words }
 	missing := download("ConfigMap kube-system/a does not exist; create it, or assign another")
@@ -177,6 +179,10 @@ func TestFollowerTells(t *testing.T) {
 		"a retry is news": {
 			{set(configMap("a", "ua", "one"), assigned(a)), []string{"source " + a + " ua@101 = one"}},
 			{set(node(map[string]string{ConfigSourceAnnotation: a, RetryAnnotation: "1"})), []string{"source " + a + " ua@101 = one retry 1"}},
+		},
+		"an endless retry is kept short, and another one is news": {
+			{set(node(map[string]string{RetryAnnotation: endless})), []string{fmt.Sprintf(`local "" retry sha256:%x`, sha256.Sum256([]byte(endless)))}},
+			{set(node(map[string]string{RetryAnnotation: endless + "y"})), []string{fmt.Sprintf(`local "" retry sha256:%x`, sha256.Sum256([]byte(endless+"y")))}},
 		},
 		"Node deleted and created anew": {
 			{set(configMap("a", "ua", "one"), assigned(a)), []string{"source " + a + " ua@101 = one"}},

@@ -24,7 +24,7 @@ type Update struct {
 	Problem *Problem
 	// NodeGone is set while the Node does not exist; nothing else means anything then.
 	NodeGone bool
-	// Retry is the value of RetryAnnotation.
+	// Retry is the value of RetryAnnotation; of a longer one than 1,024 bytes a digest, which differs when the value does.
 	Retry string
 	// Shadowed is set when annotation and field both assign, and differ. The annotation wins.
 	Shadowed bool
@@ -39,6 +39,9 @@ type Problem struct {
 	// Words are for people: what is wrong, why, and what to do. One line, a few hundred bytes.
 	Words string
 }
+
+// maxKeys is the most keys of a ConfigMap that are taken. The API has no such limit: 1 MiB has room for a million.
+const maxKeys = 1024
 
 // Errors of pkg/kubelet/kubeletconfig/status, Kubernetes 1.11 to 1.23.
 const (
@@ -72,6 +75,9 @@ func resolve(wanted *corev1.ConfigMapNodeConfigSource, found *corev1.ConfigMap, 
 	}
 	if size := payloadSize(found); size > maxPayload {
 		return nil, nil, &Problem{Error: downloadError, Words: fmt.Sprintf("%s holds %d bytes, at most %d are allowed; make it smaller", name, size, maxPayload)}
+	}
+	if keys := len(found.Data) + len(found.BinaryData); keys > maxKeys {
+		return nil, nil, &Problem{Error: downloadError, Words: fmt.Sprintf("%s has %d keys, at most %d are allowed, for each becomes a file; divide it", name, keys, maxKeys)}
 	}
 	source := *wanted
 	source.UID, source.ResourceVersion = found.UID, found.ResourceVersion

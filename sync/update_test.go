@@ -1,12 +1,19 @@
 package sync
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 )
+
+func addKeys(c *corev1.ConfigMap, count int) {
+	for i := range count {
+		c.Data[strconv.Itoa(i)] = ""
+	}
+}
 
 func TestResolve(t *testing.T) {
 	wanted := &corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "a", KubeletConfigKey: "kubelet"}
@@ -32,6 +39,8 @@ func TestResolve(t *testing.T) {
 		"no resourceVersion":  {wanted, found(func(c *corev1.ConfigMap) { c.ResourceVersion = "" }), internalError, "without uid or resourceVersion"},
 		"just small enough":   {wanted, found(func(c *corev1.ConfigMap) { c.Data["x"] = strings.Repeat("x", 95) }), "", ""},
 		"too large":           {wanted, found(func(c *corev1.ConfigMap) { c.Data["x"] = strings.Repeat("x", 96) }), downloadError, "holds 101 bytes, at most 100"},
+		"too many keys":       {wanted, found(func(c *corev1.ConfigMap) { addKeys(c, 1023) }), downloadError, "has 1025 keys, at most 1024"},
+		"just few enough":     {wanted, found(func(c *corev1.ConfigMap) { addKeys(c, 1022) }), "", ""},
 		"too large in binary": {wanted, found(func(c *corev1.ConfigMap) { c.BinaryData["x"] = make([]byte, 96) }), downloadError, "holds 101 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,8 +50,8 @@ func TestResolve(t *testing.T) {
 					t.Errorf("got %+v, %+v", source, problem)
 				}
 				want := map[string]string{"kubelet": "one", "ca.crt": "\xff\x00"}
-				if x, ok := c.found.Data["x"]; ok {
-					want["x"] = x
+				for key, value := range c.found.Data {
+					want[key] = value
 				}
 				if diff := cmp.Diff(want, payload); diff != "" {
 					t.Error(diff)

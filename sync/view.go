@@ -49,7 +49,7 @@ func (v *view) sawNode(seen seen) (retarget bool) {
 	if !v.node.gone {
 		annotations := seen.object.GetAnnotations()
 		v.node.uid = string(seen.object.GetUID())
-		v.node.retry = annotations[RetryAnnotation]
+		v.node.retry = retryOf(annotations[RetryAnnotation])
 		var annotation *string
 		if text, ok := annotations[ConfigSourceAnnotation]; ok {
 			annotation = &text
