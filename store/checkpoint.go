@@ -13,8 +13,8 @@ import (
 
 const (
 	// A ConfigMap holds at most 1 MiB of values; the keys come on top.
-	payloadLimit = 1<<20 + 64<<10 // bytes
-	keysLimit    = 1024           // each is a file
+	payloadLimit = 1<<20 + keysLimit*nameLimit // bytes
+	keysLimit    = 1024                        // each is a file
 )
 
 // CheckpointFolder returns the folder whose files are the payload of the source, and in which relative paths of that

@@ -17,6 +17,10 @@ func TestSaveCheckpoint(t *testing.T) {
 	for i := range keysLimit + 1 {
 		many[fmt.Sprint("key", i)] = ""
 	}
+	full := map[string]string{}
+	for i := range keysLimit {
+		full[fmt.Sprintf("%0253d", i)] = strings.Repeat("x", 1<<20/keysLimit)
+	}
 	for _, row := range []struct {
 		name    string
 		payload map[string]string
@@ -30,6 +34,7 @@ func TestSaveCheckpoint(t *testing.T) {
 		{"a key like a temporary file", map[string]string{"tmp_kubelet": "a", "kubelet": "b", "1.sha256": "c"}, ""},
 		{"a key of 253 characters, the most that Kubernetes takes", map[string]string{strings.Repeat("k", 253): "x"}, ""},
 		{"1 MiB of values", map[string]string{"a": strings.Repeat("x", 1<<19), "b": strings.Repeat("x", 1<<19)}, ""},
+		{"as many keys as there may be, as long as Kubernetes takes them, and 1 MiB of values", full, ""},
 		{"an empty key", map[string]string{"": "x"}, `invalid file key: must not be empty: ""`},
 		{"a key with a folder", map[string]string{"foo/bar": "x"}, `invalid file key "foo/bar", only base names are allowed`},
 		{"an absolute key", map[string]string{"/bar": "x"}, `invalid file key "/bar", only base names are allowed`},
@@ -37,7 +42,7 @@ func TestSaveCheckpoint(t *testing.T) {
 		{"the key ..", map[string]string{"..": "x"}, "invalid file key, may not be '.' or '..'"},
 		{"a key of 256 characters", map[string]string{strings.Repeat("k", 256): "x"}, "must be less than 255 characters"},
 		{"a key with a line break", map[string]string{"a\nb": "x"}, `invalid file key "a\nb", only letters`},
-		{"too large", map[string]string{"a": strings.Repeat("x", payloadLimit)}, "the payload has 1114113 bytes, more than 1114112"},
+		{"too large", map[string]string{"a": strings.Repeat("x", payloadLimit)}, "the payload has 1309697 bytes, more than 1309696"},
 		{"too many keys", many, "the payload has 1025 keys, more than 1024"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

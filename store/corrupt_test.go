@@ -154,7 +154,7 @@ func TestCorruptCheckpointIsSetAside(t *testing.T) {
 	rows = append(rows, row{"a key without end", in("1/kubelet", func(t *testing.T, path string) { must(t, os.Truncate(path, 1<<40)) }), "is longer than"})
 
 	rows = append(rows, row{"keys that are too long together", func(t *testing.T, parent string) {
-		large := map[string]string{"a": strings.Repeat("x", 600<<10), "b": strings.Repeat("x", 600<<10), "ca.crt": "PEM", "kubelet": "x"}
+		large := map[string]string{"a": strings.Repeat("x", 700<<10), "b": strings.Repeat("x", 700<<10), "ca.crt": "PEM", "kubelet": "x"}
 		for key, content := range large {
 			write(content)(t, filepath.Join(parent, "1", key))
 		}
