@@ -30,11 +30,11 @@ func EffectiveEndpoints(argv []string, configFile string) Endpoints {
 	arguments := ParseArguments(argv)
 	merged := map[string]any{}
 	merge(merged, readTree(configFile))
-	for _, file := range dropIns(arguments.ConfigDir) {
+	eachDropIn(arguments.ConfigDir, func(file dropIn) {
 		if tree, err := decode(file.bytes); file.err == nil && err == nil {
 			merge(merged, tree)
 		}
-	}
+	})
 
 	port := defaultHealthzPort
 	if number, ok := merged["healthzPort"].(json.Number); ok {
@@ -58,14 +58,16 @@ func EffectiveEndpoints(argv []string, configFile string) Endpoints {
 }
 
 // merge follows RFC 7386, as the kubelet does with drop-in files, for the
-// scalars at the top: null deletes what was said before.
+// scalars that are looked for: null deletes what was said before.
 func merge(into, from map[string]any) {
-	for name, value := range from {
-		if value == nil {
+	for _, name := range []string{"healthzPort", "healthzBindAddress", "containerRuntimeEndpoint"} {
+		switch value, said := from[name]; {
+		case !said:
+		case value == nil:
 			delete(into, name)
-			continue
+		default:
+			into[name] = value
 		}
-		into[name] = value
 	}
 }
 

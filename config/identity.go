@@ -45,9 +45,9 @@ func Identify(kubelet string, argv []string) (Identity, error) {
 	arguments := newDigest()
 	arguments.add(argv...)
 	local := newDigest()
-	for _, file := range dropIns(ParseArguments(argv).ConfigDir) {
+	eachDropIn(ParseArguments(argv).ConfigDir, func(file dropIn) {
 		local.add("file", file.name, file.fault(), string(file.bytes))
-	}
+	})
 	gates := LocalGates(argv)
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		local.add("gate", name, strconv.FormatBool(gates[name]))
@@ -106,17 +106,16 @@ func (d dropIn) fault() string {
 	return ""
 }
 
-// dropIns reads the files that the kubelet merges over its --config file, in
-// its order: *.conf, recursively, in lexical order, links to folders not
-// followed (mergeKubeletConfigurations of Kubernetes 1.36). None for "".
-func dropIns(folder string) []dropIn {
+// eachDropIn reads the files that the kubelet merges over its --config file, one
+// at a time, in its order: *.conf, recursively, in lexical order, links to folders
+// not followed (mergeKubeletConfigurations of Kubernetes 1.36). None for "".
+func eachDropIn(folder string, use func(dropIn)) {
 	if folder == "" {
-		return nil
+		return
 	}
-	var files []dropIn
 	_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			files = append(files, dropIn{name: path, err: err})
+			use(dropIn{name: path, err: err})
 			return nil
 		}
 		if entry.IsDir() || filepath.Ext(entry.Name()) != ".conf" {
@@ -127,10 +126,9 @@ func dropIns(folder string) []dropIn {
 			name = path
 		}
 		content, err := readFile(path)
-		files = append(files, dropIn{name: name, bytes: content, err: err})
+		use(dropIn{name: name, bytes: content, err: err})
 		return nil
 	})
-	return files
 }
 
 // readTree decodes a file of the node; nil when that fails or path is "".
