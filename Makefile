@@ -37,15 +37,15 @@ demo: root parts-node build ## the whole story on a real node, on this machine (
 test: root vet lint parts test-unit test-e2e ## vet, lint, unit tests and end-to-end tests on real parts (root; first time: about 20 min of building)
 
 .PHONY: vet
-vet: ## go vet, the end-to-end tests included
+vet: ## go vet, the end-to-end tests and the conformance suite included
 	go vet ./...
-	go vet -tags e2e ./...
+	go vet -tags e2e,conformance ./...
 
 .PHONY: lint
 lint: ## golangci-lint and shellcheck
 	@test/parts/debian.sh shellcheck
 	@KUBELET_SUPERVISOR_PARTS= test/parts/build.sh $(LINTER)
-	$(LINTER_PATH) run --build-tags e2e
+	$(LINTER_PATH) run --build-tags e2e,conformance
 	git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck
 
 .PHONY: test-unit

@@ -43,9 +43,16 @@ func (n *node) putConfigMap(t *testing.T, name string, data map[string]string) *
 // createConfigMap is the same with a name and namespace that are given.
 func (n *node) createConfigMap(t *testing.T, namespace, name string, data map[string]string) *configMap {
 	t.Helper()
+	c := n.createUnreadable(t, namespace, name, data)
+	n.allow(t, namespace, name)
+	return c
+}
+
+// createUnreadable is the same without the node's right to read it.
+func (n *node) createUnreadable(t *testing.T, namespace, name string, data map[string]string) *configMap {
+	t.Helper()
 	c := &configMap{node: n, ConfigMap: &corev1.ConfigMap{}}
 	n.must(t, http.MethodPost, fmt.Sprintf(configFolder, namespace), object{"metadata": object{"name": name}, "data": data}, c.ConfigMap)
-	n.allow(t, namespace, name)
 	t.Cleanup(func() { c.delete(t) })
 	return c
 }
