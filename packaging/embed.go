@@ -1,0 +1,28 @@
+// Package packaging holds what is installed beside the binaries. Here it gives the cluster's part, the manifests, to
+// programs that install it; `kubectl apply -k packaging/manifests` installs the same.
+package packaging
+
+import "embed"
+
+// Manifests is the folder manifests: YAML files, one kind of thing each, and kustomization.yaml, which lists them. In the
+// order of their names each can be applied as it stands: a namespace comes before what is in it. All that they make is
+// named here or begins with kubelet-supervisor, and has the label app.kubernetes.io/name: kubelet-supervisor.
+//
+//go:embed manifests
+var Manifests embed.FS
+
+// Names in the manifests that programs and people use.
+const (
+	// Namespace is for configurations: every node may read its ConfigMaps.
+	Namespace = "kubelet-config"
+	// AssignVerb, on nodes, is the permission to assign: resourceNames may limit it to some Nodes.
+	AssignVerb = "assign-kubelet-config"
+	// Policy is the name of the ValidatingAdmissionPolicy and of its binding.
+	Policy = "kubelet-supervisor-assignment"
+	// OperatorRole is a ClusterRole, and a Role in Namespace, for people who assign.
+	OperatorRole = "kubelet-supervisor-operator"
+	// ViewerRole is a ClusterRole, and a Role in Namespace, for people who look.
+	ViewerRole = "kubelet-supervisor-viewer"
+	// GranterRole is a ClusterRole to be bound in one more namespace, whose ConfigMaps are then assigned and granted one by one.
+	GranterRole = "kubelet-supervisor-granter"
+)
