@@ -30,6 +30,7 @@ func TestRender(t *testing.T) {
 			"authentication":{"x509":{"clientCAFile":"/var/lib/kubelet-supervisor/checkpoints/u/1/ca.crt"}},"tlsCertFile":"/var/lib/kubelet-supervisor/checkpoints/u/1/t.crt",
 			"tlsPrivateKeyFile":"/var/lib/kubelet-supervisor/checkpoints/u/1/t.key","resolvConf":"/var/lib/kubelet-supervisor/checkpoints/u/1/r.conf","volumePluginDir":"/var/lib/kubelet-supervisor/checkpoints/u/p"}`,
 		},
+		"a relative path in JSON":            {`{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1","staticPodPath":"manifests"}`, nil, `{"staticPodPath":"/var/lib/kubelet-supervisor/checkpoints/u/1/manifests"}`},
 		"absolute, empty and mistyped paths": {"staticPodPath: /m\nresolvConf: \"\"\ntlsCertFile: 7\nauthentication: x509", nil, `{"staticPodPath":"/m","resolvConf":"","tlsCertFile":7,"authentication":"x509"}`},
 		"other paths are not the kubelet's":  {"kubeletCgroups: a/b\nserverTLSBootstrap: true", nil, `{"kubeletCgroups":"a/b","serverTLSBootstrap":true}`},
 		"local gates are added":              {"maxPods: 1", map[string]bool{"A": true}, `{"maxPods":1,"featureGates":{"A":true}}`},
@@ -38,7 +39,10 @@ func TestRender(t *testing.T) {
 		"mistyped gates are the kubelet's":   {"featureGates: [A]", map[string]bool{"A": true}, `{"featureGates":["A"]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rendered, err := Render(map[string]string{"kubelet": header + test.document}, "kubelet", folder, test.gates)
+			if !isJSON([]byte(test.document)) {
+				test.document = header + test.document
+			}
+			rendered, err := Render(map[string]string{"kubelet": test.document}, "kubelet", folder, test.gates)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,6 +103,8 @@ func TestRenderRefuses(t *testing.T) {
 		"a scalar":              {map[string]string{"kubelet": "s3cret"}, `it is not a mapping`},
 		"bad YAML":              {map[string]string{"kubelet": header + "s3cret: a: b"}, `line 3: mapping values are not allowed in this context`},
 		"bad indentation":       {map[string]string{"kubelet": header + "a:\n\ts3cret: b"}, `line 4: found character that cannot start any token`},
+		"an alias of nothing":   {map[string]string{"kubelet": "*"}, `did not find expected alphabetic or numeric character`}, // upstream's bad YAML
+		"a brace and an alias":  {map[string]string{"kubelet": "{*"}, `line 1 is not valid JSON`},                             // upstream's bad JSON
 		"an unknown anchor":     {map[string]string{"kubelet": header + "a: *s3cret"}, `it is not valid YAML`},
 		"an anchor in itself":   {map[string]string{"kubelet": header + "a: &s3cret [*s3cret]"}, `it is not valid YAML`},
 		"a mapping as a key":    {map[string]string{"kubelet": header + "? {s3cret: 1}\n: 2"}, `it is not valid YAML`},

@@ -1,11 +1,13 @@
 package sync
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -33,6 +35,8 @@ func TestResolve(t *testing.T) {
 		words  string
 	}{
 		"found":               {wanted, found(func(*corev1.ConfigMap) {}), "", ""},
+		"no data at all":      {wanted, found(func(c *corev1.ConfigMap) { c.Data, c.BinaryData = nil, nil }), "", ""},
+		"empty data":          {wanted, found(func(c *corev1.ConfigMap) { c.Data, c.BinaryData = map[string]string{}, nil }), "", ""},
 		"missing":             {wanted, nil, downloadError, "does not exist"},
 		"other uid":           {&pin, found(func(*corev1.ConfigMap) {}), downloadError, `its uid is "ua", the assignment asks for "pinned"; assign kube-system/a/kubelet@ua`},
 		"no uid":              {wanted, found(func(c *corev1.ConfigMap) { c.UID = "" }), internalError, "without uid"},
@@ -49,11 +53,11 @@ func TestResolve(t *testing.T) {
 				if problem != nil || source.UID != "ua" || source.ResourceVersion != "7" || source.Name != "a" || source.KubeletConfigKey != "kubelet" {
 					t.Errorf("got %+v, %+v", source, problem)
 				}
-				want := map[string]string{"kubelet": "one", "ca.crt": "\xff\x00"}
-				for key, value := range c.found.Data {
-					want[key] = value
+				want := maps.Clone(c.found.Data)
+				for key := range c.found.BinaryData {
+					want[key] = "\xff\x00"
 				}
-				if diff := cmp.Diff(want, payload); diff != "" {
+				if diff := cmp.Diff(want, payload, cmpopts.EquateEmpty()); diff != "" {
 					t.Error(diff)
 				}
 				return
@@ -65,5 +69,33 @@ func TestResolve(t *testing.T) {
 	}
 	if wanted.UID != "" {
 		t.Error("the assignment itself was changed")
+	}
+}
+
+// Upstream's table of equal sources: what is the same is not told again.
+func TestSameSource(t *testing.T) {
+	source := func(change func(*corev1.ConfigMapNodeConfigSource)) *corev1.ConfigMapNodeConfigSource {
+		s := &corev1.ConfigMapNodeConfigSource{Namespace: "ns", Name: "name", UID: "uid", ResourceVersion: "1", KubeletConfigKey: "kubelet"}
+		change(s)
+		return s
+	}
+	one := func() *corev1.ConfigMapNodeConfigSource { return source(func(*corev1.ConfigMapNodeConfigSource) {}) }
+	for name, c := range map[string]struct {
+		a, b *corev1.ConfigMapNodeConfigSource
+		same bool
+	}{
+		"both nil":                {nil, nil, true},
+		"one nil":                 {one(), nil, false},
+		"the other nil":           {nil, one(), false},
+		"equal":                   {one(), one(), true},
+		"another namespace":       {one(), source(func(s *corev1.ConfigMapNodeConfigSource) { s.Namespace = "other" }), false},
+		"another name":            {one(), source(func(s *corev1.ConfigMapNodeConfigSource) { s.Name = "other" }), false},
+		"another uid":             {one(), source(func(s *corev1.ConfigMapNodeConfigSource) { s.UID = "other" }), false},
+		"another resourceVersion": {one(), source(func(s *corev1.ConfigMapNodeConfigSource) { s.ResourceVersion = "2" }), false},
+		"another key":             {one(), source(func(s *corev1.ConfigMapNodeConfigSource) { s.KubeletConfigKey = "other" }), false},
+	} {
+		if got := (Update{Source: c.a}).same(Update{Source: c.b}); got != c.same {
+			t.Errorf("%s: same is %v", name, got)
+		}
 	}
 }
