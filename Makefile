@@ -34,7 +34,7 @@ demo: root parts-node build ## the whole story on a real node, on this machine (
 	@$(REAL) bin/demo
 
 .PHONY: test
-test: root vet lint parts test-unit test-e2e ## vet, lint, unit tests and end-to-end tests on real parts (root; first time: about 20 min of building)
+test: root vet lint parts test-unit test-fuzz test-e2e ## vet, lint, unit tests, some fuzzing and end-to-end tests on real parts (root; first time: about 20 min of building)
 
 .PHONY: vet
 vet: ## go vet, the end-to-end tests and the conformance suite included
@@ -57,12 +57,16 @@ test-unit: ## unit tests with the race detector; where the real kubelet is built
 test-e2e: root parts build ## end-to-end tests on real parts (root), one package after another
 	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" go test -tags e2e -p 1 -count 1 -v -timeout 40m $(TEST) ./test/...
 
+.PHONY: test-fuzz
+test-fuzz: FUZZTIME = 3s
+test-fuzz: fuzz
+
 .PHONY: fuzz
-fuzz: ## every fuzz target for FUZZTIME (10s)
+fuzz: ## every fuzz target for FUZZTIME (10s), after the corpora in testdata/fuzz
 	@git grep -l '^func Fuzz' -- '*_test.go' | while read -r file; do \
 	  sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file" | while read -r target; do \
 	    echo "$$target in $$(dirname "$$file")"; \
-	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")" </dev/null; \
+	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x "./$$(dirname "$$file")" </dev/null; \
 	  done; \
 	done
 

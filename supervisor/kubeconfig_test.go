@@ -74,7 +74,7 @@ func TestAwaitChangeForSomeTime(t *testing.T) {
 }
 
 // clientCertificate makes a certificate for the common name, and its key, both PEM.
-func clientCertificate(t *testing.T, commonName string) (certificate, key []byte) {
+func clientCertificate(t testing.TB, commonName string) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

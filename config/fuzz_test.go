@@ -1,0 +1,65 @@
+package config
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Local files are read before every start, and whatever is in them a kubelet is started.
+func FuzzEffectiveEndpoints(f *testing.F) {
+	f.Add([]byte(header+"healthzPort: 0\n"), []byte("healthzPort: null\n"))
+	f.Add([]byte(`{"healthzPort":1e2,"healthzBindAddress":"::"}`), []byte("healthzPort: 9999999999999999999\ncontainerRuntimeEndpoint: [a]\n"))
+	f.Fuzz(func(t *testing.T, file, dropIn []byte) {
+		folder := t.TempDir()
+		path := filepath.Join(folder, "kubelet.yaml")
+		for path, content := range map[string][]byte{path: file, filepath.Join(folder, "a.conf"): dropIn} {
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		argv := []string{"--config=" + path, "--config-dir=" + folder}
+		endpoints := EffectiveEndpoints(argv, path)
+		if address, err := netip.ParseAddrPort(endpoints.HealthzAddress); (err == nil && !address.Addr().IsUnspecified()) == endpoints.ReadinessByNotify {
+			t.Errorf("healthz is asked at %q, READY=1 counts: %v", endpoints.HealthzAddress, endpoints.ReadinessByNotify)
+		}
+		LocalGates(argv)
+		if _, err := LocalContent(argv); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// However a kubelet's output arrives in pieces, the mark that it accepts is seen, its error is found, and little is kept.
+func FuzzPreflightOutput(f *testing.F) {
+	f.Add("E1121 11:37:54.929500    2075 run.go:72] \"command failed\" err=\"failed to run Kubelet: ", "no lock file specified\"\n", uint16(7), false)
+	f.Add("panic: [", "/etc/kubernetes/a: [x]]", uint16(1), true)
+	f.Fuzz(func(t *testing.T, before, after string, piece uint16, marked bool) {
+		text := before + after
+		if marked {
+			text = before + acceptedMark + after
+		}
+		marks := &marks{past: func() {}}
+		r := &attempt{status: "exit status 1"}
+		r.stdout.marks, r.stderr.marks = marks, marks
+		for chunk := range slices.Chunk([]byte(text), int(piece)+1) {
+			if n, err := r.stderr.Write(chunk); n != len(chunk) || err != nil {
+				t.Fatalf("wrote %d of %d: %v", n, len(chunk), err)
+			}
+		}
+		if accepted, _ := marks.seen(); accepted != strings.Contains(text, acceptedMark) {
+			t.Errorf("accepted: %v", accepted)
+		}
+		if len(r.stderr.head)+len(r.stderr.tail) > 3*keptOutput {
+			t.Errorf("kept %d bytes", len(r.stderr.head)+len(r.stderr.tail))
+		}
+		words := r.words("/run/candidate.yaml")
+		checkQuoted(t, words)
+		if words != "" && neutral(words) != "" && !sameFailure(words, words) {
+			t.Errorf("%q is not the same failure as itself", words)
+		}
+	})
+}
