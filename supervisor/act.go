@@ -16,6 +16,9 @@ func (s *State) act() any {
 	case s.Frozen:
 		return s.saveIfDirty()
 	}
+	if s.Child.Alive && s.Child.Hung != "" {
+		return Stop{Hung: s.Child.Hung}
+	}
 	if do := s.accept(); do != nil {
 		return do
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -56,6 +57,7 @@ type process struct {
 	runtime   string // the fallback's container runtime endpoint
 	started   time.Time
 	asked     atomic.Bool
+	hung      atomic.Pointer[string] // why it was made to dump and end
 	healthy   healthAccount
 	done      chan struct{} // closed when it has been waited for
 }
@@ -108,7 +110,7 @@ func (k *launcher) launch(side context.Context, do Start) (*process, error) {
 		l.Logger.Warn("the kubelet writes to the supervisor's own output, its last words will not be known", zap.Error(err))
 		child.command.Stdout, child.command.Stderr = l.Output, l.Output
 	}
-	if err := child.command.Start(); err != nil {
+	if err := k.begin(child.command); err != nil {
 		return nil, fmt.Errorf("starting the kubelet: %w", err)
 	}
 	child.started = time.Now()
@@ -139,20 +141,34 @@ func (k *launcher) environment(side context.Context) []string {
 		k.notify = socket
 		k.loop.spawn(func() { socket.receive(side) })
 	}
+	if interval := k.loop.kubeletWatchdog(); interval > 0 {
+		env = append(env, fmt.Sprintf("WATCHDOG_USEC=%d", interval.Microseconds())) // without WATCHDOG_PID: whoever reads it
+	}
 	return append(env, "NOTIFY_SOCKET="+k.notify.path)
+}
+
+// begin starts the process, heard by the notify socket from its first word on.
+func (k *launcher) begin(command *exec.Cmd) error {
+	if k.notify == nil {
+		return command.Start()
+	}
+	return k.notify.begin(func() (int, error) {
+		if err := command.Start(); err != nil {
+			return 0, err
+		}
+		return command.Process.Pid, nil
+	})
 }
 
 // attend waits for the end of a child, watching its health meanwhile, and tells of it.
 func (l *loop) attend(side context.Context, child *process) {
 	watching, stop := context.WithCancel(side)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		l.watchHealth(watching, child)
-	}()
+	var watches sync.WaitGroup
+	watches.Go(func() { l.watchHealth(watching, child) })
+	watches.Go(func() { l.watchPings(watching, child, l.kubeletWatchdog()) })
 	state, err := child.command.Process.Wait()
 	stop()
-	<-watched
+	watches.Wait()
 	close(child.done)
 	log := l.kubelets.output.end()
 	l.send(side, l.classify(child, state, err, log))
@@ -171,6 +187,9 @@ func (l *loop) classify(child *process, state *os.ProcessState, err error, log [
 	}
 	if last := config.LastErrorLine(log); last != "" && exited.Code != 0 {
 		exited.Words += ": " + last
+	}
+	if hung := child.hung.Load(); hung != nil {
+		exited.Words = *hung + "; " + exited.Words
 	}
 	if !exited.Asked && exited.Code != 0 {
 		exited.RuntimeDown = l.runtimeDown(child)
@@ -206,7 +225,11 @@ func (l *loop) runtimeDown(child *process) bool {
 // stop asks the kubelet to end, and makes it after the grace time. Its exit is told by attend.
 func (p *process) stop(grace time.Duration) {
 	p.asked.Store(true)
-	_ = p.command.Process.Signal(syscall.SIGTERM)
+	p.end(syscall.SIGTERM, grace)
+}
+
+func (p *process) end(signal os.Signal, grace time.Duration) {
+	_ = p.command.Process.Signal(signal)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {

@@ -50,6 +50,8 @@ func (s *State) learn(event any) {
 		s.hearHealthy()
 	case Unhealthy:
 		s.Child.Healthy, s.Child.Words = false, e.Words
+	case Hung:
+		s.hearHung(e)
 	case ChildExited:
 		s.hearExited(e)
 	case LeaseSeen:
@@ -141,6 +143,12 @@ func (s *State) hearHealthy() {
 	s.Child.Healthy, s.Child.EverHealthy = true, true
 	s.Child.HealthySince, s.Child.Words = s.Now, ""
 	s.Environment = ""
+}
+
+func (s *State) hearHung(e Hung) {
+	if s.Child.Alive {
+		s.Child.Healthy, s.Child.Words, s.Child.Hung = false, e.Words, e.Words
+	}
 }
 
 // settle notes what was seen to run, and since when what runs differs from what should.

@@ -37,7 +37,7 @@ var contents = []string{"one", "two", "three"}
 // live lets one random thing happen.
 func (d *drive) live(random *rand.Rand) {
 	content := contents[random.IntN(len(contents))]
-	switch random.IntN(14) {
+	switch random.IntN(15) {
 	case 0, 1, 2:
 		d.assign(content, fmt.Sprint("cm", random.IntN(2)), fmt.Sprint(random.IntN(100)))
 	case 3:
@@ -63,6 +63,8 @@ func (d *drive) live(random *rand.Rand) {
 		d.boot()
 	case 13:
 		d.boot() // the supervisor and the kubelet were killed
+	case 14:
+		d.hear(Hung{Words: "no watchdog ping"})
 	}
 	d.pass(time.Duration(random.IntN(100_000)) * time.Millisecond)
 }

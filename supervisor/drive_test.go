@@ -104,6 +104,10 @@ func (d *drive) answer(do any) any {
 		err := d.startErr[contentOf(do.Version)]
 		return Started{Err: err, Spoilt: err != nil, Delay: time.Second}
 	case Stop:
+		if do.Hung != "" {
+			d.note("dump")
+			return ChildExited{Code: 2, Words: do.Hung, Delay: 250 * time.Millisecond}
+		}
 		d.note("stop")
 		return ChildExited{Asked: true}
 	case Exit:

@@ -58,6 +58,8 @@ type (
 	// Healthy and Unhealthy tell of changes in the child's health.
 	Healthy   struct{}
 	Unhealthy struct{ Words string }
+	// Hung is a child that has fed its watchdog and does not any more.
+	Hung struct{ Words string }
 	// ChildExited is the end of the child; it also answers Stop.
 	ChildExited struct {
 		Asked       bool // by us
@@ -69,8 +71,8 @@ type (
 	// LeaseSeen is a look at the kubelet's Lease.
 	LeaseSeen struct {
 		Reachable bool
-		Renewed   bool // renewed by the present child since the last look
-		Baseline  bool // it was fresh when the child was started: the configuration before renewed it
+		Renewed   bool   // renewed by the present child since the last look
+		Baseline  bool   // it was fresh when the child was started: the configuration before renewed it
 		Problem   string // why an API server that answers tells nothing
 	}
 	// LocalChanged tells what the kubelet and the local files are now.
@@ -107,8 +109,9 @@ type (
 		Kubelet          config.Identity
 		Local            string
 	}
-	// Stop ends the child; answered by ChildExited.
-	Stop struct{}
+	// Stop ends the child; answered by ChildExited. With Hung, why it hangs, the end is not an asked one: it counts like any other
+	// exit, and the child says first what it hangs at.
+	Stop struct{ Hung string }
 	// Start starts the kubelet; answered by Started. Fallback is what would run if this failed. Kubelet and Local are what it is
 	// started with, whatever is on disk by the time of the answer.
 	Start struct {

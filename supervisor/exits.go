@@ -22,7 +22,7 @@ func (s *State) hearExited(e ChildExited) {
 			s.refund()
 		}
 		return
-	case e.Code == 0: // somebody's SIGTERM: restarted at once, counts nothing
+	case e.Code == 0 && gone.Hung == "": // somebody's SIGTERM: restarted at once, counts nothing
 		if trial {
 			s.refund()
 		}

@@ -94,7 +94,7 @@ func (l *loop) probe(ctx context.Context, client *http.Client, child *process) e
 
 func (l *loop) probeNotify(child *process) error {
 	socket := l.kubelets.notify
-	if socket == nil || !socket.isReady(child.command.Process.Pid) {
+	if socket == nil || !socket.notes().Ready {
 		return fmt.Errorf("it has no healthz port and has not said READY=1 yet")
 	}
 	if time.Since(child.started) < notifyAlive {

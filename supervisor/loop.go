@@ -31,6 +31,7 @@ type loop struct {
 	child     *process // the newest, alive or not
 	lease     *leaseWatch
 	kubelets  *launcher
+	manager   *serviceManager
 	api       *apiSession
 	record    *record
 	keeper    keeper
@@ -45,8 +46,11 @@ func Run(ctx context.Context, o Options) error {
 	defer l.close()
 	// What runs beside the loop ends after it, so that a last report can still be published.
 	side, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer l.manager.flush()
 	defer l.tasks.Wait()
 	defer stop()
+	go l.manager.run(side)
+	l.manager.starting(l.StopTimeout)
 	if err := stopLeftOver(l.record.path, l.StopTimeout, l.Logger); err != nil {
 		return err
 	}
@@ -76,6 +80,7 @@ func newLoop(o Options) (*loop, error) {
 	}
 	l.preflight = &config.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight, TempFolder: filepath.Join(o.RunDir, "preflight")}
 	l.record = newRecord(o.RunDir)
+	l.manager = newServiceManager(o.Logger)
 	l.kubelets = newLauncher(l)
 	l.api = newAPISession(l)
 	return l, nil
@@ -122,6 +127,7 @@ func (l *loop) run(ctx, side context.Context) error {
 	l.spawn(func() { l.watchHost(side) })
 	l.spawn(func() { l.followOutput(side) })
 	l.spawn(func() { l.api.run(side) })
+	l.spawn(func() { l.manager.feed(side) })
 	for {
 		l.arm(alarm)
 		var event any
@@ -129,10 +135,13 @@ func (l *loop) run(ctx, side context.Context) error {
 		case event = <-l.events:
 		case <-alarm.C:
 			event = Ticked{}
+		case <-l.manager.pulse:
+			continue
 		case request := <-l.Requests:
 			event = l.request(side, request)
 		case <-stopAsked:
 			stopAsked, event = nil, StopAsked{}
+			l.manager.stopping(l.StopTimeout)
 		}
 		if done := l.handle(ctx, side, event); done {
 			return nil
@@ -169,6 +178,7 @@ func (l *loop) handle(ctx, side context.Context, event any) bool {
 		l.api.event(e)
 	}
 	l.saveRecord()
+	l.tellManager()
 	return over
 }
 
@@ -183,7 +193,13 @@ func (l *loop) carryOut(ctx, side context.Context, step Step) {
 		l.spawn(func() { l.send(side, l.prove(ctx, do)) })
 	case Stop:
 		child := l.child
-		l.spawn(func() { child.stop(l.StopTimeout) }) // answered by the child's own exit
+		l.spawn(func() { // answered by the child's own exit
+			if do.Hung != "" {
+				child.dump(l.Logger, do.Hung)
+			} else {
+				child.stop(l.StopTimeout)
+			}
+		})
 	case Start:
 		l.start(side, do)
 	}

@@ -13,13 +13,20 @@ import (
 )
 
 // notifySocket is what the kubelet gets in place of the service manager's: its READY=1 is the only sign of life of a kubelet without
-// a healthz port. Only messages that the kernel says come from the kubelet's own pid count.
+// a healthz port, its WATCHDOG=1 says that it does not hang. Only messages that the kernel says come from the kubelet's own pid count.
 type notifySocket struct {
 	path       string
 	connection *net.UnixConn
 
-	mu    sync.Mutex
-	ready map[int]bool
+	mu sync.Mutex
+	kubeletNotes
+}
+
+// kubeletNotes is what one kubelet has said.
+type kubeletNotes struct {
+	PID   int
+	Ready bool
+	Pings int // WATCHDOG=1
 }
 
 func listenNotify(path string) (*notifySocket, error) {
@@ -38,7 +45,18 @@ func listenNotify(path string) (*notifySocket, error) {
 	if err := raw.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSCRED, 1) }); err != nil || failed != nil {
 		return nil, fmt.Errorf("asking for the sender's pid: %w", errors.Join(err, failed))
 	}
-	return &notifySocket{path: path, connection: connection, ready: map[int]bool{}}, nil
+	return &notifySocket{path: path, connection: connection}, nil
+}
+
+// begin starts a kubelet, whose messages alone count from then on. Nothing is heard until its pid is known.
+func (s *notifySocket) begin(start func() (pid int, err error)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pid, err := start()
+	if err == nil {
+		s.kubeletNotes = kubeletNotes{PID: pid}
+	}
+	return err
 }
 
 // receive hears messages until ctx ends.
@@ -50,18 +68,32 @@ func (s *notifySocket) receive(ctx context.Context) {
 		if err != nil {
 			continue
 		}
-		if pid, known := sender(control[:c]); known && says(string(message[:n]), "READY=1") {
-			s.mu.Lock()
-			s.ready = map[int]bool{pid: true}
-			s.mu.Unlock()
+		if pid, known := sender(control[:c]); known {
+			s.hear(pid, string(message[:n]))
 		}
 	}
 }
 
-func (s *notifySocket) isReady(pid int) bool {
+func (s *notifySocket) hear(pid int, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ready[pid]
+	if pid != s.PID {
+		return
+	}
+	for line := range strings.SplitSeq(message, "\n") {
+		switch line {
+		case "READY=1":
+			s.Ready = true
+		case "WATCHDOG=1":
+			s.Pings++
+		}
+	}
+}
+
+func (s *notifySocket) notes() kubeletNotes {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kubeletNotes
 }
 
 func sender(control []byte) (pid int, known bool) {
@@ -75,13 +107,4 @@ func sender(control []byte) (pid int, known bool) {
 		}
 	}
 	return 0, false
-}
-
-func says(message, line string) bool {
-	for l := range strings.SplitSeq(message, "\n") {
-		if l == line {
-			return true
-		}
-	}
-	return false
 }

@@ -53,21 +53,35 @@ func TestReadyCountsFromTheProcessThatSaysSo(t *testing.T) {
 	for _, message := range []string{"", "WATCHDOG=1", "READY=0", "STATUS=READY=1", strings.Repeat("x", 8<<10)} {
 		say(t, socket, message)
 	}
-	for range 2 { // what comes in order is heard in order: the second of another process is after the first of ours
+	for range 2 {
 		command := exec.Command(fakeKubelet, "--healthz-port=0")
 		command.Env = []string{"NOTIFY_SOCKET=" + socket.path}
-		if err := command.Start(); err != nil {
+		if err := socket.begin(func() (int, error) { err := command.Start(); return command.Process.Pid, err }); err != nil {
 			t.Fatal(err)
 		}
-		await(t, "READY=1", func() bool { return socket.isReady(command.Process.Pid) })
-		if socket.isReady(os.Getpid()) {
-			t.Error("this process is ready and has not said so")
-		}
+		say(t, socket, "READY=1\nWATCHDOG=1") // of this process, while the kubelet's is awaited
+		await(t, "READY=1", func() bool { return socket.notes().Ready })
+		say(t, socket, "WATCHDOG=1") // again not the kubelet's
 		_ = command.Process.Kill()
 		_ = command.Wait()
 	}
-	say(t, socket, "STATUS=fine\nREADY=1\n")
-	await(t, "READY=1 of this process", func() bool { return socket.isReady(os.Getpid()) })
+	if notes := socket.notes(); notes.Pings != 0 {
+		t.Errorf("another process fed the watchdog: %+v", notes)
+	}
+	becomeTheKubelet(t, socket)
+	if notes := socket.notes(); notes.Ready {
+		t.Errorf("a new kubelet is ready and has not said so: %+v", notes)
+	}
+	say(t, socket, "STATUS=fine\nREADY=1\nWATCHDOG=1\n")
+	await(t, "READY=1 of this process", func() bool { return socket.notes() == kubeletNotes{PID: os.Getpid(), Ready: true, Pings: 1} })
+}
+
+// becomeTheKubelet makes this process the one whose messages count.
+func becomeTheKubelet(t *testing.T, socket *notifySocket) {
+	t.Helper()
+	if err := socket.begin(func() (int, error) { return os.Getpid(), nil }); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestANotifySocketThatCannotBeMade(t *testing.T) {
@@ -104,8 +118,10 @@ func TestHealthWithoutAHealthzPort(t *testing.T) {
 	expect("no socket", "has not said READY=1")
 	l.kubelets.notify = socket
 	expect("it said nothing", "has not said READY=1")
+	becomeTheKubelet(t, socket)
+	expect("it said nothing", "has not said READY=1")
 	say(t, socket, "READY=1")
-	await(t, "READY=1", func() bool { return socket.isReady(os.Getpid()) })
+	await(t, "READY=1", func() bool { return socket.notes().Ready })
 	expect("it is young", "has not been alive for 10s")
 	child.started = child.started.Add(-notifyAlive)
 	expect("it is ready and old enough", "")

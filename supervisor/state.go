@@ -39,6 +39,7 @@ type Child struct {
 	EverHealthy  bool
 	HealthySince time.Duration // start of the present stretch of health
 	Words        string        // why it is unhealthy
+	Hung         string        // why it has to be ended; empty = it does not hang
 }
 
 // Lease is what is known of the renewal of the kubelet's own Lease since its start.

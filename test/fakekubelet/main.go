@@ -47,6 +47,7 @@ type behaviour struct {
 	Words        string   `json:"words"`
 	Counter      string   `json:"counter"`
 	CrashTimes   int      `json:"crashTimes"`
+	Pings        int      `json:"pings"` // WATCHDOG=1 so often and then no more, only the first crashTimes starts; 0 = for ever
 }
 
 type duration struct{ time.Duration }
@@ -122,7 +123,8 @@ func main() {
 func run(does behaviour, flags map[string]string, config configuration, terminated <-chan os.Signal, record func(string, int)) int {
 	logLine('I', "%q", "Starting kubelet")
 	crashes := does.Mode == "crash" && does.crashesThisTime()
-	var healthyAt, crashAt <-chan time.Time
+	var healthyAt, crashAt, pingAt <-chan time.Time
+	pings, pingEvery := 0, watchdog()/2
 	switch {
 	case crashes:
 		crashAt = time.After(does.After.Duration)
@@ -138,7 +140,16 @@ func run(does behaviour, flags map[string]string, config configuration, terminat
 		select {
 		case <-healthyAt:
 			serveHealthz(flags, config)
-			notifyReady()
+			notify("READY=1")
+			if pingEvery > 0 {
+				pingAt = time.After(0)
+			}
+		case <-pingAt:
+			if pings++; does.Pings > 0 && pings > does.Pings && does.crashesThisTime() {
+				continue
+			}
+			notify("WATCHDOG=1")
+			pingAt = time.After(pingEvery)
 		case <-crashAt:
 			logLine('E', "%q err=%q", "command failed", does.Words)
 			if does.Code == nil {
@@ -244,14 +255,20 @@ func serveHealthz(flags map[string]string, config configuration) {
 	go func() { _ = http.Serve(listener, handler) }()
 }
 
-func notifyReady() {
+// watchdog is the interval that its parent gave it.
+func watchdog() time.Duration {
+	microseconds, _ := strconv.Atoi(os.Getenv("WATCHDOG_USEC"))
+	return time.Duration(microseconds) * time.Microsecond
+}
+
+func notify(message string) {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if socket == "" {
 		return
 	}
 	connection, err := net.Dial("unixgram", socket)
 	if err == nil {
-		_, err = io.WriteString(connection, "READY=1")
+		_, err = io.WriteString(connection, message)
 		connection.Close()
 	}
 	if err != nil {

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"net"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+)
+
+// systemd is a socket that remembers what it was told.
+type systemd struct {
+	t    *testing.T
+	mu   sync.Mutex
+	told []string
+}
+
+// listenAsSystemd makes what is started from now on believe that systemd started it. watchdog is in microseconds; empty: none.
+func (n *node) listenAsSystemd(watchdog string) *systemd {
+	n.t.Helper()
+	s := &systemd{t: n.t}
+	path := filepath.Join(n.folder, "systemd")
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		message := make([]byte, 4<<10)
+		for {
+			length, err := socket.Read(message)
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.told = append(s.told, string(message[:length]))
+			s.mu.Unlock()
+		}
+	}()
+	n.t.Cleanup(func() { socket.Close(); <-over })
+	n.t.Setenv("NOTIFY_SOCKET", path)
+	n.t.Setenv("WATCHDOG_USEC", watchdog)
+	return s
+}
+
+func (s *systemd) heard() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.told)
+}
+
+// count tells how often it was told a message that begins so.
+func (s *systemd) count(beginning string) (count int) {
+	for _, message := range s.heard() {
+		if strings.HasPrefix(message, beginning) {
+			count++
+		}
+	}
+	return count
+}
+
+func (s *systemd) await(beginning string) {
+	s.t.Helper()
+	await(s.t, "systemd hears "+beginning, func() bool { return s.count(beginning) > 0 })
+}
+
+// term asks the supervisor to stop and waits until it has.
+func (p *supervisorProcess) term() {
+	p.n.t.Helper()
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		p.n.t.Fatal(err)
+	}
+	if code := p.end(); code != exitOK {
+		p.n.t.Errorf("code %d", code)
+	}
+}
+
+func TestSystemdHearsOfALife(t *testing.T) {
+	n := newNode(t)
+	systemd := n.listenAsSystemd("")
+	p := n.run()
+	p.awaitHealthy()
+	systemd.await("READY=1")
+	systemd.await("STATUS=Local: using current (default); nothing is assigned")
+	p.term()
+	want := regexp.MustCompile(`^EXTEND_TIMEOUT_USEC=\d+\|(STATUS=Applying: [^|]+\|)+READY=1\|STATUS=Local: [^|]+\|STOPPING=1\nEXTEND_TIMEOUT_USEC=40000000\|(STATUS=Stopped: [^|]+\|?)+$`)
+	order := strings.Join(slices.DeleteFunc(systemd.heard(), func(message string) bool {
+		return strings.HasPrefix(message, "STATUS=Local") && systemd.count("READY=1") == 0
+	}), "|")
+	if swapped := strings.Replace(order, "STATUS=Local: using current (default); nothing is assigned|READY=1|", "READY=1|STATUS=Local: using current (default); nothing is assigned|", 1); !want.MatchString(swapped) {
+		t.Errorf("systemd was told %q", order)
+	}
+	if systemd.count("READY=1") != 1 || systemd.count("WATCHDOG") != 0 {
+		t.Errorf("systemd was told %q", systemd.heard())
+	}
+}
+
+// The supervisor's ping goes on while its kubelet hangs: it is the kubelet that is restarted, and only after it has said at what.
+func TestAKubeletThatStopsItsPings(t *testing.T) {
+	n := newNode(t)
+	systemd := n.listenAsSystemd("1200000")
+	written(t, n.local, configuration("mode: ok, pings: 2, crashTimes: 1, counter: "+filepath.Join(n.folder, "starts")))
+	p := n.run()
+	first := p.awaitHealthy().Child.PID
+	var record supervisor.Record
+	await(t, "another kubelet", func() bool {
+		record = p.awaitHealthy()
+		return record.Child.PID != first
+	})
+	if len(record.Exits) != 1 || record.Exits[0].Asked || !strings.Contains(record.Exits[0].Words, "no watchdog ping for more than 1.2s; exit code 2") {
+		t.Errorf("recorded %+v", record.Exits)
+	}
+	before := systemd.count("WATCHDOG=1")
+	await(t, "pings of the supervisor's own", func() bool { return systemd.count("WATCHDOG=1") >= before+10 })
+	if record := p.awaitHealthy(); len(record.Exits) != 1 {
+		t.Errorf("the second pings, and was restarted: %+v", record.Exits)
+	}
+	p.term()
+	if log := p.stderr.String(); !strings.Contains(log, "SIGQUIT: quit") || !strings.Contains(log, "goroutine 1 ") {
+		t.Errorf("its goroutines are not in the log")
+	}
+}
+
+// Kubelets before 1.32 never ping.
+func TestAKubeletThatNeverPingsIsNotJudged(t *testing.T) {
+	n := newNode(t)
+	systemd := n.listenAsSystemd("1200000")
+	n.kubelet[0] = written(t, filepath.Join(n.folder, "old-kubelet"), "#!/bin/sh\nunset WATCHDOG_USEC\nexec "+fakeKubelet+" \"$@\"\n")
+	p := n.run()
+	first := p.awaitHealthy().Child.PID
+	await(t, "pings of the supervisor's own", func() bool { return systemd.count("WATCHDOG=1") >= 12 })
+	if record := p.awaitHealthy(); record.Child.PID != first {
+		t.Errorf("exits %+v", record.Exits)
+	}
+}
+
+// WATCHDOG_PID names whom the watchdog is about (sd_watchdog_enabled(3)).
+func TestTheWatchdogIsThatOfTheRightProcess(t *testing.T) {
+	n := newNode(t)
+	systemd := n.listenAsSystemd("1200000")
+	t.Setenv("WATCHDOG_PID", "1") // meant for somebody else
+	p := n.run()
+	p.awaitHealthy()
+	systemd.await("READY=1")
+	if systemd.count("WATCHDOG=1") != 0 {
+		t.Errorf("systemd was told %q", systemd.heard())
+	}
+}

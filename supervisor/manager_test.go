@@ -1,0 +1,155 @@
+package supervisor
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// told is a service manager that remembers what it was told.
+type told struct {
+	*serviceManager
+	mu   sync.Mutex
+	list []string
+}
+
+// newTold runs one until the end of the test, in its bubble.
+func newTold(t *testing.T, watchdog time.Duration) *told {
+	t.Helper()
+	r := &told{serviceManager: newServiceManager(zap.NewNop())}
+	r.watchdog = watchdog
+	r.send = func(message string) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.list = append(r.list, message)
+		return nil
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	go r.run(ctx)
+	fed := make(chan struct{})
+	go func() {
+		defer close(fed)
+		r.feed(ctx)
+	}()
+	t.Cleanup(func() { stop(); <-r.over; <-fed })
+	return r
+}
+
+// heard gives what it was told since the last call.
+func (r *told) heard() []string {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := r.list
+	r.list = nil
+	return list
+}
+
+func (r *told) expect(t *testing.T, want ...string) {
+	t.Helper()
+	if got := r.heard(); !slices.Equal(got, want) {
+		t.Errorf("systemd was told %q, want %q", got, want)
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	for name, row := range map[string]struct {
+		when func(m *told)
+		want []string
+	}{
+		"a healthy kubelet":                   {func(m *told) { m.sayReady(); m.sayReady() }, []string{"READY=1"}},
+		"not healthy for a while":             {func(*told) { time.Sleep(readyWithin - time.Second) }, nil},
+		"not healthy at all: it goes on":      {func(*told) { time.Sleep(readyWithin + time.Second) }, []string{"READY=1"}},
+		"healthy, and then late":              {func(m *told) { m.sayReady(); time.Sleep(time.Hour) }, []string{"READY=1"}},
+		"a reload ends with READY=1":          {func(m *told) { m.sayReady(); synctest.Wait(); m.reloaded() }, []string{"READY=1", "READY=1"}},
+		"a new generation was ready before":   {func(m *told) { m.reloaded(); m.sayReady() }, []string{"READY=1"}},
+		"the status is said when it changes":  {func(m *told) { m.show("a"); synctest.Wait(); m.show("a"); m.show("b") }, []string{"STATUS=a", "STATUS=b"}},
+		"lines in a status would be commands": {func(m *told) { m.show("a\nREADY=1\x00") }, []string{"STATUS=a READY=1 "}},
+		"time for a start":                    {func(m *told) { m.starting(time.Minute) }, []string{"EXTEND_TIMEOUT_USEC=160000000"}},
+		"a stop, and time for it":             {func(m *told) { m.stopping(time.Minute) }, []string{"STOPPING=1\nEXTEND_TIMEOUT_USEC=70000000"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newTold(t, 0)
+				row.when(m)
+				m.expect(t, row.want...)
+			})
+		})
+	}
+}
+
+func TestReloadingNamesItsMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTold(t, 0)
+		m.reloading()
+		got := strings.Join(m.heard(), "|")
+		if moment, is := strings.CutPrefix(got, "RELOADING=1\nMONOTONIC_USEC="); !is || strings.Trim(moment, "0123456789") != "" {
+			t.Errorf("told %q", got)
+		}
+	})
+}
+
+// The watchdog is fed only as long as the loop answers.
+func TestTheWatchdogIsFedByALoopThatLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTold(t, 30*time.Second)
+		m.sayReady()
+		m.expect(t, "READY=1")
+		time.Sleep(time.Hour) // the loop is stuck
+		m.expect(t)
+		for range 10 {
+			<-m.pulse
+			m.expect(t, "WATCHDOG=1")
+			time.Sleep(m.watchdog/3 + 1)
+		}
+		<-m.pulse // at least twice in the interval
+		m.expect(t, "WATCHDOG=1")
+	})
+}
+
+// A service manager that takes nothing holds nothing up, and the queue stays short.
+func TestAServiceManagerThatDoesNotListen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newServiceManager(zap.NewNop())
+		released := make(chan struct{})
+		m.send = func(string) error { <-released; return nil }
+		ctx, stop := context.WithCancel(t.Context())
+		go m.run(ctx)
+		m.say("FIRST=1")
+		synctest.Wait()
+		for i := range 1000 {
+			m.say("WATCHDOG=1")
+			m.show(strings.Repeat("x", i%7))
+		}
+		if len(m.waiting) > 3 {
+			t.Errorf("%d messages wait", len(m.waiting))
+		}
+		stop()
+		begin := time.Now()
+		m.flush()
+		if waited := time.Since(begin); waited != managerPatience {
+			t.Errorf("it was waited for %s", waited)
+		}
+		close(released)
+		<-m.over
+	})
+}
+
+func TestFlushWaitsForWhatWasSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTold(t, 0)
+		m.show("the end")
+		m.flush()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if !slices.Equal(m.list, []string{"STATUS=the end"}) {
+			t.Errorf("told %q", m.list)
+		}
+	})
+}
