@@ -3,8 +3,6 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -173,10 +171,7 @@ func (l *loop) render(v *Version, path string) (string, error) {
 		return "", err
 	}
 	path = filepath.Join(l.RunDir, path)
-	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
-		return "", fmt.Errorf("writing the effective configuration: %w", err)
-	}
-	return path, os.Rename(path+".new", path)
+	return path, replaceRunFile(path, data)
 }
 
 // prove carries out a pre-flight, with its control.

@@ -43,7 +43,7 @@ func newLauncher(l *loop) *launcher {
 	b := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(childBackoffFirst), backoff.WithMultiplier(2), backoff.WithMaxInterval(childBackoffMost),
 		backoff.WithRandomizationFactor(0), backoff.WithMaxElapsedTime(0))
-	return &launcher{loop: l, backoff: b, output: newOutput(filepath.Join(l.RunDir, "kubelet.log"), l.Output)}
+	return &launcher{loop: l, backoff: b, output: newOutput(filepath.Join(l.RunDir, outputFile), l.Output)}
 }
 
 // errRender marks a start that failed before there was anything to start.
@@ -93,7 +93,7 @@ func (l *loop) start(side context.Context, do Start) {
 
 func (k *launcher) launch(side context.Context, do Start) (*process, error) {
 	l := k.loop
-	file, err := l.render(do.Version, "effective/kubelet.yaml")
+	file, err := l.render(do.Version, effectiveFile)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errRender, err)
 	}
@@ -133,7 +133,7 @@ func (k *launcher) environment(side context.Context) []string {
 		return name == "NOTIFY_SOCKET" || name == "WATCHDOG_PID" || name == "WATCHDOG_USEC"
 	})
 	if k.notify == nil {
-		socket, err := listenNotify(filepath.Join(k.loop.RunDir, "notify"))
+		socket, err := listenNotify(filepath.Join(k.loop.RunDir, notifyFile))
 		if err != nil {
 			k.loop.Logger.Warn("the kubelet gets no notify socket", zap.Error(err))
 			return env

@@ -5,6 +5,9 @@
 // disk, process or API; time comes as a number in the event. The shell (loop.go and the files it names) carries the action out and
 // brings its result back as an event. Only one goroutine ever holds the state.
 //
+// A supervisor that was killed leaves its kubelet behind. The next one stops it before it starts its own: it is the process that
+// state.json names (pid, start time, boot), or one in /proc of which enough is known to be certain (search.go).
+//
 // It promises that there is at most one kubelet and always one coming; that nothing is applied before it is durable; that a
 // configuration is blamed only where a control run proved the environment sound; and that the Node is told only what was seen.
 package supervisor

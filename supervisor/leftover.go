@@ -1,13 +1,10 @@
 package supervisor
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -16,56 +13,77 @@ import (
 
 const goneInterval = 20 * time.Millisecond
 
-// bootID is the kernel's name for this boot; empty where it cannot be read.
-func bootID() string {
-	data, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return string(bytes.TrimSpace(data))
-}
-
-// processOf reads a process's identity; the start time is 0 when it is gone.
-func processOf(pid int) Process {
-	p := Process{PID: pid}
-	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+// stopLeftOvers stops the kubelet of a supervisor that was killed (rule 1), and gives it the whole grace time. state.json names it.
+// That may be gone, unreadable or older than the kubelet, so the search through /proc is always made.
+func (l *loop) stopLeftOvers() error {
+	recorded, err := l.recordedLeftOver()
 	if err != nil {
-		return p
+		return err
 	}
-	// Field 2 is the command in parentheses and may hold anything; field 22 is the start time (proc(5)).
-	_, rest, _ := strings.Cut(string(data[max(0, bytes.LastIndexByte(data, ')')):]), ") ")
-	fields := strings.Fields(rest)
-	const state, startTime = 0, 19
-	if len(fields) > startTime && fields[state] != "Z" {
-		p.StartTime, _ = strconv.ParseUint(fields[startTime], 10, 64)
+	if recorded != nil {
+		if err := l.stopLeftOver(*recorded); err != nil {
+			return err
+		}
 	}
-	return p
+	found, err := (kubeletSearch{kubelet: l.Kubelet, arguments: l.Arguments, runDir: l.RunDir}).leftOvers()
+	if err != nil {
+		return err
+	}
+	for _, kubelet := range found {
+		if err := l.stopLeftOver(kubelet); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (p Process) alive() bool {
-	return p.PID > 0 && p.StartTime > 0 && processOf(p.PID).StartTime == p.StartTime
-}
-
-// stopLeftOver stops the kubelet that a supervisor left behind which was killed (rule 1). It gives the kubelet the whole grace time.
-func stopLeftOver(path string, grace time.Duration, logger *zap.Logger) error {
-	before, running, err := ReadRecord(filepath.Dir(path))
+// recordedLeftOver is the kubelet that state.json names, if it is alive. It fails while the supervisor that wrote it is.
+func (l *loop) recordedLeftOver() (*Process, error) {
+	before, running, err := ReadRecord(l.RunDir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil
+		return nil, nil
 	case err != nil:
-		logger.Warn("what an earlier supervisor left cannot be told", zap.Error(err))
-		return nil
+		l.Logger.Warn("what an earlier supervisor said of itself cannot be read; it is set aside as "+corruptRecordFile, zap.Error(err))
+		setRecordAside(l.RunDir)
+		return nil, nil
 	case running && before.Supervisor.PID != os.Getpid():
-		return fmt.Errorf("%w: another supervisor (pid %d) runs with this run folder %s: stop it, or give another folder with --run-dir", ErrUsage, before.Supervisor.PID, filepath.Dir(path))
+		return nil, errHeldRunDir(before.Supervisor.PID, l.RunDir)
 	case before.Child == nil || before.BootID != bootID() || !before.Child.alive():
+		return nil, nil
+	}
+	return before.Child, nil
+}
+
+func errHeldRunDir(pid int, runDir string) error {
+	return fmt.Errorf("%w: another supervisor (pid %d) runs with this run folder %s: stop it, or give another with --run-dir", ErrUsage, pid, runDir)
+}
+
+// setRecordAside makes room for a new state.json, whatever is there. One is kept, for people.
+func setRecordAside(runDir string) {
+	aside := filepath.Join(runDir, corruptRecordFile)
+	_ = os.RemoveAll(aside)
+	_ = os.Rename(filepath.Join(runDir, recordFile), aside)
+}
+
+// stopLeftOver ends one kubelet. The process is held while it is looked at once more, so that no other one that got its pid is met.
+func (l *loop) stopLeftOver(kubelet Process) error {
+	held, err := os.FindProcess(kubelet.PID)
+	if err != nil {
+		return nil // gone
+	}
+	defer func() { _ = held.Release() }()
+	if !kubelet.alive() {
 		return nil
 	}
-	child := *before.Child
-	logger.Warn("stopping the kubelet that an earlier supervisor left behind", zap.Int("pid", child.PID))
+	l.Logger.Warn("stopping the kubelet that an earlier supervisor left behind", zap.Int("pid", kubelet.PID))
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		_ = syscall.Kill(child.PID, signal)
-		if awaitGone(child, grace) {
+		_ = held.Signal(signal)
+		if awaitGone(kubelet, l.StopTimeout) {
 			return nil
 		}
 	}
-	return fmt.Errorf("the kubelet with pid %d that an earlier supervisor left behind does not end: stop it by hand", child.PID)
+	return fmt.Errorf("the kubelet with pid %d that an earlier supervisor left behind does not end: stop it by hand", kubelet.PID)
 }
 
 func awaitGone(p Process, wait time.Duration) bool {

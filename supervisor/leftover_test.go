@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -43,17 +42,18 @@ func leftBehind(t *testing.T, ignore bool) (p Process, ended <-chan error) {
 	return processOf(command.Process.Pid), end
 }
 
-func writeRecord(t *testing.T, r Record) (path string) {
+// stopsLeftOvers is a loop that knows enough to look for what its run folder's record names.
+func stopsLeftOvers(runDir string, grace time.Duration) *loop {
+	return &loop{Options: Options{Kubelet: fakeKubelet, RunDir: runDir, StopTimeout: grace, Logger: zap.NewNop()}}
+}
+
+func writeRecord(t *testing.T, r Record) (runDir string) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), recordFile)
-	data, err := json.Marshal(r)
-	if err == nil {
-		err = os.WriteFile(path, data, 0o600)
-	}
+	data, err := encodeRecord(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return filepath.Dir(written(t, t.TempDir(), recordFile, string(data)))
 }
 
 func TestStopLeftOver(t *testing.T) {
@@ -81,7 +81,7 @@ func TestStopLeftOver(t *testing.T) {
 			if test.ignoresTerm {
 				grace = 100 * time.Millisecond
 			}
-			err := stopLeftOver(writeRecord(t, record), grace, zap.NewNop())
+			err := stopsLeftOvers(writeRecord(t, record), grace).stopLeftOvers()
 			if test.err == "" && err != nil || test.err != "" && (!errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), test.err)) {
 				t.Errorf("error %v", err)
 			}
@@ -100,7 +100,7 @@ func TestStopLeftOver(t *testing.T) {
 }
 
 func TestStopLeftOverWithoutARecord(t *testing.T) {
-	if err := stopLeftOver(filepath.Join(t.TempDir(), recordFile), patience, zap.NewNop()); err != nil {
+	if err := stopsLeftOvers(t.TempDir(), patience).stopLeftOvers(); err != nil {
 		t.Error(err)
 	}
 }
@@ -119,6 +119,9 @@ func TestProcessOf(t *testing.T) {
 	await(t, "the end of a process", func() bool { return processOf(command.Process.Pid).StartTime == 0 })
 	if err := command.Wait(); err != nil {
 		t.Fatal(err)
+	}
+	if _, parent := lookAt(os.Getpid()); parent != os.Getppid() {
+		t.Errorf("the parent is %d", parent)
 	}
 	if ended.alive() || (Process{}).alive() || (Process{PID: os.Getpid()}).alive() {
 		t.Errorf("a process lives that does not")

@@ -51,7 +51,7 @@ func Run(ctx context.Context, o Options) error {
 	defer stop()
 	go l.manager.run(side)
 	l.manager.starting(l.StopTimeout)
-	if err := stopLeftOver(l.record.path, l.StopTimeout, l.Logger); err != nil {
+	if err := l.stopLeftOvers(); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {

@@ -66,8 +66,8 @@ type RecordedExit struct {
 
 const (
 	recordVersion = "kubelet-supervisor.io/v1"
-	recordFile    = "state.json"
 	recordedExits = 10
+	recordLimit   = 1 << 20 // bytes
 )
 
 // record keeps the file up to date, and what of it the state does not hold.
@@ -133,10 +133,7 @@ func (r *record) write() error {
 	if data, err = encodeRecord(r.Record); err != nil {
 		return fmt.Errorf("encoding %s: %w", r.path, err)
 	}
-	if err := os.WriteFile(r.path+".new", data, 0o600); err != nil {
-		return fmt.Errorf("writing %s: %w", r.path, err)
-	}
-	return os.Rename(r.path+".new", r.path)
+	return replaceRunFile(r.path, data)
 }
 
 func encodeRecord(r Record) ([]byte, error) {
@@ -147,7 +144,7 @@ func encodeRecord(r Record) ([]byte, error) {
 // ReadRecord reads RUN_DIR/state.json. running tells whether the supervisor that wrote it is still there.
 func ReadRecord(runDir string) (r Record, running bool, err error) {
 	path := filepath.Join(runDir, recordFile)
-	data, err := os.ReadFile(path)
+	data, err := readRunFile(path)
 	if err != nil {
 		return Record{}, false, fmt.Errorf("reading %s: %w", path, err)
 	}

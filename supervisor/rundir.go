@@ -7,6 +7,15 @@ import (
 	"syscall"
 )
 
+// What is in RUN_DIR.
+const (
+	recordFile        = "state.json"
+	corruptRecordFile = "state.json.corrupt"
+	effectiveFile     = "effective/kubelet.yaml"
+	notifyFile        = "notify"
+	outputFile        = "kubelet.log"
+)
+
 // prepareRunDir makes RUN_DIR. The kubelet is started with a file from it and state.json says which process to stop, so it has to be
 // ours alone.
 func prepareRunDir(path string) error {

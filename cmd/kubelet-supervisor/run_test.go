@@ -76,28 +76,52 @@ func TestASecondSupervisorIsRefused(t *testing.T) {
 	}
 }
 
+// RUN_DIR need not survive the supervisor: what was left behind is found without it.
 func TestAKubeletThatAKilledSupervisorLeft(t *testing.T) {
-	n := newNode(t)
-	path := filepath.Join(n.folder, "record")
-	t.Setenv("FAKE_KUBELET_RECORD", path)
-	killed := n.run()
-	left := killed.awaitHealthy().Child.PID
-	if err := killed.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	killed.end()
-	if err := syscall.Kill(left, 0); err != nil {
-		t.Fatalf("it did not outlive its supervisor: %v", err)
-	}
-	if record, running, err := supervisor.ReadRecord(n.runDir); err != nil || running || record.Child.PID != left {
-		t.Fatalf("running %t, %v, %+v", running, err, record)
-	}
-	next := n.run().awaitHealthy().Child.PID
-	want := fmt.Sprintf("start %d, term %d, exit %d, start %d", left, left, left, next)
-	if got := strings.Join(fakes(t, path, "start term exit"), ", "); got != want {
-		t.Errorf("the kubelets saw %s, want %s", got, want)
+	for name, lose := range map[string]func(n *node) error{
+		"state.json names it":   func(*node) error { return nil },
+		"state.json is gone":    func(n *node) error { return os.Remove(filepath.Join(n.runDir, "state.json")) },
+		"state.json is cut off": func(n *node) error { return os.Truncate(filepath.Join(n.runDir, "state.json"), 100) },
+		"state.json knows of none": func(n *node) error {
+			return os.WriteFile(filepath.Join(n.runDir, "state.json"), []byte(emptyRecord), 0o600)
+		},
+		"state.json is of a newer version": func(n *node) error {
+			return os.WriteFile(filepath.Join(n.runDir, "state.json"), []byte(newerRecord), 0o600)
+		},
+		"the run folder was wiped": func(n *node) error { return os.RemoveAll(n.runDir) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			path := filepath.Join(n.folder, "record")
+			t.Setenv("FAKE_KUBELET_RECORD", path)
+			killed := n.run()
+			left := killed.awaitHealthy().Child.PID
+			if err := killed.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			killed.end()
+			if err := syscall.Kill(left, 0); err != nil {
+				t.Fatalf("it did not outlive its supervisor: %v", err)
+			}
+			if record, running, err := supervisor.ReadRecord(n.runDir); err != nil || running || record.Child.PID != left {
+				t.Fatalf("running %t, %v, %+v", running, err, record)
+			}
+			if err := lose(n); err != nil {
+				t.Fatal(err)
+			}
+			next := n.run().awaitHealthy().Child.PID
+			want := fmt.Sprintf("start %d, term %d, exit %d, start %d", left, left, left, next)
+			if got := strings.Join(fakes(t, path, "start term exit"), ", "); got != want {
+				t.Errorf("the kubelets saw %s, want %s", got, want)
+			}
+		})
 	}
 }
+
+const (
+	emptyRecord = `{"apiVersion": "kubelet-supervisor.io/v1"}`
+	newerRecord = `{"apiVersion": "kubelet-supervisor.io/v2", "child": "another format"}`
+)
 
 // A supervisor that dies without a word may have been killed by what the configuration did: its try is spent (rule 10).
 func TestTheTryOfAKilledSupervisorIsSpent(t *testing.T) {

@@ -1,0 +1,43 @@
+package supervisor
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// bootID is the kernel's name for this boot; empty where it cannot be read.
+func bootID() string {
+	data, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return string(bytes.TrimSpace(data))
+}
+
+// processOf reads a process's identity; the start time is 0 when it is gone.
+func processOf(pid int) Process {
+	p, _ := lookAt(pid)
+	return p
+}
+
+// lookAt reads a process's identity and its parent.
+func lookAt(pid int) (p Process, parent int) {
+	p.PID = pid
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return p, 0
+	}
+	// Field 2 is the command in parentheses and may hold anything; field 4 is the parent, field 22 the start time (proc(5)).
+	_, rest, _ := strings.Cut(string(data[max(0, bytes.LastIndexByte(data, ')')):]), ") ")
+	fields := strings.Fields(rest)
+	const state, ppid, startTime = 0, 1, 19
+	if len(fields) > startTime && fields[state] != "Z" {
+		parent, _ = strconv.Atoi(fields[ppid])
+		p.StartTime, _ = strconv.ParseUint(fields[startTime], 10, 64)
+	}
+	return p, parent
+}
+
+func (p Process) alive() bool {
+	return p.PID > 0 && p.StartTime > 0 && processOf(p.PID).StartTime == p.StartTime
+}

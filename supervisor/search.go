@@ -1,0 +1,132 @@
+package supervisor
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// kubeletSearch finds kubelets that an earlier supervisor of this run folder started. Other kubelets are on the same host and in the
+// same /proc, those of other nodes in containers among them, so a process is one only if all of this holds:
+//
+//   - it is of our user, in our pid namespace, and at the path of RUN_DIR it sees our RUN_DIR, the very folder: no container with a
+//     root or a mount of its own does;
+//   - its environment names RUN_DIR's notify socket: a supervisor of that folder started it, and not as a pre-flight;
+//   - it is the kubelet, and none of the programs that a kubelet starts: its executable is the kubelet's, replaced meanwhile or not, or
+//     its command line is the kubelet's (where a script starts it);
+//   - it is neither we nor an ancestor of ours.
+//
+// If its parent is another supervisor that lives, it is not left over: that one is named in the error.
+//
+// Whatever of this cannot be read is taken for a no. A kubelet that was started by anybody else is left alone, its flags equal or not.
+type kubeletSearch struct {
+	kubelet   string
+	arguments []string
+	runDir    string
+}
+
+func (s kubeletSearch) leftOvers() ([]Process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, nil // no /proc: nothing can be known of others
+	}
+	executable := s.kubelet
+	if resolved, err := filepath.EvalSymlinks(executable); err == nil {
+		executable = resolved
+	}
+	spared := lineage(os.Getpid())
+	var found []Process
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || slices.Contains(spared, pid) {
+			continue
+		}
+		proc := filepath.Join("/proc", entry.Name())
+		isKubelet := linked(proc+"/exe") == executable
+		// Two links are all that is read of most processes: the output, by its name, serves to pass over them.
+		if !isKubelet && filepath.Base(linked(proc+"/fd/1")) != outputFile {
+			continue
+		}
+		process, parent := lookAt(pid)
+		if !s.matches(proc, isKubelet) || !process.alive() { // the same one throughout
+			continue
+		}
+		if parent != os.Getpid() && isSupervisor(parent) {
+			return nil, errHeldRunDir(parent, s.runDir)
+		}
+		found = append(found, process)
+	}
+	return found, nil
+}
+
+// lineage lists a process and its ancestors.
+func lineage(pid int) []int {
+	var line []int
+	for pid > 0 && !slices.Contains(line, pid) {
+		line = append(line, pid)
+		_, pid = lookAt(pid)
+	}
+	return line
+}
+
+// matches asks for the command line and the environment last: reading them can hang on a process that hangs in the kernel itself.
+func (s kubeletSearch) matches(proc string, isKubelet bool) bool {
+	if !ofOurUser(proc) || linked(proc+"/ns/pid") != linked("/proc/self/ns/pid") || !sameFile(proc+"/root"+s.runDir, s.runDir) {
+		return false
+	}
+	if !slices.Contains(zeroSeparated(proc+"/environ"), "NOTIFY_SOCKET="+filepath.Join(s.runDir, notifyFile)) {
+		return false
+	}
+	return isKubelet || s.isOurCommandLine(zeroSeparated(proc+"/cmdline"))
+}
+
+func (s kubeletSearch) isOurCommandLine(words []string) bool {
+	if len(words) == 0 {
+		return false
+	}
+	dynamic := append(slices.Clone(s.arguments), "--config="+filepath.Join(s.runDir, effectiveFile))
+	return slices.Equal(words[1:], s.arguments) || slices.Equal(words[1:], dynamic)
+}
+
+// isSupervisor tells whether the process runs this program, of whatever version.
+func isSupervisor(pid int) bool {
+	theirs := linked(filepath.Join("/proc", strconv.Itoa(pid), "exe"))
+	return theirs != "" && filepath.Base(theirs) == filepath.Base(linked("/proc/self/exe"))
+}
+
+// linked gives what a link in /proc leads to, deleted meanwhile or not; empty when it cannot be read.
+func linked(path string) string {
+	target, _ := os.Readlink(path)
+	return strings.TrimSuffix(target, " (deleted)")
+}
+
+func ofOurUser(proc string) bool {
+	info, err := os.Stat(proc)
+	if err != nil {
+		return false
+	}
+	owner, known := info.Sys().(*syscall.Stat_t)
+	return known && int64(owner.Uid) == int64(os.Geteuid())
+}
+
+func sameFile(a, b string) bool {
+	first, err := os.Stat(a)
+	second, secondErr := os.Stat(b)
+	return err == nil && secondErr == nil && os.SameFile(first, second)
+}
+
+func zeroSeparated(path string) []string {
+	data, err := os.ReadFile(path)
+	if err != nil || len(data) == 0 {
+		return nil
+	}
+	var words []string
+	for word := range bytes.SplitSeq(bytes.TrimSuffix(data, []byte{0}), []byte{0}) {
+		words = append(words, string(word))
+	}
+	return words
+}

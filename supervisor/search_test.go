@@ -1,0 +1,243 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// beginning is a process that is about to be started, as a supervisor of the run folder would start its kubelet.
+type beginning struct {
+	t *testing.T
+	kubeletSearch
+	*exec.Cmd
+}
+
+func newBeginning(t *testing.T) *beginning {
+	t.Helper()
+	b := &beginning{t: t, kubeletSearch: kubeletSearch{
+		kubelet: copyOf(t, fakeKubelet, filepath.Join(t.TempDir(), "kubelet")), runDir: t.TempDir(),
+		arguments: []string{"--config=" + written(t, t.TempDir(), "kubelet.yaml", configuration("mode: hang")), "--healthz-port=0"},
+	}}
+	b.Cmd = exec.Command(b.kubelet, b.arguments...)
+	b.Env = append(os.Environ(), "NOTIFY_SOCKET="+filepath.Join(b.runDir, "notify"))
+	b.writeTo(filepath.Join(b.runDir, "kubelet.log"))
+	return b
+}
+
+func (b *beginning) writeTo(path string) {
+	b.t.Helper()
+	output, err := os.Create(path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { output.Close() })
+	b.Stdout, b.Stderr = output, output
+}
+
+// instead runs another command line with the same environment and output.
+func (b *beginning) instead(command string, arguments ...string) {
+	b.Path, b.Args = command, append([]string{command}, arguments...)
+}
+
+// inNamespaces lets a shell prepare namespaces of its own, and then become the kubelet.
+func (b *beginning) inNamespaces(preparation string) {
+	line := append([]string{"-m", "--", "/bin/sh", "-c", preparation + ` && exec "$@"`, "sh"}, b.Args...)
+	b.instead("/usr/bin/unshare", line...)
+}
+
+// begun starts the process and waits until it is what it is to be, the executable at path.
+func (b *beginning) begun(path string) int {
+	b.t.Helper()
+	if err := b.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	over := make(chan struct{})
+	go func() { defer close(over); _ = b.Wait() }()
+	b.t.Cleanup(func() { _ = b.Process.Kill(); <-over })
+	await(b.t, path+" to run", func() bool {
+		select {
+		case <-over:
+			b.t.Fatalf("it ended: %s", b.ProcessState)
+		default:
+		}
+		return linked(fmt.Sprintf("/proc/%d/exe", b.Process.Pid)) == path
+	})
+	return b.Process.Pid
+}
+
+// copyOf copies a program to a new file. No process is forked meanwhile: a file that is open for writing cannot be executed.
+func copyOf(t *testing.T, from, to string) string {
+	t.Helper()
+	content, err := os.ReadFile(from)
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err == nil {
+		err = os.WriteFile(to, content, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+func TestLeftOversAreFoundWithoutARecord(t *testing.T) {
+	elsewhere := func(b *beginning) string { // the same program, as another file
+		b.instead(copyOf(b.t, fakeKubelet, filepath.Join(b.t.TempDir(), "real-kubelet")), b.Args[1:]...)
+		return b.Path
+	}
+	withEffective := func(b *beginning) {
+		b.Args = append(b.Args, "--config="+filepath.Join(b.runDir, "effective", "kubelet.yaml"))
+		written(b.t, b.runDir, "effective/kubelet.yaml", configuration("mode: hang"))
+	}
+	asRoot := func(b *beginning) {
+		if os.Geteuid() != 0 {
+			b.t.Skip("needs root")
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(b *beginning) (path string) // before the start; gives the executable, empty = the kubelet
+		after  func(b *beginning)               // after it
+		found  bool
+	}{
+		"with local":                      {nil, nil, true},
+		"with the effective file":         {func(b *beginning) string { withEffective(b); return "" }, nil, true},
+		"with other flags than now":       {func(b *beginning) string { b.Args = append(b.Args, "--v=4"); return "" }, nil, true},
+		"behind a script, with local":     {elsewhere, nil, true},
+		"behind a script, with effective": {func(b *beginning) string { withEffective(b); return elsewhere(b) }, nil, true},
+		"its output is another": {func(b *beginning) string {
+			b.writeTo(filepath.Join(b.t.TempDir(), "another.log"))
+			return ""
+		}, nil, true},
+		"its executable was replaced": {nil, func(b *beginning) {
+			if err := os.Rename(copyOf(b.t, fakeKubelet, b.kubelet+".new"), b.kubelet); err != nil {
+				b.t.Fatal(err)
+			}
+		}, true},
+		"its executable was removed": {nil, func(b *beginning) { _ = os.Remove(b.kubelet) }, true},
+		"the run folder was made anew": {nil, func(b *beginning) {
+			if err := os.RemoveAll(b.runDir); err != nil {
+				b.t.Fatal(err)
+			}
+			written(b.t, b.runDir, "kubelet.log", "")
+		}, true},
+
+		"a pre-flight, or one that a person started": {func(b *beginning) string { b.Env = os.Environ(); return "" }, nil, false},
+		"of a supervisor with another run folder":    {func(b *beginning) string { b.Env = append(b.Env, "NOTIFY_SOCKET=/run/other/notify"); return "" }, nil, false},
+		"a program that a kubelet started":           {func(b *beginning) string { b.instead(sleepPath(b.t), "1000"); return sleepPath(b.t) }, nil, false},
+		"behind a script, with other flags": {func(b *beginning) string {
+			path := elsewhere(b)
+			b.Args = append(b.Args, "--v=4")
+			return path
+		}, nil, false},
+		"of another user": {func(b *beginning) string {
+			asRoot(b)
+			for _, folder := range []string{filepath.Dir(b.kubelet), filepath.Dir(b.arguments[0][len("--config="):]), b.runDir} {
+				for ; folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) {
+					_ = os.Chmod(folder, 0o755)
+				}
+			}
+			b.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+			return ""
+		}, nil, false},
+		"of another node: a container with a run folder of its own": {func(b *beginning) string {
+			asRoot(b)
+			b.inNamespaces("mount -t tmpfs none " + b.runDir)
+			return ""
+		}, nil, false},
+		"of another node: another pid namespace": {func(b *beginning) string {
+			asRoot(b)
+			b.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+			return ""
+		}, nil, false},
+		"in a mount namespace of its own that sees the same run folder": {func(b *beginning) string { // PrivateTmp= of a unit
+			asRoot(b)
+			b.inNamespaces("true")
+			return ""
+		}, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBeginning(t)
+			path := ""
+			if test.change != nil {
+				path = test.change(b)
+			}
+			if path == "" {
+				path = b.kubelet
+			}
+			pid := b.begun(path)
+			if test.after != nil {
+				test.after(b)
+			}
+			found, err := b.leftOvers()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []Process
+			if test.found {
+				want = []Process{processOf(pid)}
+			}
+			if !slices.Equal(found, want) {
+				t.Errorf("found %+v, want %+v", found, want)
+			}
+		})
+	}
+}
+
+func TestTheKubeletOfASupervisorThatLives(t *testing.T) {
+	t.Parallel()
+	b := newBeginning(t)
+	shell, err := filepath.EvalSymlinks("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	supervisor := copyOf(t, shell, filepath.Join(t.TempDir(), filepath.Base(linked("/proc/self/exe"))))
+	b.instead(supervisor, append([]string{"-c", `"$@" & wait`, "sh"}, b.Args...)...)
+	pid := b.begun(supervisor)
+	var kubelet int
+	await(t, "its kubelet", func() bool {
+		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+		kubelet, _ = strconv.Atoi(strings.TrimSpace(string(children)))
+		return kubelet > 0 && linked(fmt.Sprintf("/proc/%d/exe", kubelet)) == b.kubelet
+	})
+	t.Cleanup(func() { _ = syscall.Kill(kubelet, syscall.SIGKILL) })
+	found, err := b.leftOvers()
+	if want := fmt.Sprintf("another supervisor (pid %d) runs with this run folder", pid); len(found) > 0 || err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("found %+v, %v", found, err)
+	}
+}
+
+func TestLineage(t *testing.T) {
+	line := lineage(os.Getpid())
+	if len(line) < 2 || line[0] != os.Getpid() || line[1] != os.Getppid() {
+		t.Errorf("the lineage is %v", line)
+	}
+}
+
+func sleepPath(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("sleep")
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func BenchmarkLookingForLeftOvers(b *testing.B) {
+	search := kubeletSearch{kubelet: fakeKubelet, runDir: b.TempDir()}
+	for b.Loop() {
+		if found, err := search.leftOvers(); len(found) > 0 || err != nil {
+			b.Fatal(found, err)
+		}
+	}
+}
