@@ -20,6 +20,7 @@ import (
 // brackets were seen to become 162 MB. A KubeletConfiguration is some six deep.
 const (
 	maxWritten = 8 << 20 // bytes, aliases followed
+	maxValues  = 100_000 // mappings, lists and scalars, aliases followed
 	maxDepth   = 100
 )
 
@@ -83,14 +84,17 @@ func toJSON(document []byte) (asJSON []byte, err error) {
 	return asJSON, nil
 }
 
-// checkSize refuses a tree that is too deep, or too large once it is written with
-// an indentation of two. It stops at the first excess.
+// checkSize refuses a tree that is too deep, has too many values, or is too large
+// once it is written with an indentation of two. It stops at the first excess.
 func checkSize(tree any) error {
-	left := maxWritten
+	left, values := maxWritten, 0
 	var visit func(node any, depth int) error
 	visit = func(node any, depth int) error {
 		if depth > maxDepth {
 			return fmt.Errorf("it is nested deeper than %d levels", maxDepth)
+		}
+		if values++; values > maxValues {
+			return fmt.Errorf("it has more than %d values, aliases followed", maxValues)
 		}
 		var err error
 		each := func(child any) bool {

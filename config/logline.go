@@ -76,14 +76,29 @@ func klogWords(message string) string {
 	if !found {
 		return what + rest
 	}
-	if quoted, err = strconv.QuotedPrefix(value); err != nil {
-		return what + rest
+	if why, ok := unquote(value); ok {
+		return join(what, why)
 	}
-	why, err := strconv.Unquote(quoted)
-	if err != nil {
-		return what + rest
+	return what + rest
+}
+
+// unquote reads the quoted text that value begins with, also one whose end was cut off: of a line that is too long the beginning is
+// kept, and the field's name is in it.
+func unquote(value string) (text string, ok bool) {
+	if quoted, err := strconv.QuotedPrefix(value); err == nil {
+		text, err = strconv.Unquote(quoted)
+		return text, err == nil
 	}
-	return join(what, why)
+	for range len(`\U0010ffff`) { // the longest escape that may have been cut in two
+		if value == "" {
+			break
+		}
+		if text, err := strconv.Unquote(value + `"`); err == nil {
+			return text, true
+		}
+		value = value[:len(value)-1]
+	}
+	return "", false
 }
 
 func jsonWords(line string) string {

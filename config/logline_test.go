@@ -23,6 +23,8 @@ func TestLastErrorLine(t *testing.T) {
 		"unstructured":                 {"E1121 11:37:55.156473    2120 x.go:72] it said: err=no", "it said: err=no"},
 		"of several lines":             {"E1121 11:37:54.873960    2067 run.go:72] \"command failed\" err=<\n\tfailed to merge: first\n\tsecond\n >\n", "failed to merge: first second"},
 		"of several lines, in part":    {"E1121 11:37:54.873960    2067 run.go:72] \"command failed\" err=<\n\tfailed", "failed"},
+		"cut short":                    {`E1121 11:37:55.156473    2120 run.go:72] "command failed" err="maxPods: \"x\" is y`, `maxPods: "x" is y`},
+		"cut in an escape":             {`E1121 11:37:55.156473    2120 run.go:72] "command failed" err="maxPods: y\u00`, `maxPods: y`},
 		"JSON logging":                 {`{"ts":1,"caller":"a.go:1","msg":"Kubelet version","v":0}` + "\n" + `{"ts":1,"caller":"cli/run.go:72","msg":"command failed","err":"failed to \"x\""}` + "\n" + `{"ts":1,"caller":"a.go:1","msg":"m","v":0,"err":"no error"}`, `failed to "x"`},
 		"JSON, but no log":             {`{"msg":"s3cret","err":"s3cret"}`, ""},
 		"a panic":                      {fails + "panic: failed to merge: unrecognized feature gate: X\n\ngoroutine 1 [running]:\nmain.main()\n", "panic: failed to merge: unrecognized feature gate: X"},

@@ -127,6 +127,8 @@ func TestRenderRefuses(t *testing.T) {
 		"too deep for us":       {map[string]string{"kubelet": header + "a: " + brackets(9_000, "")}, `it is nested deeper than 100 levels`},
 		"too deep, as JSON":     {map[string]string{"kubelet": `{"a":` + brackets(9_000, "") + "}"}, `it is nested deeper than 100 levels`},
 		"much in the depth":     {map[string]string{"kubelet": header + "a: " + brackets(90, strings.Repeat("[],", 60_000))}, `it is larger than 8 MiB when it is written out`},
+		"a flood of values":     {map[string]string{"kubelet": header + "a: [" + strings.Repeat("1,", 100_000) + "1]"}, `it has more than 100000 values`},
+		"aliases to many":       {map[string]string{"kubelet": header + "a: &a [" + strings.Repeat("1,", 10_000) + "1]\nb: [" + strings.Repeat("*a,", 12) + "*a]"}, `it has more than 100000 values`},
 		"deep nesting":          {map[string]string{"kubelet": strings.Repeat("[", 100_000)}, `exceeded max depth`},
 		"deep JSON":             {map[string]string{"kubelet": strings.Repeat(`{"a":`, 100_000)}, `is not valid JSON`},
 	} {
