@@ -17,10 +17,18 @@ import (
 
 const requestTimeout = 20 * time.Second
 
-// request makes one API request as admin. body is sent as JSON (nil: none) and the answer decoded into answer (nil: dropped);
-// the code is that of any answer, err is for everything but 2xx. A PATCH is a merge patch.
+// request makes one API request as admin.
 func (n *node) request(method, path string, body, answer any) (code int, err error) {
-	client, err := rest.HTTPClientFor(n.AdminConfig())
+	return requestAs(n.AdminConfig(), method, path, body, answer)
+}
+
+// methodApply is a PATCH by server-side apply.
+const methodApply = "APPLY"
+
+// requestAs makes one API request. body is sent as JSON (nil: none) and the answer decoded into answer (nil: dropped); the
+// code is that of any answer, err is for everything but 2xx. A PATCH is a merge patch.
+func requestAs(identity *rest.Config, method, path string, body, answer any) (code int, err error) {
+	client, err := rest.HTTPClientFor(identity)
 	if err != nil {
 		return 0, err
 	}
@@ -33,14 +41,19 @@ func (n *node) request(method, path string, body, answer any) (code int, err err
 			return 0, err
 		}
 	}
-	request, err := http.NewRequestWithContext(ctx, method, n.AdminConfig().Host+path, bytes.NewReader(content))
+	contentType := "application/json"
+	switch method {
+	case http.MethodPatch:
+		contentType = "application/merge-patch+json"
+	case methodApply:
+		method, contentType = http.MethodPatch, "application/apply-patch+yaml"
+		path += "?fieldManager=e2e&force=true"
+	}
+	request, err := http.NewRequestWithContext(ctx, method, identity.Host+path, bytes.NewReader(content))
 	if err != nil {
 		return 0, err
 	}
-	request.Header.Set("Content-Type", "application/json")
-	if method == http.MethodPatch {
-		request.Header.Set("Content-Type", "application/merge-patch+json")
-	}
+	request.Header.Set("Content-Type", contentType)
 	response, err := client.Do(request)
 	if err != nil {
 		return 0, err

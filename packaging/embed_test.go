@@ -1,0 +1,92 @@
+package packaging_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+)
+
+// What is embedded is what kustomize builds, and keeps what the package promises of it.
+func TestManifests(t *testing.T) {
+	folder, err := fs.Sub(packaging.Manifests, "manifests")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := fs.ReadFile(folder, "kustomization.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kustomization struct{ Resources []string }
+	if err := sigsyaml.Unmarshal(text, &kustomization); err != nil {
+		t.Fatal(err)
+	}
+	files, err := fs.Glob(folder, "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = slices.DeleteFunc(files, func(name string) bool { return name == "kustomization.yaml" })
+	if !slices.Equal(files, kustomization.Resources) {
+		t.Errorf("the folder has %v, kustomization.yaml lists %v", files, kustomization.Resources)
+	}
+
+	made := map[string]bool{}
+	for _, file := range files {
+		for _, object := range decode(t, folder, file) {
+			name := object.GetKind() + " " + object.GetName()
+			if space := object.GetNamespace(); space != "" {
+				if !made["Namespace "+space] {
+					t.Errorf("%s: %s comes before its namespace %s", file, name, space)
+				}
+				name += " in " + space
+			}
+			made[name] = true
+			if object.GetLabels()["app.kubernetes.io/name"] != "kubelet-supervisor" {
+				t.Errorf("%s: %s is not labelled as ours", file, name)
+			}
+			if object.GetKind() != "Namespace" && !strings.HasPrefix(object.GetName(), "kubelet-supervisor-") {
+				t.Errorf("%s: %s does not have our prefix", file, name)
+			}
+		}
+	}
+	for _, name := range []string{
+		"Namespace " + packaging.Namespace,
+		"ValidatingAdmissionPolicy " + packaging.Policy, "ValidatingAdmissionPolicyBinding " + packaging.Policy,
+		"ClusterRole " + packaging.OperatorRole, "Role " + packaging.OperatorRole + " in " + packaging.Namespace,
+		"ClusterRole " + packaging.ViewerRole, "Role " + packaging.ViewerRole + " in " + packaging.Namespace,
+		"ClusterRole " + packaging.GranterRole,
+	} {
+		if !made[name] {
+			t.Errorf("there is no %s", name)
+		}
+	}
+}
+
+func decode(t *testing.T, folder fs.FS, file string) []unstructured.Unstructured {
+	t.Helper()
+	text, err := fs.ReadFile(folder, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text))
+	var objects []unstructured.Unstructured
+	for {
+		var object unstructured.Unstructured
+		switch err := decoder.Decode(&object); {
+		case errors.Is(err, io.EOF):
+			return objects
+		case err != nil:
+			t.Fatalf("%s: %v", file, err)
+		}
+		objects = append(objects, object)
+	}
+}
