@@ -99,6 +99,7 @@ func unreadable(path string, err error) error {
 }
 
 func (d *osDisk) create(path string, content []byte) error {
+	crashPoint("create", path)
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
@@ -110,10 +111,22 @@ func (d *osDisk) create(path string, content []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-func (d *osDisk) mkdir(path string) error      { return os.Mkdir(path, 0o700) }
-func (d *osDisk) rename(from, to string) error { return os.Rename(from, to) }
-func (d *osDisk) remove(path string) error     { return os.RemoveAll(path) }
-func (d *osDisk) sync(folder string) error     { return syncFolder(folder) }
+func (d *osDisk) mkdir(path string) error {
+	crashPoint("mkdir", path)
+	return os.Mkdir(path, 0o700)
+}
+
+func (d *osDisk) rename(from, to string) error {
+	crashPoint("rename", to)
+	return os.Rename(from, to)
+}
+
+func (d *osDisk) remove(path string) error {
+	crashPoint("remove", path)
+	return os.RemoveAll(path)
+}
+
+func (d *osDisk) sync(folder string) error { return syncFolder(folder) }
 
 func syncFolder(path string) error {
 	folder, err := os.Open(path)

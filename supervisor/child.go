@@ -82,8 +82,10 @@ func (l *loop) start(side context.Context, do Start) {
 		l.spawn(func() { l.send(side, failed) })
 		return
 	}
+	crashPoint("after", do)
 	l.child = child
 	l.record.started(child)
+	crashPoint("recorded", do)
 	l.lease.newChild(child.started)
 	l.spawn(func() {
 		l.send(side, Started{})
@@ -226,6 +228,7 @@ func (l *loop) runtimeDown(child *process) bool {
 func (p *process) stop(grace time.Duration) {
 	p.asked.Store(true)
 	p.end(syscall.SIGTERM, grace)
+	crashPoint("after", Stop{})
 }
 
 func (p *process) end(signal os.Signal, grace time.Duration) {

@@ -185,12 +185,13 @@ func (l *loop) handle(ctx, side context.Context, event any) bool {
 // carryOut starts the step's action. Its result comes back as an event.
 func (l *loop) carryOut(ctx, side context.Context, step Step) {
 	l.lease.turn(step.WatchLease)
+	crashPoint("before", step.Do)
 	switch do := step.Do.(type) {
 	case Save:
 		keep := l.sourcesInUse(do.Durable)
-		l.spawn(func() { l.send(side, Saved{Err: l.save(do.Durable, keep)}) })
+		l.answer(side, do, func() any { return Saved{Err: l.save(do.Durable, keep)} })
 	case Prove:
-		l.spawn(func() { l.send(side, l.prove(ctx, do)) })
+		l.answer(side, do, func() any { return l.prove(ctx, do) })
 	case Stop:
 		child := l.child
 		l.spawn(func() { // answered by the child's own exit
@@ -203,6 +204,15 @@ func (l *loop) carryOut(ctx, side context.Context, step Step) {
 	case Start:
 		l.start(side, do)
 	}
+}
+
+// answer carries an action out beside the loop, and brings its result.
+func (l *loop) answer(side context.Context, do any, carryOut func() any) {
+	l.spawn(func() {
+		result := carryOut()
+		crashPoint("after", do)
+		l.send(side, result)
+	})
 }
 
 // request turns a person's request into an event.

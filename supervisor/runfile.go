@@ -21,6 +21,7 @@ func replaceRunFile(path string, content []byte) error {
 	}
 	_, err = file.Write(content)
 	if err = errors.Join(err, file.Close()); err == nil {
+		crashPoint("rename", path)
 		err = os.Rename(temporary, path)
 	}
 	if errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.EEXIST) {
