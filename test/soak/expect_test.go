@@ -1,0 +1,169 @@
+package main
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+var (
+	local = payload{}
+	old   = payload{good, 31}
+	fresh = payload{good, 32}
+	bad   = payload{refused, 51}
+	fatal = payload{deadly, 41}
+)
+
+func assigning(configMap string, p payload) step {
+	return step{put: configMap, payload: p, assign: pointer(assignmentOf(configMap))}
+}
+
+var (
+	unassigning   = step{assign: pointer("")}
+	missing       = step{assign: pointer(assignmentOf(absent))}
+	killing       = step{supervisor: "KILL"}
+	striking      = step{kubelet: "KILL"}
+	running       = truth{old, old, old} // soak-a, which is assigned
+	runningWorld  = world{assignment: assignmentOf("soak-a"), configMaps: map[string]payload{"soak-a": old}, broken: map[string]bool{}}
+	assignedA     = assignmentOf("soak-a")
+	assignedB     = assignmentOf("soak-b")
+	unobtainable  = []string{downloadError}
+	unrunnable    = []string{runError}
+	unacceptable  = []string{loadError, validateError}
+	withoutErrors = []string{""}
+)
+
+// What has to come of steps, from a quiescent moment with "old" in soak-a assigned, active and lastKnownGood.
+func TestExpect(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		steps []step
+		want  expectation
+	}{
+		{"nothing", nil, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, nil}},
+		{"a good one", []step{assigning("soak-b", fresh)}, expectation{assignedB, "Active", withoutErrors, []payload{fresh}, []payload{fresh}, []int{1}}},
+		{"an equal one", []step{assigning("soak-b", old)}, expectation{assignedB, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}}},
+		{"one re-created", []step{{remove: "soak-a", put: "soak-a", payload: old}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}}},
+		{"one relabelled", []step{{label: "soak-a"}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}}},
+		{"a refused one", []step{assigning("soak-b", bad)}, expectation{assignedB, "Refused", unacceptable, []payload{bad}, []payload{old}, []int{0}}},
+		{"a deadly one", []step{assigning("soak-b", fatal)}, expectation{assignedB, "Rejected", unrunnable, []payload{fatal}, []payload{old}, []int{0, 4}}},
+		{"a deadly edit", []step{{put: "soak-a", payload: fatal}}, expectation{assignedA, "Rejected", unrunnable, []payload{fatal}, []payload{old}, []int{0, 4}}},
+		{"none", []step{unassigning}, expectation{"", "Local", withoutErrors, []payload{local}, []payload{local}, []int{1}}},
+		{"local", []step{{assign: pointer("local")}}, expectation{"local", "Local", withoutErrors, []payload{local}, []payload{local}, []int{1}}},
+		{"an absent one", []step{missing}, expectation{assignmentOf(absent), "SyncFailed", unobtainable, []payload{old}, []payload{old}, []int{0}}},
+		{"one deleted", []step{{remove: "soak-a"}}, expectation{assignedA, "SyncFailed", unobtainable, []payload{old}, []payload{old}, []int{0}}},
+		{"a malformed one", []step{{assign: pointer(malformed)}}, expectation{malformed, "InvalidAssignment", malformedErrors, []payload{old}, []payload{old}, []int{0}}},
+		{"a killed supervisor", []step{killing}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{1}}},
+		{"a killed API server", []step{{part: "kube-apiserver", harm: killed}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}}},
+		// What comes in between may have been seen, and run for long enough, or not.
+		{"a good one, then a deadly one", []step{assigning("soak-b", fresh), assigning("soak-c", fatal)},
+			expectation{assignmentOf("soak-c"), "Rejected", unrunnable, []payload{fatal}, []payload{old, fresh}, nil}},
+		{"a good one, then an absent one", []step{assigning("soak-b", fresh), missing},
+			expectation{assignmentOf(absent), "SyncFailed", unobtainable, []payload{old, fresh}, []payload{old, fresh}, nil}},
+		{"none, then a refused one", []step{unassigning, assigning("soak-b", bad)},
+			expectation{assignedB, "Refused", unacceptable, []payload{bad}, []payload{old, local}, nil}},
+		{"a deadly one, then none", []step{assigning("soak-b", fatal), unassigning}, expectation{"", "Local", withoutErrors, []payload{local}, []payload{local}, nil}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := expect(running, runningWorld, test.steps)
+			if got.observed != test.want.observed || got.reason != test.want.reason || !slices.Equal(got.errors, test.want.errors) || !slices.Equal(got.starts, test.want.starts) {
+				t.Errorf("got %+v\nwant %+v", got, test.want)
+			}
+			if !sameSet(got.assigned, test.want.assigned) || !sameSet(got.lastKnownGood, test.want.lastKnownGood) {
+				t.Errorf("got %+v\nwant %+v", got, test.want)
+			}
+		})
+	}
+	if !slices.Equal([]payload{runningWorld.configMaps["soak-a"]}, []payload{old}) || runningWorld.assignment != assignedA {
+		t.Error("expect has changed the world it was given")
+	}
+}
+
+func sameSet(a, b []payload) bool {
+	in := func(list []payload) func(payload) bool {
+		return func(p payload) bool { return !slices.Contains(list, p) }
+	}
+	return !slices.ContainsFunc(a, in(b)) && !slices.ContainsFunc(b, in(a))
+}
+
+func TestUnmet(t *testing.T) {
+	rejected := expect(running, runningWorld, []step{assigning("soak-b", fatal)})
+	for _, test := range []struct {
+		name             string
+		v                truth
+		observed, reason string
+		err              string
+		met              bool
+	}{
+		{"the fallback runs", truth{fatal, old, old}, assignedB, "Rejected", runError, true},
+		{"the old assignment", truth{old, old, old}, assignedA, "Active", "", false},
+		{"no verdict yet", truth{fatal, old, old}, assignedB, "RolledBack", runError, false},
+		{"another error", truth{fatal, old, old}, assignedB, "Rejected", loadError, false},
+		{"the deadly one active", truth{fatal, fatal, old}, assignedB, "Rejected", runError, false},
+		{"a fallback that was never assigned", truth{fatal, fresh, fresh}, assignedB, "Rejected", runError, false},
+		{"local, with a fallback there", truth{fatal, local, old}, assignedB, "Rejected", runError, false},
+	} {
+		if unmet := rejected.unmet(test.v, test.observed, test.reason, test.err); (unmet == "") != test.met {
+			t.Errorf("%s: %q", test.name, unmet)
+		}
+	}
+	active := expect(running, runningWorld, []step{assigning("soak-b", fresh)})
+	if active.unmet(truth{fresh, fresh, old}, assignedB, "Active", "") == "" {
+		t.Error("what is on trial was taken for lastKnownGood")
+	}
+}
+
+func TestFits(t *testing.T) {
+	for _, test := range []struct {
+		said string
+		want []string
+		fits bool
+	}{
+		{"", withoutErrors, true},
+		{runError, withoutErrors, false},
+		{runError, unrunnable, true},
+		{runError + " and more", unrunnable, false},
+		{malformedErrors[0] + "name: Required value", malformedErrors, true},
+		{malformedErrors[1] + "name: Required value, and more]", malformedErrors, true},
+		{"failed to sync: [name", malformedErrors, false},
+		{downloadError, []string{"failed to sync: "}, true},
+		{"failed", []string{"failed to sync: "}, false},
+		{loadError, unacceptable, true},
+	} {
+		if got := fits(test.said, test.want); got != test.fits {
+			t.Errorf("%q among %q: %v", test.said, test.want, got)
+		}
+	}
+}
+
+// A good configuration may be rejected only when its kubelets were killed, and until it was seen to run again.
+func TestLedger(t *testing.T) {
+	begin := time.Unix(0, 0)
+	for _, test := range []struct {
+		name    string
+		rounds  [][]step
+		apart   time.Duration
+		excused bool // the last
+	}{
+		{"nothing was done to it", [][]step{{assigning("soak-b", fresh)}}, 0, false},
+		{"fewer kills than a trial allows", [][]step{{striking, killing}}, 0, false},
+		{"as many", [][]step{{striking, killing, striking}}, 0, true},
+		{"asked stops do not count", [][]step{{{supervisor: "TERM"}, {supervisor: "TERM"}, {supervisor: "TERM"}}}, 0, false},
+		{"five exits in ten minutes", [][]step{{striking, striking}, {striking, striking}, {striking}}, time.Minute, true},
+		{"five exits in an hour", [][]step{{striking, striking}, {striking, striking}, {striking}}, 20 * time.Minute, false},
+		{"struck before", [][]step{{striking, killing, striking}, nil}, time.Hour, true},
+	} {
+		l := ledger{struck: map[payload]bool{}}
+		excused := false
+		for i, steps := range test.rounds {
+			excused = l.round(running, runningWorld, steps, begin.Add(time.Duration(i)*test.apart))
+		}
+		if excused != test.excused {
+			t.Errorf("%s: excused is %v", test.name, excused)
+		}
+		l.acquit(old)
+		if l.round(running, runningWorld, nil, begin.Add(100*time.Hour)) {
+			t.Errorf("%s: still excused after it was seen to run", test.name)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestGrown(t *testing.T) {
+	first := size{files: 20, threads: 10, anonymous: 6 << 10, resident: 20 << 10, stateDir: disk{12, 60}, runDir: disk{8, 100}}
+	for name, test := range map[string]struct {
+		change func(*size)
+		grown  bool
+	}{
+		"nothing":                {func(*size) {}, false},
+		"a few descriptors":      {func(z *size) { z.files += moreFiles }, false},
+		"more descriptors":       {func(z *size) { z.files += moreFiles + 1 }, true},
+		"threads":                {func(z *size) { z.threads = mostThreads + 1 }, true},
+		"some memory":            {func(z *size) { z.anonymous += moreAnonymous }, false},
+		"more memory":            {func(z *size) { z.anonymous += moreAnonymous + 1 }, true},
+		"resident memory":        {func(z *size) { z.resident = mostResident + 1 }, true},
+		"checkpoints":            {func(z *size) { z.stateDir.files = mostStateFiles + 1 }, true},
+		"bytes in the state":     {func(z *size) { z.stateDir.kib = mostStateKiB + 1 }, true},
+		"a log that is not kept": {func(z *size) { z.runDir.kib = mostRunKiB + 1 }, true},
+	} {
+		now := first
+		test.change(&now)
+		if what := grown(first, now); (what != "") != test.grown {
+			t.Errorf("%s: %q", name, what)
+		}
+	}
+}
+
+func TestDiskOfALogWithAHole(t *testing.T) {
+	folder := t.TempDir()
+	file, err := os.Create(filepath.Join(folder, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := file.Truncate(1 << 30); err != nil {
+		t.Fatal(err)
+	}
+	d, err := diskOf(folder)
+	if err != nil || d.files != 2 || d.kib > 64 {
+		t.Errorf("%+v (%v), want two entries that take next to nothing", d, err)
+	}
+}
+
+func TestTheSupervisorsLog(t *testing.T) {
+	l := supervisorLog{path: filepath.Join(t.TempDir(), "log")}
+	write := func(text string) {
+		t.Helper()
+		file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.follow(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.follow(); err != nil {
+		t.Errorf("no log yet: %v", err)
+	}
+	write("2026-01-01T00:00:00Z\tINFO\tstarting the kubelet with local\nI0101 the kubelet's\n")
+	write("SIGQUIT: quit\nPC=0x1\n\ngoroutine 0 [idle]:\nmain.main()\n\ngoroutine 7 [select]:\n")
+	write("2026-01-01T00:00:01Z\tINFO\tstarting the kubelet with local\ngoroutine 9 of somebody else\n")
+	if l.starts != 2 || !slices.Equal(l.goroutines, []int{2}) || len(l.last) != 2 {
+		t.Errorf("%+v", l)
+	}
+}

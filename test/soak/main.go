@@ -1,0 +1,68 @@
+// Command soak kills what there is to kill on a real node, at random, and looks on: a real API server, etcd, containerd and
+// kubelet, with kubelet-supervisor as the kubelet's parent. `make soak` runs it.
+//
+// It works in rounds. A round is a few random steps (a configuration that is assigned, edited, re-created or removed; a kubelet,
+// a supervisor or a part of the cluster that is killed, stopped or frozen; the network cut) with random pauses. Then everything
+// that is broken is mended, and what the node says has to become the truth within a bound.
+//
+// It promises that
+//   - the sequence of steps is a function of the seed alone; what is measured is not, for machines are not;
+//   - the rules are checked all the time: never two kubelets, lastKnownGood never names what cannot run, an error fits its reason;
+//   - each round ends with the whole truth: Node, configz, process table, effective file and disk agree with each other and with
+//     what a small model (expect.go) derives from the steps;
+//   - no growth goes unseen: file descriptors, threads, memory, goroutines, files and bytes on disk, at comparable moments;
+//   - it ends with 0 only when all of this held, else with 1, the seed, the last steps, the Node and the supervisor's last words,
+//     or with 130 when it was interrupted; and it leaves nothing on the machine in any of these cases.
+//
+// A killed supervisor is started again after 100 ms, as systemd would with Restart=always. Its kubelet is left over, for there is no
+// cgroup that is emptied: the next supervisor has to find it.
+//
+// The wall clock is that of the whole machine, so it is jumped only with -clock, and put back.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	o := options{Log: os.Stdout}
+	flag.DurationVar(&o.Time, "time", 5*time.Minute, "how long; the round that is under way is finished")
+	flag.Uint64Var(&o.Seed, "seed", 0, "of the sequence of steps; 0: a random one")
+	flag.BoolVar(&o.Clock, "clock", false, "jump the clock of this machine, too, and put it back: for a machine that does nothing else")
+	flag.StringVar(&o.Binary, "binary", besideOwn("kubelet-supervisor"), "the supervisor")
+	flag.Parse()
+	if o.Seed == 0 {
+		o.Seed = 1 + rand.Uint64N(1_000_000)
+	}
+	// They stay caught until the end, so that a second Ctrl-C does not stop the cleaning up.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	err := soak(ctx, o)
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil:
+		_, _ = fmt.Fprintln(os.Stderr, "interrupted")
+		return 130
+	}
+	_, _ = fmt.Fprintln(os.Stderr, "FAILED:", err)
+	return 1
+}
+
+func besideOwn(name string) string {
+	own, err := os.Executable()
+	if err != nil {
+		return name
+	}
+	return filepath.Join(filepath.Dir(own), name)
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func sequence(seed uint64, rounds int) []string {
+	p := newPlan(seed, true)
+	var lines []string
+	for range rounds {
+		steps, mending := p.round()
+		for _, s := range append(steps, mending...) {
+			lines = append(lines, s.String())
+		}
+		lines = append(lines, "")
+	}
+	return lines
+}
+
+func TestTheSeedAloneMakesTheSequence(t *testing.T) {
+	once, again := sequence(7, 200), sequence(7, 200)
+	if !slices.Equal(once, again) {
+		t.Error("the same seed made another sequence")
+	}
+	if slices.Equal(once, sequence(8, 200)) {
+		t.Error("another seed made the same sequence")
+	}
+	if !slices.Equal(once[:len(sequence(7, 20))], sequence(7, 20)) {
+		t.Error("a shorter soak is not the beginning of a longer one")
+	}
+}
+
+// Every action happens, nothing is done that the world does not allow, and every round ends with all mended.
+func TestPlannedSteps(t *testing.T) {
+	seen := map[string]int{}
+	for seed := range uint64(20) {
+		p := newPlan(seed, true)
+		for round := range 200 {
+			w := p.world.clone()
+			steps, mending := p.round()
+			for _, s := range append(steps, mending...) {
+				seen[s.kind()]++
+				if changes := s.put != "" || s.remove != "" || s.label != "" || s.assign != nil || s.retry; changes && !w.reachable() {
+					t.Fatalf("seed %d: %s, with the API server out of reach", seed, s)
+				}
+				if s.harm == mended != w.broken[s.part] {
+					t.Fatalf("seed %d: %s, and broken are %v", seed, s, w.broken)
+				}
+				if protected := round%lifeRounds >= lifeRounds/2; protected && s.supervisor != "" && s.supervisor != "HUP" {
+					t.Fatalf("seed %d: %s in round %d, which is to spare the supervisor", seed, s, round+1)
+				}
+				if s.pause < 0 || s.pause > 6*time.Second {
+					t.Fatalf("seed %d: %s", seed, s)
+				}
+				w.apply(s)
+			}
+			if len(w.broken) > 0 || w.frozen {
+				t.Fatalf("seed %d: round %d ends with %v broken, the kubelet frozen: %v", seed, round+1, w.broken, w.frozen)
+			}
+		}
+	}
+	for _, a := range append(slices.Clone(actions), clockJump) {
+		if !slices.ContainsFunc(kinds(seen), func(kind string) bool { return len(kind) >= len(a.name) && kind[:len(a.name)] == a.name }) {
+			t.Errorf("never: %s", a.name)
+		}
+	}
+}
+
+func kinds(seen map[string]int) []string {
+	var list []string
+	for kind := range seen {
+		list = append(list, kind)
+	}
+	return list
+}

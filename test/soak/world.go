@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A quality is what becomes of a payload that is assigned.
+type quality int
+
+const (
+	none    quality = iota // no payload: local
+	good                   // runs
+	refused                // the pre-flight refuses it, or it does not decode
+	deadly                 // the pre-flight accepts it, and the kubelet dies of it
+)
+
+// A payload is known by its number, which is its maxPods too: configz tells which one really runs. There are so few that they come
+// again, as verdicts do.
+type payload struct {
+	quality quality
+	number  int
+}
+
+func (p payload) String() string {
+	return [...]string{"local", "good", "refused", "deadly"}[p.quality] + [...]string{"", fmt.Sprintf(" %d", p.number)}[min(int(p.quality), 1)]
+}
+
+// numbers are those of the payloads of a quality.
+var numbers = map[quality][]int{
+	good:    {31, 32, 33, 34, 35},
+	refused: {51, 52, 53}, // by validation; by decoding; by a panic
+	deadly:  {41, 42, 43}, // odd: at once; even: after healthz was ok
+}
+
+const (
+	namespace = "kube-system"
+	payloadAt = "kubelet" // the key
+	malformed = "no-assignment-at-all"
+	absent    = "soak-absent" // a ConfigMap that is never there
+)
+
+var configMaps = []string{"soak-a", "soak-b", "soak-c"}
+
+func assignmentOf(configMap string) string { return namespace + "/" + configMap + "/" + payloadAt }
+
+// A part is what the cluster is made of, as cluster.Signal names it; the network is one more.
+var parts = []string{"kube-apiserver", "etcd", "containerd", network}
+
+const network = "network"
+
+// A world is what the steps so far have made of everything but the supervisor.
+type world struct {
+	assignment string             // the annotation; "": absent
+	configMaps map[string]payload // those that are there
+	broken     map[string]bool    // parts that are killed, stopped, frozen or cut
+	frozen     bool               // the kubelet
+	protected  bool               // the supervisor is to live for a while, so that growth in it can be seen
+}
+
+func newWorld() world { return world{configMaps: map[string]payload{}, broken: map[string]bool{}} }
+
+func (w world) clone() world {
+	w.configMaps, w.broken = maps.Clone(w.configMaps), maps.Clone(w.broken)
+	return w
+}
+
+// reachable: the API server can be asked, and would answer.
+func (w world) reachable() bool {
+	return !w.broken["kube-apiserver"] && !w.broken["etcd"] && !w.broken[network]
+}
+
+// assigned is the ConfigMap that the annotation names, whether it is there or not.
+func (w world) assigned() (configMap string, named bool) {
+	words := strings.Split(w.assignment, "/")
+	if len(words) != 3 {
+		return "", false
+	}
+	return words[1], true
+}
+
+// wanted is what is to run; known is false when the assignment leads to nothing.
+func (w world) wanted() (p payload, known bool) {
+	if w.assignment == "" || w.assignment == "local" {
+		return payload{}, true
+	}
+	configMap, named := w.assigned()
+	p, is := w.configMaps[configMap]
+	return p, named && is
+}
+
+// A step is one thing that is done; what it does not do is zero. They are done in this order.
+type step struct {
+	name string
+
+	remove  string  // this ConfigMap
+	put     string  // write the payload into this ConfigMap, made if need be
+	payload payload // of put
+	label   string  // change only the metadata of this ConfigMap
+	assign  *string // set the annotation; "": remove it
+	retry   bool
+
+	supervisor signalName
+	kubelet    signalName
+	part       string // of the cluster
+	harm       harm   // done to the part
+	jump       time.Duration
+
+	pause time.Duration // after it
+}
+
+type signalName string // "KILL", "TERM", "QUIT", "HUP", "STOP"
+
+// A harm is done to a part of the cluster; "" is none.
+type harm string
+
+const (
+	killed  harm = "KILL"
+	stopped harm = "TERM"
+	frozen  harm = "STOP"
+	cut     harm = "cut"  // the network
+	mended  harm = "mend" // and no harm
+)
+
+func (s step) String() string {
+	words := []string{s.name}
+	if s.remove != "" && s.put == "" {
+		words = append(words, s.remove)
+	}
+	if s.put != "" {
+		words = append(words, s.put+" = "+s.payload.String())
+	}
+	if s.label != "" {
+		words = append(words, s.label)
+	}
+	if s.part != "" {
+		words = append(words, s.part)
+	}
+	if s.jump != 0 {
+		words = append(words, s.jump.String())
+	}
+	return fmt.Sprintf("%s, then %d ms", strings.Join(words, " "), s.pause.Milliseconds())
+}
+
+// apply does to the world what the step does.
+func (w *world) apply(s step) {
+	delete(w.configMaps, s.remove)
+	if s.put != "" {
+		w.configMaps[s.put] = s.payload
+	}
+	if s.assign != nil {
+		w.assignment = *s.assign
+	}
+	switch s.harm {
+	case "":
+	case mended:
+		delete(w.broken, s.part)
+	default:
+		w.broken[s.part] = true
+	}
+	switch s.kubelet {
+	case "STOP":
+		w.frozen = true
+	case "KILL", "CONT":
+		w.frozen = false
+	}
+}
+
+// mend gives the steps that end all harm that lasts, in the order in which they can be done.
+func (w *world) mend() []step {
+	var steps []step
+	for _, part := range []string{network, "etcd", "kube-apiserver", "containerd"} {
+		if w.broken[part] {
+			steps = append(steps, step{name: "mend", part: part, harm: mended})
+		}
+	}
+	if w.frozen {
+		steps = append(steps, step{name: "thaw the kubelet", kubelet: "CONT"})
+	}
+	for _, s := range steps {
+		w.apply(s)
+	}
+	return steps
+}
+
+// strikes tells whether the step may end a kubelet in a way that counts against what it runs.
+func (s step) strikes() bool {
+	return slices.Contains([]signalName{"KILL", "QUIT"}, s.supervisor) || s.kubelet != "" && s.kubelet != "CONT" || s.part == "containerd"
+}
+
+// isFault tells faults from changes of the configuration.
+func (s step) isFault() bool {
+	return s.supervisor != "" && s.supervisor != "HUP" || s.kubelet != "" || s.harm != "" && s.harm != mended || s.jump != 0
+}
