@@ -20,6 +20,7 @@ type drive struct {
 	s        State
 	step     Step
 	now      time.Duration
+	wallOff  time.Duration // how wrong the wall clock is
 	disk     Durable
 	did      []string
 	events   []string
@@ -69,7 +70,7 @@ func (d *drive) hear(is any) *drive {
 }
 
 func (d *drive) decide(is any) {
-	wall := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(d.now)
+	wall := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(d.now + d.wallOff)
 	d.s, d.step = decide(d.s, Event{Now: d.now, Wall: wall, Is: is})
 	for _, e := range d.step.Events {
 		d.events = append(d.events, e.Reason)
