@@ -9,6 +9,9 @@ SHELL := /bin/bash
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 FUZZTIME ?= 10s
+# how long make soak takes, and which sequence of steps (0: a random one)
+SOAK     ?= 5m
+SEED     ?= 0
 # go test flags for one run, such as -run=TestX
 TEST     ?=
 
@@ -69,6 +72,11 @@ fuzz: ## every fuzz target for FUZZTIME (10s), after the corpora in testdata/fuz
 	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x "./$$(dirname "$$file")" </dev/null; \
 	  done; \
 	done
+
+.PHONY: soak
+soak: root parts-node build ## kill supervisor, kubelet and cluster at random, and check the rules (root); SOAK=8h, SEED=7 for one sequence, CLOCK=1 to jump this machine's clock, too
+	go build -o bin/soak ./test/soak
+	@$(REAL) bin/soak -time=$(SOAK) -seed=$(SEED) -clock=$(if $(CLOCK),true,false)
 
 .PHONY: parts
 parts: ## the real parts that the end-to-end tests need: about 10 min from nothing on two processors
