@@ -18,8 +18,9 @@ const (
 	healthyWithin = time.Minute     // of the last fault's end
 	trueWithin    = 5 * time.Minute // backoff to the API server grows to 2 minutes, a control may take twice a life
 	pollInterval  = 50 * time.Millisecond
-	steadyFor     = time.Second // what is true has to stay so
-	lastSteps     = 30          // are told when something fails
+	reviveAfter   = 5 * time.Second // what is not ready by then may have ended
+	steadyFor     = time.Second     // what is true has to stay so
+	lastSteps     = 30              // are told when something fails
 )
 
 type options struct {
@@ -172,7 +173,8 @@ func (s *soaker) perform(ctx context.Context, one step, at world) error {
 	}
 }
 
-// revived waits until the cluster is ready. A part may have ended for want of another, and is started again then.
+// revived waits a moment for the cluster to be ready. A part may have ended only now, of its signal or for want of another, and is
+// started again when this is asked once more.
 func (s *soaker) revived(ctx context.Context, at world) error {
 	for _, part := range parts {
 		if part == network || at.broken[part] {
@@ -182,6 +184,8 @@ func (s *soaker) revived(ctx context.Context, at world) error {
 			return err
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, reviveAfter)
+	defer cancel()
 	return s.cluster.Ready(ctx)
 }
 
