@@ -18,6 +18,9 @@ func (c *Cluster) Signal(part string, s syscall.Signal) error {
 	return syscall.Kill(p.id, s)
 }
 
+// End returns when a part has ended that was signalled; one that takes too long over it is killed.
+func (c *Cluster) End(part string) { c.stopPart(part) }
+
 // Revive lets a part go on that was stopped by SIGSTOP, and starts one that has ended. It does not wait until it is ready.
 func (c *Cluster) Revive(part string) error {
 	start := map[string]func() error{apiServer: c.startAPIServer, etcd: c.startEtcd, containerd: c.startContainerd}[part]

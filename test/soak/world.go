@@ -188,7 +188,7 @@ func (w *world) mend() []step {
 
 // strikes tells whether the step may end a kubelet in a way that counts against what it runs.
 func (s step) strikes() bool {
-	return slices.Contains([]signalName{"KILL", "QUIT"}, s.supervisor) || s.kubelet != "" && s.kubelet != "CONT" || s.part == "containerd"
+	return slices.Contains([]signalName{"KILL", "QUIT"}, s.supervisor) || s.kubelet != "" && s.kubelet != "CONT" || s.part == "containerd" && s.harm != mended
 }
 
 // isFault tells faults from changes of the configuration.
