@@ -14,6 +14,8 @@ SOAK     ?= 5m
 SEED     ?= 0
 # go test flags for one run, such as -run=TestX
 TEST     ?=
+# part of make conformance: CARRIER/GROUP/FIRST_STATE, each may be empty
+CASES    ?=
 
 PARTS        = $(shell test/parts/build.sh --folder)
 LINTER       = golangci-lint-2.15.0
@@ -63,6 +65,13 @@ test-e2e: root parts build ## end-to-end tests on real parts (root), one package
 .PHONY: test-fuzz
 test-fuzz: FUZZTIME = 3s
 test-fuzz: fuzz
+
+.PHONY: conformance
+conformance: root parts build ## upstream's own end-to-end table, on annotation and field (root; 10 to 20 min); CASES=field/T6 or CASES=/T6 for a part
+	go test -c -tags e2e,conformance -o bin/conformance.test ./test/e2e
+	cd test/e2e && $(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" \
+	  KUBELET_SUPERVISOR_CONFORMANCE_TABLE="$(CURDIR)/bin/conformance.txt" \
+	  "$(CURDIR)/bin/conformance.test" -test.run '^TestConformance$$/$(CASES)' -test.timeout 60m
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (10s), after the corpora in testdata/fuzz

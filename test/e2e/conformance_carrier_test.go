@@ -21,33 +21,43 @@ type carrier struct {
 	apiServer string // a version of the API server on which it works
 	// set writes the assignment, or returns the API server's refusal.
 	set func(*node, reference) error
-	// unable says why a reference cannot be expressed; "" where it can.
-	unable func(reference) string
+	// express gives the state as this carrier can express it, or says why it cannot.
+	express func(configState) (state configState, unable string)
 	// byAssignment: to assign a ConfigMap is to let the node read it, by the node authorizer of the time.
 	byAssignment bool
 }
 
 var carriers = []carrier{
-	{name: "annotation", apiServer: newest, set: setAnnotation, unable: func(r reference) string {
-		switch {
-		case r.Empty:
-			return "text has no subfields"
-		case r.UID != "":
-			return "a uid is a pin (TestAssignPinned)"
-		case r.ResourceVersion != "":
-			return "it has no place for a resourceVersion"
-		}
-		return ""
-	}},
-	{name: "field", apiServer: keepsTheAPI, set: setConfigSource, unable: func(reference) string { return "" }, byAssignment: true},
+	{name: "annotation", apiServer: newest, set: setAnnotation, express: expressInText},
+	{name: "field", apiServer: keepsTheAPI, set: setConfigSource, byAssignment: true,
+		express: func(state configState) (configState, string) { return state, "" }},
+}
+
+func expressInText(state configState) (configState, string) {
+	switch {
+	case state.reference.Empty:
+		state.name += " (empty text)"
+		state.refused = sourcePath + "namespace: Required value: namespace must be set"
+	case state.reference.UID != "":
+		// Well-formed, but no ConfigMap has this uid.
+		state.name += " (a pin)"
+		state.refused, state.error, state.unlike = "", "DownloadError", uidPins
+	case state.reference.ResourceVersion != "":
+		return state, "the annotation has no place for a resourceVersion"
+	}
+	return state, ""
 }
 
 // observed is how the Node names what it speaks of.
 func (r reference) observed() string {
-	if r == (reference{}) {
+	if r == (reference{}) || r.Empty {
 		return ""
 	}
-	return r.Namespace + "/" + r.Name + "/" + r.Key
+	text := r.Namespace + "/" + r.Name + "/" + r.Key
+	if r.UID != "" {
+		text += "@" + r.UID
+	}
+	return text
 }
 
 func setAnnotation(n *node, r reference) error {

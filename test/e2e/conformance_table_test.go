@@ -11,10 +11,10 @@ import (
 	"text/tabwriter"
 )
 
-// tableVariable names the file that the table is written to; without it the table goes to the standard output, at the end.
+// tableVariable names a file that the table is written to as it grows. At the end it goes to the standard output.
 const tableVariable = "KUBELET_SUPERVISOR_CONFORMANCE_TABLE"
 
-// A conformanceTable has one row per step. Rows are written as they come, so that also a run that is cut short has a table.
+// A conformanceTable has one row per step. Each is told as it comes, and written, so that also a run that is cut short has a table.
 type conformanceTable struct {
 	mutex sync.Mutex
 	rows  []*conformanceRow
@@ -41,6 +41,7 @@ func (c *conformanceTable) add(t *testing.T, row *conformanceRow) {
 	t.Helper()
 	c.mutex.Lock()
 	c.rows = append(c.rows, row)
+	_, _ = fmt.Fprintf(os.Stderr, "%4d %-6s %s, %s\n", len(c.rows), row.verdict(), row.carrier, row.what)
 	c.mutex.Unlock()
 	if file := os.Getenv(tableVariable); file != "" {
 		if err := os.WriteFile(file, []byte(c.String()), 0o644); err != nil {

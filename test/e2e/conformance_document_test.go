@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The known differences from upstream that rows of TestConformance show, by their names in docs/conformance.md.
+const (
+	refusedWithoutRestart = "refused without restart"
+	equalContent          = "equal content"
+	eventNamesWhatStarts  = "event names what starts"
+	refusedOnTheNode      = "refused on the node"
+	uidPins               = "uid pins"
+)
+
+// folders of the packages that docs/conformance.md names.
+var folders = map[string]string{"store": "store", "config": "config", "sync": "sync", "status": "status", "supervisor": "supervisor",
+	"main": "cmd/kubelet-supervisor", "e2e": "test/e2e"}
+
+var (
+	// A test as the document names it: `PACKAGE.TestName` or `PACKAGE.TestName/case`.
+	namedTest = regexp.MustCompile("`([a-z0-9]+)\\.((?:Test|Fuzz)\\w+)(?:/([^`]+))?`")
+	// A row of the table of known differences: | **name** | … | tests |.
+	differenceRow = regexp.MustCompile(`(?m)^\| \*\*(.+?)\*\* \|.*\|(.*)\|$`)
+)
+
+// TestConformanceDocument needs no real parts: every test that docs/conformance.md names exists, every known difference has a
+// test, and every known difference that the table shows is in the document.
+func TestConformanceDocument(t *testing.T) {
+	content, err := os.ReadFile("../../docs/conformance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := string(content)
+	sources := map[string]string{}
+	for name, folder := range folders {
+		sources[name] = testSources(t, filepath.Join("../..", folder))
+	}
+	named := namedTest.FindAllStringSubmatch(document, -1)
+	if len(named) == 0 {
+		t.Error("the document names no test")
+	}
+	for _, match := range named {
+		name, test, row := match[1], match[2], match[3]
+		switch source, known := sources[name]; {
+		case !known:
+			t.Errorf("%s: there is no package %s", match[0], name)
+		case !strings.Contains(source, "func "+test+"("):
+			t.Errorf("%s: package %s has no such test", match[0], name)
+		case row != "" && !strings.Contains(source, `"`+row+`"`):
+			t.Errorf("%s: package %s has no such case", match[0], name)
+		}
+	}
+	differences := map[string]bool{}
+	for _, row := range differenceRow.FindAllStringSubmatch(document, -1) {
+		differences[row[1]] = true
+		if !namedTest.MatchString(row[2]) {
+			t.Errorf("known difference %q names no test", row[1])
+		}
+	}
+	for _, name := range []string{refusedWithoutRestart, equalContent, eventNamesWhatStarts, refusedOnTheNode, uidPins} {
+		if !differences[name] {
+			t.Errorf("known difference %q is not in the document", name)
+		}
+	}
+}
+
+func testSources(t *testing.T, folder string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no tests in %s: %v", folder, err)
+	}
+	var text strings.Builder
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(content)
+	}
+	return text.String()
+}
