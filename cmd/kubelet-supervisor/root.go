@@ -82,7 +82,8 @@ A configuration is proved with the node's own kubelet first, put on trial, and r
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		return usage("%w, see %s --help", err, command.CommandPath())
 	})
-	root.AddCommand(newRun(), newStatus(), newCheck(), newReload(), newRetry(), newVersion())
+	root.AddCommand(newRun(), newStatus(), newCheck(), newReload(), newRetry(), newEnable(), newDisable(),
+		newVersion(), newPackageFiles())
 	return root
 }
 

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newDisable() *cobra.Command {
+	var i installation
+	command := &cobra.Command{
+		Use:   "disable",
+		Short: "Undo enable: the kubelet runs again as its own unit says",
+		Long: `Undo enable: the kubelet runs again as its own unit says.
+
+A kubelet that runs under the supervisor is restarted: it has the assigned configuration, and systemd would not know the two apart. Pods go on running. Where the supervisor's own unit starts the kubelet, that unit is stopped. What the supervisor knows stays in its state folder. Exit codes: 0 done or nothing to do, 1 refused, 2 usage.`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if os.Geteuid() != 0 && !i.dryRun {
+				return exitError{code: exitRefused, err: errNotRoot}
+			}
+			i.out = command.OutOrStdout()
+			if err := i.disable(command.Context()); err != nil {
+				return exitError{code: exitRefused, err: err}
+			}
+			return nil
+		},
+	}
+	i.flags(command)
+	return command
+}
+
+func (i installation) disable(ctx context.Context) error {
+	ours, err := isOurs(i.dropInPath())
+	if err != nil {
+		return err
+	}
+	own, err := showUnit(ctx, ownUnit)
+	if err != nil {
+		return err
+	}
+	byOwn := own.LoadState == "loaded" && (own.Enabled || own.active())
+	if !ours && !byOwn {
+		i.say("Nothing to undo:    there is no %s.", i.dropInPath())
+	}
+	if ours {
+		if err := i.giveBack(ctx); err != nil {
+			return err
+		}
+	}
+	if byOwn {
+		return i.disableOwnUnit(ctx)
+	}
+	return nil
+}
+
+// giveBack takes the drop-in away. The restart belongs to it: the running supervisor has a watchdog and a way to start that the unit no
+// longer has, so that systemd would kill it and start a second kubelet.
+func (i installation) giveBack(ctx context.Context) error {
+	state, err := showUnit(ctx, i.unit)
+	if err != nil {
+		return err
+	}
+	if i.dryRun {
+		i.say("Would remove:       %s", i.dropInPath())
+		if state.active() {
+			i.say("Would do:           systemctl restart %s", i.unit)
+		}
+		return nil
+	}
+	if err := os.Remove(i.dropInPath()); err != nil {
+		return fmt.Errorf("removing the drop-in: %w", err)
+	}
+	_ = os.Remove(filepath.Dir(i.dropInPath())) // if nobody else has a drop-in there
+	if _, err := systemctl(ctx, "daemon-reload"); err != nil {
+		return err
+	}
+	i.say("Removed:            %s", i.dropInPath())
+	if !state.active() {
+		return nil
+	}
+	i.say("Doing:              systemctl restart %s", i.unit)
+	if _, err := systemctl(ctx, "restart", i.unit); err != nil {
+		return err
+	}
+	i.say("The kubelet runs as its own unit says.")
+	return nil
+}
+
+func (i installation) disableOwnUnit(ctx context.Context) error {
+	if i.dryRun {
+		i.say("Would do:           systemctl disable --now %s", ownUnit)
+		return nil
+	}
+	if _, err := systemctl(ctx, "disable", "--now", ownUnit); err != nil {
+		return err
+	}
+	i.say("Disabled:           %s", ownUnit)
+	path := filepath.Join(i.folder, ownUnit)
+	if ours, err := isOurs(path); err != nil || !ours {
+		return err
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("removing the unit: %w", err)
+	}
+	i.say("Removed:            %s", path)
+	_, err := systemctl(ctx, "daemon-reload")
+	return err
+}
+
+// isOurs tells whether enable made the file; one that somebody else made is an error, for it is not ours to remove.
+func isOurs(path string) (bool, error) {
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading the unit: %w", err)
+	case !strings.HasPrefix(string(data), ourMark):
+		return false, fmt.Errorf("%s was not made by kubelet-supervisor enable: remove it by hand", path)
+	}
+	return true, nil
+}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const kubeletUnit = "kubelet.service"
+
+// installation is where enable and disable look and write.
+type installation struct {
+	unit       string // the kubelet's
+	folder     string // of units that administrators own
+	flagsFile  string
+	executable string
+	dryRun     bool
+	out        io.Writer
+}
+
+func newEnable() *cobra.Command {
+	var i installation
+	var now bool
+	command := &cobra.Command{
+		Use:   "enable",
+		Short: "Make systemd start the kubelet through the supervisor, from its next restart on",
+		Long: `Make systemd start the kubelet through the supervisor, from its next restart on.
+
+The kubelet's unit gets a drop-in, /etc/systemd/system/kubelet.service.d/` + dropInName + `, that puts kubelet-supervisor run in front of the unit's own command line and leaves the rest of the unit as it is. On a node without a kubelet.service, kubelet-supervisor.service is enabled instead. Nothing is changed before everything has been checked, and a running kubelet is restarted only with --now. Run it again after the unit's own ExecStart has changed. Exit codes: 0 done, 1 refused by a check, 2 usage.`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) (err error) {
+			if os.Geteuid() != 0 && !i.dryRun {
+				return exitError{code: exitRefused, err: errNotRoot}
+			}
+			i.out = command.OutOrStdout()
+			if i.executable, err = executablePath(); err != nil {
+				return err
+			}
+			if err := i.enable(command.Context(), now); err != nil {
+				return exitError{code: exitRefused, err: err}
+			}
+			return nil
+		},
+	}
+	i.flags(command)
+	command.Flags().BoolVar(&now, "now", false, "restart the kubelet, so that the supervisor runs it at once")
+	return command
+}
+
+// exitRefused is the code of enable and disable when nothing was done.
+const exitRefused = 1
+
+var errNotRoot = errors.New("only root may change units: run it with sudo, or with --dry-run")
+
+func (i *installation) flags(command *cobra.Command) {
+	i.folder, i.flagsFile = unitFolder, flagsFile
+	command.Flags().StringVar(&i.unit, "unit", kubeletUnit, "the unit that starts the kubelet")
+	command.Flags().BoolVar(&i.dryRun, "dry-run", false, "check, say what would be done, and do nothing")
+}
+
+func (i installation) dropInPath() string { return filepath.Join(i.folder, i.unit+".d", dropInName) }
+
+func (i installation) say(format string, words ...any) {
+	_, _ = fmt.Fprintf(i.out, format+"\n", words...)
+}
+
+func (i installation) enable(ctx context.Context, now bool) error {
+	if err := i.checkNode(); err != nil {
+		return err
+	}
+	state, err := showUnit(ctx, i.unit)
+	if err != nil {
+		return err
+	}
+	switch state.LoadState {
+	case "loaded":
+		return i.takeOver(ctx, state, now)
+	case "not-found":
+		if i.unit == kubeletUnit {
+			return i.enableOwnUnit(ctx, now)
+		}
+		return fmt.Errorf("there is no unit %s; systemctl list-units '*kubelet*' shows what there is", i.unit)
+	}
+	return fmt.Errorf("the unit %s cannot be taken over, for systemd calls it %s: see systemctl status %s", i.unit, state.LoadState, i.unit)
+}
+
+// takeOver puts a drop-in beside the kubelet's unit.
+func (i installation) takeOver(ctx context.Context, state unitState, now bool) error {
+	if state.Type == "oneshot" || state.Type == "forking" || state.Type == "dbus" {
+		return fmt.Errorf("%s has Type=%s; a kubelet that stays in the foreground is needed", i.unit, state.Type)
+	}
+	files := []string{state.FragmentPath}
+	for _, file := range state.DropInPaths {
+		if file != i.dropInPath() {
+			files = append(files, file)
+		}
+	}
+	command, err := readStartCommand(files)
+	if err != nil {
+		return err
+	}
+	i.say("The kubelet:        %s\n  as %s says.", command.line, command.source)
+	if isKubeletScript(command.program()) {
+		i.say("  It is a script, which is not asked before a configuration is tried: give the kubelet itself, or --preflight=always in %s.", i.flagsFile)
+	}
+	content := dropIn(i.executable, command)
+	if before, err := os.ReadFile(i.dropInPath()); err == nil && string(before) == content {
+		i.say("Nothing to change:  %s is there and up to date.", i.dropInPath())
+		return i.restart(ctx, state, now)
+	}
+	if i.dryRun {
+		i.say("Would write:        %s\n\n%s", i.dropInPath(), content)
+		return i.restart(ctx, state, now)
+	}
+	if err := i.writeUnit(ctx, i.unit, i.dropInPath(), content); err != nil {
+		return err
+	}
+	return i.restart(ctx, state, now)
+}
+
+// writeUnit puts the file into place and sees to it that systemd takes it, or takes it away again.
+func (i installation) writeUnit(ctx context.Context, unit, path, content string) error {
+	before, readErr := os.ReadFile(path)
+	if err := replaceFile(path, content); err != nil {
+		return fmt.Errorf("writing the unit: %w", err)
+	}
+	_, err := systemctl(ctx, "daemon-reload")
+	var state unitState
+	if err == nil {
+		state, err = showUnit(ctx, unit)
+	}
+	if err == nil && (state.LoadState != "loaded" || !strings.Contains(state.ExecStart, i.executable+" run ")) {
+		err = fmt.Errorf("with %s systemd has LoadState=%s ExecStart=%s: does a later drop-in set ExecStart? It was taken away again", path, state.LoadState, state.ExecStart)
+	}
+	if err == nil {
+		i.say("Written:            %s", path)
+		return nil
+	}
+	if readErr == nil {
+		err = errors.Join(err, replaceFile(path, string(before)))
+	} else {
+		err = errors.Join(err, os.Remove(path))
+	}
+	_, reloadErr := systemctl(ctx, "daemon-reload")
+	return errors.Join(err, reloadErr)
+}
+
+// enableOwnUnit is for nodes on which nothing else starts a kubelet.
+func (i installation) enableOwnUnit(ctx context.Context, now bool) error {
+	kubelet := "/usr/bin/kubelet"
+	if values := environmentFile(i.flagsFile)["KUBELET"]; values != "" {
+		kubelet = values
+	}
+	if _, err := os.Stat(kubelet); err != nil {
+		return fmt.Errorf("there is neither a %s nor the kubelet itself: %w; set KUBELET and KUBELET_ARGS in %s", i.unit, err, i.flagsFile)
+	}
+	i.say("The kubelet:        %s, by %s, for there is no %s.", kubelet, ownUnit, i.unit)
+	state, err := showUnit(ctx, ownUnit)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(i.folder, ownUnit)
+	write := state.LoadState == "not-found" || state.FragmentPath == path
+	if i.dryRun {
+		if write {
+			i.say("Would write:        %s\n\n%s", path, ownUnitFile(i.executable))
+		}
+		i.say("Would do:           systemctl enable %s", ownUnit)
+		return nil
+	}
+	if write {
+		if err := i.writeUnit(ctx, ownUnit, path, ourMark+".\n"+ownUnitFile(i.executable)); err != nil {
+			return err
+		}
+	}
+	if _, err := systemctl(ctx, "enable", ownUnit); err != nil {
+		return err
+	}
+	i.say("Enabled:            %s starts at boot.", ownUnit)
+	i.unit = ownUnit
+	return i.restart(ctx, state, now)
+}
+
+// restart does it, or says how.
+func (i installation) restart(ctx context.Context, state unitState, now bool) error {
+	does := "restart"
+	if !state.active() {
+		does = "start"
+	}
+	switch {
+	case i.dryRun && now:
+		i.say("Would do:           systemctl %s %s", does, i.unit)
+	case i.dryRun:
+	case !now:
+		i.say("The kubelet has not been touched. When it suits:  systemctl %s %s", does, i.unit)
+	default:
+		i.say("Doing:              systemctl %s %s", does, i.unit)
+		if _, err := systemctl(ctx, does, i.unit); err != nil {
+			return fmt.Errorf("%w; to go back: kubelet-supervisor disable", err)
+		}
+		i.say("The supervisor runs the kubelet: see kubelet-supervisor status.")
+	}
+	return nil
+}
+
+// checkNode finds what would keep run from working, before systemd finds it at the next boot.
+func (i installation) checkNode() error {
+	var o runOptions
+	flags := o.command().Flags()
+	words := strings.Fields(environmentFile(i.flagsFile)["KUBELET_SUPERVISOR_ARGS"])
+	if err := flags.Parse(words); err != nil {
+		return fmt.Errorf("KUBELET_SUPERVISOR_ARGS in %s: %w", i.flagsFile, err)
+	}
+	if err := checkOptions(o.Options); err != nil {
+		return fmt.Errorf("KUBELET_SUPERVISOR_ARGS in %s: %w", i.flagsFile, err)
+	}
+	if err := checkWritable(o.StateDir); err != nil {
+		return fmt.Errorf("the state folder %s cannot be written: %w; another one is named with --state-dir in KUBELET_SUPERVISOR_ARGS, %s", o.StateDir, err, i.flagsFile)
+	}
+	return nil
+}
+
+// checkWritable tells whether the folder can be written, or made, by making one and taking it away again.
+func checkWritable(folder string) error {
+	for {
+		probe, err := os.MkdirTemp(folder, ".kubelet-supervisor-")
+		if err == nil {
+			return os.Remove(probe)
+		}
+		if _, there := os.Stat(folder); there == nil || folder == "/" {
+			return err
+		}
+		folder = filepath.Dir(folder)
+	}
+}
+
+// environmentFile reads assignments as systemd's EnvironmentFile does, as far as ours need it: a file that is not there has none.
+func environmentFile(path string) map[string]string {
+	values := map[string]string{}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return values
+	}
+	for _, line := range logicalLines(data) {
+		if name, value, found := strings.Cut(line, "="); found {
+			values[strings.TrimSpace(name)] = strings.Trim(strings.TrimSpace(value), `"'`)
+		}
+	}
+	return values
+}

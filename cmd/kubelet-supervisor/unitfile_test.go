@@ -1,0 +1,71 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestTheStartCommandOfAUnit(t *testing.T) {
+	kubelet := fakeKubelet
+	for name, test := range map[string]struct {
+		files []string
+		want  string // prefix, a space, line
+		error string
+	}{
+		"a plain unit": {
+			files: []string{"[Unit]\nExecStart=no\n[Service]\nExecStart=" + kubelet + " --v=2\n[Install]\nExecStart=no\n"},
+			want:  " " + kubelet + " --v=2",
+		},
+		"kubeadm's drop-in takes the place of the unit's": {
+			files: []string{"[Service]\nExecStart=" + kubelet + "\n", "[Service]\nExecStart=\nExecStart=" + kubelet + " $KUBELET_KUBECONFIG_ARGS $KUBELET_EXTRA_ARGS\n"},
+			want:  " " + kubelet + " $KUBELET_KUBECONFIG_ARGS $KUBELET_EXTRA_ARGS",
+		},
+		"quotes, specifiers and escapes are left to systemd": {
+			files: []string{"[Service]\nExecStart=\"" + kubelet + "\" --node-labels='a=b c' --hostname-override=%H --x=$$HOME\\x20\n"},
+			want:  " \"" + kubelet + "\" --node-labels='a=b c' --hostname-override=%H --x=$$HOME\\x20",
+		},
+		"lines that go on, with a comment between": {
+			files: []string{"[Service]\nExecStart=" + kubelet + " \\\n  --a=1 \\\n# not this\n  --b=2\nRestart=always\n"},
+			want:  " " + kubelet + " --a=1 --b=2",
+		},
+		"spaces around, and failures that are ignored": {
+			files: []string{"[Service]\n  ExecStart = -" + kubelet + " --a\n"},
+			want:  "- " + kubelet + " --a",
+		},
+		"commented out":                     {files: []string{"[Service]\n#ExecStart=" + kubelet + "\n;ExecStart=" + kubelet + "\n"}, error: "have 0 ExecStart lines"},
+		"two commands":                      {files: []string{"[Service]\nExecStart=" + kubelet + "\n", "[Service]\nExecStart=" + kubelet + "\n"}, error: "have 2 ExecStart lines"},
+		"taken back":                        {files: []string{"[Service]\nExecStart=" + kubelet + "\n", "[Service]\nExecStart=\n"}, error: "have 0 ExecStart lines"},
+		"another name for the program":      {files: []string{"[Service]\nExecStart=@" + kubelet + " kubelet\n"}, error: "with one of @ : |"},
+		"variables that are not expanded":   {files: []string{"[Service]\nExecStart=:" + kubelet + " $A\n"}, error: "with one of @ : |"},
+		"a shell":                           {files: []string{"[Service]\nExecStart=/bin/sh -c 'exec " + kubelet + "'\n"}, error: "starts /bin/sh: only a kubelet's own command line"},
+		"the supervisor, put there by hand": {files: []string{"[Service]\nExecStart=/usr/local/bin/kubelet-supervisor run -- " + kubelet + "\n"}, error: "runs kubelet-supervisor already: remove it first"},
+		"a kubelet that is not there":       {files: []string{"[Service]\nExecStart=/absent/kubelet\n"}, error: "names a kubelet that cannot be run"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var files []string
+			for i, content := range test.files {
+				files = append(files, written(t, filepath.Join(t.TempDir(), string(rune('a'+i))+".conf"), content))
+			}
+			got, err := readStartCommand(files)
+			switch {
+			case test.error != "" && (err == nil || !strings.Contains(err.Error(), test.error)):
+				t.Errorf("error %v", err)
+			case test.error == "" && (err != nil || got.prefix+" "+got.line != test.want || got.source != files[len(files)-1]):
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func FuzzLogicalLines(f *testing.F) {
+	f.Add([]byte("[Service]\nExecStart=/usr/bin/kubelet \\\n # c\n --a\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, line := range logicalLines(data) {
+			if strings.Contains(line, "\n") {
+				t.Errorf("not one line: %q", line)
+			}
+		}
+		_ = serviceValues(data, "ExecStart")
+	})
+}
