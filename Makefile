@@ -73,6 +73,16 @@ conformance: root parts build ## upstream's own end-to-end table, on annotation 
 	  KUBELET_SUPERVISOR_CONFORMANCE_TABLE="$(CURDIR)/bin/conformance.txt" \
 	  "$(CURDIR)/bin/conformance.test" -test.run '^TestConformance$$/$(CASES)' -test.timeout 60m
 
+.PHONY: packages
+packages: ## deb and rpm for amd64 and arm64 into dist/, with SBOMs and checksums
+	VERSION="$(VERSION)" packaging/build.sh dist
+
+.PHONY: test-packages
+test-packages: packages ## the packages, checked by lintian and rpmlint, and built once more elsewhere with the same bytes
+	@test/parts/debian.sh lintian rpmlint
+	packaging/lint.sh dist
+	VERSION="$(VERSION)" packaging/reproducible.sh dist
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (10s), after the corpora in testdata/fuzz
 	@git grep -l '^func Fuzz' -- '*_test.go' | while read -r file; do \
@@ -102,5 +112,5 @@ root:
 	@[ "$$(id -u)" = 0 ] || { echo "This needs root, for network namespaces, cgroups and mounts: run it as root." >&2; exit 1; }
 
 .PHONY: clean
-clean: ## remove bin/ (the real parts stay in the cache: test/parts/build.sh --folder says where)
-	rm -rf bin
+clean: ## remove bin/ and dist/ (the real parts stay in the cache: test/parts/build.sh --folder says where)
+	rm -rf bin dist

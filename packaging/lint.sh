@@ -1,0 +1,16 @@
+#!/bin/bash
+# lint.sh [FOLDER]   lintian and rpmlint on the packages that build.sh made; what is not as they ask is in lintian-overrides and
+# rpmlint.toml, with the reason
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+folder=${1:-dist}
+
+failed=0
+# As root lintian only says that it is not recommended.
+lintian --allow-root --fail-on error,warning --display-level '>=warning' "$folder"/*.deb || failed=1
+for package in "$folder"/*.rpm; do # one at a time: two architectures at once would look like files in each other's way
+  words=$(rpmlint --config packaging/rpmlint.toml "$package" 2>&1 || :)
+  [[ $words = *" 0 errors, 0 warnings"* ]] || { echo "$words"; failed=1; }
+done
+[ "$failed" = 0 ] || { echo "The packages are not clean." >&2; exit 1; }
+echo "lintian and rpmlint find nothing in $(find "$folder" -name '*.deb' -o -name '*.rpm' | wc -l) packages."
