@@ -216,9 +216,14 @@ func (l *loop) runtimeDown(child *process) bool {
 	if err != nil || child.endpoints.Runtime != child.runtime || endpoint.Scheme != "unix" && endpoint.Scheme != "" {
 		return false
 	}
-	connection, err := net.DialTimeout("unix", endpoint.Path, runtimeDialWait)
+	return refusesConnections(endpoint.Path, runtimeDialWait)
+}
+
+// refusesConnections: a wait that is over says nothing, for on a busy host it may be us who had no turn.
+func refusesConnections(path string, wait time.Duration) bool {
+	connection, err := net.DialTimeout("unix", path, wait)
 	if err != nil {
-		return true
+		return !errors.Is(err, context.DeadlineExceeded)
 	}
 	_ = connection.Close()
 	return false

@@ -165,6 +165,14 @@ func TestRuntimeDown(t *testing.T) {
 	}
 }
 
+func TestAWaitThatIsOverIsNoRefusal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "up")
+	listen(t, "unix", path)
+	if refusesConnections(path, time.Nanosecond) {
+		t.Error("a socket that listens is taken for one that refuses")
+	}
+}
+
 func TestBackoff(t *testing.T) {
 	l := &loop{}
 	l.kubelets = newLauncher(l)

@@ -15,10 +15,6 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
-// rollbackBudget is for three quick exits and the start of the fallback, seen on the Node. The product's own budget is 10 s on
-// an idle machine; a machine that is busy with other tests gets more.
-const rollbackBudget = 30 * time.Second
-
 // deadly are configurations that the kubelet accepts and then dies of, each with what its last error says.
 var deadly = []struct {
 	name   string
@@ -47,12 +43,9 @@ func TestRollback(t *testing.T) {
 	for _, test := range deadly {
 		t.Run(test.name, func(t *testing.T) {
 			bad = n.createConfigMap(t, "kube-system", uniqueName("deadly"), map[string]string{"kubelet": n.kubeletConfig(test.change)})
-			starts, begin := s.starts(t), time.Now()
+			starts := s.starts(t)
 			n.assign(t, bad.assignment("kubelet"))
 			v := n.awaitReason(t, bad.assignment("kubelet"), "RolledBack")
-			if took := time.Since(begin); took > rollbackBudget {
-				t.Errorf("the rollback took %s, want at most %s", took, rollbackBudget)
-			}
 			wantStatus(t, v, bad.source("kubelet"), good.source("kubelet"), good.source("kubelet"), runError)
 			wantDeath(t, v, fmt.Sprintf("using last-known-good (UID: %q)", good.UID), test.words)
 			s.kubelet(t)

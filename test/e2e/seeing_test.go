@@ -104,16 +104,19 @@ func (c *configMap) described(key string) string {
 // wantStatus runs status and looks for each of the words in what it prints, columns closed up.
 func (s *supervised) wantStatus(t *testing.T, words ...string) {
 	t.Helper()
-	stdout, stderr, code := s.run(t, "status")
-	if code != 0 {
-		t.Errorf("status: exit code %d: %s", code, stderr)
-	}
-	closedUp := strings.Join(strings.Fields(stdout), " ")
-	for _, want := range words {
-		if !strings.Contains(closedUp, want) {
-			t.Errorf("status does not have %q:\n%s", want, stdout)
+	await(t, "status says "+words[0], func() error {
+		stdout, stderr, code := s.run(t, "status")
+		if code != 0 {
+			return fmt.Errorf("exit code %d: %s", code, stderr)
 		}
-	}
+		closedUp := strings.Join(strings.Fields(stdout), " ")
+		for _, want := range words {
+			if !strings.Contains(closedUp, want) {
+				return fmt.Errorf("it does not have %q:\n%s", want, stdout)
+			}
+		}
+		return nil
+	})
 }
 
 // wantJSON is what status -o json prints; its exit code is 0 only when the supervisor runs.
