@@ -55,6 +55,9 @@ func TestPlannedSteps(t *testing.T) {
 					t.Fatalf("seed %d: %s", seed, s)
 				}
 				w.apply(s)
+				if w.clock.Abs() > 50*time.Minute {
+					t.Fatalf("seed %d: %s, and the clock is %s off", seed, s, w.clock)
+				}
 			}
 			if len(w.broken) > 0 || w.frozen {
 				t.Fatalf("seed %d: round %d ends with %v broken, the kubelet frozen: %v", seed, round+1, w.broken, w.frozen)

@@ -58,6 +58,7 @@ type world struct {
 	configMaps map[string]payload // those that are there
 	broken     map[string]bool    // parts that are killed, stopped, frozen or cut
 	frozen     bool               // the kubelet
+	clock      time.Duration      // off the true time
 	protected  bool               // the supervisor is to live for a while, so that growth in it can be seen
 }
 
@@ -154,6 +155,7 @@ func (w *world) apply(s step) {
 	if s.assign != nil {
 		w.assignment = *s.assign
 	}
+	w.clock += s.jump
 	switch s.harm {
 	case "":
 	case mended:
