@@ -3,9 +3,11 @@ package supervisor
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -126,4 +128,45 @@ func TestProcessOf(t *testing.T) {
 	if ended.alive() || (Process{}).alive() || (Process{PID: os.Getpid()}).alive() {
 		t.Errorf("a process lives that does not")
 	}
+}
+
+// A process with a dead first thread looks like a zombie, and is none.
+func TestAProcessWhoseFirstThreadEnded(t *testing.T) {
+	command := exec.Command("/proc/self/exe")
+	command.Env = append(os.Environ(), withoutFirstThread+"=1")
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
+	if _, err := bufio.NewReader(output).ReadByte(); err != nil {
+		t.Fatal(err)
+	}
+	stat := fmt.Sprintf("/proc/%d/stat", command.Process.Pid)
+	await(t, "the end of the first thread", func() bool {
+		data, err := os.ReadFile(stat)
+		return err == nil && strings.Contains(string(data), ") Z ")
+	})
+	if p := processOf(command.Process.Pid); !p.alive() {
+		t.Errorf("%+v is taken for ended", p)
+	}
+}
+
+const withoutFirstThread = "TEST_WITHOUT_FIRST_THREAD"
+
+// init runs on the first thread.
+func init() {
+	if os.Getenv(withoutFirstThread) == "" {
+		return
+	}
+	runtime.LockOSThread()
+	go func() {
+		fmt.Println("at work")
+		<-time.After(patience)
+		os.Exit(0)
+	}()
+	_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
 }

@@ -27,11 +27,12 @@ func lookAt(pid int) (p Process, parent int) {
 	if err != nil {
 		return p, 0
 	}
-	// Field 2 is the command in parentheses and may hold anything; field 4 is the parent, field 22 the start time (proc(5)).
+	// Field 2 is the command in parentheses and may hold anything; field 4 is the parent, 20 the threads, 22 the start time (proc(5)).
 	_, rest, _ := strings.Cut(string(data[max(0, bytes.LastIndexByte(data, ')')):]), ") ")
 	fields := strings.Fields(rest)
-	const state, ppid, startTime = 0, 1, 19
-	if len(fields) > startTime && fields[state] != "Z" {
+	const state, ppid, threads, startTime = 0, 1, 17, 19
+	// The first thread may be a zombie while others are still at work, with all the files and locks of the process.
+	if len(fields) > startTime && (fields[state] != "Z" || fields[threads] != "0" && fields[threads] != "1") {
 		parent, _ = strconv.Atoi(fields[ppid])
 		p.StartTime, _ = strconv.ParseUint(fields[startTime], 10, 64)
 	}
