@@ -61,18 +61,19 @@ func Identify(kubelet string, argv []string) (Identity, error) {
 }
 
 // LocalContent digests the file behind --config, byte for byte, as "sha256:"
-// and 64 hex digits; "sha256:none" for a command line without one.
-func LocalContent(argv []string) (string, error) {
+// and 64 hex digits; "sha256:none" for a command line without one. A file that
+// cannot be read counts by the reason: the kubelet has to be asked about it too.
+func LocalContent(argv []string) string {
 	path := ParseArguments(argv).Config
 	if path == "" {
-		return "sha256:none", nil
+		return "sha256:none"
 	}
 	content, err := readFile(path)
 	if err != nil {
-		return "", fmt.Errorf("reading the local kubelet configuration: %w", err)
+		content = []byte("unreadable: " + err.Error())
 	}
 	sum := sha256.Sum256(content)
-	return "sha256:" + hex.EncodeToString(sum[:]), nil
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // LocalGates gives the feature gates of the local --config file, to be added

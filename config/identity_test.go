@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,14 +81,7 @@ func rename(t *testing.T, from, to string) {
 
 func TestLocalContent(t *testing.T) {
 	file, other := written(t, "k.yaml", "maxPods: 1"), written(t, "k.yaml", "maxPods: 2")
-	content := func(argv ...string) string {
-		t.Helper()
-		digest, err := LocalContent(argv)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return digest
-	}
+	content := func(argv ...string) string { return LocalContent(argv) }
 	if got := content("--v=2"); got != "sha256:none" {
 		t.Errorf("without --config: %s", got)
 	}
@@ -98,10 +92,13 @@ func TestLocalContent(t *testing.T) {
 	if content("--config", file) == content("--config", file, "--config", other) {
 		t.Error("two files have the same content")
 	}
-	for _, path := range []string{file + ".none", "/dev/zero", filepath.Dir(file)} {
-		if got, err := LocalContent([]string{"--config=" + path}); err == nil {
-			t.Errorf("%s has content %s", path, got)
+	seen := map[string]string{content("--config=" + file): file}
+	for _, path := range []string{file + ".none", "/dev/zero", filepath.Dir(file), written(t, "k.yaml", strings.Repeat("#", maxFile+1))} {
+		got := content("--config=" + path)
+		if seen[got] != "" || got != content("--config="+path) {
+			t.Errorf("%s has content %s, as %s", path, got, seen[got])
 		}
+		seen[got] = path
 	}
 }
 

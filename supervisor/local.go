@@ -19,11 +19,10 @@ const (
 	localRecheck = time.Minute            // a slow second look, where a notification was missed
 )
 
-// lookLocal reads what the kubelet and its local files are now.
+// lookLocal reads what the kubelet and its local files are now. The error is about the kubelet's binary.
 func (l *loop) lookLocal() (LocalChanged, error) {
 	identity, err := config.Identify(l.Kubelet, l.Arguments)
-	content, contentErr := config.LocalContent(l.Arguments)
-	return LocalChanged{Kubelet: identity, Local: content}, errors.Join(err, contentErr)
+	return LocalChanged{Kubelet: identity, Local: config.LocalContent(l.Arguments)}, err
 }
 
 // errLocalChanged calls a start off. Verdicts, trials and what is reported as pending are about the files as the loop knows them, so
