@@ -68,6 +68,9 @@ func (s *State) learn(event any) {
 func (s *State) boot(e Booted) {
 	s.Booted = true
 	s.Durable, s.Disk = e.Disk, e.Disk
+	if s.Assigned == nil {
+		s.Assigned = s.LastKnownGood // a reset empties both: only an assignment that could not be read leaves this one
+	}
 	s.OnDisk, s.Local = e.Kubelet, e.Local
 	s.SavedAt, s.Warning = s.Now, e.Warning
 	// A kubelet that could not tell is asked again by each supervisor; one that must not be asked is not.

@@ -88,6 +88,12 @@ func TestRestarts(t *testing.T) {
 				d.disk.Assigned = &Version{Source: d.disk.Assigned.Source}
 			},
 			[]string{"start good"}, "assigned=@1 active=good@1 lkg=good@1 False InternalError load config"},
+		{"an assignment that cannot be read leaves lastKnownGood (rule 2)",
+			func(d *drive) {
+				d.good("good").assign("young").pass(time.Second)
+				d.disk.Assigned = nil
+			},
+			[]string{"start good"}, "assigned=good@1 active=good@1 lkg=good@1 True Active"},
 		{"both checkpoints broken: local (rule 2)",
 			func(d *drive) {
 				d.good("good")
