@@ -30,7 +30,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## static binaries into bin/
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/kubelet-supervisor
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/kubelet-supervisor ./cmd/kubectl-kubelet
 
 .PHONY: demo
 demo: root parts-node build ## the whole story on a real node, on this machine (root; first time: about 10 min of building)
@@ -82,6 +82,14 @@ test-packages: packages ## the packages, checked by lintian and rpmlint, and bui
 	@test/parts/debian.sh lintian rpmlint
 	packaging/lint.sh dist
 	VERSION="$(VERSION)" packaging/reproducible.sh dist
+
+.PHONY: test-systemd
+test-systemd: root ## the packages on throw-away machines with a real systemd, 252 and 257 (root; first time: two minutes more)
+	@test/parts/debian.sh mmdebstrap iproute2 util-linux
+	@test/parts/build.sh kubelet-1.36.3 containerd
+	test/systemd/shared.sh bin/systemd "$(PARTS)"
+	KUBELET_SUPERVISOR_TEST_SHARED="$(CURDIR)/bin/systemd" KUBELET_SUPERVISOR_TEST_ROOTS="$$(test/systemd/root.sh bookworm) $$(test/systemd/root.sh trixie)" \
+	  go test -tags systemd -count 1 -v -timeout 30m $(TEST) ./test/systemd
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (10s), after the corpora in testdata/fuzz

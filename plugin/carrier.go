@@ -1,0 +1,66 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+)
+
+// carrierFor decides where an assignment is written: where the Node has one, for an annotation wins over the field; else in
+// spec.configSource where the API server keeps it, which a dry run tells; else in the annotation, which every API server keeps.
+func carrierFor(ctx context.Context, client kubernetes.Interface, v nodeView, wanted reference) carrier {
+	switch {
+	case wanted.uid != "": // the field takes no uid
+		return carrierAnnotation
+	case v.carrier != carrierNone:
+		return v.carrier
+	}
+	node, err := patchNode(ctx, client, v.Name, patchOf(carrierField, wanted), dryRunServer)
+	if err == nil && node.Spec.ConfigSource != nil {
+		return carrierField
+	}
+	return carrierAnnotation
+}
+
+// patchOf is the merge patch that assigns; local removes what either carrier has.
+func patchOf(c carrier, wanted reference) map[string]any {
+	source := map[string]any{"configMap": map[string]any{"namespace": wanted.namespace, "name": wanted.name, "kubeletConfigKey": wanted.key}}
+	annotation := func(value any) map[string]any {
+		return map[string]any{"annotations": map[string]any{configsync.ConfigSourceAnnotation: value}}
+	}
+	switch {
+	case wanted.local():
+		return map[string]any{"metadata": annotation(nil), "spec": map[string]any{"configSource": nil}}
+	case c == carrierField:
+		return map[string]any{"spec": map[string]any{"configSource": source}}
+	}
+	return map[string]any{"metadata": annotation(wanted.String())}
+}
+
+func patchNode(ctx context.Context, client kubernetes.Interface, name string, patch map[string]any, dry dryRun) (*corev1.Node, error) {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("writing a patch: %w", err)
+	}
+	return client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager, DryRun: dry.option()})
+}
+
+// write assigns, and gives the Node as it then is.
+func write(ctx context.Context, client kubernetes.Interface, v nodeView, wanted reference, dry dryRun) (nodeView, error) {
+	node, err := patchNode(ctx, client, v.Name, patchOf(carrierFor(ctx, client, v, wanted), wanted), dry)
+	if err != nil {
+		return nodeView{}, fmt.Errorf("assigning %s to node %s: %w", wanted, v.Name, err)
+	}
+	after := viewOf(node)
+	if now, ok := after.current(); !ok || now != wanted {
+		return nodeView{}, fmt.Errorf("assigning %s to node %s: the API server took it, but has %q now; did an admission webhook change it?", wanted, v.Name, after.assignment)
+	}
+	return after, nil
+}

@@ -1,0 +1,121 @@
+package plugin
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// A change is one field that would be another with a configuration than it is now.
+type change struct {
+	path      string
+	from, to  any
+	byDefault bool // the configuration does not name it: it goes back to its default
+	// kept tells that the field stays as it is: a kubelet flag or a drop-in file of the node sets it.
+	kept bool
+}
+
+// A comparison is what is known when a configuration is compared with a running kubelet.
+type comparison struct {
+	wanted   map[string]any // of the configuration, as document.tree
+	running  map[string]any // what the kubelet runs with, configz; or, where that cannot be had, the active configuration
+	active   map[string]any // the configuration that the kubelet was started with; nil when it is local or cannot be read
+	defaults map[string]any
+	caveat   string // what limits the comparison, for a person
+}
+
+// changes lists, by path, what would change. What the running value of a field owes to flags and drop-in files shows where it
+// differs from what the active configuration says, or, where that is silent, from the default.
+func (c comparison) changes() []change {
+	running, wanted, active, defaults := leaves(c.running), leaves(c.wanted), leaves(c.active), leaves(c.defaults)
+	paths := map[string]bool{}
+	for _, tree := range []map[string]any{running, wanted} {
+		for path := range tree {
+			paths[path] = true
+		}
+	}
+	var changes []change
+	for _, path := range sortedKeys(paths) {
+		if path == "featureGates" {
+			changes = append(changes, gateChanges(running[path], wanted[path])...)
+			continue
+		}
+		to, named := wanted[path]
+		if !named {
+			to = defaults[path]
+		}
+		if same(running[path], to) {
+			continue
+		}
+		said, saidIt := active[path]
+		if !saidIt {
+			said = defaults[path]
+		}
+		kept := c.active != nil && !same(running[path], said)
+		if kept && !named {
+			continue // neither says anything of it, and it stays
+		}
+		changes = append(changes, expand(change{path: path, from: running[path], to: to, byDefault: !named, kept: kept})...)
+	}
+	return changes
+}
+
+// gateChanges compares the gates that are named: others are added from flags and from the node's own file, and stay.
+func gateChanges(running, wanted any) []change {
+	now, _ := running.(map[string]any)
+	then, _ := wanted.(map[string]any)
+	var changes []change
+	for _, gate := range sortedKeys(then) {
+		if from, is := now[gate]; !is || from != then[gate] {
+			changes = append(changes, change{path: "featureGates." + gate, from: from, to: then[gate]})
+		}
+	}
+	return changes
+}
+
+// expand tells the change of a free map key by key.
+func expand(c change) []change {
+	from, fromIs := c.from.(map[string]any)
+	to, toIs := c.to.(map[string]any)
+	if !fromIs && c.from != nil || !toIs && c.to != nil || !fromIs && !toIs {
+		return []change{c}
+	}
+	keys := map[string]bool{}
+	for key := range from {
+		keys[key] = true
+	}
+	for key := range to {
+		keys[key] = true
+	}
+	var changes []change
+	for _, key := range sortedKeys(keys) {
+		if !same(from[key], to[key]) {
+			changes = append(changes, change{c.path + "." + key, from[key], to[key], c.byDefault, c.kept})
+		}
+	}
+	return changes
+}
+
+// writeChanges tells changes to a person: each field with what it is and would be, and what that does.
+func writeChanges(to io.Writer, changes []change) {
+	for _, c := range changes {
+		line := fmt.Sprintf("  %s: %s → %s", printable(c.path), show(c.from), show(c.to))
+		if c.byDefault {
+			line += " (its default: the configuration does not name it)"
+		}
+		_, _ = fmt.Fprintln(to, line)
+		found, known := riskOf(c.path)
+		switch {
+		case c.kept:
+			by := "a drop-in file"
+			if len(found.flags) > 0 {
+				by = strings.Join(found.flags, ", ") + " or " + by
+			}
+			_, _ = fmt.Fprintf(to, "      stays %s: %s of the node wins over any configuration\n", show(c.from), by)
+		case !known:
+			_, _ = fmt.Fprintln(to, "      unknown: kubelets ignore what they do not know; is it spelt right?")
+		default:
+			_, _ = fmt.Fprintf(to, "      %s: %s\n", found.class, found.effect)
+		}
+	}
+}

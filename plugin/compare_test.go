@@ -1,0 +1,134 @@
+package plugin
+
+import (
+	"bytes"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/kubelet/config/v1beta1"
+)
+
+func TestChanges(t *testing.T) {
+	defaults, _, _, err := defaultsOf("v1.36.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := func(changes map[string]any) map[string]any {
+		tree := maps.Clone(defaults)
+		maps.Copy(tree, changes)
+		return tree
+	}
+	for _, test := range []struct {
+		name, config string
+		running      map[string]any
+		active       map[string]any
+		want         string
+	}{
+		{"nothing", "", running(nil), nil, ""},
+		{"a field", "maxPods: 42", running(nil), nil, "maxPods: 110 → 42"},
+		{"the same in other words", "syncFrequency: 60s\nmaxPods: 110", running(nil), nil, ""},
+		{"what is zero is as what is absent", "podsPerCore: 0\nstaticPodPath: ''", running(nil), nil, ""},
+		{"a field within", "authentication: {anonymous: {enabled: true}}", running(nil), nil, "authentication.anonymous.enabled: false → true"},
+		{"back to the default", "", running(map[string]any{"maxPods": int64(42)}), nil, "maxPods: 42 → 110 default"},
+		{"a map is set as a whole", "evictionHard: {memory.available: 1Gi}", running(map[string]any{"evictionHard": map[string]any{"memory.available": "1Gi", "nodefs.available": "10%"}}), nil,
+			`evictionHard.nodefs.available: "10%" → <unset>`},
+		{"only gates that are named", "featureGates: {A: true, B: false}", running(map[string]any{"featureGates": map[string]any{"B": false, "C": true}}), nil, "featureGates.A: <unset> → true"},
+		{"unknown", "maxPodz: 4", running(nil), nil, "maxPodz: <unset> → 4"},
+		{"a flag wins", "maxPods: 42", running(map[string]any{"maxPods": int64(20)}), map[string]any{"maxPods": int64(30)}, "maxPods: 20 → 42 kept"},
+		{"a flag wins over what the active one does not name", "maxPods: 42", running(map[string]any{"maxPods": int64(20)}), map[string]any{}, "maxPods: 20 → 42 kept"},
+		{"a flag stays where neither names the field", "", running(map[string]any{"maxPods": int64(20)}), map[string]any{}, ""},
+		{"what the active one set is no flag's", "maxPods: 42", running(map[string]any{"maxPods": int64(20)}), map[string]any{"maxPods": int64(20)}, "maxPods: 20 → 42"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d, err := readDocument(map[string]string{"kubelet": header + test.config}, "kubelet")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var lines []string
+			for _, c := range (comparison{wanted: d.tree, running: test.running, active: test.active, defaults: defaults}).changes() {
+				line := c.path + ": " + show(c.from) + " → " + show(c.to)
+				if c.byDefault {
+					line += " default"
+				}
+				if c.kept {
+					line += " kept"
+				}
+				lines = append(lines, line)
+			}
+			if got := strings.Join(lines, "\n"); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestChangesForPeople(t *testing.T) {
+	var text bytes.Buffer
+	writeChanges(&text, []change{
+		{path: "maxPods", from: int64(110), to: int64(42)},
+		{path: "syncFrequency", from: "1m0s", to: "2m0s", kept: true},
+		{path: "evictionHard.memory.available", from: "100Mi", byDefault: true},
+		{path: "authentication.anonymous.enabled", from: false, to: true},
+		{path: "kubeletz\x1b[2J", to: "a\nb"},
+	})
+	golden(t, "changes.txt", text.String())
+}
+
+// Every field that the types know has a risk, and its class is one that is explained.
+func TestRiskTable(t *testing.T) {
+	classes := []string{"safe", "inert", "new-pods-only", "needs-drain", "disrupts-pods", "may-break-node", "immutable"}
+	kind := reflect.TypeFor[v1beta1.KubeletConfiguration]()
+	for i := range kind.NumField() {
+		name := strings.Split(kind.Field(i).Tag.Get("json"), ",")[0]
+		if name == "" { // kind and apiVersion
+			continue
+		}
+		found, known := risks()[name]
+		if !known {
+			t.Errorf("risk.csv has no row for %s", name)
+		} else if !slices.Contains(classes, found.class) || found.effect == "" {
+			t.Errorf("%s: class %q, effect %q", name, found.class, found.effect)
+		}
+	}
+	if found, _ := riskOf("evictionHard.memory.available"); found.class != "disrupts-pods" {
+		t.Errorf("what is within evictionHard: %+v", found)
+	}
+	if found, known := riskOf("nothing.at.all"); known {
+		t.Errorf("a field that is none: %+v", found)
+	}
+}
+
+func TestDefaultsOf(t *testing.T) {
+	for _, test := range []struct {
+		kubelet, version string
+		exact            bool
+	}{
+		{"v1.36.3", "1.36", true}, {"v1.36.0-eks-1", "1.36", true}, {"1.37+", "1.36", false}, {"v1.40.1", "1.36", false},
+		{"v1.30.2", "1.24", false}, {"v1.24.17", "1.24", true}, {"v1.18.0", "1.24", false}, {"", "1.24", false}, {"x", "1.24", false},
+	} {
+		tree, version, exact, err := defaultsOf(test.kubelet)
+		if err != nil || version != test.version || exact != test.exact || tree["maxPods"] != int64(110) {
+			t.Errorf("%q: got %s, %v, maxPods %v, %v; want %s, %v", test.kubelet, version, exact, tree["maxPods"], err, test.version, test.exact)
+		}
+	}
+}
+
+func TestReadDocument(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		{"empty", "", `key "kubelet" is empty`},
+		{"no YAML", "a: [", "does not decode"},
+		{"no kind", "apiVersion: kubelet.config.k8s.io/v1beta1", "has no kind"},
+		{"a value of another type", header + "maxPods: many", "maxPods"},
+		{"a duration that is none", header + "syncFrequency: often", "syncFrequency"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := readDocument(map[string]string{"kubelet": test.text}, "kubelet")
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,92 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+)
+
+const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+
+func newConfig(s *session) *cobra.Command {
+	var changed bool
+	var format string
+	command := &cobra.Command{
+		Use:   "config NODE",
+		Short: "Print the configuration that a node's kubelet runs with, ready to be edited and pushed",
+		Long: `Print the KubeletConfiguration that a node's kubelet runs with: its file, drop-in files, flags and defaults together.
+
+It needs get on nodes/proxy. --changed leaves out what is as Kubernetes has it when nothing is configured.`,
+		Example: `  kubectl kubelet config n1 >kubelet.yaml
+  kubectl kubelet config n1 --changed`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: s.completeNodes,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if format != "yaml" && format != "json" {
+				return fmt.Errorf("-o %s is not known; give yaml or json", format)
+			}
+			client, err := s.connect()
+			if err != nil {
+				return err
+			}
+			text, err := s.config(command.Context(), client, arguments[0], changed, format)
+			if err != nil {
+				return err
+			}
+			_, err = s.Out.Write(text)
+			return err
+		},
+	}
+	command.Flags().BoolVar(&changed, "changed", false, "only what differs from the defaults of the kubelet's version")
+	command.Flags().StringVarP(&format, "output", "o", "yaml", "yaml or json")
+	return command
+}
+
+// config writes what a kubelet runs with as a KubeletConfiguration.
+func (s *session) config(ctx context.Context, client kubernetes.Interface, name string, changed bool, format string) ([]byte, error) {
+	node, err := getNode(ctx, client, name)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := s.configz(ctx, client, node.Name)
+	if err != nil {
+		return nil, err
+	}
+	if _, is := tree["staticPodURLHeader"]; is {
+		s.note("staticPodURLHeader may hold a secret, and kubelets mask it: what is printed cannot be used as it is.")
+	}
+	if changed {
+		if tree, err = s.onlyChanged(node, tree); err != nil {
+			return nil, err
+		}
+	}
+	if format == "json" {
+		tree["apiVersion"], tree["kind"] = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
+		text, err := json.MarshalIndent(tree, "", "  ")
+		return append(text, '\n'), err
+	}
+	if len(tree) == 0 {
+		return []byte(header), nil
+	}
+	text, err := yaml.Marshal(tree)
+	if err != nil {
+		return nil, fmt.Errorf("writing the configuration of %s: %w", node.Name, err)
+	}
+	return append([]byte(header), text...), nil
+}
+
+func (s *session) onlyChanged(node nodeView, tree map[string]any) (map[string]any, error) {
+	kubelet := node.Status.NodeInfo.KubeletVersion
+	defaults, version, exact, err := defaultsOf(kubelet)
+	if err != nil {
+		return nil, err
+	}
+	if !exact {
+		s.note("Compared with the defaults of Kubernetes %s; %s runs %s: a default that changed in between shows as a difference, or hides one.", version, node.Name, kubelet)
+	}
+	return changedFrom(defaults, tree), nil
+}

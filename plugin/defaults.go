@@ -1,0 +1,56 @@
+package plugin
+
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// defaultsFiles hold what kubelets run with when nothing is configured, one file per Kubernetes version: made by
+// test/parts/kubernetes/defaults with that version's own defaulting.
+//
+//go:embed defaults/*.json
+var defaultsFiles embed.FS
+
+// defaultsOf gives the defaults nearest to a kubelet's version, such as v1.36.3: those of the newest table that is not newer, else of
+// the oldest. exact tells whether they are of the same minor version; else a default may have changed in between.
+func defaultsOf(kubelet string) (tree map[string]any, version string, exact bool, err error) {
+	entries, err := defaultsFiles.ReadDir("defaults")
+	if err != nil {
+		return nil, "", false, fmt.Errorf("reading the table of defaults: %w", err)
+	}
+	var minors []int
+	for _, entry := range entries {
+		minors = append(minors, minorOf(entry.Name()))
+	}
+	slices.Sort(minors)
+	wanted, nearest := minorOf(kubelet), minors[0]
+	for _, minor := range minors {
+		if minor <= wanted {
+			nearest = minor
+		}
+	}
+	version = "1." + strconv.Itoa(nearest)
+	text, err := defaultsFiles.ReadFile("defaults/" + version + ".json")
+	if err == nil {
+		err = utiljson.Unmarshal(text, &tree)
+	}
+	if err != nil {
+		return nil, "", false, fmt.Errorf("reading the defaults of %s: %w", version, err)
+	}
+	return tree, version, nearest == wanted, nil
+}
+
+// minorOf is the 36 of v1.36.3, 1.36+ or 1.36.json; 0 for what is no version.
+func minorOf(version string) int {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(parts) < 2 {
+		return 0
+	}
+	minor, _ := strconv.Atoi(strings.TrimRight(parts[1], "+"))
+	return minor
+}

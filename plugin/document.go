@@ -1,0 +1,81 @@
+package plugin
+
+import (
+	"encoding/json"
+	"fmt"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/kubelet/config/v1beta1"
+	sigsjson "sigs.k8s.io/json"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// A document is a KubeletConfiguration as somebody wrote it.
+type document struct {
+	tree     map[string]any // without kind and apiVersion; values as configz writes them: durations as 1m0s
+	warnings []string       // fields that are unknown or appear twice
+}
+
+// readDocument decodes payload[key]. The error is for what no kubelet takes: a key that is missing, what is no KubeletConfiguration,
+// a value of another type than the field's.
+func readDocument(payload map[string]string, key string) (document, error) {
+	// Without a folder and gates Render changes nothing.
+	rendered, err := config.Render(payload, key, "", nil)
+	if err != nil {
+		return document{}, err
+	}
+	var typed v1beta1.KubeletConfiguration
+	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(rendered, &typed); err != nil {
+		return document{}, fmt.Errorf("key %q does not decode: %s%s; correct the field", key, faultyField(rendered), config.Quote(err.Error()))
+	}
+	normal, err := json.Marshal(typed)
+	if err != nil {
+		return document{}, fmt.Errorf("key %q cannot be written again: %w", key, err)
+	}
+	var written, normalised map[string]any
+	if err := utiljson.Unmarshal(rendered, &written); err != nil {
+		return document{}, fmt.Errorf("key %q does not decode: %w", key, err)
+	}
+	if err := utiljson.Unmarshal(normal, &normalised); err != nil {
+		return document{}, fmt.Errorf("key %q does not decode: %w", key, err)
+	}
+	delete(written, "kind")
+	delete(written, "apiVersion")
+	return document{tree: takeFrom(written, normalised), warnings: config.Warnings(payload, key)}, nil
+}
+
+// faultyField finds the field that does not decode, as "NAME: ", for the library does not name it when it is a duration, say.
+func faultyField(rendered []byte) string {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(rendered, &fields); err != nil {
+		return ""
+	}
+	for _, name := range sortedKeys(fields) {
+		one, err := json.Marshal(map[string]json.RawMessage{name: fields[name]})
+		if err == nil && sigsjson.UnmarshalCaseSensitivePreserveInts(one, &v1beta1.KubeletConfiguration{}) != nil {
+			return config.Quote(name) + ": "
+		}
+	}
+	return ""
+}
+
+// takeFrom gives the fields of written with the values that normal has for them: a round trip through the types writes durations
+// and quantities as a kubelet does, but drops what it does not know and adds what was not written.
+func takeFrom(written, normal map[string]any) map[string]any {
+	taken := make(map[string]any, len(written))
+	for name, value := range written {
+		other, has := normal[name]
+		inner, isTree := value.(map[string]any)
+		otherInner, otherIsTree := other.(map[string]any)
+		switch {
+		case !has:
+			taken[name] = value
+		case isTree && otherIsTree:
+			taken[name] = takeFrom(inner, otherInner)
+		default:
+			taken[name] = other
+		}
+	}
+	return taken
+}

@@ -1,0 +1,51 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+)
+
+// eachNode does something to nodes, so many at a time. After a failure no other node is begun; those under way are finished. The
+// error names those that were not begun.
+func (s *session) eachNode(ctx context.Context, views []nodeView, parallel int, do func(context.Context, nodeView) error) error {
+	var (
+		mutex sync.Mutex
+		next  int
+		errs  []error
+		group sync.WaitGroup
+	)
+	take := func() (nodeView, bool) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		if len(errs) > 0 || ctx.Err() != nil || next == len(views) {
+			return nodeView{}, false
+		}
+		next++
+		return views[next-1], true
+	}
+	for range min(parallel, len(views)) {
+		group.Go(func() {
+			for v, more := take(); more; v, more = take() {
+				if err := do(ctx, v); err != nil {
+					mutex.Lock()
+					errs = append(errs, err)
+					mutex.Unlock()
+				}
+			}
+		})
+	}
+	group.Wait()
+	if len(errs) == 0 {
+		errs = append(errs, ctx.Err())
+	}
+	if next < len(views) {
+		var names []string
+		for _, v := range views[next:] {
+			names = append(names, v.Name)
+		}
+		errs = append(errs, errors.New("not begun: "+strings.Join(names, ", ")))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,138 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/status"
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+)
+
+// A carrier is the place on a Node that holds its assignment.
+type carrier string
+
+const (
+	carrierNone       carrier = ""
+	carrierAnnotation carrier = "annotation"
+	carrierField      carrier = "spec.configSource"
+)
+
+// A nodeView is what one Node says of its kubelet's configuration.
+type nodeView struct {
+	*corev1.Node
+	assignment string  // verbatim; "" for nothing
+	carrier    carrier // where the assignment stands
+	supervised bool    // a supervisor has met this Node
+	config     corev1.NodeConfigStatus
+	observed   string // the assignment that config and condition speak of
+	condition  corev1.NodeCondition
+}
+
+// viewOf reads a Node. A status that does not decode counts as an empty one, with its error.
+func viewOf(node *corev1.Node) nodeView {
+	v := nodeView{Node: node, observed: node.Annotations[status.ConfigObservedAnnotation]}
+	if text, is := node.Annotations[configsync.ConfigSourceAnnotation]; is {
+		v.assignment, v.carrier = text, carrierAnnotation
+	} else if source := node.Spec.ConfigSource; source != nil {
+		v.assignment, v.carrier = referenceTo(source).String(), carrierField
+	}
+	var text string
+	if text, v.supervised = node.Annotations[status.ConfigStatusAnnotation]; v.supervised {
+		if err := json.Unmarshal([]byte(text), &v.config); err != nil {
+			v.config = corev1.NodeConfigStatus{Error: fmt.Sprintf("annotation %s does not decode: %v", status.ConfigStatusAnnotation, err)}
+		}
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == status.ConditionType {
+			v.condition = condition
+		}
+	}
+	return v
+}
+
+// words is what the condition says, made printable.
+func (v nodeView) words() string { return printable(v.condition.Message) }
+
+// ready tells whether the Node's kubelet reports to the API server.
+func (v nodeView) ready() bool {
+	return slices.ContainsFunc(v.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// current is the assignment that stands on the Node, nothing being local; false for a malformed one.
+func (v nodeView) current() (reference, bool) {
+	if v.carrier == carrierNone {
+		return reference{}, true
+	}
+	return parseAssignment(v.assignment)
+}
+
+// A selection is the Nodes that a command line names.
+type selection struct {
+	names    []string
+	selector string
+}
+
+func (c selection) validate(required bool) error {
+	switch {
+	case len(c.names) > 0 && c.selector != "":
+		return errors.New("name nodes or select them with -l, not both")
+	case required && len(c.names) == 0 && c.selector == "":
+		return errors.New("name nodes, or select them with -l")
+	}
+	if _, err := labels.Parse(c.selector); err != nil {
+		return fmt.Errorf("-l %s: %w", c.selector, err)
+	}
+	return nil
+}
+
+// nodes reads the selected Nodes, by name in the order of the command line and otherwise sorted. None at all is an error
+// where something was selected.
+func (c selection) nodes(ctx context.Context, client kubernetes.Interface) ([]nodeView, error) {
+	var views []nodeView
+	if len(c.names) > 0 {
+		for _, name := range c.names {
+			view, err := getNode(ctx, client, name)
+			if err != nil {
+				return nil, err
+			}
+			views = append(views, view)
+		}
+		return views, nil
+	}
+	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: c.selector})
+	if err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	for i := range list.Items {
+		views = append(views, viewOf(&list.Items[i]))
+	}
+	if len(views) == 0 && c.selector != "" {
+		return nil, fmt.Errorf("no node matches -l %s", c.selector)
+	}
+	slices.SortFunc(views, func(a, b nodeView) int { return strings.Compare(a.Name, b.Name) })
+	return views, nil
+}
+
+func getNode(ctx context.Context, client kubernetes.Interface, name string) (nodeView, error) {
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "nodes/"), "node/") // as -o name prints it
+	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nodeView{}, fmt.Errorf("there is no node %q; see kubectl get nodes (%w)", name, err)
+	case err != nil:
+		return nodeView{}, fmt.Errorf("reading node %s: %w", name, err)
+	}
+	return viewOf(node), nil
+}

@@ -1,0 +1,214 @@
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/status"
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+)
+
+// A bench is a cluster of client-go's fakes with the plugin in front of it. Nodes answer assignments as `answers` says.
+type bench struct {
+	*fake.Clientset
+	session *session
+	input   *bytes.Buffer
+	configz map[string]any // what every kubelet runs with; nil: cannot be asked
+}
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func newBench(t *testing.T, objects ...runtime.Object) *bench {
+	t.Helper()
+	b := &bench{Clientset: fake.NewClientset(objects...), input: &bytes.Buffer{}}
+	defaults, _, _, err := defaultsOf("v1.36.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.configz = maps.Clone(defaults)
+	b.session = newSession(genericiooptions.IOStreams{In: b.input, Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}})
+	b.session.connect = func() (kubernetes.Interface, error) { return b, nil }
+	b.session.now = func() time.Time { return noon }
+	b.session.configz = func(context.Context, kubernetes.Interface, string) (map[string]any, error) {
+		if b.configz == nil {
+			return nil, errors.New("nodes/proxy is forbidden")
+		}
+		return maps.Clone(b.configz), nil
+	}
+	b.PrependReactor("create", "subjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "subjectaccessreviews"}, "", errors.New("no"))
+	})
+	return b
+}
+
+// run runs one command line.
+func (b *bench) run(t *testing.T, arguments ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs lockedBuffer
+	b.session.Out, b.session.ErrOut, b.session.In = &out, &errs, b.input
+	root := newRoot(b.session, "test")
+	root.SetArgs(arguments)
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		code = 1
+		errs.buffer.WriteString("error: " + err.Error() + "\n")
+	}
+	return code, out.buffer.String(), errs.buffer.String()
+}
+
+// do runs a command line that has to succeed.
+func (b *bench) do(t *testing.T, arguments ...string) (stdout, stderr string) {
+	t.Helper()
+	code, stdout, stderr := b.run(t, arguments...)
+	if code != 0 {
+		t.Fatalf("%v: exit code %d\n%s%s", arguments, code, stdout, stderr)
+	}
+	return stdout, stderr
+}
+
+func (b *bench) node(t *testing.T, name string) *corev1.Node {
+	t.Helper()
+	node, err := b.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+// answers lets nodes answer an assignment at once, as a supervisor would: with what reply makes of the Node.
+func (b *bench) answers(t *testing.T, reply func(node *corev1.Node, assignment string)) {
+	b.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := action.(clienttesting.PatchActionImpl)
+		if len(patch.PatchOptions.DryRun) > 0 { // the fake would keep it
+			node, err := b.Tracker().Get(patch.GetResource(), "", patch.Name)
+			return true, node, err
+		}
+		object, err := b.Tracker().Get(patch.GetResource(), "", patch.Name)
+		if err != nil {
+			return true, nil, err
+		}
+		var change struct {
+			Metadata struct{ Annotations map[string]*string }
+		}
+		if err := json.Unmarshal(patch.GetPatch(), &change); err != nil {
+			return true, nil, err
+		}
+		node := object.(*corev1.Node).DeepCopy()
+		if node.Annotations == nil {
+			node.Annotations = map[string]string{}
+		}
+		for key, value := range change.Metadata.Annotations {
+			if delete(node.Annotations, key); value != nil {
+				node.Annotations[key] = *value
+			}
+		}
+		answer := node.DeepCopy()
+		if reply != nil {
+			reply(node, node.Annotations[configsync.ConfigSourceAnnotation])
+		}
+		return true, answer, b.Tracker().Update(patch.GetResource(), node, "")
+	})
+}
+
+// saying makes a Node as a supervisor leaves it.
+func saying(node *corev1.Node, observed, reason string, state corev1.ConditionStatus, message string, active, good *corev1.ConfigMap) *corev1.Node {
+	source := func(c *corev1.ConfigMap) *corev1.NodeConfigSource {
+		if c == nil {
+			return nil
+		}
+		return &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{
+			Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion, KubeletConfigKey: "kubelet"}}
+	}
+	text, _ := json.Marshal(corev1.NodeConfigStatus{Active: source(active), LastKnownGood: source(good)})
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	node.Annotations[status.ConfigStatusAnnotation] = string(text)
+	if delete(node.Annotations, status.ConfigObservedAnnotation); observed != "" {
+		node.Annotations[status.ConfigObservedAnnotation] = observed
+	}
+	node.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
+		{Type: status.ConditionType, Status: state, Reason: reason, Message: message, LastHeartbeatTime: metav1.NewTime(noon.Add(-5 * time.Minute))},
+	}
+	return node
+}
+
+func newNode(name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": "workers"}},
+		Status: corev1.NodeStatus{
+			NodeInfo:   corev1.NodeSystemInfo{KubeletVersion: "v1.36.3"},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+}
+
+func localNode(name string) *corev1.Node {
+	return saying(newNode(name), "", "Local", corev1.ConditionTrue, "using current (default); nothing is assigned", nil, nil)
+}
+
+const someConfig = header + "maxPods: 42\nsyncFrequency: 1m\n"
+
+func configMapOf(name, content string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: configNamespace, Name: name, UID: types.UID("uid-of-" + name), ResourceVersion: "7",
+			Labels: map[string]string{purposeLabel: purposeConfiguration}, CreationTimestamp: metav1.NewTime(noon.Add(-24 * time.Hour))},
+		Data: map[string]string{"kubelet": content},
+	}
+}
+
+// contains checks that a text has all parts, in this order.
+func contains(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	rest := text
+	for _, part := range parts {
+		_, after, found := strings.Cut(rest, part)
+		if !found {
+			t.Fatalf("%q is missing, or not in this order, in\n%s", part, text)
+		}
+		rest = after
+	}
+}
+
+// golden compares with a file of testdata; UPDATE_GOLDEN=1 writes it.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	file = "testdata/" + file
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || string(want) != got {
+		t.Errorf("%s (%v):\n%s\ngot:\n%s", file, err, want, got)
+	}
+}
+
+func grantFor(configMap string, nodes ...string) []runtime.Object {
+	meta := metav1.ObjectMeta{Namespace: "kube-system", Name: grantName(configMap), Labels: map[string]string{purposeLabel: purposeGrant}}
+	binding := &rbacv1.RoleBinding{ObjectMeta: meta}
+	for _, node := range nodes {
+		binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: nodeUser(node)})
+	}
+	return []runtime.Object{&rbacv1.Role{ObjectMeta: meta}, binding}
+}

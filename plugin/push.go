@@ -1,0 +1,175 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/kubernetes"
+)
+
+type pushOptions struct {
+	name   string
+	files  []string // [KEY=]FILE, the first the configuration; "-" is stdin
+	edit   string   // the node whose configuration is edited and pushed
+	strict bool
+	dryRun dryRun
+	print  *genericclioptions.PrintFlags
+}
+
+func newPush(s *session) *cobra.Command {
+	var o pushOptions
+	command := &cobra.Command{
+		Use:   "push NAME (-f [KEY=]FILE... | --edit NODE)",
+		Short: "Make a ConfigMap of a configuration, named by its content, for nodes to be assigned",
+		Long: `Make an immutable ConfigMap of a KubeletConfiguration. Its name ends with a hash of its content, the same that
+"kubectl create configmap NAME --from-file=kubelet=FILE --append-hash" gives; pushing the same again changes nothing.
+
+The first -f is the configuration, under the key "kubelet" unless KEY= names another. Further files lie beside it on the node, under
+their own names, and the configuration may name them by relative paths.
+
+With --edit the configuration that the kubelet of NODE runs with is opened in $KUBE_EDITOR or $EDITOR and pushed as it is left.`,
+		Example: `  kubectl kubelet push workers -f kubelet.yaml
+  kubectl kubelet push workers --edit n1
+  kubectl kubelet push workers -f kubelet.yaml -n kube-system --dry-run=client -o yaml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			o.name = arguments[0]
+			if (len(o.files) > 0) == (o.edit != "") {
+				return errors.New("give a file with -f, or a node with --edit")
+			}
+			return s.push(command.Context(), o)
+		},
+	}
+	command.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "the configuration, and files beside it; - is stdin")
+	command.Flags().StringVar(&o.edit, "edit", "", "edit what this node's kubelet runs with")
+	command.Flags().BoolVar(&o.strict, "strict", false, "refuse fields that are unknown or appear twice, instead of naming them")
+	o.dryRun.addFlag(command.Flags())
+	o.print = printFlags(command, "")
+	return command
+}
+
+func (s *session) push(ctx context.Context, o pushOptions) error {
+	client, err := s.connect()
+	if err != nil {
+		return err
+	}
+	files, err := s.pushFiles(ctx, client, o)
+	if err != nil || files == nil {
+		return err
+	}
+	configMap, err := newConfigMap(s.namespace(), o.name, files)
+	if err != nil {
+		return err
+	}
+	written, err := readDocument(configMap.Data, files[0].key)
+	if err != nil {
+		return fmt.Errorf("%s is not pushed: %w", files[0].name, err)
+	}
+	s.reviewDocument(written)
+	if o.strict && len(written.warnings) > 0 {
+		return fmt.Errorf("%s is not pushed: %s (--strict)", files[0].name, written.warnings[0])
+	}
+	made, did, err := s.putConfigMap(ctx, client, configMap, o.dryRun)
+	if err != nil {
+		return err
+	}
+	if err := s.printObject(o.print, o.dryRun.did(did), made); err != nil {
+		return err
+	}
+	s.note("Assign it: kubectl kubelet assign NODE --config %s", reference{made.Namespace, made.Name, files[0].key, ""}.short())
+	return nil
+}
+
+// short leaves out the key where an assignment without one means the same.
+func (r reference) short() string {
+	if r.key == defaultKey && r.uid == "" {
+		return r.namespace + "/" + r.name
+	}
+	return r.String()
+}
+
+// reviewDocument says what is odd about a configuration, and what its fields do to a node.
+func (s *session) reviewDocument(d document) {
+	for _, warning := range d.warnings {
+		s.note("warning: %s; kubelets ignore fields that they do not know", warning)
+	}
+	byClass := map[string][]string{}
+	for _, path := range sortedKeys(leaves(d.tree)) {
+		if found, known := riskOf(path); known && !found.harmless() {
+			byClass[found.class] = append(byClass[found.class], path)
+		}
+	}
+	for _, class := range sortedKeys(byClass) {
+		s.note("note: to change %s is %s", strings.Join(byClass[class], ", "), class)
+	}
+	if len(byClass) > 0 {
+		s.note("Assigning shows which of these change on a node, and what that does.")
+	}
+}
+
+// A pushedFile is one key of the ConfigMap to be.
+type pushedFile struct {
+	key, name string // name as the person knows it
+	content   []byte
+}
+
+// pushFiles reads the files, or lets a person write one; nil when he left it as it was.
+func (s *session) pushFiles(ctx context.Context, client kubernetes.Interface, o pushOptions) ([]pushedFile, error) {
+	if o.edit != "" {
+		content, err := s.editConfig(ctx, client, o.edit)
+		if err != nil || content == nil {
+			return nil, err
+		}
+		return []pushedFile{{defaultKey, "the edited configuration", content}}, nil
+	}
+	var files []pushedFile
+	for i, argument := range o.files {
+		key, name, named := strings.Cut(argument, "=")
+		if !named {
+			name, key = argument, filepath.Base(argument)
+			if i == 0 {
+				key = defaultKey
+			}
+		}
+		content, err := s.readInput(name)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, pushedFile{key, name, content})
+	}
+	if !utf8.Valid(files[0].content) {
+		return nil, fmt.Errorf("%s is no text; the configuration is YAML or JSON in UTF-8", files[0].name)
+	}
+	return files, nil
+}
+
+// maxInput is more than a ConfigMap can hold, in bytes.
+const maxInput = 2 << 20
+
+func (s *session) readInput(name string) ([]byte, error) {
+	input := s.In
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		input = file
+	}
+	content, err := io.ReadAll(io.LimitReader(input, maxInput+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	case len(content) > maxInput:
+		return nil, fmt.Errorf("%s is larger than a ConfigMap can be, 1 MiB", name)
+	}
+	return content, nil
+}

@@ -1,0 +1,77 @@
+package plugin
+
+import (
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+)
+
+func assignedNode(name string, config *corev1.ConfigMap) *corev1.Node {
+	text := config.Namespace + "/" + config.Name + "/kubelet"
+	node := saying(newNode(name), text, "Active", corev1.ConditionTrue, "using current", config, config)
+	node.Annotations[configsync.ConfigSourceAnnotation] = text
+	return node
+}
+
+// A reset takes away the assignment and what the node was let read, and leaves the other nodes theirs.
+func TestReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := configMapOf("workers", someConfig)
+		b := newBench(t, append(append(grantFor("workers", "n1", "n2"), grantFor("alone", "n1")...), assignedNode("n1", config), config)...)
+		b.answers(t, runsIt(config))
+		stdout, stderr := b.do(t, "reset", "n1", "--yes")
+		if stdout != "node/n1 reset\n" || b.assigned(t, "n1") != "" {
+			t.Errorf("assigned %q, stdout %q", b.assigned(t, "n1"), stdout)
+		}
+		contains(t, stderr, "n1: runs its own configuration", "n1: may not read")
+		bindings, err := b.RbacV1().RoleBindings("").List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(bindings.Items) != 1 || len(bindings.Items[0].Subjects) != 1 || bindings.Items[0].Subjects[0].Name != "system:node:n2" {
+			t.Errorf("left are %v, %v", bindings.Items, err)
+		}
+		if roles, err := b.RbacV1().Roles("").List(t.Context(), metav1.ListOptions{}); err != nil || len(roles.Items) != 1 {
+			t.Errorf("left are %d Roles, %v", len(roles.Items), err)
+		}
+	})
+}
+
+func TestRetry(t *testing.T) {
+	config := configMapOf("workers", someConfig)
+	rejected := func() *corev1.Node {
+		node := assignedNode("n1", config)
+		return saying(node, workersText, "Rejected", corev1.ConditionFalse, "using last-known-good (default); it died", nil, nil)
+	}
+	for _, test := range []struct {
+		name  string
+		node  *corev1.Node
+		reply func(*corev1.Node, string)
+		code  int
+		want  string
+	}{
+		{"it runs now", rejected(), runsIt(config), 0, "n1: runs " + workersText},
+		{"it says something else", rejected(), func(node *corev1.Node, assignment string) {
+			saying(node, assignment, "Rejected", corev1.ConditionFalse, "using last-known-good (default); it died again", nil, nil)
+		}, 1, "it died again"},
+		{"it says nothing new", rejected(), nil, 1, "says the same as before: Rejected: using last-known-good (default); it died"},
+		{"nothing was wrong", assignedNode("n1", config), nil, 0, "n1: runs " + workersText},
+		{"nothing is assigned", localNode("n1"), nil, 1, "there is nothing to try again"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, test.node, config)
+				b.answers(t, test.reply)
+				code, _, stderr := b.run(t, "retry", "n1")
+				if code != test.code {
+					t.Errorf("exit code %d, want %d\n%s", code, test.code, stderr)
+				}
+				contains(t, stderr, test.want)
+				if got := b.node(t, "n1").Annotations[configsync.RetryAnnotation]; (got != "") != (test.name != "nothing is assigned") {
+					t.Errorf("the retry annotation is %q", got)
+				}
+			})
+		})
+	}
+}

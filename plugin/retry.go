@@ -1,0 +1,77 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+)
+
+func newRetry(s *session) *cobra.Command {
+	var o changeOptions
+	command := &cobra.Command{
+		Use:   "retry (NODE... | -l SELECTOR)",
+		Short: "Ask nodes to try again what they rejected",
+		Long: `Ask nodes to try their assigned configuration again, after a rejection that was the node's fault and not the configuration's. What is
+held against it is forgotten, and its trial begins anew.`,
+		Example:           "  kubectl kubelet retry n1",
+		ValidArgsFunction: s.completeNodes,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if err := o.complete(arguments); err != nil {
+				return err
+			}
+			client, err := s.connect()
+			if err != nil {
+				return err
+			}
+			views, err := o.chosen.nodes(command.Context(), client)
+			if err != nil {
+				return err
+			}
+			return s.eachNode(command.Context(), views, o.parallel, func(ctx context.Context, v nodeView) error {
+				return s.retryNode(ctx, client, v, o)
+			})
+		},
+	}
+	o.addFlags(command)
+	_ = command.Flags().MarkHidden("yes") // nothing is asked
+	return command
+}
+
+func (s *session) retryNode(ctx context.Context, client kubernetes.Interface, v nodeView, o changeOptions) error {
+	wanted, ok := v.current()
+	switch {
+	case !ok:
+		return fmt.Errorf("node %s: the assignment %q is malformed, and no retry mends that; assign again", v.Name, v.assignment)
+	case wanted.local():
+		return fmt.Errorf("node %s: nothing is assigned, so there is nothing to try again", v.Name)
+	}
+	g := goal{wanted: wanted, text: v.assignment, good: o.wait.until == "good"}
+	if v.condition.Status != corev1.ConditionTrue { // a node on which all is well says nothing new
+		g.before = &v.condition
+	}
+	if o.wait.wait && o.dryRun == dryRunNone {
+		configMap, _, err := getConfigMap(ctx, client, wanted)
+		if err != nil {
+			return fmt.Errorf("node %s: %w", v.Name, err)
+		}
+		g.uid, g.version = string(configMap.UID), configMap.ResourceVersion
+	}
+	node := v.Node
+	if o.dryRun != dryRunClient {
+		var err error
+		patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{configsync.RetryAnnotation: s.now().UTC().Format(time.RFC3339Nano)}}}
+		if node, err = patchNode(ctx, client, v.Name, patch, o.dryRun); err != nil {
+			return fmt.Errorf("asking node %s to try again: %w", v.Name, err)
+		}
+	}
+	if err := s.printObject(o.print, o.dryRun.did("asked to try again"), node); err != nil || o.dryRun != dryRunNone || !o.wait.wait {
+		return err
+	}
+	return s.await(ctx, client, v.Name, g, o.wait)
+}

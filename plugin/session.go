@@ -1,0 +1,64 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+)
+
+// fieldManager is who the plugin is to the API server.
+const fieldManager = "kubectl-kubelet"
+
+// configNamespace is where configurations are pushed and looked for unless --namespace says otherwise, and where the record
+// of assignments is kept: the namespace that `install` makes, whose ConfigMaps nodes can read and not write.
+const configNamespace = packaging.Namespace
+
+// A session is what the commands of one command line share.
+type session struct {
+	genericiooptions.IOStreams
+	flags *genericclioptions.ConfigFlags
+
+	// connect makes the client; tests put another in its place.
+	connect func() (kubernetes.Interface, error)
+	// configz asks a kubelet what it runs with.
+	configz func(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error)
+	// edit lets a person change a file.
+	edit func(ctx context.Context, file string) error
+	now  func() time.Time
+}
+
+func newSession(streams genericiooptions.IOStreams) *session {
+	s := &session{IOStreams: streams, flags: genericclioptions.NewConfigFlags(true), configz: readConfigz, now: time.Now}
+	s.flags.WithWarningPrinter(streams)
+	s.edit = s.runEditor
+	s.connect = func() (kubernetes.Interface, error) {
+		settings, err := s.flags.ToRESTConfig()
+		if err != nil {
+			return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+		}
+		settings.UserAgent = fieldManager
+		settings.QPS, settings.Burst = 50, 300 // kubectl's
+		return kubernetes.NewForConfig(settings)
+	}
+	return s
+}
+
+// namespace is the one that --namespace names. The kubeconfig's is not asked: it is the one of somebody's applications, and
+// a configuration in it would be refused by nodes.
+func (s *session) namespace() string {
+	if s.flags.Namespace != nil && *s.flags.Namespace != "" {
+		return *s.flags.Namespace
+	}
+	return configNamespace
+}
+
+// note tells a person something beside the result, on stderr.
+func (s *session) note(format string, values ...any) {
+	_, _ = fmt.Fprintf(s.ErrOut, format+"\n", values...)
+}

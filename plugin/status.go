@@ -1,0 +1,229 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+)
+
+func newStatus(s *session) *cobra.Command {
+	var chosen selection
+	var follow bool
+	print := genericclioptions.NewPrintFlags("")
+	command := &cobra.Command{
+		Use:   "status [NODE...]",
+		Short: "Show what nodes are assigned, what they run, and what they say about it",
+		Example: `  kubectl kubelet status
+  kubectl kubelet status -l pool=workers --watch
+  kubectl kubelet status n1 -o json`,
+		ValidArgsFunction: s.completeNodes,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			chosen.names = arguments
+			if err := chosen.validate(false); err != nil {
+				return err
+			}
+			return s.status(command.Context(), chosen, print, follow)
+		},
+	}
+	command.Flags().StringVarP(&chosen.selector, "selector", "l", "", "nodes by label")
+	command.Flags().BoolVarP(&follow, "watch", "w", false, "go on, with a line for every change")
+	print.AddFlags(command)
+	command.Flags().Lookup("output").Usage = "wide, or one of: json, yaml, name, go-template, jsonpath and their variants"
+	return command
+}
+
+func (s *session) status(ctx context.Context, chosen selection, print *genericclioptions.PrintFlags, follow bool) error {
+	format := *print.OutputFormat
+	wide := format == "wide"
+	if follow && format != "" && !wide {
+		return fmt.Errorf("--watch prints lines; leave out -o %s", format)
+	}
+	client, err := s.connect()
+	if err != nil {
+		return err
+	}
+	views, err := chosen.nodes(ctx, client)
+	if err != nil {
+		return err
+	}
+	if format != "" && !wide {
+		return s.printViews(views, print)
+	}
+	if len(views) == 0 && !follow {
+		s.note("There are no nodes.")
+		return nil
+	}
+	if err := s.writeStatus(s.Out, views, wide, true); err != nil || !follow {
+		return err
+	}
+	return s.followStatus(ctx, client, chosen, views, wide)
+}
+
+// writeStatus writes the table, or without a header only its rows.
+func (s *session) writeStatus(to io.Writer, views []nodeView, wide, header bool) error {
+	t := newTable(to)
+	if header {
+		columns := []string{"NODE", "ASSIGNED", "ACTIVE", "LAST-KNOWN-GOOD", "OK", "AGE", "MESSAGE"}
+		if wide {
+			columns = append(columns[:6:6], "KUBELET", "MESSAGE")
+		}
+		t.row(columns...)
+	}
+	for _, v := range views {
+		t.row(s.statusRow(v, wide)...)
+	}
+	return t.flush()
+}
+
+func (s *session) statusRow(v nodeView, wide bool) []string {
+	assigned := localText
+	if v.carrier != carrierNone {
+		assigned = shorten(printable(fmt.Sprintf("%q", v.assignment)), 80)
+		if r, ok := v.current(); ok {
+			assigned = r.String()
+		}
+	}
+	row := []string{v.Name, assigned, "<none>", "<none>", "<none>", "<none>", "no supervisor has met this node; see kubectl kubelet doctor " + v.Name}
+	if v.supervised {
+		row = []string{
+			v.Name, assigned, printable(referenceTo(v.config.Active).String()), printable(referenceTo(v.config.LastKnownGood).String()),
+			firstOf(printable(string(v.condition.Status)), "<none>"), age(s.now(), v.condition.LastHeartbeatTime.Time), v.summary(wide),
+		}
+	}
+	if wide {
+		row = append(row[:6:6], v.Status.NodeInfo.KubeletVersion, row[6])
+	}
+	return row
+}
+
+// summary is the condition in short: its reason, and why where that is no good news. That it begins with what runs is left out, for
+// another column has it.
+func (v nodeView) summary(whole bool) string {
+	words := printable(v.condition.Reason)
+	_, why, _ := strings.Cut(v.words(), "; ")
+	switch {
+	case v.observed != v.assignment && (v.assignment != localText || v.observed != ""):
+		words = "waits for the supervisor, which has not spoken of this assignment yet"
+	case whole:
+		words += ": " + v.words()
+	case v.condition.Status != corev1.ConditionTrue:
+		words += ": " + why
+	}
+	if !v.ready() {
+		words = "node is not Ready; " + words
+	}
+	if whole {
+		return words
+	}
+	return shorten(words, 120)
+}
+
+// printViews prints what -o asks for: the Nodes' names, or what they say in a form for machines.
+func (s *session) printViews(views []nodeView, print *genericclioptions.PrintFlags) error {
+	printer, err := print.ToPrinter()
+	if err != nil {
+		return err
+	}
+	if *print.OutputFormat == "name" {
+		for _, v := range views {
+			_, _ = fmt.Fprintln(s.Out, "node/"+v.Name)
+		}
+		return nil
+	}
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
+	for _, v := range views {
+		item, err := v.machine()
+		if err != nil {
+			return err
+		}
+		list.Items = append(list.Items, unstructured.Unstructured{Object: item})
+	}
+	return printer.PrintObj(list, s.Out)
+}
+
+// machine is a view in the form of a Kubernetes object, kind NodeKubeletConfig.
+func (v nodeView) machine() (map[string]any, error) {
+	config, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v.config)
+	if err != nil {
+		return nil, fmt.Errorf("writing the status of node %s: %w", v.Name, err)
+	}
+	condition, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v.condition)
+	if err != nil {
+		return nil, fmt.Errorf("writing the condition of node %s: %w", v.Name, err)
+	}
+	object := map[string]any{
+		"apiVersion": "kubelet-supervisor.io/v1", "kind": "NodeKubeletConfig",
+		"metadata":   map[string]any{"name": v.Name},
+		"assignment": v.assignment, "carrier": string(v.carrier), "supervised": v.supervised,
+	}
+	if v.supervised {
+		object["observed"], object["config"], object["condition"] = v.observed, config, condition
+	}
+	return object, nil
+}
+
+// followStatus prints a row for every change, until ctx ends.
+func (s *session) followStatus(ctx context.Context, client kubernetes.Interface, chosen selection, views []nodeView, wide bool) error {
+	options := metav1.ListOptions{LabelSelector: chosen.selector}
+	if len(chosen.names) == 1 {
+		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", views[0].Name).String()
+	}
+	shown, wanted := map[string]string{}, map[string]bool{}
+	key := func(v nodeView) string {
+		return fmt.Sprint(v.assignment, v.carrier, v.observed, v.config, v.condition, v.ready())
+	}
+	for _, v := range views {
+		shown[v.Name], wanted[v.Name] = key(v), true
+	}
+	list, err := client.CoreV1().Nodes().List(ctx, options) // its version, to go on from; what changed since is shown
+	if err != nil {
+		return fmt.Errorf("listing nodes: %w", err)
+	}
+	show := func(node *corev1.Node) error {
+		v := viewOf(node)
+		if len(chosen.names) > 0 && !wanted[v.Name] || shown[v.Name] == key(v) {
+			return nil
+		}
+		shown[v.Name] = key(v)
+		return s.writeStatus(s.Out, []nodeView{v}, wide, false)
+	}
+	for i := range list.Items {
+		if err := show(&list.Items[i]); err != nil {
+			return err
+		}
+	}
+	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector, o.FieldSelector = options.LabelSelector, options.FieldSelector
+			return client.CoreV1().Nodes().Watch(ctx, o)
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watching nodes: %w", err)
+	}
+	defer watcher.Stop()
+	for event := range watcher.ResultChan() {
+		if node, is := event.Object.(*corev1.Node); is && event.Type != watch.Deleted {
+			if err := show(node); err != nil {
+				return err
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return nil // a person has seen enough
+	}
+	return fmt.Errorf("watching nodes: the API server ended the watch; begin again")
+}

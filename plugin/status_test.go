@@ -1,0 +1,95 @@
+package plugin
+
+import (
+	"encoding/json"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+)
+
+func statusNodes() []runtime.Object {
+	config, old := configMapOf("workers-d5bf27f224", someConfig), configMapOf("workers-2842d6th54", someConfig)
+	assigned := func(node *corev1.Node, assignment string) *corev1.Node {
+		node.Annotations[configsync.ConfigSourceAnnotation] = assignment
+		return node
+	}
+	const text = "kubelet-config/workers-d5bf27f224/kubelet"
+	refused := "using last-known-good (UID: \"u\"); kubelet-config/workers-d5bf27f224/kubelet is refused: maxPods (--max-pods) -1 must not be a negative number; correct the configuration"
+	away := localNode("n6-away")
+	away.Status.Conditions[0].Status = corev1.ConditionUnknown
+	field := localNode("n7-field")
+	field.Spec.ConfigSource = &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "old-way", KubeletConfigKey: "kubelet"}}
+	return []runtime.Object{
+		localNode("n1-local"),
+		assigned(saying(newNode("n2-good"), text, "Active", corev1.ConditionTrue, "using current", config, config), text),
+		assigned(saying(newNode("n3-refused"), text, "Refused", corev1.ConditionFalse, refused, old, old), text),
+		assigned(saying(newNode("n4-waits"), "", "Local", corev1.ConditionTrue, "using current (default)", nil, nil), text),
+		newNode("n5-alone"),
+		away,
+		field,
+		assigned(saying(newNode("n8-forger"), "no\x1b[2J/such", "Bad\x1b[31m", corev1.ConditionFalse, "a\nn9-fine  local  local", nil, nil), "no\x1b[2J/such"),
+	}
+}
+
+func TestStatusTable(t *testing.T) {
+	for file, arguments := range map[string][]string{
+		"status.txt":      {"status"},
+		"status-wide.txt": {"status", "-o", "wide"},
+		"status-some.txt": {"status", "n3-refused", "node/n1-local"},
+		"status-name.txt": {"status", "-o", "name", "-l", "pool=workers"},
+	} {
+		t.Run(file, func(t *testing.T) {
+			stdout, _ := newBench(t, statusNodes()...).do(t, arguments...)
+			golden(t, file, stdout)
+		})
+	}
+}
+
+func TestStatusForMachines(t *testing.T) {
+	b := newBench(t, statusNodes()...)
+	stdout, _ := b.do(t, "status", "n2-good", "-o", "json")
+	var list struct {
+		Items []struct {
+			Assignment, Observed string
+			Config               corev1.NodeConfigStatus
+			Condition            corev1.NodeCondition
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &list); err != nil || len(list.Items) != 1 {
+		t.Fatalf("%v:\n%s", err, stdout)
+	}
+	item := list.Items[0]
+	if item.Assignment != item.Observed || item.Config.Active.ConfigMap.Name != "workers-d5bf27f224" || item.Condition.Reason != "Active" {
+		t.Errorf("got %+v", item)
+	}
+	if stdout, _ = b.do(t, "status", "n2-good", "-o", "jsonpath={.items[0].condition.reason}"); stdout != "Active" {
+		t.Errorf("jsonpath gives %q", stdout)
+	}
+}
+
+func TestStatusRefuses(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		arguments []string
+		want      string
+	}{
+		{"a node that is not there", []string{"status", "nobody"}, `there is no node "nobody"; see kubectl get nodes`},
+		{"names and labels", []string{"status", "n1-local", "-l", "a=b"}, "not both"},
+		{"labels that are none", []string{"status", "-l", "a=b=c"}, "-l a=b=c"},
+		{"labels that no node has", []string{"status", "-l", "a=b"}, "no node matches -l a=b"},
+		{"a format that is none", []string{"status", "-o", "table"}, `output format "table"`},
+		{"to watch in JSON", []string{"status", "-w", "-o", "json"}, "--watch prints lines"},
+		{"a command that is none", []string{"stauts"}, "unknown command"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			code, _, stderr := newBench(t, statusNodes()...).run(t, test.arguments...)
+			if code != 1 {
+				t.Errorf("exit code %d, want 1", code)
+			}
+			contains(t, stderr, test.want)
+		})
+	}
+}

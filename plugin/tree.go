@@ -1,0 +1,100 @@
+package plugin
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/kubelet/config/v1beta1"
+)
+
+// freeMaps are the fields whose keys are data, such as evictionHard: such a map is set as a whole, and what it does not name has
+// no default.
+var freeMaps = func() map[string]bool {
+	free := map[string]bool{}
+	kind := reflect.TypeFor[v1beta1.KubeletConfiguration]()
+	for i := range kind.NumField() {
+		if field := kind.Field(i); field.Type.Kind() == reflect.Map {
+			free[strings.Split(field.Tag.Get("json"), ",")[0]] = true
+		}
+	}
+	return free
+}()
+
+// leaves gives the values of a tree by path, such as authentication.anonymous.enabled. Lists and free maps are one value each.
+func leaves(tree map[string]any) map[string]any {
+	found := map[string]any{}
+	var visit func(tree map[string]any, prefix string)
+	visit = func(tree map[string]any, prefix string) {
+		for name, value := range tree {
+			path := prefix + name
+			if inner, is := value.(map[string]any); is && !freeMaps[path] {
+				visit(inner, path+".")
+				continue
+			}
+			found[path] = value
+		}
+	}
+	visit(tree, "")
+	return found
+}
+
+// same tells whether two values mean the same to a kubelet: what is absent is as what is zero.
+func same(a, b any) bool { return empty(a) && empty(b) || reflect.DeepEqual(a, b) }
+
+func empty(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case string:
+		return v == "" || v == "0s"
+	case bool:
+		return !v
+	case int64:
+		return v == 0
+	case float64:
+		return v == 0
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// changedFrom keeps of a tree what differs from another.
+func changedFrom(base, tree map[string]any) map[string]any {
+	changed := map[string]any{}
+	for name, value := range tree {
+		inner, isTree := value.(map[string]any)
+		baseInner, baseIsTree := base[name].(map[string]any)
+		switch {
+		case same(base[name], value):
+		case isTree && baseIsTree && !freeMaps[name]: // free maps are all at the top
+			if difference := changedFrom(baseInner, inner); len(difference) > 0 {
+				changed[name] = difference
+			}
+		default:
+			changed[name] = value
+		}
+	}
+	return changed
+}
+
+// show writes a value on one line.
+func show(value any) string {
+	if value == nil {
+		return "<unset>"
+	}
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return "?"
+	}
+	return printable(text.String())
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
