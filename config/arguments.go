@@ -77,7 +77,8 @@ func absolute(path string) string {
 }
 
 func setHealthzPort(a *Arguments, value string) {
-	if port, err := strconv.Atoi(value); err == nil {
+	if number, err := strconv.ParseUint(value, 10, 16); err == nil {
+		port := int(number)
 		a.HealthzPort = &port
 	}
 }

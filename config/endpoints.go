@@ -38,8 +38,8 @@ func EffectiveEndpoints(argv []string, configFile string) Endpoints {
 
 	port := defaultHealthzPort
 	if number, ok := merged["healthzPort"].(json.Number); ok {
-		if configured, err := strconv.Atoi(number.String()); err == nil {
-			port = configured
+		if configured, err := strconv.ParseUint(number.String(), 10, 16); err == nil {
+			port = int(configured)
 		}
 	}
 	if arguments.HealthzPort != nil {

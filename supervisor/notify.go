@@ -102,6 +102,9 @@ func sender(control []byte) (pid int, known bool) {
 		return 0, false
 	}
 	for i := range messages {
+		if len(messages[i].Data) < unix.SizeofUcred { // ParseUnixCredentials looks at the first byte of nothing
+			continue
+		}
 		if credentials, err := unix.ParseUnixCredentials(&messages[i]); err == nil {
 			return int(credentials.Pid), true
 		}
