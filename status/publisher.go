@@ -146,6 +146,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 			p.flush(ctx)
 			return nil
 		case <-p.wake:
+			retry.Reset() // a few changes in an outage must not make the last of them wait for minutes after it
 		case <-due:
 		}
 		err := p.work(ctx)

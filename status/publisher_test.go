@@ -350,6 +350,22 @@ func TestBackOff(t *testing.T) {
 			}
 		})
 	})
+	t.Run("begins anew with a new report", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.fail["patch"] = errors.New("refused")
+			p := publish(t, api)
+			p.Offer(report("True", "One", ""))
+			elapse(time.Hour)
+			p.Offer(report("True", "Two", ""))
+			synctest.Wait()
+			api.change(func() { clear(api.fail) })
+			elapse(1200 * time.Millisecond)
+			if got := conditionOf(api.node); got == nil || got.Reason != "Two" {
+				t.Errorf("the Node shows %v", got)
+			}
+		})
+	})
 	t.Run("heeds the API server", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			api := newFakeAPI()
