@@ -184,10 +184,10 @@ func (c *conformance) unlike(next shown) string {
 		return ""
 	case next.restarts == 1:
 		return eventNamesWhatStarts
-	case c.before.error != none || next.error != none:
-		return refusedWithoutRestart
+	case c.contents[next.assigned] != "" && (c.before.error == none || c.before.error == "DownloadError"):
+		return equalContent
 	}
-	return equalContent
+	return refusedWithoutRestart
 }
 
 // assign writes an assignment.
