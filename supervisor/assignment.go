@@ -50,7 +50,12 @@ func (s *State) withAssigned(a Assigned) Durable {
 	d := s.Durable
 	version := a.Version
 	d.Assigned, d.Text, d.NodeUID = &version, a.Text, a.NodeUID
-	if lkg := d.LastKnownGood; same(lkg, &version) || lkg != nil && lkg.Source == version.Source { // the latter had lost its checkpoint
+	switch lkg := d.LastKnownGood; {
+	case same(lkg, &version):
+		d.LastKnownGood = &version
+	case lkg != nil && lkg.Source == version.Source: // it had lost its checkpoint
+		d.LastKnownGood = &version
+	case lkg == nil && version.Content != "" && d.Promoted.Content == version.Content: // it could not be read
 		d.LastKnownGood = &version
 	}
 	if !same(s.Assigned, &version) {

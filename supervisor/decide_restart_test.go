@@ -116,7 +116,7 @@ func TestRestarts(t *testing.T) {
 			d.disk.Assigned = &Version{Source: d.disk.Assigned.Source}
 			d.disk.LastKnownGood = nil
 		})
-		d.crash().assign("good").pass(time.Second).expect("assigned=good@1 active=good@1 lkg=- True Active")
+		d.crash().assign("good").pass(time.Second).expect("assigned=good@1 active=good@1 lkg=good@1 True Active")
 	})
 }
 
