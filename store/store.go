@@ -47,6 +47,28 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the state folder, which must be a folder and not a link: %w", err)
 	}
+	return newStore(dir, lock)
+}
+
+// Inherit opens the folder dir by the lock of the program that this one took the place of (Lock), so that nobody else can have had
+// it meanwhile. The lock is the Store's from then on, or closed.
+func Inherit(dir string, lock *os.File) (*Store, error) {
+	dir = filepath.Clean(dir)
+	theirs, err := lock.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("examining the inherited lock: %w", errors.Join(err, lock.Close()))
+	}
+	ours, err := os.Lstat(dir)
+	if err != nil || !os.SameFile(theirs, ours) {
+		return nil, fmt.Errorf("the inherited lock is not that of the state folder %s: %w", dir, errors.Join(err, lock.Close()))
+	}
+	return newStore(dir, lock)
+}
+
+// Lock is the folder, open and locked, for the program that takes the place of this one. It stays the Store's.
+func (s *Store) Lock() *os.File { return s.lock }
+
+func newStore(dir string, lock *os.File) (*Store, error) {
 	info, err := lockFolder(lock)
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())

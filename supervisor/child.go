@@ -27,6 +27,7 @@ const (
 	childBackoffFirst = 250 * time.Millisecond
 	childBackoffMost  = 10 * time.Second
 	childStableAfter  = time.Minute
+	backoffSteps      = 16 // after so many the wait is the longest
 	runtimeDialWait   = time.Second
 )
 
@@ -37,6 +38,8 @@ type launcher struct {
 	last    *Version
 	notify  *notifySocket
 	output  *output
+
+	failures int // in a row
 }
 
 func newLauncher(l *loop) *launcher {
@@ -44,6 +47,17 @@ func newLauncher(l *loop) *launcher {
 		backoff.WithInitialInterval(childBackoffFirst), backoff.WithMultiplier(2), backoff.WithMaxInterval(childBackoffMost),
 		backoff.WithRandomizationFactor(0), backoff.WithMaxElapsedTime(0))
 	return &launcher{loop: l, backoff: b, output: newOutput(filepath.Join(l.RunDir, outputFile), l.Output)}
+}
+
+// delay is the wait before the next start, a longer one each time.
+func (k *launcher) delay() time.Duration {
+	k.failures = min(k.failures+1, backoffSteps)
+	return k.backoff.NextBackOff()
+}
+
+func (k *launcher) steady() {
+	k.failures = 0
+	k.backoff.Reset()
 }
 
 // errRender marks a start that failed before there was anything to start.
@@ -60,6 +74,7 @@ type process struct {
 	hung      atomic.Pointer[string] // why it was made to dump and end
 	healthy   healthAccount
 	done      chan struct{} // closed when it has been waited for
+	collected bool          // its exit status was; below loop.collecting
 }
 
 // start carries out Start and answers it. A start that cannot be made is answered with its error and a backoff.
@@ -73,12 +88,12 @@ func (l *loop) start(side context.Context, do Start) {
 	}
 	k := l.kubelets
 	if !same(k.last, do.Version) {
-		k.backoff.Reset()
+		k.steady()
 	}
 	k.last = do.Version
 	child, err := k.launch(side, do)
 	if err != nil {
-		failed := Started{Err: err, Spoilt: errors.Is(err, errRender), Delay: k.backoff.NextBackOff()}
+		failed := Started{Err: err, Spoilt: errors.Is(err, errRender), Delay: k.delay()}
 		l.spawn(func() { l.send(side, failed) })
 		return
 	}
@@ -168,7 +183,7 @@ func (l *loop) attend(side context.Context, child *process) {
 	var watches sync.WaitGroup
 	watches.Go(func() { l.watchHealth(watching, child) })
 	watches.Go(func() { l.watchPings(watching, child, l.kubeletWatchdog()) })
-	state, err := child.command.Process.Wait()
+	state, err := l.collect(child)
 	stop()
 	watches.Wait()
 	close(child.done)
@@ -201,11 +216,11 @@ func (l *loop) classify(child *process, state *os.ProcessState, err error, log [
 	}
 	healthy := child.healthy.total()
 	if healthy >= childStableAfter {
-		l.kubelets.backoff.Reset()
+		l.kubelets.steady()
 	}
 	// What we asked for, and somebody's SIGTERM to a healthy kubelet, leave the backoff as it is.
 	if !exited.Asked && (exited.Code != 0 || healthy == 0) {
-		exited.Delay = l.kubelets.backoff.NextBackOff()
+		exited.Delay = l.kubelets.delay()
 	}
 	return exited
 }

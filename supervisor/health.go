@@ -36,6 +36,12 @@ func (h *healthAccount) turn(healthy bool) {
 	}
 }
 
+func (h *healthAccount) handOver() handedHealth {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return handedHealth{Since: h.since, Sum: h.sum}
+}
+
 func (h *healthAccount) total() time.Duration {
 	h.turn(false)
 	return h.sum

@@ -45,7 +45,6 @@ func (l *loop) hearHost(ctx context.Context) error {
 				return fmt.Errorf("listening to logind: the connection was closed")
 			}
 			if stopping, is := announced(signal); is {
-				l.Logger.Info("the host's shutdown", zap.Bool("begins", stopping))
 				l.send(ctx, HostStopping{CalledOff: !stopping})
 			}
 		case <-ctx.Done():

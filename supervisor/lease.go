@@ -53,6 +53,12 @@ func (w *leaseWatch) newChild(started time.Time) {
 	w.poke()
 }
 
+func (w *leaseWatch) lastSeen() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
+}
+
 func (w *leaseWatch) poke() {
 	select {
 	case w.changed <- struct{}{}:

@@ -6,51 +6,69 @@ import (
 	"go.uber.org/zap"
 )
 
-// logDecision writes one line for each decision, readable on a terminal and rich in a journal.
+// logDecision writes the lines of one decision, readable on a terminal and rich in a journal. The state is still the one before.
 func (l *loop) logDecision(event any, step Step) {
-	if exited, is := event.(ChildExited); is {
-		ran := describe(l.state.Child.Version)
-		level := l.Logger.Info
-		if !exited.Asked {
-			level = l.Logger.Warn
-		}
-		level("kubelet exited", zap.Bool("asked", exited.Asked), zap.Int("code", exited.Code), zap.String("words", exited.Words), zap.String("ran", ran))
-	}
+	l.logEvent(event)
 	for _, e := range step.Events {
-		l.Logger.Info(e.Message, zap.String("reason", e.Reason))
+		l.say(levelOf(e), kindOfEvent[e.Reason], l.state.Assigned, e.Message, zap.String("reason", e.Reason))
 	}
 	because := zap.String("because", fmt.Sprintf("%T", event)[len("supervisor."):])
+	running := l.state.Child.Version
 	switch do := step.Do.(type) {
 	case Save:
 		l.Logger.Debug("writing the state", because)
 	case Prove:
 		l.Logger.Info("asking the kubelet whether it accepts "+describe(do.Version), because)
 	case Stop:
-		l.Logger.Info("stopping the kubelet", because)
+		l.say(zap.InfoLevel, kubeletStopping, running, "stopping the kubelet", because)
 	case Start:
-		l.Logger.Info("starting the kubelet with "+describe(do.Version), zap.Bool("onTrial", do.OnTrial), because)
+		l.say(zap.InfoLevel, kubeletStarting, do.Version, "starting the kubelet with "+describe(do.Version), zap.Bool("onTrial", do.OnTrial), because)
 	case Exit:
-		l.Logger.Info("the kubelet is stopped, leaving")
+		l.say(zap.InfoLevel, leaving, running, "the kubelet is stopped, leaving")
 	}
+}
+
+// logEvent says what happened.
+func (l *loop) logEvent(event any) {
+	running := l.state.Child.Version
 	switch e := event.(type) {
+	case ChildExited:
+		level := zap.WarnLevel
+		if e.Asked {
+			level = zap.InfoLevel
+		}
+		l.say(level, kubeletExited, running, "kubelet exited",
+			zap.Bool("asked", e.Asked), zap.Int("code", e.Code), zap.String("words", e.Words), zap.String("ran", describe(running)))
 	case Proved:
-		fields := []zap.Field{zap.Stringer("verdict", e.Outcome)}
-		if e.Words != "" {
-			fields = append(fields, zap.String("words", e.Words))
-		}
-		if len(e.Warnings) > 0 {
-			fields = append(fields, zap.Strings("warnings", e.Warnings))
-		}
-		l.Logger.Info("pre-flight", fields...)
+		l.logVerdict(e)
 	case Healthy:
-		l.Logger.Info("kubelet is healthy")
+		l.say(zap.InfoLevel, kubeletHealthy, running, "kubelet is healthy")
 	case Unhealthy:
 		l.Logger.Debug("kubelet is not healthy", zap.String("words", e.Words))
+	case Hung:
+		l.say(zap.WarnLevel, kubeletHung, running, "the kubelet hangs: it is asked for its goroutines, and restarted", zap.String("words", e.Words))
 	case Saved:
 		if e.Err != nil {
-			l.Logger.Error("the state cannot be written", zap.Error(e.Err))
+			l.say(zap.ErrorLevel, stateUnwritable, running, "the state cannot be written", zap.Error(e.Err))
 		}
 	case SyncFailed:
-		l.Logger.Warn("the assignment cannot be followed", zap.String("assignment", e.Text), zap.String("words", e.Problem.Words))
+		l.say(zap.WarnLevel, syncFailed, running, "the assignment cannot be followed", zap.String("assignment", e.Text), zap.String("words", e.Problem.Words))
+	case HostStopping:
+		l.say(zap.InfoLevel, hostStopping, running, "the host's shutdown", zap.Bool("begins", !e.CalledOff))
 	}
+}
+
+func (l *loop) logVerdict(e Proved) {
+	var asked *Version
+	if prove, is := l.state.Doing.(Prove); is {
+		asked = prove.Version
+	}
+	fields := []zap.Field{zap.Stringer("verdict", e.Outcome)}
+	if e.Words != "" {
+		fields = append(fields, zap.String("words", e.Words))
+	}
+	if len(e.Warnings) > 0 {
+		fields = append(fields, zap.Strings("warnings", e.Warnings))
+	}
+	l.say(zap.InfoLevel, preflightDone, asked, "pre-flight", fields...)
 }

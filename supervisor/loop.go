@@ -35,6 +35,9 @@ type loop struct {
 	api       *apiSession
 	record    *record
 	keeper    keeper
+
+	reload     reload
+	collecting sync.Mutex // whoever has it may collect the kubelet's exit status
 }
 
 // Run is the supervisor's life: it returns nil once ctx has ended and the kubelet is stopped.
@@ -51,39 +54,58 @@ func Run(ctx context.Context, o Options) error {
 	defer stop()
 	go l.manager.run(side)
 	l.manager.starting(l.StopTimeout)
+	if l.takeOver() {
+		return l.run(ctx, side, l.resume)
+	}
 	if err := l.stopLeftOvers(); err != nil {
 		return err
 	}
+	l.collectLost()
 	if ctx.Err() != nil {
 		return nil // asked to stop before there was a kubelet
 	}
-	return l.run(ctx, side)
+	return l.run(ctx, side, l.begin)
 }
 
 func newLoop(o Options) (*loop, error) {
-	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan any, 64), rewrite: make(chan struct{}, 1)}
+	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan any, 64), rewrite: make(chan struct{}, 1),
+		reload: reload{checks: make(chan successorCheck)}}
 	l.Standalone = l.kubeconfig() == ""
 	l.state = newState(l.Settings)
-	if err := prepareRunDir(o.RunDir); err != nil {
+	if err := prepareRunDir(o.RunDir); err != nil && o.Handover == nil {
 		return nil, fmt.Errorf("%w: the run folder cannot be used, give another with --run-dir: %w", ErrUsage, err)
 	}
-	opened, err := store.Open(o.StateDir)
-	switch {
-	case errors.Is(err, store.ErrHeld):
-		return nil, fmt.Errorf("%w: another supervisor runs with this state folder%s: %w", ErrUsage, holder(o.RunDir), err)
-	case err != nil:
-		o.Logger.Error("the state folder cannot be used: the kubelet runs with its local configuration and nothing is applied", zap.Error(err))
-	}
-	l.store = opened
-	if err != nil {
-		l.unusable = fmt.Errorf("%w: %w", errNoStore, err)
+	if err := l.openStore(); err != nil {
+		return nil, err
 	}
 	l.preflight = &config.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight, TempFolder: filepath.Join(o.RunDir, "preflight")}
 	l.record = newRecord(o.RunDir)
+	l.record.Version = o.Version
 	l.manager = newServiceManager(o.Logger)
 	l.kubelets = newLauncher(l)
 	l.api = newAPISession(l)
 	return l, nil
+}
+
+// openStore fails only where another supervisor runs. It takes the lock that the program before this one had.
+func (l *loop) openStore() (err error) {
+	switch h := l.Handover; {
+	case h != nil && h.Unusable != "":
+		l.unusable = errors.New(h.Unusable)
+		return nil
+	case h != nil && h.lock != nil:
+		l.store, err = store.Inherit(l.StateDir, h.lock)
+	default:
+		l.store, err = store.Open(l.StateDir)
+	}
+	if errors.Is(err, store.ErrHeld) {
+		return fmt.Errorf("%w: another supervisor runs with this state folder%s: %w", ErrUsage, holder(l.RunDir), err)
+	}
+	if err != nil {
+		l.Logger.Error("the state folder cannot be used: the kubelet runs with its local configuration and nothing is applied", zap.Error(err))
+		l.store, l.unusable = nil, fmt.Errorf("%w: %w", errNoStore, err)
+	}
+	return nil
 }
 
 func (l *loop) close() {
@@ -116,19 +138,26 @@ func (l *loop) send(ctx context.Context, event any) {
 	}
 }
 
-// run selects over events until the core says Exit. ctx is the request to stop; side ends only afterwards.
-func (l *loop) run(ctx, side context.Context) error {
+// begin is the first decision of a supervisor that starts.
+func (l *loop) begin(ctx, side context.Context) LocalChanged {
+	booted := l.boot()
+	l.handle(ctx, side, booted)
+	return LocalChanged{Kubelet: booted.Kubelet, Local: booted.Local}
+}
+
+// run selects over events, after the first decision, until the core says Exit. ctx is the request to stop; side ends only afterwards.
+func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Context) LocalChanged) error {
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
 	stopAsked := ctx.Done()
-	booted := l.boot()
-	l.handle(ctx, side, booted)
-	l.spawn(func() { l.watchLocal(side, LocalChanged{Kubelet: booted.Kubelet, Local: booted.Local}) })
+	seen := first(ctx, side)
+	l.spawn(func() { l.watchLocal(side, seen) })
 	l.spawn(func() { l.watchHost(side) })
 	l.spawn(func() { l.followOutput(side) })
 	l.spawn(func() { l.api.run(side) })
 	l.spawn(func() { l.manager.feed(side) })
 	for {
+		l.continueReload(side)
 		l.arm(alarm)
 		var event any
 		select {
@@ -137,6 +166,9 @@ func (l *loop) run(ctx, side context.Context) error {
 			event = Ticked{}
 		case <-l.manager.pulse:
 			continue
+		case check := <-l.reload.checks:
+			l.hearCheck(check)
+			event = Ticked{}
 		case request := <-l.Requests:
 			event = l.request(side, request)
 		case <-stopAsked:
@@ -196,7 +228,7 @@ func (l *loop) carryOut(ctx, side context.Context, step Step) {
 		child := l.child
 		l.spawn(func() { // answered by the child's own exit
 			if do.Hung != "" {
-				child.dump(l.Logger, do.Hung)
+				child.dump(do.Hung)
 			} else {
 				child.stop(l.StopTimeout)
 			}
@@ -217,10 +249,15 @@ func (l *loop) answer(side context.Context, do any, carryOut func() any) {
 
 // request turns a person's request into an event.
 func (l *loop) request(side context.Context, request Request) any {
-	l.record.Generation++
 	l.api.reconsider()
 	if request == RetryNow {
+		l.record.Generation++
 		return Retry{}
+	}
+	if l.Successor != nil {
+		l.beginReload(side)
+	} else {
+		l.record.Reloads++
 	}
 	changed, err := l.lookLocal()
 	if err != nil {

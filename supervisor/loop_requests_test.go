@@ -34,7 +34,7 @@ func TestReloadLooksAtOnce(t *testing.T) {
 	r.awaitHealthy()
 	n.write("etc/kubelet.yaml", configuration("mode: slow"))
 	requests <- Reload
-	record := r.await("the answer", func(record Record) bool { return record.Generation == 1 })
+	record := r.await("the answer", func(record Record) bool { return record.Reloads == 1 })
 	if !record.LocalPending {
 		t.Errorf("recorded %+v", record)
 	}
@@ -42,7 +42,7 @@ func TestReloadLooksAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	requests <- Reload // a kubelet that is not there is nothing new, and no reason to stop the one that runs
-	record = r.await("the answer", func(record Record) bool { return record.Generation == 2 })
+	record = r.await("the answer", func(record Record) bool { return record.Reloads == 2 })
 	if !record.Healthy || n.events("start", "exit") != "start" {
 		t.Errorf("recorded %+v", record)
 	}

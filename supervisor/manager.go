@@ -135,6 +135,13 @@ func (m *serviceManager) stopping(stopTimeout time.Duration) {
 	m.say(daemon.SdNotifyStopping, extend(stopTimeout+stopSlack))
 }
 
+// isReady notes that the program before this one has said so, or does when its reload ends.
+func (m *serviceManager) isReady() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ready = true
+}
+
 // reloading has to be followed by reloaded.
 func (m *serviceManager) reloading() {
 	m.say(daemon.SdNotifyReloading, strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))

@@ -48,6 +48,15 @@ func listenNotify(path string) (*notifySocket, error) {
 	return &notifySocket{path: path, connection: connection}, nil
 }
 
+// descriptor is the socket's, for as long as it is open.
+func (s *notifySocket) descriptor() (fd int) {
+	fd = -1
+	if raw, err := s.connection.SyscallConn(); err == nil {
+		_ = raw.Control(func(its uintptr) { fd = int(its) })
+	}
+	return fd
+}
+
 // begin starts a kubelet, whose messages alone count from then on. Nothing is heard until its pid is known.
 func (s *notifySocket) begin(start func() (pid int, err error)) error {
 	s.mu.Lock()

@@ -24,6 +24,10 @@ type Options struct {
 	Logger   *zap.Logger
 	Output   *os.File       // where the kubelet's log goes
 	Requests <-chan Request // reload and retry; may be nil
+
+	Version   string     // of this program, for state.json
+	Successor *Successor // what a reload puts in our place; nil: it only looks again
+	Handover  *Handover  // what the program before this one handed over; nil: there was none
 }
 
 // Request is something that a person asks of a running supervisor from the node.
@@ -31,6 +35,6 @@ type Request int
 
 // What can be asked.
 const (
-	Reload   Request = iota + 1 // look at the local files, the kubeconfig and the Node again
+	Reload   Request = iota + 1 // become the successor, and look at the local files, the kubeconfig and the Node again
 	RetryNow                    // try a rejected or refused configuration again
 )

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
@@ -25,17 +26,46 @@ type output struct {
 	writer  *os.File // the kubelet's; opened for appending
 	reader  *os.File
 
-	began     atomic.Int64 // where the present kubelet's part begins
-	copied    int64        // the copying goroutine's alone, as is forgotten
-	forgotten int64        // of it the file no longer holds so much
+	began     atomic.Int64  // where the present kubelet's part begins
+	copying   chan struct{} // holds the turn: copied and forgotten are that of whoever has it
+	copied    int64
+	forgotten int64 // of it the file no longer holds so much
+	inherited bool  // the file is the kubelet's already
 }
+
+// handedOutput is how far the copying is.
+type handedOutput struct{ Began, Copied, Forgotten int64 }
 
 const (
 	outputRemembered = 64 << 10
 	outputForgetsAt  = 4 << 20
+	outputPatience   = time.Second
 )
 
-func newOutput(path string, to io.Writer) *output { return &output{path: path, to: to} }
+func newOutput(path string, to io.Writer) *output {
+	return &output{path: path, to: to, copying: make(chan struct{}, 1)}
+}
+
+// pause stops the copying for good, so that the program that takes over goes on at the right place. It does not wait long for an output
+// that stalls: a line may come twice then. resume takes it back.
+func (o *output) pause() (resume func()) {
+	select {
+	case o.copying <- struct{}{}:
+		return func() { <-o.copying }
+	case <-time.After(outputPatience):
+		return func() {}
+	}
+}
+
+// handOver is for after pause.
+func (o *output) handOver() handedOutput {
+	return handedOutput{Began: o.began.Load(), Copied: o.copied, Forgotten: o.forgotten}
+}
+
+func (o *output) inherit(h handedOutput) {
+	o.began.Store(h.Began)
+	o.copied, o.forgotten, o.inherited = h.Copied, h.Forgotten, true
+}
 
 // attach makes the file the command's output.
 func (o *output) attach(command *exec.Cmd) error {
@@ -54,7 +84,11 @@ func (o *output) open() (err error) {
 	if o.reader != nil {
 		return nil
 	}
-	if o.writer, err = os.OpenFile(o.path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
+	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	if !o.inherited {
+		flags |= os.O_TRUNC
+	}
+	if o.writer, err = os.OpenFile(o.path, flags, 0o600); err != nil {
 		return fmt.Errorf("opening the kubelet's log: %w", err)
 	}
 	if o.reader, err = os.Open(o.path); err != nil {
@@ -100,16 +134,22 @@ func (o *output) follow(ctx context.Context) error {
 		return fmt.Errorf("following the kubelet's log: %w", err)
 	}
 	for {
-		o.copy()
+		o.takeTurn()
 		select {
 		case <-watcher.Events:
 		case err := <-watcher.Errors:
 			_, _ = fmt.Fprintln(o.to, "kubelet-supervisor: following the kubelet's log:", err)
 		case <-ctx.Done():
-			o.copy()
+			o.takeTurn()
 			return nil
 		}
 	}
+}
+
+func (o *output) takeTurn() {
+	o.copying <- struct{}{}
+	defer func() { <-o.copying }()
+	o.copy()
 }
 
 // copy copies what was written and not copied yet.

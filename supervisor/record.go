@@ -14,15 +14,19 @@ import (
 // Record is RUN_DIR/state.json: what a running supervisor tells the node's own commands, and the next supervisor, of itself. It is
 // written after every step and is never a source of truth about the configuration.
 type Record struct {
-	APIVersion string    `json:"apiVersion"`
-	Supervisor Process   `json:"supervisor"`
-	BootID     string    `json:"bootID"`
-	Generation int       `json:"generation"` // of the requests (reload, retry) that were heard
-	Phase      string    `json:"phase"`
-	Child      *Process  `json:"child,omitempty"`
-	Runs       *Version  `json:"runs,omitempty"` // what the child was started with; absent = local
-	Healthy    bool      `json:"healthy"`
-	Written    time.Time `json:"written"`
+	APIVersion string  `json:"apiVersion"`
+	Supervisor Process `json:"supervisor"`
+	BootID     string  `json:"bootID"`
+	Version    string  `json:"version,omitempty"` // of the supervisor's program
+	Generation int     `json:"generation"`        // of the retries that were heard
+	Reloads    int     `json:"reloads,omitempty"` // that were answered
+	// ReloadFailure is why the newest reload was refused; empty when it was not.
+	ReloadFailure string    `json:"reloadFailure,omitempty"`
+	Phase         string    `json:"phase"`
+	Child         *Process  `json:"child,omitempty"`
+	Runs          *Version  `json:"runs,omitempty"` // what the child was started with; absent = local
+	Healthy       bool      `json:"healthy"`
+	Written       time.Time `json:"written"`
 
 	Assignment    string                  `json:"assignment,omitempty"`
 	Config        corev1.NodeConfigStatus `json:"config"`

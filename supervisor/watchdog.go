@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"syscall"
 	"time"
-
-	"go.uber.org/zap"
 )
 
 const (
@@ -49,8 +47,7 @@ func (l *loop) watchPings(ctx context.Context, child *process, interval time.Dur
 }
 
 // dump has a kubelet that hangs write all its goroutines into its log, and makes it end. Its exit is told by attend.
-func (p *process) dump(logger *zap.Logger, words string) {
+func (p *process) dump(words string) {
 	p.hung.Store(&words)
-	logger.Warn("the kubelet hangs, it is asked for its goroutines and restarted", zap.String("words", words), zap.Int("pid", p.command.Process.Pid))
 	p.end(syscall.SIGQUIT, dumpWithin)
 }

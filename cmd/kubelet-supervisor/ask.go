@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"syscall"
 	"time"
 
@@ -16,8 +17,12 @@ const (
 	askInterval = 50 * time.Millisecond
 )
 
-// newAsk is a command that asks something of the running supervisor by a signal and waits until it was heard.
-func newAsk(use, short, heard string, signal syscall.Signal) *cobra.Command {
+// answered tells whether the supervisor has answered what was asked when its record was before.
+type answered func(before, now supervisor.Record) bool
+
+// newAsk is a command that asks something of the running supervisor by a signal and waits until it has answered. The record then is for
+// the caller.
+func newAsk(use, short string, signal syscall.Signal, wait time.Duration, is answered, then func(out io.Writer, now supervisor.Record) error) *cobra.Command {
 	var runDir string
 	command := &cobra.Command{
 		Use:   use,
@@ -34,37 +39,49 @@ func newAsk(use, short, heard string, signal syscall.Signal) *cobra.Command {
 			if !running {
 				return notRunning(runDir, fmt.Errorf("the supervisor with pid %d is gone", record.Supervisor.PID))
 			}
-			if err := syscall.Kill(record.Supervisor.PID, signal); err != nil {
-				return fmt.Errorf("signalling the supervisor with pid %d: %w", record.Supervisor.PID, err)
-			}
-			if err := awaitGeneration(command.Context(), runDir, record.Generation); err != nil {
+			now, err := ask(command.Context(), runDir, record, signal, wait, is)
+			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(command.OutOrStdout(), heard)
-			return err
+			return then(command.OutOrStdout(), now)
 		},
 	}
 	runDirFlag(command.Flags(), &runDir)
 	return command
 }
 
-func awaitGeneration(ctx context.Context, runDir string, before int) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+// ask signals and waits for the answer. A supervisor that took over from another since then may not have heard the signal: it is asked
+// again.
+func ask(ctx context.Context, runDir string, before supervisor.Record, signal syscall.Signal, wait time.Duration, is answered) (supervisor.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
+	for asked := before; ; {
+		if err := syscall.Kill(before.Supervisor.PID, signal); err != nil {
+			return before, fmt.Errorf("signalling the supervisor with pid %d: %w", before.Supervisor.PID, err)
+		}
+		now, err := awaitRecord(ctx, runDir, func(now supervisor.Record) bool { return is(before, now) || now.Reloads > asked.Reloads })
+		if err != nil || is(before, now) {
+			return now, err
+		}
+		asked = now
+	}
+}
+
+func awaitRecord(ctx context.Context, runDir string, is func(now supervisor.Record) bool) (supervisor.Record, error) {
 	for {
 		record, running, err := supervisor.ReadRecord(runDir)
 		switch {
 		case err != nil:
-			return err
+			return record, err
 		case !running:
-			return fmt.Errorf("the supervisor with pid %d ended meanwhile", record.Supervisor.PID)
-		case record.Generation > before:
-			return nil
+			return record, fmt.Errorf("the supervisor with pid %d ended meanwhile", record.Supervisor.PID)
+		case is(record):
+			return record, nil
 		}
 		select {
 		case <-time.After(askInterval):
 		case <-ctx.Done():
-			return fmt.Errorf("the supervisor with pid %d did not answer within %s", record.Supervisor.PID, askTimeout)
+			return record, fmt.Errorf("the supervisor with pid %d did not answer in time", record.Supervisor.PID)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -37,6 +38,11 @@ func (w withBinaries) Run() int {
 			fmt.Fprintf(os.Stderr, "building %s: %v\n%s", source, err, output)
 			return 1
 		}
+	}
+	// Lives of a fake kubelet wait more than they work.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	return w.tests.Run()
 }
@@ -87,6 +93,7 @@ type node struct {
 	folder, stateDir, runDir string
 	local                    string // the kubelet's --config file
 	kubelet                  []string
+	program                  string // the supervisor's
 }
 
 func newNode(t *testing.T) *node {
@@ -101,7 +108,7 @@ func newNode(t *testing.T) *node {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	n := &node{t: t, folder: folder, stateDir: filepath.Join(folder, "state"), runDir: filepath.Join(folder, "run"), local: filepath.Join(folder, "etc", "kubelet.yaml")}
+	n := &node{t: t, folder: folder, stateDir: filepath.Join(folder, "state"), runDir: filepath.Join(folder, "run"), local: filepath.Join(folder, "etc", "kubelet.yaml"), program: binary}
 	written(t, n.local, configuration("mode: ok"))
 	n.kubelet = []string{fakeKubelet, "--config=" + n.local, "--healthz-port=" + strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)}
 	return n
@@ -124,7 +131,12 @@ type supervisorProcess struct {
 // run starts the real program, which the end of the test stops.
 func (n *node) run(more ...string) *supervisorProcess {
 	n.t.Helper()
-	p := &supervisorProcess{Cmd: exec.Command(binary, n.runArguments(more...)...), n: n, over: make(chan struct{})}
+	return n.begin(exec.Command(n.program, n.runArguments(more...)...))
+}
+
+func (n *node) begin(command *exec.Cmd) *supervisorProcess {
+	n.t.Helper()
+	p := &supervisorProcess{Cmd: command, n: n, over: make(chan struct{})}
 	p.Stdout, p.Stderr = &p.stderr, &p.stderr
 	if err := p.Start(); err != nil {
 		n.t.Fatal(err)

@@ -1,12 +1,33 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
+// reloadTimeout has room for the check of the program and for a kubelet that is just being stopped.
+const reloadTimeout = time.Minute
+
 func newReload() *cobra.Command {
-	return newAsk("reload", "Make the supervisor look at the local files, the kubeconfig and the Node again",
-		"looked at again", syscall.SIGHUP)
+	command := newAsk("reload", "Make the supervisor become the program that is now installed, and look at its files and the Node again",
+		syscall.SIGHUP, reloadTimeout,
+		func(before, now supervisor.Record) bool { return now.Reloads > before.Reloads },
+		func(out io.Writer, now supervisor.Record) error {
+			if now.ReloadFailure != "" {
+				return fmt.Errorf("the reload was refused and the running program goes on: %s", now.ReloadFailure)
+			}
+			_, err := fmt.Fprintf(out, "kubelet-supervisor %s runs, with the same kubelet\n", now.Version)
+			return err
+		})
+	command.Long = command.Short + `.
+
+The kubelet goes on running and does not notice. The command line stays the one that the supervisor was started with: another one, as of
+a changed unit, takes a restart. It waits for the answer: 0 done, 1 no supervisor runs, 70 refused, or no answer.`
+	return command
 }

@@ -5,16 +5,17 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/cmd/kubelet-supervisor/signals"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
@@ -30,6 +31,7 @@ const gcPercent = 50
 type runOptions struct {
 	supervisor.Options
 	logFormat string
+	selfCheck string
 }
 
 func newRun() *cobra.Command { return new(runOptions).command() }
@@ -43,7 +45,8 @@ func (o *runOptions) command() *cobra.Command {
 			if dash := command.ArgsLenAtDash(); dash > 0 {
 				return usage("%q before -- is none of the flags; only the kubelet's command line is given without a flag, after --", arguments[0])
 			}
-			if o.Kubelet, o.Arguments, err = kubeletCommand(command, arguments); err != nil {
+			o.Handover = supervisor.TakeHandover()
+			if o.Kubelet, o.Arguments, err = kubeletCommand(command, arguments); err != nil && !o.Handover.Names(&o.Kubelet) {
 				return err
 			}
 			if err := checkOptions(o.Options); err != nil {
@@ -53,6 +56,9 @@ func (o *runOptions) command() *cobra.Command {
 				return err
 			}
 			defer func() { _ = o.Logger.Sync() }()
+			if o.selfCheck != "" {
+				return selfCheck(o.selfCheck)
+			}
 			return run(command.Context(), o.Options)
 		},
 	}
@@ -69,6 +75,10 @@ func (o *runOptions) command() *cobra.Command {
 	f.StringVar(&o.Preflight, "preflight", "auto", "ask the kubelet first whether it accepts a configuration: auto (when it is an ELF executable), always, never")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "credentials for the Node (default: the kubelet's --kubeconfig)")
 	f.StringVar(&o.NodeName, "node-name", "", "name of the Node (default: from the kubelet's flags, its certificate, or the host name)")
+	f.StringVar(&o.selfCheck, selfCheckFlag, "", "")
+	if err := f.MarkHidden(selfCheckFlag); err != nil {
+		panic(err)
+	}
 	f.StringVar(&o.logFormat, "log-format", "", "journald, text or json (default: journald where it is, else text)")
 	return command
 }
@@ -93,10 +103,10 @@ func kubeletCommand(command *cobra.Command, arguments []string) (path string, fl
 	arguments = arguments[dash:]
 	path, err = exec.LookPath(arguments[0])
 	if err != nil {
-		return "", nil, usage("the kubelet %s cannot be run: %w; give the path of an executable file after --", arguments[0], err)
+		return "", arguments[1:], usage("the kubelet %s cannot be run: %w; give the path of an executable file after --", arguments[0], err)
 	}
 	if path, err = filepath.Abs(path); err != nil {
-		return "", nil, usage("the kubelet %s cannot be found: %w", arguments[0], err)
+		return "", arguments[1:], usage("the kubelet %s cannot be found: %w", arguments[0], err)
 	}
 	return path, arguments[1:], nil
 }
@@ -134,37 +144,43 @@ func run(ctx context.Context, o supervisor.Options) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGUSR1)
-	defer signal.Stop(signals)
+	ctx, stop := context.WithCancel(ctx)
 	requests := make(chan supervisor.Request)
-	done := make(chan struct{})
-	defer func() { <-done }()
+	var listening sync.WaitGroup
+	defer listening.Wait()
 	defer stop()
-	go func() {
-		defer close(done)
+	heard := signals.Listen()
+	defer signals.Stop()
+	listening.Go(func() {
 		for {
-			request := supervisor.Reload
 			select {
-			case s := <-signals:
-				if s == syscall.SIGUSR1 {
-					request = supervisor.RetryNow
-				}
-			case <-ctx.Done():
-				return
-			}
-			select {
-			case requests <- request:
+			case s := <-heard:
+				request(ctx, stop, s, requests)
 			case <-ctx.Done():
 				return
 			}
 		}
-	}()
+	})
 	o.Requests, o.Output = requests, os.Stderr
+	o.Version, o.Successor = version, successor()
 	if err := supervisor.Run(ctx, o); err != nil {
 		return fmt.Errorf("running the kubelet %s: %w", o.Kubelet, err)
 	}
 	return nil
+}
+
+// request does what a signal asks for.
+func request(ctx context.Context, stop func(), s os.Signal, requests chan<- supervisor.Request) {
+	asked := supervisor.Reload
+	switch s {
+	case syscall.SIGTERM, syscall.SIGINT:
+		stop()
+		return
+	case syscall.SIGUSR1:
+		asked = supervisor.RetryNow
+	}
+	select {
+	case requests <- asked:
+	case <-ctx.Done():
+	}
 }

@@ -77,7 +77,7 @@ func (p *supervisorProcess) term() {
 		p.n.t.Fatal(err)
 	}
 	if code := p.end(); code != exitOK {
-		p.n.t.Errorf("code %d", code)
+		p.n.t.Errorf("%s", p.ProcessState)
 	}
 }
 

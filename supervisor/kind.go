@@ -1,0 +1,88 @@
+package supervisor
+
+import (
+	"slices"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// A kind of decision has a fixed 128-bit id, the MESSAGE_ID of its lines in the journal (docs/contract.md). Ids are never used anew.
+type kind string
+
+const (
+	kubeletStarting  kind = "f0862c4759ca4b15961201f52e295c59"
+	kubeletStopping  kind = "2b2a985d6459489aa61d3e68eb137814"
+	kubeletHealthy   kind = "5326173bad354e00a85985c0dce7a46e"
+	kubeletExited    kind = "063732de9d2c41439eb6d69e5ee35f62"
+	kubeletHung      kind = "6fee95a9e3754e4384053899b0fc3ee0"
+	preflightDone    kind = "77b58678657b461d9ba97f96bd5ccfc4"
+	configChanged    kind = "b113641e76574d4fbdd9182ef34eec31"
+	configPromoted   kind = "430193645f7a4fbb8e500779eeade78a"
+	configRefused    kind = "2269c39e92b44e2084c7afaa89837938"
+	configRolledBack kind = "d37d19d3c25840618d3fbe9540a606e5"
+	configRejected   kind = "0afe993c2ba04fefa3bae2fbca76e398"
+	assignmentLost   kind = "90bd1d7aba7e4be8b6ccad4eacddfebf"
+	syncFailed       kind = "4d0fa7427e1340c18b4eb388a30fb233"
+	stateUnwritable  kind = "0d9c87370b0943638e3a372aa5e681cb"
+	hostStopping     kind = "8baf2a4ce64b452cb9b28514c183c5d2"
+	reloadTaken      kind = "1df48e929fed49f89af345e050358972"
+	reloadDone       kind = "873bd530c8aa4642acdae01aa59dfac6"
+	reloadRefused    kind = "3b0392ef2dce4c3e8c4b39f352463498"
+	leaving          kind = "c062da5f0e914723833dc3e46ef783d1"
+)
+
+// kindOfEvent is that of the Node's events, by their reason.
+var kindOfEvent = map[string]kind{
+	"KubeletConfigChanged":    configChanged,
+	"KubeletConfigPromoted":   configPromoted,
+	"KubeletConfigRefused":    configRefused,
+	"KubeletConfigRolledBack": configRolledBack,
+	"KubeletConfigRejected":   configRejected,
+	"AssignmentLost":          assignmentLost,
+}
+
+// What every line of a decision carries beside its words: whom and what it is about.
+const (
+	fieldMessageID    = "messageID"
+	fieldNode         = "node"
+	fieldConfigSource = "configSource" // NAMESPACE/NAME/KEY; local
+	fieldConfigUID    = "configUID"
+	fieldPhase        = "phase"
+)
+
+// IsContext tells whether a log field only says what a line is about, which its words say too.
+func IsContext(field string) bool {
+	return slices.Contains([]string{fieldMessageID, fieldNode, fieldConfigSource, fieldConfigUID, fieldPhase}, field)
+}
+
+// say writes a line about a decision, and v, the configuration that it is about.
+func (l *loop) say(level zapcore.Level, k kind, v *Version, words string, fields ...zap.Field) {
+	entry := l.Logger.Check(level, words)
+	if entry == nil {
+		return
+	}
+	fields = append(fields, zap.String(fieldMessageID, string(k)), zap.String(fieldPhase, l.state.phase()), zap.String(fieldConfigSource, sourceName(v)))
+	if v != nil {
+		fields = append(fields, zap.String(fieldConfigUID, string(v.Source.UID)))
+	}
+	if _, node := l.api.connection(); node != "" {
+		fields = append(fields, zap.String(fieldNode, node))
+	}
+	entry.Write(fields...)
+}
+
+func sourceName(v *Version) string {
+	if v == nil {
+		return "local"
+	}
+	return v.Source.Namespace + "/" + v.Source.Name + "/" + v.Source.KubeletConfigKey
+}
+
+func levelOf(e NodeEvent) zapcore.Level {
+	if e.Type == corev1.EventTypeWarning {
+		return zap.WarnLevel
+	}
+	return zap.InfoLevel
+}

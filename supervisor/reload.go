@@ -1,0 +1,177 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+)
+
+// A reload puts the program that is now at our path in our place, in the same process: it is checked first, then executed at the next
+// moment at which nothing is under way. The kubelet stays the process's child and notices nothing. A program that cannot take over is
+// refused, and this one goes on.
+
+// reload is how far one is.
+type reload struct {
+	checks  chan successorCheck
+	pending bool            // asked for, not answered
+	checked *successorCheck // it may be executed
+}
+
+type successorCheck struct {
+	identity fileIdentity
+	err      error
+}
+
+// errBusy is no failure: something has just begun.
+var errBusy = errors.New("something is under way")
+
+// beginReload has the program checked that is to take over. Whoever asks again meanwhile gets the same answer.
+func (l *loop) beginReload(ctx context.Context) {
+	if l.reload.pending {
+		return
+	}
+	l.reload.pending = true
+	l.manager.reloading()
+	l.checkSuccessor(ctx)
+}
+
+func (l *loop) checkSuccessor(ctx context.Context) {
+	l.reload.checked = nil
+	l.spawn(func() {
+		identity, err := l.Successor.check(ctx)
+		select {
+		case l.reload.checks <- successorCheck{identity, err}:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// hearCheck takes the answer of the program.
+func (l *loop) hearCheck(c successorCheck) {
+	if c.err != nil {
+		l.endReload(c.err)
+		return
+	}
+	l.reload.checked = &c
+}
+
+// continueReload executes the program if it may be and nothing is under way. It returns if it is not yet time, or if that failed.
+func (l *loop) continueReload(ctx context.Context) {
+	switch {
+	case !l.reload.pending:
+		return
+	case l.state.Stopping:
+		l.endReload(errors.New("the supervisor was asked to stop meanwhile"))
+		return
+	case l.reload.checked == nil, l.state.Doing != nil, len(l.events) > 0:
+		return
+	}
+	if now, err := identityOf(l.Successor.Path); err != nil || now != l.reload.checked.identity {
+		l.checkSuccessor(ctx) // replaced once more
+		return
+	}
+	if err := l.replace(); !errors.Is(err, errBusy) {
+		l.endReload(err)
+	}
+}
+
+// replace returns only when it failed.
+func (l *loop) replace() error {
+	// From here on nobody collects the kubelet's exit status: if it has just ended, that is for the program that takes over.
+	l.collecting.Lock()
+	defer l.collecting.Unlock()
+	if l.state.Child.Alive && l.child.collected {
+		return errBusy // its exit is on its way to the loop
+	}
+	l.say(zap.InfoLevel, reloadTaken, l.state.Child.Version, "the program that is now at "+l.Successor.Path+" takes over, the kubelet stays")
+	_ = l.Logger.Sync()
+	l.manager.flush()
+	resume := l.kubelets.output.pause()
+	defer resume()
+	lock, notify := -1, -1
+	if l.store != nil {
+		lock = int(l.store.Lock().Fd())
+	}
+	if l.kubelets.notify != nil {
+		notify = l.kubelets.notify.descriptor()
+	}
+	return l.Successor.execute(l.handOver(), lock, notify)
+}
+
+// endReload answers whoever asked, in state.json. err is nil where this program is the one that took over.
+func (l *loop) endReload(err error) {
+	l.reload.pending, l.reload.checked = false, nil
+	l.record.Reloads++
+	l.record.ReloadFailure = ""
+	if err != nil {
+		l.record.ReloadFailure = err.Error()
+		l.say(zap.ErrorLevel, reloadRefused, l.state.Child.Version, "the reload is refused, the running program goes on", zap.Error(err))
+	}
+	l.saveRecord()
+	l.manager.reloaded()
+}
+
+// collect waits for the end of the child and collects its exit status, unless the program is being replaced: then that is for the
+// program that takes over.
+func (l *loop) collect(child *process) (*os.ProcessState, error) {
+	for {
+		err := unix.Waitid(unix.P_PID, child.command.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	l.collecting.Lock()
+	defer l.collecting.Unlock()
+	child.collected = true
+	return child.command.Process.Wait()
+}
+
+// takeOver makes the loop what the one before was. It is false where that cannot be done: then the kubelet is one that was left behind.
+func (l *loop) takeOver() bool {
+	if l.Handover == nil {
+		return false
+	}
+	err := l.Handover.broken
+	if err == nil {
+		err = l.inherit(l.Handover)
+	}
+	if err != nil {
+		l.Logger.Error("the program before this one cannot be taken over from: the kubelet is started anew", zap.Error(err))
+		return false
+	}
+	return true
+}
+
+// collectLost collects the exit status of children that nobody waits for: those of a program that could not be taken over from.
+func (l *loop) collectLost() {
+	if l.Handover == nil {
+		return
+	}
+	for {
+		if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); err != nil || pid <= 0 {
+			return
+		}
+	}
+}
+
+// resume is the first decision after taking over.
+func (l *loop) resume(ctx, side context.Context) LocalChanged {
+	if l.state.Child.Alive {
+		child := l.child
+		l.spawn(func() { l.attend(side, child) })
+	}
+	if socket := l.kubelets.notify; socket != nil {
+		l.spawn(func() { socket.receive(side) })
+	}
+	seen := LocalChanged{Kubelet: l.state.OnDisk, Local: l.state.Local}
+	if now, err := l.lookLocal(); err == nil {
+		seen = now
+	}
+	l.handle(ctx, side, seen)
+	l.endReload(nil)
+	l.say(zap.InfoLevel, reloadDone, l.state.Child.Version, "took over from the program before, the kubelet stays")
+	return seen
+}
