@@ -43,7 +43,9 @@ The node proves a configuration with its own kubelet, puts it on trial, and roll
 	root.SetVersionTemplate("{{.Version}}\n")
 	s.flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(
-		newConfig(s), newPush(s), newAssign(s), newStatus(s), newReset(s), newRetry(s),
+		newConfig(s), newPush(s), newAssign(s), newReset(s), newRetry(s), newRollback(s),
+		newStatus(s), newDescribe(s), newDiff(s), newHistory(s), newDoctor(s),
+		newInstall(s), newPrune(s),
 	)
 	return root
 }

@@ -1,0 +1,100 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/status"
+)
+
+func newDescribe(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use:               "describe NODE",
+		Short:             "Tell the whole story of a node's configuration: sources, trial, errors, events",
+		Example:           "  kubectl kubelet describe n1",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: s.completeNodes,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			client, err := s.connect()
+			if err != nil {
+				return err
+			}
+			v, err := getNode(command.Context(), client, arguments[0])
+			if err != nil {
+				return err
+			}
+			return s.describe(command.Context(), client, v)
+		},
+	}
+}
+
+func (s *session) describe(ctx context.Context, client kubernetes.Interface, v nodeView) error {
+	t := newTable(s.Out)
+	t.row("Node:", v.Name)
+	t.row("Kubelet:", printable(v.Status.NodeInfo.KubeletVersion), map[bool]string{true: "Ready", false: "not Ready"}[v.ready()])
+	assignment := "nothing, so " + localText
+	if v.carrier != carrierNone {
+		assignment = fmt.Sprintf("%s (by %s)", printable(v.assignment), map[carrier]string{carrierAnnotation: "annotation", carrierField: string(carrierField)}[v.carrier])
+	}
+	t.row("Assignment:", assignment)
+	if !v.supervised {
+		t.row("Supervisor:", "none has met this node; see kubectl kubelet doctor "+v.Name)
+		return t.flush()
+	}
+	t.row("Seen:", firstOf(printable(v.observed), "nothing assigned"))
+	t.row("Assigned:", sourceText(v.config.Assigned))
+	t.row("Active:", sourceText(v.config.Active))
+	t.row("Last known good:", sourceText(v.config.LastKnownGood))
+	t.row("Error:", firstOf(printable(v.config.Error), "none"))
+	c := v.condition
+	t.row("KubeletConfigOk:", fmt.Sprintf("%s %s, said %s ago", printable(string(c.Status)), printable(c.Reason), age(s.now(), c.LastHeartbeatTime.Time)))
+	for _, part := range strings.Split(v.words(), "; ") {
+		t.row("", strings.TrimSpace(part))
+	}
+	if c.Reason == status.ReasonInTrial {
+		t.row("Trial:", fmt.Sprintf("since %s; how much of it is left, the node knows: kubelet-supervisor status there", age(s.now(), c.LastHeartbeatTime.Time)))
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	return s.describeEvents(ctx, client, v)
+}
+
+func sourceText(source *corev1.NodeConfigSource) string {
+	if source == nil || source.ConfigMap == nil {
+		return localText
+	}
+	return printable(fmt.Sprintf("%s (uid %s, resourceVersion %s)", referenceTo(source), source.ConfigMap.UID, source.ConfigMap.ResourceVersion))
+}
+
+// describeEvents tells what the supervisor reported as it happened; the API server forgets that after an hour.
+func (s *session) describeEvents(ctx context.Context, client kubernetes.Interface, v nodeView) error {
+	selector := fields.Set{"involvedObject.kind": "Node", "involvedObject.name": v.Name}.AsSelector().String()
+	list, err := client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: selector})
+	if err != nil {
+		s.note("Events cannot be read: %v", err)
+		return nil
+	}
+	events := slices.DeleteFunc(list.Items, func(e corev1.Event) bool {
+		return e.Source.Component != "kubelet-supervisor" && e.ReportingController != "kubelet-supervisor"
+	})
+	if len(events) == 0 {
+		_, _ = fmt.Fprintln(s.Out, "Events:  none of the last hour")
+		return nil
+	}
+	slices.SortStableFunc(events, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	_, _ = fmt.Fprintln(s.Out, "Events:")
+	t := newTable(s.Out)
+	for _, e := range events {
+		t.row("  "+age(s.now(), e.LastTimestamp.Time), e.Type, printable(e.Reason), printable(e.Message))
+	}
+	return t.flush()
+}

@@ -1,0 +1,66 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+)
+
+func newDiff(s *session) *cobra.Command {
+	var config string
+	command := &cobra.Command{
+		Use:   "diff NODE",
+		Short: "Compare what a node is assigned, or could be, with what its kubelet runs with",
+		Long: `Compare, field by field, the configuration that a node is assigned, or the one of --config, with what its kubelet really runs with. What
+differs although it is active is set by a kubelet flag or a drop-in file of the node.`,
+		Example: `  kubectl kubelet diff n1
+  kubectl kubelet diff n1 --config workers-d5bf27f224`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: s.completeNodes,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			client, err := s.connect()
+			if err != nil {
+				return err
+			}
+			return s.diff(command.Context(), client, arguments[0], config)
+		},
+	}
+	command.Flags().StringVar(&config, "config", "", "[NAMESPACE/]NAME[/KEY], instead of what is assigned")
+	return command
+}
+
+func (s *session) diff(ctx context.Context, client kubernetes.Interface, name, config string) error {
+	v, err := getNode(ctx, client, name)
+	if err != nil {
+		return err
+	}
+	wanted, ok := v.current()
+	if config != "" {
+		wanted, err = parseReference(config, s.namespace())
+	} else if !ok {
+		err = fmt.Errorf("node %s: the assignment %q is malformed; name a configuration with --config", v.Name, v.assignment)
+	}
+	switch {
+	case err != nil:
+		return err
+	case wanted.local():
+		return fmt.Errorf("node %s: its own configuration is known to the node alone; name another with --config, and see what runs with kubectl kubelet config %s", v.Name, v.Name)
+	}
+	configMap, wanted, err := getConfigMap(ctx, client, wanted)
+	if err != nil {
+		return err
+	}
+	written, err := readDocument(payloadOf(configMap), wanted.key)
+	if err != nil {
+		return fmt.Errorf("ConfigMap %s/%s: %w", wanted.namespace, wanted.name, err)
+	}
+	compared, err := s.compare(ctx, client, v, written)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(s.Out, "%s runs %s; with %s:\n", v.Name, printable(referenceTo(v.config.Active).String()), wanted)
+	writeComparison(s.Out, compared, v)
+	return nil
+}

@@ -1,0 +1,196 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/status"
+)
+
+func newDoctor(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor NODE",
+		Short: "Check everything between an assignment and the kubelet, and say what to mend",
+		Long: `Check everything between an assignment and a node's kubelet: the node, its supervisor, the assignment, the ConfigMap, the node's right to
+read it, what the node says, kubelet flags that win over it, and the admission policy. Nothing is changed. Exit code 1 when something is wrong.`,
+		Example:           "  kubectl kubelet doctor n1",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: s.completeNodes,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			client, err := s.connect()
+			if err != nil {
+				return err
+			}
+			v, err := getNode(command.Context(), client, arguments[0])
+			if err != nil {
+				return err
+			}
+			d := &diagnosis{session: s, client: client, node: v}
+			d.examine(command.Context())
+			if d.problems > 0 {
+				return fmt.Errorf("node %s: %d of these are wrong", v.Name, d.problems)
+			}
+			return nil
+		},
+	}
+}
+
+// A diagnosis goes along the chain and counts what is wrong.
+type diagnosis struct {
+	*session
+	client   kubernetes.Interface
+	node     nodeView
+	problems int
+}
+
+func (d *diagnosis) say(mark, format string, values ...any) {
+	_, _ = fmt.Fprintf(d.Out, "%-7s %s\n", mark, fmt.Sprintf(format, values...))
+}
+
+func (d *diagnosis) fine(format string, values ...any)    { d.say("ok", format, values...) }
+func (d *diagnosis) unknown(format string, values ...any) { d.say("unknown", format, values...) }
+func (d *diagnosis) note(format string, values ...any)    { d.say("note", format, values...) }
+func (d *diagnosis) wrong(format string, values ...any) {
+	d.problems++
+	d.say("WRONG", format, values...)
+}
+
+func (d *diagnosis) examine(ctx context.Context) {
+	if d.node.ready() {
+		d.fine("the node is Ready, its kubelet %s", printable(d.node.Status.NodeInfo.KubeletVersion))
+	} else {
+		d.wrong("the node is not Ready: its kubelet, or the network, is down; see kubectl describe node %s", d.node.Name)
+	}
+	d.examineSupervisor()
+	d.examineAssignment(ctx)
+	d.examineCondition()
+	d.examinePolicy(ctx)
+}
+
+// examineSupervisor: a supervisor writes only when something changes, so that its silence proves nothing. An assignment that it does
+// not speak of does.
+func (d *diagnosis) examineSupervisor() {
+	v := d.node
+	switch {
+	case !v.supervised:
+		d.wrong("no supervisor has met this node: it has no annotation %s; run its kubelet under kubelet-supervisor, and see journalctl -u kubelet there", status.ConfigStatusAnnotation)
+	case v.condition.Reason == status.ReasonStopped:
+		d.wrong("the supervisor was stopped: %s; systemctl status kubelet on the node", v.words())
+	case v.observed != v.assignment && (v.assignment != localText || v.observed != ""):
+		d.wrong("the supervisor has not answered the assignment %q, it speaks of %q; is it running? journalctl -u kubelet on the node", v.assignment, printable(v.observed))
+	default:
+		d.fine("the supervisor answered the assignment; it spoke last %s ago, and speaks when something changes", age(d.now(), v.condition.LastHeartbeatTime.Time))
+	}
+}
+
+func (d *diagnosis) examineAssignment(ctx context.Context) {
+	wanted, ok := d.node.current()
+	switch {
+	case !ok:
+		d.wrong("the assignment %q is malformed; kubectl kubelet assign %s --config NAMESPACE/NAME, or reset", d.node.assignment, d.node.Name)
+		return
+	case wanted.local():
+		d.fine("nothing is assigned: the kubelet runs its own configuration")
+		return
+	}
+	d.fine("the assignment %s is well-formed, by %s", wanted, d.node.carrier)
+	configMap, wanted, err := getConfigMap(ctx, d.client, wanted)
+	if err != nil {
+		if apierrors.IsForbidden(err) {
+			d.unknown("%v", err)
+		} else {
+			d.wrong("%v", err)
+		}
+		d.examinePermission(ctx, wanted)
+		return
+	}
+	written, err := readDocument(payloadOf(configMap), wanted.key)
+	if err != nil {
+		d.wrong("ConfigMap %s/%s: %v", wanted.namespace, wanted.name, err)
+	} else {
+		d.fine("ConfigMap %s/%s is there, and key %s decodes", wanted.namespace, wanted.name, wanted.key)
+		for _, warning := range written.warnings {
+			d.note("%s", warning)
+		}
+	}
+	d.examinePermission(ctx, wanted)
+	if err == nil {
+		d.examineShadows(ctx, written)
+	}
+}
+
+func (d *diagnosis) examinePermission(ctx context.Context, r reference) {
+	allowed, known, err := canRead(ctx, d.client, d.node.Name, r)
+	switch {
+	case err != nil:
+		d.unknown("%v", err)
+	case !known:
+		d.unknown("whether the node may read ConfigMap %s/%s: you may not ask (create subjectaccessreviews)", r.namespace, r.name)
+	case allowed:
+		d.fine("the node may read ConfigMap %s/%s", r.namespace, r.name)
+	default:
+		d.wrong("the node may not read ConfigMap %s/%s; kubectl kubelet assign %s --config %s lets it", r.namespace, r.name, d.node.Name, r.short())
+	}
+}
+
+// examineShadows names the fields that a flag or a drop-in file sets otherwise than the configuration, which is only known of the one
+// that runs.
+func (d *diagnosis) examineShadows(ctx context.Context, written document) {
+	compared, err := d.compare(ctx, d.client, d.node, written)
+	if err != nil {
+		d.unknown("which fields kubelet flags and drop-in files set: %v", err)
+		return
+	}
+	var fields []string
+	for _, c := range compared.changes() {
+		if c.kept {
+			fields = append(fields, fmt.Sprintf("%s (%s stays)", printable(c.path), show(c.from)))
+		}
+	}
+	switch {
+	case compared.active == nil:
+		d.unknown("which fields kubelet flags and drop-in files set: not while the node runs %s", activeText(d.node))
+	case len(fields) > 0:
+		d.note("a kubelet flag or a drop-in file of the node wins over %s", strings.Join(fields, ", "))
+	default:
+		d.fine("no kubelet flag or drop-in file wins over it")
+	}
+}
+
+func (d *diagnosis) examineCondition() {
+	c := d.node.condition
+	switch {
+	case !d.node.supervised:
+	case c.Status == corev1.ConditionTrue:
+		d.fine("the node says %s: %s", printable(c.Reason), d.node.words())
+	case c.Status == corev1.ConditionFalse:
+		d.wrong("the node says %s: %s", printable(c.Reason), d.node.words())
+	default:
+		d.note("the node says %s: %s", firstOf(printable(c.Reason), "nothing"), d.node.words())
+	}
+}
+
+// examinePolicy: without the policy a node's identity can assign its own Node, and so can whoever may patch nodes/status.
+func (d *diagnosis) examinePolicy(ctx context.Context) {
+	api := d.client.AdmissionregistrationV1()
+	_, err := api.ValidatingAdmissionPolicies().Get(ctx, packaging.Policy, metav1.GetOptions{})
+	if err == nil {
+		_, err = api.ValidatingAdmissionPolicyBindings().Get(ctx, packaging.Policy, metav1.GetOptions{})
+	}
+	switch {
+	case err == nil:
+		d.fine("the admission policy %s limits who may assign", packaging.Policy)
+	case apierrors.IsNotFound(err):
+		d.note("the admission policy %s is not installed: everybody who may patch nodes or nodes/status can assign; kubectl kubelet install", packaging.Policy)
+	default:
+		d.unknown("whether the admission policy is installed: %v", err)
+	}
+}

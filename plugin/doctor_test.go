@@ -1,0 +1,94 @@
+package plugin
+
+import (
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+)
+
+func TestDoctor(t *testing.T) {
+	config := configMapOf("workers", someConfig)
+	policy := metav1.ObjectMeta{Name: packaging.Policy}
+	installed := []runtime.Object{&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: policy}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: policy}}
+	may := func(b *bench) { b.answersReview(func(string, string) bool { return true }) }
+	mayNot := func(b *bench) { b.answersReview(func(string, string) bool { return false }) }
+	silent := assignedNode("n1", config)
+	silent.Annotations[configsync.ConfigSourceAnnotation] = "kubelet-config/new/kubelet"
+	malformed := localNode("n1")
+	malformed.Annotations[configsync.ConfigSourceAnnotation] = "nonsense"
+	for _, test := range []struct {
+		name    string
+		objects []runtime.Object
+		bench   func(*bench)
+		code    int
+		want    []string
+	}{
+		{"all is well", append([]runtime.Object{assignedNode("n1", config), config}, installed...), func(b *bench) { may(b); b.configz["maxPods"] = int64(42) }, 0,
+			[]string{"ok      the node is Ready", "ok      the supervisor answered", "is well-formed", "key kubelet decodes", "ok      the node may read", "no kubelet flag", "the node says Active", "limits who may assign"}},
+		{"nothing is assigned", []runtime.Object{localNode("n1")}, may, 0, []string{"nothing is assigned", "is not installed: everybody who may patch"}},
+		{"a flag wins", []runtime.Object{assignedNode("n1", config), config}, may, 0, []string{"note    a kubelet flag or a drop-in file of the node wins over maxPods (110 stays)"}},
+		{"no supervisor", []runtime.Object{newNode("n1")}, may, 1, []string{"WRONG   no supervisor has met this node", "error: node n1: 1 of these are wrong"}},
+		{"a silent supervisor, and no ConfigMap", []runtime.Object{silent}, may, 1, []string{"WRONG   the supervisor has not answered the assignment", "WRONG   ConfigMap kubelet-config/new does not exist", "2 of these"}},
+		{"a malformed assignment", []runtime.Object{malformed}, may, 1, []string{`the assignment "nonsense" is malformed`}},
+		{"it may not read", []runtime.Object{assignedNode("n1", config), config}, mayNot, 1, []string{"WRONG   the node may not read ConfigMap kubelet-config/workers; kubectl kubelet assign n1 --config kubelet-config/workers lets it"}},
+		{"nobody tells", []runtime.Object{assignedNode("n1", config), config}, func(b *bench) { b.configz = nil }, 0, []string{"unknown whether the node may read"}},
+		{"stopped", []runtime.Object{saying(newNode("n1"), "", "Stopped", corev1.ConditionUnknown, "using current (default); the host shuts down", nil, nil)}, may, 1, []string{"WRONG   the supervisor was stopped: using current (default); the host shuts down"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t, test.objects...)
+			test.bench(b)
+			code, stdout, stderr := b.run(t, "doctor", "n1")
+			if code != test.code {
+				t.Errorf("exit code %d, want %d", code, test.code)
+			}
+			contains(t, stdout+stderr, test.want...)
+		})
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	config, old := configMapOf("workers", someConfig), configMapOf("old", someConfig)
+	node := saying(newNode("n1"), workersText, "Refused", corev1.ConditionFalse,
+		`using last-known-good (UID: "u"); kubelet-config/workers/kubelet is refused: maxPods`+"\x1b"+`; correct the configuration`, old, old)
+	node.Annotations[configsync.ConfigSourceAnnotation] = workersText
+	event := func(reason, component string, minute int) *corev1.Event {
+		return &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: reason},
+			InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: "n1"}, Source: corev1.EventSource{Component: component},
+			Type: "Warning", Reason: reason, Message: "words of " + reason, LastTimestamp: metav1.NewTime(noon.Add(-time.Duration(minute) * time.Minute)),
+		}
+	}
+	b := newBench(t, node, config, event("KubeletConfigRefused", "kubelet-supervisor", 1), event("Starting", "kubelet", 2))
+	stdout, _ := b.do(t, "describe", "n1")
+	golden(t, "describe.txt", stdout)
+	stdout, _ = newBench(t, newNode("n1")).do(t, "describe", "n1")
+	contains(t, stdout, "Assignment:", "nothing, so local", "Supervisor:", "none has met this node")
+}
+
+func TestDiff(t *testing.T) {
+	config := configMapOf("workers", someConfig)
+	b := newBench(t, assignedNode("n1", config), localNode("n2"), config)
+	stdout, _ := b.do(t, "diff", "n1")
+	golden(t, "diff.txt", stdout)
+	code, _, stderr := b.run(t, "diff", "n2")
+	if code != 1 {
+		t.Errorf("nothing assigned: exit code %d, want 1", code)
+	}
+	contains(t, stderr, "its own configuration is known to the node alone; name another with --config")
+	if stdout, _ = b.do(t, "diff", "n2", "--config=workers"); stdout == "" {
+		t.Error("with --config nothing is printed")
+	}
+}
+
+// What is installed is what packaging has, each after its namespace.
+func TestInstallDryRun(t *testing.T) {
+	stdout, _ := newBench(t).do(t, "install", "--dry-run=client")
+	golden(t, "install.txt", stdout)
+}

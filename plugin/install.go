@@ -1,0 +1,142 @@
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+)
+
+func newInstall(s *session) *cobra.Command {
+	var yes bool
+	var dry dryRun
+	var print *genericclioptions.PrintFlags
+	command := &cobra.Command{
+		Use:   "install",
+		Short: "Install the cluster's part: a namespace for configurations, roles, and the admission policy",
+		Long: `Install the namespace ` + configNamespace + `, whose ConfigMaps every node may read, cluster roles for people who assign or look, bound to nobody, and the
+admission policy that lets only those assign who may. It is the same as kubectl apply --server-side -k packaging/manifests.`,
+		Example: `  kubectl kubelet install
+  kubectl kubelet install --dry-run=client -o yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			objects, err := manifests()
+			if err != nil {
+				return err
+			}
+			if !yes && dry == dryRunNone {
+				for _, object := range objects {
+					s.note("  %s %s", object.GetKind(), object.GetName())
+				}
+				if err := s.confirm("Install these?"); err != nil {
+					return err
+				}
+			}
+			return s.install(command.Context(), objects, dry, print)
+		},
+	}
+	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	dry.addFlag(command.Flags())
+	print = printFlags(command, "")
+	return command
+}
+
+// manifests are the objects of packaging/manifests, each after what it needs.
+func manifests() ([]*unstructured.Unstructured, error) {
+	files, err := fs.Glob(packaging.Manifests, "manifests/*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifests: %w", err)
+	}
+	var namespaces, others []*unstructured.Unstructured
+	for _, file := range files {
+		if path.Base(file) == "kustomization.yaml" {
+			continue
+		}
+		text, err := packaging.Manifests.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading the manifests: %w", err)
+		}
+		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+		for {
+			object := &unstructured.Unstructured{}
+			err := decoder.Decode(object)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			switch {
+			case err != nil:
+				return nil, fmt.Errorf("reading manifest %s: %w", file, err)
+			case len(object.Object) == 0: // comments between two separators
+			case object.GetKind() == "Namespace":
+				namespaces = append(namespaces, object)
+			default:
+				others = append(others, object)
+			}
+		}
+	}
+	return append(namespaces, others...), nil
+}
+
+func (s *session) install(ctx context.Context, objects []*unstructured.Unstructured, dry dryRun, print *genericclioptions.PrintFlags) error {
+	if dry == dryRunClient {
+		for _, object := range objects {
+			if err := s.printObject(print, dry.did("installed"), object); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	settings, err := s.flags.ToRESTConfig()
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	client, err := dynamic.NewForConfig(settings)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	mapper, err := s.flags.ToRESTMapper()
+	if err != nil {
+		return fmt.Errorf("asking the API server for its kinds: %w", err)
+	}
+	for _, object := range objects {
+		kind := object.GroupVersionKind()
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if meta.IsNoMatchError(err) {
+			s.note("This API server has no %s of %s (Kubernetes 1.30 has): who may assign is limited by RBAC on nodes and nodes/status alone.", kind.Kind, kind.GroupVersion())
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("asking the API server about %s: %w", kind.Kind, err)
+		}
+		applied, err := applyObject(ctx, client, mapping, object, dry)
+		if err != nil {
+			return fmt.Errorf("installing %s %s: %w", kind.Kind, object.GetName(), err)
+		}
+		if err := s.printObject(print, dry.did("installed"), applied); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyObject takes over what somebody changed by hand: the manifests are ours.
+func applyObject(ctx context.Context, client dynamic.Interface, mapping *meta.RESTMapping, object *unstructured.Unstructured, dry dryRun) (*unstructured.Unstructured, error) {
+	options := metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: dry.option()}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		return client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Apply(ctx, object.GetName(), object, options)
+	}
+	return client.Resource(mapping.Resource).Apply(ctx, object.GetName(), object, options)
+}

@@ -1,0 +1,193 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+func newPrune(s *session) *cobra.Command {
+	var yes bool
+	var minAge time.Duration
+	var dry dryRun
+	command := &cobra.Command{
+		Use:   "prune",
+		Short: "Remove configurations and permissions that no node uses",
+		Long: `Remove what this plugin made and no node uses: configurations that no Node is assigned, runs or falls back to and that rollback would not go
+back to; permissions of nodes to read what they are not assigned; records of nodes that are gone. In all namespaces, or in that of -n.`,
+		Example: "  kubectl kubelet prune --dry-run=client",
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			client, err := s.connect()
+			if err != nil {
+				return err
+			}
+			waste, err := s.findWaste(command.Context(), client, minAge)
+			if err != nil {
+				return err
+			}
+			return s.removeWaste(command.Context(), client, waste, yes, dry)
+		},
+	}
+	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	command.Flags().DurationVar(&minAge, "min-age", time.Hour, "leave configurations that are younger: somebody may be about to assign them")
+	dry.addFlag(command.Flags())
+	return command
+}
+
+// waste is what can go.
+type waste struct {
+	configMaps []corev1.ConfigMap
+	grants     []rbacv1.RoleBinding // with the subjects that stay
+}
+
+func (s *session) findWaste(ctx context.Context, client kubernetes.Interface, minAge time.Duration) (waste, error) {
+	nodes, err := selection{}.nodes(ctx, client)
+	if err != nil {
+		return waste{}, err
+	}
+	namespace := ""
+	if s.flags.Namespace != nil {
+		namespace = *s.flags.Namespace
+	}
+	configMaps, err := client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: purposeLabel})
+	if err != nil {
+		return waste{}, fmt.Errorf("listing configurations: %w; with -n only one namespace is looked at", err)
+	}
+	bindings, err := client.RbacV1().RoleBindings(namespace).List(ctx, metav1.ListOptions{LabelSelector: purposeLabel + "=" + purposeGrant})
+	if apierrors.IsForbidden(err) {
+		s.note("What nodes may read is left as it is: %v", err)
+		bindings = &rbacv1.RoleBindingList{}
+	} else if err != nil {
+		return waste{}, fmt.Errorf("listing what nodes may read: %w", err)
+	}
+	u := usageOf(nodes)
+	for _, v := range nodes {
+		entries, err := readRecord(ctx, client, v.Name)
+		if err != nil { // without a record what rollback needs is not known
+			return waste{}, err
+		}
+		if found, err := previous(v, entries); err == nil {
+			u.use(found.Assignment)
+		}
+	}
+	var w waste
+	for _, c := range configMaps.Items {
+		young := s.now().Sub(c.CreationTimestamp.Time) < minAge
+		switch c.Labels[purposeLabel] {
+		case purposeConfiguration:
+			if !u.configMaps[c.Namespace+"/"+c.Name] && !young {
+				w.configMaps = append(w.configMaps, c)
+			}
+		case purposeRecord:
+			if node, is := strings.CutPrefix(c.Name, recordName("")); is && !u.nodes[node] && c.Namespace == configNamespace && !young {
+				w.configMaps = append(w.configMaps, c)
+			}
+		}
+	}
+	w.grants = u.staleGrants(bindings.Items)
+	return w, nil
+}
+
+// usage is what Nodes use. What a node says of itself counts only to keep something.
+type usage struct {
+	nodes      map[string]bool
+	configMaps map[string]bool   // by NAMESPACE/NAME
+	assigned   map[string]string // of each node, NAMESPACE/NAME
+}
+
+func usageOf(nodes []nodeView) usage {
+	u := usage{map[string]bool{}, map[string]bool{}, map[string]string{}}
+	for _, v := range nodes {
+		u.nodes[v.Name] = true
+		if r, ok := v.current(); ok && !r.local() {
+			u.assigned[v.Name] = r.namespace + "/" + r.name
+		}
+		u.use(v.assignment)
+		if v.Spec.ConfigSource != nil { // an annotation may stand before it
+			u.use(referenceTo(v.Spec.ConfigSource).String())
+		}
+		for _, source := range []*corev1.NodeConfigSource{v.config.Assigned, v.config.Active, v.config.LastKnownGood} {
+			u.use(referenceTo(source).String())
+		}
+	}
+	return u
+}
+
+func (u usage) use(assignment string) {
+	if r, ok := parseAssignment(assignment); ok && !r.local() {
+		u.configMaps[r.namespace+"/"+r.name] = true
+	}
+}
+
+// staleGrants gives the grants that are for nodes which are not assigned their ConfigMap, each with the subjects that stay.
+func (u usage) staleGrants(bindings []rbacv1.RoleBinding) []rbacv1.RoleBinding {
+	var stale []rbacv1.RoleBinding
+	for _, binding := range bindings {
+		configMap := binding.Namespace + "/" + strings.TrimPrefix(binding.Name, grantName(""))
+		left := slices.DeleteFunc(slices.Clone(binding.Subjects), func(subject rbacv1.Subject) bool {
+			node, is := strings.CutPrefix(subject.Name, nodeUser(""))
+			return is && u.assigned[node] != configMap
+		})
+		if len(left) < len(binding.Subjects) || len(left) == 0 {
+			binding.Subjects = left
+			stale = append(stale, binding)
+		}
+	}
+	return stale
+}
+
+func (s *session) removeWaste(ctx context.Context, client kubernetes.Interface, w waste, yes bool, dry dryRun) error {
+	if len(w.configMaps) == 0 && len(w.grants) == 0 {
+		s.note("Nothing to remove: everything is used, or younger than --min-age.")
+		return nil
+	}
+	if !yes && dry == dryRunNone {
+		for _, c := range w.configMaps {
+			s.note("  ConfigMap %s/%s, %s old", c.Namespace, c.Name, age(s.now(), c.CreationTimestamp.Time))
+		}
+		for _, g := range w.grants {
+			what := "altogether"
+			if len(g.Subjects) > 0 {
+				what = fmt.Sprintf("but for %d nodes that are assigned it", len(g.Subjects))
+			}
+			s.note("  RoleBinding %s/%s, %s", g.Namespace, g.Name, what)
+		}
+		if err := s.confirm("Remove these?"); err != nil {
+			return err
+		}
+	}
+	var errs []error
+	for _, c := range w.configMaps {
+		errs = append(errs, s.removeConfigMap(ctx, client, c, dry))
+	}
+	for _, g := range w.grants {
+		err := setSubjects(ctx, client, &g, g.Subjects, dry)
+		if err == nil {
+			_, _ = fmt.Fprintf(s.Out, "rolebinding.rbac.authorization.k8s.io/%s %s\n", g.Name, dry.did("pruned"))
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (s *session) removeConfigMap(ctx context.Context, client kubernetes.Interface, c corev1.ConfigMap, dry dryRun) error {
+	if dry != dryRunClient {
+		options := metav1.DeleteOptions{DryRun: dry.option(), Preconditions: &metav1.Preconditions{UID: &c.UID, ResourceVersion: &c.ResourceVersion}}
+		if err := client.CoreV1().ConfigMaps(c.Namespace).Delete(ctx, c.Name, options); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("removing ConfigMap %s/%s: %w", c.Namespace, c.Name, err)
+		}
+	}
+	_, _ = fmt.Fprintf(s.Out, "configmap/%s %s\n", c.Name, dry.did("pruned"))
+	return nil
+}
