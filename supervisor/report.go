@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
 
 // Report is what the Node should show.
@@ -100,15 +101,15 @@ func (s *State) finding() finding {
 	}
 	switch {
 	case s.Assigned == nil:
-		return finding{corev1.ConditionTrue, "Local", "nothing is assigned", ""}
+		return finding{corev1.ConditionTrue, status.ReasonLocal, "nothing is assigned", ""}
 	case s.promoted(s.Assigned, s.kubeletOf(s.Assigned)):
-		return finding{corev1.ConditionTrue, "Active", "the assigned configuration passed its trial", ""}
+		return finding{corev1.ConditionTrue, status.ReasonActive, "the assigned configuration passed its trial", ""}
 	}
 	return s.trialFinding()
 }
 
 func (s *State) trialFinding() finding {
-	f := finding{corev1.ConditionTrue, "InTrial", fmt.Sprintf("the assigned configuration is on trial for %s of health", s.TrialPeriod), ""}
+	f := finding{corev1.ConditionTrue, status.ReasonInTrial, fmt.Sprintf("the assigned configuration is on trial for %s of health", s.TrialPeriod), ""}
 	switch {
 	case s.Lease.Problem != "":
 		f.why += "; it does not become the last known good one before its Lease was seen to be renewed: " + s.Lease.Problem
@@ -121,24 +122,24 @@ func (s *State) trialFinding() finding {
 
 func (s *State) findStopping() (finding, bool) {
 	if s.Frozen {
-		return finding{corev1.ConditionUnknown, "Stopped", "the host shuts down", ""}, true
+		return finding{corev1.ConditionUnknown, status.ReasonStopped, "the host shuts down", ""}, true
 	}
-	return finding{corev1.ConditionUnknown, "Stopped", "the supervisor was asked to stop", "start it again"}, s.Stopping
+	return finding{corev1.ConditionUnknown, status.ReasonStopped, "the supervisor was asked to stop", "start it again"}, s.Stopping
 }
 
 func (s *State) findOwnFailure() (finding, bool) {
-	return finding{corev1.ConditionFalse, "InternalError", "the state folder cannot be used, nothing new is applied: " + s.SaveError, "make room or mend the disk"},
+	return finding{corev1.ConditionFalse, status.ReasonInternalError, "the state folder cannot be used, nothing new is applied: " + s.SaveError, "make room or mend the disk"},
 		s.SaveError != ""
 }
 
 func (s *State) findSync() (finding, bool) {
 	switch {
 	case s.Sync != nil && s.Sync.Malformed:
-		return finding{corev1.ConditionFalse, "InvalidAssignment", s.Sync.Words, "correct the assignment"}, true
+		return finding{corev1.ConditionFalse, status.ReasonInvalidAssignment, s.Sync.Words, "correct the assignment"}, true
 	case s.Sync != nil:
-		return finding{corev1.ConditionFalse, "SyncFailed", s.Sync.Words, "it is tried again by itself"}, true
+		return finding{corev1.ConditionFalse, status.ReasonSyncFailed, s.Sync.Words, "it is tried again by itself"}, true
 	}
-	return finding{corev1.ConditionFalse, "AssignmentLost", "the Node was re-created without its assignment, the configuration stays", "assign again, or assign local"}, s.Lost
+	return finding{corev1.ConditionFalse, status.ReasonAssignmentLost, "the Node was re-created without its assignment, the configuration stays", "assign again, or assign local"}, s.Lost
 }
 
 func (s *State) findEnvironment() (finding, bool) {
@@ -148,7 +149,7 @@ func (s *State) findEnvironment() (finding, bool) {
 			words = firstOf(words, "the fallback fails as well; "+x.Words)
 		}
 	}
-	return finding{corev1.ConditionUnknown, "EnvironmentFailing", words, "mend the node (container runtime, kubelet flags, drop-ins, binary); nothing is blamed on the configuration"}, words != ""
+	return finding{corev1.ConditionUnknown, status.ReasonEnvironmentFailing, words, "mend the node (container runtime, kubelet flags, drop-ins, binary); nothing is blamed on the configuration"}, words != ""
 }
 
 // findUnhealthy: the condition is never True without a healthy kubelet.
@@ -158,12 +159,12 @@ func (s *State) findUnhealthy() (finding, bool) {
 	}
 	why := firstOf(s.Exit, s.Child.Words, "the kubelet is not healthy yet")
 	if s.Assigned == nil && (s.Exit != "" || s.Child.EverHealthy) {
-		return finding{corev1.ConditionUnknown, "EnvironmentFailing", why, "see the kubelet's log"}, true
+		return finding{corev1.ConditionUnknown, status.ReasonEnvironmentFailing, why, "see the kubelet's log"}, true
 	}
 	if s.Child.Alive {
-		return finding{corev1.ConditionUnknown, "Applying", why, "wait, or see the kubelet's log"}, true
+		return finding{corev1.ConditionUnknown, status.ReasonApplying, why, "wait, or see the kubelet's log"}, true
 	}
-	return finding{corev1.ConditionUnknown, "Applying", why, "it is restarted by itself"}, true
+	return finding{corev1.ConditionUnknown, status.ReasonApplying, why, "it is restarted by itself"}, true
 }
 
 // findFallback: local runs because lastKnownGood failed too.
@@ -171,7 +172,7 @@ func (s *State) findFallback() (finding, bool) {
 	if s.LastKnownGood == nil || s.target() != nil || s.Child.Version != nil {
 		return finding{}, false
 	}
-	return finding{corev1.ConditionFalse, "LastKnownGoodFailed", s.whyNot(s.LastKnownGood), "assign a good configuration"}, true
+	return finding{corev1.ConditionFalse, status.ReasonLastKnownGoodFailed, s.whyNot(s.LastKnownGood), "assign a good configuration"}, true
 }
 
 func (s *State) findVerdict() (finding, bool) {
@@ -180,13 +181,13 @@ func (s *State) findVerdict() (finding, bool) {
 	case v == nil:
 		return finding{}, false
 	case v.Content == "" || s.spoilt(v) != "":
-		return finding{corev1.ConditionFalse, "InternalError", s.whyNot(v), "it is downloaded again by itself; see to the state folder and the run folder"}, true
+		return finding{corev1.ConditionFalse, status.ReasonInternalError, s.whyNot(v), "it is downloaded again by itself; see to the state folder and the run folder"}, true
 	case s.isRefused(v):
-		return finding{corev1.ConditionFalse, "Refused", s.whyNot(v), "correct the configuration"}, true
+		return finding{corev1.ConditionFalse, status.ReasonRefused, s.whyNot(v), "correct the configuration"}, true
 	case s.rejection(v) != nil:
-		return finding{corev1.ConditionFalse, "Rejected", s.whyNot(v), "correct the configuration, or set annotation kubelet-supervisor.io/retry"}, true
+		return finding{corev1.ConditionFalse, status.ReasonRejected, s.whyNot(v), "correct the configuration, or set annotation kubelet-supervisor.io/retry"}, true
 	case s.suspect(v) != nil:
-		return finding{corev1.ConditionFalse, "RolledBack", s.whyNot(v), "correct the configuration"}, true
+		return finding{corev1.ConditionFalse, status.ReasonRolledBack, s.whyNot(v), "correct the configuration"}, true
 	}
 	return finding{}, false
 }
@@ -221,13 +222,13 @@ func (s *State) findApplying() (finding, bool) {
 	if s.Now < s.ApplyAt {
 		why = fmt.Sprintf("the edit %s waits for its turn until %s", describe(s.Assigned), s.ApplyAtWall.UTC().Format(time.RFC3339))
 	}
-	return finding{corev1.ConditionUnknown, "Applying", why, ""}, true
+	return finding{corev1.ConditionUnknown, status.ReasonApplying, why, ""}, true
 }
 
 func (s *State) findRefusedReset() (finding, bool) {
 	f, broken := s.findBrokenLocal()
 	if !broken {
-		return finding{corev1.ConditionUnknown, "Applying", "the reset to the local configuration is under way", ""}, true
+		return finding{corev1.ConditionUnknown, status.ReasonApplying, "the reset to the local configuration is under way", ""}, true
 	}
 	f.why = "the reset to the local configuration waits: " + f.why
 	return f, true
@@ -239,7 +240,7 @@ func (s *State) findBrokenLocal() (finding, bool) {
 	if p == nil || p.Outcome != config.Refused {
 		return finding{}, false
 	}
-	return finding{corev1.ConditionFalse, "FallbackBroken", "the local configuration would be refused: " + p.Words, "correct the local configuration"}, true
+	return finding{corev1.ConditionFalse, status.ReasonFallbackBroken, "the local configuration would be refused: " + p.Words, "correct the local configuration"}, true
 }
 
 func firstOf(words ...string) string {
