@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -57,7 +56,7 @@ func (a *apiSession) run(ctx context.Context) {
 	}
 	l.spawn(func() { l.lease.run(ctx, func(seen LeaseSeen) { l.send(ctx, seen) }) })
 	for said := ""; ctx.Err() == nil; {
-		content, err := os.ReadFile(path)
+		content, err := readKubeconfig(path)
 		if err == nil {
 			err = a.session(ctx, path, content)
 		}

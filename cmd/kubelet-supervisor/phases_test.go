@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,9 +28,11 @@ type phase struct {
 	flags    []string
 	api      func(t *testing.T, n *node) (url string) // nil: the kubelet has no kubeconfig
 	before   func(t *testing.T, n *node)              // what happened earlier
-	reached  func(n *node, record supervisor.Record) bool
-	alive    bool // a kubelet runs that nobody has asked to stop
-	tries    int  // of the trial that have failed, at least
+	// kubeconfig makes one; nil: for api
+	kubeconfig func(t *testing.T, path string)
+	reached    func(n *node, record supervisor.Record) bool
+	alive      bool // a kubelet runs that nobody has asked to stop
+	tries      int  // of the trial that have failed, at least
 }
 
 var phases = []phase{
@@ -52,6 +55,8 @@ var phases = []phase{
 		reached: func(_ *node, r supervisor.Record) bool { return r.Healthy }},
 	{name: "an API server that never answers", assigned: "mode: ok", alive: true,
 		api:     func(t *testing.T, _ *node) string { return "http://" + listen(t, "tcp", "127.0.0.1:0") },
+		reached: func(_ *node, r supervisor.Record) bool { return r.Healthy }},
+	{name: "a kubeconfig that is a pipe", assigned: "mode: ok", alive: true, kubeconfig: pipe,
 		reached: func(_ *node, r supervisor.Record) bool { return r.Healthy }},
 	{name: "downloading", alive: true,
 		api:     func(t *testing.T, n *node) string { return assigning(t, n, nil) },
@@ -76,8 +81,12 @@ func (p phase) reach(t *testing.T) (*node, *supervisorProcess) {
 		n.assign(t, configuration(p.assigned))
 	}
 	if p.api != nil {
-		kubeconfig := written(t, n.path("etc/kubelet.conf"), fmt.Sprintf(kubeconfigText, p.api(t, n)))
-		n.kubelet = append(n.kubelet, "--kubeconfig="+kubeconfig, "--hostname-override=n1")
+		url := p.api(t, n)
+		p.kubeconfig = func(t *testing.T, path string) { written(t, path, fmt.Sprintf(kubeconfigText, url)) }
+	}
+	if p.kubeconfig != nil {
+		p.kubeconfig(t, n.path("etc/kubelet.conf"))
+		n.kubelet = append(n.kubelet, "--kubeconfig="+n.path("etc/kubelet.conf"), "--hostname-override=n1")
 	}
 	if p.before != nil {
 		p.before(t, n)
@@ -168,6 +177,13 @@ contexts: [{name: c, context: {cluster: c, user: u}}]
 clusters: [{name: c, cluster: {server: %q}}]
 users: [{name: u, user: {}}]
 `
+
+func pipe(t *testing.T, path string) {
+	t.Helper()
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // listen has the kernel accept connections, which nobody answers.
 func listen(t *testing.T, network, address string) string {
