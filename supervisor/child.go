@@ -75,6 +75,7 @@ type process struct {
 	healthy   healthAccount
 	done      chan struct{} // closed when it has been waited for
 	collected bool          // its exit status was; below loop.collecting
+	journaled bool          // it writes to the journal, and not to our file
 }
 
 // start carries out Start and answers it. A start that cannot be made is answered with its error and a backoff.
@@ -123,15 +124,32 @@ func (k *launcher) launch(side context.Context, do Start) (*process, error) {
 		runtime:   config.EffectiveEndpoints(l.Arguments, l.configFileOf(do.Fallback)).Runtime}
 	child.command = exec.Command(l.Kubelet, arguments...)
 	child.command.Env = k.environment(side)
-	if err := k.output.attach(child.command); err != nil {
-		l.Logger.Warn("the kubelet writes to the supervisor's own output, its last words will not be known", zap.Error(err))
-		child.command.Stdout, child.command.Stderr = l.Output, l.Output
-	}
+	attached := k.attach(child)
+	defer attached()
 	if err := k.begin(child.command); err != nil {
 		return nil, fmt.Errorf("starting the kubelet: %w", err)
 	}
 	child.started = time.Now()
 	return child, nil
+}
+
+// attach gives the kubelet somewhere to write: a journal stream of its own, else the file, else our own output. done is for after its
+// start.
+func (k *launcher) attach(child *process) (done func()) {
+	l := k.loop
+	if l.Journal != "" {
+		done, err := attachJournal(l.Journal, child.command)
+		if err == nil {
+			child.journaled = true
+			return done
+		}
+		l.Logger.Warn("the kubelet's log goes through a file: journald gives it no stream of its own", zap.Error(err))
+	}
+	if err := k.output.attach(child.command); err != nil {
+		l.Logger.Warn("the kubelet writes to the supervisor's own output, its last words will not be known", zap.Error(err))
+		child.command.Stdout, child.command.Stderr = l.Output, l.Output
+	}
+	return func() {}
 }
 
 // configFileOf is where the container runtime's endpoint of a version is to be read.
@@ -187,8 +205,19 @@ func (l *loop) attend(side context.Context, child *process) {
 	stop()
 	watches.Wait()
 	close(child.done)
-	log := l.kubelets.output.end()
+	log := l.lastWords(side, child, state)
 	l.send(side, l.classify(child, state, err, log))
+}
+
+// lastWords is the end of the kubelet's log. The journal is only asked, which takes a moment, where the answer is used.
+func (l *loop) lastWords(ctx context.Context, child *process, state *os.ProcessState) []byte {
+	switch {
+	case !child.journaled:
+		return l.kubelets.output.end()
+	case child.asked.Load() || state == nil || state.ExitCode() <= 0:
+		return nil
+	}
+	return journalWords(ctx, child.command.Process.Pid, child.started)
 }
 
 // classify says how a child ended.

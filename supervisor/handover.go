@@ -54,6 +54,7 @@ type handedChild struct {
 	Runtime   string
 	Age       time.Duration // on a clock that does not jump
 	Health    handedHealth
+	Journaled bool
 	Notes     kubeletNotes
 }
 
@@ -187,7 +188,7 @@ func (l *loop) handOver() Handover {
 	if l.state.Child.Alive {
 		c := l.child
 		h.Child = &handedChild{Process: *l.record.Child, Of: c.version, Endpoints: c.endpoints, Runtime: c.runtime,
-			Age: time.Since(c.started), Health: c.healthy.handOver()}
+			Age: time.Since(c.started), Health: c.healthy.handOver(), Journaled: c.journaled}
 		if l.kubelets.notify != nil {
 			h.Child.Notes = l.kubelets.notify.notes()
 		}
@@ -235,7 +236,7 @@ func (c *handedChild) process() *process {
 		return nil
 	}
 	p := &process{command: &exec.Cmd{Path: c.Executable, Process: held}, version: c.Of, endpoints: c.Endpoints, runtime: c.Runtime,
-		started: time.Now().Add(-c.Age), done: make(chan struct{})}
+		started: time.Now().Add(-c.Age), journaled: c.Journaled, done: make(chan struct{})}
 	p.healthy.since, p.healthy.sum = c.Health.Since, c.Health.Sum
 	return p
 }

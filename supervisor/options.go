@@ -22,7 +22,8 @@ type Options struct {
 	NodeName    string        // empty: the kubelet's
 
 	Logger   *zap.Logger
-	Output   *os.File       // where the kubelet's log goes
+	Output   *os.File       // where the kubelet's log goes, if not to the journal
+	Journal  string         // journald's socket for log streams, where our log goes there; empty: it does not
 	Requests <-chan Request // reload and retry; may be nil
 
 	Version   string     // of this program, for state.json

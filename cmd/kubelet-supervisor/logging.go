@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/coreos/go-systemd/v22/journal"
@@ -8,43 +9,37 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newLogger writes to stderr: for journald with a priority in front of each line and no time of our own, else as text or JSON.
+// onJournal tells whether our stderr is journald's.
+func onJournal() bool {
+	is, err := journal.StderrIsJournalStream()
+	return err == nil && is
+}
+
+// newLogger writes to journald where stderr is its stream, with fields of their own. Else it writes to stderr: as text, as JSON, or with
+// the priorities in front that journald understands.
 func newLogger(format string) (*zap.Logger, error) {
-	if format == "" {
-		format = "text"
-		if toJournal, err := journal.StderrIsJournalStream(); err == nil && toJournal {
-			format = "journald"
-		}
-	}
 	config := zap.NewProductionEncoderConfig()
 	config.EncodeTime, config.EncodeLevel = zapcore.ISO8601TimeEncoder, zapcore.LowercaseLevelEncoder
 	config.EncodeDuration = zapcore.StringDurationEncoder
-	var encoder zapcore.Encoder
-	switch format {
-	case "json":
-		encoder = zapcore.NewJSONEncoder(config)
-	case "text":
-		encoder = zapcore.NewConsoleEncoder(config)
-	case "journald":
-		config.TimeKey, config.EncodeLevel = "", encodePriority
-		config.ConsoleSeparator = " "
-		encoder = zapcore.NewConsoleEncoder(config)
-	default:
-		return nil, usage("--log-format=%q is none of journald, text, json", format)
+	toStderr := func(encoder zapcore.Encoder) zapcore.Core {
+		return zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), zapcore.InfoLevel)
 	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), zapcore.InfoLevel)), nil
+	switch {
+	case format == "json":
+		return zap.New(toStderr(zapcore.NewJSONEncoder(config))), nil
+	case (format == "journald" || format == "") && onJournal():
+		config.TimeKey, config.LevelKey, config.ConsoleSeparator = "", "", " "
+		return zap.New(&journalCore{LevelEnabler: zapcore.InfoLevel, text: zapcore.NewConsoleEncoder(config), sender: newJournalSender()}), nil
+	case format == "journald":
+		config.TimeKey, config.EncodeLevel, config.ConsoleSeparator = "", encodePriority, " "
+		return zap.New(plainCore{toStderr(zapcore.NewConsoleEncoder(config))}), nil
+	case format == "text" || format == "":
+		return zap.New(plainCore{toStderr(zapcore.NewConsoleEncoder(config))}), nil
+	}
+	return nil, usage("--log-format=%q is none of journald, text, json", format)
 }
 
 // encodePriority writes the level as the prefix that journald understands (sd-daemon(3)).
 func encodePriority(level zapcore.Level, to zapcore.PrimitiveArrayEncoder) {
-	prefix := "<6>"
-	switch {
-	case level >= zapcore.ErrorLevel:
-		prefix = "<3>"
-	case level == zapcore.WarnLevel:
-		prefix = "<4>"
-	case level <= zapcore.DebugLevel:
-		prefix = "<7>"
-	}
-	to.AppendString(prefix)
+	to.AppendString(fmt.Sprintf("<%d>", priorityOf(level)))
 }

@@ -163,6 +163,9 @@ func run(ctx context.Context, o supervisor.Options) error {
 	})
 	o.Requests, o.Output = requests, os.Stderr
 	o.Version, o.Successor = version, successor()
+	if onJournal() {
+		o.Journal = journalStreams
+	}
 	if err := supervisor.Run(ctx, o); err != nil {
 		return fmt.Errorf("running the kubelet %s: %w", o.Kubelet, err)
 	}

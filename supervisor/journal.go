@@ -1,0 +1,96 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// On journald the kubelet has a log stream of its own: its lines carry its own pid and the identifier kubelet, and nobody is between
+// the two. Its last words are then read back from the journal.
+const (
+	journalDialWait  = time.Second
+	journalBuffer    = 8 << 20 // as systemd gives its services: a journald that stalls does not stop the kubelet at once
+	journalWordsWait = time.Second
+	journalWordsPoll = 100 * time.Millisecond
+	journalLines     = 200
+)
+
+// streamHeader is what journald expects first: identifier, unit (its own by the cgroup), priority of lines that name none, whether lines
+// may name theirs, and three ways to forward (stdout_stream_line of systemd's journald-stream.c).
+const streamHeader = "kubelet\n\n6\n1\n0\n0\n0\n"
+
+// openJournalStream gives a file that is to be a process's stdout and stderr.
+func openJournalStream(socket string) (*os.File, error) {
+	connection, err := net.DialTimeout("unix", socket, journalDialWait)
+	if err != nil {
+		return nil, fmt.Errorf("opening a log stream: %w", err)
+	}
+	defer func() { _ = connection.Close() }()
+	stream, is := connection.(*net.UnixConn)
+	if !is {
+		return nil, errors.New("opening a log stream: it is no Unix socket")
+	}
+	_ = stream.SetWriteBuffer(journalBuffer)
+	_ = stream.SetWriteDeadline(time.Now().Add(journalDialWait))
+	if _, err := io.WriteString(stream, streamHeader); err != nil {
+		return nil, fmt.Errorf("opening a log stream: %w", err)
+	}
+	_ = stream.CloseRead()
+	file, err := stream.File()
+	if err != nil {
+		return nil, fmt.Errorf("opening a log stream: %w", err)
+	}
+	return file, nil
+}
+
+// attachJournal makes a stream of its own the command's output. done closes ours once the command was started.
+func attachJournal(socket string, command *exec.Cmd) (done func(), err error) {
+	stream, err := openJournalStream(socket)
+	if err != nil {
+		return nil, err
+	}
+	command.Stdout, command.Stderr = stream, stream
+	// What systemd promises its services of their stderr holds for the kubelet too.
+	command.Env = without(command.Env, func(entry string) bool { return strings.HasPrefix(entry, "JOURNAL_STREAM=") })
+	if info, err := stream.Stat(); err == nil {
+		if s, is := info.Sys().(*syscall.Stat_t); is {
+			command.Env = append(command.Env, fmt.Sprintf("JOURNAL_STREAM=%d:%d", s.Dev, s.Ino))
+		}
+	}
+	return func() { _ = stream.Close() }, nil
+}
+
+// journalWords gives the end of what a kubelet wrote. journald takes a moment to write down the last line, so an end without an error is
+// looked at again for a while. Without journalctl nothing is known.
+func journalWords(ctx context.Context, pid int, since time.Time) []byte {
+	ctx, cancel := context.WithTimeout(ctx, journalWordsWait)
+	defer cancel()
+	for {
+		words := &limitedBuffer{limit: outputRemembered}
+		command := exec.CommandContext(ctx, "journalctl", "--quiet", "--boot", "--output=cat", fmt.Sprintf("--lines=%d", journalLines),
+			fmt.Sprintf("--since=@%d", since.Unix()-1), "SYSLOG_IDENTIFIER=kubelet", fmt.Sprintf("_PID=%d", pid))
+		command.Stdout, command.WaitDelay = words, journalWordsPoll
+		if err := command.Run(); err != nil {
+			return nil
+		}
+		if config.LastErrorLine(words.Bytes()) != "" {
+			return bytes.Clone(words.Bytes())
+		}
+		select {
+		case <-time.After(journalWordsPoll):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
