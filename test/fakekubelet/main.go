@@ -72,9 +72,9 @@ func main() {
 	signal.Notify(terminated, syscall.SIGTERM, syscall.SIGINT)
 	flags := parseFlags(os.Args[1:])
 	preflight := flags["exit-on-lock-contention"] == "true" && flags["lock-file"] == ""
-	event := "start"
-	if preflight {
-		event = "preflight"
+	event := "preflight"
+	if !preflight {
+		event = claim()
 	}
 	content, readErr := os.ReadFile(flags["config"])
 	record := newRecorder(flags["config"], content)

@@ -7,11 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 )
 
 // entry is one line of FAKE_KUBELET_RECORD.
 type entry struct {
-	Event       string            `json:"event"` // start, preflight, term or exit
+	Event       string            `json:"event"` // start, beside (started while another ran), preflight, term or exit
 	Code        int               `json:"code"`  // of an exit
 	PID         int               `json:"pid"`
 	PPID        int               `json:"ppid"`
@@ -61,6 +62,25 @@ func newRecorder(config string, content []byte) func(event string, code int) {
 		}
 	}
 }
+
+// claim gives the event of a start: "start", or "beside" while another fake with the same record runs. The lock is held to the end.
+func claim() string {
+	path := os.Getenv("FAKE_KUBELET_RECORD")
+	if path == "" {
+		return "start"
+	}
+	file, err := os.OpenFile(path+".running", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return "beside"
+	}
+	running = file
+	return "start"
+}
+
+var running *os.File
 
 // inheritedOpenFiles asks a shell: a Go program raises its own soft limit before
 // main, and hands the inherited one to its children.

@@ -1,0 +1,81 @@
+package main
+
+// scenario is a change that a supervisor is killed in the middle of.
+type scenario struct {
+	base      bool // a configuration that passed its trial runs before; else local
+	flags     []string
+	do        func(api *apiServer)
+	unproven  bool           // base was not tried with this kubelet yet: it is on trial once more
+	stops     bool           // the change is SIGTERM to the supervisor
+	whole     bool           // also the points before the change
+	after     []string       // what the Node shows in the end: one of these
+	candidate string         // what is on trial
+	starts    map[string]int // how often what may be started, a crash included; what is absent never
+}
+
+const someStarts = 3 // one more than without a crash, and one for a crash while it was restarted
+
+var scenarios = map[string]scenario{
+	"start": {
+		base: true, whole: true,
+		do:     func(*apiServer) {},
+		after:  []string{"Active assigned=base@1 active=base@1 lkg=base@1"},
+		starts: map[string]int{"base": 2},
+	},
+	"stop in a trial": {
+		base: true, unproven: true, stops: true,
+		do:     func(*apiServer) {},
+		after:  []string{"InTrial assigned=base@1 active=base@1 lkg=base@1"}, // a stop that was asked for costs no try
+		starts: map[string]int{"base": 2},
+	},
+	"assign": {
+		do: func(api *apiServer) {
+			api.put("next", configuration("mode: ok"))
+			api.assign("next")
+		},
+		after:     []string{"InTrial assigned=next@1 active=next@1 lkg=local"},
+		candidate: "next",
+		starts:    map[string]int{"local": someStarts, "next": 2},
+	},
+	"edit": {
+		base:      true,
+		do:        func(api *apiServer) { api.put("base", configuration("mode: ok, words: edited")) },
+		after:     []string{"InTrial assigned=base@2 active=base@2 lkg=base@1"},
+		candidate: "base",
+		starts:    map[string]int{"older": someStarts, "base": 2},
+	},
+	"refused": {
+		base: true,
+		do: func(api *apiServer) {
+			api.put("bad", configuration("mode: refuse, words: maxPods must not be -1"))
+			api.assign("bad")
+		},
+		after:  []string{"Refused assigned=bad@1 active=base@1 lkg=base@1"},
+		starts: map[string]int{"base": 2},
+	},
+	"deadly": {
+		base: true,
+		do: func(api *apiServer) {
+			api.put("deadly", configuration("mode: crash, after: 20ms, words: no such cgroup"))
+			api.assign("deadly")
+		},
+		after:  []string{"RolledBack assigned=deadly@1 active=base@1 lkg=base@1", "Rejected assigned=deadly@1 active=base@1 lkg=base@1"},
+		starts: map[string]int{"base": someStarts, "deadly": 3},
+	},
+	"remove": {
+		base:   true,
+		do:     func(api *apiServer) { api.assign("") },
+		after:  []string{"Local assigned=local active=local lkg=local"},
+		starts: map[string]int{"base": someStarts, "local": 2},
+	},
+	"promote": {
+		flags: []string{"--trial-period=1s"},
+		do: func(api *apiServer) {
+			api.put("next", configuration("mode: ok"))
+			api.assign("next")
+		},
+		after:     []string{"Active assigned=next@1 active=next@1 lkg=next@1"},
+		candidate: "next",
+		starts:    map[string]int{"local": someStarts, "next": 2},
+	},
+}
