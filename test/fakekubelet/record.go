@@ -69,18 +69,15 @@ func claim() string {
 	if path == "" {
 		return "start"
 	}
-	file, err := os.OpenFile(path+".running", os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := syscall.Open(path+".running", syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
 		panic(err)
 	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := syscall.Flock(file, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return "beside"
 	}
-	running = file
 	return "start"
 }
-
-var running *os.File
 
 // inheritedOpenFiles asks a shell: a Go program raises its own soft limit before
 // main, and hands the inherited one to its children.
