@@ -24,6 +24,7 @@ type options struct {
 	KubeletFlags []string    // after the cluster's: the last wins
 	Kubelet      string      // its path; "": the real one
 	Local        string      // the local KubeletConfiguration, written into the file that --config names; "": kubeletConfig()
+	Binary       string      // the supervisor's; "": the one under test
 	After        *supervised // of this test, stopped: its folders, local file included, are kept
 	Environment  []string    // NAME=VALUE, in addition
 }
@@ -87,7 +88,10 @@ func (n *node) kubeletCommandLine(s *supervised, flags ...string) []string {
 
 func (n *node) prepareSupervisor(t *testing.T, o options) *supervised {
 	t.Helper()
-	s := &supervised{node: n, binary: supervisorBinary(t), done: make(chan struct{})}
+	s := &supervised{node: n, binary: o.Binary, done: make(chan struct{})}
+	if s.binary == "" {
+		s.binary = supervisorBinary(t)
+	}
 	if o.After != nil {
 		s.Folder = o.After.Folder
 	} else {
