@@ -2,9 +2,9 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
-	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,9 +18,10 @@ var errNoPower = errors.New("power cut")
 // any real file system.
 type memoryDisk struct {
 	root *entry
-	left int  // changes until one fails; below zero: none does
-	off  bool // all further changes fail
-	cut  bool // a failing change cuts the power, rather than being the only one to fail
+	left int    // changes until one fails; below zero: none does
+	off  bool   // all further changes fail
+	cut  bool   // a failing change cuts the power, rather than being the only one to fail
+	torn *entry // the file that was being written when the power was cut
 }
 
 // An entry is a file or, when names is not nil, a folder.
@@ -56,28 +57,67 @@ func (d *memoryDisk) change() error {
 	return nil
 }
 
-// restore brings the power back: what was not durable is settled by chance.
-func (d *memoryDisk) restore(chance *rand.Rand) {
-	d.root.settle(chance)
-	d.off, d.left = false, -1
+// choices goes through all ways in which a number of questions can be answered, one way at a time.
+type choices struct {
+	answers []int
+	options []int
+	asked   int
 }
 
-func (e *entry) settle(chance *rand.Rand) {
+// pick answers with a number below options.
+func (c *choices) pick(options int) int {
+	if c.asked == len(c.answers) {
+		c.answers, c.options = append(c.answers, 0), append(c.options, options)
+	}
+	c.asked++
+	return c.answers[c.asked-1]
+}
+
+// next turns to the next way; false when there is none.
+func (c *choices) next() bool {
+	c.asked = 0
+	for last := len(c.answers) - 1; last >= 0; last-- {
+		if c.answers[last]++; c.answers[last] < c.options[last] {
+			c.answers, c.options = c.answers[:last+1], c.options[:last+1]
+			return true
+		}
+	}
+	return false
+}
+
+// restore brings the power back: what was not durable is as chosen.
+func (d *memoryDisk) restore(choose func(options int) int) {
+	if d.torn != nil {
+		d.torn.content = d.torn.content[:len(d.torn.content)*choose(3)/2] // nothing, half or all of it
+	}
+	d.root.settle(choose)
+	d.off, d.left, d.torn = false, -1, nil
+}
+
+func (e *entry) settle(choose func(options int) int) {
 	for _, name := range slices.Sorted(maps.Keys(e.names)) {
-		if e.names[name] != e.durable[name] && chance.IntN(2) == 0 {
+		if e.names[name] != e.durable[name] && choose(2) == 0 {
 			e.durable[name] = e.names[name]
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.durable)) {
-		if e.names[name] == nil && chance.IntN(2) == 0 {
+		if e.names[name] == nil && choose(2) == 0 {
 			delete(e.durable, name)
 		}
 	}
 	e.names = maps.Clone(e.durable)
 	for _, name := range slices.Sorted(maps.Keys(e.names)) {
 		if e.names[name].names != nil {
-			e.names[name].settle(chance)
+			e.names[name].settle(choose)
 		}
+	}
+}
+
+// walk visits everything by its path.
+func (e *entry) walk(path string, visit func(path string, e *entry)) {
+	visit(path, e)
+	for _, name := range slices.Sorted(maps.Keys(e.names)) {
+		e.names[name].walk(filepath.Join(path, name), visit)
 	}
 }
 
@@ -126,10 +166,13 @@ func (d *memoryDisk) read(path string, limit int) ([]byte, error) {
 
 func (d *memoryDisk) create(path string, content []byte) error {
 	err := d.change()
-	if err != nil {
-		content = content[:len(content)/2]
+	file := &entry{content: slices.Clone(content)}
+	if err != nil && d.cut {
+		d.torn = file
+	} else if err != nil {
+		file.content = file.content[:len(content)/2]
 	}
-	return errors.Join(err, d.add(path, &entry{content: slices.Clone(content)}))
+	return errors.Join(err, d.add(path, file))
 }
 
 func (d *memoryDisk) mkdir(path string) error {
@@ -206,3 +249,29 @@ func (e memoryEntry) Name() string               { return e.name }
 func (e memoryEntry) IsDir() bool                { return e.entry.names != nil }
 func (e memoryEntry) Type() fs.FileMode          { return 0 }
 func (e memoryEntry) Info() (fs.FileInfo, error) { return nil, errors.ErrUnsupported }
+
+// String is the whole disk in words: equal disks have equal ones.
+func (d *memoryDisk) String() string {
+	var words strings.Builder
+	d.root.walk("/", func(path string, e *entry) { fmt.Fprintf(&words, "%s %t %q\n", path, e.names != nil, e.content) })
+	return words.String()
+}
+
+// copy copies a disk on which everything is durable.
+func (d *memoryDisk) copy() *memoryDisk {
+	c := *d
+	c.root = d.root.copy()
+	return &c
+}
+
+func (e *entry) copy() *entry {
+	if e.names == nil {
+		return &entry{content: slices.Clone(e.content)}
+	}
+	c := newFolder()
+	for name, below := range e.names {
+		c.names[name] = below.copy()
+	}
+	c.durable = maps.Clone(c.names)
+	return c
+}

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -62,54 +64,153 @@ var changes = []struct {
 	{"save other contents", func(s *Store) error {
 		return s.SaveCheckpoint(*source("1"), map[string]string{"kubelet": "other"})
 	}, "1"},
+	{"change the assignment, as a supervisor does", func(s *Store) error {
+		for _, step := range []func() error{
+			func() error { return s.SaveCheckpoint(*source("3"), map[string]string{"kubelet": "3", "ca.crt": "three"}) },
+			func() error { return s.SaveSource(Assigned, source("3")) },
+			func() error { return s.SaveDocument("trial", "Trial", trial{Of: "3"}) },
+			func() error { return s.Collect([]corev1.ConfigMapNodeConfigSource{*source("3"), *source("2")}) },
+			func() error { return s.SaveSource(LastKnownGood, source("3")) },
+			func() error { return s.Collect([]corev1.ConfigMapNodeConfigSource{*source("3")}) },
+		} {
+			if err := step(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, ""},
 	{"collect", func(s *Store) error { return s.Collect([]corev1.ConfigMapNodeConfigSource{*source("1")}) }, ""},
-	{"collect all", func(s *Store) error { return s.Collect(nil) }, ""},
+	{"go back to local, and collect all", func(s *Store) error {
+		return errors.Join(s.SaveSource(LastKnownGood, nil), s.SaveSource(Assigned, nil), s.Collect(nil))
+	}, ""},
 }
 
-func TestPowerCutAtEveryStep(t *testing.T) { failAtEveryStep(t, true) }
-
-func TestFailureAtEveryStep(t *testing.T) { failAtEveryStep(t, false) }
-
-func failAtEveryStep(t *testing.T, cut bool) {
+// After each power cut, in every state that the disk can then be in, the store opens, nothing has to be set aside, each part is that of
+// before or after the change, and what the pointers name is whole.
+func TestPowerCutAtEveryStep(t *testing.T) {
 	for _, change := range changes {
 		t.Run(change.name, func(t *testing.T) {
-			whole := populated(t)
-			before, err := look(whole.store())
-			must(t, err)
-			must(t, change.do(whole.store()))
-			after, err := look(whole.store())
-			must(t, err)
-			for step, failed := 0, true; failed; step++ {
-				for seed := range uint64(20) {
-					chance := rand.New(rand.NewPCG(uint64(step), seed))
+			before, after := ends(t, change.do)
+			steps, reached := 0, map[string]bool{}
+			for failed := true; failed; steps++ {
+				for choice := (&choices{}); ; {
 					disk := populated(t)
-					disk.cut, disk.left = cut, step
+					disk.cut, disk.left = true, steps
 					err := change.do(disk.store())
-					failed = disk.left < 0
-					if failed == (err == nil) {
-						t.Fatalf("step %d: fails %v, but the error is %v", step, failed, err)
+					if failed = disk.left < 0; failed == (err == nil) {
+						t.Fatalf("step %d: fails %v, but the error is %v", steps, failed, err)
 					}
-					if cut {
-						disk.restore(chance)
+					disk.restore(choice.pick)
+					at := fmt.Sprintf("step %d, choices %v", steps, choice.answers)
+					state := disk.String()
+					if !reached[state] {
+						reached[state] = true
+						openForReal(t, at, disk)
 					}
-					at := fmt.Sprintf("step %d, seed %d", step, seed)
-					if err == nil {
-						compare(t, at, disk, after)
-					} else {
-						compare(t, at, disk, before, after, lost(before, change.loses))
+					allowed := []seen{after}
+					if failed {
+						allowed = []seen{before, after, lost(before, change.loses)}
 					}
-					disk.left = -1
-					if err := change.do(disk.store()); err != nil {
-						t.Fatalf("%s: another try: %v", at, err)
+					compare(t, at, disk, allowed...)
+					if change.loses == "" {
+						wantWhole(t, at, disk)
 					}
-					disk.restore(chance)
-					compare(t, at+", another try and a power cut", disk, after)
+					for _, kept := range []int{0, 1} {
+						again := disk.copy()
+						if err := change.do(again.store()); err != nil {
+							t.Fatalf("%s: another try: %v", at, err)
+						}
+						again.restore(func(int) int { return kept })
+						compare(t, at+", another try and a power cut", again, after)
+					}
 					if t.Failed() {
 						return
 					}
+					if !choice.next() {
+						break
+					}
 				}
 			}
+			t.Logf("%d steps, %d states", steps, len(reached))
 		})
+	}
+}
+
+// A failure of one step, such as a full disk, leaves a store that works.
+func TestFailureAtEveryStep(t *testing.T) {
+	for _, change := range changes {
+		t.Run(change.name, func(t *testing.T) {
+			before, after := ends(t, change.do)
+			for step, failed := 0, true; failed; step++ {
+				disk := populated(t)
+				disk.left = step
+				err := change.do(disk.store())
+				if failed = disk.left < 0; failed == (err == nil) {
+					t.Fatalf("step %d: fails %v, but the error is %v", step, failed, err)
+				}
+				at := fmt.Sprintf("step %d", step)
+				compare(t, at, disk, before, after, lost(before, change.loses))
+				disk.left = -1
+				if err := change.do(disk.store()); err != nil {
+					t.Fatalf("%s: another try: %v", at, err)
+				}
+				compare(t, at+", another try", disk, after)
+			}
+		})
+	}
+}
+
+// ends gives what is seen before a change and after it.
+func ends(t *testing.T, change func(s *Store) error) (before, after seen) {
+	t.Helper()
+	whole := populated(t)
+	before, err := look(whole.store())
+	must(t, err)
+	must(t, change(whole.store()))
+	after, err = look(whole.store())
+	must(t, err)
+	return before, after
+}
+
+// wantWhole wants what the pointers name to be there.
+func wantWhole(t *testing.T, at string, disk *memoryDisk) {
+	t.Helper()
+	for _, pointer := range []Pointer{Assigned, LastKnownGood} {
+		source, err := disk.store().LoadSource(pointer)
+		if err == nil && source != nil {
+			_, err = disk.store().LoadCheckpoint(*source)
+		}
+		if err != nil {
+			t.Errorf("%s: %s names what is not whole: %v", at, pointer, err)
+		}
+	}
+}
+
+// openForReal puts the state onto a real file system, and wants the same to be seen there.
+func openForReal(t *testing.T, at string, disk *memoryDisk) {
+	t.Helper()
+	root := t.TempDir()
+	disk.root.walk(root, func(path string, e *entry) {
+		switch {
+		case path == root:
+		case e.names != nil:
+			must(t, os.Mkdir(path, 0o700))
+		default:
+			must(t, os.WriteFile(path, e.content, 0o600))
+		}
+	})
+	real, err := Open(filepath.Join(root, "state"))
+	if err != nil {
+		t.Fatalf("%s: %v", at, err)
+	}
+	defer real.Close()
+	inMemory, err := look(disk.store())
+	if err != nil {
+		t.Fatalf("%s: %v", at, err)
+	}
+	onDisk, err := look(real)
+	if diff := cmp.Diff(inMemory, onDisk); diff != "" || err != nil {
+		t.Errorf("%s: %v (-model +real):\n%s", at, err, diff)
 	}
 }
 
