@@ -63,10 +63,10 @@ func (s *session) await(ctx context.Context, client kubernetes.Interface, name s
 		}
 		if err == nil {
 			verdict, words := g.judge(v)
-			if words != said {
-				said = words
+			if words != said && verdict != failed { // the error tells that
 				s.note("%s: %s", name, words)
 			}
+			said = words
 			if verdict != failing {
 				failingSince = time.Time{}
 			} else if failingSince.IsZero() {

@@ -3,6 +3,7 @@ package plugin
 import (
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 )
 
@@ -27,7 +28,8 @@ type comparison struct {
 // changes lists, by path, what would change. What the running value of a field owes to flags and drop-in files shows where it
 // differs from what the active configuration says, or, where that is silent, from the default.
 func (c comparison) changes() []change {
-	running, wanted, active, defaults := leaves(c.running), leaves(c.wanted), leaves(c.active), leaves(c.defaults)
+	running, wanted, active := leaves(c.running), leaves(c.wanted), leaves(c.active)
+	defaults, activeDefaults := leaves(defaultsFor(c.wanted, c.defaults)), leaves(defaultsFor(c.active, c.defaults))
 	paths := map[string]bool{}
 	for _, tree := range []map[string]any{running, wanted} {
 		for path := range tree {
@@ -41,6 +43,9 @@ func (c comparison) changes() []change {
 			continue
 		}
 		to, named := wanted[path]
+		if path == "evictionHard" && named && c.wanted["mergeDefaultEvictionSettings"] == true {
+			to = merged(to, defaults[path])
+		}
 		if !named {
 			to = defaults[path]
 		}
@@ -49,7 +54,7 @@ func (c comparison) changes() []change {
 		}
 		said, saidIt := active[path]
 		if !saidIt {
-			said = defaults[path]
+			said = activeDefaults[path]
 		}
 		kept := c.active != nil && !same(running[path], said)
 		if kept && !named {
@@ -58,6 +63,18 @@ func (c comparison) changes() []change {
 		changes = append(changes, expand(change{path: path, from: running[path], to: to, byDefault: !named, kept: kept})...)
 	}
 	return changes
+}
+
+// merged adds to a map what it does not name.
+func merged(value, base any) any {
+	over, isMap := value.(map[string]any)
+	under, baseIsMap := base.(map[string]any)
+	if !isMap || !baseIsMap {
+		return value
+	}
+	result := maps.Clone(under)
+	maps.Copy(result, over)
+	return result
 }
 
 // gateChanges compares the gates that are named: others are added from flags and from the node's own file, and stay.

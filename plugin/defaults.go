@@ -3,6 +3,7 @@ package plugin
 import (
 	"embed"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,30 +20,69 @@ var defaultsFiles embed.FS
 // defaultsOf gives the defaults nearest to a kubelet's version, such as v1.36.3: those of the newest table that is not newer, else of
 // the oldest. exact tells whether they are of the same minor version; else a default may have changed in between.
 func defaultsOf(kubelet string) (tree map[string]any, version string, exact bool, err error) {
-	entries, err := defaultsFiles.ReadDir("defaults")
+	minors, err := defaultsMinors()
 	if err != nil {
-		return nil, "", false, fmt.Errorf("reading the table of defaults: %w", err)
+		return nil, "", false, err
 	}
-	var minors []int
-	for _, entry := range entries {
-		minors = append(minors, minorOf(entry.Name()))
-	}
-	slices.Sort(minors)
 	wanted, nearest := minorOf(kubelet), minors[0]
 	for _, minor := range minors {
 		if minor <= wanted {
 			nearest = minor
 		}
 	}
-	version = "1." + strconv.Itoa(nearest)
+	tree, version, err = readDefaults(nearest)
+	return tree, version, nearest == wanted, err
+}
+
+// newestDefaults are those of the newest version that is known.
+func newestDefaults() (tree map[string]any, version string, err error) {
+	minors, err := defaultsMinors()
+	if err != nil {
+		return nil, "", err
+	}
+	return readDefaults(minors[len(minors)-1])
+}
+
+// defaultsMinors are the minor versions that there is a table for, in order.
+func defaultsMinors() ([]int, error) {
+	entries, err := defaultsFiles.ReadDir("defaults")
+	if err != nil {
+		return nil, fmt.Errorf("reading the tables of defaults: %w", err)
+	}
+	var minors []int
+	for _, entry := range entries {
+		minors = append(minors, minorOf(entry.Name()))
+	}
+	slices.Sort(minors)
+	return minors, nil
+}
+
+func readDefaults(minor int) (tree map[string]any, version string, err error) {
+	version = "1." + strconv.Itoa(minor)
 	text, err := defaultsFiles.ReadFile("defaults/" + version + ".json")
 	if err == nil {
 		err = utiljson.Unmarshal(text, &tree)
 	}
 	if err != nil {
-		return nil, "", false, fmt.Errorf("reading the defaults of %s: %w", version, err)
+		return nil, "", fmt.Errorf("reading the defaults of %s: %w", version, err)
 	}
-	return tree, version, nearest == wanted, nil
+	return tree, version, nil
+}
+
+// defaultsFor are the defaults of what a configuration does not name, three of which depend on what it names
+// (SetDefaults_KubeletConfiguration and loadConfigFile of Kubernetes 1.36).
+func defaultsFor(config, defaults map[string]any) map[string]any {
+	result := maps.Clone(defaults)
+	if frequency := config["nodeStatusUpdateFrequency"]; !empty(frequency) {
+		result["nodeStatusReportFrequency"] = frequency
+	}
+	if pulls, _ := config["maxParallelImagePulls"].(int64); pulls >= 2 {
+		result["serializeImagePulls"] = false
+	}
+	if _, named := config["evictionHard"]; named && config["mergeDefaultEvictionSettings"] != true {
+		delete(result, "evictionHard")
+	}
+	return result
 }
 
 // minorOf is the 36 of v1.36.3, 1.36+ or 1.36.json; 0 for what is no version.

@@ -87,3 +87,15 @@ func TestJudgeRetry(t *testing.T) {
 		t.Errorf("after: got %d %q, want a failure", got, words)
 	}
 }
+
+// Another key of the same ConfigMap is another configuration.
+func TestJudgeKey(t *testing.T) {
+	config := configMapOf("new", someConfig)
+	const text = "kubelet-config/new/other"
+	node := saying(newNode("n1"), text, "InTrial", corev1.ConditionTrue, "", config, nil) // its key is kubelet
+	node.Annotations[configsync.ConfigSourceAnnotation] = text
+	g := goal{wanted: reference{"kubelet-config", "new", "other", ""}, text: text, uid: string(config.UID), version: "7"}
+	if got, words := g.judge(viewOf(node)); got != waiting || words != "runs kubelet-config/new/kubelet" {
+		t.Errorf("got %d %q, want to wait", got, words)
+	}
+}

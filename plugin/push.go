@@ -73,7 +73,9 @@ func (s *session) push(ctx context.Context, o pushOptions) error {
 	if err != nil {
 		return fmt.Errorf("%s is not pushed: %w", files[0].name, err)
 	}
-	s.reviewDocument(written)
+	if err := s.reviewDocument(written); err != nil {
+		return err
+	}
 	if o.strict && len(written.warnings) > 0 {
 		return fmt.Errorf("%s is not pushed: %s (--strict)", files[0].name, written.warnings[0])
 	}
@@ -96,23 +98,28 @@ func (r reference) short() string {
 	return r.String()
 }
 
-// reviewDocument says what is odd about a configuration, and what its fields do to a node.
-func (s *session) reviewDocument(d document) {
+// reviewDocument says what is odd about a configuration, and what those of its fields do that are not at their defaults.
+func (s *session) reviewDocument(d document) error {
 	for _, warning := range d.warnings {
 		s.note("warning: %s; kubelets ignore fields that they do not know", warning)
 	}
+	defaults, version, err := newestDefaults()
+	if err != nil {
+		return err
+	}
 	byClass := map[string][]string{}
-	for _, path := range sortedKeys(leaves(d.tree)) {
+	for _, path := range sortedKeys(leaves(changedFrom(defaultsFor(d.tree, defaults), d.tree))) {
 		if found, known := riskOf(path); known && !found.harmless() {
 			byClass[found.class] = append(byClass[found.class], path)
 		}
 	}
-	for _, class := range sortedKeys(byClass) {
-		s.note("note: to change %s is %s", strings.Join(byClass[class], ", "), class)
-	}
 	if len(byClass) > 0 {
-		s.note("Assigning shows which of these change on a node, and what that does.")
+		s.note("Not as Kubernetes %s has it by default, where changing it can matter (assign shows what really changes, and what that does):", version)
 	}
+	for _, class := range sortedKeys(byClass) {
+		s.note("  %s: %s", class, strings.Join(byClass[class], ", "))
+	}
+	return nil
 }
 
 // A pushedFile is one key of the ConfigMap to be.

@@ -39,7 +39,7 @@ func TestPush(t *testing.T) {
 	if stdout != "configmap/"+c.Name+" created\n" {
 		t.Errorf("stdout is %q", stdout)
 	}
-	contains(t, stderr, `warning: field "maxPodz" is unknown`, "maxPods is disrupts-pods", "kubectl kubelet assign NODE --config kubelet-config/"+c.Name)
+	contains(t, stderr, `warning: field "maxPodz" is unknown`, "disrupts-pods: maxPods\n", "kubectl kubelet assign NODE --config kubelet-config/"+c.Name)
 	if want, _ := hashedName("workers", c.Data, nil); c.Name != want || c.Immutable == nil || !*c.Immutable || c.Annotations[nameAnnotation] != "workers" {
 		t.Errorf("got %+v, want the name %s, immutable", c, want)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -109,11 +110,15 @@ func (s *session) statusRow(v nodeView, wide bool) []string {
 	return row
 }
 
-// summary is the condition in short: its reason, and why where that is no good news. That it begins with what runs is left out, for
-// another column has it.
+// uids are what words about a ConfigMap have behind its name.
+var uids = regexp.MustCompile(` \(UID [^)]*\)`)
+
+// summary is the condition in short: its reason, and why where that is no good news, without what other columns have: what runs, and
+// what is assigned.
 func (v nodeView) summary(whole bool) string {
 	words := printable(v.condition.Reason)
-	_, why, _ := strings.Cut(v.words(), "; ")
+	_, why, _ := strings.Cut(uids.ReplaceAllString(v.words(), ""), "; ")
+	why = strings.TrimPrefix(why, v.assignment+" ")
 	switch {
 	case v.observed != v.assignment && (v.assignment != localText || v.observed != ""):
 		words = "waits for the supervisor, which has not spoken of this assignment yet"
@@ -128,7 +133,7 @@ func (v nodeView) summary(whole bool) string {
 	if whole {
 		return words
 	}
-	return shorten(words, 120)
+	return shorten(words, 160)
 }
 
 // printViews prints what -o asks for: the Nodes' names, or what they say in a form for machines.
