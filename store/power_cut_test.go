@@ -66,7 +66,9 @@ var changes = []struct {
 	}, "1"},
 	{"change the assignment, as a supervisor does", func(s *Store) error {
 		for _, step := range []func() error{
-			func() error { return s.SaveCheckpoint(*source("3"), map[string]string{"kubelet": "3", "ca.crt": "three"}) },
+			func() error {
+				return s.SaveCheckpoint(*source("3"), map[string]string{"kubelet": "3", "ca.crt": "three"})
+			},
 			func() error { return s.SaveSource(Assigned, source("3")) },
 			func() error { return s.SaveDocument("trial", "Trial", trial{Of: "3"}) },
 			func() error { return s.Collect([]corev1.ConfigMapNodeConfigSource{*source("3"), *source("2")}) },
