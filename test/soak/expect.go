@@ -163,7 +163,7 @@ func (l *ledger) round(before truth, world world, steps []step, begin time.Time)
 			l.strikes = append(l.strikes, begin)
 		}
 	}
-	struck := now >= trialFailures || len(l.strikes) >= exitLimit
+	struck := now >= trialFailures || now > 0 && len(l.strikes) >= exitLimit // earlier exits count with the next
 	for _, p := range met {
 		if p.quality == good && struck {
 			l.struck[p] = true
@@ -172,5 +172,5 @@ func (l *ledger) round(before truth, world world, steps []step, begin time.Time)
 	return slices.ContainsFunc(met, func(p payload) bool { return l.struck[p] })
 }
 
-// acquit notes that a configuration was seen to be active, or that somebody has asked for it.
+// acquit notes that a configuration was seen to run, or that somebody has asked for it.
 func (l *ledger) acquit(p payload) { delete(l.struck, p) }

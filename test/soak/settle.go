@@ -29,9 +29,7 @@ func (s *soaker) settle(ctx context.Context, steps, mending []step, before world
 		return err
 	}
 	s.truth = v.truth
-	if v.condition.Reason == "Active" {
-		s.ledger.acquit(v.assigned)
-	}
+	s.ledger.acquit(v.active)
 	return s.checkGrowth()
 }
 
