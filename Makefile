@@ -105,6 +105,15 @@ soak: root parts-node build ## kill supervisor, kubelet and cluster at random, a
 	go build -o bin/soak ./test/soak
 	@$(REAL) bin/soak -time=$(SOAK) -seed=$(SEED) -clock=$(if $(CLOCK),true,false)
 
+.PHONY: bench
+bench: root parts-node build ## measure everything beside its reference, into docs/benchmarks.md and bin/bench.json (root; 6 min on a machine that is idle)
+	CGO_ENABLED=0 go build -o bin/ ./test/bench ./test/fakekubelet
+	@$(REAL) bin/bench -commit="$$(git describe --tags --always --dirty 2>/dev/null || echo unknown)" -document=docs/benchmarks.md -json=bin/bench.json
+
+.PHONY: bench-check
+bench-check: root parts-node build ## whether everything can be measured: one short round, whose figures mean nothing (root; a minute)
+	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" go test -tags e2e -count 1 -v -timeout 10m ./test/bench
+
 .PHONY: parts
 parts: ## the real parts that the end-to-end tests need: about 10 min from nothing on two processors
 	@test/parts/debian.sh $(NODE_DEBIAN)

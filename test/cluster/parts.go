@@ -31,6 +31,7 @@ func (c *Cluster) writeFiles() error {
 		NodeName + ".kubeconfig": c.kubeconfig("node"),
 		"kubelet.yaml":           c.KubeletConfig(),
 		"containerd.toml":        c.containerdConfig(),
+		"audit.yaml":             "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n",
 		// Enough for the Node to be Ready; pods use the host's network.
 		"cni/10-loopback.conflist": `{"cniVersion": "0.4.0", "name": "loopback", "plugins": [{"type": "loopback"}]}` + "\n",
 	} {
@@ -124,6 +125,9 @@ func (c *Cluster) startAPIServer() error {
 	if c.apiServer == dynamicKubernetes {
 		arguments = append(arguments, "--feature-gates=DynamicKubeletConfig=true")
 	}
+	if c.audit {
+		arguments = append(arguments, "--audit-log-path="+c.AuditLog(), "--audit-policy-file="+c.path("audit.yaml"))
+	}
 	return c.start(apiServer, c.part("kube-apiserver-"+c.apiServer), arguments...)
 }
 
@@ -157,6 +161,10 @@ func (c *Cluster) importPauseImage(ctx context.Context) error {
 	}
 	return nil
 }
+
+// AuditLog is the file in which the API server notes each request but not its content, audit.k8s.io/v1 events line by line, of a
+// cluster with Options.Audit. It is rotated by the API server at 100 MB.
+func (c *Cluster) AuditLog() string { return c.path("log", "audit.log") }
 
 // StopAPIServer stops kube-apiserver; when it returns, nothing answers.
 func (c *Cluster) StopAPIServer() { c.stopPart(apiServer) }

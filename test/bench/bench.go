@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+)
+
+// settle is how long a kubelet is left alone after a start, before it is restarted again.
+const settle = 1500 * time.Millisecond
+
+type options struct {
+	Rounds      int           // how often each change is made
+	Changes     int           // of the fake kubelet's configuration, for the footprint
+	Steady      time.Duration // how long idle cost is measured
+	Binary      string        // the supervisor
+	FakeKubelet string
+	Commit      string
+	Log         io.Writer // one line per step
+}
+
+// shortened is as little as shows that everything can be measured.
+func (o options) shortened() options {
+	o.Rounds, o.Changes, o.Steady = 1, 3, 2*time.Second
+	return o
+}
+
+// A bench is one run.
+type bench struct {
+	options
+	cluster *cluster.Cluster
+	node    *node
+	health  *health
+	result  *Result
+	running []*process // all that were started and not stopped
+
+	bareRestart, bareStop, bareUnhealthy *Row
+}
+
+// measure brings a cluster up, measures everything and takes it down.
+func measure(ctx context.Context, o options) (result *Result, err error) {
+	for _, file := range []string{o.Binary, o.FakeKubelet} {
+		if _, err := os.Stat(file); err != nil {
+			return nil, fmt.Errorf("looking for what is measured (make bench builds it): %w", err)
+		}
+	}
+	machine := machineLines("")
+	c, err := cluster.Up(ctx, cluster.Options{Name: fmt.Sprintf("bench-%d", os.Getpid()), Audit: true, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Down()) }()
+	machine[1] += "cgroup " + c.Cgroups
+	b := &bench{options: o, cluster: c, node: &node{cluster: c}}
+	b.result = &Result{Commit: o.Commit, Date: time.Now().UTC().Truncate(time.Second), Machine: machine, Rounds: o.Rounds}
+	if err := b.run(ctx); err != nil {
+		return nil, err
+	}
+	return b.result, b.result.finish()
+}
+
+// run measures one section after another, the bare kubelet before and after ours: a machine that becomes slower shows in its spread.
+func (b *bench) run(ctx context.Context) (err error) {
+	watching, stop := context.WithCancel(ctx)
+	defer func() { err = errors.Join(err, b.stopAll()) }()
+	var wait func()
+	if b.health, wait, err = watchHealth(watching, b.cluster); err != nil {
+		stop()
+		return err
+	}
+	defer func() { stop(); wait() }()
+	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+	b.bareRestart = b.result.row(sectionChange, "bare restart", "ms")
+	b.bareStop = b.result.row(sectionChange, "bare restart: from SIGTERM to its end", "ms")
+	b.bareUnhealthy = b.result.row(sectionChange, "bare restart: not healthy", "ms")
+	for _, section := range []struct {
+		name    string
+		measure func(context.Context) error
+	}{
+		{"the bare kubelet", b.bare},
+		{"changes", b.changes},
+		{"the bare kubelet again", b.bare},
+		{"idle cost, and the API server's part of a change", b.idle},
+		{"starts", b.starts},
+		{"many changes", b.manyChanges},
+	} {
+		begin := time.Now()
+		if err := section.measure(ctx); err != nil {
+			return fmt.Errorf("measuring %s: %w%s", section.name, err, b.lastWords())
+		}
+		_, _ = fmt.Fprintf(b.Log, "measured %s in %.0f s\n", section.name, time.Since(begin).Seconds())
+	}
+	return nil
+}
+
+func (b *bench) prepare(ctx context.Context) (err error) {
+	if err := b.node.writeLocal(); err != nil {
+		return err
+	}
+	if b.node.client, err = configsync.NewClient(b.cluster.AdminConfig()); err != nil {
+		return err
+	}
+	return b.cluster.ReadConfigMapsRole(ctx, namespace, "bench-good", "bench-edit", "bench-refused", "bench-deadly", "bench-steady", "bench-many")
+}
+
+// kubeletProcess starts a kubelet without us.
+func (b *bench) kubeletProcess() (*process, error) {
+	p, err := b.start("kubelet", b.node.kubelet())
+	if err == nil {
+		b.running = append(b.running, p)
+	}
+	return p, err
+}
+
+// supervisorProcess starts a supervisor; its folders and log have the name, so that one may go on where another ended.
+func (b *bench) supervisorProcess(name string, flags, kubelet []string) (*process, error) {
+	p, err := b.start(name, slices.Concat([]string{b.Binary, "run", "--state-dir=" + b.stateDir(name), "--run-dir=" + b.cluster.Folder + "/" + name + "-run",
+		"--edit-spread=0", "--log-format=json"}, flags, []string{"--"}, kubelet))
+	if err == nil {
+		b.running = append(b.running, p)
+	}
+	return p, err
+}
+
+func (b *bench) stateDir(name string) string { return b.cluster.Folder + "/" + name + "-state" }
+
+func (b *bench) end(p *process) error {
+	b.running = slices.DeleteFunc(b.running, func(other *process) bool { return other == p })
+	return p.stop()
+}
+
+func (b *bench) stopAll() (err error) {
+	for _, p := range b.running {
+		err = errors.Join(err, p.stop())
+	}
+	b.running = nil
+	return err
+}
+
+// lastWords are those of the newest process that runs.
+func (b *bench) lastWords() string {
+	if len(b.running) == 0 {
+		return ""
+	}
+	newest := b.running[len(b.running)-1]
+	text, _ := newest.logFrom(max(0, newest.logSize()-4000))
+	return fmt.Sprintf("\nthe end of %s:\n%s", newest.log, text)
+}

@@ -1,0 +1,73 @@
+//go:build e2e
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+)
+
+func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
+
+// One short round shows that everything can be measured. What the figures are is for make bench, on a machine that is idle.
+func TestEverythingCanBeMeasured(t *testing.T) {
+	o := options{Commit: "short", Binary: os.Getenv("KUBELET_SUPERVISOR_TEST_BINARY"), Log: t.Output()}.shortened()
+	if o.Binary == "" {
+		o.Binary = build(t, "kubelet-supervisor", "./cmd/kubelet-supervisor")
+	}
+	o.FakeKubelet = build(t, "fakekubelet", "./test/fakekubelet")
+	result, err := measure(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(result.tables())
+	for _, s := range sections {
+		if !strings.Contains(result.table(s.name), "\n| ") {
+			t.Errorf("section %q has no rows", s.name)
+		}
+	}
+	for _, words := range []string{"pre-flight's verdict", "stopping the kubelet", "healthz, polled: answers", "the Node names it active"} {
+		if !strings.Contains(result.trace(), words) {
+			t.Errorf("the trace of a change has no %q:\n%s", words, result.trace())
+		}
+	}
+	seen := func(id string) float64 {
+		row := result.find(id)
+		if row == nil {
+			t.Fatalf("there is no row %s", id)
+		}
+		return row.median()
+	}
+	// No figure of these depends on the machine.
+	for id, expected := range map[string]float64{
+		"change/good configuration: kubelet starts": 1, "change/in-place edit: kubelet starts": 1, "change/removal: kubelet starts": 1,
+		"change/equal content: kubelet starts": 0, "change/refused payload: kubelet starts": 0, "change/deadly payload: kubelet starts": 4,
+		"API server/open watches steady": 2, "API server/writes steady": 0,
+	} {
+		if value := seen(id); value != expected {
+			t.Errorf("%s is %g, expected was %g", id, value, expected)
+		}
+	}
+	for _, id := range []string{"change/bare restart", "change/bare restart: not healthy", "change/good configuration: kubelet not healthy",
+		"footprint/RSS steady", "API server/requests per change", "API server/bytes per change", "API server/the kubelet's bytes per change (its restart)"} {
+		if seen(id) <= 0 {
+			t.Errorf("%s is nothing", id)
+		}
+	}
+}
+
+func build(t *testing.T, name, program string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), name)
+	command := exec.Command("go", "build", "-o", binary, program)
+	command.Dir, command.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("building %s: %v: %s", name, err, output)
+	}
+	return binary
+}

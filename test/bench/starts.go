@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	sectionStart = "start"
+	execPoll     = time.Millisecond
+	deadAddress  = "10.99.0.77" // of the node's network; what is sent there nobody takes, and nobody answers
+)
+
+// starts measures the time from the start of the supervisor to that of its kubelet, with an assigned configuration on disk whose
+// verdict is kept, unless a row says otherwise.
+func (b *bench) starts(ctx context.Context) error {
+	if err := b.assigned(ctx); err != nil {
+		return err
+	}
+	kubelet := b.node.kubelet()
+	if err := b.startRow(ctx, "API server up", 50, kubelet, nil); err != nil {
+		return err
+	}
+	dead, err := b.blackHole()
+	if err != nil {
+		return err
+	}
+	if err := b.startRow(ctx, "API server black-holed", 50, b.node.kubelet("--kubeconfig="+dead), nil); err != nil {
+		return err
+	}
+	b.cluster.StopAPIServer()
+	verdicts := filepath.Join(b.stateDir("starts"), "meta", "preflight")
+	err = errors.Join(
+		b.startRow(ctx, "API server down", 50, kubelet, nil),
+		b.startRow(ctx, "API server down, no verdict kept (so the pre-flight comes first)", 0, kubelet, func() error { return os.RemoveAll(verdicts) }),
+		b.coldRow(ctx, kubelet),
+		b.cluster.StartAPIServer(ctx))
+	return err
+}
+
+// assigned leaves a state folder with an assigned configuration that ran, and nothing that runs.
+func (b *bench) assigned(ctx context.Context) error {
+	version, err := b.node.write(ctx, "bench-good", b.node.payload(good))
+	if err != nil {
+		return err
+	}
+	if err := b.node.assign(ctx, "bench-good"); err != nil {
+		return err
+	}
+	supervisor, err := b.supervisorProcess("starts", nil, b.node.kubelet())
+	if err != nil {
+		return err
+	}
+	if err := b.node.awaitNode(ctx, "the configuration is active", func(v view) bool { return v.runs("bench-good", version) }); err != nil {
+		return err
+	}
+	return b.end(supervisor)
+}
+
+// blackHole makes an address to which connections are never made and never refused, and gives a kubeconfig with it.
+func (b *bench) blackHole() (kubeconfig string, err error) {
+	// With a neighbour that need not be asked for, packets leave for the other end of the veth pair, which drops them.
+	ip := b.cluster.Command("ip", "neigh", "replace", deadAddress, "lladdr", "02:00:00:00:00:77", "dev", "node", "nud", "permanent")
+	if output, err := ip.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("making an address that does not answer: %w: %s", err, output)
+	}
+	content, err := os.ReadFile(b.cluster.KubeletKubeconfig())
+	if err != nil {
+		return "", err
+	}
+	kubeconfig = filepath.Join(b.cluster.Folder, "black-hole.kubeconfig")
+	return kubeconfig, os.WriteFile(kubeconfig, []byte(strings.ReplaceAll(string(content), "127.0.0.1:6443", deadAddress+":6443")), 0o600)
+}
+
+// startRow starts a supervisor for each round, after prepare. budget is in ms, 0 = none.
+func (b *bench) startRow(ctx context.Context, name string, budget float64, kubelet []string, prepare func() error) error {
+	row := b.result.row(sectionStart, "supervisor started → kubelet executed, "+name, "ms")
+	if budget > 0 {
+		row.within(budget, fmt.Sprintf("%g ms", budget))
+	}
+	for range b.Rounds {
+		if prepare != nil {
+			if err := prepare(); err != nil {
+				return err
+			}
+		}
+		took, err := b.startOnce(ctx, kubelet)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		row.addTime(took)
+	}
+	return nil
+}
+
+func (b *bench) startOnce(ctx context.Context, kubelet []string) (took time.Duration, err error) {
+	began := time.Now()
+	supervisor, err := b.supervisorProcess("starts", []string{"--stop-timeout=10s"}, kubelet)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	ticker := time.NewTicker(execPoll)
+	defer ticker.Stop()
+	for kubeletOf(supervisor.pid(), kubelet[0]) == 0 {
+		select {
+		case <-ticker.C:
+		case <-supervisor.done:
+			return 0, errors.New("the supervisor ended")
+		case <-ctx.Done():
+			return 0, fmt.Errorf("waiting for the kubelet: %w", context.Cause(ctx))
+		}
+	}
+	took = time.Since(began)
+	// It is stopped when it has come up: a stop in the middle of a start takes its own time.
+	if _, err := b.upAgain(ctx, began); err != nil {
+		return 0, err
+	}
+	return took, b.end(supervisor)
+}
+
+// coldRow measures with nothing of any program in memory, where the machine allows that; it comes last, for all are slower then.
+func (b *bench) coldRow(ctx context.Context, kubelet []string) error {
+	const dropCaches = "/proc/sys/vm/drop_caches"
+	drop := func() error {
+		unix.Sync()
+		return os.WriteFile(dropCaches, []byte("3"), 0)
+	}
+	if err := drop(); err != nil {
+		b.result.Unproved = append(b.result.Unproved, fmt.Sprintf("A cold start (nothing of the supervisor and the kubelet in the page cache): this machine does not allow it (%v).", err))
+		return nil
+	}
+	return b.startRow(ctx, "API server down, cold (page cache dropped)", 0, kubelet, drop)
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// What the supervisor logs.
+const (
+	startingWords = "starting the kubelet with "
+	healthyWords  = `"kubelet is healthy"`
+)
+
+// An ownLine is one of the supervisor's own lines; the others are its kubelets'.
+type ownLine struct {
+	Time  logTime `json:"ts"`
+	Words string  `json:"msg"`
+}
+
+type logTime struct{ time.Time }
+
+// UnmarshalJSON reads ISO 8601 with milliseconds, as zap writes it.
+func (t *logTime) UnmarshalJSON(text []byte) (err error) {
+	t.Time, err = time.Parse(`"2006-01-02T15:04:05.000Z0700"`, string(text))
+	return err
+}
+
+func ownLines(log string) (lines []ownLine) {
+	for text := range strings.Lines(log) {
+		var line ownLine
+		if strings.HasPrefix(text, `{"level":`) && json.Unmarshal([]byte(text), &line) == nil {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// A trace is what was seen of one change.
+type trace struct {
+	began, answered, active time.Time
+	took                    time.Duration
+	lines                   []ownLine
+	down                    []healthChange
+}
+
+// medianTrace gives the trace of the change that took neither long nor short.
+func medianTrace(traces []trace) trace {
+	if len(traces) == 0 {
+		return trace{}
+	}
+	slices.SortFunc(traces, func(a, b trace) int { return int(a.took - b.took) })
+	return traces[len(traces)/2]
+}
+
+// phases puts everything in the order of time, up to the moment at which the Node named the change.
+func (t trace) phases() (phases []Phase) {
+	add := func(name string, at time.Time) {
+		if !at.After(t.active) {
+			phases = append(phases, Phase{Name: name, At: milliseconds(at.Sub(t.began))})
+		}
+	}
+	add("the API server has answered the PATCH of the Node", t.answered)
+	for _, line := range t.lines {
+		if !strings.HasPrefix(line.Words, "Kubelet restarting") { // the event's message, together with the line of the stop
+			add("log: "+phaseName(line.Words), line.Time.Time)
+		}
+	}
+	for _, change := range t.down {
+		name := "healthz, polled: does not answer"
+		if change.healthy {
+			name = "healthz, polled: answers"
+		}
+		add(name, change.at)
+	}
+	add("the Node names it active", t.active)
+	slices.SortStableFunc(phases, func(a, b Phase) int {
+		switch {
+		case a.At < b.At:
+			return -1
+		case a.At > b.At:
+			return 1
+		}
+		return 0
+	})
+	before := 0.0
+	for i := range phases {
+		phases[i].Took = phases[i].At - before
+		before = phases[i].At
+	}
+	return phases
+}
+
+// phaseName leaves out which version a line is about.
+func phaseName(words string) string {
+	name, _, _ := strings.Cut(words, " (UID ")
+	if words == "pre-flight" {
+		return "pre-flight's verdict"
+	}
+	return name
+}
+
+func (p Phase) String() string { return fmt.Sprintf("%8.1f %8.1f  %s", p.At, p.Took, p.Name) }

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+)
+
+const (
+	sectionTraffic = "API server"
+	nodeUser       = "system:node:" + cluster.NodeName // supervisor and kubelet are the same user
+	ownAgent       = "kubelet-supervisor"
+	changeWindow   = 6 * time.Second // of a change, in which the new kubelet does all that a start brings
+)
+
+// An auditEvent is a line of the API server's audit log.
+type auditEvent struct {
+	ID        string    `json:"auditID"`
+	Stage     string    `json:"stage"`
+	Verb      string    `json:"verb"`
+	UserAgent string    `json:"userAgent"`
+	At        time.Time `json:"stageTimestamp"`
+	User      struct {
+		Username string `json:"username"`
+	} `json:"user"`
+}
+
+// traffic is what one program asked the API server for.
+type traffic struct{ requests, writes, watches float64 }
+
+// trafficOf counts what was asked for since a moment, and the watches that are open at the end of the log. own tells the supervisor
+// from the kubelet. A watch is counted as a request when it begins, the others when they are answered.
+func trafficOf(log string, since time.Time, own bool) (t traffic, err error) {
+	open := map[string]bool{}
+	for line := range strings.Lines(log) {
+		if !strings.HasSuffix(line, "\n") {
+			break // it is being written
+		}
+		var e auditEvent
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			return t, fmt.Errorf("reading the audit log's line %q: %w", line, err)
+		}
+		if e.User.Username != nodeUser || strings.HasPrefix(e.UserAgent, ownAgent) != own {
+			continue
+		}
+		watch := e.Verb == "watch"
+		switch {
+		case watch && e.Stage == "ResponseStarted":
+			open[e.ID] = true
+		case watch:
+			delete(open, e.ID)
+			continue
+		case e.Stage != "ResponseComplete":
+			continue
+		}
+		if e.At.Before(since) {
+			continue
+		}
+		t.requests++
+		if slices.Contains([]string{"create", "update", "patch", "delete"}, e.Verb) {
+			t.writes++
+		}
+	}
+	t.watches = float64(len(open))
+	return t, nil
+}
+
+// traffics gives that of supervisor and kubelet.
+func (b *bench) traffics(since time.Time) (own, kubelets traffic, err error) {
+	log, err := os.ReadFile(b.cluster.AuditLog())
+	if err != nil {
+		return own, kubelets, err
+	}
+	if own, err = trafficOf(string(log), since, true); err != nil {
+		return own, kubelets, err
+	}
+	kubelets, err = trafficOf(string(log), since, false)
+	return own, kubelets, err
+}
+
+var (
+	socketOwner = regexp.MustCompile(`pid=(\d+)`)
+	socketBytes = regexp.MustCompile(`bytes_(?:sent|received):(\d+)`)
+)
+
+// kilobytes gives what each process has sent and received until now, TLS included, by its connections to the API server that are open.
+func (b *bench) kilobytes() (map[int]float64, error) {
+	output, err := b.cluster.Command("ss", "-HOtinp", "dst", "127.0.0.1:6443").CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("asking for connections with ss: %w: %s", err, output)
+	}
+	return kilobytesIn(string(output)), nil
+}
+
+func kilobytesIn(sockets string) map[int]float64 {
+	by := map[int]float64{}
+	for line := range strings.Lines(sockets) {
+		owner := socketOwner.FindStringSubmatch(line)
+		if owner == nil {
+			continue
+		}
+		pid, _ := strconv.Atoi(owner[1])
+		for _, match := range socketBytes.FindAllStringSubmatch(line, -1) {
+			bytes, _ := strconv.ParseFloat(match[1], 64)
+			by[pid] += bytes / 1000
+		}
+	}
+	return by
+}
+
+// idle measures a steady minute, with a configuration that has passed its trial, and then what changes cost the API server.
+func (b *bench) idle(ctx context.Context) error {
+	if err := b.binaryRow(); err != nil {
+		return err
+	}
+	version, err := b.node.write(ctx, "bench-steady", b.node.payload(good))
+	if err != nil {
+		return err
+	}
+	if err := b.node.assign(ctx, "bench-steady"); err != nil {
+		return err
+	}
+	kubelet := b.node.kubelet()
+	supervisor, err := b.supervisorProcess("steady", []string{"--trial-period=1s"}, kubelet)
+	if err != nil {
+		return err
+	}
+	if err := b.node.awaitNode(ctx, "the configuration is active", func(v view) bool { return v.runs("bench-steady", version) }); err != nil {
+		return err
+	}
+	first, err := footprintOf(supervisor.pid())
+	if err != nil {
+		return err
+	}
+	b.memoryRows("after the start", first)
+	err = b.node.awaitNode(ctx, "the trial is passed", func(v view) bool {
+		return v.runs("bench-steady", version) && v.reason == "Active" && v.ready
+	})
+	if err != nil {
+		return err
+	}
+	if err := b.steady(ctx, supervisor.pid(), kubelet[0]); err != nil {
+		return err
+	}
+	if err := b.changeTraffic(ctx, supervisor.pid(), kubelet[0]); err != nil {
+		return err
+	}
+	return b.end(supervisor)
+}
+
+func (b *bench) steady(ctx context.Context, supervisor int, program string) error {
+	if err := settled(ctx, min(b.Steady, 10*time.Second)); err != nil { // the promotion's last words are not steady
+		return err
+	}
+	kubelet := kubeletOf(supervisor, program)
+	began, err := b.moment(supervisor, kubelet)
+	if err != nil {
+		return err
+	}
+	if err := settled(ctx, b.Steady); err != nil {
+		return err
+	}
+	now, err := b.moment(supervisor, kubelet)
+	if err != nil {
+		return err
+	}
+	b.idleRows(began.supervisor, now.supervisor, began.kubelet, now.kubelet)
+	own, kubelets, err := b.traffics(began.at)
+	if err != nil {
+		return err
+	}
+	requests := b.one(sectionTraffic, "the kubelet's requests steady", "/min", b.perMinute(kubelets.requests))
+	b.one(sectionTraffic, "requests steady", "/min", b.perMinute(own.requests)).against(requests)
+	b.one(sectionTraffic, "the kubelet's writes steady", "/min", b.perMinute(kubelets.writes))
+	b.one(sectionTraffic, "writes steady", "/min", b.perMinute(own.writes)).within(0, "0")
+	watches := b.one(sectionTraffic, "the kubelet's open watches steady", "", kubelets.watches)
+	b.one(sectionTraffic, "open watches steady", "", own.watches).within(2, "2").against(watches)
+	bytes := b.one(sectionTraffic, "the kubelet's bytes steady", "kB/min", b.perMinute(now.kilobytes[kubelet]-began.kilobytes[kubelet]))
+	b.one(sectionTraffic, "bytes steady", "kB/min", b.perMinute(now.kilobytes[supervisor]-began.kilobytes[supervisor])).against(bytes)
+	return nil
+}
+
+// A moment is what can be counted at one.
+type moment struct {
+	at                  time.Time
+	supervisor, kubelet footprint
+	kilobytes           map[int]float64
+}
+
+func (b *bench) moment(supervisor, kubelet int) (m moment, err error) {
+	m.at = time.Now()
+	if m.supervisor, err = footprintOf(supervisor); err != nil {
+		return m, err
+	}
+	if m.kubelet, err = footprintOf(kubelet); err != nil {
+		return m, err
+	}
+	m.kilobytes, err = b.kilobytes()
+	return m, err
+}
+
+// changeTraffic edits the assigned ConfigMap, and counts what supervisor and new kubelet ask for until the change is done.
+func (b *bench) changeTraffic(ctx context.Context, supervisor int, program string) error {
+	kubeletRequests := b.result.row(sectionTraffic, "the kubelet's requests per change (its restart)", "")
+	requests := b.result.row(sectionTraffic, "requests per change", "").against(kubeletRequests)
+	writes := b.result.row(sectionTraffic, "writes per change", "")
+	kubeletBytes := b.result.row(sectionTraffic, "the kubelet's bytes per change (its restart)", "kB")
+	bytes := b.result.row(sectionTraffic, "bytes per change", "kB").against(kubeletBytes)
+	for range (b.Rounds + 2) / 3 {
+		before, err := b.kilobytes()
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		version, err := b.node.write(ctx, "bench-steady", b.node.payload(good))
+		if err != nil {
+			return err
+		}
+		if err := b.node.awaitNode(ctx, "the edit is active", func(v view) bool { return v.runs("bench-steady", version) }); err != nil {
+			return err
+		}
+		if err := settled(ctx, time.Until(began.Add(changeWindow))); err != nil {
+			return err
+		}
+		after, err := b.kilobytes()
+		if err != nil {
+			return err
+		}
+		own, kubelets, err := b.traffics(began)
+		if err != nil {
+			return err
+		}
+		requests.add(own.requests)
+		writes.add(own.writes)
+		kubeletRequests.add(kubelets.requests)
+		bytes.add(after[supervisor] - before[supervisor])
+		kubeletBytes.add(after[kubeletOf(supervisor, program)])
+	}
+	return nil
+}
