@@ -63,7 +63,7 @@ test-e2e: root parts build ## end-to-end tests on real parts (root), one package
 	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" KUBELET_SUPERVISOR_TEST_PLUGIN="$(CURDIR)/bin/kubectl-kubelet" go test -tags e2e -p 1 -count 1 -v -timeout 40m $(TEST) ./test/...
 
 .PHONY: test-fuzz
-test-fuzz: FUZZTIME = 3s
+test-fuzz: FUZZTIME = 2s
 test-fuzz: fuzz
 
 .PHONY: conformance
