@@ -30,8 +30,9 @@ const gcPercent = 50
 // runOptions are what the flags of run say.
 type runOptions struct {
 	supervisor.Options
-	logFormat string
-	selfCheck string
+	logFormat  string
+	killSwitch string
+	selfCheck  string
 }
 
 func newRun() *cobra.Command { return new(runOptions).command() }
@@ -48,6 +49,9 @@ func (o *runOptions) command() *cobra.Command {
 			o.Handover = supervisor.TakeHandover()
 			if o.Kubelet, o.Arguments, err = kubeletCommand(command, arguments); err != nil && !o.Handover.Names(&o.Kubelet) {
 				return err
+			}
+			if o.Handover == nil && o.selfCheck == "" && switchedOff(o.killSwitch) {
+				return o.becomeKubelet()
 			}
 			if err := checkOptions(o.Options); err != nil {
 				return err
@@ -75,6 +79,7 @@ func (o *runOptions) command() *cobra.Command {
 	f.StringVar(&o.Preflight, "preflight", "auto", "ask the kubelet first whether it accepts a configuration: auto (when it is an ELF executable), always, never")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "credentials for the Node (default: the kubelet's --kubeconfig)")
 	f.StringVar(&o.NodeName, "node-name", "", "name of the Node (default: from the kubelet's flags, its certificate, or the host name)")
+	f.StringVar(&o.killSwitch, "kill-switch", defaultKillSwitch, "while this file is there, a start of the supervisor is a start of the kubelet alone")
 	f.StringVar(&o.selfCheck, selfCheckFlag, "", "")
 	if err := f.MarkHidden(selfCheckFlag); err != nil {
 		panic(err)
