@@ -1,0 +1,72 @@
+//go:build systemd
+
+package systemd
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// The real kubelet, without a cluster: it is ready and feeds its watchdog, goes on through a reload, an upgrade and a rotten binary of
+// the supervisor, and is replaced by a restart.
+func TestTheRealKubelet(t *testing.T) {
+	onEachSystemd(t, func(t *testing.T, m *machine) {
+		m.must("install /shared/containerd /usr/bin/containerd && touch /dev/kmsg") // the kubelet reads the kernel's log
+		m.must("systemd-run --unit=containerd %s /usr/bin/containerd", m.controllers("--property=BindPaths=%s"))
+		await(t, "containerd", func() error {
+			if !m.has("/run/containerd/containerd.sock") {
+				return errors.New("no socket")
+			}
+			return nil
+		})
+		m.kubeadm("real")
+		m.join()
+		m.write("/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf", strings.ReplaceAll(kubeadmDropIn, "$KUBELET_KUBECONFIG_ARGS ", ""))
+		m.write("/etc/systemd/system/kubelet.service.d/20-controllers.conf", "[Service]\n"+m.controllers("BindPaths=%s")+"\n")
+		m.write("/var/lib/kubelet/config.yaml", m.realConfiguration())
+		m.must("systemctl daemon-reload && systemctl start kubelet")
+		m.must("dpkg -i %s", m.deb("old"))
+		m.must("kubelet-supervisor enable --now")
+		before := m.healthy("kubelet")
+		main := m.property("kubelet", "MainPID")
+
+		m.must("systemctl reload kubelet")
+		m.must("dpkg -i %s", m.deb("new"))
+		m.isUpgraded(main, before)
+
+		m.must("systemctl restart kubelet")
+		if after := m.healthy("kubelet"); after == before {
+			t.Errorf("still %s", before)
+		}
+	})
+}
+
+// controllers is the line that gives a unit the host's controllers, where the machine has none of its own.
+func (m *machine) controllers(format string) string {
+	if m.has("/sys/fs/cgroup/cgroup.controllers") && m.has("/run/cgroup/cgroup.controllers") {
+		return ""
+	}
+	return strings.ReplaceAll(format, "%s", "/run/cgroup:/sys/fs/cgroup")
+}
+
+// realConfiguration is what a real kubelet needs to run on such a machine: the sysctls are not its own.
+func (m *machine) realConfiguration() string {
+	root := ""
+	if m.controllers("x") != "" {
+		root = "cgroupRoot: /" + m.name() + "\n"
+	}
+	return configuration + root + `authentication: {anonymous: {enabled: false}, webhook: {enabled: false}}
+authorization: {mode: AlwaysAllow}
+cgroupDriver: cgroupfs
+failCgroupV1: false
+failSwapOn: false
+makeIPTablesUtilChains: false
+resolvConf: ""
+localStorageCapacityIsolation: false
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+imageGCHighThresholdPercent: 100
+evictionHard: {memory.available: 50Mi}
+featureGates: {KubeletInUserNamespace: true}
+`
+}

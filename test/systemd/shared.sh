@@ -1,0 +1,15 @@
+#!/bin/bash
+# shared.sh FOLDER PARTS   fills the folder that machines see: the packages of two versions, made as those for users are, the fake
+# kubelet, and the real kubelet and containerd from PARTS
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+folder=$1 parts=$2
+
+mkdir -p "$folder"
+ARCHITECTURES=$(go env GOARCH)
+export ARCHITECTURES
+VERSION=v0.1.0 packaging/build.sh "$folder/old" >/dev/null
+VERSION=v0.2.0 packaging/build.sh "$folder/new" >/dev/null
+CGO_ENABLED=0 go build -trimpath -o "$folder/fake" ./test/fakekubelet
+cp -u "$parts/kubelet-1.36.3" "$folder/real"
+cp -u "$parts/containerd" "$folder/containerd"
