@@ -13,13 +13,13 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
-// settle is how long a kubelet is left alone after a start, before it is restarted again.
-const settle = 1500 * time.Millisecond
-
 type options struct {
 	Rounds      int           // how often each change is made
 	Changes     int           // of the fake kubelet's configuration, for the footprint
 	Steady      time.Duration // how long idle cost is measured
+	Settle      time.Duration // how long a kubelet is left alone after a start, before it is restarted again
+	Window      time.Duration // of a change, in which the new kubelet asks the API server for most of what a start brings
+	Cold        bool          // drop the machine's page cache, and so slow down all else that runs on it
 	Binary      string        // the supervisor
 	FakeKubelet string
 	Commit      string
@@ -28,7 +28,7 @@ type options struct {
 
 // shortened is as little as shows that everything can be measured.
 func (o options) shortened() options {
-	o.Rounds, o.Changes, o.Steady = 1, 3, 2*time.Second
+	o.Rounds, o.Changes, o.Steady, o.Settle, o.Window, o.Cold = 1, 3, 2*time.Second, 300*time.Millisecond, 2*time.Second, false
 	return o
 }
 
@@ -51,13 +51,13 @@ func measure(ctx context.Context, o options) (result *Result, err error) {
 			return nil, fmt.Errorf("looking for what is measured (make bench builds it): %w", err)
 		}
 	}
-	machine := machineLines("")
+	machine := machineLines()
 	c, err := cluster.Up(ctx, cluster.Options{Name: fmt.Sprintf("bench-%d", os.Getpid()), Audit: true, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Down()) }()
-	machine[1] += "cgroup " + c.Cgroups
+	machine = append(machine, "cgroup "+c.Cgroups)
 	b := &bench{options: o, cluster: c, node: &node{cluster: c}}
 	b.result = &Result{Commit: o.Commit, Date: time.Now().UTC().Truncate(time.Second), Machine: machine, Rounds: o.Rounds}
 	if err := b.run(ctx); err != nil {
@@ -80,8 +80,8 @@ func (b *bench) run(ctx context.Context) (err error) {
 		return err
 	}
 	b.bareRestart = b.result.row(sectionChange, "bare restart", "ms")
-	b.bareStop = b.result.row(sectionChange, "bare restart: from SIGTERM to its end", "ms")
-	b.bareUnhealthy = b.result.row(sectionChange, "bare restart: not healthy", "ms")
+	b.bareStop = b.result.row(sectionChange, "bare restart: from SIGTERM to its end", "ms").yardstick()
+	b.bareUnhealthy = b.result.row(sectionChange, "bare restart: not healthy", "ms").yardstick()
 	for _, section := range []struct {
 		name    string
 		measure func(context.Context) error

@@ -97,6 +97,7 @@ func compareRow(before, after *Row) comparison {
 		return c
 	}
 	switch {
+	case after.Yardstick:
 	case c.after > c.before*(1+worseBy) && slices.Min(after.Samples) > slices.Max(before.Samples):
 		c.verdict = "WORSE"
 	case c.after < c.before*(1-worseBy) && slices.Max(after.Samples) < slices.Min(before.Samples):

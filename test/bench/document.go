@@ -14,7 +14,8 @@ type section struct{ name, title, words string }
 
 var sections = []section{
 	{sectionChange, "A change of the configuration", `The reference is the **bare restart**: the same kubelet with the same flags and local file, without a
-supervisor; SIGTERM, wait for its end, start, until healthz answers 200. Half of its rounds come before the others and half after.
+supervisor; SIGTERM, wait for its end, start, until healthz answers 200. Half of its rounds come before the others and half after, each time
+after one that is not counted.
 
 A change begins when the request that makes it is sent, and ends when a watch of the Node delivers what the row waits for. *Not healthy* is what polls of
 healthz every 5 ms saw: from the begin of the first poll that failed to the end of the first that did not. Each good, refused and deadly payload is a new one, so that no
@@ -33,13 +34,14 @@ Steady is with an assigned configuration that passed its trial, and the real kub
 edits of the assigned ConfigMap under a fake kubelet, which starts and stops at once: the supervisor does with it all that it does with a real one.`},
 	{sectionTraffic, "What it costs the API server", `Requests are from the API server's audit log, by user agent; a watch is a request when it begins. Bytes are both directions of all connections that are open, TLS included, as the
 kernel counts them. The reference is the kubelet that the supervisor runs, in the same time. Steady is as above. A change is an in-place edit, and the time for it 6 s, in which the new kubelet does
-most of what a start brings; of the kubelet's bytes those of the old one's last moments are missing. During a trial there is one more GET (of the Lease) in 10 s.`},
+most of what a start brings; of the kubelet's bytes those of the old one's last moments are missing. The trial is 1 s here, so that a change has its promotion, too. During a trial there is one more GET (of the Lease) in 10 s.`},
 }
 
 // notMeasured is what no run measures.
 var notMeasured = []string{
 	"The removed feature itself (kubelet 1.23.17 with DynamicKubeletConfig, restarted by its service manager): not part of this run, so nothing here is a comparison with it.",
 	"Goroutines: a production build has no way to count them from outside; `make soak` counts those of supervisors that it ends by SIGQUIT.",
+	"What it would cost to watch the whole Node where its metadata is enough.",
 	"More than one node, and the load of a fleet on an API server.",
 }
 
@@ -114,6 +116,9 @@ func (r *Result) tables() string {
 		if s.name == sectionChange {
 			text.WriteString("\nOne good configuration, the median one:\n\n" + r.trace())
 		}
+		if s.name == sectionTraffic {
+			text.WriteString("\nThe requests of one change:\n" + strings.Join(r.Asked, "\n") + "\n")
+		}
 	}
 	for _, line := range r.Unproved {
 		text.WriteString("\nNot measured: " + line + "\n")
@@ -135,12 +140,15 @@ func (r *Result) document() string {
 		if s.name == sectionChange {
 			text.WriteString("\nThe good configuration whose time was the median, phase by phase. `log:` is a line of the supervisor's, which says what is done next or was just seen, with a time in whole milliseconds; all else was seen from outside.\n\n```\n" + r.trace() + "```\n")
 		}
+		if s.name == sectionTraffic {
+			text.WriteString("\nThe requests of one change, the last:\n\n- " + strings.Join(r.Asked, "\n- ") + "\n")
+		}
 	}
 	text.WriteString("\n## Not measured\n\n")
 	for _, line := range append(slices.Clone(r.Unproved), notMeasured...) {
 		text.WriteString("- " + line + "\n")
 	}
-	text.WriteString("\n## Comparing runs\n\n`make bench` leaves `bin/bench.json`, with every sample. `go run ./test/bench compare BEFORE.json AFTER.json` prints the rows of two such files; a row that has a reference is compared as its multiple, so the machines need not be the same. " +
+	text.WriteString("\n## Comparing runs\n\n`make bench` leaves `bin/bench.json`, with every sample. `go run ./test/bench compare BEFORE.json AFTER.json` prints the rows of two such files; a row that has a reference is compared as its multiple, so the machines need not be the same, and what is not of the supervisor is not judged. " +
 		"A row is `WORSE` or `better` where the medians differ by more than 10 % and the samples of the two runs do not overlap; with a `WORSE` it ends with 1.\n")
 	return text.String()
 }

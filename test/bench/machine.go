@@ -10,12 +10,12 @@ import (
 )
 
 // machineLines describe the machine for a person who wants to know whether his is like it.
-func machineLines(cgroups string) []string {
+func machineLines() []string {
 	lines := []string{fmt.Sprintf("%d processors (%s), %s of memory", runtime.NumCPU(), firstValue("/proc/cpuinfo", "model name", runtime.GOARCH), memory())}
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
-		lines = append(lines, fmt.Sprintf("Linux %s, %s, cgroup %s", unix.ByteSliceToString(name.Release[:]),
-			strings.Trim(firstValue("/etc/os-release", "PRETTY_NAME", "an unknown distribution"), `"`), cgroups))
+		lines = append(lines, fmt.Sprintf("Linux %s, %s", unix.ByteSliceToString(name.Release[:]),
+			strings.Trim(firstValue("/etc/os-release", "PRETTY_NAME", "an unknown distribution"), `"`)))
 	}
 	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
 		lines = append(lines, "load average before the run: "+strings.Join(strings.Fields(string(load))[:3], " "))

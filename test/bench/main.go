@@ -29,7 +29,7 @@ func run() int {
 	if len(os.Args) > 1 && os.Args[1] == "compare" {
 		return compareFiles(os.Stdout, os.Args[2:])
 	}
-	o := options{Log: os.Stderr}
+	o := options{Log: os.Stderr, Settle: 1500 * time.Millisecond, Window: 6 * time.Second}
 	var document, results string
 	var short bool
 	flag.StringVar(&document, "document", "", "write the tables and what they mean into this Markdown file")
@@ -40,6 +40,7 @@ func run() int {
 	flag.IntVar(&o.Rounds, "rounds", 10, "how often each change is made")
 	flag.IntVar(&o.Changes, "changes", 100, "configuration changes before the last look at the memory")
 	flag.DurationVar(&o.Steady, "steady", time.Minute, "how long nothing happens while idle cost is measured")
+	flag.BoolVar(&o.Cold, "cold", true, "drop this machine's page cache before some starts, where that is allowed")
 	flag.BoolVar(&short, "short", false, "only see whether everything can be measured: a minute, and figures that mean nothing")
 	flag.Parse()
 	if short {

@@ -16,6 +16,7 @@ type Result struct {
 	Rounds   int       `json:"rounds"`
 	Rows     []*Row    `json:"rows"`
 	Trace    []Phase   `json:"trace"`    // of one change
+	Asked    []string  `json:"asked"`    // of the API server in one change: who, and what
 	Unproved []string  `json:"unproved"` // what could not be measured, and why
 }
 
@@ -28,7 +29,8 @@ type Row struct {
 	Reference string    `json:"reference,omitempty"` // Section/Name of another row
 	Ratio     float64   `json:"ratio,omitempty"`     // of the medians
 	Budget    string    `json:"budget,omitempty"`
-	Missed    bool      `json:"missed,omitempty"` // by the median
+	Missed    bool      `json:"missed,omitempty"`    // by the median
+	Yardstick bool      `json:"yardstick,omitempty"` // it is not of the supervisor: nothing of ours is better or worse by it
 
 	mostRatio, most float64 // what the budget allows; 0 = no budget of this kind
 }
@@ -56,7 +58,12 @@ func (r *Row) withinTimes(times float64, reference *Row) *Row {
 
 // against gives the row a reference.
 func (r *Row) against(reference *Row) *Row {
-	r.Reference = reference.id()
+	r.Reference = reference.yardstick().id()
+	return r
+}
+
+func (r *Row) yardstick() *Row {
+	r.Yardstick = true
 	return r
 }
 

@@ -83,10 +83,43 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%s: %+v, alone %v; expected was %q", c.name, rows, alone, c.verdict)
 		}
 	}
+	if rows, _ := compare(run(1, 10), run(2, 20)); rows[0].row.Name != "bare" || rows[0].verdict != "" {
+		t.Errorf("the kubelet alone is slower: %+v; expected was no verdict", rows[0])
+	}
 	other := run(1, 10)
 	other.row("change", "new", "ms").add(1)
 	if _, alone := compare(run(1, 10), other); !slices.Equal(alone, []string{"change/new"}) {
 		t.Errorf("a row of one run alone: %v", alone)
+	}
+}
+
+func TestCompareFilesTellsByItsExitCode(t *testing.T) {
+	folder := t.TempDir()
+	file := func(name string, samples ...float64) string {
+		r := &Result{Commit: name}
+		r.row("footprint", "memory", "MiB").Samples = samples
+		path := filepath.Join(folder, name)
+		if err := r.save(path); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	small, large := file("small", 10), file("large", 12)
+	for _, c := range []struct {
+		files []string
+		code  int
+		words string
+	}{
+		{[]string{small, small}, 0, "+0 %"},
+		{[]string{small, large}, 1, "WORSE"},
+		{[]string{large, small}, 0, "better"},
+		{[]string{small}, 2, "usage"},
+		{[]string{small, filepath.Join(folder, "absent")}, 2, "no such file"},
+	} {
+		var out strings.Builder
+		if code := compareFiles(&out, c.files); code != c.code || !strings.Contains(out.String(), c.words) {
+			t.Errorf("%v: exit code %d, %q; expected was %d with %q", c.files, code, out.String(), c.code, c.words)
+		}
 	}
 }
 

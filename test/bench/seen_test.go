@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -30,9 +31,13 @@ func TestHealthSumsTheTimesInWhichItWasDown(t *testing.T) {
 func TestTrafficIsCountedByProgram(t *testing.T) {
 	const user = "system:node:n1"
 	var log strings.Builder
+	from := 0
 	event := func(second int, id, stage, verb, agent, user string) {
-		fmt.Fprintf(&log, `{"auditID":%q,"stage":%q,"verb":%q,"userAgent":%q,"stageTimestamp":"2026-01-01T00:00:%02d.000000Z","user":{"username":%q}}`+"\n",
-			id, stage, verb, agent, second, user)
+		if second <= 10 {
+			defer func() { from = log.Len() }()
+		}
+		fmt.Fprintf(&log, `{"auditID":%q,"stage":%q,"verb":%q,"userAgent":%q,"user":{"username":%q},"objectRef":{"resource":"things","subresource":"status"}}`+"\n",
+			id, stage, verb, agent, user)
 	}
 	event(1, "a", "ResponseStarted", "watch", "kubelet-supervisor", user) // before, and still open
 	event(1, "b", "ResponseStarted", "watch", "kubelet-supervisor", user) // before, and ended
@@ -44,13 +49,15 @@ func TestTrafficIsCountedByProgram(t *testing.T) {
 	event(14, "g", "ResponseComplete", "update", "kubelet/v1.36.3 (linux/amd64)", user)
 	event(15, "h", "ResponseComplete", "patch", "kubelet-supervisor", "admin") // the benchmark's own
 	log.WriteString(`{"auditID":"i","sta`)                                     // being written
-	since := time.Date(2026, 1, 1, 0, 0, 10, 0, time.UTC)
-	for own, expected := range map[bool]traffic{true: {requests: 3, writes: 1, watches: 2}, false: {requests: 1, writes: 1}} {
-		if seen, err := trafficOf(log.String(), since, own); err != nil || seen != expected {
+	for own, expected := range map[bool]traffic{
+		true:  {requests: 3, writes: 1, watches: 2, kinds: map[string]int{"get things/status": 1, "patch things/status": 1, "watch things/status": 1}},
+		false: {requests: 1, writes: 1, kinds: map[string]int{"update things/status": 1}},
+	} {
+		if seen, err := trafficOf(log.String(), int64(from), own); err != nil || !reflect.DeepEqual(seen, expected) {
 			t.Errorf("own %t: %+v, %v; expected was %+v", own, seen, err, expected)
 		}
 	}
-	if _, err := trafficOf("nonsense\n", since, true); err == nil {
+	if _, err := trafficOf("nonsense\n", 0, true); err == nil {
 		t.Error("a line that is no event is not told")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -18,32 +19,42 @@ const (
 	sectionTraffic = "API server"
 	nodeUser       = "system:node:" + cluster.NodeName // supervisor and kubelet are the same user
 	ownAgent       = "kubelet-supervisor"
-	changeWindow   = 6 * time.Second // of a change, in which the new kubelet does all that a start brings
 )
 
 // An auditEvent is a line of the API server's audit log.
 type auditEvent struct {
-	ID        string    `json:"auditID"`
-	Stage     string    `json:"stage"`
-	Verb      string    `json:"verb"`
-	UserAgent string    `json:"userAgent"`
-	At        time.Time `json:"stageTimestamp"`
+	ID        string `json:"auditID"`
+	Stage     string `json:"stage"`
+	Verb      string `json:"verb"`
+	UserAgent string `json:"userAgent"`
 	User      struct {
 		Username string `json:"username"`
 	} `json:"user"`
+	Object struct {
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+	} `json:"objectRef"`
 }
 
 // traffic is what one program asked the API server for.
-type traffic struct{ requests, writes, watches float64 }
+type traffic struct {
+	requests, writes float64
+	watches          float64        // open
+	kinds            map[string]int // of requests: VERB RESOURCE
+}
 
-// trafficOf counts what was asked for since a moment, and the watches that are open at the end of the log. own tells the supervisor
-// from the kubelet. A watch is counted as a request when it begins, the others when they are answered.
-func trafficOf(log string, since time.Time, own bool) (t traffic, err error) {
+// trafficOf counts what was asked for after the first bytes of the log, and the watches that are open at its end. own tells the
+// supervisor from the kubelet. A watch is counted as a request when it begins, the others when they are answered.
+func trafficOf(log string, from int64, own bool) (t traffic, err error) {
+	t.kinds = map[string]int{}
 	open := map[string]bool{}
+	read := int64(0)
 	for line := range strings.Lines(log) {
 		if !strings.HasSuffix(line, "\n") {
 			break // it is being written
 		}
+		counts := read >= from
+		read += int64(len(line))
 		var e auditEvent
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			return t, fmt.Errorf("reading the audit log's line %q: %w", line, err)
@@ -61,10 +72,11 @@ func trafficOf(log string, since time.Time, own bool) (t traffic, err error) {
 		case e.Stage != "ResponseComplete":
 			continue
 		}
-		if e.At.Before(since) {
+		if !counts {
 			continue
 		}
 		t.requests++
+		t.kinds[strings.TrimSuffix(e.Verb+" "+e.Object.Resource+"/"+e.Object.Subresource, "/")]++
 		if slices.Contains([]string{"create", "update", "patch", "delete"}, e.Verb) {
 			t.writes++
 		}
@@ -73,16 +85,32 @@ func trafficOf(log string, since time.Time, own bool) (t traffic, err error) {
 	return t, nil
 }
 
-// traffics gives that of supervisor and kubelet.
-func (b *bench) traffics(since time.Time) (own, kubelets traffic, err error) {
+func (t traffic) String() string {
+	var words []string
+	for _, kind := range slices.Sorted(maps.Keys(t.kinds)) {
+		words = append(words, fmt.Sprintf("%d %s", t.kinds[kind], kind))
+	}
+	return strings.Join(words, ", ")
+}
+
+func (b *bench) auditLogSize() int64 {
+	info, err := os.Stat(b.cluster.AuditLog())
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// traffics gives that of supervisor and kubelet after the first bytes of the audit log.
+func (b *bench) traffics(from int64) (own, kubelets traffic, err error) {
 	log, err := os.ReadFile(b.cluster.AuditLog())
 	if err != nil {
 		return own, kubelets, err
 	}
-	if own, err = trafficOf(string(log), since, true); err != nil {
+	if own, err = trafficOf(string(log), from, true); err != nil {
 		return own, kubelets, err
 	}
-	kubelets, err = trafficOf(string(log), since, false)
+	kubelets, err = trafficOf(string(log), from, false)
 	return own, kubelets, err
 }
 
@@ -173,13 +201,13 @@ func (b *bench) steady(ctx context.Context, supervisor int, program string) erro
 		return err
 	}
 	b.idleRows(began.supervisor, now.supervisor, began.kubelet, now.kubelet)
-	own, kubelets, err := b.traffics(began.at)
+	own, kubelets, err := b.traffics(began.audited)
 	if err != nil {
 		return err
 	}
 	requests := b.one(sectionTraffic, "the kubelet's requests steady", "/min", b.perMinute(kubelets.requests))
 	b.one(sectionTraffic, "requests steady", "/min", b.perMinute(own.requests)).against(requests)
-	b.one(sectionTraffic, "the kubelet's writes steady", "/min", b.perMinute(kubelets.writes))
+	b.one(sectionTraffic, "the kubelet's writes steady", "/min", b.perMinute(kubelets.writes)).yardstick()
 	b.one(sectionTraffic, "writes steady", "/min", b.perMinute(own.writes)).within(0, "0")
 	watches := b.one(sectionTraffic, "the kubelet's open watches steady", "", kubelets.watches)
 	b.one(sectionTraffic, "open watches steady", "", own.watches).within(2, "2").against(watches)
@@ -190,13 +218,13 @@ func (b *bench) steady(ctx context.Context, supervisor int, program string) erro
 
 // A moment is what can be counted at one.
 type moment struct {
-	at                  time.Time
+	audited             int64 // bytes of the audit log
 	supervisor, kubelet footprint
 	kilobytes           map[int]float64
 }
 
 func (b *bench) moment(supervisor, kubelet int) (m moment, err error) {
-	m.at = time.Now()
+	m.audited = b.auditLogSize()
 	if m.supervisor, err = footprintOf(supervisor); err != nil {
 		return m, err
 	}
@@ -219,7 +247,7 @@ func (b *bench) changeTraffic(ctx context.Context, supervisor int, program strin
 		if err != nil {
 			return err
 		}
-		began := time.Now()
+		audited, began := b.auditLogSize(), time.Now()
 		version, err := b.node.write(ctx, "bench-steady", b.node.payload(good))
 		if err != nil {
 			return err
@@ -227,17 +255,18 @@ func (b *bench) changeTraffic(ctx context.Context, supervisor int, program strin
 		if err := b.node.awaitNode(ctx, "the edit is active", func(v view) bool { return v.runs("bench-steady", version) }); err != nil {
 			return err
 		}
-		if err := settled(ctx, time.Until(began.Add(changeWindow))); err != nil {
+		if err := settled(ctx, time.Until(began.Add(b.Window))); err != nil {
 			return err
 		}
 		after, err := b.kilobytes()
 		if err != nil {
 			return err
 		}
-		own, kubelets, err := b.traffics(began)
+		own, kubelets, err := b.traffics(audited)
 		if err != nil {
 			return err
 		}
+		b.result.Asked = []string{"the supervisor: " + own.String(), "the kubelet: " + kubelets.String()}
 		requests.add(own.requests)
 		writes.add(own.writes)
 		kubeletRequests.add(kubelets.requests)
