@@ -90,7 +90,7 @@ func lockFolder(folder *os.File) (fs.FileInfo, error) {
 	}
 	err = syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, fmt.Errorf("%w %s: stop the other kubelet-supervisor, or choose another folder with --state-dir", ErrHeld, folder.Name())
+		return nil, fmt.Errorf("%w %s%s: stop it, or choose another folder with --state-dir", ErrHeld, folder.Name(), holderOf(info))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("locking the state folder %s: %w", folder.Name(), err)

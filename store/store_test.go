@@ -84,8 +84,8 @@ func TestOneOpener(t *testing.T) {
 		dir := t.TempDir()
 		first := open(t, dir)
 		_, err := Open(dir)
-		if !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), dir) {
-			t.Fatalf("second Open: %v, want ErrHeld and the folder's name", err)
+		if want := fmt.Sprintf("%s (pid %d)", dir, os.Getpid()); !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), want) {
+			t.Fatalf("second Open: %v, want ErrHeld and %s", err, want)
 		}
 		must(t, first.Close())
 		open(t, dir)
@@ -93,8 +93,9 @@ func TestOneOpener(t *testing.T) {
 	t.Run("in another process, until it dies", func(t *testing.T) {
 		dir := t.TempDir()
 		holder := startHolder(t, dir)
-		if _, err := Open(dir); !errors.Is(err, ErrHeld) {
-			t.Fatalf("Open while another process holds it: %v, want ErrHeld", err)
+		_, err := Open(dir)
+		if want := fmt.Sprintf("%s (pid %d)", dir, holder.Process.Pid); !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), want) {
+			t.Fatalf("Open while another process holds it: %v, want ErrHeld and %s", err, want)
 		}
 		must(t, holder.Process.Kill())
 		_ = holder.Wait()

@@ -100,11 +100,3 @@ func awaitGone(p Process, wait time.Duration) bool {
 	}
 	return true
 }
-
-// holder names the supervisor that runs already.
-func holder(runDir string) string {
-	if r, running, err := ReadRecord(runDir); err == nil && running {
-		return fmt.Sprintf(" (pid %d)", r.Supervisor.PID)
-	}
-	return ""
-}
