@@ -59,7 +59,8 @@ func measure(ctx context.Context, o options) (result *Result, err error) {
 	defer func() { err = errors.Join(err, c.Down()) }()
 	machine = append(machine, "cgroup "+c.Cgroups)
 	b := &bench{options: o, cluster: c, node: &node{cluster: c}}
-	b.result = &Result{Commit: o.Commit, Date: time.Now().UTC().Truncate(time.Second), Machine: machine, Rounds: o.Rounds}
+	b.result = &Result{Commit: o.Commit, Date: time.Now().UTC().Truncate(time.Second), Machine: machine, Rounds: o.Rounds,
+		Settle: o.Settle.String(), Steady: o.Steady.String(), Window: o.Window.String()}
 	if err := b.run(ctx); err != nil {
 		return nil, err
 	}

@@ -27,13 +27,13 @@ func TestEverythingCanBeMeasured(t *testing.T) {
 	}
 	t.Log(result.tables())
 	for _, s := range sections {
-		if !strings.Contains(result.table(s.name), "\n| ") {
+		if !strings.Contains(result.Table(s.name), "\n| ") {
 			t.Errorf("section %q has no rows", s.name)
 		}
 	}
 	for _, words := range []string{"pre-flight's verdict", "stopping the kubelet", "healthz, polled: answers", "the Node names it active"} {
-		if !strings.Contains(result.trace(), words) {
-			t.Errorf("the trace of a change has no %q:\n%s", words, result.trace())
+		if !strings.Contains(result.TraceText(), words) {
+			t.Errorf("the trace of a change has no %q:\n%s", words, result.TraceText())
 		}
 	}
 	seen := func(id string) float64 {

@@ -75,7 +75,11 @@ func write(result *Result, document, results string) error {
 	if document == "" {
 		return nil
 	}
-	return os.WriteFile(document, []byte(result.document()), 0o644)
+	text, err := result.document()
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", document, err)
+	}
+	return os.WriteFile(document, []byte(text), 0o644)
 }
 
 func besideOwn(name string) string {

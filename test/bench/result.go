@@ -14,6 +14,9 @@ type Result struct {
 	Date     time.Time `json:"date"`
 	Machine  []string  `json:"machine"` // lines for people
 	Rounds   int       `json:"rounds"`
+	Settle   string    `json:"settle"` // how long a kubelet was left alone
+	Steady   string    `json:"steady"` // how long nothing happened
+	Window   string    `json:"window"` // of a change
 	Rows     []*Row    `json:"rows"`
 	Trace    []Phase   `json:"trace"`    // of one change
 	Asked    []string  `json:"asked"`    // of the API server in one change: who, and what

@@ -34,7 +34,7 @@ func TestMedianRatioAndBudget(t *testing.T) {
 			t.Errorf("%s: median %g, ratio %g, missed %t; expected was %+v", row.Name, row.median(), row.Ratio, row.Missed, expected)
 		}
 	}
-	if words := r.missedWords(); strings.Count(words, "\n- ") != 3 || !strings.Contains(words, "more (800 ms), budget 1.9 × the bare restart") {
+	if words := r.MissedWords(); strings.Count(words, "\n- ") != 3 || !strings.Contains(words, "more (800 ms), budget 1.9 × the bare restart") {
 		t.Errorf("the missed budgets are told as %q", words)
 	}
 	r.row("change", "forgotten", "ms")
@@ -119,6 +119,32 @@ func TestCompareFilesTellsByItsExitCode(t *testing.T) {
 		var out strings.Builder
 		if code := compareFiles(&out, c.files); code != c.code || !strings.Contains(out.String(), c.words) {
 			t.Errorf("%v: exit code %d, %q; expected was %d with %q", c.files, code, out.String(), c.code, c.words)
+		}
+	}
+}
+
+func TestDocumentHasEverySection(t *testing.T) {
+	r := &Result{Commit: "v1", Machine: []string{"a machine"}, Trace: []Phase{{"a phase", 1.5, 1.5}}, Asked: []string{"the supervisor: 1 get nodes"}, Unproved: []string{"A cold start."},
+		Settle: "1.5s", Steady: "1m0s", Window: "6s"}
+	for _, s := range sections {
+		r.row(s.name, "row of "+s.name, "ms").within(1, "1 ms").Samples = []float64{1, 2, 3}
+	}
+	if err := r.finish(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := r.document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{"Commit v1, ", "\n- a machine\n", "1.5      1.5  a phase\n```\n", "\n- the supervisor: 1 get nodes\n", "\n- A cold start.\n- The removed", "for 1m0s.", "**Budgets that are missed:**\n\n- change: row of change (2 ms), budget 1 ms\n",
+		"\n\n| what ", "| row of start | 2 ms   | 1 – 3     | 3    |       |    | 1 ms   | MISSED |\n"} {
+		if !strings.Contains(text, words) {
+			t.Errorf("the document has no %q:\n%s", words, text)
+		}
+	}
+	for _, s := range sections {
+		if !strings.Contains(text, "\n## "+s.title+"\n") || !strings.Contains(text, "\n| row of "+s.name+" ") || !strings.Contains(r.tables(), "\n| row of "+s.name+" ") {
+			t.Errorf("section %q is not whole", s.title)
 		}
 	}
 }
