@@ -20,8 +20,8 @@ import (
 var journalStreams = "/run/systemd/journal/stdout"
 
 const (
-	journalQueue    = 512                           // lines that may wait for a journald that takes none
-	journalPatience = time.Second                   // for them, at the end
+	journalQueue    = 512         // lines that may wait for a journald that takes none
+	journalPatience = time.Second // for them, at the end
 	ourIdentifier   = "kubelet-supervisor"
 )
 

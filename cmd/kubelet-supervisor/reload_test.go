@@ -121,21 +121,58 @@ func TestAHundredReloads(t *testing.T) {
 	p.term()
 }
 
-// The kubelet's own messages, and its log, reach the program that took over.
+// What a kubelet says reaches the log once, before a reload and after it, and so do its last words.
 func TestWhatAKubeletSaysAfterAReload(t *testing.T) {
 	n := newNode(t)
-	written(t, n.local, configuration("mode: slow, after: 3s"))
+	written(t, n.local, configuration("mode: crash, healthyFirst: true, after: 3s, words: out of luck, crashTimes: 1, counter: "+filepath.Join(n.folder, "starts")))
 	p := n.run()
-	await(t, "a kubelet", func() bool {
-		record, running, err := supervisor.ReadRecord(n.runDir)
-		return err == nil && running && record.Child != nil
-	})
+	first := p.awaitHealthy().Child.PID
 	n.reload()
-	p.awaitHealthy()
-	p.term()
-	if starts := strings.Count(p.stderr.String(), `fake.go:1] "Starting kubelet"`); starts != 1 {
-		t.Errorf("the kubelet's only line is in the log %d times", starts)
+	var record supervisor.Record
+	await(t, "another kubelet", func() bool {
+		record = p.awaitHealthy()
+		return record.Child.PID != first
+	})
+	if len(record.Exits) != 1 || !strings.HasSuffix(record.Exits[0].Words, "exit code 1: out of luck") {
+		t.Errorf("recorded %+v", record.Exits)
 	}
+	p.term()
+	for line, times := range map[string]int{`fake.go:1] "Starting kubelet"`: 2, `fake.go:1] "command failed" err="out of luck"`: 1} {
+		if got := strings.Count(p.stderr.String(), line); got != times {
+			t.Errorf("%s is in the log %d times", line, got)
+		}
+	}
+}
+
+// While it is replaced, a supervisor never looks dead to who reads /proc: its own commands, and another supervisor.
+func TestAReloadDoesNotLookLikeAnEnd(t *testing.T) {
+	n := newNode(t)
+	p := n.run()
+	p.awaitHealthy()
+	over, looked := make(chan struct{}), make(chan string, 1)
+	go func() {
+		state := ""
+		for {
+			select {
+			case <-over:
+				looked <- state
+				return
+			default:
+			}
+			data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Process.Pid))
+			if fields := strings.Fields(string(data)); len(fields) > 2 && fields[2] == "Z" {
+				state = string(data)
+			}
+		}
+	}()
+	for range 15 {
+		n.reload()
+	}
+	close(over)
+	if state := <-looked; state != "" {
+		t.Errorf("it looked dead: %s", state)
+	}
+	p.term()
 }
 
 func TestAProgramThatCannotTakeOverIsRefused(t *testing.T) {
