@@ -181,6 +181,18 @@ func TestAssignShadowed(t *testing.T) {
 	contains(t, stderr, "maxPods: 20 → 42", "stays 20: --max-pods or a drop-in file of the node wins")
 }
 
+// A ConfigMap that was edited since is not what the kubelet runs, and tells nothing of flags.
+func TestAssignOverEdited(t *testing.T) {
+	old, config := configMapOf("old", header+"maxPods: 30\n"), configMapOf("workers", someConfig)
+	runs := saying(newNode("n1"), "kubelet-config/old/kubelet", "Active", corev1.ConditionTrue, "", old, old)
+	edited := old.DeepCopy()
+	edited.ResourceVersion = "8"
+	b := newBench(t, runs, edited, config)
+	b.configz["maxPods"] = int64(20)
+	_, stderr := b.do(t, "assign", "n1", "--config=workers", "--dry-run=client")
+	contains(t, stderr, "maxPods: 20 → 42", "disrupts-pods", "not known while the node runs a version of kubelet-config/old/kubelet that cannot be read")
+}
+
 // Where the Node has the field, or the API server keeps it, it is set; an annotation would be changed where it is, for it wins.
 func TestCarrier(t *testing.T) {
 	wanted := reference{"kubelet-config", "workers", "kubelet", ""}

@@ -107,6 +107,11 @@ func (s *session) install(ctx context.Context, objects []*unstructured.Unstructu
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
+	discovery, err := s.flags.ToDiscoveryClient()
+	if err != nil {
+		return fmt.Errorf("asking the API server for its kinds: %w", err)
+	}
+	discovery.Invalidate() // what was cached may be of before an upgrade
 	mapper, err := s.flags.ToRESTMapper()
 	if err != nil {
 		return fmt.Errorf("asking the API server for its kinds: %w", err)

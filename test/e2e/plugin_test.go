@@ -56,13 +56,7 @@ type pluginRun struct {
 // runPlugin runs it with any result.
 func (n *node) runPlugin(t *testing.T, run pluginRun, arguments ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	folder, err := buildPluginOnce()
-	if err != nil {
-		t.Fatalf("building the plugin: %v", err)
-	}
-	words := n.KubectlArguments()
-	command := exec.CommandContext(t.Context(), words[0], append([]string{words[1], words[2], words[3], "kubelet"}, arguments...)...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(n.Folder, "admin.kubeconfig"), "PATH="+folder+":"+os.Getenv("PATH"))
+	command := n.pluginCommand(t, arguments...)
 	command.Env = append(command.Env, run.environment...)
 	command.Stdin = strings.NewReader(run.stdin)
 	var out, errs bytes.Buffer
@@ -74,6 +68,20 @@ func (n *node) runPlugin(t *testing.T, run pluginRun, arguments ...string) (stdo
 	code = command.ProcessState.ExitCode()
 	t.Logf("$ kubectl kubelet %s\n%s%s(exit code %d)", strings.Join(arguments, " "), out.String(), errs.String(), code)
 	return out.String(), errs.String(), code
+}
+
+// pluginCommand is the command line, as a person's shell would run it.
+func (n *node) pluginCommand(t *testing.T, arguments ...string) *exec.Cmd {
+	t.Helper()
+	folder, err := buildPluginOnce()
+	if err != nil {
+		t.Fatalf("building the plugin: %v", err)
+	}
+	words := n.KubectlArguments()
+	command := exec.CommandContext(t.Context(), words[0], append([]string{words[1], words[2], words[3], "kubelet"}, arguments...)...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(n.Folder, "admin.kubeconfig"), "PATH="+folder+":"+os.Getenv("PATH"),
+		"KUBECACHEDIR="+filepath.Join(n.Folder, "kubectl-cache")) // all clusters of these tests have one address
+	return command
 }
 
 // buildPluginOnce gives the folder that has the plugin: what KUBELET_SUPERVISOR_TEST_PLUGIN names, or a new one.
