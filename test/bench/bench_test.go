@@ -36,6 +36,9 @@ func TestEverythingCanBeMeasured(t *testing.T) {
 			t.Errorf("the trace of a change has no %q:\n%s", words, result.TraceText())
 		}
 	}
+	if text := result.StartTraceText(); !strings.Contains(text, "log: starting the kubelet with ") || !strings.Contains(text, "the process table has the kubelet") {
+		t.Errorf("the trace of a start is not whole:\n%s", text)
+	}
 	seen := func(id string) float64 {
 		row := result.find(id)
 		if row == nil {

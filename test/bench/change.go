@@ -224,7 +224,7 @@ func (b *bench) make(ctx context.Context, supervisor *process, k *change) (t tra
 	if k.recovered != nil {
 		err = k.recover(began, b.health.last().at, log)
 	}
-	return trace{began: began, answered: answered, active: at, took: at.Sub(began), lines: ownLines(log), down: b.health.changesSince(began)}, err
+	return trace{began: began, answered: answered, ended: at, end: "the Node names it active", took: at.Sub(began), lines: ownLines(log), down: b.health.changesSince(began)}, err
 }
 
 // quiet waits until the kubelet that was started last is healthy, by the supervisor's log and by the polls, and a while longer. It

@@ -77,9 +77,14 @@ func (r *Result) Table(name string) string {
 }
 
 // TraceText formats the trace, for a block of code.
-func (r *Result) TraceText() string {
+func (r *Result) TraceText() string { return phasesText(r.Trace) }
+
+// StartTraceText is the same of a start.
+func (r *Result) StartTraceText() string { return phasesText(r.StartTrace) }
+
+func phasesText(phases []Phase) string {
 	lines := []string{"   at ms  took ms  what had happened then"}
-	for _, phase := range r.Trace {
+	for _, phase := range phases {
 		lines = append(lines, phase.String())
 	}
 	return strings.Join(lines, "\n") + "\n"
@@ -92,6 +97,9 @@ func (r *Result) tables() string {
 		text.WriteString("\n" + s.title + "\n\n" + r.Table(s.name))
 		if s.name == sectionChange {
 			text.WriteString("\nOne good configuration, the median one:\n\n" + r.TraceText())
+		}
+		if s.name == sectionStart {
+			text.WriteString("\nOne start, API server down, the median one:\n\n" + r.StartTraceText())
 		}
 		if s.name == sectionTraffic {
 			text.WriteString("\nThe requests of one change:\n" + strings.Join(r.Asked, "\n") + "\n")

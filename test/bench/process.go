@@ -26,9 +26,11 @@ type process struct {
 	done    chan struct{} // closed when it has been waited for
 }
 
+func (b *bench) log(name string) string { return filepath.Join(b.cluster.Folder, "log", name+".log") }
+
 // start starts a program in the node's network namespace, its output appended to log/NAME.log.
 func (b *bench) start(name string, words []string) (*process, error) {
-	p := &process{log: filepath.Join(b.cluster.Folder, "log", name+".log"), done: make(chan struct{})}
+	p := &process{log: b.log(name), done: make(chan struct{})}
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -78,8 +80,11 @@ func (p *process) logFrom(offset int64) (string, error) {
 	return string(content[:n]), err
 }
 
-func (p *process) logSize() int64 {
-	info, err := os.Stat(p.log)
+func (p *process) logSize() int64 { return sizeOf(p.log) }
+
+// sizeOf is 0 for a file that is not there yet.
+func sizeOf(path string) int64 {
+	info, err := os.Stat(path)
 	if err != nil {
 		return 0
 	}

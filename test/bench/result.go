@@ -10,17 +10,18 @@ import (
 
 // A Result is all that one run measured; its JSON is the result file.
 type Result struct {
-	Commit   string    `json:"commit"`
-	Date     time.Time `json:"date"`
-	Machine  []string  `json:"machine"` // lines for people
-	Rounds   int       `json:"rounds"`
-	Settle   string    `json:"settle"` // how long a kubelet was left alone
-	Steady   string    `json:"steady"` // how long nothing happened
-	Window   string    `json:"window"` // of a change
-	Rows     []*Row    `json:"rows"`
-	Trace    []Phase   `json:"trace"`    // of one change
-	Asked    []string  `json:"asked"`    // of the API server in one change: who, and what
-	Unproved []string  `json:"unproved"` // what could not be measured, and why
+	Commit     string    `json:"commit"`
+	Date       time.Time `json:"date"`
+	Machine    []string  `json:"machine"` // lines for people
+	Rounds     int       `json:"rounds"`
+	Settle     string    `json:"settle"` // how long a kubelet was left alone
+	Steady     string    `json:"steady"` // how long nothing happened
+	Window     string    `json:"window"` // of a change
+	Rows       []*Row    `json:"rows"`
+	Trace      []Phase   `json:"trace"`      // of one change
+	StartTrace []Phase   `json:"startTrace"` // of one start
+	Asked      []string  `json:"asked"`      // of the API server in one change: who, and what
+	Unproved   []string  `json:"unproved"`   // what could not be measured, and why
 }
 
 // A Row is one figure. Less is better in all of them.
@@ -41,7 +42,7 @@ type Row struct {
 // A Phase is a part of a change, in the order in which they happened.
 type Phase struct {
 	Name string  `json:"name"` // what its end is
-	At   float64 `json:"at"`   // ms since the request that changed the Node was sent
+	At   float64 `json:"at"`   // ms since the begin: the request that changed the Node was sent, or the supervisor was about to be forked
 	Took float64 `json:"took"` // ms since the end of the one before
 }
 

@@ -83,7 +83,7 @@ func TestTraceIsInTheOrderOfTime(t *testing.T) {
 {"level":"info","ts":"2026-01-01T00:00:00.100+0000","msg":"starting the kubelet with kube-system/a/kubelet (UID 1, resourceVersion 2)"}
 {"level":"info","ts":"2026-01-01T00:00:01.000+0000","msg":"after the end"}
 `
-	trace := trace{began: began, answered: at(5), active: at(400), lines: ownLines(log), down: []healthChange{{at(95), false}, {at(380), true}}}
+	trace := trace{began: began, answered: at(5), ended: at(400), end: "the Node names it active", lines: ownLines(log), down: []healthChange{{at(95), false}, {at(380), true}}}
 	expected := []Phase{
 		{"the API server has answered the PATCH of the Node", 5, 5}, {"log: pre-flight's verdict", 90, 85}, {"log: stopping the kubelet", 91, 1},
 		{"healthz, polled: does not answer", 95, 4}, {"log: starting the kubelet with kube-system/a/kubelet", 100, 5}, {"healthz, polled: answers", 380, 280}, {"the Node names it active", 400, 20},

@@ -85,26 +85,32 @@ func (b *bench) startRow(ctx context.Context, name string, budget float64, kubel
 	if budget > 0 {
 		row.within(budget, fmt.Sprintf("%g ms", budget))
 	}
+	var traces []trace
 	for range b.Rounds {
 		if prepare != nil {
 			if err := prepare(); err != nil {
 				return err
 			}
 		}
-		took, err := b.startOnce(ctx, kubelet)
+		t, err := b.startOnce(ctx, kubelet)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		row.addTime(took)
+		row.addTime(t.took)
+		traces = append(traces, t)
+	}
+	if budget > 0 {
+		b.result.StartTrace = medianTrace(traces).phases()
 	}
 	return nil
 }
 
-func (b *bench) startOnce(ctx context.Context, kubelet []string) (took time.Duration, err error) {
-	began := time.Now()
+func (b *bench) startOnce(ctx context.Context, kubelet []string) (t trace, err error) {
+	logged := sizeOf(b.log("starts"))
+	t = trace{began: time.Now(), end: "the process table has the kubelet"}
 	supervisor, err := b.supervisorProcess("starts", []string{"--stop-timeout=10s"}, kubelet)
 	if err != nil {
-		return 0, err
+		return t, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -114,17 +120,20 @@ func (b *bench) startOnce(ctx context.Context, kubelet []string) (took time.Dura
 		select {
 		case <-ticker.C:
 		case <-supervisor.done:
-			return 0, errors.New("the supervisor ended")
+			return t, errors.New("the supervisor ended")
 		case <-ctx.Done():
-			return 0, fmt.Errorf("waiting for the kubelet: %w", context.Cause(ctx))
+			return t, fmt.Errorf("waiting for the kubelet: %w", context.Cause(ctx))
 		}
 	}
-	took = time.Since(began)
+	t.ended = time.Now()
+	t.took = t.ended.Sub(t.began)
 	// It is stopped when it has come up: a stop in the middle of a start takes its own time.
-	if _, err := b.upAgain(ctx, began); err != nil {
-		return 0, err
+	if _, err := b.upAgain(ctx, t.began); err != nil {
+		return t, err
 	}
-	return took, b.end(supervisor)
+	log, err := supervisor.logFrom(logged)
+	t.lines = ownLines(log)
+	return t, errors.Join(err, b.end(supervisor))
 }
 
 // coldRow measures with nothing of any program in memory, where the machine allows that; it comes last, for all are slower then.

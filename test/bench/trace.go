@@ -38,12 +38,13 @@ func ownLines(log string) (lines []ownLine) {
 	return lines
 }
 
-// A trace is what was seen of one change.
+// A trace is what was seen of one change, or of one start.
 type trace struct {
-	began, answered, active time.Time
-	took                    time.Duration
-	lines                   []ownLine
-	down                    []healthChange
+	began, answered, ended time.Time // answered: zero for a start, which asks nobody
+	end                    string    // what had happened then
+	took                   time.Duration
+	lines                  []ownLine
+	down                   []healthChange
 }
 
 // medianTrace gives the trace of the change that took neither long nor short.
@@ -55,10 +56,10 @@ func medianTrace(traces []trace) trace {
 	return traces[len(traces)/2]
 }
 
-// phases puts everything in the order of time, up to the moment at which the Node named the change.
+// phases puts everything in the order of time, up to its end.
 func (t trace) phases() (phases []Phase) {
 	add := func(name string, at time.Time) {
-		if !at.After(t.active) {
+		if !at.IsZero() && !at.After(t.ended) {
 			phases = append(phases, Phase{Name: name, At: milliseconds(at.Sub(t.began))})
 		}
 	}
@@ -75,7 +76,7 @@ func (t trace) phases() (phases []Phase) {
 		}
 		add(name, change.at)
 	}
-	add("the Node names it active", t.active)
+	add(t.end, t.ended)
 	slices.SortStableFunc(phases, func(a, b Phase) int {
 		switch {
 		case a.At < b.At:

@@ -12,13 +12,7 @@ import (
 
 const sectionTraffic = "API server"
 
-func (b *bench) auditLogSize() int64 {
-	info, err := os.Stat(b.cluster.AuditLog())
-	if err != nil {
-		return 0
-	}
-	return info.Size()
-}
+func (b *bench) auditLogSize() int64 { return sizeOf(b.cluster.AuditLog()) }
 
 // traffics gives that of supervisor and kubelet after the first bytes of the audit log.
 func (b *bench) traffics(from int64) (own, kubelets traffic, err error) {
