@@ -73,6 +73,11 @@ func lineage(pid int) []int {
 	return line
 }
 
+// outputOfKubelets tells where kubelets of any supervisor write: to a file of this name, or to a stream of journald.
+func outputOfKubelets(target string) bool {
+	return filepath.Base(target) == outputFile || strings.HasPrefix(target, "socket:")
+}
+
 // matches asks for the command line and the environment last: reading them can hang on a process that hangs in the kernel itself.
 func (s kubeletSearch) matches(proc string, isKubelet bool) bool {
 	if !ofOurUser(proc) || linked(proc+"/ns/pid") != linked("/proc/self/ns/pid") || !sameFile(proc+"/root"+s.runDir, s.runDir) {

@@ -115,6 +115,16 @@ func TestLeftOversAreFoundWithoutARecord(t *testing.T) {
 			b.writeTo(filepath.Join(b.t.TempDir(), "another.log"))
 			return ""
 		}, nil, true},
+		"behind a script, with a stream of journald": {func(b *beginning) string {
+			pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			ours, theirs := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), "theirs")
+			b.t.Cleanup(func() { ours.Close(); theirs.Close() })
+			b.Stdout, b.Stderr = theirs, theirs
+			return elsewhere(b)
+		}, nil, true},
 		"its executable was replaced": {nil, func(b *beginning) {
 			if err := os.Rename(copyOf(b.t, fakeKubelet, b.kubelet+".new"), b.kubelet); err != nil {
 				b.t.Fatal(err)
