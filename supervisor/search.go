@@ -48,8 +48,8 @@ func (s kubeletSearch) leftOvers() ([]Process, error) {
 		proc := filepath.Join("/proc", entry.Name())
 		isKubelet := linked(proc+"/exe") == executable
 		// Two links are all that is read of most processes: the output, by its name, serves to pass over them.
-		if output := linked(proc + "/fd/1"); !isKubelet && filepath.Base(output) != outputFile && !strings.HasPrefix(output, "socket:") {
-			continue // neither our file nor a stream of the journal
+		if !isKubelet && !outputOfKubelets(linked(proc+"/fd/1")) {
+			continue
 		}
 		process, parent := lookAt(pid)
 		if !s.matches(proc, isKubelet) || !process.alive() { // the same one throughout
