@@ -21,7 +21,8 @@ func TestACollectedExitIsHeardFirst(t *testing.T) {
 func TestTheCheckOfASuccessor(t *testing.T) {
 	folder := t.TempDir()
 	for name, row := range map[string]struct{ content, want string }{
-		"good":       {"#!/bin/sh\n[ \"$1\" = asked ] && [ -z \"$NOTIFY_SOCKET$WATCHDOG_USEC\" ]\n", ""},
+		"good":       {"#!/bin/sh\n[ \"$1\" = asked ] && [ -z \"$NOTIFY_SOCKET$WATCHDOG_USEC\" ] && echo yes\n", ""},
+		"another":    {"#!/bin/sh\n", "is not this program"},
 		"it objects": {"#!/bin/sh\necho first; echo kubelet-supervisor: it is too old >&2; exit 2\n", "exit status 2: it is too old"},
 		"chatty":     {"#!/bin/sh\nhead -c 100000000 /dev/zero; exit 3\n", "exit status 3"},
 		"no program": {"", "cannot take over"},
@@ -31,7 +32,7 @@ func TestTheCheckOfASuccessor(t *testing.T) {
 			t.Setenv("WATCHDOG_USEC", "1")
 			path := filepath.Join(folder, strings.ReplaceAll(name, " ", "-"))
 			(&node{t: t, folder: folder}).write(filepath.Base(path), row.content)
-			identity, err := (&Successor{Path: path, Check: []string{path, "asked"}}).check(t.Context())
+			identity, err := (&Successor{Path: path, Check: []string{path, "asked"}, Answer: "yes"}).check(t.Context())
 			if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 				t.Errorf("got %v", err)
 			}

@@ -18,7 +18,8 @@ import (
 type Successor struct {
 	Path      string   // the running program's, as it was started; what is there now takes over
 	Arguments []string // with the program's name, as it was started
-	Check     []string // with the program's name: it exits with 0 if it can take over with the same flags, and starts nothing
+	Check     []string // with the program's name: it says Answer and exits with 0 if it can take over with the same flags, and starts nothing
+	Answer    string   // the last line that it says; any program may exit with 0
 	// Mute has signals ignored that would end a program which does not listen yet, until undo is called. It may be nil.
 	Mute func() (undo func())
 }
@@ -67,8 +68,10 @@ func (s *Successor) check(ctx context.Context) (fileIdentity, error) {
 	command.Stdout, command.Stderr = words, words
 	err = command.Run()
 	switch {
-	case err == nil:
+	case err == nil && words.lastLine() == s.Answer:
 		return identity, nil
+	case err == nil:
+		return identity, fmt.Errorf("%s is not this program: asked whether it can take over it said %.64q", s.Path, words.lastLine())
 	case ctx.Err() != nil:
 		return identity, fmt.Errorf("%s did not end within %s", s.Path, successorCheckTime)
 	}

@@ -61,7 +61,7 @@ func (o *runOptions) command() *cobra.Command {
 			}
 			defer func() { _ = o.Logger.Sync() }()
 			if o.selfCheck != "" {
-				return selfCheck(o.selfCheck)
+				return selfCheck(command.OutOrStdout(), o.selfCheck)
 			}
 			return run(command.Context(), o.Options)
 		},

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,7 +11,10 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
-const selfCheckFlag = "self-check"
+const (
+	selfCheckFlag   = "self-check"
+	selfCheckAnswer = "kubelet-supervisor can take over from handover " + supervisor.HandoverVersion
+)
 
 // startedAs is the path of this program, taken when it starts: later it may have been replaced. The path that it was called by comes
 // first, for a link there may lead to another version by then.
@@ -35,15 +40,17 @@ func successor() *supervisor.Successor {
 		return nil
 	}
 	return &supervisor.Successor{Path: startedAs, Arguments: os.Args,
-		Mute:  signals.Mute,
-		Check: slices.Insert(slices.Clone(os.Args), run+1, "--"+selfCheckFlag+"="+supervisor.HandoverVersion)}
+		Mute:   signals.Mute,
+		Answer: selfCheckAnswer,
+		Check:  slices.Insert(slices.Clone(os.Args), run+1, "--"+selfCheckFlag+"="+supervisor.HandoverVersion)}
 }
 
 // selfCheck is the answer to the program that this one is to replace: whether it can take over what is handed over in that form. The
 // flags were found good before.
-func selfCheck(handover string) error {
+func selfCheck(to io.Writer, handover string) error {
 	if handover != supervisor.HandoverVersion {
 		return usage("this is version %s, which takes over from handover %s and not from %q: restart instead of reloading", version, supervisor.HandoverVersion, handover)
 	}
-	return nil
+	_, err := fmt.Fprintln(to, selfCheckAnswer)
+	return err
 }
