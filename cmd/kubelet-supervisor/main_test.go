@@ -19,8 +19,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
-// binary and fakeKubelet are paths of what is built once.
-var binary, fakeKubelet string
+// binary and fakeKubelet are paths of what is built once, journalFolder is where it looks for journald.
+var binary, fakeKubelet, journalFolder string
 
 type withBinaries struct{ tests *testing.M }
 
@@ -32,8 +32,11 @@ func (w withBinaries) Run() int {
 	}
 	defer os.RemoveAll(folder)
 	binary, fakeKubelet = filepath.Join(folder, "kubelet-supervisor"), filepath.Join(folder, "kubelet")
+	journalFolder = filepath.Join(folder, "journal")
+	flags := "-X main.version=v1.2.3 -X main.journalStreams=" + journalFolder + "/stdout" +
+		" -X github.com/coreos/go-systemd/v22/journal.journalSocket=" + journalFolder + "/socket"
 	for path, source := range map[string]string{binary: ".", fakeKubelet: "../../test/fakekubelet"} {
-		build := exec.Command("go", "build", "-ldflags", "-X main.version=v1.2.3", "-o", path, source)
+		build := exec.Command("go", "build", "-ldflags", flags, "-o", path, source)
 		if output, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "building %s: %v\n%s", source, err, output)
 			return 1
@@ -93,6 +96,8 @@ type node struct {
 	folder, stateDir, runDir string
 	local                    string // the kubelet's --config file
 	kubelet                  []string
+	program                  string   // the supervisor's
+	stderr                   *os.File // its; nil: what supervisorProcess remembers
 }
 
 func newNode(t *testing.T) *node {
@@ -107,7 +112,7 @@ func newNode(t *testing.T) *node {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	n := &node{t: t, folder: folder, stateDir: filepath.Join(folder, "state"), runDir: filepath.Join(folder, "run"), local: filepath.Join(folder, "etc", "kubelet.yaml")}
+	n := &node{t: t, folder: folder, stateDir: filepath.Join(folder, "state"), runDir: filepath.Join(folder, "run"), local: filepath.Join(folder, "etc", "kubelet.yaml"), program: binary}
 	written(t, n.local, configuration("mode: ok"))
 	n.kubelet = []string{fakeKubelet, "--config=" + n.local, "--healthz-port=" + strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)}
 	return n
@@ -130,13 +135,16 @@ type supervisorProcess struct {
 // run starts the real program, which the end of the test stops.
 func (n *node) run(more ...string) *supervisorProcess {
 	n.t.Helper()
-	return n.begin(exec.Command(binary, n.runArguments(more...)...))
+	return n.begin(exec.Command(n.program, n.runArguments(more...)...))
 }
 
 func (n *node) begin(command *exec.Cmd) *supervisorProcess {
 	n.t.Helper()
 	p := &supervisorProcess{Cmd: command, n: n, over: make(chan struct{})}
 	p.Stdout, p.Stderr = &p.stderr, &p.stderr
+	if n.stderr != nil {
+		p.Stderr = n.stderr
+	}
 	if err := p.Start(); err != nil {
 		n.t.Fatal(err)
 	}
