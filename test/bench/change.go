@@ -214,7 +214,11 @@ func (b *bench) make(ctx context.Context, supervisor *process, k *change) (t tra
 	if err != nil {
 		return t, err
 	}
-	log, err := b.quiet(ctx, supervisor, logged)
+	pause := b.Settle
+	if k.starts == 0 {
+		pause /= 3 // no kubelet to let alone, only a start to see that should not come
+	}
+	log, err := b.quiet(ctx, supervisor, logged, pause)
 	if err != nil {
 		return t, err
 	}
@@ -229,7 +233,7 @@ func (b *bench) make(ctx context.Context, supervisor *process, k *change) (t tra
 
 // quiet waits until the kubelet that was started last is healthy, by the supervisor's log and by the polls, and a while longer. It
 // gives what was logged.
-func (b *bench) quiet(ctx context.Context, supervisor *process, logged int64) (log string, err error) {
+func (b *bench) quiet(ctx context.Context, supervisor *process, logged int64, pause time.Duration) (log string, err error) {
 	err = await(ctx, "the kubelet that was started last is healthy", func() (err error) {
 		if log, err = supervisor.logFrom(logged); err != nil {
 			return err
@@ -242,7 +246,7 @@ func (b *bench) quiet(ctx context.Context, supervisor *process, logged int64) (l
 	if err != nil {
 		return "", err
 	}
-	if err := settled(ctx, b.Settle); err != nil {
+	if err := settled(ctx, pause); err != nil {
 		return "", err
 	}
 	return supervisor.logFrom(logged)
