@@ -41,6 +41,7 @@ func TestRoles(t *testing.T) {
 		{"operator", nil, "get list create", "secrets", "kubelet-config", false},
 		{"operator", nil, "create update patch", "roles.rbac.authorization.k8s.io", "kubelet-config", false},
 		{"operator", nil, "list", "events", "default", true},
+		{"operator", nil, "create", "subjectaccessreviews.authorization.k8s.io", "", true},
 		{"operator", nil, "get", "validatingadmissionpolicies.admissionregistration.k8s.io", "", true},
 		{"operator", nil, "update patch delete", "validatingadmissionpolicies.admissionregistration.k8s.io", "", false},
 		{"operator", nil, "update patch delete", "validatingadmissionpolicybindings.admissionregistration.k8s.io", "", false},
