@@ -63,7 +63,8 @@ func compareFiles(to io.Writer, files []string) int {
 func compare(before, after *Result) (rows []comparison, alone []string) {
 	for _, row := range after.Rows {
 		old := before.find(row.id())
-		if old == nil {
+		// A row that has another reference now is another row.
+		if old == nil || old.Reference != row.Reference {
 			alone = append(alone, row.id())
 			continue
 		}

@@ -86,6 +86,11 @@ func TestCompare(t *testing.T) {
 	if rows, _ := compare(run(1, 10), run(2, 20)); rows[0].row.Name != "bare" || rows[0].verdict != "" {
 		t.Errorf("the kubelet alone is slower: %+v; expected was no verdict", rows[0])
 	}
+	moved := run(1, 10)
+	moved.Rows[1].Reference = ""
+	if rows, alone := compare(moved, run(1, 10)); len(rows) != 1 || !slices.Equal(alone, []string{"change/ours"}) {
+		t.Errorf("a row with another reference: %v, alone %v", rows, alone)
+	}
 	other := run(1, 10)
 	other.row("change", "new", "ms").add(1)
 	if _, alone := compare(run(1, 10), other); !slices.Equal(alone, []string{"change/new"}) {
