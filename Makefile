@@ -56,7 +56,7 @@ lint: ## golangci-lint and shellcheck
 .PHONY: test-unit
 test-unit: ## unit tests with the race detector; where the real kubelet is built, pre-flight runs it
 	@test/parts/debian.sh gcc libc6-dev dbus-daemon
-	CGO_ENABLED=1 KUBELET_SUPERVISOR_TEST_KUBELET="$$(ls "$(PARTS)/kubelet-1.36.3" 2>/dev/null || :)" go test -race -timeout 10m $(TEST) ./...
+	CGO_ENABLED=1 KUBELET_SUPERVISOR_TEST_KUBELET="$$(ls "$(PARTS)/kubelet-1.36.3" 2>/dev/null || :)" go test -race -timeout 20m $(TEST) ./...
 
 .PHONY: test-e2e
 test-e2e: root parts build ## end-to-end tests on real parts (root), one package after another
