@@ -69,7 +69,7 @@ func (m *machine) kubeletArguments(end string) {
 // A node without a kubelet.service gets the supervisor's own.
 func TestANodeWithoutAKubeletUnit(t *testing.T) {
 	onEachSystemd(t, func(t *testing.T, m *machine) {
-		m.must("install /shared/fake %s", kubelet)
+		m.must("install /shared/fake %s", m.kubelet)
 		m.write("/var/lib/kubelet/config.yaml", configuration)
 		m.must("dpkg -i %s", m.deb("old"))
 		m.write("/etc/kubelet-supervisor/flags.env", "KUBELET_ARGS=--config=/var/lib/kubelet/config.yaml --node-labels=a=b\nFAKE_KUBELET_RECORD="+recorded+"\n")
@@ -92,7 +92,7 @@ func TestANodeWithoutAKubeletUnit(t *testing.T) {
 		m.reboot()
 		m.healthy("kubelet-supervisor")
 		m.must("dpkg --purge kubelet-supervisor")
-		if left := append(m.pids(kubelet), m.pids(supervisor)...); len(left) > 0 || m.has("/etc/systemd/system/multi-user.target.wants/kubelet-supervisor.service") {
+		if left := append(m.pids(m.kubelet), m.pids(supervisor)...); len(left) > 0 || m.has("/etc/systemd/system/multi-user.target.wants/kubelet-supervisor.service") {
 			t.Errorf("%v are left", left)
 		}
 	})

@@ -2,8 +2,8 @@
 # machine.sh ROOT UPPER SHARED   boots a throw-away machine: a real systemd as PID 1 in namespaces of its own, with a pure cgroup v2
 #
 # ROOT is read only; what the machine changes is kept in the folder UPPER, so that a second boot with it is a reboot, with a boot id of
-# its own. SHARED is to be seen inside as /shared, read only. "PID N" is said when systemd runs; N is its pid outside. The machine is
-# switched off when our standard input ends, for whatever reason.
+# its own; so is what it has in /disk, which keeps its device number too. SHARED is to be seen inside as /shared, read only. "PID N" is
+# said when systemd runs; N is its pid outside. The machine is switched off when our standard input ends, for whatever reason.
 #
 # Where the host has cgroup v1, the machine's own cgroup v2 is without controllers. For the real kubelet, which needs some, the host's
 # hierarchies are at /run/cgroup, each with a cgroup that has the name of the folder UPPER.
@@ -16,7 +16,7 @@ if [ "$(stat -fc %T $v2)" != cgroup2fs ]; then
   for hierarchy in /sys/fs/cgroup/*; do [ "$hierarchy" = "$v2" ] || v1+=("$hierarchy"); done
 fi
 cgroup=$v2/$name
-mkdir -p "$upper/layer" "$upper/work" "$upper/root" "$cgroup"
+mkdir -p "$upper/layer" "$upper/work" "$upper/root" "$upper/disk" "$cgroup"
 for hierarchy in "${v1[@]}"; do
   mkdir -p "$hierarchy/$name"
   for file in cpuset.cpus cpuset.mems; do [ ! -e "$hierarchy/$file" ] || cat "$hierarchy/$file" >"$hierarchy/$name/$file"; done
@@ -29,8 +29,9 @@ set -eu
 root=$1 upper=$2 shared=$3
 mount -t overlay -o "lowerdir=$root,upperdir=$upper/layer,workdir=$upper/work" overlay "$upper/root"
 cd "$upper/root"
-mkdir -p shared .old
+mkdir -p shared disk .old
 mount --bind -o ro "$shared" shared
+mount --bind "$upper/disk" disk
 mount -t proc -o nosuid,nodev,noexec proc proc
 mount --bind "$upper/boot_id" proc/sys/kernel/random/boot_id
 mount -t sysfs -o ro,nosuid,nodev,noexec sysfs sys

@@ -21,6 +21,7 @@ import (
 type machine struct {
 	*testing.T
 	root, upper string
+	kubelet     string // where it is, /usr/bin/kubelet unless the test says otherwise
 	pid         string // of its systemd, outside
 	process     *exec.Cmd
 	power       io.Closer // closing it switches the machine off
@@ -33,7 +34,7 @@ func boot(t *testing.T, root string) *machine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(upper) })
-	m := &machine{T: t, root: root, upper: upper}
+	m := &machine{T: t, root: root, upper: upper, kubelet: "/usr/bin/kubelet"}
 	t.Cleanup(m.off)
 	m.on()
 	return m

@@ -42,7 +42,10 @@ func TestMain(m *testing.M) {
 func onEachSystemd(t *testing.T, test func(t *testing.T, m *machine)) {
 	for _, root := range roots {
 		name := strings.Split(filepath.Base(root), "-")[1]
-		t.Run(name, func(t *testing.T) { test(t, boot(t, root)) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, boot(t, root))
+		})
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	kubelet    = "/usr/bin/kubelet"
 	supervisor = "/usr/bin/kubelet-supervisor"
 	dropIn     = "/etc/systemd/system/kubelet.service.d/zz-kubelet-supervisor.conf"
 	recorded   = "/var/log/kubelets" // by the fake kubelets
@@ -49,9 +48,10 @@ ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELE
 // kubeadm makes the machine a node that kubeadm's packages were installed on, with this kubelet.
 func (m *machine) kubeadm(kubeletProgram string) {
 	m.Helper()
-	m.must("install /shared/%s %s", kubeletProgram, kubelet)
-	m.write("/usr/lib/systemd/system/kubelet.service", kubeletUnit)
-	m.write("/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf", kubeadmDropIn)
+	m.must("install /shared/%s %s", kubeletProgram, m.kubelet)
+	at := strings.NewReplacer("/usr/bin/kubelet", m.kubelet)
+	m.write("/usr/lib/systemd/system/kubelet.service", at.Replace(kubeletUnit))
+	m.write("/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf", at.Replace(kubeadmDropIn))
 	m.must("systemctl daemon-reload && systemctl enable kubelet")
 }
 
@@ -96,7 +96,7 @@ func (m *machine) packaged(which, pattern string) string {
 // only fails unless this kubelet, and no other, is there.
 func (m *machine) only(pid string) error {
 	m.Helper()
-	if found := m.pids(kubelet); len(found) != 1 || found[0] != pid {
+	if found := m.pids(m.kubelet); len(found) != 1 || found[0] != pid {
 		return fmt.Errorf("kubelets %v, want only %s", found, pid)
 	}
 	return nil

@@ -122,7 +122,7 @@ func (m *machine) plain() {
 	m.Helper()
 	await(m.T, "the kubelet as its own unit says", func() error {
 		main := m.property("kubelet", "MainPID")
-		if program := m.program(main); program != kubelet {
+		if program := m.program(main); program != m.kubelet {
 			return fmt.Errorf("the unit's main process %s is %s", main, program)
 		}
 		return m.only(main)

@@ -4,12 +4,17 @@ package systemd
 
 import (
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// The real kubelet, without a cluster: it is ready and feeds its watchdog, goes on through a reload, an upgrade and a rotten binary of
-// the supervisor, and is replaced by a restart.
+// The real kubelet, without a cluster: it is ready and feeds its watchdog, goes on through a reload and an upgrade of the supervisor,
+// is replaced by a restart, and also when it hangs.
 func TestTheRealKubelet(t *testing.T) {
 	onEachSystemd(t, func(t *testing.T, m *machine) {
 		m.must("install /shared/containerd /usr/bin/containerd && touch /dev/kmsg") // the kubelet reads the kernel's log
@@ -35,11 +40,45 @@ func TestTheRealKubelet(t *testing.T) {
 		m.must("dpkg -i %s", m.deb("new"))
 		m.isUpgraded(main, before)
 
-		m.must("systemctl restart kubelet")
-		if after := m.healthy("kubelet"); after == before {
+		m.write("/etc/systemd/system/kubelet.service.d/zzz-impatient.conf", "[Service]\nWatchdogSec=3s\n")
+		m.must("systemctl daemon-reload && systemctl restart kubelet")
+		hangs := m.healthy("kubelet")
+		if hangs == before {
 			t.Errorf("still %s", before)
 		}
+		main = m.property("kubelet", "MainPID")
+		await(t, "a kubelet that has said that it is alive", func() error {
+			if ran := m.property("kubelet", "ActiveEnterTimestampMonotonic"); !m.olderThan(ran, 3*time.Second) {
+				return errors.New("too young")
+			}
+			return nil
+		})
+		m.must("kill -STOP %s", hangs)
+		await(t, "another kubelet", func() error {
+			if pids := m.pids(m.kubelet); len(pids) != 1 || pids[0] == hangs {
+				return fmt.Errorf("kubelets %v", pids)
+			}
+			return nil
+		})
+		m.healthy("kubelet")
+		if now := m.property("kubelet", "MainPID"); now != main || m.property("kubelet", "NRestarts") != "0" {
+			t.Errorf("the supervisor is %s and not %s", now, main)
+		}
 	})
+}
+
+// olderThan tells whether a monotonic time of systemd's, in microseconds, is as long ago as that.
+func (m *machine) olderThan(since string, age time.Duration) bool {
+	m.Helper()
+	then, err := strconv.ParseInt(since, 10, 64)
+	if err != nil {
+		m.Fatal(err)
+	}
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		m.Fatal(err)
+	}
+	return time.Duration(now.Nano())-time.Duration(then)*time.Microsecond > age
 }
 
 // controllers is the line that gives a unit the host's controllers, where the machine has none of its own.

@@ -33,7 +33,7 @@ func TestStopAndStart(t *testing.T) {
 	onEachSystemd(t, func(t *testing.T, m *machine) {
 		m.supervised()
 		m.must("systemctl stop kubelet")
-		if left := m.pids(kubelet); len(left) > 0 || m.property("kubelet", "ActiveState") != "inactive" {
+		if left := m.pids(m.kubelet); len(left) > 0 || m.property("kubelet", "ActiveState") != "inactive" {
 			t.Errorf("kubelets %v are left, the unit is %s with result %s", left, m.property("kubelet", "ActiveState"), m.property("kubelet", "Result"))
 		}
 		m.must("systemctl start kubelet")
@@ -90,6 +90,7 @@ func TestASupervisorThatHangs(t *testing.T) {
 // A reboot in the middle of a trial goes on with it: the same configuration, no failure counted, the healthy time kept.
 func TestARebootInTheMiddleOfATrial(t *testing.T) {
 	onEachSystemd(t, func(t *testing.T, m *machine) {
+		m.kubelet = "/disk/kubelet" // the trial is one of this very file, which another device number would make another one
 		m.kubeadm("fake")
 		m.join()
 		m.must("dpkg -i %s", m.deb("old"))

@@ -1,0 +1,87 @@
+//go:build systemd
+
+package systemd
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// entries are what the journal has of a unit, under one identifier.
+func (m *machine) entries(unit, identifier string) (entries []map[string]any) {
+	m.Helper()
+	for line := range strings.Lines(m.must("journalctl --output=json --all --unit=%s --identifier=%s", unit, identifier)) {
+		var entry map[string]any
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			m.Fatal(err)
+		}
+		entries = append(entries, entry)
+	}
+	return entries
+}
+
+// journalctl -t kubelet is the kubelet and nothing else, with its own pid, and goes on so through an upgrade of the supervisor; the
+// supervisor's own lines have fields to ask for.
+func TestTheJournal(t *testing.T) {
+	onEachSystemd(t, func(t *testing.T, m *machine) {
+		kubeletPID := m.supervised()
+		main := m.property("kubelet", "MainPID")
+		m.must("dpkg -i %s", m.deb("new"))
+		m.isUpgraded(main, kubeletPID)
+		m.must("kill -TERM %s", kubeletPID)
+		await(t, "another kubelet", func() error {
+			if pids := m.pids(m.kubelet); len(pids) != 1 || pids[0] == kubeletPID {
+				return fmt.Errorf("kubelets %v", pids)
+			}
+			return nil
+		})
+		kubelets := []string{kubeletPID, m.healthy("kubelet")}
+		m.must("journalctl --sync")
+
+		var said []string
+		for _, entry := range m.entries("kubelet", "kubelet") {
+			pid, message := entry["_PID"].(string), entry["MESSAGE"].(string)
+			if slices.Contains(kubelets, pid) {
+				said = append(said, pid)
+			}
+			if strings.Contains(message, "supervisor") || !strings.Contains(message, "fake.go") {
+				t.Errorf("not the kubelet's: %v", entry)
+			}
+		}
+		for _, pid := range kubelets {
+			if !slices.Contains(said, pid) {
+				t.Errorf("the journal has nothing of the kubelet with pid %s, only of %v", pid, said)
+			}
+		}
+		ours := m.entries("kubelet", "kubelet-supervisor")
+		if !slices.ContainsFunc(ours, func(entry map[string]any) bool {
+			id, _ := entry["MESSAGE_ID"].(string)
+			return entry["MESSAGE"] == "kubelet is healthy" && len(id) == 32 && entry["PRIORITY"] == "6" && entry["_PID"] == main
+		}) {
+			t.Errorf("no line of the supervisor's own with its fields in %v", ours)
+		}
+	})
+}
+
+// The unit is started when the kubelet is healthy. Where that does not come, the boot goes on all the same, and systemctl status says why.
+func TestAKubeletThatDoesNotGetHealthy(t *testing.T) {
+	onEachSystemd(t, func(t *testing.T, m *machine) {
+		m.write("/etc/systemd/system/kubelet.service.d/50-hang.conf", "[Service]\nEnvironment=\"FAKE_KUBELET=mode: hang\"\n")
+		m.kubeadm("fake")
+		m.join()
+		m.must("dpkg -i %s", m.deb("old"))
+		m.must("kubelet-supervisor enable --now")
+		if state := m.property("kubelet", "ActiveState"); state != "active" {
+			t.Errorf("the unit is %s", state)
+		}
+		if said := m.property("kubelet", "StatusText"); !strings.Contains(said, "not healthy") && !strings.Contains(said, "healthz") {
+			t.Errorf("its status is %q", said)
+		}
+		if err := m.only(m.pids(m.kubelet)[0]); err != nil {
+			t.Error(err)
+		}
+	})
+}
