@@ -39,18 +39,18 @@ demo: root parts-node build ## the whole story on a real node, on this machine (
 	@$(REAL) bin/demo
 
 .PHONY: test
-test: root vet lint parts test-unit test-fuzz test-e2e ## vet, lint, unit tests, some fuzzing and end-to-end tests on real parts (root; first time: about 20 min of building)
+test: root vet lint parts test-unit test-fuzz test-packages test-systemd test-e2e ## vet, lint, unit tests, some fuzzing and end-to-end tests on real parts (root; first time: about 20 min of building)
 
 .PHONY: vet
 vet: ## go vet, the end-to-end tests and the conformance suite included
 	go vet ./...
-	go vet -tags e2e,conformance ./...
+	go vet -tags e2e,conformance,systemd ./...
 
 .PHONY: lint
 lint: ## golangci-lint and shellcheck
 	@test/parts/debian.sh shellcheck
 	@KUBELET_SUPERVISOR_PARTS= test/parts/build.sh $(LINTER)
-	$(LINTER_PATH) run --build-tags e2e,conformance
+	$(LINTER_PATH) run --build-tags e2e,conformance,systemd
 	git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck
 
 .PHONY: test-unit

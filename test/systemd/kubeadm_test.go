@@ -92,7 +92,7 @@ func TestANodeWithoutAKubeletUnit(t *testing.T) {
 		m.reboot()
 		m.healthy("kubelet-supervisor")
 		m.must("dpkg --purge kubelet-supervisor")
-		if left := append(m.pids(m.kubelet), m.pids(supervisor)...); len(left) > 0 || m.has("/etc/systemd/system/multi-user.target.wants/kubelet-supervisor.service") {
+		if left := append(m.pids(m.kubelet), m.pids(m.supervisor)...); len(left) > 0 || m.has("/etc/systemd/system/multi-user.target.wants/kubelet-supervisor.service") {
 			t.Errorf("%v are left", left)
 		}
 	})

@@ -65,6 +65,7 @@ echo machine >etc/hostname
 ip link set lo up
 pivot_root . .old
 umount -l /.old
+mount --make-rshared / # as systemd does where it is not in a container
 exec env -i container=machine PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
   setpriv --bounding-set=-sys_module,-sys_time,-sys_rawio,-wake_alarm,-syslog /lib/systemd/systemd --system'
 

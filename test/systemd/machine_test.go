@@ -21,10 +21,13 @@ import (
 type machine struct {
 	*testing.T
 	root, upper string
-	kubelet     string // where it is, /usr/bin/kubelet unless the test says otherwise
-	pid         string // of its systemd, outside
-	process     *exec.Cmd
-	power       io.Closer // closing it switches the machine off
+
+	// Where they are, in /usr/bin unless the test says otherwise.
+	kubelet, supervisor string
+
+	pid     string // of its systemd, outside
+	process *exec.Cmd
+	power   io.Closer // closing it switches the machine off
 }
 
 func boot(t *testing.T, root string) *machine {
@@ -34,7 +37,7 @@ func boot(t *testing.T, root string) *machine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(upper) })
-	m := &machine{T: t, root: root, upper: upper, kubelet: "/usr/bin/kubelet"}
+	m := &machine{T: t, root: root, upper: upper, kubelet: "/usr/bin/kubelet", supervisor: "/usr/bin/kubelet-supervisor"}
 	t.Cleanup(m.off)
 	m.on()
 	return m
@@ -97,7 +100,7 @@ func (m *machine) reboot() {
 func (m *machine) try(line string, more ...any) (string, error) {
 	line = fmt.Sprintf(line, more...)
 	command := exec.Command("nsenter", "--target", m.pid, "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup", "--root", "--wd",
-		"env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "SYSTEMD_PAGER=", "SYSTEMD_COLORS=0", "DEBIAN_FRONTEND=noninteractive",
+		"env", "-i", "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "SYSTEMD_PAGER=", "SYSTEMD_COLORS=0", "DEBIAN_FRONTEND=noninteractive",
 		"timeout", "120", "/bin/bash", "-c", line)
 	words, err := command.CombinedOutput()
 	return strings.TrimSpace(string(words)), err

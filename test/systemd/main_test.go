@@ -62,12 +62,14 @@ func await(t *testing.T, what string, seen func() error) {
 	defer deadline.Stop()
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
+	var before error
 	for {
 		err := seen()
 		if err == nil {
-			t.Logf("%s: after %.2f s", what, time.Since(begin).Seconds())
+			t.Logf("%s: after %.2f s; before: %v", what, time.Since(begin).Seconds(), before)
 			return
 		}
+		before = err
 		select {
 		case <-ticker.C:
 		case <-deadline.C:

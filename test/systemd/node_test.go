@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	supervisor = "/usr/bin/kubelet-supervisor"
-	dropIn     = "/etc/systemd/system/kubelet.service.d/zz-kubelet-supervisor.conf"
-	recorded   = "/var/log/kubelets" // by the fake kubelets
+	dropIn   = "/etc/systemd/system/kubelet.service.d/zz-kubelet-supervisor.conf"
+	recorded = "/var/log/kubelets" // by the fake kubelets
 )
 
 // What kubeadm's packages bring (https://github.com/kubernetes/release, cmd/krel/templates/latest/kubeadm).
@@ -141,7 +140,7 @@ func (m *machine) healthy(unit string) (kubeletPID string) {
 			return err
 		case !s.Healthy || s.Child == nil:
 			return fmt.Errorf("not healthy: %s", s.text)
-		case fmt.Sprint(s.Supervisor.PID) != main || strings.TrimSuffix(m.program(main), " (deleted)") != supervisor:
+		case fmt.Sprint(s.Supervisor.PID) != main || strings.TrimSuffix(m.program(main), " (deleted)") != m.supervisor:
 			return fmt.Errorf("the unit's main process is %s (%s), the status speaks of %d", main, m.program(main), s.Supervisor.PID)
 		}
 		kubeletPID = fmt.Sprint(s.Child.PID)

@@ -100,7 +100,7 @@ func (m *machine) isUpgraded(mainPID, kubeletPID string) {
 	if now := m.property("kubelet", "MainPID"); now != mainPID {
 		m.Errorf("the supervisor is another process, %s, not %s", now, mainPID)
 	}
-	if program := m.program(mainPID); program != supervisor {
+	if program := m.program(mainPID); program != m.supervisor {
 		m.Errorf("the supervisor still runs %s", program)
 	}
 	if err := m.only(kubeletPID); err != nil {
