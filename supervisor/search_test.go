@@ -67,7 +67,9 @@ func (b *beginning) begun(path string) int {
 			b.t.Fatalf("it ended: %s", b.ProcessState)
 		default:
 		}
-		return linked(fmt.Sprintf("/proc/%d/exe", b.Process.Pid)) == path
+		// The kernel shows the executable a moment before the environment.
+		environment, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", b.Process.Pid))
+		return linked(fmt.Sprintf("/proc/%d/exe", b.Process.Pid)) == path && len(environment) > 0
 	})
 	return b.Process.Pid
 }
@@ -152,6 +154,9 @@ func TestLeftOversAreFoundWithoutARecord(t *testing.T) {
 				for ; folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) {
 					_ = os.Chmod(folder, 0o755)
 				}
+			}
+			if err := os.Chmod(b.arguments[0][len("--config="):], 0o644); err != nil {
+				b.t.Fatal(err)
 			}
 			b.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 			return ""
