@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -41,19 +42,19 @@ func TestTheJournal(t *testing.T) {
 		kubelets := []string{kubeletPID, m.healthy("kubelet")}
 		m.must("journalctl --sync")
 
-		var said []string
+		var heard []string
 		for _, entry := range m.entries("kubelet", "kubelet") {
 			pid, message := entry["_PID"].(string), entry["MESSAGE"].(string)
 			if slices.Contains(kubelets, pid) {
-				said = append(said, pid)
+				heard = append(heard, pid)
 			}
 			if strings.Contains(message, "supervisor") || !strings.Contains(message, "fake.go") {
 				t.Errorf("not the kubelet's: %v", entry)
 			}
 		}
 		for _, pid := range kubelets {
-			if !slices.Contains(said, pid) {
-				t.Errorf("the journal has nothing of the kubelet with pid %s, only of %v", pid, said)
+			if !slices.Contains(heard, pid) {
+				t.Errorf("the journal has nothing of the kubelet with pid %s, only of %v", pid, heard)
 			}
 		}
 		ours := m.entries("kubelet", "kubelet-supervisor")
@@ -63,7 +64,25 @@ func TestTheJournal(t *testing.T) {
 		}) {
 			t.Errorf("no line of the supervisor's own with its fields in %v", ours)
 		}
+		gap := said(t, ours, "took over from the program before, the kubelet stays") - said(t, ours, "takes over, the kubelet stays")
+		t.Logf("without a supervisor during the upgrade: %d ms", gap/1000)
 	})
+}
+
+// said is when the supervisor said a line that ends so, in microseconds.
+func said(t *testing.T, entries []map[string]any, end string) int64 {
+	t.Helper()
+	for _, entry := range entries {
+		if message, _ := entry["MESSAGE"].(string); strings.HasSuffix(message, end) {
+			at, err := strconv.ParseInt(entry["_SOURCE_REALTIME_TIMESTAMP"].(string), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return at
+		}
+	}
+	t.Fatalf("nothing in %v ends with %q", entries, end)
+	return 0
 }
 
 // The unit is started when the kubelet is healthy. Where that does not come, the boot goes on all the same, and systemctl status says why.

@@ -18,9 +18,7 @@ func TestTheKillSwitch(t *testing.T) {
 		m.healthy("kubelet")
 		m.must("touch /etc/kubelet-supervisor/disabled && systemctl restart kubelet")
 		main := m.property("kubelet", "MainPID")
-		if err := m.only(main); err != nil {
-			t.Error(err)
-		}
+		await(t, "the kubelet alone", func() error { return m.only(main) })
 		if said := m.must("systemctl status kubelet"); !strings.Contains(said, "The kill switch /etc/kubelet-supervisor/disabled is on") {
 			t.Error(said)
 		}

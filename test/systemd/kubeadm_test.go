@@ -58,12 +58,16 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `
 
+// kubeletArguments waits until the newest kubelet is one whose arguments end so.
 func (m *machine) kubeletArguments(end string) {
 	m.Helper()
-	starts := m.starts()
-	if last := strings.Join(starts[len(starts)-1].Argv, " "); !strings.HasSuffix(last, end) {
-		m.Errorf("the kubelet was started with %s, want …%s", last, end)
-	}
+	await(m.T, "a kubelet with "+end, func() error {
+		starts := m.starts()
+		if last := strings.Join(starts[len(starts)-1].Argv, " "); !strings.HasSuffix(last, end) {
+			return fmt.Errorf("the newest was started with %s", last)
+		}
+		return nil
+	})
 }
 
 // A node without a kubelet.service gets the supervisor's own.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // packager is how a package comes and goes.
@@ -38,6 +39,7 @@ func TestALifeOfThePackage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onEachSystemd(t, func(t *testing.T, m *machine) {
 				m.joined()
+				begin := time.Now()
 				before := m.property("kubelet", "MainPID")
 				files := m.files()
 
@@ -53,6 +55,7 @@ func TestALifeOfThePackage(t *testing.T) {
 
 				m.must("systemctl restart kubelet")
 				kubeletPID := m.healthy("kubelet")
+				t.Logf("installed, checked, enabled and healthy after %.2f s", time.Since(begin).Seconds())
 				if kubeletPID == before {
 					t.Errorf("still %s", before)
 				}

@@ -18,6 +18,7 @@ import (
 func TestTheRealKubelet(t *testing.T) {
 	onEachSystemd(t, func(t *testing.T, m *machine) {
 		m.must("install /shared/containerd /usr/bin/containerd && touch /dev/kmsg") // the kubelet reads the kernel's log
+		m.ownSysctls()
 		m.must("systemd-run --unit=containerd %s /usr/bin/containerd", m.controllers("--property=BindPaths=%s"))
 		await(t, "containerd", func() error {
 			if !m.has("/run/containerd/containerd.sock") {
@@ -67,6 +68,14 @@ func TestTheRealKubelet(t *testing.T) {
 	})
 }
 
+// ownSysctls are files for the machine's kubelet to write, for the host's are not its own.
+func (m *machine) ownSysctls() {
+	m.Helper()
+	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"} {
+		m.must("mkdir -p $(dirname /run/sysctl/%[1]s) && echo 0 >/run/sysctl/%[1]s && mount --bind /run/sysctl/%[1]s /proc/sys/%[1]s", name)
+	}
+}
+
 // olderThan tells whether a monotonic time of systemd's, in microseconds, is as long ago as that.
 func (m *machine) olderThan(since string, age time.Duration) bool {
 	m.Helper()
@@ -89,7 +98,7 @@ func (m *machine) controllers(format string) string {
 	return strings.ReplaceAll(format, "%s", "/run/cgroup:/sys/fs/cgroup")
 }
 
-// realConfiguration is what a real kubelet needs to run on such a machine: the sysctls are not its own.
+// realConfiguration is what a real kubelet needs to run on such a machine.
 func (m *machine) realConfiguration() string {
 	root := ""
 	if m.controllers("x") != "" {
