@@ -63,7 +63,7 @@ func TestPreflightUnknown(t *testing.T) {
 			if err := os.WriteFile(wrapper, []byte(script), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			s := n.startedLocal(t, options{Kubelet: wrapper, Flags: []string{"--preflight=" + test.preflight, "--trial-failures=1"}})
+			s := n.startedLocal(t, options{Kubelet: wrapper, Flags: []string{"--preflight=" + test.preflight, "--trial-failures=1", "--trial-period=1h"}})
 			good := n.putConfigMap(t, "unasked", map[string]string{"kubelet": n.kubeletConfig(with("maxPods", 61))})
 			n.assign(t, good.assignment("kubelet"))
 			v := n.awaitReason(t, good.assignment("kubelet"), "InTrial")
