@@ -227,7 +227,7 @@ func (b behaviour) crashesThisTime() bool {
 }
 
 // serveHealthz answers /healthz where flags, else the configuration, say. Like
-// a kubelet it only logs that its port is taken.
+// a kubelet it goes on where its port is taken, and asks for it again.
 func serveHealthz(flags map[string]string, config configuration) {
 	address, port := config.HealthzBindAddress, "10248"
 	if address == "" {
@@ -245,14 +245,28 @@ func serveHealthz(flags map[string]string, config configuration) {
 	if port == "0" {
 		return
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(address, port))
+	listener, err := listenForHealthz(net.JoinHostPort(address, port))
+	go func() {
+		for err != nil {
+			time.Sleep(healthzRetry)
+			listener, err = listenForHealthz(net.JoinHostPort(address, port))
+		}
+		handler := http.NewServeMux()
+		handler.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+		_ = http.Serve(listener, handler)
+	}()
+}
+
+// healthzRetry is how long the real kubelet waits, too, before it asks for its port again (cmd/kubelet/app/server.go). In tests that
+// run side by side a port that was free may be another process's for a moment.
+const healthzRetry = 5 * time.Second
+
+func listenForHealthz(address string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		logLine('E', "%q err=%q", "Failed to start healthz server", err.Error())
-		return
 	}
-	handler := http.NewServeMux()
-	handler.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
-	go func() { _ = http.Serve(listener, handler) }()
+	return listener, err
 }
 
 // watchdog is the interval that its parent gave it.
