@@ -286,6 +286,10 @@ func TestFollowerWithoutPermissions(t *testing.T) {
 			f.expect(t)
 			elapse(time.Second)
 			f.expect(t, "source "+a+" ua@103 = two")
+			expectAsked(t, api, "list configmaps", "get configmaps") // once, in case that more is granted a moment later
+			api.set(configMap("a", "ua", "three"))
+			elapse(pollPeriod)
+			f.expect(t, "source "+a+" ua@104 = three")
 			expectAsked(t, api, "get configmaps")
 		})
 	})
@@ -341,8 +345,35 @@ func TestFollowerWithoutPermissions(t *testing.T) {
 			f.expect(t, "source "+a+" ua@101 = one")
 			api.failWith(forbidden, "list configmaps", "watch configmaps", "get configmaps")
 			f.Reconsider()
+			f.expect(t)
+			elapse(doubtFor + time.Minute) // the next try after that
 			f.expect(t, "problem "+a+`: ConfigMap kube-system/a cannot be read: configmaps "a" is forbidden; let group system:nodes get, list and watch it`)
 		})
+	})
+	t.Run("an API server that has just started, and does not know the roles yet, is not believed", func(t *testing.T) {
+		all := []string{"list nodes", "watch nodes", "get nodes", "list configmaps", "watch configmaps", "get configmaps"}
+		for name, what := range map[string][]string{"everything": all, "watches": {"watch nodes", "watch configmaps"}, "lists": {"list nodes", "list configmaps"}} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					api := newFakeAPI()
+					api.set(configMap("a", "ua", "one"))
+					api.set(assigned(a))
+					f := follow(t, api, nil)
+					f.expect(t, "source "+a+" ua@101 = one")
+					elapse(time.Minute)
+					api.endWatches()
+					f.expect(t)
+					api.failWith(forbidden, what...)
+					api.endWatches()
+					elapse(6 * time.Second)
+					f.expect(t)
+					api.failWith(nil, what...)
+					elapse(10 * time.Second)
+					api.set(configMap("a", "ua", "two"))
+					f.expect(t, "source "+a+" ua@103 = two") // by a watch, not by the next poll
+				})
+			})
+		}
 	})
 	t.Run("the Node itself may not be read", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -30,6 +30,9 @@ const (
 	watchGrace = 30 * time.Second
 	// steadyWatch is how long a watch must last to count as a success; one that ends sooner is repeated with backoff.
 	steadyWatch = 10 * time.Second
+	// doubtFor is how long Forbidden is not believed of what was allowed before: an API server that has just started says so until its
+	// authorizers have read the roles, and to all nodes at once.
+	doubtFor = 30 * time.Second
 )
 
 const onlyMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
@@ -47,6 +50,31 @@ type object struct {
 	again   chan struct{} // capacity 1: LIST at once
 	reached *atomic.Bool
 	logger  *zap.Logger
+
+	mayList, mayWatch grant
+	polled            bool
+}
+
+// grant is what is known of a permission.
+type grant struct {
+	had     bool
+	missing time.Time // since when; zero while it is there
+}
+
+// lost tells whether an answer says that the permission is not there. Of one that was there it has to be said for a while.
+func (g *grant) lost(answer error) bool {
+	if !apierrors.IsForbidden(answer) {
+		g.had, g.missing = g.had || answer == nil || errors.Is(answer, errAskedAgain), time.Time{}
+		return false
+	}
+	if g.missing.IsZero() {
+		g.missing = time.Now()
+	}
+	if g.had && time.Since(g.missing) < doubtFor {
+		return false
+	}
+	g.had = false
+	return true
 }
 
 // seen is one look at an object: it, or nil when it does not exist, or the failure to look.
@@ -104,15 +132,18 @@ func (o *object) wait(ctx context.Context, d time.Duration) (asked bool) {
 // not be put off; err why it ended, nil where that is how watches end.
 func (o *object) follow(ctx context.Context) (steady bool, err error) {
 	listed, version, err := o.list(ctx)
-	if apierrors.IsForbidden(err) {
+	switch {
+	case o.mayList.lost(err):
 		return o.poll(ctx, o.get)
+	case apierrors.IsForbidden(err):
+		return false, err
 	}
 	if o.found(ctx, seen{listed, err}); err != nil {
 		return false, err
 	}
 	began := time.Now()
 	err = o.watch(ctx, version, o.needsWhole(listed))
-	if apierrors.IsForbidden(err) {
+	if o.mayWatch.lost(err) {
 		if o.wait(ctx, pollPeriod) {
 			return true, nil
 		}
@@ -121,9 +152,14 @@ func (o *object) follow(ctx context.Context) (steady bool, err error) {
 	return errors.Is(err, errAskedAgain) || time.Since(began) >= steadyWatch, ended(err)
 }
 
-// poll looks at the object now and then, where it may not be watched.
+// poll looks at the object now and then, where it may not be watched. The first time it tries again soon: an API server that has just
+// started knows some permissions before others.
 func (o *object) poll(ctx context.Context, look func(context.Context) (metav1.Object, string, error)) (steady bool, err error) {
-	for range pollsPerTry {
+	polls := pollsPerTry
+	if !o.polled {
+		o.polled, polls = true, 1
+	}
+	for range polls {
 		looked, _, err := look(ctx)
 		o.found(ctx, seen{looked, err})
 		if err != nil {
