@@ -45,7 +45,7 @@ The node proves a configuration with its own kubelet, puts it on trial, and roll
 	root.AddCommand(
 		newConfig(s), newPush(s), newAssign(s), newReset(s), newRetry(s), newRollback(s),
 		newStatus(s), newDescribe(s), newDiff(s), newHistory(s), newDoctor(s),
-		newInstall(s), newPrune(s),
+		newInstall(s), newPrune(s), newPackageFiles(),
 	)
 	return root
 }

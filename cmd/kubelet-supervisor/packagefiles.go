@@ -1,13 +1,13 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/packaging/manual"
 )
 
 // newPackageFiles writes what packages hold beside the binary and what is made from the commands, so that it cannot differ from them.
@@ -27,35 +27,18 @@ func newPackageFiles() *cobra.Command {
 }
 
 func writePackageFiles(root *cobra.Command, folder string) error {
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd()
-	files := map[string]func(io.Writer) error{
-		"completion/bash": func(to io.Writer) error { return root.GenBashCompletionV2(to, true) },
-		"completion/zsh":  root.GenZshCompletion,
-		"completion/fish": func(to io.Writer) error { return root.GenFishCompletion(to, true) },
-	}
-	files[ownUnit] = func(to io.Writer) error {
-		_, err := io.WriteString(to, ownUnitFile(packagedPath))
+	if err := bookOf(root).WriteFiles(folder); err != nil {
 		return err
 	}
-	for _, command := range documented(root) {
-		files["man/"+pageName(command)+".8"] = func(to io.Writer) error { return writePage(to, command) }
-	}
-	for name, write := range files {
-		if err := writeFile(filepath.Join(folder, name), write); err != nil {
-			return fmt.Errorf("writing %s: %w", name, err)
-		}
+	if err := manual.WriteFile(filepath.Join(folder, ownUnit), func(to io.Writer) error {
+		_, err := io.WriteString(to, ownUnitFile(packagedPath))
+		return err
+	}); err != nil {
+		return fmt.Errorf("writing %s: %w", ownUnit, err)
 	}
 	return nil
 }
 
-func writeFile(path string, write func(io.Writer) error) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(file), file.Close())
+func bookOf(root *cobra.Command) manual.Book {
+	return manual.Book{Root: root, Section: 8, Title: "System Administration", Also: []string{"systemctl(1)"}}
 }

@@ -34,13 +34,7 @@ func TestPackageFiles(t *testing.T) {
 			t.Errorf("a placeholder is left in\n%s", text)
 		}
 	}
-	if pages, err := filepath.Glob(folder + "/man/*"); err != nil || len(pages) != len(documented(newRoot()))+1 {
+	if pages, err := filepath.Glob(folder + "/man/*"); err != nil || len(pages) != len(bookOf(newRoot()).Commands())+1 {
 		t.Errorf("%v, %v: want a page for the program, each command and completion", pages, err)
-	}
-}
-
-func TestRoffTakesNothingForARequest(t *testing.T) {
-	if got := roff(".a-b\n'c\\d"); got != "\\&.a\\-b\n\\&'c\\ed" {
-		t.Errorf("%q", got)
 	}
 }

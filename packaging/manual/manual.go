@@ -1,18 +1,65 @@
-package main
+// Package manual writes manual pages and shell completion from the commands themselves, so that they cannot differ from them. Equal
+// commands give equal bytes.
+package manual
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// documented gives the commands that have a page of their own: the program and what its help lists.
-func documented(root *cobra.Command) []*cobra.Command {
-	list := []*cobra.Command{root}
-	for _, command := range root.Commands() {
+// A Book is the manual of one program: a page for the program and for each command that its help lists.
+type Book struct {
+	Root *cobra.Command
+	// Section is the manual's, 1 or 8, and Title what stands above its pages.
+	Section int
+	Title   string
+	// Also are pages of others, as "systemctl(1)".
+	Also []string
+}
+
+// WriteFiles writes man/PAGE.SECTION for every page and completion/SHELL for bash, zsh and fish into a folder.
+func (b Book) WriteFiles(folder string) error {
+	b.Root.InitDefaultHelpCmd()
+	b.Root.InitDefaultCompletionCmd()
+	files := map[string]func(io.Writer) error{
+		"completion/bash": func(to io.Writer) error { return b.Root.GenBashCompletionV2(to, true) },
+		"completion/zsh":  b.Root.GenZshCompletion,
+		"completion/fish": func(to io.Writer) error { return b.Root.GenFishCompletion(to, true) },
+	}
+	for _, command := range b.Commands() {
+		files[fmt.Sprintf("man/%s.%d", pageName(command), b.Section)] = func(to io.Writer) error { return b.writePage(to, command) }
+	}
+	for name, write := range files {
+		if err := WriteFile(filepath.Join(folder, name), write); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// WriteFile makes a file and the folders above it.
+func WriteFile(path string, write func(io.Writer) error) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(file), file.Close())
+}
+
+// Commands are those that have a page of their own: the program and what its help lists.
+func (b Book) Commands() []*cobra.Command {
+	list := []*cobra.Command{b.Root}
+	for _, command := range b.Root.Commands() {
 		if command.IsAvailableCommand() {
 			list = append(list, command)
 		}
@@ -25,12 +72,12 @@ func pageName(command *cobra.Command) string {
 	return strings.ReplaceAll(command.CommandPath(), " ", "-")
 }
 
-// writePage writes the manual page of one command in the man(7) macros, without a date, so that equal commands give equal bytes.
-func writePage(to io.Writer, command *cobra.Command) error {
+// writePage writes the page of one command in the man(7) macros, without a date.
+func (b Book) writePage(to io.Writer, command *cobra.Command) error {
 	var page strings.Builder
 	line := func(format string, words ...any) { _, _ = fmt.Fprintf(&page, format+"\n", words...) }
 	name := pageName(command)
-	line(`.TH %s 8 "" "kubelet-supervisor" "System Administration"`, roff(strings.ToUpper(name)))
+	line(`.TH %s %d "" "kubelet-supervisor" "%s"`, roff(strings.ToUpper(name)), b.Section, b.Title)
 	line(".SH NAME\n%s \\- %s", roff(name), roff(command.Short))
 	line(".SH SYNOPSIS\n\\fB%s\\fR", roff(command.UseLine()))
 	long := command.Long
@@ -57,7 +104,7 @@ func writePage(to io.Writer, command *cobra.Command) error {
 	if command.Example != "" {
 		line(".SH EXAMPLES\n%s", verbatim(command.Example))
 	}
-	line(".SH SEE ALSO\n%s", strings.Join(seeAlso(command), ",\n"))
+	line(".SH SEE ALSO\n%s", strings.Join(b.seeAlso(command), ",\n"))
 	_, err := io.WriteString(to, page.String())
 	return err
 }
@@ -82,13 +129,18 @@ func flagWords(flag *pflag.Flag) string {
 	return fmt.Sprintf("%s (default: %s)", words, value)
 }
 
-func seeAlso(command *cobra.Command) (pages []string) {
-	for _, other := range documented(command.Root()) {
-		if other != command && (command == command.Root() || other == command.Root()) {
-			pages = append(pages, fmt.Sprintf("\\fB%s\\fR(8)", roff(pageName(other))))
+func (b Book) seeAlso(command *cobra.Command) (pages []string) {
+	bold := func(name string, section any) string { return fmt.Sprintf("\\fB%s\\fR(%v)", roff(name), section) }
+	for _, other := range b.Commands() {
+		if other != command && (command == b.Root || other == b.Root) {
+			pages = append(pages, bold(pageName(other), b.Section))
 		}
 	}
-	return append(pages, "\\fBsystemctl\\fR(1)")
+	for _, other := range b.Also {
+		name, section, _ := strings.Cut(strings.TrimSuffix(other, ")"), "(")
+		pages = append(pages, bold(name, section))
+	}
+	return pages
 }
 
 // paragraphs sets indented lines as they are, and everything else as running text.
