@@ -29,6 +29,7 @@ type Options struct {
 	Name      string    // tells it from others on this machine: at most 20 lower-case letters, digits and dashes
 	Folder    string    // everything it writes; made by Up, removed by Down. "": kubelet-supervisor-NAME in the temporary folder
 	APIServer string    // "1.36.3" (also ""), or "1.24.17", which has the feature gate DynamicKubeletConfig on
+	Kubelet   string    // "1.36.3" (also ""), or another version that is among the parts (test/parts/kubelets)
 	Parts     string    // what test/parts/build.sh made. "": $KUBELET_SUPERVISOR_PARTS
 	Audit     bool      // the API server notes who asked for what: AuditLog
 	Log       io.Writer // one line per step; nil: none
@@ -43,6 +44,7 @@ type Cluster struct {
 
 	parts     string
 	apiServer string
+	kubelet   string
 	audit     bool
 	log       io.Writer
 	authority *authority
@@ -70,7 +72,7 @@ func Up(ctx context.Context, options Options) (*Cluster, error) {
 
 // prepare checks the options and claims the name; nothing of the cluster is there yet.
 func prepare(options Options) (*Cluster, error) {
-	c := &Cluster{Name: options.Name, Folder: options.Folder, parts: options.Parts, apiServer: options.APIServer, audit: options.Audit, log: options.Log, running: map[string]*process{}}
+	c := &Cluster{Name: options.Name, Folder: options.Folder, parts: options.Parts, apiServer: options.APIServer, kubelet: options.Kubelet, audit: options.Audit, log: options.Log, running: map[string]*process{}}
 	if !validName.MatchString(c.Name) {
 		return nil, fmt.Errorf("cluster name %q: give at most 20 lower-case letters, digits and dashes", c.Name)
 	}
@@ -82,6 +84,9 @@ func prepare(options Options) (*Cluster, error) {
 	}
 	if c.apiServer == "" {
 		c.apiServer = newestKubernetes
+	}
+	if c.kubelet == "" {
+		c.kubelet = newestKubernetes
 	}
 	if c.parts == "" {
 		c.parts = os.Getenv("KUBELET_SUPERVISOR_PARTS")

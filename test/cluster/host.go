@@ -10,11 +10,12 @@ import (
 	"strings"
 )
 
-// sysctls are those that a kubelet sets at its start (setupKernelTunables in its container manager).
-var sysctls = []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
+// sysctls are those that a kubelet sets at its start (setupKernelTunables in its container manager), and the one that a test with many
+// supervisors raises.
+var sysctls = []string{"fs/inotify/max_user_instances", "vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
 
 // fixedFolders are those that kubelet and containerd make in places that no configuration moves, children first.
-var fixedFolders = []string{"/var/lib/kubelet/device-plugins", "/var/lib/kubelet", "/var/log/containers", "/run/containerd/s", "/run/containerd"}
+var fixedFolders = []string{"/var/lib/kubelet/device-plugins", "/var/lib/kubelet", "/var/log/containers", "/var/log/pods", "/run/containerd/s", "/run/containerd"}
 
 // A host is what the clusters of a machine share and change.
 type host struct {

@@ -6,7 +6,10 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -17,7 +20,7 @@ const (
 )
 
 // Kubelet is the path of the real kubelet.
-func (c *Cluster) Kubelet() string { return c.part("kubelet-" + newestKubernetes) }
+func (c *Cluster) Kubelet() string { return c.part("kubelet-" + c.kubelet) }
 
 // KubeletConfigFile is the path of the node's own KubeletConfiguration, which --config names.
 func (c *Cluster) KubeletConfigFile() string { return c.path("kubelet.yaml") }
@@ -27,7 +30,7 @@ func (c *Cluster) KubeletKubeconfig() string { return c.path(NodeName + ".kubeco
 
 // KubeletArguments is the whole command line of the node's kubelet, its path first and the extra flags last.
 func (c *Cluster) KubeletArguments(extra ...string) []string {
-	return append([]string{
+	words := []string{
 		c.Kubelet(),
 		"--config=" + c.KubeletConfigFile(),
 		"--kubeconfig=" + c.KubeletKubeconfig(),
@@ -36,14 +39,32 @@ func (c *Cluster) KubeletArguments(extra ...string) []string {
 		"--root-dir=" + c.path("kubelet"),
 		"--cert-dir=" + c.path("kubelet-pki"),
 		"--v=2",
-	}, extra...)
+	}
+	if c.kubeletMinor() < 27 { // the configuration has no field for it
+		words = append(words, "--container-runtime=remote", "--container-runtime-endpoint="+c.runtimeEndpoint())
+	}
+	return append(words, extra...)
+}
+
+func (c *Cluster) runtimeEndpoint() string { return "unix://" + c.path("containerd.sock") }
+
+// kubeletMinor is 36 for 1.36.3.
+func (c *Cluster) kubeletMinor() int {
+	_, rest, _ := strings.Cut(c.kubelet, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	number, err := strconv.Atoi(minor)
+	if err != nil {
+		return math.MaxInt // of what was built from a branch
+	}
+	return number
 }
 
 // KubeletConfig is what Up writes into KubeletConfigFile, YAML. A payload for this node is this text with other values and
 // more fields: without containerRuntimeEndpoint, cgroupRoot, failCgroupV1 and failSwapOn no kubelet runs here. eventRecordQPS
-// is 7 and maxPods 20, so that a configuration can be told from the defaults (50 and 110).
+// is 7 and maxPods 20, so that a configuration can be told from the defaults (50 and 110). An older kubelet's has only fields that
+// it knows.
 func (c *Cluster) KubeletConfig() string {
-	return strings.NewReplacer("FOLDER", c.Folder, "CGROUP", cgroupName(c.Name)).Replace(`apiVersion: kubelet.config.k8s.io/v1beta1
+	text := strings.NewReplacer("FOLDER", c.Folder, "CGROUP", cgroupName(c.Name), "ENDPOINT", c.runtimeEndpoint()).Replace(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication:
   anonymous: {enabled: false}
@@ -52,7 +73,7 @@ authentication:
 authorization: {mode: AlwaysAllow}
 tlsCertFile: "FOLDER/pki/kubelet-serving.crt"
 tlsPrivateKeyFile: "FOLDER/pki/kubelet-serving.key"
-containerRuntimeEndpoint: "unix://FOLDER/containerd.sock"
+containerRuntimeEndpoint: "ENDPOINT"
 cgroupDriver: cgroupfs
 cgroupRoot: /CGROUP
 failCgroupV1: false
@@ -67,6 +88,12 @@ evictionHard: {memory.available: 50Mi}
 maxPods: 20
 eventRecordQPS: 7
 `)
+	for field, since := range map[string]int{"containerRuntimeEndpoint": 27, "podLogsDir": 30, "failCgroupV1": 31} {
+		if c.kubeletMinor() < since {
+			text = regexp.MustCompile(`(?m)^`+field+`: .*\n`).ReplaceAllString(text, "")
+		}
+	}
+	return text
 }
 
 // KubeletHTTP is a client for the kubelet's ports, as admin: https://127.0.0.1:10250 and http://127.0.0.1:10248. No
