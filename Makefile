@@ -108,7 +108,14 @@ soak: root parts-node build ## kill supervisor, kubelet and cluster at random, a
 .PHONY: bench
 bench: root parts-node build ## measure everything beside its reference, into docs/benchmarks.md and bin/bench.json (root; 6 min on a machine that is idle)
 	CGO_ENABLED=0 go build -o bin/ ./test/bench ./test/fakekubelet
-	@$(REAL) bin/bench -commit="$$(git describe --tags --always --dirty 2>/dev/null || echo unknown)" -document=docs/benchmarks.md -json=bin/bench.json
+	@$(REAL) bin/bench -commit="$$(git describe --tags --always --dirty 2>/dev/null || echo unknown)" -document=docs/benchmarks.md -json=bin/bench.json -upstream=bin/bench-upstream.json
+
+.PHONY: bench-upstream
+bench-upstream: root parts-node build ## the removed feature itself, kubelet 1.23, and ours beside it, for the same page: before make bench (root; 15 min; first time: 10 min of building)
+	@test/parts/build.sh kube-apiserver-1.24.17
+	@test/parts/kubelets/build.sh 1.23
+	CGO_ENABLED=0 go build -o bin/ ./test/bench
+	@$(REAL) bin/bench upstream -commit="$$(git describe --tags --always --dirty 2>/dev/null || echo unknown)" -document=docs/benchmarks.md -rest=bin/bench.json -json=bin/bench-upstream.json
 
 .PHONY: bench-check
 bench-check: root parts-node build ## whether everything can be measured: one short round, whose figures mean nothing (root; a minute)

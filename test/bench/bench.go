@@ -94,12 +94,20 @@ func (b *bench) run(ctx context.Context) (err error) {
 		{"starts", b.starts},
 		{"many changes", b.manyChanges},
 	} {
-		begin := time.Now()
-		if err := section.measure(ctx); err != nil {
-			return fmt.Errorf("measuring %s: %w%s", section.name, err, b.lastWords())
+		if err := b.timed(section.name, func() error { return section.measure(ctx) }); err != nil {
+			return err
 		}
-		_, _ = fmt.Fprintf(b.Log, "measured %s in %.0f s\n", section.name, time.Since(begin).Seconds())
 	}
+	return nil
+}
+
+// timed says how long a part of the measuring took.
+func (b *bench) timed(name string, measure func() error) error {
+	begin := time.Now()
+	if err := measure(); err != nil {
+		return fmt.Errorf("measuring %s: %w%s", name, err, b.lastWords())
+	}
+	_, _ = fmt.Fprintf(b.Log, "measured %s in %.0f s\n", name, time.Since(begin).Seconds())
 	return nil
 }
 
@@ -152,7 +160,5 @@ func (b *bench) lastWords() string {
 	if len(b.running) == 0 {
 		return ""
 	}
-	newest := b.running[len(b.running)-1]
-	text, _ := newest.logFrom(max(0, newest.logSize()-4000))
-	return fmt.Sprintf("\nthe end of %s:\n%s", newest.log, text)
+	return b.running[len(b.running)-1].lastWords()
 }

@@ -4,6 +4,7 @@ import (
 	_ "embed" // of document.md
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,7 +55,12 @@ func (r *Result) Table(name string) string {
 			lines = append(lines, r.cells(row))
 		}
 	}
-	widths := make([]int, len(heading))
+	return markdownTable(lines)
+}
+
+// markdownTable aligns the lines of a table; the first is its heading.
+func markdownTable(lines [][]string) string {
+	widths := make([]int, len(lines[0]))
 	for _, line := range lines {
 		for i, cell := range line {
 			widths[i] = max(widths[i], len([]rune(cell)))
@@ -120,6 +126,14 @@ func (r *Result) document() (string, error) {
 	var text strings.Builder
 	err = page.Execute(&text, r)
 	return text.String(), err
+}
+
+func (r *Result) saveDocument(path string) error {
+	text, err := r.document()
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
 }
 
 // MissedWords names the budgets that are missed.

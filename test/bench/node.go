@@ -40,6 +40,7 @@ const (
 	good    = "good"
 	refused = "refused" // by pre-flight
 	deadly  = "deadly"  // pre-flight accepts it, and the kubelet ends by itself at once
+	greedy  = "greedy"  // the same, with a kubelet of any version, but later in its start
 )
 
 // configuration is the node's own, but with the kubelet's own intervals of status reports, not a test's.
@@ -56,6 +57,8 @@ func (n *node) payload(kind string) string {
 		text = strings.Replace(text, "eventRecordQPS: 7", "eventRecordQPS: -7", 1)
 	case deadly:
 		text = strings.Replace(text, n.cluster.Folder+"/pki/ca.crt", "/nonexistent/ca.crt", 1)
+	case greedy:
+		text += "systemReserved: {memory: 1Ti}\n"
 	}
 	return text
 }
@@ -117,19 +120,36 @@ func (n *node) assign(ctx context.Context, name string) error {
 	return n.client.Patch(types.MergePatchType).Resource("nodes").Name(cluster.NodeName).Body(change).Do(ctx).Error()
 }
 
+// assignByField is the same by spec.configSource, where the API server keeps it.
+func (n *node) assignByField(ctx context.Context, name string) error {
+	var source any
+	if name != "" {
+		source = object{"configMap": object{"namespace": namespace, "name": name, "kubeletConfigKey": payloadAt}}
+	}
+	change, err := json.Marshal(object{"spec": object{"configSource": source}})
+	if err != nil {
+		return err
+	}
+	return n.client.Patch(types.MergePatchType).Resource("nodes").Name(cluster.NodeName).Body(change).Do(ctx).Error()
+}
+
 func assignmentOf(name string) string { return namespace + "/" + name + "/" + payloadAt }
 
 // A view is what the Node says of its kubelet's configuration.
 type view struct {
 	known, observed string // annotations config-status and config-observed
 	config          corev1.NodeConfigStatus
-	reason          string // of KubeletConfigOk
+	field           corev1.NodeConfigStatus // status.config, where the API server keeps it
+	reason          string                  // of KubeletConfigOk
 	ready           bool
 }
 
 func viewOf(n *corev1.Node) (v view) {
 	v.known, v.observed = n.Annotations[prefix+"config-status"], n.Annotations[prefix+"config-observed"]
 	_ = json.Unmarshal([]byte(v.known), &v.config) // what does not decode is not as awaited, and is shown
+	if n.Status.Config != nil {
+		v.field = *n.Status.Config
+	}
 	for _, c := range n.Status.Conditions {
 		switch c.Type {
 		case "KubeletConfigOk":

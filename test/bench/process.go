@@ -82,6 +82,12 @@ func (p *process) logFrom(offset int64) (string, error) {
 
 func (p *process) logSize() int64 { return sizeOf(p.log) }
 
+// lastWords are for the error that they explain.
+func (p *process) lastWords() string {
+	text, _ := p.logFrom(max(0, p.logSize()-4000))
+	return fmt.Sprintf("\nthe end of %s:\n%s", p.log, text)
+}
+
 // sizeOf is 0 for a file that is not there yet.
 func sizeOf(path string) int64 {
 	info, err := os.Stat(path)

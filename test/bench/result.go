@@ -22,6 +22,8 @@ type Result struct {
 	StartTrace []Phase   `json:"startTrace"` // of one start
 	Asked      []string  `json:"asked"`      // of the API server in one change: who, and what
 	Unproved   []string  `json:"unproved"`   // what could not be measured, and why
+
+	Upstream *Result `json:"-"` // of another run, for the document
 }
 
 // A Row is one figure. Less is better in all of them.
@@ -35,6 +37,7 @@ type Row struct {
 	Budget    string    `json:"budget,omitempty"`
 	Missed    bool      `json:"missed,omitempty"`    // by the median
 	Yardstick bool      `json:"yardstick,omitempty"` // it is not of the supervisor: nothing of ours is better or worse by it
+	AtLeast   bool      `json:"atLeast,omitempty"`   // it was given up: what was waited for had not come by then
 
 	mostRatio, most float64 // what the budget allows; 0 = no budget of this kind
 }

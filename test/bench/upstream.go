@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+)
+
+const (
+	sectionUpstream = "the removed feature"
+
+	// The last kubelet that has the feature, and the last API server that keeps its fields and can be built.
+	removedKubelet   = "1.23.17"
+	removedAPIServer = "1.24.17"
+)
+
+// upstreamMain measures the removed feature and ours beside it: `make bench-upstream`.
+func upstreamMain(ctx context.Context, arguments []string) error {
+	o := options{Log: os.Stderr, Settle: 1500 * time.Millisecond, Window: time.Minute}
+	var document, rest, results string
+	flags := flag.NewFlagSet("bench upstream", flag.ExitOnError)
+	flags.StringVar(&document, "document", "", "write the page of the benchmarks anew, this run with it")
+	flags.StringVar(&rest, "rest", "", "the result file that the rest of the page is from; without one no page is written")
+	flags.StringVar(&results, "json", "", "write the results into this file, for bench compare")
+	flags.StringVar(&o.Binary, "binary", besideOwn("kubelet-supervisor"), "the supervisor")
+	flags.StringVar(&o.Commit, "commit", "unknown", "what was built, for the document")
+	flags.IntVar(&o.Rounds, "rounds", 3, "how often each change is made")
+	flags.DurationVar(&o.Window, "window", o.Window, "how long a kubelet that ends of a deadly payload is watched")
+	_ = flags.Parse(arguments) // exits on errors
+	result, err := measureUpstream(ctx, o)
+	if err != nil {
+		return err
+	}
+	fmt.Print(result.UpstreamTable())
+	if results != "" {
+		if err := result.save(results); err != nil {
+			return err
+		}
+	}
+	page, err := load(rest)
+	if document == "" || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	page.Upstream = result
+	return page.saveDocument(document)
+}
+
+// measureUpstream brings up a cluster that still has the feature, measures and takes it down.
+func measureUpstream(ctx context.Context, o options) (result *Result, err error) {
+	if _, err := os.Stat(o.Binary); err != nil {
+		return nil, fmt.Errorf("looking for what is measured (make build): %w", err)
+	}
+	machine := machineLines()
+	c, err := cluster.Up(ctx, cluster.Options{Name: fmt.Sprintf("upstream-%d", os.Getpid()), APIServer: removedAPIServer, Kubelet: removedKubelet, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Down()) }()
+	b := &bench{options: o, cluster: c, node: &node{cluster: c}}
+	b.result = &Result{Commit: o.Commit, Date: time.Now().UTC().Truncate(time.Second), Machine: append(machine, "cgroup "+c.Cgroups), Rounds: o.Rounds,
+		Settle: o.Settle.String(), Window: o.Window.String()}
+	if err := b.upstream(ctx); err != nil {
+		return nil, err
+	}
+	return b.result, b.result.finish()
+}
+
+// upstream measures one subject after another, the bare kubelet before and after them.
+func (b *bench) upstream(ctx context.Context) (err error) {
+	watching, stop := context.WithCancel(ctx)
+	defer func() { err = errors.Join(err, b.stopAll()) }()
+	var wait func()
+	if b.health, wait, err = watchHealth(watching, b.cluster); err != nil {
+		stop()
+		return err
+	}
+	defer func() { stop(); wait() }()
+	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+	b.bareRestart = b.result.row(sectionUpstream, "bare restart: "+untilHealthy, "ms").yardstick()
+	b.bareUnhealthy = b.result.row(sectionUpstream, "bare restart: "+notHealthy, "ms").yardstick()
+	b.bareStop = &Row{} // not shown
+	subjects := b.subjects(ctx)
+	b.upstreamRows(subjects)
+	if err := b.timed("the bare kubelet", func() error { return b.bare(ctx) }); err != nil {
+		return err
+	}
+	for _, s := range subjects {
+		if err := b.timed(s.name, func() error { return b.changesOf(ctx, s) }); err != nil {
+			return err
+		}
+	}
+	return b.timed("the bare kubelet again", func() error { return b.bare(ctx) })
+}
