@@ -5,7 +5,8 @@
 //   - every figure was seen from outside where it can be: the Node's watch, a poll of healthz every 5 ms, the process table, the
 //     kernel's counters, the API server's audit log; only the phases of a change are from the supervisor's own log;
 //   - nothing is left out silently: what this machine does not let it measure is named in the document;
-//   - the document (docs/benchmarks.md) and the result file (JSON) are of one and the same run, whole or not written at all;
+//   - the document (docs/benchmarks.md) and the result file (JSON) are of one and the same run, whole or not written at all; only the
+//     section about the removed feature is of a run of its own, by `bench upstream`, with a result file of its own;
 //   - it ends with 0 when everything was measured, whether or not the budgets are met, else with 1, or with 130 when it was
 //     interrupted; and it leaves nothing on the machine in any of these cases.
 //
@@ -14,6 +15,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -29,11 +31,22 @@ func run() int {
 	if len(os.Args) > 1 && os.Args[1] == "compare" {
 		return compareFiles(os.Stdout, os.Args[2:])
 	}
+	// They stay caught until the end, so that a second Ctrl-C does not stop the cleaning up.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if len(os.Args) > 1 && os.Args[1] == "upstream" {
+		return exitCode(ctx, upstreamMain(ctx, os.Args[2:]))
+	}
+	return exitCode(ctx, benchMain(ctx))
+}
+
+func benchMain(ctx context.Context) error {
 	o := options{Log: os.Stderr, Settle: 1500 * time.Millisecond, Window: 6 * time.Second}
-	var document, results string
+	var document, results, upstream string
 	var short bool
 	flag.StringVar(&document, "document", "", "write the tables and what they mean into this Markdown file")
 	flag.StringVar(&results, "json", "", "write the results into this file, for bench compare")
+	flag.StringVar(&upstream, "upstream", "", "the result file of bench upstream, for the document, if it is there")
 	flag.StringVar(&o.Binary, "binary", besideOwn("kubelet-supervisor"), "the supervisor")
 	flag.StringVar(&o.FakeKubelet, "fake-kubelet", besideOwn("fakekubelet"), "what test/fakekubelet builds")
 	flag.StringVar(&o.Commit, "commit", "unknown", "what was built, for the document")
@@ -46,13 +59,17 @@ func run() int {
 	if short {
 		o = o.shortened()
 	}
-	// They stay caught until the end, so that a second Ctrl-C does not stop the cleaning up.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
 	result, err := measure(ctx, o)
-	if err == nil {
-		err = write(result, document, results)
+	if err != nil {
+		return err
 	}
+	if result.Upstream, err = load(upstream); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return write(result, document, results)
+}
+
+func exitCode(ctx context.Context, err error) int {
 	switch {
 	case err == nil:
 		return 0
@@ -75,11 +92,7 @@ func write(result *Result, document, results string) error {
 	if document == "" {
 		return nil
 	}
-	text, err := result.document()
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", document, err)
-	}
-	return os.WriteFile(document, []byte(text), 0o644)
+	return result.saveDocument(document)
 }
 
 func besideOwn(name string) string {
