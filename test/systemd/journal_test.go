@@ -12,9 +12,15 @@ import (
 )
 
 // entries are what the journal has of a unit, under one identifier.
-func (m *machine) entries(unit, identifier string) (entries []map[string]any) {
+func (m *machine) entries(unit, identifier string) []map[string]any {
 	m.Helper()
-	for line := range strings.Lines(m.must("journalctl --output=json --all --unit=%s --identifier=%s", unit, identifier)) {
+	return m.entriesOf("--boot", unit, identifier)
+}
+
+// entriesOf are those of another boot, as journalctl selects it.
+func (m *machine) entriesOf(boot, unit, identifier string) (entries []map[string]any) {
+	m.Helper()
+	for line := range strings.Lines(m.must("journalctl --output=json --all %s --unit=%s --identifier=%s", boot, unit, identifier)) {
 		var entry map[string]any
 		if err := json.Unmarshal([]byte(line), &entry); err != nil {
 			m.Fatal(err)
@@ -69,19 +75,23 @@ func TestTheJournal(t *testing.T) {
 	})
 }
 
-// said is when the supervisor said a line that ends so, in microseconds.
-func said(t *testing.T, entries []map[string]any, end string) int64 {
+// said is when somebody first said a line with these words, in microseconds.
+func said(t *testing.T, entries []map[string]any, words string) int64 {
 	t.Helper()
 	for _, entry := range entries {
-		if message, _ := entry["MESSAGE"].(string); strings.HasSuffix(message, end) {
-			at, err := strconv.ParseInt(entry["_SOURCE_REALTIME_TIMESTAMP"].(string), 10, 64)
+		if message, _ := entry["MESSAGE"].(string); strings.Contains(message, words) {
+			moment, is := entry["_SOURCE_REALTIME_TIMESTAMP"].(string)
+			if !is { // a line of a stream
+				moment = entry["__REALTIME_TIMESTAMP"].(string)
+			}
+			at, err := strconv.ParseInt(moment, 10, 64)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return at
 		}
 	}
-	t.Fatalf("nothing in %v ends with %q", entries, end)
+	t.Fatalf("nobody said %q in %v", words, entries)
 	return 0
 }
 

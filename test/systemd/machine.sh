@@ -79,7 +79,7 @@ systemd=
 
 cleanup() {
   set +e
-  if [ -n "$systemd" ]; then
+  if [ -n "$systemd" ] && kill -0 "$outer" 2>/dev/null; then # not if it was switched off inside: its pid may be another's by now
     kill -s RTMIN+4 "$systemd" 2>/dev/null # poweroff
     for _ in $(seq 200); do kill -0 "$outer" 2>/dev/null || break; sleep 0.05; done
   fi

@@ -17,21 +17,7 @@ import (
 // is replaced by a restart, and also when it hangs.
 func TestTheRealKubelet(t *testing.T) {
 	onEachSystemd(t, func(t *testing.T, m *machine) {
-		m.must("install /shared/containerd /usr/bin/containerd && touch /dev/kmsg") // the kubelet reads the kernel's log
-		m.ownSysctls()
-		m.must("systemd-run --unit=containerd %s /usr/bin/containerd", m.controllers("--property=BindPaths=%s"))
-		await(t, "containerd", func() error {
-			if !m.has("/run/containerd/containerd.sock") {
-				return errors.New("no socket")
-			}
-			return nil
-		})
-		m.kubeadm("real")
-		m.join()
-		m.write("/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf", strings.ReplaceAll(kubeadmDropIn, "$KUBELET_KUBECONFIG_ARGS ", ""))
-		m.write("/etc/systemd/system/kubelet.service.d/20-controllers.conf", "[Service]\n"+m.controllers("BindPaths=%s")+"\n")
-		m.write("/var/lib/kubelet/config.yaml", m.realConfiguration())
-		m.must("systemctl daemon-reload && systemctl start kubelet")
+		m.joinedForReal("")
 		m.must("dpkg -i %s", m.deb("old"))
 		m.must("kubelet-supervisor enable --now")
 		before := m.healthy("kubelet")
@@ -66,6 +52,26 @@ func TestTheRealKubelet(t *testing.T) {
 			t.Errorf("the supervisor is %s and not %s", now, main)
 		}
 	})
+}
+
+// joinedForReal is a node with a real kubelet that runs alone, and more in its configuration.
+func (m *machine) joinedForReal(more string) {
+	m.Helper()
+	m.must("install /shared/containerd /usr/bin/containerd && touch /dev/kmsg") // the kubelet reads the kernel's log
+	m.ownSysctls()
+	m.must("systemd-run --unit=containerd %s /usr/bin/containerd", m.controllers("--property=BindPaths=%s"))
+	await(m.T, "containerd", func() error {
+		if !m.has("/run/containerd/containerd.sock") {
+			return errors.New("no socket")
+		}
+		return nil
+	})
+	m.kubeadm("real")
+	m.join()
+	m.write("/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf", strings.ReplaceAll(kubeadmDropIn, "$KUBELET_KUBECONFIG_ARGS ", ""))
+	m.write("/etc/systemd/system/kubelet.service.d/20-controllers.conf", "[Service]\n"+m.controllers("BindPaths=%s")+"\n")
+	m.write("/var/lib/kubelet/config.yaml", m.realConfiguration()+more)
+	m.must("systemctl daemon-reload && systemctl start kubelet")
 }
 
 // ownSysctls are files for the machine's kubelet to write, for the host's are not its own.

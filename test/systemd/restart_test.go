@@ -90,21 +90,7 @@ func TestASupervisorThatHangs(t *testing.T) {
 // A reboot in the middle of a trial goes on with it: the same configuration, no failure counted, the healthy time kept.
 func TestARebootInTheMiddleOfATrial(t *testing.T) {
 	onEachSystemd(t, func(t *testing.T, m *machine) {
-		m.kubelet = "/disk/kubelet" // the trial is one of this very file, which another device number would make another one
-		m.kubeadm("fake")
-		m.join()
-		m.must("dpkg -i %s", m.deb("old"))
-		m.must("kubelet-supervisor enable")
-		m.assign()
-		m.must("systemctl start kubelet")
-		m.healthy("kubelet")
-		await(t, "two seconds of trial", func() error {
-			s, err := m.status()
-			if err != nil || s.Trial == nil || s.Trial.Healthy.Duration < 2*time.Second {
-				return fmt.Errorf("%v %s", err, s.text)
-			}
-			return nil
-		})
+		m.onTrial()
 		m.reboot()
 		m.healthy("kubelet")
 		s, err := m.status()
