@@ -187,6 +187,9 @@ func (p *Preflight) try(ctx context.Context, candidate Candidate) Verdict {
 		return Verdict{Outcome: Accepted}
 	}
 	words := ran.words(candidate.File)
+	if ran.cutOff && words == ran.withoutWords() {
+		return unknown("%s exited (%s), but its output could not be read", p.Kubelet, ran.status)
+	}
 	return Verdict{Outcome: Refused, Words: words, Load: strings.Contains(strings.ToLower(words), "failed to load kubelet config file")}
 }
 
@@ -204,9 +207,13 @@ func (r *attempt) words(file string) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	last := strings.TrimSpace(lines[len(lines)-1])
 	if last == "" {
-		return "the kubelet exited without a word (" + r.status + ")"
+		return r.withoutWords()
 	}
 	return Quote(last)
+}
+
+func (r *attempt) withoutWords() string {
+	return "the kubelet exited without a word (" + r.status + ")"
 }
 
 // validationTail begins what the kubelet adds behind the errors of a validation; it names nothing that helps anybody.

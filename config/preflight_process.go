@@ -26,8 +26,8 @@ const acceptedMark = "cannot exit on lock file contention: no lock file specifie
 var pastMarks = []string{"Acquiring file lock", "Standalone mode, no API client", "Creating Container Manager object based on Node Config", "Starting kubelet"}
 
 // outputDelay bounds how long a process that outlives the pre-flight can hold
-// its output open.
-const outputDelay = time.Second
+// its output open, and how long we wait for a turn to read it on a busy machine.
+const outputDelay = 3 * time.Second
 
 // attempt is what came of one run.
 type attempt struct {
@@ -35,6 +35,7 @@ type attempt struct {
 	accepted       bool // the mark of the check was seen
 	pastCheck      bool // a mark of a real start was seen; the process was killed
 	startFailed    bool
+	cutOff         bool // the output was not read to its end
 	signalled      bool
 	code           int
 	status         string // for people: "exit status 1"
@@ -62,8 +63,6 @@ func (p *Preflight) run(ctx context.Context, candidate Candidate) (*attempt, err
 	result.stdout.marks, result.stderr.marks = marks, marks
 	command := exec.Command(p.Kubelet, arguments...)
 	command.Env = environment()
-	command.Stdout, command.Stderr = &result.stdout, &result.stderr
-	command.WaitDelay = outputDelay
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 
 	done := make(chan error, 1)
@@ -79,7 +78,15 @@ func (p *Preflight) run(ctx context.Context, candidate Candidate) (*attempt, err
 }
 
 func (r *attempt) execute(ctx context.Context, command *exec.Cmd) error {
-	if err := command.Start(); err != nil {
+	readers, err := r.read(command)
+	if err != nil {
+		r.startFailed = true
+		return fmt.Errorf("making a pipe for the output of a pre-flight: %w", err)
+	}
+	err = command.Start()
+	readers.started()
+	defer readers.end()
+	if err != nil {
 		r.startFailed = true
 		return fmt.Errorf("starting the kubelet for a pre-flight: %w", err)
 	}
@@ -105,6 +112,7 @@ func (r *attempt) execute(ctx context.Context, command *exec.Cmd) error {
 	if err := command.Wait(); command.ProcessState == nil {
 		return fmt.Errorf("waiting for the kubelet of a pre-flight: %w", err)
 	}
+	r.cutOff = readers.end()
 	status, _ := command.ProcessState.Sys().(syscall.WaitStatus)
 	r.signalled, r.code, r.status = status.Signaled(), status.ExitStatus(), command.ProcessState.String()
 	return nil
@@ -152,37 +160,4 @@ func (m *marks) seen() (accepted, pastCheck bool) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	return m.accepted, m.pastCheck
-}
-
-// keptOutput is how much of a stream's beginning, and of its end, is kept.
-const keptOutput = 64 << 10
-
-// output is one stream: bounded, and searched as it comes.
-type output struct {
-	marks  *marks
-	head   []byte
-	tail   []byte // at most twice keptOutput, of which the end counts
-	recent []byte // the end of what was searched; a mark, none longer than acceptedMark, can arrive in pieces
-}
-
-func (o *output) Write(chunk []byte) (int, error) {
-	searched := append(o.recent, chunk...)
-	o.marks.look(searched)
-	o.recent = bytes.Clone(searched[max(0, len(searched)-len(acceptedMark)):])
-
-	fits := min(len(chunk), keptOutput-len(o.head))
-	o.head = append(o.head, chunk[:fits]...)
-	o.tail = append(o.tail, chunk[fits:]...)
-	if len(o.tail) > 2*keptOutput {
-		o.tail = bytes.Clone(o.tail[len(o.tail)-keptOutput:])
-	}
-	return len(chunk), nil
-}
-
-func (o *output) text() string {
-	tail := o.tail
-	if len(tail) <= keptOutput {
-		return string(o.head) + string(tail)
-	}
-	return string(o.head) + "\n" + string(tail[len(tail)-keptOutput:])
 }

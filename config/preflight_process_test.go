@@ -77,6 +77,32 @@ func TestPreflightLeavesNoProcess(t *testing.T) {
 	}
 }
 
+// TestPreflightThatIsNotHeard: what a kubelet may have said, and was not read, refuses nothing. Here somebody who has left its group
+// holds the output; on a machine that is too busy it is we who have no turn.
+func TestPreflightThatIsNotHeard(t *testing.T) {
+	for name, test := range map[string]struct {
+		script string
+		want   Outcome
+	}{
+		"not a word":       {"exit 1", Unknown},
+		"what refuses it":  {"echo 'E0101 00:00:00.000000 1 run.go:1] failed' >&2; exit 1", Refused},
+		"what accepts it":  {"echo '" + acceptedMark + "'; exit 1", Accepted},
+		"success, strange": {"exit 0", Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pidFile := filepath.Join(t.TempDir(), "pid")
+			kubelet := executable(t, "setsid sleep 600 & echo $! >"+pidFile+`; until [ "$(cut -d' ' -f6 /proc/$!/stat)" = $! ]; do :; done; `+test.script)
+			preflight := Preflight{Kubelet: kubelet, Mode: PreflightAlways, TempFolder: t.TempDir(), Timeout: time.Minute}
+			if verdict := preflight.Check(t.Context(), Candidate{}, nil); verdict.Outcome != test.want {
+				t.Errorf("got %+v, want %v", verdict, test.want)
+			}
+			if err := unix.Kill(pidIn(t, pidFile), unix.SIGKILL); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestPreflightIsTheFirstToLose(t *testing.T) {
 	kubelet := executable(t, `[ "$(cut -d' ' -f5 /proc/$$/stat)" = $$ ] || exit 1 # its own process group
 until [ "$(cat /proc/$$/oom_score_adj)" = 1000 ]; do :; done
