@@ -3,13 +3,16 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
@@ -60,12 +63,32 @@ func (s *session) describe(ctx context.Context, client kubernetes.Interface, v n
 		t.row("", strings.TrimSpace(part))
 	}
 	if c.Reason == status.ReasonInTrial {
-		t.row("Trial:", fmt.Sprintf("since %s; how much of it is left, the node knows: kubelet-supervisor status there", age(s.now(), c.LastHeartbeatTime.Time)))
+		t.row("Trial:", trialText(c, s.now()))
 	}
 	if err := t.flush(); err != nil {
 		return err
 	}
 	return s.describeEvents(ctx, client, v)
+}
+
+// trialPeriod is how the supervisor tells how long its trials are.
+var trialPeriod = regexp.MustCompile(`is on trial for (\S+) of health`)
+
+// trialText tells how much of a trial is left at most. The node does not publish what it has counted: a trial that was begun before
+// a restart goes on with what it had, and the clock stands still while the kubelet is not healthy.
+func trialText(c corev1.NodeCondition, now time.Time) string {
+	said := now.Sub(c.LastHeartbeatTime.Time)
+	var period time.Duration
+	if found := trialPeriod.FindStringSubmatch(c.Message); found != nil {
+		period, _ = time.ParseDuration(found[1])
+	}
+	switch {
+	case period <= 0:
+		return fmt.Sprintf("since %s at least; what is left of it, the node knows: kubelet-supervisor status there", duration.HumanDuration(said))
+	case said >= period:
+		return fmt.Sprintf("its %s of health are due; the end of it comes as soon as the node has seen them, and its Lease renewed", period)
+	}
+	return fmt.Sprintf("at most %s of health are left, of %s; the node does not say what it counted before", duration.HumanDuration(period-said), period)
 }
 
 func sourceText(source *corev1.NodeConfigSource) string {

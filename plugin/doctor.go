@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -12,15 +13,18 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
-	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
 
 func newDoctor(s *session) *cobra.Command {
-	return &cobra.Command{
+	var answer time.Duration
+	command := &cobra.Command{
 		Use:   "doctor NODE",
 		Short: "Check everything between an assignment and the kubelet, and say what to mend",
 		Long: `Check everything between an assignment and a node's kubelet: the node, its supervisor, the assignment, the ConfigMap, the node's right to
-read it, what the node says, kubelet flags that win over it, and the admission policy. Nothing is changed. Exit code 1 when something is wrong.`,
+read it, what the node says, kubelet flags that win over it, and the admission policy. Nothing is changed. Exit code 1 when something is wrong.
+
+A supervisor speaks when it starts and when something changes, and then is silent: what tells that it is there is that it answered the
+assignment, and spoke since the kubelet was started.`,
 		Example:           "  kubectl kubelet doctor n1",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNodes,
@@ -34,6 +38,7 @@ read it, what the node says, kubelet flags that win over it, and the admission p
 				return err
 			}
 			d := &diagnosis{session: s, client: client, node: v}
+			d.awaitAnswer(command.Context(), answer)
 			d.examine(command.Context())
 			if d.problems > 0 {
 				return fmt.Errorf("node %s: %d of these are wrong", v.Name, d.problems)
@@ -41,6 +46,8 @@ read it, what the node says, kubelet flags that win over it, and the admission p
 			return nil
 		},
 	}
+	command.Flags().DurationVar(&answer, "answer-timeout", 5*time.Second, "how long to wait for the supervisor's answer to the assignment")
+	return command
 }
 
 // A diagnosis goes along the chain and counts what is wrong.
@@ -69,26 +76,10 @@ func (d *diagnosis) examine(ctx context.Context) {
 	} else {
 		d.wrong("the node is not Ready: its kubelet, or the network, is down; see kubectl describe node %s", d.node.Name)
 	}
-	d.examineSupervisor()
+	d.examineSupervisor(ctx)
 	d.examineAssignment(ctx)
 	d.examineCondition()
 	d.examinePolicy(ctx)
-}
-
-// examineSupervisor: a supervisor writes only when something changes, so that its silence proves nothing. An assignment that it does
-// not speak of does.
-func (d *diagnosis) examineSupervisor() {
-	v := d.node
-	switch {
-	case !v.supervised:
-		d.wrong("no supervisor has met this node: it has no annotation %s; run its kubelet under kubelet-supervisor, and see journalctl -u kubelet there", status.ConfigStatusAnnotation)
-	case v.condition.Reason == status.ReasonStopped:
-		d.wrong("the supervisor was stopped: %s; systemctl status kubelet on the node", v.words())
-	case v.observed != v.assignment && (v.assignment != localText || v.observed != ""):
-		d.wrong("the supervisor has not answered the assignment %q, it speaks of %q; is it running? journalctl -u kubelet on the node", v.assignment, printable(v.observed))
-	default:
-		d.fine("the supervisor answered the assignment; it spoke last %s ago, and speaks when something changes", age(d.now(), v.condition.LastHeartbeatTime.Time))
-	}
 }
 
 func (d *diagnosis) examineAssignment(ctx context.Context) {

@@ -1,7 +1,9 @@
 package plugin
 
 import (
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -42,15 +44,83 @@ func TestDoctor(t *testing.T) {
 		{"stopped", []runtime.Object{saying(newNode("n1"), "", "Stopped", corev1.ConditionUnknown, "using current (default); the host shuts down", nil, nil)}, may, 1, []string{"WRONG   the supervisor was stopped: using current (default); the host shuts down"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t, test.objects...)
-			test.bench(b)
-			code, stdout, stderr := b.run(t, "doctor", "n1")
-			if code != test.code {
-				t.Errorf("exit code %d, want %d", code, test.code)
-			}
-			contains(t, stdout+stderr, test.want...)
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, test.objects...)
+				test.bench(b)
+				code, stdout, stderr := b.run(t, "doctor", "n1")
+				if code != test.code {
+					t.Errorf("exit code %d, want %d", code, test.code)
+				}
+				contains(t, stdout+stderr, test.want...)
+			})
 		})
 	}
+}
+
+// What one sees of a healthy node, and of one where much is wrong.
+func TestDoctorInFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := configMapOf("workers", someConfig)
+		policy := metav1.ObjectMeta{Name: packaging.Policy}
+		b := newBench(t, assignedNode("n1", config), newNode("n2"), config,
+			&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: policy}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: policy})
+		b.answersReview(func(string, string) bool { return true })
+		b.configz["maxPods"] = int64(42)
+		stdout, _ := b.do(t, "doctor", "n1")
+		golden(t, "doctor.txt", stdout)
+		_, stdout, stderr := b.run(t, "doctor", "n2")
+		golden(t, "doctor-alone.txt", stdout+stderr)
+	})
+}
+
+// A supervisor speaks when it starts: a kubelet that was started long after its last words may run without it.
+func TestDoctorSilence(t *testing.T) {
+	started := func(component, reason string, after time.Duration) *corev1.Event {
+		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: component + reason}, InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: "n1"},
+			Source: corev1.EventSource{Component: component}, Reason: reason, LastTimestamp: metav1.NewTime(noon.Add(-5*time.Minute + after))} // the supervisor spoke 5 m ago
+	}
+	ready := func(after time.Duration) *corev1.Node {
+		node := localNode("n1")
+		node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-5*time.Minute + after))
+		return node
+	}
+	for _, test := range []struct {
+		name    string
+		objects []runtime.Object
+		want    string // "": nothing is noted
+	}{
+		{"it speaks last", []runtime.Object{localNode("n1")}, ""},
+		{"it spoke as the kubelet was started", []runtime.Object{ready(2 * time.Minute), started("kubelet", "Starting", 2*time.Minute)}, ""},
+		{"the kubelet was started later", []runtime.Object{localNode("n1"), started("kubelet", "Starting", 4*time.Minute)}, "the kubelet was started 60s ago, and the supervisor has said nothing since"},
+		{"another program was", []runtime.Object{localNode("n1"), started("kube-proxy", "Starting", 4*time.Minute)}, ""},
+		{"the kubelet did something else", []runtime.Object{localNode("n1"), started("kubelet", "NodeReady", 4*time.Minute)}, ""},
+		{"the node became Ready later", []runtime.Object{ready(4 * time.Minute)}, "the node became Ready 60s ago, and the supervisor has said nothing since"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			stdout, _ := newBench(t, test.objects...).do(t, "doctor", "n1")
+			if test.want != "" {
+				contains(t, stdout, "note    "+test.want)
+			} else if strings.Contains(stdout, "nothing since") {
+				t.Errorf("got\n%s", stdout)
+			}
+		})
+	}
+}
+
+// What was assigned a moment ago is waited for.
+func TestDoctorAwaitsTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := configMapOf("workers", someConfig)
+		node := localNode("n1")
+		node.Annotations[configsync.ConfigSourceAnnotation] = workersText
+		b := newBench(t, node, config)
+		b.answersReview(func(string, string) bool { return true })
+		time.AfterFunc(3*time.Second, func() {
+			_ = b.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), assignedNode("n1", config), "")
+		})
+		stdout, _ := b.do(t, "doctor", "n1")
+		contains(t, stdout, "ok      the supervisor answered the assignment")
+	})
 }
 
 func TestDescribe(t *testing.T) {

@@ -120,7 +120,7 @@ func (v nodeView) summary(whole bool) string {
 	_, why, _ := strings.Cut(uids.ReplaceAllString(v.words(), ""), "; ")
 	why = strings.TrimPrefix(why, v.assignment+" ")
 	switch {
-	case v.observed != v.assignment && (v.assignment != localText || v.observed != ""):
+	case !v.answered():
 		words = "waits for the supervisor, which has not spoken of this assignment yet"
 	case whole:
 		words += ": " + v.words()
