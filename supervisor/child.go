@@ -73,6 +73,7 @@ type process struct {
 	asked     atomic.Bool
 	hung      atomic.Pointer[string] // why it was made to dump and end
 	healthy   healthAccount
+	listener  heldListener  // of healthz; its health watch's alone
 	done      chan struct{} // closed when it has been waited for
 	collected bool          // its exit status was; below loop.collecting
 	journaled bool          // it writes to the journal, and not to our file

@@ -95,7 +95,7 @@ func (l *loop) probe(ctx context.Context, client *http.Client, child *process) e
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("healthz at %s answers %s", address, answer.Status)
 	}
-	return ownsListener(child.command.Process.Pid, address)
+	return child.listener.owned(child.command.Process.Pid, address)
 }
 
 func (l *loop) probeNotify(child *process) error {

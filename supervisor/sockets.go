@@ -10,16 +10,29 @@ import (
 	"strings"
 )
 
-// ownsListener tells whether the process listens on the port of address itself: an inode of its network namespace's table of
-// listening sockets is among its open files.
-func ownsListener(pid int, address string) error {
+// A heldListener remembers which open file of the process was seen to be the listening socket: while that is open, it still is. The
+// kernel's table of sockets has every connection of the node and is long to read, too long for every look at a healthy kubelet.
+type heldListener struct{ file, socket string }
+
+// owned tells whether the process listens on the port of address itself: an inode of its network namespace's table of listening
+// sockets is among its open files.
+func (h *heldListener) owned(pid int, address string) error {
+	if h.file != "" && linked(h.file) == h.socket {
+		return nil
+	}
+	held, err := findListener(pid, address)
+	*h = held
+	return err
+}
+
+func findListener(pid int, address string) (heldListener, error) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("reading the healthz address: %w", err)
+		return heldListener{}, fmt.Errorf("reading the healthz address: %w", err)
 	}
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return fmt.Errorf("reading the healthz port: %w", err)
+		return heldListener{}, fmt.Errorf("reading the healthz port: %w", err)
 	}
 	inodes := map[string]bool{}
 	for _, table := range []string{"tcp", "tcp6"} {
@@ -28,15 +41,16 @@ func ownsListener(pid int, address string) error {
 	folder := filepath.Join("/proc", strconv.Itoa(pid), "fd")
 	files, err := os.ReadDir(folder)
 	if err != nil {
-		return fmt.Errorf("reading the kubelet's open files: %w", err)
+		return heldListener{}, fmt.Errorf("reading the kubelet's open files: %w", err)
 	}
 	for _, file := range files {
-		target, err := os.Readlink(filepath.Join(folder, file.Name()))
-		if inode, found := strings.CutPrefix(target, "socket:["); err == nil && found && inodes[strings.TrimSuffix(inode, "]")] {
-			return nil
+		path := filepath.Join(folder, file.Name())
+		target := linked(path)
+		if inode, found := strings.CutPrefix(target, "socket:["); found && inodes[strings.TrimSuffix(inode, "]")] {
+			return heldListener{file: path, socket: target}, nil
 		}
 	}
-	return fmt.Errorf("healthz at %s is answered by another process than our kubelet", address)
+	return heldListener{}, fmt.Errorf("healthz at %s is answered by another process than our kubelet", address)
 }
 
 // listeners collects the inodes of the sockets that listen on the port, from a table like /proc/net/tcp (proc(5)).

@@ -33,11 +33,32 @@ func TestOwnsListener(t *testing.T) {
 		"a port beyond the last there": {os.Getpid(), "127.0.0.1:65536", "reading the healthz port"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := ownsListener(test.pid, test.address)
+			err := new(heldListener).owned(test.pid, test.address)
 			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// What was seen once need not be looked for again, as long as the socket is open.
+func TestHeldListenerIsRemembered(t *testing.T) {
+	listener := listen(t, "tcp4", "127.0.0.1:0")
+	var held heldListener
+	if err := held.owned(os.Getpid(), listener.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	nobody := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	if err := held.owned(os.Getpid(), nobody); err != nil {
+		t.Errorf("the table of sockets was read again: %v", err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := held.owned(os.Getpid(), nobody); err == nil {
+			t.Error("the socket was closed, and is still taken for a listener")
+		}
 	}
 }
 
