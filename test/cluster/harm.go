@@ -40,3 +40,14 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	}
 	return c.waitForAPIServer(ctx)
 }
+
+// ProcessID is that of kube-apiserver, etcd or containerd, for measuring it in /proc. One that does not run is an error.
+func (c *Cluster) ProcessID(part string) (int, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	p := c.running[part]
+	if p == nil || p.exited() {
+		return 0, fmt.Errorf("looking for the process of %s: it does not run", part)
+	}
+	return p.id, nil
+}

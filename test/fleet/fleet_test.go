@@ -1,0 +1,94 @@
+//go:build e2e
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+)
+
+func TestMain(m *testing.M) {
+	if IsHost() {
+		if err := Host(context.Background(), os.Stdin, os.Stdout); err != nil {
+			_, _ = fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(cluster.Main(m))
+}
+
+// A small fleet shows that everything can be measured, and that nothing is lost. What the figures are is for make bench-scale.
+func TestSmallFleet(t *testing.T) {
+	o := Options{
+		Binary: os.Getenv("KUBELET_SUPERVISOR_TEST_BINARY"), FakeKubelet: build(t, "fakekubelet", "./test/fakekubelet"),
+		Steady: time.Second, Spread: 4 * time.Second, Trial: 5 * time.Second, Outage: time.Second, Log: t.Output(),
+	}
+	if o.Binary == "" {
+		o.Binary = build(t, "kubelet-supervisor", "./cmd/kubelet-supervisor")
+	}
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Host = []string{own}
+	for name, processes := range map[string]bool{"processes": true, "one process": false} {
+		t.Run(name, func(t *testing.T) {
+			o := o
+			if o.Nodes, o.Processes = 2, processes; !processes {
+				o.Nodes = 3
+			}
+			figures, err := Measure(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%+v", *figures)
+			expectFigures(t, o, figures)
+		})
+	}
+}
+
+func expectFigures(t *testing.T, o Options, f *Figures) {
+	t.Helper()
+	for name, w := range map[string]Wave{"assigned": f.Assigned, "edited": f.Edited, "spread": f.Spread, "outage": f.Outage} {
+		if len(w.Reached) != o.Nodes {
+			t.Errorf("%s: %d nodes followed, not %d", name, len(w.Reached), o.Nodes)
+		}
+	}
+	if f.Starts != 0 {
+		t.Errorf("%d kubelets more were started than asked for", f.Starts)
+	}
+	// Two watches each, that go on, so that nothing is asked for.
+	if total := f.Steady.Requests.Total(); total != 0 {
+		t.Errorf("%d requests while nothing happened: %s", total, f.Steady.Requests)
+	}
+	for kind, least := range map[string]int{"list configmaps": 1, "watch configmaps": 1, "patch nodes/status": 1} {
+		if n := f.Assigned.Requests.Kinds[kind]; n < least*o.Nodes {
+			t.Errorf("an assignment made %d requests %q of %d nodes: %s", n, kind, o.Nodes, f.Assigned.Requests)
+		}
+	}
+	if f.Assigned.Requests.Peak == 0 || f.Assigned.APIServer == 0 || f.Assigned.Memory == 0 || f.Node.Resident == 0 || f.Node.Files == 0 {
+		t.Errorf("something was not measured: %+v", *f)
+	}
+	if !o.Processes && f.Node.Goroutines < 10 {
+		t.Errorf("%g goroutines for each node", f.Node.Goroutines)
+	}
+}
+
+func build(t *testing.T, name, program string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), name)
+	command := exec.Command("go", "build", "-o", binary, program)
+	command.Dir, command.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("building %s: %v: %s", name, err, output)
+	}
+	return binary
+}

@@ -1,0 +1,66 @@
+package fleet
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	maxNodes = 2000
+	// instancesPerNode is how many inotify instances a supervisor has: local files, the kubeconfig, the kubelet's log.
+	instancesPerNode = 3
+	inotifyInstances = "/proc/sys/fs/inotify/max_user_instances"
+	filesPerNode     = 24
+)
+
+// allow raises this machine's limits as far as so many nodes need. The cluster restores the sysctl when it goes down.
+func allow(nodes int) error {
+	content, err := os.ReadFile(inotifyInstances)
+	if err != nil {
+		return err
+	}
+	have, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", inotifyInstances, err)
+	}
+	if need := have + nodes*(instancesPerNode+1); nodes*instancesPerNode > have/2 {
+		if err := os.WriteFile(inotifyInstances, []byte(strconv.Itoa(need)), 0); err != nil {
+			return fmt.Errorf("making room for the file watches of %d nodes: %w", nodes, err)
+		}
+	}
+	return nil
+}
+
+// allowFiles raises this process's own limit, for supervisors in one process.
+func allowFiles(nodes int) error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	need := uint64(nodes*filesPerNode + 1000)
+	if limit.Cur >= need {
+		return nil
+	}
+	limit.Cur, limit.Max = need, max(need, limit.Max)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("making room for the files of %d nodes: %w", nodes, err)
+	}
+	return nil
+}
+
+// mountDisk mounts the nodes' disk below a folder of the cluster, which unmounts it when it goes down.
+func mountDisk(folder string) (string, error) {
+	folder = filepath.Join(folder, "nodes")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return "", err
+	}
+	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "mode=0700"); err != nil {
+		return "", fmt.Errorf("mounting a tmpfs for the nodes: %w", err)
+	}
+	return folder, nil
+}

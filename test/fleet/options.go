@@ -1,0 +1,75 @@
+package fleet
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Options of Measure. All but Host are needed, and that for nodes that are not processes.
+type Options struct {
+	Nodes       int
+	Processes   bool          // every supervisor is a process of the shipped program; else all are in one process
+	Binary      string        // the shipped program
+	FakeKubelet string        // what test/fakekubelet builds
+	Host        []string      // command line of a program that calls Host
+	Steady      time.Duration // how long nothing happens, for each figure of such a time
+	Spread      time.Duration // --edit-spread where there is one
+	Trial       time.Duration // --trial-period; from 100 s on the Lease is asked for as often as with the default
+	Outage      time.Duration // how long the API server is away
+	Log         io.Writer     // one line per step
+}
+
+func (o Options) check() error {
+	if o.Nodes < 1 || o.Nodes > maxNodes {
+		return fmt.Errorf("%d nodes: give 1 to %d", o.Nodes, maxNodes)
+	}
+	for _, file := range []string{o.Binary, o.FakeKubelet} {
+		if _, err := os.Stat(file); err != nil {
+			return fmt.Errorf("looking for what is measured: %w", err)
+		}
+	}
+	return nil
+}
+
+// Figures are what was measured.
+type Figures struct {
+	Nodes     int
+	Processes bool
+
+	Alone    Load // nobody but the measurement's own watch
+	Steady   Load // all supervisors, nothing assigned
+	Leases   Load // the same, with the Leases renewed
+	OnTrial  Load // the same, with every node on trial
+	Assigned Wave // one ConfigMap, to all at once
+	Edited   Wave // the ConfigMap that all share, without --edit-spread
+	Spread   Wave // the same, with it
+	Outage   Wave // the same, with the API server away in the middle; from its return on
+	Node     Footprint
+	Starts   int // of kubelets, of all nodes, that were not asked for
+}
+
+// A Load is what the API server had to do in a time in which nothing was changed.
+type Load struct {
+	Took      time.Duration
+	APIServer time.Duration // processor time
+	Etcd      time.Duration
+	Memory    float64 // MiB of RSS of the API server at its end
+	Requests  Requests
+}
+
+// A Wave is a change that reached all nodes.
+type Wave struct {
+	Load
+	Reached []time.Duration // when each node said so, since the begin; sorted
+	Busy    float64         // share of this machine's processors that was in use, 0 to 1
+}
+
+// A Footprint is what one node's supervisor takes, the mean of all.
+type Footprint struct {
+	Resident   float64 // MiB; of supervisors in one process, that process's divided by them
+	Anonymous  float64 // MiB
+	Files      float64
+	Goroutines float64 // 0 where they cannot be counted: in processes of the shipped program
+}
