@@ -74,11 +74,11 @@ conformance: root parts build ## upstream's own end-to-end table, on annotation 
 	  "$(CURDIR)/bin/conformance.test" -test.run '^TestConformance$$/$(CASES)' -test.timeout 60m
 
 .PHONY: packages
-packages: ## deb and rpm for amd64 and arm64 into dist/, with SBOMs and checksums
+packages: ## deb and rpm of supervisor and plugin for amd64 and arm64 into dist/, the plugin's Krew manifest and archives, SBOMs, checksums
 	VERSION="$(VERSION)" packaging/build.sh dist
 
 .PHONY: test-packages
-test-packages: packages ## the packages, checked by lintian and rpmlint, and built once more elsewhere with the same bytes
+test-packages: packages ## the packages, checked by lintian and rpmlint, the plugin from its archive, and all built once more elsewhere with the same bytes
 	@test/parts/debian.sh lintian rpmlint
 	packaging/lint.sh dist
 	VERSION="$(VERSION)" packaging/reproducible.sh dist
@@ -116,6 +116,13 @@ bench-upstream: root parts-node build ## the removed feature itself, kubelet 1.2
 	@test/parts/kubelets/build.sh 1.23
 	CGO_ENABLED=0 go build -o bin/ ./test/bench
 	@$(REAL) bin/bench upstream -commit="$$(git describe --tags --always --dirty 2>/dev/null || echo unknown)" -document=docs/benchmarks.md -rest=bin/bench.json -json=bin/bench-upstream.json
+
+.PHONY: matrix
+matrix: root parts-node build ## what works with which kubelet, 1.23 to the newest, into docs/compatibility.md and bin/matrix.json (root; 10 min; first time: 30 min of building)
+	@test/parts/build.sh kube-apiserver-1.24.17
+	@test/parts/kubelets/build.sh
+	CGO_ENABLED=0 go build -o bin/ ./test/bench
+	@$(REAL) bin/bench matrix -commit="$$(git describe --tags --always --dirty 2>/dev/null || echo unknown)" -document=docs/compatibility.md -json=bin/matrix.json
 
 .PHONY: bench-check
 bench-check: root parts-node build ## whether everything can be measured: one short round, whose figures mean nothing (root; a minute)

@@ -1,8 +1,10 @@
 #!/bin/bash
-# build.sh [FOLDER]   builds the packages (deb and rpm, amd64 and arm64), their SBOMs and SHA256SUMS into FOLDER, dist by default
+# build.sh [FOLDER]   builds the packages (deb and rpm, amd64 and arm64) of kubelet-supervisor and of the plugin kubectl-kubelet, the plugin's
+# archives and Krew manifest, the SBOMs and SHA256SUMS into FOLDER, dist by default
 #
 # The same source, VERSION and SOURCE_DATE_EPOCH give the same bytes, wherever the tree lies. VERSION is the one that the program tells
-# (git describe by default); packages have it in the form that dpkg and rpm sort. ARCHITECTURES="amd64" builds less. SOURCE_DATE_EPOCH is the last commit's time.
+# (git describe by default); packages have it in the form that dpkg and rpm sort. ARCHITECTURES="amd64" and
+# PROGRAMS="kubelet-supervisor" build less. SOURCE_DATE_EPOCH is the last commit's time.
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -23,19 +25,23 @@ PACKAGE_VERSION=$(package_version "$version")
 BUILD=$(mktemp -d)
 trap 'rm -rf "$BUILD"' EXIT
 export PACKAGE_VERSION
-ln -s "$PWD" "$BUILD/tree"
 # Nothing of the caller's may change what is built. No -buildvcs: a tree without git gives the same binary.
 export CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false -mod=readonly' GOWORK=off GOAMD64=v1 GOARM64=v8.0
 umask 022
 unset GOOS GOARCH
 
 go build -C packaging/tools -o "$BUILD/nfpm" github.com/goreleaser/nfpm/v2/cmd/nfpm
-go build -o "$BUILD/bill" ./packaging/bill
-go build -o "$BUILD/native" ./cmd/kubelet-supervisor
-"$BUILD/native" package-files "$BUILD/files"
-gzip -9n "$BUILD"/files/man/*.8
-gzip -9nc CHANGELOG.md >"$BUILD/changelog.gz"
-cat >"$BUILD/changelog.yaml" <<YAML
+go build -o "$BUILD/" ./packaging/bill ./packaging/krew
+
+prepare() { # PROGRAM SECTION: a folder for the program, with what is the same on every architecture
+  local here="$BUILD/$1"
+  mkdir "$here"
+  ln -s "$PWD" "$here/tree"
+  go build -o "$here/native" "./cmd/$1"
+  HOME='~' "$here/native" package-files "$here/files" # the home folder is a default of kubectl's flags
+  gzip -9n "$here"/files/man/*."$2"
+  gzip -9nc CHANGELOG.md >"$here/changelog.gz"
+  cat >"$here/changelog.yaml" <<YAML
 - semver: $PACKAGE_VERSION-1
   date: $MTIME
   packager: The kubelet-supervisor authors <kubelet-supervisor@users.noreply.github.com>
@@ -43,18 +49,50 @@ cat >"$BUILD/changelog.yaml" <<YAML
   changes:
     - note: Version $version; the changes are in changelog.gz and CHANGELOG.md.
 YAML
+}
 
-mkdir -p "$folder"
-rm -f "$folder"/kubelet-supervisor[_-]*.{deb,rpm,json} "$folder/SHA256SUMS"
-for ARCH in ${ARCHITECTURES:-amd64 arm64}; do
-  export ARCH
-  GOOS=linux GOARCH=$ARCH go build -ldflags "-s -w -X main.version=$version" -o "$BUILD/kubelet-supervisor" ./cmd/kubelet-supervisor
-  "$BUILD/bill" "$BUILD/kubelet-supervisor" "$version" "$folder/kubelet-supervisor_${PACKAGE_VERSION}_$ARCH.cdx.json" "$BUILD/licences.txt"
-  gzip -9nkf "$BUILD/licences.txt"
+compile() { # PROGRAM: for $GOOS and $ARCH, with the bill of it
+  local here="$BUILD/$1"
+  GOARCH=$ARCH go build -ldflags "-s -w -X main.version=$version" -o "$here/$1" "./cmd/$1"
+  "$BUILD/bill" "$here/$1" "$version" "$folder/$1_${PACKAGE_VERSION}_$ARCH.cdx.json" "$here/licences.txt"
+  gzip -9nkf "$here/licences.txt"
+}
+
+package() { # PROGRAM NFPM_FILE
   for format in deb rpm; do
-    (cd "$BUILD" && ./nfpm package --config tree/packaging/nfpm.yaml --packager "$format" --target "$folder/")
+    (cd "$BUILD/$1" && ../nfpm package --config "tree/packaging/$2" --packager "$format" --target "$folder/")
+  done
+}
+
+archive() { # what Krew installs
+  local here="$BUILD/kubectl-kubelet"
+  cp LICENSE cmd/kubectl-kubelet/kubectl_complete-kubelet "$here/"
+  tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --mode=u+w,go-w,a+rX --directory "$here" \
+    LICENSE licences.txt kubectl-kubelet kubectl_complete-kubelet | gzip -9n >"$folder/kubectl-kubelet_${version}_linux_$ARCH.tar.gz"
+}
+
+programs=${PROGRAMS:-kubelet-supervisor kubectl-kubelet}
+mkdir -p "$folder"
+rm -f "$folder"/{kubelet-supervisor,kubectl-kubelet}[_-]*.{deb,rpm,json,tar.gz} "$folder"/{kubelet.yaml,SHA256SUMS}
+export GOOS=linux ARCH
+for program in $programs; do
+  case $program in
+  kubelet-supervisor) GOOS='' prepare "$program" 8 ;;
+  kubectl-kubelet) GOOS='' prepare "$program" 1 ;;
+  *) echo "There is no program $program." >&2; exit 2 ;;
+  esac
+  for ARCH in ${ARCHITECTURES:-amd64 arm64}; do
+    compile "$program"
+    case $program in
+    kubelet-supervisor) package "$program" nfpm.yaml ;;
+    kubectl-kubelet) package "$program" kubectl-kubelet/nfpm.yaml && archive ;;
+    esac
   done
 done
 cd "$folder"
-sha256sum kubelet-supervisor[_-]*.{deb,rpm,json} >SHA256SUMS
+shopt -s nullglob
+archives=(kubectl-kubelet_*.tar.gz)
+# Krew wants the manifest to be named as the plugin.
+[ ${#archives[@]} = 0 ] || "$BUILD/krew" "$version" "${archives[@]}" >kubelet.yaml
+sha256sum {kubelet-supervisor,kubectl-kubelet}[_-]*.{deb,rpm,json,tar.gz} [k]ubelet.yaml >SHA256SUMS
 cat SHA256SUMS

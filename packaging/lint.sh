@@ -1,6 +1,6 @@
 #!/bin/bash
 # lint.sh [FOLDER]   lintian and rpmlint on the packages that build.sh made; what is not as they ask is in lintian-overrides and
-# rpmlint.toml, with the reason
+# rpmlint.toml, with the reason. And the plugin is installed from its archive as the Krew manifest says, and asked for its version.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${1:-dist}
@@ -14,3 +14,11 @@ for package in "$folder"/*.rpm; do # one at a time: two architectures at once wo
 done
 [ "$failed" = 0 ] || { echo "The packages are not clean." >&2; exit 1; }
 echo "lintian and rpmlint find nothing in $(find "$folder" -name '*.deb' -o -name '*.rpm' | wc -l) packages."
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+archive=$(sed -n "s,^    uri: .*/\(.*_linux_$(go env GOARCH).tar.gz\)\$,\1,p" "$folder/kubelet.yaml")
+grep -q "^    sha256: $(sha256sum "$folder/$archive" | cut -d ' ' -f 1)\$" "$folder/kubelet.yaml" || { echo "The Krew manifest has another checksum than $archive." >&2; exit 1; }
+tar -xzf "$folder/$archive" -C "$work"
+bin=$(sed -n 's/^  - bin: //p' "$folder/kubelet.yaml" | sort -u)
+echo "The plugin of $archive says $("$work/$bin" --version)."

@@ -15,6 +15,7 @@ import (
 func TestTheBillNamesWhatWasCompiled(t *testing.T) {
 	info := &buildinfo.BuildInfo{
 		GoVersion: "go1.26.8",
+		Path:      "example.org/program/cmd/one",
 		Main:      debug.Module{Path: "example.org/program"},
 		Deps: []*debug.Module{
 			{Path: "example.org/a", Version: "v1.0.0", Sum: "h1:a"},
@@ -41,6 +42,9 @@ func TestTheBillNamesWhatWasCompiled(t *testing.T) {
 	want := []string{"pkg:golang/std@1.26.8", "pkg:golang/example.org/a@v1.0.0", "pkg:golang/example.org/fork@v2.0.0%2Bincompatible"}
 	if !slices.Equal(list, want) || !slices.Equal(b.Dependencies[0].DependsOn, want) || b.Metadata.Component.Version != "v1.2.3" {
 		t.Errorf("got %s", text)
+	}
+	if main := b.Metadata.Component; main.Name != "example.org/program/cmd/one" || main.PackageURL != "pkg:golang/example.org/program@v1.2.3#cmd/one" {
+		t.Errorf("it is the bill of %+v", main)
 	}
 	if strings.Contains(string(text), "secret") || !strings.Contains(string(text), "arm64") {
 		t.Errorf("got %s", text)

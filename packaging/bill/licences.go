@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,7 +45,7 @@ func licencesOf(info *buildinfo.BuildInfo) ([]byte, error) {
 		}
 	}
 	var all bytes.Buffer
-	fmt.Fprintln(&all, "kubelet-supervisor is one binary that holds the following works, each under the licence behind its name.")
+	fmt.Fprintf(&all, "%s is one binary that holds the following works, each under the licence behind its name.\n", path.Base(info.Path))
 	for _, text := range texts {
 		fmt.Fprintf(&all, "\n%s\n\n%s\n\n%s\n", strings.Repeat("=", 80), strings.Join(holders[string(text)], "\n"), bytes.TrimSpace(text))
 	}

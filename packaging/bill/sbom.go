@@ -50,6 +50,9 @@ func billOf(info *buildinfo.BuildInfo, version string) ([]byte, error) {
 			main.Properties = append(main.Properties, property{"build:" + setting.Key, setting.Value})
 		}
 	}
+	if inside, is := strings.CutPrefix(info.Path, info.Main.Path+"/"); is { // one program of several
+		main.Name, main.PackageURL = info.Path, main.PackageURL+"#"+inside
+	}
 	main.Reference = main.PackageURL
 	goVersion := strings.TrimPrefix(info.GoVersion, "go")
 	list := []component{{Type: "library", Name: "std", Version: goVersion, PackageURL: "pkg:golang/std@" + goVersion}}
