@@ -20,7 +20,18 @@ func machineLines() []string {
 	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
 		lines = append(lines, "load average before the run: "+strings.Join(strings.Fields(string(load))[:3], " "))
 	}
-	return append(lines, "Kubernetes 1.36.3 (kubelet, kube-apiserver), etcd and containerd on the same machine, over loopback; "+runtime.Version())
+	return append(lines, sameMachine("Kubernetes 1.36.3 (kubelet, kube-apiserver), etcd and containerd"))
+}
+
+// machineWith are machineLines with other parts.
+func machineWith(parts string) []string {
+	lines := machineLines()
+	lines[len(lines)-1] = sameMachine(parts)
+	return lines
+}
+
+func sameMachine(parts string) string {
+	return parts + " on the same machine, over loopback; " + runtime.Version()
 }
 
 func memory() string {

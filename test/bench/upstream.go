@@ -36,7 +36,7 @@ func upstreamMain(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Print(result.UpstreamTable())
+	fmt.Printf("Bare restart of the kubelet: %s\n\n%s", result.UpstreamBare(), result.UpstreamTable())
 	if results != "" {
 		if err := result.save(results); err != nil {
 			return err
@@ -58,7 +58,7 @@ func measureUpstream(ctx context.Context, o options) (result *Result, err error)
 	if _, err := os.Stat(o.Binary); err != nil {
 		return nil, fmt.Errorf("looking for what is measured (make build): %w", err)
 	}
-	machine := machineLines()
+	machine := machineWith("kubelet " + removedKubelet + ", kube-apiserver " + removedAPIServer + ", etcd and containerd")
 	c, err := cluster.Up(ctx, cluster.Options{Name: fmt.Sprintf("upstream-%d", os.Getpid()), APIServer: removedAPIServer, Kubelet: removedKubelet, Log: o.Log})
 	if err != nil {
 		return nil, err

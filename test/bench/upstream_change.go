@@ -174,7 +174,7 @@ func (b *bench) makeDeadly(ctx context.Context, s *subject, running runner) erro
 	last := b.health.last()
 	switch {
 	case !last.healthy || time.Since(last.at) < lasting: // one that ends again and again may be healthy for a moment
-		back.AtLeast = true
+		back.AtLeast, s.rows[deadlyName+": "+notHealthy].AtLeast = true, true
 		back.addTime(b.Window)
 	case last.at.Before(began):
 		return errors.New("the kubelet did not end of it")

@@ -27,14 +27,15 @@ func unitOf(figure string) string {
 	return "ms"
 }
 
+// UpstreamBare is how long the kubelet of all of them takes by itself.
+func (r *Result) UpstreamBare() string {
+	return spread(r.find(sectionUpstream + "/bare restart: " + untilHealthy))
+}
+
 // UpstreamTable has a line for each figure and a column for each subject, as Markdown that is one on a terminal, too.
 func (r *Result) UpstreamTable() string {
 	names := []string{atOnceName, withDelayName, oursName}
 	lines := [][]string{slices.Concat([]string{"what"}, names, []string{"ours : at once", "ours : after 10 s"})}
-	for _, bare := range []string{untilHealthy, notHealthy} {
-		row := r.find(sectionUpstream + "/bare restart: " + bare)
-		lines = append(lines, []string{"bare restart: " + bare, "", "", spread(row), "", ""})
-	}
 	for _, name := range upstreamFigures() {
 		line := []string{name}
 		var rows []*Row
@@ -54,7 +55,11 @@ func spread(row *Row) string {
 		return "-"
 	}
 	if row.AtLeast {
-		return fmt.Sprintf("never, in %s", inSeconds(row, slices.Max(row.Samples)))
+		words := "> "
+		if strings.Contains(row.Name, untilBack) {
+			words = "never, in "
+		}
+		return words + inSeconds(row, slices.Max(row.Samples))
 	}
 	text := inSeconds(row, row.median())
 	if least, most := slices.Min(row.Samples), slices.Max(row.Samples); least != most {
@@ -73,9 +78,9 @@ func inSeconds(row *Row, value float64) string {
 	return figure(value) + " ms"
 }
 
-// ratioOf is that of the medians, where there is one.
+// ratioOf is that of the medians, where they are times and there is one.
 func ratioOf(row, to *Row) string {
-	if row == nil || to == nil || to.median() == 0 {
+	if row == nil || to == nil || to.median() == 0 || row.Unit == "" {
 		return ""
 	}
 	less := ""
