@@ -132,7 +132,7 @@ func (b *bench) kubeletProcess() (*process, error) {
 
 // supervisorProcess starts a supervisor; its folders and log have the name, so that one may go on where another ended.
 func (b *bench) supervisorProcess(name string, flags, kubelet []string) (*process, error) {
-	p, err := b.start(name, slices.Concat([]string{b.Binary, "run", "--state-dir=" + b.stateDir(name), "--run-dir=" + b.cluster.Folder + "/" + name + "-run",
+	p, err := b.start(name, slices.Concat([]string{b.Binary, "run", "--state-dir=" + b.stateDir(name), "--run-dir=" + b.runDir(name),
 		"--edit-spread=0", "--log-format=json"}, flags, []string{"--"}, kubelet))
 	if err == nil {
 		b.running = append(b.running, p)
@@ -141,6 +141,7 @@ func (b *bench) supervisorProcess(name string, flags, kubelet []string) (*proces
 }
 
 func (b *bench) stateDir(name string) string { return b.cluster.Folder + "/" + name + "-state" }
+func (b *bench) runDir(name string) string   { return b.cluster.Folder + "/" + name + "-run" }
 
 func (b *bench) end(p *process) error {
 	b.running = slices.DeleteFunc(b.running, func(other *process) bool { return other == p })

@@ -135,8 +135,17 @@ func (b *bench) manyChanges(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.one(sectionFootprint, fmt.Sprintf("checkpoints on disk after %d configuration changes", b.Changes), "", float64(len(checkpoints)))
-	return b.end(supervisor)
+	after := fmt.Sprintf("after %d configuration changes", b.Changes)
+	b.one(sectionFootprint, "checkpoints on disk "+after, "", float64(len(checkpoints)))
+	if err := b.diskRows("many", after); err != nil {
+		return err
+	}
+	goroutines, err := b.endCounting(supervisor, b.FakeKubelet)
+	if err != nil {
+		return err
+	}
+	b.one(sectionFootprint, "goroutines "+after, "", goroutines)
+	return nil
 }
 
 func (b *bench) binaryRow() error {

@@ -23,6 +23,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fleet"
 )
 
 func main() { os.Exit(run()) }
@@ -34,8 +36,20 @@ func run() int {
 	// They stay caught until the end, so that a second Ctrl-C does not stop the cleaning up.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	if fleet.IsHost() {
+		return exitCode(ctx, fleetHost(ctx))
+	}
 	if len(os.Args) > 1 && os.Args[1] == "upstream" {
 		return exitCode(ctx, upstreamMain(ctx, os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "fleet" {
+		return exitCode(ctx, fleetMain(ctx, os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "long" {
+		return exitCode(ctx, longMain(ctx, os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "scale" {
+		return exitCode(ctx, scaleMain(os.Args[2:]))
 	}
 	return exitCode(ctx, benchMain(ctx))
 }

@@ -82,6 +82,10 @@ func (b *bench) idle(ctx context.Context) error {
 		return err
 	}
 	b.memoryRows("after the start", first)
+	b.one(sectionFootprint, "file descriptors after the start", "", first.files)
+	if err := b.diskRows("steady", "after the start"); err != nil {
+		return err
+	}
 	err = b.node.awaitNode(ctx, "the trial is passed", func(v view) bool {
 		return v.runs("bench-steady", version) && v.reason == "Active" && v.ready
 	})
@@ -91,10 +95,18 @@ func (b *bench) idle(ctx context.Context) error {
 	if err := b.steady(ctx, supervisor.pid(), kubelet[0]); err != nil {
 		return err
 	}
+	if err := b.diskRows("steady", "steady"); err != nil {
+		return err
+	}
 	if err := b.changeTraffic(ctx, supervisor.pid(), kubelet[0]); err != nil {
 		return err
 	}
-	return b.end(supervisor)
+	goroutines, err := b.endCounting(supervisor, kubelet[0])
+	if err != nil {
+		return err
+	}
+	b.one(sectionFootprint, "goroutines steady", "", goroutines)
+	return nil
 }
 
 func (b *bench) steady(ctx context.Context, supervisor int, program string) error {
@@ -102,11 +114,19 @@ func (b *bench) steady(ctx context.Context, supervisor int, program string) erro
 		return err
 	}
 	kubelet := kubeletOf(supervisor, program)
+	watched, err := b.watchCosts(ctx)
+	if err != nil {
+		return err
+	}
 	began, err := b.moment(supervisor, kubelet)
 	if err != nil {
 		return err
 	}
 	if err := settled(ctx, b.Steady); err != nil {
+		return err
+	}
+	whole, metadata, err := watched()
+	if err != nil {
 		return err
 	}
 	now, err := b.moment(supervisor, kubelet)
@@ -126,6 +146,7 @@ func (b *bench) steady(ctx context.Context, supervisor int, program string) erro
 	b.one(sectionTraffic, "open watches steady", "", own.watches).within(2, "2").against(watches)
 	bytes := b.one(sectionTraffic, "the kubelet's bytes steady", "kB/min", b.perMinute(now.kilobytes[kubelet]-began.kilobytes[kubelet]))
 	b.one(sectionTraffic, "bytes steady", "kB/min", b.perMinute(now.kilobytes[supervisor]-began.kilobytes[supervisor])).against(bytes)
+	b.watchCostRows("steady", "/min", b.Steady.Minutes(), whole, metadata, bytes)
 	return nil
 }
 
@@ -155,7 +176,12 @@ func (b *bench) changeTraffic(ctx context.Context, supervisor int, program strin
 	writes := b.result.row(sectionTraffic, "writes per change", "")
 	kubeletBytes := b.result.row(sectionTraffic, "the kubelet's bytes per change (its restart)", "kB")
 	bytes := b.result.row(sectionTraffic, "bytes per change", "kB").against(kubeletBytes)
-	for range (b.Rounds + 2) / 3 {
+	watched, err := b.watchCosts(ctx)
+	if err != nil {
+		return err
+	}
+	rounds := (b.Rounds + 2) / 3
+	for range rounds {
 		before, err := b.kilobytes()
 		if err != nil {
 			return err
@@ -186,5 +212,10 @@ func (b *bench) changeTraffic(ctx context.Context, supervisor int, program strin
 		bytes.add(after[supervisor] - before[supervisor])
 		kubeletBytes.add(after[kubeletOf(supervisor, program)])
 	}
+	whole, metadata, err := watched()
+	if err != nil {
+		return err
+	}
+	b.watchCostRows("per change", "", float64(rounds), whole, metadata, kubeletBytes)
 	return nil
 }
