@@ -52,6 +52,9 @@ func measureLong(ctx context.Context, o options) (result *Result, err error) {
 	if err := b.timed("what the program is made of", func() error { return b.programRows(ctx) }); err != nil {
 		return nil, err
 	}
+	if err := b.register(ctx); err != nil {
+		return nil, err
+	}
 	if o.Steady > 0 {
 		if err := b.timed("idle cost", func() error { return b.idle(ctx) }); err != nil {
 			return nil, err
@@ -63,4 +66,16 @@ func measureLong(ctx context.Context, o options) (result *Result, err error) {
 		}
 	}
 	return b.result, b.result.finish()
+}
+
+// register has a kubelet make its Node.
+func (b *bench) register(ctx context.Context) error {
+	kubelet, err := b.kubeletProcess()
+	if err != nil {
+		return err
+	}
+	if err := b.node.awaitNode(ctx, "that it is ready", func(v view) bool { return v.ready }); err != nil {
+		return err
+	}
+	return b.end(kubelet)
 }

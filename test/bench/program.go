@@ -30,7 +30,7 @@ func (b *bench) programRows(ctx context.Context) error {
 	}
 	defer shipped.Close()
 	for _, section := range shipped.Sections {
-		if section.FileSize >= 100_000 {
+		if section.Type != elf.SHT_NOBITS && section.FileSize >= 100_000 {
 			b.one(sectionProgram, "section "+section.Name, "kB", float64(section.FileSize)/1000)
 		}
 	}
@@ -81,15 +81,36 @@ func moduleSizes(ctx context.Context, program string) (map[string]float64, error
 		}
 		return nil, fmt.Errorf("listing the program's symbols: %w", err)
 	}
-	return sumSymbols(string(output), modules), nil
+	inFile, err := addressesInFile(program)
+	if err != nil {
+		return nil, err
+	}
+	return sumSymbols(string(output), modules, inFile), nil
 }
 
-// sumSymbols reads lines `ADDRESS SIZE KIND NAME`. Symbols without memory in the file (kinds b and B) are left out.
-func sumSymbols(symbols string, modules []string) map[string]float64 {
+// addressesInFile tells the addresses that the program's file has bytes for from those that are nothing but zeroes at the start.
+func addressesInFile(program string) (func(uint64) bool, error) {
+	file, err := elf.Open(program)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return func(address uint64) bool {
+		return slices.ContainsFunc(file.Sections, func(s *elf.Section) bool {
+			return s.Type != elf.SHT_NOBITS && s.Addr > 0 && s.Addr <= address && address < s.Addr+s.Size
+		})
+	}, nil
+}
+
+// sumSymbols reads lines `ADDRESS SIZE KIND NAME`.
+func sumSymbols(symbols string, modules []string, inFile func(address uint64) bool) map[string]float64 {
 	sizes := map[string]float64{}
 	for line := range strings.Lines(symbols) {
 		fields := strings.Fields(line)
-		if len(fields) < 4 || strings.EqualFold(fields[2], "b") || strings.EqualFold(fields[2], "u") {
+		if len(fields) < 4 {
+			continue
+		}
+		if address, err := strconv.ParseUint(fields[0], 16, 64); err != nil || !inFile(address) {
 			continue
 		}
 		size, _ := strconv.ParseFloat(fields[1], 64)
@@ -116,8 +137,6 @@ func moduleOf(symbol string, modules []string) string {
 		return longest
 	case strings.HasPrefix(symbol, "main."):
 		return modules[0]
-	case strings.HasPrefix(symbol, "runtime.pclntab"), strings.HasPrefix(symbol, "runtime.funcnametab"):
-		return "tables of all functions"
 	}
 	return standard
 }

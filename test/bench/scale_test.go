@@ -88,10 +88,10 @@ func TestSymbolsBelongToModules(t *testing.T) {
   4a3 30 T github.com/x/y/sub.Do[go.shape.int]
   4a4 5 T main.run
   4a5 7 T runtime.mallocgc
-  4a6 9 B k8s.io/api/core/v1.zero
+  900 9 D k8s.io/api/core/v1.zeroes
   4a7 11 D gopkg.in/yaml%2ev3.table
       3 U nothing
-`, []string{"github.com/x/y", "k8s.io/api", "k8s.io/apimachinery", "gopkg.in/yaml.v3"})
+`, []string{"github.com/x/y", "k8s.io/api", "k8s.io/apimachinery", "gopkg.in/yaml.v3"}, func(address uint64) bool { return address < 0x900 })
 	for name, expected := range map[string]float64{"k8s.io/api": 120, "k8s.io/apimachinery": 10, "github.com/x/y": 35, standard: 7, "gopkg.in/yaml.v3": 11} {
 		if sizes[name] != expected {
 			t.Errorf("%s is %g, expected was %g: %v", name, sizes[name], expected, sizes)
