@@ -122,12 +122,9 @@ func (s *session) assignNode(ctx context.Context, client kubernetes.Interface, v
 	if err := s.grant(ctx, client, v.Name, g.wanted, o.dryRun); err != nil {
 		return err
 	}
-	after := v
-	if o.dryRun != dryRunClient {
-		var err error
-		if after, err = write(ctx, client, v, g.wanted, o.dryRun); err != nil {
-			return err
-		}
+	after, err := write(ctx, client, v, g.wanted, o.dryRun)
+	if err != nil {
+		return err
 	}
 	if err := s.printObject(o.print, o.dryRun.did("assigned"), after.Node); err != nil || o.dryRun != dryRunNone {
 		return err

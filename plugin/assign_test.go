@@ -224,7 +224,7 @@ func TestCarrier(t *testing.T) {
 				}
 				return true, node, nil
 			})
-			if got := carrierFor(t.Context(), b, viewOf(test.node), test.wanted); got != test.want {
+			if got := carrierFor(t.Context(), b, viewOf(test.node), test.wanted, dryRunNone); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -15,14 +16,16 @@ import (
 
 // carrierFor decides where an assignment is written: where the Node has one, for an annotation wins over the field; else in
 // spec.configSource where the API server keeps it, which a dry run tells; else in the annotation, which every API server keeps.
-func carrierFor(ctx context.Context, client kubernetes.Interface, v nodeView, wanted reference) carrier {
+func carrierFor(ctx context.Context, client kubernetes.Interface, v nodeView, wanted reference, dry dryRun) carrier {
 	switch {
 	case wanted.uid != "": // the field takes no uid
 		return carrierAnnotation
 	case v.carrier != carrierNone:
 		return v.carrier
+	case dry == dryRunClient: // the API server is not asked
+		return carrierAnnotation
 	}
-	node, err := patchNode(ctx, client, v.Name, patchOf(carrierField, wanted), dryRunServer)
+	node, err := patchNode(ctx, client, v.Node, patchOf(carrierField, wanted), dryRunServer)
 	if err == nil && node.Spec.ConfigSource != nil {
 		return carrierField
 	}
@@ -44,17 +47,54 @@ func patchOf(c carrier, wanted reference) map[string]any {
 	return map[string]any{"metadata": annotation(wanted.String())}
 }
 
-func patchNode(ctx context.Context, client kubernetes.Interface, name string, patch map[string]any, dry dryRun) (*corev1.Node, error) {
+// patchNode sends a merge patch; in a dry run of the client it is applied here.
+func patchNode(ctx context.Context, client kubernetes.Interface, node *corev1.Node, patch map[string]any, dry dryRun) (*corev1.Node, error) {
+	if dry == dryRunClient {
+		return patchedNode(node, patch)
+	}
 	body, err := json.Marshal(patch)
 	if err != nil {
 		return nil, fmt.Errorf("writing a patch: %w", err)
 	}
-	return client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager, DryRun: dry.option()})
+	return client.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager, DryRun: dry.option()})
+}
+
+func patchedNode(node *corev1.Node, patch map[string]any) (*corev1.Node, error) {
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(node)
+	if err != nil {
+		return nil, fmt.Errorf("writing node %s: %w", node.Name, err)
+	}
+	mergePatch(tree, patch)
+	patched := &corev1.Node{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(tree, patched); err != nil {
+		return nil, fmt.Errorf("reading node %s: %w", node.Name, err)
+	}
+	return patched, nil
+}
+
+// mergePatch applies a patch of RFC 7386 to a tree.
+func mergePatch(tree, patch map[string]any) {
+	for name, value := range patch {
+		over, isTree := value.(map[string]any)
+		switch {
+		case value == nil:
+			delete(tree, name)
+		case isTree:
+			under, is := tree[name].(map[string]any)
+			if !is {
+				under = map[string]any{}
+				tree[name] = under
+			}
+			mergePatch(under, over)
+		default:
+			tree[name] = value
+		}
+	}
 }
 
 // write assigns, and gives the Node as it then is.
 func write(ctx context.Context, client kubernetes.Interface, v nodeView, wanted reference, dry dryRun) (nodeView, error) {
-	node, err := patchNode(ctx, client, v.Name, patchOf(carrierFor(ctx, client, v, wanted), wanted), dry)
+	node, err := patchNode(ctx, client, v.Node, patchOf(carrierFor(ctx, client, v, wanted, dry), wanted), dry)
 	if err != nil {
 		return nodeView{}, fmt.Errorf("assigning %s to node %s: %w", wanted, v.Name, err)
 	}

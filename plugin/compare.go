@@ -113,26 +113,32 @@ func expand(c change) []change {
 	return changes
 }
 
-// writeChanges tells changes to a person: each field with what it is and would be, and what that does.
+// writeChanges tells changes to a person: each field with what it is and would be, and what that does, once for neighbours that are alike.
 func writeChanges(to io.Writer, changes []change) {
-	for _, c := range changes {
+	for i, c := range changes {
 		line := fmt.Sprintf("  %s: %s → %s", printable(c.path), show(c.from), show(c.to))
 		if c.byDefault {
 			line += " (its default: the configuration does not name it)"
 		}
 		_, _ = fmt.Fprintln(to, line)
-		found, known := riskOf(c.path)
-		switch {
-		case c.kept:
-			by := "a drop-in file"
-			if len(found.flags) > 0 {
-				by = strings.Join(found.flags, ", ") + " or " + by
-			}
-			_, _ = fmt.Fprintf(to, "      stays %s: %s of the node wins over any configuration\n", show(c.from), by)
-		case !known:
-			_, _ = fmt.Fprintln(to, "      unknown: kubelets ignore what they do not know; is it spelt right?")
-		default:
-			_, _ = fmt.Fprintf(to, "      %s: %s\n", found.class, found.effect)
+		if words := c.consequence(); i+1 == len(changes) || changes[i+1].consequence() != words {
+			_, _ = fmt.Fprintln(to, "      "+words)
 		}
 	}
+}
+
+// consequence says what a change does to the node and its pods.
+func (c change) consequence() string {
+	found, known := riskOf(c.path)
+	switch {
+	case c.kept:
+		by := "a drop-in file"
+		if len(found.flags) > 0 {
+			by = strings.Join(found.flags, ", ") + " or " + by
+		}
+		return fmt.Sprintf("stays %s: %s of the node wins over any configuration", show(c.from), by)
+	case !known:
+		return "unknown: kubelets ignore what they do not know; is it spelt right?"
+	}
+	return found.class + ": " + found.effect
 }

@@ -9,11 +9,16 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 )
 
 func newHistory(s *session) *cobra.Command {
-	return &cobra.Command{
+	print := genericclioptions.NewPrintFlags("")
+	command := &cobra.Command{
 		Use:   "history NODE",
 		Short: "Show what was assigned to a node with this plugin",
 		Long: `Show what was assigned to a node with this plugin, oldest first: a record in namespace ` + configNamespace + `, where nodes cannot write.
@@ -26,12 +31,14 @@ What was assigned otherwise, by kubectl annotate say, is not in it.`,
 			if err != nil {
 				return err
 			}
-			return s.history(command.Context(), client, arguments[0])
+			return s.history(command.Context(), client, arguments[0], print)
 		},
 	}
+	print.AddFlags(command)
+	return command
 }
 
-func (s *session) history(ctx context.Context, client kubernetes.Interface, name string) error {
+func (s *session) history(ctx context.Context, client kubernetes.Interface, name string, print *genericclioptions.PrintFlags) error {
 	v, err := getNode(ctx, client, name)
 	if err != nil {
 		return err
@@ -39,6 +46,9 @@ func (s *session) history(ctx context.Context, client kubernetes.Interface, name
 	entries, err := readRecord(ctx, client, v.Name)
 	if err != nil {
 		return err
+	}
+	if *print.OutputFormat != "" {
+		return s.printEntries(v.Name, entries, print)
 	}
 	if len(entries) == 0 {
 		s.note("Nothing was assigned to %s with this plugin.", v.Name)
@@ -55,6 +65,27 @@ func (s *session) history(ctx context.Context, client kubernetes.Interface, name
 		s.note("The Node is assigned %s now, and not by this plugin.", firstOf(printable(v.assignment), localText))
 	}
 	return nil
+}
+
+// printEntries prints a record in the form of a Kubernetes object, kind NodeAssignments.
+func (s *session) printEntries(node string, entries []entry, print *genericclioptions.PrintFlags) error {
+	printer, err := print.ToPrinter()
+	if err != nil {
+		return err
+	}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+		Assignments []entry `json:"assignments"`
+	}{TypeMeta: metav1.TypeMeta{APIVersion: "kubelet-supervisor.io/v1", Kind: "NodeAssignments"}, Assignments: entries})
+	if err != nil {
+		return fmt.Errorf("writing the record of node %s: %w", node, err)
+	}
+	list := &unstructured.Unstructured{Object: object}
+	list.SetName(node)
+	return printer.PrintObj(list, s.Out)
 }
 
 // entryNote says why an entry cannot be gone back to.

@@ -97,10 +97,6 @@ func (b *bench) node(t *testing.T, name string) *corev1.Node {
 func (b *bench) answers(t *testing.T, reply func(node *corev1.Node, assignment string)) {
 	b.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch := action.(clienttesting.PatchActionImpl)
-		if len(patch.PatchOptions.DryRun) > 0 { // the fake would keep it
-			node, err := b.Tracker().Get(patch.GetResource(), "", patch.Name)
-			return true, node, err
-		}
 		object, err := b.Tracker().Get(patch.GetResource(), "", patch.Name)
 		if err != nil {
 			return true, nil, err
@@ -121,6 +117,9 @@ func (b *bench) answers(t *testing.T, reply func(node *corev1.Node, assignment s
 			}
 		}
 		answer := node.DeepCopy()
+		if len(patch.PatchOptions.DryRun) > 0 { // the fake would keep it
+			return true, answer, nil
+		}
 		if reply != nil {
 			reply(node, node.Annotations[configsync.ConfigSourceAnnotation])
 		}

@@ -50,12 +50,9 @@ func (s *session) reset(ctx context.Context, client kubernetes.Interface, o chan
 }
 
 func (s *session) resetNode(ctx context.Context, client kubernetes.Interface, v nodeView, o changeOptions) error {
-	after := v
-	if o.dryRun != dryRunClient {
-		var err error
-		if after, err = write(ctx, client, v, reference{}, o.dryRun); err != nil {
-			return err
-		}
+	after, err := write(ctx, client, v, reference{}, o.dryRun)
+	if err != nil {
+		return err
 	}
 	if err := s.printObject(o.print, o.dryRun.did("reset"), after.Node); err != nil || o.dryRun != dryRunNone {
 		return err

@@ -62,13 +62,10 @@ func (s *session) retryNode(ctx context.Context, client kubernetes.Interface, v 
 		}
 		g.uid, g.version = string(configMap.UID), configMap.ResourceVersion
 	}
-	node := v.Node
-	if o.dryRun != dryRunClient {
-		var err error
-		patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{configsync.RetryAnnotation: s.now().UTC().Format(time.RFC3339Nano)}}}
-		if node, err = patchNode(ctx, client, v.Name, patch, o.dryRun); err != nil {
-			return fmt.Errorf("asking node %s to try again: %w", v.Name, err)
-		}
+	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{configsync.RetryAnnotation: s.now().UTC().Format(time.RFC3339Nano)}}}
+	node, err := patchNode(ctx, client, v.Node, patch, o.dryRun)
+	if err != nil {
+		return fmt.Errorf("asking node %s to try again: %w", v.Name, err)
 	}
 	if err := s.printObject(o.print, o.dryRun.did("asked to try again"), node); err != nil || o.dryRun != dryRunNone || !o.wait.wait {
 		return err

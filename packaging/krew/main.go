@@ -28,7 +28,7 @@ func run(version string, archives []string) error {
 		return err
 	}
 	if err := errors.Join(problems(made)...); err != nil {
-		return fmt.Errorf("Krew would refuse this manifest: %w", err)
+		return fmt.Errorf("this manifest would be refused by Krew: %w", err)
 	}
 	text, err := yaml.Marshal(made)
 	if err != nil {
