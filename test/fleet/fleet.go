@@ -106,7 +106,6 @@ func (f *fleet) measure(ctx context.Context, renew func()) (err error) {
 		{"nobody", func(ctx context.Context) error { return f.load(ctx, &f.figures.Alone) }},
 		{"all start", func(ctx context.Context) error { return f.startAll(ctx, 0, view.local) }},
 		{"steady", func(ctx context.Context) error { return f.load(ctx, &f.figures.Steady) }},
-		{"footprint", func(context.Context) (err error) { f.figures.Node, err = f.running.footprint(); return err }},
 		{"Leases alone", func(ctx context.Context) error {
 			renew()
 			pause(ctx, leaseEvery)
@@ -114,6 +113,7 @@ func (f *fleet) measure(ctx context.Context, renew func()) (err error) {
 		}},
 		{"one ConfigMap for all", f.assign},
 		{"on trial", func(ctx context.Context) error { return f.load(ctx, &f.figures.OnTrial) }},
+		{"footprint", func(context.Context) (err error) { f.figures.Node, err = f.running.footprint(); return err }},
 		{"an edit for all", func(ctx context.Context) error { return f.edit(ctx, &f.figures.Edited, nil) }},
 		{"all start again, with a spread", f.startAgain},
 		{"an edit for all, with a spread", func(ctx context.Context) error { return f.edit(ctx, &f.figures.Spread, nil) }},
