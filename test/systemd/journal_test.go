@@ -64,11 +64,15 @@ func TestTheJournal(t *testing.T) {
 			}
 		}
 		ours := m.entries("kubelet", "kubelet-supervisor")
-		if !slices.ContainsFunc(ours, func(entry map[string]any) bool {
-			id, _ := entry["MESSAGE_ID"].(string)
-			return entry["MESSAGE"] == "kubelet is healthy" && len(id) == 32 && entry["PRIORITY"] == "6" && entry["_PID"] == main
-		}) {
-			t.Errorf("no line of the supervisor's own with its fields in %v", ours)
+		for words, priority := range map[string]string{"starting the kubelet": "6", "kubelet is healthy": "6", "kubelet exited": "4",
+			"takes over, the kubelet stays": "6", "took over from the program before": "6"} {
+			if !slices.ContainsFunc(ours, func(entry map[string]any) bool {
+				id, _ := entry["MESSAGE_ID"].(string)
+				return strings.Contains(entry["MESSAGE"].(string), words) && len(id) == 32 && entry["PRIORITY"] == priority && entry["_PID"] == main &&
+					entry["CONFIG_SOURCE"] == "local" && entry["PHASE"] != nil
+			}) {
+				t.Errorf("no line %q of priority %s with its fields in %v", words, priority, ours)
+			}
 		}
 		gap := said(t, ours, "took over from the program before, the kubelet stays") - said(t, ours, "takes over, the kubelet stays")
 		t.Logf("without a supervisor during the upgrade: %d ms", gap/1000)
@@ -93,6 +97,23 @@ func said(t *testing.T, entries []map[string]any, words string) int64 {
 	}
 	t.Fatalf("nobody said %q in %v", words, entries)
 	return 0
+}
+
+// What a kubelet said last is read back from the journal, which it wrote to itself.
+func TestTheLastWordsOfAKubelet(t *testing.T) {
+	onEachSystemd(t, func(t *testing.T, m *machine) {
+		m.write("/etc/systemd/system/kubelet.service.d/50-crash.conf", "[Service]\nEnvironment=\"FAKE_KUBELET={mode: crash, code: 7, words: out of luck}\"\n")
+		m.kubeadm("fake")
+		m.join()
+		m.must("dpkg -i %s", m.deb("old"))
+		m.must("kubelet-supervisor enable && systemctl start --no-block kubelet")
+		await(t, "its last words", func() error {
+			if s, err := m.status(); err != nil || !strings.Contains(s.text, "exit code 7: out of luck") {
+				return fmt.Errorf("%v %s", err, s.text)
+			}
+			return nil
+		})
+	})
 }
 
 // The unit is started when the kubelet is healthy. Where that does not come, the boot goes on all the same, and systemctl status says why.

@@ -80,6 +80,10 @@ func TestANodeWithoutAKubeletUnit(t *testing.T) {
 		m.must("kubelet-supervisor enable --now")
 		before := m.healthy("kubelet-supervisor")
 		m.kubeletArguments("--config=/var/lib/kubelet/config.yaml --node-labels=a=b")
+		m.wantSettings("kubelet-supervisor")
+		if mode := m.property("kubelet-supervisor", "KillMode"); mode != "process" {
+			t.Errorf("KillMode=%s", mode)
+		}
 		main := m.property("kubelet-supervisor", "MainPID")
 		m.must("dpkg -i --force-confold %s", m.deb("new"))
 		if after := m.healthy("kubelet-supervisor"); after != before || m.property("kubelet-supervisor", "MainPID") != main {
@@ -92,7 +96,12 @@ func TestANodeWithoutAKubeletUnit(t *testing.T) {
 			}
 			return nil
 		})
-		m.healthy("kubelet-supervisor")
+		if after := m.healthy("kubelet-supervisor"); after == before {
+			t.Errorf("still %s", before)
+		}
+		if said := m.must("journalctl --boot --unit=kubelet-supervisor --output=cat"); !strings.Contains(said, "stopping the kubelet that an earlier supervisor left behind") {
+			t.Errorf("the kubelet was not left behind, or not found:\n%s", said)
+		}
 		m.reboot()
 		m.healthy("kubelet-supervisor")
 		m.must("dpkg --purge kubelet-supervisor")

@@ -11,21 +11,30 @@ import (
 
 // packager is how a package comes and goes.
 type packager struct {
-	install, upgrade, remove func(m *machine) string // lines of shell
-	keepsState               bool                    // also when it is gone for good
+	install, upgrade, remove, forget func(m *machine) string // lines of shell
+	theirs, ours                     string                  // the new version's flags.env after the upgrade, the edited one after the removal
 }
+
+const flagsFile = "/etc/kubelet-supervisor/flags.env"
 
 var packagers = map[string]packager{
 	"deb": {
 		install: func(m *machine) string { return "dpkg -i " + m.deb("old") },
-		upgrade: func(m *machine) string { return "dpkg -i " + m.deb("new") },
-		remove:  func(*machine) string { return "dpkg --purge kubelet-supervisor" },
+		upgrade: func(m *machine) string { return "dpkg --force-confold -i " + m.deb("new") }, // dpkg would ask, for the new version has another one
+		remove:  func(*machine) string { return "dpkg --remove kubelet-supervisor" },
+		forget:  func(*machine) string { return "dpkg --purge kubelet-supervisor" },
+		theirs:  flagsFile + ".dpkg-dist",
+		ours:    flagsFile,
 	},
 	"rpm": {
-		install:    func(m *machine) string { return debianRPM + "-i " + m.rpm("old") },
-		upgrade:    func(m *machine) string { return debianRPM + "-U " + m.rpm("new") },
-		remove:     func(*machine) string { return debianRPM + "-e kubelet-supervisor" },
-		keepsState: true,
+		install: func(m *machine) string { return debianRPM + "-i " + m.rpm("old") },
+		upgrade: func(m *machine) string { return debianRPM + "-U " + m.rpm("new") },
+		remove:  func(*machine) string { return debianRPM + "-e kubelet-supervisor" },
+		forget: func(*machine) string {
+			return "rm -r /var/lib/kubelet-supervisor /etc/kubelet-supervisor /run/kubelet-supervisor && rmdir --ignore-fail-on-non-empty -p " + strings.Join(rpmShared, " ")
+		},
+		theirs: flagsFile + ".rpmnew",
+		ours:   flagsFile + ".rpmsave",
 	},
 }
 
@@ -39,6 +48,7 @@ func TestALifeOfThePackage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onEachSystemd(t, func(t *testing.T, m *machine) {
 				m.joined()
+				const edited = "KUBELET_SUPERVISOR_ARGS=--trial-period=1h\n"
 				begin := time.Now()
 				before := m.property("kubelet", "MainPID")
 				files := m.files()
@@ -61,11 +71,11 @@ func TestALifeOfThePackage(t *testing.T) {
 				}
 				mainPID := m.property("kubelet", "MainPID")
 
-				m.must("echo KUBELET_SUPERVISOR_ARGS=--trial-period=1h >/etc/kubelet-supervisor/flags.env")
+				m.write(flagsFile, edited)
 				m.must("%s", p.upgrade(m))
 				m.isUpgraded(mainPID, kubeletPID)
-				if got := m.must("cat /etc/kubelet-supervisor/flags.env"); got != "KUBELET_SUPERVISOR_ARGS=--trial-period=1h" {
-					t.Errorf("what was edited is %q", got)
+				if got := m.read(flagsFile); got != edited || !m.has(p.theirs) {
+					t.Errorf("what was edited is %q, and the new one is there: %v", got, m.has(p.theirs))
 				}
 
 				m.must("kubelet-supervisor disable")
@@ -75,9 +85,11 @@ func TestALifeOfThePackage(t *testing.T) {
 
 				m.must("%s", p.remove(m))
 				m.plain()
-				if p.keepsState {
-					m.must("rm -r /var/lib/kubelet-supervisor /etc/kubelet-supervisor /run/kubelet-supervisor && rmdir --ignore-fail-on-non-empty -p %s", strings.Join(rpmShared, " "))
+				if !m.has("/var/lib/kubelet-supervisor") || m.read(p.ours) != edited {
+					t.Errorf("the state is not there, or %s", p.ours)
 				}
+				m.must("%s", p.forget(m))
+				m.plain()
 				if left := added(files, m.files()); len(left) > 0 {
 					t.Errorf("left behind: %q", left)
 				}

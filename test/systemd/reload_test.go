@@ -48,6 +48,42 @@ func TestABrokenNewProgramIsRefused(t *testing.T) {
 	}
 }
 
+// Type=notify-reload, which systemd has from 253 on, has systemd signal the supervisor and wait for its word. Whoever sets it gets the same
+// reloads; before 253 it is passed over.
+func TestNotifyReload(t *testing.T) {
+	onEachSystemd(t, func(t *testing.T, m *machine) {
+		m.write("/etc/systemd/system/kubelet.service.d/zzz-type.conf", "[Service]\nType=notify-reload\n")
+		m.kubeadm("fake")
+		m.join()
+		m.must("dpkg -i %s", m.deb("old"))
+		m.must("kubelet-supervisor enable --now")
+		before := m.healthy("kubelet")
+		main := m.property("kubelet", "MainPID")
+		if kind := m.property("kubelet", "Type"); strings.HasPrefix(m.must("systemctl --version"), "systemd 252") != (kind == "notify") {
+			t.Errorf("Type=%s", kind)
+		}
+		for range 3 {
+			m.must("systemctl reload kubelet")
+		}
+		m.must("dpkg -i %s", m.deb("new"))
+		m.isUpgraded(main, before)
+		m.healthy("kubelet")
+		m.must("mv /usr/bin/kubelet-supervisor /usr/bin/good && cp /usr/bin/good /usr/bin/new && truncate --size=1M /usr/bin/new && mv /usr/bin/new /usr/bin/kubelet-supervisor")
+		if said, err := m.try("systemctl reload kubelet"); err == nil {
+			t.Errorf("a reload with a broken program succeeded: %s", said)
+		}
+		await(t, "the unit to be there again", func() error {
+			if state := m.property("kubelet", "ActiveState"); state != "active" {
+				return errors.New(state)
+			}
+			return nil
+		})
+		if now := m.property("kubelet", "MainPID"); now != main || m.only(before) != nil {
+			t.Errorf("the supervisor is %s and not %s, the kubelet: %v", now, main, m.only(before))
+		}
+	})
+}
+
 // What is known goes over to the new version: the trial under way, with the healthy time so far, and how the kubelet ends later on.
 func TestAnUpgradeInTheMiddleOfATrial(t *testing.T) {
 	onEachSystemd(t, func(t *testing.T, m *machine) {
