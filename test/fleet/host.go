@@ -137,6 +137,9 @@ func startHost(c *cluster.Cluster, o Options, nodes []node, spread time.Duration
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("ordering a host of %d supervisors: %w", len(nodes), err), h.stop())
 	}
+	if _, err := h.footprint(); err != nil { // it does not live
+		return nil, errors.Join(err, h.stop())
+	}
 	return h, nil
 }
 

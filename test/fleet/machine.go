@@ -15,7 +15,7 @@ const (
 	// instancesPerNode is how many inotify instances a supervisor has: local files, the kubeconfig, the kubelet's log.
 	instancesPerNode = 3
 	inotifyInstances = "/proc/sys/fs/inotify/max_user_instances"
-	filesPerNode     = 24
+	filesPerNode     = 16
 )
 
 // allow raises this machine's limits as far as so many nodes need. The cluster restores the sysctl when it goes down.
@@ -48,7 +48,7 @@ func allowFiles(nodes int) error {
 	}
 	limit.Cur, limit.Max = need, max(need, limit.Max)
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("making room for the files of %d nodes: %w", nodes, err)
+		return fmt.Errorf("making room for the files of %d nodes (%d): %w", nodes, need, err)
 	}
 	return nil
 }
