@@ -75,3 +75,19 @@ func TestRetry(t *testing.T) {
 		})
 	}
 }
+
+// Nobody follows the assignment of a node without a supervisor: it is taken away, with what it allowed, and that is all there is to do.
+func TestResetWithoutSupervisor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := configMapOf("workers", someConfig)
+		node := newNode("n1")
+		node.Annotations = map[string]string{configsync.ConfigSourceAnnotation: workersText}
+		b := newBench(t, append(grantFor("workers", "n1"), node, config)...)
+		b.answers(t, nil)
+		_, stderr := b.do(t, "reset", "n1", "--yes")
+		contains(t, stderr, "n1: no supervisor has written a status on it within 30s, so nobody followed what was assigned", "n1: may not read")
+		if b.assigned(t, "n1") != "" {
+			t.Errorf("assigned %q", b.assigned(t, "n1"))
+		}
+	})
+}

@@ -1,0 +1,73 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+func someNodes(names string) (views []nodeView) {
+	for name := range strings.FieldsSeq(names) {
+		views = append(views, viewOf(newNode(name)))
+	}
+	return views
+}
+
+// So many at a time, and not one more; the next is begun when one is done.
+func TestEachNodeInParallel(t *testing.T) {
+	for _, parallel := range []int{1, 2, 5, 9} {
+		synctest.Test(t, func(t *testing.T) {
+			var mutex sync.Mutex
+			var now, most int
+			var order []string
+			s := newSession(genericiooptions.NewTestIOStreamsDiscard())
+			err := s.eachNode(t.Context(), someNodes("n1 n2 n3 n4 n5"), parallel, func(_ context.Context, v nodeView) error {
+				mutex.Lock()
+				now++
+				most, order = max(most, now), append(order, v.Name)
+				mutex.Unlock()
+				<-time.After(time.Second)
+				mutex.Lock()
+				now--
+				mutex.Unlock()
+				return nil
+			})
+			slices.Sort(order)
+			if err != nil || most != min(parallel, 5) || strings.Join(order, " ") != "n1 n2 n3 n4 n5" {
+				t.Errorf("%d at a time: %v, at most %d, %v", parallel, err, most, order)
+			}
+		})
+	}
+}
+
+// After a failure no other node is begun, and those under way are finished.
+func TestEachNodeStopsInParallel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mutex sync.Mutex
+		var done []string
+		s := newSession(genericiooptions.NewTestIOStreamsDiscard())
+		err := s.eachNode(t.Context(), someNodes("n1 n2 n3 n4"), 2, func(_ context.Context, v nodeView) error {
+			if v.Name == "n1" {
+				return errors.New("n1 refused it")
+			}
+			<-time.After(time.Second)
+			mutex.Lock()
+			defer mutex.Unlock()
+			done = append(done, v.Name)
+			return nil
+		})
+		if err == nil || err.Error() != "n1 refused it\nnot begun: n3, n4" && err.Error() != "n1 refused it\nnot begun: n2, n3, n4" {
+			t.Errorf("got %v", err)
+		}
+		if strings.Contains(strings.Join(done, " "), "n3") {
+			t.Errorf("done are %v", done)
+		}
+	})
+}
