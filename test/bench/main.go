@@ -10,6 +10,8 @@
 //   - it ends with 0 when everything was measured, whether or not the budgets are met, else with 1, or with 130 when it was
 //     interrupted; and it leaves nothing on the machine in any of these cases.
 //
+// `bench matrix` tells what works with which kubelet, and ends with 0 when all was tried, whether it works or not.
+//
 // `bench compare A.json B.json` compares two result files and ends with 1 where something of B is clearly worse.
 package main
 
@@ -41,6 +43,9 @@ func run() int {
 	}
 	if len(os.Args) > 1 && os.Args[1] == "upstream" {
 		return exitCode(ctx, upstreamMain(ctx, os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "matrix" {
+		return exitCode(ctx, matrixMain(ctx, os.Args[2:]))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "fleet" {
 		return exitCode(ctx, fleetMain(ctx, os.Args[2:]))

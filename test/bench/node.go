@@ -140,7 +140,7 @@ type view struct {
 	known, observed string // annotations config-status and config-observed
 	config          corev1.NodeConfigStatus
 	field           corev1.NodeConfigStatus // status.config, where the API server keeps it
-	reason          string                  // of KubeletConfigOk
+	reason, message string                  // of KubeletConfigOk
 	ready           bool
 }
 
@@ -153,7 +153,7 @@ func viewOf(n *corev1.Node) (v view) {
 	for _, c := range n.Status.Conditions {
 		switch c.Type {
 		case "KubeletConfigOk":
-			v.reason = c.Reason
+			v.reason, v.message = c.Reason, c.Message
 		case corev1.NodeReady:
 			v.ready = c.Status == corev1.ConditionTrue
 		}
@@ -215,6 +215,13 @@ func (w *nodeWatch) await(ctx context.Context, description string, as func(view)
 			return time.Time{}, fmt.Errorf("waiting until the Node says %s: %w; it says %+v", description, context.Cause(ctx), w.newest)
 		}
 	}
+}
+
+// look is what the Node says now.
+func (n *node) look(ctx context.Context) (view, error) {
+	var seen corev1.Node
+	err := n.client.Get().Resource("nodes").Name(cluster.NodeName).Do(ctx).Into(&seen)
+	return viewOf(&seen), err
 }
 
 // awaitNode waits until the Node is as described.
