@@ -163,8 +163,7 @@ func (b *bench) readyAlone(ctx context.Context) error {
 	case err = <-ready:
 	case <-kubelet.done:
 		cancel()
-		<-ready
-		err = errors.New("the kubelet ended by itself")
+		err = errors.Join(errors.New("the kubelet ended by itself"), <-ready)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("%w; its last line: %s", err, lastLine(kubelet)), b.end(kubelet))
