@@ -21,7 +21,7 @@ const (
 type leaseWatch struct {
 	interval time.Duration
 	client   func() (rest.Interface, string) // nil while there is no connection; and the Node's name
-	look     func(ctx context.Context, client rest.Interface, nodeName string) (time.Time, error)
+	look     func(ctx context.Context, client rest.Interface, nodeName string, cached bool) (time.Time, error)
 	changed  chan struct{}
 
 	mu      sync.Mutex
@@ -91,13 +91,18 @@ func (w *leaseWatch) run(ctx context.Context, tell func(LeaseSeen)) {
 	}
 }
 
-// glance is one look. An answer that says nothing of the renewal counts as no answer; a missing Lease as one that is not renewed.
+// glance is one look. An answer that says nothing of the renewal counts as no answer; a missing Lease as one that is not renewed. A
+// renewal is taken from the API server's memory, for all nodes on trial ask this every ten seconds; that there was none is not: an API
+// server that has lost etcd would make all of them roll back.
 func (w *leaseWatch) glance(ctx context.Context) LeaseSeen {
 	client, node := w.client()
 	if client == nil {
 		return LeaseSeen{}
 	}
-	renewed, err := w.look(ctx, client, node)
+	renewed, err := w.look(ctx, client, node, true)
+	if err == nil && !w.isNew(renewed) || apierrors.IsNotFound(err) {
+		renewed, err = w.look(ctx, client, node, false)
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		return LeaseSeen{Reachable: true}
@@ -109,7 +114,18 @@ func (w *leaseWatch) glance(ctx context.Context) LeaseSeen {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	seen := LeaseSeen{Reachable: true, Baseline: renewed.After(w.started.Add(-leaseTimeout))}
-	seen.Renewed = renewed.After(w.started) && !renewed.Equal(w.last)
+	seen.Renewed = w.isNewLocked(renewed)
 	w.last = renewed
 	return seen
+}
+
+// isNew tells whether this is a renewal by the present child that was not seen before.
+func (w *leaseWatch) isNew(renewed time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.isNewLocked(renewed)
+}
+
+func (w *leaseWatch) isNewLocked(renewed time.Time) bool {
+	return renewed.After(w.started) && !renewed.Equal(w.last)
 }

@@ -17,17 +17,21 @@ import (
 // leaseServer answers looks at the Lease of n1.
 type leaseServer struct {
 	renewed time.Time
+	cached  time.Time // what the API server remembers, where that is something else
 	err     error
 	looks   atomic.Int32
 }
 
 func (l *leaseServer) watch(trial time.Duration) *leaseWatch {
 	w := newLeaseWatch(trial, func() (rest.Interface, string) { return (*rest.RESTClient)(nil), "n1" })
-	w.look = func(_ context.Context, _ rest.Interface, nodeName string) (time.Time, error) {
+	w.look = func(_ context.Context, _ rest.Interface, nodeName string, cached bool) (time.Time, error) {
 		if nodeName != "n1" {
 			return time.Time{}, errors.New("of another Node")
 		}
 		l.looks.Add(1)
+		if cached && !l.cached.IsZero() {
+			return l.cached, nil
+		}
 		return l.renewed, l.err
 	}
 	return w
@@ -58,6 +62,32 @@ func TestGlance(t *testing.T) {
 			test.want.Renewed = false // the same renewal is not another
 			if diff := cmp.Diff(test.want, w.glance(t.Context())); diff != "" {
 				t.Errorf("the second time (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What the API server remembers may say that the Lease was renewed, but not that it was not: it may have lost etcd.
+func TestARenewalIsMissedOnlyByEtcd(t *testing.T) {
+	started := time.Unix(1_000_000, 0)
+	for name, test := range map[string]struct {
+		cached, renewed time.Duration // after the child's start
+		err             error         // of the second look
+		want            LeaseSeen
+		looks           int32
+	}{
+		"it remembers a renewal":                    {time.Second, 0, errors.New("not asked"), LeaseSeen{Reachable: true, Renewed: true, Baseline: true}, 1},
+		"it does not, but etcd does":                {-time.Second, time.Second, nil, LeaseSeen{Reachable: true, Renewed: true, Baseline: true}, 2},
+		"neither does":                              {-time.Second, -time.Second, nil, LeaseSeen{Reachable: true, Baseline: true}, 2},
+		"it does not, and etcd cannot be asked":     {-time.Second, 0, apierrors.NewInternalError(errors.New("etcd is down")), LeaseSeen{}, 2},
+		"it remembers what was two minutes ago, so": {-2 * time.Minute, 0, errors.New("no answer"), LeaseSeen{}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &leaseServer{cached: started.Add(test.cached), renewed: started.Add(test.renewed), err: test.err}
+			w := server.watch(time.Hour)
+			w.newChild(started)
+			if diff := cmp.Diff(test.want, w.glance(t.Context())); diff != "" || server.looks.Load() != test.looks {
+				t.Errorf("%d looks (-want +got):\n%s", server.looks.Load(), diff)
 			}
 		})
 	}

@@ -109,6 +109,20 @@ func TestClientNeedsAnAddress(t *testing.T) {
 	}
 }
 
+func TestLeaseIsReadFromTheCacheWhereThatWillDo(t *testing.T) {
+	for cached, want := range map[bool]string{true: "0", false: ""} {
+		client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if version := r.URL.Query().Get("resourceVersion"); version != want {
+				t.Errorf("cached %t asks for resourceVersion %q", cached, version)
+			}
+			fmt.Fprint(w, `{"spec":{"renewTime":"2026-11-21T11:22:33.456789Z"}}`)
+		})
+		if _, err := LeaseRenewTime(t.Context(), client, "n1", cached); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestLeaseRenewTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		code   int
@@ -131,7 +145,7 @@ func TestLeaseRenewTime(t *testing.T) {
 				w.WriteHeader(c.code)
 				fmt.Fprint(w, c.body)
 			})
-			renewed, err := LeaseRenewTime(t.Context(), client, "n1")
+			renewed, err := LeaseRenewTime(t.Context(), client, "n1", false)
 			got := renewed.UTC().Format(time.RFC3339Nano)
 			if err != nil {
 				got = err.Error()
