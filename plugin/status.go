@@ -118,7 +118,7 @@ var uids = regexp.MustCompile(` \(UID [^)]*\)`)
 func (v nodeView) summary(whole bool) string {
 	words := printable(v.condition.Reason)
 	_, why, _ := strings.Cut(uids.ReplaceAllString(v.words(), ""), "; ")
-	why = strings.TrimPrefix(why, v.assignment+" ")
+	why = strings.TrimPrefix(strings.TrimPrefix(why, v.assignment+" "), "is refused: ") // the reason says that
 	switch {
 	case !v.answered():
 		words = "waits for the supervisor, which has not spoken of this assignment yet"

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
@@ -153,6 +154,47 @@ func TestPluginWithoutSupervisor(t *testing.T) {
 		t.Errorf("doctor: exit code %d, want 1", code)
 	}
 	wantIn(t, stdout, "WRONG   the node is not Ready", "WRONG   no supervisor has met this node")
+}
+
+// A real kubelet without a supervisor: what needs the kubelet works, what needs a supervisor says that there is none.
+func TestPluginKubeletAlone(t *testing.T) {
+	n := pluginNode(t)
+	words := n.KubeletArguments()
+	kubelet := n.Command(words[0], words[1:]...)
+	if err := kubelet.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = kubelet.Process.Signal(syscall.SIGTERM)
+		_ = kubelet.Wait()
+	})
+	n.awaitNode(t, "the Node is Ready", func(v nodeView) bool { return v.Ready })
+	file := filepath.Join(t.TempDir(), "kubelet.yaml")
+	await(t, "its kubelet can be asked", func() error {
+		stdout, stderr, code := n.runPlugin(t, pluginRun{}, "config", "n1")
+		if code != 0 {
+			return fmt.Errorf("%s", stderr)
+		}
+		return os.WriteFile(file, []byte(strings.Replace(stdout, "maxPods: 20\n", "maxPods: 31\n", 1)), 0o600)
+	})
+	config := pushedName(t, first(n.plugin(t, "push", "alone", "-f", file)))
+	_, stderr, code := n.runPlugin(t, pluginRun{}, "assign", "n1", "--config", config, "--yes", "--answer-timeout=3s")
+	if code != 1 {
+		t.Errorf("assign: exit code %d, want 1", code)
+	}
+	wantIn(t, stderr, "No supervisor has met this node yet: nothing happens until one does.", "maxPods: 20 → 31",
+		"error: node n1 has no supervisor: none has written a status on it within 3s; run its kubelet under kubelet-supervisor", "kubectl kubelet reset n1 removes it")
+	wantIn(t, first(n.plugin(t, "status", "n1")), "kubelet-config/"+config+"/kubelet", "<none>", "no supervisor has met this node; see kubectl kubelet doctor n1")
+	wantIn(t, first(n.plugin(t, "describe", "n1")), "Supervisor:", "none has met this node")
+	stdout, _, code := n.runPlugin(t, pluginRun{}, "doctor", "n1", "--answer-timeout=1s")
+	if code != 1 {
+		t.Errorf("doctor: exit code %d, want 1", code)
+	}
+	wantIn(t, stdout, "ok      the node is Ready", "WRONG   no supervisor has met this node")
+	wantIn(t, second(n.plugin(t, "reset", "n1", "--yes", "--answer-timeout=1s")), "no supervisor has written a status on it within 1s, so nobody followed what was assigned")
+	if v, err := n.view(); err != nil || v.Node.Annotations[assignmentAnnotation] != "" {
+		t.Errorf("after the reset the Node is %v, %v", v, err)
+	}
 }
 
 // A ConfigMap in a namespace that nodes may not read: the node is let read this one, and loses that at the reset.

@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"errors"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,8 @@ import (
 // pluginHome is the cluster of the plugin's tests, its own because `install` changes it.
 var pluginHome *node
 
-// pluginNode is the node of a cluster on which `kubectl kubelet install` was run, with no Node object and no kubelet.
+// pluginNode is the node of a cluster on which `kubectl kubelet install` was run, with no Node object, no kubelet
+// and nothing that was ever assigned.
 func pluginNode(t *testing.T) *node {
 	t.Helper()
 	if pluginHome == nil {
@@ -35,8 +37,22 @@ func pluginNode(t *testing.T) *node {
 		pluginHome = n
 	}
 	pluginHome.reset(t)
+	pluginHome.forgetAssignments(t)
 	return pluginHome
 }
+
+// forgetAssignments removes what the plugin made for other tests, and the events of their nodes.
+func (n *node) forgetAssignments(t *testing.T) {
+	t.Helper()
+	for _, namespace := range []string{"kubelet-config", "kube-system"} {
+		for _, folder := range []string{"/api/v1/namespaces/" + namespace + "/configmaps", rbacPath + namespace + "/rolebindings", rbacPath + namespace + "/roles"} {
+			n.must(t, http.MethodDelete, folder+"?labelSelector=kubelet-supervisor.io/purpose", nil, nil)
+		}
+	}
+	n.must(t, http.MethodDelete, "/api/v1/namespaces/default/events", nil, nil)
+}
+
+const rbacPath = "/apis/rbac.authorization.k8s.io/v1/namespaces/"
 
 // plugin runs `kubectl kubelet`, by the real kubectl as admin; it has to succeed.
 func (n *node) plugin(t *testing.T, arguments ...string) (stdout, stderr string) {

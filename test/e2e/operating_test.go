@@ -1,0 +1,183 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+)
+
+const operatingPage = "../../docs/operating.md"
+
+// docs/operating.md is true: each of its commands is run, in their order and on the real parts, and answers as the page says, but for
+// what is another each time. UPDATE_GOLDEN=1 writes the answers into the page.
+func TestOperating(t *testing.T) {
+	n := pluginNode(t)
+	n.startedLocal(t, options{Flags: []string{"--trial-period=15s"}})
+	text, err := os.ReadFile(operatingPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &page{node: n, folder: n.deskFor(t), names: map[string]string{}}
+	var now strings.Builder
+	for part := range splitPage(string(text)) {
+		if part.commands == nil {
+			now.WriteString(part.text)
+			continue
+		}
+		now.WriteString("```console\n")
+		for _, c := range part.commands {
+			now.WriteString(p.check(t, c))
+		}
+		now.WriteString("```\n")
+		if t.Failed() && os.Getenv("UPDATE_GOLDEN") == "" {
+			t.FailNow() // what follows would fail for this
+		}
+	}
+	if os.Getenv("UPDATE_GOLDEN") != "" && now.String() != string(text) {
+		if err := os.WriteFile(operatingPage, []byte(now.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// deskFor makes a folder as a person has it at hand: kubectl and the plugin by their names, and the project's manifests.
+func (n *node) deskFor(t *testing.T) string {
+	t.Helper()
+	plugin, err := buildPluginOnce()
+	if err != nil {
+		t.Fatalf("building the plugin: %v", err)
+	}
+	manifests, err := filepath.Abs("../../packaging")
+	if err != nil {
+		t.Fatal(err)
+	}
+	completion, err := filepath.Abs("../../cmd/kubectl-kubelet/kubectl_complete-kubelet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := n.KubectlArguments()
+	folder := t.TempDir()
+	for link, target := range map[string]string{
+		"kubectl": words[slices.IndexFunc(words, func(w string) bool { return strings.Contains(w, "/kubectl-") })], "kubectl-kubelet": filepath.Join(plugin, "kubectl-kubelet"),
+		"kubectl_complete-kubelet": completion, "packaging": manifests,
+	} {
+		if err := os.Symlink(target, filepath.Join(folder, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// shell runs a line as a person's shell at that desk would, with y for every question. It gives all that was printed.
+func (n *node) shell(t *testing.T, folder, line string) string {
+	t.Helper()
+	command := n.Command("bash", "-c", line)
+	command.Dir = folder
+	command.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"), "KUBECONFIG="+filepath.Join(n.Folder, "admin.kubeconfig"),
+		"KUBECACHEDIR="+filepath.Join(n.Folder, "kubectl-cache"))
+	command.Stdin = strings.NewReader("y\n")
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	var exit *exec.ExitError
+	if err := command.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	t.Logf("$ %s\n%s", line, output.String())
+	return strings.ReplaceAll(output.String(), "[y/N] ", "[y/N] y\n") // the terminal shows what was typed
+}
+
+// A pageCommand is one of the page, with the answer that it shows.
+type pageCommand struct{ line, answer string }
+
+// A pagePart is text between commands, or commands.
+type pagePart struct {
+	text     string
+	commands []pageCommand
+}
+
+// splitPage gives the parts of a page in their order; commands are in blocks of the language console.
+func splitPage(page string) func(yield func(pagePart) bool) {
+	return func(yield func(pagePart) bool) {
+		for page != "" {
+			text, block, found := strings.Cut(page, "```console\n")
+			if text != "" && !yield(pagePart{text: text}) || !found {
+				return
+			}
+			inside, rest, _ := strings.Cut(block, "```\n")
+			var commands []pageCommand
+			for line := range strings.Lines(inside) {
+				if command, is := strings.CutPrefix(line, "$ "); is {
+					commands = append(commands, pageCommand{line: strings.TrimSuffix(command, "\n")})
+				} else if len(commands) > 0 {
+					commands[len(commands)-1].answer += line
+				}
+			}
+			if !yield(pagePart{commands: commands}) {
+				return
+			}
+			page = rest
+		}
+	}
+}
+
+// A page is one that is being checked.
+type page struct {
+	node   *node
+	folder string
+	names  map[string]string // of ConfigMaps: what the page calls them, and what they are called now
+}
+
+// hashed are the names of the page that end with a hash of the content, which holds paths of this machine.
+var hashed = regexp.MustCompile(`\b(workers|refused|my-node-config)-[bcdfghkmt0-9]{10}\b`)
+
+// check runs a command of the page, and gives what the page should say of it.
+func (p *page) check(t *testing.T, c pageCommand) string {
+	t.Helper()
+	line := hashed.ReplaceAllStringFunc(c.line, func(name string) string {
+		if now, known := p.names[name]; known {
+			return now
+		}
+		return name
+	})
+	answer := p.node.shell(t, p.folder, line)
+	before, after := hashed.FindAllString(c.answer, -1), hashed.FindAllString(answer, -1)
+	for i, name := range after {
+		if i < len(before) && p.names[before[i]] == "" {
+			p.names[before[i]] = name
+		}
+		p.names[hashed.FindStringSubmatch(name)[1]+"-0000000000"] = name // the newest, in a page that has no answers yet
+	}
+	if want, got := p.bare(c.answer), p.bare(answer); want != got && os.Getenv("UPDATE_GOLDEN") == "" {
+		t.Errorf("docs/operating.md is not true any more (UPDATE_GOLDEN=1 rewrites it):\n$ %s\nit says\n%s\nand the answer is\n%s", line, want, got)
+	}
+	return "$ " + line + "\n" + answer
+}
+
+// bare is an answer without what is another each time.
+func (p *page) bare(answer string) string {
+	for _, mask := range []struct {
+		pattern *regexp.Regexp
+		by      string
+	}{
+		{regexp.MustCompile(`(?m)^` + cluster.NodeName + `: (waits for|Applying|RolledBack|runs it on trial).*\n`), ""}, // on the way, and maybe not seen
+		{hashed, "$1-HASH"},
+		{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UID"},
+		{regexp.MustCompile(`(?i)(resourceVersion"?:? "?)\d+`), "${1}VERSION"},
+		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "TIME"},
+		{regexp.MustCompile(`\b(\d+(\.\d+)?(ms|s|m|h))+\b`), "DURATION"},
+		{regexp.MustCompile(` {2,}`), " "},
+	} {
+		answer = mask.pattern.ReplaceAllString(answer, mask.by)
+	}
+	return answer
+}
