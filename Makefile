@@ -62,6 +62,7 @@ test-unit: ## unit tests with the race detector; where the real kubelet is built
 
 .PHONY: test-e2e
 test-e2e: root parts build ## end-to-end tests on real parts (root), one package after another
+	@test/parts/debian.sh jq
 	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" KUBELET_SUPERVISOR_TEST_PLUGIN="$(CURDIR)/bin/kubectl-kubelet" go test -tags e2e -p 1 -count 1 -v -timeout 40m $(TEST) ./test/...
 
 .PHONY: test-fuzz
