@@ -54,13 +54,13 @@ func (d *diagnosis) examineSupervisor(ctx context.Context) {
 	spoke := v.condition.LastHeartbeatTime.Time
 	d.fine("the supervisor answered the assignment; it spoke last %s ago, and speaks when it starts and when something changes", age(d.now(), spoke))
 	if what, when := d.kubeletSince(ctx); when.After(spoke.Add(silentAfter)) {
-		d.note("%s %s ago, and the supervisor has said nothing since: was the kubelet started without it? systemctl status kubelet on the node tells", what, age(d.now(), when))
+		d.note("%s %s ago, and the supervisor has said nothing since: so it looks after an outage, or where the kubelet was started without it; systemctl status kubelet on the node tells", what, age(d.now(), when))
 	}
 }
 
 // kubeletSince is the newest sign that the kubelet was started, by the node's clock as the supervisor's words are: the kubelet's event of
-// it, which is kept for an hour, or since when the node is Ready. A network that was down makes a node Ready anew, too, and a kubelet
-// that dies may be back before the supervisor thinks it worth a word: so it proves nothing.
+// it, which is kept for an hour, or since when the node is Ready. A network or a container runtime that was down makes a node Ready anew,
+// too, and a kubelet that dies may be back before the supervisor thinks it worth a word: so it proves nothing.
 func (d *diagnosis) kubeletSince(ctx context.Context) (what string, when time.Time) {
 	for _, c := range d.node.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
