@@ -17,7 +17,8 @@ import (
 
 // output carries the kubelet's log to the supervisor's own, and finds its end. The kubelet writes to a file below RUN_DIR and not to a
 // pipe: a pipe would block the kubelet when the supervisor stalls, and kill it when the supervisor dies. Copying is a goroutine of its
-// own: where the supervisor's own output stalls, kubelets are started and their last words known all the same.
+// own: where the supervisor's own output stalls, kubelets are started and their last words known all the same, and what nobody takes is
+// given up, so that the file does not grow for ever.
 type output struct {
 	path string
 	to   io.Writer
@@ -27,8 +28,9 @@ type output struct {
 	reader  *os.File
 
 	began     atomic.Int64  // where the present kubelet's part begins
-	copying   chan struct{} // holds the turn: copied and forgotten are that of whoever has it
-	copied    int64
+	given     atomic.Int64  // what comes before was given up
+	copying   chan struct{} // holds the turn: to copy and to forget is for whoever has it
+	copied    atomic.Int64
 	forgotten int64 // of it the file no longer holds so much
 	inherited bool  // the file is the kubelet's already
 }
@@ -39,6 +41,7 @@ type handedOutput struct{ Began, Copied, Forgotten int64 }
 const (
 	outputRemembered = 64 << 10
 	outputForgetsAt  = 4 << 20
+	outputMost       = 64 << 20 // that nobody has taken
 	outputPatience   = time.Second
 )
 
@@ -59,12 +62,13 @@ func (o *output) pause() (resume func()) {
 
 // handOver is for after pause.
 func (o *output) handOver() handedOutput {
-	return handedOutput{Began: o.began.Load(), Copied: o.copied, Forgotten: o.forgotten}
+	return handedOutput{Began: o.began.Load(), Copied: max(o.copied.Load(), o.given.Load()), Forgotten: o.forgotten}
 }
 
 func (o *output) inherit(h handedOutput) {
 	o.began.Store(h.Began)
-	o.copied, o.forgotten, o.inherited = h.Copied, h.Forgotten, true
+	o.copied.Store(h.Copied)
+	o.forgotten, o.inherited = h.Forgotten, true
 }
 
 // attach makes the file the command's output.
@@ -133,16 +137,30 @@ func (o *output) follow(ctx context.Context) error {
 	if err := watcher.Add(o.path); err != nil {
 		return fmt.Errorf("following the kubelet's log: %w", err)
 	}
-	for {
-		o.takeTurn()
+	written := make(chan struct{}, 1)
+	wake := func() {
+		select {
+		case written <- struct{}{}:
+		default: // the next turn has not begun yet
+		}
+	}
+	var copying sync.WaitGroup
+	defer copying.Wait()
+	copying.Go(func() {
+		for range written {
+			o.takeTurn()
+		}
+	})
+	defer close(written)
+	for wake(); ; wake() {
 		select {
 		case <-watcher.Events:
-		case err := <-watcher.Errors:
-			_, _ = fmt.Fprintln(o.to, "kubelet-supervisor: following the kubelet's log:", err)
+		case <-watcher.Errors: // an event was lost: what it was about is copied now
 		case <-ctx.Done():
-			o.takeTurn()
+			wake()
 			return nil
 		}
+		o.giveUp()
 	}
 }
 
@@ -156,8 +174,14 @@ func (o *output) takeTurn() {
 func (o *output) copy() {
 	block := make([]byte, 32<<10)
 	for {
-		n, err := o.reader.ReadAt(block, o.copied)
-		o.copied += int64(n)
+		copied := o.copied.Load()
+		n, err := o.reader.ReadAt(block, copied)
+		if given := o.given.Load(); given > copied { // what was read may be a hole
+			_, _ = fmt.Fprintf(o.to, "\nkubelet-supervisor: %d bytes of the kubelet's log are lost, for nobody took them\n", given-copied)
+			o.copied.Store(given)
+			continue
+		}
+		o.copied.Store(copied + int64(n))
 		_, _ = o.to.Write(block[:n])
 		o.forget()
 		if err != nil {
@@ -169,15 +193,33 @@ func (o *output) copy() {
 // forget gives back the space of what was copied, but for the end. A hole loses nothing that the kubelet writes meanwhile, as cutting
 // the file would; that is left to file systems that know no holes.
 func (o *output) forget() {
-	if o.copied-o.forgotten < outputForgetsAt {
+	copied := o.copied.Load()
+	if copied-o.forgotten < outputForgetsAt {
 		return
 	}
-	o.forgotten = o.copied
-	err := unix.Fallocate(int(o.writer.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, o.copied-outputRemembered)
-	if err != nil && o.writer.Truncate(0) == nil {
-		o.copied, o.forgotten = 0, 0
+	o.forgotten = copied
+	if err := o.free(0, copied-outputRemembered); err != nil && o.writer.Truncate(0) == nil {
+		o.forgotten = 0
+		o.copied.Store(0)
 		o.began.Store(0)
 	}
+}
+
+// giveUp does without all but the newest when nobody takes what is there. File systems that know no holes keep it: cutting the file while
+// it is copied would mix up what comes next.
+func (o *output) giveUp() {
+	size, taken := o.size(), max(o.copied.Load(), o.given.Load())
+	const farBehindTheEnd = 1 << 40
+	if size-taken < outputMost || o.free(farBehindTheEnd, 1) != nil {
+		return
+	}
+	o.given.Store(size - outputForgetsAt) // first: whoever copies must not take the hole for the log
+	_ = o.free(0, size-outputForgetsAt)
+}
+
+// free gives the space of a part of the file back.
+func (o *output) free(from, length int64) error {
+	return unix.Fallocate(int(o.writer.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from, length)
 }
 
 // followOutput copies the kubelet's log while the loop lives.

@@ -143,3 +143,40 @@ func TestAStalledOutputHoldsNothingUp(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What nobody takes is given up, so that the file does not grow for ever: the newest stays, and what is missing is said.
+func TestAnOutputThatStallsForLong(t *testing.T) {
+	released, path := make(chan struct{}), filepath.Join(t.TempDir(), "kubelet.log")
+	taken := &bytes.Buffer{}
+	o := newOutput(path, writerFunc(func(p []byte) (int, error) { <-released; return taken.Write(p) }))
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- o.follow(ctx) }()
+	command := exec.Command("/bin/sh", "-c", fmt.Sprintf("yes 'a line of sixteen' | head -c %d; echo; echo the end", outputMost+outputMost/2))
+	if err := o.attach(command); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Run(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the file is small", func() bool {
+		info, err := os.Stat(path)
+		return err == nil && info.Sys().(*syscall.Stat_t).Blocks*512 < outputMost
+	})
+	close(released)
+	stop()
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+	said := taken.String()
+	if !strings.Contains(said, " bytes of the kubelet's log are lost, for nobody took them\n") || !strings.HasSuffix(said, "\nthe end\n") || strings.Contains(said, "\x00") || len(said) > outputMost {
+		t.Errorf("%d bytes were taken, among them %d of holes; the end is %q", len(said), strings.Count(said, "\x00"), said[max(0, len(said)-100):])
+	}
+	if end := string(o.end()); !strings.HasSuffix(end, "\nthe end\n") {
+		t.Errorf("the last words are %q", end[max(0, len(end)-100):])
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
