@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/zap"
 )
 
 // fill gives every exported field below v a value of its own, none of them zero.
@@ -64,6 +65,39 @@ func TestTheWholeStateIsHandedOver(t *testing.T) {
 	want.Settings = settings
 	if diff := cmp.Diff(want, handed.state(settings), cmpopts.IgnoreUnexported(State{})); diff != "" {
 		t.Errorf("handed over (-want +got):\n%s", diff)
+	}
+}
+
+// A kubelet that keeps crashing does not start anew with the shortest wait because of a reload.
+func TestTheBackoffIsHandedOver(t *testing.T) {
+	n := newNode(t)
+	n.options.Logger = zap.NewNop()
+	before, err := newLoop(n.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		before.kubelets.delay()
+	}
+	data, err := json.Marshal(before.handOver())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before.close()
+	var h Handover
+	if err := json.Unmarshal(data, &h); err != nil {
+		t.Fatal(err)
+	}
+	after, err := newLoop(n.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer after.close()
+	if err := after.inherit(&h); err != nil {
+		t.Fatal(err)
+	}
+	if want, got := before.kubelets.delay(), after.kubelets.delay(); got != want || got <= childBackoffFirst {
+		t.Errorf("the next start waits %s, and would have waited %s", got, want)
 	}
 }
 

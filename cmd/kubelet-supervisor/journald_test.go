@@ -148,6 +148,27 @@ func TestLinesInTheJournalHaveFields(t *testing.T) {
 	}
 }
 
+// Lines about a Node's assignment name both.
+func TestLinesInTheJournalNameTheNode(t *testing.T) {
+	l := newLife(t, scenario{})
+	l.api.put("a", configuration("mode: ok"))
+	journald := l.listenAsJournald()
+	p := l.run(l.flags...)
+	p.awaitHealthy()
+	l.api.assign("a")
+	await(t, "it is on trial", func() bool { return strings.HasPrefix(l.api.shown(), "InTrial ") })
+	const change = "Kubelet restarting to use /api/v1/namespaces/kube-system/configmaps/a"
+	await(t, "the line", func() bool { return journald.line(change) != nil })
+	line := journald.line(change)
+	for name, want := range map[string]string{"MESSAGE_ID": "b113641e76574d4fbdd9182ef34eec31", "NODE": "n1", "CONFIG_SOURCE": "kube-system/a/kubelet",
+		"CONFIG_UID": "uid-a", "REASON": "KubeletConfigChanged", "PRIORITY": "6"} {
+		if line[name] != want {
+			t.Errorf("%s is %q, want %q, in %v", name, line[name], want, line)
+		}
+	}
+	p.term()
+}
+
 func TestTheKubeletHasAStreamOfItsOwn(t *testing.T) {
 	n := newNode(t)
 	journald := n.listenAsJournald()
