@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 )
 
@@ -89,20 +91,38 @@ func (s *scale) Demand(nodes float64) (demand, error) {
 		return d, err
 	}
 	d.Memory = memory.each * nodes
-	requests, err := s.value(s.Last(), waveSpread+": requests")
+	// Of the edit without a spread, which is over sooner: looks at Leases come beside it, in the time that it takes.
+	requests, err := s.value(s.Last(), waveEdited+": requests")
 	if err != nil {
 		return d, err
 	}
-	processor, _, err := s.sum(waveSpread + ": processor time of the API server")
+	processor, _, err := s.sum(waveEdited + ": processor time of the API server")
 	if err != nil {
 		return d, err
 	}
-	d.Requests = requests * nodes
+	d.Requests = requests*nodes - s.asked(s.Last(), waveEdited, "get leases")*nodes/s.nodes(s.Last())
 	d.Processor = processor.each * nodes / 1000
 	d.Rate, d.Cores = d.Requests/defaultSpread, d.Processor/defaultSpread
 	d.SpreadForHalf = d.Processor / 0.5
 	d.Payload = nodes * payloadHere / 1e6
 	return d, nil
+}
+
+// asked gives how many requests of a kind there were in a wave; 0 where there were none.
+func (s *scale) asked(r *Result, wave, kind string) float64 {
+	for _, line := range r.Asked {
+		kinds, is := strings.CutPrefix(line, wave+": ")
+		if !is {
+			continue
+		}
+		for _, words := range strings.Split(kinds, ", ") {
+			if count, of, _ := strings.Cut(words, " "); of == kind {
+				n, _ := strconv.ParseFloat(count, 64)
+				return n
+			}
+		}
+	}
+	return 0
 }
 
 // payloadHere is about what the ConfigMap of the measurement has as an event of a watch, in bytes.
@@ -129,7 +149,7 @@ func (s *scale) Demands() (string, error) {
 		{"steady: supervisors' requests (LIST and watch anew)", func(d demand) string { return figure(d.WatchBreaks) + " /s" }},
 		{"steady: kubelets' renewals of Leases", func(d demand) string { return figure(d.LeasesRenewed) + " /s" }},
 		{"all on trial: looks at Leases", func(d demand) string { return figure(d.LeasesAsked) + " /s" }},
-		{"an edit for all: requests", func(d demand) string { return figure(d.Requests) }},
+		{"an edit for all: requests, but for looks at Leases", func(d demand) string { return figure(math.Round(d.Requests)) }},
 		{"an edit for all: processor time of the API server", func(d demand) string { return figure(d.Processor) + " s" }},
 		{"… with --edit-spread=1m: requests", func(d demand) string { return figure(d.Rate) + " /s" }},
 		{"… with --edit-spread=1m: processors in use for it", func(d demand) string { return figure(d.Cores) }},

@@ -5,9 +5,6 @@ import "fmt"
 // ProcessesUpTo is for the page.
 func (s *scale) ProcessesUpTo() int { return processesUpTo }
 
-// Largest is the largest fleet that is extrapolated to.
-func (s *scale) Largest() string { return fmt.Sprintf("%g", larger[len(larger)-1]) }
-
 // WaveTables are what each wave cost.
 func (s *scale) WaveTables() (string, error) {
 	var names []string

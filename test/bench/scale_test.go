@@ -12,7 +12,7 @@ import (
 // figuresOf are those of a fleet in which everything takes as long as it has nodes.
 func figuresOf(nodes int) *fleet.Figures {
 	requests := func(each int) fleet.Requests {
-		return fleet.Requests{Kinds: map[string]int{"patch nodes/status": each * nodes}, Failed: map[int]int{429: 1}, Peak: 7}
+		return fleet.Requests{Kinds: map[string]int{"patch nodes/status": (each - 3) * nodes, "get leases": 3 * nodes}, Failed: map[int]int{429: 1}, Peak: 7}
 	}
 	idle := fleet.Load{Took: 10 * time.Second, APIServer: time.Second, Etcd: time.Second, Memory: 200 + float64(nodes)}
 	wave := fleet.Wave{Load: fleet.Load{Took: 20 * time.Second, APIServer: 2*time.Second + time.Duration(nodes)*3*time.Millisecond, Etcd: 2 * time.Second, Requests: requests(8)}, Busy: 0.5}
@@ -59,7 +59,7 @@ func TestScalePageIsExtrapolated(t *testing.T) {
 		"\n- 100 nodes: processes of the shipped program; commit c", "\n- 1000 nodes: in one process; commit c",
 		"| one ConfigMap assigned to all | 1000 | 0.0100 s | 5.00 s | 9.51 s | 10 s |",
 		" 0 + 3 × nodes ms ", "| 15000 ms | 45000 ms |", // the API server's time for an edit
-		"| 30000 + 75000 |", "No kubelet was started more often", "- One node for a longer time",
+		"| 30000 + 75000 |", "looks at Leases | 5000 | 25000 | 75000 |", "No kubelet was started more often", "- One node for a longer time",
 	} {
 		if !strings.Contains(squeezed(text), words) {
 			t.Errorf("the page has no %q:\n%s", words, text)
