@@ -13,8 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// kubeadmPayload is what kubeadm init writes into kube-system/kubelet-config, empty and zero fields and all: the v1beta1 types with
-// kubeadm's defaults (cmd/kubeadm/app/componentconfigs/kubelet.go) on a machine with systemd and systemd-resolved.
+// kubeadmPayload is what kubeadm init writes into kube-system/kubelet-config, empty and zero fields and all: what kubeadm 1.36.3 says to
+// `config print init-defaults --component-configs KubeletConfiguration`, and resolvConf, which it adds where systemd-resolved runs
+// (cmd/kubeadm/app/componentconfigs/kubelet.go).
 const kubeadmPayload = `apiVersion: kubelet.config.k8s.io/v1beta1
 authentication:
   anonymous:
@@ -141,7 +142,7 @@ imageGCHighThresholdPercent: 100
 		Binary: put("kubelet-supervisor", fmt.Sprintf("#!/bin/sh\nexec unshare --mount --propagation slave sh -c '%s' %s \"$@\"\n", inside, supervisorBinary(t)), 0o755),
 		KubeletFlags: []string{
 			"--config-dir=" + filepath.Join(folder, "kubelet.conf.d"),
-			"--container-runtime-endpoint=unix://" + n.Folder + "/containerd.sock", // as in kubeadm-flags.env
+			"--container-runtime-endpoint=unix://" + n.Folder + "/containerd.sock", // as in kubeadm-flags.env before 1.36
 		},
 	}
 }
