@@ -17,11 +17,12 @@ var scaleText string
 // scaleMain writes the page about fleets from the result files of `bench fleet`.
 func scaleMain(arguments []string) error {
 	var document, long string
+	s := &scale{}
 	flags := flag.NewFlagSet("bench scale", flag.ExitOnError)
 	flags.StringVar(&document, "document", "docs/scale.md", "the page")
+	flags.StringVar(&s.Note, "note", "", "what a reader has to know of these runs")
 	flags.StringVar(&long, "long", "", "the result file of bench long, if it is there")
 	_ = flags.Parse(arguments) // exits on errors
-	s := &scale{}
 	var err error
 	if s.Long, err = load(long); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -48,6 +49,7 @@ func scaleMain(arguments []string) error {
 type scale struct {
 	Fleets []*Result
 	Long   *Result // one node for a longer time; may be nil
+	Note   string
 }
 
 func (s *scale) page() (string, error) {

@@ -65,9 +65,10 @@ func TestScalePageIsExtrapolated(t *testing.T) {
 			t.Errorf("the page has no %q:\n%s", words, text)
 		}
 	}
+	s.Note = "Read this first."
 	s.Long = &Result{Commit: "l", Steady: "10m0s"}
 	s.Long.row(sectionProgram, "section .text", "kB").add(1)
-	if text, err = s.page(); err != nil || !strings.Contains(squeezed(text), "| section .text | 1 kB") || strings.Contains(text, "- One node for a longer time") {
+	if text, err = s.page(); err != nil || !strings.Contains(squeezed(text), "| section .text | 1 kB") || !strings.Contains(text, "\n\nRead this first.\n\n**API") || strings.Contains(text, "- One node for a longer time") {
 		t.Errorf("the page with a long run: %v\n%s", err, text)
 	}
 	s.Fleets = s.Fleets[:1]
