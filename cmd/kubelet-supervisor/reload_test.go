@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
@@ -68,15 +71,22 @@ func (p *supervisorProcess) openFiles() int {
 	return len(files)
 }
 
-func ignoredSignals(t *testing.T, pid int) string {
+// inherited is what a kubelet got from whoever started it: its signals, umask, capabilities, limits, folder and environment.
+func inherited(t *testing.T, pid int) string {
 	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	var got []string
+	proc := fmt.Sprintf("/proc/%d/", pid)
+	for line := range strings.Lines(mustRead(t, proc+"status")) {
+		if name, _, _ := strings.Cut(line, ":"); slices.Contains([]string{"SigIgn", "SigBlk", "Umask", "NoNewPrivs", "CapEff"}, name) {
+			got = append(got, line)
+		}
+	}
+	folder, err := os.Readlink(proc + "cwd")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(data), "SigIgn:\t")
-	ignored, _, _ := strings.Cut(rest, "\n")
-	return ignored
+	environment := slices.Sorted(strings.SplitSeq(mustRead(t, proc+"environ"), "\x00"))
+	return strings.Join(append(got, mustRead(t, proc+"limits"), folder, strings.Join(environment, "\n")), "\n")
 }
 
 // A hundred reloads: one process, one kubelet, the trial goes on, nothing leaks, and at the end the kubelet's exit status is still had.
@@ -84,9 +94,11 @@ func TestAHundredReloads(t *testing.T) {
 	n := newNode(t)
 	n.seed("a", configuration("mode: ok"))
 	systemd := n.listenAsSystemd("30000000")
+	t.Setenv("FAKE_KUBELET_RECORD", n.path("record"))
+	n.program = written(t, filepath.Join(n.folder, "limited"), "#!/bin/sh\nulimit -S -n 1000\nexec "+binary+" \"$@\"\n") // a Go program raises its own
 	p := n.run("--trial-period=1h")
 	before := p.awaitHealthy()
-	ignored := ignoredSignals(t, before.Child.PID) // not none: what make starts ignores one of glibc's own
+	got := inherited(t, before.Child.PID)
 	n.reload()
 	files := p.openFiles()
 	for range 99 {
@@ -116,8 +128,11 @@ func TestAHundredReloads(t *testing.T) {
 	if len(record.Exits) != 1 || !strings.HasSuffix(record.Exits[0].Words, "killed by SIGKILL") || record.Exits[0].Asked {
 		t.Errorf("recorded %+v", record.Exits)
 	}
-	if got := ignoredSignals(t, record.Child.PID); got != ignored {
-		t.Errorf("the new kubelet ignores signals %s, the first one %s", got, ignored)
+	if diff := cmp.Diff(got, inherited(t, record.Child.PID)); diff != "" {
+		t.Errorf("what the kubelet after the reloads got (-the first one +this one):\n%s", diff)
+	}
+	if all := mustRead(t, n.path("record")); n.count("start") != 2 || strings.Count(all, `"openFiles":"`) != strings.Count(all, `"openFiles":"1000"`) {
+		t.Errorf("not two kubelets with the limit of open files that was set for the supervisor:\n%s", all)
 	}
 	p.term()
 }
