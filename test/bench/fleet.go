@@ -4,8 +4,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fleet"
@@ -98,7 +100,7 @@ func (r *Result) fleet(f *fleet.Figures) {
 		one(wave.name+": processor time of the API server", "ms/node", beyond(wave.of.APIServer, f.Leases.APIServer, wave.of.Took, f.Leases.Took)/nodes)
 		one(wave.name+": processor time of etcd", "ms/node", beyond(wave.of.Etcd, f.Leases.Etcd, wave.of.Took, f.Leases.Took)/nodes)
 		one(wave.name+": share of this machine in use", "%", 100*wave.of.Busy).yardstick()
-		r.Asked = append(r.Asked, wave.name+": "+wave.of.Requests.String())
+		r.Asked = append(r.Asked, wave.name+": "+wave.of.Requests.String()+failed(wave.of.Requests))
 	}
 	one("RSS of a supervisor", "MiB", f.Node.Resident)
 	one("anonymous memory of a supervisor", "MiB", f.Node.Anonymous)
@@ -114,6 +116,18 @@ func failures(r fleet.Requests) (count float64) {
 		count += float64(n)
 	}
 	return count
+}
+
+// failed names the answers that were no success, by their code.
+func failed(r fleet.Requests) string {
+	var words []string
+	for _, code := range slices.Sorted(maps.Keys(r.Failed)) {
+		words = append(words, fmt.Sprintf("%d × %d", r.Failed[code], code))
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return "; of these failed: " + strings.Join(words, ", ")
 }
 
 // rate is in ms per second.

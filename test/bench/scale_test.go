@@ -59,7 +59,7 @@ func TestScalePageIsExtrapolated(t *testing.T) {
 		"\n- 100 nodes: processes of the shipped program; commit c", "\n- 1000 nodes: in one process; commit c",
 		"| one ConfigMap assigned to all | 1000 | 0.0100 s | 5.00 s | 9.51 s | 10 s |",
 		" 0 + 3 × nodes ms ", "| 15000 ms | 45000 ms |", // the API server's time for an edit
-		"| 30000 + 75000 |", "looks at Leases | 5000 | 25000 | 75000 |", "No kubelet was started more often", "- One node for a longer time",
+		"| 30000 + 75000 |", "assigned to all: 3000 get leases, 5000 patch nodes/status; of these failed: 1 × 429\n", "looks at Leases | 5000 | 25000 | 75000 |", "No kubelet was started more often", "- One node for a longer time",
 	} {
 		if !strings.Contains(squeezed(text), words) {
 			t.Errorf("the page has no %q:\n%s", words, text)
