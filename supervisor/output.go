@@ -155,7 +155,8 @@ func (o *output) follow(ctx context.Context) error {
 	for wake(); ; wake() {
 		select {
 		case <-watcher.Events:
-		case <-watcher.Errors: // an event was lost: what it was about is copied now
+		case err := <-watcher.Errors:
+			_, _ = fmt.Fprintln(o.to, "kubelet-supervisor: following the kubelet's log:", err)
 		case <-ctx.Done():
 			wake()
 			return nil
