@@ -52,15 +52,17 @@ func (l line) worst() (share float64) {
 
 // model is the line in words.
 func (l line) model() string {
-	return fmt.Sprintf("%s %s × nodes", figure(round(l.fixed)), strings.Replace(signed(l.each), "+", "+ ", 1))
+	return fmt.Sprintf("%s %s × nodes", strings.TrimPrefix(signed(l.fixed), "+"), strings.Replace(signed(l.each), "+", "+ ", 1))
 }
 
 func signed(value float64) string {
-	text := figure(round(value))
-	if value >= 0 {
-		return "+" + text
+	switch value = round(value); {
+	case value == 0:
+		return "0"
+	case value > 0:
+		return "+" + figure(value)
 	}
-	return strings.Replace(text, "-", "− ", 1)
+	return "− " + figure(-value)
 }
 
 // round keeps figure from showing what is nothing but the computer's last digits.

@@ -10,7 +10,7 @@ func TestFitFindsTheLine(t *testing.T) {
 	if err != nil || math.Abs(l.fixed-3) > 1e-6 || math.Abs(l.each-2) > 1e-9 || math.Abs(l.at(15000)-30003) > 1e-4 {
 		t.Errorf("the line is %+v, %v; expected was 3 + 2 × nodes", l, err)
 	}
-	if words := l.residuals(); words != "+0, +0, +0, +0" {
+	if words := l.residuals(); words != "0, 0, 0, 0" {
 		t.Errorf("the residuals of points on the line are %q", words)
 	}
 	l, err = fit([]point{{0, 1}, {10, 0}, {20, 2}})

@@ -15,6 +15,7 @@ var larger = []float64{5000, 15000}
 func (s *scale) Growth() (string, error) {
 	lines := [][]string{{"what", "line", "residuals, smallest fleet first", "at 5,000", "at 15,000"}}
 	for _, name := range []string{
+		waveAssigned + ": until a node runs it", waveEdited + ": until a node runs it", waveEdited + ": requests in the busiest second",
 		waveAssigned + ": processor time of the API server", waveEdited + ": processor time of the API server", waveSpread + ": processor time of the API server",
 		"supervisors, steady: RSS of the API server", "supervisors, steady: processor time of the API server", "supervisors and Leases: processor time of the API server",
 		"all on trial, and Leases: processor time of the API server", "all on trial, and Leases: supervisors' requests",
