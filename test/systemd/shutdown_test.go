@@ -89,9 +89,17 @@ func TestAKubeletThatEndsDuringTheShutdown(t *testing.T) {
 	})
 }
 
-// delayShutdown holds a lock of logind's until release is called, so that there is time to look.
+// delayShutdown holds a lock of logind's until release is called, so that there is time to look: more than logind's usual five seconds.
 func (m *machine) delayShutdown() (release func()) {
 	m.Helper()
+	m.write("/etc/systemd/logind.conf.d/50-patient.conf", "[Login]\nInhibitDelayMaxSec=10min\n")
+	m.must("systemctl kill --signal=HUP systemd-logind")
+	await(m.T, "a patient logind", func() error {
+		if said := m.must("busctl get-property org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager InhibitDelayMaxUSec"); said != "t 600000000" {
+			return errors.New(said)
+		}
+		return nil
+	})
 	m.must("mkfifo /run/released && systemd-run --unit=holds systemd-inhibit --what=shutdown --mode=delay --who=test cat /run/released")
 	await(m.T, "the test's lock", func() error { return m.locked("test") })
 	return func() { m.must("echo >/run/released") }
