@@ -121,7 +121,7 @@ bench-upstream: root parts-node build ## the removed feature itself, kubelet 1.2
 	@$(REAL) bin/bench upstream -commit="$$(git describe --tags --always --dirty 2>/dev/null || echo unknown)" -document=docs/benchmarks.md -rest=bin/bench.json -json=bin/bench-upstream.json
 
 .PHONY: matrix
-matrix: root parts-node build ## what works with which kubelet, 1.23 to the newest, into docs/compatibility.md and bin/matrix.json (root; 10 min; first time: 30 min of building)
+matrix: root parts-node build ## what works with which kubelet, 1.23 to the newest, into docs/compatibility.md and bin/matrix.json (root; 3 min; first time: 30 min of building)
 	@test/parts/build.sh kube-apiserver-1.24.17
 	@test/parts/kubelets/build.sh
 	CGO_ENABLED=0 go build -o bin/ ./test/bench

@@ -131,11 +131,11 @@ func (k *kubeletSeen) Seen() string {
 // Summary names what does not work.
 func (k *kubeletSeen) Summary() string { return k.summary() }
 
-// oneLine is at most 400 bytes, about.
+// oneLine is at most as long as a condition's message, about.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > 400 {
-		text = strings.ToValidUTF8(text[:400], "") + "…"
+	if len(text) > 1100 {
+		text = strings.ToValidUTF8(text[:1100], "") + "…"
 	}
 	return text
 }

@@ -51,7 +51,7 @@ func TestKubeletsAreFoundInTheOrderOfTheirVersions(t *testing.T) {
 }
 
 func TestOneLineIsShort(t *testing.T) {
-	for text, expected := range map[string]string{" a\n b ": "a b", strings.Repeat("ü", 300): strings.Repeat("ü", 200) + "…"} {
+	for text, expected := range map[string]string{" a\n b ": "a b", strings.Repeat("ü", 600): strings.Repeat("ü", 550) + "…"} {
 		if seen := oneLine(text); seen != expected {
 			t.Errorf("%q became %q", text, seen)
 		}
