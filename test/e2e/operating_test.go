@@ -22,7 +22,7 @@ const operatingPage = "../../docs/operating.md"
 // what is another each time. UPDATE_GOLDEN=1 writes the answers into the page.
 func TestOperating(t *testing.T) {
 	n := pluginNode(t)
-	n.startedLocal(t, options{Flags: []string{"--trial-period=15s"}})
+	n.startedLocal(t, options{Flags: []string{"--trial-period=8s"}})
 	text, err := os.ReadFile(operatingPage)
 	if err != nil {
 		t.Fatal(err)
