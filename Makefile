@@ -8,6 +8,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+VERSION  := $(VERSION)# asked once: somebody may commit meanwhile
 FUZZTIME ?= 10s
 # how long make soak takes, and which sequence of steps (0: a random one)
 SOAK     ?= 5m

@@ -149,6 +149,8 @@ func (p *page) check(t *testing.T, c pageCommand) string {
 		}
 		return name
 	})
+	// A kubelet that has just been started says for a moment that it is not Ready.
+	p.node.awaitNode(t, "the Node is Ready", func(v nodeView) bool { return v.Ready })
 	answer := p.node.shell(t, p.folder, line)
 	before, after := hashed.FindAllString(c.answer, -1), hashed.FindAllString(answer, -1)
 	for i, name := range after {
