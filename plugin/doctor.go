@@ -40,10 +40,13 @@ assignment, and spoke since the kubelet was started.`,
 			d := &diagnosis{session: s, client: client, node: v}
 			d.awaitAnswer(command.Context(), answer)
 			d.examine(command.Context())
-			if d.problems > 0 {
-				return fmt.Errorf("node %s: %d of these are wrong", v.Name, d.problems)
+			switch d.problems {
+			case 0:
+				return nil
+			case 1:
+				return fmt.Errorf("node %s: one thing is wrong", v.Name)
 			}
-			return nil
+			return fmt.Errorf("node %s: %d things are wrong", v.Name, d.problems)
 		},
 	}
 	command.Flags().DurationVar(&answer, "answer-timeout", 5*time.Second, "how long to wait for the supervisor's answer to the assignment")
