@@ -104,7 +104,8 @@ func TestAHundredReloads(t *testing.T) {
 	for range 99 {
 		n.reload()
 	}
-	await(t, "no more files than after the first", func() bool { return p.openFiles() <= files })
+	// The first may not have opened all of its own when it was looked at; one that is left open by each reload would make 99 more.
+	await(t, "no file is left open by a reload", func() bool { return p.openFiles() < files+50 })
 	after := p.awaitHealthy()
 	if *after.Child != *before.Child || after.Supervisor != before.Supervisor || after.Reloads != 100 {
 		t.Errorf("before %+v\nafter %+v", before, after)
