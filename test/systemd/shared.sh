@@ -3,7 +3,7 @@
 # kubelet, and the real kubelet and containerd from PARTS
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-folder=$1 parts=$2
+folder=$(realpath --canonicalize-missing "$1") parts=$2
 
 mkdir -p "$folder"
 ARCHITECTURES=$(go env GOARCH)
