@@ -42,7 +42,7 @@ demo: root parts-node build ## the whole story on a real node, on this machine (
 	@$(REAL) bin/demo
 
 .PHONY: test
-test: root vet lint parts test-unit test-fuzz test-packages test-systemd test-e2e ## vet, lint, unit tests, some fuzzing and end-to-end tests on real parts (root; first time: about 20 min of building)
+test: root vet lint parts test-unit test-fuzz test-packages test-systemd test-e2e ## every test: vet, lint, unit, some fuzzing, packages, systemd, end-to-end on real parts (root; 25 min, the first time 20 min of building before that)
 
 .PHONY: vet
 vet: ## go vet, the end-to-end tests and the conformance suite included
