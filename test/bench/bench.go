@@ -44,42 +44,51 @@ type bench struct {
 	bareRestart, bareStop, bareUnhealthy *Row
 }
 
-// measure brings a cluster up, measures everything and takes it down.
-func measure(ctx context.Context, o options) (result *Result, err error) {
+// measure measures everything on a cluster of its own.
+func measure(ctx context.Context, o options) (*Result, error) {
 	for _, file := range []string{o.Binary, o.FakeKubelet} {
 		if _, err := os.Stat(file); err != nil {
 			return nil, fmt.Errorf("looking for what is measured (make bench builds it): %w", err)
 		}
 	}
-	machine := machineLines()
-	c, err := cluster.Up(ctx, cluster.Options{Name: fmt.Sprintf("bench-%d", os.Getpid()), Audit: true, Log: o.Log})
+	return onCluster(ctx, o, cluster.Options{Audit: true}, machineLines(), func(b *bench) error { return b.watched(ctx, b.run) })
+}
+
+// onCluster brings a cluster up, measures on it and takes it down.
+func onCluster(ctx context.Context, o options, of cluster.Options, machine []string, measure func(*bench) error) (result *Result, err error) {
+	of.Name, of.Log = fmt.Sprintf("bench-%d", os.Getpid()), o.Log
+	c, err := cluster.Up(ctx, of)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Down()) }()
-	machine = append(machine, "cgroup "+c.Cgroups)
 	b := &bench{options: o, cluster: c, node: &node{cluster: c}}
-	b.result = &Result{Commit: o.Commit, Date: time.Now().UTC().Truncate(time.Second), Machine: machine, Rounds: o.Rounds,
+	b.result = &Result{Commit: o.Commit, Date: time.Now().UTC().Truncate(time.Second), Machine: append(machine, "cgroup "+c.Cgroups), Rounds: o.Rounds,
 		Settle: o.Settle.String(), Steady: o.Steady.String(), Window: o.Window.String()}
-	if err := b.run(ctx); err != nil {
+	defer func() { err = errors.Join(err, b.stopAll()) }()
+	if err := b.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err := measure(b); err != nil {
 		return nil, err
 	}
 	return b.result, b.result.finish()
 }
 
-// run measures one section after another, the bare kubelet before and after ours: a machine that becomes slower shows in its spread.
-func (b *bench) run(ctx context.Context) (err error) {
+// watched measures while healthz is asked all the time.
+func (b *bench) watched(ctx context.Context, measure func(context.Context) error) (err error) {
 	watching, stop := context.WithCancel(ctx)
-	defer func() { err = errors.Join(err, b.stopAll()) }()
 	var wait func()
 	if b.health, wait, err = watchHealth(watching, b.cluster); err != nil {
 		stop()
 		return err
 	}
 	defer func() { stop(); wait() }()
-	if err := b.prepare(ctx); err != nil {
-		return err
-	}
+	return measure(ctx)
+}
+
+// run measures one section after another, the bare kubelet before and after ours: a machine that becomes slower shows in its spread.
+func (b *bench) run(ctx context.Context) error {
 	b.bareRestart = b.result.row(sectionChange, "bare restart", "ms")
 	b.bareStop = b.result.row(sectionChange, "bare restart: from SIGTERM to its end", "ms").yardstick()
 	b.bareUnhealthy = b.result.row(sectionChange, "bare restart: not healthy", "ms").yardstick()

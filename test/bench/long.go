@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -34,38 +33,24 @@ func longMain(ctx context.Context, arguments []string) error {
 	return result.save(results)
 }
 
-// measureLong brings a cluster up, measures and takes it down.
-func measureLong(ctx context.Context, o options) (result *Result, err error) {
-	machine := machineLines()
-	c, err := cluster.Up(ctx, cluster.Options{Name: fmt.Sprintf("long-%d", os.Getpid()), Audit: true, Log: o.Log})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, c.Down()) }()
-	b := &bench{options: o, cluster: c, node: &node{cluster: c}}
-	b.result = &Result{Commit: o.Commit, Date: time.Now().UTC().Truncate(time.Second), Machine: append(machine, "cgroup "+c.Cgroups), Rounds: o.Rounds,
-		Settle: o.Settle.String(), Steady: o.Steady.String(), Window: o.Window.String()}
-	defer func() { err = errors.Join(err, b.stopAll()) }()
-	if err := b.prepare(ctx); err != nil {
-		return nil, err
-	}
-	if err := b.timed("what the program is made of", func() error { return b.programRows(ctx) }); err != nil {
-		return nil, err
-	}
-	if err := b.register(ctx); err != nil {
-		return nil, err
-	}
-	if o.Steady > 0 {
-		if err := b.timed("idle cost", func() error { return b.idle(ctx) }); err != nil {
-			return nil, err
+func measureLong(ctx context.Context, o options) (*Result, error) {
+	return onCluster(ctx, o, cluster.Options{Audit: true}, machineLines(), func(b *bench) error {
+		if err := b.timed("what the program is made of", func() error { return b.programRows(ctx) }); err != nil {
+			return err
 		}
-	}
-	if o.Changes > 0 {
-		if err := b.timed("many changes", func() error { return b.manyChanges(ctx) }); err != nil {
-			return nil, err
+		if err := b.register(ctx); err != nil {
+			return err
 		}
-	}
-	return b.result, b.result.finish()
+		if o.Steady > 0 {
+			if err := b.timed("idle cost", func() error { return b.idle(ctx) }); err != nil {
+				return err
+			}
+		}
+		if o.Changes == 0 {
+			return nil
+		}
+		return b.timed("many changes", func() error { return b.manyChanges(ctx) })
+	})
 }
 
 // register has a kubelet make its Node.

@@ -53,39 +53,18 @@ func upstreamMain(ctx context.Context, arguments []string) error {
 	return page.saveDocument(document)
 }
 
-// measureUpstream brings up a cluster that still has the feature, measures and takes it down.
-func measureUpstream(ctx context.Context, o options) (result *Result, err error) {
+// measureUpstream measures on a cluster that still has the feature.
+func measureUpstream(ctx context.Context, o options) (*Result, error) {
 	if _, err := os.Stat(o.Binary); err != nil {
 		return nil, fmt.Errorf("looking for what is measured (make build): %w", err)
 	}
 	machine := machineWith("kubelet " + removedKubelet + ", kube-apiserver " + removedAPIServer + ", etcd and containerd")
-	c, err := cluster.Up(ctx, cluster.Options{Name: fmt.Sprintf("upstream-%d", os.Getpid()), APIServer: removedAPIServer, Kubelet: removedKubelet, Log: o.Log})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, c.Down()) }()
-	b := &bench{options: o, cluster: c, node: &node{cluster: c}}
-	b.result = &Result{Commit: o.Commit, Date: time.Now().UTC().Truncate(time.Second), Machine: append(machine, "cgroup "+c.Cgroups), Rounds: o.Rounds,
-		Settle: o.Settle.String(), Window: o.Window.String()}
-	if err := b.upstream(ctx); err != nil {
-		return nil, err
-	}
-	return b.result, b.result.finish()
+	return onCluster(ctx, o, cluster.Options{APIServer: removedAPIServer, Kubelet: removedKubelet}, machine,
+		func(b *bench) error { return b.watched(ctx, b.upstream) })
 }
 
 // upstream measures one subject after another, the bare kubelet before and after them.
-func (b *bench) upstream(ctx context.Context) (err error) {
-	watching, stop := context.WithCancel(ctx)
-	defer func() { err = errors.Join(err, b.stopAll()) }()
-	var wait func()
-	if b.health, wait, err = watchHealth(watching, b.cluster); err != nil {
-		stop()
-		return err
-	}
-	defer func() { stop(); wait() }()
-	if err := b.prepare(ctx); err != nil {
-		return err
-	}
+func (b *bench) upstream(ctx context.Context) error {
 	b.bareRestart = b.result.row(sectionUpstream, "bare restart: "+untilHealthy, "ms").yardstick()
 	b.bareUnhealthy = b.result.row(sectionUpstream, "bare restart: "+notHealthy, "ms").yardstick()
 	b.bareStop = &Row{} // not shown
