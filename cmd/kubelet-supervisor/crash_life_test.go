@@ -55,6 +55,7 @@ func newLife(t *testing.T, of scenario) *life {
 		}
 	})
 	l.record, l.points = filepath.Join(l.folder, "record"), filepath.Join(l.folder, "points")
+	t.Cleanup(l.endKubelets)
 	kubeconfig := written(t, filepath.Join(l.folder, "kubelet.conf"), fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\n"+
 		"contexts: [{name: c, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {}}]\n", l.api.url))
 	runtime := filepath.Join(l.folder, "runtime.sock") // connections to it are never taken, which suffices
@@ -109,6 +110,21 @@ func (l *life) store(use func(s *store.Store) error) {
 	}
 	if err != nil {
 		l.t.Fatalf("the state folder: %v", err)
+	}
+}
+
+// endKubelets leaves no kubelet behind when a supervisor was killed last.
+func (l *life) endKubelets() {
+	data, _ := os.ReadFile(l.record) // absent: there was none
+	for line := range strings.Lines(string(data)) {
+		var e struct{ PID int }
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			l.t.Error(err)
+			return
+		}
+		if words, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", e.PID)); strings.Contains(string(words), l.local) {
+			_ = syscall.Kill(e.PID, syscall.SIGKILL)
+		}
 	}
 }
 
