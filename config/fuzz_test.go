@@ -54,7 +54,7 @@ func FuzzPreflightOutput(f *testing.F) {
 		if len(r.stderr.head)+len(r.stderr.tail) > 3*keptOutput {
 			t.Errorf("kept %d bytes", len(r.stderr.head)+len(r.stderr.tail))
 		}
-		words := r.words("/run/candidate.yaml")
+		words, _ := r.words("/run/candidate.yaml")
 		checkQuoted(t, words)
 		if words != "" && neutral(words) != "" && !sameFailure(words, words) {
 			t.Errorf("%q is not the same failure as itself", words)

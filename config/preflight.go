@@ -186,34 +186,31 @@ func (p *Preflight) try(ctx context.Context, candidate Candidate) Verdict {
 	case ran.accepted:
 		return Verdict{Outcome: Accepted}
 	}
-	words := ran.words(candidate.File)
-	if ran.cutOff && words == ran.withoutWords() {
-		return unknown("%s exited (%s), but its output could not be read", p.Kubelet, ran.status)
+	words, isError := ran.words(candidate.File)
+	if ran.cutOff && !isError { // the error may be in what was not read, and so may the mark of an accepted one
+		return unknown("%s exited (%s), but its output could not be read to its end", p.Kubelet, ran.status)
 	}
 	return Verdict{Outcome: Refused, Words: words, Load: strings.Contains(strings.ToLower(words), "failed to load kubelet config file")}
 }
 
-// words finds the kubelet's error in what it printed. The path of the
-// candidate's file, which the kubelet says up to three times, is left out.
-func (r *attempt) words(file string) string {
+// words finds the kubelet's error in what it printed; without one, they are its
+// last words. The path of the candidate's file, which the kubelet says up to
+// three times, is left out.
+func (r *attempt) words(file string) (words string, isError bool) {
 	output := r.stdout.text() + "\n" + r.stderr.text()
 	if file != "" {
 		output = strings.ReplaceAll(output, file, kind)
 	}
 	if words := LastErrorLine([]byte(output)); words != "" {
 		words, _, _ = strings.Cut(words, validationTail)
-		return words
+		return words, true
 	}
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	last := strings.TrimSpace(lines[len(lines)-1])
 	if last == "" {
-		return r.withoutWords()
+		return "the kubelet exited without a word (" + r.status + ")", false
 	}
-	return Quote(last)
-}
-
-func (r *attempt) withoutWords() string {
-	return "the kubelet exited without a word (" + r.status + ")"
+	return Quote(last), false
 }
 
 // validationTail begins what the kubelet adds behind the errors of a validation; it names nothing that helps anybody.

@@ -85,6 +85,7 @@ func TestPreflightThatIsNotHeard(t *testing.T) {
 		want   Outcome
 	}{
 		"not a word":       {"exit 1", Unknown},
+		"no error yet":     {"echo 'I0101 00:00:00.000000 1 server.go:1] Kubelet version' >&2; exit 1", Unknown},
 		"what refuses it":  {"echo 'E0101 00:00:00.000000 1 run.go:1] failed' >&2; exit 1", Refused},
 		"what accepts it":  {"echo '" + acceptedMark + "'; exit 1", Accepted},
 		"success, strange": {"exit 0", Unknown},
