@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -49,47 +49,30 @@ func patchOf(c carrier, wanted reference) map[string]any {
 
 // patchNode sends a merge patch; in a dry run of the client it is applied here.
 func patchNode(ctx context.Context, client kubernetes.Interface, node *corev1.Node, patch map[string]any, dry dryRun) (*corev1.Node, error) {
-	if dry == dryRunClient {
-		return patchedNode(node, patch)
-	}
 	body, err := json.Marshal(patch)
 	if err != nil {
 		return nil, fmt.Errorf("writing a patch: %w", err)
 	}
+	if dry == dryRunClient {
+		return patchedNode(node, body)
+	}
 	return client.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager, DryRun: dry.option()})
 }
 
-func patchedNode(node *corev1.Node, patch map[string]any) (*corev1.Node, error) {
-	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(node)
+func patchedNode(node *corev1.Node, patch []byte) (*corev1.Node, error) {
+	original, err := json.Marshal(node)
 	if err != nil {
 		return nil, fmt.Errorf("writing node %s: %w", node.Name, err)
 	}
-	mergePatch(tree, patch)
+	merged, err := jsonpatch.MergePatch(original, patch)
+	if err != nil {
+		return nil, fmt.Errorf("patching node %s: %w", node.Name, err)
+	}
 	patched := &corev1.Node{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(tree, patched); err != nil {
+	if err := json.Unmarshal(merged, patched); err != nil {
 		return nil, fmt.Errorf("reading node %s: %w", node.Name, err)
 	}
 	return patched, nil
-}
-
-// mergePatch applies a patch of RFC 7386 to a tree.
-func mergePatch(tree, patch map[string]any) {
-	for name, value := range patch {
-		over, isTree := value.(map[string]any)
-		switch {
-		case value == nil:
-			delete(tree, name)
-		case isTree:
-			under, is := tree[name].(map[string]any)
-			if !is {
-				under = map[string]any{}
-				tree[name] = under
-			}
-			mergePatch(under, over)
-		default:
-			tree[name] = value
-		}
-	}
 }
 
 // write assigns, and gives the Node as it then is.
