@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/status"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 func newDescribe(s *session) *cobra.Command {
@@ -62,7 +62,7 @@ func (s *session) describe(ctx context.Context, client kubernetes.Interface, v n
 	for _, part := range strings.Split(v.words(), "; ") {
 		t.row("", strings.TrimSpace(part))
 	}
-	if c.Reason == status.ReasonInTrial {
+	if c.Reason == decide.ReasonInTrial {
 		t.row("Trial:", trialText(c, s.now()))
 	}
 	if err := t.flush(); err != nil {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
 
@@ -44,7 +45,7 @@ func (d *diagnosis) examineSupervisor(ctx context.Context) {
 	case !v.supervised:
 		d.wrong("no supervisor has met this node: it has no annotation %s; run its kubelet under kubelet-supervisor, and see journalctl -u kubelet there", status.ConfigStatusAnnotation)
 		return
-	case v.condition.Reason == status.ReasonStopped:
+	case v.condition.Reason == decide.ReasonStopped:
 		d.wrong("the supervisor was stopped: %s; systemctl status kubelet on the node", v.words())
 		return
 	case !v.answered():

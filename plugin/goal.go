@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/status"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 // A goal is what a Node has to say for a command to have succeeded.
@@ -49,9 +49,9 @@ func (g goal) judge(v nodeView) (verdict, string) {
 		return g.judgeRunning(v)
 	case corev1.ConditionFalse:
 		switch c.Reason {
-		case status.ReasonRolledBack: // its verdict follows
+		case decide.ReasonRolledBack: // its verdict follows
 			return waiting, says
-		case status.ReasonSyncFailed: // a grant takes a moment to be known to every API server
+		case decide.ReasonSyncFailed: // a grant takes a moment to be known to every API server
 			return failing, says
 		}
 		return failed, says
@@ -74,7 +74,7 @@ func (g goal) judgeRunning(v nodeView) (verdict, string) {
 		return waiting, "runs another version of " + g.wanted.unpinned().String()
 	case !g.good:
 		return reached, "runs " + g.wanted.unpinned().String()
-	case v.condition.Reason != status.ReasonActive:
+	case v.condition.Reason != decide.ReasonActive:
 		return waiting, "runs it on trial"
 	}
 	return reached, "passed its trial with " + g.wanted.unpinned().String()

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 )
 
@@ -22,10 +23,10 @@ const (
 
 type (
 	rejections struct {
-		Rejections []Rejection `json:"rejections"`
+		Rejections []decide.Rejection `json:"rejections"`
 	}
 	proofs struct {
-		Proofs []Proof `json:"proofs"`
+		Proofs []decide.Proof `json:"proofs"`
 	}
 )
 
@@ -34,8 +35,8 @@ type (
 var errNoStore = errors.New("the state folder could not be opened at the start, which takes a restart of the supervisor to mend")
 
 // boot reads what the disk holds. Nothing it meets keeps a kubelet from being started.
-func (l *loop) boot() Booted {
-	var booted Booted
+func (l *loop) boot() decide.Booted {
+	var booted decide.Booted
 	var troubles []string
 	note := func(err error) {
 		if err != nil {
@@ -55,7 +56,7 @@ func (l *loop) boot() Booted {
 	return booted
 }
 
-func (l *loop) load(d *Durable, note func(error)) {
+func (l *loop) load(d *decide.Durable, note func(error)) {
 	note(l.store.LoadDocument(trialDocument, "Trial", d))
 	var r rejections
 	note(l.store.LoadDocument(rejectedDocument, "RejectionList", &r))
@@ -66,13 +67,13 @@ func (l *loop) load(d *Durable, note func(error)) {
 	d.LastKnownGood = l.loadVersion(store.LastKnownGood, note)
 }
 
-func (l *loop) loadVersion(pointer store.Pointer, note func(error)) *Version {
+func (l *loop) loadVersion(pointer store.Pointer, note func(error)) *decide.Version {
 	source, err := l.store.LoadSource(pointer)
 	note(err)
 	if source == nil {
 		return nil
 	}
-	v := &Version{Source: *source}
+	v := &decide.Version{Source: *source}
 	payload, err := l.store.LoadCheckpoint(*source)
 	if note(err); err == nil {
 		v.Content = config.Content(payload, source.KubeletConfigKey)
@@ -81,7 +82,7 @@ func (l *loop) loadVersion(pointer store.Pointer, note func(error)) *Version {
 }
 
 // save writes what changed. lastKnownGood goes before assigned, so that a reset that is cut off leaves upstream's order (store.Reset).
-func (l *loop) save(d Durable, keep []corev1.ConfigMapNodeConfigSource) error {
+func (l *loop) save(d decide.Durable, keep []corev1.ConfigMapNodeConfigSource) error {
 	if l.store == nil {
 		return l.unusable
 	}
@@ -104,7 +105,7 @@ func (l *loop) save(d Durable, keep []corev1.ConfigMapNodeConfigSource) error {
 	return nil
 }
 
-func sourceOf(v *Version) *corev1.ConfigMapNodeConfigSource {
+func sourceOf(v *decide.Version) *corev1.ConfigMapNodeConfigSource {
 	if v == nil {
 		return nil
 	}
@@ -112,8 +113,8 @@ func sourceOf(v *Version) *corev1.ConfigMapNodeConfigSource {
 }
 
 // sourcesInUse lists the checkpoints that must stay.
-func (l *loop) sourcesInUse(d Durable) []corev1.ConfigMapNodeConfigSource {
-	versions := []*Version{d.Assigned, d.LastKnownGood, d.Active, l.state.Child.Version}
+func (l *loop) sourcesInUse(d decide.Durable) []corev1.ConfigMapNodeConfigSource {
+	versions := []*decide.Version{d.Assigned, d.LastKnownGood, d.Active, l.state.Child.Version}
 	if l.state.Pending != nil {
 		versions = append(versions, &l.state.Pending.Version)
 	}
@@ -151,7 +152,7 @@ func (k *keeper) collect(s *store.Store, keep []corev1.ConfigMapNodeConfigSource
 }
 
 // render writes the effective file of v and returns its path; empty for local, whose command line stays as it is.
-func (l *loop) render(v *Version, path string) (string, error) {
+func (l *loop) render(v *decide.Version, path string) (string, error) {
 	if v == nil {
 		return "", nil
 	}
@@ -175,8 +176,8 @@ func (l *loop) render(v *Version, path string) (string, error) {
 }
 
 // prove carries out a pre-flight, with its control.
-func (l *loop) prove(ctx context.Context, do Prove) Proved {
-	proved := Proved{Proof: Proof{Content: do.Local, Kubelet: do.Kubelet}}
+func (l *loop) prove(ctx context.Context, do decide.Prove) decide.Proved {
+	proved := decide.Proved{Proof: decide.Proof{Content: do.Local, Kubelet: do.Kubelet}}
 	if do.Version != nil {
 		proved.Content = do.Version.Content
 	}
@@ -192,7 +193,7 @@ func (l *loop) prove(ctx context.Context, do Prove) Proved {
 	}
 	verdict := l.preflight.Check(ctx, config.Candidate{File: candidate}, l.control(do))
 	if ctx.Err() != nil {
-		return Proved{} // abandoned: it says nothing
+		return decide.Proved{} // abandoned: it says nothing
 	}
 	proved.Outcome, proved.Load, proved.Words, proved.NoMorePreflight = verdict.Outcome, verdict.Load, verdict.Words, verdict.NoMorePreflight
 	if do.Version != nil && l.store != nil {
@@ -203,7 +204,7 @@ func (l *loop) prove(ctx context.Context, do Prove) Proved {
 	return proved
 }
 
-func (l *loop) control(do Prove) *config.Candidate {
+func (l *loop) control(do decide.Prove) *config.Candidate {
 	if do.Alone {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 )
 
@@ -33,7 +34,7 @@ func TestAConfigurationThatCannotBeLoaded(t *testing.T) {
 			}
 			r := n.run()
 			record := r.await("the verdict", func(record Record) bool { return record.Healthy && record.Condition.Reason == test.reason })
-			if record.Runs != nil || record.Config.Error != loadError || !strings.Contains(record.Condition.Message, test.message) {
+			if record.Runs != nil || record.Config.Error != decide.LoadError || !strings.Contains(record.Condition.Message, test.message) {
 				t.Errorf("recorded %+v", record)
 			}
 			if got := n.entries("start"); len(got) != 1 || got[0].Config != n.local {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
@@ -31,7 +32,7 @@ type apiSession struct {
 	nodeName  string
 	publisher *status.Publisher
 	follower  *configsync.Follower
-	newest    *Report
+	newest    *decide.Statement
 }
 
 func newAPISession(l *loop) *apiSession {
@@ -54,7 +55,7 @@ func (a *apiSession) run(ctx context.Context) {
 		l.Logger.Info("the kubelet has no kubeconfig: nothing can be assigned to it through the API")
 		return
 	}
-	l.spawn(func() { l.lease.run(ctx, func(seen LeaseSeen) { l.send(ctx, seen) }) })
+	l.spawn(func() { l.lease.run(ctx, func(seen decide.LeaseSeen) { l.send(ctx, seen) }) })
 	for said := ""; ctx.Err() == nil; {
 		content, err := readKubeconfig(path)
 		if err == nil {
@@ -118,7 +119,7 @@ func (a *apiSession) begin(client rest.Interface, name string, publisher *status
 	}
 }
 
-func (a *apiSession) offer(r Report) {
+func (a *apiSession) offer(r decide.Statement) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.newest = &r
@@ -127,7 +128,7 @@ func (a *apiSession) offer(r Report) {
 	}
 }
 
-func (a *apiSession) event(e NodeEvent) {
+func (a *apiSession) event(e decide.NodeEvent) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.publisher != nil {
@@ -143,7 +144,7 @@ func (a *apiSession) reconsider() {
 	}
 }
 
-func nodeReport(r Report) status.Report {
+func nodeReport(r decide.Statement) status.Report {
 	return status.Report{
 		Config: r.Config, Observed: r.Observed,
 		Condition: corev1.NodeCondition{Type: "KubeletConfigOk", Status: r.Status, Reason: r.Reason, Message: status.Message(r.Message)},

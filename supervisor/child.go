@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -20,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 // Backoff of the child (design.md, Times). It starts anew after a stable time, and for another configuration.
@@ -35,7 +35,7 @@ const (
 type launcher struct {
 	loop    *loop
 	backoff *backoff.ExponentialBackOff
-	last    *Version
+	last    *decide.Version
 	notify  *notifySocket
 	output  *output
 
@@ -66,7 +66,7 @@ var errRender = errors.New("making the effective configuration")
 // process is one kubelet.
 type process struct {
 	command   *exec.Cmd
-	version   *Version
+	version   *decide.Version
 	endpoints config.Endpoints
 	runtime   string // the fallback's container runtime endpoint
 	started   time.Time
@@ -80,22 +80,22 @@ type process struct {
 }
 
 // start carries out Start and answers it. A start that cannot be made is answered with its error and a backoff.
-func (l *loop) start(side context.Context, do Start) {
+func (l *loop) start(side context.Context, do decide.Start) {
 	if changed, is := l.localChangedUnseen(); is {
 		l.spawn(func() {
 			l.send(side, changed)
-			l.send(side, Started{Err: errLocalChanged})
+			l.send(side, decide.Started{Err: errLocalChanged})
 		})
 		return
 	}
 	k := l.kubelets
-	if !same(k.last, do.Version) {
+	if !decide.Same(k.last, do.Version) {
 		k.steady()
 	}
 	k.last = do.Version
 	child, err := k.launch(side, do)
 	if err != nil {
-		failed := Started{Err: err, Spoilt: errors.Is(err, errRender), Delay: k.delay()}
+		failed := decide.Started{Err: err, Spoilt: errors.Is(err, errRender), Delay: k.delay()}
 		l.spawn(func() { l.send(side, failed) })
 		return
 	}
@@ -105,12 +105,12 @@ func (l *loop) start(side context.Context, do Start) {
 	crashPoint("recorded", do)
 	l.lease.newChild(child.started)
 	l.spawn(func() {
-		l.send(side, Started{})
+		l.send(side, decide.Started{})
 		l.attend(side, child)
 	})
 }
 
-func (k *launcher) launch(side context.Context, do Start) (*process, error) {
+func (k *launcher) launch(side context.Context, do decide.Start) (*process, error) {
 	l := k.loop
 	file, err := l.render(do.Version, effectiveFile)
 	if err != nil {
@@ -154,7 +154,7 @@ func (k *launcher) attach(child *process) (done func()) {
 }
 
 // configFileOf is where the container runtime's endpoint of a version is to be read.
-func (l *loop) configFileOf(v *Version) string {
+func (l *loop) configFileOf(v *decide.Version) string {
 	if v == nil || l.store == nil {
 		return l.arguments.Config
 	}
@@ -164,10 +164,7 @@ func (l *loop) configFileOf(v *Version) string {
 // environment is the supervisor's own, but for what systemd meant for the supervisor: its notify socket and its watchdog. The
 // kubelet gets a notify socket of ours instead.
 func (k *launcher) environment(side context.Context) []string {
-	env := without(os.Environ(), func(entry string) bool {
-		name, _, _ := strings.Cut(entry, "=")
-		return name == "NOTIFY_SOCKET" || name == "WATCHDOG_PID" || name == "WATCHDOG_USEC"
-	})
+	env := withoutServiceManager(os.Environ())
 	if k.notify == nil {
 		socket, err := listenNotify(filepath.Join(k.loop.RunDir, notifyFile))
 		if err != nil {
@@ -222,8 +219,8 @@ func (l *loop) lastWords(ctx context.Context, child *process, state *os.ProcessS
 }
 
 // classify says how a child ended.
-func (l *loop) classify(child *process, state *os.ProcessState, err error, log []byte) ChildExited {
-	exited := ChildExited{Asked: child.asked.Load(), Code: -1}
+func (l *loop) classify(child *process, state *os.ProcessState, err error, log []byte) decide.ChildExited {
+	exited := decide.ChildExited{Asked: child.asked.Load(), Code: -1}
 	if err != nil {
 		exited.Words = "its exit status is unavailable: " + err.Error()
 	} else if status, known := state.Sys().(syscall.WaitStatus); known && status.Signaled() {
@@ -278,7 +275,7 @@ func refusesConnections(path string, wait time.Duration) bool {
 func (p *process) stop(grace time.Duration) {
 	p.asked.Store(true)
 	p.end(syscall.SIGTERM, grace)
-	crashPoint("after", Stop{})
+	crashPoint("after", decide.Stop{})
 }
 
 func (p *process) end(signal os.Signal, grace time.Duration) {

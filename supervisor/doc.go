@@ -1,9 +1,7 @@
-// Package supervisor is the parent of the kubelet: it decides which configuration the kubelet runs and carries the decision out.
+// Package supervisor is the parent of the kubelet: it joins what decides, what runs the kubelet, and what speaks to the API server.
 //
-// It is a functional core in an imperative shell. The core is two pure functions: decide, which takes the state and one event and
-// gives the next state and at most one blocking action, and report, which says what the Node should show. The core knows no clock,
-// disk, process or API; time comes as a number in the event. The shell (loop.go and the files it names) carries the action out and
-// brings its result back as an event. Only one goroutine ever holds the state.
+// It is the imperative shell of package decide. One goroutine, the loop, owns the state. It carries out each action that decide gives
+// and brings the result back as an event; every other goroutine only brings it events.
 //
 // A supervisor that was killed leaves its kubelet behind. The next one stops it before it starts its own: it is the process that
 // state.json names (pid, start time, boot), or one in /proc of which enough is known to be certain (search.go).

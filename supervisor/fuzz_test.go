@@ -1,55 +1,13 @@
 package supervisor
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/client-go/rest"
 )
-
-// Whatever was decoded from the state folder, the core comes to a decision and shows something.
-func FuzzStateOnDisk(f *testing.F) {
-	trial, err := json.Marshal(golden())
-	if err != nil {
-		f.Fatal(err)
-	}
-	rejected, err := json.Marshal(rejections{golden().Rejected})
-	if err != nil {
-		f.Fatal(err)
-	}
-	preflight, err := json.Marshal(proofs{golden().Proofs})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(trial, rejected, preflight)
-	f.Add([]byte(`{"trial":{"content":"x","tries":9223372036854775807,"open":true,"healthy":"2562047h"},"active":{}}`), []byte(`{"rejections":null}`), []byte(`{"proofs":[{}]}`))
-	f.Fuzz(func(t *testing.T, trial, rejected, preflight []byte) {
-		disk := Durable{Assigned: golden().Assigned, LastKnownGood: version("other", "1", "other")}
-		var r rejections
-		var p proofs
-		for data, into := range map[string]any{string(trial): &disk, string(rejected): &r, string(preflight): &p} {
-			if json.Unmarshal([]byte(data), into) != nil {
-				return
-			}
-		}
-		disk.Rejected, disk.Proofs = r.Rejections, p.Proofs
-		d := newDrive(t)
-		d.disk = disk
-		d.boot().pass(time.Hour)
-		if !d.s.Child.Alive {
-			t.Errorf("no kubelet runs: %s", d.shown())
-		}
-		shown, due := report(d.s)
-		if !due || shown.Reason == "" || !utf8.ValidString(shown.Reason) {
-			t.Errorf("shows %+v", shown)
-		}
-	})
-}
 
 func FuzzListeners(f *testing.F) {
 	const header = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"

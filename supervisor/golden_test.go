@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 )
 
@@ -30,12 +31,12 @@ var goldenArguments = []string{"--config=testdata/state/v1/etc/kubelet.yaml", "-
 
 // golden is what every version of the files means. Its digests are literal: a promotion or a rejection holds for a digest, so another
 // way of computing one would put every node on trial, and forget every rejection, at the upgrade.
-func golden() Durable {
+func golden() decide.Durable {
 	source := func(name, resourceVersion string) corev1.ConfigMapNodeConfigSource {
 		return corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: name, KubeletConfigKey: "kubelet",
 			UID: "8b1c7e0e-6f5f-4f0e-9d6c-3b6f0f8a2c11", ResourceVersion: resourceVersion}
 	}
-	good := &Version{Source: source("workers", "4711"), Content: "sha256:191f7ed349086d190ea8adf29207a4e649b4f0e1c0fa16f36f3f88340df94246"}
+	good := &decide.Version{Source: source("workers", "4711"), Content: "sha256:191f7ed349086d190ea8adf29207a4e649b4f0e1c0fa16f36f3f88340df94246"}
 	kubelet := config.Identity{
 		Binary:    "device 2049, inode 131, size 84000000, mtime 1767225600.000000001, ctime 1767225600.000000002",
 		Arguments: "sha256:1a1ee3be9f54eb487662bf9202510fd1c3b417f12e3381756d584ced2da86458",
@@ -44,21 +45,21 @@ func golden() Durable {
 	another := kubelet
 	another.Binary = "device 2049, inode 132, size 84000001, mtime 1769904000.000000000, ctime 1769904000.000000000"
 	const deadly = "sha256:00000000000000000000000000000000000000000000000000000000000000dd"
-	return Durable{
+	return decide.Durable{
 		Assigned: good, LastKnownGood: good, Active: good,
 		Text: "kube-system/workers/kubelet", NodeUID: "5d0b7d8a-0c1c-4f0b-8f38-8a9a4b1b0c55", Retry: "2026-01-01",
-		Trial: Trial{Content: good.Content, Kubelet: another, Healthy: 90*time.Second + 5*time.Millisecond, Unhealthy: time.Nanosecond, Tries: 2, Open: true, Sound: true,
+		Trial: decide.Trial{Content: good.Content, Kubelet: another, Healthy: 90*time.Second + 5*time.Millisecond, Unhealthy: time.Nanosecond, Tries: 2, Open: true, Sound: true,
 			Longest: time.Hour, Baseline: true, Renewed: true},
-		Promoted: Promotion{Content: good.Content, Kubelet: kubelet},
-		Suspects: []Suspect{{Version: Version{Source: source("deadly", "5000"), Content: deadly}, Kubelet: another, Cause: Exited, Words: "exited 3 times in its trial", Life: 250 * time.Millisecond, Excused: true}},
-		Rejected: []Rejection{
-			{Content: deadly, Binary: kubelet.Binary, Arguments: kubelet.Arguments, Cause: StartTimeout, Words: "not healthy within 2m0s of its start"},
-			{Content: deadly, Binary: another.Binary, Arguments: another.Arguments, Cause: LeaseLost},
+		Promoted: decide.Promotion{Content: good.Content, Kubelet: kubelet},
+		Suspects: []decide.Suspect{{Version: decide.Version{Source: source("deadly", "5000"), Content: deadly}, Kubelet: another, Cause: decide.Exited, Words: "exited 3 times in its trial", Life: 250 * time.Millisecond, Excused: true}},
+		Rejected: []decide.Rejection{
+			{Content: deadly, Binary: kubelet.Binary, Arguments: kubelet.Arguments, Cause: decide.StartTimeout, Words: "not healthy within 2m0s of its start"},
+			{Content: deadly, Binary: another.Binary, Arguments: another.Arguments, Cause: decide.LeaseLost},
 		},
-		Proofs: []Proof{
+		Proofs: []decide.Proof{
 			{Content: good.Content, Kubelet: kubelet, Outcome: config.Accepted, Warnings: []string{`field "futureField" is unknown to v0.37`}},
 			{Content: deadly, Kubelet: kubelet, Outcome: config.Refused, Load: true, Words: "failed to decode: \"\u009f\""},
-			{Content: anyContent, Kubelet: another, Outcome: config.Unknown, Words: "it did not stop at the check"},
+			{Content: decide.AnyContent, Kubelet: another, Outcome: config.Unknown, Words: "it did not stop at the check"},
 		},
 	}
 }
@@ -87,7 +88,7 @@ func TestStateOfEveryVersionIsRead(t *testing.T) {
 		t.Run(folder.Name(), func(t *testing.T) {
 			stateDir := copied(t, filepath.Join("testdata/state", folder.Name(), "state"))
 			l := &loop{store: openStore(t, stateDir)}
-			var loaded Durable
+			var loaded decide.Durable
 			l.load(&loaded, func(err error) {
 				if err != nil {
 					t.Error(err)
@@ -146,22 +147,22 @@ func TestIdentitiesStayWhatTheyWere(t *testing.T) {
 
 func TestNonsenseIsNotRead(t *testing.T) {
 	for text, into := range map[string]any{
-		`{"healthy": 90000000000}`:           &Trial{},
-		`{"healthy": "90"}`:                  &Trial{},
-		`{"unhealthy": "-1s"}`:               &Trial{},
-		`{"longest": "for ever"}`:            &Trial{},
-		`{"tries": -1}`:                      &Trial{},
-		`{"tries": 1.5}`:                     &Trial{},
-		`{"open": "yes"}`:                    &Trial{},
-		`{"kubelet": "a kubelet"}`:           &Trial{},
-		`{"life": "1"}`:                      &Suspect{},
-		`{"cause": "Weather"}`:               &Suspect{},
-		`{"version": []}`:                    &Suspect{},
-		`{"cause": 1}`:                       &Rejection{},
-		`{"cause": ""}`:                      &Rejection{},
-		`{"outcome": 1}`:                     &Proof{},
-		`{"outcome": "Accepted"}`:            &Proof{},
-		`{"outcome": ""}`:                    &Proof{},
+		`{"healthy": 90000000000}`:           &decide.Trial{},
+		`{"healthy": "90"}`:                  &decide.Trial{},
+		`{"unhealthy": "-1s"}`:               &decide.Trial{},
+		`{"longest": "for ever"}`:            &decide.Trial{},
+		`{"tries": -1}`:                      &decide.Trial{},
+		`{"tries": 1.5}`:                     &decide.Trial{},
+		`{"open": "yes"}`:                    &decide.Trial{},
+		`{"kubelet": "a kubelet"}`:           &decide.Trial{},
+		`{"life": "1"}`:                      &decide.Suspect{},
+		`{"cause": "Weather"}`:               &decide.Suspect{},
+		`{"version": []}`:                    &decide.Suspect{},
+		`{"cause": 1}`:                       &decide.Rejection{},
+		`{"cause": ""}`:                      &decide.Rejection{},
+		`{"outcome": 1}`:                     &decide.Proof{},
+		`{"outcome": "Accepted"}`:            &decide.Proof{},
+		`{"outcome": ""}`:                    &decide.Proof{},
 		`{"healthy": "1s", "left": "-1s"}`:   &RecordedTrial{},
 		`{"proofs": [{"outcome": "maybe"}]}`: &proofs{},
 	} {
@@ -169,7 +170,7 @@ func TestNonsenseIsNotRead(t *testing.T) {
 			t.Errorf("%s was read as %+v", text, into)
 		}
 	}
-	if data, err := json.Marshal(Proof{Content: "a"}); err == nil {
+	if data, err := json.Marshal(decide.Proof{Content: "a"}); err == nil {
 		t.Errorf("a proof without an outcome was written as %s", data)
 	}
 }

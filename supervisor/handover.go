@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 const (
@@ -49,7 +50,7 @@ type Handover struct {
 // handedChild is the kubelet that runs.
 type handedChild struct {
 	Process
-	Of        *Version
+	Of        *decide.Version
 	Endpoints config.Endpoints
 	Runtime   string
 	Age       time.Duration // on a clock that does not jump
@@ -62,36 +63,36 @@ type handedHealth struct{ Since, Sum time.Duration }
 
 // handedStarts is what the next start needs to know of the ones before.
 type handedStarts struct {
-	Last     *Version
+	Last     *decide.Version
 	Failures int // in a row: how far the backoff is
 	Output   handedOutput
 }
 
 // handedCore is the state. Its Settings are the command line's; what is on disk in files of its own is written out.
 type handedCore struct {
-	State         State
+	State         decide.State
 	Durable, Disk handedDurable
 }
 
 type handedDurable struct {
-	Assigned, LastKnownGood *Version
-	Rejected                []Rejection
-	Proofs                  []Proof
+	Assigned, LastKnownGood *decide.Version
+	Rejected                []decide.Rejection
+	Proofs                  []decide.Proof
 }
 
-func handDurable(d Durable) handedDurable {
+func handDurable(d decide.Durable) handedDurable {
 	return handedDurable{d.Assigned, d.LastKnownGood, d.Rejected, d.Proofs}
 }
 
-func (h handedDurable) into(d *Durable) {
+func (h handedDurable) into(d *decide.Durable) {
 	d.Assigned, d.LastKnownGood, d.Rejected, d.Proofs = h.Assigned, h.LastKnownGood, h.Rejected, h.Proofs
 }
 
-func handCore(s State) handedCore {
+func handCore(s decide.State) handedCore {
 	return handedCore{State: s, Durable: handDurable(s.Durable), Disk: handDurable(s.Disk)}
 }
 
-func (h handedCore) state(settings Settings) State {
+func (h handedCore) state(settings decide.Settings) decide.State {
 	s := h.State
 	h.Durable.into(&s.Durable)
 	h.Disk.into(&s.Disk)

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/zap"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 // fill gives every exported field below v a value of its own, none of them zero.
@@ -35,7 +37,7 @@ func fill(v reflect.Value, next *int64) {
 			}
 		}
 	case reflect.String:
-		v.SetString(map[bool]string{true: "Exited", false: strings.Repeat("x", int(*next))}[v.Type() == reflect.TypeFor[Cause]()])
+		v.SetString(map[bool]string{true: "Exited", false: strings.Repeat("x", int(*next))}[v.Type() == reflect.TypeFor[decide.Cause]()])
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
@@ -49,7 +51,7 @@ func fill(v reflect.Value, next *int64) {
 
 // Nothing that the core knows is lost over a reload, whatever field is added to it: but what is under way, and nothing is.
 func TestTheWholeStateIsHandedOver(t *testing.T) {
-	var before State
+	var before decide.State
 	next := int64(0)
 	fill(reflect.ValueOf(&before).Elem(), &next)
 	data, err := json.Marshal(handCore(before))
@@ -60,10 +62,10 @@ func TestTheWholeStateIsHandedOver(t *testing.T) {
 	if err := json.Unmarshal(data, &handed); err != nil {
 		t.Fatal(err)
 	}
-	settings := Settings{TrialPeriod: time.Second}
+	settings := decide.Settings{TrialPeriod: time.Second}
 	want := before
 	want.Settings = settings
-	if diff := cmp.Diff(want, handed.state(settings), cmpopts.IgnoreUnexported(State{})); diff != "" {
+	if diff := cmp.Diff(want, handed.state(settings), cmpopts.IgnoreUnexported(decide.State{})); diff != "" {
 		t.Errorf("handed over (-want +got):\n%s", diff)
 	}
 }
@@ -103,7 +105,7 @@ func TestTheBackoffIsHandedOver(t *testing.T) {
 
 func TestAHandoverThatIsNotForUs(t *testing.T) {
 	own := processOf(os.Getpid())
-	whole := Handover{Version: HandoverVersion, Supervisor: own, Core: handedCore{State: State{Booted: true}}}
+	whole := Handover{Version: HandoverVersion, Supervisor: own, Core: handedCore{State: decide.State{Booted: true}}}
 	change := func(change func(*Handover)) string {
 		h := whole
 		change(&h)

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 // How the child's health is asked (design.md, Times).
@@ -64,11 +66,11 @@ func (l *loop) watchHealth(ctx context.Context, child *process) {
 		case err == nil && !healthy:
 			healthy, words = true, ""
 			child.healthy.turn(true)
-			l.send(ctx, Healthy{})
+			l.send(ctx, decide.Healthy{})
 		case err != nil && (healthy || err.Error() != words):
 			healthy, words = false, err.Error()
 			child.healthy.turn(false)
-			l.send(ctx, Unhealthy{Words: words})
+			l.send(ctx, decide.Unhealthy{Words: words})
 		}
 		if wait = healthPollFirst; healthy {
 			wait = healthPollLater

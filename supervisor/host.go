@@ -8,6 +8,8 @@ import (
 	"github.com/coreos/go-systemd/v22/login1"
 	"github.com/godbus/dbus/v5"
 	"go.uber.org/zap"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 const (
@@ -45,7 +47,7 @@ func (l *loop) hearHost(ctx context.Context) error {
 				return fmt.Errorf("listening to logind: the connection was closed")
 			}
 			if stopping, is := announced(signal); is {
-				l.send(ctx, HostStopping{CalledOff: !stopping})
+				l.send(ctx, decide.HostStopping{CalledOff: !stopping})
 			}
 		case <-ctx.Done():
 			return nil

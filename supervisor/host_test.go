@@ -10,6 +10,8 @@ import (
 
 	"github.com/godbus/dbus/v5"
 	"go.uber.org/zap"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 // Rule 13: logind's announcement of a shutdown reaches the loop. The bus is real, logind is played.
@@ -30,7 +32,7 @@ func TestHostShutdownIsHeard(t *testing.T) {
 		}
 	}()
 	for _, begins := range []bool{true, false} {
-		want := HostStopping{CalledOff: !begins}
+		want := decide.HostStopping{CalledOff: !begins}
 		// Said until it is heard: the subscription has no sign of its own.
 		again := time.NewTicker(20 * time.Millisecond)
 		defer again.Stop()

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -62,7 +63,7 @@ func attachJournal(socket string, command *exec.Cmd) (done func(), err error) {
 	}
 	command.Stdout, command.Stderr = stream, stream
 	// What systemd promises its services of their stderr holds for the kubelet too.
-	command.Env = without(command.Env, func(entry string) bool { return strings.HasPrefix(entry, "JOURNAL_STREAM=") })
+	command.Env = slices.DeleteFunc(command.Env, func(entry string) bool { return strings.HasPrefix(entry, "JOURNAL_STREAM=") })
 	if info, err := stream.Stat(); err == nil {
 		if s, is := info.Sys().(*syscall.Stat_t); is {
 			command.Env = append(command.Env, fmt.Sprintf("JOURNAL_STREAM=%d:%d", s.Dev, s.Ino))

@@ -6,6 +6,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 // A kind of decision has a fixed 128-bit id, the MESSAGE_ID of its lines in the journal (docs/contract.md). Ids are never used anew.
@@ -58,12 +60,12 @@ func IsContext(field string) bool {
 }
 
 // say writes a line about a decision, and v, the configuration that it is about.
-func (l *loop) say(level zapcore.Level, k kind, v *Version, words string, fields ...zap.Field) {
+func (l *loop) say(level zapcore.Level, k kind, v *decide.Version, words string, fields ...zap.Field) {
 	entry := l.Logger.Check(level, words)
 	if entry == nil {
 		return
 	}
-	fields = append(fields, zap.String(fieldMessageID, string(k)), zap.String(fieldPhase, l.state.phase()), zap.String(fieldConfigSource, sourceName(v)))
+	fields = append(fields, zap.String(fieldMessageID, string(k)), zap.String(fieldPhase, l.state.Phase()), zap.String(fieldConfigSource, sourceName(v)))
 	if v != nil {
 		fields = append(fields, zap.String(fieldConfigUID, string(v.Source.UID)))
 	}
@@ -73,14 +75,14 @@ func (l *loop) say(level zapcore.Level, k kind, v *Version, words string, fields
 	entry.Write(fields...)
 }
 
-func sourceName(v *Version) string {
+func sourceName(v *decide.Version) string {
 	if v == nil {
 		return "local"
 	}
 	return v.Source.Namespace + "/" + v.Source.Name + "/" + v.Source.KubeletConfigKey
 }
 
-func levelOf(e NodeEvent) zapcore.Level {
+func levelOf(e decide.NodeEvent) zapcore.Level {
 	if e.Type == corev1.EventTypeWarning {
 		return zap.WarnLevel
 	}

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -76,7 +77,7 @@ func readKubeconfig(path string) ([]byte, error) {
 // name lower case (GetHostname of k8s.io/kubernetes/pkg/util/node).
 func (l *loop) nodeNameOf(settings *rest.Config) (string, error) {
 	override := strings.ToLower(strings.TrimSpace(l.arguments.HostnameOverride))
-	if name := firstOf(l.NodeName, override, certificateName(settings)); name != "" {
+	if name := cmp.Or(l.NodeName, override, certificateName(settings)); name != "" {
 		return name, nil
 	}
 	name, err := os.Hostname()

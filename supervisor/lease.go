@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
@@ -73,7 +74,7 @@ func (w *leaseWatch) wanted() bool {
 }
 
 // run looks until ctx ends.
-func (w *leaseWatch) run(ctx context.Context, tell func(LeaseSeen)) {
+func (w *leaseWatch) run(ctx context.Context, tell func(decide.LeaseSeen)) {
 	ticker := time.NewTicker(w.interval)
 	defer ticker.Stop()
 	for {
@@ -94,10 +95,10 @@ func (w *leaseWatch) run(ctx context.Context, tell func(LeaseSeen)) {
 // glance is one look. An answer that says nothing of the renewal counts as no answer; a missing Lease as one that is not renewed. A
 // renewal is taken from the API server's memory, for all nodes on trial ask this every ten seconds; that there was none is not: an API
 // server that has lost etcd would make all of them roll back.
-func (w *leaseWatch) glance(ctx context.Context) LeaseSeen {
+func (w *leaseWatch) glance(ctx context.Context) decide.LeaseSeen {
 	client, node := w.client()
 	if client == nil {
-		return LeaseSeen{}
+		return decide.LeaseSeen{}
 	}
 	renewed, err := w.look(ctx, client, node, true)
 	if err == nil && !w.isNew(renewed) || apierrors.IsNotFound(err) {
@@ -105,15 +106,15 @@ func (w *leaseWatch) glance(ctx context.Context) LeaseSeen {
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return LeaseSeen{Reachable: true}
+		return decide.LeaseSeen{Reachable: true}
 	case apierrors.IsForbidden(err):
-		return LeaseSeen{Problem: err.Error()}
+		return decide.LeaseSeen{Problem: err.Error()}
 	case err != nil:
-		return LeaseSeen{}
+		return decide.LeaseSeen{}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	seen := LeaseSeen{Reachable: true, Baseline: renewed.After(w.started.Add(-leaseTimeout))}
+	seen := decide.LeaseSeen{Reachable: true, Baseline: renewed.After(w.started.Add(-decide.LeaseTimeout))}
 	seen.Renewed = w.isNewLocked(renewed)
 	w.last = renewed
 	return seen

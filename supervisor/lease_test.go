@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 // leaseServer answers looks at the Lease of n1.
@@ -43,15 +45,15 @@ func TestGlance(t *testing.T) {
 	for name, test := range map[string]struct {
 		renewed time.Duration // after the child's start
 		err     error
-		want    LeaseSeen
+		want    decide.LeaseSeen
 	}{
-		"renewed by the child":                  {time.Second, nil, LeaseSeen{Reachable: true, Renewed: true, Baseline: true}},
-		"renewed by the one before":             {-30 * time.Second, nil, LeaseSeen{Reachable: true, Baseline: true}},
-		"not renewed by the one before, either": {-2 * time.Minute, nil, LeaseSeen{Reachable: true}},
-		"no Lease":                              {0, apierrors.NewNotFound(lease, "n1"), LeaseSeen{Reachable: true}},
-		"not allowed":                           {0, apierrors.NewForbidden(lease, "n1", errors.New("no")), LeaseSeen{Problem: `leases.coordination.k8s.io "n1" is forbidden: no`}},
-		"the API server fails":                  {0, apierrors.NewInternalError(errors.New("etcd is down")), LeaseSeen{}},
-		"no answer":                             {0, errors.New("connection refused"), LeaseSeen{}},
+		"renewed by the child":                  {time.Second, nil, decide.LeaseSeen{Reachable: true, Renewed: true, Baseline: true}},
+		"renewed by the one before":             {-30 * time.Second, nil, decide.LeaseSeen{Reachable: true, Baseline: true}},
+		"not renewed by the one before, either": {-2 * time.Minute, nil, decide.LeaseSeen{Reachable: true}},
+		"no Lease":                              {0, apierrors.NewNotFound(lease, "n1"), decide.LeaseSeen{Reachable: true}},
+		"not allowed":                           {0, apierrors.NewForbidden(lease, "n1", errors.New("no")), decide.LeaseSeen{Problem: `leases.coordination.k8s.io "n1" is forbidden: no`}},
+		"the API server fails":                  {0, apierrors.NewInternalError(errors.New("etcd is down")), decide.LeaseSeen{}},
+		"no answer":                             {0, errors.New("connection refused"), decide.LeaseSeen{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := (&leaseServer{renewed: started.Add(test.renewed), err: test.err}).watch(time.Hour)
@@ -73,14 +75,14 @@ func TestARenewalIsMissedOnlyByEtcd(t *testing.T) {
 	for name, test := range map[string]struct {
 		cached, renewed time.Duration // after the child's start
 		err             error         // of the second look
-		want            LeaseSeen
+		want            decide.LeaseSeen
 		looks           int32
 	}{
-		"it remembers a renewal":                    {time.Second, 0, errors.New("not asked"), LeaseSeen{Reachable: true, Renewed: true, Baseline: true}, 1},
-		"it does not, but etcd does":                {-time.Second, time.Second, nil, LeaseSeen{Reachable: true, Renewed: true, Baseline: true}, 2},
-		"neither does":                              {-time.Second, -time.Second, nil, LeaseSeen{Reachable: true, Baseline: true}, 2},
-		"it does not, and etcd cannot be asked":     {-time.Second, 0, apierrors.NewInternalError(errors.New("etcd is down")), LeaseSeen{}, 2},
-		"it remembers what was two minutes ago, so": {-2 * time.Minute, 0, errors.New("no answer"), LeaseSeen{}, 2},
+		"it remembers a renewal":                    {time.Second, 0, errors.New("not asked"), decide.LeaseSeen{Reachable: true, Renewed: true, Baseline: true}, 1},
+		"it does not, but etcd does":                {-time.Second, time.Second, nil, decide.LeaseSeen{Reachable: true, Renewed: true, Baseline: true}, 2},
+		"neither does":                              {-time.Second, -time.Second, nil, decide.LeaseSeen{Reachable: true, Baseline: true}, 2},
+		"it does not, and etcd cannot be asked":     {-time.Second, 0, apierrors.NewInternalError(errors.New("etcd is down")), decide.LeaseSeen{}, 2},
+		"it remembers what was two minutes ago, so": {-2 * time.Minute, 0, errors.New("no answer"), decide.LeaseSeen{}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &leaseServer{cached: started.Add(test.cached), renewed: started.Add(test.renewed), err: test.err}
@@ -95,7 +97,7 @@ func TestARenewalIsMissedOnlyByEtcd(t *testing.T) {
 
 func TestGlanceWithoutAConnection(t *testing.T) {
 	w := newLeaseWatch(time.Hour, func() (rest.Interface, string) { return nil, "" })
-	if seen := w.glance(t.Context()); seen != (LeaseSeen{}) {
+	if seen := w.glance(t.Context()); seen != (decide.LeaseSeen{}) {
 		t.Errorf("saw %+v", seen)
 	}
 }
@@ -115,7 +117,7 @@ func TestTheLeaseIsLookedAtOnlyWhenAsked(t *testing.T) {
 				over := make(chan struct{})
 				go func() {
 					defer close(over)
-					w.run(ctx, func(LeaseSeen) { told.Add(1) })
+					w.run(ctx, func(decide.LeaseSeen) { told.Add(1) })
 				}()
 				expect := func(when string, want int32) {
 					t.Helper()

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 const (
@@ -20,9 +21,9 @@ const (
 )
 
 // lookLocal reads what the kubelet and its local files are now. The error is about the kubelet's binary.
-func (l *loop) lookLocal() (LocalChanged, error) {
+func (l *loop) lookLocal() (decide.LocalChanged, error) {
 	identity, err := config.Identify(l.Kubelet, l.Arguments)
-	return LocalChanged{Kubelet: identity, Local: config.LocalContent(l.Arguments)}, err
+	return decide.LocalChanged{Kubelet: identity, Local: config.LocalContent(l.Arguments)}, err
 }
 
 // errLocalChanged calls a start off. Verdicts, trials and what is reported as pending are about the files as the loop knows them, so
@@ -30,14 +31,14 @@ func (l *loop) lookLocal() (LocalChanged, error) {
 var errLocalChanged = errors.New("the local files changed a moment ago")
 
 // localChangedUnseen tells of local files that are other ones than the loop knows.
-func (l *loop) localChangedUnseen() (LocalChanged, bool) {
+func (l *loop) localChangedUnseen() (decide.LocalChanged, bool) {
 	now, err := l.lookLocal()
 	return now, err == nil && (now.Kubelet != l.state.OnDisk || now.Local != l.state.Local)
 }
 
 // watchLocal tells the loop when the local --config file, the drop-in folder or the kubelet binary are no longer what was seen of
 // them, until ctx ends. It watches folders, for files are replaced, and those behind links too.
-func (l *loop) watchLocal(ctx context.Context, seen LocalChanged) {
+func (l *loop) watchLocal(ctx context.Context, seen decide.LocalChanged) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		l.Logger.Warn("local files are only looked at now and then", zap.Error(err))

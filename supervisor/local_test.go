@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 // watched is a loop of which only the watch of the local files is at work.
@@ -67,7 +68,7 @@ func TestWatchLocal(t *testing.T) {
 			test.change(t, n)
 			select {
 			case event := <-l.events:
-				now := event.(LocalChanged)
+				now := event.(decide.LocalChanged)
 				if changed := now.Local != before.Local; changed != test.content {
 					t.Errorf("the content changed: %t", changed)
 				}

@@ -4,26 +4,28 @@ import (
 	"fmt"
 
 	"go.uber.org/zap"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 // logDecision writes the lines of one decision, readable on a terminal and rich in a journal. The state is still the one before.
-func (l *loop) logDecision(event any, step Step) {
+func (l *loop) logDecision(event any, step decide.Step) {
 	l.logEvent(event)
 	for _, e := range step.Events {
 		l.say(levelOf(e), kindOfEvent[e.Reason], l.state.Assigned, e.Message, zap.String("reason", e.Reason))
 	}
-	because := zap.String("because", fmt.Sprintf("%T", event)[len("supervisor."):])
+	because := zap.String("because", fmt.Sprintf("%T", event)[len("decide."):])
 	running := l.state.Child.Version
 	switch do := step.Do.(type) {
-	case Save:
+	case decide.Save:
 		l.Logger.Debug("writing the state", because)
-	case Prove:
-		l.Logger.Info("asking the kubelet whether it accepts "+describe(do.Version), because)
-	case Stop:
+	case decide.Prove:
+		l.Logger.Info("asking the kubelet whether it accepts "+decide.Describe(do.Version), because)
+	case decide.Stop:
 		l.say(zap.InfoLevel, kubeletStopping, running, "stopping the kubelet", because)
-	case Start:
-		l.say(zap.InfoLevel, kubeletStarting, do.Version, "starting the kubelet with "+describe(do.Version), zap.Bool("onTrial", do.OnTrial), because)
-	case Exit:
+	case decide.Start:
+		l.say(zap.InfoLevel, kubeletStarting, do.Version, "starting the kubelet with "+decide.Describe(do.Version), zap.Bool("onTrial", do.OnTrial), because)
+	case decide.Exit:
 		l.say(zap.InfoLevel, leaving, running, "the kubelet is stopped, leaving")
 	}
 }
@@ -32,35 +34,35 @@ func (l *loop) logDecision(event any, step Step) {
 func (l *loop) logEvent(event any) {
 	running := l.state.Child.Version
 	switch e := event.(type) {
-	case ChildExited:
+	case decide.ChildExited:
 		level := zap.WarnLevel
 		if e.Asked {
 			level = zap.InfoLevel
 		}
 		l.say(level, kubeletExited, running, "kubelet exited",
-			zap.Bool("asked", e.Asked), zap.Int("code", e.Code), zap.String("words", e.Words), zap.String("ran", describe(running)))
-	case Proved:
+			zap.Bool("asked", e.Asked), zap.Int("code", e.Code), zap.String("words", e.Words), zap.String("ran", decide.Describe(running)))
+	case decide.Proved:
 		l.logVerdict(e)
-	case Healthy:
+	case decide.Healthy:
 		l.say(zap.InfoLevel, kubeletHealthy, running, "kubelet is healthy")
-	case Unhealthy:
+	case decide.Unhealthy:
 		l.Logger.Debug("kubelet is not healthy", zap.String("words", e.Words))
-	case Hung:
+	case decide.Hung:
 		l.say(zap.WarnLevel, kubeletHung, running, "the kubelet hangs: it is asked for its goroutines, and restarted", zap.String("words", e.Words))
-	case Saved:
+	case decide.Saved:
 		if e.Err != nil {
 			l.say(zap.ErrorLevel, stateUnwritable, running, "the state cannot be written", zap.Error(e.Err))
 		}
-	case SyncFailed:
+	case decide.SyncFailed:
 		l.say(zap.WarnLevel, syncFailed, running, "the assignment cannot be followed", zap.String("assignment", e.Text), zap.String("words", e.Problem.Words))
-	case HostStopping:
+	case decide.HostStopping:
 		l.say(zap.InfoLevel, hostStopping, running, "the host's shutdown", zap.Bool("begins", !e.CalledOff))
 	}
 }
 
-func (l *loop) logVerdict(e Proved) {
-	var asked *Version
-	if prove, is := l.state.Doing.(Prove); is {
+func (l *loop) logVerdict(e decide.Proved) {
+	var asked *decide.Version
+	if prove, is := l.state.Doing.(decide.Prove); is {
 		asked = prove.Version
 	}
 	fields := []zap.Field{zap.Stringer("verdict", e.Outcome)}

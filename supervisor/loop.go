@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 )
 
@@ -27,7 +28,7 @@ type loop struct {
 	events    chan any
 	rewrite   chan struct{}  // a checkpoint is gone: what was downloaded last is to be written again
 	tasks     sync.WaitGroup // every goroutine of the loop
-	state     State
+	state     decide.State
 	child     *process // the newest, alive or not
 	lease     *leaseWatch
 	kubelets  *launcher
@@ -71,7 +72,7 @@ func newLoop(o Options) (*loop, error) {
 	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan any, 64), rewrite: make(chan struct{}, 1),
 		reload: reload{checks: make(chan successorCheck)}}
 	l.Standalone = l.kubeconfig() == ""
-	l.state = newState(l.Settings)
+	l.state = decide.New(l.Settings)
 	if err := prepareRunDir(o.RunDir); err != nil && o.Handover == nil {
 		return nil, fmt.Errorf("%w: the run folder cannot be used, give another with --run-dir: %w", ErrUsage, err)
 	}
@@ -139,14 +140,14 @@ func (l *loop) send(ctx context.Context, event any) {
 }
 
 // begin is the first decision of a supervisor that starts.
-func (l *loop) begin(ctx, side context.Context) LocalChanged {
+func (l *loop) begin(ctx, side context.Context) decide.LocalChanged {
 	booted := l.boot()
 	l.handle(ctx, side, booted)
-	return LocalChanged{Kubelet: booted.Kubelet, Local: booted.Local}
+	return decide.LocalChanged{Kubelet: booted.Kubelet, Local: booted.Local}
 }
 
 // run selects over events, after the first decision, until the core says Exit. ctx is the request to stop; side ends only afterwards.
-func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Context) LocalChanged) error {
+func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Context) decide.LocalChanged) error {
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
 	stopAsked := ctx.Done()
@@ -163,16 +164,16 @@ func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Conte
 		select {
 		case event = <-l.events:
 		case <-alarm.C:
-			event = Ticked{}
+			event = decide.Ticked{}
 		case <-l.manager.pulse:
 			continue
 		case check := <-l.reload.checks:
 			l.hearCheck(check)
-			event = Ticked{}
+			event = decide.Ticked{}
 		case request := <-l.Requests:
 			event = l.request(side, request)
 		case <-stopAsked:
-			stopAsked, event = nil, StopAsked{}
+			stopAsked, event = nil, decide.StopAsked{}
 			l.manager.stopping(l.StopTimeout)
 		}
 		if done := l.handle(ctx, side, event); done {
@@ -192,18 +193,18 @@ func (l *loop) arm(alarm *time.Timer) {
 
 // handle decides about one event, carries the step out and offers the report. It returns true when the loop is over.
 func (l *loop) handle(ctx, side context.Context, event any) bool {
-	state, step := decide(l.state, Event{Now: bootTime(), Wall: time.Now(), Is: event})
+	state, step := decide.Decide(l.state, decide.Event{Now: bootTime(), Wall: time.Now(), Is: event})
 	l.logDecision(event, step)
 	l.state = state
 	l.record.wake = step.Wake
-	if exited, is := event.(ChildExited); is {
+	if exited, is := event.(decide.ChildExited); is {
 		l.record.ended(&l.state, exited)
 	}
-	_, over := step.Do.(Exit)
+	_, over := step.Do.(decide.Exit)
 	if !over {
 		l.carryOut(ctx, side, step)
 	}
-	if shown, due := report(state); due {
+	if shown, due := decide.Report(state); due {
 		l.api.offer(shown)
 	}
 	for _, e := range step.Events {
@@ -215,16 +216,16 @@ func (l *loop) handle(ctx, side context.Context, event any) bool {
 }
 
 // carryOut starts the step's action. Its result comes back as an event.
-func (l *loop) carryOut(ctx, side context.Context, step Step) {
+func (l *loop) carryOut(ctx, side context.Context, step decide.Step) {
 	l.lease.turn(step.WatchLease)
 	crashPoint("before", step.Do)
 	switch do := step.Do.(type) {
-	case Save:
+	case decide.Save:
 		keep := l.sourcesInUse(do.Durable)
-		l.answer(side, do, func() any { return Saved{Err: l.save(do.Durable, keep)} })
-	case Prove:
+		l.answer(side, do, func() any { return decide.Saved{Err: l.save(do.Durable, keep)} })
+	case decide.Prove:
 		l.answer(side, do, func() any { return l.prove(ctx, do) })
-	case Stop:
+	case decide.Stop:
 		child := l.child
 		l.spawn(func() { // answered by the child's own exit
 			if do.Hung != "" {
@@ -233,7 +234,7 @@ func (l *loop) carryOut(ctx, side context.Context, step Step) {
 				child.stop(l.StopTimeout)
 			}
 		})
-	case Start:
+	case decide.Start:
 		l.start(side, do)
 	}
 }
@@ -252,7 +253,7 @@ func (l *loop) request(side context.Context, request Request) any {
 	l.api.reconsider()
 	if request == RetryNow {
 		l.record.Generation++
-		return Retry{}
+		return decide.Retry{}
 	}
 	if l.Successor != nil {
 		l.beginReload(side)
@@ -262,7 +263,7 @@ func (l *loop) request(side context.Context, request Request) any {
 	changed, err := l.lookLocal()
 	if err != nil {
 		l.Logger.Warn("the kubelet or its local files cannot be read", zap.Error(err))
-		return Ticked{}
+		return decide.Ticked{}
 	}
 	return changed
 }

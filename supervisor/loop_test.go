@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 )
 
@@ -100,7 +101,7 @@ func TestARefusedConfiguration(t *testing.T) {
 	n.seed(store.Assigned, "bad", configuration("mode: refuse, words: maxPods must not be -1"))
 	r := n.run()
 	record := r.await("the verdict", func(record Record) bool { return record.Healthy && record.Condition.Reason == "Refused" })
-	if record.Runs != nil || record.Config.Error != validateError || !strings.Contains(record.Condition.Message, "maxPods must not be -1") {
+	if record.Runs != nil || record.Config.Error != decide.ValidateError || !strings.Contains(record.Condition.Message, "maxPods must not be -1") {
 		t.Errorf("recorded %+v", record)
 	}
 	if got := n.events("start"); got != "start" {
@@ -115,7 +116,7 @@ func TestADeadlyConfigurationIsRolledBack(t *testing.T) {
 	begun := time.Now()
 	r := n.run()
 	record := r.await("the rollback", func(record Record) bool { return record.Healthy && record.Condition.Reason == "RolledBack" })
-	if record.Runs != nil || record.Config.Error != runError {
+	if record.Runs != nil || record.Config.Error != decide.RunError {
 		t.Errorf("recorded %+v", record)
 	}
 	for _, want := range []string{"using last-known-good (default)", "exited 3 times in its trial", "exit code 1", "no such cgroup"} {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 // What the service manager is told, and when (sd_notify(3)).
@@ -166,7 +168,7 @@ func (m *serviceManager) sayReady() {
 
 // show makes the words what `systemctl status` shows.
 func (m *serviceManager) show(words string) {
-	words = shorten(strings.Map(func(r rune) rune {
+	words = decide.Shorten(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 )
 
@@ -53,7 +54,7 @@ func newNode(t *testing.T) *node {
 		Kubelet: n.path("bin/kubelet"),
 		Arguments: []string{"--config=" + n.local, "--healthz-port", strconv.Itoa(n.port),
 			"--container-runtime-endpoint=unix://" + runtime},
-		Settings:    Settings{TrialPeriod: time.Hour, TrialFailures: 3, StartTimeout: patience},
+		Settings:    decide.Settings{TrialPeriod: time.Hour, TrialFailures: 3, StartTimeout: patience},
 		StateDir:    n.path("state"),
 		RunDir:      n.path("run"),
 		Namespaces:  []string{"kube-system"},

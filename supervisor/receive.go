@@ -5,11 +5,15 @@ import (
 	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 // noNode stands for the uid of a Node that does not exist.
 const noNode = "none"
+
+// checkpointRetry is the wait before a payload that could not be written is tried again.
+const checkpointRetry = 10 * time.Second
 
 // rewriteAfter keeps the rewriting of checkpoints that vanish again and again from spinning.
 const rewriteAfter = time.Second
@@ -45,13 +49,13 @@ func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, re
 		}
 		if update.Retry != "" && update.Retry != retried {
 			retried = update.Retry
-			l.send(ctx, Retry{Value: retried})
+			l.send(ctx, decide.Retry{Value: retried})
 			l.api.reconsider() // a download that waits for its next try is tried now
 		}
 		event, again := l.eventOf(update)
 		l.send(ctx, event)
 		if again {
-			retry = time.After(saveRetryAfter)
+			retry = time.After(checkpointRetry)
 		}
 	}
 }
@@ -61,9 +65,9 @@ func (l *loop) eventOf(update configsync.Update) (event any, again bool) {
 	switch {
 	case update.Problem != nil:
 		p := update.Problem
-		return SyncFailed{Problem: Problem{Malformed: p.Malformed, Error: p.Error, Words: p.Words}, Text: update.Text}, false
+		return decide.SyncFailed{Problem: decide.Problem{Malformed: p.Malformed, Error: p.Error, Words: p.Words}, Text: update.Text}, false
 	case update.Source == nil:
-		return Cleared{Text: update.Text, NodeUID: update.NodeUID}, false
+		return decide.Cleared{Text: update.Text, NodeUID: update.NodeUID}, false
 	}
 	err := l.unusable
 	if l.store != nil {
@@ -71,9 +75,9 @@ func (l *loop) eventOf(update configsync.Update) (event any, again bool) {
 	}
 	if err != nil {
 		words := "the configuration cannot be written to the state folder: " + err.Error()
-		return SyncFailed{Problem: Problem{Error: "failed to sync: internal failure, see Kubelet log for details", Words: words}, Text: update.Text}, true
+		return decide.SyncFailed{Problem: decide.Problem{Error: "failed to sync: internal failure, see Kubelet log for details", Words: words}, Text: update.Text}, true
 	}
-	return Assigned{Version: Version{Source: *update.Source, Content: config.Content(update.Payload, update.Source.KubeletConfigKey)}, Text: update.Text, NodeUID: update.NodeUID, Shadowed: update.Shadowed}, false
+	return decide.Assigned{Version: decide.Version{Source: *update.Source, Content: config.Content(update.Payload, update.Source.KubeletConfigKey)}, Text: update.Text, NodeUID: update.NodeUID, Shadowed: update.Shadowed}, false
 }
 
 // replace puts a value into a channel of one place, in the place of one that was not taken yet.

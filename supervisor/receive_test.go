@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
@@ -31,14 +32,14 @@ func TestEventOfAnUpdate(t *testing.T) {
 		want     any
 		again    bool
 	}{
-		"an assignment": {assigned, nil, Assigned{Version: Version{Source: source, Content: config.Content(payload, "kubelet")},
+		"an assignment": {assigned, nil, decide.Assigned{Version: decide.Version{Source: source, Content: config.Content(payload, "kubelet")},
 			Text: "kube-system/a/kubelet", NodeUID: "node", Shadowed: true}, false},
-		"an assignment that cannot be written": {assigned, failed, SyncFailed{Problem: Problem{Error: "failed to sync: internal failure, see Kubelet log for details",
+		"an assignment that cannot be written": {assigned, failed, decide.SyncFailed{Problem: decide.Problem{Error: "failed to sync: internal failure, see Kubelet log for details",
 			Words: "the configuration cannot be written to the state folder: no such folder"}, Text: "kube-system/a/kubelet"}, true},
-		"none":                 {configsync.Update{Local: true, NodeUID: "node"}, nil, Cleared{NodeUID: "node"}, false},
-		"local, said in words": {configsync.Update{Local: true, Text: "local", NodeUID: "node"}, nil, Cleared{Text: "local", NodeUID: "node"}, false},
+		"none":                 {configsync.Update{Local: true, NodeUID: "node"}, nil, decide.Cleared{NodeUID: "node"}, false},
+		"local, said in words": {configsync.Update{Local: true, Text: "local", NodeUID: "node"}, nil, decide.Cleared{Text: "local", NodeUID: "node"}, false},
 		"a malformed one": {configsync.Update{Text: "a/b", Problem: &configsync.Problem{Malformed: true, Error: "failed to sync: x", Words: "y"}}, failed,
-			SyncFailed{Problem: Problem{Malformed: true, Error: "failed to sync: x", Words: "y"}, Text: "a/b"}, false},
+			decide.SyncFailed{Problem: decide.Problem{Malformed: true, Error: "failed to sync: x", Words: "y"}, Text: "a/b"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &loop{store: s, unusable: test.unusable}
@@ -118,8 +119,8 @@ func TestReceive(t *testing.T) {
 	for range 7 {
 		got = append(got, <-l.events)
 	}
-	want := []any{Retry{Value: "please"}, Cleared{NodeUID: "one"}, Cleared{Text: "local", NodeUID: "one"}, Cleared{NodeUID: "two"},
-		SyncFailed{Problem: Problem{Words: "the Node cannot be read"}}, Cleared{NodeUID: "two"}, Cleared{NodeUID: "three"}}
+	want := []any{decide.Retry{Value: "please"}, decide.Cleared{NodeUID: "one"}, decide.Cleared{Text: "local", NodeUID: "one"}, decide.Cleared{NodeUID: "two"},
+		decide.SyncFailed{Problem: decide.Problem{Words: "the Node cannot be read"}}, decide.Cleared{NodeUID: "two"}, decide.Cleared{NodeUID: "three"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the loop heard (-want +got):\n%s", diff)
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 // Record is RUN_DIR/state.json: what a running supervisor tells the node's own commands, and the next supervisor, of itself. It is
@@ -21,18 +23,18 @@ type Record struct {
 	Generation int     `json:"generation"`        // of the retries that were heard
 	Reloads    int     `json:"reloads,omitempty"` // that were answered
 	// ReloadFailure is why the newest reload was refused; empty when it was not.
-	ReloadFailure string    `json:"reloadFailure,omitempty"`
-	Phase         string    `json:"phase"`
-	Child         *Process  `json:"child,omitempty"`
-	Runs          *Version  `json:"runs,omitempty"` // what the child was started with; absent = local
-	Healthy       bool      `json:"healthy"`
-	Written       time.Time `json:"written"`
+	ReloadFailure string          `json:"reloadFailure,omitempty"`
+	Phase         string          `json:"phase"`
+	Child         *Process        `json:"child,omitempty"`
+	Runs          *decide.Version `json:"runs,omitempty"` // what the child was started with; absent = local
+	Healthy       bool            `json:"healthy"`
+	Written       time.Time       `json:"written"`
 
 	Assignment    string                  `json:"assignment,omitempty"`
 	Config        corev1.NodeConfigStatus `json:"config"`
 	Condition     RecordedCondition       `json:"condition"`
 	Trial         *RecordedTrial          `json:"trial,omitempty"`
-	Rejected      []Rejection             `json:"rejected,omitempty"`
+	Rejected      []decide.Rejection      `json:"rejected,omitempty"`
 	Exits         []RecordedExit          `json:"exits,omitempty"` // the newest last
 	LocalPending  bool                    `json:"localChangePending,omitempty"`
 	StateProblems string                  `json:"stateProblems,omitempty"`
@@ -54,10 +56,10 @@ type RecordedCondition struct {
 
 // RecordedTrial tells how far a trial is.
 type RecordedTrial struct {
-	Of       Version       `json:"of"`
-	Healthy  time.Duration `json:"healthy"`
-	Left     time.Duration `json:"left"`
-	Failures int           `json:"failures"`
+	Of       decide.Version `json:"of"`
+	Healthy  time.Duration  `json:"healthy"`
+	Left     time.Duration  `json:"left"`
+	Failures int            `json:"failures"`
 }
 
 // RecordedExit is one end of the kubelet.
@@ -99,25 +101,25 @@ func (r *record) started(child *process) {
 }
 
 // ended notes the end of the child. It comes before the step is carried out, which may start another at once.
-func (r *record) ended(s *State, exited ChildExited) {
+func (r *record) ended(s *decide.State, exited decide.ChildExited) {
 	r.Child = nil
-	r.Exits = append(r.Exits, RecordedExit{Time: s.Wall, Ran: describe(s.Child.Version), Asked: exited.Asked, Words: exited.Words})
+	r.Exits = append(r.Exits, RecordedExit{Time: s.Wall, Ran: decide.Describe(s.Child.Version), Asked: exited.Asked, Words: exited.Words})
 	r.Exits = r.Exits[max(0, len(r.Exits)-recordedExits):]
 }
 
 // saveRecord writes what the state says now. A run folder that cannot be written is no reason to do anything else.
 func (l *loop) saveRecord() {
 	r, s := l.record, &l.state
-	r.Phase, r.Runs, r.Healthy = s.phase(), s.Child.Version, s.Child.Alive && s.Child.Healthy
+	r.Phase, r.Runs, r.Healthy = s.Phase(), s.Child.Version, s.Child.Alive && s.Child.Healthy
 	r.Assignment, r.Rejected = s.Text, s.Rejected
-	r.LocalPending, r.StateProblems = s.localChangePending(), s.Warning
+	r.LocalPending, r.StateProblems = s.LocalChangePending(), s.Warning
 	r.Trial = nil
-	if s.onTrial() {
+	if s.OnTrial() {
 		r.Trial = &RecordedTrial{Of: *s.Child.Version, Healthy: s.Trial.Healthy, Left: max(0, s.TrialPeriod-s.Trial.Healthy), Failures: s.Trial.Tries - 1}
 	}
-	f := s.finding()
-	r.Condition = RecordedCondition{Status: f.status, Reason: f.reason, Message: s.message(f)}
-	r.Config = s.nodeConfig()
+	shown, _ := decide.Report(*s)
+	r.Condition = RecordedCondition{Status: shown.Status, Reason: shown.Reason, Message: shown.Message}
+	r.Config = shown.Config
 	if err := r.write(); err != nil {
 		l.Logger.Debug(err.Error())
 	}
@@ -169,25 +171,27 @@ func decodeRecord(data []byte) (Record, error) {
 	return r, nil
 }
 
-// phase names what goes on, for people.
-func (s *State) phase() string {
-	switch s.Doing.(type) {
-	case Save:
-		return "Saving"
-	case Prove:
-		return "Proving"
-	case Stop:
-		return "Stopping"
-	case Start:
-		return "Starting"
+type (
+	recordedTrialFields RecordedTrial
+	recordedTrialFormat struct {
+		recordedTrialFields
+		Healthy decide.Span `json:"healthy"`
+		Left    decide.Span `json:"left"`
 	}
-	switch {
-	case s.Frozen:
-		return "Frozen"
-	case !s.Child.Alive:
-		return "Backoff"
-	case !s.Child.Healthy:
-		return "Starting"
+)
+
+// MarshalJSON writes times as "1m30s".
+func (t RecordedTrial) MarshalJSON() ([]byte, error) {
+	return json.Marshal(recordedTrialFormat{recordedTrialFields(t), decide.Span(t.Healthy), decide.Span(t.Left)})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *RecordedTrial) UnmarshalJSON(data []byte) error {
+	var f recordedTrialFormat
+	if err := json.Unmarshal(data, &f); err != nil {
+		return err
 	}
-	return "Running"
+	*t = RecordedTrial(f.recordedTrialFields)
+	t.Healthy, t.Left = time.Duration(f.Healthy), time.Duration(f.Left)
+	return nil
 }

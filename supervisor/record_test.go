@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 func TestReadRecord(t *testing.T) {
@@ -114,29 +116,13 @@ func TestARecordThatCannotBeWritten(t *testing.T) {
 }
 
 func TestOnlyTheNewestExitsAreRecorded(t *testing.T) {
-	r, s := newRecord(t.TempDir()), newState(testSettings)
+	r, s := newRecord(t.TempDir()), decide.New(decide.Settings{TrialPeriod: 10 * time.Minute, TrialFailures: 3, StartTimeout: 2 * time.Minute})
 	for i := range recordedExits + 3 {
 		s.Wall = time.Unix(int64(i), 0)
-		r.ended(&s, ChildExited{Words: "exit code 1"})
+		r.ended(&s, decide.ChildExited{Words: "exit code 1"})
 	}
 	if len(r.Exits) != recordedExits || r.Exits[0].Time != time.Unix(3, 0) || r.Exits[recordedExits-1].Time != s.Wall {
 		t.Errorf("recorded %+v", r.Exits)
-	}
-}
-
-func TestPhases(t *testing.T) {
-	for want, s := range map[string]State{
-		"Saving":   {Doing: Save{}},
-		"Proving":  {Doing: Prove{}, Child: Child{Alive: true, Healthy: true}},
-		"Stopping": {Doing: Stop{}, Child: Child{Alive: true}},
-		"Frozen":   {Frozen: true, Child: Child{Alive: true, Healthy: true}},
-		"Backoff":  {},
-		"Starting": {Child: Child{Alive: true}},
-		"Running":  {Child: Child{Alive: true, Healthy: true}},
-	} {
-		if got := s.phase(); got != want {
-			t.Errorf("%s instead of %s", got, want)
-		}
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 // A reload puts the program that is now at our path in our place, in the same process: it is checked first, then executed at the next
@@ -158,7 +160,7 @@ func (l *loop) collectLost() {
 }
 
 // resume is the first decision after taking over.
-func (l *loop) resume(ctx, side context.Context) LocalChanged {
+func (l *loop) resume(ctx, side context.Context) decide.LocalChanged {
 	if l.state.Child.Alive {
 		child := l.child
 		l.spawn(func() { l.attend(side, child) })
@@ -166,7 +168,7 @@ func (l *loop) resume(ctx, side context.Context) LocalChanged {
 	if socket := l.kubelets.notify; socket != nil {
 		l.spawn(func() { socket.receive(side) })
 	}
-	seen := LocalChanged{Kubelet: l.state.OnDisk, Local: l.state.Local}
+	seen := decide.LocalChanged{Kubelet: l.state.OnDisk, Local: l.state.Local}
 	if now, err := l.lookLocal(); err == nil {
 		seen = now
 	}

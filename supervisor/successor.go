@@ -59,10 +59,7 @@ func (s *Successor) check(ctx context.Context) (fileIdentity, error) {
 	defer cancel()
 	command := exec.CommandContext(ctx, s.Path)
 	command.Args = s.Check
-	command.Env = without(os.Environ(), func(entry string) bool {
-		name, _, _ := strings.Cut(entry, "=")
-		return name == "NOTIFY_SOCKET" || name == "WATCHDOG_PID" || name == "WATCHDOG_USEC"
-	})
+	command.Env = withoutServiceManager(os.Environ())
 	command.WaitDelay = time.Second
 	words := &limitedBuffer{limit: successorWordsLimit}
 	command.Stdout, command.Stderr = words, words
@@ -75,7 +72,7 @@ func (s *Successor) check(ctx context.Context) (fileIdentity, error) {
 	case ctx.Err() != nil:
 		return identity, fmt.Errorf("%s did not end within %s", s.Path, successorCheckTime)
 	}
-	return identity, fmt.Errorf("%s cannot take over: %w%s", s.Path, err, tail(words.lastLine()))
+	return identity, fmt.Errorf("%s cannot take over: %w: %s", s.Path, err, words.lastLine())
 }
 
 // execute replaces the running program, which keeps the given descriptors (-1 = none) open. It returns only when that failed, with

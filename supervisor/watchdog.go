@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"syscall"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 const (
@@ -40,7 +42,7 @@ func (l *loop) watchPings(ctx context.Context, child *process, interval time.Dur
 		}
 		heard = notes.Pings
 		if missed == pingsMissed {
-			l.send(ctx, Hung{Words: fmt.Sprintf("no watchdog ping for more than %s", interval)})
+			l.send(ctx, decide.Hung{Words: fmt.Sprintf("no watchdog ping for more than %s", interval)})
 			return
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
@@ -82,14 +83,14 @@ func newLife(t *testing.T, of scenario) *life {
 func (l *life) seedBase() {
 	l.t.Helper()
 	base := l.api.maps["base"]
-	version := supervisor.Version{Source: l.source("base"), Content: config.Content(base.Data, "kubelet")}
+	version := decide.Version{Source: l.source("base"), Content: config.Content(base.Data, "kubelet")}
 	identity, err := config.Identify(l.kubelet[0], l.kubelet[1:])
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	d := supervisor.Durable{Text: "kube-system/base/kubelet", NodeUID: nodeUID, Active: &version}
+	d := decide.Durable{Text: "kube-system/base/kubelet", NodeUID: nodeUID, Active: &version}
 	if !l.unproven {
-		d.Promoted = supervisor.Promotion{Content: version.Content, Kubelet: identity}
+		d.Promoted = decide.Promotion{Content: version.Content, Kubelet: identity}
 	}
 	l.store(func(s *store.Store) error {
 		return errors.Join(s.SaveCheckpoint(version.Source, base.Data), s.SaveSource(store.Assigned, &version.Source), s.SaveSource(store.LastKnownGood, &version.Source),
@@ -225,7 +226,7 @@ func killed(p *supervisorProcess) bool {
 
 func (l *life) pointsPassed() []string {
 	data, _ := os.ReadFile(l.points)
-	text := strings.NewReplacer(l.folder+"/", "", "*supervisor.", "", "supervisor.", "").Replace(string(data))
+	text := strings.NewReplacer(l.folder+"/", "", "*decide.", "", "decide.", "").Replace(string(data))
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
@@ -42,7 +43,7 @@ Error:            none
 			Assignment: "kube-system/new/kubelet",
 			Config:     corev1.NodeConfigStatus{Assigned: source("new"), Active: source("old"), LastKnownGood: source("old"), Error: "failed to run config, see Kubelet log for details"},
 			Condition:  supervisor.RecordedCondition{Status: "False", Reason: "RolledBack", Message: "using last-known-good"},
-			Rejected:   []supervisor.Rejection{{Content: "sha256:0123456789abcdef", Words: "exited 3 times"}},
+			Rejected:   []decide.Rejection{{Content: "sha256:0123456789abcdef", Words: "exited 3 times"}},
 			Exits:      []supervisor.RecordedExit{{Time: at, Ran: "it", Words: "exit code 1"}, {Time: at, Ran: "it", Asked: true, Words: "exit code 0"}}}, true, `
 Supervisor:       pid 10, starting
 Kubelet:          pid 11, not healthy

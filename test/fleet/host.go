@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
@@ -99,7 +100,7 @@ func hostOne(ctx context.Context, order hostOrder, n node) error {
 	encoder := zap.NewProductionEncoderConfig()
 	return supervisor.Run(ctx, supervisor.Options{
 		Kubelet: order.FakeKubelet, Arguments: n.kubelet(), StateDir: n.path("state"), RunDir: n.path("run"),
-		Settings:   supervisor.Settings{TrialPeriod: order.Trial, TrialFailures: 3, StartTimeout: 2 * time.Minute, EditSpread: order.Spread},
+		Settings:   decide.Settings{TrialPeriod: order.Trial, TrialFailures: 3, StartTimeout: 2 * time.Minute, EditSpread: order.Spread},
 		Namespaces: []string{configNamespace}, StopTimeout: 30 * time.Second, Preflight: "never", // as many at once on one machine would only run into its time limit
 		Logger: zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(encoder), zapcore.AddSync(log), zap.InfoLevel)), Output: log,
 	})

@@ -1,17 +1,17 @@
-package supervisor
+package decide
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
 
-// Report is what the Node should show.
-type Report struct {
+// Statement is what the Node should show.
+type Statement struct {
 	Config   corev1.NodeConfigStatus
 	Observed *string // nil: no assignment was seen yet, leave what the Node says
 	Status   corev1.ConditionStatus
@@ -21,26 +21,24 @@ type Report struct {
 
 // Upstream's words for status.config.error (pkg/kubelet/kubeletconfig/status of Kubernetes 1.23); the last is ours.
 const (
-	loadError     = "failed to load config, see Kubelet log for details"
-	validateError = "failed to validate config, see Kubelet log for details"
-	runError      = "failed to run config, see Kubelet log for details"
+	LoadError     = "failed to load config, see Kubelet log for details"
+	ValidateError = "failed to validate config, see Kubelet log for details"
+	RunError      = "failed to run config, see Kubelet log for details"
 )
 
-// report says what the Node should show. The second result is false while a change is so young that its end is worth waiting for:
+// Report says what the Node should show. The second result is false while a change is so young that its end is worth waiting for:
 // one transition is one patch.
-func report(s State) (Report, bool) {
-	if !s.Booted || !s.Stopping && s.Unsettled >= 0 && s.Now < s.Unsettled+applyingAfter {
-		return Report{}, false
-	}
+func Report(s State) (Statement, bool) {
 	finding := s.finding()
-	r := Report{
+	shown := Statement{
 		Config:   s.nodeConfig(),
 		Observed: s.Observed,
 		Status:   finding.status,
 		Reason:   finding.reason,
+		Message:  s.message(finding),
 	}
-	r.Message = s.message(finding)
-	return r, true
+	young := s.Unsettled >= 0 && s.Now < s.Unsettled+applyingAfter
+	return shown, s.Booted && (s.Stopping || !young)
 }
 
 func (s *State) nodeConfig() corev1.NodeConfigStatus {
@@ -69,17 +67,17 @@ func (s *State) statusError() string {
 	case v == nil:
 		return ""
 	case v.Content == "", s.spoilt(v) != "":
-		return loadError
+		return LoadError
 	case s.isRefused(v):
 		if s.proof(v.Content, s.kubeletOf(v)).Load {
-			return loadError
+			return LoadError
 		}
-		return validateError
+		return ValidateError
 	case s.rejection(v) != nil:
-		return runError
+		return RunError
 	}
 	if x := s.suspect(v); x != nil && !x.Excused {
-		return runError
+		return RunError
 	}
 	return ""
 }
@@ -101,20 +99,20 @@ func (s *State) finding() finding {
 	}
 	switch {
 	case s.Assigned == nil:
-		return finding{corev1.ConditionTrue, status.ReasonLocal, "nothing is assigned", ""}
+		return finding{corev1.ConditionTrue, ReasonLocal, "nothing is assigned", ""}
 	case s.promoted(s.Assigned, s.kubeletOf(s.Assigned)):
-		return finding{corev1.ConditionTrue, status.ReasonActive, "the assigned configuration passed its trial", ""}
+		return finding{corev1.ConditionTrue, ReasonActive, "the assigned configuration passed its trial", ""}
 	}
 	return s.trialFinding()
 }
 
 func (s *State) trialFinding() finding {
-	f := finding{corev1.ConditionTrue, status.ReasonInTrial, fmt.Sprintf("the assigned configuration is on trial for %s of health", s.TrialPeriod), ""}
+	f := finding{corev1.ConditionTrue, ReasonInTrial, fmt.Sprintf("the assigned configuration is on trial for %s of health", s.TrialPeriod), ""}
 	switch {
 	case s.Lease.Problem != "":
 		f.why += "; it does not become the last known good one before its Lease was seen to be renewed: " + s.Lease.Problem
 		f.hint = "let the supervisor's identity get that Lease"
-	case s.onTrial() && s.Trial.Healthy >= s.TrialPeriod && s.Child.Healthy:
+	case s.OnTrial() && s.Trial.Healthy >= s.TrialPeriod && s.Child.Healthy:
 		f.why += ", which it has had; it becomes the last known good one when the API server is in reach and its Lease was seen to be renewed"
 	}
 	return f
@@ -122,34 +120,34 @@ func (s *State) trialFinding() finding {
 
 func (s *State) findStopping() (finding, bool) {
 	if s.Frozen {
-		return finding{corev1.ConditionUnknown, status.ReasonStopped, "the host shuts down", ""}, true
+		return finding{corev1.ConditionUnknown, ReasonStopped, "the host shuts down", ""}, true
 	}
-	return finding{corev1.ConditionUnknown, status.ReasonStopped, "the supervisor was asked to stop", "start it again"}, s.Stopping
+	return finding{corev1.ConditionUnknown, ReasonStopped, "the supervisor was asked to stop", "start it again"}, s.Stopping
 }
 
 func (s *State) findOwnFailure() (finding, bool) {
-	return finding{corev1.ConditionFalse, status.ReasonInternalError, "the state folder cannot be used, nothing new is applied: " + s.SaveError, "make room or mend the disk"},
+	return finding{corev1.ConditionFalse, ReasonInternalError, "the state folder cannot be used, nothing new is applied: " + s.SaveError, "make room or mend the disk"},
 		s.SaveError != ""
 }
 
 func (s *State) findSync() (finding, bool) {
 	switch {
 	case s.Sync != nil && s.Sync.Malformed:
-		return finding{corev1.ConditionFalse, status.ReasonInvalidAssignment, s.Sync.Words, "correct the assignment"}, true
+		return finding{corev1.ConditionFalse, ReasonInvalidAssignment, s.Sync.Words, "correct the assignment"}, true
 	case s.Sync != nil:
-		return finding{corev1.ConditionFalse, status.ReasonSyncFailed, s.Sync.Words, "it is tried again by itself"}, true
+		return finding{corev1.ConditionFalse, ReasonSyncFailed, s.Sync.Words, "it is tried again by itself"}, true
 	}
-	return finding{corev1.ConditionFalse, status.ReasonAssignmentLost, "the Node was re-created without its assignment, the configuration stays", "assign again, or assign local"}, s.Lost
+	return finding{corev1.ConditionFalse, ReasonAssignmentLost, "the Node was re-created without its assignment, the configuration stays", "assign again, or assign local"}, s.Lost
 }
 
 func (s *State) findEnvironment() (finding, bool) {
 	words := s.Environment
 	for _, x := range s.Suspects {
 		if x.Excused && x.Kubelet == s.kubeletOf(&x.Version) {
-			words = firstOf(words, "the fallback fails as well; "+x.Words)
+			words = cmp.Or(words, "the fallback fails as well; "+x.Words)
 		}
 	}
-	return finding{corev1.ConditionUnknown, status.ReasonEnvironmentFailing, words, "mend the node (container runtime, kubelet flags, drop-ins, binary); nothing is blamed on the configuration"}, words != ""
+	return finding{corev1.ConditionUnknown, ReasonEnvironmentFailing, words, "mend the node (container runtime, kubelet flags, drop-ins, binary); nothing is blamed on the configuration"}, words != ""
 }
 
 // findUnhealthy: the condition is never True without a healthy kubelet.
@@ -157,14 +155,14 @@ func (s *State) findUnhealthy() (finding, bool) {
 	if s.Child.Alive && s.Child.Healthy {
 		return finding{}, false
 	}
-	why := firstOf(s.Exit, s.Child.Words, "the kubelet is not healthy yet")
+	why := cmp.Or(s.Exit, s.Child.Words, "the kubelet is not healthy yet")
 	if s.Assigned == nil && (s.Exit != "" || s.Child.EverHealthy) {
-		return finding{corev1.ConditionUnknown, status.ReasonEnvironmentFailing, why, "see the kubelet's log"}, true
+		return finding{corev1.ConditionUnknown, ReasonEnvironmentFailing, why, "see the kubelet's log"}, true
 	}
 	if s.Child.Alive {
-		return finding{corev1.ConditionUnknown, status.ReasonApplying, why, "wait, or see the kubelet's log"}, true
+		return finding{corev1.ConditionUnknown, ReasonApplying, why, "wait, or see the kubelet's log"}, true
 	}
-	return finding{corev1.ConditionUnknown, status.ReasonApplying, why, "it is restarted by itself"}, true
+	return finding{corev1.ConditionUnknown, ReasonApplying, why, "it is restarted by itself"}, true
 }
 
 // findFallback: local runs because lastKnownGood failed too.
@@ -172,7 +170,7 @@ func (s *State) findFallback() (finding, bool) {
 	if s.LastKnownGood == nil || s.target() != nil || s.Child.Version != nil {
 		return finding{}, false
 	}
-	return finding{corev1.ConditionFalse, status.ReasonLastKnownGoodFailed, s.whyNot(s.LastKnownGood), "assign a good configuration"}, true
+	return finding{corev1.ConditionFalse, ReasonLastKnownGoodFailed, s.whyNot(s.LastKnownGood), "assign a good configuration"}, true
 }
 
 func (s *State) findVerdict() (finding, bool) {
@@ -181,13 +179,13 @@ func (s *State) findVerdict() (finding, bool) {
 	case v == nil:
 		return finding{}, false
 	case v.Content == "" || s.spoilt(v) != "":
-		return finding{corev1.ConditionFalse, status.ReasonInternalError, s.whyNot(v), "it is downloaded again by itself; see to the state folder and the run folder"}, true
+		return finding{corev1.ConditionFalse, ReasonInternalError, s.whyNot(v), "it is downloaded again by itself; see to the state folder and the run folder"}, true
 	case s.isRefused(v):
-		return finding{corev1.ConditionFalse, status.ReasonRefused, s.whyNot(v), "correct the configuration"}, true
+		return finding{corev1.ConditionFalse, ReasonRefused, s.whyNot(v), "correct the configuration"}, true
 	case s.rejection(v) != nil:
-		return finding{corev1.ConditionFalse, status.ReasonRejected, s.whyNot(v), "correct the configuration, or set annotation kubelet-supervisor.io/retry"}, true
+		return finding{corev1.ConditionFalse, ReasonRejected, s.whyNot(v), "correct the configuration, or set annotation kubelet-supervisor.io/retry"}, true
 	case s.suspect(v) != nil:
-		return finding{corev1.ConditionFalse, status.ReasonRolledBack, s.whyNot(v), "correct the configuration"}, true
+		return finding{corev1.ConditionFalse, ReasonRolledBack, s.whyNot(v), "correct the configuration"}, true
 	}
 	return finding{}, false
 }
@@ -196,19 +194,19 @@ func (s *State) findVerdict() (finding, bool) {
 func (s *State) whyNot(v *Version) string {
 	switch p := s.proof(v.Content, s.kubeletOf(v)); {
 	case v.Content == "":
-		return fmt.Sprintf("%s: its checkpoint cannot be read", describe(v))
+		return fmt.Sprintf("%s: its checkpoint cannot be read", Describe(v))
 	case s.spoilt(v) != "":
-		return fmt.Sprintf("%s: %s", describe(v), s.spoilt(v))
+		return fmt.Sprintf("%s: %s", Describe(v), s.spoilt(v))
 	case p != nil && p.refused():
-		return fmt.Sprintf("%s is refused: %s", describe(v), p.Words)
+		return fmt.Sprintf("%s is refused: %s", Describe(v), p.Words)
 	}
 	if r := s.rejection(v); r != nil {
-		return fmt.Sprintf("%s %s", describe(v), r.Words)
+		return fmt.Sprintf("%s %s", Describe(v), r.Words)
 	}
 	if x := s.suspect(v); x != nil {
-		return fmt.Sprintf("%s %s", describe(v), x.Words)
+		return fmt.Sprintf("%s %s", Describe(v), x.Words)
 	}
-	return describe(v) + " cannot be used"
+	return Describe(v) + " cannot be used"
 }
 
 func (s *State) findApplying() (finding, bool) {
@@ -220,15 +218,15 @@ func (s *State) findApplying() (finding, bool) {
 	}
 	why := "a change is under way"
 	if s.Now < s.ApplyAt {
-		why = fmt.Sprintf("the edit %s waits for its turn until %s", describe(s.Assigned), s.ApplyAtWall.UTC().Format(time.RFC3339))
+		why = fmt.Sprintf("the edit %s waits for its turn until %s", Describe(s.Assigned), s.ApplyAtWall.UTC().Format(time.RFC3339))
 	}
-	return finding{corev1.ConditionUnknown, status.ReasonApplying, why, ""}, true
+	return finding{corev1.ConditionUnknown, ReasonApplying, why, ""}, true
 }
 
 func (s *State) findRefusedReset() (finding, bool) {
 	f, broken := s.findBrokenLocal()
 	if !broken {
-		return finding{corev1.ConditionUnknown, status.ReasonApplying, "the reset to the local configuration is under way", ""}, true
+		return finding{corev1.ConditionUnknown, ReasonApplying, "the reset to the local configuration is under way", ""}, true
 	}
 	f.why = "the reset to the local configuration waits: " + f.why
 	return f, true
@@ -240,14 +238,28 @@ func (s *State) findBrokenLocal() (finding, bool) {
 	if p == nil || p.Outcome != config.Refused {
 		return finding{}, false
 	}
-	return finding{corev1.ConditionFalse, status.ReasonFallbackBroken, "the local configuration would be refused: " + p.Words, "correct the local configuration"}, true
+	return finding{corev1.ConditionFalse, ReasonFallbackBroken, "the local configuration would be refused: " + p.Words, "correct the local configuration"}, true
 }
 
-func firstOf(words ...string) string {
-	for _, w := range words {
-		if w != "" {
-			return w
-		}
+// Phase names what goes on, for people.
+func (s *State) Phase() string {
+	switch s.Doing.(type) {
+	case Save:
+		return "Saving"
+	case Prove:
+		return "Proving"
+	case Stop:
+		return "Stopping"
+	case Start:
+		return "Starting"
 	}
-	return ""
+	switch {
+	case s.Frozen:
+		return "Frozen"
+	case !s.Child.Alive:
+		return "Backoff"
+	case !s.Child.Healthy:
+		return "Starting"
+	}
+	return "Running"
 }

@@ -1,4 +1,4 @@
-package supervisor
+package decide
 
 import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
@@ -21,7 +21,7 @@ func (s *State) target() *Version {
 // fallback is what would run if v failed (rule 2).
 func (s *State) fallback(v *Version) *Version {
 	lkg := s.LastKnownGood
-	if v == nil || lkg == nil || same(v, lkg) || !s.usable(lkg) {
+	if v == nil || lkg == nil || Same(v, lkg) || !s.usable(lkg) {
 		return nil
 	}
 	return lkg
@@ -38,7 +38,7 @@ func (s *State) usable(v *Version) bool {
 }
 
 // runs tells whether the child was started with the content of v.
-func (s *State) runs(v *Version) bool { return s.Child.Alive && same(s.Child.Version, v) }
+func (s *State) runs(v *Version) bool { return s.Child.Alive && Same(s.Child.Version, v) }
 
 // kubeletOf is the kubelet that verdicts on v are about: the one that runs it, else the one that it would be started with. What runs
 // is not stopped because the kubelet that has come onto the disk meanwhile would not take it.
@@ -57,7 +57,7 @@ func (s *State) promoted(v *Version, kubelet config.Identity) bool {
 func (s *State) proof(content string, kubelet config.Identity) *Proof {
 	for i := range s.Proofs {
 		p := &s.Proofs[i]
-		if p.Content == anyContent && p.Kubelet.Binary == kubelet.Binary || p.Content == content && p.Kubelet == kubelet {
+		if p.Content == AnyContent && p.Kubelet.Binary == kubelet.Binary || p.Content == content && p.Kubelet == kubelet {
 			return p
 		}
 	}

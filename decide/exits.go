@@ -1,4 +1,4 @@
-package supervisor
+package decide
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ func (s *State) hearExited(e ChildExited) {
 	if !s.Child.Alive {
 		return
 	}
-	gone, trial, control := s.Child, s.onTrial(), s.inControl()
+	gone, trial, control := s.Child, s.OnTrial(), s.inControl()
 	s.Child = Child{Version: gone.Version, Kubelet: gone.Kubelet, Words: e.Words}
 	s.Spoilt = nil
 	switch {

@@ -1,4 +1,4 @@
-package supervisor
+package decide
 
 import (
 	"strings"
@@ -13,7 +13,7 @@ import (
 func TestReportWaitsForTheEndOfAChange(t *testing.T) {
 	d := newDrive(t).boot()
 	d.assign("good")
-	if _, due := report(d.s); due {
+	if _, due := Report(d.s); due {
 		t.Error("a report in the middle of a change")
 	}
 	d.pass(500 * time.Millisecond).expect(inTrial)
@@ -71,7 +71,7 @@ func TestLongWordsLeaveTheRemedy(t *testing.T) {
 	proof.Words = strings.Repeat("grün ", 400)
 	d.refused["bad"] = proof
 	d.assign("bad").pass(time.Second)
-	r, _ := report(d.s)
+	r, _ := Report(d.s)
 	if len(r.Message) > 1024 || !strings.HasSuffix(r.Message, "correct the configuration") || !utf8.ValidString(r.Message) {
 		t.Errorf("%d bytes: %s", len(r.Message), r.Message)
 	}
@@ -81,7 +81,7 @@ func TestLongWordsLeaveTheRemedy(t *testing.T) {
 func TestObserved(t *testing.T) {
 	d := newDrive(t).boot()
 	observed := func() string {
-		if r, _ := report(d.s); r.Observed != nil {
+		if r, _ := Report(d.s); r.Observed != nil {
 			return *r.Observed
 		}
 		return "(nothing)"

@@ -1,4 +1,4 @@
-package supervisor
+package decide
 
 import (
 	"fmt"
@@ -8,11 +8,11 @@ import (
 // message is the condition's: the alpha's phrase for what runs, then why, then the warnings, and at the end what to do. It is cut to
 // the contract's length where it is published.
 func (s *State) message(f finding) string {
-	parts := []string{s.using(), shorten(f.why, whyLimit)}
+	parts := []string{s.using(), Shorten(f.why, whyLimit)}
 	if s.Exit != "" && f.status != "True" && !strings.Contains(f.why, s.Exit) && f.reason != "Stopped" {
 		parts = append(parts, "last exit: "+s.Exit)
 	}
-	parts = append(parts, shorten(strings.Join(s.warnings(), "; "), warningsLimit), f.hint)
+	parts = append(parts, Shorten(strings.Join(s.warnings(), "; "), warningsLimit), f.hint)
 	return strings.Join(without(parts, func(p string) bool { return p == "" }), "; ")
 }
 
@@ -22,8 +22,8 @@ const (
 	warningsLimit = 240
 )
 
-// shorten cuts words at the limit, between characters.
-func shorten(words string, limit int) string {
+// Shorten cuts words at the limit, between characters.
+func Shorten(words string, limit int) string {
 	if len(words) <= limit {
 		return words
 	}
@@ -34,7 +34,7 @@ func shorten(words string, limit int) string {
 func (s *State) using() string {
 	v := s.newestOf(s.Child.Version)
 	role := "current"
-	if s.Assigned != nil && !same(v, s.Assigned) {
+	if s.Assigned != nil && !Same(v, s.Assigned) {
 		role = "last-known-good"
 	}
 	if v == nil {
@@ -54,11 +54,11 @@ func (s *State) warnings() []string {
 		if p != nil && !p.refused() {
 			list = append(list, p.Warnings...)
 		}
-		if p != nil && p.Content == anyContent {
+		if p != nil && p.Content == AnyContent {
 			list = append(list, "no pre-flight with this kubelet: "+p.Words)
 		}
 	}
-	if s.localChangePending() {
+	if s.LocalChangePending() {
 		list = append(list, "LocalChangePending: local files, drop-ins or the kubelet binary changed and take effect at the next start"+s.pendingVerdict())
 	}
 	if s.Warning != "" {
@@ -76,8 +76,8 @@ func (s *State) pendingVerdict() string {
 	return ", which would be refused: " + p.Words
 }
 
-// describe names a version for people.
-func describe(v *Version) string {
+// Describe names a version for people.
+func Describe(v *Version) string {
 	if v == nil {
 		return "the local configuration"
 	}

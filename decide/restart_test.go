@@ -1,4 +1,4 @@
-package supervisor
+package decide
 
 import (
 	"strings"
@@ -125,7 +125,7 @@ func TestKubeletUpgrade(t *testing.T) {
 	newer := config.Identity{Binary: "binary-2", Arguments: "arguments-1", Local: "local-1"}
 	upgraded := func(t *testing.T, before func(d *drive)) *drive {
 		d := seeded(t, before)
-		d.s = newState(d.s.Settings)
+		d.s = New(d.s.Settings)
 		d.hear(Booted{Disk: d.disk, Kubelet: newer, Local: "local"})
 		return d.pass(time.Second)
 	}
@@ -258,7 +258,7 @@ func TestEnvironmentIsToBlame(t *testing.T) {
 	if len(d.s.Rejected) > 0 {
 		t.Fatalf("rejected %v though local fails the same way", d.s.Rejected)
 	}
-	if r, due := report(d.s); due && r.Status == "True" {
+	if r, due := Report(d.s); due && r.Status == "True" {
 		t.Errorf("shown: %s", d.shown())
 	}
 	clear(d.deadly)
@@ -330,9 +330,9 @@ func TestUnknownIsNotKept(t *testing.T) {
 // Words of an exit do not outlive it.
 func TestOldExitsAreForgotten(t *testing.T) {
 	d := newDrive(t).boot().hear(ChildExited{Code: 1, Words: "exit code 1: long ago"}).pass(time.Minute)
-	d.s, d.step = decide(d.s, Event{Now: d.now, Is: Unhealthy{Words: "healthz does not answer"}})
+	d.s, d.step = Decide(d.s, Event{Now: d.now, Is: Unhealthy{Words: "healthz does not answer"}})
 	d.s.Now += 2 * time.Second
-	if r, due := report(d.s); !due || strings.Contains(r.Message, "long ago") || !strings.Contains(r.Message, "does not answer") {
+	if r, due := Report(d.s); !due || strings.Contains(r.Message, "long ago") || !strings.Contains(r.Message, "does not answer") {
 		t.Errorf("message %q", r.Message)
 	}
 }

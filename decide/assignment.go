@@ -1,4 +1,4 @@
-package supervisor
+package decide
 
 import (
 	"fmt"
@@ -28,8 +28,8 @@ func (s *State) hearAssigned(e Assigned) {
 func (s *State) adopt(a Assigned) {
 	edit := s.Assigned != nil && s.Text == a.Text
 	ran := s.Assigned
-	waiting := s.Now < s.ApplyAt && same(s.target(), ran) && !s.runs(ran)
-	changed := !same(s.Assigned, &a.Version)
+	waiting := s.Now < s.ApplyAt && Same(s.target(), ran) && !s.runs(ran)
+	changed := !Same(s.Assigned, &a.Version)
 	s.Durable = s.withAssigned(a)
 	if !changed {
 		return
@@ -51,14 +51,14 @@ func (s *State) withAssigned(a Assigned) Durable {
 	version := a.Version
 	d.Assigned, d.Text, d.NodeUID = &version, a.Text, a.NodeUID
 	switch lkg := d.LastKnownGood; {
-	case same(lkg, &version):
+	case Same(lkg, &version):
 		d.LastKnownGood = &version
 	case lkg != nil && lkg.Source == version.Source: // it had lost its checkpoint
 		d.LastKnownGood = &version
 	case lkg == nil && version.Content != "" && d.Promoted.Content == version.Content: // it could not be read
 		d.LastKnownGood = &version
 	}
-	if !same(s.Assigned, &version) {
+	if !Same(s.Assigned, &version) {
 		d.Suspects = without(d.Suspects, func(x Suspect) bool { return x.Version.Content != version.Content })
 	}
 	return d
@@ -79,7 +79,7 @@ func (s *State) hearCleared(e Cleared) {
 	s.Shadowed = false
 	if e.Text == "" && s.Reset == nil && s.Assigned != nil && s.NodeUID != "" && e.NodeUID != s.NodeUID {
 		if !s.Lost {
-			s.tell(corev1.EventTypeWarning, "AssignmentLost", "the Node was re-created without its assignment; the kubelet keeps "+describe(s.Assigned))
+			s.tell(corev1.EventTypeWarning, "AssignmentLost", "the Node was re-created without its assignment; the kubelet keeps "+Describe(s.Assigned))
 		}
 		s.Lost, s.Observed = true, &s.Text
 		return
@@ -121,7 +121,7 @@ func (s *State) hearProved(e Proved) {
 	case e.NoMorePreflight:
 		// Whatever this kubelet said, it cannot be asked: the trial has to tell.
 		e.Outcome, s.Environment = config.Unknown, ""
-		s.Proofs = newest(s.Proofs, Proof{Content: anyContent, Kubelet: e.Kubelet, Outcome: e.Outcome, Words: e.Words})
+		s.Proofs = newest(s.Proofs, Proof{Content: AnyContent, Kubelet: e.Kubelet, Outcome: e.Outcome, Words: e.Words})
 	case e.blamesEnvironment():
 		s.Environment, s.EnvironmentRetry = e.Words, s.Now+environmentRecheck
 	default:
@@ -129,6 +129,6 @@ func (s *State) hearProved(e Proved) {
 		s.Proofs = newest(without(s.Proofs, func(p Proof) bool { return p.Content == e.Content && p.Kubelet == e.Kubelet }), e.Proof)
 	}
 	if e.refused() && s.Assigned != nil && s.Assigned.Content == e.Content {
-		s.tell(corev1.EventTypeWarning, "KubeletConfigRefused", describe(s.Assigned)+" is refused: "+e.Words)
+		s.tell(corev1.EventTypeWarning, "KubeletConfigRefused", Describe(s.Assigned)+" is refused: "+e.Words)
 	}
 }

@@ -1,4 +1,4 @@
-package supervisor
+package decide
 
 import (
 	"time"
@@ -120,7 +120,7 @@ func (s *State) bring(want *Version) any {
 		s.Unsettled = s.Now // what waited for its turn has it now: its end is worth waiting for
 		return Stop{}
 	}
-	if s.Now < s.NextStart && same(want, s.NextOf) {
+	if s.Now < s.NextStart && Same(want, s.NextOf) {
 		return nil
 	}
 	if do := s.prepare(want); do != nil {
@@ -131,7 +131,7 @@ func (s *State) bring(want *Version) any {
 
 // waitsForTurn: an edit is not applied yet, unless what runs meanwhile has failed.
 func (s *State) waitsForTurn(want *Version) bool {
-	return s.Now < s.ApplyAt && same(want, s.Assigned) && s.Child.Version != nil && s.usable(s.Child.Version)
+	return s.Now < s.ApplyAt && Same(want, s.Assigned) && s.Child.Version != nil && s.usable(s.Child.Version)
 }
 
 // prepare counts the try and writes it while the old kubelet still runs. A disk that cannot be written does not hold up a start
@@ -151,24 +151,24 @@ func (s *State) saveIfDirty() any {
 // announce tells of an intended restart, in upstream's words, by what then starts: also of one that ends a trial because a newer
 // assignment is refused. A rollback has an event of its own.
 func (s *State) announce(want *Version) {
-	if same(want, s.Assigned) || s.Child.Version == nil || s.usable(s.Child.Version) {
+	if Same(want, s.Assigned) || s.Child.Version == nil || s.usable(s.Child.Version) {
 		s.tell(corev1.EventTypeNormal, "KubeletConfigChanged", changeMessage(want))
 	}
 }
 
 // followsLocal: with --follow-local an accepted change of the local files restarts the kubelet that they concern.
 func (s *State) followsLocal(want *Version) bool {
-	if !s.FollowLocal || !s.localChangePending() {
+	if !s.FollowLocal || !s.LocalChangePending() {
 		return false
 	}
 	proof := s.proof(s.contentOf(want), s.OnDisk)
 	ended := *s
 	ended.Child.Alive = false
-	return proof != nil && !proof.refused() && same(ended.target(), want)
+	return proof != nil && !proof.refused() && Same(ended.target(), want)
 }
 
-// localChangePending: the kubelet that runs was started with other local files, drop-ins or another binary than there are now.
-func (s *State) localChangePending() bool {
+// LocalChangePending tells that the kubelet that runs was started with other local files, drop-ins or another binary than there are now.
+func (s *State) LocalChangePending() bool {
 	return s.Child.Alive && (s.Child.Kubelet != s.OnDisk || s.Child.Version == nil && s.Child.Local != s.Local)
 }
 
@@ -205,7 +205,7 @@ func (s *State) keepHouse() any {
 // fallback of last resort.
 func (s *State) unproven() []*Version {
 	var list []*Version
-	if s.localChangePending() {
+	if s.LocalChangePending() {
 		list = append(list, s.Child.Version)
 	}
 	if s.Child.Version != nil {
@@ -216,7 +216,7 @@ func (s *State) unproven() []*Version {
 
 // persistAt is when trial time is to be written; 0 when there is none to write.
 func (s *State) persistAt() time.Duration {
-	if !s.onTrial() || s.Trial == s.Disk.Trial {
+	if !s.OnTrial() || s.Trial == s.Disk.Trial {
 		return 0
 	}
 	return s.SavedAt + persistInterval

@@ -1,4 +1,4 @@
-package supervisor
+package decide
 
 import (
 	"fmt"
@@ -25,7 +25,7 @@ func TestRandomLives(t *testing.T) {
 			if !d.s.runs(want) || !d.s.Child.Healthy {
 				t.Errorf("after everything healed: %s, runs %s, did %q", d.shown(), nameOf(d.s.Child.Version), d.did)
 			}
-			if r, due := report(d.s); !due || r.Status != "True" || r.Config.Error != "" {
+			if r, due := Report(d.s); !due || r.Status != "True" || r.Config.Error != "" {
 				t.Errorf("after everything healed: %s", d.shown())
 			}
 		})
@@ -92,9 +92,9 @@ func (d *drive) checkRules() {
 		d.t.Fatalf("%d tries", s.Trial.Tries)
 	}
 	if d.saveErr == nil && s.Assigned != nil && (d.disk.Assigned == nil || d.disk.Assigned.Source != s.Assigned.Source) && s.SaveError == "" {
-		d.t.Fatalf("assigned %s, on disk %s", describe(s.Assigned), describe(d.disk.Assigned))
+		d.t.Fatalf("assigned %s, on disk %s", Describe(s.Assigned), Describe(d.disk.Assigned))
 	}
-	if r, due := report(s); due && r.Status == "True" && !(s.Child.Alive && s.Child.Healthy) {
+	if r, due := Report(s); due && r.Status == "True" && !(s.Child.Alive && s.Child.Healthy) {
 		d.t.Fatalf("True without a healthy kubelet: %s", d.shown())
 	}
 }
@@ -107,11 +107,11 @@ func TestDecideIsPure(t *testing.T) {
 		d.live(random)
 		event := Event{Now: d.now, Is: []any{Ticked{}, ChildExited{Code: 1, Words: "x"}, assigned("p", "1", "pure"), Cleared{NodeUID: "node-uid"}, Retry{}}[random.IntN(5)]}
 		before := fmt.Sprintf("%+v %+v", d.s, d.s.Durable)
-		first, firstStep := decide(d.s, event)
+		first, firstStep := Decide(d.s, event)
 		if after := fmt.Sprintf("%+v %+v", d.s, d.s.Durable); after != before {
 			t.Fatalf("decide changed its argument on %T:\n%s\n%s", event.Is, before, after)
 		}
-		second, secondStep := decide(d.s, event)
+		second, secondStep := Decide(d.s, event)
 		if !reflect.DeepEqual(first, second) || !reflect.DeepEqual(firstStep, secondStep) {
 			t.Fatalf("decide is not a function of %T", event.Is)
 		}

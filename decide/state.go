@@ -1,4 +1,4 @@
-package supervisor
+package decide
 
 import (
 	"time"
@@ -19,7 +19,7 @@ type Settings struct {
 // Times that the design fixes.
 const (
 	soundAfter         = 10 * time.Second // health that clears a start of suspicion, and the least control time
-	leaseTimeout       = time.Minute      // no renewal for so long, the API server in reach, fails a trial
+	LeaseTimeout       = time.Minute      // no renewal for so long, the API server in reach, fails a trial
 	persistInterval    = 30 * time.Second // how often trial time is written
 	applyingAfter      = time.Second      // a change in flight for longer is reported
 	exitWindow         = 10 * time.Minute // outside a trial, exitLimit exits within it try the next fallback
@@ -97,8 +97,8 @@ type State struct {
 	events []NodeEvent
 }
 
-// newState is the state before anything is known.
-func newState(settings Settings) State {
+// New is the state before anything is known.
+func New(settings Settings) State {
 	return State{Settings: settings, Unsettled: -1}
 }
 

@@ -1,4 +1,4 @@
-package supervisor
+package decide
 
 import (
 	"slices"
@@ -69,6 +69,6 @@ func (s *State) concludeControl() {
 		s.Rejected = newest(s.Rejected, Rejection{
 			Content: x.Version.Content, Binary: x.Kubelet.Binary, Arguments: x.Kubelet.Arguments, Cause: x.Cause, Words: x.Words,
 		})
-		s.tell(corev1.EventTypeWarning, "KubeletConfigRejected", describe(&x.Version)+" is rejected: "+x.Words+"; the fallback runs well")
+		s.tell(corev1.EventTypeWarning, "KubeletConfigRejected", Describe(&x.Version)+" is rejected: "+x.Words+"; the fallback runs well")
 	}
 }

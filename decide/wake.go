@@ -1,4 +1,4 @@
-package supervisor
+package decide
 
 import "time"
 
@@ -20,9 +20,9 @@ func (s *State) wake() time.Duration {
 		return due
 	}
 	at(s.persistAt() > 0, s.persistAt())
-	at(!s.Child.EverHealthy && (s.onTrial() || s.inControl()), s.Child.Started+s.StartTimeout)
+	at(!s.Child.EverHealthy && (s.OnTrial() || s.inControl()), s.Child.Started+s.StartTimeout)
 	at(s.Child.Healthy, s.Child.HealthySince+soundAfter)
-	if s.onTrial() {
+	if s.OnTrial() {
 		at(s.trialClockRuns(), s.Now+s.TrialPeriod-s.Trial.Healthy)
 		at(!s.Child.Healthy && s.Child.EverHealthy, s.Now+s.StartTimeout-s.Trial.Unhealthy)
 	}

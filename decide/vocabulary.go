@@ -1,4 +1,4 @@
-package supervisor
+package decide
 
 import (
 	"time"
@@ -36,7 +36,7 @@ type Proof struct {
 	Warnings []string        `json:"warnings,omitempty"`
 }
 
-const anyContent = "*"
+const AnyContent = "*"
 
 // Trial is the account of the one configuration that is on trial (rules 7 and 10). Its zero value is no trial.
 type Trial struct {
@@ -110,8 +110,8 @@ type Problem struct {
 	Words     string
 }
 
-// same tells whether two versions are the same configuration by content (rule 5). Local is only the same as local.
-func same(a, b *Version) bool {
+// Same tells whether two versions are the same configuration by content (rule 5). Local is only the same as local.
+func Same(a, b *Version) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}

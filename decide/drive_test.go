@@ -1,4 +1,4 @@
-package supervisor
+package decide
 
 import (
 	"errors"
@@ -38,20 +38,23 @@ var (
 	testSettings = Settings{TrialPeriod: 10 * time.Minute, TrialFailures: 3, StartTimeout: 2 * time.Minute, EditSpread: 0}
 )
 
-const healthyAfter = 300 * time.Millisecond
+const (
+	healthyAfter = 300 * time.Millisecond
+	lookInterval = 10 * time.Second // at the Lease
+)
 
 func newDrive(t *testing.T, changes ...func(*Settings)) *drive {
 	settings := testSettings
 	for _, change := range changes {
 		change(&settings)
 	}
-	return &drive{t: t, s: newState(settings), now: time.Hour, refused: map[string]Proof{}, deadly: map[string]time.Duration{},
+	return &drive{t: t, s: New(settings), now: time.Hour, refused: map[string]Proof{}, deadly: map[string]time.Duration{},
 		lease: map[string]bool{}, hangs: map[string]bool{}, online: true}
 }
 
 // boot starts a supervisor on what the disk holds.
 func (d *drive) boot() *drive {
-	d.s = newState(d.s.Settings)
+	d.s = New(d.s.Settings)
 	d.hear(Booted{Disk: d.disk, Kubelet: testKubelet, Local: "local"})
 	return d.pass(time.Second)
 }
@@ -71,7 +74,7 @@ func (d *drive) hear(is any) *drive {
 
 func (d *drive) decide(is any) {
 	wall := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(d.now + d.wallOff)
-	d.s, d.step = decide(d.s, Event{Now: d.now, Wall: wall, Is: is})
+	d.s, d.step = Decide(d.s, Event{Now: d.now, Wall: wall, Is: is})
 	for _, e := range d.step.Events {
 		d.events = append(d.events, e.Reason)
 	}
@@ -156,7 +159,7 @@ func (d *drive) next(end time.Duration) (time.Duration, any) {
 	}
 	if d.step.WatchLease {
 		renews, said := d.lease[content]
-		sooner((d.now/leaseInterval+1)*leaseInterval, LeaseSeen{Reachable: d.online, Renewed: d.online && (renews || !said), Baseline: d.online})
+		sooner((d.now/lookInterval+1)*lookInterval, LeaseSeen{Reachable: d.online, Renewed: d.online && (renews || !said), Baseline: d.online})
 	}
 	return at, is
 }
@@ -238,7 +241,7 @@ func (d *drive) expectEvents(want ...string) *drive {
 
 // shown is the report in one line: assigned, active and lastKnownGood by content and resourceVersion, reason, error.
 func (d *drive) shown() string {
-	r, due := report(d.s)
+	r, due := Report(d.s)
 	if !due {
 		return "(nothing yet)"
 	}
@@ -262,7 +265,7 @@ func (d *drive) expect(want string) *drive {
 
 func (d *drive) expectMessage(parts ...string) *drive {
 	d.t.Helper()
-	r, _ := report(d.s)
+	r, _ := Report(d.s)
 	for _, part := range parts {
 		if !strings.Contains(r.Message, part) {
 			d.t.Errorf("message %q lacks %q", r.Message, part)

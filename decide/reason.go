@@ -1,4 +1,4 @@
-package status
+package decide
 
 // Reasons of the condition, a part of the contract: docs/contract.md has what each means and what to do.
 const (

@@ -1,4 +1,4 @@
-package supervisor
+package decide
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 // needsTrial tells whether v, started now, would be on trial (rules 7 and 9).
 func (s *State) needsTrial(v *Version) bool { return v != nil && !s.promoted(v, s.OnDisk) }
 
-// onTrial tells whether the child runs the configuration that the trial's account is about.
-func (s *State) onTrial() bool {
+// OnTrial tells whether the child runs the configuration that the trial's account is about.
+func (s *State) OnTrial() bool {
 	v := s.Child.Version
 	return s.Child.Alive && v != nil && s.Trial.Content == v.Content && s.Trial.Kubelet == s.Child.Kubelet
 }
@@ -24,11 +24,11 @@ func (s *State) trialClockRuns() bool {
 	if s.Standalone || !s.Lease.Reachable {
 		return true
 	}
-	return s.Lease.Renewed && s.Now-s.Lease.RenewedAt < leaseTimeout
+	return s.Lease.Renewed && s.Now-s.Lease.RenewedAt < LeaseTimeout
 }
 
 func (s *State) watchesLease() bool {
-	return s.Child.Alive && !s.Standalone && (s.onTrial() || s.controlNeedsLease())
+	return s.Child.Alive && !s.Standalone && (s.OnTrial() || s.controlNeedsLease())
 }
 
 func (s *State) hearLease(e LeaseSeen) {
@@ -39,7 +39,7 @@ func (s *State) hearLease(e LeaseSeen) {
 	if e.Renewed {
 		s.Lease.Renewed, s.Lease.RenewedAt = true, s.Now
 	}
-	if s.onTrial() {
+	if s.OnTrial() {
 		s.Trial.Renewed = s.Trial.Renewed || e.Renewed
 		s.Trial.Baseline = s.Trial.Baseline || e.Baseline
 	}
@@ -51,7 +51,7 @@ func (s *State) leaseLostAt() time.Duration {
 	if s.Lease.Renewed {
 		since = max(since, s.Lease.RenewedAt)
 	}
-	return since + leaseTimeout
+	return since + LeaseTimeout
 }
 
 // judge turns due times into verdicts.
@@ -62,7 +62,7 @@ func (s *State) judge() {
 	if s.Child.Healthy && s.Now-s.Child.HealthySince >= soundAfter {
 		s.Exit = "" // it says nothing of the present any more
 	}
-	if s.onTrial() {
+	if s.OnTrial() {
 		s.judgeTrial()
 	}
 	s.judgeControl()
@@ -83,7 +83,7 @@ func (s *State) judgeTrial() {
 	case s.Trial.Unhealthy >= s.StartTimeout:
 		s.failTrial(StartTimeout, fmt.Sprintf("unhealthy for %s altogether%s", s.StartTimeout, tail(s.Child.Words)))
 	case s.Lease.Reachable && s.Trial.Baseline && s.Now >= s.leaseLostAt():
-		s.failTrial(LeaseLost, fmt.Sprintf("healthy, but its Lease was not renewed for %s although the API server is in reach: the kubelet has lost the node", leaseTimeout))
+		s.failTrial(LeaseLost, fmt.Sprintf("healthy, but its Lease was not renewed for %s although the API server is in reach: the kubelet has lost the node", LeaseTimeout))
 	case s.Trial.Healthy >= s.TrialPeriod && (s.Standalone || s.Trial.Renewed) && s.Child.Healthy:
 		s.promote()
 	}
@@ -94,7 +94,7 @@ func (s *State) promote() {
 	s.LastKnownGood = good
 	s.Promoted = Promotion{Content: good.Content, Kubelet: s.Child.Kubelet}
 	s.Trial, s.Exits = Trial{}, nil
-	s.tell(corev1.EventTypeNormal, "KubeletConfigPromoted", describe(good)+" passed its trial and is the last known good configuration")
+	s.tell(corev1.EventTypeNormal, "KubeletConfigPromoted", Describe(good)+" passed its trial and is the last known good configuration")
 }
 
 // failTrial ends the trial of what runs; the fallback that is started next is its control (rule 8).
@@ -115,7 +115,7 @@ func (s *State) failTrialOf(v *Version, cause Cause, words string) {
 func (s *State) blame(x Suspect) {
 	s.Suspects = newest(s.Suspects, x)
 	fallback := s.fallback(&x.Version)
-	s.tell(corev1.EventTypeWarning, "KubeletConfigRolledBack", fmt.Sprintf("%s %s; falling back to %s", describe(&x.Version), x.Words, describe(fallback)))
+	s.tell(corev1.EventTypeWarning, "KubeletConfigRolledBack", fmt.Sprintf("%s %s; falling back to %s", Describe(&x.Version), x.Words, Describe(fallback)))
 }
 
 // spend counts a start of v before it is made (rule 10). A start already counted, of a child that was never started, is used up first.
@@ -136,7 +136,7 @@ func (s *State) spend(v *Version) {
 // resume opens the account anew of what runs on trial. It was lost to a start that was counted and then not made, for the assignment
 // came back to what runs.
 func (s *State) resume() {
-	if v := s.Child.Version; v != nil && !s.onTrial() && !s.promoted(v, s.Child.Kubelet) {
+	if v := s.Child.Version; v != nil && !s.OnTrial() && !s.promoted(v, s.Child.Kubelet) {
 		s.Trial = Trial{Content: v.Content, Kubelet: s.Child.Kubelet, Tries: 1, Open: true}
 	}
 }

@@ -1,4 +1,4 @@
-package supervisor
+package decide
 
 import (
 	"encoding/json"
@@ -9,17 +9,17 @@ import (
 // What is kept on disk (docs/contract.md) is written for people, and nothing is read that would not have been written: a negative
 // count of tries, for one, would be tries for free.
 
-// span is a time.Duration of zero or more, written as "1m30s".
-type span time.Duration
+// Span is a time.Duration of zero or more, written as "1m30s".
+type Span time.Duration
 
-func (s span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).String()), nil }
+func (s Span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).String()), nil }
 
-func (s *span) UnmarshalText(text []byte) error {
+func (s *Span) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if err != nil || d < 0 {
 		return fmt.Errorf("%.64q is not a time such as 1m30s", text)
 	}
-	*s = span(d)
+	*s = Span(d)
 	return nil
 }
 
@@ -37,15 +37,15 @@ type (
 	trialFields Trial
 	trialFormat struct {
 		trialFields
-		Healthy   span `json:"healthy,omitempty"`
-		Unhealthy span `json:"unhealthy,omitempty"`
-		Longest   span `json:"longest,omitempty"`
+		Healthy   Span `json:"healthy,omitempty"`
+		Unhealthy Span `json:"unhealthy,omitempty"`
+		Longest   Span `json:"longest,omitempty"`
 	}
 )
 
 // MarshalJSON writes times as "1m30s".
 func (t Trial) MarshalJSON() ([]byte, error) {
-	return json.Marshal(trialFormat{trialFields(t), span(t.Healthy), span(t.Unhealthy), span(t.Longest)})
+	return json.Marshal(trialFormat{trialFields(t), Span(t.Healthy), Span(t.Unhealthy), Span(t.Longest)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -66,13 +66,13 @@ type (
 	suspectFields Suspect
 	suspectFormat struct {
 		suspectFields
-		Life span `json:"life,omitempty"`
+		Life Span `json:"life,omitempty"`
 	}
 )
 
 // MarshalJSON writes times as "1m30s".
 func (x Suspect) MarshalJSON() ([]byte, error) {
-	return json.Marshal(suspectFormat{suspectFields(x), span(x.Life)})
+	return json.Marshal(suspectFormat{suspectFields(x), Span(x.Life)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -83,30 +83,5 @@ func (x *Suspect) UnmarshalJSON(data []byte) error {
 	}
 	*x = Suspect(f.suspectFields)
 	x.Life = time.Duration(f.Life)
-	return nil
-}
-
-type (
-	recordedTrialFields RecordedTrial
-	recordedTrialFormat struct {
-		recordedTrialFields
-		Healthy span `json:"healthy"`
-		Left    span `json:"left"`
-	}
-)
-
-// MarshalJSON writes times as "1m30s".
-func (t RecordedTrial) MarshalJSON() ([]byte, error) {
-	return json.Marshal(recordedTrialFormat{recordedTrialFields(t), span(t.Healthy), span(t.Left)})
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (t *RecordedTrial) UnmarshalJSON(data []byte) error {
-	var f recordedTrialFormat
-	if err := json.Unmarshal(data, &f); err != nil {
-		return err
-	}
-	*t = RecordedTrial(f.recordedTrialFields)
-	t.Healthy, t.Left = time.Duration(f.Healthy), time.Duration(f.Left)
 	return nil
 }

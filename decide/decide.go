@@ -1,4 +1,4 @@
-package supervisor
+package decide
 
 import (
 	"reflect"
@@ -7,11 +7,11 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
-// decide takes the state and one event and gives the next state and what to do about it. It is pure: it reads no clock and changes
+// Decide takes the state and one event and gives the next state and what to do about it. It is pure: it reads no clock and changes
 // nothing outside its result. It works in four movements, each a file: the event becomes knowledge (learn, assignment, exits), due
 // times become verdicts (trial, control), verdicts choose the configuration that should run (target), and the distance between that
 // and what runs becomes one action (act).
-func decide(s State, e Event) (State, Step) {
+func Decide(s State, e Event) (State, Step) {
 	s.events = nil
 	s.advance(e)
 	s.learn(e.Is)
@@ -74,7 +74,7 @@ func (s *State) boot(e Booted) {
 	s.OnDisk, s.Local = e.Kubelet, e.Local
 	s.SavedAt, s.Warning = s.Now, e.Warning
 	// A kubelet that could not tell is asked again by each supervisor; one that must not be asked is not.
-	s.Proofs = without(s.Proofs, func(p Proof) bool { return p.Outcome == config.Unknown && p.Content != anyContent })
+	s.Proofs = without(s.Proofs, func(p Proof) bool { return p.Outcome == config.Unknown && p.Content != AnyContent })
 	if s.SaveError = e.Useless; s.SaveError != "" {
 		s.SaveRetry = s.Now + saveRetryAfter
 	}
@@ -176,7 +176,7 @@ func (s *State) settled() bool {
 // newestOf finds the newest source with the content of v (design.md, Words: active).
 func (s *State) newestOf(v *Version) *Version {
 	for _, known := range []*Version{s.Assigned, s.LastKnownGood, s.Active} {
-		if v != nil && same(known, v) {
+		if v != nil && Same(known, v) {
 			return known
 		}
 	}
@@ -186,7 +186,7 @@ func (s *State) newestOf(v *Version) *Version {
 // advance moves the clock and credits the time that has passed to the trial, in the state that held while it passed.
 func (s *State) advance(e Event) {
 	passed := max(0, e.Now-s.Now)
-	if s.onTrial() {
+	if s.OnTrial() {
 		switch {
 		case s.trialClockRuns():
 			s.Trial.Healthy += passed
