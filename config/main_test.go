@@ -1,45 +1,14 @@
 package config
 
 import (
-	"flag"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-// fakeKubelet is the path of the fake kubelet, built once.
-var fakeKubelet string
-
-type withFakeKubelet struct{ tests *testing.M }
-
-func (w withFakeKubelet) Run() int {
-	flag.Parse()
-	if flag.Lookup("test.fuzz").Value.String() != "" {
-		return w.tests.Run() // of many processes, none of which starts a kubelet
-	}
-	folder, err := os.MkdirTemp("", "fakekubelet-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(folder)
-	if os.Getenv("CONFIG_TEST_PREFLIGHT_OF") != "" {
-		return w.tests.Run()
-	}
-	fakeKubelet = filepath.Join(folder, "kubelet")
-	build := exec.Command("go", "build", "-o", fakeKubelet, "../test/fakekubelet")
-	if output, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building the fake kubelet: %v\n%s", err, output)
-		return 1
-	}
-	return w.tests.Run()
-}
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(withFakeKubelet{m}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // written makes a file in a folder of the test and gives its path.
 func written(t *testing.T, name, content string) string {

@@ -67,3 +67,15 @@ func shorten(found []string) []string {
 	}
 	return found
 }
+
+// FileWarnings are those about a file; none when it cannot be read.
+func FileWarnings(path string) []string {
+	if path == "" {
+		return nil
+	}
+	document, err := readFile(path)
+	if err != nil {
+		return nil
+	}
+	return strictWarnings(document)
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 )
 
@@ -191,7 +192,7 @@ func (l *loop) prove(ctx context.Context, do decide.Prove) decide.Proved {
 		proved.Outcome, proved.Words = config.Environment, err.Error()
 		return proved
 	}
-	verdict := l.preflight.Check(ctx, config.Candidate{File: candidate}, l.control(do))
+	verdict := l.preflight.Check(ctx, kubelet.Candidate{File: candidate}, l.control(do))
 	if ctx.Err() != nil {
 		return decide.Proved{} // abandoned: it says nothing
 	}
@@ -204,13 +205,13 @@ func (l *loop) prove(ctx context.Context, do decide.Prove) decide.Proved {
 	return proved
 }
 
-func (l *loop) control(do decide.Prove) *config.Candidate {
+func (l *loop) control(do decide.Prove) *kubelet.Candidate {
 	if do.Alone {
 		return nil
 	}
 	file, err := l.render(do.Control, "preflight/control.yaml")
 	if err != nil {
-		return &config.Candidate{} // the local command line is always there
+		return &kubelet.Candidate{} // the local command line is always there
 	}
-	return &config.Candidate{File: file}
+	return &kubelet.Candidate{File: file}
 }

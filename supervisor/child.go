@@ -20,6 +20,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 )
 
 // Backoff of the child (design.md, Times). It starts anew after a stable time, and for another configuration.
@@ -164,7 +165,7 @@ func (l *loop) configFileOf(v *decide.Version) string {
 // environment is the supervisor's own, but for what systemd meant for the supervisor: its notify socket and its watchdog. The
 // kubelet gets a notify socket of ours instead.
 func (k *launcher) environment(side context.Context) []string {
-	env := withoutServiceManager(os.Environ())
+	env := kubelet.Environment(os.Environ())
 	if k.notify == nil {
 		socket, err := listenNotify(filepath.Join(k.loop.RunDir, notifyFile))
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 )
 
@@ -24,7 +25,7 @@ type loop struct {
 	arguments config.Arguments
 	store     *store.Store // nil when the state folder cannot be used
 	unusable  error        // why
-	preflight *config.Preflight
+	preflight *kubelet.Preflight
 	events    chan any
 	rewrite   chan struct{}  // a checkpoint is gone: what was downloaded last is to be written again
 	tasks     sync.WaitGroup // every goroutine of the loop
@@ -79,7 +80,7 @@ func newLoop(o Options) (*loop, error) {
 	if err := l.openStore(); err != nil {
 		return nil, err
 	}
-	l.preflight = &config.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight, TempFolder: filepath.Join(o.RunDir, "preflight")}
+	l.preflight = &kubelet.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight, TempFolder: filepath.Join(o.RunDir, "preflight")}
 	l.record = newRecord(o.RunDir)
 	l.record.Version = o.Version
 	l.manager = newServiceManager(o.Logger)

@@ -21,8 +21,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 )
 
@@ -59,7 +59,7 @@ func newNode(t *testing.T) *node {
 		RunDir:      n.path("run"),
 		Namespaces:  []string{"kube-system"},
 		StopTimeout: patience,
-		Preflight:   config.PreflightAlways,
+		Preflight:   kubelet.PreflightAlways,
 	}
 	n.installKubelet()
 	return n

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -42,12 +41,4 @@ func lookAt(pid int) (p Process, parent int) {
 
 func (p Process) alive() bool {
 	return p.PID > 0 && p.StartTime > 0 && processOf(p.PID).StartTime == p.StartTime
-}
-
-// withoutServiceManager leaves out what systemd meant for the supervisor alone: its notify socket and its watchdog.
-func withoutServiceManager(environment []string) []string {
-	return slices.DeleteFunc(environment, func(entry string) bool {
-		name, _, _ := strings.Cut(entry, "=")
-		return name == "NOTIFY_SOCKET" || name == "WATCHDOG_PID" || name == "WATCHDOG_USEC"
-	})
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 )
 
 // Successor is the program that takes the place of the running one on a reload, in the same process.
@@ -59,7 +61,7 @@ func (s *Successor) check(ctx context.Context) (fileIdentity, error) {
 	defer cancel()
 	command := exec.CommandContext(ctx, s.Path)
 	command.Args = s.Check
-	command.Env = withoutServiceManager(os.Environ())
+	command.Env = kubelet.Environment(os.Environ())
 	command.WaitDelay = time.Second
 	words := &limitedBuffer{limit: successorWordsLimit}
 	command.Stdout, command.Stderr = words, words

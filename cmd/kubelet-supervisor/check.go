@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 )
 
 // Exit codes of check.
@@ -29,14 +30,14 @@ func newCheck() *cobra.Command {
 			if command.ArgsLenAtDash() != 1 {
 				return usage("give one FILE before --, and the kubelet's command line after it")
 			}
-			if !slices.Contains([]string{config.PreflightAuto, config.PreflightAlways}, mode) {
+			if !slices.Contains([]string{kubelet.PreflightAuto, kubelet.PreflightAlways}, mode) {
 				return usage("--preflight=%q is neither auto nor always", mode)
 			}
-			kubelet, flags, err := kubeletCommand(command, arguments)
+			path, flags, err := kubeletCommand(command, arguments)
 			if err != nil {
 				return err
 			}
-			return check(command, arguments[0], config.Preflight{Kubelet: kubelet, Arguments: flags, Mode: mode})
+			return check(command, arguments[0], kubelet.Preflight{Kubelet: path, Arguments: flags, Mode: mode})
 		},
 	}
 	command.Flags().StringVar(&mode, "preflight", "auto", "auto (only when the kubelet is an ELF executable) or always")
@@ -44,7 +45,7 @@ func newCheck() *cobra.Command {
 }
 
 // check renders the file as the supervisor would, so that a relative path means the file's own folder, and asks the kubelet.
-func check(command *cobra.Command, file string, preflight config.Preflight) error {
+func check(command *cobra.Command, file string, preflight kubelet.Preflight) error {
 	file, err := filepath.Abs(file)
 	if err != nil {
 		return usage("the file %s cannot be found: %w", file, err)
@@ -73,7 +74,7 @@ func check(command *cobra.Command, file string, preflight config.Preflight) erro
 		return fmt.Errorf("writing the configuration to check: %w", err)
 	}
 	preflight.TempFolder = folder
-	verdict := preflight.Check(command.Context(), config.Candidate{File: candidate}, &config.Candidate{})
+	verdict := preflight.Check(command.Context(), kubelet.Candidate{File: candidate}, &kubelet.Candidate{})
 	for _, warning := range config.Warnings(payload, key) {
 		_, _ = fmt.Fprintln(command.ErrOrStderr(), "warning:", warning)
 	}

@@ -3,12 +3,12 @@ package main
 import (
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
@@ -38,15 +38,7 @@ func (o *runOptions) becomeKubelet() (err error) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		o.Logger.Error("the service manager cannot be told", zap.Error(err))
 	}
-	var environment []string
-	for _, variable := range os.Environ() {
-		switch name, _, _ := strings.Cut(variable, "="); name {
-		case "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC":
-		default:
-			environment = append(environment, variable)
-		}
-	}
 	_ = o.Logger.Sync()
-	err = syscall.Exec(o.Kubelet, append([]string{o.Kubelet}, o.Arguments...), environment)
+	err = syscall.Exec(o.Kubelet, append([]string{o.Kubelet}, o.Arguments...), kubelet.Environment(os.Environ()))
 	return fmt.Errorf("starting the kubelet %s without the supervisor: %w", o.Kubelet, err)
 }

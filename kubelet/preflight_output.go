@@ -1,4 +1,4 @@
-package config
+package kubelet
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ func (r *attempt) read(command *exec.Cmd) (*outputReaders, error) {
 	}
 	command.Stdout, command.Stderr = o.theirs[0], o.theirs[1]
 	var reading sync.WaitGroup
-	for i, to := range []*output{&r.stdout, &r.stderr} {
+	for i, to := range []*stream{&r.stdout, &r.stderr} {
 		reading.Go(func() { _, _ = io.Copy(to, o.ours[i]) })
 	}
 	go func() {
@@ -71,32 +71,32 @@ func closeAll(files []*os.File) (err error) {
 // keptOutput is how much of a stream's beginning, and of its end, is kept.
 const keptOutput = 64 << 10
 
-// output is one stream: bounded, and searched as it comes.
-type output struct {
+// stream is one output: bounded, and searched as it comes.
+type stream struct {
 	marks  *marks
 	head   []byte
 	tail   []byte // at most twice keptOutput, of which the end counts
 	recent []byte // the end of what was searched; a mark, none longer than acceptedMark, can arrive in pieces
 }
 
-func (o *output) Write(chunk []byte) (int, error) {
-	searched := append(o.recent, chunk...)
-	o.marks.look(searched)
-	o.recent = bytes.Clone(searched[max(0, len(searched)-len(acceptedMark)):])
+func (s *stream) Write(chunk []byte) (int, error) {
+	searched := append(s.recent, chunk...)
+	s.marks.look(searched)
+	s.recent = bytes.Clone(searched[max(0, len(searched)-len(acceptedMark)):])
 
-	fits := min(len(chunk), keptOutput-len(o.head))
-	o.head = append(o.head, chunk[:fits]...)
-	o.tail = append(o.tail, chunk[fits:]...)
-	if len(o.tail) > 2*keptOutput {
-		o.tail = bytes.Clone(o.tail[len(o.tail)-keptOutput:])
+	fits := min(len(chunk), keptOutput-len(s.head))
+	s.head = append(s.head, chunk[:fits]...)
+	s.tail = append(s.tail, chunk[fits:]...)
+	if len(s.tail) > 2*keptOutput {
+		s.tail = bytes.Clone(s.tail[len(s.tail)-keptOutput:])
 	}
 	return len(chunk), nil
 }
 
-func (o *output) text() string {
-	tail := o.tail
+func (s *stream) text() string {
+	tail := s.tail
 	if len(tail) <= keptOutput {
-		return string(o.head) + string(tail)
+		return string(s.head) + string(tail)
 	}
-	return string(o.head) + "\n" + string(tail[len(tail)-keptOutput:])
+	return string(s.head) + "\n" + string(tail[len(tail)-keptOutput:])
 }

@@ -1,4 +1,4 @@
-package config
+package kubelet
 
 import (
 	"bufio"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 const refusal = "failed to validate kubelet configuration, error: "
@@ -24,26 +26,26 @@ func TestPreflightVerdicts(t *testing.T) {
 	for name, test := range map[string]struct {
 		candidate string
 		control   string // "" is none
-		want      Outcome
+		want      config.Outcome
 		load      bool
 		words     string // what the words contain
 	}{
-		"accepted":                            {good, good, Accepted, false, ""},
-		"accepted without a control":          {good, "", Accepted, false, ""},
-		"refused":                             {refuses("maxPods -1"), good, Refused, false, refusal + "maxPods -1"},
-		"refused without a control":           {refuses("maxPods -1"), "", Refused, false, refusal + "maxPods -1"},
-		"refused by a panic":                  {fake("mode: panic, words: 'unrecognized feature gate: X'"), good, Refused, false, "panic: unrecognized feature gate: X"},
-		"does not load":                       {header + "maxPods: many", good, Refused, true, "failed to load kubelet config file, path: KubeletConfiguration, error: failed to decode: "},
-		"no kind: its content stays secret":   {"s3cret: x\n", good, Refused, true, "Object 'Kind' is missing in …"},
-		"the control fails the same way":      {refuses("maxPods -1"), refuses("maxPods -1"), Environment, false, refusal + "maxPods -1"},
-		"the same but for a path":             {refuses("open /a/b.crt: no such file"), refuses("open /c: no such file"), Environment, false, "open /a/b.crt"},
-		"the same, and more":                  {refuses("[maxPods -1, x -2]"), refuses("maxPods -1"), Environment, false, "maxPods -1"},
-		"both do not load, in the same way":   {header + "maxPods: many", header + "maxPods: few", Environment, false, "failed to decode"},
-		"the control fails in another way":    {refuses("maxPods -1"), refuses("x -2"), Refused, false, "maxPods -1"},
-		"the control panics":                  {refuses("maxPods -1"), fake("mode: panic, words: x"), Refused, false, "maxPods -1"},
-		"the control gives no verdict":        {refuses("maxPods -1"), fake("mode: exitZero"), Refused, false, "maxPods -1"},
-		"exit code 0":                         {fake("mode: exitZero"), good, Unknown, false, "exited with 0"},
-		"a crash later is nothing it can see": {fake("mode: crash"), good, Accepted, false, ""},
+		"accepted":                            {good, good, config.Accepted, false, ""},
+		"accepted without a control":          {good, "", config.Accepted, false, ""},
+		"refused":                             {refuses("maxPods -1"), good, config.Refused, false, refusal + "maxPods -1"},
+		"refused without a control":           {refuses("maxPods -1"), "", config.Refused, false, refusal + "maxPods -1"},
+		"refused by a panic":                  {fake("mode: panic, words: 'unrecognized feature gate: X'"), good, config.Refused, false, "panic: unrecognized feature gate: X"},
+		"does not load":                       {header + "maxPods: many", good, config.Refused, true, "failed to load kubelet config file, path: KubeletConfiguration, error: failed to decode: "},
+		"no kind: its content stays secret":   {"s3cret: x\n", good, config.Refused, true, "Object 'Kind' is missing in …"},
+		"the control fails the same way":      {refuses("maxPods -1"), refuses("maxPods -1"), config.Environment, false, refusal + "maxPods -1"},
+		"the same but for a path":             {refuses("open /a/b.crt: no such file"), refuses("open /c: no such file"), config.Environment, false, "open /a/b.crt"},
+		"the same, and more":                  {refuses("[maxPods -1, x -2]"), refuses("maxPods -1"), config.Environment, false, "maxPods -1"},
+		"both do not load, in the same way":   {header + "maxPods: many", header + "maxPods: few", config.Environment, false, "failed to decode"},
+		"the control fails in another way":    {refuses("maxPods -1"), refuses("x -2"), config.Refused, false, "maxPods -1"},
+		"the control panics":                  {refuses("maxPods -1"), fake("mode: panic, words: x"), config.Refused, false, "maxPods -1"},
+		"the control gives no verdict":        {refuses("maxPods -1"), fake("mode: exitZero"), config.Refused, false, "maxPods -1"},
+		"exit code 0":                         {fake("mode: exitZero"), good, config.Unknown, false, "exited with 0"},
+		"a crash later is nothing it can see": {fake("mode: crash"), good, config.Accepted, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			preflight := Preflight{Kubelet: fakeKubelet, TempFolder: t.TempDir(), Timeout: time.Minute}
@@ -55,7 +57,7 @@ func TestPreflightVerdicts(t *testing.T) {
 			if verdict.Outcome != test.want || verdict.Load != test.load || verdict.NoMorePreflight {
 				t.Errorf("got %+v, want %v with load %v", verdict, test.want, test.load)
 			}
-			if !strings.Contains(verdict.Words, test.words) || (verdict.Words == "") != (test.want == Accepted) {
+			if !strings.Contains(verdict.Words, test.words) || (verdict.Words == "") != (test.want == config.Accepted) {
 				t.Errorf("words %q, want %q in them", verdict.Words, test.words)
 			}
 			if strings.Contains(verdict.Words, "s3cret") {
@@ -69,11 +71,11 @@ func TestPreflightPastTheCheck(t *testing.T) {
 	preflight := Preflight{Kubelet: fakeKubelet, TempFolder: t.TempDir(), Timeout: time.Minute}
 	swallows := Candidate{File: written(t, "k.yaml", fake("mode: swallow"))}
 	verdict := preflight.Check(t.Context(), swallows, nil)
-	if verdict.Outcome != Unknown || !verdict.NoMorePreflight || !strings.Contains(verdict.Words, "went on to start") {
+	if verdict.Outcome != config.Unknown || !verdict.NoMorePreflight || !strings.Contains(verdict.Words, "went on to start") {
 		t.Errorf("got %+v", verdict)
 	}
 	refused := Candidate{File: written(t, "k.yaml", fake("mode: refuse"))}
-	if verdict := preflight.Check(t.Context(), refused, &swallows); verdict.Outcome != Refused || !verdict.NoMorePreflight {
+	if verdict := preflight.Check(t.Context(), refused, &swallows); verdict.Outcome != config.Refused || !verdict.NoMorePreflight {
 		t.Errorf("as control: got %+v", verdict)
 	}
 }
@@ -81,13 +83,13 @@ func TestPreflightPastTheCheck(t *testing.T) {
 func TestPreflightThatDoesNotEnd(t *testing.T) {
 	hangs := Candidate{File: written(t, "k.yaml", fake("mode: hangPreflight"))}
 	preflight := Preflight{Kubelet: fakeKubelet, TempFolder: t.TempDir(), Timeout: 50 * time.Millisecond}
-	if verdict := preflight.Check(t.Context(), hangs, nil); verdict.Outcome != Unknown || !strings.Contains(verdict.Words, "did not finish within 50ms") {
+	if verdict := preflight.Check(t.Context(), hangs, nil); verdict.Outcome != config.Unknown || !strings.Contains(verdict.Words, "did not finish within 50ms") {
 		t.Errorf("timed out: got %+v", verdict)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	preflight.Timeout = time.Minute
-	if verdict := preflight.Check(ctx, hangs, &hangs); verdict.Outcome != Unknown || !strings.Contains(verdict.Words, "context canceled") {
+	if verdict := preflight.Check(ctx, hangs, &hangs); verdict.Outcome != config.Unknown || !strings.Contains(verdict.Words, "context canceled") {
 		t.Errorf("cancelled: got %+v", verdict)
 	}
 }
@@ -99,21 +101,21 @@ func TestPreflightModes(t *testing.T) {
 	second := executable(t, `echo '"Standalone mode, no API client"' >&2; echo 'E0102 15:04:05.000000 1 server.go:1] "Failed to listen and serve"' >&2; exit 1`)
 	for name, test := range map[string]struct {
 		kubelet, mode string
-		want          Outcome
+		want          config.Outcome
 		words         string
 		noMore        bool
 	}{
-		"an ELF executable":              {fakeKubelet, PreflightAuto, Accepted, "", false},
-		"auto is the default":            {fakeKubelet, "", Accepted, "", false},
-		"a script":                       {script, PreflightAuto, Unknown, "is not an ELF executable", false},
-		"a script, always":               {script, PreflightAlways, Accepted, "", false},
-		"a script that swallows, always": {swallower, PreflightAlways, Unknown, "went on to start", true},
-		"one that needs no lock, always": {without, PreflightAlways, Unknown, "went on to start", true},
-		"one that dies soon after":       {second, PreflightAlways, Unknown, "went on to start", true},
-		"never":                          {fakeKubelet, PreflightNever, Unknown, "turned off", false},
-		"no kubelet, auto":               {fakeKubelet + ".none", PreflightAuto, Unknown, "is not an ELF executable", false},
-		"no kubelet, always":             {fakeKubelet + ".none", PreflightAlways, Environment, "no such file", false},
-		"not executable, always":         {written(t, "k", "x"), PreflightAlways, Environment, "permission denied", false},
+		"an ELF executable":              {fakeKubelet, PreflightAuto, config.Accepted, "", false},
+		"auto is the default":            {fakeKubelet, "", config.Accepted, "", false},
+		"a script":                       {script, PreflightAuto, config.Unknown, "is not an ELF executable", false},
+		"a script, always":               {script, PreflightAlways, config.Accepted, "", false},
+		"a script that swallows, always": {swallower, PreflightAlways, config.Unknown, "went on to start", true},
+		"one that needs no lock, always": {without, PreflightAlways, config.Unknown, "went on to start", true},
+		"one that dies soon after":       {second, PreflightAlways, config.Unknown, "went on to start", true},
+		"never":                          {fakeKubelet, PreflightNever, config.Unknown, "turned off", false},
+		"no kubelet, auto":               {fakeKubelet + ".none", PreflightAuto, config.Unknown, "is not an ELF executable", false},
+		"no kubelet, always":             {fakeKubelet + ".none", PreflightAlways, config.Environment, "no such file", false},
+		"not executable, always":         {written(t, "k", "x"), PreflightAlways, config.Environment, "permission denied", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			preflight := Preflight{Kubelet: test.kubelet, Mode: test.mode, TempFolder: t.TempDir(), Timeout: time.Minute}
@@ -136,7 +138,7 @@ func TestPreflightProcess(t *testing.T) {
 	preflight := Preflight{Kubelet: fakeKubelet, Arguments: []string{"--v=2", "--config", "/production"}, TempFolder: temp, Timeout: time.Minute}
 	candidate := written(t, "candidate.yaml", fake("mode: refuse"))
 	control := written(t, "control.yaml", fake("mode: ok"))
-	if verdict := preflight.Check(t.Context(), Candidate{File: candidate}, &Candidate{File: control}); verdict.Outcome != Refused {
+	if verdict := preflight.Check(t.Context(), Candidate{File: candidate}, &Candidate{File: control}); verdict.Outcome != config.Refused {
 		t.Errorf("got %+v", verdict)
 	}
 	preflight.Check(t.Context(), Candidate{}, nil)
@@ -188,15 +190,15 @@ func TestPreflightProcess(t *testing.T) {
 func TestPreflightOfAChattyKubelet(t *testing.T) {
 	for name, test := range map[string]struct {
 		script string
-		want   Outcome
+		want   config.Outcome
 		words  string
 	}{
-		"the mark between megabytes":    {"head -c 3000000 /dev/zero; echo; echo " + acceptedMark + "; head -c 3000000 /dev/zero; exit 1", Accepted, ""},
-		"the mark on stderr, in pieces": {"printf 'cannot exit on lock file ' >&2; printf 'contention: no lock file specified' >&2; exit 1", Accepted, ""},
-		"the error at the end":          {"yes | head -c 3000000; echo 'panic: at last'; exit 2", Refused, "panic: at last"},
-		"the mark, but exit code 0":     {"echo " + acceptedMark, Unknown, "exited with 0"},
-		"the mark, but a signal":        {"echo " + acceptedMark + "; kill -9 $$", Unknown, "signal: killed"},
-		"not a word":                    {"exit 7", Refused, "the kubelet exited without a word (exit status 7)"},
+		"the mark between megabytes":    {"head -c 3000000 /dev/zero; echo; echo " + acceptedMark + "; head -c 3000000 /dev/zero; exit 1", config.Accepted, ""},
+		"the mark on stderr, in pieces": {"printf 'cannot exit on lock file ' >&2; printf 'contention: no lock file specified' >&2; exit 1", config.Accepted, ""},
+		"the error at the end":          {"yes | head -c 3000000; echo 'panic: at last'; exit 2", config.Refused, "panic: at last"},
+		"the mark, but exit code 0":     {"echo " + acceptedMark, config.Unknown, "exited with 0"},
+		"the mark, but a signal":        {"echo " + acceptedMark + "; kill -9 $$", config.Unknown, "signal: killed"},
+		"not a word":                    {"exit 7", config.Refused, "the kubelet exited without a word (exit status 7)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			preflight := Preflight{Kubelet: executable(t, test.script), Mode: PreflightAlways, TempFolder: t.TempDir(), Timeout: time.Minute}
@@ -211,29 +213,7 @@ func TestPreflightOfAChattyKubelet(t *testing.T) {
 func TestPreflightWarns(t *testing.T) {
 	preflight := Preflight{Kubelet: fakeKubelet, TempFolder: t.TempDir(), Timeout: time.Minute}
 	verdict := preflight.Check(t.Context(), Candidate{File: written(t, "k.yaml", header+"maxPodz: 1")}, nil)
-	if diff := cmp.Diff([]string{`field "maxPodz" is unknown to v0.37`}, verdict.Warnings); diff != "" || verdict.Outcome != Accepted {
+	if diff := cmp.Diff([]string{`field "maxPodz" is unknown to v0.37`}, verdict.Warnings); diff != "" || verdict.Outcome != config.Accepted {
 		t.Errorf("got %+v (-want +got):\n%s", verdict, diff)
-	}
-}
-
-func TestOutcomesInFiles(t *testing.T) {
-	for outcome, want := range map[Outcome]string{Accepted: "accepted", Refused: "refused", Environment: "environment", Unknown: "unknown"} {
-		text, err := outcome.MarshalText()
-		if err != nil || string(text) != want {
-			t.Errorf("%s is written as %s, %v", outcome, text, err)
-		}
-		var read Outcome
-		if err := read.UnmarshalText(text); err != nil || read != outcome {
-			t.Errorf("%s is read as %s, %v", text, read, err)
-		}
-	}
-	for _, text := range []string{"", "1", "Accepted", "Outcome(0)", "accepted "} {
-		var read Outcome
-		if err := read.UnmarshalText([]byte(text)); err == nil || read != 0 {
-			t.Errorf("%q is read as %s, %v", text, read, err)
-		}
-	}
-	if text, err := Outcome(0).MarshalText(); err == nil {
-		t.Errorf("no outcome is written as %s", text)
 	}
 }

@@ -1,4 +1,4 @@
-package config
+package kubelet
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -31,7 +30,7 @@ const outputDelay = 3 * time.Second
 
 // attempt is what came of one run.
 type attempt struct {
-	stdout, stderr output
+	stdout, stderr stream
 	accepted       bool // the mark of the check was seen
 	pastCheck      bool // a mark of a real start was seen; the process was killed
 	startFailed    bool
@@ -62,7 +61,7 @@ func (p *Preflight) run(ctx context.Context, candidate Candidate) (*attempt, err
 	marks := &marks{past: stop}
 	result.stdout.marks, result.stderr.marks = marks, marks
 	command := exec.Command(p.Kubelet, arguments...)
-	command.Env = environment()
+	command.Env = Environment(os.Environ()) // it must not report READY=1 in the kubelet's name
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 
 	done := make(chan error, 1)
@@ -126,14 +125,6 @@ func awaitExit(pid int) {
 			return
 		}
 	}
-}
-
-// environment leaves out what belongs to the supervisor's own service: a
-// pre-flight must not report READY=1 in the kubelet's name.
-func environment() []string {
-	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		return strings.HasPrefix(variable, "NOTIFY_SOCKET=") || strings.HasPrefix(variable, "WATCHDOG_")
-	})
 }
 
 // marks notes the lines of the kubelet that decide, in either stream.

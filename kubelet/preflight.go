@@ -1,4 +1,4 @@
-package config
+package kubelet
 
 import (
 	"context"
@@ -8,67 +8,20 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
-
-// Outcome is what a pre-flight says about a configuration.
-type Outcome int
-
-const (
-	// Accepted: the kubelet read, merged and validated it.
-	Accepted Outcome = iota + 1
-	// Refused: the kubelet would exit over it at every start.
-	Refused
-	// Environment: it fails, but so does the control, in the same way: flags,
-	// drop-in files or the binary are to blame, not the configuration.
-	Environment
-	// Unknown: the pre-flight cannot tell; only a start can.
-	Unknown
-)
-
-func (o Outcome) String() string {
-	switch o {
-	case Accepted:
-		return "accepted"
-	case Refused:
-		return "refused"
-	case Environment:
-		return "environment"
-	case Unknown:
-		return "unknown"
-	default:
-		return fmt.Sprintf("Outcome(%d)", int(o))
-	}
-}
-
-// MarshalText gives the word of an outcome, for files.
-func (o Outcome) MarshalText() ([]byte, error) {
-	if o < Accepted || o > Unknown {
-		return nil, fmt.Errorf("%s is none of the outcomes of a pre-flight", o)
-	}
-	return []byte(o.String()), nil
-}
-
-// UnmarshalText reads what MarshalText writes, and nothing else.
-func (o *Outcome) UnmarshalText(text []byte) error {
-	for known := Accepted; known <= Unknown; known++ {
-		if known.String() == string(text) {
-			*o = known
-			return nil
-		}
-	}
-	return fmt.Errorf("%.64q is none of the outcomes accepted, refused, environment and unknown", text)
-}
 
 // Verdict is the result of a pre-flight.
 type Verdict struct {
-	Outcome Outcome
+	Outcome config.Outcome
 	// Load tells, of a refusal, that the kubelet could not load or decode the file;
 	// otherwise it loaded it and found it invalid. Upstream has an error for each.
 	Load bool
-	// Words say why, in one line fit for the Node ([Quote]): the kubelet's own
+	// Words say why, in one line fit for the Node ([config.Quote]): the kubelet's own
 	// error, or why there is no verdict. Empty when accepted.
 	Words string
-	// Warnings are those of strict decoding ([Warnings]) about the candidate's file.
+	// Warnings are those of strict decoding ([config.Warnings]) about the candidate's file.
 	Warnings []string
 	// NoMorePreflight: the binary went past the check and began to start for real.
 	// It was killed; nothing must be pre-flighted with it again.
@@ -112,20 +65,20 @@ type Candidate struct {
 // unknown.
 func (p *Preflight) Check(ctx context.Context, candidate Candidate, control *Candidate) Verdict {
 	if reason := p.impossible(); reason != "" {
-		return Verdict{Outcome: Unknown, Words: Quote(reason), Warnings: fileWarnings(candidate.File)}
+		return Verdict{Outcome: config.Unknown, Words: config.Quote(reason), Warnings: config.FileWarnings(candidate.File)}
 	}
 	verdict := p.try(ctx, candidate)
-	verdict.Warnings = fileWarnings(candidate.File)
-	if verdict.Outcome != Refused || control == nil {
+	verdict.Warnings = config.FileWarnings(candidate.File)
+	if verdict.Outcome != config.Refused || control == nil {
 		return verdict
 	}
 	other := p.try(ctx, *control)
 	verdict.NoMorePreflight = other.NoMorePreflight
 	switch {
 	case ctx.Err() != nil:
-		verdict.Outcome, verdict.Load, verdict.Words = Unknown, false, other.Words
-	case other.Outcome == Environment, other.Outcome == Refused && sameFailure(verdict.Words, other.Words):
-		verdict.Outcome, verdict.Load = Environment, false
+		verdict.Outcome, verdict.Load, verdict.Words = config.Unknown, false, other.Words
+	case other.Outcome == config.Environment, other.Outcome == config.Refused && sameFailure(verdict.Words, other.Words):
+		verdict.Outcome, verdict.Load = config.Environment, false
 	}
 	return verdict
 }
@@ -164,11 +117,11 @@ func (p *Preflight) try(ctx context.Context, candidate Candidate) Verdict {
 	defer cancel()
 	ran, err := p.run(within, candidate)
 	unknown := func(format string, words ...any) Verdict {
-		return Verdict{Outcome: Unknown, Words: Quote("no verdict of the pre-flight: " + fmt.Sprintf(format, words...))}
+		return Verdict{Outcome: config.Unknown, Words: config.Quote("no verdict of the pre-flight: " + fmt.Sprintf(format, words...))}
 	}
 	switch {
 	case err != nil && ran.startFailed:
-		return Verdict{Outcome: Environment, Words: Quote(err.Error())}
+		return Verdict{Outcome: config.Environment, Words: config.Quote(err.Error())}
 	case ran.pastCheck:
 		verdict := unknown("%s went on to start instead of stopping at its lock-file check, and was killed", p.Kubelet)
 		verdict.NoMorePreflight = true
@@ -184,13 +137,13 @@ func (p *Preflight) try(ctx context.Context, candidate Candidate) Verdict {
 	case ran.code == 0:
 		return unknown("%s exited with 0 instead of stopping at its lock-file check", p.Kubelet)
 	case ran.accepted:
-		return Verdict{Outcome: Accepted}
+		return Verdict{Outcome: config.Accepted}
 	}
 	words, isError := ran.words(candidate.File)
 	if ran.cutOff && !isError { // the error may be in what was not read, and so may the mark of an accepted one
 		return unknown("%s exited (%s), but its output could not be read to its end", p.Kubelet, ran.status)
 	}
-	return Verdict{Outcome: Refused, Words: words, Load: strings.Contains(strings.ToLower(words), "failed to load kubelet config file")}
+	return Verdict{Outcome: config.Refused, Words: words, Load: strings.Contains(strings.ToLower(words), "failed to load kubelet config file")}
 }
 
 // words finds the kubelet's error in what it printed; without one, they are its
@@ -201,7 +154,7 @@ func (r *attempt) words(file string) (words string, isError bool) {
 	if file != "" {
 		output = strings.ReplaceAll(output, file, kind)
 	}
-	if words := LastErrorLine([]byte(output)); words != "" {
+	if words := config.LastErrorLine([]byte(output)); words != "" {
 		words, _, _ = strings.Cut(words, validationTail)
 		return words, true
 	}
@@ -210,15 +163,18 @@ func (r *attempt) words(file string) (words string, isError bool) {
 	if last == "" {
 		return "the kubelet exited without a word (" + r.status + ")", false
 	}
-	return Quote(last), false
+	return config.Quote(last), false
 }
 
 // validationTail begins what the kubelet adds behind the errors of a validation; it names nothing that helps anybody.
 const validationTail = ", path: &TypeMeta"
 
+// kind is the word for a path that is left out.
+const kind = "KubeletConfiguration"
+
 var (
 	paths   = regexp.MustCompile("(?:/[^\\s/\"'`,:;\\])]+)+/?")
-	wording = strings.NewReplacer("[", "", "]", "", ellipsis, "", kind, "PATH")
+	wording = strings.NewReplacer("[", "", "]", "", "…", "", kind, "PATH")
 )
 
 // sameFailure tells whether one error begins with the other, paths and the
@@ -231,15 +187,4 @@ func sameFailure(words, control string) bool {
 
 func neutral(words string) string {
 	return paths.ReplaceAllString(wording.Replace(words), "PATH")
-}
-
-func fileWarnings(path string) []string {
-	if path == "" {
-		return nil
-	}
-	document, err := readFile(path)
-	if err != nil {
-		return nil
-	}
-	return strictWarnings(document)
 }

@@ -1,4 +1,4 @@
-package config
+package kubelet
 
 import (
 	"errors"
@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 // executable makes a shell script.
@@ -59,11 +61,11 @@ func pidIn(t *testing.T, path string) int {
 func TestPreflightLeavesNoProcess(t *testing.T) {
 	for name, test := range map[string]struct {
 		script string
-		want   Outcome
+		want   config.Outcome
 	}{
-		"after its end":     {"echo 'failed on its own' >&2; exit 3", Refused},
-		"past the check":    {"echo Acquiring file lock; wait", Unknown},
-		"killed in between": {"kill -9 $$", Unknown},
+		"after its end":     {"echo 'failed on its own' >&2; exit 3", config.Refused},
+		"past the check":    {"echo Acquiring file lock; wait", config.Unknown},
+		"killed in between": {"kill -9 $$", config.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pidFile := filepath.Join(t.TempDir(), "pid")
@@ -82,13 +84,13 @@ func TestPreflightLeavesNoProcess(t *testing.T) {
 func TestPreflightThatIsNotHeard(t *testing.T) {
 	for name, test := range map[string]struct {
 		script string
-		want   Outcome
+		want   config.Outcome
 	}{
-		"not a word":       {"exit 1", Unknown},
-		"no error yet":     {"echo 'I0101 00:00:00.000000 1 server.go:1] Kubelet version' >&2; exit 1", Unknown},
-		"what refuses it":  {"echo 'E0101 00:00:00.000000 1 run.go:1] failed' >&2; exit 1", Refused},
-		"what accepts it":  {"echo '" + acceptedMark + "'; exit 1", Accepted},
-		"success, strange": {"exit 0", Unknown},
+		"not a word":       {"exit 1", config.Unknown},
+		"no error yet":     {"echo 'I0101 00:00:00.000000 1 server.go:1] Kubelet version' >&2; exit 1", config.Unknown},
+		"what refuses it":  {"echo 'E0101 00:00:00.000000 1 run.go:1] failed' >&2; exit 1", config.Refused},
+		"what accepts it":  {"echo '" + acceptedMark + "'; exit 1", config.Accepted},
+		"success, strange": {"exit 0", config.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pidFile := filepath.Join(t.TempDir(), "pid")
@@ -109,7 +111,7 @@ func TestPreflightIsTheFirstToLose(t *testing.T) {
 until [ "$(cat /proc/$$/oom_score_adj)" = 1000 ]; do :; done
 echo '`+acceptedMark+`'; exit 1`)
 	preflight := Preflight{Kubelet: kubelet, Mode: PreflightAlways, TempFolder: t.TempDir(), Timeout: 30 * time.Second}
-	if verdict := preflight.Check(t.Context(), Candidate{}, nil); verdict.Outcome != Accepted {
+	if verdict := preflight.Check(t.Context(), Candidate{}, nil); verdict.Outcome != config.Accepted {
 		t.Errorf("got %+v", verdict)
 	}
 }
@@ -117,7 +119,7 @@ echo '`+acceptedMark+`'; exit 1`)
 // TestPreflightDiesWithUs kills a process in the middle of its pre-flight: this
 // test binary again, told so by its environment.
 func TestPreflightDiesWithUs(t *testing.T) {
-	const variable = "CONFIG_TEST_PREFLIGHT_OF"
+	const variable = "KUBELET_TEST_PREFLIGHT_OF"
 	if kubelet := os.Getenv(variable); kubelet != "" {
 		preflight := Preflight{Kubelet: kubelet, Mode: PreflightAlways, TempFolder: os.TempDir(), Timeout: time.Minute}
 		t.Logf("%+v", preflight.Check(t.Context(), Candidate{}, nil))
