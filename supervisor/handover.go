@@ -204,7 +204,7 @@ func (l *loop) inherit(h *Handover) error {
 			return fmt.Errorf("the kubelet with pid %d is not this process's child", h.Child.PID)
 		}
 	}
-	l.manager.isReady()
+	l.manager.WasReady()
 	l.state = h.Core.state(l.Settings)
 	l.record.Exits, l.record.Generation = slices.Clone(h.Exits), h.Generation
 	l.record.Reloads = h.Reloads

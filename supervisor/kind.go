@@ -1,8 +1,6 @@
 package supervisor
 
 import (
-	"slices"
-
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
@@ -45,34 +43,35 @@ var kindOfEvent = map[string]kind{
 	"AssignmentLost":          assignmentLost,
 }
 
-// What every line of a decision carries beside its words: whom and what it is about.
-const (
-	fieldMessageID    = "messageID"
-	fieldNode         = "node"
-	fieldConfigSource = "configSource" // NAMESPACE/NAME/KEY; local
-	fieldConfigUID    = "configUID"
-	fieldPhase        = "phase"
-)
-
-// IsContext tells whether a log field only says what a line is about, which its words say too.
-func IsContext(field string) bool {
-	return slices.Contains([]string{fieldMessageID, fieldNode, fieldConfigSource, fieldConfigUID, fieldPhase}, field)
+// about is what every line of a decision carries beside its words: whom and what it is about.
+type about struct {
+	kind    kind
+	phase   string
+	version *decide.Version
+	node    string
 }
 
-// say writes a line about a decision, and v, the configuration that it is about.
+// MarshalLogObject gives the fields their names (docs/contract.md).
+func (a about) MarshalLogObject(to zapcore.ObjectEncoder) error {
+	to.AddString("messageID", string(a.kind))
+	to.AddString("phase", a.phase)
+	to.AddString("configSource", sourceName(a.version)) // NAMESPACE/NAME/KEY; local
+	if a.version != nil {
+		to.AddString("configUID", string(a.version.Source.UID))
+	}
+	if a.node != "" {
+		to.AddString("node", a.node)
+	}
+	return nil
+}
+
+// say writes a line about a decision, and v, the configuration that it is about. All that comes as one inline object, by which a log for
+// people knows what to leave out.
 func (l *loop) say(level zapcore.Level, k kind, v *decide.Version, words string, fields ...zap.Field) {
-	entry := l.Logger.Check(level, words)
-	if entry == nil {
-		return
+	if entry := l.Logger.Check(level, words); entry != nil {
+		_, node := l.api.connection()
+		entry.Write(append(fields, zap.Inline(about{kind: k, phase: l.state.Phase(), version: v, node: node}))...)
 	}
-	fields = append(fields, zap.String(fieldMessageID, string(k)), zap.String(fieldPhase, l.state.Phase()), zap.String(fieldConfigSource, sourceName(v)))
-	if v != nil {
-		fields = append(fields, zap.String(fieldConfigUID, string(v.Source.UID)))
-	}
-	if _, node := l.api.connection(); node != "" {
-		fields = append(fields, zap.String(fieldNode, node))
-	}
-	entry.Write(fields...)
 }
 
 func sourceName(v *decide.Version) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/systemd"
 )
 
 // ErrUsage marks errors that a person has to correct on the command line.
@@ -33,7 +34,7 @@ type loop struct {
 	child     *process // the newest, alive or not
 	lease     *leaseWatch
 	kubelets  *launcher
-	manager   *serviceManager
+	manager   *systemd.Manager
 	api       *apiSession
 	record    *record
 	keeper    keeper
@@ -51,11 +52,11 @@ func Run(ctx context.Context, o Options) error {
 	defer l.close()
 	// What runs beside the loop ends after it, so that a last report can still be published.
 	side, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer l.manager.flush()
+	defer l.manager.Flush()
 	defer l.tasks.Wait()
 	defer stop()
-	go l.manager.run(side)
-	l.manager.starting(l.StopTimeout)
+	go l.manager.Run(side)
+	l.manager.Starting(l.StopTimeout)
 	if l.takeOver() {
 		return l.run(ctx, side, l.resume)
 	}
@@ -83,7 +84,7 @@ func newLoop(o Options) (*loop, error) {
 	l.preflight = &kubelet.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight, TempFolder: filepath.Join(o.RunDir, "preflight")}
 	l.record = newRecord(o.RunDir)
 	l.record.Version = o.Version
-	l.manager = newServiceManager(o.Logger)
+	l.manager = systemd.NewManager(o.Logger)
 	l.kubelets = newLauncher(l)
 	l.api = newAPISession(l)
 	return l, nil
@@ -154,10 +155,12 @@ func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Conte
 	stopAsked := ctx.Done()
 	seen := first(ctx, side)
 	l.spawn(func() { l.watchLocal(side, seen) })
-	l.spawn(func() { l.watchHost(side) })
+	l.spawn(func() {
+		systemd.WatchShutdown(side, l.Logger, func(stopping bool) { l.send(side, decide.HostStopping{CalledOff: !stopping}) })
+	})
 	l.spawn(func() { l.followOutput(side) })
 	l.spawn(func() { l.api.run(side) })
-	l.spawn(func() { l.manager.feed(side) })
+	l.spawn(func() { l.manager.Feed(side) })
 	for {
 		l.continueReload(side)
 		l.arm(alarm)
@@ -166,7 +169,7 @@ func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Conte
 		case event = <-l.events:
 		case <-alarm.C:
 			event = decide.Ticked{}
-		case <-l.manager.pulse:
+		case <-l.manager.Pulse:
 			continue
 		case check := <-l.reload.checks:
 			l.hearCheck(check)
@@ -175,7 +178,7 @@ func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Conte
 			event = l.request(side, request)
 		case <-stopAsked:
 			stopAsked, event = nil, decide.StopAsked{}
-			l.manager.stopping(l.StopTimeout)
+			l.manager.Stopping(l.StopTimeout)
 		}
 		if done := l.handle(ctx, side, event); done {
 			return nil

@@ -195,3 +195,13 @@ func (t *RecordedTrial) UnmarshalJSON(data []byte) error {
 	t.Healthy, t.Left = time.Duration(f.Healthy), time.Duration(f.Left)
 	return nil
 }
+
+const statusLimit = 300 // bytes of what systemctl status shows
+
+// tellManager says what runs, in the words of the Node's condition.
+func (l *loop) tellManager() {
+	l.manager.Status(decide.Shorten(l.record.Condition.Reason+": "+l.record.Condition.Message, statusLimit))
+	if l.state.Child.Alive && l.state.Child.Healthy {
+		l.manager.Ready()
+	}
+}

@@ -36,7 +36,7 @@ func (l *loop) beginReload(ctx context.Context) {
 		return
 	}
 	l.reload.pending = true
-	l.manager.reloading()
+	l.manager.Reloading()
 	l.checkSuccessor(ctx)
 }
 
@@ -90,7 +90,7 @@ func (l *loop) replace() error {
 	}
 	l.say(zap.InfoLevel, reloadTaken, l.state.Child.Version, "the program that is now at "+l.Successor.Path+" takes over, the kubelet stays")
 	_ = l.Logger.Sync()
-	l.manager.flush()
+	l.manager.Flush()
 	resume := l.kubelets.output.pause()
 	defer resume()
 	lock, notify := -1, -1
@@ -113,7 +113,7 @@ func (l *loop) endReload(err error) {
 		l.say(zap.ErrorLevel, reloadRefused, l.state.Child.Version, "the reload is refused, the running program goes on", zap.Error(err))
 	}
 	l.saveRecord()
-	l.manager.reloaded()
+	l.manager.Reloaded()
 }
 
 // collect waits for the end of the child and collects its exit status, unless the program is being replaced: then that is for the

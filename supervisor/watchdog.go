@@ -18,7 +18,7 @@ const (
 // kubeletWatchdog is the interval that the kubelet is given: that of our own unit, as if the kubelet were what systemd started. Kubelets
 // from 1.32 on ping at half of it; older ones never do.
 func (l *loop) kubeletWatchdog() time.Duration {
-	if w := l.manager.watchdog; w > kubeletWatchdogLeast {
+	if w := l.manager.Watchdog; w > kubeletWatchdogLeast {
 		return w
 	}
 	return 0

@@ -12,17 +12,17 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
-// systemd is a socket that remembers what it was told.
-type systemd struct {
+// serviceManager is a socket that remembers what it was told.
+type serviceManager struct {
 	t    *testing.T
 	mu   sync.Mutex
 	told []string
 }
 
 // listenAsSystemd makes what is started from now on believe that systemd started it. watchdog is in microseconds; empty: none.
-func (n *node) listenAsSystemd(watchdog string) *systemd {
+func (n *node) listenAsSystemd(watchdog string) *serviceManager {
 	n.t.Helper()
-	s := &systemd{t: n.t}
+	s := &serviceManager{t: n.t}
 	path := filepath.Join(n.folder, "systemd")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
@@ -48,14 +48,14 @@ func (n *node) listenAsSystemd(watchdog string) *systemd {
 	return s
 }
 
-func (s *systemd) heard() []string {
+func (s *serviceManager) heard() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.told)
 }
 
 // count tells how often it was told a message that begins so.
-func (s *systemd) count(beginning string) (count int) {
+func (s *serviceManager) count(beginning string) (count int) {
 	for _, message := range s.heard() {
 		if strings.HasPrefix(message, beginning) {
 			count++
@@ -64,7 +64,7 @@ func (s *systemd) count(beginning string) (count int) {
 	return count
 }
 
-func (s *systemd) await(beginning string) {
+func (s *serviceManager) await(beginning string) {
 	s.t.Helper()
 	await(s.t, "systemd hears "+beginning, func() bool { return s.count(beginning) > 0 })
 }

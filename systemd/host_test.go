@@ -1,4 +1,4 @@
-package supervisor
+package systemd
 
 import (
 	"bufio"
@@ -9,9 +9,6 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
-	"go.uber.org/zap"
-
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 // Rule 13: logind's announcement of a shutdown reaches the loop. The bus is real, logind is played.
@@ -21,10 +18,17 @@ func TestHostShutdownIsHeard(t *testing.T) {
 	if reply, err := logind.RequestName("org.freedesktop.login1", dbus.NameFlagDoNotQueue); err != nil || reply != dbus.RequestNameReplyPrimaryOwner {
 		t.Fatalf("taking logind's name: %v %v", reply, err)
 	}
-	l := &loop{Options: Options{Logger: zap.NewNop()}, events: make(chan any, 1)}
+	told := make(chan bool, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- l.hearHost(ctx) }()
+	go func() {
+		done <- hearHost(ctx, func(stopping bool) {
+			select {
+			case told <- stopping:
+			case <-ctx.Done():
+			}
+		})
+	}()
 	defer func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -32,7 +36,6 @@ func TestHostShutdownIsHeard(t *testing.T) {
 		}
 	}()
 	for _, begins := range []bool{true, false} {
-		want := decide.HostStopping{CalledOff: !begins}
 		// Said until it is heard: the subscription has no sign of its own.
 		again := time.NewTicker(20 * time.Millisecond)
 		defer again.Stop()
@@ -42,8 +45,8 @@ func TestHostShutdownIsHeard(t *testing.T) {
 				if err := logind.Emit("/org/freedesktop/login1", "org.freedesktop.login1.Manager."+hostSignal, begins); err != nil {
 					t.Fatal(err)
 				}
-			case event := <-l.events:
-				heard = event == want
+			case stopping := <-told:
+				heard = stopping == begins
 			case <-t.Context().Done():
 				t.Fatal("not heard")
 			}

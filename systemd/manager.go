@@ -1,4 +1,4 @@
-package supervisor
+package systemd
 
 import (
 	"context"
@@ -11,8 +11,6 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
-
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 // What the service manager is told, and when (sd_notify(3)).
@@ -20,15 +18,14 @@ const (
 	readyWithin     = 30 * time.Second // a kubelet that is not healthy by then does not hold up the boot any longer
 	stopSlack       = 10 * time.Second // what a stop takes beside the kubelet's own: the last write and the last report
 	managerPatience = time.Second      // for a service manager that takes no messages
-	statusLimit     = 300              // bytes
 )
 
-// serviceManager tells systemd, where systemd started us, how things are. A goroutine of its own sends, so that a service manager that
+// Manager tells systemd, where systemd started us, how things are. A goroutine of its own sends, so that a service manager that
 // does not listen holds nothing up. Its watchdog is fed only as long as the loop answers.
-type serviceManager struct {
+type Manager struct {
 	send     func(message string) error
-	watchdog time.Duration // of our own unit; 0 = none
-	pulse    chan struct{} // the loop takes from it
+	Watchdog time.Duration // of our own unit; 0 = none
+	Pulse    chan struct{} // whoever is watched takes from it
 	logger   *zap.Logger
 	woken    chan struct{}
 
@@ -45,21 +42,21 @@ type managerMessage struct {
 	sent chan struct{} // not nil: to be closed then
 }
 
-func newServiceManager(logger *zap.Logger) *serviceManager {
-	m := &serviceManager{pulse: make(chan struct{}), logger: logger, woken: make(chan struct{}, 1), over: make(chan struct{})}
+func NewManager(logger *zap.Logger) *Manager {
+	m := &Manager{Pulse: make(chan struct{}), logger: logger, woken: make(chan struct{}, 1), over: make(chan struct{})}
 	m.send = func(message string) error {
 		_, err := daemon.SdNotify(false, message)
 		return err
 	}
 	var err error
-	if m.watchdog, err = daemon.SdWatchdogEnabled(false); err != nil {
+	if m.Watchdog, err = daemon.SdWatchdogEnabled(false); err != nil {
 		logger.Warn("the service manager's watchdog is not fed", zap.Error(err))
 	}
 	return m
 }
 
-// run sends what is said until ctx ends, and what is left then.
-func (m *serviceManager) run(ctx context.Context) {
+// Run sends what is said until ctx ends, and what is left then.
+func (m *Manager) Run(ctx context.Context) {
 	defer close(m.over)
 	late := time.NewTimer(readyWithin)
 	defer late.Stop()
@@ -68,7 +65,7 @@ func (m *serviceManager) run(ctx context.Context) {
 		select {
 		case <-m.woken:
 		case <-late.C:
-			m.sayReady()
+			m.Ready()
 		case <-ctx.Done():
 			m.sendWaiting()
 			return
@@ -76,7 +73,7 @@ func (m *serviceManager) run(ctx context.Context) {
 	}
 }
 
-func (m *serviceManager) sendWaiting() {
+func (m *Manager) sendWaiting() {
 	m.mu.Lock()
 	waiting := m.waiting
 	m.waiting = nil
@@ -90,34 +87,34 @@ func (m *serviceManager) sendWaiting() {
 	}
 }
 
-// feed feeds the watchdog as long as the loop takes the pulse, until ctx ends.
-func (m *serviceManager) feed(ctx context.Context) {
-	if m.watchdog == 0 {
+// Feed feeds the watchdog as long as the loop takes the pulse, until ctx ends.
+func (m *Manager) Feed(ctx context.Context) {
+	if m.Watchdog == 0 {
 		return
 	}
 	for {
 		select {
-		case m.pulse <- struct{}{}:
-			m.say(daemon.SdNotifyWatchdog)
+		case m.Pulse <- struct{}{}:
+			m.tell(daemon.SdNotifyWatchdog)
 		case <-ctx.Done():
 			return
 		}
 		select {
-		case <-time.After(m.watchdog / 3):
+		case <-time.After(m.Watchdog / 3):
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// say queues one message. A message that waits already is not queued twice, so that the queue stays short whatever happens.
-func (m *serviceManager) say(lines ...string) {
+// tell queues one message. A message that waits already is not queued twice, so that the queue stays short whatever happens.
+func (m *Manager) tell(lines ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.queue(managerMessage{text: strings.Join(lines, "\n")})
 }
 
-func (m *serviceManager) queue(message managerMessage) {
+func (m *Manager) queue(message managerMessage) {
 	if slices.Contains(m.waiting, message) {
 		return
 	}
@@ -128,36 +125,36 @@ func (m *serviceManager) queue(message managerMessage) {
 	}
 }
 
-// starting asks for as much time as a start may take before it is ready.
-func (m *serviceManager) starting(stopTimeout time.Duration) {
-	m.say(extend(2*stopTimeout + readyWithin + stopSlack)) // a kubelet that was left behind is stopped first
+// Starting asks for as much time as a start may take before it is ready.
+func (m *Manager) Starting(stopTimeout time.Duration) {
+	m.tell(extend(2*stopTimeout + readyWithin + stopSlack)) // a kubelet that was left behind is stopped first
 }
 
-func (m *serviceManager) stopping(stopTimeout time.Duration) {
-	m.say(daemon.SdNotifyStopping, extend(stopTimeout+stopSlack))
+func (m *Manager) Stopping(stopTimeout time.Duration) {
+	m.tell(daemon.SdNotifyStopping, extend(stopTimeout+stopSlack))
 }
 
-// isReady notes that the program before this one has said so, or does when its reload ends.
-func (m *serviceManager) isReady() {
+// WasReady notes that the program before this one has said so, or does when its reload ends.
+func (m *Manager) WasReady() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ready = true
 }
 
-// reloading has to be followed by reloaded.
-func (m *serviceManager) reloading() {
-	m.say(daemon.SdNotifyReloading, strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
+// Reloading has to be followed by reloaded.
+func (m *Manager) Reloading() {
+	m.tell(daemon.SdNotifyReloading, strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
 }
 
-func (m *serviceManager) reloaded() {
+func (m *Manager) Reloaded() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ready = true
 	m.queue(managerMessage{text: daemon.SdNotifyReady})
 }
 
-// sayReady says so once.
-func (m *serviceManager) sayReady() {
+// Ready says so once.
+func (m *Manager) Ready() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.ready {
@@ -166,14 +163,14 @@ func (m *serviceManager) sayReady() {
 	}
 }
 
-// show makes the words what `systemctl status` shows.
-func (m *serviceManager) show(words string) {
-	words = decide.Shorten(strings.Map(func(r rune) rune {
+// Status makes the words what `systemctl status` shows.
+func (m *Manager) Status(words string) {
+	words = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
-	}, words), statusLimit)
+	}, words)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if words == m.status {
@@ -184,8 +181,8 @@ func (m *serviceManager) show(words string) {
 	m.queue(managerMessage{text: "STATUS=" + words})
 }
 
-// flush waits until what was said is sent, or sending is over, but not for long.
-func (m *serviceManager) flush() {
+// Flush waits until what was said is sent, or sending is over, but not for long.
+func (m *Manager) Flush() {
 	sent := make(chan struct{})
 	m.mu.Lock()
 	m.queue(managerMessage{sent: sent})
@@ -199,12 +196,4 @@ func (m *serviceManager) flush() {
 
 func extend(time time.Duration) string {
 	return fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", time.Microseconds())
-}
-
-// tellManager says what runs, in the words of the Node's condition.
-func (l *loop) tellManager() {
-	l.manager.show(l.record.Condition.Reason + ": " + l.record.Condition.Message)
-	if l.state.Child.Alive && l.state.Child.Healthy {
-		l.manager.sayReady()
-	}
 }

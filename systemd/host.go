@@ -1,4 +1,4 @@
-package supervisor
+package systemd
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 	"github.com/coreos/go-systemd/v22/login1"
 	"github.com/godbus/dbus/v5"
 	"go.uber.org/zap"
-
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 const (
@@ -17,13 +15,13 @@ const (
 	hostRecheck = time.Minute          // logind may come later, or be restarted
 )
 
-// watchHost tells the loop of the host's shutdown until ctx ends. A host without logind is never known to shut down; the service
+// WatchShutdown tells of the host's shutdown, and that one was called off, until ctx ends. A host without logind is never known to shut down; the service
 // manager's SIGTERM comes all the same.
-func (l *loop) watchHost(ctx context.Context) {
+func WatchShutdown(ctx context.Context, logger *zap.Logger, tell func(stopping bool)) {
 	for said := false; ctx.Err() == nil; {
-		if err := l.hearHost(ctx); err != nil && !said {
+		if err := hearHost(ctx, tell); err != nil && !said {
 			said = true
-			l.Logger.Info("the host's shutdown is not announced here", zap.Error(err))
+			logger.Info("the host's shutdown is not announced here", zap.Error(err))
 		}
 		select {
 		case <-time.After(hostRecheck):
@@ -33,7 +31,7 @@ func (l *loop) watchHost(ctx context.Context) {
 }
 
 // hearHost listens to logind until the connection or ctx ends.
-func (l *loop) hearHost(ctx context.Context) error {
+func hearHost(ctx context.Context, tell func(stopping bool)) error {
 	connection, err := login1.New()
 	if err != nil {
 		return fmt.Errorf("connecting to logind: %w", err)
@@ -47,7 +45,7 @@ func (l *loop) hearHost(ctx context.Context) error {
 				return fmt.Errorf("listening to logind: the connection was closed")
 			}
 			if stopping, is := announced(signal); is {
-				l.send(ctx, decide.HostStopping{CalledOff: !stopping})
+				tell(stopping)
 			}
 		case <-ctx.Done():
 			return nil

@@ -1,4 +1,4 @@
-package main
+package systemd
 
 import (
 	"fmt"
@@ -12,12 +12,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/journal"
 	"go.uber.org/zap/zapcore"
-
-	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
-
-// journalStreams is where journald takes a log stream. It is set when the tests' program is built.
-var journalStreams = "/run/systemd/journal/stdout"
 
 const (
 	journalQueue    = 512         // lines that may wait for a journald that takes none
@@ -32,6 +27,11 @@ type journalCore struct {
 	text   zapcore.Encoder // of MESSAGE
 	fields []zapcore.Field
 	sender *journalSender
+}
+
+// NewJournalCore begins to send. The encoder gives the words of a line.
+func NewJournalCore(level zapcore.LevelEnabler, words zapcore.Encoder) zapcore.Core {
+	return &journalCore{LevelEnabler: level, text: words, sender: newJournalSender()}
 }
 
 func (c *journalCore) With(fields []zapcore.Field) zapcore.Core {
@@ -49,12 +49,12 @@ func (c *journalCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zap
 
 func (c *journalCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	all := append(append([]zapcore.Field(nil), c.fields...), fields...)
-	message, err := c.text.EncodeEntry(e, shown(all))
+	message, err := c.text.EncodeEntry(e, all)
 	if err != nil {
 		return fmt.Errorf("encoding a line of the log: %w", err)
 	}
 	defer message.Free()
-	c.sender.queue(journalLine{message: strings.TrimSuffix(message.String(), "\n"), priority: priorityOf(e.Level), fields: journalFields(all)})
+	c.sender.queue(journalLine{message: strings.TrimSuffix(message.String(), "\n"), priority: PriorityOf(e.Level), fields: journalFields(all)})
 	return nil
 }
 
@@ -87,35 +87,6 @@ func journalName(key string) string {
 		name.WriteRune(unicode.ToUpper(r))
 	}
 	return name.String()
-}
-
-// shown leaves out what a line is about: its words say that.
-func shown(fields []zapcore.Field) []zapcore.Field {
-	var kept []zapcore.Field
-	for _, f := range fields {
-		if !supervisor.IsContext(f.Key) {
-			kept = append(kept, f)
-		}
-	}
-	return kept
-}
-
-// plainCore writes lines for people, without what they are about.
-type plainCore struct{ zapcore.Core }
-
-func (c plainCore) With(fields []zapcore.Field) zapcore.Core {
-	return plainCore{c.Core.With(shown(fields))}
-}
-
-func (c plainCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if c.Enabled(e.Level) {
-		return checked.AddCore(e, c)
-	}
-	return checked
-}
-
-func (c plainCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	return c.Core.Write(e, shown(fields))
 }
 
 type journalLine struct {
@@ -185,7 +156,8 @@ func (s *journalSender) flush() {
 	}
 }
 
-func priorityOf(level zapcore.Level) journal.Priority {
+// PriorityOf is the level as journald knows it.
+func PriorityOf(level zapcore.Level) journal.Priority {
 	switch {
 	case level >= zapcore.ErrorLevel:
 		return journal.PriErr

@@ -1,4 +1,4 @@
-package supervisor
+package systemd
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // told is a service manager that remembers what it was told.
 type told struct {
-	*serviceManager
+	*Manager
 	mu   sync.Mutex
 	list []string
 }
@@ -22,8 +22,8 @@ type told struct {
 // newTold runs one until the end of the test, in its bubble.
 func newTold(t *testing.T, watchdog time.Duration) *told {
 	t.Helper()
-	r := &told{serviceManager: newServiceManager(zap.NewNop())}
-	r.watchdog = watchdog
+	r := &told{Manager: NewManager(zap.NewNop())}
+	r.Watchdog = watchdog
 	r.send = func(message string) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -31,11 +31,11 @@ func newTold(t *testing.T, watchdog time.Duration) *told {
 		return nil
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	go r.run(ctx)
+	go r.Run(ctx)
 	fed := make(chan struct{})
 	go func() {
 		defer close(fed)
-		r.feed(ctx)
+		r.Feed(ctx)
 	}()
 	t.Cleanup(func() { stop(); <-r.over; <-fed })
 	return r
@@ -63,16 +63,16 @@ func TestReadiness(t *testing.T) {
 		when func(m *told)
 		want []string
 	}{
-		"a healthy kubelet":                   {func(m *told) { m.sayReady(); m.sayReady() }, []string{"READY=1"}},
+		"a healthy kubelet":                   {func(m *told) { m.Ready(); m.Ready() }, []string{"READY=1"}},
 		"not healthy for a while":             {func(*told) { time.Sleep(readyWithin - time.Second) }, nil},
 		"not healthy at all: it goes on":      {func(*told) { time.Sleep(readyWithin + time.Second) }, []string{"READY=1"}},
-		"healthy, and then late":              {func(m *told) { m.sayReady(); time.Sleep(time.Hour) }, []string{"READY=1"}},
-		"a reload ends with READY=1":          {func(m *told) { m.sayReady(); synctest.Wait(); m.reloaded() }, []string{"READY=1", "READY=1"}},
-		"a new generation was ready before":   {func(m *told) { m.reloaded(); m.sayReady() }, []string{"READY=1"}},
-		"the status is said when it changes":  {func(m *told) { m.show("a"); synctest.Wait(); m.show("a"); m.show("b") }, []string{"STATUS=a", "STATUS=b"}},
-		"lines in a status would be commands": {func(m *told) { m.show("a\nREADY=1\x00") }, []string{"STATUS=a READY=1 "}},
-		"time for a start":                    {func(m *told) { m.starting(time.Minute) }, []string{"EXTEND_TIMEOUT_USEC=160000000"}},
-		"a stop, and time for it":             {func(m *told) { m.stopping(time.Minute) }, []string{"STOPPING=1\nEXTEND_TIMEOUT_USEC=70000000"}},
+		"healthy, and then late":              {func(m *told) { m.Ready(); time.Sleep(time.Hour) }, []string{"READY=1"}},
+		"a reload ends with READY=1":          {func(m *told) { m.Ready(); synctest.Wait(); m.Reloaded() }, []string{"READY=1", "READY=1"}},
+		"a new generation was ready before":   {func(m *told) { m.Reloaded(); m.Ready() }, []string{"READY=1"}},
+		"the status is said when it changes":  {func(m *told) { m.Status("a"); synctest.Wait(); m.Status("a"); m.Status("b") }, []string{"STATUS=a", "STATUS=b"}},
+		"lines in a status would be commands": {func(m *told) { m.Status("a\nREADY=1\x00") }, []string{"STATUS=a READY=1 "}},
+		"time for a start":                    {func(m *told) { m.Starting(time.Minute) }, []string{"EXTEND_TIMEOUT_USEC=160000000"}},
+		"a stop, and time for it":             {func(m *told) { m.Stopping(time.Minute) }, []string{"STOPPING=1\nEXTEND_TIMEOUT_USEC=70000000"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestReadiness(t *testing.T) {
 func TestReloadingNamesItsMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newTold(t, 0)
-		m.reloading()
+		m.Reloading()
 		got := strings.Join(m.heard(), "|")
 		if moment, is := strings.CutPrefix(got, "RELOADING=1\nMONOTONIC_USEC="); !is || strings.Trim(moment, "0123456789") != "" {
 			t.Errorf("told %q", got)
@@ -99,16 +99,16 @@ func TestReloadingNamesItsMoment(t *testing.T) {
 func TestTheWatchdogIsFedByALoopThatLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newTold(t, 30*time.Second)
-		m.sayReady()
+		m.Ready()
 		m.expect(t, "READY=1")
 		time.Sleep(time.Hour) // the loop is stuck
 		m.expect(t)
 		for range 10 {
-			<-m.pulse
+			<-m.Pulse
 			m.expect(t, "WATCHDOG=1")
-			time.Sleep(m.watchdog/3 + 1)
+			time.Sleep(m.Watchdog/3 + 1)
 		}
-		<-m.pulse // at least twice in the interval
+		<-m.Pulse // at least twice in the interval
 		m.expect(t, "WATCHDOG=1")
 	})
 }
@@ -116,23 +116,23 @@ func TestTheWatchdogIsFedByALoopThatLives(t *testing.T) {
 // A service manager that takes nothing holds nothing up, and the queue stays short.
 func TestAServiceManagerThatDoesNotListen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newServiceManager(zap.NewNop())
+		m := NewManager(zap.NewNop())
 		released := make(chan struct{})
 		m.send = func(string) error { <-released; return nil }
 		ctx, stop := context.WithCancel(t.Context())
-		go m.run(ctx)
-		m.say("FIRST=1")
+		go m.Run(ctx)
+		m.tell("FIRST=1")
 		synctest.Wait()
 		for i := range 1000 {
-			m.say("WATCHDOG=1")
-			m.show(strings.Repeat("x", i%7))
+			m.tell("WATCHDOG=1")
+			m.Status(strings.Repeat("x", i%7))
 		}
 		if len(m.waiting) > 3 {
 			t.Errorf("%d messages wait", len(m.waiting))
 		}
 		stop()
 		begin := time.Now()
-		m.flush()
+		m.Flush()
 		if waited := time.Since(begin); waited != managerPatience {
 			t.Errorf("it was waited for %s", waited)
 		}
@@ -144,8 +144,8 @@ func TestAServiceManagerThatDoesNotListen(t *testing.T) {
 func TestFlushWaitsForWhatWasSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newTold(t, 0)
-		m.show("the end")
-		m.flush()
+		m.Status("the end")
+		m.Flush()
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if !slices.Equal(m.list, []string{"STATUS=the end"}) {
