@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 )
 
@@ -69,8 +70,8 @@ func goldenRecord() Record {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	source := &corev1.NodeConfigSource{ConfigMap: &d.Assigned.Source}
 	return Record{
-		APIVersion: "kubelet-supervisor.io/v1", Supervisor: Process{PID: 700, StartTime: 12345}, BootID: "b0071d00-0000-4000-8000-000000000000",
-		Generation: 3, Phase: "Running", Child: &Process{PID: 701, StartTime: 12346, Executable: "/usr/bin/kubelet"}, Runs: d.Assigned, Healthy: true, Written: at,
+		APIVersion: "kubelet-supervisor.io/v1", Supervisor: kubelet.Process{PID: 700, StartTime: 12345}, BootID: "b0071d00-0000-4000-8000-000000000000",
+		Generation: 3, Phase: "Running", Child: &kubelet.Process{PID: 701, StartTime: 12346, Executable: "/usr/bin/kubelet"}, Runs: d.Assigned, Healthy: true, Written: at,
 		Assignment: d.Text, Config: corev1.NodeConfigStatus{Assigned: source, Active: source, LastKnownGood: source, Error: "failed to run config, see Kubelet log for details"},
 		Condition: RecordedCondition{Status: "True", Reason: "InTrial", Message: "using current (UID: \"8b1c7e0e-6f5f-4f0e-9d6c-3b6f0f8a2c11\")"},
 		Trial:     &RecordedTrial{Of: *d.Assigned, Healthy: 90 * time.Second, Left: 510 * time.Second, Failures: 1},

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 )
 
 const (
@@ -32,11 +29,12 @@ const (
 // Handover is what a supervisor hands over to the program that it becomes on a reload: all it knows, its kubelet, and its open files.
 type Handover struct {
 	Version    string
-	Supervisor Process
+	Supervisor kubelet.Process
 	Kubelet    string // its path, which the command line may not tell any more
-	Child      *handedChild
+	Child      *kubelet.HandedChild
 	Core       handedCore
-	Starts     handedStarts
+	Starts     kubelet.HandedLauncher
+	Last       *decide.Version // that was started, or tried
 	Exits      []RecordedExit
 	Generation int
 	Reloads    int
@@ -45,27 +43,6 @@ type Handover struct {
 
 	lock, notify *os.File // nil = none
 	broken       error    // why nothing of it can be used
-}
-
-// handedChild is the kubelet that runs.
-type handedChild struct {
-	Process
-	Of        *decide.Version
-	Endpoints config.Endpoints
-	Runtime   string
-	Age       time.Duration // on a clock that does not jump
-	Health    handedHealth
-	Journaled bool
-	Notes     kubeletNotes
-}
-
-type handedHealth struct{ Since, Sum time.Duration }
-
-// handedStarts is what the next start needs to know of the ones before.
-type handedStarts struct {
-	Last     *decide.Version
-	Failures int // in a row: how far the backoff is
-	Output   handedOutput
 }
 
 // handedCore is the state. Its Settings are the command line's; what is on disk in files of its own is written out.
@@ -168,7 +145,7 @@ func decodeHandover(data []byte) (*Handover, error) {
 	switch {
 	case h.Version != HandoverVersion:
 		return nil, fmt.Errorf("what was handed over is of version %.64q, and this program reads %q", h.Version, HandoverVersion)
-	case h.Supervisor.PID != os.Getpid() || h.Supervisor.StartTime != processOf(os.Getpid()).StartTime:
+	case h.Supervisor.PID != os.Getpid() || h.Supervisor.StartTime != kubelet.ProcessOf(os.Getpid()).StartTime:
 		return nil, fmt.Errorf("what was handed over is not for this process, but for pid %d", h.Supervisor.PID)
 	case !h.Core.State.Booted || h.Core.State.Child.Alive != (h.Child != nil):
 		return nil, errors.New("what was handed over contradicts itself")
@@ -180,81 +157,38 @@ func decodeHandover(data []byte) (*Handover, error) {
 func (l *loop) handOver() Handover {
 	h := Handover{
 		Version: HandoverVersion, Supervisor: l.record.Supervisor, Kubelet: l.Kubelet, Core: handCore(l.state),
-		Starts: handedStarts{Last: l.kubelets.last, Failures: l.kubelets.failures, Output: l.kubelets.output.handOver()},
-		Exits:  l.record.Exits, Generation: l.record.Generation, Reloads: l.record.Reloads, LeaseSeen: l.lease.lastSeen(),
+		Starts: l.kubelets.HandOver(), Last: l.lastStarted,
+		Exits: l.record.Exits, Generation: l.record.Generation, Reloads: l.record.Reloads, LeaseSeen: l.lease.lastSeen(),
 	}
 	if l.unusable != nil {
 		h.Unusable = l.unusable.Error()
 	}
 	if l.state.Child.Alive {
-		c := l.child
-		h.Child = &handedChild{Process: *l.record.Child, Of: c.version, Endpoints: c.endpoints, Runtime: c.runtime,
-			Age: time.Since(c.started), Health: c.healthy.handOver(), Journaled: c.journaled}
-		if l.kubelets.notify != nil {
-			h.Child.Notes = l.kubelets.notify.notes()
-		}
+		h.Child = l.child.HandOver()
 	}
 	return h
 }
 
 // inherit makes the loop what the one before was.
 func (l *loop) inherit(h *Handover) error {
+	l.kubelets.Inherit(h.Starts, h.notify)
 	if h.Child != nil {
-		if l.child = h.Child.process(); l.child == nil {
-			return fmt.Errorf("the kubelet with pid %d is not this process's child", h.Child.PID)
+		child, err := l.kubelets.InheritChild(h.Child)
+		if err != nil {
+			return err
 		}
+		l.child = child
 	}
 	l.manager.WasReady()
 	l.state = h.Core.state(l.Settings)
 	l.record.Exits, l.record.Generation = slices.Clone(h.Exits), h.Generation
 	l.record.Reloads = h.Reloads
-	k := l.kubelets
-	k.last = h.Starts.Last
-	for range h.Starts.Failures {
-		k.delay()
-	}
-	k.output.inherit(h.Starts.Output)
-	k.notify = inheritNotify(h.notify, filepath.Join(l.RunDir, notifyFile))
+	l.lastStarted = h.Last
 	if l.child == nil {
 		return nil
 	}
-	l.record.started(l.child)
-	l.lease.newChild(l.child.started)
+	l.record.started(l.child.Process())
+	l.lease.newChild(l.child.Started())
 	l.lease.last = h.LeaseSeen
-	if k.notify != nil {
-		k.notify.kubeletNotes = h.Child.Notes
-	}
 	return nil
-}
-
-// process is the child as the loop knows it; nil where it cannot be had.
-func (c *handedChild) process() *process {
-	if err := unix.Waitid(unix.P_PID, c.PID, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil {
-		return nil // not our child; one that has ended meanwhile still is
-	}
-	held, err := os.FindProcess(c.PID)
-	if err != nil {
-		return nil
-	}
-	p := &process{command: &exec.Cmd{Path: c.Executable, Process: held}, version: c.Of, endpoints: c.Endpoints, runtime: c.Runtime,
-		started: time.Now().Add(-c.Age), journaled: c.Journaled, done: make(chan struct{})}
-	p.healthy.since, p.healthy.sum = c.Health.Since, c.Health.Sum
-	return p
-}
-
-func inheritNotify(file *os.File, path string) *notifySocket {
-	if file == nil {
-		return nil
-	}
-	defer func() { _ = file.Close() }() // FileConn makes a copy
-	connection, err := net.FileConn(file)
-	if err != nil {
-		return nil
-	}
-	socket, is := connection.(*net.UnixConn)
-	if !is {
-		_ = connection.Close()
-		return nil
-	}
-	return &notifySocket{path: path, connection: socket}
 }

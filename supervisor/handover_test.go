@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 )
 
 // fill gives every exported field below v a value of its own, none of them zero.
@@ -79,7 +80,7 @@ func TestTheBackoffIsHandedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		before.kubelets.delay()
+		before.kubelets.Delay()
 	}
 	data, err := json.Marshal(before.handOver())
 	if err != nil {
@@ -98,13 +99,13 @@ func TestTheBackoffIsHandedOver(t *testing.T) {
 	if err := after.inherit(&h); err != nil {
 		t.Fatal(err)
 	}
-	if want, got := before.kubelets.delay(), after.kubelets.delay(); got != want || got <= childBackoffFirst {
+	if want, got := before.kubelets.Delay(), after.kubelets.Delay(); got != want || got <= 250*time.Millisecond {
 		t.Errorf("the next start waits %s, and would have waited %s", got, want)
 	}
 }
 
 func TestAHandoverThatIsNotForUs(t *testing.T) {
-	own := processOf(os.Getpid())
+	own := kubelet.ProcessOf(os.Getpid())
 	whole := Handover{Version: HandoverVersion, Supervisor: own, Core: handedCore{State: decide.State{Booted: true}}}
 	change := func(change func(*Handover)) string {
 		h := whole
@@ -121,7 +122,7 @@ func TestAHandoverThatIsNotForUs(t *testing.T) {
 		"another version":        {change(func(h *Handover) { h.Version = "v2" }), `is of version v2, and this program reads "v1"`},
 		"another process":        {change(func(h *Handover) { h.Supervisor.PID = 1 }), "not for this process, but for pid 1"},
 		"an earlier process":     {change(func(h *Handover) { h.Supervisor.StartTime++ }), "not for this process"},
-		"a kubelet but no state": {change(func(h *Handover) { h.Child = &handedChild{} }), "contradicts itself"},
+		"a kubelet but no state": {change(func(h *Handover) { h.Child = &kubelet.HandedChild{} }), "contradicts itself"},
 		"a state but no kubelet": {change(func(h *Handover) { h.Core.State.Child.Alive = true }), "contradicts itself"},
 		"before the first step":  {change(func(h *Handover) { h.Core.State.Booted = false }), "contradicts itself"},
 	} {

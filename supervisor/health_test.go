@@ -1,16 +1,10 @@
 package supervisor
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 // serve answers every request with the status, until the test ends, and gives its host:port.
@@ -19,30 +13,6 @@ func serve(t *testing.T, status int) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")
-}
-
-func TestProbe(t *testing.T) {
-	command := exec.Command("true")
-	var err error
-	if command.Process, err = os.FindProcess(os.Getpid()); err != nil {
-		t.Fatal(err)
-	}
-	nobody := fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	for name, test := range map[string]struct{ address, err string }{
-		"ok":                       {serve(t, http.StatusOK), ""},
-		"not ok":                   {serve(t, http.StatusInternalServerError), "answers 500 Internal Server Error"},
-		"nobody answers":           {nobody, "healthz at " + nobody + " does not answer"},
-		"what answers is no HTTP":  {listen(t, "tcp", "127.0.0.1:0").Addr().String(), "does not answer"},
-		"an address that is wrong": {"%zz", "asking healthz"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-			err := (&loop{}).probe(t.Context(), client, &process{command: command, endpoints: config.Endpoints{HealthzAddress: test.address}})
-			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
-				t.Errorf("got %v", err)
-			}
-		})
-	}
 }
 
 func TestHealthzOfAnotherProcessIsNotHealth(t *testing.T) {
@@ -67,22 +37,5 @@ func TestASlowKubelet(t *testing.T) {
 	r.await("a kubelet that is not healthy yet", func(record Record) bool { return record.Child != nil && !record.Healthy && record.Phase == "Starting" })
 	if record := r.awaitHealthy(); len(record.Exits) != 0 || record.Phase != "Running" {
 		t.Errorf("recorded %+v", record)
-	}
-}
-
-func TestHealthyTimeAddsUp(t *testing.T) {
-	var h healthAccount
-	if h.total() != 0 {
-		t.Errorf("%s before it was healthy", h.total())
-	}
-	h.turn(true)
-	h.since -= time.Minute
-	h.turn(true)
-	h.turn(false)
-	h.turn(false)
-	h.turn(true)
-	h.since -= time.Hour
-	if total := h.total(); total < time.Hour+time.Minute || total > time.Hour+2*time.Minute {
-		t.Errorf("%s in all", total)
 	}
 }

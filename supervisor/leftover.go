@@ -5,51 +5,38 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
-	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 )
 
-const goneInterval = 20 * time.Millisecond
-
-// stopLeftOvers stops the kubelet of a supervisor that was killed (rule 1), and gives it the whole grace time. state.json names it.
-// That may be gone, unreadable or older than the kubelet, so the search through /proc is always made.
-func (l *loop) stopLeftOvers() error {
-	recorded, err := l.recordedLeftOver()
+// stopLeftOvers stops the kubelet of a supervisor that was killed. state.json names it, but may be gone, unreadable or older than it.
+func stopLeftOvers(o Options, kubelets *kubelet.Launcher) error {
+	recorded, err := recordedLeftOver(o)
 	if err != nil {
 		return err
 	}
-	if recorded != nil {
-		if err := l.stopLeftOver(*recorded); err != nil {
-			return err
-		}
+	err = kubelets.StopLeftOvers(recorded, o.StopTimeout)
+	if supervised := (*kubelet.SupervisedError)(nil); errors.As(err, &supervised) {
+		return errHeldRunDir(supervised.PID, o.RunDir)
 	}
-	found, err := (kubeletSearch{kubelet: l.Kubelet, arguments: l.Arguments, runDir: l.RunDir}).leftOvers()
-	if err != nil {
-		return err
-	}
-	for _, kubelet := range found {
-		if err := l.stopLeftOver(kubelet); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // recordedLeftOver is the kubelet that state.json names, if it is alive. It fails while the supervisor that wrote it is.
-func (l *loop) recordedLeftOver() (*Process, error) {
-	before, running, err := ReadRecord(l.RunDir)
+func recordedLeftOver(o Options) (*kubelet.Process, error) {
+	before, running, err := ReadRecord(o.RunDir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, nil
 	case err != nil:
-		l.Logger.Warn("what an earlier supervisor said of itself cannot be read; it is set aside as "+corruptRecordFile, zap.Error(err))
-		setRecordAside(l.RunDir)
+		o.Logger.Warn("what an earlier supervisor said of itself cannot be read; it is set aside as "+corruptRecordFile, zap.Error(err))
+		setRecordAside(o.RunDir)
 		return nil, nil
 	case running && before.Supervisor.PID != os.Getpid():
-		return nil, errHeldRunDir(before.Supervisor.PID, l.RunDir)
-	case before.Child == nil || before.BootID != bootID() || !before.Child.alive():
+		return nil, errHeldRunDir(before.Supervisor.PID, o.RunDir)
+	case before.Child == nil || before.BootID != kubelet.BootID() || !before.Child.Alive():
 		return nil, nil
 	}
 	return before.Child, nil
@@ -64,39 +51,4 @@ func setRecordAside(runDir string) {
 	aside := filepath.Join(runDir, corruptRecordFile)
 	_ = os.RemoveAll(aside)
 	_ = os.Rename(filepath.Join(runDir, recordFile), aside)
-}
-
-// stopLeftOver ends one kubelet. The process is held while it is looked at once more, so that no other one that got its pid is met.
-func (l *loop) stopLeftOver(kubelet Process) error {
-	held, err := os.FindProcess(kubelet.PID)
-	if err != nil {
-		return nil // gone
-	}
-	defer func() { _ = held.Release() }()
-	if !kubelet.alive() {
-		return nil
-	}
-	l.Logger.Warn("stopping the kubelet that an earlier supervisor left behind", zap.Int("pid", kubelet.PID))
-	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		_ = held.Signal(signal)
-		if awaitGone(kubelet, l.StopTimeout) {
-			return nil
-		}
-	}
-	return fmt.Errorf("the kubelet with pid %d that an earlier supervisor left behind does not end: stop it by hand", kubelet.PID)
-}
-
-func awaitGone(p Process, wait time.Duration) bool {
-	deadline := time.NewTimer(wait)
-	defer deadline.Stop()
-	ticker := time.NewTicker(goneInterval)
-	defer ticker.Stop()
-	for p.alive() {
-		select {
-		case <-ticker.C:
-		case <-deadline.C:
-			return !p.alive()
-		}
-	}
-	return true
 }

@@ -23,21 +23,22 @@ var ErrUsage = errors.New("usage")
 // loop is the imperative shell. Its run method owns the state; every other goroutine brings it events.
 type loop struct {
 	Options
-	arguments config.Arguments
-	store     *store.Store // nil when the state folder cannot be used
-	unusable  error        // why
-	preflight *kubelet.Preflight
-	events    chan any
-	rewrite   chan struct{}  // a checkpoint is gone: what was downloaded last is to be written again
-	tasks     sync.WaitGroup // every goroutine of the loop
-	state     decide.State
-	child     *process // the newest, alive or not
-	lease     *leaseWatch
-	kubelets  *launcher
-	manager   *systemd.Manager
-	api       *apiSession
-	record    *record
-	keeper    keeper
+	arguments   config.Arguments
+	store       *store.Store // nil when the state folder cannot be used
+	unusable    error        // why
+	preflight   *kubelet.Preflight
+	events      chan any
+	rewrite     chan struct{}  // a checkpoint is gone: what was downloaded last is to be written again
+	tasks       sync.WaitGroup // every goroutine of the loop
+	state       decide.State
+	child       *kubelet.Child // the newest, alive or not
+	lease       *leaseWatch
+	kubelets    *kubelet.Launcher
+	lastStarted *decide.Version // or tried
+	manager     *systemd.Manager
+	api         *apiSession
+	record      *record
+	keeper      keeper
 
 	reload     reload
 	collecting sync.Mutex // whoever has it may collect the kubelet's exit status
@@ -60,7 +61,7 @@ func Run(ctx context.Context, o Options) error {
 	if l.takeOver() {
 		return l.run(ctx, side, l.resume)
 	}
-	if err := l.stopLeftOvers(); err != nil {
+	if err := stopLeftOvers(l.Options, l.kubelets); err != nil {
 		return err
 	}
 	l.collectLost()
@@ -85,7 +86,7 @@ func newLoop(o Options) (*loop, error) {
 	l.record = newRecord(o.RunDir)
 	l.record.Version = o.Version
 	l.manager = systemd.NewManager(o.Logger)
-	l.kubelets = newLauncher(l)
+	l.kubelets = newLauncher(o, l.manager.Watchdog)
 	l.api = newAPISession(l)
 	return l, nil
 }
@@ -112,6 +113,7 @@ func (l *loop) openStore() (err error) {
 }
 
 func (l *loop) close() {
+	l.kubelets.Close()
 	if l.store != nil {
 		_ = l.store.Close()
 	}
@@ -158,7 +160,7 @@ func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Conte
 	l.spawn(func() {
 		systemd.WatchShutdown(side, l.Logger, func(stopping bool) { l.send(side, decide.HostStopping{CalledOff: !stopping}) })
 	})
-	l.spawn(func() { l.followOutput(side) })
+	l.spawn(func() { l.kubelets.FollowOutput(side) })
 	l.spawn(func() { l.api.run(side) })
 	l.spawn(func() { l.manager.Feed(side) })
 	for {
@@ -233,9 +235,10 @@ func (l *loop) carryOut(ctx, side context.Context, step decide.Step) {
 		child := l.child
 		l.spawn(func() { // answered by the child's own exit
 			if do.Hung != "" {
-				child.dump(do.Hung)
+				child.Dump(do.Hung)
 			} else {
-				child.stop(l.StopTimeout)
+				child.Stop(l.StopTimeout)
+				crashPoint("after", decide.Stop{})
 			}
 		})
 	case decide.Start:

@@ -11,24 +11,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 )
 
 // Record is RUN_DIR/state.json: what a running supervisor tells the node's own commands, and the next supervisor, of itself. It is
 // written after every step and is never a source of truth about the configuration.
 type Record struct {
-	APIVersion string  `json:"apiVersion"`
-	Supervisor Process `json:"supervisor"`
-	BootID     string  `json:"bootID"`
-	Version    string  `json:"version,omitempty"` // of the supervisor's program
-	Generation int     `json:"generation"`        // of the retries that were heard
-	Reloads    int     `json:"reloads,omitempty"` // that were answered
+	APIVersion string          `json:"apiVersion"`
+	Supervisor kubelet.Process `json:"supervisor"`
+	BootID     string          `json:"bootID"`
+	Version    string          `json:"version,omitempty"` // of the supervisor's program
+	Generation int             `json:"generation"`        // of the retries that were heard
+	Reloads    int             `json:"reloads,omitempty"` // that were answered
 	// ReloadFailure is why the newest reload was refused; empty when it was not.
-	ReloadFailure string          `json:"reloadFailure,omitempty"`
-	Phase         string          `json:"phase"`
-	Child         *Process        `json:"child,omitempty"`
-	Runs          *decide.Version `json:"runs,omitempty"` // what the child was started with; absent = local
-	Healthy       bool            `json:"healthy"`
-	Written       time.Time       `json:"written"`
+	ReloadFailure string           `json:"reloadFailure,omitempty"`
+	Phase         string           `json:"phase"`
+	Child         *kubelet.Process `json:"child,omitempty"`
+	Runs          *decide.Version  `json:"runs,omitempty"` // what the child was started with; absent = local
+	Healthy       bool             `json:"healthy"`
+	Written       time.Time        `json:"written"`
 
 	Assignment    string                  `json:"assignment,omitempty"`
 	Config        corev1.NodeConfigStatus `json:"config"`
@@ -38,13 +39,6 @@ type Record struct {
 	Exits         []RecordedExit          `json:"exits,omitempty"` // the newest last
 	LocalPending  bool                    `json:"localChangePending,omitempty"`
 	StateProblems string                  `json:"stateProblems,omitempty"`
-}
-
-// Process is known by pid and start time (clock ticks since boot), together with the boot.
-type Process struct {
-	PID        int    `json:"pid"`
-	StartTime  uint64 `json:"startTime"`
-	Executable string `json:"executable,omitempty"`
 }
 
 // RecordedCondition is the Node condition as it should be.
@@ -87,16 +81,14 @@ type record struct {
 func newRecord(runDir string) *record {
 	r := &record{path: filepath.Join(runDir, recordFile), wake: -1}
 	r.APIVersion = recordVersion
-	r.BootID = bootID()
-	r.Supervisor = processOf(os.Getpid())
+	r.BootID = kubelet.BootID()
+	r.Supervisor = kubelet.ProcessOf(os.Getpid())
 	return r
 }
 
 // started notes the child. It is written before the loop hears of it: a supervisor that dies now leaves a kubelet that is found.
-func (r *record) started(child *process) {
-	p := processOf(child.command.Process.Pid)
-	p.Executable = child.command.Path
-	r.Child, r.Healthy = &p, false
+func (r *record) started(child kubelet.Process) {
+	r.Child, r.Healthy = &child, false
 	_ = r.write()
 }
 
@@ -157,7 +149,7 @@ func ReadRecord(runDir string) (r Record, running bool, err error) {
 	if r, err = decodeRecord(data); err != nil {
 		return Record{}, false, fmt.Errorf("reading %s: %w", path, err)
 	}
-	return r, r.BootID == bootID() && r.Supervisor.alive(), nil
+	return r, r.BootID == kubelet.BootID() && r.Supervisor.Alive(), nil
 }
 
 func decodeRecord(data []byte) (Record, error) {

@@ -15,12 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 )
 
 func TestReadRecord(t *testing.T) {
-	self := processOf(os.Getpid())
+	self := kubelet.ProcessOf(os.Getpid())
 	encode := func(change func(r *Record)) string {
-		r := Record{APIVersion: recordVersion, Supervisor: self, BootID: bootID()}
+		r := Record{APIVersion: recordVersion, Supervisor: self, BootID: kubelet.BootID()}
 		change(&r)
 		data, err := json.Marshal(r)
 		if err != nil {
@@ -36,7 +37,7 @@ func TestReadRecord(t *testing.T) {
 		"of a supervisor that runs":         {encode(func(*Record) {}), true, ""},
 		"of one that is gone":               {encode(func(r *Record) { r.Supervisor.StartTime-- }), false, ""},
 		"of one before the last boot":       {encode(func(r *Record) { r.BootID = "another" }), false, ""},
-		"without a supervisor":              {encode(func(r *Record) { r.Supervisor = Process{} }), false, ""},
+		"without a supervisor":              {encode(func(r *Record) { r.Supervisor = kubelet.Process{} }), false, ""},
 		"of another version":                {encode(func(r *Record) { r.APIVersion = "kubelet-supervisor.io/v9" }), false, `it is of version "kubelet-supervisor.io/v9", and this program reads "kubelet-supervisor.io/v1"`},
 		"cut off":                           {`{"apiVersion": "kub`, false, "decoding: unexpected end of JSON input"},
 		"empty":                             {"", false, "decoding: unexpected end of JSON input"},
@@ -101,9 +102,9 @@ func TestARecordOfAnotherChildIsNotThatOfTheOneBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
-	r.started(&process{command: command})
+	r.started(kubelet.ProcessOf(command.Process.Pid))
 	record, _, err := ReadRecord(folder)
-	if err != nil || record.Healthy || record.Child == nil || !record.Child.alive() || record.Child.PID != command.Process.Pid {
+	if err != nil || record.Healthy || record.Child == nil || !record.Child.Alive() || record.Child.PID != command.Process.Pid {
 		t.Errorf("%v, %+v", err, record)
 	}
 }
@@ -127,7 +128,7 @@ func TestOnlyTheNewestExitsAreRecorded(t *testing.T) {
 }
 
 func FuzzDecodeRecord(f *testing.F) {
-	seed, err := json.Marshal(Record{APIVersion: recordVersion, Child: &Process{PID: 1}, Exits: []RecordedExit{{Words: "exit code 1"}}})
+	seed, err := json.Marshal(Record{APIVersion: recordVersion, Child: &kubelet.Process{PID: 1}, Exits: []RecordedExit{{Words: "exit code 1"}}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"os"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
@@ -82,25 +81,23 @@ func (l *loop) continueReload(ctx context.Context) {
 
 // replace returns only when it failed.
 func (l *loop) replace() error {
-	// From here on nobody collects the kubelet's exit status: if it has just ended, that is for the program that takes over.
-	l.collecting.Lock()
-	defer l.collecting.Unlock()
-	if l.state.Child.Alive && l.child.collected {
+	child := l.child
+	if !l.state.Child.Alive {
+		child = nil
+	}
+	release, held := l.kubelets.Hold(child)
+	if !held {
 		return errBusy // its exit is on its way to the loop
 	}
+	defer release()
 	l.say(zap.InfoLevel, reloadTaken, l.state.Child.Version, "the program that is now at "+l.Successor.Path+" takes over, the kubelet stays")
 	_ = l.Logger.Sync()
 	l.manager.Flush()
-	resume := l.kubelets.output.pause()
-	defer resume()
-	lock, notify := -1, -1
+	lock := -1
 	if l.store != nil {
 		lock = int(l.store.Lock().Fd())
 	}
-	if l.kubelets.notify != nil {
-		notify = l.kubelets.notify.descriptor()
-	}
-	return l.Successor.execute(l.handOver(), lock, notify)
+	return l.Successor.execute(l.handOver(), lock, l.kubelets.NotifySocket())
 }
 
 // endReload answers whoever asked, in state.json. err is nil where this program is the one that took over.
@@ -114,21 +111,6 @@ func (l *loop) endReload(err error) {
 	}
 	l.saveRecord()
 	l.manager.Reloaded()
-}
-
-// collect waits for the end of the child and collects its exit status, unless the program is being replaced: then that is for the
-// program that takes over.
-func (l *loop) collect(child *process) (*os.ProcessState, error) {
-	for {
-		err := unix.Waitid(unix.P_PID, child.command.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	l.collecting.Lock()
-	defer l.collecting.Unlock()
-	child.collected = true
-	return child.command.Process.Wait()
 }
 
 // takeOver makes the loop what the one before was. It is false where that cannot be done: then the kubelet is one that was left behind.
@@ -164,9 +146,6 @@ func (l *loop) resume(ctx, side context.Context) decide.LocalChanged {
 	if l.state.Child.Alive {
 		child := l.child
 		l.spawn(func() { l.attend(side, child) })
-	}
-	if socket := l.kubelets.notify; socket != nil {
-		l.spawn(func() { socket.receive(side) })
 	}
 	seen := decide.LocalChanged{Kubelet: l.state.OnDisk, Local: l.state.Local}
 	if now, err := l.lookLocal(); err == nil {

@@ -1,22 +1,10 @@
 package supervisor
 
 import (
-	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"go.uber.org/zap"
 )
-
-// A kubelet's exit that was collected and is not known to the loop yet is not lost: the program is not replaced before.
-func TestACollectedExitIsHeardFirst(t *testing.T) {
-	l := &loop{Options: Options{Logger: zap.NewNop(), Successor: &Successor{Path: "/nowhere"}}, child: &process{collected: true}}
-	l.state.Child.Alive = true
-	if err := l.replace(); !errors.Is(err, errBusy) {
-		t.Errorf("replaced: %v", err)
-	}
-}
 
 func TestTheCheckOfASuccessor(t *testing.T) {
 	folder := t.TempDir()

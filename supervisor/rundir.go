@@ -7,13 +7,10 @@ import (
 	"syscall"
 )
 
-// What is in RUN_DIR.
+// What is in RUN_DIR, beside what the kubelet has there.
 const (
 	recordFile        = "state.json"
 	corruptRecordFile = "state.json.corrupt"
-	effectiveFile     = "effective/kubelet.yaml"
-	notifyFile        = "notify"
-	outputFile        = "kubelet.log"
 )
 
 // prepareRunDir makes RUN_DIR. The kubelet is started with a file from it and state.json says which process to stop, so it has to be

@@ -13,8 +13,7 @@ func StandAside(o Options) error {
 	if err := prepareRunDir(o.RunDir); err != nil {
 		return fmt.Errorf("%w: the run folder cannot be used: %w", ErrUsage, err)
 	}
-	l := &loop{Options: o}
-	if err := l.stopLeftOvers(); err != nil {
+	if err := stopLeftOvers(o, newLauncher(o, 0)); err != nil {
 		return err
 	}
 	if err := os.Remove(filepath.Join(o.RunDir, recordFile)); err != nil && !errors.Is(err, os.ErrNotExist) {

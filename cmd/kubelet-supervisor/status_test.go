@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
@@ -27,7 +28,7 @@ func TestStatusText(t *testing.T) {
 		running bool
 		want    string
 	}{
-		"local": {supervisor.Record{Supervisor: supervisor.Process{PID: 10}, Phase: "Running", Child: &supervisor.Process{PID: 11}, Healthy: true,
+		"local": {supervisor.Record{Supervisor: kubelet.Process{PID: 10}, Phase: "Running", Child: &kubelet.Process{PID: 11}, Healthy: true,
 			Condition: supervisor.RecordedCondition{Status: "True", Reason: "Local", Message: "using current (default); nothing is assigned"}}, true, `
 Supervisor:       pid 10, running
 Kubelet:          pid 11, healthy
@@ -39,7 +40,7 @@ Condition:        KubeletConfigOk=True Local
                   using current (default); nothing is assigned
 Error:            none
 `},
-		"rolled back": {supervisor.Record{Supervisor: supervisor.Process{PID: 10}, Phase: "Starting", Child: &supervisor.Process{PID: 11},
+		"rolled back": {supervisor.Record{Supervisor: kubelet.Process{PID: 10}, Phase: "Starting", Child: &kubelet.Process{PID: 11},
 			Assignment: "kube-system/new/kubelet",
 			Config:     corev1.NodeConfigStatus{Assigned: source("new"), Active: source("old"), LastKnownGood: source("old"), Error: "failed to run config, see Kubelet log for details"},
 			Condition:  supervisor.RecordedCondition{Status: "False", Reason: "RolledBack", Message: "using last-known-good"},
@@ -58,7 +59,7 @@ Rejected:         content sha256:0123456789ab… exited 3 times
 Exit:             2026-03-04 05:06:07 unasked, exit code 1, ran it
 Exit:             2026-03-04 05:06:07 asked, exit code 0, ran it
 `},
-		"in trial": {supervisor.Record{Supervisor: supervisor.Process{PID: 10}, Phase: "Running", Child: &supervisor.Process{PID: 11}, Healthy: true,
+		"in trial": {supervisor.Record{Supervisor: kubelet.Process{PID: 10}, Phase: "Running", Child: &kubelet.Process{PID: 11}, Healthy: true,
 			Assignment: "a/b/c", Config: corev1.NodeConfigStatus{Assigned: source("b"), Active: source("b")},
 			Condition: supervisor.RecordedCondition{Status: "True", Reason: "InTrial"},
 			Trial:     &supervisor.RecordedTrial{Healthy: 61500 * time.Millisecond, Left: 9 * time.Minute, Failures: 1}}, true, `
@@ -73,7 +74,7 @@ Condition:        KubeletConfigOk=True InTrial
 Error:            none
 Trial:            1m2s healthy, 9m0s left, 1 failures
 `},
-		"not running": {supervisor.Record{Supervisor: supervisor.Process{PID: 10}, Written: at, Condition: supervisor.RecordedCondition{Status: "Unknown", Reason: "Stopped", Message: "asked to stop"}}, false, `
+		"not running": {supervisor.Record{Supervisor: kubelet.Process{PID: 10}, Written: at, Condition: supervisor.RecordedCondition{Status: "Unknown", Reason: "Stopped", Message: "asked to stop"}}, false, `
 Supervisor:       not running; this is what it said last, 2026-03-04 05:06:07
 Kubelet:          none
 Assignment:       none

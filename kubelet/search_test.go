@@ -1,4 +1,4 @@
-package supervisor
+package kubelet
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ func newBeginning(t *testing.T) *beginning {
 	t.Helper()
 	b := &beginning{t: t, kubeletSearch: kubeletSearch{
 		kubelet: copyOf(t, fakeKubelet, filepath.Join(t.TempDir(), "kubelet")), runDir: t.TempDir(),
-		arguments: []string{"--config=" + written(t, t.TempDir(), "kubelet.yaml", configuration("mode: hang")), "--healthz-port=0"},
+		arguments: []string{"--config=" + written(t, "kubelet.yaml", fake("mode: hang")), "--healthz-port=0"},
 	}}
 	b.Cmd = exec.Command(b.kubelet, b.arguments...)
 	b.Env = append(os.Environ(), "NOTIFY_SOCKET="+filepath.Join(b.runDir, "notify"))
@@ -96,7 +96,7 @@ func TestLeftOversAreFoundWithoutARecord(t *testing.T) {
 	}
 	withEffective := func(b *beginning) {
 		b.Args = append(b.Args, "--config="+filepath.Join(b.runDir, "effective", "kubelet.yaml"))
-		written(b.t, b.runDir, "effective/kubelet.yaml", configuration("mode: hang"))
+		write(b.t, filepath.Join(b.runDir, EffectiveFile), fake("mode: hang"))
 	}
 	asRoot := func(b *beginning) {
 		if os.Geteuid() != 0 {
@@ -137,7 +137,7 @@ func TestLeftOversAreFoundWithoutARecord(t *testing.T) {
 			if err := os.RemoveAll(b.runDir); err != nil {
 				b.t.Fatal(err)
 			}
-			written(b.t, b.runDir, "kubelet.log", "")
+			write(b.t, filepath.Join(b.runDir, outputFile), "")
 		}, true},
 
 		"a pre-flight, or one that a person started": {func(b *beginning) string { b.Env = os.Environ(); return "" }, nil, false},
@@ -197,7 +197,7 @@ func TestLeftOversAreFoundWithoutARecord(t *testing.T) {
 			}
 			var want []Process
 			if test.found {
-				want = []Process{processOf(pid)}
+				want = []Process{ProcessOf(pid)}
 			}
 			if !slices.Equal(found, want) {
 				t.Errorf("found %+v, want %+v", found, want)
@@ -224,7 +224,7 @@ func TestTheKubeletOfASupervisorThatLives(t *testing.T) {
 	})
 	t.Cleanup(func() { _ = syscall.Kill(kubelet, syscall.SIGKILL) })
 	found, err := b.leftOvers()
-	if want := fmt.Sprintf("another supervisor (pid %d) runs with this run folder", pid); len(found) > 0 || err == nil || !strings.Contains(err.Error(), want) {
+	if want := fmt.Sprintf("another supervisor (pid %d) runs a kubelet with this run folder", pid); len(found) > 0 || err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("found %+v, %v", found, err)
 	}
 }

@@ -1,7 +1,6 @@
-package supervisor
+package kubelet
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -68,12 +67,14 @@ func (s *notifySocket) begin(start func() (pid int, err error)) error {
 	return err
 }
 
-// receive hears messages until ctx ends.
-func (s *notifySocket) receive(ctx context.Context) {
-	defer context.AfterFunc(ctx, func() { _ = s.connection.Close() })()
+// receive hears messages until the socket is closed.
+func (s *notifySocket) receive() {
 	message, control := make([]byte, 4<<10), make([]byte, unix.CmsgSpace(unix.SizeofUcred))
-	for ctx.Err() == nil {
+	for {
 		n, c, _, _, err := s.connection.ReadMsgUnix(message, control)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
 		if err != nil {
 			continue
 		}
@@ -97,6 +98,12 @@ func (s *notifySocket) hear(pid int, message string) {
 			s.Pings++
 		}
 	}
+}
+
+func (s *notifySocket) inherit(notes kubeletNotes) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kubeletNotes = notes
 }
 
 func (s *notifySocket) notes() kubeletNotes {

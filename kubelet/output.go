@@ -1,4 +1,4 @@
-package supervisor
+package kubelet
 
 import (
 	"context"
@@ -223,9 +223,9 @@ func (o *output) free(from, length int64) error {
 	return unix.Fallocate(int(o.writer.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from, length)
 }
 
-// followOutput copies the kubelet's log while the loop lives.
-func (l *loop) followOutput(ctx context.Context) {
-	if err := l.kubelets.output.follow(ctx); err != nil {
+// FollowOutput copies the kubelets' log to our own output until ctx ends.
+func (l *Launcher) FollowOutput(ctx context.Context) {
+	if err := l.output.follow(ctx); err != nil {
 		l.Logger.Warn(err.Error())
 	}
 }

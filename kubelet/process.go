@@ -1,4 +1,4 @@
-package supervisor
+package kubelet
 
 import (
 	"bytes"
@@ -8,14 +8,21 @@ import (
 	"strings"
 )
 
-// bootID is the kernel's name for this boot; empty where it cannot be read.
-func bootID() string {
+// Process is known by pid and start time (clock ticks since boot), together with the boot.
+type Process struct {
+	PID        int    `json:"pid"`
+	StartTime  uint64 `json:"startTime"`
+	Executable string `json:"executable,omitempty"`
+}
+
+// BootID is the kernel's name for this boot; empty where it cannot be read.
+func BootID() string {
 	data, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return string(bytes.TrimSpace(data))
 }
 
-// processOf reads a process's identity; the start time is 0 when it is gone.
-func processOf(pid int) Process {
+// ProcessOf reads a process's identity; the start time is 0 when it is gone.
+func ProcessOf(pid int) Process {
 	p, _ := lookAt(pid)
 	return p
 }
@@ -39,6 +46,7 @@ func lookAt(pid int) (p Process, parent int) {
 	return p, parent
 }
 
-func (p Process) alive() bool {
-	return p.PID > 0 && p.StartTime > 0 && processOf(p.PID).StartTime == p.StartTime
+// Alive tells whether it is still the same process.
+func (p Process) Alive() bool {
+	return p.PID > 0 && p.StartTime > 0 && ProcessOf(p.PID).StartTime == p.StartTime
 }

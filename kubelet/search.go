@@ -1,7 +1,8 @@
-package supervisor
+package kubelet
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,13 @@ import (
 	"strings"
 	"syscall"
 )
+
+// SupervisedError says that another supervisor, which lives, has a kubelet of this run folder.
+type SupervisedError struct{ PID int }
+
+func (e *SupervisedError) Error() string {
+	return fmt.Sprintf("another supervisor (pid %d) runs a kubelet with this run folder", e.PID)
+}
 
 // kubeletSearch finds kubelets that an earlier supervisor of this run folder started. Other kubelets are on the same host and in the
 // same /proc, those of other nodes in containers among them, so a process is one only if all of this holds:
@@ -52,11 +60,11 @@ func (s kubeletSearch) leftOvers() ([]Process, error) {
 			continue
 		}
 		process, parent := lookAt(pid)
-		if !s.matches(proc, isKubelet) || !process.alive() { // the same one throughout
+		if !s.matches(proc, isKubelet) || !process.Alive() { // the same one throughout
 			continue
 		}
 		if parent != os.Getpid() && isSupervisor(parent) {
-			return nil, errHeldRunDir(parent, s.runDir)
+			return nil, &SupervisedError{PID: parent}
 		}
 		found = append(found, process)
 	}
@@ -93,7 +101,7 @@ func (s kubeletSearch) isOurCommandLine(words []string) bool {
 	if len(words) == 0 {
 		return false
 	}
-	dynamic := append(slices.Clone(s.arguments), "--config="+filepath.Join(s.runDir, effectiveFile))
+	dynamic := append(slices.Clone(s.arguments), "--config="+filepath.Join(s.runDir, EffectiveFile))
 	return slices.Equal(words[1:], s.arguments) || slices.Equal(words[1:], dynamic)
 }
 

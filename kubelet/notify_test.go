@@ -1,7 +1,6 @@
-package supervisor
+package kubelet
 
 import (
-	"context"
 	"net"
 	"os"
 	"os/exec"
@@ -26,13 +25,12 @@ func listenNotifyUntilTheEnd(t *testing.T) *notifySocket {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		socket.receive(ctx)
+		socket.receive()
 	}()
-	t.Cleanup(func() { stop(); <-over })
+	t.Cleanup(func() { socket.connection.Close(); <-over })
 	return socket
 }
 
@@ -91,7 +89,7 @@ func TestANotifySocketThatCannotBeMade(t *testing.T) {
 	for name, path := range map[string]string{
 		"no folder":                 filepath.Join(t.TempDir(), "absent", "notify"),
 		"longer than Linux can":     filepath.Join(t.TempDir(), strings.Repeat("x", 108)),
-		"a folder that is in place": filepath.Dir(written(t, t.TempDir(), "notify/file", "")),
+		"a folder that is in place": filepath.Dir(written(t, "notify/file", "")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := listenNotify(path); err == nil || !strings.Contains(err.Error(), "the notify socket: ") {
@@ -108,18 +106,17 @@ func TestHealthWithoutAHealthzPort(t *testing.T) {
 	if command.Process, err = os.FindProcess(os.Getpid()); err != nil {
 		t.Fatal(err)
 	}
-	l := &loop{}
-	l.kubelets = &launcher{loop: l}
-	child := &process{command: command, started: time.Now()}
+	l := &Launcher{}
+	child := &Child{launcher: l, command: command, started: time.Now()}
 	expect := func(when, want string) {
 		t.Helper()
-		err := l.probeNotify(child)
+		err := child.probeNotify()
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", when, err)
 		}
 	}
 	expect("no socket", "has not said READY=1")
-	l.kubelets.notify = socket
+	l.notify = socket
 	expect("it said nothing", "has not said READY=1")
 	becomeTheKubelet(t, socket)
 	expect("it said nothing", "has not said READY=1")

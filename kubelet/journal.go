@@ -1,4 +1,4 @@
-package supervisor
+package kubelet
 
 import (
 	"bytes"
@@ -94,4 +94,15 @@ func journalWords(ctx context.Context, pid int, since time.Time) []byte {
 			return nil
 		}
 	}
+}
+
+// limitedBuffer keeps the beginning of what is written.
+type limitedBuffer struct {
+	bytes.Buffer
+	limit int
+}
+
+func (b *limitedBuffer) Write(data []byte) (int, error) {
+	_, _ = b.Buffer.Write(data[:min(len(data), max(0, b.limit-b.Len()))])
+	return len(data), nil
 }

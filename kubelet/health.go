@@ -1,4 +1,4 @@
-package supervisor
+package kubelet
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 // How the child's health is asked (design.md, Times).
@@ -22,26 +20,30 @@ const (
 // healthAccount adds up the time that a child was healthy.
 type healthAccount struct {
 	mu    sync.Mutex
-	since time.Duration // 0 while unhealthy
+	since time.Time // zero while unhealthy
 	sum   time.Duration
 }
 
 func (h *healthAccount) turn(healthy bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := bootTime()
-	if h.since > 0 {
-		h.sum += now - h.since
+	now := time.Now()
+	if !h.since.IsZero() {
+		h.sum += now.Sub(h.since)
 	}
-	if h.since = 0; healthy {
+	if h.since = (time.Time{}); healthy {
 		h.since = now
 	}
 }
 
-func (h *healthAccount) handOver() handedHealth {
+// sofar changes nothing.
+func (h *healthAccount) sofar() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return handedHealth{Since: h.since, Sum: h.sum}
+	if h.since.IsZero() {
+		return h.sum
+	}
+	return h.sum + time.Since(h.since)
 }
 
 func (h *healthAccount) total() time.Duration {
@@ -50,7 +52,7 @@ func (h *healthAccount) total() time.Duration {
 }
 
 // watchHealth tells of changes in the child's health until ctx ends.
-func (l *loop) watchHealth(ctx context.Context, child *process) {
+func (c *Child) watchHealth(ctx context.Context, tell func(Event)) {
 	client := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true, Proxy: nil}}
 	healthy, words := false, ""
 	for wait := time.Duration(0); ; {
@@ -59,18 +61,18 @@ func (l *loop) watchHealth(ctx context.Context, child *process) {
 			return
 		case <-time.After(wait):
 		}
-		err := l.probe(ctx, client, child)
+		err := c.probe(ctx, client)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err == nil && !healthy:
 			healthy, words = true, ""
-			child.healthy.turn(true)
-			l.send(ctx, decide.Healthy{})
+			c.healthy.turn(true)
+			tell(Healthy{})
 		case err != nil && (healthy || err.Error() != words):
 			healthy, words = false, err.Error()
-			child.healthy.turn(false)
-			l.send(ctx, decide.Unhealthy{Words: words})
+			c.healthy.turn(false)
+			tell(Unhealthy{Words: words})
 		}
 		if wait = healthPollFirst; healthy {
 			wait = healthPollLater
@@ -79,11 +81,11 @@ func (l *loop) watchHealth(ctx context.Context, child *process) {
 }
 
 // probe asks the child once. A healthz that somebody else answers proves nothing: the child has to own the socket.
-func (l *loop) probe(ctx context.Context, client *http.Client, child *process) error {
-	if child.endpoints.ReadinessByNotify {
-		return l.probeNotify(child)
+func (c *Child) probe(ctx context.Context, client *http.Client) error {
+	if c.endpoints.ReadinessByNotify {
+		return c.probeNotify()
 	}
-	address := child.endpoints.HealthzAddress
+	address := c.endpoints.HealthzAddress
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
 	if err != nil {
 		return fmt.Errorf("asking healthz: %w", err)
@@ -97,15 +99,15 @@ func (l *loop) probe(ctx context.Context, client *http.Client, child *process) e
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("healthz at %s answers %s", address, answer.Status)
 	}
-	return child.listener.owned(child.command.Process.Pid, address)
+	return c.listener.owned(c.command.Process.Pid, address)
 }
 
-func (l *loop) probeNotify(child *process) error {
-	socket := l.kubelets.notify
+func (c *Child) probeNotify() error {
+	socket := c.launcher.notify
 	if socket == nil || !socket.notes().Ready {
 		return fmt.Errorf("it has no healthz port and has not said READY=1 yet")
 	}
-	if time.Since(child.started) < notifyAlive {
+	if time.Since(c.started) < notifyAlive {
 		return fmt.Errorf("it has no healthz port and has not been alive for %s yet", notifyAlive)
 	}
 	return nil

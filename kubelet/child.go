@@ -1,0 +1,158 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+const runtimeDialWait = time.Second
+
+// Child is one kubelet.
+type Child struct {
+	launcher        *Launcher
+	command         *exec.Cmd
+	endpoints       config.Endpoints
+	fallbackRuntime string // the container runtime endpoint of the fallback
+	started         time.Time
+	asked           atomic.Bool
+	hung            atomic.Pointer[string] // why it was made to dump and end
+	healthy         healthAccount
+	listener        heldListener  // of healthz; its health watch's alone
+	done            chan struct{} // closed when it has been waited for
+	collected       bool          // its exit status was; below launcher.collecting
+	journaled       bool          // it writes to the journal, and not to our file
+}
+
+// Process is how it is known to others.
+func (c *Child) Process() Process {
+	p := ProcessOf(c.command.Process.Pid)
+	p.Executable = c.command.Path
+	return p
+}
+
+// Started is when it was.
+func (c *Child) Started() time.Time { return c.started }
+
+// Attend watches the child, tells of it, and returns when it has ended and that was told.
+func (c *Child) Attend(ctx context.Context, tell func(Event)) {
+	watching, stop := context.WithCancel(ctx)
+	var watches sync.WaitGroup
+	watches.Go(func() { c.watchHealth(watching, tell) })
+	watches.Go(func() { c.watchPings(watching, c.launcher.watchdog(), tell) })
+	state, err := c.collect()
+	stop()
+	watches.Wait()
+	close(c.done)
+	tell(c.exited(state, err, c.lastWords(ctx, state)))
+}
+
+// collect waits for the end of the child and collects its exit status, unless the program is being replaced: then that is for the
+// program that takes over.
+func (c *Child) collect() (*os.ProcessState, error) {
+	awaitExit(c.command.Process.Pid)
+	c.launcher.collecting.Lock()
+	defer c.launcher.collecting.Unlock()
+	c.collected = true
+	return c.command.Process.Wait()
+}
+
+// lastWords is the end of the kubelet's log. The journal is only asked, which takes a moment, where the answer is used.
+func (c *Child) lastWords(ctx context.Context, state *os.ProcessState) []byte {
+	switch {
+	case !c.journaled:
+		return c.launcher.output.end()
+	case c.asked.Load() || state == nil || state.ExitCode() <= 0:
+		return nil
+	}
+	return journalWords(ctx, c.command.Process.Pid, c.started)
+}
+
+// exited says how the child ended.
+func (c *Child) exited(state *os.ProcessState, err error, log []byte) Exited {
+	exited := Exited{Asked: c.asked.Load(), Code: -1}
+	if err != nil {
+		exited.Words = "its exit status is unavailable: " + err.Error()
+	} else if status, known := state.Sys().(syscall.WaitStatus); known && status.Signaled() {
+		exited.Words = "killed by " + unix.SignalName(status.Signal())
+	} else {
+		exited.Code = state.ExitCode()
+		exited.Words = fmt.Sprintf("exit code %d", exited.Code)
+	}
+	if last := config.LastErrorLine(log); last != "" && exited.Code != 0 {
+		exited.Words += ": " + last
+	}
+	if hung := c.hung.Load(); hung != nil {
+		exited.Words = *hung + "; " + exited.Words
+	}
+	if !exited.Asked && exited.Code != 0 {
+		exited.RuntimeDown = c.runtimeDown()
+		if exited.RuntimeDown {
+			exited.Words = fmt.Sprintf("the container runtime at %s does not answer; %s", c.endpoints.Runtime, exited.Words)
+		}
+	}
+	healthy := c.healthy.total()
+	if healthy >= stableAfter {
+		c.launcher.ResetDelay()
+	}
+	// What we asked for, and somebody's SIGTERM to a healthy kubelet, leave the backoff as it is.
+	if !exited.Asked && (exited.Code != 0 || healthy == 0) {
+		exited.Delay = c.launcher.Delay()
+	}
+	return exited
+}
+
+// runtimeDown: the container runtime refuses connections, and the fallback would ask the same one (rule 8).
+func (c *Child) runtimeDown() bool {
+	endpoint, err := url.Parse(c.endpoints.Runtime)
+	if err != nil || c.endpoints.Runtime != c.fallbackRuntime || endpoint.Scheme != "unix" && endpoint.Scheme != "" {
+		return false
+	}
+	return refusesConnections(endpoint.Path, runtimeDialWait)
+}
+
+// refusesConnections: a wait that is over says nothing, for on a busy host it may be us who had no turn.
+func refusesConnections(path string, wait time.Duration) bool {
+	connection, err := net.DialTimeout("unix", path, wait)
+	if err != nil {
+		return !errors.Is(err, context.DeadlineExceeded)
+	}
+	_ = connection.Close()
+	return false
+}
+
+// Stop asks the kubelet to end, and makes it after the grace time. It returns when it has ended; Attend tells of that.
+func (c *Child) Stop(grace time.Duration) {
+	c.asked.Store(true)
+	c.end(syscall.SIGTERM, grace)
+}
+
+// Dump has a kubelet that hangs write all its goroutines into its log, and makes it end. words say how it hangs.
+func (c *Child) Dump(words string) {
+	c.hung.Store(&words)
+	c.end(syscall.SIGQUIT, dumpWithin)
+}
+
+func (c *Child) end(signal os.Signal, grace time.Duration) {
+	_ = c.command.Process.Signal(signal)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-c.done:
+	case <-timer.C:
+		_ = c.command.Process.Kill()
+		<-c.done
+	}
+}

@@ -1,0 +1,27 @@
+package kubelet
+
+import "time"
+
+// Event is what is told of a child: Healthy, Unhealthy, Hung, and at last Exited.
+type Event interface{ event() }
+
+type (
+	// Healthy and Unhealthy are changes in its health.
+	Healthy   struct{}
+	Unhealthy struct{ Words string }
+	// Hung is a child that has fed its watchdog and does not any more.
+	Hung struct{ Words string }
+	// Exited is its end.
+	Exited struct {
+		Asked       bool // by us
+		Code        int  // exit code; -1 when a signal ended it
+		Words       string
+		RuntimeDown bool          // the container runtime's endpoint refused connections, the fallback's being the same
+		Delay       time.Duration // backoff before the next start of the same configuration
+	}
+)
+
+func (Healthy) event()   {}
+func (Unhealthy) event() {}
+func (Hung) event()      {}
+func (Exited) event()    {}

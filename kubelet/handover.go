@@ -1,0 +1,116 @@
+package kubelet
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// HandedLauncher is what the next start needs to know of the ones before, where another program takes over in the same process.
+type HandedLauncher struct {
+	Failures int // in a row: how far the backoff is
+	Output   handedOutput
+}
+
+// HandedChild is the kubelet that runs.
+type HandedChild struct {
+	Process
+	Endpoints config.Endpoints
+	Runtime   string        // of the fallback
+	Age       time.Duration // on a clock that does not jump
+	Healthy   time.Duration
+	Journaled bool
+	Notes     kubeletNotes
+}
+
+// Hold stops the collecting of exit statuses and the copying of the log, so that a program that takes over finds both as they are: if the
+// kubelet ends now, that is for that program. It is false where the exit status of the child has been collected and is about to be told;
+// child may be nil.
+func (l *Launcher) Hold(child *Child) (release func(), held bool) {
+	l.collecting.Lock()
+	if child != nil && child.collected {
+		l.collecting.Unlock()
+		return nil, false
+	}
+	resume := l.output.pause()
+	return func() {
+		resume()
+		l.collecting.Unlock()
+	}, true
+}
+
+// NotifySocket is the descriptor of the kubelet's notify socket; -1 = none.
+func (l *Launcher) NotifySocket() int {
+	if l.notify == nil {
+		return -1
+	}
+	return l.notify.descriptor()
+}
+
+// HandOver is for after Hold.
+func (l *Launcher) HandOver() HandedLauncher {
+	return HandedLauncher{Failures: l.backoff.failures, Output: l.output.handOver()}
+}
+
+// HandOver tells of the child what the program that takes over has to know.
+func (c *Child) HandOver() *HandedChild {
+	h := &HandedChild{Process: c.Process(), Endpoints: c.endpoints, Runtime: c.fallbackRuntime,
+		Age: time.Since(c.started), Healthy: c.healthy.sofar(), Journaled: c.journaled}
+	if socket := c.launcher.notify; socket != nil {
+		h.Notes = socket.notes()
+	}
+	return h
+}
+
+// Inherit makes the launcher what the one before was. The notify socket is nil where there was none, and closed in any case.
+func (l *Launcher) Inherit(h HandedLauncher, notify *os.File) {
+	for range h.Failures {
+		l.Delay()
+	}
+	l.output.inherit(h.Output)
+	if socket := inheritNotify(notify, filepath.Join(l.RunDir, notifyFile)); socket != nil {
+		l.hear(socket)
+	}
+}
+
+// InheritChild gives the child that was handed over. It is for after Inherit.
+func (l *Launcher) InheritChild(h *HandedChild) (*Child, error) {
+	if err := unix.Waitid(unix.P_PID, h.PID, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil {
+		return nil, fmt.Errorf("the kubelet with pid %d is not this process's child", h.PID) // one that has ended meanwhile still is
+	}
+	held, err := os.FindProcess(h.PID)
+	if err != nil {
+		return nil, fmt.Errorf("the kubelet with pid %d cannot be held: %w", h.PID, err)
+	}
+	c := &Child{launcher: l, command: &exec.Cmd{Path: h.Executable, Process: held}, endpoints: h.Endpoints, fallbackRuntime: h.Runtime,
+		started: time.Now().Add(-h.Age), journaled: h.Journaled, done: make(chan struct{})}
+	c.healthy.sum = h.Healthy
+	if l.notify != nil {
+		l.notify.inherit(h.Notes)
+	}
+	return c, nil
+}
+
+func inheritNotify(file *os.File, path string) *notifySocket {
+	if file == nil {
+		return nil
+	}
+	defer func() { _ = file.Close() }() // FileConn makes a copy
+	connection, err := net.FileConn(file)
+	if err != nil {
+		return nil
+	}
+	socket, is := connection.(*net.UnixConn)
+	if !is {
+		_ = connection.Close()
+		return nil
+	}
+	return &notifySocket{path: path, connection: socket}
+}

@@ -1,0 +1,170 @@
+package kubelet
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// followed is an output that is being followed until stop is called.
+type followed struct {
+	*output
+	seen *lockedBuffer
+	stop func()
+}
+
+func follow(t *testing.T, path string) *followed {
+	t.Helper()
+	f := &followed{seen: newLockedBuffer(t)}
+	f.output = newOutput(path, f.seen)
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		if err := f.follow(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	f.stop = func() { stop(); <-over }
+	t.Cleanup(f.stop)
+	return f
+}
+
+func TestTheLogIsForwardedWholeAndInOrder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kubelet.log")
+	f := follow(t, path)
+	const lines, width = 200_000, 60 // 12 MB: more than the file may hold
+	command := exec.Command("/bin/sh", "-c", fmt.Sprintf("exec seq -f '%%0%d.0f' 1 %d", width-1, lines))
+	if err := f.attach(command); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Run(); err != nil {
+		t.Fatal(err)
+	}
+	f.stop()
+	want := 1
+	for scan := bufio.NewScanner(strings.NewReader(f.seen.String())); scan.Scan(); want++ {
+		if line := fmt.Sprintf("%0*d", width-1, want); scan.Text() != line {
+			t.Fatalf("line %d is %q", want, scan.Text())
+		}
+	}
+	if want != lines+1 {
+		t.Errorf("%d lines were forwarded, %d written", want-1, lines)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := info.Sys().(*syscall.Stat_t).Blocks * 512; used > 2*outputForgetsAt {
+		t.Errorf("the file still takes %d bytes", used)
+	}
+	if end := f.output.end(); len(end) != outputRemembered || !bytes.HasSuffix(end, fmt.Appendf(nil, "%d\n", lines)) {
+		t.Errorf("it remembers %d bytes, ending in %q", len(end), end[max(0, len(end)-20):])
+	}
+}
+
+func TestTheEndIsThatOfThePresentKubelet(t *testing.T) {
+	o := newOutput(filepath.Join(t.TempDir(), "kubelet.log"), newLockedBuffer(t))
+	if end := o.end(); end != nil {
+		t.Errorf("before the first kubelet: %q", end)
+	}
+	for _, says := range []string{"one", "two"} {
+		command := exec.Command("echo", says)
+		if err := o.attach(command); err != nil {
+			t.Fatal(err)
+		}
+		if err := command.Run(); err != nil {
+			t.Fatal(err)
+		}
+		if end := string(o.end()); end != says+"\n" {
+			t.Errorf("the end is %q", end)
+		}
+	}
+}
+
+func TestALogThatCannotBeMade(t *testing.T) {
+	o := newOutput(filepath.Join(t.TempDir(), "absent", "kubelet.log"), newLockedBuffer(t))
+	for what, err := range map[string]error{"attach": o.attach(exec.Command("true")), "follow": o.follow(t.Context())} {
+		if err == nil || !strings.HasPrefix(err.Error(), "opening the kubelet's log: ") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// stalled is a log that takes nothing, until it is released.
+type stalled chan struct{}
+
+func (s stalled) Write(p []byte) (int, error) {
+	<-s
+	return len(p), nil
+}
+
+// A supervisor whose own output stalls still starts kubelets and knows their last words.
+func TestAStalledOutputHoldsNothingUp(t *testing.T) {
+	released := make(stalled)
+	o := newOutput(filepath.Join(t.TempDir(), "kubelet.log"), released)
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- o.follow(ctx) }()
+	for _, says := range []string{"one", "two"} {
+		command := exec.Command("echo", says)
+		if err := o.attach(command); err != nil {
+			t.Fatal(err)
+		}
+		if err := command.Run(); err != nil {
+			t.Fatal(err)
+		}
+		if end := string(o.end()); end != says+"\n" {
+			t.Errorf("the end is %q", end)
+		}
+	}
+	close(released)
+	stop()
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+}
+
+// What nobody takes is given up, so that the file does not grow for ever: the newest stays, and what is missing is said.
+func TestAnOutputThatStallsForLong(t *testing.T) {
+	released, path := make(chan struct{}), filepath.Join(t.TempDir(), "kubelet.log")
+	taken := &bytes.Buffer{}
+	o := newOutput(path, writerFunc(func(p []byte) (int, error) { <-released; return taken.Write(p) }))
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- o.follow(ctx) }()
+	command := exec.Command("/bin/sh", "-c", fmt.Sprintf("yes 'a line of sixteen' | head -c %d; echo; echo the end", outputMost+outputMost/2))
+	if err := o.attach(command); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Run(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the file is small", func() bool {
+		info, err := os.Stat(path)
+		return err == nil && info.Sys().(*syscall.Stat_t).Blocks*512 < outputMost
+	})
+	close(released)
+	stop()
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+	said := taken.String()
+	if !strings.Contains(said, " bytes of the kubelet's log are lost, for nobody took them\n") || !strings.HasSuffix(said, "\nthe end\n") || strings.Contains(said, "\x00") || len(said) > outputMost {
+		t.Errorf("%d bytes were taken, among them %d of holes; the end is %q", len(said), strings.Count(said, "\x00"), said[max(0, len(said)-100):])
+	}
+	if end := string(o.end()); !strings.HasSuffix(end, "\nthe end\n") {
+		t.Errorf("the last words are %q", end[max(0, len(end)-100):])
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
