@@ -31,7 +31,7 @@ func TestParseArguments(t *testing.T) {
 		"the last wins":                        {[]string{"--config=/a", "--healthz-port=1", "--config", "/b", "--healthz-port", "2"}, Arguments{Config: "/b", HealthzPort: port(2)}},
 		"an empty one takes it back":           {[]string{"--config=/a", "--config="}, Arguments{}},
 		"relative paths":                       {[]string{"--config=k.yaml", "--kubeconfig", "../k"}, Arguments{Config: filepath.Join(cwd, "k.yaml"), Kubeconfig: filepath.Join(filepath.Dir(cwd), "k")}},
-		"others pass by":                       {[]string{"--v=4", "--fail-swap-on", "--config=/a", "--root-dir", "/r", "-v", "2", "word", "--config-dirs=/no", "-config=/no"}, Arguments{Config: "/a"}},
+		"others pass by":                       {[]string{"--v=4", "--fail-swap-on", "--config=/a", "--provider-id", "/r", "-v", "2", "word", "--config-dirs=/no", "-config=/no"}, Arguments{Config: "/a"}},
 		"nothing behind a bare --":             {[]string{"--config=/a", "--", "--config=/b"}, Arguments{Config: "/a"}},
 		"the second word is missing":           {[]string{"--config=/a", "--config"}, Arguments{Config: "/a"}},
 		"not a port":                           {[]string{"--healthz-port=http"}, Arguments{}},

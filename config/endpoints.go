@@ -28,13 +28,7 @@ type Endpoints struct {
 // is as if absent: the kubelet itself refuses it.
 func EffectiveEndpoints(argv []string, configFile string) Endpoints {
 	arguments := ParseArguments(argv)
-	merged := map[string]any{}
-	merge(merged, readTree(configFile))
-	eachDropIn(arguments.ConfigDir, func(file dropIn) {
-		if tree, err := decode(file.bytes); file.err == nil && err == nil {
-			merge(merged, tree)
-		}
-	})
+	merged := mergedTree(arguments, configFile)
 
 	port := defaultHealthzPort
 	if number, ok := merged["healthzPort"].(json.Number); ok {
@@ -57,10 +51,22 @@ func EffectiveEndpoints(argv []string, configFile string) Endpoints {
 	return endpoints
 }
 
+// mergedTree has the fields that merge looks for, of the file and the drop-in files over it.
+func mergedTree(arguments Arguments, configFile string) map[string]any {
+	merged := map[string]any{}
+	merge(merged, readTree(configFile))
+	eachDropIn(arguments.ConfigDir, func(file dropIn) {
+		if tree, err := decode(file.bytes); file.err == nil && err == nil {
+			merge(merged, tree)
+		}
+	})
+	return merged
+}
+
 // merge follows RFC 7386, as the kubelet does with drop-in files, for the
 // scalars that are looked for: null deletes what was said before.
 func merge(into, from map[string]any) {
-	for _, name := range []string{"healthzPort", "healthzBindAddress", "containerRuntimeEndpoint"} {
+	for _, name := range []string{"healthzPort", "healthzBindAddress", "containerRuntimeEndpoint", "cpuManagerPolicy", "memoryManagerPolicy"} {
 		switch value, said := from[name]; {
 		case !said:
 		case value == nil:

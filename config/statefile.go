@@ -1,0 +1,105 @@
+package config
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// defaultRootDir is the kubelet's (cmd/kubelet/app/options).
+const defaultRootDir = "/var/lib/kubelet"
+
+// StateFile is a file in which one of the kubelet's resource managers keeps
+// what it has given to which container.
+type StateFile struct {
+	Name   string `json:"file"`             // cpu_manager_state or memory_manager_state
+	Policy string `json:"policy,omitempty"` // that wrote it; empty = unknown
+}
+
+const (
+	cpuStateFile    = "cpu_manager_state"
+	memoryStateFile = "memory_manager_state"
+)
+
+// RootDir is the folder of the kubelet's own files, its state files among them.
+func RootDir(argv []string) string {
+	return firstOf(ParseArguments(argv).RootDir, defaultRootDir)
+}
+
+// IsStateFile tells whether a name is that of a [StateFile].
+func IsStateFile(name string) bool { return name == cpuStateFile || name == memoryStateFile }
+
+// ForeignStateFiles lists the state files below the kubelet's root folder that
+// another policy wrote than the one which a kubelet with this command line and
+// this file ("" for none) would have, by its flags, else its drop-in files, else
+// the file, else its defaults. Such a kubelet exits over them at every start. A
+// file that is not there or cannot be read is none: the kubelet judges it.
+func ForeignStateFiles(argv []string, configFile string) []StateFile {
+	arguments := ParseArguments(argv)
+	merged := mergedTree(arguments, configFile)
+	fromFile := func(field string) string {
+		policy, _ := merged[field].(string)
+		return policy
+	}
+	var foreign []StateFile
+	for _, manager := range []struct{ file, policy string }{
+		{cpuStateFile, firstOf(arguments.CPUManagerPolicy, fromFile("cpuManagerPolicy"), "none")},
+		{memoryStateFile, firstOf(arguments.MemoryManagerPolicy, fromFile("memoryManagerPolicy"), "None")},
+	} {
+		wrote := statePolicy(filepath.Join(RootDir(argv), manager.file))
+		if wrote != "" && wrote != manager.policy {
+			foreign = append(foreign, StateFile{Name: manager.file, Policy: wrote})
+		}
+	}
+	return foreign
+}
+
+// statePolicy reads which policy wrote a state file; "" when it cannot be told.
+// From 1.37 on the kubelet keeps what counts in the string "data", itself JSON.
+func statePolicy(path string) string {
+	content, err := readFile(path)
+	if err != nil {
+		return ""
+	}
+	var state struct {
+		PolicyName string `json:"policyName"`
+		Data       string `json:"data"`
+	}
+	if json.Unmarshal(content, &state) != nil {
+		return ""
+	}
+	var data struct {
+		PolicyName string `json:"policyName"`
+	}
+	if json.Unmarshal([]byte(state.Data), &data) == nil && data.PolicyName != "" {
+		return data.PolicyName
+	}
+	return state.PolicyName
+}
+
+// stateFileFaults are how a kubelet says that it exits over a state file: by the
+// error of the manager that does, and by words of which one is there. All of
+// Kubernetes 1.36, pkg/kubelet/cm, and in lower case.
+var stateFileFaults = []struct {
+	manager, file string
+	words         []string
+}{
+	{"start cpu manager error", cpuStateFile, []string{
+		"could not restore state from checkpoint", "default cpuset cannot be empty", "reserved cpus:", "overlaps with default cpuset", "current set of available cpus"}},
+	{"start memory manager error", memoryStateFile, []string{
+		"could not restore state from checkpoint", "machine state can not be empty", "the expected machine state is different", "the memory assignment uses"}},
+}
+
+// BlamedStateFile tells which state file a kubelet says that it exits over, by
+// the end of its log; "" for none.
+func BlamedStateFile(log []byte) string {
+	for line := range strings.Lines(strings.ToLower(string(log))) {
+		for _, fault := range stateFileFaults {
+			if strings.Contains(line, fault.manager) && slices.ContainsFunc(fault.words, func(w string) bool { return strings.Contains(line, w) }) {
+				return fault.file
+			}
+		}
+	}
+	return ""
+}
