@@ -11,17 +11,23 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
-func (s *State) hearAssigned(e Assigned) {
+func (s *State) learnAssigned(e Assigned) {
 	s.Sync, s.Reset, s.Lost = nil, nil, false
 	s.Shadowed = e.Shadowed
 	// Its checkpoint has just been written.
-	s.Spoilt = without(s.Spoilt, func(x Spoilt) bool { return x.Content == e.Version.Content })
-	save, _ := s.Doing.(Save) // another that is being written will hold, and has to be replaced
-	if save.assigned == nil && s.Assigned != nil && reflect.DeepEqual(*s.Assigned, e.Version) && s.Text == e.Text && s.NodeUID == e.NodeUID {
+	s.Unrenderable = without(s.Unrenderable, func(x Unrenderable) bool { return x.Content == e.Version.Content })
+	if !s.savesAssignment() && s.Assigned != nil && reflect.DeepEqual(*s.Assigned, e.Version) && s.Text == e.Text && s.NodeUID == e.NodeUID {
 		s.Pending, s.Observed = nil, &e.Text
 		return
 	}
 	s.Pending = &e
+	s.PendingNumber++
+}
+
+// savesAssignment: one that is being written will hold, and has to be replaced by one that comes meanwhile.
+func (s *State) savesAssignment() bool {
+	save, is := s.Doing.(Save)
+	return is && save.assigned != nil
 }
 
 // adopt makes an assignment that is durable the one that holds.
@@ -34,7 +40,7 @@ func (s *State) adopt(a Assigned) {
 	if !changed {
 		return
 	}
-	s.Environment, s.Exit, s.Warning = "", "", ""
+	s.Environment, s.Exit, s.Warning, s.Excuses = "", "", "", Excuses{}
 	switch {
 	case edit && waiting: // a newer edit takes the turn that the older one was given
 	case edit && ran != nil && s.runs(ran) && s.Child.EverHealthy:
@@ -74,12 +80,12 @@ func spread(nodeUID, resourceVersion string, over time.Duration) time.Duration {
 	return time.Duration(hash.Sum64() % uint64(over))
 }
 
-func (s *State) hearCleared(e Cleared) {
+func (s *State) learnCleared(e Cleared) {
 	s.Sync, s.Pending = nil, nil
 	s.Shadowed = false
 	if e.Text == "" && s.Reset == nil && s.Assigned != nil && s.NodeUID != "" && e.NodeUID != s.NodeUID {
 		if !s.Lost {
-			s.tell(corev1.EventTypeWarning, "AssignmentLost", "the Node was re-created without its assignment; the kubelet keeps "+Describe(s.Assigned))
+			s.event(corev1.EventTypeWarning, "AssignmentLost", "the Node was re-created without its assignment; the kubelet keeps "+Describe(s.Assigned))
 		}
 		s.Lost, s.Observed = true, &s.Text
 		return
@@ -92,28 +98,28 @@ func (s *State) hearCleared(e Cleared) {
 // applyReset goes back to local: upstream's store.Reset, and everything that was remembered of the assignment with it.
 func (s *State) applyReset() {
 	uid, observed := s.Reset.NodeUID, s.Reset.Text
-	s.Reset, s.Observed, s.Spoilt = nil, &observed, nil
-	s.Durable = Durable{NodeUID: uid, Retry: s.Retry, Active: s.Active, Proofs: s.Proofs}
+	s.Reset, s.Observed, s.Unrenderable = nil, &observed, nil
+	s.Durable = Durable{NodeUID: uid, Retry: s.Retry, Active: s.Active, Proofs: s.Proofs, Cluster: s.Cluster, Renews: s.Renews, Asides: s.Asides}
 	s.ApplyAt, s.Environment, s.Exit, s.Exits = 0, "", "", nil
 }
 
-// hearRetry forgets the verdicts against configurations, also against one that is only about to be assigned: a person may change the
+// learnRetry forgets the verdicts against configurations, also against one that is only about to be assigned: a person may change the
 // assignment and ask for the retry at once.
-func (s *State) hearRetry(e Retry) {
+func (s *State) learnRetry(e Retry) {
 	if e.Value != "" {
 		if e.Value == s.Retry {
 			return
 		}
 		s.Retry = e.Value
 	}
-	s.Rejected, s.Suspects = nil, nil
+	s.Rejected, s.Suspects, s.Excuses = nil, nil, Excuses{}
 	for _, v := range []*Version{s.Assigned, s.LastKnownGood} {
 		s.Proofs = without(s.Proofs, func(p Proof) bool { return p.refused() || v != nil && p.Content == v.Content && !s.runs(v) })
 	}
-	s.ApplyAt, s.NextStart, s.Environment, s.Exits, s.Spoilt = 0, 0, "", nil, nil
+	s.ApplyAt, s.NextStart, s.Environment, s.Exits, s.Unrenderable = 0, 0, "", nil, nil
 }
 
-func (s *State) hearProved(e Proved) {
+func (s *State) learnProved(e Proved) {
 	s.Doing = nil
 	switch {
 	case e.Outcome == 0: // abandoned
@@ -129,6 +135,6 @@ func (s *State) hearProved(e Proved) {
 		s.Proofs = newest(without(s.Proofs, func(p Proof) bool { return p.Content == e.Content && p.Kubelet == e.Kubelet }), e.Proof)
 	}
 	if e.refused() && s.Assigned != nil && s.Assigned.Content == e.Content {
-		s.tell(corev1.EventTypeWarning, "KubeletConfigRefused", Describe(s.Assigned)+" is refused: "+e.Words)
+		s.event(corev1.EventTypeWarning, "KubeletConfigRefused", Describe(s.Assigned)+" is refused: "+e.Words)
 	}
 }

@@ -18,18 +18,22 @@ func (s *State) inControl() bool {
 // isControlOf: the same kubelet that the suspect failed with.
 func (s *State) isControlOf(x Suspect) bool { return x.Kubelet == s.Child.Kubelet }
 
+// controlNeedsLease: what was failed by its Lease is judged, and tried again, by the fallback's Lease alone.
 func (s *State) controlNeedsLease() bool {
-	if !s.inControl() || s.Standalone {
+	if s.Standalone || !s.inControl() {
 		return false
 	}
-	return slices.ContainsFunc(s.Suspects, func(x Suspect) bool { return s.isControlOf(x) && x.Cause == LeaseLost && !x.Excused })
+	return slices.ContainsFunc(s.Suspects, func(x Suspect) bool { return s.isControlOf(x) && x.Cause == LeaseLost })
 }
 
 // controlTime is how long the fallback has to stay healthy.
 func (s *State) controlTime() time.Duration {
-	least := soundAfter
+	least := healthThatCounts
 	for _, x := range s.Suspects {
 		least = max(least, 2*x.Life)
+		if x.Excused && x.Version.Content == s.Excuses.Content {
+			least = max(least, s.Excuses.pause())
+		}
 	}
 	return least
 }
@@ -39,12 +43,12 @@ func (s *State) judgeControl() {
 		return
 	}
 	switch {
-	case !s.Child.EverHealthy && s.Now >= s.Child.Started+s.StartTimeout:
+	case !s.Child.EverHealthy && s.reached(s.Child.Started+s.StartTimeout):
 		s.excuse()
-	case s.controlNeedsLease() && s.Lease.Reachable && s.Now >= s.leaseLostAt():
+	case s.controlNeedsLease() && s.Lease.Lost:
 		s.excuse()
-	case s.controlNeedsLease() && s.Lease.Reachable && !s.Lease.Renewed: // not yet
-	case s.Child.Healthy && s.Now >= s.Child.HealthySince+s.controlTime():
+	case s.controlNeedsLease() && !s.Lease.Renewed: // not yet, and not at all while the API server is out of reach
+	case s.Child.Healthy && s.reached(s.Child.HealthySince+s.controlTime()):
 		s.concludeControl()
 	}
 }
@@ -53,11 +57,20 @@ func (s *State) judgeControl() {
 func (s *State) excuse() {
 	var excused []Suspect
 	for _, x := range s.Suspects {
+		if !x.Excused && s.isAssigned(x) {
+			if s.Excuses.Content != x.Version.Content {
+				s.Excuses = Excuses{Content: x.Version.Content}
+			}
+			s.Excuses.Times++
+		}
 		x.Excused = true
 		excused = append(excused, x)
 	}
 	s.Suspects = excused
 }
+
+// isAssigned: only what is assigned is tried again.
+func (s *State) isAssigned(x Suspect) bool { return Same(s.Assigned, &x.Version) }
 
 func (s *State) concludeControl() {
 	suspects := s.Suspects
@@ -69,6 +82,6 @@ func (s *State) concludeControl() {
 		s.Rejected = newest(s.Rejected, Rejection{
 			Content: x.Version.Content, Binary: x.Kubelet.Binary, Arguments: x.Kubelet.Arguments, Cause: x.Cause, Words: x.Words,
 		})
-		s.tell(corev1.EventTypeWarning, "KubeletConfigRejected", Describe(&x.Version)+" is rejected: "+x.Words+"; the fallback runs well")
+		s.event(corev1.EventTypeWarning, "KubeletConfigRejected", Describe(&x.Version)+" is rejected: "+x.Words+"; the fallback runs well")
 	}
 }

@@ -2,19 +2,18 @@ package decide
 
 import (
 	"reflect"
-	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 // Decide takes the state and one event and gives the next state and what to do about it. It is pure: it reads no clock and changes
-// nothing outside its result. It works in four movements, each a file: the event becomes knowledge (learn, assignment, exits), due
-// times become verdicts (trial, control), verdicts choose the configuration that should run (target), and the distance between that
-// and what runs becomes one action (act).
-func Decide(s State, e Event) (State, Step) {
+// nothing outside its result. It works in four movements: the event becomes knowledge (learn, assignment, exits, lease), due times
+// become verdicts (trial, control), verdicts choose the configuration that should run (target), and the distance between that and what
+// runs becomes one action (plan, commit).
+func Decide(s State, at Moment, e Event) (State, Step) {
 	s.events = nil
-	s.advance(e)
-	s.learn(e.Is)
+	s.advance(at)
+	s.learn(e)
 	s.judge()
 	do := s.act()
 	if do != nil {
@@ -27,35 +26,39 @@ func Decide(s State, e Event) (State, Step) {
 }
 
 // learn turns the event into knowledge; it decides nothing.
-func (s *State) learn(event any) {
+func (s *State) learn(event Event) {
 	switch e := event.(type) {
 	case Booted:
 		s.boot(e)
 	case Assigned:
-		s.hearAssigned(e)
+		s.learnAssigned(e)
 	case Cleared:
-		s.hearCleared(e)
+		s.learnCleared(e)
 	case SyncFailed:
-		// Whatever was asked before, and is not done yet, is not asked any more.
+		// An older request that is not carried out yet is void.
 		s.Sync, s.Observed, s.Pending, s.Reset = &e.Problem, &e.Text, nil, nil
 	case Retry:
-		s.hearRetry(e)
+		s.learnRetry(e)
 	case Saved:
-		s.hearSaved(e)
+		s.learnSaved(e)
 	case Proved:
-		s.hearProved(e)
+		s.learnProved(e)
 	case Started:
-		s.hearStarted(e)
+		s.learnStarted(e)
 	case Healthy:
-		s.hearHealthy()
+		s.learnHealthy()
 	case Unhealthy:
 		s.Child.Healthy, s.Child.Words = false, e.Words
 	case Hung:
-		s.hearHung(e)
+		s.learnHung(e)
 	case ChildExited:
-		s.hearExited(e)
+		s.learnExited(e)
 	case LeaseSeen:
-		s.hearLease(e)
+		s.learnLease(e)
+	case FilesSetAside:
+		s.learnSetAside(e)
+	case ClusterSeen:
+		s.learnCluster(e.Keys)
 	case LocalChanged:
 		s.OnDisk, s.Local, s.EnvironmentRetry = e.Kubelet, e.Local, s.Now
 	case HostStopping:
@@ -66,45 +69,28 @@ func (s *State) learn(event any) {
 }
 
 func (s *State) boot(e Booted) {
-	s.Booted = true
+	s.Booted, s.BootID = true, e.BootID
 	s.Durable, s.Disk = e.Disk, e.Disk
 	if s.Assigned == nil {
 		s.Assigned = s.LastKnownGood // a reset empties both: only an assignment that could not be read leaves this one
 	}
 	s.OnDisk, s.Local = e.Kubelet, e.Local
 	s.SavedAt, s.Warning = s.Now, e.Warning
+	s.learnCluster(e.Cluster)
 	// A kubelet that could not tell is asked again by each supervisor; one that must not be asked is not.
 	s.Proofs = without(s.Proofs, func(p Proof) bool { return p.Outcome == config.Unknown && p.Content != AnyContent })
+	s.Asides = without(s.Asides, func(a Aside) bool { return a.BootID != s.BootID })
 	if s.SaveError = e.Useless; s.SaveError != "" {
 		s.SaveRetry = s.Now + saveRetryAfter
 	}
-	if !s.Trial.Open {
-		return
-	}
-	// Rule 10: a start without a recorded end is one failure, unless it had been healthy for a while.
-	s.Trial.Open = false
-	if s.Trial.Sound {
-		s.Trial.Tries--
-	}
-	s.Trial.Sound = false
-	s.Exit = "the supervisor or the host died during its trial"
-	if s.Trial.Tries >= s.TrialFailures {
-		s.failTrialOf(s.trialVersion(), Exited, s.Exit)
-	}
+	s.countOpenStart()
 }
 
-// trialVersion names the version that the trial's account is about.
-func (s *State) trialVersion() *Version {
-	for _, v := range []*Version{s.Assigned, s.LastKnownGood} {
-		if v != nil && v.Content == s.Trial.Content {
-			return v
-		}
+func (s *State) learnSaved(e Saved) {
+	save, is := s.Doing.(Save)
+	if !is {
+		return // too late: it was given up
 	}
-	return nil
-}
-
-func (s *State) hearSaved(e Saved) {
-	save, _ := s.Doing.(Save)
 	s.Doing, s.SavedAt = nil, s.Now
 	if e.Err != nil {
 		s.SaveError, s.SaveRetry = e.Err.Error(), s.Now+saveRetryAfter
@@ -115,20 +101,28 @@ func (s *State) hearSaved(e Saved) {
 		return
 	}
 	s.adopt(*save.assigned)
-	if s.Pending == save.assigned { // else something newer was heard meanwhile
+	if s.Pending != nil && s.PendingNumber == save.number { // else something newer was heard meanwhile
 		s.Pending, s.Observed = nil, &save.assigned.Text
 	}
 }
 
-func (s *State) hearStarted(e Started) {
-	start, _ := s.Doing.(Start)
+func (s *State) learnStarted(e Started) {
+	start, is := s.Doing.(Start)
+	if !is {
+		return
+	}
 	s.Doing = nil
+	if len(e.InTheWay) > 0 {
+		s.learnInTheWay(e.InTheWay, start.Version)
+		return
+	}
+	s.StateFilesDone = false
 	s.Lease = Lease{Reachable: s.Lease.Reachable, ReachableSince: s.Now}
 	if e.Err != nil {
 		s.Child = Child{Version: start.Version, Kubelet: start.Kubelet, Words: e.Err.Error()}
 		s.refund()
-		if e.Spoilt && start.Version != nil {
-			s.Spoilt = newest(s.Spoilt, Spoilt{start.Version.Content, e.Err.Error()})
+		if e.Unrenderable && start.Version != nil {
+			s.Unrenderable = newest(s.Unrenderable, Unrenderable{start.Version.Content, e.Err.Error()})
 			return
 		}
 		s.Exit, s.Environment = e.Err.Error(), e.Err.Error()
@@ -139,7 +133,7 @@ func (s *State) hearStarted(e Started) {
 	s.ApplyAt = 0
 }
 
-func (s *State) hearHealthy() {
+func (s *State) learnHealthy() {
 	if !s.Child.Alive || s.Child.Healthy {
 		return
 	}
@@ -148,7 +142,7 @@ func (s *State) hearHealthy() {
 	s.Environment = ""
 }
 
-func (s *State) hearHung(e Hung) {
+func (s *State) learnHung(e Hung) {
 	if s.Child.Alive {
 		s.Child.Healthy, s.Child.Words, s.Child.Hung = false, e.Words, e.Words
 	}
@@ -161,9 +155,12 @@ func (s *State) settle() {
 	}
 	if s.settled() {
 		s.Unsettled = -1
-	} else if s.Unsettled < 0 {
+		return
+	}
+	if s.Unsettled < 0 {
 		s.Unsettled = s.Now
 	}
+	s.reached(s.Unsettled + applyingAfter) // then it is reported
 }
 
 func (s *State) settled() bool {
@@ -183,29 +180,9 @@ func (s *State) newestOf(v *Version) *Version {
 	return v
 }
 
-// advance moves the clock and credits the time that has passed to the trial, in the state that held while it passed.
-func (s *State) advance(e Event) {
-	passed := max(0, e.Now-s.Now)
-	if s.OnTrial() {
-		switch {
-		case s.trialClockRuns():
-			s.Trial.Healthy += passed
-		case !s.Child.Healthy && s.Child.EverHealthy:
-			s.Trial.Unhealthy += passed
-		}
-	}
-	s.Now, s.Wall = e.Now, e.Wall
-}
-
 // dirty tells whether anything is to be written now.
 func (s *State) dirty() bool {
 	return !reflect.DeepEqual(significant(s.Durable), significant(s.Disk))
 }
 
-func (s *State) saveBlocked() bool { return s.SaveError != "" && s.Now < s.SaveRetry }
-
-func minimum(due *time.Duration, at time.Duration) {
-	if *due < 0 || at < *due {
-		*due = at
-	}
-}
+func (s *State) saveBlocked() bool { return s.SaveError != "" && !s.reached(s.SaveRetry) }

@@ -130,7 +130,7 @@ func TestBehaviour(t *testing.T) {
 		{"not healthy in time rolls back (rule 8)", nil,
 			func(d *drive) { d.hangs["slow"] = true; d.assign("slow").pass(2*time.Minute + 5*time.Second) },
 			[]string{"prove slow", "stop", "start slow", "stop", "start local"}, "assigned=slow@1 active=- lkg=- False RolledBack run config"},
-		{"a Lease that is not renewed rolls back (rule 7)", nil,
+		{"a Lease that is not renewed rolls back (rule 7)", func(d *drive) { d.pass(time.Minute) },
 			func(d *drive) { d.lease["bogus"] = false; d.assign("bogus").pass(70 * time.Second) },
 			[]string{"prove bogus", "stop", "start bogus", "prove local", "stop", "start local"}, "assigned=bogus@1 active=- lkg=- False RolledBack run config"},
 		{"API unreachable: the trial's clock runs, promotion waits for the Lease (rule 7)", nil,
@@ -146,7 +146,7 @@ func TestBehaviour(t *testing.T) {
 			func(d *drive) { d.assign("good").pass(time.Minute) },
 			func(d *drive) {
 				for range 10 {
-					d.hear(ChildExited{Code: 0}).pass(time.Second)
+					d.hear(ChildExited{Code: 0}).pass(31 * time.Second)
 				}
 			},
 			[]string{"start good", "start good", "start good", "start good", "start good", "start good", "start good", "start good", "start good", "start good"}, inTrial},

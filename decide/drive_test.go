@@ -26,10 +26,16 @@ type drive struct {
 	events   []string
 	refused  map[string]Proof // by content; what is not named is accepted
 	saveErr  error
-	startErr map[string]error         // by content: its file cannot be made
-	deadly   map[string]time.Duration // by content ("" = local): exits so long after its start
-	lease    map[string]bool          // by content: whether it renews the Lease; absent = yes
-	hangs    map[string]bool          // never healthy
+	startErr map[string]error          // by content: its file cannot be made
+	deadly   map[string]time.Duration  // by content ("" = local): exits so long after its start
+	lease    map[string]bool           // by content: whether it renews the Lease; absent = yes
+	hangs    map[string]bool           // never healthy
+	starts   func(Start) (Event, bool) // what answers a start in the place of a child
+	begins   func(Start)               // beside a child that starts
+	sets     func(SetAside) FilesSetAside
+	bootID   string
+	ownLooks bool // the test looks at the Lease itself
+	cluster  []string
 	online   bool
 }
 
@@ -49,18 +55,18 @@ func newDrive(t *testing.T, changes ...func(*Settings)) *drive {
 		change(&settings)
 	}
 	return &drive{t: t, s: New(settings), now: time.Hour, refused: map[string]Proof{}, deadly: map[string]time.Duration{},
-		lease: map[string]bool{}, hangs: map[string]bool{}, online: true}
+		lease: map[string]bool{}, hangs: map[string]bool{}, bootID: "boot-1", online: true}
 }
 
 // boot starts a supervisor on what the disk holds.
 func (d *drive) boot() *drive {
 	d.s = New(d.s.Settings)
-	d.hear(Booted{Disk: d.disk, Kubelet: testKubelet, Local: "local"})
+	d.hear(Booted{Disk: d.disk, Kubelet: testKubelet, Local: "local", BootID: d.bootID, Cluster: d.cluster})
 	return d.pass(time.Second)
 }
 
-func (d *drive) hear(is any) *drive {
-	d.decide(is)
+func (d *drive) hear(e Event) *drive {
+	d.decide(e)
 	for range 100 {
 		answer := d.answer(d.step.Do)
 		if answer == nil {
@@ -72,15 +78,15 @@ func (d *drive) hear(is any) *drive {
 	return d
 }
 
-func (d *drive) decide(is any) {
+func (d *drive) decide(e Event) {
 	wall := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(d.now + d.wallOff)
-	d.s, d.step = Decide(d.s, Event{Now: d.now, Wall: wall, Is: is})
+	d.s, d.step = Decide(d.s, Moment{Now: d.now, Wall: wall}, e)
 	for _, e := range d.step.Events {
 		d.events = append(d.events, e.Reason)
 	}
 }
 
-func (d *drive) answer(do any) any {
+func (d *drive) answer(do Action) Event {
 	switch do := do.(type) {
 	case Save:
 		d.note("save")
@@ -105,8 +111,16 @@ func (d *drive) answer(do any) any {
 			d.t.Fatal("two kubelets: a start beside a running one")
 		}
 		d.note("start " + nameOf(do.Version))
+		if d.starts != nil {
+			if answer, is := d.starts(do); is {
+				return answer
+			}
+		}
+		if d.begins != nil {
+			d.begins(do)
+		}
 		err := d.startErr[contentOf(do.Version)]
-		return Started{Err: err, Spoilt: err != nil, Delay: time.Second}
+		return Started{Err: err, Unrenderable: err != nil, Delay: time.Second}
 	case Stop:
 		if do.Hung != "" {
 			d.note("dump")
@@ -114,6 +128,12 @@ func (d *drive) answer(do any) any {
 		}
 		d.note("stop")
 		return ChildExited{Asked: true}
+	case SetAside:
+		d.note("set aside")
+		if d.sets != nil {
+			return d.sets(do)
+		}
+		return FilesSetAside{}
 	case Exit:
 		d.note("exit")
 	}
@@ -136,9 +156,9 @@ func (d *drive) pass(span time.Duration) *drive {
 }
 
 // next is what happens first until end.
-func (d *drive) next(end time.Duration) (time.Duration, any) {
-	at, is := end, any(Ticked{})
-	sooner := func(t time.Duration, event any) {
+func (d *drive) next(end time.Duration) (time.Duration, Event) {
+	at, is := end, Event(Ticked{})
+	sooner := func(t time.Duration, event Event) {
 		if t = max(t, d.now); t < at {
 			at, is = t, event
 		}
@@ -157,9 +177,9 @@ func (d *drive) next(end time.Duration) (time.Duration, any) {
 	if !c.Healthy && !d.hangs[content] {
 		sooner(c.Started+healthyAfter, Healthy{})
 	}
-	if d.step.WatchLease {
+	if d.step.WatchLease && !d.ownLooks {
 		renews, said := d.lease[content]
-		sooner((d.now/lookInterval+1)*lookInterval, LeaseSeen{Reachable: d.online, Renewed: d.online && (renews || !said), Baseline: d.online})
+		sooner((d.now/lookInterval+1)*lookInterval, LeaseSeen{Reachable: d.online, Renewed: d.online && (renews || !said)})
 	}
 	return at, is
 }

@@ -6,12 +6,14 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
-// Event is one thing that happened. Is holds one of the types below.
-type Event struct {
-	Now  time.Duration // CLOCK_BOOTTIME
-	Wall time.Time
-	Is   any
+// Moment is when an event is decided about.
+type Moment struct {
+	Now  time.Duration // CLOCK_MONOTONIC: time asleep is no running time
+	Wall time.Time     // for people only
 }
+
+// Event is one thing that happened: one of the types below.
+type Event interface{ event() }
 
 // What can happen.
 type (
@@ -20,8 +22,10 @@ type (
 		Disk    Durable
 		Kubelet config.Identity
 		Local   string
-		Warning string // state that could not be read
-		Useless string // why the state folder cannot be used at all; empty = it can
+		BootID  string   // of the host's boot; empty = unknown
+		Cluster []string // digests of the keys of the cluster's certificate authorities; empty = unknown
+		Warning string   // state that could not be read
+		Useless string   // why the state folder cannot be used at all; empty = it can
 	}
 	// Assigned is a resolved assignment. Its checkpoint is already durable.
 	Assigned struct {
@@ -51,9 +55,10 @@ type (
 	}
 	// Started answers Start.
 	Started struct {
-		Err    error
-		Spoilt bool          // the version's file could not be made: the kubelet itself is not to blame
-		Delay  time.Duration // backoff before the next try when Err is set
+		Err          error
+		Unrenderable bool               // the version's file could not be made: the kubelet itself is not to blame
+		Delay        time.Duration      // backoff before the next try when Err is set
+		InTheWay     []config.StateFile // nothing was started, for these files are of another policy
 	}
 	// Healthy and Unhealthy tell of changes in the child's health.
 	Healthy   struct{}
@@ -66,20 +71,25 @@ type (
 		Code        int  // exit code; -1 when a signal ended it
 		Words       string
 		RuntimeDown bool          // the container runtime's endpoint refused connections, the fallback's being the same
+		StateFile   string        // name of the state file that its last words blame; empty = none
 		Delay       time.Duration // backoff before the next start of the same configuration
 	}
 	// LeaseSeen is a look at the kubelet's Lease.
 	LeaseSeen struct {
 		Reachable bool
-		Renewed   bool   // renewed by the present child since the last look
-		Baseline  bool   // it was fresh when the child was started: the configuration before renewed it
-		Problem   string // why an API server that answers tells nothing
+		Renewed   bool          // renewTime is another one than at the last look that the present child had
+		Duration  time.Duration // the Lease's own; 0 = unknown
+		Problem   string        // why an API server that answers tells nothing
 	}
 	// LocalChanged tells what the kubelet and the local files are now.
 	LocalChanged struct {
 		Kubelet config.Identity
 		Local   string
 	}
+	// FilesSetAside answers SetAside.
+	FilesSetAside struct{ Err error }
+	// ClusterSeen brings the keys of the cluster's certificate authorities, where the kubeconfig has changed.
+	ClusterSeen struct{ Keys []string }
 	// Ticked is a due time.
 	Ticked struct{}
 	// HostStopping is the host's shutdown, or that it was called off; StopAsked is ours.
@@ -89,18 +99,22 @@ type (
 
 // Step is one decision: at most one blocking action, whose result is an Event.
 type Step struct {
-	Do         any           // nil, or Save, Prove, Stop, Start, Exit
-	Wake       time.Duration // boot time at which Ticked is due; negative = none
+	Do         Action        // nil = none
+	Wake       time.Duration // when Ticked is due; negative = never
 	WatchLease bool          // look at the kubelet's Lease while it is true
 	Events     []NodeEvent
 }
+
+// Action is one blocking thing to do: one of the types below.
+type Action interface{ action() }
 
 // The actions.
 type (
 	// Save makes the state durable; answered by Saved.
 	Save struct {
 		Durable  Durable
-		assigned *Assigned // the assignment that waits for it
+		assigned *Assigned // the assignment that waits for it; nil = none
+		number   int       // PendingNumber of that one
 	}
 	// Prove pre-flights a version (nil = local) with another as its control; answered by Proved.
 	Prove struct {
@@ -119,7 +133,10 @@ type (
 		OnTrial           bool
 		Kubelet           config.Identity
 		Local             string
+		Unchecked         bool // start it whatever state files there are
 	}
+	// SetAside renames state files; answered by FilesSetAside.
+	SetAside struct{ Files []config.StateFile }
 	// Exit ends the supervisor.
 	Exit struct{}
 )
@@ -128,3 +145,30 @@ type (
 type NodeEvent struct {
 	Type, Reason, Message string
 }
+
+func (Booted) event()        {}
+func (Assigned) event()      {}
+func (Cleared) event()       {}
+func (SyncFailed) event()    {}
+func (Retry) event()         {}
+func (Saved) event()         {}
+func (Proved) event()        {}
+func (Started) event()       {}
+func (Healthy) event()       {}
+func (Unhealthy) event()     {}
+func (Hung) event()          {}
+func (ChildExited) event()   {}
+func (LeaseSeen) event()     {}
+func (LocalChanged) event()  {}
+func (FilesSetAside) event() {}
+func (ClusterSeen) event()   {}
+func (Ticked) event()        {}
+func (HostStopping) event()  {}
+func (StopAsked) event()     {}
+
+func (Save) action()     {}
+func (Prove) action()    {}
+func (Stop) action()     {}
+func (Start) action()    {}
+func (SetAside) action() {}
+func (Exit) action()     {}

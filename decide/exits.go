@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// hearExited accounts for the end of the child.
-func (s *State) hearExited(e ChildExited) {
+// learnExited accounts for the end of the child.
+func (s *State) learnExited(e ChildExited) {
 	if s.isStopping() {
 		s.Doing = nil
 	}
@@ -15,20 +15,27 @@ func (s *State) hearExited(e ChildExited) {
 	}
 	gone, trial, control := s.Child, s.OnTrial(), s.inControl()
 	s.Child = Child{Version: gone.Version, Kubelet: gone.Kubelet, Words: e.Words}
-	s.Spoilt = nil
+	s.Unrenderable = nil
 	switch {
 	case e.Asked || s.Frozen || s.Stopping:
 		if trial {
 			s.refund()
 		}
 		return
-	case e.Code == 0 && gone.Hung == "": // somebody's SIGTERM: restarted at once, counts nothing
+	case e.Code == 0 && gone.Hung == "" && !s.exitsTooOften(&e): // somebody's SIGTERM: restarted at once, counts nothing
 		if trial {
 			s.refund()
 		}
 		if s.Exit = ""; !gone.EverHealthy { // but a command line that makes it exit at once must not spin
 			s.NextStart, s.NextOf = s.Now+e.Delay, gone.Version
 		}
+		return
+	}
+	if s.blamesStateFile(e, gone) {
+		if trial {
+			s.refund()
+		}
+		s.retryWithoutStateFile(e, gone)
 		return
 	}
 	s.Exit = e.Words
@@ -54,11 +61,24 @@ func (s *State) hearExited(e ChildExited) {
 
 // failStart closes the open start as a failure; the last one allowed ends the trial.
 func (s *State) failStart(gone Child, life time.Duration, words string) {
-	s.Trial.Open, s.Trial.Sound = false, false
+	s.Trial.Open, s.Trial.HadHealth = false, false
 	s.Trial.Longest = max(s.Trial.Longest, life)
 	if s.Trial.Tries >= s.TrialFailures {
 		s.failTrialOf(gone.Version, Exited, fmt.Sprintf("exited %d times in its trial: %s", s.Trial.Tries, words))
 	}
+}
+
+// exitsTooOften counts an exit with 0, which is somebody's SIGTERM; but one that comes again and again is a failure like any other.
+func (s *State) exitsTooOften(e *ChildExited) bool {
+	recent := without(s.CleanExits, func(at time.Duration) bool { return s.Now-at > cleanExitWindow })
+	s.CleanExits = append(recent, s.Now)
+	if len(s.CleanExits) < cleanExitLimit {
+		return false
+	}
+	s.CleanExits = nil
+	e.Delay = max(e.Delay, cleanExitPause)
+	e.Words = fmt.Sprintf("%s, for the %d. time within %s", e.Words, cleanExitLimit, cleanExitWindow)
+	return true
 }
 
 // countExit keeps the count of exits outside a trial; too many of them try the next fallback (rule 9).

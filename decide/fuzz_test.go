@@ -16,7 +16,7 @@ func remembered() Durable {
 	another.Binary = "binary-2"
 	return Durable{
 		Assigned: good, LastKnownGood: good, Active: good, Text: "kube-system/good/kubelet", NodeUID: "node-1", Retry: "2026-01-01",
-		Trial:    Trial{Content: "good", Kubelet: another, Healthy: 90 * time.Second, Unhealthy: time.Nanosecond, Tries: 2, Open: true, Sound: true, Longest: time.Hour, Baseline: true, Renewed: true},
+		Trial:    Trial{Content: "good", Kubelet: another, Healthy: 90 * time.Second, Unhealthy: time.Nanosecond, Tries: 2, Open: true, HadHealth: true, Longest: time.Hour, Baseline: true, Renewed: true},
 		Promoted: Promotion{Content: "good", Kubelet: testKubelet},
 		Suspects: []Suspect{{Version: *version("deadly", "2", "deadly"), Kubelet: another, Cause: Exited, Words: "exited 3 times in its trial", Life: time.Second, Excused: true}},
 		Rejected: []Rejection{{Content: "deadly", Binary: testKubelet.Binary, Arguments: testKubelet.Arguments, Cause: StartTimeout, Words: "not healthy"}},

@@ -13,7 +13,7 @@ const goodActive = "assigned=good@1 active=good@1 lkg=good@1 True Active"
 var newerKubelet = config.Identity{Binary: "binary-2", Arguments: "arguments-1", Local: "local-1"}
 
 // until answers actions up to one that is as wanted, which is left under way.
-func (d *drive) until(what string, wanted func(do any) bool) {
+func (d *drive) until(what string, wanted func(do Action) bool) {
 	d.t.Helper()
 	for range 100 {
 		if wanted(d.s.Doing) {
@@ -26,8 +26,8 @@ func (d *drive) until(what string, wanted func(do any) bool) {
 
 // Events that come while an action is under way: the newest assignment holds, and nothing is forgotten.
 func TestInterleaved(t *testing.T) {
-	saving := func(content string) func(any) bool {
-		return func(do any) bool {
+	saving := func(content string) func(Action) bool {
+		return func(do Action) bool {
 			save, is := do.(Save)
 			return is && save.Durable.Trial.Content == content
 		}
@@ -53,7 +53,7 @@ func TestInterleaved(t *testing.T) {
 	t.Run("another kubelet binary during a start: the start was with the old one", func(t *testing.T) {
 		d := newDrive(t).boot().fresh()
 		d.decide(assigned("good", "1", "good"))
-		d.until("the start", func(do any) bool { _, is := do.(Start); return is })
+		d.until("the start", func(do Action) bool { _, is := do.(Start); return is })
 		d.decide(LocalChanged{Kubelet: newerKubelet, Local: "local"})
 		d.hear(Started{}).pass(11 * time.Minute).expect(goodActive).expectMessage("LocalChangePending")
 	})
@@ -137,7 +137,7 @@ func TestEditSpreadOfTheUnwell(t *testing.T) {
 		d.assign("two", "cm", "2").pass(5*time.Second).expectDone("prove two", "stop", "start two")
 	})
 	t.Run("the older edit fails while the newer one waits", func(t *testing.T) {
-		d := newDrive(t, anHour).boot()
+		d := newDrive(t, anHour).boot().pass(time.Minute)
 		d.lease["one"] = false
 		d.assign("one", "cm", "1").pass(5 * time.Second).fresh()
 		d.assign("two", "cm", "2").pass(65*time.Second).expectDone("prove two", "stop", "start two")

@@ -17,7 +17,7 @@ var pureImports = []string{"cmp", "encoding/json", "fmt", "hash/fnv", "reflect",
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"}
 
 // pureConfig is what the core may use of package config: types and words, no function that reads a file.
-var pureConfig = []string{"Identity", "Outcome", "Accepted", "Refused", "Environment", "Unknown"}
+var pureConfig = []string{"Identity", "StateFile", "Outcome", "Accepted", "Refused", "Environment", "Unknown"}
 
 var clocks = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 

@@ -105,15 +105,15 @@ func TestDecideIsPure(t *testing.T) {
 	d := newDrive(t).boot()
 	for range 200 {
 		d.live(random)
-		event := Event{Now: d.now, Is: []any{Ticked{}, ChildExited{Code: 1, Words: "x"}, assigned("p", "1", "pure"), Cleared{NodeUID: "node-uid"}, Retry{}}[random.IntN(5)]}
+		at, event := Moment{Now: d.now}, []Event{Ticked{}, ChildExited{Code: 1, Words: "x"}, assigned("p", "1", "pure"), Cleared{NodeUID: "node-uid"}, Retry{}}[random.IntN(5)]
 		before := fmt.Sprintf("%+v %+v", d.s, d.s.Durable)
-		first, firstStep := Decide(d.s, event)
+		first, firstStep := Decide(d.s, at, event)
 		if after := fmt.Sprintf("%+v %+v", d.s, d.s.Durable); after != before {
-			t.Fatalf("decide changed its argument on %T:\n%s\n%s", event.Is, before, after)
+			t.Fatalf("decide changed its argument on %T:\n%s\n%s", event, before, after)
 		}
-		second, secondStep := Decide(d.s, event)
+		second, secondStep := Decide(d.s, at, event)
 		if !reflect.DeepEqual(first, second) || !reflect.DeepEqual(firstStep, secondStep) {
-			t.Fatalf("decide is not a function of %T", event.Is)
+			t.Fatalf("decide is not a function of %T", event)
 		}
 	}
 }

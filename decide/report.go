@@ -66,7 +66,7 @@ func (s *State) statusError() string {
 		return s.Sync.Error
 	case v == nil:
 		return ""
-	case v.Content == "", s.spoilt(v) != "":
+	case v.Content == "", s.cannotRender(v) != "":
 		return LoadError
 	case s.isRefused(v):
 		if s.proof(v.Content, s.kubeletOf(v)).Load {
@@ -178,7 +178,7 @@ func (s *State) findVerdict() (finding, bool) {
 	switch {
 	case v == nil:
 		return finding{}, false
-	case v.Content == "" || s.spoilt(v) != "":
+	case v.Content == "" || s.cannotRender(v) != "":
 		return finding{corev1.ConditionFalse, ReasonInternalError, s.whyNot(v), "it is downloaded again by itself; see to the state folder and the run folder"}, true
 	case s.isRefused(v):
 		return finding{corev1.ConditionFalse, ReasonRefused, s.whyNot(v), "correct the configuration"}, true
@@ -195,8 +195,8 @@ func (s *State) whyNot(v *Version) string {
 	switch p := s.proof(v.Content, s.kubeletOf(v)); {
 	case v.Content == "":
 		return fmt.Sprintf("%s: its checkpoint cannot be read", Describe(v))
-	case s.spoilt(v) != "":
-		return fmt.Sprintf("%s: %s", Describe(v), s.spoilt(v))
+	case s.cannotRender(v) != "":
+		return fmt.Sprintf("%s: %s", Describe(v), s.cannotRender(v))
 	case p != nil && p.refused():
 		return fmt.Sprintf("%s is refused: %s", Describe(v), p.Words)
 	}

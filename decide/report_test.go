@@ -87,7 +87,7 @@ func TestObserved(t *testing.T) {
 		return "(nothing)"
 	}
 	for _, row := range []struct {
-		event any
+		event Event
 		want  string
 	}{
 		{Ticked{}, "(nothing)"},

@@ -31,7 +31,7 @@ func TestTriesOverRestarts(t *testing.T) {
 		d.crash().expectDone("start good")
 		d.crash().expectDone("start good")
 		d.crash().expectDone("start local")
-		d.pass(5 * time.Second).expect("assigned=good@1 active=- lkg=- False RolledBack run config").expectMessage("the supervisor or the host died")
+		d.pass(5 * time.Second).expect("assigned=good@1 active=- lkg=- False RolledBack run config").expectMessage("the supervisor died")
 	})
 	t.Run("a crash after 10 s of health counts nothing", func(t *testing.T) {
 		d := seeded(t, func(d *drive) { d.assign("good").pass(time.Minute) })
@@ -330,7 +330,7 @@ func TestUnknownIsNotKept(t *testing.T) {
 // Words of an exit do not outlive it.
 func TestOldExitsAreForgotten(t *testing.T) {
 	d := newDrive(t).boot().hear(ChildExited{Code: 1, Words: "exit code 1: long ago"}).pass(time.Minute)
-	d.s, d.step = Decide(d.s, Event{Now: d.now, Is: Unhealthy{Words: "healthz does not answer"}})
+	d.s, d.step = Decide(d.s, Moment{Now: d.now}, Unhealthy{Words: "healthz does not answer"})
 	d.s.Now += 2 * time.Second
 	if r, due := Report(d.s); !due || strings.Contains(r.Message, "long ago") || !strings.Contains(r.Message, "does not answer") {
 		t.Errorf("message %q", r.Message)

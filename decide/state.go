@@ -18,14 +18,20 @@ type Settings struct {
 
 // Times that the design fixes.
 const (
-	soundAfter         = 10 * time.Second // health that clears a start of suspicion, and the least control time
-	LeaseTimeout       = time.Minute      // no renewal for so long, the API server in reach, fails a trial
+	healthThatCounts   = 10 * time.Second // health that clears a start of suspicion, and the least control time
+	leaseLimitLeast    = time.Minute      // without a renewal, the API server in reach; more for a Lease that lasts longer
+	leaseLimitSlack    = 10 * time.Second
 	persistInterval    = 30 * time.Second // how often trial time is written
 	applyingAfter      = time.Second      // a change in flight for longer is reported
 	exitWindow         = 10 * time.Minute // outside a trial, exitLimit exits within it try the next fallback
 	exitLimit          = 5
+	cleanExitWindow    = time.Minute // the cleanExitLimit-th exit with 0 within it counts as a failure
+	cleanExitLimit     = 3
+	cleanExitPause     = time.Second // before the start after such a one
 	saveRetryAfter     = 10 * time.Second
 	environmentRecheck = 30 * time.Second // a pre-flight that blamed the environment is asked again
+	excusePauseFirst   = 30 * time.Second // before an excused configuration is tried again, doubling
+	excusePauseMost    = 30 * time.Minute
 )
 
 // Child is the kubelet process as the loop sees it. Its zero value is no process.
@@ -48,7 +54,9 @@ type Lease struct {
 	ReachableSince time.Duration // since when without interruption
 	Renewed        bool          // a renewal by this child was seen
 	RenewedAt      time.Duration
-	Problem        string // why an API server that answers tells nothing of it
+	Lost           bool          // a look said that it was not renewed for longer than the limit
+	Duration       time.Duration // the Lease's own; 0 = unknown
+	Problem        string        // why an API server that answers tells nothing of it
 }
 
 // State is everything the core knows. It is a value: decide never changes what it was given.
@@ -58,26 +66,30 @@ type State struct {
 	Disk    Durable // what the disk is known to hold
 	SavedAt time.Duration
 
-	Now    time.Duration // boot time of the last event; it does not jump
+	Now    time.Duration // monotonic time of the last event, less Unseen
+	Unseen time.Duration // time in which nobody looked
+	Due    time.Duration // the next deadline; negative = none
 	Wall   time.Time     // the wall clock at Now, for people only
 	Booted bool
-	Doing  any // the action in flight: Save, Prove, Stop, Start or Exit
+	BootID string
+	Doing  Action // the action in flight: Save, Prove, Stop, Start or Exit
 
 	Child  Child
 	OnDisk config.Identity // the kubelet as it would be started now
 	Local  string          // content of the local file now
 	Lease  Lease
 
-	Pending *Assigned // rule 1: of the assignments that arrive meanwhile the newest
-	Reset   *Cleared  // a removal that is not applied yet
-	Sync    *Problem  // why the newest assignment cannot be followed
-	Lost    bool      // the Node was re-created without its assignment
+	Pending       *Assigned // rule 1: of the assignments that arrive meanwhile the newest
+	PendingNumber int       // tells one Pending from the next
+	Reset         *Cleared  // a removal that is not applied yet
+	Sync          *Problem  // why the newest assignment cannot be followed
+	Lost          bool      // the Node was re-created without its assignment
 
 	Warning  string  // state on disk that could not be read
 	Observed *string // the assignment that the report speaks of; nil = not seen yet
 	Shadowed bool
 
-	Spoilt           []Spoilt // versions whose file cannot be made now
+	Unrenderable     []Unrenderable // versions whose file cannot be made now
 	SaveError        string
 	SaveRetry        time.Duration
 	Environment      string // why the environment is to blame; empty = it is not
@@ -88,8 +100,13 @@ type State struct {
 	NextStart   time.Duration // backoff of NextOf
 	NextOf      *Version
 	Exits       []time.Duration // unasked exits outside a trial
+	CleanExits  []time.Duration // unasked exits with 0
 	Exit        string          // words of the last unasked exit
 	Unsettled   time.Duration   // since when a change is in flight; negative = none
+
+	InTheWay         []config.StateFile // state files to be set aside before the next start
+	StateFilesDone   bool               // they were cared for: the next start does not look at them
+	WithoutStateFile []string           // starts that had their second chance without a state file, since the last health
 
 	Stopping bool
 	Frozen   bool // the host shuts down: hands off
@@ -99,7 +116,7 @@ type State struct {
 
 // New is the state before anything is known.
 func New(settings Settings) State {
-	return State{Settings: settings, Unsettled: -1}
+	return State{Settings: settings, Unsettled: -1, Due: -1}
 }
 
 // significant is what is written at once; trial time alone waits for persistInterval.

@@ -29,7 +29,7 @@ func (s *State) fallback(v *Version) *Version {
 
 func (s *State) usable(v *Version) bool {
 	switch {
-	case v.Content == "", s.spoilt(v) != "", s.isRefused(v), s.rejection(v) != nil, s.suspect(v) != nil:
+	case v.Content == "", s.cannotRender(v) != "", s.isRefused(v), s.rejection(v) != nil, s.suspect(v) != nil:
 		return false
 	case s.SaveError != "" && s.needsTrial(v) && !s.runs(v):
 		return false // its tries could not be counted (rules 3 and 10)
@@ -64,9 +64,9 @@ func (s *State) proof(content string, kubelet config.Identity) *Proof {
 	return nil
 }
 
-// spoilt says why the version's file cannot be made; empty when it can.
-func (s *State) spoilt(v *Version) string {
-	for _, x := range s.Spoilt {
+// cannotRender says why the version's file cannot be made; empty when it can.
+func (s *State) cannotRender(v *Version) string {
+	for _, x := range s.Unrenderable {
 		if x.Content == v.Content {
 			return x.Words
 		}

@@ -24,34 +24,7 @@ func (s *State) trialClockRuns() bool {
 	if s.Standalone || !s.Lease.Reachable {
 		return true
 	}
-	return s.Lease.Renewed && s.Now-s.Lease.RenewedAt < LeaseTimeout
-}
-
-func (s *State) watchesLease() bool {
-	return s.Child.Alive && !s.Standalone && (s.OnTrial() || s.controlNeedsLease())
-}
-
-func (s *State) hearLease(e LeaseSeen) {
-	if e.Reachable && !s.Lease.Reachable {
-		s.Lease.ReachableSince = s.Now
-	}
-	s.Lease.Reachable, s.Lease.Problem = e.Reachable, e.Problem
-	if e.Renewed {
-		s.Lease.Renewed, s.Lease.RenewedAt = true, s.Now
-	}
-	if s.OnTrial() {
-		s.Trial.Renewed = s.Trial.Renewed || e.Renewed
-		s.Trial.Baseline = s.Trial.Baseline || e.Baseline
-	}
-}
-
-// leaseLostAt is when the missing renewal becomes a failure.
-func (s *State) leaseLostAt() time.Duration {
-	since := max(s.Child.Started, s.Lease.ReachableSince)
-	if s.Lease.Renewed {
-		since = max(since, s.Lease.RenewedAt)
-	}
-	return since + LeaseTimeout
+	return s.Lease.Renewed && s.Now-s.Lease.RenewedAt < s.leaseLimit()
 }
 
 // judge turns due times into verdicts.
@@ -59,10 +32,13 @@ func (s *State) judge() {
 	if !s.Booted || s.Stopping || s.Frozen || !s.Child.Alive || s.isStopping() {
 		return
 	}
-	if s.Child.Healthy && s.Now-s.Child.HealthySince >= soundAfter {
+	healthy := s.Child.Healthy && s.reached(s.Child.HealthySince+healthThatCounts)
+	if healthy {
 		s.Exit = "" // it says nothing of the present any more
+		s.WithoutStateFile = nil
 	}
 	if s.OnTrial() {
+		s.Trial.HadHealth = s.Trial.HadHealth || healthy
 		s.judgeTrial()
 	}
 	s.judgeControl()
@@ -74,27 +50,38 @@ func (s *State) isStopping() bool {
 }
 
 func (s *State) judgeTrial() {
-	if s.Child.Healthy && s.Now-s.Child.HealthySince >= soundAfter {
-		s.Trial.Sound = true
-	}
 	switch {
-	case !s.Child.EverHealthy && s.Now >= s.Child.Started+s.StartTimeout:
+	case !s.Child.EverHealthy && s.reached(s.Child.Started+s.StartTimeout):
 		s.failTrial(StartTimeout, fmt.Sprintf("not healthy within %s of its start%s", s.StartTimeout, tail(s.Child.Words)))
-	case s.Trial.Unhealthy >= s.StartTimeout:
+	case s.tooLongUnhealthy():
 		s.failTrial(StartTimeout, fmt.Sprintf("unhealthy for %s altogether%s", s.StartTimeout, tail(s.Child.Words)))
-	case s.Lease.Reachable && s.Trial.Baseline && s.Now >= s.leaseLostAt():
-		s.failTrial(LeaseLost, fmt.Sprintf("healthy, but its Lease was not renewed for %s although the API server is in reach: the kubelet has lost the node", LeaseTimeout))
-	case s.Trial.Healthy >= s.TrialPeriod && (s.Standalone || s.Trial.Renewed) && s.Child.Healthy:
+	case s.Lease.Lost && s.Trial.Baseline:
+		s.failTrial(LeaseLost, fmt.Sprintf("healthy, but its Lease was not renewed for %s although the API server is in reach: the kubelet has lost the node", s.leaseLimit()))
+	case s.trialTimeIsFull() && (s.Standalone || s.Trial.Renewed) && s.Child.Healthy:
 		s.promote()
 	}
+}
+
+func (s *State) tooLongUnhealthy() bool {
+	if !s.Child.Healthy && s.Child.EverHealthy {
+		return s.reached(s.Now + s.StartTimeout - s.Trial.Unhealthy)
+	}
+	return s.Trial.Unhealthy >= s.StartTimeout
+}
+
+func (s *State) trialTimeIsFull() bool {
+	if s.trialClockRuns() {
+		return s.reached(s.Now + s.TrialPeriod - s.Trial.Healthy)
+	}
+	return s.Trial.Healthy >= s.TrialPeriod
 }
 
 func (s *State) promote() {
 	good := s.newestOf(s.Child.Version)
 	s.LastKnownGood = good
 	s.Promoted = Promotion{Content: good.Content, Kubelet: s.Child.Kubelet}
-	s.Trial, s.Exits = Trial{}, nil
-	s.tell(corev1.EventTypeNormal, "KubeletConfigPromoted", Describe(good)+" passed its trial and is the last known good configuration")
+	s.Trial, s.Exits, s.Asides, s.Excuses = Trial{}, nil, nil, Excuses{}
+	s.event(corev1.EventTypeNormal, "KubeletConfigPromoted", Describe(good)+" passed its trial and is the last known good configuration")
 }
 
 // failTrial ends the trial of what runs; the fallback that is started next is its control (rule 8).
@@ -115,7 +102,7 @@ func (s *State) failTrialOf(v *Version, cause Cause, words string) {
 func (s *State) blame(x Suspect) {
 	s.Suspects = newest(s.Suspects, x)
 	fallback := s.fallback(&x.Version)
-	s.tell(corev1.EventTypeWarning, "KubeletConfigRolledBack", fmt.Sprintf("%s %s; falling back to %s", Describe(&x.Version), x.Words, Describe(fallback)))
+	s.event(corev1.EventTypeWarning, "KubeletConfigRolledBack", fmt.Sprintf("%s %s; falling back to %s", Describe(&x.Version), x.Words, Describe(fallback)))
 }
 
 // spend counts a start of v before it is made (rule 10). A start already counted, of a child that was never started, is used up first.
@@ -125,26 +112,25 @@ func (s *State) spend(v *Version) {
 		return
 	}
 	if s.Trial.Content != v.Content || s.Trial.Kubelet != s.OnDisk {
-		s.Trial = Trial{Content: v.Content, Kubelet: s.OnDisk}
+		s.Trial = Trial{Content: v.Content, Kubelet: s.OnDisk, Baseline: s.Renews}
 	}
 	if !s.Trial.Open {
-		s.Trial.Open, s.Trial.Sound = true, false
+		s.Trial.Open, s.Trial.HadHealth, s.Trial.BootID = true, false, s.BootID
 		s.Trial.Tries++
 	}
 }
 
-// resume opens the account anew of what runs on trial. It was lost to a start that was counted and then not made, for the assignment
-// came back to what runs.
+// resume opens the account anew of what runs on trial: a start was counted that was not made, and it took the place of this one.
 func (s *State) resume() {
 	if v := s.Child.Version; v != nil && !s.OnTrial() && !s.promoted(v, s.Child.Kubelet) {
-		s.Trial = Trial{Content: v.Content, Kubelet: s.Child.Kubelet, Tries: 1, Open: true}
+		s.Trial = Trial{Content: v.Content, Kubelet: s.Child.Kubelet, Tries: 1, Open: true, BootID: s.BootID, Baseline: s.Renews}
 	}
 }
 
 // refund gives the open start back: its end says nothing about the configuration.
 func (s *State) refund() {
 	if s.Trial.Open {
-		s.Trial.Open, s.Trial.Sound = false, false
+		s.Trial.Open, s.Trial.HadHealth = false, false
 		s.Trial.Tries--
 	}
 }
@@ -154,4 +140,43 @@ func tail(words string) string {
 		return ""
 	}
 	return ": " + words
+}
+
+// countOpenStart accounts for a start whose end was not recorded (rule 10): the supervisor died, or the host. In the same boot it is one
+// failure, unless the kubelet had been healthy for a while. A boot that ended is one whatever its health was: a configuration that takes
+// the host down must not become last known good.
+func (s *State) countOpenStart() {
+	if !s.Trial.Open {
+		return
+	}
+	s.Exit = "the supervisor died during its trial"
+	anotherBoot := s.Trial.BootID != "" && s.BootID != "" && s.Trial.BootID != s.BootID
+	switch {
+	case anotherBoot:
+		s.Exit = "the host went down during its trial"
+	case s.Trial.HadHealth:
+		s.Trial.Tries--
+	}
+	s.Trial.Open, s.Trial.HadHealth = false, false
+	if s.Trial.Tries >= s.TrialFailures {
+		s.failTrialOf(s.trialVersion(), Exited, s.Exit)
+	}
+}
+
+// trialVersion names the version that the trial's account is about.
+func (s *State) trialVersion() *Version {
+	for _, v := range []*Version{s.Assigned, s.LastKnownGood} {
+		if v != nil && v.Content == s.Trial.Content {
+			return v
+		}
+	}
+	return nil
+}
+
+// pause is how long the fallback has to be healthy before a configuration that was excused so often in a row is tried again.
+func (e Excuses) pause() time.Duration {
+	if e.Times <= 1 {
+		return 0
+	}
+	return min(excusePauseMost, excusePauseFirst<<min(e.Times-2, 10))
 }

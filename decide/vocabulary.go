@@ -46,9 +46,10 @@ type Trial struct {
 	Unhealthy time.Duration   `json:"unhealthy,omitempty"` // running time after the first health without it
 	Tries     int             `json:"tries,omitempty"`     // starts spent and not refunded, the open one included
 	Open      bool            `json:"open,omitempty"`      // a start was spent whose end is not recorded
-	Sound     bool            `json:"sound,omitempty"`     // the open start has had 10 s of health
+	HadHealth bool            `json:"sound,omitempty"`     // the open start has had 10 s of health
+	BootID    string          `json:"bootID,omitempty"`    // of the boot in which the open start was spent
 	Longest   time.Duration   `json:"longest,omitempty"`   // longest life of a start that failed
-	Baseline  bool            `json:"baseline,omitempty"`  // the configuration before it renewed the Lease
+	Baseline  bool            `json:"baseline,omitempty"`  // the configuration before it, or it itself, renewed the Lease
 	Renewed   bool            `json:"renewed,omitempty"`   // it has itself renewed the Lease
 }
 
@@ -67,6 +68,12 @@ type Suspect struct {
 	Life    time.Duration   `json:"life,omitempty"` // its longest life
 	// Excused: the control failed the same way. The configuration is tried again once the fallback has been healthy.
 	Excused bool `json:"excused,omitempty"`
+}
+
+// Excuses counts how often in a row a configuration was excused, for the pause before it is tried again.
+type Excuses struct {
+	Content string `json:"content,omitempty"`
+	Times   int    `json:"times,omitempty"`
 }
 
 // Rejection is a confirmed verdict. It holds for one content, kubelet binary and command line.
@@ -88,17 +95,25 @@ type Durable struct {
 	Retry   string   `json:"retry,omitempty"`      // the newest retry request that was heard
 	Active  *Version `json:"active,omitempty"`     // what a healthy kubelet was last seen running
 
+	// Cluster has the digests of the keys of the certificate authorities of the cluster that all of this is about.
+	Cluster []string `json:"cluster,omitempty"`
+	// Renews: the Node's Lease was being renewed by a kubelet of ours, when it was last known.
+	Renews bool `json:"leaseRenewed,omitempty"`
+	// Asides are the state files that were set aside for what runs, or is about to.
+	Asides []Aside `json:"setAside,omitempty"`
+
 	Trial    Trial     `json:"trial,omitzero"`
 	Promoted Promotion `json:"promoted,omitzero"`
 	Suspects []Suspect `json:"suspects,omitempty"`
+	Excuses  Excuses   `json:"excuses,omitzero"`
 
 	Rejected []Rejection `json:"-"`
 	Proofs   []Proof     `json:"-"`
 }
 
-// Spoilt is a content whose effective file could not be made: its checkpoint is gone or the run folder is full. It is passed over
+// Unrenderable is a content whose effective file could not be made: its checkpoint is gone or the run folder is full. It is passed over
 // until its checkpoint was written again, the kubelet is started anew, or a person asks.
-type Spoilt struct{ Content, Words string }
+type Unrenderable struct{ Content, Words string }
 
 // storedEntries bounds each stored list (rule 15); the newest are kept.
 const storedEntries = 20

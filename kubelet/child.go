@@ -91,6 +91,7 @@ func (c *Child) exited(state *os.ProcessState, err error, log []byte) Exited {
 		exited.Code = state.ExitCode()
 		exited.Words = fmt.Sprintf("exit code %d", exited.Code)
 	}
+	exited.StateFile = config.BlamedStateFile(log)
 	if last := config.LastErrorLine(log); last != "" && exited.Code != 0 {
 		exited.Words += ": " + last
 	}

@@ -17,6 +17,7 @@ type (
 		Code        int  // exit code; -1 when a signal ended it
 		Words       string
 		RuntimeDown bool          // the container runtime's endpoint refused connections, the fallback's being the same
+		StateFile   string        // name of the state file that its last words blame; empty = none
 		Delay       time.Duration // backoff before the next start of the same configuration
 	}
 )

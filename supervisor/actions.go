@@ -48,6 +48,7 @@ func (l *loop) boot() decide.Booted {
 	changed, err := l.lookLocal()
 	note(err)
 	booted.Kubelet, booted.Local = changed.Kubelet, changed.Local
+	booted.BootID = kubelet.BootID()
 	if l.store == nil {
 		booted.Useless = l.unusable.Error()
 	} else {
@@ -103,6 +104,7 @@ func (l *loop) save(d decide.Durable, keep []corev1.ConfigMapNodeConfigSource) e
 		}
 	}
 	l.keeper.collect(l.store, keep)
+	l.collectAsides(d.Asides)
 	return nil
 }
 

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootTime is a clock that neither jumps nor stops while the machine sleeps.
-func bootTime() time.Duration {
+// steadyTime is a clock that does not jump, and stands while the machine sleeps: time asleep is no running time (rule 7).
+func steadyTime() time.Duration {
 	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
 		return 0 // cannot happen on a kernel that runs Go
 	}
 	return time.Duration(now.Nano())

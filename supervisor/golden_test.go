@@ -49,7 +49,7 @@ func golden() decide.Durable {
 	return decide.Durable{
 		Assigned: good, LastKnownGood: good, Active: good,
 		Text: "kube-system/workers/kubelet", NodeUID: "5d0b7d8a-0c1c-4f0b-8f38-8a9a4b1b0c55", Retry: "2026-01-01",
-		Trial: decide.Trial{Content: good.Content, Kubelet: another, Healthy: 90*time.Second + 5*time.Millisecond, Unhealthy: time.Nanosecond, Tries: 2, Open: true, Sound: true,
+		Trial: decide.Trial{Content: good.Content, Kubelet: another, Healthy: 90*time.Second + 5*time.Millisecond, Unhealthy: time.Nanosecond, Tries: 2, Open: true, HadHealth: true,
 			Longest: time.Hour, Baseline: true, Renewed: true},
 		Promoted: decide.Promotion{Content: good.Content, Kubelet: kubelet},
 		Suspects: []decide.Suspect{{Version: decide.Version{Source: source("deadly", "5000"), Content: deadly}, Kubelet: another, Cause: decide.Exited, Words: "exited 3 times in its trial", Life: 250 * time.Millisecond, Excused: true}},

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -39,7 +38,7 @@ type Handover struct {
 	Generation int
 	Reloads    int
 	Unusable   string // why there is no state folder
-	LeaseSeen  time.Time
+	LeaseSeen  leaseSeen
 
 	lock, notify *os.File // nil = none
 	broken       error    // why nothing of it can be used
@@ -158,7 +157,7 @@ func (l *loop) handOver() Handover {
 	h := Handover{
 		Version: HandoverVersion, Supervisor: l.record.Supervisor, Kubelet: l.Kubelet, Core: handCore(l.state),
 		Starts: l.kubelets.HandOver(), Last: l.lastStarted,
-		Exits: l.record.Exits, Generation: l.record.Generation, Reloads: l.record.Reloads, LeaseSeen: l.lease.lastSeen(),
+		Exits: l.record.Exits, Generation: l.record.Generation, Reloads: l.record.Reloads, LeaseSeen: l.lease.handOver(),
 	}
 	if l.unusable != nil {
 		h.Unusable = l.unusable.Error()
@@ -188,7 +187,6 @@ func (l *loop) inherit(h *Handover) error {
 		return nil
 	}
 	l.record.started(l.child.Process())
-	l.lease.newChild(l.child.Started())
-	l.lease.last = h.LeaseSeen
+	l.lease.inherit(h.LeaseSeen)
 	return nil
 }

@@ -22,18 +22,24 @@ const (
 type leaseWatch struct {
 	interval time.Duration
 	client   func() (rest.Interface, string) // nil while there is no connection; and the Node's name
-	look     func(ctx context.Context, client rest.Interface, nodeName string, cached bool) (time.Time, error)
+	look     func(ctx context.Context, client rest.Interface, nodeName string, cached bool) (configsync.Lease, error)
 	changed  chan struct{}
 
-	mu      sync.Mutex
-	on      bool
-	started time.Time // of the present child
-	last    time.Time // the renewal that was seen last, of any child
+	mu   sync.Mutex
+	on   bool
+	seen leaseSeen
+}
+
+// leaseSeen is what the looks at the Lease have seen since the present child was started. The first one is the reference: any other
+// renewTime is a renewal by that child, the one kubelet there is. No renewTime is compared with a clock of ours.
+type leaseSeen struct {
+	Known     bool
+	RenewTime time.Time // zero = there was no Lease
 }
 
 func newLeaseWatch(trial time.Duration, client func() (rest.Interface, string)) *leaseWatch {
 	return &leaseWatch{
-		interval: min(leaseInterval, max(leaseIntervalLeast, trial/10)), client: client, look: configsync.LeaseRenewTime,
+		interval: min(leaseInterval, max(leaseIntervalLeast, trial/10)), client: client, look: configsync.ReadLease,
 		changed: make(chan struct{}, 1),
 	}
 }
@@ -47,17 +53,23 @@ func (w *leaseWatch) turn(on bool) {
 	}
 }
 
-func (w *leaseWatch) newChild(started time.Time) {
+func (w *leaseWatch) newChild() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.started = started
+	w.seen = leaseSeen{}
 	w.poke()
 }
 
-func (w *leaseWatch) lastSeen() time.Time {
+func (w *leaseWatch) handOver() leaseSeen {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.last
+	return w.seen
+}
+
+func (w *leaseWatch) inherit(seen leaseSeen) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = seen
 }
 
 func (w *leaseWatch) poke() {
@@ -93,40 +105,36 @@ func (w *leaseWatch) run(ctx context.Context, tell func(decide.LeaseSeen)) {
 }
 
 // glance is one look. An answer that says nothing of the renewal counts as no answer; a missing Lease as one that is not renewed. A
-// renewal is taken from the API server's memory, for all nodes on trial ask this every ten seconds; that there was none is not: an API
-// server that has lost etcd would make all of them roll back.
+// later renewal is taken from the API server's memory, for all nodes on trial ask this every ten seconds. All else is not: a memory that
+// is behind would take an old renewal for a new one, and an API server that has lost etcd would make all nodes roll back.
 func (w *leaseWatch) glance(ctx context.Context) decide.LeaseSeen {
 	client, node := w.client()
 	if client == nil {
 		return decide.LeaseSeen{}
 	}
-	renewed, err := w.look(ctx, client, node, true)
-	if err == nil && !w.isNew(renewed) || apierrors.IsNotFound(err) {
-		renewed, err = w.look(ctx, client, node, false)
+	before := w.handOver()
+	lease, err := w.look(ctx, client, node, before.Known)
+	if before.Known && (err == nil && !lease.RenewTime.After(before.RenewTime) || apierrors.IsNotFound(err)) {
+		lease, err = w.look(ctx, client, node, false)
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return decide.LeaseSeen{Reachable: true}
+		lease = configsync.Lease{}
 	case apierrors.IsForbidden(err):
 		return decide.LeaseSeen{Problem: err.Error()}
 	case err != nil:
 		return decide.LeaseSeen{}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	seen := decide.LeaseSeen{Reachable: true, Baseline: renewed.After(w.started.Add(-decide.LeaseTimeout))}
-	seen.Renewed = w.isNewLocked(renewed)
-	w.last = renewed
-	return seen
+	return decide.LeaseSeen{Reachable: true, Renewed: w.remember(before, lease.RenewTime), Duration: lease.Duration}
 }
 
-// isNew tells whether this is a renewal by the present child that was not seen before.
-func (w *leaseWatch) isNew(renewed time.Time) bool {
+// remember tells whether the renewTime is another one than before. Of a child that was started during the look it says nothing yet.
+func (w *leaseWatch) remember(before leaseSeen, renewTime time.Time) (renewed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.isNewLocked(renewed)
-}
-
-func (w *leaseWatch) isNewLocked(renewed time.Time) bool {
-	return renewed.After(w.started) && !renewed.Equal(w.last)
+	if w.seen != before {
+		return false
+	}
+	w.seen = leaseSeen{Known: true, RenewTime: renewTime}
+	return before.Known && !renewTime.IsZero() && !renewTime.Equal(before.RenewTime)
 }

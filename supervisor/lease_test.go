@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,82 +15,122 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 // leaseServer answers looks at the Lease of n1.
 type leaseServer struct {
-	renewed time.Time
-	cached  time.Time // what the API server remembers, where that is something else
-	err     error
-	looks   atomic.Int32
+	lease  configsync.Lease
+	cached configsync.Lease // what the API server remembers, where that is something else
+	err    error
+	looks  atomic.Int32
+	asked  []bool // of each look: whether the memory will do
 }
 
 func (l *leaseServer) watch(trial time.Duration) *leaseWatch {
 	w := newLeaseWatch(trial, func() (rest.Interface, string) { return (*rest.RESTClient)(nil), "n1" })
-	w.look = func(_ context.Context, _ rest.Interface, nodeName string, cached bool) (time.Time, error) {
+	w.look = func(_ context.Context, _ rest.Interface, nodeName string, cached bool) (configsync.Lease, error) {
 		if nodeName != "n1" {
-			return time.Time{}, errors.New("of another Node")
+			return configsync.Lease{}, errors.New("of another Node")
 		}
 		l.looks.Add(1)
-		if cached && !l.cached.IsZero() {
+		l.asked = append(l.asked, cached)
+		if cached && !l.cached.RenewTime.IsZero() {
 			return l.cached, nil
 		}
-		return l.renewed, l.err
+		return l.lease, l.err
 	}
 	return w
 }
 
+var (
+	noLease   = apierrors.NewNotFound(schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, "n1")
+	leaseTime = time.Unix(1_000_000, 0)
+)
+
+// at is a Lease that was renewed so long after leaseTime.
+func at(after time.Duration) configsync.Lease {
+	return configsync.Lease{RenewTime: leaseTime.Add(after), Duration: 40 * time.Second}
+}
+
+func seen(renewed bool) decide.LeaseSeen {
+	return decide.LeaseSeen{Reachable: true, Renewed: renewed, Duration: 40 * time.Second}
+}
+
+// A renewal is a renewTime that differs from the one before: whether it is earlier or later, or far from our own clock, says nothing.
 func TestGlance(t *testing.T) {
-	lease := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
-	started := time.Unix(1_000_000, 0)
 	for name, test := range map[string]struct {
-		renewed time.Duration // after the child's start
-		err     error
-		want    decide.LeaseSeen
+		first, second       configsync.Lease
+		firstErr, secondErr error
+		want                [2]decide.LeaseSeen
 	}{
-		"renewed by the child":                  {time.Second, nil, decide.LeaseSeen{Reachable: true, Renewed: true, Baseline: true}},
-		"renewed by the one before":             {-30 * time.Second, nil, decide.LeaseSeen{Reachable: true, Baseline: true}},
-		"not renewed by the one before, either": {-2 * time.Minute, nil, decide.LeaseSeen{Reachable: true}},
-		"no Lease":                              {0, apierrors.NewNotFound(lease, "n1"), decide.LeaseSeen{Reachable: true}},
-		"not allowed":                           {0, apierrors.NewForbidden(lease, "n1", errors.New("no")), decide.LeaseSeen{Problem: `leases.coordination.k8s.io "n1" is forbidden: no`}},
-		"the API server fails":                  {0, apierrors.NewInternalError(errors.New("etcd is down")), decide.LeaseSeen{}},
-		"no answer":                             {0, errors.New("connection refused"), decide.LeaseSeen{}},
+		"renewed":                         {at(0), at(10 * time.Second), nil, nil, [2]decide.LeaseSeen{seen(false), seen(true)}},
+		"not renewed":                     {at(0), at(0), nil, nil, [2]decide.LeaseSeen{seen(false), seen(false)}},
+		"renewed, the clock was set back": {at(0), at(-10 * time.Minute), nil, nil, [2]decide.LeaseSeen{seen(false), seen(true)}},
+		"renewed, the clock was set on":   {at(0), at(24 * time.Hour), nil, nil, [2]decide.LeaseSeen{seen(false), seen(true)}},
+		"made":                            {at(0), at(0), noLease, nil, [2]decide.LeaseSeen{{Reachable: true}, seen(true)}},
+		"removed":                         {at(0), at(0), nil, noLease, [2]decide.LeaseSeen{seen(false), {Reachable: true}}},
+		"not allowed": {at(0), at(0), nil, apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "n1", errors.New("no")),
+			[2]decide.LeaseSeen{seen(false), {Problem: `leases "n1" is forbidden: no`}}},
+		"the API server fails": {at(0), at(0), nil, apierrors.NewInternalError(errors.New("etcd is down")), [2]decide.LeaseSeen{seen(false), {}}},
+		"no answer at first":   {at(0), at(0), errors.New("connection refused"), nil, [2]decide.LeaseSeen{{}, seen(false)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := (&leaseServer{renewed: started.Add(test.renewed), err: test.err}).watch(time.Hour)
-			w.newChild(started)
-			if diff := cmp.Diff(test.want, w.glance(t.Context())); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			test.want.Renewed = false // the same renewal is not another
-			if diff := cmp.Diff(test.want, w.glance(t.Context())); diff != "" {
-				t.Errorf("the second time (-want +got):\n%s", diff)
+			server := &leaseServer{lease: test.first, err: test.firstErr}
+			w := server.watch(time.Hour)
+			w.newChild()
+			for i, want := range test.want {
+				if diff := cmp.Diff(want, w.glance(t.Context())); diff != "" {
+					t.Errorf("look %d (-want +got):\n%s", i+1, diff)
+				}
+				server.lease, server.err = test.second, test.secondErr
 			}
 		})
 	}
 }
 
-// What the API server remembers may say that the Lease was renewed, but not that it was not: it may have lost etcd.
+// The renewal by the kubelet before is not one by the next.
+func TestTheReferenceIsOfTheChild(t *testing.T) {
+	server := &leaseServer{lease: at(0)}
+	w := server.watch(time.Hour)
+	w.newChild()
+	w.glance(t.Context())
+	w.newChild()
+	server.lease = at(10 * time.Second) // the last one of the kubelet before
+	if got := w.glance(t.Context()); got.Renewed {
+		t.Errorf("saw %+v", got)
+	}
+	server.lease = at(20 * time.Second)
+	if got := w.glance(t.Context()); !got.Renewed {
+		t.Errorf("saw %+v", got)
+	}
+}
+
+// What the API server remembers may say that the Lease was renewed later. It says nothing else: it may be behind, or have lost etcd.
 func TestARenewalIsMissedOnlyByEtcd(t *testing.T) {
-	started := time.Unix(1_000_000, 0)
 	for name, test := range map[string]struct {
-		cached, renewed time.Duration // after the child's start
-		err             error         // of the second look
-		want            decide.LeaseSeen
-		looks           int32
+		cached, stored configsync.Lease
+		err            error // of etcd
+		want           decide.LeaseSeen
+		asked          []bool // after the reference
 	}{
-		"it remembers a renewal":                    {time.Second, 0, errors.New("not asked"), decide.LeaseSeen{Reachable: true, Renewed: true, Baseline: true}, 1},
-		"it does not, but etcd does":                {-time.Second, time.Second, nil, decide.LeaseSeen{Reachable: true, Renewed: true, Baseline: true}, 2},
-		"neither does":                              {-time.Second, -time.Second, nil, decide.LeaseSeen{Reachable: true, Baseline: true}, 2},
-		"it does not, and etcd cannot be asked":     {-time.Second, 0, apierrors.NewInternalError(errors.New("etcd is down")), decide.LeaseSeen{}, 2},
-		"it remembers what was two minutes ago, so": {-2 * time.Minute, 0, errors.New("no answer"), decide.LeaseSeen{}, 2},
+		"it remembers a renewal":                {at(10 * time.Second), at(0), errors.New("not asked"), seen(true), []bool{true}},
+		"it does not, but etcd does":            {at(0), at(10 * time.Second), nil, seen(true), []bool{true, false}},
+		"neither does":                          {at(0), at(0), nil, seen(false), []bool{true, false}},
+		"it is behind":                          {at(-10 * time.Second), at(0), nil, seen(false), []bool{true, false}},
+		"it does not, and etcd cannot be asked": {at(0), at(0), apierrors.NewInternalError(errors.New("etcd is down")), decide.LeaseSeen{}, []bool{true, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := &leaseServer{cached: started.Add(test.cached), renewed: started.Add(test.renewed), err: test.err}
+			server := &leaseServer{lease: at(0)}
 			w := server.watch(time.Hour)
-			w.newChild(started)
-			if diff := cmp.Diff(test.want, w.glance(t.Context())); diff != "" || server.looks.Load() != test.looks {
-				t.Errorf("%d looks (-want +got):\n%s", server.looks.Load(), diff)
+			w.newChild()
+			w.glance(t.Context())
+			if !slices.Equal(server.asked, []bool{false}) {
+				t.Errorf("the reference is asked from memory: %v", server.asked)
+			}
+			server.asked, server.cached, server.lease, server.err = nil, test.cached, test.stored, test.err
+			if diff := cmp.Diff(test.want, w.glance(t.Context())); diff != "" || !slices.Equal(server.asked, test.asked) {
+				t.Errorf("asked %v (-want +got):\n%s", server.asked, diff)
 			}
 		})
 	}
@@ -136,7 +177,7 @@ func TestTheLeaseIsLookedAtOnlyWhenAsked(t *testing.T) {
 				expect("on already", 1)
 				pass(3 * test.interval)
 				expect("each interval", 4)
-				w.newChild(time.Now())
+				w.newChild()
 				expect("at once for another child", 5)
 				w.turn(false)
 				pass(time.Hour)

@@ -18,7 +18,7 @@ import (
 // watched is a loop of which only the watch of the local files is at work.
 func watched(t *testing.T, n *node) *loop {
 	t.Helper()
-	l := &loop{Options: n.options, arguments: config.ParseArguments(n.options.Arguments), events: make(chan any, 1)}
+	l := &loop{Options: n.options, arguments: config.ParseArguments(n.options.Arguments), events: make(chan decide.Event, 1)}
 	l.Logger = zap.NewNop()
 	seen, err := l.lookLocal()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // logDecision writes the lines of one decision, readable on a terminal and rich in a journal. The state is still the one before.
-func (l *loop) logDecision(event any, step decide.Step) {
+func (l *loop) logDecision(event decide.Event, step decide.Step) {
 	l.logEvent(event)
 	for _, e := range step.Events {
 		l.say(levelOf(e), kindOfEvent[e.Reason], l.state.Assigned, e.Message, zap.String("reason", e.Reason))
@@ -31,7 +31,7 @@ func (l *loop) logDecision(event any, step decide.Step) {
 }
 
 // logEvent says what happened.
-func (l *loop) logEvent(event any) {
+func (l *loop) logEvent(event decide.Event) {
 	running := l.state.Child.Version
 	switch e := event.(type) {
 	case decide.ChildExited:

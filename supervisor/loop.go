@@ -27,7 +27,7 @@ type loop struct {
 	store       *store.Store // nil when the state folder cannot be used
 	unusable    error        // why
 	preflight   *kubelet.Preflight
-	events      chan any
+	events      chan decide.Event
 	rewrite     chan struct{}  // a checkpoint is gone: what was downloaded last is to be written again
 	tasks       sync.WaitGroup // every goroutine of the loop
 	state       decide.State
@@ -72,7 +72,7 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func newLoop(o Options) (*loop, error) {
-	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan any, 64), rewrite: make(chan struct{}, 1),
+	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan decide.Event, 64), rewrite: make(chan struct{}, 1),
 		reload: reload{checks: make(chan successorCheck)}}
 	l.Standalone = l.kubeconfig() == ""
 	l.state = decide.New(l.Settings)
@@ -136,7 +136,7 @@ func (l *loop) spawn(task func()) {
 }
 
 // send brings an event to the loop unless it has ended.
-func (l *loop) send(ctx context.Context, event any) {
+func (l *loop) send(ctx context.Context, event decide.Event) {
 	select {
 	case l.events <- event:
 	case <-ctx.Done():
@@ -166,7 +166,7 @@ func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Conte
 	for {
 		l.continueReload(side)
 		l.arm(alarm)
-		var event any
+		var event decide.Event
 		select {
 		case event = <-l.events:
 		case <-alarm.C:
@@ -192,14 +192,14 @@ func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Conte
 func (l *loop) arm(alarm *time.Timer) {
 	wait := time.Hour
 	if l.record.wake >= 0 {
-		wait = max(0, l.record.wake-bootTime())
+		wait = max(0, l.record.wake-steadyTime())
 	}
 	alarm.Reset(wait)
 }
 
 // handle decides about one event, carries the step out and offers the report. It returns true when the loop is over.
-func (l *loop) handle(ctx, side context.Context, event any) bool {
-	state, step := decide.Decide(l.state, decide.Event{Now: bootTime(), Wall: time.Now(), Is: event})
+func (l *loop) handle(ctx, side context.Context, event decide.Event) bool {
+	state, step := decide.Decide(l.state, decide.Moment{Now: steadyTime(), Wall: time.Now()}, event)
 	l.logDecision(event, step)
 	l.state = state
 	l.record.wake = step.Wake
@@ -228,9 +228,9 @@ func (l *loop) carryOut(ctx, side context.Context, step decide.Step) {
 	switch do := step.Do.(type) {
 	case decide.Save:
 		keep := l.sourcesInUse(do.Durable)
-		l.answer(side, do, func() any { return decide.Saved{Err: l.save(do.Durable, keep)} })
+		l.answer(side, do, func() decide.Event { return decide.Saved{Err: l.save(do.Durable, keep)} })
 	case decide.Prove:
-		l.answer(side, do, func() any { return l.prove(ctx, do) })
+		l.answer(side, do, func() decide.Event { return l.prove(ctx, do) })
 	case decide.Stop:
 		child := l.child
 		l.spawn(func() { // answered by the child's own exit
@@ -241,13 +241,15 @@ func (l *loop) carryOut(ctx, side context.Context, step decide.Step) {
 				crashPoint("after", decide.Stop{})
 			}
 		})
+	case decide.SetAside:
+		l.answer(side, do, func() decide.Event { return decide.FilesSetAside{Err: l.setAside(do.Files)} })
 	case decide.Start:
 		l.start(side, do)
 	}
 }
 
 // answer carries an action out beside the loop, and brings its result.
-func (l *loop) answer(side context.Context, do any, carryOut func() any) {
+func (l *loop) answer(side context.Context, do decide.Action, carryOut func() decide.Event) {
 	l.spawn(func() {
 		result := carryOut()
 		crashPoint("after", do)
@@ -256,7 +258,7 @@ func (l *loop) answer(side context.Context, do any, carryOut func() any) {
 }
 
 // request turns a person's request into an event.
-func (l *loop) request(side context.Context, request Request) any {
+func (l *loop) request(side context.Context, request Request) decide.Event {
 	l.api.reconsider()
 	if request == RetryNow {
 		l.record.Generation++

@@ -61,7 +61,7 @@ func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, re
 }
 
 // eventOf gives the loop's event; again asks for another try later.
-func (l *loop) eventOf(update configsync.Update) (event any, again bool) {
+func (l *loop) eventOf(update configsync.Update) (event decide.Event, again bool) {
 	switch {
 	case update.Problem != nil:
 		p := update.Problem

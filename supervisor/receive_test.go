@@ -92,7 +92,7 @@ func TestReplace(t *testing.T) {
 
 // What is received comes through the session, and goes to the loop.
 func TestReceive(t *testing.T) {
-	l := &loop{events: make(chan any, 8), unusable: errors.New("no state folder")}
+	l := &loop{events: make(chan decide.Event, 8), unusable: errors.New("no state folder")}
 	l.api = &apiSession{}
 	updates := make(chan configsync.Update)
 	ctx, stop := context.WithCancel(t.Context())

@@ -28,13 +28,17 @@ func (l *loop) start(side context.Context, do decide.Start) {
 		})
 		return
 	}
+	if files := l.stateFilesInTheWay(do); len(files) > 0 {
+		l.spawn(func() { l.send(side, decide.Started{InTheWay: files}) })
+		return
+	}
 	if !decide.Same(l.lastStarted, do.Version) {
 		l.kubelets.ResetDelay()
 	}
 	l.lastStarted = do.Version
 	child, err := l.launch(do)
 	if err != nil {
-		failed := decide.Started{Err: err, Spoilt: errors.Is(err, errRender), Delay: l.kubelets.Delay()}
+		failed := decide.Started{Err: err, Unrenderable: errors.Is(err, errRender), Delay: l.kubelets.Delay()}
 		l.spawn(func() { l.send(side, failed) })
 		return
 	}
@@ -42,7 +46,7 @@ func (l *loop) start(side context.Context, do decide.Start) {
 	l.child = child
 	l.record.started(child.Process())
 	crashPoint("recorded", do)
-	l.lease.newChild(child.Started())
+	l.lease.newChild()
 	l.spawn(func() {
 		l.send(side, decide.Started{})
 		l.attend(side, child)
@@ -71,7 +75,7 @@ func (l *loop) attend(side context.Context, child *kubelet.Child) {
 }
 
 // eventOf is what a kubelet's event is in the words of the core.
-func eventOf(seen kubelet.Event) any {
+func eventOf(seen kubelet.Event) decide.Event {
 	switch seen := seen.(type) {
 	case kubelet.Healthy:
 		return decide.Healthy{}

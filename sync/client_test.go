@@ -117,19 +117,21 @@ func TestLeaseIsReadFromTheCacheWhereThatWillDo(t *testing.T) {
 			}
 			fmt.Fprint(w, `{"spec":{"renewTime":"2026-11-21T11:22:33.456789Z"}}`)
 		})
-		if _, err := LeaseRenewTime(t.Context(), client, "n1", cached); err != nil {
+		if _, err := ReadLease(t.Context(), client, "n1", cached); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-func TestLeaseRenewTime(t *testing.T) {
+func TestReadLease(t *testing.T) {
 	for name, c := range map[string]struct {
 		code   int
 		body   string
 		expect string // error, or the time
 	}{
-		"renewed":       {200, `{"spec":{"renewTime":"2026-11-21T11:22:33.456789Z"}}`, "2026-11-21T11:22:33.456789Z"},
+		"renewed":       {200, `{"spec":{"renewTime":"2026-11-21T11:22:33.456789Z"}}`, "2026-11-21T11:22:33.456789Z of 0s"},
+		"of 300 s":      {200, `{"spec":{"renewTime":"2026-11-21T11:22:33.456789Z","leaseDurationSeconds":300}}`, "2026-11-21T11:22:33.456789Z of 5m0s"},
+		"of less":       {200, `{"spec":{"renewTime":"2026-11-21T11:22:33.456789Z","leaseDurationSeconds":-1}}`, "2026-11-21T11:22:33.456789Z of 0s"},
 		"never renewed": {200, `{"spec":{}}`, "has never been renewed"},
 		"not JSON":      {200, `<html>`, "decoding the Lease"},
 		"wrong type":    {200, `{"spec":{"renewTime":7}}`, "decoding the Lease"},
@@ -145,8 +147,8 @@ func TestLeaseRenewTime(t *testing.T) {
 				w.WriteHeader(c.code)
 				fmt.Fprint(w, c.body)
 			})
-			renewed, err := LeaseRenewTime(t.Context(), client, "n1", false)
-			got := renewed.UTC().Format(time.RFC3339Nano)
+			lease, err := ReadLease(t.Context(), client, "n1", false)
+			got := lease.RenewTime.UTC().Format(time.RFC3339Nano) + " of " + lease.Duration.String()
 			if err != nil {
 				got = err.Error()
 			}

@@ -10,11 +10,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// LeaseRenewTime reads when the kubelet last renewed its Lease, kube-node-lease/NODENAME, by one GET. An error of the API
-// server is wrapped as it is (apierrors.IsNotFound and the like work on it); a Lease that was never renewed is an error.
+// Lease is what the kubelet's own Lease says.
+type Lease struct {
+	RenewTime time.Time     // on the kubelet's wall clock
+	Duration  time.Duration // the kubelet renews it after a quarter of this; 0 = not said
+}
+
+// ReadLease reads the kubelet's Lease, kube-node-lease/NODENAME, by one GET. An error of the API server is wrapped as it is
+// (apierrors.IsNotFound and the like work on it); a Lease that was never renewed is an error.
 // With cached the API server answers from its memory (resourceVersion=0): that spares it a read of etcd, and can be behind.
-func LeaseRenewTime(ctx context.Context, client rest.Interface, nodeName string, cached bool) (time.Time, error) {
-	// Read as bare JSON: the coordination types would only be needed for this one field.
+func ReadLease(ctx context.Context, client rest.Interface, nodeName string, cached bool) (Lease, error) {
+	// Read as bare JSON: the coordination types would only be needed for these two fields.
 	request := client.Get().
 		AbsPath("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", nodeName).
 		SetHeader("Accept", "application/json").
@@ -24,18 +30,20 @@ func LeaseRenewTime(ctx context.Context, client rest.Interface, nodeName string,
 	}
 	raw, err := request.DoRaw(ctx)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("reading the Lease kube-node-lease/%s: %w", nodeName, err)
+		return Lease{}, fmt.Errorf("reading the Lease kube-node-lease/%s: %w", nodeName, err)
 	}
 	var lease struct {
 		Spec struct {
-			RenewTime *metav1.MicroTime `json:"renewTime"`
+			RenewTime            *metav1.MicroTime `json:"renewTime"`
+			LeaseDurationSeconds int32             `json:"leaseDurationSeconds"`
 		} `json:"spec"`
 	}
 	if err := json.Unmarshal(raw, &lease); err != nil {
-		return time.Time{}, fmt.Errorf("decoding the Lease kube-node-lease/%s: %w", nodeName, err)
+		return Lease{}, fmt.Errorf("decoding the Lease kube-node-lease/%s: %w", nodeName, err)
 	}
 	if lease.Spec.RenewTime == nil {
-		return time.Time{}, fmt.Errorf("the Lease kube-node-lease/%s has never been renewed", nodeName)
+		return Lease{}, fmt.Errorf("the Lease kube-node-lease/%s has never been renewed", nodeName)
 	}
-	return lease.Spec.RenewTime.Time, nil
+	duration := time.Duration(max(0, lease.Spec.LeaseDurationSeconds)) * time.Second
+	return Lease{RenewTime: lease.Spec.RenewTime.Time, Duration: duration}, nil
 }

@@ -1,0 +1,34 @@
+package decide
+
+import "slices"
+
+// learnCluster compares the keys of the cluster's certificate authorities with those that were kept with the assignment (rule 18). No
+// key in common is another cluster, whose kubelet is not configured by what the old one had assigned: all of it is forgotten, and local
+// runs. Some in common renew the set, so that a rotation of the authority changes nothing. No keys say nothing.
+func (s *State) learnCluster(keys []string) {
+	if len(keys) == 0 {
+		return
+	}
+	known := s.Cluster
+	if len(known) > 0 && !slices.ContainsFunc(known, func(key string) bool { return slices.Contains(keys, key) }) && s.remembersAssignment() {
+		was := s.Assigned
+		if was == nil {
+			was = s.LastKnownGood
+		}
+		s.Durable = Durable{Retry: s.Retry, Proofs: s.Proofs, Asides: s.Asides}
+		s.forgetAssignment()
+		s.Observed = nil // what the Node asks for is not known yet
+		s.Warning = "this node's kubeconfig is of another cluster than " + Describe(was) + ", which is forgotten"
+	}
+	s.Cluster = slices.Clone(keys)
+}
+
+func (s *State) remembersAssignment() bool {
+	return s.Assigned != nil || s.LastKnownGood != nil || s.Text != ""
+}
+
+// forgetAssignment drops what is under way for an assignment that no longer holds.
+func (s *State) forgetAssignment() {
+	s.Pending, s.Reset, s.Sync, s.Lost, s.Shadowed = nil, nil, nil, false, false
+	s.ApplyAt, s.Environment, s.Exit, s.Exits, s.Unrenderable = 0, "", "", nil, nil
+}

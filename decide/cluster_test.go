@@ -1,0 +1,79 @@
+package decide
+
+import (
+	"testing"
+	"time"
+)
+
+// A state folder that comes with an image, or survives `kubeadm reset`, configures no kubelet of another cluster (rule 18).
+func TestAnotherCluster(t *testing.T) {
+	begin := func(t *testing.T) *drive {
+		d := newDrive(t)
+		d.cluster = []string{"key-1"}
+		return d.boot().pass(time.Minute).good("good").fresh()
+	}
+	const active = "assigned=good@1 active=good@1 lkg=good@1 True Active"
+	t.Run("at the start, local runs at once, and nothing is remembered", func(t *testing.T) {
+		d := begin(t)
+		d.cluster = []string{"key-2"}
+		d.boot().expectDone("start local").expect("assigned=- active=- lkg=- True Local").expectMessage("is of another cluster than kube-system/good/kubelet", "which is forgotten")
+		if r, _ := Report(d.s); r.Observed != nil {
+			t.Errorf("it speaks of the assignment %q, which this cluster does not know", *r.Observed)
+		}
+		d.fresh().boot().expectDone("start local")
+		d.assign("new").pass(time.Second).expect("assigned=new@1 active=new@1 lkg=- True InTrial")
+	})
+	t.Run("while it runs, the kubelet is restarted with local", func(t *testing.T) {
+		d := begin(t).hear(ClusterSeen{Keys: []string{"key-2"}}).pass(time.Minute)
+		d.expectDone("stop", "start local").expect("assigned=- active=- lkg=- True Local")
+		if d.disk.Assigned != nil || d.disk.LastKnownGood != nil || d.disk.Text != "" || len(d.disk.Rejected) > 0 {
+			t.Errorf("on the disk is %+v", d.disk)
+		}
+	})
+	t.Run("what was still to be applied is not", func(t *testing.T) {
+		d := begin(t)
+		d.saveErr = errDisk
+		d.assign("pending").hear(ClusterSeen{Keys: []string{"key-2"}})
+		d.saveErr = nil
+		d.pass(time.Minute).expectDone("stop", "start local")
+	})
+	t.Run("one that lost its assigned source and has a last known good one", func(t *testing.T) {
+		d := begin(t)
+		d.disk.Assigned, d.disk.Text = nil, ""
+		d.cluster = []string{"key-2"}
+		d.boot().expectDone("start local")
+	})
+	t.Run("a rotation of the authority restarts nothing", func(t *testing.T) {
+		d := begin(t)
+		for _, keys := range [][]string{{"key-1", "key-2"}, {"key-2"}, {"key-2", "key-3"}, {"key-3"}} {
+			d.hear(ClusterSeen{Keys: keys}).pass(time.Minute)
+		}
+		d.cluster = []string{"key-3"}
+		d.expectDone().boot().expectDone("start good").expect(active)
+	})
+	t.Run("no keys say nothing", func(t *testing.T) {
+		d := begin(t)
+		d.cluster = nil
+		d.hear(ClusterSeen{}).pass(time.Minute).expectDone().boot().expectDone("start good").expect(active)
+		d.fresh().hear(ClusterSeen{Keys: []string{"key-2"}}).expectDone("stop", "start local")
+	})
+	t.Run("a state folder of before is taken for this cluster's", func(t *testing.T) {
+		d := newDrive(t).boot().pass(time.Minute).good("good")
+		d.cluster = []string{"key-1"}
+		d.fresh().boot().expectDone("start good").expect(active)
+		d.cluster = []string{"key-2"}
+		d.fresh().boot().expectDone("start local")
+	})
+	t.Run("a node that was assigned nothing joins quietly", func(t *testing.T) {
+		d := newDrive(t)
+		d.cluster = []string{"key-1"}
+		d.boot().hear(ClusterSeen{Keys: []string{"key-2"}}).expectDone("start local").expect(nothing)
+		if r, _ := Report(d.s); r.Message != "using current (default); nothing is assigned" {
+			t.Errorf("says %q", r.Message)
+		}
+		d.pass(time.Minute)
+		if len(d.disk.Cluster) != 1 || d.disk.Cluster[0] != "key-2" {
+			t.Errorf("the disk knows %q", d.disk.Cluster)
+		}
+	})
+}

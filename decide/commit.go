@@ -1,0 +1,90 @@
+package decide
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// act gives the one action that brings what runs closer to what should; nil when there is none, or one is under way.
+func (s *State) act() Action {
+	if s.Doing != nil || !s.Booted {
+		return nil
+	}
+	next := s.plan()
+	if next.kind == goLocal {
+		s.applyReset()
+		next = s.plan()
+	}
+	return s.commit(next)
+}
+
+// commit pays for a move before it is made: the try is counted and durable, the change is told.
+func (s *State) commit(next move) Action {
+	switch next.kind {
+	case act:
+		return next.action
+	case write:
+		return s.saveIfDirty()
+	case end:
+		return s.commitEnd()
+	case replaceChild:
+		return s.commitStop(next.want)
+	case startChild:
+		return s.commitStart(next.want)
+	case keepChild:
+		s.resume()
+		return s.planSpareTime()
+	}
+	return nil
+}
+
+// commitEnd ends the supervisor, whose child has ended.
+func (s *State) commitEnd() Action {
+	s.refund()
+	if do := s.saveIfDirty(); do != nil {
+		return do
+	}
+	return Exit{}
+}
+
+// commitStop ends what runs for want. The try is written while the old kubelet still runs.
+func (s *State) commitStop(want *Version) Action {
+	s.spend(want)
+	if do := s.saveIfDirty(); do != nil {
+		return do
+	}
+	s.announce(want)
+	s.Unsettled = s.Now // what waited for its turn has it now: its end is worth waiting for
+	return Stop{}
+}
+
+// commitStart starts want, once no state file is in its way (rule 17). A disk that cannot be written does not hold up a start that
+// needs nothing from it.
+func (s *State) commitStart(want *Version) Action {
+	s.spend(want)
+	if do := s.saveIfDirty(); do != nil {
+		return do
+	}
+	if len(s.InTheWay) > 0 {
+		return SetAside{Files: s.InTheWay}
+	}
+	return Start{Version: want, Fallback: s.fallback(want), OnTrial: s.needsTrial(want), Kubelet: s.OnDisk, Local: s.Local, Unchecked: s.StateFilesDone}
+}
+
+func (s *State) saveIfDirty() Action {
+	if !s.dirty() || s.saveBlocked() {
+		return nil
+	}
+	return Save{Durable: s.Durable}
+}
+
+// announce tells of an intended restart, in upstream's words, by what then starts: also of one that ends a trial because a newer
+// assignment is refused. A rollback has an event of its own.
+func (s *State) announce(want *Version) {
+	if Same(want, s.Assigned) || s.Child.Version == nil || s.usable(s.Child.Version) {
+		s.event(corev1.EventTypeNormal, "KubeletConfigChanged", changeMessage(want))
+	}
+}
+
+func (s *State) event(kind, reason, message string) {
+	s.events = append(s.events, NodeEvent{Type: kind, Reason: reason, Message: message})
+}

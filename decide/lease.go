@@ -1,0 +1,52 @@
+package decide
+
+import "time"
+
+// The kubelet's own Lease (rule 7): a healthz that answers stays green while a bad content type or certificate has lost the node. A
+// renewal is one that a look has seen, and so is its absence: no wall clock is compared, and the mere passing of time proves nothing.
+
+// leaseLimit is how long a Lease may go without a renewal. The kubelet renews it after a quarter of its duration.
+func (s *State) leaseLimit() time.Duration {
+	return max(leaseLimitLeast, s.Lease.Duration/2+leaseLimitSlack)
+}
+
+// watchesLease: in a trial and its control, and until it is known of a kubelet whether it renews its Lease at all, for the next trial.
+func (s *State) watchesLease() bool {
+	if !s.Child.Alive || s.Standalone {
+		return false
+	}
+	return s.OnTrial() || s.controlNeedsLease() || !s.Lease.Renewed && !s.Lease.Lost
+}
+
+func (s *State) learnLease(e LeaseSeen) {
+	l := &s.Lease
+	if e.Reachable && !l.Reachable {
+		l.ReachableSince = s.Now
+	}
+	l.Reachable, l.Problem = e.Reachable, e.Problem
+	if e.Duration > 0 {
+		l.Duration = e.Duration
+	}
+	switch {
+	case e.Renewed:
+		l.Renewed, l.RenewedAt, l.Lost = true, s.Now, false
+		s.Renews = true
+	case e.Reachable && s.Now >= s.leaseLostAt():
+		l.Lost = true
+		if !s.OnTrial() && s.Child.Healthy {
+			s.Renews = false // not even without the configuration that will be on trial next
+		}
+	}
+	if s.OnTrial() && e.Renewed {
+		s.Trial.Renewed, s.Trial.Baseline = true, true
+	}
+}
+
+// leaseLostAt is when the missing renewal becomes a failure.
+func (s *State) leaseLostAt() time.Duration {
+	since := max(s.Child.Started, s.Lease.ReachableSince)
+	if s.Lease.Renewed {
+		since = max(since, s.Lease.RenewedAt)
+	}
+	return since + s.leaseLimit()
+}

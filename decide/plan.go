@@ -1,0 +1,181 @@
+package decide
+
+import "time"
+
+// move is where the plan wants to go from here. commit pays for it and gives the action.
+type move struct {
+	kind   moveKind
+	want   *Version // of replaceChild and startChild
+	action Action   // of act
+}
+
+type moveKind int
+
+const (
+	stay         moveKind = iota
+	act                   // the action as it is
+	write                 // what is not on the disk yet
+	end                   // the supervisor
+	goLocal               // the removal of the assignment takes effect
+	replaceChild          // what runs makes room for want
+	startChild            // nothing runs: start want
+	keepChild             // what runs is what should
+)
+
+// plan says where to go. It changes nothing but the deadline at which it is to be asked again.
+func (s *State) plan() move {
+	switch {
+	case s.Stopping && s.Child.Alive:
+		return move{kind: act, action: Stop{}}
+	case s.Stopping:
+		return move{kind: end}
+	case s.Frozen:
+		return move{kind: write}
+	case s.Child.Alive && s.Child.Hung != "":
+		return move{kind: act, action: Stop{Hung: s.Child.Hung}}
+	case s.Pending != nil && !s.saveBlocked(): // durable before anything else is done about it (rule 3)
+		return move{kind: act, action: Save{Durable: s.withAssigned(*s.Pending), assigned: s.Pending, number: s.PendingNumber}}
+	}
+	if s.Reset != nil {
+		if next := s.planReset(); next.kind != stay {
+			return next
+		}
+	}
+	want, ask := s.choose()
+	if ask != nil {
+		return move{kind: act, action: ask}
+	}
+	return s.planChange(want)
+}
+
+// planReset goes back to local. A configuration that can run is only left for a local one that the kubelet would accept (rule 9).
+func (s *State) planReset() move {
+	if s.target() == nil {
+		return move{kind: goLocal}
+	}
+	switch proof := s.proof(s.Local, s.OnDisk); {
+	case proof == nil && s.environmentBlocks(), proof != nil && proof.refused():
+		return move{}
+	case proof == nil:
+		return move{kind: act, action: s.prove(nil)}
+	}
+	return move{kind: goLocal}
+}
+
+// choose settles on the configuration to run, asking for a verdict where none is kept.
+func (s *State) choose() (want *Version, ask Action) {
+	want = s.target()
+	if want == nil || s.runs(want) || s.proof(want.Content, s.OnDisk) != nil {
+		return want, nil
+	}
+	if s.environmentBlocks() {
+		if s.Child.Alive {
+			return s.Child.Version, nil // nothing is blamed or changed
+		}
+		return want, nil // there is always a kubelet: as with no verdict, the trial will tell
+	}
+	return want, s.prove(want)
+}
+
+// environmentBlocks: the environment is to blame, and was asked too recently to be asked again.
+func (s *State) environmentBlocks() bool {
+	return s.Environment != "" && !s.reached(s.EnvironmentRetry)
+}
+
+func (s *State) prove(v *Version) Action {
+	do := Prove{Version: v, Kubelet: s.OnDisk, Local: s.Local}
+	if v != nil {
+		do.Control = s.fallback(v)
+		return do
+	}
+	if do.Control = s.target(); do.Control == nil {
+		do.Alone = true
+	}
+	return do
+}
+
+// planChange brings what runs to what should.
+func (s *State) planChange(want *Version) move {
+	switch {
+	case s.runs(want) && !s.followsLocal(want):
+		return move{kind: keepChild}
+	case s.Child.Alive && s.waitsForTurn(want):
+		return move{}
+	case s.Child.Alive:
+		return move{kind: replaceChild, want: want}
+	case Same(want, s.NextOf) && !s.reached(s.NextStart):
+		return move{}
+	}
+	return move{kind: startChild, want: want}
+}
+
+// waitsForTurn: an edit is not applied yet, unless what runs meanwhile has failed.
+func (s *State) waitsForTurn(want *Version) bool {
+	return Same(want, s.Assigned) && s.Child.Version != nil && s.usable(s.Child.Version) && !s.reached(s.ApplyAt)
+}
+
+// followsLocal: with --follow-local an accepted change of the local files restarts the kubelet that they concern.
+func (s *State) followsLocal(want *Version) bool {
+	if !s.FollowLocal || !s.LocalChangePending() {
+		return false
+	}
+	proof := s.proof(s.contentOf(want), s.OnDisk)
+	ended := *s
+	ended.Child.Alive = false
+	return proof != nil && !proof.refused() && Same(ended.target(), want)
+}
+
+// LocalChangePending tells that the kubelet that runs was started with other local files, drop-ins or another binary than there are now.
+func (s *State) LocalChangePending() bool {
+	return s.Child.Alive && (s.Child.Kubelet != s.OnDisk || s.Child.Version == nil && s.Child.Local != s.Local)
+}
+
+func (s *State) contentOf(v *Version) string {
+	if v == nil {
+		return s.Local
+	}
+	return v.Content
+}
+
+// planSpareTime is for what can wait: writes, and verdicts on changed local files that are only reported.
+func (s *State) planSpareTime() Action {
+	if due := s.persistAt(); due >= 0 && s.reached(due) && !s.saveBlocked() {
+		return Save{Durable: s.Durable}
+	}
+	if s.SaveError != "" && !s.saveBlocked() {
+		return Save{Durable: s.Durable}
+	}
+	if do := s.saveIfDirty(); do != nil {
+		return do
+	}
+	if !s.settled() || !s.reached(s.Child.HealthySince+healthThatCounts) || s.environmentBlocks() {
+		return nil
+	}
+	for _, v := range s.unproven() {
+		if s.proof(s.contentOf(v), s.OnDisk) == nil {
+			return s.prove(v)
+		}
+	}
+	return nil
+}
+
+// unproven lists what a change of the local files puts in question: what runs, if it was started before the change, and the
+// fallback of last resort.
+func (s *State) unproven() []*Version {
+	var list []*Version
+	if s.LocalChangePending() {
+		list = append(list, s.Child.Version)
+	}
+	if s.Child.Version != nil {
+		list = append(list, nil)
+	}
+	return list
+}
+
+// persistAt is when trial time is to be written; negative when there is none to write.
+func (s *State) persistAt() time.Duration {
+	if !s.OnTrial() || s.Trial == s.Disk.Trial {
+		return -1
+	}
+	return s.SavedAt + persistInterval
+}

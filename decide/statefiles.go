@@ -1,0 +1,73 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// The kubelet's CPU and memory managers keep a state file each, and a kubelet whose policy is another one than the file's exits over it,
+// at every start (rule 17). Such a file is set aside before the kubelet is started: recorded, then renamed, then started. It is never
+// put back, for over other pods than it was written for it would kill them; the kubelet makes a new one.
+
+// Aside is a state file that is, or is about to be, set aside.
+type Aside struct {
+	config.StateFile
+	BootID  string `json:"bootID,omitempty"`
+	Content string `json:"content,omitempty"` // of the configuration that it was in the way of; empty = local
+}
+
+// learnInTheWay records the files that have to go before want can start.
+func (s *State) learnInTheWay(files []config.StateFile, want *Version) {
+	s.InTheWay = files
+	for _, file := range files {
+		aside := Aside{StateFile: file, BootID: s.BootID}
+		if want != nil {
+			aside.Content = want.Content
+		}
+		s.Asides = newest(without(s.Asides, func(a Aside) bool { return a.StateFile == file }), aside)
+	}
+}
+
+// learnSetAside ends the care for state files before a start. A file that cannot be set aside does not keep the kubelet from being
+// started: it says itself what it thinks of the file.
+func (s *State) learnSetAside(e FilesSetAside) {
+	files := s.InTheWay
+	s.Doing, s.InTheWay, s.StateFilesDone = nil, nil, true
+	if e.Err != nil {
+		s.Exit = "a state file of another policy cannot be set aside: " + e.Err.Error()
+		return
+	}
+	for _, file := range files {
+		s.event(corev1.EventTypeNormal, "KubeletStateFileSetAside", describeStateFile(file))
+	}
+}
+
+func describeStateFile(f config.StateFile) string {
+	if f.Policy == "" {
+		return fmt.Sprintf("%s, which the kubelet refused, is set aside; the kubelet makes a new one", f.Name)
+	}
+	return fmt.Sprintf("%s of policy %s is set aside; the kubelet makes a new one", f.Name, f.Policy)
+}
+
+// blamesStateFile tells whether an exit is one that the state file explains, and that a start without it may mend: once for each
+// configuration until it was healthy for a while, and not counted as a failure of anybody's.
+func (s *State) blamesStateFile(e ChildExited, gone Child) bool {
+	return e.StateFile != "" && !slices.Contains(s.WithoutStateFile, s.stateFileKey(e.StateFile, gone))
+}
+
+func (s *State) stateFileKey(file string, gone Child) string {
+	return strings.Join([]string{file, s.contentOf(gone.Version), gone.Kubelet.Binary, gone.Kubelet.Arguments, gone.Kubelet.Local}, " ")
+}
+
+// retryWithoutStateFile has the file set aside before the next start, which comes at once.
+func (s *State) retryWithoutStateFile(e ChildExited, gone Child) {
+	s.WithoutStateFile = newest(s.WithoutStateFile, s.stateFileKey(e.StateFile, gone))
+	s.Exit = e.Words
+	s.NextStart, s.StateFilesDone = 0, false
+	s.learnInTheWay([]config.StateFile{{Name: e.StateFile}}, gone.Version)
+}

@@ -1,0 +1,196 @@
+package decide
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// managers plays the CPU manager of a node: its state file, which every kubelet that lives long enough writes, and which one of another
+// policy dies of.
+type managers struct {
+	*drive
+	policy map[string]string // by content ("" = local); absent = none
+	file   string            // the policy in cpu_manager_state; empty = there is no file
+	broken bool              // renaming fails
+}
+
+const stateFileName = "cpu_manager_state"
+
+func newManagers(t *testing.T) *managers {
+	m := &managers{drive: newDrive(t), policy: map[string]string{}, file: "none"}
+	m.starts = func(do Start) (Event, bool) {
+		if m.file != "" && m.file != m.of(do.Version) && !do.Unchecked {
+			return Started{InTheWay: []config.StateFile{{Name: stateFileName, Policy: m.file}}}, true
+		}
+		return nil, false
+	}
+	m.sets = func(do SetAside) FilesSetAside {
+		if m.broken {
+			return FilesSetAside{Err: errors.New("read-only file system")}
+		}
+		if !slices.ContainsFunc(m.disk.Asides, func(a Aside) bool { return a.StateFile == do.Files[0] && a.BootID == m.bootID }) {
+			t.Errorf("%+v is set aside, on the disk is %+v", do.Files, m.disk.Asides)
+		}
+		m.file = ""
+		return FilesSetAside{}
+	}
+	m.begins = func(do Start) {
+		if m.file == "" {
+			m.file = m.of(do.Version)
+		}
+		delete(m.deadly, contentOf(do.Version))
+		if m.file != m.of(do.Version) {
+			m.deadly[contentOf(do.Version)] = 350 * time.Millisecond // after healthz was ok
+		}
+	}
+	return m
+}
+
+func (m *managers) of(v *Version) string {
+	if policy := m.policy[contentOf(v)]; policy != "" {
+		return policy
+	}
+	return "none"
+}
+
+// A policy is taken, passes its trial and can be left again, in all four directions, by itself (rule 17).
+func TestAStaticPolicyComesAndGoes(t *testing.T) {
+	begin := func(t *testing.T) *managers {
+		m := newManagers(t)
+		m.policy["static"] = "static"
+		m.boot().pass(time.Minute)
+		return m
+	}
+	t.Run("assigned", func(t *testing.T) {
+		m := begin(t)
+		m.fresh().assign("static").pass(time.Minute).expectDone("prove static", "stop", "start static", "set aside", "start static", "prove local")
+		m.expectEvents("KubeletConfigChanged", "KubeletStateFileSetAside")
+		m.pass(10 * time.Minute).expect("assigned=static@1 active=static@1 lkg=static@1 True Active")
+	})
+	t.Run("removed", func(t *testing.T) {
+		m := begin(t)
+		m.good("static").fresh().hear(Cleared{NodeUID: "node-uid"}).pass(time.Minute).expect(nothing)
+		m.expectDone("stop", "start local", "set aside", "start local")
+	})
+	t.Run("followed by another", func(t *testing.T) {
+		m := begin(t)
+		m.good("static").fresh().assign("good").pass(11 * time.Minute).expect("assigned=good@1 active=good@1 lkg=good@1 True Active")
+	})
+	t.Run("rolled back, for it dies of something else", func(t *testing.T) {
+		m := begin(t)
+		m.begins = func(do Start) {
+			m.file = m.of(do.Version)
+			if do.Version != nil {
+				m.deadly["static"] = 400 * time.Millisecond
+			}
+		}
+		m.assign("static").pass(5 * time.Second).expect("assigned=static@1 active=- lkg=- False RolledBack run config")
+		m.pass(time.Minute).expect("assigned=static@1 active=- lkg=- False Rejected run config")
+	})
+	t.Run("a last known good one of a static policy is fallen back to", func(t *testing.T) {
+		m := begin(t)
+		m.good("static").fresh()
+		m.begins = func(do Start) {
+			m.file = m.of(do.Version)
+			if contentOf(do.Version) == "bad" {
+				m.deadly["bad"] = 400 * time.Millisecond
+			}
+		}
+		m.assign("bad").pass(time.Minute).expect("assigned=bad@1 active=static@1 lkg=static@1 False Rejected run config")
+	})
+}
+
+// The supervisor dies between the record and the rename, or between the rename and the start.
+func TestACrashWhileAStateFileIsSetAside(t *testing.T) {
+	for _, renamed := range []bool{false, true} {
+		m := newManagers(t)
+		m.policy["static"] = "static"
+		m.boot().pass(time.Minute).good("static")
+		m.fresh().decide(Cleared{NodeUID: "node-uid"})
+		for range 100 {
+			if _, is := m.step.Do.(SetAside); is {
+				break
+			}
+			m.decide(m.answer(m.step.Do))
+		}
+		if renamed {
+			m.file = ""
+		}
+		m.boot().pass(time.Minute).expect(nothing)
+		if len(m.disk.Asides) > 1 {
+			t.Errorf("recorded %+v", m.disk.Asides)
+		}
+	}
+}
+
+// What keeps a state file from being set aside keeps no kubelet from being started, and is told.
+func TestAStateFileThatStays(t *testing.T) {
+	m := newManagers(t)
+	m.policy["static"] = "static"
+	m.boot().pass(time.Minute).good("static").fresh()
+	m.broken = true
+	m.hear(Cleared{NodeUID: "node-uid"}).expectDone("stop", "start local", "set aside", "start local").expectMessage("")
+	m.pass(30 * time.Second)
+	if r, _ := Report(m.s); r.Status == "True" {
+		t.Errorf("shows %s", m.shown())
+	}
+	m.broken = false
+	m.pass(time.Minute).expect(nothing)
+}
+
+// A file that the kubelet itself refuses, whatever its policy, is set aside once, and counts as nobody's failure.
+func TestAStateFileThatTheKubeletRefuses(t *testing.T) {
+	refuses := ChildExited{Code: 1, Words: "not all reserved cpus are present", StateFile: stateFileName, Delay: time.Second}
+	t.Run("in a trial", func(t *testing.T) {
+		m := newManagers(t)
+		m.boot().assign("good").pass(5*time.Second).fresh().hear(refuses).expectDone("set aside", "start good").pass(time.Minute).expect(inTrial)
+		if m.s.Trial.Tries != 1 {
+			t.Errorf("%d tries", m.s.Trial.Tries)
+		}
+		m.fresh().hear(refuses).expectDone("set aside", "start good") // after health it may be once more
+	})
+	t.Run("again and again", func(t *testing.T) {
+		m := newManagers(t)
+		m.boot().pass(time.Minute).assign("bad").pass(time.Second).fresh()
+		for range 5 {
+			m.hear(refuses).pass(2 * time.Second)
+		}
+		m.pass(time.Minute).expect("assigned=bad@1 active=- lkg=- False Rejected run config")
+	})
+	t.Run("in the control it blames no environment", func(t *testing.T) {
+		m := newManagers(t)
+		m.boot().pass(time.Minute)
+		m.begins = nil
+		m.deadly["bad"] = time.Second
+		m.assign("bad").pass(8 * time.Second)
+		m.hear(refuses).pass(time.Minute).expect("assigned=bad@1 active=- lkg=- False Rejected run config")
+	})
+	t.Run("local, with nothing assigned", func(t *testing.T) {
+		m := newManagers(t)
+		m.boot().fresh().hear(refuses).expectDone("set aside", "start local").pass(time.Minute).expect(nothing)
+	})
+}
+
+// Asides of another boot are worthless, and so are all once the new configuration has passed its trial.
+func TestAsidesAreForgotten(t *testing.T) {
+	m := newManagers(t)
+	m.policy["static"] = "static"
+	m.boot().pass(time.Minute).assign("static").pass(time.Minute)
+	if len(m.disk.Asides) != 1 || m.disk.Asides[0].Policy != "none" || m.disk.Asides[0].Content != "static" {
+		t.Fatalf("recorded %+v", m.disk.Asides)
+	}
+	other := *m.drive
+	other.bootID = "boot-2"
+	other.boot().pass(time.Minute)
+	if len(other.disk.Asides) != 0 {
+		t.Errorf("after a reboot: %+v", other.disk.Asides)
+	}
+	m.pass(11 * time.Minute)
+	if len(m.disk.Asides) != 0 {
+		t.Errorf("after the trial: %+v", m.disk.Asides)
+	}
+}

@@ -1,0 +1,79 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+)
+
+// State files of the kubelet's resource managers are set aside by a rename beside the file (rule 17). What is aside and not recorded any
+// more is removed with the next write of the state.
+const asideMark = ".aside-"
+
+// stateFilesInTheWay lists what has to be set aside before the start.
+func (l *loop) stateFilesInTheWay(do decide.Start) []config.StateFile {
+	if do.Unchecked {
+		return nil
+	}
+	file := l.configFileOf(do.Version)
+	if file == "" {
+		file = l.arguments.Config
+	}
+	return config.ForeignStateFiles(l.Arguments, file)
+}
+
+func asideName(f config.StateFile) string {
+	policy := f.Policy
+	if policy == "" {
+		policy = "refused"
+	}
+	return filepath.Base(f.Name) + asideMark + filepath.Base(policy)
+}
+
+// setAside renames the files, durably. It is only done after the kubelet that had them has ended: one that runs would write them anew.
+func (l *loop) setAside(files []config.StateFile) error {
+	folder := config.RootDir(l.Arguments)
+	for _, file := range files {
+		err := os.Rename(filepath.Join(folder, filepath.Base(file.Name)), filepath.Join(folder, asideName(file)))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("setting %s aside: %w", file.Name, err)
+		}
+		crashPoint("renamed", file.Name)
+	}
+	return syncFolder(folder)
+}
+
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("making the new names durable: %w", err)
+	}
+	if err := errors.Join(folder.Sync(), folder.Close()); err != nil {
+		return fmt.Errorf("making the new names durable: %w", err)
+	}
+	return nil
+}
+
+// collectAsides removes what was set aside and is not recorded any more. It is best effort: what it leaves is removed the next time.
+func (l *loop) collectAsides(recorded []decide.Aside) {
+	folder := config.RootDir(l.Arguments)
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return
+	}
+	kept := map[string]bool{}
+	for _, aside := range recorded {
+		kept[asideName(aside.StateFile)] = true
+	}
+	for _, entry := range entries {
+		file, _, is := strings.Cut(entry.Name(), asideMark)
+		if is && config.IsStateFile(file) && !kept[entry.Name()] {
+			_ = os.Remove(filepath.Join(folder, entry.Name()))
+		}
+	}
+}
