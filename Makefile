@@ -13,6 +13,8 @@ FUZZTIME ?= 10s
 # how long make soak takes, and which sequence of steps (0: a random one)
 SOAK     ?= 5m
 SEED     ?= 0
+# flags of test/mutate, such as -files=trial.go, or -share=0.1 -seed=7
+MUTATE   ?=
 # go test flags for one run, such as -run=TestX
 TEST     ?=
 # how many nodes the fleets of make bench-scale have
@@ -103,6 +105,11 @@ fuzz: ## every fuzz target for FUZZTIME (10s), after the corpora in testdata/fuz
 	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x "./$$(dirname "$$file")" </dev/null; \
 	  done; \
 	done
+
+.PHONY: mutate
+mutate: ## whether the tests of package decide notice when it is changed in one place; MUTATE="-files=trial.go", MUTATE="-share=0.1 -seed=7" for a part
+	go build -o bin/mutate ./test/mutate
+	bin/mutate $(MUTATE)
 
 .PHONY: soak
 soak: root parts-node build ## kill supervisor, kubelet and cluster at random, and check the rules (root); SOAK=8h, SEED=7 for one sequence, CLOCK=1 to jump this machine's clock, too

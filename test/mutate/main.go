@@ -1,0 +1,117 @@
+// Command mutate asks whether a package's tests notice when its code is wrong: it changes the code in one small place after the other,
+// and runs the tests on each such mutant. `make mutate` runs it on package decide.
+//
+// A mutant that fails a test is killed. One that passes all of them is alive, and so is one that no test comes by or that makes them
+// hang. What cannot be killed, for it means the same as the original, is listed with its reason in the package's testdata/mutants.txt.
+// It ends with 1 when anything else is alive, when a listed one is killed or is no mutant any more, or when the list has more than 8 %
+// of all mutants.
+//
+// Mutants are: operators swapped; conditions negated, and parts of them left out; numbers that are off by one, durations of one unit
+// doubled; statements, early exits, cases, fields and list elements left out; one half of an assignment of several values left out;
+// nil returned. Words are left as they are.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() { os.Exit(run()) }
+
+type options struct {
+	Package string
+	Files   string
+	Share   float64
+	Seed    uint64
+	Show    bool
+	Least   time.Duration // that a mutant is given, however quick the original is
+}
+
+func run() int {
+	o := options{Least: 10 * time.Second}
+	flag.StringVar(&o.Package, "package", "./decide", "whose code and tests")
+	flag.StringVar(&o.Files, "files", "", "only mutants of these files, as act.go,trial.go")
+	flag.Float64Var(&o.Share, "share", 1, "only this part of the mutants, by chance")
+	flag.Uint64Var(&o.Seed, "seed", 1, "of that chance")
+	flag.BoolVar(&o.Show, "show", false, "only show the mutants, also those that turn out not to compile")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	faults, err := mutate(ctx, o, os.Stdout)
+	switch {
+	case err != nil:
+		_, _ = fmt.Fprintln(os.Stderr, "mutate:", err)
+		return 2
+	case faults > 0:
+		return 1
+	}
+	return 0
+}
+
+// mutate prints what it finds, and gives the number of faults.
+func mutate(ctx context.Context, o options, out io.Writer) (int, error) {
+	start := time.Now()
+	scratch, err := os.MkdirTemp("", "mutate-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(scratch)
+	p, err := open(ctx, o.Package, scratch)
+	if err != nil {
+		return 0, err
+	}
+	mutants, err := p.mutants()
+	if err != nil {
+		return 0, err
+	}
+	if o.Show {
+		for _, m := range mutants {
+			_, _ = fmt.Fprintln(out, m)
+		}
+		return 0, nil
+	}
+	a := &account{out: out, results: map[result]int{}}
+	if a.reasons, err = readList(filepath.Join(p.Dir, "testdata", "mutants.txt")); err != nil {
+		return 0, err
+	}
+	r, mutants, err := prepare(ctx, p, mutants, o.Least)
+	if err != nil {
+		return 0, err
+	}
+	a.match(mutants)
+	chosen := o.choose(mutants)
+	if len(chosen) == 0 {
+		return 0, errors.New("no mutant is left of those asked for: look at -files and -share")
+	}
+	_, _ = fmt.Fprintf(out, "%d of %d mutants to run; built in %s, %s for each at most\n",
+		len(chosen), len(mutants), time.Since(start).Round(time.Second), r.timeout.Round(time.Second))
+	if err := r.each(ctx, chosen, a.take); err != nil {
+		return 0, err
+	}
+	if len(chosen) == len(mutants) {
+		a.judge()
+	}
+	_, _ = fmt.Fprintf(out, "%s; %s\n", a, time.Since(start).Round(time.Second))
+	return a.faults, nil
+}
+
+// choose gives the mutants that are asked for.
+func (o options) choose(mutants []*mutant) []*mutant {
+	random := rand.New(rand.NewPCG(o.Seed, 0))
+	files := strings.FieldsFunc(o.Files, func(r rune) bool { return r == ',' })
+	return slices.DeleteFunc(slices.Clone(mutants), func(m *mutant) bool {
+		left := random.Float64() >= o.Share
+		return left || len(files) > 0 && !slices.Contains(files, m.file)
+	})
+}

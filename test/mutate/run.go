@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+type result string
+
+// What becomes of a mutant. A test that hangs has noticed nothing.
+const (
+	killed    result = "killed"
+	survived  result = "survived"
+	uncovered result = "not covered"
+	timedOut  result = "timed out"
+	broken    result = "does not compile"
+)
+
+// patience is how many times as long as the original a mutant may take.
+const patience = 10
+
+// runner runs the package's tests on mutants.
+type runner struct {
+	*folder
+	binary  string // with all mutants of functions
+	blocks  map[string][]block
+	slow    string // a pattern of the tests that take most of the time; may be empty
+	timeout time.Duration
+}
+
+// prepare builds the mutants, gives those that compile, and runs the tests without any.
+func prepare(ctx context.Context, p *folder, mutants []*mutant, least time.Duration) (*runner, []*mutant, error) {
+	r := &runner{folder: p, binary: filepath.Join(p.scratch, "test")}
+	inside := slices.DeleteFunc(slices.Clone(mutants), func(m *mutant) bool { return m.decl == nil })
+	outside := slices.DeleteFunc(slices.Clone(mutants), func(m *mutant) bool { return m.decl != nil })
+	inside, err := p.compile(ctx, inside, r.binary)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r, append(inside, outside...), r.calibrate(ctx, least)
+}
+
+// calibrate runs the tests on the original, twice: for what they cover, and for how long they take.
+func (r *runner) calibrate(ctx context.Context, least time.Duration) error {
+	profile := filepath.Join(r.scratch, "cover")
+	if _, err := command(ctx, "go", "test", "-count=1", "-vet=off", "-coverprofile", profile, r.Dir); err != nil {
+		return fmt.Errorf("the tests fail without any mutant: %w", err)
+	}
+	data, err := os.ReadFile(profile)
+	if err != nil {
+		return err
+	}
+	r.blocks = coverage(string(data))
+	start := time.Now()
+	output, err := r.start(ctx, r.binary, 0, "-test.v")
+	if err != nil {
+		return fmt.Errorf("the tests fail on the original built among its mutants: %w\n%s", err, output)
+	}
+	took := time.Since(start)
+	r.timeout, r.slow = max(patience*took, least), slowTests(string(output), took/slowShare)
+	return nil
+}
+
+// slowShare: a test that takes more than this part of the time is run after all others, for most mutants do not live until then.
+const slowShare = 30
+
+var timed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \(([0-9.]+s)\)$`)
+
+func slowTests(output string, limit time.Duration) string {
+	var names []string
+	for _, match := range timed.FindAllStringSubmatch(output, -1) {
+		if took, err := time.ParseDuration(match[2]); err == nil && took > limit {
+			names = append(names, match[1])
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return "^(" + strings.Join(names, "|") + ")$"
+}
+
+// each runs mutants on all processors and hands over each result, one at a time.
+func (r *runner) each(ctx context.Context, mutants []*mutant, take func(*mutant, result)) error {
+	jobs := make(chan *mutant)
+	var workers sync.WaitGroup
+	var one sync.Mutex
+	var failed error
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for m := range jobs {
+				got, err := r.try(ctx, m)
+				one.Lock()
+				if err == nil && ctx.Err() == nil {
+					take(m, got)
+				}
+				failed = errors.Join(failed, err)
+				one.Unlock()
+			}
+		})
+	}
+	for _, m := range mutants {
+		if ctx.Err() != nil {
+			break
+		}
+		jobs <- m
+	}
+	close(jobs)
+	workers.Wait()
+	return errors.Join(failed, ctx.Err())
+}
+
+func (r *runner) try(ctx context.Context, m *mutant) (result, error) {
+	if m.decl != nil {
+		if !covers(r.blocks[m.file], m.at.Line, m.at.Column) {
+			return uncovered, nil
+		}
+		return r.test(ctx, r.binary, m.id), nil
+	}
+	// A constant or variable of the package: a binary of its own.
+	scratch, err := os.MkdirTemp(r.scratch, "one-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(scratch)
+	overlay, err := r.overlay(scratch, map[string][]byte{m.file: []byte(apply(r.sources[m.file], []edit{m.edit}))})
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(scratch, "test")
+	if _, err := command(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, r.Dir); err != nil {
+		return broken, ctx.Err()
+	}
+	return r.test(ctx, binary, 0), nil
+}
+
+// test runs the quick tests, then the slow ones.
+func (r *runner) test(ctx context.Context, binary string, id int) result {
+	passes := [][]string{nil}
+	if r.slow != "" {
+		passes = [][]string{{"-test.skip", r.slow}, {"-test.run", r.slow}}
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	for _, arguments := range passes {
+		_, err := r.start(ctx, binary, id, append(arguments, "-test.failfast")...)
+		switch {
+		case ctx.Err() != nil:
+			return timedOut
+		case err != nil:
+			return killed
+		}
+	}
+	return survived
+}
+
+func (r *runner) start(ctx context.Context, binary string, id int, arguments ...string) ([]byte, error) {
+	c := exec.CommandContext(ctx, binary, arguments...)
+	c.Dir = r.Dir
+	c.Env = append(os.Environ(), variable+"="+strconv.Itoa(id), "GOMAXPROCS=1")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	return c.CombinedOutput()
+}
+
+// block is a stretch of code in a cover profile.
+type block struct {
+	fromLine, fromColumn, toLine, toColumn int
+	run                                    bool
+}
+
+var profiled = regexp.MustCompile(`(?m)^(?:.*/)?([^/:\n]+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)$`)
+
+func coverage(profile string) map[string][]block {
+	blocks := map[string][]block{}
+	for _, match := range profiled.FindAllStringSubmatch(profile, -1) {
+		var n [4]int
+		for i := range n {
+			n[i], _ = strconv.Atoi(match[2+i])
+		}
+		blocks[match[1]] = append(blocks[match[1]], block{n[0], n[1], n[2], n[3], match[6] != "0"})
+	}
+	return blocks
+}
+
+// covers tells whether a test comes by a place; also where the profile does not speak of it.
+func covers(blocks []block, line, column int) bool {
+	spoken := false
+	for _, b := range blocks {
+		after := line > b.fromLine || line == b.fromLine && column >= b.fromColumn
+		before := line < b.toLine || line == b.toLine && column < b.toColumn
+		if after && before {
+			if b.run {
+				return true
+			}
+			spoken = true
+		}
+	}
+	return !spoken
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+func TestSlowTests(t *testing.T) {
+	const output = "=== RUN   TestA\n--- PASS: TestA (0.01s)\n--- PASS: TestB (2.00s)\n    --- PASS: TestB/1 (1.50s)\n--- PASS: FuzzC (0.30s)\nPASS\n"
+	for limit, want := range map[time.Duration]string{time.Second: "^(TestB)$", 100 * time.Millisecond: "^(TestB|FuzzC)$", time.Minute: ""} {
+		if got := slowTests(output, limit); got != want {
+			t.Errorf("more than %s: %q, want %q", limit, got, want)
+		}
+	}
+}
+
+func TestCoverage(t *testing.T) {
+	blocks := coverage("mode: set\nexample.org/p/a.go:3.10,5.2 2 1\nexample.org/p/a.go:7.10,9.2 1 0\nexample.org/p/b.go:3.10,5.2 2 0\n")["a.go"]
+	for _, row := range []struct {
+		line, column int
+		want         bool
+	}{
+		{3, 9, true}, {4, 1, true}, {6, 1, true}, // the profile does not speak of the last
+		{7, 9, true}, {7, 10, false}, {8, 80, false}, {9, 1, false}, {9, 2, true},
+	} {
+		if got := covers(blocks, row.line, row.column); got != row.want {
+			t.Errorf("%d.%d: %v", row.line, row.column, got)
+		}
+	}
+}
