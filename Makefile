@@ -27,6 +27,7 @@ LINTER       = golangci-lint-2.15.0
 LINTER_PATH  = $(shell KUBELET_SUPERVISOR_PARTS= test/parts/build.sh --folder)/$(LINTER)
 NODE_PARTS  := etcd containerd containerd-shim-runc-v2 ctr pause.tar kube-apiserver-1.36.3 kubelet-1.36.3 kubectl-1.36.3
 NODE_DEBIAN := runc containernetworking-plugins iproute2 mount
+MACHINE_DEBIAN := systemd systemd-sysv dbus rpm mount
 REAL         = KUBELET_SUPERVISOR_PARTS="$(PARTS)" KUBELET_SUPERVISOR_TEST_KUBELET="$(PARTS)/kubelet-1.36.3"
 
 .PHONY: help
@@ -43,8 +44,19 @@ demo: root parts-node build ## the whole story on a real node, on this machine (
 	go build -o bin/demo ./test/demo
 	@$(REAL) bin/demo
 
+# what make test is, and what of it needs more than a fresh machine of make test-fresh has
+TESTS         := vet lint parts test-unit test-fuzz test-packages test-systemd test-e2e
+NOT_FRESH     := test-systemd
+TARGETS       ?= $(filter-out $(NOT_FRESH),$(TESTS))
+
 .PHONY: test
-test: root vet lint parts test-unit test-fuzz test-packages test-systemd test-e2e ## every test: vet, lint, unit, some fuzzing, packages, systemd, end-to-end on real parts (root; 25 min, the first time 20 min of building before that)
+test: root $(TESTS) ## every test: vet, lint, unit, some fuzzing, packages, systemd, end-to-end on real parts (root; 25 min, the first time 20 min of building before that)
+
+.PHONY: test-fresh
+test-fresh: root ## make test as on a machine that was just installed and booted: a minimal Debian with Go, git and make, empty caches (root; over an hour); TARGETS="lint test-unit" for a part
+	@test/parts/debian.sh mmdebstrap util-linux
+	@echo "NOT RUN ON A FRESH MACHINE: $(or $(strip $(filter-out $(TARGETS),$(TESTS))),nothing). $(NOT_FRESH) needs a systemd of its own."
+	@test/fresh/run.sh $(TARGETS)
 
 .PHONY: vet
 vet: ## go vet, the end-to-end tests and the conformance suite included
@@ -94,7 +106,7 @@ test-systemd: root ## the packages on throw-away machines with a real systemd, 2
 	@test/parts/debian.sh mmdebstrap iproute2 util-linux
 	@test/parts/build.sh kubelet-1.36.3 containerd
 	test/systemd/shared.sh bin/systemd "$(PARTS)"
-	KUBELET_SUPERVISOR_TEST_SHARED="$(CURDIR)/bin/systemd" KUBELET_SUPERVISOR_TEST_ROOTS="$$(test/systemd/root.sh bookworm) $$(test/systemd/root.sh trixie)" \
+	KUBELET_SUPERVISOR_TEST_SHARED="$(CURDIR)/bin/systemd" KUBELET_SUPERVISOR_TEST_ROOTS="$$(test/parts/root.sh bookworm $(MACHINE_DEBIAN)) $$(test/parts/root.sh trixie $(MACHINE_DEBIAN))" \
 	  go test -tags systemd -count 1 -v -timeout 30m $(TEST) ./test/systemd
 
 .PHONY: fuzz
