@@ -6,6 +6,7 @@
 # end with it, whatever ends it: the kernel kills the first process inside when we die, and with it the namespaces go.
 set -euo pipefail
 
+here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 name=kubelet-supervisor-fresh
 hierarchies=(/sys/fs/cgroup)
 [ "$(stat -fc %T /sys/fs/cgroup)" = cgroup2fs ] || mapfile -t hierarchies < <(find /sys/fs/cgroup -mindepth 1 -maxdepth 1 -type d)
@@ -32,49 +33,14 @@ if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
   for controller in "${controllers[@]}"; do echo "+$controller" >/sys/fs/cgroup/cgroup.subtree_control || :; done
 fi
 
-# shellcheck disable=SC2016 # it is for the shell inside
-inside='
-set -eu
-root=$1 target=$2 goroot=$3 modules=$4 parts=$5 name=$6
-shift 6
-mount --bind "$root" "$root"
-cd "$root"
-mkdir -p .old mnt/modules mnt/parts usr/local/go
-mount -t proc -o nosuid,nodev,noexec proc proc
-mount -t sysfs -o nosuid,nodev,noexec sysfs sys
-if [ -d "/sys/fs/cgroup/$name" ]; then
-  mount --bind "/sys/fs/cgroup/$name" sys/fs/cgroup
-else
-  mount -t tmpfs -o mode=755,nosuid,nodev,noexec tmpfs sys/fs/cgroup
-  for hierarchy in /sys/fs/cgroup/*; do
-    here=sys/fs/cgroup/${hierarchy##*/}
-    if [ -L "$hierarchy" ]; then cp -P "$hierarchy" "$here"; else mkdir "$here"; mount --bind "$hierarchy/$name" "$here"; fi
-  done
-fi
-mount --rbind /dev dev
-mount -t tmpfs -o mode=755,nosuid,nodev tmpfs run
-mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs dev/shm
-mount --bind -o ro "$goroot" usr/local/go
-[ ! -d "$modules" ] || mount --bind -o ro "$modules" mnt/modules
-[ -z "$parts" ] || mount --bind -o ro "$parts" mnt/parts
-hostname fresh
-pivot_root . .old
-umount -l /.old
-cd /root/kubelet-supervisor
-echo "up for $(cut -d " " -f 1 /proc/uptime) s; $(env -i "$@" go version); $(dpkg-query --show | wc -l) Debian packages"
-result=0
-env -i --default-signal=INT,QUIT "$@" make "$target" || result=$?
-exit "$result"' # not the shell itself: the first process of a machine has orphans to bury
-
-# shellcheck disable=SC2016
+# shellcheck disable=SC2016 # it is for the shell that it is given to
 enter='
 set -eu
-v2=/sys/fs/cgroup/$1 uptime=$2 monotonic=$3 inside=$4
-shift 4
+v2=/sys/fs/cgroup/$1 uptime=$2 monotonic=$3
+shift 3
 # A cgroup v2 that hands controllers on may hold no process.
 if [ -d "$v2" ]; then mkdir "$v2/machine"; echo $$ >"$v2/machine/cgroup.procs"; fi
-exec unshare --mount --propagation private --pid --fork --kill-child=SIGKILL --uts --ipc --time --boottime="$uptime" --monotonic="$monotonic" \
-  /bin/bash -c "$inside" machine "$@"'
+exec unshare --mount --propagation private --pid --fork --kill-child=SIGKILL --uts --ipc --time --boottime="$uptime" --monotonic="$monotonic" "$@"'
 
 read -r uptime _ </proc/uptime
 monotonic=$(sed -n 's/^now at \([0-9]*\) nsecs$/\1/p' /proc/timer_list) # less than the uptime on a machine that has slept
@@ -82,8 +48,8 @@ root=$1 target=$2 goroot=$3 modules=$4 parts=$5
 shift 5
 (
   for hierarchy in "${hierarchies[@]}"; do echo "$BASHPID" >"$hierarchy/$name/cgroup.procs"; done
-  exec setpriv --pdeathsig KILL unshare --cgroup /bin/bash -c "$enter" machine "$name" $((3 - ${uptime%.*})) $((3 - monotonic / 1000000000)) "$inside" \
-    "$root" "$target" "$goroot" "$modules" "$parts" "$name" "$@"
+  exec setpriv --pdeathsig KILL unshare --cgroup /bin/bash -c "$enter" machine "$name" $((3 - ${uptime%.*})) $((3 - monotonic / 1000000000)) \
+    "$here/inside.sh" "$root" "$target" "$goroot" "$modules" "$parts" "$name" "$@"
 ) &
 outer=$!
 trap 'kill -KILL "$outer" 2>/dev/null || :; wait "$outer" 2>/dev/null || :; clean' EXIT
