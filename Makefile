@@ -97,7 +97,7 @@ packages: ## deb and rpm of supervisor and plugin for amd64 and arm64 into dist/
 
 .PHONY: test-packages
 test-packages: packages ## the packages, checked by lintian and rpmlint, the plugin from its archive, and all built once more elsewhere with the same bytes
-	@test/parts/debian.sh lintian rpmlint
+	@test/parts/debian.sh lintian rpmlint rpm
 	packaging/lint.sh dist
 	VERSION="$(VERSION)" packaging/reproducible.sh dist
 
