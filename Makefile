@@ -17,6 +17,8 @@ SEED     ?= 0
 MUTATE   ?=
 # go test flags for one run, such as -run=TestX
 TEST     ?=
+# empty for every systemd in every test of make test-systemd
+SHORT    ?= -short
 # how many nodes the fleets of make bench-scale have
 FLEETS   ?= 1 100 500 1000
 # part of make conformance: CARRIER/GROUP/FIRST_STATE, each may be empty
@@ -44,13 +46,18 @@ demo: root parts-node build ## the whole story on a real node, on this machine (
 	go build -o bin/demo ./test/demo
 	@$(REAL) bin/demo
 
-# what make test is, and what of it needs more than a fresh machine of make test-fresh has
-TESTS         := vet lint parts test-unit test-fuzz test-packages test-systemd test-e2e
-NOT_FRESH     := test-systemd
-TARGETS       ?= $(filter-out $(NOT_FRESH),$(TESTS))
+# what make test is, what takes too long for it, and what a machine of make test-fresh cannot do
+TESTS     := vet lint parts test-unit test-packages test-systemd test-e2e
+LONG      := fuzz test-reproducible bench-check
+NOT_FRESH := test-systemd
+TARGETS   ?= $(filter-out $(NOT_FRESH),$(TESTS))
 
 .PHONY: test
-test: root $(TESTS) ## every test: vet, lint, unit, some fuzzing, packages, systemd, end-to-end on real parts (root; 25 min, the first time 20 min of building before that)
+test: root $(TESTS) ## vet, lint, unit tests, packages, systemd, end-to-end tests on real parts (root; the first time 20 min of building before that)
+
+.PHONY: test-long
+test-long: root $(LONG) ## what make test has no time for: fuzzing, packages built twice, every systemd for every test of it, the benchmarks' round (root)
+	$(MAKE) test-systemd SHORT=
 
 .PHONY: test-fresh
 test-fresh: root ## make test as on a machine that was just installed and booted: a minimal Debian with Go, git and make, empty caches (root; over an hour); TARGETS="lint test-unit" for a part
@@ -78,11 +85,7 @@ test-unit: ## unit tests with the race detector; where the real kubelet is built
 .PHONY: test-e2e
 test-e2e: root parts build ## end-to-end tests on real parts (root), one package after another
 	@test/parts/debian.sh jq
-	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" KUBELET_SUPERVISOR_TEST_PLUGIN="$(CURDIR)/bin/kubectl-kubelet" go test -tags e2e -p 1 -count 1 -v -timeout 40m $(TEST) ./test/...
-
-.PHONY: test-fuzz
-test-fuzz: FUZZTIME = 2s
-test-fuzz: fuzz
+	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" KUBELET_SUPERVISOR_TEST_PLUGIN="$(CURDIR)/bin/kubectl-kubelet" go test -tags e2e -p 1 -count 1 -v -timeout 40m $(TEST) $$(go list -tags e2e ./test/... | grep -v '/test/bench$$')
 
 .PHONY: conformance
 conformance: root parts build ## upstream's own end-to-end table, on annotation and field (root; 10 to 20 min); CASES=field/T6 or CASES=/T6 for a part
@@ -96,18 +99,21 @@ packages: ## deb and rpm of supervisor and plugin for amd64 and arm64 into dist/
 	VERSION="$(VERSION)" packaging/build.sh dist
 
 .PHONY: test-packages
-test-packages: packages ## the packages, checked by lintian and rpmlint, the plugin from its archive, and all built once more elsewhere with the same bytes
+test-packages: packages ## the packages, checked by lintian and rpmlint, and the plugin from its archive
 	@test/parts/debian.sh lintian rpmlint rpm
 	packaging/lint.sh dist
+
+.PHONY: test-reproducible
+test-reproducible: packages ## the packages, built once more elsewhere with the same bytes
 	VERSION="$(VERSION)" packaging/reproducible.sh dist
 
 .PHONY: test-systemd
-test-systemd: root ## the packages on throw-away machines with a real systemd, 252 and 257 (root; first time: two minutes more)
+test-systemd: root ## the packages on throw-away machines with a real systemd, each test on 252 or 257, with SHORT= on both (root; first time: two minutes more)
 	@test/parts/debian.sh mmdebstrap iproute2 util-linux
 	@test/parts/build.sh kubelet-1.36.3 containerd
 	test/systemd/shared.sh bin/systemd "$(PARTS)"
 	KUBELET_SUPERVISOR_TEST_SHARED="$(CURDIR)/bin/systemd" KUBELET_SUPERVISOR_TEST_ROOTS="$$(test/parts/root.sh bookworm $(MACHINE_DEBIAN)) $$(test/parts/root.sh trixie $(MACHINE_DEBIAN))" \
-	  go test -tags systemd -count 1 -v -timeout 30m $(TEST) ./test/systemd
+	  go test -tags systemd -count 1 -v -timeout 30m $(SHORT) $(TEST) ./test/systemd
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (10s), after the corpora in testdata/fuzz
