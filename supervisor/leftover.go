@@ -17,9 +17,13 @@ func stopLeftOvers(o Options, kubelets *kubelet.Launcher) error {
 	if err != nil {
 		return err
 	}
-	err = kubelets.StopLeftOvers(recorded, o.StopTimeout)
+	return heldRunDir(kubelets.StopLeftOvers(recorded, o.StopTimeout), o.RunDir)
+}
+
+// heldRunDir says of an error that tells of another supervisor what to do.
+func heldRunDir(err error, runDir string) error {
 	if supervised := (*kubelet.SupervisedError)(nil); errors.As(err, &supervised) {
-		return errHeldRunDir(supervised.PID, o.RunDir)
+		return errHeldRunDir(supervised.PID, runDir)
 	}
 	return err
 }
@@ -43,7 +47,7 @@ func recordedLeftOver(o Options) (*kubelet.Process, error) {
 }
 
 func errHeldRunDir(pid int, runDir string) error {
-	return fmt.Errorf("%w: another supervisor (pid %d) runs with this run folder %s: stop it, or give another with --run-dir", ErrUsage, pid, runDir)
+	return fmt.Errorf("%w (pid %d) runs with this run folder %s: stop it, or give another with --run-dir", ErrAnother, pid, runDir)
 }
 
 // setRecordAside makes room for a new state.json, whatever is there. One is kept, for people.

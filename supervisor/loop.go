@@ -103,7 +103,7 @@ func (l *loop) openStore() (err error) {
 		l.store, err = store.Open(l.StateDir)
 	}
 	if errors.Is(err, store.ErrHeld) {
-		return fmt.Errorf("%w: another supervisor runs with this state folder: %w", ErrUsage, err)
+		return fmt.Errorf("%w runs with this state folder: %w", ErrAnother, err)
 	}
 	if err != nil {
 		l.Logger.Error("the state folder cannot be used: the kubelet runs with its local configuration and nothing is applied", zap.Error(err))

@@ -26,6 +26,7 @@ type Record struct {
 	// ReloadFailure is why the newest reload was refused; empty when it was not.
 	ReloadFailure string           `json:"reloadFailure,omitempty"`
 	Phase         string           `json:"phase"`
+	Alone         string           `json:"alone,omitempty"` // why the kubelet runs without a supervisor; its pid is the supervisor's
 	Child         *kubelet.Process `json:"child,omitempty"`
 	Runs          *decide.Version  `json:"runs,omitempty"` // what the child was started with; absent = local
 	Healthy       bool             `json:"healthy"`

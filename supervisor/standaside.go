@@ -4,20 +4,77 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+
+	"go.uber.org/zap"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 )
 
-// StandAside makes room for a kubelet that runs without a supervisor: it ends one that a supervisor left behind, so that there are not
-// two, and takes the record back that would speak of a supervisor.
-func StandAside(o Options) error {
-	if err := prepareRunDir(o.RunDir); err != nil {
-		return fmt.Errorf("%w: the run folder cannot be used: %w", ErrUsage, err)
+// ErrAnother says that another supervisor has the same folders, and so its own kubelet: nobody may start a second one.
+var ErrAnother = fmt.Errorf("%w: another supervisor", ErrUsage)
+
+// StandAside makes room for a kubelet that runs without a supervisor, in this process: it ends one that a supervisor left behind, and
+// says in state.json why there is no supervisor. runDirs are tried in their order; that which can be used holds state.json.
+//
+// It fails where a second kubelet would run beside another, and for nothing else.
+func StandAside(o Options, why string, runDirs ...string) error {
+	if h := o.Handover; h != nil && h.lock != nil {
+		_ = h.lock.Close() // ours, and in the way of the question that follows
 	}
-	if err := stopLeftOvers(o, newLauncher(o, 0)); err != nil {
+	if err := stateFolderIsFree(o.StateDir); err != nil {
 		return err
 	}
-	if err := os.Remove(filepath.Join(o.RunDir, recordFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("taking back what an earlier supervisor said: %w", err)
+	for _, o.RunDir = range runDirs {
+		unusable := prepareRunDir(o.RunDir)
+		if unusable != nil {
+			o.Logger.Error("the run folder cannot be used", zap.Error(unusable))
+		}
+		if err := stopLeftOversBelow(o, unusable == nil); err != nil {
+			return err
+		}
+		if unusable != nil {
+			continue
+		}
+		if err := recordAlone(o, why); err != nil {
+			o.Logger.Error("state.json cannot say that the kubelet runs alone", zap.Error(err))
+		}
+		break
+	}
+	(&loop{Options: o}).collectLost()
+	return nil
+}
+
+// stopLeftOversBelow does not read state.json in a folder that cannot be used: it may be anybody's word.
+func stopLeftOversBelow(o Options, usable bool) error {
+	kubelets := newLauncher(o, 0)
+	if usable {
+		return stopLeftOvers(o, kubelets)
+	}
+	return heldRunDir(kubelets.StopLeftOvers(nil, o.StopTimeout), o.RunDir)
+}
+
+// stateFolderIsFree fails where another supervisor has locked the folder. Whatever else is wrong with it does not matter here.
+func stateFolderIsFree(path string) error {
+	if _, err := os.Lstat(path); err != nil {
+		return nil // opening it would make it
+	}
+	s, err := store.Open(path)
+	switch {
+	case err == nil:
+		_ = s.Close()
+	case errors.Is(err, store.ErrHeld):
+		return fmt.Errorf("%w runs with this state folder: %w", ErrAnother, err)
 	}
 	return nil
+}
+
+// recordAlone says that this process is the kubelet, with nobody above it. A supervisor that is started with the same run folder finds
+// it alive, and leaves it alone.
+func recordAlone(o Options, why string) error {
+	r := newRecord(o.RunDir)
+	r.Version, r.Phase, r.Alone = o.Version, "Alone", why
+	kubelet := r.Supervisor
+	kubelet.Executable = o.Kubelet
+	r.Child = &kubelet
+	return r.write()
 }

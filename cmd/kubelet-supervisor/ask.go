@@ -36,8 +36,11 @@ func newAsk(use, short string, signal syscall.Signal, wait time.Duration, is ans
 			if err != nil {
 				return notRunning(runDir, err)
 			}
-			if !running {
+			switch {
+			case !running:
 				return notRunning(runDir, fmt.Errorf("the supervisor with pid %d is gone", record.Supervisor.PID))
+			case record.Alone != "": // the signal would be for the kubelet, which it would end
+				return notRunning(runDir, fmt.Errorf("the kubelet runs without the supervisor until its unit is restarted: %s", record.Alone))
 			}
 			now, err := ask(command.Context(), runDir, record, signal, wait, is)
 			if err != nil {

@@ -19,8 +19,9 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
-// binary and fakeKubelet are paths of what is built once, journalFolder is where it looks for journald.
-var binary, fakeKubelet, journalFolder string
+// binary and fakeKubelet are paths of what is built once, journalFolder is where it looks for journald, and defaultFolders has its folders
+// where no others are named.
+var binary, fakeKubelet, journalFolder, defaultFolders string
 
 type withBinaries struct{ tests *testing.M }
 
@@ -33,7 +34,9 @@ func (w withBinaries) Run() int {
 	defer os.RemoveAll(folder)
 	binary, fakeKubelet = filepath.Join(folder, "kubelet-supervisor"), filepath.Join(folder, "kubelet")
 	journalFolder = filepath.Join(folder, "journal")
+	defaultFolders = filepath.Join(folder, "default")
 	flags := "-X main.version=v1.2.3 -X main.journalStreams=" + journalFolder + "/stdout" +
+		" -X main.defaultRunDir=" + defaultFolders + "/run -X main.defaultStateDir=" + defaultFolders + "/state" +
 		" -X github.com/coreos/go-systemd/v22/journal.journalSocket=" + journalFolder + "/socket"
 	for path, source := range map[string]string{binary: ".", fakeKubelet: "../../test/fakekubelet"} {
 		build := exec.Command("go", "build", "-ldflags", flags, "-o", path, source)
@@ -161,6 +164,15 @@ func (n *node) begin(command *exec.Cmd) *supervisorProcess {
 		}
 	})
 	return p
+}
+
+func (p *supervisorProcess) ended() bool {
+	select {
+	case <-p.over:
+		return true
+	default:
+		return false
+	}
 }
 
 // end waits for the end and gives the exit code.

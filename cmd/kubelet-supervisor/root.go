@@ -36,13 +36,20 @@ func usage(format string, values ...any) error {
 	return exitError{code: exitUsage, err: fmt.Errorf(format, values...)}
 }
 
+// isUsage tells whether the error is about the command line.
+func isUsage(err error) bool {
+	var exit exitError
+	return errors.Is(err, supervisor.ErrUsage) || errors.As(err, &exit) && exit.code == exitUsage
+}
+
 // execute runs one command line and gives its exit code.
 func execute(arguments []string, stdout, stderr io.Writer) int {
-	root := newRoot()
+	var o runOptions
+	root := rootWith(&o)
 	root.SetArgs(arguments)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.Execute()
+	err := o.executeOrAlone(arguments, root.Execute)
 	var exit exitError
 	switch {
 	case err == nil:
@@ -52,7 +59,7 @@ func execute(arguments []string, stdout, stderr io.Writer) int {
 			_, _ = fmt.Fprintln(stderr, "kubelet-supervisor:", exit.err)
 		}
 		return exit.code
-	case errors.Is(err, supervisor.ErrUsage):
+	case isUsage(err):
 		_, _ = fmt.Fprintln(stderr, "kubelet-supervisor:", err)
 		return exitUsage
 	}
@@ -60,7 +67,9 @@ func execute(arguments []string, stdout, stderr io.Writer) int {
 	return exitInternal
 }
 
-func newRoot() *cobra.Command {
+func newRoot() *cobra.Command { return rootWith(new(runOptions)) }
+
+func rootWith(run *runOptions) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubelet-supervisor",
 		Short: "The parent of the kubelet: its configuration, changed through the Kubernetes API, safely",
@@ -82,7 +91,7 @@ A configuration is proved with the node's own kubelet first, put on trial, and r
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		return usage("%w, see %s --help", err, command.CommandPath())
 	})
-	root.AddCommand(newRun(), newStatus(), newCheck(), newReload(), newRetry(), newEnable(), newDisable(),
+	root.AddCommand(run.command(), newStatus(), newCheck(), newReload(), newRetry(), newEnable(), newDisable(),
 		newVersion(), newPackageFiles())
 	return root
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -20,6 +19,12 @@ import (
 )
 
 const (
+	runCommand         = "run"
+	defaultStopTimeout = 30 * time.Second
+)
+
+// The folders, where no others are named. They are others in the tests' program.
+var (
 	defaultStateDir = "/var/lib/kubelet-supervisor"
 	defaultRunDir   = "/run/kubelet-supervisor"
 )
@@ -30,28 +35,21 @@ const gcPercent = 50
 // runOptions are what the flags of run say.
 type runOptions struct {
 	supervisor.Options
-	logFormat  string
-	killSwitch string
-	selfCheck  string
+	logFormat string
+	selfCheck string
 }
-
-func newRun() *cobra.Command { return new(runOptions).command() }
 
 func (o *runOptions) command() *cobra.Command {
 	command := &cobra.Command{
-		Use:     "run [flags] -- KUBELET [kubelet flags]",
+		Use:     runCommand + " [flags] -- KUBELET [kubelet flags]",
 		Short:   "Run the kubelet as a child and keep its configuration as the Node says",
 		Example: "  kubelet-supervisor run -- /usr/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf --config=/var/lib/kubelet/config.yaml",
 		RunE: func(command *cobra.Command, arguments []string) (err error) {
 			if dash := command.ArgsLenAtDash(); dash > 0 {
 				return usage("%q before -- is none of the flags; only the kubelet's command line is given without a flag, after --", arguments[0])
 			}
-			o.Handover = supervisor.TakeHandover()
 			if o.Kubelet, o.Arguments, err = kubeletCommand(command, arguments); err != nil && !o.Handover.Names(&o.Kubelet) {
 				return err
-			}
-			if o.Handover == nil && o.selfCheck == "" && switchedOff(o.killSwitch) {
-				return o.becomeKubelet()
 			}
 			if err := checkOptions(o.Options); err != nil {
 				return err
@@ -73,13 +71,13 @@ func (o *runOptions) command() *cobra.Command {
 	f.DurationVar(&o.TrialPeriod, "trial-period", 10*time.Minute, "healthy time before a configuration becomes the last known good one")
 	f.IntVar(&o.TrialFailures, "trial-failures", 3, "quick exits within a trial before the rollback")
 	f.DurationVar(&o.StartTimeout, "start-timeout", 2*time.Minute, "on trial: not healthy by then, or unhealthy for that long altogether, rolls back")
-	f.DurationVar(&o.StopTimeout, "stop-timeout", 30*time.Second, "from SIGTERM to SIGKILL when the kubelet is stopped")
+	f.DurationVar(&o.StopTimeout, "stop-timeout", defaultStopTimeout, "from SIGTERM to SIGKILL when the kubelet is stopped")
 	f.DurationVar(&o.EditSpread, "edit-spread", time.Minute, "edits of an assigned ConfigMap are applied within this time, each node at its own moment; 0 at once")
 	f.BoolVar(&o.FollowLocal, "follow-local", false, "restart the kubelet for an accepted change of its local files; else it is only reported")
 	f.StringVar(&o.Preflight, "preflight", "auto", "ask the kubelet first whether it accepts a configuration: auto (when it is an ELF executable), always, never")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "credentials for the Node (default: the kubelet's --kubeconfig)")
 	f.StringVar(&o.NodeName, "node-name", "", "name of the Node (default: from the kubelet's flags, its certificate, or the host name)")
-	f.StringVar(&o.killSwitch, "kill-switch", defaultKillSwitch, "while this file is there, a start of the supervisor is a start of the kubelet alone")
+	f.String("kill-switch", defaultKillSwitch, "while this file is there, a start of the supervisor is a start of the kubelet alone") // looked for before the words are parsed
 	f.StringVar(&o.selfCheck, selfCheckFlag, "", "")
 	if err := f.MarkHidden(selfCheckFlag); err != nil {
 		panic(err)
@@ -106,14 +104,8 @@ func kubeletCommand(command *cobra.Command, arguments []string) (path string, fl
 		return "", nil, usage("the kubelet's command line is missing: %s -- /usr/bin/kubelet …", command.CommandPath())
 	}
 	arguments = arguments[dash:]
-	path, err = exec.LookPath(arguments[0])
-	if err != nil {
-		return "", arguments[1:], usage("the kubelet %s cannot be run: %w; give the path of an executable file after --", arguments[0], err)
-	}
-	if path, err = filepath.Abs(path); err != nil {
-		return "", arguments[1:], usage("the kubelet %s cannot be found: %w", arguments[0], err)
-	}
-	return path, arguments[1:], nil
+	path, err = findKubelet(arguments[0])
+	return path, arguments[1:], err
 }
 
 func checkOptions(o supervisor.Options) error {

@@ -42,7 +42,7 @@ func newStatus() *cobra.Command {
 			} else {
 				err = writeStatus(command.OutOrStdout(), record, running)
 			}
-			if err == nil && !running {
+			if err == nil && (!running || record.Alone != "") {
 				return exitError{code: exitNotRunning}
 			}
 			return err
@@ -66,15 +66,24 @@ func writeJSON(to io.Writer, record supervisor.Record, running bool) error {
 	return encoder.Encode(struct {
 		Running bool `json:"running"`
 		supervisor.Record
-	}{running, record})
+	}{running && record.Alone == "", record})
 }
 
 func writeStatus(to io.Writer, r supervisor.Record, running bool) error {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	row := func(name, format string, values ...any) { _, _ = fmt.Fprintf(table, name+"\t"+format+"\n", values...) }
-	if !running {
+	switch {
+	case r.Alone != "":
+		row("Supervisor:", "none: %s", r.Alone)
+		state := "was started alone, and is gone"
+		if running {
+			state = "started alone"
+		}
+		row("Kubelet:", "pid %d, %s, %s", r.Supervisor.PID, state, r.Written.Local().Format(time.DateTime))
+		return table.Flush()
+	case !running:
 		row("Supervisor:", "not running; this is what it said last, %s", r.Written.Local().Format(time.DateTime))
-	} else {
+	default:
 		row("Supervisor:", "pid %d, %s", r.Supervisor.PID, strings.ToLower(r.Phase))
 	}
 	row("Kubelet:", "%s", kubeletLine(r))

@@ -35,7 +35,7 @@ var startedAs = func() string {
 
 // successor is the program at our path, with our command line; nil where the path is not known.
 func successor() *supervisor.Successor {
-	run := slices.Index(os.Args, "run")
+	run := slices.Index(os.Args, runCommand)
 	if startedAs == "" || run < 0 {
 		return nil
 	}

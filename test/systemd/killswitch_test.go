@@ -19,7 +19,7 @@ func TestTheKillSwitch(t *testing.T) {
 		m.must("touch /etc/kubelet-supervisor/disabled && systemctl restart kubelet")
 		main := m.property("kubelet", "MainPID")
 		await(t, "the kubelet alone", func() error { return m.only(main) })
-		if said := m.must("systemctl status kubelet"); !strings.Contains(said, "The kill switch /etc/kubelet-supervisor/disabled is on") {
+		if said := m.must("systemctl status kubelet"); !strings.Contains(said, "the kill switch /etc/kubelet-supervisor/disabled is on") {
 			t.Error(said)
 		}
 		m.kubeletArguments("--config=/var/lib/kubelet/config.yaml --node-labels=a=b")
