@@ -144,14 +144,20 @@ func (o *output) follow(ctx context.Context) error {
 		default: // the next turn has not begun yet
 		}
 	}
-	var copying sync.WaitGroup
-	defer copying.Wait()
-	copying.Go(func() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
 		for range written {
 			o.takeTurn()
 		}
-	})
-	defer close(written)
+	}()
+	defer func() {
+		close(written)
+		select {
+		case <-done:
+		case <-time.After(outputPatience): // whoever hangs in an output that stalls ends with the program
+		}
+	}()
 	for wake(); ; wake() {
 		select {
 		case <-watcher.Events:

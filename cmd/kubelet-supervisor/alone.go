@@ -11,6 +11,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/cmd/kubelet-supervisor/signals"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
@@ -33,6 +34,7 @@ func (o *runOptions) executeOrAlone(words []string, execute func() error) error 
 	if !isRun(words) {
 		return execute()
 	}
+	signals.OutlivePipes()
 	r := cutRun(words)
 	o.Handover = supervisor.TakeHandover()
 	switch {
@@ -55,15 +57,11 @@ func (o *runOptions) executeOrAlone(words []string, execute func() error) error 
 // when that fails, or when there would be two kubelets. All else that goes wrong is said, and keeps no kubelet from starting.
 func (r runWords) becomeKubelet(why string, handover *supervisor.Handover) error {
 	why = oneLine(why)
-	logger, err := newLogger(r.value("log-format", ""))
-	if err != nil {
-		if logger, err = newLogger(""); err != nil {
-			return err
-		}
-	}
+	logger, endLog := newLogger(r.logFormat())
+	defer endLog()
 	logger = logger.With(zap.String("withoutSupervisor", why))
 	logger.Error("the kubelet is started alone, as it is written, without the supervisor")
-	err = supervisor.StandAside(supervisor.Options{Kubelet: r.kubelet, Arguments: r.arguments, StateDir: r.stateDir(), StopTimeout: r.stopTimeout(),
+	err := supervisor.StandAside(supervisor.Options{Kubelet: r.kubelet, Arguments: r.arguments, StateDir: r.stateDir(), StopTimeout: r.stopTimeout(),
 		Logger: logger, Version: version, Handover: handover}, why, r.runDirs()...)
 	if err != nil {
 		return fmt.Errorf("no second kubelet is started (%s): %w", why, err)

@@ -217,7 +217,7 @@ func (i installation) checkNode() error {
 	if err := flags.Parse(words); err != nil {
 		return fmt.Errorf("KUBELET_SUPERVISOR_ARGS in %s: %w", i.flagsFile, err)
 	}
-	if err := checkOptions(o.Options); err != nil {
+	if err := o.check(); err != nil {
 		return fmt.Errorf("KUBELET_SUPERVISOR_ARGS in %s: %w", i.flagsFile, err)
 	}
 	if err := checkWritable(o.StateDir); err != nil {

@@ -2,7 +2,10 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/coreos/go-systemd/v22/journal"
 	"go.uber.org/zap"
@@ -12,8 +15,58 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/systemd"
 )
 
-// journalStreams is where journald takes a log stream. It is set when the tests' program is built.
-var journalStreams = "/run/systemd/journal/stdout"
+// logFormats are the values of --log-format. The empty one is journald where that is, else text.
+var logFormats = []string{"journald", "text", "json"}
+
+func checkLogFormat(format string) error {
+	if format != "" && !slices.Contains(logFormats, format) {
+		return usage("--log-format=%q is none of %s", format, strings.Join(logFormats, ", "))
+	}
+	return nil
+}
+
+// newLogger writes to journald where stderr is its stream, with fields of their own. Else it writes to stderr: as text, as JSON, or with
+// the priorities in front that journald understands. end is for when nothing more is said.
+func newLogger(format string) (logger *zap.Logger, end func()) {
+	config := zap.NewProductionEncoderConfig()
+	config.EncodeTime, config.EncodeLevel = zapcore.ISO8601TimeEncoder, zapcore.LowercaseLevelEncoder
+	config.EncodeDuration = zapcore.StringDurationEncoder
+	var encode encodeLine
+	write := writeTo(os.Stderr)
+	switch {
+	case format == "json":
+		encode = encodeLines(zapcore.NewJSONEncoder(config))
+	case (format == "journald" || format == "") && onJournal():
+		config.TimeKey, config.LevelKey, config.ConsoleSeparator = "", "", " "
+		encode, write = journalLines(plainEncoder{zapcore.NewConsoleEncoder(config)}), sendToJournal(journal.Send, os.Stderr)
+	case format == "journald":
+		config.TimeKey, config.EncodeLevel, config.ConsoleSeparator = "", encodePriority, " "
+		encode = encodeLines(plainEncoder{zapcore.NewConsoleEncoder(config)})
+	default:
+		encode = encodeLines(plainEncoder{zapcore.NewConsoleEncoder(config)})
+	}
+	queue := newLogQueue(encode, write)
+	go queue.run()
+	return zap.New(&logCore{LevelEnabler: zapcore.InfoLevel, encode: encode, queue: queue}), queue.end
+}
+
+func encodeLines(encoder zapcore.Encoder) encodeLine {
+	return func(e zapcore.Entry, fields []zapcore.Field) (logLine, error) {
+		line, err := encoder.EncodeEntry(e, fields)
+		if err != nil {
+			return logLine{}, err
+		}
+		defer line.Free()
+		return logLine{text: line.String(), priority: systemd.PriorityOf(e.Level)}, nil
+	}
+}
+
+func writeTo(to io.Writer) func(logLine) error {
+	return func(line logLine) error {
+		_, err := io.WriteString(to, line.text)
+		return err
+	}
+}
 
 // plainEncoder writes lines for people. What a line is about comes as one inline object; its words say that, so it is left out.
 type plainEncoder struct{ zapcore.Encoder }
@@ -28,36 +81,6 @@ func (e plainEncoder) EncodeEntry(entry zapcore.Entry, fields []zapcore.Field) (
 		}
 	}
 	return e.Encoder.EncodeEntry(entry, shown)
-}
-
-// onJournal tells whether our stderr is journald's.
-func onJournal() bool {
-	is, err := journal.StderrIsJournalStream()
-	return err == nil && is
-}
-
-// newLogger writes to journald where stderr is its stream, with fields of their own. Else it writes to stderr: as text, as JSON, or with
-// the priorities in front that journald understands.
-func newLogger(format string) (*zap.Logger, error) {
-	config := zap.NewProductionEncoderConfig()
-	config.EncodeTime, config.EncodeLevel = zapcore.ISO8601TimeEncoder, zapcore.LowercaseLevelEncoder
-	config.EncodeDuration = zapcore.StringDurationEncoder
-	toStderr := func(encoder zapcore.Encoder) zapcore.Core {
-		return zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), zapcore.InfoLevel)
-	}
-	switch {
-	case format == "json":
-		return zap.New(toStderr(zapcore.NewJSONEncoder(config))), nil
-	case (format == "journald" || format == "") && onJournal():
-		config.TimeKey, config.LevelKey, config.ConsoleSeparator = "", "", " "
-		return zap.New(systemd.NewJournalCore(zapcore.InfoLevel, plainEncoder{zapcore.NewConsoleEncoder(config)})), nil
-	case format == "journald":
-		config.TimeKey, config.EncodeLevel, config.ConsoleSeparator = "", encodePriority, " "
-		return zap.New(toStderr(plainEncoder{zapcore.NewConsoleEncoder(config)})), nil
-	case format == "text" || format == "":
-		return zap.New(toStderr(plainEncoder{zapcore.NewConsoleEncoder(config)})), nil
-	}
-	return nil, usage("--log-format=%q is none of journald, text, json", format)
 }
 
 // encodePriority writes the level as the prefix that journald understands (sd-daemon(3)).

@@ -23,11 +23,3 @@ func TestPriorities(t *testing.T) {
 		}
 	}
 }
-
-func TestLogFormats(t *testing.T) {
-	for _, format := range []string{"", "text", "json", "journald"} {
-		if logger, err := newLogger(format); err != nil || logger == nil {
-			t.Errorf("%q: %v", format, err)
-		}
-	}
-}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -56,15 +57,28 @@ func execute(arguments []string, stdout, stderr io.Writer) int {
 		return exitOK
 	case errors.As(err, &exit):
 		if exit.err != nil {
-			_, _ = fmt.Fprintln(stderr, "kubelet-supervisor:", exit.err)
+			complain(stderr, exit.err)
 		}
 		return exit.code
 	case isUsage(err):
-		_, _ = fmt.Fprintln(stderr, "kubelet-supervisor:", err)
+		complain(stderr, err)
 		return exitUsage
 	}
-	_, _ = fmt.Fprintln(stderr, "kubelet-supervisor:", err)
+	complain(stderr, err)
 	return exitInternal
+}
+
+// complain says why the program ends. That end waits for an output that stalls, but not for long.
+func complain(to io.Writer, err error) {
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		_, _ = fmt.Fprintln(to, "kubelet-supervisor:", err)
+	}()
+	select {
+	case <-said:
+	case <-time.After(logPatience):
+	}
 }
 
 func newRoot() *cobra.Command { return rootWith(new(runOptions)) }

@@ -51,17 +51,13 @@ func (o *runOptions) command() *cobra.Command {
 			if o.Kubelet, o.Arguments, err = kubeletCommand(command, arguments); err != nil && !o.Handover.Names(&o.Kubelet) {
 				return err
 			}
-			if err := checkOptions(o.Options); err != nil {
+			if err := o.check(); err != nil {
 				return err
 			}
-			if o.Logger, err = newLogger(o.logFormat); err != nil {
-				return err
-			}
-			defer func() { _ = o.Logger.Sync() }()
 			if o.selfCheck != "" {
 				return selfCheck(command.OutOrStdout(), o.selfCheck)
 			}
-			return run(command.Context(), o.Options)
+			return o.run(command.Context())
 		},
 	}
 	f := command.Flags()
@@ -108,7 +104,11 @@ func kubeletCommand(command *cobra.Command, arguments []string) (path string, fl
 	return path, arguments[1:], err
 }
 
-func checkOptions(o supervisor.Options) error {
+// check finds values that make no sense.
+func (o *runOptions) check() error {
+	if err := checkLogFormat(o.logFormat); err != nil {
+		return err
+	}
 	if !filepath.IsAbs(o.StateDir) {
 		return usage("--state-dir=%q is not an absolute path; give one such as %s", o.StateDir, defaultStateDir)
 	}
@@ -137,7 +137,10 @@ func checkOptions(o supervisor.Options) error {
 }
 
 // run brings the signals: TERM and INT stop, HUP reloads, USR1 retries.
-func run(ctx context.Context, o supervisor.Options) error {
+func (o *runOptions) run(ctx context.Context) error {
+	logger, endLog := newLogger(o.logFormat)
+	defer endLog()
+	o.Logger = logger
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
@@ -163,7 +166,7 @@ func run(ctx context.Context, o supervisor.Options) error {
 	if onJournal() {
 		o.Journal = journalStreams
 	}
-	if err := supervisor.Run(ctx, o); err != nil {
+	if err := supervisor.Run(ctx, o.Options); err != nil {
 		return fmt.Errorf("running the kubelet %s: %w", o.Kubelet, err)
 	}
 	return nil

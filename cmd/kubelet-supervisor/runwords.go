@@ -82,6 +82,13 @@ func (r runWords) runDirs() []string {
 	return []string{defaultRunDir}
 }
 
+func (r runWords) logFormat() string {
+	if format := r.value("log-format", ""); checkLogFormat(format) == nil {
+		return format
+	}
+	return ""
+}
+
 func (r runWords) stopTimeout() time.Duration {
 	if wait, err := time.ParseDuration(r.value("stop-timeout", "")); err == nil && wait > 0 {
 		return wait

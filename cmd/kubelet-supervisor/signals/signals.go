@@ -29,6 +29,12 @@ func Listen() <-chan os.Signal {
 // Stop ends listening: the signals do again what they do to any program.
 func Stop() { signal.Stop(channel) }
 
+// OutlivePipes makes a write to an output whose reader is gone an error, and not the end of this program: the log is not worth a kubelet.
+// The signal is caught and not ignored, for children and an executed program inherit what is ignored: the kubelet has SIGPIPE as it always
+// had. (Under systemd alone it finds it ignored, by IgnoreSIGPIPE=. Like every Go program it then sets it for itself, so that makes no
+// difference; a script before it would see one.)
+func OutlivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
 // Mute has SIGHUP, SIGINT and SIGUSR1 ignored, also by a program that is executed now, until that listens to them. A reload that is
 // asked for again is already under way; `retry` asks again. undo listens to them again.
 func Mute() (undo func()) {
