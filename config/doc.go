@@ -15,8 +15,9 @@
 //   - The same input gives the same bytes and the same digest.
 //   - It never quotes a payload in its own words, and cuts what others quote
 //     ([Quote]): a payload can hold secrets.
-//   - It never keeps state and never starts a kubelet, only pre-flights that
-//     are gone when [Preflight.Check] returns.
+//   - It keeps no state but the digest of the newest executable, and never
+//     starts a kubelet, only pre-flights that are gone when [Preflight.Check]
+//     returns.
 //
 // Precedence between flags, drop-in files and the file stays the kubelet's own
 // business; this package only looks up the few values a supervisor needs.

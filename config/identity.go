@@ -23,24 +23,20 @@ const maxFile = 4 << 20
 // kubelet makes of it. Two identities are equal (==) when a verdict about a
 // payload holds for both.
 type Identity struct {
-	Binary    string `json:"binary"`    // device, inode, size, mtime and ctime of the executable
+	Binary    string `json:"binary"`    // ELF build id, size and mtime of the executable; without a build id its SHA-256
 	Arguments string `json:"arguments"` // SHA-256 of the command line
 	Local     string `json:"local"`     // SHA-256 of the drop-in files and of the feature gates in the local --config file
 }
 
 // Identify looks at the kubelet executable (links followed), its command line
-// and the local files that take part in every configuration. The binary is not
-// hashed: reading some 80 MB would cost more than the whole start may take.
-// Drop-in files that cannot be read count as unreadable; the kubelet reports
+// and the local files that take part in every configuration. The binary is
+// hashed only where it has no build id, and then once: reading some 80 MB costs
+// more than the whole start may take. Drop-in files that cannot be read count as unreadable; the kubelet reports
 // them. The error is about the executable.
 func Identify(kubelet string, argv []string) (Identity, error) {
-	info, err := os.Stat(kubelet)
+	binary, err := identifyBinary(kubelet)
 	if err != nil {
 		return Identity{}, fmt.Errorf("identifying the kubelet binary: %w", err)
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return Identity{}, fmt.Errorf("identifying the kubelet binary %s: its file system tells no inode", kubelet)
 	}
 	arguments := newDigest()
 	arguments.add(argv...)
@@ -53,8 +49,7 @@ func Identify(kubelet string, argv []string) (Identity, error) {
 		local.add("gate", name, strconv.FormatBool(gates[name]))
 	}
 	return Identity{
-		Binary: fmt.Sprintf("device %d, inode %d, size %d, mtime %d.%09d, ctime %d.%09d", stat.Dev, stat.Ino, stat.Size,
-			stat.Mtim.Sec, stat.Mtim.Nsec, stat.Ctim.Sec, stat.Ctim.Nsec),
+		Binary:    binary,
 		Arguments: arguments.String(),
 		Local:     local.String(),
 	}, nil
@@ -148,21 +143,30 @@ func readTree(path string) map[string]any {
 	return tree
 }
 
-// readFile reads a regular file of at most maxFile bytes. A named pipe or a
-// device in its place would block or never end.
-func readFile(path string) ([]byte, error) {
+// openRegular opens a regular file. A named pipe or a device in its place would
+// block or never end.
+func openRegular(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
 	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// readFile reads a regular file of at most maxFile bytes.
+func readFile(path string) ([]byte, error) {
+	file, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
+	defer file.Close()
 	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err == nil && len(content) > maxFile {
 		err = errors.New(path + " is larger than 4 MiB")

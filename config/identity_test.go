@@ -24,12 +24,16 @@ func TestIdentify(t *testing.T) {
 			if err := os.Rename(n.kubelet+".new", n.kubelet); err != nil {
 				t.Fatal(err)
 			}
+		}, argv, true},
+		"binary replaced": {func(t *testing.T, n node) {
+			write(t, n.kubelet+".new", "another binary")
+			rename(t, n.kubelet+".new", n.kubelet)
 		}, argv, false},
 		"binary touched": {func(t *testing.T, n node) {
 			if err := os.Chtimes(n.kubelet, time.Time{}, time.Unix(1, 0)); err != nil {
 				t.Fatal(err)
 			}
-		}, argv, false},
+		}, argv, true}, // it has no build id, so its bytes count
 		"flags changed":         {func(*testing.T, node) {}, func(n node) []string { return append(argv(n), "--v=2") }, false},
 		"flags split otherwise": {func(*testing.T, node) {}, func(n node) []string { return []string{"--config=" + n.config + " --config-dir=" + n.dropIns} }, false},
 		"drop-in changed":       {func(t *testing.T, n node) { write(t, filepath.Join(n.dropIns, "10.conf"), "b") }, argv, false},
