@@ -54,3 +54,21 @@ func TestReloadLooksBeforeItAnswers(t *testing.T) {
 		}
 	}
 }
+
+// systemd gives `reload` the flags of run as they are: of them only the run folder is of interest.
+func TestReloadWithTheFlagsOfRun(t *testing.T) {
+	n := newNode(t)
+	p := n.run()
+	before := p.awaitHealthy()
+	for i, flags := range [][]string{
+		{"--run-dir=" + n.runDir, "--trial-period=30m", "--follow-local"},
+		{"--trial-period", "30m", "--follow-local", "--run-dir", n.runDir, "--log-format", "json", "-x"},
+	} {
+		if code, said, stderr := does(append([]string{"reload"}, flags...)...); code != exitOK || !strings.Contains(said, "runs, with the same kubelet") {
+			t.Errorf("%q: code %d, %s%s", flags, code, said, stderr)
+		}
+		if after := p.awaitHealthy(); after.Reloads != i+1 || *after.Child != *before.Child {
+			t.Errorf("%d reloads: %+v", i+1, after)
+		}
+	}
+}

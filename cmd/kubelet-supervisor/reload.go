@@ -25,9 +25,11 @@ func newReload() *cobra.Command {
 			_, err := fmt.Fprintf(out, "kubelet-supervisor %s runs, with the same kubelet\n", now.Version)
 			return err
 		})
+	// The unit gives the flags of run as they are, so that the run folder is the one that was given there.
+	command.FParseErrWhitelist.UnknownFlags = true
 	command.Long = command.Short + `.
 
 The kubelet goes on running and does not notice. The command line stays the one that the supervisor was started with: another one, as of
-a changed unit, takes a restart. It waits for the answer: 0 done, 1 no supervisor runs, 70 refused, or no answer.`
+a changed unit, takes a restart. Of the flags of run, --run-dir is heard and the others are passed over. It waits for the answer: 0 done, 1 no supervisor runs, 70 refused, or no answer.`
 	return command
 }

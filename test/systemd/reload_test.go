@@ -110,3 +110,23 @@ func TestAnUpgradeInTheMiddleOfATrial(t *testing.T) {
 		}
 	})
 }
+
+// A run folder of the administrator's, in flags.env, is found by reloads and by upgrades of the package.
+func TestReloadWithAnotherRunFolder(t *testing.T) {
+	onEachSystemd(t, func(t *testing.T, m *machine) {
+		m.joined()
+		m.must("dpkg -i %s", m.deb("old"))
+		m.write("/etc/kubelet-supervisor/flags.env", "KUBELET_SUPERVISOR_ARGS=--trial-period 30m --run-dir=/run/elsewhere --follow-local\n")
+		m.must("kubelet-supervisor enable --now")
+		await(t, "the kubelet", func() error { _, err := m.try("kubelet-supervisor status --run-dir=/run/elsewhere"); return err })
+		main := m.property("kubelet", "MainPID")
+		m.must("systemctl reload kubelet")
+		m.must("dpkg --force-confold -i %s", m.deb("new")) // flags.env was edited
+		if said := m.must("kubelet-supervisor status --run-dir=/run/elsewhere -o json"); !strings.Contains(said, newVersion) {
+			t.Errorf("the upgrade did not take: %s", said)
+		}
+		if now := m.property("kubelet", "MainPID"); now != main {
+			t.Errorf("the supervisor is %s and not %s", now, main)
+		}
+	})
+}
