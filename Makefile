@@ -19,8 +19,8 @@ MUTATE   ?=
 TEST     ?=
 # empty for every systemd in every test of make test-systemd
 SHORT    ?= -short
-# how many nodes the fleets of make bench-scale have
-FLEETS   ?= 1 100 500 1000
+# with how many nodes make bench-scale measures
+NODES    ?= 1 100 500 1000
 # part of make conformance: CARRIER/GROUP/FIRST_STATE, each may be empty
 CASES    ?=
 
@@ -154,12 +154,12 @@ matrix: root parts-node build ## what works with which kubelet, 1.23 to the newe
 	@$(REAL) bin/bench matrix -commit="$$(git describe --tags --always --dirty 2>/dev/null || echo unknown)" -document=docs/compatibility.md -json=bin/matrix.json
 
 .PHONY: bench-scale
-bench-scale: root parts-node build ## one node for longer, and fleets of 1 to 1,000 nodes on this machine, into docs/scale.md (root; an hour on a machine that is idle); FLEETS="1 100" for others
+bench-scale: root parts-node build ## one node for longer, and 1 to 1,000 nodes on this machine, into docs/scale.md (root; an hour on a machine that is idle); NODES="1 100" for others
 	CGO_ENABLED=0 go build -o bin/ ./test/bench ./test/fakekubelet
 	@commit="$$(git describe --tags --always --dirty 2>/dev/null || echo unknown)"; \
 	$(REAL) bin/bench long -commit="$$commit" -json=bin/bench-long.json; \
-	for nodes in $(FLEETS); do $(REAL) bin/bench fleet -commit="$$commit" -nodes="$$nodes" -json="bin/fleet-$$nodes.json"; done; \
-	bin/bench scale -document=docs/scale.md -long=bin/bench-long.json $(FLEETS:%=bin/fleet-%.json)
+	for nodes in $(NODES); do $(REAL) bin/bench nodes -commit="$$commit" -nodes="$$nodes" -json="bin/scale-$$nodes.json"; done; \
+	bin/bench scale -document=docs/scale.md -long=bin/bench-long.json $(NODES:%=bin/scale-%.json)
 
 .PHONY: bench-check
 bench-check: root parts-node build ## whether everything can be measured: one short round, whose figures mean nothing (root; a minute)

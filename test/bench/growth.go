@@ -12,7 +12,7 @@ var larger = []float64{5000, 15000}
 
 // Growth lays a line through each row and follows it to fleets that are too large to be measured here. A figure that is given for each
 // node is multiplied first: what grows is the sum.
-func (s *scale) Growth() (string, error) {
+func (s *scalePage) Growth() (string, error) {
 	lines := [][]string{{"what", "line", "residuals, smallest fleet first", "at 5,000", "at 15,000"}}
 	for _, name := range []string{
 		waveAssigned + ": until a node runs it", waveEdited + ": until a node runs it", waveEdited + ": requests in the busiest second",
@@ -34,12 +34,12 @@ func (s *scale) Growth() (string, error) {
 }
 
 // sum is the line of a row; of one for each node, that of all nodes together.
-func (s *scale) sum(name string) (line, string, error) {
+func (s *scalePage) sum(name string) (line, string, error) {
 	l, err := s.fit(name)
 	if err != nil {
 		return l, "", err
 	}
-	unit := s.Last().find(sectionFleet + "/" + name).Unit
+	unit := s.Last().find(sectionNodes + "/" + name).Unit
 	if each, is := strings.CutSuffix(unit, "/node"); is {
 		unit = each
 		for i := range l.points {
@@ -83,7 +83,7 @@ const (
 )
 
 // Demand computes it for a fleet of so many nodes.
-func (s *scale) Demand(nodes float64) (demand, error) {
+func (s *scalePage) Demand(nodes float64) (demand, error) {
 	d := demand{Nodes: nodes, Watches: ownWatches * nodes, KubeletWatchs: kubeletWatches * nodes,
 		WatchBreaks: nodes * ownWatches * requestsAtBreak / meanWatch, LeasesAsked: nodes / leaseEvery, LeasesRenewed: nodes / leaseEvery,
 		PayloadMost: nodes * payloadMost}
@@ -110,7 +110,7 @@ func (s *scale) Demand(nodes float64) (demand, error) {
 }
 
 // asked gives how many requests of a kind there were in a wave; 0 where there were none.
-func (s *scale) asked(r *Result, wave, kind string) float64 {
+func (s *scalePage) asked(r *Result, wave, kind string) float64 {
 	for _, line := range r.Asked {
 		kinds, is := strings.CutPrefix(line, wave+": ")
 		if !is {
@@ -130,7 +130,7 @@ func (s *scale) asked(r *Result, wave, kind string) float64 {
 const payloadHere = 1800
 
 // Demands are the rows of the arithmetic.
-func (s *scale) Demands() (string, error) {
+func (s *scalePage) Demands() (string, error) {
 	lines := [][]string{{"of the API servers together"}}
 	var all []demand
 	for _, nodes := range append([]float64{s.nodes(s.Last())}, larger...) {

@@ -26,7 +26,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/test/fleet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/scale"
 )
 
 func main() { os.Exit(run()) }
@@ -38,8 +38,8 @@ func run() int {
 	// They stay caught until the end, so that a second Ctrl-C does not stop the cleaning up.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	if fleet.IsHost() {
-		return exitCode(ctx, fleetHost(ctx))
+	if scale.IsHost() {
+		return exitCode(ctx, hostMain(ctx))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "upstream" {
 		return exitCode(ctx, upstreamMain(ctx, os.Args[2:]))
@@ -47,8 +47,8 @@ func run() int {
 	if len(os.Args) > 1 && os.Args[1] == "matrix" {
 		return exitCode(ctx, matrixMain(ctx, os.Args[2:]))
 	}
-	if len(os.Args) > 1 && os.Args[1] == "fleet" {
-		return exitCode(ctx, fleetMain(ctx, os.Args[2:]))
+	if len(os.Args) > 1 && os.Args[1] == "nodes" {
+		return exitCode(ctx, nodesMain(ctx, os.Args[2:]))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "long" {
 		return exitCode(ctx, longMain(ctx, os.Args[2:]))

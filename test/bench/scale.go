@@ -14,10 +14,10 @@ import (
 //go:embed scale.md
 var scaleText string
 
-// scaleMain writes the page about fleets from the result files of `bench fleet`.
+// scaleMain writes the page about fleets from the result files of `bench nodes`.
 func scaleMain(arguments []string) error {
 	var document, long string
-	s := &scale{}
+	s := &scalePage{}
 	flags := flag.NewFlagSet("bench scale", flag.ExitOnError)
 	flags.StringVar(&document, "document", "docs/scale.md", "the page")
 	flags.StringVar(&s.Note, "note", "", "what a reader has to know of these runs")
@@ -32,8 +32,8 @@ func scaleMain(arguments []string) error {
 		if err != nil {
 			return err
 		}
-		if r.find(sectionFleet+"/nodes") == nil {
-			return fmt.Errorf("%s is of no fleet; give files that bench fleet wrote", path)
+		if r.find(sectionNodes+"/nodes") == nil {
+			return fmt.Errorf("%s is of no fleet; give files that bench nodes wrote", path)
 		}
 		s.Fleets = append(s.Fleets, r)
 	}
@@ -45,14 +45,14 @@ func scaleMain(arguments []string) error {
 	return os.WriteFile(document, []byte(text), 0o644)
 }
 
-// A scale is several fleets, the smallest first.
-type scale struct {
+// A scalePage is about several fleets, the smallest first.
+type scalePage struct {
 	Fleets []*Result
 	Long   *Result // one node for a longer time; may be nil
 	Note   string
 }
 
-func (s *scale) page() (string, error) {
+func (s *scalePage) page() (string, error) {
 	page, err := template.New("scale.md").Parse(scaleText)
 	if err != nil {
 		return "", err
@@ -66,13 +66,13 @@ func (s *scale) page() (string, error) {
 }
 
 // Last is the largest fleet's result, for what is the same in all.
-func (s *scale) Last() *Result { return s.Fleets[len(s.Fleets)-1] }
+func (s *scalePage) Last() *Result { return s.Fleets[len(s.Fleets)-1] }
 
-func (s *scale) nodes(r *Result) float64 { return r.find(sectionFleet + "/nodes").median() }
+func (s *scalePage) nodes(r *Result) float64 { return r.find(sectionNodes + "/nodes").median() }
 
 // value is a row's median; a row that is not there is an error, and never a 0.
-func (s *scale) value(r *Result, name string) (float64, error) {
-	row := r.find(sectionFleet + "/" + name)
+func (s *scalePage) value(r *Result, name string) (float64, error) {
+	row := r.find(sectionNodes + "/" + name)
 	if row == nil || len(row.Samples) == 0 {
 		return 0, fmt.Errorf("the fleet of %g nodes has no row %q; measure it again", s.nodes(r), name)
 	}
@@ -80,11 +80,11 @@ func (s *scale) value(r *Result, name string) (float64, error) {
 }
 
 // Kinds tells how the supervisors of each fleet ran.
-func (s *scale) Kinds() string {
+func (s *scalePage) Kinds() string {
 	var words []string
 	for _, r := range s.Fleets {
 		kind := "in one process"
-		if row := r.find(sectionFleet + "/supervisors that are processes of their own"); row != nil && row.median() > 0 {
+		if row := r.find(sectionNodes + "/supervisors that are processes of their own"); row != nil && row.median() > 0 {
 			kind = "processes of the shipped program"
 		}
 		words = append(words, fmt.Sprintf("- %g nodes: %s; commit %s, %s\n", s.nodes(r), kind, r.Commit, r.Date.Format("2006-01-02 15:04 MST")))
@@ -93,7 +93,7 @@ func (s *scale) Kinds() string {
 }
 
 // Table compares the fleets by rows, given by their names.
-func (s *scale) Table(names ...string) (string, error) {
+func (s *scalePage) Table(names ...string) (string, error) {
 	lines := [][]string{{"nodes"}}
 	for _, r := range s.Fleets {
 		lines[0] = append(lines[0], fmt.Sprint(s.nodes(r)))
@@ -105,7 +105,7 @@ func (s *scale) Table(names ...string) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			line = append(line, strings.TrimSpace(figure(value)+" "+r.find(sectionFleet+"/"+name).Unit))
+			line = append(line, strings.TrimSpace(figure(value)+" "+r.find(sectionNodes+"/"+name).Unit))
 		}
 		lines = append(lines, line)
 	}
@@ -113,14 +113,14 @@ func (s *scale) Table(names ...string) (string, error) {
 }
 
 // Reached tells when the first, the middle, 95 % and all of the nodes ran what a wave brought.
-func (s *scale) Reached() (string, error) {
+func (s *scalePage) Reached() (string, error) {
 	lines := [][]string{{"until a node runs it", "nodes", "first", "median", "95 %", "last"}}
 	for _, wave := range []string{waveAssigned, waveEdited, waveSpread, waveOutage} {
 		for _, r := range s.Fleets {
 			if _, err := s.value(r, wave+": until a node runs it"); err != nil {
 				return "", err
 			}
-			row := r.find(sectionFleet + "/" + wave + ": until a node runs it")
+			row := r.find(sectionNodes + "/" + wave + ": until a node runs it")
 			line := []string{wave, fmt.Sprint(s.nodes(r))}
 			for _, at := range []float64{slices.Min(row.Samples), row.median(), share(row, 0.95), slices.Max(row.Samples)} {
 				line = append(line, figure(at)+" s")
@@ -132,7 +132,7 @@ func (s *scale) Reached() (string, error) {
 }
 
 // fit lays a line through what all fleets have of a row.
-func (s *scale) fit(name string) (line, error) {
+func (s *scalePage) fit(name string) (line, error) {
 	var points []point
 	for _, r := range s.Fleets {
 		value, err := s.value(r, name)

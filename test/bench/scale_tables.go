@@ -3,10 +3,10 @@ package main
 import "fmt"
 
 // ProcessesUpTo is for the page.
-func (s *scale) ProcessesUpTo() int { return processesUpTo }
+func (s *scalePage) ProcessesUpTo() int { return processesUpTo }
 
 // WaveTables are what each wave cost.
-func (s *scale) WaveTables() (string, error) {
+func (s *scalePage) WaveTables() (string, error) {
 	var names []string
 	for _, wave := range []string{waveAssigned, waveEdited, waveSpread, waveOutage} {
 		for _, figure := range []string{"requests", "requests in the busiest second", "requests that failed", "processor time of the API server", "processor time of etcd", "share of this machine in use"} {
@@ -17,7 +17,7 @@ func (s *scale) WaveTables() (string, error) {
 }
 
 // SteadyTable is what everything costs while nothing changes.
-func (s *scale) SteadyTable() (string, error) {
+func (s *scalePage) SteadyTable() (string, error) {
 	var names []string
 	for _, load := range []string{"nobody", "supervisors, steady", "supervisors and Leases", "all on trial, and Leases"} {
 		for _, figure := range []string{"processor time of the API server", "processor time of etcd", "supervisors' requests", "RSS of the API server"} {
@@ -28,7 +28,7 @@ func (s *scale) SteadyTable() (string, error) {
 }
 
 // StartsWords tells whether any kubelet was started that should not have been.
-func (s *scale) StartsWords() (string, error) {
+func (s *scalePage) StartsWords() (string, error) {
 	total := 0.0
 	for _, r := range s.Fleets {
 		value, err := s.value(r, "kubelet starts too many")

@@ -6,27 +6,27 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/test/fleet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/scale"
 )
 
 // figuresOf are those of a fleet in which everything takes as long as it has nodes.
-func figuresOf(nodes int) *fleet.Figures {
-	requests := func(each int) fleet.Requests {
-		return fleet.Requests{Kinds: map[string]int{"patch nodes/status": (each - 3) * nodes, "get leases": 3 * nodes}, Failed: map[int]int{429: 1}, Peak: 7}
+func figuresOf(nodes int) *scale.Figures {
+	requests := func(each int) scale.Requests {
+		return scale.Requests{Kinds: map[string]int{"patch nodes/status": (each - 3) * nodes, "get leases": 3 * nodes}, Failed: map[int]int{429: 1}, Peak: 7}
 	}
-	idle := fleet.Load{Took: 10 * time.Second, APIServer: time.Second, Etcd: time.Second, Memory: 200 + float64(nodes)}
-	wave := fleet.Wave{Load: fleet.Load{Took: 20 * time.Second, APIServer: 2*time.Second + time.Duration(nodes)*3*time.Millisecond, Etcd: 2 * time.Second, Requests: requests(8)}, Busy: 0.5}
+	idle := scale.Load{Took: 10 * time.Second, APIServer: time.Second, Etcd: time.Second, Memory: 200 + float64(nodes)}
+	wave := scale.Wave{Load: scale.Load{Took: 20 * time.Second, APIServer: 2*time.Second + time.Duration(nodes)*3*time.Millisecond, Etcd: 2 * time.Second, Requests: requests(8)}, Busy: 0.5}
 	for i := range nodes {
 		wave.Reached = append(wave.Reached, time.Duration(i+1)*10*time.Millisecond)
 	}
-	return &fleet.Figures{Nodes: nodes, Processes: nodes <= processesUpTo, Alone: idle, Steady: idle, Leases: idle, OnTrial: idle,
-		Assigned: wave, Edited: wave, Spread: wave, Outage: wave, Node: fleet.Footprint{Resident: 20, Anonymous: 6, Files: 18, Goroutines: 40}}
+	return &scale.Figures{Nodes: nodes, Processes: nodes <= processesUpTo, Alone: idle, Steady: idle, Leases: idle, OnTrial: idle,
+		Assigned: wave, Edited: wave, Spread: wave, Outage: wave, Node: scale.Footprint{Resident: 20, Anonymous: 6, Files: 18, Goroutines: 40}}
 }
 
 func resultOf(t *testing.T, nodes int) *Result {
 	t.Helper()
 	r := &Result{Commit: "c", Machine: []string{"a machine"}, Window: "1m0s"}
-	r.fleet(figuresOf(nodes))
+	r.nodes(figuresOf(nodes))
 	if err := r.finish(); err != nil {
 		t.Fatal(err)
 	}
@@ -40,17 +40,17 @@ func TestFleetRowsAreForEachNode(t *testing.T) {
 		waveEdited + ": requests that failed": 1, waveEdited + ": share of this machine in use": 50, waveEdited + ": until a node runs it": 0.505,
 		waveEdited + ": processor time of the API server": 3, waveEdited + ": processor time of etcd": 0, // beyond what the Leases take
 	} {
-		if row := r.find(sectionFleet + "/" + name); row == nil || row.median() != expected {
+		if row := r.find(sectionNodes + "/" + name); row == nil || row.median() != expected {
 			t.Errorf("%s is %+v, expected was %g", name, row, expected)
 		}
 	}
-	if at := share(r.find(sectionFleet+"/"+waveEdited+": until a node runs it"), 0.95); at != 0.96 {
+	if at := share(r.find(sectionNodes+"/"+waveEdited+": until a node runs it"), 0.95); at != 0.96 {
 		t.Errorf("95 %% of 100 nodes have it after %g s", at)
 	}
 }
 
 func TestScalePageIsExtrapolated(t *testing.T) {
-	s := &scale{Fleets: []*Result{resultOf(t, 1), resultOf(t, 100), resultOf(t, 1000)}}
+	s := &scalePage{Fleets: []*Result{resultOf(t, 1), resultOf(t, 100), resultOf(t, 1000)}}
 	text, err := s.page()
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package fleet
+package scale
 
 import (
 	"context"
@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(cluster.Main(m))
 }
 
-// A small fleet shows that everything can be measured, and that nothing is lost. What the figures are is for make bench-scale.
-func TestSmallFleet(t *testing.T) {
+// A measurement of a few nodes shows that everything can be measured, and that nothing is lost. What the figures are is for make bench-scale.
+func TestFewNodes(t *testing.T) {
 	o := Options{
 		Binary: os.Getenv("KUBELET_SUPERVISOR_TEST_BINARY"), FakeKubelet: build(t, "fakekubelet", "./test/fakekubelet"),
 		Steady: time.Second, Spread: 4 * time.Second, Trial: 5 * time.Second, Outage: time.Second, Log: t.Output(),

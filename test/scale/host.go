@@ -1,4 +1,4 @@
-package fleet
+package scale
 
 import (
 	"bufio"
@@ -145,7 +145,7 @@ func startHost(c *cluster.Cluster, o Options, nodes []node, spread time.Duration
 }
 
 // hostVariable is set where a program is started in order to call Host: for one that cannot be told by its arguments, as a test.
-const hostVariable = "KUBELET_SUPERVISOR_FLEET_HOST"
+const hostVariable = "KUBELET_SUPERVISOR_SCALE_HOST"
 
 // IsHost tells a program that it was started in order to call Host.
 func IsHost() bool { return os.Getenv(hostVariable) != "" }

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/test/fleet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/scale"
 )
 
 const (
-	sectionFleet = "fleet"
+	sectionNodes = "nodes"
 	// processesUpTo is how many supervisors are processes of their own; more are in one process, for this machine's memory.
 	processesUpTo = 100
 )
@@ -27,15 +27,15 @@ const (
 	waveOutage   = "in-place edit, spread, API server away"
 )
 
-// fleetMain measures one fleet: `bench fleet -nodes=N`.
-func fleetMain(ctx context.Context, arguments []string) error {
+// nodesMain measures one fleet: `bench nodes -nodes=N`.
+func nodesMain(ctx context.Context, arguments []string) error {
 	own, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	o := fleet.Options{Host: []string{own}, Log: os.Stderr}
+	o := scale.Options{Host: []string{own}, Log: os.Stderr}
 	var results, commit string
-	flags := flag.NewFlagSet("bench fleet", flag.ExitOnError)
+	flags := flag.NewFlagSet("bench nodes", flag.ExitOnError)
 	flags.StringVar(&results, "json", "", "write the results into this file, for bench scale and bench compare")
 	flags.StringVar(&commit, "commit", "unknown", "what was built")
 	flags.StringVar(&o.Binary, "binary", besideOwn("kubelet-supervisor"), "the supervisor")
@@ -48,29 +48,29 @@ func fleetMain(ctx context.Context, arguments []string) error {
 	_ = flags.Parse(arguments) // exits on errors
 	o.Processes = o.Nodes <= processesUpTo
 	result := &Result{Commit: commit, Date: time.Now().UTC().Truncate(time.Second), Machine: machineLines(), Rounds: 1, Steady: o.Steady.String(), Window: o.Spread.String()}
-	figures, err := fleet.Measure(ctx, o)
+	figures, err := scale.Measure(ctx, o)
 	if err != nil {
 		return err
 	}
-	result.fleet(figures)
+	result.nodes(figures)
 	if err := result.finish(); err != nil {
 		return err
 	}
-	fmt.Print(result.Table(sectionFleet))
+	fmt.Print(result.Table(sectionNodes))
 	if results == "" {
 		return nil
 	}
 	return result.save(results)
 }
 
-// fleetHost is what this program is when it hosts the supervisors of a fleet.
-func fleetHost(ctx context.Context) error { return fleet.Host(ctx, os.Stdin, os.Stdout) }
+// hostMain is what this program is when it hosts the supervisors of a fleet.
+func hostMain(ctx context.Context) error { return scale.Host(ctx, os.Stdin, os.Stdout) }
 
-// fleet makes the rows. What is for each node or each change is so by division: there are no samples of it.
-func (r *Result) fleet(f *fleet.Figures) {
+// nodes makes the rows. What is for each node or each change is so by division: there are no samples of it.
+func (r *Result) nodes(f *scale.Figures) {
 	nodes := float64(f.Nodes)
 	one := func(name, unit string, value float64) *Row {
-		row := r.row(sectionFleet, name, unit)
+		row := r.row(sectionNodes, name, unit)
 		row.add(value)
 		return row
 	}
@@ -78,7 +78,7 @@ func (r *Result) fleet(f *fleet.Figures) {
 	one("supervisors that are processes of their own", "", map[bool]float64{true: nodes}[f.Processes]).yardstick()
 	for _, load := range []struct {
 		name string
-		of   fleet.Load
+		of   scale.Load
 	}{{"nobody", f.Alone}, {"supervisors, steady", f.Steady}, {"supervisors and Leases", f.Leases}, {"all on trial, and Leases", f.OnTrial}} {
 		one(load.name+": processor time of the API server", "ms/s", rate(load.of.APIServer, load.of.Took))
 		one(load.name+": processor time of etcd", "ms/s", rate(load.of.Etcd, load.of.Took))
@@ -87,9 +87,9 @@ func (r *Result) fleet(f *fleet.Figures) {
 	}
 	for _, wave := range []struct {
 		name string
-		of   fleet.Wave
+		of   scale.Wave
 	}{{waveAssigned, f.Assigned}, {waveEdited, f.Edited}, {waveSpread, f.Spread}, {waveOutage, f.Outage}} {
-		row := r.row(sectionFleet, wave.name+": until a node runs it", "s")
+		row := r.row(sectionNodes, wave.name+": until a node runs it", "s")
 		for _, reached := range wave.of.Reached {
 			row.add(reached.Round(time.Millisecond).Seconds())
 		}
@@ -111,7 +111,7 @@ func (r *Result) fleet(f *fleet.Figures) {
 	one("kubelet starts too many", "", float64(f.Starts)).within(0, "0")
 }
 
-func failures(r fleet.Requests) (count float64) {
+func failures(r scale.Requests) (count float64) {
 	for _, n := range r.Failed {
 		count += float64(n)
 	}
@@ -119,7 +119,7 @@ func failures(r fleet.Requests) (count float64) {
 }
 
 // failed names the answers that were no success, by their code.
-func failed(r fleet.Requests) string {
+func failed(r scale.Requests) string {
 	var words []string
 	for _, code := range slices.Sorted(maps.Keys(r.Failed)) {
 		words = append(words, fmt.Sprintf("%d × %d", r.Failed[code], code))

@@ -1,4 +1,4 @@
-package fleet
+package scale
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 
 const (
 	configNamespace = "kube-system"
-	configName      = "fleet"
+	configName      = "scale"
 	configKey       = "kubelet"
 	assignment      = configNamespace + "/" + configName + "/" + configKey
 
@@ -52,7 +52,7 @@ func Measure(ctx context.Context, o Options) (figures *Figures, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	c, err := cluster.Up(ctx, cluster.Options{Name: fmt.Sprintf("fleet-%d-%d", os.Getpid(), o.Nodes), Audit: true, Log: o.Log})
+	c, err := cluster.Up(ctx, cluster.Options{Name: fmt.Sprintf("scale-%d-%d", os.Getpid(), o.Nodes), Audit: true, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package fleet
+package scale
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 
 const firstPort = 20000 // of healthz; the node's number is added
 
-// A node is one of the fleet: its folder has all that its supervisor and kubelet need.
+// A node is one of many: its folder has all that its supervisor and kubelet need.
 type node struct {
 	Name   string
 	Folder string
@@ -36,7 +36,7 @@ func (n node) kubelet() []string {
 // makeNodes makes the folders, the identities and the Nodes.
 func makeNodes(ctx context.Context, c *cluster.Cluster, admin rest.Interface, disk string, count int) (nodes []node, err error) {
 	for i := range count {
-		n := node{Name: fmt.Sprintf("fleet-%04d", i+1), Port: firstPort + i}
+		n := node{Name: fmt.Sprintf("scale-%04d", i+1), Port: firstPort + i}
 		n.Folder = filepath.Join(disk, n.Name)
 		nodes = append(nodes, n)
 		if err := n.write(c); err != nil {

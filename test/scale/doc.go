@@ -1,11 +1,11 @@
-// Package fleet measures many supervisors beside one real API server, on one machine: how soon all nodes run what they were assigned,
+// Package scale measures many supervisors beside one real API server, on one machine: how soon all nodes run what they were assigned,
 // what it costs the API server, and whether anything is lost.
 //
 // What is real: the API server and etcd, the supervisors (processes of the shipped program, or, where those are too many for one
 // machine, the same package supervisor run many times in one process), their state folders, each node's own identity and connection.
 // What is not: the kubelet, which is test/fakekubelet, a process of its own for every node; its Lease, which the measurement renews as
-// a kubelet does; and the disk, which is a tmpfs, for a fleet has one disk for each node.
+// a kubelet does; and the disk, which is a tmpfs, for real nodes have one disk each.
 //
 // It promises that every time is one at which a watch of the Nodes delivered what was awaited, that requests are counted from the API
 // server's own audit log, that an error names the nodes that are not as they should be, and that nothing is left on the machine.
-package fleet
+package scale
