@@ -61,10 +61,10 @@ func (c *Cluster) kubeletMinor() int {
 
 // KubeletConfig is what Up writes into KubeletConfigFile, YAML. A payload for this node is this text with other values and
 // more fields: without containerRuntimeEndpoint, cgroupRoot, failCgroupV1 and failSwapOn no kubelet runs here. eventRecordQPS
-// is 7 and maxPods 20, so that a configuration can be told from the defaults (50 and 110). An older kubelet's has only fields that
-// it knows.
+// is 7 and maxPods 20, so that a configuration can be told from the defaults (50 and 110). oomScoreAdj is there only where
+// the kubelet would sleep without it (OOMScore). An older kubelet's has only fields that it knows.
 func (c *Cluster) KubeletConfig() string {
-	text := strings.NewReplacer("FOLDER", c.Folder, "CGROUP", cgroupName(c.Name), "ENDPOINT", c.runtimeEndpoint()).Replace(`apiVersion: kubelet.config.k8s.io/v1beta1
+	text := strings.NewReplacer("FOLDER", c.Folder, "CGROUP", cgroupName(c.Name), "ENDPOINT", c.runtimeEndpoint(), "OOMSCORE", KubeletOOMScore().Lines()).Replace(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication:
   anonymous: {enabled: false}
@@ -87,7 +87,7 @@ imageGCHighThresholdPercent: 100
 evictionHard: {memory.available: 50Mi}
 maxPods: 20
 eventRecordQPS: 7
-`)
+OOMSCORE`)
 	for field, since := range map[string]int{"containerRuntimeEndpoint": 27, "podLogsDir": 30, "failCgroupV1": 31} {
 		if c.kubeletMinor() < since {
 			text = regexp.MustCompile(`(?m)^`+field+`: .*\n`).ReplaceAllString(text, "")

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
 // kubeadmPayload is what kubeadm init writes into kube-system/kubelet-config, empty and zero fields and all: what kubeadm 1.36.3 says to
@@ -136,7 +138,7 @@ podLogsDir: %[1]s/pod-logs
 volumePluginDir: %[1]s/volume-plugins
 evictionHard: {memory.available: 50Mi}
 imageGCHighThresholdPercent: 100
-`, n.Folder, n.cgroupRoot(t)), 0o644)
+%[3]s`, n.Folder, n.cgroupRoot(t), cluster.KubeletOOMScore().Lines()), 0o644)
 	inside := fmt.Sprintf("mount -t overlay -o ro,lowerdir=%s/etc:/etc overlay /etc && exec \"$0\" \"$@\"", folder)
 	return options{
 		Binary: put("kubelet-supervisor", fmt.Sprintf("#!/bin/sh\nexec unshare --mount --propagation slave sh -c '%s' %s \"$@\"\n", inside, supervisorBinary(t)), 0o755),

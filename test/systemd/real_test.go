@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
 // The real kubelet, without a cluster: it is ready and feeds its watchdog, goes on through a reload and an upgrade of the supervisor,
@@ -122,5 +124,5 @@ containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 imageGCHighThresholdPercent: 100
 evictionHard: {memory.available: 50Mi}
 featureGates: {KubeletInUserNamespace: true}
-`
+` + cluster.KubeletOOMScore().Lines()
 }
