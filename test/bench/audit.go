@@ -79,6 +79,15 @@ func trafficOf(log string, from int64, own bool) (t traffic, err error) {
 	return t, nil
 }
 
+func (t traffic) gets() (count float64) {
+	for kind, n := range t.kinds {
+		if strings.HasPrefix(kind, "get ") {
+			count += float64(n)
+		}
+	}
+	return count
+}
+
 func (t traffic) String() string {
 	var words []string
 	for _, kind := range slices.Sorted(maps.Keys(t.kinds)) {

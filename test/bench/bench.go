@@ -18,6 +18,7 @@ type options struct {
 	Changes     int           // of the fake kubelet's configuration, for the footprint
 	Steady      time.Duration // how long idle cost is measured
 	Settle      time.Duration // how long a kubelet is left alone after a start, before it is restarted again
+	GiveUp      time.Duration // how long a kubelet is waited for that may not come back
 	Window      time.Duration // of a change, in which the new kubelet asks the API server for most of what a start brings
 	Cold        bool          // drop the machine's page cache, and so slow down all else that runs on it
 	Binary      string        // the supervisor
@@ -28,7 +29,7 @@ type options struct {
 
 // shortened is as little as shows that everything can be measured.
 func (o options) shortened() options {
-	o.Rounds, o.Changes, o.Steady, o.Settle, o.Window, o.Cold = 1, 3, 2*time.Second, 300*time.Millisecond, 2*time.Second, false
+	o.Rounds, o.Changes, o.Steady, o.Settle, o.Window, o.GiveUp, o.Cold = 1, 3, 2*time.Second, 300*time.Millisecond, 2*time.Second, 2*time.Second, false
 	return o
 }
 
@@ -63,7 +64,7 @@ func onCluster(ctx context.Context, o options, of cluster.Options, machine []str
 	}
 	defer func() { err = errors.Join(err, c.Down()) }()
 	b := &bench{options: o, cluster: c, node: &node{cluster: c}}
-	b.result = &Result{Commit: o.Commit, Date: time.Now().UTC().Truncate(time.Second), Machine: append(machine, "cgroup "+c.Cgroups), Rounds: o.Rounds,
+	b.result = &Result{Commit: o.Commit, Date: time.Now().UTC().Truncate(time.Second), Machine: append(machine, "cgroup "+c.Cgroups, cluster.KubeletOOMScore().String()), OOMScore: cluster.KubeletOOMScore(), Rounds: o.Rounds,
 		Settle: o.Settle.String(), Steady: o.Steady.String(), Window: o.Window.String()}
 	defer func() { err = errors.Join(err, b.stopAll()) }()
 	if err := b.prepare(ctx); err != nil {
@@ -127,7 +128,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if b.node.client, err = configsync.NewClient(b.cluster.AdminConfig()); err != nil {
 		return err
 	}
-	return b.cluster.ReadConfigMapsRole(ctx, namespace, "bench-good", "bench-edit", "bench-refused", "bench-deadly", "bench-steady", "bench-many")
+	return b.cluster.ReadConfigMapsRole(ctx, namespace, "bench-good", "bench-other", "bench-refused", "bench-deadly", "bench-held", "bench-steady", "bench-many")
 }
 
 // kubeletProcess starts a kubelet without us.

@@ -2,14 +2,24 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
 const (
 	sectionChange = "change"
 	deadlyName    = "deadly payload"
+	sleptWords    = "Failed to ApplyOOMScoreAdj" // the kubelet's
+	heldName      = "healthz port that somebody else holds"
+	heldPort      = 6443 // the API server's
+
+	// Budgets as multiples of the bare restart: between two assigned configurations, and from and to local.
+	betweenTimes, betweenUnhealthy = 1.3, 0.75
+	localTimes, localUnhealthy     = 2.2, 0.8
 )
 
 // bare restarts a kubelet that has no supervisor, half of the rounds: it is called twice. The first restart is not counted: it may
@@ -45,6 +55,9 @@ func (b *bench) bare(ctx context.Context) error {
 		b.bareRestart.addTime(up.Sub(begin))
 		b.bareUnhealthy.addTime(b.health.down(begin))
 	}
+	if log, err := kubelet.logFrom(0); err != nil || strings.Contains(log, sleptWords) {
+		return errors.Join(err, fmt.Errorf("the kubelet said %q, so it slept at its start, and the unit is none; %s", sleptWords, cluster.KubeletOOMScore()))
+	}
 	return b.end(kubelet)
 }
 
@@ -64,6 +77,8 @@ func (b *bench) upAgain(ctx context.Context, begin time.Time) (up time.Time, err
 type change struct {
 	name   string
 	starts float64 // of kubelets, that are allowed
+	// Budgets of the latency and of the time without a healthy kubelet, as multiples of the bare restart; 0: none.
+	times, timesUnhealthy float64
 	// prepare makes everything but the last request; do makes it, and tells what the Node is to say then.
 	prepare func(ctx context.Context) error
 	do      func(ctx context.Context) (func(view) bool, error)
@@ -87,19 +102,29 @@ func (b *bench) kinds() []*change {
 	}
 	nothing := func(context.Context) error { return nil }
 	edited := func(v view) bool { return v.runs("bench-good", version) }
+	refusedSeen := func(v view) bool { return v.failed("bench-refused", version, "Refused") }
 	return []*change{
-		{name: "good configuration", starts: 1, prepare: write("bench-good", good), do: assign("bench-good", edited)},
-		{name: "in-place edit", starts: 1, prepare: nothing, do: func(ctx context.Context) (func(view) bool, error) {
+		{name: "good configuration", starts: 1, times: localTimes, timesUnhealthy: localUnhealthy, prepare: write("bench-good", good), do: assign("bench-good", edited)},
+		{name: "in-place edit", starts: 1, times: betweenTimes, timesUnhealthy: betweenUnhealthy, prepare: nothing, do: func(ctx context.Context) (func(view) bool, error) {
 			return edited, write("bench-good", good)(ctx)
 		}},
 		{name: "equal content", starts: 0, prepare: nothing, do: func(ctx context.Context) (_ func(view) bool, err error) {
 			version, err = n.label(ctx, "bench-good")
 			return edited, err
 		}},
-		{name: "removal", starts: 1, prepare: nothing, do: assign("", view.local)},
-		{name: "refused payload", starts: 0, prepare: write("bench-refused", refused), do: assign("bench-refused", func(v view) bool {
-			return v.failed("bench-refused", version, "Refused")
-		})},
+		{name: "another configuration", starts: 1, times: betweenTimes, timesUnhealthy: betweenUnhealthy, prepare: write("bench-other", good),
+			do: assign("bench-other", func(v view) bool { return v.runs("bench-other", version) })},
+		{name: "removal", starts: 1, times: localTimes, timesUnhealthy: localUnhealthy, prepare: nothing, do: assign("", view.local)},
+		{name: "refused payload", starts: 0, prepare: write("bench-refused", refused), do: assign("bench-refused", refusedSeen)},
+		{name: "refused payload in a trial", starts: 1, prepare: func(ctx context.Context) error {
+			if err := errors.Join(write("bench-good", good)(ctx), n.assign(ctx, "bench-good")); err != nil {
+				return err
+			}
+			if err := n.awaitNode(ctx, "another configuration is on trial", edited); err != nil {
+				return err
+			}
+			return write("bench-refused", refused)(ctx)
+		}, do: assign("bench-refused", refusedSeen)},
 		{name: deadlyName, starts: 4, prepare: b.cleared(write("bench-deadly", deadly)), do: assign("bench-deadly", func(v view) bool {
 			return v.failed("bench-deadly", version, "RolledBack")
 		})},
@@ -164,28 +189,74 @@ func (b *bench) changes(ctx context.Context) error {
 		}
 	}
 	b.result.Trace = medianTrace(traces).phases()
+	if err := b.heldPort(ctx); err != nil {
+		return fmt.Errorf("%s: %w", heldName, err)
+	}
 	return b.end(supervisor)
+}
+
+// heldPort assigns a configuration whose kubelet never answers, for its healthz port is taken, and waits until the last known good one
+// (here local) is healthy again, or until that took too long.
+func (b *bench) heldPort(ctx context.Context) error {
+	row := b.result.row(sectionChange, heldName+": until the last known good one is healthy again", "ms").within(15_000, "15 s")
+	nothing := func(context.Context) error { return nil }
+	if err := b.cleared(nothing)(ctx); err != nil {
+		return err
+	}
+	if _, err := b.node.write(ctx, "bench-held", b.node.payload(good)+fmt.Sprintf("healthzPort: %d\n", heldPort)); err != nil {
+		return err
+	}
+	if _, err := b.health.awaitUp(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := b.node.assign(ctx, "bench-held"); err != nil {
+		return err
+	}
+	waiting, cancel := context.WithTimeout(ctx, b.GiveUp)
+	defer cancel()
+	up, err := b.upAgain(waiting, began)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		row.AtLeast = true
+		row.addTime(b.GiveUp)
+	default:
+		row.addTime(up.Sub(began))
+	}
+	if err := b.cleared(nothing)(ctx); err != nil {
+		return err
+	}
+	_, err = b.health.awaitUp(ctx)
+	return err
 }
 
 // rows makes the rows of a kind of change, and names the budgets.
 func (b *bench) rows(k *change) {
-	words := map[string]string{"refused payload": ": until the Node says so", deadlyName: ": until the Node says so", "removal": ": until the Node says local"}[k.name]
-	if words == "" {
-		words = ": until active names it"
+	words := ": until active names it"
+	switch {
+	case k.name == "removal":
+		words = ": until the Node says local"
+	case k.times == 0 && k.name != "equal content":
+		words = ": until the Node says so"
 	}
 	k.latency = b.result.row(sectionChange, k.name+words, "ms").against(b.bareRestart)
 	k.unhealthy = b.result.row(sectionChange, k.name+": kubelet not healthy", "ms").against(b.bareRestart)
 	k.restarts = b.result.row(sectionChange, k.name+": kubelet starts", "")
-	switch k.starts {
-	case 1:
-		k.latency.withinTimes(2, b.bareRestart)
-		k.unhealthy.withinTimes(1.2, b.bareRestart)
-	case 0:
+	switch {
+	case k.times > 0:
+		k.latency.withinTimes(k.times, b.bareRestart)
+		k.unhealthy.withinTimes(k.timesUnhealthy, b.bareRestart)
+	case strings.HasPrefix(k.name, "refused payload"):
+		k.latency.within(150, "150 ms")
+	}
+	if k.starts == 0 {
 		k.unhealthy.Reference = ""
 	}
 	k.restarts.within(k.starts, fmt.Sprint(k.starts))
 	if k.name == deadlyName {
-		k.recovered = b.result.row(sectionChange, k.name+": until the last known good one is healthy again", "ms").within(10_000, "10 s")
+		k.recovered = b.result.row(sectionChange, k.name+": until the last known good one is healthy again", "ms").within(5_000, "5 s")
 		k.back = b.result.row(sectionChange, k.name+": from the rollback's start of the kubelet until it is healthy", "ms").against(b.bareUnhealthy)
 	}
 }

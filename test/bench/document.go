@@ -35,6 +35,9 @@ var heading = []string{"what", "median", "min – max", "runs", "ratio", "of", "
 // cells are those of a row, as heading has them.
 func (r *Result) cells(row *Row) []string {
 	cells := []string{row.Name, strings.TrimSpace(figure(row.median()) + " " + row.Unit), "", fmt.Sprint(len(row.Samples)), "", "", row.Budget, ""}
+	if row.AtLeast {
+		cells[1] = "> " + cells[1]
+	}
 	if len(row.Samples) > 1 {
 		cells[2] = figure(slices.Min(row.Samples)) + " – " + figure(slices.Max(row.Samples))
 	}

@@ -71,8 +71,8 @@ func (b *bench) one(section, name, unit string, value float64) *Row {
 
 // memoryRows tell the memory at a moment.
 func (b *bench) memoryRows(when string, f footprint) {
-	b.one(sectionFootprint, "RSS "+when, "MiB", f.resident).within(24, "24 MiB")
-	b.one(sectionFootprint, "anonymous memory "+when, "MiB", f.anonymous).within(8, "8 MiB")
+	b.one(sectionFootprint, "RSS "+when, "MiB", f.resident).within(18, "18 MiB")
+	b.one(sectionFootprint, "anonymous memory "+when, "MiB", f.anonymous).within(6, "6 MiB")
 }
 
 // idleRows tell what the supervisor takes when nothing happens, beside its kubelet in the same minute.
@@ -153,6 +153,6 @@ func (b *bench) binaryRow() error {
 	if err != nil {
 		return err
 	}
-	b.one(sectionFootprint, "size of the program", "MB", float64(info.Size())/1e6).within(30, "30 MB")
+	b.one(sectionFootprint, "size of the program", "MB", float64(info.Size())/1e6).within(18, "18 MB")
 	return nil
 }

@@ -60,7 +60,7 @@ func run() int {
 }
 
 func benchMain(ctx context.Context) error {
-	o := options{Log: os.Stderr, Settle: 1500 * time.Millisecond, Window: 6 * time.Second}
+	o := options{Log: os.Stderr, Settle: 1500 * time.Millisecond, GiveUp: 30 * time.Second, Window: 6 * time.Second}
 	var document, results, upstream string
 	var short bool
 	flag.StringVar(&document, "document", "", "write the tables and what they mean into this Markdown file")

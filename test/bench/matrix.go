@@ -33,7 +33,7 @@ func matrixMain(ctx context.Context, arguments []string) error {
 	if _, err := os.Stat(o.Binary); err != nil {
 		return fmt.Errorf("looking for what is tried (make build): %w", err)
 	}
-	m := &matrix{Commit: o.Commit, Date: time.Now().UTC().Truncate(time.Second), Machine: machineWith("kubelet, kube-apiserver, etcd and containerd")}
+	m := &matrix{Commit: o.Commit, Date: time.Now().UTC().Truncate(time.Second), Machine: append(machineWith("kubelet, kube-apiserver, etcd and containerd"), cluster.KubeletOOMScore().String())}
 	for _, version := range kubeletsAmong(os.Getenv("KUBELET_SUPERVISOR_PARTS")) {
 		if only != "" && version != only {
 			continue

@@ -6,22 +6,27 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
 // A Result is all that one run measured; its JSON is the result file.
 type Result struct {
-	Commit     string    `json:"commit"`
-	Date       time.Time `json:"date"`
-	Machine    []string  `json:"machine"` // lines for people
-	Rounds     int       `json:"rounds"`
-	Settle     string    `json:"settle"` // how long a kubelet was left alone
-	Steady     string    `json:"steady"` // how long nothing happened
-	Window     string    `json:"window"` // of a change
-	Rows       []*Row    `json:"rows"`
-	Trace      []Phase   `json:"trace"`      // of one change
-	StartTrace []Phase   `json:"startTrace"` // of one start
-	Asked      []string  `json:"asked"`      // of the API server in one change: who, and what
-	Unproved   []string  `json:"unproved"`   // what could not be measured, and why
+	Commit  string    `json:"commit"`
+	Date    time.Time `json:"date"`
+	Machine []string  `json:"machine"` // lines for people
+	Rounds  int       `json:"rounds"`
+
+	OOMScore cluster.OOMScore `json:"oomScoreAdj"` // what the kubelets may do with theirs, and so were given
+
+	Settle     string   `json:"settle"` // how long a kubelet was left alone
+	Steady     string   `json:"steady"` // how long nothing happened
+	Window     string   `json:"window"` // of a change
+	Rows       []*Row   `json:"rows"`
+	Trace      []Phase  `json:"trace"`      // of one change
+	StartTrace []Phase  `json:"startTrace"` // of one start
+	Asked      []string `json:"asked"`      // of the API server in one change: who, and what
+	Unproved   []string `json:"unproved"`   // what could not be measured, and why
 
 	Upstream *Result `json:"-"` // of another run, for the document
 }
@@ -112,7 +117,7 @@ func (r *Result) finish() error {
 		if reference := r.find(row.Reference); reference != nil && reference.median() > 0 {
 			row.Ratio = row.median() / reference.median()
 		}
-		row.Missed = row.mostRatio > 0 && row.Ratio > row.mostRatio || row.Budget != "" && row.mostRatio == 0 && row.median() > row.most
+		row.Missed = row.mostRatio > 0 && row.Ratio > row.mostRatio || row.Budget != "" && row.mostRatio == 0 && row.median() > row.most || row.Budget != "" && row.AtLeast
 	}
 	return nil
 }

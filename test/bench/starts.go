@@ -25,20 +25,20 @@ func (b *bench) starts(ctx context.Context) error {
 		return err
 	}
 	kubelet := b.node.kubelet()
-	if err := b.startRow(ctx, "API server up", 50, kubelet, nil); err != nil {
+	if err := b.startRow(ctx, "API server up", 30, kubelet, nil); err != nil {
 		return err
 	}
 	dead, err := b.blackHole()
 	if err != nil {
 		return err
 	}
-	if err := b.startRow(ctx, "API server black-holed", 50, b.node.kubelet("--kubeconfig="+dead), nil); err != nil {
+	if err := b.startRow(ctx, "API server black-holed", 30, b.node.kubelet("--kubeconfig="+dead), nil); err != nil {
 		return err
 	}
 	b.cluster.StopAPIServer()
 	verdicts := filepath.Join(b.stateDir("starts"), "meta", "preflight")
 	err = errors.Join(
-		b.startRow(ctx, "API server down", 50, kubelet, nil),
+		b.startRow(ctx, "API server down", 30, kubelet, nil),
 		b.startRow(ctx, "API server down, no verdict kept (so the pre-flight comes first)", 0, kubelet, func() error { return os.RemoveAll(verdicts) }),
 		b.coldRow(ctx, kubelet),
 		b.cluster.StartAPIServer(ctx))

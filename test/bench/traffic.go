@@ -69,6 +69,9 @@ func (b *bench) idle(ctx context.Context) error {
 	if err := b.node.assign(ctx, "bench-steady"); err != nil {
 		return err
 	}
+	if err := b.trial(ctx, version); err != nil {
+		return err
+	}
 	kubelet := b.node.kubelet()
 	supervisor, err := b.supervisorProcess("steady", []string{"--trial-period=1s"}, kubelet)
 	if err != nil {
@@ -109,6 +112,31 @@ func (b *bench) idle(ctx context.Context) error {
 	return nil
 }
 
+// trial counts what a supervisor asks for while a configuration is on its trial: it looks at the kubelet's Lease.
+func (b *bench) trial(ctx context.Context, version string) error {
+	supervisor, err := b.supervisorProcess("trial", nil, b.node.kubelet())
+	if err != nil {
+		return err
+	}
+	if err := b.node.awaitNode(ctx, "the configuration is on trial", func(v view) bool { return v.runs("bench-steady", version) }); err != nil {
+		return err
+	}
+	took := min(b.Steady, 30*time.Second)
+	if err := settled(ctx, took/3); err != nil { // what the change still asks for
+		return err
+	}
+	audited := b.auditLogSize()
+	if err := settled(ctx, took); err != nil {
+		return err
+	}
+	own, _, err := b.traffics(audited)
+	if err != nil {
+		return err
+	}
+	b.one(sectionTraffic, fmt.Sprintf("GETs in %s of a trial", took), "", own.gets()).within(1+took.Seconds()/10, "1 in 10 s")
+	return b.end(supervisor)
+}
+
 func (b *bench) steady(ctx context.Context, supervisor int, program string) error {
 	if err := settled(ctx, min(b.Steady, 10*time.Second)); err != nil { // the promotion's last words are not steady
 		return err
@@ -140,6 +168,7 @@ func (b *bench) steady(ctx context.Context, supervisor int, program string) erro
 	}
 	requests := b.one(sectionTraffic, "the kubelet's requests steady", "/min", b.perMinute(kubelets.requests))
 	b.one(sectionTraffic, "requests steady", "/min", b.perMinute(own.requests)).against(requests)
+	b.one(sectionTraffic, "GETs steady", "", own.gets()).within(max(1, b.Steady.Minutes()/10), "1 in 10 min")
 	b.one(sectionTraffic, "the kubelet's writes steady", "/min", b.perMinute(kubelets.writes)).yardstick()
 	b.one(sectionTraffic, "writes steady", "/min", b.perMinute(own.writes)).within(0, "0")
 	watches := b.one(sectionTraffic, "the kubelet's open watches steady", "", kubelets.watches)
