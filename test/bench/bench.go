@@ -20,17 +20,13 @@ type options struct {
 	Settle      time.Duration // how long a kubelet is left alone after a start, before it is restarted again
 	GiveUp      time.Duration // how long a kubelet is waited for that may not come back
 	Window      time.Duration // of a change, in which the new kubelet asks the API server for most of what a start brings
+	Nodes       int           // of bench nodes
+	Only        string        // of bench matrix: one version of the kubelet
 	Cold        bool          // drop the machine's page cache, and so slow down all else that runs on it
 	Binary      string        // the supervisor
 	FakeKubelet string
 	Commit      string
 	Log         io.Writer // one line per step
-}
-
-// shortened is as little as shows that everything can be measured.
-func (o options) shortened() options {
-	o.Rounds, o.Changes, o.Steady, o.Settle, o.Window, o.GiveUp, o.Cold = 1, 3, 2*time.Second, 300*time.Millisecond, 2*time.Second, 2*time.Second, false
-	return o
 }
 
 // A bench is one run.
@@ -40,44 +36,47 @@ type bench struct {
 	node    *node
 	health  *health
 	result  *Result
-	running []*process // all that were started and not stopped
+	audit   *cluster.Audit
+	started []*process // and not stopped
 
 	bareRestart, bareStop, bareUnhealthy *Row
 }
 
 // measure measures everything on a cluster of its own.
 func measure(ctx context.Context, o options) (*Result, error) {
-	for _, file := range []string{o.Binary, o.FakeKubelet} {
-		if _, err := os.Stat(file); err != nil {
-			return nil, fmt.Errorf("looking for what is measured (make bench builds it): %w", err)
-		}
-	}
-	return onCluster(ctx, o, cluster.Options{Audit: true}, machineLines(), func(b *bench) error { return b.watched(ctx, b.run) })
+	return onCluster(ctx, o, cluster.Options{Audit: true}, newestParts, (*bench).all)
+}
+
+// measureLong measures what takes long.
+func measureLong(ctx context.Context, o options) (*Result, error) {
+	return onCluster(ctx, o, cluster.Options{Audit: true}, newestParts, func(b *bench, ctx context.Context) error {
+		return b.inTurn(ctx, section{"what the program is made of", b.programRows}, section{"the first start of a kubelet", b.register},
+			section{"idle cost", b.idle}, section{"many changes", b.manyChanges})
+	})
 }
 
 // onCluster brings a cluster up, measures on it and takes it down.
-func onCluster(ctx context.Context, o options, of cluster.Options, machine []string, measure func(*bench) error) (result *Result, err error) {
+func onCluster(ctx context.Context, o options, of cluster.Options, parts string, measure func(*bench, context.Context) error) (result *Result, err error) {
 	of.Name, of.Log = fmt.Sprintf("bench-%d", os.Getpid()), o.Log
 	c, err := cluster.Up(ctx, of)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Down()) }()
-	b := &bench{options: o, cluster: c, node: &node{cluster: c}}
-	b.result = &Result{Commit: o.Commit, Date: time.Now().UTC().Truncate(time.Second), Machine: append(machine, "cgroup "+c.Cgroups, cluster.KubeletOOMScore().String()), OOMScore: cluster.KubeletOOMScore(), Rounds: o.Rounds,
-		Settle: o.Settle.String(), Steady: o.Steady.String(), Window: o.Window.String()}
+	b := &bench{options: o, cluster: c, node: &node{cluster: c}, audit: c.ReadAudit(), result: newResult(o, parts)}
+	b.result.Machine = append(b.result.Machine, "cgroup "+c.Cgroups)
 	defer func() { err = errors.Join(err, b.stopAll()) }()
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := measure(b); err != nil {
+	if err := measure(b, ctx); err != nil {
 		return nil, err
 	}
 	return b.result, b.result.finish()
 }
 
 // watched measures while healthz is asked all the time.
-func (b *bench) watched(ctx context.Context, measure func(context.Context) error) (err error) {
+func (b *bench) watched(ctx context.Context, measure func() error) (err error) {
 	watching, stop := context.WithCancel(ctx)
 	var wait func()
 	if b.health, wait, err = watchHealth(watching, b.cluster); err != nil {
@@ -85,39 +84,39 @@ func (b *bench) watched(ctx context.Context, measure func(context.Context) error
 		return err
 	}
 	defer func() { stop(); wait() }()
-	return measure(ctx)
+	return measure()
 }
 
-// run measures one section after another, the bare kubelet before and after ours: a machine that becomes slower shows in its spread.
-func (b *bench) run(ctx context.Context) error {
+// all measures one section after another, the bare kubelet before and after ours: a machine that becomes slower shows in its spread.
+func (b *bench) all(ctx context.Context) error {
 	b.bareRestart = b.result.row(sectionChange, "bare restart", "ms")
-	b.bareStop = b.result.row(sectionChange, "bare restart: from SIGTERM to its end", "ms").yardstick()
-	b.bareUnhealthy = b.result.row(sectionChange, "bare restart: not healthy", "ms").yardstick()
-	for _, section := range []struct {
-		name    string
-		measure func(context.Context) error
-	}{
-		{"the bare kubelet", b.bare},
-		{"changes", b.changes},
-		{"the bare kubelet again", b.bare},
-		{"idle cost, and the API server's part of a change", b.idle},
-		{"starts", b.starts},
-		{"many changes", b.manyChanges},
-	} {
-		if err := b.timed(section.name, func() error { return section.measure(ctx) }); err != nil {
-			return err
-		}
+	b.bareStop = b.result.row(sectionChange, "bare restart: from SIGTERM to its end", "ms")
+	b.bareUnhealthy = b.result.row(sectionChange, "bare restart: not healthy", "ms")
+	restarts := func(ctx context.Context) error {
+		return b.watched(ctx, func() error {
+			return b.inTurn(ctx, section{"the bare kubelet", b.bare}, section{"changes", b.changes}, section{"the bare kubelet again", b.bare})
+		})
 	}
-	return nil
+	return b.inTurn(ctx, section{"restarts", restarts}, section{"idle cost, and the API server's part of a change", b.idle},
+		section{"starts", func(ctx context.Context) error { return b.watched(ctx, func() error { return b.starts(ctx) }) }},
+		section{"many changes", b.manyChanges})
 }
 
-// timed says how long a part of the measuring took.
-func (b *bench) timed(name string, measure func() error) error {
-	begin := time.Now()
-	if err := measure(); err != nil {
-		return fmt.Errorf("measuring %s: %w%s", name, err, b.lastWords())
+// A section is a part of the measuring.
+type section struct {
+	name    string
+	measure func(context.Context) error
+}
+
+// inTurn says how long each took.
+func (b *bench) inTurn(ctx context.Context, sections ...section) error {
+	for _, s := range sections {
+		begin := time.Now()
+		if err := s.measure(ctx); err != nil {
+			return fmt.Errorf("measuring %s: %w%s", s.name, err, b.lastWords())
+		}
+		_, _ = fmt.Fprintf(b.Log, "measured %s in %.0f s\n", s.name, time.Since(begin).Seconds())
 	}
-	_, _ = fmt.Fprintf(b.Log, "measured %s in %.0f s\n", name, time.Since(begin).Seconds())
 	return nil
 }
 
@@ -131,45 +130,68 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	return b.cluster.ReadConfigMapsRole(ctx, namespace, "bench-good", "bench-other", "bench-refused", "bench-deadly", "bench-held", "bench-steady", "bench-many")
 }
 
-// kubeletProcess starts a kubelet without us.
-func (b *bench) kubeletProcess() (*process, error) {
-	p, err := b.start("kubelet", b.node.kubelet())
+// register has a kubelet make its Node.
+func (b *bench) register(ctx context.Context) error {
+	kubelet, err := b.kubeletProcess()
+	if err != nil {
+		return err
+	}
+	if err := b.node.awaitNode(ctx, "that it is ready", func(v view) bool { return v.ready }); err != nil {
+		return err
+	}
+	return b.end(kubelet)
+}
+
+func (b *bench) start(name string, words []string) (*process, error) {
+	p, err := b.cluster.Launch(b.log(name), words...)
 	if err == nil {
-		b.running = append(b.running, p)
+		b.started = append(b.started, p)
 	}
 	return p, err
 }
 
+// kubeletProcess starts a kubelet without us.
+func (b *bench) kubeletProcess() (*process, error) { return b.start("kubelet", b.node.kubelet()) }
+
 // supervisorProcess starts a supervisor; its folders and log have the name, so that one may go on where another ended.
-func (b *bench) supervisorProcess(name string, flags, kubelet []string) (*process, error) {
-	p, err := b.start(name, slices.Concat([]string{b.Binary, "run", "--state-dir=" + b.stateDir(name), "--run-dir=" + b.runDir(name),
+func (b *bench) supervisorProcess(name string, kubelet []string, flags ...string) (*process, error) {
+	return b.start(name, slices.Concat([]string{b.Binary, "run", "--state-dir=" + b.stateDir(name), "--run-dir=" + b.runDir(name),
 		"--edit-spread=0", "--log-format=json"}, flags, []string{"--"}, kubelet))
-	if err == nil {
-		b.running = append(b.running, p)
+}
+
+// running starts a supervisor with a new payload assigned, and returns when its kubelet runs with it.
+func (b *bench) running(ctx context.Context, name, config string, kubelet []string, flags ...string) (p *process, version string, err error) {
+	if version, err = b.node.write(ctx, config, b.node.payload(good)); err != nil {
+		return nil, "", err
 	}
-	return p, err
+	if err := b.node.assign(ctx, config); err != nil {
+		return nil, "", err
+	}
+	if p, err = b.supervisorProcess(name, kubelet, flags...); err != nil {
+		return nil, "", err
+	}
+	return p, version, b.node.awaitNode(ctx, "the configuration is active", func(v view) bool { return v.runs(config, version) })
 }
 
 func (b *bench) stateDir(name string) string { return b.cluster.Folder + "/" + name + "-state" }
 func (b *bench) runDir(name string) string   { return b.cluster.Folder + "/" + name + "-run" }
 
 func (b *bench) end(p *process) error {
-	b.running = slices.DeleteFunc(b.running, func(other *process) bool { return other == p })
-	return p.stop()
+	b.started = slices.DeleteFunc(b.started, func(other *process) bool { return other == p })
+	return p.Stop(stopPatience)
 }
 
 func (b *bench) stopAll() (err error) {
-	for _, p := range b.running {
-		err = errors.Join(err, p.stop())
+	for len(b.started) > 0 {
+		err = errors.Join(err, b.end(b.started[0]))
 	}
-	b.running = nil
 	return err
 }
 
 // lastWords are those of the newest process that runs.
 func (b *bench) lastWords() string {
-	if len(b.running) == 0 {
+	if len(b.started) == 0 {
 		return ""
 	}
-	return b.running[len(b.running)-1].lastWords()
+	return b.started[len(b.started)-1].LastWords()
 }

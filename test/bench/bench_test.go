@@ -6,8 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
@@ -16,7 +18,8 @@ func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
 
 // One short round shows that everything can be measured. What the figures are is for make bench, on a machine that is idle.
 func TestEverythingCanBeMeasured(t *testing.T) {
-	o := options{Commit: "short", Binary: os.Getenv("KUBELET_SUPERVISOR_TEST_BINARY"), Log: t.Output()}.shortened()
+	o := options{Commit: "short", Binary: os.Getenv("KUBELET_SUPERVISOR_TEST_BINARY"), Log: t.Output(), Rounds: 1, Changes: 3,
+		Steady: 2 * time.Second, Settle: 300 * time.Millisecond, Window: 2 * time.Second, GiveUp: 2 * time.Second}
 	if o.Binary == "" {
 		o.Binary = build(t, "kubelet-supervisor", "./cmd/kubelet-supervisor")
 	}
@@ -25,26 +28,29 @@ func TestEverythingCanBeMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log(result.tables())
-	for _, s := range sections {
-		if !strings.Contains(result.Table(s.name), "\n| ") {
-			t.Errorf("section %q has no rows", s.name)
+	path := filepath.Join(t.TempDir(), "bench.json")
+	if err := result.save(path); err != nil {
+		t.Fatal(err)
+	}
+	text, err := rendered(t, "benchmarks.md", "", []string{path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(text)
+	for _, section := range []string{sectionChange, sectionStart, sectionFootprint, sectionTraffic} {
+		if !result.has(section) {
+			t.Errorf("section %q has no rows", section)
 		}
 	}
-	for _, words := range []string{"pre-flight's verdict", "stopping the kubelet", "healthz, polled: answers", "the Node names it active"} {
-		if !strings.Contains(result.TraceText(), words) {
-			t.Errorf("the trace of a change has no %q:\n%s", words, result.TraceText())
-		}
-	}
-	if text := result.StartTraceText(); !strings.Contains(text, "log: starting the kubelet with ") || !strings.Contains(text, "the process table has the kubelet") {
-		t.Errorf("the trace of a start is not whole:\n%s", text)
-	}
+	expectPhases(t, result.Trace, "log: pre-flight's verdict", "log: stopping the kubelet", "healthz, polled: answers", "the Node names it active")
+	expectPhases(t, result.StartTrace, "log: starting the kubelet with ", "the process table has the kubelet")
 	seen := func(id string) float64 {
-		row := result.find(id)
-		if row == nil {
-			t.Fatalf("there is no row %s", id)
+		section, name, _ := strings.Cut(id, "/")
+		row, err := result.Row(section, name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return row.median()
+		return row.Median()
 	}
 	// No figure of these depends on the machine.
 	for id, expected := range map[string]float64{
@@ -61,6 +67,15 @@ func TestEverythingCanBeMeasured(t *testing.T) {
 		"footprint/RSS steady", "API server/requests per change", "API server/bytes per change", "API server/the kubelet's bytes per change (its restart)"} {
 		if seen(id) <= 0 {
 			t.Errorf("%s is nothing", id)
+		}
+	}
+}
+
+func expectPhases(t *testing.T, phases []Phase, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if !slices.ContainsFunc(phases, func(p Phase) bool { return strings.HasPrefix(p.Name, name) }) {
+			t.Errorf("the trace has no %q: %v", name, phases)
 		}
 	}
 }

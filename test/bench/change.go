@@ -55,7 +55,7 @@ func (b *bench) bare(ctx context.Context) error {
 		b.bareRestart.addTime(up.Sub(begin))
 		b.bareUnhealthy.addTime(b.health.down(begin))
 	}
-	if log, err := kubelet.logFrom(0); err != nil || strings.Contains(log, sleptWords) {
+	if log, err := kubelet.LogFrom(0); err != nil || strings.Contains(log, sleptWords) {
 		return errors.Join(err, fmt.Errorf("the kubelet said %q, so it slept at its start, and the unit is none; %s", sleptWords, cluster.KubeletOOMScore()))
 	}
 	return b.end(kubelet)
@@ -163,7 +163,7 @@ func (b *bench) changes(ctx context.Context) error {
 	for _, k := range kinds {
 		b.rows(k)
 	}
-	supervisor, err := b.supervisorProcess("changes", nil, b.node.kubelet())
+	supervisor, err := b.supervisorProcess("changes", b.node.kubelet())
 	if err != nil {
 		return err
 	}
@@ -274,7 +274,7 @@ func (b *bench) make(ctx context.Context, supervisor *process, k *change) (t tra
 	if _, err := b.health.awaitUp(ctx); err != nil {
 		return t, err
 	}
-	logged := supervisor.logSize()
+	logged := supervisor.LogSize()
 	began := time.Now()
 	seen, err := k.do(ctx)
 	if err != nil {
@@ -306,7 +306,7 @@ func (b *bench) make(ctx context.Context, supervisor *process, k *change) (t tra
 // gives what was logged.
 func (b *bench) quiet(ctx context.Context, supervisor *process, logged int64, pause time.Duration) (log string, err error) {
 	err = await(ctx, "the kubelet that was started last is healthy", func() (err error) {
-		if log, err = supervisor.logFrom(logged); err != nil {
+		if log, err = supervisor.LogFrom(logged); err != nil {
 			return err
 		}
 		if strings.LastIndex(log, startingWords) > strings.LastIndex(log, healthyWords) || !b.health.last().healthy {
@@ -320,5 +320,5 @@ func (b *bench) quiet(ctx context.Context, supervisor *process, logged int64, pa
 	if err := settled(ctx, pause); err != nil {
 		return "", err
 	}
-	return supervisor.logFrom(logged)
+	return supervisor.LogFrom(logged)
 }

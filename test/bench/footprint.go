@@ -1,66 +1,20 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
+	"syscall"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
-const (
-	sectionFootprint = "footprint"
-	// ticksPerSecond is USER_HZ, in which /proc/PID/stat counts: 100 on all of Linux' architectures that Go runs on.
-	ticksPerSecond = 100
-)
-
-// A footprint is what a process takes at a moment.
-type footprint struct {
-	resident, anonymous, proportional float64 // MiB
-	processor                         float64 // ms of user and system time since its start
-	files, threads                    float64
-}
-
-func footprintOf(pid int) (f footprint, err error) {
-	folder := fmt.Sprintf("/proc/%d/", pid)
-	rollup, err := os.ReadFile(folder + "smaps_rollup")
-	if err != nil {
-		return f, err
-	}
-	stat, err := os.ReadFile(folder + "stat")
-	if err != nil {
-		return f, err
-	}
-	files, err := os.ReadDir(folder + "fd")
-	if err != nil {
-		return f, err
-	}
-	f.resident, f.anonymous, f.proportional = mebibytes(rollup, "Rss:"), mebibytes(rollup, "Anonymous:"), mebibytes(rollup, "Pss:")
-	f.files = float64(len(files))
-	// What follows the name, which may hold anything: state is field 3, utime 14, stime 15, num_threads 20.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 18 {
-		return f, fmt.Errorf("reading %sstat: %q is too short", folder, stat)
-	}
-	user, _ := strconv.ParseFloat(fields[14-3], 64)
-	system, _ := strconv.ParseFloat(fields[15-3], 64)
-	f.processor = (user + system) * 1000 / ticksPerSecond
-	f.threads, _ = strconv.ParseFloat(fields[20-3], 64)
-	return f, nil
-}
-
-func mebibytes(rollup []byte, name string) float64 {
-	for line := range strings.Lines(string(rollup)) {
-		if rest, is := strings.CutPrefix(line, name); is {
-			kibibytes, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
-			return kibibytes / 1024
-		}
-	}
-	return 0
-}
+const sectionFootprint = "footprint"
 
 // one makes a row of one sample.
 func (b *bench) one(section, name, unit string, value float64) *Row {
@@ -70,22 +24,23 @@ func (b *bench) one(section, name, unit string, value float64) *Row {
 }
 
 // memoryRows tell the memory at a moment.
-func (b *bench) memoryRows(when string, f footprint) {
-	b.one(sectionFootprint, "RSS "+when, "MiB", f.resident).within(18, "18 MiB")
-	b.one(sectionFootprint, "anonymous memory "+when, "MiB", f.anonymous).within(6, "6 MiB")
+func (b *bench) memoryRows(when string, u cluster.Usage) (resident, anonymous *Row) {
+	return b.one(sectionFootprint, "RSS "+when, "MiB", u.Resident).within(18, "18 MiB"),
+		b.one(sectionFootprint, "anonymous memory "+when, "MiB", u.Anonymous).within(6, "6 MiB")
 }
 
 // idleRows tell what the supervisor takes when nothing happens, beside its kubelet in the same minute.
-func (b *bench) idleRows(began, supervisor, kubeletBegan, kubelet footprint) {
-	b.memoryRows("steady", supervisor)
-	rss := b.one(sectionFootprint, "the kubelet's RSS steady", "MiB", kubelet.resident)
-	b.result.find(sectionFootprint + "/RSS steady").against(rss)
-	anonymous := b.one(sectionFootprint, "the kubelet's anonymous memory steady", "MiB", kubelet.anonymous)
-	b.result.find(sectionFootprint + "/anonymous memory steady").against(anonymous)
-	processor := b.one(sectionFootprint, "the kubelet's processor time steady", "ms/min", b.perMinute(kubelet.processor-kubeletBegan.processor))
-	b.one(sectionFootprint, "processor time steady", "ms/min", b.perMinute(supervisor.processor-began.processor)).against(processor)
-	b.one(sectionFootprint, "file descriptors steady", "", supervisor.files)
-	b.one(sectionFootprint, "threads steady", "", supervisor.threads)
+func (b *bench) idleRows(began, now moment) {
+	perMinute := func(began, now cluster.Usage) float64 {
+		return b.perMinute(milliseconds(now.Processor - began.Processor))
+	}
+	resident, anonymous := b.memoryRows("steady", now.supervisor)
+	resident.against(b.one(sectionFootprint, "the kubelet's RSS steady", "MiB", now.kubelet.Resident))
+	anonymous.against(b.one(sectionFootprint, "the kubelet's anonymous memory steady", "MiB", now.kubelet.Anonymous))
+	processor := b.one(sectionFootprint, "the kubelet's processor time steady", "ms/min", perMinute(began.kubelet, now.kubelet))
+	b.one(sectionFootprint, "processor time steady", "ms/min", perMinute(began.supervisor, now.supervisor)).against(processor)
+	b.one(sectionFootprint, "file descriptors steady", "", float64(now.supervisor.Files))
+	b.one(sectionFootprint, "threads steady", "", float64(now.supervisor.Threads))
 }
 
 func (b *bench) perMinute(value float64) float64 {
@@ -94,21 +49,13 @@ func (b *bench) perMinute(value float64) float64 {
 
 // manyChanges edits the assigned ConfigMap again and again, under a fake kubelet that starts and stops at once.
 func (b *bench) manyChanges(ctx context.Context) error {
-	if err := b.node.assign(ctx, "bench-many"); err != nil {
-		return err
-	}
-	version, err := b.node.write(ctx, "bench-many", b.node.payload(good))
-	if err != nil {
-		return err
+	if b.Changes == 0 {
+		return nil
 	}
 	kubelet := b.node.kubelet()
 	kubelet[0] = b.FakeKubelet
-	supervisor, err := b.supervisorProcess("many", nil, kubelet)
+	supervisor, version, err := b.running(ctx, "many", "bench-many", kubelet)
 	if err != nil {
-		return err
-	}
-	runs := func(v view) bool { return v.runs("bench-many", version) }
-	if err := b.node.awaitNode(ctx, "the first configuration is active", runs); err != nil {
 		return err
 	}
 	watch, err := b.node.watch(ctx)
@@ -120,31 +67,98 @@ func (b *bench) manyChanges(ctx context.Context) error {
 		if version, err = b.node.write(ctx, "bench-many", b.node.payload(good)); err != nil {
 			return err
 		}
-		if _, err := watch.await(ctx, "the edit is active", runs); err != nil {
+		if _, err := watch.await(ctx, "the edit is active", func(v view) bool { return v.runs("bench-many", version) }); err != nil {
 			return err
 		}
 	}
-	f, err := footprintOf(supervisor.pid())
+	u, err := cluster.UsageOf(supervisor.PID())
 	if err != nil {
 		return err
 	}
-	b.memoryRows(fmt.Sprintf("after %d configuration changes", b.Changes), f)
-	b.one(sectionFootprint, fmt.Sprintf("file descriptors after %d configuration changes", b.Changes), "", f.files)
-	b.one(sectionFootprint, fmt.Sprintf("threads after %d configuration changes", b.Changes), "", f.threads)
 	checkpoints, err := filepath.Glob(b.stateDir("many") + "/checkpoints/*/*.sha256")
 	if err != nil {
 		return err
 	}
 	after := fmt.Sprintf("after %d configuration changes", b.Changes)
+	b.memoryRows(after, u)
+	b.one(sectionFootprint, "file descriptors "+after, "", float64(u.Files))
+	b.one(sectionFootprint, "threads "+after, "", float64(u.Threads))
 	b.one(sectionFootprint, "checkpoints on disk "+after, "", float64(len(checkpoints)))
 	if err := b.diskRows("many", after); err != nil {
 		return err
 	}
-	goroutines, err := b.endCounting(supervisor, b.FakeKubelet)
+	return b.endCounting(ctx, supervisor, b.FakeKubelet, after)
+}
+
+// endCounting ends a supervisor by SIGQUIT, for a program for production has no other way to tell its goroutines: Go's runtime then
+// prints each. The kubelet, which is left behind, is ended as well.
+func (b *bench) endCounting(ctx context.Context, supervisor *process, program, when string) error {
+	kubelet := kubeletOf(supervisor.PID(), program)
+	if kubelet == 0 {
+		return errors.New("counting goroutines: the supervisor has no kubelet")
+	}
+	logged := supervisor.LogSize()
+	supervisor.Signal(syscall.SIGQUIT)
+	if err := b.end(supervisor); err != nil { // it has ended, or does
+		return err
+	}
+	if err := syscall.Kill(kubelet, syscall.SIGTERM); err != nil {
+		return fmt.Errorf("ending the kubelet: %w", err)
+	}
+	err := await(ctx, "the kubelet has ended", func() error {
+		if words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", kubelet)); err == nil && len(words) > 0 { // a zombie has none
+			return fmt.Errorf("process %d is there", kubelet)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	b.one(sectionFootprint, "goroutines "+after, "", goroutines)
+	text, err := supervisor.LogFrom(logged)
+	if err != nil {
+		return err
+	}
+	goroutines := goroutinesIn(text)
+	if goroutines == 0 {
+		return fmt.Errorf("counting goroutines: none are in what the supervisor printed on SIGQUIT: %.500s", text)
+	}
+	b.one(sectionFootprint, "goroutines "+when, "", goroutines)
+	return nil
+}
+
+// goroutinesIn counts them in what Go's runtime prints on SIGQUIT; goroutine 0 is the runtime's own.
+func goroutinesIn(dump string) (count float64) {
+	_, dump, _ = strings.Cut(dump, "SIGQUIT: quit")
+	for line := range strings.Lines(dump) {
+		if strings.HasPrefix(line, "goroutine ") && !strings.HasPrefix(line, "goroutine 0 ") {
+			count++
+		}
+	}
+	return count
+}
+
+// diskRows tell what the supervisor's folders take: what is allocated, for a log with holes is no larger than what it holds.
+func (b *bench) diskRows(name, when string) error {
+	for _, of := range []struct{ name, folder string }{{"STATE_DIR", b.stateDir(name)}, {"RUN_DIR with the kubelet's log", b.runDir(name)}} {
+		kibibytes := 0.0
+		err := fs.WalkDir(os.DirFS(of.folder), ".", func(_ string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := entry.Info()
+			if err != nil {
+				return err
+			}
+			if status, is := info.Sys().(*syscall.Stat_t); is {
+				kibibytes += float64(status.Blocks) / 2
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		b.one(sectionFootprint, "disk, "+of.name+", "+when, "KiB", kibibytes)
+	}
 	return nil
 }
 

@@ -1,168 +1,119 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 )
 
-// What is extrapolated to.
-var larger = []float64{5000, 15000}
+// A line is value = Fixed + Each × nodes, with the least squares of the residuals.
+type line struct {
+	Fixed, Each float64
+	Unit        string
+	Residuals   string // what was seen less what the line says, the fewest nodes first
+}
 
-// Growth lays a line through each row and follows it to fleets that are too large to be measured here. A figure that is given for each
-// node is multiplied first: what grows is the sum.
-func (s *scalePage) Growth() (string, error) {
-	lines := [][]string{{"what", "line", "residuals, smallest fleet first", "at 5,000", "at 15,000"}}
-	for _, name := range []string{
-		waveAssigned + ": until a node runs it", waveEdited + ": until a node runs it", waveEdited + ": requests in the busiest second",
-		waveAssigned + ": processor time of the API server", waveEdited + ": processor time of the API server", waveSpread + ": processor time of the API server",
-		"supervisors, steady: RSS of the API server", "supervisors, steady: processor time of the API server", "supervisors and Leases: processor time of the API server",
-		"all on trial, and Leases: processor time of the API server", "all on trial, and Leases: supervisors' requests",
-	} {
-		l, unit, err := s.sum(name)
+// Fit lays a line through what all runs have of a row. A figure that is given for each node is multiplied first: what grows is the sum.
+func (p *page) Fit(name string) (l line, err error) {
+	var xs, ys []float64
+	var n, sumX, sumY, sumXX, sumXY float64
+	for _, r := range p.Scale {
+		row, err := r.Row(sectionNodes, name)
 		if err != nil {
-			return "", err
+			return l, err
 		}
-		cells := []string{name, l.model() + " " + unit, l.residuals()}
-		for _, nodes := range larger {
-			cells = append(cells, strings.TrimSpace(figure(round(l.at(nodes)))+" "+unit))
+		x, y := nodesOf(r), row.Median()
+		var each bool
+		if l.Unit, each = strings.CutSuffix(row.Unit, "/node"); each {
+			y *= x
 		}
-		lines = append(lines, cells)
+		xs, ys = append(xs, x), append(ys, y)
+		n, sumX, sumY, sumXX, sumXY = n+1, sumX+x, sumY+y, sumXX+x*x, sumXY+x*y
 	}
-	return markdownTable(lines), nil
+	width := n*sumXX - sumX*sumX
+	if n < 2 || width == 0 {
+		return l, fmt.Errorf("%g runs with many nodes: give the result files of two or more with different numbers", n)
+	}
+	l.Each = (n*sumXY - sumX*sumY) / width
+	l.Fixed = (sumY - l.Each*sumX) / n
+	var residuals []string
+	for i, x := range xs {
+		residuals = append(residuals, signed(ys[i]-l.at(x)))
+	}
+	l.Residuals = strings.Join(residuals, ", ")
+	return l, nil
 }
 
-// sum is the line of a row; of one for each node, that of all nodes together.
-func (s *scalePage) sum(name string) (line, string, error) {
-	l, err := s.fit(name)
-	if err != nil {
-		return l, "", err
-	}
-	unit := s.Last().find(sectionNodes + "/" + name).Unit
-	if each, is := strings.CutSuffix(unit, "/node"); is {
-		unit = each
-		for i := range l.points {
-			l.points[i].value *= l.points[i].nodes
-		}
-		if l, err = fit(l.points); err != nil {
-			return l, "", err
-		}
-	}
-	return l, unit, nil
+func (l line) at(nodes float64) float64 { return l.Fixed + l.Each*nodes }
+
+// At is what the line says of so many nodes.
+func (l line) At(nodes float64) string { return figure(rounded(l.at(nodes))) + " " + l.Unit }
+
+// Model is the line in words.
+func (l line) Model() string {
+	return fmt.Sprintf("%s %s × nodes", strings.TrimPrefix(signed(l.Fixed), "+"), strings.Replace(signed(l.Each), "+", "+ ", 1))
 }
 
-// A demand is what a fleet asks of API servers, by arithmetic from what one node was seen to ask.
-type demand struct {
-	Nodes float64
-
-	Watches       float64 // the supervisors'
-	KubeletWatchs float64
-	Memory        float64 // MiB more of the API servers together
-	WatchBreaks   float64 // requests/s because watches end after 5 to 10 min
-	LeasesAsked   float64 // GETs/s while all are on trial
-	LeasesRenewed float64 // PUTs/s, the kubelets'
-	Requests      float64 // of one edit of all
-	Processor     float64 // s of the API servers for it
-	Rate          float64 // requests/s with the default --edit-spread
-	Cores         float64 // of the API servers meanwhile
-	SpreadForHalf float64 // s of --edit-spread with which it takes half a processor
-	Payload       float64 // MB that an edit sends at once
-	PayloadMost   float64 // GB, where the ConfigMap is as large as may be
+func signed(value float64) string {
+	switch value = rounded(value); {
+	case value == 0:
+		return "0"
+	case value > 0:
+		return "+" + figure(value)
+	}
+	return "− " + figure(-value)
 }
 
-// Figures of the arithmetic that are not measured here.
-const (
-	defaultSpread   = 60.0  // s
-	meanWatch       = 450.0 // s: a watch ends after 5 to 10 min
-	requestsAtBreak = 2.0   // LIST and watch
-	ownWatches      = 2.0
-	kubeletWatches  = 5.0  // seen of kubelet 1.36.3 by make bench
-	leaseEvery      = 10.0 // s, both the kubelet's renewal and a look at it in a trial
-	payloadMost     = 1.0 / 1024
-)
-
-// Demand computes it for a fleet of so many nodes.
-func (s *scalePage) Demand(nodes float64) (demand, error) {
-	d := demand{Nodes: nodes, Watches: ownWatches * nodes, KubeletWatchs: kubeletWatches * nodes,
-		WatchBreaks: nodes * ownWatches * requestsAtBreak / meanWatch, LeasesAsked: nodes / leaseEvery, LeasesRenewed: nodes / leaseEvery,
-		PayloadMost: nodes * payloadMost}
-	memory, err := s.fit("supervisors, steady: RSS of the API server")
-	if err != nil {
-		return d, err
+// rounded keeps figure from showing what is nothing but the computer's last digits.
+func rounded(value float64) float64 {
+	if r := math.Round(value*1e6) / 1e6; r == math.Trunc(r) {
+		return r
 	}
-	d.Memory = memory.each * nodes
-	// Of the edit without a spread, which is over sooner: looks at Leases come beside it, in the time that it takes.
-	requests, err := s.value(s.Last(), waveEdited+": requests")
-	if err != nil {
-		return d, err
-	}
-	processor, _, err := s.sum(waveEdited + ": processor time of the API server")
-	if err != nil {
-		return d, err
-	}
-	d.Requests = requests*nodes - s.asked(s.Last(), waveEdited, "get leases")*nodes/s.nodes(s.Last())
-	d.Processor = processor.each * nodes / 1000
-	d.Rate, d.Cores = d.Requests/defaultSpread, d.Processor/defaultSpread
-	d.SpreadForHalf = d.Processor / 0.5
-	d.Payload = nodes * payloadHere / 1e6
-	return d, nil
+	return value
 }
 
-// asked gives how many requests of a kind there were in a wave; 0 where there were none.
-func (s *scalePage) asked(r *Result, wave, kind string) float64 {
-	for _, line := range r.Asked {
-		kinds, is := strings.CutPrefix(line, wave+": ")
-		if !is {
-			continue
-		}
-		for _, words := range strings.Split(kinds, ", ") {
-			if count, of, _ := strings.Cut(words, " "); of == kind {
-				n, _ := strconv.ParseFloat(count, 64)
-				return n
-			}
-		}
+// Last is the run with the most nodes, for what is the same in all.
+func (p *page) Last() (*Result, error) {
+	if len(p.Scale) == 0 {
+		return nil, errors.New("there is no result of bench nodes")
 	}
-	return 0
+	return p.Scale[len(p.Scale)-1], nil
 }
 
-// payloadHere is about what the ConfigMap of the measurement has as an event of a watch, in bytes.
-const payloadHere = 1800
+// A rowLine is a row of all runs with many nodes.
+type rowLine struct {
+	Name string
+	Rows []*Row
+}
 
-// Demands are the rows of the arithmetic.
-func (s *scalePage) Demands() (string, error) {
-	lines := [][]string{{"of the API servers together"}}
-	var all []demand
-	for _, nodes := range append([]float64{s.nodes(s.Last())}, larger...) {
-		d, err := s.Demand(nodes)
+// Line finds a row in all of them.
+func (p *page) Line(name string) (l rowLine, err error) {
+	l.Name = name
+	for _, r := range p.Scale {
+		row, err := r.Row(sectionNodes, name)
 		if err != nil {
-			return "", err
+			return l, err
 		}
-		lines[0] = append(lines[0], fmt.Sprintf("%g nodes", nodes))
-		all = append(all, d)
+		l.Rows = append(l.Rows, row)
 	}
-	for _, row := range []struct {
-		name string
-		of   func(demand) string
-	}{
-		{"open watches: supervisors' + kubelets'", func(d demand) string { return fmt.Sprintf("%g + %g", d.Watches, d.KubeletWatchs) }},
-		{"memory for the supervisors' connections and watches", func(d demand) string { return figure(d.Memory) + " MiB" }},
-		{"steady: supervisors' requests (LIST and watch anew)", func(d demand) string { return figure(d.WatchBreaks) + " /s" }},
-		{"steady: kubelets' renewals of Leases", func(d demand) string { return figure(d.LeasesRenewed) + " /s" }},
-		{"all on trial: looks at Leases", func(d demand) string { return figure(d.LeasesAsked) + " /s" }},
-		{"an edit for all: requests, but for looks at Leases", func(d demand) string { return figure(math.Round(d.Requests)) }},
-		{"an edit for all: processor time of the API server", func(d demand) string { return figure(d.Processor) + " s" }},
-		{"… with --edit-spread=1m: requests", func(d demand) string { return figure(d.Rate) + " /s" }},
-		{"… with --edit-spread=1m: processors in use for it", func(d demand) string { return figure(d.Cores) }},
-		{"… the spread with which half a processor does", func(d demand) string { return figure(d.SpreadForHalf) + " s" }},
-		{"an edit for all: sent at once, whatever the spread, a ConfigMap as here", func(d demand) string { return figure(d.Payload) + " MB" }},
-		{"… a ConfigMap of 1 MiB", func(d demand) string { return figure(d.PayloadMost) + " GiB" }},
-	} {
-		line := []string{row.name}
-		for _, d := range all {
-			line = append(line, row.of(d))
-		}
-		lines = append(lines, line)
+	return l, nil
+}
+
+// StartsTooMany are those of kubelets that should not have been started.
+func (p *page) StartsTooMany() (total float64, err error) {
+	l, err := p.Line("kubelet starts too many")
+	for _, row := range l.Rows {
+		total += row.Median()
 	}
-	return markdownTable(lines), nil
+	return total, err
+}
+
+// nodesOf is how many nodes a run had.
+func nodesOf(r *Result) float64 {
+	row, err := r.Row(sectionNodes, "nodes")
+	if err != nil {
+		return 0
+	}
+	return row.Median()
 }

@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
@@ -19,35 +17,23 @@ import (
 // The API servers that there are; the first with which a kubelet becomes Ready is taken.
 var apiServers = []string{"1.36.3", "1.24.17"}
 
-// matrixMain tries the supervisor with each kubelet that is among the parts: `make matrix`.
-func matrixMain(ctx context.Context, arguments []string) error {
-	o := options{Log: os.Stderr}
-	var document, results, only string
-	flags := flag.NewFlagSet("bench matrix", flag.ExitOnError)
-	flags.StringVar(&document, "document", "", "write what works into this Markdown file")
-	flags.StringVar(&results, "json", "", "write it into this file")
-	flags.StringVar(&only, "only", "", "one version alone")
-	flags.StringVar(&o.Binary, "binary", besideOwn("kubelet-supervisor"), "the supervisor")
-	flags.StringVar(&o.Commit, "commit", "unknown", "what was built, for the document")
-	_ = flags.Parse(arguments) // exits on errors
-	if _, err := os.Stat(o.Binary); err != nil {
-		return fmt.Errorf("looking for what is tried (make build): %w", err)
-	}
-	m := &matrix{Commit: o.Commit, Date: time.Now().UTC().Truncate(time.Second), Machine: append(machineWith("kubelet, kube-apiserver, etcd and containerd"), cluster.KubeletOOMScore().String())}
+// measureMatrix tries the supervisor with each kubelet that is among the parts.
+func measureMatrix(ctx context.Context, o options) (*Result, error) {
+	m := newResult(o, "kubelet, kube-apiserver, etcd and containerd")
 	for _, version := range kubeletsAmong(os.Getenv("KUBELET_SUPERVISOR_PARTS")) {
-		if only != "" && version != only {
+		if o.Only != "" && version != o.Only {
 			continue
 		}
 		k, err := tryKubelet(ctx, o, version)
 		if err != nil {
-			return fmt.Errorf("kubelet %s: %w", version, err)
+			return nil, fmt.Errorf("kubelet %s: %w", version, err)
 		}
 		m.Kubelets = append(m.Kubelets, k)
 	}
 	if len(m.Kubelets) == 0 {
-		return errors.New("there is no kubelet among the parts (KUBELET_SUPERVISOR_PARTS); make matrix builds them")
+		return nil, errors.New("there is no kubelet among the parts (KUBELET_SUPERVISOR_PARTS); make matrix builds them")
 	}
-	return m.write(document, results)
+	return m, nil
 }
 
 // kubeletsAmong gives the versions of the kubelets in a folder, the oldest first.
@@ -68,14 +54,7 @@ func numbers(version string) (numbers []int) {
 	return numbers
 }
 
-// A matrix is what was seen of each kubelet; its JSON is the result file.
-type matrix struct {
-	Commit   string         `json:"commit"`
-	Date     time.Time      `json:"date"`
-	Machine  []string       `json:"machine"`
-	Kubelets []*kubeletSeen `json:"kubelets"`
-}
-
+// kubeletSeen is what was seen of one kubelet.
 type kubeletSeen struct {
 	Version   string   `json:"version"`
 	APIServer string   `json:"apiServer"` // "": it became Ready with none
@@ -117,34 +96,23 @@ func tryKubelet(ctx context.Context, o options, version string) (*kubeletSeen, e
 // tryWith gives because when the kubelet alone did not become Ready with this API server; then, unless it is the last, nothing is
 // tried.
 func tryWith(ctx context.Context, o options, k *kubeletSeen, server string, last bool) (because, err error) {
-	c, err := cluster.Up(ctx, cluster.Options{Name: fmt.Sprintf("matrix-%d", os.Getpid()), APIServer: server, Kubelet: k.Version, Log: o.Log})
-	if err != nil {
-		return nil, err
+	try := func(b *bench, ctx context.Context) error {
+		because = b.readyAlone(ctx)
+		if ctx.Err() != nil || because != nil && !last {
+			return context.Cause(ctx)
+		}
+		b.tryPreflight(ctx, k)
+		if because == nil {
+			k.APIServer = server
+			b.tryJob(ctx, k)
+		}
+		_, _ = fmt.Fprintf(o.Log, "kubelet %s with kube-apiserver %s: %s\n", k.Version, cmp.Or(k.APIServer, "none"), k.Summary())
+		return context.Cause(ctx)
 	}
-	defer func() { err = errors.Join(err, c.Down()) }()
-	b := &bench{options: o, cluster: c, node: &node{cluster: c}}
-	defer func() { err = errors.Join(err, b.stopAll()) }()
-	watching, stop := context.WithCancel(ctx)
-	var wait func()
-	if b.health, wait, err = watchHealth(watching, c); err != nil {
-		stop()
-		return nil, err
-	}
-	defer func() { stop(); wait() }()
-	if err := b.prepare(ctx); err != nil {
-		return nil, err
-	}
-	because = b.readyAlone(ctx)
-	if ctx.Err() != nil || because != nil && !last {
-		return because, context.Cause(ctx)
-	}
-	b.tryPreflight(ctx, k)
-	if because == nil {
-		k.APIServer = server
-		b.tryJob(ctx, k)
-	}
-	_, _ = fmt.Fprintf(o.Log, "kubelet %s with kube-apiserver %s: %s\n", k.Version, cmp.Or(k.APIServer, "none"), k.summary())
-	return because, context.Cause(ctx)
+	_, err = onCluster(ctx, o, cluster.Options{APIServer: server, Kubelet: k.Version}, "", func(b *bench, ctx context.Context) error {
+		return b.watched(ctx, func() error { return try(b, ctx) })
+	})
+	return because, err
 }
 
 // readyAlone tells whether the kubelet becomes Ready without a supervisor.
@@ -161,23 +129,18 @@ func (b *bench) readyAlone(ctx context.Context) error {
 	}()
 	select {
 	case err = <-ready:
-	case <-kubelet.done:
+	case <-kubelet.Done:
 		cancel()
 		err = errors.Join(errors.New("the kubelet ended by itself"), <-ready)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("%w; its last line: %s", err, lastLine(kubelet)), b.end(kubelet))
+		return errors.Join(fmt.Errorf("%w; its last line: %s", err, lastLine(kubelet.LastWords())), b.end(kubelet))
 	}
 	return b.end(kubelet)
 }
 
-func lastLine(p *process) string {
-	text, _ := p.logFrom(max(0, p.logSize()-2000))
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
-}
-
-func (k *kubeletSeen) summary() string {
+// Summary names what does not work.
+func (k *kubeletSeen) Summary() string {
 	var not []string
 	for _, s := range k.Steps {
 		if !s.Works {
@@ -188,4 +151,40 @@ func (k *kubeletSeen) summary() string {
 		return fmt.Sprintf("all %d steps work", len(k.Steps))
 	}
 	return fmt.Sprintf("%d of %d steps do not work: %s", len(not), len(k.Steps), strings.Join(not, "; "))
+}
+
+func lastLine(text string) string { return text[strings.LastIndex(text, "\n")+1:] }
+
+// Steps names a part's steps, in their order.
+func (r *Result) Steps(part string) (names []string) {
+	for _, k := range r.Kubelets {
+		for _, s := range k.Steps {
+			if s.Part == part && !slices.Contains(names, s.Name) {
+				names = append(names, s.Name)
+			}
+		}
+	}
+	return names
+}
+
+// Cells gives a step of all kubelets; nil where it was not tried.
+func (r *Result) Cells(part, name string) (steps []*step) {
+	for _, k := range r.Kubelets {
+		at := slices.IndexFunc(k.Steps, func(s *step) bool { return s.Part == part && s.Name == name })
+		if at < 0 {
+			steps = append(steps, nil)
+			continue
+		}
+		steps = append(steps, k.Steps[at])
+	}
+	return steps
+}
+
+// oneLine is at most as long as a condition's message, about.
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > 1100 {
+		text = strings.ToValidUTF8(text[:1100], "") + "…"
+	}
+	return text
 }

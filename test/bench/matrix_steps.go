@@ -60,7 +60,7 @@ func (b *bench) check(ctx context.Context, name, payload string, expected, flags
 		s.Brief = verdicts[command.ProcessState.ExitCode()]
 		s.Words = oneLine(strings.NewReplacer(file, "FILE", b.cluster.Kubelet(), "KUBELET", b.cluster.Folder, "FOLDER").Replace(string(output)))
 	}
-	s.Took = took.median()
+	s.Took = took.Median()
 	s.Works = slices.Contains(expected, s.Brief)
 	return s
 }
@@ -134,7 +134,7 @@ func (b *bench) jobs(supervisor **process) []job {
 	}
 	return []job{
 		{startJob, func(ctx context.Context) (err error) {
-			if *supervisor, err = b.supervisorProcess("job", nil, n.kubelet()); err != nil {
+			if *supervisor, err = b.supervisorProcess("job", n.kubelet()); err != nil {
 				return err
 			}
 			return runs(ctx, "local, and that it is ready", func(v view) bool { return v.local() && v.ready }, localPods)
@@ -176,7 +176,7 @@ func (b *bench) runsWith(ctx context.Context, pods int) error {
 
 // labelled changes nothing of the content of the assigned ConfigMap.
 func (b *bench) labelled(ctx context.Context, supervisor *process) error {
-	log, err := supervisor.logFrom(0)
+	log, err := supervisor.LogFrom(0)
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (b *bench) labelled(ctx context.Context, supervisor *process) error {
 	if err := b.node.awaitNode(ctx, "that it is active", func(v view) bool { return v.runs("bench-good", version) }); err != nil {
 		return err
 	}
-	if log, err = supervisor.logFrom(0); err == nil && strings.Count(log, startingWords) != before {
+	if log, err = supervisor.LogFrom(0); err == nil && strings.Count(log, startingWords) != before {
 		err = errors.New("the kubelet was started again")
 	}
 	return err

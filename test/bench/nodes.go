@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/scale"
 )
 
@@ -27,44 +27,24 @@ const (
 	waveOutage   = "in-place edit, spread, API server away"
 )
 
-// nodesMain measures one fleet: `bench nodes -nodes=N`.
-func nodesMain(ctx context.Context, arguments []string) error {
+// measureNodes measures so many nodes at once.
+func measureNodes(ctx context.Context, o options) (*Result, error) {
 	own, err := os.Executable()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	o := scale.Options{Host: []string{own}, Log: os.Stderr}
-	var results, commit string
-	flags := flag.NewFlagSet("bench nodes", flag.ExitOnError)
-	flags.StringVar(&results, "json", "", "write the results into this file, for bench scale and bench compare")
-	flags.StringVar(&commit, "commit", "unknown", "what was built")
-	flags.StringVar(&o.Binary, "binary", besideOwn("kubelet-supervisor"), "the supervisor")
-	flags.StringVar(&o.FakeKubelet, "fake-kubelet", besideOwn("fakekubelet"), "what test/fakekubelet builds")
-	flags.IntVar(&o.Nodes, "nodes", 10, "how many")
-	flags.DurationVar(&o.Steady, "steady", 20*time.Second, "how long nothing happens while idle cost is measured")
-	flags.DurationVar(&o.Spread, "spread", time.Minute, "--edit-spread where there is one")
-	flags.DurationVar(&o.Trial, "trial", 100*time.Second, "--trial-period; less asks for the Leases more often than the default does")
-	flags.DurationVar(&o.Outage, "outage", 15*time.Second, "how long the API server is away")
-	_ = flags.Parse(arguments) // exits on errors
-	o.Processes = o.Nodes <= processesUpTo
-	result := &Result{Commit: commit, Date: time.Now().UTC().Truncate(time.Second), Machine: machineLines(), Rounds: 1, Steady: o.Steady.String(), Window: o.Spread.String()}
-	figures, err := scale.Measure(ctx, o)
+	// A shorter trial would ask for the Leases more often than the default does.
+	of := scale.Options{Host: []string{own}, Log: o.Log, Binary: o.Binary, FakeKubelet: o.FakeKubelet, Nodes: o.Nodes, Processes: o.Nodes <= processesUpTo,
+		Steady: o.Steady, Spread: time.Minute, Trial: 100 * time.Second, Outage: 15 * time.Second}
+	result := newResult(o, newestParts)
+	result.Window = of.Spread.String()
+	figures, err := scale.Measure(ctx, of)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	result.nodes(figures)
-	if err := result.finish(); err != nil {
-		return err
-	}
-	fmt.Print(result.Table(sectionNodes))
-	if results == "" {
-		return nil
-	}
-	return result.save(results)
+	return result, result.finish()
 }
-
-// hostMain is what this program is when it hosts the supervisors of a fleet.
-func hostMain(ctx context.Context) error { return scale.Host(ctx, os.Stdin, os.Stdout) }
 
 // nodes makes the rows. What is for each node or each change is so by division: there are no samples of it.
 func (r *Result) nodes(f *scale.Figures) {
@@ -74,8 +54,8 @@ func (r *Result) nodes(f *scale.Figures) {
 		row.add(value)
 		return row
 	}
-	one("nodes", "", nodes).yardstick()
-	one("supervisors that are processes of their own", "", map[bool]float64{true: nodes}[f.Processes]).yardstick()
+	one("nodes", "", nodes)
+	one("supervisors that are processes of their own", "", map[bool]float64{true: nodes}[f.Processes])
 	for _, load := range []struct {
 		name string
 		of   scale.Load
@@ -94,32 +74,27 @@ func (r *Result) nodes(f *scale.Figures) {
 			row.add(reached.Round(time.Millisecond).Seconds())
 		}
 		one(wave.name+": requests", "/node", float64(wave.of.Requests.Total())/nodes)
-		one(wave.name+": requests that failed", "", failures(wave.of.Requests))
+		one(wave.name+": requests but for looks at Leases", "/node", float64(wave.of.Requests.Total()-wave.of.Requests.Kinds["get leases"])/nodes)
+		failures := 0
+		for _, n := range wave.of.Requests.Failed {
+			failures += n
+		}
+		one(wave.name+": requests that failed", "", float64(failures))
 		one(wave.name+": requests in the busiest second", "", float64(wave.of.Requests.Peak))
 		// What the Leases, and nothing at all, take in the same time is not the change's.
 		one(wave.name+": processor time of the API server", "ms/node", beyond(wave.of.APIServer, f.Leases.APIServer, wave.of.Took, f.Leases.Took)/nodes)
 		one(wave.name+": processor time of etcd", "ms/node", beyond(wave.of.Etcd, f.Leases.Etcd, wave.of.Took, f.Leases.Took)/nodes)
-		one(wave.name+": share of this machine in use", "%", 100*wave.of.Busy).yardstick()
+		one(wave.name+": share of this machine in use", "%", 100*wave.of.Busy)
 		r.Asked = append(r.Asked, wave.name+": "+wave.of.Requests.String()+failed(wave.of.Requests))
 	}
 	one("RSS of a supervisor", "MiB", f.Node.Resident)
 	one("anonymous memory of a supervisor", "MiB", f.Node.Anonymous)
 	one("file descriptors of a supervisor", "", f.Node.Files)
-	if f.Node.Goroutines > 0 {
-		one("goroutines of a supervisor", "", f.Node.Goroutines)
-	}
 	one("kubelet starts too many", "", float64(f.Starts)).within(0, "0")
 }
 
-func failures(r scale.Requests) (count float64) {
-	for _, n := range r.Failed {
-		count += float64(n)
-	}
-	return count
-}
-
 // failed names the answers that were no success, by their code.
-func failed(r scale.Requests) string {
+func failed(r cluster.Requests) string {
 	var words []string
 	for _, code := range slices.Sorted(maps.Keys(r.Failed)) {
 		words = append(words, fmt.Sprintf("%d × %d", r.Failed[code], code))
@@ -136,10 +111,4 @@ func rate(took, of time.Duration) float64 { return milliseconds(took) / of.Secon
 // beyond is what was taken in a time, in ms, less what was taken in another at the same rate; never less than nothing.
 func beyond(took, idle, in, idleIn time.Duration) float64 {
 	return max(0, milliseconds(took)-rate(idle, idleIn)*in.Seconds())
-}
-
-// share gives the sample below which so much of them are, as 0.95.
-func share(row *Row, of float64) float64 {
-	sorted := slices.Sorted(slices.Values(row.Samples))
-	return sorted[min(len(sorted)-1, int(of*float64(len(sorted))))]
 }

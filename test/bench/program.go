@@ -4,14 +4,12 @@ import (
 	"context"
 	"debug/buildinfo"
 	"debug/elf"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -45,7 +43,7 @@ func (b *bench) programRows(ctx context.Context) error {
 	if output, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the program with its symbols (run this in the repository): %w: %s", err, output)
 	}
-	sizes, err := moduleSizes(ctx, program)
+	sizes, err := moduleSizes(program)
 	if err != nil {
 		return err
 	}
@@ -62,8 +60,9 @@ func (b *bench) programRows(ctx context.Context) error {
 	return nil
 }
 
-// moduleSizes sums the sizes of a program's symbols, in bytes, by the module that they are from.
-func moduleSizes(ctx context.Context, program string) (map[string]float64, error) {
+// moduleSizes sums the sizes of a program's symbols, in bytes, by the module that they are from. What the file has no bytes for is
+// nothing but zeroes at the start.
+func moduleSizes(program string) (map[string]float64, error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
 		return nil, err
@@ -72,51 +71,22 @@ func moduleSizes(ctx context.Context, program string) (map[string]float64, error
 	for _, dependency := range info.Deps {
 		modules = append(modules, dependency.Path)
 	}
-	list := exec.CommandContext(ctx, "go", "tool", "nm", "-size", program)
-	output, err := list.Output()
-	if err != nil {
-		var failed *exec.ExitError
-		if errors.As(err, &failed) {
-			err = fmt.Errorf("%w: %s", err, failed.Stderr)
-		}
-		return nil, fmt.Errorf("listing the program's symbols: %w", err)
-	}
-	inFile, err := addressesInFile(program)
-	if err != nil {
-		return nil, err
-	}
-	return sumSymbols(string(output), modules, inFile), nil
-}
-
-// addressesInFile tells the addresses that the program's file has bytes for from those that are nothing but zeroes at the start.
-func addressesInFile(program string) (func(uint64) bool, error) {
 	file, err := elf.Open(program)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	return func(address uint64) bool {
-		return slices.ContainsFunc(file.Sections, func(s *elf.Section) bool {
-			return s.Type != elf.SHT_NOBITS && s.Addr > 0 && s.Addr <= address && address < s.Addr+s.Size
-		})
-	}, nil
-}
-
-// sumSymbols reads lines `ADDRESS SIZE KIND NAME`.
-func sumSymbols(symbols string, modules []string, inFile func(address uint64) bool) map[string]float64 {
-	sizes := map[string]float64{}
-	for line := range strings.Lines(symbols) {
-		fields := strings.Fields(line)
-		if len(fields) < 4 {
-			continue
-		}
-		if address, err := strconv.ParseUint(fields[0], 16, 64); err != nil || !inFile(address) {
-			continue
-		}
-		size, _ := strconv.ParseFloat(fields[1], 64)
-		sizes[moduleOf(strings.Join(fields[3:], " "), modules)] += size
+	symbols, err := file.Symbols()
+	if err != nil {
+		return nil, fmt.Errorf("listing the program's symbols: %w", err)
 	}
-	return sizes
+	sizes := map[string]float64{}
+	for _, symbol := range symbols {
+		if at := int(symbol.Section); at < len(file.Sections) && file.Sections[at].Type != elf.SHT_NOBITS {
+			sizes[moduleOf(symbol.Name, modules)] += float64(symbol.Size)
+		}
+	}
+	return sizes, nil
 }
 
 // moduleOf finds the module of a symbol: of type:*PATH.Name and go:itab.*PATH.Name,… it is that of the first path.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
@@ -28,7 +29,7 @@ type Result struct {
 	Asked      []string `json:"asked"`      // of the API server in one change: who, and what
 	Unproved   []string `json:"unproved"`   // what could not be measured, and why
 
-	Upstream *Result `json:"-"` // of another run, for the document
+	Kubelets []*kubeletSeen `json:"kubelets,omitempty"` // by bench matrix
 }
 
 // A Row is one figure. Less is better in all of them.
@@ -40,9 +41,8 @@ type Row struct {
 	Reference string    `json:"reference,omitempty"` // Section/Name of another row
 	Ratio     float64   `json:"ratio,omitempty"`     // of the medians
 	Budget    string    `json:"budget,omitempty"`
-	Missed    bool      `json:"missed,omitempty"`    // by the median
-	Yardstick bool      `json:"yardstick,omitempty"` // it is not of the supervisor: nothing of ours is better or worse by it
-	AtLeast   bool      `json:"atLeast,omitempty"`   // it was given up: what was waited for had not come by then
+	Missed    bool      `json:"missed,omitempty"`  // by the median
+	AtLeast   bool      `json:"atLeast,omitempty"` // it was given up: what was waited for had not come by then
 
 	mostRatio, most float64 // what the budget allows; 0 = no budget of this kind
 }
@@ -70,12 +70,7 @@ func (r *Row) withinTimes(times float64, reference *Row) *Row {
 
 // against gives the row a reference.
 func (r *Row) against(reference *Row) *Row {
-	r.Reference = reference.yardstick().id()
-	return r
-}
-
-func (r *Row) yardstick() *Row {
-	r.Yardstick = true
+	r.Reference = reference.id()
 	return r
 }
 
@@ -83,13 +78,34 @@ func (r *Row) add(sample float64)             { r.Samples = append(r.Samples, sa
 func (r *Row) addTime(took time.Duration)     { r.add(milliseconds(took)) }
 func milliseconds(took time.Duration) float64 { return float64(took.Microseconds()) / 1000 }
 
-// median is the middle sample, or the mean of the two in the middle.
-func (r *Row) median() float64 {
+// Median is the middle sample, or the mean of the two in the middle.
+func (r *Row) Median() float64 {
 	sorted := slices.Sorted(slices.Values(r.Samples))
 	if len(sorted) == 0 {
 		return 0
 	}
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
+
+// Share is the sample below which so much of them are: 0 is the least, 1 the most.
+func (r *Row) Share(of float64) float64 {
+	sorted := slices.Sorted(slices.Values(r.Samples))
+	return sorted[min(len(sorted)-1, int(of*float64(len(sorted))))]
+}
+
+// Value is the median with its unit.
+func (r *Row) Value() string {
+	text := strings.TrimSpace(figure(r.Median()) + " " + r.Unit)
+	if r.AtLeast {
+		return "> " + text
+	}
+	return text
+}
+
+// Of is the name of the reference.
+func (r *Row) Of() string {
+	_, name, _ := strings.Cut(r.Reference, "/")
+	return name
 }
 
 // row makes a new row.
@@ -99,25 +115,57 @@ func (r *Result) row(section, name, unit string) *Row {
 	return row
 }
 
-func (r *Result) find(id string) *Row {
+// Row finds a row; one that is not there is an error, and never a 0.
+func (r *Result) Row(section, name string) (*Row, error) {
+	at := slices.IndexFunc(r.Rows, func(row *Row) bool { return row.Section == section && row.Name == name })
+	if at < 0 || len(r.Rows[at].Samples) == 0 {
+		return nil, fmt.Errorf("the result of %s has no row %s/%s; measure it again", r.Commit, section, name)
+	}
+	return r.Rows[at], nil
+}
+
+// Of gives the rows of a section.
+func (r *Result) Of(section string) (rows []*Row) {
 	for _, row := range r.Rows {
-		if row.id() == id {
-			return row
+		if row.Section == section {
+			rows = append(rows, row)
 		}
 	}
-	return nil
+	return rows
+}
+
+func (r *Result) has(section string) bool { return len(r.Of(section)) > 0 }
+
+// Missed gives the rows whose budget is missed.
+func (r *Result) Missed() (rows []*Row) {
+	for _, row := range r.Rows {
+		if row.Missed {
+			rows = append(rows, row)
+		}
+	}
+	return rows
 }
 
 // finish computes what depends on other rows; a row without samples is an error of this program.
 func (r *Result) finish() error {
+	medians := map[string]float64{}
 	for _, row := range r.Rows {
 		if len(row.Samples) == 0 {
 			return fmt.Errorf("%s was not measured", row.id())
 		}
-		if reference := r.find(row.Reference); reference != nil && reference.median() > 0 {
-			row.Ratio = row.median() / reference.median()
+		medians[row.id()] = row.Median()
+	}
+	for _, row := range r.Rows {
+		if reference := medians[row.Reference]; reference > 0 {
+			row.Ratio = row.Median() / reference
 		}
-		row.Missed = row.mostRatio > 0 && row.Ratio > row.mostRatio || row.Budget != "" && row.mostRatio == 0 && row.median() > row.most || row.Budget != "" && row.AtLeast
+		switch {
+		case row.Budget == "":
+		case row.mostRatio > 0:
+			row.Missed = row.AtLeast || row.Ratio > row.mostRatio
+		default:
+			row.Missed = row.AtLeast || row.Median() > row.most
+		}
 	}
 	return nil
 }
@@ -137,7 +185,7 @@ func load(path string) (*Result, error) {
 	}
 	r := &Result{}
 	if err := json.Unmarshal(content, r); err != nil {
-		return nil, fmt.Errorf("decoding %s: %w; give a file that make bench wrote", path, err)
+		return nil, fmt.Errorf("decoding %s: %w; give a file that bench wrote", path, err)
 	}
 	return r, nil
 }

@@ -3,39 +3,44 @@ package main
 import (
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/scale"
 )
 
 func TestMedianRatioAndBudget(t *testing.T) {
 	r := &Result{}
-	bare := r.row("change", "bare", "ms")
-	bare.Samples = []float64{500, 300, 400}
-	twice := r.row("change", "twice", "ms").withinTimes(2, bare)
-	twice.Samples = []float64{700, 900}
-	more := r.row("change", "more", "ms").withinTimes(1.9, bare)
-	more.Samples = []float64{800}
-	small := r.row("footprint", "small", "MiB").within(24, "24 MiB")
-	small.Samples = []float64{24}
-	large := r.row("footprint", "large", "MiB").within(24, "24 MiB")
-	large.Samples = []float64{24.1}
-	none := r.row("change", "none", "").within(0, "0")
-	none.Samples = []float64{1}
+	row := func(name, unit string, samples ...float64) *Row {
+		row := r.row("change", name, unit)
+		row.Samples = samples
+		return row
+	}
+	bare := row("bare", "ms", 500, 300, 400)
+	twice := row("twice", "ms", 700, 900).withinTimes(2, bare)
+	more := row("more", "ms", 800).withinTimes(1.9, bare)
+	small := row("small", "MiB", 24).within(24, "24 MiB")
+	large := row("large", "MiB", 24.1).within(24, "24 MiB")
+	none := row("none", "", 1).within(0, "0")
+	givenUp := row("given up", "ms", 2).within(15_000, "15 s")
+	givenUp.AtLeast = true
 	if err := r.finish(); err != nil {
 		t.Fatal(err)
 	}
 	for row, expected := range map[*Row]struct {
-		median, ratio float64
-		missed        bool
-	}{bare: {400, 0, false}, twice: {800, 2, false}, more: {800, 2, true}, small: {24, 0, false}, large: {24.1, 0, true}, none: {1, 0, true}} {
-		if row.median() != expected.median || row.Ratio != expected.ratio || row.Missed != expected.missed {
-			t.Errorf("%s: median %g, ratio %g, missed %t; expected was %+v", row.Name, row.median(), row.Ratio, row.Missed, expected)
+		value  string
+		ratio  float64
+		missed bool
+	}{bare: {"400 ms", 0, false}, twice: {"800 ms", 2, false}, more: {"800 ms", 2, true}, small: {"24 MiB", 0, false}, large: {"24.1 MiB", 0, true},
+		none: {"1", 0, true}, givenUp: {"> 2 ms", 0, true}} {
+		if row.Value() != expected.value || row.Ratio != expected.ratio || row.Missed != expected.missed {
+			t.Errorf("%s: %s, ratio %g, missed %t; expected was %+v", row.Name, row.Value(), row.Ratio, row.Missed, expected)
 		}
 	}
-	if words := r.MissedWords(); strings.Count(words, "\n- ") != 3 || !strings.Contains(words, "more (800 ms), budget 1.9 × the bare restart") {
-		t.Errorf("the missed budgets are told as %q", words)
+	if missed := r.Missed(); len(missed) != 4 {
+		t.Errorf("%d budgets are missed", len(missed))
 	}
 	r.row("change", "forgotten", "ms")
 	if err := r.finish(); err == nil || !strings.Contains(err.Error(), "change/forgotten") {
@@ -44,7 +49,7 @@ func TestMedianRatioAndBudget(t *testing.T) {
 }
 
 func TestResultFileIsReadAsItWasWritten(t *testing.T) {
-	written := &Result{Commit: "c", Date: time.Unix(0, 0).UTC(), Machine: []string{"m"}, Trace: []Phase{{"p", 1, 2}}}
+	written := &Result{Commit: "c", Date: time.Unix(0, 0).UTC(), Machine: []string{"m"}, OOMScore: cluster.OOMScore{Own: 7}, Trace: []Phase{{"p", 1, 2}}}
 	written.row("change", "row", "ms").addTime(1500 * time.Microsecond)
 	path := filepath.Join(t.TempDir(), "result.json")
 	if err := written.save(path); err != nil {
@@ -56,108 +61,35 @@ func TestResultFileIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestCompare(t *testing.T) {
-	run := func(reference float64, samples ...float64) *Result {
-		r := &Result{Commit: "c"}
-		bare := r.row("change", "bare", "ms")
-		bare.add(reference)
-		r.row("change", "ours", "ms").against(bare).Samples = samples
-		return r
+// What is measured with many nodes is told for each node.
+func TestRowsOfManyNodesAreForEachNode(t *testing.T) {
+	const nodes = 100
+	idle := scale.Load{Took: 10 * time.Second, APIServer: time.Second, Etcd: time.Second, Memory: 200}
+	wave := scale.Wave{Busy: 0.5, Load: scale.Load{Took: 20 * time.Second, APIServer: 2*time.Second + nodes*3*time.Millisecond, Etcd: 2 * time.Second,
+		Requests: cluster.Requests{Kinds: map[string]int{"patch nodes/status": 5 * nodes, "get leases": 3 * nodes}, Failed: map[int]int{429: 1}, Peak: 7}}}
+	for i := range nodes {
+		wave.Reached = append(wave.Reached, time.Duration(i+1)*10*time.Millisecond)
 	}
-	for _, c := range []struct {
-		name          string
-		before, after *Result
-		verdict       string
-	}{
-		{"the same", run(1, 10, 11), run(1, 10, 11), ""},
-		{"slower, but the samples overlap", run(1, 10, 20), run(1, 19, 30), ""},
-		{"slower by little", run(1, 100, 101), run(1, 105, 106), ""},
-		{"slower", run(1, 10, 11), run(1, 13, 14), "WORSE"},
-		{"faster", run(1, 13, 14), run(1, 10, 11), "better"},
-		{"slower on a machine that is slower itself", run(1, 10, 11), run(2, 20, 22), ""},
-		{"as fast on a machine that is faster", run(2, 20, 22), run(1, 20, 22), "WORSE"},
-	} {
-		rows, alone := compare(c.before, c.after)
-		at := slices.IndexFunc(rows, func(c comparison) bool { return c.row.Name == "ours" })
-		if len(alone) > 0 || at < 0 || rows[at].verdict != c.verdict {
-			t.Errorf("%s: %+v, alone %v; expected was %q", c.name, rows, alone, c.verdict)
-		}
-	}
-	if rows, _ := compare(run(1, 10), run(2, 20)); rows[0].row.Name != "bare" || rows[0].verdict != "" {
-		t.Errorf("the kubelet alone is slower: %+v; expected was no verdict", rows[0])
-	}
-	moved := run(1, 10)
-	moved.Rows[1].Reference = ""
-	if rows, alone := compare(moved, run(1, 10)); len(rows) != 1 || !slices.Equal(alone, []string{"change/ours"}) {
-		t.Errorf("a row with another reference: %v, alone %v", rows, alone)
-	}
-	other := run(1, 10)
-	other.row("change", "new", "ms").add(1)
-	if _, alone := compare(run(1, 10), other); !slices.Equal(alone, []string{"change/new"}) {
-		t.Errorf("a row of one run alone: %v", alone)
-	}
-}
-
-func TestCompareFilesTellsByItsExitCode(t *testing.T) {
-	folder := t.TempDir()
-	file := func(name string, samples ...float64) string {
-		r := &Result{Commit: name}
-		r.row("footprint", "memory", "MiB").Samples = samples
-		path := filepath.Join(folder, name)
-		if err := r.save(path); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	small, large := file("small", 10), file("large", 12)
-	for _, c := range []struct {
-		files []string
-		code  int
-		words string
-	}{
-		{[]string{small, small}, 0, "+0 %"},
-		{[]string{small, large}, 1, "WORSE"},
-		{[]string{large, small}, 0, "better"},
-		{[]string{small}, 2, "usage"},
-		{[]string{small, filepath.Join(folder, "absent")}, 2, "no such file"},
-	} {
-		var out strings.Builder
-		if code := compareFiles(&out, c.files); code != c.code || !strings.Contains(out.String(), c.words) {
-			t.Errorf("%v: exit code %d, %q; expected was %d with %q", c.files, code, out.String(), c.code, c.words)
-		}
-	}
-}
-
-func TestDocumentHasEverySection(t *testing.T) {
-	r := &Result{Commit: "v1", Machine: []string{"a machine"}, Trace: []Phase{{"a phase", 1.5, 1.5}}, Asked: []string{"the supervisor: 1 get nodes"}, Unproved: []string{"A cold start."},
-		Settle: "1.5s", Steady: "1m0s", Window: "6s"}
-	for _, s := range sections {
-		r.row(s.name, "row of "+s.name, "ms").within(1, "1 ms").Samples = []float64{1, 2, 3}
-	}
+	r := &Result{}
+	r.nodes(&scale.Figures{Nodes: nodes, Processes: true, Alone: idle, Steady: idle, Leases: idle, OnTrial: idle, Assigned: wave, Edited: wave, Spread: wave, Outage: wave})
 	if err := r.finish(); err != nil {
 		t.Fatal(err)
 	}
-	text, err := r.document()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, words := range []string{"Commit v1, ", "\n- a machine\n", "1.5      1.5  a phase\n```\n", "\n- the supervisor: 1 get nodes\n", "\n- A cold start.\n- The removed", "for 1m0s.", "**Budgets that are missed:**\n\n- change: row of change (2 ms), budget 1 ms\n",
-		"\n\n| what ", "| row of start | 2 ms   | 1 – 3     | 3    |       |    | 1 ms   | MISSED |\n"} {
-		if !strings.Contains(text, words) {
-			t.Errorf("the document has no %q:\n%s", words, text)
+	for name, expected := range map[string]float64{
+		"nodes": 100, "supervisors that are processes of their own": 100, waveEdited + ": requests": 8, waveEdited + ": requests in the busiest second": 7,
+		waveEdited + ": requests but for looks at Leases": 5, waveEdited + ": requests that failed": 1, waveEdited + ": share of this machine in use": 50,
+		waveEdited + ": until a node runs it": 0.505, waveEdited + ": processor time of the API server": 3,
+		waveEdited + ": processor time of etcd": 0, // beyond what the Leases take
+	} {
+		if row, err := r.Row(sectionNodes, name); err != nil || row.Median() != expected {
+			t.Errorf("%s is %+v, %v; expected was %g", name, row, err, expected)
 		}
 	}
-	for _, s := range sections {
-		if !strings.Contains(text, "\n## "+s.title+"\n") || !strings.Contains(text, "\n| row of "+s.name+" ") || !strings.Contains(r.tables(), "\n| row of "+s.name+" ") {
-			t.Errorf("section %q is not whole", s.title)
-		}
+	row, err := r.Row(sectionNodes, waveEdited+": until a node runs it")
+	if err != nil || row.Share(0) != 0.01 || row.Share(0.95) != 0.96 || row.Share(1) != 1 {
+		t.Errorf("of 100 nodes the first has it after %g s, 95 after %g s, the last after %g s: %v", row.Share(0), row.Share(0.95), row.Share(1), err)
 	}
-}
-
-func TestFigure(t *testing.T) {
-	for value, expected := range map[float64]string{0: "0", 1: "1", 0.01234: "0.0123", 1.234: "1.23", 12.34: "12.3", 123.4: "123", 12345: "12345"} {
-		if seen := figure(value); seen != expected {
-			t.Errorf("figure(%g) is %q, expected was %q", value, seen, expected)
-		}
+	if words := r.Asked[0]; words != waveAssigned+": 300 get leases, 500 patch nodes/status; of these failed: 1 × 429" {
+		t.Errorf("what was asked for is %q", words)
 	}
 }

@@ -1,12 +1,18 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
-	"reflect"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
 func TestHealthSumsTheTimesInWhichItWasDown(t *testing.T) {
@@ -25,40 +31,6 @@ func TestHealthSumsTheTimesInWhichItWasDown(t *testing.T) {
 	}
 	if since := h.changesSince(at(31)); len(since) != 2 || since[0].healthy || !since[1].healthy {
 		t.Errorf("the changes since 31 are %v", since)
-	}
-}
-
-func TestTrafficIsCountedByProgram(t *testing.T) {
-	const user = "system:node:n1"
-	var log strings.Builder
-	from := 0
-	event := func(second int, id, stage, verb, agent, user string) {
-		if second <= 10 {
-			defer func() { from = log.Len() }()
-		}
-		fmt.Fprintf(&log, `{"auditID":%q,"stage":%q,"verb":%q,"userAgent":%q,"user":{"username":%q},"objectRef":{"resource":"things","subresource":"status"}}`+"\n",
-			id, stage, verb, agent, user)
-	}
-	event(1, "a", "ResponseStarted", "watch", "kubelet-supervisor", user) // before, and still open
-	event(1, "b", "ResponseStarted", "watch", "kubelet-supervisor", user) // before, and ended
-	event(2, "c", "ResponseComplete", "get", "kubelet-supervisor", user)  // before
-	event(11, "b", "ResponseComplete", "watch", "kubelet-supervisor", user)
-	event(12, "d", "ResponseStarted", "watch", "kubelet-supervisor", user)
-	event(13, "e", "ResponseComplete", "get", "kubelet-supervisor", user)
-	event(14, "f", "ResponseComplete", "patch", "kubelet-supervisor", user)
-	event(14, "g", "ResponseComplete", "update", "kubelet/v1.36.3 (linux/amd64)", user)
-	event(15, "h", "ResponseComplete", "patch", "kubelet-supervisor", "admin") // the benchmark's own
-	log.WriteString(`{"auditID":"i","sta`)                                     // being written
-	for own, expected := range map[bool]traffic{
-		true:  {requests: 3, writes: 1, watches: 2, kinds: map[string]int{"get things/status": 1, "patch things/status": 1, "watch things/status": 1}},
-		false: {requests: 1, writes: 1, kinds: map[string]int{"update things/status": 1}},
-	} {
-		if seen, err := trafficOf(log.String(), int64(from), own); err != nil || !reflect.DeepEqual(seen, expected) {
-			t.Errorf("own %t: %+v, %v; expected was %+v", own, seen, err, expected)
-		}
-	}
-	if _, err := trafficOf("nonsense\n", 0, true); err == nil {
-		t.Error("a line that is no event is not told")
 	}
 }
 
@@ -90,5 +62,75 @@ func TestTraceIsInTheOrderOfTime(t *testing.T) {
 	}
 	if seen := trace.phases(); fmt.Sprint(seen) != fmt.Sprint(expected) {
 		t.Errorf("seen:\n%v\nexpected was:\n%v", seen, expected)
+	}
+}
+
+func TestSymbolsBelongToModules(t *testing.T) {
+	modules := []string{"github.com/x/y", "k8s.io/api", "k8s.io/apimachinery", "gopkg.in/yaml.v3"}
+	for symbol, expected := range map[string]string{
+		"k8s.io/api/core/v1.(*Node).Marshal": "k8s.io/api", "k8s.io/apimachinery/pkg/types.x": "k8s.io/apimachinery",
+		"type:*k8s.io/api/core/v1.Node": "k8s.io/api", "github.com/x/y/sub.Do[go.shape.int]": "github.com/x/y", "main.run": "github.com/x/y",
+		"runtime.mallocgc": standard, "gopkg.in/yaml%2ev3.table": "gopkg.in/yaml.v3",
+	} {
+		if seen := moduleOf(symbol, modules); seen != expected {
+			t.Errorf("%s is of %s, expected was %s", symbol, seen, expected)
+		}
+	}
+}
+
+func TestGoroutinesAreCountedInADump(t *testing.T) {
+	dump := "goroutine 9 is somebody's word\nSIGQUIT: quit\nPC=0x1 m=0\n\ngoroutine 0 gp=0x1 m=0 [idle]:\nx\n\ngoroutine 1 gp=0x2 [select]:\nmain.main()\n\ngoroutine 7 [IO wait]:\n"
+	if n := goroutinesIn(dump); n != 2 {
+		t.Errorf("%g goroutines, expected were 2", n)
+	}
+	if n := goroutinesIn("ended without a dump\ngoroutine 1 [x]:\n"); n != 0 {
+		t.Errorf("%g goroutines without a dump", n)
+	}
+}
+
+func TestKubeletsAreFoundInTheOrderOfTheirVersions(t *testing.T) {
+	parts := t.TempDir()
+	for _, name := range []string{"kubelet-1.36.3", "kubelet-1.9.10", "kubelet-1.9.2", "kube-apiserver-1.36.3", "kubectl-1.36.3", "etcd"} {
+		if err := os.WriteFile(filepath.Join(parts, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if seen := kubeletsAmong(parts); !slices.Equal(seen, []string{"1.9.2", "1.9.10", "1.36.3"}) {
+		t.Errorf("seen: %v", seen)
+	}
+}
+
+func TestOneLineIsShort(t *testing.T) {
+	for text, expected := range map[string]string{" a\n b ": "a b", strings.Repeat("ü", 600): strings.Repeat("ü", 550) + "…"} {
+		if seen := oneLine(text); seen != expected {
+			t.Errorf("%q became %q", text, seen)
+		}
+	}
+}
+
+func TestRestartLoopStartsAgainUntilItIsStopped(t *testing.T) {
+	fifth := make(chan struct{})
+	begun := 0
+	l := startLoop(t.Context(), time.Millisecond, func() (*process, error) {
+		begun++
+		program := "false" // ends at once
+		if begun == 5 {
+			program = "sleep 1000"
+			defer close(fifth)
+		}
+		words := strings.Fields(program)
+		return cluster.Start(exec.Command(words[0], words[1:]...), filepath.Join(t.TempDir(), "log"))
+	})
+	<-fifth
+	if err := l.stop(); err != nil {
+		t.Error(err)
+	}
+	if count, err := l.starts(); count != 5 || err != nil {
+		t.Errorf("%d starts, %v; expected were 5", count, err)
+	}
+	failing := startLoop(t.Context(), 0, func() (*process, error) { return nil, errors.New("no such program") })
+	<-failing.done
+	if err := failing.stop(); err == nil {
+		t.Error("a program that could not be started is not told")
 	}
 }

@@ -21,10 +21,14 @@ const (
 // starts measures the time from the start of the supervisor to that of its kubelet, with an assigned configuration on disk whose
 // verdict is kept, unless a row says otherwise.
 func (b *bench) starts(ctx context.Context) error {
-	if err := b.assigned(ctx); err != nil {
+	kubelet := b.node.kubelet()
+	supervisor, _, err := b.running(ctx, "starts", "bench-good", kubelet) // leaves a state folder with a configuration that ran
+	if err != nil {
 		return err
 	}
-	kubelet := b.node.kubelet()
+	if err := b.end(supervisor); err != nil {
+		return err
+	}
 	if err := b.startRow(ctx, "API server up", 30, kubelet, nil); err != nil {
 		return err
 	}
@@ -43,25 +47,6 @@ func (b *bench) starts(ctx context.Context) error {
 		b.coldRow(ctx, kubelet),
 		b.cluster.StartAPIServer(ctx))
 	return err
-}
-
-// assigned leaves a state folder with an assigned configuration that ran, and nothing that runs.
-func (b *bench) assigned(ctx context.Context) error {
-	version, err := b.node.write(ctx, "bench-good", b.node.payload(good))
-	if err != nil {
-		return err
-	}
-	if err := b.node.assign(ctx, "bench-good"); err != nil {
-		return err
-	}
-	supervisor, err := b.supervisorProcess("starts", nil, b.node.kubelet())
-	if err != nil {
-		return err
-	}
-	if err := b.node.awaitNode(ctx, "the configuration is active", func(v view) bool { return v.runs("bench-good", version) }); err != nil {
-		return err
-	}
-	return b.end(supervisor)
 }
 
 // blackHole makes an address to which connections are never made and never refused, and gives a kubeconfig with it.
@@ -108,9 +93,9 @@ func (b *bench) startRow(ctx context.Context, name string, budget float64, kubel
 }
 
 func (b *bench) startOnce(ctx context.Context, kubelet []string) (t trace, err error) {
-	logged := sizeOf(b.log("starts"))
+	logged := (&process{Log: b.log("starts")}).LogSize()
 	t = trace{began: time.Now(), end: "the process table has the kubelet"}
-	supervisor, err := b.supervisorProcess("starts", []string{"--stop-timeout=10s"}, kubelet)
+	supervisor, err := b.supervisorProcess("starts", kubelet, "--stop-timeout=10s")
 	if err != nil {
 		return t, err
 	}
@@ -118,10 +103,10 @@ func (b *bench) startOnce(ctx context.Context, kubelet []string) (t trace, err e
 	defer cancel()
 	ticker := time.NewTicker(execPoll)
 	defer ticker.Stop()
-	for kubeletOf(supervisor.pid(), kubelet[0]) == 0 {
+	for kubeletOf(supervisor.PID(), kubelet[0]) == 0 {
 		select {
 		case <-ticker.C:
-		case <-supervisor.done:
+		case <-supervisor.Done:
 			return t, errors.New("the supervisor ended")
 		case <-ctx.Done():
 			return t, fmt.Errorf("waiting for the kubelet: %w", context.Cause(ctx))
@@ -133,7 +118,7 @@ func (b *bench) startOnce(ctx context.Context, kubelet []string) (t trace, err e
 	if _, err := b.upAgain(ctx, t.began); err != nil {
 		return t, err
 	}
-	log, err := supervisor.logFrom(logged)
+	log, err := supervisor.LogFrom(logged)
 	t.lines = ownLines(log)
 	return t, errors.Join(err, b.end(supervisor))
 }

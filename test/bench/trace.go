@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -102,5 +101,3 @@ func phaseName(words string) string {
 	}
 	return name
 }
-
-func (p Phase) String() string { return fmt.Sprintf("%8.1f %8.1f  %s", p.At, p.Took, p.Name) }

@@ -3,29 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
 const sectionTraffic = "API server"
-
-func (b *bench) auditLogSize() int64 { return sizeOf(b.cluster.AuditLog()) }
-
-// traffics gives that of supervisor and kubelet after the first bytes of the audit log.
-func (b *bench) traffics(from int64) (own, kubelets traffic, err error) {
-	log, err := os.ReadFile(b.cluster.AuditLog())
-	if err != nil {
-		return own, kubelets, err
-	}
-	if own, err = trafficOf(string(log), from, true); err != nil {
-		return own, kubelets, err
-	}
-	kubelets, err = trafficOf(string(log), from, false)
-	return own, kubelets, err
-}
 
 var (
 	socketOwner = regexp.MustCompile(`pid=(\d+)`)
@@ -57,35 +43,25 @@ func kilobytesIn(sockets string) map[int]float64 {
 	return by
 }
 
-// idle measures a steady minute, with a configuration that has passed its trial, and then what changes cost the API server.
+// idle measures a trial, a steady time with a configuration that has passed its trial, and then what changes cost the API server.
 func (b *bench) idle(ctx context.Context) error {
 	if err := b.binaryRow(); err != nil {
 		return err
 	}
-	version, err := b.node.write(ctx, "bench-steady", b.node.payload(good))
-	if err != nil {
-		return err
-	}
-	if err := b.node.assign(ctx, "bench-steady"); err != nil {
-		return err
-	}
-	if err := b.trial(ctx, version); err != nil {
+	if err := b.trial(ctx); err != nil {
 		return err
 	}
 	kubelet := b.node.kubelet()
-	supervisor, err := b.supervisorProcess("steady", []string{"--trial-period=1s"}, kubelet)
+	supervisor, version, err := b.running(ctx, "steady", "bench-steady", kubelet, "--trial-period=1s")
 	if err != nil {
 		return err
 	}
-	if err := b.node.awaitNode(ctx, "the configuration is active", func(v view) bool { return v.runs("bench-steady", version) }); err != nil {
-		return err
-	}
-	first, err := footprintOf(supervisor.pid())
+	first, err := cluster.UsageOf(supervisor.PID())
 	if err != nil {
 		return err
 	}
 	b.memoryRows("after the start", first)
-	b.one(sectionFootprint, "file descriptors after the start", "", first.files)
+	b.one(sectionFootprint, "file descriptors after the start", "", float64(first.Files))
 	if err := b.diskRows("steady", "after the start"); err != nil {
 		return err
 	}
@@ -95,46 +71,61 @@ func (b *bench) idle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := b.steady(ctx, supervisor.pid(), kubelet[0]); err != nil {
+	if err := b.steady(ctx, supervisor.PID(), kubelet[0]); err != nil {
 		return err
 	}
 	if err := b.diskRows("steady", "steady"); err != nil {
 		return err
 	}
-	if err := b.changeTraffic(ctx, supervisor.pid(), kubelet[0]); err != nil {
+	if err := b.changeTraffic(ctx, supervisor.PID(), kubelet[0]); err != nil {
 		return err
 	}
-	goroutines, err := b.endCounting(supervisor, kubelet[0])
-	if err != nil {
-		return err
-	}
-	b.one(sectionFootprint, "goroutines steady", "", goroutines)
-	return nil
+	return b.endCounting(ctx, supervisor, kubelet[0], "steady")
 }
 
 // trial counts what a supervisor asks for while a configuration is on its trial: it looks at the kubelet's Lease.
-func (b *bench) trial(ctx context.Context, version string) error {
-	supervisor, err := b.supervisorProcess("trial", nil, b.node.kubelet())
+func (b *bench) trial(ctx context.Context) error {
+	supervisor, _, err := b.running(ctx, "trial", "bench-steady", b.node.kubelet())
 	if err != nil {
-		return err
-	}
-	if err := b.node.awaitNode(ctx, "the configuration is on trial", func(v view) bool { return v.runs("bench-steady", version) }); err != nil {
 		return err
 	}
 	took := min(b.Steady, 30*time.Second)
 	if err := settled(ctx, took/3); err != nil { // what the change still asks for
 		return err
 	}
-	audited := b.auditLogSize()
+	if _, _, err := b.audit.Take(); err != nil {
+		return err
+	}
 	if err := settled(ctx, took); err != nil {
 		return err
 	}
-	own, _, err := b.traffics(audited)
+	own, _, err := b.audit.Take()
 	if err != nil {
 		return err
 	}
-	b.one(sectionTraffic, fmt.Sprintf("GETs in %s of a trial", took), "", own.gets()).within(1+took.Seconds()/10, "1 in 10 s")
+	b.one(sectionTraffic, fmt.Sprintf("GETs in %s of a trial", took), "", float64(own.Count("get"))).within(1+took.Seconds()/10, "1 in 10 s")
 	return b.end(supervisor)
+}
+
+// A moment is what can be counted at one.
+type moment struct {
+	own, kubelets       cluster.Requests // since the one before
+	supervisor, kubelet cluster.Usage
+	kilobytes           map[int]float64
+}
+
+func (b *bench) moment(supervisor, kubelet int) (m moment, err error) {
+	if m.own, m.kubelets, err = b.audit.Take(); err != nil {
+		return m, err
+	}
+	if m.supervisor, err = cluster.UsageOf(supervisor); err != nil {
+		return m, err
+	}
+	if m.kubelet, err = cluster.UsageOf(kubelet); err != nil {
+		return m, err
+	}
+	m.kilobytes, err = b.kilobytes()
+	return m, err
 }
 
 func (b *bench) steady(ctx context.Context, supervisor int, program string) error {
@@ -161,41 +152,19 @@ func (b *bench) steady(ctx context.Context, supervisor int, program string) erro
 	if err != nil {
 		return err
 	}
-	b.idleRows(began.supervisor, now.supervisor, began.kubelet, now.kubelet)
-	own, kubelets, err := b.traffics(began.audited)
-	if err != nil {
-		return err
-	}
-	requests := b.one(sectionTraffic, "the kubelet's requests steady", "/min", b.perMinute(kubelets.requests))
-	b.one(sectionTraffic, "requests steady", "/min", b.perMinute(own.requests)).against(requests)
-	b.one(sectionTraffic, "GETs steady", "", own.gets()).within(max(1, b.Steady.Minutes()/10), "1 in 10 min")
-	b.one(sectionTraffic, "the kubelet's writes steady", "/min", b.perMinute(kubelets.writes)).yardstick()
-	b.one(sectionTraffic, "writes steady", "/min", b.perMinute(own.writes)).within(0, "0")
-	watches := b.one(sectionTraffic, "the kubelet's open watches steady", "", kubelets.watches)
-	b.one(sectionTraffic, "open watches steady", "", own.watches).within(2, "2").against(watches)
-	bytes := b.one(sectionTraffic, "the kubelet's bytes steady", "kB/min", b.perMinute(now.kilobytes[kubelet]-began.kilobytes[kubelet]))
-	b.one(sectionTraffic, "bytes steady", "kB/min", b.perMinute(now.kilobytes[supervisor]-began.kilobytes[supervisor])).against(bytes)
-	b.watchCostRows("steady", "/min", b.Steady.Minutes(), whole, metadata, bytes)
+	b.idleRows(began, now)
+	row := func(name, unit string, value float64) *Row { return b.one(sectionTraffic, name, unit, value) }
+	perMinute := func(count int) float64 { return b.perMinute(float64(count)) }
+	bytes := func(pid int) float64 { return b.perMinute(now.kilobytes[pid] - began.kilobytes[pid]) }
+	row("requests steady", "/min", perMinute(now.own.Total())).against(row("the kubelet's requests steady", "/min", perMinute(now.kubelets.Total())))
+	row("GETs steady", "", float64(now.own.Count("get"))).within(max(1, b.Steady.Minutes()/10), "1 in 10 min")
+	row("the kubelet's writes steady", "/min", perMinute(now.kubelets.Writes()))
+	row("writes steady", "/min", perMinute(now.own.Writes())).within(0, "0")
+	row("open watches steady", "", float64(now.own.Watches)).within(2, "2").against(row("the kubelet's open watches steady", "", float64(now.kubelets.Watches)))
+	kubelets := row("the kubelet's bytes steady", "kB/min", bytes(kubelet))
+	row("bytes steady", "kB/min", bytes(supervisor)).against(kubelets)
+	b.watchCostRows("steady", "/min", b.Steady.Minutes(), whole, metadata, kubelets)
 	return nil
-}
-
-// A moment is what can be counted at one.
-type moment struct {
-	audited             int64 // bytes of the audit log
-	supervisor, kubelet footprint
-	kilobytes           map[int]float64
-}
-
-func (b *bench) moment(supervisor, kubelet int) (m moment, err error) {
-	m.audited = b.auditLogSize()
-	if m.supervisor, err = footprintOf(supervisor); err != nil {
-		return m, err
-	}
-	if m.kubelet, err = footprintOf(kubelet); err != nil {
-		return m, err
-	}
-	m.kilobytes, err = b.kilobytes()
-	return m, err
 }
 
 // changeTraffic edits the assigned ConfigMap, and counts what supervisor and new kubelet ask for until the change is done.
@@ -211,11 +180,11 @@ func (b *bench) changeTraffic(ctx context.Context, supervisor int, program strin
 	}
 	rounds := (b.Rounds + 2) / 3
 	for range rounds {
-		before, err := b.kilobytes()
+		before, err := b.moment(supervisor, supervisor)
 		if err != nil {
 			return err
 		}
-		audited, began := b.auditLogSize(), time.Now()
+		began := time.Now()
 		version, err := b.node.write(ctx, "bench-steady", b.node.payload(good))
 		if err != nil {
 			return err
@@ -226,20 +195,16 @@ func (b *bench) changeTraffic(ctx context.Context, supervisor int, program strin
 		if err := settled(ctx, time.Until(began.Add(b.Window))); err != nil {
 			return err
 		}
-		after, err := b.kilobytes()
+		after, err := b.moment(supervisor, supervisor)
 		if err != nil {
 			return err
 		}
-		own, kubelets, err := b.traffics(audited)
-		if err != nil {
-			return err
-		}
-		b.result.Asked = []string{"the supervisor: " + own.String(), "the kubelet: " + kubelets.String()}
-		requests.add(own.requests)
-		writes.add(own.writes)
-		kubeletRequests.add(kubelets.requests)
-		bytes.add(after[supervisor] - before[supervisor])
-		kubeletBytes.add(after[kubeletOf(supervisor, program)])
+		b.result.Asked = []string{"the supervisor: " + after.own.String(), "the kubelet: " + after.kubelets.String()}
+		requests.add(float64(after.own.Total()))
+		writes.add(float64(after.own.Writes()))
+		kubeletRequests.add(float64(after.kubelets.Total()))
+		bytes.add(after.kilobytes[supervisor] - before.kilobytes[supervisor])
+		kubeletBytes.add(after.kilobytes[kubeletOf(supervisor, program)])
 	}
 	whole, metadata, err := watched()
 	if err != nil {

@@ -2,11 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"fmt"
-	"os"
-	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
@@ -19,64 +14,36 @@ const (
 	removedAPIServer = "1.24.17"
 )
 
-// upstreamMain measures the removed feature and ours beside it: `make bench-upstream`.
-func upstreamMain(ctx context.Context, arguments []string) error {
-	o := options{Log: os.Stderr, Settle: 1500 * time.Millisecond, Window: time.Minute}
-	var document, rest, results string
-	flags := flag.NewFlagSet("bench upstream", flag.ExitOnError)
-	flags.StringVar(&document, "document", "", "write the page of the benchmarks anew, this run with it")
-	flags.StringVar(&rest, "rest", "", "the result file that the rest of the page is from; without one no page is written")
-	flags.StringVar(&results, "json", "", "write the results into this file, for bench compare")
-	flags.StringVar(&o.Binary, "binary", besideOwn("kubelet-supervisor"), "the supervisor")
-	flags.StringVar(&o.Commit, "commit", "unknown", "what was built, for the document")
-	flags.IntVar(&o.Rounds, "rounds", 3, "how often each change is made")
-	flags.DurationVar(&o.Window, "window", o.Window, "how long a kubelet that ends of a deadly payload is watched")
-	_ = flags.Parse(arguments) // exits on errors
-	result, err := measureUpstream(ctx, o)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("Bare restart of the kubelet: %s\n\n%s", result.UpstreamBare(), result.UpstreamTable())
-	if results != "" {
-		if err := result.save(results); err != nil {
-			return err
-		}
-	}
-	page, err := load(rest)
-	if document == "" || errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	page.Upstream = result
-	return page.saveDocument(document)
-}
-
-// measureUpstream measures on a cluster that still has the feature.
+// measureUpstream measures the removed feature and ours beside it, on a cluster that still has the feature.
 func measureUpstream(ctx context.Context, o options) (*Result, error) {
-	if _, err := os.Stat(o.Binary); err != nil {
-		return nil, fmt.Errorf("looking for what is measured (make build): %w", err)
-	}
-	machine := machineWith("kubelet " + removedKubelet + ", kube-apiserver " + removedAPIServer + ", etcd and containerd")
-	return onCluster(ctx, o, cluster.Options{APIServer: removedAPIServer, Kubelet: removedKubelet}, machine,
-		func(b *bench) error { return b.watched(ctx, b.upstream) })
+	return onCluster(ctx, o, cluster.Options{APIServer: removedAPIServer, Kubelet: removedKubelet},
+		"kubelet "+removedKubelet+", kube-apiserver "+removedAPIServer+", etcd and containerd", (*bench).upstream)
 }
 
 // upstream measures one subject after another, the bare kubelet before and after them.
 func (b *bench) upstream(ctx context.Context) error {
-	b.bareRestart = b.result.row(sectionUpstream, "bare restart: "+untilHealthy, "ms").yardstick()
-	b.bareUnhealthy = b.result.row(sectionUpstream, "bare restart: "+notHealthy, "ms").yardstick()
+	b.bareRestart = b.result.row(sectionUpstream, "bare restart: "+untilHealthy, "ms")
+	b.bareUnhealthy = b.result.row(sectionUpstream, "bare restart: "+notHealthy, "ms")
 	b.bareStop = &Row{} // not shown
 	subjects := b.subjects(ctx)
 	b.upstreamRows(subjects)
-	if err := b.timed("the bare kubelet", func() error { return b.bare(ctx) }); err != nil {
-		return err
-	}
+	sections := []section{{"the bare kubelet", b.bare}}
 	for _, s := range subjects {
-		if err := b.timed(s.name, func() error { return b.changesOf(ctx, s) }); err != nil {
-			return err
+		sections = append(sections, section{s.name, func(ctx context.Context) error { return b.changesOf(ctx, s) }})
+	}
+	return b.watched(ctx, func() error { return b.inTurn(ctx, append(sections, section{"the bare kubelet again", b.bare})...) })
+}
+
+// upstreamFigures names the figures of all kinds of changes.
+func upstreamFigures() (names []string) {
+	for _, kind := range []string{"good configuration", "in-place edit", "equal content", "removal", "refused payload", deadlyName} {
+		first := untilSaid
+		if kind == deadlyName {
+			first = untilBack
+		}
+		for _, figure := range []string{first, notHealthy, starts} {
+			names = append(names, kind+": "+figure)
 		}
 	}
-	return b.timed("the bare kubelet again", func() error { return b.bare(ctx) })
+	return names
 }

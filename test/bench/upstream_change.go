@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -63,11 +64,13 @@ func (v view) localByField() bool {
 func (b *bench) upstreamRows(subjects []*subject) {
 	for _, name := range upstreamFigures() {
 		for _, s := range subjects {
-			s.rows[name] = b.result.row(sectionUpstream, name+", "+s.name, unitOf(name))
+			unit := "ms"
+			if strings.HasSuffix(name, starts) {
+				unit = ""
+			}
+			s.rows[name] = b.result.row(sectionUpstream, name+", "+s.name, unit)
 			if s.name == oursName {
 				s.rows[name].against(subjects[0].rows[name])
-			} else {
-				s.rows[name].yardstick()
 			}
 		}
 	}
@@ -81,7 +84,7 @@ func (b *bench) changesOf(ctx context.Context, s *subject) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("%w%s", err, (&process{log: b.log(s.log)}).lastWords())
+			err = fmt.Errorf("%w%s", err, (&process{Log: b.log(s.log)}).LastWords())
 		}
 		err = errors.Join(err, running.stop())
 	}()

@@ -35,11 +35,11 @@ func (b *bench) subjects(ctx context.Context) []*subject {
 	removed := func(name, log string, delay time.Duration) *subject {
 		words := slices.Concat(kubelet, []string{"--feature-gates=DynamicKubeletConfig=true", "--dynamic-config-dir=" + b.stateDir(log)})
 		return &subject{name: name, log: log, turns: 12 * time.Second, rows: map[string]*Row{}, start: func() (runner, error) {
-			return startLoop(ctx, delay, func() (*process, error) { return b.start(log, words) }), nil
+			return startLoop(ctx, delay, func() (*process, error) { return b.cluster.Launch(b.log(log), words...) }), nil
 		}}
 	}
 	ours := &subject{name: oursName, log: oursName, rows: map[string]*Row{}, start: func() (runner, error) {
-		p, err := b.supervisorProcess(oursName, nil, kubelet)
+		p, err := b.supervisorProcess(oursName, kubelet)
 		return &supervised{bench: b, process: p}, err
 	}}
 	return []*subject{removed(atOnceName, "removed-at-once", 0), removed(withDelayName, "removed-after-10s", 10*time.Second), ours}
@@ -52,7 +52,7 @@ type supervised struct {
 }
 
 func (s *supervised) starts() (int, error) {
-	log, err := s.logFrom(0)
+	log, err := s.LogFrom(0)
 	return strings.Count(log, startingWords), err
 }
 
@@ -89,9 +89,9 @@ func (l *restartLoop) run(ctx context.Context, delay time.Duration, start func()
 		l.count++
 		l.mutex.Unlock()
 		select {
-		case <-program.done:
+		case <-program.Done:
 		case <-ctx.Done():
-			return program.stop()
+			return program.Stop(stopPatience)
 		}
 		if settled(ctx, delay) != nil {
 			return nil

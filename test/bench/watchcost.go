@@ -66,7 +66,7 @@ func readEvents(ctx context.Context, stream io.Reader) (cost watchCost, err erro
 
 // watchCostRows compare the two watches with what the kubelet itself causes meanwhile. times is how often what the rows are for was.
 func (b *bench) watchCostRows(when, each string, times float64, whole, metadata watchCost, kubelets *Row) {
-	b.one(sectionTraffic, "events of a watch of the Node "+when, each, whole.events/times).yardstick()
-	b.one(sectionTraffic, "if whole Nodes were watched, bytes of events "+when, "kB"+each, whole.bytes/1000/times).against(kubelets).yardstick()
+	b.one(sectionTraffic, "events of a watch of the Node "+when, each, whole.events/times)
+	b.one(sectionTraffic, "if whole Nodes were watched, bytes of events "+when, "kB"+each, whole.bytes/1000/times).against(kubelets)
 	b.one(sectionTraffic, "metadata is watched, bytes of events "+when, "kB"+each, metadata.bytes/1000/times).against(kubelets)
 }

@@ -126,7 +126,8 @@ func (c *Cluster) startAPIServer() error {
 		arguments = append(arguments, "--feature-gates=DynamicKubeletConfig=true")
 	}
 	if c.audit {
-		arguments = append(arguments, "--audit-log-path="+c.AuditLog(), "--audit-policy-file="+c.path("audit.yaml"))
+		arguments = append(arguments, "--audit-log-path="+c.AuditLog(), "--audit-log-maxsize=100000", // MB: one file
+			"--audit-policy-file="+c.path("audit.yaml"))
 	}
 	return c.start(apiServer, c.part("kube-apiserver-"+c.apiServer), arguments...)
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
 // Options of Measure. All but Host are needed, and that for nodes that are not processes.
@@ -56,7 +58,7 @@ type Load struct {
 	APIServer time.Duration // processor time
 	Etcd      time.Duration
 	Memory    float64 // MiB of RSS of the API server at its end
-	Requests  Requests
+	Requests  cluster.Requests
 }
 
 // A Wave is a change that reached all nodes.
@@ -68,8 +70,7 @@ type Wave struct {
 
 // A Footprint is what one node's supervisor takes, the mean of all.
 type Footprint struct {
-	Resident   float64 // MiB; of supervisors in one process, that process's divided by them
-	Anonymous  float64 // MiB
-	Files      float64
-	Goroutines float64 // 0 where they cannot be counted: in processes of the shipped program
+	Resident  float64 // MiB; of supervisors in one process, that process's divided by them
+	Anonymous float64 // MiB
+	Files     float64
 }

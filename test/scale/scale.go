@@ -40,7 +40,7 @@ type fleet struct {
 	nodes    []node
 	running  supervisors
 	observer *observer
-	audit    *auditTail
+	audit    *cluster.Audit
 	figures  *Figures
 	pods     int    // maxPods of the newest payload: no two are the same
 	version  string // the newest resourceVersion of the ConfigMap
@@ -66,7 +66,6 @@ func Measure(ctx context.Context, o Options) (figures *Figures, err error) {
 	defer beside.Wait()
 	defer stop()
 	beside.Go(func() { f.observer.watch(watching) })
-	beside.Go(func() { f.audit.follow(watching) })
 	defer func() { err = errors.Join(err, f.stopSupervisors()) }()
 	if err := f.measure(ctx, func() { beside.Go(func() { renewLeases(watching, f.admin, f.nodes) }) }); err != nil {
 		return nil, err
@@ -92,9 +91,8 @@ func (f *fleet) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	f.observer = &observer{client: f.admin, nodes: map[string]view{}}
-	f.audit = &auditTail{path: f.cluster.AuditLog()}
-	_, err = f.audit.take()
-	return err
+	f.audit = f.cluster.ReadAudit()
+	return nil
 }
 
 // measure goes through all phases, each of which begins where the one before ended.
@@ -113,7 +111,7 @@ func (f *fleet) measure(ctx context.Context, renew func()) (err error) {
 		}},
 		{"one ConfigMap for all", f.assign},
 		{"on trial", func(ctx context.Context) error { return f.load(ctx, &f.figures.OnTrial) }},
-		{"footprint", func(context.Context) (err error) { f.figures.Node, err = f.running.footprint(); return err }},
+		{"footprint", func(context.Context) (err error) { f.figures.Node, err = f.running.footprint(f.Nodes); return err }},
 		{"an edit for all", func(ctx context.Context) error { return f.edit(ctx, &f.figures.Edited, nil) }},
 		{"all start again, with a spread", f.startAgain},
 		{"an edit for all, with a spread", func(ctx context.Context) error { return f.edit(ctx, &f.figures.Spread, nil) }},

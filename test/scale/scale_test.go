@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,7 +19,9 @@ import (
 
 func TestMain(m *testing.M) {
 	if IsHost() {
-		if err := Host(context.Background(), os.Stdin, os.Stdout); err != nil {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		if err := Host(ctx); err != nil {
 			_, _ = fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -79,9 +83,6 @@ func expectFigures(t *testing.T, o Options, f *Figures) {
 	}
 	if f.Assigned.Requests.Peak == 0 || f.Assigned.APIServer == 0 || f.Assigned.Memory == 0 || f.Node.Resident == 0 || f.Node.Files == 0 {
 		t.Errorf("something was not measured: %+v", *f)
-	}
-	if !o.Processes && f.Node.Goroutines < 10 {
-		t.Errorf("%g goroutines for each node", f.Node.Goroutines)
 	}
 }
 

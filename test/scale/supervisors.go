@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
+	"slices"
 	"syscall"
 	"time"
 
@@ -17,83 +16,51 @@ const (
 	stopWithin = 3 * time.Minute      // all of them, on a machine that has other things to do
 )
 
-// supervisors are those of all nodes, at work.
-type supervisors interface {
-	// footprint is the mean of all.
-	footprint() (Footprint, error)
-	// stop returns when all have ended, as SIGTERM ends them.
-	stop() error
-}
+// supervisors are those of all nodes, running: each a process of the shipped program, or all in one process.
+type supervisors []*cluster.Program
 
-// startSupervisors starts one for every node, in the cluster's network namespace.
-func startSupervisors(ctx context.Context, c *cluster.Cluster, o Options, nodes []node, spread time.Duration) (supervisors, error) {
+// startSupervisors returns when all have been started; the caller stops them.
+func startSupervisors(ctx context.Context, c *cluster.Cluster, o Options, nodes []node, spread time.Duration) (s supervisors, err error) {
 	if !o.Processes {
-		return startHost(c, o, nodes, spread)
+		host, err := startHost(c, o, nodes, spread)
+		return supervisors{host}, err
 	}
-	p := &processes{}
 	for _, n := range nodes {
-		if err := p.start(c, o, n, spread); err != nil {
-			return nil, errors.Join(fmt.Errorf("starting the supervisor of node %s: %w", n.Name, err), p.stop())
+		words := []string{o.Binary, "run", "--state-dir=" + n.path("state"), "--run-dir=" + n.path("run"), "--edit-spread=" + spread.String(),
+			"--trial-period=" + o.Trial.String(), "--log-format=json", "--", o.FakeKubelet}
+		program, err := c.Launch(n.log(), slices.Concat(words, n.kubelet())...)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("starting the supervisor of node %s: %w", n.Name, err), s.stop())
 		}
+		s = append(s, program)
 		pause(ctx, startEvery)
 	}
-	return p, nil
+	return s, nil
 }
 
-// processes are supervisors that are processes of the shipped program.
-type processes struct{ running []*exec.Cmd }
-
-func (p *processes) start(c *cluster.Cluster, o Options, n node, spread time.Duration) error {
-	log, err := os.OpenFile(n.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	words := []string{"run", "--state-dir=" + n.path("state"), "--run-dir=" + n.path("run"), "--edit-spread=" + spread.String(),
-		"--trial-period=" + o.Trial.String(), "--log-format=json", "--", o.FakeKubelet}
-	command := c.Command(o.Binary, append(words, n.kubelet()...)...)
-	command.Stdout, command.Stderr = log, log
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := command.Start(); err != nil {
-		return err
-	}
-	p.running = append(p.running, command)
-	return nil
-}
-
-func (p *processes) footprint() (mean Footprint, err error) {
-	count := float64(len(p.running))
-	for _, command := range p.running {
-		resident, anonymous, err := memoryOf(command.Process.Pid)
+// footprint is the mean of so many nodes.
+func (s supervisors) footprint(nodes int) (mean Footprint, err error) {
+	for _, program := range s {
+		u, err := cluster.UsageOf(program.PID())
 		if err != nil {
 			return mean, err
 		}
-		files, err := filesOf(command.Process.Pid)
-		if err != nil {
-			return mean, err
-		}
-		mean.Resident += resident / count
-		mean.Anonymous += anonymous / count
-		mean.Files += float64(files) / count
+		mean.Resident += u.Resident / float64(nodes)
+		mean.Anonymous += u.Anonymous / float64(nodes)
+		mean.Files += float64(u.Files) / float64(nodes)
 	}
 	return mean, nil
 }
 
-func (p *processes) stop() (err error) {
-	for _, command := range p.running {
-		_ = command.Process.Signal(syscall.SIGTERM)
+// stop returns when all have ended, as SIGTERM ends them.
+func (s supervisors) stop() (err error) {
+	for _, program := range s {
+		program.Signal(syscall.SIGTERM)
 	}
-	deadline := time.AfterFunc(stopWithin, func() {
-		for _, command := range p.running {
-			_ = command.Process.Kill()
-		}
-	})
-	defer deadline.Stop()
-	for _, command := range p.running {
-		if end := command.Wait(); end != nil {
-			err = errors.Join(err, fmt.Errorf("a supervisor ended with: %w", end))
+	for _, program := range s {
+		if err = errors.Join(err, program.Stop(stopWithin)); program.Err != nil {
+			err = errors.Join(err, fmt.Errorf("a supervisor ended with: %w%s", program.Err, program.LastWords()))
 		}
 	}
-	p.running = nil
 	return err
 }

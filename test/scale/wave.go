@@ -5,37 +5,38 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
 // A count is what is read at the begin of a time and at its end.
 type count struct {
 	at              time.Time
-	apiServer, etcd time.Duration // processor time
+	apiServer, etcd cluster.Usage
 	all, busy       time.Duration // of the machine
 }
 
 func (f *fleet) now() (c count, err error) {
 	c.at = time.Now()
-	if c.apiServer, _, err = f.usage(apiServerPart); err != nil {
-		return c, err
+	for part, usage := range map[string]*cluster.Usage{apiServerPart: &c.apiServer, etcdPart: &c.etcd} {
+		pid, err := f.cluster.ProcessID(part)
+		if err != nil {
+			return c, err
+		}
+		if *usage, err = cluster.UsageOf(pid); err != nil {
+			return c, err
+		}
 	}
-	if c.etcd, _, err = f.usage(etcdPart); err != nil {
-		return c, err
-	}
-	c.all, c.busy, err = machineTime()
+	c.all, c.busy, err = cluster.MachineTime()
 	return c, err
 }
 
-func (f *fleet) usage(part string) (processor time.Duration, resident float64, err error) {
-	pid, err := f.cluster.ProcessID(part)
-	if err != nil {
-		return 0, 0, err
+// begin forgets what was asked for before.
+func (f *fleet) begin() (count, error) {
+	if _, _, err := f.audit.Take(); err != nil {
+		return count{}, err
 	}
-	if processor, err = processorTime(pid); err != nil {
-		return 0, 0, err
-	}
-	resident, _, err = memoryOf(pid)
-	return processor, resident, err
+	return f.now()
 }
 
 // since gives what the API server did since a count.
@@ -44,25 +45,18 @@ func (f *fleet) since(begin count) (l Load, busy float64, err error) {
 	if err != nil {
 		return l, 0, err
 	}
-	l = Load{Took: end.at.Sub(begin.at), APIServer: end.apiServer - begin.apiServer, Etcd: end.etcd - begin.etcd}
-	if _, l.Memory, err = f.usage(apiServerPart); err != nil {
-		return l, 0, err
-	}
-	if l.Requests, err = f.audit.take(); err != nil {
-		return l, 0, err
-	}
+	l = Load{Took: end.at.Sub(begin.at), APIServer: end.apiServer.Processor - begin.apiServer.Processor,
+		Etcd: end.etcd.Processor - begin.etcd.Processor, Memory: end.apiServer.Resident}
 	if end.all > begin.all {
 		busy = float64(end.busy-begin.busy) / float64(end.all-begin.all)
 	}
-	return l, busy, nil
+	l.Requests, _, err = f.audit.Take()
+	return l, busy, err
 }
 
 // load measures a time in which nothing is changed.
 func (f *fleet) load(ctx context.Context, l *Load) error {
-	if _, err := f.audit.take(); err != nil {
-		return err
-	}
-	begin, err := f.now()
+	begin, err := f.begin()
 	if err != nil {
 		return err
 	}
@@ -75,10 +69,7 @@ func (f *fleet) load(ctx context.Context, l *Load) error {
 // done meanwhile, times and requests are from the end of that.
 func (f *fleet) wave(ctx context.Context, w *Wave, change func() (version string, err error), during func(context.Context) error) error {
 	f.starts += f.Nodes
-	if _, err := f.audit.take(); err != nil {
-		return err
-	}
-	begin, err := f.now()
+	begin, err := f.begin()
 	if err != nil {
 		return err
 	}
@@ -91,7 +82,7 @@ func (f *fleet) wave(ctx context.Context, w *Wave, change func() (version string
 		if err := during(ctx); err != nil {
 			return err
 		}
-		if begin, err = f.now(); err != nil {
+		if begin, err = f.begin(); err != nil {
 			return err
 		}
 	}
@@ -116,6 +107,5 @@ func (f *fleet) outage(ctx context.Context) error {
 	if err := f.cluster.StartAPIServer(ctx); err != nil {
 		return fmt.Errorf("bringing the API server back: %w", err)
 	}
-	_, err := f.audit.take()
-	return err
+	return nil
 }
