@@ -44,19 +44,19 @@ type bench struct {
 
 // measure measures everything on a cluster of its own.
 func measure(ctx context.Context, o options) (*Result, error) {
-	return onCluster(ctx, o, cluster.Options{Audit: true}, newestParts, (*bench).all)
+	return onCluster(ctx, o, cluster.Options{Audit: true}, newestParts, func(ctx context.Context, b *bench) error { return b.all(ctx) })
 }
 
 // measureLong measures what takes long.
 func measureLong(ctx context.Context, o options) (*Result, error) {
-	return onCluster(ctx, o, cluster.Options{Audit: true}, newestParts, func(b *bench, ctx context.Context) error {
+	return onCluster(ctx, o, cluster.Options{Audit: true}, newestParts, func(ctx context.Context, b *bench) error {
 		return b.inTurn(ctx, section{"what the program is made of", b.programRows}, section{"the first start of a kubelet", b.register},
 			section{"idle cost", b.idle}, section{"many changes", b.manyChanges})
 	})
 }
 
 // onCluster brings a cluster up, measures on it and takes it down.
-func onCluster(ctx context.Context, o options, of cluster.Options, parts string, measure func(*bench, context.Context) error) (result *Result, err error) {
+func onCluster(ctx context.Context, o options, of cluster.Options, parts string, measure func(context.Context, *bench) error) (result *Result, err error) {
 	of.Name, of.Log = fmt.Sprintf("bench-%d", os.Getpid()), o.Log
 	c, err := cluster.Up(ctx, of)
 	if err != nil {
@@ -69,7 +69,7 @@ func onCluster(ctx context.Context, o options, of cluster.Options, parts string,
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}
-	if err := measure(b, ctx); err != nil {
+	if err := measure(ctx, b); err != nil {
 		return nil, err
 	}
 	return b.result, b.result.finish()
@@ -155,8 +155,12 @@ func (b *bench) kubeletProcess() (*process, error) { return b.start("kubelet", b
 
 // supervisorProcess starts a supervisor; its folders and log have the name, so that one may go on where another ended.
 func (b *bench) supervisorProcess(name string, kubelet []string, flags ...string) (*process, error) {
-	return b.start(name, slices.Concat([]string{b.Binary, "run", "--state-dir=" + b.stateDir(name), "--run-dir=" + b.runDir(name),
-		"--edit-spread=0", "--log-format=json"}, flags, []string{"--"}, kubelet))
+	return b.start(name, b.supervisorWords(name, kubelet, flags...))
+}
+
+func (b *bench) supervisorWords(name string, kubelet []string, flags ...string) []string {
+	return slices.Concat([]string{b.Binary, "run", "--state-dir=" + b.stateDir(name), "--run-dir=" + b.runDir(name),
+		"--edit-spread=0", "--log-format=json"}, flags, []string{"--"}, kubelet)
 }
 
 // running starts a supervisor with a new payload assigned, and returns when its kubelet runs with it.

@@ -40,32 +40,21 @@ func watchHealth(ctx context.Context, c *cluster.Cluster) (h *health, wait func(
 	polling.Go(func() {
 		ticker := time.NewTicker(healthzEvery)
 		defer ticker.Stop()
-		for {
+		for ctx.Err() == nil {
 			begin := time.Now()
-			healthy := answersOK(ctx, client)
-			h.saw(begin, time.Now(), healthy)
+			response, err := client.Get(healthzURL)
+			if err == nil {
+				_, err = io.Copy(io.Discard, response.Body)
+				_ = response.Body.Close()
+			}
+			h.saw(begin, time.Now(), err == nil && response.StatusCode == http.StatusOK)
 			select {
 			case <-ticker.C:
 			case <-ctx.Done():
-				return
 			}
 		}
 	})
 	return h, polling.Wait, nil
-}
-
-func answersOK(ctx context.Context, client *http.Client) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, healthzURL, nil)
-	if err != nil {
-		return false
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return false
-	}
-	defer response.Body.Close()
-	_, err = io.Copy(io.Discard, response.Body)
-	return err == nil && response.StatusCode == http.StatusOK
 }
 
 // saw notes a poll. The kubelet is unhealthy from the begin of the first poll that failed to the end of the first that did not.
@@ -91,18 +80,15 @@ func (h *health) down(begin time.Time) (total time.Duration) {
 		if i+1 < len(h.changes) {
 			end = h.changes[i+1].at
 		}
-		if from := later(change.at, begin); !change.healthy && end.After(from) {
+		from := change.at
+		if from.Before(begin) {
+			from = begin
+		}
+		if !change.healthy && end.After(from) {
 			total += end.Sub(from)
 		}
 	}
 	return total
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // last is the newest change.

@@ -96,7 +96,7 @@ func tryKubelet(ctx context.Context, o options, version string) (*kubeletSeen, e
 // tryWith gives because when the kubelet alone did not become Ready with this API server; then, unless it is the last, nothing is
 // tried.
 func tryWith(ctx context.Context, o options, k *kubeletSeen, server string, last bool) (because, err error) {
-	try := func(b *bench, ctx context.Context) error {
+	try := func(b *bench) error {
 		because = b.readyAlone(ctx)
 		if ctx.Err() != nil || because != nil && !last {
 			return context.Cause(ctx)
@@ -109,8 +109,8 @@ func tryWith(ctx context.Context, o options, k *kubeletSeen, server string, last
 		_, _ = fmt.Fprintf(o.Log, "kubelet %s with kube-apiserver %s: %s\n", k.Version, cmp.Or(k.APIServer, "none"), k.Summary())
 		return context.Cause(ctx)
 	}
-	_, err = onCluster(ctx, o, cluster.Options{APIServer: server, Kubelet: k.Version}, "", func(b *bench, ctx context.Context) error {
-		return b.watched(ctx, func() error { return try(b, ctx) })
+	_, err = onCluster(ctx, o, cluster.Options{APIServer: server, Kubelet: k.Version}, "", func(ctx context.Context, b *bench) error {
+		return b.watched(ctx, func() error { return try(b) })
 	})
 	return because, err
 }
@@ -121,19 +121,13 @@ func (b *bench) readyAlone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ready := make(chan error, 1)
-	waiting, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() { // ends with waiting at the latest
-		ready <- b.node.awaitNode(waiting, "that it is ready", func(v view) bool { return v.ready })
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() { // ends with the kubelet, which is ended below
+		<-kubelet.Done
+		cancel(errors.New("the kubelet ended by itself"))
 	}()
-	select {
-	case err = <-ready:
-	case <-kubelet.Done:
-		cancel()
-		err = errors.Join(errors.New("the kubelet ended by itself"), <-ready)
-	}
-	if err != nil {
+	if err := b.node.awaitNode(waiting, "that it is ready", func(v view) bool { return v.ready }); err != nil {
 		return errors.Join(fmt.Errorf("%w; its last line: %s", err, lastLine(kubelet.LastWords())), b.end(kubelet))
 	}
 	return b.end(kubelet)

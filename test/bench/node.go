@@ -32,6 +32,7 @@ type node struct {
 	cluster *cluster.Cluster
 	client  *rest.RESTClient
 	local   string // path of the local KubeletConfiguration
+	byField bool   // assignments and what is said of them are the removed feature's fields, not annotations
 	pods    int    // maxPods of the newest payload: no two payloads are the same
 }
 
@@ -82,75 +83,72 @@ func (n *node) kubelet(extra ...string) []string {
 
 // write puts a payload into a ConfigMap, made if need be, and gives its new resourceVersion.
 func (n *node) write(ctx context.Context, name, payload string) (string, error) {
-	var written corev1.ConfigMap
-	change, err := json.Marshal(object{"data": object{payloadAt: payload}})
+	data := map[string]string{payloadAt: payload}
+	version, err := n.patch(ctx, "configmaps", name, object{"data": data})
 	if err != nil {
-		return "", err
-	}
-	err = n.client.Patch(types.MergePatchType).Namespace(namespace).Resource("configmaps").Name(name).Body(change).Do(ctx).Into(&written)
-	if err != nil {
-		made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{payloadAt: payload}}
-		err = n.client.Post().Namespace(namespace).Resource("configmaps").Body(made).Do(ctx).Into(&written)
+		made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+		err = n.client.Post().Namespace(namespace).Resource("configmaps").Body(made).Do(ctx).Into(made)
+		version = made.ResourceVersion
 	}
 	if err != nil {
 		return "", fmt.Errorf("writing ConfigMap %s: %w", name, err)
 	}
-	return written.ResourceVersion, nil
+	return version, nil
 }
 
 // label changes only the metadata of a ConfigMap, and gives its new resourceVersion.
 func (n *node) label(ctx context.Context, name string) (string, error) {
-	var written corev1.ConfigMap
 	n.pods++
-	change := fmt.Appendf(nil, `{"metadata":{"labels":{"bench":"%d"}}}`, n.pods)
-	err := n.client.Patch(types.MergePatchType).Namespace(namespace).Resource("configmaps").Name(name).Body(change).Do(ctx).Into(&written)
-	return written.ResourceVersion, err
+	return n.patch(ctx, "configmaps", name, object{"metadata": object{"labels": object{"bench": fmt.Sprint(n.pods)}}})
 }
 
-// assign assigns a ConfigMap by the Node's annotation; "" removes it.
+// assign assigns a ConfigMap; "" removes the assignment.
 func (n *node) assign(ctx context.Context, name string) error {
-	var value any
+	var text, source any
 	if name != "" {
-		value = assignmentOf(name)
-	}
-	change, err := json.Marshal(object{"metadata": object{"annotations": object{prefix + "config-source": value}}})
-	if err != nil {
-		return err
-	}
-	return n.client.Patch(types.MergePatchType).Resource("nodes").Name(cluster.NodeName).Body(change).Do(ctx).Error()
-}
-
-// assignByField is the same by spec.configSource, where the API server keeps it.
-func (n *node) assignByField(ctx context.Context, name string) error {
-	var source any
-	if name != "" {
+		text = assignmentOf(name)
 		source = object{"configMap": object{"namespace": namespace, "name": name, "kubeletConfigKey": payloadAt}}
 	}
-	change, err := json.Marshal(object{"spec": object{"configSource": source}})
-	if err != nil {
-		return err
+	change := object{"metadata": object{"annotations": object{prefix + "config-source": text}}}
+	if n.byField {
+		change = object{"spec": object{"configSource": source}}
 	}
-	return n.client.Patch(types.MergePatchType).Resource("nodes").Name(cluster.NodeName).Body(change).Do(ctx).Error()
+	_, err := n.patch(ctx, "nodes", cluster.NodeName, change)
+	return err
+}
+
+func (n *node) patch(ctx context.Context, resource, name string, change object) (version string, err error) {
+	body, err := json.Marshal(change)
+	if err != nil {
+		return "", err
+	}
+	var changed metav1.PartialObjectMetadata
+	answer, err := n.client.Patch(types.MergePatchType).NamespaceIfScoped(namespace, resource != "nodes").Resource(resource).Name(name).Body(body).DoRaw(ctx)
+	if err == nil {
+		err = json.Unmarshal(answer, &changed)
+	}
+	return changed.ResourceVersion, err
 }
 
 func assignmentOf(name string) string { return namespace + "/" + name + "/" + payloadAt }
 
 // A view is what the Node says of its kubelet's configuration.
 type view struct {
+	byField         bool
 	known, observed string // annotations config-status and config-observed
 	config          corev1.NodeConfigStatus
-	field           corev1.NodeConfigStatus // status.config, where the API server keeps it
-	reason, message string                  // of KubeletConfigOk
+	reason, message string // of KubeletConfigOk
 	ready           bool
 }
 
-func viewOf(n *corev1.Node) (v view) {
-	v.known, v.observed = n.Annotations[prefix+"config-status"], n.Annotations[prefix+"config-observed"]
-	_ = json.Unmarshal([]byte(v.known), &v.config) // what does not decode is not as awaited, and is shown
-	if n.Status.Config != nil {
-		v.field = *n.Status.Config
+func (n *node) viewOf(object *corev1.Node) view {
+	v := view{byField: n.byField, known: object.Annotations[prefix+"config-status"], observed: object.Annotations[prefix+"config-observed"]}
+	if !n.byField {
+		_ = json.Unmarshal([]byte(v.known), &v.config) // what does not decode is not as awaited, and is shown
+	} else if object.Status.Config != nil {
+		v.config = *object.Status.Config
 	}
-	for _, c := range n.Status.Conditions {
+	for _, c := range object.Status.Conditions {
 		switch c.Type {
 		case "KubeletConfigOk":
 			v.reason, v.message = c.Reason, c.Message
@@ -162,16 +160,23 @@ func viewOf(n *corev1.Node) (v view) {
 }
 
 // local: nothing is assigned, and a kubelet that was started without us having a say is healthy.
-func (v view) local() bool { return v.known == "{}" && v.observed == "" && v.reason == "Local" }
+func (v view) local() bool {
+	if v.byField {
+		return v.config.Assigned == nil && v.config.Active == nil && v.config.Error == ""
+	}
+	return v.known == "{}" && v.observed == "" && v.reason == "Local"
+}
+
+func (v view) speaksOf(name string) bool { return v.byField || v.observed == assignmentOf(name) }
 
 // runs: this version of the assigned ConfigMap is what the kubelet runs with.
 func (v view) runs(name, version string) bool {
-	return v.observed == assignmentOf(name) && versionOf(v.config.Active) == version && v.config.Error == ""
+	return v.speaksOf(name) && versionOf(v.config.Active) == version && v.config.Error == ""
 }
 
-// failed: this version is assigned, and there is an error, with this reason.
+// failed: this version is assigned, and there is an error, with this reason where the Node has one.
 func (v view) failed(name, version, reason string) bool {
-	return v.observed == assignmentOf(name) && versionOf(v.config.Assigned) == version && v.config.Error != "" && v.reason == reason
+	return v.speaksOf(name) && versionOf(v.config.Assigned) == version && v.config.Error != "" && (v.byField || v.reason == reason)
 }
 
 func versionOf(source *corev1.NodeConfigSource) string {
@@ -184,6 +189,7 @@ func versionOf(source *corev1.NodeConfigSource) string {
 // A nodeWatch sees the Node as it changes.
 type nodeWatch struct {
 	watch.Interface
+	node   *node
 	newest view
 }
 
@@ -193,7 +199,7 @@ func (n *node) watch(ctx context.Context) (*nodeWatch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watching the Node: %w", err)
 	}
-	return &nodeWatch{Interface: events}, nil
+	return &nodeWatch{Interface: events, node: n}, nil
 }
 
 // await waits until the Node is as described, and gives the moment at which it was seen to be.
@@ -208,7 +214,7 @@ func (w *nodeWatch) await(ctx context.Context, description string, as func(view)
 			if !is {
 				return at, errors.Join(context.Cause(ctx), fmt.Errorf("waiting until the Node says %s: its watch ended with %v", description, event))
 			}
-			if w.newest = viewOf(seen); as(w.newest) {
+			if w.newest = w.node.viewOf(seen); as(w.newest) {
 				return at, nil
 			}
 		case <-ctx.Done():
@@ -221,7 +227,7 @@ func (w *nodeWatch) await(ctx context.Context, description string, as func(view)
 func (n *node) look(ctx context.Context) (view, error) {
 	var seen corev1.Node
 	err := n.client.Get().Resource("nodes").Name(cluster.NodeName).Do(ctx).Into(&seen)
-	return viewOf(&seen), err
+	return n.viewOf(&seen), err
 }
 
 // awaitNode waits until the Node is as described.

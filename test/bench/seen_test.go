@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -108,29 +109,36 @@ func TestOneLineIsShort(t *testing.T) {
 	}
 }
 
+// The removed feature's kubelet ends whenever it is to change.
 func TestRestartLoopStartsAgainUntilItIsStopped(t *testing.T) {
-	fifth := make(chan struct{})
-	begun := 0
-	l := startLoop(t.Context(), time.Millisecond, func() (*process, error) {
-		begun++
-		program := "false" // ends at once
-		if begun == 5 {
-			program = "sleep 1000"
-			defer close(fifth)
+	folder := t.TempDir()
+	words := append(restartLoop(time.Millisecond), "sh", "-c", "echo x >>"+folder+"/starts; [ $(wc -l <"+folder+"/starts) -lt 5 ] || exec sleep 1000")
+	p, err := cluster.Start(exec.Command(words[0], words[1:]...), filepath.Join(folder, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = await(t.Context(), "the fifth start is the last", func() error {
+		if words, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", p.PID())); err != nil || len(words) == 0 {
+			return errors.Join(err, errors.New("it has no child"))
 		}
-		words := strings.Fields(program)
-		return cluster.Start(exec.Command(words[0], words[1:]...), filepath.Join(t.TempDir(), "log"))
+		if starts, err := os.ReadFile(folder + "/starts"); err != nil || len(starts) < 10 {
+			return errors.Join(err, fmt.Errorf("%d starts", len(starts)/2))
+		}
+		return nil
 	})
-	<-fifth
-	if err := l.stop(); err != nil {
+	if err := errors.Join(err, p.Stop(stopPatience)); err != nil {
 		t.Error(err)
 	}
-	if count, err := l.starts(); count != 5 || err != nil {
-		t.Errorf("%d starts, %v; expected were 5", count, err)
+	if log, err := p.LogFrom(0); err != nil || strings.Count(log, startingWords) != 5 {
+		t.Errorf("the log tells other than 5 starts: %v\n%s", err, log)
 	}
-	failing := startLoop(t.Context(), 0, func() (*process, error) { return nil, errors.New("no such program") })
-	<-failing.done
-	if err := failing.stop(); err == nil {
-		t.Error("a program that could not be started is not told")
+	err = await(t.Context(), "nothing of the loop is left", func() error {
+		if err := syscall.Kill(-p.PID(), 0); !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("its process group: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
