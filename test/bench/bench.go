@@ -56,7 +56,9 @@ func measureLong(ctx context.Context, o options) (*Result, error) {
 }
 
 // onCluster brings a cluster up, measures on it and takes it down.
-func onCluster(ctx context.Context, o options, of cluster.Options, parts string, measure func(context.Context, *bench) error) (result *Result, err error) {
+func onCluster(ctx context.Context, o options, of cluster.Options, parts string, measure func(context.Context, *bench) error) (
+	result *Result, err error,
+) {
 	of.Name, of.Log = fmt.Sprintf("bench-%d", os.Getpid()), o.Log
 	c, err := cluster.Up(ctx, of)
 	if err != nil {
@@ -127,7 +129,8 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if b.node.client, err = configsync.NewClient(b.cluster.AdminConfig()); err != nil {
 		return err
 	}
-	return b.cluster.ReadConfigMapsRole(ctx, namespace, "bench-good", "bench-other", "bench-refused", "bench-deadly", "bench-held", "bench-steady", "bench-many")
+	return b.cluster.ReadConfigMapsRole(ctx, namespace, "bench-good", "bench-other", "bench-refused",
+		"bench-deadly", "bench-held", "bench-steady", "bench-many")
 }
 
 // register has a kubelet make its Node.
@@ -164,7 +167,9 @@ func (b *bench) supervisorWords(name string, kubelet []string, flags ...string) 
 }
 
 // running starts a supervisor with a new payload assigned, and returns when its kubelet runs with it.
-func (b *bench) running(ctx context.Context, name, config string, kubelet []string, flags ...string) (p *process, version string, err error) {
+func (b *bench) running(ctx context.Context, name, config string, kubelet []string, flags ...string) (
+	p *process, version string, err error,
+) {
 	if version, err = b.node.write(ctx, config, b.node.payload(good)); err != nil {
 		return nil, "", err
 	}

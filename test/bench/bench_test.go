@@ -55,9 +55,9 @@ func TestEverythingCanBeMeasured(t *testing.T) {
 	// No figure of these depends on the machine.
 	for id, expected := range map[string]float64{
 		"change/good configuration: kubelet starts": 1, "change/in-place edit: kubelet starts": 1, "change/removal: kubelet starts": 1,
-		"change/equal content: kubelet starts": 0, "change/refused payload: kubelet starts": 0, "change/deadly payload: kubelet starts": 4, "change/another configuration: kubelet starts": 1,
-		"change/refused payload in a trial: kubelet starts": 1,
-		"API server/open watches steady":                    2, "API server/writes steady": 0,
+		"change/equal content: kubelet starts": 0, "change/refused payload: kubelet starts": 0, "change/deadly payload: kubelet starts": 4,
+		"change/another configuration: kubelet starts": 1, "change/refused payload in a trial: kubelet starts": 1,
+		"API server/open watches steady": 2, "API server/writes steady": 0,
 	} {
 		if value := seen(id); value != expected {
 			t.Errorf("%s is %g, expected was %g", id, value, expected)

@@ -23,7 +23,8 @@ func newResult(o options, parts string) *Result {
 	if unix.Sysinfo(&info) == nil {
 		memory = fmt.Sprintf("%.0f GiB", float64(info.Totalram)*float64(info.Unit)/(1<<30))
 	}
-	r.Machine = []string{fmt.Sprintf("%d processors (%s), %s of memory", runtime.NumCPU(), firstValue("/proc/cpuinfo", "model name", runtime.GOARCH), memory)}
+	model := firstValue("/proc/cpuinfo", "model name", runtime.GOARCH)
+	r.Machine = []string{fmt.Sprintf("%d processors (%s), %s of memory", runtime.NumCPU(), model, memory)}
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
 		r.Machine = append(r.Machine, fmt.Sprintf("Linux %s, %s", unix.ByteSliceToString(name.Release[:]),

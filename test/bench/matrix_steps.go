@@ -148,8 +148,12 @@ func (b *bench) jobs(supervisor **process) []job {
 			}
 			return n.awaitNode(ctx, "the field's name", func(v view) bool { return strings.Contains(v.message, "maxPodz") })
 		}},
-		{"a refused payload: local runs, and the Node says why", func(ctx context.Context) error { return failing(ctx, "bench-refused", refused, "Refused") }},
-		{"a deadly payload: rolled back, and the Node says why", func(ctx context.Context) error { return failing(ctx, "bench-deadly", greedy, "RolledBack") }},
+		{"a refused payload: local runs, and the Node says why", func(ctx context.Context) error {
+			return failing(ctx, "bench-refused", refused, "Refused")
+		}},
+		{"a deadly payload: rolled back, and the Node says why", func(ctx context.Context) error {
+			return failing(ctx, "bench-deadly", greedy, "RolledBack")
+		}},
 		{"a good one after it: active", func(ctx context.Context) error { return written(ctx, "bench-good", n.payload(good)) }},
 		{"the assignment is removed: local", func(ctx context.Context) error {
 			if err := n.assign(ctx, ""); err != nil {

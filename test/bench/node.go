@@ -123,7 +123,8 @@ func (n *node) patch(ctx context.Context, resource, name string, change object) 
 		return "", err
 	}
 	var changed metav1.PartialObjectMetadata
-	answer, err := n.client.Patch(types.MergePatchType).NamespaceIfScoped(namespace, resource != "nodes").Resource(resource).Name(name).Body(body).DoRaw(ctx)
+	answer, err := n.client.Patch(types.MergePatchType).NamespaceIfScoped(namespace, resource != "nodes").Resource(resource).Name(name).
+		Body(body).DoRaw(ctx)
 	if err == nil {
 		err = json.Unmarshal(answer, &changed)
 	}

@@ -34,8 +34,8 @@ func measureNodes(ctx context.Context, o options) (*Result, error) {
 		return nil, err
 	}
 	// A shorter trial would ask for the Leases more often than the default does.
-	of := scale.Options{Host: []string{own}, Log: o.Log, Binary: o.Binary, FakeKubelet: o.FakeKubelet, Nodes: o.Nodes, Processes: o.Nodes <= processesUpTo,
-		Steady: o.Steady, Spread: time.Minute, Trial: 100 * time.Second, Outage: 15 * time.Second}
+	of := scale.Options{Host: []string{own}, Log: o.Log, Binary: o.Binary, FakeKubelet: o.FakeKubelet,
+		Nodes: o.Nodes, Processes: o.Nodes <= processesUpTo, Steady: o.Steady, Spread: time.Minute, Trial: 100 * time.Second, Outage: 15 * time.Second}
 	result := newResult(o, newestParts)
 	result.Window = of.Spread.String()
 	figures, err := scale.Measure(ctx, of)
@@ -82,8 +82,11 @@ func (r *Result) nodes(f *scale.Figures) {
 		one(wave.name+": requests that failed", "", float64(failures))
 		one(wave.name+": requests in the busiest second", "", float64(wave.of.Requests.Peak))
 		// What the Leases, and nothing at all, take in the same time is not the change's.
-		one(wave.name+": processor time of the API server", "ms/node", beyond(wave.of.APIServer, f.Leases.APIServer, wave.of.Took, f.Leases.Took)/nodes)
-		one(wave.name+": processor time of etcd", "ms/node", beyond(wave.of.Etcd, f.Leases.Etcd, wave.of.Took, f.Leases.Took)/nodes)
+		beyond := func(took, idle time.Duration) float64 {
+			return max(0, milliseconds(took)-rate(idle, f.Leases.Took)*wave.of.Took.Seconds()) / nodes
+		}
+		one(wave.name+": processor time of the API server", "ms/node", beyond(wave.of.APIServer, f.Leases.APIServer))
+		one(wave.name+": processor time of etcd", "ms/node", beyond(wave.of.Etcd, f.Leases.Etcd))
 		one(wave.name+": share of this machine in use", "%", 100*wave.of.Busy)
 		r.Asked = append(r.Asked, wave.name+": "+wave.of.Requests.String()+failed(wave.of.Requests))
 	}
@@ -107,8 +110,3 @@ func failed(r cluster.Requests) string {
 
 // rate is in ms per second.
 func rate(took, of time.Duration) float64 { return milliseconds(took) / of.Seconds() }
-
-// beyond is what was taken in a time, in ms, less what was taken in another at the same rate; never less than nothing.
-func beyond(took, idle, in, idleIn time.Duration) float64 {
-	return max(0, milliseconds(took)-rate(idle, idleIn)*in.Seconds())
-}

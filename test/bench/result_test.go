@@ -49,7 +49,8 @@ func TestMedianRatioAndBudget(t *testing.T) {
 }
 
 func TestResultFileIsReadAsItWasWritten(t *testing.T) {
-	written := &Result{Commit: "c", Date: time.Unix(0, 0).UTC(), Machine: []string{"m"}, OOMScore: cluster.OOMScore{Own: 7}, Trace: []Phase{{"p", 1, 2}}}
+	written := &Result{Commit: "c", Date: time.Unix(0, 0).UTC(), Machine: []string{"m"}, OOMScore: cluster.OOMScore{Own: 7},
+		Trace: []Phase{{"p", 1, 2}}}
 	written.row("change", "row", "ms").addTime(1500 * time.Microsecond)
 	path := filepath.Join(t.TempDir(), "result.json")
 	if err := written.save(path); err != nil {
@@ -71,7 +72,8 @@ func TestRowsOfManyNodesAreForEachNode(t *testing.T) {
 		wave.Reached = append(wave.Reached, time.Duration(i+1)*10*time.Millisecond)
 	}
 	r := &Result{}
-	r.nodes(&scale.Figures{Nodes: nodes, Processes: true, Alone: idle, Steady: idle, Leases: idle, OnTrial: idle, Assigned: wave, Edited: wave, Spread: wave, Outage: wave})
+	r.nodes(&scale.Figures{Nodes: nodes, Processes: true, Alone: idle, Steady: idle, Leases: idle, OnTrial: idle,
+		Assigned: wave, Edited: wave, Spread: wave, Outage: wave})
 	if err := r.finish(); err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,8 @@ func (b *bench) coldRow(ctx context.Context, kubelet []string) error {
 		return os.WriteFile(dropCaches, []byte("3"), 0)
 	}
 	if err := drop(); err != nil {
-		b.result.Unproved = append(b.result.Unproved, fmt.Sprintf("A cold start (nothing of the supervisor and the kubelet in the page cache): this machine does not allow it (%v).", err))
+		b.result.Unproved = append(b.result.Unproved,
+			fmt.Sprintf("A cold start (nothing of the supervisor and the kubelet in the page cache): this machine does not allow it (%v).", err))
 		return nil
 	}
 	return b.startRow(ctx, "API server down, cold (page cache dropped)", 0, kubelet, drop)

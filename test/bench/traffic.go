@@ -156,11 +156,13 @@ func (b *bench) steady(ctx context.Context, supervisor int, program string) erro
 	row := func(name, unit string, value float64) *Row { return b.one(sectionTraffic, name, unit, value) }
 	perMinute := func(count int) float64 { return b.perMinute(float64(count)) }
 	bytes := func(pid int) float64 { return b.perMinute(now.kilobytes[pid] - began.kilobytes[pid]) }
-	row("requests steady", "/min", perMinute(now.own.Total())).against(row("the kubelet's requests steady", "/min", perMinute(now.kubelets.Total())))
+	requests := row("the kubelet's requests steady", "/min", perMinute(now.kubelets.Total()))
+	row("requests steady", "/min", perMinute(now.own.Total())).against(requests)
 	row("GETs steady", "", float64(now.own.Count("get"))).within(max(1, b.Steady.Minutes()/10), "1 in 10 min")
 	row("the kubelet's writes steady", "/min", perMinute(now.kubelets.Writes()))
 	row("writes steady", "/min", perMinute(now.own.Writes())).within(0, "0")
-	row("open watches steady", "", float64(now.own.Watches)).within(2, "2").against(row("the kubelet's open watches steady", "", float64(now.kubelets.Watches)))
+	watches := row("the kubelet's open watches steady", "", float64(now.kubelets.Watches))
+	row("open watches steady", "", float64(now.own.Watches)).within(2, "2").against(watches)
 	kubelets := row("the kubelet's bytes steady", "kB/min", bytes(kubelet))
 	row("bytes steady", "kB/min", bytes(supervisor)).against(kubelets)
 	b.watchCostRows("steady", "/min", b.Steady.Minutes(), whole, metadata, kubelets)

@@ -49,7 +49,8 @@ const (
 
 func (b *bench) subjects() []*subject {
 	removed := func(name, log string, delay time.Duration) *subject {
-		words := slices.Concat(restartLoop(delay), b.node.kubelet("--feature-gates=DynamicKubeletConfig=true", "--dynamic-config-dir="+b.stateDir(log)))
+		kubelet := b.node.kubelet("--feature-gates=DynamicKubeletConfig=true", "--dynamic-config-dir="+b.stateDir(log))
+		words := slices.Concat(restartLoop(delay), kubelet)
 		return &subject{name: name, log: log, words: words, turns: 12 * time.Second}
 	}
 	return []*subject{removed(atOnceName, "removed-at-once", 0), removed(withDelayName, "removed-after-10s", 10*time.Second),
@@ -58,7 +59,8 @@ func (b *bench) subjects() []*subject {
 
 // restartLoop is a service manager as the removed feature needs one: however the program ended, it is started again after a delay.
 func restartLoop(delay time.Duration) []string {
-	return []string{"sh", "-c", fmt.Sprintf(`trap 'kill $!; wait; exit 0' TERM; while :; do echo '%s'; "$@" & wait $!; sleep %g & wait $!; done`, startingWords, delay.Seconds()), "loop"}
+	const loop = `trap 'kill $!; wait; exit 0' TERM; while :; do echo '%s'; "$@" & wait $!; sleep %g & wait $!; done`
+	return []string{"sh", "-c", fmt.Sprintf(loop, startingWords, delay.Seconds()), "loop"}
 }
 
 // measureUpstream measures the removed feature and ours beside it, on a cluster that still has the feature.

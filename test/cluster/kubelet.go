@@ -64,7 +64,8 @@ func (c *Cluster) kubeletMinor() int {
 // is 7 and maxPods 20, so that a configuration can be told from the defaults (50 and 110). oomScoreAdj is there only where
 // the kubelet would sleep without it (OOMScore). An older kubelet's has only fields that it knows.
 func (c *Cluster) KubeletConfig() string {
-	text := strings.NewReplacer("FOLDER", c.Folder, "CGROUP", cgroupName(c.Name), "ENDPOINT", c.runtimeEndpoint(), "OOMSCORE", KubeletOOMScore().Lines()).Replace(`apiVersion: kubelet.config.k8s.io/v1beta1
+	text := strings.NewReplacer("FOLDER", c.Folder, "CGROUP", cgroupName(c.Name), "ENDPOINT", c.runtimeEndpoint(),
+		"OOMSCORE", KubeletOOMScore().Lines()).Replace(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication:
   anonymous: {enabled: false}

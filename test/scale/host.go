@@ -70,8 +70,9 @@ func hostOne(ctx context.Context, order hostOrder, n node) error {
 	return supervisor.Run(ctx, supervisor.Options{
 		Kubelet: order.FakeKubelet, Arguments: n.kubelet(), StateDir: n.path("state"), RunDir: n.path("run"),
 		Settings:   decide.Settings{TrialPeriod: order.Trial, TrialFailures: 3, StartTimeout: 2 * time.Minute, EditSpread: order.Spread},
-		Namespaces: []string{configNamespace}, StopTimeout: 30 * time.Second, Preflight: "never", // as many at once on one machine would only run into its time limit
-		Logger: zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(encoder), zapcore.AddSync(log), zap.InfoLevel)), Output: log,
+		Namespaces: []string{configNamespace}, StopTimeout: 30 * time.Second,
+		Preflight: "never", // as many at once on one machine would only run into its time limit
+		Logger:    zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(encoder), zapcore.AddSync(log), zap.InfoLevel)), Output: log,
 	})
 }
 

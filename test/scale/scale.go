@@ -32,8 +32,8 @@ const (
 	startingWord = `"starting the kubelet with `
 )
 
-// A fleet is one measurement.
-type fleet struct {
+// A measurement is one, with so many nodes.
+type measurement struct {
 	Options
 	cluster  *cluster.Cluster
 	admin    rest.Interface
@@ -47,7 +47,7 @@ type fleet struct {
 	starts   int    // of kubelets that were asked for
 }
 
-// Measure brings a cluster and a fleet up, measures, and takes them down.
+// Measure brings a cluster and nodes up, measures, and takes them down.
 func Measure(ctx context.Context, o Options) (figures *Figures, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -57,87 +57,87 @@ func Measure(ctx context.Context, o Options) (figures *Figures, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Down()) }()
-	f := &fleet{Options: o, cluster: c, figures: &Figures{Nodes: o.Nodes, Processes: o.Processes}}
-	if err := f.prepare(ctx); err != nil {
+	m := &measurement{Options: o, cluster: c, figures: &Figures{Nodes: o.Nodes, Processes: o.Processes}}
+	if err := m.prepare(ctx); err != nil {
 		return nil, fmt.Errorf("preparing %d nodes: %w", o.Nodes, err)
 	}
 	watching, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer stop()
-	beside.Go(func() { f.observer.watch(watching) })
-	defer func() { err = errors.Join(err, f.stopSupervisors()) }()
-	if err := f.measure(ctx, func() { beside.Go(func() { renewLeases(watching, f.admin, f.nodes) }) }); err != nil {
+	beside.Go(func() { m.observer.watch(watching) })
+	defer func() { err = errors.Join(err, m.stopSupervisors()) }()
+	if err := m.measure(ctx, func() { beside.Go(func() { renewLeases(watching, m.admin, m.nodes) }) }); err != nil {
 		return nil, err
 	}
-	return f.figures, nil
+	return m.figures, nil
 }
 
-func (f *fleet) prepare(ctx context.Context) (err error) {
-	if err := allow(f.Nodes); err != nil {
+func (m *measurement) prepare(ctx context.Context) (err error) {
+	if err := allow(m.Nodes); err != nil {
 		return err
 	}
-	if f.admin, err = configsync.NewClient(f.cluster.AdminConfig()); err != nil {
+	if m.admin, err = configsync.NewClient(m.cluster.AdminConfig()); err != nil {
 		return err
 	}
-	disk, err := mountDisk(f.cluster.Folder)
+	disk, err := mountDisk(m.cluster.Folder)
 	if err != nil {
 		return err
 	}
-	if err := f.cluster.ReadConfigMapsRole(ctx, configNamespace, configName); err != nil {
+	if err := m.cluster.ReadConfigMapsRole(ctx, configNamespace, configName); err != nil {
 		return err
 	}
-	if f.nodes, err = makeNodes(ctx, f.cluster, f.admin, disk, f.Nodes); err != nil {
+	if m.nodes, err = makeNodes(ctx, m.cluster, m.admin, disk, m.Nodes); err != nil {
 		return err
 	}
-	f.observer = &observer{client: f.admin, nodes: map[string]view{}}
-	f.audit = f.cluster.ReadAudit()
+	m.observer = &observer{client: m.admin, nodes: map[string]view{}}
+	m.audit = m.cluster.ReadAudit()
 	return nil
 }
 
 // measure goes through all phases, each of which begins where the one before ended.
-func (f *fleet) measure(ctx context.Context, renew func()) (err error) {
+func (m *measurement) measure(ctx context.Context, renew func()) (err error) {
 	for _, phase := range []struct {
 		name string
 		do   func(context.Context) error
 	}{
-		{"nobody", func(ctx context.Context) error { return f.load(ctx, &f.figures.Alone) }},
-		{"all start", func(ctx context.Context) error { return f.startAll(ctx, 0, view.local) }},
-		{"steady", func(ctx context.Context) error { return f.load(ctx, &f.figures.Steady) }},
+		{"nobody", func(ctx context.Context) error { return m.load(ctx, &m.figures.Alone) }},
+		{"all start", func(ctx context.Context) error { return m.startAll(ctx, 0, view.local) }},
+		{"steady", func(ctx context.Context) error { return m.load(ctx, &m.figures.Steady) }},
 		{"Leases alone", func(ctx context.Context) error {
 			renew()
 			pause(ctx, leaseEvery)
-			return f.load(ctx, &f.figures.Leases)
+			return m.load(ctx, &m.figures.Leases)
 		}},
-		{"one ConfigMap for all", f.assign},
-		{"on trial", func(ctx context.Context) error { return f.load(ctx, &f.figures.OnTrial) }},
-		{"footprint", func(context.Context) (err error) { f.figures.Node, err = f.running.footprint(f.Nodes); return err }},
-		{"an edit for all", func(ctx context.Context) error { return f.edit(ctx, &f.figures.Edited, nil) }},
-		{"all start again, with a spread", f.startAgain},
-		{"an edit for all, with a spread", func(ctx context.Context) error { return f.edit(ctx, &f.figures.Spread, nil) }},
-		{"the API server away in the middle of an edit", func(ctx context.Context) error { return f.edit(ctx, &f.figures.Outage, f.outage) }},
-		{"all passed their trial", f.promoted},
-		{"all stop", f.end},
+		{"one ConfigMap for all", m.assign},
+		{"on trial", func(ctx context.Context) error { return m.load(ctx, &m.figures.OnTrial) }},
+		{"footprint", func(context.Context) (err error) { m.figures.Node, err = m.running.footprint(m.Nodes); return err }},
+		{"an edit for all", func(ctx context.Context) error { return m.edit(ctx, &m.figures.Edited, nil) }},
+		{"all start again, with a spread", m.startAgain},
+		{"an edit for all, with a spread", func(ctx context.Context) error { return m.edit(ctx, &m.figures.Spread, nil) }},
+		{"the API server away in the middle of an edit", func(ctx context.Context) error { return m.edit(ctx, &m.figures.Outage, m.outage) }},
+		{"all passed their trial", m.promoted},
+		{"all stop", m.end},
 	} {
 		begin := time.Now()
 		if err := phase.do(ctx); err != nil {
-			return fmt.Errorf("%d nodes, %s: %w", f.Nodes, phase.name, err)
+			return fmt.Errorf("%d nodes, %s: %w", m.Nodes, phase.name, err)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		_, _ = fmt.Fprintf(f.Log, "%d nodes, %s: %.1f s\n", f.Nodes, phase.name, time.Since(begin).Seconds())
+		_, _ = fmt.Fprintf(m.Log, "%d nodes, %s: %.1f s\n", m.Nodes, phase.name, time.Since(begin).Seconds())
 	}
 	return nil
 }
 
 // startAll starts the supervisors, and waits until every Node says what it should.
-func (f *fleet) startAll(ctx context.Context, spread time.Duration, is func(view) bool) (err error) {
-	f.starts += f.Nodes
-	if f.running, err = startSupervisors(ctx, f.cluster, f.Options, f.nodes, spread); err != nil {
+func (m *measurement) startAll(ctx context.Context, spread time.Duration, is func(view) bool) (err error) {
+	m.starts += m.Nodes
+	if m.running, err = startSupervisors(ctx, m.cluster, m.Options, m.nodes, spread); err != nil {
 		return err
 	}
-	if _, err := f.observer.await(ctx, f.observer.expect(is), f.Nodes); err != nil {
+	if _, err := m.observer.await(ctx, m.observer.expect(is), m.Nodes); err != nil {
 		return err
 	}
 	pause(ctx, tail)
@@ -145,77 +145,77 @@ func (f *fleet) startAll(ctx context.Context, spread time.Duration, is func(view
 }
 
 // startAgain ends all supervisors, and starts them with --edit-spread.
-func (f *fleet) startAgain(ctx context.Context) error {
-	if err := f.stopSupervisors(); err != nil {
+func (m *measurement) startAgain(ctx context.Context) error {
+	if err := m.stopSupervisors(); err != nil {
 		return err
 	}
-	if _, err := f.observer.await(ctx, f.observer.expect(func(v view) bool { return v.reason == "Stopped" }), f.Nodes); err != nil {
+	if _, err := m.observer.await(ctx, m.observer.expect(func(v view) bool { return v.reason == "Stopped" }), m.Nodes); err != nil {
 		return err
 	}
-	return f.startAll(ctx, f.Options.Spread, func(v view) bool { return v.runs(f.version) })
+	return m.startAll(ctx, m.Options.Spread, func(v view) bool { return v.runs(m.version) })
 }
 
-func (f *fleet) stopSupervisors() error {
-	if f.running == nil {
+func (m *measurement) stopSupervisors() error {
+	if m.running == nil {
 		return nil
 	}
-	running := f.running
-	f.running = nil
+	running := m.running
+	m.running = nil
 	return running.stop()
 }
 
 // assign makes one ConfigMap and then assigns it to all nodes, as fast as the API server takes it.
-func (f *fleet) assign(ctx context.Context) error {
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: configName}, Data: map[string]string{configKey: f.payload()}}
+func (m *measurement) assign(ctx context.Context) error {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: configName}, Data: map[string]string{configKey: m.payload()}}
 	var made corev1.ConfigMap
-	if err := f.admin.Post().Namespace(configNamespace).Resource("configmaps").Body(object).Do(ctx).Into(&made); err != nil {
+	if err := m.admin.Post().Namespace(configNamespace).Resource("configmaps").Body(object).Do(ctx).Into(&made); err != nil {
 		return err
 	}
 	change := []byte(`{"metadata":{"annotations":{"kubelet-supervisor.io/config-source":"` + assignment + `"}}}`)
-	return f.wave(ctx, &f.figures.Assigned, func() (string, error) {
-		return made.ResourceVersion, each(ctx, f.nodes, func(ctx context.Context, n node) error {
-			return f.admin.Patch(types.MergePatchType).Resource("nodes").Name(n.Name).Body(change).Do(ctx).Error()
+	return m.wave(ctx, &m.figures.Assigned, func() (string, error) {
+		return made.ResourceVersion, each(ctx, m.nodes, func(ctx context.Context, n node) error {
+			return m.admin.Patch(types.MergePatchType).Resource("nodes").Name(n.Name).Body(change).Do(ctx).Error()
 		})
 	}, nil)
 }
 
 // edit changes the ConfigMap. during, where there is one, goes on while the change spreads.
-func (f *fleet) edit(ctx context.Context, wave *Wave, during func(context.Context) error) error {
-	change := fmt.Appendf(nil, `{"data":{%q:%q}}`, configKey, f.payload())
-	return f.wave(ctx, wave, func() (string, error) {
+func (m *measurement) edit(ctx context.Context, wave *Wave, during func(context.Context) error) error {
+	change := fmt.Appendf(nil, `{"data":{%q:%q}}`, configKey, m.payload())
+	return m.wave(ctx, wave, func() (string, error) {
 		var written corev1.ConfigMap
-		err := f.admin.Patch(types.MergePatchType).Namespace(configNamespace).Resource("configmaps").Name(configName).Body(change).Do(ctx).Into(&written)
+		err := m.admin.Patch(types.MergePatchType).Namespace(configNamespace).Resource("configmaps").Name(configName).Body(change).Do(ctx).Into(&written)
 		return written.ResourceVersion, err
 	}, during)
 }
 
 // payload is a KubeletConfiguration that nobody has seen before.
-func (f *fleet) payload() string {
-	f.pods++
-	return strings.Replace(f.cluster.KubeletConfig(), "maxPods: 20\n", fmt.Sprintf("maxPods: %d\n", 100+f.pods), 1)
+func (m *measurement) payload() string {
+	m.pods++
+	return strings.Replace(m.cluster.KubeletConfig(), "maxPods: 20\n", fmt.Sprintf("maxPods: %d\n", 100+m.pods), 1)
 }
 
 // promoted waits until every Node says that its configuration is the last known good one.
-func (f *fleet) promoted(ctx context.Context) error {
+func (m *measurement) promoted(ctx context.Context) error {
 	is := func(v view) bool { return v.reason == "Active" }
-	if _, err := f.observer.await(ctx, f.observer.expect(is), f.Nodes); err != nil {
+	if _, err := m.observer.await(ctx, m.observer.expect(is), m.Nodes); err != nil {
 		return err
 	}
-	return f.observer.hold("Active", is)
+	return m.observer.hold("Active", is)
 }
 
 // end stops all and compares how often kubelets were started with how often they should.
-func (f *fleet) end(context.Context) error {
-	if err := f.stopSupervisors(); err != nil {
+func (m *measurement) end(context.Context) error {
+	if err := m.stopSupervisors(); err != nil {
 		return err
 	}
-	f.figures.Starts = -f.starts
-	for _, n := range f.nodes {
+	m.figures.Starts = -m.starts
+	for _, n := range m.nodes {
 		log, err := os.ReadFile(n.log())
 		if err != nil {
 			return err
 		}
-		f.figures.Starts += bytes.Count(log, []byte(startingWord))
+		m.figures.Starts += bytes.Count(log, []byte(startingWord))
 	}
 	return nil
 }

@@ -16,10 +16,10 @@ type count struct {
 	all, busy       time.Duration // of the machine
 }
 
-func (f *fleet) now() (c count, err error) {
+func (m *measurement) now() (c count, err error) {
 	c.at = time.Now()
 	for part, usage := range map[string]*cluster.Usage{apiServerPart: &c.apiServer, etcdPart: &c.etcd} {
-		pid, err := f.cluster.ProcessID(part)
+		pid, err := m.cluster.ProcessID(part)
 		if err != nil {
 			return c, err
 		}
@@ -32,16 +32,16 @@ func (f *fleet) now() (c count, err error) {
 }
 
 // begin forgets what was asked for before.
-func (f *fleet) begin() (count, error) {
-	if _, _, err := f.audit.Take(); err != nil {
+func (m *measurement) begin() (count, error) {
+	if _, _, err := m.audit.Take(); err != nil {
 		return count{}, err
 	}
-	return f.now()
+	return m.now()
 }
 
 // since gives what the API server did since a count.
-func (f *fleet) since(begin count) (l Load, busy float64, err error) {
-	end, err := f.now()
+func (m *measurement) since(begin count) (l Load, busy float64, err error) {
+	end, err := m.now()
 	if err != nil {
 		return l, 0, err
 	}
@@ -50,43 +50,43 @@ func (f *fleet) since(begin count) (l Load, busy float64, err error) {
 	if end.all > begin.all {
 		busy = float64(end.busy-begin.busy) / float64(end.all-begin.all)
 	}
-	l.Requests, _, err = f.audit.Take()
+	l.Requests, _, err = m.audit.Take()
 	return l, busy, err
 }
 
 // load measures a time in which nothing is changed.
-func (f *fleet) load(ctx context.Context, l *Load) error {
-	begin, err := f.begin()
+func (m *measurement) load(ctx context.Context, l *Load) error {
+	begin, err := m.begin()
 	if err != nil {
 		return err
 	}
-	pause(ctx, f.Options.Steady)
-	*l, _, err = f.since(begin)
+	pause(ctx, m.Options.Steady)
+	*l, _, err = m.since(begin)
 	return err
 }
 
 // wave makes a change that gives all nodes another version, and measures until the last one runs it. Where there is something to be
 // done meanwhile, times and requests are from the end of that.
-func (f *fleet) wave(ctx context.Context, w *Wave, change func() (version string, err error), during func(context.Context) error) error {
-	f.starts += f.Nodes
-	begin, err := f.begin()
+func (m *measurement) wave(ctx context.Context, w *Wave, change func() (version string, err error), during func(context.Context) error) error {
+	m.starts += m.Nodes
+	begin, err := m.begin()
 	if err != nil {
 		return err
 	}
-	before := f.version
-	goal := f.observer.expect(func(v view) bool { return v.follows(before) })
-	if f.version, err = change(); err != nil {
+	before := m.version
+	goal := m.observer.expect(func(v view) bool { return v.follows(before) })
+	if m.version, err = change(); err != nil {
 		return err
 	}
 	if during != nil {
 		if err := during(ctx); err != nil {
 			return err
 		}
-		if begin, err = f.begin(); err != nil {
+		if begin, err = m.begin(); err != nil {
 			return err
 		}
 	}
-	moments, err := f.observer.await(ctx, goal, f.Nodes)
+	moments, err := m.observer.await(ctx, goal, m.Nodes)
 	if err != nil {
 		return err
 	}
@@ -94,17 +94,17 @@ func (f *fleet) wave(ctx context.Context, w *Wave, change func() (version string
 	for _, at := range moments {
 		w.Reached = append(w.Reached, max(0, at.Sub(begin.at)))
 	}
-	w.Load, w.Busy, err = f.since(begin)
-	return errors.Join(err, f.observer.hold("that it runs version "+f.version, func(v view) bool { return v.runs(f.version) }))
+	w.Load, w.Busy, err = m.since(begin)
+	return errors.Join(err, m.observer.hold("that it runs version "+m.version, func(v view) bool { return v.runs(m.version) }))
 }
 
 // outage takes the API server away when some nodes have followed, and brings it back.
-func (f *fleet) outage(ctx context.Context) error {
-	begun := f.Options.Spread / 4
+func (m *measurement) outage(ctx context.Context) error {
+	begun := m.Options.Spread / 4
 	pause(ctx, begun)
-	f.cluster.StopAPIServer()
-	pause(ctx, f.Options.Outage)
-	if err := f.cluster.StartAPIServer(ctx); err != nil {
+	m.cluster.StopAPIServer()
+	pause(ctx, m.Options.Outage)
+	if err := m.cluster.StartAPIServer(ctx); err != nil {
 		return fmt.Errorf("bringing the API server back: %w", err)
 	}
 	return nil
