@@ -51,7 +51,7 @@ type Cluster struct {
 	claim     *claim
 
 	mutex   sync.Mutex // guards what follows
-	running map[string]*process
+	running map[string]*Program
 	down    bool
 }
 
@@ -72,7 +72,7 @@ func Up(ctx context.Context, options Options) (*Cluster, error) {
 
 // prepare checks the options and claims the name; nothing of the cluster is there yet.
 func prepare(options Options) (*Cluster, error) {
-	c := &Cluster{Name: options.Name, Folder: options.Folder, parts: options.Parts, apiServer: options.APIServer, kubelet: options.Kubelet, audit: options.Audit, log: options.Log, running: map[string]*process{}}
+	c := &Cluster{Name: options.Name, Folder: options.Folder, parts: options.Parts, apiServer: options.APIServer, kubelet: options.Kubelet, audit: options.Audit, log: options.Log, running: map[string]*Program{}}
 	if !validName.MatchString(c.Name) {
 		return nil, fmt.Errorf("cluster name %q: give at most 20 lower-case letters, digits and dashes", c.Name)
 	}
@@ -178,7 +178,7 @@ func (c *Cluster) Down() error {
 	// containerd goes last: the others want no grace, for nobody reads their data again.
 	for _, name := range []string{apiServer, etcd, containerd} {
 		if p := c.running[name]; p != nil {
-			p.stop(0)
+			p.end(0)
 			delete(c.running, name)
 		}
 	}

@@ -15,7 +15,7 @@ func (c *Cluster) Signal(part string, s syscall.Signal) error {
 	if p == nil || p.exited() {
 		return fmt.Errorf("sending %s to %s: it does not run", s, part)
 	}
-	return syscall.Kill(p.id, s)
+	return syscall.Kill(p.PID(), s)
 }
 
 // End returns when a part has ended that was signalled; one that takes too long over it is killed.
@@ -49,5 +49,5 @@ func (c *Cluster) ProcessID(part string) (int, error) {
 	if p == nil || p.exited() {
 		return 0, fmt.Errorf("looking for the process of %s: it does not run", part)
 	}
-	return p.id, nil
+	return p.PID(), nil
 }

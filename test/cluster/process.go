@@ -24,15 +24,6 @@ const (
 	stopGrace    = 5 * time.Second
 )
 
-// A process is a part that runs, in a process group of its own so that a terminal's Ctrl-C does not reach it.
-type process struct {
-	name string
-	id   int
-	log  string
-	done chan struct{} // closed when it has been waited for; err is set then
-	err  error
-}
-
 // Command is a command in the cluster's network namespace, with the host's everything else. nsenter becomes the program,
 // so the command's process is the program's.
 func (c *Cluster) Command(name string, arguments ...string) *exec.Cmd {
@@ -58,23 +49,12 @@ func (c *Cluster) start(name, program string, arguments ...string) error {
 	if p := c.running[name]; p != nil && !p.exited() {
 		return nil
 	}
-	log, err := os.OpenFile(c.path("log", name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	command := c.Command(program, arguments...)
+	command.Env = append(os.Environ(), "PATH="+c.parts+":"+os.Getenv("PATH")+":/usr/sbin:/sbin")
+	p, err := Start(command, c.path("log", name+".log"))
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", name, err)
 	}
-	defer log.Close()
-	command := c.Command(program, arguments...)
-	command.Stdout, command.Stderr = log, log
-	command.Env = append(os.Environ(), "PATH="+c.parts+":"+os.Getenv("PATH")+":/usr/sbin:/sbin")
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := command.Start(); err != nil {
-		return fmt.Errorf("starting %s: %w", name, err)
-	}
-	p := &process{name: name, id: command.Process.Pid, log: log.Name(), done: make(chan struct{})}
-	go func() { // ends with the process, which Down waits for
-		p.err = command.Wait()
-		close(p.done)
-	}()
 	c.running[name] = p
 	return nil
 }
@@ -84,27 +64,23 @@ func (c *Cluster) stopPart(name string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if p := c.running[name]; p != nil {
-		p.stop(stopGrace)
+		p.end(stopGrace)
 		delete(c.running, name)
 	}
 }
 
-// stop returns when the process is gone: asked by SIGTERM, killed after the grace.
-func (p *process) stop(grace time.Duration) {
+// end returns when the process is gone: asked by SIGTERM, and killed with its group after the grace.
+func (p *Program) end(grace time.Duration) {
 	if grace > 0 {
-		_ = syscall.Kill(p.id, syscall.SIGTERM)
-		select {
-		case <-p.done:
-		case <-time.After(grace):
-		}
+		_ = p.Stop(grace)
 	}
-	_ = syscall.Kill(-p.id, syscall.SIGKILL)
-	<-p.done
+	_ = syscall.Kill(-p.PID(), syscall.SIGKILL)
+	<-p.Done
 }
 
-func (p *process) exited() bool {
+func (p *Program) exited() bool {
 	select {
-	case <-p.done:
+	case <-p.Done:
 		return true
 	default:
 		return false
@@ -129,10 +105,10 @@ func (c *Cluster) waitFor(ctx context.Context, name string, ready func(context.C
 			return nil
 		}
 		select {
-		case <-p.done:
-			return fmt.Errorf("waiting for %s: it exited (%w), its last words: %s", name, errors.Join(p.err, err), lastLine(p.log))
+		case <-p.Done:
+			return fmt.Errorf("waiting for %s: it exited (%w), its last words: %s", name, errors.Join(p.Err, err), lastLine(p.Log))
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s (log: %s): %w", name, p.log, errors.Join(ctx.Err(), err))
+			return fmt.Errorf("waiting for %s (log: %s): %w", name, p.Log, errors.Join(ctx.Err(), err))
 		case <-ticker.C:
 		}
 	}
