@@ -49,7 +49,7 @@ func TestMedianRatioAndBudget(t *testing.T) {
 }
 
 func TestResultFileIsReadAsItWasWritten(t *testing.T) {
-	written := &Result{Commit: "c", Date: time.Unix(0, 0).UTC(), Machine: []string{"m"}, OOMScore: cluster.OOMScore{Own: 7},
+	written := &Result{Commit: "c", Date: time.Unix(0, 0).UTC(), Machine: []string{"m"}, OOMScore: cluster.OOMScore{Given: 7},
 		Trace: []Phase{{"p", 1, 2}}}
 	written.row("change", "row", "ms").addTime(1500 * time.Microsecond)
 	path := filepath.Join(t.TempDir(), "result.json")

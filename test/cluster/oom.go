@@ -17,7 +17,7 @@ const kubeletOOMScoreAdj = -999
 // needs CAP_SYS_RESOURCE, which many containers and test machines do not have.
 type OOMScore struct {
 	MayLower bool `json:"mayLower"` // the kubelet's own default can be set
-	Own      int  `json:"own"`      // this process's, and so the kubelet's when it starts
+	Given    int  `json:"given"`    // what kubelets are given: that default, or what they have anyway when this process starts them
 }
 
 // KubeletOOMScore is the same for all clusters of this process.
@@ -26,19 +26,14 @@ var KubeletOOMScore = sync.OnceValue(findOOMScore)
 // findOOMScore has a child try it: the capability alone does not tell, because inside a user namespace it does not count.
 func findOOMScore() OOMScore {
 	try := exec.Command("sh", "-c", fmt.Sprintf("echo %d >/proc/self/oom_score_adj", kubeletOOMScoreAdj))
-	score := OOMScore{MayLower: try.Run() == nil}
+	if try.Run() == nil {
+		return OOMScore{MayLower: true, Given: kubeletOOMScoreAdj}
+	}
+	var score OOMScore
 	if own, err := os.ReadFile("/proc/self/oom_score_adj"); err == nil {
-		score.Own, _ = strconv.Atoi(strings.TrimSpace(string(own)))
+		score.Given, _ = strconv.Atoi(strings.TrimSpace(string(own)))
 	}
 	return score
-}
-
-// Given is the oomScoreAdj that a kubelet's configuration has to have so that the kubelet does not sleep.
-func (s OOMScore) Given() int {
-	if s.MayLower {
-		return kubeletOOMScoreAdj
-	}
-	return s.Own
 }
 
 // Lines is for a KubeletConfiguration: nothing where the kubelet's default does.
@@ -46,7 +41,7 @@ func (s OOMScore) Lines() string {
 	if s.MayLower {
 		return ""
 	}
-	return fmt.Sprintf("oomScoreAdj: %d\n", s.Given())
+	return fmt.Sprintf("oomScoreAdj: %d\n", s.Given)
 }
 
 // String says what was found and what was given.
@@ -55,5 +50,5 @@ func (s OOMScore) String() string {
 		return fmt.Sprintf("a kubelet may lower its oom_score_adj here, so it has its own default, %d", kubeletOOMScoreAdj)
 	}
 	return fmt.Sprintf("a kubelet may not lower its oom_score_adj to %d here, for want of CAP_SYS_RESOURCE, and would sleep 2 × 100 ms at every start; "+
-		"so all have oomScoreAdj: %d, that of the process that starts them", kubeletOOMScoreAdj, s.Given())
+		"so all have oomScoreAdj: %d, that of the process that starts them", kubeletOOMScoreAdj, s.Given)
 }

@@ -23,7 +23,7 @@ func TestAKubeletMaySetTheOOMScoreThatItIsGiven(t *testing.T) {
 	if output, err := exec.Command("sh", "-c", fmt.Sprintf("echo %d >/proc/self/oom_score_adj", score)).CombinedOutput(); err != nil {
 		t.Errorf("a child may not set %d: %v: %s", score, err, output)
 	}
-	if given := KubeletOOMScore().Given(); given != score {
+	if given := KubeletOOMScore().Given; given != score {
 		t.Errorf("the configuration says %d, and %d is told", score, given)
 	}
 }
@@ -31,15 +31,14 @@ func TestAKubeletMaySetTheOOMScoreThatItIsGiven(t *testing.T) {
 func TestOOMScoreIsSaid(t *testing.T) {
 	for _, c := range []struct {
 		score        OOMScore
-		given        int
 		lines, words string
 	}{
-		{OOMScore{MayLower: true, Own: 0}, -999, "", "its own default, -999"},
-		{OOMScore{MayLower: false, Own: 0}, 0, "oomScoreAdj: 0\n", "so all have oomScoreAdj: 0,"},
-		{OOMScore{MayLower: false, Own: 300}, 300, "oomScoreAdj: 300\n", "so all have oomScoreAdj: 300,"},
+		{OOMScore{MayLower: true, Given: -999}, "", "its own default, -999"},
+		{OOMScore{Given: 0}, "oomScoreAdj: 0\n", "so all have oomScoreAdj: 0,"},
+		{OOMScore{Given: 300}, "oomScoreAdj: 300\n", "so all have oomScoreAdj: 300,"},
 	} {
-		if c.score.Given() != c.given || c.score.Lines() != c.lines || !strings.Contains(c.score.String(), c.words) {
-			t.Errorf("%+v: %d, %q, %q", c.score, c.score.Given(), c.score.Lines(), c.score)
+		if c.score.Lines() != c.lines || !strings.Contains(c.score.String(), c.words) {
+			t.Errorf("%+v: %q, %q", c.score, c.score.Lines(), c.score)
 		}
 	}
 }
