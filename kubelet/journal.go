@@ -78,15 +78,15 @@ func journalWords(ctx context.Context, pid int, since time.Time) []byte {
 	ctx, cancel := context.WithTimeout(ctx, journalWordsWait)
 	defer cancel()
 	for {
-		words := &limitedBuffer{limit: outputRemembered}
+		words := &tailBuffer{limit: outputRemembered}
 		command := exec.CommandContext(ctx, "journalctl", "--quiet", "--boot", "--output=cat", fmt.Sprintf("--lines=%d", journalLines),
 			fmt.Sprintf("--since=@%d", since.Unix()-1), "SYSLOG_IDENTIFIER=kubelet", fmt.Sprintf("_PID=%d", pid))
 		command.Stdout, command.WaitDelay = words, journalWordsPoll
 		if err := command.Run(); err != nil {
 			return nil
 		}
-		if config.LastErrorLine(words.Bytes()) != "" {
-			return bytes.Clone(words.Bytes())
+		if config.LastErrorLine(words.end()) != "" {
+			return words.end()
 		}
 		select {
 		case <-time.After(journalWordsPoll):
@@ -96,13 +96,18 @@ func journalWords(ctx context.Context, pid int, since time.Time) []byte {
 	}
 }
 
-// limitedBuffer keeps the beginning of what is written.
-type limitedBuffer struct {
-	bytes.Buffer
+// tailBuffer keeps the end of what is written.
+type tailBuffer struct {
 	limit int
+	kept  []byte // at most twice the limit, of which the end counts
 }
 
-func (b *limitedBuffer) Write(data []byte) (int, error) {
-	_, _ = b.Buffer.Write(data[:min(len(data), max(0, b.limit-b.Len()))])
+func (b *tailBuffer) Write(data []byte) (int, error) {
+	b.kept = append(b.kept, data[max(0, len(data)-b.limit):]...)
+	if len(b.kept) > 2*b.limit {
+		b.kept = bytes.Clone(b.end())
+	}
 	return len(data), nil
 }
+
+func (b *tailBuffer) end() []byte { return b.kept[max(0, len(b.kept)-b.limit):] }

@@ -24,6 +24,9 @@ func TestTheCheckOfASuccessor(t *testing.T) {
 			if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 				t.Errorf("got %v", err)
 			}
+			if err != nil && len(err.Error()) > 2*successorWordsLimit {
+				t.Errorf("%d bytes of it would stand in state.json", len(err.Error()))
+			}
 			if now, err := identityOf(path); err != nil || now != identity {
 				t.Errorf("checked %+v, and it is %+v, %v", identity, now, err)
 			}

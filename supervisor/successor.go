@@ -63,7 +63,7 @@ func (s *Successor) check(ctx context.Context) (fileIdentity, error) {
 	command.Args = s.Check
 	command.Env = kubelet.Environment(os.Environ())
 	command.WaitDelay = time.Second
-	words := &limitedBuffer{limit: successorWordsLimit}
+	words := &headBuffer{limit: successorWordsLimit}
 	command.Stdout, command.Stderr = words, words
 	err = command.Run()
 	switch {
@@ -108,18 +108,18 @@ func (s *Successor) execute(h Handover, lock, notify int) error {
 	return errors.New("executing the program returned")
 }
 
-// limitedBuffer keeps the beginning of what is written.
-type limitedBuffer struct {
-	bytes.Buffer
+// headBuffer keeps the beginning of what is written. The buffer is no embedded one: its ReadFrom, which io.Copy prefers, knows no limit.
+type headBuffer struct {
 	limit int
+	kept  bytes.Buffer
 }
 
-func (b *limitedBuffer) Write(data []byte) (int, error) {
-	_, _ = b.Buffer.Write(data[:min(len(data), max(0, b.limit-b.Len()))])
+func (b *headBuffer) Write(data []byte) (int, error) {
+	_, _ = b.kept.Write(data[:min(len(data), max(0, b.limit-b.kept.Len()))])
 	return len(data), nil
 }
 
-func (b *limitedBuffer) lastLine() string {
-	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+func (b *headBuffer) lastLine() string {
+	lines := strings.Split(strings.TrimSpace(b.kept.String()), "\n")
 	return strings.TrimPrefix(lines[len(lines)-1], "kubelet-supervisor: ")
 }
