@@ -13,35 +13,52 @@ import (
 )
 
 const (
-	// maxEvents bounds the events kept while the API server is away; the oldest are dropped.
-	maxEvents = 32
+	// MaxEvents bounds the events kept while the API server is away; the oldest are dropped.
+	MaxEvents = 32
 	// eventNamespace must be that of the involved object, and for objects without one it is default.
 	eventNamespace = metav1.NamespaceDefault
 	eventSource    = "kubelet-supervisor"
 )
 
-// Event posts an event about the Node: kind is corev1.EventTypeNormal or corev1.EventTypeWarning. Name, involved object and
-// shape are upstream's (restartForNewConfig, Kubernetes 1.11 to 1.23), but the uid is the Node's own and not its name.
-func (p *Publisher) Event(kind, reason, message string) {
+// Event is one about the Node.
+type Event struct {
+	Time            time.Time
+	Type            string // corev1.EventTypeNormal or corev1.EventTypeWarning
+	Reason, Message string
+}
+
+// Event posts an event. Name, involved object and shape are upstream's (restartForNewConfig, Kubernetes 1.11 to 1.23), but the uid is the
+// Node's own and not its name.
+func (p *Publisher) Event(e Event) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	now := time.Now()
-	p.lastEvent = max(now.UnixNano(), p.lastEvent+1) // names are unique even where the clock is not
+	p.lastEvent = max(e.Time.UnixNano(), p.lastEvent+1) // names are unique even where the clock is not
 	p.events = append(p.events, &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: eventNamespace, Name: fmt.Sprintf("%s.%x", p.options.NodeName, p.lastEvent)},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: p.options.NodeName},
-		Type:           kind,
-		Reason:         reason,
-		Message:        Message(message),
+		Type:           e.Type,
+		Reason:         e.Reason,
+		Message:        Message(e.Message),
 		Source:         corev1.EventSource{Component: eventSource, Host: p.options.NodeName},
-		FirstTimestamp: metav1.Time{Time: now},
-		LastTimestamp:  metav1.Time{Time: now},
+		FirstTimestamp: metav1.Time{Time: e.Time},
+		LastTimestamp:  metav1.Time{Time: e.Time},
 		Count:          1,
 	})
-	if excess := len(p.events) - maxEvents; excess > 0 {
+	if excess := len(p.events) - MaxEvents; excess > 0 {
 		p.events = p.events[excess:]
 	}
 	p.poke()
+}
+
+// Unsent gives the events that have not been posted, oldest first. It is for after Run.
+func (p *Publisher) Unsent() []Event {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	var unsent []Event
+	for _, e := range p.events {
+		unsent = append(unsent, Event{e.FirstTimestamp.Time, e.Type, e.Reason, e.Message})
+	}
+	return unsent
 }
 
 // sendEvents posts what is queued, oldest first. An event that the API server refuses is dropped; where it gives no answer,

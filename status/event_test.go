@@ -16,8 +16,8 @@ func TestEvents(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			api := newFakeAPI()
 			p := publish(t, api)
-			p.Event(corev1.EventTypeWarning, "KubeletConfigRefused", "bad\nword")
-			p.Event(corev1.EventTypeNormal, "KubeletConfigChanged", "Kubelet restarting to use local config")
+			p.Event(Event{time.Now(), corev1.EventTypeWarning, "KubeletConfigRefused", "bad\nword"})
+			p.Event(Event{time.Now(), corev1.EventTypeNormal, "KubeletConfigChanged", "Kubelet restarting to use local config"})
 			p.expect(t, "get post post")
 			first, second := api.events[0], api.events[1]
 			if first.Name != fmt.Sprintf("n1.%x", time.Now().UnixNano()) || second.Name == first.Name || first.Namespace != "default" {
@@ -39,13 +39,13 @@ func TestEvents(t *testing.T) {
 			api := newFakeAPI()
 			api.fail["post"] = errors.New("refused")
 			p := publish(t, api)
-			for i := range maxEvents + 5 {
-				p.Event(corev1.EventTypeNormal, "Reason", fmt.Sprint(i))
+			for i := range MaxEvents + 5 {
+				p.Event(Event{time.Now(), corev1.EventTypeNormal, "Reason", fmt.Sprint(i)})
 			}
 			elapse(time.Minute)
 			api.change(func() { clear(api.fail) })
 			elapse(150 * time.Second)
-			if len(api.events) != maxEvents || api.events[0].Message != "5" || api.events[maxEvents-1].Message != "36" {
+			if len(api.events) != MaxEvents || api.events[0].Message != "5" || api.events[MaxEvents-1].Message != "36" {
 				t.Errorf("%d events", len(api.events))
 			}
 		})
@@ -56,7 +56,7 @@ func TestEvents(t *testing.T) {
 				api := newFakeAPI()
 				api.fail["post"] = answer
 				p := publish(t, api)
-				p.Event(corev1.EventTypeNormal, "Reason", "message")
+				p.Event(Event{time.Now(), corev1.EventTypeNormal, "Reason", "message"})
 				p.expect(t, "get post")
 				elapse(30 * time.Second)
 				if asked := api.asked() != ""; asked != again {
@@ -69,7 +69,7 @@ func TestEvents(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			api := newFakeAPI()
 			p := publish(t, api)
-			p.Event(corev1.EventTypeNormal, "Reason", "message")
+			p.Event(Event{time.Now(), corev1.EventTypeNormal, "Reason", "message"})
 			p.Offer(report("True", "Local", ""))
 			p.expect(t, "get patch post")
 		})

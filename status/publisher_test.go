@@ -268,7 +268,7 @@ func TestNodeRecreated(t *testing.T) {
 		if !slices.Equal(p.keeps, []bool{true, false}) {
 			t.Errorf("keeps: %v", p.keeps)
 		}
-		p.Event(corev1.EventTypeNormal, "Reason", "message")
+		p.Event(Event{time.Now(), corev1.EventTypeNormal, "Reason", "message"})
 		synctest.Wait()
 		if uid := api.events[0].InvolvedObject.UID; uid != "second" {
 			t.Errorf("the event is about uid %s", uid)

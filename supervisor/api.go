@@ -33,6 +33,7 @@ type apiSession struct {
 	publisher *status.Publisher
 	follower  *configsync.Follower
 	newest    *decide.Statement
+	events    []status.Event // that wait for a publisher
 }
 
 func newAPISession(l *loop) *apiSession {
@@ -86,8 +87,6 @@ func (a *apiSession) session(ctx context.Context, path string, content []byte) e
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	var tasks sync.WaitGroup
-	defer tasks.Wait()
-	defer end()
 	var kept keptFields
 	follower := configsync.NewFollower(configsync.Options{
 		Client: client, NodeName: name, Namespaces: a.loop.Namespaces, MaxPayload: maxPayload, KeepsFields: kept.get, Logger: a.loop.Logger,
@@ -101,6 +100,9 @@ func (a *apiSession) session(ctx context.Context, path string, content []byte) e
 		},
 	})
 	a.begin(client, name, publisher, follower)
+	defer a.end()
+	defer tasks.Wait()
+	defer end()
 	updates := make(chan configsync.Update, 1)
 	tasks.Go(func() { _ = publisher.Run(ctx) })
 	tasks.Go(func() { _ = follower.Run(ctx, func(u configsync.Update) { replace(updates, u) }) })
@@ -117,6 +119,18 @@ func (a *apiSession) begin(client rest.Interface, name string, publisher *status
 	if a.newest != nil {
 		publisher.Offer(nodeReport(*a.newest))
 	}
+	for _, e := range a.events {
+		publisher.Event(e)
+	}
+	a.events = nil
+}
+
+// end keeps what the publisher of a session that is over could not post, for the next one.
+func (a *apiSession) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.events = append(a.events, a.publisher.Unsent()...)
+	a.publisher, a.follower = nil, nil
 }
 
 func (a *apiSession) offer(r decide.Statement) {
@@ -131,9 +145,13 @@ func (a *apiSession) offer(r decide.Statement) {
 func (a *apiSession) event(e decide.NodeEvent) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	event := status.Event{Time: time.Now(), Type: e.Type, Reason: e.Reason, Message: e.Message}
 	if a.publisher != nil {
-		a.publisher.Event(e.Type, e.Reason, e.Message)
+		a.publisher.Event(event)
+		return
 	}
+	a.events = append(a.events, event)
+	a.events = a.events[max(0, len(a.events)-status.MaxEvents):]
 }
 
 func (a *apiSession) reconsider() {

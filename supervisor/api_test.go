@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
 
 // apiServer is down for everybody, and remembers who asked for what.
@@ -108,4 +112,40 @@ func TestAnAPIServerThatIsDown(t *testing.T) {
 	if got := n.events(); got != "start term exit" {
 		t.Errorf("the kubelet saw %q", got)
 	}
+}
+
+// An event waits for somebody to post it: it may be decided before the first session, or between two.
+func TestEventsWaitForASession(t *testing.T) {
+	a := &apiSession{}
+	newPublisher := func() *status.Publisher { return status.NewPublisher(status.Options{NodeName: "n1"}) }
+	expect := func(when string, publisher *status.Publisher, want ...string) {
+		t.Helper()
+		var got []string
+		for _, e := range publisher.Unsent() {
+			got = append(got, e.Reason)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the publisher has %q, want %q", when, got, want)
+		}
+	}
+	for i := range status.MaxEvents + 1 {
+		a.event(decide.NodeEvent{Reason: fmt.Sprint(i)})
+	}
+	a.event(decide.NodeEvent{Reason: "at the boot"})
+	first := newPublisher()
+	a.begin(nil, "n1", first, nil)
+	if got := len(first.Unsent()); got != status.MaxEvents {
+		t.Errorf("%d wait, want %d", got, status.MaxEvents)
+	}
+	a.end()
+	a.events = nil
+	second := newPublisher()
+	a.begin(nil, "n1", second, nil)
+	a.event(decide.NodeEvent{Reason: "not posted"})
+	a.end()
+	a.event(decide.NodeEvent{Reason: "between"})
+	third := newPublisher()
+	a.begin(nil, "n1", third, nil)
+	a.event(decide.NodeEvent{Reason: "after"})
+	expect("the next session", third, "not posted", "between", "after")
 }
