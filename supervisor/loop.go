@@ -156,9 +156,10 @@ func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Conte
 	defer alarm.Stop()
 	stopAsked := ctx.Done()
 	seen := first(ctx, side)
+	frozen := l.state.Frozen // handed over, perhaps
 	l.spawn(func() { l.watchLocal(side, seen) })
 	l.spawn(func() {
-		systemd.WatchShutdown(side, l.Logger, func(stopping bool) { l.send(side, decide.HostStopping{CalledOff: !stopping}) })
+		systemd.WatchShutdown(side, l.Logger, frozen, func(stopping bool) { l.send(side, decide.HostStopping{CalledOff: !stopping}) })
 	})
 	l.spawn(func() { l.kubelets.FollowOutput(side) })
 	l.spawn(func() { l.api.run(side) })

@@ -2,24 +2,39 @@ package systemd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/login1"
 	"github.com/godbus/dbus/v5"
 	"go.uber.org/zap"
 )
 
+// What logind announces (org.freedesktop.login1(5)).
 const (
-	hostSignal  = "PrepareForShutdown" // of org.freedesktop.login1.Manager: true when a shutdown begins, false when it is called off
-	hostRecheck = time.Minute          // logind may come later, or be restarted
+	logind           = "org.freedesktop.login1"
+	logindPath       = "/org/freedesktop/login1"
+	logindManager    = logind + ".Manager"
+	shutdownSignal   = "PrepareForShutdown" // true when a shutdown begins, false when it is called off
+	shutdownProperty = "PreparingForShutdown"
+	ownerSignal      = "NameOwnerChanged" // of the bus itself: logind came, or was restarted
+	hostRecheck      = time.Minute        // logind may come later, or the bus be restarted
 )
 
-// WatchShutdown tells of the host's shutdown, and that one was called off, until ctx ends. A host without logind is never known to shut down; the service
-// manager's SIGTERM comes all the same.
-func WatchShutdown(ctx context.Context, logger *zap.Logger, tell func(stopping bool)) {
+// WatchShutdown tells of the host's shutdown, and that one was called off, until ctx ends. stopping is what was told last. A signal can be
+// missed, while nobody is connected or this program is replaced, so logind is asked too: at each connection, when logind comes anew, and now
+// and then during a shutdown. A host without logind is never known to shut down; the service manager's SIGTERM comes all the same.
+func WatchShutdown(ctx context.Context, logger *zap.Logger, stopping bool, tell func(stopping bool)) {
+	changed := func(now bool) {
+		if now != stopping {
+			stopping = now
+			tell(now)
+		}
+	}
 	for said := false; ctx.Err() == nil; {
-		if err := hearHost(ctx, tell); err != nil && !said {
+		if err := hearHost(ctx, changed); err != nil && !said {
 			said = true
 			logger.Info("the host's shutdown is not announced here", zap.Error(err))
 		}
@@ -30,31 +45,74 @@ func WatchShutdown(ctx context.Context, logger *zap.Logger, tell func(stopping b
 	}
 }
 
-// hearHost listens to logind until the connection or ctx ends.
+// hearHost tells what logind says until the connection or ctx ends.
 func hearHost(ctx context.Context, tell func(stopping bool)) error {
-	connection, err := login1.New()
+	connection, err := connectSystemBus()
 	if err != nil {
 		return fmt.Errorf("connecting to logind: %w", err)
 	}
-	defer connection.Close()
-	signals := connection.Subscribe(hostSignal)
+	defer func() { _ = connection.Close() }()
+	signals := make(chan *dbus.Signal, 10)
+	connection.Signal(signals)
+	err = errors.Join(
+		connection.AddMatchSignal(dbus.WithMatchSender(logind), dbus.WithMatchInterface(logindManager), dbus.WithMatchMember(shutdownSignal)),
+		connection.AddMatchSignal(dbus.WithMatchSender("org.freedesktop.DBus"), dbus.WithMatchMember(ownerSignal), dbus.WithMatchArg(0, logind)))
+	if err != nil {
+		return fmt.Errorf("listening to logind: %w", err)
+	}
+	ask := func() {
+		if now, err := preparingForShutdown(ctx, connection); err == nil {
+			tell(now)
+		}
+	}
+	ask()
+	again := time.NewTicker(hostRecheck)
+	defer again.Stop()
 	for {
 		select {
 		case signal, open := <-signals:
 			if !open {
-				return fmt.Errorf("listening to logind: the connection was closed")
+				return errors.New("listening to logind: the connection was closed")
 			}
 			if stopping, is := announced(signal); is {
 				tell(stopping)
+			} else {
+				ask()
 			}
+		case <-again.C:
+			ask()
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
+// connectSystemBus gives a connection of our own. The uid is named as a number: no user has to be looked up.
+func connectSystemBus() (*dbus.Conn, error) {
+	connection, err := dbus.SystemBusPrivate()
+	if err != nil {
+		return nil, err
+	}
+	if err = connection.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Getuid()))}); err == nil {
+		err = connection.Hello()
+	}
+	if err != nil {
+		return nil, errors.Join(err, connection.Close())
+	}
+	return connection, nil
+}
+
+// preparingForShutdown asks without starting a logind that is not there.
+func preparingForShutdown(ctx context.Context, connection *dbus.Conn) (stopping bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, managerPatience)
+	defer cancel()
+	err = connection.Object(logind, logindPath).
+		CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", dbus.FlagNoAutoStart, logindManager, shutdownProperty).Store(&stopping)
+	return stopping, err
+}
+
 func announced(signal *dbus.Signal) (stopping, is bool) {
-	if signal.Name != "org.freedesktop.login1.Manager."+hostSignal || len(signal.Body) != 1 {
+	if signal.Name != logindManager+"."+shutdownSignal || len(signal.Body) != 1 {
 		return false, false
 	}
 	stopping, is = signal.Body[0].(bool)

@@ -9,32 +9,70 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+	"github.com/godbus/dbus/v5/prop"
+	"go.uber.org/zap"
 )
 
-// Rule 13: logind's announcement of a shutdown reaches the loop. The bus is real, logind is played.
-func TestHostShutdownIsHeard(t *testing.T) {
-	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", startBus(t))
-	logind := connectBus(t)
-	if reply, err := logind.RequestName("org.freedesktop.login1", dbus.NameFlagDoNotQueue); err != nil || reply != dbus.RequestNameReplyPrimaryOwner {
+// playedLogind is on a bus of the test's own.
+type playedLogind struct {
+	*dbus.Conn
+	t *testing.T
+}
+
+func playLogind(t *testing.T) *playedLogind {
+	t.Helper()
+	l := &playedLogind{connectBus(t), t}
+	if reply, err := l.RequestName(logind, dbus.NameFlagDoNotQueue); err != nil || reply != dbus.RequestNameReplyPrimaryOwner {
 		t.Fatalf("taking logind's name: %v %v", reply, err)
 	}
-	told := make(chan bool, 1)
+	return l
+}
+
+// says makes the property so; other signals than this are not sent.
+func (l *playedLogind) says(stopping bool) {
+	l.t.Helper()
+	properties := map[string]map[string]*prop.Prop{logindManager: {shutdownProperty: {Value: stopping}}}
+	if _, err := prop.Export(l.Conn, logindPath, properties); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// watchShutdown gives what is told, until the test ends.
+func watchShutdown(t *testing.T, before bool) <-chan bool {
+	t.Helper()
+	told := make(chan bool)
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
+	done := make(chan struct{})
 	go func() {
-		done <- hearHost(ctx, func(stopping bool) {
+		defer close(done)
+		WatchShutdown(ctx, zap.NewNop(), before, func(stopping bool) {
 			select {
 			case told <- stopping:
 			case <-ctx.Done():
 			}
 		})
 	}()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
+	t.Cleanup(func() { cancel(); <-done })
+	return told
+}
+
+func expectTold(t *testing.T, told <-chan bool, want bool) {
+	t.Helper()
+	select {
+	case got := <-told:
+		if got != want {
+			t.Fatalf("told %t, want %t", got, want)
 		}
-	}()
+	case <-time.After(time.Minute):
+		t.Fatalf("not told %t", want)
+	}
+}
+
+// Rule 13: logind's announcement of a shutdown is told. The bus is real, logind is played.
+func TestHostShutdownIsHeard(t *testing.T) {
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", startBus(t))
+	logind := playLogind(t)
+	told := watchShutdown(t, false)
 	for _, begins := range []bool{true, false} {
 		// Said until it is heard: the subscription has no sign of its own.
 		again := time.NewTicker(20 * time.Millisecond)
@@ -42,7 +80,7 @@ func TestHostShutdownIsHeard(t *testing.T) {
 		for heard := false; !heard; {
 			select {
 			case <-again.C:
-				if err := logind.Emit("/org/freedesktop/login1", "org.freedesktop.login1.Manager."+hostSignal, begins); err != nil {
+				if err := logind.Emit(logindPath, logindManager+"."+shutdownSignal, begins); err != nil {
 					t.Fatal(err)
 				}
 			case stopping := <-told:
@@ -51,6 +89,27 @@ func TestHostShutdownIsHeard(t *testing.T) {
 				t.Fatal("not heard")
 			}
 		}
+	}
+}
+
+// What was announced while nobody listened is asked for: at the start, after a reload, and when logind was restarted.
+func TestAMissedAnnouncement(t *testing.T) {
+	for name, before := range map[string]bool{"that a shutdown was called off": true, "that one begins": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", startBus(t))
+			logind := playLogind(t)
+			logind.says(!before)
+			told := watchShutdown(t, before)
+			expectTold(t, told, !before)
+			logind.says(before)
+			if _, err := logind.ReleaseName("org.freedesktop.login1"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := logind.RequestName("org.freedesktop.login1", dbus.NameFlagDoNotQueue); err != nil {
+				t.Fatal(err)
+			}
+			expectTold(t, told, before)
+		})
 	}
 }
 
