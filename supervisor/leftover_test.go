@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bufio"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,5 +106,54 @@ func TestStopLeftOver(t *testing.T) {
 func TestStopLeftOverWithoutARecord(t *testing.T) {
 	if err := stopLeftOversOf(t.TempDir(), patience); err != nil {
 		t.Error(err)
+	}
+}
+
+// While a kubelet that was left behind takes its time, systemd's watchdog is fed, the unit is not ready, and a stop is heard.
+func TestALeftOverThatTakesItsTime(t *testing.T) {
+	n := newNode(t)
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: n.path("systemd"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	t.Setenv("NOTIFY_SOCKET", n.path("systemd"))
+	t.Setenv("WATCHDOG_USEC", "300000")
+	if err := socket.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	next := func() string {
+		t.Helper()
+		message := make([]byte, 4096)
+		length, err := socket.Read(message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(message[:length])
+	}
+	n.options.StopTimeout = 2 * time.Second
+	child, _ := leftBehind(t, true)
+	data, err := encodeRecord(Record{APIVersion: recordVersion, BootID: kubelet.BootID(), Child: &child})
+	if err != nil {
+		t.Fatal(err)
+	}
+	written(t, n.options.RunDir, recordFile, string(data))
+	r := n.run()
+	for fed := 0; fed < 3; {
+		switch message := next(); {
+		case message == "WATCHDOG=1":
+			fed++
+		case strings.Contains(message, "READY=1"):
+			t.Fatal("it says it is ready")
+		}
+	}
+	r.stop()
+	for !strings.HasPrefix(next(), "STOPPING=1") {
+	}
+	if !child.Alive() {
+		t.Error("the kubelet ended too early for this test")
+	}
+	if err := r.wait(); err != nil || child.Alive() || n.events() != "" {
+		t.Errorf("%v; the kubelet that was left behind lives: %t; ours saw %q", err, child.Alive(), n.events())
 	}
 }

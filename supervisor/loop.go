@@ -57,11 +57,12 @@ func Run(ctx context.Context, o Options) error {
 	defer l.tasks.Wait()
 	defer stop()
 	go l.manager.Run(side)
+	l.spawn(func() { l.manager.Feed(side) })
 	l.manager.Starting(l.StopTimeout)
 	if l.takeOver() {
 		return l.run(ctx, side, l.resume)
 	}
-	if err := stopLeftOvers(l.Options, l.kubelets); err != nil {
+	if err := l.clearAway(ctx); err != nil {
 		return err
 	}
 	l.collectLost()
@@ -69,6 +70,23 @@ func Run(ctx context.Context, o Options) error {
 		return nil // asked to stop before there was a kubelet
 	}
 	return l.run(ctx, side, l.begin)
+}
+
+// clearAway stops the kubelet that an earlier supervisor left behind. That can take long, so the watchdog is answered meanwhile, and a stop
+// is heard: it is what is being done.
+func (l *loop) clearAway(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- stopLeftOvers(l.Options, l.kubelets) }()
+	for stopAsked := ctx.Done(); ; {
+		select {
+		case err := <-done:
+			return err
+		case <-l.manager.Pulse:
+		case <-stopAsked:
+			stopAsked = nil
+			l.manager.Stopping(2 * l.StopTimeout)
+		}
+	}
 }
 
 func newLoop(o Options) (*loop, error) {
@@ -155,6 +173,7 @@ func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Conte
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
 	stopAsked := ctx.Done()
+	l.manager.Begin()
 	seen := first(ctx, side)
 	frozen := l.state.Frozen // handed over, perhaps
 	l.spawn(func() { l.watchLocal(side, seen) })
@@ -163,7 +182,6 @@ func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Conte
 	})
 	l.spawn(func() { l.kubelets.FollowOutput(side) })
 	l.spawn(func() { l.api.run(side) })
-	l.spawn(func() { l.manager.Feed(side) })
 	for {
 		l.continueReload(side)
 		l.arm(alarm)

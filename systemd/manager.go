@@ -3,6 +3,7 @@ package systemd
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ type Manager struct {
 	Pulse    chan struct{} // whoever is watched takes from it
 	logger   *zap.Logger
 	woken    chan struct{}
+	begun    chan struct{}
 
 	over chan struct{} // closed at the end of run
 
@@ -43,7 +45,7 @@ type managerMessage struct {
 }
 
 func NewManager(logger *zap.Logger) *Manager {
-	m := &Manager{Pulse: make(chan struct{}), logger: logger, woken: make(chan struct{}, 1), over: make(chan struct{})}
+	m := &Manager{Pulse: make(chan struct{}), logger: logger, woken: make(chan struct{}, 1), begun: make(chan struct{}, 1), over: make(chan struct{})}
 	m.send = func(message string) error {
 		_, err := daemon.SdNotify(false, message)
 		return err
@@ -58,12 +60,14 @@ func NewManager(logger *zap.Logger) *Manager {
 // Run sends what is said until ctx ends, and what is left then.
 func (m *Manager) Run(ctx context.Context) {
 	defer close(m.over)
-	late := time.NewTimer(readyWithin)
+	late := time.NewTimer(math.MaxInt64)
 	defer late.Stop()
 	for {
 		m.sendWaiting()
 		select {
 		case <-m.woken:
+		case <-m.begun:
+			late.Reset(readyWithin)
 		case <-late.C:
 			m.Ready()
 		case <-ctx.Done():
@@ -107,7 +111,8 @@ func (m *Manager) Feed(ctx context.Context) {
 	}
 }
 
-// tell queues one message. A message that waits already is not queued twice, so that the queue stays short whatever happens.
+// tell queues one message. What the last one says is not queued again, and the watchdog's and the status only once, so that the queue stays
+// short whatever happens. The others keep their order: the READY=1 that ends a reload is another one than that of the start.
 func (m *Manager) tell(lines ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,7 +120,10 @@ func (m *Manager) tell(lines ...string) {
 }
 
 func (m *Manager) queue(message managerMessage) {
-	if slices.Contains(m.waiting, message) {
+	if message.text == daemon.SdNotifyWatchdog {
+		m.waiting = slices.DeleteFunc(m.waiting, func(waiting managerMessage) bool { return waiting == message })
+	}
+	if last := len(m.waiting) - 1; last >= 0 && m.waiting[last] == message {
 		return
 	}
 	m.waiting = append(m.waiting, message)
@@ -130,6 +138,15 @@ func (m *Manager) Starting(stopTimeout time.Duration) {
 	m.tell(extend(2*stopTimeout + readyWithin + stopSlack)) // a kubelet that was left behind is stopped first
 }
 
+// Begin is for when the first kubelet is about to be started: what is told readyWithin later, at the latest, is READY=1.
+func (m *Manager) Begin() {
+	select {
+	case m.begun <- struct{}{}:
+	default:
+	}
+}
+
+// Stopping asks for as much time as a stop may take.
 func (m *Manager) Stopping(stopTimeout time.Duration) {
 	m.tell(daemon.SdNotifyStopping, extend(stopTimeout+stopSlack))
 }

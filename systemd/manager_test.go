@@ -64,8 +64,9 @@ func TestReadiness(t *testing.T) {
 		want []string
 	}{
 		"a healthy kubelet":                   {func(m *told) { m.Ready(); m.Ready() }, []string{"READY=1"}},
-		"not healthy for a while":             {func(*told) { time.Sleep(readyWithin - time.Second) }, nil},
-		"not healthy at all: it goes on":      {func(*told) { time.Sleep(readyWithin + time.Second) }, []string{"READY=1"}},
+		"not healthy for a while":             {func(m *told) { m.Begin(); time.Sleep(readyWithin - time.Second) }, nil},
+		"not healthy at all: it goes on":      {func(m *told) { m.Begin(); time.Sleep(readyWithin + time.Second) }, []string{"READY=1"}},
+		"a kubelet left behind does not end":  {func(*told) { time.Sleep(time.Hour) }, nil},
 		"healthy, and then late":              {func(m *told) { m.Ready(); time.Sleep(time.Hour) }, []string{"READY=1"}},
 		"a reload ends with READY=1":          {func(m *told) { m.Ready(); synctest.Wait(); m.Reloaded() }, []string{"READY=1", "READY=1"}},
 		"a new generation was ready before":   {func(m *told) { m.Reloaded(); m.Ready() }, []string{"READY=1"}},
@@ -111,6 +112,24 @@ func TestTheWatchdogIsFedByALoopThatLives(t *testing.T) {
 		<-m.Pulse // at least twice in the interval
 		m.expect(t, "WATCHDOG=1")
 	})
+}
+
+// The READY=1 that ends a reload is told, though that of the start still waits.
+func TestAReloadEndsWhateverWaits(t *testing.T) {
+	m := NewManager(zap.NewNop())
+	m.Ready()
+	m.Reloading()
+	m.Status("reloading")
+	m.Reloaded()
+	m.Reloaded()
+	var waiting []string
+	for _, message := range m.waiting {
+		first, _, _ := strings.Cut(message.text, "\n")
+		waiting = append(waiting, first)
+	}
+	if want := []string{"READY=1", "RELOADING=1", "STATUS=reloading", "READY=1"}; !slices.Equal(waiting, want) {
+		t.Errorf("%q waits, want %q", waiting, want)
+	}
 }
 
 // A service manager that takes nothing holds nothing up, and the queue stays short.
