@@ -11,7 +11,8 @@ import (
 
 // How the child's health is asked (design.md, Times).
 const (
-	healthPollFirst = 50 * time.Millisecond // until it is healthy
+	healthPollFirst = 50 * time.Millisecond // until it is healthy, or the start timeout is over
+	healthPollSlow  = time.Second           // from then on
 	healthPollLater = 10 * time.Second
 	healthTimeout   = 5 * time.Second
 	notifyAlive     = 10 * time.Second // without a healthz port: how long after READY=1 it counts as healthy
@@ -74,10 +75,19 @@ func (c *Child) watchHealth(ctx context.Context, tell func(Event)) {
 			c.healthy.turn(false)
 			tell(Unhealthy{Words: words})
 		}
-		if wait = healthPollFirst; healthy {
-			wait = healthPollLater
-		}
+		wait = healthPoll(healthy, time.Since(c.started), c.launcher.StartTimeout)
 	}
+}
+
+// healthPoll is the wait before the next look at a kubelet of that age.
+func healthPoll(healthy bool, age, startTimeout time.Duration) time.Duration {
+	switch {
+	case healthy:
+		return healthPollLater
+	case age > startTimeout:
+		return healthPollSlow
+	}
+	return healthPollFirst
 }
 
 // probe asks the child once. A healthz that somebody else answers proves nothing: the child has to own the socket.

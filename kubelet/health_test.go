@@ -61,3 +61,22 @@ func TestHealthyTimeAddsUp(t *testing.T) {
 		t.Errorf("%s in all", total)
 	}
 }
+
+func TestHowOftenHealthIsAsked(t *testing.T) {
+	const startTimeout = 2 * time.Minute
+	for name, test := range map[string]struct {
+		healthy bool
+		age     time.Duration
+		want    time.Duration
+	}{
+		"it starts":                      {false, time.Second, 50 * time.Millisecond},
+		"it has not started in time":     {false, startTimeout + 1, time.Second},
+		"it is healthy":                  {true, time.Second, 10 * time.Second},
+		"it is healthy, for a long time": {true, time.Hour, 10 * time.Second},
+		"it is not healthy any more":     {false, time.Hour, time.Second},
+	} {
+		if got := healthPoll(test.healthy, test.age, startTimeout); got != test.want {
+			t.Errorf("%s: asked every %s, want %s", name, got, test.want)
+		}
+	}
+}

@@ -29,6 +29,8 @@ type Settings struct {
 	Output    *os.File      // where the log goes, if not to the journal
 	Watchdog  time.Duration // of the unit that it runs in; 0 = none
 	Logger    *zap.Logger
+
+	StartTimeout time.Duration // a kubelet that is not healthy by then is asked less often
 }
 
 // Launcher starts kubelets, one after the other.

@@ -16,7 +16,7 @@ var errRender = errors.New("making the effective configuration")
 
 func newLauncher(o Options, watchdog time.Duration) *kubelet.Launcher {
 	return kubelet.NewLauncher(kubelet.Settings{Path: o.Kubelet, Arguments: o.Arguments, RunDir: o.RunDir, Journal: o.Journal, Output: o.Output,
-		Watchdog: watchdog, Logger: o.Logger})
+		Watchdog: watchdog, Logger: o.Logger, StartTimeout: o.StartTimeout})
 }
 
 // start carries out Start and answers it. A start that cannot be made is answered with its error and a backoff.
