@@ -20,8 +20,9 @@ import (
 // own: where the supervisor's own output stalls, kubelets are started and their last words known all the same, and what nobody takes is
 // given up, so that the file does not grow for ever.
 type output struct {
-	path string
-	to   io.Writer
+	path  string
+	to    io.Writer
+	watch func(path string) (*fsnotify.Watcher, error)
 
 	opening sync.Mutex
 	writer  *os.File // the kubelet's; opened for appending
@@ -43,10 +44,11 @@ const (
 	outputForgetsAt  = 4 << 20
 	outputMost       = 64 << 20 // that nobody has taken
 	outputPatience   = time.Second
+	outputPoll       = time.Second // where its changes cannot be watched
 )
 
 func newOutput(path string, to io.Writer) *output {
-	return &output{path: path, to: to, copying: make(chan struct{}, 1)}
+	return &output{path: path, to: to, watch: watchFile, copying: make(chan struct{}, 1)}
 }
 
 // pause stops the copying for good, so that the program that takes over goes on at the right place. It does not wait long for an output
@@ -129,13 +131,16 @@ func (o *output) follow(ctx context.Context) error {
 	if err := o.open(); err != nil {
 		return err
 	}
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fmt.Errorf("following the kubelet's log: %w", err)
-	}
-	defer func() { _ = watcher.Close() }()
-	if err := watcher.Add(o.path); err != nil {
-		return fmt.Errorf("following the kubelet's log: %w", err)
+	var poll <-chan time.Time
+	watcher, err := o.watch(o.path)
+	if err == nil {
+		defer func() { _ = watcher.Close() }()
+	} else { // a busy node has no inotify instance left
+		o.complain(err)
+		watcher = &fsnotify.Watcher{}
+		ticker := time.NewTicker(outputPoll)
+		defer ticker.Stop()
+		poll = ticker.C
 	}
 	written := make(chan struct{}, 1)
 	wake := func() {
@@ -161,14 +166,29 @@ func (o *output) follow(ctx context.Context) error {
 	for wake(); ; wake() {
 		select {
 		case <-watcher.Events:
+		case <-poll:
 		case err := <-watcher.Errors:
-			_, _ = fmt.Fprintln(o.to, "kubelet-supervisor: following the kubelet's log:", err)
+			o.complain(err)
 		case <-ctx.Done():
 			wake()
 			return nil
 		}
 		o.giveUp()
 	}
+}
+
+func watchFile(path string) (*fsnotify.Watcher, error) {
+	watcher, err := fsnotify.NewWatcher()
+	if err == nil {
+		if err = watcher.Add(path); err != nil {
+			_ = watcher.Close()
+		}
+	}
+	return watcher, err
+}
+
+func (o *output) complain(err error) {
+	_, _ = fmt.Fprintln(o.to, "kubelet-supervisor: following the kubelet's log:", err)
 }
 
 func (o *output) takeTurn() {

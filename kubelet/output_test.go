@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/fsnotify/fsnotify"
 )
 
 // followed is an output that is being followed until stop is called.
@@ -162,6 +164,30 @@ func TestAnOutputThatStallsForLong(t *testing.T) {
 	}
 	if end := string(o.end()); !strings.HasSuffix(end, "\nthe end\n") {
 		t.Errorf("the last words are %q", end[max(0, len(end)-100):])
+	}
+}
+
+// Without an inotify instance the log is forwarded all the same.
+func TestALogThatCannotBeWatched(t *testing.T) {
+	o := newOutput(filepath.Join(t.TempDir(), "kubelet.log"), nil)
+	taken := newLockedBuffer(t)
+	o.to = taken
+	o.watch = func(string) (*fsnotify.Watcher, error) { return nil, syscall.EMFILE }
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- o.follow(ctx) }()
+	await(t, "the complaint", func() bool { return strings.Contains(taken.String(), syscall.EMFILE.Error()) })
+	command := exec.Command("echo", "what the kubelet says")
+	if err := o.attach(command); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Run(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the kubelet's words", func() bool { return strings.Contains(taken.String(), "what the kubelet says\n") })
+	stop()
+	if err := <-over; err != nil {
+		t.Error(err)
 	}
 }
 
