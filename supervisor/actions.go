@@ -48,7 +48,7 @@ func (l *loop) boot() decide.Booted {
 	changed, err := l.lookLocal()
 	note(err)
 	booted.Kubelet, booted.Local = changed.Kubelet, changed.Local
-	booted.BootID = kubelet.BootID()
+	booted.BootID, booted.Cluster = kubelet.BootID(), l.clusterKeys()
 	if l.store == nil {
 		booted.Useless = l.unusable.Error()
 	} else {

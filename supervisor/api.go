@@ -99,6 +99,9 @@ func (a *apiSession) session(ctx context.Context, path string, content []byte) e
 			}
 		},
 	})
+	if keys := a.loop.clusterKeys(); len(keys) > 0 {
+		a.loop.send(ctx, decide.ClusterSeen{Keys: keys}) // before anything that the Node says
+	}
 	a.begin(client, name, publisher, follower)
 	defer a.end()
 	defer tasks.Wait()

@@ -181,6 +181,7 @@ func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Conte
 		systemd.WatchShutdown(side, l.Logger, frozen, func(stopping bool) { l.send(side, decide.HostStopping{CalledOff: !stopping}) })
 	})
 	l.spawn(func() { l.kubelets.FollowOutput(side) })
+	l.spawn(func() { l.watchCluster(side) })
 	l.spawn(func() { l.api.run(side) })
 	for {
 		l.continueReload(side)
