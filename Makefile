@@ -56,11 +56,11 @@ TARGETS   ?= $(filter-out $(NOT_FRESH),$(TESTS))
 test: root $(TESTS) ## vet, lint, unit tests, packages, systemd, end-to-end tests on real parts (root; the first time 20 min of building before that)
 
 .PHONY: test-long
-test-long: root $(LONG) ## what make test has no time for: fuzzing, packages built twice, every systemd for every test of it, the benchmarks' round (root)
+test-long: root $(LONG) ## what make test has no time for: fuzzing, packages built twice, every systemd for every test of it, a round of the benchmarks with a small fleet (root)
 	$(MAKE) test-systemd SHORT=
 
 .PHONY: test-fresh
-test-fresh: root ## make test as on a machine that was just installed and booted: a minimal Debian with Go, git and make, empty caches (root; over an hour); TARGETS="lint test-unit" for a part
+test-fresh: root ## make test as on a machine that was just installed and booted: a minimal Debian with Go, git and make, empty caches (root; everything is built anew); TARGETS="lint test-unit" for a part
 	@test/parts/debian.sh mmdebstrap util-linux
 	@echo "NOT RUN ON A FRESH MACHINE: $(or $(strip $(filter-out $(TARGETS),$(TESTS))),nothing). $(NOT_FRESH) needs a systemd of its own."
 	@test/fresh/run.sh $(TARGETS)
@@ -78,14 +78,14 @@ lint: ## golangci-lint and shellcheck
 	git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck
 
 .PHONY: test-unit
-test-unit: ## unit tests with the race detector; where the real kubelet is built, pre-flight runs it
+test-unit: ## unit tests with the race detector; where the real kubelet and kubectl are built, pre-flight and the plugin's names are held against them
 	@test/parts/debian.sh gcc libc6-dev dbus-daemon
-	CGO_ENABLED=1 KUBELET_SUPERVISOR_TEST_KUBELET="$$(ls "$(PARTS)/kubelet-1.36.3" 2>/dev/null || :)" go test -race -timeout 20m $(TEST) ./...
+	CGO_ENABLED=1 KUBELET_SUPERVISOR_PARTS="$(PARTS)" KUBELET_SUPERVISOR_TEST_KUBELET="$$(ls "$(PARTS)/kubelet-1.36.3" 2>/dev/null || :)" go test -race -timeout 20m $(TEST) ./...
 
 .PHONY: test-e2e
 test-e2e: root parts build ## end-to-end tests on real parts (root), one package after another
 	@test/parts/debian.sh jq
-	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" KUBELET_SUPERVISOR_TEST_PLUGIN="$(CURDIR)/bin/kubectl-kubelet" go test -tags e2e -p 1 -count 1 -v -timeout 40m $(TEST) $$(go list -tags e2e ./test/... | grep -v '/test/bench$$')
+	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" KUBELET_SUPERVISOR_TEST_PLUGIN="$(CURDIR)/bin/kubectl-kubelet" go test -tags e2e -p 1 -count 1 -v -timeout 40m $(TEST) $$(go list -tags e2e ./test/... | grep -vE '/test/(bench|fleet)$$')
 
 .PHONY: conformance
 conformance: root parts build ## upstream's own end-to-end table, on annotation and field (root; 10 to 20 min); CASES=field/T6 or CASES=/T6 for a part
@@ -164,8 +164,8 @@ bench-scale: bench-program ## one node for longer, and 1 to 1,000 nodes on this 
 	bin/bench page -document=docs/scale.md bin/bench-long.json $(NODES:%=bin/scale-%.json)
 
 .PHONY: bench-check
-bench-check: root parts-node build ## whether everything can be measured: one short round, whose figures mean nothing (root; a minute)
-	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" go test -tags e2e -count 1 -v -timeout 10m ./test/bench
+bench-check: root parts-node build ## whether everything can be measured: one short round and a small fleet, whose figures mean nothing (root; three minutes)
+	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" go test -tags e2e -p 1 -count 1 -v -timeout 10m ./test/bench ./test/fleet
 
 .PHONY: parts
 parts: ## the real parts that the end-to-end tests need: about 10 min from nothing on two processors
