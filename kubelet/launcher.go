@@ -108,6 +108,10 @@ func (l *Launcher) attach(child *Child) (done func()) {
 // environment is the supervisor's own, but for what systemd meant for the supervisor. The kubelet gets a notify socket of ours instead.
 func (l *Launcher) environment() []string {
 	env := Environment(os.Environ())
+	if l.notify != nil && !l.notify.reachable() {
+		_ = l.notify.connection.Close()
+		l.notify = nil
+	}
 	if l.notify == nil {
 		socket, err := listenNotify(filepath.Join(l.RunDir, notifyFile))
 		if err != nil {

@@ -47,6 +47,12 @@ func listenNotify(path string) (*notifySocket, error) {
 	return &notifySocket{path: path, connection: connection}, nil
 }
 
+// reachable tells whether the socket is still there to be written to: RUN_DIR may have been removed.
+func (s *notifySocket) reachable() bool {
+	_, err := os.Lstat(s.path)
+	return !errors.Is(err, os.ErrNotExist)
+}
+
 // descriptor is the socket's, for as long as it is open.
 func (s *notifySocket) descriptor() (fd int) {
 	fd = -1

@@ -184,6 +184,7 @@ func (l *loop) prove(ctx context.Context, do decide.Prove) decide.Proved {
 	if do.Version != nil {
 		proved.Content = do.Version.Content
 	}
+	l.makeRunDir()
 	candidate, err := l.render(do.Version, "preflight/candidate.yaml")
 	var load *config.LoadError
 	if errors.As(err, &load) {

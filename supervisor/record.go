@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -113,7 +114,12 @@ func (l *loop) saveRecord() {
 	shown, _ := decide.Report(*s)
 	r.Condition = RecordedCondition{Status: shown.Status, Reason: shown.Reason, Message: shown.Message}
 	r.Config = shown.Config
-	if err := r.write(); err != nil {
+	err := r.write()
+	if errors.Is(err, os.ErrNotExist) { // somebody removed the folder
+		l.makeRunDir()
+		err = r.write()
+	}
+	if err != nil {
 		l.Logger.Debug(err.Error())
 	}
 }
@@ -127,12 +133,16 @@ func (r *record) write() error {
 	if bytes.Equal(data, r.written) {
 		return nil
 	}
-	r.written = data
+	unstamped := data
 	r.Written = time.Now().UTC()
 	if data, err = encodeRecord(r.Record); err != nil {
 		return fmt.Errorf("encoding %s: %w", r.path, err)
 	}
-	return replaceRunFile(r.path, data)
+	if err := replaceRunFile(r.path, data); err != nil {
+		return err
+	}
+	r.written = unstamped
+	return nil
 }
 
 func encodeRecord(r Record) ([]byte, error) {

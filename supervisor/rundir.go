@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"go.uber.org/zap"
 )
 
 // What is in RUN_DIR, beside what the kubelet has there.
@@ -12,6 +14,13 @@ const (
 	recordFile        = "state.json"
 	corruptRecordFile = "state.json.corrupt"
 )
+
+// makeRunDir makes it once more: somebody may have removed it. Whatever needs it complains for itself.
+func (l *loop) makeRunDir() {
+	if err := prepareRunDir(l.RunDir); err != nil {
+		l.Logger.Warn("the run folder cannot be made", zap.Error(err))
+	}
+}
 
 // prepareRunDir makes RUN_DIR. The kubelet is started with a file from it and state.json says which process to stop, so it has to be
 // ours alone.

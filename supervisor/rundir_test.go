@@ -1,10 +1,14 @@
 package supervisor
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 )
 
 func TestRunDirIsOursAlone(t *testing.T) {
@@ -42,5 +46,28 @@ func TestRunDirIsOursAlone(t *testing.T) {
 				t.Errorf("got %v, want %q", err, row.want)
 			}
 		})
+	}
+}
+
+// A run folder that is removed under a running supervisor is back at the next start, with all that is in it.
+func TestARunFolderThatIsRemoved(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	source := n.seed(store.Assigned, "a", configuration("mode: ok"))
+	r := n.run()
+	first := r.awaitHealthy().Child.PID
+	if err := errors.Join(os.RemoveAll(n.options.RunDir), syscall.Kill(first, syscall.SIGKILL)); err != nil {
+		t.Fatal(err)
+	}
+	record := r.awaitAnother(first)
+	if record.Runs == nil || record.Runs.Source != source {
+		t.Errorf("it runs %+v", record.Runs)
+	}
+	starts := n.entries("start")
+	if socket := starts[len(starts)-1].Environment["NOTIFY_SOCKET"]; socket != filepath.Join(n.options.RunDir, "notify") {
+		t.Errorf("the kubelet's notify socket is %q", socket)
+	}
+	if _, err := os.Stat(filepath.Join(n.options.RunDir, "notify")); err != nil {
+		t.Error(err)
 	}
 }

@@ -54,6 +54,7 @@ func (l *loop) start(side context.Context, do decide.Start) {
 }
 
 func (l *loop) launch(do decide.Start) (*kubelet.Child, error) {
+	l.makeRunDir()
 	file, err := l.render(do.Version, kubelet.EffectiveFile)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errRender, err)
