@@ -116,19 +116,19 @@ func (s *Store) removeCheckpoint(parent, version string) error {
 }
 
 // LoadCheckpoint returns the payload of the source after comparing it with its checksums. A checkpoint that differs from
-// what was saved is set aside, .sha256 first, and the error says so; it can then be saved anew.
+// what was saved is set aside, .sha256 first, and the error says so; it can then be saved anew. One that is whole is read without waiting
+// for a writer, who may hang on the disk while a kubelet has to be started.
 func (s *Store) LoadCheckpoint(source corev1.ConfigMapNodeConfigSource) (map[string]string, error) {
 	if err := checkSource(source); err != nil { // upstream's words
 		return nil, fmt.Errorf("failed to determine whether checkpoint exists for source %s, UID: %.64s, ResourceVersion: %.64s exists, error: %w",
 			apiPath(source), source.UID, source.ResourceVersion, err)
 	}
+	if payload, err := s.findCheckpoint(source); err == nil {
+		return payload, nil
+	}
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	parent, err := s.reach(checkpointsFolder, string(source.UID))
-	var payload map[string]string
-	if err == nil {
-		payload, err = s.readCheckpoint(parent, source.ResourceVersion)
-	}
+	payload, err := s.findCheckpoint(source)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("no checkpoint for source %s", apiPath(source))
@@ -137,6 +137,14 @@ func (s *Store) LoadCheckpoint(source corev1.ConfigMapNodeConfigSource) (map[str
 			apiPath(source), source.UID, source.ResourceVersion, s.setAside(err))
 	}
 	return payload, nil
+}
+
+func (s *Store) findCheckpoint(source corev1.ConfigMapNodeConfigSource) (map[string]string, error) {
+	parent, err := s.reach(checkpointsFolder, string(source.UID))
+	if err != nil {
+		return nil, err
+	}
+	return s.readCheckpoint(parent, source.ResourceVersion)
 }
 
 // readCheckpoint returns fs.ErrNotExist without a marker, and a *defect of the checkpoint's folder for whatever is wrong with

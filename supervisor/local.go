@@ -30,12 +30,6 @@ func (l *loop) lookLocal() (decide.LocalChanged, error) {
 // it has to hear of a change that is too young to have been told before the kubelet is started with it.
 var errLocalChanged = errors.New("the local files changed a moment ago")
 
-// localChangedUnseen tells of local files that are other ones than the loop knows.
-func (l *loop) localChangedUnseen() (decide.LocalChanged, bool) {
-	now, err := l.lookLocal()
-	return now, err == nil && (now.Kubelet != l.state.OnDisk || now.Local != l.state.Local)
-}
-
 // watchLocal tells the loop when the local --config file, the drop-in folder or the kubelet binary are no longer what was seen of
 // them, until ctx ends. It watches folders, for files are replaced, and those behind links too.
 func (l *loop) watchLocal(ctx context.Context, seen decide.LocalChanged) {

@@ -39,9 +39,10 @@ type loop struct {
 	api         *apiSession
 	record      *record
 	keeper      keeper
+	saves       saves
+	begun       chan begun
 
-	reload     reload
-	collecting sync.Mutex // whoever has it may collect the kubelet's exit status
+	reload reload
 }
 
 // Run is the supervisor's life: it returns nil once ctx has ended and the kubelet is stopped.
@@ -51,6 +52,10 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer l.close()
+	return l.live(ctx)
+}
+
+func (l *loop) live(ctx context.Context) error {
 	// What runs beside the loop ends after it, so that a last report can still be published.
 	side, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer l.manager.Flush()
@@ -59,25 +64,27 @@ func Run(ctx context.Context, o Options) error {
 	go l.manager.Run(side)
 	l.spawn(func() { l.manager.Feed(side) })
 	l.manager.Starting(l.StopTimeout)
-	if l.takeOver() {
-		return l.run(ctx, side, l.resume)
+	first := l.resume
+	if !l.takeOver() {
+		first = l.begin
+		if err := l.clearAway(ctx.Done()); err != nil {
+			return err
+		}
+		l.collectLost()
+		if ctx.Err() != nil {
+			return nil // asked to stop before there was a kubelet
+		}
 	}
-	if err := l.clearAway(ctx); err != nil {
-		return err
-	}
-	l.collectLost()
-	if ctx.Err() != nil {
-		return nil // asked to stop before there was a kubelet
-	}
-	return l.run(ctx, side, l.begin)
+	l.run(ctx, side, first)
+	return l.clearAway(nil) // behind a script, the end of our child is not that of the kubelet
 }
 
-// clearAway stops the kubelet that an earlier supervisor left behind. That can take long, so the watchdog is answered meanwhile, and a stop
-// is heard: it is what is being done.
-func (l *loop) clearAway(ctx context.Context) error {
+// clearAway stops a kubelet that was left behind. That can take long, so the watchdog is answered meanwhile, and a stop is heard: it is what
+// is being done.
+func (l *loop) clearAway(stopAsked <-chan struct{}) error {
 	done := make(chan error, 1)
 	go func() { done <- stopLeftOvers(l.Options, l.kubelets) }()
-	for stopAsked := ctx.Done(); ; {
+	for {
 		select {
 		case err := <-done:
 			return err
@@ -90,7 +97,7 @@ func (l *loop) clearAway(ctx context.Context) error {
 }
 
 func newLoop(o Options) (*loop, error) {
-	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan decide.Event, 64), rewrite: make(chan struct{}, 1),
+	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan decide.Event, 64), rewrite: make(chan struct{}, 1), saves: newSaves(), begun: make(chan begun),
 		reload: reload{checks: make(chan successorCheck)}}
 	l.Standalone = l.kubeconfig() == ""
 	l.state = decide.New(l.Settings)
@@ -132,7 +139,7 @@ func (l *loop) openStore() (err error) {
 
 func (l *loop) close() {
 	l.kubelets.Close()
-	if l.store != nil {
+	if l.store != nil && !l.saves.hang() { // the end of the program closes it too
 		_ = l.store.Close()
 	}
 }
@@ -169,7 +176,7 @@ func (l *loop) begin(ctx, side context.Context) decide.LocalChanged {
 }
 
 // run selects over events, after the first decision, until the core says Exit. ctx is the request to stop; side ends only afterwards.
-func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Context) decide.LocalChanged) error {
+func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Context) decide.LocalChanged) {
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
 	stopAsked := ctx.Done()
@@ -196,6 +203,8 @@ func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Conte
 		case check := <-l.reload.checks:
 			l.hearCheck(check)
 			event = decide.Ticked{}
+		case b := <-l.begun:
+			event = l.hearBegun(side, b)
 		case request := <-l.Requests:
 			event = l.request(side, request)
 		case <-stopAsked:
@@ -203,7 +212,7 @@ func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Conte
 			l.manager.Stopping(l.StopTimeout)
 		}
 		if done := l.handle(ctx, side, event); done {
-			return nil
+			return
 		}
 	}
 }
@@ -248,7 +257,9 @@ func (l *loop) carryOut(ctx, side context.Context, step decide.Step) {
 	switch do := step.Do.(type) {
 	case decide.Save:
 		keep := l.sourcesInUse(do.Durable)
-		l.answer(side, do, func() decide.Event { return decide.Saved{Err: l.save(do.Durable, keep)} })
+		l.answer(side, do, func() decide.Event {
+			return decide.Saved{Err: l.saves.do(func() error { return l.save(do.Durable, keep) })}
+		})
 	case decide.Prove:
 		l.answer(side, do, func() decide.Event { return l.prove(ctx, do) })
 	case decide.Stop:

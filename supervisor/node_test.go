@@ -123,6 +123,12 @@ type running struct {
 // run starts a supervisor, which the end of the test stops.
 func (n *node) run() *running {
 	n.t.Helper()
+	return n.runChanged(func(*loop) {})
+}
+
+// runChanged changes the supervisor before.
+func (n *node) runChanged(change func(l *loop)) *running {
+	n.t.Helper()
 	ctx, stop := context.WithCancel(n.t.Context())
 	r := &running{n: n, stop: stop, over: make(chan struct{}), log: newLockedBuffer(n.t)}
 	o := n.options
@@ -130,7 +136,14 @@ func (n *node) run() *running {
 	o.Logger = zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()), zapcore.AddSync(r.log.pipe), zap.DebugLevel))
 	go func() {
 		defer close(r.over)
-		r.err = Run(ctx, o)
+		l, err := newLoop(o)
+		if err != nil {
+			r.err = err
+			return
+		}
+		defer l.close()
+		change(l)
+		r.err = l.live(ctx)
 	}()
 	n.t.Cleanup(func() {
 		stop()

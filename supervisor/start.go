@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 )
@@ -19,47 +20,69 @@ func newLauncher(o Options, watchdog time.Duration) *kubelet.Launcher {
 		Watchdog: watchdog, Logger: o.Logger, StartTimeout: o.StartTimeout})
 }
 
-// start carries out Start and answers it. A start that cannot be made is answered with its error and a backoff.
+// begun is what came of a start.
+type begun struct {
+	do    decide.Start
+	child *kubelet.Child
+	err   error
+	files []config.StateFile // why there is neither: they are in the way
+}
+
+// start carries out Start, which is answered by Started. All of it is done beside the loop: it reads disks, and may have to wait for the end
+// of another kubelet.
 func (l *loop) start(side context.Context, do decide.Start) {
-	if changed, is := l.localChangedUnseen(); is {
-		l.spawn(func() {
-			l.send(side, changed)
-			l.send(side, decide.Started{Err: errLocalChanged})
-		})
-		return
-	}
-	if files := l.stateFilesInTheWay(do); len(files) > 0 {
-		l.spawn(func() { l.send(side, decide.Started{InTheWay: files}) })
-		return
-	}
 	if !decide.Same(l.lastStarted, do.Version) {
 		l.kubelets.ResetDelay()
 	}
 	l.lastStarted = do.Version
-	child, err := l.launch(do)
-	if err != nil {
-		failed := decide.Started{Err: err, Unrenderable: errors.Is(err, errRender), Delay: l.kubelets.Delay()}
-		l.spawn(func() { l.send(side, failed) })
-		return
-	}
-	crashPoint("after", do)
-	l.child = child
-	l.record.started(child.Process())
-	crashPoint("recorded", do)
-	l.lease.newChild()
+	known := decide.LocalChanged{Kubelet: l.state.OnDisk, Local: l.state.Local}
 	l.spawn(func() {
-		l.send(side, decide.Started{})
-		l.attend(side, child)
+		if now, err := l.lookLocal(); err == nil && now != known {
+			l.send(side, now)
+			l.send(side, decide.Started{Err: errLocalChanged})
+			return
+		}
+		came := l.launch(do)
+		select {
+		case l.begun <- came:
+		case <-side.Done():
+		}
 	})
 }
 
-func (l *loop) launch(do decide.Start) (*kubelet.Child, error) {
+// launch starts the kubelet, after any that is left of the one before: behind a script that did not become the kubelet, the end of the child
+// is not the end of the kubelet.
+func (l *loop) launch(do decide.Start) begun {
 	l.makeRunDir()
 	file, err := l.render(do.Version, kubelet.EffectiveFile)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errRender, err)
+		return begun{do: do, err: fmt.Errorf("%w: %w", errRender, err)}
 	}
-	return l.kubelets.Start(kubelet.Spec{File: file, Fallback: l.configFileOf(do.Fallback)})
+	if err := l.kubelets.StopLeftOvers(nil, l.StopTimeout); err != nil {
+		return begun{do: do, err: err}
+	}
+	if files := l.stateFilesInTheWay(do); len(files) > 0 {
+		return begun{do: do, files: files}
+	}
+	child, err := l.kubelets.Start(kubelet.Spec{File: file, Fallback: l.configFileOf(do.Fallback)})
+	return begun{do: do, child: child, err: err}
+}
+
+// hearBegun notes the kubelet that was started and gives the answer to Start; for one that could not be, its error and a backoff.
+func (l *loop) hearBegun(side context.Context, b begun) decide.Started {
+	switch {
+	case len(b.files) > 0:
+		return decide.Started{InTheWay: b.files}
+	case b.err != nil:
+		return decide.Started{Err: b.err, Unrenderable: errors.Is(b.err, errRender), Delay: l.kubelets.Delay()}
+	}
+	crashPoint("after", b.do)
+	l.child = b.child
+	l.record.started(b.child.Process())
+	crashPoint("recorded", b.do)
+	l.lease.newChild()
+	l.spawn(func() { l.attend(side, b.child) })
+	return decide.Started{}
 }
 
 // configFileOf is where the container runtime's endpoint of a version is to be read; empty for local.

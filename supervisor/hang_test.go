@@ -1,0 +1,88 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+)
+
+// A disk that takes a write and does not end it holds up neither the start of a kubelet nor the stop of all.
+func TestADiskThatHangs(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.seed(store.Assigned, "a", configuration("mode: ok"))
+	disk := make(chan *sync.Mutex, 1)
+	r := n.runChanged(func(l *loop) {
+		l.saves.most = 200 * time.Millisecond
+		l.keeper.mu.Lock() // each save ends with what this guards
+		disk <- &l.keeper.mu
+	})
+	defer func() { (<-disk).Unlock() }()
+	first := r.awaitHealthy().Child.PID
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitAnother(first)
+	if err := r.end(); err != nil {
+		t.Errorf("Run ended with %v", err)
+	}
+}
+
+func TestASaveThatHangs(t *testing.T) {
+	s := saves{turn: make(chan struct{}, 1), most: 10 * time.Millisecond}
+	released, over := make(chan struct{}), make(chan struct{})
+	if err := s.do(func() error { defer close(over); <-released; return nil }); !errors.Is(err, errDiskHangs) {
+		t.Errorf("got %v", err)
+	}
+	// Only one waits for the disk: what is older must not be written after what is newer.
+	if err := s.do(func() error { t.Error("written beside another"); return nil }); !errors.Is(err, errDiskHangs) {
+		t.Errorf("got %v", err)
+	}
+	close(released)
+	<-over
+	s.most = patience
+	failed := errors.New("no space left")
+	if err := s.do(func() error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// Behind a script that does not become the kubelet, the end of the child is not that of the kubelet: it is stopped before another one is
+// started, and when the supervisor ends. The loop answers meanwhile.
+func TestAScriptThatDoesNotBecomeTheKubelet(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.write("etc/kubelet.yaml", configuration("mode: ignoreTerm"))
+	n.write("bin/kubelet", fmt.Sprintf("#!/bin/sh\nFAKE_KUBELET_RECORD=%s %s \"$@\"\nexit $?\n", n.path("record"), fakeKubelet))
+	n.options.StopTimeout = time.Second
+	requests := make(chan Request)
+	n.options.Requests = requests
+	r := n.run()
+	n.await("the kubelet", func() bool { return n.events() == "start" })
+	script := r.await("the script", func(record Record) bool { return record.Child != nil }).Child.PID
+	if err := syscall.Kill(script, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	n.await("the kubelet to be stopped", func() bool { return strings.HasPrefix(n.events(), "start term") })
+	requests <- RetryNow
+	if record := r.await("the answer", func(record Record) bool { return record.Generation == 1 }); record.Child != nil {
+		t.Error("the answer came after the next start")
+	}
+	n.await("another kubelet", func() bool { return n.events() == "start term start" })
+	if err := r.end(); err != nil {
+		t.Errorf("Run ended with %v", err)
+	}
+	for _, e := range n.entries("start") {
+		if kubelet.ProcessOf(e.PID).Alive() {
+			t.Errorf("the kubelet with pid %d is still there", e.PID)
+			_ = syscall.Kill(e.PID, syscall.SIGKILL)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package supervisor
+
+import (
+	"errors"
+	"time"
+)
+
+// saveTime is how long a write may take before nobody waits for it any more.
+const saveTime = 10 * time.Second
+
+var errDiskHangs = errors.New("the disk of the state folder does not answer")
+
+// saves lets one save write at a time. A disk can hang for as long as it likes (a frozen file system, a server that is away): a kubelet has
+// to be started and stopped all the same, so a save that takes too long has failed. What comes of it later is dropped.
+type saves struct {
+	turn chan struct{}
+	most time.Duration
+}
+
+func newSaves() saves { return saves{turn: make(chan struct{}, 1), most: saveTime} }
+
+// do waits for write, but not for long. The goroutine that hangs with the disk is waited for by the next save alone.
+func (s saves) do(write func() error) error {
+	deadline := time.NewTimer(s.most)
+	defer deadline.Stop()
+	select {
+	case s.turn <- struct{}{}:
+	case <-deadline.C:
+		return errDiskHangs
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer func() { <-s.turn }()
+		done <- write()
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-deadline.C:
+		return errDiskHangs
+	}
+}
+
+// hang tells whether a save is still being made.
+func (s saves) hang() bool { return len(s.turn) > 0 }
