@@ -11,11 +11,15 @@ import (
 	"syscall"
 )
 
+// HandoverVariable is in the environment of a program that takes the place of another. It is package supervisor's, which would bring too
+// much with it here.
+const HandoverVariable = "KUBELET_SUPERVISOR_HANDOVER"
+
 // channel has room for one of each, and more.
 var channel = make(chan os.Signal, 16)
 
 func init() {
-	if _, takesOver := os.LookupEnv("KUBELET_SUPERVISOR_HANDOVER"); takesOver {
+	if _, takesOver := os.LookupEnv(HandoverVariable); takesOver {
 		Listen()
 	}
 }
