@@ -44,17 +44,20 @@ var commands = map[string]command{
 func main() {
 	// They stay caught until the end, so that a second Ctrl-C does not stop the cleaning up.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	err := run(ctx, os.Args[1:])
-	stop()
-	switch {
-	case err == nil:
-	case ctx.Err() != nil:
-		_, _ = fmt.Fprintln(os.Stderr, "interrupted")
-		os.Exit(130)
-	default:
-		_, _ = fmt.Fprintln(os.Stderr, "FAILED:", err)
-		os.Exit(1)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		os.Exit(failure(ctx, err))
 	}
+}
+
+// failure says what went wrong, and gives the exit code.
+func failure(ctx context.Context, err error) int {
+	if ctx.Err() != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "interrupted")
+		return 130
+	}
+	_, _ = fmt.Fprintln(os.Stderr, "FAILED:", err)
+	return 1
 }
 
 func run(ctx context.Context, arguments []string) error {

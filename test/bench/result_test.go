@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -10,6 +12,20 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/scale"
 )
+
+// A wrong word is a failure, and only a signal is an interruption.
+func TestEndsAreTold(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	for _, words := range [][]string{nil, {"nothing"}, {"page", "-document=benchmarks.md"}, {"run", "-binary=/nonexistent"}} {
+		if err := run(ctx, words); err == nil || failure(ctx, err) != 1 {
+			t.Errorf("bench %q: %v", words, err)
+		}
+	}
+	stop()
+	if code := failure(ctx, errors.New("x")); code != 130 {
+		t.Errorf("an interruption ends with %d", code)
+	}
+}
 
 func TestMedianRatioAndBudget(t *testing.T) {
 	r := &Result{}
