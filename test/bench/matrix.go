@@ -59,11 +59,11 @@ type kubeletSeen struct {
 	Version   string   `json:"version"`
 	APIServer string   `json:"apiServer"` // "": it became Ready with none
 	Not       []string `json:"not"`       // with which it did not, and why
-	Steps     []*step  `json:"steps"`
+	Steps     []*Step  `json:"steps"`
 }
 
-// A step is one thing that has to work, in the order in which they were tried.
-type step struct {
+// A Step is one thing that has to work, in the order in which they were tried.
+type Step struct {
 	Part  string  `json:"part"` // preflightPart or jobPart
 	Name  string  `json:"name"` // with the part the step's identity
 	Works bool    `json:"works"`
@@ -77,7 +77,7 @@ const (
 	jobPart       = "node"
 )
 
-func (k *kubeletSeen) add(s *step) { k.Steps = append(k.Steps, s) }
+func (k *kubeletSeen) add(s *Step) { k.Steps = append(k.Steps, s) }
 
 // tryKubelet tries one kubelet with the first API server that it becomes Ready with.
 func tryKubelet(ctx context.Context, o options, version string) (*kubeletSeen, error) {
@@ -162,9 +162,9 @@ func (r *Result) Steps(part string) (names []string) {
 }
 
 // Cells gives a step of all kubelets; nil where it was not tried.
-func (r *Result) Cells(part, name string) (steps []*step) {
+func (r *Result) Cells(part, name string) (steps []*Step) {
 	for _, k := range r.Kubelets {
-		at := slices.IndexFunc(k.Steps, func(s *step) bool { return s.Part == part && s.Name == name })
+		at := slices.IndexFunc(k.Steps, func(s *Step) bool { return s.Part == part && s.Name == name })
 		if at < 0 {
 			steps = append(steps, nil)
 			continue

@@ -37,8 +37,8 @@ func (b *bench) tryPreflight(ctx context.Context, k *kubeletSeen) {
 }
 
 // check asks about one configuration.
-func (b *bench) check(ctx context.Context, name, payload string, expected, flags []string) *step {
-	s := &step{Part: preflightPart, Name: name}
+func (b *bench) check(ctx context.Context, name, payload string, expected, flags []string) *Step {
+	s := &Step{Part: preflightPart, Name: name}
 	file := filepath.Join(b.cluster.Folder, "check.yaml")
 	if err := os.WriteFile(file, []byte(payload), 0o600); err != nil {
 		s.Words = err.Error()
@@ -78,7 +78,7 @@ func (b *bench) tryJob(ctx context.Context, k *kubeletSeen) {
 	var supervisor *process
 	var started bool
 	for _, j := range b.jobs(&supervisor) {
-		s := &step{Part: jobPart, Name: j.name}
+		s := &Step{Part: jobPart, Name: j.name}
 		k.add(s)
 		if !started && j.name != startJob {
 			s.Words = "not tried after that"
