@@ -11,7 +11,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 )
 
 // Notes of an ELF file that name the build.
@@ -30,11 +29,7 @@ func identifyBinary(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return "", fmt.Errorf("the file system of %s tells no inode", path)
-	}
-	looks := fmt.Sprintf("size %d, mtime %d.%09d", stat.Size, stat.Mtim.Sec, stat.Mtim.Nsec)
+	looks := fmt.Sprintf("size %d, mtime %d.%09d", info.Size(), info.ModTime().Unix(), info.ModTime().Nanosecond())
 	file, err := openRegular(path)
 	if err != nil {
 		return looks, nil // it may be executed all the same
@@ -139,22 +134,12 @@ type digestCache struct {
 	sum   string
 }
 
-// fileStamp changes with every change of the file's bytes, within a boot.
-type fileStamp struct {
-	device, inode uint64
-	size          int64
-	changed       syscall.Timespec
-}
-
 func (c *digestCache) of(file *os.File) (string, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return "", err
 	}
-	var stamp fileStamp
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		stamp = fileStamp{device: stat.Dev, inode: stat.Ino, size: stat.Size, changed: stat.Ctim}
-	}
+	stamp := stampOf(info)
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.sum != "" && c.stamp == stamp && stamp != (fileStamp{}) {

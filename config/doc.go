@@ -2,8 +2,7 @@
 // kubelet's flags, so that no other package has to.
 //
 // It digests a payload ([Content]), renders the file that the kubelet is
-// started with ([Render]), asks the node's own kubelet whether it accepts that
-// file ([Preflight]), and reads from the kubelet's command line, files and log
+// started with ([Render]), and reads from the kubelet's command line, files and log
 // what a supervisor has to know ([ParseArguments], [EffectiveEndpoints],
 // [LastErrorLine]).
 //
@@ -15,9 +14,7 @@
 //   - The same input gives the same bytes and the same digest.
 //   - It never quotes a payload in its own words, and cuts what others quote
 //     ([Quote]): a payload can hold secrets.
-//   - It keeps no state but the digest of the newest executable, and never
-//     starts a kubelet, only pre-flights that are gone when [Preflight.Check]
-//     returns.
+//   - It keeps no state but the digest of the newest executable, and runs nothing.
 //
 // Precedence between flags, drop-in files and the file stays the kubelet's own
 // business; this package only looks up the few values a supervisor needs.
