@@ -6,10 +6,8 @@ import (
 	"strings"
 )
 
-// Arguments is what a kubelet command line says, as far as a supervisor has to
-// know it. A field is empty (or nil) when its flag is not given. Paths are
-// absolute; a relative one counts from the working directory, which the kubelet
-// inherits.
+// Arguments is what a kubelet command line says, as far as a supervisor has to know it. A field is empty (or nil) when its flag is not
+// given. Paths are absolute; a relative one counts from the working directory, which the kubelet inherits.
 type Arguments struct {
 	Config                   string // --config, a file
 	ConfigDir                string // --config-dir, the folder of the drop-in files
@@ -25,9 +23,8 @@ type Arguments struct {
 	FeatureGates             map[string]bool
 }
 
-// setters has the flags that are read. They are the only ones known to take a
-// second word: `--some-flag value` of any other flag passes by as two words
-// that mean nothing here.
+// setters has the flags that are read. They are the only ones known to take a second word: `--some-flag value` of any other flag passes by
+// as two words that mean nothing here.
 var setters = map[string]func(*Arguments, string){
 	"config":                     func(a *Arguments, v string) { a.Config = absolute(v) },
 	"config-dir":                 func(a *Arguments, v string) { a.ConfigDir = absolute(v) },
@@ -43,11 +40,9 @@ var setters = map[string]func(*Arguments, string){
 	"feature-gates":              addFeatureGates,
 }
 
-// ParseArguments reads a kubelet command line, without the binary, as the
-// kubelet's own flag library does: `--a=b`, `--a b`, `_` for `-` in names, the
-// last one wins, feature gates add up, and nothing behind a bare `--` is a flag.
-// A value that the kubelet would refuse is as if not given: the kubelet says so
-// itself.
+// ParseArguments reads a kubelet command line, without the binary, as the kubelet's own flag library does: `--a=b`, `--a b`, `_` for `-` in
+// names, the last one wins, feature gates add up, and nothing behind a bare `--` is a flag. A value that the kubelet would refuse is as if
+// not given: the kubelet says so itself.
 func ParseArguments(argv []string) Arguments {
 	var arguments Arguments
 	for i := 0; i < len(argv) && argv[i] != "--"; i++ {

@@ -20,10 +20,9 @@ const (
 	maxNotes   = 64 << 10 // bytes
 )
 
-// identifyBinary names an executable so that the same one has the same name
-// after a reboot. Its device number is no part of it, nor is its inode: where
-// the file lies on an overlay, a loop device or an image, they are given out
-// anew, and every verdict about the kubelet would be void.
+// identifyBinary names an executable so that the same one has the same name after a reboot. Its device number is no part of it, nor is its
+// inode: where the file lies on an overlay, a loop device or an image, they are given out anew, and every verdict about the kubelet would
+// be void.
 func identifyBinary(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -45,8 +44,8 @@ func identifyBinary(path string) (string, error) {
 	return "sha256:" + sum, nil
 }
 
-// buildID gives what the linker called the build; "" where there is no such
-// name, or one that other builds have too. Only the notes are read, some KB.
+// buildID gives what the linker called the build; "" where there is no such name, or one that other builds have too. Only the notes are
+// read, some KB.
 func buildID(file io.ReaderAt) string {
 	program, err := elf.NewFile(file)
 	if err != nil {
@@ -81,9 +80,8 @@ func nameOf(id string) string {
 	return "build id " + id
 }
 
-// goID leaves out what is set by hand to be the same for all builds, such as
-// "redacted". The linker's own has a hash of what it was made of, and one of
-// what came out.
+// goID leaves out what is set by hand to be the same for all builds, such as "redacted". The linker's own has a hash of what it was made
+// of, and one of what came out.
 func goID(content []byte) string {
 	if id := string(content); strings.Contains(id, "/") && len(id) >= 40 {
 		return id
@@ -124,8 +122,7 @@ func nextNote(notes []byte, order binary.ByteOrder) (n elfNote, rest []byte) {
 
 func aligned(length uint64) uint64 { return (length + 3) &^ 3 }
 
-// binaryDigests keeps the digest of the newest executable that has no build id:
-// reading some 80 MB takes longer than a whole start may.
+// binaryDigests keeps the digest of the newest executable that has no build id: reading some 80 MB takes longer than a whole start may.
 var binaryDigests digestCache
 
 type digestCache struct {

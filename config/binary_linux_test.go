@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// At the next boot the same file has another device number, where overlays and
-// loop devices are counted as they are mounted, and on some image another inode
-// and ctime. It is the same kubelet.
+// At the next boot the same file has another device number, where overlays and loop devices are counted as they are mounted, and on some
+// image another inode and ctime. It is the same kubelet.
 func TestTheSameBinaryAfterAReboot(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {
@@ -57,8 +56,7 @@ func device(t *testing.T, path string) uint64 {
 	return info.Sys().(*syscall.Stat_t).Dev
 }
 
-// identityOf gives what the content is called as an executable that was last
-// changed at a certain time.
+// identityOf gives what the content is called as an executable that was last changed at a certain time.
 func identityOf(t *testing.T, path, content string) string {
 	t.Helper()
 	write(t, path, content)

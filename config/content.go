@@ -10,11 +10,9 @@ import (
 	"slices"
 )
 
-// Content digests what a payload means to a kubelet, as "sha256:" and 64 hex
-// digits: the KubeletConfiguration in payload[key] as canonical JSON, so that
-// comments, key order and layout do not count, and the name and bytes of every
-// other key. A configuration that does not decode counts by its bytes. The name
-// of the key itself does not count.
+// Content digests what a payload means to a kubelet, as "sha256:" and 64 hex digits: the KubeletConfiguration in payload[key] as canonical
+// JSON, so that comments, key order and layout do not count, and the name and bytes of every other key. A configuration that does not
+// decode counts by its bytes. The name of the key itself does not count.
 func Content(payload map[string]string, key string) string {
 	digest := newDigest()
 	document, present := payload[key]
@@ -36,8 +34,7 @@ func Content(payload map[string]string, key string) string {
 	return digest.String()
 }
 
-// digest is a SHA-256 over strings, each behind its length, so that no two
-// lists of strings run together into the same bytes.
+// digest is a SHA-256 over strings, each behind its length, so that no two lists of strings run together into the same bytes.
 type digest struct{ hash hash.Hash }
 
 func newDigest() digest { return digest{sha256.New()} }

@@ -13,11 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What a document may become, for our memory's sake and the kubelet's. The YAML
-// library bounds the number of nodes that aliases make, not their size: a payload
-// of 1 MiB that repeats one long string could become gigabytes. And what is
-// written with an indentation grows with the square of its depth: 18 KB of
-// brackets were seen to become 162 MB. A KubeletConfiguration is some six deep.
+// What a document may become, for our memory's sake and the kubelet's. The YAML library bounds the number of nodes that aliases make, not
+// their size: a payload of 1 MiB that repeats one long string could become gigabytes. And what is written with an indentation grows with
+// the square of its depth: 18 KB of brackets were seen to become 162 MB. A KubeletConfiguration is some six deep.
 const (
 	maxWritten = 8 << 20 // bytes, aliases followed
 	maxValues  = 100_000 // mappings, lists and scalars, aliases followed
@@ -27,10 +25,9 @@ const (
 // errNotMapping: the document decodes, but is a list, a scalar or nothing.
 var errNotMapping = errors.New("it is not a mapping")
 
-// decode reads a YAML or JSON document into an untyped tree whose numbers keep
-// their digits. Like the kubelet it takes what begins with a brace for JSON and
-// nothing else, reads only the first YAML document and lets the last of two equal
-// keys win. Its errors never quote the document.
+// decode reads a YAML or JSON document into an untyped tree whose numbers keep their digits. Like the kubelet it takes what begins with a
+// brace for JSON and nothing else, reads only the first YAML document and lets the last of two equal keys win. Its errors never quote the
+// document.
 func decode(document []byte) (map[string]any, error) {
 	asJSON, err := toJSON(document)
 	if err != nil {
@@ -61,8 +58,8 @@ func toJSON(document []byte) (asJSON []byte, err error) {
 	if isJSON(document) {
 		return document, nil
 	}
-	// A payload comes from outside, and the supervisor is the kubelet's parent:
-	// a library that panics over it must not take the kubelet along.
+	// A payload comes from outside, and the supervisor is the kubelet's parent: a library that panics over it must not take the kubelet
+	// along.
 	defer func() {
 		if recover() != nil {
 			asJSON, err = nil, errors.New("the YAML decoder gave up on it")
@@ -84,8 +81,8 @@ func toJSON(document []byte) (asJSON []byte, err error) {
 	return asJSON, nil
 }
 
-// checkSize refuses a tree that is too deep, has too many values, or is too large
-// once it is written with an indentation of two. It stops at the first excess.
+// checkSize refuses a tree that is too deep, has too many values, or is too large once it is written with an indentation of two. It stops
+// at the first excess.
 func checkSize(tree any) error {
 	left, values := maxWritten, 0
 	var visit func(node any, depth int) error
@@ -132,8 +129,8 @@ func checkSize(tree any) error {
 	return visit(tree, 0)
 }
 
-// harmless matches the YAML library's messages that are fixed texts. Others
-// quote the document (`unknown anchor '…' referenced`, `invalid map key: …`).
+// harmless matches the YAML library's messages that are fixed texts. Others quote the document (`unknown anchor '…' referenced`, `invalid
+// map key: …`).
 var harmless = regexp.MustCompile(`^yaml: (line \d+: )?(did not find|could not find|found|mapping keys|mapping values|block sequence entries|control characters|document contains|exceeded max depth) [^\n]*$`)
 
 var lineNumber = regexp.MustCompile(`line \d+`)

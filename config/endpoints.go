@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// The kubelet's own defaults (SetDefaults_KubeletConfiguration). The runtime
-// endpoint is a field since 1.27 and was a flag with this default since 1.24.
+// The kubelet's own defaults (SetDefaults_KubeletConfiguration). The runtime endpoint is a field since 1.27 and was a flag with this
+// default since 1.24.
 const (
 	defaultHealthzPort    = 10248
 	defaultHealthzAddress = "127.0.0.1"
@@ -22,10 +22,9 @@ type Endpoints struct {
 	ReadinessByNotify bool   // healthz is off: only READY=1 on the notify socket tells
 }
 
-// EffectiveEndpoints looks the endpoints up where a kubelet with this command
-// line and this file ("" for none) takes them from: its flags, else its drop-in
-// files, else the file, else its defaults. What cannot be read or has a wrong type
-// is as if absent: the kubelet itself refuses it.
+// EffectiveEndpoints looks the endpoints up where a kubelet with this command line and this file ("" for none) takes them from: its flags,
+// else its drop-in files, else the file, else its defaults. What cannot be read or has a wrong type is as if absent: the kubelet itself
+// refuses it.
 func EffectiveEndpoints(argv []string, configFile string) Endpoints {
 	arguments := ParseArguments(argv)
 	merged := mergedTree(arguments, configFile)
@@ -63,8 +62,7 @@ func mergedTree(arguments Arguments, configFile string) map[string]any {
 	return merged
 }
 
-// merge follows RFC 7386, as the kubelet does with drop-in files, for the
-// scalars that are looked for: null deletes what was said before.
+// merge follows RFC 7386, as the kubelet does with drop-in files, for the scalars that are looked for: null deletes what was said before.
 func merge(into, from map[string]any) {
 	for _, name := range []string{"healthzPort", "healthzBindAddress", "containerRuntimeEndpoint", "cpuManagerPolicy", "memoryManagerPolicy"} {
 		switch value, said := from[name]; {

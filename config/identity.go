@@ -15,24 +15,20 @@ import (
 	"syscall"
 )
 
-// maxFile bounds, in bytes, the files of the node that are read: --config and
-// the drop-in files.
+// maxFile bounds, in bytes, the files of the node that are read: --config and the drop-in files.
 const maxFile = 4 << 20
 
-// Identity tells apart everything besides the payload that decides what a
-// kubelet makes of it. Two identities are equal (==) when a verdict about a
-// payload holds for both.
+// Identity tells apart everything besides the payload that decides what a kubelet makes of it. Two identities are equal (==) when a verdict
+// about a payload holds for both.
 type Identity struct {
 	Binary    string `json:"binary"`    // ELF build id, size and mtime of the executable; without a build id its SHA-256
 	Arguments string `json:"arguments"` // SHA-256 of the command line
 	Local     string `json:"local"`     // SHA-256 of the drop-in files and of the feature gates in the local --config file
 }
 
-// Identify looks at the kubelet executable (links followed), its command line
-// and the local files that take part in every configuration. The binary is
-// hashed only where it has no build id, and then once: reading some 80 MB costs
-// more than the whole start may take. Drop-in files that cannot be read count as unreadable; the kubelet reports
-// them. The error is about the executable.
+// Identify looks at the kubelet executable (links followed), its command line and the local files that take part in every configuration.
+// The binary is hashed only where it has no build id, and then once: reading some 80 MB costs more than the whole start may take. Drop-in
+// files that cannot be read count as unreadable; the kubelet reports them. The error is about the executable.
 func Identify(kubelet string, argv []string) (Identity, error) {
 	binary, err := identifyBinary(kubelet)
 	if err != nil {
@@ -55,9 +51,8 @@ func Identify(kubelet string, argv []string) (Identity, error) {
 	}, nil
 }
 
-// LocalContent digests the file behind --config, byte for byte, as "sha256:"
-// and 64 hex digits; "sha256:none" for a command line without one. A file that
-// cannot be read counts by the reason: the kubelet has to be asked about it too.
+// LocalContent digests the file behind --config, byte for byte, as "sha256:" and 64 hex digits; "sha256:none" for a command line without
+// one. A file that cannot be read counts by the reason: the kubelet has to be asked about it too.
 func LocalContent(argv []string) string {
 	path := ParseArguments(argv).Config
 	if path == "" {
@@ -71,8 +66,8 @@ func LocalContent(argv []string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// LocalGates gives the feature gates of the local --config file, to be added
-// to what is rendered; nil without a file, or when it cannot be read or decoded.
+// LocalGates gives the feature gates of the local --config file, to be added to what is rendered; nil without a file, or when it cannot be
+// read or decoded.
 func LocalGates(argv []string) map[string]bool {
 	named, _ := readTree(ParseArguments(argv).Config)["featureGates"].(map[string]any)
 	var gates map[string]bool
@@ -102,9 +97,8 @@ func (d dropIn) fault() string {
 	return ""
 }
 
-// eachDropIn reads the files that the kubelet merges over its --config file, one
-// at a time, in its order: *.conf, recursively, in lexical order, links to folders
-// not followed (mergeKubeletConfigurations of Kubernetes 1.36). None for "".
+// eachDropIn reads the files that the kubelet merges over its --config file, one at a time, in its order: *.conf, recursively, in lexical
+// order, links to folders not followed (mergeKubeletConfigurations of Kubernetes 1.36). None for "".
 func eachDropIn(folder string, use func(dropIn)) {
 	if folder == "" {
 		return
@@ -143,8 +137,7 @@ func readTree(path string) map[string]any {
 	return tree
 }
 
-// openRegular opens a regular file. A named pipe or a device in its place would
-// block or never end.
+// openRegular opens a regular file. A named pipe or a device in its place would block or never end.
 func openRegular(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

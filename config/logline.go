@@ -12,10 +12,9 @@ import (
 //	E1121 11:37:55.071664    2099 run.go:72] "command failed" err="…"
 var klogHeader = regexp.MustCompile(`^([IWEF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^ \]]+:\d+\] (.*)$`)
 
-// LastErrorLine gives the message of the last error in a kubelet's log, without
-// header and time, through [Quote]; "" when there is none. Errors are klog's E and
-// F lines, lines of JSON logging without a verbosity, and the first line of a
-// panic. Nothing else of a log is ever shown: it is not meant for the Node.
+// LastErrorLine gives the message of the last error in a kubelet's log, without header and time, through [Quote]; "" when there is none.
+// Errors are klog's E and F lines, lines of JSON logging without a verbosity, and the first line of a panic. Nothing else of a log is ever
+// shown: it is not meant for the Node.
 func LastErrorLine(log []byte) string {
 	lines := strings.Split(string(log), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -47,8 +46,7 @@ func errorWords(lines []string) string {
 	return ""
 }
 
-// blockValue reads klog's form for values of several lines: each behind a tab,
-// ended by a line " >".
+// blockValue reads klog's form for values of several lines: each behind a tab, ended by a line " >".
 func blockValue(lines []string) string {
 	var value []string
 	for _, line := range lines {
@@ -82,8 +80,8 @@ func klogWords(message string) string {
 	return what + rest
 }
 
-// unquote reads the quoted text that value begins with, also one whose end was cut off: of a line that is too long the beginning is
-// kept, and the field's name is in it.
+// unquote reads the quoted text that value begins with, also one whose end was cut off: of a line that is too long the beginning is kept,
+// and the field's name is in it.
 func unquote(value string) (text string, ok bool) {
 	if quoted, err := strconv.QuotedPrefix(value); err == nil {
 		text, err = strconv.Unquote(quoted)
@@ -114,8 +112,7 @@ func jsonWords(line string) string {
 	return join(entry.Message, entry.Error)
 }
 
-// join leaves out what says nothing ("command failed") or says the same twice
-// ("Failed to run kubelet: failed to run Kubelet: …").
+// join leaves out what says nothing ("command failed") or says the same twice ("Failed to run kubelet: failed to run Kubelet: …").
 func join(what, why string) string {
 	switch {
 	case why == "":

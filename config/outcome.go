@@ -10,8 +10,8 @@ const (
 	Accepted Outcome = iota + 1
 	// Refused: the kubelet would exit over it at every start.
 	Refused
-	// Environment: it fails, but so does the control, in the same way: flags,
-	// drop-in files or the binary are to blame, not the configuration.
+	// Environment: it fails, but so does the control, in the same way: flags, drop-in files or the binary are to blame, not the
+	// configuration.
 	Environment
 	// Unknown: the pre-flight cannot tell; only a start can.
 	Unknown

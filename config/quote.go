@@ -12,15 +12,13 @@ const (
 	ellipsis  = "…"
 )
 
-// documentFollows are phrases behind which decoders quote the whole document
-// that they were given, with whatever quotes it has in it: apimachinery's "Object
-// 'Kind' is missing in '…'" and json-iterator's "bigger context ...|…|..." (kubelets
-// up to 1.22). Nothing behind them is kept.
+// documentFollows are phrases behind which decoders quote the whole document that they were given, with whatever quotes it has in it:
+// apimachinery's "Object 'Kind' is missing in '…'" and json-iterator's "bigger context ...|…|..." (kubelets up to 1.22). Nothing behind
+// them is kept.
 var documentFollows = []string{"is missing in '", "error found in #"}
 
-// Quote makes foreign words fit to be shown on the Node: one line of valid
-// UTF-8, at most 512 bytes, with quoted texts cut to 64 bytes. Error messages
-// quote paths and values, but also documents with secrets in them.
+// Quote makes foreign words fit to be shown on the Node: one line of valid UTF-8, at most 512 bytes, with quoted texts cut to 64 bytes.
+// Error messages quote paths and values, but also documents with secrets in them.
 func Quote(words string) string {
 	words = strings.ToValidUTF8(words, "\uFFFD")
 	for _, phrase := range documentFollows {
@@ -53,8 +51,7 @@ func Quote(words string) string {
 	return cut(strings.Join(strings.FieldsFunc(kept.String(), blank), " "), maxWords)
 }
 
-// openingQuote gives the index of the first quotation mark, or the length. An
-// apostrophe within a word (couldn't, kubelets') is none.
+// openingQuote gives the index of the first quotation mark, or the length. An apostrophe within a word (couldn't, kubelets') is none.
 func openingQuote(text string) int {
 	previous := ' '
 	for i, r := range text {

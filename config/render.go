@@ -12,9 +12,8 @@ const (
 	apiVersion = "kubelet.config.k8s.io/v1beta1"
 )
 
-// pathFields are the fields whose relative paths the kubelet resolves against
-// the folder of its file: KubeletConfigurationPathRefs of Kubernetes 1.36
-// (podLogsDir since 1.30).
+// pathFields are the fields whose relative paths the kubelet resolves against the folder of its file: KubeletConfigurationPathRefs of
+// Kubernetes 1.36 (podLogsDir since 1.30).
 var pathFields = [][]string{
 	{"staticPodPath"},
 	{"podLogsDir"},
@@ -25,22 +24,18 @@ var pathFields = [][]string{
 	{"volumePluginDir"},
 }
 
-// LoadError says why a payload cannot be a kubelet's configuration whatever the
-// kubelet: the key is missing or empty, does not decode, or is of another kind
-// or apiVersion. Words name the key and never quote the payload.
+// LoadError says why a payload cannot be a kubelet's configuration whatever the kubelet: the key is missing or empty, does not decode, or
+// is of another kind or apiVersion. Words name the key and never quote the payload.
 type LoadError struct{ Words string }
 
 func (e *LoadError) Error() string { return e.Words }
 
-// Render gives the file that the kubelet is to be started with: payload[key],
-// as JSON (which the kubelet reads as well as YAML, and reads in one way only).
-// Two things are changed and nothing else:
+// Render gives the file that the kubelet is to be started with: payload[key], as JSON (which the kubelet reads as well as YAML, and reads
+// in one way only). Two things are changed and nothing else:
 //
-//   - Relative paths become absolute against folder, the payload's place on disk,
-//     so that they mean what they would in a file lying there.
-//   - localGates, the feature gates of the node's own file, are added where the
-//     payload does not name them. Up to 1.23 the kubelet itself used the sum of
-//     the gates of flags, local file and dynamic configuration.
+//   - Relative paths become absolute against folder, the payload's place on disk, so that they mean what they would in a file lying there.
+//   - localGates, the feature gates of the node's own file, are added where the payload does not name them. Up to 1.23 the kubelet itself
+//     used the sum of the gates of flags, local file and dynamic configuration.
 //
 // Its errors are of type *[LoadError].
 func Render(payload map[string]string, key, folder string, localGates map[string]bool) ([]byte, error) {
@@ -89,8 +84,7 @@ func load(payload map[string]string, key string) (map[string]any, error) {
 	return tree, nil
 }
 
-// resolvePath leaves values of another type alone: the kubelet has its own
-// words for them.
+// resolvePath leaves values of another type alone: the kubelet has its own words for them.
 func resolvePath(tree map[string]any, field []string, folder string) {
 	for _, name := range field[:len(field)-1] {
 		below, ok := tree[name].(map[string]any)

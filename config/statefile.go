@@ -10,8 +10,7 @@ import (
 // defaultRootDir is the kubelet's (cmd/kubelet/app/options).
 const defaultRootDir = "/var/lib/kubelet"
 
-// StateFile is a file in which one of the kubelet's resource managers keeps
-// what it has given to which container.
+// StateFile is a file in which one of the kubelet's resource managers keeps what it has given to which container.
 type StateFile struct {
 	Name   string `json:"file"`             // cpu_manager_state or memory_manager_state
 	Policy string `json:"policy,omitempty"` // that wrote it; empty = unknown
@@ -30,11 +29,9 @@ func RootDir(argv []string) string {
 // IsStateFile tells whether a name is that of a [StateFile].
 func IsStateFile(name string) bool { return name == cpuStateFile || name == memoryStateFile }
 
-// ForeignStateFiles lists the state files below the kubelet's root folder that
-// another policy wrote than the one which a kubelet with this command line and
-// this file ("" for none) would have, by its flags, else its drop-in files, else
-// the file, else its defaults. Such a kubelet exits over them at every start. A
-// file that is not there or cannot be read is none: the kubelet judges it.
+// ForeignStateFiles lists the state files below the kubelet's root folder that another policy wrote than the one which a kubelet with this
+// command line and this file ("" for none) would have, by its flags, else its drop-in files, else the file, else its defaults. Such a
+// kubelet exits over them at every start. A file that is not there or cannot be read is none: the kubelet judges it.
 func ForeignStateFiles(argv []string, configFile string) []StateFile {
 	arguments := ParseArguments(argv)
 	merged := mergedTree(arguments, configFile)
@@ -55,8 +52,8 @@ func ForeignStateFiles(argv []string, configFile string) []StateFile {
 	return foreign
 }
 
-// statePolicy reads which policy wrote a state file; "" when it cannot be told.
-// From 1.37 on the kubelet keeps what counts in the string "data", itself JSON.
+// statePolicy reads which policy wrote a state file; "" when it cannot be told. From 1.37 on the kubelet keeps what counts in the string
+// "data", itself JSON.
 func statePolicy(path string) string {
 	content, err := readFile(path)
 	if err != nil {
@@ -78,9 +75,8 @@ func statePolicy(path string) string {
 	return state.PolicyName
 }
 
-// stateFileFaults are how a kubelet says that it exits over a state file: by the
-// error of the manager that does, and by words of which one is there. All of
-// Kubernetes 1.36, pkg/kubelet/cm, and in lower case.
+// stateFileFaults are how a kubelet says that it exits over a state file: by the error of the manager that does, and by words of which one
+// is there. All of Kubernetes 1.36, pkg/kubelet/cm, and in lower case.
 var stateFileFaults = []struct {
 	manager, file string
 	words         []string
@@ -91,8 +87,7 @@ var stateFileFaults = []struct {
 		"could not restore state from checkpoint", "machine state can not be empty", "the expected machine state is different", "the memory assignment uses"}},
 }
 
-// BlamedStateFile tells which state file a kubelet says that it exits over, by
-// the end of its log; "" for none.
+// BlamedStateFile tells which state file a kubelet says that it exits over, by the end of its log; "" for none.
 func BlamedStateFile(log []byte) string {
 	for line := range strings.Lines(strings.ToLower(string(log))) {
 		for _, fault := range stateFileFaults {

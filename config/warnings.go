@@ -9,17 +9,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// typesVersion is the version of k8s.io/kubelet that strict decoding is done
-// against.
+// typesVersion is the version of k8s.io/kubelet that strict decoding is done against.
 const typesVersion = "v0.37"
 
 const maxWarnings = 10
 
-// Warnings decodes payload[key] strictly and says, in at most 10 short lines,
-// which fields are unknown to this version's types or appear twice. The kubelet
-// decodes leniently and runs with a misspelt field left out. A field can also be
-// newer than these types, or older: a warning is never a refusal. Nil when there
-// is nothing to say, or when the document does not decode at all.
+// Warnings decodes payload[key] strictly and says, in at most 10 short lines, which fields are unknown to this version's types or appear
+// twice. The kubelet decodes leniently and runs with a misspelt field left out. A field can also be newer than these types, or older: a
+// warning is never a refusal. Nil when there is nothing to say, or when the document does not decode at all.
 func Warnings(payload map[string]string, key string) []string {
 	return strictWarnings([]byte(payload[key]))
 }

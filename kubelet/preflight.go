@@ -15,16 +15,16 @@ import (
 // Verdict is the result of a pre-flight.
 type Verdict struct {
 	Outcome config.Outcome
-	// Load tells, of a refusal, that the kubelet could not load or decode the file;
-	// otherwise it loaded it and found it invalid. Upstream has an error for each.
+	// Load tells, of a refusal, that the kubelet could not load or decode the file; otherwise it loaded it and found it invalid. Upstream
+	// has an error for each.
 	Load bool
-	// Words say why, in one line fit for the Node ([config.Quote]): the kubelet's own
-	// error, or why there is no verdict. Empty when accepted.
+	// Words say why, in one line fit for the Node ([config.Quote]): the kubelet's own error, or why there is no verdict. Empty when
+	// accepted.
 	Words string
 	// Warnings are those of strict decoding ([config.Warnings]) about the candidate's file.
 	Warnings []string
-	// NoMorePreflight: the binary went past the check and began to start for real.
-	// It was killed; nothing must be pre-flighted with it again.
+	// NoMorePreflight: the binary went past the check and began to start for real. It was killed; nothing must be pre-flighted with it
+	// again.
 	NoMorePreflight bool
 }
 
@@ -37,14 +37,11 @@ const (
 
 const defaultPreflightTimeout = 5 * time.Second
 
-// Preflight asks the node's own kubelet binary, with its production flags,
-// whether it accepts a configuration.
+// Preflight asks the node's own kubelet binary, with its production flags, whether it accepts a configuration.
 //
-// It relies on the kubelet's order of work, the same from Kubernetes 1.21 to 1.37:
-// parse flags, load the file, merge drop-ins, apply precedence and gates,
-// validate, and only then look at --exit-on-lock-contention, which without a lock
-// file is an error. A kubelet that fails there has accepted all before it and has
-// not touched the node.
+// It relies on the kubelet's order of work, the same from Kubernetes 1.21 to 1.37: parse flags, load the file, merge drop-ins, apply
+// precedence and gates, validate, and only then look at --exit-on-lock-contention, which without a lock file is an error. A kubelet that
+// fails there has accepted all before it and has not touched the node.
 type Preflight struct {
 	Kubelet    string        // path of the kubelet executable
 	Arguments  []string      // its production command line, without the binary
@@ -58,11 +55,9 @@ type Candidate struct {
 	File string // path of a KubeletConfiguration, appended as --config; "" is the command line as it is
 }
 
-// Check runs the kubelet on the candidate, and, if it fails, on the control: a
-// configuration known to have worked, nil if there is none. A candidate is
-// refused when the control is accepted or fails in another way. Check returns
-// when the processes it started are gone. When ctx ends first, the outcome is
-// unknown.
+// Check runs the kubelet on the candidate, and, if it fails, on the control: a configuration known to have worked, nil if there is none. A
+// candidate is refused when the control is accepted or fails in another way. Check returns when the processes it started are gone. When ctx
+// ends first, the outcome is unknown.
 func (p *Preflight) Check(ctx context.Context, candidate Candidate, control *Candidate) Verdict {
 	if reason := p.impossible(); reason != "" {
 		return Verdict{Outcome: config.Unknown, Words: config.Quote(reason), Warnings: config.FileWarnings(candidate.File)}
@@ -146,9 +141,8 @@ func (p *Preflight) try(ctx context.Context, candidate Candidate) Verdict {
 	return Verdict{Outcome: config.Refused, Words: words, Load: strings.Contains(strings.ToLower(words), "failed to load kubelet config file")}
 }
 
-// words finds the kubelet's error in what it printed; without one, they are its
-// last words. The path of the candidate's file, which the kubelet says up to
-// three times, is left out.
+// words finds the kubelet's error in what it printed; without one, they are its last words. The path of the candidate's file, which the
+// kubelet says up to three times, is left out.
 func (r *attempt) words(file string) (words string, isError bool) {
 	output := r.stdout.text() + "\n" + r.stderr.text()
 	if file != "" {

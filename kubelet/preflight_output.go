@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// outputReaders read both streams of a process. exec.Cmd's own do not say that
-// they gave up, when the process itself failed.
+// outputReaders read both streams of a process. exec.Cmd's own do not say that they gave up, when the process itself failed.
 type outputReaders struct {
 	ours, theirs []*os.File
 	done         chan struct{}
@@ -44,8 +43,7 @@ func (r *attempt) read(command *exec.Cmd) (*outputReaders, error) {
 // started leaves the other ends to the process alone.
 func (o *outputReaders) started() { _ = closeAll(o.theirs) }
 
-// end waits for the end of the output, but not for long, and tells whether it
-// had to be cut off.
+// end waits for the end of the output, but not for long, and tells whether it had to be cut off.
 func (o *outputReaders) end() (cutOff bool) {
 	o.once.Do(func() {
 		timer := time.NewTimer(outputDelay)

@@ -19,13 +19,12 @@ import (
 // acceptedMark is what a kubelet prints at the check (cmd/kubelet/app/server.go).
 const acceptedMark = "cannot exit on lock file contention: no lock file specified"
 
-// pastMarks are what it prints past the check at any verbosity, the earliest of
-// each way it can take first: by "Starting kubelet" a second one may have failed
-// already because the first holds its port. The same from Kubernetes 1.23 to 1.36.
+// pastMarks are what it prints past the check at any verbosity, the earliest of each way it can take first: by "Starting kubelet" a second
+// one may have failed already because the first holds its port. The same from Kubernetes 1.23 to 1.36.
 var pastMarks = []string{"Acquiring file lock", "Standalone mode, no API client", "Creating Container Manager object based on Node Config", "Starting kubelet"}
 
-// outputDelay bounds how long a process that outlives the pre-flight can hold
-// its output open, and how long we wait for a turn to read it on a busy machine.
+// outputDelay bounds how long a process that outlives the pre-flight can hold its output open, and how long we wait for a turn to read it
+// on a busy machine.
 const outputDelay = 3 * time.Second
 
 // attempt is what came of one run.
@@ -40,8 +39,8 @@ type attempt struct {
 	status         string // for people: "exit status 1"
 }
 
-// run starts the kubelet, waits for it or kills it when ctx ends, and leaves
-// nothing behind. The error says why it could not be started or watched.
+// run starts the kubelet, waits for it or kills it when ctx ends, and leaves nothing behind. The error says why it could not be started or
+// watched.
 func (p *Preflight) run(ctx context.Context, candidate Candidate) (*attempt, error) {
 	result := &attempt{}
 	folder, err := os.MkdirTemp(p.TempFolder, "preflight-")
@@ -105,8 +104,7 @@ func (r *attempt) execute(ctx context.Context, command *exec.Cmd) error {
 	awaitExit(pid)
 	close(exited)
 	<-killed
-	// Whatever it left in its group goes too, while its own process ID is not
-	// yet free to be somebody else's.
+	// Whatever it left in its group goes too, while its own process ID is not yet free to be somebody else's.
 	_ = syscall.Kill(-pid, syscall.SIGKILL)
 	if err := command.Wait(); command.ProcessState == nil {
 		return fmt.Errorf("waiting for the kubelet of a pre-flight: %w", err)

@@ -56,8 +56,7 @@ func pidIn(t *testing.T, path string) int {
 	return pid
 }
 
-// TestPreflightLeavesNoProcess: a wrapper's children go with it, and one that
-// holds the output open does not hold up the verdict.
+// TestPreflightLeavesNoProcess: a wrapper's children go with it, and one that holds the output open does not hold up the verdict.
 func TestPreflightLeavesNoProcess(t *testing.T) {
 	for name, test := range map[string]struct {
 		script string
@@ -79,8 +78,8 @@ func TestPreflightLeavesNoProcess(t *testing.T) {
 	}
 }
 
-// TestPreflightThatIsNotHeard: what a kubelet may have said, and was not read, refuses nothing. Here somebody who has left its group
-// holds the output; on a machine that is too busy it is we who have no turn.
+// TestPreflightThatIsNotHeard: what a kubelet may have said, and was not read, refuses nothing. Here somebody who has left its group holds
+// the output; on a machine that is too busy it is we who have no turn.
 func TestPreflightThatIsNotHeard(t *testing.T) {
 	for name, test := range map[string]struct {
 		script string
@@ -116,8 +115,7 @@ echo '`+acceptedMark+`'; exit 1`)
 	}
 }
 
-// TestPreflightDiesWithUs kills a process in the middle of its pre-flight: this
-// test binary again, told so by its environment.
+// TestPreflightDiesWithUs kills a process in the middle of its pre-flight: this test binary again, told so by its environment.
 func TestPreflightDiesWithUs(t *testing.T) {
 	const variable = "KUBELET_TEST_PREFLIGHT_OF"
 	if kubelet := os.Getenv(variable); kubelet != "" {

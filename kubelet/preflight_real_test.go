@@ -12,9 +12,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
-// TestPreflightOfARealKubelet keeps the assumptions about the kubelet's order
-// of work true: it runs the real binary that KUBELET_SUPERVISOR_TEST_KUBELET
-// names, of any version from 1.21 on.
+// TestPreflightOfARealKubelet keeps the assumptions about the kubelet's order of work true: it runs the real binary that
+// KUBELET_SUPERVISOR_TEST_KUBELET names, of any version from 1.21 on.
 func TestPreflightOfARealKubelet(t *testing.T) {
 	kubelet := os.Getenv("KUBELET_SUPERVISOR_TEST_KUBELET")
 	if kubelet == "" {
