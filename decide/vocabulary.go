@@ -36,6 +36,7 @@ type Proof struct {
 	Warnings []string        `json:"warnings,omitempty"`
 }
 
+// AnyContent is the Content of a Proof about every configuration.
 const AnyContent = "*"
 
 // Trial is the account of the one configuration that is on trial (rules 7 and 10). Its zero value is no trial.

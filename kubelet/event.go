@@ -6,8 +6,9 @@ import "time"
 type Event interface{ event() }
 
 type (
-	// Healthy and Unhealthy are changes in its health.
-	Healthy   struct{}
+	// Healthy is the beginning of health.
+	Healthy struct{}
+	// Unhealthy is its end, or another reason why there is none.
 	Unhealthy struct{ Words string }
 	// Hung is a child that has fed its watchdog and does not any more.
 	Hung struct{ Words string }

@@ -44,6 +44,7 @@ type managerMessage struct {
 	sent chan struct{} // not nil: to be closed then
 }
 
+// NewManager reads from the environment which service manager there is, if any.
 func NewManager(logger *zap.Logger) *Manager {
 	m := &Manager{Pulse: make(chan struct{}), logger: logger, woken: make(chan struct{}, 1), begun: make(chan struct{}, 1), over: make(chan struct{})}
 	m.send = func(message string) error {
@@ -163,6 +164,7 @@ func (m *Manager) Reloading() {
 	m.tell(daemon.SdNotifyReloading, strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
 }
 
+// Reloaded ends what Reloading began.
 func (m *Manager) Reloaded() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
