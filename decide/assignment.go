@@ -99,7 +99,7 @@ func (s *State) learnCleared(e Cleared) {
 func (s *State) applyReset() {
 	uid, observed := s.Reset.NodeUID, s.Reset.Text
 	s.Reset, s.Observed, s.Unrenderable = nil, &observed, nil
-	s.Durable = Durable{NodeUID: uid, Retry: s.Retry, Active: s.Active, Proofs: s.Proofs, Cluster: s.Cluster, Renews: s.Renews, Asides: s.Asides}
+	s.Durable = Durable{Proofs: s.Proofs, Account: Account{NodeUID: uid, Retry: s.Retry, Active: s.Active, Cluster: s.Cluster, Renews: s.Renews, Asides: s.Asides}}
 	s.ApplyAt, s.Environment, s.Exit, s.Exits = 0, "", "", nil
 }
 

@@ -18,7 +18,7 @@ func TestTimeInWhichNobodyLooked(t *testing.T) {
 	t.Run("is no healthy running time", func(t *testing.T) {
 		d := newDrive(t).boot().assign("good").pass(25 * time.Second).freeze(frozen)
 		d.hear(LeaseSeen{Reachable: true, Renewed: true}).expect(inTrial)
-		if d.s.Trial.Healthy > time.Minute {
+		if d.s.Trial.Healthy > Span(time.Minute) {
 			t.Errorf("%s of health", d.s.Trial.Healthy)
 		}
 		d.pass(9 * time.Minute).expect(inTrial).pass(time.Minute).expect("assigned=good@1 active=good@1 lkg=good@1 True Active")

@@ -15,7 +15,7 @@ func (s *State) learnCluster(keys []string) {
 		if was == nil {
 			was = s.LastKnownGood
 		}
-		s.Durable = Durable{Retry: s.Retry, Proofs: s.Proofs, Asides: s.Asides}
+		s.Durable = Durable{Proofs: s.Proofs, Account: Account{Retry: s.Retry, Asides: s.Asides}}
 		s.forgetAssignment()
 		s.Observed = nil // what the Node asks for is not known yet
 		s.Warning = "this node's kubeconfig is of another cluster than " + Describe(was) + ", which is forgotten"

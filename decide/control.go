@@ -30,7 +30,7 @@ func (s *State) controlNeedsLease() bool {
 func (s *State) controlTime() time.Duration {
 	least := healthThatCounts
 	for _, x := range s.Suspects {
-		least = max(least, 2*x.Life)
+		least = max(least, 2*time.Duration(x.Life))
 		if x.Excused && x.Version.Content == s.Excuses.Content {
 			least = max(least, s.Excuses.pause())
 		}

@@ -42,8 +42,8 @@ func (s *State) advance(at Moment) {
 	}
 	switch {
 	case s.trialClockRuns():
-		s.Trial.Healthy += passed
+		s.Trial.Healthy += Span(passed)
 	case !s.Child.Healthy && s.Child.EverHealthy:
-		s.Trial.Unhealthy += passed
+		s.Trial.Unhealthy += Span(passed)
 	}
 }

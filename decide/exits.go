@@ -62,8 +62,8 @@ func (s *State) learnExited(e ChildExited) {
 // failStart closes the open start as a failure; the last one allowed ends the trial.
 func (s *State) failStart(gone Child, life time.Duration, words string) {
 	s.Trial.Open, s.Trial.HadHealth = false, false
-	s.Trial.Longest = max(s.Trial.Longest, life)
-	if s.Trial.Tries >= s.TrialFailures {
+	s.Trial.Longest = max(s.Trial.Longest, Span(life))
+	if int(s.Trial.Tries) >= s.TrialFailures {
 		s.failTrialOf(gone.Version, Exited, fmt.Sprintf("exited %d times in its trial: %s", s.Trial.Tries, words))
 	}
 }
@@ -90,6 +90,6 @@ func (s *State) countExit(gone Child, life time.Duration, words string) {
 	}
 	exits := len(s.Exits)
 	s.Exits = nil
-	s.blame(Suspect{Version: *gone.Version, Kubelet: gone.Kubelet, Cause: Exited, Life: life,
+	s.blame(Suspect{Version: *gone.Version, Kubelet: gone.Kubelet, Cause: Exited, Life: Span(life),
 		Words: fmt.Sprintf("exited %d times in %s: %s", exits, exitWindow, words)})
 }

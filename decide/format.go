@@ -12,8 +12,12 @@ import (
 // Span is a time.Duration of zero or more, written as "1m30s".
 type Span time.Duration
 
+func (s Span) String() string { return time.Duration(s).String() }
+
+// MarshalText gives a form such as 1m30s.
 func (s Span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).String()), nil }
 
+// UnmarshalText reads what MarshalText gives, and nothing below zero.
 func (s *Span) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if err != nil || d < 0 {
@@ -33,55 +37,18 @@ func (c *Cause) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%.64q is none of the causes %s, %s and %s", text, Exited, StartTimeout, LeaseLost)
 }
 
-type (
-	trialFields Trial
-	trialFormat struct {
-		trialFields
-		Healthy   Span `json:"healthy,omitempty"`
-		Unhealthy Span `json:"unhealthy,omitempty"`
-		Longest   Span `json:"longest,omitempty"`
-	}
-)
+// Count is a number of zero or more.
+type Count int
 
-// MarshalJSON writes times as "1m30s".
-func (t Trial) MarshalJSON() ([]byte, error) {
-	return json.Marshal(trialFormat{trialFields(t), Span(t.Healthy), Span(t.Unhealthy), Span(t.Longest)})
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (t *Trial) UnmarshalJSON(data []byte) error {
-	var f trialFormat
-	if err := json.Unmarshal(data, &f); err != nil {
+// UnmarshalJSON refuses a negative number.
+func (c *Count) UnmarshalJSON(data []byte) error {
+	var n int
+	if err := json.Unmarshal(data, &n); err != nil {
 		return err
 	}
-	if f.Tries < 0 {
-		return fmt.Errorf("a trial with %d tries", f.Tries)
+	if n < 0 {
+		return fmt.Errorf("%d is no count", n)
 	}
-	*t = Trial(f.trialFields)
-	t.Healthy, t.Unhealthy, t.Longest = time.Duration(f.Healthy), time.Duration(f.Unhealthy), time.Duration(f.Longest)
-	return nil
-}
-
-type (
-	suspectFields Suspect
-	suspectFormat struct {
-		suspectFields
-		Life Span `json:"life,omitempty"`
-	}
-)
-
-// MarshalJSON writes times as "1m30s".
-func (x Suspect) MarshalJSON() ([]byte, error) {
-	return json.Marshal(suspectFormat{suspectFields(x), Span(x.Life)})
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (x *Suspect) UnmarshalJSON(data []byte) error {
-	var f suspectFormat
-	if err := json.Unmarshal(data, &f); err != nil {
-		return err
-	}
-	*x = Suspect(f.suspectFields)
-	x.Life = time.Duration(f.Life)
+	*c = Count(n)
 	return nil
 }

@@ -15,10 +15,10 @@ func remembered() Durable {
 	another := testKubelet
 	another.Binary = "binary-2"
 	return Durable{
-		Assigned: good, LastKnownGood: good, Active: good, Text: "kube-system/good/kubelet", NodeUID: "node-1", Retry: "2026-01-01",
-		Trial:    Trial{Content: "good", Kubelet: another, Healthy: 90 * time.Second, Unhealthy: time.Nanosecond, Tries: 2, Open: true, HadHealth: true, Longest: time.Hour, Baseline: true, Renewed: true},
-		Promoted: Promotion{Content: "good", Kubelet: testKubelet},
-		Suspects: []Suspect{{Version: *version("deadly", "2", "deadly"), Kubelet: another, Cause: Exited, Words: "exited 3 times in its trial", Life: time.Second, Excused: true}},
+		Assigned: good, LastKnownGood: good, Account: Account{Active: good, Text: "kube-system/good/kubelet", NodeUID: "node-1", Retry: "2026-01-01",
+			Trial:    Trial{Content: "good", Kubelet: another, Healthy: Span(90 * time.Second), Unhealthy: 1, Tries: 2, Open: true, HadHealth: true, Longest: Span(time.Hour), Baseline: true, Renewed: true},
+			Promoted: Promotion{Content: "good", Kubelet: testKubelet},
+			Suspects: []Suspect{{Version: *version("deadly", "2", "deadly"), Kubelet: another, Cause: Exited, Words: "exited 3 times in its trial", Life: Span(time.Second), Excused: true}}},
 		Rejected: []Rejection{{Content: "deadly", Binary: testKubelet.Binary, Arguments: testKubelet.Arguments, Cause: StartTimeout, Words: "not healthy"}},
 		Proofs:   []Proof{{Content: "good", Kubelet: testKubelet, Outcome: config.Accepted, Warnings: []string{"unknown field"}}},
 	}
@@ -36,7 +36,7 @@ type (
 
 // Whatever was decoded from the state folder, the core comes to a decision and shows something.
 func FuzzStateOnDisk(f *testing.F) {
-	trial, err := json.Marshal(remembered())
+	trial, err := json.Marshal(remembered().Account)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func FuzzStateOnDisk(f *testing.F) {
 		disk := Durable{Assigned: remembered().Assigned, LastKnownGood: version("other", "1", "other")}
 		var r rejectedOnDisk
 		var p provedOnDisk
-		for data, into := range map[string]any{string(trial): &disk, string(rejected): &r, string(preflight): &p} {
+		for data, into := range map[string]any{string(trial): &disk.Account, string(rejected): &r, string(preflight): &p} {
 			if json.Unmarshal([]byte(data), into) != nil {
 				return
 			}

@@ -88,7 +88,7 @@ func (d *drive) checkRules() {
 			d.t.Fatalf("at rest with %T under way", s.Doing)
 		}
 	}
-	if s.Trial.Tries < 0 || s.Trial.Tries > s.TrialFailures {
+	if s.Trial.Tries < 0 || int(s.Trial.Tries) > s.TrialFailures {
 		d.t.Fatalf("%d tries", s.Trial.Tries)
 	}
 	if d.saveErr == nil && s.Assigned != nil && (d.disk.Assigned == nil || d.disk.Assigned.Source != s.Assigned.Source) && s.SaveError == "" {

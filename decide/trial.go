@@ -64,16 +64,16 @@ func (s *State) judgeTrial() {
 
 func (s *State) tooLongUnhealthy() bool {
 	if !s.Child.Healthy && s.Child.EverHealthy {
-		return s.reached(s.Now + s.StartTimeout - s.Trial.Unhealthy)
+		return s.reached(s.Now + s.StartTimeout - time.Duration(s.Trial.Unhealthy))
 	}
-	return s.Trial.Unhealthy >= s.StartTimeout
+	return time.Duration(s.Trial.Unhealthy) >= s.StartTimeout
 }
 
 func (s *State) trialTimeIsFull() bool {
 	if s.trialClockRuns() {
-		return s.reached(s.Now + s.TrialPeriod - s.Trial.Healthy)
+		return s.reached(s.Now + s.TrialPeriod - time.Duration(s.Trial.Healthy))
 	}
-	return s.Trial.Healthy >= s.TrialPeriod
+	return time.Duration(s.Trial.Healthy) >= s.TrialPeriod
 }
 
 func (s *State) promote() {
@@ -86,7 +86,7 @@ func (s *State) promote() {
 
 // failTrial ends the trial of what runs; the fallback that is started next is its control (rule 8).
 func (s *State) failTrial(cause Cause, words string) {
-	s.Trial.Longest = max(s.Trial.Longest, s.Now-s.Child.Started)
+	s.Trial.Longest = max(s.Trial.Longest, Span(s.Now-s.Child.Started))
 	s.failTrialOf(s.Child.Version, cause, words)
 }
 
@@ -158,7 +158,7 @@ func (s *State) countOpenStart() {
 		s.Trial.Tries--
 	}
 	s.Trial.Open, s.Trial.HadHealth = false, false
-	if s.Trial.Tries >= s.TrialFailures {
+	if int(s.Trial.Tries) >= s.TrialFailures {
 		s.failTrialOf(s.trialVersion(), Exited, s.Exit)
 	}
 }

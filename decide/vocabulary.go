@@ -1,8 +1,6 @@
 package decide
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
@@ -43,13 +41,13 @@ const AnyContent = "*"
 type Trial struct {
 	Content   string          `json:"content,omitempty"`
 	Kubelet   config.Identity `json:"kubelet,omitzero"`
-	Healthy   time.Duration   `json:"healthy,omitempty"`   // running time that counted so far
-	Unhealthy time.Duration   `json:"unhealthy,omitempty"` // running time after the first health without it
-	Tries     int             `json:"tries,omitempty"`     // starts spent and not refunded, the open one included
+	Healthy   Span            `json:"healthy,omitempty"`   // running time that counted so far
+	Unhealthy Span            `json:"unhealthy,omitempty"` // running time after the first health without it
+	Tries     Count           `json:"tries,omitempty"`     // starts spent and not refunded, the open one included
 	Open      bool            `json:"open,omitempty"`      // a start was spent whose end is not recorded
 	HadHealth bool            `json:"sound,omitempty"`     // the open start has had 10 s of health
 	BootID    string          `json:"bootID,omitempty"`    // of the boot in which the open start was spent
-	Longest   time.Duration   `json:"longest,omitempty"`   // longest life of a start that failed
+	Longest   Span            `json:"longest,omitempty"`   // longest life of a start that failed
 	Baseline  bool            `json:"baseline,omitempty"`  // the configuration before it, or it itself, renewed the Lease
 	Renewed   bool            `json:"renewed,omitempty"`   // it has itself renewed the Lease
 }
@@ -66,7 +64,7 @@ type Suspect struct {
 	Kubelet config.Identity `json:"kubelet"`
 	Cause   Cause           `json:"cause"`
 	Words   string          `json:"words,omitempty"`
-	Life    time.Duration   `json:"life,omitempty"` // its longest life
+	Life    Span            `json:"life,omitempty"` // its longest life
 	// Excused: the control failed the same way. The configuration is tried again once the fallback has been healthy.
 	Excused bool `json:"excused,omitempty"`
 }
@@ -86,16 +84,21 @@ type Rejection struct {
 	Words     string `json:"words,omitempty"`
 }
 
-// Durable is what survives a restart: all of it is kept by the store.
+// Durable is what survives a restart: all of it is kept by the store, each part in a file of its own.
 type Durable struct {
-	Assigned      *Version `json:"-"`
-	LastKnownGood *Version `json:"-"`
+	Assigned      *Version
+	LastKnownGood *Version
+	Account
+	Rejected []Rejection
+	Proofs   []Proof
+}
 
+// Account is what is kept in meta/trial.
+type Account struct {
 	Text    string   `json:"assignment,omitempty"` // the assignment that Assigned came from, verbatim
 	NodeUID string   `json:"nodeUID,omitempty"`    // the Node that carried it
 	Retry   string   `json:"retry,omitempty"`      // the newest retry request that was heard
 	Active  *Version `json:"active,omitempty"`     // what a healthy kubelet was last seen running
-
 	// Cluster has the digests of the keys of the certificate authorities of the cluster that all of this is about.
 	Cluster []string `json:"cluster,omitempty"`
 	// Renews: the Node's Lease was being renewed by a kubelet of ours, when it was last known.
@@ -107,9 +110,6 @@ type Durable struct {
 	Promoted Promotion `json:"promoted,omitzero"`
 	Suspects []Suspect `json:"suspects,omitempty"`
 	Excuses  Excuses   `json:"excuses,omitzero"`
-
-	Rejected []Rejection `json:"-"`
-	Proofs   []Proof     `json:"-"`
 }
 
 // Unrenderable is a content whose effective file could not be made: its checkpoint is gone or the run folder is full. It is passed over

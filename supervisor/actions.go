@@ -59,7 +59,7 @@ func (l *loop) boot() decide.Booted {
 }
 
 func (l *loop) load(d *decide.Durable, note func(error)) {
-	note(l.store.LoadDocument(trialDocument, "Trial", d))
+	note(l.store.LoadDocument(trialDocument, "Trial", &d.Account))
 	var r rejections
 	note(l.store.LoadDocument(rejectedDocument, "RejectionList", &r))
 	var p proofs
@@ -91,7 +91,7 @@ func (l *loop) save(d decide.Durable, keep []corev1.ConfigMapNodeConfigSource) e
 	for _, write := range []func() error{
 		func() error { return l.store.SaveSource(store.LastKnownGood, sourceOf(d.LastKnownGood)) },
 		func() error { return l.store.SaveSource(store.Assigned, sourceOf(d.Assigned)) },
-		func() error { return l.store.SaveDocument(trialDocument, "Trial", d) },
+		func() error { return l.store.SaveDocument(trialDocument, "Trial", d.Account) },
 		func() error {
 			return l.store.SaveDocument(rejectedDocument, "RejectionList", rejections{Rejections: d.Rejected})
 		},

@@ -47,12 +47,12 @@ func golden() decide.Durable {
 	another.Binary = "device 2049, inode 132, size 84000001, mtime 1769904000.000000000, ctime 1769904000.000000000"
 	const deadly = "sha256:00000000000000000000000000000000000000000000000000000000000000dd"
 	return decide.Durable{
-		Assigned: good, LastKnownGood: good, Active: good,
-		Text: "kube-system/workers/kubelet", NodeUID: "5d0b7d8a-0c1c-4f0b-8f38-8a9a4b1b0c55", Retry: "2026-01-01",
-		Trial: decide.Trial{Content: good.Content, Kubelet: another, Healthy: 90*time.Second + 5*time.Millisecond, Unhealthy: time.Nanosecond, Tries: 2, Open: true, HadHealth: true,
-			Longest: time.Hour, Baseline: true, Renewed: true},
-		Promoted: decide.Promotion{Content: good.Content, Kubelet: kubelet},
-		Suspects: []decide.Suspect{{Version: decide.Version{Source: source("deadly", "5000"), Content: deadly}, Kubelet: another, Cause: decide.Exited, Words: "exited 3 times in its trial", Life: 250 * time.Millisecond, Excused: true}},
+		Assigned: good, LastKnownGood: good,
+		Account: decide.Account{Active: good, Text: "kube-system/workers/kubelet", NodeUID: "5d0b7d8a-0c1c-4f0b-8f38-8a9a4b1b0c55", Retry: "2026-01-01",
+			Trial: decide.Trial{Content: good.Content, Kubelet: another, Healthy: decide.Span(90*time.Second + 5*time.Millisecond), Unhealthy: 1, Tries: 2, Open: true, HadHealth: true,
+				Longest: decide.Span(time.Hour), Baseline: true, Renewed: true},
+			Promoted: decide.Promotion{Content: good.Content, Kubelet: kubelet},
+			Suspects: []decide.Suspect{{Version: decide.Version{Source: source("deadly", "5000"), Content: deadly}, Kubelet: another, Cause: decide.Exited, Words: "exited 3 times in its trial", Life: decide.Span(250 * time.Millisecond), Excused: true}}},
 		Rejected: []decide.Rejection{
 			{Content: deadly, Binary: kubelet.Binary, Arguments: kubelet.Arguments, Cause: decide.StartTimeout, Words: "not healthy within 2m0s of its start"},
 			{Content: deadly, Binary: another.Binary, Arguments: another.Arguments, Cause: decide.LeaseLost},
@@ -74,7 +74,7 @@ func goldenRecord() Record {
 		Generation: 3, Phase: "Running", Child: &kubelet.Process{PID: 701, StartTime: 12346, Executable: "/usr/bin/kubelet"}, Runs: d.Assigned, Healthy: true, Written: at,
 		Assignment: d.Text, Config: corev1.NodeConfigStatus{Assigned: source, Active: source, LastKnownGood: source, Error: "failed to run config, see Kubelet log for details"},
 		Condition: RecordedCondition{Status: "True", Reason: "InTrial", Message: "using current (UID: \"8b1c7e0e-6f5f-4f0e-9d6c-3b6f0f8a2c11\")"},
-		Trial:     &RecordedTrial{Of: *d.Assigned, Healthy: 90 * time.Second, Left: 510 * time.Second, Failures: 1},
+		Trial:     &RecordedTrial{Of: *d.Assigned, Healthy: decide.Span(90 * time.Second), Left: decide.Span(510 * time.Second), Failures: 1},
 		Rejected:  d.Rejected, Exits: []RecordedExit{{Time: at, Ran: "local", Asked: true, Words: "exit code 0"}},
 		LocalPending: true, StateProblems: "loading trial: it does not decode",
 	}

@@ -31,7 +31,7 @@ type Handover struct {
 	Supervisor kubelet.Process
 	Kubelet    string // its path, which the command line may not tell any more
 	Child      *kubelet.HandedChild
-	Core       handedCore
+	Core       decide.State // its Settings are the command line's
 	Starts     kubelet.HandedLauncher
 	Last       *decide.Version // that was started, or tried
 	Exits      []RecordedExit
@@ -42,38 +42,6 @@ type Handover struct {
 
 	lock, notify *os.File // nil = none
 	broken       error    // why nothing of it can be used
-}
-
-// handedCore is the state. Its Settings are the command line's; what is on disk in files of its own is written out.
-type handedCore struct {
-	State         decide.State
-	Durable, Disk handedDurable
-}
-
-type handedDurable struct {
-	Assigned, LastKnownGood *decide.Version
-	Rejected                []decide.Rejection
-	Proofs                  []decide.Proof
-}
-
-func handDurable(d decide.Durable) handedDurable {
-	return handedDurable{d.Assigned, d.LastKnownGood, d.Rejected, d.Proofs}
-}
-
-func (h handedDurable) into(d *decide.Durable) {
-	d.Assigned, d.LastKnownGood, d.Rejected, d.Proofs = h.Assigned, h.LastKnownGood, h.Rejected, h.Proofs
-}
-
-func handCore(s decide.State) handedCore {
-	return handedCore{State: s, Durable: handDurable(s.Durable), Disk: handDurable(s.Disk)}
-}
-
-func (h handedCore) state(settings decide.Settings) decide.State {
-	s := h.State
-	h.Durable.into(&s.Durable)
-	h.Disk.into(&s.Disk)
-	s.Settings = settings
-	return s
 }
 
 // file writes the handover where the next program reads it.
@@ -146,7 +114,7 @@ func decodeHandover(data []byte) (*Handover, error) {
 		return nil, fmt.Errorf("what was handed over is of version %.64q, and this program reads %q", h.Version, HandoverVersion)
 	case h.Supervisor.PID != os.Getpid() || h.Supervisor.StartTime != kubelet.ProcessOf(os.Getpid()).StartTime:
 		return nil, fmt.Errorf("what was handed over is not for this process, but for pid %d", h.Supervisor.PID)
-	case !h.Core.State.Booted || h.Core.State.Child.Alive != (h.Child != nil):
+	case !h.Core.Booted || h.Core.Child.Alive != (h.Child != nil):
 		return nil, errors.New("what was handed over contradicts itself")
 	}
 	return &h, nil
@@ -155,7 +123,7 @@ func decodeHandover(data []byte) (*Handover, error) {
 // handOver tells everything. Nothing is under way.
 func (l *loop) handOver() Handover {
 	h := Handover{
-		Version: HandoverVersion, Supervisor: l.record.Supervisor, Kubelet: l.Kubelet, Core: handCore(l.state),
+		Version: HandoverVersion, Supervisor: l.record.Supervisor, Kubelet: l.Kubelet, Core: l.state,
 		Starts: l.kubelets.HandOver(), Last: l.lastStarted,
 		Exits: l.record.Exits, Generation: l.record.Generation, Reloads: l.record.Reloads, LeaseSeen: l.lease.handOver(),
 	}
@@ -179,7 +147,8 @@ func (l *loop) inherit(h *Handover) error {
 		l.child = child
 	}
 	l.manager.WasReady()
-	l.state = h.Core.state(l.Settings)
+	l.state = h.Core
+	l.state.Settings = l.Settings
 	l.record.Exits, l.record.Generation = slices.Clone(h.Exits), h.Generation
 	l.record.Reloads = h.Reloads
 	l.lastStarted = h.Last

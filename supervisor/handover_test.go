@@ -55,18 +55,15 @@ func TestTheWholeStateIsHandedOver(t *testing.T) {
 	var before decide.State
 	next := int64(0)
 	fill(reflect.ValueOf(&before).Elem(), &next)
-	data, err := json.Marshal(handCore(before))
+	data, err := json.Marshal(before)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var handed handedCore
+	var handed decide.State
 	if err := json.Unmarshal(data, &handed); err != nil {
 		t.Fatal(err)
 	}
-	settings := decide.Settings{TrialPeriod: time.Second}
-	want := before
-	want.Settings = settings
-	if diff := cmp.Diff(want, handed.state(settings), cmpopts.IgnoreUnexported(decide.State{})); diff != "" {
+	if diff := cmp.Diff(before, handed, cmpopts.IgnoreUnexported(decide.State{})); diff != "" {
 		t.Errorf("handed over (-want +got):\n%s", diff)
 	}
 }
@@ -106,7 +103,7 @@ func TestTheBackoffIsHandedOver(t *testing.T) {
 
 func TestAHandoverThatIsNotForUs(t *testing.T) {
 	own := kubelet.ProcessOf(os.Getpid())
-	whole := Handover{Version: HandoverVersion, Supervisor: own, Core: handedCore{State: decide.State{Booted: true}}}
+	whole := Handover{Version: HandoverVersion, Supervisor: own, Core: decide.State{Booted: true}}
 	change := func(change func(*Handover)) string {
 		h := whole
 		change(&h)
@@ -123,8 +120,8 @@ func TestAHandoverThatIsNotForUs(t *testing.T) {
 		"another process":        {change(func(h *Handover) { h.Supervisor.PID = 1 }), "not for this process, but for pid 1"},
 		"an earlier process":     {change(func(h *Handover) { h.Supervisor.StartTime++ }), "not for this process"},
 		"a kubelet but no state": {change(func(h *Handover) { h.Child = &kubelet.HandedChild{} }), "contradicts itself"},
-		"a state but no kubelet": {change(func(h *Handover) { h.Core.State.Child.Alive = true }), "contradicts itself"},
-		"before the first step":  {change(func(h *Handover) { h.Core.State.Booted = false }), "contradicts itself"},
+		"a state but no kubelet": {change(func(h *Handover) { h.Core.Child.Alive = true }), "contradicts itself"},
+		"before the first step":  {change(func(h *Handover) { h.Core.Booted = false }), "contradicts itself"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := decodeHandover([]byte(row.data))

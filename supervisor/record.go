@@ -53,9 +53,9 @@ type RecordedCondition struct {
 // RecordedTrial tells how far a trial is.
 type RecordedTrial struct {
 	Of       decide.Version `json:"of"`
-	Healthy  time.Duration  `json:"healthy"`
-	Left     time.Duration  `json:"left"`
 	Failures int            `json:"failures"`
+	Healthy  decide.Span    `json:"healthy"`
+	Left     decide.Span    `json:"left"`
 }
 
 // RecordedExit is one end of the kubelet.
@@ -109,7 +109,7 @@ func (l *loop) saveRecord() {
 	r.LocalPending, r.StateProblems = s.LocalChangePending(), s.Warning
 	r.Trial = nil
 	if s.OnTrial() {
-		r.Trial = &RecordedTrial{Of: *s.Child.Version, Healthy: s.Trial.Healthy, Left: max(0, s.TrialPeriod-s.Trial.Healthy), Failures: s.Trial.Tries - 1}
+		r.Trial = &RecordedTrial{Of: *s.Child.Version, Healthy: s.Trial.Healthy, Left: max(0, decide.Span(s.TrialPeriod)-s.Trial.Healthy), Failures: int(s.Trial.Tries) - 1}
 	}
 	shown, _ := decide.Report(*s)
 	r.Condition = RecordedCondition{Status: shown.Status, Reason: shown.Reason, Message: shown.Message}
@@ -172,31 +172,6 @@ func decodeRecord(data []byte) (Record, error) {
 		return Record{}, fmt.Errorf("it is of version %q, and this program reads %q", r.APIVersion, recordVersion)
 	}
 	return r, nil
-}
-
-type (
-	recordedTrialFields RecordedTrial
-	recordedTrialFormat struct {
-		recordedTrialFields
-		Healthy decide.Span `json:"healthy"`
-		Left    decide.Span `json:"left"`
-	}
-)
-
-// MarshalJSON writes times as "1m30s".
-func (t RecordedTrial) MarshalJSON() ([]byte, error) {
-	return json.Marshal(recordedTrialFormat{recordedTrialFields(t), decide.Span(t.Healthy), decide.Span(t.Left)})
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (t *RecordedTrial) UnmarshalJSON(data []byte) error {
-	var f recordedTrialFormat
-	if err := json.Unmarshal(data, &f); err != nil {
-		return err
-	}
-	*t = RecordedTrial(f.recordedTrialFields)
-	t.Healthy, t.Left = time.Duration(f.Healthy), time.Duration(f.Left)
-	return nil
 }
 
 const statusLimit = 300 // bytes of what systemctl status shows

@@ -88,7 +88,7 @@ func (l *life) seedBase() {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	d := decide.Durable{Text: "kube-system/base/kubelet", NodeUID: nodeUID, Active: &version}
+	d := decide.Account{Text: "kube-system/base/kubelet", NodeUID: nodeUID, Active: &version}
 	if !l.unproven {
 		d.Promoted = decide.Promotion{Content: version.Content, Kubelet: identity}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -77,16 +78,41 @@ func inherited(t *testing.T, pid int) string {
 	var got []string
 	proc := fmt.Sprintf("/proc/%d/", pid)
 	for line := range strings.Lines(mustRead(t, proc+"status")) {
-		if name, _, _ := strings.Cut(line, ":"); slices.Contains([]string{"SigIgn", "SigBlk", "Umask", "NoNewPrivs", "CapEff"}, name) {
+		if name, _, _ := strings.Cut(line, ":"); slices.Contains([]string{"SigIgn", "Umask", "NoNewPrivs", "CapEff"}, name) {
 			got = append(got, line)
 		}
 	}
+	got = append(got, fmt.Sprintf("blocked signals: %x", blocked(t, proc)))
 	folder, err := os.Readlink(proc + "cwd")
 	if err != nil {
 		t.Fatal(err)
 	}
 	environment := slices.Sorted(strings.SplitSeq(mustRead(t, proc+"environ"), "\x00"))
 	return strings.Join(append(got, mustRead(t, proc+"limits"), folder, strings.Join(environment, "\n")), "\n")
+}
+
+// blocked has the signals that every thread blocks: Go's threads block all for the moment in which they start another.
+func blocked(t *testing.T, proc string) uint64 {
+	t.Helper()
+	tasks, err := filepath.Glob(proc + "task/*/status")
+	if err != nil || len(tasks) == 0 {
+		t.Fatalf("no threads: %v", err)
+	}
+	all := ^uint64(0)
+	for _, task := range tasks {
+		data, err := os.ReadFile(task)
+		if err != nil {
+			continue // the thread has ended
+		}
+		_, rest, _ := strings.Cut(string(data), "SigBlk:\t")
+		word, _, _ := strings.Cut(rest, "\n")
+		mask, err := strconv.ParseUint(word, 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all &= mask
+	}
+	return all
 }
 
 // A hundred reloads: one process, one kubelet, the trial goes on, nothing leaks, and at the end the kubelet's exit status is still had.

@@ -95,7 +95,7 @@ func writeStatus(to io.Writer, r supervisor.Record, running bool) error {
 	row("", "%s", r.Condition.Message)
 	row("Error:", "%s", firstOf(r.Config.Error, "none"))
 	if r.Trial != nil {
-		row("Trial:", "%s healthy, %s left, %d failures", r.Trial.Healthy.Round(time.Second), r.Trial.Left.Round(time.Second), r.Trial.Failures)
+		row("Trial:", "%s healthy, %s left, %d failures", time.Duration(r.Trial.Healthy).Round(time.Second), time.Duration(r.Trial.Left).Round(time.Second), r.Trial.Failures)
 	}
 	for _, rejected := range r.Rejected {
 		row("Rejected:", "content %.19s… %s", rejected.Content, rejected.Words)

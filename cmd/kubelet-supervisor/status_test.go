@@ -62,7 +62,7 @@ Exit:             2026-03-04 05:06:07 asked, exit code 0, ran it
 		"in trial": {supervisor.Record{Supervisor: kubelet.Process{PID: 10}, Phase: "Running", Child: &kubelet.Process{PID: 11}, Healthy: true,
 			Assignment: "a/b/c", Config: corev1.NodeConfigStatus{Assigned: source("b"), Active: source("b")},
 			Condition: supervisor.RecordedCondition{Status: "True", Reason: "InTrial"},
-			Trial:     &supervisor.RecordedTrial{Healthy: 61500 * time.Millisecond, Left: 9 * time.Minute, Failures: 1}}, true, `
+			Trial:     &supervisor.RecordedTrial{Healthy: decide.Span(61500 * time.Millisecond), Left: decide.Span(9 * time.Minute), Failures: 1}}, true, `
 Supervisor:       pid 10, running
 Kubelet:          pid 11, healthy
 Assignment:       a/b/c
