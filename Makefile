@@ -10,6 +10,8 @@ SHELL := /bin/bash
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 VERSION  := $(VERSION)# asked once: somebody may commit meanwhile
 FUZZTIME ?= 10s
+# how many random lives make test-lives has
+LIVES    ?= 5000
 # how long make soak takes, and which sequence of steps (0: a random one)
 SOAK     ?= 5m
 SEED     ?= 0
@@ -48,7 +50,7 @@ demo: root parts-node build ## the whole story on a real node, on this machine (
 
 # what make test is, what takes too long for it, and what a machine of make test-fresh cannot do
 TESTS     := vet lint parts test-unit test-packages test-systemd test-e2e
-LONG      := fuzz test-reproducible bench-check
+LONG      := fuzz test-lives test-reproducible bench-check
 NOT_FRESH := test-systemd
 TARGETS   ?= $(filter-out $(NOT_FRESH),$(TESTS))
 
@@ -56,7 +58,7 @@ TARGETS   ?= $(filter-out $(NOT_FRESH),$(TESTS))
 test: root $(TESTS) ## vet, lint, unit tests, packages, systemd, end-to-end tests on real parts (root; the first time 20 min of building before that)
 
 .PHONY: test-long
-test-long: root $(LONG) ## what make test has no time for: fuzzing, packages built twice, every systemd for every test of it, a round of the benchmarks with a small fleet (root)
+test-long: root $(LONG) ## what make test has no time for: fuzzing, random lives, packages built twice, every systemd for every test of it, the benchmarks' round (root)
 	$(MAKE) test-systemd SHORT=
 
 .PHONY: test-fresh
@@ -123,6 +125,10 @@ fuzz: ## every fuzz target for FUZZTIME (10s), after the corpora in testdata/fuz
 	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x "./$$(dirname "$$file")" </dev/null; \
 	  done; \
 	done
+
+.PHONY: test-lives
+test-lives: ## LIVES (5000) random lives of the core, instead of make test's few
+	LIVES=$(LIVES) go test -count=1 -run '^(TestRandomLives|TestTheWallClockDecidesNothing)$$' ./decide
 
 .PHONY: mutate
 mutate: ## whether the tests of package decide notice when it is changed in one place; MUTATE="-files=trial.go", MUTATE="-share=0.1 -seed=7" for a part

@@ -11,8 +11,9 @@ import (
 // The wall clock is for people alone: a life in which it jumps to and fro by years is the same life (rule 7). The soak jumps the real
 // clock only where it is asked to, for it is everybody's.
 func TestTheWallClockDecidesNothing(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range lives(t, 25) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			steady, jumping := liveThrough(t, seed, 0), liveThrough(t, seed, 10*365*24*time.Hour)
 			if !reflect.DeepEqual(steady.did, jumping.did) || !reflect.DeepEqual(steady.events, jumping.events) {
 				t.Errorf("with a steady clock it did %q and told %q,\nwith one that jumps %q and %q", steady.did, steady.events, jumping.did, jumping.events)

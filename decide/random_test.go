@@ -3,7 +3,9 @@ package decide
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -11,8 +13,9 @@ import (
 // Whatever happens, in whatever order, the rules hold: one action at a time, never two kubelets, decide changes nothing it was
 // given, and once everything heals what runs is what is assigned and the Node shows no stale error (rules 1, 2 and 12).
 func TestRandomLives(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range lives(t, 100) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 1))
 			d := newDrive(t, func(s *Settings) { s.EditSpread = time.Duration(random.IntN(2)) * time.Minute }).boot()
 			for range 60 {
@@ -30,6 +33,19 @@ func TestRandomLives(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lives is how many random lives are lived: LIVES from the environment where it is set, for the long test.
+func lives(t *testing.T, usual uint64) uint64 {
+	text := os.Getenv("LIVES")
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		t.Fatalf("LIVES: %v", err)
+	}
+	return n
 }
 
 var contents = []string{"one", "two", "three"}
