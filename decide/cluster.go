@@ -12,9 +12,6 @@ func (s *State) learnCluster(keys []string) {
 	known := s.Cluster
 	if len(known) > 0 && !slices.ContainsFunc(known, func(key string) bool { return slices.Contains(keys, key) }) && s.remembersAssignment() {
 		was := s.Assigned
-		if was == nil {
-			was = s.LastKnownGood
-		}
 		s.Durable = Durable{Proofs: s.Proofs, Account: Account{Retry: s.Retry, Asides: s.Asides}}
 		s.forgetAssignment()
 		s.Observed = nil // what the Node asks for is not known yet
@@ -24,7 +21,7 @@ func (s *State) learnCluster(keys []string) {
 }
 
 func (s *State) remembersAssignment() bool {
-	return s.Assigned != nil || s.LastKnownGood != nil || s.Text != ""
+	return s.Assigned != nil || s.Text != ""
 }
 
 // forgetAssignment drops what is under way for an assignment that no longer holds.

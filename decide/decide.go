@@ -119,7 +119,7 @@ func (s *State) learnStarted(e Started) {
 	s.StateFilesDone = false
 	s.Lease = Lease{Reachable: s.Lease.Reachable, ReachableSince: s.Now}
 	if e.Err != nil {
-		s.Child = Child{Version: start.Version, Kubelet: start.Kubelet, Words: e.Err.Error()}
+		s.Child = Child{Version: start.Version, Words: e.Err.Error()}
 		s.refund()
 		if e.Unrenderable && start.Version != nil {
 			s.Unrenderable = newest(s.Unrenderable, Unrenderable{start.Version.Content, e.Err.Error()})

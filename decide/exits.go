@@ -14,7 +14,7 @@ func (s *State) learnExited(e ChildExited) {
 		return
 	}
 	gone, trial, control := s.Child, s.OnTrial(), s.inControl()
-	s.Child = Child{Version: gone.Version, Kubelet: gone.Kubelet, Words: e.Words}
+	s.Child = Child{Version: gone.Version, Words: e.Words}
 	s.Unrenderable = nil
 	switch {
 	case e.Asked || s.Frozen || s.Stopping:
@@ -61,7 +61,7 @@ func (s *State) learnExited(e ChildExited) {
 
 // failStart closes the open start as a failure; the last one allowed ends the trial.
 func (s *State) failStart(gone Child, life time.Duration, words string) {
-	s.Trial.Open, s.Trial.HadHealth = false, false
+	s.Trial.Open = false
 	s.Trial.Longest = max(s.Trial.Longest, Span(life))
 	if int(s.Trial.Tries) >= s.TrialFailures {
 		s.failTrialOf(gone.Version, Exited, fmt.Sprintf("exited %d times in its trial: %s", s.Trial.Tries, words))

@@ -20,11 +20,11 @@ func (s *State) watchesLease() bool {
 
 func (s *State) learnLease(e LeaseSeen) {
 	l := &s.Lease
-	if e.Reachable && !l.Reachable {
+	if !l.Reachable {
 		l.ReachableSince = s.Now
 	}
 	l.Reachable, l.Problem = e.Reachable, e.Problem
-	if e.Duration > 0 {
+	if e.Duration != 0 {
 		l.Duration = e.Duration
 	}
 	switch {
@@ -44,9 +44,5 @@ func (s *State) learnLease(e LeaseSeen) {
 
 // leaseLostAt is when the missing renewal becomes a failure.
 func (s *State) leaseLostAt() time.Duration {
-	since := max(s.Child.Started, s.Lease.ReachableSince)
-	if s.Lease.Renewed {
-		since = max(since, s.Lease.RenewedAt)
-	}
-	return since + s.leaseLimit()
+	return max(s.Lease.ReachableSince, s.Lease.RenewedAt) + s.leaseLimit()
 }

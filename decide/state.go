@@ -51,7 +51,7 @@ type Child struct {
 // Lease is what is known of the renewal of the kubelet's own Lease since its start.
 type Lease struct {
 	Reachable      bool          // the last look got an answer
-	ReachableSince time.Duration // since when without interruption
+	ReachableSince time.Duration // since when without interruption, or since the child's start
 	Renewed        bool          // a renewal by this child was seen
 	RenewedAt      time.Duration
 	Lost           bool          // a look said that it was not renewed for longer than the limit

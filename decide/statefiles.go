@@ -68,6 +68,5 @@ func (s *State) stateFileKey(file string, gone Child) string {
 func (s *State) retryWithoutStateFile(e ChildExited, gone Child) {
 	s.WithoutStateFile = newest(s.WithoutStateFile, s.stateFileKey(e.StateFile, gone))
 	s.Exit = e.Words
-	s.NextStart, s.StateFilesDone = 0, false
 	s.learnInTheWay([]config.StateFile{{Name: e.StateFile}}, gone.Version)
 }

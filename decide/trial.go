@@ -21,7 +21,7 @@ func (s *State) trialClockRuns() bool {
 	if !s.Child.Healthy {
 		return false
 	}
-	if s.Standalone || !s.Lease.Reachable {
+	if !s.Lease.Reachable { // never looked at, if the kubelet is a standalone one
 		return true
 	}
 	return s.Lease.Renewed && s.Now-s.Lease.RenewedAt < s.leaseLimit()
@@ -29,7 +29,7 @@ func (s *State) trialClockRuns() bool {
 
 // judge turns due times into verdicts.
 func (s *State) judge() {
-	if !s.Booted || s.Stopping || s.Frozen || !s.Child.Alive || s.isStopping() {
+	if s.Stopping || s.Frozen || s.isStopping() {
 		return
 	}
 	healthy := s.Child.Healthy && s.reached(s.Child.HealthySince+healthThatCounts)
@@ -130,7 +130,7 @@ func (s *State) resume() {
 // refund gives the open start back: its end says nothing about the configuration.
 func (s *State) refund() {
 	if s.Trial.Open {
-		s.Trial.Open, s.Trial.HadHealth = false, false
+		s.Trial.Open = false
 		s.Trial.Tries--
 	}
 }
@@ -157,7 +157,7 @@ func (s *State) countOpenStart() {
 	case s.Trial.HadHealth:
 		s.Trial.Tries--
 	}
-	s.Trial.Open, s.Trial.HadHealth = false, false
+	s.Trial.Open = false
 	if int(s.Trial.Tries) >= s.TrialFailures {
 		s.failTrialOf(s.trialVersion(), Exited, s.Exit)
 	}
