@@ -19,7 +19,7 @@ func (d *drive) until(what string, wanted func(do Action) bool) {
 		if wanted(d.s.Doing) {
 			return
 		}
-		d.decide(d.answer(d.step.Do))
+		d.decide(d.answer(d.s.Doing))
 	}
 	d.t.Fatal("never came to " + what)
 }
