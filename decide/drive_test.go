@@ -179,7 +179,9 @@ func (d *drive) next(end time.Duration) (time.Duration, Event) {
 	}
 	if d.step.WatchLease && !d.ownLooks {
 		renews, said := d.lease[content]
-		sooner((d.now/lookInterval+1)*lookInterval, LeaseSeen{Reachable: d.online, Renewed: d.online && (renews || !said)})
+		if look := (d.now/lookInterval + 1) * lookInterval; look <= at { // a look is as good as a tick
+			at, is = look, LeaseSeen{Reachable: d.online, Renewed: d.online && (renews || !said)}
+		}
 	}
 	return at, is
 }

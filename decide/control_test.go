@@ -1,0 +1,120 @@
+package decide
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+// The control: how long it takes, what it needs, and whom its verdict is about (rule 8).
+func TestControl(t *testing.T) {
+	const (
+		rolledBack  = "assigned=bad@1 active=- lkg=- False RolledBack run config"
+		rejected    = "assigned=bad@1 active=- lkg=- False Rejected run config"
+		environment = "assigned=bad@1 active=- lkg=- Unknown EnvironmentFailing"
+	)
+	suspect := func(content string, change func(*Suspect)) Suspect {
+		x := Suspect{Version: *version(content, "1", content), Kubelet: testKubelet, Cause: Exited, Words: "exited 3 times"}
+		change(&x)
+		return x
+	}
+	bad := suspect("bad", func(*Suspect) {})
+	for _, row := range []struct {
+		name     string
+		suspects []Suspect
+		when     func(d *drive)
+		shown    string
+		left     []Suspect
+		rejected int
+	}{
+		{"ten seconds of health", []Suspect{bad},
+			func(d *drive) { d.pass(9 * time.Second).expect(rolledBack).pass(400 * time.Millisecond) }, rejected, nil, 1},
+		{"twice as long as the suspect lived", []Suspect{suspect("bad", func(x *Suspect) { x.Life = 30 * time.Second })},
+			func(d *drive) { d.pass(59 * time.Second).expect(rolledBack).pass(time.Second) }, rejected, nil, 1},
+		{"an excuse has no pause", []Suspect{suspect("bad", func(x *Suspect) { x.Excused = true })},
+			func(d *drive) { d.pass(10 * time.Second) }, "assigned=bad@1 active=bad@1 lkg=- True InTrial", nil, 0},
+		{"but for one that was excused before", []Suspect{suspect("bad", func(x *Suspect) { x.Excused = true })},
+			func(d *drive) {
+				d.s.Excuses = Excuses{"bad", 3}
+				d.pass(58 * time.Second).expect(environment).pass(2 * time.Second)
+			}, "assigned=bad@1 active=bad@1 lkg=- True InTrial", nil, 0},
+		{"a verdict has none, however often it was excused", []Suspect{bad},
+			func(d *drive) { d.s.Excuses = Excuses{"bad", 9}; d.pass(10 * time.Second) }, rejected, nil, 1},
+		{"the pause is that of the excused one alone", []Suspect{bad, suspect("good", func(x *Suspect) { x.Excused = true })},
+			func(d *drive) { d.s.Excuses = Excuses{"bad", 9}; d.pass(10 * time.Second) }, rejected, nil, 1},
+		{"what failed with another kubelet is no concern of it", []Suspect{suspect("bad", func(x *Suspect) { x.Kubelet = newerKubelet })},
+			func(d *drive) { d.pass(time.Minute) }, "assigned=bad@1 active=bad@1 lkg=- True InTrial",
+			[]Suspect{suspect("bad", func(x *Suspect) { x.Kubelet = newerKubelet })}, 0},
+		{"nor is its Lease", []Suspect{bad, suspect("other", func(x *Suspect) { x.Kubelet, x.Cause = newerKubelet, LeaseLost })},
+			func(d *drive) { d.online = false; d.pass(time.Minute) }, rejected, nil, 1},
+		{"a lost Lease is judged by a renewed one", []Suspect{suspect("bad", func(x *Suspect) { x.Cause = LeaseLost })},
+			func(d *drive) {
+				d.online = false
+				d.pass(time.Minute).expect(rolledBack).online = true
+				d.pass(10 * time.Second)
+			}, rejected, nil, 1},
+		{"by health alone, where the kubelet has none any more", []Suspect{suspect("bad", func(x *Suspect) { x.Cause = LeaseLost })},
+			func(d *drive) { d.s.Standalone = true; d.pass(time.Minute) }, rejected, nil, 1},
+		{"exits are judged by health alone, though the fallback loses its Lease", []Suspect{suspect("bad", func(x *Suspect) { x.Life = time.Minute })},
+			func(d *drive) { d.lease[""] = false; d.pass(2*time.Minute + time.Second) }, rejected, nil, 1},
+		{"a fallback that is not healthy in time excuses", []Suspect{bad},
+			func(d *drive) {
+				d.hangs[""] = true
+				d.s.Child.Healthy, d.s.Child.EverHealthy = false, false
+				d.pass(118 * time.Second).expect("assigned=bad@1 active=- lkg=- Unknown Applying run config").pass(2 * time.Second)
+			}, environment, []Suspect{suspect("bad", func(x *Suspect) { x.Excused = true })}, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			d := newDrive(t)
+			d.disk.Assigned, d.disk.Text, d.disk.NodeUID = version("bad", "1", "bad"), "kube-system/bad/kubelet", "node-uid"
+			d.disk.Suspects = row.suspects
+			d.disk.Proofs = []Proof{{Content: "bad", Kubelet: testKubelet, Outcome: 1}}
+			d.boot()
+			row.when(d)
+			d.expect(row.shown)
+			if !reflect.DeepEqual(d.disk.Suspects, row.left) {
+				t.Errorf("suspects on disk: %+v\n want %+v", d.disk.Suspects, row.left)
+			}
+			var verdicts []Rejection
+			if row.rejected > 0 {
+				verdicts = []Rejection{{Content: "bad", Binary: "binary-1", Arguments: "arguments-1", Cause: row.suspects[0].Cause, Words: "exited 3 times"}}
+			}
+			if !reflect.DeepEqual(d.disk.Rejected, verdicts) {
+				t.Errorf("rejected on disk: %+v\n want %+v", d.disk.Rejected, verdicts)
+			}
+		})
+	}
+}
+
+// A last known good one is a control like local: it fails like any other outside a trial, and then local is the control of both.
+func TestALastKnownGoodOneFailsAsTheControl(t *testing.T) {
+	d := newDrive(t).boot().good("good").fresh()
+	d.deadly["bad"], d.deadly["good"], d.deadly[""] = time.Second, 5*time.Second, 5*time.Second
+	d.assign("bad").pass(28 * time.Second)
+	d.expectDone("prove bad", "stop", "start bad", "start bad", "start bad", "start good", "start good", "start good", "start good", "start good").fresh()
+	d.pass(3 * time.Second).expectDone("start local").pass(6 * time.Second)
+	d.expect("assigned=bad@1 active=- lkg=good@1 Unknown EnvironmentFailing").expectMessage("the fallback fails as well; exited 3 times in its trial: exit code 1: it is deadly")
+	if want := (Excuses{"bad", 1}); d.s.Excuses != want {
+		t.Errorf("excused: %+v, want %+v", d.s.Excuses, want)
+	}
+	clear(d.deadly)
+	d.fresh().pass(time.Minute).expect("assigned=bad@1 active=bad@1 lkg=good@1 True InTrial")
+	t.Run("and its exits are counted anew", func(t *testing.T) {
+		d := newDrive(t).boot().good("good")
+		for range 5 {
+			d.hear(ChildExited{Code: 1, Words: "boom"})
+		}
+		d.hear(ChildExited{Code: 1, Words: "boom"}).pass(15 * time.Second).fresh()
+		d.hear(ChildExited{Code: 1, Words: "boom"}).expectDone("start good")
+	})
+	t.Run("its verdict is exact", func(t *testing.T) {
+		d := newDrive(t).boot().good("good")
+		for range 5 {
+			d.pass(20 * time.Second).hear(ChildExited{Code: 1, Words: "boom"})
+		}
+		want := []Suspect{{Version: *version("good", "1", "good"), Kubelet: testKubelet, Cause: Exited, Life: 20 * time.Second, Words: "exited 5 times in 10m0s: boom"}}
+		if !reflect.DeepEqual(d.disk.Suspects, want) {
+			t.Errorf("on disk: %+v\n   want: %+v", d.disk.Suspects, want)
+		}
+	})
+}
