@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -92,6 +93,9 @@ func (c startCommand) check() error {
 	if _, err := exec.LookPath(program); err != nil {
 		return fmt.Errorf("%s names a kubelet that cannot be run: %w", c.source, err)
 	}
+	if isKubeletScript(program) && !mayBecomeKubelet(program) {
+		return fmt.Errorf("%s starts %s, a script that does not become the kubelet: the kubelet would be nobody's child; write exec in front of it, or give the kubelet itself", c.source, program)
+	}
 	return nil
 }
 
@@ -124,6 +128,19 @@ func replaceFile(path, content string) (err error) {
 		return err
 	}
 	return os.Rename(file.Name(), path)
+}
+
+// execWord is what replaces a program in a shell; in other languages it is part of a name.
+var execWord = regexp.MustCompile(`(?m)^[^#\n]*\bexec`)
+
+// mayBecomeKubelet tells whether a script replaces itself with another program, as far as its text says so.
+func mayBecomeKubelet(program string) bool {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return false
+	}
+	text, err := os.ReadFile(path)
+	return err != nil || execWord.Match(text)
 }
 
 // isKubeletScript tells that what is started is a script, which is not asked before a configuration is tried (--preflight=auto).

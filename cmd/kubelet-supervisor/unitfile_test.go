@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -8,6 +9,14 @@ import (
 
 func TestTheStartCommandOfAUnit(t *testing.T) {
 	kubelet := fakeKubelet
+	script := func(text string) string {
+		path := written(t, filepath.Join(t.TempDir(), "kubelet.sh"), "#!/bin/sh\n"+text+"\n")
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	becomes, beside := script(`exec `+kubelet+` "$@"`), script("# no exec\n"+kubelet+` "$@"`)
 	for name, test := range map[string]struct {
 		files []string
 		want  string // prefix, a space, line
@@ -33,14 +42,16 @@ func TestTheStartCommandOfAUnit(t *testing.T) {
 			files: []string{"[Service]\n  ExecStart = -" + kubelet + " --a\n"},
 			want:  "- " + kubelet + " --a",
 		},
-		"commented out":                     {files: []string{"[Service]\n#ExecStart=" + kubelet + "\n;ExecStart=" + kubelet + "\n"}, error: "have 0 ExecStart lines"},
-		"two commands":                      {files: []string{"[Service]\nExecStart=" + kubelet + "\n", "[Service]\nExecStart=" + kubelet + "\n"}, error: "have 2 ExecStart lines"},
-		"taken back":                        {files: []string{"[Service]\nExecStart=" + kubelet + "\n", "[Service]\nExecStart=\n"}, error: "have 0 ExecStart lines"},
-		"another name for the program":      {files: []string{"[Service]\nExecStart=@" + kubelet + " kubelet\n"}, error: "with one of @ : |"},
-		"variables that are not expanded":   {files: []string{"[Service]\nExecStart=:" + kubelet + " $A\n"}, error: "with one of @ : |"},
-		"a shell":                           {files: []string{"[Service]\nExecStart=/bin/sh -c 'exec " + kubelet + "'\n"}, error: "starts /bin/sh: only a kubelet's own command line"},
-		"the supervisor, put there by hand": {files: []string{"[Service]\nExecStart=/usr/local/bin/kubelet-supervisor run -- " + kubelet + "\n"}, error: "runs kubelet-supervisor already: remove it first"},
-		"a kubelet that is not there":       {files: []string{"[Service]\nExecStart=/absent/kubelet\n"}, error: "names a kubelet that cannot be run"},
+		"a script that becomes the kubelet":      {files: []string{"[Service]\nExecStart=" + becomes + " --a\n"}, want: " " + becomes + " --a"},
+		"a script that stays beside the kubelet": {files: []string{"[Service]\nExecStart=" + beside + "\n"}, error: "a script that does not become the kubelet"},
+		"commented out":                          {files: []string{"[Service]\n#ExecStart=" + kubelet + "\n;ExecStart=" + kubelet + "\n"}, error: "have 0 ExecStart lines"},
+		"two commands":                           {files: []string{"[Service]\nExecStart=" + kubelet + "\n", "[Service]\nExecStart=" + kubelet + "\n"}, error: "have 2 ExecStart lines"},
+		"taken back":                             {files: []string{"[Service]\nExecStart=" + kubelet + "\n", "[Service]\nExecStart=\n"}, error: "have 0 ExecStart lines"},
+		"another name for the program":           {files: []string{"[Service]\nExecStart=@" + kubelet + " kubelet\n"}, error: "with one of @ : |"},
+		"variables that are not expanded":        {files: []string{"[Service]\nExecStart=:" + kubelet + " $A\n"}, error: "with one of @ : |"},
+		"a shell":                                {files: []string{"[Service]\nExecStart=/bin/sh -c 'exec " + kubelet + "'\n"}, error: "starts /bin/sh: only a kubelet's own command line"},
+		"the supervisor, put there by hand":      {files: []string{"[Service]\nExecStart=/usr/local/bin/kubelet-supervisor run -- " + kubelet + "\n"}, error: "runs kubelet-supervisor already: remove it first"},
+		"a kubelet that is not there":            {files: []string{"[Service]\nExecStart=/absent/kubelet\n"}, error: "names a kubelet that cannot be run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var files []string
