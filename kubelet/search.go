@@ -46,7 +46,7 @@ func (s kubeletSearch) leftOvers() ([]Process, error) {
 	if resolved, err := filepath.EvalSymlinks(executable); err == nil {
 		executable = resolved
 	}
-	spared := lineage(os.Getpid())
+	spared := withAncestors(os.Getpid())
 	var found []Process
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
@@ -71,8 +71,8 @@ func (s kubeletSearch) leftOvers() ([]Process, error) {
 	return found, nil
 }
 
-// lineage lists a process and its ancestors.
-func lineage(pid int) []int {
+// withAncestors lists a process and its ancestors.
+func withAncestors(pid int) []int {
 	var line []int
 	for pid > 0 && !slices.Contains(line, pid) {
 		line = append(line, pid)

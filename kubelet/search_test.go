@@ -229,10 +229,10 @@ func TestTheKubeletOfASupervisorThatLives(t *testing.T) {
 	}
 }
 
-func TestLineage(t *testing.T) {
-	line := lineage(os.Getpid())
+func TestAncestors(t *testing.T) {
+	line := withAncestors(os.Getpid())
 	if len(line) < 2 || line[0] != os.Getpid() || line[1] != os.Getppid() {
-		t.Errorf("the lineage is %v", line)
+		t.Errorf("with its ancestors it is %v", line)
 	}
 }
 

@@ -25,7 +25,8 @@ const (
 // apiSession keeps the connection to the API server: it waits for a kubeconfig, follows the Node and publishes on it, and starts anew
 // when the kubeconfig changes. Certificates that rotate under the kubeconfig are client-go's business.
 type apiSession struct {
-	loop *loop
+	loop    *loop
+	recheck time.Duration // after a session that could not begin
 
 	mu        sync.Mutex
 	client    rest.Interface
@@ -37,7 +38,7 @@ type apiSession struct {
 }
 
 func newAPISession(l *loop) *apiSession {
-	a := &apiSession{loop: l}
+	a := &apiSession{loop: l, recheck: kubeconfigRecheck}
 	l.lease = newLeaseWatch(l.TrialPeriod, a.connection)
 	return a
 }
@@ -66,7 +67,7 @@ func (a *apiSession) run(ctx context.Context) {
 			said = err.Error()
 			l.Logger.Warn("no connection to the API server yet; the kubelet runs without it", zap.Error(err))
 		}
-		awaitChange(ctx, path, content, kubeconfigRecheck) // what it names may be mended without a change of its own
+		awaitChange(ctx, path, content, a.recheck) // what it names may be mended without a change of its own
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
@@ -92,7 +93,7 @@ func TestACertificateThatComesLater(t *testing.T) {
 	pem := n.path("pki/current.pem")
 	n.write("kubelet.conf", fmt.Sprintf(kubeconfigText, strings.Replace(api.url, "http:", "https:", 1), fmt.Sprintf("client-certificate: %q, client-key: %q", pem, pem)))
 	n.options.Kubeconfig = n.path("kubelet.conf")
-	r := n.run()
+	r := n.runChanged(func(l *loop) { l.api.recheck = 100 * time.Millisecond })
 	n.await("the complaint", func() bool { return strings.Contains(r.log.String(), "no connection to the API server yet") })
 	certificate, key := clientCertificate(t, "system:node:late")
 	n.write("pki/current.pem", string(certificate)+string(key))

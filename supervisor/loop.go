@@ -31,6 +31,7 @@ type loop struct {
 	rewrite     chan struct{}  // a checkpoint is gone: what was downloaded last is to be written again
 	tasks       sync.WaitGroup // every goroutine of the loop
 	state       decide.State
+	due         time.Duration  // when the next decision is, though nothing happens; negative: never
 	child       *kubelet.Child // the newest, alive or not
 	lease       *leaseWatch
 	kubelets    *kubelet.Launcher
@@ -45,6 +46,12 @@ type loop struct {
 	reload reload
 }
 
+// lifetimes are the two ends of a supervisor.
+type lifetimes struct {
+	asked context.Context // ends with the request to stop
+	over  context.Context // ends when the kubelet is stopped, and what runs beside the loop may end too
+}
+
 // Run is the supervisor's life: it returns nil once ctx has ended and the kubelet is stopped.
 func Run(ctx context.Context, o Options) error {
 	l, err := newLoop(o)
@@ -57,12 +64,12 @@ func Run(ctx context.Context, o Options) error {
 
 func (l *loop) live(ctx context.Context) error {
 	// What runs beside the loop ends after it, so that a last report can still be published.
-	side, stop := context.WithCancel(context.WithoutCancel(ctx))
+	over, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer l.manager.Flush()
 	defer l.tasks.Wait()
 	defer stop()
-	go l.manager.Run(side)
-	l.spawn(func() { l.manager.Feed(side) })
+	go l.manager.Run(over)
+	l.spawn(func() { l.manager.Feed(over) })
 	l.manager.Starting(l.StopTimeout)
 	first := l.resume
 	if !l.takeOver() {
@@ -75,7 +82,7 @@ func (l *loop) live(ctx context.Context) error {
 			return nil // asked to stop before there was a kubelet
 		}
 	}
-	l.run(ctx, side, first)
+	l.run(lifetimes{asked: ctx, over: over}, first)
 	return l.clearAway(nil) // behind a script, the end of our child is not that of the kubelet
 }
 
@@ -97,8 +104,8 @@ func (l *loop) clearAway(stopAsked <-chan struct{}) error {
 }
 
 func newLoop(o Options) (*loop, error) {
-	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan decide.Event, 64), rewrite: make(chan struct{}, 1), saves: newSaves(), begun: make(chan begun),
-		reload: reload{checks: make(chan successorCheck)}}
+	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan decide.Event, 64), begun: make(chan begun),
+		rewrite: make(chan struct{}, 1), saves: newSaves(), reload: reload{checks: make(chan successorCheck)}, due: -1}
 	l.Standalone = l.kubeconfig() == ""
 	l.state = decide.New(l.Settings)
 	if err := prepareRunDir(o.RunDir); err != nil && o.Handover == nil {
@@ -169,29 +176,29 @@ func (l *loop) send(ctx context.Context, event decide.Event) {
 }
 
 // begin is the first decision of a supervisor that starts.
-func (l *loop) begin(ctx, side context.Context) decide.LocalChanged {
+func (l *loop) begin(life lifetimes) decide.LocalChanged {
 	booted := l.boot()
-	l.handle(ctx, side, booted)
+	l.handle(life, booted)
 	return decide.LocalChanged{Kubelet: booted.Kubelet, Local: booted.Local}
 }
 
-// run selects over events, after the first decision, until the core says Exit. ctx is the request to stop; side ends only afterwards.
-func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Context) decide.LocalChanged) {
+// run selects over events, after the first decision, until the core says Exit.
+func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
-	stopAsked := ctx.Done()
+	stopAsked := life.asked.Done()
 	l.manager.Begin()
-	seen := first(ctx, side)
+	seen := first(life)
 	frozen := l.state.Frozen // handed over, perhaps
-	l.spawn(func() { l.watchLocal(side, seen) })
+	l.spawn(func() { l.watchLocal(life.over, seen) })
 	l.spawn(func() {
-		systemd.WatchShutdown(side, l.Logger, frozen, func(stopping bool) { l.send(side, decide.HostStopping{CalledOff: !stopping}) })
+		systemd.WatchShutdown(life.over, l.Logger, frozen, func(stopping bool) { l.send(life.over, decide.HostStopping{CalledOff: !stopping}) })
 	})
-	l.spawn(func() { l.kubelets.FollowOutput(side) })
-	l.spawn(func() { l.watchCluster(side) })
-	l.spawn(func() { l.api.run(side) })
+	l.spawn(func() { l.kubelets.FollowOutput(life.over) })
+	l.spawn(func() { l.watchCluster(life.over) })
+	l.spawn(func() { l.api.run(life.over) })
 	for {
-		l.continueReload(side)
+		l.continueReload(life.over)
 		l.arm(alarm)
 		var event decide.Event
 		select {
@@ -202,16 +209,16 @@ func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Conte
 			continue
 		case check := <-l.reload.checks:
 			l.hearCheck(check)
-			event = decide.Ticked{}
+			continue
 		case b := <-l.begun:
-			event = l.hearBegun(side, b)
+			event = l.hearBegun(life.over, b)
 		case request := <-l.Requests:
-			event = l.request(side, request)
+			event = l.request(life.over, request)
 		case <-stopAsked:
 			stopAsked, event = nil, decide.StopAsked{}
 			l.manager.Stopping(l.StopTimeout)
 		}
-		if done := l.handle(ctx, side, event); done {
+		if done := l.handle(life, event); done {
 			return
 		}
 	}
@@ -220,24 +227,24 @@ func (l *loop) run(ctx, side context.Context, first func(ctx, side context.Conte
 // arm sets the alarm for the next due time, from the step of the last decision.
 func (l *loop) arm(alarm *time.Timer) {
 	wait := time.Hour
-	if l.record.wake >= 0 {
-		wait = max(0, l.record.wake-steadyTime())
+	if l.due >= 0 {
+		wait = max(0, l.due-steadyTime())
 	}
 	alarm.Reset(wait)
 }
 
 // handle decides about one event, carries the step out and offers the report. It returns true when the loop is over.
-func (l *loop) handle(ctx, side context.Context, event decide.Event) bool {
+func (l *loop) handle(life lifetimes, event decide.Event) bool {
 	state, step := decide.Decide(l.state, decide.Moment{Now: steadyTime(), Wall: time.Now()}, event)
 	l.logDecision(event, step)
 	l.state = state
-	l.record.wake = step.Wake
+	l.due = step.Wake
 	if exited, is := event.(decide.ChildExited); is {
 		l.record.ended(&l.state, exited)
 	}
 	_, over := step.Do.(decide.Exit)
 	if !over {
-		l.carryOut(ctx, side, step)
+		l.carryOut(life, step)
 	}
 	if shown, due := decide.Report(state); due {
 		l.api.offer(shown)
@@ -251,17 +258,17 @@ func (l *loop) handle(ctx, side context.Context, event decide.Event) bool {
 }
 
 // carryOut starts the step's action. Its result comes back as an event.
-func (l *loop) carryOut(ctx, side context.Context, step decide.Step) {
+func (l *loop) carryOut(life lifetimes, step decide.Step) {
 	l.lease.turn(step.WatchLease)
 	crashPoint("before", step.Do)
 	switch do := step.Do.(type) {
 	case decide.Save:
 		keep := l.sourcesInUse(do.Durable)
-		l.answer(side, do, func() decide.Event {
+		l.answer(life.over, do, func() decide.Event {
 			return decide.Saved{Err: l.saves.do(func() error { return l.save(do.Durable, keep) })}
 		})
 	case decide.Prove:
-		l.answer(side, do, func() decide.Event { return l.prove(ctx, do) })
+		l.answer(life.over, do, func() decide.Event { return l.prove(life.asked, do) })
 	case decide.Stop:
 		child := l.child
 		l.spawn(func() { // answered by the child's own exit
@@ -273,30 +280,30 @@ func (l *loop) carryOut(ctx, side context.Context, step decide.Step) {
 			}
 		})
 	case decide.SetAside:
-		l.answer(side, do, func() decide.Event { return decide.FilesSetAside{Err: l.setAside(do.Files)} })
+		l.answer(life.over, do, func() decide.Event { return decide.FilesSetAside{Err: l.setAside(do.Files)} })
 	case decide.Start:
-		l.start(side, do)
+		l.start(life.over, do)
 	}
 }
 
 // answer carries an action out beside the loop, and brings its result.
-func (l *loop) answer(side context.Context, do decide.Action, carryOut func() decide.Event) {
+func (l *loop) answer(ctx context.Context, do decide.Action, carryOut func() decide.Event) {
 	l.spawn(func() {
 		result := carryOut()
 		crashPoint("after", do)
-		l.send(side, result)
+		l.send(ctx, result)
 	})
 }
 
 // request turns a person's request into an event.
-func (l *loop) request(side context.Context, request Request) decide.Event {
+func (l *loop) request(ctx context.Context, request Request) decide.Event {
 	l.api.reconsider()
 	if request == RetryNow {
 		l.record.Generation++
 		return decide.Retry{}
 	}
 	if l.Successor != nil {
-		l.beginReload(side)
+		l.beginReload(ctx)
 	} else {
 		l.record.Reloads++
 	}

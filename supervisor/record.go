@@ -75,13 +75,12 @@ const (
 // record keeps the file up to date, and what of it the state does not hold.
 type record struct {
 	path    string
-	wake    time.Duration // due time of the last step
 	written []byte
 	Record
 }
 
 func newRecord(runDir string) *record {
-	r := &record{path: filepath.Join(runDir, recordFile), wake: -1}
+	r := &record{path: filepath.Join(runDir, recordFile)}
 	r.APIVersion = recordVersion
 	r.BootID = kubelet.BootID()
 	r.Supervisor = kubelet.ProcessOf(os.Getpid())

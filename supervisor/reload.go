@@ -142,16 +142,16 @@ func (l *loop) collectLost() {
 }
 
 // resume is the first decision after taking over.
-func (l *loop) resume(ctx, side context.Context) decide.LocalChanged {
+func (l *loop) resume(life lifetimes) decide.LocalChanged {
 	if l.state.Child.Alive {
 		child := l.child
-		l.spawn(func() { l.attend(side, child) })
+		l.spawn(func() { l.attend(life.over, child) })
 	}
 	seen := decide.LocalChanged{Kubelet: l.state.OnDisk, Local: l.state.Local}
 	if now, err := l.lookLocal(); err == nil {
 		seen = now
 	}
-	l.handle(ctx, side, seen)
+	l.handle(life, seen)
 	l.endReload(nil)
 	l.say(zap.InfoLevel, reloadDone, l.state.Child.Version, "took over from the program before, the kubelet stays")
 	return seen

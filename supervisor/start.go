@@ -30,7 +30,7 @@ type begun struct {
 
 // start carries out Start, which is answered by Started. All of it is done beside the loop: it reads disks, and may have to wait for the end
 // of another kubelet.
-func (l *loop) start(side context.Context, do decide.Start) {
+func (l *loop) start(ctx context.Context, do decide.Start) {
 	if !decide.Same(l.lastStarted, do.Version) {
 		l.kubelets.ResetDelay()
 	}
@@ -38,14 +38,14 @@ func (l *loop) start(side context.Context, do decide.Start) {
 	known := decide.LocalChanged{Kubelet: l.state.OnDisk, Local: l.state.Local}
 	l.spawn(func() {
 		if now, err := l.lookLocal(); err == nil && now != known {
-			l.send(side, now)
-			l.send(side, decide.Started{Err: errLocalChanged})
+			l.send(ctx, now)
+			l.send(ctx, decide.Started{Err: errLocalChanged})
 			return
 		}
 		came := l.launch(do)
 		select {
 		case l.begun <- came:
-		case <-side.Done():
+		case <-ctx.Done():
 		}
 	})
 }
@@ -69,7 +69,7 @@ func (l *loop) launch(do decide.Start) begun {
 }
 
 // hearBegun notes the kubelet that was started and gives the answer to Start; for one that could not be, its error and a backoff.
-func (l *loop) hearBegun(side context.Context, b begun) decide.Started {
+func (l *loop) hearBegun(ctx context.Context, b begun) decide.Started {
 	switch {
 	case len(b.files) > 0:
 		return decide.Started{InTheWay: b.files}
@@ -81,7 +81,7 @@ func (l *loop) hearBegun(side context.Context, b begun) decide.Started {
 	l.record.started(b.child.Process())
 	crashPoint("recorded", b.do)
 	l.lease.newChild()
-	l.spawn(func() { l.attend(side, b.child) })
+	l.spawn(func() { l.attend(ctx, b.child) })
 	return decide.Started{}
 }
 
@@ -94,8 +94,8 @@ func (l *loop) configFileOf(v *decide.Version) string {
 }
 
 // attend waits for the end of a child, and tells the loop what is seen of it meanwhile.
-func (l *loop) attend(side context.Context, child *kubelet.Child) {
-	child.Attend(side, func(seen kubelet.Event) { l.send(side, eventOf(seen)) })
+func (l *loop) attend(ctx context.Context, child *kubelet.Child) {
+	child.Attend(ctx, func(seen kubelet.Event) { l.send(ctx, eventOf(seen)) })
 }
 
 // eventOf is what a kubelet's event is in the words of the core.
