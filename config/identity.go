@@ -58,7 +58,7 @@ func LocalContent(argv []string) string {
 	if path == "" {
 		return "sha256:none"
 	}
-	content, err := readFile(path)
+	content, err := ReadFile(path)
 	if err != nil {
 		content = []byte("unreadable: " + err.Error())
 	}
@@ -115,7 +115,7 @@ func eachDropIn(folder string, use func(dropIn)) {
 		if err != nil {
 			name = path
 		}
-		content, err := readFile(path)
+		content, err := ReadFile(path)
 		use(dropIn{name: name, bytes: content, err: err})
 		return nil
 	})
@@ -126,7 +126,7 @@ func readTree(path string) map[string]any {
 	if path == "" {
 		return nil
 	}
-	content, err := readFile(path)
+	content, err := ReadFile(path)
 	if err != nil {
 		return nil
 	}
@@ -153,8 +153,8 @@ func openRegular(path string) (*os.File, error) {
 	return file, nil
 }
 
-// readFile reads a regular file of at most maxFile bytes.
-func readFile(path string) ([]byte, error) {
+// ReadFile reads a regular file of at most maxFile bytes.
+func ReadFile(path string) ([]byte, error) {
 	file, err := openRegular(path)
 	if err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ func ForeignStateFiles(argv []string, configFile string) []StateFile {
 // statePolicy reads which policy wrote a state file; "" when it cannot be told. From 1.37 on the kubelet keeps what counts in the string
 // "data", itself JSON.
 func statePolicy(path string) string {
-	content, err := readFile(path)
+	content, err := ReadFile(path)
 	if err != nil {
 		return ""
 	}

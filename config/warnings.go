@@ -70,7 +70,7 @@ func FileWarnings(path string) []string {
 	if path == "" {
 		return nil
 	}
-	document, err := readFile(path)
+	document, err := ReadFile(path)
 	if err != nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
@@ -59,7 +60,7 @@ func (a *apiSession) run(ctx context.Context) {
 	}
 	l.spawn(func() { l.lease.run(ctx, func(seen decide.LeaseSeen) { l.send(ctx, seen) }) })
 	for said := ""; ctx.Err() == nil; {
-		content, err := readKubeconfig(path)
+		content, err := config.ReadFile(path)
 		if err == nil {
 			err = a.session(ctx, path, content)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
@@ -26,7 +27,7 @@ func (l *loop) clusterKeys() []string {
 		if path == "" {
 			continue
 		}
-		if content, err := readKubeconfig(path); err == nil {
+		if content, err := config.ReadFile(path); err == nil {
 			return keysOf(content, filepath.Dir(path))
 		}
 	}
@@ -52,7 +53,7 @@ func keysOf(kubeconfig []byte, folder string) []string {
 		if !filepath.IsAbs(file) {
 			file = filepath.Join(folder, file)
 		}
-		authorities, _ = readKubeconfig(file)
+		authorities, _ = config.ReadFile(file)
 	}
 	return digestsOf(authorities)
 }

@@ -7,15 +7,15 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"k8s.io/client-go/rest"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 // awaitChange waits until the file's bytes differ from content, ctx ends, or so much time is over; 0 is endless. It watches the
@@ -36,7 +36,7 @@ func awaitChange(ctx context.Context, path string, content []byte, atMost time.D
 	ticker := time.NewTicker(kubeconfigRecheck)
 	defer ticker.Stop()
 	for {
-		now, err := readKubeconfig(path)
+		now, err := config.ReadFile(path)
 		if err == nil && !bytes.Equal(now, content) {
 			return
 		}
@@ -47,30 +47,6 @@ func awaitChange(ctx context.Context, path string, content []byte, atMost time.D
 			return
 		}
 	}
-}
-
-// maxKubeconfig is far more than a kubeconfig has, in bytes.
-const maxKubeconfig = 1 << 20
-
-// readKubeconfig reads a file that somebody else writes. A pipe in its place would block, and with it our end.
-func readKubeconfig(path string) ([]byte, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("kubeconfig %s is not a regular file", path)
-	}
-	content, err := io.ReadAll(io.LimitReader(file, maxKubeconfig+1))
-	if err == nil && len(content) > maxKubeconfig {
-		err = fmt.Errorf("kubeconfig %s is larger than 1 MiB", path)
-	}
-	return content, err
 }
 
 // nodeNameOf: the flag, else the kubelet's, else the name in its certificate, else the host's. As the kubelet does, it makes a host
