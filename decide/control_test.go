@@ -29,7 +29,7 @@ func TestControl(t *testing.T) {
 	}{
 		{"ten seconds of health", []Suspect{bad},
 			func(d *drive) { d.pass(9 * time.Second).expect(rolledBack).pass(400 * time.Millisecond) }, rejected, nil, 1},
-		{"twice as long as the suspect lived", []Suspect{suspect("bad", func(x *Suspect) { x.Life = 30 * time.Second })},
+		{"twice as long as the suspect lived", []Suspect{suspect("bad", func(x *Suspect) { x.Life = Span(30 * time.Second) })},
 			func(d *drive) { d.pass(59 * time.Second).expect(rolledBack).pass(time.Second) }, rejected, nil, 1},
 		{"an excuse has no pause", []Suspect{suspect("bad", func(x *Suspect) { x.Excused = true })},
 			func(d *drive) { d.pass(10 * time.Second) }, "assigned=bad@1 active=bad@1 lkg=- True InTrial", nil, 0},
@@ -55,7 +55,7 @@ func TestControl(t *testing.T) {
 			}, rejected, nil, 1},
 		{"by health alone, where the kubelet has none any more", []Suspect{suspect("bad", func(x *Suspect) { x.Cause = LeaseLost })},
 			func(d *drive) { d.s.Standalone = true; d.pass(time.Minute) }, rejected, nil, 1},
-		{"exits are judged by health alone, though the fallback loses its Lease", []Suspect{suspect("bad", func(x *Suspect) { x.Life = time.Minute })},
+		{"exits are judged by health alone, though the fallback loses its Lease", []Suspect{suspect("bad", func(x *Suspect) { x.Life = Span(time.Minute) })},
 			func(d *drive) { d.lease[""] = false; d.pass(2*time.Minute + time.Second) }, rejected, nil, 1},
 		{"a fallback that is not healthy in time excuses", []Suspect{bad},
 			func(d *drive) {
@@ -112,7 +112,7 @@ func TestALastKnownGoodOneFailsAsTheControl(t *testing.T) {
 		for range 5 {
 			d.pass(20 * time.Second).hear(ChildExited{Code: 1, Words: "boom"})
 		}
-		want := []Suspect{{Version: *version("good", "1", "good"), Kubelet: testKubelet, Cause: Exited, Life: 20 * time.Second, Words: "exited 5 times in 10m0s: boom"}}
+		want := []Suspect{{Version: *version("good", "1", "good"), Kubelet: testKubelet, Cause: Exited, Life: Span(20 * time.Second), Words: "exited 5 times in 10m0s: boom"}}
 		if !reflect.DeepEqual(d.disk.Suspects, want) {
 			t.Errorf("on disk: %+v\n   want: %+v", d.disk.Suspects, want)
 		}
