@@ -115,7 +115,7 @@ func TestStateIsWrittenAsThisVersionSays(t *testing.T) {
 	if err := os.Chmod(stateDir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l := &loop{store: openStore(t, stateDir)}
+	l := &loop{store: openStore(t, stateDir), Options: Options{Arguments: []string{"--root-dir=" + t.TempDir()}}}
 	d := golden()
 	if err := errors.Join(l.store.SaveCheckpoint(d.Assigned.Source, goldenPayload), l.save(d, l.sourcesInUse(d))); err != nil {
 		t.Fatal(err)

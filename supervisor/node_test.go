@@ -52,7 +52,7 @@ func newNode(t *testing.T) *node {
 	listen(t, "unix", runtime)
 	n.options = Options{
 		Kubelet: n.path("bin/kubelet"),
-		Arguments: []string{"--config=" + n.local, "--healthz-port", strconv.Itoa(n.port),
+		Arguments: []string{"--config=" + n.local, "--root-dir=" + n.path("kubelet"), "--healthz-port", strconv.Itoa(n.port),
 			"--container-runtime-endpoint=unix://" + runtime},
 		Settings:    decide.Settings{TrialPeriod: time.Hour, TrialFailures: 3, StartTimeout: patience},
 		StateDir:    n.path("state"),

@@ -68,7 +68,7 @@ func newLife(t *testing.T, of scenario) *life {
 	// Each has a loopback address of its own: ports that are free now would not be when hundreds of kubelets come and go.
 	n := lives.Add(1)
 	address := fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()%250, n/250, 1+n%250)
-	l.kubelet = []string{fakeKubelet, "--config=" + l.local, "--healthz-bind-address=" + address, "--kubeconfig=" + kubeconfig, "--hostname-override=n1",
+	l.kubelet = []string{fakeKubelet, "--config=" + l.local, "--root-dir=" + l.rootDir(), "--healthz-bind-address=" + address, "--kubeconfig=" + kubeconfig, "--hostname-override=n1",
 		"--container-runtime-endpoint=unix://" + runtime}
 	l.flags = append([]string{"--edit-spread=0s", "--trial-period=1h"}, of.flags...)
 	if of.base {

@@ -6,6 +6,7 @@
 // and exits with 0 on SIGTERM. What it is to do wrong it reads from the mapping
 // `fake` of that file, a field unknown to a real kubelet, or, if the file has
 // none, from the environment variable FAKE_KUBELET (the same YAML); see behaviour.
+// With --root-dir it has a CPU and a memory manager; see startManagers.
 // Every event becomes a line of JSON in the file that FAKE_KUBELET_RECORD names.
 package main
 
@@ -59,12 +60,14 @@ func (d *duration) UnmarshalText(text []byte) (err error) {
 
 // configuration has the fields of a KubeletConfiguration that the fake obeys.
 type configuration struct {
-	Kind               string     `json:"kind"`
-	APIVersion         string     `json:"apiVersion"`
-	HealthzPort        *int       `json:"healthzPort"`
-	HealthzBindAddress string     `json:"healthzBindAddress"`
-	MaxPods            int        `json:"maxPods"` // a wrong type fails to decode
-	Fake               *behaviour `json:"fake"`
+	Kind                string     `json:"kind"`
+	APIVersion          string     `json:"apiVersion"`
+	HealthzPort         *int       `json:"healthzPort"`
+	HealthzBindAddress  string     `json:"healthzBindAddress"`
+	MaxPods             int        `json:"maxPods"` // a wrong type fails to decode
+	CPUManagerPolicy    string     `json:"cpuManagerPolicy"`
+	MemoryManagerPolicy string     `json:"memoryManagerPolicy"`
+	Fake                *behaviour `json:"fake"`
 }
 
 func main() {
@@ -123,7 +126,7 @@ func main() {
 func run(does behaviour, flags map[string]string, config configuration, terminated <-chan os.Signal, record func(string, int)) int {
 	logLine('I', "%q", "Starting kubelet")
 	crashes := does.Mode == "crash" && does.crashesThisTime()
-	var healthyAt, crashAt, pingAt <-chan time.Time
+	var healthyAt, managersAt, crashAt, pingAt <-chan time.Time
 	pings, pingEvery := 0, watchdog()/2
 	switch {
 	case crashes:
@@ -141,6 +144,7 @@ func run(does behaviour, flags map[string]string, config configuration, terminat
 		case <-healthyAt:
 			serveHealthz(flags, config)
 			notify("READY=1")
+			managersAt = time.After(managersAfter)
 			if pingEvery > 0 {
 				pingAt = time.After(0)
 			}
@@ -150,6 +154,11 @@ func run(does behaviour, flags map[string]string, config configuration, terminat
 			}
 			notify("WATCHDOG=1")
 			pingAt = time.After(pingEvery)
+		case <-managersAt:
+			if err := startManagers(flags, config); err != nil {
+				logLine('E', "%q err=%q", "Failed to start ContainerManager", err.Error())
+				return 1
+			}
 		case <-crashAt:
 			logLine('E', "%q err=%q", "command failed", does.Words)
 			if does.Code == nil {

@@ -29,7 +29,7 @@ func (n node) log() string             { return n.path("log") }
 
 // kubelet is the kubelet's command line without the program.
 func (n node) kubelet() []string {
-	return []string{"--config=" + n.path("kubelet.yaml"), "--kubeconfig=" + n.path("kubeconfig"), "--hostname-override=" + n.Name,
+	return []string{"--config=" + n.path("kubelet.yaml"), "--root-dir=" + n.path("kubelet"), "--kubeconfig=" + n.path("kubeconfig"), "--hostname-override=" + n.Name,
 		fmt.Sprintf("--healthz-port=%d", n.Port)}
 }
 
