@@ -27,7 +27,7 @@ type Endpoints struct {
 // refuses it.
 func EffectiveEndpoints(argv []string, configFile string) Endpoints {
 	arguments := ParseArguments(argv)
-	merged := mergedTree(arguments, configFile)
+	merged, _ := mergedTree(arguments, configFile)
 
 	port := defaultHealthzPort
 	if number, ok := merged["healthzPort"].(json.Number); ok {
@@ -50,16 +50,20 @@ func EffectiveEndpoints(argv []string, configFile string) Endpoints {
 	return endpoints
 }
 
-// mergedTree has the fields that merge looks for, of the file and the drop-in files over it.
-func mergedTree(arguments Arguments, configFile string) map[string]any {
-	merged := map[string]any{}
-	merge(merged, readTree(configFile))
+// mergedTree has the fields that merge looks for, of the file and the drop-in files over it. It is whole if all of them could be read.
+func mergedTree(arguments Arguments, configFile string) (merged map[string]any, whole bool) {
+	merged = map[string]any{}
+	tree := readTree(configFile)
+	whole = tree != nil || configFile == ""
+	merge(merged, tree)
 	eachDropIn(arguments.ConfigDir, func(file dropIn) {
 		if tree, err := decode(file.bytes); file.err == nil && err == nil {
 			merge(merged, tree)
+		} else {
+			whole = false
 		}
 	})
-	return merged
+	return merged, whole
 }
 
 // merge follows RFC 7386, as the kubelet does with drop-in files, for the scalars that are looked for: null deletes what was said before.

@@ -31,10 +31,14 @@ func IsStateFile(name string) bool { return name == cpuStateFile || name == memo
 
 // ForeignStateFiles lists the state files below the kubelet's root folder that another policy wrote than the one which a kubelet with this
 // command line and this file ("" for none) would have, by its flags, else its drop-in files, else the file, else its defaults. Such a
-// kubelet exits over them at every start. A file that is not there or cannot be read is none: the kubelet judges it.
+// kubelet exits over them at every start. A file that is not there or cannot be read is none, and none is foreign to a configuration that
+// cannot be read: the kubelet judges it.
 func ForeignStateFiles(argv []string, configFile string) []StateFile {
 	arguments := ParseArguments(argv)
-	merged := mergedTree(arguments, configFile)
+	merged, whole := mergedTree(arguments, configFile)
+	if !whole {
+		return nil
+	}
 	fromFile := func(field string) string {
 		policy, _ := merged[field].(string)
 		return policy

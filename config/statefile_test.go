@@ -27,6 +27,8 @@ func TestForeignStateFiles(t *testing.T) {
 		"as the memory flag says":           {memory: `{"policyName":"Static"}`, flags: []string{"--memory-manager-policy=Static"}},
 		"of 1.37: the data count":           {cpu: `{"policyName":"none","data":"{\"policyName\":\"static\",\"x\":1}","checksum":1}`, want: []StateFile{cpu("static")}},
 		"data that are something else":      {cpu: `{"policyName":"static","data":"no JSON"}`, want: []StateFile{cpu("static")}},
+		"a file that cannot be read":        {cpu: `{"policyName":"static"}`, file: "\t: no YAML\n"},
+		"a drop-in that cannot be read":     {cpu: `{"policyName":"static"}`, local: "\t: no YAML\n"},
 		"no JSON: the kubelet judges":       {cpu: `{"policyName":`},
 		"no policy: the kubelet judges":     {cpu: `{}`},
 	} {

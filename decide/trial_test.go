@@ -62,7 +62,7 @@ func TestTrialTime(t *testing.T) {
 		{"time after the last renewal counts for as long as a Lease may go without", nil, func(d *drive) {
 			d.ownLooks = true
 			d.assign("good").pass(10 * time.Second).hear(LeaseSeen{Reachable: true, Renewed: true}).pass(time.Minute - time.Millisecond).hear(Ticked{})
-			if got := d.s.Trial.Healthy; got != time.Minute-time.Millisecond {
+			if got := d.s.Trial.Healthy; got != Span(time.Minute-time.Millisecond) {
 				d.t.Errorf("%s of health", got)
 			}
 			d.pass(30 * time.Minute)
