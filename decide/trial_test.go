@@ -165,7 +165,7 @@ func TestTrialAccount(t *testing.T) {
 // What a failed trial says, and what is kept of it until its control has spoken (rule 8).
 func TestFailedTrials(t *testing.T) {
 	suspect := func(cause Cause, life time.Duration, words string) []Suspect {
-		return []Suspect{{Version: *version("bad", "1", "bad"), Kubelet: testKubelet, Cause: cause, Life: life, Words: words}}
+		return []Suspect{{Version: *version("bad", "1", "bad"), Kubelet: testKubelet, Cause: cause, Life: Span(life), Words: words}}
 	}
 	for _, row := range []struct {
 		name string

@@ -23,6 +23,7 @@ const (
 	configRefused    kind = "2269c39e92b44e2084c7afaa89837938"
 	configRolledBack kind = "d37d19d3c25840618d3fbe9540a606e5"
 	configRejected   kind = "0afe993c2ba04fefa3bae2fbca76e398"
+	stateFileAside   kind = "90b5ac0c7ed3438fb2121a47a50e3d88"
 	assignmentLost   kind = "90bd1d7aba7e4be8b6ccad4eacddfebf"
 	syncFailed       kind = "4d0fa7427e1340c18b4eb388a30fb233"
 	stateUnwritable  kind = "0d9c87370b0943638e3a372aa5e681cb"
@@ -35,12 +36,13 @@ const (
 
 // kindOfEvent is that of the Node's events, by their reason.
 var kindOfEvent = map[string]kind{
-	"KubeletConfigChanged":    configChanged,
-	"KubeletConfigPromoted":   configPromoted,
-	"KubeletConfigRefused":    configRefused,
-	"KubeletConfigRolledBack": configRolledBack,
-	"KubeletConfigRejected":   configRejected,
-	"AssignmentLost":          assignmentLost,
+	"KubeletConfigChanged":     configChanged,
+	"KubeletConfigPromoted":    configPromoted,
+	"KubeletConfigRefused":     configRefused,
+	"KubeletConfigRolledBack":  configRolledBack,
+	"KubeletConfigRejected":    configRejected,
+	"KubeletStateFileSetAside": stateFileAside,
+	"AssignmentLost":           assignmentLost,
 }
 
 // about is what every line of a decision carries beside its words: whom and what it is about.

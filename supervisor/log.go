@@ -23,8 +23,6 @@ func (l *loop) logDecision(event decide.Event, step decide.Step) {
 		l.Logger.Info("asking the kubelet whether it accepts "+decide.Describe(do.Version), because)
 	case decide.Stop:
 		l.say(zap.InfoLevel, kubeletStopping, running, "stopping the kubelet", because)
-	case decide.Start:
-		l.say(zap.InfoLevel, kubeletStarting, do.Version, "starting the kubelet with "+decide.Describe(do.Version), zap.Bool("onTrial", do.OnTrial), because)
 	case decide.Exit:
 		l.say(zap.InfoLevel, leaving, running, "the kubelet is stopped, leaving")
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
@@ -61,7 +63,7 @@ func (l *loop) launch(do decide.Start) begun {
 	if err := l.kubelets.StopLeftOvers(nil, l.StopTimeout); err != nil {
 		return begun{do: do, err: err}
 	}
-	if files := l.stateFilesInTheWay(do); len(files) > 0 {
+	if files := l.stateFilesInTheWay(do, file); len(files) > 0 {
 		return begun{do: do, files: files}
 	}
 	child, err := l.kubelets.Start(kubelet.Spec{File: file, Fallback: l.configFileOf(do.Fallback)})
@@ -70,10 +72,11 @@ func (l *loop) launch(do decide.Start) begun {
 
 // hearBegun notes the kubelet that was started and gives the answer to Start; for one that could not be, its error and a backoff.
 func (l *loop) hearBegun(ctx context.Context, b begun) decide.Started {
-	switch {
-	case len(b.files) > 0:
+	if len(b.files) > 0 {
 		return decide.Started{InTheWay: b.files}
-	case b.err != nil:
+	}
+	l.say(zap.InfoLevel, kubeletStarting, b.do.Version, "starting the kubelet with "+decide.Describe(b.do.Version), zap.Bool("onTrial", b.do.OnTrial))
+	if b.err != nil {
 		return decide.Started{Err: b.err, Unrenderable: errors.Is(b.err, errRender), Delay: l.kubelets.Delay()}
 	}
 	crashPoint("after", b.do)

@@ -15,12 +15,11 @@ import (
 // more is removed with the next write of the state.
 const asideMark = ".aside-"
 
-// stateFilesInTheWay lists what has to be set aside before the start.
-func (l *loop) stateFilesInTheWay(do decide.Start) []config.StateFile {
+// stateFilesInTheWay lists what has to be set aside before the start with the file; empty for local.
+func (l *loop) stateFilesInTheWay(do decide.Start, file string) []config.StateFile {
 	if do.Unchecked {
 		return nil
 	}
-	file := l.configFileOf(do.Version)
 	if file == "" {
 		file = l.arguments.Config
 	}
@@ -50,6 +49,9 @@ func (l *loop) setAside(files []config.StateFile) error {
 
 func syncFolder(path string) error {
 	folder, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // nothing was in it
+	}
 	if err != nil {
 		return fmt.Errorf("making the new names durable: %w", err)
 	}
@@ -72,7 +74,7 @@ func (l *loop) collectAsides(recorded []decide.Aside) {
 	}
 	for _, entry := range entries {
 		file, _, is := strings.Cut(entry.Name(), asideMark)
-		if is && config.IsStateFile(file) && !kept[entry.Name()] {
+		if is && config.IsStateFile(file) && !entry.IsDir() && !kept[entry.Name()] {
 			_ = os.Remove(filepath.Join(folder, entry.Name()))
 		}
 	}
