@@ -147,8 +147,8 @@ func TestStateFilesOnAReadOnlyDisk(t *testing.T) {
 	r.awaitHealthy()
 }
 
-// A checkpoint that is gone has no policy, and nothing is set aside for it.
-func TestNoStateFileIsSetAsideForALostCheckpoint(t *testing.T) {
+// No kubelet is started with a checkpoint that is spoilt, so nothing is set aside for what it says.
+func TestNoStateFileIsSetAsideForASpoiltCheckpoint(t *testing.T) {
 	n := newNode(t)
 	const static = `{"policyName":"static","entries":{"pod":{"container":"1"}},"checksum":0}`
 	n.write("kubelet/"+cpuState, static)
@@ -156,9 +156,7 @@ func TestNoStateFileIsSetAsideForALostCheckpoint(t *testing.T) {
 	n.seed(store.Assigned, "a", configuration("mode: ok, words: a")+"cpuManagerPolicy: static\n")
 	r := n.run()
 	record := r.await("a", func(record Record) bool { return record.Healthy && runsOf(record) == "a" })
-	if err := os.RemoveAll(n.path("state/checkpoints/uid-a")); err != nil {
-		t.Fatal(err)
-	}
+	n.write("state/checkpoints/uid-a/1/kubelet", configuration("mode: ok, words: a")+"cpuManagerPolicy: none\n")
 	if err := syscall.Kill(record.Child.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
