@@ -30,7 +30,7 @@ PARTS        = $(shell test/parts/build.sh --folder)
 LINTER       = golangci-lint-2.15.0
 LINTER_PATH  = $(shell KUBELET_SUPERVISOR_PARTS= test/parts/build.sh --folder)/$(LINTER)
 NODE_PARTS  := etcd containerd containerd-shim-runc-v2 ctr pause.tar kube-apiserver-1.36.3 kubelet-1.36.3 kubectl-1.36.3
-NODE_DEBIAN := runc containernetworking-plugins iproute2 mount
+NODE_DEBIAN := runc containernetworking-plugins iproute2 mount e2fsprogs util-linux
 MACHINE_DEBIAN := systemd systemd-sysv dbus rpm mount
 REAL         = KUBELET_SUPERVISOR_PARTS="$(PARTS)" KUBELET_SUPERVISOR_TEST_KUBELET="$(PARTS)/kubelet-1.36.3"
 
@@ -138,7 +138,13 @@ mutate: ## whether the tests of package decide notice when it is changed in one 
 .PHONY: soak
 soak: root parts-node build ## kill supervisor, kubelet and cluster at random, and check the rules (root); SOAK=8h, SEED=7 for one sequence, CLOCK=1 to jump this machine's clock, too
 	go build -o bin/soak ./test/soak
-	@$(REAL) bin/soak -time=$(SOAK) -seed=$(SEED) -clock=$(if $(CLOCK),true,false)
+	@$(REAL) bin/soak -time=$(SOAK) -seed=$(SEED) -clock=$(if $(CLOCK),true,false) -commit="$(VERSION)" -json="bin/soak-$(VERSION).json"
+
+.PHONY: soak-page
+soak-page: ## docs/evidence/soak.md from all that make soak has measured of this version
+	go build -o bin/soak ./test/soak
+	@mkdir -p docs/evidence
+	bin/soak -page=docs/evidence/soak.md "bin/soak-$(VERSION).json"
 
 .PHONY: bench-program
 bench-program: root parts-node build

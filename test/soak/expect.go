@@ -80,7 +80,7 @@ func startsOf(before truth, w world, steps []step) []int {
 	}
 	s := steps[0]
 	switch {
-	case s.supervisor == "HUP" || s.kubelet == "STOP" || s.part != "" || s.jump != 0:
+	case s.supervisor == "HUP" || s.supervisor == "STOP" || s.kubelet == "STOP" || s.part != "" || s.jump != 0 || s.pod != "":
 		return []int{0}
 	case s.supervisor != "" || s.kubelet != "":
 		return []int{1}

@@ -54,6 +54,9 @@ func TestExpect(t *testing.T) {
 		{"one deleted", []step{{remove: "soak-a"}}, expectation{assignedA, "SyncFailed", unobtainable, []payload{old}, []payload{old}, []int{0}}},
 		{"a malformed one", []step{{assign: pointer(malformed)}}, expectation{malformed, "InvalidAssignment", malformedErrors, []payload{old}, []payload{old}, []int{0}}},
 		{"a killed supervisor", []step{killing}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{1}}},
+		{"a frozen supervisor", []step{{supervisor: "STOP"}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}}},
+		{"a disk that hangs", []step{{part: disk, harm: hung}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}}},
+		{"a pod that goes", []step{{pod: podDeleted}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}}},
 		{"a killed API server", []step{{part: "kube-apiserver", harm: killed}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}}},
 		// What comes in between may have been seen, and run for long enough, or not.
 		{"a good one, then a deadly one", []step{assigning("soak-b", fresh), assigning("soak-c", fatal)},

@@ -12,17 +12,20 @@ import (
 
 // A size is what the supervisor takes at a quiescent moment.
 type size struct {
-	life      int // which supervisor; growth is of one life
-	files     int // descriptors
-	threads   int
-	anonymous int // KiB of memory that no file backs
-	resident  int // KiB of memory
-	stateDir  disk
-	runDir    disk
+	Life      int   `json:"life"`  // which supervisor; growth is of one life
+	Files     int   `json:"files"` // descriptors
+	Threads   int   `json:"threads"`
+	Anonymous int   `json:"anonymousKiB"` // memory that no file backs
+	Resident  int   `json:"residentKiB"`  // memory
+	StateDir  usage `json:"stateDir"`
+	RunDir    usage `json:"runDir"`
 }
 
-// A disk is what a folder takes.
-type disk struct{ files, kib int }
+// A usage is what a folder takes.
+type usage struct {
+	Files int `json:"files"`
+	KiB   int `json:"kib"`
+}
 
 // Bounds that no quiescent moment exceeds. A supervisor has the least when it was just started; these leave room for a change that is
 // seen late, and for what the Go runtime keeps. Three checkpoints and their folders are at most 12 entries of STATE_DIR.
@@ -43,7 +46,7 @@ const (
 
 func (s *soaker) measure() (size, error) {
 	pid := s.service.pid()
-	z := size{life: s.service.life()}
+	z := size{Life: s.service.life()}
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	if err != nil {
 		return z, err
@@ -52,12 +55,12 @@ func (s *soaker) measure() (size, error) {
 	if err != nil {
 		return z, err
 	}
-	z.files, z.threads = len(entries), numberIn(status, "Threads:")
-	z.anonymous, z.resident = numberIn(status, "RssAnon:"), numberIn(status, "VmRSS:")
-	if z.stateDir, err = diskOf(s.service.stateDir()); err != nil {
+	z.Files, z.Threads = len(entries), numberIn(status, "Threads:")
+	z.Anonymous, z.Resident = numberIn(status, "RssAnon:"), numberIn(status, "VmRSS:")
+	if z.StateDir, err = diskOf(s.service.stateDir()); err != nil {
 		return z, err
 	}
-	z.runDir, err = diskOf(s.service.runDir())
+	z.RunDir, err = diskOf(s.service.runDir())
 	return z, err
 }
 
@@ -73,7 +76,7 @@ func numberIn(status []byte, name string) int {
 }
 
 // diskOf counts what is allocated: a log with holes is no larger than what it holds.
-func diskOf(folder string) (d disk, err error) {
+func diskOf(folder string) (d usage, err error) {
 	err = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -82,9 +85,9 @@ func diskOf(folder string) (d disk, err error) {
 		if err != nil {
 			return err
 		}
-		d.files++
+		d.Files++
 		if stat, is := info.Sys().(*syscall.Stat_t); is {
-			d.kib += int(stat.Blocks) / 2
+			d.KiB += int(stat.Blocks) / 2
 		}
 		return nil
 	})
@@ -97,13 +100,13 @@ func grown(first, now size) string {
 		name      string
 		now, most int
 	}{
-		{"file descriptors", now.files, min(mostFiles, first.files+moreFiles)},
-		{"threads", now.threads, mostThreads},
-		{"KiB of anonymous memory", now.anonymous, min(mostAnonymous, first.anonymous+moreAnonymous)},
-		{"KiB of resident memory", now.resident, mostResident},
-		{"entries of the state folder", now.stateDir.files, mostStateFiles},
-		{"KiB of the state folder", now.stateDir.kib, mostStateKiB},
-		{"KiB of the run folder", now.runDir.kib, mostRunKiB},
+		{"file descriptors", now.Files, min(mostFiles, first.Files+moreFiles)},
+		{"threads", now.Threads, mostThreads},
+		{"KiB of anonymous memory", now.Anonymous, min(mostAnonymous, first.Anonymous+moreAnonymous)},
+		{"KiB of resident memory", now.Resident, mostResident},
+		{"entries of the state folder", now.StateDir.Files, mostStateFiles},
+		{"KiB of the state folder", now.StateDir.KiB, mostStateKiB},
+		{"KiB of the run folder", now.RunDir.KiB, mostRunKiB},
 	} {
 		if row.now > row.most {
 			return fmt.Sprintf("%d %s, at most %d were expected; the first quiescent moment of this supervisor had %+v, this one has %+v", row.now, row.name, row.most, first, now)

@@ -8,21 +8,21 @@ import (
 )
 
 func TestGrown(t *testing.T) {
-	first := size{files: 20, threads: 10, anonymous: 6 << 10, resident: 20 << 10, stateDir: disk{12, 60}, runDir: disk{8, 100}}
+	first := size{Files: 20, Threads: 10, Anonymous: 6 << 10, Resident: 20 << 10, StateDir: usage{12, 60}, RunDir: usage{8, 100}}
 	for name, test := range map[string]struct {
 		change func(*size)
 		grown  bool
 	}{
 		"nothing":                {func(*size) {}, false},
-		"a few descriptors":      {func(z *size) { z.files += moreFiles }, false},
-		"more descriptors":       {func(z *size) { z.files += moreFiles + 1 }, true},
-		"threads":                {func(z *size) { z.threads = mostThreads + 1 }, true},
-		"some memory":            {func(z *size) { z.anonymous += moreAnonymous }, false},
-		"more memory":            {func(z *size) { z.anonymous += moreAnonymous + 1 }, true},
-		"resident memory":        {func(z *size) { z.resident = mostResident + 1 }, true},
-		"checkpoints":            {func(z *size) { z.stateDir.files = mostStateFiles + 1 }, true},
-		"bytes in the state":     {func(z *size) { z.stateDir.kib = mostStateKiB + 1 }, true},
-		"a log that is not kept": {func(z *size) { z.runDir.kib = mostRunKiB + 1 }, true},
+		"a few descriptors":      {func(z *size) { z.Files += moreFiles }, false},
+		"more descriptors":       {func(z *size) { z.Files += moreFiles + 1 }, true},
+		"threads":                {func(z *size) { z.Threads = mostThreads + 1 }, true},
+		"some memory":            {func(z *size) { z.Anonymous += moreAnonymous }, false},
+		"more memory":            {func(z *size) { z.Anonymous += moreAnonymous + 1 }, true},
+		"resident memory":        {func(z *size) { z.Resident = mostResident + 1 }, true},
+		"checkpoints":            {func(z *size) { z.StateDir.Files = mostStateFiles + 1 }, true},
+		"bytes in the state":     {func(z *size) { z.StateDir.KiB = mostStateKiB + 1 }, true},
+		"a log that is not kept": {func(z *size) { z.RunDir.KiB = mostRunKiB + 1 }, true},
 	} {
 		now := first
 		test.change(&now)
@@ -43,7 +43,7 @@ func TestDiskOfALogWithAHole(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, err := diskOf(folder)
-	if err != nil || d.files != 2 || d.kib > 64 {
+	if err != nil || d.Files != 2 || d.KiB > 64 {
 		t.Errorf("%+v (%v), want two entries that take next to nothing", d, err)
 	}
 }

@@ -2,17 +2,22 @@
 // kubelet, with kubelet-supervisor as the kubelet's parent. `make soak` runs it.
 //
 // It works in rounds. A round is a few random steps (a configuration that is assigned, edited, re-created or removed; a kubelet,
-// a supervisor or a part of the cluster that is killed, stopped or frozen; the network cut) with random pauses. Then everything
-// that is broken is mended, and what the node says has to become the truth within a bound.
+// a supervisor or a part of the cluster that is killed, stopped or frozen; the network cut; the disk of STATE_DIR hung; a pod that
+// goes or comes) with random pauses. Then everything that is broken is mended, and what the node says has to become the truth
+// within a bound. Among the configurations are some of static policies, whose kubelets write other state files than the rest, and
+// one with a Lease of 300 s. Eleven pods of all QoS classes run all the while.
 //
 // It promises that
 //   - the sequence of steps is a function of the seed alone; what is measured is not, for machines are not;
 //   - the rules are checked all the time: never two kubelets, lastKnownGood never names what cannot run, an error fits its reason;
 //   - each round ends with the whole truth: Node, configz, process table, effective file and disk agree with each other and with
 //     what a small model (expect.go) derives from the steps;
+//   - no pod is touched by any of it: container, start time and restart count of each are what they were a round before, and the pod
+//     that was made meanwhile runs;
 //   - no growth goes unseen: file descriptors, threads, memory, goroutines, files and bytes on disk, at comparable moments;
 //   - it ends with 0 only when all of this held, else with 1, the seed, the last steps, the Node and the supervisor's last words,
-//     or with 130 when it was interrupted; and it leaves nothing on the machine in any of these cases.
+//     or with 130 when it was interrupted; with -json what was measured is added to a file in each of these cases, and -page makes a
+//     page of such files; it leaves nothing on the machine in any of these cases.
 //
 // A killed supervisor is started again after 100 ms, as systemd would with Restart=always. Its kubelet is left over, for there is no
 // cgroup that is emptied: the next supervisor has to find it.
@@ -40,7 +45,13 @@ func run() int {
 	flag.Uint64Var(&o.Seed, "seed", 0, "of the sequence of steps; 0: a random one")
 	flag.BoolVar(&o.Clock, "clock", false, "jump the clock of this machine, too, and put it back: for a machine that does nothing else")
 	flag.StringVar(&o.Binary, "binary", besideOwn("kubelet-supervisor"), "the supervisor")
+	flag.StringVar(&o.Commit, "commit", "unknown", "of what is soaked, for the result")
+	flag.StringVar(&o.Result, "json", "", "the file to which the result is added, a line of JSON")
+	page := flag.String("page", "", "soak nothing: write this page from the files of results that follow")
 	flag.Parse()
+	if *page != "" {
+		return report(writePage(*page, flag.Args()))
+	}
 	if o.Seed == 0 {
 		o.Seed = 1 + rand.Uint64N(1_000_000)
 	}
@@ -48,12 +59,16 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	err := soak(ctx, o)
-	switch {
-	case err == nil:
-		return 0
-	case ctx.Err() != nil:
+	if err != nil && ctx.Err() != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "interrupted")
 		return 130
+	}
+	return report(err)
+}
+
+func report(err error) int {
+	if err == nil {
+		return 0
 	}
 	_, _ = fmt.Fprintln(os.Stderr, "FAILED:", err)
 	return 1

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -187,11 +188,32 @@ func (n *node) isNewest(source *corev1.NodeConfigSource) bool {
 // localLines are of the node's own configuration.
 const localLines = "maxPods: 20\n"
 
+// Static policies want reservations: of processors any, of memory what evictionHard takes.
+const (
+	staticCPULines    = "cpuManagerPolicy: static\nsystemReserved: {cpu: 200m}\n"
+	staticMemoryLines = "memoryManagerPolicy: Static\nreservedMemory: [{numaNode: 0, limits: {memory: 50Mi}}]\n"
+)
+
+// localText is the node's own configuration.
+func (n *node) localText() string {
+	return n.KubeletConfig() + "staticPodPath: " + n.staticPodPath() + "\n"
+}
+
+func (n *node) staticPodPath() string { return filepath.Join(n.Folder, "static-pods") }
+
 // text is the KubeletConfiguration of a payload.
 func (n *node) text(p payload) string {
 	lines := fmt.Sprintf("maxPods: %d\n", p.number)
-	text := n.KubeletConfig()
+	text := n.localText()
 	switch p {
+	case payload{good, withStaticCPUs}:
+		lines += staticCPULines
+	case payload{good, withStaticMemory}:
+		lines += staticCPULines + staticMemoryLines
+	case payload{good, withLongLease}:
+		lines += "nodeLeaseDurationSeconds: 300\n"
+	case payload{deadly, deadlyWithStaticCPUs}:
+		lines += "cpuManagerPolicy: static\nsystemReserved: {cpu: 200m, memory: 1Ti}\n"
 	case payload{refused, 51}:
 		text = strings.Replace(text, "eventRecordQPS: 7", "eventRecordQPS: -5", 1)
 	case payload{refused, 52}:

@@ -50,14 +50,14 @@ func (o *observer) watchKubelets(ctx context.Context) {
 	table := o.node.processTable()
 	ticker := time.NewTicker(kubeletInterval)
 	defer ticker.Stop()
-	since := time.Now() // when there was a kubelet last, or no supervisor
+	since := time.Now() // when there was a kubelet last, or no supervisor that could start one
 	for {
 		kubelets := table.kubelets()
 		if len(kubelets) > 1 {
 			o.fail(fmt.Errorf("two kubelets at a time: %v; the supervisor is %d", kubelets, o.service.pid()))
 			return
 		}
-		if len(kubelets) > 0 || o.service.pid() == 0 {
+		if len(kubelets) > 0 || !o.service.able() {
 			since = time.Now()
 		}
 		o.note(kubelets, time.Since(since))

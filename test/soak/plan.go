@@ -35,10 +35,14 @@ var actions = []action{
 		s.put, s.payload = s.remove, p.world.configMaps[s.remove]
 	}},
 
+	{"delete a pod", 2, func(w *world) bool { return w.reachable() && !w.podChanged && !w.noPod }, func(_ *plan, s *step) { s.pod = podDeleted }},
+	{"create a pod", 4, func(w *world) bool { return w.reachable() && !w.podChanged && w.noPod }, func(_ *plan, s *step) { s.pod = podCreated }},
+
 	{"kill the supervisor", 8, unprotected, func(_ *plan, s *step) { s.supervisor = "KILL" }},
 	{"stop the supervisor", 4, unprotected, func(_ *plan, s *step) { s.supervisor = "TERM" }},
 	{"quit the supervisor", 1, unprotected, func(_ *plan, s *step) { s.supervisor = "QUIT" }},
 	{"reload the supervisor", 1, nil, func(_ *plan, s *step) { s.supervisor = "HUP" }},
+	{"freeze the supervisor", 2, func(w *world) bool { return !w.suspended }, func(p *plan, s *step) { s.supervisor, s.hold = "STOP", p.hold(90*time.Second) }},
 	{"kill the kubelet", 5, nil, func(_ *plan, s *step) { s.kubelet = "KILL" }},
 	{"stop the kubelet", 2, thawed, func(_ *plan, s *step) { s.kubelet = "TERM" }},
 	{"freeze the kubelet", 1, thawed, func(_ *plan, s *step) { s.kubelet = "STOP" }},
@@ -47,6 +51,7 @@ var actions = []action{
 	{"stop", 2, anyWhole, func(p *plan, s *step) { p.harm(s, stopped) }},
 	{"freeze", 2, anyWhole, func(p *plan, s *step) { p.harm(s, frozen) }},
 	{"cut the network", 3, func(w *world) bool { return !w.broken[network] }, func(_ *plan, s *step) { s.part, s.harm = network, cut }},
+	{"hang", 3, func(w *world) bool { return !w.broken[disk] }, func(p *plan, s *step) { s.part, s.harm, s.hold = disk, hung, p.hold(20*time.Second) }},
 	{"mend", 8, func(w *world) bool { return len(w.broken) > 0 }, func(p *plan, s *step) { s.part, s.harm = p.pick(p.brokenParts()), mended }},
 }
 
@@ -75,7 +80,7 @@ func ownConfigMapThere(w *world) bool {
 // wholeParts are the processes of the cluster that are not broken. With the network cut none is started anew: it could not be told
 // when it is ready.
 func wholeParts(w *world) []string {
-	return slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return part == network || w.broken[part] })
+	return slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return part == network || part == disk || w.broken[part] })
 }
 
 // A plan is the endless sequence of steps of a seed.
@@ -95,7 +100,7 @@ const lifeRounds = 8
 
 // round gives the steps of the next round, those that mend included. Every third is of one step, whose restarts can be foretold.
 func (p *plan) round() (steps, mending []step) {
-	p.world.protected = p.rounds%lifeRounds >= lifeRounds/2
+	p.world.protected, p.world.podChanged = p.rounds%lifeRounds >= lifeRounds/2, false
 	count := 1
 	if p.rounds%3 != 1 {
 		count = 2 + p.random.IntN(5)
@@ -106,7 +111,20 @@ func (p *plan) round() (steps, mending []step) {
 		p.world.apply(s)
 		steps = append(steps, s)
 	}
+	stay(steps, p.world)
 	return steps, p.world.mend()
+}
+
+// stay lengthens the last pause until what is frozen or hangs has done so for as long as it is to.
+func stay(steps []step, w world) {
+	var passed, missing time.Duration
+	for _, s := range slices.Backward(steps) {
+		passed += s.pause
+		if s.part == disk && w.broken[disk] || s.supervisor == "STOP" && w.suspended {
+			missing = max(missing, s.hold-passed)
+		}
+	}
+	steps[len(steps)-1].pause += missing
 }
 
 func (p *plan) step() step {
@@ -135,6 +153,12 @@ func (p *plan) step() step {
 // pause is mostly so short that the next step falls into the change that this one has begun.
 func (p *plan) pause() time.Duration {
 	most := []time.Duration{300 * time.Millisecond, 300 * time.Millisecond, 1500 * time.Millisecond, 6 * time.Second}[p.random.IntN(4)]
+	return time.Duration(p.random.Int64N(int64(most))).Round(time.Millisecond)
+}
+
+// hold is how long something stays as it is unless it is mended: mostly a moment, now and then up to the longest.
+func (p *plan) hold(most time.Duration) time.Duration {
+	most /= []time.Duration{16, 16, 4, 1}[p.random.IntN(4)]
 	return time.Duration(p.random.Int64N(int64(most))).Round(time.Millisecond)
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -39,6 +40,7 @@ func TestPlannedSteps(t *testing.T) {
 		p := newPlan(seed, true)
 		for round := range 200 {
 			w := p.world.clone()
+			w.podChanged = false
 			steps, mending := p.round()
 			for _, s := range append(steps, mending...) {
 				seen[s.kind()]++
@@ -48,10 +50,16 @@ func TestPlannedSteps(t *testing.T) {
 				if s.harm == mended != w.broken[s.part] {
 					t.Fatalf("seed %d: %s, and broken are %v", seed, s, w.broken)
 				}
-				if protected := round%lifeRounds >= lifeRounds/2; protected && s.supervisor != "" && s.supervisor != "HUP" {
+				if protected := round%lifeRounds >= lifeRounds/2; protected && strings.Contains("KILL TERM QUIT", string(s.supervisor)) && s.supervisor != "" {
 					t.Fatalf("seed %d: %s in round %d, which is to spare the supervisor", seed, s, round+1)
 				}
-				if s.pause < 0 || s.pause > 6*time.Second {
+				if s.pod != "" && (w.podChanged || w.noPod == (s.pod == podDeleted)) {
+					t.Fatalf("seed %d: %s, and the pod is not there: %v, changed: %v", seed, s, w.noPod, w.podChanged)
+				}
+				if s.supervisor == "STOP" && w.suspended {
+					t.Fatalf("seed %d: %s, which is frozen", seed, s)
+				}
+				if s.pause < 0 || s.pause > 96*time.Second || s.hold > 90*time.Second {
 					t.Fatalf("seed %d: %s", seed, s)
 				}
 				w.apply(s)
@@ -59,8 +67,8 @@ func TestPlannedSteps(t *testing.T) {
 					t.Fatalf("seed %d: %s, and the clock is %s off", seed, s, w.clock)
 				}
 			}
-			if len(w.broken) > 0 || w.frozen {
-				t.Fatalf("seed %d: round %d ends with %v broken, the kubelet frozen: %v", seed, round+1, w.broken, w.frozen)
+			if len(w.broken) > 0 || w.frozen || w.suspended {
+				t.Fatalf("seed %d: round %d ends with %v broken, the kubelet frozen: %v, the supervisor: %v", seed, round+1, w.broken, w.frozen, w.suspended)
 			}
 		}
 	}
@@ -77,4 +85,27 @@ func kinds(seen map[string]int) []string {
 		list = append(list, kind)
 	}
 	return list
+}
+
+func TestWhatStaysForAWhile(t *testing.T) {
+	hang := step{part: disk, harm: hung, hold: 10 * time.Second, pause: time.Second}
+	freeze := step{supervisor: "STOP", hold: 20 * time.Second, pause: time.Second}
+	kill := step{kubelet: "KILL", pause: 2 * time.Second}
+	for name, test := range map[string]struct {
+		steps []step
+		w     world
+		last  time.Duration // pause
+	}{
+		"nothing":             {[]step{kill, kill}, world{}, 2 * time.Second},
+		"a disk":              {[]step{kill, hang, kill}, world{broken: map[string]bool{disk: true}}, 9 * time.Second},
+		"alone":               {[]step{hang}, world{broken: map[string]bool{disk: true}}, 10 * time.Second},
+		"mended meanwhile":    {[]step{hang, kill}, world{}, 2 * time.Second},
+		"a supervisor, later": {[]step{hang, freeze, kill}, world{broken: map[string]bool{disk: true}, suspended: true}, 19 * time.Second},
+	} {
+		steps := slices.Clone(test.steps)
+		stay(steps, test.w)
+		if got := steps[len(steps)-1].pause; got != test.last {
+			t.Errorf("%s: the last pause is %s, want %s", name, got, test.last)
+		}
+	}
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,27 +13,24 @@ import (
 // figures are what the report tells.
 type figures struct {
 	begin   time.Time
-	took    time.Duration
 	steps   map[string]int
 	faults  int
-	rounds  int
 	counted int // rounds whose starts could be foretold
 	retries int // of good configurations that were rejected for what was done to them
 
 	recovery map[string]recovery // by fault
 	worst    recovery
-	smallest size
-	largest  size
-	fewest   int // goroutines
-	most     int
-	dumps    int
+	samples  []sample
 }
 
 // A recovery is the longest time from the last fault's end.
-type recovery struct{ healthy, truth time.Duration }
+type recovery struct {
+	Healthy int `json:"healthyMs"`
+	True    int `json:"trueMs"`
+}
 
 func (r recovery) or(other recovery) recovery {
-	return recovery{max(r.healthy, other.healthy), max(r.truth, other.truth)}
+	return recovery{max(r.Healthy, other.Healthy), max(r.True, other.True)}
 }
 
 func newFigures() figures { return figures{steps: map[string]int{}, recovery: map[string]recovery{}} }
@@ -60,8 +55,7 @@ func (f *figures) count(s step) {
 
 // settled notes how long the node took after the steps of a round, under every fault among them.
 func (f *figures) settled(steps []step, healthy, truth time.Duration) {
-	f.rounds++
-	r := recovery{healthy, truth}
+	r := recovery{milliseconds(healthy), milliseconds(truth)}
 	f.worst = f.worst.or(r)
 	for _, s := range steps {
 		if s.isFault() {
@@ -70,69 +64,12 @@ func (f *figures) settled(steps []step, healthy, truth time.Duration) {
 	}
 }
 
-func (f *figures) measured(z size) {
-	if f.smallest.files == 0 {
-		f.smallest, f.largest = z, z
-	}
-	f.smallest, f.largest = combine(f.smallest, z, lesser), combine(f.largest, z, greater)
-}
-
-func combine(a, b size, of func(a, b int) int) size {
-	return size{
-		files: of(a.files, b.files), threads: of(a.threads, b.threads), anonymous: of(a.anonymous, b.anonymous), resident: of(a.resident, b.resident),
-		stateDir: disk{of(a.stateDir.files, b.stateDir.files), of(a.stateDir.kib, b.stateDir.kib)},
-		runDir:   disk{of(a.runDir.files, b.runDir.files), of(a.runDir.kib, b.runDir.kib)},
-	}
-}
-
-func lesser(a, b int) int  { return min(a, b) }
-func greater(a, b int) int { return max(a, b) }
-
-// goroutines compares what the supervisors had that were ended by SIGQUIT, wherever that met them.
-func (f *figures) goroutines(counts []int) error {
-	if f.dumps = len(counts); f.dumps == 0 {
-		return nil
-	}
-	f.fewest, f.most = slices.Min(counts), slices.Max(counts)
-	if f.most > f.fewest+mostMoreGoroutines {
+// compareGoroutines compares what the supervisors had that were ended by SIGQUIT, wherever that met them.
+func compareGoroutines(counts []int) error {
+	if len(counts) > 0 && slices.Max(counts) > slices.Min(counts)+mostMoreGoroutines {
 		return fmt.Errorf("growth: supervisors that were ended by SIGQUIT had %v goroutines", counts)
 	}
 	return nil
-}
-
-func (s *soaker) report(to io.Writer) error {
-	f := s.figures
-	if err := s.service.log.follow(); err != nil {
-		return err
-	}
-	var b strings.Builder
-	line := func(format string, arguments ...any) { fmt.Fprintf(&b, format+"\n", arguments...) }
-	line("seed %d: %d rounds in %s, every rule held", s.Seed, f.rounds, f.took.Round(time.Second))
-	line("actions    %s", counts(f.steps))
-	line("faults     %d survived; supervisors %d, kubelets started %d", f.faults, s.service.life(), s.service.log.starts)
-	line("kubelets   never two at a time, in %d looks; longest without one beside a supervisor %s", s.observer.looks, brief(s.observer.without))
-	line("restarts   as foretold in %d rounds of one step; %d times a struck configuration was asked for again", f.counted, f.retries)
-	line("recovery   after the last fault's end, at worst: healthy in %s, the Node true in %s; by fault in the round:", brief(f.worst.healthy), brief(f.worst.truth))
-	for _, kind := range slices.Sorted(maps.Keys(f.recovery)) {
-		line("             %-24s healthy in %s, true in %s", kind, brief(f.recovery[kind].healthy), brief(f.recovery[kind].truth))
-	}
-	low, high := f.smallest, f.largest
-	line("growth     descriptors %d to %d, threads %d to %d, goroutines %d to %d in %d dumps", low.files, high.files, low.threads, high.threads, f.fewest, f.most, f.dumps)
-	line("           memory %.1f to %.1f MiB, of it anonymous %.1f to %.1f MiB", mib(low.resident), mib(high.resident), mib(low.anonymous), mib(high.anonymous))
-	line("           state folder at most %d entries, %d KiB; run folder at most %d entries, %d KiB", high.stateDir.files, high.stateDir.kib, high.runDir.files, high.runDir.kib)
-	_, err := io.WriteString(to, b.String())
-	return err
-}
-
-func brief(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }
-func mib(kib int) float64                 { return float64(kib) / 1024 }
-
-func counts(of map[string]int) string {
-	var words []string
-	for _, name := range slices.Sorted(maps.Keys(of)) {
-		words = append(words, fmt.Sprintf("%s %d", name, of[name]))
-	}
-	return strings.Join(words, " · ")
 }
 
 // evidence is what helps to see why a rule was broken.

@@ -24,13 +24,20 @@ func (s *soaker) settle(ctx context.Context, steps, mending []step, before world
 	if err != nil {
 		return err
 	}
-	s.figures.settled(all, healthy, time.Since(begin))
+	truth := time.Since(begin)
+	s.figures.settled(all, healthy, truth)
+	if err := s.pods.settle(ctx, s.plan.world); err != nil {
+		return err
+	}
+	started := s.service.log.starts
 	if err := s.checkStarts(want, steps, excused); err != nil {
 		return err
 	}
 	s.truth = v.truth
 	s.ledger.acquit(v.active)
-	return s.checkGrowth()
+	return s.checkGrowth(sample{
+		Second: int(time.Since(s.figures.begin).Seconds()), Healthy: milliseconds(healthy), True: milliseconds(truth), Starts: s.service.log.starts - started,
+	})
 }
 
 // awaitTruth waits for the expected truth, which then has to hold for a while. A good configuration that may have been rejected for
@@ -109,20 +116,21 @@ func (s *soaker) checkStarts(want expectation, steps []step, excused bool) error
 	return fmt.Errorf("%d kubelets were started by %q, want %v", made, steps, want.starts)
 }
 
-// checkGrowth compares the supervisor's size with that at the first quiescent moment of its life.
-func (s *soaker) checkGrowth() error {
+// checkGrowth compares the supervisor's size with that at the first quiescent moment of its life, and notes it in the sample.
+func (s *soaker) checkGrowth(note sample) error {
 	z, err := s.measure()
 	if err != nil {
 		return err
 	}
-	if z.life != s.first.life {
+	if z.Life != s.first.Life {
 		s.first = z
 	}
-	s.figures.measured(z)
+	note.Round, note.size, note.Pods = s.plan.rounds, z, len(s.pods.known)
+	s.figures.samples = append(s.figures.samples, note)
 	if what := grown(s.first, z); what != "" {
 		return fmt.Errorf("growth: %s", what)
 	}
-	return s.figures.goroutines(s.service.log.goroutines)
+	return compareGoroutines(s.service.log.goroutines)
 }
 
 // await polls until seen returns nil; the error has what was seen last.

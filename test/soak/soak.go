@@ -25,6 +25,8 @@ type options struct {
 	Seed   uint64
 	Clock  bool   // jump the machine's clock
 	Binary string // the supervisor
+	Commit string // of what is soaked, for the result
+	Result string // a file to which the result is added, a line of JSON; "": none
 	Log    io.Writer
 }
 
@@ -33,6 +35,8 @@ type soaker struct {
 	options
 	cluster  *cluster.Cluster
 	node     *node
+	pods     *podSet
+	disk     *hangingDisk
 	service  *service
 	observer *observer
 	plan     *plan
@@ -67,10 +71,10 @@ func soak(ctx context.Context, o options) (err error) {
 	}
 	defer s.putClockBack()
 	_, _ = fmt.Fprintf(o.Log, "seed %d\n", o.Seed)
-	if err := s.run(ctx, cancel); err != nil {
-		return err
-	}
-	return s.report(o.Log)
+	err = s.run(ctx, cancel)
+	r := s.result(err)
+	_, _ = fmt.Fprint(o.Log, r.text())
+	return errors.Join(err, r.add(o.Result))
 }
 
 func newSoaker(c *cluster.Cluster, o options, fail func(error)) (*soaker, error) {
@@ -78,16 +82,22 @@ func newSoaker(c *cluster.Cluster, o options, fail func(error)) (*soaker, error)
 	if err != nil {
 		return nil, err
 	}
-	s := &soaker{options: o, cluster: c, node: n, service: newService(c, o.Binary), plan: newPlan(o.Seed, o.Clock), harmed: map[string]harm{}}
+	s := &soaker{options: o, cluster: c, node: n, pods: newPodSet(n), service: newService(c, o.Binary), plan: newPlan(o.Seed, o.Clock), harmed: map[string]harm{}}
 	s.observer = newObserver(n, s.service, fail)
 	s.ledger.struck = map[payload]bool{}
 	s.figures = newFigures()
-	return s, nil
+	if s.disk, err = newDisk(s.service.disk()); err != nil {
+		return nil, err
+	}
+	return s, os.WriteFile(c.KubeletConfigFile(), []byte(n.localText()), 0o600)
 }
 
 // run makes the rounds, between a start and an end that are checked as well.
 func (s *soaker) run(ctx context.Context, fail func(error)) (err error) {
 	if err := s.cluster.ReadConfigMapsRole(ctx, namespace, append([]string{absent}, configMaps...)...); err != nil {
+		return err
+	}
+	if err := s.pods.createAll(ctx); err != nil {
 		return err
 	}
 	if err := s.service.keep(ctx, fail); err != nil {
@@ -104,7 +114,7 @@ func (s *soaker) run(ctx context.Context, fail func(error)) (err error) {
 		if err != nil {
 			err = fmt.Errorf("%w\n%s", err, s.evidence(context.WithoutCancel(ctx)))
 		}
-		err = errors.Join(err, s.service.stop())
+		err = errors.Join(err, s.disk.thaw(), s.service.stop())
 	}()
 	s.figures.begin = time.Now()
 	if err := s.settle(ctx, nil, nil, newWorld()); err != nil {
@@ -121,13 +131,13 @@ func (s *soaker) run(ctx context.Context, fail func(error)) (err error) {
 // end counts the goroutines of the last supervisor, lets the next come to rest, and stops it.
 func (s *soaker) end(ctx context.Context) error {
 	last := step{name: "quit the supervisor", supervisor: "QUIT"}
+	s.figures.count(last)
 	if err := s.do(ctx, last); err != nil {
 		return err
 	}
 	if err := s.settle(ctx, []step{last}, nil, s.plan.world.clone()); err != nil {
 		return fmt.Errorf("at the end: %w", err)
 	}
-	s.figures.took = time.Since(s.figures.begin)
 	return s.service.stop()
 }
 

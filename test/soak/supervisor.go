@@ -24,12 +24,13 @@ const (
 type service struct {
 	cluster *cluster.Cluster
 	binary  string
-	folder  string // state/, run/, log
+	folder  string // disk/, run/, log
 	log     *supervisorLog
 
 	mutex    sync.Mutex // guards what follows
 	process  *os.Process
-	signals  []signalName // sent to it
+	signals  []signalName // sent to it, those alone that end it
+	frozen   bool         // by SIGSTOP
 	lives    int
 	stopping bool
 	done     chan struct{} // closed when the last has ended; nil before the first
@@ -40,7 +41,8 @@ func newService(c *cluster.Cluster, binary string) *service {
 	return &service{cluster: c, binary: binary, folder: folder, log: &supervisorLog{path: filepath.Join(folder, "log")}}
 }
 
-func (s *service) stateDir() string { return filepath.Join(s.folder, "state") }
+func (s *service) disk() string     { return filepath.Join(s.folder, "disk") } // a file system of its own
+func (s *service) stateDir() string { return filepath.Join(s.disk(), "state") }
 func (s *service) runDir() string   { return filepath.Join(s.folder, "run") }
 
 // keep runs supervisors until ctx ends or stop is called. An end that nobody asked for is an error, told to fail.
@@ -96,7 +98,7 @@ func (s *service) live() error {
 		s.mutex.Unlock()
 		return fmt.Errorf("starting the supervisor: %w", err)
 	}
-	s.process, s.signals = command.Process, nil
+	s.process, s.signals, s.frozen = command.Process, nil, false
 	s.lives++
 	s.mutex.Unlock()
 
@@ -136,7 +138,11 @@ func (s *service) signal(ctx context.Context, what signalName) error {
 		s.mutex.Lock()
 		if s.process != nil {
 			defer s.mutex.Unlock()
-			s.signals = append(s.signals, what)
+			if what == "STOP" || what == "CONT" {
+				s.frozen = what == "STOP"
+			} else {
+				s.signals = append(s.signals, what)
+			}
 			return s.process.Signal(systemSignals[what])
 		}
 		s.mutex.Unlock()
@@ -153,7 +159,7 @@ func (s *service) rested(ctx context.Context) error {
 	return await(ctx, stopPatience, "the supervisor ends that was asked to", func() error {
 		s.mutex.Lock()
 		defer s.mutex.Unlock()
-		if s.process != nil && slices.ContainsFunc(s.signals, func(sent signalName) bool { return sent != "HUP" }) {
+		if s.process != nil && len(s.signals) > 0 {
 			return fmt.Errorf("it was sent %q and runs", s.signals)
 		}
 		return nil
@@ -168,6 +174,13 @@ func (s *service) pid() int {
 		return 0
 	}
 	return s.process.Pid
+}
+
+// able: one runs that is neither frozen nor asked to end.
+func (s *service) able() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.process != nil && !s.frozen && len(s.signals) == 0
 }
 
 // life counts the supervisors until now.
@@ -187,6 +200,7 @@ func (s *service) stop() error {
 	if s.process != nil {
 		s.signals = append(s.signals, "TERM")
 		_ = s.process.Signal(syscall.SIGTERM)
+		_ = s.process.Signal(syscall.SIGCONT)
 	}
 	s.mutex.Unlock()
 	select {

@@ -31,10 +31,18 @@ func (p payload) String() string {
 
 // numbers are those of the payloads of a quality.
 var numbers = map[quality][]int{
-	good:    {31, 32, 33, 34, 35},
-	refused: {51, 52, 53}, // by validation; by decoding; by a panic
-	deadly:  {41, 42, 43}, // odd: at once; even: after healthz was ok
+	good:    {31, 32, 33, 34, 35, withStaticCPUs, withStaticCPUs, withStaticMemory, withLongLease},
+	refused: {51, 52, 53},                       // by validation; by decoding; by a panic
+	deadly:  {41, 42, 43, deadlyWithStaticCPUs}, // odd: at once; even: after healthz was ok
 }
+
+// Numbers of payloads that do more to a node than others.
+const (
+	withStaticCPUs       = 36 // another policy than the others have: the kubelet's state files are in its way (rule 17)
+	withStaticMemory     = 37 // both of them
+	withLongLease        = 38 // 300 s: it is renewed every 75 s, so a trial takes that long
+	deadlyWithStaticCPUs = 44 // leaves a state file in the way of what comes after it
+)
 
 const (
 	namespace = "kube-system"
@@ -47,21 +55,28 @@ var configMaps = []string{"soak-a", "soak-b", "soak-c"}
 
 func assignmentOf(configMap string) string { return namespace + "/" + configMap + "/" + payloadAt }
 
-// A part is what the cluster is made of, as cluster.Signal names it; the network is one more.
-var parts = []string{"kube-apiserver", "etcd", "containerd", network}
+// A part is what the cluster is made of, as cluster.Signal names it; the network and the disk of STATE_DIR are two more.
+var parts = []string{"kube-apiserver", "etcd", "containerd", network, disk}
 
-const network = "network"
+const (
+	network = "network"
+	disk    = "disk"
+)
 
 // A world is what the steps so far have made of everything but the supervisor.
 type world struct {
 	assignment string             // the annotation; "": absent
 	configMaps map[string]payload // those that are there
-	broken     map[string]bool    // parts that are killed, stopped, frozen or cut
+	broken     map[string]bool    // parts that are killed, stopped, frozen, cut or hung
 	frozen     bool               // the kubelet
+	suspended  bool               // the supervisor, by SIGSTOP
 	clock      time.Duration      // off the true time
 	protected  bool               // the supervisor is to live for a while, so that growth in it can be seen
+	noPod      bool               // the pod with whole processors is not there
+	podChanged bool               // in this round
 }
 
+// newWorld is how everything begins, with all pods there.
 func newWorld() world { return world{configMaps: map[string]payload{}, broken: map[string]bool{}} }
 
 func (w world) clone() world {
@@ -104,16 +119,27 @@ type step struct {
 	assign  *string // set the annotation; "": remove it
 	retry   bool
 
+	pod podChange // of the pod with whole processors
+
 	supervisor signalName
 	kubelet    signalName
 	part       string // of the cluster
 	harm       harm   // done to the part
 	jump       time.Duration
 
+	hold  time.Duration // what it freezes or hangs stays so for that long, if the round does not mend it before
 	pause time.Duration // after it
 }
 
-type signalName string // "KILL", "TERM", "QUIT", "HUP", "STOP"
+type signalName string // "KILL", "TERM", "QUIT", "HUP", "STOP", "CONT"
+
+// A podChange is something that is done to a pod; "" is nothing.
+type podChange string
+
+const (
+	podDeleted podChange = "delete"
+	podCreated podChange = "create"
+)
 
 // A harm is done to a part of the cluster; "" is none.
 type harm string
@@ -123,6 +149,7 @@ const (
 	stopped harm = "TERM"
 	frozen  harm = "STOP"
 	cut     harm = "cut"  // the network
+	hung    harm = "hang" // the disk
 	mended  harm = "mend" // and no harm
 )
 
@@ -156,6 +183,9 @@ func (w *world) apply(s step) {
 		w.assignment = *s.assign
 	}
 	w.clock += s.jump
+	if s.pod != "" {
+		w.noPod, w.podChanged = s.pod == podDeleted, true
+	}
 	switch s.harm {
 	case "":
 	case mended:
@@ -169,18 +199,27 @@ func (w *world) apply(s step) {
 	case "KILL", "CONT":
 		w.frozen = false
 	}
+	switch s.supervisor {
+	case "STOP":
+		w.suspended = true
+	case "KILL", "CONT":
+		w.suspended = false
+	}
 }
 
 // mend gives the steps that end all harm that lasts, in the order in which they can be done.
 func (w *world) mend() []step {
 	var steps []step
-	for _, part := range []string{network, "etcd", "kube-apiserver", "containerd"} {
+	for _, part := range []string{disk, network, "etcd", "kube-apiserver", "containerd"} {
 		if w.broken[part] {
 			steps = append(steps, step{name: "mend", part: part, harm: mended})
 		}
 	}
 	if w.frozen {
 		steps = append(steps, step{name: "thaw the kubelet", kubelet: "CONT"})
+	}
+	if w.suspended {
+		steps = append(steps, step{name: "thaw the supervisor", supervisor: "CONT"})
 	}
 	for _, s := range steps {
 		w.apply(s)
@@ -195,5 +234,5 @@ func (s step) strikes() bool {
 
 // isFault tells faults from changes of the configuration.
 func (s step) isFault() bool {
-	return s.supervisor != "" && s.supervisor != "HUP" || s.kubelet != "" || s.harm != "" && s.harm != mended || s.jump != 0
+	return s.supervisor != "" && s.supervisor != "HUP" && s.supervisor != "CONT" || s.kubelet != "" && s.kubelet != "CONT" || s.harm != "" && s.harm != mended || s.jump != 0
 }

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+)
+
+const (
+	podsPath   = "/api/v1/namespaces/default/pods"
+	podsWithin = 2 * time.Minute // of the truth; a kubelet tells late what it has found
+	probePort  = 18080           // of the node's loopback, inside the cluster's network
+	wholeCPUs  = "whole-cpus"    // the pod that comes and goes; a static policy gives it a processor of its own
+)
+
+// A workload is what a pod asks for.
+type workload struct {
+	requests, limits string // cpu and memory, as JSON
+	probed           bool   // has a readiness probe
+	static           bool   // from a file and not from the API
+}
+
+// workloads are the pods that run all the while, of each QoS class. Together they fit beside what any good configuration reserves on
+// two processors. No change of a configuration touches any of them.
+var workloads = map[string]workload{
+	wholeCPUs:            {requests: `{"cpu": "1", "memory": "32Mi"}`, limits: `{"cpu": "1", "memory": "32Mi"}`},
+	"guaranteed":         {requests: `{"cpu": "100m", "memory": "32Mi"}`, limits: `{"cpu": "100m", "memory": "32Mi"}`},
+	"burstable-probed":   {requests: `{"cpu": "50m", "memory": "16Mi"}`, limits: `{"memory": "64Mi"}`, probed: true},
+	"burstable-cpu":      {requests: `{"cpu": "50m"}`, limits: `{}`},
+	"burstable-memory":   {requests: `{"memory": "16Mi"}`, limits: `{"memory": "64Mi"}`},
+	"static-burstable":   {requests: `{"cpu": "50m"}`, limits: `{}`, static: true},
+	"static-best-effort": {requests: `{}`, limits: `{}`, static: true},
+	"best-effort-1":      {requests: `{}`, limits: `{}`},
+	"best-effort-2":      {requests: `{}`, limits: `{}`},
+	"best-effort-3":      {requests: `{}`, limits: `{}`},
+	"best-effort-4":      {requests: `{}`, limits: `{}`},
+}
+
+// manifest is the Pod of a workload.
+func manifest(name string, w workload) object {
+	container := object{
+		"name": "main", "image": cluster.PauseImage, "imagePullPolicy": "Never",
+		"resources": object{"requests": json.RawMessage(w.requests), "limits": json.RawMessage(w.limits)},
+	}
+	if w.probed {
+		container["args"] = []string{fmt.Sprintf("127.0.0.1:%d", probePort)}
+		container["readinessProbe"] = object{"tcpSocket": object{"host": "127.0.0.1", "port": probePort}, "periodSeconds": 1}
+	}
+	return object{
+		"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": name, "namespace": "default"},
+		"spec": object{
+			"nodeName": cluster.NodeName, "hostNetwork": true, "terminationGracePeriodSeconds": 2, "automountServiceAccountToken": false,
+			"containers": []any{container},
+		},
+	}
+}
+
+// apiName is a pod's name in the API.
+func (w workload) apiName(name string) string {
+	if w.static {
+		return name + "-" + cluster.NodeName
+	}
+	return name
+}
+
+// An instance is what must not change of a pod as long as nobody deletes it.
+type instance struct {
+	UID       string
+	Container string // its ID
+	Started   time.Time
+}
+
+// A podSet is the pods of the node, and what they were at the last quiescent moment.
+type podSet struct {
+	node     *node
+	known    map[string]instance // by name in the API
+	compared int                 // pods that were found untouched, over all quiescent moments
+}
+
+func newPodSet(n *node) *podSet { return &podSet{node: n, known: map[string]instance{}} }
+
+// createAll makes all pods, those of files included.
+func (p *podSet) createAll(ctx context.Context) error {
+	if err := os.MkdirAll(p.node.staticPodPath(), 0o700); err != nil {
+		return err
+	}
+	for name, w := range workloads {
+		if !w.static {
+			if err := p.create(ctx, name); err != nil {
+				return err
+			}
+			continue
+		}
+		content, err := json.Marshal(manifest(name, w))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(p.node.staticPodPath(), name+".json"), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change does what a step does to the pod that comes and goes. It does not wait for what the kubelet does.
+func (p *podSet) change(ctx context.Context, what podChange) error {
+	switch what {
+	case podDeleted:
+		delete(p.known, wholeCPUs)
+		return p.node.insist(ctx, func() error {
+			_, err := p.node.request(ctx, http.MethodDelete, podsPath+"/"+wholeCPUs, nil)
+			if code(err) == http.StatusNotFound {
+				return nil
+			}
+			return err
+		})
+	case podCreated:
+		return p.create(ctx, wholeCPUs)
+	}
+	return nil
+}
+
+func (p *podSet) create(ctx context.Context, name string) error {
+	return p.node.insist(ctx, func() error {
+		_, err := p.node.request(ctx, http.MethodPost, podsPath, manifest(name, workloads[name]))
+		if code(err) == http.StatusConflict {
+			return nil
+		}
+		return err
+	})
+}
+
+// settle waits until all pods run that are to, and no others; one that was touched is an error at once.
+func (p *podSet) settle(ctx context.Context, w world) error {
+	var touched error
+	err := await(ctx, podsWithin, "all pods run and are ready", func() error {
+		answer, err := p.node.request(ctx, http.MethodGet, podsPath, nil)
+		var list corev1.PodList
+		if err == nil {
+			err = json.Unmarshal(answer, &list)
+		}
+		if err != nil {
+			return err
+		}
+		if touched = p.touched(list.Items); touched != nil {
+			return nil
+		}
+		return p.complete(list.Items, w)
+	})
+	return errors.Join(touched, err)
+}
+
+// touched tells which pod is not what it was.
+func (p *podSet) touched(pods []corev1.Pod) error {
+	there := map[string]bool{}
+	for _, pod := range pods {
+		there[pod.Name] = true
+		if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+			return fmt.Errorf("pod %s was ended: %s: %s: %s", pod.Name, pod.Status.Phase, pod.Status.Reason, pod.Status.Message)
+		}
+		before, known := p.known[pod.Name]
+		if now := instanceOf(pod); known && now.Container != "" && now != before {
+			return fmt.Errorf("pod %s was touched: it was %+v and is %+v", pod.Name, before, now)
+		}
+		for _, s := range pod.Status.ContainerStatuses {
+			if s.RestartCount > 0 {
+				return fmt.Errorf("pod %s was touched: its container was started again: %+v", pod.Name, s)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.known)) {
+		if !there[name] {
+			return fmt.Errorf("pod %s is gone", name)
+		}
+	}
+	return nil
+}
+
+func instanceOf(pod corev1.Pod) instance {
+	r := instance{UID: string(pod.UID)}
+	for _, s := range pod.Status.ContainerStatuses {
+		r.Container = s.ContainerID
+		if s.State.Running != nil {
+			r.Started = s.State.Running.StartedAt.UTC()
+		}
+	}
+	return r
+}
+
+// complete tells what is missing, or there too much. When nothing is, the pods are what the next moments are compared with.
+func (p *podSet) complete(pods []corev1.Pod, w world) error {
+	now := map[string]instance{}
+	for _, pod := range pods {
+		r := instanceOf(pod)
+		if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning || !isReady(pod) || r.Started.IsZero() {
+			return fmt.Errorf("pod %s: %s, ready: %v, to be deleted: %v", pod.Name, pod.Status.Phase, isReady(pod), pod.DeletionTimestamp != nil)
+		}
+		now[pod.Name] = r
+	}
+	for name, load := range workloads {
+		if _, there := now[load.apiName(name)]; there == (name == wholeCPUs && w.noPod) {
+			return fmt.Errorf("pod %s: there: %v", name, there)
+		}
+	}
+	if len(now) > len(workloads) {
+		return fmt.Errorf("there are %d pods, and %d were made", len(now), len(workloads))
+	}
+	p.compared += len(p.known)
+	p.known = now
+	return nil
+}
+
+func isReady(pod corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}

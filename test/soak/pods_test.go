@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var podStarted = metav1.NewTime(time.Unix(1_000_000, 0))
+
+func podOf(name, container string) corev1.Pod {
+	return corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid"},
+		Status: corev1.PodStatus{
+			Phase:      corev1.PodRunning,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			ContainerStatuses: []corev1.ContainerStatus{{
+				ContainerID: container, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: podStarted}},
+			}},
+		},
+	}
+}
+
+func TestPodsThatWereTouched(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  func(*corev1.Pod)
+		touched bool
+	}{
+		"nothing":               {func(*corev1.Pod) {}, false},
+		"not ready":             {func(p *corev1.Pod) { p.Status.Conditions = nil }, false},
+		"no status yet":         {func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }, false},
+		"another container":     {func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ContainerID = "other" }, true},
+		"started again":         {func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 1 }, true},
+		"another pod":           {func(p *corev1.Pod) { p.UID = "other" }, true},
+		"no longer running":     {func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Running = nil }, true},
+		"refused and ended":     {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, true},
+		"another name: it went": {func(p *corev1.Pod) { p.Name = "b" }, true},
+	} {
+		p := podSet{known: map[string]instance{"a": instanceOf(podOf("a", "container"))}}
+		now := podOf("a", "container")
+		test.change(&now)
+		if err := p.touched([]corev1.Pod{now}); (err != nil) != test.touched {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestPodsThatAreThere(t *testing.T) {
+	var all []corev1.Pod
+	for name, w := range workloads {
+		all = append(all, podOf(w.apiName(name), name))
+	}
+	without := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return p.Name == wholeCPUs })
+	unready := slices.Clone(all)
+	unready[0].Status.Conditions = nil
+	for name, test := range map[string]struct {
+		pods     []corev1.Pod
+		noPod    bool
+		complete bool
+	}{
+		"all":                         {all, false, true},
+		"one is missing":              {without, false, false},
+		"one was deleted":             {without, true, true},
+		"it was deleted and is there": {all, true, false},
+		"one is not ready":            {unready, false, false},
+		"one too many":                {append(slices.Clone(all), podOf("other", "other")), false, false},
+	} {
+		p := podSet{known: map[string]instance{}}
+		if err := p.complete(test.pods, world{noPod: test.noPod}); (err == nil) != test.complete {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// At least ten pods, of each QoS class; two static, one with a readiness probe, one with whole processors.
+func TestWorkloads(t *testing.T) {
+	static, probed, classes := 0, 0, map[string]int{}
+	for name, w := range workloads {
+		content, err := json.Marshal(manifest(name, w))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pod corev1.Pod
+		if err := json.Unmarshal(content, &pod); err != nil {
+			t.Fatal(err)
+		}
+		container := pod.Spec.Containers[0]
+		switch requests, limits := container.Resources.Requests, container.Resources.Limits; {
+		case len(requests) == 0:
+			classes["BestEffort"]++
+		case len(limits) == 2 && maps.EqualFunc(requests, limits, func(a, b resource.Quantity) bool { return a.Equal(b) }):
+			classes["Guaranteed"]++
+		default:
+			classes["Burstable"]++
+		}
+		if w.static {
+			static++
+		}
+		if container.ReadinessProbe != nil {
+			probed++
+		}
+	}
+	if len(workloads) < 10 || static != 2 || probed != 1 || len(classes) != 3 || workloads[wholeCPUs].limits != workloads[wholeCPUs].requests {
+		t.Errorf("%d pods, %d static, %d probed, %v", len(workloads), static, probed, classes)
+	}
+}
