@@ -281,8 +281,8 @@ func TestTheDiskAfterAPromotion(t *testing.T) {
 	d.s.Excuses = Excuses{"good", 3} // tried again
 	d.pass(11 * time.Minute).expect(goodActive)
 	good := version("good", "1", "good")
-	want := Durable{Assigned: good, LastKnownGood: good, Active: good, Text: "kube-system/good/kubelet", NodeUID: "node-uid", Cluster: []string{"key"},
-		Renews: true, Promoted: Promotion{"good", testKubelet}, Proofs: d.disk.Proofs}
+	want := Durable{Assigned: good, LastKnownGood: good, Proofs: d.disk.Proofs, Account: Account{Active: good, Text: "kube-system/good/kubelet",
+		NodeUID: "node-uid", Cluster: []string{"key"}, Renews: true, Promoted: Promotion{"good", testKubelet}}}
 	if !reflect.DeepEqual(d.disk, want) {
 		t.Errorf("on disk: %+v\n   want: %+v", d.disk, want)
 	}
