@@ -20,9 +20,10 @@ import (
 // own: where the supervisor's own output stalls, kubelets are started and their last words known all the same, and what nobody takes is
 // given up, so that the file does not grow for ever.
 type output struct {
-	path  string
-	to    io.Writer
-	watch func(path string) (*fsnotify.Watcher, error)
+	path     string
+	to       io.Writer
+	watch    func(path string) (*fsnotify.Watcher, error)
+	patience time.Duration // with an output that takes nothing, before we go on without it
 
 	opening sync.Mutex
 	writer  *os.File // the kubelet's; opened for appending
@@ -48,7 +49,7 @@ const (
 )
 
 func newOutput(path string, to io.Writer) *output {
-	return &output{path: path, to: to, watch: watchFile, copying: make(chan struct{}, 1)}
+	return &output{path: path, to: to, watch: watchFile, patience: outputPatience, copying: make(chan struct{}, 1)}
 }
 
 // pause stops the copying for good, so that the program that takes over goes on at the right place. It does not wait long for an output
@@ -57,7 +58,7 @@ func (o *output) pause() (resume func()) {
 	select {
 	case o.copying <- struct{}{}:
 		return func() { <-o.copying }
-	case <-time.After(outputPatience):
+	case <-time.After(o.patience):
 		return func() {}
 	}
 }
@@ -158,9 +159,13 @@ func (o *output) follow(ctx context.Context) error {
 	}()
 	defer func() {
 		close(written)
-		select {
-		case <-done:
-		case <-time.After(outputPatience): // whoever hangs in an output that stalls ends with the program
+		for copied := int64(-1); copied != o.copied.Load(); { // whoever hangs in an output that stalls ends with the program
+			copied = o.copied.Load()
+			select {
+			case <-done:
+				return
+			case <-time.After(o.patience):
+			}
 		}
 	}()
 	for wake(); ; wake() {

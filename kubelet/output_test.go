@@ -139,6 +139,7 @@ func TestAnOutputThatStallsForLong(t *testing.T) {
 	released, path := make(chan struct{}), filepath.Join(t.TempDir(), "kubelet.log")
 	taken := &bytes.Buffer{}
 	o := newOutput(path, writerFunc(func(p []byte) (int, error) { <-released; return taken.Write(p) }))
+	o.patience = patience // all of it is looked at
 	ctx, stop := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() { over <- o.follow(ctx) }()
