@@ -3,6 +3,7 @@
 package disk
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -25,8 +26,12 @@ type Disk struct {
 	stable map[int64]block
 	cached []write // since the last flush, in their order
 	lies   bool
+	left   int           // writes and flushes until the power is lost, where ends is not nil
+	ends   chan struct{} // closed when it is
 	counts Counts
 }
+
+var errDead = errors.New("the disk has lost its power")
 
 type write struct {
 	number int64
@@ -58,6 +63,33 @@ func (d *Disk) Lie() {
 	d.lies = true
 }
 
+// LosePowerAt makes the disk dead from that many writes and flushes on: it does not do them and answers nothing any more. It is Cut that
+// brings it back. The channel is closed when the disk is dead.
+func (d *Disk) LosePowerAt(requests int) <-chan struct{} {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.left, d.ends = requests, make(chan struct{})
+	return d.ends
+}
+
+// dead tells whether the power is lost by now.
+func (d *Disk) dead() bool {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	return d.ends != nil && d.left <= 0
+}
+
+// spend counts a write or a flush, and tells whether there is power for it.
+func (d *Disk) spend() bool {
+	if d.ends == nil {
+		return true
+	}
+	if d.left--; d.left == 0 {
+		close(d.ends)
+	}
+	return d.left > 0
+}
+
 // Cut is what a loss of power leaves: all that was flushed, and of each block written since, by chance, what was written or not, so
 // that a later write may be there and an earlier one not. share is how likely it is that a write was forgotten.
 func (d *Disk) Cut(chance *rand.Rand, share float64) {
@@ -71,7 +103,7 @@ func (d *Disk) Cut(chance *rand.Rand, share float64) {
 		}
 		d.stable[w.number] = w.block
 	}
-	d.cached = nil
+	d.cached, d.ends = nil, nil
 	d.seen = maps.Clone(d.stable)
 }
 
@@ -118,6 +150,9 @@ func (d *Disk) WriteAt(from []byte, offset int64) (int, error) {
 	}
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
+	if !d.spend() {
+		return 0, errDead
+	}
 	d.counts.Writes++
 	for n := 0; n < len(from); {
 		number, within := (offset+int64(n))/BlockSize, (offset+int64(n))%BlockSize
@@ -137,15 +172,19 @@ func (d *Disk) WriteAt(from []byte, offset int64) (int, error) {
 }
 
 // Flush makes everything written before it survive a cut.
-func (d *Disk) Flush() {
+func (d *Disk) Flush() error {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
+	if !d.spend() {
+		return errDead
+	}
 	d.counts.Flushes++
 	if d.lies {
-		return
+		return nil
 	}
 	for _, w := range d.cached {
 		d.stable[w.number] = w.block
 	}
 	d.cached = nil
+	return nil
 }

@@ -75,7 +75,9 @@ func TestCut(t *testing.T) {
 	for seed := range uint64(50) {
 		d := newDisk(t)
 		fill(t, d, 1, 'f')
-		d.Flush()
+		if err := d.Flush(); err != nil {
+			t.Fatal(err)
+		}
 		fill(t, d, 1, 'g')
 		fill(t, d, 2, 'h')
 		d.Cut(rand.New(rand.NewPCG(seed, 0)), 0.5)
@@ -111,10 +113,42 @@ func TestALie(t *testing.T) {
 	d := newDisk(t)
 	d.Lie()
 	fill(t, d, 1, 'x')
-	d.Flush()
+	if err := d.Flush(); err != nil {
+		t.Fatal(err)
+	}
 	d.Cut(rand.New(rand.NewPCG(1, 1)), 1)
 	if letter(t, d, 1) != 'b' {
 		t.Error("it has flushed")
+	}
+}
+
+// From a certain write or flush on nothing is done any more, until the machine has its power back.
+func TestLosePowerAt(t *testing.T) {
+	d := newDisk(t)
+	lost := d.LosePowerAt(3)
+	fill(t, d, 1, 'x')
+	if err := d.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-lost:
+		t.Fatal("lost after two requests")
+	default:
+	}
+	if _, err := d.WriteAt(make([]byte, 1), BlockSize); err == nil || !d.dead() {
+		t.Error("the third was done")
+	}
+	<-lost
+	if err := d.Flush(); err == nil {
+		t.Error("a fourth was done")
+	}
+	d.Cut(rand.New(rand.NewPCG(1, 1)), 1)
+	if letter(t, d, 1) != 'x' || d.dead() {
+		t.Error("what was flushed before is gone, or the power is still lost")
+	}
+	fill(t, d, 1, 'y')
+	if counts := d.Counts(); counts.Writes != 2 || counts.Flushes != 1 {
+		t.Errorf("%+v", counts)
 	}
 }
 

@@ -86,14 +86,18 @@ func (d *Disk) speak(connection io.ReadWriter) error {
 				return err
 			}
 			if _, failed = d.WriteAt(written, int64(ask.Offset)); failed == nil && ask.Flags&flagFUA != 0 {
-				d.Flush()
+				failed = d.Flush()
 			}
 		case commandFlush:
-			d.Flush()
+			failed = d.Flush()
 		case commandDisconnect:
 			return nil
 		default:
 			return fmt.Errorf("a request of kind %d", ask.Command)
+		}
+		if d.dead() { // no answer, and no error either, until the machine has gone
+			_, err := io.Copy(io.Discard, connection)
+			return err
 		}
 		reply := make([]byte, 16, 16+len(content))
 		binary.BigEndian.PutUint32(reply, replyMagic)
