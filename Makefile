@@ -23,6 +23,9 @@ TEST     ?=
 SHORT    ?= -short
 # with how many nodes make bench-scale measures
 NODES    ?= 1 100 500 1000
+# how many power cuts make test-machine makes, on machines with a fake kubelet, and on whole nodes
+CUTS      ?= 10
+NODE_CUTS ?= 2
 # part of make conformance: CARRIER/GROUP/FIRST_STATE, each may be empty
 CASES    ?=
 
@@ -70,13 +73,13 @@ test-fresh: root ## make test as on a machine that was just installed and booted
 .PHONY: vet
 vet: ## go vet, the end-to-end tests and the conformance suite included
 	go vet ./...
-	go vet -tags e2e,conformance,systemd ./...
+	go vet -tags e2e,conformance,systemd,machine ./...
 
 .PHONY: lint
 lint: ## golangci-lint and shellcheck
 	@test/parts/debian.sh shellcheck
 	@KUBELET_SUPERVISOR_PARTS= test/parts/build.sh $(LINTER)
-	$(LINTER_PATH) run --build-tags e2e,conformance,systemd
+	$(LINTER_PATH) run --build-tags e2e,conformance,systemd,machine
 	git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck
 
 .PHONY: test-unit
@@ -116,6 +119,14 @@ test-systemd: root ## the packages on throw-away machines with a real systemd, e
 	test/systemd/shared.sh bin/systemd "$(PARTS)"
 	KUBELET_SUPERVISOR_TEST_SHARED="$(CURDIR)/bin/systemd" KUBELET_SUPERVISOR_TEST_ROOTS="$$(test/parts/root.sh bookworm $(MACHINE_DEBIAN)) $$(test/parts/root.sh trixie $(MACHINE_DEBIAN))" \
 	  go test -tags systemd -count 1 -v -timeout 30m $(SHORT) $(TEST) ./test/systemd
+
+.PHONY: test-machine
+test-machine: root parts-node ## virtual machines with pure cgroup v2, systemd and the real kubelet: reboots, sleep, clock, power cuts (root; 15 min, first time 5 more, without KVM); CUTS=200 for many
+	@test/parts/debian.sh qemu-system-x86 mmdebstrap e2fsprogs cpio kmod
+	kernel="$$(test/machine/kernel.sh)"; root="$$(test/machine/root.sh "$$kernel" "$(PARTS)")"; \
+	test/machine/shared.sh bin/machine "$$kernel"; \
+	$(REAL) KUBELET_SUPERVISOR_TEST_KERNEL="$$kernel" KUBELET_SUPERVISOR_TEST_ROOT="$$root" KUBELET_SUPERVISOR_TEST_SHARED="$(CURDIR)/bin/machine" \
+	  CUTS=$(CUTS) NODE_CUTS=$(NODE_CUTS) go test -tags machine -count 1 -v -timeout 5h $(TEST) ./test/machine
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (10s), after the corpora in testdata/fuzz

@@ -1,0 +1,165 @@
+//go:build machine
+
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// number is a variable of make test-machine's.
+func number(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s=%s: %v", name, text, err)
+	}
+	return n
+}
+
+// chance is the random choice of a test, told so that a run can be repeated as far as a machine's timing lets it.
+func chance(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := number(t, "KUBELET_SUPERVISOR_TEST_SEED", int(time.Now().UnixNano()%1e6))
+	t.Logf("the seed: %d", seed)
+	return rand.New(rand.NewPCG(uint64(seed), 0))
+}
+
+// share is how likely the disk forgets a write at a cut: sometimes none, sometimes all.
+func share(chance *rand.Rand) float64 { return []float64{0, 0.1, 0.5, 0.9, 1}[chance.IntN(5)] }
+
+// Power cuts at random moments of changes, on a disk that forgets what was not flushed, in no order: nothing is torn, there is always a
+// kubelet, and it runs what is assigned, what is last known good, or local.
+func TestPowerCuts(t *testing.T) {
+	b := newBareNode(t)
+	chance := chance(t)
+	cuts := number(t, "CUTS", 10)
+	for i := range cuts {
+		b.start()
+		if chance.IntN(10) == 0 { // in the middle of a boot, and of the file system's recovery
+			<-time.After(time.Duration(chance.IntN(8000)) * time.Millisecond)
+			b.cut(chance, share(chance))
+			t.Logf("cut %d of %d: while it booted", i+1, cuts)
+			continue
+		}
+		b.booted("")
+		found := b.check(i)
+		b.supervise()
+		runs := b.healthy()
+		if !found.may(runs) {
+			t.Errorf("the kubelet runs %v, with %v assigned and %v last known good", runs, found.assigned, found.lastKnownGood)
+		}
+		b.must("ip link set eth0 up && ip route add default via 10.0.2.2")
+		until, lost := 15*time.Second, (<-chan struct{})(nil)
+		if chance.IntN(4) == 0 { // at any time, else in the middle of the writes of a change
+			until = time.Duration(chance.IntN(12000)) * time.Millisecond
+		} else {
+			lost = b.disk.LosePowerAt(1 + chance.IntN(80))
+		}
+		begin := time.Now()
+		b.changes(chance, until, lost)
+		b.cut(chance, share(chance))
+		t.Logf("cut %d of %d, %s after the kubelet was healthy: %d assignments so far, %+v", i+1, cuts, time.Since(begin).Round(time.Millisecond), len(b.steps), b.disk.Counts())
+		if t.Failed() {
+			break
+		}
+	}
+	if counts := b.disk.Counts(); counts.Flushes == 0 || counts.Cached > 0 && counts.Forgotten == 0 && cuts > 5 {
+		t.Errorf("the disk has forgotten nothing: %+v", counts)
+	}
+}
+
+// changes assigns one configuration after another for some time, or until the disk loses its power, and notes what the Node says of it.
+func (b *bareNode) changes(chance *rand.Rand, until time.Duration, lost <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(b.Context(), until)
+	defer cancel()
+	for ctx.Err() == nil {
+		b.step(b.T, chance)
+		pause := time.NewTimer(time.Duration(chance.IntN(4000)) * time.Millisecond)
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
+				waiting = false
+			case <-lost:
+				b.listen(b.T)
+				return
+			case <-pause.C:
+				waiting = false
+			case <-time.After(pollInterval):
+			}
+			b.listen(b.T)
+		}
+	}
+}
+
+// check looks at what the supervisor is about to find, and keeps it where it breaks the contract.
+func (b *bareNode) check(cut int) pointers {
+	b.machine.Helper()
+	archive, err := b.agent.raw("cat /run/machine/state.tar 2>/dev/null || :", "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	if len(archive) == 0 && b.told == 0 {
+		return pointers{}
+	}
+	p, err := b.history.check(archive)
+	if err != nil {
+		kept := filepath.Join(shared, fmt.Sprintf("state-after-cut-%d.tar", cut))
+		b.Errorf("after cut %d the state is broken (kept as %s): %v", cut, kept, errors.Join(err, os.WriteFile(kept, archive, 0o600)))
+	}
+	return p
+}
+
+// The same with the whole of a node, a few times.
+func TestPowerCutsOfANode(t *testing.T) {
+	n := runningNode(t)
+	chance := chance(t)
+	n.letNodesRead(t)
+	h := &history{steps: []assigned{{good: true}}}
+	for i := range number(t, "NODE_CUTS", 2) {
+		h.stepOf(t, n.outside, withPods(60+i), true)
+		<-time.After(time.Duration(chance.IntN(40000)) * time.Millisecond)
+		h.listenTo(t, n.outside)
+		n.cut(chance, share(chance))
+		back := n.away(t)
+		n.on()
+		archive, err := n.agent.raw("cat /run/machine/state.tar", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := h.check(archive)
+		if err != nil {
+			t.Errorf("after cut %d the state is broken: %v", i, err)
+		}
+		n.healthy()
+		config, err := n.Configz(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var runs *corev1.ConfigMapNodeConfigSource
+		for _, step := range h.steps {
+			if step.source != nil && config["maxPods"] == float64(60+h.find(step.source)-1) {
+				runs = step.source
+			}
+		}
+		if !p.may(runs) {
+			t.Errorf("the kubelet runs %v, with %v assigned and %v last known good", runs, p.assigned, p.lastKnownGood)
+		}
+		t.Logf("cut %d: runs %v, the disk: %+v", i, runs, n.disk.Counts())
+		back()
+		n.says(t, h.steps[len(h.steps)-1].text(), "InTrial", "Active", "RolledBack", "Rejected")
+	}
+}

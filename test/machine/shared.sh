@@ -1,0 +1,18 @@
+#!/bin/bash
+# shared.sh FOLDER KERNEL   makes FOLDER/initrd of KERNEL's first file system, of init, and of what machines find in /run/machine: the agent,
+# the package for users, and the fake kubelet with a supervisor beside it, for machines without systemd
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+folder=$(realpath --canonicalize-missing "$1") kernel=$2
+
+rm -rf "$folder/package" "$folder/tree"
+mkdir -p "$folder/tree/shared"
+ARCHITECTURES=amd64 PROGRAMS=kubelet-supervisor VERSION=v0.1.0 packaging/build.sh "$folder/package" >/dev/null
+export CGO_ENABLED=0 GOARCH=amd64
+go build -trimpath -ldflags "-s -w" -o "$folder/tree/shared/agent" ./test/machine/agent
+go build -trimpath -ldflags "-s -w" -o "$folder/tree/shared/fake" ./test/fakekubelet
+cp "$folder"/package/*.deb "$folder/tree/shared/kubelet-supervisor.deb"
+dpkg-deb --fsys-tarfile "$folder/tree/shared/kubelet-supervisor.deb" | tar -x -O ./usr/bin/kubelet-supervisor >"$folder/tree/shared/kubelet-supervisor"
+chmod +x "$folder/tree/shared/kubelet-supervisor"
+install test/machine/init.sh "$folder/tree/init"
+{ cat "$kernel/initial.cpio"; (cd "$folder/tree" && find . -mindepth 1 -print0 | cpio --null --create --format=newc --quiet); } >"$folder/initrd"
