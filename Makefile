@@ -90,7 +90,7 @@ test-unit: ## unit tests with the race detector; where the real kubelet and kube
 .PHONY: test-e2e
 test-e2e: root parts build ## end-to-end tests on real parts (root), one package after another
 	@test/parts/debian.sh jq
-	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" KUBELET_SUPERVISOR_TEST_PLUGIN="$(CURDIR)/bin/kubectl-kubelet" go test -tags e2e -p 1 -count 1 -v -timeout 40m $(TEST) $$(go list -tags e2e ./test/... | grep -vE '/test/(bench|fleet)$$')
+	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" KUBELET_SUPERVISOR_TEST_PLUGIN="$(CURDIR)/bin/kubectl-kubelet" go test -tags e2e -p 1 -count 1 -v -timeout 40m $(TEST) $$(go list -tags e2e ./test/... | grep -vE '/test/(bench|scale)$$')
 
 .PHONY: conformance
 conformance: root parts build ## upstream's own end-to-end table, on annotation and field (root; 10 to 20 min); CASES=field/T6 or CASES=/T6 for a part
@@ -188,7 +188,7 @@ bench-scale: bench-program ## one node for longer, and 1 to 1,000 nodes on this 
 
 .PHONY: bench-check
 bench-check: root parts-node build ## whether everything can be measured: one short round and a small fleet, whose figures mean nothing (root; three minutes)
-	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" go test -tags e2e -p 1 -count 1 -v -timeout 10m ./test/bench ./test/fleet
+	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" go test -tags e2e -p 1 -count 1 -v -timeout 10m ./test/bench ./test/scale
 
 .PHONY: parts
 parts: ## the real parts that the end-to-end tests need: about 10 min from nothing on two processors
