@@ -48,7 +48,7 @@ func TestTrial(t *testing.T) {
 	v = n.awaitReason(t, assignment, "Active")
 	wantStatus(t, v, config.source("kubelet"), config.source("kubelet"), config.source("kubelet"), "")
 	wantCondition(t, v, corev1.ConditionTrue, fmt.Sprintf("using current (UID: %q)", config.UID))
-	if took := time.Since(begin); took < trial.Left-time.Second {
+	if took := time.Since(begin); took < time.Duration(trial.Left)-time.Second {
 		t.Errorf("promoted after %s, though %s of the trial was left", took, trial.Left)
 	}
 	if now := s.kubelet(t); now.ID != running.ID {
