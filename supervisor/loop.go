@@ -178,6 +178,9 @@ func (l *loop) send(ctx context.Context, event decide.Event) {
 // begin is the first decision of a supervisor that starts.
 func (l *loop) begin(life lifetimes) decide.LocalChanged {
 	booted := l.boot()
+	if l.store != nil {
+		l.collectAsides(booted.Disk.Asides) // of a supervisor that was killed before it did
+	}
 	l.handle(life, booted)
 	return decide.LocalChanged{Kubelet: booted.Kubelet, Local: booted.Local}
 }

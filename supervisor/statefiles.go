@@ -12,7 +12,7 @@ import (
 )
 
 // State files of the kubelet's resource managers are set aside by a rename beside the file (rule 17). What is aside and not recorded any
-// more is removed with the next write of the state.
+// more is removed after each write of the state, and at a start.
 const asideMark = ".aside-"
 
 // stateFilesInTheWay lists what has to be set aside before the start with the file; empty for local.
@@ -75,6 +75,7 @@ func (l *loop) collectAsides(recorded []decide.Aside) {
 	for _, entry := range entries {
 		file, _, is := strings.Cut(entry.Name(), asideMark)
 		if is && config.IsStateFile(file) && !entry.IsDir() && !kept[entry.Name()] {
+			crashPoint("remove", entry.Name())
 			_ = os.Remove(filepath.Join(folder, entry.Name()))
 		}
 	}

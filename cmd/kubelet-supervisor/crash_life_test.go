@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,8 +72,11 @@ func newLife(t *testing.T, of scenario) *life {
 	l.kubelet = []string{fakeKubelet, "--config=" + l.local, "--root-dir=" + l.rootDir(), "--healthz-bind-address=" + address, "--kubeconfig=" + kubeconfig, "--hostname-override=n1",
 		"--container-runtime-endpoint=unix://" + runtime}
 	l.flags = append([]string{"--edit-spread=0s", "--trial-period=1h"}, of.flags...)
+	if of.wrote != "" {
+		written(t, l.stateFile(), fmt.Sprintf(`{"policyName":%q,"checksum":0}`, of.wrote))
+	}
 	if of.base {
-		l.api.put("base", configuration("mode: ok, words: base"))
+		l.api.put("base", configuration("mode: ok, words: base")+of.baseFields)
 		l.api.assign("base")
 		l.seedBase()
 	}
@@ -285,9 +289,48 @@ func (l *life) started() map[string]int {
 	return counts
 }
 
+func (l *life) stateFile() string { return filepath.Join(l.rootDir(), "cpu_manager_state") }
+
+// awaitPolicy waits until the kubelet that runs has its state file, which comes a moment after its health.
+func (l *life) awaitPolicy() {
+	l.t.Helper()
+	want := l.policy
+	if want == "" {
+		want = "none"
+	}
+	await(l.t, "a state file of policy "+want, func() bool {
+		var state struct{ PolicyName string }
+		content, err := os.ReadFile(l.stateFile())
+		return err == nil && json.Unmarshal(content, &state) == nil && state.PolicyName == want
+	})
+}
+
+// checkAsides wants the files that were set aside, recorded and there, and no others.
+func (l *life) checkAsides() {
+	l.t.Helper()
+	var recorded, found []string
+	var d decide.Durable
+	l.store(func(s *store.Store) error { return s.LoadDocument("trial", "Trial", &d) })
+	for _, aside := range d.Asides {
+		recorded = append(recorded, aside.Name+".aside-"+aside.Policy)
+	}
+	paths, err := filepath.Glob(l.stateFile() + ".aside*")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, path := range paths {
+		found = append(found, filepath.Base(path))
+	}
+	slices.Sort(recorded)
+	if !slices.Equal(recorded, l.asides) || !slices.Equal(found, l.asides) {
+		l.t.Errorf("aside are %q, recorded are %q, want %q", found, recorded, l.asides)
+	}
+}
+
 // checkRules is asked at the end, which is that without a crash.
 func (l *life) checkRules(p *supervisorProcess) {
 	l.t.Helper()
+	l.awaitPolicy()
 	starts := l.started()
 	for name, count := range starts {
 		if most, allowed := l.starts[name]; !allowed || count > most {
@@ -310,4 +353,5 @@ func (l *life) checkRules(p *supervisorProcess) {
 	if code := p.end(); code != exitOK && !killed(p) { // a point that was not met before may come now
 		l.t.Errorf("it ended with code %d", code)
 	}
+	l.checkAsides()
 }

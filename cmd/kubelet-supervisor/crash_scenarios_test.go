@@ -11,7 +11,18 @@ type scenario struct {
 	after     []string       // what the Node shows in the end: one of these
 	candidate string         // what is on trial
 	starts    map[string]int // how often what may be started, a crash included; what is absent never
+
+	baseFields string   // more fields of base
+	wrote      string   // the policy of the CPU manager's state file before; empty = there is none
+	policy     string   // and in the end; empty = none
+	asides     []string // the state files that are aside in the end
 }
+
+const (
+	static      = "cpuManagerPolicy: static\n"
+	noneAside   = "cpu_manager_state.aside-none"
+	staticAside = "cpu_manager_state.aside-static"
+)
 
 const someStarts = 3 // one more than without a crash, and one for a crash while it was restarted
 
@@ -68,14 +79,49 @@ var scenarios = map[string]scenario{
 		after:  []string{"Local assigned=local active=local lkg=local"},
 		starts: map[string]int{"base": someStarts, "local": 2},
 	},
-	"promote": {
-		flags: []string{"--trial-period=1s"},
+	"promote": { // what was set aside for it is of no use any more
+		flags: []string{"--trial-period=1s"}, wrote: "none", policy: "static",
 		do: func(api *apiServer) {
-			api.put("next", configuration("mode: ok"))
+			api.put("next", configuration("mode: ok")+static)
 			api.assign("next")
 		},
 		after:     []string{"Active assigned=next@1 active=next@1 lkg=next@1"},
 		candidate: "next",
 		starts:    map[string]int{"local": someStarts, "next": 2},
+	},
+	"assign static": {
+		wrote: "none", policy: "static", asides: []string{noneAside},
+		do: func(api *apiServer) {
+			api.put("next", configuration("mode: ok")+static)
+			api.assign("next")
+		},
+		after:     []string{"InTrial assigned=next@1 active=next@1 lkg=local"},
+		candidate: "next",
+		starts:    map[string]int{"local": someStarts, "next": 2},
+	},
+	"remove static": {
+		base: true, baseFields: static, wrote: "static", asides: []string{staticAside},
+		do:     func(api *apiServer) { api.assign("") },
+		after:  []string{"Local assigned=local active=local lkg=local"},
+		starts: map[string]int{"base": someStarts, "local": 2},
+	},
+	"another after static": {
+		base: true, baseFields: static, wrote: "static", asides: []string{staticAside},
+		do: func(api *apiServer) {
+			api.put("next", configuration("mode: ok"))
+			api.assign("next")
+		},
+		after:     []string{"InTrial assigned=next@1 active=next@1 lkg=base@1"},
+		candidate: "next",
+		starts:    map[string]int{"base": someStarts, "next": 2},
+	},
+	"deadly static": { // it writes its state file before it dies of something else
+		wrote: "none", asides: []string{noneAside, staticAside},
+		do: func(api *apiServer) {
+			api.put("deadly", configuration("mode: crash, healthyFirst: true, after: 100ms, words: no such cgroup")+static)
+			api.assign("deadly")
+		},
+		after:  []string{"RolledBack assigned=deadly@1 active=local lkg=local", "Rejected assigned=deadly@1 active=local lkg=local"},
+		starts: map[string]int{"local": someStarts, "deadly": 3},
 	},
 }

@@ -6,7 +6,7 @@
 // and exits with 0 on SIGTERM. What it is to do wrong it reads from the mapping
 // `fake` of that file, a field unknown to a real kubelet, or, if the file has
 // none, from the environment variable FAKE_KUBELET (the same YAML); see behaviour.
-// With --root-dir it has a CPU and a memory manager; see startManagers.
+// With --root-dir it has a CPU and a memory manager; see restoreStates.
 // Every event becomes a line of JSON in the file that FAKE_KUBELET_RECORD names.
 package main
 
@@ -155,11 +155,14 @@ func run(does behaviour, flags map[string]string, config configuration, terminat
 			notify("WATCHDOG=1")
 			pingAt = time.After(pingEvery)
 		case <-managersAt:
-			if err := startManagers(flags, config); err != nil {
-				logLine('E', "%q err=%q", "Failed to start ContainerManager", err.Error())
+			managersAt = nil
+			if !startManagers(flags, config) {
 				return 1
 			}
 		case <-crashAt:
+			if managersAt != nil && !startManagers(flags, config) { // a busy machine let it live for no longer
+				return 1
+			}
 			logLine('E', "%q err=%q", "command failed", does.Words)
 			if does.Code == nil {
 				return 1

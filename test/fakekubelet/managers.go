@@ -12,9 +12,18 @@ import (
 // too (pkg/kubelet/kubelet.go, initializeRuntimeDependentModules).
 const managersAfter = 30 * time.Millisecond
 
-// startManagers plays the CPU and the memory manager of Kubernetes 1.36 (pkg/kubelet/cm): each writes a state file of its policy below
+// startManagers tells whether they started, and says why not.
+func startManagers(flags map[string]string, config configuration) bool {
+	err := restoreStates(flags, config)
+	if err != nil {
+		logLine('E', "%q err=%q", "Failed to start ContainerManager", err.Error())
+	}
+	return err == nil
+}
+
+// restoreStates plays the CPU and the memory manager of Kubernetes 1.36 (pkg/kubelet/cm): each writes a state file of its policy below
 // --root-dir, or dies of one that another policy wrote. Without --root-dir there are none: that of the machine is not the fake's.
-func startManagers(flags map[string]string, config configuration) error {
+func restoreStates(flags map[string]string, config configuration) error {
 	root := flags["root-dir"]
 	if root == "" {
 		return nil
