@@ -130,6 +130,27 @@ func TestStateFilesOfAnotherPolicyAreSetAside(t *testing.T) {
 	}
 }
 
+// A kubelet that exits over a file of its own policy is started once without it, and nobody has failed.
+func TestStateFileThatTheKubeletRefuses(t *testing.T) {
+	n := newNode(t)
+	n.write("kubelet/"+cpuState, stateOf("static"))
+	n.seed(store.Assigned, "a", configuration("mode: crash, healthyFirst: true, after: 100ms, crashTimes: 1, counter: "+n.path("counter")+
+		", words: 'start cpu manager error: not all reserved cpus: \"0-1\" are present in defaultCpuSet: \"0\"'")+"cpuManagerPolicy: static\n")
+	r := n.run()
+	n.await("the file is aside", func() bool {
+		_, err := os.Stat(n.path("kubelet/" + cpuState + ".aside-refused"))
+		return err == nil
+	})
+	n.awaitPolicies("static", "None")
+	record := r.await("a", func(record Record) bool { return record.Healthy && runsOf(record) == "a" })
+	if record.Trial == nil || record.Trial.Failures != 0 {
+		t.Errorf("the trial is %+v", record.Trial)
+	}
+	if starts := n.events("start"); starts != "start start" {
+		t.Errorf("the kubelets: %s", starts)
+	}
+}
+
 // A file that cannot be set aside keeps no kubelet from being started, and the fault heals by itself.
 func TestStateFilesOnAReadOnlyDisk(t *testing.T) {
 	needsMounts(t)
