@@ -72,7 +72,8 @@ func TestTheSupervisorsLog(t *testing.T) {
 	write("2026-01-01T00:00:00Z\tINFO\tstarting the kubelet with local\nI0101 the kubelet's\n")
 	write("SIGQUIT: quit\nPC=0x1\n\ngoroutine 0 [idle]:\nmain.main()\n\ngoroutine 7 [select]:\n")
 	write("2026-01-01T00:00:01Z\tINFO\tstarting the kubelet with local\ngoroutine 9 of somebody else\n")
-	if l.starts != 2 || !slices.Equal(l.goroutines, []int{2}) || len(l.last) != 2 {
+	write("2026-01-01T00:00:01Z\tINFO\tstarting the kubelet with local\t{\"because\": \"FilesSetAside\"}\n")
+	if l.starts != 2 || !slices.Equal(l.goroutines, []int{2}) || len(l.last) != 3 {
 		t.Errorf("%+v", l)
 	}
 }

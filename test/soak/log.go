@@ -63,7 +63,8 @@ func (l *supervisorLog) take(line string) {
 		l.dumping = false
 		l.last = append(l.last, line)
 		l.last = l.last[max(0, len(l.last)-lastLines):]
-		if strings.Contains(line, "starting the kubelet with ") {
+		// A start that a state file is in the way of is told twice.
+		if strings.Contains(line, "starting the kubelet with ") && !strings.Contains(line, `"because": "FilesSetAside"`) {
 			l.starts++
 		}
 	case strings.HasPrefix(line, "SIGQUIT: quit"):
