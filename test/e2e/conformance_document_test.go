@@ -17,32 +17,33 @@ const (
 	uidPins               = "uid pins"
 )
 
-// folders of the packages that docs/conformance.md names.
-var folders = map[string]string{"store": "store", "config": "config", "sync": "sync", "status": "status", "supervisor": "supervisor",
-	"main": "cmd/kubelet-supervisor", "e2e": "test/e2e"}
+// folders of the packages that the pages name.
+var folders = map[string]string{"decide": "decide", "kubelet": "kubelet", "systemd": "systemd", "store": "store", "config": "config", "sync": "sync",
+	"status": "status", "supervisor": "supervisor", "main": "cmd/kubelet-supervisor", "e2e": "test/e2e"}
 
 var (
-	// A test as the document names it: `PACKAGE.TestName` or `PACKAGE.TestName/case`.
+	// A test as a page names it: `PACKAGE.TestName` or `PACKAGE.TestName/case`.
 	namedTest = regexp.MustCompile("`([a-z0-9]+)\\.((?:Test|Fuzz)\\w+)(?:/([^`]+))?`")
 	// A row of the table of known differences: | **name** | … | tests |.
 	differenceRow = regexp.MustCompile(`(?m)^\| \*\*(.+?)\*\* \|.*\|(.*)\|$`)
 )
 
-// TestConformanceDocument needs no real parts: every test that docs/conformance.md names exists, every known difference has a
-// test, and every known difference that the table shows is in the document.
-func TestConformanceDocument(t *testing.T) {
-	content, err := os.ReadFile("../../docs/conformance.md")
-	if err != nil {
-		t.Fatal(err)
+// TestNamedTests needs no real parts: every test that these pages name exists.
+func TestNamedTests(t *testing.T) {
+	for _, name := range []string{"conformance.md", "faults.md"} {
+		t.Run(name, func(t *testing.T) { wantNamedTests(t, page(t, name)) })
 	}
-	document := string(content)
+}
+
+func wantNamedTests(t *testing.T, document string) {
+	t.Helper()
 	sources := map[string]string{}
 	for name, folder := range folders {
 		sources[name] = testSources(t, filepath.Join("../..", folder))
 	}
 	named := namedTest.FindAllStringSubmatch(document, -1)
 	if len(named) == 0 {
-		t.Error("the document names no test")
+		t.Error("it names no test")
 	}
 	for _, match := range named {
 		name, test, row := match[1], match[2], match[3]
@@ -55,6 +56,12 @@ func TestConformanceDocument(t *testing.T) {
 			t.Errorf("%s: package %s has no such case", match[0], name)
 		}
 	}
+}
+
+// TestConformanceDocument needs none either: every known difference has a test, and every known difference that the table shows is in
+// the document.
+func TestConformanceDocument(t *testing.T) {
+	document := page(t, "conformance.md")
 	differences := map[string]bool{}
 	for _, row := range differenceRow.FindAllStringSubmatch(document, -1) {
 		differences[row[1]] = true
@@ -67,6 +74,15 @@ func TestConformanceDocument(t *testing.T) {
 			t.Errorf("known difference %q is not in the document", name)
 		}
 	}
+}
+
+func page(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile("../../docs/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
 }
 
 func testSources(t *testing.T, folder string) string {
