@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"reflect"
 	"testing"
 	"time"
 )
@@ -50,6 +51,57 @@ func TestAnotherCluster(t *testing.T) {
 		}
 		d.cluster = []string{"key-3"}
 		d.expectDone().boot().expectDone("start good").expect(active)
+	})
+	t.Run("nothing of what was under way is left", func(t *testing.T) {
+		const says = "using current (default); this node's kubeconfig is of another cluster than kube-system/good/kubelet (UID uid-of-cm, resourceVersion 1), which is forgotten"
+		for name, given := range map[string]func(d *drive){
+			"a warning": func(d *drive) { a := assigned("good", "1", "good"); a.Shadowed = true; d.hear(a) },
+			"an assignment that is awry": func(d *drive) {
+				d.hear(SyncFailed{Text: "x", Problem: Problem{Error: "failed to sync: x", Words: "x"}})
+			},
+			"a Node that was re-created": func(d *drive) { d.hear(Cleared{NodeUID: "another"}) },
+			"an exit":                    func(d *drive) { d.hear(ChildExited{Code: 1, Words: "boom", Delay: time.Hour}) },
+			"an environment":             func(d *drive) { d.hear(ChildExited{Code: 1, Words: "boom", RuntimeDown: true, Delay: time.Hour}) },
+		} {
+			t.Run(name, func(t *testing.T) {
+				d := begin(t)
+				d.hangs[""] = true
+				given(d)
+				d.hear(ClusterSeen{Keys: []string{"key-2"}})
+				if d.s.Child.Alive && d.s.Child.Version != nil {
+					t.Errorf("done: %q", d.did)
+				}
+				d.pass(5 * time.Second).expectMessage("the kubelet is not healthy yet; this node's kubeconfig")
+				delete(d.hangs, "")
+				d.pass(10 * time.Second).says(says[:len("using current (default); ")] + "nothing is assigned; " + says[len("using current (default); "):])
+				if r, _ := Report(d.s); r.Observed != nil {
+					t.Errorf("it speaks of %q", *r.Observed)
+				}
+			})
+		}
+	})
+	t.Run("nor a reset that waits", func(t *testing.T) {
+		d := begin(t).refuse("broken", false).hear(LocalChanged{Kubelet: testKubelet, Local: "broken"}).hear(Cleared{NodeUID: "node-uid"})
+		d.hear(ClusterSeen{Keys: []string{"key-2"}}).pass(time.Minute)
+		d.expectMessage("using current (default); the local configuration would be refused: the kubelet says no; this node's kubeconfig is of another cluster")
+	})
+	t.Run("what is known of kubelets, and what was asked, stays", func(t *testing.T) {
+		d := begin(t).hear(Retry{Value: "asked"})
+		d.s.Asides = []Aside{{BootID: "boot-1"}}
+		proofs := d.disk.Proofs
+		d.hear(ClusterSeen{Keys: []string{"key-2"}}).pass(time.Minute)
+		want := Durable{Retry: "asked", Proofs: proofs, Asides: []Aside{{BootID: "boot-1"}}, Cluster: []string{"key-2"}, Renews: true}
+		if !reflect.DeepEqual(d.disk, want) {
+			t.Errorf("on disk: %+v\n   want: %+v", d.disk, want)
+		}
+	})
+	t.Run("an assignment whose source could not be read is forgotten, too", func(t *testing.T) {
+		d := newDrive(t)
+		d.disk.Cluster, d.disk.Text, d.cluster = []string{"key-1"}, "kube-system/good/kubelet", []string{"key-2"}
+		d.boot()
+		if d.disk.Text != "" {
+			t.Errorf("on disk: %+v", d.disk)
+		}
 	})
 	t.Run("no keys say nothing", func(t *testing.T) {
 		d := begin(t)

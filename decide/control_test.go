@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 // The control: how long it takes, what it needs, and whom its verdict is about (rule 8).
@@ -68,7 +70,7 @@ func TestControl(t *testing.T) {
 			d := newDrive(t)
 			d.disk.Assigned, d.disk.Text, d.disk.NodeUID = version("bad", "1", "bad"), "kube-system/bad/kubelet", "node-uid"
 			d.disk.Suspects = row.suspects
-			d.disk.Proofs = []Proof{{Content: "bad", Kubelet: testKubelet, Outcome: 1}}
+			d.disk.Proofs = []Proof{{Content: "bad", Kubelet: testKubelet, Outcome: config.Accepted}}
 			d.boot()
 			row.when(d)
 			d.expect(row.shown)

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ type drive struct {
 	wallOff  time.Duration // how wrong the wall clock is
 	disk     Durable
 	did      []string
+	actions  map[reflect.Type]Action // the last of each kind
 	events   []string
 	told     []NodeEvent      // the same, in full
 	refused  map[string]Proof // by content; what is not named is accepted
@@ -54,7 +56,7 @@ func newDrive(t *testing.T, changes ...func(*Settings)) *drive {
 		change(&settings)
 	}
 	return &drive{t: t, s: New(settings), now: time.Hour, refused: map[string]Proof{}, deadly: map[string]time.Duration{},
-		lease: map[string]bool{}, hangs: map[string]bool{}, bootID: "boot-1", online: true}
+		lease: map[string]bool{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, bootID: "boot-1", online: true}
 }
 
 // boot starts a supervisor on what the disk holds.
@@ -87,6 +89,7 @@ func (d *drive) decide(e Event) {
 }
 
 func (d *drive) answer(do Action) Event {
+	d.actions[reflect.TypeOf(do)] = do
 	switch do := do.(type) {
 	case Save:
 		d.note("save")

@@ -133,7 +133,8 @@ func TestAStateFileThatStays(t *testing.T) {
 	m.policy["static"] = "static"
 	m.boot().pass(time.Minute).good("static").fresh()
 	m.broken = true
-	m.hear(Cleared{NodeUID: "node-uid"}).expectDone("stop", "start local", "set aside", "start local").expectMessage("")
+	m.hear(Cleared{NodeUID: "node-uid"}).expectDone("stop", "start local", "set aside", "start local").expectEvents("KubeletConfigChanged").
+		expectMessage("a state file of another policy cannot be set aside: read-only file system")
 	m.pass(30 * time.Second)
 	if r, _ := Report(m.s); r.Status == "True" {
 		t.Errorf("shows %s", m.shown())
@@ -152,6 +153,36 @@ func TestAStateFileThatTheKubeletRefuses(t *testing.T) {
 			t.Errorf("%d tries", m.s.Trial.Tries)
 		}
 		m.fresh().hear(refuses).expectDone("set aside", "start good") // after health it may be once more
+	})
+	t.Run("it is told, and of what", func(t *testing.T) {
+		m := newManagers(t)
+		m.boot().pass(time.Minute).fresh().hangs[""] = true
+		m.hear(refuses).pass(time.Second).says("using current (default); not all reserved cpus are present; see the kubelet's log")
+		if want := []NodeEvent{{"Normal", "KubeletStateFileSetAside", describeStateFile(config.StateFile{Name: stateFileName})}}; !slices.Equal(m.told, want) {
+			t.Errorf("told: %+v\nwant: %+v", m.told, want)
+		}
+	})
+	t.Run("once for each file, configuration and kubelet", func(t *testing.T) {
+		another := refuses
+		another.StateFile = "memory_manager_state"
+		for name, change := range map[string]struct {
+			before Event
+			exit   ChildExited
+			again  bool
+		}{
+			"the same":          {Ticked{}, refuses, false},
+			"another file":      {Ticked{}, another, true},
+			"another binary":    {LocalChanged{Kubelet: config.Identity{Binary: "binary-2", Arguments: "arguments-1", Local: "local-1"}, Local: "local"}, refuses, true},
+			"other arguments":   {LocalChanged{Kubelet: config.Identity{Binary: "binary-1", Arguments: "arguments-2", Local: "local-1"}, Local: "local"}, refuses, true},
+			"other local files": {LocalChanged{Kubelet: config.Identity{Binary: "binary-1", Arguments: "arguments-1", Local: "local-2"}, Local: "local"}, refuses, true},
+		} {
+			m := newManagers(t)
+			m.boot().pass(time.Minute).hear(refuses).hear(change.before).hear(ChildExited{Code: 1, Words: "boom"}).fresh()
+			m.hear(change.exit)
+			if again := slices.Contains(m.did, "set aside"); again != change.again {
+				t.Errorf("%s: set aside again: %t", name, again)
+			}
+		}
 	})
 	t.Run("again and again", func(t *testing.T) {
 		m := newManagers(t)
@@ -192,5 +223,16 @@ func TestAsidesAreForgotten(t *testing.T) {
 	m.pass(11 * time.Minute)
 	if len(m.disk.Asides) != 0 {
 		t.Errorf("after the trial: %+v", m.disk.Asides)
+	}
+}
+
+func TestStateFilesInWords(t *testing.T) {
+	for want, file := range map[string]config.StateFile{
+		"cpu_manager_state, which the kubelet refused, is set aside; the kubelet makes a new one": {Name: stateFileName},
+		"cpu_manager_state of policy static is set aside; the kubelet makes a new one":            {Name: stateFileName, Policy: "static"},
+	} {
+		if got := describeStateFile(file); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
