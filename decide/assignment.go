@@ -32,9 +32,9 @@ func (s *State) savesAssignment() bool {
 
 // adopt makes an assignment that is durable the one that holds.
 func (s *State) adopt(a Assigned) {
-	edit := s.Assigned != nil && s.Text == a.Text
+	edit := s.Text == a.Text
 	ran := s.Assigned
-	waiting := s.Now < s.ApplyAt && Same(s.target(), ran) && !s.runs(ran)
+	waiting := Same(s.target(), ran) && !s.runs(ran)
 	changed := !Same(s.Assigned, &a.Version)
 	s.Durable = s.withAssigned(a)
 	if !changed {
@@ -100,7 +100,7 @@ func (s *State) applyReset() {
 	uid, observed := s.Reset.NodeUID, s.Reset.Text
 	s.Reset, s.Observed, s.Unrenderable = nil, &observed, nil
 	s.Durable = Durable{Proofs: s.Proofs, Account: Account{NodeUID: uid, Retry: s.Retry, Active: s.Active, Cluster: s.Cluster, Renews: s.Renews, Asides: s.Asides}}
-	s.ApplyAt, s.Environment, s.Exit, s.Exits = 0, "", "", nil
+	s.ApplyAt, s.Environment, s.Exit = 0, "", ""
 }
 
 // learnRetry forgets the verdicts against configurations, also against one that is only about to be assigned: a person may change the

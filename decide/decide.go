@@ -11,7 +11,6 @@ import (
 // become verdicts (trial, control), verdicts choose the configuration that should run (target), and the distance between that and what
 // runs becomes one action (plan, commit).
 func Decide(s State, at Moment, e Event) (State, Step) {
-	s.events = nil
 	s.advance(at)
 	s.learn(e)
 	s.judge()
@@ -150,7 +149,7 @@ func (s *State) learnHung(e Hung) {
 
 // settle notes what was seen to run, and since when what runs differs from what should.
 func (s *State) settle() {
-	if s.Child.Alive && s.Child.Healthy {
+	if s.Child.Healthy {
 		s.Active = s.newestOf(s.Child.Version)
 	}
 	if s.settled() {
@@ -164,16 +163,16 @@ func (s *State) settle() {
 }
 
 func (s *State) settled() bool {
-	if _, proving := s.Doing.(Prove); proving && (s.Reset != nil || !s.runs(s.target())) {
+	if _, proving := s.Doing.(Prove); proving && s.Reset != nil {
 		return false
 	}
-	return s.Booted && s.Pending == nil && s.Child.Alive && s.Child.Healthy && s.runs(s.target())
+	return s.Pending == nil && s.Child.Healthy && s.runs(s.target())
 }
 
 // newestOf finds the newest source with the content of v (design.md, Words: active).
 func (s *State) newestOf(v *Version) *Version {
 	for _, known := range []*Version{s.Assigned, s.LastKnownGood, s.Active} {
-		if v != nil && Same(known, v) {
+		if Same(known, v) {
 			return known
 		}
 	}
@@ -185,4 +184,4 @@ func (s *State) dirty() bool {
 	return !reflect.DeepEqual(significant(s.Durable), significant(s.Disk))
 }
 
-func (s *State) saveBlocked() bool { return s.SaveError != "" && !s.reached(s.SaveRetry) }
+func (s *State) saveBlocked() bool { return !s.reached(s.SaveRetry) }

@@ -31,7 +31,7 @@ func (s *State) plan() move {
 		return move{kind: end}
 	case s.Frozen:
 		return move{kind: write}
-	case s.Child.Alive && s.Child.Hung != "":
+	case s.Child.Hung != "":
 		return move{kind: act, action: Stop{Hung: s.Child.Hung}}
 	case s.Pending != nil && !s.saveBlocked(): // durable before anything else is done about it (rule 3)
 		return move{kind: act, action: Save{Durable: s.withAssigned(*s.Pending), assigned: s.Pending, number: s.PendingNumber}}
@@ -74,7 +74,7 @@ func (s *State) choose() (want *Version, ask Action) {
 		}
 		return want, nil // there is always a kubelet: as with no verdict, the trial will tell
 	}
-	return want, s.prove(want)
+	return nil, s.prove(want)
 }
 
 // environmentBlocks: the environment is to blame, and was asked too recently to be asked again.

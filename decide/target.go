@@ -8,9 +8,6 @@ import (
 // for no pre-flight; a version without a verdict is presumed fit until it gets one.
 func (s *State) target() *Version {
 	for _, v := range []*Version{s.Assigned, s.LastKnownGood} {
-		if v == nil && s.Assigned == nil {
-			return nil
-		}
 		if v != nil && s.usable(v) {
 			return v
 		}
@@ -21,7 +18,7 @@ func (s *State) target() *Version {
 // fallback is what would run if v failed (rule 2).
 func (s *State) fallback(v *Version) *Version {
 	lkg := s.LastKnownGood
-	if v == nil || lkg == nil || Same(v, lkg) || !s.usable(lkg) {
+	if lkg == nil || Same(v, lkg) || !s.usable(lkg) {
 		return nil
 	}
 	return lkg
