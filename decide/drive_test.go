@@ -22,6 +22,7 @@ type drive struct {
 	wallOff  time.Duration // how wrong the wall clock is
 	disk     Durable
 	did      []string
+	saves    []time.Duration         // when something was written
 	actions  map[reflect.Type]Action // the last of each kind
 	events   []string
 	told     []NodeEvent      // the same, in full
@@ -92,7 +93,7 @@ func (d *drive) answer(do Action) Event {
 	d.actions[reflect.TypeOf(do)] = do
 	switch do := do.(type) {
 	case Save:
-		d.note("save")
+		d.saves = append(d.saves, d.now)
 		if d.saveErr == nil {
 			d.disk = do.Durable
 		}
@@ -203,12 +204,8 @@ func nameOf(v *Version) string {
 	return v.Content
 }
 
-// note writes an action down. Saves are left out: what is durable when is a table of its own.
-func (d *drive) note(action string) {
-	if action != "save" {
-		d.did = append(d.did, action)
-	}
-}
+// note writes an action down. Saves have a list of their own.
+func (d *drive) note(action string) { d.did = append(d.did, action) }
 
 // assign resolves an assignment to NAME at resourceVersion rv with the given content.
 func (d *drive) assign(content string, source ...string) *drive {

@@ -10,7 +10,7 @@ import (
 
 // fresh forgets what was done so far.
 func (d *drive) fresh() *drive {
-	d.did, d.events, d.told = nil, nil, nil
+	d.did, d.saves, d.events, d.told = nil, nil, nil, nil
 	return d
 }
 
