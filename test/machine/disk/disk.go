@@ -137,7 +137,7 @@ func (d *Disk) read(number int64) (block, error) {
 		return content, nil
 	}
 	content := new([BlockSize]byte)
-	if _, err := d.base.ReadAt(content[:], number*BlockSize); err != nil && err != io.EOF {
+	if _, err := d.base.ReadAt(content[:], number*BlockSize); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	return content, nil

@@ -229,6 +229,26 @@ func TestServe(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 	connection.Close()
+
+	// A machine whose disk has lost its power hears nothing, not even of a failure.
+	if connection, err = net.Dial("unix", listener.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	lost := d.LosePowerAt(1)
+	hear([]byte("NBDMAGICIHAVEOPT"), uint16(3))
+	say(uint32(3), []byte("IHAVEOPT"), uint32(7), uint32(0))
+	hear(uint64(0x3e889045565a9), uint32(7), uint32(3), uint32(12), uint16(0), uint64(blocks*BlockSize), uint16(1|4|8))
+	hear(uint64(0x3e889045565a9), uint32(7), uint32(1), uint32(0))
+	request(0, 3, 76, 0, 0)
+	<-lost
+	request(0, 0, 77, 0, 1)
+	if err := connection.(*net.UnixConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := io.ReadAll(connection); err != nil || len(said) > 0 {
+		t.Errorf("a dead disk says %x: %v", said, err)
+	}
+	connection.Close()
 	listener.Close()
 	if err := <-served; err != nil {
 		t.Error(err)
