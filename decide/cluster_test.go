@@ -90,7 +90,7 @@ func TestAnotherCluster(t *testing.T) {
 		d.s.Asides = []Aside{{BootID: "boot-1"}}
 		proofs := d.disk.Proofs
 		d.hear(ClusterSeen{Keys: []string{"key-2"}}).pass(time.Minute)
-		want := Durable{Retry: "asked", Proofs: proofs, Asides: []Aside{{BootID: "boot-1"}}, Cluster: []string{"key-2"}, Renews: true}
+		want := Durable{Proofs: proofs, Account: Account{Retry: "asked", Asides: []Aside{{BootID: "boot-1"}}, Cluster: []string{"key-2"}, Renews: true}}
 		if !reflect.DeepEqual(d.disk, want) {
 			t.Errorf("on disk: %+v\n   want: %+v", d.disk, want)
 		}
