@@ -41,7 +41,8 @@ const (
 func newBareNode(t *testing.T) *bareNode {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "image")
-	if output, err := exec.Command("mke2fs", "-q", "-t", "ext4", "-b", "4096", path, fmt.Sprintf("%dk", bareSize>>10)).CombinedOutput(); err != nil {
+	size := fmt.Sprintf("%dk", bareSize>>10)
+	if output, err := exec.Command("mke2fs", "-q", "-t", "ext4", "-b", "4096", path, size).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
 	image, err := os.Open(path)
@@ -56,7 +57,8 @@ func newBareNode(t *testing.T) *bareNode {
 	o := newNode(t)
 	b := &bareNode{newMachine(t, "bare", content, o.Command, "-netdev", "user,id=net"), o, &history{steps: []assigned{{good: true}}}}
 	o.letNodesRead(t)
-	if _, err := o.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: cluster.NodeName}}, metav1.CreateOptions{}); err != nil {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: cluster.NodeName}}
+	if _, err := o.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	renews, cancel := context.WithCancel(context.Background())
@@ -79,12 +81,14 @@ const fakeConfiguration = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: Kube
 func (o *outside) letNodesRead(t *testing.T) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: "every-configmap"}
-	_, err := o.client.RbacV1().Roles(namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta,
-		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}}}}, metav1.CreateOptions{})
+	role := &rbacv1.Role{ObjectMeta: meta,
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}}}}
+	binding := &rbacv1.RoleBinding{ObjectMeta: meta,
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:nodes"}}}
+	_, err := o.client.RbacV1().Roles(namespace).Create(t.Context(), role, metav1.CreateOptions{})
 	if err == nil {
-		_, err = o.client.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta,
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
-			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:nodes"}}}, metav1.CreateOptions{})
+		_, err = o.client.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{})
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
@@ -116,8 +120,10 @@ func (o *outside) renewLease(ctx context.Context) {
 // supervise starts the supervisor, without a network.
 func (b *bareNode) supervise() {
 	b.machine.Helper()
-	b.must("ip link set eth0 down; FAKE_KUBELET_RECORD=%s setsid /run/machine/kubelet-supervisor run --state-dir=/disk/state --edit-spread=0 --trial-period=4s --log-format=text "+
-		"-- /disk/kubelet --config=/disk/kubelet.yaml --kubeconfig=/disk/kubeconfig --hostname-override=%s >/run/log 2>&1 </dev/null &", record, cluster.NodeName)
+	b.must("ip link set eth0 down; FAKE_KUBELET_RECORD=%s setsid /run/machine/kubelet-supervisor run "+
+		"--state-dir=/disk/state --edit-spread=0 --trial-period=4s --log-format=text -- "+
+		"/disk/kubelet --config=/disk/kubelet.yaml --kubeconfig=/disk/kubeconfig --hostname-override=%s >/run/log 2>&1 </dev/null &",
+		record, cluster.NodeName)
 }
 
 // healthy waits for a healthy kubelet, and gives what it was started with.
@@ -180,7 +186,8 @@ func (h *history) stepOf(t *testing.T, o *outside, payload string, good bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		step.source = &corev1.ConfigMapNodeConfigSource{Namespace: namespace, Name: name, UID: made.UID, ResourceVersion: made.ResourceVersion, KubeletConfigKey: "kubelet"}
+		step.source = &corev1.ConfigMapNodeConfigSource{
+			Namespace: namespace, Name: name, UID: made.UID, ResourceVersion: made.ResourceVersion, KubeletConfigKey: "kubelet"}
 	}
 	h.steps = append(h.steps, step)
 	o.assign(t, step.text())

@@ -80,7 +80,8 @@ func takeDown() error {
 // configMap makes one that the node may read, and gives the assignment that names it.
 func (o *outside) configMap(t *testing.T, name, payload string) (assignment string) {
 	t.Helper()
-	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", name, len(o.readable))}, Data: map[string]string{"kubelet": payload}}
+	name = fmt.Sprintf("%s-%d", name, len(o.readable))
+	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"kubelet": payload}}
 	if _, err := o.client.CoreV1().ConfigMaps(namespace).Create(t.Context(), made, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,8 @@ func (o *outside) assign(t *testing.T, assignment string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.client.CoreV1().Nodes().Patch(t.Context(), cluster.NodeName, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	_, err = o.client.CoreV1().Nodes().Patch(t.Context(), cluster.NodeName, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
 }

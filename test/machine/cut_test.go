@@ -72,7 +72,8 @@ func TestPowerCuts(t *testing.T) {
 		begin := time.Now()
 		b.changes(chance, until, lost)
 		b.cut(chance, share(chance))
-		t.Logf("cut %d of %d, %s after the kubelet was healthy: %d assignments so far, %+v", i+1, cuts, time.Since(begin).Round(time.Millisecond), len(b.steps), b.disk.Counts())
+		t.Logf("cut %d of %d, %s after the kubelet was healthy: %d assignments so far, %+v",
+			i+1, cuts, time.Since(begin).Round(time.Millisecond), len(b.steps), b.disk.Counts())
 		if t.Failed() {
 			break
 		}

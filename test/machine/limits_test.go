@@ -53,10 +53,11 @@ func (n *node) bytes(file string) int {
 func (n *node) pod(name string, memory int64) corev1.ContainerStatus {
 	n.machine.Helper()
 	grace := int64(0)
+	limits := corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI)}
 	made := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
 		NodeName: cluster.NodeName, HostNetwork: true, TerminationGracePeriodSeconds: &grace,
 		Containers: []corev1.Container{{Name: "c", Image: cluster.PauseImage, ImagePullPolicy: corev1.PullNever,
-			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI)}}}},
+			Resources: corev1.ResourceRequirements{Limits: limits}}},
 	}}
 	if _, err := n.client.CoreV1().Pods("default").Create(n.Context(), made, metav1.CreateOptions{}); err != nil {
 		n.Fatal(err)
@@ -93,7 +94,8 @@ func TestNUMANodes(t *testing.T) {
 	if online := n.must("cat /sys/devices/system/node/online"); online != "0-1" {
 		t.Fatalf("the NUMA nodes are %s", online)
 	}
-	assignment := n.configMap(t, "numa", withPods(57, "topologyManagerPolicy: single-numa-node", "topologyManagerScope: pod", "topologyManagerPolicyOptions: {prefer-closest-numa-nodes: \"true\"}"))
+	assignment := n.configMap(t, "numa", withPods(57, "topologyManagerPolicy: single-numa-node", "topologyManagerScope: pod",
+		"topologyManagerPolicyOptions: {prefer-closest-numa-nodes: \"true\"}"))
 	n.assign(t, assignment)
 	n.says(t, assignment, "Active")
 	n.runs(57)

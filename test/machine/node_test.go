@@ -70,7 +70,8 @@ func (n *node) join() {
 	n.outside.giveKeys(n.machine, "/etc/kubernetes/pki")
 	n.write("/etc/kubernetes/kubelet.conf", fmt.Sprintf(kubeconfig, "/etc/kubernetes/pki"))
 	n.write("/var/lib/kubelet/config.yaml", configuration)
-	n.write("/var/lib/kubelet/kubeadm-flags.env", fmt.Sprintf("KUBELET_KUBEADM_ARGS=\"--hostname-override=%s --node-ip=%s\"\n", cluster.NodeName, address))
+	n.write("/var/lib/kubelet/kubeadm-flags.env",
+		fmt.Sprintf("KUBELET_KUBEADM_ARGS=\"--hostname-override=%s --node-ip=%s\"\n", cluster.NodeName, address))
 }
 
 // flags are the supervisor's on every node here; a test may give others after them. An emulated processor takes its time.

@@ -12,7 +12,7 @@ export CGO_ENABLED=0 GOARCH=amd64
 go build -trimpath -ldflags "-s -w" -o "$folder/tree/shared/agent" ./test/machine/agent
 go build -trimpath -ldflags "-s -w" -o "$folder/tree/shared/fake" ./test/fakekubelet
 cp "$folder"/package/*.deb "$folder/tree/shared/kubelet-supervisor.deb"
-dpkg-deb --fsys-tarfile "$folder/tree/shared/kubelet-supervisor.deb" | tar -x -O ./usr/bin/kubelet-supervisor >"$folder/tree/shared/kubelet-supervisor"
-chmod +x "$folder/tree/shared/kubelet-supervisor"
+dpkg-deb --fsys-tarfile "$folder/tree/shared/kubelet-supervisor.deb" |
+  tar -x --directory "$folder/tree/shared" --strip-components=3 ./usr/bin/kubelet-supervisor
 install test/machine/init.sh "$folder/tree/init"
 { cat "$kernel/initial.cpio"; (cd "$folder/tree" && find . -mindepth 1 -print0 | cpio --null --create --format=newc --quiet); } >"$folder/initrd"

@@ -36,7 +36,8 @@ func TestAMachineThatSleepsInATrial(t *testing.T) {
 			t.Fatal(err)
 		}
 		awake := grown.monotonic - clocks.monotonic + time.Since(woken) + s.Trial.Healthy.Duration
-		if now.Child == nil || now.Child.PID != kubelet || now.Trial == nil || now.Trial.Failures != s.Trial.Failures || now.Trial.Healthy.Duration > awake+10*time.Second {
+		if now.Child == nil || now.Child.PID != kubelet || now.Trial == nil || now.Trial.Failures != s.Trial.Failures ||
+			now.Trial.Healthy.Duration > awake+10*time.Second {
 			t.Fatalf("%s after it has begun to sleep, awake for %s: %s", time.Since(begin), awake, now.text)
 		}
 		<-time.After(time.Second)

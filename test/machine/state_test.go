@@ -12,7 +12,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,7 +72,8 @@ func (h *history) check(archive []byte) (p pointers, err error) {
 	}
 	defer s.Close()
 	var problems []error
-	for pointer, to := range map[store.Pointer]**corev1.ConfigMapNodeConfigSource{store.Assigned: &p.assigned, store.LastKnownGood: &p.lastKnownGood} {
+	read := map[store.Pointer]**corev1.ConfigMapNodeConfigSource{store.Assigned: &p.assigned, store.LastKnownGood: &p.lastKnownGood}
+	for pointer, to := range read {
 		source, err := s.LoadSource(pointer)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", pointer, err))
@@ -135,7 +135,8 @@ func unpack(archive []byte, folder string) error {
 
 // may tells whether a kubelet may run with this after a boot without an API server: assigned, last known good, or local.
 func (p pointers) may(runs *corev1.ConfigMapNodeConfigSource) bool {
-	return runs == nil || slices.ContainsFunc([]*corev1.ConfigMapNodeConfigSource{p.assigned, p.lastKnownGood}, func(one *corev1.ConfigMapNodeConfigSource) bool {
+	named := func(one *corev1.ConfigMapNodeConfigSource) bool {
 		return one != nil && assigned{source: one}.names(runs)
-	})
+	}
+	return runs == nil || named(p.assigned) || named(p.lastKnownGood)
 }

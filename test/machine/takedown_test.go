@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A configuration that takes the host down, again and again, some time after its kubelet was healthy: by memory that it leaves to nobody, by
-// a watchdog, by a bug of the kernel's. Each boot that ended without anybody's asking is a failure of the trial, whatever its health was
+// A configuration that takes the host down, again and again, some time after its kubelet was healthy: by memory that it leaves to nobody,
+// by a watchdog, by a bug of the kernel's. Each boot that ended without anybody's asking is a failure of the trial, whatever its health was
 // (rule 10), and the last known good configuration is back after three.
 func TestAConfigurationThatTakesTheHostDown(t *testing.T) {
 	openFault(t, "a boot that ends in a trial is forgiven when its kubelet had ten seconds of health")

@@ -88,7 +88,8 @@ func serve() error {
 
 func run(asked request) answer {
 	command := exec.Command("/bin/sh", "-c", asked.Command)
-	command.Env = []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "SYSTEMD_PAGER=", "SYSTEMD_COLORS=0", "DEBIAN_FRONTEND=noninteractive"}
+	command.Env = []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "SYSTEMD_PAGER=", "SYSTEMD_COLORS=0",
+		"DEBIAN_FRONTEND=noninteractive"}
 	command.Stdin = strings.NewReader(asked.Input)
 	// What it leaves running in the background does not hold the answer up.
 	command.WaitDelay = time.Second
