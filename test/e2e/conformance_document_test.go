@@ -31,7 +31,7 @@ var (
 // TestNamedTests needs no real parts: every test that these pages name exists.
 func TestNamedTests(t *testing.T) {
 	for _, name := range []string{"conformance.md", "faults.md"} {
-		t.Run(name, func(t *testing.T) { wantNamedTests(t, page(t, name)) })
+		t.Run(name, func(t *testing.T) { wantNamedTests(t, pageOf(t, name)) })
 	}
 }
 
@@ -61,7 +61,7 @@ func wantNamedTests(t *testing.T, document string) {
 // TestConformanceDocument needs none either: every known difference has a test, and every known difference that the table shows is in
 // the document.
 func TestConformanceDocument(t *testing.T) {
-	document := page(t, "conformance.md")
+	document := pageOf(t, "conformance.md")
 	differences := map[string]bool{}
 	for _, row := range differenceRow.FindAllStringSubmatch(document, -1) {
 		differences[row[1]] = true
@@ -76,7 +76,7 @@ func TestConformanceDocument(t *testing.T) {
 	}
 }
 
-func page(t *testing.T, name string) string {
+func pageOf(t *testing.T, name string) string {
 	t.Helper()
 	content, err := os.ReadFile("../../docs/" + name)
 	if err != nil {
