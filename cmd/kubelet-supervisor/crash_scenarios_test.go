@@ -40,8 +40,9 @@ var scenarios = map[string]scenario{
 		starts: map[string]int{"base": 2},
 	},
 	"assign": {
+		wrote: "none", policy: "static", asides: []string{noneAside},
 		do: func(api *apiServer) {
-			api.put("next", configuration("mode: ok"))
+			api.put("next", configuration("mode: ok")+static)
 			api.assign("next")
 		},
 		after:     []string{"InTrial assigned=next@1 active=next@1 lkg=local"},
@@ -74,7 +75,7 @@ var scenarios = map[string]scenario{
 		starts: map[string]int{"base": someStarts, "deadly": 3},
 	},
 	"remove": {
-		base:   true,
+		base: true, baseFields: static, wrote: "static", asides: []string{staticAside},
 		do:     func(api *apiServer) { api.assign("") },
 		after:  []string{"Local assigned=local active=local lkg=local"},
 		starts: map[string]int{"base": someStarts, "local": 2},
@@ -88,22 +89,6 @@ var scenarios = map[string]scenario{
 		after:     []string{"Active assigned=next@1 active=next@1 lkg=next@1"},
 		candidate: "next",
 		starts:    map[string]int{"local": someStarts, "next": 2},
-	},
-	"assign static": {
-		wrote: "none", policy: "static", asides: []string{noneAside},
-		do: func(api *apiServer) {
-			api.put("next", configuration("mode: ok")+static)
-			api.assign("next")
-		},
-		after:     []string{"InTrial assigned=next@1 active=next@1 lkg=local"},
-		candidate: "next",
-		starts:    map[string]int{"local": someStarts, "next": 2},
-	},
-	"remove static": {
-		base: true, baseFields: static, wrote: "static", asides: []string{staticAside},
-		do:     func(api *apiServer) { api.assign("") },
-		after:  []string{"Local assigned=local active=local lkg=local"},
-		starts: map[string]int{"base": someStarts, "local": 2},
 	},
 	"another after static": {
 		base: true, baseFields: static, wrote: "static", asides: []string{staticAside},
