@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Only test binaries have this file. They count the points of a process, write them to the file CRASH_POINTS, and at number CRASH_AT
-// the process kills itself as kill -9 would.
+// Only test binaries have this file. They count the points of a process, write them to the file CRASH_POINTS, and at CRASH_AT, a number
+// or a point by its words, the process kills itself as kill -9 would.
 var crash struct {
 	turn  sync.Mutex
 	count int
@@ -30,7 +30,7 @@ func CrashPoint(action, what string) {
 		_, _ = fmt.Fprintf(file, "%s %s\n", action, what)
 		_ = file.Close()
 	}
-	if os.Getenv("CRASH_AT") == strconv.Itoa(crash.count) {
+	if at := os.Getenv("CRASH_AT"); at == strconv.Itoa(crash.count) || at == action+" "+what {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // nothing more is done, by nobody
 	}

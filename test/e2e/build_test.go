@@ -24,10 +24,17 @@ var buildOnce = sync.OnceValues(func() (string, error) {
 	if given := os.Getenv("KUBELET_SUPERVISOR_TEST_BINARY"); given != "" {
 		return given, nil
 	}
-	file := filepath.Join(scratch, "kubelet-supervisor")
-	command := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=e2e", "-o", file, "./cmd/kubelet-supervisor")
+	return build("kubelet-supervisor", "-trimpath", "-ldflags", "-s -w -X main.version=e2e")
+})
+
+// crashBinary is the same program, which kills itself where CRASH_AT says.
+var crashBinary = sync.OnceValues(func() (string, error) { return build("kubelet-supervisor-crashpoints", "-tags", "crashpoints") })
+
+func build(name string, flags ...string) (string, error) {
+	file := filepath.Join(scratch, name)
+	command := exec.Command("go", append(append([]string{"build"}, flags...), "-o", file, "./cmd/kubelet-supervisor")...)
 	command.Dir = "../.."
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
 	return file, command.Run()
-})
+}
