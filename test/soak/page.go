@@ -18,7 +18,7 @@ var pageTemplate string
 // A page is what runs of one commit were, added up.
 type page struct {
 	Commit     string
-	Runs       []result
+	Runs       []*result
 	Broken     int // runs
 	Total      result
 	Kinds      []string // of faults
@@ -42,9 +42,9 @@ func writePage(document string, files []string) error {
 	return os.WriteFile(document, []byte(text), 0o644)
 }
 
-func addUp(results []result) *page {
+func addUp(results []*result) *page {
 	p := &page{Commit: results[0].Commit, Runs: results, Total: result{Steps: map[string]int{}, Recovery: map[string]recovery{}}}
-	slices.SortFunc(p.Runs, func(a, b result) int { return a.Begin.Compare(b.Begin) })
+	slices.SortFunc(p.Runs, func(a, b *result) int { return a.Begin.Compare(b.Begin) })
 	t := &p.Total
 	for _, r := range p.Runs {
 		if r.Broken != "" {

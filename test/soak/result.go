@@ -14,13 +14,14 @@ import (
 
 // A result is what one soak found, a line of JSON. Those of one commit can be added up.
 type result struct {
-	Commit  string    `json:"commit"`
-	Begin   time.Time `json:"begin"`
-	Seed    uint64    `json:"seed"`
-	Clock   bool      `json:"clock"`  // was jumped
-	Broken  string    `json:"broken"` // the rule that was; "": none
-	Cgroups string    `json:"cgroups"`
-	Seconds int       `json:"seconds"`
+	Commit      string    `json:"commit"`
+	Begin       time.Time `json:"begin"`
+	Seed        uint64    `json:"seed"`
+	Clock       bool      `json:"clock"` // was jumped
+	Interrupted bool      `json:"interrupted"`
+	Broken      string    `json:"broken"` // the rule that was; "": none
+	Cgroups     string    `json:"cgroups"`
+	Seconds     int       `json:"seconds"`
 
 	Steps       map[string]int      `json:"steps"` // by kind
 	Faults      int                 `json:"faults"`
@@ -52,20 +53,27 @@ type sample struct {
 
 func milliseconds(d time.Duration) int { return int(d.Milliseconds()) }
 
-// result gathers what was found until now; broken is why it ended.
-func (s *soaker) result(broken error) *result {
+// result gathers what was found until now.
+func (s *soaker) result() *result {
 	f := s.figures
 	_ = s.service.log.follow()
-	r := &result{
+	return &result{
 		Commit: s.Commit, Begin: f.begin.UTC().Truncate(time.Second), Seed: s.Seed, Clock: s.Clock, Cgroups: s.cluster.Cgroups,
 		Seconds: int(time.Since(f.begin).Seconds()), Steps: f.steps, Faults: f.faults, Rounds: s.plan.rounds, Counted: f.counted, Retries: f.retries,
 		Supervisors: s.service.life(), Kubelets: s.service.log.starts, Looks: s.observer.looks, Without: milliseconds(s.observer.without),
 		Pods: len(workloads), Compared: s.pods.compared, Worst: f.worst, Recovery: f.recovery, Goroutines: s.service.log.goroutines, Samples: f.samples,
 	}
-	if broken != nil {
-		r.Broken, _, _ = strings.Cut(broken.Error(), "\n")
+}
+
+// Outcome is a word on how it ended.
+func (r *result) Outcome() string {
+	switch {
+	case r.Broken != "":
+		return "BROKEN: " + r.Broken
+	case r.Interrupted:
+		return "interrupted; every rule held until then"
 	}
-	return r
+	return "every rule held"
 }
 
 // add writes the result to the end of a file.
@@ -86,8 +94,8 @@ func (r *result) add(file string) error {
 }
 
 // readResults reads files of results, which are of one commit.
-func readResults(files []string) ([]result, error) {
-	var results []result
+func readResults(files []string) ([]*result, error) {
+	var results []*result
 	for _, file := range files {
 		from, err := os.Open(file)
 		if err != nil {
@@ -96,8 +104,8 @@ func readResults(files []string) ([]result, error) {
 		lines := bufio.NewScanner(from)
 		lines.Buffer(nil, 64<<20)
 		for lines.Scan() {
-			var r result
-			if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			r := &result{}
+			if err := json.Unmarshal(lines.Bytes(), r); err != nil {
 				return nil, errors.Join(fmt.Errorf("reading %s: %w", file, err), from.Close())
 			}
 			results = append(results, r)
@@ -118,11 +126,7 @@ func readResults(files []string) ([]result, error) {
 func (r *result) text() string {
 	var b strings.Builder
 	line := func(format string, arguments ...any) { fmt.Fprintf(&b, format+"\n", arguments...) }
-	outcome := "every rule held"
-	if r.Broken != "" {
-		outcome = "BROKEN: " + r.Broken
-	}
-	line("seed %d: %d rounds in %s, %s", r.Seed, r.Rounds, time.Duration(r.Seconds)*time.Second, outcome)
+	line("seed %d: %d rounds in %s, %s", r.Seed, r.Rounds, time.Duration(r.Seconds)*time.Second, r.Outcome())
 	line("actions    %s", counts(r.Steps))
 	line("faults     %d; supervisors %d, kubelets started %d", r.Faults, r.Supervisors, r.Kubelets)
 	line("kubelets   looked for %d times; longest without one beside a supervisor %s", r.Looks, seconds(r.Without))

@@ -22,6 +22,7 @@ func TestResultsAddUp(t *testing.T) {
 	folder := t.TempDir()
 	one, two, document := filepath.Join(folder, "one.json"), filepath.Join(folder, "two.json"), filepath.Join(folder, "soak.md")
 	longer := aResult("c", "")
+	longer.Interrupted = true
 	longer.Worst, longer.Recovery["kill the kubelet"] = recovery{3000, 1500}, recovery{3000, 1500}
 	for file, results := range map[string][]*result{one: {aResult("c", ""), longer}, two: {aResult("c", "two kubelets | at a time\nand more")}} {
 		for _, r := range results {
@@ -38,7 +39,7 @@ func TestResultsAddUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"**5m0s** in 3 run(s), 6 rounds, 9 faults", "**Runs that ended with a broken rule: 1.**", "two kubelets ¦ at a time",
+		"**5m0s** in 3 run(s), 6 rounds, 9 faults", "**Runs that ended with a broken rule: 1.**", "two kubelets ¦ at a time", "| interrupted; every rule held until then |",
 		"| kill the kubelet | 9 | 3.00 s | 2.00 s |", "| descriptors | 20 | 22 |", "| goroutines, in 3 dumps | 30 | 30 |", "\n3,2,9,1,22,",
 	} {
 		if !strings.Contains(string(content), want) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
@@ -63,7 +64,7 @@ func soak(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Down()) }()
-	ctx, cancel := context.WithCancelCause(ctx)
+	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s, err := newSoaker(c, o, cancel)
 	if err != nil {
@@ -71,8 +72,11 @@ func soak(ctx context.Context, o options) (err error) {
 	}
 	defer s.putClockBack()
 	_, _ = fmt.Fprintf(o.Log, "seed %d\n", o.Seed)
-	err = s.run(ctx, cancel)
-	r := s.result(err)
+	err = s.run(running, cancel)
+	r := s.result()
+	if r.Interrupted = ctx.Err() != nil; err != nil && !r.Interrupted {
+		r.Broken, _, _ = strings.Cut(err.Error(), "\n")
+	}
 	_, _ = fmt.Fprint(o.Log, r.text())
 	return errors.Join(err, r.add(o.Result))
 }
