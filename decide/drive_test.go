@@ -23,6 +23,7 @@ type drive struct {
 	disk     Durable
 	did      []string
 	saves    []time.Duration         // when something was written
+	began    time.Duration           // when the test began to look
 	actions  map[reflect.Type]Action // the last of each kind
 	events   []string
 	told     []NodeEvent      // the same, in full

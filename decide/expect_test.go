@@ -10,6 +10,7 @@ import (
 
 // fresh forgets what was done so far.
 func (d *drive) fresh() *drive {
+	d.began = d.now
 	d.did, d.saves, d.events, d.told = nil, nil, nil, nil
 	return d
 }
