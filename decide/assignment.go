@@ -43,7 +43,7 @@ func (s *State) adopt(a Assigned) {
 	s.Environment, s.Exit, s.Warning, s.Excuses = "", "", "", Excuses{}
 	switch {
 	case edit && waiting: // a newer edit takes the turn that the older one was given
-	case edit && ran != nil && s.runs(ran) && s.Child.EverHealthy:
+	case edit && s.runs(ran) && s.Child.EverHealthy:
 		wait := spread(a.NodeUID, a.Version.Source.ResourceVersion, s.EditSpread)
 		s.ApplyAt, s.ApplyAtWall = s.Now+wait, s.Wall.Add(wait)
 	default:
@@ -61,7 +61,7 @@ func (s *State) withAssigned(a Assigned) Durable {
 		d.LastKnownGood = &version
 	case lkg != nil && lkg.Source == version.Source: // it had lost its checkpoint
 		d.LastKnownGood = &version
-	case lkg == nil && version.Content != "" && d.Promoted.Content == version.Content: // it could not be read
+	case version.Content != "" && d.Promoted.Content == version.Content: // it could not be read
 		d.LastKnownGood = &version
 	}
 	if !Same(s.Assigned, &version) {
@@ -123,7 +123,6 @@ func (s *State) learnProved(e Proved) {
 	s.Doing = nil
 	switch {
 	case e.Outcome == 0: // abandoned
-		return
 	case e.NoMorePreflight:
 		// Whatever this kubelet said, it cannot be asked: the trial has to tell.
 		e.Outcome, s.Environment = config.Unknown, ""

@@ -112,7 +112,7 @@ func TestRequests(t *testing.T) {
 		}, []string{"start good", "prove newer", "stop", "start newer"}, "assigned=newer@1 active=good@1 lkg=good@1 Unknown Applying", "kube-system/newer/kubelet"},
 		{"nor of local", func(d *drive) {
 			d.hear(ChildExited{Code: 1, Words: boomed}).pass(time.Second).hangs[""] = true
-			d.s.Environment = "no runtime"
+			d.s.Environment, d.s.EnvironmentRetry = "no runtime", d.now+time.Hour
 			d.hear(Cleared{NodeUID: "node-uid"}).pass(2 * time.Second)
 			d.says("using current (default); the kubelet is not healthy yet; wait, or see the kubelet's log")
 		}, []string{"start good", "stop", "start local"}, "assigned=- active=good@1 lkg=- Unknown Applying", ""},
@@ -162,6 +162,19 @@ func TestTheSameAgain(t *testing.T) {
 		if save := d.s.Doing.(Save).Durable; contentOf(save.Assigned) != "newer" || contentOf(save.LastKnownGood) != "good" {
 			t.Errorf("written is %+v", save)
 		}
+	})
+	t.Run("one that cannot be rendered is rendered anew", func(t *testing.T) {
+		d := newDrive(t).boot()
+		d.startErr = map[string]error{"spoilt": errDisk}
+		d.assign("spoilt").pass(time.Minute).fresh()
+		d.startErr = nil
+		d.assign("spoilt").expectDone("stop", "start spoilt")
+	})
+	t.Run("one whose checkpoint was lost, from another source", func(t *testing.T) {
+		d := newDrive(t).boot().good("good")
+		lost := &Version{Source: d.disk.Assigned.Source}
+		d.disk.Assigned, d.disk.LastKnownGood = lost, lost
+		d.boot().assign("good", "copy", "7").pass(time.Minute).expect("assigned=good@7 active=good@7 lkg=good@7 True Active")
 	})
 	t.Run("an excuse holds for equal content", func(t *testing.T) {
 		d := newDrive(t).boot().assign("bad").pass(time.Second)

@@ -84,6 +84,9 @@ func TestAnotherCluster(t *testing.T) {
 		d := begin(t).refuse("broken", false).hear(LocalChanged{Kubelet: testKubelet, Local: "broken"}).hear(Cleared{NodeUID: "node-uid"})
 		d.hear(ClusterSeen{Keys: []string{"key-2"}}).pass(time.Minute)
 		d.expectMessage("using current (default); the local configuration would be refused: the kubelet says no; this node's kubeconfig is of another cluster")
+		if r, _ := Report(d.s); r.Observed != nil {
+			t.Errorf("it speaks of %q", *r.Observed)
+		}
 	})
 	t.Run("what is known of kubelets, and what was asked, stays", func(t *testing.T) {
 		d := begin(t).hear(Retry{Value: "asked"})

@@ -56,7 +56,7 @@ func TestControl(t *testing.T) {
 				d.pass(10 * time.Second)
 			}, rejected, nil, 1},
 		{"by health alone, where the kubelet has none any more", []Suspect{suspect("bad", func(x *Suspect) { x.Cause = LeaseLost })},
-			func(d *drive) { d.s.Standalone = true; d.pass(time.Minute) }, rejected, nil, 1},
+			func(d *drive) { d.s.Standalone = true; d.hear(Ticked{}).pass(time.Minute) }, rejected, nil, 1},
 		{"exits are judged by health alone, though the fallback loses its Lease", []Suspect{suspect("bad", func(x *Suspect) { x.Life = Span(time.Minute) })},
 			func(d *drive) { d.lease[""] = false; d.pass(2*time.Minute + time.Second) }, rejected, nil, 1},
 		{"a fallback that is not healthy in time excuses", []Suspect{bad},

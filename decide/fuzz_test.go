@@ -2,6 +2,8 @@ package decide
 
 import (
 	"encoding/json"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -33,6 +35,47 @@ type (
 		Proofs []Proof `json:"proofs"`
 	}
 )
+
+// What is kept is written for people, and nothing is read that would not have been written.
+func TestFormat(t *testing.T) {
+	disk := remembered()
+	for _, cause := range []Cause{Exited, StartTimeout, LeaseLost} {
+		disk.Suspects[0].Cause = cause
+		data, err := json.Marshal(disk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, words := range []string{`"healthy":"1m30s"`, `"unhealthy":"1ns"`, `"longest":"1h0m0s"`, `"life":"1s"`} {
+			if !strings.Contains(string(data), words) {
+				t.Errorf("%s lacks %s", data, words)
+			}
+		}
+		var read Durable
+		if err := json.Unmarshal(data, &read); err != nil {
+			t.Error(err)
+		}
+		if read.Trial != disk.Trial || !reflect.DeepEqual(read.Suspects, disk.Suspects) {
+			t.Errorf("%+v\nread as\n%+v", disk, read)
+		}
+	}
+	for text, want := range map[string]string{
+		`{}`:                              "",
+		`{"trial":{"tries":0}}`:           "",
+		`{"trial":{"healthy":"0s"}}`:      "",
+		`{"trial":{"tries":-1}}`:          "a trial with -1 tries",
+		`{"trial":{"tries":"x"}}`:         "cannot unmarshal string",
+		`{"trial":{"healthy":"-1ns"}}`:    `"-1ns" is not a time such as 1m30s`,
+		`{"trial":{"longest":"soon"}}`:    `"soon" is not a time such as 1m30s`,
+		`{"suspects":[{"life":"-1s"}]}`:   `"-1s" is not a time such as 1m30s`,
+		`{"suspects":[{"cause":"Moon"}]}`: `"Moon" is none of the causes Exited, StartTimeout and LeaseLost`,
+	} {
+		var read Durable
+		err := json.Unmarshal([]byte(text), &read)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
 
 // Whatever was decoded from the state folder, the core comes to a decision and shows something.
 func FuzzStateOnDisk(f *testing.F) {

@@ -32,7 +32,8 @@ func TestStartsThatFail(t *testing.T) {
 			d.hear(ChildExited{}).pass(9 * time.Second).expectDone(row.done...).says(row.says).expectAccount(row.account)
 			d.pass(2 * time.Second).expectDone(append(row.done, row.done...)...)
 			d.starts = nil
-			d.fresh().pass(20 * time.Second).expectDone(row.done...)
+			d.fresh().pass(10 * time.Second).expectDone(row.done...).hangs[""], d.hangs["good"] = true, true
+			d.hear(Unhealthy{Words: "no answer"}).pass(2 * time.Second).expectMessage("; no space left on device; ")
 		})
 	}
 	t.Run("a file that cannot be made gives its try back", func(t *testing.T) {
@@ -101,6 +102,7 @@ func TestWrites(t *testing.T) {
 			d.pass(45 * time.Second)
 		},
 			[]time.Duration{10300 * time.Millisecond, 20300 * time.Millisecond, 30300 * time.Millisecond, 40300 * time.Millisecond}},
+		{"a trial whose time stands still", func(d *drive) { d.hangs["slow"] = true; d.assign("slow").fresh().pass(100 * time.Second) }, []time.Duration{8 * time.Second}},
 		{"outside a trial", func(d *drive) { d.good("good").fresh().pass(time.Hour) }, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -127,7 +129,7 @@ func TestWrites(t *testing.T) {
 		d.s = New(d.s.Settings)
 		d.hear(Booted{Disk: disk, Kubelet: testKubelet, Local: "local", BootID: "boot-1", Useless: "not a folder"}).pass(9 * time.Second)
 		d.expect("assigned=good@1 active=good@1 lkg=good@1 False InternalError").pass(2 * time.Second).expect(goodActive)
-		if !reflect.DeepEqual(d.disk, disk) {
+		if len(d.saves) != 1 || !reflect.DeepEqual(d.disk, disk) {
 			t.Errorf("on disk: %+v\n   want: %+v", d.disk, disk)
 		}
 	})

@@ -86,6 +86,14 @@ func TestSinceWhenALeaseIsMissed(t *testing.T) {
 	}
 }
 
+// A look without an answer proves no loss, though it comes when a renewal is overdue.
+func TestALookWithoutAnAnswer(t *testing.T) {
+	d := newDrive(t).boot().pass(time.Minute)
+	d.ownLooks = true
+	d.assign("good").hear(LeaseSeen{Reachable: true}).pass(50 * time.Second).hear(LeaseSeen{Reachable: true}).pass(10 * time.Second).fresh()
+	d.hear(LeaseSeen{}).expectEvents().hear(LeaseSeen{Reachable: true}).expectEvents()
+}
+
 // How long a Lease lasts is known of looks that saw it; a look that could not does not change that.
 func TestALookThatSeesNoDuration(t *testing.T) {
 	d := newDrive(t).boot().hear(LeaseSeen{Reachable: true, Duration: 300 * time.Second}).hear(LeaseSeen{})

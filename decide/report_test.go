@@ -64,6 +64,49 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// Messages to the letter.
+func TestMessagesInFull(t *testing.T) {
+	const refused = "using last-known-good (default); kube-system/bad/kubelet (UID uid-of-cm, resourceVersion 1) is refused: the kubelet says no; "
+	const pending = "LocalChangePending: local files, drop-ins or the kubelet binary changed and take effect at the next start"
+	crash := ChildExited{Code: 1, Words: "boom"}
+	for _, row := range []struct {
+		name string
+		when func(d *drive)
+		want string
+	}{
+		{"no exit", func(d *drive) { d.refuse("bad", true).assign("bad") }, refused + "correct the configuration"},
+		{"the last exit", func(d *drive) { d.refuse("bad", true).assign("bad").hear(crash) }, refused + "last exit: boom; correct the configuration"},
+		{"is not told of what is well", func(d *drive) { d.hear(crash) }, "using current (default); nothing is assigned"},
+		{"nor at the end", func(d *drive) { d.hear(crash).hear(StopAsked{}) }, "using current (default); the supervisor was asked to stop; start it again"},
+		{"nor twice", func(d *drive) { d.hear(ChildExited{Code: 1, Words: "boom", Delay: time.Hour}) }, "using current (default); boom; see the kubelet's log"},
+		{"what is refused has no warnings", func(d *drive) {
+			d.refused["bad"] = Proof{Outcome: config.Refused, Words: "the kubelet says no", Warnings: []string{"unknown field"}}
+			d.assign("bad")
+		}, refused + "correct the configuration"},
+		{"changed files", func(d *drive) { d.hear(LocalChanged{Kubelet: newerKubelet, Local: "local"}) }, "using current (default); nothing is assigned; " + pending},
+		{"that were accepted", func(d *drive) { d.hear(LocalChanged{Kubelet: newerKubelet, Local: "local"}).pass(time.Minute) },
+			"using current (default); nothing is assigned; " + pending},
+		{"that would be refused", func(d *drive) {
+			d.good("good").refuse("good", false).hear(LocalChanged{Kubelet: newerKubelet, Local: "local"}).pass(time.Minute)
+		}, `using current (UID: "uid-of-cm"); the assigned configuration passed its trial; ` + pending + ", which would be refused: the kubelet says no"},
+		{"failed, and the next supervisor knows no verdict", func(d *drive) {
+			d.refused["bad"], d.deadly["bad"] = Proof{Outcome: config.Unknown}, time.Second
+			d.assign("bad").pass(9 * time.Second).boot()
+		}, "using last-known-good (default); kube-system/bad/kubelet (UID uid-of-cm, resourceVersion 1) exited 3 times in its trial: exit code 1: it is deadly; correct the configuration"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			d := newDrive(t).boot()
+			row.when(d)
+			d.pass(2 * time.Second).says(row.want)
+		})
+	}
+	for _, row := range [][2]string{{"abc", "abc"}, {"abcd", "abc…"}, {"aaü", "aa…"}} {
+		if got := Shorten(row[0], 3); got != row[1] {
+			t.Errorf("%s cut to %s, want %s", row[0], got, row[1])
+		}
+	}
+}
+
 // What to do is said however long the kubelet's words are.
 func TestLongWordsLeaveTheRemedy(t *testing.T) {
 	d := newDrive(t).boot().refuse("bad", false)

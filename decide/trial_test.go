@@ -47,9 +47,10 @@ func TestTrialTime(t *testing.T) {
 		{"also when health comes back in that very moment", standalone, func(d *drive) {
 			d.assign("good").pass(time.Minute)
 			d.hangs["good"] = true
-			d.hear(Unhealthy{}).pass(2*time.Minute - time.Millisecond)
+			d.hear(Unhealthy{Words: "no answer"}).pass(2*time.Minute - time.Millisecond)
 			d.now += time.Millisecond
 			d.hear(Healthy{}).pass(5 * time.Second)
+			d.says("using last-known-good (default); kube-system/good/kubelet (UID uid-of-cm, resourceVersion 1) unhealthy for 2m0s altogether; correct the configuration")
 		}, rolledBack},
 		{"time before the first renewal does not count, the API server being in reach", nil, func(d *drive) {
 			d.ownLooks = true
@@ -65,7 +66,32 @@ func TestTrialTime(t *testing.T) {
 			if got := d.s.Trial.Healthy; got != Span(time.Minute-time.Millisecond) {
 				d.t.Errorf("%s of health", got)
 			}
+			if d.pass(time.Millisecond); d.s.Trial.Healthy != time.Minute-time.Millisecond {
+				d.t.Errorf("%s of health at the limit", d.s.Trial.Healthy)
+			}
 			d.pass(30 * time.Minute)
+		}, inTrial},
+		{"it is not over while the kubelet is unhealthy", nil, func(d *drive) {
+			d.online = false
+			d.assign("good").pass(11 * time.Minute)
+			d.hangs["good"] = true
+			d.hear(Unhealthy{Words: "x"}).hear(LeaseSeen{Reachable: true, Renewed: true}).pass(2 * time.Second).expectEvents("KubeletConfigChanged")
+			delete(d.hangs, "good")
+			d.pass(time.Second)
+		}, goodActive},
+		{"its end is a deadline", standalone, func(d *drive) {
+			d.assign("good").pass(590 * time.Second)
+			if got := d.step.Wake - d.now; got != 10*time.Second+healthyAfter {
+				d.t.Errorf("wakes after %s", got)
+			}
+		}, inTrial},
+		{"so is the end of patience", standalone, func(d *drive) {
+			d.assign("good").pass(time.Minute)
+			unhealthy(d, 110*time.Second)
+			if got := d.step.Wake - d.now; got != 10*time.Second {
+				d.t.Errorf("wakes after %s", got)
+			}
+			d.hear(Healthy{})
 		}, inTrial},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -259,8 +285,9 @@ func TestAnOpenStartIsOfWhom(t *testing.T) {
 		d.boot().expectDone("start local").expectEvents().expectAccount("none")
 	})
 	t.Run("nobody, where the start was given back", func(t *testing.T) {
-		d := newDrive(t).boot().assign("young").pass(time.Second).hear(StopAsked{}).boot()
-		d.says(`using current (UID: "uid-of-cm"); the assigned configuration is on trial for 10m0s of health`)
+		d := newDrive(t).boot().assign("young").pass(time.Second).hear(StopAsked{})
+		d.hangs["young"] = true
+		d.boot().pass(time.Second).says(`using current (UID: "uid-of-cm"); the kubelet is not healthy yet; wait, or see the kubelet's log`)
 	})
 }
 
