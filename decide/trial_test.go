@@ -66,7 +66,7 @@ func TestTrialTime(t *testing.T) {
 			if got := d.s.Trial.Healthy; got != Span(time.Minute-time.Millisecond) {
 				d.t.Errorf("%s of health", got)
 			}
-			if d.pass(time.Millisecond); d.s.Trial.Healthy != time.Minute-time.Millisecond {
+			if d.pass(time.Millisecond); d.s.Trial.Healthy != Span(time.Minute-time.Millisecond) {
 				d.t.Errorf("%s of health at the limit", d.s.Trial.Healthy)
 			}
 			d.pass(30 * time.Minute)
