@@ -62,7 +62,7 @@ func TestFormat(t *testing.T) {
 		`{}`:                              "",
 		`{"trial":{"tries":0}}`:           "",
 		`{"trial":{"healthy":"0s"}}`:      "",
-		`{"trial":{"tries":-1}}`:          "a trial with -1 tries",
+		`{"trial":{"tries":-1}}`:          "-1 is no count",
 		`{"trial":{"tries":"x"}}`:         "cannot unmarshal string",
 		`{"trial":{"healthy":"-1ns"}}`:    `"-1ns" is not a time such as 1m30s`,
 		`{"trial":{"longest":"soon"}}`:    `"soon" is not a time such as 1m30s`,
