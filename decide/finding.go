@@ -1,0 +1,180 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// finding is one row of the table of reasons in design.md, with the detail and the remedy.
+type finding struct {
+	status            corev1.ConditionStatus
+	reason, why, hint string
+}
+
+// finding picks the first row that holds.
+func (s *State) finding() finding {
+	for _, row := range []func() *finding{
+		s.findStopping, s.findOwnFailure, s.findSync, s.findEnvironment, s.findUnhealthy, s.findFallback, s.findVerdict, s.findApplying, s.findBrokenLocal,
+	} {
+		if f := row(); f != nil {
+			return *f
+		}
+	}
+	switch {
+	case s.Assigned == nil:
+		return finding{corev1.ConditionTrue, ReasonLocal, "nothing is assigned", ""}
+	case s.promoted(s.Assigned, s.kubeletOf(s.Assigned)):
+		return finding{corev1.ConditionTrue, ReasonActive, "the assigned configuration passed its trial", ""}
+	}
+	return s.trialFinding()
+}
+
+func (s *State) trialFinding() finding {
+	f := finding{corev1.ConditionTrue, ReasonInTrial, fmt.Sprintf("the assigned configuration is on trial for %s of health", s.TrialPeriod), ""}
+	switch {
+	case s.Lease.Problem != "":
+		f.why += "; it does not become the last known good one before its Lease was seen to be renewed: " + s.Lease.Problem
+		f.hint = "let the supervisor's identity get that Lease"
+	case s.OnTrial() && time.Duration(s.Trial.Healthy) >= s.TrialPeriod && s.Child.Healthy:
+		f.why += ", which it has had; it becomes the last known good one when the API server is in reach and its Lease was seen to be renewed"
+	}
+	return f
+}
+
+func (s *State) findStopping() *finding {
+	if s.Frozen {
+		return &finding{corev1.ConditionUnknown, ReasonStopped, "the host shuts down", ""}
+	}
+	if s.Stopping {
+		return &finding{corev1.ConditionUnknown, ReasonStopped, "the supervisor was asked to stop", "start it again"}
+	}
+	return nil
+}
+
+func (s *State) findOwnFailure() *finding {
+	if s.SaveError == "" {
+		return nil
+	}
+	return &finding{corev1.ConditionFalse, ReasonInternalError, "the state folder cannot be used, nothing new is applied: " + s.SaveError, "make room or mend the disk"}
+}
+
+func (s *State) findSync() *finding {
+	switch {
+	case s.Sync != nil && s.Sync.Malformed:
+		return &finding{corev1.ConditionFalse, ReasonInvalidAssignment, s.Sync.Words, "correct the assignment"}
+	case s.Sync != nil:
+		return &finding{corev1.ConditionFalse, ReasonSyncFailed, s.Sync.Words, "it is tried again by itself"}
+	case s.Lost:
+		return &finding{corev1.ConditionFalse, ReasonAssignmentLost, "the Node was re-created without its assignment, the configuration stays", "assign again, or assign local"}
+	}
+	return nil
+}
+
+func (s *State) findEnvironment() *finding {
+	words := s.Environment
+	for _, x := range s.Suspects {
+		if x.Excused && x.Kubelet == s.kubeletOf(&x.Version) {
+			words = cmp.Or(words, "the fallback fails as well; "+x.Words)
+		}
+	}
+	if words == "" {
+		return nil
+	}
+	return &finding{corev1.ConditionUnknown, ReasonEnvironmentFailing, words, "mend the node (container runtime, kubelet flags, drop-ins, binary); nothing is blamed on the configuration"}
+}
+
+// findUnhealthy: the condition is never True without a healthy kubelet.
+func (s *State) findUnhealthy() *finding {
+	if s.Child.Alive && s.Child.Healthy {
+		return nil
+	}
+	why := cmp.Or(s.Exit, s.Child.Words, "the kubelet is not healthy yet")
+	if s.Assigned == nil && (s.Exit != "" || s.Child.EverHealthy) {
+		return &finding{corev1.ConditionUnknown, ReasonEnvironmentFailing, why, "see the kubelet's log"}
+	}
+	if s.Child.Alive {
+		return &finding{corev1.ConditionUnknown, ReasonApplying, why, "wait, or see the kubelet's log"}
+	}
+	return &finding{corev1.ConditionUnknown, ReasonApplying, why, "it is restarted by itself"}
+}
+
+// findFallback: local runs because lastKnownGood failed too.
+func (s *State) findFallback() *finding {
+	if s.LastKnownGood == nil || s.target() != nil || s.Child.Version != nil {
+		return nil
+	}
+	return &finding{corev1.ConditionFalse, ReasonLastKnownGoodFailed, s.whyNot(s.LastKnownGood), "assign a good configuration"}
+}
+
+func (s *State) findVerdict() *finding {
+	v := s.Assigned
+	switch {
+	case v == nil:
+		return nil
+	case v.Content == "" || s.cannotRender(v) != "":
+		return &finding{corev1.ConditionFalse, ReasonInternalError, s.whyNot(v), "it is downloaded again by itself; see to the state folder and the run folder"}
+	case s.isRefused(v):
+		return &finding{corev1.ConditionFalse, ReasonRefused, s.whyNot(v), "correct the configuration"}
+	case s.rejection(v) != nil:
+		return &finding{corev1.ConditionFalse, ReasonRejected, s.whyNot(v), "correct the configuration, or set annotation kubelet-supervisor.io/retry"}
+	case s.suspect(v) != nil:
+		return &finding{corev1.ConditionFalse, ReasonRolledBack, s.whyNot(v), "correct the configuration"}
+	}
+	return nil
+}
+
+// whyNot tells what speaks against a version.
+func (s *State) whyNot(v *Version) string {
+	switch p := s.proof(v.Content, s.kubeletOf(v)); {
+	case v.Content == "":
+		return fmt.Sprintf("%s: its checkpoint cannot be read", Describe(v))
+	case s.cannotRender(v) != "":
+		return fmt.Sprintf("%s: %s", Describe(v), s.cannotRender(v))
+	case p != nil && p.refused():
+		return fmt.Sprintf("%s is refused: %s", Describe(v), p.Words)
+	}
+	if r := s.rejection(v); r != nil {
+		return fmt.Sprintf("%s %s", Describe(v), r.Words)
+	}
+	if x := s.suspect(v); x != nil {
+		return fmt.Sprintf("%s %s", Describe(v), x.Words)
+	}
+	return Describe(v) + " cannot be used"
+}
+
+func (s *State) findApplying() *finding {
+	if s.Reset != nil {
+		return s.findRefusedReset()
+	}
+	if s.Unsettled < 0 {
+		return nil
+	}
+	why := "a change is under way"
+	if s.Now < s.ApplyAt {
+		why = fmt.Sprintf("the edit %s waits for its turn until %s", Describe(s.Assigned), s.ApplyAtWall.UTC().Format(time.RFC3339))
+	}
+	return &finding{corev1.ConditionUnknown, ReasonApplying, why, ""}
+}
+
+func (s *State) findRefusedReset() *finding {
+	f := s.findBrokenLocal()
+	if f == nil {
+		return &finding{corev1.ConditionUnknown, ReasonApplying, "the reset to the local configuration is under way", ""}
+	}
+	f.why = "the reset to the local configuration waits: " + f.why
+	return f
+}
+
+// findBrokenLocal: the kubelet would refuse the local configuration, the fallback of last resort.
+func (s *State) findBrokenLocal() *finding {
+	p := s.proof(s.Local, s.OnDisk)
+	if p == nil || p.Outcome != config.Refused {
+		return nil
+	}
+	return &finding{corev1.ConditionFalse, ReasonFallbackBroken, "the local configuration would be refused: " + p.Words, "correct the local configuration"}
+}
