@@ -165,11 +165,14 @@ func (p *podSet) settle(ctx context.Context, w world) error {
 func (p *podSet) touched(pods []corev1.Pod) error {
 	there := map[string]bool{}
 	for _, pod := range pods {
-		there[pod.Name] = true
+		before, known := p.known[pod.Name]
+		if pod.DeletionTimestamp != nil && !known {
+			continue // it ends as it is to
+		}
+		there[pod.Name] = pod.DeletionTimestamp == nil
 		if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 			return fmt.Errorf("pod %s was ended: %s: %s: %s", pod.Name, pod.Status.Phase, pod.Status.Reason, pod.Status.Message)
 		}
-		before, known := p.known[pod.Name]
 		if now := instanceOf(pod); known && now.Container != "" && now != before {
 			return fmt.Errorf("pod %s was touched: it was %+v and is %+v", pod.Name, before, now)
 		}

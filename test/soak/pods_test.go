@@ -40,6 +40,7 @@ func TestPodsThatWereTouched(t *testing.T) {
 		"another pod":           {func(p *corev1.Pod) { p.UID = "other" }, true},
 		"no longer running":     {func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Running = nil }, true},
 		"refused and ended":     {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, true},
+		"deleted by somebody":   {func(p *corev1.Pod) { p.DeletionTimestamp = &podStarted }, true},
 		"another name: it went": {func(p *corev1.Pod) { p.Name = "b" }, true},
 	} {
 		p := podSet{known: map[string]instance{"a": instanceOf(podOf("a", "container"))}}
@@ -48,6 +49,20 @@ func TestPodsThatWereTouched(t *testing.T) {
 		if err := p.touched([]corev1.Pod{now}); (err != nil) != test.touched {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A pod that was deleted is there until its container has ended. One that was made and ended by itself was touched.
+func TestPodsThatAreNotKnown(t *testing.T) {
+	ended := podOf("a", "container")
+	ended.Status.Phase = corev1.PodSucceeded
+	p := podSet{known: map[string]instance{}}
+	if err := p.touched([]corev1.Pod{ended}); err == nil {
+		t.Error("a pod that ended by itself was not noticed")
+	}
+	ended.DeletionTimestamp = &podStarted
+	if err := p.touched([]corev1.Pod{ended}); err != nil {
+		t.Error(err)
 	}
 }
 
