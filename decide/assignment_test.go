@@ -176,6 +176,18 @@ func TestTheSameAgain(t *testing.T) {
 		d.disk.Assigned, d.disk.LastKnownGood = lost, lost
 		d.boot().assign("good", "copy", "7").pass(time.Minute).expect("assigned=good@7 active=good@7 lkg=good@7 True Active")
 	})
+	t.Run("last known good moves along, though what it was promoted with cannot be read", func(t *testing.T) {
+		d := newDrive(t).boot().good("good")
+		d.s.Promoted = Promotion{}
+		if d.assign("good", "good", "2"); d.s.LastKnownGood.Source.ResourceVersion != "2" {
+			t.Errorf("last known good is %s", Describe(d.s.LastKnownGood))
+		}
+		d.disk.LastKnownGood = &Version{Source: d.disk.Assigned.Source}
+		d.disk.Assigned, d.disk.Promoted = d.disk.LastKnownGood, Promotion{}
+		if d.boot().assign("good", "good", "2"); contentOf(d.s.LastKnownGood) != "good" {
+			t.Errorf("last known good is %s", Describe(d.s.LastKnownGood))
+		}
+	})
 	t.Run("an excuse holds for equal content", func(t *testing.T) {
 		d := newDrive(t).boot().assign("bad").pass(time.Second)
 		d.s.Excuses = Excuses{"bad", 3}
@@ -331,6 +343,15 @@ func TestTurns(t *testing.T) {
 		d.now += 2 * time.Second
 		d.decide(Ticked{})
 		d.says(`using current (UID: "uid-of-cm"); a change is under way`)
+	})
+	t.Run("and with another cluster", func(t *testing.T) {
+		d := begin(t)
+		d.s.Cluster = []string{"key-1"}
+		d.assign("two", "cm", "2").decide(ClusterSeen{Keys: []string{"key-2"}})
+		d.until("the stop", func(do Action) bool { _, is := do.(Stop); return is })
+		d.now += 2 * time.Second
+		d.decide(Ticked{})
+		d.expectMessage("; a change is under way; ")
 	})
 	t.Run("an assignment whose source was lost has none", func(t *testing.T) {
 		d := newDrive(t, func(s *Settings) { s.EditSpread = time.Hour })

@@ -32,6 +32,7 @@ func TestLease(t *testing.T) {
 		{"one on trial proves nothing about those before", func(d *drive) {
 			d.hear(renewed).assign("bad").pass(time.Second).hear(unrenewed).pass(time.Minute).hear(unrenewed)
 		}, true, true},
+		{"a reset says nothing of it", func(d *drive) { d.hear(renewed).assign("good").hear(Cleared{NodeUID: "node-uid"}) }, true, true},
 		{"one that is being ended is not looked at", func(d *drive) {
 			d.hear(renewed).assign("bad").pass(time.Second).hear(unrenewed).pass(time.Minute)
 			d.decide(unrenewed)
