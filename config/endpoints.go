@@ -68,7 +68,7 @@ func mergedTree(arguments Arguments, configFile string) (merged map[string]any, 
 
 // merge follows RFC 7386, as the kubelet does with drop-in files, for the scalars that are looked for: null deletes what was said before.
 func merge(into, from map[string]any) {
-	for _, name := range []string{"healthzPort", "healthzBindAddress", "containerRuntimeEndpoint", "cpuManagerPolicy", "memoryManagerPolicy"} {
+	for _, name := range []string{"healthzPort", "healthzBindAddress", "containerRuntimeEndpoint", "cpuManagerPolicy", "memoryManagerPolicy", "nodeLeaseDurationSeconds"} {
 		switch value, said := from[name]; {
 		case !said:
 		case value == nil:

@@ -34,7 +34,8 @@ type leaseWatch struct {
 // renewTime is a renewal by that child, the one kubelet there is. No renewTime is compared with a clock of ours.
 type leaseSeen struct {
 	Known     bool
-	RenewTime time.Time // zero = there was no Lease
+	RenewTime time.Time     // zero = there was no Lease
+	Lasts     time.Duration // by the child's configuration; zero = that does not say
 }
 
 func newLeaseWatch(trial time.Duration, client func() (rest.Interface, string)) *leaseWatch {
@@ -53,10 +54,10 @@ func (w *leaseWatch) turn(on bool) {
 	}
 }
 
-func (w *leaseWatch) newChild() {
+func (w *leaseWatch) newChild(lasts time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.seen = leaseSeen{}
+	w.seen = leaseSeen{Lasts: lasts}
 	w.poke()
 }
 
@@ -125,7 +126,7 @@ func (w *leaseWatch) glance(ctx context.Context) decide.LeaseSeen {
 	case err != nil:
 		return decide.LeaseSeen{}
 	}
-	return decide.LeaseSeen{Reachable: true, Renewed: w.remember(before, lease.RenewTime), Duration: lease.Duration}
+	return decide.LeaseSeen{Reachable: true, Renewed: w.remember(before, lease.RenewTime), Duration: max(lease.Duration, before.Lasts)}
 }
 
 // remember tells whether the renewTime is another one than before. Of a child that was started during the look it says nothing yet.
@@ -135,6 +136,6 @@ func (w *leaseWatch) remember(before leaseSeen, renewTime time.Time) (renewed bo
 	if w.seen != before {
 		return false
 	}
-	w.seen = leaseSeen{Known: true, RenewTime: renewTime}
+	w.seen.Known, w.seen.RenewTime = true, renewTime
 	return before.Known && !renewTime.IsZero() && !renewTime.Equal(before.RenewTime)
 }

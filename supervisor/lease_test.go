@@ -78,7 +78,7 @@ func TestGlance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := &leaseServer{lease: test.first, err: test.firstErr}
 			w := server.watch(time.Hour)
-			w.newChild()
+			w.newChild(0)
 			for i, want := range test.want {
 				if diff := cmp.Diff(want, w.glance(t.Context())); diff != "" {
 					t.Errorf("look %d (-want +got):\n%s", i+1, diff)
@@ -93,9 +93,9 @@ func TestGlance(t *testing.T) {
 func TestTheReferenceIsOfTheChild(t *testing.T) {
 	server := &leaseServer{lease: at(0)}
 	w := server.watch(time.Hour)
-	w.newChild()
+	w.newChild(0)
 	w.glance(t.Context())
-	w.newChild()
+	w.newChild(0)
 	server.lease = at(10 * time.Second) // the last one of the kubelet before
 	if got := w.glance(t.Context()); got.Renewed {
 		t.Errorf("saw %+v", got)
@@ -123,7 +123,7 @@ func TestARenewalIsMissedOnlyByEtcd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := &leaseServer{lease: at(0)}
 			w := server.watch(time.Hour)
-			w.newChild()
+			w.newChild(0)
 			w.glance(t.Context())
 			if !slices.Equal(server.asked, []bool{false}) {
 				t.Errorf("the reference is asked from memory: %v", server.asked)
@@ -177,7 +177,7 @@ func TestTheLeaseIsLookedAtOnlyWhenAsked(t *testing.T) {
 				expect("on already", 1)
 				pass(3 * test.interval)
 				expect("each interval", 4)
-				w.newChild()
+				w.newChild(0)
 				expect("at once for another child", 5)
 				w.turn(false)
 				pass(time.Hour)
@@ -186,5 +186,21 @@ func TestTheLeaseIsLookedAtOnlyWhenAsked(t *testing.T) {
 				<-over
 			})
 		})
+	}
+}
+
+// Kubelets up to 1.33 leave the duration of a Lease that is there as it was: what their configuration says counts as well.
+func TestTheDurationOfAnotherConfiguration(t *testing.T) {
+	server := &leaseServer{lease: at(0)}
+	w := server.watch(time.Hour)
+	w.newChild(5 * time.Minute)
+	for look := range 2 {
+		if got := w.glance(t.Context()).Duration; got != 5*time.Minute {
+			t.Errorf("look %d: a Lease of %s", look+1, got)
+		}
+	}
+	w.newChild(20 * time.Second)
+	if got := w.glance(t.Context()).Duration; got != 40*time.Second {
+		t.Errorf("the next kubelet: a Lease of %s", got)
 	}
 }

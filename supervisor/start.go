@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ func newLauncher(o Options, watchdog time.Duration) *kubelet.Launcher {
 type begun struct {
 	do    decide.Start
 	child *kubelet.Child
+	lease time.Duration // how long its Lease lasts, by its configuration
 	err   error
 	files []config.StateFile // why there is neither: they are in the way
 }
@@ -67,7 +69,7 @@ func (l *loop) launch(do decide.Start) begun {
 		return begun{do: do, files: files}
 	}
 	child, err := l.kubelets.Start(kubelet.Spec{File: file, Fallback: l.configFileOf(do.Fallback)})
-	return begun{do: do, child: child, err: err}
+	return begun{do: do, child: child, lease: config.LeaseDuration(l.Arguments, cmp.Or(file, l.arguments.Config)), err: err}
 }
 
 // hearBegun notes the kubelet that was started and gives the answer to Start; for one that could not be, its error and a backoff.
@@ -83,7 +85,7 @@ func (l *loop) hearBegun(ctx context.Context, b begun) decide.Started {
 	l.child = b.child
 	l.record.started(b.child.Process())
 	crashPoint("recorded", b.do)
-	l.lease.newChild()
+	l.lease.newChild(b.lease)
 	l.spawn(func() { l.attend(ctx, b.child) })
 	return decide.Started{}
 }
