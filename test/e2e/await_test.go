@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 )
@@ -12,6 +13,9 @@ const (
 	pollInterval = 30 * time.Millisecond
 	patience     = 2 * time.Minute // for what takes a second on an idle machine
 )
+
+// fatal is what was seen that must never be: it is not waited out.
+type fatal struct{ error }
 
 // await polls until seen returns nil; its error says what is there instead, and fails the test after two minutes.
 func await(t *testing.T, description string, seen func() error) {
@@ -31,6 +35,9 @@ func awaitFor(t *testing.T, patience time.Duration, description string, seen fun
 		if err == nil {
 			t.Logf("%s: after %.2f s", description, time.Since(begin).Seconds())
 			return
+		}
+		if errors.As(err, new(fatal)) {
+			t.Fatalf("%s: not after %.2f s: %v", description, time.Since(begin).Seconds(), err)
 		}
 		select {
 		case <-ticker.C:
