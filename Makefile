@@ -53,7 +53,7 @@ demo: root parts-node build ## the whole story on a real node, on this machine (
 
 # what make test is, what takes too long for it, and what a machine of make test-fresh cannot do
 TESTS     := vet lint parts test-unit test-packages test-systemd test-e2e
-LONG      := fuzz test-lives test-reproducible bench-check
+LONG      := fuzz test-lives test-reproducible bench-check test-e2e-long
 NOT_FRESH := test-systemd
 TARGETS   ?= $(filter-out $(NOT_FRESH),$(TESTS))
 
@@ -61,7 +61,7 @@ TARGETS   ?= $(filter-out $(NOT_FRESH),$(TESTS))
 test: root $(TESTS) ## vet, lint, unit tests, packages, systemd, end-to-end tests on real parts (root; the first time 20 min of building before that)
 
 .PHONY: test-long
-test-long: root $(LONG) ## what make test has no time for: fuzzing, random lives, packages built twice, every systemd for every test of it, the benchmarks' round (root)
+test-long: root $(LONG) ## what make test has no time for: fuzzing, random lives, packages built twice, every systemd for every test of it, Leases and trials that take minutes, the benchmarks' round (root)
 	$(MAKE) test-systemd SHORT=
 
 .PHONY: test-fresh
@@ -73,13 +73,13 @@ test-fresh: root ## make test as on a machine that was just installed and booted
 .PHONY: vet
 vet: ## go vet, the end-to-end tests and the conformance suite included
 	go vet ./...
-	go vet -tags e2e,conformance,systemd,machine ./...
+	go vet -tags e2e,long,conformance,systemd,machine ./...
 
 .PHONY: lint
 lint: ## golangci-lint and shellcheck
 	@test/parts/debian.sh shellcheck
 	@KUBELET_SUPERVISOR_PARTS= test/parts/build.sh $(LINTER)
-	$(LINTER_PATH) run --build-tags e2e,conformance,systemd,machine
+	$(LINTER_PATH) run --build-tags e2e,long,conformance,systemd,machine
 	git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck
 
 .PHONY: test-unit
@@ -91,6 +91,11 @@ test-unit: ## unit tests with the race detector; where the real kubelet and kube
 test-e2e: root parts build ## end-to-end tests on real parts (root), one package after another
 	@test/parts/debian.sh jq
 	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" KUBELET_SUPERVISOR_TEST_PLUGIN="$(CURDIR)/bin/kubectl-kubelet" go test -tags e2e -p 1 -count 1 -v -timeout 40m $(TEST) $$(go list -tags e2e ./test/... | grep -vE '/test/(bench|scale)$$')
+
+.PHONY: test-e2e-long
+test-e2e-long: root parts-node build ## end-to-end tests that wait for minutes, each on a cluster of its own, side by side (root; eight minutes)
+	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" \
+	  go test -tags e2e,long -count 1 -v -timeout 30m -parallel 8 -run '^TestSlow' $(TEST) ./test/e2e
 
 .PHONY: conformance
 conformance: root parts build ## upstream's own end-to-end table, on annotation and field (root; 10 to 20 min); CASES=field/T6 or CASES=/T6 for a part
