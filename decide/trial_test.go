@@ -8,8 +8,6 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
-const seen = ", the Lease was renewed before, renewed it"
-
 func standalone(s *Settings) { s.Standalone = true }
 
 // How the time of a trial is counted, and when it is over (rules 7 and 8).
