@@ -163,19 +163,14 @@ func TestSlowControlOffline(t *testing.T) {
 func TestSlowDowntime(t *testing.T) {
 	t.Parallel()
 	n := ownNode(t, "downtime")
-	s := n.startedLocal(t, options{Flags: []string{"--trial-period=10m"}})
-	n.awaitLease(t, time.Now())
-	await(t, "it is kept that the Lease was renewed", func() error {
-		content, err := os.ReadFile(s.StateDir + "/meta/trial")
-		if err == nil && !strings.Contains(string(content), "leaseRenewed: true") {
-			err = fmt.Errorf("meta/trial: %s", content)
-		}
-		return err
-	})
-	config := n.putConfigMap(t, "downtime", map[string]string{"kubelet": n.kubeletConfig(with("contentType", "application/bogus"))})
+	s := n.startedLocal(t, options{Flags: []string{"--edit-spread=1h"}})
+	config := n.putConfigMap(t, "downtime", map[string]string{"kubelet": n.kubeletConfig(with("maxPods", 85))})
 	assignment := config.assignment("kubelet")
 	n.assign(t, assignment)
-	n.awaitReason(t, assignment, "InTrial")
+	n.awaitReason(t, assignment, "Active")
+	good := config.source("kubelet")
+	config.set(t, "kubelet", n.kubeletConfig(with("contentType", "application/bogus")))
+	n.awaitNode(t, "the edit waits for its turn", func(v nodeView) bool { return v.is(assignment, "Applying") && config.is(v.Config.Assigned) })
 	s.stop(t)
 	holds(t, 70*time.Second, "there is no kubelet", func() error {
 		if found := n.kubelets(t); len(found) > 0 {
@@ -183,10 +178,11 @@ func TestSlowDowntime(t *testing.T) {
 		}
 		return nil
 	})
-	s = n.startSupervisor(t, options{Flags: []string{"--trial-period=10m"}, After: s})
-	awaitFor(t, longPatience, "it is rolled back", func() error { return reasonIs(s.record(t).Condition.Reason, "RolledBack") })
+	s = n.startSupervisor(t, options{Flags: []string{"--trial-period=10m"}, After: s}) // nothing is between the downtime and the edit
+	n.awaitReason(t, assignment, "InTrial")
+	await(t, "it is rolled back", func() error { return reasonIs(s.record(t).Condition.Reason, "RolledBack") })
 	v := n.awaitReason(t, assignment, "RolledBack")
-	wantStatus(t, v, config.source("kubelet"), nil, nil, runError)
+	wantStatus(t, v, config.source("kubelet"), good, good, runError)
 	n.awaitLease(t, time.Now())
 }
 
