@@ -11,7 +11,6 @@ import (
 // A machine that sleeps in a trial: time asleep is no running time, so nothing is promoted by it, and nobody renewed a Lease or answered a
 // question meanwhile, so nothing is blamed for it (rule 7).
 func TestAMachineThatSleepsInATrial(t *testing.T) {
-	openFault(t, "the time that a machine sleeps counts as healthy running time, and as time without a renewal of the Lease")
 	const (
 		trial  = 4 * time.Minute
 		asleep = 100 * time.Second // longer than a Lease may be without a renewal

@@ -14,7 +14,6 @@ import (
 // by a watchdog, by a bug of the kernel's. Each boot that ended without anybody's asking is a failure of the trial, whatever its health was
 // (rule 10), and the last known good configuration is back after three.
 func TestAConfigurationThatTakesTheHostDown(t *testing.T) {
-	openFault(t, "a boot that ends in a trial is forgiven when its kubelet had ten seconds of health")
 	n := runningNode(t)
 	n.restartWith("--trial-period=5m")
 	assignment := n.configMap(t, "takes-down", withPods(52))
