@@ -34,6 +34,7 @@ type Child struct {
 	done            chan struct{} // closed when it has been waited for
 	collected       bool          // its exit status was; below launcher.collecting
 	journaled       bool          // it writes to the journal, and not to our file
+	killsBefore     int           // what countKills gave at its start; -1 = unknown
 }
 
 // Process is how it is known to others.
@@ -87,6 +88,9 @@ func (c *Child) exited(state *os.ProcessState, err error, log []byte) Exited {
 		exited.Words = "its exit status is unavailable: " + err.Error()
 	} else if status, known := state.Sys().(syscall.WaitStatus); known && status.Signaled() {
 		exited.Words = "killed by " + unix.SignalName(status.Signal())
+		if status.Signal() == syscall.SIGKILL { // it comes from outside: no words of the kubelet explain it
+			exited.Words, log = exited.Words+c.wantOfMemory(), nil
+		}
 	} else {
 		exited.Code = state.ExitCode()
 		exited.Words = fmt.Sprintf("exit code %d", exited.Code)
@@ -113,6 +117,16 @@ func (c *Child) exited(state *os.ProcessState, err error, log []byte) Exited {
 		exited.Delay = c.launcher.Delay()
 	}
 	return exited
+}
+
+// wantOfMemory tells that the kernel has killed processes of this unit during the child's life. Such an end counts like any other: a
+// configuration can be what takes the memory, and the control tells it from a node that has none.
+func (c *Child) wantOfMemory() string {
+	kills := c.launcher.countKills()
+	if c.killsBefore < 0 || kills <= c.killsBefore {
+		return ""
+	}
+	return fmt.Sprintf(", for want of memory: the kernel killed %d processes of this unit", kills-c.killsBefore)
 }
 
 // runtimeDown: the container runtime refuses connections, and the fallback would ask the same one (rule 8).

@@ -90,7 +90,7 @@ func (l *Launcher) InheritChild(h *HandedChild) (*Child, error) {
 		return nil, fmt.Errorf("the kubelet with pid %d cannot be held: %w", h.PID, err)
 	}
 	c := &Child{launcher: l, command: &exec.Cmd{Path: h.Executable, Process: held}, endpoints: h.Endpoints, fallbackRuntime: h.Runtime,
-		started: time.Now().Add(-h.Age), journaled: h.Journaled, done: make(chan struct{})}
+		started: time.Now().Add(-h.Age), journaled: h.Journaled, done: make(chan struct{}), killsBefore: l.countKills()}
 	c.healthy.sum = h.Healthy
 	if l.notify != nil {
 		l.notify.inherit(h.Notes)

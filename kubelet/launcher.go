@@ -41,6 +41,8 @@ type Launcher struct {
 	output  *output
 	tasks   sync.WaitGroup
 
+	countKills func() int // of our own cgroup, for want of memory; -1 = unknown
+
 	collecting sync.Mutex // whoever has it may collect the kubelet's exit status
 }
 
@@ -52,7 +54,8 @@ type Spec struct {
 
 // NewLauncher makes no file and starts nothing yet.
 func NewLauncher(s Settings) *Launcher {
-	return &Launcher{Settings: s, backoff: newBackoff(), output: newOutput(filepath.Join(s.RunDir, outputFile), s.Output)}
+	return &Launcher{Settings: s, backoff: newBackoff(), output: newOutput(filepath.Join(s.RunDir, outputFile), s.Output),
+		countKills: func() int { return outOfMemoryKills(ownCgroupFile, cgroupFolder) }}
 }
 
 // Close ends what hears the kubelets. It is for after the last has been attended.
@@ -75,7 +78,7 @@ func (l *Launcher) Start(s Spec) (*Child, error) {
 		fallback = s.Fallback
 	}
 	child := &Child{launcher: l, done: make(chan struct{}), endpoints: config.EffectiveEndpoints(l.Arguments, file),
-		fallbackRuntime: config.EffectiveEndpoints(l.Arguments, fallback).Runtime}
+		fallbackRuntime: config.EffectiveEndpoints(l.Arguments, fallback).Runtime, killsBefore: l.countKills()}
 	child.command = exec.Command(l.Path, arguments...)
 	child.command.Env = l.environment()
 	attached := l.attach(child)
