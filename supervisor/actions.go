@@ -76,11 +76,21 @@ func (l *loop) loadVersion(pointer store.Pointer, note func(error)) *decide.Vers
 		return nil
 	}
 	v := &decide.Version{Source: *source}
-	payload, err := l.store.LoadCheckpoint(*source)
+	payload, err := l.checkpoint(*source)
 	if note(err); err == nil {
 		v.Content = config.Content(payload, source.KubeletConfigKey)
 	}
 	return v
+}
+
+// checkpoint reads a payload. A disk that hangs costs a configuration, and no kubelet: nobody waits for it longer than for a write.
+func (l *loop) checkpoint(source corev1.ConfigMapNodeConfigSource) (map[string]string, error) {
+	return l.saves.read(func() (map[string]string, error) {
+		if l.readsHang != nil {
+			<-l.readsHang
+		}
+		return l.store.LoadCheckpoint(source)
+	})
 }
 
 // save writes what changed. lastKnownGood goes before assigned, so that a reset that is cut off leaves upstream's order (store.Reset).
@@ -162,7 +172,7 @@ func (l *loop) render(v *decide.Version, path string) (string, error) {
 	if l.store == nil {
 		return "", l.unusable
 	}
-	payload, err := l.store.LoadCheckpoint(v.Source)
+	payload, err := l.checkpoint(v.Source)
 	if err != nil {
 		select {
 		case l.rewrite <- struct{}{}:
@@ -201,7 +211,7 @@ func (l *loop) prove(ctx context.Context, do decide.Prove) decide.Proved {
 	}
 	proved.Outcome, proved.Load, proved.Words, proved.NoMorePreflight = verdict.Outcome, verdict.Load, verdict.Words, verdict.NoMorePreflight
 	if do.Version != nil && l.store != nil {
-		if payload, err := l.store.LoadCheckpoint(do.Version.Source); err == nil {
+		if payload, err := l.checkpoint(do.Version.Source); err == nil {
 			proved.Warnings = config.Warnings(payload, do.Version.Source.KubeletConfigKey)
 		}
 	}

@@ -35,6 +35,26 @@ func TestADiskThatHangs(t *testing.T) {
 	}
 }
 
+// A disk whose reads hang costs a configuration, and no kubelet.
+func TestADiskThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.seed(store.Assigned, "a", configuration("mode: ok"))
+	healed := make(chan struct{})
+	r := n.runChanged(func(l *loop) {
+		l.saves.most = 200 * time.Millisecond
+		l.readsHang = healed
+	})
+	record := r.awaitHealthy()
+	if record.Runs != nil || !strings.Contains(record.Condition.Message, errDiskHangs.Error()) {
+		t.Errorf("recorded %+v", record)
+	}
+	close(healed)
+	if err := r.end(); err != nil {
+		t.Errorf("Run ended with %v", err)
+	}
+}
+
 func TestASaveThatHangs(t *testing.T) {
 	s := saves{turn: make(chan struct{}, 1), most: 10 * time.Millisecond}
 	released, over := make(chan struct{}), make(chan struct{})

@@ -41,6 +41,7 @@ type loop struct {
 	record      *record
 	keeper      keeper
 	saves       saves
+	readsHang   <-chan struct{} // of tests: until it is closed; nil = they do not
 	begun       chan begun
 
 	reload reload

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"errors"
 	"time"
 )
@@ -43,3 +44,25 @@ func (s saves) do(write func() error) error {
 
 // hang tells whether a save is still being made.
 func (s saves) hang() bool { return len(s.turn) > 0 }
+
+// read waits for what a read gives, as long as for a write: a configuration that cannot be had in that time is passed over, for there has to
+// be a kubelet. The goroutine that hangs with the disk ends with the read, and what it brings then is dropped.
+func (s saves) read(read func() (map[string]string, error)) (map[string]string, error) {
+	type result struct {
+		payload map[string]string
+		err     error
+	}
+	done := make(chan result, 1)
+	go func() {
+		payload, err := read()
+		done <- result{payload, err}
+	}()
+	deadline := time.NewTimer(cmp.Or(s.most, saveTime))
+	defer deadline.Stop()
+	select {
+	case r := <-done:
+		return r.payload, r.err
+	case <-deadline.C:
+		return nil, errDiskHangs
+	}
+}
