@@ -22,7 +22,7 @@ const (
 
 	// HandoverVersion is the form of what a running supervisor hands over to the program that takes its place. A program that does not
 	// read it must not be executed.
-	HandoverVersion = "v1"
+	HandoverVersion = "v2"
 )
 
 // Handover is what a supervisor hands over to the program that it becomes on a reload: all it knows, its kubelet, and its open files.

@@ -116,7 +116,7 @@ func TestAHandoverThatIsNotForUs(t *testing.T) {
 	for name, row := range map[string]struct{ data, want string }{
 		"it is":                  {change(func(*Handover) {}), ""},
 		"nothing":                {"", "decoding what was handed over"},
-		"another version":        {change(func(h *Handover) { h.Version = "v2" }), `is of version v2, and this program reads "v1"`},
+		"another version":        {change(func(h *Handover) { h.Version = "v1" }), `is of version v1, and this program reads "v2"`},
 		"another process":        {change(func(h *Handover) { h.Supervisor.PID = 1 }), "not for this process, but for pid 1"},
 		"an earlier process":     {change(func(h *Handover) { h.Supervisor.StartTime++ }), "not for this process"},
 		"a kubelet but no state": {change(func(h *Handover) { h.Child = &kubelet.HandedChild{} }), "contradicts itself"},
@@ -148,7 +148,7 @@ func TestTheVariableIsNotForChildren(t *testing.T) {
 }
 
 func FuzzHandover(f *testing.F) {
-	f.Add([]byte(`{"Version":"v1","Supervisor":{"pid":1},"Core":{"State":{"Booted":true}}}`))
+	f.Add([]byte(`{"Version":"v2","Supervisor":{"pid":1},"Core":{"Booted":true}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h, err := decodeHandover(data)
 		if err == nil && h.Supervisor.PID != os.Getpid() {
