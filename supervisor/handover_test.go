@@ -116,7 +116,7 @@ func TestAHandoverThatIsNotForUs(t *testing.T) {
 	for name, row := range map[string]struct{ data, want string }{
 		"it is":                  {change(func(*Handover) {}), ""},
 		"nothing":                {"", "decoding what was handed over"},
-		"another version":        {change(func(h *Handover) { h.Version = "v1" }), `is of version v1, and this program reads "v2"`},
+		"another version":        {change(func(h *Handover) { h.Version = "v1" }), `is of version "v1", and this program reads "v2"`},
 		"another process":        {change(func(h *Handover) { h.Supervisor.PID = 1 }), "not for this process, but for pid 1"},
 		"an earlier process":     {change(func(h *Handover) { h.Supervisor.StartTime++ }), "not for this process"},
 		"a kubelet but no state": {change(func(h *Handover) { h.Child = &kubelet.HandedChild{} }), "contradicts itself"},
@@ -125,7 +125,7 @@ func TestAHandoverThatIsNotForUs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := decodeHandover([]byte(row.data))
-			if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), `"v2"`, "v2"), row.want)) {
+			if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 				t.Errorf("got %v", err)
 			}
 		})
