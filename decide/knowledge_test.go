@@ -164,6 +164,33 @@ func TestWhenThereIsSomethingToTell(t *testing.T) {
 		d.decide(StopAsked{})
 		d.expect("assigned=good@1 active=good@1 lkg=good@1 Unknown Stopped")
 	})
+	t.Run("in a change, too", func(t *testing.T) {
+		d := newDrive(t).boot().good("good")
+		d.decide(assigned("newer", "1", "newer"))
+		d.decide(StopAsked{})
+		d.expect("assigned=good@1 active=good@1 lkg=good@1 Unknown Stopped")
+	})
+	t.Run("what failed is not said to fail while it is tried again", func(t *testing.T) {
+		d := newDrive(t).boot().good("good")
+		for range 5 {
+			d.hear(ChildExited{Code: 1, Words: "boom"})
+		}
+		d.pass(time.Minute).expect("assigned=good@1 active=- lkg=good@1 False LastKnownGoodFailed run config").decide(Retry{})
+		d.until("the pre-flight", func(do Action) bool { _, is := do.(Prove); return is })
+		d.now += 2 * time.Second
+		d.decide(Ticked{})
+		d.expect("assigned=good@1 active=- lkg=good@1 Unknown Applying")
+	})
+	t.Run("the last known good one has not failed for good before local runs", func(t *testing.T) {
+		d := newDrive(t).boot().good("good")
+		d.ownLooks, d.s = true, New(d.s.Settings)
+		d.hear(Booted{Disk: d.disk, Kubelet: newerKubelet, Local: "local"}).pass(time.Second).hear(LeaseSeen{Reachable: true}).pass(time.Minute)
+		d.decide(LeaseSeen{Reachable: true})
+		d.until("the stop", func(do Action) bool { _, is := do.(Stop); return is })
+		d.now += 2 * time.Second
+		d.decide(Ticked{})
+		d.expect("assigned=good@1 active=good@1 lkg=good@1 False RolledBack run config")
+	})
 	t.Run("nothing before the disk was read", func(t *testing.T) {
 		d := newDrive(t)
 		d.decide(StopAsked{})
@@ -249,6 +276,12 @@ func TestFindings(t *testing.T) {
 			d.pass(2 * time.Second).expect(row.shown).says(row.says)
 		})
 	}
+	t.Run("a trial whose time is full to the moment", func(t *testing.T) {
+		d := newDrive(t).boot()
+		d.online = false
+		d.assign("good").pass(time.Minute).s.Trial.Healthy = testSettings.TrialPeriod
+		d.expectMessage("which it has had")
+	})
 	if got := (&State{Doing: Start{}}).Phase(); got != "Starting" {
 		t.Errorf("a start is %s", got)
 	}

@@ -108,6 +108,7 @@ func TestTrialTime(t *testing.T) {
 func TestTrialAccount(t *testing.T) {
 	boot := func(t *testing.T) *drive { return newDrive(t).boot().pass(time.Minute) }
 	crash := ChildExited{Code: 1, Words: "boom"}
+	starting := func(do Action) bool { _, is := do.(Start); return is }
 	stopping := func(do Action) bool { _, is := do.(Stop); return is }
 	saving := func(kubelet config.Identity) func(do Action) bool {
 		return func(do Action) bool { save, is := do.(Save); return is && save.Durable.Trial.Kubelet == kubelet }
@@ -125,10 +126,12 @@ func TestTrialAccount(t *testing.T) {
 			d.assign("young").pass(time.Second).hear(crash).pass(5 * time.Second).hear(crash).pass(2 * time.Second)
 		}, "young with binary-1: try 3, open since boot-1, the Lease was renewed before, lived 5s"},
 		{"another configuration has an account of its own", func(d *drive) {
-			d.assign("old").pass(time.Minute).hear(crash).assign("young")
+			d.assign("old").pass(time.Minute).hear(crash).decide(assigned("young", "1", "young"))
+			d.until("the start", starting)
 		}, "young with binary-1: try 1, open since boot-1, the Lease was renewed before"},
 		{"so has another kubelet", func(d *drive) {
-			d.assign("young").pass(time.Minute).hear(LocalChanged{Kubelet: newerKubelet, Local: "local"}).hear(crash)
+			d.assign("young").pass(time.Minute).hear(LocalChanged{Kubelet: newerKubelet, Local: "local"}).decide(crash)
+			d.until("the start", starting)
 		}, "young with binary-2: try 1, open since boot-1, the Lease was renewed before"},
 		{"nothing is left of it once the last known good one runs", func(d *drive) {
 			d.good("good").assign("young").pass(time.Minute).assign("good").pass(time.Minute)
