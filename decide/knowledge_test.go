@@ -279,7 +279,7 @@ func TestFindings(t *testing.T) {
 	t.Run("a trial whose time is full to the moment", func(t *testing.T) {
 		d := newDrive(t).boot()
 		d.online = false
-		d.assign("good").pass(time.Minute).s.Trial.Healthy = testSettings.TrialPeriod
+		d.assign("good").pass(time.Minute).s.Trial.Healthy = Span(testSettings.TrialPeriod)
 		d.expectMessage("which it has had")
 	})
 	if got := (&State{Doing: Start{}}).Phase(); got != "Starting" {
