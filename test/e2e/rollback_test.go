@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -127,8 +129,14 @@ func TestGoodAfterDeadly(t *testing.T) {
 func TestRollbackByLease(t *testing.T) {
 	n := sharedNode(t)
 	s := n.startedLocal(t, options{})
-	// A Lease that was never renewed, on a new node, is nobody's fault.
-	n.awaitLease(t, time.Now().Add(-time.Minute))
+	// A Lease that was never seen to be renewed is nobody's fault.
+	await(t, "the supervisor has seen the Lease renewed", func() error {
+		account, err := os.ReadFile(filepath.Join(s.StateDir, "meta/trial"))
+		if err == nil && !strings.Contains(string(account), "leaseRenewed: true") {
+			err = fmt.Errorf("it has not:\n%s", account)
+		}
+		return err
+	})
 	bad := n.putConfigMap(t, "lease", map[string]string{"kubelet": n.kubeletConfig(with("contentType", "application/bogus"))})
 	assignment := bad.assignment("kubelet")
 	n.assign(t, assignment)
