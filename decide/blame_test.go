@@ -213,7 +213,7 @@ func TestCleanExits(t *testing.T) {
 				d.hear(ChildExited{Code: 0, Words: "exit code 0"}).pass(10 * time.Second)
 			}
 		}
-		d.expect("assigned=bad@1 active=- lkg=- False RolledBack run config").expectMessage("exit code 0, for the 3. time within 1m0s")
+		d.expect("assigned=bad@1 active=- lkg=- False RolledBack run config").expectMessage("exit code 0, 3 times within 1m0s")
 	})
 	t.Run("it waits a moment", func(t *testing.T) {
 		d := newDrive(t).boot().pass(time.Minute).fresh()
@@ -227,4 +227,47 @@ func TestCleanExits(t *testing.T) {
 		}
 		d.expect("assigned=good@1 active=good@1 lkg=good@1 True Active")
 	})
+}
+
+// A kubelet that does not live long is looked at once: what it renewed is seen by the next look, at the kubelet after it.
+func TestTheBaselineOfAShortLife(t *testing.T) {
+	d := newDrive(t)
+	d.ownLooks = true
+	d.boot().hear(LeaseSeen{Reachable: true}).pass(5 * time.Second).assign("bogus").fresh()
+	d.hear(LeaseSeen{Reachable: true, RenewedBefore: true})
+	for range 6 {
+		d.pass(10 * time.Second).hear(LeaseSeen{Reachable: true})
+	}
+	d.expectDone("prove local", "stop", "start local")
+	t.Run("it counts nothing for the trial itself", func(t *testing.T) {
+		d := newDrive(t)
+		d.ownLooks = true
+		d.boot().assign("good").hear(LeaseSeen{Reachable: true, RenewedBefore: true})
+		if s := d.s; s.Trial.Renewed || s.Lease.Renewed || !s.Trial.Baseline || !s.Renews {
+			t.Errorf("the trial %+v, the Lease %+v", s.Trial, s.Lease)
+		}
+	})
+}
+
+// Outside of trials the Lease is not looked at for ever, be it forbidden or out of reach.
+func TestLooksThatSayNothingEnd(t *testing.T) {
+	for name, seen := range map[string]LeaseSeen{"forbidden": {Problem: "forbidden"}, "out of reach": {}} {
+		t.Run(name, func(t *testing.T) {
+			d := newDrive(t)
+			d.ownLooks = true
+			d.boot()
+			for range 11 {
+				if !d.step.WatchLease {
+					t.Fatal("it does not look any more")
+				}
+				d.pass(10 * time.Second).hear(seen)
+			}
+			if d.pass(10 * time.Second).hear(seen); d.step.WatchLease {
+				t.Error("it looks for ever")
+			}
+			if d.assign("good").pass(time.Second); !d.step.WatchLease {
+				t.Error("it does not look in a trial")
+			}
+		})
+	}
 }

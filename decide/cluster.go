@@ -14,6 +14,10 @@ func (s *State) learnCluster(keys []string) {
 		was := s.Assigned
 		s.Durable = Durable{Proofs: s.Proofs, Account: Account{Retry: s.Retry, Asides: s.Asides}}
 		s.forgetAssignment()
+		if save, is := s.Doing.(Save); is {
+			save.assigned = nil // it is of the old cluster, and will not be adopted
+			s.Doing = save
+		}
 		s.Observed = nil // what the Node asks for is not known yet
 		s.Warning = "this node's kubeconfig is of another cluster than " + Describe(was) + ", which is forgotten"
 	}

@@ -132,3 +132,21 @@ func TestAnotherCluster(t *testing.T) {
 		}
 	})
 }
+
+// An assignment of the old cluster that is just being written is not adopted.
+func TestAnotherClusterWhileAnAssignmentIsWritten(t *testing.T) {
+	d := newDrive(t)
+	d.cluster = []string{"key-1"}
+	d.boot().pass(time.Minute).good("good").fresh()
+	d.decide(assigned("late", "1", "late"))
+	if _, saving := d.step.Do.(Save); !saving {
+		t.Fatalf("under way is %T", d.step.Do)
+	}
+	late := d.step.Do
+	d.decide(ClusterSeen{Keys: []string{"key-2"}})
+	d.hear(d.answer(late)).pass(time.Minute)
+	d.expectDone("stop", "start local").expect("assigned=- active=- lkg=- True Local")
+	if d.disk.Assigned != nil || d.disk.Text != "" {
+		t.Errorf("on disk: %+v", d.disk)
+	}
+}

@@ -60,14 +60,17 @@ func (s *State) commitStop(want *Version) Action {
 // commitStart starts want, once no state file is in its way (rule 17). A disk that cannot be written does not hold up a start that
 // needs nothing from it.
 func (s *State) commitStart(want *Version) Action {
+	if !Same(s.StateFiles.Of, want) {
+		s.StateFiles = StateFiles{}
+	}
 	s.spend(want)
 	if do := s.saveIfDirty(); do != nil {
 		return do
 	}
-	if len(s.InTheWay) > 0 {
-		return SetAside{Files: s.InTheWay}
+	if len(s.StateFiles.InTheWay) > 0 {
+		return SetAside{Files: s.StateFiles.InTheWay}
 	}
-	return Start{Version: want, Fallback: s.fallback(want), OnTrial: s.needsTrial(want), Kubelet: s.OnDisk, Local: s.Local, Unchecked: s.StateFilesDone}
+	return Start{Version: want, Fallback: s.fallback(want), OnTrial: s.needsTrial(want), Kubelet: s.OnDisk, Local: s.Local, Unchecked: s.StateFiles.Done}
 }
 
 func (s *State) saveIfDirty() Action {

@@ -115,7 +115,7 @@ func (s *State) learnStarted(e Started) {
 		s.learnInTheWay(e.InTheWay, start.Version)
 		return
 	}
-	s.StateFilesDone = false
+	s.StateFiles = StateFiles{}
 	s.Lease = Lease{Reachable: s.Lease.Reachable, ReachableSince: s.Now}
 	if e.Err != nil {
 		s.Child = Child{Version: start.Version, Words: e.Err.Error()}

@@ -76,10 +76,11 @@ type (
 	}
 	// LeaseSeen is a look at the kubelet's Lease.
 	LeaseSeen struct {
-		Reachable bool
-		Renewed   bool          // renewTime is another one than at the last look that the present child had
-		Duration  time.Duration // the Lease's own; 0 = unknown
-		Problem   string        // why an API server that answers tells nothing
+		Reachable     bool
+		RenewedBefore bool          // at the first look at the present child: renewTime is another one than at the last look at the one before
+		Renewed       bool          // renewTime is another one than at the last look that the present child had
+		Duration      time.Duration // the Lease's own; 0 = unknown
+		Problem       string        // why an API server that answers tells nothing
 	}
 	// LocalChanged tells what the kubelet and the local files are now.
 	LocalChanged struct {

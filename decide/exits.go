@@ -77,7 +77,7 @@ func (s *State) exitsTooOften(e *ChildExited) bool {
 	}
 	s.CleanExits = nil
 	e.Delay = max(e.Delay, cleanExitPause)
-	e.Words = fmt.Sprintf("%s, for the %d. time within %s", e.Words, cleanExitLimit, cleanExitWindow)
+	e.Words = fmt.Sprintf("%s, %d times within %s", e.Words, cleanExitLimit, cleanExitWindow)
 	return true
 }
 

@@ -109,7 +109,7 @@ func TestExits(t *testing.T) {
 				}
 				d.hear(ChildExited{Words: "exit code 0"}).pass(999 * time.Millisecond)
 			},
-			[]string{"start local", "start local"}, "using current (default); exit code 0, for the 3. time within 1m0s; see the kubelet's log"},
+			[]string{"start local", "start local"}, "using current (default); exit code 0, 3 times within 1m0s; see the kubelet's log"},
 		{"what could not be rendered is tried again once the kubelet has to be started anyway",
 			func(d *drive) {
 				d.startErr = map[string]error{"spoilt": errDisk}

@@ -10,12 +10,16 @@ func (s *State) leaseLimit() time.Duration {
 	return max(leaseLimitLeast, s.Lease.Duration/2+leaseLimitSlack)
 }
 
-// watchesLease: in a trial and its control, and until it is known of a kubelet whether it renews its Lease at all, for the next trial.
+// watchesLease: in a trial and its control, and after each start until it is known whether the kubelet renews its Lease at all, for the next
+// trial. Where nothing is to be learnt of that, for it is forbidden or the API server is away, the looks end too.
 func (s *State) watchesLease() bool {
-	if !s.Child.Alive || s.Standalone {
+	switch {
+	case !s.Child.Alive || s.Standalone:
 		return false
+	case s.OnTrial() || s.controlNeedsLease():
+		return true
 	}
-	return s.OnTrial() || s.controlNeedsLease() || !s.Lease.Renewed && !s.Lease.Lost
+	return !s.Lease.Renewed && !s.Lease.Lost && s.Now < s.Child.Started+2*s.leaseLimit()
 }
 
 func (s *State) learnLease(e LeaseSeen) {
@@ -27,6 +31,7 @@ func (s *State) learnLease(e LeaseSeen) {
 	if e.Duration != 0 {
 		l.Duration = e.Duration
 	}
+	s.Renews = s.Renews || e.RenewedBefore
 	switch {
 	case e.Renewed:
 		l.Renewed, l.RenewedAt, l.Lost = true, s.Now, false
@@ -37,8 +42,9 @@ func (s *State) learnLease(e LeaseSeen) {
 			s.Renews = false // not even without the configuration that will be on trial next
 		}
 	}
-	if s.OnTrial() && e.Renewed {
-		s.Trial.Renewed, s.Trial.Baseline = true, true
+	if s.OnTrial() {
+		s.Trial.Renewed = s.Trial.Renewed || e.Renewed
+		s.Trial.Baseline = s.Trial.Baseline || e.Renewed || e.RenewedBefore
 	}
 }
 

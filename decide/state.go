@@ -104,9 +104,8 @@ type State struct {
 	Exit        string          // words of the last unasked exit
 	Unsettled   time.Duration   // since when a change is in flight; negative = none
 
-	InTheWay         []config.StateFile // state files to be set aside before the next start
-	StateFilesDone   bool               // they were cared for: the next start does not look at them
-	WithoutStateFile []string           // starts that had their second chance without a state file, since the last health
+	StateFiles       StateFiles
+	WithoutStateFile []string // starts that had their second chance without a state file, since the last health
 
 	Stopping bool
 	Frozen   bool // the host shuts down: hands off

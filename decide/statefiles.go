@@ -14,6 +14,13 @@ import (
 // at every start (rule 17). Such a file is set aside before the kubelet is started: recorded, then renamed, then started. It is never
 // put back, for over other pods than it was written for it would kill them; the kubelet makes a new one.
 
+// StateFiles is the care for state files before a start. Its zero value is that they were not looked at yet.
+type StateFiles struct {
+	Of       *Version           // what is to be started; nil = local
+	InTheWay []config.StateFile // what has to be set aside for it
+	Done     bool               // they were cared for: the start does not look at them again
+}
+
 // Aside is a state file that is, or is about to be, set aside.
 type Aside struct {
 	config.StateFile
@@ -23,7 +30,7 @@ type Aside struct {
 
 // learnInTheWay records the files that have to go before want can start.
 func (s *State) learnInTheWay(files []config.StateFile, want *Version) {
-	s.InTheWay = files
+	s.StateFiles = StateFiles{Of: want, InTheWay: files}
 	for _, file := range files {
 		aside := Aside{StateFile: file, BootID: s.BootID}
 		if want != nil {
@@ -36,8 +43,8 @@ func (s *State) learnInTheWay(files []config.StateFile, want *Version) {
 // learnSetAside ends the care for state files before a start. A file that cannot be set aside does not keep the kubelet from being
 // started: it says itself what it thinks of the file.
 func (s *State) learnSetAside(e FilesSetAside) {
-	files := s.InTheWay
-	s.Doing, s.InTheWay, s.StateFilesDone = nil, nil, true
+	files := s.StateFiles.InTheWay
+	s.Doing, s.StateFiles.InTheWay, s.StateFiles.Done = nil, nil, true
 	if e.Err != nil {
 		s.Exit = "a state file of another policy cannot be set aside: " + e.Err.Error()
 		return

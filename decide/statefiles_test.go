@@ -236,3 +236,24 @@ func TestStateFilesInWords(t *testing.T) {
 		}
 	}
 }
+
+// What was in the way of one configuration need not be in the way of the one that is started in its place.
+func TestAnotherConfigurationWhileAFileIsInTheWay(t *testing.T) {
+	m := newManagers(t)
+	m.policy["static"], m.policy["alike"] = "static", "static"
+	m.boot().pass(time.Minute).good("static").fresh()
+	m.decide(Cleared{NodeUID: "node-uid"})
+	for range 100 { // until the file is found to be in the way of local
+		answer := m.answer(m.step.Do)
+		m.decide(answer)
+		if started, is := answer.(Started); is && len(started.InTheWay) > 0 {
+			break
+		}
+	}
+	underWay := m.step.Do
+	m.decide(assigned("alike", "1", "alike"))
+	m.hear(m.answer(underWay)).pass(time.Minute).expect("assigned=alike@1 active=alike@1 lkg=- True InTrial")
+	if m.file != "static" || slices.Contains(m.did, "set aside") {
+		t.Errorf("the file is of policy %s; done: %q", m.file, m.did)
+	}
+}

@@ -35,6 +35,7 @@ type leaseWatch struct {
 type leaseSeen struct {
 	Known     bool
 	RenewTime time.Time     // zero = there was no Lease
+	Before    time.Time     // the newest RenewTime that a look saw while another kubelet ran; zero = none
 	Lasts     time.Duration // by the child's configuration; zero = that does not say
 }
 
@@ -57,7 +58,11 @@ func (w *leaseWatch) turn(on bool) {
 func (w *leaseWatch) newChild(lasts time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.seen = leaseSeen{Lasts: lasts}
+	before := w.seen.Before
+	if w.seen.Known {
+		before = w.seen.RenewTime
+	}
+	w.seen = leaseSeen{Lasts: lasts, Before: before}
 	w.poke()
 }
 
@@ -126,16 +131,23 @@ func (w *leaseWatch) glance(ctx context.Context) decide.LeaseSeen {
 	case err != nil:
 		return decide.LeaseSeen{}
 	}
-	return decide.LeaseSeen{Reachable: true, Renewed: w.remember(before, lease.RenewTime), Duration: max(lease.Duration, before.Lasts)}
+	seen := decide.LeaseSeen{Reachable: true, Duration: max(lease.Duration, before.Lasts)}
+	if w.remember(before, lease.RenewTime) {
+		seen.Renewed = before.Known && differ(lease.RenewTime, before.RenewTime)
+		seen.RenewedBefore = !before.Known && !before.Before.IsZero() && differ(lease.RenewTime, before.Before)
+	}
+	return seen
 }
 
-// remember tells whether the renewTime is another one than before. Of a child that was started during the look it says nothing yet.
-func (w *leaseWatch) remember(before leaseSeen, renewTime time.Time) (renewed bool) {
+func differ(renewed, before time.Time) bool { return !renewed.IsZero() && !renewed.Equal(before) }
+
+// remember keeps what was seen. It is false where another child was started during the look: of that the look says nothing.
+func (w *leaseWatch) remember(before leaseSeen, renewTime time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.seen != before {
 		return false
 	}
 	w.seen.Known, w.seen.RenewTime = true, renewTime
-	return before.Known && !renewTime.IsZero() && !renewTime.Equal(before.RenewTime)
+	return true
 }

@@ -101,8 +101,31 @@ func TestTheReferenceIsOfTheChild(t *testing.T) {
 		t.Errorf("saw %+v", got)
 	}
 	server.lease = at(20 * time.Second)
-	if got := w.glance(t.Context()); !got.Renewed {
+	if got := w.glance(t.Context()); !got.Renewed || got.RenewedBefore {
 		t.Errorf("saw %+v", got)
+	}
+}
+
+// But it tells that the one before renewed the Lease, whichever of the two it was, also over one that was never looked at.
+func TestARenewalOverTheEndOfAKubelet(t *testing.T) {
+	for name, test := range map[string]struct {
+		after time.Duration
+		want  bool
+	}{"renewed": {10 * time.Second, true}, "not renewed": {0, false}} {
+		t.Run(name, func(t *testing.T) {
+			server := &leaseServer{lease: at(0)}
+			w := server.watch(time.Hour)
+			w.newChild(0)
+			if got := w.glance(t.Context()); got.RenewedBefore {
+				t.Errorf("at first it saw %+v", got)
+			}
+			w.newChild(0)
+			w.newChild(0)
+			server.lease = at(test.after)
+			if got := w.glance(t.Context()); got.Renewed || got.RenewedBefore != test.want {
+				t.Errorf("saw %+v", got)
+			}
+		})
 	}
 }
 
