@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 func TestRuntimeDown(t *testing.T) {
 	folder := t.TempDir()
 	up, down := "unix://"+filepath.Join(folder, "up"), "unix://"+filepath.Join(folder, "down")
-	listen(t, "unix", filepath.Join(folder, "up"))
+	fakenode.Listen(t, "unix", filepath.Join(folder, "up"))
 	for name, test := range map[string]struct {
 		endpoint, fallback string
 		want               bool
@@ -36,7 +37,7 @@ func TestRuntimeDown(t *testing.T) {
 
 func TestAWaitThatIsOverIsNoRefusal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "up")
-	listen(t, "unix", path)
+	fakenode.Listen(t, "unix", path)
 	if refusesConnections(path, time.Nanosecond) {
 		t.Error("a socket that listens is taken for one that refuses")
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // serve answers every request with the status, until the test ends, and gives its host:port.
@@ -27,12 +28,12 @@ func TestProbe(t *testing.T) {
 	if command.Process, err = os.FindProcess(os.Getpid()); err != nil {
 		t.Fatal(err)
 	}
-	nobody := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	nobody := fmt.Sprintf("127.0.0.1:%d", fakenode.FreePort(t))
 	for name, test := range map[string]struct{ address, err string }{
 		"ok":                       {serve(t, http.StatusOK), ""},
 		"not ok":                   {serve(t, http.StatusInternalServerError), "answers 500 Internal Server Error"},
 		"nobody answers":           {nobody, "healthz at " + nobody + " does not answer"},
-		"what answers is no HTTP":  {listen(t, "tcp", "127.0.0.1:0").Addr().String(), "does not answer"},
+		"what answers is no HTTP":  {fakenode.Listen(t, "tcp", "127.0.0.1:0").Addr().String(), "does not answer"},
 		"an address that is wrong": {"%zz", "asking healthz"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,11 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // fakeKubelet is the path of the fake kubelet, built once.
@@ -30,10 +31,8 @@ func (w withFakeKubelet) Run() int {
 	if os.Getenv("KUBELET_TEST_PREFLIGHT_OF") != "" {
 		return w.tests.Run()
 	}
-	fakeKubelet = filepath.Join(folder, "kubelet")
-	build := exec.Command("go", "build", "-o", fakeKubelet, "../test/fakekubelet")
-	if output, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building the fake kubelet: %v\n%s", err, output)
+	if fakeKubelet, err = fakenode.Build(folder); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return w.tests.Run()

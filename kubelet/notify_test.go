@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 func listenNotifyUntilTheEnd(t *testing.T) *notifySocket {
@@ -58,7 +60,7 @@ func TestReadyCountsFromTheProcessThatSaysSo(t *testing.T) {
 			t.Fatal(err)
 		}
 		say(t, socket, "READY=1\nWATCHDOG=1") // of this process, while the kubelet's is awaited
-		await(t, "READY=1", func() bool { return socket.notes().Ready })
+		fakenode.Await(t, "READY=1", func() bool { return socket.notes().Ready })
 		say(t, socket, "WATCHDOG=1") // again not the kubelet's
 		_ = command.Process.Kill()
 		_ = command.Wait()
@@ -71,7 +73,7 @@ func TestReadyCountsFromTheProcessThatSaysSo(t *testing.T) {
 		t.Errorf("a new kubelet is ready and has not said so: %+v", notes)
 	}
 	say(t, socket, "STATUS=fine\nREADY=1\nWATCHDOG=1\n")
-	await(t, "READY=1 of this process", func() bool {
+	fakenode.Await(t, "READY=1 of this process", func() bool {
 		notes := socket.notes() // a ping from before it was the kubelet may have come late
 		return notes.PID == os.Getpid() && notes.Ready && notes.Pings > 0
 	})
@@ -121,7 +123,7 @@ func TestHealthWithoutAHealthzPort(t *testing.T) {
 	becomeTheKubelet(t, socket)
 	expect("it said nothing", "has not said READY=1")
 	say(t, socket, "READY=1")
-	await(t, "READY=1", func() bool { return socket.notes().Ready })
+	fakenode.Await(t, "READY=1", func() bool { return socket.notes().Ready })
 	expect("it is young", "has not been alive for 10s")
 	child.started = child.started.Add(-notifyAlive)
 	expect("it is ready and old enough", "")

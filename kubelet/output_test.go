@@ -13,18 +13,20 @@ import (
 	"testing"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // followed is an output that is being followed until stop is called.
 type followed struct {
 	*output
-	seen *lockedBuffer
+	seen *fakenode.Output
 	stop func()
 }
 
 func follow(t *testing.T, path string) *followed {
 	t.Helper()
-	f := &followed{seen: newLockedBuffer(t)}
+	f := &followed{seen: fakenode.NewOutput(t)}
 	f.output = newOutput(path, f.seen)
 	ctx, stop := context.WithCancel(t.Context())
 	over := make(chan struct{})
@@ -73,7 +75,7 @@ func TestTheLogIsForwardedWholeAndInOrder(t *testing.T) {
 }
 
 func TestTheEndIsThatOfThePresentKubelet(t *testing.T) {
-	o := newOutput(filepath.Join(t.TempDir(), "kubelet.log"), newLockedBuffer(t))
+	o := newOutput(filepath.Join(t.TempDir(), "kubelet.log"), fakenode.NewOutput(t))
 	if end := o.end(); end != nil {
 		t.Errorf("before the first kubelet: %q", end)
 	}
@@ -92,7 +94,7 @@ func TestTheEndIsThatOfThePresentKubelet(t *testing.T) {
 }
 
 func TestALogThatCannotBeMade(t *testing.T) {
-	o := newOutput(filepath.Join(t.TempDir(), "absent", "kubelet.log"), newLockedBuffer(t))
+	o := newOutput(filepath.Join(t.TempDir(), "absent", "kubelet.log"), fakenode.NewOutput(t))
 	for what, err := range map[string]error{"attach": o.attach(exec.Command("true")), "follow": o.follow(t.Context())} {
 		if err == nil || !strings.HasPrefix(err.Error(), "opening the kubelet's log: ") {
 			t.Errorf("%s: %v", what, err)
@@ -139,7 +141,7 @@ func TestAnOutputThatStallsForLong(t *testing.T) {
 	released, path := make(chan struct{}), filepath.Join(t.TempDir(), "kubelet.log")
 	taken := &bytes.Buffer{}
 	o := newOutput(path, writerFunc(func(p []byte) (int, error) { <-released; return taken.Write(p) }))
-	o.patience = patience // all of it is looked at
+	o.patience = fakenode.Patience // all of it is looked at
 	ctx, stop := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() { over <- o.follow(ctx) }()
@@ -150,7 +152,7 @@ func TestAnOutputThatStallsForLong(t *testing.T) {
 	if err := command.Run(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the file is small", func() bool {
+	fakenode.Await(t, "the file is small", func() bool {
 		info, err := os.Stat(path)
 		return err == nil && info.Sys().(*syscall.Stat_t).Blocks*512 < outputMost
 	})
@@ -171,13 +173,13 @@ func TestAnOutputThatStallsForLong(t *testing.T) {
 // Without an inotify instance the log is forwarded all the same.
 func TestALogThatCannotBeWatched(t *testing.T) {
 	o := newOutput(filepath.Join(t.TempDir(), "kubelet.log"), nil)
-	taken := newLockedBuffer(t)
+	taken := fakenode.NewOutput(t)
 	o.to = taken
 	o.watch = func(string) (*fsnotify.Watcher, error) { return nil, syscall.EMFILE }
 	ctx, stop := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() { over <- o.follow(ctx) }()
-	await(t, "the complaint", func() bool { return strings.Contains(taken.String(), syscall.EMFILE.Error()) })
+	fakenode.Await(t, "the complaint", func() bool { return strings.Contains(taken.String(), syscall.EMFILE.Error()) })
 	command := exec.Command("echo", "what the kubelet says")
 	if err := o.attach(command); err != nil {
 		t.Fatal(err)
@@ -185,7 +187,7 @@ func TestALogThatCannotBeWatched(t *testing.T) {
 	if err := command.Run(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the kubelet's words", func() bool { return strings.Contains(taken.String(), "what the kubelet says\n") })
+	fakenode.Await(t, "the kubelet's words", func() bool { return strings.Contains(taken.String(), "what the kubelet says\n") })
 	stop()
 	if err := <-over; err != nil {
 		t.Error(err)

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 func TestProcessOf(t *testing.T) {
@@ -23,7 +25,7 @@ func TestProcessOf(t *testing.T) {
 	}
 	ended := Process{PID: command.Process.Pid, StartTime: 1}
 	// It is a zombie now, or soon: neither it nor what comes after it is alive.
-	await(t, "the end of a process", func() bool { return ProcessOf(command.Process.Pid).StartTime == 0 })
+	fakenode.Await(t, "the end of a process", func() bool { return ProcessOf(command.Process.Pid).StartTime == 0 })
 	if err := command.Wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +53,7 @@ func TestAProcessWhoseFirstThreadEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	stat := fmt.Sprintf("/proc/%d/stat", command.Process.Pid)
-	await(t, "the end of the first thread", func() bool {
+	fakenode.Await(t, "the end of the first thread", func() bool {
 		data, err := os.ReadFile(stat)
 		return err == nil && strings.Contains(string(data), ") Z ")
 	})
@@ -70,7 +72,7 @@ func init() {
 	runtime.LockOSThread()
 	go func() {
 		fmt.Println("at work")
-		<-time.After(patience)
+		<-time.After(fakenode.Patience)
 		os.Exit(0)
 	}()
 	_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)

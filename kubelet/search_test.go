@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // beginning is a process that is about to be started, as a supervisor of the run folder would start its kubelet.
@@ -61,7 +63,7 @@ func (b *beginning) begun(path string) int {
 	over := make(chan struct{})
 	go func() { defer close(over); _ = b.Wait() }()
 	b.t.Cleanup(func() { _ = b.Process.Kill(); <-over })
-	await(b.t, path+" to run", func() bool {
+	fakenode.Await(b.t, path+" to run", func() bool {
 		select {
 		case <-over:
 			b.t.Fatalf("it ended: %s", b.ProcessState)
@@ -217,7 +219,7 @@ func TestTheKubeletOfASupervisorThatLives(t *testing.T) {
 	b.instead(supervisor, append([]string{"-c", `"$@" & wait`, "sh"}, b.Args...)...)
 	pid := b.begun(supervisor)
 	var kubelet int
-	await(t, "its kubelet", func() bool {
+	fakenode.Await(t, "its kubelet", func() bool {
 		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 		kubelet, _ = strconv.Atoi(strings.TrimSpace(string(children)))
 		return kubelet > 0 && linked(fmt.Sprintf("/proc/%d/exe", kubelet)) == b.kubelet

@@ -8,11 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 func TestOwnsListener(t *testing.T) {
 	port := func(l net.Listener) string { return fmt.Sprint(l.Addr().(*net.TCPAddr).Port) }
-	four, any := listen(t, "tcp4", "127.0.0.1:0"), listen(t, "tcp", ":0")
+	four, any := fakenode.Listen(t, "tcp4", "127.0.0.1:0"), fakenode.Listen(t, "tcp", ":0")
 	other := exec.Command("sleep", "1000")
 	if err := other.Start(); err != nil {
 		t.Fatal(err)
@@ -26,7 +28,7 @@ func TestOwnsListener(t *testing.T) {
 		"its own":                      {os.Getpid(), "127.0.0.1:" + port(four), ""},
 		"its own, of every address":    {os.Getpid(), "127.0.0.1:" + port(any), ""},
 		"of another process":           {other.Process.Pid, "127.0.0.1:" + port(four), "answered by another process"},
-		"nobody listens":               {os.Getpid(), fmt.Sprintf("127.0.0.1:%d", freePort(t)), "answered by another process"},
+		"nobody listens":               {os.Getpid(), fmt.Sprintf("127.0.0.1:%d", fakenode.FreePort(t)), "answered by another process"},
 		"the process is gone":          {1 << 30, "127.0.0.1:" + port(four), "reading the kubelet's open files"},
 		"an address without a port":    {os.Getpid(), "127.0.0.1", "reading the healthz address"},
 		"a port that is not a number":  {os.Getpid(), "127.0.0.1:http", "reading the healthz port"},
@@ -43,12 +45,12 @@ func TestOwnsListener(t *testing.T) {
 
 // What was seen once need not be looked for again, as long as the socket is open.
 func TestHeldListenerIsRemembered(t *testing.T) {
-	listener := listen(t, "tcp4", "127.0.0.1:0")
+	listener := fakenode.Listen(t, "tcp4", "127.0.0.1:0")
 	var held heldListener
 	if err := held.owned(os.Getpid(), listener.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	nobody := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	nobody := fmt.Sprintf("127.0.0.1:%d", fakenode.FreePort(t))
 	if err := held.owned(os.Getpid(), nobody); err != nil {
 		t.Errorf("the table of sockets was read again: %v", err)
 	}

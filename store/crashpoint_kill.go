@@ -5,32 +5,32 @@ package store
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"sync"
 	"syscall"
 )
 
-// Only test binaries have this file. They count the points of a process, write them to the file CRASH_POINTS, and at CRASH_AT, a number
-// or a point by its words, the process kills itself as kill -9 would.
-var crash struct {
-	turn  sync.Mutex
-	count int
-}
+// Only test binaries have this file. They write the points of a process to the file CRASH_POINTS, and at CRASH_AT, such as "2 before Save"
+// for the second time that it is there, the process kills itself as kill -9 would.
+var crash = struct {
+	sync.Mutex
+	passed map[string]int // how often, by the words of a point
+}{passed: map[string]int{}}
 
 // CrashPoint is a point in the life of the process at which it may be killed: before the action is done.
 func CrashPoint(action, what string) {
-	crash.turn.Lock()
-	defer crash.turn.Unlock()
-	crash.count++
+	crash.Lock()
+	defer crash.Unlock()
+	point := action + " " + what
+	crash.passed[point]++
 	if path := os.Getenv("CRASH_POINTS"); path != "" {
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
 			panic(err)
 		}
-		_, _ = fmt.Fprintf(file, "%s %s\n", action, what)
+		_, _ = fmt.Fprintln(file, point)
 		_ = file.Close()
 	}
-	if at := os.Getenv("CRASH_AT"); at == strconv.Itoa(crash.count) || at == action+" "+what {
+	if os.Getenv("CRASH_AT") == fmt.Sprintf("%d %s", crash.passed[point], point) {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // nothing more is done, by nobody
 	}

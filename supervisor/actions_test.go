@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 func TestAConfigurationThatCannotBeLoaded(t *testing.T) {
@@ -19,8 +20,8 @@ func TestAConfigurationThatCannotBeLoaded(t *testing.T) {
 	}{
 		"empty":                     {"", "", "Refused", "is refused: "},
 		"of another kind":           {"apiVersion: v1\nkind: Pod\n", "", "Refused", "is refused: "},
-		"of a wrong type":           {configuration("mode: ok") + "maxPods: many\n", "", "Refused", "is refused: failed to load kubelet config file"},
-		"its checkpoint is corrupt": {configuration("mode: ok"), configuration("mode: hang"), "InternalError", "its checkpoint cannot be read"},
+		"of a wrong type":           {fakenode.Configuration("mode: ok") + "maxPods: many\n", "", "Refused", "is refused: failed to load kubelet config file"},
+		"its checkpoint is corrupt": {fakenode.Configuration("mode: ok"), fakenode.Configuration("mode: hang"), "InternalError", "its checkpoint cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -48,8 +49,8 @@ func TestAConfigurationThatCannotBeLoaded(t *testing.T) {
 func TestNothingOnDiskKeepsAKubeletFromStarting(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.seed(store.Assigned, "a", configuration("mode: ok"))
-	n.seed(store.LastKnownGood, "b", configuration("mode: ok"))
+	n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok"))
+	n.seed(store.LastKnownGood, "b", fakenode.Configuration("mode: ok"))
 	for _, file := range []string{"meta/assigned", "meta/last-known-good", "meta/trial", "meta/rejected", "meta/preflight"} {
 		written(t, n.options.StateDir, file, "\x00 no YAML: [")
 	}

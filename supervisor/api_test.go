@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // apiServer is down for everybody, and remembers who asked for what.
@@ -103,7 +104,7 @@ func TestACertificateThatComesLater(t *testing.T) {
 func TestAnAPIServerThatIsDown(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.write("kubelet.conf", fmt.Sprintf(kubeconfigText, fmt.Sprintf("http://127.0.0.1:%d", freePort(t)), ""))
+	n.write("kubelet.conf", fmt.Sprintf(kubeconfigText, fmt.Sprintf("http://127.0.0.1:%d", fakenode.FreePort(t)), ""))
 	n.options.Kubeconfig = n.path("kubelet.conf")
 	r := n.run()
 	r.awaitHealthy()

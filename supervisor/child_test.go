@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // The kubelet is executed without a script in between, to see what it really gets.
@@ -45,7 +47,7 @@ func TestTheChildGetsWhatTheSupervisorGot(t *testing.T) {
 func TestAKubeletThatIgnoresTermIsKilled(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.write("etc/kubelet.yaml", configuration("mode: ignoreTerm"))
+	n.write("etc/kubelet.yaml", fakenode.Configuration("mode: ignoreTerm"))
 	n.options.StopTimeout = 200 * time.Millisecond
 	r := n.run()
 	r.awaitHealthy()
@@ -67,7 +69,7 @@ func TestAKubeletThatIgnoresTermIsKilled(t *testing.T) {
 func TestACrashingKubeletIsRestartedWithBackoff(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.write("etc/kubelet.yaml", configuration("mode: crash, code: 7, words: out of luck, counter: "+n.path("starts")+", crashTimes: 3"))
+	n.write("etc/kubelet.yaml", fakenode.Configuration("mode: crash, code: 7, words: out of luck, counter: "+n.path("starts")+", crashTimes: 3"))
 	r := n.run()
 	record := r.awaitHealthy()
 	if got := n.events(); got != "start exit start exit start exit start" {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // authority makes a certificate authority, and another certificate of the same key.
@@ -93,7 +94,7 @@ func TestAStateFolderOfAnotherCluster(t *testing.T) {
 	first, _ := authority(t)
 	second, _ := authority(t)
 	n := newNode(t)
-	n.seed(store.Assigned, "a", configuration("mode: ok"))
+	n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok"))
 	live := func(argument string, runsAssigned bool) {
 		t.Helper()
 		n.options.Arguments = append(slices.Clone(n.options.Arguments), argument)
@@ -109,7 +110,7 @@ func TestAStateFolderOfAnotherCluster(t *testing.T) {
 	live("--kubeconfig="+written(t, t.TempDir(), "kubelet.conf", kubeconfigWith(embedded(second, first))), true)
 	live("--kubeconfig="+written(t, t.TempDir(), "kubelet.conf", kubeconfigWith(embedded(second))), true)
 	live("--kubeconfig="+written(t, t.TempDir(), "kubelet.conf", kubeconfigWith(embedded(first))), false)
-	n.seed(store.Assigned, "a", configuration("mode: ok"))
+	n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok"))
 	bootstrap := written(t, t.TempDir(), "bootstrap.conf", kubeconfigWith(embedded(second)))
 	live("--kubeconfig="+t.TempDir()+"/not-yet", true)
 	live("--bootstrap-kubeconfig="+bootstrap, false)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // Each file that a supervisor reads at its start is spoilt in each way, with real files and mounts. Whatever it meets, the kubelet runs;
@@ -138,8 +139,8 @@ func (n *node) setAside() (found []string) {
 func stateOfANode(t *testing.T) map[string]string {
 	t.Helper()
 	n := newNode(t)
-	n.seed(store.LastKnownGood, "b", configuration("mode: ok, words: b"))
-	n.seed(store.Assigned, "a", configuration("mode: ok, words: a"))
+	n.seed(store.LastKnownGood, "b", fakenode.Configuration("mode: ok, words: b"))
+	n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok, words: a"))
 	r := n.run()
 	r.await("the trial", func(record Record) bool { return record.Healthy && record.Condition.Reason == "InTrial" })
 	if err := r.end(); err != nil {

@@ -11,13 +11,14 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // A disk that takes a write and does not end it holds up neither the start of a kubelet nor the stop of all.
 func TestADiskThatHangs(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.seed(store.Assigned, "a", configuration("mode: ok"))
+	n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok"))
 	disk := make(chan *sync.Mutex, 1)
 	r := n.runChanged(func(l *loop) {
 		l.saves.most = 200 * time.Millisecond
@@ -39,7 +40,7 @@ func TestADiskThatHangs(t *testing.T) {
 func TestADiskThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.seed(store.Assigned, "a", configuration("mode: ok"))
+	n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok"))
 	healed := make(chan struct{})
 	r := n.runChanged(func(l *loop) {
 		l.saves.most = 200 * time.Millisecond
@@ -67,7 +68,7 @@ func TestASaveThatHangs(t *testing.T) {
 	}
 	close(released)
 	<-over
-	s.most = patience
+	s.most = fakenode.Patience
 	failed := errors.New("no space left")
 	if err := s.do(func() error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("afterwards: %v", err)
@@ -79,7 +80,7 @@ func TestASaveThatHangs(t *testing.T) {
 func TestAScriptThatDoesNotBecomeTheKubelet(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.write("etc/kubelet.yaml", configuration("mode: ignoreTerm"))
+	n.write("etc/kubelet.yaml", fakenode.Configuration("mode: ignoreTerm"))
 	n.write("bin/kubelet", fmt.Sprintf("#!/bin/sh\nFAKE_KUBELET_RECORD=%s %s \"$@\"\nexit $?\n", n.path("record"), fakeKubelet))
 	n.options.StopTimeout = time.Second
 	requests := make(chan Request)

@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // serve answers every request with the status, until the test ends, and gives its host:port.
@@ -32,7 +34,7 @@ func TestHealthzOfAnotherProcessIsNotHealth(t *testing.T) {
 func TestASlowKubelet(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.write("etc/kubelet.yaml", configuration("mode: slow, after: 500ms"))
+	n.write("etc/kubelet.yaml", fakenode.Configuration("mode: slow, after: 500ms"))
 	r := n.run()
 	r.await("a kubelet that is not healthy yet", func(record Record) bool { return record.Child != nil && !record.Healthy && record.Phase == "Starting" })
 	if record := r.awaitHealthy(); len(record.Exits) != 0 || record.Phase != "Running" {

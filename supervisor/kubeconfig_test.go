@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 func TestAwaitChange(t *testing.T) {
@@ -50,7 +51,7 @@ func TestAwaitChange(t *testing.T) {
 			}
 			select {
 			case <-over:
-			case <-time.After(patience):
+			case <-time.After(fakenode.Patience):
 				t.Fatal("it was not seen")
 			}
 		})

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // leftBehind is a process that stands for a kubelet whose supervisor was killed. ignore makes it ignore SIGTERM.
@@ -81,7 +82,7 @@ func TestStopLeftOver(t *testing.T) {
 			left := child
 			record := Record{APIVersion: recordVersion, BootID: kubelet.BootID(), Child: &left}
 			test.change(&record)
-			grace := patience
+			grace := fakenode.Patience
 			if test.ignoresTerm {
 				grace = 100 * time.Millisecond
 			}
@@ -104,7 +105,7 @@ func TestStopLeftOver(t *testing.T) {
 }
 
 func TestStopLeftOverWithoutARecord(t *testing.T) {
-	if err := stopLeftOversOf(t.TempDir(), patience); err != nil {
+	if err := stopLeftOversOf(t.TempDir(), fakenode.Patience); err != nil {
 		t.Error(err)
 	}
 }
@@ -119,7 +120,7 @@ func TestALeftOverThatTakesItsTime(t *testing.T) {
 	defer socket.Close()
 	t.Setenv("NOTIFY_SOCKET", n.path("systemd"))
 	t.Setenv("WATCHDOG_USEC", "300000")
-	if err := socket.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := socket.SetReadDeadline(time.Now().Add(fakenode.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	next := func() string {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // watched is a loop of which only the watch of the local files is at work.
@@ -39,11 +40,15 @@ func TestWatchLocal(t *testing.T) {
 		change  func(t *testing.T, n *node)
 		content bool // of the local file; else the kubelet, its flags or drop-ins
 	}{
-		"the file is replaced":          {func(_ *testing.T, n *node) { n.write("etc/kubelet.yaml", configuration("mode: slow")) }, true},
-		"the file is written over":      {func(t *testing.T, n *node) { written(t, n.path("etc"), "kubelet.yaml", configuration("mode: slow")) }, true},
-		"the file that a link leads to": {func(t *testing.T, n *node) { written(t, n.path("data"), "kubelet.yaml", configuration("mode: slow")) }, true},
+		"the file is replaced": {func(_ *testing.T, n *node) { n.write("etc/kubelet.yaml", fakenode.Configuration("mode: slow")) }, true},
+		"the file is written over": {func(t *testing.T, n *node) {
+			written(t, n.path("etc"), "kubelet.yaml", fakenode.Configuration("mode: slow"))
+		}, true},
+		"the file that a link leads to": {func(t *testing.T, n *node) {
+			written(t, n.path("data"), "kubelet.yaml", fakenode.Configuration("mode: slow"))
+		}, true},
 		"the link leads elsewhere": {func(t *testing.T, n *node) {
-			written(t, n.path("data2"), "kubelet.yaml", configuration("mode: slow"))
+			written(t, n.path("data2"), "kubelet.yaml", fakenode.Configuration("mode: slow"))
 			link(t, n.path("data2/kubelet.yaml"), n.path("etc/link.yaml"))
 		}, true},
 		"a drop-in file":                 {func(_ *testing.T, n *node) { n.write("etc/kubelet.conf.d/10.conf", "{}") }, false},
@@ -56,7 +61,7 @@ func TestWatchLocal(t *testing.T) {
 			n.write("etc/kubelet.conf.d/00.conf", "{}")
 			n.options.Arguments = append(n.options.Arguments, "--config-dir="+n.path("etc/kubelet.conf.d"))
 			if strings.Contains(name, "link") {
-				written(t, n.path("data"), "kubelet.yaml", configuration("mode: ok"))
+				written(t, n.path("data"), "kubelet.yaml", fakenode.Configuration("mode: ok"))
 				link(t, n.path("data/kubelet.yaml"), n.path("etc/link.yaml"))
 				n.options.Arguments = append(n.options.Arguments, "--config="+n.path("etc/link.yaml"))
 			}
@@ -75,7 +80,7 @@ func TestWatchLocal(t *testing.T) {
 				if changed := now.Kubelet != before.Kubelet; changed == test.content {
 					t.Errorf("the kubelet changed: %t", changed)
 				}
-			case <-time.After(patience):
+			case <-time.After(fakenode.Patience):
 				t.Error("it was not seen")
 			}
 		})
@@ -87,10 +92,10 @@ func TestARestlessFolder(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	l := watched(t, n)
-	n.write("etc/kubelet.yaml", configuration("mode: slow"))
+	n.write("etc/kubelet.yaml", fakenode.Configuration("mode: slow"))
 	ticker := time.NewTicker(localQuiet / 10)
 	defer ticker.Stop()
-	deadline := time.After(patience)
+	deadline := time.After(fakenode.Patience)
 	for {
 		select {
 		case <-l.events:
@@ -108,13 +113,13 @@ func TestALocalChangeIsReported(t *testing.T) {
 	n := newNode(t)
 	r := n.run()
 	r.awaitHealthy()
-	n.write("etc/kubelet.yaml", configuration("mode: refuse, words: maxPods must not be -1"))
+	n.write("etc/kubelet.yaml", fakenode.Configuration("mode: refuse, words: maxPods must not be -1"))
 	record := r.await("the report", func(record Record) bool { return record.LocalPending })
 	if !strings.Contains(record.Condition.Message, "LocalChangePending") {
 		t.Errorf("condition %+v", record.Condition)
 	}
 	r.await("its verdict", func(record Record) bool { return strings.Contains(record.Condition.Message, "maxPods must not be -1") })
-	n.write("etc/kubelet.yaml", configuration("mode: ok"))
+	n.write("etc/kubelet.yaml", fakenode.Configuration("mode: ok"))
 	r.await("the change taken back", func(record Record) bool { return !record.LocalPending && record.Condition.Reason == "Local" })
 	if got := n.events("start"); got != "start" {
 		t.Errorf("the kubelets saw %q", got)
@@ -127,9 +132,9 @@ func TestFollowLocalRestarts(t *testing.T) {
 	n.options.FollowLocal = true
 	r := n.run()
 	first := r.awaitHealthy().Child.PID
-	n.write("etc/kubelet.yaml", configuration("mode: refuse, words: maxPods must not be -1"))
+	n.write("etc/kubelet.yaml", fakenode.Configuration("mode: refuse, words: maxPods must not be -1"))
 	r.await("its verdict", func(record Record) bool { return strings.Contains(record.Condition.Message, "maxPods must not be -1") })
-	n.write("etc/kubelet.yaml", configuration("mode: ok")+"maxPods: 10\n")
+	n.write("etc/kubelet.yaml", fakenode.Configuration("mode: ok")+"maxPods: 10\n")
 	record := r.awaitAnother(first)
 	if len(record.Exits) != 1 || !record.Exits[0].Asked {
 		t.Errorf("exits %+v", record.Exits)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 func TestRetryTriesARejectedConfigurationAgain(t *testing.T) {
@@ -15,7 +16,7 @@ func TestRetryTriesARejectedConfigurationAgain(t *testing.T) {
 	requests := make(chan Request)
 	n.options.Requests = requests
 	// Three exits are the end of its trial; it runs when somebody has mended what was missing.
-	n.seed(store.Assigned, "hasty", configuration("mode: crash, words: not mounted yet, counter: "+n.path("starts")+", crashTimes: 3"))
+	n.seed(store.Assigned, "hasty", fakenode.Configuration("mode: crash, words: not mounted yet, counter: "+n.path("starts")+", crashTimes: 3"))
 	r := n.run()
 	before := r.await("the verdict", func(record Record) bool { return record.Healthy && record.Condition.Reason == "Rejected" })
 	requests <- RetryNow
@@ -32,7 +33,7 @@ func TestReloadLooksAtOnce(t *testing.T) {
 	n.options.Requests = requests
 	r := n.run()
 	r.awaitHealthy()
-	n.write("etc/kubelet.yaml", configuration("mode: slow"))
+	n.write("etc/kubelet.yaml", fakenode.Configuration("mode: slow"))
 	requests <- Reload
 	record := r.await("the answer", func(record Record) bool { return record.Reloads == 1 })
 	if !record.LocalPending {
@@ -54,7 +55,7 @@ func TestExitsWithoutARuntimeBlameNothing(t *testing.T) {
 	n := newNode(t)
 	socket := n.path("other.sock")
 	n.options.Arguments = append(n.options.Arguments, "--container-runtime-endpoint=unix://"+socket)
-	n.seed(store.Assigned, "a", configuration("mode: crash, words: connection refused, counter: "+n.path("starts")+", crashTimes: 4"))
+	n.seed(store.Assigned, "a", fakenode.Configuration("mode: crash, words: connection refused, counter: "+n.path("starts")+", crashTimes: 4"))
 	r := n.run()
 	record := r.await("the reason", func(record Record) bool { return record.Condition.Reason == "EnvironmentFailing" })
 	if !strings.Contains(record.Condition.Message, "the container runtime at unix://"+socket+" does not answer") || record.Config.Error != "" {
@@ -70,7 +71,7 @@ func TestExitsWithoutARuntimeBlameNothing(t *testing.T) {
 func TestSomebodysTermCountsNothing(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.seed(store.Assigned, "a", configuration("mode: ok"))
+	n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok"))
 	r := n.run()
 	record := r.awaitHealthy()
 	for range 2 { // the third within a minute counts

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 func TestLocalIsTheAdministratorsCommandLine(t *testing.T) {
@@ -39,7 +40,7 @@ func TestLocalIsTheAdministratorsCommandLine(t *testing.T) {
 func TestStartFromACheckpoint(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	source := n.seed(store.Assigned, "a", configuration("mode: ok")+"staticPodPath: pods\nfutureField: 1\n")
+	source := n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok")+"staticPodPath: pods\nfutureField: 1\n")
 	r := n.run()
 	record := r.awaitHealthy()
 	if got := n.events(); got != "preflight exit start" {
@@ -80,7 +81,7 @@ func TestPromotion(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.options.TrialPeriod = 200 * time.Millisecond
-	source := n.seed(store.Assigned, "a", configuration("mode: ok"))
+	source := n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok"))
 	r := n.run()
 	r.await("the end of the trial", func(record Record) bool { return record.Condition.Reason == "Active" && record.Trial == nil })
 	if err := r.end(); err != nil {
@@ -98,7 +99,7 @@ func TestPromotion(t *testing.T) {
 func TestARefusedConfiguration(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.seed(store.Assigned, "bad", configuration("mode: refuse, words: maxPods must not be -1"))
+	n.seed(store.Assigned, "bad", fakenode.Configuration("mode: refuse, words: maxPods must not be -1"))
 	r := n.run()
 	record := r.await("the verdict", func(record Record) bool { return record.Healthy && record.Condition.Reason == "Refused" })
 	if record.Runs != nil || record.Config.Error != decide.ValidateError || !strings.Contains(record.Condition.Message, "maxPods must not be -1") {
@@ -112,7 +113,7 @@ func TestARefusedConfiguration(t *testing.T) {
 func TestADeadlyConfigurationIsRolledBack(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.seed(store.Assigned, "deadly", configuration("mode: crash, after: 50ms, healthyFirst: true, words: no such cgroup"))
+	n.seed(store.Assigned, "deadly", fakenode.Configuration("mode: crash, after: 50ms, healthyFirst: true, words: no such cgroup"))
 	begun := time.Now()
 	r := n.run()
 	record := r.await("the rollback", func(record Record) bool { return record.Healthy && record.Condition.Reason == "RolledBack" })
@@ -150,7 +151,7 @@ func TestAConfigurationThatHangsIsRolledBack(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.options.StartTimeout = 3 * time.Second
-	n.seed(store.Assigned, "hangs", configuration("mode: hang"))
+	n.seed(store.Assigned, "hangs", fakenode.Configuration("mode: hang"))
 	r := n.run()
 	record := r.await("the rollback", func(record Record) bool { return record.Healthy && record.Condition.Reason == "RolledBack" })
 	if !strings.Contains(record.Condition.Message, "not healthy within 3s of its start") {
@@ -212,7 +213,7 @@ func TestAStateFolderThatCannotBeWritten(t *testing.T) {
 			t.Parallel()
 			n := newNode(t)
 			n.options.TrialPeriod = time.Millisecond
-			source := n.seed(store.Assigned, "a", configuration("mode: ok"))
+			source := n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok"))
 			if test.promoted {
 				before := n.run()
 				before.await("the promotion", func(record Record) bool { return record.Condition.Reason == "Active" })

@@ -4,11 +4,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // fakeKubelet is the path of the fake kubelet, built once.
@@ -27,10 +27,8 @@ func (w withFakeKubelet) Run() int {
 		return 1
 	}
 	defer os.RemoveAll(folder)
-	fakeKubelet = filepath.Join(folder, "kubelet")
-	build := exec.Command("go", "build", "-o", fakeKubelet, "../test/fakekubelet")
-	if output, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building the fake kubelet: %v\n%s", err, output)
+	if fakeKubelet, err = fakenode.Build(folder); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	// Lives of a fake kubelet wait more than they work.

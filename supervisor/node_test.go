@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -24,10 +23,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
-
-// patience is how long tests wait for what should take a fraction of it.
-const patience = 90 * time.Second
 
 // node is a machine with a fake kubelet, a container runtime's socket, and folders for a supervisor. Its kubelet is a script that
 // gives the fake the node's own record and then becomes the fake, so that nodes can live at the same time.
@@ -46,19 +43,19 @@ func newNode(t *testing.T) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
-	n := &node{t: t, folder: folder, local: filepath.Join(folder, "etc", "kubelet.yaml"), port: freePort(t)}
-	n.write("etc/kubelet.yaml", configuration("mode: ok"))
+	n := &node{t: t, folder: folder, local: filepath.Join(folder, "etc", "kubelet.yaml"), port: fakenode.FreePort(t)}
+	n.write("etc/kubelet.yaml", fakenode.Configuration("mode: ok"))
 	runtime := n.path("runtime.sock")
-	listen(t, "unix", runtime)
+	fakenode.Listen(t, "unix", runtime)
 	n.options = Options{
 		Kubelet: n.path("bin/kubelet"),
 		Arguments: []string{"--config=" + n.local, "--root-dir=" + n.path("kubelet"), "--healthz-port", strconv.Itoa(n.port),
 			"--container-runtime-endpoint=unix://" + runtime},
-		Settings:    decide.Settings{TrialPeriod: time.Hour, TrialFailures: 3, StartTimeout: patience},
+		Settings:    decide.Settings{TrialPeriod: time.Hour, TrialFailures: 3, StartTimeout: fakenode.Patience},
 		StateDir:    n.path("state"),
 		RunDir:      n.path("run"),
 		Namespaces:  []string{"kube-system"},
-		StopTimeout: patience,
+		StopTimeout: fakenode.Patience,
 		Preflight:   kubelet.PreflightAlways,
 	}
 	n.installKubelet()
@@ -82,11 +79,6 @@ func (n *node) write(name, content string) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-}
-
-// configuration gives one that makes the fake kubelet behave so.
-func configuration(behaviour string) string {
-	return "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nfake: {" + behaviour + "}\n"
 }
 
 // store opens the state folder for the test, between supervisors.
@@ -117,7 +109,7 @@ type running struct {
 	stop context.CancelFunc
 	over chan struct{}
 	err  error
-	log  *lockedBuffer // its own log and the kubelet's
+	log  *fakenode.Output // its own log and the kubelet's
 }
 
 // run starts a supervisor, which the end of the test stops.
@@ -130,10 +122,10 @@ func (n *node) run() *running {
 func (n *node) runChanged(change func(l *loop)) *running {
 	n.t.Helper()
 	ctx, stop := context.WithCancel(n.t.Context())
-	r := &running{n: n, stop: stop, over: make(chan struct{}), log: newLockedBuffer(n.t)}
+	r := &running{n: n, stop: stop, over: make(chan struct{}), log: fakenode.NewOutput(n.t)}
 	o := n.options
-	o.Output = r.log.pipe
-	o.Logger = zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()), zapcore.AddSync(r.log.pipe), zap.DebugLevel))
+	o.Output = r.log.Pipe
+	o.Logger = zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()), zapcore.AddSync(r.log.Pipe), zap.DebugLevel))
 	go func() {
 		defer close(r.over)
 		l, err := newLoop(o)
@@ -166,7 +158,7 @@ func (r *running) wait() error {
 	r.n.t.Helper()
 	select {
 	case <-r.over:
-	case <-time.After(patience):
+	case <-time.After(fakenode.Patience):
 		r.n.t.Fatalf("the supervisor does not end")
 	}
 	return r.err
@@ -199,22 +191,7 @@ func (r *running) awaitHealthy() Record {
 // await polls until the condition holds.
 func (n *node) await(what string, holds func() bool) {
 	n.t.Helper()
-	await(n.t, what, holds)
-}
-
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for !holds() {
-		select {
-		case <-ticker.C:
-		case <-deadline.C:
-			t.Fatalf("waited %s in vain for: %s", patience, what)
-		}
-	}
+	fakenode.Await(n.t, what, holds)
 }
 
 // entry is a line of the fake kubelet's record.
@@ -256,38 +233,6 @@ func (n *node) events(kinds ...string) string {
 		list = append(list, e.Event)
 	}
 	return strings.Join(list, " ")
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
-}
-
-// listen accepts connections and closes them, until the test ends.
-func listen(t *testing.T, network, address string) net.Listener {
-	t.Helper()
-	listener, err := net.Listen(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			connection.Close()
-		}
-	}()
-	t.Cleanup(func() { listener.Close(); <-over })
-	return listener
 }
 
 // written makes a file and gives its path.

@@ -13,6 +13,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 func TestEventOfAnUpdate(t *testing.T) {
@@ -23,7 +24,7 @@ func TestEventOfAnUpdate(t *testing.T) {
 	}
 	t.Cleanup(func() { s.Close() })
 	source := corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "a", UID: "uid-a", ResourceVersion: "7", KubeletConfigKey: "kubelet"}
-	payload := map[string]string{"kubelet": configuration("mode: ok"), "sibling": "\x00"}
+	payload := map[string]string{"kubelet": fakenode.Configuration("mode: ok"), "sibling": "\x00"}
 	assigned := configsync.Update{Text: "kube-system/a/kubelet", NodeUID: "node", Source: &source, Payload: payload, Shadowed: true}
 	failed := errors.New("no such folder")
 	for name, test := range map[string]struct {

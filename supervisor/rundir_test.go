@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 func TestRunDirIsOursAlone(t *testing.T) {
@@ -53,7 +54,7 @@ func TestRunDirIsOursAlone(t *testing.T) {
 func TestARunFolderThatIsRemoved(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	source := n.seed(store.Assigned, "a", configuration("mode: ok"))
+	source := n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok"))
 	r := n.run()
 	first := r.awaitHealthy().Child.PID
 	if err := errors.Join(os.RemoveAll(n.options.RunDir), syscall.Kill(first, syscall.SIGKILL)); err != nil {

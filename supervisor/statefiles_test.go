@@ -14,6 +14,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 const (
@@ -110,7 +111,7 @@ func TestStateFilesOfAnotherPolicyAreSetAside(t *testing.T) {
 	n := newNode(t)
 	n.write("kubelet/"+cpuState, stateOf("none"))
 	n.write("kubelet/"+memoryState, stateOf("None"))
-	n.seed(store.Assigned, "a", configuration("mode: ok")+"cpuManagerPolicy: static\nmemoryManagerPolicy: Static\n")
+	n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok")+"cpuManagerPolicy: static\nmemoryManagerPolicy: Static\n")
 	r := n.run()
 	n.awaitPolicies("static", "Static")
 	r.awaitHealthy()
@@ -134,7 +135,7 @@ func TestStateFilesOfAnotherPolicyAreSetAside(t *testing.T) {
 func TestStateFileThatTheKubeletRefuses(t *testing.T) {
 	n := newNode(t)
 	n.write("kubelet/"+cpuState, stateOf("static"))
-	n.seed(store.Assigned, "a", configuration("mode: crash, healthyFirst: true, after: 100ms, crashTimes: 1, counter: "+n.path("counter")+
+	n.seed(store.Assigned, "a", fakenode.Configuration("mode: crash, healthyFirst: true, after: 100ms, crashTimes: 1, counter: "+n.path("counter")+
 		", words: 'start cpu manager error: not all reserved cpus: \"0-1\" are present in defaultCpuSet: \"0\"'")+"cpuManagerPolicy: static\n")
 	r := n.run()
 	n.await("the file is aside", func() bool {
@@ -173,11 +174,11 @@ func TestNoStateFileIsSetAsideForASpoiltCheckpoint(t *testing.T) {
 	n := newNode(t)
 	const static = `{"policyName":"static","entries":{"pod":{"container":"1"}},"checksum":0}`
 	n.write("kubelet/"+cpuState, static)
-	n.seed(store.LastKnownGood, "b", configuration("mode: ok, words: b")+"cpuManagerPolicy: static\n")
-	n.seed(store.Assigned, "a", configuration("mode: ok, words: a")+"cpuManagerPolicy: static\n")
+	n.seed(store.LastKnownGood, "b", fakenode.Configuration("mode: ok, words: b")+"cpuManagerPolicy: static\n")
+	n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok, words: a")+"cpuManagerPolicy: static\n")
 	r := n.run()
 	record := r.await("a", func(record Record) bool { return record.Healthy && runsOf(record) == "a" })
-	n.write("state/checkpoints/uid-a/1/kubelet", configuration("mode: ok, words: a")+"cpuManagerPolicy: none\n")
+	n.write("state/checkpoints/uid-a/1/kubelet", fakenode.Configuration("mode: ok, words: a")+"cpuManagerPolicy: none\n")
 	if err := syscall.Kill(record.Child.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // wrongWords are flags of run with something wrong in them, and what is said of it. FOLDER is the node's.
@@ -116,7 +117,7 @@ func TestAWrongWordStartsTheKubeletAlone(t *testing.T) {
 // awaitAlone waits until p is the kubelet, with the unit's own arguments and nothing of the supervisor's.
 func (n *node) awaitAlone(p *supervisorProcess, recorded string) {
 	n.t.Helper()
-	await(n.t, "the kubelet", func() bool {
+	fakenode.Await(n.t, "the kubelet", func() bool {
 		if p.ended() {
 			n.t.Fatalf("code %d: %s", p.code, p.stderr.String())
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 func TestAskNobody(t *testing.T) {
@@ -45,7 +46,7 @@ func TestReloadLooksBeforeItAnswers(t *testing.T) {
 	n := newNode(t)
 	n.run().awaitHealthy()
 	for i := range 3 {
-		written(t, n.local, configuration("mode: ok")+fmt.Sprintf("maxPods: %d\n", i))
+		written(t, n.local, fakenode.Configuration("mode: ok")+fmt.Sprintf("maxPods: %d\n", i))
 		if code, _, stderr := does("reload", "--run-dir="+n.runDir); code != exitOK {
 			t.Fatal(stderr)
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // crashBinary is the program that can be killed at a numbered point.
@@ -76,7 +77,7 @@ func newLife(t *testing.T, of scenario) *life {
 		written(t, l.stateFile(), fmt.Sprintf(`{"policyName":%q,"checksum":0}`, of.wrote))
 	}
 	if of.base {
-		l.api.put("base", configuration("mode: ok, words: base")+of.baseFields)
+		l.api.put("base", fakenode.Configuration("mode: ok, words: base")+of.baseFields)
 		l.api.assign("base")
 		l.seedBase()
 	}
@@ -133,25 +134,22 @@ func (l *life) endKubelets() {
 	}
 }
 
-// start starts a supervisor that is killed at a point; 0 = at none.
-func (l *life) start(crashAt int) *supervisorProcess {
+// start starts a supervisor that is killed at a point, or at none.
+func (l *life) start(crashAt string) *supervisorProcess {
 	l.t.Helper()
 	path, err := crashBinary()
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	command := exec.Command(path, l.runArguments(l.flags...)...)
-	command.Env = append(os.Environ(), "FAKE_KUBELET_RECORD="+l.record)
-	if crashAt >= 0 {
-		command.Env = append(command.Env, "CRASH_POINTS="+l.points, fmt.Sprintf("CRASH_AT=%d", crashAt))
-	}
+	command.Env = append(os.Environ(), "FAKE_KUBELET_RECORD="+l.record, "CRASH_POINTS="+l.points, "CRASH_AT="+strings.ReplaceAll(crashAt, "FOLDER", l.folder))
 	return l.begin(command)
 }
 
 // untilOver waits until it holds, or the supervisor has died.
 func (l *life) untilOver(p *supervisorProcess, what string, holds func() bool) (died bool) {
 	l.t.Helper()
-	await(l.t, what, func() bool {
+	fakenode.Await(l.t, what, func() bool {
 		select {
 		case <-p.over:
 			died = true
@@ -185,7 +183,7 @@ func (l *life) change() {
 }
 
 // live runs a supervisor through the scenario, or until it dies at its point. first is the number of points before the change.
-func (l *life) live(crashAt int) (p *supervisorProcess, over bool, first int) {
+func (l *life) live(crashAt string) (p *supervisorProcess, over bool, first int) {
 	l.t.Helper()
 	p = l.start(crashAt)
 	if l.untilOver(p, "the state before: "+l.before(), func() bool { return l.shows(p, l.before()) }) {
@@ -216,7 +214,7 @@ func (l *life) before() string {
 // again is the supervisor after the one that was killed.
 func (l *life) again() *supervisorProcess {
 	l.t.Helper()
-	p := l.start(-1)
+	p := l.start("")
 	l.change()
 	if l.untilOver(p, l.after[0], func() bool { return l.shows(p, l.after...) }) {
 		l.t.Fatalf("it died: %s", p.ProcessState)
@@ -228,10 +226,15 @@ func killed(p *supervisorProcess) bool {
 	return p.ProcessState.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
 }
 
-func (l *life) pointsPassed() []string {
-	data, _ := os.ReadFile(l.points)
-	text := strings.NewReplacer(l.folder+"/", "", "*decide.", "", "decide.", "").Replace(string(data))
-	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+// pointsPassed gives the points so far as CRASH_AT has them, such as "2 before decide.Save". FOLDER is this node's.
+func (l *life) pointsPassed() (points []string) {
+	data, _ := os.ReadFile(l.points) // absent: none was passed
+	turns := map[string]int{}
+	for point := range strings.Lines(strings.ReplaceAll(string(data), l.folder, "FOLDER")) {
+		turns[point]++
+		points = append(points, fmt.Sprintf("%d %s", turns[point], strings.TrimSuffix(point, "\n")))
+	}
+	return points
 }
 
 // checkDisk wants what a killed supervisor left: nothing that has to be set aside, and no half checkpoint named.
@@ -298,7 +301,7 @@ func (l *life) awaitPolicy() {
 	if want == "" {
 		want = "none"
 	}
-	await(l.t, "a state file of policy "+want, func() bool {
+	fakenode.Await(l.t, "a state file of policy "+want, func() bool {
 		var state struct{ PolicyName string }
 		content, err := os.ReadFile(l.stateFile())
 		return err == nil && json.Unmarshal(content, &state) == nil && state.PolicyName == want

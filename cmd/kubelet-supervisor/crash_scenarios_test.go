@@ -1,5 +1,7 @@
 package main
 
+import "github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
+
 // scenario is a change that a supervisor is killed in the middle of.
 type scenario struct {
 	base      bool // a configuration that passed its trial runs before; else local
@@ -42,7 +44,7 @@ var scenarios = map[string]scenario{
 	"assign": {
 		wrote: "none", policy: "static", asides: []string{noneAside},
 		do: func(api *apiServer) {
-			api.put("next", configuration("mode: ok")+static)
+			api.put("next", fakenode.Configuration("mode: ok")+static)
 			api.assign("next")
 		},
 		after:     []string{"InTrial assigned=next@1 active=next@1 lkg=local"},
@@ -51,7 +53,7 @@ var scenarios = map[string]scenario{
 	},
 	"edit": {
 		base:      true,
-		do:        func(api *apiServer) { api.put("base", configuration("mode: ok, words: edited")) },
+		do:        func(api *apiServer) { api.put("base", fakenode.Configuration("mode: ok, words: edited")) },
 		after:     []string{"InTrial assigned=base@2 active=base@2 lkg=base@1"},
 		candidate: "base",
 		starts:    map[string]int{"older": someStarts, "base": 2},
@@ -59,7 +61,7 @@ var scenarios = map[string]scenario{
 	"refused": {
 		base: true,
 		do: func(api *apiServer) {
-			api.put("bad", configuration("mode: refuse, words: maxPods must not be -1"))
+			api.put("bad", fakenode.Configuration("mode: refuse, words: maxPods must not be -1"))
 			api.assign("bad")
 		},
 		after:  []string{"Refused assigned=bad@1 active=base@1 lkg=base@1"},
@@ -68,7 +70,7 @@ var scenarios = map[string]scenario{
 	"deadly": {
 		base: true,
 		do: func(api *apiServer) {
-			api.put("deadly", configuration("mode: crash, after: 20ms, words: no such cgroup"))
+			api.put("deadly", fakenode.Configuration("mode: crash, after: 20ms, words: no such cgroup"))
 			api.assign("deadly")
 		},
 		after:  []string{"RolledBack assigned=deadly@1 active=base@1 lkg=base@1", "Rejected assigned=deadly@1 active=base@1 lkg=base@1"},
@@ -83,7 +85,7 @@ var scenarios = map[string]scenario{
 	"promote": { // what was set aside for it is of no use any more
 		flags: []string{"--trial-period=1s"}, wrote: "none", policy: "static",
 		do: func(api *apiServer) {
-			api.put("next", configuration("mode: ok")+static)
+			api.put("next", fakenode.Configuration("mode: ok")+static)
 			api.assign("next")
 		},
 		after:     []string{"Active assigned=next@1 active=next@1 lkg=next@1"},
@@ -93,7 +95,7 @@ var scenarios = map[string]scenario{
 	"another after static": {
 		base: true, baseFields: static, wrote: "static", asides: []string{staticAside},
 		do: func(api *apiServer) {
-			api.put("next", configuration("mode: ok"))
+			api.put("next", fakenode.Configuration("mode: ok"))
 			api.assign("next")
 		},
 		after:     []string{"InTrial assigned=next@1 active=next@1 lkg=base@1"},
@@ -103,7 +105,7 @@ var scenarios = map[string]scenario{
 	"deadly static": { // it writes its state file before it dies of something else
 		wrote: "none", asides: []string{noneAside, staticAside},
 		do: func(api *apiServer) {
-			api.put("deadly", configuration("mode: crash, healthyFirst: true, after: 100ms, words: no such cgroup")+static)
+			api.put("deadly", fakenode.Configuration("mode: crash, healthyFirst: true, after: 100ms, words: no such cgroup")+static)
 			api.assign("deadly")
 		},
 		after:  []string{"RolledBack assigned=deadly@1 active=local lkg=local", "Rejected assigned=deadly@1 active=local lkg=local"},

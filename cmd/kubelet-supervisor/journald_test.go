@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // journald is what the real one is to the program: a socket for lines with fields, and one for log streams, whose lines its journalctl
@@ -128,11 +130,11 @@ func (j *journald) stream(number int) string {
 
 func TestLinesInTheJournalHaveFields(t *testing.T) {
 	n := newNode(t)
-	n.seed("a", configuration("mode: ok"))
+	n.seed("a", fakenode.Configuration("mode: ok"))
 	journald := n.listenAsJournald()
 	p := n.run()
 	p.awaitHealthy()
-	await(t, "the line", func() bool { return journald.line("kubelet is healthy") != nil })
+	fakenode.Await(t, "the line", func() bool { return journald.line("kubelet is healthy") != nil })
 	want := map[string]string{"MESSAGE": "kubelet is healthy", "PRIORITY": "6", "MESSAGE_ID": "5326173bad354e00a85985c0dce7a46e", "PHASE": "Starting",
 		"CONFIG_SOURCE": "kube-system/a/kubelet", "CONFIG_UID": "uid-1", "SYSLOG_IDENTIFIER": "kubelet-supervisor"}
 	if diff := cmp.Diff(want, journald.line("kubelet is healthy")); diff != "" {
@@ -147,14 +149,14 @@ func TestLinesInTheJournalHaveFields(t *testing.T) {
 // Lines about a Node's assignment name both.
 func TestLinesInTheJournalNameTheNode(t *testing.T) {
 	l := newLife(t, scenario{})
-	l.api.put("a", configuration("mode: ok"))
+	l.api.put("a", fakenode.Configuration("mode: ok"))
 	journald := l.listenAsJournald()
 	p := l.run(l.flags...)
 	p.awaitHealthy()
 	l.api.assign("a")
-	await(t, "it is on trial", func() bool { return strings.HasPrefix(l.api.shown(), "InTrial ") })
+	fakenode.Await(t, "it is on trial", func() bool { return strings.HasPrefix(l.api.shown(), "InTrial ") })
 	const change = "Kubelet restarting to use /api/v1/namespaces/kube-system/configmaps/a"
-	await(t, "the line", func() bool { return journald.line(change) != nil })
+	fakenode.Await(t, "the line", func() bool { return journald.line(change) != nil })
 	line := journald.line(change)
 	for name, want := range map[string]string{"MESSAGE_ID": "b113641e76574d4fbdd9182ef34eec31", "NODE": "n1", "CONFIG_SOURCE": "kube-system/a/kubelet",
 		"CONFIG_UID": "uid-a", "REASON": "KubeletConfigChanged", "PRIORITY": "6"} {
@@ -170,7 +172,7 @@ func TestTheKubeletHasAStreamOfItsOwn(t *testing.T) {
 	journald := n.listenAsJournald()
 	p := n.run()
 	before := p.awaitHealthy()
-	await(t, "its log", func() bool { return strings.Contains(journald.stream(0), `"Starting kubelet"`) })
+	fakenode.Await(t, "its log", func() bool { return strings.Contains(journald.stream(0), `"Starting kubelet"`) })
 	if stream := journald.stream(0); !strings.HasPrefix(stream, "kubelet\n\n6\n1\n0\n0\n0\nI") {
 		t.Errorf("the stream begins with %q", stream)
 	}
@@ -186,7 +188,7 @@ func TestTheKubeletHasAStreamOfItsOwn(t *testing.T) {
 	if err := syscall.Kill(before.Child.PID, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "another stream for another kubelet", func() bool { return strings.Contains(journald.stream(1), `"Starting kubelet"`) })
+	fakenode.Await(t, "another stream for another kubelet", func() bool { return strings.Contains(journald.stream(1), `"Starting kubelet"`) })
 	if log, err := os.ReadFile(filepath.Join(n.runDir, "kubelet.log")); err != nil || len(log) > 0 {
 		t.Errorf("the file holds %q, %v", log, err)
 	}
@@ -194,7 +196,7 @@ func TestTheKubeletHasAStreamOfItsOwn(t *testing.T) {
 }
 
 func TestLastWordsComeFromTheJournal(t *testing.T) {
-	crash := configuration("mode: crash, code: 7, words: out of luck, crashTimes: 1, counter: ")
+	crash := fakenode.Configuration("mode: crash, code: 7, words: out of luck, crashTimes: 1, counter: ")
 	for name, row := range map[string]struct {
 		journalctl, want string
 	}{

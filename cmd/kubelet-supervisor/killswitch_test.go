@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // With the kill switch the process is the kubelet: one process, with the unit's own arguments, and no supervisor to be seen.
@@ -60,7 +61,7 @@ func TestTheKillSwitchBesideASupervisor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := n.run(append(more, "--kill-switch="+off)...)
-			await(t, "it ends, or is a second kubelet", func() bool {
+			fakenode.Await(t, "it ends, or is a second kubelet", func() bool {
 				return p.ended() || slices.Contains(fakes(t, recorded, "start beside"), fmt.Sprintf("beside %d", p.Process.Pid))
 			})
 			if code := p.end(); code != exitUsage || !strings.Contains(p.stderr.String(), "another supervisor") {
@@ -99,7 +100,7 @@ func TestTheKillSwitchBesideALeftOverThatStays(t *testing.T) {
 		}
 	}
 	p := n.begin(command)
-	await(t, "it ends, or is a second kubelet", func() bool {
+	fakenode.Await(t, "it ends, or is a second kubelet", func() bool {
 		_, err := os.Stat(recorded)
 		return p.ended() || err == nil
 	})

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // binary and fakeKubelet are paths of what is built once, journalFolder is where it looks for journald, and defaultFolders has its folders
@@ -62,29 +63,6 @@ func does(arguments ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// patience is how long tests wait for what should take a fraction of it.
-const patience = 90 * time.Second
-
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for !holds() {
-		select {
-		case <-ticker.C:
-		case <-deadline.C:
-			t.Fatalf("waited %s in vain for: %s", patience, what)
-		}
-	}
-}
-
-// configuration gives one that makes the fake kubelet behave so.
-func configuration(behaviour string) string {
-	return "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nfake: {" + behaviour + "}\n"
-}
-
 func written(t *testing.T, path, content string) string {
 	t.Helper()
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o700)); err != nil {
@@ -116,7 +94,7 @@ func newNode(t *testing.T) *node {
 	}
 	defer listener.Close()
 	n := &node{t: t, folder: folder, stateDir: filepath.Join(folder, "state"), runDir: filepath.Join(folder, "run"), local: filepath.Join(folder, "etc", "kubelet.yaml"), program: binary}
-	written(t, n.local, configuration("mode: ok"))
+	written(t, n.local, fakenode.Configuration("mode: ok"))
 	n.kubelet = []string{fakeKubelet, "--config=" + n.local, "--root-dir=" + n.rootDir(), "--healthz-port=" + strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)}
 	return n
 }
@@ -183,7 +161,7 @@ func (p *supervisorProcess) end() int {
 	p.n.t.Helper()
 	select {
 	case <-p.over:
-	case <-time.After(patience):
+	case <-time.After(fakenode.Patience):
 		p.n.t.Errorf("the supervisor does not end")
 		_ = p.Process.Kill()
 		<-p.over
@@ -194,7 +172,7 @@ func (p *supervisorProcess) end() int {
 // awaitHealthy waits until the record is that of this process, with a healthy kubelet.
 func (p *supervisorProcess) awaitHealthy() (record supervisor.Record) {
 	p.n.t.Helper()
-	await(p.n.t, "a healthy kubelet", func() bool {
+	fakenode.Await(p.n.t, "a healthy kubelet", func() bool {
 		select {
 		case <-p.over:
 			p.n.t.Fatalf("the supervisor ended with code %d", p.code)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // fullPipe gives the end of a pipe that takes nothing more, until somebody reads from the other.
@@ -43,7 +45,7 @@ func TestAnOutputThatIsFull(t *testing.T) {
 			if err := syscall.Kill(before.Child.PID, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			await(t, "another kubelet", func() bool { return p.awaitHealthy().Child.PID != before.Child.PID })
+			fakenode.Await(t, "another kubelet", func() bool { return p.awaitHealthy().Child.PID != before.Child.PID })
 			p.term()
 		})
 	}
@@ -75,7 +77,7 @@ func TestAnOutputThatIsClosed(t *testing.T) {
 		t.Setenv("FAKE_KUBELET_RECORD", recorded)
 		n.stderr = closedPipe(t)
 		p := n.run("--verbose")
-		await(t, "the kubelet", func() bool {
+		fakenode.Await(t, "the kubelet", func() bool {
 			data, _ := os.ReadFile(recorded)
 			return p.ended() || len(data) > 0
 		})

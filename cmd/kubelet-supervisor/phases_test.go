@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // A phase is a moment in the life of a supervisor and its kubelet in which something else can happen.
@@ -75,10 +76,10 @@ func (p phase) reach(t *testing.T) (*node, *supervisorProcess) {
 	runtime := listen(t, "unix", n.path("runtime.sock"))
 	n.kubelet = append(n.kubelet, "--container-runtime-endpoint=unix://"+runtime)
 	if p.local != "" {
-		written(t, n.local, configuration(p.local))
+		written(t, n.local, fakenode.Configuration(p.local))
 	}
 	if p.assigned != "" {
-		n.assign(t, configuration(p.assigned))
+		n.assign(t, fakenode.Configuration(p.assigned))
 	}
 	if p.api != nil {
 		url := p.api(t, n)
@@ -92,7 +93,7 @@ func (p phase) reach(t *testing.T) (*node, *supervisorProcess) {
 		p.before(t, n)
 	}
 	process := n.run(p.flags...)
-	await(t, p.name, func() bool {
+	fakenode.Await(t, p.name, func() bool {
 		select {
 		case <-process.over:
 			t.Fatalf("the supervisor ended with code %d", process.code)
@@ -233,7 +234,7 @@ func assigning(t *testing.T, n *node, payload map[string]string) (url string) {
 
 // manyKeys takes seconds to write.
 func manyKeys() map[string]string {
-	payload := map[string]string{"kubelet": configuration("mode: ok")}
+	payload := map[string]string{"kubelet": fakenode.Configuration("mode: ok")}
 	for i := range 1000 {
 		payload[fmt.Sprintf("key%d", i)] = "x"
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // installed is a copy of the program that the test may replace; node.run starts it from then on.
@@ -118,7 +119,7 @@ func blocked(t *testing.T, proc string) uint64 {
 // A hundred reloads: one process, one kubelet, the trial goes on, nothing leaks, and at the end the kubelet's exit status is still had.
 func TestAHundredReloads(t *testing.T) {
 	n := newNode(t)
-	n.seed("a", configuration("mode: ok"))
+	n.seed("a", fakenode.Configuration("mode: ok"))
 	systemd := n.listenAsSystemd("30000000")
 	t.Setenv("FAKE_KUBELET_RECORD", n.path("record"))
 	n.program = written(t, filepath.Join(n.folder, "limited"), "#!/bin/sh\nulimit -S -n 1000\nexec "+binary+" \"$@\"\n") // a Go program raises its own
@@ -131,7 +132,7 @@ func TestAHundredReloads(t *testing.T) {
 		n.reload()
 	}
 	// The first may not have opened all of its own when it was looked at; one that is left open by each reload would make 99 more.
-	await(t, "no file is left open by a reload", func() bool { return p.openFiles() < files+50 })
+	fakenode.Await(t, "no file is left open by a reload", func() bool { return p.openFiles() < files+50 })
 	after := p.awaitHealthy()
 	if *after.Child != *before.Child || after.Supervisor != before.Supervisor || after.Reloads != 100 {
 		t.Errorf("before %+v\nafter %+v", before, after)
@@ -139,7 +140,7 @@ func TestAHundredReloads(t *testing.T) {
 	if after.Trial == nil || after.Trial.Failures != 0 || after.Trial.Healthy <= before.Trial.Healthy || after.Condition.Reason != "InTrial" {
 		t.Errorf("its trial: %+v, %+v", after.Trial, after.Condition)
 	}
-	await(t, "systemd hears of the end of each", func() bool { return systemd.count("READY=1") == 101 })
+	fakenode.Await(t, "systemd hears of the end of each", func() bool { return systemd.count("READY=1") == 101 })
 	if reloading := systemd.count("RELOADING=1\nMONOTONIC_USEC="); reloading != 100 {
 		t.Errorf("systemd heard of %d reloads", reloading)
 	}
@@ -148,7 +149,7 @@ func TestAHundredReloads(t *testing.T) {
 		t.Fatal(err)
 	}
 	var record supervisor.Record
-	await(t, "another kubelet", func() bool {
+	fakenode.Await(t, "another kubelet", func() bool {
 		record = p.awaitHealthy()
 		return record.Child.PID != after.Child.PID
 	})
@@ -167,12 +168,12 @@ func TestAHundredReloads(t *testing.T) {
 // What a kubelet says reaches the log once, before a reload and after it, and so do its last words.
 func TestWhatAKubeletSaysAfterAReload(t *testing.T) {
 	n := newNode(t)
-	written(t, n.local, configuration("mode: crash, healthyFirst: true, after: 3s, words: out of luck, crashTimes: 1, counter: "+filepath.Join(n.folder, "starts")))
+	written(t, n.local, fakenode.Configuration("mode: crash, healthyFirst: true, after: 3s, words: out of luck, crashTimes: 1, counter: "+filepath.Join(n.folder, "starts")))
 	p := n.run()
 	first := p.awaitHealthy().Child.PID
 	n.reload()
 	var record supervisor.Record
-	await(t, "another kubelet", func() bool {
+	fakenode.Await(t, "another kubelet", func() bool {
 		record = p.awaitHealthy()
 		return record.Child.PID != first
 	})
@@ -260,7 +261,7 @@ func TestAProgramThatCannotTakeOverIsRefused(t *testing.T) {
 	if code, _, stderr := does("reload", "--run-dir="+n.runDir); code != exitInternal || !strings.Contains(stderr, "no such file") {
 		t.Errorf("removed: code %d, %s", code, stderr)
 	}
-	await(t, "systemd hears of the end of each", func() bool { return systemd.count("READY=1") == 9 })
+	fakenode.Await(t, "systemd hears of the end of each", func() bool { return systemd.count("READY=1") == 9 })
 
 	replaceProgram(t, path, string(whole))
 	n.reload()
@@ -315,7 +316,7 @@ func TestAKubeletThatEndsDuringAReload(t *testing.T) {
 		if err := syscall.Kill(ended, syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
-		await(t, "another kubelet, and the answer", func() bool {
+		fakenode.Await(t, "another kubelet, and the answer", func() bool {
 			record = p.awaitHealthy()
 			return record.Child.PID != ended && record.Reloads == i+1
 		})
@@ -360,7 +361,7 @@ func TestAStopDuringAReload(t *testing.T) {
 	if err := p.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the check", func() bool { _, err := os.Stat(checking); return err == nil })
+	fakenode.Await(t, "the check", func() bool { _, err := os.Stat(checking); return err == nil })
 	p.term()
 	if err := syscall.Kill(kubelet, 0); !errors.Is(err, syscall.ESRCH) {
 		t.Errorf("the kubelet with pid %d: %v", kubelet, err)

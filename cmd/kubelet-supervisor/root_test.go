@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 func TestBadInput(t *testing.T) {
 	folder := t.TempDir()
-	file := written(t, filepath.Join(folder, "kubelet.yaml"), configuration("mode: ok"))
+	file := written(t, filepath.Join(folder, "kubelet.yaml"), fakenode.Configuration("mode: ok"))
 	plain := filepath.Join(folder, "plain")
 	if err := os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o600); err != nil {
 		t.Fatal(err)

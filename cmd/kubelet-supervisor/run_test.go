@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // fakes reads what the fake kubelets recorded: "event pid" for each of the given events.
@@ -131,7 +132,7 @@ func TestTheTryOfAKilledSupervisorIsSpent(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := source("a").ConfigMap
-	err = errors.Join(s.SaveCheckpoint(*c, map[string]string{"kubelet": configuration("mode: ok")}), s.SaveSource(store.Assigned, c), s.Close())
+	err = errors.Join(s.SaveCheckpoint(*c, map[string]string{"kubelet": fakenode.Configuration("mode: ok")}), s.SaveSource(store.Assigned, c), s.Close())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func TestTheTryOfAKilledSupervisorIsSpent(t *testing.T) {
 
 func TestAKubeletFromThePath(t *testing.T) {
 	t.Setenv("PATH", filepath.Dir(fakeKubelet)+":"+os.Getenv("PATH"))
-	file := written(t, filepath.Join(t.TempDir(), "kubelet.yaml"), configuration("mode: ok"))
+	file := written(t, filepath.Join(t.TempDir(), "kubelet.yaml"), fakenode.Configuration("mode: ok"))
 	if code, stdout, stderr := does("check", file, "--", "kubelet"); code != exitOK || !strings.Contains(stdout, "is accepted by "+fakeKubelet) {
 		t.Errorf("code %d, said %q and %q", code, stdout, stderr)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // Whatever is under way, SIGTERM ends it: with 0, no kubelet left, and nothing held against a configuration for it.
@@ -61,7 +62,7 @@ func TestHostShutdownInEveryPhase(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			await(t, "the announcement is heard", func() bool { // said until then: the subscription has no sign of its own
+			fakenode.Await(t, "the announcement is heard", func() bool { // said until then: the subscription has no sign of its own
 				if err := logind.Emit("/org/freedesktop/login1", "org.freedesktop.login1.Manager.PrepareForShutdown", true); err != nil {
 					t.Fatal(err)
 				}
@@ -77,7 +78,7 @@ func TestHostShutdownInEveryPhase(t *testing.T) {
 				}
 				_ = syscall.Kill(record.Child.PID, syscall.SIGKILL) // by the host
 			}
-			await(t, "no kubelet", func() bool {
+			fakenode.Await(t, "no kubelet", func() bool {
 				record, _, err := supervisor.ReadRecord(n.runDir)
 				return err == nil && record.Child == nil && record.Phase == "Frozen"
 			})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // serviceManager is a socket that remembers what it was told.
@@ -66,7 +67,7 @@ func (s *serviceManager) count(beginning string) (count int) {
 
 func (s *serviceManager) await(beginning string) {
 	s.t.Helper()
-	await(s.t, "systemd hears "+beginning, func() bool { return s.count(beginning) > 0 })
+	fakenode.Await(s.t, "systemd hears "+beginning, func() bool { return s.count(beginning) > 0 })
 }
 
 // term asks the supervisor to stop and waits until it has.
@@ -105,11 +106,11 @@ func TestSystemdHearsOfALife(t *testing.T) {
 func TestAKubeletThatStopsItsPings(t *testing.T) {
 	n := newNode(t)
 	systemd := n.listenAsSystemd("1200000")
-	written(t, n.local, configuration("mode: ok, pings: 2, crashTimes: 1, counter: "+filepath.Join(n.folder, "starts")))
+	written(t, n.local, fakenode.Configuration("mode: ok, pings: 2, crashTimes: 1, counter: "+filepath.Join(n.folder, "starts")))
 	p := n.run()
 	first := p.awaitHealthy().Child.PID
 	var record supervisor.Record
-	await(t, "another kubelet", func() bool {
+	fakenode.Await(t, "another kubelet", func() bool {
 		record = p.awaitHealthy()
 		return record.Child.PID != first
 	})
@@ -117,7 +118,7 @@ func TestAKubeletThatStopsItsPings(t *testing.T) {
 		t.Errorf("recorded %+v", record.Exits)
 	}
 	before := systemd.count("WATCHDOG=1")
-	await(t, "pings of the supervisor's own", func() bool { return systemd.count("WATCHDOG=1") >= before+10 })
+	fakenode.Await(t, "pings of the supervisor's own", func() bool { return systemd.count("WATCHDOG=1") >= before+10 })
 	if record := p.awaitHealthy(); len(record.Exits) != 1 {
 		t.Errorf("the second pings, and was restarted: %+v", record.Exits)
 	}
@@ -134,7 +135,7 @@ func TestAKubeletThatNeverPingsIsNotJudged(t *testing.T) {
 	n.kubelet[0] = written(t, filepath.Join(n.folder, "old-kubelet"), "#!/bin/sh\nunset WATCHDOG_USEC\nexec "+fakeKubelet+" \"$@\"\n")
 	p := n.run()
 	first := p.awaitHealthy().Child.PID
-	await(t, "pings of the supervisor's own", func() bool { return systemd.count("WATCHDOG=1") >= 12 })
+	fakenode.Await(t, "pings of the supervisor's own", func() bool { return systemd.count("WATCHDOG=1") >= 12 })
 	if record := p.awaitHealthy(); record.Child.PID != first {
 		t.Errorf("exits %+v", record.Exits)
 	}

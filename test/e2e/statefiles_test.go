@@ -153,7 +153,7 @@ func (n *node) killedAt(t *testing.T, s *supervised, point string, flags []strin
 		t.Fatal(err)
 	}
 	s.stop(t)
-	s = n.startSupervisor(t, options{Flags: flags, After: s, Binary: binary, Environment: []string{"CRASH_AT=" + point}})
+	s = n.startSupervisor(t, options{Flags: flags, After: s, Binary: binary, Environment: []string{"CRASH_AT=1 " + point}})
 	s.kubelet(t)
 	change()
 	if code := s.ended(t); code != -1 {
