@@ -88,7 +88,7 @@ func TestStateOfEveryVersionIsRead(t *testing.T) {
 	for _, folder := range folders {
 		t.Run(folder.Name(), func(t *testing.T) {
 			stateDir := copied(t, filepath.Join("testdata/state", folder.Name(), "state"))
-			l := &loop{store: openStore(t, stateDir)}
+			l := &loop{saves: newSaves(), store: openStore(t, stateDir)}
 			var loaded decide.Durable
 			l.load(&loaded, func(err error) {
 				if err != nil {
@@ -115,7 +115,7 @@ func TestStateIsWrittenAsThisVersionSays(t *testing.T) {
 	if err := os.Chmod(stateDir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l := &loop{store: openStore(t, stateDir), Options: Options{Arguments: []string{"--root-dir=" + t.TempDir()}}}
+	l := &loop{saves: newSaves(), store: openStore(t, stateDir), Options: Options{Arguments: []string{"--root-dir=" + t.TempDir()}}}
 	d := golden()
 	if err := errors.Join(l.store.SaveCheckpoint(d.Assigned.Source, goldenPayload), l.save(d, l.sourcesInUse(d))); err != nil {
 		t.Fatal(err)

@@ -87,13 +87,12 @@ func TakeHandover() *Handover {
 	return h
 }
 
-// Names gives the path of the kubelet that runs. It is false where nothing was handed over.
-func (h *Handover) Names(kubelet *string) bool {
-	if h == nil || h.Kubelet == "" {
-		return false
+// KubeletPath is that of the kubelet that runs, or empty where nothing was handed over.
+func (h *Handover) KubeletPath() string {
+	if h == nil {
+		return ""
 	}
-	*kubelet = h.Kubelet
-	return true
+	return h.Kubelet
 }
 
 func readHandover(file *os.File) (*Handover, error) {

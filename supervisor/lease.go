@@ -97,7 +97,7 @@ func (w *leaseWatch) run(ctx context.Context, tell func(decide.LeaseSeen)) {
 	defer ticker.Stop()
 	for {
 		if w.wanted() {
-			if seen := w.glance(ctx); ctx.Err() == nil {
+			if seen := w.see(ctx); ctx.Err() == nil {
 				tell(seen)
 			}
 		}
@@ -110,10 +110,10 @@ func (w *leaseWatch) run(ctx context.Context, tell func(decide.LeaseSeen)) {
 	}
 }
 
-// glance is one look. An answer that says nothing of the renewal counts as no answer; a missing Lease as one that is not renewed. A
+// see is one look. An answer that says nothing of the renewal counts as no answer; a missing Lease as one that is not renewed. A
 // later renewal is taken from the API server's memory, for all nodes on trial ask this every ten seconds. All else is not: a memory that
 // is behind would take an old renewal for a new one, and an API server that has lost etcd would make all nodes roll back.
-func (w *leaseWatch) glance(ctx context.Context) decide.LeaseSeen {
+func (w *leaseWatch) see(ctx context.Context) decide.LeaseSeen {
 	client, node := w.client()
 	if client == nil {
 		return decide.LeaseSeen{}

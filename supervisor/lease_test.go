@@ -80,7 +80,7 @@ func TestGlance(t *testing.T) {
 			w := server.watch(time.Hour)
 			w.newChild(0)
 			for i, want := range test.want {
-				if diff := cmp.Diff(want, w.glance(t.Context())); diff != "" {
+				if diff := cmp.Diff(want, w.see(t.Context())); diff != "" {
 					t.Errorf("look %d (-want +got):\n%s", i+1, diff)
 				}
 				server.lease, server.err = test.second, test.secondErr
@@ -94,14 +94,14 @@ func TestTheReferenceIsOfTheChild(t *testing.T) {
 	server := &leaseServer{lease: at(0)}
 	w := server.watch(time.Hour)
 	w.newChild(0)
-	w.glance(t.Context())
+	w.see(t.Context())
 	w.newChild(0)
 	server.lease = at(10 * time.Second) // the last one of the kubelet before
-	if got := w.glance(t.Context()); got.Renewed {
+	if got := w.see(t.Context()); got.Renewed {
 		t.Errorf("saw %+v", got)
 	}
 	server.lease = at(20 * time.Second)
-	if got := w.glance(t.Context()); !got.Renewed || got.RenewedBefore {
+	if got := w.see(t.Context()); !got.Renewed || got.RenewedBefore {
 		t.Errorf("saw %+v", got)
 	}
 }
@@ -116,13 +116,13 @@ func TestARenewalOverTheEndOfAKubelet(t *testing.T) {
 			server := &leaseServer{lease: at(0)}
 			w := server.watch(time.Hour)
 			w.newChild(0)
-			if got := w.glance(t.Context()); got.RenewedBefore {
+			if got := w.see(t.Context()); got.RenewedBefore {
 				t.Errorf("at first it saw %+v", got)
 			}
 			w.newChild(0)
 			w.newChild(0)
 			server.lease = at(test.after)
-			if got := w.glance(t.Context()); got.Renewed || got.RenewedBefore != test.want {
+			if got := w.see(t.Context()); got.Renewed || got.RenewedBefore != test.want {
 				t.Errorf("saw %+v", got)
 			}
 		})
@@ -147,12 +147,12 @@ func TestARenewalIsMissedOnlyByEtcd(t *testing.T) {
 			server := &leaseServer{lease: at(0)}
 			w := server.watch(time.Hour)
 			w.newChild(0)
-			w.glance(t.Context())
+			w.see(t.Context())
 			if !slices.Equal(server.asked, []bool{false}) {
 				t.Errorf("the reference is asked from memory: %v", server.asked)
 			}
 			server.asked, server.cached, server.lease, server.err = nil, test.cached, test.stored, test.err
-			if diff := cmp.Diff(test.want, w.glance(t.Context())); diff != "" || !slices.Equal(server.asked, test.asked) {
+			if diff := cmp.Diff(test.want, w.see(t.Context())); diff != "" || !slices.Equal(server.asked, test.asked) {
 				t.Errorf("asked %v (-want +got):\n%s", server.asked, diff)
 			}
 		})
@@ -161,7 +161,7 @@ func TestARenewalIsMissedOnlyByEtcd(t *testing.T) {
 
 func TestGlanceWithoutAConnection(t *testing.T) {
 	w := newLeaseWatch(time.Hour, func() (rest.Interface, string) { return nil, "" })
-	if seen := w.glance(t.Context()); seen != (decide.LeaseSeen{}) {
+	if seen := w.see(t.Context()); seen != (decide.LeaseSeen{}) {
 		t.Errorf("saw %+v", seen)
 	}
 }
@@ -218,12 +218,12 @@ func TestTheDurationOfAnotherConfiguration(t *testing.T) {
 	w := server.watch(time.Hour)
 	w.newChild(5 * time.Minute)
 	for look := range 2 {
-		if got := w.glance(t.Context()).Duration; got != 5*time.Minute {
+		if got := w.see(t.Context()).Duration; got != 5*time.Minute {
 			t.Errorf("look %d: a Lease of %s", look+1, got)
 		}
 	}
 	w.newChild(20 * time.Second)
-	if got := w.glance(t.Context()).Duration; got != 40*time.Second {
+	if got := w.see(t.Context()).Duration; got != 40*time.Second {
 		t.Errorf("the next kubelet: a Lease of %s", got)
 	}
 }

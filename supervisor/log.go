@@ -12,7 +12,7 @@ import (
 func (l *loop) logDecision(event decide.Event, step decide.Step) {
 	l.logEvent(event)
 	for _, e := range step.Events {
-		l.say(levelOf(e), kindOfEvent[e.Reason], l.state.Assigned, e.Message, zap.String("reason", e.Reason))
+		l.log(levelOf(e), eventMessages[e.Reason], l.state.Assigned, e.Message, zap.String("reason", e.Reason))
 	}
 	because := zap.String("because", fmt.Sprintf("%T", event)[len("decide."):])
 	running := l.state.Child.Version
@@ -22,9 +22,9 @@ func (l *loop) logDecision(event decide.Event, step decide.Step) {
 	case decide.Prove:
 		l.Logger.Info("asking the kubelet whether it accepts "+decide.Describe(do.Version), because)
 	case decide.Stop:
-		l.say(zap.InfoLevel, kubeletStopping, running, "stopping the kubelet", because)
+		l.log(zap.InfoLevel, kubeletStopping, running, "stopping the kubelet", because)
 	case decide.Exit:
-		l.say(zap.InfoLevel, leaving, running, "the kubelet is stopped, leaving")
+		l.log(zap.InfoLevel, leaving, running, "the kubelet is stopped, leaving")
 	}
 }
 
@@ -37,24 +37,24 @@ func (l *loop) logEvent(event decide.Event) {
 		if e.Asked {
 			level = zap.InfoLevel
 		}
-		l.say(level, kubeletExited, running, "kubelet exited",
+		l.log(level, kubeletExited, running, "kubelet exited",
 			zap.Bool("asked", e.Asked), zap.Int("code", e.Code), zap.String("words", e.Words), zap.String("ran", decide.Describe(running)))
 	case decide.Proved:
 		l.logVerdict(e)
 	case decide.Healthy:
-		l.say(zap.InfoLevel, kubeletHealthy, running, "kubelet is healthy")
+		l.log(zap.InfoLevel, kubeletHealthy, running, "kubelet is healthy")
 	case decide.Unhealthy:
 		l.Logger.Debug("kubelet is not healthy", zap.String("words", e.Words))
 	case decide.Hung:
-		l.say(zap.WarnLevel, kubeletHung, running, "the kubelet hangs: it is asked for its goroutines, and restarted", zap.String("words", e.Words))
+		l.log(zap.WarnLevel, kubeletHung, running, "the kubelet hangs: it is asked for its goroutines, and restarted", zap.String("words", e.Words))
 	case decide.Saved:
 		if e.Err != nil {
-			l.say(zap.ErrorLevel, stateUnwritable, running, "the state cannot be written", zap.Error(e.Err))
+			l.log(zap.ErrorLevel, stateUnwritable, running, "the state cannot be written", zap.Error(e.Err))
 		}
 	case decide.SyncFailed:
-		l.say(zap.WarnLevel, syncFailed, running, "the assignment cannot be followed", zap.String("assignment", e.Text), zap.String("words", e.Problem.Words))
+		l.log(zap.WarnLevel, syncFailed, running, "the assignment cannot be followed", zap.String("assignment", e.Text), zap.String("words", e.Problem.Words))
 	case decide.HostStopping:
-		l.say(zap.InfoLevel, hostStopping, running, "the host's shutdown", zap.Bool("begins", !e.CalledOff))
+		l.log(zap.InfoLevel, hostStopping, running, "the host's shutdown", zap.Bool("begins", !e.CalledOff))
 	}
 }
 
@@ -70,5 +70,5 @@ func (l *loop) logVerdict(e decide.Proved) {
 	if len(e.Warnings) > 0 {
 		fields = append(fields, zap.Strings("warnings", e.Warnings))
 	}
-	l.say(zap.InfoLevel, preflightDone, asked, "pre-flight", fields...)
+	l.log(zap.InfoLevel, preflightDone, asked, "pre-flight", fields...)
 }

@@ -90,7 +90,7 @@ func (l *loop) replace() error {
 		return errBusy // its exit is on its way to the loop
 	}
 	defer release()
-	l.say(zap.InfoLevel, reloadTaken, l.state.Child.Version, "the program that is now at "+l.Successor.Path+" takes over, the kubelet stays")
+	l.log(zap.InfoLevel, reloadTaken, l.state.Child.Version, "the program that is now at "+l.Successor.Path+" takes over, the kubelet stays")
 	_ = l.Logger.Sync()
 	l.manager.Flush()
 	lock := -1
@@ -107,7 +107,7 @@ func (l *loop) endReload(err error) {
 	l.record.ReloadFailure = ""
 	if err != nil {
 		l.record.ReloadFailure = err.Error()
-		l.say(zap.ErrorLevel, reloadRefused, l.state.Child.Version, "the reload is refused, the running program goes on", zap.Error(err))
+		l.log(zap.ErrorLevel, reloadRefused, l.state.Child.Version, "the reload is refused, the running program goes on", zap.Error(err))
 	}
 	l.saveRecord()
 	l.manager.Reloaded()
@@ -153,6 +153,6 @@ func (l *loop) resume(life lifetimes) decide.LocalChanged {
 	}
 	l.handle(life, seen)
 	l.endReload(nil)
-	l.say(zap.InfoLevel, reloadDone, l.state.Child.Version, "took over from the program before, the kubelet stays")
+	l.log(zap.InfoLevel, reloadDone, l.state.Child.Version, "took over from the program before, the kubelet stays")
 	return seen
 }

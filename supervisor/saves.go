@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"cmp"
 	"errors"
 	"time"
 )
@@ -57,7 +56,7 @@ func (s saves) read(read func() (map[string]string, error)) (map[string]string, 
 		payload, err := read()
 		done <- result{payload, err}
 	}()
-	deadline := time.NewTimer(cmp.Or(s.most, saveTime))
+	deadline := time.NewTimer(s.most)
 	defer deadline.Stop()
 	select {
 	case r := <-done:

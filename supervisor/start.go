@@ -77,7 +77,7 @@ func (l *loop) hearBegun(ctx context.Context, b begun) decide.Started {
 	if len(b.files) > 0 {
 		return decide.Started{InTheWay: b.files}
 	}
-	l.say(zap.InfoLevel, kubeletStarting, b.do.Version, "starting the kubelet with "+decide.Describe(b.do.Version), zap.Bool("onTrial", b.do.OnTrial))
+	l.log(zap.InfoLevel, kubeletStarting, b.do.Version, "starting the kubelet with "+decide.Describe(b.do.Version), zap.Bool("onTrial", b.do.OnTrial))
 	if b.err != nil {
 		return decide.Started{Err: b.err, Unrenderable: errors.Is(b.err, errRender), Delay: l.kubelets.Delay()}
 	}

@@ -22,8 +22,8 @@ type Successor struct {
 	Arguments []string // with the program's name, as it was started
 	Check     []string // with the program's name: it says Answer and exits with 0 if it can take over with the same flags, and starts nothing
 	Answer    string   // the last line that it says; any program may exit with 0
-	// Mute has signals ignored that would end a program which does not listen yet, until undo is called. It may be nil.
-	Mute func() (undo func())
+	// IgnoreSignals has signals ignored that would end a program which does not listen yet, until undo is called. It may be nil.
+	IgnoreSignals func() (undo func())
 }
 
 const (
@@ -87,8 +87,8 @@ func (s *Successor) execute(h Handover, lock, notify int) error {
 	defer func() { _ = data.Close() }()
 	descriptors := []int{int(data.Fd()), lock, notify}
 	env := append(os.Environ(), fmt.Sprintf("%s=%d,%d,%d", handoverVariable, descriptors[0], lock, notify))
-	if s.Mute != nil {
-		defer s.Mute()()
+	if s.IgnoreSignals != nil {
+		defer s.IgnoreSignals()()
 	}
 	// A child that is forked now must not get these files.
 	syscall.ForkLock.Lock()

@@ -350,7 +350,7 @@ func (l *life) checkRules(p *supervisorProcess) {
 	if record.StateProblems != "" {
 		l.t.Errorf("the disk: %s", record.StateProblems)
 	}
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		l.t.Error(err)
 	}
 	if code := p.end(); code != exitOK && !killed(p) { // a point that was not met before may come now

@@ -48,8 +48,10 @@ func (o *runOptions) command() *cobra.Command {
 			if dash := command.ArgsLenAtDash(); dash > 0 {
 				return usage("%q before -- is none of the flags; only the kubelet's command line is given without a flag, after --", arguments[0])
 			}
-			if o.Kubelet, o.Arguments, err = kubeletCommand(command, arguments); err != nil && !o.Handover.Names(&o.Kubelet) {
-				return err
+			if o.Kubelet, o.Arguments, err = kubeletCommand(command, arguments); err != nil {
+				if o.Kubelet = o.Handover.KubeletPath(); o.Kubelet == "" {
+					return err
+				}
 			}
 			if err := o.check(); err != nil {
 				return err

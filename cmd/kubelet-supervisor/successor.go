@@ -40,9 +40,9 @@ func successor() *supervisor.Successor {
 		return nil
 	}
 	return &supervisor.Successor{Path: startedAs, Arguments: os.Args,
-		Mute:   signals.Mute,
-		Answer: selfCheckAnswer,
-		Check:  slices.Insert(slices.Clone(os.Args), run+1, "--"+selfCheckFlag+"="+supervisor.HandoverVersion)}
+		IgnoreSignals: signals.Ignore,
+		Answer:        selfCheckAnswer,
+		Check:         slices.Insert(slices.Clone(os.Args), run+1, "--"+selfCheckFlag+"="+supervisor.HandoverVersion)}
 }
 
 // selfCheck is the answer to the program that this one is to replace: whether it can take over what is handed over in that form. The

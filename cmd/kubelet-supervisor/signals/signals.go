@@ -2,7 +2,7 @@
 //
 // Until a Go program listens, SIGTERM, SIGHUP and SIGINT end it, and nothing can be done about it: the runtime unblocks them. This
 // package depends on next to nothing and is initialised before most others, so that this moment is short. The program before ignores
-// what it can do without meanwhile (Mute), so that only a SIGTERM within the first millisecond or two still ends the process.
+// what it can do without meanwhile (Ignore), so that only a SIGTERM within the first millisecond or two still ends the process.
 package signals
 
 import (
@@ -39,9 +39,9 @@ func Stop() { signal.Stop(channel) }
 // difference; a script before it would see one.)
 func OutlivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// Mute has SIGHUP, SIGINT and SIGUSR1 ignored, also by a program that is executed now, until that listens to them. A reload that is
+// Ignore has SIGHUP, SIGINT and SIGUSR1 ignored, also by a program that is executed now, until that listens to them. A reload that is
 // asked for again is already under way; `retry` asks again. undo listens to them again.
-func Mute() (undo func()) {
+func Ignore() (undo func()) {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGUSR1)
 	return func() { Listen() }
 }

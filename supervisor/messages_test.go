@@ -9,7 +9,7 @@ import (
 
 // Ids are for good, and people find them in the contract.
 func TestMessageIDsAreInTheContract(t *testing.T) {
-	source, err := os.ReadFile("kind.go")
+	source, err := os.ReadFile("messages.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,7 +18,7 @@ func TestMessageIDsAreInTheContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for _, match := range regexp.MustCompile(`(\w+)\s+kind = "([^"]*)"`).FindAllStringSubmatch(string(source), -1) {
+	for _, match := range regexp.MustCompile(`(\w+)\s+messageID = "([^"]*)"`).FindAllStringSubmatch(string(source), -1) {
 		name, id := match[1], match[2]
 		if !regexp.MustCompile(`^[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}$`).MatchString(id) || seen[id] {
 			t.Errorf("%s has id %s: twice, or no random UUID without dashes", name, id)
@@ -28,8 +28,8 @@ func TestMessageIDsAreInTheContract(t *testing.T) {
 			t.Errorf("%s, %s, is not in docs/contract.md", name, id)
 		}
 	}
-	for reason := range kindOfEvent {
-		if !seen[string(kindOfEvent[reason])] || !strings.Contains(string(contract), "event `"+reason+"`") {
+	for reason := range eventMessages {
+		if !seen[string(eventMessages[reason])] || !strings.Contains(string(contract), "event `"+reason+"`") {
 			t.Errorf("the event %s has no id in docs/contract.md", reason)
 		}
 	}

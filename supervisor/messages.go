@@ -1,0 +1,91 @@
+package supervisor
+
+import (
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+)
+
+// A messageID is the MESSAGE_ID of lines in the journal: a fixed 128-bit id for each kind of decision (docs/contract.md). None is used anew.
+type messageID string
+
+const (
+	kubeletStarting  messageID = "f0862c4759ca4b15961201f52e295c59"
+	kubeletStopping  messageID = "2b2a985d6459489aa61d3e68eb137814"
+	kubeletHealthy   messageID = "5326173bad354e00a85985c0dce7a46e"
+	kubeletExited    messageID = "063732de9d2c41439eb6d69e5ee35f62"
+	kubeletHung      messageID = "6fee95a9e3754e4384053899b0fc3ee0"
+	preflightDone    messageID = "77b58678657b461d9ba97f96bd5ccfc4"
+	configChanged    messageID = "b113641e76574d4fbdd9182ef34eec31"
+	configPromoted   messageID = "430193645f7a4fbb8e500779eeade78a"
+	configRefused    messageID = "2269c39e92b44e2084c7afaa89837938"
+	configRolledBack messageID = "d37d19d3c25840618d3fbe9540a606e5"
+	configRejected   messageID = "0afe993c2ba04fefa3bae2fbca76e398"
+	stateFileAside   messageID = "90b5ac0c7ed3438fb2121a47a50e3d88"
+	assignmentLost   messageID = "90bd1d7aba7e4be8b6ccad4eacddfebf"
+	syncFailed       messageID = "4d0fa7427e1340c18b4eb388a30fb233"
+	stateUnwritable  messageID = "0d9c87370b0943638e3a372aa5e681cb"
+	hostStopping     messageID = "8baf2a4ce64b452cb9b28514c183c5d2"
+	reloadTaken      messageID = "1df48e929fed49f89af345e050358972"
+	reloadDone       messageID = "873bd530c8aa4642acdae01aa59dfac6"
+	reloadRefused    messageID = "3b0392ef2dce4c3e8c4b39f352463498"
+	leaving          messageID = "c062da5f0e914723833dc3e46ef783d1"
+)
+
+// eventMessages are those of the Node's events, by their reason.
+var eventMessages = map[string]messageID{
+	"KubeletConfigChanged":     configChanged,
+	"KubeletConfigPromoted":    configPromoted,
+	"KubeletConfigRefused":     configRefused,
+	"KubeletConfigRolledBack":  configRolledBack,
+	"KubeletConfigRejected":    configRejected,
+	"KubeletStateFileSetAside": stateFileAside,
+	"AssignmentLost":           assignmentLost,
+}
+
+// about is what every line of a decision carries beside its words: whom and what it is about.
+type about struct {
+	message messageID
+	phase   string
+	version *decide.Version
+	node    string
+}
+
+// MarshalLogObject gives the fields their names (docs/contract.md).
+func (a about) MarshalLogObject(to zapcore.ObjectEncoder) error {
+	to.AddString("messageID", string(a.message))
+	to.AddString("phase", a.phase)
+	to.AddString("configSource", sourceName(a.version)) // NAMESPACE/NAME/KEY; local
+	if a.version != nil {
+		to.AddString("configUID", string(a.version.Source.UID))
+	}
+	if a.node != "" {
+		to.AddString("node", a.node)
+	}
+	return nil
+}
+
+// log writes a line about a decision, and v, the configuration that it is about. All that comes as one inline object, by which a log for
+// people knows what to leave out.
+func (l *loop) log(level zapcore.Level, id messageID, v *decide.Version, words string, fields ...zap.Field) {
+	if entry := l.Logger.Check(level, words); entry != nil {
+		_, node := l.api.connection()
+		entry.Write(append(fields, zap.Inline(about{message: id, phase: l.state.Phase(), version: v, node: node}))...)
+	}
+}
+
+func sourceName(v *decide.Version) string {
+	if v == nil {
+		return "local"
+	}
+	return v.Source.Namespace + "/" + v.Source.Name + "/" + v.Source.KubeletConfigKey
+}
+
+func levelOf(e decide.NodeEvent) zapcore.Level {
+	if e.Type == corev1.EventTypeWarning {
+		return zap.WarnLevel
+	}
+	return zap.InfoLevel
+}
