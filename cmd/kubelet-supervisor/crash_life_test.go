@@ -191,7 +191,7 @@ func (l *life) live(crashAt string) (p *supervisorProcess, over bool, first int)
 	}
 	first = len(l.pointsPassed())
 	if l.stops {
-		if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		if err := p.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			l.t.Fatal(err)
 		}
 		p.end()
