@@ -28,7 +28,7 @@ func (s *State) controlNeedsLease() bool {
 
 // controlTime is how long the fallback has to stay healthy.
 func (s *State) controlTime() time.Duration {
-	least := healthThatCounts
+	least := s.healthThatCounts()
 	for _, x := range s.Suspects {
 		least = max(least, 2*time.Duration(x.Life))
 		if x.Excused && x.Version.Content == s.Excuses.Content {

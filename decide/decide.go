@@ -80,7 +80,7 @@ func (s *State) boot(e Booted) {
 	s.Proofs = without(s.Proofs, func(p Proof) bool { return p.Outcome == config.Unknown && p.Content != AnyContent })
 	s.Asides = without(s.Asides, func(a Aside) bool { return a.BootID != s.BootID })
 	if s.SaveError = e.Useless; s.SaveError != "" {
-		s.SaveRetry = s.Now + saveRetryAfter
+		s.SaveRetry = s.Now + s.saveRetryAfter()
 	}
 	s.countOpenStart()
 }
@@ -92,7 +92,7 @@ func (s *State) learnSaved(e Saved) {
 	}
 	s.Doing, s.SavedAt = nil, s.Now
 	if e.Err != nil {
-		s.SaveError, s.SaveRetry = e.Err.Error(), s.Now+saveRetryAfter
+		s.SaveError, s.SaveRetry = e.Err.Error(), s.Now+s.saveRetryAfter()
 		return
 	}
 	s.Disk, s.SaveError = save.Durable, ""

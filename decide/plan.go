@@ -148,7 +148,7 @@ func (s *State) planSpareTime() Action {
 	if do := s.saveIfDirty(); do != nil {
 		return do
 	}
-	if !s.settled() || !s.reached(s.Child.HealthySince+healthThatCounts) || s.environmentBlocks() {
+	if !s.settled() || !s.reached(s.Child.HealthySince+s.healthThatCounts()) || s.environmentBlocks() {
 		return nil
 	}
 	for _, v := range s.unproven() {

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
@@ -14,7 +15,15 @@ type Settings struct {
 	EditSpread    time.Duration
 	FollowLocal   bool
 	Standalone    bool // the kubelet has no kubeconfig: no Lease is expected of it
+
+	// Of tests that do not want to wait; 0 is what the design says.
+	HealthThatCounts, SaveRetryAfter time.Duration
 }
+
+func (s Settings) healthThatCounts() time.Duration {
+	return cmp.Or(s.HealthThatCounts, healthThatCounts)
+}
+func (s Settings) saveRetryAfter() time.Duration { return cmp.Or(s.SaveRetryAfter, saveRetryAfter) }
 
 // Times that the design fixes.
 const (

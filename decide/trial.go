@@ -32,7 +32,7 @@ func (s *State) judge() {
 	if s.Stopping || s.Frozen || s.isStopping() {
 		return
 	}
-	healthy := s.Child.Healthy && s.reached(s.Child.HealthySince+healthThatCounts)
+	healthy := s.Child.Healthy && s.reached(s.Child.HealthySince+s.healthThatCounts())
 	if healthy {
 		s.Exit = "" // it says nothing of the present any more
 		s.WithoutStateFile = nil
