@@ -167,29 +167,29 @@ bench-program: root parts-node build
 	CGO_ENABLED=0 go build -o bin/ ./test/bench ./test/fakekubelet
 
 .PHONY: bench
-bench: bench-program ## measure everything beside its reference, into docs/benchmarks.md and bin/bench.json (root; 7 min on a machine that is idle)
+bench: bench-program ## measure everything beside its reference, into docs/evidence/benchmarks.md and bin/bench.json (root; 7 min on a machine that is idle)
 	@$(REAL) bin/bench run -commit="$(VERSION)" -json=bin/bench.json
-	bin/bench page -document=docs/benchmarks.md bin/bench.json bin/bench-upstream.json
+	bin/bench page -document=docs/evidence/benchmarks.md bin/bench.json bin/bench-upstream.json
 
 .PHONY: bench-upstream
 bench-upstream: bench-program ## the removed feature itself, kubelet 1.23, and ours beside it, for the same page: before make bench (root; 15 min; first time: 10 min of building)
 	@test/parts/build.sh kube-apiserver-1.24.17
 	@test/parts/kubelets/build.sh 1.23
 	@$(REAL) bin/bench upstream -commit="$(VERSION)" -json=bin/bench-upstream.json
-	[ ! -e bin/bench.json ] || bin/bench page -document=docs/benchmarks.md bin/bench.json bin/bench-upstream.json
+	[ ! -e bin/bench.json ] || bin/bench page -document=docs/evidence/benchmarks.md bin/bench.json bin/bench-upstream.json
 
 .PHONY: matrix
-matrix: bench-program ## what works with which kubelet, 1.23 to the newest, into docs/compatibility.md and bin/matrix.json (root; 3 min; first time: 30 min of building)
+matrix: bench-program ## what works with which kubelet, 1.23 to the newest, into docs/evidence/compatibility.md and bin/matrix.json (root; 3 min; first time: 30 min of building)
 	@test/parts/build.sh kube-apiserver-1.24.17
 	@test/parts/kubelets/build.sh
 	@$(REAL) bin/bench matrix -commit="$(VERSION)" -json=bin/matrix.json
-	bin/bench page -document=docs/compatibility.md bin/matrix.json
+	bin/bench page -document=docs/evidence/compatibility.md bin/matrix.json
 
 .PHONY: bench-scale
-bench-scale: bench-program ## one node for longer, and 1 to 1,000 nodes on this machine, into docs/scale.md (root; an hour on a machine that is idle); NODES="1 100" for others
+bench-scale: bench-program ## one node for longer, and 1 to 1,000 nodes on this machine, into docs/evidence/scale.md (root; an hour on a machine that is idle); NODES="1 100" for others
 	@$(REAL) bin/bench long -commit="$(VERSION)" -json=bin/bench-long.json
 	@for nodes in $(NODES); do $(REAL) bin/bench nodes -commit="$(VERSION)" -nodes="$$nodes" -json="bin/scale-$$nodes.json"; done
-	bin/bench page -document=docs/scale.md bin/bench-long.json $(NODES:%=bin/scale-%.json)
+	bin/bench page -document=docs/evidence/scale.md bin/bench-long.json $(NODES:%=bin/scale-%.json)
 
 .PHONY: bench-check
 bench-check: root parts-node build ## whether everything can be measured: one short round and a small fleet, whose figures mean nothing (root; three minutes)

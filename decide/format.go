@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What is kept on disk (docs/contract.md) is written for people, and nothing is read that would not have been written: a negative
+// What is kept on disk (docs/reference/contract.md) is written for people, and nothing is read that would not have been written: a negative
 // count of tries, for one, would be tries for free.
 
 // Span is a time.Duration of zero or more, written as "1m30s".

@@ -1,6 +1,6 @@
 package decide
 
-// Reasons of the condition, a part of the contract: docs/contract.md has what each means and what to do.
+// Reasons of the condition, a part of the contract: docs/reference/contract.md has what each means and what to do.
 const (
 	ReasonLocal               = "Local"
 	ReasonInTrial             = "InTrial"

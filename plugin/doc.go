@@ -10,5 +10,5 @@
 //     printable before it reaches a terminal.
 //   - Permissions are the least that will do: a node may read the ConfigMaps that it is assigned, each by its name.
 //
-// Everything it does can be done with plain kubectl: the contract is the Node's annotations and condition (docs/contract.md).
+// Everything it does can be done with plain kubectl: the contract is the Node's annotations and condition (docs/reference/contract.md).
 package plugin

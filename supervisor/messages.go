@@ -8,7 +8,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
-// A messageID is the MESSAGE_ID of lines in the journal: a fixed 128-bit id for each kind of decision (docs/contract.md). None is used anew.
+// A messageID is the MESSAGE_ID of lines in the journal: a fixed 128-bit id for each kind of decision (docs/reference/contract.md). None is used anew.
 type messageID string
 
 const (
@@ -53,7 +53,7 @@ type about struct {
 	node    string
 }
 
-// MarshalLogObject gives the fields their names (docs/contract.md).
+// MarshalLogObject gives the fields their names (docs/reference/contract.md).
 func (a about) MarshalLogObject(to zapcore.ObjectEncoder) error {
 	to.AddString("messageID", string(a.message))
 	to.AddString("phase", a.phase)

@@ -13,7 +13,7 @@ func TestMessageIDsAreInTheContract(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	contract, err := os.ReadFile("../docs/contract.md")
+	contract, err := os.ReadFile("../docs/reference/contract.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,12 +25,12 @@ func TestMessageIDsAreInTheContract(t *testing.T) {
 		}
 		seen[id] = true
 		if !strings.Contains(string(contract), "`"+id+"`") {
-			t.Errorf("%s, %s, is not in docs/contract.md", name, id)
+			t.Errorf("%s, %s, is not in docs/reference/contract.md", name, id)
 		}
 	}
 	for reason := range eventMessages {
 		if !seen[string(eventMessages[reason])] || !strings.Contains(string(contract), "event `"+reason+"`") {
-			t.Errorf("the event %s has no id in docs/contract.md", reason)
+			t.Errorf("the event %s has no id in docs/reference/contract.md", reason)
 		}
 	}
 	if len(seen) < 19 {

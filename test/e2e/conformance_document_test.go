@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The known differences from upstream that rows of TestConformance show, by their names in docs/conformance.md.
+// The known differences from upstream that rows of TestConformance show, by their names in docs/evidence/conformance.md.
 const (
 	refusedWithoutRestart = "refused without restart"
 	equalContent          = "equal content"
@@ -78,7 +78,7 @@ func TestConformanceDocument(t *testing.T) {
 
 func pageOf(t *testing.T, name string) string {
 	t.Helper()
-	content, err := os.ReadFile("../../docs/" + name)
+	content, err := os.ReadFile("../../docs/evidence/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // TestConformance is upstream's own end-to-end table (test/e2e_node/dynamic_kubelet_config_test.go of Kubernetes 1.11 to 1.23),
-// on both carriers; docs/conformance.md tells how to read it. Each step checks what upstream checked: the whole status, the whole
+// on both carriers; docs/evidence/conformance.md tells how to read it. Each step checks what upstream checked: the whole status, the whole
 // of configz and the message of event KubeletConfigChanged; and how many kubelets were started.
 func TestConformance(t *testing.T) {
 	table := &conformanceTable{}

@@ -16,10 +16,10 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
-const operatingPage = "../../docs/operating.md"
+const operatingPage = "../../docs/start/operating.md"
 
-// docs/operating.md is true: each of its commands is run, in their order and on the real parts, and answers as the page says, but for
-// what is another each time. UPDATE_GOLDEN=1 writes the answers into the page.
+// docs/start/operating.md is true: each of its commands is run, in their order and on the real parts, and answers as the page says, but
+// for what is another each time. UPDATE_GOLDEN=1 writes the answers into the page.
 func TestOperating(t *testing.T) {
 	n := pluginNode(t)
 	n.startedLocal(t, options{Flags: []string{"--trial-period=8s"}})
@@ -160,7 +160,7 @@ func (p *page) check(t *testing.T, c pageCommand) string {
 		p.names[hashed.FindStringSubmatch(name)[1]+"-0000000000"] = name // the newest, in a page that has no answers yet
 	}
 	if want, got := p.bare(c.answer), p.bare(answer); want != got && os.Getenv("UPDATE_GOLDEN") == "" {
-		t.Errorf("docs/operating.md is not true any more (UPDATE_GOLDEN=1 rewrites it):\n$ %s\nit says\n%s\nand the answer is\n%s", line, want, got)
+		t.Errorf("the page is not true any more (UPDATE_GOLDEN=1 rewrites it):\n$ %s\nit says\n%s\nand the answer is\n%s", line, want, got)
 	}
 	return "$ " + line + "\n" + answer
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
-// From a cluster in which nothing is prepared to a changed kubelet are three commands, as docs/plugin.md has them, with y for each
-// question.
+// From a cluster in which nothing is prepared to a changed kubelet are three commands, as docs/reference/plugin.md has them, with y for
+// each question.
 func TestPluginThreeCommands(t *testing.T) {
 	n := pluginNode(t)
 	for _, file := range []string{"nodes", "operator", "viewer", "admission-policy"} { // all that install makes but the namespace, whose end nobody would wait for here

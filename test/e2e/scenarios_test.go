@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What upstream never tested, as far as no other file here has it: docs/faults.md has the list.
+// What upstream never tested, as far as no other file here has it: docs/evidence/faults.md has the list.
 
 const (
 	policies       = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"

@@ -32,7 +32,7 @@ var afterItsState = changes(with("enforceNodeAllocatable", []string{"pods", "kub
 	with("kubeReservedCgroup", "/kubelet-supervisor-test-nonexistent"))
 
 // A static policy over a node that ran none is taken, passes its trial, and is left again: for another configuration, by a rollback
-// and by the removal of the assignment. A running Guaranteed pod keeps its container (docs/faults.md).
+// and by the removal of the assignment. A running Guaranteed pod keeps its container (docs/evidence/faults.md).
 func TestStaticPolicyComesAndGoes(t *testing.T) {
 	for _, m := range stateManagers {
 		t.Run(m.file, func(t *testing.T) {

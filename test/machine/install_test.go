@@ -12,7 +12,7 @@ import (
 )
 
 // The package on a machine as people have them: Debian's kernel and systemd, nothing but cgroup v2, a kubelet as kubeadm's packages bring
-// it. docs/install.md, word for word: install, enable, restart.
+// it. docs/reference/install.md, word for word: install, enable, restart.
 func TestInstallOnPureCgroupV2(t *testing.T) {
 	n := newNodeMachine(t, nodeDisk(t))
 	n.on()
