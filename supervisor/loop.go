@@ -3,8 +3,6 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -102,61 +100,6 @@ func (l *loop) clearAway(stopAsked <-chan struct{}) error {
 			l.manager.Stopping(2 * l.StopTimeout)
 		}
 	}
-}
-
-func newLoop(o Options) (*loop, error) {
-	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan decide.Event, 64), begun: make(chan begun),
-		rewrite: make(chan struct{}, 1), saves: newSaves(), reload: reload{checks: make(chan successorCheck)}, due: -1}
-	l.Standalone = l.kubeconfig() == ""
-	l.state = decide.New(l.Settings)
-	if err := prepareRunDir(o.RunDir); err != nil && o.Handover == nil {
-		return nil, fmt.Errorf("%w: the run folder cannot be used, give another with --run-dir: %w", ErrUsage, err)
-	}
-	if err := l.openStore(); err != nil {
-		return nil, err
-	}
-	l.preflight = &kubelet.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight, TempFolder: filepath.Join(o.RunDir, "preflight")}
-	l.record = newRecord(o.RunDir)
-	l.record.Version = o.Version
-	l.manager = systemd.NewManager(o.Logger)
-	l.kubelets = newLauncher(o, l.manager.Watchdog)
-	l.api = newAPISession(l)
-	return l, nil
-}
-
-// openStore fails only where another supervisor runs. It takes the lock that the program before this one had.
-func (l *loop) openStore() (err error) {
-	switch h := l.Handover; {
-	case h != nil && h.Unusable != "":
-		l.unusable = errors.New(h.Unusable)
-		return nil
-	case h != nil && h.lock != nil:
-		l.store, err = store.Inherit(l.StateDir, h.lock)
-	default:
-		l.store, err = store.Open(l.StateDir)
-	}
-	if errors.Is(err, store.ErrHeld) {
-		return fmt.Errorf("%w runs with this state folder: %w", ErrAnother, err)
-	}
-	if err != nil {
-		l.Logger.Error("the state folder cannot be used: the kubelet runs with its local configuration and nothing is applied", zap.Error(err))
-		l.store, l.unusable = nil, fmt.Errorf("%w: %w", errNoStore, err)
-	}
-	return nil
-}
-
-func (l *loop) close() {
-	l.kubelets.Close()
-	if l.store != nil && !l.saves.hang() { // the end of the program closes it too
-		_ = l.store.Close()
-	}
-}
-
-func (l *loop) kubeconfig() string {
-	if l.Kubeconfig != "" {
-		return l.Kubeconfig
-	}
-	return l.arguments.Kubeconfig
 }
 
 // spawn runs a task that the loop waits for before it returns.
