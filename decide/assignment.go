@@ -1,10 +1,7 @@
 package decide
 
 import (
-	"fmt"
-	"hash/fnv"
 	"reflect"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,16 +9,20 @@ import (
 )
 
 func (s *State) learnAssigned(e Assigned) {
-	s.Sync, s.Reset, s.Lost = nil, nil, false
+	s.Reset, s.Lost = nil, false
 	s.Shadowed = e.Shadowed
 	// Its checkpoint has just been written.
 	s.Unrenderable = without(s.Unrenderable, func(x Unrenderable) bool { return x.Content == e.Version.Content })
 	if !s.savesAssignment() && s.Assigned != nil && reflect.DeepEqual(*s.Assigned, e.Version) && s.Text == e.Text && s.NodeUID == e.NodeUID {
-		s.Pending, s.Observed = nil, &e.Text
+		s.Pending, s.Observed, s.Sync = nil, &e.Text, nil
 		return
 	}
+	s.expectQuiet(s.Pending != nil)
 	s.Pending = &e
 	s.PendingNumber++
+	if !s.settling() {
+		s.Sync = nil
+	}
 }
 
 // savesAssignment: one that is being written will hold, and has to be replaced by one that comes meanwhile.
@@ -33,6 +34,9 @@ func (s *State) savesAssignment() bool {
 // adopt makes an assignment that is durable the one that holds.
 func (s *State) adopt(a Assigned) {
 	edit := s.Text == a.Text
+	if edit {
+		s.tookEdit()
+	}
 	ran := s.Assigned
 	waiting := Same(s.target(), ran) && !s.runs(ran)
 	changed := !Same(s.Assigned, &a.Version)
@@ -68,16 +72,6 @@ func (s *State) withAssigned(a Assigned) Durable {
 		d.Suspects = without(d.Suspects, func(x Suspect) bool { return x.Version.Content != version.Content })
 	}
 	return d
-}
-
-// spread is how long a node waits with an edit, so that not every node that shares the ConfigMap restarts its kubelet at once.
-func spread(nodeUID, resourceVersion string, over time.Duration) time.Duration {
-	if over <= 0 {
-		return 0
-	}
-	hash := fnv.New64a()
-	_, _ = fmt.Fprintf(hash, "%s/%s", nodeUID, resourceVersion)
-	return time.Duration(hash.Sum64() % uint64(over))
 }
 
 func (s *State) learnCleared(e Cleared) {
@@ -117,6 +111,7 @@ func (s *State) learnRetry(e Retry) {
 		s.Proofs = without(s.Proofs, func(p Proof) bool { return p.refused() || v != nil && p.Content == v.Content && !s.runs(v) })
 	}
 	s.ApplyAt, s.NextStart, s.Environment, s.Exits, s.Unrenderable = 0, 0, "", nil, nil
+	s.SettlesAt, s.NextEdit = 0, 0
 }
 
 func (s *State) learnProved(e Proved) {

@@ -315,29 +315,29 @@ func TestTurns(t *testing.T) {
 		}
 	})
 	t.Run("another assignment is immediate, though an edit waits", func(t *testing.T) {
-		begin(t).assign("two", "cm", "2").assign("three", "other", "1").expectDone("prove two", "prove three", "stop", "start three")
+		begin(t).edit("two", "2").assign("three", "other", "1").expectDone("prove two", "prove three", "stop", "start three")
 	})
 	t.Run("an edit that was taken back leaves its turn to nobody", func(t *testing.T) {
-		d := begin(t).assign("two", "cm", "2").assign("one", "cm", "3").pass(30 * time.Second)
+		d := begin(t).edit("two", "2").edit("one", "3").pass(30 * time.Second)
 		turn := spread("node-uid", "4", time.Hour)
-		d.assign("four", "cm", "4").pass(turn-time.Second).expectDone("prove two", "prove four").pass(2*time.Second).
+		d.edit("four", "4").pass(turn-time.Second).expectDone("prove two", "prove four").pass(2*time.Second).
 			expectDone("prove two", "prove four", "stop", "start four")
 	})
 	t.Run("a refused edit does not keep the last known good one waiting", func(t *testing.T) {
 		d := begin(t)
 		d.s.EditSpread = 0
 		d.pass(11*time.Minute).assign("two", "cm", "2").pass(time.Minute).s.EditSpread = time.Hour
-		d.fresh().assign("three", "cm", "3").pass(time.Second).refuse("four", true).assign("four", "cm", "4")
+		d.fresh().edit("three", "3").pass(time.Second).refuse("four", true).edit("four", "4")
 		d.expectDone("prove three", "prove four", "stop", "start one")
 	})
 	t.Run("the turn ends with a start", func(t *testing.T) {
 		d := begin(t)
 		d.s.FollowLocal = true
-		d.assign("two", "cm", "2").hear(ChildExited{}).pass(time.Minute).fresh()
+		d.edit("two", "2").hear(ChildExited{}).pass(time.Minute).fresh()
 		d.hear(LocalChanged{Kubelet: newerKubelet, Local: "local"}).pass(5*time.Second).expectDone("prove two", "stop", "start two")
 	})
 	t.Run("and with a reset", func(t *testing.T) {
-		d := begin(t).assign("two", "cm", "2").hear(LocalChanged{Kubelet: testKubelet, Local: "local"}).pass(time.Second)
+		d := begin(t).edit("two", "2").hear(LocalChanged{Kubelet: testKubelet, Local: "local"}).pass(time.Second)
 		d.decide(Cleared{NodeUID: "node-uid"})
 		d.until("the stop", func(do Action) bool { _, is := do.(Stop); return is })
 		d.now += 2 * time.Second
@@ -347,7 +347,7 @@ func TestTurns(t *testing.T) {
 	t.Run("and with another cluster", func(t *testing.T) {
 		d := begin(t)
 		d.s.Cluster = []string{"key-1"}
-		d.assign("two", "cm", "2").decide(ClusterSeen{Keys: []string{"key-2"}})
+		d.edit("two", "2").decide(ClusterSeen{Keys: []string{"key-2"}})
 		d.until("the stop", func(do Action) bool { _, is := do.(Stop); return is })
 		d.now += 2 * time.Second
 		d.decide(Ticked{})
@@ -355,7 +355,7 @@ func TestTurns(t *testing.T) {
 	})
 	t.Run("an assignment whose source was lost has none", func(t *testing.T) {
 		d := newDrive(t, func(s *Settings) { s.EditSpread = time.Hour })
-		d.disk.Text = "kube-system/one/kubelet"
+		d.disk.Text, d.disk.NodeUID = "kube-system/one/kubelet", "node-uid"
 		d.boot().assign("one").expectDone("start local", "prove one", "stop", "start one")
 	})
 }

@@ -55,7 +55,7 @@ func TestTimeInWhichNobodyLooked(t *testing.T) {
 	})
 	t.Run("moves no deadline out of reach", func(t *testing.T) {
 		d := newDrive(t, func(s *Settings) { s.EditSpread = time.Hour }).boot()
-		d.assign("one", "cm", "1").pass(5*time.Second).assign("two", "cm", "2").freeze(frozen).pass(time.Hour)
+		d.assign("one", "cm", "1").pass(5*time.Second).edit("two", "2").freeze(frozen).pass(time.Hour)
 		d.expect("assigned=two@2 active=two@2 lkg=two@2 True Active")
 	})
 }

@@ -62,7 +62,7 @@ func TestCommit(t *testing.T) {
 	})
 	t.Run("an edit whose turn has come is a young change again", func(t *testing.T) {
 		d := newDrive(t, func(s *Settings) { s.EditSpread = time.Hour }).boot()
-		d.assign("one", "cm", "1").pass(time.Minute).assign("two", "cm", "2").pass(spread("node-uid", "2", time.Hour) - time.Millisecond)
+		d.assign("one", "cm", "1").pass(time.Minute).edit("two", "2").pass(spread("node-uid", "2", time.Hour) - time.Millisecond)
 		d.now += time.Millisecond
 		d.decide(Ticked{})
 		d.until("the stop", func(do Action) bool { _, is := do.(Stop); return is })

@@ -101,7 +101,7 @@ func (s *State) learnSaved(e Saved) {
 	}
 	s.adopt(*save.assigned)
 	if s.Pending != nil && s.PendingNumber == save.number { // else something newer was heard meanwhile
-		s.Pending, s.Observed = nil, &save.assigned.Text
+		s.Pending, s.Observed, s.Sync = nil, &save.assigned.Text, nil
 	}
 }
 
@@ -166,7 +166,7 @@ func (s *State) settled() bool {
 	if _, proving := s.Doing.(Prove); proving && s.Reset != nil {
 		return false
 	}
-	return s.Pending == nil && s.Child.Healthy && s.runs(s.target())
+	return (s.Pending == nil || s.settling()) && s.Child.Healthy && s.runs(s.target())
 }
 
 // newestOf finds the newest source with the content of v (design.md, Words: active).

@@ -35,6 +35,7 @@ type drive struct {
 	hangs    map[string]bool           // never healthy
 	starts   func(Start) (Event, bool) // what answers a start in the place of a child
 	begins   func(Start)               // beside a child that starts
+	proves   func(content string)      // beside a pre-flight
 	sets     func(SetAside) FilesSetAside
 	bootID   string
 	ownLooks bool // the test looks at the Lease itself
@@ -105,6 +106,9 @@ func (d *drive) answer(do Action) Event {
 			content = do.Version.Content
 		}
 		d.note("prove " + content)
+		if d.proves != nil {
+			d.proves(content)
+		}
 		proof, known := d.refused[content]
 		if !known {
 			proof = Proof{Outcome: config.Accepted}
@@ -215,6 +219,15 @@ func (d *drive) assign(content string, source ...string) *drive {
 		name, rv = source[0], source[1]
 	}
 	return d.hear(assigned(name, rv, content))
+}
+
+// edit edits ConfigMap cm in place, and lets the edit settle.
+func (d *drive) edit(content, rv string) *drive {
+	d.assign(content, "cm", rv)
+	if d.s.Pending != nil {
+		d.pass(d.s.SettlesAt - d.now)
+	}
+	return d
 }
 
 func assigned(name, rv, content string) Assigned {

@@ -144,9 +144,9 @@ func TestEditSpreadOfTheUnwell(t *testing.T) {
 	})
 	t.Run("equal content in between gives no other turn", func(t *testing.T) {
 		d := newDrive(t, anHour).boot()
-		d.assign("one", "cm", "1").pass(5*time.Second).assign("one", "cm", "2").pass(5 * time.Second)
+		d.assign("one", "cm", "1").pass(5*time.Second).edit("one", "2").pass(5 * time.Second)
 		d.expect("assigned=one@2 active=one@2 lkg=- True InTrial")
-		d.assign("two", "cm", "3").pass(5 * time.Second).expect("assigned=two@3 active=one@2 lkg=- Unknown Applying")
+		d.edit("two", "3").pass(5 * time.Second).expect("assigned=two@3 active=one@2 lkg=- Unknown Applying")
 	})
 }
 

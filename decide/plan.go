@@ -33,7 +33,7 @@ func (s *State) plan() move {
 		return move{kind: write}
 	case s.Child.Hung != "":
 		return move{kind: act, action: Stop{Hung: s.Child.Hung}}
-	case s.Pending != nil && !s.saveBlocked(): // durable before anything else is done about it (rule 3)
+	case s.Pending != nil && !s.settling() && !s.saveBlocked(): // durable before anything else is done about it (rule 3)
 		return move{kind: act, action: Save{Durable: s.withAssigned(*s.Pending), assigned: s.Pending, number: s.PendingNumber}}
 	}
 	if s.Reset != nil {

@@ -196,27 +196,27 @@ func TestEditSpread(t *testing.T) {
 	if turn < 10*time.Second || turn > time.Hour-time.Minute {
 		t.Fatalf("the test needs a resourceVersion whose turn is in the middle, not %s", turn)
 	}
-	t.Run("proved at once, applied at its turn", func(t *testing.T) {
-		d := edited(t).assign("two", "cm", "2")
+	t.Run("proved when it has settled, applied at its turn", func(t *testing.T) {
+		d := edited(t).edit("two", "2")
 		d.pass(turn - time.Second).expectDone("prove two").expect("assigned=two@2 active=one@1 lkg=one@1 Unknown Applying").expectMessage("waits for its turn until 20")
 		d.pass(3*time.Second).expectDone("prove two", "stop", "start two").expect("assigned=two@2 active=two@2 lkg=one@1 True InTrial")
 	})
 	t.Run("a newer edit takes the turn of the older", func(t *testing.T) {
-		d := edited(t).assign("two", "cm", "2").pass(time.Second).assign("three", "cm", "3")
+		d := edited(t).edit("two", "2").pass(time.Second).edit("three", "3")
 		d.pass(turn).expectDone("prove two", "prove three", "stop", "start three")
 	})
 	t.Run("an edit that mends a refused one is immediate", func(t *testing.T) {
-		d := edited(t).refuse("two", true).assign("two", "cm", "2").pass(time.Second).assign("three", "cm", "3")
-		d.pass(time.Second).expectDone("prove two", "prove three", "stop", "start three")
+		d := edited(t).refuse("two", true).edit("two", "2").pass(editPeriod).assign("three", "cm", "3")
+		d.expectDone("prove two", "prove three", "stop", "start three")
 	})
 	t.Run("another assignment is immediate", func(t *testing.T) {
 		edited(t).assign("two", "other", "2").pass(time.Second).expectDone("prove two", "stop", "start two")
 	})
 	t.Run("a kubelet that dies meanwhile starts with the edit", func(t *testing.T) {
-		edited(t).assign("two", "cm", "2").hear(ChildExited{Code: 0}).expectDone("prove two", "start two")
+		edited(t).edit("two", "2").hear(ChildExited{Code: 0}).expectDone("prove two", "start two")
 	})
 	t.Run("a retry is immediate", func(t *testing.T) {
-		d := edited(t).assign("two", "cm", "2").hear(Retry{Value: "now"})
+		d := edited(t).edit("two", "2").hear(Retry{Value: "now"})
 		if got := nameOf(d.s.Child.Version); got != "two" {
 			t.Errorf("runs %s after a retry, want two", got)
 		}

@@ -88,11 +88,14 @@ type State struct {
 	Local  string          // content of the local file now
 	Lease  Lease
 
-	Pending       *Assigned // rule 1: of the assignments that arrive meanwhile the newest
-	PendingNumber int       // tells one Pending from the next
-	Reset         *Cleared  // a removal that is not applied yet
-	Sync          *Problem  // why the newest assignment cannot be followed
-	Lost          bool      // the Node was re-created without its assignment
+	Pending       *Assigned     // rule 1: of the assignments that arrive meanwhile the newest
+	PendingNumber int           // tells one Pending from the next
+	SettlesAt     time.Duration // when Pending is taken, if it is an edit
+	SettlesBy     time.Duration // whatever comes in its place until then
+	NextEdit      time.Duration // no edit is taken sooner
+	Reset         *Cleared      // a removal that is not applied yet
+	Sync          *Problem      // why the newest assignment cannot be followed
+	Lost          bool          // the Node was re-created without its assignment
 
 	Warning  string  // state on disk that could not be read
 	Observed *string // the assignment that the report speaks of; nil = not seen yet
