@@ -22,7 +22,7 @@ func (s *State) commit(next move) Action {
 	switch next.kind {
 	case act:
 		return next.action
-	case write:
+	case stay, write:
 		return s.saveIfDirty()
 	case end:
 		return s.commitEnd()

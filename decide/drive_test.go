@@ -3,6 +3,7 @@ package decide
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +89,22 @@ func (d *drive) decide(e Event) {
 	for _, e := range d.step.Events {
 		d.events = append(d.events, e.Reason)
 		d.told = append(d.told, e)
+	}
+	d.expectDurable()
+}
+
+// expectDurable: a verdict is told once it is on the disk, if that can be written.
+func (d *drive) expectDurable() {
+	if _, due := Report(d.s); !due || d.s.Stopping || d.s.SaveError != "" || d.saveErr != nil {
+		return
+	}
+	if !reflect.DeepEqual(d.s.LastKnownGood, d.disk.LastKnownGood) {
+		d.t.Errorf("%s is told to be lastKnownGood, and on the disk is %s", nameOf(d.s.LastKnownGood), nameOf(d.disk.LastKnownGood))
+	}
+	for _, x := range d.s.Rejected {
+		if !slices.Contains(d.disk.Rejected, x) {
+			d.t.Errorf("told is the rejection of %+v, and on the disk are %+v", x, d.disk.Rejected)
+		}
 	}
 }
 

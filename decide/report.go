@@ -1,6 +1,9 @@
 package decide
 
 import (
+	"reflect"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -20,8 +23,8 @@ const (
 	RunError      = "failed to run config, see Kubelet log for details"
 )
 
-// Report says what the Node should show. The second result is false while a change is so young that its end is worth waiting for:
-// one transition is one patch.
+// Report says what the Node should show. The second result is false while a change is so young that its end is worth waiting for, for
+// one transition is one patch, and while a verdict is being written: a host that goes down now would not know of it.
 func Report(s State) (Statement, bool) {
 	finding := s.finding()
 	shown := Statement{
@@ -32,7 +35,13 @@ func Report(s State) (Statement, bool) {
 		Message:  s.message(finding),
 	}
 	young := s.Unsettled >= 0 && s.Now < s.Unsettled+applyingAfter
-	return shown, s.Booted && (s.Stopping || !young)
+	return shown, s.Booted && (s.Stopping || !young && !s.verdictToSave())
+}
+
+// verdictToSave: a promotion or a rejection is not on the disk yet, which can still be written.
+func (s *State) verdictToSave() bool {
+	return s.SaveError == "" && (!reflect.DeepEqual(s.LastKnownGood, s.Disk.LastKnownGood) ||
+		slices.ContainsFunc(s.Rejected, func(x Rejection) bool { return !slices.Contains(s.Disk.Rejected, x) }))
 }
 
 func (s *State) nodeConfig() corev1.NodeConfigStatus {

@@ -23,6 +23,28 @@ func TestReportWaitsForTheEndOfAChange(t *testing.T) {
 	d.pass(200 * time.Millisecond).expect("assigned=slow@1 active=good@1 lkg=- Unknown Applying")
 }
 
+// A verdict that is told is on the disk, if that can be written (drive.expectDurable sees to it everywhere): a host that goes down then
+// still knows of it.
+func TestAVerdictWaitsForTheDisk(t *testing.T) {
+	t.Run("until it is written", func(t *testing.T) {
+		d := newDrive(t, standalone).boot()
+		d.assign("good").pass(testSettings.TrialPeriod - time.Second)
+		d.now += 5 * time.Second
+		d.decide(Ticked{})
+		d.expect("(nothing yet)").hear(d.answer(d.s.Doing)).expect("assigned=good@1 active=good@1 lkg=good@1 True Active")
+	})
+	t.Run("a disk that cannot be written keeps nothing back", func(t *testing.T) {
+		d := newDrive(t).boot()
+		d.assign("good").pass(time.Minute).saveErr = errDisk
+		d.pass(10 * time.Minute).expect("assigned=good@1 active=good@1 lkg=good@1 False InternalError")
+	})
+	t.Run("while an edit waits for its turn", func(t *testing.T) {
+		d := newDrive(t, func(s *Settings) { s.EditSpread = 24 * time.Hour }).boot()
+		d.assign("good").pass(9*time.Minute).assign("edited", "good", "2").pass(2 * time.Minute)
+		d.expect("assigned=edited@2 active=good@1 lkg=good@1 Unknown Applying")
+	})
+}
+
 func TestMessages(t *testing.T) {
 	for _, row := range []struct {
 		name string
