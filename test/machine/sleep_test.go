@@ -15,7 +15,7 @@ func TestAMachineThatSleepsInATrial(t *testing.T) {
 		trial  = 4 * time.Minute
 		asleep = 100 * time.Second // longer than a Lease may be without a renewal
 	)
-	n := runningNode(t)
+	n := runningNode(t, "-machine", "hpet=on") // without one no timer ticks after the sleep, and the machine stands still
 	n.restartWith("--trial-period=" + trial.String())
 	assignment := n.configMap(t, "sleep", withPods(55))
 	n.assign(t, assignment)
