@@ -38,7 +38,7 @@ func TestFollowed(t *testing.T) {
 		{"docs/a.md", "../README.md", ""},
 		{"docs/a.md", "#at-3-am", ""},
 		{"docs/a.md", "#no-heading", "docs/a.md has no such heading"},
-		{"docs/a.md", "README.md", "there is no such file"},
+		{"docs/a.md", "absent.md", "there is no such file"},
 		{"docs/a.md", "../../elsewhere.md", "it leaves the tree"},
 	} {
 		if got := followed(texts, test.page, test.link); got != test.want {

@@ -14,28 +14,29 @@ import (
 	"testing"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/pages"
 )
 
-const operatingPage = "../../docs/start/operating.md"
+const operatingPage = "docs/start/operating.md"
 
 // docs/start/operating.md is true: each of its commands is run, in their order and on the real parts, and answers as the page says, but
 // for what is another each time. UPDATE_GOLDEN=1 writes the answers into the page.
 func TestOperating(t *testing.T) {
 	n := pluginNode(t)
 	n.startedLocal(t, options{Flags: []string{"--trial-period=8s"}})
-	text, err := os.ReadFile(operatingPage)
+	text, err := os.ReadFile(filepath.Join("../..", operatingPage))
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &page{node: n, folder: n.deskFor(t), names: map[string]string{}}
 	var now strings.Builder
-	for part := range splitPage(string(text)) {
-		if part.commands == nil {
-			now.WriteString(part.text)
+	for _, part := range pages.Split(string(text)) {
+		if part.Commands == nil {
+			now.WriteString(part.Text)
 			continue
 		}
 		now.WriteString("```console\n")
-		for _, c := range part.commands {
+		for _, c := range part.Commands {
 			now.WriteString(p.check(t, c))
 		}
 		now.WriteString("```\n")
@@ -44,7 +45,7 @@ func TestOperating(t *testing.T) {
 		}
 	}
 	if os.Getenv("UPDATE_GOLDEN") != "" && now.String() != string(text) {
-		if err := os.WriteFile(operatingPage, []byte(now.String()), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join("../..", operatingPage), []byte(now.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,40 +97,6 @@ func (n *node) shell(t *testing.T, folder, line string) string {
 	return strings.ReplaceAll(output.String(), "[y/N] ", "[y/N] y\n") // the terminal shows what was typed
 }
 
-// A pageCommand is one of the page, with the answer that it shows.
-type pageCommand struct{ line, answer string }
-
-// A pagePart is text between commands, or commands.
-type pagePart struct {
-	text     string
-	commands []pageCommand
-}
-
-// splitPage gives the parts of a page in their order; commands are in blocks of the language console.
-func splitPage(page string) func(yield func(pagePart) bool) {
-	return func(yield func(pagePart) bool) {
-		for page != "" {
-			text, block, found := strings.Cut(page, "```console\n")
-			if text != "" && !yield(pagePart{text: text}) || !found {
-				return
-			}
-			inside, rest, _ := strings.Cut(block, "```\n")
-			var commands []pageCommand
-			for line := range strings.Lines(inside) {
-				if command, is := strings.CutPrefix(line, "$ "); is {
-					commands = append(commands, pageCommand{line: strings.TrimSuffix(command, "\n")})
-				} else if len(commands) > 0 {
-					commands[len(commands)-1].answer += line
-				}
-			}
-			if !yield(pagePart{commands: commands}) {
-				return
-			}
-			page = rest
-		}
-	}
-}
-
 // A page is one that is being checked.
 type page struct {
 	node   *node
@@ -141,9 +108,9 @@ type page struct {
 var hashed = regexp.MustCompile(`\b(workers|refused|my-node-config)-[bcdfghkmt0-9]{10}\b`)
 
 // check runs a command of the page, and gives what the page should say of it.
-func (p *page) check(t *testing.T, c pageCommand) string {
+func (p *page) check(t *testing.T, c pages.Command) string {
 	t.Helper()
-	line := hashed.ReplaceAllStringFunc(c.line, func(name string) string {
+	line := hashed.ReplaceAllStringFunc(c.Line, func(name string) string {
 		if now, known := p.names[name]; known {
 			return now
 		}
@@ -152,14 +119,14 @@ func (p *page) check(t *testing.T, c pageCommand) string {
 	// A kubelet that has just been started says for a moment that it is not Ready.
 	p.node.awaitNode(t, "the Node is Ready", func(v nodeView) bool { return v.Ready })
 	answer := p.node.shell(t, p.folder, line)
-	before, after := hashed.FindAllString(c.answer, -1), hashed.FindAllString(answer, -1)
+	before, after := hashed.FindAllString(c.Answer, -1), hashed.FindAllString(answer, -1)
 	for i, name := range after {
 		if i < len(before) && p.names[before[i]] == "" {
 			p.names[before[i]] = name
 		}
 		p.names[hashed.FindStringSubmatch(name)[1]+"-0000000000"] = name // the newest, in a page that has no answers yet
 	}
-	if want, got := p.bare(c.answer), p.bare(answer); want != got && os.Getenv("UPDATE_GOLDEN") == "" {
+	if want, got := p.bare(c.Answer), p.bare(answer); want != got && os.Getenv("UPDATE_GOLDEN") == "" {
 		t.Errorf("the page is not true any more (UPDATE_GOLDEN=1 rewrites it):\n$ %s\nit says\n%s\nand the answer is\n%s", line, want, got)
 	}
 	return "$ " + line + "\n" + answer

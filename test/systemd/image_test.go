@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Nodes whose /usr is made elsewhere get the same files without a package manager, as docs/reference/install.md says.
+// Nodes whose /usr is made elsewhere get the same files without a package manager, as docs/howto/images.md says.
 func TestImagesWithoutPackages(t *testing.T) {
 	for name, test := range map[string]struct{ bring, at, take string }{
 		"a copied binary": {

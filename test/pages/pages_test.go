@@ -1,0 +1,44 @@
+package pages
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+const sample = "Look.\n<!-- before: $ touch a -->\n\n```console\n$ ls\na\nb\n# id -u\n```\n\n```console not-run\n$ rm -r /\n```\n- an item\n\n" +
+	"  ```console\n  $ echo\n  c\n  ```\n\nThe end.\n"
+
+func TestTyped(t *testing.T) {
+	want := []Command{{Line: "touch a", Before: true}, {Line: "ls", Answer: "a\nb\n"}, {OnNode: true, Line: "id -u"}, {Line: "echo", Answer: "c\n"}}
+	if got := Typed(sample); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestSplitLosesNothing(t *testing.T) {
+	var whole strings.Builder
+	for _, part := range Split(sample) {
+		whole.WriteString(part.Text)
+	}
+	if whole.String() != sample {
+		t.Errorf("%q", whole.String())
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	for _, test := range []struct {
+		shown, seen string
+		want        bool
+	}{
+		{"a\n…\nc\n", "a\nb\nc\n", true},
+		{"a\n…\nc\n", "a\nc\n", true},
+		{"a.\n", "ab\n", false},
+		{"…\n", "", true},
+		{"a\n", "a\nb\n", false},
+	} {
+		if got := Answers(test.shown, test.seen); got != test.want {
+			t.Errorf("%q for %q: %v", test.seen, test.shown, got)
+		}
+	}
+}
