@@ -212,13 +212,6 @@ func (d *drive) next(end time.Duration) (time.Duration, Event) {
 	return at, is
 }
 
-func contentOf(v *Version) string {
-	if v == nil {
-		return ""
-	}
-	return v.Content
-}
-
 func nameOf(v *Version) string {
 	if v == nil {
 		return "local"

@@ -163,3 +163,47 @@ func TestEditsAtOnce(t *testing.T) {
 	d.refused["two"] = Proof{Outcome: config.Refused, Words: "no"}
 	d.assign("two", "cm", "2").assign("three", "cm", "3").expectDone("prove two", "prove three", "stop", "start three")
 }
+
+// Which statements differ in uids and resourceVersions alone: those can be published later.
+func TestGist(t *testing.T) {
+	gist := func(d *drive) string {
+		r, due := Report(d.s)
+		if !due {
+			t.Fatal("nothing to report")
+		}
+		return r.Gist
+	}
+	for _, row := range []struct {
+		name           string
+		before, change func(d *drive)
+		same           bool
+	}{
+		{"a label", func(*drive) {}, func(d *drive) { d.edit("one", "2") }, true},
+		{"re-created with equal content", func(*drive) {}, func(d *drive) {
+			a := assigned("cm", "2", "one")
+			a.Version.Source.UID = "another"
+			d.hear(a).pass(time.Minute)
+		}, true},
+		{"a label of what is refused", func(d *drive) { d.edit("bad", "2").pass(time.Minute) }, func(d *drive) { d.edit("bad", "3") }, true},
+		{"refused, and so is the next one", func(d *drive) { d.edit("bad", "2").pass(time.Minute) }, func(d *drive) { d.edit("bad-2", "3") }, false},
+		{"an edit waits for its turn", func(*drive) {}, func(d *drive) { d.edit("two", "2").pass(time.Second) }, false},
+		{"and another one takes that", func(d *drive) { d.edit("two", "2").pass(time.Minute) }, func(d *drive) { d.edit("three", "3") }, true},
+		{"its turn comes", func(d *drive) { d.edit("two", "2").pass(time.Minute) }, func(d *drive) { d.pass(time.Hour) }, false},
+		{"another one on trial", func(d *drive) { d.s.EditSpread = 0; d.assign("two", "cm", "2").pass(time.Minute) },
+			func(d *drive) { d.assign("three", "cm", "3").pass(time.Minute) }, false},
+		{"a warning", func(*drive) {}, func(d *drive) { d.hear(LocalChanged{Kubelet: newerKubelet, Local: "local"}) }, false},
+		{"the ConfigMap is gone", func(*drive) {}, func(d *drive) { d.hear(gone) }, false},
+		{"promoted", func(d *drive) { d.assign("other").pass(time.Minute) }, func(d *drive) { d.pass(time.Hour) }, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			d := newDrive(t, func(s *Settings) { s.EditSpread = time.Hour }).boot().refuse("bad", false).refuse("bad-2", false)
+			d.assign("one", "cm", "1").pass(11 * time.Minute)
+			row.before(d)
+			before := gist(d)
+			row.change(d)
+			if after := gist(d); (before == after) != row.same {
+				t.Errorf("before %q, after %q", before, after)
+			}
+		})
+	}
+}

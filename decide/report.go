@@ -3,6 +3,7 @@ package decide
 import (
 	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -14,6 +15,8 @@ type Statement struct {
 	Status   corev1.ConditionStatus
 	Reason   string
 	Message  string
+	// Gist is all of that without uids and resourceVersions. It also differs where contents do, unless these are only on their way.
+	Gist string
 }
 
 // Upstream's words for status.config.error (pkg/kubelet/kubeletconfig/status of Kubernetes 1.23); the last is ours.
@@ -33,6 +36,7 @@ func Report(s State) (Statement, bool) {
 		Status:   finding.status,
 		Reason:   finding.reason,
 		Message:  s.message(finding),
+		Gist:     s.gist(),
 	}
 	young := s.Unsettled >= 0 && s.Now < s.Unsettled+applyingAfter
 	return shown, s.Booted && (s.Stopping || !young && !s.verdictToSave())
@@ -42,6 +46,20 @@ func Report(s State) (Statement, bool) {
 func (s *State) verdictToSave() bool {
 	return s.SaveError == "" && (!reflect.DeepEqual(s.LastKnownGood, s.Disk.LastKnownGood) ||
 		slices.ContainsFunc(s.Rejected, func(x Rejection) bool { return !slices.Contains(s.Disk.Rejected, x) }))
+}
+
+// gist is the statement of a state whose configurations have no uids and resourceVersions.
+func (s *State) gist() string {
+	bare := *s
+	for _, v := range []**Version{&bare.Assigned, &bare.Active, &bare.LastKnownGood, &bare.Child.Version} {
+		*v = (*v).bare()
+	}
+	f := bare.finding()
+	parts := []string{bare.statusError(), string(f.status), f.reason, bare.message(f)}
+	if f.reason != ReasonApplying {
+		parts = append(parts, contentOf(bare.Assigned), contentOf(bare.Active), contentOf(bare.LastKnownGood))
+	}
+	return strings.Join(parts, "\n")
 }
 
 func (s *State) nodeConfig() corev1.NodeConfigStatus {

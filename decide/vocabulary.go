@@ -134,6 +134,23 @@ func Same(a, b *Version) bool {
 	return a.Content != "" && a.Content == b.Content
 }
 
+// bare is the version without what the API server gives an object.
+func (v *Version) bare() *Version {
+	if v == nil {
+		return nil
+	}
+	bare := *v
+	bare.Source.UID, bare.Source.ResourceVersion = "", ""
+	return &bare
+}
+
+func contentOf(v *Version) string {
+	if v == nil {
+		return ""
+	}
+	return v.Content
+}
+
 func newest[T any](list []T, entry T) []T {
 	grown := append(append(make([]T, 0, len(list)+1), list...), entry)
 	return grown[max(0, len(grown)-storedEntries):]

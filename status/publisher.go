@@ -31,6 +31,11 @@ type Report struct {
 	Observed *string
 	// Condition's Status, Reason and Message are published; its type is ConditionType and its times are the publisher's.
 	Condition corev1.NodeCondition
+	// Gist is what the report says apart from uids and resourceVersions. Of one whose gist and assignment are on the Node already, only
+	// these are news, which can wait. Empty: it cannot.
+	Gist string
+	// Passing is set where the report says what goes on, and not what came of it.
+	Passing bool
 }
 
 // Options of a Publisher. Client and NodeName are needed. The functions are called from Run's goroutine.
@@ -45,7 +50,12 @@ type Options struct {
 	OnAcknowledged func(Report)
 	// FlushTime is how long Run goes on trying to publish after its context has ended; 0 is 2 s.
 	FlushTime time.Duration
-	Logger    *zap.Logger // nil is none
+	// MovesEvery is how often uids and resourceVersions that have moved, and nothing else, are published at most; with as much jitter.
+	// 0: everything is published at once.
+	MovesEvery time.Duration
+	// CheckEvery is how often the Node is looked at, ±20 %, though there is nothing to publish; 0 is 10 min.
+	CheckEvery time.Duration
+	Logger     *zap.Logger // nil is none
 }
 
 // Publisher makes the Node show the newest report. Its methods may be called from any goroutine and never block.
@@ -61,7 +71,12 @@ type Publisher struct {
 	events       []*corev1.Event
 	lastEvent    int64
 
-	node *seenNode // Run's alone; nil when unknown
+	// Run's alone:
+	node     *seenNode // nil when unknown
+	patched  time.Time // when the last patch was made
+	moveAt   time.Time // when a move is published; zero = none waits
+	checkAt  time.Time // when the Node is looked at; zero = never
+	flushing bool      // nothing waits any more
 }
 
 // offer is a report and when it was made.
@@ -74,14 +89,18 @@ type offer struct {
 type seenNode struct {
 	uid       types.UID
 	condition *corev1.NodeCondition
-	keeps     bool // its API server keeps the fields
-	probed    bool // keeps is known
+	shows     shown // after the last patch
+	keeps     bool  // its API server keeps the fields
+	probed    bool  // keeps is known
 }
 
 // NewPublisher makes a Publisher; nothing is published before Run.
 func NewPublisher(options Options) *Publisher {
 	if options.FlushTime == 0 {
 		options.FlushTime = defaultFlushTime
+	}
+	if options.CheckEvery == 0 {
+		options.CheckEvery = defaultCheck
 	}
 	if options.Logger == nil {
 		options.Logger = zap.NewNop()
@@ -149,9 +168,12 @@ func (p *Publisher) Run(ctx context.Context) error {
 			retry.Reset() // a few changes in an outage must not make the last of them wait for minutes after it
 		case <-due:
 		}
-		err := p.work(ctx)
+		next, err := p.work(ctx)
 		if due = nil; err == nil {
 			retry.Reset()
+			if !next.IsZero() {
+				due = time.After(time.Until(next))
+			}
 			continue
 		}
 		delay := retry.NextBackOff()
@@ -173,8 +195,9 @@ func (p *Publisher) Run(ctx context.Context) error {
 func (p *Publisher) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.options.FlushTime)
 	defer cancel()
+	p.flushing = true
 	for {
-		err := p.work(ctx)
+		_, err := p.work(ctx)
 		if err == nil {
 			return
 		}
@@ -187,32 +210,50 @@ func (p *Publisher) flush(ctx context.Context) {
 	}
 }
 
-// work publishes what there is to publish.
-func (p *Publisher) work(ctx context.Context) error {
+// work does what there is to do now, and says when there is more; zero = when more is offered.
+func (p *Publisher) work(ctx context.Context) (next time.Time, err error) {
 	for {
-		offered := p.next()
-		if offered == nil {
-			return p.sendEvents(ctx)
+		offered, at := p.next()
+		switch {
+		case offered != nil && !time.Now().Before(at):
+			if err = p.publish(ctx, *offered); err == nil {
+				p.acknowledge(offered)
+			}
+		case p.checkDue():
+			err = p.check(ctx)
+		default:
+			return sooner(at, p.checkAt), p.sendEvents(ctx)
 		}
-		if err := p.publish(ctx, *offered); err != nil {
-			return err
+		if err != nil {
+			return next, err
 		}
-		p.acknowledge(offered)
 	}
 }
 
-func (p *Publisher) next() *offer {
+// next is what to publish, and from when on; nil when the Node carries the newest.
+func (p *Publisher) next() (*offer, time.Time) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.forget {
 		p.node, p.forget = nil, false
 	}
-	return p.offered
+	if p.offered != nil && p.acknowledged != nil && same(p.offered.report, *p.acknowledged) {
+		p.offered = nil // what was waiting was taken back
+	}
+	if p.offered == nil {
+		p.moveAt = time.Time{}
+		return nil, time.Time{}
+	}
+	return p.offered, p.notBefore(p.offered.report)
 }
 
 func (p *Publisher) acknowledge(published *offer) {
+	p.patched, p.moveAt = time.Now(), time.Time{}
+	p.scheduleCheck()
 	p.mutex.Lock()
-	p.acknowledged = &published.report
+	if !p.forget {
+		p.acknowledged = &published.report
+	}
 	if p.offered == published { // else a newer one, or another Node, came meanwhile
 		p.offered = nil
 	}
@@ -239,6 +280,7 @@ func (p *Publisher) publish(ctx context.Context, o offer) error {
 	err = p.options.Client.Patch(types.StrategicMergePatchType).Resource("nodes").Name(p.options.NodeName).SubResource("status").
 		Param("fieldManager", fieldManager).Body(body).Timeout(requestTimeout).MaxRetries(0).Do(ctx).Into(&node)
 	if err != nil {
+		p.doubt()
 		if apierrors.IsNotFound(err) {
 			p.node = nil
 		}
@@ -249,6 +291,13 @@ func (p *Publisher) publish(ctx context.Context, o offer) error {
 		return fmt.Errorf("patching the status of Node %s: the API server did not keep the annotations; look for an admission webhook or policy that removes them", p.options.NodeName)
 	}
 	return nil
+}
+
+// doubt: a patch that failed may have been made all the same.
+func (p *Publisher) doubt() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.acknowledged = nil
 }
 
 // meet reads the Node before the first patch, for its uid and its present condition.
@@ -267,9 +316,14 @@ func (p *Publisher) meet(ctx context.Context) error {
 
 // saw takes in the Node that a patch has resulted in.
 func (p *Publisher) saw(node *corev1.Node) {
-	keeps := keepsFields(node)
+	before := p.node
+	p.node = &seenNode{uid: node.UID, condition: conditionOf(node), shows: shownBy(node), keeps: before.keeps, probed: before.probed}
+	p.learnKeeps(keepsFields(node))
+}
+
+func (p *Publisher) learnKeeps(keeps bool) {
 	news := !p.node.probed || p.node.keeps != keeps
-	p.node = &seenNode{uid: node.UID, condition: conditionOf(node), keeps: keeps, probed: true}
+	p.node.keeps, p.node.probed = keeps, true
 	if news && p.options.OnKeepsFields != nil {
 		p.options.OnKeepsFields(keeps)
 	}

@@ -20,6 +20,7 @@ import (
 const (
 	kubeconfigRecheck = 10 * time.Second // a slow second look, where a change in the folder was missed
 	flushTime         = 2 * time.Second  // for the last report, at the stop
+	movesEvery        = time.Minute      // that an edit moved the pointers of a Node, and nothing else
 	maxPayload        = 1 << 20
 )
 
@@ -93,14 +94,18 @@ func (a *apiSession) session(ctx context.Context, path string, content []byte) e
 	follower := configsync.NewFollower(configsync.Options{
 		Client: client, NodeName: name, Namespaces: a.loop.Namespaces, MaxPayload: maxPayload, KeepsFields: kept.get, Logger: a.loop.Logger,
 	})
-	publisher := status.NewPublisher(status.Options{
-		Client: client, NodeName: name, Logger: a.loop.Logger, FlushTime: flushTime,
+	options := status.Options{
+		Client: client, NodeName: name, Logger: a.loop.Logger, FlushTime: flushTime, MovesEvery: movesEvery,
 		OnKeepsFields: func(keeps bool) {
 			if kept.set(keeps) {
 				follower.Refresh()
 			}
 		},
-	})
+	}
+	if a.loop.EditSpread == 0 {
+		options.MovesEvery = 0 // as upstream: each edit, and what is said of it, at once
+	}
+	publisher := status.NewPublisher(options)
 	if keys := a.loop.clusterKeys(); len(keys) > 0 {
 		a.loop.send(ctx, decide.ClusterSeen{Keys: keys}) // before anything that the Node says
 	}
@@ -169,7 +174,7 @@ func (a *apiSession) reconsider() {
 
 func nodeReport(r decide.Statement) status.Report {
 	return status.Report{
-		Config: r.Config, Observed: r.Observed,
+		Config: r.Config, Observed: r.Observed, Gist: r.Gist, Passing: r.Reason == decide.ReasonApplying,
 		Condition: corev1.NodeCondition{Type: "KubeletConfigOk", Status: r.Status, Reason: r.Reason, Message: status.Message(r.Message)},
 	}
 }

@@ -1,0 +1,88 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// defaultCheck is how often the Node is read, ±20 %, to see whether it still shows what was published: somebody may remove or change
+// it, and an etcd that is restored from a backup forgets it.
+const defaultCheck = 10 * time.Minute
+
+// shown is what a Node shows of ours, but for times.
+type shown struct {
+	annotations     map[string]string
+	status          corev1.ConditionStatus
+	reason, message string
+	config          *corev1.NodeConfigStatus
+}
+
+func shownBy(node *corev1.Node) shown {
+	s := shown{annotations: map[string]string{}, config: node.Status.Config}
+	for _, key := range []string{ConfigStatusAnnotation, ConfigObservedAnnotation} {
+		if value, is := node.Annotations[key]; is {
+			s.annotations[key] = value
+		}
+	}
+	if c := conditionOf(node); c != nil {
+		s.status, s.reason, s.message = c.Status, c.Reason, c.Message
+	}
+	return s
+}
+
+// scheduleCheck puts the next look at the Node off, for it has just been seen.
+func (p *Publisher) scheduleCheck() {
+	every := p.options.CheckEvery
+	p.checkAt = time.Now().Add(every - every/5 + rand.N(2*every/5))
+}
+
+func (p *Publisher) checkDue() bool {
+	return !p.flushing && !p.checkAt.IsZero() && !time.Now().Before(p.checkAt)
+}
+
+// check reads the Node, and sees to it that what was published is published again where it is not there any more. It compares with what
+// the Node showed after the patch, so that what an API server changes in a patch is not written for ever.
+func (p *Publisher) check(ctx context.Context) error {
+	if p.node == nil {
+		p.checkAt = time.Time{}
+		return nil // it will be read before the next patch
+	}
+	var node corev1.Node
+	fromCache := "0"
+	err := p.options.Client.Get().Resource("nodes").Name(p.options.NodeName).Param("resourceVersion", fromCache).
+		Timeout(requestTimeout).MaxRetries(0).Do(ctx).Into(&node)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading Node %s: %w", p.options.NodeName, err)
+	}
+	p.scheduleCheck()
+	switch {
+	case err != nil: // it will be told by NodeRecreated
+	case node.UID != p.node.uid:
+		p.NodeRecreated()
+	case !reflect.DeepEqual(shownBy(&node), p.node.shows):
+		p.logger.Warn("the Node does not show any more what was published on it; it is published again", zap.String("node", p.options.NodeName))
+		p.node.condition = conditionOf(&node)
+		p.publishAgain()
+	}
+	if err == nil && keepsFields(&node) { // else they may be what was lost
+		p.learnKeeps(true)
+	}
+	return nil
+}
+
+// publishAgain offers anew what was published.
+func (p *Publisher) publishAgain() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.offered == nil && p.acknowledged != nil {
+		p.offered = &offer{*p.acknowledged, time.Now()}
+	}
+	p.acknowledged = nil
+}

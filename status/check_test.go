@@ -1,0 +1,151 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// What a Node has lost of what was published is there again within 12 min.
+func TestALostStatusIsWrittenAgain(t *testing.T) {
+	condition := func(change func(*corev1.NodeCondition)) func(*fakeAPI) {
+		return func(f *fakeAPI) { change(conditionOf(f.node)) }
+	}
+	backup := newFakeAPI().node
+	for name, hurt := range map[string]func(*fakeAPI){
+		"config-status removed":    func(f *fakeAPI) { delete(f.node.Annotations, ConfigStatusAnnotation) },
+		"config-status forged":     func(f *fakeAPI) { f.node.Annotations[ConfigStatusAnnotation] = "{}" },
+		"config-observed removed":  func(f *fakeAPI) { delete(f.node.Annotations, ConfigObservedAnnotation) },
+		"the condition's status":   condition(func(c *corev1.NodeCondition) { c.Status = "False" }),
+		"the condition's reason":   condition(func(c *corev1.NodeCondition) { c.Reason = "Forged" }),
+		"the condition's message":  condition(func(c *corev1.NodeCondition) { c.Message = "forged" }),
+		"the condition removed":    func(f *fakeAPI) { f.node.Status.Conditions = f.node.Status.Conditions[:1] },
+		"status.config removed":    func(f *fakeAPI) { f.node.Status.Config = nil },
+		"etcd from a backup":       func(f *fakeAPI) { f.node = backup.DeepCopy() },
+		"another Node of the name": func(f *fakeAPI) { f.node = backup.DeepCopy(); f.node.UID = "second" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := newFakeAPI()
+				api.keeps = true
+				p := publish(t, api)
+				r := moved(1)
+				p.Offer(r)
+				elapse(time.Hour)
+				api.change(func() { hurt(api) })
+				p.api.asked()
+				elapse(12*time.Minute + time.Second)
+				if asked := api.asked(); strings.Count(asked, "patch") != 1 {
+					t.Errorf("requests %q, expected one patch", asked)
+				}
+				got := conditionOf(api.node)
+				if got == nil || got.Status != "True" || got.Reason != "Active" || got.Message != r.Condition.Message || api.node.Status.Config == nil ||
+					api.node.Annotations[ConfigObservedAnnotation] != "ns/a/kubelet" || !strings.Contains(api.node.Annotations[ConfigStatusAnnotation], `"name":"a"`) {
+					t.Errorf("the Node shows %v, %v and %v", api.node.Annotations, got, api.node.Status.Config)
+				}
+				elapse(time.Hour)
+				if asked := api.asked(); strings.Contains(asked, "patch") {
+					t.Errorf("later requests %q", asked)
+				}
+			})
+		})
+	}
+}
+
+// While nothing is wrong there is a GET in 10 min ± 20 %, and no patch.
+func TestTheNodeIsLookedAt(t *testing.T) {
+	steady := func(t *testing.T, api *fakeAPI) {
+		p := publish(t, api)
+		p.Offer(moved(1))
+		p.expect(t, "get patch")
+		for range 20 {
+			last := time.Now()
+			for time.Since(last) < time.Hour && api.asked() == "" {
+				elapse(time.Second)
+			}
+			if gap := time.Since(last); gap < 8*time.Minute-time.Second || gap > 12*time.Minute+time.Second {
+				t.Errorf("a look after %s", gap)
+			}
+		}
+		if len(api.patches) != 1 {
+			t.Errorf("%d patches", len(api.patches))
+		}
+	}
+	t.Run("as it was published", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { steady(t, newFakeAPI()) })
+	})
+	t.Run("as a webhook made it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.after = func(verb string) {
+				if verb == "patch" {
+					conditionOf(api.node).Message = "cut"
+				}
+			}
+			steady(t, api)
+		})
+	})
+	t.Run("nothing was published yet", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := publish(t, newFakeAPI())
+			elapse(time.Hour)
+			p.expect(t, "")
+		})
+	})
+	t.Run("the API server is away when it is time", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			p := publish(t, api)
+			p.Offer(moved(1))
+			p.expect(t, "get patch")
+			api.change(func() { delete(api.node.Annotations, ConfigStatusAnnotation); api.fail["get"] = code(500) })
+			elapse(time.Hour)
+			if asked := strings.Count(api.asked(), "get"); asked < 10 || asked > 40 {
+				t.Errorf("%d looks", asked)
+			}
+			api.change(func() { clear(api.fail) })
+			elapse(150 * time.Second)
+			p.expect(t, "get patch")
+		})
+	})
+	t.Run("there is no Node when it is time", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			p := publish(t, api)
+			p.Offer(moved(1))
+			p.expect(t, "get patch")
+			api.change(func() { api.node = nil })
+			elapse(12*time.Minute + time.Second)
+			p.expect(t, "get")
+		})
+	})
+	t.Run("not after the end", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := publish(t, newFakeAPI())
+			p.Offer(moved(1))
+			p.expect(t, "get patch")
+			elapse(8*time.Minute - time.Second)
+			p.checkAt = time.Now()
+			p.stop()
+			p.expect(t, "")
+		})
+	})
+}
+
+// A Node that comes to carry the fields of the original API is watched whole from then on.
+func TestFieldsThatComeLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		p := publish(t, api)
+		p.Offer(moved(1))
+		synctest.Wait()
+		api.change(func() { api.node.Spec.ConfigSource = source("a") })
+		elapse(12*time.Minute + time.Second)
+		if len(p.keeps) != 2 || !p.keeps[1] {
+			t.Errorf("told %v", p.keeps)
+		}
+	})
+}

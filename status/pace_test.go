@@ -1,0 +1,192 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// moved is a report that says the same of another resourceVersion.
+func moved(version int) Report {
+	r := report("True", "Active", "ns/a/kubelet")
+	r.Config.Assigned = source("a")
+	r.Config.Assigned.ConfigMap.ResourceVersion = fmt.Sprint(version)
+	r.Condition.Message = fmt.Sprintf("using version %d", version)
+	r.Gist = "using a version"
+	return r
+}
+
+func patient(o *Options) { o.MovesEvery = time.Minute }
+
+func (f *fakeAPI) shownVersion() string {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return conditionOf(f.node).Message
+}
+
+// An hour in which the ConfigMap is touched every 2 s is at most a patch a minute, and the last touch is published in the end.
+func TestMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		p := publish(t, api, patient)
+		var patches []time.Time
+		api.after = func(verb string) {
+			if verb == "patch" {
+				patches = append(patches, time.Now())
+			}
+		}
+		for version := range 1800 {
+			p.Offer(moved(version))
+			elapse(2 * time.Second)
+		}
+		elapse(2 * time.Minute)
+		if got := api.shownVersion(); got != "using version 1799" {
+			t.Errorf("in the end the Node shows %q", got)
+		}
+		var gaps []time.Duration
+		for i := range len(patches) - 1 {
+			gaps = append(gaps, patches[i+1].Sub(patches[i]))
+		}
+		if least, most := slices.Min(gaps), slices.Max(gaps); least < time.Minute || most > 2*time.Minute || most-least < 20*time.Second {
+			t.Errorf("%d patches, between %s and %s apart", len(patches), least, most)
+		}
+	})
+}
+
+// A label edit on a ConfigMap that many Nodes are assigned is not published by all of them at once.
+func TestMovesOfAFleetAreSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var apis []*fakeAPI
+		began := time.Now()
+		perSecond := map[int]int{}
+		for range 300 {
+			api := newFakeAPI()
+			p := publish(t, api, patient)
+			p.Offer(moved(1))
+			apis = append(apis, api)
+			time.AfterFunc(time.Hour, func() { p.Offer(moved(2)) })
+		}
+		elapse(30 * time.Minute)
+		for _, api := range apis {
+			api.change(func() {
+				api.after = func(verb string) {
+					if verb == "patch" {
+						perSecond[int(time.Since(began.Add(time.Hour)).Seconds())]++
+					}
+				}
+			})
+		}
+		elapse(31*time.Minute + time.Second)
+		total := 0
+		for second, patches := range perSecond {
+			if total += patches; patches > 20 || second > 60 {
+				t.Errorf("%d patches in second %d", patches, second)
+			}
+		}
+		if total != 300 {
+			t.Errorf("%d patches", total)
+		}
+	})
+}
+
+// What somebody waits for is published at once, however much has just been published.
+func TestWhatDoesNotWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Report)
+		waits  time.Duration // at least
+	}{
+		"a move":                  {func(*Report) {}, time.Minute},
+		"another assignment":      {func(r *Report) { other := "ns/b/kubelet"; r.Observed = &other }, 0},
+		"a verdict":               {func(r *Report) { r.Condition.Status, r.Condition.Reason, r.Gist = "False", "Refused", "refused" }, 0},
+		"other content":           {func(r *Report) { r.Gist = "another version" }, 0},
+		"one whose gist is empty": {func(r *Report) { r.Gist = "" }, 0},
+		"what goes on": {func(r *Report) {
+			r.Condition.Status, r.Condition.Reason, r.Gist, r.Passing = "Unknown", "Applying", "applying", true
+		}, passingPause},
+		"what goes on with another assignment": {func(r *Report) {
+			other := "ns/b/kubelet"
+			r.Condition.Status, r.Condition.Reason, r.Gist, r.Passing, r.Observed = "Unknown", "Applying", "applying", true, &other
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := publish(t, newFakeAPI(), patient)
+				p.Offer(moved(1))
+				p.expect(t, "get patch")
+				next := moved(2)
+				c.change(&next)
+				p.Offer(next)
+				if c.waits > 0 {
+					p.expect(t, "")
+					elapse(c.waits - time.Millisecond)
+					p.expect(t, "")
+					elapse(2*time.Minute - c.waits)
+				}
+				p.expect(t, "patch")
+			})
+		})
+	}
+}
+
+func TestAMoveThatWaits(t *testing.T) {
+	begin := func(t *testing.T) (*fakeAPI, *publishing) {
+		api := newFakeAPI()
+		p := publish(t, api, patient)
+		p.Offer(moved(1))
+		p.expect(t, "get patch")
+		p.Offer(moved(2))
+		p.expect(t, "")
+		return api, p
+	}
+	for name, then := range map[string]func(t *testing.T, api *fakeAPI, p *publishing){
+		"goes along with what does not wait": func(t *testing.T, api *fakeAPI, p *publishing) {
+			r := moved(2)
+			r.Condition.Reason, r.Gist = "Refused", "refused"
+			p.Offer(r)
+			p.expect(t, "patch")
+			elapse(5 * time.Minute)
+			p.expect(t, "")
+		},
+		"is forgotten when it was taken back": func(t *testing.T, _ *fakeAPI, p *publishing) {
+			p.Offer(moved(1))
+			elapse(5 * time.Minute)
+			p.expect(t, "")
+		},
+		"is published at the end": func(t *testing.T, api *fakeAPI, p *publishing) {
+			p.stop()
+			p.expect(t, "patch")
+			if got := api.shownVersion(); got != "using version 2" {
+				t.Errorf("the Node shows %q", got)
+			}
+		},
+		"is published at once on a new Node": func(t *testing.T, api *fakeAPI, p *publishing) {
+			p.NodeRecreated()
+			p.expect(t, "get patch")
+		},
+		"does not hold up events": func(t *testing.T, _ *fakeAPI, p *publishing) {
+			p.Event(Event{time.Now(), corev1.EventTypeNormal, "Reason", "message"})
+			p.expect(t, "post")
+		},
+		"waits no more after a patch that failed": func(t *testing.T, api *fakeAPI, p *publishing) {
+			api.change(func() { api.fail["patch"] = code(500) })
+			elapse(2 * time.Minute)
+			api.change(func() { clear(api.fail) })
+			elapse(2 * time.Minute)
+			p.api.asked()
+			if got := api.shownVersion(); got != "using version 2" {
+				t.Errorf("the Node shows %q", got)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api, p := begin(t)
+				then(t, api, p)
+			})
+		})
+	}
+}
