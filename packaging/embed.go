@@ -17,8 +17,10 @@ const (
 	Namespace = "kubelet-config"
 	// AssignVerb, on nodes, is the permission to assign: resourceNames may limit it to some Nodes.
 	AssignVerb = "assign-kubelet-config"
-	// Policy is the name of the ValidatingAdmissionPolicy and of its binding.
+	// Policy is the name of the ValidatingAdmissionPolicy for Nodes, and of its binding.
 	Policy = "kubelet-supervisor-assignment"
+	// ConfigMapPolicy is the name of the one for ConfigMaps in Namespace, and of its binding.
+	ConfigMapPolicy = "kubelet-supervisor-configmaps"
 	// OperatorRole is a ClusterRole, and a Role in Namespace, for people who assign.
 	OperatorRole = "kubelet-supervisor-operator"
 	// ViewerRole is a ClusterRole, and a Role in Namespace, for people who look.

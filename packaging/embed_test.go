@@ -61,6 +61,7 @@ func TestManifests(t *testing.T) {
 	for _, name := range []string{
 		"Namespace " + packaging.Namespace,
 		"ValidatingAdmissionPolicy " + packaging.Policy, "ValidatingAdmissionPolicyBinding " + packaging.Policy,
+		"ValidatingAdmissionPolicy " + packaging.ConfigMapPolicy, "ValidatingAdmissionPolicyBinding " + packaging.ConfigMapPolicy,
 		"ClusterRole " + packaging.OperatorRole, "Role " + packaging.OperatorRole + " in " + packaging.Namespace,
 		"ClusterRole " + packaging.ViewerRole, "Role " + packaging.ViewerRole + " in " + packaging.Namespace,
 		"ClusterRole " + packaging.GranterRole,

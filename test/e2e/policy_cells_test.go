@@ -13,109 +13,129 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 )
 
-// policyCells says, for everybody (first column: who, then which Node), each kind of request, and each change of what the
-// supervisor is asked, what the API server answers. The last two columns change nothing of it, or ask for a retry.
+// policyCells says, for everybody (first column: who, then which Node), each kind of request, and each change of what a
+// node is asked or answers, what the API server answers. "unchanged" changes none of it; record and consent are asked as an
+// assignment is; "answer" writes a node's words, and "forgotten" removes them.
 //
 //	ok         it is done
 //	node       refused by the policy: a node does not assign
 //	status     refused by the policy: not through the status
 //	verb       refused by the policy: the verb is missing
 //	malformed  refused by the policy: it may be done, but not with this value
+//	itself     refused by the policy: a node's words are its own
+//	remover    refused by the policy: they are removed by the node, or with the verb, from the Node itself
 //	RBAC       refused before: may not do such a request at all
 //	foreign    refused before, by NodeRestriction: another node's
 //	-          there is no such request
 const policyCells = `
-who                node  request       set        changed    removed  malformed  unchanged  retry
-admin              n1    POST          ok         -          -        malformed  ok         ok
-admin              n1    PUT           ok         ok         ok       malformed  ok         ok
-admin              n1    PATCH         ok         ok         ok       malformed  ok         ok
-admin              n1    APPLY         ok         ok         -        malformed  ok         ok
-admin              n1    PUT/status    status     status     status   status     ok         status
-admin              n1    PATCH/status  status     status     status   status     ok         status
-admin              n1    APPLY/status  status     status     -        status     ok         status
+who             node  request       set      changed  removed  malformed  unchanged  retry    record   consent  answer   forgotten
+admin           n1    POST          ok       -        -        malformed  ok         ok       ok       ok       itself   -
+admin           n1    PUT           ok       ok       ok       malformed  ok         ok       ok       ok       itself   ok
+admin           n1    PATCH         ok       ok       ok       malformed  ok         ok       ok       ok       itself   ok
+admin           n1    APPLY         ok       ok       -        malformed  ok         ok       ok       ok       itself   -
+admin           n1    PUT/status    status   status   status   status     ok         status   status   status   itself   remover
+admin           n1    PATCH/status  status   status   status   status     ok         status   status   status   itself   remover
+admin           n1    APPLY/status  status   status   -        status     ok         status   status   status   itself   -
 
-operator           n1    POST          RBAC       -          -        RBAC       RBAC       RBAC
-operator           n1    PUT           RBAC       RBAC       RBAC     RBAC       RBAC       RBAC
-operator           n1    PATCH         ok         ok         ok       malformed  ok         ok
-operator           n1    APPLY         ok         ok         -        malformed  ok         ok
-operator           n1    PUT/status    RBAC       RBAC       RBAC     RBAC       RBAC       RBAC
-operator           n1    PATCH/status  RBAC       RBAC       RBAC     RBAC       RBAC       RBAC
+operator        n1    POST          RBAC     -        -        RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     -
+operator        n1    PUT           RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
+operator        n1    PATCH         ok       ok       ok       malformed  ok         ok       ok       ok       itself   ok
+operator        n1    APPLY         ok       ok       -        malformed  ok         ok       ok       ok       itself   -
+operator        n1    PUT/status    RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
+operator        n1    PATCH/status  RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
 
-verb-and-all       n1    POST          ok         -          -        malformed  ok         ok
-verb-and-all       n1    PUT           ok         ok         ok       malformed  ok         ok
-verb-and-all       n1    PATCH         ok         ok         ok       malformed  ok         ok
-verb-and-all       n1    PUT/status    status     status     status   status     ok         status
-verb-and-all       n1    PATCH/status  status     status     status   status     ok         status
+verb-and-all    n1    POST          ok       -        -        malformed  ok         ok       ok       ok       itself   -
+verb-and-all    n1    PUT           ok       ok       ok       malformed  ok         ok       ok       ok       itself   ok
+verb-and-all    n1    PATCH         ok       ok       ok       malformed  ok         ok       ok       ok       itself   ok
+verb-and-all    n1    PUT/status    status   status   status   status     ok         status   status   status   itself   remover
+verb-and-all    n1    PATCH/status  status   status   status   status     ok         status   status   status   itself   remover
 
-verb-for-n1        n1    PATCH         ok         ok         ok       malformed  ok         ok
-verb-for-n1        n2    PATCH         verb       verb       verb     verb       ok         verb
+verb-for-n1     n1    PATCH         ok       ok       ok       malformed  ok         ok       ok       ok       itself   ok
+verb-for-n1     n2    PATCH         verb     verb     verb     verb       ok         verb     verb     verb     itself   remover
 
-node-n1            n1    POST          node       -          -        node       ok         node
-node-n1            n1    PUT           node       node       node     node       ok         node
-node-n1            n1    PATCH         node       node       node     node       ok         node
-node-n1            n1    APPLY         node       node       -        node       ok         node
-node-n1            n1    PUT/status    node       node       node     node       ok         node
-node-n1            n1    PATCH/status  node       node       node     node       ok         node
-node-n1            n1    APPLY/status  node       node       -        node       ok         node
-node-n1            n2    POST          foreign    -          -        foreign    foreign    foreign
-node-n1            n2    PUT           foreign    foreign    foreign  foreign    foreign    foreign
-node-n1            n2    PATCH         foreign    foreign    foreign  foreign    foreign    foreign
-node-n1            n2    PUT/status    foreign    foreign    foreign  foreign    foreign    foreign
-node-n1            n2    PATCH/status  foreign    foreign    foreign  foreign    foreign    foreign
+node-n1         n1    POST          node     -        -        node       ok         node     node     node     ok       -
+node-n1         n1    PUT           node     node     node     node       ok         node     node     node     ok       ok
+node-n1         n1    PATCH         node     node     node     node       ok         node     node     node     ok       ok
+node-n1         n1    APPLY         node     node     -        node       ok         node     node     node     ok       -
+node-n1         n1    PUT/status    node     node     node     node       ok         node     node     node     ok       ok
+node-n1         n1    PATCH/status  node     node     node     node       ok         node     node     node     ok       ok
+node-n1         n1    APPLY/status  node     node     -        node       ok         node     node     node     ok       -
+node-n1         n2    POST          foreign  -        -        foreign    foreign    foreign  foreign  foreign  foreign  -
+node-n1         n2    PUT           foreign  foreign  foreign  foreign    foreign    foreign  foreign  foreign  foreign  foreign
+node-n1         n2    PATCH         foreign  foreign  foreign  foreign    foreign    foreign  foreign  foreign  foreign  foreign
+node-n1         n2    PUT/status    foreign  foreign  foreign  foreign    foreign    foreign  foreign  foreign  foreign  foreign
+node-n1         n2    PATCH/status  foreign  foreign  foreign  foreign    foreign    foreign  foreign  foreign  foreign  foreign
 
-node-with-verb     n3    POST          node       -          -        node       ok         node
-node-with-verb     n3    PATCH         node       node       node     node       ok         node
-node-with-verb     n3    PATCH/status  node       node       node     node       ok         node
-node-by-name       n1    PATCH         node       node       node     node       ok         node
-node-by-group      n1    PATCH         node       node       node     node       ok         node
+node-with-verb  n3    POST          node     -        -        node       ok         node     node     node     ok       -
+node-with-verb  n3    PATCH         node     node     node     node       ok         node     node     node     ok       ok
+node-with-verb  n3    PATCH/status  node     node     node     node       ok         node     node     node     ok       ok
+node-by-name    n1    PATCH         node     node     node     node       ok         node     node     node     itself   remover
+node-by-group   n1    PATCH         node     node     node     node       ok         node     node     node     itself   remover
 
-status-writer      n1    POST          RBAC       -          -        RBAC       RBAC       RBAC
-status-writer      n1    PUT           RBAC       RBAC       RBAC     RBAC       RBAC       RBAC
-status-writer      n1    PATCH         RBAC       RBAC       RBAC     RBAC       RBAC       RBAC
-status-writer      n1    PUT/status    RBAC       RBAC       RBAC     RBAC       RBAC       RBAC
-status-writer      n1    PATCH/status  status     status     status   status     ok         status
-status-writer      n1    APPLY/status  status     status     -        status     ok         status
+status-writer   n1    POST          RBAC     -        -        RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     -
+status-writer   n1    PUT           RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
+status-writer   n1    PATCH         RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
+status-writer   n1    PUT/status    RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
+status-writer   n1    PATCH/status  status   status   status   status     ok         status   status   status   itself   remover
+status-writer   n1    APPLY/status  status   status   -        status     ok         status   status   status   itself   -
 
-node-writer        n1    POST          verb       -          -        verb       ok         verb
-node-writer        n1    PUT           verb       verb       verb     verb       ok         verb
-node-writer        n1    PATCH         verb       verb       verb     verb       ok         verb
-node-writer        n1    APPLY         verb       verb       -        verb       ok         verb
-node-writer        n1    PUT/status    status     status     status   status     ok         status
-node-writer        n1    PATCH/status  status     status     status   status     ok         status
+node-writer     n1    POST          verb     -        -        verb       ok         verb     verb     verb     itself   -
+node-writer     n1    PUT           verb     verb     verb     verb       ok         verb     verb     verb     itself   remover
+node-writer     n1    PATCH         verb     verb     verb     verb       ok         verb     verb     verb     itself   remover
+node-writer     n1    APPLY         verb     verb     -        verb       ok         verb     verb     verb     itself   -
+node-writer     n1    PUT/status    status   status   status   status     ok         status   status   status   itself   remover
+node-writer     n1    PATCH/status  status   status   status   status     ok         status   status   status   itself   remover
 
-viewer             n1    PATCH         RBAC       RBAC       RBAC     RBAC       RBAC       RBAC
-viewer             n1    PATCH/status  RBAC       RBAC       RBAC     RBAC       RBAC       RBAC
+viewer          n1    PATCH         RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
+viewer          n1    PATCH/status  RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
 
-plain              n1    POST          RBAC       -          -        RBAC       RBAC       RBAC
-plain              n1    PUT           RBAC       RBAC       RBAC     RBAC       RBAC       RBAC
-plain              n1    PATCH         RBAC       RBAC       RBAC     RBAC       RBAC       RBAC
-plain              n1    APPLY         RBAC       RBAC       -        RBAC       RBAC       RBAC
-plain              n1    PUT/status    RBAC       RBAC       RBAC     RBAC       RBAC       RBAC
-plain              n1    PATCH/status  RBAC       RBAC       RBAC     RBAC       RBAC       RBAC
+plain           n1    POST          RBAC     -        -        RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     -
+plain           n1    PUT           RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
+plain           n1    PATCH         RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
+plain           n1    APPLY         RBAC     RBAC     -        RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     -
+plain           n1    PUT/status    RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
+plain           n1    PATCH/status  RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
 `
 
-// policyAnswers are the code and what the message has, for each word of policyCells but ok.
+// policyAnswers are the code and what the message has, for each word of policyCells but ok. WHO is the user, NODE the Node,
+// and WHAT what the request changes.
 var policyAnswers = map[string]struct {
 	code    int
 	message string
 }{
-	"node":      {http.StatusForbidden, "denied request: a node may not assign a configuration to a node, itself included, nor ask for a retry; assign as a person who has the verb assign-kubelet-config"},
-	"status":    {http.StatusForbidden, "denied request: an assignment, or a retry, is not set, changed or removed through the status of a Node, by nobody; patch the Node itself"},
-	"verb":      {http.StatusForbidden, "denied request: user %q needs the verb assign-kubelet-config on node %q to set, change or remove its assignment or to ask for a retry; grant it with ClusterRole kubelet-supervisor-operator"},
+	"node":      {http.StatusForbidden, "denied request: a node may not change WHAT, not even its own; somebody with the verb assign-kubelet-config on nodes may"},
+	"status":    {http.StatusForbidden, "denied request: nobody may change WHAT through nodes/status; patch the Node itself"},
+	"verb":      {http.StatusForbidden, `denied request: user "WHO" needs the verb assign-kubelet-config on node "NODE" to change WHAT; ClusterRole kubelet-supervisor-operator grants it`},
 	"malformed": {http.StatusUnprocessableEntity, "denied request: annotation kubelet-supervisor.io/config-source: spec.configSource.configMap.kubeletConfigKey: Required value: kubeletConfigKey must be set; write NAMESPACE/NAME/KEY, NAMESPACE/NAME/KEY@UID or local"},
-	"RBAC":      {http.StatusForbidden, "%q cannot "},
+	"itself":    {http.StatusForbidden, `denied request: only node "NODE" itself may write WHAT; leave it as it is, or remove it`},
+	"remover":   {http.StatusForbidden, `denied request: only node "NODE" itself may remove WHAT, and those with the verb assign-kubelet-config on it, who patch the Node and not nodes/status`},
+	"RBAC":      {http.StatusForbidden, `"WHO" cannot `},
 	"foreign":   {http.StatusForbidden, `node "n1" is not allowed to modify node "n2"`},
 }
 
 // policyChanges are the annotations before and after; nil is none.
-var policyChanges = map[string]struct{ before, after object }{
-	"set":       {nil, object{assignmentAnnotation: "kubelet-config/a/kubelet"}},
-	"changed":   {object{assignmentAnnotation: "kubelet-config/a/kubelet"}, object{assignmentAnnotation: "local"}},
-	"removed":   {object{assignmentAnnotation: "kubelet-config/a/kubelet"}, object{assignmentAnnotation: nil}},
-	"malformed": {nil, object{assignmentAnnotation: "kubelet-config/a"}},
-	"unchanged": {object{assignmentAnnotation: "kubelet-config/a/kubelet", retryAnnotation: "1"}, object{assignmentAnnotation: "kubelet-config/a/kubelet", retryAnnotation: "1", statusAnnotation: "{}", "example.com/foreign": "set"}},
-	"retry":     {object{assignmentAnnotation: "kubelet-config/a/kubelet"}, object{assignmentAnnotation: "kubelet-config/a/kubelet", retryAnnotation: "now"}},
+var policyChanges = map[string]struct {
+	before, after object
+	what          string // changes
+}{
+	"set":       {nil, object{assignmentAnnotation: "kubelet-config/a/kubelet"}, assignmentAnnotation},
+	"changed":   {object{assignmentAnnotation: "kubelet-config/a/kubelet"}, object{assignmentAnnotation: "local"}, assignmentAnnotation},
+	"removed":   {object{assignmentAnnotation: "kubelet-config/a/kubelet"}, object{assignmentAnnotation: nil}, assignmentAnnotation},
+	"malformed": {nil, object{assignmentAnnotation: "kubelet-config/a"}, assignmentAnnotation},
+	"unchanged": {
+		object{assignmentAnnotation: "kubelet-config/a/kubelet", retryAnnotation: "1", recordAnnotation: "[]", statusAnnotation: "{}"},
+		object{assignmentAnnotation: "kubelet-config/a/kubelet", retryAnnotation: "1", recordAnnotation: "[]", statusAnnotation: "{}", "example.com/foreign": "set"}, ""},
+	"retry":     {nil, object{retryAnnotation: "now"}, retryAnnotation},
+	"record":    {nil, object{recordAnnotation: "[]"}, recordAnnotation},
+	"consent":   {nil, object{consentAnnotation: "0123456789ab"}, consentAnnotation},
+	"answer":    {nil, object{statusAnnotation: "{}"}, statusAnnotation},
+	"forgotten": {object{statusAnnotation: "{}"}, object{statusAnnotation: nil}, statusAnnotation},
 }
+
+const (
+	recordAnnotation  = "kubelet-supervisor.io/assignments"
+	consentAnnotation = "kubelet-supervisor.io/allow-disruption"
+)
 
 func TestPolicyCells(t *testing.T) {
 	n := guardedNode(t)
@@ -153,13 +173,19 @@ func (n *node) policyCell(t *testing.T, who *person, name, request, change, want
 	t.Cleanup(func() { n.remove(t, itself) })
 	if method == http.MethodPost {
 		path = "/api/v1/nodes"
-		if before = nil; change == "unchanged" {
+		if before = nil; change == "unchanged" { // a Node that is made has said nothing yet
 			after = object{"example.com/foreign": "set"}
 		}
 	} else {
 		made := nodeObject(name, "")
-		made["metadata"].(object)["annotations"] = before
+		made["metadata"].(object)["annotations"] = asked(before)
 		n.must(t, http.MethodPost, "/api/v1/nodes", made, &made)
+		if words := withoutNil(before)[statusAnnotation]; words != "" {
+			say := object{"metadata": object{"annotations": object{statusAnnotation: words}}}
+			if _, err := requestAs(n.nodeIdentity(t, name), http.MethodPatch, itself+"/status", say, &made); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if method == http.MethodPut {
 			content = made // with the taint that a Node is made with, which a node may not remove
 		}
@@ -187,19 +213,24 @@ func (n *node) policyCell(t *testing.T, who *person, name, request, change, want
 		return
 	}
 	answer := policyAnswers[want]
-	message := answer.message
-	switch want {
-	case "RBAC":
-		message = fmt.Sprintf(message, who.name)
-	case "verb":
-		message = fmt.Sprintf(message, who.name, name)
-	}
+	message := strings.NewReplacer("WHO", who.name, "NODE", name, "WHAT", "annotation "+policyChanges[change].what).Replace(answer.message)
 	if quoted := strings.ReplaceAll(message, `"`, `\"`); err == nil || code != answer.code || !strings.Contains(err.Error(), quoted) {
 		t.Errorf("answered %d, %v, want %d with %s", code, err, answer.code, message)
 	}
 	if fmt.Sprint(now.Metadata.Annotations) != fmt.Sprint(withoutNil(before)) {
 		t.Errorf("refused, and the Node has %v", now.Metadata.Annotations)
 	}
+}
+
+// asked are the annotations but for what a node says itself.
+func asked(annotations object) object {
+	kept := object{}
+	for name, value := range annotations {
+		if name != statusAnnotation {
+			kept[name] = value
+		}
+	}
+	return kept
 }
 
 func withoutNil(annotations object) map[string]string {

@@ -36,7 +36,7 @@ func TestNodeUnderThePolicy(t *testing.T) {
 	before := s.kubelet(t)
 	node := n.nodeIdentity(t, cluster.NodeName)
 	for _, path := range []string{nodePath, nodePath + "/status"} {
-		if code, err := requestAs(node, http.MethodPatch, path, assign, nil); code != http.StatusForbidden || !strings.Contains(err.Error(), "a node may not assign") {
+		if code, err := requestAs(node, http.MethodPatch, path, assign, nil); code != http.StatusForbidden || !strings.Contains(err.Error(), "a node may not change annotation "+assignmentAnnotation) {
 			t.Errorf("a node assigns itself by %s: %d, %v", path, code, err)
 		}
 	}

@@ -66,7 +66,7 @@ func TestRoles(t *testing.T) {
 		for verb := range strings.FieldsSeq(test.verbs) {
 			name := "" // any, for those that have a name only sometimes
 			if strings.HasPrefix(test.resource, "validating") {
-				name = packaging.Policy
+				name = packaging.ConfigMapPolicy // and Policy, by the same rule
 			}
 			if got := n.allowed(t, test.user, test.groups, verb, test.resource, test.place, name); got != test.want {
 				t.Errorf("%s may %s %s in %q: %v, want %v", test.user, verb, test.resource, test.place, got, test.want)
@@ -145,7 +145,7 @@ func TestPolicyLeavesTheRestAlone(t *testing.T) {
 			"annotate node n1 example.com/note=x",
 			"annotate node n1 example.com/note-",
 			"patch node n1 --subresource=status -p {\"status\":{\"conditions\":[{\"type\":\"DiskPressure\",\"status\":\"False\"}]}}",
-			"patch node n1 --subresource=status -p {\"metadata\":{\"annotations\":{\"kubelet-supervisor.io/config-observed\":\"x\"}}}",
+			"patch node n1 --subresource=status -p {\"metadata\":{\"annotations\":{\"example.com/seen\":\"x\"}}}",
 		} {
 			if _, err := n.Kubectl(t.Context(), append(strings.Fields(line), "--as=system:serviceaccount:default:node-writer")...); err != nil {
 				t.Errorf("assigned %q: %v", assignment, err)
