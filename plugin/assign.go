@@ -85,30 +85,80 @@ func (s *session) assign(ctx context.Context, o changeOptions, wanted reference,
 	if err != nil {
 		return err
 	}
-	configMap, wanted, err := getConfigMap(ctx, client, wanted)
+	t, err := s.findTarget(ctx, client, wanted, o)
 	if err != nil {
 		return err
 	}
-	written, err := readDocument(payloadOf(configMap), wanted.key)
-	if err != nil {
-		return fmt.Errorf("ConfigMap %s/%s is not assigned: %w", wanted.namespace, wanted.name, err)
+	if t.views = views; pin {
+		t.goal.wanted.uid = t.goal.uid
 	}
-	if pin {
-		wanted.uid = string(configMap.UID)
-	}
-	for _, warning := range written.warnings {
+	for _, warning := range t.written.warnings {
 		s.note("warning: %s; kubelets ignore fields that they do not know", warning)
 	}
-	s.preview(ctx, client, views, wanted, written)
+	return s.change(ctx, client, o, []target{t}, "Assign "+t.goal.wanted.String()+" to")
+}
+
+// A target is a configuration, or local, and the nodes that are to run it.
+type target struct {
+	views   []nodeView
+	goal    goal
+	pin     string // the uid of an immutable ConfigMap: one made anew under its name is another
+	written document
+}
+
+// findTarget reads the ConfigMap that is to be assigned.
+func (s *session) findTarget(ctx context.Context, client kubernetes.Interface, wanted reference, o changeOptions) (target, error) {
+	if wanted.local() {
+		return target{}, nil
+	}
+	configMap, wanted, err := getConfigMap(ctx, client, wanted)
+	if err != nil {
+		return target{}, err
+	}
+	written, err := readDocument(payloadOf(configMap), wanted.key)
+	if err != nil {
+		return target{}, fmt.Errorf("ConfigMap %s/%s is not assigned: %w", wanted.namespace, wanted.name, err)
+	}
+	t := target{written: written, goal: goal{wanted: wanted, uid: string(configMap.UID), version: configMap.ResourceVersion, good: o.wait.until == "good"}}
+	if configMap.Immutable != nil && *configMap.Immutable {
+		t.pin = string(configMap.UID)
+	}
+	return t, nil
+}
+
+// change shows what is to be done, asks, and does it, node by node.
+func (s *session) change(ctx context.Context, client kubernetes.Interface, o changeOptions, targets []target, question string) error {
+	var views []nodeView
+	of := map[string]*target{}
+	grants := map[*target]*granter{}
+	for i := range targets {
+		t := &targets[i]
+		views = append(views, t.views...)
+		for _, v := range t.views {
+			of[v.Name] = t
+		}
+		if t.goal.wanted.local() {
+			s.previewReset(t.views)
+			continue
+		}
+		s.preview(ctx, client, t.views, t.goal.wanted.unpinned(), t.written)
+		grants[t] = &granter{session: s, client: client, reference: t.goal.wanted, nodes: t.views, dry: o.dryRun}
+	}
 	if !o.yes && o.dryRun == dryRunNone {
-		if err := s.confirm("Assign %s to %s?", wanted, countNodes(views)); err != nil {
+		if err := s.confirm("%s %s?", question, countNodes(views)); err != nil {
 			return err
 		}
 	}
-	target := goal{wanted: wanted, uid: string(configMap.UID), version: configMap.ResourceVersion, good: o.wait.until == "good"}
-	return s.eachNode(ctx, views, o.parallel, func(ctx context.Context, v nodeView) error {
-		return s.assignNode(ctx, client, v, target, o)
+	w := s.newWriter(ctx, client, o.dryRun)
+	leavers := &leavers{}
+	err := s.eachNode(ctx, views, o.parallel, func(ctx context.Context, v nodeView) error {
+		t := of[v.Name]
+		if t.goal.wanted.local() {
+			return s.resetNode(ctx, w, v, o, leavers)
+		}
+		return s.assignNode(ctx, w, grants[t], v, *t, o)
 	})
+	return errors.Join(err, s.revokeAfterReset(ctx, client, leavers))
 }
 
 func countNodes(views []nodeView) string {
@@ -118,23 +168,21 @@ func countNodes(views []nodeView) string {
 	return fmt.Sprintf("%d nodes", len(views))
 }
 
-func (s *session) assignNode(ctx context.Context, client kubernetes.Interface, v nodeView, g goal, o changeOptions) error {
-	if err := s.grant(ctx, client, v.Name, g.wanted, o.dryRun); err != nil {
+func (s *session) assignNode(ctx context.Context, w *writer, grant *granter, v nodeView, t target, o changeOptions) error {
+	if err := grant.node(ctx, v.Name); err != nil {
 		return err
 	}
-	after, err := write(ctx, client, v, g.wanted, o.dryRun)
+	after, err := w.write(ctx, v, t.goal.wanted, t.pin)
 	if err != nil {
 		return err
 	}
 	if err := s.printObject(o.print, o.dryRun.did("assigned"), after.Node); err != nil || o.dryRun != dryRunNone {
 		return err
 	}
-	if err := s.remember(ctx, client, v, g); err != nil {
-		s.note("%s: the assignment is not recorded, so rollback will not know it: %v", v.Name, err)
-	}
 	if !o.wait.wait {
 		return nil
 	}
+	g := t.goal
 	g.text = after.assignment
-	return s.await(ctx, client, v.Name, g, o.wait)
+	return s.await(ctx, w.client, v.Name, g, o.wait)
 }

@@ -224,7 +224,8 @@ func TestCarrier(t *testing.T) {
 				}
 				return true, node, nil
 			})
-			if got := carrierFor(t.Context(), b, viewOf(test.node), test.wanted, dryRunNone); got != test.want {
+			w := b.session.newWriter(t.Context(), b, dryRunNone)
+			if got := w.carrierFor(t.Context(), viewOf(test.node), test.wanted); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

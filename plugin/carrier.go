@@ -16,17 +16,20 @@ import (
 
 // carrierFor decides where an assignment is written: where the Node has one, for an annotation wins over the field; else in
 // spec.configSource where the API server keeps it, which a dry run tells; else in the annotation, which every API server keeps.
-func carrierFor(ctx context.Context, client kubernetes.Interface, v nodeView, wanted reference, dry dryRun) carrier {
+func (w *writer) carrierFor(ctx context.Context, v nodeView, wanted reference) carrier {
 	switch {
 	case wanted.uid != "": // the field takes no uid
 		return carrierAnnotation
 	case v.carrier != carrierNone:
 		return v.carrier
-	case dry == dryRunClient: // the API server is not asked
+	case w.dry == dryRunClient: // the API server is not asked
 		return carrierAnnotation
 	}
-	node, err := patchNode(ctx, client, v.Node, patchOf(carrierField, wanted), dryRunServer)
-	if err == nil && node.Spec.ConfigSource != nil {
+	w.probe.Do(func() { // once for all nodes: it is the API server's way
+		node, err := patchNode(ctx, w.client, v.Node, patchOf(carrierField, wanted), dryRunServer)
+		w.keepsField = err == nil && node.Spec.ConfigSource != nil
+	})
+	if w.keepsField {
 		return carrierField
 	}
 	return carrierAnnotation
@@ -73,17 +76,4 @@ func patchedNode(node *corev1.Node, patch []byte) (*corev1.Node, error) {
 		return nil, fmt.Errorf("reading node %s: %w", node.Name, err)
 	}
 	return patched, nil
-}
-
-// write assigns, and gives the Node as it then is.
-func write(ctx context.Context, client kubernetes.Interface, v nodeView, wanted reference, dry dryRun) (nodeView, error) {
-	node, err := patchNode(ctx, client, v.Node, patchOf(carrierFor(ctx, client, v, wanted, dry), wanted), dry)
-	if err != nil {
-		return nodeView{}, fmt.Errorf("assigning %s to node %s: %w", wanted, v.Name, err)
-	}
-	after := viewOf(node)
-	if now, ok := after.current(); !ok || now != wanted {
-		return nodeView{}, fmt.Errorf("assigning %s to node %s: the API server took it, but has %q now; did an admission webhook change it?", wanted, v.Name, after.assignment)
-	}
-	return after, nil
 }

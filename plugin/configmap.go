@@ -21,7 +21,7 @@ const (
 	purposeLabel         = "kubelet-supervisor.io/purpose"
 	purposeConfiguration = "configuration" // a ConfigMap that push made
 	purposeGrant         = "grant"         // a Role and its RoleBinding that let nodes read one ConfigMap
-	purposeRecord        = "record"        // a ConfigMap that remembers what a node was assigned
+	purposeRecord        = "record"        // a ConfigMap of an earlier version, which remembered what a node was assigned
 )
 
 // nameAnnotation is the name that a configuration was pushed by, without the hash.

@@ -3,13 +3,18 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 )
@@ -37,30 +42,74 @@ func canRead(ctx context.Context, client kubernetes.Interface, node string, r re
 	return answer.Status.Allowed, true, nil
 }
 
-// grant lets a node read a ConfigMap, unless it may already: by a Role for this one ConfigMap, and a RoleBinding to the users of
-// the nodes that it is assigned to.
-func (s *session) grant(ctx context.Context, client kubernetes.Interface, node string, r reference, dry dryRun) error {
-	allowed, known, err := canRead(ctx, client, node, r)
+// A granter lets nodes read a ConfigMap, for one command.
+//
+// The permission is a Role for this one ConfigMap, and one RoleBinding to the users of its nodes, written once for all of the
+// command: some 80 bytes a node, so that 10,000 nodes fit into an object. A RoleBinding for each node would be a write for each node,
+// and thousands of objects that the API server goes through at each request in that namespace; one that is written for each node in
+// turn is written to etcd whole each time.
+type granter struct {
+	*session
+	client    kubernetes.Interface
+	reference reference
+	nodes     []nodeView // of the command
+	dry       dryRun
+
+	ask  sync.Once
+	all  bool // every node may read it
+	once sync.Once
+	err  error
+}
+
+// node lets one node read it, unless it may already, and the others of the command with it.
+func (g *granter) node(ctx context.Context, node string) error {
+	g.ask.Do(func() { g.all = g.everyNode(ctx) })
+	if g.all {
+		return nil
+	}
+	allowed, known, err := canRead(ctx, g.client, node, g.reference)
 	// Who may not ask: `install` lets every node read this namespace.
-	if err != nil || allowed || !known && r.namespace == configNamespace {
+	if err != nil || allowed || !known && g.reference.namespace == configNamespace {
 		return err
 	}
-	name := fmt.Sprintf("RoleBinding %s/%s", r.namespace, grantName(r.name))
-	if dry == dryRunClient {
-		s.note("%s: would be let read ConfigMap %s/%s, by %s", node, r.namespace, r.name, name)
+	first := false
+	g.once.Do(func() {
+		first = true
+		g.err = g.grant(ctx, g.nodes)
+	})
+	if g.err != nil {
+		return g.err
+	}
+	if !first && known && g.dry == dryRunNone { // else this one was granted a moment ago
+		if allowed, _, err = canRead(ctx, g.client, node, g.reference); err != nil || allowed {
+			return err
+		}
+		if err := g.grant(ctx, []nodeView{{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}}); err != nil { // prune took it meanwhile
+			return err
+		}
+	}
+	if !known || g.dry != dryRunNone {
 		return nil
 	}
-	if err := makeGrant(ctx, client, node, r, dry); err != nil {
-		return fmt.Errorf("letting node %s read ConfigMap %s/%s: %w; ask somebody who may make Roles there, or push to namespace %s", node, r.namespace, r.name, err, configNamespace)
-	}
-	s.note("%s: may read ConfigMap %s/%s, by %s", node, r.namespace, r.name, name)
-	if !known || dry != dryRunNone {
-		return nil
-	}
+	return g.awaitGrant(ctx, node)
+}
+
+// everyNode asks whether nodes may read it as such, as in the namespace that install makes.
+func (g *granter) everyNode(ctx context.Context) bool {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		Groups:             []string{"system:nodes", "system:authenticated"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: g.reference.namespace, Name: g.reference.name, Resource: "configmaps", Verb: "get"},
+	}}
+	answer, err := g.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	return err == nil && answer.Status.Allowed
+}
+
+// awaitGrant waits until the API server knows it; not for long, for the node tries again by itself.
+func (g *granter) awaitGrant(ctx context.Context, node string) error {
 	ticker := time.NewTicker(lookInterval / 5)
 	defer ticker.Stop()
-	for begin := time.Now(); !allowed && time.Since(begin) < grantPatience; {
-		if allowed, _, err = canRead(ctx, client, node, r); err != nil || allowed {
+	for begin := time.Now(); time.Since(begin) < grantPatience; {
+		if allowed, _, err := canRead(ctx, g.client, node, g.reference); err != nil || allowed {
 			return err
 		}
 		select {
@@ -69,10 +118,30 @@ func (s *session) grant(ctx context.Context, client kubernetes.Interface, node s
 			return ctx.Err()
 		}
 	}
-	return nil // the node tries again by itself
+	return nil
 }
 
-func makeGrant(ctx context.Context, client kubernetes.Interface, node string, r reference, dry dryRun) error {
+func (g *granter) grant(ctx context.Context, nodes []nodeView) error {
+	r := g.reference
+	who, name := countNodes(nodes), fmt.Sprintf("RoleBinding %s/%s", r.namespace, grantName(r.name))
+	if len(nodes) == 1 {
+		who = nodes[0].Name
+	}
+	if g.dry == dryRunClient {
+		g.note("%s: would be let read ConfigMap %s/%s, by %s", who, r.namespace, r.name, name)
+		return nil
+	}
+	if err := makeGrant(ctx, g.client, nodes, r, g.dry); err != nil {
+		return fmt.Errorf("letting %s read ConfigMap %s/%s: %w; ask somebody who may make Roles there, or push to namespace %s", countNodes(nodes), r.namespace, r.name, err, configNamespace)
+	}
+	g.note("%s: may read ConfigMap %s/%s, by %s", who, r.namespace, r.name, name)
+	return nil
+}
+
+// grantConflicts is for other commands that write the same RoleBinding.
+var grantConflicts = wait.Backoff{Steps: 12, Duration: 20 * time.Millisecond, Factor: 1.6, Jitter: 0.5, Cap: 2 * time.Second}
+
+func makeGrant(ctx context.Context, client kubernetes.Interface, nodes []nodeView, r reference, dry dryRun) error {
 	meta := metav1.ObjectMeta{Name: grantName(r.name), Namespace: r.namespace, Labels: map[string]string{purposeLabel: purposeGrant}}
 	options := metav1.CreateOptions{FieldManager: fieldManager, DryRun: dry.option()}
 	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
@@ -81,44 +150,103 @@ func makeGrant(ctx context.Context, client kubernetes.Interface, node string, r 
 	if _, err := client.RbacV1().Roles(r.namespace).Create(ctx, role, options); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	subject := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: nodeUser(node)}
+	var subjects []rbacv1.Subject
+	for _, v := range nodes {
+		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: nodeUser(v.Name)})
+	}
 	bindings := client.RbacV1().RoleBindings(r.namespace)
 	_, err := bindings.Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: meta, Subjects: []rbacv1.Subject{subject},
+		ObjectMeta: meta, Subjects: subjects,
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 	}, options)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	return retry.RetryOnConflict(grantConflicts, func() error {
 		found, err := bindings.Get(ctx, meta.Name, metav1.GetOptions{})
-		if err != nil || slices.Contains(found.Subjects, subject) {
+		if err != nil {
 			return err
 		}
-		found.Subjects = append(found.Subjects, subject)
+		there := map[rbacv1.Subject]bool{}
+		for _, subject := range found.Subjects {
+			there[subject] = true
+		}
+		missing := slices.DeleteFunc(slices.Clone(subjects), func(subject rbacv1.Subject) bool { return there[subject] })
+		if len(missing) == 0 {
+			return nil
+		}
+		found.Subjects = append(found.Subjects, missing...)
 		_, err = bindings.Update(ctx, found, metav1.UpdateOptions{FieldManager: fieldManager, DryRun: dry.option()})
 		return err
 	})
 }
 
-// revoke takes away from a node what grants let it read in a namespace ("" for all), and removes grants that are for nobody any more.
-func (s *session) revoke(ctx context.Context, client kubernetes.Interface, namespace, node string, dry dryRun) error {
-	list, err := client.RbacV1().RoleBindings(namespace).List(ctx, metav1.ListOptions{LabelSelector: purposeLabel + "=" + purposeGrant})
-	if err != nil {
-		return fmt.Errorf("listing what nodes may read: %w", err)
+// leavers are nodes that a command has reset, and that need not read any more what they were assigned.
+type leavers struct {
+	mutex sync.Mutex
+	views []nodeView
+}
+
+func (l *leavers) add(v nodeView) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.views = append(l.views, v)
+}
+
+// revokeAfterReset takes back what nodes may read, in one write for each grant, where this person may: else prune does, by somebody who
+// may.
+func (s *session) revokeAfterReset(ctx context.Context, client kubernetes.Interface, l *leavers) error {
+	if len(l.views) == 0 {
+		return nil
 	}
-	for i := range list.Items {
-		binding := &list.Items[i]
-		left := slices.DeleteFunc(slices.Clone(binding.Subjects), func(subject rbacv1.Subject) bool { return subject.Name == nodeUser(node) })
-		if len(left) == len(binding.Subjects) {
-			continue
+	nodes, namespaces := map[string]bool{}, map[string]bool{}
+	for _, v := range l.views {
+		nodes[nodeUser(v.Name)] = true
+		if r, ok := v.current(); ok && !r.local() && r.namespace != configNamespace { // there by the rules of install
+			namespaces[r.namespace] = true
 		}
-		if err := setSubjects(ctx, client, binding, left, dry); err != nil {
-			return err
+	}
+	err := s.revoke(ctx, client, "", nodes)
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+		if err := s.revoke(ctx, client, namespace, nodes); apierrors.IsForbidden(err) {
+			s.note("What %s may read in namespace %s stays (%v); kubectl kubelet prune removes it", countNodes(l.views), namespace, err)
+		} else if err != nil {
+			return fmt.Errorf("%s reset, but: %w", countNodes(l.views), err)
 		}
-		s.note("%s: may not read the ConfigMap of RoleBinding %s/%s any more", node, binding.Namespace, binding.Name)
 	}
 	return nil
+}
+
+// revoke takes users out of the grants in a namespace ("" for all), and removes grants that are for nobody any more.
+func (s *session) revoke(ctx context.Context, client kubernetes.Interface, namespace string, users map[string]bool) error {
+	return retry.RetryOnConflict(grantConflicts, func() error {
+		list, err := client.RbacV1().RoleBindings(namespace).List(ctx, metav1.ListOptions{LabelSelector: purposeLabel + "=" + purposeGrant})
+		if err != nil {
+			return fmt.Errorf("listing what nodes may read: %w", err)
+		}
+		for i := range list.Items {
+			binding := &list.Items[i]
+			left := slices.DeleteFunc(slices.Clone(binding.Subjects), func(subject rbacv1.Subject) bool { return users[subject.Name] })
+			taken := len(binding.Subjects) - len(left)
+			if taken == 0 {
+				continue
+			}
+			if err := setSubjects(ctx, client, binding, left, dryRunNone); err != nil {
+				return err
+			}
+			who := fmt.Sprintf("%d nodes", taken)
+			if len(users) == 1 {
+				for user := range users {
+					who = strings.TrimPrefix(user, nodeUser(""))
+				}
+			}
+			s.note("%s: may not read the ConfigMap of RoleBinding %s/%s any more", who, binding.Namespace, binding.Name)
+		}
+		return nil
+	})
 }
 
 // setSubjects changes whom a grant is for; without anybody it goes, and its Role.

@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -20,9 +19,10 @@ func newHistory(s *session) *cobra.Command {
 	print := genericclioptions.NewPrintFlags("")
 	command := &cobra.Command{
 		Use:   "history NODE",
-		Short: "Show what was assigned to a node with this plugin",
-		Long: `Show what was assigned to a node with this plugin, oldest first: a record in namespace ` + configNamespace + `, where nodes cannot write.
-What was assigned otherwise, by kubectl annotate say, is not in it.`,
+		Short: "Show what was assigned to a node, and what became of it",
+		Long: `Show the newest ` + strconv.Itoa(recordEntries) + ` assignments of a node, oldest first, and what became of each. They stand on the Node, in the annotation
+` + recordAnnotation + `, which this plugin writes with each assignment. An assignment that somebody made otherwise, by kubectl
+annotate say, gets its entry when the next one is made.`,
 		Example:           "  kubectl kubelet history n1",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNodes,
@@ -43,9 +43,15 @@ func (s *session) history(ctx context.Context, client kubernetes.Interface, name
 	if err != nil {
 		return err
 	}
-	entries, err := readRecord(ctx, client, v.Name)
+	entries, err := v.record()
 	if err != nil {
 		return err
+	}
+	current, ok := v.current()
+	last := len(entries) - 1
+	stands := last >= 0 && ok && sameSource(entries[last].Source, current.String())
+	if stands {
+		entries[last].Outcome = v.outcome()
 	}
 	if *print.OutputFormat != "" {
 		return s.printEntries(v.Name, entries, print)
@@ -54,14 +60,14 @@ func (s *session) history(ctx context.Context, client kubernetes.Interface, name
 		s.note("Nothing was assigned to %s with this plugin.", v.Name)
 		return nil
 	}
-	t := newTable(s.Out, "REVISION", "AGE", "ASSIGNED", "BY", "NOTE")
-	for _, e := range entries {
-		t.row(strconv.Itoa(e.Revision), age(s.now(), e.Time.Time), printable(e.Assignment), firstOf(printable(e.By), "<unknown>"), s.entryNote(ctx, client, e))
+	t := newTable(s.Out, "REVISION", "AGE", "ASSIGNED", "BY", "OUTCOME", "NOTE")
+	for i, e := range entries {
+		t.row(strconv.Itoa(i+1), age(s.now(), e.Time), e.short(), firstOf(e.By, "<unknown>"), firstOf(e.Outcome, "<unknown>"), s.entryNote(ctx, client, e))
 	}
 	if err := t.flush(); err != nil {
 		return err
 	}
-	if last := entries[len(entries)-1].Assignment; last != v.assignment && (last != localText || v.carrier != carrierNone) {
+	if !stands {
 		s.note("The Node is assigned %s now, and not by this plugin.", firstOf(printable(v.assignment), localText))
 	}
 	return nil
@@ -73,126 +79,47 @@ func (s *session) printEntries(node string, entries []entry, print *genericcliop
 	if err != nil {
 		return err
 	}
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&struct {
-		metav1.TypeMeta `json:",inline"`
-		Metadata        struct {
-			Name string `json:"name"`
-		} `json:"metadata"`
-		Assignments []entry `json:"assignments"`
-	}{TypeMeta: metav1.TypeMeta{APIVersion: "kubelet-supervisor.io/v1", Kind: "NodeAssignments"}, Assignments: entries})
-	if err != nil {
-		return fmt.Errorf("writing the record of node %s: %w", node, err)
+	var list []any
+	for i, e := range entries {
+		printed := map[string]any{"revision": int64(i + 1), "source": e.Source}
+		if !e.Time.IsZero() {
+			printed["time"] = e.Time.Format(time.RFC3339)
+		}
+		for name, text := range map[string]string{"by": e.By, "outcome": e.Outcome} {
+			if text != "" {
+				printed[name] = text
+			}
+		}
+		list = append(list, printed)
 	}
-	list := &unstructured.Unstructured{Object: object}
-	list.SetName(node)
-	return printer.PrintObj(list, s.Out)
+	return printer.PrintObj(&unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
+		"apiVersion": "kubelet-supervisor.io/v1", "kind": "NodeAssignments", "metadata": map[string]any{"name": node}, "assignments": list,
+	})}, s.Out)
 }
 
 // entryNote says why an entry cannot be gone back to.
 func (s *session) entryNote(ctx context.Context, client kubernetes.Interface, e entry) string {
-	if _, err := e.reference(ctx, client); err != nil {
-		if apierrors.IsForbidden(err) {
-			return "cannot be read"
-		}
+	r, ok := parseAssignment(e.Source)
+	if !ok || r.local() {
+		return ""
+	}
+	found, err := client.CoreV1().ConfigMaps(r.namespace).Get(ctx, r.name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+		return "cannot be read"
+	case err != nil:
 		return "gone"
+	case r.uid != "" && r.uid != string(found.UID):
+		return "made anew"
 	}
 	return ""
 }
 
-// reference is what an entry names, if it still is the object that was assigned then.
-func (e entry) reference(ctx context.Context, client kubernetes.Interface) (reference, error) {
-	r, ok := parseAssignment(e.Assignment)
+// short is the source for people, without a uid.
+func (e entry) short() string {
+	r, ok := parseAssignment(e.Source)
 	if !ok {
-		return reference{}, fmt.Errorf("revision %d is malformed: %q", e.Revision, e.Assignment)
+		return printable(fmt.Sprintf("%q", e.Source))
 	}
-	if r.local() {
-		return r, nil
-	}
-	found, r, err := getConfigMap(ctx, client, r)
-	if err == nil && e.UID != "" && e.UID != string(found.UID) {
-		err = fmt.Errorf("ConfigMap %s/%s was made anew since revision %d; assign it with kubectl kubelet assign if it is what you want", r.namespace, r.name, e.Revision)
-	}
-	return r, err
-}
-
-func newRollback(s *session) *cobra.Command {
-	var o changeOptions
-	var to string
-	command := &cobra.Command{
-		Use:   "rollback NODE",
-		Short: "Assign again what was assigned before",
-		Long: `Assign again what was assigned to a node before, by the record that history shows: with --to a revision of it, else the newest one that
-is another than what is assigned now. What a node says about itself is not asked.`,
-		Example: `  kubectl kubelet rollback n1
-  kubectl kubelet rollback n1 --to 3`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: s.completeNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if err := o.complete(arguments); err != nil {
-				return err
-			}
-			return s.rollback(command.Context(), o, to)
-		},
-	}
-	command.Flags().StringVar(&to, "to", "", "a revision of history, or [NAMESPACE/]NAME[/KEY], or local")
-	o.addFlags(command)
-	for _, flag := range []string{"selector", "parallel"} { // one node at a time has a history
-		_ = command.Flags().MarkHidden(flag)
-	}
-	return command
-}
-
-func (s *session) rollback(ctx context.Context, o changeOptions, to string) error {
-	client, err := s.connect()
-	if err != nil {
-		return err
-	}
-	v, err := getNode(ctx, client, o.chosen.names[0])
-	if err != nil {
-		return err
-	}
-	entries, err := readRecord(ctx, client, v.Name)
-	if err != nil {
-		return err
-	}
-	wanted, err := s.rollbackTarget(ctx, client, v, entries, to)
-	if err != nil {
-		return err
-	}
-	return s.assign(ctx, o, wanted, false)
-}
-
-func (s *session) rollbackTarget(ctx context.Context, client kubernetes.Interface, v nodeView, entries []entry, to string) (reference, error) {
-	revision, err := strconv.Atoi(to)
-	switch {
-	case to == "":
-		found, err := previous(v, entries)
-		if err != nil {
-			return reference{}, err
-		}
-		s.note("%s: back to revision %d, of %s", v.Name, found.Revision, found.Time.UTC().Format(time.RFC3339))
-		return found.reference(ctx, client)
-	case err != nil:
-		return parseReference(to, s.namespace())
-	}
-	for _, e := range entries {
-		if e.Revision == revision {
-			return e.reference(ctx, client)
-		}
-	}
-	return reference{}, fmt.Errorf("node %s has no revision %d; see kubectl kubelet history %s", v.Name, revision, v.Name)
-}
-
-// previous is the newest entry that is another than what is assigned.
-func previous(v nodeView, entries []entry) (entry, error) {
-	now, ok := v.current()
-	for i := len(entries) - 1; i >= 0; i-- {
-		if !ok || entries[i].Assignment != now.String() {
-			return entries[i], nil
-		}
-	}
-	if len(entries) == 0 {
-		return entry{}, fmt.Errorf("nothing was assigned to node %s with this plugin, so what to go back to is not known; name it with --to, or use kubectl kubelet reset", v.Name)
-	}
-	return entry{}, errors.New("nothing older than what is assigned is recorded; name a configuration with --to, or use kubectl kubelet reset")
+	return r.unpinned().String()
 }

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -21,9 +20,8 @@ func dryBench(t *testing.T) (*bench, map[string][]string) {
 	elsewhere.Namespace = "kube-system"
 	refused := saying(assignedNode("n1", old), "kubelet-config/old/kubelet", "Refused", corev1.ConditionFalse, "", nil, nil)
 	refused.Annotations["kubelet-supervisor.io/config-source"] = "kubelet-config/old/kubelet"
-	record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: configNamespace, Name: recordName("n1"), Labels: map[string]string{purposeLabel: purposeRecord}},
-		Data: map[string]string{recordKey: "- {revision: 1, assignment: kubelet-config/workers/kubelet, by: alice}\n- {revision: 2, assignment: kubelet-config/old/kubelet}"}}
-	objects := append([]runtime.Object{refused, config, old, elsewhere, record, configMapOf("unused", someConfig)}, grantFor("gone", "n1")...)
+	refused.Annotations[recordAnnotation] = `[{"source": "kubelet-config/workers/kubelet", "by": "alice", "outcome": "Active", "time": "2026-11-20T12:00:00Z"}, {"source": "kubelet-config/old/kubelet"}]`
+	objects := append([]runtime.Object{refused, config, old, elsewhere, configMapOf("unused", someConfig)}, grantFor("gone", "n1")...)
 	b := newBench(t, objects...)
 	b.answers(t, nil)
 	b.answersReview(func(string, string) bool { return false })
@@ -125,7 +123,7 @@ func TestHistoryForMachines(t *testing.T) {
 	b, _ := dryBench(t)
 	stdout, _ := b.do(t, "history", "n1", "-o", "yaml")
 	golden(t, "history.yaml", stdout)
-	if stdout, _ = b.do(t, "history", "n1", "-o", "jsonpath={.assignments[-1:].assignment}"); stdout != "kubelet-config/old/kubelet" {
+	if stdout, _ = b.do(t, "history", "n1", "-o", "jsonpath={.assignments[-1:].source}"); stdout != "kubelet-config/old/kubelet" {
 		t.Errorf("jsonpath gives %q", stdout)
 	}
 }

@@ -24,7 +24,7 @@ func newPrune(s *session) *cobra.Command {
 		Use:   "prune",
 		Short: "Remove configurations and permissions that no node uses",
 		Long: `Remove what this plugin made and no node uses: configurations that no Node is assigned, runs or falls back to and that rollback would not go
-back to; permissions of nodes to read what they are not assigned; records of nodes that are gone. In all namespaces, or in that of -n.`,
+back to; permissions of nodes to read what they are not assigned; records that an earlier version kept in ConfigMaps. In all namespaces, or in that of -n.`,
 		Example: "  kubectl kubelet prune --dry-run=client",
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -73,12 +73,12 @@ func (s *session) findWaste(ctx context.Context, client kubernetes.Interface, mi
 	}
 	u := usageOf(nodes)
 	for _, v := range nodes {
-		entries, err := readRecord(ctx, client, v.Name)
+		entries, err := v.record()
 		if err != nil { // without a record what rollback needs is not known
 			return waste{}, err
 		}
-		if found, err := previous(v, entries); err == nil {
-			u.use(found.Assignment)
+		if revision, err := previous(v, entries); err == nil {
+			u.use(entries[revision-1].Source)
 		}
 	}
 	var w waste
@@ -90,7 +90,7 @@ func (s *session) findWaste(ctx context.Context, client kubernetes.Interface, mi
 				w.configMaps = append(w.configMaps, c)
 			}
 		case purposeRecord:
-			if node, is := strings.CutPrefix(c.Name, recordName("")); is && !u.nodes[node] && c.Namespace == configNamespace && !young {
+			if c.Namespace == configNamespace && !young { // of an earlier plugin: the record is on the Node now
 				w.configMaps = append(w.configMaps, c)
 			}
 		}
@@ -101,15 +101,13 @@ func (s *session) findWaste(ctx context.Context, client kubernetes.Interface, mi
 
 // usage is what Nodes use. What a node says of itself counts only to keep something.
 type usage struct {
-	nodes      map[string]bool
 	configMaps map[string]bool   // by NAMESPACE/NAME
 	assigned   map[string]string // of each node, NAMESPACE/NAME
 }
 
 func usageOf(nodes []nodeView) usage {
-	u := usage{map[string]bool{}, map[string]bool{}, map[string]string{}}
+	u := usage{map[string]bool{}, map[string]string{}}
 	for _, v := range nodes {
-		u.nodes[v.Name] = true
 		if r, ok := v.current(); ok && !r.local() {
 			u.assigned[v.Name] = r.namespace + "/" + r.name
 		}

@@ -12,22 +12,19 @@ import (
 )
 
 func pruneObjects() []runtime.Object {
-	record := func(node, text string) *corev1.ConfigMap {
-		c := configMapOf(recordName(node), "")
-		c.Labels[purposeLabel], c.Data = purposeRecord, map[string]string{recordKey: text}
-		return c
-	}
+	old := configMapOf("assignments.n1", "") // as an earlier version kept the record
+	old.Labels[purposeLabel] = purposeRecord
 	assigned, active, good, before, young, foreign := configMapOf("assigned", someConfig), configMapOf("active", someConfig), configMapOf("good", someConfig),
 		configMapOf("before", someConfig), configMapOf("young", someConfig), configMapOf("foreign", someConfig)
 	young.CreationTimestamp = metav1.NewTime(noon)
 	foreign.Labels = nil
 	node := saying(newNode("n1"), "kubelet-config/assigned/kubelet", "Refused", corev1.ConditionFalse, "", active, good)
 	node.Annotations[configsync.ConfigSourceAnnotation] = "kubelet-config/assigned/kubelet"
+	node.Annotations[recordAnnotation] = `[{"source": "kubelet-config/unused/kubelet"}, {"source": "kubelet-config/before/kubelet"}, {"source": "kubelet-config/assigned/kubelet"}]`
 	field := localNode("n2")
 	field.Spec.ConfigSource = &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "assigned", KubeletConfigKey: "kubelet"}}
 	objects := []runtime.Object{node, field, assigned, active, good, before, young, foreign, configMapOf("unused", someConfig),
-		record("n1", "- {revision: 1, assignment: kubelet-config/unused/kubelet}\n- {revision: 2, assignment: kubelet-config/before/kubelet}\n- {revision: 3, assignment: kubelet-config/assigned/kubelet}"),
-		record("gone", "[]")}
+		old}
 	objects = append(objects, grantFor("assigned", "n1", "n2", "gone")...)
 	return append(objects, grantFor("unused", "n1")...)
 }
@@ -35,7 +32,7 @@ func pruneObjects() []runtime.Object {
 func TestPrune(t *testing.T) {
 	b := newBench(t, pruneObjects()...)
 	stdout, _ := b.do(t, "prune", "--dry-run=client")
-	if want := "configmap/assignments.gone pruned (dry run)\nconfigmap/unused pruned (dry run)\n"; !strings.HasPrefix(stdout, want) {
+	if want := "configmap/assignments.n1 pruned (dry run)\nconfigmap/unused pruned (dry run)\n"; !strings.HasPrefix(stdout, want) {
 		t.Errorf("the dry run prints\n%s", stdout)
 	}
 	if code, _, stderr := b.run(t, "prune"); code != 1 { // nobody answers
@@ -50,7 +47,7 @@ func TestPrune(t *testing.T) {
 	for _, c := range list.Items {
 		left[c.Name] = true
 	}
-	if got, want := strings.Join(sortedKeys(left), " "), "active assigned assignments.n1 before foreign good young"; got != want {
+	if got, want := strings.Join(sortedKeys(left), " "), "active assigned before foreign good young"; got != want {
 		t.Errorf("left are %s, want %s", got, want)
 	}
 	bindings, err := b.RbacV1().RoleBindings("").List(t.Context(), metav1.ListOptions{})

@@ -1,101 +1,155 @@
 package plugin
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/retry"
-	"sigs.k8s.io/yaml"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
-// The record of what people assigned to a node with this plugin is a ConfigMap per node in configNamespace, where nodes read and
-// do not write. On the Node itself it would be the node's own word: a node's identity may set its Node's annotations.
+// recordAnnotation holds what was assigned to a Node, oldest first, as JSON. It is written with the assignment, in the same patch
+// and by the same right; the node does not read it. Anything may stand in it where no admission policy protects it.
+const recordAnnotation = "kubelet-supervisor.io/assignments"
+
 const (
-	recordKey     = "assignments"
-	recordEntries = 20 // the newest are kept
+	recordEntries = 10       // the newest are kept,
+	recordBytes   = 4 << 10  // as many of them as fit
+	recordLimit   = 64 << 10 // what is longer was not written by this program, and is not read
+	byLimit       = 128      // characters of a user's name
+	outcomeLimit  = 32
 )
 
-// An entry is one assignment, made with this plugin.
+// outcomeUnknown is of an assignment that was replaced before its node spoke of it.
+const outcomeUnknown = "Unknown"
+
+// badOutcomes are reasons of the condition for which an assignment is not gone back to.
+var badOutcomes = []string{decide.ReasonRefused, decide.ReasonRolledBack, decide.ReasonRejected, decide.ReasonInvalidAssignment, decide.ReasonLastKnownGoodFailed}
+
+// An entry is one assignment.
 type entry struct {
-	Revision   int         `json:"revision"`
-	Time       metav1.Time `json:"time"`
-	Assignment string      `json:"assignment"` // as the annotation has it; local
-	UID        string      `json:"uid,omitempty"`
-	By         string      `json:"by,omitempty"` // as the API server knew them
+	Source  string    `json:"source"`            // as the annotation config-source has it, or local
+	Time    time.Time `json:"time,omitzero"`     // zero where somebody assigned it without writing an entry
+	By      string    `json:"by,omitempty"`      // as the API server knew them
+	Outcome string    `json:"outcome,omitempty"` // a reason of the condition, or Unknown; "" while it is assigned
 }
 
-func recordName(node string) string { return "assignments." + node }
-
-// readRecord gives the entries of a node, oldest first; none where there is no record.
-func readRecord(ctx context.Context, client kubernetes.Interface, node string) ([]entry, error) {
-	found, err := client.CoreV1().ConfigMaps(configNamespace).Get(ctx, recordName(node), metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading the record of node %s: %w", node, err)
-	}
-	return entriesOf(found)
-}
-
-func entriesOf(record *corev1.ConfigMap) ([]entry, error) {
-	var entries []entry
-	if err := yaml.Unmarshal([]byte(record.Data[recordKey]), &entries); err != nil {
-		return nil, fmt.Errorf("ConfigMap %s/%s is no record of assignments: %w; delete it to begin anew", record.Namespace, record.Name, err)
+// record reads a Node's entries, oldest first; none where there is no record.
+func (v nodeView) record() ([]entry, error) {
+	entries, err := decodeRecord(v.Annotations[recordAnnotation])
+	if err != nil {
+		return nil, fmt.Errorf("node %s: annotation %s is no record of assignments: %w; the next assignment begins it anew", v.Name, recordAnnotation, err)
 	}
 	return entries, nil
 }
 
-// remember adds entries to a node's record. before is what stood on the Node: it is only recorded when it was nothing, for who
-// wrote something else is not known.
-func (s *session) remember(ctx context.Context, client kubernetes.Interface, before nodeView, assigned goal) error {
-	by := whoAmI(ctx, client)
-	records := client.CoreV1().ConfigMaps(configNamespace)
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		record, err := records.Get(ctx, recordName(before.Name), metav1.GetOptions{})
-		absent := apierrors.IsNotFound(err)
-		if err != nil && !absent {
-			return err
-		}
-		if absent {
-			record = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-				Namespace: configNamespace, Name: recordName(before.Name), Labels: map[string]string{purposeLabel: purposeRecord},
-			}}
-		}
-		entries, err := entriesOf(record)
-		if err != nil {
-			return err
-		}
-		now := metav1.NewTime(s.now().UTC().Truncate(time.Second))
-		if len(entries) == 0 && before.carrier == carrierNone {
-			entries = append(entries, entry{Revision: 1, Time: now, Assignment: localText})
-		}
-		next := entry{Revision: 1, Time: now, Assignment: assigned.wanted.String(), UID: assigned.uid, By: by}
-		if last := len(entries); last > 0 {
-			next.Revision = entries[last-1].Revision + 1
-			if entries[last-1].Assignment == next.Assignment && entries[last-1].UID == next.UID {
-				return nil
-			}
-		}
-		entries = append(entries, next)
-		text, err := yaml.Marshal(entries[max(0, len(entries)-recordEntries):])
-		if err != nil {
-			return err
-		}
-		record.Data = map[string]string{recordKey: string(text)}
-		if absent {
-			_, err = records.Create(ctx, record, metav1.CreateOptions{FieldManager: fieldManager})
-			return err
-		}
-		_, err = records.Update(ctx, record, metav1.UpdateOptions{FieldManager: fieldManager})
-		return err
+// decodeRecord takes any text: what cannot be an entry is left out, and what is left is fit to be shown and written.
+func decodeRecord(text string) ([]entry, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if len(text) > recordLimit {
+		return nil, fmt.Errorf("it has %d bytes", len(text))
+	}
+	var entries []entry
+	if err := json.Unmarshal([]byte(text), &entries); err != nil {
+		return nil, err
+	}
+	entries = slices.DeleteFunc(entries, func(e entry) bool {
+		_, ok := parseAssignment(e.Source)
+		return !ok
 	})
+	for i := range entries {
+		e := &entries[i]
+		e.By, e.Outcome = shorten(printable(e.By), byLimit), shorten(printable(e.Outcome), outcomeLimit)
+		if e.Time = e.Time.UTC().Truncate(time.Second); e.Time.Year() < 1 || e.Time.Year() > 9999 { // by its zone
+			e.Time = time.Time{}
+		}
+	}
+	return entries[max(0, len(entries)-recordEntries):], nil
+}
+
+// encodeRecord writes the newest entries, as many as fit.
+func encodeRecord(entries []entry) (string, error) {
+	entries = entries[max(0, len(entries)-recordEntries):]
+	for {
+		var text bytes.Buffer
+		encoder := json.NewEncoder(&text)
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(entries); err != nil {
+			return "", fmt.Errorf("writing the record of assignments: %w", err)
+		}
+		if text.Len() <= recordBytes || len(entries) == 1 {
+			return strings.TrimSpace(text.String()), nil
+		}
+		entries = entries[1:]
+	}
+}
+
+// recordWith is the record after another assignment. What became of the one before is known best now. One that somebody made
+// without an entry gets one.
+func (v nodeView) recordWith(next entry) (string, error) {
+	entries, err := v.record()
+	if err != nil {
+		entries = nil
+	}
+	if now, ok := v.current(); ok {
+		if last := len(entries) - 1; last < 0 || !sameSource(entries[last].Source, now.String()) {
+			entries = append(entries, entry{Source: now.String()})
+		}
+		if last := &entries[len(entries)-1]; last.Outcome == "" || v.outcome() != outcomeUnknown {
+			last.Outcome = v.outcome()
+		}
+	}
+	next.By, next.Time = shorten(printable(next.By), byLimit), next.Time.UTC().Truncate(time.Second)
+	if last := len(entries) - 1; last >= 0 && sameSource(entries[last].Source, next.Source) {
+		entries[last].Source, entries[last].Outcome = next.Source, "" // the same again, pinned maybe
+	} else {
+		entries = append(entries, next)
+	}
+	return encodeRecord(entries)
+}
+
+// sameSource tells whether two assignments name the same, as far as they say.
+func sameSource(a, b string) bool {
+	r, ok := parseAssignment(a)
+	s, is := parseAssignment(b)
+	if !ok || !is {
+		return a == b
+	}
+	return r.unpinned() == s.unpinned() && (r.uid == s.uid || r.uid == "" || s.uid == "")
+}
+
+// outcome is what became of the assignment that stands, by the node's own words.
+func (v nodeView) outcome() string {
+	r, ok := v.current()
+	reason := v.condition.Reason
+	names := func(source reference, uid string) bool {
+		return source == r.unpinned() && (r.uid == "" || r.uid == uid)
+	}
+	switch {
+	case !ok || !v.answered():
+		return outcomeUnknown
+	case slices.Contains(badOutcomes, reason):
+		return reason
+	case r.local() && reason == decide.ReasonLocal, !r.local() && (reason == decide.ReasonActive || reason == decide.ReasonInTrial):
+		return reason
+	case r.local():
+	case names(referenceTo(v.config.LastKnownGood), uidOf(v.config.LastKnownGood)):
+		return decide.ReasonActive
+	case names(referenceTo(v.config.Active), uidOf(v.config.Active)):
+		return decide.ReasonInTrial
+	}
+	return outcomeUnknown
 }
 
 // whoAmI asks the API server, "" where it does not say (before Kubernetes 1.28).
@@ -105,4 +159,11 @@ func whoAmI(ctx context.Context, client kubernetes.Interface) string {
 		return ""
 	}
 	return answer.Status.UserInfo.Username
+}
+
+func uidOf(source *corev1.NodeConfigSource) string {
+	if source == nil || source.ConfigMap == nil {
+		return ""
+	}
+	return string(source.ConfigMap.UID)
 }

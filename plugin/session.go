@@ -15,8 +15,8 @@ import (
 // fieldManager is who the plugin is to the API server.
 const fieldManager = "kubectl-kubelet"
 
-// configNamespace is where configurations are pushed and looked for unless --namespace says otherwise, and where the record
-// of assignments is kept: the namespace that `install` makes, whose ConfigMaps nodes can read and not write.
+// configNamespace is where configurations are pushed and looked for unless --namespace says otherwise: the namespace that
+// `install` makes, whose ConfigMaps nodes can read and not write.
 const configNamespace = packaging.Namespace
 
 // A session is what the commands of one command line share.

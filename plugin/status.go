@@ -94,7 +94,7 @@ func (s *session) statusRow(v nodeView, wide bool) []string {
 	if v.carrier != carrierNone {
 		assigned = shorten(printable(fmt.Sprintf("%q", v.assignment)), 80)
 		if r, ok := v.current(); ok {
-			assigned = r.String()
+			assigned = r.unpinned().String()
 		}
 	}
 	row := []string{v.Name, assigned, "<none>", "<none>", "<none>", "<none>", "no supervisor has met this node; see kubectl kubelet doctor " + v.Name}
@@ -118,7 +118,7 @@ var uids = regexp.MustCompile(` \(UID [^)]*\)`)
 func (v nodeView) summary(whole bool) string {
 	words := printable(v.condition.Reason)
 	_, why, _ := strings.Cut(uids.ReplaceAllString(v.words(), ""), "; ")
-	why = strings.TrimPrefix(strings.TrimPrefix(why, v.assignment+" "), "is refused: ") // the reason says that
+	why = strings.TrimPrefix(strings.TrimPrefix(why, v.assignmentText()+" "), "is refused: ") // the reason says that
 	switch {
 	case !v.answered():
 		words = "waits for the supervisor, which has not spoken of this assignment yet"

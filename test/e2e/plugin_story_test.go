@@ -72,7 +72,7 @@ func TestPluginStory(t *testing.T) {
 	wantIn(t, stderr, "Assign kubelet-config/"+two+"/kubelet to node n1? [y/N]", "n1: runs it on trial", "n1: passed its trial")
 	wantIn(t, first(n.plugin(t, "doctor", "n1")), "the node is Ready", "the supervisor answered", "is well-formed", "decodes", "the node may read",
 		"wins over registryPullQPS (3 stays)", "the node says Active", "limits who may assign")
-	wantIn(t, first(n.plugin(t, "describe", "n1")), "Assignment:", "kubelet-config/"+two+"/kubelet (by annotation)", "Active:", two, "Last known good:", two, "Error:", "none",
+	wantIn(t, first(n.plugin(t, "describe", "n1")), "Assignment:", "kubelet-config/"+two+"/kubelet@", " (by annotation)", "Active:", two, "Last known good:", two, "Error:", "none",
 		"KubeletConfigOk:", "True Active", "Events:", "KubeletConfigChanged", "KubeletConfigPromoted")
 
 	// Back, by what was recorded.
@@ -82,7 +82,7 @@ func TestPluginStory(t *testing.T) {
 	wantIn(t, first(n.plugin(t, "status", "n1")), "kubelet-config/"+one+"/kubelet")
 
 	// What a node writes about itself moves no rollback.
-	if record := first(n.plugin(t, "status", "n1", "-o", "jsonpath={.items[0].assignment}")); record != "kubelet-config/"+one+"/kubelet" {
+	if record := first(n.plugin(t, "status", "n1", "-o", "jsonpath={.items[0].assignment}")); !strings.HasPrefix(record, "kubelet-config/"+one+"/kubelet@") { // what push makes is immutable
 		t.Errorf("status -o jsonpath gives %q", record)
 	}
 

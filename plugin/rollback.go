@@ -1,0 +1,134 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func newRollback(s *session) *cobra.Command {
+	var o changeOptions
+	var to string
+	command := &cobra.Command{
+		Use:   "rollback (NODE... | -l SELECTOR)",
+		Short: "Assign again what was assigned before, and was good",
+		Long: `Assign again what was assigned to each node before, by the record that history shows: the newest assignment that is another than the one
+that stands, and that the node neither refused nor rejected nor rolled back. With --to, a revision of the history of the one node, or a configuration.
+
+Each node goes back to its own. What would change is shown first, and asked.`,
+		Example: `  kubectl kubelet rollback n1
+  kubectl kubelet rollback n1 --to 3
+  kubectl kubelet rollback -l pool=workers --parallel 5`,
+		ValidArgsFunction: s.completeNodes,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if err := o.complete(arguments); err != nil {
+				return err
+			}
+			return s.rollback(command.Context(), o, to)
+		},
+	}
+	command.Flags().StringVar(&to, "to", "", "a revision of history (of one node), or [NAMESPACE/]NAME[/KEY], or local")
+	o.addFlags(command)
+	return command
+}
+
+func (s *session) rollback(ctx context.Context, o changeOptions, to string) error {
+	client, err := s.connect()
+	if err != nil {
+		return err
+	}
+	views, err := o.chosen.nodes(ctx, client)
+	if err != nil {
+		return err
+	}
+	if _, err := strconv.Atoi(to); err == nil && len(views) > 1 {
+		return errors.New("--to with a number is a revision of one node's history; name that node alone, or give --to a configuration")
+	}
+	// Nodes with the same way back are shown and granted together.
+	var order []reference
+	groups := map[reference][]nodeView{}
+	var left []error
+	for _, v := range views {
+		wanted, err := s.rollbackTarget(v, to)
+		if err != nil {
+			left = append(left, err)
+			continue
+		}
+		if groups[wanted] == nil {
+			order = append(order, wanted)
+		}
+		groups[wanted] = append(groups[wanted], v)
+	}
+	var targets []target
+	for _, wanted := range order {
+		t, err := s.findTarget(ctx, client, wanted, o)
+		if err != nil {
+			left = append(left, err)
+			continue
+		}
+		t.views = groups[wanted]
+		targets = append(targets, t)
+	}
+	if len(targets) == 0 {
+		return errors.Join(left...)
+	}
+	for _, err := range left {
+		s.note("left as it is: %v", err)
+	}
+	return errors.Join(append(left, s.change(ctx, client, o, targets, "Roll back"))...)
+}
+
+// rollbackTarget is what a node goes back to.
+func (s *session) rollbackTarget(v nodeView, to string) (reference, error) {
+	revision, err := strconv.Atoi(to)
+	if to != "" && err != nil {
+		return parseReference(to, s.namespace())
+	}
+	entries, err := v.record()
+	if err != nil {
+		return reference{}, err
+	}
+	if to == "" {
+		if revision, err = previous(v, entries); err != nil {
+			return reference{}, err
+		}
+	}
+	if revision < 1 || revision > len(entries) {
+		return reference{}, fmt.Errorf("node %s has no revision %d; see kubectl kubelet history %s", v.Name, revision, v.Name)
+	}
+	found := entries[revision-1]
+	when := "made by hand"
+	if !found.Time.IsZero() {
+		when = "of " + found.Time.Format(time.RFC3339)
+	}
+	s.note("%s: back to revision %d, %s: %s", v.Name, revision, when, found.short())
+	r, _ := parseAssignment(found.Source) // decodeRecord keeps no other
+	return r, nil
+}
+
+// previous is the revision of the newest entry that is another than what is assigned, and was not found bad since.
+func previous(v nodeView, entries []entry) (int, error) {
+	var bad []string
+	if now, ok := v.current(); ok {
+		bad = append(bad, now.String())
+	}
+	for i := len(entries) - 1; i >= 0; i-- {
+		e := entries[i]
+		if slices.ContainsFunc(bad, func(source string) bool { return sameSource(source, e.Source) }) {
+			continue
+		}
+		if !slices.Contains(badOutcomes, e.Outcome) {
+			return i + 1, nil
+		}
+		bad = append(bad, e.Source)
+	}
+	if len(entries) == 0 {
+		return 0, fmt.Errorf("nothing was assigned to node %s with this plugin, so what to go back to is not known; name it with --to, or use kubectl kubelet reset", v.Name)
+	}
+	return 0, fmt.Errorf("node %s: no other assignment is recorded that was not refused or rejected; name a configuration with --to, or use kubectl kubelet reset", v.Name)
+}

@@ -1,0 +1,96 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+)
+
+// A writer writes assignments onto Nodes, for one command. What is the same for all nodes it asks once.
+type writer struct {
+	client kubernetes.Interface
+	dry    dryRun
+	by     string // who assigns, as the API server knows them
+	now    func() time.Time
+
+	probe      sync.Once
+	keepsField bool // the API server keeps spec.configSource
+}
+
+func (s *session) newWriter(ctx context.Context, client kubernetes.Interface, dry dryRun) *writer {
+	w := &writer{client: client, dry: dry, now: s.now}
+	if dry != dryRunClient {
+		w.by = whoAmI(ctx, client)
+	}
+	return w
+}
+
+// write assigns, and gives the Node as it then is. Assignment and record go in one patch, which holds for the Node as it was read
+// alone: else an entry of somebody else would be lost. A Node that changed otherwise is read again. pin is put into an annotation
+// and not into the field, which takes no uid.
+func (w *writer) write(ctx context.Context, v nodeView, wanted reference, pin string) (nodeView, error) {
+	var after nodeView
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		var err error
+		after, err = w.writeOnce(ctx, v, wanted, pin)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		now, failed := getNode(ctx, w.client, v.Name)
+		switch {
+		case failed != nil:
+			return failed
+		case now.assignment != v.assignment || now.carrier != v.carrier:
+			return fmt.Errorf("somebody assigned %q to it since it was looked at; look again", now.assignment)
+		}
+		v = now
+		return err
+	})
+	if err != nil {
+		return nodeView{}, fmt.Errorf("assigning %s to node %s: %w", wanted, v.Name, err)
+	}
+	return after, nil
+}
+
+func (w *writer) writeOnce(ctx context.Context, v nodeView, wanted reference, pin string) (nodeView, error) {
+	carrier := w.carrierFor(ctx, v, wanted)
+	if carrier == carrierAnnotation && wanted.uid == "" && !wanted.local() {
+		wanted.uid = pin
+	}
+	patch := patchOf(carrier, wanted)
+	metadata := map[string]any{}
+	if given, is := patch["metadata"].(map[string]any); is {
+		maps.Copy(metadata, given)
+	}
+	annotations := map[string]any{}
+	if given, is := metadata["annotations"].(map[string]any); is {
+		maps.Copy(annotations, given)
+	}
+	if v.carrier != carrierNone || !wanted.local() { // else nothing is assigned anew
+		record, err := v.recordWith(entry{Source: wanted.String(), Time: w.now(), By: w.by})
+		if err != nil {
+			return nodeView{}, err
+		}
+		annotations[recordAnnotation] = record
+	}
+	metadata["annotations"] = annotations
+	if v.ResourceVersion != "" {
+		metadata["resourceVersion"] = v.ResourceVersion
+	}
+	patch["metadata"] = metadata
+	node, err := patchNode(ctx, w.client, v.Node, patch, w.dry)
+	if err != nil {
+		return nodeView{}, err
+	}
+	after := viewOf(node)
+	if now, ok := after.current(); !ok || now != wanted {
+		return nodeView{}, fmt.Errorf("the API server took it, but has %q now; did an admission webhook change it?", after.assignment)
+	}
+	return after, nil
+}
