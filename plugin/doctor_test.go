@@ -145,15 +145,22 @@ func TestDescribe(t *testing.T) {
 func TestDiff(t *testing.T) {
 	config := configMapOf("workers", someConfig)
 	b := newBench(t, assignedNode("n1", config), localNode("n2"), config)
-	stdout, _ := b.do(t, "diff", "n1")
+	code, stdout, stderr := b.run(t, "diff", "n1")
 	golden(t, "diff.txt", stdout)
-	code, _, stderr := b.run(t, "diff", "n2")
-	if code != 1 {
-		t.Errorf("nothing assigned: exit code %d, want 1", code)
+	if code != 1 || stderr != "" {
+		t.Errorf("with differences: exit code %d and %q, want 1 and nothing", code, stderr)
+	}
+	code, _, stderr = b.run(t, "diff", "n2")
+	if code != 2 {
+		t.Errorf("nothing assigned: exit code %d, want 2", code)
 	}
 	contains(t, stderr, "its own configuration is known to the node alone; name another with --config")
-	if stdout, _ = b.do(t, "diff", "n2", "--config=workers"); stdout == "" {
-		t.Error("with --config nothing is printed")
+	if code, stdout, _ = b.run(t, "diff", "n2", "--config=workers"); code != 1 || stdout == "" {
+		t.Errorf("with --config: exit code %d, and %q", code, stdout)
+	}
+	b.configz["maxPods"] = int64(42)
+	if stdout, _ = b.do(t, "diff", "n2", "--config=workers"); !strings.Contains(stdout, "Nothing changes") {
+		t.Errorf("without differences: %q", stdout)
 	}
 }
 

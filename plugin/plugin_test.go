@@ -65,12 +65,8 @@ func (b *bench) run(t *testing.T, arguments ...string) (code int, stdout, stderr
 	t.Helper()
 	var out, errs lockedBuffer
 	b.session.Out, b.session.ErrOut, b.session.In = &out, &errs, b.input
-	root := newRoot(b.session, "test")
-	root.SetArgs(arguments)
-	if err := root.ExecuteContext(t.Context()); err != nil {
-		code = 1
-		errs.buffer.WriteString("error: " + err.Error() + "\n")
-	}
+	b.session.output = output{}
+	code = b.session.execute(t.Context(), arguments, "test")
 	return code, out.buffer.String(), errs.buffer.String()
 }
 

@@ -2,22 +2,50 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// Execute runs one command line and gives its exit code: 0, or 1 for everything else, as kubectl has it.
+// Execute runs one command line and gives its exit code: 0, or 1 for everything else, as kubectl has it. The commands that compare,
+// diff and status --exit-code, end with 1 for a difference, and with 2 for everything else.
 func Execute(ctx context.Context, arguments []string, streams genericiooptions.IOStreams, version string) int {
-	root := newRoot(newSession(streams), version)
+	return newSession(streams).execute(ctx, arguments, version)
+}
+
+func (s *session) execute(ctx context.Context, arguments []string, version string) int {
+	s.interrupted = ctx.Done()
+	root := newRoot(s, version)
 	root.SetArgs(arguments)
-	if err := root.ExecuteContext(ctx); err != nil {
-		_, _ = fmt.Fprintln(streams.ErrOut, "error:", err)
+	command, err := root.ExecuteContextC(ctx)
+	if err = errors.Join(err, s.finish()); err == nil {
+		return 0
+	}
+	if errors.Is(err, errDiffers) { // what differs was printed
 		return 1
 	}
-	return 0
+	_, _ = fmt.Fprintln(s.ErrOut, "error:", err)
+	if compares(command) {
+		return 2
+	}
+	return 1
 }
+
+// errDiffers ends a command that compares, and found a difference.
+var errDiffers = errors.New("there is a difference")
+
+// compares tells whether a command's exit code 1 is an answer.
+func compares(command *cobra.Command) bool {
+	flag := command.Flags().Lookup(exitCodeFlag)
+	return command.Annotations[comparesAnnotation] != "" || flag != nil && flag.Value.String() == "true"
+}
+
+const (
+	comparesAnnotation = "compares"
+	exitCodeFlag       = "exit-code"
+)
 
 func newRoot(s *session, version string) *cobra.Command {
 	root := &cobra.Command{
@@ -33,7 +61,6 @@ The node proves a configuration with its own kubelet, puts it on trial, and roll
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl kubelet"},
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
 		Version:       version,
 		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
 	}

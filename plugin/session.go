@@ -31,6 +31,10 @@ type session struct {
 	// edit lets a person change a file.
 	edit func(ctx context.Context, file string) error
 	now  func() time.Time
+
+	// interrupted is closed when a person, or the system, asks to stop.
+	interrupted <-chan struct{}
+	output      output
 }
 
 func newSession(streams genericiooptions.IOStreams) *session {

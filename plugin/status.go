@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,56 +22,102 @@ import (
 )
 
 func newStatus(s *session) *cobra.Command {
-	var chosen selection
-	var follow bool
-	print := genericclioptions.NewPrintFlags("")
+	var o statusOptions
+	o.print = genericclioptions.NewPrintFlags("")
 	command := &cobra.Command{
 		Use:   "status [NODE...]",
 		Short: "Show what nodes are assigned, what they run, and what they say about it",
+		Long: `Show what nodes are assigned, what they run, and what they say about it.
+
+A node is OK when its condition KubeletConfigOk is True and speaks of the assignment that stands, and the node is Ready. A node on which
+no supervisor has written is OK while nothing is assigned to it.
+
+With --exit-code the command ends with 0 when every node that was asked for is OK, with 1 when one is not, and with 2 when that is not known.`,
 		Example: `  kubectl kubelet status
+  kubectl kubelet status --not-ok
   kubectl kubelet status -l pool=workers --watch
   kubectl kubelet status n1 -o json`,
 		ValidArgsFunction: s.completeNodes,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			chosen.names = arguments
-			if err := chosen.validate(false); err != nil {
+			o.chosen.names = arguments
+			if err := o.complete(); err != nil {
 				return err
 			}
-			return s.status(command.Context(), chosen, print, follow)
+			return s.status(command.Context(), o)
 		},
 	}
-	command.Flags().StringVarP(&chosen.selector, "selector", "l", "", "nodes by label")
-	command.Flags().BoolVarP(&follow, "watch", "w", false, "go on, with a line for every change")
-	print.AddFlags(command)
+	command.Flags().StringVarP(&o.chosen.selector, "selector", "l", "", "nodes by label")
+	command.Flags().BoolVarP(&o.follow, "watch", "w", false, "go on, with a line for every change")
+	command.Flags().BoolVar(&o.notOK, "not-ok", false, "only nodes that are not OK")
+	command.Flags().BoolVar(&o.exitCode, exitCodeFlag, false, "end with 1 when a node is not OK, and with 2 for an error")
+	o.print.AddFlags(command)
 	command.Flags().Lookup("output").Usage = "wide, or one of: json, yaml, name, go-template, jsonpath and their variants"
 	return command
 }
 
-func (s *session) status(ctx context.Context, chosen selection, print *genericclioptions.PrintFlags, follow bool) error {
-	format := *print.OutputFormat
-	wide := format == "wide"
-	if follow && format != "" && !wide {
+// statusOptions are the flags of status.
+type statusOptions struct {
+	chosen          selection
+	follow          bool
+	notOK, exitCode bool
+	print           *genericclioptions.PrintFlags
+}
+
+func (o statusOptions) complete() error {
+	format := *o.print.OutputFormat
+	switch {
+	case o.follow && format != "" && format != "wide":
 		return fmt.Errorf("--watch prints lines; leave out -o %s", format)
+	case o.follow && (o.notOK || o.exitCode):
+		return fmt.Errorf("--watch has no end to judge by; leave out --not-ok and --exit-code")
 	}
+	return o.chosen.validate(false)
+}
+
+func (s *session) status(ctx context.Context, o statusOptions) error {
 	client, err := s.connect()
 	if err != nil {
 		return err
 	}
-	views, err := chosen.nodes(ctx, client)
+	views, err := o.chosen.nodes(ctx, client)
 	if err != nil {
 		return err
 	}
-	if format != "" && !wide {
-		return s.printViews(views, print)
+	bad := slices.DeleteFunc(slices.Clone(views), nodeView.ok)
+	if o.notOK {
+		views = bad
 	}
-	if len(views) == 0 && !follow {
+	if err := s.showStatus(ctx, client, o, views); err != nil || !o.exitCode || len(bad) == 0 {
+		return err
+	}
+	return errDiffers
+}
+
+func (s *session) showStatus(ctx context.Context, client kubernetes.Interface, o statusOptions, views []nodeView) error {
+	format := *o.print.OutputFormat
+	wide := format == "wide"
+	switch {
+	case format != "" && !wide:
+		return s.printViews(views, o.print, len(o.chosen.names) == 1)
+	case len(views) == 0 && o.notOK:
+		s.note("Every node is OK.")
+		return nil
+	case len(views) == 0 && !o.follow:
 		s.note("There are no nodes.")
 		return nil
 	}
-	if err := s.writeStatus(s.Out, views, wide, true); err != nil || !follow {
+	if err := s.writeStatus(s.Out, views, wide, true); err != nil || !o.follow {
 		return err
 	}
-	return s.followStatus(ctx, client, chosen, views, wide)
+	return s.followStatus(ctx, client, o.chosen, views, wide)
+}
+
+// ok tells whether a node runs what it is assigned, and says that all is well.
+func (v nodeView) ok() bool {
+	if !v.supervised {
+		return v.carrier == carrierNone
+	}
+	return v.ready() && v.answered() && v.condition.Status == corev1.ConditionTrue
 }
 
 // writeStatus writes the table, or without a header only its rows.
@@ -136,8 +183,9 @@ func (v nodeView) summary(whole bool) string {
 	return shorten(words, 160)
 }
 
-// printViews prints what -o asks for: the Nodes' names, or what they say in a form for machines.
-func (s *session) printViews(views []nodeView, print *genericclioptions.PrintFlags) error {
+// printViews prints what -o asks for: the Nodes' names, or what they say in a form for machines. As kubectl get does, it prints the object
+// where one was named, else a List.
+func (s *session) printViews(views []nodeView, print *genericclioptions.PrintFlags, one bool) error {
 	printer, err := print.ToPrinter()
 	if err != nil {
 		return err
@@ -148,15 +196,18 @@ func (s *session) printViews(views []nodeView, print *genericclioptions.PrintFla
 		}
 		return nil
 	}
-	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
+	var items []unstructured.Unstructured
 	for _, v := range views {
 		item, err := v.machine()
 		if err != nil {
 			return err
 		}
-		list.Items = append(list.Items, unstructured.Unstructured{Object: item})
+		items = append(items, unstructured.Unstructured{Object: item})
 	}
-	return printer.PrintObj(list, s.Out)
+	if one && len(items) == 1 {
+		return printer.PrintObj(&items[0], s.Out)
+	}
+	return printer.PrintObj(listOf(items), s.Out)
 }
 
 // machine is a view in the form of a Kubernetes object, kind NodeKubeletConfig.

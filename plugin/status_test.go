@@ -51,21 +51,18 @@ func TestStatusTable(t *testing.T) {
 func TestStatusForMachines(t *testing.T) {
 	b := newBench(t, statusNodes()...)
 	stdout, _ := b.do(t, "status", "n2-good", "-o", "json")
-	var list struct {
-		Items []struct {
-			Assignment, Observed string
-			Config               corev1.NodeConfigStatus
-			Condition            corev1.NodeCondition
-		}
+	var item struct {
+		Assignment, Observed string
+		Config               corev1.NodeConfigStatus
+		Condition            corev1.NodeCondition
 	}
-	if err := json.Unmarshal([]byte(stdout), &list); err != nil || len(list.Items) != 1 {
+	if err := json.Unmarshal([]byte(stdout), &item); err != nil {
 		t.Fatalf("%v:\n%s", err, stdout)
 	}
-	item := list.Items[0]
 	if item.Assignment != item.Observed || item.Config.Active.ConfigMap.Name != "workers-d5bf27f224" || item.Condition.Reason != "Active" {
 		t.Errorf("got %+v", item)
 	}
-	if stdout, _ = b.do(t, "status", "n2-good", "-o", "jsonpath={.items[0].condition.reason}"); stdout != "Active" {
+	if stdout, _ = b.do(t, "status", "n2-good", "-o", "jsonpath={.condition.reason}"); stdout != "Active" {
 		t.Errorf("jsonpath gives %q", stdout)
 	}
 }
@@ -81,6 +78,7 @@ func TestStatusRefuses(t *testing.T) {
 		{"labels that are none", []string{"status", "-l", "a=b=c"}, "-l a=b=c"},
 		{"labels that no node has", []string{"status", "-l", "a=b"}, "no node matches -l a=b"},
 		{"a format that is none", []string{"status", "-o", "table"}, `output format "table"`},
+		{"to watch for a code", []string{"status", "-w", "--not-ok"}, "--watch has no end"},
 		{"to watch in JSON", []string{"status", "-w", "-o", "json"}, "--watch prints lines"},
 		{"a command that is none", []string{"stauts"}, "unknown command"},
 	} {

@@ -63,7 +63,9 @@ func TestPluginStory(t *testing.T) {
 		t.Fatal("push --edit failed")
 	}
 	two := pushedName(t, stdout)
-	stdout, _ = n.plugin(t, "diff", "n1", "--config", two)
+	if stdout, _, code = n.runPlugin(t, pluginRun{}, "diff", "n1", "--config", two); code != 1 {
+		t.Errorf("diff with differences ends with %d, want 1", code)
+	}
 	wantIn(t, stdout, "n1 runs kubelet-config/"+one+"/kubelet; with kubelet-config/"+two+"/kubelet:", "maxPods: 30 → 40", "registryPullQPS: 3 → 9")
 	_, stderr, code = n.runPlugin(t, pluginRun{stdin: "y\n"}, "assign", "n1", "--config", "kubelet-config/"+two+"/kubelet", "--until=good")
 	if code != 0 {
@@ -82,7 +84,7 @@ func TestPluginStory(t *testing.T) {
 	wantIn(t, first(n.plugin(t, "status", "n1")), "kubelet-config/"+one+"/kubelet")
 
 	// What a node writes about itself moves no rollback.
-	if record := first(n.plugin(t, "status", "n1", "-o", "jsonpath={.items[0].assignment}")); !strings.HasPrefix(record, "kubelet-config/"+one+"/kubelet@") { // what push makes is immutable
+	if record := first(n.plugin(t, "status", "n1", "-o", "jsonpath={.assignment}")); !strings.HasPrefix(record, "kubelet-config/"+one+"/kubelet@") { // what push makes is immutable
 		t.Errorf("status -o jsonpath gives %q", record)
 	}
 
