@@ -165,7 +165,7 @@ func TestAssignWithoutConfigz(t *testing.T) {
 	b.answers(t, nil)
 	b.configz = nil
 	_, stderr := b.do(t, "assign", "n1", "n2", "--config=workers", "--dry-run=client")
-	contains(t, stderr, "n1, with", "maxPods: 30 → 42", "without flags and drop-in files of the node", "n2, with", "What would change is not known: nodes/proxy is forbidden")
+	contains(t, stderr, "n1, with", "maxPods: 30 → 42", "without flags and drop-in files of the node", "n2, with", "What would change is not known: its kubelet cannot be asked what it runs with: nodes/proxy is forbidden")
 	if got := b.assigned(t, "n1"); got != "kubelet-config/old/kubelet" {
 		t.Errorf("the dry run assigned %q", got)
 	}

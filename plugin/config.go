@@ -54,7 +54,7 @@ func (s *session) config(ctx context.Context, client kubernetes.Interface, name 
 	}
 	tree, err := s.configz(ctx, client, node.Name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("node %s: %w", node.Name, err)
 	}
 	if _, is := tree["staticPodURLHeader"]; is {
 		s.note("staticPodURLHeader may hold a secret, and kubelets mask it: what is printed cannot be used as it is.")

@@ -1,13 +1,7 @@
 package plugin
 
 import (
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
-
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 )
 
 func TestConfig(t *testing.T) {
@@ -34,44 +28,6 @@ func TestConfigOfAnotherVersion(t *testing.T) {
 	node.Status.NodeInfo.KubeletVersion = "v1.30.1"
 	_, stderr := newBench(t, node).do(t, "config", "n1", "--changed")
 	contains(t, stderr, "defaults of Kubernetes 1.24", "runs v1.30.1")
-}
-
-// What the API server says when a kubelet cannot be asked, and what to do about it.
-func TestReadConfigz(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		code int
-		body string
-		want string // in the error; "" for none
-	}{
-		{"an answer", http.StatusOK, `{"kubeletconfig":{"kind":"KubeletConfiguration","maxPods":20,"memoryThrottlingFactor":0.9}}`, ""},
-		{"not allowed", http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no"}`, "needs get on nodes/proxy"},
-		{"no configz", http.StatusNotFound, "404 page not found", "enableDebuggingHandlers"},
-		{"the kubelet is away", http.StatusServiceUnavailable, "no route to host", "is the node Ready"},
-		{"no JSON", http.StatusOK, "<html>", "reading configz"},
-		{"nothing in it", http.StatusOK, `{"kubeproxy":{"a":1}}`, "no kubeletconfig"},
-		{"another shape", http.StatusOK, `{"kubeletconfig":[]}`, "reading configz"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path != "/api/v1/nodes/n1/proxy/configz" {
-					t.Errorf("asked for %s", r.URL.Path)
-				}
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(test.code)
-				_, _ = w.Write([]byte(test.body))
-			}))
-			defer server.Close()
-			client := kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL})
-			tree, err := readConfigz(t.Context(), client, "n1")
-			switch {
-			case test.want == "" && (err != nil || tree["maxPods"] != int64(20) || tree["memoryThrottlingFactor"] != 0.9 || tree["kind"] != nil):
-				t.Errorf("got %v, %v", tree, err)
-			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
-				t.Errorf("got %v, want %q", err, test.want)
-			}
-		})
-	}
 }
 
 func FuzzParseConfigz(f *testing.F) {

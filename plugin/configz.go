@@ -2,29 +2,111 @@ package plugin
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
-// readConfigz asks a kubelet, through the API server, for the KubeletConfiguration that it runs with: file, drop-in files, flags
-// and defaults together. Numbers are int64 or float64.
+// A configzReader asks kubelets what they run with. A kubelet is trusted with neither time nor memory: it may hang, or answer without end.
+type configzReader struct {
+	timeout time.Duration
+	limit   int64 // bytes
+}
+
+// newConfigzReader has the limits of every command. The node's own client stops at the same size.
+func newConfigzReader() configzReader {
+	return configzReader{timeout: 5 * time.Second, limit: 16 << 20}
+}
+
+// maxFailure is how much of an answer is read that is a failure, and maxCause how much of it is told.
+const (
+	maxFailure = 64 << 10
+	maxCause   = 256
+)
+
+// read asks a kubelet, through the API server, for the KubeletConfiguration that it runs with: file, drop-in files, flags
+// and defaults together. Numbers are int64 or float64. The error does not name the node: its caller does.
 //
 // The API server asks for `get` on nodes/proxy, whatever path of the kubelet is meant. The finer nodes/configz, which kubelets know
 // since 1.32 (KubeletFineGrainedAuthz), is asked for by the kubelet alone, of those who speak to it directly.
-func readConfigz(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error) {
-	body, err := client.CoreV1().RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("configz").DoRaw(ctx)
+func (c configzReader) read(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("no answer within %s", c.timeout))
+	defer cancel()
+	body, err := c.get(ctx, client, node)
 	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("its kubelet cannot be asked what it runs with: %w; is the node Ready, and port 10250 open for the API server?", context.Cause(ctx))
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("reading what the kubelet of %s runs with: %w; who reads it needs get on nodes/proxy, which is much: it can also run commands in the node's pods", node, err)
+		return nil, fmt.Errorf("its kubelet cannot be asked what it runs with: %w; that needs get on nodes/proxy, which is much: it can also run commands in the node's pods", err)
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("reading what the kubelet of %s runs with: %w; is the node's name right, and enableServer and enableDebuggingHandlers true?", node, err)
+		return nil, fmt.Errorf("its kubelet cannot be asked what it runs with: %w; is the node's name right, and enableServer and enableDebuggingHandlers true?", err)
+	case apierrors.IsServiceUnavailable(err):
+		return nil, fmt.Errorf("its kubelet cannot be asked what it runs with: %w; is the node Ready, and port 10250 open for the API server?", err)
 	case err != nil:
-		return nil, fmt.Errorf("reading what the kubelet of %s runs with: %w; is the node Ready, and port 10250 open for the API server?", node, err)
+		return nil, fmt.Errorf("its kubelet cannot be asked what it runs with: %w", err)
 	}
 	return parseConfigz(body)
+}
+
+// get sends the request by hand: client-go reads an answer whole, and of a failure without a Status of JSON it tells no cause.
+func (c configzReader) get(ctx context.Context, client kubernetes.Interface, node string) ([]byte, error) {
+	api, is := client.CoreV1().RESTClient().(*rest.RESTClient)
+	if !is {
+		return nil, errors.New("this client has no HTTP client")
+	}
+	url := api.Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("configz").URL()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url.String(), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	connection := api.Client
+	if connection == nil {
+		connection = http.DefaultClient
+	}
+	response, err := connection.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, failureOf(response)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, c.limit+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(body)) > c.limit:
+		return nil, fmt.Errorf("its answer is larger than %d bytes; no kubelet's is", c.limit)
+	}
+	return body, nil
+}
+
+// failureOf is what a failed answer says: the API server's own words, or the kubelet's, which are printed as little as anything of a node's.
+func failureOf(response *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxFailure))
+	said := metav1.Status{Message: string(body)}
+	if json.Unmarshal(body, &said) != nil || said.Kind != "Status" {
+		said = metav1.Status{Message: string(body)}
+	}
+	said.Status, said.Code = metav1.StatusFailure, int32(response.StatusCode)
+	said.Message = firstOf(shorten(printable(said.Message), maxCause), "no reason given")
+	said.Message = fmt.Sprintf("%d %s: %s", response.StatusCode, http.StatusText(response.StatusCode), said.Message)
+	if said.Reason == "" {
+		said.Reason = map[int]metav1.StatusReason{
+			http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusNotFound: metav1.StatusReasonNotFound,
+			http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable,
+		}[response.StatusCode]
+	}
+	return &apierrors.StatusError{ErrStatus: said}
 }
 
 func parseConfigz(body []byte) (map[string]any, error) {

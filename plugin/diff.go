@@ -61,7 +61,7 @@ func (s *session) diff(ctx context.Context, client kubernetes.Interface, name, c
 	}
 	compared, err := s.compare(ctx, client, v, written)
 	if err != nil {
-		return err
+		return fmt.Errorf("node %s: %w", v.Name, err)
 	}
 	_, _ = fmt.Fprintf(s.Out, "%s runs %s; with %s:\n", v.Name, printable(referenceTo(v.config.Active).String()), wanted)
 	writeComparison(s.Out, compared, v)

@@ -50,7 +50,7 @@ func newBench(t *testing.T, objects ...runtime.Object) *bench {
 	b.session.now = func() time.Time { return noon }
 	b.session.configz = func(context.Context, kubernetes.Interface, string) (map[string]any, error) {
 		if b.configz == nil {
-			return nil, errors.New("nodes/proxy is forbidden")
+			return nil, errors.New("its kubelet cannot be asked what it runs with: nodes/proxy is forbidden")
 		}
 		return maps.Clone(b.configz), nil
 	}

@@ -38,7 +38,7 @@ type session struct {
 }
 
 func newSession(streams genericiooptions.IOStreams) *session {
-	s := &session{IOStreams: streams, flags: genericclioptions.NewConfigFlags(true), configz: readConfigz, now: time.Now}
+	s := &session{IOStreams: streams, flags: genericclioptions.NewConfigFlags(true), configz: newConfigzReader().read, now: time.Now}
 	s.flags.WithWarningPrinter(streams)
 	s.edit = s.runEditor
 	s.connect = func() (kubernetes.Interface, error) {

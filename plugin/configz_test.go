@@ -1,0 +1,172 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// apiServer answers requests for the configz of n1.
+func apiServer(t *testing.T, answer http.HandlerFunc) kubernetes.Interface {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/nodes/n1/proxy/configz" {
+			t.Errorf("asked for %s", r.URL.Path)
+		}
+		answer(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL})
+}
+
+// What the API server says when a kubelet cannot be asked, and what to do about it.
+func TestReadConfigz(t *testing.T) {
+	status := func(code int, reason, message string) string {
+		return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":%q}`, reason, code, message)
+	}
+	for _, test := range []struct {
+		name string
+		code int
+		body string
+		want string // in the error; "" for none
+	}{
+		{"an answer", http.StatusOK, `{"kubeletconfig":{"kind":"KubeletConfiguration","maxPods":20,"memoryThrottlingFactor":0.9}}`, ""},
+		{"not allowed", http.StatusForbidden, status(403, "Forbidden", "no"), "no; that needs get on nodes/proxy"},
+		{"no configz", http.StatusNotFound, "404 page not found", "404 page not found; is the node's name right, and enableServer and enableDebuggingHandlers"},
+		{"no address", http.StatusServiceUnavailable, status(503, "ServiceUnavailable", "no preferred addresses found; known addresses: []"),
+			"503 Service Unavailable: no preferred addresses found; known addresses: []; is the node Ready"},
+		{"the kubelet is away", http.StatusServiceUnavailable, "no route to host", "no route to host; is the node Ready"},
+		{"a failure of the API server", http.StatusInternalServerError, status(500, "InternalError", "etcd is away"), "etcd is away"},
+		{"words for the terminal", http.StatusInternalServerError, "a\x1b[2J\nb" + strings.Repeat("x", 300) + "END", "a [2J bxx"},
+		{"no words", http.StatusBadGateway, "", "502 Bad Gateway: no reason given"},
+		{"no JSON", http.StatusOK, "<html>", "reading configz"},
+		{"nothing in it", http.StatusOK, `{"kubeproxy":{"a":1}}`, "no kubeletconfig"},
+		{"another shape", http.StatusOK, `{"kubeletconfig":[]}`, "reading configz"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client := apiServer(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(test.code)
+				_, _ = w.Write([]byte(test.body))
+			})
+			tree, err := newConfigzReader().read(t.Context(), client, "n1")
+			switch {
+			case test.want == "" && (err != nil || tree["maxPods"] != int64(20) || tree["memoryThrottlingFactor"] != 0.9 || tree["kind"] != nil):
+				t.Errorf("got %v, %v", tree, err)
+			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "END")):
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// A kubelet that hangs, or answers drop by drop, is waited for so long and no longer.
+func TestConfigzThatHangs(t *testing.T) {
+	for name, drop := range map[string]bool{"silent": false, "drop by drop": true} {
+		t.Run(name, func(t *testing.T) {
+			client := apiServer(t, func(w http.ResponseWriter, r *http.Request) {
+				for drop && r.Context().Err() == nil {
+					_, _ = w.Write([]byte(" "))
+					w.(http.Flusher).Flush()
+				}
+				<-r.Context().Done()
+			})
+			_, err := configzReader{timeout: 100 * time.Millisecond, limit: 16 << 40}.read(t.Context(), client, "n1")
+			if err == nil || !strings.Contains(err.Error(), "no answer within 100ms; is the node Ready") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// An answer without end is not read: neither a good one nor a failure.
+func TestConfigzWithoutEnd(t *testing.T) {
+	for _, code := range []int{http.StatusOK, http.StatusInternalServerError} {
+		client := apiServer(t, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(code)
+			for r.Context().Err() == nil {
+				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+					return
+				}
+			}
+		})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := newConfigzReader().read(t.Context(), client, "n1")
+		runtime.ReadMemStats(&after)
+		if err == nil || code == http.StatusOK && !strings.Contains(err.Error(), "larger than 16777216 bytes") {
+			t.Errorf("%d: got %v", code, err)
+		}
+		if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 120 {
+			t.Errorf("%d: %d MiB were allocated", code, used)
+		}
+	}
+}
+
+// One kubelet that hangs holds up no other: the preview is shown, and names it.
+func TestPreviewOfANodeThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, localNode("n1"), localNode("n2"), localNode("n3"), configMapOf("workers", someConfig))
+		answer := b.session.configz
+		b.session.configz = func(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error) {
+			if node != "n2" {
+				return answer(ctx, client, node)
+			}
+			ctx, cancel := context.WithTimeoutCause(ctx, 5*time.Second, errors.New("no answer within 5s"))
+			defer cancel()
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}
+		begin := time.Now()
+		_, stderr := b.do(t, "assign", "n1", "n2", "n3", "--config=workers", "--dry-run=client")
+		contains(t, stderr, "n1, n3, with "+workersText, "maxPods: 110 → 42", "n2, with "+workersText, "What would change is not known: no answer within 5s")
+		if took := time.Since(begin); took > 5*time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+// However many hang, a person waits a minute, and each ConfigMap that nodes run is read once.
+func TestPreviewOfManyNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old := configMapOf("old", someConfig)
+		b := newBench(t, old, configMapOf("workers", someConfig))
+		var names []string
+		for i := range 500 {
+			names = append(names, fmt.Sprintf("n%d", i))
+			if err := b.Tracker().Add(assignedNode(names[i], old)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.session.configz = func(ctx context.Context, _ kubernetes.Interface, _ string) (map[string]any, error) {
+			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+			defer cancel()
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}
+		begin := time.Now()
+		b.do(t, append([]string{"assign", "--config=workers", "--dry-run=client"}, names...)...)
+		if took := time.Since(begin); took > previewTime {
+			t.Errorf("it took %s", took)
+		}
+		reads := 0
+		for _, action := range b.Actions() {
+			if action.Matches("get", "configmaps") {
+				reads++
+			}
+		}
+		if reads > 2 {
+			t.Errorf("%d ConfigMaps were read, want one per name", reads)
+		}
+	})
+}
