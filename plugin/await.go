@@ -49,51 +49,84 @@ func (w *waitOptions) complete() error {
 	return nil
 }
 
-// await looks at a Node until it has reached the goal, and tells each change on the way. The error has the node's words.
+// await follows a Node until it has reached the goal, and tells each change on the way. The error has the node's words.
 func (s *session) await(ctx context.Context, client kubernetes.Interface, name string, g goal, w waitOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
-	defer cancel()
-	ticker := time.NewTicker(lookInterval)
+	news := make(chan sighting)
+	go followNode(ctx, client, name, news)
+	defer func() { // it ends before the command goes on
+		cancel()
+		for range news {
+		}
+	}()
+	ticker := time.NewTicker(lookInterval) // for what is a matter of time
 	defer ticker.Stop()
-	begin, failingSince, said := time.Now(), time.Time{}, ""
+	a := attempt{session: s, name: name, goal: g, wait: w, begin: time.Now()}
 	for {
-		v, err := getNode(ctx, client, name)
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-			return err
-		}
-		if err == nil {
-			verdict, words := g.judge(v)
-			if words != said && verdict != failed { // the error tells that
-				s.note("%s: %s", name, words)
-			}
-			said = words
-			if verdict != failing {
-				failingSince = time.Time{}
-			} else if failingSince.IsZero() {
-				failingSince = time.Now()
-			}
-			switch {
-			case verdict == reached:
-				return nil
-			case verdict == failed:
-				return fmt.Errorf("node %s: %s", name, words)
-			case verdict == failing && time.Since(failingSince) >= failingGrace:
-				return fmt.Errorf("node %s: %s (the node goes on trying by itself)", name, words)
-			case !v.supervised && time.Since(begin) >= w.answer && g.wanted.local():
-				s.note("%s: no supervisor has written a status on it within %s, so nobody followed what was assigned", name, w.answer)
-				return nil
-			case !v.supervised && time.Since(begin) >= w.answer:
-				return noSupervisor(v, w.answer)
-			case g.before != nil && sameCondition(v.condition, *g.before) && time.Since(begin) >= w.answer:
-				return fmt.Errorf("node %s says the same as before: %s: %s", name, printable(v.condition.Reason), v.words())
-			}
-		}
 		select {
+		case seen := <-news:
+			if apierrors.IsNotFound(seen.err) || apierrors.IsForbidden(seen.err) {
+				return seen.err
+			}
+			if a.err = seen.err; seen.err == nil {
+				a.goal.learn(ctx, client, seen.view)
+				a.view = &seen.view
+			}
 		case <-ticker.C:
 		case <-ctx.Done():
-			return s.notInTime(ctx, name, said, w.timeout, err)
+			return s.notInTime(ctx, name, a.said, w.timeout, a.err)
+		}
+		if a.view != nil {
+			if done, err := a.judge(); done {
+				return err
+			}
 		}
 	}
+}
+
+// An attempt is the waiting for one node.
+type attempt struct {
+	*session
+	name         string
+	goal         goal
+	wait         waitOptions
+	begin        time.Time
+	view         *nodeView // as last seen
+	err          error     // why it was not seen since
+	said         string
+	failingSince time.Time
+}
+
+// judge tells what is new, and whether the waiting is over.
+func (a *attempt) judge() (done bool, err error) {
+	v := *a.view
+	verdict, words := a.goal.judge(v)
+	if words != a.said && verdict != failed { // the error tells that
+		a.note("%s: %s", a.name, words)
+	}
+	a.said = words
+	if verdict != failing {
+		a.failingSince = time.Time{}
+	} else if a.failingSince.IsZero() {
+		a.failingSince = time.Now()
+	}
+	before, unanswered := a.goal.before, time.Since(a.begin) >= a.wait.answer
+	switch {
+	case verdict == reached:
+		return true, nil
+	case verdict == failed:
+		return true, fmt.Errorf("node %s: %s", a.name, words)
+	case verdict == failing && time.Since(a.failingSince) >= failingGrace:
+		return true, fmt.Errorf("node %s: %s (the node goes on trying by itself)", a.name, words)
+	case !v.supervised && unanswered && a.goal.wanted.local():
+		a.note("%s: no supervisor has written a status on it within %s, so nobody followed what was assigned", a.name, a.wait.answer)
+		return true, nil
+	case !v.supervised && unanswered:
+		return true, noSupervisor(v, a.wait.answer)
+	case before != nil && sameCondition(v.condition, *before) && unanswered:
+		return true, fmt.Errorf("node %s says the same as before: %s: %s", a.name, printable(v.condition.Reason), v.words())
+	}
+	return false, nil
 }
 
 // noSupervisor says that nobody will answer.

@@ -1,21 +1,63 @@
 package plugin
 
 import (
+	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 // A goal is what a Node has to say for a command to have succeeded.
 type goal struct {
-	wanted  reference
-	text    string // what config-observed must be, verbatim; "" for nothing assigned
-	uid     string // of the ConfigMap
-	version string // its resourceVersion
-	good    bool   // last known good, not only active
-	before  *corev1.NodeCondition
+	wanted    reference
+	text      string            // what config-observed must be, verbatim; "" for nothing assigned
+	uid       string            // of the ConfigMap
+	version   string            // its resourceVersion
+	payload   map[string]string // what it held then; nil: any other version is another content
+	immutable bool              // every version of it holds the same
+	edited    bool              // it holds something else meanwhile, and the node follows that
+	good      bool              // last known good, not only active
+	before    *corev1.NodeCondition
+}
+
+// goalOf is the goal that nodes run a ConfigMap as it was read.
+func goalOf(wanted reference, configMap *corev1.ConfigMap, good bool) goal {
+	return goal{
+		wanted: wanted, uid: string(configMap.UID), version: configMap.ResourceVersion, payload: payloadOf(configMap),
+		immutable: configMap.Immutable != nil && *configMap.Immutable, good: good,
+	}
+}
+
+// learn looks at the ConfigMap where a node runs a newer version of it than was assigned. A version that differs in labels alone is as good:
+// a node only moves its pointers to it.
+func (g *goal) learn(ctx context.Context, client kubernetes.Interface, v nodeView) {
+	active := v.config.Active
+	if g.immutable || g.payload == nil || g.edited || !g.isActive(active) {
+		return
+	}
+	newer, err := resourceversion.CompareResourceVersion(active.ConfigMap.ResourceVersion, g.version)
+	if err != nil || newer <= 0 {
+		return
+	}
+	found, _, err := getConfigMap(ctx, client, g.wanted.unpinned())
+	if err != nil || string(found.UID) != g.uid {
+		return
+	}
+	if !maps.Equal(payloadOf(found), g.payload) {
+		g.edited = true
+		return
+	}
+	g.version = active.ConfigMap.ResourceVersion
+}
+
+// isActive tells whether a node runs the ConfigMap, in whatever version.
+func (g goal) isActive(active *corev1.NodeConfigSource) bool {
+	return active != nil && active.ConfigMap != nil && referenceTo(active) == g.wanted.unpinned() && string(active.ConfigMap.UID) == g.uid
 }
 
 // A verdict says how far a Node is from a goal.
@@ -68,9 +110,11 @@ func (g goal) judgeRunning(v nodeView) (verdict, string) {
 		return reached, "runs its own configuration"
 	}
 	switch active := v.config.Active; {
-	case referenceTo(active) != g.wanted.unpinned() || string(active.ConfigMap.UID) != g.uid:
+	case !g.isActive(active):
 		return waiting, "runs " + printable(referenceTo(active).String())
-	case active.ConfigMap.ResourceVersion != g.version:
+	case g.edited:
+		return failed, fmt.Sprintf("somebody edited ConfigMap %s/%s meanwhile, and the node follows that: it runs something else than was shown", g.wanted.namespace, g.wanted.name)
+	case active.ConfigMap.ResourceVersion != g.version && !g.immutable:
 		return waiting, "runs another version of " + g.wanted.unpinned().String()
 	case !g.good:
 		return reached, "runs " + g.wanted.unpinned().String()

@@ -60,7 +60,9 @@ func (s *session) retryNode(ctx context.Context, client kubernetes.Interface, v 
 		if err != nil {
 			return fmt.Errorf("node %s: %w", v.Name, err)
 		}
-		g.uid, g.version = string(configMap.UID), configMap.ResourceVersion
+		before := g.before
+		g = goalOf(wanted, configMap, g.good)
+		g.text, g.before = v.assignment, before
 	}
 	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{configsync.RetryAnnotation: s.now().UTC().Format(time.RFC3339Nano)}}}
 	node, err := patchNode(ctx, client, v.Node, patch, o.dryRun)

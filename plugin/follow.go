@@ -1,0 +1,78 @@
+package plugin
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+)
+
+// againInterval is the time between two readings of a Node that cannot be watched, or whose watch cannot be resumed.
+const againInterval = 2 * time.Second
+
+// A sighting is a Node as it was seen, or why it was not.
+type sighting struct {
+	view nodeView
+	err  error
+}
+
+// followNode reads a Node once and then follows it by one watch, which is resumed where it breaks. It ends, and closes the channel, with ctx.
+func followNode(ctx context.Context, client kubernetes.Interface, name string, to chan<- sighting) {
+	defer close(to)
+	tell := func(seen sighting) {
+		select {
+		case to <- seen:
+		case <-ctx.Done():
+		}
+	}
+	mayWatch := true
+	for ctx.Err() == nil {
+		v, err := getNode(ctx, client, name)
+		tell(sighting{v, err})
+		if err == nil && mayWatch {
+			mayWatch = watchNode(ctx, client, v, tell)
+		}
+		select {
+		case <-time.After(againInterval):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// watchNode tells how a Node changes until the watch cannot go on: the Node is gone, or the API server has forgotten where it broke. It
+// gives false where watching is not allowed.
+func watchNode(ctx context.Context, client kubernetes.Interface, from nodeView, tell func(sighting)) bool {
+	this := fields.OneTermEqualSelector(metav1.ObjectNameField, from.Name).String()
+	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, from.ResourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = this
+			return client.CoreV1().Nodes().Watch(ctx, options)
+		},
+	})
+	if err != nil { // it has no resourceVersion to go on from
+		return true
+	}
+	defer func() {
+		watcher.Stop()
+		<-watcher.Done()
+	}()
+	for event := range watcher.ResultChan() {
+		switch node, is := event.Object.(*corev1.Node); {
+		case event.Type == watch.Error:
+			return !apierrors.IsForbidden(apierrors.FromObject(event.Object))
+		case !is || node.Name != from.Name:
+		case event.Type == watch.Deleted:
+			return true
+		default:
+			tell(sighting{view: viewOf(node)})
+		}
+	}
+	return true
+}
