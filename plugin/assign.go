@@ -119,7 +119,7 @@ func (s *session) findTarget(ctx context.Context, client kubernetes.Interface, w
 	if err != nil {
 		return target{}, fmt.Errorf("ConfigMap %s/%s is not assigned: %w", wanted.namespace, wanted.name, err)
 	}
-	t := target{written: written, goal: goal{wanted: wanted, uid: string(configMap.UID), version: configMap.ResourceVersion, good: o.wait.until == "good"}}
+	t := target{written: written, goal: goalOf(wanted, configMap, o.wait.until == "good")}
 	if configMap.Immutable != nil && *configMap.Immutable {
 		t.pin = string(configMap.UID)
 	}
