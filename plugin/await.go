@@ -64,7 +64,10 @@ func (s *session) await(ctx context.Context, client kubernetes.Interface, name s
 	a := attempt{session: s, name: name, goal: g, wait: w, begin: time.Now()}
 	for {
 		select {
-		case seen := <-news:
+		case seen, more := <-news:
+			if !more {
+				return s.notInTime(ctx, name, a.said, w.timeout, a.err)
+			}
 			if apierrors.IsNotFound(seen.err) || apierrors.IsForbidden(seen.err) {
 				return seen.err
 			}

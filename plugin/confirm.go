@@ -7,10 +7,22 @@ import (
 	"strings"
 )
 
-// confirm asks a person. No answer, from a script say, is a no.
+// confirm asks a person. No answer, from a script say, is a no; a signal ends the question.
 func (s *session) confirm(format string, values ...any) error {
 	_, _ = fmt.Fprintf(s.ErrOut, format+" [y/N] ", values...)
-	answer, _ := bufio.NewReader(s.In).ReadString('\n')
+	answers := make(chan string, 1)
+	// Nothing can end a read of a terminal: after a signal this goroutine is left behind, and the program ends.
+	go func() {
+		answer, _ := bufio.NewReader(s.In).ReadString('\n')
+		answers <- answer
+	}()
+	var answer string
+	select {
+	case answer = <-answers:
+	case <-s.interrupted:
+		s.note("")
+		return errors.New("nothing was changed; it was interrupted")
+	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/klog/v2"
 )
 
 // againInterval is the time between two readings of a Node that cannot be watched, or whose watch cannot be resumed.
@@ -50,6 +52,7 @@ func followNode(ctx context.Context, client kubernetes.Interface, name string, t
 // gives false where watching is not allowed.
 func watchNode(ctx context.Context, client kubernetes.Interface, from nodeView, tell func(sighting)) bool {
 	this := fields.OneTermEqualSelector(metav1.ObjectNameField, from.Name).String()
+	ctx = klog.NewContext(ctx, logr.Discard()) // it logs errors that are no news to a person: the watch is resumed, or not allowed
 	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, from.ResourceVersion, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = this

@@ -10,9 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
@@ -111,18 +114,46 @@ func (c selection) nodes(ctx context.Context, client kubernetes.Interface) ([]no
 		}
 		return views, nil
 	}
-	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: c.selector})
+	list, _, err := listNodes(ctx, client, metav1.ListOptions{LabelSelector: c.selector})
 	if err != nil {
-		return nil, fmt.Errorf("listing nodes: %w", err)
+		return nil, err
 	}
-	for i := range list.Items {
-		views = append(views, viewOf(&list.Items[i]))
+	for i := range list {
+		views = append(views, viewOf(&list[i]))
 	}
 	if len(views) == 0 && c.selector != "" {
 		return nil, fmt.Errorf("no node matches -l %s", c.selector)
 	}
 	slices.SortFunc(views, func(a, b nodeView) int { return strings.Compare(a.Name, b.Name) })
 	return views, nil
+}
+
+// listNodes lists Nodes, and tells of what version the list is.
+func listNodes(ctx context.Context, client kubernetes.Interface, options metav1.ListOptions) (nodes []corev1.Node, version string, err error) {
+	version, err = inChunks(ctx, options, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return client.CoreV1().Nodes().List(ctx, o)
+	}, func(object runtime.Object) error {
+		nodes = append(nodes, *object.(*corev1.Node))
+		return nil
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("listing nodes: %w", err)
+	}
+	return nodes, version, nil
+}
+
+// inChunks lists 500 objects at a time, as kubectl does: the API server need not hold thousands for one answer. A list whose next
+// chunk the API server has forgotten is asked for whole.
+func inChunks(ctx context.Context, options metav1.ListOptions, list pager.ListPageFunc, each func(runtime.Object) error) (version string, err error) {
+	whole, _, err := pager.New(list).List(ctx, options)
+	if err != nil {
+		return "", err
+	}
+	about, err := meta.ListAccessor(whole)
+	if err != nil {
+		return "", err
+	}
+	return about.GetResourceVersion(), meta.EachListItem(whole, each)
 }
 
 func getNode(ctx context.Context, client kubernetes.Interface, name string) (nodeView, error) {

@@ -63,7 +63,7 @@ func TestRetry(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, test.node, config)
 				b.answers(t, test.reply)
-				code, _, stderr := b.run(t, "retry", "n1")
+				code, _, stderr := b.run(t, "retry", "n1", "--yes")
 				if code != test.code {
 					t.Errorf("exit code %d, want %d\n%s", code, test.code, stderr)
 				}
@@ -90,4 +90,20 @@ func TestResetWithoutSupervisor(t *testing.T) {
 			t.Errorf("assigned %q", b.assigned(t, "n1"))
 		}
 	})
+}
+
+// A retry restarts kubelets, so it asks.
+func TestRetryAsks(t *testing.T) {
+	config := configMapOf("workers", someConfig)
+	for answer, want := range map[string]bool{"y\n": true, "n\n": false, "": false} {
+		b := newBench(t, assignedNode("n1", config), assignedNode("n2", config), config)
+		b.answers(t, nil)
+		b.input.WriteString(answer)
+		code, _, stderr := b.run(t, "retry", "-l", "pool=workers", "--wait=false")
+		_, asked := b.node(t, "n1").Annotations[configsync.RetryAnnotation]
+		if asked != want || (code == 0) != want {
+			t.Errorf("answer %q: exit code %d, asked to try again: %v", answer, code, asked)
+		}
+		contains(t, stderr, "n1: tries "+workersText+" again", "n2: tries", "Let 2 nodes try again? [y/N]")
+	}
 }

@@ -18,7 +18,7 @@ func newRetry(s *session) *cobra.Command {
 		Use:   "retry (NODE... | -l SELECTOR)",
 		Short: "Ask nodes to try again what they rejected",
 		Long: `Ask nodes to try their assigned configuration again, after a rejection that was the node's fault and not the configuration's. What is
-held against it is forgotten, and its trial begins anew.`,
+held against it is forgotten, and its trial begins anew, which restarts the kubelet.`,
 		Example:           "  kubectl kubelet retry n1",
 		ValidArgsFunction: s.completeNodes,
 		RunE: func(command *cobra.Command, arguments []string) error {
@@ -33,13 +33,20 @@ held against it is forgotten, and its trial begins anew.`,
 			if err != nil {
 				return err
 			}
+			if !o.yes && o.dryRun == dryRunNone {
+				for _, v := range views {
+					s.note("%s: tries %s again, and its kubelet restarts for that", v.Name, firstOf(printable(v.assignment), localText))
+				}
+				if err := s.confirm("Let %s try again?", countNodes(views)); err != nil {
+					return err
+				}
+			}
 			return s.eachNode(command.Context(), views, o.parallel, func(ctx context.Context, v nodeView) error {
 				return s.retryNode(ctx, client, v, o)
 			})
 		},
 	}
 	o.addFlags(command)
-	_ = command.Flags().MarkHidden("yes") // nothing is asked
 	return command
 }
 

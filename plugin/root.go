@@ -3,10 +3,14 @@ package plugin
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"runtime"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
 )
 
 // Execute runs one command line and gives its exit code: 0, or 1 for everything else, as kubectl has it. The commands that compare,
@@ -68,11 +72,52 @@ The node proves a configuration with its own kubelet, puts it on trial, and roll
 	root.SetOut(s.Out)
 	root.SetErr(s.ErrOut)
 	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, command.CommandPath())
+	})
 	s.flags.AddFlags(root.PersistentFlags())
+	addVerbosity(root.PersistentFlags())
 	root.AddCommand(
 		newConfig(s), newPush(s), newAssign(s), newReset(s), newRetry(s), newRollback(s),
 		newStatus(s), newDescribe(s), newDiff(s), newHistory(s), newDoctor(s),
 		newInstall(s), newPrune(s), newPackageFiles(),
+		newOptions(s), newVersion(s, version),
 	)
+	s.completeFlags(root)
 	return root
+}
+
+// addVerbosity adds -v, with client-go's words as kubectl has them: 6 shows requests, 9 all of them. It takes the letter from --version.
+func addVerbosity(flags *pflag.FlagSet) {
+	var all flag.FlagSet
+	klog.InitFlags(&all)
+	for _, name := range []string{"v", "vmodule"} {
+		flags.AddGoFlag(all.Lookup(name))
+	}
+}
+
+func newOptions(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use:     "options",
+		Short:   "List the flags that every command takes",
+		Example: "  kubectl kubelet options",
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			_, err := fmt.Fprint(s.Out, "Every command takes these flags:\n\n", command.Root().PersistentFlags().FlagUsages())
+			return err
+		},
+	}
+}
+
+func newVersion(s *session, version string) *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version of this plugin",
+		Example: "  kubectl kubelet version",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(s.Out, "kubectl-kubelet %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
 }

@@ -244,9 +244,9 @@ func (s *session) followStatus(ctx context.Context, client kubernetes.Interface,
 	for _, v := range views {
 		shown[v.Name], wanted[v.Name] = key(v), true
 	}
-	list, err := client.CoreV1().Nodes().List(ctx, options) // its version, to go on from; what changed since is shown
+	nodes, version, err := listNodes(ctx, client, options) // its version, to go on from; what changed since is shown
 	if err != nil {
-		return fmt.Errorf("listing nodes: %w", err)
+		return err
 	}
 	show := func(node *corev1.Node) error {
 		v := viewOf(node)
@@ -256,12 +256,12 @@ func (s *session) followStatus(ctx context.Context, client kubernetes.Interface,
 		shown[v.Name] = key(v)
 		return s.writeStatus(s.Out, []nodeView{v}, wide, false)
 	}
-	for i := range list.Items {
-		if err := show(&list.Items[i]); err != nil {
+	for i := range nodes {
+		if err := show(&nodes[i]); err != nil {
 			return err
 		}
 	}
-	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, list.ResourceVersion, &cache.ListWatch{
+	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, version, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.LabelSelector, o.FieldSelector = options.LabelSelector, options.FieldSelector
 			return client.CoreV1().Nodes().Watch(ctx, o)

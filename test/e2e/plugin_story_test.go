@@ -129,7 +129,7 @@ func TestPluginRefused(t *testing.T) {
 		t.Errorf("doctor: exit code %d, want 1", code)
 	}
 	wantIn(t, stdout, "WRONG   the node says Refused")
-	_, stderr, code = n.runPlugin(t, pluginRun{}, "retry", "n1", "--answer-timeout=3s")
+	_, stderr, code = n.runPlugin(t, pluginRun{stdin: "y\n"}, "retry", "n1", "--answer-timeout=3s")
 	if code != 1 {
 		t.Errorf("retry: exit code %d, want 1", code)
 	}
