@@ -28,7 +28,9 @@ type fakeAPI struct {
 	objects  map[string]metav1.Object // by path
 	fail     map[string]func() error  // by "verb resource": an apiFailure is answered, another error is no answer
 	watchers map[*fakeWatcher]bool
-	deaf     bool // watches send nothing and never end, as on a connection that died
+	history  []fakeChange // what watches can go on from
+	oldest   int          // version from which the history goes
+	deaf     bool         // watches send nothing and never end, as on a connection that died
 	requests []string
 }
 
@@ -42,6 +44,19 @@ type apiFailure struct {
 }
 
 func (a apiFailure) Error() string { return a.message }
+
+func (a apiFailure) causes() []metav1.StatusCause {
+	if strings.HasPrefix(a.message, "Too large resource version") {
+		return []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: a.message}}
+	}
+	return nil
+}
+
+type fakeChange struct {
+	version    int
+	kind, path string
+	object     metav1.Object
+}
 
 type fakeWatcher struct {
 	path         string
@@ -90,6 +105,7 @@ func (f *fakeAPI) remove(object metav1.Object) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.version++
+	object.SetResourceVersion(strconv.Itoa(f.version))
 	delete(f.objects, pathOf(object))
 	f.publish("DELETED", object)
 }
@@ -113,6 +129,26 @@ func (f *fakeAPI) endWatches() {
 	}
 }
 
+// compact forgets the history, and bookmark tells the watches how far they have come.
+func (f *fakeAPI) compact() {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.history, f.oldest = nil, f.version
+}
+
+func (f *fakeAPI) bookmark() {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.version += 100
+	for w := range f.watchers {
+		w.events <- encode(map[string]any{"type": "BOOKMARK", "object": map[string]any{"apiVersion": "v1", "kind": "Node",
+			"metadata": map[string]any{"resourceVersion": strconv.Itoa(f.version)}}})
+	}
+}
+
+// expired is how an API server answers a watch from too old a version.
+const expired = `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"too old resource version"}}` + "\n"
+
 // sendRaw writes a line into all watches.
 func (f *fakeAPI) sendRaw(line string) {
 	f.mutex.Lock()
@@ -132,6 +168,7 @@ func (f *fakeAPI) asked() []string {
 }
 
 func (f *fakeAPI) publish(kind string, object metav1.Object) {
+	f.history = append(f.history, fakeChange{f.version, kind, pathOf(object), object})
 	for w := range f.watchers {
 		if w.path == pathOf(object) {
 			w.events <- event(kind, object, w.metadataOnly)
@@ -210,10 +247,13 @@ func (f *fakeAPI) watch(request *http.Request, path string, metadataOnly bool) (
 	w := &fakeWatcher{path: path, metadataOnly: metadataOnly, events: make(chan []byte, 100)}
 	f.watchers[w] = true
 	since, _ := strconv.Atoi(request.URL.Query().Get("resourceVersion"))
-	if object := f.objects[path]; object != nil {
-		if version, _ := strconv.Atoi(object.GetResourceVersion()); version > since {
-			w.events <- event("MODIFIED", object, metadataOnly)
+	for _, change := range f.history {
+		if change.path == path && change.version > since {
+			w.events <- event(change.kind, change.object, metadataOnly)
 		}
+	}
+	if since < f.oldest {
+		w.events <- []byte(expired)
 	}
 	seconds, _ := strconv.Atoi(request.URL.Query().Get("timeoutSeconds"))
 	if f.deaf {
@@ -272,7 +312,7 @@ func (f *fakeAPI) failure(err error, request *http.Request) (*http.Response, err
 	reason := map[int]metav1.StatusReason{403: metav1.StatusReasonForbidden, 404: metav1.StatusReasonNotFound, 410: metav1.StatusReasonExpired,
 		429: metav1.StatusReasonTooManyRequests, 500: metav1.StatusReasonInternalError}[answer.code]
 	response := ok(encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(answer.code),
-		Reason: reason, Message: answer.message, Details: &metav1.StatusDetails{RetryAfterSeconds: int32(answer.retryAfter)}}))
+		Reason: reason, Message: answer.message, Details: &metav1.StatusDetails{RetryAfterSeconds: int32(answer.retryAfter), Causes: answer.causes()}}))
 	response.StatusCode = answer.code
 	return response, nil
 }

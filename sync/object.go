@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -14,8 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 )
 
@@ -23,9 +20,10 @@ const (
 	pollPeriod = 60 * time.Second
 	// pollsPerTry is how often an object is polled before watching it is tried again: permissions may have been added.
 	pollsPerTry = 10
-	// A watch ends after a random time in between, so that a lost event or a dead connection cannot go unnoticed for long,
-	// and nodes that started together do not list together.
+	// A watch ends after a random time in between, so that a dead connection cannot go unnoticed for long.
 	minWatch, maxWatch = 5 * time.Minute, 10 * time.Minute
+	// resumeWithin is how long a watch that broke waits at most before it goes on: the watches of all nodes break together.
+	resumeWithin = 5 * time.Second
 	// watchGrace is how much later than asked for the API server may end a watch before it counts as dead.
 	watchGrace = 30 * time.Second
 	// steadyWatch is how long a watch must last to count as a success; one that ends sooner is repeated with backoff.
@@ -37,7 +35,8 @@ const (
 
 const onlyMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-// object follows one object of the API by its name: LIST, then watch from there, then LIST again.
+// object follows one object of the API by its name: LIST, then watch from there, and watch on from what was seen last. A LIST comes
+// again only where the API server cannot go on from there.
 type object struct {
 	client    rest.Interface
 	resource  string // plural, as in the path
@@ -53,6 +52,7 @@ type object struct {
 
 	mayList, mayWatch grant
 	polled            bool
+	place
 }
 
 // grant is what is known of a permission.
@@ -111,6 +111,7 @@ func (o *object) run(ctx context.Context) {
 		}
 		if o.wait(ctx, delay) {
 			retry.Reset()
+			o.version = ""
 		}
 	}
 }
@@ -131,25 +132,40 @@ func (o *object) wait(ctx context.Context, d time.Duration) (asked bool) {
 // follow looks at the object until something ends that. steady tells that it went well before, so that the next look need
 // not be put off; err why it ended, nil where that is how watches end.
 func (o *object) follow(ctx context.Context) (steady bool, err error) {
-	listed, version, err := o.list(ctx)
-	switch {
-	case o.mayList.lost(err):
-		return o.poll(ctx, o.get)
-	case apierrors.IsForbidden(err):
-		return false, err
+	resumes := o.version != ""
+	if !resumes {
+		listed, version, err := o.list(ctx)
+		switch {
+		case o.mayList.lost(err):
+			return o.poll(ctx, o.get)
+		case apierrors.IsForbidden(err):
+			return false, err
+		}
+		if o.found(ctx, seen{listed, err}); err != nil {
+			return false, err
+		}
+		o.version, o.whole = version, o.needsWhole(listed)
 	}
-	if o.found(ctx, seen{listed, err}); err != nil {
-		return false, err
+	began, length := time.Now(), minWatch+rand.N(maxWatch-minWatch)
+	err = o.watch(ctx, length)
+	lasted := time.Since(began)
+	if !resumable(err) {
+		o.version = ""
 	}
-	began := time.Now()
-	err = o.watch(ctx, version, o.needsWhole(listed))
 	if o.mayWatch.lost(err) {
+		o.version = ""
 		if o.wait(ctx, pollPeriod) {
 			return true, nil
 		}
 		return o.poll(ctx, o.list)
 	}
-	return errors.Is(err, errAskedAgain) || time.Since(began) >= steadyWatch, ended(err)
+	if resumes && o.version == "" && ended(err) == nil {
+		return true, nil // the place was too old, or somebody asked
+	}
+	if steady = errors.Is(err, errAskedAgain) || lasted >= steadyWatch; steady && lasted < length && o.version != "" && o.wait(ctx, rand.N(resumeWithin)) {
+		o.version = ""
+	}
+	return steady, ended(err)
 }
 
 // poll looks at the object now and then, where it may not be watched. The first time it tries again soon: an API server that has just
@@ -222,79 +238,6 @@ func named[T any](name string, items []T, object func(*T) metav1.Object) metav1.
 		if item := object(&items[i]); item.GetName() == name {
 			return item
 		}
-	}
-	return nil
-}
-
-// errAskedAgain ends a watch because somebody asked to look again.
-var errAskedAgain = errors.New("asked to look again")
-
-// ended tells the ends of a watch that are no failure from those that are.
-func ended(err error) error {
-	if errors.Is(err, errAskedAgain) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		return nil
-	}
-	return err
-}
-
-// watch tells the changes since version until the API server ends the watch (nil) or something else does.
-func (o *object) watch(ctx context.Context, version string, whole bool) error {
-	length := minWatch + rand.N(maxWatch-minWatch)
-	within, cancel := context.WithTimeout(ctx, length+watchGrace)
-	defer cancel()
-	request := o.request().
-		Param("watch", "true").
-		Param("fieldSelector", "metadata.name="+o.name).
-		Param("resourceVersion", version).
-		Param("timeoutSeconds", strconv.Itoa(int(length/time.Second)))
-	if !whole {
-		request.SetHeader("Accept", onlyMetadata)
-	}
-	// The answer's headers come at once; only its body takes long.
-	unanswered := time.AfterFunc(RequestTimeout, cancel)
-	stream, err := request.Watch(within)
-	unanswered.Stop()
-	o.note(ctx, err)
-	if err != nil {
-		return fmt.Errorf("watching: %w", err)
-	}
-	defer func() {
-		stream.Stop()
-		cancel()
-		for range stream.ResultChan() { // until its goroutine has ended
-		}
-	}()
-	return o.events(within, stream)
-}
-
-func (o *object) events(ctx context.Context, stream watch.Interface) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-o.again:
-			return errAskedAgain
-		case event, ok := <-stream.ResultChan():
-			if !ok {
-				return nil
-			}
-			if err := o.event(ctx, event.Type, event.Object); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-func (o *object) event(ctx context.Context, kind watch.EventType, of runtime.Object) error {
-	changed, ok := of.(metav1.Object)
-	switch {
-	case kind == watch.Error:
-		return apierrors.FromObject(of)
-	case kind == watch.Bookmark || !ok || changed.GetName() != o.name:
-	case kind == watch.Deleted:
-		o.found(ctx, seen{})
-	default:
-		o.found(ctx, seen{object: changed})
 	}
 	return nil
 }
