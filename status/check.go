@@ -62,6 +62,9 @@ func (p *Publisher) check(ctx context.Context) error {
 		return fmt.Errorf("reading Node %s: %w", p.options.NodeName, err)
 	}
 	p.scheduleCheck()
+	if err == nil && p.options.OnLooked != nil {
+		p.options.OnLooked(node.ResourceVersion)
+	}
 	switch {
 	case err != nil: // it will be told by NodeRecreated
 	case node.UID != p.node.uid:

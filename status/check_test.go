@@ -88,6 +88,19 @@ func TestTheNodeIsLookedAt(t *testing.T) {
 			steady(t, api)
 		})
 	})
+	t.Run("and its version is told", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.node.ResourceVersion = "7"
+			told := ""
+			p := publish(t, api, func(o *Options) { o.OnLooked = func(version string) { told += version } })
+			p.Offer(moved(1))
+			elapse(12*time.Minute + time.Second)
+			if told != "7" {
+				t.Errorf("told %q", told)
+			}
+		})
+	})
 	t.Run("nothing was published yet", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := publish(t, newFakeAPI())

@@ -48,6 +48,8 @@ type Options struct {
 	OnKeepsFields func(bool)
 	// OnAcknowledged is told each report that the Node has been seen to carry.
 	OnAcknowledged func(Report)
+	// OnLooked is told the resourceVersion of the Node each time that it was looked at.
+	OnLooked func(resourceVersion string)
 	// FlushTime is how long Run goes on trying to publish after its context has ended; 0 is 2 s.
 	FlushTime time.Duration
 	// MovesEvery is how often uids and resourceVersions that have moved, and nothing else, are published at most; with as much jitter.

@@ -95,7 +95,7 @@ func (a *apiSession) session(ctx context.Context, path string, content []byte) e
 		Client: client, NodeName: name, Namespaces: a.loop.Namespaces, MaxPayload: maxPayload, KeepsFields: kept.get, Logger: a.loop.Logger,
 	})
 	options := status.Options{
-		Client: client, NodeName: name, Logger: a.loop.Logger, FlushTime: flushTime, MovesEvery: movesEvery,
+		Client: client, NodeName: name, Logger: a.loop.Logger, FlushTime: flushTime, MovesEvery: movesEvery, OnLooked: follower.NodeIsAt,
 		OnKeepsFields: func(keeps bool) {
 			if kept.set(keeps) {
 				follower.Refresh()

@@ -2,6 +2,7 @@ package sync
 
 import (
 	"context"
+	"strconv"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -35,6 +36,7 @@ type Follower struct {
 	options     Options
 	logger      *zap.Logger
 	reachable   atomic.Bool
+	nodeAt      atomic.Value // string: resourceVersion of the Node that was seen last
 	reconsider  chan struct{}
 	refresh     chan struct{}
 	nodeSeen    chan seen
@@ -68,6 +70,22 @@ func (f *Follower) Refresh() { poke(f.refresh) }
 // Reachable tells whether the follower's last request got an answer from the API server, be it a refusal.
 func (f *Follower) Reachable() bool { return f.reachable.Load() }
 
+// NodeIsAt is told by whoever has read the Node at which resourceVersion it is. One that is older than what was seen here comes from an
+// etcd that was restored from a backup, where watches that go on from later versions stay silent.
+func (f *Follower) NodeIsAt(version string) {
+	if seen, _ := f.nodeAt.Load().(string); older(version, seen) {
+		f.logger.Warn("the API server has an older Node than before, as after a restored backup; everything is read again", zap.String("resourceVersion", version), zap.String("before", seen))
+		f.Reconsider()
+	}
+}
+
+// older is false where versions are not the numbers that they are with etcd.
+func older(version, than string) bool {
+	a, errA := strconv.ParseUint(version, 10, 64)
+	b, errB := strconv.ParseUint(than, 10, 64)
+	return errA == nil && errB == nil && a < b
+}
+
 func poke(channel chan<- struct{}) {
 	select {
 	case channel <- struct{}{}:
@@ -99,6 +117,9 @@ func (f *Follower) Run(ctx context.Context, tell func(Update)) error {
 		case seen := <-f.payloadSeen:
 			v.sawPayload(seen)
 		case seen := <-f.nodeSeen:
+			if seen.object != nil {
+				f.nodeAt.Store(seen.object.GetResourceVersion())
+			}
 			if v.sawNode(seen) {
 				payload.stop()
 				payload = f.followPayload(ctx, v.download())

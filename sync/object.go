@@ -159,8 +159,8 @@ func (o *object) follow(ctx context.Context) (steady bool, err error) {
 		}
 		return o.poll(ctx, o.list)
 	}
-	if resumes && o.version == "" && ended(err) == nil {
-		return true, nil // the place was too old, or somebody asked
+	if resumes && o.version == "" {
+		return true, nil // it takes a LIST: the place was too old, or is of another etcd, or somebody asked
 	}
 	if steady = errors.Is(err, errAskedAgain) || lasted >= steadyWatch; steady && lasted < length && o.version != "" && o.wait(ctx, rand.N(resumeWithin)) {
 		o.version = ""

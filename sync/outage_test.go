@@ -134,7 +134,7 @@ func TestBackOffBeginsAnewAfterSuccess(t *testing.T) {
 		elapse(resumeWithin)
 		api.failWith(nil, "watch nodes")
 		api.set(assigned("local"))
-		elapse(2400 * time.Millisecond) // one more may have failed
+		elapse(6 * time.Second) // two more may have failed
 		f.expect(t, `local "local"`)
 	})
 }

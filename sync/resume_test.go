@@ -121,3 +121,33 @@ func TestAFleetResumes(t *testing.T) {
 		})
 	}
 }
+
+// An etcd that was restored from a backup has older versions than a watch goes on from: the watch stays silent, until somebody who has
+// read the Node says so.
+func TestARestoredEtcd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		api.set(configMap("a", "ua", "one"))
+		for range 100 {
+			api.set(assigned("kube-system/a/kubelet"))
+		}
+		f := follow(t, api, nil)
+		f.expect(t, "source kube-system/a/kubelet ua@101 = one")
+		elapse(time.Minute)
+		api.endWatches()
+		api.mutex.Lock()
+		api.version, api.history = 50, nil
+		api.mutex.Unlock()
+		api.set(assigned("local"))
+		elapse(time.Hour)
+		f.expect(t)
+		f.NodeIsAt("not a number")
+		f.NodeIsAt("201")
+		f.expect(t)
+		f.NodeIsAt("51")
+		f.expect(t, `local "local"`)
+		api.asked()
+		f.NodeIsAt("51")
+		expectAsked(t, api)
+	})
+}
