@@ -184,5 +184,9 @@ func (s *session) assignNode(ctx context.Context, w *writer, grant *granter, v n
 	}
 	g := t.goal
 	g.text = after.assignment
-	return s.await(ctx, w.client, v.Name, g, o.wait)
+	if err := s.await(ctx, w.client, v.Name, g, o.wait); err != nil {
+		w.recordFailure(ctx, v.Name)
+		return err
+	}
+	return nil
 }

@@ -60,6 +60,27 @@ func TestRollbackToTheLastGood(t *testing.T) {
 	})
 }
 
+// What the command itself saw fail is known to be bad, whatever was assigned by hand after it.
+func TestRollbackOverAnAssignmentByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		good, bad, byHand := configMapOf("good", header+"maxPods: 1\n"), configMapOf("bad", header+"maxPods: 2\n"), configMapOf("by-hand", header+"maxPods: 3\n")
+		b := newBench(t, localNode("n1"), good, bad, byHand)
+		b.becomes(t, map[*corev1.ConfigMap]string{good: "Active", bad: "Refused"})
+		b.do(t, "assign", "n1", "--config=good", "-y")
+		b.run(t, "assign", "n1", "--config=bad", "-y")
+		node := b.node(t, "n1")
+		node.Annotations[configsync.ConfigSourceAnnotation] = "kubelet-config/by-hand/kubelet"
+		saying(node, "kubelet-config/by-hand/kubelet", "Rejected", corev1.ConditionFalse, "", good, good)
+		if _, err := b.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		b.do(t, "rollback", "n1", "-y")
+		if got := b.assigned(t, "n1"); got != "kubelet-config/good/kubelet" {
+			t.Errorf("assigned %q", got)
+		}
+	})
+}
+
 // Many nodes go back, each to its own.
 func TestRollbackOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

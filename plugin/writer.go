@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -93,4 +94,29 @@ func (w *writer) writeOnce(ctx context.Context, v nodeView, wanted reference, pi
 		return nodeView{}, fmt.Errorf("the API server took it, but has %q now; did an admission webhook change it?", after.assignment)
 	}
 	return after, nil
+}
+
+// recordFailure writes what became of the newest entry where that was bad: the next assignment may be made without this plugin, and
+// then nobody writes it. It is done as well as it can be, for the command has failed already.
+func (w *writer) recordFailure(ctx context.Context, name string) {
+	v, err := getNode(ctx, w.client, name)
+	if err != nil || !slices.Contains(badOutcomes, v.outcome()) {
+		return
+	}
+	now, ok := v.current()
+	entries, err := v.record()
+	last := len(entries) - 1
+	if err != nil || !ok || last < 0 || !sameSource(entries[last].Source, now.String()) {
+		return
+	}
+	entries[last].Outcome = v.outcome()
+	text, err := encodeRecord(entries)
+	if err != nil {
+		return
+	}
+	metadata := map[string]any{"annotations": map[string]any{recordAnnotation: text}}
+	if v.ResourceVersion != "" {
+		metadata["resourceVersion"] = v.ResourceVersion
+	}
+	_, _ = patchNode(ctx, w.client, v.Node, map[string]any{"metadata": metadata}, dryRunNone)
 }
