@@ -3,16 +3,16 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 func newDoctor(s *session) *cobra.Command {
@@ -21,7 +21,10 @@ func newDoctor(s *session) *cobra.Command {
 		Use:   "doctor NODE",
 		Short: "Check everything between an assignment and the kubelet, and say what to mend",
 		Long: `Check everything between an assignment and a node's kubelet: the node, its supervisor, the assignment, the ConfigMap, the node's right to
-read it, what the node says, kubelet flags that win over it, and the admission policy. Nothing is changed. Exit code 1 when something is wrong.
+read it, what the node says, kubelet flags that win over it, and the admission policies. Nothing is changed. Exit code 1 when something is wrong.
+
+The policies are compared with those that install makes, and tried by requests that the API server does not keep: as the node, where you may
+impersonate it, else as yourself.
 
 A supervisor speaks when it starts and when something changes, and then is silent: what tells that it is there is that it answered the
 assignment, and spoke since the kubelet was started.`,
@@ -53,6 +56,9 @@ assignment, and spoke since the kubelet was started.`,
 	return command
 }
 
+// unknownFor is how long a condition may be Unknown: a change that is under way takes a minute or two.
+const unknownFor = 5 * time.Minute
+
 // A diagnosis goes along the chain and counts what is wrong.
 type diagnosis struct {
 	*session
@@ -82,7 +88,7 @@ func (d *diagnosis) examine(ctx context.Context) {
 	d.examineSupervisor(ctx)
 	d.examineAssignment(ctx)
 	d.examineCondition()
-	d.examinePolicy(ctx)
+	d.examinePolicies(ctx)
 }
 
 func (d *diagnosis) examineAssignment(ctx context.Context) {
@@ -167,24 +173,23 @@ func (d *diagnosis) examineCondition() {
 		d.fine("the node says %s: %s", printable(c.Reason), d.node.words())
 	case c.Status == corev1.ConditionFalse:
 		d.wrong("the node says %s: %s", printable(c.Reason), d.node.words())
+	case c.Reason == decide.ReasonEnvironmentFailing:
+		d.wrong("the node says %s: %s", printable(c.Reason), d.node.words())
+	case c.Reason != decide.ReasonStopped && !waitsItsTurn(d.node.words(), d.now()) && !c.LastHeartbeatTime.IsZero() && d.now().Sub(c.LastHeartbeatTime.Time) > unknownFor: // Stopped was told already
+		d.wrong("the node has said %s for %s: %s", firstOf(printable(c.Reason), "nothing"), age(d.now(), c.LastHeartbeatTime.Time), d.node.words())
 	default:
 		d.note("the node says %s: %s", firstOf(printable(c.Reason), "nothing"), d.node.words())
 	}
 }
 
-// examinePolicy: without the policy a node's identity can assign its own Node, and so can whoever may patch nodes/status.
-func (d *diagnosis) examinePolicy(ctx context.Context) {
-	api := d.client.AdmissionregistrationV1()
-	_, err := api.ValidatingAdmissionPolicies().Get(ctx, packaging.Policy, metav1.GetOptions{})
-	if err == nil {
-		_, err = api.ValidatingAdmissionPolicyBindings().Get(ctx, packaging.Policy, metav1.GetOptions{})
+// turn is how a supervisor says that an edit is applied later, by --edit-spread.
+var turn = regexp.MustCompile(`waits for its turn until (\S+Z)`)
+
+func waitsItsTurn(words string, now time.Time) bool {
+	found := turn.FindStringSubmatch(words)
+	if found == nil {
+		return false
 	}
-	switch {
-	case err == nil:
-		d.fine("the admission policy %s limits who may assign", packaging.Policy)
-	case apierrors.IsNotFound(err):
-		d.note("the admission policy %s is not installed: everybody who may patch nodes or nodes/status can assign; kubectl kubelet install", packaging.Policy)
-	default:
-		d.unknown("whether the admission policy is installed: %v", err)
-	}
+	until, err := time.Parse(time.RFC3339, found[1])
+	return err == nil && now.Before(until.Add(unknownFor))
 }

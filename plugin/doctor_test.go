@@ -6,20 +6,24 @@ import (
 	"testing/synctest"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 func TestDoctor(t *testing.T) {
 	config := configMapOf("workers", someConfig)
-	policy := metav1.ObjectMeta{Name: packaging.Policy}
-	installed := []runtime.Object{&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: policy}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: policy}}
-	may := func(b *bench) { b.answersReview(func(string, string) bool { return true }) }
+	may := func(b *bench) {
+		b.answersReview(func(string, string) bool { return true })
+		b.enforces()
+	}
+	spoke := func(reason, words string, ago time.Duration) *corev1.Node {
+		node := saying(newNode("n1"), "", reason, corev1.ConditionUnknown, words, nil, nil)
+		node.Status.Conditions[1].LastHeartbeatTime = metav1.NewTime(noon.Add(-ago))
+		return node
+	}
 	mayNot := func(b *bench) { b.answersReview(func(string, string) bool { return false }) }
 	silent := assignedNode("n1", config)
 	silent.Annotations[configsync.ConfigSourceAnnotation] = "kubelet-config/new/kubelet"
@@ -32,8 +36,8 @@ func TestDoctor(t *testing.T) {
 		code    int
 		want    []string
 	}{
-		{"all is well", append([]runtime.Object{assignedNode("n1", config), config}, installed...), func(b *bench) { may(b); b.configz["maxPods"] = int64(42) }, 0,
-			[]string{"ok      the node is Ready", "ok      the supervisor answered", "is well-formed", "key kubelet decodes", "ok      the node may read", "no kubelet flag", "the node says Active", "limits who may assign"}},
+		{"all is well", append(policies(t), assignedNode("n1", config), config), func(b *bench) { may(b); b.configz["maxPods"] = int64(42) }, 0,
+			[]string{"ok      the node is Ready", "ok      the supervisor answered", "is well-formed", "key kubelet decodes", "ok      the node may read", "no kubelet flag", "the node says Active", "limits who may assign, and is as install makes it", "refuses a dry run in which the node assigns itself", "limits who may change configurations"}},
 		{"nothing is assigned", []runtime.Object{localNode("n1")}, may, 0, []string{"nothing is assigned", "is not installed: everybody who may patch"}},
 		{"a flag wins", []runtime.Object{assignedNode("n1", config), config}, may, 0, []string{"note    a kubelet flag or a drop-in file of the node wins over maxPods (110 stays)"}},
 		{"no supervisor", []runtime.Object{newNode("n1")}, may, 1, []string{"WRONG   no supervisor has met this node", "error: node n1: one thing is wrong"}},
@@ -41,6 +45,11 @@ func TestDoctor(t *testing.T) {
 		{"a malformed assignment", []runtime.Object{malformed}, may, 1, []string{`the assignment "nonsense" is malformed`}},
 		{"it may not read", []runtime.Object{assignedNode("n1", config), config}, mayNot, 1, []string{"WRONG   the node may not read ConfigMap kubelet-config/workers; kubectl kubelet assign n1 --config kubelet-config/workers lets it"}},
 		{"nobody tells", []runtime.Object{assignedNode("n1", config), config}, func(b *bench) { b.configz = nil }, 0, []string{"unknown whether the node may read"}},
+		{"the environment fails", []runtime.Object{spoke("EnvironmentFailing", "the fallback fails as well", time.Second)}, may, 1, []string{"WRONG   the node says EnvironmentFailing: the fallback fails as well"}},
+		{"it changes", []runtime.Object{spoke("Applying", "it starts", time.Minute)}, may, 0, []string{"note    the node says Applying: it starts"}},
+		{"it has changed for long", []runtime.Object{spoke("Applying", "it starts", 6*time.Minute)}, may, 1, []string{"WRONG   the node has said Applying for 6m"}},
+		{"its turn is later", []runtime.Object{spoke("Applying", "the edit waits for its turn until 2026-11-21T12:30:00Z", 20*time.Minute)}, may, 0, []string{"note    the node says Applying"}},
+		{"its turn was long ago", []runtime.Object{spoke("Applying", "the edit waits for its turn until 2026-11-21T11:50:00Z", 20*time.Minute)}, may, 1, []string{"WRONG   the node has said Applying"}},
 		{"stopped", []runtime.Object{saying(newNode("n1"), "", "Stopped", corev1.ConditionUnknown, "using current (default); the host shuts down", nil, nil)}, may, 1, []string{"WRONG   the supervisor was stopped: using current (default); the host shuts down"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -61,9 +70,8 @@ func TestDoctor(t *testing.T) {
 func TestDoctorInFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := configMapOf("workers", someConfig)
-		policy := metav1.ObjectMeta{Name: packaging.Policy}
-		b := newBench(t, assignedNode("n1", config), newNode("n2"), config,
-			&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: policy}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: policy})
+		b := newBench(t, append(policies(t), assignedNode("n1", config), newNode("n2"), config)...)
+		b.enforces()
 		b.answersReview(func(string, string) bool { return true })
 		b.configz["maxPods"] = int64(42)
 		stdout, _ := b.do(t, "doctor", "n1")

@@ -7,15 +7,20 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 )
@@ -26,9 +31,10 @@ func newInstall(s *session) *cobra.Command {
 	var print *genericclioptions.PrintFlags
 	command := &cobra.Command{
 		Use:   "install",
-		Short: "Install the cluster's part: a namespace for configurations, roles, and the admission policy",
+		Short: "Install the cluster's part: a namespace for configurations, roles, and the admission policies",
 		Long: `Install the namespace ` + configNamespace + `, whose ConfigMaps every node may read, cluster roles for people who assign or look, bound to nobody, and the
-admission policy that lets only those assign who may. It is the same as kubectl apply --server-side -k packaging/manifests.`,
+admission policies that let only those assign, and change configurations there, who may. What somebody changed in them by hand, or added, is
+replaced: kubectl apply --server-side -k packaging/manifests makes the same where nobody did.`,
 		Example: `  kubectl kubelet install
   kubectl kubelet install --dry-run=client -o yaml`,
 		Args: cobra.NoArgs,
@@ -137,11 +143,66 @@ func (s *session) install(ctx context.Context, objects []*unstructured.Unstructu
 	return nil
 }
 
-// applyObject takes over what somebody changed by hand: the manifests are ours.
+// applyObject makes an object as its manifest has it, whatever somebody changed by hand: the manifests are ours. Server-side apply takes
+// over what was changed, and leaves what was added to a list, a match condition for example. So an object that still is another is
+// replaced whole, as it was read; labels and annotations of others stay.
 func applyObject(ctx context.Context, client dynamic.Interface, mapping *meta.RESTMapping, object *unstructured.Unstructured, dry dryRun) (*unstructured.Unstructured, error) {
-	options := metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: dry.option()}
+	var api dynamic.ResourceInterface = client.Resource(mapping.Resource)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		return client.Resource(mapping.Resource).Namespace(object.GetNamespace()).Apply(ctx, object.GetName(), object, options)
+		api = client.Resource(mapping.Resource).Namespace(object.GetNamespace())
 	}
-	return client.Resource(mapping.Resource).Apply(ctx, object.GetName(), object, options)
+	now, err := api.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: dry.option()})
+	if err != nil || object.GetKind() == "Namespace" || len(otherFields(now, object)) == 0 { // a namespace's spec is the API server's
+		return now, err
+	}
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		replaced, err := api.Get(ctx, object.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for field := range replaced.Object {
+			if !commonFields[field] {
+				delete(replaced.Object, field)
+			}
+		}
+		for field, value := range object.Object {
+			if !commonFields[field] {
+				replaced.Object[field] = runtime.DeepCopyJSONValue(value)
+			}
+		}
+		now, err = api.Update(ctx, replaced, metav1.UpdateOptions{FieldManager: fieldManager, DryRun: dry.option()})
+		return err
+	})
+	return now, err
+}
+
+// commonFields are those that say nothing of what an object does.
+var commonFields = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "status": true}
+
+// otherFields names the fields by which an object is another than its manifest; those of a spec one by one.
+func otherFields(object, manifest *unstructured.Unstructured) []string {
+	var names []string
+	differ := func(prefix string, a, b map[string]any) {
+		both := maps.Clone(a)
+		maps.Copy(both, b)
+		for _, field := range slices.Sorted(maps.Keys(both)) {
+			if !equality.Semantic.DeepEqual(a[field], b[field]) {
+				names = append(names, prefix+field)
+			}
+		}
+	}
+	content := func(u *unstructured.Unstructured) (fields, spec map[string]any) {
+		fields = maps.Clone(u.Object)
+		maps.DeleteFunc(fields, func(field string, _ any) bool { return commonFields[field] })
+		if spec, _ = fields["spec"].(map[string]any); spec == nil {
+			spec = map[string]any{}
+		}
+		delete(fields, "spec")
+		return fields, spec
+	}
+	aFields, aSpec := content(object)
+	bFields, bSpec := content(manifest)
+	differ("", aFields, bFields)
+	differ("spec.", aSpec, bSpec)
+	return names
 }

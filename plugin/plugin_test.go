@@ -47,6 +47,7 @@ func newBench(t *testing.T, objects ...runtime.Object) *bench {
 	b.configz = maps.Clone(defaults)
 	b.session = newSession(genericiooptions.IOStreams{In: b.input, Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}})
 	b.session.connect = func() (kubernetes.Interface, error) { return b, nil }
+	b.session.connectAs = func(string, ...string) (kubernetes.Interface, error) { return b, nil }
 	b.session.now = func() time.Time { return noon }
 	b.session.configz = func(context.Context, kubernetes.Interface, string) (map[string]any, error) {
 		if b.configz == nil {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 )
@@ -26,6 +27,8 @@ type session struct {
 
 	// connect makes the client; tests put another in its place.
 	connect func() (kubernetes.Interface, error)
+	// connectAs makes one for somebody else, by impersonation.
+	connectAs func(user string, groups ...string) (kubernetes.Interface, error)
 	// configz asks a kubelet what it runs with.
 	configz func(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error)
 	// edit lets a person change a file.
@@ -41,6 +44,19 @@ func newSession(streams genericiooptions.IOStreams) *session {
 	s := &session{IOStreams: streams, flags: genericclioptions.NewConfigFlags(true), configz: newConfigzReader().read, now: time.Now}
 	s.flags.WithWarningPrinter(streams)
 	s.edit = s.runEditor
+	s.connectAs = func(user string, groups ...string) (kubernetes.Interface, error) {
+		settings, err := s.flags.ToRESTConfig()
+		if err != nil {
+			return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+		}
+		if settings.Impersonate.UserName != "" { // by --as: one cannot be two
+			return nil, fmt.Errorf("requests are made as %s already", settings.Impersonate.UserName)
+		}
+		settings = rest.CopyConfig(settings)
+		settings.UserAgent = fieldManager
+		settings.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+		return kubernetes.NewForConfig(settings)
+	}
 	s.connect = func() (kubernetes.Interface, error) {
 		settings, err := s.flags.ToRESTConfig()
 		if err != nil {

@@ -14,9 +14,11 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 )
 
-const securityPage = "../../docs/security.md"
+var errNotYet = errors.New("not yet")
 
-// The table of docs/security.md is true: who it names tries what it names, and is let or refused by what it says.
+const securityPage = "../../docs/why/security.md"
+
+// The table of docs/why/security.md is true: who it names tries what it names, and is let or refused by what it says.
 func TestRights(t *testing.T) {
 	n := guardedNode(t)
 	header, rows := rightsTable(t)
@@ -256,7 +258,7 @@ func (n *node) bindRole(t *testing.T, namespace, user, kind, role string) {
 	})
 	await(t, user+" is "+role+" in "+namespace, func() error {
 		if !n.allowed(t, user, nil, "get", "configmaps", namespace, "") {
-			return errors.New("not yet")
+			return errNotYet
 		}
 		return nil
 	})

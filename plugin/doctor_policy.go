@@ -1,0 +1,138 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/status"
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+)
+
+// examinePolicies: without them a node's identity can assign its own Node, and so can those who may patch nodes/status; and those who
+// may write ConfigMaps in configNamespace change what nodes run.
+func (d *diagnosis) examinePolicies(ctx context.Context) {
+	if d.examinePolicy(ctx, packaging.Policy, "limits who may assign", "everybody who may patch nodes or nodes/status can assign") {
+		d.probePolicy(ctx)
+	}
+	d.examinePolicy(ctx, packaging.ConfigMapPolicy, "limits who may change configurations in namespace "+configNamespace,
+		"everybody who may write ConfigMaps in namespace "+configNamespace+" can change what nodes run")
+}
+
+// examinePolicy compares a policy and its binding with what install makes; installed tells whether both are there.
+func (d *diagnosis) examinePolicy(ctx context.Context, name, does, without string) (installed bool) {
+	api := d.client.AdmissionregistrationV1()
+	policy, err := api.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		d.note("the admission policy %s is not installed: %s; kubectl kubelet install", name, without)
+		return false
+	}
+	if err != nil {
+		d.unknown("whether the admission policy %s is installed: %v", name, err)
+		return false
+	}
+	binding, err := api.ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		d.wrong("the admission policy %s has lost its binding: %s; kubectl kubelet install", name, without)
+		return false
+	}
+	if err != nil {
+		d.unknown("whether the admission policy %s is bound: %v", name, err)
+		return false
+	}
+	var others []string
+	for kind, object := range map[string]runtime.Object{"ValidatingAdmissionPolicy": policy, "ValidatingAdmissionPolicyBinding": binding} {
+		fields, err := differsFromManifest(kind, name, object)
+		if err != nil {
+			d.unknown("whether the admission policy %s is as install makes it: %v", name, err)
+			return true
+		}
+		if len(fields) > 0 {
+			others = append(others, fmt.Sprintf("%s of the %s", strings.Join(fields, ", "), kind))
+		}
+	}
+	if len(others) > 0 {
+		d.wrong("the admission policy %s is not as install makes it (%s), so it may be that %s; kubectl kubelet install", name, strings.Join(others, "; "), without)
+		return true
+	}
+	d.fine("the admission policy %s %s, and is as install makes it", name, does)
+	return true
+}
+
+// differsFromManifest names the fields in which an object is another than install makes it.
+func differsFromManifest(kind, name string, object runtime.Object) ([]string, error) {
+	objects, err := manifests()
+	if err != nil {
+		return nil, err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	for _, manifest := range objects {
+		if manifest.GetKind() == kind && manifest.GetName() == name {
+			return otherFields(&unstructured.Unstructured{Object: content}, manifest), nil
+		}
+	}
+	return nil, fmt.Errorf("no manifest has a %s %s", kind, name)
+}
+
+// probePolicy tries what the policy has to refuse, and the API server keeps nothing of it. A person tries to write the node's own words,
+// for that is refused with and without the verb.
+func (d *diagnosis) probePolicy(ctx context.Context) {
+	asks := map[string]string{configsync.ConfigSourceAnnotation: configNamespace + "/doctor/kubelet"}
+	says := map[string]string{status.ConfigObservedAnnotation: "doctor"}
+	if node, err := d.connectAs(nodeUser(d.node.Name), "system:nodes", "system:authenticated"); err == nil {
+		byNode, byStatus := d.probe(ctx, node, asks), d.probe(ctx, node, asks, "status")
+		if byNode != probeUnknown && byStatus != probeUnknown {
+			d.tellProbe("the node assigns itself", max(byNode, byStatus))
+			return
+		}
+	}
+	d.tellProbe("you write the node's own words", d.probe(ctx, d.client, says))
+}
+
+// probed is what became of a request that the policy has to refuse; the worst is the greatest.
+type probed int
+
+const (
+	probeUnknown probed = iota
+	probeRefused
+	probeTaken
+)
+
+func (d *diagnosis) probe(ctx context.Context, client kubernetes.Interface, annotations map[string]string, subresources ...string) probed {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err != nil {
+		return probeUnknown
+	}
+	options := metav1.PatchOptions{FieldManager: fieldManager, DryRun: []string{metav1.DryRunAll}}
+	_, err = client.CoreV1().Nodes().Patch(ctx, d.node.Name, types.MergePatchType, patch, options, subresources...)
+	switch {
+	case err == nil:
+		return probeTaken
+	case strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+packaging.Policy+"'"):
+		return probeRefused
+	}
+	return probeUnknown
+}
+
+func (d *diagnosis) tellProbe(what string, result probed) {
+	switch result {
+	case probeRefused:
+		d.fine("the API server refuses a dry run in which %s", what)
+	case probeTaken:
+		d.wrong("the API server takes a dry run in which %s: the admission policy %s does not hold; kubectl kubelet install, and look for what excepts this request", what, packaging.Policy)
+	case probeUnknown:
+		d.unknown("whether the admission policy holds: you may neither impersonate the node nor patch it")
+	}
+}
