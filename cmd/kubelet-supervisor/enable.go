@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ func newEnable() *cobra.Command {
 		Short: "Make systemd start the kubelet through the supervisor, from its next restart on",
 		Long: `Make systemd start the kubelet through the supervisor, from its next restart on.
 
-The kubelet's unit gets a drop-in, /etc/systemd/system/kubelet.service.d/` + dropInName + `, that puts kubelet-supervisor run in front of the unit's own command line and leaves the rest of the unit as it is. On a node without a kubelet.service, kubelet-supervisor.service is enabled instead. Nothing is changed before everything has been checked, and a running kubelet is restarted only with --now. Run it again after the unit's own ExecStart has changed. Exit codes: 0 done, 1 refused by a check, 2 usage.`,
+The kubelet's unit gets a drop-in, /etc/systemd/system/kubelet.service.d/` + dropInName + `, that puts kubelet-supervisor run in front of the unit's own command line and leaves the rest of the unit as it is. On a node without a kubelet.service, kubelet-supervisor.service is written and enabled instead. Nothing is changed before everything has been checked, and a running kubelet is restarted only with --now. Run it again after the unit's own ExecStart has changed. Exit codes: 0 done, 1 refused by a check, 2 usage.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			if os.Geteuid() != 0 && !i.dryRun {
@@ -95,18 +96,12 @@ func (i installation) takeOver(ctx context.Context, state unitState, now bool) e
 	if state.Type == "oneshot" || state.Type == "forking" || state.Type == "dbus" {
 		return fmt.Errorf("%s has Type=%s; a kubelet that stays in the foreground is needed", i.unit, state.Type)
 	}
-	files := []string{state.FragmentPath}
-	for _, file := range state.DropInPaths {
-		if file != i.dropInPath() {
-			files = append(files, file)
-		}
-	}
-	command, err := readStartCommand(files)
+	command, err := readStartCommand(i.otherFiles(state))
 	if err != nil {
 		return err
 	}
 	i.say("The kubelet:        %s\n  as %s says.", command.line, command.source)
-	if isKubeletScript(command.program()) {
+	if program, err := command.program(); err == nil && isKubeletScript(program) {
 		i.say("  It is a script, which is not asked before a configuration is tried: give the kubelet itself, or --preflight=always in %s.", i.flagsFile)
 	}
 	content := dropIn(i.executable, command)
@@ -122,6 +117,17 @@ func (i installation) takeOver(ctx context.Context, state unitState, now bool) e
 		return err
 	}
 	return i.restart(ctx, state, now)
+}
+
+// otherFiles are those of the unit but for our drop-in, in the order in which they count.
+func (i installation) otherFiles(state unitState) []string {
+	files := []string{state.FragmentPath}
+	for _, file := range state.DropInPaths {
+		if file != i.dropInPath() {
+			files = append(files, file)
+		}
+	}
+	return files
 }
 
 // writeUnit puts the file into place and sees to it that systemd takes it, or takes it away again.
@@ -153,12 +159,13 @@ func (i installation) writeUnit(ctx context.Context, unit, path, content string)
 
 // enableOwnUnit is for nodes on which nothing else starts a kubelet.
 func (i installation) enableOwnUnit(ctx context.Context, now bool) error {
-	kubelet := "/usr/bin/kubelet"
-	if values := environmentFile(i.flagsFile)["KUBELET"]; values != "" {
-		kubelet = values
-	}
+	settings := environmentFile(i.flagsFile)
+	kubelet := cmp.Or(settings["KUBELET"], "/usr/bin/kubelet")
 	if _, err := os.Stat(kubelet); err != nil {
 		return fmt.Errorf("there is neither a %s nor the kubelet itself: %w; set KUBELET and KUBELET_ARGS in %s", i.unit, err, i.flagsFile)
+	}
+	if settings["KUBELET_ARGS"] == "" {
+		return fmt.Errorf("KUBELET_ARGS is empty in %s: a kubelet without a command line joins no cluster; give its --config and --kubeconfig there", i.flagsFile)
 	}
 	i.say("The kubelet:        %s, by %s, for there is no %s.", kubelet, ownUnit, i.unit)
 	state, err := showUnit(ctx, ownUnit)
@@ -213,8 +220,7 @@ func (i installation) restart(ctx context.Context, state unitState, now bool) er
 func (i installation) checkNode() error {
 	var o runOptions
 	flags := o.command().Flags()
-	words := strings.Fields(environmentFile(i.flagsFile)["KUBELET_SUPERVISOR_ARGS"])
-	if err := flags.Parse(words); err != nil {
+	if err := flags.Parse(supervisorWords(i.flagsFile)); err != nil {
 		return fmt.Errorf("KUBELET_SUPERVISOR_ARGS in %s: %w", i.flagsFile, err)
 	}
 	if err := o.check(); err != nil {
@@ -224,6 +230,11 @@ func (i installation) checkNode() error {
 		return fmt.Errorf("the state folder %s cannot be written: %w; another one is named with --state-dir in KUBELET_SUPERVISOR_ARGS, %s", o.StateDir, err, i.flagsFile)
 	}
 	return nil
+}
+
+// supervisorWords are the supervisor's own flags.
+func supervisorWords(flagsFile string) []string {
+	return strings.Fields(environmentFile(flagsFile)["KUBELET_SUPERVISOR_ARGS"])
 }
 
 // checkWritable tells whether the folder can be written, or made, by making one and taking it away again.
@@ -248,7 +259,7 @@ func environmentFile(path string) map[string]string {
 		return values
 	}
 	for _, line := range logicalLines(data) {
-		if name, value, found := strings.Cut(line, "="); found {
+		if name, value, found := strings.Cut(line.text, "="); found {
 			values[strings.TrimSpace(name)] = strings.Trim(strings.TrimSpace(value), `"'`)
 		}
 	}

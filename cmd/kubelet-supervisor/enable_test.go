@@ -130,6 +130,24 @@ func TestEnableAgainFollowsAChangedUnit(t *testing.T) {
 	}
 }
 
+// status tells that enable has to be run again.
+func TestAUnitThatChangedIsTold(t *testing.T) {
+	h := newHost(t)
+	h.kubelet("active")
+	if err := h.enable(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	written(t, h.folder+"/units/kubelet.service", "LoadState=loaded\nFragmentPath="+h.folder+"/lib/kubelet.service\nDropInPaths="+
+		h.folder+"/lib/kubelet.service.d/10-kubeadm.conf "+h.dropInPath()+"\n")
+	if stale := staleUnits(t.Context(), h.installation.folder); len(stale) > 0 {
+		t.Errorf("nothing has changed, and it says %q", stale)
+	}
+	written(t, filepath.Join(h.folder, "lib/kubelet.service.d/10-kubeadm.conf"), "[Service]\nExecStart=\nExecStart="+fakeKubelet+" --new\n")
+	if stale := staleUnits(t.Context(), h.installation.folder); len(stale) != 1 || stale[0] != kubeletUnit {
+		t.Errorf("its ExecStart has changed, and it says %q", stale)
+	}
+}
+
 func TestDryRunChangesNothing(t *testing.T) {
 	h := newHost(t)
 	h.kubelet("active")
@@ -160,6 +178,12 @@ func TestEnableIsRefused(t *testing.T) {
 				h.Fatal(err)
 			}
 		}, "there is neither a kubelet.service nor the kubelet itself"},
+		"a kubelet without a command line": {func(h *host) {
+			written(h.T, h.flagsFile, "KUBELET="+fakeKubelet+"\nKUBELET_ARGS=\"\"\nKUBELET_SUPERVISOR_ARGS=--state-dir="+h.folder+"/state\n")
+			if err := os.Remove(h.folder + "/units/kubelet.service"); err != nil {
+				h.Fatal(err)
+			}
+		}, "KUBELET_ARGS is empty"},
 		"a unit that ends": {func(h *host) {
 			written(h.T, h.folder+"/units/kubelet.service", "LoadState=loaded\nType=oneshot\n")
 		}, "Type=oneshot"},
@@ -202,10 +226,10 @@ func TestADropInThatDoesNotCountIsTakenAway(t *testing.T) {
 }
 
 func TestANodeWithoutAKubeletUnit(t *testing.T) {
-	for name, packaged := range map[string]bool{"with the package": true, "with a copied binary": false} {
+	for name, packaged := range map[string]bool{"with a unit of a package that shipped it": true, "without a unit": false} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)
-			written(t, h.flagsFile, "KUBELET="+fakeKubelet+"\nKUBELET_SUPERVISOR_ARGS=--state-dir="+h.folder+"/state\n")
+			written(t, h.flagsFile, "KUBELET="+fakeKubelet+"\nKUBELET_ARGS=--v=2\nKUBELET_SUPERVISOR_ARGS=--state-dir="+h.folder+"/state\n")
 			own := filepath.Join(h.folder, "etc", ownUnit)
 			show := "LoadState=loaded\nActiveState=inactive\nExecStart={ argv[]=/usr/bin/kubelet-supervisor run }\nFragmentPath="
 			if packaged {

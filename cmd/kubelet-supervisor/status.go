@@ -41,6 +41,9 @@ func newStatus() *cobra.Command {
 				err = writeJSON(command.OutOrStdout(), record, running)
 			} else {
 				err = writeStatus(command.OutOrStdout(), record, running)
+				for _, unit := range staleUnits(command.Context(), unitFolder) {
+					_, _ = fmt.Fprintf(command.OutOrStdout(), "The ExecStart of %s is another than when it was enabled: run kubelet-supervisor enable, then systemctl restart %s.\n", unit, unit)
+				}
 			}
 			if err == nil && (!running || record.Alone != "") {
 				return exitError{code: exitNotRunning}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // startCommand is the ExecStart of a unit, as its author wrote it: quoting, specifiers and variables are systemd's to expand.
@@ -17,7 +18,11 @@ type startCommand struct {
 	prefix string // what precedes the path: - + !
 	line   string // the rest; on one line
 	source string // the file that says so
+	number int    // of the line in it
 }
+
+// at is where the command is to be found.
+func (c startCommand) at() string { return fmt.Sprintf("%s:%d", c.source, c.number) }
 
 // readStartCommand finds the command that counts in the files of a unit, which come in systemd's own order: a later ExecStart adds,
 // and an empty one forgets what came before.
@@ -28,84 +33,154 @@ func readStartCommand(files []string) (startCommand, error) {
 		if err != nil {
 			return startCommand{}, fmt.Errorf("reading the unit: %w", err)
 		}
-		for _, value := range serviceValues(data, "ExecStart") {
-			if value == "" {
-				commands = nil
-				continue
-			}
-			line := strings.TrimLeft(value, "-@:+!|")
-			commands = append(commands, startCommand{prefix: value[:len(value)-len(line)], line: line, source: file})
+		commands = addStartCommands(commands, file, data)
+	}
+	switch len(commands) {
+	case 0:
+		return startCommand{}, fmt.Errorf("%s have 0 ExecStart lines that count; only a unit with one can be taken over", strings.Join(files, ", "))
+	case 1:
+		return commands[0], commands[0].check()
+	}
+	var places []string
+	for _, c := range commands {
+		places = append(places, c.at())
+	}
+	return startCommand{}, fmt.Errorf("%s have %d ExecStart lines that count; only a unit with one can be taken over", strings.Join(places, ", "), len(commands))
+}
+
+// addStartCommands adds those of a file to what counted before it.
+func addStartCommands(commands []startCommand, file string, data []byte) []startCommand {
+	for _, value := range serviceValues(data, "ExecStart") {
+		if value.text == "" {
+			commands = nil
+			continue
 		}
+		line := strings.TrimLeft(value.text, "-@:+!|")
+		prefix := value.text[:len(value.text)-len(line)]
+		commands = append(commands, startCommand{prefix: prefix, line: strings.TrimSpace(line), source: file, number: value.number})
 	}
-	if len(commands) != 1 {
-		return startCommand{}, fmt.Errorf("%s have %d ExecStart lines that count; only a unit with one can be taken over", strings.Join(files, ", "), len(commands))
-	}
-	return commands[0], commands[0].check()
+	return commands
+}
+
+// unitLine is a line of a unit, or a value on it. The number is that of the first, where several were joined.
+type unitLine struct {
+	number int
+	text   string
 }
 
 // serviceValues gives what the [Service] section assigns to a name (systemd.syntax(7)).
-func serviceValues(data []byte, name string) (values []string) {
+func serviceValues(data []byte, name string) (values []unitLine) {
 	section := ""
 	for _, line := range logicalLines(data) {
-		if strings.HasPrefix(line, "[") {
-			section = line
+		if strings.HasPrefix(line.text, "[") {
+			section = line.text
 			continue
 		}
-		key, value, found := strings.Cut(line, "=")
+		key, value, found := strings.Cut(line.text, "=")
 		if section == "[Service]" && found && strings.TrimSpace(key) == name {
-			values = append(values, strings.TrimSpace(value))
+			values = append(values, unitLine{number: line.number, text: strings.TrimSpace(value)})
 		}
 	}
 	return values
 }
 
 // logicalLines joins lines that end with a backslash and leaves out comments, also those within such a line.
-func logicalLines(data []byte) (lines []string) {
-	var joined string
+func logicalLines(data []byte) (lines []unitLine) {
+	joined, number := unitLine{}, 0
 	for raw := range bytes.Lines(data) {
+		number++
 		line := strings.TrimSpace(string(raw))
 		if strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
 			continue
 		}
+		if joined.number == 0 {
+			joined.number = number
+		}
 		if rest, continues := strings.CutSuffix(line, `\`); continues {
-			joined += strings.TrimSpace(rest) + " "
+			joined.text += strings.TrimSpace(rest) + " "
 			continue
 		}
-		lines = append(lines, joined+line)
-		joined = ""
+		joined.text += line
+		lines = append(lines, joined)
+		joined = unitLine{}
 	}
-	return append(lines, strings.TrimSpace(joined))
+	return append(lines, unitLine{number: joined.number, text: strings.TrimSpace(joined.text)})
 }
 
 // check refuses what would not mean the same behind -- as it does in the unit.
 func (c startCommand) check() error {
 	if strings.ContainsAny(c.prefix, "@:|") {
-		return fmt.Errorf("%s has ExecStart=%s…, and a command with one of @ : | in front cannot be taken over", c.source, c.prefix)
+		return fmt.Errorf("%s has ExecStart=%s…, and a command with one of @ : | in front cannot be taken over", c.at(), c.prefix)
 	}
-	program := c.program()
+	program, err := c.program()
+	if err != nil {
+		return err
+	}
 	name := filepath.Base(program)
 	switch {
 	case name == "kubelet-supervisor":
-		return fmt.Errorf("%s runs kubelet-supervisor already: remove it first", c.source)
+		return fmt.Errorf("%s runs kubelet-supervisor already: remove it first", c.at())
 	case !strings.Contains(name, "kubelet"):
-		return fmt.Errorf("%s starts %s: only a kubelet's own command line can be taken over, for its last flag has to be the kubelet's", c.source, program)
+		return fmt.Errorf("%s starts %s: only a kubelet's own command line can be taken over, for its last flag has to be the kubelet's", c.at(), program)
 	}
 	if _, err := exec.LookPath(program); err != nil {
-		return fmt.Errorf("%s names a kubelet that cannot be run: %w", c.source, err)
+		return fmt.Errorf("%s names a kubelet that cannot be run: %w", c.at(), err)
 	}
 	if isKubeletScript(program) && !mayBecomeKubelet(program) {
-		return fmt.Errorf("%s starts %s, a script that does not become the kubelet: the kubelet would be nobody's child; write exec in front of it, or give the kubelet itself", c.source, program)
+		return fmt.Errorf("%s starts %s, a script that does not become the kubelet: the kubelet would be nobody's child; write exec in front of it, or give the kubelet itself", c.at(), program)
 	}
 	return nil
 }
 
-// program is the first word, without its quotes.
-func (c startCommand) program() string {
-	if quote := c.line[:1]; quote == `"` || quote == `'` {
-		word, _, _ := strings.Cut(c.line[1:], quote)
-		return word
+// program is the first word of a line that is one command.
+func (c startCommand) program() (string, error) {
+	words, err := splitWords(c.line)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s cannot be taken over: %w", c.at(), err)
+	case len(words) == 0 || words[0] == "":
+		return "", fmt.Errorf("%s names no program", c.at())
+	case slices.Contains(words, ";"):
+		return "", fmt.Errorf("%s has several commands, with ; between them; only one can be taken over", c.at())
 	}
-	return strings.Fields(c.line)[0]
+	return words[0], nil
+}
+
+// splitWords splits as systemd.service(5) does, as far as it matters here: quotes are taken away, escapes are left as they are.
+func splitWords(line string) (words []string, err error) {
+	var word strings.Builder
+	var quote rune
+	inWord, escaped := false, false
+	for _, r := range line {
+		switch {
+		case escaped:
+			escaped = false
+			word.WriteRune(r)
+		case r == '\\':
+			escaped, inWord = true, true
+			word.WriteRune(r)
+		case r == quote:
+			quote = 0
+		case quote == 0 && (r == '"' || r == '\''):
+			quote, inWord = r, true
+		case quote == 0 && unicode.IsSpace(r):
+			if inWord {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			inWord = false
+		default:
+			inWord = true
+			word.WriteRune(r)
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("a quote %c is not closed", quote)
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
 }
 
 // replaceFile puts the content in place of the file at once, or not at all.

@@ -73,8 +73,8 @@ func FuzzLogicalLines(f *testing.F) {
 	f.Add([]byte("[Service]\nExecStart=/usr/bin/kubelet \\\n # c\n --a\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, line := range logicalLines(data) {
-			if strings.Contains(line, "\n") {
-				t.Errorf("not one line: %q", line)
+			if strings.Contains(line.text, "\n") {
+				t.Errorf("not one line: %q", line.text)
 			}
 		}
 		_ = serviceValues(data, "ExecStart")
