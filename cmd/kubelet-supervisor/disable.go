@@ -13,18 +13,24 @@ import (
 
 func newDisable() *cobra.Command {
 	var i installation
+	var force bool
 	command := &cobra.Command{
 		Use:   "disable",
 		Short: "Undo enable: the kubelet runs again as its own unit says",
 		Long: `Undo enable: the kubelet runs again as its own unit says.
 
-A kubelet that runs under the supervisor is restarted: it has the assigned configuration, and systemd would not know the two apart. Pods go on running. Where the supervisor's own unit starts the kubelet, that unit is stopped. What the supervisor knows stays in its state folder. Exit codes: 0 done or nothing to do, 1 refused, 2 usage.`,
+A kubelet that runs under the supervisor is restarted: it has the assigned configuration, and systemd would not know the two apart. The kubelet is asked about its local configuration first: where it would refuse that, nothing is done without --force, for no kubelet would run afterwards. Where the supervisor's own unit starts the kubelet, that unit is stopped. What the supervisor knows stays in its state folder. Exit codes: 0 done or nothing to do, 1 refused, 2 usage.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if os.Geteuid() != 0 && !i.dryRun {
 				return exitError{code: exitRefused, err: errNotRoot}
 			}
 			i.out = command.OutOrStdout()
+			if !force {
+				if err := i.checkLocal(command.Context()); err != nil {
+					return exitError{code: exitRefused, err: err}
+				}
+			}
 			if err := i.disable(command.Context()); err != nil {
 				return exitError{code: exitRefused, err: err}
 			}
@@ -32,6 +38,7 @@ A kubelet that runs under the supervisor is restarted: it has the assigned confi
 		},
 	}
 	i.flags(command)
+	command.Flags().BoolVar(&force, "force", false, "also where the kubelet would refuse its local configuration")
 	return command
 }
 
@@ -44,7 +51,8 @@ func (i installation) disable(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	byOwn := own.LoadState == "loaded" && (own.Enabled || own.active())
+	written, _ := isOurs(filepath.Join(i.folder, ownUnit)) // one that somebody else made is only in the way where it is in use
+	byOwn := own.LoadState == "loaded" && (own.Enabled || own.active() || written)
 	if !ours && !byOwn {
 		i.say("Nothing to undo:    there is no %s.", i.dropInPath())
 	}
