@@ -16,10 +16,9 @@ var (
 )
 
 const (
-	unitFolder   = "/etc/systemd/system"
-	ownUnit      = "kubelet-supervisor.service"
-	packagedPath = "/usr/bin/kubelet-supervisor"
-	flagsFile    = "/etc/kubelet-supervisor/flags.env"
+	unitFolder = "/etc/systemd/system"
+	ownUnit    = "kubelet-supervisor.service"
+	flagsFile  = "/etc/kubelet-supervisor/flags.env"
 
 	// dropInName sorts behind what others call theirs, override.conf included: the last ExecStart counts.
 	dropInName = "zz-kubelet-supervisor.conf"

@@ -1,0 +1,92 @@
+//go:build systemd
+
+package systemd
+
+import (
+	"strings"
+	"testing"
+)
+
+// Somebody who has installed a package types systemctl enable --now of its name, and the node keeps its kubelet.
+func TestEnabledByReflex(t *testing.T) {
+	onEachSystemd(t, func(t *testing.T, m *machine) {
+		m.joined()
+		before := m.property("kubelet", "MainPID")
+		m.must("dpkg -i %s", m.deb("old"))
+		if said, err := m.try("systemctl enable --now kubelet-supervisor"); err == nil || !strings.Contains(said, "kubelet-supervisor.service") {
+			t.Errorf("%v, %s", err, said)
+		}
+		m.unchanged("that", before)
+		m.reboot()
+		m.plain()
+	})
+}
+
+// A package of an earlier version shipped the unit. Upgraded, a node that uses it keeps its unit and its kubelet; purged, it has neither.
+func TestAPackageThatShippedTheUnit(t *testing.T) {
+	onEachSystemd(t, func(t *testing.T, m *machine) {
+		const kept, link = "/etc/systemd/system/kubelet-supervisor.service", "/etc/systemd/system/multi-user.target.wants/kubelet-supervisor.service"
+		m.must("install /shared/fake %s", m.kubelet)
+		m.write("/var/lib/kubelet/config.yaml", configuration)
+		m.must("dpkg -i %s", m.deb("old"))
+		m.write(flagsFile, "KUBELET_ARGS=--config=/var/lib/kubelet/config.yaml --node-labels=a=b\nFAKE_KUBELET_RECORD="+recorded+"\n")
+		m.must("kubelet-supervisor enable && tail -n +2 %s >/root/unit && kubelet-supervisor disable && ! test -e %s", kept, kept)
+		m.must("dpkg-deb -R %s /root/shipped && install -D -m 644 /root/unit /root/shipped/usr/lib/systemd/system/kubelet-supervisor.service && dpkg-deb -b /root/shipped /root/shipped.deb", m.deb("old"))
+		m.must("dpkg --force-confold -i /root/shipped.deb && systemctl enable --now kubelet-supervisor")
+		before, main := m.healthy("kubelet-supervisor"), m.property("kubelet-supervisor", "MainPID")
+
+		m.must("dpkg --force-confold -i %s", m.deb("new"))
+		if after := m.healthy("kubelet-supervisor"); after != before || m.property("kubelet-supervisor", "MainPID") != main {
+			t.Errorf("after the upgrade %s is %s", before, after)
+		}
+		m.wantSettings("kubelet-supervisor")
+		if m.has("/usr/lib/systemd/system/kubelet-supervisor.service") || !m.has(kept) {
+			t.Error("the unit is still shipped, or the node has none")
+		}
+		m.reboot()
+		m.healthy("kubelet-supervisor")
+		m.must("dpkg --purge kubelet-supervisor")
+		if left := append(m.pids(m.kubelet), m.pids(m.supervisor)...); len(left) > 0 || m.has(kept) || m.has(link) {
+			t.Errorf("%v are left, or the unit is", left)
+		}
+	})
+}
+
+// A kubelet that would refuse its local configuration is not restarted into it, neither by disable nor by the package's removal.
+func TestALocalConfigurationThatIsBroken(t *testing.T) {
+	onEachSystemd(t, func(t *testing.T, m *machine) {
+		before := m.supervised()
+		m.write("/var/lib/kubelet/config.yaml", configuration+"fake: {mode: refuse, words: maxPods must not be -1}\n")
+		for _, line := range []string{"kubelet-supervisor disable", "kubelet-supervisor disable --dry-run", "dpkg --remove kubelet-supervisor"} {
+			if said, err := m.try("%s", line); err == nil || !strings.Contains(said, "maxPods must not be -1") || !strings.Contains(said, "--force") {
+				t.Errorf("%s: %v, %s", line, err, said)
+			}
+		}
+		if after := m.healthy("kubelet"); after != before || !m.has(dropIn) {
+			t.Errorf("%s became %s, and the drop-in is there: %v", before, after, m.has(dropIn))
+		}
+		m.write("/var/lib/kubelet/config.yaml", configuration)
+		m.must("dpkg --remove kubelet-supervisor")
+		m.plain()
+	})
+}
+
+// The kubelet's package is upgraded, and its unit has another line now: status says so until enable was run again.
+func TestAnUpgradeOfTheKubeletsUnit(t *testing.T) {
+	onEachSystemd(t, func(t *testing.T, m *machine) {
+		m.supervised()
+		const stale = "The ExecStart of kubelet.service is another than when it was enabled"
+		if said := m.must("kubelet-supervisor status"); strings.Contains(said, stale) {
+			t.Error(said)
+		}
+		m.write("/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf", strings.Replace(kubeadmDropIn, "$KUBELET_EXTRA_ARGS", "$KUBELET_EXTRA_ARGS --v=3", 1))
+		if said := m.must("systemctl daemon-reload && kubelet-supervisor status"); !strings.Contains(said, stale) {
+			t.Error(said)
+		}
+		m.must("kubelet-supervisor enable --now")
+		m.kubeletArguments("--node-labels=a=b --v=3")
+		if said := m.must("kubelet-supervisor status"); strings.Contains(said, stale) {
+			t.Error(said)
+		}
+	})
+}
