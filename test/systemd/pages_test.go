@@ -21,6 +21,7 @@ func TestPages(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) {
+			t.Parallel()
 			onEachSystemd(t, func(t *testing.T, m *machine) { m.typePage(found[name]) })
 		})
 	}
