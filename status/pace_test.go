@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +63,7 @@ func TestMovesOfAFleetAreSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var apis []*fakeAPI
 		began := time.Now()
+		var mu sync.Mutex
 		perSecond := map[int]int{}
 		for range 300 {
 			api := newFakeAPI()
@@ -75,6 +77,8 @@ func TestMovesOfAFleetAreSpread(t *testing.T) {
 			api.change(func() {
 				api.after = func(verb string) {
 					if verb == "patch" {
+						mu.Lock()
+						defer mu.Unlock()
 						perSecond[int(time.Since(began.Add(time.Hour)).Seconds())]++
 					}
 				}
