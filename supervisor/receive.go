@@ -18,15 +18,23 @@ const checkpointRetry = 10 * time.Second
 // rewriteAfter keeps the rewriting of checkpoints that vanish again and again from spinning.
 const rewriteAfter = time.Second
 
+// editPause is the least between two checkpoints of one assignment: a ConfigMap that is edited without end does not keep the disk busy.
+const editPause = time.Second
+
 // receive makes payloads durable before the loop hears of them, and tells it of everything else at once. A payload that cannot be
 // written is tried again until a newer update takes its place. recreated is told of another Node behind the name.
 func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, recreated func()) {
 	var update configsync.Update
 	var retry <-chan time.Time
+	var before received
 	nodeUID, retried := "", ""
 	for {
 		select {
 		case update = <-updates:
+			if wait := before.pause(update); wait > 0 && l.EditSpread > 0 {
+				retry = time.After(wait)
+				continue
+			}
 		case <-l.rewrite:
 			retry = time.After(rewriteAfter)
 			continue
@@ -52,12 +60,27 @@ func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, re
 			l.send(ctx, decide.Retry{Value: retried})
 			l.api.reconsider() // a download that waits for its next try is tried now
 		}
+		before = received{update, time.Now()}
 		event, again := l.eventOf(update)
 		l.send(ctx, event)
 		if again {
 			retry = time.After(checkpointRetry)
 		}
 	}
+}
+
+// received is an update that was taken.
+type received struct {
+	configsync.Update
+	at time.Time
+}
+
+// pause is how long an update has to wait that is an edit and nothing else; zero = it does not.
+func (r received) pause(next configsync.Update) time.Duration {
+	if r.Source == nil || next.Source == nil || next.Text != r.Text || next.NodeUID != r.NodeUID || next.Retry != r.Retry {
+		return 0
+	}
+	return editPause - time.Since(r.at)
 }
 
 // eventOf gives the loop's event; again asks for another try later.

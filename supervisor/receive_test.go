@@ -3,8 +3,11 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -130,4 +133,70 @@ func TestReceive(t *testing.T) {
 	if recreated != 2 {
 		t.Errorf("the Node was taken for another one %d times, and was so twice", recreated)
 	}
+}
+
+// Edits without end are written once a second, the newest in the end; whatever else comes is not kept waiting.
+func TestReceiveEdits(t *testing.T) {
+	s, err := store.Open(filepath.Join(t.TempDir(), "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	for name, c := range map[string]struct {
+		spread  time.Duration
+		last    configsync.Update
+		written int // of 50 edits in 4.5 s
+	}{
+		"then nothing":                  {time.Minute, configsync.Update{}, 6},
+		"then another assignment":       {time.Minute, updateOf("b", 1), 6},
+		"then a removal":                {time.Minute, configsync.Update{Local: true, NodeUID: "node"}, 5},
+		"with --edit-spread=0, at once": {0, configsync.Update{}, 50},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &loop{events: make(chan decide.Event, 64), store: s}
+				l.EditSpread = c.spread
+				updates := make(chan configsync.Update)
+				ctx, stop := context.WithCancel(t.Context())
+				over := make(chan struct{})
+				go func() {
+					defer close(over)
+					l.receive(ctx, updates, func() {})
+				}()
+				for version := range 50 {
+					updates <- updateOf("a", version)
+					time.Sleep(90 * time.Millisecond)
+				}
+				want := "49"
+				if c.last.NodeUID != "" {
+					updates <- c.last
+					synctest.Wait()
+				} else {
+					time.Sleep(editPause)
+				}
+				stop()
+				<-over
+				close(l.events)
+				written, newest := 0, ""
+				var last decide.Event
+				for last = range l.events {
+					if a, is := last.(decide.Assigned); is {
+						written, newest = written+1, a.Version.Source.ResourceVersion
+					}
+				}
+				switch _, cleared := last.(decide.Cleared); {
+				case c.last.Local && !cleared, c.last.Source != nil && newest != "1", c.last.NodeUID == "" && newest != want:
+					t.Errorf("the last that was heard is %+v", last)
+				}
+				if written != c.written {
+					t.Errorf("%d were written, expected %d", written, c.written)
+				}
+			})
+		})
+	}
+}
+
+func updateOf(name string, version int) configsync.Update {
+	return configsync.Update{Text: "kube-system/" + name + "/kubelet", NodeUID: "node", Payload: map[string]string{"kubelet": fmt.Sprint(version)},
+		Source: &corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: name, UID: "uid", ResourceVersion: fmt.Sprint(version), KubeletConfigKey: "kubelet"}}
 }
