@@ -55,6 +55,23 @@ func TestAssignOfManyNodes(t *testing.T) {
 	}
 }
 
+// One RoleBinding holds the nodes of a large cluster, with names as clouds give them.
+func TestGrantOfTenThousandNodes(t *testing.T) {
+	n := guardedNode(t)
+	var subjects []map[string]any
+	for i := range 10_000 {
+		name := fmt.Sprintf("system:node:ip-10-100-%03d-%03d.eu-central-1.compute.internal", i/100, i%100)
+		subjects = append(subjects, map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name})
+	}
+	folder := rbacPath + "kube-system/rolebindings"
+	n.remove(t, folder+"/kubelet-supervisor:large")
+	n.must(t, http.MethodPost, folder, map[string]any{
+		"metadata": map[string]any{"name": "kubelet-supervisor:large"}, "subjects": subjects,
+		"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "kubelet-supervisor:large"},
+	}, nil)
+	n.remove(t, folder+"/kubelet-supervisor:large")
+}
+
 var servedLine = regexp.MustCompile(`(?m)^apiserver_request_total\{[^}]*resource="(?:nodes|roles|rolebindings|configmaps|subjectaccessreviews|selfsubjectreviews)"[^}]*\} (\d+)`)
 
 // requestsServed is how many requests the API server has answered, of the resources that the plugin asks for.
