@@ -48,14 +48,13 @@ func (s *State) verdictToSave() bool {
 		slices.ContainsFunc(s.Rejected, func(x Rejection) bool { return !slices.Contains(s.Disk.Rejected, x) }))
 }
 
-// gist is the statement of a state whose configurations have no uids and resourceVersions.
+// gist is the message, which says all of it in words, of a state whose assigned configuration has no uid and resourceVersion. Those of what
+// runs and of lastKnownGood move with it alone.
 func (s *State) gist() string {
 	bare := *s
-	for _, v := range []**Version{&bare.Assigned, &bare.Active, &bare.LastKnownGood, &bare.Child.Version} {
-		*v = (*v).bare()
-	}
+	bare.Assigned = bare.Assigned.bare()
 	f := bare.finding()
-	parts := []string{bare.statusError(), string(f.status), f.reason, bare.message(f)}
+	parts := []string{bare.message(f)}
 	if f.reason != ReasonApplying {
 		parts = append(parts, contentOf(bare.Assigned), contentOf(bare.Active), contentOf(bare.LastKnownGood))
 	}
