@@ -92,6 +92,9 @@ func (s *session) assign(ctx context.Context, o changeOptions, wanted reference,
 	if t.views = views; pin {
 		t.goal.wanted.uid = t.goal.uid
 	}
+	if err := t.written.forNodes(views, t.goal.wanted); err != nil {
+		return err
+	}
 	for _, warning := range t.written.warnings {
 		s.note("warning: %s; kubelets ignore fields that they do not know", warning)
 	}

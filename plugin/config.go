@@ -48,13 +48,9 @@ It needs get on nodes/proxy. --changed leaves out what is as Kubernetes has it w
 
 // config writes what a kubelet runs with as a KubeletConfiguration.
 func (s *session) config(ctx context.Context, client kubernetes.Interface, name string, changed bool, format string) ([]byte, error) {
-	node, err := getNode(ctx, client, name)
+	node, tree, err := s.runningConfig(ctx, client, name)
 	if err != nil {
 		return nil, err
-	}
-	tree, err := s.configz(ctx, client, node.Name)
-	if err != nil {
-		return nil, fmt.Errorf("node %s: %w", node.Name, err)
 	}
 	if _, is := tree["staticPodURLHeader"]; is {
 		s.note("staticPodURLHeader may hold a secret, and kubelets mask it: what is printed cannot be used as it is.")
@@ -69,12 +65,29 @@ func (s *session) config(ctx context.Context, client kubernetes.Interface, name 
 		text, err := json.MarshalIndent(tree, "", "  ")
 		return append(text, '\n'), err
 	}
+	return configYAML(node.Name, tree)
+}
+
+// runningConfig asks the kubelet of a node what it runs with.
+func (s *session) runningConfig(ctx context.Context, client kubernetes.Interface, name string) (nodeView, map[string]any, error) {
+	node, err := getNode(ctx, client, name)
+	if err != nil {
+		return nodeView{}, nil, err
+	}
+	tree, err := s.configz(ctx, client, node.Name)
+	if err != nil {
+		return nodeView{}, nil, fmt.Errorf("node %s: %w", node.Name, err)
+	}
+	return node, tree, nil
+}
+
+func configYAML(node string, tree map[string]any) ([]byte, error) {
 	if len(tree) == 0 {
 		return []byte(header), nil
 	}
 	text, err := yaml.Marshal(tree)
 	if err != nil {
-		return nil, fmt.Errorf("writing the configuration of %s: %w", node.Name, err)
+		return nil, fmt.Errorf("writing the configuration of %s: %w", node, err)
 	}
 	return append([]byte(header), text...), nil
 }

@@ -6,15 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
+	"strings"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/kubectl/pkg/cmd/util/editor"
 )
 
-// editConfig lets a person edit what a kubelet runs with. Nil when it was left as it is. What was written is kept in a file when
-// it cannot be used.
+// editConfig lets a person edit what a kubelet runs with and is not its default: a default of today is nothing to keep for years. Nil when it
+// was left as it is. What was written is kept in a file when it cannot be used.
 func (s *session) editConfig(ctx context.Context, client kubernetes.Interface, node string) (content []byte, err error) {
-	before, err := s.config(ctx, client, node, false, "yaml")
+	before, err := s.editable(ctx, client, node)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +32,7 @@ func (s *session) editConfig(ctx context.Context, client kubernetes.Interface, n
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, fmt.Errorf("writing %s: %w", file.Name(), err)
 	}
-	if err := s.edit(ctx, file.Name()); err != nil {
+	if err := s.edit(file.Name()); err != nil {
 		return nil, err
 	}
 	if content, err = os.ReadFile(file.Name()); err != nil {
@@ -47,16 +48,25 @@ func (s *session) editConfig(ctx context.Context, client kubernetes.Interface, n
 	return content, nil
 }
 
-// runEditor opens a file in $KUBE_EDITOR, $EDITOR or vi. The variable may hold arguments, as kubectl has it.
-func (s *session) runEditor(ctx context.Context, file string) error {
-	editor := firstOf(os.Getenv("KUBE_EDITOR"), os.Getenv("EDITOR"), "vi")
-	command := exec.CommandContext(ctx, "/bin/sh", "-c", editor+` "$1"`, "sh", file)
-	command.Stdin, command.Stdout, command.Stderr = s.In, s.ErrOut, s.ErrOut
-	if command.Stderr == os.Stderr {
-		command.Stdout = os.Stdout // a terminal, for an editor
+// editable is what a kubelet runs with, without its defaults and without what belongs to this node.
+func (s *session) editable(ctx context.Context, client kubernetes.Interface, name string) ([]byte, error) {
+	node, tree, err := s.runningConfig(ctx, client, name)
+	if err != nil {
+		return nil, err
 	}
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("running the editor %q: %w; name another with KUBE_EDITOR", editor, err)
+	if tree, err = s.onlyChanged(node, tree); err != nil {
+		return nil, err
+	}
+	if left := withoutOwn(tree); len(left) > 0 {
+		s.note("Left out, for it belongs to node %s alone, or is masked: %s", node.Name, strings.Join(left, ", "))
+	}
+	return configYAML(node.Name, tree)
+}
+
+// runEditor opens a file in $KUBE_EDITOR, $EDITOR, or what the system has, as kubectl edit does.
+func (s *session) runEditor(file string) error {
+	if err := editor.NewDefaultEditor([]string{"KUBE_EDITOR", "EDITOR"}).Launch(file); err != nil {
+		return fmt.Errorf("%w; name another editor with KUBE_EDITOR", err)
 	}
 	return nil
 }

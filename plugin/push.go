@@ -19,6 +19,7 @@ type pushOptions struct {
 	name   string
 	files  []string // [KEY=]FILE, the first the configuration; "-" is stdin
 	edit   string   // the node whose configuration is edited and pushed
+	yes    bool
 	strict bool
 	dryRun dryRun
 	print  *genericclioptions.PrintFlags
@@ -35,7 +36,8 @@ func newPush(s *session) *cobra.Command {
 The first -f is the configuration, under the key "kubelet" unless KEY= names another. Further files lie beside it on the node, under
 their own names, and the configuration may name them by relative paths.
 
-With --edit the configuration that the kubelet of NODE runs with is opened in $KUBE_EDITOR or $EDITOR and pushed as it is left.`,
+With --edit, what the kubelet of NODE runs with and is not a default of its version is opened in $KUBE_EDITOR or $EDITOR. What goes in is
+shown and asked, for it is the node's word. What belongs to that one node, such as providerID, is left out, and refused where it is written.`,
 		Example: `  kubectl kubelet push workers -f kubelet.yaml
   kubectl kubelet push workers --edit n1
   kubectl kubelet push workers -f kubelet.yaml -n kube-system --dry-run=client -o yaml`,
@@ -50,6 +52,7 @@ With --edit the configuration that the kubelet of NODE runs with is opened in $K
 	}
 	command.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "the configuration, and files beside it; - is stdin")
 	command.Flags().StringVar(&o.edit, "edit", "", "edit what this node's kubelet runs with")
+	command.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask (with --edit)")
 	command.Flags().BoolVar(&o.strict, "strict", false, "refuse fields that are unknown or appear twice, instead of naming them")
 	o.dryRun.addFlag(command.Flags())
 	o.print = printFlags(command, "")
@@ -73,11 +76,19 @@ func (s *session) push(ctx context.Context, o pushOptions) error {
 	if err != nil {
 		return fmt.Errorf("%s is not pushed: %w", files[0].name, err)
 	}
+	if err := written.shareable(); err != nil {
+		return fmt.Errorf("%s is not pushed: %w", files[0].name, err)
+	}
 	if err := s.reviewDocument(written); err != nil {
 		return err
 	}
 	if o.strict && len(written.warnings) > 0 {
 		return fmt.Errorf("%s is not pushed: %s (--strict)", files[0].name, written.warnings[0])
+	}
+	if o.edit != "" && !o.yes && o.dryRun == dryRunNone { // a file is a person's word, this is a node's
+		if err := s.confirm("Push this as ConfigMap %s/%s?", configMap.Namespace, configMap.Name); err != nil {
+			return err
+		}
 	}
 	made, did, err := s.putConfigMap(ctx, client, configMap, o.dryRun)
 	if err != nil {
@@ -98,7 +109,7 @@ func (r reference) short() string {
 	return r.String()
 }
 
-// reviewDocument says what is odd about a configuration, and what those of its fields do that are not at their defaults.
+// reviewDocument says what is odd about a configuration, and which of its fields are not at their defaults where that matters, with their values.
 func (s *session) reviewDocument(d document) error {
 	for _, warning := range d.warnings {
 		s.note("warning: %s; kubelets ignore fields that they do not know", warning)
@@ -107,17 +118,27 @@ func (s *session) reviewDocument(d document) error {
 	if err != nil {
 		return err
 	}
-	byClass := map[string][]string{}
-	for _, path := range sortedKeys(leaves(changedFrom(defaultsFor(d.tree, defaults), d.tree))) {
-		if found, known := riskOf(path); known && !found.harmless() {
-			byClass[found.class] = append(byClass[found.class], path)
+	values := leaves(changedFrom(defaultsFor(d.tree, defaults), d.tree))
+	var lines []string
+	root := false
+	for _, path := range sortedKeys(values) {
+		found, known := riskOf(path)
+		mark := " "
+		if givesRoot(path) {
+			root, mark = true, "!"
+		} else if !known || found.harmless() {
+			continue
 		}
+		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)", mark, printable(path), show(values[path]), found.class))
 	}
-	if len(byClass) > 0 {
+	if len(lines) > 0 {
 		s.note("Not as Kubernetes %s has it by default, where changing it can matter (assign shows what really changes, and what that does):", version)
 	}
-	for _, class := range sortedKeys(byClass) {
-		s.note("  %s: %s", class, strings.Join(byClass[class], ", "))
+	for _, line := range lines {
+		s.note("%s", line)
+	}
+	if root {
+		s.note("A field with ! can give the node to somebody: look twice.")
 	}
 	return nil
 }

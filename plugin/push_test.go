@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,7 +38,7 @@ func TestPush(t *testing.T) {
 	if stdout != "configmap/"+c.Name+" created\n" {
 		t.Errorf("stdout is %q", stdout)
 	}
-	contains(t, stderr, `warning: field "maxPodz" is unknown`, "disrupts-pods: maxPods\n", "kubectl kubelet assign NODE --config kubelet-config/"+c.Name)
+	contains(t, stderr, `warning: field "maxPodz" is unknown`, "maxPods: 42 (disrupts-pods)\n", "kubectl kubelet assign NODE --config kubelet-config/"+c.Name)
 	if want, _ := hashedName("workers", c.Data, nil); c.Name != want || c.Immutable == nil || !*c.Immutable || c.Annotations[nameAnnotation] != "workers" {
 		t.Errorf("got %+v, want the name %s, immutable", c, want)
 	}
@@ -153,14 +152,16 @@ func TestPushEdit(t *testing.T) {
 		code  int
 		words string
 	}{
-		{"changed", func(text string) string { return strings.Replace(text, "maxPods: 110", "maxPods: 42", 1) }, 1, 0, "Assign it"},
+		{"changed", func(text string) string { return strings.Replace(text, "maxPods: 20", "maxPods: 42", 1) }, 1, 0, "Assign it"},
 		{"left as it was", func(text string) string { return text + "\n" }, 0, 0, "Nothing was changed"},
 		{"broken", func(text string) string { return text + "maxPods: [" }, 0, 1, "it is kept in "},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, localNode("n1"))
+			b.configz["maxPods"] = int64(20)
+			b.input.WriteString("y\n")
 			edited := ""
-			b.session.edit = func(_ context.Context, file string) error {
+			b.session.edit = func(file string) error {
 				edited = file
 				text, err := os.ReadFile(file)
 				if err != nil {
@@ -186,14 +187,14 @@ func TestEditor(t *testing.T) {
 	file := inFile(t, "a file", "before")
 	t.Setenv("KUBE_EDITOR", "sed -i s/before/after/")
 	b := newBench(t)
-	if err := b.session.runEditor(t.Context(), file); err != nil {
+	if err := b.session.runEditor(file); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "after" {
 		t.Errorf("got %q, %v", text, err)
 	}
 	t.Setenv("KUBE_EDITOR", "false")
-	if err := b.session.runEditor(t.Context(), file); err == nil || !strings.Contains(err.Error(), "KUBE_EDITOR") {
+	if err := b.session.runEditor(file); err == nil || !strings.Contains(err.Error(), "KUBE_EDITOR") {
 		t.Errorf("an editor that fails: %v", err)
 	}
 }

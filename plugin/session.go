@@ -32,7 +32,7 @@ type session struct {
 	// configz asks a kubelet what it runs with.
 	configz func(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error)
 	// edit lets a person change a file.
-	edit func(ctx context.Context, file string) error
+	edit func(file string) error
 	now  func() time.Time
 
 	// interrupted is closed when a person, or the system, asks to stop.

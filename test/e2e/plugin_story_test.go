@@ -58,7 +58,7 @@ func TestPluginStory(t *testing.T) {
 	wantIn(t, second(n.plugin(t, "assign", "n1", "--config", one, "--yes", "--until=good")), "Nothing changes", "n1: passed its trial with kubelet-config/"+one+"/kubelet")
 
 	// Edited in an editor, with a field that the flag shadows.
-	stdout, _, code := n.runPlugin(t, pluginRun{environment: []string{"KUBE_EDITOR=sed -i -e 's/^maxPods: 30$/maxPods: 40/' -e 's/^registryPullQPS: 3$/registryPullQPS: 9/'"}}, "push", "workers", "--edit", "n1")
+	stdout, _, code := n.runPlugin(t, pluginRun{stdin: "y\n", environment: []string{"KUBE_EDITOR=sed -i -e 's/^maxPods: 30$/maxPods: 40/' -e 's/^registryPullQPS: 3$/registryPullQPS: 9/'"}}, "push", "workers", "--edit", "n1")
 	if code != 0 {
 		t.Fatal("push --edit failed")
 	}

@@ -1,0 +1,77 @@
+package plugin
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// An ownField is a field whose value belongs to one node: two nodes with the same would be wrong, or lost.
+type ownField struct {
+	path string
+	own  func(value string) bool // nil: any value
+	why  string
+}
+
+var ownFields = []ownField{
+	{"providerID", nil, "it names one machine to the cloud, and no Node can change it"},
+	{"podCIDR", nil, "it is one node's share of the pods' network"},
+	{"address", isHostAddress, "it is an address of one node"},
+	{"healthzBindAddress", isHostAddress, "it is an address of one node"},
+}
+
+// isHostAddress tells whether an address is one machine's: neither all of its addresses nor its loopback, which every machine has.
+func isHostAddress(value string) bool {
+	address, err := netip.ParseAddr(value)
+	return err == nil && !address.IsUnspecified() && !address.IsLoopback()
+}
+
+// ownValues gives the fields of a configuration that belong to one node.
+func ownValues(tree map[string]any) []ownField {
+	return slices.DeleteFunc(slices.Clone(ownFields), func(f ownField) bool {
+		value, _ := tree[f.path].(string) // all of them are at the top
+		return value == "" || f.own != nil && !f.own(value)
+	})
+}
+
+// shareable says why a configuration is for one node alone, nil when it is not.
+func (d document) shareable() error {
+	for _, f := range ownValues(d.tree) {
+		return fmt.Errorf("%s: %s belongs to one node, for %s; leave it out, and set it by a flag or a drop-in file of that node", f.path, show(d.tree[f.path]), f.why)
+	}
+	return nil
+}
+
+// forNodes refuses what belongs to one node where several are to have it.
+func (d document) forNodes(views []nodeView, wanted reference) error {
+	if err := d.shareable(); err != nil && len(views) > 1 {
+		return fmt.Errorf("ConfigMap %s/%s is not assigned to %d nodes: %w", wanted.namespace, wanted.name, len(views), err)
+	}
+	return nil
+}
+
+// withoutOwn takes out what belongs to the node that a configuration was read from, and what its kubelet masks, and names it.
+func withoutOwn(tree map[string]any) (left []string) {
+	for _, f := range ownValues(tree) {
+		left = append(left, f.path)
+		delete(tree, f.path)
+	}
+	if _, is := tree["staticPodURLHeader"]; is {
+		left = append(left, "staticPodURLHeader")
+		delete(tree, "staticPodURLHeader")
+	}
+	return left
+}
+
+// rootFields are those by which a configuration gives the node to somebody: who may ask the kubelet what, and where pods, runtimes and
+// programs come from that run as root.
+var rootFields = []string{
+	"allowedUnsafeSysctls", "authentication", "authorization", "containerRuntimeEndpoint", "enableDebugFlagsHandler", "enableSystemLogHandler",
+	"enableSystemLogQuery", "imageServiceEndpoint", "readOnlyPort", "staticPodPath", "staticPodURL", "staticPodURLHeader", "volumePluginDir",
+}
+
+func givesRoot(path string) bool {
+	top, _, _ := strings.Cut(path, ".")
+	return slices.Contains(rootFields, top)
+}
