@@ -32,11 +32,26 @@ back to; permissions of nodes to read what they are not assigned; records that a
 			if err != nil {
 				return err
 			}
-			waste, err := s.findWaste(command.Context(), client, minAge)
+			find := func() (waste, error) { return s.findWaste(command.Context(), client, minAge) }
+			found, err := find()
 			if err != nil {
 				return err
 			}
-			return s.removeWaste(command.Context(), client, waste, yes, dry)
+			if len(found.configMaps) == 0 && len(found.grants) == 0 {
+				s.note("Nothing to remove: everything is used, or younger than --min-age.")
+				return nil
+			}
+			if !yes && dry == dryRunNone {
+				if err := s.confirmWaste(found); err != nil {
+					return err
+				}
+				now, err := find() // somebody may have assigned something while the question stood
+				if err != nil {
+					return err
+				}
+				found = s.stillWaste(found, now)
+			}
+			return s.removeWaste(command.Context(), client, found, dry)
 		},
 	}
 	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
@@ -145,26 +160,44 @@ func (u usage) staleGrants(bindings []rbacv1.RoleBinding) []rbacv1.RoleBinding {
 	return stale
 }
 
-func (s *session) removeWaste(ctx context.Context, client kubernetes.Interface, w waste, yes bool, dry dryRun) error {
-	if len(w.configMaps) == 0 && len(w.grants) == 0 {
-		s.note("Nothing to remove: everything is used, or younger than --min-age.")
-		return nil
+// confirmWaste shows what is to go, and asks.
+func (s *session) confirmWaste(w waste) error {
+	for _, c := range w.configMaps {
+		s.note("  ConfigMap %s/%s, %s old", c.Namespace, c.Name, age(s.now(), c.CreationTimestamp.Time))
 	}
-	if !yes && dry == dryRunNone {
-		for _, c := range w.configMaps {
-			s.note("  ConfigMap %s/%s, %s old", c.Namespace, c.Name, age(s.now(), c.CreationTimestamp.Time))
+	for _, g := range w.grants {
+		what := "altogether"
+		if len(g.Subjects) > 0 {
+			what = fmt.Sprintf("but for %d nodes that are assigned it", len(g.Subjects))
 		}
-		for _, g := range w.grants {
-			what := "altogether"
-			if len(g.Subjects) > 0 {
-				what = fmt.Sprintf("but for %d nodes that are assigned it", len(g.Subjects))
-			}
-			s.note("  RoleBinding %s/%s, %s", g.Namespace, g.Name, what)
-		}
-		if err := s.confirm("Remove these?"); err != nil {
-			return err
-		}
+		s.note("  RoleBinding %s/%s, %s", g.Namespace, g.Name, what)
 	}
+	return s.confirm("Remove these?")
+}
+
+// stillWaste gives what was shown and is still waste, as it is now. It names what is not.
+func (s *session) stillWaste(shown, now waste) waste {
+	var w waste
+	for _, c := range shown.configMaps {
+		i := slices.IndexFunc(now.configMaps, func(x corev1.ConfigMap) bool { return x.UID == c.UID && x.Namespace == c.Namespace && x.Name == c.Name })
+		if i < 0 {
+			s.note("ConfigMap %s/%s stays: somebody uses it now.", c.Namespace, c.Name)
+			continue
+		}
+		w.configMaps = append(w.configMaps, now.configMaps[i])
+	}
+	for _, g := range shown.grants {
+		i := slices.IndexFunc(now.grants, func(x rbacv1.RoleBinding) bool { return x.Namespace == g.Namespace && x.Name == g.Name })
+		if i < 0 {
+			s.note("RoleBinding %s/%s stays: somebody uses it now.", g.Namespace, g.Name)
+			continue
+		}
+		w.grants = append(w.grants, now.grants[i])
+	}
+	return w
+}
+
+func (s *session) removeWaste(ctx context.Context, client kubernetes.Interface, w waste, dry dryRun) error {
 	var errs []error
 	for _, c := range w.configMaps {
 		errs = append(errs, s.removeConfigMap(ctx, client, c, dry))

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	testingclient "k8s.io/client-go/testing"
 
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
@@ -61,4 +62,24 @@ func TestPrune(t *testing.T) {
 	if _, stderr := b.do(t, "prune", "--yes"); !strings.Contains(stderr, "Nothing to remove") {
 		t.Errorf("pruning again says %s", stderr)
 	}
+}
+
+// What somebody assigns while the question stands is not removed.
+func TestPruneLooksAgain(t *testing.T) {
+	b := newBench(t, localNode("n1"), configMapOf("late", someConfig), configMapOf("unused", someConfig))
+	b.input.WriteString("y\n")
+	looks := 0
+	b.PrependReactor("list", "nodes", func(testingclient.Action) (bool, runtime.Object, error) {
+		if looks++; looks == 2 {
+			late := localNode("n1")
+			late.Annotations[configsync.ConfigSourceAnnotation] = "kubelet-config/late/kubelet"
+			return false, nil, b.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), late, "")
+		}
+		return false, nil, nil
+	})
+	stdout, stderr := b.do(t, "prune")
+	if stdout != "configmap/unused pruned\n" {
+		t.Errorf("removed:\n%s", stdout)
+	}
+	contains(t, stderr, "ConfigMap kubelet-config/late stays: somebody uses it now.")
 }
