@@ -26,6 +26,8 @@ NODES    ?= 1 100 500 1000
 # how many power cuts make test-machine makes, on machines with a fake kubelet, and on whole nodes
 CUTS      ?= 10
 NODE_CUTS ?= 2
+# for which systems make packages makes archives of the plugin
+SYSTEMS  ?= linux darwin windows
 # part of make conformance: CARRIER/GROUP/FIRST_STATE, each may be empty
 CASES    ?=
 
@@ -74,6 +76,7 @@ test-fresh: root ## make test as on a machine that was just installed and booted
 vet: ## go vet, the end-to-end tests and the conformance suite included
 	go vet ./...
 	go vet -tags e2e,long,conformance,systemd,machine ./...
+	for system in darwin windows; do GOOS=$$system go vet ./plugin ./cmd/kubectl-kubelet || exit; done
 
 .PHONY: lint
 lint: ## golangci-lint and shellcheck
@@ -106,9 +109,10 @@ conformance: root parts build ## upstream's own end-to-end table, on annotation 
 
 .PHONY: packages
 packages: ## deb and rpm of supervisor and plugin for amd64 and arm64 into dist/, the plugin's Krew manifest and archives, SBOMs, checksums
-	VERSION="$(VERSION)" packaging/build.sh dist
+	VERSION="$(VERSION)" SYSTEMS="$(SYSTEMS)" packaging/build.sh dist
 
 .PHONY: test-packages
+test-packages: SYSTEMS = linux
 test-packages: packages ## the packages, checked by lintian and rpmlint, and the plugin from its archive
 	@test/parts/debian.sh lintian rpmlint rpm
 	packaging/lint.sh dist

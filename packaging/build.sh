@@ -1,10 +1,10 @@
 #!/bin/bash
 # build.sh [FOLDER]   builds the packages (deb and rpm, amd64 and arm64) of kubelet-supervisor and of the plugin kubectl-kubelet, the plugin's
-# archives and Krew manifest, the SBOMs and SHA256SUMS into FOLDER, dist by default
+# archives for Linux, macOS and Windows with their Krew manifest, the SBOMs and SHA256SUMS into FOLDER, dist by default
 #
 # The same source, VERSION and SOURCE_DATE_EPOCH give the same bytes, wherever the tree lies. VERSION is the one that the program tells
 # (git describe by default); packages have it in the form that dpkg and rpm sort. ARCHITECTURES="amd64" and
-# PROGRAMS="kubelet-supervisor" build less. SOURCE_DATE_EPOCH is the last commit's time.
+# PROGRAMS="kubelet-supervisor" and SYSTEMS="linux" build less. SOURCE_DATE_EPOCH is the last commit's time.
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -52,9 +52,10 @@ YAML
 }
 
 compile() { # PROGRAM: for $GOOS and $ARCH, with the bill of it
-  local here="$BUILD/$1"
+  local here="$BUILD/$1" system=
+  [ "$GOOS" = linux ] || system=${GOOS}_
   GOARCH=$ARCH go build -ldflags "-s -w -X main.version=$version" -o "$here/$1" "./cmd/$1"
-  "$BUILD/bill" "$here/$1" "$version" "$folder/$1_${PACKAGE_VERSION}_$ARCH.cdx.json" "$here/licences.txt"
+  "$BUILD/bill" "$here/$1" "$version" "$folder/$1_${PACKAGE_VERSION}_$system$ARCH.cdx.json" "$here/licences.txt"
   gzip -9nkf "$here/licences.txt"
 }
 
@@ -66,9 +67,14 @@ package() { # PROGRAM NFPM_FILE
 
 archive() { # what Krew installs
   local here="$BUILD/kubectl-kubelet"
+  local files=(LICENSE licences.txt kubectl-kubelet kubectl_complete-kubelet)
   cp LICENSE cmd/kubectl-kubelet/kubectl_complete-kubelet "$here/"
+  if [ "$GOOS" = windows ]; then # the completion is a shell's script
+    mv "$here/kubectl-kubelet" "$here/kubectl-kubelet.exe"
+    files=(LICENSE licences.txt kubectl-kubelet.exe)
+  fi
   tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --mode=u+w,go-w,a+rX --directory "$here" \
-    LICENSE licences.txt kubectl-kubelet kubectl_complete-kubelet | gzip -9n >"$folder/kubectl-kubelet_${version}_linux_$ARCH.tar.gz"
+    "${files[@]}" | gzip -9n >"$folder/kubectl-kubelet_${version}_${GOOS}_$ARCH.tar.gz"
 }
 
 programs=${PROGRAMS:-kubelet-supervisor kubectl-kubelet}
@@ -87,6 +93,13 @@ for program in $programs; do
     kubelet-supervisor) package "$program" nfpm.yaml ;;
     kubectl-kubelet) package "$program" kubectl-kubelet/nfpm.yaml && archive ;;
     esac
+  done
+done
+for GOOS in ${SYSTEMS:-darwin windows}; do # the plugin, for people's own machines
+  [[ $GOOS != linux && " $programs " = *" kubectl-kubelet "* ]] || continue
+  for ARCH in ${ARCHITECTURES:-amd64 arm64}; do
+    compile kubectl-kubelet
+    archive
   done
 done
 cd "$folder"

@@ -20,5 +20,5 @@ trap 'rm -rf "$work"' EXIT
 archive=$(sed -n "s,^    uri: .*/\(.*_linux_$(go env GOARCH).tar.gz\)\$,\1,p" "$folder/kubelet.yaml")
 grep -q "^    sha256: $(sha256sum "$folder/$archive" | cut -d ' ' -f 1)\$" "$folder/kubelet.yaml" || { echo "The Krew manifest has another checksum than $archive." >&2; exit 1; }
 tar -xzf "$folder/$archive" -C "$work"
-bin=$(sed -n 's/^  - bin: //p' "$folder/kubelet.yaml" | sort -u)
+bin=$(sed -n 's/^  - bin: //p' "$folder/kubelet.yaml" | grep -v '\.exe$' | sort -u)
 echo "The plugin of $archive says $("$work/$bin" --version)."

@@ -38,9 +38,11 @@ func anArchive(t *testing.T, folder, name string, files ...string) string {
 func someManifest(t *testing.T) (manifest, []string) {
 	t.Helper()
 	folder := t.TempDir()
-	archives := []string{
-		anArchive(t, folder, "kubectl-kubelet_v1.2.0_linux_amd64.tar.gz", installed...),
-		anArchive(t, folder, "kubectl-kubelet_v1.2.0_linux_arm64.tar.gz", installed...),
+	var archives []string
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		for _, arch := range []string{"amd64", "arm64"} {
+			archives = append(archives, anArchive(t, folder, "kubectl-kubelet_v1.2.0_"+system+"_"+arch+".tar.gz", installedOn(system)...))
+		}
 	}
 	m, err := manifestOf("v1.2.0", archives)
 	if err != nil {
@@ -54,7 +56,7 @@ func TestManifest(t *testing.T) {
 	if found := problems(m); len(found) > 0 {
 		t.Error(found)
 	}
-	if len(m.Spec.Platforms) != 2 || m.Metadata.Name != "kubelet" || m.Spec.Version != "v1.2.0" {
+	if len(m.Spec.Platforms) != 6 || m.Metadata.Name != "kubelet" || m.Spec.Version != "v1.2.0" {
 		t.Errorf("got %+v", m)
 	}
 	p := m.Spec.Platforms[1]
@@ -66,8 +68,10 @@ func TestManifest(t *testing.T) {
 	if p.Selector.MatchLabels["os"] != "linux" || p.Selector.MatchLabels["arch"] != "arm64" || !strings.HasSuffix(p.URI, "/releases/download/v1.2.0/kubectl-kubelet_v1.2.0_linux_arm64.tar.gz") {
 		t.Errorf("got %+v", p)
 	}
-	if !slices.Contains(p.Files, fileOperation{From: p.Bin, To: "."}) {
-		t.Errorf("bin %q is not among the files %v", p.Bin, p.Files)
+	for _, p := range m.Spec.Platforms {
+		if !slices.Contains(p.Files, fileOperation{From: p.Bin, To: "."}) || strings.HasSuffix(p.Bin, ".exe") != (p.Selector.MatchLabels["os"] == "windows") {
+			t.Errorf("on %v, bin is %q and the files are %v", p.Selector.MatchLabels, p.Bin, p.Files)
+		}
 	}
 }
 
@@ -131,7 +135,7 @@ func TestArchivesThatAreNone(t *testing.T) {
 	for archive, want := range map[string]string{
 		filepath.Join(folder, "kubectl-kubelet_v1_linux_amd64.tar.gz"):                              "unzipping",
 		filepath.Join(folder, "kubectl-kubelet_v1_linux_arm.tar.gz"):                                "no such file",
-		anArchive(t, folder, "kubectl.tar.gz", installed...):                                        "its name is not",
+		anArchive(t, folder, "kubectl.tar.gz", installedOn("linux")...):                             "its name is not",
 		anArchive(t, folder, "kubectl-kubelet_v1_linux_arm64.tar.gz", "kubectl-kubelet", "LICENSE"): "it has no kubectl_complete-kubelet",
 	} {
 		if _, err := manifestOf("v1.2.0", []string{archive}); err == nil || !strings.Contains(err.Error(), want) {

@@ -56,19 +56,24 @@ type fileOperation struct {
 	To   string `json:"to"`
 }
 
-const description = `Assign kubelet configurations to nodes that run kubelet-supervisor.
-It shows what would change, field by field, and what that does to running
+const description = `Change the configuration of kubelets on live nodes, from ConfigMaps, with
+trial and rollback by kubelet-supervisor on the nodes. The plugin shows what would change, field by field, and what that does to running
 pods; lets the nodes read the ConfigMap; assigns it; and waits until each node
 runs it, or tells in the node's own words why not.
 `
 
 const caveats = `The nodes need kubelet-supervisor, and the cluster "kubectl kubelet install"
-once. For shell completion put kubectl_complete-kubelet, which is beside the
-plugin, on your PATH.
+once. For shell completion on Linux and macOS put kubectl_complete-kubelet,
+which is beside the plugin, on your PATH.
 `
 
-// installed are the files of an archive that Krew installs.
-var installed = []string{"kubectl-kubelet", "kubectl_complete-kubelet", "LICENSE", "licences.txt"}
+// installedOn gives the files of an archive that Krew installs, the program first. The completion is a shell's script.
+func installedOn(system string) []string {
+	if system == "windows" {
+		return []string{"kubectl-kubelet.exe", "LICENSE", "licences.txt"}
+	}
+	return []string{"kubectl-kubelet", "kubectl_complete-kubelet", "LICENSE", "licences.txt"}
+}
 
 // manifestOf describes archives, which must hold what is to be installed.
 func manifestOf(version string, archives []string) (manifest, error) {
@@ -77,7 +82,7 @@ func manifestOf(version string, archives []string) (manifest, error) {
 	m.Spec = manifestSpec{
 		Version:  krewVersion(version),
 		Homepage: home, Description: description, Caveats: caveats,
-		ShortDescription: "Change the configuration of kubelets, safely",
+		ShortDescription: "Change the kubelet configuration of live nodes",
 	}
 	for _, archive := range archives {
 		p, err := platformOf(version, archive)
@@ -114,8 +119,10 @@ func platformOf(version, archive string) (platform, error) {
 		return platform{}, err
 	}
 	sum := sha256.Sum256(content)
+	system := words[len(words)-2]
+	installed := installedOn(system)
 	p := platform{
-		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"os": words[len(words)-2], "arch": words[len(words)-1]}},
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"os": system, "arch": words[len(words)-1]}},
 		URI:      home + "/releases/download/" + version + "/" + name,
 		SHA256:   hex.EncodeToString(sum[:]),
 		Bin:      installed[0],
