@@ -15,7 +15,7 @@ type Statement struct {
 	Status   corev1.ConditionStatus
 	Reason   string
 	Message  string
-	// Gist is all of that without uids and resourceVersions. It also differs where contents do, unless these are only on their way.
+	// Gist is the message without uids and resourceVersions. It also differs where contents do, unless these are only on their way.
 	Gist string
 }
 

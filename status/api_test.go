@@ -22,7 +22,8 @@ import (
 type fakeAPI struct {
 	mutex    sync.Mutex
 	node     *corev1.Node
-	keeps    bool // spec.configSource and status.config
+	cached   *corev1.Node // what it has in memory, where that is not what etcd has
+	keeps    bool         // spec.configSource and status.config
 	events   []corev1.Event
 	requests []string             // "get", "patch", "post"
 	patches  []string             // bodies
@@ -116,6 +117,9 @@ func (f *fakeAPI) RoundTrip(request *http.Request) (*http.Response, error) {
 		f.after(verb)
 	}
 	node := f.node.DeepCopy()
+	if f.cached != nil && request.URL.Query().Has("resourceVersion") {
+		node = f.cached.DeepCopy()
+	}
 	node.APIVersion, node.Kind = "v1", "Node"
 	return answer(200, node), nil
 }

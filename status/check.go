@@ -2,7 +2,6 @@ package status
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"time"
@@ -54,12 +53,9 @@ func (p *Publisher) check(ctx context.Context) error {
 		p.checkAt = time.Time{}
 		return nil // it will be read before the next patch
 	}
-	var node corev1.Node
-	fromCache := "0"
-	err := p.options.Client.Get().Resource("nodes").Name(p.options.NodeName).Param("resourceVersion", fromCache).
-		Timeout(requestTimeout).MaxRetries(0).Do(ctx).Into(&node)
+	node, err := p.read(ctx)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reading Node %s: %w", p.options.NodeName, err)
+		return err
 	}
 	p.scheduleCheck()
 	if err == nil && p.options.OnLooked != nil {
@@ -69,12 +65,12 @@ func (p *Publisher) check(ctx context.Context) error {
 	case err != nil: // it will be told by NodeRecreated
 	case node.UID != p.node.uid:
 		p.NodeRecreated()
-	case !reflect.DeepEqual(shownBy(&node), p.node.shows):
+	case !reflect.DeepEqual(shownBy(node), p.node.shows):
 		p.logger.Warn("the Node does not show any more what was published on it; it is published again", zap.String("node", p.options.NodeName))
-		p.node.condition = conditionOf(&node)
+		p.node.condition = conditionOf(node)
 		p.publishAgain()
 	}
-	if err == nil && keepsFields(&node) { // else they may be what was lost
+	if err == nil && keepsFields(node) { // else they may be what was lost
 		p.learnKeeps(true)
 	}
 	return nil

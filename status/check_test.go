@@ -16,16 +16,17 @@ func TestALostStatusIsWrittenAgain(t *testing.T) {
 	}
 	backup := newFakeAPI().node
 	for name, hurt := range map[string]func(*fakeAPI){
-		"config-status removed":    func(f *fakeAPI) { delete(f.node.Annotations, ConfigStatusAnnotation) },
-		"config-status forged":     func(f *fakeAPI) { f.node.Annotations[ConfigStatusAnnotation] = "{}" },
-		"config-observed removed":  func(f *fakeAPI) { delete(f.node.Annotations, ConfigObservedAnnotation) },
-		"the condition's status":   condition(func(c *corev1.NodeCondition) { c.Status = "False" }),
-		"the condition's reason":   condition(func(c *corev1.NodeCondition) { c.Reason = "Forged" }),
-		"the condition's message":  condition(func(c *corev1.NodeCondition) { c.Message = "forged" }),
-		"the condition removed":    func(f *fakeAPI) { f.node.Status.Conditions = f.node.Status.Conditions[:1] },
-		"status.config removed":    func(f *fakeAPI) { f.node.Status.Config = nil },
-		"etcd from a backup":       func(f *fakeAPI) { f.node = backup.DeepCopy() },
-		"another Node of the name": func(f *fakeAPI) { f.node = backup.DeepCopy(); f.node.UID = "second" },
+		"config-status removed":   func(f *fakeAPI) { delete(f.node.Annotations, ConfigStatusAnnotation) },
+		"config-status forged":    func(f *fakeAPI) { f.node.Annotations[ConfigStatusAnnotation] = "{}" },
+		"config-observed removed": func(f *fakeAPI) { delete(f.node.Annotations, ConfigObservedAnnotation) },
+		"the condition's status":  condition(func(c *corev1.NodeCondition) { c.Status = "False" }),
+		"the condition's reason":  condition(func(c *corev1.NodeCondition) { c.Reason = "Forged" }),
+		"the condition's message": condition(func(c *corev1.NodeCondition) { c.Message = "forged" }),
+		"the condition removed":   func(f *fakeAPI) { f.node.Status.Conditions = f.node.Status.Conditions[:1] },
+		"status.config removed":   func(f *fakeAPI) { f.node.Status.Config = nil },
+		"etcd from a backup":      func(f *fakeAPI) { f.node = backup.DeepCopy() },
+		"etcd from a backup, and the API server was not restarted": func(f *fakeAPI) { f.cached, f.node = f.node, backup.DeepCopy() },
+		"another Node of the name":                                 func(f *fakeAPI) { f.node = backup.DeepCopy(); f.node.UID = "second" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

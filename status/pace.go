@@ -15,7 +15,7 @@ func (p *Publisher) notBefore(r Report) time.Time {
 	shown, every := p.acknowledged, p.options.MovesEvery
 	switch {
 	case shown == nil, every == 0, p.flushing, !reflect.DeepEqual(shown.Observed, r.Observed):
-	case r.Gist != "" && r.Gist == shown.Gist:
+	case r.Gist != "" && r.Gist == shown.Gist && sameVerdict(r, *shown):
 		if p.moveAt.IsZero() {
 			p.moveAt = later(time.Now(), p.patched.Add(every)).Add(rand.N(every))
 		}
@@ -24,6 +24,10 @@ func (p *Publisher) notBefore(r Report) time.Time {
 		return p.patched.Add(passingPause)
 	}
 	return time.Time{}
+}
+
+func sameVerdict(a, b Report) bool {
+	return a.Condition.Status == b.Condition.Status && a.Condition.Reason == b.Condition.Reason && a.Config.Error == b.Config.Error
 }
 
 func later(a, b time.Time) time.Time {

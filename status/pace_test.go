@@ -103,11 +103,13 @@ func TestWhatDoesNotWait(t *testing.T) {
 		change func(*Report)
 		waits  time.Duration // at least
 	}{
-		"a move":                  {func(*Report) {}, time.Minute},
-		"another assignment":      {func(r *Report) { other := "ns/b/kubelet"; r.Observed = &other }, 0},
-		"a verdict":               {func(r *Report) { r.Condition.Status, r.Condition.Reason, r.Gist = "False", "Refused", "refused" }, 0},
-		"other content":           {func(r *Report) { r.Gist = "another version" }, 0},
-		"one whose gist is empty": {func(r *Report) { r.Gist = "" }, 0},
+		"a move":                      {func(*Report) {}, time.Minute},
+		"another assignment":          {func(r *Report) { other := "ns/b/kubelet"; r.Observed = &other }, 0},
+		"a verdict":                   {func(r *Report) { r.Condition.Status, r.Condition.Reason, r.Gist = "False", "Refused", "refused" }, 0},
+		"a verdict in the same words": {func(r *Report) { r.Condition.Status, r.Condition.Reason = "False", "Refused" }, 0},
+		"another error":               {func(r *Report) { r.Config.Error = "failed" }, 0},
+		"other content":               {func(r *Report) { r.Gist = "another version" }, 0},
+		"one whose gist is empty":     {func(r *Report) { r.Gist = "" }, 0},
 		"what goes on": {func(r *Report) {
 			r.Condition.Status, r.Condition.Reason, r.Gist, r.Passing = "Unknown", "Applying", "applying", true
 		}, passingPause},

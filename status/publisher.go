@@ -31,8 +31,8 @@ type Report struct {
 	Observed *string
 	// Condition's Status, Reason and Message are published; its type is ConditionType and its times are the publisher's.
 	Condition corev1.NodeCondition
-	// Gist is what the report says apart from uids and resourceVersions. Of one whose gist and assignment are on the Node already, only
-	// these are news, which can wait. Empty: it cannot.
+	// Gist is what the report says apart from uids and resourceVersions. Of one whose gist, verdict and assignment are on the Node already,
+	// only these are news, which can wait. Empty: it cannot.
 	Gist string
 	// Passing is set where the report says what goes on, and not what came of it.
 	Passing bool
@@ -307,13 +307,22 @@ func (p *Publisher) meet(ctx context.Context) error {
 	if p.node != nil {
 		return nil
 	}
+	node, err := p.read(ctx)
+	if err != nil {
+		return err
+	}
+	p.node = &seenNode{uid: node.UID, condition: conditionOf(node)}
+	return nil
+}
+
+// read gives the Node out of etcd: an API server's memory may be older than what was seen, and does not know of a restored backup.
+func (p *Publisher) read(ctx context.Context) (*corev1.Node, error) {
 	var node corev1.Node
 	err := p.options.Client.Get().Resource("nodes").Name(p.options.NodeName).Timeout(requestTimeout).MaxRetries(0).Do(ctx).Into(&node)
 	if err != nil {
-		return fmt.Errorf("reading Node %s: %w", p.options.NodeName, err)
+		return nil, fmt.Errorf("reading Node %s: %w", p.options.NodeName, err)
 	}
-	p.node = &seenNode{uid: node.UID, condition: conditionOf(&node)}
-	return nil
+	return &node, nil
 }
 
 // saw takes in the Node that a patch has resulted in.

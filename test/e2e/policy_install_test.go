@@ -88,3 +88,24 @@ func TestInstallOverChangesByHand(t *testing.T) {
 	stdout, _, _ := n.runPlugin(t, pluginRun{}, "doctor", "n1", "--answer-timeout=0s", "--as=doctors-operator")
 	wantIn(t, stdout, "ok      the API server refuses a dry run in which you write the node's own words")
 }
+
+// What install prints is what install makes, for kubectl and for tools that keep manifests in Git.
+func TestInstallByKubectl(t *testing.T) {
+	n := pluginNode(t)
+	n.must(t, http.MethodPost, "/api/v1/nodes", nodeObject("n1", ""), nil)
+	for _, name := range []string{packaging.Policy, packaging.ConfigMapPolicy} {
+		if _, err := n.Kubectl(t.Context(), "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	desk := n.deskFor(t)
+	applied := n.shell(t, desk, "kubectl kubelet install --dry-run=client -o yaml | kubectl apply -f - 2>/dev/null")
+	wantIn(t, applied, "/"+packaging.Policy+" created", "/"+packaging.ConfigMapPolicy+" created", "/"+packaging.OperatorRole+" ")
+	installed := n.shell(t, desk, "kubectl kubelet install --dry-run=client")
+	if got, want := strings.Count(applied, "\n"), strings.Count(installed, "\n"); got != want || want == 0 {
+		t.Errorf("kubectl applied %d objects, install has %d:\n%s", got, want, applied)
+	}
+	stdout, _, _ := n.runPlugin(t, pluginRun{}, "doctor", "n1", "--answer-timeout=0s")
+	wantIn(t, stdout, "ok      the admission policy kubelet-supervisor-assignment limits who may assign, and is as install makes it",
+		"ok      the admission policy kubelet-supervisor-configmaps limits")
+}
