@@ -88,17 +88,17 @@ lint: ## golangci-lint and shellcheck
 .PHONY: test-unit
 test-unit: ## unit tests with the race detector; where the real kubelet and kubectl are built, pre-flight and the plugin's names are held against them
 	@test/parts/debian.sh gcc libc6-dev dbus-daemon
-	CGO_ENABLED=1 KUBELET_SUPERVISOR_PARTS="$(PARTS)" KUBELET_SUPERVISOR_TEST_KUBELET="$$(ls "$(PARTS)/kubelet-1.36.3" 2>/dev/null || :)" go test -race -timeout 20m $(TEST) ./...
+	CGO_ENABLED=1 KUBELET_SUPERVISOR_PARTS="$(PARTS)" KUBELET_SUPERVISOR_TEST_KUBELET="$$(ls "$(PARTS)/kubelet-1.36.3" 2>/dev/null || :)" go test -race -timeout 20m $(TEST) ./... 2>&1 | test/report.sh
 
 .PHONY: test-e2e
 test-e2e: root parts build ## end-to-end tests on real parts (root), one package after another
 	@test/parts/debian.sh jq
-	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" KUBELET_SUPERVISOR_TEST_PLUGIN="$(CURDIR)/bin/kubectl-kubelet" go test -tags e2e -p 1 -count 1 -v -timeout 40m $(TEST) $$(go list -tags e2e ./test/... | grep -vE '/test/(bench|scale)$$')
+	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" KUBELET_SUPERVISOR_TEST_PLUGIN="$(CURDIR)/bin/kubectl-kubelet" go test -tags e2e -p 1 -count 1 -v -timeout 40m $(TEST) $$(go list -tags e2e ./test/... | grep -vE '/test/(bench|scale)$$') 2>&1 | test/report.sh
 
 .PHONY: test-e2e-long
 test-e2e-long: root parts-node build ## end-to-end tests that wait for minutes, each on a cluster of its own, side by side (root; eight minutes)
 	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" \
-	  go test -tags e2e,long -count 1 -v -timeout 30m -parallel 8 -run '^TestSlow' $(TEST) ./test/e2e
+	  go test -tags e2e,long -count 1 -v -timeout 30m -parallel 8 -run '^TestSlow' $(TEST) ./test/e2e 2>&1 | test/report.sh
 
 .PHONY: conformance
 conformance: root parts build ## upstream's own end-to-end table, on annotation and field (root; 10 to 20 min); CASES=field/T6 or CASES=/T6 for a part
@@ -127,7 +127,7 @@ test-systemd: root ## the packages on throw-away machines with a real systemd, e
 	@test/parts/build.sh kubelet-1.36.3 containerd
 	test/systemd/shared.sh bin/systemd "$(PARTS)"
 	KUBELET_SUPERVISOR_TEST_SHARED="$(CURDIR)/bin/systemd" KUBELET_SUPERVISOR_TEST_ROOTS="$$(test/parts/root.sh bookworm $(MACHINE_DEBIAN)) $$(test/parts/root.sh trixie $(MACHINE_DEBIAN))" \
-	  go test -tags systemd -count 1 -v -timeout 30m $(SHORT) $(TEST) ./test/systemd
+	  go test -tags systemd -count 1 -v -timeout 30m $(SHORT) $(TEST) ./test/systemd 2>&1 | test/report.sh
 
 .PHONY: test-machine
 test-machine: root parts-node ## virtual machines with pure cgroup v2, systemd and the real kubelet: reboots, sleep, clock, power cuts (root; slow, for the processor is emulated; first time 5 min more); CUTS=200 for many
@@ -135,7 +135,7 @@ test-machine: root parts-node ## virtual machines with pure cgroup v2, systemd a
 	kernel="$$(test/machine/kernel.sh)"; root="$$(test/machine/root.sh "$$kernel" "$(PARTS)")"; \
 	test/machine/shared.sh bin/machine "$$kernel"; \
 	$(REAL) KUBELET_SUPERVISOR_TEST_KERNEL="$$kernel" KUBELET_SUPERVISOR_TEST_ROOT="$$root" KUBELET_SUPERVISOR_TEST_SHARED="$(CURDIR)/bin/machine" \
-	  CUTS=$(CUTS) NODE_CUTS=$(NODE_CUTS) go test -tags machine -count 1 -v -timeout 5h $(TEST) ./test/machine
+	  CUTS=$(CUTS) NODE_CUTS=$(NODE_CUTS) go test -tags machine -count 1 -v -timeout 5h $(TEST) ./test/machine 2>&1 | test/report.sh
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (10s), after the corpora in testdata/fuzz
