@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"net"
 	"net/netip"
@@ -40,12 +41,12 @@ func EffectiveEndpoints(argv []string, configFile string) Endpoints {
 	}
 	fromFile, _ := merged["healthzBindAddress"].(string)
 	runtime, _ := merged["containerRuntimeEndpoint"].(string)
-	endpoints := Endpoints{Runtime: firstOf(arguments.ContainerRuntimeEndpoint, runtime, defaultRuntime)}
+	endpoints := Endpoints{Runtime: cmp.Or(arguments.ContainerRuntimeEndpoint, runtime, defaultRuntime)}
 	if port == 0 {
 		endpoints.ReadinessByNotify = true
 		return endpoints
 	}
-	address := firstOf(asIP(arguments.HealthzBindAddress), asIP(fromFile), defaultHealthzAddress)
+	address := cmp.Or(asIP(arguments.HealthzBindAddress), asIP(fromFile), defaultHealthzAddress)
 	endpoints.HealthzAddress = net.JoinHostPort(address, strconv.Itoa(port))
 	return endpoints
 }
@@ -92,13 +93,4 @@ func asIP(address string) string {
 	default:
 		return "::1"
 	}
-}
-
-func firstOf(values ...string) string {
-	for _, value := range values {
-		if value != "" {
-			return value
-		}
-	}
-	return ""
 }

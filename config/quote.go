@@ -4,12 +4,13 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 const (
 	maxQuoted = 64  // bytes of one quoted text, the ellipsis included
 	maxWords  = 512 // bytes of all of it
-	ellipsis  = "…"
 )
 
 // documentFollows are phrases behind which decoders quote the whole document that they were given, with whatever quotes it has in it:
@@ -23,7 +24,7 @@ func Quote(words string) string {
 	words = strings.ToValidUTF8(words, "\uFFFD")
 	for _, phrase := range documentFollows {
 		if before, _, found := strings.Cut(words, phrase); found {
-			words = before + strings.TrimRight(phrase, " '#") + " " + ellipsis
+			words = before + strings.TrimRight(phrase, " '#") + " " + bounded.Ellipsis
 		}
 	}
 	var kept strings.Builder
@@ -37,7 +38,7 @@ func Quote(words string) string {
 		end, closed := closingQuote(words)
 		quoted, multiline := words[1:end], strings.ContainsRune(words[:end], '\n')
 		kept.WriteByte(words[0])
-		kept.WriteString(strings.TrimRight(cut(quoted, maxQuoted), `\`))
+		kept.WriteString(strings.TrimRight(bounded.Text(quoted, maxQuoted), `\`))
 		if closed {
 			kept.WriteByte(words[0])
 			end++
@@ -48,7 +49,7 @@ func Quote(words string) string {
 		}
 		words = words[end:]
 	}
-	return cut(strings.Join(strings.FieldsFunc(kept.String(), blank), " "), maxWords)
+	return bounded.Text(strings.Join(strings.FieldsFunc(kept.String(), blank), " "), maxWords)
 }
 
 // openingQuote gives the index of the first quotation mark, or the length. An apostrophe within a word (couldn't, kubelets') is none.
@@ -86,16 +87,4 @@ func wordly(r rune) bool {
 
 func blank(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
-}
-
-// cut shortens text to limit bytes, at the border of a character.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	end := limit - len(ellipsis)
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + ellipsis
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,7 @@ const (
 
 // RootDir is the folder of the kubelet's own files, its state files among them.
 func RootDir(argv []string) string {
-	return firstOf(ParseArguments(argv).RootDir, defaultRootDir)
+	return cmp.Or(ParseArguments(argv).RootDir, defaultRootDir)
 }
 
 // IsStateFile tells whether a name is that of a [StateFile].
@@ -45,8 +46,8 @@ func ForeignStateFiles(argv []string, configFile string) []StateFile {
 	}
 	var foreign []StateFile
 	for _, manager := range []struct{ file, policy string }{
-		{cpuStateFile, firstOf(arguments.CPUManagerPolicy, fromFile("cpuManagerPolicy"), "none")},
-		{memoryStateFile, firstOf(arguments.MemoryManagerPolicy, fromFile("memoryManagerPolicy"), "None")},
+		{cpuStateFile, cmp.Or(arguments.CPUManagerPolicy, fromFile("cpuManagerPolicy"), "none")},
+		{memoryStateFile, cmp.Or(arguments.MemoryManagerPolicy, fromFile("memoryManagerPolicy"), "None")},
 	} {
 		wrote := statePolicy(filepath.Join(RootDir(argv), manager.file))
 		if wrote != "" && wrote != manager.policy {

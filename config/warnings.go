@@ -46,7 +46,7 @@ func strictWarnings(document []byte) []string {
 			found = append(found, fmt.Sprintf("field %s appears twice", match[2]))
 		}
 	}
-	return shorten(found)
+	return atMost(found)
 }
 
 var (
@@ -54,7 +54,7 @@ var (
 	strictError   = regexp.MustCompile(`^(unknown|duplicate) field (".*")$`)
 )
 
-func shorten(found []string) []string {
+func atMost(found []string) []string {
 	if len(found) > maxWarnings {
 		more := len(found) - maxWarnings + 1
 		found = append(found[:maxWarnings-1:maxWarnings-1], fmt.Sprintf("and %d more", more))

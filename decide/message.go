@@ -3,16 +3,18 @@ package decide
 import (
 	"fmt"
 	"strings"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // message is the condition's: the alpha's phrase for what runs, then why, then the warnings, and at the end what to do. It is cut to
 // the contract's length where it is published.
 func (s *State) message(f finding) string {
-	parts := []string{s.using(), Shorten(f.why, whyLimit)}
+	parts := []string{s.using(), bounded.Text(f.why, whyLimit)}
 	if s.Exit != "" && f.status != "True" && !strings.Contains(f.why, s.Exit) && f.reason != "Stopped" {
 		parts = append(parts, "last exit: "+s.Exit)
 	}
-	parts = append(parts, Shorten(strings.Join(s.warnings(), "; "), warningsLimit), f.hint)
+	parts = append(parts, bounded.Text(strings.Join(s.warnings(), "; "), warningsLimit), f.hint)
 	return strings.Join(without(parts, func(p string) bool { return p == "" }), "; ")
 }
 
@@ -21,14 +23,6 @@ const (
 	whyLimit      = 600
 	warningsLimit = 240
 )
-
-// Shorten cuts words at the limit, between characters.
-func Shorten(words string, limit int) string {
-	if len(words) <= limit {
-		return words
-	}
-	return strings.ToValidUTF8(words[:limit], "") + "…"
-}
 
 // using is the phrase of the alpha's ConfigOK condition (upstream 1.8).
 func (s *State) using() string {

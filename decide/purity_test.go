@@ -14,7 +14,7 @@ import (
 // pureImports is all that the core may use: nothing of it reaches a clock, a disk, the net or a process, but for the functions of time
 // that clocks names.
 var pureImports = []string{"cmp", "encoding/json", "fmt", "hash/fnv", "reflect", "slices", "strings", "time", "k8s.io/api/core/v1",
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"}
+	"github.com/kubelet-supervisor/kubelet-supervisor/config", "github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"}
 
 // pureConfig is what the core may use of package config: types and words, no function that reads a file.
 var pureConfig = []string{"Identity", "StateFile", "Outcome", "Accepted", "Refused", "Environment", "Unknown"}
@@ -117,6 +117,8 @@ func forbidden(path, name string) bool {
 		return !strings.HasPrefix(name, "Sprint") && name != "Errorf" && name != "Fprintf" // of a hash
 	case strings.HasSuffix(path, "/config"):
 		return !slices.Contains(pureConfig, name)
+	case strings.HasSuffix(path, "/bounded"):
+		return name != "Text"
 	}
 	return false
 }

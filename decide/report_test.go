@@ -122,11 +122,6 @@ func TestMessagesInFull(t *testing.T) {
 			d.pass(2 * time.Second).says(row.want)
 		})
 	}
-	for _, row := range [][2]string{{"abc", "abc"}, {"abcd", "abc…"}, {"aaü", "aa…"}} {
-		if got := Shorten(row[0], 3); got != row[1] {
-			t.Errorf("%s cut to %s, want %s", row[0], got, row[1])
-		}
-	}
 }
 
 // What to do is said however long the kubelet's words are.

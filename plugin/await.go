@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 const (
@@ -127,7 +129,7 @@ func (a *attempt) judge() (done bool, err error) {
 	case !v.supervised && unanswered:
 		return true, noSupervisor(v, a.wait.answer)
 	case before != nil && sameCondition(v.condition, *before) && unanswered:
-		return true, fmt.Errorf("node %s says the same as before: %s: %s", a.name, printable(v.condition.Reason), v.words())
+		return true, fmt.Errorf("node %s says the same as before: %s: %s", a.name, bounded.Line(v.condition.Reason), v.words())
 	}
 	return false, nil
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"maps"
 	"strings"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // A change is one field that would be another with a configuration than it is now.
@@ -116,7 +118,7 @@ func expand(c change) []change {
 // writeChanges tells changes to a person: each field with what it is and would be, and what that does, once for neighbours that are alike.
 func writeChanges(to io.Writer, changes []change) {
 	for i, c := range changes {
-		line := fmt.Sprintf("  %s: %s → %s", printable(c.path), show(c.from), show(c.to))
+		line := fmt.Sprintf("  %s: %s → %s", bounded.Line(c.path), show(c.from), show(c.to))
 		if c.byDefault {
 			line += " (its default: the configuration does not name it)"
 		}

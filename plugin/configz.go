@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,12 +15,14 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // A configzReader asks kubelets what they run with. A kubelet is trusted with neither time nor memory: it may hang, or answer without end.
 type configzReader struct {
 	timeout time.Duration
-	limit   int64 // bytes
+	limit   int // bytes
 }
 
 // newConfigzReader has the limits of every command. The node's own client stops at the same size.
@@ -80,12 +83,9 @@ func (c configzReader) get(ctx context.Context, client kubernetes.Interface, nod
 	if response.StatusCode != http.StatusOK {
 		return nil, failureOf(response)
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, c.limit+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case int64(len(body)) > c.limit:
-		return nil, fmt.Errorf("its answer is larger than %d bytes; no kubelet's is", c.limit)
+	body, err := bounded.Read(response.Body, c.limit)
+	if err != nil {
+		return nil, fmt.Errorf("reading its answer: %w", err)
 	}
 	return body, nil
 }
@@ -98,7 +98,7 @@ func failureOf(response *http.Response) error {
 		said = metav1.Status{Message: string(body)}
 	}
 	said.Status, said.Code = metav1.StatusFailure, int32(response.StatusCode)
-	said.Message = firstOf(shorten(printable(said.Message), maxCause), "no reason given")
+	said.Message = cmp.Or(shorten(bounded.Line(said.Message), maxCause), "no reason given")
 	said.Message = fmt.Sprintf("%d %s: %s", response.StatusCode, http.StatusText(response.StatusCode), said.Message)
 	if said.Reason == "" {
 		said.Reason = map[int]metav1.StatusReason{

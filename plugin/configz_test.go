@@ -104,7 +104,7 @@ func TestConfigzWithoutEnd(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		_, err := newConfigzReader().read(t.Context(), client, "n1")
 		runtime.ReadMemStats(&after)
-		if err == nil || code == http.StatusOK && !strings.Contains(err.Error(), "larger than 16777216 bytes") {
+		if err == nil || code == http.StatusOK && !strings.Contains(err.Error(), "longer than 16777216 bytes") {
 			t.Errorf("%d: got %v", code, err)
 		}
 		if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 120 {

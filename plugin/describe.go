@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 func newDescribe(s *session) *cobra.Command {
@@ -42,23 +44,23 @@ func newDescribe(s *session) *cobra.Command {
 func (s *session) describe(ctx context.Context, client kubernetes.Interface, v nodeView) error {
 	t := newTable(s.Out)
 	t.row("Node:", v.Name)
-	t.row("Kubelet:", printable(v.Status.NodeInfo.KubeletVersion), map[bool]string{true: "Ready", false: "not Ready"}[v.ready()])
+	t.row("Kubelet:", bounded.Line(v.Status.NodeInfo.KubeletVersion), map[bool]string{true: "Ready", false: "not Ready"}[v.ready()])
 	assignment := "nothing, so " + localText
 	if v.carrier != carrierNone {
-		assignment = fmt.Sprintf("%s (by %s)", printable(v.assignment), map[carrier]string{carrierAnnotation: "annotation", carrierField: string(carrierField)}[v.carrier])
+		assignment = fmt.Sprintf("%s (by %s)", bounded.Line(v.assignment), map[carrier]string{carrierAnnotation: "annotation", carrierField: string(carrierField)}[v.carrier])
 	}
 	t.row("Assignment:", assignment)
 	if !v.supervised {
 		t.row("Supervisor:", "none has met this node; see kubectl kubelet doctor "+v.Name)
 		return t.flush()
 	}
-	t.row("Seen:", firstOf(printable(v.observed), "nothing assigned"))
+	t.row("Seen:", cmp.Or(bounded.Line(v.observed), "nothing assigned"))
 	t.row("Assigned:", sourceText(v.config.Assigned))
 	t.row("Active:", sourceText(v.config.Active))
 	t.row("Last known good:", sourceText(v.config.LastKnownGood))
-	t.row("Error:", firstOf(printable(v.config.Error), "none"))
+	t.row("Error:", cmp.Or(bounded.Line(v.config.Error), "none"))
 	c := v.condition
-	t.row("KubeletConfigOk:", fmt.Sprintf("%s %s, said %s ago", printable(string(c.Status)), printable(c.Reason), age(s.now(), c.LastHeartbeatTime.Time)))
+	t.row("KubeletConfigOk:", fmt.Sprintf("%s %s, said %s ago", bounded.Line(string(c.Status)), bounded.Line(c.Reason), age(s.now(), c.LastHeartbeatTime.Time)))
 	for _, part := range strings.Split(v.words(), "; ") {
 		t.row("", strings.TrimSpace(part))
 	}
@@ -95,7 +97,7 @@ func sourceText(source *corev1.NodeConfigSource) string {
 	if source == nil || source.ConfigMap == nil {
 		return localText
 	}
-	return printable(fmt.Sprintf("%s (uid %s, resourceVersion %s)", referenceTo(source), source.ConfigMap.UID, source.ConfigMap.ResourceVersion))
+	return bounded.Line(fmt.Sprintf("%s (uid %s, resourceVersion %s)", referenceTo(source), source.ConfigMap.UID, source.ConfigMap.ResourceVersion))
 }
 
 // describeEvents tells what the supervisor reported as it happened; the API server forgets that after an hour.
@@ -117,7 +119,7 @@ func (s *session) describeEvents(ctx context.Context, client kubernetes.Interfac
 	_, _ = fmt.Fprintln(s.Out, "Events:")
 	t := newTable(s.Out)
 	for _, e := range events {
-		t.row("  "+age(s.now(), e.LastTimestamp.Time), e.Type, printable(e.Reason), printable(e.Message))
+		t.row("  "+age(s.now(), e.LastTimestamp.Time), e.Type, bounded.Line(e.Reason), bounded.Line(e.Message))
 	}
 	return t.flush()
 }

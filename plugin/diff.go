@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 func newDiff(s *session) *cobra.Command {
@@ -63,7 +65,7 @@ func (s *session) diff(ctx context.Context, client kubernetes.Interface, name, c
 	if err != nil {
 		return fmt.Errorf("node %s: %w", v.Name, err)
 	}
-	_, _ = fmt.Fprintf(s.Out, "%s runs %s; with %s:\n", v.Name, printable(referenceTo(v.config.Active).String()), wanted)
+	_, _ = fmt.Fprintf(s.Out, "%s runs %s; with %s:\n", v.Name, bounded.Line(referenceTo(v.config.Active).String()), wanted)
 	writeComparison(s.Out, compared, v)
 	if len(compared.changes()) > 0 {
 		return errDiffers

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 func newDoctor(s *session) *cobra.Command {
@@ -81,7 +83,7 @@ func (d *diagnosis) wrong(format string, values ...any) {
 
 func (d *diagnosis) examine(ctx context.Context) {
 	if d.node.ready() {
-		d.fine("the node is Ready, its kubelet %s", printable(d.node.Status.NodeInfo.KubeletVersion))
+		d.fine("the node is Ready, its kubelet %s", bounded.Line(d.node.Status.NodeInfo.KubeletVersion))
 	} else {
 		d.wrong("the node is not Ready: its kubelet, or the network, is down; see kubectl describe node %s", d.node.Name)
 	}
@@ -152,7 +154,7 @@ func (d *diagnosis) examineShadows(ctx context.Context, written document) {
 	var fields []string
 	for _, c := range compared.changes() {
 		if c.kept {
-			fields = append(fields, fmt.Sprintf("%s (%s stays)", printable(c.path), show(c.from)))
+			fields = append(fields, fmt.Sprintf("%s (%s stays)", bounded.Line(c.path), show(c.from)))
 		}
 	}
 	switch {
@@ -170,15 +172,15 @@ func (d *diagnosis) examineCondition() {
 	switch {
 	case !d.node.supervised:
 	case c.Status == corev1.ConditionTrue:
-		d.fine("the node says %s: %s", printable(c.Reason), d.node.words())
+		d.fine("the node says %s: %s", bounded.Line(c.Reason), d.node.words())
 	case c.Status == corev1.ConditionFalse:
-		d.wrong("the node says %s: %s", printable(c.Reason), d.node.words())
+		d.wrong("the node says %s: %s", bounded.Line(c.Reason), d.node.words())
 	case c.Reason == decide.ReasonEnvironmentFailing:
-		d.wrong("the node says %s: %s", printable(c.Reason), d.node.words())
+		d.wrong("the node says %s: %s", bounded.Line(c.Reason), d.node.words())
 	case c.Reason != decide.ReasonStopped && !waitsItsTurn(d.node.words(), d.now()) && !c.LastHeartbeatTime.IsZero() && d.now().Sub(c.LastHeartbeatTime.Time) > unknownFor: // Stopped was told already
-		d.wrong("the node has said %s for %s: %s", firstOf(printable(c.Reason), "nothing"), age(d.now(), c.LastHeartbeatTime.Time), d.node.words())
+		d.wrong("the node has said %s for %s: %s", cmp.Or(bounded.Line(c.Reason), "nothing"), age(d.now(), c.LastHeartbeatTime.Time), d.node.words())
 	default:
-		d.note("the node says %s: %s", firstOf(printable(c.Reason), "nothing"), d.node.words())
+		d.note("the node says %s: %s", cmp.Or(bounded.Line(c.Reason), "nothing"), d.node.words())
 	}
 }
 

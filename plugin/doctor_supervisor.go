@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
 
@@ -49,7 +50,7 @@ func (d *diagnosis) examineSupervisor(ctx context.Context) {
 		d.wrong("the supervisor was stopped: %s; systemctl status kubelet on the node", v.words())
 		return
 	case !v.answered():
-		d.wrong("the supervisor has not answered the assignment %q, it speaks of %q; is it running? journalctl -u kubelet on the node", v.assignment, printable(v.observed))
+		d.wrong("the supervisor has not answered the assignment %q, it speaks of %q; is it running? journalctl -u kubelet on the node", v.assignment, bounded.Line(v.observed))
 		return
 	}
 	spoke := v.condition.LastHeartbeatTime.Time

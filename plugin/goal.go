@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // A goal is what a Node has to say for a command to have succeeded.
@@ -75,7 +77,7 @@ const (
 // Annotations and condition come in one patch: once config-observed is the wanted assignment, the condition speaks of it.
 func (g goal) judge(v nodeView) (verdict, string) {
 	c := v.condition
-	says := fmt.Sprintf("%s: %s", printable(c.Reason), v.words())
+	says := fmt.Sprintf("%s: %s", bounded.Line(c.Reason), v.words())
 	switch {
 	case v.assignment != g.text:
 		return failed, fmt.Sprintf("somebody assigned %q meanwhile", v.assignment)
@@ -98,7 +100,7 @@ func (g goal) judge(v nodeView) (verdict, string) {
 		}
 		return failed, says
 	}
-	return waiting, firstOf(says, "has no condition yet")
+	return waiting, cmp.Or(says, "has no condition yet")
 }
 
 // judgeRunning judges a Node on which all is well: with the wanted configuration?
@@ -111,7 +113,7 @@ func (g goal) judgeRunning(v nodeView) (verdict, string) {
 	}
 	switch active := v.config.Active; {
 	case !g.isActive(active):
-		return waiting, "runs " + printable(referenceTo(active).String())
+		return waiting, "runs " + bounded.Line(referenceTo(active).String())
 	case g.edited:
 		return failed, fmt.Sprintf("somebody edited ConfigMap %s/%s meanwhile, and the node follows that: it runs something else than was shown", g.wanted.namespace, g.wanted.name)
 	case active.ConfigMap.ResourceVersion != g.version && !g.immutable:

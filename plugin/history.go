@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 func newHistory(s *session) *cobra.Command {
@@ -62,13 +65,13 @@ func (s *session) history(ctx context.Context, client kubernetes.Interface, name
 	}
 	t := newTable(s.Out, "REVISION", "AGE", "ASSIGNED", "BY", "OUTCOME", "NOTE")
 	for i, e := range entries {
-		t.row(strconv.Itoa(i+1), age(s.now(), e.Time), e.short(), firstOf(e.By, "<unknown>"), firstOf(e.Outcome, "<unknown>"), s.entryNote(ctx, client, e))
+		t.row(strconv.Itoa(i+1), age(s.now(), e.Time), e.short(), cmp.Or(e.By, "<unknown>"), cmp.Or(e.Outcome, "<unknown>"), s.entryNote(ctx, client, e))
 	}
 	if err := t.flush(); err != nil {
 		return err
 	}
 	if !stands {
-		s.note("The Node is assigned %s now, and not by this plugin.", firstOf(printable(v.assignment), localText))
+		s.note("The Node is assigned %s now, and not by this plugin.", cmp.Or(bounded.Line(v.assignment), localText))
 	}
 	return nil
 }
@@ -119,7 +122,7 @@ func (s *session) entryNote(ctx context.Context, client kubernetes.Interface, e 
 func (e entry) short() string {
 	r, ok := parseAssignment(e.Source)
 	if !ok {
-		return printable(fmt.Sprintf("%q", e.Source))
+		return bounded.Line(fmt.Sprintf("%q", e.Source))
 	}
 	return r.unpinned().String()
 }

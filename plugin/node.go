@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/pager"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
@@ -64,7 +65,7 @@ func viewOf(node *corev1.Node) nodeView {
 }
 
 // words is what the condition says, made printable.
-func (v nodeView) words() string { return printable(v.condition.Message) }
+func (v nodeView) words() string { return bounded.Line(v.condition.Message) }
 
 // ready tells whether the Node's kubelet reports to the API server.
 func (v nodeView) ready() bool {

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -89,11 +90,11 @@ func TestDryRunOutput(t *testing.T) {
 					t.Errorf("the assignment is there:\n%s", stdout)
 				}
 				object := map[string]string{"push": "configmap/pushed-"}[name]
-				if stdout, _ = b.do(t, append(commands[name], "--dry-run=client", "-o", "name")...); !strings.HasPrefix(stdout, firstOf(object, "node/n1\n")) {
+				if stdout, _ = b.do(t, append(commands[name], "--dry-run=client", "-o", "name")...); !strings.HasPrefix(stdout, cmp.Or(object, "node/n1\n")) {
 					t.Errorf("-o name gives %q", stdout)
 				}
 				kind := map[string]string{"push": "ConfigMap"}[name]
-				if stdout, _ = b.do(t, append(commands[name], "--dry-run=client", "-o", "jsonpath={.kind}")...); stdout != firstOf(kind, "Node") {
+				if stdout, _ = b.do(t, append(commands[name], "--dry-run=client", "-o", "jsonpath={.kind}")...); stdout != cmp.Or(kind, "Node") {
 					t.Errorf("-o jsonpath gives %q", stdout)
 				}
 			})

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 const (
@@ -84,7 +86,7 @@ func writeComparison(to io.Writer, compared comparison, v nodeView) {
 
 func activeText(v nodeView) string {
 	if active := referenceTo(v.config.Active); !active.local() {
-		return "a version of " + printable(active.String()) + " that cannot be read"
+		return "a version of " + bounded.Line(active.String()) + " that cannot be read"
 	}
 	return "its own configuration"
 }
@@ -103,14 +105,14 @@ func (s *session) compareWith(ctx context.Context, client kubernetes.Interface, 
 	c := comparison{wanted: written.tree, defaults: defaults, active: activeDocument(ctx, read, v)}
 	var caveats []string
 	if !exact {
-		caveats = append(caveats, fmt.Sprintf("Defaults are those of Kubernetes %s; the node runs %s.", version, printable(v.Status.NodeInfo.KubeletVersion)))
+		caveats = append(caveats, fmt.Sprintf("Defaults are those of Kubernetes %s; the node runs %s.", version, bounded.Line(v.Status.NodeInfo.KubeletVersion)))
 	}
 	c.running, err = s.configz(ctx, client, v.Name)
 	if err != nil {
 		if c.active == nil {
 			return comparison{}, err
 		}
-		caveats = append(caveats, "Compared with the active ConfigMap, without flags and drop-in files of the node: "+printable(err.Error()))
+		caveats = append(caveats, "Compared with the active ConfigMap, without flags and drop-in files of the node: "+bounded.Line(err.Error()))
 		c.running = withDefaults(c.active, defaults)
 	}
 	c.caveat = strings.Join(caveats, " ")

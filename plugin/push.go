@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 type pushOptions struct {
@@ -129,7 +130,7 @@ func (s *session) reviewDocument(d document) error {
 		} else if !known || found.harmless() {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)", mark, printable(path), show(values[path]), found.class))
+		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)", mark, bounded.Line(path), show(values[path]), found.class))
 	}
 	if len(lines) > 0 {
 		s.note("Not as Kubernetes %s has it by default, where changing it can matter (assign shows what really changes, and what that does):", version)
@@ -192,12 +193,9 @@ func (s *session) readInput(name string) ([]byte, error) {
 		defer file.Close()
 		input = file
 	}
-	content, err := io.ReadAll(io.LimitReader(input, maxInput+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("reading %s: %w", name, err)
-	case len(content) > maxInput:
-		return nil, fmt.Errorf("%s is larger than a ConfigMap can be, 1 MiB", name)
+	content, err := bounded.Read(input, maxInput)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s, which a ConfigMap has to hold: %w", name, err)
 	}
 	return content, nil
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // recordAnnotation holds what was assigned to a Node, oldest first, as JSON. It is written with the assignment, in the same patch
@@ -70,7 +71,7 @@ func decodeRecord(text string) ([]entry, error) {
 	})
 	for i := range entries {
 		e := &entries[i]
-		e.By, e.Outcome = shorten(printable(e.By), byLimit), shorten(printable(e.Outcome), outcomeLimit)
+		e.By, e.Outcome = shorten(bounded.Line(e.By), byLimit), shorten(bounded.Line(e.Outcome), outcomeLimit)
 		if e.Time = e.Time.UTC().Truncate(time.Second); e.Time.Year() < 1 || e.Time.Year() > 9999 { // by its zone
 			e.Time = time.Time{}
 		}
@@ -110,7 +111,7 @@ func (v nodeView) recordWith(next entry) (string, error) {
 			last.Outcome = v.outcome()
 		}
 	}
-	next.By, next.Time = shorten(printable(next.By), byLimit), next.Time.UTC().Truncate(time.Second)
+	next.By, next.Time = shorten(bounded.Line(next.By), byLimit), next.Time.UTC().Truncate(time.Second)
 	if last := len(entries) - 1; last >= 0 && sameSource(entries[last].Source, next.Source) {
 		entries[last].Source, entries[last].Outcome = next.Source, "" // the same again, pinned maybe
 	} else {

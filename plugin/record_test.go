@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
@@ -103,7 +104,7 @@ func FuzzRecord(f *testing.F) {
 			return
 		}
 		for _, e := range entries {
-			if _, ok := parseAssignment(e.Source); !ok || printable(e.By) != e.By || printable(e.Outcome) != e.Outcome || utf8.RuneCountInString(e.By) > byLimit {
+			if _, ok := parseAssignment(e.Source); !ok || bounded.Line(e.By) != e.By || bounded.Line(e.Outcome) != e.Outcome || utf8.RuneCountInString(e.By) > byLimit {
 				t.Errorf("%+v is not fit to be shown", e)
 			}
 		}

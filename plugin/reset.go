@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 func newReset(s *session) *cobra.Command {
@@ -48,7 +50,7 @@ func (v nodeView) assignmentText() string {
 	if r, ok := v.current(); ok {
 		return r.unpinned().String()
 	}
-	return printable(v.assignment)
+	return bounded.Line(v.assignment)
 }
 
 func (s *session) resetNode(ctx context.Context, w *writer, v nodeView, o changeOptions, leavers *leavers) error {

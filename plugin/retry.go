@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
@@ -35,7 +37,7 @@ held against it is forgotten, and its trial begins anew, which restarts the kube
 			}
 			if !o.yes && o.dryRun == dryRunNone {
 				for _, v := range views {
-					s.note("%s: tries %s again, and its kubelet restarts for that", v.Name, firstOf(printable(v.assignment), localText))
+					s.note("%s: tries %s again, and its kubelet restarts for that", v.Name, cmp.Or(bounded.Line(v.assignment), localText))
 				}
 				if err := s.confirm("Let %s try again?", countNodes(views)); err != nil {
 					return err

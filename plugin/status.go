@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -19,6 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 func newStatus(s *session) *cobra.Command {
@@ -139,7 +142,7 @@ func (s *session) writeStatus(to io.Writer, views []nodeView, wide, header bool)
 func (s *session) statusRow(v nodeView, wide bool) []string {
 	assigned := localText
 	if v.carrier != carrierNone {
-		assigned = shorten(printable(fmt.Sprintf("%q", v.assignment)), 80)
+		assigned = shorten(bounded.Line(fmt.Sprintf("%q", v.assignment)), 80)
 		if r, ok := v.current(); ok {
 			assigned = r.unpinned().String()
 		}
@@ -147,8 +150,8 @@ func (s *session) statusRow(v nodeView, wide bool) []string {
 	row := []string{v.Name, assigned, "<none>", "<none>", "<none>", "<none>", "no supervisor has met this node; see kubectl kubelet doctor " + v.Name}
 	if v.supervised {
 		row = []string{
-			v.Name, assigned, printable(referenceTo(v.config.Active).String()), printable(referenceTo(v.config.LastKnownGood).String()),
-			firstOf(printable(string(v.condition.Status)), "<none>"), age(s.now(), v.condition.LastHeartbeatTime.Time), v.summary(wide),
+			v.Name, assigned, bounded.Line(referenceTo(v.config.Active).String()), bounded.Line(referenceTo(v.config.LastKnownGood).String()),
+			cmp.Or(bounded.Line(string(v.condition.Status)), "<none>"), age(s.now(), v.condition.LastHeartbeatTime.Time), v.summary(wide),
 		}
 	}
 	if wide {
@@ -163,7 +166,7 @@ var uids = regexp.MustCompile(` \(UID [^)]*\)`)
 // summary is the condition in short: its reason, and why where that is no good news, without what other columns have: what runs, and
 // what is assigned.
 func (v nodeView) summary(whole bool) string {
-	words := printable(v.condition.Reason)
+	words := bounded.Line(v.condition.Reason)
 	_, why, _ := strings.Cut(uids.ReplaceAllString(v.words(), ""), "; ")
 	why = strings.TrimPrefix(strings.TrimPrefix(why, v.assignmentText()+" "), "is refused: ") // the reason says that
 	switch {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/kubelet/config/v1beta1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // freeMaps are the fields whose keys are data, such as evictionHard: such a map is set as a whole, and what it does not name has
@@ -94,7 +96,7 @@ func show(value any) string {
 	if err := encoder.Encode(value); err != nil {
 		return "?"
 	}
-	return printable(text.String())
+	return bounded.Line(text.String())
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

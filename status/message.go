@@ -2,8 +2,8 @@ package status
 
 import (
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // maxMessage bounds the message of a condition or an event, in bytes. It is the API's own limit for the notes of events.
@@ -19,7 +19,7 @@ const (
 func Message(parts ...string) string {
 	var kept []string
 	for _, part := range parts {
-		if part = printable(part); part != "" {
+		if part = bounded.Line(part); part != "" {
 			kept = append(kept, part)
 		}
 	}
@@ -30,11 +30,11 @@ func Message(parts ...string) string {
 				longest = i
 			}
 		}
-		if len(kept[longest]) <= 2*len(ellipsis) { // a flood of tiny parts
+		if len(kept[longest]) <= 2*len(bounded.Ellipsis) { // a flood of tiny parts
 			kept = kept[:len(kept)-1]
 			continue
 		}
-		kept[longest] = shorten(kept[longest], excess)
+		kept[longest] = bounded.Text(kept[longest], len(kept[longest])-excess)
 	}
 	return strings.Join(kept, separator)
 }
@@ -45,23 +45,4 @@ func size(parts []string) int {
 		n += len(part)
 	}
 	return n
-}
-
-// shorten takes at least excess bytes off the end of text, as far as there are that many, and marks that it did.
-func shorten(text string, excess int) string {
-	keep := max(0, len(strings.TrimSuffix(text, ellipsis))-excess-len(ellipsis))
-	for keep > 0 && !utf8.RuneStart(text[keep]) {
-		keep--
-	}
-	return text[:keep] + ellipsis
-}
-
-// printable makes one line of text: control characters, line breaks and invisible ones become single spaces.
-func printable(text string) string {
-	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, strings.ToValidUTF8(text, "\uFFFD"))), " ")
 }

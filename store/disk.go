@@ -3,10 +3,11 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // disk is everything that the store does to the file system; tests put failures and power cuts below it. Paths are absolute,
@@ -77,12 +78,9 @@ func (d *osDisk) read(path string, limit int) ([]byte, error) {
 		return nil, unreadable(path, err)
 	}
 	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, int64(limit)+1))
+	content, err := bounded.Read(file, limit)
 	if err != nil {
 		return nil, unreadable(path, err)
-	}
-	if len(content) > limit {
-		return nil, &defect{path, fmt.Errorf("is longer than %d bytes", limit)}
 	}
 	return content, nil
 }

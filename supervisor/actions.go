@@ -85,12 +85,7 @@ func (l *loop) loadVersion(pointer store.Pointer, note func(error)) *decide.Vers
 
 // checkpoint reads a payload. A disk that hangs costs a configuration, and no kubelet: nobody waits for it longer than for a write.
 func (l *loop) checkpoint(source corev1.ConfigMapNodeConfigSource) (map[string]string, error) {
-	return l.saves.read(func() (map[string]string, error) {
-		if l.readsHang != nil {
-			<-l.readsHang
-		}
-		return l.store.LoadCheckpoint(source)
-	})
+	return l.saves.read(func() (map[string]string, error) { return l.readPayload(source) })
 }
 
 // save writes what changed. lastKnownGood goes before assigned, so that a reset that is cut off leaves upstream's order (store.Reset).

@@ -89,6 +89,7 @@ func TestStateOfEveryVersionIsRead(t *testing.T) {
 		t.Run(folder.Name(), func(t *testing.T) {
 			stateDir := copied(t, filepath.Join("testdata/state", folder.Name(), "state"))
 			l := &loop{saves: newSaves(), store: openStore(t, stateDir)}
+			l.readPayload = l.store.LoadCheckpoint
 			var loaded decide.Durable
 			l.load(&loaded, func(err error) {
 				if err != nil {
@@ -116,6 +117,7 @@ func TestStateIsWrittenAsThisVersionSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &loop{saves: newSaves(), store: openStore(t, stateDir), Options: Options{Arguments: []string{"--root-dir=" + t.TempDir()}}}
+	l.readPayload = l.store.LoadCheckpoint
 	d := golden()
 	if err := errors.Join(l.store.SaveCheckpoint(d.Assigned.Source, goldenPayload), l.save(d, l.sourcesInUse(d))); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
@@ -44,7 +46,11 @@ func TestADiskThatCannotBeRead(t *testing.T) {
 	healed := make(chan struct{})
 	r := n.runChanged(func(l *loop) {
 		l.saves.most = 200 * time.Millisecond
-		l.readsHang = healed
+		load := l.readPayload
+		l.readPayload = func(source corev1.ConfigMapNodeConfigSource) (map[string]string, error) {
+			<-healed
+			return load(source)
+		}
 	})
 	record := r.awaitHealthy()
 	if record.Runs != nil || !strings.Contains(record.Condition.Message, errDiskHangs.Error()) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
@@ -39,7 +40,7 @@ type loop struct {
 	record      *record
 	keeper      keeper
 	saves       saves
-	readsHang   <-chan struct{} // of tests: until it is closed; nil = they do not
+	readPayload func(corev1.ConfigMapNodeConfigSource) (map[string]string, error) // of a checkpoint, off the disk
 	begun       chan begun
 
 	reload reload

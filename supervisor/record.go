@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 )
 
@@ -177,7 +178,7 @@ const statusLimit = 300 // bytes of what systemctl status shows
 
 // tellManager says what runs, in the words of the Node's condition.
 func (l *loop) tellManager() {
-	l.manager.Status(decide.Shorten(l.record.Condition.Reason+": "+l.record.Condition.Message, statusLimit))
+	l.manager.Status(bounded.Text(l.record.Condition.Reason+": "+l.record.Condition.Message, statusLimit))
 	if l.state.Child.Alive && l.state.Child.Healthy {
 		l.manager.Ready()
 	}

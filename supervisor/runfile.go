@@ -3,10 +3,11 @@ package supervisor
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // replaceRunFile writes a file of RUN_DIR anew. What is in the way is removed and not written through, links and folders alike.
@@ -54,11 +55,7 @@ func readRunFile(path string) ([]byte, error) {
 	case ownerOf(info) != ownerOf(folder):
 		return nil, fmt.Errorf("it belongs to user %d, and its folder to %d", ownerOf(info), ownerOf(folder))
 	}
-	data, err := io.ReadAll(io.LimitReader(file, recordLimit+1))
-	if err == nil && len(data) > recordLimit {
-		err = fmt.Errorf("it is longer than %d bytes", recordLimit)
-	}
-	return data, err
+	return bounded.Read(file, recordLimit)
 }
 
 // ownerOf is -1 where a file system knows none.

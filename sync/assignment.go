@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // Annotations by which people speak to the supervisor.
@@ -49,7 +51,7 @@ func ParseAssignment(text string) (namespace, name, key, uid string, local bool,
 	case pinned && uid == "":
 		problems = append(problems, field.Required(path, "uid must follow the @"))
 	case pinned && !validUID(uid):
-		problems = append(problems, field.Invalid(path, cut(uid), "a uid must consist of at most 255 alphanumeric characters, '-', '_' or '.'"))
+		problems = append(problems, field.Invalid(path, short(uid), "a uid must consist of at most 255 alphanumeric characters, '-', '_' or '.'"))
 	}
 	if len(problems) > 0 {
 		return "", "", "", "", false, problems.ToAggregate()
@@ -72,7 +74,7 @@ func validateReference(namespace, name, key string) field.ErrorList {
 			return
 		}
 		for _, words := range rules(value) {
-			problems = append(problems, field.Invalid(fieldPath.Child(child), cut(value), words))
+			problems = append(problems, field.Invalid(fieldPath.Child(child), short(value), words))
 		}
 	}
 	check("namespace", namespace, validation.IsDNS1123Label)
@@ -118,7 +120,7 @@ func fromAnnotation(text string, namespaces []string) assignment {
 	a := assignment{text: text}
 	if len(text) > maxAssignment {
 		// It goes back onto the Node as the assignment that was observed, and annotations have 256 KiB altogether.
-		a.text = cutAt(text, maxAssignment)
+		a.text = bounded.Text(text, maxAssignment)
 	}
 	namespace, name, key, uid, local, err := ParseAssignment(text)
 	switch {
@@ -145,7 +147,7 @@ func fromField(configSource *corev1.NodeConfigSource, namespaces []string) assig
 	}
 	a := assignment{text: textOf(configSource.ConfigMap), source: configSource.ConfigMap.DeepCopy()}
 	if err := validateField(configSource.ConfigMap).ToAggregate(); err != nil {
-		a.text = cutAt(a.text, maxAssignment)
+		a.text = bounded.Text(a.text, maxAssignment)
 		a.problem = malformed(err, fmt.Sprintf("%v; correct the field", err))
 		return a
 	}

@@ -71,7 +71,7 @@ func resolve(wanted *corev1.ConfigMapNodeConfigSource, found *corev1.ConfigMap, 
 	}
 	if wanted.UID != "" && wanted.UID != found.UID {
 		return nil, nil, &Problem{Error: downloadError, Words: fmt.Sprintf("%s was re-created: its uid is %q, the assignment asks for %q; assign %s@%s, or leave the uid out",
-			name, cut(string(found.UID)), cut(string(wanted.UID)), textOf(wanted), cut(string(found.UID)))}
+			name, short(string(found.UID)), short(string(wanted.UID)), textOf(wanted), short(string(found.UID)))}
 	}
 	if size := payloadSize(found); size > maxPayload {
 		return nil, nil, &Problem{Error: downloadError, Words: fmt.Sprintf("%s holds %d bytes, at most %d are allowed; make it smaller", name, size, maxPayload)}

@@ -5,6 +5,8 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // view is what was seen of Node and ConfigMap so far, and what was told of it. It has one owner, Run.
@@ -95,7 +97,7 @@ func (v *view) news() (Update, bool) {
 		return Update{}, false
 	}
 	if update.Problem != nil {
-		v.logger.Warn("the assigned configuration cannot be had", zap.String("assignment", cutAt(update.Text, 256)), zap.String("reason", update.Problem.Words))
+		v.logger.Warn("the assigned configuration cannot be had", zap.String("assignment", bounded.Text(update.Text, 256)), zap.String("reason", update.Problem.Words))
 	}
 	v.told = &update
 	return update, true

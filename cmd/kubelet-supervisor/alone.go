@@ -4,14 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
-	"unicode"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/cmd/kubelet-supervisor/signals"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
@@ -56,7 +55,7 @@ func (o *runOptions) executeOrAlone(words []string, execute func() error) error 
 // between. It is for the kill switch, and for a command line that is wrong, which must not cost the node its kubelet. It returns only
 // when that fails, or when there would be two kubelets. All else that goes wrong is said, and keeps no kubelet from starting.
 func (r runWords) becomeKubelet(why string, handover *supervisor.Handover) error {
-	why = oneLine(why)
+	why = bounded.Line(why) // words of a command line are no lines of ours
 	logger, endLog := newLogger(r.logFormat())
 	defer endLog()
 	logger = logger.With(zap.String("withoutSupervisor", why))
@@ -76,19 +75,5 @@ func (r runWords) becomeKubelet(why string, handover *supervisor.Handover) error
 
 // aloneNotice tells systemd all that the unit expects of a supervisor, for not every kubelet says READY=1 or feeds a watchdog.
 func aloneNotice(why string) string {
-	status := "The kubelet runs without the supervisor: " + why
-	if len(status) > aloneStatusLimit {
-		status = strings.ToValidUTF8(status[:aloneStatusLimit], "") + "…"
-	}
-	return daemon.SdNotifyReady + "\nWATCHDOG_USEC=0\nSTATUS=" + status
-}
-
-// oneLine keeps words of a command line from being taken for lines of ours.
-func oneLine(words string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, words)
+	return daemon.SdNotifyReady + "\nWATCHDOG_USEC=0\nSTATUS=" + bounded.Text("The kubelet runs without the supervisor: "+why, aloneStatusLimit)
 }

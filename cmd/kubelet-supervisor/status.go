@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,13 +91,13 @@ func writeStatus(to io.Writer, r supervisor.Record, running bool) error {
 		row("Supervisor:", "pid %d, %s", r.Supervisor.PID, strings.ToLower(r.Phase))
 	}
 	row("Kubelet:", "%s", kubeletLine(r))
-	row("Assignment:", "%s", firstOf(r.Assignment, "none"))
+	row("Assignment:", "%s", cmp.Or(r.Assignment, "none"))
 	row("Assigned:", "%s", sourceLine(r.Config.Assigned))
 	row("Active:", "%s", sourceLine(r.Config.Active))
 	row("Last known good:", "%s", sourceLine(r.Config.LastKnownGood))
 	row("Condition:", "KubeletConfigOk=%s %s", r.Condition.Status, r.Condition.Reason)
 	row("", "%s", r.Condition.Message)
-	row("Error:", "%s", firstOf(r.Config.Error, "none"))
+	row("Error:", "%s", cmp.Or(r.Config.Error, "none"))
 	if r.Trial != nil {
 		row("Trial:", "%s healthy, %s left, %d failures", time.Duration(r.Trial.Healthy).Round(time.Second), time.Duration(r.Trial.Left).Round(time.Second), r.Trial.Failures)
 	}
@@ -129,13 +130,4 @@ func sourceLine(source *corev1.NodeConfigSource) string {
 	}
 	c := source.ConfigMap
 	return fmt.Sprintf("%s/%s/%s (UID %s, resourceVersion %s)", c.Namespace, c.Name, c.KubeletConfigKey, c.UID, c.ResourceVersion)
-}
-
-func firstOf(words ...string) string {
-	for _, w := range words {
-		if w != "" {
-			return w
-		}
-	}
-	return ""
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/google/renameio/v2"
 )
 
 // startCommand is the ExecStart of a unit, as its author wrote it: quoting, specifiers and variables are systemd's to expand.
@@ -183,26 +184,12 @@ func splitWords(line string) (words []string, err error) {
 	return words, nil
 }
 
-// replaceFile puts the content in place of the file at once, or not at all.
-func replaceFile(path, content string) (err error) {
+// replaceFile puts the content in place of the file at once, or not at all. A power cut finds the old one or the new one.
+func replaceFile(path, content string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".kubelet-supervisor-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(file.Name())
-		}
-	}()
-	_, err = file.WriteString(content)
-	err = errors.Join(err, file.Chmod(0o644), file.Sync(), file.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
+	return renameio.WriteFile(path, []byte(content), 0o644, renameio.WithStaticPermissions(0o644))
 }
 
 // execWord is what replaces a program in a shell; in other languages it is part of a name.

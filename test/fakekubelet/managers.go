@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -31,11 +32,11 @@ func restoreStates(flags map[string]string, config configuration) error {
 	if err := os.MkdirAll(root, 0o750); err != nil {
 		return err
 	}
-	if err := restoreState(filepath.Join(root, "cpu_manager_state"), firstOf(flags["cpu-manager-policy"], config.CPUManagerPolicy, "none")); err != nil {
+	if err := restoreState(filepath.Join(root, "cpu_manager_state"), cmp.Or(flags["cpu-manager-policy"], config.CPUManagerPolicy, "none")); err != nil {
 		return fmt.Errorf("start cpu manager error: could not restore state from checkpoint: %w, please drain this node and delete the CPU manager checkpoint file %q before restarting Kubelet",
 			err, filepath.Join(root, "cpu_manager_state"))
 	}
-	if err := restoreState(filepath.Join(root, "memory_manager_state"), firstOf(flags["memory-manager-policy"], config.MemoryManagerPolicy, "None")); err != nil {
+	if err := restoreState(filepath.Join(root, "memory_manager_state"), cmp.Or(flags["memory-manager-policy"], config.MemoryManagerPolicy, "None")); err != nil {
 		return fmt.Errorf("start memory manager error: could not restore state from checkpoint: [memorymanager] %w, please drain this node and delete the memory manager checkpoint file %q before restarting Kubelet",
 			err, filepath.Join(root, "memory_manager_state"))
 	}
@@ -63,13 +64,4 @@ func restoreState(path, policy string) error {
 		err = fmt.Errorf("configured policy %q differs from state checkpoint policy %q", policy, state.PolicyName)
 	}
 	return err
-}
-
-func firstOf(values ...string) string {
-	for _, value := range values {
-		if value != "" {
-			return value
-		}
-	}
-	return ""
 }

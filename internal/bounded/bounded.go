@@ -1,0 +1,53 @@
+// Package bounded makes what comes from outside fit to be kept and shown: texts of users, of the kubelet and of the API server, files, and
+// answers. It promises a size, valid UTF-8, and that nothing is lost in silence: what was cut says so.
+package bounded
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Ellipsis ends a text that was cut.
+const Ellipsis = "…"
+
+// Text is text in at most limit bytes, the ellipsis included. It is cut between two characters.
+func Text(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	end := max(0, limit-len(Ellipsis))
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + Ellipsis
+}
+
+// Line is text as one line of printable characters: line breaks, control characters and invisible ones become single spaces.
+func Line(text string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, strings.ToValidUTF8(text, "\uFFFD"))), " ")
+}
+
+// TooLongError is that of a source with more bytes than are read of it.
+type TooLongError struct{ Limit int }
+
+func (e *TooLongError) Error() string { return fmt.Sprintf("it is longer than %d bytes", e.Limit) }
+
+// Read reads all of source, and fails with a *TooLongError where that is more than limit bytes.
+func Read(source io.Reader, limit int) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(source, int64(limit)+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(content) > limit {
+		return nil, &TooLongError{limit}
+	}
+	return content, nil
+}
