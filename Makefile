@@ -54,10 +54,10 @@ demo: root parts-node build ## the whole story on a real node, on this machine (
 	@$(REAL) bin/demo
 
 # what make test is, what takes too long for it, and what a machine of make test-fresh cannot do
-TESTS     := vet lint parts test-unit test-packages test-systemd test-e2e
+TESTS     := vet lint parts test-unit test-packages test-real
 LONG      := fuzz test-lives test-reproducible bench-check test-e2e-long
 NOT_FRESH := test-systemd
-TARGETS   ?= $(filter-out $(NOT_FRESH),$(TESTS))
+TARGETS   ?= $(TESTS:test-real=test-e2e)
 
 .PHONY: test
 test: root $(TESTS) ## vet, lint, unit tests, packages, systemd, end-to-end tests on real parts (root; the first time 20 min of building before that)
@@ -69,7 +69,7 @@ test-long: root $(LONG) ## what make test has no time for: fuzzing, random lives
 .PHONY: test-fresh
 test-fresh: root ## make test as on a machine that was just installed and booted: a minimal Debian with Go, git and make, empty caches (root; everything is built anew); TARGETS="lint test-unit" for a part
 	@test/parts/debian.sh mmdebstrap util-linux
-	@echo "NOT RUN ON A FRESH MACHINE: $(or $(strip $(filter-out $(TARGETS),$(TESTS))),nothing). $(NOT_FRESH) needs a systemd of its own."
+	@echo "NOT RUN ON A FRESH MACHINE: $(strip $(filter-out $(TARGETS),$(TESTS:test-real=test-e2e)) $(NOT_FRESH)). $(NOT_FRESH) needs a systemd of its own."
 	@test/fresh/run.sh $(TARGETS)
 
 .PHONY: vet
@@ -90,10 +90,14 @@ test-unit: ## unit tests with the race detector; where the real kubelet and kube
 	@test/parts/debian.sh gcc libc6-dev dbus-daemon
 	CGO_ENABLED=1 KUBELET_SUPERVISOR_PARTS="$(PARTS)" KUBELET_SUPERVISOR_TEST_KUBELET="$$(ls "$(PARTS)/kubelet-1.36.3" 2>/dev/null || :)" go test -race -timeout 20m $(TEST) ./... 2>&1 | test/report.sh
 
+.PHONY: test-real
+test-real: root parts build ## test-systemd and test-e2e side by side: each waits more than it computes (root)
+	test/side-by-side.sh bin/test systemd "$(MAKE) test-systemd" e2e "$(MAKE) test-e2e"
+
 .PHONY: test-e2e
-test-e2e: root parts build ## end-to-end tests on real parts (root), one package after another
+test-e2e: root parts build ## end-to-end tests on real parts, in two halves side by side, each with a cluster of its own (root); TEST=-run=TestX for one
 	@test/parts/debian.sh jq
-	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" KUBELET_SUPERVISOR_TEST_PLUGIN="$(CURDIR)/bin/kubectl-kubelet" go test -tags e2e -p 1 -count 1 -v -timeout 40m $(TEST) $$(go list -tags e2e ./test/... | grep -vE '/test/(bench|scale)$$') 2>&1 | test/report.sh
+	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" KUBELET_SUPERVISOR_TEST_PLUGIN="$(CURDIR)/bin/kubectl-kubelet" test/e2e/run.sh $(TEST)
 
 .PHONY: test-e2e-long
 test-e2e-long: root parts-node build ## end-to-end tests that wait for minutes, each on a cluster of its own, side by side (root; eight minutes)

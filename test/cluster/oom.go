@@ -49,6 +49,6 @@ func (s OOMScore) String() string {
 	if s.MayLower {
 		return fmt.Sprintf("a kubelet may lower its oom_score_adj here, so it has its own default, %d", kubeletOOMScoreAdj)
 	}
-	return fmt.Sprintf("a kubelet may not lower its oom_score_adj to %d here, for want of CAP_SYS_RESOURCE, and would sleep 2 × 100 ms at every start; "+
-		"so all have oomScoreAdj: %d, that of the process that starts them", kubeletOOMScoreAdj, s.Given)
+	return fmt.Sprintf("a kubelet may not lower its oom_score_adj to %d here, for want of CAP_SYS_RESOURCE. It would sleep 2 × 100 ms at every start. "+
+		"So all have oomScoreAdj: %d, that of the process that starts them", kubeletOOMScoreAdj, s.Given)
 }
