@@ -1,12 +1,16 @@
 package plugin
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
@@ -79,6 +83,61 @@ func TestRollbackOverAnAssignmentByHand(t *testing.T) {
 			t.Errorf("assigned %q", got)
 		}
 	})
+}
+
+// The node writes its own status while the command writes what became of the assignment.
+func TestAFailureIsRecordedInSpiteOfAConflict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bad := configMapOf("bad", header+"maxPods: 2\n")
+		b := newBench(t, localNode("n1"), bad)
+		b.becomes(t, map[*corev1.ConfigMap]string{bad: "Refused"})
+		conflicts := 0
+		b.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			patch := string(action.(clienttesting.PatchAction).GetPatch())
+			if conflicts == 2 || !strings.Contains(patch, `"outcome\":\"Refused`) {
+				return false, nil, nil
+			}
+			conflicts++
+			return true, nil, apierrors.NewConflict(corev1.Resource("nodes"), "n1", errors.New("the object has been modified"))
+		})
+		b.run(t, "assign", "n1", "--config=bad", "-y")
+		if record := b.node(t, "n1").Annotations[recordAnnotation]; conflicts != 2 || !strings.Contains(record, `"outcome":"Refused"`) {
+			t.Errorf("%d conflicts, recorded %s", conflicts, record)
+		}
+	})
+}
+
+// What is known to be good is gone back to, not what was replaced before its node spoke of it.
+func TestPreviousIsGood(t *testing.T) {
+	entries := func(pairs ...string) (entries []entry) {
+		for i := 0; i < len(pairs); i += 2 {
+			entries = append(entries, entry{Source: "kubelet-config/" + pairs[i] + "/kubelet", Outcome: pairs[i+1]})
+		}
+		return entries
+	}
+	for _, row := range []struct {
+		name     string
+		assigned string
+		good     *corev1.ConfigMap // the node's last known good
+		entries  []entry
+		want     int
+	}{
+		{"the newest good one", "c", nil, entries("a", "Active", "b", "Active", "c", ""), 2},
+		{"not the one that is unproven", "c", nil, entries("a", "Active", "b", "Unknown", "c", ""), 1},
+		{"not the one on trial", "c", nil, entries("a", "Active", "b", "InTrial", "c", ""), 1},
+		{"what the node says is good", "c", configMapOf("b", ""), entries("a", "Active", "b", "Unknown", "c", ""), 2},
+		{"unproven, for want of a good one", "c", nil, entries("a", "Refused", "b", "Unknown", "c", ""), 2},
+		{"not what was found bad later", "c", nil, entries("a", "Unknown", "b", "Active", "b", "Rejected", "c", ""), 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			node := localNode("n1")
+			node.Annotations[configsync.ConfigSourceAnnotation] = "kubelet-config/" + row.assigned + "/kubelet"
+			saying(node, "kubelet-config/"+row.assigned+"/kubelet", "Rejected", corev1.ConditionFalse, "", row.good, row.good)
+			if got, err := previous(viewOf(node), row.entries); got != row.want || err != nil {
+				t.Errorf("revision %d, %v, want %d", got, err, row.want)
+			}
+		})
+	}
 }
 
 // Many nodes go back, each to its own.

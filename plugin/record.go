@@ -36,6 +36,9 @@ const outcomeUnknown = "Unknown"
 // badOutcomes are reasons of the condition for which an assignment is not gone back to.
 var badOutcomes = []string{decide.ReasonRefused, decide.ReasonRolledBack, decide.ReasonRejected, decide.ReasonInvalidAssignment, decide.ReasonLastKnownGoodFailed}
 
+// goodOutcomes are those of an assignment that was seen to serve: it passed its trial, or is the node's own configuration.
+var goodOutcomes = []string{decide.ReasonActive, decide.ReasonLocal}
+
 // An entry is one assignment.
 type entry struct {
 	Source  string    `json:"source"`            // as the annotation config-source has it, or local
@@ -128,6 +131,17 @@ func sameSource(a, b string) bool {
 		return a == b
 	}
 	return r.unpinned() == s.unpinned() && (r.uid == s.uid || r.uid == "" || s.uid == "")
+}
+
+// lastKnownGoodIs tells whether the node itself names a source its last known good one.
+func (v nodeView) lastKnownGoodIs(source string) bool {
+	good := v.config.LastKnownGood
+	if good == nil {
+		return false
+	}
+	r := referenceTo(good)
+	r.uid = uidOf(good)
+	return sameSource(source, r.String())
 }
 
 // outcome is what became of the assignment that stands, by the node's own words.

@@ -111,21 +111,28 @@ func (s *session) rollbackTarget(v nodeView, to string) (reference, error) {
 	return r, nil
 }
 
-// previous is the revision of the newest entry that is another than what is assigned, and was not found bad since.
+// previous is the revision of the newest entry that is another than what is assigned, and was good. Where none is known to have been,
+// it is the newest that was not found bad since.
 func previous(v nodeView, entries []entry) (int, error) {
 	var bad []string
 	if now, ok := v.current(); ok {
 		bad = append(bad, now.String())
 	}
+	unproven := 0
 	for i := len(entries) - 1; i >= 0; i-- {
 		e := entries[i]
-		if slices.ContainsFunc(bad, func(source string) bool { return sameSource(source, e.Source) }) {
-			continue
-		}
-		if !slices.Contains(badOutcomes, e.Outcome) {
+		switch {
+		case slices.ContainsFunc(bad, func(source string) bool { return sameSource(source, e.Source) }):
+		case slices.Contains(badOutcomes, e.Outcome):
+			bad = append(bad, e.Source)
+		case slices.Contains(goodOutcomes, e.Outcome) || v.lastKnownGoodIs(e.Source):
 			return i + 1, nil
+		case unproven == 0:
+			unproven = i + 1
 		}
-		bad = append(bad, e.Source)
+	}
+	if unproven != 0 {
+		return unproven, nil
 	}
 	if len(entries) == 0 {
 		return 0, fmt.Errorf("nothing was assigned to node %s with this plugin, so what to go back to is not known; name it with --to, or use kubectl kubelet reset", v.Name)

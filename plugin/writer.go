@@ -97,26 +97,32 @@ func (w *writer) writeOnce(ctx context.Context, v nodeView, wanted reference, pi
 }
 
 // recordFailure writes what became of the newest entry where that was bad: the next assignment may be made without this plugin, and
-// then nobody writes it. It is done as well as it can be, for the command has failed already.
+// then nobody writes it. It is done as well as it can be, for the command has failed already. A node that has just failed writes its own
+// status at the same time.
 func (w *writer) recordFailure(ctx context.Context, name string) {
+	_ = retry.RetryOnConflict(retry.DefaultRetry, func() error { return w.recordFailureOnce(ctx, name) })
+}
+
+func (w *writer) recordFailureOnce(ctx context.Context, name string) error {
 	v, err := getNode(ctx, w.client, name)
 	if err != nil || !slices.Contains(badOutcomes, v.outcome()) {
-		return
+		return err
 	}
 	now, ok := v.current()
 	entries, err := v.record()
 	last := len(entries) - 1
 	if err != nil || !ok || last < 0 || !sameSource(entries[last].Source, now.String()) {
-		return
+		return err
 	}
 	entries[last].Outcome = v.outcome()
 	text, err := encodeRecord(entries)
 	if err != nil {
-		return
+		return err
 	}
 	metadata := map[string]any{"annotations": map[string]any{recordAnnotation: text}}
 	if v.ResourceVersion != "" {
 		metadata["resourceVersion"] = v.ResourceVersion
 	}
-	_, _ = patchNode(ctx, w.client, v.Node, map[string]any{"metadata": metadata}, dryRunNone)
+	_, err = patchNode(ctx, w.client, v.Node, map[string]any{"metadata": metadata}, dryRunNone)
+	return err
 }

@@ -72,6 +72,7 @@ func TestAWrongWordStartsTheKubeletAlone(t *testing.T) {
 			p := n.run(n.wrong(row.flags)...)
 			n.awaitAlone(p, recorded)
 			want := row.want
+			systemd.await("READY=1")
 			if told := systemd.heard(); len(told) != 1 || !strings.HasPrefix(told[0], "READY=1\nWATCHDOG_USEC=0\nSTATUS=The kubelet runs without the supervisor: ") ||
 				!strings.Contains(told[0], want) || strings.Count(told[0], "\n") != 2 {
 				t.Errorf("systemd heard %q", told)

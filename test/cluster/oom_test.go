@@ -34,8 +34,8 @@ func TestOOMScoreIsSaid(t *testing.T) {
 		lines, words string
 	}{
 		{OOMScore{MayLower: true, Given: -999}, "", "its own default, -999"},
-		{OOMScore{Given: 0}, "oomScoreAdj: 0\n", "so all have oomScoreAdj: 0,"},
-		{OOMScore{Given: 300}, "oomScoreAdj: 300\n", "so all have oomScoreAdj: 300,"},
+		{OOMScore{Given: 0}, "oomScoreAdj: 0\n", "So all have oomScoreAdj: 0,"},
+		{OOMScore{Given: 300}, "oomScoreAdj: 300\n", "So all have oomScoreAdj: 300,"},
 	} {
 		if c.score.Lines() != c.lines || !strings.Contains(c.score.String(), c.words) {
 			t.Errorf("%+v: %q, %q", c.score, c.score.Lines(), c.score)

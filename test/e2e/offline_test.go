@@ -75,12 +75,12 @@ func TestBootstrap(t *testing.T) {
 	}
 	n.writeBootstrapKubeconfig(t, filepath.Join(folder, "bootstrap.kubeconfig"))
 	kubeconfig := filepath.Join(folder, "kubeconfig")
-	s := n.startSupervisor(t, options{Flags: []string{"--start-timeout=1s"}, KubeletFlags: []string{
+	s := n.startSupervisor(t, options{Flags: []string{"--start-timeout=5s"}, KubeletFlags: []string{
 		"--kubeconfig=" + kubeconfig, "--bootstrap-kubeconfig=" + filepath.Join(folder, "bootstrap.kubeconfig"), "--cert-dir=" + filepath.Join(folder, "pki"),
 	}})
 	request := n.awaitSigningRequest(t)
 	waiting := n.kubelets(t)
-	holds(t, 3*time.Second, "one kubelet waits for its certificate", func() error {
+	holds(t, 6*time.Second, "one kubelet waits for its certificate", func() error {
 		if now := n.kubelets(t); len(now) != 1 || len(waiting) != 1 || now[0].ID != waiting[0].ID {
 			return fmt.Errorf("kubelets %v, before: %v", now, waiting)
 		}
