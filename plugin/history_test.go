@@ -124,7 +124,7 @@ func TestPreviousIsGood(t *testing.T) {
 	}{
 		{"the newest good one", "c", nil, entries("a", "Active", "b", "Active", "c", ""), 2},
 		{"not the one that is unproven", "c", nil, entries("a", "Active", "b", "Unknown", "c", ""), 1},
-		{"not the one on trial", "c", nil, entries("a", "Active", "b", "InTrial", "c", ""), 1},
+		{"one that ran on trial", "c", nil, entries("a", "Active", "b", "InTrial", "c", ""), 2},
 		{"what the node says is good", "c", configMapOf("b", ""), entries("a", "Active", "b", "Unknown", "c", ""), 2},
 		{"unproven, for want of a good one", "c", nil, entries("a", "Refused", "b", "Unknown", "c", ""), 2},
 		{"not what was found bad later", "c", nil, entries("a", "Unknown", "b", "Active", "b", "Rejected", "c", ""), 1},

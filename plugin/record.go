@@ -36,8 +36,8 @@ const outcomeUnknown = "Unknown"
 // badOutcomes are reasons of the condition for which an assignment is not gone back to.
 var badOutcomes = []string{decide.ReasonRefused, decide.ReasonRolledBack, decide.ReasonRejected, decide.ReasonInvalidAssignment, decide.ReasonLastKnownGoodFailed}
 
-// goodOutcomes are those of an assignment that was seen to serve: it passed its trial, or is the node's own configuration.
-var goodOutcomes = []string{decide.ReasonActive, decide.ReasonLocal}
+// goodOutcomes are those of an assignment that was seen to serve: it ran, on trial or past it, or is the node's own configuration.
+var goodOutcomes = []string{decide.ReasonActive, decide.ReasonInTrial, decide.ReasonLocal}
 
 // An entry is one assignment.
 type entry struct {
