@@ -54,13 +54,15 @@ demo: root parts-node build ## the whole story on a real node, on this machine (
 	@$(REAL) bin/demo
 
 # what make test is, what takes too long for it, and what a machine of make test-fresh cannot do
-TESTS     := vet lint parts test-unit test-packages test-real
-LONG      := fuzz test-lives test-reproducible bench-check test-e2e-long
+TESTS     := vet lint parts test-unit test-packages test-systemd test-e2e
+LONG      := fuzz test-lives test-crash-points test-reproducible bench-check test-e2e-long
 NOT_FRESH := test-systemd
-TARGETS   ?= $(TESTS:test-real=test-e2e)
+TARGETS   ?= $(filter-out $(NOT_FRESH),$(TESTS))
 
 .PHONY: test
-test: root $(TESTS) ## vet, lint, unit tests, packages, systemd, end-to-end tests on real parts (root; the first time 20 min of building before that)
+test: root vet lint parts build ## vet, lint, unit tests, packages, systemd, end-to-end tests on real parts (root; the first time 20 min of building before that)
+	@test/side-by-side.sh bin/test unit "$(MAKE) test-unit" packages "$(MAKE) test-packages"
+	@test/side-by-side.sh bin/test systemd "$(MAKE) test-systemd" e2e "$(MAKE) test-e2e"
 
 .PHONY: test-long
 test-long: root $(LONG) ## what make test has no time for: fuzzing, random lives, packages built twice, every systemd for every test of it, Leases and trials that take minutes, the benchmarks' round (root)
@@ -69,7 +71,7 @@ test-long: root $(LONG) ## what make test has no time for: fuzzing, random lives
 .PHONY: test-fresh
 test-fresh: root ## make test as on a machine that was just installed and booted: a minimal Debian with Go, git and make, empty caches (root; everything is built anew); TARGETS="lint test-unit" for a part
 	@test/parts/debian.sh mmdebstrap util-linux
-	@echo "NOT RUN ON A FRESH MACHINE: $(strip $(filter-out $(TARGETS),$(TESTS:test-real=test-e2e)) $(NOT_FRESH)). $(NOT_FRESH) needs a systemd of its own."
+	@echo "NOT RUN ON A FRESH MACHINE: $(or $(strip $(filter-out $(TARGETS),$(TESTS))),nothing). $(NOT_FRESH) needs a systemd of its own."
 	@test/fresh/run.sh $(TARGETS)
 
 .PHONY: vet
@@ -89,10 +91,6 @@ lint: ## golangci-lint and shellcheck
 test-unit: ## unit tests with the race detector; where the real kubelet and kubectl are built, pre-flight and the plugin's names are held against them
 	@test/parts/debian.sh gcc libc6-dev dbus-daemon
 	CGO_ENABLED=1 KUBELET_SUPERVISOR_PARTS="$(PARTS)" KUBELET_SUPERVISOR_TEST_KUBELET="$$(ls "$(PARTS)/kubelet-1.36.3" 2>/dev/null || :)" go test -race -timeout 20m $(TEST) ./... 2>&1 | test/report.sh
-
-.PHONY: test-real
-test-real: root parts build ## test-systemd and test-e2e side by side: each waits more than it computes (root)
-	test/side-by-side.sh bin/test systemd "$(MAKE) test-systemd" e2e "$(MAKE) test-e2e"
 
 .PHONY: test-e2e
 test-e2e: root parts build ## end-to-end tests on real parts, in two halves side by side, each with a cluster of its own (root); TEST=-run=TestX for one
@@ -153,6 +151,10 @@ fuzz: ## every fuzz target for FUZZTIME (10s), after the corpora in testdata/fuz
 .PHONY: test-lives
 test-lives: ## LIVES (5000) random lives of the core, instead of make test's few
 	LIVES=$(LIVES) go test -count=1 -run '^(TestRandomLives|TestTheWallClockDecidesNothing)$$' ./decide
+
+.PHONY: test-crash-points
+test-crash-points: ## kill -9 at every point of every change, instead of make test's every other one
+	EVERY_POINT=1 go test -count=1 -run '^TestCrashAtEveryPoint$$' ./cmd/kubelet-supervisor
 
 .PHONY: mutate
 mutate: ## whether the tests of package decide notice when it is changed in one place; MUTATE="-files=trial.go", MUTATE="-share=0.1 -seed=7" for a part

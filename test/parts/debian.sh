@@ -17,6 +17,9 @@ if [ "$(id -u)" != 0 ]; then
   printf 'Debian packages are missing, and only root may install them. Run\n\n    sudo %s\n\n' "$install" >&2
   exit 1
 fi
+# One at a time: what make test runs side by side may need packages at the same moment.
+exec {lock}>/run/kubelet-supervisor-debian.lock
+flock "$lock"
 echo "Installing Debian packages: ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 # The lists of a fresh machine may be old or absent: only then are they fetched.
