@@ -23,6 +23,9 @@ TEST     ?=
 SHORT    ?= -short
 # with how many nodes make bench-scale measures
 NODES    ?= 1 100 500 1000
+# beside which commit make bench-storm measures this one, and with how many nodes
+BEFORE   ?= de8319d
+STORM    ?= $(lastword $(NODES))
 # how many power cuts make test-machine makes, on machines with a fake kubelet, and on whole nodes
 CUTS      ?= 10
 NODE_CUTS ?= 2
@@ -174,7 +177,7 @@ soak-page: ## docs/evidence/soak.md from all that make soak has measured of this
 
 .PHONY: bench-program
 bench-program: root parts-node build
-	CGO_ENABLED=0 go build -o bin/ ./test/bench ./test/fakekubelet
+	CGO_ENABLED=0 go build -o bin/ ./test/bench ./test/fakekubelet ./test/scale/scalehost
 
 .PHONY: bench
 bench: bench-program ## measure everything beside its reference, into docs/evidence/benchmarks.md and bin/bench.json (root; 7 min on a machine that is idle)
@@ -195,14 +198,20 @@ matrix: bench-program ## what works with which kubelet, 1.23 to the newest, into
 	@$(REAL) bin/bench matrix -commit="$(VERSION)" -json=bin/matrix.json
 	bin/bench page -document=docs/evidence/compatibility.md bin/matrix.json
 
+.PHONY: bench-storm
+bench-storm: bench-program ## 1,000 nodes, one ConfigMap edited every 2 s, and a kube-apiserver's restart, beside commit BEFORE, for bench-scale's page (root; 25 min on a machine that is idle); STORM=100 for fewer nodes
+	test/scale/before.sh $(BEFORE) bin/scalehost-before
+	@$(REAL) bin/bench storm -nodes=$(STORM) -commit="$(BEFORE)" -host=bin/scalehost-before -json=bin/storm-before.json
+	@$(REAL) bin/bench storm -nodes=$(STORM) -commit="$(VERSION)" -json=bin/storm.json
+
 .PHONY: bench-scale
-bench-scale: bench-program ## one node for longer, and 1 to 1,000 nodes on this machine, into docs/evidence/scale.md (root; an hour on a machine that is idle); NODES="1 100" for others
+bench-scale: bench-program bench-storm ## one node for longer, and 1 to 1,000 nodes on this machine, into docs/evidence/scale.md (root; an hour and a half on a machine that is idle); NODES="1 100" for others
 	@$(REAL) bin/bench long -commit="$(VERSION)" -json=bin/bench-long.json
 	@for nodes in $(NODES); do $(REAL) bin/bench nodes -commit="$(VERSION)" -nodes="$$nodes" -json="bin/scale-$$nodes.json"; done
-	bin/bench page -document=docs/evidence/scale.md bin/bench-long.json $(NODES:%=bin/scale-%.json)
+	bin/bench page -document=docs/evidence/scale.md bin/bench-long.json $(NODES:%=bin/scale-%.json) bin/storm-before.json bin/storm.json
 
 .PHONY: bench-check
-bench-check: root parts-node build ## whether everything can be measured: one short round and a small fleet, whose figures mean nothing (root; three minutes)
+bench-check: root parts-node build ## whether everything can be measured: one short round and a small fleet, whose figures mean nothing (root; five minutes)
 	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" go test -tags e2e -p 1 -count 1 -v -timeout 10m ./test/bench ./test/scale
 
 .PHONY: parts

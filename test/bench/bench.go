@@ -20,11 +20,13 @@ type options struct {
 	Settle      time.Duration // how long a kubelet is left alone after a start, before it is restarted again
 	GiveUp      time.Duration // how long a kubelet is waited for that may not come back
 	Window      time.Duration // of a change, in which the new kubelet asks the API server for most of what a start brings
-	Nodes       int           // of bench nodes
+	Nodes       int           // of bench nodes and storm
+	Edits       time.Duration // of bench storm
 	Only        string        // of bench matrix: one version of the kubelet
 	Cold        bool          // drop the machine's page cache, and so slow down all else that runs on it
 	Binary      string        // the supervisor
 	FakeKubelet string
+	Host        string // of many supervisors
 	Commit      string
 	Log         io.Writer // one line per step
 }

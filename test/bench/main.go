@@ -1,7 +1,7 @@
 // Command bench measures kubelet-supervisor on real parts: a real API server, etcd, containerd and kubelet on this machine, and
 // beside each figure that has one its reference, measured in the same run. `make bench` runs it.
 //
-//	bench run|upstream|matrix|nodes|long -json=FILE    measures, and writes a result file
+//	bench run|upstream|matrix|nodes|storm|long -json=FILE    measures, and writes a result file
 //	bench page -document=docs/PAGE.md FILE...          renders a page from result files, and nothing else
 //
 // It promises that
@@ -23,8 +23,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
-
-	"github.com/kubelet-supervisor/kubelet-supervisor/test/scale"
 )
 
 // A command measures something; its options are the defaults of its flags.
@@ -38,6 +36,7 @@ var commands = map[string]command{
 	"upstream": {options{Rounds: 3, Window: time.Minute}, measureUpstream},
 	"matrix":   {options{}, measureMatrix},
 	"nodes":    {options{Nodes: 10, Steady: 20 * time.Second}, measureNodes},
+	"storm":    {options{Nodes: 10, Steady: 20 * time.Second, Edits: 5 * time.Minute}, measureStorm},
 	"long":     {options{Rounds: 10, Changes: 1000, Steady: 10 * time.Minute, Window: 6 * time.Second}, measureLong},
 }
 
@@ -61,11 +60,8 @@ func failure(ctx context.Context, err error) int {
 }
 
 func run(ctx context.Context, arguments []string) error {
-	if scale.IsHost() {
-		return scale.Host(ctx)
-	}
 	if len(arguments) == 0 {
-		return errors.New("usage: bench run|upstream|matrix|nodes|long|page [flags]")
+		return errors.New("usage: bench run|upstream|matrix|nodes|storm|long|page [flags]")
 	}
 	name, flags := arguments[0], flag.NewFlagSet("bench "+arguments[0], flag.ExitOnError)
 	if name == "page" {
@@ -76,16 +72,18 @@ func run(ctx context.Context, arguments []string) error {
 	}
 	c, known := commands[name]
 	if !known {
-		return fmt.Errorf("there is no %q: bench run, upstream, matrix, nodes, long or page", name)
+		return fmt.Errorf("there is no %q: bench run, upstream, matrix, nodes, storm, long or page", name)
 	}
 	o := c.options
 	o.Log, o.Settle, o.GiveUp = os.Stderr, 1500*time.Millisecond, 30*time.Second
 	results := flags.String("json", "", "write the result into this file")
 	flags.StringVar(&o.Binary, "binary", besideOwn("kubelet-supervisor"), "the supervisor")
 	flags.StringVar(&o.FakeKubelet, "fake-kubelet", besideOwn("fakekubelet"), "what test/fakekubelet builds")
+	flags.StringVar(&o.Host, "host", besideOwn("scalehost"), "what test/scale/scalehost builds, of any commit")
 	flags.StringVar(&o.Commit, "commit", "unknown", "what was built, for the page")
 	flags.StringVar(&o.Only, "only", "", "matrix: one version of the kubelet alone")
-	flags.IntVar(&o.Nodes, "nodes", o.Nodes, "nodes: how many")
+	flags.IntVar(&o.Nodes, "nodes", o.Nodes, "nodes, storm: how many")
+	flags.DurationVar(&o.Edits, "edits", o.Edits, "storm: how long the ConfigMap of all nodes is edited every 2 s")
 	flags.IntVar(&o.Rounds, "rounds", o.Rounds, "how often each change is made")
 	flags.IntVar(&o.Changes, "changes", o.Changes, "configuration changes before the last look at the memory")
 	flags.DurationVar(&o.Steady, "steady", o.Steady, "how long nothing happens while idle cost is measured")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -29,12 +28,8 @@ const (
 
 // measureNodes measures so many nodes at once.
 func measureNodes(ctx context.Context, o options) (*Result, error) {
-	own, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	// A shorter trial would ask for the Leases more often than the default does.
-	of := scale.Options{Host: []string{own}, Log: o.Log, Binary: o.Binary, FakeKubelet: o.FakeKubelet,
+	of := scale.Options{Host: o.Host, Log: o.Log, Binary: o.Binary, FakeKubelet: o.FakeKubelet,
 		Nodes: o.Nodes, Processes: o.Nodes <= processesUpTo, Steady: o.Steady, Spread: time.Minute, Trial: 100 * time.Second, Outage: 15 * time.Second}
 	result := newResult(o, newestParts)
 	result.Window = of.Spread.String()

@@ -23,6 +23,7 @@ type page struct {
 	Upstream, Long *Result
 	Matrix         *Result
 	Scale          []*Result // runs with many nodes, the fewest first
+	Storms         []*Result // of several commits, in the order of the files
 }
 
 // writePage renders the page of a document's name. A result file that is not there is left out, and the page says so, unless it is
@@ -40,6 +41,8 @@ func writePage(document, note string, files []string) error {
 			p.Matrix = r
 		case r.has(sectionNodes):
 			p.Scale = append(p.Scale, r)
+		case r.has(sectionStorm):
+			p.Storms = append(p.Storms, r)
 		case r.has(sectionUpstream):
 			p.Upstream = r
 		case r.has(sectionProgram):

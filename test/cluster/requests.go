@@ -25,7 +25,49 @@ type Requests struct {
 	Peak    int            // of the second with the most
 	Watches int            // that were open at the end
 
-	seconds map[int64]int
+	all []asked
+}
+
+// asked is one request.
+type asked struct {
+	kind string
+	at   time.Time // when it was received
+	code int       // of the answer
+}
+
+func requestsOf(all []asked) Requests {
+	r := Requests{Kinds: map[string]int{}, Failed: map[int]int{}, all: all}
+	seconds := map[int64]int{}
+	for _, one := range all {
+		r.Kinds[one.kind]++
+		seconds[one.at.Unix()]++
+		r.Peak = max(r.Peak, seconds[one.at.Unix()])
+		if one.code >= 400 {
+			r.Failed[one.code]++
+		}
+	}
+	return r
+}
+
+// And are those of two times.
+func (r Requests) And(more Requests) Requests { return requestsOf(slices.Concat(r.all, more.all)) }
+
+// Between are those that were received from begin on, but before end.
+func (r Requests) Between(begin, end time.Time) Requests {
+	return requestsOf(slices.DeleteFunc(slices.Clone(r.all), func(one asked) bool { return one.at.Before(begin) || !one.at.Before(end) }))
+}
+
+// Span is when the first and the last one were received.
+func (r Requests) Span() (first, last time.Time) {
+	for i, one := range r.all {
+		if i == 0 || one.at.Before(first) {
+			first = one.at
+		}
+		if one.at.After(last) {
+			last = one.at
+		}
+	}
+	return first, last
 }
 
 // Total is how many there were.
@@ -68,13 +110,10 @@ func newAudit(path string) *Audit {
 
 // Take gives what the log has more than last time.
 func (a *Audit) Take() (supervisors, kubelets Requests, err error) {
-	var taken [2]Requests
-	for i := range taken {
-		taken[i] = Requests{Kinds: map[string]int{}, Failed: map[int]int{}, seconds: map[int64]int{}}
-	}
+	var all [2][]asked
 	file, err := os.Open(a.path)
 	if err != nil {
-		return taken[0], taken[1], err
+		return supervisors, kubelets, err
 	}
 	defer file.Close()
 	for lines := bufio.NewReader(io.NewSectionReader(file, a.offset, 1<<40)); ; {
@@ -83,29 +122,27 @@ func (a *Audit) Take() (supervisors, kubelets Requests, err error) {
 			break // and what there is of a line is being written
 		}
 		if err != nil {
-			return taken[0], taken[1], fmt.Errorf("reading %s: %w", a.path, err)
+			return supervisors, kubelets, fmt.Errorf("reading %s: %w", a.path, err)
 		}
 		a.offset += int64(len(line))
 		var e auditEvent
 		if err := json.Unmarshal(line, &e); err != nil {
-			return taken[0], taken[1], fmt.Errorf("reading the audit log's line %q: %w", line, err)
+			return supervisors, kubelets, fmt.Errorf("reading the audit log's line %q: %w", line, err)
 		}
 		if strings.HasPrefix(e.User.Username, nodeUsers) {
 			program := 1
 			if strings.HasPrefix(e.UserAgent, supervisorAgent) {
 				program = 0
 			}
-			taken[program].count(e, a.open[program])
+			if e.counts(a.open[program]) {
+				kind := strings.TrimSuffix(e.Verb+" "+e.Object.Resource+"/"+e.Object.Subresource, "/")
+				all[program] = append(all[program], asked{kind, e.Received, e.Answer.Code})
+			}
 		}
 	}
-	for i := range taken {
-		taken[i].Watches = len(a.open[i])
-		for _, n := range taken[i].seconds {
-			taken[i].Peak = max(taken[i].Peak, n)
-		}
-		taken[i].seconds = nil
-	}
-	return taken[0], taken[1], nil
+	supervisors, kubelets = requestsOf(all[0]), requestsOf(all[1])
+	supervisors.Watches, kubelets.Watches = len(a.open[0]), len(a.open[1])
+	return supervisors, kubelets, nil
 }
 
 // An auditEvent is a line of the log.
@@ -127,7 +164,8 @@ type auditEvent struct {
 	} `json:"responseStatus"`
 }
 
-func (r *Requests) count(e auditEvent, open map[string]bool) {
+// counts tells whether the event is that of a request, and notes watches.
+func (e auditEvent) counts(open map[string]bool) bool {
 	refused := e.Answer.Code >= 400
 	ended := e.Stage == "ResponseComplete" || e.Stage == "Panic"
 	if e.Verb == "watch" { // answered twice: when it begins, and when it ends
@@ -139,12 +177,5 @@ func (r *Requests) count(e auditEvent, open map[string]bool) {
 		}
 		ended = began || refused
 	}
-	if !ended {
-		return
-	}
-	r.Kinds[strings.TrimSuffix(e.Verb+" "+e.Object.Resource+"/"+e.Object.Subresource, "/")]++
-	r.seconds[e.Received.Unix()]++
-	if refused {
-		r.Failed[e.Answer.Code]++
-	}
+	return ended
 }

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestAuditIsCountedByProgram(t *testing.T) {
@@ -30,6 +31,7 @@ func TestAuditIsCountedByProgram(t *testing.T) {
 			`"user":{"username":%q},"objectRef":{"resource":%q,"subresource":%q},"responseStatus":{"code":%d}}`+"\n",
 			id, stage, verb, agent, second, user, resource, subresource, code))
 	}
+	var taken Requests
 	expect := func(own, kubelets Requests) {
 		t.Helper()
 		for _, r := range []*Requests{&own, &kubelets} {
@@ -40,7 +42,10 @@ func TestAuditIsCountedByProgram(t *testing.T) {
 				r.Failed = map[int]int{}
 			}
 		}
-		if seenOwn, seenKubelets, err := a.Take(); err != nil || !reflect.DeepEqual(seenOwn, own) || !reflect.DeepEqual(seenKubelets, kubelets) {
+		seenOwn, seenKubelets, err := a.Take()
+		taken = taken.And(seenOwn)
+		seenOwn.all, seenKubelets.all = nil, nil
+		if err != nil || !reflect.DeepEqual(seenOwn, own) || !reflect.DeepEqual(seenKubelets, kubelets) {
 			t.Errorf("%+v and %+v, %v; expected were %+v and %+v", seenOwn, seenKubelets, err, own, kubelets)
 		}
 	}
@@ -57,6 +62,13 @@ func TestAuditIsCountedByProgram(t *testing.T) {
 	write(`{"auditID":"h","sta`)                                             // being written
 	expect(Requests{Kinds: map[string]int{"watch configmaps": 1, "patch nodes/status": 1}, Failed: map[int]int{403: 1}, Peak: 1, Watches: 1},
 		Requests{Kinds: map[string]int{"update leases": 1}, Peak: 1})
+	first, last := taken.Span()
+	if first.Second() != 1 || last.Second() != 4 {
+		t.Errorf("the first was received at %s, the last at %s", first, last)
+	}
+	if some := taken.Between(first.Add(time.Second), last); some.String() != "1 get leases, 1 watch configmaps" || some.Failed[404] != 1 || taken.Total() != 5 || taken.Peak != 2 {
+		t.Errorf("between them: %+v; all: %+v", some, taken)
+	}
 	write("nonsense\n")
 	if _, _, err := a.Take(); err == nil {
 		t.Error("a line that is no event is not told")

@@ -2,7 +2,8 @@
 // what it costs the API server, and whether anything is lost.
 //
 // What is real: the API server and etcd, the supervisors (processes of the shipped program, or, where those are too many for one
-// machine, the same package supervisor run many times in one process), their state folders, each node's own identity and connection.
+// machine, the same package supervisor run many times in one process, scalehost), their state folders, each node's own identity and
+// connection. A scalehost of another commit is measured in the same way.
 // What is not: the kubelet, which is test/fakekubelet, a process of its own for every node; its Lease, which the measurement renews as
 // a kubelet does; and the disk, which is a tmpfs, for real nodes have one disk each.
 //

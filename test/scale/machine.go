@@ -15,7 +15,6 @@ const (
 	// instancesPerNode is how many inotify instances a supervisor has: local files, the kubeconfig, the kubelet's log.
 	instancesPerNode = 3
 	inotifyInstances = "/proc/sys/fs/inotify/max_user_instances"
-	filesPerNode     = 16
 )
 
 // allow raises this machine's limits as far as so many nodes need. The cluster restores the sysctl when it goes down.
@@ -32,23 +31,6 @@ func allow(nodes int) error {
 		if err := os.WriteFile(inotifyInstances, []byte(strconv.Itoa(need)), 0); err != nil {
 			return fmt.Errorf("making room for the file watches of %d nodes: %w", nodes, err)
 		}
-	}
-	return nil
-}
-
-// allowFiles raises this process's own limit, for supervisors in one process.
-func allowFiles(nodes int) error {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return err
-	}
-	need := uint64(nodes*filesPerNode + 1000)
-	if limit.Cur >= need {
-		return nil
-	}
-	limit.Cur, limit.Max = need, max(need, limit.Max)
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("making room for the files of %d nodes (%d): %w", nodes, need, err)
 	}
 	return nil
 }

@@ -9,17 +9,19 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
-// Options of Measure. All but Host are needed, and that for nodes that are not processes.
+// Options of Measure and MeasureStorm.
 type Options struct {
 	Nodes       int
 	Processes   bool          // every supervisor is a process of the shipped program; else all are in one process
-	Binary      string        // the shipped program
+	Binary      string        // the shipped program, for processes
 	FakeKubelet string        // what test/fakekubelet builds
-	Host        []string      // command line of a program that calls Host
+	Host        string        // what test/scale/scalehost builds, for nodes that are none
 	Steady      time.Duration // how long nothing happens, for each figure of such a time
 	Spread      time.Duration // --edit-spread where there is one
 	Trial       time.Duration // --trial-period; from 100 s on the Lease is asked for as often as with the default
 	Outage      time.Duration // how long the API server is away
+	Edits       time.Duration // MeasureStorm: how long there are edits
+	Quiet       time.Duration // MeasureStorm: without a request; longer than a supervisor waits before it tries again
 	Log         io.Writer     // one line per step
 }
 
@@ -27,7 +29,11 @@ func (o Options) check() error {
 	if o.Nodes < 1 || o.Nodes > maxNodes {
 		return fmt.Errorf("%d nodes: give 1 to %d", o.Nodes, maxNodes)
 	}
-	for _, file := range []string{o.Binary, o.FakeKubelet} {
+	supervisor := o.Host
+	if o.Processes {
+		supervisor = o.Binary
+	}
+	for _, file := range []string{supervisor, o.FakeKubelet} {
 		if _, err := os.Stat(file); err != nil {
 			return fmt.Errorf("looking for what is measured: %w", err)
 		}

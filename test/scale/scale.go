@@ -47,19 +47,29 @@ type measurement struct {
 	starts   int    // of kubelets that were asked for
 }
 
-// Measure brings a cluster and nodes up, measures, and takes them down.
-func Measure(ctx context.Context, o Options) (figures *Figures, err error) {
+// Measure measures changes, and what it costs when there are none.
+func Measure(ctx context.Context, o Options) (*Figures, error) {
+	figures := &Figures{Nodes: o.Nodes, Processes: o.Processes}
+	return figures, onNodes(ctx, o, func(m *measurement, renew func()) error {
+		m.figures = figures
+		return m.measure(ctx, renew)
+	})
+}
+
+// onNodes brings a cluster and nodes up, measures, and takes them down. The supervisors are started by what measures, and their Leases
+// are renewed from the call of renew on.
+func onNodes(ctx context.Context, o Options, measure func(m *measurement, renew func()) error) (err error) {
 	if err := o.check(); err != nil {
-		return nil, err
+		return err
 	}
 	c, err := cluster.Up(ctx, cluster.Options{Name: fmt.Sprintf("scale-%d-%d", os.Getpid(), o.Nodes), Audit: true, Log: o.Log})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, c.Down()) }()
-	m := &measurement{Options: o, cluster: c, figures: &Figures{Nodes: o.Nodes, Processes: o.Processes}}
+	m := &measurement{Options: o, cluster: c}
 	if err := m.prepare(ctx); err != nil {
-		return nil, fmt.Errorf("preparing %d nodes: %w", o.Nodes, err)
+		return fmt.Errorf("preparing %d nodes: %w", o.Nodes, err)
 	}
 	watching, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
@@ -67,10 +77,7 @@ func Measure(ctx context.Context, o Options) (figures *Figures, err error) {
 	defer stop()
 	beside.Go(func() { m.observer.watch(watching) })
 	defer func() { err = errors.Join(err, m.stopSupervisors()) }()
-	if err := m.measure(ctx, func() { beside.Go(func() { renewLeases(watching, m.admin, m.nodes) }) }); err != nil {
-		return nil, err
-	}
-	return m.figures, nil
+	return measure(m, func() { beside.Go(func() { renewLeases(watching, m.admin, m.nodes) }) })
 }
 
 func (m *measurement) prepare(ctx context.Context) (err error) {
@@ -95,12 +102,14 @@ func (m *measurement) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// measure goes through all phases, each of which begins where the one before ended.
-func (m *measurement) measure(ctx context.Context, renew func()) (err error) {
-	for _, phase := range []struct {
-		name string
-		do   func(context.Context) error
-	}{
+// A phase begins where the one before ended.
+type phase struct {
+	name string
+	do   func(context.Context) error
+}
+
+func (m *measurement) measure(ctx context.Context, renew func()) error {
+	return m.inTurn(ctx, []phase{
 		{"nobody", func(ctx context.Context) error { return m.load(ctx, &m.figures.Alone) }},
 		{"all start", func(ctx context.Context) error { return m.startAll(ctx, 0, view.local) }},
 		{"steady", func(ctx context.Context) error { return m.load(ctx, &m.figures.Steady) }},
@@ -118,7 +127,11 @@ func (m *measurement) measure(ctx context.Context, renew func()) (err error) {
 		{"the API server away in the middle of an edit", func(ctx context.Context) error { return m.edit(ctx, &m.figures.Outage, m.outage) }},
 		{"all passed their trial", m.promoted},
 		{"all stop", m.end},
-	} {
+	})
+}
+
+func (m *measurement) inTurn(ctx context.Context, phases []phase) error {
+	for _, phase := range phases {
 		begin := time.Now()
 		if err := phase.do(ctx); err != nil {
 			return fmt.Errorf("%d nodes, %s: %w", m.Nodes, phase.name, err)
@@ -164,29 +177,40 @@ func (m *measurement) stopSupervisors() error {
 	return running.stop()
 }
 
-// assign makes one ConfigMap and then assigns it to all nodes, as fast as the API server takes it.
+// assign makes one ConfigMap and then assigns it to all nodes.
 func (m *measurement) assign(ctx context.Context) error {
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: configName}, Data: map[string]string{configKey: m.payload()}}
-	var made corev1.ConfigMap
-	if err := m.admin.Post().Namespace(configNamespace).Resource("configmaps").Body(object).Do(ctx).Into(&made); err != nil {
+	version, err := m.makeConfigMap(ctx)
+	if err != nil {
 		return err
 	}
+	return m.wave(ctx, &m.figures.Assigned, func() (string, error) { return version, m.assignAll(ctx) }, nil)
+}
+
+func (m *measurement) makeConfigMap(ctx context.Context) (version string, err error) {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: configName}, Data: map[string]string{configKey: m.payload()}}
+	var made corev1.ConfigMap
+	err = m.admin.Post().Namespace(configNamespace).Resource("configmaps").Body(object).Do(ctx).Into(&made)
+	return made.ResourceVersion, err
+}
+
+// assignAll is as fast as the API server takes it.
+func (m *measurement) assignAll(ctx context.Context) error {
 	change := []byte(`{"metadata":{"annotations":{"kubelet-supervisor.io/config-source":"` + assignment + `"}}}`)
-	return m.wave(ctx, &m.figures.Assigned, func() (string, error) {
-		return made.ResourceVersion, each(ctx, m.nodes, func(ctx context.Context, n node) error {
-			return m.admin.Patch(types.MergePatchType).Resource("nodes").Name(n.Name).Body(change).Do(ctx).Error()
-		})
-	}, nil)
+	return each(ctx, m.nodes, func(ctx context.Context, n node) error {
+		return m.admin.Patch(types.MergePatchType).Resource("nodes").Name(n.Name).Body(change).Do(ctx).Error()
+	})
 }
 
 // edit changes the ConfigMap. during, where there is one, goes on while the change spreads.
 func (m *measurement) edit(ctx context.Context, wave *Wave, during func(context.Context) error) error {
+	return m.wave(ctx, wave, func() (string, error) { return m.editConfigMap(ctx) }, during)
+}
+
+func (m *measurement) editConfigMap(ctx context.Context) (version string, err error) {
+	var written corev1.ConfigMap
 	change := fmt.Appendf(nil, `{"data":{%q:%q}}`, configKey, m.payload())
-	return m.wave(ctx, wave, func() (string, error) {
-		var written corev1.ConfigMap
-		err := m.admin.Patch(types.MergePatchType).Namespace(configNamespace).Resource("configmaps").Name(configName).Body(change).Do(ctx).Into(&written)
-		return written.ResourceVersion, err
-	}, during)
+	err = m.admin.Patch(types.MergePatchType).Namespace(configNamespace).Resource("configmaps").Name(configName).Body(change).Do(ctx).Into(&written)
+	return written.ResourceVersion, err
 }
 
 // payload is a KubeletConfiguration that nobody has seen before.
@@ -209,13 +233,19 @@ func (m *measurement) end(context.Context) error {
 	if err := m.stopSupervisors(); err != nil {
 		return err
 	}
-	m.figures.Starts = -m.starts
+	starts, err := m.logged(startingWord)
+	m.figures.Starts = starts - m.starts
+	return err
+}
+
+// logged is how often the supervisors of all nodes have said so.
+func (m *measurement) logged(word string) (count int, err error) {
 	for _, n := range m.nodes {
 		log, err := os.ReadFile(n.log())
 		if err != nil {
-			return err
+			return 0, err
 		}
-		m.figures.Starts += bytes.Count(log, []byte(startingWord))
+		count += bytes.Count(log, []byte(word))
 	}
-	return nil
+	return count, nil
 }

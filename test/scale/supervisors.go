@@ -2,8 +2,10 @@ package scale
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -36,6 +38,24 @@ func startSupervisors(ctx context.Context, c *cluster.Cluster, o Options, nodes 
 		pause(ctx, startEvery)
 	}
 	return s, nil
+}
+
+// startHost starts the process with all nodes' supervisors.
+func startHost(c *cluster.Cluster, o Options, nodes []node, spread time.Duration) (*cluster.Program, error) {
+	var of []map[string]any
+	for _, n := range nodes {
+		of = append(of, map[string]any{"Folder": n.Folder, "Arguments": n.kubelet()})
+	}
+	order, err := json.Marshal(map[string]any{"Kubelet": o.FakeKubelet, "Namespace": configNamespace, "Spread": spread, "Trial": o.Trial,
+		"Every": startEvery, "Nodes": of})
+	if err != nil {
+		return nil, err
+	}
+	file := c.Folder + "/host.json"
+	if err := os.WriteFile(file, order, 0o600); err != nil {
+		return nil, err
+	}
+	return c.Launch(c.Folder+"/log/host.log", o.Host, file)
 }
 
 // footprint is the mean of so many nodes.
