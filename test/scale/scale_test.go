@@ -50,9 +50,9 @@ func expectFigures(t *testing.T, o Options, f *Figures) {
 	if f.Starts != 0 {
 		t.Errorf("%d kubelets more were started than asked for", f.Starts)
 	}
-	// Watches may be begun anew, but nothing is written.
+	// Watches may be begun anew, but nothing is written. Nobody renews the Leases yet, so they are looked at for 80 s after the start.
 	for kind := range f.Steady.Requests.Kinds {
-		if verb, _, _ := strings.Cut(kind, " "); verb != "list" && verb != "watch" {
+		if verb, _, _ := strings.Cut(kind, " "); verb != "list" && verb != "watch" && kind != "get leases" {
 			t.Errorf("requests while nothing happened: %s", f.Steady.Requests)
 		}
 	}
