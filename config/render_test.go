@@ -176,7 +176,7 @@ func FuzzRender(f *testing.F) {
 		gate = strings.ToValidUTF8(gate, "") // as all that comes from a decoded file
 		payload := map[string]string{"kubelet": document}
 		Content(payload, "kubelet")
-		Warnings(payload, "kubelet")
+		Warnings(payload, "kubelet", 0)
 		rendered, err := Render(payload, "kubelet", "/f", map[string]bool{gate: true})
 		if err != nil {
 			if refused := (&LoadError{}); !errors.As(err, &refused) || Quote(refused.Words) != refused.Words {

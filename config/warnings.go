@@ -2,71 +2,24 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
+	"strings"
 
-	"k8s.io/kubelet/config/v1beta1"
 	sigsjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
-// typesVersion is the version of k8s.io/kubelet that strict decoding is done against.
-const typesVersion = "v0.37"
-
-const maxWarnings = 10
-
-// Warnings decodes payload[key] strictly and says, in at most 10 short lines, which fields are unknown to this version's types or appear
-// twice. The kubelet decodes leniently and runs with a misspelt field left out. A field can also be newer than these types, or older: a
-// warning is never a refusal. Nil when there is nothing to say, or when the document does not decode at all.
-func Warnings(payload map[string]string, key string) []string {
-	return strictWarnings([]byte(payload[key]))
-}
-
-func strictWarnings(document []byte) []string {
-	asJSON, err := toJSON(document)
-	if err != nil {
-		return nil
-	}
-	var found []string
-	if !isJSON(document) { // equal keys are gone from the converted document
-		if _, err := yaml.YAMLToJSONStrict(document); err != nil {
-			for _, match := range yamlDuplicate.FindAllStringSubmatch(err.Error(), -1) {
-				found = append(found, fmt.Sprintf("field %s appears twice (line %s)", match[2], match[1]))
-			}
-		}
-	}
-	strict, _ := sigsjson.UnmarshalStrict(asJSON, &v1beta1.KubeletConfiguration{})
-	for _, err := range strict {
-		match := strictError.FindStringSubmatch(err.Error())
-		switch {
-		case match == nil:
-			found = append(found, err.Error())
-		case match[1] == "unknown":
-			found = append(found, fmt.Sprintf("field %s is unknown to %s", match[2], typesVersion))
-		default:
-			found = append(found, fmt.Sprintf("field %s appears twice", match[2]))
-		}
-	}
-	return atMost(found)
-}
-
-var (
-	yamlDuplicate = regexp.MustCompile(`line (\d+): key ("(?:[^"\\]|\\.)*") already set in map`)
-	strictError   = regexp.MustCompile(`^(unknown|duplicate) field (".*")$`)
-)
-
-func atMost(found []string) []string {
-	if len(found) > maxWarnings {
-		more := len(found) - maxWarnings + 1
-		found = append(found[:maxWarnings-1:maxWarnings-1], fmt.Sprintf("and %d more", more))
-	}
-	for i := range found {
-		found[i] = Quote(found[i])
-	}
-	return found
+// Warnings says of payload[key], in at most 10 short lines, which fields appear twice, and which no kubelet knows, or one of this minor
+// version (0: unknown) does not. The kubelet decodes leniently and runs with such a field left out. A field can also be newer than all that
+// is known here: a warning is never a refusal. Nil when there is nothing to say, or when the document does not decode at all.
+func Warnings(payload map[string]string, key string, kubelet int) []string {
+	return strictWarnings([]byte(payload[key]), kubelet)
 }
 
 // FileWarnings are those about a file; none when it cannot be read.
-func FileWarnings(path string) []string {
+func FileWarnings(path string, kubelet int) []string {
 	if path == "" {
 		return nil
 	}
@@ -74,5 +27,92 @@ func FileWarnings(path string) []string {
 	if err != nil {
 		return nil
 	}
-	return strictWarnings(document)
+	return strictWarnings(document, kubelet)
+}
+
+func strictWarnings(document []byte, kubelet int) []string {
+	tree, err := decode(document)
+	if err != nil {
+		return nil
+	}
+	delete(tree, "kind")
+	delete(tree, "apiVersion")
+	var found warnings
+	found.addDuplicates(document)
+	found.addUnknown(tree, "", "", kubelet)
+	return found.lines()
+}
+
+const maxWarnings = 10
+
+// warnings keeps the first, and counts the others.
+type warnings struct {
+	first []string
+	more  int
+}
+
+func (w *warnings) add(format string, words ...any) {
+	if len(w.first) == maxWarnings {
+		w.more++
+		return
+	}
+	w.first = append(w.first, Quote(fmt.Sprintf(format, words...)))
+}
+
+func (w *warnings) lines() []string {
+	if w.more == 0 {
+		return w.first
+	}
+	return append(w.first[:maxWarnings-1], fmt.Sprintf("and %d more", w.more+1))
+}
+
+var (
+	yamlDuplicate = regexp.MustCompile(`line (\d+): key ("(?:[^"\\]|\\.)*") already set in map`)
+	jsonDuplicate = regexp.MustCompile(`^duplicate field (".*")$`)
+)
+
+// addDuplicates asks the decoders again, for of two equal keys the last has won in what they gave.
+func (w *warnings) addDuplicates(document []byte) {
+	if !isJSON(document) {
+		if _, err := yaml.YAMLToJSONStrict(document); err != nil {
+			for _, match := range yamlDuplicate.FindAllStringSubmatch(err.Error(), -1) {
+				w.add("field %s appears twice (line %s)", match[2], match[1])
+			}
+		}
+		return
+	}
+	var tree any
+	strict, _ := sigsjson.UnmarshalStrict(document, &tree) // that it decodes is known
+	for _, err := range strict {
+		if match := jsonDuplicate.FindStringSubmatch(err.Error()); match != nil {
+			w.add("field %s appears twice", match[1])
+		}
+	}
+}
+
+// addUnknown looks at the keys of a mapping that is a structure: at its place in the document, as shown, and in the table.
+func (w *warnings) addUnknown(tree map[string]any, shown, path string, kubelet int) {
+	for _, name := range slices.Sorted(maps.Keys(tree)) {
+		field, is := FieldAt(path + name)
+		switch {
+		case !is || strings.Contains(name, "."):
+			w.add("field %q is unknown to v0.%d", shown+name, newestMinor)
+			continue
+		case field.Ignored(kubelet) != "":
+			w.add("field %q %s", shown+name, field.Ignored(kubelet))
+			continue
+		case !hasFields(field.Path):
+			continue // the keys of such a map are data
+		}
+		switch value := tree[name].(type) {
+		case map[string]any:
+			w.addUnknown(value, shown+name+".", field.Path+".", kubelet)
+		case []any:
+			for i, item := range value {
+				if inner, is := item.(map[string]any); is {
+					w.addUnknown(inner, fmt.Sprintf("%s%s[%d].", shown, name, i), field.Path+".", kubelet)
+				}
+			}
+		}
+	}
 }

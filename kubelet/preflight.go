@@ -21,6 +21,8 @@ type Verdict struct {
 	// Words say why, in one line fit for the Node ([config.Quote]): the kubelet's own error, or why there is no verdict. Empty when
 	// accepted.
 	Words string
+	// Minor is the kubelet's minor version, where it said so: the 36 of 1.36.3. 0 is unknown.
+	Minor int
 	// Warnings are those of strict decoding ([config.Warnings]) about the candidate's file.
 	Warnings []string
 	// NoMorePreflight: the binary went past the check and began to start for real. It was killed; nothing must be pre-flighted with it
@@ -60,15 +62,20 @@ type Candidate struct {
 // ends first, the outcome is unknown.
 func (p *Preflight) Check(ctx context.Context, candidate Candidate, control *Candidate) Verdict {
 	if reason := p.impossible(); reason != "" {
-		return Verdict{Outcome: config.Unknown, Words: config.Quote(reason), Warnings: config.FileWarnings(candidate.File)}
+		return Verdict{Outcome: config.Unknown, Words: config.Quote(reason), Warnings: config.FileWarnings(candidate.File, 0)}
 	}
 	verdict := p.try(ctx, candidate)
-	verdict.Warnings = config.FileWarnings(candidate.File)
-	if verdict.Outcome != config.Refused || control == nil {
-		return verdict
+	if verdict.Outcome == config.Refused && control != nil {
+		verdict = p.against(ctx, verdict, *control)
 	}
-	other := p.try(ctx, *control)
-	verdict.NoMorePreflight = other.NoMorePreflight
+	verdict.Warnings = config.FileWarnings(candidate.File, verdict.Minor)
+	return verdict
+}
+
+// against is what a refusal is worth where the control is known.
+func (p *Preflight) against(ctx context.Context, verdict Verdict, control Candidate) Verdict {
+	other := p.try(ctx, control)
+	verdict.NoMorePreflight, verdict.Minor = other.NoMorePreflight, other.Minor
 	switch {
 	case ctx.Err() != nil:
 		verdict.Outcome, verdict.Load, verdict.Words = config.Unknown, false, other.Words
@@ -132,7 +139,7 @@ func (p *Preflight) try(ctx context.Context, candidate Candidate) Verdict {
 	case ran.code == 0:
 		return unknown("%s exited with 0 instead of stopping at its lock-file check", p.Kubelet)
 	case ran.accepted:
-		return Verdict{Outcome: config.Accepted}
+		return Verdict{Outcome: config.Accepted, Minor: ran.minor()}
 	}
 	words, isError := ran.words(candidate.File)
 	if ran.cutOff && !isError { // the error may be in what was not read, and so may the mark of an accepted one
@@ -158,6 +165,18 @@ func (r *attempt) words(file string) (words string, isError bool) {
 		return "the kubelet exited without a word (" + r.status + ")", false
 	}
 	return config.Quote(last), false
+}
+
+// said is how a kubelet tells its version just before the check, whatever its log's format and verbosity; one that refuses does not come so far.
+var said = regexp.MustCompile(`kubeletVersion"?[=:]"(v1\.\d+)`)
+
+// minor is the kubelet's minor version, 0 when it is not told.
+func (r *attempt) minor() int {
+	match := said.FindStringSubmatch(r.stdout.text() + "\n" + r.stderr.text())
+	if match == nil {
+		return 0
+	}
+	return config.Minor(match[1])
 }
 
 // validationTail begins what the kubelet adds behind the errors of a validation; it names nothing that helps anybody.

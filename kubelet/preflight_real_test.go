@@ -3,6 +3,7 @@ package kubelet
 import (
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -19,6 +20,11 @@ func TestPreflightOfARealKubelet(t *testing.T) {
 	if kubelet == "" {
 		t.Skip("NOT TESTED against a real kubelet: KUBELET_SUPERVISOR_TEST_KUBELET does not name one")
 	}
+	version, err := exec.Command(kubelet, "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	minor := config.Minor(strings.TrimSpace(strings.TrimPrefix(string(version), "Kubernetes ")))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -84,6 +90,9 @@ func TestPreflightOfARealKubelet(t *testing.T) {
 			}
 			if verdict.Outcome != test.want || verdict.Load != test.load || verdict.NoMorePreflight || !strings.Contains(verdict.Words, test.words) {
 				t.Errorf("got %+v, want %v (load %v) with %q", verdict, test.want, test.load, test.words)
+			}
+			if verdict.Outcome != config.Environment && verdict.Minor != minor {
+				t.Errorf("its minor version is told as %d, want %d", verdict.Minor, minor)
 			}
 			if strings.Contains(verdict.Words, "s3cret") || config.Quote(verdict.Words) != verdict.Words {
 				t.Errorf("words %q are not fit to be shown", verdict.Words)

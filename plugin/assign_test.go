@@ -40,7 +40,7 @@ func TestAssign(t *testing.T) {
 		if want := "node/n1 assigned\nnode/n2 assigned\n"; stdout != want {
 			t.Errorf("stdout is %q, want %q", stdout, want)
 		}
-		contains(t, stderr, "n1, n2, with "+workersText, "maxPods: 110 → 42", "disrupts-pods: lowering", "not known while the node runs its own configuration",
+		contains(t, stderr, "n1, n2, with "+workersText, "maxPods: 110 → 42", "disrupts-pods: below", "not known while the node runs its own configuration",
 			"n1: runs "+workersText, "n2: runs "+workersText)
 		if strings.Contains(stderr, "syncFrequency") {
 			t.Errorf("what does not change is told:\n%s", stderr)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
@@ -16,6 +17,8 @@ type change struct {
 	byDefault bool // the configuration does not name it: it goes back to its default
 	// kept tells that the field stays as it is: a kubelet flag or a drop-in file of the node sets it.
 	kept bool
+	// ignored says why the kubelet does not know the field, although there are kubelets that do.
+	ignored string
 }
 
 // A comparison is what is known when a configuration is compared with a running kubelet.
@@ -24,6 +27,7 @@ type comparison struct {
 	running  map[string]any // what the kubelet runs with, configz; or, where that cannot be had, the active configuration
 	active   map[string]any // the configuration that the kubelet was started with; nil when it is local or cannot be read
 	defaults map[string]any
+	kubelet  int    // its minor version, 0: unknown
 	caveat   string // what limits the comparison, for a person
 }
 
@@ -62,7 +66,11 @@ func (c comparison) changes() []change {
 		if kept && !named {
 			continue // neither says anything of it, and it stays
 		}
-		changes = append(changes, expand(change{path: path, from: running[path], to: to, byDefault: !named, kept: kept})...)
+		changed := change{path: path, from: running[path], to: to, byDefault: !named, kept: kept}
+		if field, is := config.FieldAt(path); is && named {
+			changed.ignored = field.Ignored(c.kubelet)
+		}
+		changes = append(changes, expand(changed)...)
 	}
 	return changes
 }
@@ -109,7 +117,9 @@ func expand(c change) []change {
 	var changes []change
 	for _, key := range sortedKeys(keys) {
 		if !same(from[key], to[key]) {
-			changes = append(changes, change{c.path + "." + key, from[key], to[key], c.byDefault, c.kept})
+			one := c
+			one.path, one.from, one.to = c.path+"."+key, from[key], to[key]
+			changes = append(changes, one)
 		}
 	}
 	return changes
@@ -131,16 +141,25 @@ func writeChanges(to io.Writer, changes []change) {
 
 // consequence says what a change does to the node and its pods.
 func (c change) consequence() string {
-	found, known := riskOf(c.path)
+	found, known := config.NearestField(c.path)
 	switch {
+	case c.ignored != "":
+		return "ignored: the field " + c.ignored
 	case c.kept:
 		by := "a drop-in file"
-		if len(found.flags) > 0 {
-			by = strings.Join(found.flags, ", ") + " or " + by
+		if found.Flags != "" {
+			by = strings.ReplaceAll(found.Flags, " ", ", ") + " or " + by
 		}
 		return fmt.Sprintf("stays %s: %s of the node wins over any configuration", show(c.from), by)
 	case !known:
 		return "unknown: kubelets ignore what they do not know; is it spelt right?"
 	}
-	return found.class + ": " + found.effect
+	words := fmt.Sprintf("%s: %s", found.Class, found.Effect)
+	switch found.Drain {
+	case "", "no":
+		return words
+	case "yes":
+		return words + "; drain first"
+	}
+	return words + "; drain first: " + found.Drain
 }

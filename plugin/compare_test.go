@@ -3,12 +3,9 @@ package plugin
 import (
 	"bytes"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
-
-	"k8s.io/kubelet/config/v1beta1"
 )
 
 func TestChanges(t *testing.T) {
@@ -69,6 +66,22 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// A field that the node's kubelet does not know yet, or no more, is told as ignored.
+func TestChangesThatTheKubeletIgnores(t *testing.T) {
+	wanted := map[string]any{"podLogsDir": "/logs", "logging": map[string]any{"sanitization": true}, "maxPods": int64(42)}
+	for kubelet, want := range map[int][]string{29: {"logging.sanitization", "podLogsDir"}, 30: {"logging.sanitization"}, 23: {"podLogsDir"}, 0: {"logging.sanitization"}} {
+		var ignored []string
+		for _, c := range (comparison{wanted: wanted, running: map[string]any{}, kubelet: kubelet}).changes() {
+			if strings.HasPrefix(c.consequence(), "ignored: the field is ") {
+				ignored = append(ignored, c.path)
+			}
+		}
+		if !slices.Equal(ignored, want) {
+			t.Errorf("1.%d ignores %v, want %v", kubelet, ignored, want)
+		}
+	}
+}
+
 func TestChangesForPeople(t *testing.T) {
 	var text bytes.Buffer
 	writeChanges(&text, []change{
@@ -76,33 +89,11 @@ func TestChangesForPeople(t *testing.T) {
 		{path: "syncFrequency", from: "1m0s", to: "2m0s", kept: true},
 		{path: "evictionHard.memory.available", from: "100Mi", byDefault: true},
 		{path: "authentication.anonymous.enabled", from: false, to: true},
+		{path: "podLogsDir", to: "/logs", ignored: "is newer than kubelet 1.29: it came with 1.30"},
+		{path: "cgroupRoot", to: "/pods"},
 		{path: "kubeletz\x1b[2J", to: "a\nb"},
 	})
 	golden(t, "changes.txt", text.String())
-}
-
-// Every field that the types know has a risk, and its class is one that is explained.
-func TestRiskTable(t *testing.T) {
-	classes := []string{"safe", "inert", "new-pods-only", "needs-drain", "disrupts-pods", "may-break-node", "immutable"}
-	kind := reflect.TypeFor[v1beta1.KubeletConfiguration]()
-	for i := range kind.NumField() {
-		name := strings.Split(kind.Field(i).Tag.Get("json"), ",")[0]
-		if name == "" { // kind and apiVersion
-			continue
-		}
-		found, known := risks()[name]
-		if !known {
-			t.Errorf("risk.csv has no row for %s", name)
-		} else if !slices.Contains(classes, found.class) || found.effect == "" {
-			t.Errorf("%s: class %q, effect %q", name, found.class, found.effect)
-		}
-	}
-	if found, _ := riskOf("evictionHard.memory.available"); found.class != "disrupts-pods" {
-		t.Errorf("what is within evictionHard: %+v", found)
-	}
-	if found, known := riskOf("nothing.at.all"); known {
-		t.Errorf("a field that is none: %+v", found)
-	}
 }
 
 func TestDefaultsOf(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 // defaultsFiles hold what kubelets run with when nothing is configured, one file per Kubernetes version: made by
@@ -24,7 +26,7 @@ func defaultsOf(kubelet string) (tree map[string]any, version string, exact bool
 	if err != nil {
 		return nil, "", false, err
 	}
-	wanted, nearest := minorOf(kubelet), minors[0]
+	wanted, nearest := config.Minor(kubelet), minors[0]
 	for _, minor := range minors {
 		if minor <= wanted {
 			nearest = minor
@@ -51,7 +53,7 @@ func defaultsMinors() ([]int, error) {
 	}
 	var minors []int
 	for _, entry := range entries {
-		minors = append(minors, minorOf(entry.Name()))
+		minors = append(minors, config.Minor(strings.TrimSuffix(entry.Name(), ".json")))
 	}
 	slices.Sort(minors)
 	return minors, nil
@@ -83,14 +85,4 @@ func defaultsFor(config, defaults map[string]any) map[string]any {
 		delete(result, "evictionHard")
 	}
 	return result
-}
-
-// minorOf is the 36 of v1.36.3, 1.36+ or 1.36.json; 0 for what is no version.
-func minorOf(version string) int {
-	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
-	if len(parts) < 2 {
-		return 0
-	}
-	minor, _ := strconv.Atoi(strings.TrimRight(parts[1], "+"))
-	return minor
 }

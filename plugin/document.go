@@ -42,7 +42,7 @@ func readDocument(payload map[string]string, key string) (document, error) {
 	}
 	delete(written, "kind")
 	delete(written, "apiVersion")
-	return document{tree: takeFrom(written, normalised), warnings: config.Warnings(payload, key)}, nil
+	return document{tree: takeFrom(written, normalised), warnings: config.Warnings(payload, key, 0)}, nil
 }
 
 // faultyField finds the field that does not decode, as "NAME: ", for the library does not name it when it is a duration, say.

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 func TestOwnValues(t *testing.T) {
@@ -39,8 +41,8 @@ func TestTablesOfFields(t *testing.T) {
 		paths = append(paths, f.path)
 	}
 	for _, path := range paths {
-		if _, known := riskOf(path); !known {
-			t.Errorf("risk.csv has no row for %s", path)
+		if _, known := config.FieldAt(path); !known {
+			t.Errorf("there is no field %s", path)
 		}
 	}
 }

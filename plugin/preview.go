@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
@@ -102,7 +103,8 @@ func (s *session) compareWith(ctx context.Context, client kubernetes.Interface, 
 	if err != nil {
 		return comparison{}, err
 	}
-	c := comparison{wanted: written.tree, defaults: defaults, active: activeDocument(ctx, read, v)}
+	kubelet := config.Minor(v.Status.NodeInfo.KubeletVersion)
+	c := comparison{wanted: written.tree, defaults: defaults, kubelet: kubelet, active: activeDocument(ctx, read, v)}
 	var caveats []string
 	if !exact {
 		caveats = append(caveats, fmt.Sprintf("Defaults are those of Kubernetes %s; the node runs %s.", version, bounded.Line(v.Status.NodeInfo.KubeletVersion)))

@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
@@ -123,14 +124,14 @@ func (s *session) reviewDocument(d document) error {
 	var lines []string
 	root := false
 	for _, path := range sortedKeys(values) {
-		found, known := riskOf(path)
+		found, known := config.NearestField(path)
 		mark := " "
 		if givesRoot(path) {
 			root, mark = true, "!"
-		} else if !known || found.harmless() {
+		} else if !known || found.Class.Harmless() {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)", mark, bounded.Line(path), show(values[path]), found.class))
+		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)", mark, bounded.Line(path), show(values[path]), found.Class))
 	}
 	if len(lines) > 0 {
 		s.note("Not as Kubernetes %s has it by default, where changing it can matter (assign shows what really changes, and what that does):", version)

@@ -7,8 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/kubelet/config/v1beta1"
-
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
@@ -16,10 +15,9 @@ import (
 // no default.
 var freeMaps = func() map[string]bool {
 	free := map[string]bool{}
-	kind := reflect.TypeFor[v1beta1.KubeletConfiguration]()
-	for i := range kind.NumField() {
-		if field := kind.Field(i); field.Type.Kind() == reflect.Map {
-			free[strings.Split(field.Tag.Get("json"), ",")[0]] = true
+	for _, field := range config.Fields() {
+		if strings.HasPrefix(field.Type, "map[") && !strings.Contains(field.Path, ".") {
+			free[field.Path] = true
 		}
 	}
 	return free

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
-	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -20,7 +20,17 @@ const (
 	LastKnownGood Pointer = "last-known-good"
 )
 
-const sourceKind = "SerializedNodeConfigSource"
+const (
+	sourceKind    = "SerializedNodeConfigSource"
+	sourceVersion = "kubelet.config.k8s.io/v1beta1"
+)
+
+// pointerFile is what k8s.io/kubelet calls SerializedNodeConfigSource. That package takes 2 MiB of memory, and this is all it is needed
+// for.
+type pointerFile struct {
+	metav1.TypeMeta `json:",inline"`
+	Source          corev1.NodeConfigSource `json:"source"`
+}
 
 // SaveSource makes the pointer name the source, durably; nil means local and leaves an empty file. The bytes are those that
 // the kubelet wrote from 1.11 to 1.23. A source without uid or resourceVersion is refused, for it could mean any version.
@@ -56,8 +66,8 @@ func encodeSource(source *corev1.ConfigMapNodeConfigSource) ([]byte, error) {
 	if err := checkReference(*source); err != nil {
 		return nil, fmt.Errorf("failed to write RemoteConfigSource, %w", err)
 	}
-	var file kubeletconfig.SerializedNodeConfigSource
-	file.APIVersion, file.Kind = kubeletconfig.SchemeGroupVersion.String(), sourceKind
+	var file pointerFile
+	file.APIVersion, file.Kind = sourceVersion, sourceKind
 	file.Source.ConfigMap = source
 	return yaml.Marshal(file)
 }
@@ -70,12 +80,12 @@ func decodeSource(content []byte) (*corev1.ConfigMapNodeConfigSource, error) {
 	if err := checkAliases(content); err != nil {
 		return nil, err
 	}
-	var file kubeletconfig.SerializedNodeConfigSource
+	var file pointerFile
 	if err := yaml.Unmarshal(content, &file); err != nil {
 		return nil, fmt.Errorf("does not decode: %w", err)
 	}
-	if want := kubeletconfig.SchemeGroupVersion.String(); file.APIVersion != want || file.Kind != sourceKind {
-		return nil, fmt.Errorf("is %.64q of %.64q instead of %s of %s", file.Kind, file.APIVersion, sourceKind, want)
+	if file.APIVersion != sourceVersion || file.Kind != sourceKind {
+		return nil, fmt.Errorf("is %.64q of %.64q instead of %s of %s", file.Kind, file.APIVersion, sourceKind, sourceVersion)
 	}
 	if file.Source.ConfigMap == nil {
 		return nil, errors.New("names no ConfigMap")

@@ -207,7 +207,7 @@ func (l *loop) prove(ctx context.Context, do decide.Prove) decide.Proved {
 	proved.Outcome, proved.Load, proved.Words, proved.NoMorePreflight = verdict.Outcome, verdict.Load, verdict.Words, verdict.NoMorePreflight
 	if do.Version != nil && l.store != nil {
 		if payload, err := l.checkpoint(do.Version.Source); err == nil {
-			proved.Warnings = config.Warnings(payload, do.Version.Source.KubeletConfigKey)
+			proved.Warnings = config.Warnings(payload, do.Version.Source.KubeletConfigKey, verdict.Minor)
 		}
 	}
 	return proved

@@ -75,7 +75,7 @@ func check(command *cobra.Command, file string, preflight kubelet.Preflight) err
 	}
 	preflight.TempFolder = folder
 	verdict := preflight.Check(command.Context(), kubelet.Candidate{File: candidate}, &kubelet.Candidate{})
-	for _, warning := range config.Warnings(payload, key) {
+	for _, warning := range config.Warnings(payload, key, verdict.Minor) {
 		_, _ = fmt.Fprintln(command.ErrOrStderr(), "warning:", warning)
 	}
 	switch verdict.Outcome {
