@@ -17,8 +17,6 @@ type Arguments struct {
 	HealthzBindAddress       string // --healthz-bind-address, an IP address
 	ContainerRuntimeEndpoint string // --container-runtime-endpoint, e.g. unix:///run/containerd/containerd.sock
 	RootDir                  string // --root-dir, the folder of the kubelet's own files
-	CPUManagerPolicy         string // --cpu-manager-policy
-	MemoryManagerPolicy      string // --memory-manager-policy
 	HealthzPort              *int   // --healthz-port; 0 turns healthz off
 	FeatureGates             map[string]bool
 }
@@ -34,8 +32,6 @@ var setters = map[string]func(*Arguments, string){
 	"healthz-bind-address":       func(a *Arguments, v string) { a.HealthzBindAddress = v },
 	"container-runtime-endpoint": func(a *Arguments, v string) { a.ContainerRuntimeEndpoint = v },
 	"root-dir":                   func(a *Arguments, v string) { a.RootDir = absolute(v) },
-	"cpu-manager-policy":         func(a *Arguments, v string) { a.CPUManagerPolicy = v },
-	"memory-manager-policy":      func(a *Arguments, v string) { a.MemoryManagerPolicy = v },
 	"healthz-port":               setHealthzPort,
 	"feature-gates":              addFeatureGates,
 }

@@ -16,7 +16,7 @@ import (
 func Content(payload map[string]string, key string) string {
 	digest := newDigest()
 	document, present := payload[key]
-	tree, err := decode([]byte(document))
+	tree, err := Decode([]byte(document))
 	canonical, marshalErr := json.Marshal(tree)
 	switch {
 	case !present:

@@ -25,10 +25,10 @@ const (
 // errNotMapping: the document decodes, but is a list, a scalar or nothing.
 var errNotMapping = errors.New("it is not a mapping")
 
-// decode reads a YAML or JSON document into an untyped tree whose numbers keep their digits. Like the kubelet it takes what begins with a
+// Decode reads a YAML or JSON document into an untyped tree whose numbers keep their digits. Like the kubelet it takes what begins with a
 // brace for JSON and nothing else, reads only the first YAML document and lets the last of two equal keys win. Its errors never quote the
 // document.
-func decode(document []byte) (map[string]any, error) {
+func Decode(document []byte) (map[string]any, error) {
 	asJSON, err := toJSON(document)
 	if err != nil {
 		return nil, err

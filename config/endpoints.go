@@ -51,35 +51,6 @@ func EffectiveEndpoints(argv []string, configFile string) Endpoints {
 	return endpoints
 }
 
-// mergedTree has the fields that merge looks for, of the file and the drop-in files over it. It is whole if all of them could be read.
-func mergedTree(arguments Arguments, configFile string) (merged map[string]any, whole bool) {
-	merged = map[string]any{}
-	tree := readTree(configFile)
-	whole = tree != nil || configFile == ""
-	merge(merged, tree)
-	eachDropIn(arguments.ConfigDir, func(file dropIn) {
-		if tree, err := decode(file.bytes); file.err == nil && err == nil {
-			merge(merged, tree)
-		} else {
-			whole = false
-		}
-	})
-	return merged, whole
-}
-
-// merge follows RFC 7386, as the kubelet does with drop-in files, for the scalars that are looked for: null deletes what was said before.
-func merge(into, from map[string]any) {
-	for _, name := range []string{"healthzPort", "healthzBindAddress", "containerRuntimeEndpoint", "cpuManagerPolicy", "memoryManagerPolicy", "nodeLeaseDurationSeconds"} {
-		switch value, said := from[name]; {
-		case !said:
-		case value == nil:
-			delete(into, name)
-		default:
-			into[name] = value
-		}
-	}
-}
-
 // asIP gives the address to connect to for one to listen on; "" when it is none.
 func asIP(address string) string {
 	ip, err := netip.ParseAddr(address)

@@ -131,7 +131,7 @@ func readTree(path string) map[string]any {
 	if err != nil {
 		return nil
 	}
-	tree, err := decode(content)
+	tree, err := Decode(content)
 	if err != nil {
 		return nil
 	}

@@ -68,7 +68,7 @@ func load(payload map[string]string, key string) (map[string]any, error) {
 	case document == "":
 		return refuse("is empty; it must hold a %s", kind)
 	}
-	tree, err := decode([]byte(document))
+	tree, err := Decode([]byte(document))
 	switch {
 	case err != nil:
 		return refuse("does not decode as YAML or JSON: %v", err)
@@ -86,16 +86,9 @@ func load(payload map[string]string, key string) (map[string]any, error) {
 
 // resolvePath leaves values of another type alone: the kubelet has its own words for them.
 func resolvePath(tree map[string]any, field []string, folder string) {
-	for _, name := range field[:len(field)-1] {
-		below, ok := tree[name].(map[string]any)
-		if !ok {
-			return
-		}
-		tree = below
-	}
-	name := field[len(field)-1]
-	if path, ok := tree[name].(string); ok && path != "" && !filepath.IsAbs(path) {
-		tree[name] = filepath.Join(folder, path)
+	parent, name := parentOf(tree, field)
+	if path, ok := parent[name].(string); ok && path != "" && !filepath.IsAbs(path) {
+		parent[name] = filepath.Join(folder, path)
 	}
 }
 

@@ -31,23 +31,21 @@ func RootDir(argv []string) string {
 func IsStateFile(name string) bool { return name == cpuStateFile || name == memoryStateFile }
 
 // ForeignStateFiles lists the state files below the kubelet's root folder that another policy wrote than the one which a kubelet with this
-// command line and this file ("" for none) would have, by its flags, else its drop-in files, else the file, else its defaults. Such a
-// kubelet exits over them at every start. A file that is not there or cannot be read is none, and none is foreign to a configuration that
-// cannot be read: the kubelet judges it.
-func ForeignStateFiles(argv []string, configFile string) []StateFile {
-	arguments := ParseArguments(argv)
-	merged, whole := mergedTree(arguments, configFile)
-	if !whole {
+// command line has by its effective configuration. Such a kubelet exits over them at every start. A file that is not there or cannot be read
+// is none, and none is foreign to a configuration that is not known: the kubelet judges it.
+func ForeignStateFiles(argv []string, effective Effective) []StateFile {
+	runs := effective.Tree()
+	if runs == nil {
 		return nil
 	}
-	fromFile := func(field string) string {
-		policy, _ := merged[field].(string)
+	policyOf := func(field string) string {
+		policy, _ := runs[field].(string)
 		return policy
 	}
 	var foreign []StateFile
 	for _, manager := range []struct{ file, policy string }{
-		{cpuStateFile, cmp.Or(arguments.CPUManagerPolicy, fromFile("cpuManagerPolicy"), "none")},
-		{memoryStateFile, cmp.Or(arguments.MemoryManagerPolicy, fromFile("memoryManagerPolicy"), "None")},
+		{cpuStateFile, cmp.Or(policyOf("cpuManagerPolicy"), "none")},
+		{memoryStateFile, cmp.Or(policyOf("memoryManagerPolicy"), "None")},
 	} {
 		wrote := statePolicy(filepath.Join(RootDir(argv), manager.file))
 		if wrote != "" && wrote != manager.policy {

@@ -52,7 +52,7 @@ func TestForeignStateFiles(t *testing.T) {
 			const head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 			write("drop-ins/10.conf", head+test.local)
 			arguments := append([]string{"--root-dir=" + filepath.Join(folder, "root"), "--config-dir=" + filepath.Join(folder, "drop-ins")}, test.flags...)
-			if got := ForeignStateFiles(arguments, write("kubelet.yaml", head+test.file)); !slices.Equal(got, test.want) {
+			if got := ForeignStateFiles(arguments, ReadEffective(arguments, write("kubelet.yaml", head+test.file))); !slices.Equal(got, test.want) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})

@@ -31,7 +31,7 @@ func FileWarnings(path string, kubelet int) []string {
 }
 
 func strictWarnings(document []byte, kubelet int) []string {
-	tree, err := decode(document)
+	tree, err := Decode(document)
 	if err != nil {
 		return nil
 	}
@@ -64,6 +64,15 @@ func (w *warnings) lines() []string {
 		return w.first
 	}
 	return append(w.first[:maxWarnings-1], fmt.Sprintf("and %d more", w.more+1))
+}
+
+// atMost keeps what was found within the bounds of warnings.
+func atMost(found []string) []string {
+	var list warnings
+	for _, words := range found {
+		list.add("%s", words)
+	}
+	return list.lines()
 }
 
 var (

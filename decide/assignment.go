@@ -127,6 +127,7 @@ func (s *State) learnProved(e Proved) {
 	default:
 		s.Environment = ""
 		s.Proofs = newest(without(s.Proofs, func(p Proof) bool { return p.Content == e.Content && p.Kubelet == e.Kubelet }), e.Proof)
+		s.knowEffective(e.Proof)
 	}
 	if e.refused() && s.Assigned != nil && s.Assigned.Content == e.Content {
 		s.event(corev1.EventTypeWarning, "KubeletConfigRefused", Describe(s.Assigned)+" is refused: "+e.Words)

@@ -13,6 +13,7 @@ import (
 func Decide(s State, at Moment, e Event) (State, Step) {
 	s.advance(at)
 	s.learn(e)
+	s.recognise()
 	s.judge()
 	do := s.act()
 	if do != nil {
@@ -128,7 +129,8 @@ func (s *State) learnStarted(e Started) {
 		s.NextStart, s.NextOf = s.Now+e.Delay, start.Version
 		return
 	}
-	s.Child = Child{Alive: true, Version: start.Version, Kubelet: start.Kubelet, Local: start.Local, Started: s.Now}
+	s.Child = Child{Alive: true, Version: start.Version, Kubelet: start.Kubelet, Local: start.Local, Started: s.Now,
+		Effective: s.effectiveOf(start)}
 	s.ApplyAt = 0
 }
 

@@ -27,8 +27,10 @@ type drive struct {
 	began    time.Duration           // when the test began to look
 	actions  map[reflect.Type]Action // the last of each kind
 	events   []string
-	told     []NodeEvent      // the same, in full
-	refused  map[string]Proof // by content; what is not named is accepted
+	told     []NodeEvent       // the same, in full
+	refused  map[string]Proof  // by content; what is not named is accepted
+	effect   map[string]string // by content, and the drop-in files behind a blank if they are not those of testKubelet: its effective configuration
+	shadowed []string
 	saveErr  error
 	startErr map[string]error          // by content: its file cannot be made
 	deadly   map[string]time.Duration  // by content ("" = local): exits so long after its start
@@ -60,7 +62,7 @@ func newDrive(t *testing.T, changes ...func(*Settings)) *drive {
 		change(&settings)
 	}
 	return &drive{t: t, s: New(settings), now: time.Hour, refused: map[string]Proof{}, deadly: map[string]time.Duration{},
-		lease: map[string]bool{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, bootID: "boot-1", online: true}
+		lease: map[string]bool{}, effect: map[string]string{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, bootID: "boot-1", online: true}
 }
 
 // boot starts a supervisor on what the disk holds.
@@ -128,7 +130,11 @@ func (d *drive) answer(do Action) Event {
 		}
 		proof, known := d.refused[content]
 		if !known {
-			proof = Proof{Outcome: config.Accepted}
+			effect := content
+			if do.Kubelet.Local != testKubelet.Local {
+				effect += " " + do.Kubelet.Local
+			}
+			proof = Proof{Outcome: config.Accepted, Effective: d.effect[effect], Shadowed: d.shadowed}
 		}
 		proof.Content, proof.Kubelet = content, do.Kubelet
 		return Proved{Proof: proof}

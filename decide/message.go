@@ -58,6 +58,9 @@ func (s *State) warnings() []string {
 	if s.Warning != "" {
 		list = append(list, s.Warning)
 	}
+	if words := s.shadowWarning(); words != "" { // the last, for it can be long, and stays
+		list = append(list, words)
+	}
 	return list
 }
 

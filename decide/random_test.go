@@ -53,7 +53,7 @@ var contents = []string{"one", "two", "three"}
 // live lets one random thing happen.
 func (d *drive) live(random *rand.Rand) {
 	content := contents[random.IntN(len(contents))]
-	switch random.IntN(15) {
+	switch random.IntN(16) {
 	case 0, 1, 2:
 		d.assign(content, fmt.Sprint("cm", random.IntN(2)), fmt.Sprint(random.IntN(100)))
 	case 3:
@@ -81,6 +81,8 @@ func (d *drive) live(random *rand.Rand) {
 		d.boot() // the supervisor and the kubelet were killed
 	case 14:
 		d.hear(Hung{Words: "no watchdog ping"})
+	case 15:
+		d.effect[content] = []string{"", "same"}[random.IntN(2)]
 	}
 	d.pass(time.Duration(random.IntN(100_000)) * time.Millisecond)
 }

@@ -32,6 +32,10 @@ type Proof struct {
 	Load     bool            `json:"load,omitempty"` // refused while loading or decoding, not while validating
 	Words    string          `json:"words,omitempty"`
 	Warnings []string        `json:"warnings,omitempty"`
+	// Effective is the digest of the effective configuration ([config.Effective]) that the kubelet told; empty = it did not.
+	Effective string `json:"effective,omitempty"`
+	// Shadowed are the fields that it does not run with, for flags or drop-in files go before.
+	Shadowed []string `json:"shadowed,omitempty"`
 }
 
 // AnyContent is the Content of a Proof about every configuration.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,13 @@ type Verdict struct {
 	Minor int
 	// Warnings are those of strict decoding ([config.Warnings]) about the candidate's file.
 	Warnings []string
+	// Effective is what the kubelet would run with: what it told itself when it accepted the candidate, else our own reading. It is not known
+	// of a candidate that is refused.
+	Effective config.Effective
+	// Shadowed are the fields of the candidate's file that flags or drop-in files go before ([config.Shadowed]).
+	Shadowed []string
+	// GoingAway are gates and flags that a later version of the kubelet will not have, by its own words ([config.GoingAway]).
+	GoingAway []string
 	// NoMorePreflight: the binary went past the check and began to start for real. It was killed; nothing must be pre-flighted with it
 	// again.
 	NoMorePreflight bool
@@ -61,14 +69,26 @@ type Candidate struct {
 // candidate is refused when the control is accepted or fails in another way. Check returns when the processes it started are gone. When ctx
 // ends first, the outcome is unknown.
 func (p *Preflight) Check(ctx context.Context, candidate Candidate, control *Candidate) Verdict {
+	verdict := p.judge(ctx, candidate, control)
+	verdict.Warnings = config.FileWarnings(candidate.File, verdict.Minor)
+	switch verdict.Outcome {
+	case config.Accepted, config.Unknown:
+		if !verdict.Effective.Known() {
+			verdict.Effective = config.ReadEffective(p.Arguments, p.fileOf(candidate))
+		}
+		verdict.Shadowed = config.Shadowed(candidate.File, p.Arguments, verdict.Effective)
+	}
+	return verdict
+}
+
+func (p *Preflight) judge(ctx context.Context, candidate Candidate, control *Candidate) Verdict {
 	if reason := p.impossible(); reason != "" {
-		return Verdict{Outcome: config.Unknown, Words: config.Quote(reason), Warnings: config.FileWarnings(candidate.File, 0)}
+		return Verdict{Outcome: config.Unknown, Words: config.Quote(reason)}
 	}
 	verdict := p.try(ctx, candidate)
 	if verdict.Outcome == config.Refused && control != nil {
 		verdict = p.against(ctx, verdict, *control)
 	}
-	verdict.Warnings = config.FileWarnings(candidate.File, verdict.Minor)
 	return verdict
 }
 
@@ -83,6 +103,14 @@ func (p *Preflight) against(ctx context.Context, verdict Verdict, control Candid
 		verdict.Outcome, verdict.Load = config.Environment, false
 	}
 	return verdict
+}
+
+// fileOf is the file that the kubelet reads for a candidate; "" for none.
+func (p *Preflight) fileOf(c Candidate) string {
+	if c.File != "" {
+		return c.File
+	}
+	return config.ParseArguments(p.Arguments).Config
 }
 
 func (p *Preflight) impossible() string {
@@ -139,7 +167,7 @@ func (p *Preflight) try(ctx context.Context, candidate Candidate) Verdict {
 	case ran.code == 0:
 		return unknown("%s exited with 0 instead of stopping at its lock-file check", p.Kubelet)
 	case ran.accepted:
-		return Verdict{Outcome: config.Accepted, Minor: ran.minor()}
+		return Verdict{Outcome: config.Accepted, Minor: ran.minor(), Effective: p.effective(ran, candidate), GoingAway: config.GoingAway([]byte(ran.output()))}
 	}
 	words, isError := ran.words(candidate.File)
 	if ran.cutOff && !isError { // the error may be in what was not read, and so may the mark of an accepted one
@@ -148,10 +176,22 @@ func (p *Preflight) try(ctx context.Context, candidate Candidate) Verdict {
 	return Verdict{Outcome: config.Refused, Words: words, Load: strings.Contains(strings.ToLower(words), "failed to load kubelet config file")}
 }
 
+// effective is what the kubelet told of the candidate; unknown when it told nothing that can be read.
+func (p *Preflight) effective(ran *attempt, candidate Candidate) config.Effective {
+	for _, output := range []*stream{&ran.stderr, &ran.stdout} {
+		if told := output.teller.configuration(); told != nil {
+			return config.ToldEffective(told, p.Arguments, p.fileOf(candidate), ran.folder)
+		}
+	}
+	return config.Effective{}
+}
+
+func (r *attempt) output() string { return r.stdout.text() + "\n" + r.stderr.text() }
+
 // words finds the kubelet's error in what it printed; without one, they are its last words. The path of the candidate's file, which the
 // kubelet says up to three times, is left out.
 func (r *attempt) words(file string) (words string, isError bool) {
-	output := r.stdout.text() + "\n" + r.stderr.text()
+	output := r.output()
 	if file != "" {
 		output = strings.ReplaceAll(output, file, kind)
 	}
@@ -159,12 +199,12 @@ func (r *attempt) words(file string) (words string, isError bool) {
 		words, _, _ = strings.Cut(words, validationTail)
 		return words, true
 	}
-	lines := strings.Split(strings.TrimSpace(output), "\n")
-	last := strings.TrimSpace(lines[len(lines)-1])
-	if last == "" {
-		return "the kubelet exited without a word (" + r.status + ")", false
+	for _, line := range slices.Backward(strings.Split(output, "\n")) {
+		if line = strings.TrimRight(line, " \r"); line != "" && !chatter.MatchString(line) {
+			return config.Quote(line), false
+		}
 	}
-	return config.Quote(last), false
+	return "the kubelet exited without a word (" + r.status + ")", false
 }
 
 // said is how a kubelet tells its version just before the check, whatever its log's format and verbosity; one that refuses does not come so far.
@@ -172,12 +212,15 @@ var said = regexp.MustCompile(`kubeletVersion"?[=:]"(v1\.\d+)`)
 
 // minor is the kubelet's minor version, 0 when it is not told.
 func (r *attempt) minor() int {
-	match := said.FindStringSubmatch(r.stdout.text() + "\n" + r.stderr.text())
+	match := said.FindStringSubmatch(r.output())
 	if match == nil {
 		return 0
 	}
 	return config.Minor(match[1])
 }
+
+// chatter is what a log has that is no error, such as its flags, which may be secret.
+var chatter = regexp.MustCompile(`^(?:[IW]\d{4} \d\d:|\{|\t| >)`)
 
 // validationTail begins what the kubelet adds behind the errors of a validation; it names nothing that helps anybody.
 const validationTail = ", path: &TypeMeta"

@@ -31,7 +31,10 @@ func (r *attempt) read(command *exec.Cmd) (*outputReaders, error) {
 	command.Stdout, command.Stderr = o.theirs[0], o.theirs[1]
 	var reading sync.WaitGroup
 	for i, to := range []*stream{&r.stdout, &r.stderr} {
-		reading.Go(func() { _, _ = io.Copy(to, o.ours[i]) })
+		reading.Go(func() {
+			_, _ = io.Copy(to, o.ours[i])
+			to.keep(to.teller.end())
+		})
 	}
 	go func() {
 		reading.Wait()
@@ -69,15 +72,21 @@ func closeAll(files []*os.File) (err error) {
 // keptOutput is how much of a stream's beginning, and of its end, is kept.
 const keptOutput = 64 << 10
 
-// stream is one output: bounded, and searched as it comes.
+// stream is one output: bounded, and searched as it comes, without what the kubelet tells of its configuration.
 type stream struct {
 	marks  *marks
+	teller teller
 	head   []byte
 	tail   []byte // at most twice keptOutput, of which the end counts
 	recent []byte // the end of what was searched; a mark, none longer than acceptedMark, can arrive in pieces
 }
 
-func (s *stream) Write(chunk []byte) (int, error) {
+func (s *stream) Write(piece []byte) (int, error) {
+	s.keep(s.teller.pass(piece))
+	return len(piece), nil
+}
+
+func (s *stream) keep(chunk []byte) {
 	searched := append(s.recent, chunk...)
 	s.marks.look(searched)
 	s.recent = bytes.Clone(searched[max(0, len(searched)-len(acceptedMark)):])
@@ -88,7 +97,6 @@ func (s *stream) Write(chunk []byte) (int, error) {
 	if len(s.tail) > 2*keptOutput {
 		s.tail = bytes.Clone(s.tail[len(s.tail)-keptOutput:])
 	}
-	return len(chunk), nil
 }
 
 func (s *stream) text() string {

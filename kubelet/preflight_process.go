@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -30,8 +31,9 @@ const outputDelay = 3 * time.Second
 // attempt is what came of one run.
 type attempt struct {
 	stdout, stderr stream
-	accepted       bool // the mark of the check was seen
-	pastCheck      bool // a mark of a real start was seen; the process was killed
+	folder         string // of its certificates
+	accepted       bool   // the mark of the check was seen
+	pastCheck      bool   // a mark of a real start was seen; the process was killed
 	startFailed    bool
 	cutOff         bool // the output was not read to its end
 	signalled      bool
@@ -48,12 +50,16 @@ func (p *Preflight) run(ctx context.Context, candidate Candidate) (*attempt, err
 		return result, fmt.Errorf("making a folder for its certificates: %w", err)
 	}
 	defer os.RemoveAll(folder)
+	result.folder = folder
 
 	arguments := slices.Clone(p.Arguments)
 	if candidate.File != "" {
 		arguments = append(arguments, "--config="+candidate.File)
 	}
 	arguments = append(arguments, "--cert-dir="+folder, "--lock-file=", "--exit-on-lock-contention=true")
+	if p.tellsHere() {
+		arguments = append(arguments, "--v=5") // for its configuration: see teller
+	}
 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -73,6 +79,13 @@ func (p *Preflight) run(ctx context.Context, candidate Candidate) (*attempt, err
 	err = <-done
 	result.accepted, result.pastCheck = marks.seen()
 	return result, err
+}
+
+// tellsHere: kubelets up to 1.25 can log into files, where what may be secret has no business.
+func (p *Preflight) tellsHere() bool {
+	return !slices.ContainsFunc(p.Arguments, func(word string) bool {
+		return strings.HasPrefix(strings.ReplaceAll(word, "_", "-"), "--logtostderr")
+	})
 }
 
 func (r *attempt) execute(ctx context.Context, command *exec.Cmd) error {

@@ -174,7 +174,7 @@ func TestPreflightProcess(t *testing.T) {
 		}
 		argvs = append(argvs, seen.Argv)
 	}
-	production, check := []string{"--v=2", "--config", "/production"}, []string{"--cert-dir=TEMP", "--lock-file=", "--exit-on-lock-contention=true"}
+	production, check := []string{"--v=2", "--config", "/production"}, []string{"--cert-dir=TEMP", "--lock-file=", "--exit-on-lock-contention=true", "--v=5"}
 	want := [][]string{
 		append(append(append([]string{}, production...), "--config="+candidate), check...),
 		append(append(append([]string{}, production...), "--config="+control), check...),

@@ -67,6 +67,16 @@ func viewOf(node *corev1.Node) nodeView {
 // words is what the condition says, made printable.
 func (v nodeView) words() string { return bounded.Line(v.condition.Message) }
 
+// shadowedPart is what a message says of fields that do not take effect. All may be well otherwise.
+func shadowedPart(message string) string {
+	for part := range strings.SplitSeq(message, "; ") {
+		if strings.HasPrefix(part, "Shadowed: ") {
+			return part
+		}
+	}
+	return ""
+}
+
 // ready tells whether the Node's kubelet reports to the API server.
 func (v nodeView) ready() bool {
 	return slices.ContainsFunc(v.Status.Conditions, func(c corev1.NodeCondition) bool {

@@ -176,6 +176,10 @@ func (v nodeView) summary(whole bool) string {
 		words += ": " + v.words()
 	case v.condition.Status != corev1.ConditionTrue:
 		words += ": " + why
+	default:
+		if shadowed := shadowedPart(why); shadowed != "" {
+			words += "; " + shadowed
+		}
 	}
 	if !v.ready() {
 		words = "node is not Ready; " + words

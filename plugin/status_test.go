@@ -48,6 +48,21 @@ func TestStatusTable(t *testing.T) {
 	}
 }
 
+// A field that a flag goes before has no effect, and nothing else says so.
+func TestStatusTellsWhatIsShadowed(t *testing.T) {
+	const text, shadowed = "kubelet-config/workers-d5bf27f224/kubelet", "Shadowed: maxPods (60) by --max-pods (20)"
+	config := configMapOf("workers-d5bf27f224", someConfig)
+	node := saying(newNode("n1"), text, "Active", corev1.ConditionTrue, `using current (UID: "u"); passed its trial; `+shadowed+"; LocalChangePending: x", config, config)
+	node.Annotations[configsync.ConfigSourceAnnotation] = text
+	for _, command := range []string{"status", "describe"} {
+		stdout, _ := newBench(t, node).do(t, command, "n1")
+		contains(t, stdout, shadowed)
+		if command == "status" {
+			contains(t, stdout, "Active; "+shadowed+"\n")
+		}
+	}
+}
+
 func TestStatusForMachines(t *testing.T) {
 	b := newBench(t, statusNodes()...)
 	stdout, _ := b.do(t, "status", "n2-good", "-o", "json")

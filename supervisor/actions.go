@@ -122,7 +122,7 @@ func sourceOf(v *decide.Version) *corev1.ConfigMapNodeConfigSource {
 
 // sourcesInUse lists the checkpoints that must stay.
 func (l *loop) sourcesInUse(d decide.Durable) []corev1.ConfigMapNodeConfigSource {
-	versions := []*decide.Version{d.Assigned, d.LastKnownGood, d.Active, l.state.Child.Version}
+	versions := []*decide.Version{d.Assigned, d.LastKnownGood, d.Active, l.state.Child.Version, l.state.Child.From}
 	if l.state.Pending != nil {
 		versions = append(versions, &l.state.Pending.Version)
 	}
@@ -205,11 +205,7 @@ func (l *loop) prove(ctx context.Context, do decide.Prove) decide.Proved {
 		return decide.Proved{} // abandoned: it says nothing
 	}
 	proved.Outcome, proved.Load, proved.Words, proved.NoMorePreflight = verdict.Outcome, verdict.Load, verdict.Words, verdict.NoMorePreflight
-	if do.Version != nil && l.store != nil {
-		if payload, err := l.checkpoint(do.Version.Source); err == nil {
-			proved.Warnings = config.Warnings(payload, do.Version.Source.KubeletConfigKey, verdict.Minor)
-		}
-	}
+	l.explain(&proved, do, verdict)
 	return proved
 }
 

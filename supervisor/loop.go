@@ -39,6 +39,7 @@ type loop struct {
 	api         *apiSession
 	record      *record
 	keeper      keeper
+	effectives  effectives
 	saves       saves
 	readPayload func(corev1.ConfigMapNodeConfigSource) (map[string]string, error) // of a checkpoint, off the disk
 	begun       chan begun

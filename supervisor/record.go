@@ -39,7 +39,9 @@ type Record struct {
 	Condition     RecordedCondition       `json:"condition"`
 	Trial         *RecordedTrial          `json:"trial,omitempty"`
 	Rejected      []decide.Rejection      `json:"rejected,omitempty"`
-	Exits         []RecordedExit          `json:"exits,omitempty"` // the newest last
+	Exits         []RecordedExit          `json:"exits,omitempty"`    // the newest last
+	Shadowed      []string                `json:"shadowed,omitempty"` // fields that flags or drop-in files go before
+	ShadowedByUs  bool                    `json:"shadowedByOwnReading,omitempty"`
 	LocalPending  bool                    `json:"localChangePending,omitempty"`
 	StateProblems string                  `json:"stateProblems,omitempty"`
 }
@@ -106,6 +108,7 @@ func (l *loop) saveRecord() {
 	r, s := l.record, &l.state
 	r.Phase, r.Runs, r.Healthy = s.Phase(), s.Child.Version, s.Child.Alive && s.Child.Healthy
 	r.Assignment, r.Rejected = s.Text, s.Rejected
+	r.Shadowed, r.ShadowedByUs = s.ShadowedFields()
 	r.LocalPending, r.StateProblems = s.LocalChangePending(), s.Warning
 	r.Trial = nil
 	if s.OnTrial() {

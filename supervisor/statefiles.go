@@ -20,10 +20,7 @@ func (l *loop) stateFilesInTheWay(do decide.Start, file string) []config.StateFi
 	if do.Unchecked {
 		return nil
 	}
-	if file == "" {
-		file = l.arguments.Config
-	}
-	return config.ForeignStateFiles(l.Arguments, file)
+	return config.ForeignStateFiles(l.Arguments, l.effectiveOf(do, file))
 }
 
 func asideName(f config.StateFile) string {

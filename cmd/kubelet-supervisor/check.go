@@ -75,7 +75,7 @@ func check(command *cobra.Command, file string, preflight kubelet.Preflight) err
 	}
 	preflight.TempFolder = folder
 	verdict := preflight.Check(command.Context(), kubelet.Candidate{File: candidate}, &kubelet.Candidate{})
-	for _, warning := range config.Warnings(payload, key, verdict.Minor) {
+	for _, warning := range warningsOf(verdict, config.Warnings(payload, key, verdict.Minor)) {
 		_, _ = fmt.Fprintln(command.ErrOrStderr(), "warning:", warning)
 	}
 	switch verdict.Outcome {
@@ -88,4 +88,17 @@ func check(command *cobra.Command, file string, preflight kubelet.Preflight) err
 		return exitError{code: checkUnknown, err: fmt.Errorf("the kubelet's own command line fails the same way, nothing can be said of %s: %s", file, verdict.Words)}
 	}
 	return exitError{code: checkUnknown, err: fmt.Errorf("nothing can be said of %s: %s", file, verdict.Words)}
+}
+
+// warningsOf lists what a person should know of a configuration that may be accepted all the same.
+func warningsOf(verdict kubelet.Verdict, unknownFields []string) (list []string) {
+	for _, field := range verdict.Shadowed {
+		by := ""
+		if !verdict.Effective.Told {
+			by = " (our own reading of flags and drop-in files: this kubelet does not tell)"
+		}
+		list = append(list, "shadowed: "+field+by)
+	}
+	list = append(list, unknownFields...)
+	return append(list, verdict.GoingAway...)
 }

@@ -54,3 +54,29 @@ func TestCheckWarnsOnce(t *testing.T) {
 		t.Errorf("said %q", stderr)
 	}
 }
+
+func TestCheckWarns(t *testing.T) {
+	folder := t.TempDir()
+	file := written(t, filepath.Join(folder, "kubelet.yaml"), fakenode.Configuration("mode: ok")+"maxPods: 60\n")
+	silent := written(t, filepath.Join(folder, "silent"), "#!/bin/sh\necho 'Flag --old has been deprecated, will be removed in 1.40'\n"+
+		"echo 'cannot exit on lock file contention: no lock file specified'\nexit 1\n")
+	const own = " (our own reading of flags and drop-in files: this kubelet does not tell)"
+	script := written(t, filepath.Join(folder, "script"), "#!/bin/sh\n")
+	for name, test := range map[string]struct {
+		mode, kubelet string
+		want          []string
+	}{
+		"a kubelet that tells":          {"auto", fakeKubelet, []string{"shadowed: maxPods (60) by --max-pods (20)\n"}},
+		"one that does not":             {"always", silent, []string{"shadowed: maxPods (60) by --max-pods (20)" + own + "\n", "--old goes away in a later version: will be removed in 1.40\n"}},
+		"one that cannot even be asked": {"auto", script, []string{"shadowed: maxPods (60) by --max-pods (20)" + own + "\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, stderr := does("check", "--preflight="+test.mode, file, "--", test.kubelet, "--max-pods=20")
+			for _, want := range test.want {
+				if !strings.Contains(stderr, "warning: "+want) {
+					t.Errorf("said %q, which lacks %q", stderr, want)
+				}
+			}
+		})
+	}
+}

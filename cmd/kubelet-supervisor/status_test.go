@@ -74,6 +74,21 @@ Condition:        KubeletConfigOk=True InTrial
 Error:            none
 Trial:            1m2s healthy, 9m0s left, 1 failures
 `},
+		"shadowed": {supervisor.Record{Supervisor: kubelet.Process{PID: 10}, Phase: "Running", Child: &kubelet.Process{PID: 11}, Healthy: true,
+			Condition: supervisor.RecordedCondition{Status: "True", Reason: "Active", Message: "using current"},
+			Shadowed:  []string{"maxPods (60) by --max-pods (20)", "podsPerCore (1) by 10.conf (2)"}, ShadowedByUs: true}, true, `
+Supervisor:       pid 10, running
+Kubelet:          pid 11, healthy
+Assignment:       none
+Assigned:         local
+Active:           local
+Last known good:  local
+Condition:        KubeletConfigOk=True Active
+                  using current
+Error:            none
+Shadowed:         maxPods (60) by --max-pods (20) (our own reading)
+                  podsPerCore (1) by 10.conf (2) (our own reading)
+`},
 		"not running": {supervisor.Record{Supervisor: kubelet.Process{PID: 10}, Written: at, Condition: supervisor.RecordedCondition{Status: "Unknown", Reason: "Stopped", Message: "asked to stop"}}, false, `
 Supervisor:       not running; this is what it said last, 2026-03-04 05:06:07
 Kubelet:          none

@@ -20,6 +20,7 @@ const checkRounds = 3 // the median of so many is told
 // tryPreflight asks the kubelet, by `kubelet-supervisor check`, about configurations whose verdict is known.
 func (b *bench) tryPreflight(ctx context.Context, k *kubeletSeen) {
 	good := b.node.payload(good)
+	k.add(b.checkShadowed(ctx, good))
 	for _, c := range []struct {
 		name, payload string
 		expected      []string
@@ -65,6 +66,29 @@ func (b *bench) check(ctx context.Context, name, payload string, expected, flags
 	return s
 }
 
+// shadowing is a flag that goes before a field that nothing else in the matrix sets.
+const (
+	shadowing    = "--max-open-files=1000002"
+	shadowed     = "maxOpenFiles: %d\n"
+	shadowedPart = "a field that a flag goes before: the warning"
+)
+
+// checkShadowed asks for the effective configuration: it is told by the kubelet, or our own reading.
+func (b *bench) checkShadowed(ctx context.Context, good string) *Step {
+	s := b.check(ctx, shadowedPart, good+fmt.Sprintf(shadowed, 1000003), []string{"accepted"}, []string{shadowing})
+	s.Works = s.Works && strings.Contains(s.Words, "shadowed: maxOpenFiles (1000003) by --max-open-files (1000002)")
+	s.Brief = "told"
+	if strings.Contains(s.Words, "our own reading") {
+		s.Brief = "own reading"
+	}
+	return s
+}
+
+// tells: by the step above.
+func (k *kubeletSeen) tells() bool {
+	return slices.ContainsFunc(k.Steps, func(s *Step) bool { return s.Name == shadowedPart && s.Brief == "told" })
+}
+
 // A job is a step of the main job; it gives what it saw of the Node, and an error where this is not what has to be.
 type job struct {
 	name string
@@ -77,7 +101,7 @@ const localPods = 20 // maxPods of the local configuration
 func (b *bench) tryJob(ctx context.Context, k *kubeletSeen) {
 	var supervisor *process
 	var started bool
-	for _, j := range b.jobs(&supervisor) {
+	for _, j := range b.jobs(&supervisor, k.tells()) {
 		s := &Step{Part: jobPart, Name: j.name}
 		k.add(s)
 		if !started && j.name != startJob {
@@ -102,8 +126,8 @@ func (b *bench) tryJob(ctx context.Context, k *kubeletSeen) {
 
 const startJob = "start under the supervisor: Ready, local"
 
-// jobs are in their order; each begins where the one before ended.
-func (b *bench) jobs(supervisor **process) []job {
+// jobs are in their order; each begins where the one before ended. tells: the kubelet tells its effective configuration.
+func (b *bench) jobs(supervisor **process, tells bool) []job {
 	n := b.node
 	// runs waits until the Node says as, and checks that the healthy kubelet has so many pods at most.
 	runs := func(ctx context.Context, description string, as func(view) bool, pods int) error {
@@ -134,14 +158,30 @@ func (b *bench) jobs(supervisor **process) []job {
 	}
 	return []job{
 		{startJob, func(ctx context.Context) (err error) {
-			if *supervisor, err = b.supervisorProcess("job", n.kubelet()); err != nil {
+			if *supervisor, err = b.supervisorProcess("job", n.kubelet(shadowing)); err != nil {
 				return err
 			}
 			return runs(ctx, "local, and that it is ready", func(v view) bool { return v.local() && v.ready }, localPods)
 		}},
 		{"a configuration is assigned: active", func(ctx context.Context) error { return written(ctx, "bench-good", n.payload(good)) }},
 		{"it is edited: active", func(ctx context.Context) error { return written(ctx, "bench-good", n.payload(good)) }},
-		{"equal content: no restart", func(ctx context.Context) error { return b.labelled(ctx, *supervisor) }},
+		{"equal content: no restart", func(ctx context.Context) error {
+			_, err := b.restarts(ctx, *supervisor, func() (string, error) { return n.label(ctx, "bench-good") }, false)
+			return err
+		}},
+		{"an edit that a flag goes before: no restart where the kubelet tells", func(ctx context.Context) error {
+			text := n.payload(good)
+			if err := written(ctx, "bench-good", text); err != nil {
+				return err
+			}
+			message, err := b.restarts(ctx, *supervisor, func() (string, error) {
+				return n.write(ctx, "bench-good", text+fmt.Sprintf(shadowed, 1000004))
+			}, !tells)
+			if err == nil && !strings.Contains(message, "Shadowed: maxOpenFiles (1000004) by --max-open-files (1000002)") {
+				err = fmt.Errorf("the Node does not say what is shadowed: %s", message)
+			}
+			return err
+		}},
 		{"a field that nobody knows: active, with a warning", func(ctx context.Context) error {
 			if err := written(ctx, "bench-good", n.payload(good)+"maxPodz: 3\n"); err != nil {
 				return err
@@ -178,22 +218,23 @@ func (b *bench) runsWith(ctx context.Context, pods int) error {
 	})
 }
 
-// labelled changes nothing of the content of the assigned ConfigMap.
-func (b *bench) labelled(ctx context.Context, supervisor *process) error {
+// restarts makes a change of the assigned ConfigMap bench-good, gives what the Node says when that is active, and fails unless the kubelet
+// was started anew, or not, as is wanted.
+func (b *bench) restarts(ctx context.Context, supervisor *process, change func() (version string, err error), want bool) (message string, err error) {
 	log, err := supervisor.LogFrom(0)
 	if err != nil {
-		return err
+		return "", err
 	}
 	before := strings.Count(log, startingWords)
-	version, err := b.node.label(ctx, "bench-good")
+	version, err := change()
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := b.node.awaitNode(ctx, "that it is active", func(v view) bool { return v.runs("bench-good", version) }); err != nil {
-		return err
+	if err := b.node.awaitNode(ctx, "that it is active", func(v view) bool { message = v.message; return v.runs("bench-good", version) }); err != nil {
+		return message, err
 	}
-	if log, err = supervisor.LogFrom(0); err == nil && strings.Count(log, startingWords) != before {
-		err = errors.New("the kubelet was started again")
+	if log, err = supervisor.LogFrom(0); err == nil && strings.Count(log, startingWords) > before != want {
+		err = fmt.Errorf("the kubelet was started again: %v, wanted: %v", !want, want)
 	}
-	return err
+	return message, err
 }

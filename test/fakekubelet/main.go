@@ -6,7 +6,8 @@
 // and exits with 0 on SIGTERM. What it is to do wrong it reads from the mapping
 // `fake` of that file, a field unknown to a real kubelet, or, if the file has
 // none, from the environment variable FAKE_KUBELET (the same YAML); see behaviour.
-// With --root-dir it has a CPU and a memory manager; see restoreStates.
+// With --root-dir it has a CPU and a memory manager; see restoreStates. A pre-flight with --v=5
+// tells its configuration; see tell.
 // Every event becomes a line of JSON in the file that FAKE_KUBELET_RECORD names.
 package main
 
@@ -109,6 +110,7 @@ func main() {
 		exit(0)
 	}
 	if preflight {
+		tell(flags, content)
 		switch does.Mode {
 		case "hangPreflight":
 			select {}

@@ -1,0 +1,99 @@
+package decide
+
+import (
+	"strings"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// recognise takes what runs for what should run, where by the kubelet's own words both come to the same effective configuration: the same
+// binary and command line, and what differs is shadowed by flags or drop-in files, or is a default (rule 5). The pointers move, and with
+// them the account of a trial, or that it was passed. Between local and dynamic there is always a restart.
+func (s *State) recognise() {
+	c, want := s.Child, s.target()
+	if !c.Alive || s.isStopping() || c.Effective == "" || (want == nil) != (c.Version == nil) || s.isRunWith(want) {
+		return
+	}
+	proof := s.proof(s.contentOf(want), s.OnDisk)
+	if proof == nil || proof.Outcome != config.Accepted || proof.Effective != c.Effective || !sameProgram(c.Kubelet, s.OnDisk) {
+		return
+	}
+	if want != nil {
+		s.carryOver(want)
+	}
+	s.Child.Version, s.Child.Kubelet, s.Child.Local, s.ApplyAt = want, s.OnDisk, s.Local, 0
+}
+
+// isRunWith: it is what runs, and nothing of the node has changed since.
+func (s *State) isRunWith(want *Version) bool { return s.runs(want) && !s.LocalChangePending() }
+
+func sameProgram(a, b config.Identity) bool {
+	return a.Binary == b.Binary && a.Arguments == b.Arguments
+}
+
+// carryOver gives want, and the kubelet as it is now, the account of what runs.
+func (s *State) carryOver(want *Version) {
+	c := s.Child
+	if c.From == nil {
+		s.Child.From = c.Version
+	}
+	if s.OnTrial() {
+		s.Trial.Content, s.Trial.Kubelet = want.Content, s.OnDisk
+	}
+	if s.promoted(c.Version, c.Kubelet) {
+		s.Promoted = Promotion{Content: want.Content, Kubelet: s.OnDisk}
+		s.LastKnownGood = want
+	}
+}
+
+// knowEffective notes what the kubelet told of what runs.
+func (s *State) knowEffective(p Proof) {
+	if s.Child.Alive && p.Effective != "" && p.Content == s.contentRun() && p.Kubelet == s.Child.Kubelet {
+		s.Child.Effective = p.Effective
+	}
+}
+
+// contentRun is the content that the child was started with.
+func (s *State) contentRun() string {
+	if s.Child.Version == nil {
+		return s.Child.Local
+	}
+	return s.Child.Version.Content
+}
+
+// effectiveOf is the digest that is kept of what is about to be started; empty = unknown.
+func (s *State) effectiveOf(start Start) string {
+	content := start.Local
+	if start.Version != nil {
+		content = start.Version.Content
+	}
+	if p := s.proof(content, start.Kubelet); p != nil {
+		return p.Effective
+	}
+	return ""
+}
+
+// ShadowedFields are those of the assigned configuration that the kubelet does not run with; own tells that this is our own reading.
+func (s *State) ShadowedFields() (fields []string, own bool) {
+	if s.Assigned == nil {
+		return nil, false
+	}
+	p := s.proof(s.Assigned.Content, s.kubeletOf(s.Assigned))
+	if p == nil || p.refused() {
+		return nil, false
+	}
+	return p.Shadowed, p.Effective == ""
+}
+
+// shadowWarning is empty when there are none.
+func (s *State) shadowWarning() string {
+	fields, own := s.ShadowedFields()
+	if len(fields) == 0 {
+		return ""
+	}
+	words := "Shadowed: " + strings.Join(fields, ", ")
+	if own {
+		words += " (by our own reading: the kubelet does not tell)"
+	}
+	return words
+}

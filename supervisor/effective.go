@@ -1,0 +1,107 @@
+package supervisor
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+)
+
+// Bounds of what is kept of effective configurations: what runs, what is to run, what is fallen back to, and local.
+const (
+	keptEffective     = 4
+	keptEffectiveSize = 1 << 20 // bytes of one
+)
+
+// effectives keeps the effective configurations that kubelets told in the newest pre-flights. They may hold secrets: they are in memory
+// alone, and a supervisor that takes over knows them after its next pre-flight.
+type effectives struct {
+	mu   sync.Mutex
+	list []effectiveOf // the newest last
+}
+
+type effectiveOf struct {
+	content   string
+	kubelet   config.Identity
+	effective config.Effective
+}
+
+func (e *effectives) keep(content string, kubelet config.Identity, told config.Effective) {
+	if !told.Told || told.Size() > keptEffectiveSize {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.list = slices.DeleteFunc(e.list, func(x effectiveOf) bool { return x.content == content && x.kubelet == kubelet })
+	e.list = append(e.list, effectiveOf{content, kubelet, told})
+	e.list = slices.Clone(e.list[max(0, len(e.list)-keptEffective):])
+}
+
+// find gives what was told of a content under a kubelet; unknown when nothing was, or it is forgotten.
+func (e *effectives) find(content string, kubelet config.Identity) config.Effective {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, x := range e.list {
+		if x.content == content && x.kubelet == kubelet {
+			return x.effective
+		}
+	}
+	return config.Effective{}
+}
+
+// effectiveOf is what a kubelet runs with that is started so with the file, "" for none: what it told of it, else our own reading.
+func (l *loop) effectiveOf(do decide.Start, file string) config.Effective {
+	content := do.Local
+	if do.Version != nil {
+		content = do.Version.Content
+	}
+	if told := l.effectives.find(content, do.Kubelet); told.Known() {
+		return told
+	}
+	if file == "" {
+		file = l.arguments.Config
+	}
+	return config.ReadEffective(l.Arguments, file)
+}
+
+// explain adds what a pre-flight found out beside its verdict.
+func (l *loop) explain(proved *decide.Proved, do decide.Prove, verdict kubelet.Verdict) {
+	for _, words := range verdict.GoingAway {
+		l.Logger.Warn("the kubelet says of " + decide.Describe(do.Version) + ": " + words)
+	}
+	proved.Shadowed = verdict.Shadowed
+	told := verdict.Effective
+	if !l.isAbout(do) {
+		told = config.Effective{}
+	}
+	l.effectives.keep(proved.Content, do.Kubelet, told)
+	if do.Version == nil {
+		proved.Effective = told.Digest("", nil)
+		return
+	}
+	source := do.Version.Source
+	payload, err := l.checkpoint(source)
+	if err != nil {
+		return
+	}
+	proved.Warnings = slices.Concat(config.Warnings(payload, source.KubeletConfigKey, verdict.Minor), gatesOf(verdict.GoingAway))
+	beside := maps.Clone(payload)
+	delete(beside, source.KubeletConfigKey)
+	proved.Effective = told.Digest(l.store.CheckpointFolder(source), beside)
+}
+
+// isAbout tells whether the files on disk are still those that the pre-flight was to be about. Of files that changed meanwhile nobody can
+// say which the kubelet read; what it told must not be taken for theirs.
+func (l *loop) isAbout(do decide.Prove) bool {
+	now, err := l.lookLocal()
+	return err == nil && now.Kubelet == do.Kubelet && (do.Version != nil || now.Local == do.Local)
+}
+
+// gatesOf leaves out flags, which are no matter of a configuration: they are in the log.
+func gatesOf(goingAway []string) []string {
+	return slices.DeleteFunc(slices.Clone(goingAway), func(words string) bool { return !strings.HasPrefix(words, "featureGates.") })
+}

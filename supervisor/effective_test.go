@@ -1,0 +1,203 @@
+package supervisor
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/store"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
+)
+
+// assign brings the loop an assignment of a payload, as a session with the API server does.
+func (l *loop) assign(t *testing.T, name, payload string) corev1.ConfigMapNodeConfigSource {
+	t.Helper()
+	files := map[string]string{"kubelet": payload}
+	source := corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: name, UID: "uid-" + "x", ResourceVersion: name, KubeletConfigKey: "kubelet"}
+	if err := l.keeper.checkpoint(l.store, source, files); err != nil {
+		t.Fatal(err)
+	}
+	l.send(t.Context(), decide.Assigned{Version: decide.Version{Source: source, Content: config.Content(files, "kubelet")}, Text: "kube-system/" + name + "/kubelet", NodeUID: "node"})
+	return source
+}
+
+// What a flag goes before restarts nothing, and is said; what it does not restarts the kubelet.
+func TestAShadowedEdit(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.options.Arguments = append(n.options.Arguments, "--max-pods=20")
+	n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok")+"maxPods: 60\n")
+	loops := make(chan *loop, 1)
+	r := n.runChanged(func(l *loop) { loops <- l })
+	l := <-loops
+	first := r.awaitHealthy()
+	if diff := cmp.Diff([]string{"maxPods (60) by --max-pods (20)"}, first.Shadowed); diff != "" || first.ShadowedByUs {
+		t.Errorf("by our own reading: %v; %s", first.ShadowedByUs, diff)
+	}
+
+	b := l.assign(t, "b", fakenode.Configuration("mode: ok")+"maxPods: 61\n")
+	record := r.await("b is active", func(record Record) bool { return record.Config.Active != nil && *record.Config.Active.ConfigMap == b })
+	if record.Child.PID != first.Child.PID || !strings.Contains(record.Condition.Message, "Shadowed: maxPods (61) by --max-pods (20)") || record.Trial == nil {
+		t.Errorf("recorded %+v", record)
+	}
+	l.assign(t, "c", fakenode.Configuration("mode: ok")+"maxPods: 61\npodsPerCore: 1\n")
+	r.await("another kubelet", func(record Record) bool {
+		return record.Healthy && runsOf(record) == "c" && record.Child.PID != first.Child.PID
+	})
+	if got := n.events("preflight", "start"); got != "preflight start preflight preflight start" {
+		t.Errorf("the kubelets: %s", got)
+	}
+}
+
+// The checkpoint that the running kubelet was started from stays, whatever it is taken for.
+func TestTheCheckpointOfAKubeletThatIsTakenForAnother(t *testing.T) {
+	a := decide.Version{Source: corev1.ConfigMapNodeConfigSource{Name: "a"}}
+	var l loop
+	l.state.Child = decide.Child{Alive: true, Version: &decide.Version{Source: corev1.ConfigMapNodeConfigSource{Name: "b"}}, From: &a}
+	kept := fmt.Sprint(l.sourcesInUse(decide.Durable{}))
+	for _, name := range []string{"{ a ", "{ b "} {
+		if !strings.Contains(kept, name) {
+			t.Errorf("%s is not kept: %s", name, kept)
+		}
+	}
+}
+
+// A merged configuration has the secrets of flags and files in it: no file of ours and no line of the log has them, but for the payload itself.
+func TestEffectiveConfigurationsAreNotWritten(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.options.Arguments = append(n.options.Arguments, "--max-pods=20", "--manifest-url=https://me:flags3cret@host")
+	n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok")+"maxPods: 60\nstaticPodURL: https://me:s3cret@host\n")
+	r := n.run()
+	r.await("what is shadowed", func(record Record) bool { return record.Healthy && len(record.Shadowed) == 2 })
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	payload := map[string]bool{"effective/kubelet.yaml": true, "preflight/candidate.yaml": true, "preflight/control.yaml": true, "checkpoints/uid-a/1/kubelet": true}
+	for _, folder := range []string{n.options.RunDir, n.options.StateDir} {
+		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+			name, _ := filepath.Rel(folder, path)
+			if err != nil || !entry.Type().IsRegular() || payload[name] {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			if strings.Contains(string(content), "s3cret") {
+				t.Errorf("%s has it: %s", path, content)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if log := r.log.String(); strings.Contains(log, "s3cret") {
+		t.Errorf("the log has it:\n%s", log)
+	}
+}
+
+// toldOf is what a kubelet told of a configuration with these fields.
+func toldOf(t *testing.T, fields map[string]any) config.Effective {
+	t.Helper()
+	effective := config.ToldEffective(fields, nil, "", "/none")
+	if !effective.Told {
+		t.Fatal("it is not known")
+	}
+	return effective
+}
+
+// The policies that state files are compared with are those that the kubelet told; where it told none, our own reading.
+func TestPoliciesOfTheEffectiveConfiguration(t *testing.T) {
+	root := t.TempDir()
+	written(t, root, cpuState, stateOf("none"))
+	file := written(t, root, "kubelet.yaml", fakenode.Configuration("mode: ok")+"cpuManagerPolicy: static\n")
+	l := loopOverRoot(root)
+	l.arguments = config.ParseArguments(l.Arguments)
+	told, other := decide.Version{Content: "told"}, decide.Version{Content: "other"}
+	l.effectives.keep("told", config.Identity{Binary: "b"}, toldOf(t, map[string]any{"cpuManagerPolicy": "none", "memoryManagerPolicy": "None"}))
+	for name, test := range map[string]struct {
+		start decide.Start
+		file  string
+		want  int
+	}{
+		"told":                        {decide.Start{Version: &told, Kubelet: config.Identity{Binary: "b"}}, file, 0},
+		"another content":             {decide.Start{Version: &other, Kubelet: config.Identity{Binary: "b"}}, file, 1},
+		"another kubelet":             {decide.Start{Version: &told, Kubelet: config.Identity{Binary: "c"}}, file, 1},
+		"local, told":                 {decide.Start{Local: "told", Kubelet: config.Identity{Binary: "b"}}, "", 0},
+		"local without a file":        {decide.Start{Local: "x"}, "", 0},
+		"not looked at a second time": {decide.Start{Version: &other, Unchecked: true}, file, 0},
+	} {
+		if got := l.stateFilesInTheWay(test.start, test.file); len(got) != test.want {
+			t.Errorf("%s: in the way are %v, want %d", name, got, test.want)
+		}
+	}
+}
+
+// What a kubelet told while the files changed is nobody's: which of them it read is not known.
+func TestToldWhileFilesChanged(t *testing.T) {
+	folder := t.TempDir()
+	file := written(t, folder, "kubelet.yaml", fakenode.Configuration("mode: ok"))
+	dropIns := filepath.Join(folder, "drop-ins")
+	l := loop{Options: Options{Kubelet: written(t, folder, "kubelet", "a kubelet"), Arguments: []string{"--config=" + file, "--config-dir=" + dropIns}}}
+	told := toldOf(t, map[string]any{"maxPods": 1})
+	explained := func(before decide.LocalChanged) decide.Proved {
+		proved := decide.Proved{Proof: decide.Proof{Content: before.Local, Kubelet: before.Kubelet}}
+		l.explain(&proved, decide.Prove{Kubelet: before.Kubelet, Local: before.Local}, kubelet.Verdict{Outcome: config.Accepted, Effective: told})
+		return proved
+	}
+	for name, change := range map[string]func(){
+		"nothing": func() {},
+		"a drop-in file": func() {
+			written(t, folder, "drop-ins/10.conf", fakenode.Configuration("mode: ok"))
+		},
+		"the file": func() { written(t, folder, "kubelet.yaml", fakenode.Configuration("mode: slow")) },
+	} {
+		before, err := l.lookLocal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.effectives.list = nil
+		change()
+		proved := explained(before)
+		if kept := l.effectives.find(before.Local, before.Kubelet).Known(); kept != (name == "nothing") || (proved.Effective != "") != kept {
+			t.Errorf("%s changed: the digest is %q, in memory: %v", name, proved.Effective, kept)
+		}
+	}
+}
+
+// Flags are no matter of a configuration.
+func TestGatesOf(t *testing.T) {
+	if got := fmt.Sprint(gatesOf([]string{"--old goes away", "and 3 more", "featureGates.A goes away"})); got != "[featureGates.A goes away]" {
+		t.Error(got)
+	}
+}
+
+func TestEffectivesAreBounded(t *testing.T) {
+	var e effectives
+	for i := range 3 * keptEffective {
+		e.keep(fmt.Sprint(i), config.Identity{}, toldOf(t, map[string]any{"maxPods": i}))
+		e.keep(fmt.Sprint(i), config.Identity{}, toldOf(t, map[string]any{"maxPods": i + 100}))
+	}
+	if len(e.list) != keptEffective {
+		t.Errorf("%d are kept", len(e.list))
+	}
+	if got := string(e.find("11", config.Identity{}).JSON()); got != `{"maxPods":111}` {
+		t.Errorf("the newest is %s", got)
+	}
+	if e.find("0", config.Identity{}).Known() || e.find("11", config.Identity{Local: "x"}).Known() {
+		t.Error("what was not kept is found")
+	}
+	e.keep("large", config.Identity{}, toldOf(t, map[string]any{"clusterDomain": strings.Repeat("x", keptEffectiveSize)}))
+	e.keep("own", config.Identity{}, config.ReadEffective([]string{"--max-pods=1"}, ""))
+	if e.find("large", config.Identity{}).Known() || e.find("own", config.Identity{}).Known() {
+		t.Error("what is too large, or not told, is kept")
+	}
+}
