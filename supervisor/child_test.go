@@ -48,7 +48,7 @@ func TestAKubeletThatIgnoresTermIsKilled(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.write("etc/kubelet.yaml", fakenode.Configuration("mode: ignoreTerm"))
-	n.options.StopTimeout = 200 * time.Millisecond
+	n.options.StopTimeout = 2 * time.Second // long enough for it to note the signal, on a busy machine too
 	r := n.run()
 	r.awaitHealthy()
 	if err := r.end(); err != nil {
