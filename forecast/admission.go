@@ -1,0 +1,185 @@
+package forecast
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// A verdict is what the kubelet's admission says of one pod. The zero value is: admitted.
+type verdict struct {
+	Reason  string // the kubelet's word, as in the pod's status; "": admitted
+	certain bool
+	why     string
+	ordered bool // it depends on who comes before
+	stays   bool // in doubt, but for others its room is taken
+}
+
+var admitted verdict
+
+func (v verdict) refused() bool { return v.Reason != "" }
+
+// A world is what a kubelet with one configuration admits pods to.
+type world struct {
+	config, now *Configuration
+	room        room
+	pressure    pressure
+	cpus        cpuPool
+	doubtful    bool // the Node does not show what the configuration that runs gives: no shortage is certain
+}
+
+func newWorld(c *Configuration, f Facts) (world, error) {
+	w := world{config: c, now: f.Now}
+	var err error
+	if w.room, err = roomOf(c, f.Node); err != nil {
+		return w, err
+	}
+	if w.pressure, err = pressureOf(c, f.Host, w.room); err != nil {
+		return w, err
+	}
+	w.cpus, err = poolOf(c, f.Now, f.Host, w.room)
+	return w, err
+}
+
+// An admission is one kubelet's, of one list of pods in one order.
+type admission struct {
+	world
+	inside   []*candidate // those that were admitted
+	used     amounts
+	verdicts map[*candidate]verdict
+
+	turn
+}
+
+// A turn is how those things go that nobody can know.
+type turn struct {
+	lastOfEquals bool // how preempt chooses
+	doubtfulGo   bool // a pod that may be refused is, and makes room for others; else it stays
+}
+
+// lost tells whether a pod with this verdict goes.
+func (t turn) lost(v verdict) bool { return v.refused() && (v.certain || t.doubtfulGo && !v.stays) }
+
+// admit goes through pods in an order.
+func (w world) admit(order []*candidate, t turn) map[*candidate]verdict {
+	a := &admission{world: w, verdicts: make(map[*candidate]verdict, len(order)), turn: t}
+	for _, c := range order {
+		v := a.judge(c)
+		a.verdicts[c] = v
+		if !t.lost(v) {
+			a.inside = append(a.inside, c)
+			a.used = a.used.plus(c.holds, 1)
+		}
+	}
+	return a.verdicts
+}
+
+// judge asks the handlers in the kubelet's order. The first that refuses for certain counts, else the first that may.
+func (a *admission) judge(c *candidate) verdict {
+	doubt := admitted
+	for _, handler := range []func(*candidate) verdict{a.underPressure, a.sysctls, a.cpus.take, a.fits, a.plugins} {
+		v := handler(c)
+		if v.refused() && v.certain {
+			return v
+		}
+		if v.refused() && !doubt.refused() {
+			doubt = v
+		}
+	}
+	return doubt
+}
+
+func (a *admission) underPressure(c *candidate) verdict {
+	met, why := a.pressure.refuses(c)
+	if met == no {
+		return admitted
+	}
+	return verdict{Reason: "Evicted", certain: met == yes, why: why}
+}
+
+func (a *admission) sysctls(c *candidate) verdict {
+	name, certain := a.config.forbidden(c.sysctls, a.now)
+	if name == "" {
+		return admitted
+	}
+	return verdict{Reason: "SysctlForbidden", certain: certain, why: "sysctl " + name + " is not in allowedUnsafeSysctls"}
+}
+
+// plugins is for what only a device plugin knows, and it tells the kubelet anew after each start. A newer kubelet does not ask it for a pod
+// that runs, so for others such a pod stays.
+func (a *admission) plugins(c *candidate) verdict {
+	if !c.devices {
+		return admitted
+	}
+	return verdict{Reason: "UnexpectedAdmissionError", stays: true, why: "it has devices, which their plugins have to tell of anew"}
+}
+
+// fits is the scheduler's part of the admission. A critical pod takes the room of others, but cannot change where it is.
+func (a *admission) fits(c *candidate) verdict {
+	shortages := a.shortages(c)
+	elsewhere := admitted
+	switch {
+	case c.misplaced:
+		elsewhere = verdict{Reason: "NodeAffinity", certain: true, why: "its node selector or affinity does not match the Node"}
+	case c.untolerant:
+		elsewhere = verdict{Reason: "TaintToleration", certain: !c.perhaps, why: "it does not tolerate a NoExecute taint of the Node"}
+	}
+	switch {
+	case len(shortages) == 0:
+		return elsewhere
+	case !c.critical:
+		s := shortages[0]
+		return verdict{Reason: "OutOf" + string(s.name), certain: !a.doubtful, ordered: true, why: s.String()}
+	case elsewhere.refused():
+		return elsewhere
+	case !a.preempt(c, shortages):
+		return verdict{Reason: "UnexpectedAdmissionError", certain: !a.doubtful, ordered: true,
+			why: "it is critical, and too few others could make room: " + shortages[0].String()}
+	}
+	return admitted
+}
+
+func (a *admission) shortages(c *candidate) []shortage {
+	var list []shortage
+	if used := int64(len(a.inside)); used+1 > a.room.pods {
+		list = append(list, shortage{corev1.ResourcePods, 1, used, a.room.pods})
+	}
+	return append(list, c.asks.short(a.used, a.room.amounts)...)
+}
+
+func (s shortage) String() string {
+	return fmt.Sprintf("%s: %s asked for, %s of %s in use", s.name, quantityText(s.name, s.asked), quantityText(s.name, s.used), quantityText(s.name, s.of))
+}
+
+// leave takes a pod out again.
+func (a *admission) leave(c *candidate, v verdict) {
+	a.verdicts[c] = v
+	a.inside = slices.DeleteFunc(a.inside, func(other *candidate) bool { return other == c })
+	a.used = a.used.plus(c.holds, -1)
+}
+
+// kubeletOrder sorts as the kubelet admits: static pods, which it has before it knows the API, then those of the API, the oldest first.
+// Those of one second may come in any order; they are beside each other.
+func kubeletOrder(list []*candidate) []*candidate {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b *candidate) int {
+		if a.static != b.static {
+			if a.static {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.created(), b.created())
+	})
+	return list
+}
+
+// created is a second. Static pods have no time that counts.
+func (c *candidate) created() int64 {
+	if c.static {
+		return 0
+	}
+	return c.pod.CreationTimestamp.Unix()
+}

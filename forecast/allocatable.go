@@ -1,0 +1,125 @@
+package forecast
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// A room is what a Node has for pods with a configuration.
+type room struct {
+	pods     int64
+	capacity amounts // of the machine, whatever the configuration
+	amounts          // allocatable
+	podLimit int64   // of the memory of all pods together, bytes
+}
+
+// roomOf computes what the kubelet will say is allocatable: capacity without what is reserved and without the hard eviction thresholds.
+func roomOf(c *Configuration, node *corev1.Node) (room, error) {
+	r := room{capacity: amountsOf(node.Status.Capacity)}
+	if r.capacity.milliCPU == 0 || r.capacity.memory == 0 {
+		return r, fmt.Errorf("the Node does not tell its capacity")
+	}
+	r.pods = int64(*c.MaxPods)
+	if c.PodsPerCore > 0 {
+		r.pods = min(r.pods, int64(c.PodsPerCore)*r.capacity.milliCPU/1000)
+	}
+	reserved, err := reservedOf(c)
+	if err != nil {
+		return r, err
+	}
+	memory, err := hardReservation(c, "memory.available", r.capacity.memory)
+	if err != nil {
+		return r, err
+	}
+	storage, err := hardReservation(c, "nodefs.available", r.capacity.storage)
+	if err != nil {
+		return r, err
+	}
+	r.podLimit = rest(r.capacity.memory, reserved.memory)
+	r.milliCPU = rest(r.capacity.milliCPU, reserved.milliCPU)
+	r.memory = rest(r.podLimit, memory)
+	r.storage = rest(rest(r.capacity.storage, reserved.storage), storage)
+	r.scalars = amountsOf(node.Status.Allocatable).scalars
+	for name, pages := range r.capacity.scalars {
+		if strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+			r.memory = rest(r.memory, pages)
+		}
+	}
+	return r, nil
+}
+
+// rest is what is left when these amounts, neither below 0, are taken away.
+func rest(of, taken int64) int64 { return max(of-taken, 0) }
+
+// reservedOf is kubeReserved and systemReserved together. The list of reserved CPUs counts instead of both their CPU.
+func reservedOf(c *Configuration) (amounts, error) {
+	var all amounts
+	for field, reserved := range map[string]map[string]string{"kubeReserved": c.KubeReserved, "systemReserved": c.SystemReserved} {
+		list := corev1.ResourceList{}
+		for name, text := range reserved {
+			quantity, err := resource.ParseQuantity(text)
+			if err != nil || quantity.Sign() < 0 {
+				return all, fmt.Errorf("%s.%s is no quantity from 0 on", field, name)
+			}
+			list[corev1.ResourceName(name)] = quantity
+		}
+		all = all.plus(amountsOf(list), 1)
+	}
+	if c.ReservedSystemCPUs != "" {
+		cpus, err := parseCPUs(c.ReservedSystemCPUs)
+		if err != nil {
+			return all, fmt.Errorf("reservedSystemCPUs: %w", err)
+		}
+		all.milliCPU = 1000 * int64(len(cpus))
+	}
+	return all, nil
+}
+
+func hardReservation(c *Configuration, signal string, capacity int64) (int64, error) {
+	text, is := c.EvictionHard[signal]
+	if !is {
+		return 0, nil
+	}
+	t, err := parseThreshold(text)
+	if err != nil {
+		return 0, fmt.Errorf("evictionHard.%s: %w", signal, err)
+	}
+	return t.of(capacity), nil
+}
+
+// A threshold is a quantity, or a share of what there is. The zero value is none.
+type threshold struct {
+	quantity int64
+	share    float32
+}
+
+// of computes as the kubelet does, its rounding included.
+func (t threshold) of(capacity int64) int64 {
+	if t.share > 0 {
+		return int64(float64(capacity) * float64(t.share))
+	}
+	return t.quantity
+}
+
+func parseThreshold(text string) (threshold, error) {
+	if share, is := strings.CutSuffix(text, "%"); is {
+		if text == "0%" || text == "100%" { // how a default is switched off
+			return threshold{}, nil
+		}
+		percent, err := strconv.ParseFloat(share, 32)
+		if err != nil || math.IsNaN(percent) || percent < 0 || percent > 100 {
+			return threshold{}, fmt.Errorf("it is no share from 0%% to 100%%")
+		}
+		return threshold{share: float32(percent) / 100}, nil
+	}
+	quantity, err := resource.ParseQuantity(text)
+	if err != nil || quantity.Sign() <= 0 {
+		return threshold{}, fmt.Errorf("it is no quantity above 0")
+	}
+	return threshold{quantity: quantity.Value()}, nil
+}

@@ -1,0 +1,197 @@
+package forecast
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/component-helpers/resource"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+const (
+	sourceAnnotation = "kubernetes.io/config.source" // where the kubelet has a pod from: api, file or http
+	mirrorAnnotation = "kubernetes.io/config.mirror" // of the object that stands for a static pod in the API
+
+	systemCritical = 2000000000 // the lowest priority of a critical pod
+)
+
+// A candidate is a pod as the kubelet's admission sees it, with all that does not depend on the configuration.
+type candidate struct {
+	pod      *corev1.Pod
+	static   bool
+	critical bool
+	runs     bool // now, and is not about to end: it can be lost
+
+	asks        amounts // of its admission
+	holds       amounts // once it is admitted
+	devices     bool    // asks for what a device plugin gives
+	wholeCPUs   int     // that a static CPU manager gives it alone
+	partOfCores []int   // how many CPUs each of its containers has alone
+
+	misplaced  bool // its node selector or required affinity does not match the Node
+	untolerant bool // a NoExecute taint is not tolerated
+	perhaps    bool // … or is by a gate that is not on everywhere
+
+	sysctls        []string
+	memoryPressure bool // is tolerated
+}
+
+func candidates(node *corev1.Node, pods []corev1.Pod) []*candidate {
+	var list []*candidate
+	for i := range pods {
+		pod := &pods[i]
+		if ended(pod.Status.Phase) {
+			continue
+		}
+		list = append(list, newCandidate(node, pod))
+	}
+	return list
+}
+
+// ended pods are not admitted anew.
+func ended(phase corev1.PodPhase) bool {
+	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
+}
+
+func newCandidate(node *corev1.Node, pod *corev1.Pod) *candidate {
+	c := &candidate{pod: pod, static: isStatic(pod), runs: pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil}
+	c.critical = c.static || pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical
+	allocated := withAllocated(pod)
+	c.asks = amountsOf(resource.PodRequests(allocated, resource.PodResourcesOptions{}))
+	c.holds = c.asks
+	if allocated != pod {
+		c.holds = amountsOf(resource.PodRequests(pod, resource.PodResourcesOptions{UseStatusResources: true}))
+	}
+	for name := range c.asks.scalars {
+		if _, known := node.Status.Allocatable[name]; !known {
+			delete(c.asks.scalars, name) // of the cluster, not of the node: the kubelet does not look at it
+		} else if !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+			delete(c.asks.scalars, name)
+			c.devices = true
+		}
+	}
+	c.exclusive(allocated)
+	matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
+	c.misplaced = err != nil || !matches
+	c.memoryPressure = tolerates(pod.Spec.Tolerations, &memoryPressureTaint, false)
+	if pod.Spec.SecurityContext != nil {
+		for _, sysctl := range pod.Spec.SecurityContext.Sysctls {
+			c.sysctls = append(c.sysctls, dotted(sysctl.Name))
+		}
+	}
+	if !c.static {
+		c.untolerant, c.perhaps = untolerated(node.Spec.Taints, pod.Spec.Tolerations)
+	}
+	return c
+}
+
+func isStatic(pod *corev1.Pod) bool {
+	source, told := pod.Annotations[sourceAnnotation]
+	_, mirror := pod.Annotations[mirrorAnnotation]
+	return mirror || told && source != "api"
+}
+
+// withAllocated is the pod with the requests that the kubelet has granted, which differ from its own while it is resized. The pod itself, for
+// the work of a copy, where nothing differs.
+func withAllocated(pod *corev1.Pod) *corev1.Pod {
+	if !resized(pod.Spec.Containers, pod.Status.ContainerStatuses) && !resized(pod.Spec.InitContainers, pod.Status.InitContainerStatuses) {
+		return pod
+	}
+	granted := map[string]corev1.ResourceList{}
+	for _, status := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
+		if status.AllocatedResources != nil {
+			granted[status.Name] = status.AllocatedResources
+		}
+	}
+	with := *pod
+	with.Spec.Containers = withRequests(pod.Spec.Containers, granted)
+	with.Spec.InitContainers = withRequests(pod.Spec.InitContainers, granted)
+	return &with
+}
+
+// resized tells whether something else is granted, or in force, than is asked for.
+func resized(containers []corev1.Container, statuses []corev1.ContainerStatus) bool {
+	for i := range statuses {
+		status := &statuses[i]
+		named := indexOf(containers, status.Name)
+		if named < 0 {
+			continue
+		}
+		asked := containers[named].Resources.Requests
+		if status.AllocatedResources != nil && !equal(asked, status.AllocatedResources) || status.Resources != nil && !equal(asked, status.Resources.Requests) {
+			return true
+		}
+	}
+	return false
+}
+
+func indexOf(containers []corev1.Container, name string) int {
+	for i := range containers { // by index: a container is a large value
+		if containers[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func equal(a, b corev1.ResourceList) bool {
+	return maps.EqualFunc(a, b, func(x, y apiresource.Quantity) bool { return x.Cmp(y) == 0 })
+}
+
+func withRequests(containers []corev1.Container, granted map[string]corev1.ResourceList) []corev1.Container {
+	containers = slices.Clone(containers)
+	for i := range containers {
+		if requests, is := granted[containers[i].Name]; is {
+			containers[i].Resources.Requests = requests
+		}
+	}
+	return containers
+}
+
+// exclusive counts the CPUs that a static CPU manager would give the pod's containers alone: whole ones, to Guaranteed pods. Those of an
+// init container that ends are used again.
+func (c *candidate) exclusive(pod *corev1.Pod) {
+	if pod.Status.QOSClass != corev1.PodQOSGuaranteed || resource.IsPodLevelResourcesSet(pod) {
+		return
+	}
+	whole := func(container corev1.Container) int {
+		cpu := container.Resources.Requests[corev1.ResourceCPU]
+		if cpu.MilliValue()%1000 != 0 || cpu.IsZero() {
+			return 0
+		}
+		c.partOfCores = append(c.partOfCores, int(cpu.Value()))
+		return int(cpu.Value())
+	}
+	initial, lasting := 0, 0
+	for _, container := range pod.Spec.InitContainers {
+		if container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			lasting += whole(container)
+		} else {
+			initial = max(initial, whole(container))
+		}
+	}
+	for _, container := range pod.Spec.Containers {
+		lasting += whole(container)
+	}
+	c.wholeCPUs = max(initial, lasting)
+}
+
+// untolerated looks at the taints that a kubelet looks at. Whether tolerations that compare numbers count is a matter of a gate.
+func untolerated(taints []corev1.Taint, tolerations []corev1.Toleration) (is, perhaps bool) {
+	for i := range taints {
+		if taints[i].Effect != corev1.TaintEffectNoExecute || tolerates(tolerations, &taints[i], false) {
+			continue
+		}
+		is = true
+		perhaps = perhaps || tolerates(tolerations, &taints[i], true)
+	}
+	return is, perhaps
+}
+
+func tolerates(tolerations []corev1.Toleration, taint *corev1.Taint, compare bool) bool {
+	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(logr.Discard(), taint, compare) })
+}

@@ -1,0 +1,86 @@
+package forecast
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func staticCPUs(reserved string, options ...string) func(*Configuration) {
+	return func(c *Configuration) {
+		c.CPUManagerPolicy, c.KubeReserved, c.CPUManagerPolicyOptions = "static", map[string]string{"cpu": reserved}, map[string]string{}
+		for _, option := range options {
+			c.CPUManagerPolicyOptions[option] = "true"
+		}
+	}
+}
+
+func TestCPUs(t *testing.T) {
+	two := []corev1.Pod{aPod("be", 0), aPod("one", 1, guaranteed("1", "1Gi")), aPod("two", 2, guaranteed("2", "1Gi")), aPod("part", 3, guaranteed("100m", "1Gi"))}
+	file := func(policy, shared string, entries map[string]map[string][]int) func(*Host) {
+		cpus, _ := parseCPUs(shared)
+		return func(h *Host) { h.CPUState = &CPUState{Policy: policy, Shared: cpus, Entries: entries} }
+	}
+	own := map[string]map[string][]int{"uid-one": {"main": {1}}, "uid-two": {"main": {2, 3}}}
+	checkAll(t, []row{
+		{name: "enough", then: changes(staticCPUs("500m")), pods: two},
+		{name: "a part of a CPU is a whole one", then: changes(staticCPUs("1100m")), pods: two, losses: "two:UnexpectedAdmissionError"},
+		{name: "a part of a CPU without the manager", then: changes(systemReserved("cpu", "900m")), pods: two},
+		{name: "a grown reservation, the file is refused", now: changes(staticCPUs("500m")), then: changes(staticCPUs("1100m")), pods: two, host: file("static", "0", own), losses: "two:UnexpectedAdmissionError"},
+		{name: "a grown reservation of what is free", now: changes(staticCPUs("500m")), then: changes(staticCPUs("1500m")), pods: two[:2], host: file("static", "0,2-3", map[string]map[string][]int{"uid-one": {"main": {2}}}),
+			unknown: ""},
+		{name: "a grown reservation, which CPUs is not known", now: changes(staticCPUs("500m")), then: changes(staticCPUs("1100m")), pods: two, host: func(h *Host) { h.ThreadsPerCore = 2 }, losses: "two:OutOfcpu"}, // by the word that is certain
+		{name: "as it was", now: changes(staticCPUs("1")), then: changes(maxPods(19)), pods: append(two[:2:2], aPod("three", 3, guaranteed("2", "1Gi")))},
+		{name: "from static to none", now: changes(staticCPUs("500m")), then: changes(func(c *Configuration) { c.CPUManagerPolicy = "none" }), pods: two, host: file("static", "0", own)},
+		{name: "no file", then: changes(staticCPUs("500m")), pods: two, host: file("", "", nil)},
+		{name: "whole cores", now: changes(staticCPUs("500m")), then: changes(staticCPUs("500m", "full-pcpus-only")), pods: two, host: func(h *Host) { h.ThreadsPerCore = 2 }, losses: "one:SMTAlignmentError"},
+		{name: "whole cores of unknown size", now: changes(staticCPUs("500m")), then: changes(staticCPUs("500m", "full-pcpus-only")), pods: two, host: func(h *Host) { h.ThreadsPerCore = 0 }, losses: "one:SMTAlignmentError? two:SMTAlignmentError?"},
+		{name: "strict, and reserved CPUs are shared", now: changes(staticCPUs("500m")), then: changes(staticCPUs("500m", "strict-cpu-reservation")), pods: two, host: file("static", "0", own)},
+		{name: "what a refused pod took stays taken", then: changes(staticCPUs("1"), func(c *Configuration) { c.SystemReserved = map[string]string{"memory": "5Gi"} }),
+			pods: []corev1.Pod{aPod("big", 0, guaranteed("2", "4Gi")), aPod("next", 1, guaranteed("2", "1Gi"))}, losses: "big:OutOfmemory next:UnexpectedAdmissionError"},
+	})
+}
+
+// A reservation that no machine has costs no memory, nor time.
+func TestTooManyCPUs(t *testing.T) {
+	for _, list := range []string{"0-99999", strings.Repeat("0-65535,", 100)} {
+		if cpus, err := parseCPUs(list); err == nil {
+			t.Errorf("%.20s: %d CPUs", list, len(cpus))
+		}
+	}
+	row{then: changes(staticCPUs("9E")), pods: []corev1.Pod{aPod("one", 1, guaranteed("1", "1Gi"))}, losses: "one:UnexpectedAdmissionError",
+		host: func(h *Host) { h.CPUState = &CPUState{Policy: "static", Shared: []int{0, 1, 2, 3}} }}.check(t)
+}
+
+func TestInitContainersCPUsAreUsedAgain(t *testing.T) {
+	pod := aPod("a", 0, guaranteed("2", "1Gi"), func(pod *corev1.Pod) {
+		first := pod.Spec.Containers[0]
+		always := corev1.ContainerRestartPolicyAlways
+		sidecar := *first.DeepCopy()
+		sidecar.RestartPolicy = &always
+		pod.Spec.InitContainers = []corev1.Container{first, first, sidecar}
+	})
+	if c := newCandidate(nodeWith(t, configuration()), &pod); c.wholeCPUs != 4 {
+		t.Errorf("%d CPUs, want those of the container and its sidecar", c.wholeCPUs)
+	}
+}
+
+func TestStateFileOfAnyKubelet(t *testing.T) {
+	want := &CPUState{Policy: "static", Shared: []int{0, 2, 3}, Entries: map[string]map[string][]int{"uid": {"main": {1}}}}
+	old := `{"policyName":"static","defaultCpuSet":"0,2-3","entries":{"uid":{"main":"1"}},"checksum":1}`
+	for name, text := range map[string]string{
+		"up to 1.36": old,
+		"1.37":       `{"policyName":"static","defaultCpuSet":"","checksum":1,"data":"{\"policyName\":\"static\",\"defaultCpuSet\":\"0,2-3\",\"entries\":{\"uid\":{\"main\":\"1\"}}}"}`,
+	} {
+		if got, err := DecodeCPUState([]byte(text)); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	for _, text := range []string{"", "[]", `{"defaultCpuSet":"x"}`, `{"entries":{"a":{"b":"2-1"}}}`, `{"data":"x"}`} {
+		if got, err := DecodeCPUState([]byte(text)); err == nil {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+}

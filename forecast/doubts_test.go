@@ -1,0 +1,71 @@
+package forecast
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestWhatIsMissing(t *testing.T) {
+	whole := Facts{Now: configuration(), Then: configuration(), Pods: sevenPods(), Host: machine()}
+	whole.Node = nodeWith(t, whole.Now)
+	for want, change := range map[string]func(*Facts){
+		"the configuration that runs":      func(f *Facts) { f.Now = nil },
+		"the configuration that is to run": func(f *Facts) { f.Then = &Configuration{} },
+		"the Node":                         func(f *Facts) { f.Node = nil },
+		"the node's pods":                  func(f *Facts) { f.Pods = nil },
+	} {
+		f := whole
+		change(&f)
+		if got := Of(f); whats(got.Unknown) != want || got.Known() || len(got.Losses) > 0 {
+			t.Errorf("%s: %+v", want, got)
+		}
+	}
+	for want, change := range map[string]func(*Configuration){
+		"memory is no quantity":  systemReserved("memory", "much"),
+		"no quantity from 0 on":  systemReserved("memory", "-1Gi"),
+		"no share from 0%":       soft("nodefs.available", "x%"),
+		"is no list of CPUs":     func(c *Configuration) { c.ReservedSystemCPUs = "1-0" },
+		"is no quantity above 0": hard("memory.available", "-1"),
+	} {
+		f := whole
+		f.Then = configuration(change)
+		got := Of(f)
+		if whats(got.Unknown) != "the configuration that is to run" || !strings.Contains(got.Unknown[0].Why, want) {
+			t.Errorf("%s: %+v", want, got)
+		}
+	}
+	f := whole
+	f.Pods = []corev1.Pod{}
+	f.Then = configuration(maxPods(0), func(c *Configuration) { c.FeatureGates = map[string]bool{"X": true} })
+	if got := Of(f); !got.Known() || got.Running != 0 {
+		t.Errorf("no pods: %+v", got)
+	}
+}
+
+func TestDoubts(t *testing.T) {
+	gate := func(value bool) func(*Configuration) {
+		return func(c *Configuration) { c.FeatureGates = map[string]bool{"X": value} }
+	}
+	hostUsers := false
+	ids := int64(131072)
+	memory := func(c *Configuration) {
+		c.MemoryManagerPolicy, c.ReservedMemory = "Static", []ReservedMemory{{Limits: map[string]string{"memory": "100Mi"}}}
+	}
+	topology := func(c *Configuration) { c.TopologyManagerPolicy = "single-numa-node" }
+	two := func(h *Host) { h.NUMANodes = 2 }
+	checkAll(t, []row{
+		{name: "a gate", then: changes(gate(true)), unknown: "featureGates.X"},
+		{name: "a gate that goes", now: changes(gate(false)), then: changes(func(c *Configuration) { c.FeatureGates = nil }), unknown: "featureGates.X"},
+		{name: "limits of the classes", then: changes(func(c *Configuration) { c.QOSReserved = map[string]string{"memory": "50%"} }), unknown: "qosReserved"},
+		{name: "local storage", then: changes(func(c *Configuration) { no := false; c.LocalStorageCapacityIsolation = &no }), unknown: "localStorageCapacityIsolation"},
+		{name: "IDs of users", then: changes(func(c *Configuration) { c.UserNamespaces = &UserNamespaces{&ids} }), pods: []corev1.Pod{aPod("a", 0, func(pod *corev1.Pod) { pod.Spec.HostUsers = &hostUsers })}, unknown: "userNamespaces.idsPerPod"},
+		{name: "IDs of users that nobody has", then: changes(func(c *Configuration) { c.UserNamespaces = &UserNamespaces{&ids} })},
+		{name: "memory on two nodes", then: changes(memory), host: two, unknown: "memoryManagerPolicy"},
+		{name: "memory on one", then: changes(memory)},
+		{name: "topology on two nodes", then: changes(topology), host: two, unknown: "topologyManagerPolicy"},
+		{name: "topology on two nodes, as it was", now: changes(topology), then: changes(maxPods(19)), host: two},
+		{name: "topology without Guaranteed pods", then: changes(topology), host: two, pods: []corev1.Pod{aPod("a", 0)}},
+	})
+}

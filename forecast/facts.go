@@ -1,0 +1,37 @@
+package forecast
+
+import corev1 "k8s.io/api/core/v1"
+
+// Facts are what a forecast is made from.
+type Facts struct {
+	Now  *Configuration // the one that runs, as the kubelet merged it; nil: not told
+	Then *Configuration // the one that is to run, as its pre-flight tells it; nil: not told
+	Node *corev1.Node   // nil: not known, as offline
+	Pods []corev1.Pod   // all that are bound to the Node, as the API or the kubelet lists them (ReadPods); nil: not known
+	Host Host
+}
+
+// A Host is what the kubelet will measure at its start. Each fact may be missing.
+type Host struct {
+	Memory  *Amount     // of the root cgroup: what is not its working set
+	NodeFS  *Filesystem // that has the kubelet's root folder
+	ImageFS *Filesystem // that has the runtime's images
+	PIDs    *Amount
+
+	PodsMemory    *int64 // working set of the cgroup of all pods, bytes
+	CgroupVersion int    // 1 or 2; 0: not known
+	CgroupDriver  string // the runtime's own answer; "": not known, or it gives none
+
+	NUMANodes      int       // 0: not known
+	ThreadsPerCore int       // 0: not known
+	CPUState       *CPUState // nil: not known
+}
+
+// An Amount is how much there is of something, and how much of it is free.
+type Amount struct{ Available, Capacity int64 }
+
+// A Filesystem is what statfs tells of it.
+type Filesystem struct {
+	Bytes  Amount
+	Inodes Amount
+}

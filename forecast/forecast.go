@@ -1,0 +1,153 @@
+package forecast
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// A Forecast is what a change of the configuration would do to running pods at the restart. Pods that have ended, that do not run yet or
+// that are about to end are no losses.
+type Forecast struct {
+	Running int       // pods that run now, static ones not counted
+	Losses  []Loss    // by the change
+	Least   int       // how many of them are certain, though it may not be certain which
+	Static  []Loss    // static pods, by the change: nobody can drain them
+	Anyway  []Loss    // by any restart, with today's configuration too
+	Unknown []Unknown // what could not be told
+}
+
+// A Loss is a running pod that is killed, or its containers started anew.
+type Loss struct {
+	Namespace, Name, UID string
+	Reason               string // the kubelet's word, or one of ours
+	Restarted            bool   // the pod stays, its containers begin anew
+	Certain              bool
+	Why                  string // for people; "" with nothing to add
+}
+
+// Unknown is what the facts do not tell.
+type Unknown struct {
+	What string // a field, or what else it is about
+	Why  string
+}
+
+// Known tells whether nothing is open.
+func (f Forecast) Known() bool {
+	return len(f.Unknown) == 0 && !slices.ContainsFunc(f.Losses, func(l Loss) bool { return !l.Certain })
+}
+
+// Of makes the forecast.
+func Of(f Facts) Forecast {
+	forecast := Forecast{Unknown: missing(f)}
+	if len(forecast.Unknown) > 0 {
+		return forecast
+	}
+	now, err := newWorld(f.Now, f)
+	if err != nil {
+		forecast.Unknown = append(forecast.Unknown, Unknown{whatRuns, err.Error()})
+	}
+	then, err := newWorld(f.Then, f)
+	if err != nil {
+		forecast.Unknown = append(forecast.Unknown, Unknown{whatIsToRun, err.Error()})
+	}
+	if len(forecast.Unknown) > 0 {
+		return forecast
+	}
+	doubt := otherThanShown(now, f.Node)
+	now.doubtful, then.doubtful = len(doubt) > 0, len(doubt) > 0
+	list := candidates(f.Node, f.Pods)
+	forecast.compare(f, kubeletOrder(list), now.replay(list), then.replay(list))
+	forecast.Unknown = slices.Concat(doubt, doubts(f, now, then, list))
+	return forecast
+}
+
+// What is unknown may be a whole configuration.
+const (
+	whatRuns    = "the configuration that runs"
+	whatIsToRun = "the configuration that is to run"
+)
+
+func missing(f Facts) (list []Unknown) {
+	for _, c := range []struct {
+		what string
+		*Configuration
+	}{{whatRuns, f.Now}, {whatIsToRun, f.Then}} {
+		if c.Configuration == nil {
+			list = append(list, Unknown{c.what, "the kubelet has not told it"})
+		} else if c.MaxPods == nil || c.CPUManagerPolicy == "" {
+			list = append(list, Unknown{c.what, "it is without the kubelet's defaults"})
+		}
+	}
+	if f.Node == nil {
+		list = append(list, Unknown{"the Node", "it is not known"})
+	}
+	if f.Pods == nil {
+		list = append(list, Unknown{"the node's pods", "they are not known"})
+	}
+	return list
+}
+
+// compare tells what is the change's doing from what is any restart's.
+func (f *Forecast) compare(facts Facts, order []*candidate, now, then replay) {
+	more := min(then.least-now.least, then.leastGone-now.leastGone) // by the change
+	for _, c := range order {
+		if !c.runs {
+			continue
+		}
+		if !c.static {
+			f.Running++
+		}
+		before, after := now.verdicts[c], then.verdicts[c]
+		if v := restart(facts, c); v.refused() && (!after.refused() || v.certain && !after.certain) {
+			after = v
+		}
+		changed := !before.refused() || !before.certain && (after.certain || after.ordered && (more > 0 || !before.ordered))
+		switch {
+		case !after.refused():
+		case !changed:
+			f.Anyway = append(f.Anyway, after.loss(c))
+		case c.static:
+			f.Static = append(f.Static, after.loss(c))
+		default:
+			f.Losses = append(f.Losses, after.loss(c))
+			if after.certain {
+				f.Least++
+			}
+		}
+	}
+	// It may be certain how many go, though not which.
+	f.Least = max(f.Least, min(more, len(f.Losses)))
+}
+
+func (v verdict) loss(c *candidate) Loss {
+	return Loss{Namespace: c.pod.Namespace, Name: c.pod.Name, UID: string(c.pod.UID), Reason: v.Reason, Certain: v.certain, Why: v.why,
+		Restarted: startsAnew(v.Reason) && c.pod.Spec.RestartPolicy != corev1.RestartPolicyNever}
+}
+
+// otherThanShown compares what the configuration that runs should give with what the Node shows.
+func otherThanShown(now world, node *corev1.Node) (list []Unknown) {
+	shown := amountsOf(node.Status.Allocatable)
+	pods := node.Status.Allocatable[corev1.ResourcePods]
+	for _, r := range []struct {
+		name         corev1.ResourceName
+		shown, given int64
+	}{
+		{corev1.ResourceCPU, shown.milliCPU, now.room.milliCPU},
+		{corev1.ResourceMemory, shown.memory, now.room.memory},
+		{corev1.ResourcePods, pods.Value(), now.room.pods},
+	} {
+		if r.shown != r.given {
+			list = append(list, Unknown{"the Node's allocatable " + string(r.name),
+				"it is " + quantityText(r.name, r.shown) + ", and the configuration that runs would give " + quantityText(r.name, r.given)})
+		}
+	}
+	return list
+}
+
+// sortUnknown gives them an order that does not change.
+func sortUnknown(list []Unknown) []Unknown {
+	slices.SortFunc(list, func(a, b Unknown) int { return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Why, b.Why)) })
+	return list
+}

@@ -1,0 +1,248 @@
+package forecast
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// A row is a change on a node. What is not said is as machine, nodeWith and sevenPods have it.
+type row struct {
+	name      string
+	now, then []func(*Configuration)
+	pods      []corev1.Pod
+	node      func(*corev1.Node)
+	host      func(*Host)
+
+	losses  string // NAME:REASON, with ? where it is not certain and + where the containers begin anew
+	anyway  string
+	static  string
+	least   int // where it is not the number of certain losses
+	unknown string
+}
+
+func (r row) forecast(t *testing.T) Forecast {
+	t.Helper()
+	f := Facts{Now: configuration(r.now...), Then: configuration(slices.Concat(r.now, r.then)...), Pods: r.pods, Host: machine()}
+	f.Node = nodeWith(t, f.Now)
+	if f.Pods == nil {
+		f.Pods = sevenPods()
+	}
+	if r.node != nil {
+		r.node(f.Node)
+	}
+	if r.host != nil {
+		r.host(&f.Host)
+	}
+	return Of(f)
+}
+
+func lines(losses []Loss) string {
+	var words []string
+	for _, l := range losses {
+		word := l.Name + ":" + l.Reason
+		if !l.Certain {
+			word += "?"
+		}
+		if l.Restarted {
+			word += "+"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+func whats(list []Unknown) string {
+	var words []string
+	for _, u := range list {
+		words = append(words, u.What)
+	}
+	return strings.Join(words, ", ")
+}
+
+func (r row) check(t *testing.T) {
+	got := r.forecast(t)
+	for _, part := range []struct{ name, got, want string }{
+		{"losses", lines(got.Losses), r.losses}, {"anyway", lines(got.Anyway), r.anyway}, {"static", lines(got.Static), r.static}, {"unknown", whats(got.Unknown), r.unknown},
+	} {
+		if part.got != part.want {
+			t.Errorf("%s are %q, want %q\n%+v", part.name, part.got, part.want, got)
+		}
+	}
+	least := r.least
+	if least == 0 {
+		for _, l := range got.Losses {
+			if l.Certain {
+				least++
+			}
+		}
+	}
+	if got.Least != least {
+		t.Errorf("at least %d are lost, want %d", got.Least, least)
+	}
+	for _, l := range slices.Concat(got.Losses, got.Anyway, got.Static) {
+		if l.Why == "" {
+			t.Errorf("%s: no words", l.Name)
+		}
+	}
+}
+
+func checkAll(t *testing.T, rows []row) {
+	t.Helper()
+	for _, r := range rows {
+		t.Run(r.name, r.check)
+	}
+}
+
+func systemReserved(name, quantity string) func(*Configuration) {
+	return func(c *Configuration) { c.SystemReserved = map[string]string{name: quantity} }
+}
+
+func hard(signal, threshold string) func(*Configuration) {
+	return func(c *Configuration) {
+		c.EvictionHard = map[string]string{signal: threshold}
+	}
+}
+
+func soft(signal, threshold string) func(*Configuration) {
+	return func(c *Configuration) {
+		c.EvictionSoft = map[string]string{signal: threshold}
+	}
+}
+
+const everybody = "be1:Evicted be2:Evicted be3:Evicted be4:Evicted bu1:Evicted bu2:Evicted gu1:Evicted"
+
+func TestRoom(t *testing.T) {
+	checkAll(t, []row{
+		{name: "nothing changes"},
+		{name: "the youngest go", then: changes(maxPods(3)), losses: "be4:OutOfpods bu1:OutOfpods bu2:OutOfpods gu1:OutOfpods"},
+		{name: "room for all", then: changes(maxPods(7))},
+		{name: "pods per core", then: changes(func(c *Configuration) { c.PodsPerCore = 1 }), losses: "bu1:OutOfpods bu2:OutOfpods gu1:OutOfpods"},
+		{name: "more pods per core than pods", then: changes(func(c *Configuration) { c.PodsPerCore = 100 })},
+		{name: "memory for one of two", then: changes(systemReserved("memory", "6500Mi")), losses: "bu2:OutOfmemory",
+			unknown: ""},
+		{name: "only the sum counts", now: changes(systemReserved("memory", "2Gi")), then: changes(func(c *Configuration) {
+			c.SystemReserved, c.KubeReserved = map[string]string{"memory": "1Gi"}, map[string]string{"memory": "1Gi"}
+		})},
+		{name: "a hard threshold is reserved", then: changes(hard("memory.available", "30%")), pods: []corev1.Pod{aPod("big", 0, asks("memory", "6Gi"))}, losses: "big:OutOfmemory"},
+		{name: "CPU", then: changes(systemReserved("cpu", "3100m")), losses: "gu1:OutOfcpu"},
+		{name: "reserved CPUs count instead of what is reserved of them", now: changes(systemReserved("cpu", "3")), then: changes(func(c *Configuration) { c.ReservedSystemCPUs = "0-1" })},
+		{name: "reserved CPUs", then: changes(func(c *Configuration) { c.ReservedSystemCPUs = "0-3" }), losses: "gu1:OutOfcpu"},
+		{name: "local storage", then: changes(systemReserved("ephemeral-storage", "80Gi")), pods: []corev1.Pod{aPod("a", 0, asks("ephemeral-storage", "8Gi")), aPod("b", 1, asks("ephemeral-storage", "8Gi"))}, losses: "b:OutOfephemeral-storage"},
+		{name: "a terminating pod takes room and is no loss", then: changes(maxPods(2)), pods: []corev1.Pod{aPod("a", 0, terminating), aPod("b", 1), aPod("c", 2), aPod("d", 3, terminating)}, losses: "c:OutOfpods"},
+		{name: "a pending pod too", then: changes(maxPods(2)), pods: []corev1.Pod{aPod("a", 0, phase(corev1.PodPending)), aPod("b", 1), aPod("c", 2)}, losses: "c:OutOfpods"},
+		{name: "ended ones do not", then: changes(maxPods(1)), pods: []corev1.Pod{aPod("a", 0, phase(corev1.PodSucceeded)), aPod("b", 1, phase(corev1.PodFailed)), aPod("c", 2)}},
+		{name: "a static pod comes first, however young", then: changes(maxPods(1)), pods: []corev1.Pod{aPod("a", 0), aPod("s", 9, static)}, losses: "a:OutOfpods"},
+		{name: "more than now, and over it already", now: changes(maxPods(3)), then: changes(maxPods(2)), pods: []corev1.Pod{aPod("a", 0), aPod("b", 1), aPod("c", 2), aPod("d", 3)},
+			losses: "c:OutOfpods", anyway: "d:OutOfpods"},
+		{name: "what is granted counts, and not what is asked for", then: changes(systemReserved("cpu", "3")), pods: []corev1.Pod{aPod("resized", 0, asks("cpu", "2"), func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResources: quantities([]string{"cpu", "1"})}}
+		})}},
+		{name: "the Node shows something else", then: changes(maxPods(3)), node: func(n *corev1.Node) { n.Status.Allocatable["pods"] = resource.MustParse("8") }, unknown: "the Node's allocatable pods",
+			losses: "be4:OutOfpods? bu1:OutOfpods? bu2:OutOfpods? gu1:OutOfpods?"},
+		{name: "devices", pods: []corev1.Pod{aPod("gpu", 0, asks("example.com/gpu", "1"))}, node: func(n *corev1.Node) { n.Status.Allocatable["example.com/gpu"] = resource.MustParse("1") },
+			anyway: "gpu:UnexpectedAdmissionError?"},
+		{name: "more than any number", then: changes(func(c *Configuration) {
+			c.KubeReserved, c.SystemReserved = map[string]string{"cpu": "9E", "memory": "9E"}, map[string]string{"cpu": "9E", "memory": "9E"}
+			c.EvictionHard = map[string]string{"memory.available": "9E"}
+		}), pods: []corev1.Pod{aPod("bu", 0, asks("memory", "9E")), aPod("gu", 1, guaranteed("1", "1Gi"))}, losses: "gu:OutOfcpu", anyway: "bu:OutOfmemory",
+			unknown: "evictionHard.memory.available, the memory limit of all pods"},
+		{name: "devices take their room", then: changes(maxPods(1)), pods: []corev1.Pod{aPod("gpu", 0, asks("example.com/gpu", "1")), aPod("a", 1)},
+			node: func(n *corev1.Node) { n.Status.Allocatable["example.com/gpu"] = resource.MustParse("1") }, losses: "a:OutOfpods", anyway: "gpu:UnexpectedAdmissionError?"},
+		{name: "devices that are the cluster's", pods: []corev1.Pod{aPod("gpu", 0, asks("example.com/gpu", "1"))}},
+	})
+}
+
+func TestTies(t *testing.T) {
+	tied := func(changes ...func(*corev1.Pod)) (pods []corev1.Pod) {
+		for i := range 4 {
+			pods = append(pods, aPod(fmt.Sprintf("t%d", i+1), 5, changes...))
+		}
+		return append(pods, aPod("young", 9))
+	}
+	checkAll(t, []row{
+		{name: "any of them", then: changes(maxPods(3)), pods: tied(), losses: "t1:OutOfpods? t2:OutOfpods? t3:OutOfpods? t4:OutOfpods? young:OutOfpods", least: 2},
+		{name: "all of them fit", then: changes(maxPods(4)), pods: tied(), losses: "young:OutOfpods"},
+		{name: "none of them fits", then: changes(systemReserved("memory", "7Gi")), pods: tied(asks("memory", "1Gi")), losses: "t1:OutOfmemory t2:OutOfmemory t3:OutOfmemory t4:OutOfmemory"},
+		{name: "small and big", then: changes(systemReserved("memory", "7Gi")), pods: []corev1.Pod{aPod("big", 0, asks("memory", "900Mi")), aPod("small", 0, asks("memory", "500Mi")), aPod("tiny", 0, asks("memory", "300Mi"))},
+			losses: "big:OutOfmemory? small:OutOfmemory? tiny:OutOfmemory?", least: 1},
+	})
+}
+
+func TestPressure(t *testing.T) {
+	full := func(h *Host) { h.NodeFS = &Filesystem{Bytes: Amount{5 * gi, 100 * gi}, Inodes: Amount{5e6, 6e6}} }
+	best := "be1:Evicted be2:Evicted be3:Evicted be4:Evicted"
+	checkAll(t, []row{
+		{name: "disk, hard", then: changes(hard("nodefs.available", "99%")), losses: everybody},
+		{name: "disk, soft, whatever its grace period", then: changes(soft("nodefs.available", "60%")), losses: everybody},
+		{name: "a quantity", then: changes(soft("imagefs.available", "60Gi")), losses: everybody},
+		{name: "inodes", then: changes(soft("nodefs.inodesFree", "90%")), losses: everybody},
+		{name: "processes", then: changes(soft("pid.available", "99%")), losses: everybody},
+		{name: "100% is none", then: changes(soft("nodefs.available", "100%"))},
+		{name: "memory, soft", then: changes(soft("memory.available", "6Gi")), losses: best},
+		{name: "memory, hard, goes on", then: changes(hard("memory.available", "60%")), losses: best, unknown: "evictionHard.memory.available",
+			host: func(h *Host) { h.Memory = &Amount{gi, 8 * gi} }},
+		{name: "memory, near", then: changes(soft("memory.available", "4100Mi")), losses: "be1:Evicted? be2:Evicted? be3:Evicted? be4:Evicted?"},
+		{name: "memory, near, and less room", then: changes(maxPods(3), soft("memory.available", "4100Mi")), least: 4,
+			losses: "be1:Evicted? be2:Evicted? be3:Evicted? be4:OutOfpods? bu1:OutOfpods? bu2:OutOfpods? gu1:OutOfpods?"},
+		{name: "memory, near already, and less room", now: changes(soft("memory.available", "4100Mi")), then: changes(maxPods(3)),
+			losses: "be4:OutOfpods? bu1:OutOfpods? bu2:OutOfpods? gu1:OutOfpods?", anyway: "be1:Evicted? be2:Evicted? be3:Evicted?"},
+		{name: "met already", host: full, anyway: everybody},
+		{name: "met already, and no more so", host: full, then: changes(hard("nodefs.available", "1%"))},
+		{name: "critical ones stay", then: changes(hard("nodefs.available", "99%")), pods: []corev1.Pod{aPod("s", 0, static), aPod("c", 0, priority(systemCritical)), aPod("p", 0, priority(1000))}, losses: "p:Evicted"},
+		{name: "memory pressure that is tolerated", then: changes(soft("memory.available", "6Gi")), pods: []corev1.Pod{aPod("daemon", 0, func(pod *corev1.Pod) {
+			pod.Spec.Tolerations = []corev1.Toleration{{Key: "node.kubernetes.io/memory-pressure", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
+		})}},
+		{name: "not measured", then: changes(soft("nodefs.available", "99%")), host: func(h *Host) { h.NodeFS = nil }, unknown: "evictionSoft.nodefs.available"},
+		{name: "not measured, and as before", then: changes(maxPods(19)), host: func(h *Host) { *h = Host{} }},
+		{name: "class not told", then: changes(soft("memory.available", "6Gi")), pods: []corev1.Pod{aPod("a", 0, func(pod *corev1.Pod) { pod.Status.QOSClass = "" })}, losses: "a:Evicted?",
+			unknown: ""},
+		{name: "no room for what pods use", then: changes(systemReserved("memory", "7500Mi")), pods: []corev1.Pod{aPod("be", 0)}, host: func(h *Host) { h.PodsMemory = new(int64); *h.PodsMemory = gi }, losses: "be:Evicted?", unknown: "evictionHard.memory.available, the memory limit of all pods"},
+		{name: "what pods use is not known", then: changes(systemReserved("memory", "7500Mi")), pods: []corev1.Pod{aPod("be", 0)}, host: func(h *Host) { h.PodsMemory = nil }, unknown: "the memory limit of all pods"},
+	})
+}
+
+func TestPlaces(t *testing.T) {
+	taint := func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: "broken", Effect: corev1.TaintEffectNoExecute}, {Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
+	}
+	tolerant := func(operator corev1.TolerationOperator) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Spec.Tolerations = []corev1.Toleration{{Key: "broken", Operator: operator, Value: "5"}}
+		}
+	}
+	selects := func(value string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{"disk": value} }
+	}
+	checkAll(t, []row{
+		{name: "a taint", node: taint, pods: []corev1.Pod{aPod("a", 0), aPod("b", 1, tolerant(corev1.TolerationOpExists)), aPod("s", 2, static)}, anyway: "a:TaintToleration"},
+		{name: "a toleration that compares", pods: []corev1.Pod{aPod("a", 0, tolerant(corev1.TolerationOpLt))}, anyway: "a:TaintToleration?", node: func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "broken", Value: "4", Effect: corev1.TaintEffectNoExecute}}
+		}},
+		{name: "a selector", pods: []corev1.Pod{aPod("a", 0, selects("ssd")), aPod("b", 1, selects("hdd")), aPod("s", 2, static, selects("hdd"))}, anyway: "s:NodeAffinity b:NodeAffinity"},
+		{name: "an affinity", pods: []corev1.Pod{aPod("a", 0, func(pod *corev1.Pod) {
+			pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"ssd"}}}}}}}}
+		})}, anyway: "a:NodeAffinity"},
+		{name: "no room, before it is looked where", then: changes(maxPods(1)), node: taint, pods: []corev1.Pod{aPod("s", 0, static), aPod("a", 0)}, anyway: "a:OutOfpods"},
+	})
+}
+
+func TestSysctls(t *testing.T) {
+	allow := func(patterns ...string) func(*Configuration) {
+		return func(c *Configuration) { c.AllowedUnsafeSysctl = patterns }
+	}
+	checkAll(t, []row{
+		{name: "no longer allowed", now: changes(allow("net.core.*")), then: changes(allow()), pods: []corev1.Pod{aPod("a", 0, sysctl("net.core.somaxconn")), aPod("b", 1)}, losses: "a:SysctlForbidden"},
+		{name: "by another pattern", now: changes(allow("net.core.*")), then: changes(allow("net.core.somaxconn")), pods: []corev1.Pod{aPod("a", 0, sysctl("net/core/somaxconn"))}},
+		{name: "safe", now: changes(allow("net.*")), then: changes(allow()), pods: []corev1.Pod{aPod("a", 0, sysctl("net.ipv4.tcp_syncookies"))}},
+		{name: "safe in some kubelets", now: changes(allow("net.*")), then: changes(allow()), pods: []corev1.Pod{aPod("a", 0, sysctl("net.ipv4.tcp_rmem"))}, losses: "a:SysctlForbidden?"},
+		{name: "runs although nothing allows it", pods: []corev1.Pod{aPod("a", 0, sysctl("net.ipv4.tcp_new"))}, anyway: "a:SysctlForbidden?"},
+	})
+}
+
+func changes(list ...func(*Configuration)) []func(*Configuration) { return list }

@@ -1,0 +1,124 @@
+package forecast
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// preempt makes room for a critical pod as the kubelet does: of the pods that were admitted before it, those of the lowest class first, and of
+// a class as few and as fitting ones as can be. It tells whether there were enough.
+func (a *admission) preempt(c *candidate, shortages []shortage) bool {
+	var classes [3][]*candidate // BestEffort, Burstable, Guaranteed
+	for _, other := range a.inside {
+		if !preemptable(c, other) {
+			continue
+		}
+		switch other.pod.Status.QOSClass {
+		case corev1.PodQOSBestEffort:
+			classes[0] = append(classes[0], other)
+		case corev1.PodQOSGuaranteed:
+			classes[2] = append(classes[2], other)
+		default:
+			classes[1] = append(classes[1], other)
+		}
+	}
+	need := needs{}
+	for _, s := range shortages {
+		need = append(need, needed{s.name, s.missing()})
+	}
+	guaranteed, ok := a.nearest(classes[2], need.without(slices.Concat(classes[0], classes[1])))
+	if !ok {
+		return false
+	}
+	burstable, ok := a.nearest(classes[1], need.without(slices.Concat(classes[0], guaranteed)))
+	if !ok {
+		return false
+	}
+	bestEffort, ok := a.nearest(classes[0], need.without(slices.Concat(burstable, guaranteed)))
+	if !ok {
+		return false
+	}
+	why := "it makes room for critical pod " + c.pod.Namespace + "/" + c.pod.Name
+	for _, other := range slices.Concat(bestEffort, burstable, guaranteed) {
+		a.leave(other, verdict{Reason: "Preempting", certain: !a.doubtful, ordered: true, why: why})
+	}
+	return true
+}
+
+func preemptable(by, other *candidate) bool {
+	if by.critical && !other.critical {
+		return true
+	}
+	mine, its := by.pod.Spec.Priority, other.pod.Spec.Priority
+	return mine != nil && its != nil && *mine > *its
+}
+
+type needed struct {
+	name   corev1.ResourceName
+	amount int64
+}
+
+type needs []needed
+
+func (n needs) without(pods []*candidate) needs {
+	var left needs
+	for _, want := range n {
+		for _, c := range pods {
+			want.amount -= c.gives(want.name)
+		}
+		if want.amount > 0 {
+			left = append(left, want)
+		}
+	}
+	return left
+}
+
+// distance is how far a pod's end is from what is needed.
+func (n needs) distance(c *candidate) (sum float64) {
+	for _, want := range n {
+		if left := float64(want.amount - c.gives(want.name)); left > 0 {
+			sum += math.Pow(left/float64(want.amount), 2)
+		}
+	}
+	return sum
+}
+
+// gives is what there is more of when the pod ends.
+func (c *candidate) gives(name corev1.ResourceName) int64 {
+	switch name {
+	case corev1.ResourcePods:
+		return 1
+	case corev1.ResourceCPU:
+		return c.asks.milliCPU
+	case corev1.ResourceMemory:
+		return c.asks.memory
+	case corev1.ResourceEphemeralStorage:
+		return c.asks.storage
+	}
+	return c.asks.scalars[name]
+}
+
+// nearest picks pods until nothing is needed any more, each time the nearest, and of equal ones the smaller. Of pods that are equal in both,
+// the kubelet takes any.
+func (a *admission) nearest(pods []*candidate, need needs) (picked []*candidate, ok bool) {
+	pods = slices.Clone(pods)
+	for len(need) > 0 {
+		if len(pods) == 0 {
+			return nil, false
+		}
+		best := 0
+		for i, c := range pods[1:] {
+			order := cmp.Or(cmp.Compare(need.distance(c), need.distance(pods[best])), cmp.Compare(c.asks.memory, pods[best].asks.memory), cmp.Compare(c.asks.milliCPU, pods[best].asks.milliCPU))
+			if order < 0 || order == 0 && a.lastOfEquals {
+				best = i + 1
+			}
+		}
+		need = need.without(pods[best : best+1])
+		picked = append(picked, pods[best])
+		pods = slices.Delete(pods, best, best+1)
+	}
+	return picked, true
+}

@@ -1,0 +1,93 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+)
+
+// Bounds of what others give.
+const (
+	runtimePatience = 2 * time.Second // for both questions
+	mostState       = 4 << 20         // bytes of the CPU manager's file
+)
+
+// A Kubelet is where one keeps things; of its effective configuration and its command line.
+type Kubelet struct {
+	RootDir         string // its own files
+	RuntimeEndpoint string // containerRuntimeEndpoint
+	CgroupRoot      string
+	CgroupDriver    string // of its configuration: for a runtime that names none
+}
+
+// Look measures. What is missing from its answer is in the error. A container runtime that does not answer holds it up for 2 s.
+func Look(ctx context.Context, k Kubelet) (forecast.Host, error) { return look(ctx, "/", k) }
+
+// look measures the machine whose /proc and /sys are below root.
+func look(ctx context.Context, root string, k Kubelet) (forecast.Host, error) {
+	m := machine{proc: filepath.Join(root, "proc"), sys: filepath.Join(root, "sys")}
+	var h forecast.Host
+	var errs []error
+	note := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	var err error
+	h.Memory, err = m.memory()
+	note(err)
+	h.PIDs, err = m.processes()
+	note(err)
+	h.NodeFS, err = filesystem(k.RootDir)
+	note(err)
+	h.CPUState, err = cpuState(k.RootDir)
+	note(err)
+	h.NUMANodes, h.ThreadsPerCore = m.numaNodes(), m.threadsPerCore()
+
+	ctx, cancel := context.WithTimeout(ctx, runtimePatience)
+	defer cancel()
+	runtime := newRuntime(k.RuntimeEndpoint)
+	defer runtime.close()
+	images, err := runtime.imageFolder(ctx)
+	note(err)
+	if err == nil {
+		h.ImageFS, err = filesystem(images)
+		note(err)
+	}
+	h.CgroupDriver, err = runtime.cgroupDriver(ctx)
+	note(err)
+
+	cgroups := m.cgroups()
+	h.CgroupVersion = cgroups.version
+	driver := h.CgroupDriver
+	if driver == "" {
+		driver = k.CgroupDriver
+	}
+	h.PodsMemory, err = cgroups.workingSet(podsCgroup(k.CgroupRoot, driver))
+	note(err)
+	return h, errors.Join(errs...)
+}
+
+// cpuState reads the CPU manager's file. A kubelet that has none starts with no CPU given away.
+func cpuState(rootDir string) (*forecast.CPUState, error) {
+	file, err := os.Open(filepath.Join(rootDir, "cpu_manager_state"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return &forecast.CPUState{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	content, err := bounded.Read(file, mostState)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file.Name(), err)
+	}
+	return forecast.DecodeCPUState(content)
+}

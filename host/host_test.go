@@ -1,0 +1,128 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+)
+
+// aMachine has these files below its root.
+func aMachine(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+var common = map[string]string{
+	"proc/meminfo":                                         "MemTotal:     1000 kB\nMemFree:      10 kB\n",
+	"proc/loadavg":                                         "0.10 0.20 0.30 2/345 6789\n",
+	"proc/sys/kernel/pid_max":                              "4194304\n",
+	"proc/sys/kernel/threads-max":                          "10345\n",
+	"sys/devices/system/node/node0/x":                      "",
+	"sys/devices/system/node/node1/x":                      "",
+	"sys/devices/system/cpu/cpu0/topology/thread_siblings": "00000000,00000005\n",
+	"sys/devices/system/cpu/cpu2/topology/thread_siblings": "00000000,00000005\n",
+	"root/cpu_manager_state":                               `{"policyName":"static","defaultCpuSet":"0","entries":{"u":{"c":"1"}}}`,
+}
+
+func with(files map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, m := range []map[string]string{common, files} {
+		for name, content := range m {
+			all[name] = content
+		}
+	}
+	return all
+}
+
+func TestLook(t *testing.T) {
+	pods := int64(300)
+	for name, m := range map[string]struct {
+		files   map[string]string
+		kubelet Kubelet
+		version int
+	}{
+		"v2": {map[string]string{
+			"sys/fs/cgroup/cgroup.controllers":            "memory",
+			"sys/fs/cgroup/memory.stat":                   "anon 100000\nfile 300000\ninactive_file 200000\n",
+			"sys/fs/cgroup/kubepods.slice/memory.stat":    "inactive_file 100\n",
+			"sys/fs/cgroup/kubepods.slice/memory.current": "400\n",
+		}, Kubelet{CgroupDriver: "systemd"}, 2},
+		"v1": {map[string]string{
+			"sys/fs/cgroup/memory/memory.stat":                        "inactive_file 1\ntotal_inactive_file 200000\n",
+			"sys/fs/cgroup/memory/memory.usage_in_bytes":              "400000\n",
+			"sys/fs/cgroup/memory/a-b/kubepods/memory.stat":           "total_inactive_file 100\n",
+			"sys/fs/cgroup/memory/a-b/kubepods/memory.usage_in_bytes": "400\n",
+		}, Kubelet{CgroupRoot: "/a-b", CgroupDriver: "cgroupfs"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := aMachine(t, with(m.files))
+			m.kubelet.RootDir = filepath.Join(root, "root")
+			m.kubelet.RuntimeEndpoint = "unix://" + filepath.Join(root, "none.sock")
+			got, err := look(t.Context(), root, m.kubelet)
+			if err == nil || !strings.Contains(err.Error(), "asking the container runtime") || strings.Count(err.Error(), "\n") != 1 {
+				t.Errorf("the error is %v, want that the runtime was not reached, twice", err)
+			}
+			if got.NodeFS == nil || got.NodeFS.Bytes.Capacity <= 0 || got.NodeFS.Bytes.Available > got.NodeFS.Bytes.Capacity {
+				t.Errorf("the file system is %+v", got.NodeFS)
+			}
+			got.NodeFS = nil
+			want := forecast.Host{Memory: &forecast.Amount{Available: 1024000 - 200000, Capacity: 1024000}, PIDs: &forecast.Amount{Available: 10000, Capacity: 10345},
+				PodsMemory: &pods, CgroupVersion: m.version, NUMANodes: 2, ThreadsPerCore: 2,
+				CPUState: &forecast.CPUState{Policy: "static", Shared: []int{0}, Entries: map[string]map[string][]int{"u": {"c": {1}}}}}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("it is %+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+// A machine that tells nothing gives no facts, and many errors.
+func TestLookAtNothing(t *testing.T) {
+	root := t.TempDir()
+	got, err := look(t.Context(), root, Kubelet{RootDir: filepath.Join(root, "none"), RuntimeEndpoint: filepath.Join(root, "none.sock")})
+	if want := (forecast.Host{CPUState: &forecast.CPUState{}}); !reflect.DeepEqual(got, want) || err == nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	broken := aMachine(t, map[string]string{"proc/meminfo": "", "proc/loadavg": "", "proc/sys/kernel/pid_max": "1", "k/cpu_manager_state": "x"})
+	if got, err := look(t.Context(), broken, Kubelet{RootDir: filepath.Join(broken, "k")}); got.Memory != nil || got.PIDs != nil || got.CPUState != nil || err == nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// What this very machine tells can be believed.
+func TestLookAtThisMachine(t *testing.T) {
+	m := machine{"/proc", "/sys"}
+	if memory, err := m.memory(); err != nil || memory.Available <= 0 || memory.Available >= memory.Capacity {
+		t.Skipf("memory is %+v, %v", memory, err) // a container has no root cgroup
+	}
+	if pids, err := m.processes(); err != nil || pids.Available <= 0 || pids.Available >= pids.Capacity {
+		t.Errorf("processes are %+v, %v", pids, err)
+	}
+}
+
+func TestPodsCgroup(t *testing.T) {
+	for want, of := range map[string][2]string{
+		"/kubepods":       {"", "cgroupfs"},
+		"/a-b/kubepods":   {"/a-b", "cgroupfs"},
+		"/kubepods.slice": {"/", "systemd"},
+		"/a_b.slice/a_b-c.slice/a_b-c-kubepods.slice": {"a-b/c", "systemd"},
+	} {
+		if got := podsCgroup(of[0], of[1]); got != want {
+			t.Errorf("%q: %s, want %s", of, got, want)
+		}
+	}
+}

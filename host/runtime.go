@@ -1,0 +1,151 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+)
+
+const (
+	imageFsInfo   = "/runtime.v1.ImageService/ImageFsInfo"
+	runtimeConfig = "/runtime.v1.RuntimeService/RuntimeConfig"
+
+	unimplemented = "12" // a gRPC status
+
+	maximalAnswer  = 1 << 20 // bytes
+	maximalMessage = 300
+)
+
+// A runtime is asked two questions that have no arguments. A gRPC library would be a third of the program.
+type runtime struct{ client *http.Client }
+
+func newRuntime(endpoint string) *runtime {
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	socket := strings.TrimPrefix(endpoint, "unix://")
+	return &runtime{&http.Client{Transport: &http.Transport{
+		Protocols: &protocols,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var dialer net.Dialer
+			return dialer.DialContext(ctx, "unix", socket)
+		},
+	}}}
+}
+
+func (r *runtime) close() { r.client.CloseIdleConnections() }
+
+// imageFolder is where the images are.
+func (r *runtime) imageFolder(ctx context.Context) (string, error) {
+	answer, err := r.ask(ctx, imageFsInfo)
+	if err != nil {
+		return "", err
+	}
+	// The first of image_filesystems (1), its fs_id (2), and its mountpoint (1).
+	folder := field(field(field(answer, 1), 2), 1)
+	if len(folder) == 0 {
+		return "", errors.New("the container runtime does not tell where its images are")
+	}
+	return string(folder), nil
+}
+
+// cgroupDriver is the runtime's own answer; "" where it gives none.
+func (r *runtime) cgroupDriver(ctx context.Context) (string, error) {
+	answer, err := r.ask(ctx, runtimeConfig)
+	if status := (statusError{}); errors.As(err, &status) && status.code == unimplemented {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	linux, told := find(answer, 1)
+	if !told {
+		return "", nil
+	}
+	if driver, _ := binary.Uvarint(field(linux, 1)); driver == 1 {
+		return "cgroupfs", nil
+	}
+	return "systemd", nil // the default value, which is not sent
+}
+
+// A statusError is a gRPC answer that is none.
+type statusError struct{ method, code, message string }
+
+func (e statusError) Error() string {
+	return fmt.Sprintf("the container runtime answers %s with status %s: %s", e.method, e.code, e.message)
+}
+
+// ask makes a gRPC call with an empty message.
+func (r *runtime) ask(ctx context.Context, method string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+method, bytes.NewReader(make([]byte, 5)))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/grpc")
+	request.Header.Set("TE", "trailers")
+	response, err := r.client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("asking the container runtime: %w", err)
+	}
+	defer response.Body.Close()
+	body, err := bounded.Read(response.Body, maximalAnswer)
+	if err != nil {
+		return nil, fmt.Errorf("asking the container runtime: %w", err)
+	}
+	status, message := response.Trailer.Get("Grpc-Status"), response.Trailer.Get("Grpc-Message")
+	if status == "" { // an answer without a body has them in its header
+		status, message = response.Header.Get("Grpc-Status"), response.Header.Get("Grpc-Message")
+	}
+	if status != "0" {
+		return nil, statusError{method, status, bounded.Text(bounded.Line(message), maximalMessage)}
+	}
+	if len(body) < 5 || body[0] != 0 || uint64(binary.BigEndian.Uint32(body[1:])) != uint64(len(body)-5) {
+		return nil, fmt.Errorf("the container runtime's answer to %s cannot be read", method)
+	}
+	return body[5:], nil
+}
+
+// field is the value of the first field of that number in a protobuf message: the bytes of a message or string, or a varint's.
+func field(message []byte, number uint64) []byte {
+	value, _ := find(message, number)
+	return value
+}
+
+func find(message []byte, number uint64) (value []byte, found bool) {
+	for len(message) > 0 {
+		key, n := binary.Uvarint(message)
+		if n <= 0 {
+			return nil, false
+		}
+		message = message[n:]
+		length := 0
+		switch key & 7 {
+		case 0:
+			_, length = binary.Uvarint(message)
+		case 1:
+			length = 8
+		case 5:
+			length = 4
+		case 2:
+			size, n := binary.Uvarint(message)
+			if n <= 0 || size > uint64(len(message)-n) {
+				return nil, false
+			}
+			message, length = message[n:], int(size)
+		}
+		if length <= 0 && key&7 != 2 || length > len(message) {
+			return nil, false
+		}
+		if key>>3 == number {
+			return message[:length], true
+		}
+		message = message[length:]
+	}
+	return nil, false
+}

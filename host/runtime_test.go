@@ -1,0 +1,106 @@
+package host
+
+import (
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// aRuntime answers gRPC calls over HTTP/2 without TLS, as real ones do.
+func aRuntime(t *testing.T, answers map[string]string, status map[string]string) *runtime {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "s.sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{Protocols: &protocols, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/grpc" || r.ProtoMajor != 2 {
+			http.Error(w, "no gRPC", http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/grpc")
+		answer, is := answers[r.URL.Path]
+		if !is {
+			w.Header().Set("Grpc-Status", status[r.URL.Path])
+			w.Header().Set("Grpc-Message", "no such method")
+			return
+		}
+		w.Header().Set("Trailer", "Grpc-Status")
+		_, _ = w.Write(append([]byte{0, 0, 0, 0, byte(len(answer))}, answer...))
+		w.Header().Set("Grpc-Status", "0")
+	})}
+	done := make(chan struct{})
+	go func() { // ends with the server
+		defer close(done)
+		_ = server.Serve(listener)
+	}()
+	r := newRuntime("unix://" + socket)
+	t.Cleanup(func() { r.close(); _ = server.Close(); <-done })
+	return r
+}
+
+// message is a protobuf field of bytes.
+func message(number byte, value string) string {
+	return string([]byte{number<<3 | 2, byte(len(value))}) + value
+}
+
+func TestImageFolder(t *testing.T) {
+	usage := "\x08\x96\x01" + message(2, message(1, "/var/lib/images")) + message(3, "\x08\x01") // a timestamp before, a size behind
+	r := aRuntime(t, map[string]string{imageFsInfo: message(1, usage) + message(1, message(2, message(1, "/other"))) + message(2, usage)}, nil)
+	if folder, err := r.imageFolder(t.Context()); err != nil || folder != "/var/lib/images" {
+		t.Errorf("%q, %v", folder, err)
+	}
+	r = aRuntime(t, map[string]string{imageFsInfo: ""}, nil)
+	if folder, err := r.imageFolder(t.Context()); err == nil {
+		t.Errorf("no folder: %q", folder)
+	}
+	r = aRuntime(t, nil, map[string]string{imageFsInfo: "14"})
+	if _, err := r.imageFolder(t.Context()); err == nil || !strings.Contains(err.Error(), "status 14: no such method") {
+		t.Errorf("an error: %v", err)
+	}
+}
+
+func TestCgroupDriver(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers map[string]string
+		status  string
+		want    string
+		fails   bool
+	}{
+		"cgroupfs":          {map[string]string{runtimeConfig: message(1, "\x08\x01")}, "", "cgroupfs", false},
+		"systemd":           {map[string]string{runtimeConfig: message(1, "")}, "", "systemd", false},
+		"none":              {map[string]string{runtimeConfig: ""}, "", "", false},
+		"an older runtime":  {nil, unimplemented, "", false},
+		"a runtime in need": {nil, "14", "", true},
+	} {
+		r := aRuntime(t, c.answers, map[string]string{runtimeConfig: c.status})
+		if got, err := r.cgroupDriver(t.Context()); got != c.want || (err != nil) != c.fails {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+func TestFindInBrokenMessages(t *testing.T) {
+	for _, text := range []string{"\x80", "\x0a", "\x0a\x05ab", "\x08", "\x09\x01", "\x0d\x01\x02", "\x0b", "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f"} {
+		if value, found := find([]byte(text), 1); found {
+			t.Errorf("%q: %q", text, value)
+		}
+	}
+	if value, found := find([]byte("\x09\x01\x02\x03\x04\x05\x06\x07\x08\x15\x01\x02\x03\x04"+message(3, "x")), 3); !found || string(value) != "x" {
+		t.Errorf("%q", value)
+	}
+}
+
+func FuzzFind(f *testing.F) {
+	f.Add([]byte(message(1, message(2, "x"))), uint64(1))
+	f.Fuzz(func(t *testing.T, text []byte, number uint64) {
+		if value, found := find(text, number); len(value) > len(text) || !found && value != nil {
+			t.Errorf("%q", value)
+		}
+	})
+}
