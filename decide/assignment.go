@@ -129,7 +129,11 @@ func (s *State) learnProved(e Proved) {
 		s.Proofs = newest(without(s.Proofs, func(p Proof) bool { return p.Content == e.Content && p.Kubelet == e.Kubelet }), e.Proof)
 		s.knowEffective(e.Proof)
 	}
-	if e.refused() && s.Assigned != nil && s.Assigned.Content == e.Content {
-		s.event(corev1.EventTypeWarning, "KubeletConfigRefused", Describe(s.Assigned)+" is refused: "+e.Words)
+	newest := s.Assigned
+	if s.Pending != nil && !s.settling() {
+		newest = &s.Pending.Version
+	}
+	if e.refused() && newest != nil && newest.Content == e.Content {
+		s.event(corev1.EventTypeWarning, "KubeletConfigRefused", Describe(newest)+" is refused: "+e.Words)
 	}
 }

@@ -53,6 +53,7 @@ func (s *State) commitStop(want *Version) Action {
 		return do
 	}
 	s.announce(want)
+	s.PodsLost = ""
 	s.Unsettled = s.Now // what waited for its turn has it now: its end is worth waiting for
 	return Stop{}
 }

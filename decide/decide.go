@@ -31,8 +31,10 @@ func (s *State) learn(event Event) {
 	case Booted:
 		s.boot(e)
 	case Assigned:
+		s.giveUpLook()
 		s.learnAssigned(e)
 	case Cleared:
+		s.giveUpLook()
 		s.learnCleared(e)
 	case SyncFailed:
 		// An older request that is not carried out yet is void.
@@ -43,6 +45,12 @@ func (s *State) learn(event Event) {
 		s.learnSaved(e)
 	case Proved:
 		s.learnProved(e)
+	case Foreseen:
+		s.learnForeseen(e)
+	case Consented:
+		s.Consent = e.Value
+	case PodsLost:
+		s.learnPodsLost(e)
 	case Started:
 		s.learnStarted(e)
 	case Healthy:
@@ -50,8 +58,10 @@ func (s *State) learn(event Event) {
 	case Unhealthy:
 		s.Child.Healthy, s.Child.Words = false, e.Words
 	case Hung:
+		s.giveUpLook()
 		s.learnHung(e)
 	case ChildExited:
+		s.giveUpLook()
 		s.learnExited(e)
 	case LeaseSeen:
 		s.learnLease(e)
@@ -62,8 +72,10 @@ func (s *State) learn(event Event) {
 	case LocalChanged:
 		s.OnDisk, s.Local, s.EnvironmentRetry = e.Kubelet, e.Local, s.Now
 	case HostStopping:
+		s.giveUpLook()
 		s.Frozen = !e.CalledOff
 	case StopAsked:
+		s.giveUpLook()
 		s.Stopping = true
 	}
 }
@@ -125,13 +137,13 @@ func (s *State) learnStarted(e Started) {
 			s.Unrenderable = newest(s.Unrenderable, Unrenderable{start.Version.Content, e.Err.Error()})
 			return
 		}
-		s.Exit, s.Environment = e.Err.Error(), e.Err.Error()
+		s.Exit, s.Environment, s.Hopeless = e.Err.Error(), e.Err.Error(), true
 		s.NextStart, s.NextOf = s.Now+e.Delay, start.Version
 		return
 	}
 	s.Child = Child{Alive: true, Version: start.Version, Kubelet: start.Kubelet, Local: start.Local, Started: s.Now,
 		Effective: s.effectiveOf(start)}
-	s.ApplyAt = 0
+	s.ApplyAt, s.Hopeless = 0, false
 }
 
 func (s *State) learnHealthy() {
@@ -168,7 +180,8 @@ func (s *State) settled() bool {
 	if _, proving := s.Doing.(Prove); proving && s.Reset != nil {
 		return false
 	}
-	return (s.Pending == nil || s.settling()) && s.Child.Healthy && s.runs(s.target())
+	_, _, held := s.heldChange()
+	return (s.Pending == nil || s.settling() || held) && s.Child.Healthy && s.runs(s.target())
 }
 
 // newestOf finds the newest source with the content of v (design.md, Words: active).

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -36,6 +37,8 @@ type drive struct {
 	deadly   map[string]time.Duration  // by content ("" = local): exits so long after its start
 	lease    map[string]bool           // by content: whether it renews the Lease; absent = yes
 	hangs    map[string]bool           // never healthy
+	kills    map[string]int            // by content: so many running pods would be killed at its start
+	unsure   string                    // what a forecast does not know
 	starts   func(Start) (Event, bool) // what answers a start in the place of a child
 	begins   func(Start)               // beside a child that starts
 	proves   func(content string)      // beside a pre-flight
@@ -62,7 +65,7 @@ func newDrive(t *testing.T, changes ...func(*Settings)) *drive {
 		change(&settings)
 	}
 	return &drive{t: t, s: New(settings), now: time.Hour, refused: map[string]Proof{}, deadly: map[string]time.Duration{},
-		lease: map[string]bool{}, effect: map[string]string{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, bootID: "boot-1", online: true}
+		lease: map[string]bool{}, effect: map[string]string{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, kills: map[string]int{}, bootID: "boot-1", online: true}
 }
 
 // boot starts a supervisor on what the disk holds.
@@ -138,6 +141,13 @@ func (d *drive) answer(do Action) Event {
 		}
 		proof.Content, proof.Kubelet = content, do.Kubelet
 		return Proved{Proof: proof}
+	case Foresee:
+		d.note("foresee " + do.Content)
+		answer := Foreseen{Change: do.Change, Lost: d.kills[do.Content], Unknown: d.unsure}
+		if answer.Lost > 0 {
+			answer.Words = fmt.Sprintf("%d of 7 running pods would be killed at the restart", answer.Lost)
+		}
+		return answer
 	case Start:
 		if d.s.Child.Alive {
 			d.t.Fatal("two kubelets: a start beside a running one")
@@ -159,6 +169,9 @@ func (d *drive) answer(do Action) Event {
 			return ChildExited{Code: 2, Words: do.Hung, Delay: 250 * time.Millisecond}
 		}
 		d.note("stop")
+		if d.s.isHeld(d.s.target()) && !d.s.Stopping {
+			d.t.Errorf("what is held is made: %+v, %s", d.s.Outlook, d.shown())
+		}
 		return ChildExited{Asked: true, Code: 143, Words: "exit code 143", Delay: time.Minute}
 	case SetAside:
 		d.note("set aside")

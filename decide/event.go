@@ -53,6 +53,17 @@ type (
 		Proof
 		NoMorePreflight bool
 	}
+	// Foreseen answers Foresee.
+	Foreseen struct {
+		Change
+		Lost    int    // running pods that would certainly be killed, or started anew
+		Words   string // which, in one line
+		Unknown string // what could not be foreseen, in one line
+	}
+	// Consented brings the value of annotation allow-disruption; empty = none.
+	Consented struct{ Value string }
+	// PodsLost tells what a restart has cost that was not foreseen.
+	PodsLost struct{ Words string }
 	// Started answers Start.
 	Started struct {
 		Err          error
@@ -124,6 +135,13 @@ type (
 		Kubelet          config.Identity
 		Local            string
 	}
+	// Foresee finds out what a change would do to running pods: Version (nil = local) in the place of RunsVersion; answered by Foreseen.
+	Foresee struct {
+		Change
+		Version, RunsVersion *Version
+		Local                string // content of the local file
+		MayAsk               bool   // a pre-flight with this kubelet is safe
+	}
 	// Stop ends the child; answered by ChildExited. With Hung, why it hangs, the end is not an asked one: it counts like any other
 	// exit, and the child says first what it hangs at.
 	Stop struct{ Hung string }
@@ -154,6 +172,9 @@ func (SyncFailed) event()    {}
 func (Retry) event()         {}
 func (Saved) event()         {}
 func (Proved) event()        {}
+func (Foreseen) event()      {}
+func (Consented) event()     {}
+func (PodsLost) event()      {}
 func (Started) event()       {}
 func (Healthy) event()       {}
 func (Unhealthy) event()     {}
@@ -169,6 +190,7 @@ func (StopAsked) event()     {}
 
 func (Save) action()     {}
 func (Prove) action()    {}
+func (Foresee) action()  {}
 func (Stop) action()     {}
 func (Start) action()    {}
 func (SetAside) action() {}

@@ -15,6 +15,7 @@ func (s *State) learnExited(e ChildExited) {
 	}
 	gone, trial, control := s.Child, s.OnTrial(), s.inControl()
 	s.Child = Child{Version: gone.Version, Words: e.Words}
+	s.Hopeless = !e.Asked && gone.Version == nil && !gone.EverHealthy
 	s.Unrenderable = nil
 	switch {
 	case e.Asked || s.Frozen || s.Stopping:

@@ -19,7 +19,7 @@ type finding struct {
 // finding picks the first row that holds.
 func (s *State) finding() finding {
 	for _, row := range []func() *finding{
-		s.findStopping, s.findOwnFailure, s.findSync, s.findEnvironment, s.findUnhealthy, s.findFallback, s.findVerdict, s.findApplying, s.findBrokenLocal,
+		s.findStopping, s.findOwnFailure, s.findSync, s.findEnvironment, s.findUnhealthy, s.findHeld, s.findFallback, s.findVerdict, s.findApplying, s.findBrokenLocal,
 	} {
 		if f := row(); f != nil {
 			return *f

@@ -58,6 +58,12 @@ func (s *State) warnings() []string {
 	if s.Warning != "" {
 		list = append(list, s.Warning)
 	}
+	if s.PodsLost != "" {
+		list = append(list, s.PodsLost)
+	}
+	if o := s.Outlook; o.Unknown != "" && s.OnTrial() && o.Content == s.Trial.Content {
+		list = append(list, "what it would do to running pods was not foreseen: "+o.Unknown)
+	}
 	if words := s.shadowWarning(); words != "" { // the last, for it can be long, and stays
 		list = append(list, words)
 	}

@@ -34,7 +34,9 @@ func (s *State) plan() move {
 	case s.Child.Hung != "":
 		return move{kind: act, action: Stop{Hung: s.Child.Hung}}
 	case s.Pending != nil && !s.settling() && !s.saveBlocked(): // durable before anything else is done about it (rule 3)
-		return move{kind: act, action: Save{Durable: s.withAssigned(*s.Pending), assigned: s.Pending, number: s.PendingNumber}}
+		if next := s.planPending(); next.kind != stay {
+			return next
+		}
 	}
 	if s.Reset != nil {
 		if next := s.planReset(); next.kind != stay {
@@ -58,6 +60,12 @@ func (s *State) planReset() move {
 		return move{}
 	case proof == nil:
 		return move{kind: act, action: s.prove(nil)}
+	}
+	switch may, ask := s.mayChange(nil); {
+	case ask != nil:
+		return move{kind: act, action: ask}
+	case !may:
+		return move{}
 	}
 	return move{kind: goLocal}
 }
@@ -102,11 +110,28 @@ func (s *State) planChange(want *Version) move {
 	case s.Child.Alive && s.waitsForTurn(want):
 		return move{}
 	case s.Child.Alive:
-		return move{kind: replaceChild, want: want}
+		return s.planReplace(want)
 	case Same(want, s.NextOf) && !s.reached(s.NextStart):
 		return move{}
 	}
 	return move{kind: startChild, want: want}
+}
+
+// planReplace makes room for want, unless that would kill running pods.
+func (s *State) planReplace(want *Version) move {
+	switch {
+	case !s.runsUnblamed():
+		return move{kind: replaceChild, want: want}
+	case s.Disruption == Hold && (s.Reset != nil || s.Pending != nil && !s.settling()): // the newest change is the one that counts
+		return move{kind: keepChild}
+	}
+	switch may, ask := s.mayChange(want); {
+	case ask != nil:
+		return move{kind: act, action: ask}
+	case !may:
+		return move{kind: keepChild}
+	}
+	return move{kind: replaceChild, want: want}
 }
 
 // waitsForTurn: an edit is not applied yet, unless what runs meanwhile has failed.

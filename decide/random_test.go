@@ -17,15 +17,16 @@ func TestRandomLives(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 1))
-			d := newDrive(t, func(s *Settings) { s.EditSpread = time.Duration(random.IntN(2)) * time.Minute }).boot()
+			d := newDrive(t, func(s *Settings) {
+				s.EditSpread, s.Disruption = time.Duration(random.IntN(2))*time.Minute, []string{"", Hold, Allow}[random.IntN(3)]
+			}).boot()
 			for range 60 {
 				d.live(random)
 				d.checkRules()
 			}
 			d.heal()
-			want := d.s.Assigned
 			d.pass(2 * time.Hour)
-			if !d.s.runs(want) || !d.s.Child.Healthy {
+			if want := version("healed", "1", "one"); !d.s.runs(want) || !d.s.Child.Healthy {
 				t.Errorf("after everything healed: %s, runs %s, did %q", d.shown(), nameOf(d.s.Child.Version), d.did)
 			}
 			if r, due := Report(d.s); !due || r.Status != "True" || r.Config.Error != "" {
@@ -53,7 +54,7 @@ var contents = []string{"one", "two", "three"}
 // live lets one random thing happen.
 func (d *drive) live(random *rand.Rand) {
 	content := contents[random.IntN(len(contents))]
-	switch random.IntN(16) {
+	switch random.IntN(17) {
 	case 0, 1, 2:
 		d.assign(content, fmt.Sprint("cm", random.IntN(2)), fmt.Sprint(random.IntN(100)))
 	case 3:
@@ -83,6 +84,8 @@ func (d *drive) live(random *rand.Rand) {
 		d.hear(Hung{Words: "no watchdog ping"})
 	case 15:
 		d.effect[content] = []string{"", "same"}[random.IntN(2)]
+	case 16:
+		d.kills[[]string{"one", "two", "three", "local"}[random.IntN(4)]] = random.IntN(2)
 	}
 	d.pass(time.Duration(random.IntN(100_000)) * time.Millisecond)
 }
@@ -92,6 +95,7 @@ func (d *drive) heal() {
 	clear(d.hangs)
 	clear(d.lease)
 	clear(d.refused)
+	clear(d.kills)
 	d.saveErr, d.startErr, d.online = nil, nil, true
 	d.pass(time.Minute)
 	d.assign("one", "healed", "1").hear(Retry{})

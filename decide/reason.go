@@ -11,6 +11,7 @@ const (
 	ReasonInvalidAssignment   = "InvalidAssignment"
 	ReasonSyncFailed          = "SyncFailed"
 	ReasonRefused             = "Refused"
+	ReasonWouldDisrupt        = "WouldDisrupt"
 	ReasonRolledBack          = "RolledBack"
 	ReasonRejected            = "Rejected"
 	ReasonLastKnownGoodFailed = "LastKnownGoodFailed"

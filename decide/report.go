@@ -80,19 +80,18 @@ func nodeConfigSource(v *Version) *corev1.NodeConfigSource {
 
 // statusError: what keeps the newest assignment from being followed goes before what keeps it from running, as upstream.
 func (s *State) statusError() string {
-	v := s.Assigned
+	v, held := s.Assigned, s.heldError()
 	switch {
 	case s.Sync != nil:
 		return s.Sync.Error
+	case held != "":
+		return held
 	case v == nil:
 		return ""
 	case v.Content == "", s.cannotRender(v) != "":
 		return LoadError
 	case s.isRefused(v):
-		if s.proof(v.Content, s.kubeletOf(v)).Load {
-			return LoadError
-		}
-		return ValidateError
+		return s.refusedError(v)
 	case s.rejection(v) != nil:
 		return RunError
 	}
@@ -102,6 +101,13 @@ func (s *State) statusError() string {
 	return ""
 }
 
+func (s *State) refusedError(v *Version) string {
+	if s.proof(v.Content, s.kubeletOf(v)).Load {
+		return LoadError
+	}
+	return ValidateError
+}
+
 // Phase names what goes on, for people.
 func (s *State) Phase() string {
 	switch s.Doing.(type) {
@@ -109,6 +115,8 @@ func (s *State) Phase() string {
 		return "Saving"
 	case Prove:
 		return "Proving"
+	case Foresee:
+		return "Foreseeing"
 	case Stop:
 		return "Stopping"
 	case Start:

@@ -14,7 +14,8 @@ type Settings struct {
 	StartTimeout  time.Duration
 	EditSpread    time.Duration
 	FollowLocal   bool
-	Standalone    bool // the kubelet has no kubeconfig: no Lease is expected of it
+	Disruption    string // Hold or Allow; empty: nothing is foreseen
+	Standalone    bool   // the kubelet has no kubeconfig: no Lease is expected of it
 
 	// Of tests that do not want to wait; 0 is what the design says.
 	HealthThatCounts, SaveRetryAfter time.Duration
@@ -83,7 +84,7 @@ type State struct {
 	Wall   time.Time     // the wall clock at Now, for people only
 	Booted bool
 	BootID string
-	Doing  Action // the action in flight: Save, Prove, Stop, Start or Exit
+	Doing  Action // the action in flight: Save, Prove, Foresee, Stop, SetAside, Start or Exit
 
 	Child  Child
 	OnDisk config.Identity // the kubelet as it would be started now
@@ -102,6 +103,11 @@ type State struct {
 	Warning  string  // state on disk that could not be read
 	Observed *string // the assignment that the report speaks of; nil = not seen yet
 	Shadowed bool
+
+	Outlook  Outlook // of the newest change that was looked at
+	Consent  string  // the value of annotation allow-disruption
+	Hopeless bool    // the last kubelet was a local one that exited and never was healthy, or could not be started
+	PodsLost string  // what the newest restart cost although nobody had said so
 
 	Unrenderable     []Unrenderable // versions whose file cannot be made now
 	SaveError        string

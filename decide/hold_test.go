@@ -1,0 +1,269 @@
+package decide
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func holding(s *Settings) { s.Disruption = Hold }
+
+const nothingYet = "assigned=- active=- lkg=- "
+
+// Rule 19. Each row is what happens on a node whose local configuration runs, and what comes of it.
+func TestHold(t *testing.T) {
+	held := nothingYet + "False WouldDisrupt run config"
+	for _, row := range []struct {
+		name  string
+		lives func(d *drive)
+		done  []string
+		shown string
+		told  []string
+	}{
+		{"a change that kills nothing is made", func(d *drive) { d.assign("one") },
+			[]string{"prove one", "foresee one", "stop", "start one"}, "assigned=one@1 active=one@1 lkg=- True InTrial", []string{"KubeletConfigChanged"}},
+		{"one that would kill pods moves nothing", func(d *drive) { d.kills["one"] = 4; d.assign("one") },
+			[]string{"prove one", "foresee one"}, held, []string{"KubeletConfigHeld"}},
+		{"a drained node passes by itself", func(d *drive) {
+			d.kills["one"] = 4
+			d.assign("one").pass(10 * time.Second)
+			d.kills["one"] = 0
+			d.pass(70 * time.Second)
+		},
+			[]string{"prove one", "foresee one", "foresee one", "stop", "start one"}, "assigned=one@1 active=one@1 lkg=- True InTrial", []string{"KubeletConfigHeld", "KubeletConfigChanged"}},
+		{"a person's consent lets it through, after a fresh look", func(d *drive) {
+			d.kills["one"] = 4
+			d.assign("one").pass(10 * time.Second).hear(Consented{Value: "one"})
+		}, []string{"prove one", "foresee one", "foresee one", "stop", "start one"}, "assigned=one@1 active=one@1 lkg=- True InTrial", []string{"KubeletConfigHeld", "KubeletConfigChanged"}},
+		{"a consent to another change does not", func(d *drive) { d.kills["one"] = 4; d.hear(Consented{Value: "two"}).assign("one") },
+			[]string{"prove one", "foresee one"}, held, []string{"KubeletConfigHeld"}},
+		{"a consent that is taken back does not", func(d *drive) { d.kills["one"] = 4; d.hear(Consented{Value: "one"}).hear(Consented{}).assign("one") },
+			[]string{"prove one", "foresee one"}, held, []string{"KubeletConfigHeld"}},
+		{"a newer assignment takes its place", func(d *drive) { d.kills["one"] = 4; d.assign("one").assign("two") },
+			[]string{"prove one", "foresee one", "prove two", "foresee two", "stop", "start two"}, "assigned=two@1 active=two@1 lkg=- True InTrial", []string{"KubeletConfigHeld", "KubeletConfigChanged"}},
+		{"equal content at another version is held without another look", func(d *drive) { d.kills["one"] = 4; d.assign("one").assign("one", "cm", "2") },
+			[]string{"prove one", "foresee one"}, held, []string{"KubeletConfigHeld"}},
+		{"a removal ends it", func(d *drive) { d.kills["one"] = 4; d.assign("one").hear(Cleared{NodeUID: "node-uid"}) },
+			[]string{"prove one", "foresee one"}, nothingYet + "True Local", []string{"KubeletConfigHeld"}},
+		{"an assignment that cannot be had ends it", func(d *drive) { d.kills["one"] = 4; d.assign("one").hear(gone) },
+			[]string{"prove one", "foresee one"}, nothingYet + "False SyncFailed sync: x", []string{"KubeletConfigHeld"}},
+		{"what is refused is no change, and is looked at no further", func(d *drive) { d.kills["one"] = 4; d.refuse("one", false).assign("one") },
+			[]string{"prove one"}, "assigned=one@1 active=- lkg=- False Refused validate config", []string{"KubeletConfigRefused"}},
+		{"a crash of the kubelet is restarted without a look", func(d *drive) {
+			d.kills["one"], d.kills["local"] = 4, 4
+			d.assign("one").hear(ChildExited{Code: 1, Words: "x"})
+		}, []string{"prove one", "foresee one", "start local"}, held, []string{"KubeletConfigHeld"}},
+		{"what is not foreseen is made", func(d *drive) { d.unsure = "the node's pods: no answer"; d.assign("one") },
+			[]string{"prove one", "foresee one", "stop", "start one"}, "assigned=one@1 active=one@1 lkg=- True InTrial", []string{"KubeletConfigChanged"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			d := newDrive(t, holding).boot().pass(time.Minute).fresh()
+			row.lives(d)
+			d.pass(15 * time.Second)
+			d.did = without(d.did, func(did string) bool { return did == "prove local" })
+			d.expectDone(row.done...).expect(row.shown).expectEvents(row.told...)
+		})
+	}
+}
+
+func TestHeldMessage(t *testing.T) {
+	t.Run("of an assignment", func(t *testing.T) {
+		d := newDrive(t, holding).boot()
+		d.kills["one"] = 4
+		d.assign("one").says("using current (default); kube-system/one/kubelet (UID uid-of-cm, resourceVersion 1) waits: " +
+			"4 of 7 running pods would be killed at the restart; drain the node, or set annotation kubelet-supervisor.io/allow-disruption=one")
+		if r, _ := Report(d.s); r.Observed == nil || *r.Observed != "kube-system/one/kubelet" {
+			t.Errorf("it is not said which assignment it is about: %v", r.Observed)
+		}
+	})
+	t.Run("of a removal", func(t *testing.T) {
+		d := newDrive(t, holding).boot().good("good").pass(time.Minute)
+		d.kills["local"] = 2
+		d.hear(Cleared{NodeUID: "node-uid"}).pass(time.Second).expectMessage("the local configuration waits: 2 of 7", "allow-disruption=local")
+		d.expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt run config")
+		d.hear(Consented{Value: "local"}).pass(time.Second).expect(nothing)
+	})
+	t.Run("of what was not foreseen, as long as it is on trial", func(t *testing.T) {
+		d := newDrive(t, holding).boot()
+		d.unsure = "the node's pods: no answer"
+		d.assign("one").pass(time.Second).expectMessage("what it would do to running pods was not foreseen: the node's pods: no answer")
+		d.pass(11 * time.Minute).says(`using current (UID: "uid-of-cm"); the assigned configuration passed its trial`)
+	})
+	t.Run("of pods that were lost all the same", func(t *testing.T) {
+		d := newDrive(t, holding).boot().assign("one").pass(time.Minute).fresh()
+		d.hear(PodsLost{Words: "1 running pod was lost at the restart: default/a"}).expectMessage("default/a").expectEvents("KubeletConfigPodsLost")
+		if d.assign("two").pass(time.Minute); d.s.PodsLost != "" {
+			t.Error("the next change still tells of it")
+		}
+	})
+}
+
+// What is held is looked at every minute, doubling to five, with jitter.
+func TestHeldIsLookedAtAgain(t *testing.T) {
+	d := newDrive(t, holding).boot()
+	d.kills["one"] = 4
+	var looks []time.Duration
+	d.assign("one").fresh()
+	for last, seen := d.now, 0; len(looks) < 6; {
+		d.pass(time.Second)
+		if len(d.did) > seen {
+			seen = len(d.did)
+			looks, last = append(looks, d.now-last), d.now
+		}
+	}
+	for i, about := range []time.Duration{1, 2, 4, 5, 5, 5} {
+		if about *= time.Minute; looks[i] < about*9/10 || looks[i] > about*11/10+time.Second {
+			t.Errorf("look %d after %s, want about %s", i+1, looks[i], about)
+		}
+	}
+	d.expect(nothingYet + "False WouldDisrupt run config").expectEvents()
+}
+
+// Nothing of a held change is on the disk: after a restart of the supervisor, or of the host, what ran last is started.
+func TestHeldIsNotDurable(t *testing.T) {
+	d := newDrive(t, holding).boot().good("good").pass(time.Minute)
+	before := fmt.Sprintf("%+v %+v", *d.disk.Assigned, d.disk.LastKnownGood)
+	d.kills["one"] = 4
+	d.assign("one").pass(time.Minute)
+	if after := fmt.Sprintf("%+v %+v", *d.disk.Assigned, d.disk.LastKnownGood); after != before {
+		t.Errorf("on disk is %s, was %s", after, before)
+	}
+	d.fresh().boot().expectDone("start good")
+	d.assign("one").pass(time.Second).expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt run config")
+	t.Run("heard of before the kubelet is started", func(t *testing.T) {
+		d.s = New(d.s.Settings)
+		d.decide(Booted{Disk: d.disk, Kubelet: testKubelet, Local: "local", BootID: d.bootID})
+		d.decide(assigned("one", "1", "one"))
+		d.fresh().until("rest", func(do Action) bool { return do == nil })
+		d.expectDone("start good", "foresee one").pass(time.Second).expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt run config")
+	})
+	t.Run("a removal that is", func(t *testing.T) {
+		d.s = New(d.s.Settings)
+		d.kills["local"] = 4
+		d.decide(Booted{Disk: d.disk, Kubelet: testKubelet, Local: "local", BootID: d.bootID})
+		d.decide(Cleared{NodeUID: "node-uid"})
+		d.fresh().until("rest", func(do Action) bool { return do == nil })
+		d.pass(time.Second).expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt run config")
+	})
+}
+
+func TestTrialGoesOnUnderAHold(t *testing.T) {
+	onTrial := func(t *testing.T) *drive {
+		d := newDrive(t, holding).boot().good("good").assign("one").pass(time.Minute)
+		d.kills["good"], d.kills["two"] = 3, 3
+		return d.fresh()
+	}
+	t.Run("a newer one is held, and the older one becomes last known good", func(t *testing.T) {
+		d := onTrial(t).assign("two").pass(11 * time.Minute)
+		d.expect("assigned=one@1 active=one@1 lkg=one@1 False WouldDisrupt run config")
+	})
+	t.Run("a newer one is refused, and going back would kill pods", func(t *testing.T) {
+		d := onTrial(t).refuse("bad", false).assign("bad").pass(time.Second).expectDone("prove bad", "foresee good")
+		d.expect("assigned=one@1 active=one@1 lkg=good@1 False Refused validate config").expectMessage("is refused", "3 of 7", "correct the configuration, or drain the node")
+		d.pass(11 * time.Minute).expect("assigned=bad@1 active=one@1 lkg=one@1 False Refused validate config")
+	})
+	t.Run("it fails: going back is a rollback, and is never held; then the newer one is looked at again", func(t *testing.T) {
+		d := onTrial(t).assign("two").pass(time.Second)
+		d.lease["one"] = false
+		d.fresh().pass(70*time.Second).expectDone("foresee two", "stop", "start good", "foresee two")
+		d.expect("assigned=one@1 active=good@1 lkg=good@1 False WouldDisrupt run config")
+	})
+}
+
+func TestHeldEdit(t *testing.T) {
+	waiting := func(t *testing.T) *drive {
+		d := newDrive(t, holding, func(s *Settings) { s.EditSpread = time.Hour }).boot()
+		d.assign("one", "cm", "1").pass(12*time.Minute).fresh().edit("two", "2")
+		return d.expectDone("prove two", "foresee two").pass(2 * time.Second).expect("assigned=two@2 active=one@1 lkg=one@1 Unknown Applying")
+	}
+	t.Run("at its turn it is looked at again", func(t *testing.T) {
+		waiting(t).pass(time.Hour).expectDone("prove two", "foresee two", "foresee two", "stop", "start two")
+	})
+	t.Run("a hold at its turn gives the pointers back", func(t *testing.T) {
+		d := waiting(t)
+		d.kills["two"] = 1
+		d.pass(time.Hour).expect("assigned=one@1 active=one@1 lkg=one@1 False WouldDisrupt run config")
+		if d.disk.Assigned.Content != "one" {
+			t.Errorf("on disk is assigned %s", nameOf(d.disk.Assigned))
+		}
+		d.kills["two"] = 0
+		d.pass(3 * time.Hour).expect("assigned=two@2 active=two@2 lkg=two@2 True Active")
+	})
+}
+
+func TestNeverHeld(t *testing.T) {
+	t.Run("a rollback", func(t *testing.T) {
+		d := newDrive(t, holding).boot().good("good")
+		d.kills["good"], d.deadly["bad"] = 4, time.Second
+		d.fresh().assign("bad").pass(time.Minute).expect("assigned=bad@1 active=good@1 lkg=good@1 False Rejected run config")
+	})
+	t.Run("what takes the place of a kubelet that never was healthy", func(t *testing.T) {
+		d := newDrive(t, holding)
+		d.hangs[""] = true
+		d.boot()
+		d.kills["one"] = 4
+		d.fresh().assign("one").pass(time.Minute).expectDone("prove one", "foresee one", "foresee one")
+		d.fresh().pass(65*time.Second).expectDone("stop", "start one")
+	})
+	t.Run("what takes the place of a kubelet that exits at once", func(t *testing.T) {
+		d := newDrive(t, holding)
+		d.deadly[""] = 100 * time.Millisecond
+		d.boot()
+		d.kills["one"] = 4
+		d.assign("one").pass(20 * time.Second).expect("assigned=one@1 active=one@1 lkg=- True InTrial")
+	})
+	t.Run("with --disruption=allow it is looked at once, and made", func(t *testing.T) {
+		d := newDrive(t, func(s *Settings) { s.Disruption = Allow }).boot().fresh()
+		d.kills["one"] = 4
+		d.assign("one").pass(time.Second).expectDone("prove one", "foresee one", "stop", "start one").expectEvents("KubeletConfigChanged")
+	})
+}
+
+func TestHeldLocalChange(t *testing.T) {
+	d := newDrive(t, holding, func(s *Settings) { s.FollowLocal = true }).boot().good("good")
+	d.kills["good"] = 2
+	d.fresh().hear(LocalChanged{Kubelet: newerKubelet, Local: "local"}).pass(15 * time.Second)
+	d.expectDone("prove good", "foresee good", "prove local").expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt run config")
+	d.expectMessage("the change of local files waits: 2 of 7")
+	d.kills["good"] = 0
+	d.fresh().pass(2*time.Minute).expectDone("foresee good", "stop", "start good")
+}
+
+// A look takes time. What happens meanwhile does not wait for it.
+func TestWhileALookIsUnderWay(t *testing.T) {
+	looking := func(t *testing.T) *drive {
+		d := newDrive(t, holding).boot().pass(time.Minute).fresh()
+		d.decide(assigned("one", "1", "one"))
+		d.until("the look", func(do Action) bool { _, is := do.(Foresee); return is })
+		return d.fresh()
+	}
+	late := func(d *drive, do Action) *drive {
+		return d.hear(Foreseen{Change: do.(Foresee).Change, Lost: 4, Words: "4 of 7"})
+	}
+	t.Run("an exit of the kubelet", func(t *testing.T) {
+		d := looking(t)
+		do := d.s.Doing
+		d.hear(ChildExited{Code: 0}).expectDone("start local", "foresee one", "stop", "start one")
+		late(d, do).pass(time.Minute).expect("assigned=one@1 active=one@1 lkg=- True InTrial")
+	})
+	t.Run("another assignment", func(t *testing.T) {
+		d := looking(t)
+		do := d.s.Doing
+		d.hear(assigned("two", "1", "two")).expectDone("prove two", "foresee two", "stop", "start two")
+		late(d, do).pass(time.Minute).expect("assigned=two@1 active=two@1 lkg=- True InTrial")
+	})
+	t.Run("a request to stop", func(t *testing.T) {
+		looking(t).hear(StopAsked{}).expectDone("stop", "exit")
+	})
+}
+
+func TestConsentFor(t *testing.T) {
+	for content, want := range map[string]string{"": "", "sha256:0123456789abcdef": "0123456789ab", "0123": "0123"} {
+		if got := ConsentFor(&Version{Content: content}); got != want {
+			t.Errorf("%q: got %q, want %q", content, got, want)
+		}
+	}
+	if got := ConsentFor(nil); got != "local" {
+		t.Errorf("local: got %q", got)
+	}
+}
