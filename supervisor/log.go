@@ -21,6 +21,8 @@ func (l *loop) logDecision(event decide.Event, step decide.Step) {
 		l.Logger.Debug("writing the state", because)
 	case decide.Prove:
 		l.Logger.Info("asking the kubelet whether it accepts "+decide.Describe(do.Version), because)
+	case decide.Foresee:
+		l.Logger.Debug("looking at what the change would do to running pods", because)
 	case decide.Stop:
 		l.log(zap.InfoLevel, kubeletStopping, running, "stopping the kubelet", because)
 	case decide.Exit:
@@ -41,6 +43,8 @@ func (l *loop) logEvent(event decide.Event) {
 			zap.Bool("asked", e.Asked), zap.Int("code", e.Code), zap.String("words", e.Words), zap.String("ran", decide.Describe(running)))
 	case decide.Proved:
 		l.logVerdict(e)
+	case decide.Foreseen:
+		l.Logger.Info("what the change would do to running pods", zap.Int("lost", e.Lost), zap.String("words", e.Words), zap.String("unknown", e.Unknown))
 	case decide.Healthy:
 		l.log(zap.InfoLevel, kubeletHealthy, running, "kubelet is healthy")
 	case decide.Unhealthy:

@@ -40,6 +40,8 @@ type loop struct {
 	record      *record
 	keeper      keeper
 	effectives  effectives
+	lost        lostPods
+	lostAfter   time.Duration
 	saves       saves
 	readPayload func(corev1.ConfigMapNodeConfigSource) (map[string]string, error) // of a checkpoint, off the disk
 	begun       chan begun
@@ -191,6 +193,11 @@ func (l *loop) handle(life lifetimes, event decide.Event) bool {
 	if exited, is := event.(decide.ChildExited); is {
 		l.record.ended(&l.state, exited)
 	}
+	if _, is := event.(decide.Healthy); is {
+		if ran := l.lost.started(); ran != nil {
+			l.spawn(func() { l.countLost(life.over, ran) })
+		}
+	}
 	_, over := step.Do.(decide.Exit)
 	if !over {
 		l.carryOut(life, step)
@@ -218,7 +225,10 @@ func (l *loop) carryOut(life lifetimes, step decide.Step) {
 		})
 	case decide.Prove:
 		l.answer(life.over, do, func() decide.Event { return l.prove(life.asked, do) })
+	case decide.Foresee:
+		l.answer(life.over, do, func() decide.Event { return l.foresee(life.asked, do) })
 	case decide.Stop:
+		l.lost.stopped()
 		child := l.child
 		l.spawn(func() { // answered by the child's own exit
 			if do.Hung != "" {

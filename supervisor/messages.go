@@ -21,6 +21,8 @@ const (
 	configChanged    messageID = "b113641e76574d4fbdd9182ef34eec31"
 	configPromoted   messageID = "430193645f7a4fbb8e500779eeade78a"
 	configRefused    messageID = "2269c39e92b44e2084c7afaa89837938"
+	configHeld       messageID = "66462eb8cc6cc451d756be3e3191b018"
+	podsLost         messageID = "0bb8ca28bca02fece29a7e1f5242db7c"
 	configRolledBack messageID = "d37d19d3c25840618d3fbe9540a606e5"
 	configRejected   messageID = "0afe993c2ba04fefa3bae2fbca76e398"
 	stateFileAside   messageID = "90b5ac0c7ed3438fb2121a47a50e3d88"
@@ -39,6 +41,8 @@ var eventMessages = map[string]messageID{
 	"KubeletConfigChanged":     configChanged,
 	"KubeletConfigPromoted":    configPromoted,
 	"KubeletConfigRefused":     configRefused,
+	"KubeletConfigHeld":        configHeld,
+	"KubeletConfigPodsLost":    podsLost,
 	"KubeletConfigRolledBack":  configRolledBack,
 	"KubeletConfigRejected":    configRejected,
 	"KubeletStateFileSetAside": stateFileAside,

@@ -25,7 +25,7 @@ func newLoop(o Options) (*loop, error) {
 	if err := l.openStore(); err != nil {
 		return nil, err
 	}
-	l.readPayload = l.store.LoadCheckpoint
+	l.readPayload, l.lostAfter = l.store.LoadCheckpoint, lostAfter
 	l.preflight = &kubelet.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight, TempFolder: filepath.Join(o.RunDir, "preflight")}
 	l.record = newRecord(o.RunDir)
 	l.record.Version = o.Version

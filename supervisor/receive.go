@@ -60,6 +60,9 @@ func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, re
 			l.send(ctx, decide.Retry{Value: retried})
 			l.api.reconsider() // a download that waits for its next try is tried now
 		}
+		if before.at.IsZero() || update.Consent != before.Consent { // what was said in an earlier session may not hold any more
+			l.send(ctx, decide.Consented{Value: update.Consent})
+		}
 		before = received{update, time.Now()}
 		event, again := l.eventOf(update)
 		l.send(ctx, event)
@@ -77,7 +80,7 @@ type received struct {
 
 // pause is how long an update has to wait that is an edit and nothing else; zero = it does not.
 func (r received) pause(next configsync.Update) time.Duration {
-	if r.Source == nil || next.Source == nil || next.Text != r.Text || next.NodeUID != r.NodeUID || next.Retry != r.Retry {
+	if r.Source == nil || next.Source == nil || next.Text != r.Text || next.NodeUID != r.NodeUID || next.Retry != r.Retry || next.Consent != r.Consent {
 		return 0
 	}
 	return editPause - time.Since(r.at)

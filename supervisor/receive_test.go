@@ -96,7 +96,7 @@ func TestReplace(t *testing.T) {
 
 // What is received comes through the session, and goes to the loop.
 func TestReceive(t *testing.T) {
-	l := &loop{events: make(chan decide.Event, 8), unusable: errors.New("no state folder")}
+	l := &loop{events: make(chan decide.Event, 16), unusable: errors.New("no state folder")}
 	l.api = &apiSession{}
 	updates := make(chan configsync.Update)
 	ctx, stop := context.WithCancel(t.Context())
@@ -115,16 +115,18 @@ func TestReceive(t *testing.T) {
 		{Problem: &configsync.Problem{Words: "the Node cannot be read"}},
 		{Local: true, NodeUID: "two"},
 		{Local: true, NodeUID: "three"},
+		{Local: true, NodeUID: "three", Consent: "0123456789ab"},
 		{NodeGone: true},
 	} {
 		updates <- update
 	}
 	var got []any
-	for range 7 {
+	for range 10 {
 		got = append(got, <-l.events)
 	}
-	want := []any{decide.Retry{Value: "please"}, decide.Cleared{NodeUID: "one"}, decide.Cleared{Text: "local", NodeUID: "one"}, decide.Cleared{NodeUID: "two"},
-		decide.SyncFailed{Problem: decide.Problem{Words: "the Node cannot be read"}}, decide.Cleared{NodeUID: "two"}, decide.Cleared{NodeUID: "three"}}
+	want := []any{decide.Retry{Value: "please"}, decide.Consented{}, decide.Cleared{NodeUID: "one"}, decide.Cleared{Text: "local", NodeUID: "one"}, decide.Cleared{NodeUID: "two"},
+		decide.SyncFailed{Problem: decide.Problem{Words: "the Node cannot be read"}}, decide.Cleared{NodeUID: "two"}, decide.Cleared{NodeUID: "three"},
+		decide.Consented{Value: "0123456789ab"}, decide.Cleared{NodeUID: "three"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the loop heard (-want +got):\n%s", diff)
 	}

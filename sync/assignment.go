@@ -21,6 +21,8 @@ const (
 	ConfigSourceAnnotation = "kubelet-supervisor.io/config-source"
 	// RetryAnnotation asks for another try of what was rejected; any new value does.
 	RetryAnnotation = "kubelet-supervisor.io/retry"
+	// AllowDisruptionAnnotation lets the one change through that it names, although running pods would be killed.
+	AllowDisruptionAnnotation = "kubelet-supervisor.io/allow-disruption"
 )
 
 // maxAssignment is longer than any assignment that can be valid, in bytes: 63 + 253 + 253 + 255 and three separators.

@@ -68,6 +68,9 @@ func line(u Update) string {
 	if u.Shadowed {
 		b.WriteString(" shadowed")
 	}
+	if u.Consent != "" {
+		b.WriteString(" consent " + u.Consent)
+	}
 	if u.Retry != "" {
 		b.WriteString(" retry " + u.Retry)
 	}
@@ -183,6 +186,11 @@ func TestFollowerTells(t *testing.T) {
 		"an endless retry is kept short, and another one is news": {
 			{set(node(map[string]string{RetryAnnotation: endless})), []string{fmt.Sprintf(`local "" retry sha256:%x`, sha256.Sum256([]byte(endless)))}},
 			{set(node(map[string]string{RetryAnnotation: endless + "y"})), []string{fmt.Sprintf(`local "" retry sha256:%x`, sha256.Sum256([]byte(endless+"y")))}},
+		},
+		"a consent is news, and so is its end": {
+			{set(configMap("a", "ua", "one"), assigned(a)), []string{"source " + a + " ua@101 = one"}},
+			{set(node(map[string]string{ConfigSourceAnnotation: a, AllowDisruptionAnnotation: "0123456789ab"})), []string{"source " + a + " ua@101 = one consent 0123456789ab"}},
+			{set(assigned(a)), []string{"source " + a + " ua@101 = one"}},
 		},
 		"Node deleted and created anew": {
 			{set(configMap("a", "ua", "one"), assigned(a)), []string{"source " + a + " ua@101 = one"}},

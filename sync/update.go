@@ -26,6 +26,8 @@ type Update struct {
 	NodeGone bool
 	// Retry is the value of RetryAnnotation; of a longer one than 1,024 bytes a digest, which differs when the value does.
 	Retry string
+	// Consent is the value of AllowDisruptionAnnotation; one that is longer than any that means something is cut.
+	Consent string
 	// Shadowed is set when annotation and field both assign, and differ. The annotation wins.
 	Shadowed bool
 }
@@ -40,6 +42,9 @@ type Problem struct {
 	Words string
 }
 
+// maxConsent is the most bytes of a consent; its digests have 12.
+const maxConsent = 64
+
 // maxKeys is the most keys of a ConfigMap that are taken. The API has no such limit: 1 MiB has room for a million.
 const maxKeys = 1024
 
@@ -52,7 +57,7 @@ const (
 // same tells whether two updates say the same. A payload is known by its uid and resourceVersion.
 func (u Update) same(other Update) bool {
 	return u.Text == other.Text && u.NodeUID == other.NodeUID && u.Local == other.Local && u.NodeGone == other.NodeGone &&
-		u.Retry == other.Retry && u.Shadowed == other.Shadowed &&
+		u.Retry == other.Retry && u.Consent == other.Consent && u.Shadowed == other.Shadowed &&
 		equal(u.Source, other.Source) && equal(u.Problem, other.Problem)
 }
 

@@ -25,6 +25,7 @@ type nodeView struct {
 	gone    bool
 	uid     string
 	retry   string
+	consent string
 	problem *Problem
 }
 
@@ -52,6 +53,7 @@ func (v *view) sawNode(seen seen) (retarget bool) {
 		annotations := seen.object.GetAnnotations()
 		v.node.uid = string(seen.object.GetUID())
 		v.node.retry = retryOf(annotations[RetryAnnotation])
+		v.node.consent = bounded.Text(annotations[AllowDisruptionAnnotation], maxConsent)
 		var annotation *string
 		if text, ok := annotations[ConfigSourceAnnotation]; ok {
 			annotation = &text
@@ -107,7 +109,7 @@ func (v *view) update() (update Update, known bool) {
 	if !v.node.known || v.node.gone {
 		return Update{NodeGone: true}, v.node.known
 	}
-	update = Update{Text: v.wanted.text, NodeUID: v.node.uid, Retry: v.node.retry, Shadowed: v.wanted.shadowed}
+	update = Update{Text: v.wanted.text, NodeUID: v.node.uid, Retry: v.node.retry, Consent: v.node.consent, Shadowed: v.wanted.shadowed}
 	switch {
 	case v.node.problem != nil:
 		update.Problem = v.node.problem
