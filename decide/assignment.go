@@ -112,6 +112,7 @@ func (s *State) learnRetry(e Retry) {
 	}
 	s.ApplyAt, s.NextStart, s.Environment, s.Exits, s.Unrenderable = 0, 0, "", nil, nil
 	s.SettlesAt, s.NextEdit = 0, 0
+	s.Outlook = Outlook{} // what is held is looked at again
 }
 
 func (s *State) learnProved(e Proved) {

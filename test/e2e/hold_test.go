@@ -1,0 +1,85 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+)
+
+// Rule 19: a change that would kill running pods waits and says which; it goes through when they are gone, or when a person says so, and
+// then the pods that it cost are named.
+func TestHold(t *testing.T) {
+	n := sharedNode(t)
+	s := n.startedLocal(t, options{})
+	running := s.kubelet(t)
+	k := n.bareKubelet(t) // for its pods alone
+	names := []string{"be1", "be2", "be3", "be4"}
+	for _, name := range names {
+		k.putYounger(t, name)
+	}
+	t.Cleanup(func() { k.removePods(t) })
+	pods := k.allRun(t, len(names))
+
+	two := n.putConfigMap(t, "two-pods", map[string]string{"kubelet": n.kubeletConfig(with("maxPods", 2))})
+	n.assign(t, two.assignment("kubelet"))
+	v := n.awaitReason(t, two.assignment("kubelet"), "WouldDisrupt")
+	wantStatus(t, v, nil, nil, nil, decide.RunError)
+	wantCondition(t, v, corev1.ConditionFalse, "using current (default)")
+	for _, part := range []string{"2 of 4 running pods would be killed at the restart: default/be3 (OutOfpods), default/be4 (OutOfpods)", "; drain the node, or set annotation " + consentAnnotation + "="} {
+		if !strings.Contains(v.Condition.Message, part) {
+			t.Errorf("the message lacks %q: %s", part, v.Condition.Message)
+		}
+	}
+	if now := s.kubelet(t); now.ID != running.ID {
+		t.Errorf("the kubelet was restarted: pid %d, then %d", running.ID, now.ID)
+	}
+
+	// The pods leave; a retry looks at once.
+	for _, name := range names[2:] {
+		k.remove(t, podsFolder+"/"+name)
+		await(t, name+" is gone", func() error {
+			if code, _ := n.request(http.MethodGet, podsFolder+"/"+name, nil, &corev1.Pod{}); code != http.StatusNotFound {
+				return errors.New("it is there")
+			}
+			return nil
+		})
+	}
+	n.annotate(t, "kubelet-supervisor.io/retry", uniqueName("drained"))
+	v = n.awaitReason(t, two.assignment("kubelet"), "Active")
+	wantStatus(t, v, two.source("kubelet"), two.source("kubelet"), two.source("kubelet"), "")
+	for name, now := range k.allRun(t, 2) {
+		if now != pods[name] {
+			t.Errorf("%s was touched: %+v, then %+v", name, pods[name], now)
+		}
+	}
+
+	one := n.putConfigMap(t, "one-pod", map[string]string{"kubelet": n.kubeletConfig(with("maxPods", 1))})
+	n.assign(t, one.assignment("kubelet"))
+	v = n.awaitReason(t, one.assignment("kubelet"), "WouldDisrupt")
+	wantStatus(t, v, two.source("kubelet"), two.source("kubelet"), two.source("kubelet"), decide.RunError)
+	_, consent, said := strings.Cut(v.Condition.Message, consentAnnotation+"=")
+	if !said || len(consent) != 12 {
+		t.Fatalf("the message ends with no consent: %s", v.Condition.Message)
+	}
+	n.annotate(t, consentAnnotation, consent)
+	v = n.awaitReason(t, one.assignment("kubelet"), "Active")
+	wantStatus(t, v, one.source("kubelet"), one.source("kubelet"), one.source("kubelet"), "")
+	const lost = "Warning KubeletConfigPodsLost: running pods lost at the restart: 1: default/be2"
+	await(t, "it is said which pod that has cost", func() error {
+		if events := n.events(t, v.UID); !slices.Contains(events, lost) {
+			return errors.New(strings.Join(events, "\n"))
+		}
+		return nil
+	})
+	n.annotate(t, consentAnnotation, nil)
+	n.unassign(t)
+	n.awaitReason(t, "", "Local")
+}
