@@ -126,6 +126,11 @@ func (s *Store) saveMeta(name string, content []byte) error {
 func (s *Store) loadMeta(name string, decode func(content []byte) error) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
+	return s.setAside(s.readMeta(name, decode))
+}
+
+// readMeta returns a *defect for what cannot be trusted.
+func (s *Store) readMeta(name string, decode func(content []byte) error) error {
 	folder, err := s.reach(metaFolder)
 	var content []byte
 	if err == nil {
@@ -134,10 +139,11 @@ func (s *Store) loadMeta(name string, decode func(content []byte) error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err == nil {
-		if reason := decode(content); reason != nil {
-			err = &defect{filepath.Join(folder, name), reason}
-		}
+	if err != nil {
+		return err
 	}
-	return s.setAside(err)
+	if reason := decode(content); reason != nil {
+		return &defect{filepath.Join(folder, name), reason}
+	}
+	return nil
 }

@@ -47,17 +47,22 @@ func (i installation) runDir() string {
 
 // kubeletOf gives the kubelet's own command line, which a supervisor has behind --; variables of the unit are expanded there.
 func kubeletOf(pid int) []string {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil {
-		return nil
-	}
-	var words []string
-	for word := range bytes.SplitSeq(bytes.TrimSuffix(data, []byte{0}), []byte{0}) {
-		words = append(words, string(word))
-	}
+	words := commandLine(pid)
 	dash := slices.Index(words, "--")
 	if dash < 0 || dash == len(words)-1 {
 		return nil
 	}
 	return words[dash+1:]
+}
+
+// commandLine is that of a process; nil when it cannot be read.
+func commandLine(pid int) (words []string) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return nil
+	}
+	for word := range bytes.SplitSeq(bytes.TrimSuffix(data, []byte{0}), []byte{0}) {
+		words = append(words, string(word))
+	}
+	return words
 }
