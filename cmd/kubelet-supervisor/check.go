@@ -21,17 +21,26 @@ const (
 
 func newCheck() *cobra.Command {
 	var mode string
+	var active activeFlags
 	command := &cobra.Command{
-		Use:     "check FILE -- KUBELET [kubelet flags]",
+		Use:     "check {FILE | --active} [flags] -- KUBELET [kubelet flags]",
 		Short:   "Ask the kubelet whether it accepts a configuration, without starting it",
-		Long:    "Ask the kubelet whether it accepts a configuration, without starting it.\nExit codes: 0 accepted, 1 refused, 2 usage, 3 unknown.",
-		Example: "  kubelet-supervisor check kubelet.yaml -- /usr/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf",
+		Long:    "Ask the kubelet whether it accepts a configuration, without starting it.\nExit codes: 0 accepted, 1 refused, 2 usage, 3 unknown." + checkActiveLong,
+		Example: "  kubelet-supervisor check kubelet.yaml -- /usr/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf\n  kubelet-supervisor check --active --kubelet=/root/kubelet",
 		RunE: func(command *cobra.Command, arguments []string) error {
-			if command.ArgsLenAtDash() != 1 {
-				return usage("give one FILE before --, and the kubelet's command line after it")
+			if !active.active {
+				if err := onlyActive(command.Flags()); err != nil {
+					return err
+				}
+				if command.ArgsLenAtDash() != 1 {
+					return usage("give one FILE before --, and the kubelet's command line after it")
+				}
 			}
 			if !slices.Contains([]string{kubelet.PreflightAuto, kubelet.PreflightAlways}, mode) {
 				return usage("--preflight=%q is neither auto nor always", mode)
+			}
+			if active.active {
+				return active.check(command, arguments, mode)
 			}
 			path, flags, err := kubeletCommand(command, arguments)
 			if err != nil {
@@ -41,6 +50,7 @@ func newCheck() *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&mode, "preflight", "auto", "auto (only when the kubelet is an ELF executable) or always")
+	active.add(command.Flags())
 	return command
 }
 

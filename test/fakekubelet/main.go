@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,6 +43,7 @@ import (
 //	hangPreflight a pre-flight never ends; otherwise ok
 type behaviour struct {
 	Mode         string   `json:"mode"`
+	As           string   `json:"as"` // only where the program has this name, as another version would; else ok
 	After        duration `json:"after"`
 	StopAfter    duration `json:"stopAfter"` // from SIGTERM to the exit
 	Code         *int     `json:"code"`
@@ -221,9 +223,13 @@ func load(path string, content []byte, readErr error) (config configuration, err
 
 func (c configuration) behaviour() (does behaviour, err error) {
 	if c.Fake != nil {
-		return *c.Fake, nil
+		does = *c.Fake
+	} else {
+		err = yaml.Unmarshal([]byte(os.Getenv("FAKE_KUBELET")), &does)
 	}
-	err = yaml.Unmarshal([]byte(os.Getenv("FAKE_KUBELET")), &does)
+	if does.As != "" && does.As != filepath.Base(os.Args[0]) {
+		does = behaviour{}
+	}
 	return does, err
 }
 

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
+)
+
+const checkActiveLong = `
+
+With --active: ask about what this node's kubelet may be started with, which is what is assigned, last known good, and local. One line each, equal ones once. The
+binary that is asked is --kubelet, one that is not installed yet; without it, the node's own. Nothing is changed.
+The node's kubelet and its flags are those of the supervisor that runs with --run-dir, as systemd has expanded them. Where none runs, give them after --:
+  kubelet-supervisor check --active --kubelet=/root/kubelet -- /usr/bin/kubelet --config=/var/lib/kubelet/config.yaml
+What the kubelet in use refuses as well is no fault of the new one: nothing can be said then, and the code is 3. So it is where --kubelet does not run here at all.`
+
+// activeFlags are those of check --active.
+type activeFlags struct {
+	active                    bool
+	kubelet, stateDir, runDir string
+}
+
+func (a *activeFlags) add(f *pflag.FlagSet) {
+	f.BoolVar(&a.active, "active", false, "ask about what is assigned, last known good and local on this node, instead of a FILE")
+	f.StringVar(&a.kubelet, "kubelet", "", "with --active: the kubelet to ask, such as one that is to be installed (default: the node's)")
+	f.StringVar(&a.stateDir, "state-dir", "", "with --active: folder of the checkpoints (default: the running supervisor's, else "+defaultStateDir+")")
+	f.StringVar(&a.runDir, "run-dir", "", "with --active: folder of the running supervisor's state.json (default: as "+flagsFile+" says, else "+defaultRunDir+")")
+}
+
+// onlyActive refuses flags that mean nothing without --active.
+func onlyActive(f *pflag.FlagSet) error {
+	for _, name := range []string{"kubelet", "state-dir", "run-dir"} {
+		if f.Changed(name) {
+			return usage("--%s is only for --active; the kubelet that is asked about a FILE is given after --", name)
+		}
+	}
+	return nil
+}
+
+// startLine is how this node's kubelet is started, and where what it may be started with is kept.
+type startLine struct {
+	kubelet   string
+	arguments []string
+	stateDir  string
+}
+
+// startLine finds it after --, else by the running supervisor: only there are the variables of its unit expanded.
+func (a *activeFlags) startLine(command *cobra.Command, arguments []string) (startLine, error) {
+	words := runWords{flags: supervisorWords(flagsFile)}
+	var err error
+	if command.ArgsLenAtDash() >= 0 {
+		words.kubelet, words.arguments, err = kubeletCommand(command, arguments)
+	} else {
+		words, err = a.running(words)
+	}
+	if err != nil {
+		return startLine{}, err
+	}
+	line := startLine{words.kubelet, words.arguments, cmp.Or(a.stateDir, words.stateDir())}
+	if !filepath.IsAbs(line.stateDir) {
+		return line, usage("--state-dir=%q is not an absolute path; give one such as %s", line.stateDir, defaultStateDir)
+	}
+	return line, nil
+}
+
+// running gives the words of the running supervisor. A kubelet that was started alone has its own, and the supervisor's flags are those of
+// the next start.
+func (a *activeFlags) running(next runWords) (runWords, error) {
+	runDir := cmp.Or(a.runDir, next.runDirs()[0])
+	if err := checkRunDir(runDir); err != nil {
+		return next, err
+	}
+	record, running, err := supervisor.ReadRecord(runDir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && !running:
+		return next, usage("no supervisor runs with --run-dir=%s, so this node's kubelet flags are not known: give its command line behind the other words, as in -- /usr/bin/kubelet --config=/var/lib/kubelet/config.yaml", runDir)
+	case err != nil:
+		return next, usage("this node's kubelet flags are not known: %w; give its command line behind --", err)
+	}
+	words := commandLine(record.Supervisor.PID)
+	if record.Alone == "" && len(words) > 0 {
+		next = cutRun(words[1:])
+	} else if len(words) > 0 {
+		next.arguments = words[1:]
+		next.kubelet, err = findKubelet(words[0])
+	}
+	if err == nil && next.kubelet == "" {
+		err = usage("the command line of the supervisor with pid %d names no kubelet that can be run; give one behind --", record.Supervisor.PID)
+	}
+	return next, err
+}
+
+// check asks about each configuration, and tells.
+func (a *activeFlags) check(command *cobra.Command, arguments []string, mode string) error {
+	if given := command.ArgsLenAtDash(); given > 0 || given < 0 && len(arguments) > 0 {
+		return usage("%q is given beside --active, which takes no FILE", arguments[0])
+	}
+	line, err := a.startLine(command, arguments)
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "kubelet-supervisor-check-")
+	if err != nil {
+		return fmt.Errorf("making a folder for the check: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	asked := askedKubelet{Preflight: kubelet.Preflight{Kubelet: line.kubelet, Arguments: line.arguments, Mode: mode, TempFolder: folder}, inUse: line.kubelet}
+	if a.kubelet != "" {
+		if asked.Kubelet, err = findKubelet(a.kubelet); err != nil {
+			return err
+		}
+	}
+	choices, err := line.choices(folder)
+	if err != nil {
+		return err
+	}
+	worst := exitOK
+	for _, c := range choices {
+		code, words := asked.judge(command.Context(), c)
+		if _, err := fmt.Fprintf(command.OutOrStdout(), "%s: %s\n", c, words); err != nil {
+			return err
+		}
+		if worst == exitOK || code == checkRefused {
+			worst = code
+		}
+	}
+	if worst != exitOK {
+		return exitError{code: worst}
+	}
+	return nil
+}
+
+// askedKubelet is the kubelet that is asked, with the flags of the one in use.
+type askedKubelet struct {
+	kubelet.Preflight
+	inUse string
+}
+
+// judge gives the exit code for a configuration, and the words.
+//
+// The control of a refusal is another than that of check: a flag that the new kubelet no longer has fails with every configuration, and is
+// just what is to be found. So the kubelet in use is asked about the same.
+func (k askedKubelet) judge(ctx context.Context, c choice) (code int, words string) {
+	verdict := kubelet.Verdict{Outcome: config.Unknown, Words: c.words}
+	switch {
+	case c.refused:
+		verdict.Outcome = config.Refused
+	case c.words == "":
+		verdict = k.Check(ctx, kubelet.Candidate{File: c.file}, nil)
+	}
+	switch {
+	case verdict.Outcome == config.Accepted:
+		return exitOK, "accepted"
+	case verdict.Outcome != config.Refused:
+		return checkUnknown, "unknown: " + verdict.Words
+	case !c.refused && k.doesNotRun(ctx, verdict.Words):
+		return checkUnknown, "unknown, for " + k.Kubelet + " does not run here: " + verdict.Words
+	case k.inUseRefuses(ctx, c):
+		return checkUnknown, "refused, and by " + k.inUse + " too: " + verdict.Words
+	}
+	return checkRefused, "refused: " + verdict.Words
+}
+
+// doesNotRun tells whether the binary fails in the same way with nothing to read, as without a library that it needs.
+func (k askedKubelet) doesNotRun(ctx context.Context, words string) bool {
+	bare := k.Preflight
+	bare.Arguments = nil
+	verdict := bare.Check(ctx, kubelet.Candidate{}, nil)
+	return verdict.Outcome == config.Refused && verdict.Words == words
+}
+
+func (k askedKubelet) inUseRefuses(ctx context.Context, c choice) bool {
+	if k.Kubelet == k.inUse {
+		return false
+	}
+	control := k.Preflight
+	control.Kubelet = k.inUse
+	return c.refused || control.Check(ctx, kubelet.Candidate{File: c.file}, nil).Outcome == config.Refused
+}
