@@ -1,6 +1,6 @@
 #!/bin/bash
-# build.sh [FOLDER]   builds the packages (deb and rpm, amd64 and arm64) of kubelet-supervisor and of the plugin kubectl-kubelet, the plugin's
-# archives for Linux, macOS and Windows with their Krew manifest, the SBOMs and SHA256SUMS into FOLDER, dist by default
+# build.sh [FOLDER]   builds the packages (deb and rpm, amd64 and arm64) of kubelet-supervisor and of the plugin kubectl-kubelet, the deb
+# kubelet-supervisor-apt, the plugin's archives for Linux, macOS and Windows with their Krew manifest, the SBOMs and SHA256SUMS into FOLDER, dist by default
 #
 # The same source, VERSION and SOURCE_DATE_EPOCH give the same bytes, wherever the tree lies. VERSION is the one that the program tells
 # (git describe by default); packages have it in the form that dpkg and rpm sort. ARCHITECTURES="amd64" and
@@ -59,8 +59,8 @@ compile() { # PROGRAM: for $GOOS and $ARCH, with the bill of it
   gzip -9nkf "$here/licences.txt"
 }
 
-package() { # PROGRAM NFPM_FILE
-  for format in deb rpm; do
+package() { # PROGRAM NFPM_FILE FORMAT…
+  for format in "${@:3}"; do
     (cd "$BUILD/$1" && ../nfpm package --config "tree/packaging/$2" --packager "$format" --target "$folder/")
   done
 }
@@ -90,10 +90,11 @@ for program in $programs; do
   for ARCH in ${ARCHITECTURES:-amd64 arm64}; do
     compile "$program"
     case $program in
-    kubelet-supervisor) package "$program" nfpm.yaml ;;
-    kubectl-kubelet) package "$program" kubectl-kubelet/nfpm.yaml && archive ;;
+    kubelet-supervisor) package "$program" nfpm.yaml deb rpm ;;
+    kubectl-kubelet) package "$program" kubectl-kubelet/nfpm.yaml deb rpm && archive ;;
     esac
   done
+  [ "$program" != kubelet-supervisor ] || package "$program" apt/nfpm.yaml deb
 done
 for GOOS in ${SYSTEMS:-darwin windows}; do # the plugin, for people's own machines
   [[ $GOOS != linux && " $programs " = *" kubectl-kubelet "* ]] || continue

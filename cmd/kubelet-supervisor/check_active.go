@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -164,7 +166,7 @@ func (k askedKubelet) judge(ctx context.Context, c choice) (code int, words stri
 		return exitOK, "accepted"
 	case verdict.Outcome != config.Refused:
 		return checkUnknown, "unknown: " + verdict.Words
-	case !c.refused && k.doesNotRun(ctx, verdict.Words):
+	case !c.refused && !k.runs(ctx):
 		return checkUnknown, "unknown, for " + k.Kubelet + " does not run here: " + verdict.Words
 	case k.inUseRefuses(ctx, c):
 		return checkUnknown, "refused, and by " + k.inUse + " too: " + verdict.Words
@@ -172,12 +174,17 @@ func (k askedKubelet) judge(ctx context.Context, c choice) (code int, words stri
 	return checkRefused, "refused: " + verdict.Words
 }
 
-// doesNotRun tells whether the binary fails in the same way with nothing to read, as without a library that it needs.
-func (k askedKubelet) doesNotRun(ctx context.Context, words string) bool {
-	bare := k.Preflight
-	bare.Arguments = nil
-	verdict := bare.Check(ctx, kubelet.Candidate{}, nil)
-	return verdict.Outcome == config.Refused && verdict.Words == words
+// versionTimeout is for a kubelet that is only asked for its version.
+const versionTimeout = 5 * time.Second
+
+// runs tells whether the binary runs here at all, a library that it needs is there, say. Whatever else it needs of the node, as another
+// version of cgroups, is its own refusal.
+func (k askedKubelet) runs(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	command := exec.CommandContext(ctx, k.Kubelet, "--version")
+	command.Env = kubelet.Environment(os.Environ())
+	return command.Run() == nil
 }
 
 func (k askedKubelet) inUseRefuses(ctx context.Context, c choice) bool {

@@ -77,6 +77,10 @@ func main() {
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, syscall.SIGTERM, syscall.SIGINT)
 	flags := parseFlags(os.Args[1:])
+	if flags["version"] == "true" {
+		fmt.Println("Kubernetes v0.0.0-fake")
+		return
+	}
 	preflight := flags["exit-on-lock-contention"] == "true" && flags["lock-file"] == ""
 	event := "preflight"
 	if !preflight {

@@ -11,7 +11,7 @@ ARCHITECTURES=amd64 PROGRAMS=kubelet-supervisor VERSION=v0.1.0 packaging/build.s
 export CGO_ENABLED=0 GOARCH=amd64
 go build -trimpath -ldflags "-s -w" -o "$folder/tree/shared/agent" ./test/machine/agent
 go build -trimpath -ldflags "-s -w" -o "$folder/tree/shared/fake" ./test/fakekubelet
-cp "$folder"/package/*.deb "$folder/tree/shared/kubelet-supervisor.deb"
+cp "$folder"/package/kubelet-supervisor_*.deb "$folder/tree/shared/kubelet-supervisor.deb"
 dpkg-deb --fsys-tarfile "$folder/tree/shared/kubelet-supervisor.deb" |
   tar -x --directory "$folder/tree/shared" --strip-components=3 ./usr/bin/kubelet-supervisor
 install test/machine/init.sh "$folder/tree/init"

@@ -13,7 +13,7 @@ func TestTheKillSwitch(t *testing.T) {
 		m.write("/etc/systemd/system/kubelet.service.d/zzz-impatient.conf", "[Service]\nWatchdogSec=1s\n")
 		m.supervised()
 		m.must("systemctl stop kubelet")
-		m.assign()
+		m.assign("maxPods: 99\n")
 		m.must("systemctl start kubelet")
 		m.healthy("kubelet")
 		m.must("touch /etc/kubelet-supervisor/disabled && systemctl restart kubelet")

@@ -89,7 +89,7 @@ func TestAnUpgradeInTheMiddleOfATrial(t *testing.T) {
 	onEachSystemd(t, func(t *testing.T, m *machine) {
 		m.supervised()
 		m.must("systemctl stop kubelet")
-		m.assign()
+		m.assign("maxPods: 99\n")
 		m.must("systemctl start kubelet")
 		kubeletPID := m.healthy("kubelet")
 		main := m.property("kubelet", "MainPID")

@@ -105,7 +105,7 @@ func TestARebootInTheMiddleOfATrial(t *testing.T) {
 }
 
 // assign checkpoints a configuration, as the supervisor would on behalf of the Node.
-func (m *machine) assign() {
+func (m *machine) assign(more string) {
 	m.Helper()
 	folder := m.outside("/var/lib/kubelet-supervisor")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -116,7 +116,7 @@ func (m *machine) assign() {
 		m.Fatal(err)
 	}
 	source := corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "a", UID: "u1", ResourceVersion: "1", KubeletConfigKey: "kubelet"}
-	err = errors.Join(s.SaveCheckpoint(source, map[string]string{"kubelet": configuration + "maxPods: 99\n"}), s.SaveSource(store.Assigned, &source), s.Close())
+	err = errors.Join(s.SaveCheckpoint(source, map[string]string{"kubelet": configuration + more}), s.SaveSource(store.Assigned, &source), s.Close())
 	if err != nil {
 		m.Fatal(err)
 	}

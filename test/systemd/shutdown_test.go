@@ -159,7 +159,7 @@ func (m *machine) onTrial() (kubeletPID string) {
 	m.join()
 	m.must("dpkg -i %s", m.deb("old"))
 	m.must("kubelet-supervisor enable")
-	m.assign()
+	m.assign("maxPods: 99\n")
 	m.must("systemctl start kubelet")
 	kubeletPID = m.healthy("kubelet")
 	await(m.T, "two seconds of trial", func() error {
