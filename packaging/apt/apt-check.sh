@@ -57,6 +57,7 @@ while read -r name _ _ _ _ version _ _ file; do
     refused=1
     say "the kubelet of $name $version would not start with all that this node may start it with:"
     ;;
+  124 | 137) say "the kubelet of $name $version was asked, and did not answer in time." ;;
   *) say "whether the kubelet of $name $version would start on this node is not known:" ;;
   esac
   printf '%s\n' "$words" | sed 's/^/  /' >&2
