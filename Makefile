@@ -103,7 +103,7 @@ test-e2e: root parts build ## end-to-end tests on real parts, in two halves side
 .PHONY: test-e2e-long
 test-e2e-long: root parts-node build ## end-to-end tests that wait for minutes, each on a cluster of its own, side by side (root; eight minutes)
 	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" \
-	  go test -tags e2e,long -count 1 -v -timeout 30m -parallel 8 -run '^TestSlow' $(TEST) ./test/e2e 2>&1 | test/report.sh
+	  go test -tags e2e,long -count 1 -v -timeout 30m -parallel 8 -run '^Test(Slow|Long)' $(TEST) ./test/e2e 2>&1 | test/report.sh
 
 .PHONY: conformance
 conformance: root parts build ## upstream's own end-to-end table, on annotation and field (root; 10 to 20 min); CASES=field/T6 or CASES=/T6 for a part

@@ -134,7 +134,7 @@ func TestEditSpread(t *testing.T) {
 }
 
 // Only edits are spread: what a person asks for is immediate.
-func TestNoSpread(t *testing.T) {
+func TestLongNoSpread(t *testing.T) {
 	n, s, config := assigned(t, options{Flags: []string{"--edit-spread=2160h"}}, "Active")
 	edit := func(maxPods int) {
 		config.set(t, "kubelet", n.kubeletConfig(with("maxPods", maxPods)))

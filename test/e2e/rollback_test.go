@@ -126,7 +126,7 @@ func TestGoodAfterDeadly(t *testing.T) {
 }
 
 // A kubelet that is healthy and has lost the node: only its Lease tells.
-func TestRollbackByLease(t *testing.T) {
+func TestLongRollbackByLease(t *testing.T) {
 	n := sharedNode(t)
 	s := n.startedLocal(t, options{})
 	// A Lease that was never seen to be renewed is nobody's fault.

@@ -141,7 +141,7 @@ func (n *node) startContainerd(t *testing.T) {
 
 // Upstream's kubelet exited over each of these, for ever. Here it runs with the best that is left, without an API server too, says
 // what happened, and comes back by itself once the API server is heard.
-func TestSpoiltStateFolder(t *testing.T) {
+func TestLongSpoiltStateFolder(t *testing.T) {
 	quick := []string{"--trial-period=1s"}
 	// The node has a last known good configuration, maxPods 141, and an assigned one that it refused.
 	for _, test := range []struct {

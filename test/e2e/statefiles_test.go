@@ -85,7 +85,7 @@ func TestStaticPolicyComesAndGoes(t *testing.T) {
 
 // A static configuration that dies of something else leaves its state file behind. It is rolled back within seconds all the same, to a
 // kubelet that runs.
-func TestStaticPolicyThatDiesOfSomethingElse(t *testing.T) {
+func TestLongStaticPolicyThatDiesOfSomethingElse(t *testing.T) {
 	for _, m := range stateManagers {
 		t.Run(m.file, func(t *testing.T) {
 			n := sharedNode(t)
@@ -109,7 +109,7 @@ func TestStaticPolicyThatDiesOfSomethingElse(t *testing.T) {
 }
 
 // The supervisor is killed around the rename of a state file, in each direction; the next one comes to the same end.
-func TestKilledWhileAStateFileIsSetAside(t *testing.T) {
+func TestLongKilledWhileAStateFileIsSetAside(t *testing.T) {
 	n := sharedNode(t)
 	flags := []string{"--trial-period=3s"} // longer than a busy machine lets the deadly one live
 	for _, point := range []string{"before decide.SetAside", "renamed cpu_manager_state", "after decide.SetAside"} {
