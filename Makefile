@@ -101,7 +101,7 @@ test-e2e: root parts build ## end-to-end tests on real parts, in two halves side
 	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" KUBELET_SUPERVISOR_TEST_PLUGIN="$(CURDIR)/bin/kubectl-kubelet" test/e2e/run.sh $(TEST)
 
 .PHONY: test-e2e-long
-test-e2e-long: root parts-node build ## end-to-end tests that wait for minutes, each on a cluster of its own, side by side (root; eight minutes)
+test-e2e-long: root parts-node build ## end-to-end tests that take a minute or more, most on a cluster of their own, side by side (root; 15 minutes)
 	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" \
 	  go test -tags e2e,long -count 1 -v -timeout 30m -parallel 8 -run '^Test(Slow|Long)' $(TEST) ./test/e2e 2>&1 | test/report.sh
 
