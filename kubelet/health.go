@@ -11,7 +11,9 @@ import (
 
 // How the child's health is asked (design.md, Times).
 const (
-	healthPollFirst = 50 * time.Millisecond // until it is healthy, or the start timeout is over
+	healthPollFirst = 10 * time.Millisecond // at first, for every look that is not made adds to the time of a change
+	healthFirstTime = 3 * time.Second       // that long
+	healthPollNext  = 50 * time.Millisecond // until it is healthy, or the start timeout is over
 	healthPollSlow  = time.Second           // from then on
 	healthPollLater = 10 * time.Second
 	healthTimeout   = 5 * time.Second
@@ -52,15 +54,19 @@ func (h *healthAccount) total() time.Duration {
 	return h.sum
 }
 
-// watchHealth tells of changes in the child's health until ctx ends.
+// watchHealth tells of changes in the child's health until ctx ends. It looks at fixed times, and when the kubelet says READY=1, which comes
+// with its healthz.
 func (c *Child) watchHealth(ctx context.Context, tell func(Event)) {
 	client := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true, Proxy: nil}}
 	healthy, words := false, ""
+	ready := c.launcher.readiness()
 	for wait := time.Duration(0); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait):
+		case <-ready:
+			ready = nil // it is said once
 		}
 		err := c.probe(ctx, client)
 		switch {
@@ -86,6 +92,8 @@ func healthPoll(healthy bool, age, startTimeout time.Duration) time.Duration {
 		return healthPollLater
 	case age > startTimeout:
 		return healthPollSlow
+	case age > healthFirstTime:
+		return healthPollNext
 	}
 	return healthPollFirst
 }

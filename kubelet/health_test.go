@@ -1,12 +1,15 @@
 package kubelet
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,6 +49,40 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+func TestHealthIsAskedWhenTheKubeletIsReady(t *testing.T) {
+	socket := listenNotifyUntilTheEnd(t)
+	becomeTheKubelet(t, socket)
+	var broken atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if broken.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}))
+	t.Cleanup(server.Close)
+	command := exec.Command("true")
+	var err error
+	if command.Process, err = os.FindProcess(os.Getpid()); err != nil {
+		t.Fatal(err)
+	}
+	child := &Child{launcher: &Launcher{notify: socket}, command: command, started: time.Now(),
+		endpoints: config.Endpoints{HealthzAddress: strings.TrimPrefix(server.URL, "http://")}}
+	seen := make(chan Event)
+	ctx, stop := context.WithCancel(t.Context())
+	var watch sync.WaitGroup
+	watch.Go(func() { child.watchHealth(ctx, func(e Event) { seen <- e }) })
+	if first := <-seen; first != (Healthy{}) {
+		t.Errorf("at first it is %#v", first)
+	}
+	healthy := time.Now()
+	broken.Store(true)
+	say(t, socket, "READY=1\nREADY=1")
+	if second := <-seen; second == (Healthy{}) || time.Since(healthy) >= healthPollLater {
+		t.Errorf("after READY=1 it was not looked at before its time: %#v after %s", second, time.Since(healthy))
+	}
+	stop()
+	watch.Wait()
+}
+
 func TestHealthyTimeAddsUp(t *testing.T) {
 	var h healthAccount
 	if h.total() != 0 {
@@ -70,7 +107,8 @@ func TestHowOftenHealthIsAsked(t *testing.T) {
 		age     time.Duration
 		want    time.Duration
 	}{
-		"it starts":                      {false, time.Second, 50 * time.Millisecond},
+		"it has just been started":       {false, time.Second, 10 * time.Millisecond},
+		"it starts":                      {false, 4 * time.Second, 50 * time.Millisecond},
 		"it has not started in time":     {false, startTimeout + 1, time.Second},
 		"it is healthy":                  {true, time.Second, 10 * time.Second},
 		"it is healthy, for a long time": {true, time.Hour, 10 * time.Second},

@@ -19,6 +19,7 @@ type notifySocket struct {
 
 	mu sync.Mutex
 	kubeletNotes
+	readiness chan struct{} // closed with the kubelet's READY=1
 }
 
 // kubeletNotes is what one kubelet has said.
@@ -68,7 +69,7 @@ func (s *notifySocket) begin(start func() (pid int, err error)) error {
 	defer s.mu.Unlock()
 	pid, err := start()
 	if err == nil {
-		s.kubeletNotes = kubeletNotes{PID: pid}
+		s.kubeletNotes, s.readiness = kubeletNotes{PID: pid}, make(chan struct{})
 	}
 	return err
 }
@@ -99,6 +100,9 @@ func (s *notifySocket) hear(pid int, message string) {
 	for line := range strings.SplitSeq(message, "\n") {
 		switch line {
 		case "READY=1":
+			if !s.Ready {
+				close(s.readiness)
+			}
 			s.Ready = true
 		case "WATCHDOG=1":
 			s.Pings++
@@ -109,7 +113,17 @@ func (s *notifySocket) hear(pid int, message string) {
 func (s *notifySocket) inherit(notes kubeletNotes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kubeletNotes = notes
+	s.kubeletNotes, s.readiness = notes, make(chan struct{})
+}
+
+// readiness is closed when the newest kubelet says READY=1; nil where that cannot be heard.
+func (l *Launcher) readiness() <-chan struct{} {
+	if l.notify == nil {
+		return nil
+	}
+	l.notify.mu.Lock()
+	defer l.notify.mu.Unlock()
+	return l.notify.readiness
 }
 
 func (s *notifySocket) notes() kubeletNotes {
