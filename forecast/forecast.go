@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // A Forecast is what a change of the configuration would do to running pods at the restart. Pods that have ended, that do not run yet or
@@ -23,6 +24,7 @@ type Loss struct {
 	Namespace, Name, UID string
 	Reason               string // the kubelet's word, or one of ours
 	Restarted            bool   // the pod stays, its containers begin anew
+	DaemonSet            bool   // it is on a drained node, too
 	Certain              bool
 	Why                  string // for people; "" with nothing to add
 }
@@ -36,6 +38,24 @@ type Unknown struct {
 // Known tells whether nothing is open.
 func (f Forecast) Known() bool {
 	return len(f.Unknown) == 0 && !slices.ContainsFunc(f.Losses, func(l Loss) bool { return !l.Certain })
+}
+
+// Harm is how many running pods the change would certainly kill, or start anew, where that is a reason to wait until the node is drained.
+// Static pods are one, for a person has to know. Pods of a DaemonSet are not where they stay and only their containers begin anew: nobody
+// drains them.
+func (f Forecast) Harm() int {
+	harm := f.Least
+	for _, l := range f.Losses {
+		if l.Certain && l.Restarted && l.DaemonSet {
+			harm--
+		}
+	}
+	for _, l := range f.Static {
+		if l.Certain {
+			harm++
+		}
+	}
+	return max(harm, 0)
 }
 
 // Of makes the forecast.
@@ -122,7 +142,9 @@ func (f *Forecast) compare(facts Facts, order []*candidate, now, then replay) {
 }
 
 func (v verdict) loss(c *candidate) Loss {
+	owner := metav1.GetControllerOfNoCopy(c.pod)
 	return Loss{Namespace: c.pod.Namespace, Name: c.pod.Name, UID: string(c.pod.UID), Reason: v.Reason, Certain: v.certain, Why: v.why,
+		DaemonSet: owner != nil && owner.Kind == "DaemonSet",
 		Restarted: startsAnew(v.Reason) && c.pod.Spec.RestartPolicy != corev1.RestartPolicyNever}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // A row is a change on a node. What is not said is as machine, nodeWith and sevenPods have it.
@@ -246,3 +247,33 @@ func TestSysctls(t *testing.T) {
 }
 
 func changes(list ...func(*Configuration)) []func(*Configuration) { return list }
+
+// A drained node still has the pods of its DaemonSets, and its static ones.
+func TestHarm(t *testing.T) {
+	ofDaemonSet := func(pod *corev1.Pod) {
+		controller := true
+		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: &controller}}
+	}
+	moved := func(c *Configuration) { c.CgroupRoot = "/other" }
+	for _, row := range []struct {
+		name string
+		then *Configuration
+		pods []corev1.Pod
+		want int
+	}{
+		{"pods over the limit", configuration(maxPods(1)), []corev1.Pod{aPod("a", 0), aPod("b", 1), aPod("c", 2)}, 2},
+		{"pods of a DaemonSet over the limit", configuration(maxPods(1)), []corev1.Pod{aPod("a", 0, ofDaemonSet), aPod("b", 1, ofDaemonSet)}, 1},
+		{"containers that begin anew", configuration(moved), []corev1.Pod{aPod("a", 0), aPod("b", 1, ofDaemonSet)}, 1},
+		{"a drained node", configuration(moved), []corev1.Pod{aPod("a", 0, ofDaemonSet), aPod("b", 1, ofDaemonSet)}, 0},
+		{"a drained node with a static pod", configuration(moved), []corev1.Pod{aPod("a", 0, ofDaemonSet), aPod("b", 1, static)}, 1},
+		{"nothing", configuration(), []corev1.Pod{aPod("a", 0)}, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			now := configuration()
+			f := Of(Facts{Now: now, Then: row.then, Node: nodeWith(t, now), Pods: row.pods, Host: machine()})
+			if got := f.Harm(); got != row.want {
+				t.Errorf("got %d, want %d: %+v", got, row.want, f)
+			}
+		})
+	}
+}

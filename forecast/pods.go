@@ -84,6 +84,7 @@ type podDocument struct {
 		CreationTimestamp metav1.Time       `json:"creationTimestamp"`
 		DeletionTimestamp *metav1.Time      `json:"deletionTimestamp"`
 		Annotations       map[string]string `json:"annotations"`
+		OwnerReferences   []ownerDocument   `json:"ownerReferences"`
 	} `json:"metadata"`
 	Spec struct {
 		NodeName        string                       `json:"nodeName"`
@@ -108,6 +109,11 @@ type podDocument struct {
 		ContainerStatuses     []statusDocument    `json:"containerStatuses"`
 		InitContainerStatuses []statusDocument    `json:"initContainerStatuses"`
 	} `json:"status"`
+}
+
+type ownerDocument struct {
+	Kind       string `json:"kind"`
+	Controller *bool  `json:"controller"`
 }
 
 type affinityDocument struct {
@@ -143,6 +149,9 @@ func (p *podDocument) pod() corev1.Pod {
 			Resources: p.Spec.Resources, Containers: containersOf(p.Spec.Containers), InitContainers: containersOf(p.Spec.InitContainers)},
 		Status: corev1.PodStatus{Phase: p.Status.Phase, QOSClass: p.Status.QOSClass,
 			ContainerStatuses: statusesOf(p.Status.ContainerStatuses), InitContainerStatuses: statusesOf(p.Status.InitContainerStatuses)},
+	}
+	for _, owner := range p.Metadata.OwnerReferences {
+		pod.OwnerReferences = append(pod.OwnerReferences, metav1.OwnerReference{Kind: owner.Kind, Controller: owner.Controller})
 	}
 	for _, name := range []string{sourceAnnotation, mirrorAnnotation} {
 		if value, is := p.Metadata.Annotations[name]; is {

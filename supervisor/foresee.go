@@ -54,12 +54,7 @@ func (l *loop) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
 
 // foreseen puts a forecast into the words of the core.
 func foreseen(change decide.Change, f forecast.Forecast, troubles []string) decide.Foreseen {
-	found := decide.Foreseen{Change: change, Lost: f.Least}
-	for _, loss := range f.Static {
-		if loss.Certain {
-			found.Lost++
-		}
-	}
+	found := decide.Foreseen{Change: change, Lost: f.Harm()}
 	for _, u := range f.Unknown {
 		troubles = append(troubles, u.What+": "+u.Why)
 	}

@@ -1,0 +1,115 @@
+package supervisor
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+)
+
+// What is certain holds, what is not is said, and a line is a line.
+func TestForeseen(t *testing.T) {
+	change := decide.Change{Content: "one"}
+	be1, be2 := forecast.Loss{Namespace: "default", Name: "be1", Reason: "OutOfpods", Certain: true}, forecast.Loss{Namespace: "default", Name: "be2", Reason: "OutOfpods"}
+	for _, row := range []struct {
+		name           string
+		f              forecast.Forecast
+		troubles       []string
+		lost           int
+		words, unknown string
+	}{
+		{"nothing", forecast.Forecast{Running: 7}, nil, 0, "", ""},
+		{"a pod", forecast.Forecast{Running: 7, Losses: []forecast.Loss{be1}, Least: 1}, nil, 1, "1 of 7 running pods would be killed at the restart: default/be1 (OutOfpods)", ""},
+		{"an uncertain pod", forecast.Forecast{Running: 7, Losses: []forecast.Loss{be2}}, nil, 0, "", "up to 1 of 7 running pods would be killed at the restart: default/be2 (OutOfpods?)"},
+		{"a static pod", forecast.Forecast{Static: []forecast.Loss{be1}}, nil, 1, "none of 0 running pods would be killed at the restart; of static pods: default/be1 (OutOfpods)", ""},
+		{"an API server that is away", forecast.Forecast{}, []string{"reading Node n1: no\nanswer"}, 0, "", "reading Node n1: no answer"},
+		{"what the kubelet does not tell", forecast.Forecast{Unknown: []forecast.Unknown{{What: "featureGates", Why: "X changes"}}}, nil, 0, "", "featureGates: X changes"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			want := decide.Foreseen{Change: change, Lost: row.lost, Words: row.words, Unknown: row.unknown}
+			if got := foreseen(change, row.f, row.troubles); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
+	}
+	long := forecast.Forecast{Losses: slices.Repeat([]forecast.Loss{{Namespace: "default", Name: strings.Repeat("x", 253), Reason: "OutOfpods", Certain: true}}, 9), Least: 9}
+	if got := foreseen(change, long, nil); len(got.Words) > foreseenLimit {
+		t.Errorf("%d bytes: %s", len(got.Words), got.Words)
+	}
+}
+
+func runningPod(name string, changes ...func(*corev1.Pod)) corev1.Pod {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	for _, change := range changes {
+		change(&pod)
+	}
+	return pod
+}
+
+// Only a restart that was looked at just before is compared, and only once.
+func TestLostPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := []corev1.Pod{runningPod("a"), runningPod("b"), runningPod("c", func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }),
+			runningPod("d", func(p *corev1.Pod) { now := metav1.Now(); p.DeletionTimestamp = &now }),
+			runningPod("e", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} })}
+		var l lostPods
+		l.stopped()
+		if ran := l.started(); ran != nil {
+			t.Errorf("nothing was looked at, and %v ran", ran)
+		}
+		l.before(pods)
+		if ran := l.started(); ran != nil {
+			t.Errorf("a kubelet that was not stopped for a change: %v ran", ran)
+		}
+		l.stopped()
+		ran := l.started()
+		if names := missing(ran, nil); !slices.Equal(names, []string{"default/a", "default/b"}) {
+			t.Errorf("all are gone, and missing are %v", names)
+		}
+		if names := missing(ran, []corev1.Pod{runningPod("b")}); !slices.Equal(names, []string{"default/a"}) {
+			t.Errorf("a is gone, and missing are %v", names)
+		}
+		if again := l.started(); again != nil {
+			t.Errorf("a second start: %v ran", again)
+		}
+		l.before(pods)
+		<-time.After(2 * snapshotAge)
+		l.stopped()
+		if late := l.started(); late != nil {
+			t.Errorf("long after the look: %v ran", late)
+		}
+	})
+}
+
+func TestLostWords(t *testing.T) {
+	if got := lostWords([]string{"default/a"}); got != "running pods lost at the restart: 1: default/a" {
+		t.Error(got)
+	}
+	if got := lostWords(strings.Split("a b c d e f", " ")); got != "running pods lost at the restart: 6: a, b, c, d, e…" {
+		t.Error(got)
+	}
+}
+
+// Offline nothing is told, and the supervisor's end is not held up.
+func TestCountLostEnds(t *testing.T) {
+	l := &loop{events: make(chan decide.Event, 1), lostAfter: lostAfter}
+	l.api = &apiSession{loop: l}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	l.countLost(ctx, map[string]string{"a": "default/a"})
+	l.lostAfter, l.Logger = 0, zap.NewNop()
+	l.countLost(t.Context(), map[string]string{"a": "default/a"})
+	if len(l.events) > 0 {
+		t.Errorf("the loop heard %v", <-l.events)
+	}
+}
