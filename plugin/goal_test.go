@@ -36,6 +36,7 @@ func TestJudge(t *testing.T) {
 		{"another runs", says(text, "Active", yes, other, other), text, false, waiting, "runs kubelet-config/old/kubelet"},
 		{"refused", says(text, "Refused", no, other, other), text, false, failed, "Refused: words"},
 		{"rejected", says(text, "Rejected", no, other, other), text, false, failed, "Rejected: words"},
+		{"held for its pods, which takes a person", says(text, "WouldDisrupt", no, other, other), text, false, failed, "WouldDisrupt: words"},
 		{"rolled back, verdict to come", says(text, "RolledBack", no, other, other), text, false, waiting, "RolledBack: words"},
 		{"ConfigMap not to be had yet", says(text, "SyncFailed", no, other, other), text, false, failing, "SyncFailed: words"},
 		{"the environment fails", says(text, "EnvironmentFailing", unknown, other, other), text, false, waiting, "EnvironmentFailing: words"},
