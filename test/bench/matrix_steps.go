@@ -195,6 +195,7 @@ func (b *bench) jobs(supervisor **process, tells bool) []job {
 			return failing(ctx, "bench-deadly", greedy, "RolledBack")
 		}},
 		{"a good one after it: active", func(ctx context.Context) error { return written(ctx, "bench-good", n.payload(good)) }},
+		{heldJob, func(ctx context.Context) error { return b.tryHold(ctx, tells) }},
 		{"the assignment is removed: local", func(ctx context.Context) error {
 			if err := n.assign(ctx, ""); err != nil {
 				return err
