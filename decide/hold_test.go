@@ -170,6 +170,15 @@ func TestTrialGoesOnUnderAHold(t *testing.T) {
 	})
 }
 
+// What comes to the same effective configuration restarts nothing, and so nobody looks.
+func TestEqualIsNoChange(t *testing.T) {
+	d := newDrive(t, holding)
+	d.effect["good"], d.effect["shadowed"] = "same", "same"
+	d.boot().good("good")
+	d.kills["shadowed"] = 4
+	d.fresh().assign("shadowed").pass(time.Second).expectDone("prove shadowed").expect("assigned=shadowed@1 active=shadowed@1 lkg=shadowed@1 True Active")
+}
+
 func TestHeldEdit(t *testing.T) {
 	waiting := func(t *testing.T) *drive {
 		d := newDrive(t, holding, func(s *Settings) { s.EditSpread = time.Hour }).boot()
