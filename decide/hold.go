@@ -29,7 +29,6 @@ const (
 // Change is what is foreseen: what runs makes room for something else.
 type Change struct {
 	Content     string // of what is to run
-	Local       bool   // it is the local configuration
 	Kubelet     config.Identity
 	Runs        string // content of what runs
 	RunsKubelet config.Identity
@@ -39,16 +38,16 @@ type Change struct {
 type Outlook struct {
 	Change
 	At      time.Duration
-	Looks   int    // in a row that said that pods would be lost
-	Lost    int    // running pods that certainly would be
-	Words   string // which
-	Unknown string // what could not be foreseen
+	Pause   time.Duration // before the next look; 0 = nothing would be lost
+	Lost    int           // running pods that certainly would be
+	Words   string        // which
+	Unknown string        // what could not be foreseen
 }
 
 // runsUnblamed: a kubelet runs, and nothing speaks against it, so that its end would be our choice.
 func (s *State) runsUnblamed() bool {
 	c := s.Child
-	return c.Alive && c.Hung == "" && (c.Version == nil || s.usable(c.Version))
+	return c.Alive && (c.Version == nil || s.usable(c.Version))
 }
 
 // nothingToKeep: the node is without a kubelet that ever was healthy, and has no other to fall back to. What may mend that does not wait.
@@ -61,42 +60,41 @@ func (s *State) nothingToKeep() bool {
 
 func (s *State) changeTo(want *Version) Change {
 	c := s.Child
-	return Change{Content: s.contentOf(want), Local: want == nil, Kubelet: s.OnDisk, Runs: s.contentRun(), RunsKubelet: c.Kubelet}
+	return Change{Content: s.contentOf(want), Kubelet: s.OnDisk, Runs: s.contentRun(), RunsKubelet: c.Kubelet}
 }
 
-// mayChange tells whether what runs may make room for want now; ask is how to find out. While a kubelet is being restarted, or rolled back, the change waits
-// until it is: a restart that nobody chose is no chance for one that somebody did.
-func (s *State) mayChange(want *Version) (may bool, ask Action) {
+// waitBefore gives what has to come before what runs makes room for want: a look, or waiting; nil = nothing. While a kubelet is being restarted,
+// or rolled back, a change waits until it is: a restart that nobody chose is no chance for one that somebody did.
+func (s *State) waitBefore(want *Version) *move {
 	switch {
 	case s.Disruption == "", s.nothingToKeep():
-		return true, nil
+		return nil
+	case !s.runsUnblamed() && s.Disruption == Allow:
+		return nil
 	case !s.runsUnblamed():
-		return s.Disruption == Allow, nil
+		return &move{}
 	}
 	look := Foresee{Change: s.changeTo(want), Version: want, RunsVersion: s.Child.Version, Local: s.Local, MayAsk: s.proof(AnyContent, s.OnDisk) == nil}
+	held := s.isHeld(want)
 	switch {
-	case s.Outlook.Change != look.Change:
-		return false, look
-	case s.isHeld(want):
-		if s.reached(s.Outlook.At + s.lookAgainAfter()) {
-			return false, look
-		}
-		return false, nil
-	case s.Now > s.Outlook.At+outlookLasts:
-		return false, look
+	case s.Outlook.Change != look.Change, held && s.reached(s.Outlook.At+s.lookAgainAfter()), !held && s.Now > s.Outlook.At+outlookLasts:
+		return &move{kind: act, action: look}
+	case held:
+		return &move{}
 	}
-	return true, nil
+	return nil
 }
 
 // isHeld: what was foreseen of the change to want keeps it from being made.
 func (s *State) isHeld(want *Version) bool {
-	return s.Disruption == Hold && s.runsUnblamed() && !s.nothingToKeep() && s.Outlook.Lost > 0 && s.Outlook.Change == s.changeTo(want) && s.Consent != ConsentFor(want)
+	return s.Disruption == Hold && s.Outlook.Lost > 0 && s.Outlook.Change == s.changeTo(want) && s.Consent != ConsentFor(want) &&
+		s.runsUnblamed() && !s.nothingToKeep()
 }
 
 // lookAgainAfter spreads the looks of many nodes.
 func (s *State) lookAgainAfter() time.Duration {
-	pause := min(lookAgainLeast<<min(s.Outlook.Looks-1, 3), lookAgainMost)
-	return pause - pause/10 + spread(s.NodeUID, fmt.Sprint(s.Outlook.Content, s.Outlook.Looks), pause/5)
+	pause := s.Outlook.Pause
+	return pause - pause/10 + spread(s.NodeUID, fmt.Sprint(s.Outlook.At), pause/5)
 }
 
 // withPending is the state as it would be with the newest assignment.
@@ -118,17 +116,14 @@ func (s *State) planPending() move {
 	}
 	after := s.withPending()
 	want, ask := after.choose()
-	if s.Due = after.Due; ask != nil {
-		return move{kind: act, action: ask}
-	}
-	if after.runs(want) {
-		return save
-	}
-	switch may, ask := s.mayChange(want); {
+	switch {
 	case ask != nil:
 		return move{kind: act, action: ask}
-	case !may:
-		return move{}
+	case after.runs(want):
+		return save
+	}
+	if wait := s.waitBefore(want); wait != nil {
+		return *wait
 	}
 	return save
 }
@@ -136,15 +131,13 @@ func (s *State) planPending() move {
 // heldChange gives what would be started, and of which newest assignment that is (nil = a removal of it, or a change of local files).
 func (s *State) heldChange() (want, newest *Version, held bool) {
 	switch {
-	case s.Pending != nil && !s.settling():
+	case s.Pending != nil:
 		after := s.withPending()
 		want, newest = after.target(), &s.Pending.Version
-		return want, newest, !after.runs(want) && s.isHeld(want)
-	case s.Reset != nil:
-		return nil, nil, s.Child.Version != nil && s.isHeld(nil)
+	case s.Reset == nil:
+		want = s.target()
 	}
-	want = s.target()
-	return want, nil, s.followsLocal(want) && s.isHeld(want)
+	return want, newest, s.isHeld(want)
 }
 
 func (s *State) learnForeseen(e Foreseen) {
@@ -153,13 +146,15 @@ func (s *State) learnForeseen(e Foreseen) {
 		return // too late: it was given up
 	}
 	s.Doing = nil
-	looks := 0
-	if e.Lost > 0 {
-		if looks = 1; s.Outlook.Change == e.Change {
-			looks += s.Outlook.Looks
-		}
+	before := s.Outlook
+	s.Outlook = Outlook{Change: e.Change, At: s.Now, Lost: e.Lost, Words: e.Words, Unknown: e.Unknown}
+	again := before.Lost > 0 && before.Change == e.Change
+	switch {
+	case e.Lost > 0 && again:
+		s.Outlook.Pause = min(2*before.Pause, lookAgainMost)
+	case e.Lost > 0:
+		s.Outlook.Pause = lookAgainLeast
 	}
-	s.Outlook = Outlook{Change: e.Change, At: s.Now, Looks: looks, Lost: e.Lost, Words: e.Words, Unknown: e.Unknown}
 	if !s.isHeld(do.Version) {
 		return
 	}
@@ -170,7 +165,7 @@ func (s *State) learnForeseen(e Foreseen) {
 	case s.Reset == nil && !s.runs(do.Version):
 		s.giveBack()
 	}
-	if looks == 1 {
+	if !again {
 		s.event(corev1.EventTypeNormal, "KubeletConfigHeld", "The restart with "+Describe(do.Version)+" is held: "+e.Words)
 	}
 }

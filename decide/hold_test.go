@@ -2,8 +2,11 @@ package decide
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 func holding(s *Settings) { s.Disruption = Hold }
@@ -98,6 +101,56 @@ func TestHeldMessage(t *testing.T) {
 	})
 }
 
+// What a look is given.
+func TestForesee(t *testing.T) {
+	look := func(d *drive) Foresee { return d.actions[reflect.TypeFor[Foresee]()].(Foresee) }
+	d := newDrive(t, holding).boot().good("good").assign("one")
+	want := Foresee{Change: Change{Content: "one", Kubelet: testKubelet, Runs: "good", RunsKubelet: testKubelet}, Version: version("one", "1", "one"),
+		RunsVersion: version("good", "1", "good"), Local: "local", MayAsk: true}
+	if got := look(d); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	d = newDrive(t, holding).boot()
+	d.s.Proofs = []Proof{{Content: AnyContent, Kubelet: testKubelet, Outcome: config.Unknown}}
+	d.assign("one")
+	want = Foresee{Change: Change{Content: "one", Kubelet: testKubelet, Runs: "local", RunsKubelet: testKubelet}, Version: version("one", "1", "one"), Local: "local"}
+	if got := look(d); !reflect.DeepEqual(got, want) {
+		t.Errorf("of a kubelet that must not be asked: got %+v\nwant %+v", got, want)
+	}
+}
+
+// What was foreseen is of one change: other files, another kubelet on the disk and another content are looked at anew.
+func TestOutlookIsOfOneChange(t *testing.T) {
+	held := func(t *testing.T) *drive {
+		d := newDrive(t, holding).boot().pass(time.Minute)
+		d.kills["one"] = 4
+		return d.assign("one").fresh()
+	}
+	t.Run("another kubelet on the disk", func(t *testing.T) {
+		held(t).hear(LocalChanged{Kubelet: newerKubelet, Local: "local"}).expectDone("prove one", "foresee one", "prove local")
+	})
+	t.Run("another assignment is not said to be held", func(t *testing.T) {
+		d := held(t)
+		d.decide(assigned("two", "1", "two"))
+		if want, _, is := d.s.heldChange(); is {
+			t.Errorf("held is %s", nameOf(want))
+		}
+	})
+	t.Run("a kubelet that has gone holds nothing", func(t *testing.T) {
+		d := held(t)
+		d.decide(ChildExited{Code: 1, Words: "x", Delay: time.Second})
+		if want, _, is := d.s.heldChange(); is {
+			t.Errorf("held is %s", nameOf(want))
+		}
+	})
+	t.Run("while the kubelet is away, it is started before anything is asked", func(t *testing.T) {
+		d := held(t)
+		d.decide(ChildExited{Code: 1, Words: "x", Delay: time.Second})
+		d.hear(assigned("two", "1", "two")).pass(500 * time.Millisecond).expectDone()
+		d.pass(time.Second).expectDone("start local", "prove two", "foresee two", "stop", "start two")
+	})
+}
+
 // What is held is looked at every minute, doubling to five, with jitter.
 func TestHeldIsLookedAtAgain(t *testing.T) {
 	d := newDrive(t, holding).boot()
@@ -143,7 +196,7 @@ func TestHeldIsNotDurable(t *testing.T) {
 		d.decide(Booted{Disk: d.disk, Kubelet: testKubelet, Local: "local", BootID: d.bootID})
 		d.decide(Cleared{NodeUID: "node-uid"})
 		d.fresh().until("rest", func(do Action) bool { return do == nil })
-		d.pass(time.Second).expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt run config")
+		d.expectDone("start good", "foresee local").pass(time.Second).expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt run config")
 	})
 }
 
@@ -165,7 +218,11 @@ func TestTrialGoesOnUnderAHold(t *testing.T) {
 	t.Run("it fails: going back is a rollback, and is never held; then the newer one is looked at again", func(t *testing.T) {
 		d := onTrial(t).assign("two").pass(time.Second)
 		d.lease["one"] = false
-		d.fresh().pass(70*time.Second).expectDone("foresee two", "stop", "start good", "foresee two")
+		d.fresh().pass(70 * time.Second)
+		if d.did[0] == "foresee two" { // its minute was over before
+			d.did = d.did[1:]
+		}
+		d.expectDone("stop", "start good", "foresee two")
 		d.expect("assigned=one@1 active=good@1 lkg=good@1 False WouldDisrupt run config")
 	})
 }
@@ -211,8 +268,15 @@ func TestNeverHeld(t *testing.T) {
 		d.hangs[""] = true
 		d.boot()
 		d.kills["one"] = 4
-		d.fresh().assign("one").pass(time.Minute).expectDone("prove one", "foresee one", "foresee one")
-		d.fresh().pass(65*time.Second).expectDone("stop", "start one")
+		d.fresh().assign("one").pass(70*time.Second).expectDone("prove one", "foresee one", "foresee one")
+		d.fresh().pass(55*time.Second).expectDone("stop", "start one")
+	})
+	t.Run("but a last known good one is kept, however long it takes to get healthy", func(t *testing.T) {
+		d := newDrive(t, holding).boot().good("good")
+		d.hangs["good"] = true
+		d.boot().pass(5 * time.Minute)
+		d.kills["one"] = 4
+		d.fresh().assign("one").pass(10*time.Second).expectDone("prove one", "foresee one")
 	})
 	t.Run("what takes the place of a kubelet that exits at once", func(t *testing.T) {
 		d := newDrive(t, holding)
@@ -260,6 +324,20 @@ func TestWhileALookIsUnderWay(t *testing.T) {
 		do := d.s.Doing
 		d.hear(assigned("two", "1", "two")).expectDone("prove two", "foresee two", "stop", "start two")
 		late(d, do).pass(time.Minute).expect("assigned=two@1 active=two@1 lkg=- True InTrial")
+	})
+	t.Run("an answer that comes while something else is under way is none", func(t *testing.T) {
+		d := looking(t)
+		do := d.s.Doing.(Foresee)
+		d.decide(assigned("two", "1", "two"))
+		for _, is := range []func(Action) bool{
+			func(do Action) bool { _, is := do.(Prove); return is }, func(do Action) bool { _, is := do.(Foresee); return is },
+		} {
+			d.until("the next", is)
+			d.decide(Foreseen{Change: do.Change, Lost: 4, Words: "4 of 7"})
+			if !is(d.s.Doing) || d.s.Outlook.Lost > 0 {
+				t.Errorf("under way is %T, and foreseen %+v", d.s.Doing, d.s.Outlook)
+			}
+		}
 	})
 	t.Run("a request to stop", func(t *testing.T) {
 		looking(t).hear(StopAsked{}).expectDone("stop", "exit")

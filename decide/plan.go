@@ -61,11 +61,8 @@ func (s *State) planReset() move {
 	case proof == nil:
 		return move{kind: act, action: s.prove(nil)}
 	}
-	switch may, ask := s.mayChange(nil); {
-	case ask != nil:
-		return move{kind: act, action: ask}
-	case !may:
-		return move{}
+	if wait := s.waitBefore(nil); wait != nil {
+		return *wait
 	}
 	return move{kind: goLocal}
 }
@@ -125,13 +122,14 @@ func (s *State) planReplace(want *Version) move {
 	case s.Disruption == Hold && (s.Reset != nil || s.Pending != nil && !s.settling()): // the newest change is the one that counts
 		return move{kind: keepChild}
 	}
-	switch may, ask := s.mayChange(want); {
-	case ask != nil:
-		return move{kind: act, action: ask}
-	case !may:
+	switch wait := s.waitBefore(want); {
+	case wait == nil:
+		return move{kind: replaceChild, want: want}
+	case wait.kind == stay:
 		return move{kind: keepChild}
+	default:
+		return *wait
 	}
-	return move{kind: replaceChild, want: want}
 }
 
 // waitsForTurn: an edit is not applied yet, unless what runs meanwhile has failed.
