@@ -137,7 +137,7 @@ func (m *machine) arguments() []string {
 		"-machine", "q35,hpet=off", "-accel", "tcg,thread=multi", "-cpu", "qemu64", "-smp", "2", "-m", "1536",
 		"-nodefaults", "-no-user-config", "-display", "none", "-rtc", "base=utc,clock=host",
 		"-kernel", filepath.Join(kernel, "vmlinuz"), "-initrd", filepath.Join(shared, "initrd"),
-		"-append", "console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off systemd.show_status=0 root=/dev/vda rw machine=" + m.kind,
+		"-append", "console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 mitigations=off systemd.show_status=0 root=/dev/vda rw machine=" + m.kind,
 		"-chardev", "file,id=console,append=on,path=" + socket("console"), "-serial", "chardev:console",
 		"-chardev", "socket,id=agent,path=" + socket("agent"), "-chardev", "socket,id=monitor,path=" + socket("monitor"),
 		"-mon", "chardev=monitor,mode=control",
