@@ -26,6 +26,11 @@ func (s *State) controlNeedsLease() bool {
 	return slices.ContainsFunc(s.Suspects, func(x Suspect) bool { return s.isControlOf(x) && x.Cause == LeaseLost })
 }
 
+// controlIsOfPort: the suspect's healthz port was another process's, so a fallback whose port is fails the same way.
+func (s *State) controlIsOfPort() bool {
+	return slices.ContainsFunc(s.Suspects, func(x Suspect) bool { return s.isControlOf(x) && x.Cause == PortHeld })
+}
+
 // controlTime is how long the fallback has to stay healthy.
 func (s *State) controlTime() time.Duration {
 	least := s.healthThatCounts()
@@ -43,6 +48,8 @@ func (s *State) judgeControl() {
 		return
 	}
 	switch {
+	case s.Child.PortHeld != "" && s.controlIsOfPort():
+		s.excuse()
 	case !s.Child.EverHealthy && s.reached(s.Child.Started+s.StartTimeout):
 		s.excuse()
 	case s.controlNeedsLease() && s.Lease.Lost:

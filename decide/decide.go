@@ -57,6 +57,9 @@ func (s *State) learn(event Event) {
 		s.learnHealthy()
 	case Unhealthy:
 		s.Child.Healthy, s.Child.Words = false, e.Words
+	case PortSeen:
+		s.giveUpLook()
+		s.learnPort(e)
 	case Hung:
 		s.giveUpLook()
 		s.learnHung(e)
@@ -151,8 +154,14 @@ func (s *State) learnHealthy() {
 		return
 	}
 	s.Child.Healthy, s.Child.EverHealthy = true, true
-	s.Child.HealthySince, s.Child.Words = s.Now, ""
+	s.Child.HealthySince, s.Child.Words, s.Child.PortHeld = s.Now, "", ""
 	s.Environment = ""
+}
+
+func (s *State) learnPort(e PortSeen) {
+	if s.Child.Alive && !s.Child.EverHealthy { // else it comes too late: once healthy, the child has the port
+		s.Child.PortHeld = e.HeldBy
+	}
 }
 
 func (s *State) learnHung(e Hung) {

@@ -37,6 +37,7 @@ type drive struct {
 	deadly   map[string]time.Duration  // by content ("" = local): exits so long after its start
 	lease    map[string]bool           // by content: whether it renews the Lease; absent = yes
 	hangs    map[string]bool           // never healthy
+	portHeld map[string]bool           // never healthy either: its healthz port is another process's
 	kills    map[string]int            // by content: so many running pods would be killed at its start
 	unsure   string                    // what a forecast does not know
 	starts   func(Start) (Event, bool) // what answers a start in the place of a child
@@ -55,8 +56,10 @@ var (
 )
 
 const (
-	healthyAfter = 300 * time.Millisecond
-	lookInterval = 10 * time.Second // at the Lease
+	healthyAfter  = 300 * time.Millisecond
+	lookInterval  = 10 * time.Second // at the Lease
+	portSeenAfter = 4 * time.Second
+	heldByNginx   = "its healthz port 10248 is held by another process (nginx, pid 123)"
 )
 
 func newDrive(t *testing.T, changes ...func(*Settings)) *drive {
@@ -65,7 +68,7 @@ func newDrive(t *testing.T, changes ...func(*Settings)) *drive {
 		change(&settings)
 	}
 	return &drive{t: t, s: New(settings), now: time.Hour, refused: map[string]Proof{}, deadly: map[string]time.Duration{},
-		lease: map[string]bool{}, effect: map[string]string{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, kills: map[string]int{}, bootID: "boot-1", online: true}
+		lease: map[string]bool{}, effect: map[string]string{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, portHeld: map[string]bool{}, kills: map[string]int{}, bootID: "boot-1", online: true}
 }
 
 // boot starts a supervisor on what the disk holds.
@@ -219,7 +222,12 @@ func (d *drive) next(end time.Duration) (time.Duration, Event) {
 	if life, deadly := d.deadly[content]; deadly {
 		sooner(c.Started+life, ChildExited{Code: 1, Words: "exit code 1: it is deadly", Delay: 250 * time.Millisecond})
 	}
-	if !c.Healthy && !d.hangs[content] {
+	switch {
+	case d.portHeld[content] && !c.EverHealthy:
+		if c.PortHeld == "" {
+			sooner(c.Started+portSeenAfter, PortSeen{HeldBy: heldByNginx})
+		}
+	case !c.Healthy && !d.hangs[content]:
 		sooner(c.Started+healthyAfter, Healthy{})
 	}
 	if d.step.WatchLease && !d.ownLooks {

@@ -74,6 +74,8 @@ type (
 	// Healthy and Unhealthy tell of changes in the child's health.
 	Healthy   struct{}
 	Unhealthy struct{ Words string }
+	// PortSeen tells which other process has the healthz port of a child that was never healthy; empty = none is known any more.
+	PortSeen struct{ HeldBy string }
 	// Hung is a child that has fed its watchdog and does not any more.
 	Hung struct{ Words string }
 	// ChildExited is the end of the child; it also answers Stop.
@@ -178,6 +180,7 @@ func (PodsLost) event()      {}
 func (Started) event()       {}
 func (Healthy) event()       {}
 func (Unhealthy) event()     {}
+func (PortSeen) event()      {}
 func (Hung) event()          {}
 func (ChildExited) event()   {}
 func (LeaseSeen) event()     {}

@@ -93,6 +93,9 @@ func (s *State) findUnhealthy() *finding {
 	if s.Child.Alive && s.Child.Healthy {
 		return nil
 	}
+	if s.Child.PortHeld != "" {
+		return &finding{corev1.ConditionUnknown, ReasonEnvironmentFailing, s.Child.PortHeld, "end that process, or give the kubelet another healthzPort"}
+	}
 	why := cmp.Or(s.Exit, s.Child.Words, "the kubelet is not healthy yet")
 	if s.Assigned == nil && (s.Exit != "" || s.Child.EverHealthy) {
 		return &finding{corev1.ConditionUnknown, ReasonEnvironmentFailing, why, "see the kubelet's log"}

@@ -30,11 +30,11 @@ func (s *Span) UnmarshalText(text []byte) error {
 // UnmarshalText refuses what is none of the causes.
 func (c *Cause) UnmarshalText(text []byte) error {
 	switch cause := Cause(text); cause {
-	case Exited, StartTimeout, LeaseLost:
+	case Exited, StartTimeout, PortHeld, LeaseLost:
 		*c = cause
 		return nil
 	}
-	return fmt.Errorf("%.64q is none of the causes %s, %s and %s", text, Exited, StartTimeout, LeaseLost)
+	return fmt.Errorf("%.64q is none of the causes %s, %s, %s and %s", text, Exited, StartTimeout, PortHeld, LeaseLost)
 }
 
 // Count is a number of zero or more.

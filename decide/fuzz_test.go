@@ -39,7 +39,7 @@ type (
 // What is kept is written for people, and nothing is read that would not have been written.
 func TestFormat(t *testing.T) {
 	disk := remembered()
-	for _, cause := range []Cause{Exited, StartTimeout, LeaseLost} {
+	for _, cause := range []Cause{Exited, StartTimeout, PortHeld, LeaseLost} {
 		disk.Suspects[0].Cause = cause
 		data, err := json.Marshal(disk)
 		if err != nil {
@@ -67,7 +67,7 @@ func TestFormat(t *testing.T) {
 		`{"trial":{"healthy":"-1ns"}}`:    `"-1ns" is not a time such as 1m30s`,
 		`{"trial":{"longest":"soon"}}`:    `"soon" is not a time such as 1m30s`,
 		`{"suspects":[{"life":"-1s"}]}`:   `"-1s" is not a time such as 1m30s`,
-		`{"suspects":[{"cause":"Moon"}]}`: `"Moon" is none of the causes Exited, StartTimeout and LeaseLost`,
+		`{"suspects":[{"cause":"Moon"}]}`: `"Moon" is none of the causes Exited, StartTimeout, PortHeld and LeaseLost`,
 	} {
 		var read Durable
 		err := json.Unmarshal([]byte(text), &read)

@@ -54,7 +54,7 @@ var contents = []string{"one", "two", "three"}
 // live lets one random thing happen.
 func (d *drive) live(random *rand.Rand) {
 	content := contents[random.IntN(len(contents))]
-	switch random.IntN(17) {
+	switch random.IntN(18) {
 	case 0, 1, 2:
 		d.assign(content, fmt.Sprint("cm", random.IntN(2)), fmt.Sprint(random.IntN(100)))
 	case 3:
@@ -86,6 +86,8 @@ func (d *drive) live(random *rand.Rand) {
 		d.effect[content] = []string{"", "same"}[random.IntN(2)]
 	case 16:
 		d.kills[[]string{"one", "two", "three", "local"}[random.IntN(4)]] = random.IntN(2)
+	case 17:
+		d.portHeld[[]string{"one", "two", "three", ""}[random.IntN(4)]] = random.IntN(2) == 0
 	}
 	d.pass(time.Duration(random.IntN(100_000)) * time.Millisecond)
 }
@@ -93,6 +95,7 @@ func (d *drive) live(random *rand.Rand) {
 func (d *drive) heal() {
 	clear(d.deadly)
 	clear(d.hangs)
+	clear(d.portHeld)
 	clear(d.lease)
 	clear(d.refused)
 	clear(d.kills)

@@ -57,6 +57,7 @@ type Child struct {
 	EverHealthy  bool
 	HealthySince time.Duration // start of the present stretch of health
 	Words        string        // why it is unhealthy
+	PortHeld     string        // that another process has its healthz port, and which; empty = none is known
 	Hung         string        // why it has to be ended; empty = it does not hang
 }
 

@@ -51,6 +51,8 @@ func (s *State) isStopping() bool {
 
 func (s *State) judgeTrial() {
 	switch {
+	case s.Child.PortHeld != "": // the kubelet lives on without it, and asks for it again and again
+		s.failTrial(PortHeld, "was never healthy: "+s.Child.PortHeld)
 	case !s.Child.EverHealthy && s.reached(s.Child.Started+s.StartTimeout):
 		s.failTrial(StartTimeout, fmt.Sprintf("not healthy within %s of its start%s", s.StartTimeout, tail(s.Child.Words)))
 	case s.tooLongUnhealthy():

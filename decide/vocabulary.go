@@ -21,6 +21,7 @@ type Cause string
 const (
 	Exited       Cause = "Exited"       // too many unasked exits
 	StartTimeout Cause = "StartTimeout" // not healthy in time, or unhealthy for as long altogether
+	PortHeld     Cause = "PortHeld"     // never healthy: another process has its healthz port
 	LeaseLost    Cause = "LeaseLost"    // healthy, but the Node's Lease is no longer renewed
 )
 

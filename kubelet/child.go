@@ -52,6 +52,7 @@ func (c *Child) Attend(ctx context.Context, tell func(Event)) {
 	watching, stop := context.WithCancel(ctx)
 	var watches sync.WaitGroup
 	watches.Go(func() { c.watchHealth(watching, tell) })
+	watches.Go(func() { c.watchPort(watching, tell) })
 	watches.Go(func() { c.watchPings(watching, c.launcher.watchdog(), tell) })
 	state, err := c.collect()
 	stop()

@@ -2,7 +2,7 @@ package kubelet
 
 import "time"
 
-// Event is what is told of a child: Healthy, Unhealthy, Hung, and at last Exited.
+// Event is what is told of a child: Healthy, Unhealthy, PortSeen, Hung, and at last Exited.
 type Event interface{ event() }
 
 type (
@@ -10,6 +10,8 @@ type (
 	Healthy struct{}
 	// Unhealthy is its end, or another reason why there is none.
 	Unhealthy struct{ Words string }
+	// PortSeen tells which other process has the healthz port of a child that was never healthy; empty = none is known any more.
+	PortSeen struct{ HeldBy string }
 	// Hung is a child that has fed its watchdog and does not any more.
 	Hung struct{ Words string }
 	// Exited is its end.
@@ -25,5 +27,6 @@ type (
 
 func (Healthy) event()   {}
 func (Unhealthy) event() {}
+func (PortSeen) event()  {}
 func (Hung) event()      {}
 func (Exited) event()    {}

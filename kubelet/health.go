@@ -49,6 +49,13 @@ func (h *healthAccount) sofar() time.Duration {
 	return h.sum + time.Since(h.since)
 }
 
+// ever tells whether it was healthy at any time.
+func (h *healthAccount) ever() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sum > 0 || !h.since.IsZero()
+}
+
 func (h *healthAccount) total() time.Duration {
 	h.turn(false)
 	return h.sum

@@ -2,10 +2,14 @@ package kubelet
 
 import (
 	"bufio"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -34,41 +38,83 @@ func findListener(pid int, address string) (heldListener, error) {
 	if err != nil {
 		return heldListener{}, fmt.Errorf("reading the healthz port: %w", err)
 	}
-	inodes := map[string]bool{}
-	for _, table := range []string{"tcp", "tcp6"} {
-		listeners(filepath.Join("/proc", strconv.Itoa(pid), "net", table), number, inodes)
-	}
-	folder := filepath.Join("/proc", strconv.Itoa(pid), "fd")
-	files, err := os.ReadDir(folder)
+	held, err := listenerAmong(pid, socketsOf(listenersAt(pid, uint16(number))))
 	if err != nil {
 		return heldListener{}, fmt.Errorf("reading the kubelet's open files: %w", err)
 	}
+	if held == (heldListener{}) {
+		return held, fmt.Errorf("healthz at %s is answered by another process than our kubelet", address)
+	}
+	return held, nil
+}
+
+// listenerAmong finds the first open file of the process that is one of the sockets.
+func listenerAmong(pid int, sockets map[string]bool) (heldListener, error) {
+	folder := filepath.Join("/proc", strconv.Itoa(pid), "fd")
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		return heldListener{}, err
+	}
 	for _, file := range files {
 		path := filepath.Join(folder, file.Name())
-		target := linked(path)
-		if inode, found := strings.CutPrefix(target, "socket:["); found && inodes[strings.TrimSuffix(inode, "]")] {
+		if target := linked(path); sockets[target] {
 			return heldListener{file: path, socket: target}, nil
 		}
 	}
-	return heldListener{}, fmt.Errorf("healthz at %s is answered by another process than our kubelet", address)
+	return heldListener{}, nil
 }
 
-// listeners collects the inodes of the sockets that listen on the port, from a table like /proc/net/tcp (proc(5)).
-func listeners(table string, port uint64, inodes map[string]bool) {
+// A listener is a socket that listens.
+type listener struct {
+	address netip.Addr // in the kernel's own form: 127.0.0.1 of a socket for IPv6 is ::ffff:127.0.0.1
+	socket  string     // what a link in /proc/PID/fd says of it
+}
+
+func socketsOf(list []listener) map[string]bool {
+	sockets := map[string]bool{}
+	for _, l := range list {
+		sockets[l.socket] = true
+	}
+	return sockets
+}
+
+// listenersAt lists what listens on the port in the network namespace of the process.
+func listenersAt(pid int, port uint16) []listener {
+	folder := filepath.Join("/proc", strconv.Itoa(pid), "net")
+	return append(listeners(filepath.Join(folder, "tcp"), port), listeners(filepath.Join(folder, "tcp6"), port)...)
+}
+
+// listeners reads them from a table like /proc/net/tcp (proc(5)).
+func listeners(table string, port uint16) []listener {
 	const listening, fieldLocal, fieldState, fieldInode = "0A", 1, 3, 9
 	file, err := os.Open(table)
 	if err != nil {
-		return // no IPv6, or the process has just ended
+		return nil // no IPv6, or the process has just ended
 	}
 	defer func() { _ = file.Close() }()
+	var found []listener
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
 		if len(fields) <= fieldInode || fields[fieldState] != listening {
 			continue
 		}
-		_, hex, _ := strings.Cut(fields[fieldLocal], ":")
-		if local, err := strconv.ParseUint(hex, 16, 16); err == nil && local == port {
-			inodes[fields[fieldInode]] = true
+		host, hexPort, _ := strings.Cut(fields[fieldLocal], ":")
+		address, known := kernelAddress(host)
+		if local, err := strconv.ParseUint(hexPort, 16, 16); err == nil && known && uint16(local) == port {
+			found = append(found, listener{address, "socket:[" + fields[fieldInode] + "]"})
 		}
 	}
+	return found
+}
+
+// kernelAddress reads an address as the kernel's tables have it: words of four bytes, each a number of this machine's byte order.
+func kernelAddress(text string) (netip.Addr, bool) {
+	bytes, err := hex.DecodeString(text)
+	if err != nil || len(bytes)%4 != 0 {
+		return netip.Addr{}, false
+	}
+	for word := range slices.Chunk(bytes, 4) {
+		binary.BigEndian.PutUint32(word, binary.NativeEndian.Uint32(word))
+	}
+	return netip.AddrFromSlice(bytes)
 }

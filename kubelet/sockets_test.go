@@ -67,20 +67,25 @@ func TestHeldListenerIsRemembered(t *testing.T) {
 func TestListeners(t *testing.T) {
 	const header = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 	for name, test := range map[string]struct{ table, want string }{
-		"listens":                 {"   0: 0100007F:2808 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0 100 0 0 10 0", "map[4711:true]"},
-		"of IPv6":                 {"   0: 00000000000000000000000001000000:2808 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4712 1 0", "map[4712:true]"},
-		"is connected":            {"   1: 0100007F:2808 0100007F:8A2C 01 00000000:00000000 00:00000000 00000000     0        0 4713 1 0 100 0 0 10 0", "map[]"},
-		"listens on another port": {"   2: 0100007F:2809 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4714 1 0 100 0 0 10 0", "map[]"},
-		"is cut off":              {"   3: 0100007F:2808 00000000:0000 0A 00000000", "map[]"},
+		"listens":                 {"   0: 0100007F:2808 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0 100 0 0 10 0", "127.0.0.1 socket:[4711]"},
+		"of IPv6":                 {"   0: 00000000000000000000000001000000:2808 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4712 1 0", "::1 socket:[4712]"},
+		"of every address":        {"   0: 00000000000000000000000000000000:2808 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4712 1 0", ":: socket:[4712]"},
+		"of IPv4 in IPv6":         {"   0: 0000000000000000FFFF00000100007F:2808 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4712 1 0", "::ffff:127.0.0.1 socket:[4712]"},
+		"is no address":           {"   0: 0100:2808 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0", ""},
+		"is connected":            {"   1: 0100007F:2808 0100007F:8A2C 01 00000000:00000000 00:00000000 00000000     0        0 4713 1 0 100 0 0 10 0", ""},
+		"listens on another port": {"   2: 0100007F:2809 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4714 1 0 100 0 0 10 0", ""},
+		"is cut off":              {"   3: 0100007F:2808 00000000:0000 0A 00000000", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := filepath.Join(t.TempDir(), "tcp")
 			if err := os.WriteFile(table, []byte(header+test.table+"\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			inodes := map[string]bool{}
-			listeners(table, 10248, inodes)
-			if got := fmt.Sprint(inodes); got != test.want {
+			got := ""
+			for _, l := range listeners(table, 10248) {
+				got += fmt.Sprintf("%s %s", l.address, l.socket)
+			}
+			if got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})

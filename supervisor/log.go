@@ -49,6 +49,8 @@ func (l *loop) logEvent(event decide.Event) {
 		l.log(zap.InfoLevel, kubeletHealthy, running, "kubelet is healthy")
 	case decide.Unhealthy:
 		l.Logger.Debug("kubelet is not healthy", zap.String("words", e.Words))
+	case decide.PortSeen:
+		l.logPort(e)
 	case decide.Hung:
 		l.log(zap.WarnLevel, kubeletHung, running, "the kubelet hangs: it is asked for its goroutines, and restarted", zap.String("words", e.Words))
 	case decide.Saved:
@@ -60,6 +62,14 @@ func (l *loop) logEvent(event decide.Event) {
 	case decide.HostStopping:
 		l.log(zap.InfoLevel, hostStopping, running, "the host's shutdown", zap.Bool("begins", !e.CalledOff))
 	}
+}
+
+func (l *loop) logPort(e decide.PortSeen) {
+	if e.HeldBy == "" {
+		l.Logger.Info("no other process is seen at the kubelet's healthz port any more")
+		return
+	}
+	l.Logger.Warn("the kubelet cannot become healthy: " + e.HeldBy)
 }
 
 func (l *loop) logVerdict(e decide.Proved) {

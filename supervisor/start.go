@@ -110,6 +110,8 @@ func eventOf(seen kubelet.Event) decide.Event {
 		return decide.Healthy{}
 	case kubelet.Unhealthy:
 		return decide.Unhealthy{Words: seen.Words}
+	case kubelet.PortSeen:
+		return decide.PortSeen(seen)
 	case kubelet.Hung:
 		return decide.Hung{Words: seen.Words}
 	case kubelet.Exited:

@@ -28,6 +28,9 @@ import (
 var scratch string
 
 func TestMain(m *testing.M) {
+	if address := os.Getenv(holdVariable); address != "" {
+		os.Exit(hold(address))
+	}
 	os.Exit(func() int {
 		var err error
 		if scratch, err = os.MkdirTemp("", "kubelet-supervisor-e2e-"); err != nil {
