@@ -94,7 +94,7 @@ func TestRollbackByHealthzPort(t *testing.T) {
 }
 
 // Local has no healthz port either: nothing is held against the configuration, and it is tried again when the port is free.
-func TestHealthzPortOfTheFallback(t *testing.T) {
+func TestLongHealthzPortOfTheFallback(t *testing.T) {
 	n := sharedNode(t)
 	holder, port := n.holdPort(t)
 	s := n.startSupervisor(t, options{Local: n.kubeletConfig(with("healthzPort", port))})
@@ -126,7 +126,7 @@ func TestHealthzPortOfTheFallback(t *testing.T) {
 }
 
 // At its other port the kubelet exits, which is a failed try like any other.
-func TestRollbackByPort(t *testing.T) {
+func TestLongRollbackByPort(t *testing.T) {
 	n := sharedNode(t)
 	n.startedLocal(t, options{})
 	_, port := n.holdPort(t)
