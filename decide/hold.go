@@ -173,6 +173,11 @@ func (s *State) learnForeseen(e Foreseen) {
 // giveBack: an assignment that was taken, and waited for its turn, is held after all. A held change moves no pointer, so that a supervisor
 // or a host that comes back starts what ran last.
 func (s *State) giveBack() {
+	if s.Assigned == nil { // a removal
+		s.Reset = &Cleared{NodeUID: s.NodeUID}
+		s.Assigned = s.Child.Version
+		return
+	}
 	s.Pending = &Assigned{Version: *s.Assigned, Text: s.Text, NodeUID: s.NodeUID, Shadowed: s.Shadowed}
 	s.PendingNumber++
 	s.SettlesAt, s.SettlesBy, s.ApplyAt = s.Now, s.Now, 0

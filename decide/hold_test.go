@@ -354,3 +354,22 @@ func TestConsentFor(t *testing.T) {
 		t.Errorf("local: got %q", got)
 	}
 }
+
+// A look that is made again when the removal was taken already, for a person asked for a retry, may hold it after all.
+func TestARemovalThatIsHeldAfterAll(t *testing.T) {
+	d := newDrive(t, holding).boot().good("good").fresh()
+	d.decide(Cleared{NodeUID: "node-uid"})
+	d.until("the removal's save", func(do Action) bool {
+		save, is := do.(Save)
+		return is && save.Durable.Assigned == nil
+	})
+	d.kills["local"] = 1
+	d.decide(Retry{})
+	d.hear(d.answer(d.s.Doing)).pass(10 * time.Second)
+	d.expectDone("foresee local", "foresee local").expectMessage("1 of 7 running pods would be killed")
+	if r, _ := Report(d.s); r.Reason != ReasonWouldDisrupt || !d.s.runs(version("good", "1", "good")) {
+		t.Errorf("runs %s: %s", nameOf(d.s.Child.Version), d.shown())
+	}
+	d.kills["local"] = 0
+	d.pass(10 * time.Minute).expect("assigned=- active=- lkg=- True Local")
+}
