@@ -37,7 +37,8 @@ type Unknown struct {
 
 // Known tells whether nothing is open.
 func (f Forecast) Known() bool {
-	return len(f.Unknown) == 0 && !slices.ContainsFunc(f.Losses, func(l Loss) bool { return !l.Certain })
+	uncertain := func(l Loss) bool { return !l.Certain }
+	return len(f.Unknown) == 0 && !slices.ContainsFunc(f.Losses, uncertain) && !slices.ContainsFunc(f.Static, uncertain)
 }
 
 // Harm is how many running pods the change would certainly kill, or start anew, where that is a reason to wait until the node is drained.

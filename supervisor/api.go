@@ -2,14 +2,12 @@ package supervisor
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
@@ -75,15 +73,7 @@ func (a *apiSession) run(ctx context.Context) {
 
 // session follows and publishes until the kubeconfig's bytes change or ctx ends.
 func (a *apiSession) session(ctx context.Context, path string, content []byte) error {
-	settings, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		return fmt.Errorf("reading kubeconfig %s: %w", path, err)
-	}
-	client, err := configsync.NewClient(settings)
-	if err != nil {
-		return fmt.Errorf("using kubeconfig %s: %w", path, err)
-	}
-	name, err := a.loop.nodeNameOf(settings)
+	client, name, err := connect(path, a.loop.NodeName, a.loop.arguments)
 	if err != nil {
 		return err
 	}

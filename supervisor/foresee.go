@@ -2,17 +2,13 @@ package supervisor
 
 import (
 	"context"
-	"errors"
 	"strings"
-	"sync"
 
-	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
-	"github.com/kubelet-supervisor/kubelet-supervisor/host"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
@@ -22,32 +18,14 @@ const (
 	foreseenLimit = 400 // bytes of one line
 )
 
-var errOffline = errors.New("there is no connection to the API server")
-
 // foresee finds out what a change would do to running pods (rule 19). What cannot be found out is said, and holds nothing up.
 func (l *loop) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
 	ctx, cancel := context.WithTimeout(ctx, configsync.RequestTimeout)
 	defer cancel()
-	var facts forecast.Facts
-	var troubles []string
-	var asked sync.WaitGroup
-	var nodeErr, podsErr error
-	asked.Go(func() { facts.Node, nodeErr = l.readNode(ctx) })
-	asked.Go(func() { facts.Pods, podsErr = l.readPods(ctx) })
-	now, then := l.bothEffective(ctx, do)
-	facts.Now, facts.Then = configurationOf(now), configurationOf(then)
-	if facts.Now != nil {
-		var err error
-		if facts.Host, err = host.Look(ctx, l.hostOf(facts.Now)); err != nil {
-			l.Logger.Debug("not all of the host could be measured", zap.Error(err))
-		}
-	}
-	asked.Wait()
-	for _, err := range []error{nodeErr, podsErr} {
-		if err != nil {
-			troubles = append(troubles, err.Error())
-		}
-	}
+	asked := inquiry{Logger: l.Logger, rootDir: config.RootDir(l.Arguments),
+		effective: func() (now, then config.Effective) { return l.bothEffective(ctx, do) }}
+	asked.client, asked.nodeName = l.api.connection()
+	facts, troubles := asked.facts(ctx)
 	l.lost.before(facts.Pods)
 	return foreseen(do.Change, forecast.Of(facts), troubles)
 }
@@ -58,7 +36,7 @@ func foreseen(change decide.Change, f forecast.Forecast, troubles []string) deci
 	for _, u := range f.Unknown {
 		troubles = append(troubles, u.What+": "+u.Why)
 	}
-	if uncertain := f.Losses; found.Lost == 0 && len(uncertain) > 0 {
+	if found.Lost == 0 && len(f.Losses)+len(f.Static) > 0 {
 		troubles = append(troubles, f.Sentence(namedPods))
 	}
 	found.Unknown = bounded.Text(bounded.Line(strings.Join(troubles, "; ")), foreseenLimit)
@@ -68,25 +46,12 @@ func foreseen(change decide.Change, f forecast.Forecast, troubles []string) deci
 	return found
 }
 
-func (l *loop) readNode(ctx context.Context) (*corev1.Node, error) {
-	client, name := l.api.connection()
-	if client == nil {
-		return nil, errOffline
-	}
-	return configsync.ReadNode(ctx, client, name)
-}
-
 func (l *loop) readPods(ctx context.Context) ([]corev1.Pod, error) {
 	client, name := l.api.connection()
 	if client == nil {
 		return nil, nil // it was said of the Node
 	}
-	list, err := configsync.OpenPods(ctx, client, name)
-	if err != nil {
-		return nil, err
-	}
-	defer list.Close()
-	return forecast.ReadPods(list)
+	return readPods(ctx, client, name)
 }
 
 // bothEffective gives the effective configurations of what runs and of what is to run. The kubelet is asked again where it told them to an
@@ -106,20 +71,4 @@ func (l *loop) askedEffective(ctx context.Context, do decide.Foresee, v *decide.
 	}
 	l.prove(ctx, decide.Prove{Version: v, Alone: true, Kubelet: do.Kubelet, Local: do.Local})
 	return l.effectives.find(content, do.Kubelet)
-}
-
-// configurationOf is nil where the kubelet has not told it: our own reading lacks the defaults.
-func configurationOf(e config.Effective) *forecast.Configuration {
-	if !e.Told || !e.Known() {
-		return nil
-	}
-	c, err := forecast.DecodeConfiguration(e.JSON())
-	if err != nil {
-		return nil
-	}
-	return c
-}
-
-func (l *loop) hostOf(c *forecast.Configuration) host.Kubelet {
-	return host.Kubelet{RootDir: config.RootDir(l.Arguments), RuntimeEndpoint: c.ContainerRuntimeEndpoint, CgroupRoot: c.CgroupRoot, CgroupDriver: c.CgroupDriver}
 }

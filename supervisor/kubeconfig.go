@@ -14,8 +14,10 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 // awaitChange waits until the file's bytes differ from content, ctx ends, or so much time is over; 0 is endless. It watches the
@@ -49,11 +51,24 @@ func awaitChange(ctx context.Context, path string, content []byte, atMost time.D
 	}
 }
 
+// connect makes a client of a kubeconfig, and finds the Node's name. nodeName is what a person said it is, if he did.
+func connect(kubeconfig, nodeName string, arguments config.Arguments) (client *rest.RESTClient, name string, err error) {
+	settings, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, "", fmt.Errorf("reading kubeconfig %s: %w", kubeconfig, err)
+	}
+	if client, err = configsync.NewClient(settings); err != nil {
+		return nil, "", fmt.Errorf("using kubeconfig %s: %w", kubeconfig, err)
+	}
+	name, err = nodeNameOf(settings, nodeName, arguments)
+	return client, name, err
+}
+
 // nodeNameOf: the flag, else the kubelet's, else the name in its certificate, else the host's. As the kubelet does, it makes a host
 // name lower case (GetHostname of k8s.io/kubernetes/pkg/util/node).
-func (l *loop) nodeNameOf(settings *rest.Config) (string, error) {
-	override := strings.ToLower(strings.TrimSpace(l.arguments.HostnameOverride))
-	if name := cmp.Or(l.NodeName, override, certificateName(settings)); name != "" {
+func nodeNameOf(settings *rest.Config, flag string, arguments config.Arguments) (string, error) {
+	override := strings.ToLower(strings.TrimSpace(arguments.HostnameOverride))
+	if name := cmp.Or(flag, override, certificateName(settings)); name != "" {
 		return name, nil
 	}
 	name, err := os.Hostname()

@@ -125,8 +125,7 @@ func TestNodeName(t *testing.T) {
 		"no certificate":                      {"", "", &rest.Config{}, strings.ToLower(host)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &loop{Options: Options{NodeName: test.flag}, arguments: config.Arguments{HostnameOverride: test.override}}
-			got, err := l.nodeNameOf(test.settings)
+			got, err := nodeNameOf(test.settings, test.flag, config.Arguments{HostnameOverride: test.override})
 			if err != nil || got != test.want {
 				t.Errorf("got %q, %v, want %q", got, err, test.want)
 			}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
@@ -17,45 +18,82 @@ import (
 const (
 	checkRefused = 1
 	checkUnknown = 3
+	checkLost    = 4 // with --impact: running pods would be
 )
 
+// checkFlags are those of check.
+type checkFlags struct {
+	mode   string
+	active activeFlags
+	impact impactFlags
+}
+
 func newCheck() *cobra.Command {
-	var mode string
-	var active activeFlags
+	var o checkFlags
 	command := &cobra.Command{
-		Use:     "check {FILE | --active} [flags] -- KUBELET [kubelet flags]",
-		Short:   "Ask the kubelet whether it accepts a configuration, without starting it",
-		Long:    "Ask the kubelet whether it accepts a configuration, without starting it.\nExit codes: 0 accepted, 1 refused, 2 usage, 3 unknown." + checkActiveLong,
-		Example: "  kubelet-supervisor check kubelet.yaml -- /usr/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf\n  kubelet-supervisor check --active --kubelet=/root/kubelet",
+		Use:   "check {FILE | --active} [flags] -- KUBELET [kubelet flags]",
+		Short: "Ask the kubelet whether it accepts a configuration, without starting it",
+		Long: "Ask the kubelet whether it accepts a configuration, without starting it.\nExit codes: 0 accepted, 1 refused, 2 usage, 3 unknown, 4 running pods would be lost (--impact)." +
+			checkImpactLong + checkActiveLong,
+		Example: `  kubelet-supervisor check kubelet.yaml -- /usr/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf
+  kubelet-supervisor check --impact kubelet.yaml -- /usr/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf
+  kubelet-supervisor check --active --kubelet=/root/kubelet`,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			if !active.active {
-				if err := onlyActive(command.Flags()); err != nil {
-					return err
-				}
-				if command.ArgsLenAtDash() != 1 {
-					return usage("give one FILE before --, and the kubelet's command line after it")
-				}
+			if err := o.validate(command); err != nil {
+				return err
 			}
-			if !slices.Contains([]string{kubelet.PreflightAuto, kubelet.PreflightAlways}, mode) {
-				return usage("--preflight=%q is neither auto nor always", mode)
-			}
-			if active.active {
-				return active.check(command, arguments, mode)
+			if o.active.active {
+				return o.active.check(command, arguments, o.mode)
 			}
 			path, flags, err := kubeletCommand(command, arguments)
 			if err != nil {
 				return err
 			}
-			return check(command, arguments[0], kubelet.Preflight{Kubelet: path, Arguments: flags, Mode: mode})
+			return o.check(command, arguments[0], kubelet.Preflight{Kubelet: path, Arguments: flags, Mode: o.mode})
 		},
 	}
-	command.Flags().StringVar(&mode, "preflight", "auto", "auto (only when the kubelet is an ELF executable) or always")
-	active.add(command.Flags())
+	command.Flags().StringVar(&o.mode, "preflight", "auto", "auto (only when the kubelet is an ELF executable) or always")
+	o.active.add(command.Flags())
+	o.impact.add(command.Flags())
 	return command
 }
 
+func (o *checkFlags) validate(command *cobra.Command) error {
+	if !slices.Contains([]string{kubelet.PreflightAuto, kubelet.PreflightAlways}, o.mode) {
+		return usage("--preflight=%q is neither auto nor always", o.mode)
+	}
+	if err := o.onlyWith(command.Flags()); err != nil {
+		return err
+	}
+	if !o.active.active && command.ArgsLenAtDash() != 1 {
+		return usage("give one FILE before --, and the kubelet's command line after it")
+	}
+	return o.active.nodeFolders.validate()
+}
+
+// onlyWith refuses flags that mean nothing without another.
+func (o *checkFlags) onlyWith(f *pflag.FlagSet) error {
+	if o.active.active && o.impact.impact {
+		return usage("--impact is about one FILE, and --active about what this node has; give one of them")
+	}
+	for _, name := range []string{"kubeconfig", "node-name"} {
+		if f.Changed(name) && !o.impact.impact {
+			return usage("--%s is only for --impact", name)
+		}
+	}
+	for _, name := range []string{"state-dir", "run-dir"} {
+		if f.Changed(name) && !o.active.active && !o.impact.impact {
+			return usage("--%s is only for --active and --impact", name)
+		}
+	}
+	if f.Changed("kubelet") && !o.active.active {
+		return usage("--kubelet is only for --active; the kubelet that is asked about a FILE is given after --")
+	}
+	return nil
+}
+
 // check renders the file as the supervisor would, so that a relative path means the file's own folder, and asks the kubelet.
-func check(command *cobra.Command, file string, preflight kubelet.Preflight) error {
+func (o *checkFlags) check(command *cobra.Command, file string, preflight kubelet.Preflight) error {
 	file, err := filepath.Abs(file)
 	if err != nil {
 		return usage("the file %s cannot be found: %w", file, err)
@@ -91,7 +129,10 @@ func check(command *cobra.Command, file string, preflight kubelet.Preflight) err
 	switch verdict.Outcome {
 	case config.Accepted:
 		_, err = fmt.Fprintf(command.OutOrStdout(), "%s is accepted by %s\n", file, preflight.Kubelet)
-		return err
+		if err != nil || !o.impact.impact {
+			return err
+		}
+		return o.impact.tell(command, o.active.nodeFolders, preflight, verdict.Effective)
 	case config.Refused:
 		return exitError{code: checkRefused, err: fmt.Errorf("%s is refused: %s", file, verdict.Words)}
 	case config.Environment:

@@ -29,25 +29,26 @@ What the kubelet in use refuses as well is no fault of the new one: nothing can 
 
 // activeFlags are those of check --active.
 type activeFlags struct {
-	active                    bool
-	kubelet, stateDir, runDir string
+	active  bool
+	kubelet string
+	nodeFolders
+}
+
+// nodeFolders are those of this node's supervisor; "" for what it says itself.
+type nodeFolders struct{ stateDir, runDir string }
+
+func (n nodeFolders) validate() error {
+	if n.stateDir != "" && !filepath.IsAbs(n.stateDir) {
+		return usage("--state-dir=%q is not an absolute path; give one such as %s", n.stateDir, defaultStateDir)
+	}
+	return checkRunDir(cmp.Or(n.runDir, defaultRunDir))
 }
 
 func (a *activeFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&a.active, "active", false, "ask about what is assigned, last known good and local on this node, instead of a FILE")
 	f.StringVar(&a.kubelet, "kubelet", "", "with --active: the kubelet to ask, such as one that is to be installed (default: the node's)")
-	f.StringVar(&a.stateDir, "state-dir", "", "with --active: folder of the checkpoints (default: the running supervisor's, else "+defaultStateDir+")")
-	f.StringVar(&a.runDir, "run-dir", "", "with --active: folder of the running supervisor's state.json (default: as "+flagsFile+" says, else "+defaultRunDir+")")
-}
-
-// onlyActive refuses flags that mean nothing without --active.
-func onlyActive(f *pflag.FlagSet) error {
-	for _, name := range []string{"kubelet", "state-dir", "run-dir"} {
-		if f.Changed(name) {
-			return usage("--%s is only for --active; the kubelet that is asked about a FILE is given after --", name)
-		}
-	}
-	return nil
+	f.StringVar(&a.stateDir, "state-dir", "", "with --active or --impact: folder of the checkpoints (default: the running supervisor's, else "+defaultStateDir+")")
+	f.StringVar(&a.runDir, "run-dir", "", "with --active or --impact: folder of the running supervisor's state.json (default: as "+flagsFile+" says, else "+defaultRunDir+")")
 }
 
 // startLine is how this node's kubelet is started, and where what it may be started with is kept.
@@ -69,20 +70,13 @@ func (a *activeFlags) startLine(command *cobra.Command, arguments []string) (sta
 	if err != nil {
 		return startLine{}, err
 	}
-	line := startLine{words.kubelet, words.arguments, cmp.Or(a.stateDir, words.stateDir())}
-	if !filepath.IsAbs(line.stateDir) {
-		return line, usage("--state-dir=%q is not an absolute path; give one such as %s", line.stateDir, defaultStateDir)
-	}
-	return line, nil
+	return startLine{words.kubelet, words.arguments, cmp.Or(a.stateDir, words.stateDir())}, nil
 }
 
 // running gives the words of the running supervisor. A kubelet that was started alone has its own, and the supervisor's flags are those of
 // the next start.
 func (a *activeFlags) running(next runWords) (runWords, error) {
 	runDir := cmp.Or(a.runDir, next.runDirs()[0])
-	if err := checkRunDir(runDir); err != nil {
-		return next, err
-	}
 	record, running, err := supervisor.ReadRecord(runDir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && !running:

@@ -1,0 +1,109 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+	"github.com/kubelet-supervisor/kubelet-supervisor/host"
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+)
+
+var (
+	errOffline      = errors.New("there is no connection to the API server")
+	errNoKubeconfig = errors.New("the kubelet has no kubeconfig, so its Node and pods are not known; give one with --kubeconfig")
+)
+
+// An Impact is a change of a node's configuration that somebody thinks of.
+type Impact struct {
+	Arguments            []string         // the kubelet's command line, without the binary
+	Kubeconfig, NodeName string           // "": the kubelet's
+	Now, Then            config.Effective // as the kubelet told them
+}
+
+// Forecast tells what the change would do to running pods, and what kept it from knowing more. It asks the API server once.
+func (i Impact) Forecast(ctx context.Context, logger *zap.Logger) (f forecast.Forecast, troubles []string) {
+	ctx, cancel := context.WithTimeout(ctx, configsync.RequestTimeout)
+	defer cancel()
+	arguments := config.ParseArguments(i.Arguments)
+	asked := inquiry{Logger: logger, rootDir: config.RootDir(i.Arguments), offline: errNoKubeconfig,
+		effective: func() (now, then config.Effective) { return i.Now, i.Then }}
+	if path := cmp.Or(i.Kubeconfig, arguments.Kubeconfig); path != "" {
+		if client, name, err := connect(path, i.NodeName, arguments); err != nil {
+			asked.offline = err
+		} else {
+			asked.client, asked.nodeName = client, name
+		}
+	}
+	facts, troubles := asked.facts(ctx)
+	return forecast.Of(facts), troubles
+}
+
+// An inquiry finds the facts of a forecast: in a supervisor, or beside one.
+type inquiry struct {
+	*zap.Logger
+	client    rest.Interface // nil: there is no connection
+	offline   error          // why; nil: errOffline
+	nodeName  string
+	rootDir   string // the kubelet's
+	effective func() (now, then config.Effective)
+}
+
+// facts asks all at once. What could not be had is absent, and in the troubles.
+func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []string) {
+	var asked sync.WaitGroup
+	var nodeErr, podsErr error
+	if i.client != nil {
+		asked.Go(func() { facts.Node, nodeErr = configsync.ReadNode(ctx, i.client, i.nodeName) })
+		asked.Go(func() { facts.Pods, podsErr = readPods(ctx, i.client, i.nodeName) })
+	} else if nodeErr = i.offline; nodeErr == nil {
+		nodeErr = errOffline
+	}
+	now, then := i.effective()
+	facts.Now, facts.Then = configurationOf(now), configurationOf(then)
+	if facts.Now != nil {
+		var err error
+		if facts.Host, err = host.Look(ctx, hostOf(i.rootDir, facts.Now)); err != nil {
+			i.Debug("not all of the host could be measured", zap.Error(err))
+		}
+	}
+	asked.Wait()
+	for _, err := range []error{nodeErr, podsErr} {
+		if err != nil {
+			troubles = append(troubles, err.Error())
+		}
+	}
+	return facts, troubles
+}
+
+func readPods(ctx context.Context, client rest.Interface, nodeName string) ([]corev1.Pod, error) {
+	list, err := configsync.OpenPods(ctx, client, nodeName)
+	if err != nil {
+		return nil, err
+	}
+	defer list.Close()
+	return forecast.ReadPods(list)
+}
+
+// configurationOf is nil where the kubelet has not told it: our own reading lacks the defaults.
+func configurationOf(e config.Effective) *forecast.Configuration {
+	if !e.Told || !e.Known() {
+		return nil
+	}
+	c, err := forecast.DecodeConfiguration(e.JSON())
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
+func hostOf(rootDir string, c *forecast.Configuration) host.Kubelet {
+	return host.Kubelet{RootDir: rootDir, RuntimeEndpoint: c.ContainerRuntimeEndpoint, CgroupRoot: c.CgroupRoot, CgroupDriver: c.CgroupDriver}
+}
