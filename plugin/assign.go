@@ -47,7 +47,7 @@ func newAssign(s *session) *cobra.Command {
 		Short: "Assign a configuration to nodes, and wait until they run it",
 		Long: `Assign a configuration to nodes, one after the other, and wait until each runs it.
 
-What would change is shown first, field by field, with what that does to the node and its pods. A node that may not read the ConfigMap
+What would change is shown first, field by field, with what that does to the node, and which of its running pods the restart would kill. A node that may not read the ConfigMap
 yet is let read it. The assignment is written into the Node's annotation kubelet-supervisor.io/config-source, or into spec.configSource
 where the API server keeps it. When a node refuses the configuration, or rolls it back, the command ends with the node's own words.`,
 		Example: `  kubectl kubelet assign n1 --config kubelet-config/workers-d5bf27f224

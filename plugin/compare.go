@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
@@ -13,10 +14,15 @@ import (
 // A change is one field that would be another with a configuration than it is now.
 type change struct {
 	path      string
+	key       string // of a free map: the last part of the path, which may have dots
 	from, to  any
+	said      any  // by the active configuration, or its default
+	unsaid    bool // the active configuration does not name it
 	byDefault bool // the configuration does not name it: it goes back to its default
 	// kept tells that the field stays as it is: a kubelet flag or a drop-in file of the node sets it.
 	kept bool
+	// silent changes are none that a person has to hear of: the configuration does not name the field, and by all that is known it stays.
+	silent bool
 	// ignored says why the kubelet does not know the field, although there are kubelets that do.
 	ignored string
 }
@@ -29,11 +35,16 @@ type comparison struct {
 	defaults map[string]any
 	kubelet  int    // its minor version, 0: unknown
 	caveat   string // what limits the comparison, for a person
+	unasked  error  // why the kubelet did not tell what it runs with
 }
 
 // changes lists, by path, what would change. What the running value of a field owes to flags and drop-in files shows where it
 // differs from what the active configuration says, or, where that is silent, from the default.
 func (c comparison) changes() []change {
+	return slices.DeleteFunc(c.allChanges(), func(one change) bool { return one.silent })
+}
+
+func (c comparison) allChanges() []change {
 	running, wanted, active := leaves(c.running), leaves(c.wanted), leaves(c.active)
 	defaults, activeDefaults := leaves(defaultsFor(c.wanted, c.defaults)), leaves(defaultsFor(c.active, c.defaults))
 	paths := map[string]bool{}
@@ -45,7 +56,7 @@ func (c comparison) changes() []change {
 	var changes []change
 	for _, path := range sortedKeys(paths) {
 		if path == "featureGates" {
-			changes = append(changes, gateChanges(running[path], wanted[path])...)
+			changes = append(changes, gateChanges(running[path], wanted[path], active[path])...)
 			continue
 		}
 		to, named := wanted[path]
@@ -63,10 +74,7 @@ func (c comparison) changes() []change {
 			said = activeDefaults[path]
 		}
 		kept := c.active != nil && !same(running[path], said)
-		if kept && !named {
-			continue // neither says anything of it, and it stays
-		}
-		changed := change{path: path, from: running[path], to: to, byDefault: !named, kept: kept}
+		changed := change{path: path, from: running[path], to: to, said: said, unsaid: !saidIt, byDefault: !named, kept: kept, silent: kept && !named}
 		if field, is := config.FieldAt(path); is && named {
 			changed.ignored = field.Ignored(c.kubelet)
 		}
@@ -87,14 +95,21 @@ func merged(value, base any) any {
 	return result
 }
 
-// gateChanges compares the gates that are named: others are added from flags and from the node's own file, and stay.
-func gateChanges(running, wanted any) []change {
+// gateChanges compares the gates that are named: others are added from flags and from the node's own file, and stay. Of those that only the
+// active configuration names it is not known.
+func gateChanges(running, wanted, active any) []change {
 	now, _ := running.(map[string]any)
 	then, _ := wanted.(map[string]any)
+	said, _ := active.(map[string]any)
 	var changes []change
 	for _, gate := range sortedKeys(then) {
 		if from, is := now[gate]; !is || from != then[gate] {
-			changes = append(changes, change{path: "featureGates." + gate, from: from, to: then[gate]})
+			changes = append(changes, change{path: "featureGates." + gate, key: gate, from: from, to: then[gate], said: said[gate]})
+		}
+	}
+	for _, gate := range sortedKeys(said) {
+		if _, stays := then[gate]; !stays && now[gate] != nil {
+			changes = append(changes, change{path: "featureGates." + gate, key: gate, from: now[gate], said: said[gate], silent: true})
 		}
 	}
 	return changes
@@ -107,6 +122,7 @@ func expand(c change) []change {
 	if !fromIs && c.from != nil || !toIs && c.to != nil || !fromIs && !toIs {
 		return []change{c}
 	}
+	said, _ := c.said.(map[string]any)
 	keys := map[string]bool{}
 	for key := range from {
 		keys[key] = true
@@ -118,7 +134,7 @@ func expand(c change) []change {
 	for _, key := range sortedKeys(keys) {
 		if !same(from[key], to[key]) {
 			one := c
-			one.path, one.from, one.to = c.path+"."+key, from[key], to[key]
+			one.path, one.key, one.from, one.to, one.said = c.path+"."+key, key, from[key], to[key], said[key]
 			changes = append(changes, one)
 		}
 	}

@@ -19,15 +19,16 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// A configzReader asks kubelets what they run with. A kubelet is trusted with neither time nor memory: it may hang, or answer without end.
-type configzReader struct {
+// A nodeReader asks about one node: its kubelet, through the API server, and the API server itself. A kubelet is trusted with neither time
+// nor memory: it may hang, or answer without end.
+type nodeReader struct {
 	timeout time.Duration
 	limit   int // bytes
 }
 
-// newConfigzReader has the limits of every command. The node's own client stops at the same size.
-func newConfigzReader() configzReader {
-	return configzReader{timeout: 5 * time.Second, limit: 16 << 20}
+// newNodeReader has the limits of every command. The node's own client stops at the same size.
+func newNodeReader() nodeReader {
+	return nodeReader{timeout: 5 * time.Second, limit: 16 << 20}
 }
 
 // maxFailure is how much of an answer is read that is a failure, and maxCause how much of it is told.
@@ -36,15 +37,15 @@ const (
 	maxCause   = 256
 )
 
-// read asks a kubelet, through the API server, for the KubeletConfiguration that it runs with: file, drop-in files, flags
+// configz asks a kubelet, through the API server, for the KubeletConfiguration that it runs with: file, drop-in files, flags
 // and defaults together. Numbers are int64 or float64. The error does not name the node: its caller does.
 //
 // The API server asks for `get` on nodes/proxy, whatever path of the kubelet is meant. The finer nodes/configz, which kubelets know
 // since 1.32 (KubeletFineGrainedAuthz), is asked for by the kubelet alone, of those who speak to it directly.
-func (c configzReader) read(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("no answer within %s", c.timeout))
+func (r nodeReader) configz(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("no answer within %s", r.timeout))
 	defer cancel()
-	body, err := c.get(ctx, client, node)
+	body, err := r.get(ctx, client, func(api *rest.RESTClient) *rest.Request { return proxied(api, node, "configz") })
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("its kubelet cannot be asked what it runs with: %w; is the node Ready, and port 10250 open for the API server?", context.Cause(ctx))
@@ -61,13 +62,12 @@ func (c configzReader) read(ctx context.Context, client kubernetes.Interface, no
 }
 
 // get sends the request by hand: client-go reads an answer whole, and of a failure without a Status of JSON it tells no cause.
-func (c configzReader) get(ctx context.Context, client kubernetes.Interface, node string) ([]byte, error) {
+func (r nodeReader) get(ctx context.Context, client kubernetes.Interface, what func(*rest.RESTClient) *rest.Request) ([]byte, error) {
 	api, is := client.CoreV1().RESTClient().(*rest.RESTClient)
 	if !is {
 		return nil, errors.New("this client has no HTTP client")
 	}
-	url := api.Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("configz").URL()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url.String(), http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, what(api).URL().String(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}
@@ -83,11 +83,16 @@ func (c configzReader) get(ctx context.Context, client kubernetes.Interface, nod
 	if response.StatusCode != http.StatusOK {
 		return nil, failureOf(response)
 	}
-	body, err := bounded.Read(response.Body, c.limit)
+	body, err := bounded.Read(response.Body, r.limit)
 	if err != nil {
 		return nil, fmt.Errorf("reading its answer: %w", err)
 	}
 	return body, nil
+}
+
+// proxied is what a kubelet serves under a path.
+func proxied(api *rest.RESTClient, node, path string) *rest.Request {
+	return api.Get().Resource("nodes").Name(node).SubResource("proxy").Suffix(path)
 }
 
 // failureOf is what a failed answer says: the API server's own words, or the kubelet's, which are printed as little as anything of a node's.

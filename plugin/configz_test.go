@@ -59,7 +59,7 @@ func TestReadConfigz(t *testing.T) {
 				w.WriteHeader(test.code)
 				_, _ = w.Write([]byte(test.body))
 			})
-			tree, err := newConfigzReader().read(t.Context(), client, "n1")
+			tree, err := newNodeReader().configz(t.Context(), client, "n1")
 			switch {
 			case test.want == "" && (err != nil || tree["maxPods"] != int64(20) || tree["memoryThrottlingFactor"] != 0.9 || tree["kind"] != nil):
 				t.Errorf("got %v, %v", tree, err)
@@ -81,7 +81,7 @@ func TestConfigzThatHangs(t *testing.T) {
 				}
 				<-r.Context().Done()
 			})
-			_, err := configzReader{timeout: 100 * time.Millisecond, limit: 16 << 40}.read(t.Context(), client, "n1")
+			_, err := nodeReader{timeout: 100 * time.Millisecond, limit: 16 << 40}.configz(t.Context(), client, "n1")
 			if err == nil || !strings.Contains(err.Error(), "no answer within 100ms; is the node Ready") {
 				t.Errorf("got %v", err)
 			}
@@ -102,7 +102,7 @@ func TestConfigzWithoutEnd(t *testing.T) {
 		})
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := newConfigzReader().read(t.Context(), client, "n1")
+		_, err := newNodeReader().configz(t.Context(), client, "n1")
 		runtime.ReadMemStats(&after)
 		if err == nil || code == http.StatusOK && !strings.Contains(err.Error(), "longer than 16777216 bytes") {
 			t.Errorf("%d: got %v", code, err)

@@ -36,6 +36,33 @@ func defaultsOf(kubelet string) (tree map[string]any, version string, exact bool
 	return tree, version, nearest == wanted, err
 }
 
+// likelyDefaults are those of a version without a table of its own, between two that have one: of the older one, with what only the newer
+// one has. differ are the fields of which they tell different things. Beyond all tables nothing is known.
+func likelyDefaults(kubelet string) (tree map[string]any, differ map[string]bool, known bool, err error) {
+	minors, err := defaultsMinors()
+	if err != nil {
+		return nil, nil, false, err
+	}
+	next, exact := slices.BinarySearch(minors, config.Minor(kubelet))
+	if !exact && (next == 0 || next == len(minors)) {
+		return nil, nil, false, nil
+	}
+	newer, _, err := readDefaults(minors[next])
+	if err != nil || exact {
+		return newer, nil, true, err
+	}
+	older, _, err := readDefaults(minors[next-1])
+	if err != nil {
+		return nil, nil, false, err
+	}
+	before, after := leaves(older), leaves(newer)
+	differ = map[string]bool{}
+	for path, value := range before {
+		differ[path] = !same(value, after[path])
+	}
+	return withDefaults(older, newer), differ, true, nil
+}
+
 // newestDefaults are those of the newest version that is known.
 func newestDefaults() (tree map[string]any, version string, err error) {
 	minors, err := defaultsMinors()

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
@@ -33,6 +34,8 @@ type bench struct {
 	session *session
 	input   *bytes.Buffer
 	configz map[string]any // what every kubelet runs with; nil: cannot be asked
+	pods    []corev1.Pod   // of every node; nil: cannot be listed
+	host    forecast.Host  // what every kubelet measures
 }
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -55,6 +58,13 @@ func newBench(t *testing.T, objects ...runtime.Object) *bench {
 		}
 		return maps.Clone(b.configz), nil
 	}
+	b.session.pods = func(context.Context, kubernetes.Interface, string) ([]corev1.Pod, error) {
+		if b.pods == nil {
+			return nil, errors.New("its pods cannot be listed: pods is forbidden")
+		}
+		return b.pods, nil
+	}
+	b.session.summary = func(context.Context, kubernetes.Interface, string) (forecast.Host, error) { return b.host, nil }
 	b.PrependReactor("create", "subjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "subjectaccessreviews"}, "", errors.New("no"))
 	})

@@ -24,40 +24,79 @@ const (
 	previewTime = time.Minute
 )
 
-// preview tells what assigning would change, once for nodes where it is the same. A node that does not answer holds up no other.
+// preview tells what assigning would change, once for nodes where it is the same, and what becomes of each node's running pods. A node that
+// does not answer holds up no other.
 func (s *session) preview(ctx context.Context, client kubernetes.Interface, views []nodeView, wanted reference, written document) {
-	texts := s.previewNodes(ctx, client, views, written)
-	var order []string
-	nodes := map[string][]string{}
-	for i, text := range texts {
-		if nodes[text] == nil {
-			order = append(order, text)
+	texts, impacts := s.previewNodes(ctx, client, views, written)
+	for _, alike := range grouped(texts) {
+		s.note("%s, with %s:\n%s", namesOf(views, alike), wanted, strings.TrimRight(texts[alike[0]], "\n"))
+		var lines []string
+		for _, i := range alike {
+			lines = append(lines, impacts[i])
 		}
-		nodes[text] = append(nodes[text], views[i].Name)
-	}
-	for _, text := range order {
-		s.note("%s, with %s:\n%s", strings.Join(nodes[text], ", "), wanted, strings.TrimRight(text, "\n"))
+		for _, same := range grouped(lines) {
+			switch line := lines[same[0]]; {
+			case line == "":
+			case len(same) == len(alike):
+				s.note("  %s", line)
+			default:
+				for i := range same {
+					same[i] = alike[same[i]]
+				}
+				s.note("  %s: %s", namesOf(views, same), line)
+			}
+		}
 	}
 }
 
-func (s *session) previewNodes(ctx context.Context, client kubernetes.Interface, views []nodeView, written document) []string {
+// grouped gives the places of equal texts, in the order of the first ones.
+func grouped(texts []string) (groups [][]int) {
+	at := map[string]int{}
+	for i, text := range texts {
+		group, is := at[text]
+		if !is {
+			group = len(groups)
+			at[text], groups = group, append(groups, nil)
+		}
+		groups[group] = append(groups[group], i)
+	}
+	return groups
+}
+
+func namesOf(views []nodeView, places []int) string {
+	var names []string
+	for _, i := range places {
+		names = append(names, views[i].Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// previewNodes gives, for each node, what would change, and a line about its running pods.
+func (s *session) previewNodes(ctx context.Context, client kubernetes.Interface, views []nodeView, written document) (texts, impacts []string) {
+	texts, impacts = make([]string, len(views)), make([]string, len(views))
+	read := onceEach(client)
+	askNodes(ctx, views, func(ctx context.Context, i int) {
+		texts[i], impacts[i] = s.previewNode(ctx, client, read, views[i], written)
+	})
+	return texts, impacts
+}
+
+// askNodes asks about many nodes at once, a minute long at most. What fails is in the answers.
+func askNodes(ctx context.Context, views []nodeView, ask func(ctx context.Context, i int)) {
 	ctx, cancel := context.WithTimeoutCause(ctx, previewTime, fmt.Errorf("the preview took longer than %s", previewTime))
 	defer cancel()
-	texts := make([]string, len(views))
-	read := onceEach(client)
 	var group errgroup.Group
 	group.SetLimit(previewParallel)
-	for i, v := range views {
+	for i := range views {
 		group.Go(func() error {
-			texts[i] = s.previewNode(ctx, client, read, v, written)
+			ask(ctx, i)
 			return nil
 		})
 	}
-	_ = group.Wait() // what fails is in the text
-	return texts
+	_ = group.Wait()
 }
 
-func (s *session) previewNode(ctx context.Context, client kubernetes.Interface, read configMapReader, v nodeView, written document) string {
+func (s *session) previewNode(ctx context.Context, client kubernetes.Interface, read configMapReader, v nodeView, written document) (changes, pods string) {
 	var text bytes.Buffer
 	if !v.supervised {
 		_, _ = fmt.Fprintln(&text, "  No supervisor has met this node yet: nothing happens until one does.")
@@ -65,10 +104,13 @@ func (s *session) previewNode(ctx context.Context, client kubernetes.Interface, 
 	compared, err := s.compareWith(ctx, client, read, v, written)
 	if err != nil {
 		_, _ = fmt.Fprintf(&text, "  What would change is not known: %v\n", err)
-		return text.String()
+		return text.String(), ""
 	}
 	writeComparison(&text, compared, v)
-	return text.String()
+	if len(compared.changes()) == 0 {
+		return text.String(), ""
+	}
+	return text.String(), s.foresee(ctx, client, v, compared).text
 }
 
 func writeComparison(to io.Writer, compared comparison, v nodeView) {
@@ -110,7 +152,7 @@ func (s *session) compareWith(ctx context.Context, client kubernetes.Interface, 
 		caveats = append(caveats, fmt.Sprintf("Defaults are those of Kubernetes %s; the node runs %s.", version, bounded.Line(v.Status.NodeInfo.KubeletVersion)))
 	}
 	c.running, err = s.configz(ctx, client, v.Name)
-	if err != nil {
+	if c.unasked = err; err != nil {
 		if c.active == nil {
 			return comparison{}, err
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 // Execute runs one command line and gives its exit code: 0, or 1 for everything else, as kubectl has it. The commands that compare,
-// diff and status --exit-code, end with 1 for a difference, and with 2 for everything else.
+// diff and status --exit-code, end with 1 for a difference, and with 2 for everything else; check ends with 3 and 4 for its answers.
 func Execute(ctx context.Context, arguments []string, streams genericiooptions.IOStreams, version string) int {
 	return newSession(streams).execute(ctx, arguments, version)
 }
@@ -30,6 +30,9 @@ func (s *session) execute(ctx context.Context, arguments []string, version strin
 	if errors.Is(err, errDiffers) { // what differs was printed
 		return 1
 	}
+	if code := exitCode(0); errors.As(err, &code) {
+		return int(code)
+	}
 	_, _ = fmt.Fprintln(s.ErrOut, "error:", err)
 	if compares(command) {
 		return 2
@@ -39,6 +42,11 @@ func (s *session) execute(ctx context.Context, arguments []string, version strin
 
 // errDiffers ends a command that compares, and found a difference.
 var errDiffers = errors.New("there is a difference")
+
+// An exitCode ends a command that has printed its answer.
+type exitCode int
+
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
 // compares tells whether a command's exit code 1 is an answer.
 func compares(command *cobra.Command) bool {
@@ -79,7 +87,7 @@ The node proves a configuration with its own kubelet, puts it on trial, and roll
 	addVerbosity(root.PersistentFlags())
 	root.AddCommand(
 		newConfig(s), newPush(s), newAssign(s), newReset(s), newRetry(s), newRollback(s),
-		newStatus(s), newDescribe(s), newDiff(s), newHistory(s), newDoctor(s),
+		newStatus(s), newDescribe(s), newDiff(s), newCheck(s), newHistory(s), newDoctor(s),
 		newInstall(s), newPrune(s), newPackageFiles(),
 		newOptions(s), newVersion(s, version),
 	)

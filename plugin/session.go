@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 )
 
@@ -31,6 +33,9 @@ type session struct {
 	connectAs func(user string, groups ...string) (kubernetes.Interface, error)
 	// configz asks a kubelet what it runs with.
 	configz func(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error)
+	// pods and summary ask for what a forecast takes beside it.
+	pods    func(ctx context.Context, client kubernetes.Interface, node string) ([]corev1.Pod, error)
+	summary func(ctx context.Context, client kubernetes.Interface, node string) (forecast.Host, error)
 	// edit lets a person change a file.
 	edit func(file string) error
 	now  func() time.Time
@@ -41,7 +46,9 @@ type session struct {
 }
 
 func newSession(streams genericiooptions.IOStreams) *session {
-	s := &session{IOStreams: streams, flags: genericclioptions.NewConfigFlags(true), configz: newConfigzReader().read, now: time.Now}
+	s := &session{IOStreams: streams, flags: genericclioptions.NewConfigFlags(true), now: time.Now}
+	reader := newNodeReader()
+	s.configz, s.pods, s.summary = reader.configz, reader.pods, reader.summary
 	s.flags.WithWarningPrinter(streams)
 	s.edit = s.runEditor
 	s.connectAs = func(user string, groups ...string) (kubernetes.Interface, error) {

@@ -1,0 +1,140 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Exit codes of check, those of the node's own kubelet-supervisor check --impact.
+const (
+	checkUnknown exitCode = 3
+	checkLost    exitCode = 4
+)
+
+type checkOptions struct {
+	chosen selection
+	files  []string // [KEY=]FILE, the first the configuration; "-" is stdin
+	config string
+}
+
+func newCheck(s *session) *cobra.Command {
+	var o checkOptions
+	command := &cobra.Command{
+		Use:   "check (NODE... | -l SELECTOR) (-f [KEY=]FILE... | --config [NAMESPACE/]NAME[/KEY])",
+		Short: "Say which running pods a configuration would kill, before it is assigned",
+		Long: `Ask nodes what a configuration would do to their running pods, before it is pushed or assigned. Nothing is changed.
+
+A restarted kubelet admits every pod of its node again, and kills those that it refuses. One line for each node says which those are: by what its kubelet
+runs with, its Node and pods, and what its kubelet measures. What is not known is said, and never guessed. It asks for get on nodes/proxy and list on pods.
+
+The exit code is 0 when no pod would be lost, 4 when some certainly would on any of the nodes, 3 when that is not known of one, and 1 for an error.`,
+		Example: `  kubectl kubelet check -l pool=workers -f kubelet.yaml
+  kubectl kubelet check n1 --config workers-d5bf27f224`,
+		ValidArgsFunction: s.completeNodes,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			o.chosen.names = arguments
+			if err := o.chosen.validate(true); err != nil {
+				return err
+			}
+			if (len(o.files) > 0) == (o.config != "") {
+				return errors.New("give a file with -f, or a ConfigMap with --config")
+			}
+			return s.check(command.Context(), o)
+		},
+	}
+	command.Flags().StringVarP(&o.chosen.selector, "selector", "l", "", "nodes by label")
+	command.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "the configuration, and files beside it; - is stdin")
+	command.Flags().StringVar(&o.config, "config", "", "[NAMESPACE/]NAME[/KEY], instead of a file")
+	return command
+}
+
+func (s *session) check(ctx context.Context, o checkOptions) error {
+	client, err := s.connect()
+	if err != nil {
+		return err
+	}
+	written, err := s.documentToCheck(ctx, client, o)
+	if err != nil {
+		return err
+	}
+	for _, warning := range written.warnings {
+		s.note("warning: %s; kubelets ignore fields that they do not know", warning)
+	}
+	views, err := o.chosen.nodes(ctx, client)
+	if err != nil {
+		return err
+	}
+	if err := written.shareable(); err != nil && len(views) > 1 {
+		return fmt.Errorf("%d nodes cannot have it: %w", len(views), err)
+	}
+	impacts := make([]impact, len(views))
+	read := onceEach(client)
+	askNodes(ctx, views, func(ctx context.Context, i int) {
+		compared, err := s.compareWith(ctx, client, read, views[i], written)
+		if err != nil {
+			impacts[i] = unknownImpact(err)
+			return
+		}
+		impacts[i] = s.foresee(ctx, client, views[i], compared)
+	})
+	var code exitCode
+	for i, found := range impacts {
+		if _, err := fmt.Fprintf(s.Out, "%s: %s\n", views[i].Name, found.text); err != nil {
+			return err
+		}
+		code = max(code, found.code())
+	}
+	if code != 0 {
+		return code
+	}
+	return nil
+}
+
+// code: what is certain counts before what is not known.
+func (i impact) code() exitCode {
+	switch {
+	case i.lost > 0:
+		return checkLost
+	case !i.known:
+		return checkUnknown
+	}
+	return 0
+}
+
+func (s *session) documentToCheck(ctx context.Context, client kubernetes.Interface, o checkOptions) (document, error) {
+	if len(o.files) == 0 {
+		wanted, err := parseReference(o.config, s.namespace())
+		if err != nil {
+			return document{}, err
+		}
+		if wanted.local() {
+			return document{}, errors.New("a node's own configuration is known to the node alone; name another with --config")
+		}
+		found, wanted, err := getConfigMap(ctx, client, wanted)
+		if err != nil {
+			return document{}, err
+		}
+		written, err := readDocument(payloadOf(found), wanted.key)
+		if err != nil {
+			return document{}, fmt.Errorf("ConfigMap %s/%s: %w", wanted.namespace, wanted.name, err)
+		}
+		return written, nil
+	}
+	files, err := s.pushFiles(ctx, client, pushOptions{files: o.files})
+	if err != nil {
+		return document{}, err
+	}
+	payload := map[string]string{}
+	for _, file := range files {
+		payload[file.key] = string(file.content)
+	}
+	written, err := readDocument(payload, files[0].key)
+	if err != nil {
+		return document{}, fmt.Errorf("%s: %w", files[0].name, err)
+	}
+	return written, nil
+}

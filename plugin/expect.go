@@ -1,0 +1,143 @@
+package plugin
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+)
+
+// An expectation is what a kubelet runs with, and what it would run with. A field that a flag or a drop-in file may keep, and one whose
+// default is not known, makes several of it.
+type expectation struct {
+	now     *forecast.Configuration
+	then    []*forecast.Configuration // every one that may be; in the first all changes are made
+	keepers []string                  // fields that flags or drop-in files of the node may keep
+	unsure  []string                  // fields whose default in this version is not known
+	untried bool                      // there are more than were tried
+}
+
+// mostOpen bounds the fields of which all combinations are tried.
+const mostOpen = 6
+
+// expect is for a comparison with what the kubelet itself told. Defaults are those of its version.
+func (c comparison) expect(differ map[string]bool) (e expectation, err error) {
+	if e.now, err = decided(c.running); err != nil {
+		return e, err
+	}
+	sure := runtime.DeepCopyJSON(c.running)
+	var open []change
+	for _, one := range c.allChanges() {
+		applied, doubtful := c.fate(one, differ)
+		if doubtful && matters(c.running, one) {
+			open = append(open, one)
+			if one.needsDefault(differ) {
+				e.unsure = append(e.unsure, one.path)
+			} else {
+				e.keepers = append(e.keepers, one.path)
+			}
+		} else if applied || doubtful {
+			one.apply(sure)
+		}
+	}
+	all := 1<<len(open) - 1
+	for set := all; set >= 0; set-- {
+		if e.untried = len(open) > mostOpen; e.untried && set < all {
+			break
+		}
+		tree := runtime.DeepCopyJSON(sure)
+		for i, one := range open {
+			if set&(1<<i) != 0 {
+				one.apply(tree)
+			}
+		}
+		then, err := decided(tree)
+		if err != nil {
+			return e, err
+		}
+		e.then = append(e.then, then)
+	}
+	return e, nil
+}
+
+// sameForPods: whatever may be, nothing changes that decides over running pods.
+func (e expectation) sameForPods() bool {
+	return !e.untried && !slices.ContainsFunc(e.then, func(then *forecast.Configuration) bool { return !reflect.DeepEqual(then, e.now) })
+}
+
+// fate tells whether a change takes effect; doubtful: nobody knows. While the node runs its own configuration, any running value may be a
+// flag's. A map may be a flag's as a whole, or a drop-in file's key by key.
+func (c comparison) fate(one change, differ map[string]bool) (applied, doubtful bool) {
+	switch {
+	case one.ignored != "":
+		return false, false
+	case c.active == nil:
+		return false, true
+	case one.needsDefault(differ):
+		return false, true
+	case !same(one.from, one.said):
+		return false, false
+	}
+	return !one.kept && !one.silent, one.kept || one.silent
+}
+
+// needsDefault tells whether it takes a default to tell, and nobody knows that.
+func (c change) needsDefault(differ map[string]bool) bool {
+	return differ[c.field()] && (c.byDefault || c.unsaid)
+}
+
+// matters tells whether running pods may depend on it.
+func matters(running map[string]any, one change) bool {
+	tree := runtime.DeepCopyJSON(running)
+	before, err := decided(tree)
+	if err != nil {
+		return true
+	}
+	one.apply(tree)
+	after, err := decided(tree)
+	return err != nil || !reflect.DeepEqual(before, after)
+}
+
+// decided is what of a configuration decides over running pods.
+func decided(tree map[string]any) (*forecast.Configuration, error) {
+	text, err := json.Marshal(tree)
+	if err != nil {
+		return nil, fmt.Errorf("writing a configuration: %w", err)
+	}
+	return forecast.DecodeConfiguration(text)
+}
+
+// field is the path without the key of a free map.
+func (c change) field() string {
+	if c.key == "" {
+		return c.path
+	}
+	return strings.TrimSuffix(c.path, "."+c.key)
+}
+
+// apply makes the change in a tree.
+func (c change) apply(tree map[string]any) {
+	steps := strings.Split(c.field(), ".")
+	if c.key != "" {
+		steps = append(steps, c.key)
+	}
+	last := len(steps) - 1
+	for _, step := range steps[:last] {
+		below, is := tree[step].(map[string]any)
+		if !is {
+			below = map[string]any{}
+			tree[step] = below
+		}
+		tree = below
+	}
+	if c.to == nil {
+		delete(tree, steps[last])
+	} else {
+		tree[steps[last]] = runtime.DeepCopyJSONValue(c.to)
+	}
+}
