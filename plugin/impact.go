@@ -95,11 +95,11 @@ func (e expectation) forecast(facts forecast.Facts) impact {
 			text += fmt.Sprintf("; not known: %s: %s", f.Unknown[0].What, f.Unknown[0].Why)
 		}
 		if i == 0 {
-			found = impact{text: text, lost: f.Lost(), known: f.Known()}
+			found = impact{text: text, lost: f.Harm(), known: f.Known()}
 			continue
 		}
 		differ = differ || text != found.text
-		found.lost, found.known = min(found.lost, f.Lost()), found.known && f.Known()
+		found.lost, found.known = min(found.lost, f.Harm()), found.known && f.Known()
 	}
 	if e.untried {
 		found.lost = 0
