@@ -91,3 +91,28 @@ func TestListeners(t *testing.T) {
 		})
 	}
 }
+
+// That the rest of the table is not read rests on this.
+func TestTheKernelListsWhatListensFirst(t *testing.T) {
+	server := fakenode.Listen(t, "tcp4", "127.0.0.1:0")
+	connection, err := net.Dial("tcp4", server.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = connection.Close() }()
+	table, err := os.ReadFile("/proc/self/net/tcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	connected := false
+	for _, line := range strings.Split(strings.TrimSpace(string(table)), "\n")[1:] {
+		listens := strings.Fields(line)[3] == "0A"
+		if listens && connected {
+			t.Errorf("behind a socket that is connected comes %s", line)
+		}
+		connected = connected || !listens
+	}
+	if !connected {
+		t.Error("no socket is connected")
+	}
+}
