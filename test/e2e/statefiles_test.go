@@ -163,11 +163,11 @@ func (n *node) killedAt(t *testing.T, s *supervised, point string, flags []strin
 }
 
 // A reservation that grew over CPUs that are given away is a matter of the state file, though its policy is the same: it is mended by
-// one start without the file, and is nobody's failure. The pod that had the CPU finds none any more.
+// one start without the file, and is nobody's failure. The pod that had the CPU finds none any more, and would hold the change.
 func TestReservationThatGrew(t *testing.T) {
 	n := sharedNode(t)
 	n.cleanState(t)
-	s := n.startedLocal(t, options{})
+	s := n.startedLocal(t, options{Flags: []string{"--disruption=allow"}})
 	pod := n.startPod(t)
 	static := func(cpus string) *configMap {
 		return n.putConfigMap(t, "reserved", map[string]string{"kubelet": n.kubeletConfig(with("cpuManagerPolicy", "static"), with("reservedSystemCPUs", cpus))})
