@@ -27,14 +27,13 @@ func Decide(s State, at Moment, e Event) (State, Step) {
 
 // learn turns the event into knowledge; it decides nothing.
 func (s *State) learn(event Event) {
+	s.giveUpLook(event)
 	switch e := event.(type) {
 	case Booted:
 		s.boot(e)
 	case Assigned:
-		s.giveUpLook()
 		s.learnAssigned(e)
 	case Cleared:
-		s.giveUpLook()
 		s.learnCleared(e)
 	case SyncFailed:
 		// An older request that is not carried out yet is void.
@@ -58,13 +57,10 @@ func (s *State) learn(event Event) {
 	case Unhealthy:
 		s.Child.Healthy, s.Child.Words = false, e.Words
 	case PortSeen:
-		s.giveUpLook()
 		s.learnPort(e)
 	case Hung:
-		s.giveUpLook()
 		s.learnHung(e)
 	case ChildExited:
-		s.giveUpLook()
 		s.learnExited(e)
 	case LeaseSeen:
 		s.learnLease(e)
@@ -75,10 +71,8 @@ func (s *State) learn(event Event) {
 	case LocalChanged:
 		s.OnDisk, s.Local, s.EnvironmentRetry = e.Kubelet, e.Local, s.Now
 	case HostStopping:
-		s.giveUpLook()
 		s.Frozen = !e.CalledOff
 	case StopAsked:
-		s.giveUpLook()
 		s.Stopping = true
 	}
 }
@@ -140,13 +134,13 @@ func (s *State) learnStarted(e Started) {
 			s.Unrenderable = newest(s.Unrenderable, Unrenderable{start.Version.Content, e.Err.Error()})
 			return
 		}
-		s.Exit, s.Environment, s.Hopeless = e.Err.Error(), e.Err.Error(), true
+		s.Exit, s.Environment = e.Err.Error(), e.Err.Error()
 		s.NextStart, s.NextOf = s.Now+e.Delay, start.Version
 		return
 	}
 	s.Child = Child{Alive: true, Version: start.Version, Kubelet: start.Kubelet, Local: start.Local, Started: s.Now,
 		Effective: s.effectiveOf(start)}
-	s.ApplyAt, s.Hopeless = 0, false
+	s.ApplyAt = 0
 }
 
 func (s *State) learnHealthy() {
@@ -155,7 +149,7 @@ func (s *State) learnHealthy() {
 	}
 	s.Child.Healthy, s.Child.EverHealthy = true, true
 	s.Child.HealthySince, s.Child.Words, s.Child.PortHeld = s.Now, "", ""
-	s.Environment = ""
+	s.Environment, s.LocalFailures = "", 0
 }
 
 func (s *State) learnPort(e PortSeen) {

@@ -15,7 +15,6 @@ func (s *State) learnExited(e ChildExited) {
 	}
 	gone, trial, control := s.Child, s.OnTrial(), s.inControl()
 	s.Child = Child{Version: gone.Version, Words: e.Words}
-	s.Hopeless = !e.Asked && gone.Version == nil && !gone.EverHealthy
 	s.Unrenderable = nil
 	switch {
 	case e.Asked || s.Frozen || s.Stopping:
@@ -47,6 +46,9 @@ func (s *State) learnExited(e ChildExited) {
 			s.refund()
 		}
 		return
+	}
+	if gone.Version == nil && !gone.EverHealthy {
+		s.LocalFailures++
 	}
 	life := s.Now - gone.Started
 	switch {

@@ -50,12 +50,12 @@ func (s *State) runsUnblamed() bool {
 	return c.Alive && (c.Version == nil || s.usable(c.Version))
 }
 
-// nothingToKeep: the node is without a kubelet that ever was healthy, and has no other to fall back to. What may mend that does not wait.
+// nothingToKeep: the last fallback, local, does not get healthy by itself, again and again or for long. What may mend that does not wait. One
+// start that fails is no such thing: a host that has just booted may be without its container runtime, or without the kubelet's program for
+// a moment.
 func (s *State) nothingToKeep() bool {
-	if c := s.Child; c.Alive {
-		return c.Version == nil && !c.EverHealthy && s.reached(c.Started+s.StartTimeout)
-	}
-	return s.Hopeless
+	c := s.Child
+	return c.Version == nil && !c.EverHealthy && (s.LocalFailures >= s.TrialFailures || c.Alive && s.reached(c.Started+s.StartTimeout))
 }
 
 func (s *State) changeTo(want *Version) Change {
@@ -155,18 +155,19 @@ func (s *State) learnForeseen(e Foreseen) {
 	case e.Lost > 0:
 		s.Outlook.Pause = lookAgainLeast
 	}
-	if !s.isHeld(do.Version) {
+	want, _, held := s.heldChange()
+	if !held {
 		return
 	}
 	switch {
 	case s.Pending != nil:
 		text := s.Pending.Text
 		s.Observed = &text
-	case s.Reset == nil && !s.runs(do.Version):
+	case s.Reset == nil && !s.runs(want):
 		s.giveBack()
 	}
 	if !again {
-		s.event(corev1.EventTypeNormal, "KubeletConfigHeld", "The restart with "+Describe(do.Version)+" is held: "+e.Words)
+		s.event(corev1.EventTypeNormal, "KubeletConfigHeld", "The restart with "+Describe(want)+" is held: "+e.Words)
 	}
 }
 
@@ -186,9 +187,13 @@ func (s *State) giveBack() {
 	}
 }
 
-// giveUpLook: an event that makes something else more urgent does not wait for the answer.
-func (s *State) giveUpLook() {
-	if _, looks := s.Doing.(Foresee); looks {
+// giveUpLook: what makes something else more urgent, or the look void, does not wait for its answer.
+func (s *State) giveUpLook(event Event) {
+	if _, looks := s.Doing.(Foresee); !looks {
+		return
+	}
+	switch event.(type) {
+	case Assigned, Cleared, SyncFailed, PortSeen, Hung, ChildExited, HostStopping, StopAsked:
 		s.Doing = nil
 	}
 }

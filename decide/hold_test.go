@@ -285,6 +285,33 @@ func TestNeverHeld(t *testing.T) {
 		d.kills["one"] = 4
 		d.assign("one").pass(20 * time.Second).expect("assigned=one@1 active=one@1 lkg=- True InTrial")
 	})
+	t.Run("but one start that fails, of a node that has just booted, lets nothing through", func(t *testing.T) {
+		for name, answer := range map[string]Event{
+			"no kubelet on the disk":        Started{Err: errDisk, Delay: time.Second},
+			"the container runtime is down": ChildExited{Code: 1, Words: "x", RuntimeDown: true, Delay: time.Second},
+			"an exit":                       ChildExited{Code: 1, Words: "x", Delay: time.Second},
+		} {
+			t.Run(name, func(t *testing.T) {
+				d := newDrive(t, holding)
+				d.kills["one"] = 4
+				failed := false
+				d.starts = func(Start) (Event, bool) {
+					err, is := answer.(Started)
+					if !failed && is {
+						failed = true
+						return err, true
+					}
+					return nil, false
+				}
+				d.decide(Booted{Kubelet: testKubelet, Local: "local", BootID: d.bootID})
+				d.hear(d.answer(d.s.Doing))
+				if _, exits := answer.(ChildExited); exits {
+					d.hear(answer)
+				}
+				d.assign("one").pass(10 * time.Second).expect(nothingYet + "False WouldDisrupt run config")
+			})
+		}
+	})
 	t.Run("with --disruption=allow it is looked at once, and made", func(t *testing.T) {
 		d := newDrive(t, func(s *Settings) { s.Disruption = Allow }).boot().fresh()
 		d.kills["one"] = 4
@@ -337,6 +364,15 @@ func TestWhileALookIsUnderWay(t *testing.T) {
 			if !is(d.s.Doing) || d.s.Outlook.Lost > 0 {
 				t.Errorf("under way is %T, and foreseen %+v", d.s.Doing, d.s.Outlook)
 			}
+		}
+	})
+	t.Run("its ConfigMap goes", func(t *testing.T) {
+		d := looking(t)
+		do := d.s.Doing
+		d.hear(gone)
+		late(d, do).pass(time.Minute).expect(nothingYet + "False SyncFailed sync: x").expectEvents()
+		if d.s.Reset != nil || d.s.Pending != nil {
+			t.Errorf("to come are %+v and %+v", d.s.Reset, d.s.Pending)
 		}
 	})
 	t.Run("a request to stop", func(t *testing.T) {

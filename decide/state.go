@@ -105,10 +105,10 @@ type State struct {
 	Observed *string // the assignment that the report speaks of; nil = not seen yet
 	Shadowed bool
 
-	Outlook  Outlook // of the newest change that was looked at
-	Consent  string  // the value of annotation allow-disruption
-	Hopeless bool    // the last kubelet was a local one that exited and never was healthy, or could not be started
-	PodsLost string  // what the newest restart cost although nobody had said so
+	Outlook       Outlook // of the newest change that was looked at
+	Consent       string  // the value of annotation allow-disruption
+	LocalFailures int     // starts of the local configuration in a row that ended by themselves and never were healthy
+	PodsLost      string  // what the newest restart cost although nobody had said so
 
 	Unrenderable     []Unrenderable // versions whose file cannot be made now
 	SaveError        string
