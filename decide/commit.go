@@ -55,7 +55,7 @@ func (s *State) commitStop(want *Version) Action {
 	s.announce(want)
 	s.PodsLost = ""
 	s.Unsettled = s.Now // what waited for its turn has it now: its end is worth waiting for
-	return Stop{}
+	return Stop{Looked: s.runsUnblamed() && s.Outlook.Change == s.changeTo(want)}
 }
 
 // commitStart starts want, once no state file is in its way (rule 17). A disk that cannot be written does not hold up a start that

@@ -54,20 +54,11 @@ func (s *State) knowEffective(p Proof) {
 }
 
 // contentRun is the content that the child was started with.
-func (s *State) contentRun() string {
-	if s.Child.Version == nil {
-		return s.Child.Local
-	}
-	return s.Child.Version.Content
-}
+func (s *State) contentRun() string { return ContentOr(s.Child.Version, s.Child.Local) }
 
 // effectiveOf is the digest that is kept of what is about to be started; empty = unknown.
 func (s *State) effectiveOf(start Start) string {
-	content := start.Local
-	if start.Version != nil {
-		content = start.Version.Content
-	}
-	if p := s.proof(content, start.Kubelet); p != nil {
+	if p := s.proof(ContentOr(start.Version, start.Local), start.Kubelet); p != nil {
 		return p.Effective
 	}
 	return ""

@@ -146,7 +146,10 @@ type (
 	}
 	// Stop ends the child; answered by ChildExited. With Hung, why it hangs, the end is not an asked one: it counts like any other
 	// exit, and the child says first what it hangs at.
-	Stop struct{ Hung string }
+	Stop struct {
+		Hung   string
+		Looked bool // for a change that was looked at just before (Foresee)
+	}
 	// Start starts the kubelet; answered by Started. Fallback is what would run if this failed. Kubelet and Local are what it is
 	// started with, whatever is on disk by the time of the answer.
 	Start struct {

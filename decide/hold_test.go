@@ -119,6 +119,26 @@ func TestForesee(t *testing.T) {
 	}
 }
 
+// What a restart costs is only counted where somebody looked before it.
+func TestStopsThatWereLookedAt(t *testing.T) {
+	looked := func(d *drive) bool { return d.actions[reflect.TypeFor[Stop]()].(Stop).Looked }
+	d := newDrive(t, holding).boot().good("good")
+	if !looked(d) {
+		t.Error("a change was not looked at")
+	}
+	d.assign("bad")
+	if !looked(d) {
+		t.Error("the next change was not looked at")
+	}
+	d.lease["bad"] = false
+	if looked(d.pass(2 * time.Minute).expect("assigned=bad@1 active=good@1 lkg=good@1 False RolledBack run config")) {
+		t.Error("a rollback was looked at")
+	}
+	if looked(d.hear(StopAsked{})) {
+		t.Error("a stop was looked at")
+	}
+}
+
 // What was foreseen is of one change: other files, another kubelet on the disk and another content are looked at anew.
 func TestOutlookIsOfOneChange(t *testing.T) {
 	held := func(t *testing.T) *drive {

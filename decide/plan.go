@@ -153,12 +153,7 @@ func (s *State) LocalChangePending() bool {
 	return s.Child.Alive && (s.Child.Kubelet != s.OnDisk || s.Child.Version == nil && s.Child.Local != s.Local)
 }
 
-func (s *State) contentOf(v *Version) string {
-	if v == nil {
-		return s.Local
-	}
-	return v.Content
-}
+func (s *State) contentOf(v *Version) string { return ContentOr(v, s.Local) }
 
 // planSpareTime is for what can wait: writes, and verdicts on changed local files that are only reported.
 func (s *State) planSpareTime() Action {

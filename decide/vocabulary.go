@@ -149,9 +149,12 @@ func (v *Version) bare() *Version {
 	return &bare
 }
 
-func contentOf(v *Version) string {
+func contentOf(v *Version) string { return ContentOr(v, "") }
+
+// ContentOr is the content of a version, and for local what is given.
+func ContentOr(v *Version, local string) string {
 	if v == nil {
-		return ""
+		return local
 	}
 	return v.Content
 }

@@ -185,10 +185,7 @@ func (l *loop) render(v *decide.Version, path string) (string, error) {
 
 // prove carries out a pre-flight, with its control.
 func (l *loop) prove(ctx context.Context, do decide.Prove) decide.Proved {
-	proved := decide.Proved{Proof: decide.Proof{Content: do.Local, Kubelet: do.Kubelet}}
-	if do.Version != nil {
-		proved.Content = do.Version.Content
-	}
+	proved := decide.Proved{Proof: decide.Proof{Content: decide.ContentOr(do.Version, do.Local), Kubelet: do.Kubelet}}
 	l.makeRunDir()
 	candidate, err := l.render(do.Version, "preflight/candidate.yaml")
 	var load *config.LoadError

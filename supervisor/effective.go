@@ -55,11 +55,7 @@ func (e *effectives) find(content string, kubelet config.Identity) config.Effect
 
 // effectiveOf is what a kubelet runs with that is started so with the file, "" for none: what it told of it, else our own reading.
 func (l *loop) effectiveOf(do decide.Start, file string) config.Effective {
-	content := do.Local
-	if do.Version != nil {
-		content = do.Version.Content
-	}
-	if told := l.effectives.find(content, do.Kubelet); told.Known() {
+	if told := l.effectives.find(decide.ContentOr(do.Version, do.Local), do.Kubelet); told.Known() {
 		return told
 	}
 	if file == "" {

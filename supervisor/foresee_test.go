@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -56,39 +54,28 @@ func runningPod(name string, changes ...func(*corev1.Pod)) corev1.Pod {
 	return pod
 }
 
-// Only a restart that was looked at just before is compared, and only once.
+// A restart that was looked at is compared, once, whatever is looked at meanwhile.
 func TestLostPods(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pods := []corev1.Pod{runningPod("a"), runningPod("b"), runningPod("c", func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }),
-			runningPod("d", func(p *corev1.Pod) { now := metav1.Now(); p.DeletionTimestamp = &now }),
-			runningPod("e", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} })}
-		var l lostPods
-		l.stopped()
-		if ran := l.started(); ran != nil {
-			t.Errorf("nothing was looked at, and %v ran", ran)
-		}
-		l.before(pods)
-		if ran := l.started(); ran != nil {
-			t.Errorf("a kubelet that was not stopped for a change: %v ran", ran)
-		}
-		l.stopped()
-		ran := l.started()
-		if names := missing(ran, nil); !slices.Equal(names, []string{"default/a", "default/b"}) {
-			t.Errorf("all are gone, and missing are %v", names)
-		}
-		if names := missing(ran, []corev1.Pod{runningPod("b")}); !slices.Equal(names, []string{"default/a"}) {
-			t.Errorf("a is gone, and missing are %v", names)
-		}
-		if again := l.started(); again != nil {
-			t.Errorf("a second start: %v ran", again)
-		}
-		l.before(pods)
-		<-time.After(2 * snapshotAge)
-		l.stopped()
-		if late := l.started(); late != nil {
-			t.Errorf("long after the look: %v ran", late)
-		}
-	})
+	pods := []corev1.Pod{runningPod("a"), runningPod("b"), runningPod("c", func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }),
+		runningPod("d", func(p *corev1.Pod) { now := metav1.Now(); p.DeletionTimestamp = &now }),
+		runningPod("e", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} })}
+	var l lostPods
+	l.before(pods)
+	if ran := l.take(); ran != nil {
+		t.Errorf("of a kubelet that was not stopped for the change, %v ran", ran)
+	}
+	l.compare()
+	l.before(nil) // a look that was given up, and comes late
+	ran := l.take()
+	if names := missing(ran, nil); !slices.Equal(names, []string{"default/a", "default/b"}) {
+		t.Errorf("all are gone, and missing are %v", names)
+	}
+	if names := missing(ran, []corev1.Pod{runningPod("b")}); !slices.Equal(names, []string{"default/a"}) {
+		t.Errorf("a is gone, and missing are %v", names)
+	}
+	if again := l.take(); again != nil {
+		t.Errorf("a second start: %v ran", again)
+	}
 }
 
 func TestLostWords(t *testing.T) {

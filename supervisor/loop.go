@@ -194,7 +194,7 @@ func (l *loop) handle(life lifetimes, event decide.Event) bool {
 		l.record.ended(&l.state, exited)
 	}
 	if _, is := event.(decide.Healthy); is {
-		if ran := l.lost.started(); ran != nil {
+		if ran := l.lost.take(); len(ran) > 0 {
 			l.spawn(func() { l.countLost(life.over, ran) })
 		}
 	}
@@ -228,7 +228,9 @@ func (l *loop) carryOut(life lifetimes, step decide.Step) {
 	case decide.Foresee:
 		l.answer(life.over, do, func() decide.Event { return l.foresee(life.asked, do) })
 	case decide.Stop:
-		l.lost.stopped()
+		if do.Looked {
+			l.lost.compare()
+		}
 		child := l.child
 		l.spawn(func() { // answered by the child's own exit
 			if do.Hung != "" {

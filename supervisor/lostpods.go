@@ -14,52 +14,45 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
-const (
-	lostAfter   = 30 * time.Second // of health, by which a restarted kubelet has killed what it refuses, and said so
-	snapshotAge = 15 * time.Second // of the pods before a restart; what is older does not tell what that restart cost
-)
+// lostAfter is how long a restarted kubelet is healthy until it has killed what it refuses, and said so.
+const lostAfter = 30 * time.Second
 
 // lostPods compares the pods of a node before and after a restart that was somebody's choice (rule 19).
 type lostPods struct {
-	mu      sync.Mutex
-	taken   time.Time
-	running map[string]string // names of those that ran when a change was looked at, by their uid
-	restart bool              // the kubelet was stopped for that change
+	mu    sync.Mutex
+	seen  map[string]string // names of the pods that ran at the newest look at a change, by their uid
+	owing map[string]string // those to be looked for once a kubelet is healthy again; nil = none
 }
 
 func (p *lostPods) before(pods []corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.taken, p.restart, p.running = time.Now(), false, map[string]string{}
+	p.seen = map[string]string{}
 	for _, pod := range pods {
 		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" {
-			p.running[string(pod.UID)] = pod.Namespace + "/" + pod.Name
+			p.seen[string(pod.UID)] = pod.Namespace + "/" + pod.Name
 		}
 	}
 }
 
-func (p *lostPods) stopped() {
+// compare is for the stop of a kubelet that follows such a look. What a candidate costs that never gets healthy is seen with its fallback.
+func (p *lostPods) compare() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.restart = time.Since(p.taken) < snapshotAge
+	p.owing = p.seen
 }
 
-// started gives what to compare with, once for a restart; nil = nothing.
-func (p *lostPods) started() map[string]string {
+// take gives what is to be looked for, once.
+func (p *lostPods) take() map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.restart {
-		return nil
-	}
-	p.restart = false
-	return p.running
+	owing := p.owing
+	p.owing = nil
+	return owing
 }
 
 // countLost tells of the pods that ran before a restart and have ended after it, or are gone.
 func (l *loop) countLost(ctx context.Context, ran map[string]string) {
-	if len(ran) == 0 {
-		return
-	}
 	select {
 	case <-ctx.Done():
 		return

@@ -35,6 +35,7 @@ var wrongWords = map[string]struct {
 	"a run folder that is a file":   {[]string{"--run-dir=FOLDER/etc/kubelet.yaml"}, "the run folder cannot be used"},
 	"a run folder below a file":     {[]string{"--run-dir", "FOLDER/etc/kubelet.yaml/run"}, "the run folder cannot be used"},
 	"a run folder of others":        {[]string{"--run-dir=FOLDER/open"}, "the run folder cannot be used"},
+	"an invalid --disruption":       {[]string{"--disruption=maybe"}, `--disruption="maybe" is none of hold, allow`},
 	"an invalid --preflight":        {[]string{"--preflight=maybe"}, `--preflight="maybe" is none of auto, always, never`},
 	"an invalid --log-format":       {[]string{"--log-format=xml"}, `--log-format="xml" is none of journald, text, json`},
 	"no time of trial":              {[]string{"--trial-period=0s"}, "--trial-period=0s is not a time to wait"},

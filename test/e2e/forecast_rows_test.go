@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -17,7 +18,7 @@ func unchanged(object) {}
 func spec(path string, value any) func(object) { return with("spec."+path, value) }
 
 func forecastRows(n *node) []forecastRow {
-	static := with("cpuManagerPolicy", "static")
+	static, cpus := with("cpuManagerPolicy", "static"), runtime.NumCPU()
 	total := int64(0)
 	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
 		_, _ = fmt.Sscanf(string(text), "MemTotal: %d kB", &total)
@@ -25,14 +26,14 @@ func forecastRows(n *node) []forecastRow {
 	return []forecastRow{
 		{name: "what touches nobody", slow: true, now: unchanged, then: changes(with("podPidsLimit", 4000), with("eventRecordQPS", 9), with("cpuCFSQuota", false)), pods: sevenPods, count: 7},
 		{name: "maxPods", now: unchanged, then: with("maxPods", 3), pods: sevenPods, count: 7, least: 4},
-		{name: "podsPerCore", slow: true, now: unchanged, then: with("podsPerCore", 1), pods: sevenPods, count: 7, least: 1},
+		{name: "podsPerCore", slow: true, now: unchanged, then: with("podsPerCore", 1), pods: sevenPods, count: 7, least: max(0, 7-cpus)},
 		{name: "a hard disk threshold", slow: true, now: unchanged, then: with("evictionHard", object{"memory.available": "50Mi", "nodefs.available": "99%"}), pods: sevenPods, count: 7, least: 7},
 		{name: "a soft disk threshold", now: unchanged, then: changes(with("evictionSoft", object{"imagefs.available": "99%"}), with("evictionSoftGracePeriod", object{"imagefs.available": "1h"})), pods: sevenPods, count: 7, least: 7},
 		{name: "a soft memory threshold", slow: true, now: unchanged, then: changes(with("evictionSoft", object{"memory.available": "99%"}), with("evictionSoftGracePeriod", object{"memory.available": "1h"})), pods: sevenPods, count: 7, least: 4},
 		// 1.5 GiB are left for two pods of 1 GiB.
 		{name: "systemReserved", slow: true, now: unchanged, then: with("systemReserved", object{"memory": fmt.Sprintf("%dMi", total>>10-1536-50)}), pods: sevenPods, count: 7, least: 1},
-		{name: "a CPU manager", now: unchanged, then: changes(static, with("kubeReserved", object{"cpu": "1200m"})), pods: sevenPods, count: 7, freshCPUs: true, least: 1},
-		{name: "CPUs that are reserved although given away", slow: true, now: changes(static, with("reservedSystemCPUs", "0")), then: with("reservedSystemCPUs", "0-1"), pods: sevenPods, count: 7, freshCPUs: true, least: 1},
+		{name: "a CPU manager", now: unchanged, then: changes(static, with("kubeReserved", object{"cpu": fmt.Sprintf("%dm", 1000*cpus-800)})), pods: sevenPods, count: 7, freshCPUs: true, least: 1},
+		{name: "CPUs that are reserved although given away", slow: true, now: changes(static, with("reservedSystemCPUs", "0")), then: with("reservedSystemCPUs", fmt.Sprintf("0-%d", cpus-1)), pods: sevenPods, count: 7, freshCPUs: true, least: 1},
 		{name: "a CPU manager that keeps its file", slow: true, now: changes(static, with("reservedSystemCPUs", "0")), then: with("podPidsLimit", 4000), pods: sevenPods, count: 7},
 		{name: "cgroupRoot", slow: true, now: unchanged, then: with("cgroupRoot", "/kubelet-supervisor-"+n.Name+"/other"), pods: withStatic(sevenPods), count: 8, least: 7,
 			meanwhile: func(t *testing.T, k *bareKubelet) { makeCgroup(t, "kubelet-supervisor-"+n.Name, "other") }},
