@@ -42,7 +42,8 @@ func (r *Result) storm(nodes int, s *scale.Storm) {
 	one(edits+": processor time of etcd", "ms/s", rate(s.Edits.Etcd, s.Edits.Took))
 	one("the Leases alone, before: processor time of the API server", "ms/s", rate(s.Leases.APIServer, s.Leases.Took))
 	one(edits+": share of this machine in use", "%", 100*s.Busy)
-	one(edits+": from the last edit until every node runs it", "s", s.Settled.Seconds())
+	one(edits+": from the last edit until every node runs it, or nobody waits any longer", "s", s.Settled.Seconds())
+	one(edits+": nodes that do not run it then", "", float64(s.Behind))
 	ask(edits, asked)
 	const back = "API server killed"
 	one(back+": until a supervisor's request is received", "s", s.Return.Away.Seconds())
