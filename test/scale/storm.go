@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	editEvery     = 2 * time.Second
+	editEvery      = 2 * time.Second
 	quietPatience  = 4 * time.Minute // watches are begun anew by themselves after 5
 	settlePatience = 4 * time.Minute // after the last edit: thrice what a node may take for one
-	preflightWord = `"msg":"pre-flight"`
+	preflightWord  = `"msg":"pre-flight"`
 )
 
 // A Storm is when all nodes want something of the API server at once: because one ConfigMap is edited again and again, and because the
