@@ -199,16 +199,17 @@ matrix: bench-program ## what works with which kubelet, 1.23 to the newest, into
 	bin/bench page -document=docs/evidence/compatibility.md bin/matrix.json
 
 .PHONY: bench-storm
-bench-storm: bench-program ## 1,000 nodes, one ConfigMap edited every 2 s, and a kube-apiserver's restart, beside commit BEFORE, for bench-scale's page (root; 25 min on a machine that is idle); STORM=100 for fewer nodes
+bench-storm: bench-program ## 1,000 nodes, one ConfigMap edited every 2 s, and a kube-apiserver's restart, beside commit BEFORE, into docs/evidence/storm.md (root; half an hour on a machine that is idle); STORM=100 for fewer nodes
 	test/scale/before.sh $(BEFORE) bin/scalehost-before
 	@$(REAL) bin/bench storm -nodes=$(STORM) -commit="$(BEFORE)" -host=bin/scalehost-before -json=bin/storm-before.json
 	@$(REAL) bin/bench storm -nodes=$(STORM) -commit="$(VERSION)" -json=bin/storm.json
+	bin/bench page -document=docs/evidence/storm.md bin/storm-before.json bin/storm.json
 
 .PHONY: bench-scale
-bench-scale: bench-program bench-storm ## one node for longer, and 1 to 1,000 nodes on this machine, into docs/evidence/scale.md (root; an hour and a half on a machine that is idle); NODES="1 100" for others
+bench-scale: bench-program ## one node for longer, and 1 to 1,000 nodes on this machine, into docs/evidence/scale.md (root; an hour and a half on a machine that is idle); NODES="1 100" for others
 	@$(REAL) bin/bench long -commit="$(VERSION)" -json=bin/bench-long.json
 	@for nodes in $(NODES); do $(REAL) bin/bench nodes -commit="$(VERSION)" -nodes="$$nodes" -json="bin/scale-$$nodes.json"; done
-	bin/bench page -document=docs/evidence/scale.md bin/bench-long.json $(NODES:%=bin/scale-%.json) bin/storm-before.json bin/storm.json
+	bin/bench page -document=docs/evidence/scale.md bin/bench-long.json $(NODES:%=bin/scale-%.json)
 
 .PHONY: bench-check
 bench-check: root parts-node build ## whether everything can be measured: one short round and a small fleet, whose figures mean nothing (root; five minutes)
