@@ -194,9 +194,11 @@ func (m *measurement) makeConfigMap(ctx context.Context) (version string, err er
 }
 
 // assignAll is as fast as the API server takes it.
-func (m *measurement) assignAll(ctx context.Context) error {
+func (m *measurement) assignAll(ctx context.Context) error { return m.assignNodes(ctx, m.nodes) }
+
+func (m *measurement) assignNodes(ctx context.Context, nodes []node) error {
 	change := []byte(`{"metadata":{"annotations":{"kubelet-supervisor.io/config-source":"` + assignment + `"}}}`)
-	return each(ctx, m.nodes, func(ctx context.Context, n node) error {
+	return each(ctx, nodes, func(ctx context.Context, n node) error {
 		return m.admin.Patch(types.MergePatchType).Resource("nodes").Name(n.Name).Body(change).Do(ctx).Error()
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
@@ -14,6 +15,7 @@ const (
 	editEvery      = 2 * time.Second
 	quietPatience  = 4 * time.Minute // watches are begun anew by themselves after 5
 	settlePatience = 4 * time.Minute // after the last edit: thrice what a node may take for one
+	assignedAtOnce = 100             // nodes
 	preflightWord  = `"msg":"pre-flight"`
 )
 
@@ -57,17 +59,24 @@ func MeasureStorm(ctx context.Context, o Options) (*Storm, error) {
 	})
 }
 
-// assignStorm waits for nodes that run already: a thousand that start at once on one machine lose healthy kubelets to the load.
+// assignStorm assigns to nodes that run already, some at a time: a thousand kubelets that start at once on one machine, each asked for its
+// health a hundred times a second, lose it to the load.
 func (m *measurement) assignStorm(ctx context.Context) (err error) {
 	if m.version, err = m.makeConfigMap(ctx); err != nil {
 		return err
 	}
 	m.starts += m.Nodes
-	if err := m.assignAll(ctx); err != nil {
-		return err
+	done := 0
+	for some := range slices.Chunk(m.nodes, assignedAtOnce) {
+		if err := m.assignNodes(ctx, some); err != nil {
+			return err
+		}
+		done += len(some)
+		if _, err := m.observer.await(ctx, m.observer.expect(func(v view) bool { return v.runs(m.version) }), done); err != nil {
+			return err
+		}
 	}
-	_, err = m.observer.await(ctx, m.observer.expect(func(v view) bool { return v.runs(m.version) }), m.Nodes)
-	return err
+	return nil
 }
 
 func (m *measurement) restart(ctx context.Context, r *Return) error {
