@@ -20,7 +20,8 @@ func newRollback(s *session) *cobra.Command {
 		Long: `Assign again what was assigned to each node before, by the record that history shows: the newest assignment that is another than the one
 that stands, and that the node neither refused nor rejected nor rolled back. With --to, a revision of the history of the one node, or a configuration.
 
-Each node goes back to its own. What would change is shown first, and asked.`,
+Each node goes back to its own. With -l so does a node that never got the bad one: it goes one too far. Typed twice, it may return to the one that it
+left. Name the nodes that are assigned the bad one, or the configuration with --to. What would change is shown first, and asked.`,
 		Example: `  kubectl kubelet rollback n1
   kubectl kubelet rollback n1 --to 3
   kubectl kubelet rollback -l pool=workers --parallel 5`,
