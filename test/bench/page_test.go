@@ -34,6 +34,7 @@ func TestPagesAreThoseOfTheirResults(t *testing.T) {
 		"benchmarks.md":    files("bench", "upstream"),
 		"compatibility.md": files("matrix"),
 		"scale.md":         files("long", "scale-1000", "scale-1", "scale-100"),
+		"storm.md":         files("storm-before", "storm"),
 	} {
 		seen, err := rendered(t, name, "", of)
 		if err != nil {
@@ -62,6 +63,7 @@ func TestPagesSayWhatIsNotThere(t *testing.T) {
 		{"scale.md", "Read this first.", files("scale-1", "scale-100"), "\n\nRead this first.\n\n**API server", ""},
 		{"scale.md", "", files("long"), "", "no result of bench nodes"},
 		{"scale.md", "", files("scale-100"), "", "two or more"},
+		{"storm.md", "", files("bench"), "", "there is no result of it"},
 		{"compatibility.md", "", files("bench"), "", "there is no result of it"},
 		{"nothing.md", "", files("bench"), "", "no files"},
 	} {
