@@ -117,6 +117,10 @@ func (s *State) Phase() string {
 		return "Proving"
 	case Foresee:
 		return "Foreseeing"
+	case Merge:
+		return "Merging"
+	case Blame:
+		return "Blaming"
 	case Stop:
 		return "Stopping"
 	case Start:

@@ -35,11 +35,11 @@ func checkSource(source corev1.ConfigMapNodeConfigSource) error {
 
 // checkName refuses what is no base name, and the names that the store gives to things of its own.
 func checkName(what, name string) error {
-	limit := nameLimit - len(temporaryPrefix) - len(markerSuffix)
+	limit := nameLimit - len(temporaryPrefix) - max(len(markerSuffix), len(baseInfix)+64)
 	if !plain(name, limit) {
 		return fmt.Errorf("the %s %.64q cannot be a file name: it must be at most %d letters, digits, '-', '_' or '.'", what, name, limit)
 	}
-	if strings.HasPrefix(name, temporaryPrefix) || strings.HasSuffix(name, markerSuffix) || strings.Contains(name, corruptInfix) {
+	if strings.HasPrefix(name, temporaryPrefix) || strings.HasSuffix(name, markerSuffix) || strings.Contains(name, corruptInfix) || strings.Contains(name, baseInfix) {
 		return fmt.Errorf("the %s %.64q cannot be a file name: the store gives such names to files of its own", what, name)
 	}
 	return nil
