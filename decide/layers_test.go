@@ -82,7 +82,7 @@ func TestTheFileUnderLayersChanges(t *testing.T) {
 	})
 	t.Run("during a trial", func(t *testing.T) {
 		d := newDrive(t).boot().layers("lay", "1").pass(testSettings.TrialPeriod / 2).ownFile("edited").fresh()
-		d.pass(testSettings.TrialPeriod/2 + time.Minute).expectDone("prove lay/edited", "prove edited")
+		d.pass(testSettings.TrialPeriod/2+time.Minute).expectDone("prove lay/edited", "prove edited")
 		d.expect("assigned=lay/local@1 active=lay/local@1 lkg=lay/local@1 True Active").expectMessage("LocalChangePending")
 	})
 	t.Run("and back", func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestTheFileUnderLayersChanges(t *testing.T) {
 	t.Run("to what the kubelet takes for the same", func(t *testing.T) {
 		d := newDrive(t).boot()
 		d.effect["lay/local"], d.effect["lay/edited"] = "same", "same"
-		d.layers("lay", "1").pass(testSettings.TrialPeriod+time.Minute).fresh().ownFile("edited").pass(time.Minute)
+		d.layers("lay", "1").pass(testSettings.TrialPeriod + time.Minute).fresh().ownFile("edited").pass(time.Minute)
 		d.expectDone("merge lay", "prove lay/edited", "prove edited").expect("assigned=lay/edited@1 active=lay/edited@1 lkg=lay/edited@1 True Active")
 	})
 	t.Run("heard of with the assignment", func(t *testing.T) {
