@@ -92,12 +92,14 @@ func (l *loop) loadVersion(pointer store.Pointer, base string, note func(error))
 	}
 	v := &decide.Version{Source: *source, Base: base}
 	composed, err := l.compose(*v)
-	if note(err); err == nil {
-		v.Content, v.Base = composed.Content, composed.Base
-	}
 	var fault *config.BaseError
-	if errors.As(err, &fault) && base == "" {
+	switch {
+	case err == nil:
+		v.Content, v.Base = composed.Content, composed.Base
+	case errors.As(err, &fault): // no fault of the state
 		v.Base = unusableBase
+	default:
+		note(err)
 	}
 	return v
 }
