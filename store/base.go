@@ -80,5 +80,9 @@ func baseName(source corev1.ConfigMapNodeConfigSource, digest string) (string, e
 	if !is || !plain(hex, 64) {
 		return "", fmt.Errorf("%.80q is no digest", digest)
 	}
-	return source.ResourceVersion + baseInfix + hex, nil
+	name := source.ResourceVersion + baseInfix + hex
+	if len(temporaryPrefix)+len(name) > nameLimit {
+		return "", errors.New("the name of its copy would be too long")
+	}
+	return name, nil
 }

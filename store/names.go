@@ -35,7 +35,7 @@ func checkSource(source corev1.ConfigMapNodeConfigSource) error {
 
 // checkName refuses what is no base name, and the names that the store gives to things of its own.
 func checkName(what, name string) error {
-	limit := nameLimit - len(temporaryPrefix) - max(len(markerSuffix), len(baseInfix)+64)
+	limit := nameLimit - len(temporaryPrefix) - len(markerSuffix)
 	if !plain(name, limit) {
 		return fmt.Errorf("the %s %.64q cannot be a file name: it must be at most %d letters, digits, '-', '_' or '.'", what, name, limit)
 	}
