@@ -143,7 +143,7 @@ func TestLayersFallBackToWhatRan(t *testing.T) {
 }
 
 // A node's own file that cannot be used is the node's fault: what runs goes on, whatever happens to the file, and it heals by itself.
-func TestLayersOverABadFile(t *testing.T) {
+func TestLongLayersOverABadFile(t *testing.T) {
 	n := sharedNode(t)
 	p := n.makeLocalParts(t)
 	good := n.kubeletConfig(with("podPidsLimit", 3000))
