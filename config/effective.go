@@ -163,7 +163,7 @@ func mergedTree(arguments Arguments, configFile string) (merged map[string]any, 
 }
 
 // mergePatch follows RFC 7386, as the kubelet does with drop-in files: mappings are merged, null deletes what was said before, and
-// everything else replaces it.
+// everything else replaces it. The patch stays as it is.
 func mergePatch(into, patch map[string]any) {
 	for name, value := range patch {
 		switch value := value.(type) {

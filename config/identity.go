@@ -57,12 +57,19 @@ func Identify(kubelet string, argv []string) (Identity, error) {
 func LocalContent(argv []string) string {
 	path := ParseArguments(argv).Config
 	if path == "" {
-		return "sha256:none"
+		return noFile
 	}
 	content, err := ReadFile(path)
 	if err != nil {
 		content = []byte("unreadable: " + err.Error())
 	}
+	return digestOfFile(content)
+}
+
+const noFile = "sha256:none"
+
+// digestOfFile is what sha256sum would say.
+func digestOfFile(content []byte) string {
 	sum := sha256.Sum256(content)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 )
@@ -43,9 +44,7 @@ func Render(payload map[string]string, key, folder string, localGates map[string
 	if err != nil {
 		return nil, err
 	}
-	for _, field := range pathFields {
-		resolvePath(tree, field, folder)
-	}
+	resolvePaths(tree, folder)
 	addGates(tree, localGates)
 	var rendered bytes.Buffer
 	encoder := json.NewEncoder(&rendered) // sorts keys: the same payload gives the same bytes
@@ -59,7 +58,7 @@ func Render(payload map[string]string, key, folder string, localGates map[string
 
 func load(payload map[string]string, key string) (map[string]any, error) {
 	refuse := func(format string, words ...any) (map[string]any, error) {
-		return nil, &LoadError{Words: fmt.Sprintf("key %q ", key) + fmt.Sprintf(format, words...)}
+		return nil, &LoadError{Words: fmt.Sprintf("key %q ", key) + fmt.Errorf(format, words...).Error()}
 	}
 	document, present := payload[key]
 	switch {
@@ -72,6 +71,12 @@ func load(payload map[string]string, key string) (map[string]any, error) {
 	switch {
 	case err != nil:
 		return refuse("does not decode as YAML or JSON: %v", err)
+	case AreLayers(tree):
+		_, err := readLayers(tree, []byte(document))
+		if err == nil {
+			err = errors.New("is of layers that cannot be laid together here")
+		}
+		return refuse("%w", err)
 	case tree["kind"] == nil:
 		return refuse("has no kind; add \"kind: %s\"", kind)
 	case tree["kind"] != kind:
@@ -82,6 +87,12 @@ func load(payload map[string]string, key string) (map[string]any, error) {
 		return refuse("has another apiVersion than %s", apiVersion)
 	}
 	return tree, nil
+}
+
+func resolvePaths(tree map[string]any, folder string) {
+	for _, field := range pathFields {
+		resolvePath(tree, field, folder)
+	}
 }
 
 // resolvePath leaves values of another type alone: the kubelet has its own words for them.

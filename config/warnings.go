@@ -35,11 +35,17 @@ func strictWarnings(document []byte, kubelet int) []string {
 	if err != nil {
 		return nil
 	}
-	delete(tree, "kind")
-	delete(tree, "apiVersion")
 	var found warnings
 	found.addDuplicates(document)
-	found.addUnknown(tree, "", "", kubelet)
+	if !AreLayers(tree) {
+		found.addUnknownTop(tree, kubelet)
+		return found.lines()
+	}
+	layers, _ := readLayers(tree, document) // what is wrong with the envelope is a refusal
+	for _, layer := range layers.Layers {
+		found.of = " (layer " + layer.Name + ")"
+		found.addUnknownTop(layer.Patch, kubelet)
+	}
 	return found.lines()
 }
 
@@ -49,6 +55,7 @@ const maxWarnings = 10
 type warnings struct {
 	first []string
 	more  int
+	of    string // which layer, at the end of each line
 }
 
 func (w *warnings) add(format string, words ...any) {
@@ -56,7 +63,7 @@ func (w *warnings) add(format string, words ...any) {
 		w.more++
 		return
 	}
-	w.first = append(w.first, Quote(fmt.Sprintf(format, words...)))
+	w.first = append(w.first, Quote(fmt.Sprintf(format, words...)+w.of))
 }
 
 func (w *warnings) lines() []string {
@@ -97,6 +104,14 @@ func (w *warnings) addDuplicates(document []byte) {
 			w.add("field %s appears twice", match[1])
 		}
 	}
+}
+
+// addUnknownTop looks at a whole configuration, or at a part of one.
+func (w *warnings) addUnknownTop(tree map[string]any, kubelet int) {
+	fields := maps.Clone(tree)
+	delete(fields, "kind")
+	delete(fields, "apiVersion")
+	w.addUnknown(fields, "", "", kubelet)
 }
 
 // addUnknown looks at the keys of a mapping that is a structure: at its place in the document, as shown, and in the table.

@@ -11,6 +11,7 @@ import (
 func (s *State) learnAssigned(e Assigned) {
 	s.Reset, s.Lost = nil, false
 	s.Shadowed = e.Shadowed
+	s.mergeOnly(&e)
 	// Its checkpoint has just been written.
 	s.Unrenderable = without(s.Unrenderable, func(x Unrenderable) bool { return x.Content == e.Version.Content })
 	if !s.savesAssignment() && s.Assigned != nil && reflect.DeepEqual(*s.Assigned, e.Version) && s.Text == e.Text && s.NodeUID == e.NodeUID {
@@ -63,7 +64,7 @@ func (s *State) withAssigned(a Assigned) Durable {
 	switch lkg := d.LastKnownGood; {
 	case Same(lkg, &version):
 		d.LastKnownGood = &version
-	case lkg != nil && lkg.Source == version.Source: // it had lost its checkpoint
+	case lkg != nil && lkg.Source == version.Source && lkg.Base == "" && version.Base == "": // it had lost its checkpoint
 		d.LastKnownGood = &version
 	case version.Content != "" && d.Promoted.Content == version.Content: // it could not be read
 		d.LastKnownGood = &version

@@ -13,6 +13,7 @@ import (
 func Decide(s State, at Moment, e Event) (State, Step) {
 	s.advance(at)
 	s.learn(e)
+	s.takeMerge()
 	s.recognise()
 	s.judge()
 	do := s.act()
@@ -46,6 +47,10 @@ func (s *State) learn(event Event) {
 		s.learnProved(e)
 	case Foreseen:
 		s.learnForeseen(e)
+	case Merged:
+		s.learnMerged(e)
+	case Blamed:
+		s.learnBlamed(e)
 	case Consented:
 		s.Consent = e.Value
 	case PodsLost:

@@ -48,6 +48,9 @@ type drive struct {
 	ownLooks bool // the test looks at the Lease itself
 	cluster  []string
 	online   bool
+	own      string          // content of the node's own file
+	broken   map[string]bool // by content of the node's own file: no layers can be laid over it
+	guilty   string          // what comes of looking for whom to blame
 }
 
 var (
@@ -68,13 +71,18 @@ func newDrive(t *testing.T, changes ...func(*Settings)) *drive {
 		change(&settings)
 	}
 	return &drive{t: t, s: New(settings), now: time.Hour, refused: map[string]Proof{}, deadly: map[string]time.Duration{},
-		lease: map[string]bool{}, effect: map[string]string{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, portHeld: map[string]bool{}, kills: map[string]int{}, bootID: "boot-1", online: true}
+		lease: map[string]bool{}, effect: map[string]string{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, portHeld: map[string]bool{}, kills: map[string]int{}, bootID: "boot-1", online: true,
+		own: "local", broken: map[string]bool{}}
 }
 
 // boot starts a supervisor on what the disk holds.
 func (d *drive) boot() *drive {
 	d.s = New(d.s.Settings)
-	d.hear(Booted{Disk: d.disk, Kubelet: testKubelet, Local: "local", BootID: d.bootID, Cluster: d.cluster})
+	disk := d.disk
+	if v := disk.Assigned; v != nil && v.Base != "" {
+		disk.Assigned = d.over(*v)
+	}
+	d.hear(Booted{Disk: disk, Kubelet: testKubelet, Local: d.own, BootID: d.bootID, Cluster: d.cluster})
 	return d.pass(time.Second)
 }
 
@@ -166,6 +174,15 @@ func (d *drive) answer(do Action) Event {
 		}
 		err := d.startErr[contentOf(do.Version)]
 		return Started{Err: err, Unrenderable: err != nil, Delay: time.Second}
+	case Merge:
+		d.note("merge " + do.Version.Source.Name)
+		if d.broken[do.Local] {
+			return Merged{Of: do.Version, Local: do.Local, Fault: "it does not decode"}
+		}
+		return Merged{Of: do.Version, Local: do.Local, Version: d.over(do.Version)}
+	case Blame:
+		d.note("blame " + do.Version.Content)
+		return Blamed{Content: do.Version.Content, Kubelet: do.Kubelet, Words: d.guilty}
 	case Stop:
 		if do.Hung != "" {
 			d.note("dump")

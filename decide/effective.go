@@ -25,7 +25,7 @@ func (s *State) recognise() {
 }
 
 // isRunWith: it is what runs, and nothing of the node has changed since.
-func (s *State) isRunWith(want *Version) bool { return s.runs(want) && !s.LocalChangePending() }
+func (s *State) isRunWith(want *Version) bool { return s.runs(want) && !s.localFilesChanged() }
 
 func sameProgram(a, b config.Identity) bool {
 	return a.Binary == b.Binary && a.Arguments == b.Arguments

@@ -64,6 +64,19 @@ type (
 	Consented struct{ Value string }
 	// PodsLost tells what a restart has cost that was not foreseen.
 	PodsLost struct{ Words string }
+	// Merged answers Merge. Without a version there is nothing to lay the layers over, for the reason given.
+	Merged struct {
+		Of      Version
+		Local   string
+		Version *Version
+		Fault   string
+	}
+	// Blamed answers Blame: which layers it is that a kubelet refuses; empty = no single one.
+	Blamed struct {
+		Content string
+		Kubelet config.Identity
+		Words   string
+	}
 	// Started answers Start.
 	Started struct {
 		Err          error
@@ -144,6 +157,16 @@ type (
 		Local                string // content of the local file
 		MayAsk               bool   // a pre-flight with this kubelet is safe
 	}
+	// Merge lays the layers of a version over the node's own file as it is now, whose content is Local; answered by Merged.
+	Merge struct {
+		Version Version
+		Local   string
+	}
+	// Blame finds out which of the layers of a refused version are to blame; answered by Blamed.
+	Blame struct {
+		Version Version
+		Kubelet config.Identity
+	}
 	// Stop ends the child; answered by ChildExited. With Hung, why it hangs, the end is not an asked one: it counts like any other
 	// exit, and the child says first what it hangs at.
 	Stop struct {
@@ -180,6 +203,8 @@ func (Proved) event()        {}
 func (Foreseen) event()      {}
 func (Consented) event()     {}
 func (PodsLost) event()      {}
+func (Merged) event()        {}
+func (Blamed) event()        {}
 func (Started) event()       {}
 func (Healthy) event()       {}
 func (Unhealthy) event()     {}
@@ -197,6 +222,8 @@ func (StopAsked) event()     {}
 func (Save) action()     {}
 func (Prove) action()    {}
 func (Foresee) action()  {}
+func (Merge) action()    {}
+func (Blame) action()    {}
 func (Stop) action()     {}
 func (Start) action()    {}
 func (SetAside) action() {}

@@ -67,6 +67,8 @@ func (s *State) findSync() *finding {
 	switch {
 	case s.Sync != nil && s.Sync.Malformed:
 		return &finding{corev1.ConditionFalse, ReasonInvalidAssignment, s.Sync.Words, "correct the assignment"}
+	case s.Sync != nil && s.Sync.OfNode:
+		return &finding{corev1.ConditionFalse, ReasonFallbackBroken, s.Sync.Words, "correct the local configuration"}
 	case s.Sync != nil:
 		return &finding{corev1.ConditionFalse, ReasonSyncFailed, s.Sync.Words, "it is tried again by itself"}
 	case s.Lost:
@@ -119,8 +121,12 @@ func (s *State) findVerdict() *finding {
 	switch {
 	case v == nil:
 		return nil
+	case v.Content == "" && v.Base != "":
+		return &finding{corev1.ConditionFalse, ReasonFallbackBroken, s.whyNot(v), "correct the local configuration"}
 	case v.Content == "" || s.cannotRender(v) != "":
 		return &finding{corev1.ConditionFalse, ReasonInternalError, s.whyNot(v), "it is downloaded again by itself; see to the state folder and the run folder"}
+	case s.isRefused(v) && v.Base != "" && s.findBrokenLocal() != nil: // the node is at fault, not the layers
+		return s.findBrokenLocal()
 	case s.isRefused(v):
 		return &finding{corev1.ConditionFalse, ReasonRefused, s.whyNot(v), "correct the configuration"}
 	case s.rejection(v) != nil:
@@ -134,6 +140,8 @@ func (s *State) findVerdict() *finding {
 // whyNot tells what speaks against a version.
 func (s *State) whyNot(v *Version) string {
 	switch p := s.proof(v.Content, s.kubeletOf(v)); {
+	case v.Content == "" && v.Base != "":
+		return fmt.Sprintf("%s cannot be laid over the local configuration%s", Describe(v), tail(s.Today.Fault))
 	case v.Content == "":
 		return fmt.Sprintf("%s: its checkpoint cannot be read", Describe(v))
 	case s.cannotRender(v) != "":

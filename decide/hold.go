@@ -187,9 +187,11 @@ func (s *State) giveBack() {
 	}
 }
 
-// giveUpLook: what makes something else more urgent, or the look void, does not wait for its answer.
+// giveUpLook: what makes something else more urgent, or the look void, does not wait for its answer. Nor for whom to blame.
 func (s *State) giveUpLook(event Event) {
-	if _, looks := s.Doing.(Foresee); !looks {
+	_, looks := s.Doing.(Foresee)
+	_, blames := s.Doing.(Blame)
+	if !looks && !blames {
 		return
 	}
 	switch event.(type) {

@@ -72,7 +72,11 @@ func (s *State) warnings() []string {
 
 // pendingVerdict says what the pre-flight thinks of what runs, started with the changed files.
 func (s *State) pendingVerdict() string {
-	p := s.proof(s.contentOf(s.Child.Version), s.OnDisk)
+	v := s.Child.Version
+	if s.mergePending() {
+		v = s.Today.Version
+	}
+	p := s.proof(s.contentOf(v), s.OnDisk)
 	if p == nil || !p.refused() {
 		return ""
 	}

@@ -43,6 +43,9 @@ func (s *State) plan() move {
 			return next
 		}
 	}
+	if s.mergeIsDue() {
+		return move{kind: act, action: Merge{Version: *s.Assigned, Local: s.Local}}
+	}
 	want, ask := s.choose()
 	if ask != nil {
 		return move{kind: act, action: ask}
@@ -139,7 +142,7 @@ func (s *State) waitsForTurn(want *Version) bool {
 
 // followsLocal: with --follow-local an accepted change of the local files restarts the kubelet that they concern.
 func (s *State) followsLocal(want *Version) bool {
-	if !s.FollowLocal || !s.LocalChangePending() {
+	if !s.FollowLocal || !s.localFilesChanged() {
 		return false
 	}
 	proof := s.proof(s.contentOf(want), s.OnDisk)
@@ -149,7 +152,9 @@ func (s *State) followsLocal(want *Version) bool {
 }
 
 // LocalChangePending tells that the kubelet that runs was started with other local files, drop-ins or another binary than there are now.
-func (s *State) LocalChangePending() bool {
+func (s *State) LocalChangePending() bool { return s.localFilesChanged() || s.mergePending() }
+
+func (s *State) localFilesChanged() bool {
 	return s.Child.Alive && (s.Child.Kubelet != s.OnDisk || s.Child.Version == nil && s.Child.Local != s.Local)
 }
 
@@ -174,15 +179,18 @@ func (s *State) planSpareTime() Action {
 			return s.prove(v)
 		}
 	}
-	return nil
+	return s.planBlame()
 }
 
 // unproven lists what a change of the local files puts in question: what runs, if it was started before the change, and the
 // fallback of last resort.
 func (s *State) unproven() []*Version {
 	var list []*Version
-	if s.LocalChangePending() {
+	if s.localFilesChanged() {
 		list = append(list, s.Child.Version)
+	}
+	if s.mergePending() {
+		list = append(list, s.Today.Version)
 	}
 	if s.Child.Version != nil {
 		list = append(list, nil)

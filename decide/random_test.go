@@ -19,6 +19,7 @@ func TestRandomLives(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			d := newDrive(t, func(s *Settings) {
 				s.EditSpread, s.Disruption = time.Duration(random.IntN(2))*time.Minute, []string{"", Hold, Allow}[random.IntN(3)]
+				s.FollowLocal = random.IntN(3) == 0
 			}).boot()
 			for range 60 {
 				d.live(random)
@@ -54,7 +55,7 @@ var contents = []string{"one", "two", "three"}
 // live lets one random thing happen.
 func (d *drive) live(random *rand.Rand) {
 	content := contents[random.IntN(len(contents))]
-	switch random.IntN(18) {
+	switch random.IntN(20) {
 	case 0, 1, 2:
 		d.assign(content, fmt.Sprint("cm", random.IntN(2)), fmt.Sprint(random.IntN(100)))
 	case 3:
@@ -88,6 +89,11 @@ func (d *drive) live(random *rand.Rand) {
 		d.kills[[]string{"one", "two", "three", "local"}[random.IntN(4)]] = random.IntN(2)
 	case 17:
 		d.portHeld[[]string{"one", "two", "three", ""}[random.IntN(4)]] = random.IntN(2) == 0
+	case 18:
+		d.ownFile([]string{"local", "edited"}[random.IntN(2)])
+	case 19:
+		d.layers("lay"+content, fmt.Sprint(random.IntN(3)))
+		d.deadly["lay"+content+"/"+d.own] = time.Duration(random.IntN(300)) * time.Second
 	}
 	d.pass(time.Duration(random.IntN(100_000)) * time.Millisecond)
 }

@@ -12,6 +12,7 @@ import (
 type Statement struct {
 	Config   corev1.NodeConfigStatus
 	Observed *string // nil: no assignment was seen yet, leave what the Node says
+	Retry    string  // the newest retry that was heard
 	Status   corev1.ConditionStatus
 	Reason   string
 	Message  string
@@ -33,6 +34,7 @@ func Report(s State) (Statement, bool) {
 	shown := Statement{
 		Config:   s.nodeConfig(),
 		Observed: s.Observed,
+		Retry:    s.Retry,
 		Status:   finding.status,
 		Reason:   finding.reason,
 		Message:  s.message(finding),
@@ -117,6 +119,10 @@ func (s *State) Phase() string {
 		return "Proving"
 	case Foresee:
 		return "Foreseeing"
+	case Merge:
+		return "Merging"
+	case Blame:
+		return "Blaming"
 	case Stop:
 		return "Stopping"
 	case Start:

@@ -105,6 +105,8 @@ type State struct {
 	Observed *string // the assignment that the report speaks of; nil = not seen yet
 	Shadowed bool
 
+	Today Today // the layers of what is assigned, over the node's own file as it is now
+
 	Outlook       Outlook // of the newest change that was looked at
 	Consent       string  // the value of annotation allow-disruption
 	LocalFailures int     // starts of the local configuration in a row that ended by themselves and never were healthy

@@ -12,6 +12,9 @@ type Version struct {
 	// Content is config.Content of the payload. It is empty when the checkpoint could not be read: such a version equals nothing,
 	// itself included, and is never started.
 	Content string `json:"content,omitempty"`
+	// Base is the digest of the node's own file that its layers lie over, and that is part of Content; empty = it has no such layers. Where
+	// Content is empty, that file is why.
+	Base string `json:"base,omitempty"`
 }
 
 // Cause says what a configuration, or its trial, failed at.
@@ -37,6 +40,8 @@ type Proof struct {
 	Effective string `json:"effective,omitempty"`
 	// Shadowed are the fields that it does not run with, for flags or drop-in files go before.
 	Shadowed []string `json:"shadowed,omitempty"`
+	// Layers is how many there are whose share in a refusal is still to be found out.
+	Layers int `json:"layers,omitempty"`
 }
 
 // AnyContent is the Content of a Proof about every configuration.
@@ -127,6 +132,7 @@ const storedEntries = 20
 // Problem is something that a person should hear of: upstream's words for status.error, and the detail for the condition.
 type Problem struct {
 	Malformed bool // the assignment itself is wrong, not merely out of reach
+	OfNode    bool // the node's own file is, which its layers are to lie over
 	Error     string
 	Words     string
 }

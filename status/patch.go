@@ -14,6 +14,10 @@ const (
 	ConfigStatusAnnotation = "kubelet-supervisor.io/config-status"
 	// ConfigObservedAnnotation holds the assignment that the status speaks of, verbatim.
 	ConfigObservedAnnotation = "kubelet-supervisor.io/config-observed"
+	// FeaturesAnnotation lists what this supervisor can, with commas between.
+	FeaturesAnnotation = "kubelet-supervisor.io/features"
+	// RetryObservedAnnotation holds the newest retry that was heard, verbatim.
+	RetryObservedAnnotation = "kubelet-supervisor.io/retry-observed"
 	// ConditionType is the type of the Node condition, the alpha feature's name for it.
 	ConditionType corev1.NodeConditionType = "KubeletConfigOk"
 )
@@ -60,6 +64,11 @@ func patchOf(o offer, before *corev1.NodeCondition, withConfig bool) (nodePatch,
 	patch.Metadata.Annotations = map[string]*string{ConfigStatusAnnotation: &text}
 	if report.Observed != nil {
 		patch.Metadata.Annotations[ConfigObservedAnnotation] = pointer(*report.Observed)
+	}
+	for key, value := range map[string]string{FeaturesAnnotation: report.Features, RetryObservedAnnotation: report.Retry} {
+		if value != "" {
+			patch.Metadata.Annotations[key] = &value
+		}
 	}
 	condition := conditionPatch{
 		Type: ConditionType, Status: report.Condition.Status, Reason: report.Condition.Reason, Message: Message(report.Condition.Message),

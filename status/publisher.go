@@ -29,6 +29,8 @@ type Report struct {
 	Config corev1.NodeConfigStatus
 	// Observed goes into ConfigObservedAnnotation: nil leaves that as it is, "" removes it.
 	Observed *string
+	// Features goes into FeaturesAnnotation, Retry into RetryObservedAnnotation; empty leaves that as it is.
+	Features, Retry string
 	// Condition's Status, Reason and Message are published; its type is ConditionType and its times are the publisher's.
 	Condition corev1.NodeCondition
 	// Gist is what the report says apart from uids and resourceVersions. Of one whose gist, verdict and assignment are on the Node already,
@@ -344,5 +346,5 @@ func (p *Publisher) learnKeeps(keeps bool) {
 func same(a, b Report) bool {
 	x, y := a.Condition, b.Condition
 	return x.Status == y.Status && x.Reason == y.Reason && x.Message == y.Message &&
-		reflect.DeepEqual(a.Observed, b.Observed) && reflect.DeepEqual(a.Config, b.Config)
+		a.Features == b.Features && a.Retry == b.Retry && reflect.DeepEqual(a.Observed, b.Observed) && reflect.DeepEqual(a.Config, b.Config)
 }

@@ -18,9 +18,10 @@ const corruptLimit = 5
 // *.corrupt-* files. The .sha256 goes first, so that there is never half a checkpoint. It does what it can and returns what it
 // could not. With a source in keep that names no checkpoint it removes nothing, for the caller is in error.
 //
-// A checkpoint that was saved and is named nowhere yet has to be among those to keep. Upstream never collected anything.
-func (s *Store) Collect(keep []corev1.ConfigMapNodeConfigSource) error {
-	kept := map[string]map[string]bool{} // uid → resourceVersion
+// A checkpoint that was saved and is named nowhere yet has to be among those to keep. Upstream never collected anything. Of the copies of the
+// node's own file beside the checkpoints that are kept, those of the given digests stay.
+func (s *Store) Collect(keep []corev1.ConfigMapNodeConfigSource, bases ...string) error {
+	kept := map[string]map[string]bool{} // uid → resourceVersion, and the names of copies
 	for _, source := range keep {
 		if err := checkSource(source); err != nil {
 			return fmt.Errorf("collecting checkpoints: keeping %s: %w", apiPath(source), err)
@@ -31,6 +32,11 @@ func (s *Store) Collect(keep []corev1.ConfigMapNodeConfigSource) error {
 			kept[string(source.UID)] = versions
 		}
 		versions[source.ResourceVersion] = true
+		for _, digest := range bases {
+			if name, err := baseName(source, digest); err == nil {
+				versions[name] = true
+			}
+		}
 	}
 	s.turn.Lock()
 	defer s.turn.Unlock()

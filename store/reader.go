@@ -53,3 +53,23 @@ func (r *Reader) Checkpoint(source corev1.ConfigMapNodeConfigSource) (payload ma
 	}
 	return payload, r.store.CheckpointFolder(source), nil
 }
+
+// Base returns the copy of the node's own configuration file that layers lie over ([Store.SaveBase]).
+func (r *Reader) Base(source corev1.ConfigMapNodeConfigSource, digest string) ([]byte, error) {
+	_, document, err := r.store.readBase(source, digest)
+	if err != nil {
+		return nil, fmt.Errorf("reading the copy of the node's own configuration file: %w", err)
+	}
+	return document, nil
+}
+
+// Document reads the document meta/NAME into v, a pointer, as [Store.LoadDocument] does.
+func (r *Reader) Document(name, kind string, v any) error {
+	if err := checkDocumentName(name); err != nil {
+		return err
+	}
+	if err := r.store.readMeta(name, func(content []byte) error { return decodeDocument(content, kind, v) }); err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	return nil
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -23,6 +24,11 @@ const (
 )
 
 type (
+	// TrialFile is meta/trial.
+	TrialFile struct {
+		decide.Account
+		GoodBase string `json:"lastKnownGoodBase,omitempty"` // the Base of lastKnownGood, which its pointer has no place for
+	}
 	rejections struct {
 		Rejections []decide.Rejection `json:"rejections"`
 	}
@@ -59,26 +65,41 @@ func (l *loop) boot() decide.Booted {
 }
 
 func (l *loop) load(d *decide.Durable, note func(error)) {
-	note(l.store.LoadDocument(trialDocument, "Trial", &d.Account))
+	var trial TrialFile
+	note(l.store.LoadDocument(trialDocument, "Trial", &trial))
+	d.Account = trial.Account
 	var r rejections
 	note(l.store.LoadDocument(rejectedDocument, "RejectionList", &r))
 	var p proofs
 	note(l.store.LoadDocument(preflightDocument, "PreflightList", &p))
 	d.Rejected, d.Proofs = r.Rejections, p.Proofs
-	d.Assigned = l.loadVersion(store.Assigned, note)
-	d.LastKnownGood = l.loadVersion(store.LastKnownGood, note)
+	d.Assigned = l.loadVersion(store.Assigned, "", note)
+	d.LastKnownGood = l.loadVersion(store.LastKnownGood, trial.GoodBase, note)
 }
 
-func (l *loop) loadVersion(pointer store.Pointer, note func(error)) *decide.Version {
+// ReadTrial reads meta/trial of a supervisor that may be at work.
+func ReadTrial(reader *store.Reader) (trial TrialFile, err error) {
+	err = reader.Document(trialDocument, "Trial", &trial)
+	return trial, err
+}
+
+// loadVersion reads a pointer. Layers lie over the node's own file as it is now, or over the copy of it with the given digest.
+func (l *loop) loadVersion(pointer store.Pointer, base string, note func(error)) *decide.Version {
 	source, err := l.store.LoadSource(pointer)
 	note(err)
 	if source == nil {
 		return nil
 	}
-	v := &decide.Version{Source: *source}
-	payload, err := l.checkpoint(*source)
-	if note(err); err == nil {
-		v.Content = config.Content(payload, source.KubeletConfigKey)
+	v := &decide.Version{Source: *source, Base: base}
+	composed, err := l.compose(*v)
+	var fault *config.BaseError
+	switch {
+	case err == nil:
+		v.Content, v.Base = composed.Content, composed.Base
+	case errors.As(err, &fault): // no fault of the state
+		v.Base = unusableBase
+	default:
+		note(err)
 	}
 	return v
 }
@@ -89,14 +110,16 @@ func (l *loop) checkpoint(source corev1.ConfigMapNodeConfigSource) (map[string]s
 }
 
 // save writes what changed. lastKnownGood goes before assigned, so that a reset that is cut off leaves upstream's order (store.Reset).
-func (l *loop) save(d decide.Durable, keep []corev1.ConfigMapNodeConfigSource) error {
+func (l *loop) save(d decide.Durable, keep []decide.Version) error {
 	if l.store == nil {
 		return l.unusable
 	}
 	for _, write := range []func() error{
 		func() error { return l.store.SaveSource(store.LastKnownGood, sourceOf(d.LastKnownGood)) },
 		func() error { return l.store.SaveSource(store.Assigned, sourceOf(d.Assigned)) },
-		func() error { return l.store.SaveDocument(trialDocument, "Trial", d.Account) },
+		func() error {
+			return l.store.SaveDocument(trialDocument, "Trial", TrialFile{Account: d.Account, GoodBase: baseOf(d.LastKnownGood)})
+		},
 		func() error {
 			return l.store.SaveDocument(rejectedDocument, "RejectionList", rejections{Rejections: d.Rejected})
 		},
@@ -120,16 +143,23 @@ func sourceOf(v *decide.Version) *corev1.ConfigMapNodeConfigSource {
 	return &v.Source
 }
 
-// sourcesInUse lists the checkpoints that must stay.
-func (l *loop) sourcesInUse(d decide.Durable) []corev1.ConfigMapNodeConfigSource {
-	versions := []*decide.Version{d.Assigned, d.LastKnownGood, d.Active, l.state.Child.Version, l.state.Child.From}
+func baseOf(v *decide.Version) string {
+	if v == nil {
+		return ""
+	}
+	return v.Base
+}
+
+// versionsInUse lists those whose checkpoints must stay.
+func (l *loop) versionsInUse(d decide.Durable) []decide.Version {
+	versions := []*decide.Version{d.Assigned, d.LastKnownGood, d.Active, l.state.Child.Version, l.state.Child.From, l.state.Today.Version}
 	if l.state.Pending != nil {
 		versions = append(versions, &l.state.Pending.Version)
 	}
-	var keep []corev1.ConfigMapNodeConfigSource
+	var keep []decide.Version
 	for _, v := range versions {
 		if v != nil {
-			keep = append(keep, v.Source)
+			keep = append(keep, *v)
 		}
 	}
 	return keep
@@ -139,24 +169,37 @@ func (l *loop) sourcesInUse(d decide.Durable) []corev1.ConfigMapNodeConfigSource
 // is kept.
 type keeper struct {
 	mu     sync.Mutex
-	newest *corev1.ConfigMapNodeConfigSource
+	newest []decide.Version
 }
 
 func (k *keeper) checkpoint(s *store.Store, source corev1.ConfigMapNodeConfigSource, payload map[string]string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.newest = &source
+	k.newest = []decide.Version{{Source: source}}
 	return s.SaveCheckpoint(source, payload)
 }
 
-// collect is best effort: what it leaves is collected the next time.
-func (k *keeper) collect(s *store.Store, keep []corev1.ConfigMapNodeConfigSource) {
+// base keeps a copy of the node's own file beside a checkpoint that is there.
+func (k *keeper) base(s *store.Store, source corev1.ConfigMapNodeConfigSource, base config.Base) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.newest != nil {
-		keep = append(keep, *k.newest)
+	k.newest = append(k.newest[max(0, len(k.newest)-1):], decide.Version{Source: source, Base: base.Digest})
+	return s.SaveBase(source, base.Digest, base.Document)
+}
+
+// collect is best effort: what it leaves is collected the next time.
+func (k *keeper) collect(s *store.Store, keep []decide.Version) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var sources []corev1.ConfigMapNodeConfigSource
+	var bases []string
+	for _, v := range slices.Concat(keep, k.newest) {
+		sources = append(sources, v.Source)
+		if v.Base != "" {
+			bases = append(bases, v.Base)
+		}
 	}
-	_ = s.Collect(keep)
+	_ = s.Collect(sources, bases...)
 }
 
 // render writes the effective file of v and returns its path; empty for local, whose command line stays as it is.
@@ -167,7 +210,7 @@ func (l *loop) render(v *decide.Version, path string) (string, error) {
 	if l.store == nil {
 		return "", l.unusable
 	}
-	payload, err := l.checkpoint(v.Source)
+	composed, err := l.compose(*v)
 	if err != nil {
 		select {
 		case l.rewrite <- struct{}{}:
@@ -175,7 +218,7 @@ func (l *loop) render(v *decide.Version, path string) (string, error) {
 		}
 		return "", err
 	}
-	data, err := config.Render(payload, v.Source.KubeletConfigKey, l.store.CheckpointFolder(v.Source), config.LocalGates(l.Arguments))
+	data, err := l.renderComposed(v.Source, composed)
 	if err != nil {
 		return "", err
 	}
@@ -203,6 +246,9 @@ func (l *loop) prove(ctx context.Context, do decide.Prove) decide.Proved {
 	}
 	proved.Outcome, proved.Load, proved.Words, proved.NoMorePreflight = verdict.Outcome, verdict.Load, verdict.Words, verdict.NoMorePreflight
 	l.explain(&proved, do, verdict)
+	if proved.Outcome == config.Refused && do.Version != nil {
+		proved.Layers = len(l.layersOf(do.Version.Source))
+	}
 	return proved
 }
 

@@ -162,9 +162,12 @@ func (a *apiSession) reconsider() {
 	}
 }
 
+// features are what this supervisor can that older ones could not.
+const features = "layers"
+
 func nodeReport(r decide.Statement) status.Report {
 	return status.Report{
-		Config: r.Config, Observed: r.Observed, Gist: r.Gist, Passing: r.Reason == decide.ReasonApplying,
+		Config: r.Config, Observed: r.Observed, Gist: r.Gist, Passing: r.Reason == decide.ReasonApplying, Features: features, Retry: r.Retry,
 		Condition: corev1.NodeCondition{Type: "KubeletConfigOk", Status: r.Status, Reason: r.Reason, Message: status.Message(r.Message)},
 	}
 }

@@ -63,7 +63,7 @@ func TestTheCheckpointOfAKubeletThatIsTakenForAnother(t *testing.T) {
 	a := decide.Version{Source: corev1.ConfigMapNodeConfigSource{Name: "a"}}
 	var l loop
 	l.state.Child = decide.Child{Alive: true, Version: &decide.Version{Source: corev1.ConfigMapNodeConfigSource{Name: "b"}}, From: &a}
-	kept := fmt.Sprint(l.sourcesInUse(decide.Durable{}))
+	kept := fmt.Sprint(l.versionsInUse(decide.Durable{}))
 	for _, name := range []string{"{ a ", "{ b "} {
 		if !strings.Contains(kept, name) {
 			t.Errorf("%s is not kept: %s", name, kept)

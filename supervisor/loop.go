@@ -219,7 +219,7 @@ func (l *loop) carryOut(life lifetimes, step decide.Step) {
 	crashPoint("before", step.Do)
 	switch do := step.Do.(type) {
 	case decide.Save:
-		keep := l.sourcesInUse(do.Durable)
+		keep := l.versionsInUse(do.Durable)
 		l.answer(life.over, do, func() decide.Event {
 			return decide.Saved{Err: l.saves.do(func() error { return l.save(do.Durable, keep) })}
 		})
@@ -227,6 +227,10 @@ func (l *loop) carryOut(life lifetimes, step decide.Step) {
 		l.answer(life.over, do, func() decide.Event { return l.prove(life.asked, do) })
 	case decide.Foresee:
 		l.answer(life.over, do, func() decide.Event { return l.foresee(life.asked, do) })
+	case decide.Merge:
+		l.answer(life.over, do, func() decide.Event { return l.merge(do) })
+	case decide.Blame:
+		l.answer(life.over, do, func() decide.Event { return l.blame(life.asked, do) })
 	case decide.Stop:
 		if do.Looked {
 			l.lost.compare()

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
@@ -95,15 +96,16 @@ func (l *loop) eventOf(update configsync.Update) (event decide.Event, again bool
 	case update.Source == nil:
 		return decide.Cleared{Text: update.Text, NodeUID: update.NodeUID}, false
 	}
-	err := l.unusable
-	if l.store != nil {
-		err = l.keeper.checkpoint(l.store, *update.Source, update.Payload)
+	version, err := l.keep(*update.Source, update.Payload)
+	if err == nil {
+		return decide.Assigned{Version: version, Text: update.Text, NodeUID: update.NodeUID, Shadowed: update.Shadowed}, false
 	}
-	if err != nil {
-		words := "the configuration cannot be written to the state folder: " + err.Error()
-		return decide.SyncFailed{Problem: decide.Problem{Error: "failed to sync: internal failure, see Kubelet log for details", Words: words}, Text: update.Text}, true
+	problem := decide.Problem{Error: "failed to sync: internal failure, see Kubelet log for details", Words: "the configuration cannot be written to the state folder: " + err.Error()}
+	var fault *config.BaseError
+	if errors.As(err, &fault) {
+		problem.OfNode, problem.Words = true, "the layers cannot be laid over the local configuration: "+fault.Words
 	}
-	return decide.Assigned{Version: decide.Version{Source: *update.Source, Content: config.Content(update.Payload, update.Source.KubeletConfigKey)}, Text: update.Text, NodeUID: update.NodeUID, Shadowed: update.Shadowed}, false
+	return decide.SyncFailed{Problem: problem, Text: update.Text}, true
 }
 
 // replace puts a value into a channel of one place, in the place of one that was not taken yet.

@@ -76,7 +76,13 @@ func TestACheckpointThatWasJustWrittenIsNotCollected(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	k.collect(s, []corev1.ConfigMapNodeConfigSource{source("1")})
+	if err := k.base(s, source("3"), config.Base{Digest: "sha256:none", Document: []byte("own")}); err != nil {
+		t.Fatal(err)
+	}
+	k.collect(s, []decide.Version{{Source: source("1")}})
+	if _, err := s.LoadBase(source("3"), "sha256:none"); err != nil {
+		t.Error(err)
+	}
 	for version, kept := range map[string]bool{"1": true, "2": false, "3": true} {
 		if _, err := s.LoadCheckpoint(source(version)); (err == nil) != kept {
 			t.Errorf("checkpoint %s: %v", version, err)

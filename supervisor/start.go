@@ -95,6 +95,10 @@ func (l *loop) configFileOf(v *decide.Version) string {
 	if v == nil || l.store == nil {
 		return ""
 	}
+	if len(l.layersOf(v.Source)) > 0 {
+		file, _ := l.render(v, "effective/fallback.yaml")
+		return file
+	}
 	return filepath.Join(l.store.CheckpointFolder(v.Source), v.Source.KubeletConfigKey)
 }
 

@@ -104,7 +104,11 @@ func (o *checkFlags) check(command *cobra.Command, file string, preflight kubele
 	}
 	key := filepath.Base(file)
 	payload := map[string]string{key: string(data)}
-	rendered, err := config.Render(payload, key, filepath.Dir(file), config.LocalGates(preflight.Arguments))
+	composed, err := config.Compose(payload, key, func() (config.Base, error) { return config.ReadBase(preflight.Arguments) })
+	if err != nil {
+		return exitError{code: checkUnknown, err: fmt.Errorf("nothing can be said of the layers in %s: %w", file, err)}
+	}
+	rendered, err := composed.Render(key, filepath.Dir(file), preflight.Arguments)
 	var load *config.LoadError
 	if errors.As(err, &load) {
 		return exitError{code: checkRefused, err: fmt.Errorf("%s is refused: %s", file, load.Words)}

@@ -81,13 +81,25 @@ func (l startLine) read(reader *store.Reader, pointer store.Pointer) (c choice, 
 		c.source = fmt.Sprintf("%s/%s/%s", source.Namespace, source.Name, source.KubeletConfigKey)
 	}
 	if err == nil {
-		c.rendered, err = config.Render(payload, source.KubeletConfigKey, folder, config.LocalGates(l.arguments))
+		c.rendered, err = l.render(reader, pointer, *source, payload, folder)
 	}
 	if err != nil {
 		var load *config.LoadError
 		c.words, c.refused = config.Quote(err.Error()), errors.As(err, &load)
 	}
 	return c, true
+}
+
+func (l startLine) render(reader *store.Reader, pointer store.Pointer, source corev1.ConfigMapNodeConfigSource, payload map[string]string, folder string) ([]byte, error) {
+	base := ""
+	if pointer == store.LastKnownGood {
+		base = goodBase(reader)
+	}
+	composed, err := config.Compose(payload, source.KubeletConfigKey, baseOf(reader, source, base, l.arguments))
+	if err != nil {
+		return nil, err
+	}
+	return composed.Render(source.KubeletConfigKey, folder, l.arguments)
 }
 
 // readPointer looks again where a checkpoint is not there: a supervisor at work may just have assigned another, and collected this one.

@@ -143,10 +143,14 @@ func (r *running) render(stateDir string, runs decide.Version) error {
 		return err
 	}
 	key := runs.Source.KubeletConfigKey
-	if config.Content(payload, key) != runs.Content {
+	composed, err := config.Compose(payload, key, baseOf(reader, runs.Source, runs.Base, r.Arguments))
+	if err != nil {
+		return err
+	}
+	if composed.Content != runs.Content {
 		return fmt.Errorf("%s has another content in %s than what was started", r.name, stateDir)
 	}
-	rendered, err := config.Render(payload, key, folder, config.LocalGates(r.Arguments))
+	rendered, err := composed.Render(key, folder, r.Arguments)
 	if err != nil {
 		return err
 	}

@@ -54,6 +54,8 @@ func (b *bench) kinds() []*change {
 		}},
 		{name: "another configuration", starts: 1, times: betweenTimes, timesUnhealthy: betweenUnhealthy, prepare: write("bench-other", good),
 			do: assign("bench-other", func(v view) bool { return v.runs("bench-other", version) })},
+		{name: "layers over the local file", starts: 1, times: betweenTimes, timesUnhealthy: betweenUnhealthy, prepare: write("bench-layers", layers),
+			do: assign("bench-layers", func(v view) bool { return v.runs("bench-layers", version) })},
 		{name: "removal", starts: 1, times: localTimes, timesUnhealthy: localUnhealthy, prepare: nothing, do: assign("", view.local)},
 		{name: "refused payload", starts: 0, prepare: write("bench-refused", refused), do: assign("bench-refused", refusedSeen)},
 		{name: "refused payload in a trial", starts: 1, prepare: func(ctx context.Context) error {

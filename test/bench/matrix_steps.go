@@ -195,6 +195,16 @@ func (b *bench) jobs(supervisor **process, tells bool) []job {
 			return failing(ctx, "bench-deadly", greedy, "RolledBack")
 		}},
 		{"a good one after it: active", func(ctx context.Context) error { return written(ctx, "bench-good", n.payload(good)) }},
+		{"layers over its own file: active, and its other fields stay", func(ctx context.Context) error {
+			if err := written(ctx, "bench-layers", n.payload(layers)); err != nil {
+				return err
+			}
+			config, err := b.cluster.Configz(ctx)
+			if err == nil && config["eventRecordQPS"] != float64(7) {
+				err = fmt.Errorf("eventRecordQPS is %v, and 7 in the node's own file", config["eventRecordQPS"])
+			}
+			return err
+		}},
 		{heldJob, func(ctx context.Context) error { return b.tryHold(ctx, tells) }},
 		{"the assignment is removed: local", func(ctx context.Context) error {
 			if err := n.assign(ctx, ""); err != nil {

@@ -42,6 +42,7 @@ const (
 	refused = "refused" // by pre-flight
 	deadly  = "deadly"  // pre-flight accepts it, and the kubelet ends by itself at once
 	greedy  = "greedy"  // the same, with a kubelet of any version, but later in its start
+	layers  = "layers"  // over the local file
 )
 
 // configuration is the node's own, but with the kubelet's own intervals of status reports, not a test's.
@@ -58,6 +59,9 @@ func (n *node) payload(kind string) string {
 		text = strings.Replace(text, "eventRecordQPS: 7", "eventRecordQPS: -7", 1)
 	case deadly:
 		text = strings.Replace(text, n.cluster.Folder+"/pki/ca.crt", "/nonexistent/ca.crt", 1)
+	case layers:
+		text = fmt.Sprintf("apiVersion: kubelet-supervisor.io/v1alpha1\nkind: KubeletConfigurationLayers\nlayers:\n- {name: fleet, patch: {maxPods: 3}}\n"+
+			"- {name: pods, patch: {maxPods: %d}}\n", 100+n.pods)
 	case greedy:
 		text += "systemReserved: {memory: 1Ti}\n"
 	}

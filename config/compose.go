@@ -1,0 +1,109 @@
+package config
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// Composed is a payload whose configuration is a whole file, laid together from layers where it was layers.
+type Composed struct {
+	Payload map[string]string
+	// Content is what [Content] says of it. A configuration of layers and a whole file with the same result are the same.
+	Content string
+	// Base is the Digest of the [Base] that the layers lie over; empty = nothing of the node is in it.
+	Base string
+}
+
+// Compose lays the layers of payload[key] over the base. A whole file stays as it is, and so does what does not decode, or is no good
+// envelope: [Render] says what is wrong. The error is a *[BaseError].
+//
+// Layers are merged one after the other onto the tree (RFC 7386), never with each other first: a null would be lost. Relative paths of the
+// base are absolute in the result, those of layers are against the payload's own folder.
+func Compose(payload map[string]string, key string, base func() (Base, error)) (Composed, error) {
+	return compose(payload, key, -1, base)
+}
+
+// ComposeWithout leaves out the layer with the given index, to find out whether it is to blame.
+func ComposeWithout(payload map[string]string, key string, layer int, base func() (Base, error)) (Composed, error) {
+	return compose(payload, key, layer, base)
+}
+
+func compose(payload map[string]string, key string, without int, base func() (Base, error)) (Composed, error) {
+	whole := Composed{Payload: payload, Content: Content(payload, key)}
+	document := []byte(payload[key])
+	tree, err := Decode(document)
+	if err != nil || !AreLayers(tree) {
+		return whole, nil
+	}
+	layers, err := readLayers(tree, document)
+	if err != nil {
+		return whole, nil
+	}
+	if without >= 0 {
+		layers.Layers = slices.Delete(layers.Layers, without, without+1)
+	}
+	merged, over, err := layers.merge(base)
+	if err != nil {
+		return Composed{}, err
+	}
+	if checkSize(merged) != nil {
+		return whole, nil
+	}
+	text, err := json.Marshal(merged)
+	if err != nil {
+		return whole, nil
+	}
+	composed := Composed{Payload: maps.Clone(payload), Base: over.Digest}
+	composed.Payload[key] = string(text)
+	composed.Content = Content(composed.Payload, key)
+	if taken := layers.gatesTaken(over, merged); len(taken) > 0 { // a whole file would get them from the node's own
+		digest := newDigest()
+		digest.add(composed.Content)
+		digest.add(taken...)
+		composed.Content = digest.String()
+	}
+	return composed, nil
+}
+
+// Render is [Render] for a kubelet with this command line. What lies over the node's own file has its feature gates already.
+func (c Composed) Render(key, folder string, argv []string) ([]byte, error) {
+	if c.Base != "" {
+		return Render(c.Payload, key, folder, nil)
+	}
+	return Render(c.Payload, key, folder, LocalGates(argv))
+}
+
+// merge gives the whole tree, and what it was laid over.
+func (l Layers) merge(base func() (Base, error)) (tree map[string]any, over Base, err error) {
+	tree = map[string]any{"kind": kind, "apiVersion": apiVersion}
+	if l.Base == BaseLocal {
+		if over, err = base(); err != nil {
+			return nil, over, err
+		}
+		if tree, err = over.tree(); err != nil {
+			return nil, over, err
+		}
+	}
+	for _, layer := range l.Layers {
+		mergePatch(tree, layer.Patch)
+	}
+	return tree, over, nil
+}
+
+// gatesTaken lists the feature gates of the node's own file that the layers took away.
+func (l Layers) gatesTaken(over Base, merged map[string]any) []string {
+	if l.Base != BaseLocal {
+		return nil
+	}
+	tree, _ := over.tree()
+	left, _ := merged["featureGates"].(map[string]any)
+	own, _ := tree["featureGates"].(map[string]any)
+	var taken []string
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		if _, is := left[name]; !is {
+			taken = append(taken, name)
+		}
+	}
+	return taken
+}

@@ -1,0 +1,121 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// Layers lie over the node's own file, so what an assignment means changes with that file. Such a change is another configuration: it is
+// pre-flighted at once, told as pending, and taken at the next start, or with --follow-local; then it is on trial. What runs goes on
+// until then, its trial too, over the copy of the file that it was started with.
+
+// Today is what the layers of the assigned configuration are over the node's own file as it is now, where that is not what is assigned yet.
+type Today struct {
+	Of      string        // content of the node's own file
+	Version *Version      // nil = it is nothing else, or there is nothing to lay the layers over
+	Fault   string        // why there is not
+	At      time.Duration // with --follow-local its turn is not before, as with an edit
+}
+
+// mergeIsDue: the node's own file is another one than the layers of the assigned configuration lie over.
+func (s *State) mergeIsDue() bool {
+	return s.Assigned != nil && s.Assigned.Base != "" && s.Assigned.Base != s.Local && s.Today.Of != s.Local
+}
+
+func (s *State) learnMerged(e Merged) {
+	if _, merges := s.Doing.(Merge); !merges {
+		return
+	}
+	s.Doing = nil
+	if e.Local != s.Local || s.Assigned == nil || s.Assigned.Source != e.Of.Source {
+		return // it has changed again
+	}
+	s.expectMerge(Today{Of: e.Local, Version: e.Version, Fault: e.Fault})
+}
+
+func (s *State) expectMerge(t Today) {
+	t.At = s.Now + spread(s.NodeUID, t.Of, s.EditSpread)
+	s.Today = t
+}
+
+// mergeOnly takes an assignment that was heard of again, over another file of the node, for what it is: no edit.
+func (s *State) mergeOnly(e *Assigned) {
+	v := s.Assigned
+	if v == nil || v.Base == "" || v.Source != e.Version.Source || v.Base == e.Version.Base || s.savesAssignment() {
+		return
+	}
+	merged := e.Version
+	e.Version = *v
+	if s.Today.Of != merged.Base {
+		s.expectMerge(Today{Of: merged.Base, Version: &merged})
+	}
+}
+
+// takeMerge makes today's merge the one that is assigned.
+func (s *State) takeMerge() {
+	if s.Today.Of != s.Local || s.Assigned == nil {
+		s.Today = Today{}
+		return
+	}
+	merged := s.Today.Version
+	switch {
+	case merged == nil:
+		return
+	case merged.Source != s.Assigned.Source:
+		s.Today = Today{}
+	case s.mayTake(*merged):
+		s.Assigned = merged
+		s.Today.Version = nil
+	}
+}
+
+func (s *State) mayTake(merged Version) bool {
+	proof := s.proof(merged.Content, s.OnDisk)
+	switch {
+	case Same(&merged, s.Assigned):
+		return true // an equal result never restarts
+	case !s.usable(&merged), s.Reset != nil, s.Pending != nil:
+		return false
+	case !s.Child.Alive:
+		return s.Doing == nil
+	case !s.runs(s.Assigned) && !s.usable(s.Assigned):
+		return true // what was wrong with it may have been the node's own file
+	case proof == nil:
+		return false
+	case proof.Effective != "" && proof.Effective == s.Child.Effective && sameProgram(s.Child.Kubelet, s.OnDisk):
+		return true // the kubelet makes no difference between them
+	}
+	return s.FollowLocal && s.reached(s.Today.At)
+}
+
+// mergePending: the next start is with another merge than the one that runs.
+func (s *State) mergePending() bool { return s.Child.Alive && s.Today.Version != nil }
+
+// planBlame finds out which layers a refusal is about.
+func (s *State) planBlame() Action {
+	if s.Assigned == nil || !s.isRefused(s.Assigned) {
+		return nil
+	}
+	if p := s.proof(s.Assigned.Content, s.OnDisk); p == nil || p.Layers == 0 {
+		return nil
+	}
+	return Blame{Version: *s.Assigned, Kubelet: s.OnDisk}
+}
+
+func (s *State) learnBlamed(e Blamed) {
+	if do, blames := s.Doing.(Blame); blames && do.Version.Content == e.Content && do.Kubelet == e.Kubelet {
+		s.Doing = nil // else it was given up
+	}
+	proofs := make([]Proof, len(s.Proofs))
+	for i, p := range s.Proofs {
+		if p.Content == e.Content && p.Kubelet == e.Kubelet && p.Outcome == config.Refused {
+			p.Layers = 0
+			if e.Words != "" {
+				p.Words = e.Words + ": " + p.Words
+			}
+		}
+		proofs[i] = p
+	}
+	s.Proofs = proofs
+}

@@ -1,0 +1,125 @@
+package supervisor
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+)
+
+const layersPayload = `{"kind":"KubeletConfigurationLayers","apiVersion":"kubelet-supervisor.io/v1alpha1","layers":[{"name":"a","patch":{"maxPods":60}}]}`
+
+// layeredLoop has a state folder and a node's own file, with which a configuration of layers was kept.
+func layeredLoop(t *testing.T) (l *loop, ownFile string, v decide.Version) {
+	t.Helper()
+	stateDir := t.TempDir()
+	if err := os.Chmod(stateDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ownFile = filepath.Join(t.TempDir(), "kubelet.yaml")
+	l = &loop{saves: newSaves(), store: openStore(t, stateDir), Options: Options{Arguments: []string{"--config=" + ownFile, "--root-dir=" + t.TempDir()}}}
+	l.readPayload = l.store.LoadCheckpoint
+	write(t, ownFile, own("podPidsLimit: 1"))
+	v, err := l.keep(corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "a", UID: "uid", ResourceVersion: "1", KubeletConfigKey: "kubelet"}, map[string]string{"kubelet": layersPayload})
+	if err != nil || v.Base != config.LocalContent(l.Arguments) || v.Content == "" {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	return l, ownFile, v
+}
+
+func own(fields string) string {
+	return "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\n" + fields + "\n"
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (l *loop) rendered(t *testing.T, v decide.Version) string {
+	t.Helper()
+	composed, err := l.compose(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := l.renderComposed(v.Source, composed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(strings.Fields(string(text)), "")
+}
+
+// A version is rendered over the file that it was made over, whatever has become of that since, and lastKnownGood is loaded so.
+func TestVersionsKeepTheirBase(t *testing.T) {
+	l, ownFile, v := layeredLoop(t)
+	write(t, ownFile, own("podPidsLimit: 2"))
+	merged := l.merge(decide.Merge{Version: v, Local: config.LocalContent(l.Arguments)})
+	if merged.Version == nil || merged.Version.Base == v.Base || merged.Version.Content == v.Content {
+		t.Fatalf("%+v", merged)
+	}
+	if err := os.Remove(ownFile); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		decide.Version
+		want string
+	}{{v, `"podPidsLimit":1`}, {*merged.Version, `"podPidsLimit":2`}} {
+		if got := l.rendered(t, row.Version); !strings.Contains(got, row.want) || !strings.Contains(got, `"maxPods":60`) {
+			t.Errorf("%s, want %s", got, row.want)
+		}
+	}
+	write(t, ownFile, own("podPidsLimit: 3"))
+	d := decide.Durable{Assigned: merged.Version, LastKnownGood: &v}
+	if err := l.save(d, l.versionsInUse(d)); err != nil {
+		t.Fatal(err)
+	}
+	var loaded decide.Durable
+	l.load(&loaded, func(err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if *loaded.LastKnownGood != v {
+		t.Errorf("lastKnownGood is %+v, was %+v", *loaded.LastKnownGood, v)
+	}
+	if a := loaded.Assigned; a.Base != config.LocalContent(l.Arguments) || a.Content == v.Content || a.Content == merged.Version.Content {
+		t.Errorf("assigned is %+v", *a)
+	}
+}
+
+// Without a file to lie over the fault is the node's, told and kept apart from that of a disk.
+func TestLayersWithoutABase(t *testing.T) {
+	l, ownFile, v := layeredLoop(t)
+	d := decide.Durable{Assigned: &v, LastKnownGood: &v}
+	if err := l.save(d, l.versionsInUse(d)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(ownFile); err != nil {
+		t.Fatal(err)
+	}
+	var fault *config.BaseError
+	if _, err := l.keep(v.Source, map[string]string{"kubelet": layersPayload}); !errors.As(err, &fault) {
+		t.Errorf("%v", err)
+	}
+	if merged := l.merge(decide.Merge{Version: v}); merged.Version != nil || !strings.Contains(merged.Fault, "cannot be read") {
+		t.Errorf("%+v", merged)
+	}
+	var loaded decide.Durable
+	var troubles []string
+	l.load(&loaded, func(err error) {
+		if err != nil {
+			troubles = append(troubles, err.Error())
+		}
+	})
+	if a := loaded.Assigned; a.Content != "" || a.Base != unusableBase || *loaded.LastKnownGood != v || len(troubles) != 0 {
+		t.Errorf("assigned %+v, lastKnownGood %+v, %q", *a, *loaded.LastKnownGood, troubles)
+	}
+}
