@@ -105,7 +105,7 @@ A configuration is proved with the node's own kubelet first, put on trial, and r
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		return usage("%w, see %s --help", err, command.CommandPath())
 	})
-	root.AddCommand(run.command(), newStatus(), newCheck(), newReload(), newRetry(), newEnable(), newDisable(),
+	root.AddCommand(run.command(), newStatus(), newCheck(), newExplain(), newReload(), newRetry(), newEnable(), newDisable(),
 		newVersion(), newPackageFiles())
 	return root
 }
