@@ -21,6 +21,7 @@ const (
 	ByLayer    = "layer"    // Name is the layer's
 	ByDropIn   = "drop-in"  // Name is the file
 	ByFlag     = "flag"     // Name is the flag, such as --max-pods
+	ByNode     = "node"     // Name says what it may be of the node's own, for somebody who does not see that
 )
 
 func (o Origin) String() string {
@@ -29,6 +30,8 @@ func (o Origin) String() string {
 		return "local file"
 	case ByAssigned:
 		return "assigned file"
+	case ByNode:
+		return o.Name
 	case ByDefault:
 		if o.Name != "" {
 			return "default " + o.Name
@@ -43,7 +46,7 @@ func (o Origin) String() string {
 }
 
 // overFile tells whether it goes before every file that a kubelet is started with.
-func (o Origin) overFile() bool { return o.Kind == ByDropIn || o.Kind == ByFlag }
+func (o Origin) overFile() bool { return o.Kind == ByDropIn || o.Kind == ByFlag || o.Kind == ByNode }
 
 // Said is what one origin says of a field.
 type Said struct {
@@ -293,7 +296,7 @@ func (x *explainer) explanations(told map[string]any) (list []Explanation) {
 
 func newExplanation(path string) Explanation {
 	e := Explanation{Path: strings.Split(path, betweenSteps)}
-	if e.Field, e.Exists = fieldOrKey(e.Name()); e.Exists && e.Field.Class == "" {
+	if e.Field, e.Exists = FieldOf(e.Name()); e.Exists && e.Field.Class == "" {
 		nearest, _ := NearestField(e.Name())
 		e.Field.Class, e.Field.Effect, e.Field.Drain = nearest.Class, nearest.Effect, nearest.Drain
 	}

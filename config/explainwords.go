@@ -131,8 +131,8 @@ func (e Explanation) MarshalJSON() ([]byte, error) {
 	return json.Marshal(written)
 }
 
-// fieldOrKey gives the field with this path, or the map that it is a key of.
-func fieldOrKey(path string) (Field, bool) {
+// FieldOf gives the field with this path, or the map that it is a key of.
+func FieldOf(path string) (Field, bool) {
 	for above := path; above != ""; above = above[:max(0, strings.LastIndexByte(above, '.'))] {
 		if found, is := FieldAt(above); is {
 			return found, above == path || strings.HasPrefix(found.Type, "map[")
@@ -143,7 +143,7 @@ func fieldOrKey(path string) (Field, bool) {
 
 // IsField tells whether there is a kubelet with such a field, or with a map that may have such a key.
 func IsField(path string) bool {
-	_, is := fieldOrKey(path)
+	_, is := FieldOf(path)
 	return is
 }
 

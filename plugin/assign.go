@@ -109,6 +109,17 @@ type target struct {
 	written document
 }
 
+// mayLayer says which nodes cannot have it, for it is of layers.
+func (t *target) mayLayer() error {
+	var failed []error
+	for _, v := range t.views {
+		if t.written.over != nil {
+			failed = append(failed, v.mayLayer())
+		}
+	}
+	return errors.Join(failed...)
+}
+
 // findTarget reads the ConfigMap that is to be assigned.
 func (s *session) findTarget(ctx context.Context, client kubernetes.Interface, wanted reference, o changeOptions) (target, error) {
 	if wanted.local() {
@@ -143,6 +154,9 @@ func (s *session) change(ctx context.Context, client kubernetes.Interface, o cha
 		if t.goal.wanted.local() {
 			s.previewReset(t.views)
 			continue
+		}
+		if err := t.mayLayer(); err != nil {
+			return err
 		}
 		s.preview(ctx, client, t.views, t.goal.wanted.unpinned(), t.written)
 		grants[t] = &granter{session: s, client: client, reference: t.goal.wanted, nodes: t.views, dry: o.dryRun}

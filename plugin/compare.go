@@ -18,11 +18,13 @@ type change struct {
 	from, to  any
 	said      any  // by the active configuration, or its default
 	unsaid    bool // the active configuration does not name it
+	toOwn     bool // it goes back to what the node's own file says, which is known to the node alone
 	byDefault bool // the configuration does not name it: it goes back to its default
 	// kept tells that the field stays as it is: a kubelet flag or a drop-in file of the node sets it.
 	kept bool
 	// silent changes are none that a person has to hear of: the configuration does not name the field, and by all that is known it stays.
 	silent bool
+	unlaid bool // by a layer's null
 	// ignored says why the kubelet does not know the field, although there are kubelets that do.
 	ignored string
 }
@@ -36,6 +38,9 @@ type comparison struct {
 	kubelet  int    // its minor version, 0: unknown
 	caveat   string // what limits the comparison, for a person
 	unasked  error  // why the kubelet did not tell what it runs with
+
+	over, activeOver *layered // where that configuration is of layers over the node's own file
+	ownUnknown       bool     // what the wanted layers do not set becomes as the node's own file has it, and nobody knows how that is
 }
 
 // changes lists, by path, what would change. What the running value of a field owes to flags and drop-in files shows where it
@@ -44,7 +49,13 @@ func (c comparison) changes() []change {
 	return slices.DeleteFunc(c.allChanges(), func(one change) bool { return one.silent })
 }
 
+// changesNothing: for all that is known, the kubelet runs with it already.
+func (c comparison) changesNothing() bool { return len(c.changes()) == 0 && !c.ownUnknown }
+
 func (c comparison) allChanges() []change {
+	if c.over != nil {
+		return c.layeredChanges()
+	}
 	running, wanted, active := leaves(c.running), leaves(c.wanted), leaves(c.active)
 	defaults, activeDefaults := leaves(defaultsFor(c.wanted, c.defaults)), leaves(defaultsFor(c.active, c.defaults))
 	paths := map[string]bool{}
@@ -73,12 +84,12 @@ func (c comparison) allChanges() []change {
 		if !saidIt {
 			said = activeDefaults[path]
 		}
-		kept := c.active != nil && !same(running[path], said)
+		kept := c.active != nil && (saidIt || c.activeOver == nil) && !same(running[path], said)
 		changed := change{path: path, from: running[path], to: to, said: said, unsaid: !saidIt, byDefault: !named, kept: kept, silent: kept && !named}
 		if field, is := config.FieldAt(path); is && named {
 			changed.ignored = field.Ignored(c.kubelet)
 		}
-		changes = append(changes, expand(changed)...)
+		changes = append(changes, c.keyed(expand(changed))...)
 	}
 	return changes
 }
@@ -145,7 +156,12 @@ func expand(c change) []change {
 func writeChanges(to io.Writer, changes []change) {
 	for i, c := range changes {
 		line := fmt.Sprintf("  %s: %s → %s", bounded.Line(c.path), show(c.from), show(c.to))
-		if c.byDefault {
+		switch {
+		case c.toOwn:
+			line = fmt.Sprintf("  %s: %s → as the node's own file has it, which is not known from here", bounded.Line(c.path), show(c.from))
+		case c.byDefault && c.unlaid:
+			line += " (its default, as far as is known: a layer takes it out of the node's own file)"
+		case c.byDefault:
 			line += " (its default: the configuration does not name it)"
 		}
 		_, _ = fmt.Fprintln(to, line)

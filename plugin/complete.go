@@ -87,6 +87,7 @@ func (s *session) completeFlags(root *cobra.Command) {
 		"selector": s.completeSelector,
 		"config":   s.completeConfigs,
 		"edit":     s.completeNodes,
+		"against":  s.completeNodes,
 		"dry-run":  cobra.FixedCompletions([]string{"none", "client", "server"}, cobra.ShellCompDirectiveNoFileComp),
 		"until":    cobra.FixedCompletions([]string{"active", "good"}, cobra.ShellCompDirectiveNoFileComp),
 		"output":   cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp),

@@ -16,7 +16,8 @@ func newDiff(s *session) *cobra.Command {
 		Use:   "diff NODE",
 		Short: "Compare what a node is assigned, or could be, with what its kubelet runs with",
 		Long: `Compare, field by field, the configuration that a node is assigned, or the one of --config, with what its kubelet really runs with. What
-differs although it is active is set by a kubelet flag or a drop-in file of the node. The last line says which running pods the restart would kill.
+differs although it is active is set by a kubelet flag or a drop-in file of the node. Of layers it is told what they change in what runs now; what they leave
+to the node's own file is known to the node alone. The last line says which running pods the restart would kill.
 
 The exit code is 0 when nothing differs, 1 when something does, and 2 for an error.`,
 		Example: `  kubectl kubelet diff n1
@@ -67,7 +68,7 @@ func (s *session) diff(ctx context.Context, client kubernetes.Interface, name, c
 	}
 	_, _ = fmt.Fprintf(s.Out, "%s runs %s; with %s:\n", v.Name, bounded.Line(referenceTo(v.config.Active).String()), wanted)
 	writeComparison(s.Out, compared, v)
-	if len(compared.changes()) == 0 {
+	if compared.changesNothing() {
 		return nil
 	}
 	_, _ = fmt.Fprintln(s.Out, "  "+s.foresee(ctx, client, v, compared).text)

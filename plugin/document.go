@@ -15,11 +15,22 @@ import (
 type document struct {
 	tree     map[string]any // without kind and apiVersion; values as configz writes them: durations as 1m0s
 	warnings []string       // fields that are unknown or appear twice
+
+	// over is a configuration of layers over each node's own file; nil for a whole file. tree is then what they come to without that file.
+	over *layered
 }
 
 // readDocument decodes payload[key]. The error is for what no kubelet takes: a key that is missing, what is no KubeletConfiguration,
 // a value of another type than the field's.
 func readDocument(payload map[string]string, key string) (document, error) {
+	warnings := config.Warnings(payload, key, 0)
+	over, err := readLayered(payload[key])
+	if err != nil {
+		return document{}, fmt.Errorf("key %q %w", key, err)
+	}
+	if payload, err = withoutBase(payload, key); err != nil {
+		return document{}, err
+	}
 	// Without a folder and gates Render changes nothing.
 	rendered, err := config.Render(payload, key, "", nil)
 	if err != nil {
@@ -42,7 +53,7 @@ func readDocument(payload map[string]string, key string) (document, error) {
 	}
 	delete(written, "kind")
 	delete(written, "apiVersion")
-	return document{tree: takeFrom(written, normalised), warnings: config.Warnings(payload, key, 0)}, nil
+	return document{tree: takeFrom(written, normalised), warnings: warnings, over: over}, nil
 }
 
 // faultyField finds the field that does not decode, as "NAME: ", for the library does not name it when it is a duration, say.

@@ -20,6 +20,7 @@ type expectation struct {
 	keepers []string                  // fields that flags or drop-in files of the node may keep
 	unsure  []string                  // fields whose default in this version is not known
 	untried bool                      // there are more than were tried
+	own     []string                  // what becomes as the node's own file has it
 }
 
 // mostOpen bounds the fields of which all combinations are tried.
@@ -32,7 +33,16 @@ func (c comparison) expect(differ map[string]bool) (e expectation, err error) {
 	}
 	sure := runtime.DeepCopyJSON(c.running)
 	var open []change
+	if c.ownUnknown {
+		e.own = []string{"the fields that the layers do not set"}
+	}
 	for _, one := range c.allChanges() {
+		if one.toOwn {
+			if matters(c.running, one) {
+				e.own = append(e.own, one.path)
+			}
+			continue
+		}
 		applied, doubtful := c.fate(one, differ)
 		if doubtful && matters(c.running, one) {
 			open = append(open, one)
@@ -67,7 +77,7 @@ func (c comparison) expect(differ map[string]bool) (e expectation, err error) {
 
 // sameForPods: whatever may be, nothing changes that decides over running pods.
 func (e expectation) sameForPods() bool {
-	return !e.untried && !slices.ContainsFunc(e.then, func(then *forecast.Configuration) bool { return !reflect.DeepEqual(then, e.now) })
+	return !e.untried && len(e.own) == 0 && !slices.ContainsFunc(e.then, func(then *forecast.Configuration) bool { return !reflect.DeepEqual(then, e.now) })
 }
 
 // fate tells whether a change takes effect; doubtful: nobody knows. While the node runs its own configuration, any running value may be a
@@ -76,7 +86,7 @@ func (c comparison) fate(one change, differ map[string]bool) (applied, doubtful 
 	switch {
 	case one.ignored != "":
 		return false, false
-	case c.active == nil:
+	case c.active == nil, c.activeOver != nil && one.said == nil:
 		return false, true
 	case one.needsDefault(differ):
 		return false, true

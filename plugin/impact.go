@@ -86,7 +86,7 @@ func (s *session) nodeFacts(ctx context.Context, client kubernetes.Interface, v 
 func (e expectation) forecast(facts forecast.Facts) impact {
 	facts.Now = e.now
 	var found impact
-	differ := e.untried
+	differ := e.untried || len(e.own) > 0
 	for i, then := range e.then {
 		facts.Then = then
 		f := forecast.Of(facts)
@@ -101,13 +101,16 @@ func (e expectation) forecast(facts forecast.Facts) impact {
 		differ = differ || text != found.text
 		found.lost, found.known = min(found.lost, f.Harm()), found.known && f.Known()
 	}
-	if e.untried {
+	if e.untried || len(e.own) > 0 {
 		found.lost = 0
 	}
 	if differ {
 		found.known = false
 		if len(e.keepers) > 0 {
 			found.text += "; unless a kubelet flag or a drop-in file of the node sets " + strings.Join(e.keepers, ", ")
+		}
+		if len(e.own) > 0 {
+			found.text += "; not counted, for the node alone knows its own file: " + strings.Join(e.own, ", ")
 		}
 	}
 	return found

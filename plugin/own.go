@@ -37,6 +37,11 @@ func ownValues(tree map[string]any) []ownField {
 
 // shareable says why a configuration is for one node alone, nil when it is not.
 func (d document) shareable() error {
+	for _, layer := range d.over.list() {
+		for _, f := range ownValues(layer.Patch) {
+			return fmt.Errorf("layer %s: %s: %s belongs to one node, for %s; leave it out, for each node has it in its own file", layer.Name, f.path, show(layer.Patch[f.path]), f.why)
+		}
+	}
 	for _, f := range ownValues(d.tree) {
 		return fmt.Errorf("%s: %s belongs to one node, for %s; leave it out, and set it by a flag or a drop-in file of that node", f.path, show(d.tree[f.path]), f.why)
 	}

@@ -107,7 +107,7 @@ func (s *session) previewNode(ctx context.Context, client kubernetes.Interface, 
 		return text.String(), ""
 	}
 	writeComparison(&text, compared, v)
-	if len(compared.changes()) == 0 {
+	if compared.changesNothing() {
 		return text.String(), ""
 	}
 	return text.String(), s.foresee(ctx, client, v, compared).text
@@ -115,12 +115,19 @@ func (s *session) previewNode(ctx context.Context, client kubernetes.Interface, 
 
 func writeComparison(to io.Writer, compared comparison, v nodeView) {
 	changes := compared.changes()
-	if len(changes) == 0 {
+	switch {
+	case len(changes) > 0:
+	case compared.ownUnknown:
+		_, _ = fmt.Fprintln(to, "  Nothing changes of what the layers set.")
+	default:
 		_, _ = fmt.Fprintln(to, "  Nothing changes: the kubelet runs with these values.")
 	}
 	writeChanges(to, changes)
 	if compared.caveat != "" {
 		_, _ = fmt.Fprintln(to, "  "+compared.caveat)
+	}
+	if compared.activeOver != nil && len(changes) > 0 {
+		_, _ = fmt.Fprintln(to, "  What kubelet flags and drop-in files of the node set stays as it is. Which fields those are is known of those alone that the layers set which the node runs.")
 	}
 	if compared.active == nil && len(changes) > 0 {
 		_, _ = fmt.Fprintln(to, "  What kubelet flags and drop-in files of the node set stays as it is. Which fields those are is not known while the node runs "+activeText(v)+".")
@@ -146,14 +153,19 @@ func (s *session) compareWith(ctx context.Context, client kubernetes.Interface, 
 		return comparison{}, err
 	}
 	kubelet := config.Minor(v.Status.NodeInfo.KubeletVersion)
-	c := comparison{wanted: written.tree, defaults: defaults, kubelet: kubelet, active: activeDocument(ctx, read, v)}
+	active, activeOver := activeDocument(ctx, read, v)
+	c := comparison{wanted: written.tree, over: written.over, defaults: defaults, kubelet: kubelet, active: active, activeOver: activeOver}
+	c.ownUnknown = c.over != nil && c.activeOver == nil && !referenceTo(v.config.Active).local()
 	var caveats []string
+	if c.ownUnknown {
+		caveats = append(caveats, "The node runs a whole file. What the layers do not set becomes as the node's own file has it, which is not known from here.")
+	}
 	if !exact {
 		caveats = append(caveats, fmt.Sprintf("Defaults are those of Kubernetes %s; the node runs %s.", version, bounded.Line(v.Status.NodeInfo.KubeletVersion)))
 	}
 	c.running, err = s.configz(ctx, client, v.Name)
 	if c.unasked = err; err != nil {
-		if c.active == nil {
+		if c.active == nil || c.activeOver != nil || c.over != nil {
 			return comparison{}, err
 		}
 		caveats = append(caveats, "Compared with the active ConfigMap, without flags and drop-in files of the node: "+bounded.Line(err.Error()))
@@ -187,20 +199,20 @@ func onceEach(client kubernetes.Interface) configMapReader {
 }
 
 // activeDocument reads the ConfigMap that the node says it runs, nil unless it is that very version.
-func activeDocument(ctx context.Context, read configMapReader, v nodeView) map[string]any {
+func activeDocument(ctx context.Context, read configMapReader, v nodeView) (tree map[string]any, over *layered) {
 	active := referenceTo(v.config.Active)
 	if active.local() {
-		return nil
+		return nil, nil
 	}
 	found, err := read(ctx, active)
 	if err != nil || !isVersion(found, v.config.Active) {
-		return nil
+		return nil, nil
 	}
 	d, err := readDocument(payloadOf(found), active.key)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	return d.tree
+	return d.tree, d.over
 }
 
 func isVersion(found *corev1.ConfigMap, source *corev1.NodeConfigSource) bool {

@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,9 +17,15 @@ import (
 )
 
 type pushOptions struct {
-	name   string
-	files  []string // [KEY=]FILE, the first the configuration; "-" is stdin
-	edit   string   // the node whose configuration is edited and pushed
+	name  string
+	files []string // [KEY=]FILE, the first the configuration; "-" is stdin
+	edit  string   // the node whose configuration is edited and pushed
+
+	overlay bool     // the first of files sets a few fields
+	set     []string // FIELD=VALUE
+	layers  []string // NAME=FILE
+	against string   // the node with whose configuration the first of files is compared
+
 	yes    bool
 	strict bool
 	dryRun dryRun
@@ -30,30 +35,42 @@ type pushOptions struct {
 func newPush(s *session) *cobra.Command {
 	var o pushOptions
 	command := &cobra.Command{
-		Use:   "push NAME (-f [KEY=]FILE... | --edit NODE)",
+		Use:   "push NAME (--set FIELD=VALUE... | --layer NAME=FILE... | -f [KEY=]FILE... [--overlay | --against NODE] | --edit NODE)",
 		Short: "Make a ConfigMap of a configuration, named by its content, for nodes to be assigned",
-		Long: `Make an immutable ConfigMap of a KubeletConfiguration. Its name ends with a hash of its content, the same that
-"kubectl create configmap NAME --from-file=kubelet=FILE --append-hash" gives; pushing the same again changes nothing.
+		Long: `Make an immutable ConfigMap of a few fields to be laid over each node's own file, or of a whole KubeletConfiguration. Its name ends with a
+hash of its content, the same that "kubectl create configmap NAME --from-file=kubelet=FILE --append-hash" gives; pushing the same again changes nothing.
 
-The first -f is the configuration, under the key "kubelet" unless KEY= names another. Further files lie beside it on the node, under
-their own names, and the configuration may name them by relative paths.
+A few fields: --set gives one, as --set evictionHard.memory.available=500Mi. Lists are YAML, as --set 'clusterDNS=[10.96.0.10]', and null takes a
+field out of the node's own file. -f FILE --overlay has the fields in a file. --layer has several such files, each a layer of its own; the later wins, and --set
+wins over them. Everything else stays as each node has it. That needs supervisors that know layers, and "assign" sees to it.
 
-With --edit, what the kubelet of NODE runs with and is not a default of its version is opened in $KUBE_EDITOR or $EDITOR. What goes in is
-shown and asked, for it is the node's word. What belongs to that one node, such as providerID, is left out, and refused where it is written.`,
-		Example: `  kubectl kubelet push workers -f kubelet.yaml
+A whole file: -f without --overlay replaces the node's own. It is under the key "kubelet" unless KEY= names another. Further files lie beside it on
+the node, under their own names, and the configuration may name them by relative paths.
+
+With --edit, what the kubelet of NODE runs with and is not a default of its version is opened in $KUBE_EDITOR or $EDITOR. Only what you change goes in, as a layer;
+a line that you delete becomes null. Layers that the node runs stay below it, and in a whole file that it runs the change is made. --against NODE does the same
+for a file that you edited before, such as what "config NODE" prints. What belongs to one node, such as providerID, is refused.`,
+		Example: `  kubectl kubelet push workers --set maxPods=250 --set registerWithTaints=null
+  kubectl kubelet push workers -f partial.yaml --overlay
+  kubectl kubelet push workers --layer fleet=fleet.yaml --layer gpu=gpu.yaml
   kubectl kubelet push workers --edit n1
+  kubectl kubelet push workers -f kubelet.yaml
   kubectl kubelet push workers -f kubelet.yaml -n kube-system --dry-run=client -o yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			o.name = arguments[0]
-			if (len(o.files) > 0) == (o.edit != "") {
-				return errors.New("give a file with -f, or a node with --edit")
+			if err := o.validate(); err != nil {
+				return err
 			}
 			return s.push(command.Context(), o)
 		},
 	}
 	command.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "the configuration, and files beside it; - is stdin")
-	command.Flags().StringVar(&o.edit, "edit", "", "edit what this node's kubelet runs with")
+	command.Flags().StringArrayVar(&o.set, "set", nil, "FIELD=VALUE to lay over each node's own file; null takes it out of that")
+	command.Flags().StringArrayVar(&o.layers, "layer", nil, "NAME=FILE with fields to lay over each node's own file; the later wins")
+	command.Flags().BoolVar(&o.overlay, "overlay", false, "the file has a few fields to lay over each node's own")
+	command.Flags().StringVar(&o.against, "against", "", "the file is what this node runs with, edited: lay what differs over each node's own")
+	command.Flags().StringVar(&o.edit, "edit", "", "edit what this node's kubelet runs with, and lay what you change over each node's own")
 	command.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask (with --edit)")
 	command.Flags().BoolVar(&o.strict, "strict", false, "refuse fields that are unknown or appear twice, instead of naming them")
 	o.dryRun.addFlag(command.Flags())
@@ -116,6 +133,10 @@ func (s *session) reviewDocument(d document) error {
 	for _, warning := range d.warnings {
 		s.note("warning: %s; kubelets ignore fields that they do not know", warning)
 	}
+	if d.over != nil {
+		s.reviewLayers(d.over)
+		return nil
+	}
 	defaults, version, err := newestDefaults()
 	if err != nil {
 		return err
@@ -153,12 +174,11 @@ type pushedFile struct {
 
 // pushFiles reads the files, or lets a person write one; nil when he left it as it was.
 func (s *session) pushFiles(ctx context.Context, client kubernetes.Interface, o pushOptions) ([]pushedFile, error) {
-	if o.edit != "" {
-		content, err := s.editConfig(ctx, client, o.edit)
-		if err != nil || content == nil {
-			return nil, err
-		}
-		return []pushedFile{{defaultKey, "the edited configuration", content}}, nil
+	switch {
+	case o.edit != "":
+		return s.editConfig(ctx, client, o)
+	case o.laysOver():
+		return s.layerFiles(o)
 	}
 	var files []pushedFile
 	for i, argument := range o.files {
@@ -177,6 +197,9 @@ func (s *session) pushFiles(ctx context.Context, client kubernetes.Interface, o 
 	}
 	if !utf8.Valid(files[0].content) {
 		return nil, fmt.Errorf("%s is no text; the configuration is YAML or JSON in UTF-8", files[0].name)
+	}
+	if o.against != "" {
+		return s.differences(ctx, client, o, files)
 	}
 	return files, nil
 }

@@ -87,7 +87,7 @@ The node proves a configuration with its own kubelet, puts it on trial, and roll
 	addVerbosity(root.PersistentFlags())
 	root.AddCommand(
 		newConfig(s), newPush(s), newAssign(s), newReset(s), newRetry(s), newRollback(s),
-		newStatus(s), newDescribe(s), newDiff(s), newCheck(s), newHistory(s), newDoctor(s),
+		newStatus(s), newDescribe(s), newDiff(s), newExplain(s), newCheck(s), newHistory(s), newDoctor(s),
 		newInstall(s), newPrune(s), newPackageFiles(),
 		newOptions(s), newVersion(s, version),
 	)

@@ -1,0 +1,185 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+)
+
+func newExplain(s *session) *cobra.Command {
+	var o explainOptions
+	command := &cobra.Command{
+		Use:   "explain NODE [FIELD...]",
+		Short: "Say what sets a field of a node's kubelet configuration, as far as that is seen from outside",
+		Long: `Say, field by field, what a node's kubelet runs with, and which layer, or which assigned file, sets it. What kubelet runs with comes from its
+configz, and the layers from the ConfigMap that the node says it runs.
+
+From outside a node's own file, its drop-in files and its flags are not seen. What no layer sets is by one of them, or a default. Where the kubelet runs
+with another value than a layer sets, one of them wins. On the node, "kubelet-supervisor explain" tells which.
+
+FIELD is the path of a field, such as evictionHard.memory.available, or of what it is in, such as evictionHard. Without one, it is what is assigned that
+is explained; with --all, every field.`,
+		Example: `  kubectl kubelet explain n1
+  kubectl kubelet explain n1 maxPods evictionHard
+  kubectl kubelet explain n1 --all -o json`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: s.completeExplain,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if o.format != "" && o.format != "json" {
+				return fmt.Errorf("-o %s is not known; give json", o.format)
+			}
+			client, err := s.connect()
+			if err != nil {
+				return err
+			}
+			o.fields = nil
+			for _, field := range arguments[1:] {
+				o.fields = append(o.fields, strings.ReplaceAll(field, `\.`, "."))
+			}
+			return s.explain(command.Context(), client, arguments[0], o)
+		},
+	}
+	command.Flags().BoolVar(&o.all, "all", false, "every field that the kubelet runs with")
+	command.Flags().StringVarP(&o.format, "output", "o", "", "json for machines")
+	return command
+}
+
+type explainOptions struct {
+	fields []string
+	all    bool
+	format string
+}
+
+// byNode is who sets what no layer does, in the words of somebody who does not see the node.
+const byNode = "the node's own file, a drop-in file, a flag or a default"
+
+func (s *session) explain(ctx context.Context, client kubernetes.Interface, name string, o explainOptions) error {
+	node, tree, err := s.runningConfig(ctx, client, name)
+	if err != nil {
+		return err
+	}
+	list, err := s.explanations(ctx, client, node, tree)
+	if err != nil {
+		return fmt.Errorf("node %s: %w", node.Name, err)
+	}
+	for _, field := range o.fields {
+		if config.IsField(field) || slices.ContainsFunc(list, func(e config.Explanation) bool { return e.Explains(field) }) {
+			continue
+		}
+		_, _, err := fieldSteps(field)
+		return err
+	}
+	list = slices.DeleteFunc(list, func(e config.Explanation) bool {
+		if len(o.fields) > 0 {
+			return !slices.ContainsFunc(o.fields, e.Explains)
+		}
+		return !o.all && e.By.Kind == config.ByNode && len(e.Over) == 0
+	})
+	runs := "its own configuration"
+	if active := referenceTo(node.config.Active); !active.local() {
+		runs = bounded.Line(active.String())
+	}
+	if o.format == "json" {
+		if list == nil {
+			list = []config.Explanation{}
+		}
+		encoder := json.NewEncoder(s.Out)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(struct {
+			Node   string               `json:"node"`
+			Runs   string               `json:"explained"`
+			Fields []config.Explanation `json:"fields"`
+		}{node.Name, runs, list})
+	}
+	_, _ = fmt.Fprintf(s.Out, "%s runs %s:\n", node.Name, runs)
+	for _, e := range list {
+		if _, err := io.WriteString(s.Out, e.Text(len(o.fields) > 0)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(list) == 0 && len(o.fields) == 0:
+		s.note("Nothing is assigned. What its kubelet runs with is by %s; --all lists it, and kubelet-supervisor explain on the node tells by which.", byNode)
+	case len(list) == 0:
+		s.note("Its kubelet does not tell the field: nobody sets it, or it does not know it.")
+	}
+	return nil
+}
+
+// explanations explain what a kubelet says that it runs with by what the node is assigned.
+func (s *session) explanations(ctx context.Context, client kubernetes.Interface, node nodeView, tree map[string]any) ([]config.Explanation, error) {
+	text, err := json.Marshal(tree)
+	if err != nil {
+		return nil, err
+	}
+	sources := config.Sources{}
+	if sources.Told, err = config.Decode(text); err != nil {
+		return nil, err
+	}
+	if active := referenceTo(node.config.Active); !active.local() {
+		found, active, err := getConfigMap(ctx, client, active)
+		switch {
+		case err != nil:
+			return nil, err
+		case !isVersion(found, node.config.Active):
+			return nil, fmt.Errorf("ConfigMap %s/%s was changed since the node took it", active.namespace, active.name)
+		}
+		sources.Payload, sources.Key = payloadOf(found), active.key
+		sources.Folder = checkpointIn(sources.Told, node)
+	}
+	list, err := sources.Explain()
+	for i := range list {
+		list[i] = seenFromOutside(list[i])
+	}
+	return list, err
+}
+
+// seenFromOutside: what the kubelet makes of a value and what a flag makes of it look the same.
+func seenFromOutside(e config.Explanation) config.Explanation {
+	switch {
+	case e.By.Kind == config.ByDefault:
+		e.By = config.Origin{Kind: config.ByNode, Name: byNode}
+	case e.Runs != nil:
+		e.Over = append([]config.Said{e.Said}, e.Over...)
+		e.Said = config.Said{By: config.Origin{Kind: config.ByNode, Name: "a flag or a drop-in file of the node, or the kubelet itself"}, Value: e.Runs}
+		e.Runs = nil
+	}
+	return e
+}
+
+// checkpointIn finds, in the paths that a kubelet runs with, the folder of what the node is assigned.
+func checkpointIn(told map[string]any, node nodeView) string {
+	source := node.config.Active.ConfigMap
+	mark := fmt.Sprintf("/checkpoints/%s/%s", source.UID, source.ResourceVersion)
+	for _, value := range leaves(told) {
+		path, _ := value.(string)
+		if before, _, is := strings.Cut(path, mark+"/"); is {
+			return before + mark
+		}
+	}
+	return ""
+}
+
+// completeExplain gives nodes first, then fields.
+func (s *session) completeExplain(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if len(arguments) == 0 {
+		return s.completeNodes(command, arguments, begun)
+	}
+	var names []string
+	for _, field := range config.Fields() {
+		if strings.HasPrefix(field.Path, begun) {
+			names = append(names, field.Path)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

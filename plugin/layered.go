@@ -1,0 +1,207 @@
+package plugin
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/kubelet/config/v1beta1"
+	sigsjson "sigs.k8s.io/json"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// layered is a configuration of layers over each node's own file. The values are as configz writes them.
+type layered struct{ config.Layers }
+
+func (l *layered) list() []config.Layer {
+	if l == nil {
+		return nil
+	}
+	return l.Layers.Layers
+}
+
+// readLayered reads layers over the node's own file; nil for what is none.
+func readLayered(text string) (*layered, error) {
+	tree, err := config.Decode([]byte(text))
+	if err != nil || !config.AreLayers(tree) {
+		return nil, nil
+	}
+	read, err := config.ReadLayers([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	for i, layer := range read.Layers {
+		if read.Layers[i].Patch, err = normalPatch(layer.Patch); err != nil {
+			return nil, fmt.Errorf("has a fault in layer %s: %w", layer.Name, err)
+		}
+	}
+	if read.Base != config.BaseLocal {
+		return nil, nil // it is a whole file
+	}
+	return &layered{read}, nil
+}
+
+// withoutBase has layers laid together, over nothing where a node's own file belongs.
+func withoutBase(payload map[string]string, key string) (map[string]string, error) {
+	composed, err := config.Compose(payload, key, func() (config.Base, error) { return config.BaseOf(nil, []byte(header)), nil })
+	return composed.Payload, err
+}
+
+// normalPatch has the values as a kubelet writes them, and keeps its nulls. The error is for a value of another type than the field's.
+func normalPatch(patch map[string]any) (map[string]any, error) {
+	text, err := json.Marshal(patch)
+	if err != nil {
+		return nil, err
+	}
+	var typed v1beta1.KubeletConfiguration
+	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(text, &typed); err != nil {
+		return nil, fmt.Errorf("%s%s; correct the field", faultyField(text), config.Quote(err.Error()))
+	}
+	normal, err := json.Marshal(typed)
+	if err != nil {
+		return nil, err
+	}
+	var written, normalised map[string]any
+	if err := utiljson.Unmarshal(text, &written); err != nil {
+		return nil, err
+	}
+	if err := utiljson.Unmarshal(normal, &normalised); err != nil {
+		return nil, err
+	}
+	delete(written, "kind")
+	delete(written, "apiVersion")
+	taken := takeFrom(written, normalised)
+	keepNulls(taken, written)
+	return taken, nil
+}
+
+func keepNulls(into, written map[string]any) {
+	for name, value := range written {
+		below, isTree := value.(map[string]any)
+		taken, is := into[name].(map[string]any)
+		if value == nil {
+			into[name] = nil
+		} else if isTree && is {
+			keepNulls(taken, below)
+		}
+	}
+}
+
+// over is what a kubelet would run with that runs with this tree now, as far as that can be known. evictionHard that is as the kubelet has
+// it by default is taken for one that the node's own file does not name.
+func (l *layered) laidOver(running, defaults map[string]any) map[string]any {
+	tree := runtime.DeepCopyJSON(running)
+	hard, isMap := tree["evictionHard"].(map[string]any)
+	byDefault := isMap && same(hard, defaults["evictionHard"])
+	if byDefault {
+		delete(tree, "evictionHard")
+	}
+	for _, layer := range l.list() {
+		config.MergePatch(tree, runtime.DeepCopyJSON(layer.Patch))
+	}
+	set, named := tree["evictionHard"]
+	if byDefault && (!named || tree["mergeDefaultEvictionSettings"] == true) {
+		tree["evictionHard"] = merged(set, defaults["evictionHard"])
+		if !named {
+			tree["evictionHard"] = defaults["evictionHard"]
+		}
+	}
+	return tree
+}
+
+// A leaf is one value, a key of a free map among them.
+type leaf struct {
+	value any
+	key   string // of the free map
+}
+
+// keyedLeaves are [leaves], the keys of free maps one by one.
+func keyedLeaves(tree map[string]any) map[string]leaf {
+	found := map[string]leaf{}
+	for path, value := range leaves(tree) {
+		keys, is := value.(map[string]any)
+		if !is || !freeMaps[path] || len(keys) == 0 {
+			found[path] = leaf{value: value}
+			continue
+		}
+		for key, value := range keys {
+			found[path+"."+key] = leaf{value, key}
+		}
+	}
+	return found
+}
+
+// layeredChanges are those of a configuration of layers: what they do not set stays as it is, unless other layers have set it.
+func (c comparison) layeredChanges() (changes []change) {
+	after := c.over.laidOver(c.running, c.defaults)
+	running, wanted, active := keyedLeaves(c.running), keyedLeaves(after), keyedLeaves(c.active)
+	defaults, activeDefaults := keyedLeaves(defaultsFor(after, c.defaults)), keyedLeaves(defaultsFor(c.active, c.defaults))
+	paths := map[string]leaf{}
+	for _, leaves := range []map[string]leaf{wanted, running} {
+		for path, one := range leaves {
+			paths[path] = one
+		}
+	}
+	back := c.goBack()
+	for _, path := range sortedKeys(back) {
+		paths[path] = back[path]
+	}
+	for _, path := range sortedKeys(paths) {
+		to, named := wanted[path]
+		one := change{path: path, key: paths[path].key, from: running[path].value, to: to.value, byDefault: !named, unlaid: !named}
+		if !named {
+			one.to = defaults[path].value
+		}
+		said, saidIt := active[path]
+		one.said, one.unsaid = said.value, !saidIt
+		if !saidIt && c.activeOver == nil {
+			one.said = activeDefaults[path].value
+		}
+		_, one.toOwn = back[path]
+		one.kept = c.active != nil && (saidIt || c.activeOver == nil) && !same(one.from, one.said)
+		if field, is := config.FieldAt(one.field()); is && named {
+			one.ignored = field.Ignored(c.kubelet)
+		}
+		if one.toOwn && !one.kept || !one.toOwn && !same(one.from, one.to) {
+			changes = append(changes, one)
+		}
+	}
+	return changes
+}
+
+// goBack are the fields that the layers set which the node runs, and that the wanted ones leave to the node's own file.
+func (c comparison) goBack() map[string]leaf {
+	found := map[string]leaf{}
+	for _, layer := range c.activeOver.list() {
+		for path, one := range keyedLeaves(layer.Patch) {
+			found[path] = one
+		}
+	}
+	for _, layer := range c.over.list() {
+		for path, one := range keyedLeaves(layer.Patch) {
+			delete(found, path)
+			if one.value != nil {
+				continue
+			}
+			for other := range found { // a null takes what is below it, too
+				if len(other) > len(path) && other[:len(path)+1] == path+"." {
+					delete(found, other)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// keyed judges the keys of a map that a node's layers set in part.
+func (c comparison) keyed(changes []change) []change {
+	for i := range changes {
+		if one := &changes[i]; c.activeOver != nil && one.key != "" {
+			one.kept = one.said != nil && !same(one.from, one.said)
+			one.silent = one.kept && one.byDefault
+		}
+	}
+	return changes
+}

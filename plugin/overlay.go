@@ -1,0 +1,186 @@
+package plugin
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+)
+
+func (o pushOptions) laysOver() bool { return o.overlay || len(o.set) > 0 || len(o.layers) > 0 }
+
+func (o pushOptions) validate() error {
+	switch {
+	case o.edit != "" && (len(o.files) > 0 || o.laysOver() || o.against != ""),
+		o.edit == "" && len(o.files) == 0 && !o.laysOver():
+		return errors.New("give fields with --set, a file with -f or --layer, or a node with --edit")
+	case o.overlay && len(o.files) == 0:
+		return errors.New("--overlay wants a file with -f")
+	case o.laysOver() && !o.overlay && len(o.files) > 0:
+		return errors.New("with --set and --layer a file of -f needs --overlay: without it, it is a whole configuration")
+	case o.against != "" && (o.laysOver() || len(o.files) == 0):
+		return errors.New("--against wants a file with -f alone: what the node runs with, edited")
+	}
+	return nil
+}
+
+// layerFiles makes the configuration of the command line's layers, and takes the files beside it.
+func (s *session) layerFiles(o pushOptions) ([]pushedFile, error) {
+	var layers []config.Layer
+	add := func(name, from string, patch map[string]any) {
+		layers = append(layers, config.Layer{Name: name, From: from, Patch: patch})
+	}
+	for _, argument := range o.layers {
+		name, file, is := strings.Cut(argument, "=")
+		if !is || name == "" || file == "" {
+			return nil, fmt.Errorf("--layer %s: write NAME=FILE", argument)
+		}
+		patch, err := s.readPatch(file)
+		if err != nil {
+			return nil, err
+		}
+		add(name, fromFile(file), patch)
+	}
+	files := []pushedFile{{key: defaultKey, name: "the configuration of layers"}}
+	for i, argument := range o.files {
+		key, name, named := strings.Cut(argument, "=")
+		if !named {
+			name, key = argument, filepath.Base(argument)
+		}
+		if i > 0 {
+			content, err := s.readInput(name)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, pushedFile{key, name, content})
+			continue
+		}
+		if named {
+			files[0].key = key
+		}
+		patch, err := s.readPatch(name)
+		if err != nil {
+			return nil, err
+		}
+		add(freeName(o.name, layers), fromFile(name), patch)
+	}
+	if len(o.set) > 0 {
+		patch, err := parseSets(o.set)
+		if err != nil {
+			return nil, err
+		}
+		add(freeName(o.name, layers), "push --set", patch)
+	}
+	var err error
+	files[0].content, err = envelopeOf(layers)
+	return files, err
+}
+
+func fromFile(name string) string {
+	if name == "-" {
+		return ""
+	}
+	return filepath.Base(name)
+}
+
+// readPatch reads a part of a KubeletConfiguration.
+func (s *session) readPatch(name string) (map[string]any, error) {
+	content, err := s.readInput(name)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := config.Decode(content)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s does not decode as YAML or JSON: %w", name, err)
+	case config.AreLayers(patch):
+		return nil, fmt.Errorf("%s is a configuration of layers already; push it with -f alone", name)
+	}
+	for field, only := range map[string]string{"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1"} {
+		if value, is := patch[field]; is && value != only {
+			return nil, fmt.Errorf("%s has another %s than %s", name, field, only)
+		}
+		delete(patch, field)
+	}
+	if len(patch) == 0 {
+		return nil, fmt.Errorf("%s sets nothing", name)
+	}
+	return patch, nil
+}
+
+var noLabel = regexp.MustCompile(`[^a-z0-9]+`)
+
+// freeName is the name of a layer by that of its configuration.
+func freeName(of string, taken []config.Layer) string {
+	name := strings.Trim(noLabel.ReplaceAllString(strings.ToLower(of), "-"), "-")
+	name = strings.TrimRight(name[:min(len(name), 50)], "-")
+	if name == "" {
+		name = "layer"
+	}
+	free := name
+	for i := 2; slices.ContainsFunc(taken, func(l config.Layer) bool { return l.Name == free }); i++ {
+		free = fmt.Sprintf("%s-%d", name, i)
+	}
+	return free
+}
+
+// envelopeOf writes layers over each node's own file.
+func envelopeOf(layers []config.Layer) ([]byte, error) {
+	if len(layers) > config.MaxLayers {
+		return nil, fmt.Errorf("these would be %d layers, and %d are the most; put some together", len(layers), config.MaxLayers)
+	}
+	type layer struct {
+		Name  string         `json:"name"`
+		From  string         `json:"from,omitempty"`
+		Patch map[string]any `json:"patch"`
+	}
+	var list []layer
+	for _, one := range layers {
+		list = append(list, layer(one))
+	}
+	text, err := yaml.Marshal(map[string]any{"base": config.BaseLocal, "layers": list})
+	if err != nil {
+		return nil, fmt.Errorf("writing the layers: %w", err)
+	}
+	return append([]byte("apiVersion: "+config.LayersAPIVersion+"\nkind: "+config.LayersKind+"\n"), text...), nil
+}
+
+// reviewLayers says what layers set, and where that may be something else than people think.
+func (s *session) reviewLayers(over *layered) {
+	s.note("Laid over each node's own file, the rest of which stays (assign shows what really changes, and what that does):")
+	root := false
+	for _, layer := range over.list() {
+		of := ""
+		if len(over.list()) > 1 {
+			of = ", layer " + layer.Name
+		}
+		values := keyedLeaves(layer.Patch)
+		for _, path := range sortedKeys(values) {
+			mark, class := " ", config.Class("unknown")
+			if found, known := config.NearestField(path); known {
+				class = found.Class
+			}
+			if givesRoot(path) {
+				root, mark = true, "!"
+			}
+			value := show(values[path].value)
+			if values[path].value == nil {
+				value = "null"
+			}
+			s.note("%s %s: %s (%s%s)", mark, bounded.Line(path), value, class, of)
+		}
+	}
+	if root {
+		s.note("A field with ! can give the node to somebody: look twice.")
+	}
+	for _, trap := range over.Traps(nil) {
+		s.note("warning: %s", bounded.Line(trap))
+	}
+}
