@@ -6,15 +6,13 @@ import (
 	"strings"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
 
-const (
-	featuresAnnotation = "kubelet-supervisor.io/features" // what the supervisor of a Node knows
-	layersFeature      = "layers"
-)
+const layersFeature = "layers"
 
 func (v nodeView) knows(feature string) bool {
-	return slices.Contains(strings.FieldsFunc(v.Annotations[featuresAnnotation], func(r rune) bool { return r == ',' || r == ' ' }), feature)
+	return slices.Contains(strings.FieldsFunc(v.Annotations[status.FeaturesAnnotation], func(r rune) bool { return r == ',' || r == ' ' }), feature)
 }
 
 // mayLayer says why a node cannot have layers: its supervisor is too old for them, and would refuse. Of a node without a supervisor nobody
@@ -24,5 +22,5 @@ func (v nodeView) mayLayer() error {
 		return nil
 	}
 	return fmt.Errorf("the supervisor of node %s is too old for layers (its annotation %s has none of that name): upgrade kubelet-supervisor there, or push a whole file: "+
-		"kubectl kubelet config %s --changed >kubelet.yaml, and push -f kubelet.yaml", bounded.Line(v.Name), featuresAnnotation, bounded.Line(v.Name))
+		"kubectl kubelet config %s --changed >kubelet.yaml, and push -f kubelet.yaml", bounded.Line(v.Name), status.FeaturesAnnotation, bounded.Line(v.Name))
 }
