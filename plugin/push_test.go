@@ -91,8 +91,8 @@ func TestPushRefuses(t *testing.T) {
 		{"an unknown field, strictly", header + "maxPodz: 3\n", []string{"-f", "-", "--strict"}, `"maxPodz" is unknown`},
 		{"bytes", "\xff\xfe", []string{"-f", "-"}, "is no text"},
 		{"a file that is not there", "", []string{"-f", "/nowhere/kubelet.yaml"}, "/nowhere/kubelet.yaml"},
-		{"no file", "", nil, "give a file with -f, or a node with --edit"},
-		{"file and node", "", []string{"-f", "-", "--edit", "n1"}, "give a file with -f, or a node with --edit"},
+		{"no file", "", nil, "give fields with --set, a file with -f or --layer, or a node with --edit"},
+		{"file and node", "", []string{"-f", "-", "--edit", "n1"}, "give fields with --set, a file with -f or --layer, or a node with --edit"},
 		{"two files of one key", someConfig, []string{"-f", "-", "-f", "kubelet=/dev/null"}, `two files are key "kubelet"`},
 		{"a key that is none", someConfig, []string{"-f", "a b=-"}, `key "a b"`},
 		{"a dry run that is none", someConfig, []string{"-f", "-", "--dry-run=maybe"}, "none, server or client"},
@@ -157,17 +157,13 @@ func TestPushEdit(t *testing.T) {
 		{"broken", func(text string) string { return text + "maxPods: [" }, 0, 1, "it is kept in "},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBench(t, localNode("n1"))
+			b := newBench(t, knowing(localNode("n1")))
 			b.configz["maxPods"] = int64(20)
 			b.input.WriteString("y\n")
 			edited := ""
 			b.session.edit = func(file string) error {
 				edited = file
-				text, err := os.ReadFile(file)
-				if err != nil {
-					return err
-				}
-				return os.WriteFile(file, []byte(test.edit(string(text))), 0o600)
+				return rewrite(file, test.edit)
 			}
 			code, _, stderr := b.run(t, "push", "workers", "--edit", "n1")
 			if made := b.pushed(t, configNamespace); code != test.code || len(made) != test.made {
@@ -197,4 +193,13 @@ func TestEditor(t *testing.T) {
 	if err := b.session.runEditor(file); err == nil || !strings.Contains(err.Error(), "KUBE_EDITOR") {
 		t.Errorf("an editor that fails: %v", err)
 	}
+}
+
+// rewrite is what an editor does to a file.
+func rewrite(file string, edit func(text string) string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(edit(string(text))), 0o600)
 }
