@@ -65,7 +65,7 @@ func newRoot(s *session, version string) *cobra.Command {
 		Short: "Change the configuration of kubelets, node by node, safely",
 		Long: `Change the configuration of kubelets on nodes that run kubelet-supervisor.
 
-  kubectl kubelet push my-config --edit n1
+  kubectl kubelet push my-config --set maxPods=250
   kubectl kubelet assign n1 --config kubelet-config/my-config-HASH
   kubectl kubelet status
 
