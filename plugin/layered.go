@@ -150,9 +150,10 @@ func (c comparison) layeredChanges() (changes []change) {
 	}
 	for _, path := range sortedKeys(paths) {
 		to, named := wanted[path]
-		one := change{path: path, key: paths[path].key, from: running[path].value, to: to.value, byDefault: !named, unlaid: !named}
+		one := change{path: path, key: paths[path].key, from: running[path].value, to: to.value}
 		if !named {
 			one.to = defaults[path].value
+			one.byDefault, one.unlaid = one.to != nil, one.to != nil
 		}
 		said, saidIt := active[path]
 		one.said, one.unsaid = said.value, !saidIt

@@ -110,14 +110,12 @@ func TestExplain(t *testing.T) {
 	// The same from outside, where the node's own is not seen.
 	outside, _ := n.plugin(t, "explain", cluster.NodeName, "--all", "-o", "json")
 	seen := explained(t, outside)
-	for field, want := range map[string]origin{"podPidsLimit": {"layer", "gpu"}, "maxPods": {"node", "a flag or a drop-in file of the node, or the kubelet itself"}, "registryPullQPS": {"node", "the node's own file, a drop-in file, a flag or a default"}} {
-		if got := seen[field]; got.SetBy != want || !sameToKubelet(got.Value, field2(s, t, field)) {
-			t.Errorf("from outside %s is %v by %v, want %v", field, got.Value, got.SetBy, want)
+	for path, want := range map[string]origin{"podPidsLimit": {"layer", "gpu"}, "maxPods": {"node", "a flag or a drop-in file of the node, or the kubelet itself"}, "registryPullQPS": {"node", "the node's own file, a drop-in file, a flag or a default"}} {
+		if got := seen[path]; got.SetBy != want || !sameToKubelet(got.Value, field(s.configz(t), path)) {
+			t.Errorf("from outside %s is %v by %v, want %v", path, got.Value, got.SetBy, want)
 		}
 	}
 }
-
-func field2(s *supervised, t *testing.T, path string) any { return field(s.configz(t), path) }
 
 // everyLeaf gives the values of a tree by path. An empty mapping is one.
 func everyLeaf(tree object, above string) map[string]any {
