@@ -53,3 +53,22 @@ func (l Layers) Traps(base map[string]any) []string {
 	}
 	return atMost(found)
 }
+
+// TrapsOf are the [Layers.Traps] of payload[key] over this base; none where it is a whole file, or there is no such base.
+func TrapsOf(payload map[string]string, key string, base func() (Base, error)) []string {
+	layers, err := ReadLayers([]byte(payload[key]))
+	if err != nil {
+		return nil
+	}
+	under := map[string]any{}
+	if layers.Base == BaseLocal {
+		read, err := base()
+		if err != nil {
+			return nil
+		}
+		if under, err = read.tree(); err != nil {
+			return nil
+		}
+	}
+	return layers.Traps(under)
+}

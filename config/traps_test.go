@@ -44,3 +44,22 @@ func TestTraps(t *testing.T) {
 		})
 	}
 }
+
+func TestTrapsOf(t *testing.T) {
+	lists := layersOf("Local", "{clusterDNS: [a]}")
+	for name, row := range map[string]struct {
+		payload map[string]string
+		base    func() (Base, error)
+		want    int
+	}{
+		"over a list":  {lists, baseOf("clusterDNS: [b]"), 1},
+		"over none":    {lists, baseOf(""), 0},
+		"no base":      {lists, noBase, 0},
+		"no such base": {layersOf("None", "{evictionHard: {a: 1%}}"), noBase, 1},
+		"a whole file": {map[string]string{"kubelet": whole + "clusterDNS: [a]"}, noBase, 0},
+	} {
+		if got := TrapsOf(row.payload, "kubelet", row.base); len(got) != row.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

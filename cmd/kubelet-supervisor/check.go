@@ -104,7 +104,8 @@ func (o *checkFlags) check(command *cobra.Command, file string, preflight kubele
 	}
 	key := filepath.Base(file)
 	payload := map[string]string{key: string(data)}
-	composed, err := config.Compose(payload, key, func() (config.Base, error) { return config.ReadBase(preflight.Arguments) })
+	base := func() (config.Base, error) { return config.ReadBase(preflight.Arguments) }
+	composed, err := config.Compose(payload, key, base)
 	if err != nil {
 		return exitError{code: checkUnknown, err: fmt.Errorf("nothing can be said of the layers in %s: %w", file, err)}
 	}
@@ -127,7 +128,7 @@ func (o *checkFlags) check(command *cobra.Command, file string, preflight kubele
 	}
 	preflight.TempFolder = folder
 	verdict := preflight.Check(command.Context(), kubelet.Candidate{File: candidate}, &kubelet.Candidate{})
-	for _, warning := range warningsOf(verdict, config.Warnings(payload, key, verdict.Minor)) {
+	for _, warning := range append(warningsOf(verdict, config.Warnings(payload, key, verdict.Minor)), config.TrapsOf(payload, key, base)...) {
 		_, _ = fmt.Fprintln(command.ErrOrStderr(), "warning:", warning)
 	}
 	switch verdict.Outcome {

@@ -112,3 +112,16 @@ func TestExplainWithoutAnything(t *testing.T) {
 		t.Errorf("it leaves %v behind (%v)", files, err)
 	}
 }
+
+// check says where layers may do something else than people think.
+func TestCheckWarnsOfTraps(t *testing.T) {
+	n := newNode(t)
+	written(t, n.local, fits+"clusterDNS: [a]\n")
+	file := written(t, n.path("layers.yaml"), layersOf+"- {name: dns, patch: {clusterDNS: [b]}}\n")
+	_, _, stderr := does(append([]string{"check", file, "--"}, n.kubelet...)...)
+	for _, want := range []string{"warning: layer dns: the list clusterDNS replaces that of the node's own file, it is not added\n", "warning: layer fleet: with evictionHard, thresholds that neither"} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("%q is not in %q", want, stderr)
+		}
+	}
+}
