@@ -255,6 +255,8 @@ func flat(tree map[string]any, nulls bool) map[string]any {
 			case above == "" && (name == "kind" || name == "apiVersion"), value == nil && !nulls:
 			case isMapping && len(below) > 0:
 				visit(below, path+betweenSteps)
+			case isMapping:
+				found[path] = map[string]any{} // that one may be filled
 			default:
 				found[path] = value
 			}

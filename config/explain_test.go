@@ -46,22 +46,21 @@ func TestExplain(t *testing.T) {
 		told    string
 		want    string
 	}{
-		"local":          {file: "maxPods: 110\n", want: "maxPods: 110 ← local file; disrupts-pods\n"},
-		"nothing at all": {},
-		"a layer":        {file: "maxPods: 110\n", payload: layered(fleet), want: "maxPods: 250 ← layer fleet (KubeletPool workers); disrupts-pods\n    over 110 ← local file\n"},
+		"local":   {file: "maxPods: 110\n", want: "maxPods: 110 ← local file; disrupts-pods\n"},
+		"a layer": {file: "maxPods: 110\n", payload: layered(fleet), want: "maxPods: 250 ← layer fleet (KubeletPool workers); disrupts-pods\n    over 110 ← local file\n"},
 		"two layers": {file: "maxPods: 110\n", payload: layered(fleet, gpu),
 			want: "maxPods: 60 ← layer gpu; disrupts-pods\n    over 250 ← layer fleet (KubeletPool workers)\n    over 110 ← local file\n"},
 		"a flag shadows": {file: "maxPods: 110\n", flags: []string{"--max-pods=20"}, payload: layered(fleet),
 			want: "maxPods: 20 ← flag --max-pods; disrupts-pods\n    shadows 250 ← layer fleet (KubeletPool workers)\n    shadows 110 ← local file\n"},
 		"a drop-in and a flag": {file: "maxPods: 110\n", dropIns: map[string]string{"a.conf": "maxPods: 30\n"}, flags: []string{"--max-pods=20"},
 			want: "maxPods: 20 ← flag --max-pods; disrupts-pods\n    over 30 ← drop-in a.conf\n    shadows 110 ← local file\n"},
-		"the last of two drop-ins": {dropIns: map[string]string{"a.conf": "maxPods: 30\n", "b.conf": "maxPods: 40\n"},
+		"the last of two drop-ins": {file: "\n", dropIns: map[string]string{"a.conf": "maxPods: 30\n", "b.conf": "maxPods: 40\n"},
 			want: "maxPods: 40 ← drop-in b.conf; disrupts-pods\n    over 30 ← drop-in a.conf\n"},
 		"a null": {file: "registerWithTaints: [{key: a}]\n", payload: layered("- {name: gpu, patch: {registerWithTaints: null}}"),
 			want: "registerWithTaints: the kubelet's default; inert; since kubelet 1.23\n    null ← layer gpu\n    took away [{\"key\":\"a\"}] ← local file\n"},
-		"a null of a map": {file: "evictionHard: {a: 1%, b: 2%}\n", payload: layered("- {name: x, patch: {evictionHard: null}}", "- {name: y, patch: {evictionHard: {b: 3%}}}"),
+		"a null of a map": {file: "evictionHard: {a: 1%, b: 2%}\n", payload: layered("- {name: x, patch: {evictionHard: null}}", "- {name: z, patch: {evictionHard: {b: 3%}}}"),
 			want: "evictionHard.a: the kubelet's default; disrupts-pods\n    null ← layer x\n    took away \"1%\" ← local file\n" +
-				"evictionHard.b: \"3%\" ← layer y; disrupts-pods\n    null ← layer x\n    took away \"2%\" ← local file\n"},
+				"evictionHard.b: \"3%\" ← layer z; disrupts-pods\n    null ← layer x\n    took away \"2%\" ← local file\n"},
 		"a null of nothing": {file: "maxPods: 1\n", payload: layered("- {name: x, patch: {registerWithTaints: null}}"),
 			want: "maxPods: 1 ← local file; disrupts-pods\nregisterWithTaints: the kubelet's default; inert; since kubelet 1.23\n    null ← layer x\n"},
 		"a drop-in's null": {file: "maxPods: 1\n", dropIns: map[string]string{"a.conf": "maxPods: null\n"},
@@ -86,12 +85,15 @@ func TestExplain(t *testing.T) {
 		"a flag with no such value": {file: "maxPods: 1\n", flags: []string{"--max-pods=many", "--v=many"}, want: "maxPods: 1 ← local file; disrupts-pods\n"},
 		"relative paths": {file: "staticPodPath: pods\nresolvConf: r\n", payload: layered("- {name: x, patch: {resolvConf: mine}}"),
 			want: "resolvConf: \"/checkpoint/mine\" ← layer x; needs-drain\n    over \"FOLDER/r\" ← local file\nstaticPodPath: \"FOLDER/pods\" ← local file; disrupts-pods\n"},
-		"no --config": {payload: layered("- {name: x, patch: {readOnlyPort: 0}}"),
+		"local without --config": {flags: []string{"--read-only-port=0"},
+			want: "authentication.anonymous.enabled: true ← default of a kubelet without --config; may-break-node\nauthentication.webhook.enabled: false ← default of a kubelet without --config; may-break-node\n" +
+				"authorization.mode: \"AlwaysAllow\" ← default of a kubelet without --config; may-break-node\nreadOnlyPort: 0 ← flag --read-only-port; may-break-node\n    shadows 10255 ← default of a kubelet without --config\n"},
+		"layers without --config": {payload: layered("- {name: x, patch: {readOnlyPort: 0}}"),
 			want: "authentication.anonymous.enabled: true ← default of a kubelet without --config; may-break-node\nauthentication.webhook.enabled: false ← default of a kubelet without --config; may-break-node\n" +
 				"authorization.mode: \"AlwaysAllow\" ← default of a kubelet without --config; may-break-node\nreadOnlyPort: 0 ← layer x; may-break-node\n    over 10255 ← default of a kubelet without --config\n"},
 		"as the kubelet tells": {file: "maxPods: 1\nsyncFrequency: 60s\ncgroupDriver: cgroupfs\n", payload: layered("- {name: x, patch: {maxPods: null}}"),
 			told: `{"maxPods":110,"syncFrequency":"1m0s","cgroupDriver":"systemd","podsPerCore":0}`,
-			want: "cgroupDriver: \"cgroupfs\" ← local file; needs-drain\n    the kubelet makes it \"systemd\"\nmaxPods: 110 ← default; disrupts-pods\n    null ← layer x\n    took away 1 ← local file\n" +
+			want: "cgroupDriver: \"cgroupfs\" ← local file; inert\n    the kubelet makes it \"systemd\"\nmaxPods: 110 ← default; disrupts-pods\n    null ← layer x\n    took away 1 ← local file\n" +
 				"podsPerCore: 0 ← default; disrupts-pods\nsyncFrequency: \"60s\" ← local file; safe\n"},
 		"what no kubelet knows": {file: "maxPodz: 1\n", want: "maxPodz: (not shown) ← local file; no kubelet knows this field\n"},
 		"a key of a map":        {file: "kubeReserved: {cpu: \"1\"}\n", want: "kubeReserved.cpu: \"1\" ← local file; disrupts-pods\n"},

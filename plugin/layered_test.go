@@ -266,7 +266,7 @@ func TestLayeredChanges(t *testing.T) {
 		{"nothing goes back below a null", "- {name: a, patch: {kubeReserved: null}}", "- {name: a, patch: {kubeReserved: {cpu: \"1\"}}}", map[string]any{"kubeReserved": map[string]any{"cpu": "1"}},
 			`kubeReserved.cpu: "1" → <unset>`},
 		{"a flag wins over the layers that run", "- {name: a, patch: {maxPods: 42}}", "- {name: a, patch: {maxPods: 30}}", map[string]any{"maxPods": int64(20)}, "maxPods: 20 → 42 kept"},
-		{"of what they do not set nobody knows", "- {name: a, patch: {maxPods: 42}}", "- {name: a, patch: {podsPerCore: 0}}", map[string]any{"maxPods": int64(20)}, "maxPods: 20 → 42\npodsPerCore: 0 → own"},
+		{"of what they do not set nobody knows", "- {name: a, patch: {maxPods: 42}}", "- {name: a, patch: {podsPerCore: 0}}", map[string]any{"maxPods": int64(20)}, "maxPods: 20 → 42\npodsPerCore: <unset> → own"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := comparison{running: maps.Clone(defaults), defaults: defaults}

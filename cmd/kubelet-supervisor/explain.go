@@ -165,9 +165,6 @@ func (x *explained) write(to, notes io.Writer, detail bool) error {
 // explained finds what runs by the running supervisor; without one it is what is assigned, else local.
 func (a *activeFlags) explained(line startLine) (*explained, error) {
 	x := &explained{sources: config.Sources{Arguments: line.arguments, Base: func() (config.Base, error) { return config.ReadBase(line.arguments) }}}
-	if config.ParseArguments(line.arguments).Config == "" {
-		x.sources.Base = nil // for local; there is no file
-	}
 	record, running, err := supervisor.ReadRecord(cmp.Or(a.runDir, runWords{flags: supervisorWords(flagsFile)}.runDirs()[0]))
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && (!running || record.Alone != ""):

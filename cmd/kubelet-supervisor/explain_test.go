@@ -2,11 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -35,13 +37,13 @@ func TestExplain(t *testing.T) {
 		"a key of a map":        {layersOf, layersOf, []string{"evictionHard.memory.available"}, nil, 0, assigned + "evictionHard.memory.available: \"500Mi\" ← layer fleet (KubeletPool workers); disrupts-pods\n", ""},
 		"as push --set has it":  {layersOf, layersOf, []string{`evictionHard.memory\.available`}, nil, 0, assigned + "evictionHard.memory.available: \"500Mi\" ← layer fleet", ""},
 		"what it is in":         {layersOf, layersOf, []string{"evictionHard"}, nil, 0, assigned + "evictionHard.memory.available: \"500Mi\" ← layer fleet", ""},
-		"a null":                {layersOf, layersOf, []string{"registerWithTaints"}, nil, 0, "registerWithTaints: the kubelet's default; inert; since kubelet 1.23\n    null ← layer gpu\n    took away [{\"key\":\"a\"}] ← local file\n", "the kubelet's defaults are not known: "},
+		"a null":                {layersOf, layersOf, []string{"registerWithTaints"}, nil, 0, "registerWithTaints: the kubelet's default; inert; since kubelet 1.23\n    null ← layer gpu\n    took away [{\"key\":\"a\"}] ← local file\n", ""},
 		"a flag":                {layersOf, layersOf, []string{"maxPods"}, []string{"--max-pods=20"}, 0, assigned + "maxPods: 20 ← flag --max-pods; disrupts-pods\n    shadows 60 ← layer gpu\n", ""},
-		"nobody sets it":        {layersOf, layersOf, []string{"podsPerCore"}, nil, 0, assigned + "nobody sets it: the kubelet's default holds\n", "note: the kubelet's defaults are not known: "},
+		"nobody sets it":        {layersOf, layersOf, []string{"podsPerCore"}, nil, 0, assigned + "nobody sets it: the kubelet's default holds\n", ""},
 		"no such field":         {layersOf, layersOf, []string{"maxPodz"}, nil, 2, "", `there is no field "maxPodz"; do you mean maxPods?`},
 		"nor one that is near":  {layersOf, layersOf, []string{"somethingElseAltogether"}, nil, 2, "", `there is no field "somethingElseAltogether"; docs/reference/fields.md has them all`},
 		"a flag's name":         {layersOf, layersOf, []string{"max-pods"}, nil, 2, "", "do you mean maxPods?"},
-		"what nobody knows":     {fakenode.Configuration("mode: ok") + "maxPodz: 1\n", "", []string{"maxPodz"}, nil, 0, "maxPodz: (not shown) ← assigned file; no kubelet knows this field\n", ""},
+		"what nobody knows":     {fakenode.Configuration("mode: ok") + "maxPodz: 1\n", fakenode.Configuration("mode: ok") + "maxPodz: 1\n", []string{"maxPodz"}, nil, 0, "maxPodz: (not shown) ← assigned file; no kubelet knows this field\n", ""},
 		"another output":        {"", "", []string{"-o", "yaml"}, nil, 2, "", `--output="yaml" is not json`},
 		"what cannot be":        {"kind: Pod", "", nil, nil, 3, "", `kube-system/assigned/kubelet, which is assigned (no supervisor runs) cannot be explained: key "kubelet" is of another kind`},
 		"a folder that is none": {"", "", []string{"--state-dir=x"}, nil, 2, "", `--state-dir="x" is not an absolute path`},
@@ -51,12 +53,28 @@ func TestExplain(t *testing.T) {
 			n := newNode(t)
 			written(t, n.local, own)
 			n.keeps(test.assigned, test.lastKnownGood)
+			if test.assigned == test.lastKnownGood {
+				n.promoted()
+			}
 			words := append([]string{"explain", "--state-dir=" + n.stateDir, "--run-dir=" + n.runDir}, test.words...)
 			code, stdout, stderr := does(append(append(append(words, "--"), n.kubelet...), test.kubelet...)...)
 			if code != test.code || !strings.Contains(stdout, test.stdout) || test.stdout == "" && stdout != "" || !strings.Contains(stderr, test.stderr) || test.stderr == "" && stderr != "" {
 				t.Errorf("code %d, said %q and %q; want %d, %q and %q", code, stdout, stderr, test.code, test.stdout, test.stderr)
 			}
 		})
+	}
+}
+
+// promoted makes what is assigned the last known good one.
+func (n *node) promoted() {
+	n.t.Helper()
+	s, err := store.Open(n.stateDir)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	source, err := s.LoadSource(store.Assigned)
+	if err = errors.Join(err, s.SaveSource(store.LastKnownGood, source), s.Close()); err != nil {
+		n.t.Fatal(err)
 	}
 }
 
@@ -89,7 +107,7 @@ func TestExplainBesideASupervisor(t *testing.T) {
 	n.keeps(layersOf, layersOf)
 	n.kubelet = append(n.kubelet, "--max-pods=20")
 	p := n.run()
-	p.awaitHealthy()
+	fakenode.Await(t, "what is assigned runs", func() bool { return p.awaitHealthy().Runs != nil })
 	code, stdout, stderr := does("explain", "--run-dir="+n.runDir, "maxPods")
 	if code != 0 || !strings.Contains(stdout, " runs now:\nmaxPods: 20 ← flag --max-pods; disrupts-pods\n    shadows 60 ← layer gpu\n    shadows 250 ← layer fleet (KubeletPool workers)\n    shadows 110 ← local file\n") {
 		t.Errorf("code %d, said %q and %q", code, stdout, stderr)
