@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
@@ -73,6 +74,11 @@ func (n *node) promoted() {
 		n.t.Fatal(err)
 	}
 	source, err := s.LoadSource(store.Assigned)
+	if err == nil && source != nil {
+		var own []byte
+		own, err = os.ReadFile(n.local)
+		err = errors.Join(err, s.SaveBase(*source, config.LocalContent(n.kubelet[1:]), own))
+	}
 	if err = errors.Join(err, s.SaveSource(store.LastKnownGood, source), s.Close()); err != nil {
 		n.t.Fatal(err)
 	}
@@ -105,6 +111,7 @@ func TestExplainBesideASupervisor(t *testing.T) {
 	n := newNode(t)
 	written(t, n.local, own)
 	n.keeps(layersOf, layersOf)
+	n.promoted()
 	n.kubelet = append(n.kubelet, "--max-pods=20")
 	p := n.run()
 	fakenode.Await(t, "what is assigned runs", func() bool { return p.awaitHealthy().Runs != nil })
