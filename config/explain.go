@@ -275,7 +275,7 @@ func (x *explainer) explanations(told map[string]any) (list []Explanation) {
 		e.Said, e.Over = history[0], history[1:]
 		runsWith, isTold := runs[path]
 		switch {
-		case e.Null && !e.By.overFile():
+		case e.Null && e.By.Kind != ByFlag: // in a drop-in file it is the default, too (kubelet 1.36.3)
 			e.Said, e.Over = Said{By: Origin{Kind: ByDefault}, Value: runsWith}, history
 			e.Unset = !isTold
 		case e.Null || e.Untold:

@@ -64,7 +64,7 @@ func TestExplain(t *testing.T) {
 		"a null of nothing": {file: "maxPods: 1\n", payload: layered("- {name: x, patch: {registerWithTaints: null}}"),
 			want: "maxPods: 1 ← local file; disrupts-pods\nregisterWithTaints: the kubelet's default; inert; since kubelet 1.23\n    null ← layer x\n"},
 		"a drop-in's null": {file: "maxPods: 1\n", dropIns: map[string]string{"a.conf": "maxPods: null\n"},
-			want: "maxPods: <unset> ← drop-in a.conf; disrupts-pods\n    took away 1 ← local file\n"},
+			want: "maxPods: the kubelet's default; disrupts-pods\n    null ← drop-in a.conf\n    took away 1 ← local file\n"},
 		"an empty map": {file: "evictionHard: {}\n", want: "evictionHard: {} ← local file; disrupts-pods\n"},
 		"an empty map that is filled": {file: "evictionHard: {}\n", payload: layered("- {name: x, patch: {evictionHard: {a: 1%}}}"),
 			want: "evictionHard.a: \"1%\" ← layer x; disrupts-pods\n"},
@@ -186,6 +186,7 @@ func TestSimilarField(t *testing.T) {
 // What explain says of the fields of a file is what is in the file that the kubelet is started with: neither more nor less.
 func FuzzExplain(f *testing.F) {
 	f.Add(`{"a":1,"b":{"c":null},"featureGates":{"A":true}}`, `{"b":{"c":2},"staticPodPath":"x"}`, `{"b":null,"d":[null],"b2":{}}`, true)
+	f.Add(`{"evictionHard":{}}`, `{"evictionHard":{"a":"1"}}`, `{"evictionHard":{"a":null}}`, true)
 	f.Add(`{"evictionHard":{"x":"1%"},"resolvConf":"y"}`, `{"evictionHard":null}`, `{"evictionHard":{"y":"2%","z":null}}`, false)
 	f.Fuzz(func(t *testing.T, base, first, second string, over bool) {
 		var trees [3]map[string]any

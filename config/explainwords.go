@@ -42,7 +42,7 @@ func (e Explanation) Text(detail bool) string {
 	switch {
 	case e.Unset:
 		value = "the kubelet's default"
-	case e.Null && e.By.overFile():
+	case e.Null:
 		value = "<unset> ← " + e.By.String()
 	default:
 		value += " ← " + e.By.String()
