@@ -43,6 +43,7 @@ type Rollout struct {
 	// +optional
 	// +kubebuilder:default="10%"
 	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
 	// +kubebuilder:validation:Pattern=`^(100|[1-9]?[0-9])%$`
 	// +kubebuilder:validation:XValidation:rule="type(self) == string || int(self) >= 0",message="a number that is not negative, or a percentage"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
@@ -51,6 +52,7 @@ type Rollout struct {
 	//
 	// +optional
 	// +kubebuilder:default="15s"
+	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="a duration, such as 15s"
 	Settle *metav1.Duration `json:"settle,omitempty"`
@@ -65,6 +67,7 @@ type Rollout struct {
 	//
 	// +optional
 	// +kubebuilder:default="1h"
+	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="a duration, such as 1h"
 	ProgressDeadline *metav1.Duration `json:"progressDeadline,omitempty"`
@@ -82,6 +85,7 @@ type Wave struct {
 	//
 	// +required
 	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
 	// +kubebuilder:validation:Pattern=`^(100|[1-9][0-9]?)%$`
 	// +kubebuilder:validation:XValidation:rule="type(self) == string || int(self) >= 1",message="a number of at least 1, or a percentage"
 	Nodes intstr.IntOrString `json:"nodes"`
@@ -90,6 +94,7 @@ type Wave struct {
 	//
 	// +optional
 	// +kubebuilder:default="0s"
+	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="a duration, such as 10m"
 	Soak *metav1.Duration `json:"soak,omitempty"`
@@ -101,6 +106,7 @@ type Unready struct {
 	//
 	// +optional
 	// +kubebuilder:default="5m"
+	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="a duration, such as 5m"
 	After *metav1.Duration `json:"after,omitempty"`
@@ -110,6 +116,7 @@ type Unready struct {
 	// +optional
 	// +kubebuilder:default="1%"
 	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
 	// +kubebuilder:validation:Pattern=`^(100|[1-9]?[0-9])%$`
 	// +kubebuilder:validation:XValidation:rule="type(self) == string || int(self) >= 0",message="a number that is not negative, or a percentage"
 	Tolerate *intstr.IntOrString `json:"tolerate,omitempty"`
