@@ -58,12 +58,12 @@ type Node struct {
 	Source string
 	Mark   Mark
 	Retry  Retry
-	// The node's own words. Active and Good are as a Source, and Local where it runs its own configuration.
-	Observed      string
-	RetryObserved Retry
-	Active, Good  string
-	Reason        string
-	Message       string
+	// The node's own words. Assigned, Active and Good are as a Source, and Local where it is its own configuration.
+	Observed               string
+	RetryObserved          Retry
+	Assigned, Active, Good string
+	Reason                 string
+	Message                string
 }
 
 // Pressure is a set of pressures.
@@ -212,7 +212,7 @@ func (n *Node) readWords(from *corev1.Node) {
 	text, supervised := said[ConfigStatusAnnotation]
 	var status corev1.NodeConfigStatus
 	n.Supervised = supervised && json.Unmarshal([]byte(text), &status) == nil
-	n.Active, n.Good = sourceText(status.Active), sourceText(status.LastKnownGood)
+	n.Assigned, n.Active, n.Good = sourceText(status.Assigned), sourceText(status.Active), sourceText(status.LastKnownGood)
 }
 
 func sourceText(source *corev1.NodeConfigSource) string {

@@ -79,7 +79,7 @@ func (a *apiServer) patch(w Write) (version string, conflict bool) {
 
 // keep makes a variant; what is there already stays.
 func (a *apiServer) keep(v Variant) {
-	source := Namespace + "/" + v.Name + "/" + v.Key
+	source := sourceOf(v.Name)
 	if _, is := a.payloads[source]; is {
 		return
 	}

@@ -47,7 +47,7 @@ func (v *variants) compose(mask uint32) variant {
 		}
 	}
 	name := variantName(v.revision.Pool, v.revision.Base, patches)
-	return variant{Namespace + "/" + name + "/" + VariantKey, strings.Join(names, "+")}
+	return variant{sourceOf(name), strings.Join(names, "+")}
 }
 
 // object is the ConfigMap of a variant.
