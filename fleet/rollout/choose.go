@@ -17,12 +17,16 @@ func (d *decision) choose(p *pool) {
 	if !d.w.Synced || !p.target.there {
 		return
 	}
-	d.takeBack(p)
 	d.join(p)
 	d.untaint(p)
-	if p.Spec.Rollout.Paused || p.doubt != "" {
-		return
+	if !p.Spec.Rollout.Paused && p.doubt == "" {
+		d.moveAll(p)
 	}
+	d.takeBack(p)
+}
+
+// moveAll assigns the target as far as it may go now.
+func (d *decision) moveAll(p *pool) {
 	switch {
 	case p.target.stable:
 		d.move(p, WhyBack, func(m *member) bool { return m.class == Old && m.superseded })
@@ -42,8 +46,8 @@ func (d *decision) takeBack(p *pool) {
 	for i := range p.members {
 		m := &p.members[i]
 		stopped := p.target.stopped != nil && m.begun && !p.target.completed
-		superseded := m.superseded && !m.begun && !p.Spec.Rollout.Paused && !p.movesNow(m)
-		if !m.notBegun || !stopped && !superseded || m.keep == "" || m.node.Source == m.keep {
+		superseded := m.superseded && !m.begun && !p.Spec.Rollout.Paused
+		if !m.notBegun || !stopped && !superseded || m.keep == "" || m.node.Source == m.keep || d.written(p, m.node) {
 			continue
 		}
 		switch m.class {
@@ -51,11 +55,6 @@ func (d *decision) takeBack(p *pool) {
 			d.assign(p, m, WhyTakeBack, m.keep)
 		}
 	}
-}
-
-// movesNow: the member is moved to the target anyway.
-func (p *pool) movesNow(m *member) bool {
-	return p.target.completed && p.maxUnavailable() > 0 && m.unavailable && m.class == Old && p.doubt == ""
 }
 
 // join gives new nodes the stable revision. Where that is refused there, and the target is proven elsewhere, they get the target: else a
@@ -68,7 +67,7 @@ func (d *decision) join(p *pool) {
 		}
 		refused := m.node.Source == m.keep && m.seen.Phase == Failed
 		switch {
-		case m.node.Source != m.keep && !(m.begun && p.target.stable):
+		case m.node.Source != m.keep && !(m.keep == Local && m.node.Source == ""):
 			d.assign(p, m, WhyJoin, m.keep)
 		case refused && !p.target.stable && p.target.stopped == nil && !p.Spec.Rollout.Paused && p.doubt == "" &&
 			p.count.of[Proven] > 0 && p.room() > 0 && p.admits(m):
@@ -227,7 +226,11 @@ func (d *decision) write(p *pool, m *member, why Why) Write {
 func (d *decision) send() {
 	var all []Write
 	for _, p := range d.pools {
-		all = append(all, p.writes...)
+		for _, w := range p.writes {
+			if d.w.Denied[w.UID] == "" {
+				all = append(all, w)
+			}
+		}
 	}
 	order := func(w Write) int {
 		return slices.Index([]Why{WhyTakeBack, WhyJoin, WhyBack, WhyMove, WhyLate}, w.Why)

@@ -57,7 +57,7 @@ func (d *decision) classify(p *pool) {
 	if p.stable != nil {
 		kept = newVariants(p.stable)
 	}
-	p.members = make([]member, 0, len(p.own))
+	p.members, p.cohorts, p.count = make([]member, 0, len(p.own)), p.cohorts[:0], counts{}
 	for _, i := range p.own {
 		m := member{node: d.nodes[i], seen: &d.seen[i], keep: Local, want: Local}
 		layers := Local
@@ -68,7 +68,7 @@ func (d *decision) classify(p *pool) {
 		if kept != nil {
 			v, mask := kept.variantFor(labels.Set(m.node.Labels))
 			m.keep, m.keepMask = v.source, mask
-		} else if s := p.Status.Stable; s != nil && s.Revision != 0 {
+		} else if s := p.status.Stable; s != nil && s.Revision != 0 {
 			m.keep = ""
 		}
 		m.class = p.classOf(&m, d.w)
@@ -76,7 +76,6 @@ func (d *decision) classify(p *pool) {
 		p.members = append(p.members, m)
 	}
 	p.tally()
-	d.countControlPlanes(p)
 }
 
 func (p *pool) cohortOf(n *Node, mask uint32, layers string) int {
@@ -94,7 +93,7 @@ func (p *pool) classOf(m *member, w *World) Class {
 	n := m.node
 	m.relate(p)
 	age := w.Now.Sub(n.Created)
-	m.young = !n.Ready && age < youth && !(m.begun && !p.target.completed)
+	m.young = !n.Ready && age < youth && age > -youth && !(m.begun && !p.target.completed)
 	m.denied = w.Denied[n.UID] != "" && !m.begun
 	m.unavailable = !m.young && (!n.Ready || n.Cordoned || m.changing())
 	switch {

@@ -77,6 +77,8 @@ func namedByNodes(nodes []Node) map[string]bool {
 			named[source] = true
 		}
 	}
+	delete(named, "")
+	delete(named, Local)
 	return named
 }
 

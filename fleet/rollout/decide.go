@@ -65,7 +65,10 @@ func Decide(w World) Plan {
 	}
 	for _, p := range d.pools {
 		d.classify(p)
-		d.judge(p)
+		if d.judge(p); p.done {
+			d.classify(p) // what was old is late now
+		}
+		d.countControlPlanes(p)
 	}
 	for _, p := range d.pools {
 		d.choose(p)

@@ -61,6 +61,9 @@ func (s *sim) newController() *controller {
 
 // lead takes the lease once nobody holds it, waits until nothing of the old leader's can arrive any more, and lists live.
 func (c *controller) lead() {
+	if c.s.holder != c.id && !c.ignoresLease {
+		c.leads, c.synced = false, false // somebody else has had it
+	}
 	if c.s.now < c.s.leaseUntil && c.s.holder != c.id {
 		return
 	}
@@ -134,8 +137,8 @@ func older(a, b string) bool {
 func (c *controller) read(object *v1alpha1.KubeletPool) Pool {
 	revisions := c.s.api.revisions[object.Name]
 	known := c.pools[object.Name]
-	if known.generation != object.Generation || known.revisions != len(revisions) {
-		known = readPool{object.Generation, len(revisions), ReadPool(object, revisions)}
+	if known.generation != object.Generation || known.revisions != c.s.kept {
+		known = readPool{object.Generation, c.s.kept, ReadPool(object, revisions)}
 		c.pools[object.Name] = known
 	}
 	pool := known.pool
@@ -147,7 +150,7 @@ func (c *controller) read(object *v1alpha1.KubeletPool) Pool {
 // and goes on some day with what it was about to send.
 func (c *controller) reconcile(dies, freezes int) (killed bool) {
 	s := c.s
-	if !c.leads || s.now < c.acts || len(c.stuck) > 0 {
+	if !c.leads || s.now < c.acts || len(c.stuck) > 0 || !c.ignoresLease && s.now > c.renews+leaseTime {
 		return false
 	}
 	if !c.synced && s.random.IntN(2) == 0 {

@@ -104,8 +104,12 @@ func (m *machine) hear(now time.Duration) {
 	}
 	if again && m.running == source {
 		m.then(now+delay, func(m *machine) {
-			m.says(m.Reason)
-			m.then(m.at, func(m *machine) { m.onTrial(m.at, source) })
+			if m.good != source {
+				m.onTrial(now+delay, source)
+				return
+			}
+			m.says(saysActive)
+			m.Active, m.Good = source, source
 		})
 		return
 	}

@@ -64,7 +64,7 @@ func (v *view) status(p *Pool) *v1alpha1.KubeletPoolStatus {
 	return &p.Status
 }
 
-func (v *view) young(n *Node) bool { return !n.Ready && v.w.Now.Sub(n.Created) < youth }
+func (v *view) young(n *Node) bool { return !n.Ready && v.w.Now.Sub(n.Created).Abs() < youth }
 
 func owned(n *Node) bool { return n.Mark.Pool != "" && n.Mark.Assignment == n.Source }
 
@@ -243,11 +243,7 @@ func (v *view) goalOf(p *Pool, number int) int {
 	cohorts := map[string]bool{}
 	members := v.members[p.Name]
 	for _, n := range members {
-		mask := ""
-		for _, layer := range p.layers {
-			mask += fmt.Sprint(layer.selector.matches.Matches(labels.Set(n.Labels)))
-		}
-		cohorts[n.Minor+n.Arch+mask] = true
+		cohorts[n.Minor+n.Arch+n.Labels["gpu"]] = true
 	}
 	goal := len(cohorts)
 	for _, w := range p.rules.waves[:min(number, len(p.rules.waves))] {
@@ -271,8 +267,12 @@ func (s *sim) checkWave(v *view, p *Pool) {
 	before, ours := 0, 0
 	cohorts := map[string]int{}
 	proven := map[string]bool{}
+	layered := v.layered(p, status.Target.Hash)
 	for _, n := range v.members[p.Name] {
-		cohort := n.Minor + n.Arch + n.Labels["gpu"]
+		cohort := n.Minor + n.Arch
+		if layered {
+			cohort += n.Labels["gpu"]
+		}
 		if atRisk(n, retry, last) {
 			before++
 			cohorts[cohort]++
@@ -282,7 +282,10 @@ func (s *sim) checkWave(v *view, p *Pool) {
 		}
 	}
 	for _, n := range v.members[p.Name] {
-		cohort := n.Minor + n.Arch + n.Labels["gpu"]
+		cohort := n.Minor + n.Arch
+		if layered {
+			cohort += n.Labels["gpu"]
+		}
 		for i := range v.plan.Writes {
 			if w := &v.plan.Writes[i]; w.UID == n.UID && w.Retry == retry && w.Why != WhyTakeBack && !(n.Retry == retry && atRisk(n, retry, last)) {
 				ours++
@@ -295,6 +298,12 @@ func (s *sim) checkWave(v *view, p *Pool) {
 	if goal := v.goalOf(p, number); ours > 0 && before+ours > goal {
 		s.breaks(2, "%d at risk in %s, and %d more would be, in wave %d of at most %d", before, p.Name, ours, number, goal)
 	}
+}
+
+// layered: the revision has a layer for some nodes only.
+func (v *view) layered(p *Pool, hash string) bool {
+	is := func(r Revision) bool { return r.Hash == hash && len(r.Layers) > 1 }
+	return slices.ContainsFunc(p.Revisions, is) || slices.ContainsFunc(v.plan.Revisions, is)
 }
 
 func (p *Pool) wasDone(hash string) bool {

@@ -25,6 +25,7 @@ type sim struct {
 	holder      int // of the lease
 	leaseUntil  time.Duration
 	nodes       int // how many were ever made
+	kept        int // how many revisions
 	turned      []TurnedAway
 	refuses     map[string]bool
 	limits      map[string]*limits
@@ -73,7 +74,9 @@ func (s *sim) addMachine(change func(*machine)) *machine {
 }
 
 func (s *sim) makePool(name string) {
+	s.api.version++
 	s.api.pools[name] = newPool(name, func(p *v1alpha1.KubeletPool) {
+		p.Generation = int64(s.api.version) * 1000
 		p.Spec.Layers = s.someLayers()
 		r := &p.Spec.Rollout
 		r.MaxUnavailable = amountOf([]string{"1", "10%", "3", "20%", "100%", "5"}[s.random.IntN(6)])
@@ -121,12 +124,9 @@ func (s *sim) keepRevision(r Revision) {
 	if kept.Tampered {
 		s.breaks(13, "revision %s is read as another one", r.ObjectName())
 	}
-	for _, old := range s.api.revisions[r.Pool] {
-		if old.Hash == r.Hash {
-			return
-		}
-	}
-	s.api.revisions[r.Pool] = append(slices.Clone(s.api.revisions[r.Pool]), kept)
+	others := slices.DeleteFunc(slices.Clone(s.api.revisions[r.Pool]), func(old Revision) bool { return old.Hash == r.Hash })
+	s.api.revisions[r.Pool] = append(others, kept)
+	s.kept++
 }
 
 // pass lets time go by.

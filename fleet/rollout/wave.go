@@ -134,16 +134,6 @@ func (p *pool) complete() {
 		}
 	}
 	p.status.Stops = stops
-	for i := range p.members {
-		m := &p.members[i]
-		m.keep, m.keepMask = m.want, m.wantMask
-		if m.class == Old {
-			m.class = Late
-			p.count.of[Old]--
-			p.count.of[Late]++
-		}
-	}
-	p.count.away = 0
 }
 
 // resultOf is what has become of the target.

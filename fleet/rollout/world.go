@@ -25,7 +25,8 @@ type World struct {
 	Seen   map[types.UID]Seen
 	Gone   []Gone
 	Clocks map[string]Clock
-	// Denied are the Nodes whose PATCH the API server has refused for good (400, 403), and its words.
+	// Denied are the Nodes whose PATCH the API server has refused for good (400, 403), and its words. The shell forgets them after a while,
+	// so that they are tried again.
 	Denied map[types.UID]string
 }
 
