@@ -90,6 +90,14 @@ func (s *script) layer(natureText string) {
 	})
 }
 
+// until lets time go by until something is so, but not for longer than that.
+func (s *script) until(is func() bool, limit time.Duration) bool {
+	for end := s.now + limit; s.now < end && !is(); {
+		s.run(time.Second)
+	}
+	return is()
+}
+
 func (s *script) completed() bool {
 	p := s.pool().Status
 	return p.Stable != nil && p.Stable.Revision != 0 && p.Stable.Hash == p.Target.Hash
@@ -124,12 +132,7 @@ func adversaries() []adversary {
 			remediation(func(s *script, m *machine) { s.api.relabel(m, PoolLabel, "none") })},
 		{"an autohealer deletes nodes that are not Ready", forgetful, autohealer},
 		{"pods end everywhere at once", world(waitingIsNothing), podsEnd},
-		{"a canary stays NotReady and is then undone", everyPool(func(p *Pool) {
-			p.Status.Revisions = nil
-			if p.Status.Stable != nil {
-				p.Status.Stable = &v1alpha1.RevisionName{}
-			}
-		}), undone},
+		{"a canary stays NotReady and is then undone", world(backIsForward), undone},
 		{"a selector is widened over a hundred Ready nodes", world(func(w *World) {
 			for i := range w.Nodes {
 				if n := &w.Nodes[i]; n.Source == "" && n.Labels["wide"] != "" {

@@ -55,7 +55,7 @@ type pool struct {
 
 // Decide says what to do. It is pure, and over all pools at once.
 func Decide(w World) Plan {
-	d := decision{w: &w, defaults: ReadPool(&v1alpha1.KubeletPool{}, nil).rules}
+	d := decision{w: &w, defaults: defaultRules()}
 	d.plan = Plan{Status: map[string]v1alpha1.KubeletPoolStatus{}, Seen: make(map[types.UID]Seen, len(w.Nodes)), Clocks: map[string]Clock{}}
 	d.order()
 	d.belong()
@@ -74,6 +74,10 @@ func Decide(w World) Plan {
 		d.choose(p)
 	}
 	d.send()
+	if !d.w.Synced {
+		d.plan.Clocks = d.w.Clocks // what is not known is not reported
+		return d.plan
+	}
 	for _, p := range d.pools {
 		d.report(p)
 	}

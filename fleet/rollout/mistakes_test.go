@@ -67,7 +67,7 @@ func mistakes() []mistake {
 			}
 		})},
 		{"control planes are nodes as others", []int{1}, everyNode(func(n *Node) { n.ControlPlane = false })},
-		{"nodes that are cordoned or wait are available", []int{1}, everyNode(func(n *Node) {
+		{"who waits for its pods takes nothing", []int{1}, everyNode(func(n *Node) {
 			if n.Reason == saysWouldDisrupt {
 				n.Reason, n.Active = saysInTrial, n.Source
 			}
@@ -180,19 +180,9 @@ func ghosts() func(*sim) {
 	}
 }
 
-// wallClock is a core that measures by the API server's clock.
+// wallClock is a core that takes a step of the API server's clock for time that has passed.
 func wallClock() func(*sim) {
-	return func(s *sim) {
-		s.every = 4
-		last := simEpoch
-		s.decide = func(w World) Plan {
-			w.Elapsed = max(0, w.Now.Sub(last))
-			if w.Elapsed > 0 {
-				last = w.Now
-			}
-			return Decide(w)
-		}
-	}
+	return world(func(w *World) { w.Elapsed += w.Now.Sub(simEpoch).Truncate(time.Hour) })
 }
 
 // Each mistake is found out, by the invariant that it breaks.

@@ -162,19 +162,28 @@ func (p *Pool) readRules() {
 		}
 		p.rules.waves = append(p.rules.waves, wave{w.Name, nodes, readDuration(w.Soak, 0)})
 	}
+	otherwise := defaultRules()
 	if len(p.rules.waves) == 0 {
-		p.rules.waves = []wave{{"canary", amount{1, false}, 0}, {nodes: amount{10, true}}, {nodes: amount{50, true}}, {nodes: amount{100, true}}}
+		p.rules.waves = otherwise.waves
 	}
 	var err error
-	if p.rules.maxUnavailable, err = readAmount(from.MaxUnavailable, amount{10, true}); err != nil {
+	if p.rules.maxUnavailable, err = readAmount(from.MaxUnavailable, otherwise.maxUnavailable); err != nil {
 		p.wrong("spec.rollout.maxUnavailable", err)
 	}
-	if p.rules.tolerate, err = readAmount(from.Unready.Tolerate, amount{1, true}); err != nil {
+	if p.rules.tolerate, err = readAmount(from.Unready.Tolerate, otherwise.tolerate); err != nil {
 		p.wrong("spec.rollout.unready.tolerate", err)
 	}
-	p.rules.settle = readDuration(from.Settle, 15*time.Second)
-	p.rules.unreadyAfter = readDuration(from.Unready.After, 5*time.Minute)
-	p.rules.deadline = readDuration(from.ProgressDeadline, time.Hour)
+	p.rules.settle = readDuration(from.Settle, otherwise.settle)
+	p.rules.unreadyAfter = readDuration(from.Unready.After, otherwise.unreadyAfter)
+	p.rules.deadline = readDuration(from.ProgressDeadline, otherwise.deadline)
+}
+
+func defaultRules() rules {
+	return rules{
+		waves:          []wave{{"canary", amount{1, false}, 0}, {nodes: amount{10, true}}, {nodes: amount{50, true}}, {nodes: amount{100, true}}},
+		maxUnavailable: amount{10, true}, tolerate: amount{1, true},
+		settle: 15 * time.Second, unreadyAfter: 5 * time.Minute, deadline: time.Hour,
+	}
 }
 
 // readAmount reads a number or a percentage. What it cannot read is nothing at all, which is the careful reading everywhere.

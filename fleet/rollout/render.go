@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
@@ -33,7 +34,8 @@ func targetHash(name v1alpha1.RevisionName) string {
 
 // render makes a revision of the layers, finds the one that is pinned, or stays at the last target where neither can be done.
 func (d *decision) render(p *pool) {
-	p.status = *p.Status.DeepCopy()
+	p.status = p.Status // lists are replaced, but for these two
+	p.status.Revisions, p.status.Conditions = slices.Clone(p.Status.Revisions), slices.Clone(p.Status.Conditions)
 	revision, err := d.wanted(p)
 	if err != nil {
 		p.invalid = err.Error()

@@ -161,7 +161,16 @@ func (m *machine) onTrial(now time.Duration, source string) {
 	m.running = source
 	m.says(saysInTrial)
 	m.Active, m.Good = source, m.good
-	m.then(now+trialPeriod, func(m *machine) {
+	m.promote(now+trialPeriod, source)
+}
+
+// promote ends the trial, once the node is Ready: a kubelet that does not renew its Lease earns nothing.
+func (m *machine) promote(at time.Duration, source string) {
+	m.then(at, func(m *machine) {
+		if m.lost > 0 {
+			m.promote(at+30*time.Second, source)
+			return
+		}
 		m.good = source
 		m.says(saysActive)
 		m.Active, m.Good = source, source

@@ -108,8 +108,8 @@ func (s *sim) check(c *controller, w *World, plan *Plan) {
 	}
 	s.count(v)
 	if s.samples++; s.samples%s.every == 0 {
-		s.checkTwice(c, w, plan)
 		s.checkClock(c, w, plan)
+		s.checkTwice(c, w, plan)
 		s.checkUndo(c, w)
 		s.checkEqual(c, w, plan)
 	}
@@ -393,6 +393,7 @@ func (s *sim) checkSent(_ *controller, w Write) {
 
 // arrived: whatever processes there are, what they do together keeps to the limits.
 func (s *sim) arrived(w Write) {
+	s.writes++
 	if w.Source == "" || w.Why != WhyMove {
 		return
 	}

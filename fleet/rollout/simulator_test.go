@@ -26,6 +26,7 @@ type sim struct {
 	leaseUntil  time.Duration
 	nodes       int // how many were ever made
 	kept        int // how many revisions
+	writes      int // how many arrived
 	turned      []TurnedAway
 	refuses     map[string]bool
 	limits      map[string]*limits
