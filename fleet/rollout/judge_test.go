@@ -187,7 +187,7 @@ func TestAStopIsLatched(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := *w
-			w.T, w.pool = t, w.pool.DeepCopy()
+			w.TB, w.pool = t, w.pool.DeepCopy()
 			row.change(&w)
 			if w.world.Seen == nil {
 				w.world.Seen = map[types.UID]Seen{}

@@ -74,9 +74,9 @@ func (s *Seen) vanishedAtRisk() bool {
 
 // look is what is remembered of a node after another look at it.
 func (s Seen) look(n *Node, aside bool, r *rules, elapsed time.Duration) Seen {
-	known := s.Name != ""
+	known, answer := s.Name != "", elapsed
 	if !known || s.Retry != n.Retry || s.Mark != n.Mark {
-		s = s.assigned(n, known)
+		s, answer = s.assigned(n, known), 0
 	} else {
 		s.Assigned += elapsed
 	}
@@ -87,7 +87,7 @@ func (s Seen) look(n *Node, aside bool, r *rules, elapsed time.Duration) Seen {
 	s.lookAtIllness(n, aside, known, elapsed)
 	s.Phase = s.phase(n, r)
 	if s.Phase == Applying && !s.Runs || s.Phase == Blocked && s.Unanswered > 0 && !blocked(n.Reason) {
-		s.Unanswered += elapsed
+		s.Unanswered += answer
 	} else {
 		s.Unanswered = 0
 	}

@@ -12,7 +12,7 @@ import (
 
 // The rows of the tables below speak of a pool with one layer, whose target is T and whose stable revision is S.
 type table struct {
-	*testing.T
+	testing.TB
 	pool     *v1alpha1.KubeletPool
 	kept     []Revision
 	t, s     string // variants
@@ -24,9 +24,9 @@ type table struct {
 var tableNow = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 // newTable has S completed and T begun.
-func newTable(t *testing.T) *table {
+func newTable(t testing.TB) *table {
 	t.Helper()
-	tab := &table{T: t}
+	tab := &table{TB: t}
 	tab.pool = newPool("workers", func(p *v1alpha1.KubeletPool) {
 		p.Spec.Selector.MatchLabels = map[string]string{"pool": "a"}
 		p.Spec.Layers = []v1alpha1.Layer{inline("fleet", `{"maxPods":110}`)}
