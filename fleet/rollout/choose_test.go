@@ -46,6 +46,7 @@ func TestWrites(t *testing.T) {
 	paused := func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Paused = true }
 	frozen := func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.MaxUnavailable = amountOf("0") }
 	one := func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.MaxUnavailable = amountOf("1") }
+	wave2 := func(p *v1alpha1.KubeletPool) { p.Status.Wave = &v1alpha1.WaveStatus{Number: 2} }
 	withTaint := func(p *v1alpha1.KubeletPool) { p.Spec.JoinTaint = "join" }
 	for name, row := range map[string]struct {
 		pool  func(*v1alpha1.KubeletPool)
@@ -54,7 +55,7 @@ func TestWrites(t *testing.T) {
 	}{
 		"a canary":                                  {nil, func(w *table) []Node { return []Node{w.old("n1")} }, "Move n1 T"},
 		"a canary of each version":                  {nil, func(w *table) []Node { return []Node{w.old("n1"), w.node("n2", func(n *Node) { n.Minor = "v1.33" })} }, "Move n1 T, Move n2 T"},
-		"wave 2, and one cohort without proof":      {nil, func(w *table) []Node { return []Node{w.proven("n0"), w.v33("n1"), w.v33("n2"), w.old("n3")} }, "Move n1 T, Move n3 T"},
+		"wave 2, and one cohort without proof":      {wave2, func(w *table) []Node { return []Node{w.proven("n0"), w.v33("n1"), w.v33("n2"), w.old("n3")} }, "Move n1 T, Move n3 T"},
 		"the canary is on trial":                    {nil, func(w *table) []Node { return []Node{w.onT("n1", saysInTrial, nil), w.old("n2")} }, ""},
 		"the canary waits for its pods":             {nil, func(w *table) []Node { return []Node{w.onT("n1", saysWouldDisrupt, nil), w.old("n2")} }, "Move n2 T"},
 		"the canary waits, and holds the only slot": {one, func(w *table) []Node { return []Node{w.onT("n1", saysWouldDisrupt, nil), w.old("n2")} }, ""},
@@ -73,7 +74,7 @@ func TestWrites(t *testing.T) {
 		"a new node in a paused pool":            {paused, func(w *table) []Node { return []Node{w.node("n2", join)} }, "Join n2 S"},
 		"a new node in a frozen pool":            {frozen, func(w *table) []Node { return []Node{w.node("n2", join)} }, "Join n2 S"},
 		"a new node that refuses S":              {nil, func(w *table) []Node { return []Node{w.onT("n1", saysInTrial, nil), w.refusesS("n2")} }, ""},
-		"a new node that refuses S, T is proven": {nil, func(w *table) []Node { return []Node{w.proven("n1"), w.proven("n3"), w.old("n4"), w.refusesS("n2")} }, "Join n2 T, Move n4 T"},
+		"a new node that refuses S, T is proven": {nil, func(w *table) []Node { return []Node{w.proven("n1"), w.proven("n3"), w.old("n4"), w.refusesS("n2")} }, "Join n2 T"},
 		"a new node without a taint of ours": {withTaint, func(w *table) []Node {
 			return []Node{w.onT("n0", saysInTrial, nil), w.node("n1", func(n *Node) { n.Taints = []string{"other"} })}
 		}, ""},
