@@ -47,7 +47,10 @@ func (d *decision) takeBack(p *pool) {
 		m := &p.members[i]
 		stopped := p.target.stopped != nil && m.begun && !p.target.completed
 		superseded := m.superseded && !m.begun && !p.Spec.Rollout.Paused
-		if !m.notBegun || !stopped && !superseded || m.keep == "" || m.node.Source == m.keep || d.written(p, m.node) {
+		if !m.notBegun || !stopped && !superseded || m.keep == "" || m.node.Source == m.keep {
+			continue
+		}
+		if held(m.node) || p.manual(m.node) || d.written(p, m.node) {
 			continue
 		}
 		switch m.class {

@@ -175,7 +175,7 @@ func (m *member) changing() bool {
 	case Applying, Waiting, Blocked:
 		return true
 	}
-	return m.node.Mark.Pool != "" && m.node.Supervised && m.node.Reason == saysRolledBack
+	return m.node.Mark.Pool != "" && m.node.Reason == saysRolledBack
 }
 
 func (p *pool) tally() {

@@ -91,7 +91,7 @@ func (d *decision) order() {
 	for i := range d.w.Nodes {
 		d.nodes[i] = &d.w.Nodes[i]
 	}
-	byName := func(a, b *Node) int { return compare(a.Name, b.Name) }
+	byName := func(a, b *Node) int { return cmp.Or(compare(a.Name, b.Name), compare(string(a.UID), string(b.UID))) }
 	if !slices.IsSortedFunc(d.nodes, byName) {
 		slices.SortFunc(d.nodes, byName)
 	}

@@ -61,8 +61,12 @@ func (s *sim) newController() *controller {
 
 // lead takes the lease once nobody holds it, waits until nothing of the old leader's can arrive any more, and lists live.
 func (c *controller) lead() {
+	if len(c.stuck) > 0 {
+		return // it is frozen
+	}
 	if c.s.holder != c.id && !c.ignoresLease {
-		c.leads, c.synced = false, false // somebody else has had it
+		// Somebody else has had it: a process ends then, and begins anew.
+		c.leads, c.synced, c.memory, c.last = false, false, memory{}, c.s.now
 	}
 	if c.s.now < c.s.leaseUntil && c.s.holder != c.id {
 		return

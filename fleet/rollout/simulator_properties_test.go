@@ -68,9 +68,8 @@ func (v *view) young(n *Node) bool { return !n.Ready && v.w.Now.Sub(n.Created).A
 
 func owned(n *Node) bool { return n.Mark.Pool != "" && n.Mark.Assignment == n.Source }
 
-// away is a lower bound: settling nodes are left out.
-func away(n *Node) bool {
-	if !n.Ready || n.Cordoned {
+func (v *view) away(n *Node) bool {
+	if seen := v.plan.Seen[n.UID]; !n.Ready || n.Cordoned || seen.Runs && seen.Running < 15*time.Second {
 		return true
 	}
 	if n.Reason == saysRolledBack && n.Mark.Pool != "" {
@@ -82,7 +81,7 @@ func away(n *Node) bool {
 
 func atRisk(n *Node, retry Retry, last bool) bool {
 	proven := n.Observed == n.Source && n.Good == n.Source && n.Active == n.Source && n.Reason == saysActive
-	return owned(n) && n.Retry == retry && !proven && !n.Cordoned && !held(n) && (last || n.Reason != saysWouldDisrupt || n.Observed != n.Source)
+	return owned(n) && n.Retry == retry && !proven && !n.Cordoned && !n.Leaving && !n.Updating && n.Supervised && n.Layered && !held(n) && (last || n.Reason != saysWouldDisrupt || n.Observed != n.Source)
 }
 
 // moves: writes that cost something.
@@ -208,12 +207,12 @@ func (v *view) limitOf(p *Pool) int {
 func (s *sim) checkUnavailable(v *view, p *Pool) {
 	before, ours, planes, ourPlanes := 0, 0, 0, 0
 	for i := range v.w.Nodes {
-		if n := &v.w.Nodes[i]; n.ControlPlane && away(n) && !v.young(n) && v.owners[n.UID] != nil {
+		if n := &v.w.Nodes[i]; n.ControlPlane && v.away(n) && !v.young(n) && v.owners[n.UID] != nil {
 			planes++
 		}
 	}
 	for _, n := range v.members[p.Name] {
-		if away(n) && !v.young(n) {
+		if v.away(n) && !v.young(n) {
 			before++
 		}
 		for i := range v.plan.Writes {
@@ -221,7 +220,7 @@ func (s *sim) checkUnavailable(v *view, p *Pool) {
 				if v.limitOf(p) == 0 {
 					s.breaks(1, "%s is moved in a frozen pool", n.Name)
 				}
-				if !away(n) {
+				if !v.away(n) {
 					ours++
 					if n.ControlPlane {
 						ourPlanes++
@@ -336,7 +335,7 @@ func (s *sim) checkProgress(v *view, p *Pool) {
 	}
 	proven := 0
 	for _, n := range v.members[p.Name] {
-		if m := s.api.machines[n.UID]; owned(n) && n.Reason == saysActive && n.Good == n.Source && m != nil {
+		if owned(n) && n.Reason == saysActive && n.Good == n.Source {
 			proven++
 		}
 	}
@@ -399,7 +398,7 @@ func (s *sim) arrived(w Write) {
 	}
 	risk := 0
 	for _, m := range s.api.machines {
-		if !m.touched && atRisk(&m.Node, w.Retry, false) {
+		if !m.touched && !m.heldForPods && atRisk(&m.Node, w.Retry, false) {
 			risk++
 		}
 	}
@@ -490,7 +489,7 @@ func (s *sim) checkUndo(c *controller, w *World) {
 		v := newView(&undone, &plan)
 		status := v.status(&p)
 		if status.Target == nil || status.Target.Revision != pin {
-			if !slices.ContainsFunc(p.Revisions, func(r Revision) bool { return r.Number == pin }) && pin != 0 {
+			if !slices.ContainsFunc(p.Revisions, func(r Revision) bool { return r.Number == pin && !r.Tampered }) && pin != 0 {
 				continue
 			}
 			s.breaks(16, "undo of %s does not aim at %d", p.Name, pin)

@@ -204,6 +204,9 @@ func (s *sim) do(a action) {
 func (s *sim) leader() int {
 	for i, c := range s.controllers {
 		if c.id == s.holder {
+			if len(c.stuck) > 0 {
+				return 1 - i
+			}
 			return i
 		}
 	}

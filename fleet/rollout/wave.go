@@ -51,7 +51,7 @@ func (d *decision) clockOf(p *pool) Clock {
 		waves = 1
 	}
 	switch s := p.Status.Wave; {
-	case known && clock.Retry == p.target.retry:
+	case known && clock.Retry == p.target.retry && (s == nil || s.Number <= clock.Wave):
 		p.wasSoaking = clock.Soaking
 		if p.target.stopped == nil && !p.Spec.Rollout.Paused {
 			clock.Elapsed += d.w.Elapsed
@@ -122,7 +122,7 @@ func (p *pool) waveProven() bool {
 
 // complete makes the target the stable revision. What was away becomes Late with that.
 func (p *pool) complete() {
-	p.done, p.clock = true, Clock{}
+	p.done, p.clock, p.goal = true, Clock{}, 0
 	name := p.target.name
 	p.status.Stable = &name
 	p.target.stable, p.target.completed = true, true
