@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -81,7 +82,8 @@ func mistakes() []mistake {
 		})},
 		{"the label hold is not read", []int{3}, everyNode(func(n *Node) {
 			if held(n) {
-				n.Labels = map[string]string{"pool": n.Labels["pool"], "gpu": n.Labels["gpu"]}
+				n.Labels = maps.Clone(n.Labels)
+				delete(n.Labels, RolloutLabel)
 			}
 		})},
 		{"stops are forgotten", []int{4}, everyPool(func(p *Pool) { p.Status.Stops = nil })},
