@@ -45,7 +45,6 @@ type counts struct {
 	of                               map[Class]int
 	members, updatable, placed, away int
 	unavailable, denied, superseded  int
-	judgedFailed                     int
 }
 
 // classify says of each member which class it is in.
@@ -217,9 +216,7 @@ func (p *pool) tallyProgress(m *member) {
 			c.denied++
 			return
 		}
-	case Failed:
-		c.judgedFailed++
-	case Applying, Waiting, OnTrial, Proven:
+	case Failed, Applying, Waiting, OnTrial, Proven:
 	default:
 		return
 	}

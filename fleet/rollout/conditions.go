@@ -122,5 +122,9 @@ func (p *pool) completedWords() string {
 }
 
 func (p *pool) waveWords() string {
-	return fmt.Sprintf("revision %d, attempt %d, wave %d: %d of %d nodes", p.target.name.Revision, p.target.attempt, p.clock.Wave, p.count.placed, p.goal)
+	name := ""
+	if p.clock.Wave > 0 && p.wave().name != "" {
+		name = " " + p.wave().name
+	}
+	return fmt.Sprintf("revision %d, attempt %d, wave %d%s: %d of %d nodes", p.target.name.Revision, p.target.attempt, p.clock.Wave, name, p.count.placed, p.goal)
 }

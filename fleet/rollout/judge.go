@@ -3,6 +3,7 @@ package rollout
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -176,9 +177,14 @@ func (d *decision) hold(p *pool) string {
 // turnedAway: pods failed there after the change.
 func (d *decision) turnedAway(n *Node, s *Seen) bool {
 	for i := range d.w.Turned {
-		if t := &d.w.Turned[i]; t.Node == n.UID && t.Age < turnedFor && t.Age < s.Assigned {
+		if t := &d.w.Turned[i]; t.Node == n.UID && t.Age < turnedFor && t.Age < s.Assigned && TurnsAway(t.Reason) {
 			return true
 		}
 	}
 	return false
+}
+
+// TurnsAway says whether a failed pod's reason means that the kubelet did not take it in.
+func TurnsAway(reason string) bool {
+	return strings.HasPrefix(reason, "OutOf") || reason == "UnexpectedAdmissionError" || reason == "NodeAffinity"
 }
