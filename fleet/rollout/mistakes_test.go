@@ -95,7 +95,7 @@ func mistakes() []mistake {
 				n.Reason = saysApplying
 			}
 		})},
-		{"all writes are sent at once", []int{5}, outcome(func(_ *World, plan *Plan) {
+		{"all writes are sent at once", []int{5, 7}, outcome(func(_ *World, plan *Plan) {
 			if n := len(plan.Writes); n > 4 {
 				plan.Writes = append(plan.Writes, plan.Writes...)
 			}
@@ -187,6 +187,9 @@ func wallClock() func(*sim) {
 	return world(func(w *World) { w.Elapsed += w.Now.Sub(simEpoch).Truncate(time.Hour) })
 }
 
+// comparesPlans: to see that such an invariant breaks takes another plan to compare with.
+func comparesPlans(invariant int) bool { return slices.Contains([]int{10, 13, 16, 17, 20}, invariant) }
+
 // Each mistake is found out, by the invariant that it breaks.
 func TestMistakesAreFoundOut(t *testing.T) {
 	for _, m := range mistakes() {
@@ -194,7 +197,11 @@ func TestMistakesAreFoundOut(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
 			for seed := uint64(1); seed <= 2000; seed++ {
-				_, fault := live(seed, schedule(seed, eventsEach), m.change)
+				_, fault := live(seed, schedule(seed, eventsEach), func(s *sim) {
+					if m.change(s); !slices.ContainsFunc(m.invariants, comparesPlans) {
+						s.every = 1 << 30
+					}
+				})
 				if fault == nil {
 					continue
 				}

@@ -67,13 +67,14 @@ func (v *view) young(n *Node) bool { return !n.Ready && v.w.Now.Sub(n.Created).A
 func owned(n *Node) bool { return n.Mark.Pool != "" && n.Mark.Assignment == n.Source }
 
 func (v *view) away(n *Node) bool {
-	if seen := v.plan.Seen[n.UID]; !n.Ready || n.Cordoned || seen.Runs && seen.Running < 15*time.Second {
+	if seen := v.plan.Seen[n.UID]; !n.Ready || n.Cordoned || owned(n) && seen.Runs && seen.Running < 15*time.Second {
 		return true
 	}
 	if n.Reason == saysRolledBack && n.Mark.Pool != "" {
 		return true
 	}
-	return owned(n) && (n.Observed != n.Source || slices.Contains([]string{saysWouldDisrupt, saysApplying, saysAssignmentLost, saysSyncFailed,
+	lies := !verdict(n.Reason) && (n.Active != n.Source || n.Reason == saysActive && n.Good != n.Source)
+	return owned(n) && (n.Observed != n.Source || lies || slices.Contains([]string{saysWouldDisrupt, saysApplying, saysAssignmentLost, saysSyncFailed,
 		saysInvalidAssignment, saysFallbackBroken, saysEnvironmentFailing, saysInternalError, saysStopped}, n.Reason))
 }
 

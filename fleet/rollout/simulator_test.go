@@ -110,13 +110,13 @@ type action struct {
 
 func (a action) String() string { return fmt.Sprintf("{%d,%d}", a.kind, a.pick) }
 
-const actionKinds = 64
+const actionKinds = 120
 
 func (s *sim) do(a action) {
 	s.random = rand.New(rand.NewPCG(uint64(a.pick), uint64(a.kind)))
 	c := s.controllers[a.pick%2]
 	switch {
-	case a.kind < 40:
+	case a.kind < 40 || a.kind >= 64:
 		s.pass(time.Duration(s.random.IntN([]int{300, 2000, 20_000, 120_000}[s.random.IntN(4)])) * time.Millisecond)
 		c = s.controllers[s.leader()]
 		c.lead()
