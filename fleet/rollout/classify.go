@@ -183,7 +183,7 @@ func (p *pool) tally() {
 	for i := range p.members {
 		m := &p.members[i]
 		c.of[m.class]++
-		if m.class != Held && !m.young {
+		if !held(m.node) && !m.young {
 			c.members++
 		}
 		if m.unavailable {
