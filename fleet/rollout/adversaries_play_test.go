@@ -82,6 +82,7 @@ func podsEnd(mistaken func(*sim)) string {
 		}
 	}
 	s.run(20 * time.Minute)
+	s.each = nil
 	for _, m := range s.api.machines {
 		if m.Reason == saysWouldDisrupt {
 			m.says(saysApplying)
@@ -93,7 +94,6 @@ func podsEnd(mistaken func(*sim)) string {
 	if s.most > 5 {
 		return fmt.Sprintf("%d kubelets restarted in one tick", s.most)
 	}
-	s.each = nil
 	if !s.until(s.completed, 3*time.Hour) {
 		return "the rollout does not end when the pods have"
 	}
@@ -249,7 +249,7 @@ func stalled(mistaken func(*sim)) string {
 
 func patchRefused(mistaken func(*sim)) string {
 	s := newScript(12, string(good), nil).mistaken(mistaken)
-	s.refuses["n3"] = true
+	s.refuses["n003"] = true
 	if !s.until(s.completed, 2*time.Hour) || s.pool().Status.Nodes.Proven != 11 {
 		return fmt.Sprintf("%d of 11 nodes have proven the revision", s.pool().Status.Nodes.Proven)
 	}

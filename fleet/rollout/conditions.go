@@ -122,9 +122,12 @@ func (p *pool) completedWords() string {
 }
 
 func (p *pool) waveWords() string {
+	if p.clock.Wave == 0 {
+		return fmt.Sprintf("revision %d, attempt %d", p.target.name.Revision, p.target.attempt)
+	}
 	name := ""
-	if p.clock.Wave > 0 && p.wave().name != "" {
+	if p.wave().name != "" {
 		name = " " + p.wave().name
 	}
-	return fmt.Sprintf("revision %d, attempt %d, wave %d%s: %d of %d nodes", p.target.name.Revision, p.target.attempt, p.clock.Wave, name, p.count.placed, p.goal)
+	return fmt.Sprintf("revision %d, attempt %d, wave %d%s: %d of %d nodes", p.target.name.Revision, p.target.attempt, p.clock.Wave, name, p.placed(), p.goal)
 }

@@ -101,8 +101,8 @@ func mistakes() []mistake {
 			}
 		})},
 		{"nodes that have vanished count", []int{6, 20}, ghosts()},
-		{"what was sent is forgotten", []int{1, 2, 7}, func(s *sim) { s.forgetsSent = true }},
-		{"the lease is not asked", []int{1, 2, 4, 7}, func(s *sim) { s.ignoresLease = true }},
+		{"what was sent is forgotten, and a conflict blindly retried", []int{1, 2, 7}, func(s *sim) { s.forgetsSent, s.blind = true, true }},
+		{"the lease is not asked", []int{1, 2, 4, 7}, func(s *sim) { s.ignoresLease, s.freezes = true, true }},
 		{"a layer that is not there is empty", []int{9}, world(func(w *World) {
 			ref := Ref{"fleet", "kubelet"}
 			if layer, is := w.Layers[ref]; !is || layer.Missing {
@@ -116,7 +116,7 @@ func mistakes() []mistake {
 				p.Spec.Priority += 100
 			}
 		})},
-		{"new nodes get what is being tried", []int{12}, outcome(func(w *World, plan *Plan) {
+		{"new nodes get what is being tried", []int{4, 12}, outcome(func(w *World, plan *Plan) {
 			for i := range plan.Writes {
 				for _, p := range w.Pools {
 					if write := &plan.Writes[i]; write.Why == WhyJoin && p.Name == write.Pool && write.Source != "" && p.Status.Target != nil {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
@@ -79,6 +80,7 @@ type failure struct {
 // explore lives many schedules on all processors, and stops at the first few that break something.
 func explore(t *testing.T, n uint64, change func(*sim)) (map[string]int, []failure) {
 	t.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	var lock sync.Mutex
 	var next atomic.Uint64
 	var workers sync.WaitGroup

@@ -1,7 +1,9 @@
 package rollout
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 
@@ -115,7 +117,8 @@ func (c *controller) world() World {
 		}
 	}
 	w.Nodes = make([]Node, 0, len(c.cache))
-	for uid, n := range c.cache {
+	for _, uid := range slices.Sorted(maps.Keys(c.cache)) {
+		n := c.cache[uid]
 		if over, is := c.sent[uid]; is && !c.forgetsSent {
 			if over.version != "" && older(over.version, n.ResourceVersion) {
 				delete(c.sent, uid)
@@ -240,6 +243,11 @@ func (c *controller) send(w Write) {
 	}
 	s.checkSent(c, w)
 	version, conflict := s.api.patch(w)
+	if m := s.api.machines[w.UID]; conflict && s.blind && m != nil {
+		w.ResourceVersion = m.ResourceVersion
+		s.checkSent(c, w)
+		version, conflict = s.api.patch(w)
+	}
 	if conflict {
 		if m := s.api.machines[w.UID]; m != nil {
 			c.cache[w.UID] = m.Node

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -45,7 +46,7 @@ type machine struct {
 
 func newMachine(random *rand.Rand, name string, uid int, now time.Time, natureOf func(string) nature) *machine {
 	m := &machine{random: random, natureOf: natureOf, running: Local, good: Local, begun: map[Retry]string{}}
-	m.Node = Node{Name: name, UID: types.UID("uid-" + strconv.Itoa(uid)), Labels: map[string]string{"pool": "a"}, Created: now.Add(-time.Hour), Ready: true,
+	m.Node = Node{Name: name, UID: uidOf(uid), Labels: map[string]string{"pool": "a"}, Created: now.Add(-time.Hour), Ready: true,
 		Minor: []string{"v1.36", "v1.36", "v1.36", "v1.33"}[random.IntN(4)], Arch: []string{"amd64", "amd64", "amd64", "arm64"}[random.IntN(4)],
 		Supervised: true, Layered: true, Active: Local, Good: Local, Reason: saysLocal, BootID: "boot-0"}
 	if random.IntN(5) == 0 {
@@ -197,3 +198,6 @@ func (m *machine) reboot(now time.Duration) {
 	m.Ready, m.dirty = false, true
 	m.rebooted = now + time.Duration(20+m.random.IntN(200))*time.Second
 }
+
+// uidOf is a uid whose order is that of the numbers.
+func uidOf(n int) types.UID { return types.UID(fmt.Sprintf("uid-%05d", n)) }

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -121,7 +119,7 @@ func (s *sim) vanishes(m *machine) {
 	}
 	s.nodes++
 	back := newMachine(s.random, m.Name, s.nodes, s.wall(), s.api.natureOf)
-	back.UID, back.Labels, back.Created = types.UID("uid-"+strconv.Itoa(s.nodes)), m.Labels, s.wall()
+	back.UID, back.Labels, back.Created = uidOf(s.nodes), m.Labels, s.wall()
 	back.Ready, back.Reason = s.random.IntN(2) == 0, saysAssignmentLost
 	s.api.add(back)
 }

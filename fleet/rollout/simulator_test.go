@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -31,6 +30,8 @@ type sim struct {
 	// what is wrong on purpose
 	decide                    func(World) Plan
 	forgetsSent, ignoresLease bool
+	blind                     bool // a conflict is no reason to decide anew
+	freezes                   bool // processes are frozen often
 }
 
 var simEpoch = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -58,7 +59,7 @@ func newSim(seed uint64, change func(*sim)) *sim {
 
 func (s *sim) addMachine(change func(*machine)) *machine {
 	s.nodes++
-	m := newMachine(s.random, "n"+strconv.Itoa(s.nodes), s.nodes, simEpoch.Add(-time.Hour), s.api.natureOf)
+	m := newMachine(s.random, fmt.Sprintf("n%03d", s.nodes), s.nodes, simEpoch.Add(-time.Hour), s.api.natureOf)
 	if change != nil {
 		change(m)
 	}
@@ -115,6 +116,9 @@ const actionKinds = 120
 func (s *sim) do(a action) {
 	s.random = rand.New(rand.NewPCG(uint64(a.pick), uint64(a.kind)))
 	c := s.controllers[a.pick%2]
+	if s.freezes && a.kind >= 100 {
+		a.kind = 44 + a.kind%4
+	}
 	switch {
 	case a.kind < 40 || a.kind >= 64:
 		s.pass(time.Duration(s.random.IntN([]int{300, 2000, 20_000, 120_000}[s.random.IntN(4)])) * time.Millisecond)
