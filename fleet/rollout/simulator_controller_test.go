@@ -92,18 +92,20 @@ func (c *controller) list() {
 }
 
 // hear brings a part of what has changed into the cache: late, out of order, and some of it twice.
-func (c *controller) hear(all bool) {
+func (c *controller) hear(all bool) (news bool) {
 	for _, uid := range c.s.api.names {
 		if m := c.s.api.machines[uid]; c.cache[uid].ResourceVersion != m.ResourceVersion && (all || c.s.random.IntN(4) > 0) {
-			c.cache[uid] = m.Node
+			c.cache[uid], news = m.Node, true
 		}
 	}
 	for uid := range c.cache {
 		if _, is := c.s.api.machines[uid]; !is && all {
 			delete(c.cache, uid)
 			delete(c.sent, uid)
+			news = true
 		}
 	}
+	return news
 }
 
 // world is what the process knows: its cache, with what it has sent laid over it.
