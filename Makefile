@@ -12,7 +12,7 @@ VERSION  := $(VERSION)# asked once: somebody may commit meanwhile
 FUZZTIME ?= 10s
 # how many random lives make test-lives has, and how many random schedules of a fleet
 LIVES    ?= 5000
-SCHEDULES ?= 100000
+SCHEDULES ?= 20000
 # how long make soak takes, and which sequence of steps (0: a random one)
 SOAK     ?= 5m
 SEED     ?= 0
@@ -157,7 +157,7 @@ fuzz: ## every fuzz target for FUZZTIME (10s), after the corpora in testdata/fuz
 	done
 
 .PHONY: test-lives
-test-lives: ## LIVES (5000) random lives of the core and SCHEDULES (100000) of the core of rollouts, instead of make test's few
+test-lives: ## LIVES (5000) random lives of the core and SCHEDULES (20000) of the core of rollouts, instead of make test's few
 	LIVES=$(LIVES) go test -count=1 -run '^(TestRandomLives|TestTheWallClockDecidesNothing)$$' ./decide
 	SCHEDULES=$(SCHEDULES) go test -count=1 -timeout 30m -v -run '^TestRandomSchedules$$' ./fleet/rollout | test/report.sh
 

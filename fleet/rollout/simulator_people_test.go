@@ -11,7 +11,7 @@ import (
 )
 
 // natures are what people choose from.
-var natures = []nature{good, good, refused, dying, unready, slow}
+var natures = []nature{good, good, good, good, refused, dying, unready, slow}
 
 func (s *sim) makePool(name string) {
 	s.api.version++

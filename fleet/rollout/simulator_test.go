@@ -111,17 +111,17 @@ type action struct {
 
 func (a action) String() string { return fmt.Sprintf("{%d,%d}", a.kind, a.pick) }
 
-const actionKinds = 120
+const actionKinds = 180
 
 func (s *sim) do(a action) {
 	s.random = rand.New(rand.NewPCG(uint64(a.pick), uint64(a.kind)))
 	c := s.controllers[a.pick%2]
-	if s.freezes && a.kind >= 100 {
+	if s.freezes && a.kind >= 140 {
 		a.kind = 44 + a.kind%4
 	}
 	switch {
 	case a.kind < 40 || a.kind >= 64:
-		s.pass(time.Duration(s.random.IntN([]int{300, 2000, 20_000, 120_000}[s.random.IntN(4)])) * time.Millisecond)
+		s.pass(time.Duration(s.random.IntN([]int{300, 2000, 60_000, 120_000}[s.random.IntN(4)])) * time.Millisecond)
 		c = s.controllers[s.leader()]
 		c.lead()
 		if c.hear(s.random.IntN(3) == 0) || s.random.IntN(2) == 0 { // without news it is seldom time to look
