@@ -62,11 +62,14 @@ func outcome(change func(w *World, plan *Plan)) func(*sim) {
 func mistakes() []mistake {
 	return []mistake{
 		{"maxUnavailable is not asked", []int{1}, everyPool(func(p *Pool) { p.rules.maxUnavailable = amount{100, true} })},
-		{"a frozen pool moves", []int{1}, everyPool(func(p *Pool) {
-			if p.rules.maxUnavailable.value == 0 {
-				p.rules.maxUnavailable = amount{1, false}
-			}
-		})},
+		{"a frozen pool moves", []int{1}, func(s *sim) {
+			everyPool(func(p *Pool) {
+				if p.rules.maxUnavailable.value == 0 {
+					p.rules.maxUnavailable = amount{1, false}
+				}
+			})(s)
+			s.maxUnavailable = []string{"0"}
+		}},
 		{"control planes are nodes as others", []int{1}, everyNode(func(n *Node) { n.ControlPlane = false })},
 		{"who waits for its pods takes nothing", []int{1}, everyNode(func(n *Node) {
 			if n.Reason == saysWouldDisrupt {

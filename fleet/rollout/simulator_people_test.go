@@ -19,7 +19,7 @@ func (s *sim) makePool(name string) {
 		p.Generation = int64(s.api.version) * 1000
 		p.Spec.Layers = s.someLayers()
 		r := &p.Spec.Rollout
-		r.MaxUnavailable = amountOf([]string{"1", "10%", "3", "20%", "100%", "5"}[s.random.IntN(6)])
+		r.MaxUnavailable = amountOf(s.maxUnavailable[s.random.IntN(len(s.maxUnavailable))])
 		r.Waves = [][]v1alpha1.Wave{nil, wavesOf("1", "100%"), wavesOf("2", "5", "50%", "100%"), wavesOf("100%")}[s.random.IntN(4)]
 		if s.random.IntN(3) == 0 && len(r.Waves) > 1 {
 			r.Waves[0].Soak = durationOf(2 * time.Minute)

@@ -27,6 +27,8 @@ type sim struct {
 	reached     map[string]int
 	samples     int
 	every       int // each how many plans are looked at more closely
+	// maxUnavailable is what pools may begin with.
+	maxUnavailable []string
 	// what is wrong on purpose
 	decide                    func(World) Plan
 	forgetsSent, ignoresLease bool
@@ -40,7 +42,7 @@ func (s *sim) wall() time.Time { return simEpoch.Add(s.now + s.step) }
 
 func newSim(seed uint64, change func(*sim)) *sim {
 	s := &sim{random: rand.New(rand.NewPCG(seed, 7)), api: newAPIServer(), refuses: map[string]bool{}, limits: map[string]*limits{}, reached: map[string]int{},
-		every: 64, decide: Decide}
+		every: 64, decide: Decide, maxUnavailable: []string{"1", "10%", "3", "20%", "100%", "5"}}
 	if change != nil {
 		change(s)
 	}
