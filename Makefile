@@ -10,8 +10,9 @@ SHELL := /bin/bash
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 VERSION  := $(VERSION)# asked once: somebody may commit meanwhile
 FUZZTIME ?= 10s
-# how many random lives make test-lives has
+# how many random lives make test-lives has, and how many random schedules of a fleet
 LIVES    ?= 5000
+SCHEDULES ?= 20000
 # how long make soak takes, and which sequence of steps (0: a random one)
 SOAK     ?= 5m
 SEED     ?= 0
@@ -90,6 +91,10 @@ lint: ## golangci-lint and shellcheck
 	$(LINTER_PATH) run --build-tags e2e,long,conformance,systemd,machine
 	git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck
 
+.PHONY: manifests
+manifests: ## the deep copies and packaging/manifests/controller/crd.yaml from the types in fleet/api
+	UPDATE=1 go test -count=1 -run '^TestGeneratedFilesAreUpToDate$$' ./fleet/api/v1alpha1
+
 .PHONY: test-unit
 test-unit: ## unit tests with the race detector; where the real kubelet and kubectl are built, pre-flight and the plugin's names are held against them
 	@test/parts/debian.sh gcc libc6-dev dbus-daemon
@@ -152,8 +157,9 @@ fuzz: ## every fuzz target for FUZZTIME (10s), after the corpora in testdata/fuz
 	done
 
 .PHONY: test-lives
-test-lives: ## LIVES (5000) random lives of the core, instead of make test's few
+test-lives: ## LIVES (5000) random lives of the core and SCHEDULES (20000) of the core of rollouts, instead of make test's few
 	LIVES=$(LIVES) go test -count=1 -run '^(TestRandomLives|TestTheWallClockDecidesNothing)$$' ./decide
+	SCHEDULES=$(SCHEDULES) go test -count=1 -timeout 30m -v -run '^TestRandomSchedules$$' ./fleet/rollout | test/report.sh
 
 .PHONY: test-crash-points
 test-crash-points: ## kill -9 at every point of every change, instead of make test's every other one

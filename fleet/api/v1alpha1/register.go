@@ -1,0 +1,25 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupName is that of everything here.
+const GroupName = "kubelet-supervisor.io"
+
+// Version is that of everything here.
+const Version = "v1alpha1"
+
+// GroupVersion names the group and the version.
+func GroupVersion() schema.GroupVersion {
+	return schema.GroupVersion{Group: GroupName, Version: Version}
+}
+
+// AddToScheme makes the types known to a scheme.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion(), &KubeletPool{}, &KubeletPoolList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion())
+	return nil
+}

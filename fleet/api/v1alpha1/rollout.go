@@ -1,0 +1,123 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Rollout says how a revision reaches the members.
+type Rollout struct {
+	// paused: no revision moves. New nodes still get the stable one, and what is assigned is not taken back.
+	//
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// attempt is raised to try a stopped revision again.
+	//
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	Attempt int64 `json:"attempt,omitempty"`
+
+	// pin holds the pool at that revision, whatever the layers say; 0 is the nodes' own configuration. Absent: it follows the layers.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Pin *int64 `json:"pin,omitempty"`
+
+	// waves say how many nodes, in all, a revision may reach before the nodes that it has reached have proven it.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:default={{name: canary, nodes: 1}, {nodes: "10%"}, {nodes: "50%"}, {nodes: "100%"}}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:XValidation:rule="self.map(w, type(w.nodes) == int ? 0 : int(string(w.nodes).replace('%',''))).isSorted()",message="numbers first, then percentages that ascend"
+	// +kubebuilder:validation:XValidation:rule="self.map(w, type(w.nodes) == int ? int(w.nodes) : 2147483647).isSorted()",message="numbers ascend"
+	// +kubebuilder:validation:XValidation:rule="string(self[size(self) - 1].nodes) == '100%'",message="the last wave is 100%"
+	Waves []Wave `json:"waves,omitempty"`
+
+	// maxUnavailable is how many members may be unavailable at once, for whatever reason, before another one is changed: a number, or a
+	// percentage of the members, rounded down, at least 1. 0 freezes everything. Of control-plane members it is at most 1.
+	//
+	// +optional
+	// +kubebuilder:default="10%"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:Pattern=`^(100|[1-9]?[0-9])%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || int(self) >= 0",message="a number that is not negative, or a percentage"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// settle is how long a node counts as unavailable after its kubelet runs again.
+	//
+	// +optional
+	// +kubebuilder:default="15s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="a duration, such as 15s"
+	Settle *metav1.Duration `json:"settle,omitempty"`
+
+	// unready says how many nodes may turn NotReady under a new revision, and for how long.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	Unready Unready `json:"unready,omitzero"`
+
+	// progressDeadline is for a wave: later it is reported, and a node without an answer is blocked.
+	//
+	// +optional
+	// +kubebuilder:default="1h"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="a duration, such as 1h"
+	ProgressDeadline *metav1.Duration `json:"progressDeadline,omitempty"`
+}
+
+// Wave is a part of the members, those of the waves before it included.
+type Wave struct {
+	// name is for people.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// nodes is a number, or a percentage of the nodes that can be updated, rounded up.
+	//
+	// +required
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:Pattern=`^(100|[1-9][0-9]?)%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || int(self) >= 1",message="a number of at least 1, or a percentage"
+	Nodes intstr.IntOrString `json:"nodes"`
+
+	// soak is how long the wave is looked at after all of its nodes have proven the revision.
+	//
+	// +optional
+	// +kubebuilder:default="0s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="a duration, such as 10m"
+	Soak *metav1.Duration `json:"soak,omitempty"`
+}
+
+// Unready says how many nodes may turn NotReady under a new revision, and for how long.
+type Unready struct {
+	// after is how long more nodes than tolerate may be NotReady before the revision is stopped.
+	//
+	// +optional
+	// +kubebuilder:default="5m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="a duration, such as 5m"
+	After *metav1.Duration `json:"after,omitempty"`
+
+	// tolerate is a number, or a percentage, rounded down, of the nodes on the revision that were Ready when they got it. More hold at once.
+	//
+	// +optional
+	// +kubebuilder:default="1%"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:Pattern=`^(100|[1-9]?[0-9])%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || int(self) >= 0",message="a number that is not negative, or a percentage"
+	Tolerate *intstr.IntOrString `json:"tolerate,omitempty"`
+}

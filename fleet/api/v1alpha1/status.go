@@ -1,0 +1,197 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// KubeletPoolStatus says how far a revision has come. It has no list with an entry per node, so that it stays small in any cluster.
+type KubeletPoolStatus struct {
+	// observedGeneration is the generation of the pool that this status is about.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// target is the revision that the pool is at, or on its way to.
+	//
+	// +optional
+	Target *Target `json:"target,omitempty"`
+
+	// stable is the last revision that was completed, which new nodes get. Revision 0 is the nodes' own configuration.
+	//
+	// +optional
+	Stable *RevisionName `json:"stable,omitempty"`
+
+	// wave is the open one; absent when there is nothing to roll out.
+	//
+	// +optional
+	Wave *WaveStatus `json:"wave,omitempty"`
+
+	// +optional
+	Nodes NodeCounts `json:"nodes,omitzero"`
+
+	// cohorts are the kinds of nodes: minor version of the kubelet, architecture, and layers. Each has to prove a revision for itself.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Cohorts []CohortStatus `json:"cohorts,omitempty"`
+
+	// stops are the revisions that were stopped, one entry per hash. Such a revision is not assigned again before attempt is raised.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Stops []Stop `json:"stops,omitempty"`
+
+	// failures are the newest ones, in the kubelet's own words.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Failures []Failure `json:"failures,omitempty"`
+
+	// revisions are the newest ones, and what became of them.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	Revisions []RevisionStatus `json:"revisions,omitempty"`
+
+	// conditions are Ready, Progressing and Stalled, as kstatus has them.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// RevisionName names a revision by its number and by the hash of its content.
+type RevisionName struct {
+	// +optional
+	Revision int64 `json:"revision"`
+	// +optional
+	Hash string `json:"hash,omitempty"`
+}
+
+// Target is a revision in one of its attempts.
+type Target struct {
+	RevisionName `json:",inline"`
+	// +optional
+	Attempt int64 `json:"attempt,omitempty"`
+}
+
+// WaveStatus is the open wave. Its times are elapsed ones, so that no two clocks are compared.
+type WaveStatus struct {
+	Number int32 `json:"number"`
+	// goal is how many nodes the revision may have reached in this wave.
+	Goal int32 `json:"goal"`
+	// soaked is for how long all of the wave's nodes have proven the revision.
+	//
+	// +optional
+	Soaked metav1.Duration `json:"soaked,omitzero"`
+	// elapsed is for how long the wave is open.
+	//
+	// +optional
+	Elapsed metav1.Duration `json:"elapsed,omitzero"`
+}
+
+// NodeCounts has how many members there are of each class.
+type NodeCounts struct {
+	// selected is all of them.
+	Selected     int32 `json:"selected,omitempty"`
+	Updatable    int32 `json:"updatable,omitempty"`
+	Old          int32 `json:"old,omitempty"`
+	Late         int32 `json:"late,omitempty"`
+	Applying     int32 `json:"applying,omitempty"`
+	Waiting      int32 `json:"waiting,omitempty"`
+	OnTrial      int32 `json:"onTrial,omitempty"`
+	Proven       int32 `json:"proven,omitempty"`
+	Failed       int32 `json:"failed,omitempty"`
+	Blocked      int32 `json:"blocked,omitempty"`
+	Unavailable  int32 `json:"unavailable,omitempty"`
+	Away         int32 `json:"away,omitempty"`
+	Joining      int32 `json:"joining,omitempty"`
+	Held         int32 `json:"held,omitempty"`
+	Skipped      int32 `json:"skipped,omitempty"`
+	Manual       int32 `json:"manual,omitempty"`
+	Conflict     int32 `json:"conflict,omitempty"`
+	Unsupervised int32 `json:"unsupervised,omitempty"`
+	Leaving      int32 `json:"leaving,omitempty"`
+}
+
+// CohortStatus is a kind of nodes.
+type CohortStatus struct {
+	Name string `json:"name"`
+	// +optional
+	Nodes int32 `json:"nodes,omitempty"`
+	// +optional
+	Proven int32 `json:"proven,omitempty"`
+}
+
+// Stop says why a revision was stopped.
+type Stop struct {
+	Hash string `json:"hash"`
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+	// attempt is the one that was stopped; a higher one tries again.
+	//
+	// +optional
+	Attempt int64 `json:"attempt,omitempty"`
+	// +optional
+	Node string `json:"node,omitempty"`
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
+	// +optional
+	Time metav1.Time `json:"time,omitzero"`
+}
+
+// Failure is a node that failed at a revision.
+type Failure struct {
+	Node string `json:"node"`
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// +optional
+	Hash string `json:"hash,omitempty"`
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
+	// +optional
+	Time metav1.Time `json:"time,omitzero"`
+}
+
+// RevisionStatus says what became of a revision.
+type RevisionStatus struct {
+	RevisionName `json:",inline"`
+	// proven is how many members have proven it, when it was last the target.
+	//
+	// +optional
+	Proven int32 `json:"proven,omitempty"`
+	// +optional
+	Result Result `json:"result,omitempty"`
+}
+
+// Result is what became of a revision.
+//
+// +kubebuilder:validation:Enum=Rolling;Completed;Stopped;Superseded
+type Result string
+
+// The results. A revision that was completed once stays so: going back to it needs no waves.
+const (
+	ResultRolling    Result = "Rolling"
+	ResultCompleted  Result = "Completed"
+	ResultStopped    Result = "Stopped"
+	ResultSuperseded Result = "Superseded"
+)
+
+// The conditions' types.
+const (
+	ConditionReady       = "Ready"
+	ConditionProgressing = "Progressing"
+	ConditionStalled     = "Stalled"
+)

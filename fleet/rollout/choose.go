@@ -1,0 +1,265 @@
+package rollout
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"slices"
+	"strings"
+)
+
+// rate is how many writes a plan has at most: after as many answers it is time to look again.
+const rate = 8
+
+// choose says whom to assign now. What takes something back or lets a new node in needs no room; everything else is within the wave and
+// within maxUnavailable.
+func (d *decision) choose(p *pool) {
+	if !d.w.Synced || !p.target.there {
+		return
+	}
+	d.join(p)
+	d.untaint(p)
+	if !p.Spec.Rollout.Paused && p.doubt == "" {
+		d.moveAll(p)
+	}
+	d.takeBack(p)
+}
+
+// moveAll assigns the target as far as it may go now.
+func (d *decision) moveAll(p *pool) {
+	switch {
+	case p.target.stable:
+		d.move(p, WhyBack, func(m *member) bool { return m.class == Old && m.superseded })
+		if p.count.of[Failed] == 0 {
+			d.move(p, WhyLate, func(m *member) bool { return m.class == Late && m.node.Ready })
+		}
+	case p.target.stopped != nil:
+	case p.target.completed:
+		d.move(p, WhyBack, func(m *member) bool { return m.class == Old && (m.node.Ready || m.superseded) })
+	default:
+		d.move(p, WhyMove, func(m *member) bool { return m.class == Old && (m.node.Ready || m.superseded) })
+	}
+}
+
+// takeBack gives nodes that have not begun with a stopped or superseded revision the stable one again. Nothing restarts there.
+func (d *decision) takeBack(p *pool) {
+	for i := range p.members {
+		m := &p.members[i]
+		stopped := p.target.stopped != nil && m.begun && !p.target.completed
+		superseded := m.superseded && !m.begun && !p.Spec.Rollout.Paused
+		if !m.notBegun || !stopped && !superseded || m.keep == "" || m.node.Source == m.keep {
+			continue
+		}
+		if held(m.node) || p.manual(m.node) || d.written(p, m.node) {
+			continue
+		}
+		switch m.class {
+		case Old, Applying, Waiting, Blocked, Skipped, Leaving:
+			d.assign(p, m, WhyTakeBack, m.keep)
+		}
+	}
+}
+
+// join gives new nodes the stable revision. Where that is refused there, and the target is proven elsewhere, they get the target: else a
+// cluster whose stable revision no longer works could never grow.
+func (d *decision) join(p *pool) {
+	for i := range p.members {
+		m := &p.members[i]
+		if m.class != Joining || p.stable == nil {
+			continue
+		}
+		refused := m.node.Source == m.keep && m.seen.Phase == Failed
+		switch {
+		case m.node.Source != m.keep && !(m.keep == Local && m.node.Source == ""):
+			d.assign(p, m, WhyJoin, m.keep)
+		case refused && !p.target.stable && p.target.stopped == nil && !p.Spec.Rollout.Paused && p.doubt == "" &&
+			p.count.of[Proven] > 0 && p.room() > 0 && p.admits(m):
+			p.place(m)
+			d.assign(p, m, WhyJoin, m.want)
+		}
+	}
+}
+
+// untaint removes the taint that keeps pods from a new node, once it runs what it should.
+func (d *decision) untaint(p *pool) {
+	key := p.Spec.JoinTaint
+	if key == "" {
+		return
+	}
+	for i := range p.members {
+		m := &p.members[i]
+		switch m.class {
+		case Unsupervised, Manual, Held, Leaving, Failed:
+			continue
+		}
+		none := p.Status.Stable == nil || p.Status.Stable.Revision == 0
+		if slices.Contains(m.node.Taints, key) && (none || m.seen.Runs) && !d.written(p, m.node) {
+			w := d.write(p, m, WhyJoin)
+			w.RemoveTaint = key
+			p.writes = append(p.writes, w)
+		}
+	}
+}
+
+func (d *decision) written(p *pool, n *Node) bool {
+	return slices.ContainsFunc(p.writes, func(w Write) bool { return w.UID == n.UID })
+}
+
+// maxUnavailable is the number that the spec asks for: at least 1, unless it says 0.
+func (p *pool) maxUnavailable() int {
+	a := p.rules.maxUnavailable
+	if a.value == 0 {
+		return 0
+	}
+	return max(1, a.of(p.count.members))
+}
+
+// room is how many more nodes the target may reach now.
+func (p *pool) room() int {
+	if p.target.completed {
+		return rate
+	}
+	return min(p.goal-p.placed(), rate)
+}
+
+// admits: a cohort that has not proven the target has at most one node at risk.
+func (p *pool) admits(m *member) bool {
+	c := &p.cohorts[m.cohort]
+	if c.proven > 0 {
+		return true
+	}
+	atRisk := c.atRisk
+	if p.lastWave() {
+		atRisk += c.waiting
+	}
+	return atRisk == 0
+}
+
+// move assigns the target to candidates, as far as there is room. A node that is unavailable already takes nothing of maxUnavailable.
+func (d *decision) move(p *pool, why Why, candidate func(*member) bool) {
+	if p.room() <= 0 || p.maxUnavailable() == 0 {
+		p.starved = p.room() > 0
+		return
+	}
+	waves := why == WhyMove || why == WhyLate
+	left := p.maxUnavailable() - p.count.unavailable
+	for _, m := range p.candidates(candidate) {
+		if p.room() <= 0 || len(p.writes) >= rate {
+			return
+		}
+		if d.written(p, m.node) || waves && !p.admits(m) {
+			continue
+		}
+		if !m.unavailable {
+			if left <= 0 || m.node.ControlPlane && d.controlPlanesAway > 0 {
+				p.starved = true
+				continue
+			}
+			left--
+			p.count.unavailable++
+			if m.node.ControlPlane {
+				d.controlPlanesAway++
+			}
+			m.unavailable = true
+		}
+		p.place(m)
+		d.assign(p, m, why, m.want)
+	}
+}
+
+// place counts a member that is assigned the target now.
+func (p *pool) place(m *member) {
+	p.count.placed++
+	p.cohorts[m.cohort].atRisk++
+}
+
+// candidates are those who may be moved, in their order: first who is on a revision that is superseded or has failed, then the cohorts
+// without proof, then by a hash, so that no node is always the first.
+func (p *pool) candidates(candidate func(*member) bool) []*member {
+	type ranked struct {
+		m    *member
+		rank int
+		hash [sha256.Size]byte
+	}
+	var all []ranked
+	for i := range p.members {
+		m := &p.members[i]
+		if !candidate(m) || m.want == "" {
+			continue
+		}
+		rank := 0
+		if !m.superseded {
+			rank += 4
+		}
+		if p.cohorts[m.cohort].proven > 0 {
+			rank += 2
+		}
+		if !m.node.Ready {
+			rank++
+		}
+		all = append(all, ranked{m, rank, sha256.Sum256([]byte(string(m.node.UID) + p.target.retry.Hash))})
+	}
+	slices.SortFunc(all, func(a, b ranked) int { return cmp.Or(cmp.Compare(a.rank, b.rank), bytes.Compare(a.hash[:], b.hash[:])) })
+	members := make([]*member, len(all))
+	for i := range all {
+		members[i] = all[i].m
+	}
+	return members
+}
+
+// assign writes an assignment, its mark and its retry.
+func (d *decision) assign(p *pool, m *member, why Why, source string) {
+	w := d.write(p, m, why)
+	hash := p.target.retry.Hash
+	if why == WhyTakeBack || why == WhyJoin && source == m.keep {
+		hash = localHash
+		if p.stable != nil {
+			hash = p.stable.Hash
+		}
+	}
+	w.Source, w.Mark, w.Retry = source, Mark{p.Name, source, p.target.attempt}, Retry{p.Name, hash, p.target.attempt}
+	p.writes = append(p.writes, w)
+}
+
+func (d *decision) write(p *pool, m *member, why Why) Write {
+	return Write{Node: m.node.Name, UID: m.node.UID, ResourceVersion: m.node.ResourceVersion, Pool: p.Name, Why: why}
+}
+
+// send takes the most urgent writes of all pools, with the variants that they name.
+func (d *decision) send() {
+	var all []Write
+	for _, p := range d.pools {
+		for _, w := range p.writes {
+			if d.w.Denied[w.UID] == "" {
+				all = append(all, w)
+			}
+		}
+	}
+	order := func(w Write) int {
+		return slices.Index([]Why{WhyTakeBack, WhyJoin, WhyBack, WhyMove, WhyLate}, w.Why)
+	}
+	slices.SortStableFunc(all, func(a, b Write) int { return cmp.Compare(order(a), order(b)) })
+	d.plan.Writes = all[:min(len(all), rate)]
+	for i := range d.plan.Writes {
+		if w := &d.plan.Writes[i]; w.Source != "" && w.Source != Local {
+			d.addVariant(w)
+		}
+	}
+}
+
+func (d *decision) addVariant(w *Write) {
+	name := strings.TrimSuffix(strings.TrimPrefix(w.Source, Namespace+"/"), "/"+VariantKey)
+	if slices.ContainsFunc(d.plan.Variants, func(v Variant) bool { return v.Name == name }) {
+		return
+	}
+	p := d.poolOf(w.Pool)
+	i := slices.IndexFunc(p.members, func(m member) bool { return m.node.UID == w.UID })
+	m := &p.members[i]
+	revision, mask := p.target.revision, m.wantMask
+	if w.Source != m.want {
+		revision, mask = p.stable, m.keepMask
+	}
+	if v, err := newVariants(revision).object(mask); err == nil {
+		d.plan.Variants = append(d.plan.Variants, v)
+	}
+}

@@ -1,0 +1,195 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+)
+
+// written is what a plan writes, such as "Move n1 T".
+func (tab *table) written(plan Plan) string {
+	var words []string
+	for _, w := range plan.Writes {
+		source := strings.NewReplacer(tab.t, "T", tab.s, "S").Replace(w.Source)
+		if w.RemoveTaint != "" {
+			source += "-" + w.RemoveTaint
+		}
+		words = append(words, fmt.Sprintf("%s %s %s", w.Why, w.Node, source))
+	}
+	slices.Sort(words)
+	return strings.Join(words, ", ")
+}
+
+func (tab *table) many(n int, prefix string, make func(name string) Node) []Node {
+	nodes := []Node{}
+	for i := range n {
+		nodes = append(nodes, make(fmt.Sprint(prefix, i)))
+	}
+	return nodes
+}
+
+func (tab *table) old(name string) Node { return tab.node(name, nil) }
+
+func (tab *table) proven(name string) Node { return tab.onT(name, saysActive, nil) }
+
+// Who is assigned what.
+func TestWrites(t *testing.T) {
+	pin := func(n int64) func(*v1alpha1.KubeletPool) {
+		return func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Pin = &n }
+	}
+	join := func(n *Node) { unassign(n); fresh(n) }
+	tainted := func(n *Node) { n.Taints = []string{"join", "other"} }
+	paused := func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Paused = true }
+	frozen := func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.MaxUnavailable = amountOf("0") }
+	one := func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.MaxUnavailable = amountOf("1") }
+	wave2 := func(p *v1alpha1.KubeletPool) { p.Status.Wave = &v1alpha1.WaveStatus{Number: 2} }
+	withTaint := func(p *v1alpha1.KubeletPool) { p.Spec.JoinTaint = "join" }
+	for name, row := range map[string]struct {
+		pool  func(*v1alpha1.KubeletPool)
+		nodes func(*table) []Node
+		want  string
+	}{
+		"a canary":                                  {nil, func(w *table) []Node { return []Node{w.old("n1")} }, "Move n1 T"},
+		"a canary of each version":                  {nil, func(w *table) []Node { return []Node{w.old("n1"), w.node("n2", func(n *Node) { n.Minor = "v1.33" })} }, "Move n1 T, Move n2 T"},
+		"wave 2, and one cohort without proof":      {wave2, func(w *table) []Node { return []Node{w.proven("n0"), w.v33("n1"), w.v33("n2"), w.old("n3")} }, "Move n2 T, Move n3 T"},
+		"the canary is on trial":                    {nil, func(w *table) []Node { return []Node{w.onT("n1", saysInTrial, nil), w.old("n2")} }, ""},
+		"the canary waits for its pods":             {nil, func(w *table) []Node { return []Node{w.onT("n1", saysWouldDisrupt, nil), w.old("n2")} }, "Move n2 T"},
+		"the canary waits, and holds the only slot": {one, func(w *table) []Node { return []Node{w.onT("n1", saysWouldDisrupt, nil), w.old("n2")} }, ""},
+		"wave 2":                       {nil, func(w *table) []Node { return []Node{w.proven("n1"), w.old("n2"), w.old("n3")} }, "Move n2 T, Move n3 T"},
+		"wave 2, one at a time":        {one, func(w *table) []Node { return []Node{w.proven("n1"), w.v33At("n2"), w.old("n3")} }, ""},
+		"somebody else's node is away": {one, func(w *table) []Node { return []Node{w.old("n1"), w.node("n2", notReady)} }, ""},
+		"somebody else's cordon":       {one, func(w *table) []Node { return []Node{w.old("n1"), w.node("n2", cordoned)} }, ""},
+		"a new node is not away":       {one, func(w *table) []Node { return []Node{w.old("n1"), w.node("n2", fresh)} }, "Move n1 T"},
+		"frozen":                       {frozen, func(w *table) []Node { return []Node{w.old("n1")} }, ""},
+		"paused":                       {paused, func(w *table) []Node { return []Node{w.old("n1")} }, ""},
+		"two control planes":           {nil, func(w *table) []Node { return []Node{w.proven("n0"), w.plane("n1"), w.plane("n2")} }, "Move n2 T"},
+		"a control plane is away already": {nil, func(w *table) []Node {
+			return []Node{w.proven("n0"), w.plane("n1"), w.node("n2", func(n *Node) { n.ControlPlane, n.Ready = true, false })}
+		}, ""},
+		"a new node":                             {nil, func(w *table) []Node { return []Node{w.onT("n1", saysInTrial, nil), w.node("n2", join)} }, "Join n2 S"},
+		"a new node in a paused pool":            {paused, func(w *table) []Node { return []Node{w.node("n2", join)} }, "Join n2 S"},
+		"a new node in a frozen pool":            {frozen, func(w *table) []Node { return []Node{w.node("n2", join)} }, "Join n2 S"},
+		"a new node that refuses S":              {nil, func(w *table) []Node { return []Node{w.onT("n1", saysInTrial, nil), w.refusesS("n2")} }, ""},
+		"a new node that refuses S, T is proven": {nil, func(w *table) []Node { return []Node{w.proven("n1"), w.proven("n3"), w.old("n4"), w.refusesS("n2")} }, "Join n2 T"},
+		"a new node without a taint of ours": {withTaint, func(w *table) []Node {
+			return []Node{w.onT("n0", saysInTrial, nil), w.node("n1", func(n *Node) { n.Taints = []string{"other"} })}
+		}, ""},
+		"a new node that does not run S yet": {withTaint, func(w *table) []Node {
+			return []Node{w.onT("n0", saysInTrial, nil), w.node("n1", func(n *Node) { tainted(n); n.Reason = saysApplying })}
+		}, ""},
+		"a new node that runs S": {withTaint, func(w *table) []Node { return []Node{w.onT("n0", saysInTrial, nil), w.node("n1", tainted)} }, "Join n1 -join"},
+		"undo":                   {pin(1), func(w *table) []Node { return []Node{w.proven("n1"), w.onT("n2", saysInTrial, notReady), w.old("n3")} }, "Back n1 S, Back n2 S"},
+		"undo, frozen":           {func(p *v1alpha1.KubeletPool) { pin(1)(p); frozen(p) }, func(w *table) []Node { return []Node{w.proven("n1"), w.onT("n2", saysWouldDisrupt, nil)} }, "TakeBack n2 S"},
+		"undo, one at a time":    {func(p *v1alpha1.KubeletPool) { pin(1)(p); one(p) }, func(w *table) []Node { return []Node{w.proven("n1"), w.proven("n2")} }, "Back n1 S"},
+		"undo, what is not Ready costs nothing": {func(p *v1alpha1.KubeletPool) { pin(1)(p); one(p) }, func(w *table) []Node {
+			return []Node{w.onT("n1", saysInTrial, notReady), w.onT("n2", saysActive, notReady)}
+		}, "Back n1 S, Back n2 S"},
+		"back to the nodes' own": {pin(0), func(w *table) []Node { return []Node{w.proven("n1"), w.node("n2", unassign)} }, "Back n1 local"},
+		"stopped: what has not begun is taken back": {nil, func(w *table) []Node {
+			return []Node{w.onT("n1", saysRefused, nil), w.silent("n2", 0), w.onT("n3", saysWouldDisrupt, nil), w.onT("n4", saysInTrial, nil)}
+		}, "TakeBack n2 S, TakeBack n3 S"},
+		"stopped: a person's hold is left alone": {nil, func(w *table) []Node {
+			return []Node{w.onT("n1", saysRefused, nil), w.onT("n3", saysWouldDisrupt, hand)}
+		}, ""},
+		"paused: nothing is taken back":              {paused, func(w *table) []Node { return []Node{w.silent("n2", 0), w.onT("n3", saysWouldDisrupt, nil)} }, ""},
+		"the failed of an attempt before goes first": {func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Attempt = 2 }, func(w *table) []Node { return []Node{w.old("n1"), w.onT("n2", saysRejected, nil), w.old("n3")} }, "Move n2 T"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTable(t)
+			if row.pool != nil {
+				row.pool(w.pool)
+			}
+			plan, _ := w.decide(row.nodes(w)...)
+			if got := w.written(plan); got != row.want {
+				t.Errorf("it writes %q instead of %q", got, row.want)
+			}
+		})
+	}
+}
+
+func (tab *table) v33(name string) Node { return tab.node(name, func(n *Node) { n.Minor = "v1.33" }) }
+
+// v33At runs T, and is not settled yet.
+func (tab *table) v33At(name string) Node {
+	n := tab.onT(name, saysInTrial, func(n *Node) { n.Minor = "v1.33" })
+	tab.remembers(n, func(s *Seen) { s.Running = 0 })
+	return n
+}
+
+func (tab *table) plane(name string) Node {
+	return tab.node(name, func(n *Node) { n.ControlPlane = true })
+}
+
+func (tab *table) refusesS(name string) Node {
+	return tab.node(name, func(n *Node) { fresh(n); n.Reason = saysRefused })
+}
+
+// Late ones move within maxUnavailable, one of a cohort without proof at a time; a verdict stops them, but never new nodes.
+func TestLate(t *testing.T) {
+	for name, row := range map[string]struct {
+		nodes func(*table) []Node
+		want  int
+	}{
+		"of a cohort with proof":    {func(w *table) []Node { return append(w.many(3, "l", w.old), w.proven("n1")) }, 3},
+		"of a cohort without proof": {func(w *table) []Node { return append(w.many(3, "l", w.v33), w.proven("n1")) }, 1},
+		"after a verdict": {func(w *table) []Node {
+			return append(w.many(3, "l", w.old), w.proven("n1"), w.onT("n2", saysRefused, nil))
+		}, 0},
+		"not Ready": {func(w *table) []Node { return []Node{w.proven("n1"), w.node("n2", notReady)} }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTable(t)
+			w.completeT()
+			plan, status := w.decide(row.nodes(w)...)
+			if got := len(plan.Writes); got != row.want {
+				t.Errorf("it writes %s", w.written(plan))
+			}
+			if c := status.Conditions[0]; c.Reason != ReasonCompleted {
+				t.Errorf("%s: %s", c.Reason, c.Message)
+			}
+		})
+	}
+}
+
+// The goals of the default waves; percentages are rounded up, and a wave never falls below the one before.
+func TestGoals(t *testing.T) {
+	for nodes, want := range map[int][]int{1: {1, 1, 1, 1}, 5: {1, 1, 3, 5}, 12: {1, 2, 6, 12}, 114: {1, 12, 57, 114}, 120: {1, 12, 60, 120}} {
+		p := pool{Pool: &Pool{rules: ReadPool(newPool("a", nil), nil).rules}, count: counts{updatable: nodes}, cohorts: []cohort{{updatable: true}}}
+		for i, goal := range want {
+			if got := p.goalOf(int32(i + 1)); got != goal {
+				t.Errorf("of %d nodes wave %d has %d, not %d", nodes, i+1, got, goal)
+			}
+		}
+	}
+}
+
+// maxUnavailable is rounded down, at least 1 unless it is 0.
+func TestMaxUnavailable(t *testing.T) {
+	for text, want := range map[string]int{"10%": 2, "1%": 1, "0%": 0, "0": 0, "5": 5, "100%": 29} {
+		p := pool{Pool: &Pool{}, count: counts{members: 29}}
+		p.rules.maxUnavailable, _ = readAmount(amountOf(text), amount{})
+		if got := p.maxUnavailable(); got != want {
+			t.Errorf("%s of 29 is %d, not %d", text, got, want)
+		}
+	}
+}
+
+// A wave soaks in elapsed time, and only while it is proven.
+func TestSoak(t *testing.T) {
+	w := newTable(t)
+	w.pool.Spec.Rollout.Waves[0].Soak = durationOf(time.Minute)
+	nodes := []Node{w.proven("n1"), w.old("n2")}
+	for i, want := range []string{"", "", "", "Move n2 T"} {
+		plan, status := w.decide(nodes...)
+		if got := w.written(plan); got != want {
+			t.Fatalf("after %d looks it writes %q instead of %q", i+1, got, want)
+		}
+		w.pool.Status, w.world.Seen, w.world.Clocks = status, plan.Seen, plan.Clocks
+		w.world.Elapsed = 20 * time.Second
+		w.world.Now = w.world.Now.Add(24 * time.Hour) // the clock counts for nothing
+	}
+}

@@ -1,0 +1,142 @@
+package rollout
+
+// Class is what a member is in, against the target of its pool.
+type Class string
+
+// The classes. The first that matches wins.
+const (
+	Failed       Class = "Failed"
+	Leaving      Class = "Leaving"
+	Unsupervised Class = "Unsupervised"
+	Manual       Class = "Manual"
+	Held         Class = "Held"
+	Skipped      Class = "Skipped"
+	Joining      Class = "Joining"
+	Applying     Class = "Applying"
+	Waiting      Class = "Waiting"
+	OnTrial      Class = "OnTrial"
+	Proven       Class = "Proven"
+	Blocked      Class = "Blocked"
+	Late         Class = "Late"
+	Old          Class = "Old"
+)
+
+// Classes are all of them.
+func Classes() []Class {
+	return []Class{Failed, Leaving, Unsupervised, Manual, Held, Skipped, Joining, Applying, Waiting, OnTrial, Proven, Blocked, Late, Old}
+}
+
+// What a node says: the reasons of its condition KubeletConfigOk.
+const (
+	saysLocal               = "Local"
+	saysInTrial             = "InTrial"
+	saysActive              = "Active"
+	saysApplying            = "Applying"
+	saysAssignmentLost      = "AssignmentLost"
+	saysWouldDisrupt        = "WouldDisrupt"
+	saysRefused             = "Refused"
+	saysRolledBack          = "RolledBack"
+	saysRejected            = "Rejected"
+	saysLastKnownGoodFailed = "LastKnownGoodFailed"
+	saysSyncFailed          = "SyncFailed"
+	saysInvalidAssignment   = "InvalidAssignment"
+	saysFallbackBroken      = "FallbackBroken"
+	saysEnvironmentFailing  = "EnvironmentFailing"
+	saysInternalError       = "InternalError"
+	saysStopped             = "Stopped"
+)
+
+// The reasons of a pool's conditions.
+const (
+	ReasonCompleted        = "Completed"
+	ReasonRolling          = "Rolling"
+	ReasonStopped          = "Stopped"
+	ReasonInvalidSpec      = "InvalidSpec"
+	ReasonLayerMissing     = "LayerMissing"
+	ReasonConflict         = "Conflict"
+	ReasonWave             = "Wave"
+	ReasonSoaking          = "Soaking"
+	ReasonJoining          = "Joining"
+	ReasonPaused           = "Paused"
+	ReasonHeld             = "Held"
+	ReasonBudgetExhausted  = "BudgetExhausted"
+	ReasonWaitsForPods     = "WaitsForPods"
+	ReasonDeadlineExceeded = "DeadlineExceeded"
+	ReasonRevisionTampered = "RevisionTampered"
+	ReasonNoUpdatableNode  = "NoUpdatableNode"
+	ReasonNotStalled       = "Moving" // of Stalled=False
+	reasonLost             = "Lost"
+	reasonVanished         = "Vanished"
+	reasonNotReady         = "NotReady"
+	EventRolloutBegun      = "RolloutBegun"
+	EventWaveBegun         = "WaveBegun"
+	EventWavePassed        = "WavePassed"
+	EventRolloutHeld       = "RolloutHeld"
+	EventRolloutStopped    = "RolloutStopped"
+	EventRolloutCompleted  = "RolloutCompleted"
+	EventNodeConflict      = "NodeConflict"
+	EventPoolAssigned      = "PoolAssigned"
+)
+
+// phase is how far a node is with what its mark records, whatever the target of its pool is now. Empty: nothing of a pool's is assigned.
+func (s *Seen) phase(n *Node, r *rules) Class {
+	if n.Mark.Pool == "" || n.Mark.Assignment == Unassigned {
+		return ""
+	}
+	observed := n.Observed == n.Mark.Assignment
+	if observed && verdict(n.Reason) && n.RetryObserved == n.Retry && n.Retry.Pool != "" {
+		return Failed
+	}
+	if !n.Mark.records(n.Source) {
+		return ""
+	}
+	switch {
+	case !observed:
+	case n.Reason == saysWouldDisrupt:
+		return Waiting
+	case blocked(n.Reason):
+		return Blocked
+	case !s.Runs || s.Running < r.settle:
+	case n.Reason == saysInTrial:
+		return OnTrial
+	default:
+		return Proven
+	}
+	if s.Unanswered >= r.deadline {
+		return Blocked
+	}
+	return Applying
+}
+
+// runs says whether the kubelet runs what the mark records, by all that the node says.
+func runs(n *Node) bool {
+	at := n.Mark.Assignment
+	switch {
+	case n.Mark.Pool == "" || n.Observed != at || n.Active != at:
+		return false
+	case at == Local:
+		return n.Reason == saysLocal
+	case n.Reason == saysInTrial:
+		return true
+	}
+	return n.Reason == saysActive && n.Good == at
+}
+
+func verdict(reason string) bool {
+	switch reason {
+	case saysRefused, saysRolledBack, saysRejected, saysLastKnownGoodFailed:
+		return true
+	}
+	return false
+}
+
+// final: such a verdict stops a revision; RolledBack waits for its control.
+func final(reason string) bool { return verdict(reason) && reason != saysRolledBack }
+
+func blocked(reason string) bool {
+	switch reason {
+	case saysSyncFailed, saysInvalidAssignment, saysFallbackBroken, saysEnvironmentFailing, saysInternalError, saysStopped:
+		return true
+	}
+	return false
+}

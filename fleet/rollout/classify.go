@@ -1,0 +1,245 @@
+package rollout
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+)
+
+// youth is how long a node that is not Ready yet is a new one.
+const youth = 10 * time.Minute
+
+// member is a node that a pool owns, against the pool's target.
+type member struct {
+	node  *Node
+	seen  *Seen
+	class Class
+	// want is its variant of the target, and keep that of the stable revision; empty where there is none.
+	want, keep         string
+	wantMask, keepMask uint32
+	cohort             int
+	// begun: it has the target, of whichever attempt. superseded: what it has is another revision that was never completed, or the target
+	// of an attempt before this, failed.
+	begun, superseded bool
+	// notBegun: what it has was assigned, and it has not begun with it.
+	notBegun bool
+	// young: not Ready yet, and in no numerator and no denominator. unavailable: it takes a slot of maxUnavailable.
+	young, unavailable bool
+	// denied: the API server refuses our PATCH of it.
+	denied bool
+}
+
+// cohort is a kind of nodes: what one of them proves, the others may believe.
+type cohort struct {
+	minor, arch, layers string
+	mask                uint32
+	nodes, proven       int
+	atRisk, waiting     int
+	updatable           bool // it has a Ready node, or one with the target
+}
+
+// counts are the members by class, and what the rules ask of them.
+type counts struct {
+	of                               map[Class]int
+	members, updatable, placed, away int
+	unavailable, denied, superseded  int
+}
+
+// classify says of each member which class it is in.
+func (d *decision) classify(p *pool) {
+	var wanted, kept *variants
+	if p.target.revision != nil {
+		wanted = newVariants(p.target.revision)
+	}
+	if p.stable != nil {
+		kept = newVariants(p.stable)
+	}
+	p.members, p.cohorts, p.count = make([]member, 0, len(p.own)), p.cohorts[:0], counts{}
+	for _, i := range p.own {
+		m := member{node: d.nodes[i], seen: &d.seen[i], keep: Local, want: Local}
+		layers := Local
+		if wanted != nil {
+			v, mask := wanted.variantFor(labels.Set(m.node.Labels))
+			m.want, m.wantMask, layers = v.source, mask, v.layers
+		}
+		if kept != nil {
+			v, mask := kept.variantFor(labels.Set(m.node.Labels))
+			m.keep, m.keepMask = v.source, mask
+		} else if s := p.status.Stable; s != nil && s.Revision != 0 {
+			m.keep = ""
+		}
+		m.class = p.classOf(&m, d.w)
+		m.cohort = p.cohortOf(m.node, m.wantMask, layers)
+		p.members = append(p.members, m)
+	}
+	p.tally()
+}
+
+func (p *pool) cohortOf(n *Node, mask uint32, layers string) int {
+	for i := range p.cohorts {
+		if c := &p.cohorts[i]; c.mask == mask && c.minor == n.Minor && c.arch == n.Arch {
+			return i
+		}
+	}
+	p.cohorts = append(p.cohorts, cohort{minor: n.Minor, arch: n.Arch, layers: layers, mask: mask})
+	return len(p.cohorts) - 1
+}
+
+// classOf goes through the classes in their order. Failed is first, so that remediation that labels, cordons or deletes swallows no verdict.
+func (p *pool) classOf(m *member, w *World) Class {
+	n := m.node
+	m.relate(p)
+	age := w.Now.Sub(n.Created)
+	m.young = !n.Ready && age < youth && age > -youth && !(m.begun && !p.target.completed)
+	m.denied = w.Denied[n.UID] != "" && !m.begun
+	m.unavailable = !m.young && (!n.Ready || n.Cordoned || m.changing())
+	switch {
+	case m.seen.Phase == Failed && p.judges(n):
+		return Failed
+	case n.Leaving:
+		return Leaving
+	case !n.Supervised || !n.Layered:
+		return Unsupervised
+	case p.manual(n):
+		return Manual
+	case held(n):
+		return Held
+	case n.Cordoned || n.Updating:
+		return Skipped
+	case m.young:
+		return Joining
+	case m.begun && !m.superseded:
+		return m.progress()
+	case m.denied:
+		return Blocked
+	case p.target.stable && !m.superseded:
+		return Late
+	}
+	return Old
+}
+
+// judges: what the node has is the target, assigned in this attempt.
+func (p *pool) judges(n *Node) bool {
+	return p.target.there && n.Mark.Pool == p.Name && n.Retry == p.target.retry
+}
+
+// manual: a person has spoken; or the pool takes nobody by itself.
+func (p *pool) manual(n *Node) bool {
+	switch {
+	case n.Mark.Pool == "":
+		return n.Source != "" || p.Spec.Adoption == v1alpha1.AdoptNever
+	case n.Mark.Pool != p.Name && p.Spec.Adoption == v1alpha1.AdoptNever:
+		return true
+	}
+	return !n.Mark.records(n.Source)
+}
+
+// relate compares what the node has with the target.
+func (m *member) relate(p *pool) {
+	n, t := m.node, &p.target
+	if !t.there {
+		return
+	}
+	records := n.Mark.records(n.Source)
+	m.notBegun = records && (m.seen.Phase == Applying || m.seen.Phase == Blocked) && n.Observed != n.Source || m.seen.Phase == Waiting
+	ownLocal := m.want == Local && n.Source == "" && (n.Mark.Pool == "" || records)
+	m.begun = records && n.Source == m.want || ownLocal
+	if p.judges(n) && records && n.Source != m.want && (m.seen.Phase == Applying || m.seen.Phase == OnTrial) {
+		m.begun = true // relabelled in the middle: it goes on until it has answered
+	}
+	switch {
+	case m.begun && !p.judges(n):
+		m.superseded = m.seen.Phase == Failed || m.seen.Phase == Blocked
+	case !m.begun && records && n.Mark.Pool == p.Name && n.Retry.Pool == p.Name:
+		m.superseded = n.Retry != t.retry && !p.wasCompleted(n.Retry.Hash)
+	}
+}
+
+// progress is how far a member with the target is.
+func (m *member) progress() Class {
+	if m.seen.Phase == "" { // nothing is assigned, and nothing is what it should have
+		if m.node.Reason == saysLocal && m.node.Observed == "" || m.node.Reason == "" {
+			return Proven
+		}
+		return Applying
+	}
+	return m.seen.Phase
+}
+
+// changing: its kubelet restarts, may restart at any moment, or does not run what it should.
+func (m *member) changing() bool {
+	switch m.seen.Phase {
+	case Applying, Waiting, Blocked:
+		return true
+	}
+	return m.node.Mark.Pool != "" && m.node.Reason == saysRolledBack
+}
+
+func (p *pool) tally() {
+	c := &p.count
+	c.of = make(map[Class]int, len(Classes()))
+	for i := range p.members {
+		m := &p.members[i]
+		c.of[m.class]++
+		if !held(m.node) && !m.young {
+			c.members++
+		}
+		if m.unavailable {
+			c.unavailable++
+		}
+		if m.superseded && m.class == Old {
+			c.superseded++
+		}
+		p.tallyProgress(m)
+	}
+}
+
+// tallyProgress counts a member that can be updated. One that the API server does not let us patch is named and holds up nothing.
+func (p *pool) tallyProgress(m *member) {
+	c, k := &p.count, &p.cohorts[m.cohort]
+	switch m.class {
+	case Old:
+		if !m.node.Ready {
+			c.away++
+			return
+		}
+		c.updatable++
+		k.nodes, k.updatable = k.nodes+1, true
+		return
+	case Late:
+		k.nodes++
+		return
+	case Blocked:
+		if m.denied {
+			c.denied++
+			return
+		}
+	case Failed, Applying, Waiting, OnTrial, Proven:
+	default:
+		return
+	}
+	c.updatable++
+	k.nodes, k.updatable = k.nodes+1, true
+	if m.class != Failed {
+		c.placed++
+	}
+	switch m.class {
+	case Proven:
+		k.proven++
+	case Waiting:
+		k.waiting++
+	default:
+		k.atRisk++
+	}
+}
+
+// countControlPlanes counts those of all pools, so that no two of a cluster are changed at once.
+func (d *decision) countControlPlanes(p *pool) {
+	for i := range p.members {
+		if m := &p.members[i]; m.unavailable && m.node.ControlPlane {
+			d.controlPlanesAway++
+		}
+	}
+}

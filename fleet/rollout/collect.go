@@ -1,0 +1,99 @@
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Collect names the revisions and variants of a pool that nothing needs any more: no Node names them, they are neither target, stable nor
+// pinned, nor stopped, and they are not among the newest revisionHistoryLimit. Variants are the names of the ConfigMaps that there are. Where
+// a cache is not synced, or the pool is not there, everything stays: absence says nothing.
+func Collect(w World, name string, variantNames []string) (revisions, variantsToo []string) {
+	i := slices.IndexFunc(w.Pools, func(p Pool) bool { return p.Name == name })
+	if i < 0 || !w.Synced || w.Pools[i].Status.Target == nil {
+		return nil, nil
+	}
+	p := &w.Pools[i]
+	needed := p.neededRevisions()
+	sources := namedByNodes(w.Nodes)
+	byNumber := slices.Clone(p.Revisions)
+	slices.SortFunc(byNumber, func(a, b Revision) int { return cmp.Compare(b.Number, a.Number) })
+	left := 10
+	if l := p.Spec.RevisionHistoryLimit; l != nil {
+		left = int(max(1, *l))
+	}
+	for i := range byNumber {
+		r := &byNumber[i]
+		ours := r.sourcesFor(w.Nodes)
+		switch {
+		case r.Tampered || needed[r.Hash] || slices.ContainsFunc(ours, func(source string) bool { return sources[source] }):
+		case left > 0:
+			left--
+		default:
+			revisions = append(revisions, r.ObjectName())
+			continue
+		}
+		for _, source := range ours {
+			sources[source] = true
+		}
+	}
+	for _, variant := range variantNames {
+		if strings.HasPrefix(variant, "pool-"+name+"-") && len(variant) == len("pool-"+name+"-")+hashLength && !sources[sourceOf(variant)] {
+			variantsToo = append(variantsToo, variant)
+		}
+	}
+	return revisions, variantsToo
+}
+
+func sourceOf(variant string) string { return Namespace + "/" + variant + "/" + VariantKey }
+
+func (p *Pool) neededRevisions() map[string]bool {
+	needed := map[string]bool{p.Status.Target.Hash: true}
+	if s := p.Status.Stable; s != nil {
+		needed[s.Hash] = true
+	}
+	for _, stop := range p.Status.Stops {
+		needed[stop.Hash] = true
+	}
+	if pin := p.Spec.Rollout.Pin; pin != nil {
+		for i := range p.Revisions {
+			if p.Revisions[i].Number == *pin {
+				needed[p.Revisions[i].Hash] = true
+			}
+		}
+	}
+	return needed
+}
+
+// namedByNodes are the sources that any Node names, of whichever pool.
+func namedByNodes(nodes []Node) map[string]bool {
+	named := map[string]bool{}
+	for i := range nodes {
+		n := &nodes[i]
+		for _, source := range []string{n.Source, n.Mark.Assignment, n.Observed, n.Assigned, n.Active, n.Good} {
+			named[source] = true
+		}
+	}
+	delete(named, "")
+	delete(named, Local)
+	return named
+}
+
+// sourcesFor are the variants that the nodes that there are would get of a revision.
+func (r *Revision) sourcesFor(nodes []Node) []string {
+	if r.Tampered {
+		return nil
+	}
+	v := newVariants(r)
+	for i := range nodes {
+		v.variantFor(labels.Set(nodes[i].Labels))
+	}
+	var sources []string
+	for _, variant := range v.of {
+		sources = append(sources, variant.source)
+	}
+	return sources
+}

@@ -1,0 +1,140 @@
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+)
+
+// decision is one call of [Decide] under way.
+type decision struct {
+	w        *World
+	nodes    []*Node // by name
+	owner    []int   // of each node, an index of pools
+	seen     []Seen  // of each node
+	pools    []*pool // by name
+	defaults rules
+	plan     Plan
+	// controlPlanesAway are unavailable, in whichever pool.
+	controlPlanesAway int
+}
+
+// pool is a pool in one decision.
+type pool struct {
+	*Pool
+	own    []int // its members
+	marked []int // the nodes whose mark names it, members or not
+
+	conflicts                   int
+	conflictNode, conflictPools string
+
+	target  target
+	stable  *Revision // nil: none is, or it is not there
+	invalid string    // why the spec cannot be met
+	missing string    // a layer that is not there
+	unknown string    // a layer that is not known yet, or a cache
+	status  v1alpha1.KubeletPoolStatus
+
+	members    []member
+	cohorts    []cohort
+	count      counts
+	clock      Clock
+	goal       int
+	doubt      string // why new assignments wait
+	wasSoaking bool
+	passed     []int32
+	begun      bool // the rollout of this target begins now
+	done       bool // and was completed now
+	starved    bool // somebody could be moved but for maxUnavailable
+	writes     []Write
+}
+
+// Decide says what to do. It is pure, and over all pools at once.
+func Decide(w World) Plan {
+	d := decision{w: &w, defaults: defaultRules()}
+	d.plan = Plan{Status: map[string]v1alpha1.KubeletPoolStatus{}, Seen: make(map[types.UID]Seen, len(w.Nodes)), Clocks: map[string]Clock{}}
+	d.order()
+	d.belong()
+	d.remember()
+	for _, p := range d.pools {
+		d.render(p)
+	}
+	for _, p := range d.pools {
+		d.classify(p)
+		if d.judge(p); p.done {
+			d.classify(p) // what was old is late now
+		}
+		d.countControlPlanes(p)
+	}
+	for _, p := range d.pools {
+		d.choose(p)
+	}
+	d.send()
+	if !d.w.Synced {
+		d.plan.Clocks = d.w.Clocks // what is not known is not reported
+		return d.plan
+	}
+	for _, p := range d.pools {
+		d.report(p)
+	}
+	d.plan.Look = d.look()
+	return d.plan
+}
+
+// order makes the result independent of the order in which nodes and pools come.
+func (d *decision) order() {
+	d.nodes = make([]*Node, len(d.w.Nodes))
+	for i := range d.w.Nodes {
+		d.nodes[i] = &d.w.Nodes[i]
+	}
+	byName := func(a, b *Node) int { return cmp.Or(compare(a.Name, b.Name), compare(string(a.UID), string(b.UID))) }
+	if !slices.IsSortedFunc(d.nodes, byName) {
+		slices.SortFunc(d.nodes, byName)
+	}
+	d.owner, d.seen = make([]int, 0, len(d.nodes)), make([]Seen, 0, len(d.nodes))
+	for i := range d.w.Pools {
+		d.pools = append(d.pools, &pool{Pool: &d.w.Pools[i]})
+	}
+	slices.SortFunc(d.pools, func(a, b *pool) int { return compare(a.Name, b.Name) })
+}
+
+func compare(a, b string) int { return cmp.Compare(a, b) }
+
+// look is when to decide again although nothing has happened: when the next time that somebody waits for is up.
+func (d *decision) look() time.Duration {
+	next := time.Duration(0)
+	at := func(due time.Duration) {
+		if due > 0 && (next == 0 || due < next) {
+			next = due
+		}
+	}
+	for _, p := range d.pools {
+		if p.clock.Wave > 0 {
+			at(persist - p.clock.Elapsed%persist)
+			at(p.wave().soak - p.clock.Soaked)
+		}
+		for i := range p.members {
+			m := &p.members[i]
+			if m.seen.Runs {
+				at(p.rules.settle - m.seen.Running)
+			}
+			if m.seen.Phase == Applying {
+				at(p.rules.deadline - m.seen.Unanswered)
+			}
+			if m.seen.Ill {
+				at(p.rules.unreadyAfter - m.seen.IllFor)
+			}
+			if m.class == Joining {
+				at(youth - d.w.Now.Sub(m.node.Created))
+			}
+		}
+	}
+	for _, t := range d.w.Turned {
+		at(turnedFor - t.Age)
+	}
+	return next
+}

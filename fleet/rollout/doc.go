@@ -1,0 +1,30 @@
+// Package rollout is the pure core of the fleet controller: which node gets which configuration, when, and when to stop.
+//
+// One function is all of it. [Decide] takes a [World], everything that is known of pools, layers and nodes, over all pools at once, and
+// gives a [Plan]: the objects to make, the status to write, the Nodes to patch, and when to look again. It works in six movements, each in
+// a file of its own:
+//
+//	belong    which pool owns which node; a tie owns none
+//	render    what each pool wants: layers become a revision, a revision becomes variants, one per set of layers that a node gets
+//	classify  what each member is in: Failed, Leaving, Manual, Joining, Applying, OnTrial, Proven, Old, …
+//	judge     whether to hold (doubt, which lets go by itself), to stop (a verdict, which is latched), or whether a wave has passed
+//	choose    whom to assign now, within the wave and within maxUnavailable
+//	report    status, conditions, events
+//
+// The words are these. A revision is base and layers, named by the hash of its content. A variant is what a node with a given set of layers
+// gets of it: an immutable ConfigMap, named by its content too. The target is the revision that a pool is on its way to, the stable one is
+// the last that was completed. A node at risk has been assigned a target that is not completed and has not proven it. The mark, an
+// annotation, records the exact assignment that a pool wrote: where the Node says otherwise, a person spoke, and the node is left alone.
+//
+// It promises:
+//
+//   - It is pure: it reads no clock and changes nothing outside its result (purity_test.go and a linter rule see to that). The wall clock in
+//     World.Now is the API server's, and is used for the age of a Node and for timestamps only; everything else is elapsed time.
+//   - Nothing is counted up and down. All numbers are derived anew from the Nodes, so that no slot can leak.
+//   - Nothing is written on the strength of absence: what is not known holds.
+//   - What this process remembers ([Seen], [Gone]) may be lost at any time: verdicts come later then, never earlier.
+//
+// The shell around it has to hold to this: it makes revisions and variants before it writes the status, and writes the status before it
+// patches a Node, each with uid and resourceVersion; what it has sent it lays over its cache ([Node.With]) until the cache has caught up;
+// it patches only while its lease outlasts the request; and it hands Seen, Gone and Clocks of a plan on to the next world.
+package rollout

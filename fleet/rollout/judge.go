@@ -1,0 +1,190 @@
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+)
+
+const (
+	messageLimit = 512
+	stopLimit    = 32
+	// turnedFor is for how long a pod that was turned away holds.
+	turnedFor = 15 * time.Minute
+	// vanishLimit is how many healthy nodes at risk may vanish before it is no chance any more.
+	vanishLimit = 3
+)
+
+// judge asks whether what the nodes show is doubt, which holds, or a verdict, which stops; and whether the open wave has passed. It looks
+// only at nodes that were assigned the target in this attempt, and nothing stops a revision that was completed.
+func (d *decision) judge(p *pool) {
+	if !p.target.there {
+		return
+	}
+	p.begun = p.Status.Target == nil || p.Status.Target.RevisionName != p.target.name || p.Status.Target.Attempt != p.target.attempt
+	p.doubt = d.unknown(p)
+	if !p.target.completed {
+		if p.target.stopped == nil {
+			d.stop(p)
+		}
+		if p.doubt == "" {
+			p.doubt = d.hold(p)
+		}
+	}
+	d.advance(p)
+}
+
+// unknown: what is not known is not acted upon.
+func (d *decision) unknown(p *pool) string {
+	switch {
+	case !d.w.Synced:
+		return "the caches are not synced"
+	case p.unknown != "":
+		return "ConfigMap " + p.unknown + " is not known yet"
+	case p.missing != "":
+		return "ConfigMap " + p.missing + " is not there"
+	}
+	return ""
+}
+
+// judged calls f with each node that was assigned the target in this attempt, members or not.
+func (d *decision) judged(p *pool, f func(n *Node, s *Seen)) {
+	for _, i := range p.marked {
+		if n := d.nodes[i]; p.judges(n) {
+			f(n, &d.seen[i])
+		}
+	}
+}
+
+// stop looks for a verdict.
+func (d *decision) stop(p *pool) {
+	var found *v1alpha1.Stop
+	var rank int
+	candidate := func(r int, node, reason, words string) {
+		if found == nil || r < rank {
+			found, rank = d.newStop(p, node, reason, words), r
+		}
+	}
+	onTarget, unwell := 0, 0
+	var worst *Node
+	d.judged(p, func(n *Node, s *Seen) {
+		if s.WasReady != No {
+			onTarget++
+		}
+		switch {
+		case s.Phase == Failed && final(n.Reason):
+			candidate(0, n.Name, n.Reason, n.Message)
+		case s.lost(n):
+			candidate(1, n.Name, reasonLost, "it was held, cordoned or taken away while it was "+ailment(n))
+		case s.Ill && s.WasReady == Yes && s.IllFor >= p.rules.unreadyAfter && s.Phase != Failed:
+			if unwell++; worst == nil {
+				worst = n
+			}
+		}
+	})
+	if unwell > p.rules.tolerate.of(onTarget) {
+		candidate(2, worst.Name, ailment(worst), fmt.Sprintf("for %v, and %d in all", p.rules.unreadyAfter, unwell))
+	}
+	d.stopForGone(p, candidate)
+	if found != nil {
+		p.latch(found)
+	}
+}
+
+// lost: somebody has taken an ill node at risk away before it could speak. A node that was aside before it became ill, such as one that is
+// drained and rebooted, is not lost; one that the configuration made ill by its own words always is.
+func (s *Seen) lost(n *Node) bool {
+	if !s.Aside || s.Phase == Proven {
+		return false
+	}
+	return s.Phase == Failed || s.Ill && (!s.AsideFirst || n.Ready)
+}
+
+func ailment(n *Node) string {
+	switch n.Reason {
+	case saysRolledBack, saysEnvironmentFailing, saysRefused, saysRejected, saysLastKnownGoodFailed:
+		return n.Reason
+	}
+	return reasonNotReady
+}
+
+func (d *decision) stopForGone(p *pool, candidate func(int, string, string, string)) {
+	healthy, last := 0, ""
+	for _, g := range d.plan.Gone {
+		switch {
+		case g.Retry != p.target.retry:
+		case g.Ill:
+			candidate(1, g.Node, reasonLost, "it vanished while it was ill")
+		default:
+			healthy, last = healthy+1, g.Node
+		}
+	}
+	if healthy >= vanishLimit && p.count.of[Proven] == 0 {
+		candidate(3, last, reasonVanished, fmt.Sprintf("%d nodes at risk have vanished, and none has proven it", healthy))
+	}
+}
+
+func (d *decision) newStop(p *pool, node, reason, words string) *v1alpha1.Stop {
+	return &v1alpha1.Stop{Hash: p.target.name.Hash, Revision: p.target.name.Revision, Attempt: p.target.attempt, Node: node, Reason: reason,
+		Message: bounded.Text(words, messageLimit), Time: metav1.NewTime(d.w.Now)}
+}
+
+// latch keeps the stop in the status: it outlives this process, the node, and the pool's next revision.
+func (p *pool) latch(stop *v1alpha1.Stop) {
+	stops := []v1alpha1.Stop{*stop}
+	for _, old := range p.status.Stops {
+		if old.Hash != stop.Hash && len(stops) < stopLimit {
+			stops = append(stops, old)
+		}
+	}
+	p.status.Stops = stops
+	p.target.stopped = &p.status.Stops[0]
+}
+
+// hold looks for doubt.
+func (d *decision) hold(p *pool) string {
+	onTarget, notReady, words := 0, 0, ""
+	say := func(text string) { words = cmp.Or(words, text) }
+	d.judged(p, func(n *Node, s *Seen) {
+		if s.WasReady != No {
+			onTarget++
+			if !n.Ready {
+				notReady++
+			}
+		}
+		at := n.Observed == n.Mark.Assignment
+		switch {
+		case at && (n.Reason == saysRolledBack || n.Reason == saysEnvironmentFailing):
+			say(n.Name + " is " + n.Reason)
+		case n.Pressure&^s.Pressure != 0 && at:
+			say(n.Name + " has come under pressure")
+		case d.turnedAway(n, s) && at:
+			say(n.Name + " turns pods away")
+		}
+	})
+	if limit := p.rules.tolerate.of(onTarget); notReady > limit {
+		say(fmt.Sprintf("%d nodes with the revision are not Ready, more than %d", notReady, limit))
+	}
+	return words
+}
+
+// turnedAway: pods failed there after the change.
+func (d *decision) turnedAway(n *Node, s *Seen) bool {
+	for i := range d.w.Turned {
+		if t := &d.w.Turned[i]; t.Node == n.UID && t.Age < turnedFor && t.Age < s.Assigned && TurnsAway(t.Reason) {
+			return true
+		}
+	}
+	return false
+}
+
+// TurnsAway says whether a failed pod's reason means that the kubelet did not take it in.
+func TurnsAway(reason string) bool {
+	return strings.HasPrefix(reason, "OutOf") || reason == "UnexpectedAdmissionError" || reason == "NodeAffinity"
+}

@@ -1,0 +1,120 @@
+package rollout
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// Namespace is where layers come from, and where revisions and variants are kept.
+const Namespace = "kubelet-config"
+
+// payloadLimit is what a ConfigMap may hold.
+const payloadLimit = 1 << 20
+
+// pathFields are the fields that the kubelet resolves against the folder of its file. A layer has no folder of its own that people could
+// know, so a relative path in one of them is refused here.
+const pathFields = "staticPodPath podLogsDir authentication.x509.clientCAFile tlsCertFile tlsPrivateKeyFile resolvConf volumePluginDir"
+
+// Ref names a layer: a ConfigMap in [Namespace], and one of its keys.
+type Ref struct{ Name, Key string }
+
+func (r Ref) String() string { return Namespace + "/" + r.Name + "/" + r.Key }
+
+// Layer is what a [Ref] names.
+type Layer struct {
+	ResourceVersion string
+	// Missing: the API server has said that it is not there.
+	Missing bool
+	// Patch is canonical JSON; Fault says why there is none.
+	Patch, Fault string
+}
+
+// ReadLayer reads a key of a ConfigMap.
+func ReadLayer(data map[string]string, key, resourceVersion string) Layer {
+	text, is := data[key]
+	if !is {
+		return Layer{ResourceVersion: resourceVersion, Fault: fmt.Sprintf("it has no key %q", key)}
+	}
+	patch, err := readPatch([]byte(text), nil)
+	if err != nil {
+		return Layer{ResourceVersion: resourceVersion, Fault: err.Error()}
+	}
+	return Layer{ResourceVersion: resourceVersion, Patch: patch}
+}
+
+// readPatch makes canonical JSON of YAML or JSON: keys in order, no comments, numbers as they were written. Its errors quote no values.
+func readPatch(document []byte, unset []string) (string, error) {
+	if len(document) > payloadLimit {
+		return "", errors.New("it is larger than 1 MiB")
+	}
+	tree, err := config.Decode(document)
+	if err != nil {
+		return "", err
+	}
+	for _, field := range unset {
+		if err := setNull(tree, strings.Split(field, ".")); err != nil {
+			return "", fmt.Errorf("unset %s: %w", field, err)
+		}
+	}
+	if err := checkPatch(tree); err != nil {
+		return "", err
+	}
+	return canonical(tree)
+}
+
+func canonical(value any) (string, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text) // sorts keys
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return "", errors.New("it cannot be written as JSON")
+	}
+	return strings.TrimSuffix(text.String(), "\n"), nil
+}
+
+func setNull(tree map[string]any, at []string) error {
+	if len(at) == 1 {
+		tree[at[0]] = nil
+		return nil
+	}
+	child, is := tree[at[0]].(map[string]any)
+	if !is {
+		if old, there := tree[at[0]]; there && old != nil {
+			return fmt.Errorf("%s is no mapping", at[0])
+		}
+		child = map[string]any{}
+		tree[at[0]] = child
+	}
+	return setNull(child, at[1:])
+}
+
+func checkPatch(tree map[string]any) error {
+	for field, want := range map[string]string{"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1"} {
+		if value, is := tree[field]; is && value != want {
+			return fmt.Errorf("its %s is not %s", field, want)
+		}
+	}
+	for _, field := range strings.Fields(pathFields) {
+		if text, is := lookUp(tree, strings.Split(field, ".")).(string); is && text != "" && !path.IsAbs(text) {
+			return fmt.Errorf("%s is a relative path", field)
+		}
+	}
+	return nil
+}
+
+func lookUp(tree map[string]any, at []string) any {
+	for ; len(at) > 1; at = at[1:] {
+		child, is := tree[at[0]].(map[string]any)
+		if !is {
+			return nil
+		}
+		tree = child
+	}
+	return tree[at[0]]
+}

@@ -1,0 +1,240 @@
+package rollout
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The annotations and labels on Nodes that the core reads or writes.
+const (
+	prefix                   = "kubelet-supervisor.io/"
+	ConfigSourceAnnotation   = prefix + "config-source"
+	ConfigStatusAnnotation   = prefix + "config-status"
+	ConfigObservedAnnotation = prefix + "config-observed"
+	FeaturesAnnotation       = prefix + "features"
+	MarkAnnotation           = prefix + "pool-assigned"
+	RetryAnnotation          = prefix + "retry"
+	RetryObservedAnnotation  = prefix + "retry-observed"
+	RolloutLabel             = prefix + "rollout"
+	PoolLabel                = prefix + "pool"
+
+	// Local is the assignment of the nodes' own configuration; Unassigned is that of none at all, in a mark.
+	Local      = "local"
+	Unassigned = "-"
+
+	conditionType = "KubeletConfigOk"
+	featureLayers = "layers"
+)
+
+// Node is what the core reads of a Node. The shell makes it once for each version of the Node, so that a decision decodes nothing.
+type Node struct {
+	Name            string
+	UID             types.UID
+	ResourceVersion string
+	Labels          map[string]string
+	Created         time.Time
+	Ready           bool
+	Cordoned        bool
+	// Leaving: it is being deleted, or an autoscaler has marked it for that.
+	Leaving bool
+	// Updating: another updater is at work on it.
+	Updating     bool
+	ControlPlane bool
+	BootID       string
+	Pressure     Pressure
+	// Minor is the kubelet's version, such as v1.36.
+	Minor, Arch string
+	Taints      []string
+
+	// Supervised: a supervisor has published its status there; Layered: one that knows layers.
+	Supervised, Layered bool
+	// Source is what is assigned to it, by annotation or field; empty is nothing. Mark is what a pool has assigned to it.
+	Source string
+	Mark   Mark
+	Retry  Retry
+	// The node's own words. Assigned, Active and Good are as a Source, and Local where it is its own configuration.
+	Observed               string
+	RetryObserved          Retry
+	Assigned, Active, Good string
+	Reason                 string
+	Message                string
+}
+
+// Pressure is a set of pressures.
+type Pressure uint8
+
+// The pressures.
+const (
+	MemoryPressure Pressure = 1 << iota
+	DiskPressure
+	PIDPressure
+)
+
+// Mark records the assignment that a pool has written; it is the value of an annotation. Its zero value is none.
+type Mark struct {
+	Pool, Assignment string
+	Attempt          int64
+}
+
+func (m Mark) String() string {
+	if m.Pool == "" {
+		return ""
+	}
+	return m.Pool + " " + m.Assignment + " " + strconv.FormatInt(m.Attempt, 10)
+}
+
+// ParseMark reads an annotation. What it cannot read is none: such a node is in a person's hands.
+func ParseMark(text string) Mark {
+	words := strings.Split(text, " ")
+	if len(words) != 3 || words[0] == "" || words[1] == "" {
+		return Mark{}
+	}
+	attempt, err := strconv.ParseInt(words[2], 10, 64)
+	if err != nil {
+		return Mark{}
+	}
+	return Mark{words[0], words[1], attempt}
+}
+
+// records says whether the Node still has the assignment that the mark records.
+func (m Mark) records(source string) bool {
+	return m.Pool != "" && (m.Assignment == source || m.Assignment == Unassigned && source == "")
+}
+
+// Retry names a revision in one of its attempts: POOL/HASH/ATTEMPT. It is the value of an annotation that the supervisor repeats, so that
+// a verdict tells what it is about. Its zero value is none.
+type Retry struct {
+	Pool, Hash string
+	Attempt    int64
+}
+
+func (r Retry) String() string {
+	if r.Pool == "" {
+		return ""
+	}
+	return r.Pool + "/" + r.Hash + "/" + strconv.FormatInt(r.Attempt, 10)
+}
+
+// ParseRetry reads an annotation. A person's own value is none.
+func ParseRetry(text string) Retry {
+	words := strings.Split(text, "/")
+	if len(words) != 3 || words[0] == "" || words[1] == "" {
+		return Retry{}
+	}
+	attempt, err := strconv.ParseInt(words[2], 10, 64)
+	if err != nil {
+		return Retry{}
+	}
+	return Retry{words[0], words[1], attempt}
+}
+
+// With is the node as it will be once a write has arrived. The shell lays what it has sent over its cache until that has caught up.
+func (n Node) With(w Write) Node {
+	if w.Source != "" {
+		n.Source, n.Mark, n.Retry = w.Source, w.Mark, w.Retry
+	}
+	if w.RemoveTaint != "" {
+		kept := make([]string, 0, len(n.Taints))
+		for _, key := range n.Taints {
+			if key != w.RemoveTaint {
+				kept = append(kept, key)
+			}
+		}
+		n.Taints = kept
+	}
+	return n
+}
+
+// ReadNode reads a Node.
+func ReadNode(n *corev1.Node) Node {
+	node := Node{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels, Created: n.CreationTimestamp.Time,
+		Cordoned: n.Spec.Unschedulable, Leaving: n.DeletionTimestamp != nil, Updating: updating(n), BootID: n.Status.NodeInfo.BootID,
+		Minor: minor(n.Status.NodeInfo.KubeletVersion), Arch: n.Status.NodeInfo.Architecture}
+	node.readTaints(n)
+	node.readConditions(n)
+	node.readWords(n)
+	return node
+}
+
+func (n *Node) readTaints(from *corev1.Node) {
+	for _, taint := range from.Spec.Taints {
+		n.Taints = append(n.Taints, taint.Key)
+		switch taint.Key {
+		case "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted":
+			n.Leaving = true
+		}
+	}
+	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
+		if _, is := from.Labels[label]; is {
+			n.ControlPlane = true
+		}
+	}
+}
+
+func (n *Node) readConditions(from *corev1.Node) {
+	pressures := map[corev1.NodeConditionType]Pressure{corev1.NodeMemoryPressure: MemoryPressure, corev1.NodeDiskPressure: DiskPressure,
+		corev1.NodePIDPressure: PIDPressure}
+	for i := range from.Status.Conditions {
+		condition := &from.Status.Conditions[i]
+		is := condition.Status == corev1.ConditionTrue
+		switch {
+		case condition.Type == corev1.NodeReady:
+			n.Ready = is
+		case condition.Type == conditionType:
+			n.Reason, n.Message = condition.Reason, condition.Message
+		case is:
+			n.Pressure |= pressures[condition.Type]
+		}
+	}
+}
+
+// readWords reads what is assigned and what the node says of it.
+func (n *Node) readWords(from *corev1.Node) {
+	said := from.Annotations
+	n.Source = said[ConfigSourceAnnotation]
+	if n.Source == "" && from.Spec.ConfigSource != nil {
+		n.Source = "spec.configSource" // a name that no pool assigns, where the field names none
+		if at := sourceText(from.Spec.ConfigSource); at != Local {
+			n.Source = at
+		}
+	}
+	n.Mark, n.Retry, n.RetryObserved = ParseMark(said[MarkAnnotation]), ParseRetry(said[RetryAnnotation]), ParseRetry(said[RetryObservedAnnotation])
+	n.Observed = said[ConfigObservedAnnotation]
+	for _, feature := range strings.FieldsFunc(said[FeaturesAnnotation], func(r rune) bool { return r == ',' || r == ' ' }) {
+		n.Layered = n.Layered || feature == featureLayers
+	}
+	text, supervised := said[ConfigStatusAnnotation]
+	var status corev1.NodeConfigStatus
+	n.Supervised = supervised && json.Unmarshal([]byte(text), &status) == nil
+	n.Assigned, n.Active, n.Good = sourceText(status.Assigned), sourceText(status.Active), sourceText(status.LastKnownGood)
+}
+
+func sourceText(source *corev1.NodeConfigSource) string {
+	if source == nil || source.ConfigMap == nil {
+		return Local
+	}
+	return source.ConfigMap.Namespace + "/" + source.ConfigMap.Name + "/" + source.ConfigMap.KubeletConfigKey
+}
+
+// updating recognises other updaters: the machine config operator of OpenShift by its annotation, kured by its own.
+func updating(n *corev1.Node) bool {
+	state, managed := n.Annotations["machineconfiguration.openshift.io/state"]
+	_, rebooting := n.Annotations["weave.works/kured-reboot-in-progress"]
+	_, rebootingNow := n.Annotations["kured.dev/reboot-in-progress"]
+	return managed && state != "Done" || rebooting || rebootingNow
+}
+
+// minor is v1.36 of v1.36.3.
+func minor(version string) string {
+	words := strings.SplitN(version, ".", 3)
+	if len(words) < 2 {
+		return version
+	}
+	return fmt.Sprintf("%s.%s", words[0], words[1])
+}

@@ -1,0 +1,213 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+)
+
+// Pool is a KubeletPool, read once for each version of it.
+type Pool struct {
+	Name       string
+	Generation int64
+	Spec       v1alpha1.KubeletPoolSpec
+	Status     v1alpha1.KubeletPoolStatus
+	// Revisions are those that are kept of it.
+	Revisions []Revision
+	Cause     string // what people wrote about the newest change
+
+	selector labels.Selector
+	layers   []poolLayer
+	rules    rules
+	fault    string
+}
+
+// poolLayer is a layer as the pool names it.
+type poolLayer struct {
+	name     string
+	ref      Ref
+	inline   bool
+	patch    string // of an inline one
+	unset    []string
+	selector nodeSelector
+}
+
+// nodeSelector is a selector with its canonical text, which is part of a revision's content.
+type nodeSelector struct {
+	text    string
+	matches labels.Selector
+}
+
+// rules are the pool's numbers and times, with the defaults where it has none.
+type rules struct {
+	waves          []wave
+	maxUnavailable amount
+	tolerate       amount
+	settle         time.Duration
+	unreadyAfter   time.Duration
+	deadline       time.Duration
+}
+
+type wave struct {
+	name  string
+	nodes amount
+	soak  time.Duration
+}
+
+// amount is a number, or a percentage.
+type amount struct {
+	value   int
+	percent bool
+}
+
+// of is the amount of n, percentages rounded down.
+func (a amount) of(n int) int {
+	if a.percent {
+		return a.value * n / 100
+	}
+	return a.value
+}
+
+// roundedUp is the amount of n, percentages rounded up, and at most n.
+func (a amount) roundedUp(n int) int {
+	if a.percent {
+		return (a.value*n + 99) / 100
+	}
+	return min(a.value, n)
+}
+
+// ReadPool reads a KubeletPool.
+func ReadPool(object *v1alpha1.KubeletPool, revisions []Revision) Pool {
+	p := Pool{Name: object.Name, Generation: object.Generation, Spec: object.Spec, Status: object.Status, Revisions: revisions,
+		Cause: object.Annotations["kubernetes.io/change-cause"]}
+	p.selector = labels.Nothing()
+	selector, err := readSelector(&object.Spec.Selector)
+	if err != nil {
+		p.fault = "spec.selector: " + err.Error()
+	} else if selector.matches.Empty() {
+		p.fault = "spec.selector: an empty selector would take every node"
+	} else {
+		p.selector = selector.matches
+	}
+	p.readLayers()
+	p.readRules()
+	return p
+}
+
+func (p *Pool) wrong(where string, err error) {
+	if p.fault == "" {
+		p.fault = where + ": " + err.Error()
+	}
+}
+
+func (p *Pool) readLayers() {
+	for i := range p.Spec.Layers {
+		from := &p.Spec.Layers[i]
+		layer, err := readPoolLayer(from)
+		if err != nil {
+			p.wrong(fmt.Sprintf("spec.layers[%s]", from.Name), err)
+		}
+		p.layers = append(p.layers, layer)
+	}
+}
+
+func readPoolLayer(from *v1alpha1.Layer) (poolLayer, error) {
+	layer := poolLayer{name: from.Name, unset: slices.Sorted(slices.Values(from.Unset))}
+	var err error
+	if layer.selector, err = readSelector(from.NodeSelector); err != nil {
+		return layer, fmt.Errorf("nodeSelector: %w", err)
+	}
+	switch {
+	case (from.ConfigMap == nil) == (from.Inline == nil):
+		return layer, fmt.Errorf("exactly one of configMap and inline")
+	case from.Inline != nil:
+		layer.inline = true
+		if layer.patch, err = readPatch(from.Inline.Raw, layer.unset); err != nil {
+			return layer, fmt.Errorf("inline: %w", err)
+		}
+	default:
+		layer.ref = Ref{from.ConfigMap.Name, from.ConfigMap.Key}
+		if layer.ref.Key == "" {
+			layer.ref.Key = "kubelet"
+		}
+	}
+	return layer, nil
+}
+
+// readSelector reads a selector; nil takes everything. The order in which it says things is no content.
+func readSelector(from *metav1.LabelSelector) (nodeSelector, error) {
+	if from == nil {
+		return nodeSelector{matches: labels.Everything()}, nil
+	}
+	matches, err := metav1.LabelSelectorAsSelector(from)
+	if err != nil {
+		return nodeSelector{matches: labels.Nothing()}, err
+	}
+	return nodeSelector{text: matches.String(), matches: matches}, nil // requirements and values are sorted by then
+}
+
+func (p *Pool) readRules() {
+	from := &p.Spec.Rollout
+	for i, w := range from.Waves {
+		nodes, err := readAmount(&w.Nodes, amount{})
+		if err != nil {
+			p.wrong(fmt.Sprintf("spec.rollout.waves[%d].nodes", i), err)
+		}
+		p.rules.waves = append(p.rules.waves, wave{w.Name, nodes, readDuration(w.Soak, 0)})
+	}
+	otherwise := defaultRules()
+	if len(p.rules.waves) == 0 {
+		p.rules.waves = otherwise.waves
+	}
+	var err error
+	if p.rules.maxUnavailable, err = readAmount(from.MaxUnavailable, otherwise.maxUnavailable); err != nil {
+		p.wrong("spec.rollout.maxUnavailable", err)
+	}
+	if p.rules.tolerate, err = readAmount(from.Unready.Tolerate, otherwise.tolerate); err != nil {
+		p.wrong("spec.rollout.unready.tolerate", err)
+	}
+	p.rules.settle = readDuration(from.Settle, otherwise.settle)
+	p.rules.unreadyAfter = readDuration(from.Unready.After, otherwise.unreadyAfter)
+	p.rules.deadline = readDuration(from.ProgressDeadline, otherwise.deadline)
+}
+
+func defaultRules() rules {
+	return rules{
+		waves:          []wave{{"canary", amount{1, false}, 0}, {nodes: amount{10, true}}, {nodes: amount{50, true}}, {nodes: amount{100, true}}},
+		maxUnavailable: amount{10, true}, tolerate: amount{1, true},
+		settle: 15 * time.Second, unreadyAfter: 5 * time.Minute, deadline: time.Hour,
+	}
+}
+
+// readAmount reads a number or a percentage. What it cannot read is nothing at all, which is the careful reading everywhere.
+func readAmount(from *intstr.IntOrString, otherwise amount) (amount, error) {
+	if from == nil {
+		return otherwise, nil
+	}
+	if from.Type == intstr.Int {
+		if from.IntVal < 0 {
+			return amount{}, fmt.Errorf("%d is negative", from.IntVal)
+		}
+		return amount{int(from.IntVal), false}, nil
+	}
+	var value int
+	text, percent := strings.CutSuffix(from.StrVal, "%")
+	if _, err := fmt.Sscanf(text, "%d", &value); err != nil || !percent || value < 0 || value > 100 {
+		return amount{}, fmt.Errorf("%q is no percentage", from.StrVal)
+	}
+	return amount{value, true}, nil
+}
+
+func readDuration(from *metav1.Duration, otherwise time.Duration) time.Duration {
+	if from == nil {
+		return otherwise
+	}
+	return max(0, from.Duration)
+}

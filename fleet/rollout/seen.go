@@ -1,0 +1,149 @@
+package rollout
+
+import (
+	"slices"
+	"time"
+)
+
+// goneLimit is how many vanished nodes are remembered: more than it takes to stop all pools that anybody will ever have.
+const goneLimit = 256
+
+// remember brings what this process remembers of each node up to date, and finds out who vanished.
+func (d *decision) remember() {
+	for i, n := range d.nodes {
+		old := d.w.Seen[n.UID]
+		seen := old.look(n, d.aside(i), d.rulesOf(n.Mark.Pool), d.w.Elapsed)
+		d.seen = append(d.seen, seen)
+		d.plan.Seen[n.UID] = seen
+	}
+	d.plan.Gone = slices.Clone(d.w.Gone)
+	for uid, old := range d.w.Seen {
+		if _, is := d.plan.Seen[uid]; is {
+			continue
+		}
+		if !d.w.Synced {
+			d.plan.Seen[uid] = old // it may only not be known yet
+			continue
+		}
+		if old.vanishedAtRisk() {
+			d.plan.Gone = append(d.plan.Gone, Gone{uid, old.Name, old.Retry, old.Ill && !old.AsideFirst || old.Phase == Failed})
+		}
+	}
+	d.forgetGone()
+}
+
+// forgetGone keeps those that are about the target of a pool, in an order that is always the same.
+func (d *decision) forgetGone() {
+	d.plan.Gone = slices.DeleteFunc(d.plan.Gone, func(g Gone) bool {
+		for _, p := range d.pools {
+			if t := p.Status.Target; g.Retry.Pool == p.Name && (t == nil || targetHash(t.RevisionName) == g.Retry.Hash) {
+				return false
+			}
+		}
+		return true
+	})
+	slices.SortFunc(d.plan.Gone, func(a, b Gone) int { return compare(string(a.UID), string(b.UID)) })
+	d.plan.Gone = slices.CompactFunc(d.plan.Gone, func(a, b Gone) bool { return a.UID == b.UID })
+	if len(d.plan.Gone) > goneLimit {
+		d.plan.Gone = d.plan.Gone[:goneLimit]
+	}
+}
+
+// aside: somebody has taken the node out of the pool's hands: by a label, a cordon, for removal, or out of the pool.
+func (d *decision) aside(i int) bool {
+	n := d.nodes[i]
+	if n.Mark.Pool == "" {
+		return false
+	}
+	member := d.owner[i] != nobody && d.pools[d.owner[i]].Name == n.Mark.Pool
+	return !member || n.Leaving || n.Cordoned || held(n)
+}
+
+func held(n *Node) bool { return n.Labels[RolloutLabel] == "hold" }
+
+// vanishedAtRisk: of a healthy node that was marked for removal before it went, nobody is to blame.
+func (s *Seen) vanishedAtRisk() bool {
+	switch s.Phase {
+	case Failed:
+		return true
+	case Applying, Waiting, OnTrial, Blocked:
+		return s.Retry.Pool != "" && (!s.Aside || s.Ill && !s.AsideFirst)
+	}
+	return false
+}
+
+// look is what is remembered of a node after another look at it.
+func (s Seen) look(n *Node, aside bool, r *rules, elapsed time.Duration) Seen {
+	known, answer := s.Name != "", elapsed
+	if !known || s.Retry != n.Retry || s.Mark != n.Mark {
+		s, answer = s.assigned(n, known), 0
+	} else {
+		s.Assigned += elapsed
+	}
+	if n.Ready && s.WasReady == Unknown {
+		s.WasReady = Yes
+	}
+	s.lookAtRun(n, known, elapsed)
+	s.lookAtIllness(n, aside, known, elapsed)
+	s.Phase = s.phase(n, r)
+	if s.Phase == Applying && !s.Runs || s.Phase == Blocked && s.Unanswered > 0 && !blocked(n.Reason) {
+		s.Unanswered += answer
+	} else {
+		s.Unanswered = 0
+	}
+	s.Phase = s.phase(n, r)
+	s.Name, s.Ready, s.BootID, s.Aside = n.Name, n.Ready, n.BootID, aside
+	return s
+}
+
+// assigned begins the account of another assignment. The node's state at the last look is the one that the assignment was decided from.
+func (s Seen) assigned(n *Node, known bool) Seen {
+	began := Seen{Name: n.Name, Mark: n.Mark, Retry: n.Retry, Pressure: n.Pressure, BootID: n.BootID, AsideFirst: s.AsideFirst}
+	if known {
+		began.WasReady = No
+		if s.Ready {
+			began.WasReady = Yes
+		}
+		if s.Mark.Assignment == n.Mark.Assignment {
+			began.Runs, began.Running = s.Runs, s.Running
+		}
+	}
+	return began
+}
+
+func (s *Seen) lookAtRun(n *Node, known bool, elapsed time.Duration) {
+	running := runs(n)
+	switch {
+	case !running:
+		s.Running = 0
+	case s.Runs:
+		s.Running += elapsed
+	case !known && n.Reason != saysInTrial:
+		s.Running = veryLong // it has run for a trial at least
+	default:
+		s.Running = 0
+	}
+	s.Runs = running
+}
+
+// veryLong is longer than any time that somebody waits for.
+const veryLong = 1 << 60 * time.Nanosecond
+
+// lookAtIllness: a node that was not Ready when it was assigned is not ill of what it was assigned.
+func (s *Seen) lookAtIllness(n *Node, aside, known bool, elapsed time.Duration) {
+	environment := n.Reason == saysEnvironmentFailing && n.Observed == n.Mark.Assignment
+	unwell := n.Mark.Pool != "" && (!n.Ready && s.WasReady != No || environment)
+	ill := unwell || n.Mark.Pool != "" && n.Reason == saysRolledBack && n.Observed == n.Mark.Assignment
+	switch {
+	case !ill, !known:
+		s.AsideFirst = aside
+	default:
+		s.AsideFirst = s.AsideFirst && aside
+	}
+	if unwell && s.Ill && s.BootID == n.BootID {
+		s.IllFor += elapsed
+	} else {
+		s.IllFor = 0
+	}
+	s.Ill = ill
+}

@@ -1,0 +1,231 @@
+package rollout
+
+import (
+	"slices"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+)
+
+// limitOf is maxUnavailable by the letter.
+func (v *view) limitOf(p *Pool) int {
+	members := 0
+	for _, n := range v.members[p.Name] {
+		if !held(n) && !v.young(n) {
+			members++
+		} else if v.young(n) && n.Retry.Pool == p.Name && !held(n) {
+			members++ // it may be at risk
+		}
+	}
+	a := amount{10, true}
+	if from := p.Spec.Rollout.MaxUnavailable; from != nil {
+		a, _ = readAmount(from, a)
+	}
+	if a.value == 0 {
+		return 0
+	}
+	return max(1, a.of(members))
+}
+
+// checkUnavailable: nobody becomes unavailable by our act beyond maxUnavailable; a freeze freezes; one control plane at a time.
+func (s *sim) checkUnavailable(v *view, p *Pool) {
+	before, ours, planes, ourPlanes := 0, 0, 0, 0
+	for i := range v.w.Nodes {
+		if n := &v.w.Nodes[i]; n.ControlPlane && v.away(n) && !v.young(n) && v.owners[n.UID] != nil {
+			planes++
+		}
+	}
+	for _, n := range v.members[p.Name] {
+		if v.away(n) && !v.young(n) {
+			before++
+		}
+		for i := range v.plan.Writes {
+			if w := &v.plan.Writes[i]; w.UID == n.UID && w.Source != "" && moves(w) {
+				if v.limitOf(p) == 0 {
+					s.breaks(1, "%s is moved in a frozen pool", n.Name)
+				}
+				if !v.away(n) {
+					ours++
+					if n.ControlPlane {
+						ourPlanes++
+					}
+				}
+			}
+		}
+	}
+	if limit := v.limitOf(p); ours > 0 && before+ours > limit {
+		s.breaks(1, "%d are unavailable in %s, and %d more would be, of at most %d", before, p.Name, ours, limit)
+	}
+	if ourPlanes > 0 && planes+ourPlanes > 1 {
+		s.breaks(1, "%d control planes are unavailable, and %d more would be", planes, ourPlanes)
+	}
+}
+
+// goalOf is an upper bound of the open wave's goal, by the letter.
+func (v *view) goalOf(p *Pool, number int) int {
+	cohorts := map[string]bool{}
+	members := v.members[p.Name]
+	for _, n := range members {
+		cohorts[n.Minor+n.Arch+n.Labels["gpu"]] = true
+	}
+	goal := len(cohorts)
+	for _, w := range p.rules.waves[:min(number, len(p.rules.waves))] {
+		if w.nodes.percent {
+			goal = max(goal, (w.nodes.value*len(members)+99)/100)
+		} else {
+			goal = max(goal, min(w.nodes.value, len(members)))
+		}
+	}
+	return goal
+}
+
+func (s *sim) checkWave(v *view, p *Pool) {
+	status := v.status(p)
+	if status.Wave == nil || status.Target == nil || p.wasDone(status.Target.Hash) || status.Target.Revision == 0 {
+		return
+	}
+	number := int(status.Wave.Number)
+	retry := Retry{p.Name, status.Target.Hash, status.Target.Attempt}
+	last := number >= len(p.rules.waves)
+	before, ours := 0, 0
+	cohorts := map[string]int{}
+	proven := map[string]bool{}
+	layered := v.layered(p, status.Target.Hash)
+	for _, n := range v.members[p.Name] {
+		cohort := n.Minor + n.Arch
+		if layered {
+			cohort += n.Labels["gpu"]
+		}
+		if atRisk(n, retry, last) {
+			before++
+			cohorts[cohort]++
+		}
+		if owned(n) && n.Reason == saysActive && n.Good == n.Source {
+			proven[cohort] = true
+		}
+	}
+	for _, n := range v.members[p.Name] {
+		cohort := n.Minor + n.Arch
+		if layered {
+			cohort += n.Labels["gpu"]
+		}
+		for i := range v.plan.Writes {
+			if w := &v.plan.Writes[i]; w.UID == n.UID && w.Retry == retry && w.Why != WhyTakeBack && !(n.Retry == retry && atRisk(n, retry, last)) {
+				ours++
+				if cohorts[cohort]++; !proven[cohort] && cohorts[cohort] > 1 {
+					s.breaks(2, "cohort %s has no proof, and %s would be another node at risk", cohort, n.Name)
+				}
+			}
+		}
+	}
+	if goal := v.goalOf(p, number); ours > 0 && before+ours > goal {
+		s.breaks(2, "%d at risk in %s, and %d more would be, in wave %d of at most %d", before, p.Name, ours, number, goal)
+	}
+}
+
+// layered: the revision has a layer for some nodes only.
+func (v *view) layered(p *Pool, hash string) bool {
+	is := func(r Revision) bool { return r.Hash == hash && len(r.Layers) > 1 }
+	return slices.ContainsFunc(p.Revisions, is) || slices.ContainsFunc(v.plan.Revisions, is)
+}
+
+func (p *Pool) wasDone(hash string) bool {
+	if p.Status.Stable != nil && p.Status.Stable.Hash == hash {
+		return true
+	}
+	return slices.ContainsFunc(p.Status.Revisions, func(r v1alpha1.RevisionStatus) bool {
+		return r.Hash == hash && r.Result == v1alpha1.ResultCompleted
+	})
+}
+
+// checkProgress: a wave passes only by nodes that are there and have proven the revision.
+func (s *sim) checkProgress(v *view, p *Pool) {
+	status := v.status(p)
+	old := p.Status
+	if status.Target == nil || status.Target.Revision == 0 || p.wasDone(status.Target.Hash) {
+		return
+	}
+	same := old.Target != nil && *old.Target == *status.Target
+	completed := status.Stable != nil && status.Stable.Hash == status.Target.Hash
+	passed := completed
+	if status.Wave != nil {
+		passed = status.Wave.Number > 1 && (!same || old.Wave == nil || old.Wave.Number < status.Wave.Number)
+		if same && old.Wave != nil && status.Wave.Number < old.Wave.Number && int(old.Wave.Number) <= len(p.rules.waves) {
+			s.breaks(6, "the wave fell from %d to %d", old.Wave.Number, status.Wave.Number)
+		}
+	}
+	if !passed {
+		return
+	}
+	proven := 0
+	for _, n := range v.members[p.Name] {
+		if owned(n) && n.Reason == saysActive && n.Good == n.Source {
+			proven++
+		}
+	}
+	if proven == 0 {
+		s.breaks(6, "a wave of %s has passed by nobody", p.Name)
+	}
+}
+
+// checkStops: a stop stays until its revision is completed after all, and never speaks of an earlier attempt than before.
+func (s *sim) checkStops(v *view, p *Pool) {
+	status := v.status(p)
+	for _, old := range p.Status.Stops {
+		kept := slices.ContainsFunc(status.Stops, func(stop v1alpha1.Stop) bool { return stop.Hash == old.Hash && stop.Attempt >= old.Attempt })
+		if !kept && (status.Stable == nil || status.Stable.Hash != old.Hash) {
+			s.breaks(4, "the stop of %s, attempt %d, is forgotten", old.Hash, old.Attempt)
+		}
+	}
+}
+
+// limits are what plans were held to, for what arrives later.
+type limits struct {
+	goals map[Retry]int
+	away  int
+}
+
+func (s *sim) remember(v *view, p *Pool) {
+	l := s.limits[p.Name]
+	if l == nil {
+		l = &limits{goals: map[Retry]int{}}
+		s.limits[p.Name] = l
+	}
+	l.away = max(l.away, v.limitOf(p))
+	if status := v.status(p); status.Wave != nil && status.Target != nil {
+		retry := Retry{p.Name, status.Target.Hash, status.Target.Attempt}
+		l.goals[retry] = max(l.goals[retry], v.goalOf(p, int(status.Wave.Number)))
+	}
+}
+
+// checkSent: what leaves a process is nothing that the truth forbids.
+func (s *sim) checkSent(_ *controller, w Write) {
+	object := s.api.pools[w.Pool]
+	if object == nil || w.Source == "" {
+		return
+	}
+	for _, stop := range object.Status.Stops {
+		if stop.Hash == w.Retry.Hash && w.Retry.Attempt <= stop.Attempt {
+			s.breaks(4, "%s is sent %s after the stop", w.Node, w.Retry)
+		}
+	}
+	if m := s.api.machines[w.UID]; m != nil && m.ResourceVersion == w.ResourceVersion && m.Retry == w.Retry && m.Source == w.Source {
+		s.breaks(7, "%s is sent %s twice", w.Node, w.Retry)
+	}
+}
+
+// arrived: whatever processes there are, what they do together keeps to the limits.
+func (s *sim) arrived(w Write) {
+	s.writes++
+	if w.Source == "" || w.Why != WhyMove {
+		return
+	}
+	risk := 0
+	for _, m := range s.api.machines {
+		if !m.touched && !m.heldForPods && atRisk(&m.Node, w.Retry, false) {
+			risk++
+		}
+	}
+	if l := s.limits[w.Pool]; l != nil && risk > l.goals[w.Retry] {
+		s.breaks(2, "%d nodes are at risk with %s, of at most %d", risk, w.Retry, l.goals[w.Retry])
+	}
+}

@@ -1,0 +1,204 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+)
+
+// broken is thrown where an invariant does not hold.
+type broken struct {
+	invariant int
+	words     string
+}
+
+func (s *sim) breaks(invariant int, format string, words ...any) {
+	panic(broken{invariant, fmt.Sprintf(format, words...)})
+}
+
+// view is what a plan has to be judged by: the facts of the world that it was made from, read in another way than the core reads them.
+type view struct {
+	w       *World
+	plan    *Plan
+	owners  map[types.UID]*Pool
+	tied    map[types.UID]bool
+	members map[string][]*Node
+}
+
+func newView(w *World, plan *Plan) *view {
+	v := &view{w, plan, make(map[types.UID]*Pool, len(w.Nodes)), map[types.UID]bool{}, map[string][]*Node{}}
+	for i := range w.Nodes {
+		n := &w.Nodes[i]
+		var best []*Pool
+		for j := range w.Pools {
+			p := &w.Pools[j]
+			if n.Labels[PoolLabel] == "none" || !p.selector.Matches(labels.Set(n.Labels)) {
+				continue
+			}
+			if len(best) > 0 && p.Spec.Priority > best[0].Spec.Priority {
+				best = nil
+			}
+			if len(best) == 0 || p.Spec.Priority == best[0].Spec.Priority {
+				best = append(best, p)
+			}
+		}
+		if v.tied[n.UID] = len(best) > 1; len(best) == 1 {
+			v.owners[n.UID] = best[0]
+			v.members[best[0].Name] = append(v.members[best[0].Name], n)
+		}
+	}
+	return v
+}
+
+func (v *view) status(p *Pool) *v1alpha1.KubeletPoolStatus {
+	if status, is := v.plan.Status[p.Name]; is {
+		return &status
+	}
+	return &p.Status
+}
+
+func (v *view) young(n *Node) bool { return !n.Ready && v.w.Now.Sub(n.Created).Abs() < youth }
+
+func owned(n *Node) bool { return n.Mark.Pool != "" && n.Mark.Assignment == n.Source }
+
+func (v *view) away(n *Node) bool {
+	if seen := v.plan.Seen[n.UID]; !n.Ready || n.Cordoned || owned(n) && seen.Runs && seen.Running < 15*time.Second {
+		return true
+	}
+	if n.Reason == saysRolledBack && n.Mark.Pool != "" {
+		return true
+	}
+	lies := !verdict(n.Reason) && (n.Active != n.Source || n.Reason == saysActive && n.Good != n.Source)
+	return owned(n) && (n.Observed != n.Source || lies || slices.Contains([]string{saysWouldDisrupt, saysApplying, saysAssignmentLost, saysSyncFailed,
+		saysInvalidAssignment, saysFallbackBroken, saysEnvironmentFailing, saysInternalError, saysStopped}, n.Reason))
+}
+
+func atRisk(n *Node, retry Retry, last bool) bool {
+	proven := n.Observed == n.Source && n.Good == n.Source && n.Active == n.Source && n.Reason == saysActive
+	return owned(n) && n.Retry == retry && !proven && !n.Cordoned && !n.Leaving && !n.Updating && n.Supervised && n.Layered && !held(n) && (last || n.Reason != saysWouldDisrupt || n.Observed != n.Source)
+}
+
+// moves: writes that cost something.
+func moves(w *Write) bool { return w.Why == WhyMove || w.Why == WhyLate || w.Why == WhyBack }
+
+// check asks whether a plan keeps the invariants.
+func (s *sim) check(c *controller, w *World, plan *Plan) {
+	v := newView(w, plan)
+	s.checkWrites(v)
+	for i := range w.Pools {
+		p := &w.Pools[i]
+		s.checkUnavailable(v, p)
+		s.checkWave(v, p)
+		s.checkProgress(v, p)
+		s.checkStops(v, p)
+		s.remember(v, p)
+	}
+	if !w.Synced && (len(plan.Writes) > 0 || len(plan.Revisions) > 0) {
+		s.breaks(9, "something is written by a process that knows nothing yet")
+	}
+	if len(plan.Writes) > rate {
+		s.breaks(5, "%d writes at once", len(plan.Writes))
+	}
+	s.count(v)
+	if s.samples++; s.samples%s.every == 0 {
+		s.checkClock(c, w, plan)
+		s.checkTwice(c, w, plan)
+		s.checkUndo(c, w)
+		s.checkEqual(c, w, plan)
+	}
+}
+
+// checkWrites: whose Nodes are written, and with what.
+func (s *sim) checkWrites(v *view) {
+	written := map[types.UID]bool{}
+	for i := range v.plan.Writes {
+		w := &v.plan.Writes[i]
+		at := slices.IndexFunc(v.w.Nodes, func(n Node) bool { return n.UID == w.UID })
+		if at < 0 {
+			s.breaks(6, "%s is written, which is not there", w.Node)
+		}
+		n := &v.w.Nodes[at]
+		p := v.owners[n.UID]
+		switch {
+		case v.tied[n.UID]:
+			s.breaks(11, "%s is written, which several pools select", n.Name)
+		case p == nil:
+			s.breaks(14, "%s is written, which is in no pool", n.Name)
+		case p.Name != w.Pool:
+			s.breaks(11, "%s is written for %s, and belongs to %s", n.Name, w.Pool, p.Name)
+		case written[n.UID]:
+			s.breaks(7, "%s is written twice", n.Name)
+		case held(n), n.Source != "" && !owned(n), n.Mark.Pool != "" && !n.Mark.records(n.Source), p.Spec.Adoption == v1alpha1.AdoptNever && n.Mark.Pool != p.Name:
+			s.breaks(3, "%s is written, which is in a person's hands: %q, mark %q", n.Name, n.Source, n.Mark)
+		case w.RemoveTaint != "" && w.RemoveTaint != p.Spec.JoinTaint:
+			s.breaks(18, "%s loses the taint %s", n.Name, w.RemoveTaint)
+		case p.Spec.Rollout.Paused && moves(w):
+			s.breaks(19, "%s is moved in a pool that is paused", n.Name)
+		}
+		written[n.UID] = true
+		s.checkRevision(v, p, n, w)
+	}
+}
+
+// checkRevision: no stopped revision, and no new node gets the one that is tried.
+func (s *sim) checkRevision(v *view, p *Pool, n *Node, w *Write) {
+	if w.Source == "" {
+		return
+	}
+	status := v.status(p)
+	for _, stop := range status.Stops {
+		if stop.Hash == w.Retry.Hash && w.Retry.Attempt <= stop.Attempt {
+			s.breaks(4, "%s gets revision %s, attempt %d, stopped at attempt %d", n.Name, w.Retry.Hash, w.Retry.Attempt, stop.Attempt)
+		}
+	}
+	before := p.Status.Stable
+	fresh := v.young(n) && !(n.Mark.Pool == p.Name && n.Retry.Hash == w.Retry.Hash)
+	if fresh && w.Source != Local && !n.Cordoned {
+		stable := before != nil && before.Hash == w.Retry.Hash || status.Stable != nil && status.Stable.Hash == w.Retry.Hash
+		deadlock := before != nil && n.Retry.Hash == before.Hash && verdict(n.Reason)
+		superseded := n.Retry.Pool == p.Name && (before == nil || n.Retry.Hash != before.Hash) // it was at risk before: no new node
+		if !stable && !deadlock && !superseded {
+			s.breaks(12, "%s is new, and gets %s", n.Name, w.Retry)
+		}
+	}
+	if layered := p.Spec.Rollout.Pin == nil && w.Why == WhyMove; layered {
+		for _, layer := range p.layers {
+			if known, is := v.w.Layers[layer.ref]; !layer.inline && (!is || known.Missing || known.Fault != "" && status.Target.Revision == 0) {
+				s.breaks(9, "%s is moved, and layer %s is not there", n.Name, layer.ref)
+			}
+		}
+	}
+	for i := range v.w.Nodes {
+		m := &v.w.Nodes[i]
+		if moves(w) && m.Retry == w.Retry && m.Mark.Pool == p.Name && m.Observed == m.Mark.Assignment && m.RetryObserved == m.Retry && final(m.Reason) &&
+			w.Why == WhyMove {
+			s.breaks(5, "%s gets %s, whose verdict %s shows", n.Name, w.Retry, m.Name)
+		}
+	}
+}
+
+// count keeps which classes and reasons were reached.
+func (s *sim) count(v *view) {
+	for _, status := range v.plan.Status {
+		c := &status.Nodes
+		for class, n := range map[Class]int32{Failed: c.Failed, Leaving: c.Leaving, Unsupervised: c.Unsupervised, Manual: c.Manual, Held: c.Held,
+			Skipped: c.Skipped, Joining: c.Joining, Applying: c.Applying, Waiting: c.Waiting, OnTrial: c.OnTrial, Proven: c.Proven, Blocked: c.Blocked,
+			Late: c.Late, Old: c.Old} {
+			s.reached["class "+string(class)] += int(n)
+		}
+		for i := range status.Conditions {
+			s.reached[status.Conditions[i].Type+" "+status.Conditions[i].Reason]++
+		}
+	}
+	for i := range v.plan.Events {
+		s.reached["event "+v.plan.Events[i].Reason]++
+	}
+	for i := range v.plan.Writes {
+		s.reached["write "+string(v.plan.Writes[i].Why)]++
+	}
+}

@@ -1,0 +1,79 @@
+package rollout
+
+import (
+	"encoding/json"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// variants are those of one revision that were asked for, by the set of layers that a node gets. They live as long as one
+// decision.
+type variants struct {
+	revision *Revision
+	of       map[uint32]variant
+}
+
+// variant is how a set of layers is assigned, and what it is called in a cohort.
+type variant struct{ source, layers string }
+
+func newVariants(r *Revision) *variants { return &variants{r, map[uint32]variant{}} }
+
+// variantFor is what a node with these labels gets. Without a layer it is the node's own configuration: an envelope has at least one layer.
+func (v *variants) variantFor(set labels.Set) (variant, uint32) {
+	var mask uint32
+	for i := range v.revision.Layers {
+		if v.revision.Layers[i].selector.matches.Matches(set) {
+			mask |= 1 << i
+		}
+	}
+	known, is := v.of[mask]
+	if !is {
+		known = v.compose(mask)
+		v.of[mask] = known
+	}
+	return known, mask
+}
+
+func (v *variants) compose(mask uint32) variant {
+	if mask == 0 {
+		return variant{Local, Local}
+	}
+	var names []string
+	var patches []json.RawMessage
+	for i := range v.revision.Layers {
+		if mask&(1<<i) != 0 {
+			names, patches = append(names, v.revision.Layers[i].Name), append(patches, v.revision.Layers[i].Patch)
+		}
+	}
+	name := variantName(v.revision.Pool, v.revision.Base, patches)
+	return variant{sourceOf(name), strings.Join(names, "+")}
+}
+
+// object is the ConfigMap of a variant.
+func (v *variants) object(mask uint32) (Variant, error) {
+	e := envelope{APIVersion: envelopeVersion, Kind: envelopeKind, Base: v.revision.Base}
+	var patches []json.RawMessage
+	for i := range v.revision.Layers {
+		if layer := &v.revision.Layers[i]; mask&(1<<i) != 0 {
+			e.Layers = append(e.Layers, envelopeLayer{layer.Name, layer.From, layer.Patch})
+			patches = append(patches, layer.Patch)
+		}
+	}
+	payload, err := canonical(e)
+	if err != nil {
+		return Variant{}, err
+	}
+	return Variant{v.revision.Pool, variantName(v.revision.Pool, v.revision.Base, patches), VariantKey, payload}, nil
+}
+
+func parseSelector(text string) (nodeSelector, error) {
+	if text == "" {
+		return nodeSelector{matches: labels.Everything()}, nil
+	}
+	matches, err := labels.Parse(text)
+	if err != nil {
+		return nodeSelector{matches: labels.Nothing()}, err
+	}
+	return nodeSelector{text, matches}, nil
+}

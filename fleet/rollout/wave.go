@@ -1,0 +1,148 @@
+package rollout
+
+import (
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+)
+
+// persist is how often elapsed times are written: often enough that a restart loses little, seldom enough to cost nothing.
+const persist = 30 * time.Second
+
+// advance brings the open wave's clock up to date, and opens the next waves as long as they pass.
+func (d *decision) advance(p *pool) {
+	if p.target.stable {
+		return
+	}
+	p.clock = d.clockOf(p)
+	for p.target.stopped == nil {
+		p.goal = p.goalOf(p.clock.Wave)
+		if !p.waveProven() {
+			return
+		}
+		if p.soaked(d.w.Elapsed) < p.wave().soak {
+			return
+		}
+		p.passed = append(p.passed, p.clock.Wave)
+		if p.lastWave() {
+			p.complete()
+			return
+		}
+		p.clock = Clock{Retry: p.target.retry, Wave: p.clock.Wave + 1}
+	}
+	p.goal = p.goalOf(p.clock.Wave)
+}
+
+// soaked is for how long the wave has been proven. The time before it was found so does not count.
+func (p *pool) soaked(elapsed time.Duration) time.Duration {
+	if p.wasSoaking {
+		p.clock.Soaked += elapsed
+		p.wasSoaking = false
+	}
+	p.clock.Soaking = true
+	return p.clock.Soaked
+}
+
+// clockOf is the clock of the open wave: that of this process, or else the one in the status.
+func (d *decision) clockOf(p *pool) Clock {
+	clock, known := d.w.Clocks[p.Name]
+	waves := int32(len(p.rules.waves))
+	if p.target.completed {
+		waves = 1
+	}
+	switch s := p.Status.Wave; {
+	case known && clock.Retry == p.target.retry && (s == nil || s.Number <= clock.Wave):
+		p.wasSoaking = clock.Soaking
+		if p.target.stopped == nil && !p.Spec.Rollout.Paused {
+			clock.Elapsed += d.w.Elapsed
+		}
+	case s != nil && !p.begun:
+		clock = Clock{Retry: p.target.retry, Wave: s.Number, Soaked: s.Soaked.Duration, Elapsed: s.Elapsed.Duration}
+	default:
+		clock = Clock{Retry: p.target.retry, Wave: 1}
+	}
+	clock.Soaking = false
+	clock.Wave = min(max(clock.Wave, 1), waves) // somebody may have shortened the list
+	return clock
+}
+
+func (p *pool) lastWave() bool {
+	return p.target.completed || int(p.clock.Wave) == len(p.rules.waves)
+}
+
+// wave is the open one. Going back to what was completed before is one wave without soak.
+func (p *pool) wave() wave {
+	if p.target.completed {
+		return wave{nodes: amount{100, true}}
+	}
+	return p.rules.waves[p.clock.Wave-1]
+}
+
+// goalOf is how many nodes a wave may have reached: never fewer than the waves before it, and in the first at least one of each cohort.
+func (p *pool) goalOf(number int32) int {
+	if p.target.completed {
+		return p.count.updatable
+	}
+	goal := 0
+	for i := range p.cohorts {
+		if p.cohorts[i].updatable {
+			goal++
+		}
+	}
+	for i := range p.rules.waves[:number] {
+		goal = max(goal, p.rules.waves[i].nodes.roundedUp(p.count.updatable))
+	}
+	return goal
+}
+
+// placed are the nodes that fill the wave. One that waits for its pods may wait for days: it fills only the last.
+func (p *pool) placed() int {
+	if p.lastWave() {
+		return p.count.placed
+	}
+	return p.count.placed - p.count.of[Waiting]
+}
+
+// waveProven: all that the wave may reach has been reached, and has proven the revision, but for few that cannot.
+func (p *pool) waveProven() bool {
+	c, placed := &p.count, p.placed()
+	blocked, allowed := c.of[Blocked]-c.denied, 0
+	if p.clock.Wave > 1 || p.target.completed {
+		allowed = max(1, p.rules.tolerate.of(placed))
+	}
+	inMotion := c.of[Applying] + c.of[OnTrial] + c.of[Failed]
+	if p.lastWave() {
+		inMotion += c.of[Waiting]
+	}
+	if p.target.completed {
+		inMotion += c.superseded
+	}
+	return p.doubt == "" && placed >= p.goal && blocked <= allowed && inMotion == 0 && c.of[Proven] > 0
+}
+
+// complete makes the target the stable revision. What was away becomes Late with that.
+func (p *pool) complete() {
+	p.done, p.clock, p.goal = true, Clock{}, 0
+	name := p.target.name
+	p.status.Stable = &name
+	p.target.stable, p.target.completed = true, true
+	p.stable = p.target.revision
+	stops := p.status.Stops[:0:0]
+	for _, stop := range p.status.Stops {
+		if stop.Hash != targetHash(name) {
+			stops = append(stops, stop)
+		}
+	}
+	p.status.Stops = stops
+}
+
+// resultOf is what has become of the target.
+func (p *pool) resultOf() v1alpha1.Result {
+	switch {
+	case p.target.completed:
+		return v1alpha1.ResultCompleted
+	case p.target.stopped != nil:
+		return v1alpha1.ResultStopped
+	}
+	return v1alpha1.ResultRolling
+}

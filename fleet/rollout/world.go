@@ -1,0 +1,137 @@
+package rollout
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+)
+
+// World is everything that a decision is made from.
+type World struct {
+	// Now is the API server's Date: for the age of a Node and for timestamps, nothing else.
+	Now time.Time
+	// Elapsed is monotonic, since the last decision.
+	Elapsed time.Duration
+	// Synced: every cache holds what the API server held at some time since this process began to lead. Else nothing is written.
+	Synced bool
+	Pools  []Pool
+	// Layers are those that are known. One that is not in here is not known yet, which is not the same as Missing.
+	Layers map[Ref]Layer
+	Nodes  []Node
+	Turned []TurnedAway
+	// Seen, Gone and Clocks are the memory of this process, as the last plan gave them. They may be empty.
+	Seen   map[types.UID]Seen
+	Gone   []Gone
+	Clocks map[string]Clock
+	// Denied are the Nodes whose PATCH the API server has refused for good (400, 403), and its words. The shell forgets them after a while,
+	// so that they are tried again.
+	Denied map[types.UID]string
+}
+
+// Plan is what to do: revisions and variants first, then the status, then the writes.
+type Plan struct {
+	Revisions []Revision
+	Variants  []Variant
+	// Status has the pools whose status changes.
+	Status map[string]v1alpha1.KubeletPoolStatus
+	Writes []Write
+	Events []Event
+	// Look is when to decide again, even if nothing happens; 0 is never.
+	Look   time.Duration
+	Seen   map[types.UID]Seen
+	Gone   []Gone
+	Clocks map[string]Clock
+}
+
+// Write is one PATCH of one Node, for exactly that uid and resourceVersion.
+type Write struct {
+	Node            string
+	UID             types.UID
+	ResourceVersion string
+	Pool            string
+	Why             Why
+	// Source is the new value of config-source, Mark that of pool-assigned, Retry that of retry. Empty: they stay as they are.
+	Source string
+	Mark   Mark
+	Retry  Retry
+	// RemoveTaint is the key of a taint to remove, or empty.
+	RemoveTaint string
+}
+
+// Why says what a write is for.
+type Why string
+
+// The reasons for a write, in the order in which they are sent.
+const (
+	WhyTakeBack Why = "TakeBack" // a stopped or superseded revision that has not begun
+	WhyJoin     Why = "Join"     // a new node
+	WhyBack     Why = "Back"     // to a revision that was completed before
+	WhyMove     Why = "Move"     // in a wave
+	WhyLate     Why = "Late"     // after the rollout
+)
+
+// Event is a Kubernetes Event about a pool or, where Node is set, about a Node.
+type Event struct {
+	Pool, Node string
+	UID        types.UID
+	Warning    bool
+	Reason     string
+	Message    string
+}
+
+// TurnedAway is a node at which pods failed before they ran.
+type TurnedAway struct {
+	Node   types.UID
+	Reason string
+	// Age is for how long this process has known the youngest of them.
+	Age time.Duration
+}
+
+// Seen is what this process remembers of a node. All of its times are elapsed ones.
+type Seen struct {
+	Name string
+	// Mark and Retry name the assignment that the rest is about.
+	Mark  Mark
+	Retry Retry
+	// Phase is how far it was when it was last looked at.
+	Phase Class
+	// WasReady: whether it was Ready when it was assigned, or has been since.
+	WasReady Known
+	// Pressure has the pressures that it had when it was assigned.
+	Pressure Pressure
+	// BootID, Ready, Runs, Ill and Aside are as they were when last looked at. AsideFirst: it was aside before it became ill.
+	BootID                              string
+	Ready, Runs, Ill, Aside, AsideFirst bool
+	// Assigned is since when it has the assignment, Unanswered since when it owes an answer to it, Running since when it runs it, IllFor
+	// since when it is ill.
+	Assigned, Unanswered, Running, IllFor time.Duration
+}
+
+// Known is what is known of a fact.
+type Known uint8
+
+// What may be known.
+const (
+	Unknown Known = iota
+	Yes
+	No
+)
+
+// Gone is a node that vanished while it was at risk.
+type Gone struct {
+	UID   types.UID
+	Node  string
+	Retry Retry
+	Ill   bool
+}
+
+// Clock has the elapsed times of a pool's open wave, exact ones; the status has those of the last half minute.
+type Clock struct {
+	Retry           Retry
+	Wave            int32
+	Soaked, Elapsed time.Duration
+	// Soaking: when it was last looked at, the wave was proven.
+	Soaking bool
+}
