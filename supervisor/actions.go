@@ -96,6 +96,7 @@ func (l *loop) loadVersion(pointer store.Pointer, base string, note func(error))
 	switch {
 	case err == nil:
 		v.Content, v.Base = composed.Content, composed.Base
+		l.keepBase(*v)
 	case errors.As(err, &fault): // no fault of the state
 		v.Base = unusableBase
 	default:

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
@@ -33,10 +34,23 @@ func (l *loop) readBase(v decide.Version) (config.Base, error) {
 		document, err := l.store.LoadBase(v.Source, v.Base)
 		return map[string]string{v.Base: string(document)}, err
 	})
-	if err != nil {
-		return config.Base{}, err
+	if err == nil {
+		return config.BaseOf(l.Arguments, []byte(copied[v.Base])), nil
 	}
-	return config.BaseOf(l.Arguments, []byte(copied[v.Base])), nil
+	if now, failed := config.ReadBase(l.Arguments); failed == nil && now.Digest == v.Base { // the file is still what was copied
+		return now, nil
+	}
+	return config.Base{}, err
+}
+
+// keepBase keeps what the layers of a version that was loaded lie over, for the file may change before the kubelet is started again. Without
+// a copy the version can be started as long as the file stays as it is.
+func (l *loop) keepBase(v decide.Version) {
+	if base, err := l.readBase(v); err == nil && v.Base != "" && v.Base != unusableBase && base.Digest == v.Base {
+		if err := l.saves.do(func() error { return l.keeper.base(l.store, v.Source, base) }); err != nil {
+			l.Logger.Warn("the node's own configuration file could not be kept beside the layers over it", zap.Error(err))
+		}
+	}
 }
 
 // renderComposed gives the file to start a kubelet with.

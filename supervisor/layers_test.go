@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
@@ -23,7 +24,7 @@ func layeredLoop(t *testing.T) (l *loop, ownFile string, v decide.Version) {
 		t.Fatal(err)
 	}
 	ownFile = filepath.Join(t.TempDir(), "kubelet.yaml")
-	l = &loop{saves: newSaves(), store: openStore(t, stateDir), Options: Options{Arguments: []string{"--config=" + ownFile, "--root-dir=" + t.TempDir()}}}
+	l = &loop{saves: newSaves(), store: openStore(t, stateDir), Options: Options{Logger: zap.NewNop(), Arguments: []string{"--config=" + ownFile, "--root-dir=" + t.TempDir()}}}
 	l.readPayload = l.store.LoadCheckpoint
 	write(t, ownFile, own("podPidsLimit: 1"))
 	v, err := l.keep(corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "a", UID: "uid", ResourceVersion: "1", KubeletConfigKey: "kubelet"}, map[string]string{"kubelet": layersPayload})
@@ -92,6 +93,36 @@ func TestVersionsKeepTheirBase(t *testing.T) {
 	}
 	if a := loaded.Assigned; a.Base != config.LocalContent(l.Arguments) || a.Content == v.Content || a.Content == merged.Version.Content {
 		t.Errorf("assigned is %+v", *a)
+	}
+}
+
+// A supervisor that comes up after the file has changed, and hears of no API server, starts the layers over it; and a copy that is lost does not
+// matter as long as the file is the same.
+func TestLayersAreLoadedOverAFileThatIsNew(t *testing.T) {
+	l, ownFile, v := layeredLoop(t)
+	d := decide.Durable{Assigned: &v}
+	if err := l.save(d, l.versionsInUse(d)); err != nil {
+		t.Fatal(err)
+	}
+	write(t, ownFile, own("podPidsLimit: 2"))
+	var loaded decide.Durable
+	l.load(&loaded, func(err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	lost := *loaded.Assigned
+	write(t, ownFile, own("podPidsLimit: 3"))
+	if got := l.rendered(t, *loaded.Assigned); !strings.Contains(got, `"podPidsLimit":2`) {
+		t.Errorf("it is started with %s", got)
+	}
+	lost.Base = config.LocalContent(l.Arguments) // of which there is no copy
+	if got := l.rendered(t, lost); !strings.Contains(got, `"podPidsLimit":3`) {
+		t.Errorf("without a copy it is started with %s", got)
+	}
+	write(t, ownFile, own("podPidsLimit: 4"))
+	if _, err := l.compose(lost); err == nil || !strings.Contains(err.Error(), "there is none") {
+		t.Errorf("without a copy of a file that has changed: %v", err)
 	}
 }
 
