@@ -8,7 +8,7 @@ import "embed"
 // order of their names each can be applied as it stands: a namespace comes before what is in it. All that they make is
 // named here or begins with kubelet-supervisor, and has the label app.kubernetes.io/name: kubelet-supervisor.
 //
-//go:embed manifests
+//go:embed manifests/*.yaml
 var Manifests embed.FS
 
 // Names in the manifests that programs and people use.

@@ -344,9 +344,17 @@ func TestSignalsDuringAReload(t *testing.T) {
 		t.Errorf("code %d: %s", code, stderr)
 	}
 	n.reload()
-	if after := p.awaitHealthy(); *after.Child != *before.Child {
+	after := p.awaitHealthy()
+	if *after.Child != *before.Child {
 		t.Errorf("another kubelet: %+v", after.Child)
 	}
+	// A SIGTERM in the first milliseconds of a program ends it (package signals), and the last SIGHUP may not have been heard yet.
+	fakenode.Await(t, "no more reloads", func() bool {
+		last := after.Reloads
+		<-time.After(500 * time.Millisecond)
+		after = p.awaitHealthy()
+		return after.Reloads == last
+	})
 	p.term()
 }
 
