@@ -5,6 +5,7 @@ package systemd
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -71,7 +72,13 @@ func (m *machine) on() {
 		m.Fatalf("the machine does not boot: %s", stderr.String())
 	}
 	m.pid = pid
-	state, _ := m.try("systemctl is-system-running --wait")
+	var state string
+	await(m.T, "systemd answers", func() error {
+		if state, _ = m.try("systemctl is-system-running --wait"); strings.Contains(state, "Failed to connect to bus") {
+			return errors.New(strings.TrimSpace(state))
+		}
+		return nil
+	})
 	m.Logf("%s after %.2f s: %s", m.must("systemctl --version | head -1"), time.Since(begin).Seconds(), strings.TrimSpace(state))
 }
 
