@@ -249,7 +249,7 @@ func TestLayersThatAreRefused(t *testing.T) {
 }
 
 // A trial of layers goes on while the file under them changes; with --follow-local the change is then taken.
-func TestLayersInTrial(t *testing.T) {
+func TestLongLayersInTrial(t *testing.T) {
 	n := sharedNode(t)
 	s := n.startedLocal(t, options{Local: n.kubeletConfig(with("podPidsLimit", 3000)), Flags: []string{"--trial-period=12s"}})
 	config := n.putConfigMap(t, "layers", map[string]string{"kubelet": layered(layerOf("fleet", with("maxPods", 65)))})
