@@ -9,10 +9,24 @@ import (
 // Composed is a payload whose configuration is a whole file, laid together from layers where it was layers.
 type Composed struct {
 	Payload map[string]string
-	// Content is what [Content] says of it. A configuration of layers and a whole file with the same result are the same.
-	Content string
 	// Base is the Digest of the [Base] that the layers lie over; empty = nothing of the node is in it.
 	Base string
+
+	key   string
+	taken []string // the feature gates of the node's own file that the layers took away
+}
+
+// Content is what [Content] says of it. A configuration of layers and a whole file with the same result are the same, but where a gate was
+// taken away, which a whole file would get from the node's own ([Render]).
+func (c Composed) Content() string {
+	content := Content(c.Payload, c.key)
+	if len(c.taken) == 0 {
+		return content
+	}
+	digest := newDigest()
+	digest.add(content)
+	digest.add(c.taken...)
+	return digest.String()
 }
 
 // Compose lays the layers of payload[key] over the base. A whole file stays as it is, and so does what does not decode, or is no good
@@ -30,7 +44,7 @@ func ComposeWithout(payload map[string]string, key string, layer int, base func(
 }
 
 func compose(payload map[string]string, key string, without int, base func() (Base, error)) (Composed, error) {
-	whole := Composed{Payload: payload, Content: Content(payload, key)}
+	whole := Composed{Payload: payload, key: key}
 	document := []byte(payload[key])
 	tree, err := Decode(document)
 	if err != nil || !AreLayers(tree) {
@@ -54,24 +68,17 @@ func compose(payload map[string]string, key string, without int, base func() (Ba
 	if err != nil {
 		return whole, nil
 	}
-	composed := Composed{Payload: maps.Clone(payload), Base: over.Digest}
+	composed := Composed{Payload: maps.Clone(payload), Base: over.Digest, key: key, taken: layers.gatesTaken(over, merged)}
 	composed.Payload[key] = string(text)
-	composed.Content = Content(composed.Payload, key)
-	if taken := layers.gatesTaken(over, merged); len(taken) > 0 { // a whole file would get them from the node's own
-		digest := newDigest()
-		digest.add(composed.Content)
-		digest.add(taken...)
-		composed.Content = digest.String()
-	}
 	return composed, nil
 }
 
 // Render is [Render] for a kubelet with this command line. What lies over the node's own file has its feature gates already.
-func (c Composed) Render(key, folder string, argv []string) ([]byte, error) {
+func (c Composed) Render(folder string, argv []string) ([]byte, error) {
 	if c.Base != "" {
-		return Render(c.Payload, key, folder, nil)
+		return Render(c.Payload, c.key, folder, nil)
 	}
-	return Render(c.Payload, key, folder, LocalGates(argv))
+	return Render(c.Payload, c.key, folder, LocalGates(argv))
 }
 
 // merge gives the whole tree, and what it was laid over.
@@ -86,7 +93,7 @@ func (l Layers) merge(base func() (Base, error)) (tree map[string]any, over Base
 		}
 	}
 	for _, layer := range l.Layers {
-		mergePatch(tree, layer.Patch)
+		MergePatch(tree, layer.Patch)
 	}
 	return tree, over, nil
 }

@@ -151,10 +151,10 @@ func mergedTree(arguments Arguments, configFile string) (merged map[string]any, 
 	tree := readTree(configFile)
 	whole = tree != nil || configFile == ""
 	merged = map[string]any{}
-	mergePatch(merged, tree)
+	MergePatch(merged, tree)
 	eachDropIn(arguments.ConfigDir, func(file dropIn) {
 		if tree, err := Decode(file.bytes); file.err == nil && err == nil {
-			mergePatch(merged, tree)
+			MergePatch(merged, tree)
 		} else {
 			whole = false
 		}
@@ -162,9 +162,9 @@ func mergedTree(arguments Arguments, configFile string) (merged map[string]any, 
 	return merged, whole
 }
 
-// mergePatch follows RFC 7386, as the kubelet does with drop-in files: mappings are merged, null deletes what was said before, and
-// everything else replaces it. The patch stays as it is.
-func mergePatch(into, patch map[string]any) {
+// MergePatch follows RFC 7386, as the kubelet does with drop-in files: mappings are merged, null deletes what was said before, and
+// everything else replaces it. The patch stays as it is, and its lists become the tree's.
+func MergePatch(into, patch map[string]any) {
 	for name, value := range patch {
 		switch value := value.(type) {
 		case nil:
@@ -175,7 +175,7 @@ func mergePatch(into, patch map[string]any) {
 				below = map[string]any{}
 				into[name] = below
 			}
-			mergePatch(below, value)
+			MergePatch(below, value)
 		default:
 			into[name] = value
 		}

@@ -172,7 +172,7 @@ func (x *explainer) gates(local map[string]bool) {
 }
 
 func (x *explainer) patch(by Origin, patch map[string]any) {
-	x.lay(by, flat(patch, true), func() { mergePatch(x.tree, patch) })
+	x.lay(by, flat(patch, true), func() { MergePatch(x.tree, patch) })
 }
 
 func (x *explainer) flags(argv []string) {

@@ -172,7 +172,7 @@ func TestSimilarField(t *testing.T) {
 		"maxPodz": "maxPods", "MaxPods": "maxPods", "--max-pods": "maxPods", "max_pods": "maxPods", "anonymous.enabled": "authentication.anonymous.enabled", "evictionhard": "evictionHard",
 		"somethingElseAltogether": "", "": "", strings.Repeat("x", 1000): "", "webhook.cacheTTL": "authentication.webhook.cacheTTL",
 	} {
-		if got := SimilarField(path); got != want {
+		if got := similarField(path); got != want {
 			t.Errorf("%.20q: %q, want %q", path, got, want)
 		}
 	}
@@ -217,7 +217,7 @@ func FuzzExplain(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rendered, err := composed.Render(s.Key, s.Folder, argv)
+		rendered, err := composed.Render(s.Folder, argv)
 		if err != nil {
 			t.Skip()
 		}

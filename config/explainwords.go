@@ -153,8 +153,17 @@ func (e Explanation) Explains(path string) bool {
 	return name == path || strings.HasPrefix(name, path+".") || strings.HasPrefix(path, name+".")
 }
 
-// SimilarField is the field that somebody may have meant who wrote a path that is none, or the flag that sets it; "" when none comes near.
-func SimilarField(path string) string {
+// NoSuchField says that there is none with this path, and which may have been meant.
+func NoSuchField(path string) error {
+	hint := "docs/reference/fields.md has them all"
+	if similar := similarField(path); similar != "" {
+		hint = "do you mean " + similar + "?"
+	}
+	return fmt.Errorf("there is no field %q; %s", path, hint)
+}
+
+// similarField is the field that somebody may have meant who wrote a path that is none, or the flag that sets it; "" when none comes near.
+func similarField(path string) string {
 	if flag, is := flagFields[strings.ReplaceAll(strings.TrimLeft(path, "-"), "_", "-")]; is {
 		return flag.field
 	}

@@ -67,7 +67,7 @@ func TestCompose(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := Content(map[string]string{"kubelet": whole + row.want}, "kubelet")
-			if composed.Content != want || Content(composed.Payload, "kubelet") != want {
+			if composed.Content() != want || Content(composed.Payload, "kubelet") != want {
 				t.Errorf("it is laid together to %s", composed.Payload["kubelet"])
 			}
 		})
@@ -85,16 +85,16 @@ func TestContentOfLayers(t *testing.T) {
 	}
 	one := content(layersOf("Local", "{maxPods: 1, podPidsLimit: 5}"), "maxPods: 7")
 	other := content(map[string]string{"kubelet": envelope("# a comment", "layers:", "- patch: {podPidsLimit: 5, maxPods: 1}", "  from: there", "  name: x")}, "maxPods: 8 # another")
-	if one.Content != other.Content || one.Base == other.Base || one.Base == "" {
+	if one.Content() != other.Content() || one.Base == other.Base || one.Base == "" {
 		t.Errorf("%+v and %+v", one, other)
 	}
 	beside := layersOf("Local", "{maxPods: 1}")
 	beside["ca.pem"] = "x"
-	if content(beside, "").Content == content(layersOf("Local", "{maxPods: 1}"), "").Content {
+	if content(beside, "").Content() == content(layersOf("Local", "{maxPods: 1}"), "").Content() {
 		t.Error("the other keys do not count")
 	}
 	// A whole file gets the gates of the node's own file added that it does not name (Render); of layers that is not so.
-	if content(layersOf("Local", "{featureGates: {A: null}}"), "featureGates: {A: true}").Content == Content(map[string]string{"kubelet": whole + "featureGates: {}"}, "kubelet") {
+	if content(layersOf("Local", "{featureGates: {A: null}}"), "featureGates: {A: true}").Content() == Content(map[string]string{"kubelet": whole + "featureGates: {}"}, "kubelet") {
 		t.Error("a gate that was taken away does not count")
 	}
 	if got := content(layersOf("None", "{maxPods: 1}"), ""); got.Base != "" {
@@ -137,7 +137,7 @@ func TestBadLayers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			payload := map[string]string{"kubelet": envelope(row.lines...)}
 			composed, err := Compose(payload, "kubelet", noBase)
-			if err != nil || composed.Content != Content(payload, "kubelet") || composed.Base != "" {
+			if err != nil || composed.Content() != Content(payload, "kubelet") || composed.Base != "" {
 				t.Errorf("%+v, %v", composed, err)
 			}
 			_, err = Render(composed.Payload, "kubelet", "/folder", nil)

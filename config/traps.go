@@ -7,15 +7,12 @@ import (
 	"strings"
 )
 
-// MergePatch lays a patch over a tree (RFC 7386). The patch stays as it is, and its lists become the tree's.
-func MergePatch(into, patch map[string]any) { mergePatch(into, patch) }
-
 // Traps says, in at most 10 short lines, where layers do something else than people think who know the drop-in files of --config-dir: a list
 // replaces one, and the kubelet fills defaults in behind the layers. base is what they are laid over; nil: nobody knows.
 func (l Layers) Traps(base map[string]any) []string {
 	var found []string
 	tree, said := map[string]any{}, map[string]string{} // which layer said a list
-	mergePatch(tree, base)
+	MergePatch(tree, base)
 	for _, layer := range l.Layers {
 		patch := flat(layer.Patch, true)
 		for _, path := range slices.Sorted(maps.Keys(patch)) {
@@ -36,7 +33,7 @@ func (l Layers) Traps(base map[string]any) []string {
 			}
 			said[path] = layer.Name
 		}
-		mergePatch(tree, layer.Patch)
+		MergePatch(tree, layer.Patch)
 	}
 	if tree["mergeDefaultEvictionSettings"] == true {
 		return atMost(found)

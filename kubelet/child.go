@@ -44,6 +44,15 @@ func (c *Child) Process() Process {
 	return p
 }
 
+// FallBackTo names the file of what would run if this failed; empty: the command line as it is. To be called before Attend: it has no part
+// in the start.
+func (c *Child) FallBackTo(file string) {
+	if file == "" {
+		file = config.ParseArguments(c.launcher.Arguments).Config
+	}
+	c.fallbackRuntime = config.EffectiveEndpoints(c.launcher.Arguments, file).Runtime
+}
+
 // Started is when it was.
 func (c *Child) Started() time.Time { return c.started }
 

@@ -48,8 +48,7 @@ type Launcher struct {
 
 // Spec is what one kubelet is started with.
 type Spec struct {
-	File     string // appended as --config; empty: the command line as it is
-	Fallback string // the file of what would run if this failed; empty: the command line as it is
+	File string // appended as --config; empty: the command line as it is
 }
 
 // NewLauncher makes no file and starts nothing yet.
@@ -69,16 +68,12 @@ func (l *Launcher) Close() {
 // Start starts a kubelet, which Attend has to be called for.
 func (l *Launcher) Start(s Spec) (*Child, error) {
 	arguments, local := l.Arguments, config.ParseArguments(l.Arguments).Config
-	file, fallback := local, local
+	file := local
 	if s.File != "" {
 		file = s.File
 		arguments = append(append([]string(nil), l.Arguments...), "--config="+file)
 	}
-	if s.Fallback != "" {
-		fallback = s.Fallback
-	}
-	child := &Child{launcher: l, done: make(chan struct{}), endpoints: config.EffectiveEndpoints(l.Arguments, file),
-		fallbackRuntime: config.EffectiveEndpoints(l.Arguments, fallback).Runtime, killsBefore: l.countKills()}
+	child := &Child{launcher: l, done: make(chan struct{}), endpoints: config.EffectiveEndpoints(l.Arguments, file), killsBefore: l.countKills()}
 	child.command = exec.Command(l.Path, arguments...)
 	child.command.Env = l.environment()
 	attached := l.attach(child)

@@ -9,8 +9,6 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
 
-const layersFeature = "layers"
-
 func (v nodeView) knows(feature string) bool {
 	return slices.Contains(strings.FieldsFunc(v.Annotations[status.FeaturesAnnotation], func(r rune) bool { return r == ',' || r == ' ' }), feature)
 }
@@ -18,7 +16,7 @@ func (v nodeView) knows(feature string) bool {
 // mayLayer says why a node cannot have layers: its supervisor is too old for them, and would refuse. Of a node without a supervisor nobody
 // knows.
 func (v nodeView) mayLayer() error {
-	if !v.supervised || v.knows(layersFeature) {
+	if !v.supervised || v.knows(status.LayersFeature) {
 		return nil
 	}
 	return fmt.Errorf("the supervisor of node %s is too old for layers (its annotation %s has none of that name): upgrade kubelet-supervisor there, or push a whole file: "+

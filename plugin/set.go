@@ -37,11 +37,7 @@ func parseSets(arguments []string) (map[string]any, error) {
 func fieldSteps(path string) (steps []string, kind string, err error) {
 	field, is := config.FieldOf(path)
 	if !is {
-		hint := "docs/reference/fields.md has them all"
-		if similar := config.SimilarField(path); similar != "" {
-			hint = "do you mean " + similar + "?"
-		}
-		return nil, "", fmt.Errorf("there is no field %q; %s", path, hint)
+		return nil, "", config.NoSuchField(path)
 	}
 	steps = strings.Split(field.Path, ".")
 	for i := 1; i < len(steps); i++ {

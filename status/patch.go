@@ -16,6 +16,8 @@ const (
 	ConfigObservedAnnotation = "kubelet-supervisor.io/config-observed"
 	// FeaturesAnnotation lists what this supervisor can, with commas between.
 	FeaturesAnnotation = "kubelet-supervisor.io/features"
+	// LayersFeature is that of a supervisor which knows KubeletConfigurationLayers.
+	LayersFeature = "layers"
 	// RetryObservedAnnotation holds the newest retry that was heard, verbatim.
 	RetryObservedAnnotation = "kubelet-supervisor.io/retry-observed"
 	// ConditionType is the type of the Node condition, the alpha feature's name for it.

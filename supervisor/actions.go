@@ -95,7 +95,7 @@ func (l *loop) loadVersion(pointer store.Pointer, base string, note func(error))
 	var fault *config.BaseError
 	switch {
 	case err == nil:
-		v.Content, v.Base = composed.Content, composed.Base
+		v.Content, v.Base = composed.Content(), composed.Base
 		l.keepBase(*v)
 	case errors.As(err, &fault): // no fault of the state
 		v.Base = unusableBase

@@ -163,7 +163,7 @@ func (a *apiSession) reconsider() {
 }
 
 // features are what this supervisor can that older ones could not.
-const features = "layers"
+const features = status.LayersFeature
 
 func nodeReport(r decide.Statement) status.Report {
 	return status.Report{

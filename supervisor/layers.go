@@ -30,12 +30,9 @@ func (l *loop) readBase(v decide.Version) (config.Base, error) {
 	if v.Base == "" || v.Base == unusableBase {
 		return config.ReadBase(l.Arguments)
 	}
-	copied, err := l.saves.read(func() (map[string]string, error) {
-		document, err := l.store.LoadBase(v.Source, v.Base)
-		return map[string]string{v.Base: string(document)}, err
-	})
+	copied, err := l.copyOf(v)
 	if err == nil {
-		return config.BaseOf(l.Arguments, []byte(copied[v.Base])), nil
+		return copied, nil
 	}
 	if now, failed := config.ReadBase(l.Arguments); failed == nil && now.Digest == v.Base { // the file is still what was copied
 		return now, nil
@@ -43,19 +40,36 @@ func (l *loop) readBase(v decide.Version) (config.Base, error) {
 	return config.Base{}, err
 }
 
-// keepBase keeps what the layers of a version that was loaded lie over, for the file may change before the kubelet is started again. Without
-// a copy the version can be started as long as the file stays as it is.
+// copyOf is the copy of the node's own file that the layers of a version lie over.
+func (l *loop) copyOf(v decide.Version) (config.Base, error) {
+	copied, err := l.saves.read(func() (map[string]string, error) {
+		document, err := l.store.LoadBase(v.Source, v.Base)
+		return map[string]string{v.Base: string(document)}, err
+	})
+	return config.BaseOf(l.Arguments, []byte(copied[v.Base])), err
+}
+
+// keepBase sees to it that there is a copy of what the layers of a version that was loaded lie over, for the file may change before the
+// kubelet is started again. Without a copy the version can be started as long as the file stays as it is.
 func (l *loop) keepBase(v decide.Version) {
-	if base, err := l.readBase(v); err == nil && v.Base != "" && v.Base != unusableBase && base.Digest == v.Base {
-		if err := l.saves.do(func() error { return l.keeper.base(l.store, v.Source, base) }); err != nil {
-			l.Logger.Warn("the node's own configuration file could not be kept beside the layers over it", zap.Error(err))
-		}
+	if v.Base == "" {
+		return
+	}
+	if _, err := l.copyOf(v); err == nil {
+		return
+	}
+	base, err := config.ReadBase(l.Arguments)
+	if err == nil && base.Digest == v.Base {
+		err = l.saves.do(func() error { return l.keeper.base(l.store, v.Source, base) })
+	}
+	if err != nil {
+		l.Logger.Warn("the node's own configuration file could not be kept beside the layers over it", zap.Error(err))
 	}
 }
 
 // renderComposed gives the file to start a kubelet with.
 func (l *loop) renderComposed(source corev1.ConfigMapNodeConfigSource, composed config.Composed) ([]byte, error) {
-	return composed.Render(source.KubeletConfigKey, l.store.CheckpointFolder(source), l.Arguments)
+	return composed.Render(l.store.CheckpointFolder(source), l.Arguments)
 }
 
 // keep makes a payload durable, and with it the node's own file where its layers lie over it. The version is that of both.
@@ -78,7 +92,7 @@ func (l *loop) keepMerge(source corev1.ConfigMapNodeConfigSource, payload map[st
 	if err == nil && composed.Base != "" {
 		err = l.keeper.base(l.store, source, base)
 	}
-	return decide.Version{Source: source, Content: composed.Content, Base: composed.Base}, err
+	return decide.Version{Source: source, Content: composed.Content(), Base: composed.Base}, err
 }
 
 // merge carries out Merge.
@@ -112,6 +126,8 @@ func (l *loop) layersOf(source corev1.ConfigMapNodeConfigSource) []config.Layer 
 
 // blame leaves out each layer once, and names those without which the kubelet accepts the others.
 func (l *loop) blame(ctx context.Context, do decide.Blame) decide.Blamed {
+	l.blaming.Lock() // one that was given up may still be at it, with the same file
+	defer l.blaming.Unlock()
 	blamed := decide.Blamed{Content: do.Version.Content, Kubelet: do.Kubelet}
 	var guilty []string
 	for i, layer := range l.layersOf(do.Version.Source) {

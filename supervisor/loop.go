@@ -42,6 +42,7 @@ type loop struct {
 	effectives  effectives
 	lost        lostPods
 	lostAfter   time.Duration
+	blaming     sync.Mutex // whoever has it looks for the layers to blame
 	saves       saves
 	readPayload func(corev1.ConfigMapNodeConfigSource) (map[string]string, error) // of a checkpoint, off the disk
 	begun       chan begun

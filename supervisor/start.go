@@ -68,7 +68,10 @@ func (l *loop) launch(do decide.Start) begun {
 	if files := l.stateFilesInTheWay(do, file); len(files) > 0 {
 		return begun{do: do, files: files}
 	}
-	child, err := l.kubelets.Start(kubelet.Spec{File: file, Fallback: l.configFileOf(do.Fallback)})
+	child, err := l.kubelets.Start(kubelet.Spec{File: file})
+	if err == nil {
+		child.FallBackTo(l.configFileOf(do.Fallback))
+	}
 	return begun{do: do, child: child, lease: config.LeaseDuration(l.Arguments, cmp.Or(file, l.arguments.Config)), err: err}
 }
 

@@ -109,7 +109,7 @@ func (o *checkFlags) check(command *cobra.Command, file string, preflight kubele
 	if err != nil {
 		return exitError{code: checkUnknown, err: fmt.Errorf("nothing can be said of the layers in %s: %w", file, err)}
 	}
-	rendered, err := composed.Render(key, filepath.Dir(file), preflight.Arguments)
+	rendered, err := composed.Render(filepath.Dir(file), preflight.Arguments)
 	var load *config.LoadError
 	if errors.As(err, &load) {
 		return exitError{code: checkRefused, err: fmt.Errorf("%s is refused: %s", file, load.Words)}

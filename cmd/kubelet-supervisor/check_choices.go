@@ -99,7 +99,7 @@ func (l startLine) render(reader *store.Reader, pointer store.Pointer, source co
 	if err != nil {
 		return nil, err
 	}
-	return composed.Render(source.KubeletConfigKey, folder, l.arguments)
+	return composed.Render(folder, l.arguments)
 }
 
 // readPointer looks again where a checkpoint is not there: a supervisor at work may just have assigned another, and collected this one.

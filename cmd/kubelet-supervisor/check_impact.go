@@ -147,10 +147,10 @@ func (r *running) render(stateDir string, runs decide.Version) error {
 	if err != nil {
 		return err
 	}
-	if composed.Content != runs.Content {
+	if composed.Content() != runs.Content {
 		return fmt.Errorf("%s has another content in %s than what was started", r.name, stateDir)
 	}
-	rendered, err := composed.Render(key, folder, r.Arguments)
+	rendered, err := composed.Render(folder, r.Arguments)
 	if err != nil {
 		return err
 	}

@@ -120,11 +120,7 @@ func chosen(list []config.Explanation, named []string, defaults bool) ([]config.
 		if config.IsField(field) || slices.ContainsFunc(list, func(e config.Explanation) bool { return e.Explains(field) }) {
 			continue
 		}
-		hint := "docs/reference/fields.md has them all"
-		if similar := config.SimilarField(field); similar != "" {
-			hint = "do you mean " + similar + "?"
-		}
-		return nil, usage("there is no field %q; %s", field, hint)
+		return nil, usage("%w", config.NoSuchField(field))
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(e config.Explanation) bool {
 		if len(named) > 0 {
@@ -232,7 +228,7 @@ func (x *explained) read(reader *store.Reader, source corev1.ConfigMapNodeConfig
 		return nil
 	}
 	composed, err := config.Compose(payload, x.sources.Key, x.sources.Base)
-	if err == nil && composed.Content != content {
+	if err == nil && composed.Content() != content {
 		err = fmt.Errorf("%s/%s has another content on disk than what was started", source.Namespace, source.Name)
 	}
 	return err
@@ -251,7 +247,7 @@ func (x *explained) ask(command *cobra.Command, line startLine) (map[string]any,
 		if err != nil {
 			return nil, err
 		}
-		rendered, err := composed.Render(x.sources.Key, x.sources.Folder, line.arguments)
+		rendered, err := composed.Render(x.sources.Folder, line.arguments)
 		if err != nil {
 			return nil, err
 		}

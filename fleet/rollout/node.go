@@ -91,15 +91,21 @@ func (m Mark) String() string {
 
 // ParseMark reads an annotation. What it cannot read is none: such a node is in a person's hands.
 func ParseMark(text string) Mark {
-	words := strings.Split(text, " ")
+	pool, assignment, attempt := threeParts(text, " ")
+	return Mark{pool, assignment, attempt}
+}
+
+// threeParts reads two words and an attempt. All are empty where it is anything else.
+func threeParts(text, between string) (pool, what string, attempt int64) {
+	words := strings.Split(text, between)
 	if len(words) != 3 || words[0] == "" || words[1] == "" {
-		return Mark{}
+		return "", "", 0
 	}
 	attempt, err := strconv.ParseInt(words[2], 10, 64)
 	if err != nil {
-		return Mark{}
+		return "", "", 0
 	}
-	return Mark{words[0], words[1], attempt}
+	return words[0], words[1], attempt
 }
 
 // records says whether the Node still has the assignment that the mark records.
@@ -123,15 +129,8 @@ func (r Retry) String() string {
 
 // ParseRetry reads an annotation. A person's own value is none.
 func ParseRetry(text string) Retry {
-	words := strings.Split(text, "/")
-	if len(words) != 3 || words[0] == "" || words[1] == "" {
-		return Retry{}
-	}
-	attempt, err := strconv.ParseInt(words[2], 10, 64)
-	if err != nil {
-		return Retry{}
-	}
-	return Retry{words[0], words[1], attempt}
+	pool, hash, attempt := threeParts(text, "/")
+	return Retry{pool, hash, attempt}
 }
 
 // With is the node as it will be once a write has arrived. The shell lays what it has sent over its cache until that has caught up.

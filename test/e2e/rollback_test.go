@@ -91,7 +91,10 @@ func TestRejected(t *testing.T) {
 	starts = s.starts(t)
 	n.annotate(t, retryAnnotation, "please")
 	await(t, "the annotation has it tried again", func() error { return started(t, s, starts+4) })
-	n.awaitReason(t, assignment, "Rejected")
+	v = n.awaitReason(t, assignment, "Rejected")
+	if heard := v.Node.Annotations["kubelet-supervisor.io/retry-observed"]; heard != "please" {
+		t.Errorf("the Node says that the retry %q was heard", heard)
+	}
 
 	starts = s.starts(t)
 	if stdout, stderr, code := s.run(t, "retry"); code != 0 {

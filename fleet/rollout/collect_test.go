@@ -1,0 +1,52 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+)
+
+// Only what nobody needs any more is collected: not the target, the stable revision, a pinned or a stopped one, nor what any Node names.
+func TestCollect(t *testing.T) {
+	tab := newTable(t) // revision 1 is stable, 2 is the target
+	for i := range 5 { // 3 to 7, the last the target
+		tab.pool.Spec.Layers = []v1alpha1.Layer{inline("fleet", fmt.Sprintf(`{"maxPods":%d}`, 300+i))}
+		tab.adopt()
+	}
+	limit, pin := int32(1), int64(4)
+	tab.pool.Spec.RevisionHistoryLimit, tab.pool.Spec.Rollout.Pin = &limit, &pin
+	tab.pool.Status.Stops = []v1alpha1.Stop{{Hash: tab.kept[2].Hash}}
+	variant := func(i int) string {
+		v, _ := newVariants(&tab.kept[i]).variantFor(nil)
+		return strings.TrimSuffix(strings.TrimPrefix(v.source, Namespace+"/"), "/"+VariantKey)
+	}
+	var variants []string
+	for i := range tab.kept {
+		variants = append(variants, variant(i))
+	}
+	variants = append(variants, "pool-workers-0123456789", "pool-others-0123456789", "pool-workers-by-hand")
+	world := tab.world
+	world.Pools = []Pool{ReadPool(tab.pool, tab.kept)}
+	world.Nodes = []Node{{Name: "n1", Active: sourceOf(variant(1))}, {Name: "n2", Labels: map[string]string{"pool": "a"}}}
+
+	// 1 stable, 2 named by a Node, 3 stopped, 4 pinned, 7 the target; of 5 and 6 the newer one stays.
+	revisions, gone := Collect(world, "workers", variants)
+	if want := []string{tab.kept[4].ObjectName()}; !slices.Equal(revisions, want) {
+		t.Errorf("revisions %v, want %v", revisions, want)
+	}
+	if want := []string{variant(4), "pool-workers-0123456789"}; !slices.Equal(gone, want) {
+		t.Errorf("variants %v, want %v", gone, want)
+	}
+
+	world.Synced = false
+	if revisions, gone := Collect(world, "workers", variants); revisions != nil || gone != nil {
+		t.Errorf("with caches that are not synced: %v, %v", revisions, gone)
+	}
+	world.Synced = true
+	if revisions, gone := Collect(world, "another", variants); revisions != nil || gone != nil {
+		t.Errorf("of a pool that is not there: %v, %v", revisions, gone)
+	}
+}
