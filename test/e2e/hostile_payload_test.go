@@ -27,16 +27,17 @@ type hostilePayload struct {
 	reason string // "": Refused
 	error  string // "": loadError
 	words  string // in the message
+	long   bool   // of make test-e2e-long: another of its kind is in make test
 }
 
 var longKey = strings.Repeat("k", 253)
 
 var hostilePayloads = []hostilePayload{
-	{name: "1 MiB of values", runs: true, data: func(n *node) map[string]string {
+	{name: "1 MiB of values", long: true, runs: true, data: func(n *node) map[string]string {
 		config := n.kubeletConfig()
 		return map[string]string{"kubelet": config, "more": strings.Repeat("x", 1<<20-len(config))}
 	}},
-	{name: "1 MiB of comments", runs: true, data: func(n *node) map[string]string {
+	{name: "1 MiB of comments", long: true, runs: true, data: func(n *node) map[string]string {
 		config := n.kubeletConfig(with("maxPods", 31))
 		return map[string]string{"kubelet": config + strings.Repeat("#", 1<<20-len(config))}
 	}},
@@ -47,55 +48,61 @@ var hostilePayloads = []hostilePayload{
 		}
 		return data
 	}},
-	{name: "a key that is only a dash", key: "-", runs: true, data: func(n *node) map[string]string {
+	{name: "a key that is only a dash", long: true, key: "-", runs: true, data: func(n *node) map[string]string {
 		return map[string]string{"-": n.kubeletConfig(with("maxPods", 33))}
 	}},
 	{name: "binaryData", runs: true, binary: func(n *node) map[string][]byte {
 		return map[string][]byte{"kubelet": []byte(n.kubeletConfig(with("maxPods", 34))), "b": {0xff, 0}}
 	}},
-	{name: "no UTF-8", binary: func(n *node) map[string][]byte {
+	{name: "no UTF-8", long: true, binary: func(n *node) map[string][]byte {
 		return map[string][]byte{"kubelet": append([]byte(n.kubeletConfig()), "resolvConf: \"\xff\xfe\"\n"...)}
 	}, words: "does not decode"},
 	{name: "an executable", binary: func(*node) map[string][]byte {
 		binary, _ := os.ReadFile("/proc/self/exe")
 		return map[string][]byte{"kubelet": binary[:1<<20]}
 	}, words: "does not decode"},
-	{name: "1,024 keys", runs: true, data: func(n *node) map[string]string {
+	{name: "1,024 keys", long: true, runs: true, data: func(n *node) map[string]string {
 		data := keys(1023)
 		data["kubelet"] = n.kubeletConfig(with("maxPods", 35))
 		return data
 	}},
 	{name: "5,000 keys", reason: "SyncFailed", error: downloadError, words: "has 5000 keys, at most 1024", data: func(n *node) map[string]string { return keys(5000) }},
 	{name: "a billion laughs", data: appended(laughs()), words: "excessive aliasing"},
-	{name: "aliases to a long text", data: appended("a: &a " + strings.Repeat("x", 500<<10) + "\nb: [" + strings.Repeat("*a,", 100<<10) + "*a]\n"), words: "larger than 8 MiB when it is written out"},
-	{name: "1 MiB of aliases", data: appended("a: &a {b: 1}\nb: [" + strings.Repeat("*a,", 300<<10) + "*a]\n"), words: "has more than 100000 values"},
-	{name: "deep brackets", data: appended("a: " + strings.Repeat("[", 9_900) + strings.Repeat("]", 9_900)), words: "nested deeper than 100 levels"},
+	{name: "aliases to a long text", long: true, data: appended("a: &a " + strings.Repeat("x", 500<<10) + "\nb: [" + strings.Repeat("*a,", 100<<10) + "*a]\n"), words: "larger than 8 MiB when it is written out"},
+	{name: "1 MiB of aliases", long: true, data: appended("a: &a {b: 1}\nb: [" + strings.Repeat("*a,", 300<<10) + "*a]\n"), words: "has more than 100000 values"},
+	{name: "deep brackets", long: true, data: appended("a: " + strings.Repeat("[", 9_900) + strings.Repeat("]", 9_900)), words: "nested deeper than 100 levels"},
 	{name: "deeper brackets", data: appended("a: " + strings.Repeat("[", 500<<10)), words: "exceeded max depth"},
-	{name: "deep JSON", data: func(*node) map[string]string {
+	{name: "deep JSON", long: true, data: func(*node) map[string]string {
 		return map[string]string{"kubelet": strings.Repeat(`{"a":`, 150<<10)}
 	}, words: "is not valid JSON"},
-	{name: "an anchor in itself", data: appended("a: &a [*a]\n"), words: "not valid YAML"},
+	{name: "an anchor in itself", long: true, data: appended("a: &a [*a]\n"), words: "not valid YAML"},
 	{name: "1 MiB of mappings", data: appended("hostile: [" + strings.Repeat("{},", 300<<10) + "{}]\n"), words: "has more than 100000 values"},
-	{name: "thousands of unknown fields", runs: true, data: func(n *node) map[string]string {
+	{name: "thousands of unknown fields", long: true, runs: true, data: func(n *node) map[string]string {
 		var fields strings.Builder
 		for i := range 30_000 {
 			fmt.Fprintf(&fields, "hostile%d: %d\n", i, i)
 		}
 		return map[string]string{"kubelet": n.kubeletConfig() + fields.String()}
 	}, words: "unknown to"},
-	{name: "the same field thousands of times", runs: true, data: appended(strings.Repeat("maxPods: 36\n", 50_000)), words: "appears twice"},
-	{name: "a number of 100,000 digits", data: appended("maxPods: 1" + strings.Repeat("0", 100_000) + "\n"), words: "maxPods"},
-	{name: "1e400", data: appended("eventBurst: 1e400\n"), words: "eventBurst"},
+	{name: "the same field thousands of times", long: true, runs: true, data: appended(strings.Repeat("maxPods: 36\n", 50_000)), words: "appears twice"},
+	{name: "a number of 100,000 digits", long: true, data: appended("maxPods: 1" + strings.Repeat("0", 100_000) + "\n"), words: "maxPods"},
+	{name: "1e400", long: true, data: appended("eventBurst: 1e400\n"), words: "eventBurst"},
 	{name: "a value that its error quotes", error: validateError, data: appended("topologyManagerPolicy: " + strings.Repeat("secret", 100_000) + "\n"), words: "topologyManagerPolicy"},
 	{name: "a name with line breaks and colours", error: validateError, data: appended("topologyManagerPolicy: \"a\\nb\\e[31m\\u202e\"\n"), words: "topologyManagerPolicy"},
 }
 
 // Whatever somebody puts into a ConfigMap, the kubelet runs on, the Node says in short what is wrong, and the supervisor needs no
 // memory to speak of. The same supervisor hears all of it.
-func TestHostilePayloads(t *testing.T) {
+func TestHostilePayloads(t *testing.T)     { wantHostilePayloads(t, false) }
+func TestLongHostilePayloads(t *testing.T) { wantHostilePayloads(t, true) }
+
+func wantHostilePayloads(t *testing.T, long bool) {
 	n := sharedNode(t)
 	s := n.startedLocal(t, options{Flags: []string{"--trial-period=1h"}})
 	for _, test := range hostilePayloads {
+		if test.long != long {
+			continue
+		}
 		t.Run(test.name, func(t *testing.T) {
 			before := s.kubelet(t)
 			config := test.put(t, n)

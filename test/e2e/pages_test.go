@@ -19,14 +19,24 @@ var pushed = regexp.MustCompile(`\bconfigmap/([a-z-]+)-([bcdfghjklmnpqrstvwxz245
 
 // The commands of all pages that are for kubectl do what they are said to do: each page is typed on a supervised node of its own, and
 // where the page shows an answer, that is the answer.
-func TestPages(t *testing.T) {
+func TestPages(t *testing.T)     { typePages(t, isRead) }
+func TestLongPages(t *testing.T) { typePages(t, func(name string) bool { return !isRead(name) }) }
+
+// isRead tells whether make test types the page: the README, what is read at night, and the pages that most of all read.
+func isRead(name string) bool {
+	return name == "README.md" || strings.HasPrefix(name, "docs/operate/") || name == "docs/howto/assign.md" || name == "docs/howto/layers.md"
+}
+
+func typePages(t *testing.T, typed func(page string) bool) {
 	found, err := pages.Of("../..", false, operatingPage)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("KUBE_EDITOR", `sed -i 's/^maxPods: .*/maxPods: 31/'`) // what a reader does by hand
 	for _, name := range slices.Sorted(maps.Keys(found)) {
-		t.Run(name, func(t *testing.T) { typePage(t, name, found[name]) })
+		if typed(name) {
+			t.Run(name, func(t *testing.T) { typePage(t, name, found[name]) })
+		}
 	}
 }
 

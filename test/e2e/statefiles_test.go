@@ -18,11 +18,13 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
-// stateManagers are the kubelet's managers that keep a state file, each with a configuration of its static policy.
-var stateManagers = []struct {
+// A stateManager is one of the kubelet's managers that keep a state file, with a configuration of its static policy.
+type stateManager struct {
 	file, none, static string
 	change             func(object)
-}{
+}
+
+var stateManagers = []stateManager{
 	{"cpu_manager_state", "none", "static", changes(with("cpuManagerPolicy", "static"), with("kubeReserved", object{"cpu": "500m", "memory": "100Mi"}))},
 	{"memory_manager_state", "None", "Static", changes(with("memoryManagerPolicy", "Static"), with("kubeReserved", object{"memory": "100Mi"}),
 		with("reservedMemory", []object{{"numaNode": 0, "limits": object{"memory": "150Mi"}}}))}, // kubeReserved and evictionHard
@@ -34,54 +36,53 @@ var afterItsState = changes(with("enforceNodeAllocatable", []string{"pods", "kub
 
 // A static policy over a node that ran none is taken, passes its trial, and is left again: for another configuration, by a rollback
 // and by the removal of the assignment. A running Guaranteed pod keeps its container (docs/evidence/faults.md).
-func TestStaticPolicyComesAndGoes(t *testing.T) {
-	for _, m := range stateManagers {
-		t.Run(m.file, func(t *testing.T) {
-			n := sharedNode(t)
-			n.cleanState(t)
-			s := n.startedLocal(t, options{Flags: []string{"--trial-period=3s"}})
-			n.wantState(t, m.file, m.none)
-			pod := n.startPod(t)
-			assign := func(name, policy string, change func(object)) (*configMap, string) {
-				t.Helper()
-				starts := s.starts(t)
-				c := n.putConfigMap(t, name, map[string]string{"kubelet": n.kubeletConfig(change)})
-				n.assign(t, c.assignment("kubelet"))
-				v := n.awaitReason(t, c.assignment("kubelet"), "Active")
-				wantStatus(t, v, c.source("kubelet"), c.source("kubelet"), c.source("kubelet"), "")
-				if got := s.starts(t) - starts; got != 1 {
-					t.Errorf("%s: %d starts, want 1", name, got)
-				}
-				n.wantState(t, m.file, policy)
-				n.wantAsides(t) // of no use to what passed its trial
-				pod.wantSameContainer(t)
-				return c, v.UID
-			}
-			_, uid := assign("static", m.static, m.change)
-			n.awaitEvents(t, uid, "Normal KubeletConfigChanged: ", "Normal KubeletStateFileSetAside: "+m.file+" of policy "+m.none+" is set aside", "Normal KubeletConfigPromoted: ")
-			assign("another", m.none, with("maxPods", 81))
-			good, _ := assign("static", m.static, m.change)
+func TestStaticPolicyComesAndGoes(t *testing.T)     { stateManagers[0].comeAndGo(t) }
+func TestLongMemoryPolicyComesAndGoes(t *testing.T) { stateManagers[1].comeAndGo(t) }
 
-			bad := n.putConfigMap(t, "deadly", map[string]string{"kubelet": n.kubeletConfig(afterItsState)})
-			n.assign(t, bad.assignment("kubelet"))
-			v := n.awaitReason(t, bad.assignment("kubelet"), "RolledBack")
-			wantStatus(t, v, bad.source("kubelet"), good.source("kubelet"), good.source("kubelet"), runError)
-			wantDeath(t, v, fmt.Sprintf("using last-known-good (UID: %q)", good.UID), "kubelet-supervisor-test-nonexistent")
-			s.kubelet(t)
-			n.wantState(t, m.file, m.static)
-			pod.wantSameContainer(t)
-
-			starts := s.starts(t)
-			n.unassign(t)
-			n.awaitReason(t, "", "Local")
-			s.kubelet(t)
-			n.wantState(t, m.file, m.none)
-			if got := s.starts(t) - starts; got != 1 {
-				t.Errorf("removed: %d starts, want 1", got)
-			}
-			holds(t, 3*time.Second, "the pod runs on", pod.sameContainer) // its status can be late
-		})
+func (m stateManager) comeAndGo(t *testing.T) {
+	n := sharedNode(t)
+	n.cleanState(t)
+	s := n.startedLocal(t, options{Flags: []string{"--trial-period=3s"}})
+	n.wantState(t, m.file, m.none)
+	pod := n.startPod(t)
+	assign := func(name, policy string, change func(object)) (*configMap, string) {
+		t.Helper()
+		starts := s.starts(t)
+		c := n.putConfigMap(t, name, map[string]string{"kubelet": n.kubeletConfig(change)})
+		n.assign(t, c.assignment("kubelet"))
+		v := n.awaitReason(t, c.assignment("kubelet"), "Active")
+		wantStatus(t, v, c.source("kubelet"), c.source("kubelet"), c.source("kubelet"), "")
+		if got := s.starts(t) - starts; got != 1 {
+			t.Errorf("%s: %d starts, want 1", name, got)
+		}
+		n.wantState(t, m.file, policy)
+		n.wantAsides(t) // of no use to what passed its trial
+		pod.wantSameContainer(t)
+		return c, v.UID
 	}
+	_, uid := assign("static", m.static, m.change)
+	n.awaitEvents(t, uid, "Normal KubeletConfigChanged: ", "Normal KubeletStateFileSetAside: "+m.file+" of policy "+m.none+" is set aside", "Normal KubeletConfigPromoted: ")
+	assign("another", m.none, with("maxPods", 81))
+	good, _ := assign("static", m.static, m.change)
+
+	bad := n.putConfigMap(t, "deadly", map[string]string{"kubelet": n.kubeletConfig(afterItsState)})
+	n.assign(t, bad.assignment("kubelet"))
+	v := n.awaitReason(t, bad.assignment("kubelet"), "RolledBack")
+	wantStatus(t, v, bad.source("kubelet"), good.source("kubelet"), good.source("kubelet"), runError)
+	wantDeath(t, v, fmt.Sprintf("using last-known-good (UID: %q)", good.UID), "kubelet-supervisor-test-nonexistent")
+	s.kubelet(t)
+	n.wantState(t, m.file, m.static)
+	pod.wantSameContainer(t)
+
+	starts := s.starts(t)
+	n.unassign(t)
+	n.awaitReason(t, "", "Local")
+	s.kubelet(t)
+	n.wantState(t, m.file, m.none)
+	if got := s.starts(t) - starts; got != 1 {
+		t.Errorf("removed: %d starts, want 1", got)
+	}
+	holds(t, 3*time.Second, "the pod runs on", pod.sameContainer) // its status can be late
 }
 
 // A static configuration that dies of something else leaves its state file behind. It is rolled back within seconds all the same, to a
