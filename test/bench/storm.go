@@ -44,6 +44,9 @@ func (r *Result) storm(nodes int, s *scale.Storm) {
 	one(edits+": share of this machine in use", "%", 100*s.Busy)
 	one(edits+": from the last edit until every node runs it, or nobody waits any longer", "s", s.Settled.Seconds())
 	one(edits+": nodes that do not run it then", "", float64(s.Behind))
+	if s.Behind > 0 {
+		r.Asked = append(r.Asked, edits+": the nodes that do not run it then say "+s.Instead)
+	}
 	ask(edits, asked)
 	const back = "API server killed"
 	one(back+": until a supervisor's request is received", "s", s.Return.Away.Seconds())

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -168,6 +170,23 @@ func (o *observer) missing(g *goal) string {
 		text += fmt.Sprintf("; %s says %s", name, o.nodes[name])
 	}
 	return text
+}
+
+// instead counts, for each reason, the nodes that have not met the goal, such as "3 InTrial, 1 RolledBack".
+func (o *observer) instead(g *goal) string {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	count := map[string]int{}
+	for name, v := range o.nodes {
+		if g.met[name].IsZero() {
+			count[v.reason]++
+		}
+	}
+	var words []string
+	for _, reason := range slices.Sorted(maps.Keys(count)) {
+		words = append(words, fmt.Sprintf("%d %s", count[reason], reason))
+	}
+	return strings.Join(words, ", ")
 }
 
 // hold fails unless every node says so now: what was seen once may have been lost since.

@@ -37,6 +37,9 @@ func TestObserverAwaitsEveryNode(t *testing.T) {
 	if words := o.missing(goal); !strings.HasPrefix(words, "1 of 2 nodes are as awaited; b says True InTrial {") {
 		t.Errorf("missing: %s", words)
 	}
+	if words := o.instead(goal); words != "1 InTrial" {
+		t.Errorf("instead: %s", words)
+	}
 	o.saw(saysNode("b", "2", "", corev1.ConditionTrue), at.Add(time.Second))
 	moments, err := o.await(t.Context(), goal, 2)
 	if err != nil || len(moments) != 2 || !moments[0].Equal(at.Add(time.Second)) || !moments[1].Equal(at.Add(2*time.Second)) {

@@ -31,6 +31,7 @@ type Storm struct {
 	Starts     int           // of kubelets meanwhile
 	Settled    time.Duration // from the end of the edits until every node ran the last one, or nobody waited any longer
 	Behind     int           // nodes that did not run it even then
+	Instead    string        // what these said instead: how many nodes for each reason
 }
 
 // A Return is that of a kube-apiserver which was killed and started again at once.
@@ -155,7 +156,7 @@ func (m *measurement) settle(ctx context.Context, s *Storm) error {
 	_, err := m.observer.await(waits, last, m.Nodes)
 	s.Settled = time.Since(begin)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // that is a figure, too
-		s.Behind = m.Nodes - len(m.observer.moments(last))
+		s.Behind, s.Instead = m.Nodes-len(m.observer.moments(last)), m.observer.instead(last)
 		return nil
 	}
 	return err
