@@ -4,8 +4,10 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -277,4 +279,46 @@ func TestLongLayersInTrial(t *testing.T) {
 		return err
 	})
 	n.awaitPending(t, assignment, "Active", false)
+}
+
+// The same few fields, as a drop-in file of --config-dir and as a layer, make two kubelets: this is the table of docs/howto/layers.md.
+func TestLayersAreNoDropIns(t *testing.T) {
+	n := sharedNode(t)
+	fields := []func(object){with("evictionHard", object{"memory.available": "123Mi"}), with("staticPodPath", "relative")}
+	local := n.kubeletConfig(with("evictionHard", nil), with("staticPodPath", nil))
+
+	dropIns := filepath.Join(n.Folder, uniqueName("drop-ins"))
+	dropIn := object{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
+	changes(fields...)(dropIn)
+	text, err := yaml.Marshal(dropIn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dropIns, "50-few.conf"), string(text))
+	s := n.startedLocal(t, options{Local: local, KubeletFlags: []string{"--config-dir=" + dropIns}})
+	byDropIn := s.configz(t)
+	s.stop(t)
+
+	s = n.startedLocal(t, options{Local: local})
+	defaults := s.configz(t)
+	config := n.putConfigMap(t, "few", map[string]string{"kubelet": layered(layerOf("few", fields...))})
+	n.assign(t, config.assignment("kubelet"))
+	n.awaitReason(t, config.assignment("kubelet"), "InTrial")
+	byLayer := s.configz(t)
+
+	if got := byLayer["evictionHard"]; !reflect.DeepEqual(got, object{"memory.available": "123Mi"}) {
+		t.Errorf("by a layer evictionHard is %v, want its one threshold: the defaults are filled in afterwards", got)
+	}
+	added := maps.Clone(defaults["evictionHard"].(object))
+	added["memory.available"] = "123Mi"
+	if got := byDropIn["evictionHard"]; len(added) < 2 || !reflect.DeepEqual(got, added) {
+		t.Errorf("by a drop-in file evictionHard is %v, want it over the defaults, %v", got, added)
+	}
+	if got := byDropIn["staticPodPath"]; got != "relative" {
+		t.Errorf("by a drop-in file staticPodPath is %v, want it as it is written", got)
+	}
+	checkpoint := filepath.Join(s.StateDir, "checkpoints", string(config.UID), config.ResourceVersion)
+	if got, want := byLayer["staticPodPath"], filepath.Join(checkpoint, "relative"); got != want {
+		t.Errorf("by a layer staticPodPath is %v, want %v", got, want)
+	}
 }
