@@ -126,6 +126,22 @@ func TestExplainBesideASupervisor(t *testing.T) {
 	}
 }
 
+// A checkpoint that the disk has spoilt is named, and never explained.
+func TestExplainOfASpoiltCheckpoint(t *testing.T) {
+	n := newNode(t)
+	written(t, n.local, own)
+	n.keeps(layersOf, layersOf)
+	files, err := filepath.Glob(filepath.Join(n.stateDir, "checkpoints", "*", "assigned", "kubelet"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	written(t, files[0], strings.Replace(layersOf, "250", "251", 1))
+	code, stdout, stderr := does(append([]string{"explain", "--state-dir=" + n.stateDir, "--run-dir=" + n.runDir, "maxPods", "--"}, n.kubelet...)...)
+	if code != checkUnknown || stdout != "" || !strings.Contains(stderr, "reading the checkpoint of /api/v1/namespaces/kube-system/configmaps/assigned: ") || !strings.Contains(stderr, "checksum") {
+		t.Errorf("code %d, said %q and %q", code, stdout, stderr)
+	}
+}
+
 func TestExplainWithoutAnything(t *testing.T) {
 	n := newNode(t)
 	code, _, stderr := does("explain", "--run-dir="+n.runDir, "--state-dir="+n.stateDir)
