@@ -65,6 +65,22 @@ var phases = []phase{
 	{name: "saving", alive: true,
 		api:     func(t *testing.T, n *node) string { return assigning(t, n, manyKeys()) },
 		reached: func(n *node, r supervisor.Record) bool { return r.Healthy && exists(n.path("state/checkpoints/u")) }},
+	{name: "the next kubelet comes to its lock", alive: true, api: assigningNext("mode: slowToLock, after: 2500ms"),
+		before:  func(t *testing.T, n *node) { n.assign(t, fakenode.Configuration("mode: ok")) },
+		reached: func(n *node, r supervisor.Record) bool { return r.Phase == "Parking" && n.count("wait") > 1 }},
+	{name: "a kubelet waits for one that does not end", flags: []string{"--stop-timeout=5s"}, api: assigningNext("mode: ok, words: next"),
+		before:  func(t *testing.T, n *node) { n.assign(t, fakenode.Configuration("mode: ok, stopAfter: 1h")) },
+		reached: func(n *node, r supervisor.Record) bool { return r.Phase == "Stopping" && n.count("wait") > 1 && n.count("term") == 1 }},
+}
+
+// assigningNext has an API server that assigns another configuration than what runs.
+func assigningNext(behaviour string) func(*testing.T, *node) string {
+	return func(t *testing.T, _ *node) string {
+		api := newAPIServer(t)
+		api.put("next", fakenode.Configuration(behaviour))
+		api.assign("next")
+		return api.url
+	}
 }
 
 // reach starts the real program and brings it into the phase.
@@ -159,7 +175,7 @@ func (n *node) account(t *testing.T) (trial struct {
 // wantNoKubelet checks that of all the fake kubelets that ever ran none is left.
 func (n *node) wantNoKubelet(t *testing.T) {
 	t.Helper()
-	for _, line := range fakes(t, n.path("record"), "start preflight") {
+	for _, line := range fakes(t, n.path("record"), "start preflight wait") {
 		var pid int
 		if _, err := fmt.Sscanf(line[strings.IndexByte(line, ' '):], "%d", &pid); err != nil {
 			t.Fatal(err)
