@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -118,6 +119,9 @@ func (c *Child) exited(state *os.ProcessState, err error, log []byte) Exited {
 	exited.StateFile = config.BlamedStateFile(log)
 	if last := config.LastErrorLine(log); last != "" && exited.Code != 0 {
 		exited.Words += ": " + last
+	}
+	if c.locked && exited.Code > 0 && bytes.Contains(log, []byte(lockFailed)) {
+		c.launcher.cannotLock.Store(true)
 	}
 	if hung := c.hung.Load(); hung != nil {
 		exited.Words = *hung + "; " + exited.Words

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -43,6 +44,8 @@ type Launcher struct {
 	tasks   sync.WaitGroup
 
 	countKills func() int // of our own cgroup, for want of memory; -1 = unknown
+
+	cannotLock atomic.Bool // a kubelet has said so
 
 	collecting sync.Mutex // whoever has it may collect the kubelet's exit status
 }

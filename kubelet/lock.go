@@ -71,10 +71,13 @@ func comesBeforeItsLock(pid int, path string) bool {
 	return !holds
 }
 
+// lockFailed is what a kubelet says that may not have the file (cmd/kubelet/app/server.go), for a policy of the host forbids it.
+const lockFailed = "unable to acquire file lock"
+
 // lockable tells whether a kubelet that is started now may be given the lock file: it is the kubelet itself, the file can be opened, and
 // nobody holds it whom it would wait for in vain.
 func (l *Launcher) lockable() bool {
-	if l.LockFile == "" || !isELF(l.Path) {
+	if l.LockFile == "" || l.cannotLock.Load() || !isELF(l.Path) {
 		return false
 	}
 	fd, err := unix.Open(l.LockFile, unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)

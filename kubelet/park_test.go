@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -251,5 +252,24 @@ func TestALeftOverThatWaitsIsEndedFirst(t *testing.T) {
 	}
 	if waited, err := p.StopLeftOvers(nil, time.Minute); err != nil || waited {
 		t.Errorf("with none left: waited %t, %v", waited, err)
+	}
+}
+
+// A host's policy that keeps kubelets from the file costs one start, and not the node its kubelet.
+func TestAKubeletThatMayNotHaveTheLockFile(t *testing.T) {
+	l := NewLauncher(Settings{Path: fakeKubelet, LockFile: filepath.Join(t.TempDir(), "lock")})
+	for _, test := range []struct {
+		log  string
+		want bool
+	}{
+		{`E1122 11:00:00.000000       1 run.go:72] "command failed" err="failed to run Kubelet: no such cgroup"`, true},
+		{`E1122 11:00:00.000000       1 run.go:72] "command failed" err="failed to run Kubelet: unable to acquire file lock on \"/lock\": permission denied"`, false},
+	} {
+		child := &Child{launcher: l, locked: true, command: exec.Command("false")}
+		_ = child.command.Run()
+		child.exited(child.command.ProcessState, nil, []byte(test.log))
+		if got := l.lockable(); got != test.want {
+			t.Errorf("lockable %t after %s", got, test.log)
+		}
 	}
 }

@@ -69,8 +69,10 @@ var phases = []phase{
 		before:  func(t *testing.T, n *node) { n.assign(t, fakenode.Configuration("mode: ok")) },
 		reached: func(n *node, r supervisor.Record) bool { return r.Phase == "Parking" && n.count("wait") > 1 }},
 	{name: "a kubelet waits for one that does not end", flags: []string{"--stop-timeout=5s"}, api: assigningNext("mode: ok, words: next"),
-		before:  func(t *testing.T, n *node) { n.assign(t, fakenode.Configuration("mode: ok, stopAfter: 1h")) },
-		reached: func(n *node, r supervisor.Record) bool { return r.Phase == "Stopping" && n.count("wait") > 1 && n.count("term") == 1 }},
+		before: func(t *testing.T, n *node) { n.assign(t, fakenode.Configuration("mode: ok, stopAfter: 1h")) },
+		reached: func(n *node, r supervisor.Record) bool {
+			return r.Phase == "Stopping" && n.count("wait") > 1 && n.count("term") == 1
+		}},
 }
 
 // assigningNext has an API server that assigns another configuration than what runs.
