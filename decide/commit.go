@@ -11,7 +11,7 @@ func (s *State) act() Action {
 	}
 	next := s.plan()
 	if s.Parked != nil && !s.Parked.fits(s, next) {
-		return Unpark{}
+		return s.endParked(next)
 	}
 	if next.kind == goLocal {
 		s.applyReset()

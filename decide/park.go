@@ -15,6 +15,15 @@ type Parked struct {
 	Local   string
 }
 
+// endParked ends what waits, for something else is to be done next. Where that is one more look at the same change, the way to the lock took
+// longer than a look lasts, and would again: then it is made the plain way.
+func (s *State) endParked(next move) Action {
+	if look, looks := next.action.(Foresee); looks && Same(look.Version, s.Parked.Version) {
+		s.Child.Unparkable = true
+	}
+	return Unpark{}
+}
+
 // fits tells whether the move goes on with what waits.
 func (p *Parked) fits(s *State, next move) bool {
 	switch next.kind {
@@ -88,7 +97,6 @@ func (s *State) learnUnparked() {
 // giveBackParked refunds the try of a kubelet that never was past its lock.
 func (s *State) giveBackParked() {
 	if s.Trial.Parked {
-		s.Trial.Parked = false
 		s.refund()
 	}
 }

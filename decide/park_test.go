@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -75,6 +76,35 @@ func TestWhatWaitsAtTheLock(t *testing.T) {
 			done: []string{"prove two", "foresee two"}, shown: "assigned=one@1 active=one@1 lkg=- False WouldDisrupt run config"},
 		"the forecast is made before anything waits": {settings: func(s *Settings) { s.Disruption = Hold },
 			done: []string{"prove two", "foresee two", "park two", "stop", "let through two"}, shown: two},
+		"held after all, while it comes to the lock": {settings: func(s *Settings) { s.Disruption = Hold },
+			before: func(d *drive) {
+				d.kills["two"] = 1
+				d.hear(Consented{ConsentFor(version("two", "1", "two"))})
+			},
+			lives: func(d *drive) { d.underWay("Park"); d.decide(Consented{}); d.hear(d.answer(d.s.Doing)) },
+			done:  []string{"prove two", "foresee two", "park two", "unpark"}, shown: "assigned=two@1 active=one@1 lkg=- False WouldDisrupt run config",
+			account: "one with binary-1: try 1, open since boot-1, the Lease was renewed before"},
+		"its way to the lock takes longer than a look lasts": {settings: func(s *Settings) { s.Disruption = Hold },
+			lives: func(d *drive) { d.underWay("Park"); d.now += 2 * outlookLasts; d.hear(d.answer(d.s.Doing)) },
+			done:  []string{"prove two", "foresee two", "park two", "unpark", "foresee two", "stop", "start two"}, shown: two},
+		"held after all, by a look on the way to the lock": {settings: func(s *Settings) { s.Disruption = Hold },
+			lives: func(d *drive) {
+				d.underWay("Park")
+				d.kills["two"] = 1
+				d.now += 2 * outlookLasts
+				d.hear(d.answer(d.s.Doing))
+			},
+			done: []string{"prove two", "foresee two", "park two", "unpark", "foresee two"}, shown: "assigned=one@1 active=one@1 lkg=- False WouldDisrupt run config",
+			account: "one with binary-1: try 1, open since boot-1, the Lease was renewed before"},
+		"the running one crashes, and a removal is held": {settings: func(s *Settings) { s.Disruption = Hold },
+			before: func(d *drive) { d.kills["local"] = 1 },
+			lives: func(d *drive) {
+				d.underWay("Park")
+				d.decide(Cleared{NodeUID: "node-uid"})
+				d.decide(ChildExited{Code: 1, Words: "it crashed", Delay: time.Minute})
+				d.hear(d.answer(d.s.Doing))
+			},
+			done: []string{"prove two", "foresee two", "park two", "let through two", "foresee local"}, shown: "assigned=two@1 active=two@1 lkg=- False WouldDisrupt run config"},
 		"where it is not allowed": {settings: func(s *Settings) { s.Parking = false }, done: []string{"prove two", "stop", "start two"}, shown: two},
 		"to local": {lives: func(d *drive) { d.hear(Cleared{NodeUID: "node-uid"}) }, done: []string{"stop", "start local"},
 			shown: "assigned=- active=- lkg=- True Local"},
@@ -198,6 +228,33 @@ func TestWhatWaitsAtTheLock(t *testing.T) {
 				t.Errorf("something waits in the end: %+v, %+v", d.s.Parked, d.s.Trial)
 			}
 		})
+	}
+}
+
+// What a restart costs is only counted where somebody looked before it, and what waited makes no difference.
+func TestAStopForWhatWaitsWasLookedAt(t *testing.T) {
+	d := newDrive(t, parking, holding).boot().assign("one").pass(time.Minute).fresh()
+	d.assign("two").pass(time.Minute).expectDone("prove two", "foresee two", "park two", "stop", "let through two")
+	if !d.actions[reflect.TypeFor[Stop]()].(Stop).Looked {
+		t.Error("the change was not looked at")
+	}
+}
+
+// What comes between the try's save and the park leaves nothing on the disk that would excuse the next start, which is plain.
+func TestATryThatWasToWait(t *testing.T) {
+	d := newDrive(t, parking).boot().assign("one").pass(time.Minute).fresh()
+	d.decide(assigned("two", "1", "two"))
+	d.until("the try", func(do Action) bool { save, is := do.(Save); return is && save.Durable.Trial.Parked })
+	edited := testKubelet
+	edited.Local = "local-2"
+	d.decide(LocalChanged{Kubelet: edited, Local: "local"})
+	d.hear(d.answer(d.s.Doing)).expectDone("prove two", "prove two", "stop", "start two")
+	if d.disk.Trial.Parked || !d.disk.Trial.Open {
+		t.Errorf("on the disk is %+v", d.disk.Trial)
+	}
+	d.hear(StopAsked{})
+	if d.disk.Trial.Parked || d.disk.Trial.Open {
+		t.Errorf("after a stop there is %+v", d.disk.Trial)
 	}
 }
 

@@ -120,6 +120,7 @@ func (s *State) spend(v *Version) {
 		s.Trial.Open, s.Trial.HadHealth, s.Trial.BootID = true, false, s.BootID
 		s.Trial.Tries++
 	}
+	s.Trial.Parked = false // whoever parks it says so
 }
 
 // resume opens the account anew of what runs on trial: a start was counted that was not made, and it took the place of this one.
@@ -132,7 +133,7 @@ func (s *State) resume() {
 // refund gives the open start back: its end says nothing about the configuration.
 func (s *State) refund() {
 	if s.Trial.Open {
-		s.Trial.Open = false
+		s.Trial.Open, s.Trial.Parked = false, false
 		s.Trial.Tries--
 	}
 }

@@ -16,6 +16,7 @@ type scenario struct {
 
 	baseBehaviour string   // of base's kubelet; empty: ok
 	dropIns       bool     // there is a folder of them
+	ownKubelet    bool     // the kubelet's program is this node's alone
 	baseFields    string   // more fields of base
 	wrote         string   // the policy of the CPU manager's state file before; empty = there is none
 	policy        string   // and in the end; empty = none

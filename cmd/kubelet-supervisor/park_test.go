@@ -84,6 +84,10 @@ func TestWhatHappensWhileAKubeletWaits(t *testing.T) {
 			starts: map[string]int{"base": 1, "next": 2}},
 		"an edited drop-in, and the next is not at its lock yet": {next: slowLock, do: func(l *waitingLife) { l.dropIn("20.conf", "maxPods: 60\n") }, after: next,
 			starts: map[string]int{"base": 1, "next": 1}},
+		"the kubelet's program is replaced": {base: slowEnd, do: func(l *waitingLife) { l.replaceKubelet() }, after: next,
+			starts: map[string]int{"base": 1, "next": 2}},
+		"the kubelet's program is replaced, and the next is not at its lock yet": {next: slowLock, do: func(l *waitingLife) { l.replaceKubelet() }, after: next,
+			starts: map[string]int{"base": 1, "next": 1}},
 		"it ends before its lock": {next: "mode: refuseLater, words: no", do: func(*waitingLife) {}, after: "RolledBack assigned=next@1 active=base@1 lkg=base@1",
 			starts: map[string]int{"base": 2}, waits: true},
 		"it is deadly": {next: "mode: crash, after: 20ms, words: no", do: func(*waitingLife) {}, after: "RolledBack assigned=next@1 active=base@1 lkg=base@1",
@@ -122,7 +126,7 @@ func newWaitingLife(t *testing.T, base, next string) *waitingLife {
 	if next == "" {
 		next = "mode: ok, words: next"
 	}
-	l := &waitingLife{t: t, life: newLife(t, scenario{base: true, dropIns: true, baseBehaviour: base, flags: []string{"--disruption=allow"}})}
+	l := &waitingLife{t: t, life: newLife(t, scenario{base: true, dropIns: true, ownKubelet: true, baseBehaviour: base, flags: []string{"--disruption=allow"}})}
 	l.p = l.start("")
 	if l.untilOver(l.p, l.before(), func() bool { return l.shows(l.p, l.before()) }) {
 		t.Fatal("it died")
@@ -138,15 +142,63 @@ func newWaitingLife(t *testing.T, base, next string) *waitingLife {
 	return l
 }
 
-// pids are those of the fake kubelets that had an event.
-func (l *waitingLife) pids(kind string) (pids []int) {
+// Where the next kubelet might meet a state file of another policy, or one with other reservations, it is not let through by the end of the
+// one before: that would leave no time to set the file aside (rule 17).
+func TestNothingWaitsWhereAStateFileMayBeInTheWay(t *testing.T) {
+	const reserved = static + "reservedSystemCPUs: \"0\"\n"
+	for name, row := range map[string]struct {
+		wrote, base, next string
+		waits             bool
+	}{
+		"none, as before":                 {wrote: "none", waits: true},
+		"static, as before":               {wrote: "static", base: static, next: static, waits: true},
+		"none to static":                  {wrote: "none", next: static},
+		"static to none":                  {wrote: "static", base: static},
+		"static, with other reservations": {wrote: "static", base: static, next: reserved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := &waitingLife{t: t, life: newLife(t, scenario{base: true, baseBehaviour: "mode: ok, stopAfter: 200ms", baseFields: row.base, wrote: row.wrote,
+				flags: []string{"--disruption=allow"}})}
+			l.p = l.start("")
+			l.await(l.before())
+			l.api.put("next", fakenode.Configuration("mode: ok, words: next")+row.next)
+			l.api.assign("next")
+			l.await("InTrial assigned=next@1 active=next@1 lkg=base@1")
+			first, second := l.pids("start")[0], l.pids("start")[1]
+			came, ended := slices.Index(l.events(), fakeEvent{"wait", second}), slices.Index(l.events(), fakeEvent{"exit", first})
+			if waited := came < ended; waited != row.waits {
+				t.Errorf("it waited: %t; it came to its lock with event %d, and with %d the one before ended", waited, came, ended)
+			}
+			l.endSupervisor()
+			if starts := l.started(); starts["base"] != 1 || starts["next"] != 1 {
+				t.Errorf("past the lock: %v", starts)
+			}
+		})
+	}
+}
+
+// fakeEvent is a line of the fake kubelets' record.
+type fakeEvent struct {
+	Event string
+	PID   int
+}
+
+func (l *waitingLife) events() (events []fakeEvent) {
 	data, _ := os.ReadFile(l.record)
 	for line := range strings.Lines(string(data)) {
-		var e struct {
-			Event string
-			PID   int
+		var e fakeEvent
+		if json.Unmarshal([]byte(line), &e) == nil {
+			events = append(events, e)
 		}
-		if json.Unmarshal([]byte(line), &e) == nil && e.Event == kind {
+	}
+	return events
+}
+
+// pids are those of the fake kubelets that had an event.
+func (l *waitingLife) pids(kind string) (pids []int) {
+	for _, e := range l.events() {
+		if e.Event == kind {
 			pids = append(pids, e.PID)
 		}
 	}

@@ -16,15 +16,12 @@ import (
 // otherPorts keep nothing apart: two kubelets of which one has them would both be well on this node.
 var otherPorts = changes(with("port", 10350), with("readOnlyPort", 0))
 
-// locks are the kubelets of this node that hold its lock, and those that were given it and do not.
-func (s *supervised) locks(t *testing.T) (hold, wait []int) {
+// locks are the kubelets of this node that are past its lock, or were not given it, and those that were given it and do not hold it.
+func (s *supervised) locks(t *testing.T) (past, wait []int) {
 	t.Helper()
 	file := filepath.Join(s.StateDir, "kubelet.lock")
 	for _, kubelet := range s.node.kubelets(t) {
-		if !slices.Contains(kubelet.Arguments, "--lock-file="+file) {
-			continue
-		}
-		holds := false
+		holds := !slices.Contains(kubelet.Arguments, "--lock-file="+file)
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", kubelet.ID))
 		for _, path := range files {
 			info, _ := os.ReadFile(path)
@@ -32,12 +29,44 @@ func (s *supervised) locks(t *testing.T) (hold, wait []int) {
 			holds = holds || strings.TrimSuffix(target, " (deleted)") == file && strings.Contains(string(info), "FLOCK")
 		}
 		if holds {
-			hold = append(hold, kubelet.ID)
+			past = append(past, kubelet.ID)
 		} else {
 			wait = append(wait, kubelet.ID)
 		}
 	}
-	return hold, wait
+	return past, wait
+}
+
+// watchLocks looks at the kubelets of this node until it is asked what it saw: which were past the lock, and which waited while another
+// was. Two past it are a failure. One that was not given the lock is past it from its first moment on.
+func (s *supervised) watchLocks(t *testing.T) (saw func() (past, waited []int)) {
+	done := make(chan struct{})
+	var looking sync.WaitGroup
+	var past, waited []int
+	looking.Go(func() {
+		ticker := time.NewTicker(3 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			hold, wait := s.locks(t)
+			if len(hold) > 1 {
+				t.Errorf("two kubelets past the lock: %v", hold)
+			}
+			past = append(past, hold...)
+			if len(hold) > 0 {
+				waited = append(waited, wait...)
+			}
+			select {
+			case <-ticker.C:
+			case <-done:
+				return
+			}
+		}
+	})
+	return sync.OnceValues(func() ([]int, []int) {
+		close(done)
+		looking.Wait()
+		return past, waited
+	})
 }
 
 // From one dynamic configuration to another the next kubelet waits at the lock of the one that runs, validated, and goes on when that has
@@ -51,43 +80,23 @@ func TestTheNextKubeletWaitsForTheEndOfTheOne(t *testing.T) {
 	one := n.putConfigMap(t, "one", map[string]string{"kubelet": n.kubeletConfig(with("maxPods", 81))})
 	n.assign(t, one.assignment("kubelet"))
 	n.awaitReason(t, one.assignment("kubelet"), "InTrial")
-	first := s.kubelet(t)
-
 	two := n.putConfigMap(t, "two", map[string]string{"kubelet": n.kubeletConfig(with("maxPods", 82), otherPorts)})
-	done := make(chan struct{})
-	var looking sync.WaitGroup
-	var waited []int
-	looking.Go(func() {
-		ticker := time.NewTicker(3 * time.Millisecond)
-		defer ticker.Stop()
-		for {
-			hold, wait := s.locks(t)
-			if len(hold) > 1 {
-				t.Errorf("two kubelets past the lock: %v", hold)
-			}
-			if slices.Contains(hold, first.ID) {
-				waited = append(waited, wait...)
-			}
-			select {
-			case <-ticker.C:
-			case <-done:
-				return
-			}
-		}
-	})
+	looked := s.watchLocks(t)
 	n.assign(t, two.assignment("kubelet"))
 	v := n.awaitReason(t, two.assignment("kubelet"), "InTrial")
 	second := s.kubelet(t)
-	close(done)
-	looking.Wait()
+	_, waited := looked()
 	wantStatus(t, v, two.source("kubelet"), two.source("kubelet"), nil, "")
 	if !slices.Contains(waited, second.ID) {
 		t.Errorf("kubelet %d was not seen to wait: %v", second.ID, waited)
 	}
 	n.unassign(t)
 	n.awaitReason(t, "", "Local")
-	if hold, wait := s.locks(t); len(hold)+len(wait) > 0 {
-		t.Errorf("with local %v hold the lock and %v wait", hold, wait)
+	if past, wait := s.locks(t); len(past) != 1 || len(wait) > 0 {
+		t.Errorf("with local %v run and %v wait", past, wait)
+	}
+	if argv := s.kubelet(t).Arguments; slices.ContainsFunc(argv, func(word string) bool { return strings.HasPrefix(word, "--lock-file") }) {
+		t.Errorf("local has a lock again: %q", argv)
 	}
 }
 
