@@ -209,13 +209,15 @@ func (t *processTable) kubelets() []int {
 	if len(own) < 2 {
 		return own
 	}
-	return slices.DeleteFunc(own, func(pid int) bool {
+	own = slices.DeleteFunc(own, func(pid int) bool {
 		waits := t.waits(pid)
 		if waits {
 			t.waiting = append(t.waiting, pid)
 		}
 		return waits
 	})
+	// One that ended meanwhile has let another through; one that is still there had the lock all the while.
+	return slices.DeleteFunc(own, func(pid int) bool { return !t.isKubelet(pid) })
 }
 
 // waits tells of a kubelet with a lock file that it does not hold it: it has touched nothing of the node.
