@@ -240,21 +240,35 @@ func TestAStopForWhatWaitsWasLookedAt(t *testing.T) {
 	}
 }
 
-// What comes between the try's save and the park leaves nothing on the disk that would excuse the next start, which is plain.
+// What comes between the try and the park leaves nothing on the disk that would excuse the next start, which is plain.
 func TestATryThatWasToWait(t *testing.T) {
-	d := newDrive(t, parking).boot().assign("one").pass(time.Minute).fresh()
-	d.decide(assigned("two", "1", "two"))
-	d.until("the try", func(do Action) bool { save, is := do.(Save); return is && save.Durable.Trial.Parked })
-	edited := testKubelet
-	edited.Local = "local-2"
-	d.decide(LocalChanged{Kubelet: edited, Local: "local"})
-	d.hear(d.answer(d.s.Doing)).expectDone("prove two", "prove two", "stop", "start two")
-	if d.disk.Trial.Parked || !d.disk.Trial.Open {
-		t.Errorf("on the disk is %+v", d.disk.Trial)
-	}
-	d.hear(StopAsked{})
-	if d.disk.Trial.Parked || d.disk.Trial.Open {
-		t.Errorf("after a stop there is %+v", d.disk.Trial)
+	for name, row := range map[string]struct {
+		comes func(d *drive)
+		done  []string
+	}{
+		"an edited drop-in": {func(d *drive) {
+			edited := testKubelet
+			edited.Local = "local-2"
+			d.decide(LocalChanged{Kubelet: edited, Local: "local"})
+		}, []string{"prove two", "prove two", "stop", "start two"}},
+		"the disk cannot be written": {func(d *drive) { d.saveErr = errDisk }, []string{"prove two", "stop", "start two"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDrive(t, parking).boot().assign("one").pass(time.Minute).fresh()
+			d.decide(assigned("two", "1", "two"))
+			d.until("the try", func(do Action) bool { save, is := do.(Save); return is && save.Durable.Trial.Parked })
+			row.comes(d)
+			d.hear(d.answer(d.s.Doing)).expectDone(row.done...)
+			d.saveErr = nil
+			d.pass(30 * time.Second)
+			if d.disk.Trial.Parked || !d.disk.Trial.Open {
+				t.Errorf("on the disk is %+v", d.disk.Trial)
+			}
+			d.hear(StopAsked{})
+			if d.disk.Trial.Parked || d.disk.Trial.Open {
+				t.Errorf("after a stop there is %+v", d.disk.Trial)
+			}
+		})
 	}
 }
 

@@ -120,7 +120,7 @@ func (d *drive) meanwhile(random *rand.Rand, at Action) {
 		d.decide(d.answer(d.s.Doing))
 	}
 	d.decide([]Event{Cleared{NodeUID: "node-uid"}, assigned("cm4", "1", contents[random.IntN(len(contents))]), Hung{Words: "no watchdog ping"},
-		ChildExited{Code: 1, Words: "it crashes"}, LocalChanged{Kubelet: testKubelet, Local: "local"}, Retry{}, Unhealthy{Words: "x"}}[random.IntN(7)])
+		ChildExited{Code: 1, Words: "it crashes"}, LocalChanged{Kubelet: testKubelet, Local: "local"}, Retry{}, Unhealthy{Words: "x"}, Consented{}}[random.IntN(8)])
 	if d.s.Doing != nil { // else it was given up
 		d.hear(d.answer(d.s.Doing))
 	}
