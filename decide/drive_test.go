@@ -164,9 +164,6 @@ func (d *drive) answer(do Action) Event {
 		return answer
 	case Park:
 		d.note("park " + nameOf(do.Version))
-		if d.s.isHeld(do.Version) {
-			d.t.Errorf("what is held is to wait at the lock: %+v, %s", d.s.Outlook, d.shown())
-		}
 		if ended, is := d.parks[nameOf(do.Version)]; is {
 			return ended
 		}

@@ -26,6 +26,8 @@ func (d *drive) expectParkable(do Park) {
 		d.t.Fatal("a rollback or a control is to wait")
 	case d.s.Stopping || d.s.Frozen:
 		d.t.Fatal("a kubelet is to wait although the node stops")
+	case d.s.isHeld(do.Version): // asked at the decision: what comes while it is carried out ends what waits
+		d.t.Fatalf("what is held is to wait at the lock: %+v, %s", d.s.Outlook, d.shown())
 	}
 }
 
@@ -249,7 +251,8 @@ func TestATryThatWasToWait(t *testing.T) {
 			edited.Local = "local-2"
 			d.decide(LocalChanged{Kubelet: edited, Local: "local"})
 		}, []string{"prove two", "prove two", "stop", "start two"}},
-		"the disk cannot be written": {func(d *drive) { d.saveErr = errDisk }, []string{"prove two", "stop", "start two"}},
+		// Nothing new is applied there, waiting or not: its tries could not be counted (rules 3 and 10).
+		"the disk cannot be written": {func(d *drive) { d.saveErr = errDisk }, []string{"prove two", "stop", "start local"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDrive(t, parking).boot().assign("one").pass(time.Minute).fresh()
