@@ -25,7 +25,10 @@ func (s *State) commit(next move) Action {
 	switch next.kind {
 	case act:
 		return next.action
-	case stay, write:
+	case stay:
+		s.giveBackParked()
+		return s.saveIfDirty()
+	case write:
 		return s.saveIfDirty()
 	case end:
 		return s.commitEnd()
@@ -34,6 +37,7 @@ func (s *State) commit(next move) Action {
 	case startChild:
 		return s.commitStart(next.want)
 	case keepChild:
+		s.giveBackParked()
 		s.resume()
 		return s.planSpareTime()
 	}

@@ -94,7 +94,8 @@ func (s *State) learnUnparked() {
 	s.giveBackParked()
 }
 
-// giveBackParked refunds the try of a kubelet that never was past its lock.
+// giveBackParked refunds the try of a kubelet that never was past its lock, and does not wait at it: perhaps it was never started, for its
+// try could not be written.
 func (s *State) giveBackParked() {
 	if s.Trial.Parked {
 		s.refund()

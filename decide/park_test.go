@@ -273,6 +273,21 @@ func TestATryThatWasToWait(t *testing.T) {
 	}
 }
 
+// Where what runs goes on, no try of a kubelet that was to wait is left open: nothing was tried.
+func TestATryThatWasToWaitAndIsNotWritten(t *testing.T) {
+	d := newDrive(t, parking).boot().good("one").fresh()
+	d.decide(assigned("two", "1", "two"))
+	d.until("the try", func(do Action) bool { save, is := do.(Save); return is && save.Durable.Trial.Parked })
+	d.saveErr = errDisk
+	d.hear(d.answer(d.s.Doing)).expectDone("prove two")
+	if d.s.Trial.Parked || d.s.Trial.Open || d.s.Trial.Tries != 0 {
+		t.Errorf("a try is open of what was never started: %+v", d.s.Trial)
+	}
+	d.saveErr = nil
+	d.pass(30*time.Second).expectDone("prove two", "park two", "stop", "let through two")
+	d.expectAccount("two with binary-1: try 1, open since boot-1, was healthy, the Lease was renewed before, renewed it")
+}
+
 // A rollback is the plain way, and what is rolled back does not come again by the lock.
 func TestARollbackDoesNotWait(t *testing.T) {
 	d := newDrive(t, parking).boot().good("good").fresh()
