@@ -32,12 +32,13 @@ func (l *Launcher) Park(ctx context.Context, s Spec, running *Child) (*Child, er
 		return nil, err
 	}
 	child.waits = make(chan struct{})
+	before := running.Process()
 	l.tasks.Go(func() {
 		awaitExit(child.command.Process.Pid)
-		child.endedEarly = running.Process().Alive()
+		child.endedEarly = before.Alive()
 		close(child.waits)
 	})
-	if err := child.awaitLock(ctx, held, running); err != nil {
+	if err := child.awaitLock(ctx, held, before); err != nil {
 		child.Discard()
 		return nil, err
 	}
@@ -45,11 +46,10 @@ func (l *Launcher) Park(ctx context.Context, s Spec, running *Child) (*Child, er
 }
 
 // awaitLock waits until the child waits for the lock.
-func (c *Child) awaitLock(ctx context.Context, held heldLock, running *Child) error {
+func (c *Child) awaitLock(ctx context.Context, held heldLock, before Process) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, parkTime, fmt.Errorf("the kubelet did not come to its lock within %s", parkTime))
 	defer cancel()
 	pid := c.command.Process.Pid
-	before := running.Process()
 	ticker := time.NewTicker(lockLook)
 	defer ticker.Stop()
 	for {

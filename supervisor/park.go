@@ -107,11 +107,12 @@ func (l *loop) hearParked(p parkEnded) decide.ParkEnded {
 }
 
 // killParked is for a stop and the host's shutdown: the kubelet that waits ends at once, whatever is under way, and before the one that runs.
+// One that is being let through waits no more.
 func (l *loop) killParked() {
 	if l.cancelPark != nil {
 		l.cancelPark()
 	}
-	if _, stopping := l.state.Doing.(decide.Stop); stopping && l.parked != nil {
+	if _, starting := l.state.Doing.(decide.Start); !starting && l.parked != nil {
 		l.parked.Kill()
 	}
 }
