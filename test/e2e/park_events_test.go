@@ -124,7 +124,8 @@ func TestLongWhatHappensWhileAKubeletWaits(t *testing.T) {
 			})
 		}, goesOn},
 		"an edited drop-in": {func(w *waitingKubelet) {
-			writeFile(w.t, filepath.Join(w.parts.dropIns, "10-more.conf"), "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\neventRecordQPS: 9\n")
+			const edited = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\neventRecordQPS: 9\nport: 10250\n" // where configz is asked
+			writeFile(w.t, filepath.Join(w.parts.dropIns, "10-more.conf"), edited)
 			w.thaw()
 			w.awaitTwo()
 			if got := w.configz(w.t)["eventRecordQPS"]; got != 9.0 {

@@ -68,11 +68,13 @@ func (s *supervised) watchLocks(t *testing.T) (saw func() (past, waited []int)) 
 			}
 		}
 	})
-	return sync.OnceValues(func() ([]int, []int) {
+	saw = sync.OnceValues(func() ([]int, []int) {
 		close(done)
 		looking.Wait()
 		return past, waited
 	})
+	t.Cleanup(func() { _, _ = saw() }) // of a test that ended before it asked
+	return saw
 }
 
 // From one dynamic configuration to another the next kubelet waits at the lock of the one that runs, validated, and goes on when that has
