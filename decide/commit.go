@@ -17,6 +17,11 @@ func (s *State) act() Action {
 		s.applyReset()
 		next = s.plan()
 	}
+	if (next.kind == keepChild || next.kind == stay) && s.takenAndHeld() {
+		s.tellHeld(s.target())
+		s.giveBack()
+		next = s.plan()
+	}
 	return s.commit(next)
 }
 

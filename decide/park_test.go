@@ -84,7 +84,7 @@ func TestWhatWaitsAtTheLock(t *testing.T) {
 				d.hear(Consented{ConsentFor(version("two", "1", "two"))})
 			},
 			lives: func(d *drive) { d.underWay("Park"); d.decide(Consented{}); d.hear(d.answer(d.s.Doing)) },
-			done:  []string{"prove two", "foresee two", "park two", "unpark"}, shown: "assigned=two@1 active=one@1 lkg=- False WouldDisrupt run config"},
+			done:  []string{"prove two", "foresee two", "park two", "unpark"}, shown: "assigned=one@1 active=one@1 lkg=- False WouldDisrupt run config"},
 		"its way to the lock takes longer than a look lasts": {settings: func(s *Settings) { s.Disruption = Hold },
 			lives: func(d *drive) { d.underWay("Park"); d.now += 2 * outlookLasts; d.hear(d.answer(d.s.Doing)) },
 			done:  []string{"prove two", "foresee two", "park two", "unpark", "foresee two", "stop", "start two"}, shown: two},
