@@ -334,3 +334,11 @@ func TestWhatHoldsTheLock(t *testing.T) {
 		t.Errorf("locks: %v", locks)
 	}
 }
+
+// A host that keeps kubelets from the lock file says nothing about what they were started with.
+func TestADeniedLockIsNoFailure(t *testing.T) {
+	d := newDrive(t, parking, func(s *Settings) { s.TrialFailures = 1 })
+	d.boot().assign("one").fresh()
+	d.hear(ChildExited{Code: 1, Words: "unable to acquire file lock", LockDenied: true, Delay: time.Second}).pass(time.Minute)
+	d.expectDone("start one", "prove local").expect("assigned=one@1 active=one@1 lkg=- True InTrial").expectAccount("one with binary-1: try 1, open since boot-1, was healthy, the Lease was renewed before, renewed it")
+}

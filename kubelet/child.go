@@ -120,9 +120,6 @@ func (c *Child) exited(state *os.ProcessState, err error, log []byte) Exited {
 	if last := config.LastErrorLine(log); last != "" && exited.Code != 0 {
 		exited.Words += ": " + last
 	}
-	if c.locked && exited.Code > 0 && bytes.Contains(log, []byte(lockFailed)) {
-		c.launcher.cannotLock.Store(true)
-	}
 	if hung := c.hung.Load(); hung != nil {
 		exited.Words = *hung + "; " + exited.Words
 	}
@@ -133,6 +130,12 @@ func (c *Child) exited(state *os.ProcessState, err error, log []byte) Exited {
 		}
 	}
 	healthy := c.healthy.total()
+	if c.locked && exited.Code > 0 && !exited.Asked {
+		exited.LockDenied = bytes.Contains(log, []byte(lockFailed))
+		if exited.LockDenied || len(log) == 0 && healthy == 0 { // without words it may have been the lock: better none than no kubelet
+			c.launcher.cannotLock.Store(true)
+		}
+	}
 	if healthy >= stableAfter {
 		c.launcher.ResetDelay()
 	}

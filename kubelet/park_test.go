@@ -257,19 +257,23 @@ func TestALeftOverThatWaitsIsEndedFirst(t *testing.T) {
 
 // A host's policy that keeps kubelets from the file costs one start, and not the node its kubelet.
 func TestAKubeletThatMayNotHaveTheLockFile(t *testing.T) {
-	l := NewLauncher(Settings{Path: fakeKubelet, LockFile: filepath.Join(t.TempDir(), "lock")})
 	for _, test := range []struct {
-		log  string
-		want bool
+		log              string
+		asked            bool // to end
+		lockable, denied bool
 	}{
-		{`E1122 11:00:00.000000       1 run.go:72] "command failed" err="failed to run Kubelet: no such cgroup"`, true},
-		{`E1122 11:00:00.000000       1 run.go:72] "command failed" err="failed to run Kubelet: unable to acquire file lock on \"/lock\": permission denied"`, false},
+		{`E1122 11:00:00.000000       1 run.go:72] "command failed" err="failed to run Kubelet: no such cgroup"`, false, true, false},
+		{`E1122 11:00:00.000000       1 run.go:72] "command failed" err="failed to run Kubelet: unable to acquire file lock on \"/lock\": permission denied"`, false, false, true},
+		{"", false, false, false},
+		{"", true, true, false},
 	} {
+		l := NewLauncher(Settings{Path: fakeKubelet, LockFile: filepath.Join(t.TempDir(), "lock")})
 		child := &Child{launcher: l, locked: true, command: exec.Command("false")}
 		_ = child.command.Run()
-		child.exited(child.command.ProcessState, nil, []byte(test.log))
-		if got := l.lockable(); got != test.want {
-			t.Errorf("lockable %t after %s", got, test.log)
+		child.asked.Store(test.asked)
+		exited := child.exited(child.command.ProcessState, nil, []byte(test.log))
+		if lockable := l.lockable(); lockable != test.lockable || exited.LockDenied != test.denied {
+			t.Errorf("lockable %t, denied %t after %q", lockable, exited.LockDenied, test.log)
 		}
 	}
 }
