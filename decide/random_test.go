@@ -88,16 +88,16 @@ func (d *drive) live(random *rand.Rand) {
 		d.hear(Hung{Words: "no watchdog ping"})
 	case 15:
 		d.effect[content] = []string{"", "same"}[random.IntN(2)]
-	case 20:
-		d.parks[content] = []ParkEnded{{Waits: true}, {}, {Proved: Proved{Proof: Proof{Content: content, Kubelet: testKubelet, Outcome: config.Refused}}}}[random.IntN(3)]
-	case 18:
-		d.meanwhile(random, Park{})
-	case 19:
-		d.meanwhile(random, Stop{})
 	case 16:
 		d.kills[[]string{"one", "two", "three", "local"}[random.IntN(4)]] = random.IntN(2)
 	case 17:
 		d.portHeld[[]string{"one", "two", "three", ""}[random.IntN(4)]] = random.IntN(2) == 0
+	case 18:
+		d.meanwhile(random, Park{})
+	case 19:
+		d.meanwhile(random, Stop{})
+	case 20:
+		d.parks[content] = []ParkEnded{{Waits: true}, {}, {Proved: Proved{Proof: Proof{Content: content, Kubelet: testKubelet, Outcome: config.Refused}}}}[random.IntN(3)]
 	case 21:
 		d.ownFile([]string{"local", "edited"}[random.IntN(2)])
 	case 22:
