@@ -58,7 +58,7 @@ var contents = []string{"one", "two", "three"}
 // live lets one random thing happen.
 func (d *drive) live(random *rand.Rand) {
 	content := contents[random.IntN(len(contents))]
-	switch random.IntN(23) {
+	switch random.IntN(24) {
 	case 0, 1, 2:
 		d.assign(content, fmt.Sprint("cm", random.IntN(2)), fmt.Sprint(random.IntN(100)))
 	case 3:
@@ -103,6 +103,8 @@ func (d *drive) live(random *rand.Rand) {
 	case 22:
 		d.layers("lay"+content, fmt.Sprint(random.IntN(3)))
 		d.deadly["lay"+content+"/"+d.own] = time.Duration(random.IntN(300)) * time.Second
+	case 23:
+		d.hear(Consented{Value: []string{"", ConsentFor(nil), ConsentFor(version("x", "1", content))}[random.IntN(3)]})
 	}
 	d.pass(time.Duration(random.IntN(100_000)) * time.Millisecond)
 }
@@ -150,6 +152,9 @@ func (d *drive) checkRules() {
 	}
 	if s.Parked != nil || s.Trial.Parked {
 		d.t.Fatalf("at rest a kubelet waits: %+v, %+v", s.Parked, s.Trial)
+	}
+	if s.takenAndHeld() {
+		d.t.Fatalf("what is held has moved the assignment: %s", d.shown())
 	}
 	if s.Trial.Tries < 0 || int(s.Trial.Tries) > s.TrialFailures {
 		d.t.Fatalf("%d tries", s.Trial.Tries)
