@@ -110,6 +110,15 @@ func (d *drive) decide(e Event) {
 	}
 	d.expectDurable()
 	d.expectAlone()
+	d.expectUnheld()
+}
+
+// expectUnheld: a consent that is withdrawn after the kubelet was asked to end comes too late.
+func (d *drive) expectUnheld() {
+	d.t.Helper()
+	if stop, is := d.step.Do.(Stop); is && stop.Hung == "" && !d.s.Stopping && d.s.isHeld(d.s.target()) {
+		d.t.Fatalf("what is held is made: %+v, %s", d.s.Outlook, d.shown())
+	}
 }
 
 // expectDurable: a verdict is told once it is on the disk, if that can be written.
@@ -210,9 +219,6 @@ func (d *drive) answer(do Action) Event {
 			return ChildExited{Code: 2, Words: do.Hung, Delay: 250 * time.Millisecond}
 		}
 		d.note("stop")
-		if d.s.isHeld(d.s.target()) && !d.s.Stopping {
-			d.t.Errorf("what is held is made: %+v, %s", d.s.Outlook, d.shown())
-		}
 		return ChildExited{Asked: true, Code: 143, Words: "exit code 143", Delay: time.Minute}
 	case SetAside:
 		d.note("set aside")

@@ -111,7 +111,12 @@ func (d *drive) live(random *rand.Rand) {
 
 // meanwhile makes a change, and has something else happen while an action of a kind is under way for it.
 func (d *drive) meanwhile(random *rand.Rand, at Action) {
-	d.decide(assigned("cm3", fmt.Sprint(random.IntN(100)), contents[random.IntN(len(contents))]))
+	content := contents[random.IntN(len(contents))]
+	if random.IntN(2) == 0 {
+		d.kills[content] = 1
+		d.hear(Consented{Value: ConsentFor(version("cm3", "1", content))})
+	}
+	d.decide(assigned("cm3", fmt.Sprint(random.IntN(100)), content))
 	for range 20 {
 		if d.s.Doing == nil {
 			return
