@@ -2,6 +2,7 @@ package config
 
 import (
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -60,6 +61,21 @@ func ParseArguments(argv []string) Arguments {
 		set(&arguments, value)
 	}
 	return arguments
+}
+
+// NamesFlag tells whether a kubelet command line has one of these flags.
+func NamesFlag(argv []string, names ...string) bool {
+	for _, word := range argv {
+		if word == "--" {
+			return false
+		}
+		flag, isFlag := strings.CutPrefix(word, "--")
+		name, _, _ := strings.Cut(flag, "=")
+		if isFlag && slices.Contains(names, strings.ReplaceAll(name, "_", "-")) {
+			return true
+		}
+	}
+	return false
 }
 
 func absolute(path string) string {

@@ -10,8 +10,16 @@ func (s *State) act() Action {
 		return nil
 	}
 	next := s.plan()
+	if s.Parked != nil && !s.Parked.fits(s, next) {
+		return s.endParked(next)
+	}
 	if next.kind == goLocal {
 		s.applyReset()
+		next = s.plan()
+	}
+	if (next.kind == keepChild || next.kind == stay) && s.takenAndHeld() {
+		s.tellHeld(s.target())
+		s.giveBack()
 		next = s.plan()
 	}
 	return s.commit(next)
@@ -22,7 +30,10 @@ func (s *State) commit(next move) Action {
 	switch next.kind {
 	case act:
 		return next.action
-	case stay, write:
+	case stay:
+		s.giveBackParked()
+		return s.saveIfDirty()
+	case write:
 		return s.saveIfDirty()
 	case end:
 		return s.commitEnd()
@@ -31,6 +42,7 @@ func (s *State) commit(next move) Action {
 	case startChild:
 		return s.commitStart(next.want)
 	case keepChild:
+		s.giveBackParked()
 		s.resume()
 		return s.planSpareTime()
 	}
@@ -48,7 +60,14 @@ func (s *State) commitEnd() Action {
 
 // commitStop ends what runs for want. The try is written while the old kubelet still runs.
 func (s *State) commitStop(want *Version) Action {
-	s.spend(want)
+	if s.Parked == nil && s.mayPark(want) {
+		if do := s.commitPark(want); do != nil {
+			return do
+		}
+	}
+	if s.Parked == nil {
+		s.spend(want)
+	}
 	if do := s.saveIfDirty(); do != nil {
 		return do
 	}
@@ -64,6 +83,11 @@ func (s *State) commitStart(want *Version) Action {
 	if !Same(s.StateFiles.Of, want) {
 		s.StateFiles = StateFiles{}
 	}
+	start := Start{Version: want, Fallback: s.fallback(want), OnTrial: s.needsTrial(want), Kubelet: s.OnDisk, Local: s.Local, Unchecked: s.StateFiles.Done, Lock: s.locks(want)}
+	if s.Parked != nil {
+		start.Waits = true
+		return start
+	}
 	s.spend(want)
 	if do := s.saveIfDirty(); do != nil {
 		return do
@@ -71,7 +95,7 @@ func (s *State) commitStart(want *Version) Action {
 	if len(s.StateFiles.InTheWay) > 0 {
 		return SetAside{Files: s.StateFiles.InTheWay}
 	}
-	return Start{Version: want, Fallback: s.fallback(want), OnTrial: s.needsTrial(want), Kubelet: s.OnDisk, Local: s.Local, Unchecked: s.StateFiles.Done}
+	return start
 }
 
 func (s *State) saveIfDirty() Action {

@@ -55,6 +55,10 @@ func (s *State) learn(event Event) {
 		s.Consent = e.Value
 	case PodsLost:
 		s.learnPodsLost(e)
+	case ParkEnded:
+		s.learnParked(e)
+	case Unparked:
+		s.learnUnparked()
 	case Started:
 		s.learnStarted(e)
 	case Healthy:
@@ -97,7 +101,7 @@ func (s *State) boot(e Booted) {
 	if s.SaveError = e.Useless; s.SaveError != "" {
 		s.SaveRetry = s.Now + s.saveRetryAfter()
 	}
-	s.countOpenStart()
+	s.countOpenStart(e.Waited)
 }
 
 func (s *State) learnSaved(e Saved) {
@@ -126,9 +130,20 @@ func (s *State) learnStarted(e Started) {
 		return
 	}
 	s.Doing = nil
+	if e.Gone {
+		s.learnUnparked()
+		return
+	}
 	if len(e.InTheWay) > 0 {
 		s.learnInTheWay(e.InTheWay, start.Version)
 		return
+	}
+	if start.Waits {
+		if e.Err != nil {
+			s.outdate()
+			return
+		}
+		s.passed()
 	}
 	s.StateFiles = StateFiles{}
 	s.Lease = Lease{Reachable: s.Lease.Reachable, ReachableSince: s.Now}
@@ -144,7 +159,7 @@ func (s *State) learnStarted(e Started) {
 		return
 	}
 	s.Child = Child{Alive: true, Version: start.Version, Kubelet: start.Kubelet, Local: start.Local, Started: s.Now,
-		Effective: s.effectiveOf(start)}
+		Effective: s.effectiveOf(start), Locked: e.Locked}
 	s.ApplyAt = 0
 }
 

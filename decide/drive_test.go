@@ -43,6 +43,8 @@ type drive struct {
 	starts   func(Start) (Event, bool) // what answers a start in the place of a child
 	begins   func(Start)               // beside a child that starts
 	proves   func(content string)      // beside a pre-flight
+	parks    map[string]ParkEnded      // by content; absent: it waits
+	waited   bool                      // the supervisor that boots found a kubelet that waited
 	sets     func(SetAside) FilesSetAside
 	bootID   string
 	ownLooks bool // the test looks at the Lease itself
@@ -71,7 +73,7 @@ func newDrive(t *testing.T, changes ...func(*Settings)) *drive {
 		change(&settings)
 	}
 	return &drive{t: t, s: New(settings), now: time.Hour, refused: map[string]Proof{}, deadly: map[string]time.Duration{},
-		lease: map[string]bool{}, effect: map[string]string{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, portHeld: map[string]bool{}, kills: map[string]int{}, bootID: "boot-1", online: true,
+		lease: map[string]bool{}, effect: map[string]string{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, portHeld: map[string]bool{}, parks: map[string]ParkEnded{}, kills: map[string]int{}, bootID: "boot-1", online: true,
 		own: "local", broken: map[string]bool{}}
 }
 
@@ -82,7 +84,7 @@ func (d *drive) boot() *drive {
 	if v := disk.Assigned; v != nil && v.Base != "" {
 		disk.Assigned = d.over(*v)
 	}
-	d.hear(Booted{Disk: disk, Kubelet: testKubelet, Local: d.own, BootID: d.bootID, Cluster: d.cluster})
+	d.hear(Booted{Disk: disk, Kubelet: testKubelet, Local: d.own, BootID: d.bootID, Cluster: d.cluster, Waited: d.waited})
 	return d.pass(time.Second)
 }
 
@@ -107,6 +109,16 @@ func (d *drive) decide(e Event) {
 		d.told = append(d.told, e)
 	}
 	d.expectDurable()
+	d.expectAlone()
+	d.expectUnheld()
+}
+
+// expectUnheld: a consent that is withdrawn after the kubelet was asked to end comes too late.
+func (d *drive) expectUnheld() {
+	d.t.Helper()
+	if stop, is := d.step.Do.(Stop); is && stop.Hung == "" && !d.s.Stopping && d.s.isHeld(d.s.target()) {
+		d.t.Fatalf("what is held is made: %+v, %s", d.s.Outlook, d.shown())
+	}
 }
 
 // expectDurable: a verdict is told once it is on the disk, if that can be written.
@@ -159,11 +171,26 @@ func (d *drive) answer(do Action) Event {
 			answer.Words = fmt.Sprintf("%d of 7 running pods would be killed at the restart", answer.Lost)
 		}
 		return answer
-	case Start:
-		if d.s.Child.Alive {
-			d.t.Fatal("two kubelets: a start beside a running one")
+	case Park:
+		d.note("park " + nameOf(do.Version))
+		if ended, is := d.parks[nameOf(do.Version)]; is {
+			return ended
 		}
-		d.note("start " + nameOf(do.Version))
+		return ParkEnded{Waits: true}
+	case Unpark:
+		d.note("unpark")
+		return Unparked{}
+	case Start:
+		switch {
+		case d.s.Child.Alive:
+			d.t.Fatal("two kubelets: a start beside a running one")
+		case do.Waits:
+			d.note("let through " + nameOf(do.Version))
+		case d.s.Parked != nil:
+			d.t.Fatal("two kubelets: a start beside one that waits")
+		default:
+			d.note("start " + nameOf(do.Version))
+		}
 		if d.starts != nil {
 			if answer, is := d.starts(do); is {
 				return answer
@@ -173,7 +200,10 @@ func (d *drive) answer(do Action) Event {
 			d.begins(do)
 		}
 		err := d.startErr[contentOf(do.Version)]
-		return Started{Err: err, Unrenderable: err != nil, Delay: time.Second}
+		if do.Waits {
+			return Started{Locked: true}
+		}
+		return Started{Err: err, Unrenderable: err != nil, Delay: time.Second, Locked: do.Lock}
 	case Merge:
 		d.note("merge " + do.Version.Source.Name)
 		if d.broken[do.Local] {
@@ -189,9 +219,6 @@ func (d *drive) answer(do Action) Event {
 			return ChildExited{Code: 2, Words: do.Hung, Delay: 250 * time.Millisecond}
 		}
 		d.note("stop")
-		if d.s.isHeld(d.s.target()) && !d.s.Stopping {
-			d.t.Errorf("what is held is made: %+v, %s", d.s.Outlook, d.shown())
-		}
 		return ChildExited{Asked: true, Code: 143, Words: "exit code 143", Delay: time.Minute}
 	case SetAside:
 		d.note("set aside")

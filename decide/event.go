@@ -24,6 +24,7 @@ type (
 		Local   string
 		BootID  string   // of the host's boot; empty = unknown
 		Cluster []string // digests of the keys of the cluster's certificate authorities; empty = unknown
+		Waited  bool     // a kubelet was left behind that still waited at the lock; it was ended
 		Warning string   // state that could not be read
 		Useless string   // why the state folder cannot be used at all; empty = it can
 	}
@@ -64,6 +65,14 @@ type (
 	Consented struct{ Value string }
 	// PodsLost tells what a restart has cost that was not foreseen.
 	PodsLost struct{ Words string }
+	// ParkEnded answers Park: the kubelet waits at the lock, or it does not and is gone.
+	ParkEnded struct {
+		Waits bool
+		// Proved is the verdict on one that exited before the lock; its zero value is none.
+		Proved Proved
+	}
+	// Unparked answers Unpark: what waited has ended.
+	Unparked struct{}
 	// Merged answers Merge. Without a version there is nothing to lay the layers over, for the reason given.
 	Merged struct {
 		Of      Version
@@ -83,6 +92,8 @@ type (
 		Unrenderable bool               // the version's file could not be made: the kubelet itself is not to blame
 		Delay        time.Duration      // backoff before the next try when Err is set
 		InTheWay     []config.StateFile // nothing was started, for these files are of another policy
+		Locked       bool               // it holds the lock for as long as it lives
+		Gone         bool               // what had waited for this had ended before: nothing was started
 	}
 	// Healthy and Unhealthy tell of changes in the child's health.
 	Healthy   struct{}
@@ -98,6 +109,7 @@ type (
 		Words       string
 		RuntimeDown bool          // the container runtime's endpoint refused connections, the fallback's being the same
 		StateFile   string        // name of the state file that its last words blame; empty = none
+		LockDenied  bool          // it was not allowed the lock, and is started without from now on
 		Delay       time.Duration // backoff before the next start of the same configuration
 	}
 	// LeaseSeen is a look at the kubelet's Lease.
@@ -181,7 +193,18 @@ type (
 		Kubelet           config.Identity
 		Local             string
 		Unchecked         bool // start it whatever state files there are
+		Lock              bool // it is to hold the lock
+		Waits             bool // it has been started, and waits at the lock
 	}
+	// Park starts the next kubelet beside the one that runs, at whose lock it waits; answered by ParkEnded. Runs is what that one was
+	// started with.
+	Park struct {
+		Version, Fallback, Runs *Version
+		Kubelet                 config.Identity
+		Local                   string
+	}
+	// Unpark ends the kubelet that waits; answered by Unparked.
+	Unpark struct{}
 	// SetAside renames state files; answered by FilesSetAside.
 	SetAside struct{ Files []config.StateFile }
 	// Exit ends the supervisor.
@@ -203,6 +226,8 @@ func (Proved) event()        {}
 func (Foreseen) event()      {}
 func (Consented) event()     {}
 func (PodsLost) event()      {}
+func (ParkEnded) event()     {}
+func (Unparked) event()      {}
 func (Merged) event()        {}
 func (Blamed) event()        {}
 func (Started) event()       {}
@@ -227,4 +252,6 @@ func (Blame) action()    {}
 func (Stop) action()     {}
 func (Start) action()    {}
 func (SetAside) action() {}
+func (Park) action()     {}
+func (Unpark) action()   {}
 func (Exit) action()     {}

@@ -47,6 +47,12 @@ func (s *State) learnExited(e ChildExited) {
 		}
 		return
 	}
+	if e.LockDenied { // by the host, whatever the configuration
+		if trial {
+			s.refund()
+		}
+		return
+	}
 	if gone.Version == nil && !gone.EverHealthy {
 		s.LocalFailures++
 	}

@@ -137,6 +137,7 @@ func TestWhatARefundLeaves(t *testing.T) {
 		"a clean exit":                {Words: "exit code 0"},
 		"a state file in the way":     {Code: 1, Words: "refused", StateFile: stateFileName},
 		"no container runtime":        {Code: 1, Words: "no runtime", RuntimeDown: true},
+		"no lock":                     {Code: 1, Words: "unable to acquire file lock", LockDenied: true},
 		"a crash, which is not given": {Code: 1, Words: "boom"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -167,8 +167,18 @@ func (s *State) learnForeseen(e Foreseen) {
 		s.giveBack()
 	}
 	if !again {
-		s.event(corev1.EventTypeNormal, "KubeletConfigHeld", "The restart with "+Describe(want)+" is held: "+e.Words)
+		s.tellHeld(want)
 	}
+}
+
+func (s *State) tellHeld(want *Version) {
+	s.event(corev1.EventTypeNormal, "KubeletConfigHeld", "The restart with "+Describe(want)+" is held: "+s.Outlook.Words)
+}
+
+// takenAndHeld: the consent to a change was withdrawn after its assignment had been taken.
+func (s *State) takenAndHeld() bool {
+	want, _, held := s.heldChange()
+	return held && s.Pending == nil && s.Reset == nil && !s.runs(want)
 }
 
 // giveBack: an assignment that was taken, and waited for its turn, is held after all. A held change moves no pointer, so that a supervisor

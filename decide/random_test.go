@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 // Whatever happens, in whatever order, the rules hold: one action at a time, never two kubelets, decide changes nothing it was
@@ -19,6 +21,7 @@ func TestRandomLives(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			d := newDrive(t, func(s *Settings) {
 				s.EditSpread, s.Disruption = time.Duration(random.IntN(2))*time.Minute, []string{"", Hold, Allow}[random.IntN(3)]
+				s.Parking = random.IntN(2) == 0
 				s.FollowLocal = random.IntN(3) == 0
 			}).boot()
 			for range 60 {
@@ -55,7 +58,7 @@ var contents = []string{"one", "two", "three"}
 // live lets one random thing happen.
 func (d *drive) live(random *rand.Rand) {
 	content := contents[random.IntN(len(contents))]
-	switch random.IntN(20) {
+	switch random.IntN(24) {
 	case 0, 1, 2:
 		d.assign(content, fmt.Sprint("cm", random.IntN(2)), fmt.Sprint(random.IntN(100)))
 	case 3:
@@ -90,12 +93,44 @@ func (d *drive) live(random *rand.Rand) {
 	case 17:
 		d.portHeld[[]string{"one", "two", "three", ""}[random.IntN(4)]] = random.IntN(2) == 0
 	case 18:
-		d.ownFile([]string{"local", "edited"}[random.IntN(2)])
+		d.meanwhile(random, Park{})
 	case 19:
+		d.meanwhile(random, Stop{})
+	case 20:
+		d.parks[content] = []ParkEnded{{Waits: true}, {}, {Proved: Proved{Proof: Proof{Content: content, Kubelet: testKubelet, Outcome: config.Refused}}}}[random.IntN(3)]
+	case 21:
+		d.ownFile([]string{"local", "edited"}[random.IntN(2)])
+	case 22:
 		d.layers("lay"+content, fmt.Sprint(random.IntN(3)))
 		d.deadly["lay"+content+"/"+d.own] = time.Duration(random.IntN(300)) * time.Second
+	case 23:
+		d.hear(Consented{Value: []string{"", ConsentFor(nil), ConsentFor(version("x", "1", content))}[random.IntN(3)]})
 	}
 	d.pass(time.Duration(random.IntN(100_000)) * time.Millisecond)
+}
+
+// meanwhile makes a change, and has something else happen while an action of a kind is under way for it.
+func (d *drive) meanwhile(random *rand.Rand, at Action) {
+	content := contents[random.IntN(len(contents))]
+	if random.IntN(2) == 0 {
+		d.kills[content] = 1
+		d.hear(Consented{Value: ConsentFor(version("cm3", "1", content))})
+	}
+	d.decide(assigned("cm3", fmt.Sprint(random.IntN(100)), content))
+	for range 20 {
+		if d.s.Doing == nil {
+			return
+		}
+		if reflect.TypeOf(d.s.Doing) == reflect.TypeOf(at) {
+			break
+		}
+		d.decide(d.answer(d.s.Doing))
+	}
+	d.decide([]Event{Cleared{NodeUID: "node-uid"}, assigned("cm4", "1", contents[random.IntN(len(contents))]), Hung{Words: "no watchdog ping"},
+		ChildExited{Code: 1, Words: "it crashes"}, LocalChanged{Kubelet: testKubelet, Local: "local"}, Retry{}, Unhealthy{Words: "x"}, Consented{}}[random.IntN(8)])
+	if d.s.Doing != nil { // else it was given up
+		d.hear(d.answer(d.s.Doing))
+	}
 }
 
 func (d *drive) heal() {
@@ -105,6 +140,7 @@ func (d *drive) heal() {
 	clear(d.lease)
 	clear(d.refused)
 	clear(d.kills)
+	clear(d.parks)
 	d.saveErr, d.startErr, d.online = nil, nil, true
 	d.pass(time.Minute)
 	d.assign("one", "healed", "1").hear(Retry{})
@@ -118,6 +154,12 @@ func (d *drive) checkRules() {
 		if _, exit := s.Doing.(Exit); !exit {
 			d.t.Fatalf("at rest with %T under way", s.Doing)
 		}
+	}
+	if s.Parked != nil || s.Trial.Parked {
+		d.t.Fatalf("at rest a kubelet waits: %+v, %+v", s.Parked, s.Trial)
+	}
+	if s.takenAndHeld() {
+		d.t.Fatalf("what is held has moved the assignment: %s", d.shown())
 	}
 	if s.Trial.Tries < 0 || int(s.Trial.Tries) > s.TrialFailures {
 		d.t.Fatalf("%d tries", s.Trial.Tries)

@@ -119,6 +119,8 @@ func (s *State) Phase() string {
 		return "Proving"
 	case Foresee:
 		return "Foreseeing"
+	case Park, Unpark:
+		return "Parking"
 	case Merge:
 		return "Merging"
 	case Blame:

@@ -16,6 +16,7 @@ type Settings struct {
 	FollowLocal   bool
 	Disruption    string // Hold or Allow; empty: nothing is foreseen
 	Standalone    bool   // the kubelet has no kubeconfig: no Lease is expected of it
+	Parking       bool   // the next kubelet may wait at the lock of the one that runs
 
 	// Of tests that do not want to wait; 0 is what the design says.
 	HealthThatCounts, SaveRetryAfter time.Duration
@@ -59,6 +60,8 @@ type Child struct {
 	Words        string        // why it is unhealthy
 	PortHeld     string        // that another process has its healthz port, and which; empty = none is known
 	Hung         string        // why it has to be ended; empty = it does not hang
+	Locked       bool          // it holds the lock
+	Unparkable   bool          // the next one could not wait beside it: it is started plainly
 }
 
 // Lease is what is known of the renewal of the kubelet's own Lease since its start.
@@ -85,9 +88,10 @@ type State struct {
 	Wall   time.Time     // the wall clock at Now, for people only
 	Booted bool
 	BootID string
-	Doing  Action // the action in flight: Save, Prove, Foresee, Stop, SetAside, Start or Exit
+	Doing  Action // the action in flight: Save, Prove, Foresee, Park, Unpark, Stop, SetAside, Start or Exit
 
 	Child  Child
+	Parked *Parked         // waits to take the child's place; nil = nothing does
 	OnDisk config.Identity // the kubelet as it would be started now
 	Local  string          // content of the local file now
 	Lease  Lease

@@ -120,6 +120,7 @@ func (s *State) spend(v *Version) {
 		s.Trial.Open, s.Trial.HadHealth, s.Trial.BootID = true, false, s.BootID
 		s.Trial.Tries++
 	}
+	s.Trial.Parked = false // whoever parks it says so
 }
 
 // resume opens the account anew of what runs on trial: a start was counted that was not made, and it took the place of this one.
@@ -132,7 +133,7 @@ func (s *State) resume() {
 // refund gives the open start back: its end says nothing about the configuration.
 func (s *State) refund() {
 	if s.Trial.Open {
-		s.Trial.Open = false
+		s.Trial.Open, s.Trial.Parked = false, false
 		s.Trial.Tries--
 	}
 }
@@ -147,12 +148,20 @@ func tail(words string) string {
 // countOpenStart accounts for a start whose end was not recorded (rule 10): the supervisor died, or the host. In the same boot it is one
 // failure, unless the kubelet had been healthy for a while. A boot that ended is one whatever its health was: a configuration that takes
 // the host down must not become last known good.
-func (s *State) countOpenStart() {
+//
+// One that is only known to have waited at the lock counts nothing in another boot, or where it was found there; where nothing was found, it
+// may have been let through.
+func (s *State) countOpenStart(foundWaiting bool) {
 	if !s.Trial.Open {
 		return
 	}
-	s.Exit = "the supervisor died during its trial"
 	anotherBoot := s.Trial.BootID != "" && s.BootID != "" && s.Trial.BootID != s.BootID
+	if s.Trial.Parked && (foundWaiting || anotherBoot) {
+		s.giveBackParked()
+		return
+	}
+	s.Trial.Parked = false
+	s.Exit = "the supervisor died during its trial"
 	switch {
 	case anotherBoot:
 		s.Exit = "the host went down during its trial"

@@ -55,6 +55,7 @@ type Trial struct {
 	Unhealthy Span            `json:"unhealthy,omitempty"` // running time after the first health without it
 	Tries     Count           `json:"tries,omitempty"`     // starts spent and not refunded, the open one included
 	Open      bool            `json:"open,omitempty"`      // a start was spent whose end is not recorded
+	Parked    bool            `json:"parked,omitempty"`    // the open start waits at the lock, as far as is known
 	HadHealth bool            `json:"sound,omitempty"`     // the open start has had 10 s of health
 	BootID    string          `json:"bootID,omitempty"`    // of the boot in which the open start was spent
 	Longest   Span            `json:"longest,omitempty"`   // longest life of a start that failed

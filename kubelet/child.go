@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,10 +24,16 @@ const runtimeDialWait = time.Second
 // Child is one kubelet.
 type Child struct {
 	launcher        *Launcher
+	notify          *notifySocket // it was given; nil = none
 	command         *exec.Cmd
 	endpoints       config.Endpoints
-	fallbackRuntime string // the container runtime endpoint of the fallback
-	started         time.Time
+	fallbackRuntime string        // the container runtime endpoint of the fallback
+	started         time.Time     // past the lock, if it had to wait
+	begun           time.Time     // the process
+	locked          bool          // it was given the lock file
+	logFrom         int64         // where its part of the output's file begins
+	waits           chan struct{} // of one that was parked: closed at its end
+	endedEarly      bool          // before the one that it waited for; once waits is closed
 	asked           atomic.Bool
 	hung            atomic.Pointer[string] // why it was made to dump and end
 	healthy         healthAccount
@@ -56,6 +63,9 @@ func (c *Child) FallBackTo(file string) {
 // Started is when it was.
 func (c *Child) Started() time.Time { return c.started }
 
+// Locked tells whether it holds the lock file for as long as it lives.
+func (c *Child) Locked() bool { return c.locked }
+
 // Attend watches the child, tells of it, and returns when it has ended and that was told.
 func (c *Child) Attend(ctx context.Context, tell func(Event)) {
 	watching, stop := context.WithCancel(ctx)
@@ -66,6 +76,7 @@ func (c *Child) Attend(ctx context.Context, tell func(Event)) {
 	state, err := c.collect()
 	stop()
 	watches.Wait()
+	c.notify.forget(c.command.Process.Pid)
 	close(c.done)
 	tell(c.exited(state, err, c.lastWords(ctx, state)))
 }
@@ -88,7 +99,7 @@ func (c *Child) lastWords(ctx context.Context, state *os.ProcessState) []byte {
 	case c.asked.Load() || state == nil || state.ExitCode() <= 0:
 		return nil
 	}
-	return journalWords(ctx, c.command.Process.Pid, c.started)
+	return journalWords(ctx, c.command.Process.Pid, c.begun)
 }
 
 // exited says how the child ended.
@@ -119,6 +130,12 @@ func (c *Child) exited(state *os.ProcessState, err error, log []byte) Exited {
 		}
 	}
 	healthy := c.healthy.total()
+	if c.locked && exited.Code > 0 && !exited.Asked {
+		exited.LockDenied = bytes.Contains(log, []byte(lockFailed))
+		if exited.LockDenied || len(log) == 0 && healthy == 0 { // without words it may have been the lock: better none than no kubelet
+			c.launcher.cannotLock.Store(true)
+		}
+	}
 	if healthy >= stableAfter {
 		c.launcher.ResetDelay()
 	}

@@ -21,6 +21,7 @@ type (
 		Words       string
 		RuntimeDown bool          // the container runtime's endpoint refused connections, the fallback's being the same
 		StateFile   string        // name of the state file that its last words blame; empty = none
+		LockDenied  bool          // it was not allowed its lock file, and is started without from now on
 		Delay       time.Duration // backoff before the next start of the same configuration
 	}
 )

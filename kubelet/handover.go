@@ -27,6 +27,7 @@ type HandedChild struct {
 	Age       time.Duration // on a clock that does not jump
 	Healthy   time.Duration
 	Journaled bool
+	Locked    bool
 	Notes     kubeletNotes
 }
 
@@ -62,10 +63,8 @@ func (l *Launcher) HandOver() HandedLauncher {
 // HandOver tells of the child what the program that takes over has to know.
 func (c *Child) HandOver() *HandedChild {
 	h := &HandedChild{Process: c.Process(), Endpoints: c.endpoints, Runtime: c.fallbackRuntime,
-		Age: time.Since(c.started), Healthy: c.healthy.sofar(), Journaled: c.journaled}
-	if socket := c.launcher.notify; socket != nil {
-		h.Notes = socket.notes()
-	}
+		Age: time.Since(c.started), Healthy: c.healthy.sofar(), Journaled: c.journaled, Locked: c.locked}
+	h.Notes = c.notify.notes(c.command.Process.Pid)
 	return h
 }
 
@@ -90,11 +89,10 @@ func (l *Launcher) InheritChild(h *HandedChild) (*Child, error) {
 		return nil, fmt.Errorf("the kubelet with pid %d cannot be held: %w", h.PID, err)
 	}
 	c := &Child{launcher: l, command: &exec.Cmd{Path: h.Executable, Process: held}, endpoints: h.Endpoints, fallbackRuntime: h.Runtime,
-		started: time.Now().Add(-h.Age), journaled: h.Journaled, done: make(chan struct{}), killsBefore: l.countKills()}
+		started: time.Now().Add(-h.Age), begun: time.Now().Add(-h.Age), locked: h.Locked, logFrom: l.output.began.Load(), journaled: h.Journaled, done: make(chan struct{}), killsBefore: l.countKills()}
 	c.healthy.sum = h.Healthy
-	if l.notify != nil {
-		l.notify.inherit(h.Notes)
-	}
+	c.notify = l.notify
+	c.notify.inherit(h.Notes)
 	return c, nil
 }
 
@@ -112,5 +110,5 @@ func inheritNotify(file *os.File, path string) *notifySocket {
 		_ = connection.Close()
 		return nil
 	}
-	return &notifySocket{path: path, connection: socket}
+	return &notifySocket{path: path, connection: socket, kubelets: map[int]*hearing{}}
 }

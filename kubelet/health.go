@@ -66,7 +66,7 @@ func (h *healthAccount) total() time.Duration {
 func (c *Child) watchHealth(ctx context.Context, tell func(Event)) {
 	client := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true, Proxy: nil}}
 	healthy, words := false, ""
-	ready := c.launcher.readiness()
+	ready := c.notify.readiness(c.command.Process.Pid)
 	for wait := time.Duration(0); ; {
 		select {
 		case <-ctx.Done():
@@ -128,8 +128,7 @@ func (c *Child) probe(ctx context.Context, client *http.Client) error {
 }
 
 func (c *Child) probeNotify() error {
-	socket := c.launcher.notify
-	if socket == nil || !socket.notes().Ready {
+	if !c.notify.notes(c.command.Process.Pid).Ready {
 		return fmt.Errorf("it has no healthz port and has not said READY=1 yet")
 	}
 	if time.Since(c.started) < notifyAlive {

@@ -64,7 +64,7 @@ func TestHealthIsAskedWhenTheKubeletIsReady(t *testing.T) {
 	if command.Process, err = os.FindProcess(os.Getpid()); err != nil {
 		t.Fatal(err)
 	}
-	child := &Child{launcher: &Launcher{notify: socket}, command: command, started: time.Now(),
+	child := &Child{launcher: &Launcher{}, notify: socket, command: command, started: time.Now(),
 		endpoints: config.Endpoints{HealthzAddress: strings.TrimPrefix(server.URL, "http://")}}
 	seen := make(chan Event)
 	ctx, stop := context.WithCancel(t.Context())

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -31,6 +32,7 @@ type Settings struct {
 	Logger    *zap.Logger
 
 	StartTimeout time.Duration // a kubelet that is not healthy by then is asked less often
+	LockFile     string        // that kubelets with a configuration of ours hold while they live; empty: they are started without
 }
 
 // Launcher starts kubelets, one after the other.
@@ -43,12 +45,15 @@ type Launcher struct {
 
 	countKills func() int // of our own cgroup, for want of memory; -1 = unknown
 
+	cannotLock atomic.Bool // a kubelet has said so
+
 	collecting sync.Mutex // whoever has it may collect the kubelet's exit status
 }
 
 // Spec is what one kubelet is started with.
 type Spec struct {
 	File string // appended as --config; empty: the command line as it is
+	Lock bool   // the lock file is appended too, where it can be
 }
 
 // NewLauncher makes no file and starts nothing yet.
@@ -67,21 +72,32 @@ func (l *Launcher) Close() {
 
 // Start starts a kubelet, which Attend has to be called for.
 func (l *Launcher) Start(s Spec) (*Child, error) {
+	return l.start(s, s.Lock && s.File != "" && l.lockable())
+}
+
+func (l *Launcher) start(s Spec, locked bool) (*Child, error) {
 	arguments, local := l.Arguments, config.ParseArguments(l.Arguments).Config
 	file := local
 	if s.File != "" {
 		file = s.File
 		arguments = append(append([]string(nil), l.Arguments...), "--config="+file)
 	}
-	child := &Child{launcher: l, done: make(chan struct{}), endpoints: config.EffectiveEndpoints(l.Arguments, file), killsBefore: l.countKills()}
+	if locked {
+		arguments = append(arguments, lockFlag+l.LockFile)
+	}
+	child := &Child{launcher: l, locked: locked, done: make(chan struct{}), endpoints: config.EffectiveEndpoints(l.Arguments, file),
+		killsBefore: l.countKills()}
 	child.command = exec.Command(l.Path, arguments...)
 	child.command.Env = l.environment()
+	child.notify = l.notify
 	attached := l.attach(child)
+	child.logFrom = l.output.began.Load()
 	defer attached()
 	if err := l.begin(child.command); err != nil {
 		return nil, fmt.Errorf("starting the kubelet: %w", err)
 	}
 	child.started = time.Now()
+	child.begun = child.started
 	return child, nil
 }
 

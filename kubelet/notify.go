@@ -12,17 +12,23 @@ import (
 )
 
 // notifySocket is what the kubelet gets in place of the service manager's: its READY=1 is the only sign of life of a kubelet without
-// a healthz port, its WATCHDOG=1 says that it does not hang. Only messages that the kernel says come from the kubelet's own pid count.
+// a healthz port, its WATCHDOG=1 says that it does not hang. Only messages that the kernel says come from a kubelet's own pid count. There
+// are two at most: one that runs, and one that waits at its lock.
 type notifySocket struct {
 	path       string
 	connection *net.UnixConn
 
-	mu sync.Mutex
-	kubeletNotes
-	readiness chan struct{} // closed with the kubelet's READY=1
+	mu       sync.Mutex
+	kubelets map[int]*hearing // by pid
 }
 
-// kubeletNotes is what one kubelet has said.
+// hearing is what one kubelet has said.
+type hearing struct {
+	kubeletNotes
+	readiness chan struct{} // closed with its READY=1
+}
+
+// kubeletNotes is that, for another program.
 type kubeletNotes struct {
 	PID   int
 	Ready bool
@@ -45,7 +51,7 @@ func listenNotify(path string) (*notifySocket, error) {
 	if err := raw.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSCRED, 1) }); err != nil || failed != nil {
 		return nil, fmt.Errorf("asking for the sender's pid: %w", errors.Join(err, failed))
 	}
-	return &notifySocket{path: path, connection: connection}, nil
+	return &notifySocket{path: path, connection: connection, kubelets: map[int]*hearing{}}, nil
 }
 
 // reachable tells whether the socket is still there to be written to: RUN_DIR may have been removed.
@@ -63,13 +69,13 @@ func (s *notifySocket) descriptor() (fd int) {
 	return fd
 }
 
-// begin starts a kubelet, whose messages alone count from then on. Nothing is heard until its pid is known.
+// begin starts a kubelet, whose messages count from then on. Nothing is heard until its pid is known.
 func (s *notifySocket) begin(start func() (pid int, err error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	pid, err := start()
 	if err == nil {
-		s.kubeletNotes, s.readiness = kubeletNotes{PID: pid}, make(chan struct{})
+		s.kubelets[pid] = &hearing{kubeletNotes: kubeletNotes{PID: pid}, readiness: make(chan struct{})}
 	}
 	return err
 }
@@ -94,42 +100,79 @@ func (s *notifySocket) receive() {
 func (s *notifySocket) hear(pid int, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if pid != s.PID {
+	kubelet := s.kubelets[pid]
+	if kubelet == nil {
 		return
 	}
 	for line := range strings.SplitSeq(message, "\n") {
 		switch line {
 		case "READY=1":
-			if !s.Ready {
-				close(s.readiness)
+			if !kubelet.Ready {
+				close(kubelet.readiness)
 			}
-			s.Ready = true
+			kubelet.Ready = true
 		case "WATCHDOG=1":
-			s.Pings++
+			kubelet.Pings++
 		}
 	}
 }
 
+// The socket is nil where there is none: nothing was heard then.
+
 func (s *notifySocket) inherit(notes kubeletNotes) {
+	if s == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kubeletNotes, s.readiness = notes, make(chan struct{})
+	s.kubelets[notes.PID] = &hearing{kubeletNotes: notes, readiness: make(chan struct{})}
 }
 
-// readiness is closed when the newest kubelet says READY=1; nil where that cannot be heard.
-func (l *Launcher) readiness() <-chan struct{} {
-	if l.notify == nil {
+// of gives what a kubelet has said, for whoever has the lock.
+func (s *notifySocket) of(pid int) *hearing {
+	if kubelet := s.kubelets[pid]; kubelet != nil {
+		return kubelet
+	}
+	return &hearing{}
+}
+
+func (s *notifySocket) notes(pid int) kubeletNotes {
+	if s == nil {
+		return kubeletNotes{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.of(pid).kubeletNotes
+}
+
+// readiness is closed when the kubelet says READY=1; nil where that cannot be heard.
+func (s *notifySocket) readiness(pid int) <-chan struct{} {
+	if s == nil {
 		return nil
 	}
-	l.notify.mu.Lock()
-	defer l.notify.mu.Unlock()
-	return l.notify.readiness
-}
-
-func (s *notifySocket) notes() kubeletNotes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.kubeletNotes
+	return s.of(pid).readiness
+}
+
+// countAnew forgets the pings of a kubelet that waited: from 1.35 on it pings before it does anything else.
+func (s *notifySocket) countAnew(pid int) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of(pid).Pings = 0
+}
+
+// forget is for a kubelet that has ended.
+func (s *notifySocket) forget(pid int) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.kubelets, pid)
 }
 
 func sender(control []byte) (pid int, known bool) {

@@ -60,21 +60,21 @@ func TestReadyCountsFromTheProcessThatSaysSo(t *testing.T) {
 			t.Fatal(err)
 		}
 		say(t, socket, "READY=1\nWATCHDOG=1") // of this process, while the kubelet's is awaited
-		fakenode.Await(t, "READY=1", func() bool { return socket.notes().Ready })
+		fakenode.Await(t, "READY=1", func() bool { return socket.notes(command.Process.Pid).Ready })
 		say(t, socket, "WATCHDOG=1") // again not the kubelet's
 		_ = command.Process.Kill()
 		_ = command.Wait()
 	}
-	if notes := socket.notes(); notes.Pings != 0 {
+	if notes := socket.notes(os.Getpid()); notes.Pings != 0 {
 		t.Errorf("another process fed the watchdog: %+v", notes)
 	}
 	becomeTheKubelet(t, socket)
-	if notes := socket.notes(); notes.Ready {
+	if notes := socket.notes(os.Getpid()); notes.Ready {
 		t.Errorf("a new kubelet is ready and has not said so: %+v", notes)
 	}
 	say(t, socket, "STATUS=fine\nREADY=1\nWATCHDOG=1\n")
 	fakenode.Await(t, "READY=1 of this process", func() bool {
-		notes := socket.notes() // a ping from before it was the kubelet may have come late
+		notes := socket.notes(os.Getpid()) // a ping from before it was the kubelet may have come late
 		return notes.PID == os.Getpid() && notes.Ready && notes.Pings > 0
 	})
 }
@@ -108,8 +108,7 @@ func TestHealthWithoutAHealthzPort(t *testing.T) {
 	if command.Process, err = os.FindProcess(os.Getpid()); err != nil {
 		t.Fatal(err)
 	}
-	l := &Launcher{}
-	child := &Child{launcher: l, command: command, started: time.Now()}
+	child := &Child{command: command, started: time.Now()}
 	expect := func(when, want string) {
 		t.Helper()
 		err := child.probeNotify()
@@ -118,12 +117,12 @@ func TestHealthWithoutAHealthzPort(t *testing.T) {
 		}
 	}
 	expect("no socket", "has not said READY=1")
-	l.notify = socket
+	child.notify = socket
 	expect("it said nothing", "has not said READY=1")
 	becomeTheKubelet(t, socket)
 	expect("it said nothing", "has not said READY=1")
 	say(t, socket, "READY=1")
-	fakenode.Await(t, "READY=1", func() bool { return socket.notes().Ready })
+	fakenode.Await(t, "READY=1", func() bool { return socket.notes(os.Getpid()).Ready })
 	expect("it is young", "has not been alive for 10s")
 	child.started = child.started.Add(-notifyAlive)
 	expect("it is ready and old enough", "")

@@ -35,6 +35,7 @@ type kubeletSearch struct {
 	kubelet   string
 	arguments []string
 	runDir    string
+	lockFile  string
 }
 
 func (s kubeletSearch) leftOvers() ([]Process, error) {
@@ -102,7 +103,7 @@ func (s kubeletSearch) isOurCommandLine(words []string) bool {
 		return false
 	}
 	dynamic := append(slices.Clone(s.arguments), "--config="+filepath.Join(s.runDir, EffectiveFile))
-	return slices.Equal(words[1:], s.arguments) || slices.Equal(words[1:], dynamic)
+	return slices.Equal(words[1:], s.arguments) || slices.Equal(words[1:], dynamic) || slices.Equal(words[1:], append(dynamic, lockFlag+s.lockFile))
 }
 
 // isSupervisor tells whether the process runs this program, of whatever version.

@@ -24,7 +24,7 @@ func (l *Launcher) watchdog() time.Duration {
 // watchPings tells of a kubelet that has pinged and does not any more, until ctx ends. It looks no more often than it has waited, so
 // that a supervisor that stalled itself hears what came meanwhile before it judges. The clock stands while the machine sleeps.
 func (c *Child) watchPings(ctx context.Context, interval time.Duration, tell func(Event)) {
-	if interval == 0 || c.launcher.notify == nil {
+	if interval == 0 || c.notify == nil {
 		return
 	}
 	for heard, missed := 0, 0; ; {
@@ -33,7 +33,7 @@ func (c *Child) watchPings(ctx context.Context, interval time.Duration, tell fun
 		case <-ctx.Done():
 			return
 		}
-		notes := c.launcher.notify.notes()
+		notes := c.notify.notes(c.command.Process.Pid)
 		if missed++; notes.Pings == 0 || notes.Pings != heard {
 			missed = 0
 		}

@@ -54,7 +54,7 @@ func (l *loop) boot() decide.Booted {
 	changed, err := l.lookLocal()
 	note(err)
 	booted.Kubelet, booted.Local = changed.Kubelet, changed.Local
-	booted.BootID, booted.Cluster = kubelet.BootID(), l.clusterKeys()
+	booted.BootID, booted.Cluster, booted.Waited = kubelet.BootID(), l.clusterKeys(), l.foundWaiting
 	if l.store == nil {
 		booted.Useless = l.unusable.Error()
 	} else {

@@ -12,12 +12,14 @@ import (
 )
 
 // stopLeftOvers stops the kubelet of a supervisor that was killed. state.json names it, but may be gone, unreadable or older than it.
-func stopLeftOvers(o Options, kubelets *kubelet.Launcher) error {
+// waited tells whether it was about to start another.
+func stopLeftOvers(o Options, kubelets *kubelet.Launcher) (waited bool, err error) {
 	recorded, err := recordedLeftOver(o)
 	if err != nil {
-		return err
+		return false, err
 	}
-	return heldRunDir(kubelets.StopLeftOvers(recorded, o.StopTimeout), o.RunDir)
+	waited, err = kubelets.StopLeftOvers(recorded, o.StopTimeout)
+	return waited, heldRunDir(err, o.RunDir)
 }
 
 // heldRunDir says of an error that tells of another supervisor what to do.

@@ -49,7 +49,8 @@ func leftBehind(t *testing.T, ignore bool) (p kubelet.Process, ended <-chan erro
 // stopLeftOversOf looks for what the run folder's record names.
 func stopLeftOversOf(runDir string, grace time.Duration) error {
 	o := Options{Kubelet: fakeKubelet, RunDir: runDir, StopTimeout: grace, Logger: zap.NewNop()}
-	return stopLeftOvers(o, newLauncher(o, 0))
+	_, err := stopLeftOvers(o, newLauncher(o, 0))
+	return err
 }
 
 func writeRecord(t *testing.T, r Record) (runDir string) {

@@ -23,6 +23,10 @@ func (l *loop) logDecision(event decide.Event, step decide.Step) {
 		l.Logger.Info("asking the kubelet whether it accepts "+decide.Describe(do.Version), because)
 	case decide.Foresee:
 		l.Logger.Debug("looking at what the change would do to running pods", because)
+	case decide.Park:
+		l.Logger.Info("starting the next kubelet, which waits for the end of the one that runs", zap.String("with", decide.Describe(do.Version)))
+	case decide.Unpark:
+		l.Logger.Info("ending the kubelet that waits", because)
 	case decide.Stop:
 		l.log(zap.InfoLevel, kubeletStopping, running, "stopping the kubelet", because)
 	case decide.Exit:
@@ -43,6 +47,11 @@ func (l *loop) logEvent(event decide.Event) {
 			zap.Bool("asked", e.Asked), zap.Int("code", e.Code), zap.String("words", e.Words), zap.String("ran", decide.Describe(running)))
 	case decide.Proved:
 		l.logVerdict(e)
+	case decide.ParkEnded:
+		l.Logger.Info("the next kubelet", zap.Bool("waits", e.Waits))
+		if e.Proved.Outcome != 0 {
+			l.logVerdict(e.Proved)
+		}
 	case decide.Foreseen:
 		l.Logger.Info("what the change would do to running pods", zap.Int("lost", e.Lost), zap.String("words", e.Words), zap.String("unknown", e.Unknown))
 	case decide.Healthy:
@@ -74,8 +83,11 @@ func (l *loop) logPort(e decide.PortSeen) {
 
 func (l *loop) logVerdict(e decide.Proved) {
 	var asked *decide.Version
-	if prove, is := l.state.Doing.(decide.Prove); is {
-		asked = prove.Version
+	switch do := l.state.Doing.(type) {
+	case decide.Prove:
+		asked = do.Version
+	case decide.Park:
+		asked = do.Version
 	}
 	fields := []zap.Field{zap.Stringer("verdict", e.Outcome)}
 	if e.Words != "" {

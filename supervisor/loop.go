@@ -46,6 +46,7 @@ type loop struct {
 	saves       saves
 	readPayload func(corev1.ConfigMapNodeConfigSource) (map[string]string, error) // of a checkpoint, off the disk
 	begun       chan begun
+	parking
 
 	reload reload
 }
@@ -94,7 +95,11 @@ func (l *loop) live(ctx context.Context) error {
 // is being done.
 func (l *loop) clearAway(stopAsked <-chan struct{}) error {
 	done := make(chan error, 1)
-	go func() { done <- stopLeftOvers(l.Options, l.kubelets) }()
+	go func() {
+		waited, err := stopLeftOvers(l.Options, l.kubelets)
+		l.foundWaiting = waited
+		done <- err
+	}()
 	for {
 		select {
 		case err := <-done:
@@ -164,6 +169,8 @@ func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 			continue
 		case b := <-l.begun:
 			event = l.hearBegun(life.over, b)
+		case p := <-l.parks:
+			event = l.hearParked(p)
 		case request := <-l.Requests:
 			event = l.request(life.over, request)
 		case <-stopAsked:
@@ -198,6 +205,9 @@ func (l *loop) handle(life lifetimes, event decide.Event) bool {
 		if ran := l.lost.take(); len(ran) > 0 {
 			l.spawn(func() { l.countLost(life.over, ran) })
 		}
+	}
+	if state.Stopping || state.Frozen {
+		l.killParked()
 	}
 	_, over := step.Do.(decide.Exit)
 	if !over {
@@ -245,6 +255,10 @@ func (l *loop) carryOut(life lifetimes, step decide.Step) {
 				crashPoint("after", decide.Stop{})
 			}
 		})
+	case decide.Park:
+		l.park(life, do)
+	case decide.Unpark:
+		l.unpark(life, do)
 	case decide.SetAside:
 		l.answer(life.over, do, func() decide.Event { return decide.FilesSetAside{Err: l.setAside(do.Files)} })
 	case decide.Start:

@@ -18,6 +18,8 @@ func newLoop(o Options) (*loop, error) {
 	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan decide.Event, 64), begun: make(chan begun),
 		rewrite: make(chan struct{}, 1), saves: newSaves(), reload: reload{checks: make(chan successorCheck)}, due: -1}
 	l.Standalone = l.kubeconfig() == ""
+	l.Parking = lockFileOf(o) != ""
+	l.parks = make(chan parkEnded)
 	l.state = decide.New(l.Settings)
 	if err := prepareRunDir(o.RunDir); err != nil && o.Handover == nil {
 		return nil, fmt.Errorf("%w: the run folder cannot be used, give another with --run-dir: %w", ErrUsage, err)

@@ -48,9 +48,11 @@ func StandAside(o Options, why string, runDirs ...string) error {
 func stopLeftOversBelow(o Options, usable bool) error {
 	kubelets := newLauncher(o, 0)
 	if usable {
-		return stopLeftOvers(o, kubelets)
+		_, err := stopLeftOvers(o, kubelets)
+		return err
 	}
-	return heldRunDir(kubelets.StopLeftOvers(nil, o.StopTimeout), o.RunDir)
+	_, err := kubelets.StopLeftOvers(nil, o.StopTimeout)
+	return heldRunDir(err, o.RunDir)
 }
 
 // stateFolderIsFree fails where another supervisor has locked the folder. Whatever else is wrong with it does not matter here.

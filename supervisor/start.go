@@ -20,7 +20,7 @@ var errRender = errors.New("making the effective configuration")
 
 func newLauncher(o Options, watchdog time.Duration) *kubelet.Launcher {
 	return kubelet.NewLauncher(kubelet.Settings{Path: o.Kubelet, Arguments: o.Arguments, RunDir: o.RunDir, Journal: o.Journal, Output: o.Output,
-		Watchdog: watchdog, Logger: o.Logger, StartTimeout: o.StartTimeout})
+		Watchdog: watchdog, Logger: o.Logger, StartTimeout: o.StartTimeout, LockFile: lockFileOf(o)})
 }
 
 // begun is what came of a start.
@@ -29,6 +29,7 @@ type begun struct {
 	child *kubelet.Child
 	lease time.Duration // how long its Lease lasts, by its configuration
 	err   error
+	gone  bool               // what had waited ended before it was let through
 	files []config.StateFile // why there is neither: they are in the way
 }
 
@@ -46,7 +47,15 @@ func (l *loop) start(ctx context.Context, do decide.Start) {
 			l.send(ctx, decide.Started{Err: errLocalChanged})
 			return
 		}
-		came := l.launch(do)
+		var came begun
+		if do.Waits {
+			came = l.letThrough(do)
+		} else {
+			came = l.launch(do)
+		}
+		if came.child != nil {
+			came.child.FallBackTo(l.configFileOf(do.Fallback))
+		}
 		select {
 		case l.begun <- came:
 		case <-ctx.Done():
@@ -62,23 +71,24 @@ func (l *loop) launch(do decide.Start) begun {
 	if err != nil {
 		return begun{do: do, err: fmt.Errorf("%w: %w", errRender, err)}
 	}
-	if err := l.kubelets.StopLeftOvers(nil, l.StopTimeout); err != nil {
+	if _, err := l.kubelets.StopLeftOvers(nil, l.StopTimeout); err != nil {
 		return begun{do: do, err: err}
 	}
 	if files := l.stateFilesInTheWay(do, file); len(files) > 0 {
 		return begun{do: do, files: files}
 	}
-	child, err := l.kubelets.Start(kubelet.Spec{File: file})
-	if err == nil {
-		child.FallBackTo(l.configFileOf(do.Fallback))
-	}
+	child, err := l.kubelets.Start(kubelet.Spec{File: file, Lock: do.Lock})
 	return begun{do: do, child: child, lease: config.LeaseDuration(l.Arguments, cmp.Or(file, l.arguments.Config)), err: err}
 }
 
 // hearBegun notes the kubelet that was started and gives the answer to Start; for one that could not be, its error and a backoff.
 func (l *loop) hearBegun(ctx context.Context, b begun) decide.Started {
-	if len(b.files) > 0 {
+	switch {
+	case len(b.files) > 0:
 		return decide.Started{InTheWay: b.files}
+	case b.gone:
+		l.parked = nil
+		return decide.Started{Gone: true}
 	}
 	l.log(zap.InfoLevel, kubeletStarting, b.do.Version, "starting the kubelet with "+decide.Describe(b.do.Version), zap.Bool("onTrial", b.do.OnTrial))
 	if b.err != nil {
@@ -86,11 +96,14 @@ func (l *loop) hearBegun(ctx context.Context, b begun) decide.Started {
 	}
 	crashPoint("after", b.do)
 	l.child = b.child
+	if b.do.Waits {
+		l.parked = nil
+	}
 	l.record.started(b.child.Process())
 	crashPoint("recorded", b.do)
 	l.lease.newChild(b.lease)
 	l.spawn(func() { l.attend(ctx, b.child) })
-	return decide.Started{}
+	return decide.Started{Locked: b.child.Locked()}
 }
 
 // configFileOf is where the container runtime's endpoint of a version is to be read; empty for local.

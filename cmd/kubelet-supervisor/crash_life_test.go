@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,16 +70,40 @@ func newLife(t *testing.T, of scenario) *life {
 	address := fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()%250, n/250, 1+n%250)
 	l.kubelet = []string{fakeKubelet, "--config=" + l.local, "--root-dir=" + l.rootDir(), "--healthz-bind-address=" + address, "--kubeconfig=" + kubeconfig, "--hostname-override=n1",
 		"--container-runtime-endpoint=unix://" + runtime}
+	if of.ownKubelet {
+		l.kubelet[0] = l.path("bin/kubelet")
+		l.replaceKubelet()
+	}
+	if of.dropIns {
+		l.kubelet = append(l.kubelet, "--config-dir="+l.path("drop-ins"))
+		l.dropIn("10.conf", "")
+	}
 	l.flags = append([]string{"--edit-spread=0s", "--trial-period=1h"}, of.flags...)
 	if of.wrote != "" {
 		written(t, l.stateFile(), fmt.Sprintf(`{"policyName":%q,"checksum":0}`, of.wrote))
 	}
 	if of.base {
-		l.api.put("base", fakenode.Configuration("mode: ok, words: base")+of.baseFields)
+		l.api.put("base", fakenode.Configuration(cmp.Or(of.baseBehaviour, "mode: ok, words: base"))+of.baseFields)
 		l.api.assign("base")
 		l.seedBase()
 	}
 	return l
+}
+
+func (l *life) dropIn(name, fields string) {
+	written(l.t, l.path("drop-ins/"+name), "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"+fields)
+}
+
+// replaceKubelet is what a package does: another file, of the same build here.
+func (l *life) replaceKubelet() {
+	l.t.Helper()
+	program, err := os.ReadFile(fakeKubelet)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := os.Rename(written(l.t, l.kubelet[0]+".new", string(program)), l.kubelet[0]); err != nil {
+		l.t.Fatal(err)
+	}
 }
 
 // seedBase makes the ConfigMap base what passed its trial with an earlier supervisor.

@@ -14,10 +14,13 @@ type scenario struct {
 	candidate string         // what is on trial
 	starts    map[string]int // how often what may be started, a crash included; what is absent never
 
-	baseFields string   // more fields of base
-	wrote      string   // the policy of the CPU manager's state file before; empty = there is none
-	policy     string   // and in the end; empty = none
-	asides     []string // the state files that are aside in the end
+	baseBehaviour string   // of base's kubelet; empty: ok
+	dropIns       bool     // there is a folder of them
+	ownKubelet    bool     // the kubelet's program is this node's alone
+	baseFields    string   // more fields of base
+	wrote         string   // the policy of the CPU manager's state file before; empty = there is none
+	policy        string   // and in the end; empty = none
+	asides        []string // the state files that are aside in the end
 }
 
 const (

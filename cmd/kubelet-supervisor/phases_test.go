@@ -29,6 +29,8 @@ type phase struct {
 	flags    []string
 	api      func(t *testing.T, n *node) (url string) // nil: the kubelet has no kubeconfig
 	before   func(t *testing.T, n *node)              // what happened earlier
+	base     string                                   // behaviour with what an API server assigns first
+	next     string                                   // with what it assigns once that is healthy, and holds its lock
 	// kubeconfig makes one; nil: for api
 	kubeconfig func(t *testing.T, path string)
 	reached    func(n *node, record supervisor.Record) bool
@@ -65,6 +67,12 @@ var phases = []phase{
 	{name: "saving", alive: true,
 		api:     func(t *testing.T, n *node) string { return assigning(t, n, manyKeys()) },
 		reached: func(n *node, r supervisor.Record) bool { return r.Healthy && exists(n.path("state/checkpoints/u")) }},
+	{name: "the next kubelet comes to its lock", alive: true, base: "mode: ok", next: "mode: slowToLock, after: 2500ms",
+		reached: func(n *node, r supervisor.Record) bool { return r.Phase == "Parking" && n.count("wait") > 1 }},
+	{name: "a kubelet waits for one that does not end", flags: []string{"--stop-timeout=5s"}, base: "mode: ok, stopAfter: 1h", next: "mode: ok, words: next",
+		reached: func(n *node, r supervisor.Record) bool {
+			return r.Phase == "Stopping" && n.count("wait") > 1 && n.count("term") == 1
+		}},
 }
 
 // reach starts the real program and brings it into the phase.
@@ -81,6 +89,15 @@ func (p phase) reach(t *testing.T) (*node, *supervisorProcess) {
 	if p.assigned != "" {
 		n.assign(t, fakenode.Configuration(p.assigned))
 	}
+	var changing *apiServer
+	if p.next != "" {
+		n.assign(t, fakenode.Configuration(p.base))
+		changing = newAPIServer(t)
+		changing.put("a", fakenode.Configuration(p.base))
+		changing.put("next", fakenode.Configuration(p.next))
+		changing.assign("a")
+		p.api = func(*testing.T, *node) string { return changing.url }
+	}
 	if p.api != nil {
 		url := p.api(t, n)
 		p.kubeconfig = func(t *testing.T, path string) { written(t, path, fmt.Sprintf(kubeconfigText, url)) }
@@ -93,16 +110,26 @@ func (p phase) reach(t *testing.T) (*node, *supervisorProcess) {
 		p.before(t, n)
 	}
 	process := n.run(p.flags...)
-	fakenode.Await(t, p.name, func() bool {
+	if changing != nil {
+		process.await(t, "what is assigned first runs", func(r supervisor.Record) bool { return r.Healthy })
+		changing.assign("next")
+	}
+	process.await(t, p.name, func(r supervisor.Record) bool { return p.reached(n, r) })
+	return n, process
+}
+
+// await waits until state.json is as wanted.
+func (p *supervisorProcess) await(t *testing.T, what string, wanted func(supervisor.Record) bool) {
+	t.Helper()
+	fakenode.Await(t, what, func() bool {
 		select {
-		case <-process.over:
-			t.Fatalf("the supervisor ended with code %d", process.code)
+		case <-p.over:
+			t.Fatalf("the supervisor ended with code %d", p.code)
 		default:
 		}
-		record, _, err := supervisor.ReadRecord(n.runDir)
-		return err == nil && p.reached(n, record)
+		record, _, err := supervisor.ReadRecord(p.n.runDir)
+		return err == nil && wanted(record)
 	})
-	return n, process
 }
 
 func (n *node) path(name string) string { return filepath.Join(n.folder, name) }
@@ -159,7 +186,7 @@ func (n *node) account(t *testing.T) (trial struct {
 // wantNoKubelet checks that of all the fake kubelets that ever ran none is left.
 func (n *node) wantNoKubelet(t *testing.T) {
 	t.Helper()
-	for _, line := range fakes(t, n.path("record"), "start preflight") {
+	for _, line := range fakes(t, n.path("record"), "start preflight wait") {
 		var pid int
 		if _, err := fmt.Sscanf(line[strings.IndexByte(line, ' '):], "%d", &pid); err != nil {
 			t.Fatal(err)

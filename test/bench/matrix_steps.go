@@ -165,6 +165,17 @@ func (b *bench) jobs(supervisor **process, tells bool) []job {
 		}},
 		{"a configuration is assigned: active", func(ctx context.Context) error { return written(ctx, "bench-good", n.payload(good)) }},
 		{"it is edited: active", func(ctx context.Context) error { return written(ctx, "bench-good", n.payload(good)) }},
+		{"it is edited again: the next kubelet waits for the one that runs, where the kubelet tells", func(ctx context.Context) error {
+			logged := (*supervisor).LogSize()
+			if err := written(ctx, "bench-good", n.payload(good)); err != nil {
+				return err
+			}
+			log, err := (*supervisor).LogFrom(logged)
+			if waited := strings.Contains(log, `"waits":true`); err == nil && waited != tells {
+				err = fmt.Errorf("that a kubelet waited is %t, and that the kubelet tells its configuration is %t", waited, tells)
+			}
+			return err
+		}},
 		{"equal content: no restart", func(ctx context.Context) error {
 			_, err := b.restarts(ctx, *supervisor, func() (string, error) { return n.label(ctx, "bench-good") }, false)
 			return err

@@ -38,7 +38,7 @@ func TestAssign(t *testing.T) {
 	}
 
 	dynamic := s.kubelet(t)
-	if want := append(n.kubeletCommandLine(s), "--config="+filepath.Join(s.RunDir, "effective/kubelet.yaml")); !slices.Equal(dynamic.Arguments, want) {
+	if want := append(n.kubeletCommandLine(s), "--config="+filepath.Join(s.RunDir, "effective/kubelet.yaml"), "--lock-file="+filepath.Join(s.StateDir, "kubelet.lock")); !slices.Equal(dynamic.Arguments, want) {
 		t.Errorf("the kubelet's command line is\n%q, want\n%q", dynamic.Arguments, want)
 	}
 	if got := s.configz(t)["maxPods"]; got != 42.0 {

@@ -69,8 +69,15 @@ func TestHold(t *testing.T) {
 	if !said || len(consent) != 12 {
 		t.Fatalf("the message ends with no consent: %s", v.Condition.Message)
 	}
+	const parks = "starting the next kubelet, which waits for the end of the one that runs"
+	if strings.Contains(s.log(t), parks) {
+		t.Error("a kubelet was started that is held")
+	}
 	n.annotate(t, consentAnnotation, consent)
 	v = n.awaitReason(t, one.assignment("kubelet"), "Active")
+	if !strings.Contains(s.log(t), parks) {
+		t.Error("the next kubelet did not wait for the end of the one that ran")
+	}
 	wantStatus(t, v, one.source("kubelet"), one.source("kubelet"), one.source("kubelet"), "")
 	const lost = "Warning KubeletConfigPodsLost: running pods lost at the restart: 1: default/be2"
 	await(t, "it is said which pod that has cost", func() error {

@@ -150,12 +150,18 @@ func TestLongKilledWhileAStateFileIsSetAside(t *testing.T) {
 // killedAt has a supervisor killed at a point of a change that is made when its kubelet runs, and starts the next one.
 func (n *node) killedAt(t *testing.T, s *supervised, point string, flags []string, change func()) *supervised {
 	t.Helper()
+	return n.killedAtTurn(t, s, "1 "+point, flags, change)
+}
+
+// killedAtTurn: the point is the so-manieth of its kind.
+func (n *node) killedAtTurn(t *testing.T, s *supervised, point string, flags []string, change func()) *supervised {
+	t.Helper()
 	binary, err := crashBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.stop(t)
-	s = n.startSupervisor(t, options{Flags: flags, After: s, Binary: binary, Environment: []string{"CRASH_AT=1 " + point}})
+	s = n.startSupervisor(t, options{Flags: flags, After: s, Binary: binary, Environment: []string{"CRASH_AT=" + point}})
 	s.kubelet(t)
 	change()
 	if code := s.ended(t); code != -1 {

@@ -62,7 +62,9 @@ func (n *node) startSupervisor(t *testing.T, o options) *supervised {
 	}
 	defer log.Close()
 	s.command.Stdout, s.command.Stderr = log, log
-	s.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's Ctrl-C is for the test
+	// A session of its own, as systemd gives it: a terminal's Ctrl-C is for the test, and the end of a supervisor with a stopped kubelet is not
+	// that of a job of ours, for which the kernel sends all of its group a SIGHUP.
+	s.command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := s.command.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@
 // none, from the environment variable FAKE_KUBELET (the same YAML); see behaviour.
 // With --root-dir it has a CPU and a memory manager; see restoreStates. A pre-flight with --v=5
 // tells its configuration; see tell.
+// With --lock-file it waits there, deaf to SIGTERM, before it starts.
 // Every event becomes a line of JSON in the file that FAKE_KUBELET_RECORD names.
 package main
 
@@ -41,6 +42,8 @@ import (
 //	swallow       a pre-flight starts for real, as behind a wrapper that swallows flags
 //	exitZero      exits with 0 at once, as pre-flight and as start
 //	hangPreflight a pre-flight never ends; otherwise ok
+//	refuseLater   accepted by a pre-flight, but a start is refused (`words`)
+//	slowToLock    comes to its lock only `after`; otherwise ok
 type behaviour struct {
 	Mode         string   `json:"mode"`
 	As           string   `json:"as"` // only where the program has this name, as another version would; else ok
@@ -83,8 +86,11 @@ func main() {
 	}
 	preflight := flags["exit-on-lock-contention"] == "true" && flags["lock-file"] == ""
 	event := "preflight"
-	if !preflight {
-		event = claim()
+	switch {
+	case !preflight && flags["lock-file"] != "":
+		event = "wait"
+	case !preflight:
+		event = claim(0)
 	}
 	content, readErr := os.ReadFile(flags["config"])
 	record := newRecorder(flags["config"], content)
@@ -115,6 +121,12 @@ func main() {
 	case "exitZero":
 		exit(0)
 	}
+	switch {
+	case !preflight && does.Mode == "refuseLater":
+		fail("failed to validate kubelet configuration, error: %s, path: &TypeMeta{Kind:,APIVersion:,}", does.Words)
+	case !preflight && does.Mode == "slowToLock":
+		time.Sleep(does.After.Duration)
+	}
 	if preflight {
 		tell(flags, content)
 		switch does.Mode {
@@ -125,6 +137,12 @@ func main() {
 			select {} // a real one would run now, whatever signal comes
 		}
 		fail("failed to run Kubelet: cannot exit on lock file contention: no lock file specified")
+	}
+	if flags["lock-file"] != "" {
+		if err := acquire(flags["lock-file"]); err != nil {
+			fail("failed to run Kubelet: unable to acquire file lock on %q: %v", flags["lock-file"], err)
+		}
+		record(claim(endingTime), 0)
 	}
 	exit(run(does, flags, config, terminated, record))
 }

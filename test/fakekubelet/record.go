@@ -4,15 +4,17 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // entry is one line of FAKE_KUBELET_RECORD.
 type entry struct {
-	Event       string            `json:"event"` // start, beside (started while another ran), preflight, term or exit
+	Event       string            `json:"event"` // start, beside (started while another ran), preflight, wait (at a lock, perhaps for nobody), term or exit
 	Code        int               `json:"code"`  // of an exit
 	PID         int               `json:"pid"`
 	PPID        int               `json:"ppid"`
@@ -63,8 +65,27 @@ func newRecorder(config string, content []byte) func(event string, code int) {
 	}
 }
 
-// claim gives the event of a start: "start", or "beside" while another fake with the same record runs. The lock is held to the end.
-func claim() string {
+// acquire waits for the lock file as a kubelet does (pkg/util/flock).
+func acquire(path string) error {
+	logLine('I', "%q path=%q", "Acquiring file lock", path)
+	fd, err := syscall.Open(path, syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	for {
+		if err := syscall.Flock(fd, syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// endingTime is how long one that is ending may still have the claim when its lock file is free already: both go with its open files, one
+// after the other.
+const endingTime = 200 * time.Millisecond
+
+// claim gives the event of a start: "start", or "beside" while another fake with the same record runs, for longer than patience. The claim
+// is held to the end.
+func claim(patience time.Duration) string {
 	path := os.Getenv("FAKE_KUBELET_RECORD")
 	if path == "" {
 		return "start"
@@ -73,8 +94,10 @@ func claim() string {
 	if err != nil {
 		panic(err)
 	}
-	if err := syscall.Flock(file, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return "beside"
+	for began := time.Now(); syscall.Flock(file, syscall.LOCK_EX|syscall.LOCK_NB) != nil; time.Sleep(time.Millisecond) {
+		if time.Since(began) >= patience {
+			return "beside"
+		}
 	}
 	return "start"
 }

@@ -17,6 +17,7 @@ import (
 const (
 	kubeletInterval = 15 * time.Millisecond // a look takes about 2 ms
 	nodeInterval    = 250 * time.Millisecond
+	mostWaiting     = 45 * time.Second // the one that runs has 30 s to end
 	mostWithout     = 30 * time.Second // without a kubelet while a supervisor runs: the longest backoff is 10 s
 )
 
@@ -50,11 +51,16 @@ func (o *observer) watchKubelets(ctx context.Context) {
 	table := o.node.processTable()
 	ticker := time.NewTicker(kubeletInterval)
 	defer ticker.Stop()
-	since := time.Now() // when there was a kubelet last, or no supervisor that could start one
+	since := time.Now()          // when there was a kubelet last, or no supervisor that could start one
+	waits := map[int]time.Time{} // since when a kubelet waits
 	for {
 		kubelets := table.kubelets()
 		if len(kubelets) > 1 {
 			o.fail(fmt.Errorf("two kubelets at a time: %v; the supervisor is %d", kubelets, o.service.pid()))
+			return
+		}
+		if pid := forgotten(waits, table.waiting); pid != 0 {
+			o.fail(fmt.Errorf("kubelet %d waits for longer than %s; the supervisor is %d", pid, mostWaiting, o.service.pid()))
 			return
 		}
 		if len(kubelets) > 0 || !o.service.able() {
@@ -71,6 +77,24 @@ func (o *observer) watchKubelets(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// forgotten gives one that waits for too long; 0 = none does.
+func forgotten(since map[int]time.Time, waiting []int) int {
+	for pid := range since {
+		if !slices.Contains(waiting, pid) {
+			delete(since, pid)
+		}
+	}
+	for _, pid := range waiting {
+		if _, known := since[pid]; !known {
+			since[pid] = time.Now()
+		}
+		if time.Since(since[pid]) > mostWaiting {
+			return pid
+		}
+	}
+	return 0
 }
 
 func (o *observer) note(kubelets []int, without time.Duration) {
@@ -136,6 +160,7 @@ type processTable struct {
 	program string
 	rootDir string
 	others  map[int]int // looks for which a process has been known to be no kubelet
+	waiting []int       // of the newest look: kubelets that wait for another to end
 }
 
 // Looks after which a process is taken to stay what it is: from fork to exec is less.
@@ -150,7 +175,8 @@ func (n *node) processTable() *processTable {
 	return newProcessTable(n.Kubelet(), filepath.Join(n.Folder, "kubelet"))
 }
 
-// kubelets are the processes that run as this node's kubelet at one and the same time, whoever started them.
+// kubelets are the processes that run as this node's kubelet at one and the same time, whoever started them. One that waits at the lock of
+// another is none.
 func (t *processTable) kubelets() []int {
 	folder, err := os.Open(t.proc)
 	if err != nil {
@@ -158,6 +184,7 @@ func (t *processTable) kubelets() []int {
 	}
 	defer folder.Close()
 	names, _ := folder.Readdirnames(-1)
+	t.waiting = nil
 	others, found := map[int]int{}, []int{}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
@@ -178,7 +205,41 @@ func (t *processTable) kubelets() []int {
 	// What a kubelet forks has the kubelet's arguments until it becomes another program.
 	own := slices.DeleteFunc(slices.Clone(found), func(pid int) bool { return slices.Contains(found, t.parentOf(pid)) })
 	// They were not looked at at once. Those that are still there now were there when the last was found.
+	own = slices.DeleteFunc(own, func(pid int) bool { return !t.isKubelet(pid) })
+	if len(own) < 2 {
+		return own
+	}
+	own = slices.DeleteFunc(own, func(pid int) bool {
+		waits := t.waits(pid)
+		if waits {
+			t.waiting = append(t.waiting, pid)
+		}
+		return waits
+	})
+	// One that ended meanwhile has let another through; one that is still there had the lock all the while.
 	return slices.DeleteFunc(own, func(pid int) bool { return !t.isKubelet(pid) })
+}
+
+// waits tells of a kubelet with a lock file that it does not hold it: it has touched nothing of the node.
+func (t *processTable) waits(pid int) bool {
+	process := filepath.Join(t.proc, strconv.Itoa(pid))
+	line, _ := os.ReadFile(filepath.Join(process, "cmdline"))
+	const flag = "--lock-file="
+	words := strings.Split(string(line), "\x00")
+	at := slices.IndexFunc(words, func(word string) bool { return strings.HasPrefix(word, flag+"/") })
+	if at < 0 {
+		return false
+	}
+	path := strings.TrimPrefix(words[at], flag)
+	files, _ := filepath.Glob(filepath.Join(process, "fd", "*"))
+	for _, file := range files {
+		target, _ := os.Readlink(file)
+		info, _ := os.ReadFile(filepath.Join(process, "fdinfo", filepath.Base(file)))
+		if strings.TrimSuffix(target, " (deleted)") == path && strings.Contains(string(info), "FLOCK") {
+			return false
+		}
+	}
+	return true
 }
 
 // parentOf is 0 for a process that has ended.

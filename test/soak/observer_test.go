@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -44,6 +46,59 @@ func TestKubeletsInTheProcessTable(t *testing.T) {
 	}
 	if got := table.kubelets(); !slices.Equal(got, []int{7}) {
 		t.Errorf("a kubelet and what it forks, seen: %v", got)
+	}
+}
+
+// One that waits at the lock of another is no second kubelet.
+func TestAKubeletThatWaits(t *testing.T) {
+	const kubelet, root, lock = "/bin/kubelet", "/node/kubelet", "/node/state/kubelet.lock"
+	locked := kubelet + " --root-dir=" + root + " --lock-file=" + lock
+	for name, test := range map[string]struct {
+		line          string
+		opened, info  string // of the other one, which is found as well
+		runs, waiting []int
+	}{
+		"it waits":                 {locked, lock, "flags:\t02100002\n", []int{7}, []int{9}},
+		"it has not opened it yet": {locked, "", "", []int{7}, []int{9}},
+		"it holds it too":          {locked, lock + " (deleted)", "lock:\t1: FLOCK  ADVISORY  WRITE 9 00:24:1 0 EOF\n", []int{7, 9}, nil},
+		"it has no lock":           {kubelet + " --root-dir=" + root, "", "", []int{7, 9}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := newProcessTable(kubelet, root)
+			table.proc = processes(t, map[int]string{7: locked, 9: test.line})
+			opens(t, filepath.Join(table.proc, "7"), lock, "lock:\t1: FLOCK  ADVISORY  WRITE 7 00:24:1 0 EOF\n")
+			if test.opened != "" {
+				opens(t, filepath.Join(table.proc, "9"), test.opened, test.info)
+			}
+			got := table.kubelets()
+			if slices.Sort(got); !slices.Equal(got, test.runs) || !slices.Equal(table.waiting, test.waiting) {
+				t.Errorf("%v run, and %v wait", got, table.waiting)
+			}
+		})
+	}
+	since := map[int]time.Time{}
+	if pid := forgotten(since, []int{9}); pid != 0 {
+		t.Error("it has only just begun to wait")
+	}
+	since[9] = time.Now().Add(-2 * mostWaiting)
+	if pid := forgotten(since, []int{9}); pid != 9 {
+		t.Errorf("it waits for too long: %d", pid)
+	}
+	if pid := forgotten(since, nil); pid != 0 || len(since) != 0 {
+		t.Errorf("it is gone: %d, %v", pid, since)
+	}
+}
+
+// opens gives a process an open file.
+func opens(t *testing.T, process, file, info string) {
+	t.Helper()
+	for _, folder := range []string{"fd", "fdinfo"} {
+		if err := os.Mkdir(filepath.Join(process, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Symlink(file, filepath.Join(process, "fd/5")), os.WriteFile(filepath.Join(process, "fdinfo/5"), []byte(info), 0o600)); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -1,0 +1,93 @@
+package kubelet
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A kubelet that is started with --lock-file holds that file by flock(2) from before it touches anything of the node until its end. So the
+// next one with the same file waits, and it is the kernel, not a supervisor that may be killed, that lets one through after the other.
+
+const lockFlag = "--lock-file="
+
+// A heldLock is a lock as the kernel's table has it.
+type heldLock struct {
+	id   string // device and inode, as /proc/locks has them; a file system may have others for stat(2)
+	file string // the holder's open file
+}
+
+// lockOf finds the lock that the process holds on a file of that name; false = none.
+func lockOf(pid int, name string) (heldLock, bool) {
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	files, err := os.ReadDir(proc + "/fd")
+	if err != nil {
+		return heldLock{}, false
+	}
+	for _, file := range files {
+		path := filepath.Join(proc, "fd", file.Name())
+		if filepath.Base(linked(path)) != name {
+			continue
+		}
+		info, _ := os.ReadFile(filepath.Join(proc, "fdinfo", file.Name()))
+		for line := range strings.Lines(string(info)) {
+			// lock:	1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF
+			if fields := strings.Fields(line); len(fields) > 6 && fields[0] == "lock:" && fields[2] == "FLOCK" {
+				return heldLock{id: fields[6], file: path}, true
+			}
+		}
+	}
+	return heldLock{}, false
+}
+
+// isAt tells whether the lock is on the file that is at the path now, and not on one that was removed.
+func (h heldLock) isAt(path string) bool { return sameFile(h.file, path) }
+
+// hasWaiter tells whether the process waits for the lock (proc_locks(5)).
+func (h heldLock) hasWaiter(pid int) bool {
+	table, _ := os.ReadFile("/proc/locks")
+	for line := range strings.Lines(string(table)) {
+		// 1: -> FLOCK  ADVISORY  WRITE 4712 08:01:1234 0 EOF
+		fields := strings.Fields(line)
+		if len(fields) > 6 && fields[1] == "->" && fields[2] == "FLOCK" && fields[5] == strconv.Itoa(pid) && fields[6] == h.id {
+			return true
+		}
+	}
+	return false
+}
+
+// comesBeforeItsLock tells of a kubelet that was started with this lock file whether it waits for the lock, or is on its way there. It
+// has touched nothing of the node.
+func comesBeforeItsLock(pid int, path string) bool {
+	if path == "" || !slices.Contains(zeroSeparated(fmt.Sprintf("/proc/%d/cmdline", pid)), lockFlag+path) {
+		return false
+	}
+	_, holds := lockOf(pid, filepath.Base(path))
+	return !holds
+}
+
+// lockFailed is what a kubelet says that may not have the file (cmd/kubelet/app/server.go), for a policy of the host forbids it.
+const lockFailed = "unable to acquire file lock"
+
+// lockable tells whether a kubelet that is started now may be given the lock file: it is the kubelet itself, the file can be opened, and
+// nobody holds it whom it would wait for in vain.
+func (l *Launcher) lockable() bool {
+	if l.LockFile == "" || l.cannotLock.Load() || !isELF(l.Path) {
+		return false
+	}
+	fd, err := unix.Open(l.LockFile, unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var info unix.Stat_t
+	if unix.Fstat(fd, &info) != nil || info.Mode&unix.S_IFMT != unix.S_IFREG {
+		return false
+	}
+	return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil
+}
