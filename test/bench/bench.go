@@ -131,7 +131,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if b.node.client, err = configsync.NewClient(b.cluster.AdminConfig()); err != nil {
 		return err
 	}
-	return b.cluster.ReadConfigMapsRole(ctx, namespace, "bench-good", "bench-other", "bench-refused",
+	return b.cluster.ReadConfigMapsRole(ctx, namespace, "bench-good", "bench-other", "bench-refused", "bench-layers",
 		"bench-deadly", "bench-held", "bench-steady", "bench-many")
 }
 
