@@ -26,7 +26,7 @@ func TestEnabledByReflex(t *testing.T) {
 // that is there.
 var shippers = map[string]func(m *machine){
 	"deb": func(m *machine) {
-		m.must("dpkg-deb -R %s /root/shipped && install -D -m 644 /root/unit /root/shipped%s && dpkg-deb -b /root/shipped /root/shipped.deb", m.deb("old"), shippedUnit)
+		m.must("dpkg-deb -R %s /root/shipped && install -D -m 644 /root/unit /root/shipped%s && dpkg-deb -Znone -b /root/shipped /root/shipped.deb", m.deb("old"), shippedUnit)
 		m.must("dpkg --force-confold -i /root/shipped.deb")
 	},
 	"rpm": func(m *machine) {
