@@ -49,7 +49,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## static binaries into bin/
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/kubelet-supervisor ./cmd/kubectl-kubelet
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/kubelet-supervisor ./cmd/kubectl-kubelet ./cmd/kubelet-supervisor-controller
 
 .PHONY: demo
 demo: root parts-node build ## the whole story on a real node, on this machine (root; first time: about 10 min of building)

@@ -11,6 +11,12 @@ import "embed"
 //go:embed manifests/*.yaml
 var Manifests embed.FS
 
+// ControllerManifests is the folder manifests/controller: the KubeletPools' definition, rights, policies and program. It needs what
+// Manifests makes, and can be applied in the order of its kustomization.yaml.
+//
+//go:embed manifests/controller/*.yaml
+var ControllerManifests embed.FS
+
 // Names in the manifests that programs and people use.
 const (
 	// Namespace is for configurations: every node may read its ConfigMaps.

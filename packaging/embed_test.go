@@ -91,3 +91,44 @@ func decode(t *testing.T, folder fs.FS, file string) []unstructured.Unstructured
 		objects = append(objects, object)
 	}
 }
+
+// The controller's folder is what its kustomization lists, each thing with our label and name, after its namespace or in one that is there.
+func TestControllerManifests(t *testing.T) {
+	folder, err := fs.Sub(packaging.ControllerManifests, "manifests/controller")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := fs.ReadFile(folder, "kustomization.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kustomization struct{ Resources []string }
+	if err := sigsyaml.Unmarshal(text, &kustomization); err != nil {
+		t.Fatal(err)
+	}
+	files, err := fs.Glob(folder, "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != len(kustomization.Resources)+1 {
+		t.Errorf("the folder has %v, kustomization.yaml lists %v", files, kustomization.Resources)
+	}
+	made := map[string]bool{"default": true, packaging.Namespace: true}
+	for _, file := range kustomization.Resources {
+		for _, object := range decode(t, folder, file) {
+			name := object.GetKind() + " " + object.GetName()
+			if object.GetKind() == "Namespace" {
+				made[object.GetName()] = true
+			}
+			if space := object.GetNamespace(); space != "" && !made[space] {
+				t.Errorf("%s: %s comes before its namespace %s", file, name, space)
+			}
+			if object.GetKind() == "CustomResourceDefinition" {
+				continue
+			}
+			if object.GetLabels()["app.kubernetes.io/name"] != "kubelet-supervisor" || !strings.HasPrefix(object.GetName(), "kubelet-supervisor") {
+				t.Errorf("%s: %s is not labelled or named as ours", file, name)
+			}
+		}
+	}
+}

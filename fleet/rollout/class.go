@@ -140,3 +140,6 @@ func blocked(reason string) bool {
 	}
 	return false
 }
+
+// IsVerdict says whether a node's reason is a verdict on what it was assigned.
+func IsVerdict(reason string) bool { return verdict(reason) }

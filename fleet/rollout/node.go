@@ -28,7 +28,7 @@ const (
 	Local      = "local"
 	Unassigned = "-"
 
-	conditionType = "KubeletConfigOk"
+	ConditionType = "KubeletConfigOk"
 	featureLayers = "layers"
 )
 
@@ -185,7 +185,7 @@ func (n *Node) readConditions(from *corev1.Node) {
 		switch {
 		case condition.Type == corev1.NodeReady:
 			n.Ready = is
-		case condition.Type == conditionType:
+		case condition.Type == ConditionType:
 			n.Reason, n.Message = condition.Reason, condition.Message
 		case is:
 			n.Pressure |= pressures[condition.Type]

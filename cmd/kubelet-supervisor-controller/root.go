@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/controller"
+)
+
+// Exit codes, as kubelet-supervisor has them.
+const (
+	exitOK       = 0
+	exitUsage    = 2
+	exitInternal = 70
+)
+
+var errUsage = errors.New("wrong usage")
+
+func usage(format string, values ...any) error {
+	return fmt.Errorf("%w: %w", errUsage, fmt.Errorf(format, values...))
+}
+
+// execute runs one command line and gives its exit code.
+func execute(arguments []string, stdout, stderr io.Writer) int {
+	root := newRoot(stderr)
+	root.SetArgs(arguments)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.Execute()
+	if err == nil {
+		return exitOK
+	}
+	_, _ = fmt.Fprintln(stderr, "kubelet-supervisor-controller:", err)
+	if errors.Is(err, errUsage) {
+		return exitUsage
+	}
+	return exitInternal
+}
+
+// options are what the flags say.
+type options struct {
+	controller.Options
+	kubeconfig string
+	logFormat  string
+}
+
+func newRoot(stderr io.Writer) *cobra.Command {
+	var o options
+	root := &cobra.Command{
+		Use:   "kubelet-supervisor-controller",
+		Short: "Roll kubelet configurations out over many nodes, as KubeletPools say",
+		Long: `kubelet-supervisor-controller assigns configurations to nodes, in waves, and stops at the first sign of harm.
+
+It reads KubeletPools and Nodes, and writes the annotation kubelet-supervisor.io/config-source. What to do with it each node's own
+kubelet-supervisor decides. Several of these may run: one leads.`,
+		Version:       fmt.Sprintf("%s (%s, %s/%s)", version, runtime.Version(), runtime.GOOS, runtime.GOARCH),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(_ *cobra.Command, arguments []string) error {
+			if len(arguments) > 0 {
+				return usage("unknown argument %q, see kubelet-supervisor-controller --help", arguments[0])
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, _ []string) error { return o.run(command.Context(), stderr) },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return usage("%w, see kubelet-supervisor-controller --help", err)
+	})
+	f := root.Flags()
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "credentials (default: those of the pod)")
+	f.StringVar(&o.Namespace, "namespace", "kubelet-supervisor", "namespace of the Lease")
+	f.BoolVar(&o.LeaderElect, "leader-elect", true, "take a Lease before anything is written; without it no other one may run")
+	f.StringVar(&o.MetricsAddress, "metrics-address", ":8443", "where metrics are served, by HTTPS, to whom the API server lets get /metrics; 0: nowhere")
+	f.StringVar(&o.HealthAddress, "health-address", ":8081", "where /healthz and /readyz are served; 0: nowhere")
+	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	return root
+}
+
+func (o *options) run(ctx context.Context, stderr io.Writer) error {
+	if formats := []string{"text", "json"}; !slices.Contains(formats, o.logFormat) {
+		return usage("--log-format=%q is none of %s", o.logFormat, strings.Join(formats, ", "))
+	}
+	if o.Namespace == "" {
+		return usage("--namespace is empty")
+	}
+	var err error
+	if o.kubeconfig == "" {
+		o.Config, err = rest.InClusterConfig()
+	} else {
+		o.Config, err = clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the credentials (--kubeconfig): %w", err)
+	}
+	var end func()
+	o.Log, end = newLogger(o.logFormat, stderr)
+	defer end()
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	return controller.Run(ctx, o.Options)
+}

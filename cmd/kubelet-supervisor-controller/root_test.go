@@ -1,0 +1,58 @@
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Words that make no sense end with 2 and a sentence, before anything is begun.
+func TestUsage(t *testing.T) {
+	for words, want := range map[string]string{
+		"--nothing":                    "unknown flag: --nothing",
+		"run":                          `unknown argument "run"`,
+		"--log-format=xml":             `--log-format="xml" is none of text, json`,
+		"--namespace=":                 "--namespace is empty",
+		"--kubeconfig=/nowhere/at/all": "reading the credentials (--kubeconfig)",
+	} {
+		var stdout, stderr bytes.Buffer
+		code := execute(strings.Fields(words), &stdout, &stderr)
+		if !strings.Contains(stderr.String(), want) || code != exitUsage && !strings.HasPrefix(words, "--kubeconfig") {
+			t.Errorf("%s: exit code %d, %q", words, code, stderr.String())
+		}
+	}
+}
+
+// Its flags are a contract.
+func TestFlags(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	if code := execute([]string{"--help"}, &stdout, &stderr); code != exitOK {
+		t.Fatal(stderr.String())
+	}
+	for _, flag := range []string{"--kubeconfig", "--namespace", "--leader-elect", "--metrics-address", "--health-address", "--log-format"} {
+		if !strings.Contains(stdout.String(), flag+" ") {
+			t.Errorf("there is no %s", flag)
+		}
+	}
+	stdout.Reset()
+	if code := execute([]string{"--version"}, &stdout, &stderr); code != exitOK || !strings.Contains(stdout.String(), "kubelet-supervisor-controller") {
+		t.Errorf("--version says %q", stdout.String())
+	}
+}
+
+// One framework is enough: the whole API server, which its metrics' filter would bring, makes the program half as big again.
+func TestLinksNoMoreThanItNeeds(t *testing.T) {
+	output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, linked := range strings.Fields(string(output)) {
+		for _, not := range []string{"k8s.io/apiserver", "k8s.io/kubelet", "k8s.io/kubectl", "k8s.io/kubernetes", "google.golang.org/grpc",
+			"sigs.k8s.io/controller-runtime/pkg/envtest"} {
+			if linked == not || strings.HasPrefix(linked, not+"/") {
+				t.Errorf("it links %s", linked)
+			}
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package controller
+
+import (
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+)
+
+// PoolLabel is on revisions and variants, and names their pool.
+const PoolLabel = "kubelet-supervisor.io/pool"
+
+// cachedObjects says what is cached, and how little of it: at 5,000 nodes most of a Node is of no use here.
+func cachedObjects() map[client.Object]cache.ByObject {
+	configs := map[string]cache.Config{rollout.Namespace: {}}
+	return map[client.Object]cache.ByObject{
+		&corev1.Node{}:          {Transform: trimNode},
+		&v1alpha1.KubeletPool{}: {Transform: trim},
+		&corev1.ConfigMap{}:     {Namespaces: configs, Transform: trim},
+		&appsv1.ControllerRevision{}: {Namespaces: map[string]cache.Config{rollout.Namespace: {LabelSelector: ours()}},
+			Transform: trim},
+		&corev1.Pod{}: {Field: fields.OneTermEqualSelector("status.phase", string(corev1.PodFailed)), Transform: trimPod},
+	}
+}
+
+// ours selects what this controller has made.
+func ours() labels.Selector {
+	selector, err := labels.Parse(PoolLabel)
+	if err != nil {
+		panic(err)
+	}
+	return selector
+}
+
+// trim removes what nobody here reads.
+func trim(in any) (any, error) {
+	if object, is := in.(metav1.Object); is && object.GetManagedFields() != nil {
+		object.SetManagedFields(nil)
+	}
+	return in, nil
+}
+
+// trimNode keeps what rollout.ReadNode reads, and the taints as they are.
+func trimNode(in any) (any, error) {
+	n, is := in.(*corev1.Node)
+	if !is {
+		return in, nil
+	}
+	return trimmed(n), nil
+}
+
+func trimmed(n *corev1.Node) *corev1.Node {
+	kept := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels,
+		CreationTimestamp: n.CreationTimestamp, DeletionTimestamp: n.DeletionTimestamp, Annotations: map[string]string{}}}
+	for key, value := range n.Annotations {
+		for _, prefix := range []string{"kubelet-supervisor.io/", "machineconfiguration.openshift.io/state", "weave.works/kured-", "kured.dev/"} {
+			if strings.HasPrefix(key, prefix) {
+				kept.Annotations[key] = value
+			}
+		}
+	}
+	kept.Spec = corev1.NodeSpec{Taints: n.Spec.Taints, Unschedulable: n.Spec.Unschedulable, ConfigSource: n.Spec.ConfigSource}
+	info := &n.Status.NodeInfo
+	kept.Status.NodeInfo = corev1.NodeSystemInfo{BootID: info.BootID, KubeletVersion: info.KubeletVersion, Architecture: info.Architecture}
+	for _, c := range n.Status.Conditions {
+		switch c.Type {
+		case corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
+			kept.Status.Conditions = append(kept.Status.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status})
+		case rollout.ConditionType:
+			kept.Status.Conditions = append(kept.Status.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
+		}
+	}
+	return kept
+}
+
+// trimPod keeps where a pod has failed, and why.
+func trimPod(in any) (any, error) {
+	p, is := in.(*corev1.Pod)
+	if !is {
+		return in, nil
+	}
+	kept := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}}
+	kept.Spec.NodeName, kept.Status.Phase, kept.Status.Reason = p.Spec.NodeName, p.Status.Phase, p.Status.Reason
+	return kept, nil
+}

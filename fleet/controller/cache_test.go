@@ -1,0 +1,96 @@
+package controller
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+)
+
+// full is a Node with all that is read of one, and much more.
+func full() *corev1.Node {
+	now := metav1.NewTime(time.Unix(1_800_000_000, 0))
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1", ResourceVersion: "7", CreationTimestamp: now, DeletionTimestamp: &now,
+		Labels: map[string]string{"pool": "a", "node-role.kubernetes.io/control-plane": ""}, Annotations: map[string]string{
+			rollout.ConfigSourceAnnotation: "kubelet-config/pool-a-0123456789/kubelet", rollout.MarkAnnotation: "a kubelet-config/pool-a-0123456789/kubelet 1",
+			rollout.RetryAnnotation: "a/0123456789/1", rollout.RetryObservedAnnotation: "a/0123456789/1", rollout.FeaturesAnnotation: "layers",
+			rollout.ConfigStatusAnnotation: "{}", rollout.ConfigObservedAnnotation: "local", "machineconfiguration.openshift.io/state": "Working",
+			"weave.works/kured-reboot-in-progress": "now", "kured.dev/reboot-in-progress": "now", "csi.volume.kubernetes.io/nodeid": "much"}}}
+	n.Spec = corev1.NodeSpec{PodCIDR: "10.0.0.0/24", Unschedulable: true, Taints: []corev1.Taint{{Key: "karpenter.sh/disrupted", Effect: "NoSchedule"}},
+		ConfigSource: &corev1.NodeConfigSource{}}
+	n.Status.NodeInfo = corev1.NodeSystemInfo{BootID: "boot", KubeletVersion: "v1.36.3", Architecture: "arm64", OSImage: "Debian"}
+	n.Status.Images = []corev1.ContainerImage{{SizeBytes: 1}}
+	for _, kind := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure,
+		rollout.ConditionType, "Other"} {
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: "True", Reason: "Refused", Message: "words",
+			LastHeartbeatTime: now})
+	}
+	return n
+}
+
+// What is cut off a Node is nothing that a decision looks at.
+func TestATrimmedNodeIsReadAsTheWholeOne(t *testing.T) {
+	kept, err := trimNode(full())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := kept.(*corev1.Node)
+	if want, got := rollout.ReadNode(full()), rollout.ReadNode(n); !reflect.DeepEqual(got, want) {
+		t.Errorf("it is read as\n%+v, not\n%+v", got, want)
+	}
+	if n.Status.Images != nil || n.Spec.PodCIDR != "" || len(n.Annotations) != len(full().Annotations)-1 || len(n.Status.Conditions) != 5 {
+		t.Errorf("it kept too much: %+v", n)
+	}
+	if again := trimmed(n); !reflect.DeepEqual(again, n) {
+		t.Error("trimmed once more it is another one")
+	}
+}
+
+// A heartbeat is no news.
+func TestAHeartbeatIsNoNews(t *testing.T) {
+	before, beat, news := trimmed(full()), trimmed(full()), trimmed(full())
+	beat.ResourceVersion, news.ResourceVersion = "8", "8"
+	news.Status.Conditions[0].Status = corev1.ConditionFalse
+	if !sameNode(before, beat) || sameNode(before, news) {
+		t.Error("it is, or news is none")
+	}
+}
+
+// A failed pod keeps where it failed, and why.
+func TestATrimmedPod(t *testing.T) {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "u", Labels: map[string]string{"a": "b"}}}
+	p.Spec.NodeName, p.Status.Phase, p.Status.Reason = "n1", corev1.PodFailed, "OutOfpods"
+	kept, err := trimPod(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := kept.(*corev1.Pod); got.Spec.NodeName != "n1" || got.Status.Reason != "OutOfpods" || got.UID != "u" || got.Labels != nil {
+		t.Errorf("it is %+v", got)
+	}
+}
+
+// A pod is as old as this process has known it.
+func TestPodsThatWereTurnedAway(t *testing.T) {
+	nodes := []rollout.Node{{Name: "n1", UID: "u1"}}
+	pod := func(uid, node, reason string) corev1.Pod {
+		p := corev1.Pod{}
+		p.UID, p.Spec.NodeName, p.Status.Reason = types.UID(uid), node, reason
+		return p
+	}
+	view := turnedView{}
+	pods := []corev1.Pod{pod("1", "n1", "OutOfpods"), pod("2", "n1", "Evicted"), pod("3", "gone", "OutOfcpu")}
+	if got := view.readAll(pods[:2], nodes, time.Minute); len(got) != 1 || got[0].Age != 0 || got[0].Node != "u1" {
+		t.Errorf("at first it is %+v", got)
+	}
+	if got := view.readAll(pods, nodes, 3*time.Minute); len(got) != 1 || got[0].Age != 2*time.Minute {
+		t.Errorf("later it is %+v", got)
+	}
+	if got := view.readAll(nil, nodes, 4*time.Minute); len(got) != 0 || len(view) != 0 {
+		t.Errorf("afterwards it is %+v, and remembers %v", got, view)
+	}
+}

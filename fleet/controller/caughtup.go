@@ -1,0 +1,90 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+)
+
+// kind is one whose cache has to be complete, and how it is listed.
+type kind struct {
+	list    schema.GroupVersionKind
+	options []client.ListOption
+}
+
+var (
+	nodeKind     = kind{corev1.SchemeGroupVersion.WithKind("NodeList"), nil}
+	poolKind     = kind{v1alpha1.GroupVersion().WithKind("KubeletPoolList"), nil}
+	mapKind      = kind{corev1.SchemeGroupVersion.WithKind("ConfigMapList"), []client.ListOption{inKubeletConfig}}
+	revisionKind = kind{appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"),
+		[]client.ListOption{inKubeletConfig, client.MatchingLabelsSelector{Selector: ours()}}}
+)
+
+// believe compares the caches with a live list where there is reason to: at the begin, and after a watch has failed.
+func (c *Controller) believe(ctx context.Context) error {
+	troubles := c.troubles.Load()
+	if c.trusted == troubles {
+		return nil
+	}
+	for _, each := range []struct {
+		kind kind
+		list client.ObjectList
+	}{{nodeKind, &corev1.NodeList{}}, {poolKind, &v1alpha1.KubeletPoolList{}}, {mapKind, &corev1.ConfigMapList{}},
+		{revisionKind, &appsv1.ControllerRevisionList{}}} {
+		if err := c.compare(ctx, each.kind, each.list); err != nil {
+			return err
+		}
+	}
+	c.trusted = troubles
+	return nil
+}
+
+// compare fails where a cache is behind what the API server holds now: the list is live, and its resourceVersion unset.
+func (c *Controller) compare(ctx context.Context, k kind, cached client.ObjectList) error {
+	var now metav1.PartialObjectMetadataList
+	now.SetGroupVersionKind(k.list)
+	if err := c.live.List(ctx, &now, k.options...); err != nil {
+		return fmt.Errorf("listing %s: %w", k.list.Kind, err)
+	}
+	if err := c.cached.List(ctx, cached, append([]client.ListOption{client.UnsafeDisableDeepCopy}, k.options...)...); err != nil {
+		return fmt.Errorf("reading the cache of %s: %w", k.list.Kind, err)
+	}
+	versions := map[types.UID]string{}
+	var old string
+	err := meta.EachListItem(cached, func(object runtime.Object) error {
+		o, err := meta.Accessor(object)
+		if err == nil {
+			versions[o.GetUID()] = o.GetResourceVersion()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := range now.Items {
+		o := &now.Items[i]
+		if version, is := versions[o.UID]; !is || newer(o.ResourceVersion, version) {
+			return fmt.Errorf("the cache is behind with %s %s", k.list.Kind, o.Name)
+		}
+		delete(versions, o.UID)
+	}
+	for uid, version := range versions {
+		if !newer(version, now.ResourceVersion) {
+			old = string(uid)
+		}
+	}
+	if old != "" {
+		return fmt.Errorf("the cache of %s still has %s", k.list.Kind, old)
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package controller
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+)
+
+const (
+	// patchesPerSecond is how fast Nodes are written at most.
+	patchesPerSecond = 20
+	// statusEvery is how often a pool's status is written at most.
+	statusEvery = time.Second
+	// longestElapsed: who has not looked for longer has not seen what happened meanwhile, so that time does not count.
+	longestElapsed = time.Minute
+	// askAgain is when to look again where something has to come right first.
+	askAgain = time.Second
+)
+
+// Controller is the shell. Its turns come one after the other.
+type Controller struct {
+	cached client.Reader // what the API server held a moment ago
+	live   client.Reader // what it holds
+	writer writer        // fenced
+	leader leader
+	// monotonic is this machine's clock, serverTime the API server's.
+	monotonic  func() time.Duration
+	serverTime func() time.Time
+	events     record.EventRecorder
+	metrics    *metrics
+	log        logr.Logger
+	limiter    flowcontrol.RateLimiter
+
+	nodes  *nodeView
+	pools  poolView
+	layers layerView
+	kept   keptView
+	turned turnedView
+	denied map[types.UID]denial
+	memory memory
+	// troubles counts watches that have failed. trusted: the caches were found to be as the API server is after that many.
+	troubles atomic.Int64
+	trusted  int64
+	// collected is when it was last looked for what nothing names.
+	collected time.Duration
+	verdicts  verdicts
+}
+
+// writer is what a controller writes with.
+type writer interface {
+	Create(ctx context.Context, object client.Object, options ...client.CreateOption) error
+	Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error
+	Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error
+	Status() client.SubResourceWriter
+}
+
+// memory is what one decision leaves to the next.
+type memory struct {
+	seen   map[types.UID]rollout.Seen
+	gone   []rollout.Gone
+	clocks map[string]rollout.Clock
+	// age is all elapsed time, and looked when the world was looked at last.
+	age, looked time.Duration
+	begun       bool
+}
+
+// parts are what a Controller is made of.
+type parts struct {
+	cached, live client.Reader
+	writer       writer
+	leader       leader
+	monotonic    func() time.Duration
+	serverTime   func() time.Time
+	events       record.EventRecorder
+	metrics      *metrics
+	log          logr.Logger
+}
+
+func newController(p parts) *Controller {
+	return &Controller{cached: p.cached, live: p.live, writer: p.writer, leader: p.leader, monotonic: p.monotonic, serverTime: p.serverTime,
+		events: p.events, metrics: p.metrics, log: p.log, limiter: flowcontrol.NewTokenBucketRateLimiter(patchesPerSecond, 1),
+		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), kept: newKeptView(), turned: turnedView{},
+		denied: map[types.UID]denial{}, trusted: -1, verdicts: newVerdicts()}
+}
+
+// Reconcile is one turn.
+func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if wait := c.leader.waits(); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	if !c.leader.outlasts(requestTime) {
+		return reconcile.Result{RequeueAfter: askAgain}, nil
+	}
+	if err := c.believe(ctx); err != nil {
+		c.log.Info("nothing is decided before the caches are as the API server is", "why", err.Error())
+		return reconcile.Result{RequeueAfter: askAgain}, nil
+	}
+	w, err := c.look(ctx)
+	if err != nil {
+		c.trusted = -1
+		c.log.Info("nothing is decided on what is not known", "why", err.Error())
+		return reconcile.Result{RequeueAfter: askAgain}, nil
+	}
+	began := c.monotonic()
+	plan := rollout.Decide(w)
+	c.metrics.decided(c.monotonic() - began)
+	again, err := c.carryOut(ctx, &w, &plan)
+	return reconcile.Result{RequeueAfter: again}, err
+}
+
+// carryOut does what the plan says, and gives when to look again; 0 is never.
+func (c *Controller) carryOut(ctx context.Context, w *rollout.World, plan *rollout.Plan) (time.Duration, error) {
+	again := plan.Look
+	if err := c.keep(ctx, w, plan); err != nil {
+		return again, err
+	}
+	later, written, err := c.writeStatuses(ctx, w, plan)
+	again = sooner(again, later)
+	c.remember(w, plan, written)
+	c.metrics.report(w, plan)
+	if err != nil {
+		return again, err
+	}
+	writes := writesOf(plan, written)
+	if err := c.send(ctx, writes); err != nil {
+		return again, err
+	}
+	if len(writes) > 0 {
+		return time.Millisecond, nil // looks again after what was answered
+	}
+	return again, c.collect(ctx, w)
+}
+
+// sooner is the first of two times, where 0 is never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// remember keeps what a plan leaves to the next. For a pool whose status could not be written nothing was decided.
+func (c *Controller) remember(w *rollout.World, plan *rollout.Plan, written map[string]bool) {
+	for name := range plan.Status {
+		if written[name] {
+			continue
+		}
+		if old, is := w.Clocks[name]; is {
+			plan.Clocks[name] = old
+		} else {
+			delete(plan.Clocks, name)
+		}
+	}
+	c.memory.seen, c.memory.gone, c.memory.clocks = plan.Seen, plan.Gone, plan.Clocks
+	c.memory.age, c.memory.begun = c.memory.age+w.Elapsed, true
+}
+
+// writesOf are the writes of the pools whose decision is in their status.
+func writesOf(plan *rollout.Plan, written map[string]bool) []rollout.Write {
+	var writes []rollout.Write
+	for _, w := range plan.Writes {
+		if _, changes := plan.Status[w.Pool]; !changes || written[w.Pool] {
+			writes = append(writes, w)
+		}
+	}
+	return writes
+}
+
+// denial is a Node whose PATCH the API server has refused for good, for a while.
+type denial struct {
+	words string
+	at    time.Duration
+}
+
+// deniedFor is when the PATCH of such a Node is tried again.
+const deniedFor = 5 * time.Minute
+
+func (c *Controller) deniedNodes() map[types.UID]string {
+	now := c.monotonic()
+	denied := make(map[types.UID]string, len(c.denied))
+	for uid, d := range c.denied {
+		if now-d.at >= deniedFor {
+			delete(c.denied, uid)
+			continue
+		}
+		denied[uid] = d.words
+	}
+	return denied
+}

@@ -1,0 +1,34 @@
+package controller
+
+import (
+	"errors"
+	"net/http"
+)
+
+var errFenced = errors.New("the Lease does not outlast the request, so it was not sent")
+
+// fence lets a request that writes pass only while this process leads for long enough that nobody else can lead when it arrives. The API
+// server is told to give up after the same time.
+type fence struct {
+	next   http.RoundTripper
+	leader leader
+}
+
+// RoundTrip is called once more for each try of a request, just before it is sent.
+func (f *fence) RoundTrip(request *http.Request) (*http.Response, error) {
+	switch request.Method {
+	case http.MethodGet, http.MethodHead:
+		return f.next.RoundTrip(request)
+	}
+	if !f.leader.outlasts(requestTime) {
+		if request.Body != nil {
+			_ = request.Body.Close()
+		}
+		return nil, errFenced
+	}
+	request = request.Clone(request.Context())
+	query := request.URL.Query()
+	query.Set("timeout", requestTime.String())
+	request.URL.RawQuery = query.Encode()
+	return f.next.RoundTrip(request)
+}

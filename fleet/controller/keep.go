@@ -1,0 +1,103 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+)
+
+// keep makes the revisions and variants that the plan needs, and those that nodes name and that are no longer what they were.
+func (c *Controller) keep(ctx context.Context, w *rollout.World, plan *rollout.Plan) error {
+	for i := range plan.Revisions {
+		if err := c.keepRevision(ctx, &plan.Revisions[i]); err != nil {
+			return err
+		}
+	}
+	sound := func(name string) bool {
+		object := c.kept.variants[name]
+		return object != nil && !rollout.Tampered(object.Labels[PoolLabel], name, object.Data)
+	}
+	for _, v := range slices.Concat(plan.Variants, rollout.Repair(*w, sound)) {
+		if sound(v.Name) {
+			continue
+		}
+		if err := c.keepVariant(ctx, &v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Controller) keepRevision(ctx context.Context, r *rollout.Revision) error {
+	data, err := r.Data()
+	if err != nil {
+		return fmt.Errorf("writing revision %s: %w", r.ObjectName(), err)
+	}
+	object := &appsv1.ControllerRevision{ObjectMeta: keptMeta(r.Pool, r.ObjectName()), Revision: r.Number, Data: runtime.RawExtension{Raw: data}}
+	if r.Cause != "" {
+		object.Annotations = map[string]string{"kubernetes.io/change-cause": r.Cause}
+	}
+	var there appsv1.ControllerRevision
+	if err := c.create(ctx, object, &there, func() bool { return !rollout.ReadRevision(r.Pool, object.Name, there.Data.Raw).Tampered }); err != nil {
+		return fmt.Errorf("keeping revision %s: %w", r.ObjectName(), err)
+	}
+	c.kept.madeRevisions[object.Name] = made[appsv1.ControllerRevision]{object, c.monotonic()}
+	return nil
+}
+
+func (c *Controller) keepVariant(ctx context.Context, v *rollout.Variant) error {
+	immutable := true
+	object := &corev1.ConfigMap{ObjectMeta: keptMeta(v.Pool, v.Name), Data: map[string]string{v.Key: v.Payload}, Immutable: &immutable}
+	var there corev1.ConfigMap
+	if err := c.create(ctx, object, &there, func() bool { return !rollout.Tampered(v.Pool, v.Name, there.Data) }); err != nil {
+		return fmt.Errorf("keeping ConfigMap %s: %w", v.Name, err)
+	}
+	c.kept.madeVariants[object.Name] = made[corev1.ConfigMap]{object, c.monotonic()}
+	return nil
+}
+
+// keptMeta has no owner: deleting a pool would take what nodes run.
+func keptMeta(pool, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: rollout.Namespace, Name: name, Labels: map[string]string{PoolLabel: pool, "app.kubernetes.io/managed-by": Name}}
+}
+
+// create makes an object. One of the same name that is not the same, as the cache or the API server has it, is deleted first.
+func (c *Controller) create(ctx context.Context, object, there client.Object, same func() bool) error {
+	request, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	err := c.writer.Create(request, object)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if err := c.live.Get(request, client.ObjectKeyFromObject(object), there); err != nil {
+		return err
+	}
+	if same() && there.GetLabels()[PoolLabel] == object.GetLabels()[PoolLabel] {
+		return nil // made before, and the answer was lost
+	}
+	c.log.Info("an object is not what its name says, and is made anew", "name", there.GetName())
+	if err := c.delete(ctx, there); err != nil {
+		return err
+	}
+	request, cancelAgain := context.WithTimeout(ctx, requestTime)
+	defer cancelAgain()
+	return c.writer.Create(request, object)
+}
+
+// delete deletes exactly the version that was looked at.
+func (c *Controller) delete(ctx context.Context, object client.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	uid, version := object.GetUID(), object.GetResourceVersion()
+	err := c.writer.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	return client.IgnoreNotFound(err)
+}

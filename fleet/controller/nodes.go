@@ -1,0 +1,96 @@
+package controller
+
+import (
+	"cmp"
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+)
+
+// lagLimit is for how long a cache may be behind an answer before it is not believed any more.
+const lagLimit = 10 * time.Second
+
+// nodeView is the Nodes as this process knows them: those of the cache, with newer answers of the API server laid over them.
+type nodeView struct {
+	read map[types.UID]readNode
+	// ahead are answers that the cache has not caught up with.
+	ahead map[types.UID]answer
+	// unanswered are writes of which nobody knows whether they arrived.
+	unanswered map[types.UID]rollout.Write
+}
+
+// readNode is a Node, read once for each version of it.
+type readNode struct {
+	object *corev1.Node
+	node   rollout.Node
+}
+
+// answer is a Node as the API server has answered it, and when.
+type answer struct {
+	object *corev1.Node
+	at     time.Duration
+}
+
+func newNodeView() *nodeView {
+	return &nodeView{read: map[types.UID]readNode{}, ahead: map[types.UID]answer{}, unanswered: map[types.UID]rollout.Write{}}
+}
+
+// answered lays an answer over the cache.
+func (v *nodeView) answered(object *corev1.Node, now time.Duration) {
+	object = trimmed(object)
+	if known, is := v.ahead[object.UID]; is && newer(known.object.ResourceVersion, object.ResourceVersion) {
+		return
+	}
+	v.ahead[object.UID] = answer{object, now}
+}
+
+// nodes are all of them. lags names one that the cache has been behind with for too long.
+func (v *nodeView) nodes(cached []corev1.Node, now time.Duration) (nodes []rollout.Node, lags string) {
+	read := make(map[types.UID]readNode, len(cached))
+	nodes = make([]rollout.Node, 0, len(cached))
+	for i := range cached {
+		object := &cached[i]
+		if ahead, is := v.ahead[object.UID]; is {
+			if newer(ahead.object.ResourceVersion, object.ResourceVersion) {
+				if now-ahead.at > lagLimit {
+					lags = object.Name
+				}
+				object = ahead.object
+			} else {
+				delete(v.ahead, object.UID)
+			}
+		}
+		known, is := v.read[object.UID]
+		if !is || known.object.ResourceVersion != object.ResourceVersion {
+			kept := *object // else the whole list would be kept with it
+			known = readNode{&kept, rollout.ReadNode(object)}
+		}
+		read[object.UID] = known
+		nodes = append(nodes, known.node)
+	}
+	for uid := range v.ahead {
+		if _, is := read[uid]; !is {
+			delete(v.ahead, uid) // the cache knew it when it was written, and knows now that it has vanished
+		}
+	}
+	v.read = read
+	return nodes, lags
+}
+
+// newer says whether a resourceVersion is newer than another one.
+func newer(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
+}
+
+// sameNode: nothing has changed that a decision would look at. Its resourceVersion moves with every heartbeat.
+func sameNode(a, b *corev1.Node) bool {
+	x, y := rollout.ReadNode(a), rollout.ReadNode(b)
+	x.ResourceVersion = cmp.Or(y.ResourceVersion, x.ResourceVersion)
+	return reflect.DeepEqual(x, y)
+}

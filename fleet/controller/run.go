@@ -1,0 +1,174 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+)
+
+// Name is what the controller calls itself: as a client, in its Lease and in what it makes.
+const Name = "kubelet-supervisor-controller"
+
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+)
+
+// Options are what [Run] needs.
+type Options struct {
+	// Config says where the API server is, and who asks.
+	Config *rest.Config
+	// Namespace is that of the Lease.
+	Namespace string
+	// LeaderElect: others like this one may run.
+	LeaderElect bool
+	// MetricsAddress and HealthAddress are where these are served; "0" is nowhere.
+	MetricsAddress, HealthAddress string
+	Log                           logr.Logger
+}
+
+// Run runs the controller until ctx ends, or until it leads no longer, which is an error.
+func Run(ctx context.Context, o Options) error {
+	clock := &serverClock{monotonic: monotonic}
+	config := rest.AddUserAgent(o.Config, Name)
+	config.QPS = -1 // the only requests in number are PATCHes of Nodes, and these have a limit of their own
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{next, clock} })
+	c := newController(parts{monotonic: monotonic, serverTime: clock.now, log: o.Log.WithName("rollout")})
+	lock, err := o.elect(config, c)
+	if err != nil {
+		return fmt.Errorf("preparing the election: %w", err)
+	}
+	m, err := o.manager(config, lock, c)
+	if err != nil {
+		return fmt.Errorf("preparing: %w", err)
+	}
+	if err := o.connect(m, config, c); err != nil {
+		return fmt.Errorf("preparing: %w", err)
+	}
+	return m.Start(ctx)
+}
+
+// elect says who leads. Without an election there is no lock.
+func (o *Options) elect(config *rest.Config, c *Controller) (resourcelock.Interface, error) {
+	if !o.LeaderElect {
+		c.leader = alone{monotonic(), monotonic}
+		return nil, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	identity := resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, o.Namespace, Name, identity, config, renewDeadline)
+	if err != nil {
+		return nil, err
+	}
+	held := &lease{Interface: lock, duration: leaseDuration, monotonic: monotonic}
+	c.leader = held
+	return held, nil
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, authenticationv1.AddToScheme,
+		authorizationv1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
+func (o *Options) manager(config *rest.Config, lock resourcelock.Interface, c *Controller) (manager.Manager, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	duration, deadline, period := leaseDuration, renewDeadline, retryPeriod
+	options := manager.Options{
+		Scheme: scheme, Logger: o.Log,
+		Cache:          cache.Options{ByObject: cachedObjects(), ReaderFailOnMissingInformer: true, DefaultWatchErrorHandler: c.watchFailed},
+		LeaderElection: o.LeaderElect, LeaderElectionReleaseOnCancel: true,
+		LeaseDuration: &duration, RenewDeadline: &deadline, RetryPeriod: &period,
+		HealthProbeBindAddress: o.HealthAddress,
+		Metrics:                metricsserver.Options{BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: authorized},
+	}
+	if lock != nil {
+		options.LeaderElectionResourceLockInterface = lock
+	}
+	m, err := manager.New(config, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, err
+	}
+	return m, m.AddReadyzCheck("caches", func(request *http.Request) error {
+		ctx, cancel := context.WithTimeout(request.Context(), time.Second)
+		defer cancel()
+		if !m.GetCache().WaitForCacheSync(ctx) {
+			return errors.New("the caches are not synced")
+		}
+		return nil
+	})
+}
+
+// watchFailed is called for each list or watch that fails. Until it has been compared, what the cache has is not believed then.
+func (c *Controller) watchFailed(ctx context.Context, reflector *toolscache.Reflector, err error) {
+	c.troubles.Add(1)
+	toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
+}
+
+// connect gives the controller its clients, and news to the manager's queue.
+func (o *Options) connect(m manager.Manager, config *rest.Config, c *Controller) error {
+	for object := range cachedObjects() {
+		if _, err := m.GetCache().GetInformer(context.Background(), object); err != nil {
+			return fmt.Errorf("caching %T (is the CustomResourceDefinition of KubeletPools there?): %w", object, err)
+		}
+	}
+	fenced := rest.CopyConfig(config)
+	fenced.Wrap(func(next http.RoundTripper) http.RoundTripper { return &fence{next, c.leader} })
+	writer, err := client.New(fenced, client.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()})
+	if err != nil {
+		return err
+	}
+	c.cached, c.live, c.writer = m.GetCache(), m.GetAPIReader(), writer
+	if c.metrics, err = newMetrics(ctrlmetrics.Registry); err != nil {
+		return err
+	}
+	if c.events, err = recorder(m, config); err != nil {
+		return err
+	}
+	queue, err := controller.New("rollout", m, controller.Options{Reconciler: c, MaxConcurrentReconciles: 1,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, 10*time.Second)})
+	if err != nil {
+		return err
+	}
+	return c.watch(queue, m.GetCache())
+}

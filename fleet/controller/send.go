@@ -1,0 +1,144 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+)
+
+// sent is what became of a write.
+type sent struct {
+	write  rollout.Write
+	object *corev1.Node
+	err    error
+}
+
+// send patches Nodes, all of one plan at once and as fast as the limit lets it, and takes in all answers. There are eight at most.
+func (c *Controller) send(ctx context.Context, writes []rollout.Write) error {
+	results := make(chan sent)
+	for _, w := range writes {
+		body, err := c.patchOf(w)
+		go func() { // ends with its request
+			if err != nil {
+				results <- sent{w, nil, err}
+				return
+			}
+			object, err := c.patch(ctx, w, body)
+			results <- sent{w, object, err}
+		}()
+	}
+	var failure error
+	for range writes {
+		failure = errors.Join(failure, c.take(ctx, <-results))
+	}
+	return failure
+}
+
+// patch sends one PATCH. Where it has to wait for its turn, it asks for the Lease after that.
+func (c *Controller) patch(ctx context.Context, w rollout.Write, body []byte) (*corev1.Node, error) {
+	if err := c.limiter.Wait(ctx); err != nil {
+		return nil, errFenced // nothing was sent
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.Node}}
+	err := c.writer.Patch(ctx, object, client.RawPatch(types.MergePatchType, body))
+	return object, err
+}
+
+// patchOf is a merge patch that holds for exactly the version of the Node that was decided on.
+func (c *Controller) patchOf(w rollout.Write) ([]byte, error) {
+	metadata := map[string]any{"uid": w.UID, "resourceVersion": w.ResourceVersion}
+	patch := map[string]any{"metadata": metadata}
+	if w.Source != "" {
+		metadata["annotations"] = map[string]string{rollout.ConfigSourceAnnotation: w.Source, rollout.MarkAnnotation: w.Mark.String(),
+			rollout.RetryAnnotation: w.Retry.String()}
+	}
+	if w.RemoveTaint != "" {
+		left := []corev1.Taint{}
+		for _, taint := range c.nodes.read[w.UID].object.Spec.Taints {
+			if taint.Key != w.RemoveTaint {
+				left = append(left, taint)
+			}
+		}
+		patch["spec"] = map[string]any{"taints": left}
+	}
+	return json.Marshal(patch)
+}
+
+// take says what an answer means. It fails where the whole turn has to be put off.
+func (c *Controller) take(ctx context.Context, s sent) error {
+	c.metrics.patched(s.err)
+	switch w := s.write; {
+	case s.err == nil:
+		c.nodes.answered(s.object, c.monotonic())
+		c.verdicts.assigned(w.Pool, c.monotonic())
+		if w.Source != "" {
+			c.events.Eventf(s.object, corev1.EventTypeNormal, rollout.EventPoolAssigned, "pool %s assigned %s", w.Pool, w.Source)
+		}
+		c.log.Info("a Node was patched", "pool", w.Pool, "node", w.Node, "why", string(w.Why), "source", w.Source, "taint", w.RemoveTaint)
+		return nil
+	case errors.Is(s.err, errFenced):
+		return s.err
+	case apierrors.IsNotFound(s.err):
+		return nil // the cache will know
+	case apierrors.IsConflict(s.err):
+		return c.askFor(ctx, w) // decides anew, on what is there now
+	case apierrors.IsInvalid(s.err):
+		return c.invalid(ctx, s)
+	case apierrors.IsBadRequest(s.err), apierrors.IsForbidden(s.err):
+		return c.refused(ctx, s)
+	default:
+		c.nodes.unanswered[w.UID] = w
+		return fmt.Errorf("patching Node %s: %w", w.Node, s.err)
+	}
+}
+
+// invalid: either it is another Node by now, or this one is refused whatever we say.
+func (c *Controller) invalid(ctx context.Context, s sent) error {
+	var now corev1.Node
+	if err := c.live.Get(ctx, types.NamespacedName{Name: s.write.Node}, &now); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if now.UID == s.write.UID && now.ResourceVersion == s.write.ResourceVersion {
+		c.deny(s)
+	} else if now.UID == s.write.UID {
+		c.nodes.answered(&now, c.monotonic())
+	}
+	return nil
+}
+
+// refused: a Node that admission refuses is named, and the others go on. Where we may patch none, we have lost our rights, and that is no
+// fault of a node.
+func (c *Controller) refused(ctx context.Context, s sent) error {
+	for _, verb := range []string{"patch", "assign-kubelet-config"} {
+		ctx, cancel := context.WithTimeout(ctx, requestTime)
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "nodes", Name: s.write.Node}}}
+		err := c.writer.Create(ctx, review)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("asking for the own rights: %w", err)
+		}
+		if !review.Status.Allowed {
+			return fmt.Errorf("this controller has no verb %s on Node %s: %w", verb, s.write.Node, s.err)
+		}
+	}
+	c.deny(s)
+	return nil
+}
+
+func (c *Controller) deny(s sent) {
+	c.log.Info("the API server refuses to patch a Node", "node", s.write.Node, "words", s.err.Error())
+	c.denied[s.write.UID] = denial{s.err.Error(), c.monotonic()}
+}

@@ -1,0 +1,115 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+)
+
+// writeStatuses writes each status that changes, once a second at most. written are the pools that may be written for: those whose status has
+// been written, and those of which only numbers wait for their second. later is when the next one is due.
+func (c *Controller) writeStatuses(ctx context.Context, w *rollout.World, plan *rollout.Plan) (later time.Duration, written map[string]bool, err error) {
+	written = map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(plan.Status)) {
+		known, status := c.pools.read[name], plan.Status[name]
+		if apiequality.Semantic.DeepEqual(known.object.Status, status) {
+			written[name] = true
+			continue
+		}
+		if wait := c.pools.due(known.object.UID, c.monotonic()); wait > 0 {
+			later = sooner(later, wait)
+			written[name] = !decisive(&known.object.Status, &status) && !tells(plan, name)
+			continue
+		}
+		failure := c.writeStatus(ctx, known.object, status)
+		switch {
+		case failure == nil:
+			written[name] = true
+			c.tell(plan, name)
+		case apierrors.IsConflict(failure), apierrors.IsNotFound(failure):
+			later = sooner(later, time.Millisecond) // somebody has changed it: decide anew
+		default:
+			err = errors.Join(err, fmt.Errorf("writing the status of KubeletPool %s: %w", name, failure))
+		}
+	}
+	return later, written, err
+}
+
+// writeStatus is a compare-and-swap.
+func (c *Controller) writeStatus(ctx context.Context, object *v1alpha1.KubeletPool, status v1alpha1.KubeletPoolStatus) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	changed := object.DeepCopy()
+	changed.Status = status
+	c.pools.wrote[object.UID] = c.monotonic()
+	err := c.writer.Status().Patch(ctx, changed, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}))
+	switch {
+	case err == nil:
+		c.pools.answered(changed)
+	case !errors.Is(err, errFenced):
+		// Whether it arrived or not, and who was faster: the API server knows.
+		var now v1alpha1.KubeletPool
+		if c.live.Get(ctx, types.NamespacedName{Name: object.Name}, &now) == nil && now.UID == object.UID {
+			c.pools.answered(&now)
+		}
+	}
+	return err
+}
+
+// decisive: what is to be done with nodes rests on it, so it is written before. Numbers and words for people may wait.
+func decisive(old, status *v1alpha1.KubeletPoolStatus) bool {
+	return !apiequality.Semantic.DeepEqual(decision(old), decision(status))
+}
+
+func decision(of *v1alpha1.KubeletPoolStatus) v1alpha1.KubeletPoolStatus {
+	s := *of.DeepCopy()
+	s.Nodes, s.Cohorts = v1alpha1.NodeCounts{Conflict: s.Nodes.Conflict}, nil
+	if s.Wave != nil {
+		s.Wave = &v1alpha1.WaveStatus{Number: s.Wave.Number}
+	}
+	for i := range s.Revisions {
+		s.Revisions[i].Proven = 0
+	}
+	for i := range s.Conditions {
+		s.Conditions[i].Message, s.Conditions[i].LastTransitionTime = "", metav1.Time{}
+		if c := &s.Conditions[i]; c.Type == v1alpha1.ConditionProgressing && c.Reason != rollout.ReasonHeld {
+			c.Status, c.Reason = "", ""
+		}
+	}
+	return s
+}
+
+// tells: there are events of the pool, which are told with its status or not at all.
+func tells(plan *rollout.Plan, pool string) bool {
+	return slices.ContainsFunc(plan.Events, func(e rollout.Event) bool { return e.Pool == pool && e.Node == "" })
+}
+
+// tell records the events of a pool.
+func (c *Controller) tell(plan *rollout.Plan, pool string) {
+	for _, e := range plan.Events {
+		if e.Pool == pool && e.Node == "" {
+			kind := corev1.EventTypeNormal
+			if e.Warning {
+				kind = corev1.EventTypeWarning
+			}
+			c.events.Event(c.pools.read[pool].object, kind, e.Reason, e.Message)
+			c.log.Info(e.Message, "pool", pool, "event", e.Reason)
+			if e.Reason == rollout.EventRolloutStopped {
+				c.metrics.stopped(c.verdicts.stopped(pool))
+			}
+		}
+	}
+}

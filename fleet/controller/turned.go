@@ -1,0 +1,42 @@
+package controller
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+)
+
+// turnedView remembers at which age of this process each failed pod was seen first.
+type turnedView map[types.UID]time.Duration
+
+// readAll are the nodes that have turned pods away.
+func (v *turnedView) readAll(pods []corev1.Pod, nodes []rollout.Node, age time.Duration) []rollout.TurnedAway {
+	first := make(turnedView, len(*v))
+	var uids map[string]types.UID
+	var turned []rollout.TurnedAway
+	for i := range pods {
+		p := &pods[i]
+		if !rollout.TurnsAway(p.Status.Reason) {
+			continue
+		}
+		if uids == nil {
+			uids = make(map[string]types.UID, len(nodes))
+			for i := range nodes {
+				uids[nodes[i].Name] = nodes[i].UID
+			}
+		}
+		seen, is := (*v)[p.UID]
+		if !is {
+			seen = age
+		}
+		first[p.UID] = seen
+		if uid, is := uids[p.Spec.NodeName]; is {
+			turned = append(turned, rollout.TurnedAway{Node: uid, Reason: p.Status.Reason, Age: age - seen})
+		}
+	}
+	*v = first
+	return turned
+}

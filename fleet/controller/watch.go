@@ -1,0 +1,83 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+)
+
+// gather is for how long news are gathered before they are looked at together. A node says several things within a moment.
+const gather = 100 * time.Millisecond
+
+// watch lets news of any kind lead to another turn.
+func (c *Controller) watch(to controller.Controller, from cache.Cache) error {
+	for _, s := range []source.Source{
+		source.Kind(from, &corev1.Node{}, news[*corev1.Node](), c.newsOfNodes()),
+		source.Kind(from, &v1alpha1.KubeletPool{}, news[*v1alpha1.KubeletPool](), newsOfPools()),
+		source.Kind(from, &corev1.ConfigMap{}, news[*corev1.ConfigMap](), changed[*corev1.ConfigMap]()),
+		source.Kind(from, &appsv1.ControllerRevision{}, news[*appsv1.ControllerRevision](), changed[*appsv1.ControllerRevision]()),
+		source.Kind(from, &corev1.Pod{}, news[*corev1.Pod](), turnedAway()),
+	} {
+		if err := to.Watch(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// news leads to the only key there is.
+func news[object client.Object]() handler.TypedEventHandler[object, reconcile.Request] {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	soon := func(q queue) { q.AddAfter(reconcile.Request{}, gather) }
+	return handler.TypedFuncs[object, reconcile.Request]{
+		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[object], q queue) { soon(q) },
+		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[object], q queue) { soon(q) },
+		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[object], q queue) { soon(q) },
+	}
+}
+
+// newsOfNodes leaves out heartbeats. It is the first to hear of a verdict.
+func (c *Controller) newsOfNodes() predicate.TypedPredicate[*corev1.Node] {
+	return predicate.TypedFuncs[*corev1.Node]{UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
+		if sameNode(e.ObjectOld, e.ObjectNew) {
+			return false
+		}
+		n := rollout.ReadNode(e.ObjectNew)
+		c.verdicts.hear(&n, c.monotonic())
+		return true
+	}}
+}
+
+// newsOfPools leaves out what this controller has written itself.
+func newsOfPools() predicate.TypedPredicate[*v1alpha1.KubeletPool] {
+	return predicate.TypedFuncs[*v1alpha1.KubeletPool]{UpdateFunc: func(e event.TypedUpdateEvent[*v1alpha1.KubeletPool]) bool {
+		return e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.UID != e.ObjectNew.UID ||
+			e.ObjectOld.Annotations["kubernetes.io/change-cause"] != e.ObjectNew.Annotations["kubernetes.io/change-cause"]
+	}}
+}
+
+// changed leaves out what a resync repeats.
+func changed[object client.Object]() predicate.TypedPredicate[object] {
+	return predicate.TypedFuncs[object]{UpdateFunc: func(e event.TypedUpdateEvent[object]) bool {
+		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
+	}}
+}
+
+// turnedAway leaves out pods that have failed by themselves.
+func turnedAway() predicate.TypedPredicate[*corev1.Pod] {
+	return predicate.NewTypedPredicateFuncs(func(p *corev1.Pod) bool { return rollout.TurnsAway(p.Status.Reason) })
+}

@@ -1,0 +1,69 @@
+package rollout
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Refs are the layers that the pool names.
+func (p *Pool) Refs() []Ref {
+	var refs []Ref
+	for i := range p.layers {
+		if !p.layers[i].inline && p.layers[i].ref.Name != "" {
+			refs = append(refs, p.layers[i].ref)
+		}
+	}
+	return refs
+}
+
+// IsVariantName says whether a ConfigMap is named as a variant is.
+func IsVariantName(name string) bool {
+	i := strings.LastIndexByte(name, '-')
+	return strings.HasPrefix(name, "pool-") && i > len("pool") && len(name)-i-1 == hashLength
+}
+
+// Repair gives the variants that pools have assigned, that are not as they should be, and that a kept revision can be rendered to again. A
+// node that comes back without its checkpoints would find nothing there.
+func Repair(w World, sound func(name string) bool) []Variant {
+	named, wanted := map[string]bool{}, false
+	for i := range w.Nodes {
+		n := &w.Nodes[i]
+		name, is := strings.CutPrefix(n.Source, Namespace+"/")
+		name, isToo := strings.CutSuffix(name, "/"+VariantKey)
+		if is && isToo && n.Mark.records(n.Source) && !named[name] && IsVariantName(name) {
+			named[name] = !sound(name)
+			wanted = wanted || named[name]
+		}
+	}
+	if !wanted {
+		return nil
+	}
+	var repaired []Variant
+	for i := range w.Pools {
+		for j := range w.Pools[i].Revisions {
+			if r := &w.Pools[i].Revisions[j]; !r.Tampered {
+				repaired = append(repaired, r.repair(w.Nodes, named)...)
+			}
+		}
+	}
+	return repaired
+}
+
+// repair renders what the nodes that there are would get, as far as it is wanted. What it has rendered is wanted no longer.
+func (r *Revision) repair(nodes []Node, wanted map[string]bool) []Variant {
+	var repaired []Variant
+	v, seen := newVariants(r), map[uint32]bool{}
+	for i := range nodes {
+		_, mask := v.variantFor(labels.Set(nodes[i].Labels))
+		if seen[mask] || mask == 0 {
+			continue
+		}
+		seen[mask] = true
+		if object, err := v.object(mask); err == nil && wanted[object.Name] {
+			wanted[object.Name] = false
+			repaired = append(repaired, object)
+		}
+	}
+	return repaired
+}
