@@ -126,8 +126,10 @@ func (s *State) learnProved(e Proved) {
 		s.Proofs = newest(s.Proofs, Proof{Content: AnyContent, Kubelet: e.Kubelet, Outcome: e.Outcome, Words: e.Words})
 	case e.blamesEnvironment():
 		s.Environment, s.EnvironmentRetry = e.Words, s.Now+environmentRecheck
+		s.learnMergeFails(e.Proof)
 	default:
 		s.Environment = ""
+		s.learnMergeFails(e.Proof)
 		s.Proofs = newest(without(s.Proofs, func(p Proof) bool { return p.Content == e.Content && p.Kubelet == e.Kubelet }), e.Proof)
 		s.knowEffective(e.Proof)
 	}

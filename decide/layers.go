@@ -15,6 +15,7 @@ type Today struct {
 	Of      string        // content of the node's own file
 	Version *Version      // nil = it is nothing else, or there is nothing to lay the layers over
 	Fault   string        // why there is not
+	Failing bool          // the kubelet fails with it as it does without the layers: the node is at fault
 	At      time.Duration // with --follow-local its turn is not before, as with an edit
 }
 
@@ -78,7 +79,7 @@ func (s *State) mayTake(merged Version) bool {
 	case !s.usable(&merged), s.Reset != nil, s.Pending != nil:
 		return false
 	case !s.Child.Alive:
-		return s.Doing == nil
+		return s.Doing == nil && !s.Today.Failing // then what ran is there still, over the copy of its file
 	case !s.runs(s.Assigned) && !s.usable(s.Assigned):
 		return true // what was wrong with it may have been the node's own file
 	case proof == nil:
@@ -87,6 +88,13 @@ func (s *State) mayTake(merged Version) bool {
 		return true // the kubelet makes no difference between them
 	}
 	return s.FollowLocal && s.reached(s.Today.At)
+}
+
+// learnMergeFails notes whether the node is at fault with today's merge.
+func (s *State) learnMergeFails(p Proof) {
+	if v := s.Today.Version; v != nil && p.Content == v.Content {
+		s.Today.Failing = p.blamesEnvironment()
+	}
 }
 
 // mergePending: the next start is with another merge than the one that runs.

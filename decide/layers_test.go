@@ -129,6 +129,13 @@ func TestTheFileUnderLayersIsBad(t *testing.T) {
 		d.own = "mended"
 		d.hear(LocalChanged{Kubelet: testKubelet, Local: "mended"}).pass(time.Minute).fresh().crashes().expectDone("start lay/mended")
 	})
+	t.Run("in a trial, with nothing but that file to go back to", func(t *testing.T) {
+		d := newDrive(t).boot().layers("lay", "1").pass(20 * time.Second)
+		d.refused["lay/broken"] = Proof{Outcome: config.Environment, Words: "the kubelet says no"}
+		d.refuse("broken", false).ownFile("broken").pass(time.Minute).expect("assigned=lay/local@1 active=lay/local@1 lkg=- Unknown EnvironmentFailing")
+		d.fresh().crashes().expectDone("start lay/local")
+		d.ownFile("mended").pass(time.Minute).fresh().crashes().expectDone("start lay/mended")
+	})
 	t.Run("at a boot", func(t *testing.T) {
 		d := goodLayers(t)
 		d.own = "broken"

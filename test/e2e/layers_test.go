@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -145,12 +146,17 @@ func TestLayersFallBackToWhatRan(t *testing.T) {
 }
 
 // A node's own file that cannot be used is the node's fault: what runs goes on, whatever happens to the file, and it heals by itself.
-func TestLongLayersOverABadFile(t *testing.T) {
+func TestLongLayersOverABadFile(t *testing.T) { layersOverABadFile(t, "Active") }
+func TestLongLayersOverABadFileInTrial(t *testing.T) {
+	layersOverABadFile(t, "InTrial", "--trial-period=1h", "--trial-failures=9")
+}
+
+func layersOverABadFile(t *testing.T, ran string, flags ...string) {
 	n := sharedNode(t)
 	p := n.makeLocalParts(t)
 	good := n.kubeletConfig(with("podPidsLimit", 3000))
 	writeFile(t, p.target, good)
-	s := n.startedLocal(t, p.options())
+	s := n.startedLocal(t, p.options(flags...))
 	config := n.putConfigMap(t, "layers", map[string]string{"kubelet": layered(layerOf("fleet", with("maxPods", 62)))})
 	assignment := config.assignment("kubelet")
 
@@ -165,20 +171,26 @@ func TestLongLayersOverABadFile(t *testing.T) {
 		t.Errorf("%d starts over a file that is not there", got-starts)
 	}
 	writeFile(t, p.target, good)
-	n.awaitReason(t, assignment, "Active")
+	n.awaitReason(t, assignment, ran)
 
 	for name, spoil := range map[string]func(){
 		"vanishes":        func() { _ = os.Remove(p.target) },
 		"does not decode": func() { writeFile(t, p.target, "{") },
 		"is refused":      func() { writeFile(t, p.target, n.kubeletConfig(with("eventRecordQPS", -5))) },
+		"cannot be read":  func() { _ = errors.Join(os.Remove(p.target), os.Mkdir(p.target, 0o755)) }, // whatever root may read
 	} {
 		t.Run(name, func(t *testing.T) {
+			reason := "FallbackBroken"
+			if ran == "InTrial" && name == "is refused" {
+				reason = "EnvironmentFailing" // for what it would go back to is that very file
+			}
 			spoil()
-			n.awaitReason(t, assignment, "FallbackBroken")
+			n.awaitReason(t, assignment, reason)
 			s.replaced(t)
 			s.wantFields(t, object{"maxPods": 62, "podPidsLimit": 3000})
+			_ = os.Remove(p.target)
 			writeFile(t, p.target, good)
-			n.awaitReason(t, assignment, "Active")
+			n.awaitReason(t, assignment, ran)
 		})
 	}
 	t.Run("is a link that moves", func(t *testing.T) {
@@ -190,9 +202,9 @@ func TestLongLayersOverABadFile(t *testing.T) {
 		if err := os.Rename(p.link+".new", p.link); err != nil {
 			t.Fatal(err)
 		}
-		n.awaitPending(t, assignment, "Active", true)
+		n.awaitPending(t, assignment, ran, true)
 		s.replaced(t)
-		n.awaitPending(t, assignment, "Active", false)
+		n.awaitPending(t, assignment, ran, false)
 		s.wantFields(t, object{"maxPods": 62, "podPidsLimit": 3003})
 	})
 }
