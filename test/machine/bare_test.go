@@ -37,8 +37,8 @@ const (
 	record   = "/run/kubelets"
 )
 
-// newBareNode gives one that is off, and a Node for it whose Lease is renewed as long as the test runs.
-func newBareNode(t *testing.T) *bareNode {
+// bareDisk is one with an empty file system.
+func bareDisk(t *testing.T) *disk.Disk {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "image")
 	size := fmt.Sprintf("%dk", bareSize>>10)
@@ -54,8 +54,14 @@ func newBareNode(t *testing.T) *bareNode {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return content
+}
+
+// newBareNode gives one that is off and has a snapshot, and a Node for it whose Lease is renewed as long as the test runs.
+func newBareNode(t *testing.T) *bareNode {
+	t.Helper()
 	o := newNode(t)
-	b := &bareNode{newMachine(t, "bare", content, o.Command, "-netdev", "user,id=net"), o, &history{steps: []assigned{{good: true}}}}
+	b := &bareNode{newMachine(t, "bare", bareDisk(t), o.Command, "-netdev", "user,id=net"), o, &history{steps: []assigned{{good: true}}}}
 	o.letNodesRead(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: cluster.NodeName}}
 	if _, err := o.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
@@ -66,7 +72,9 @@ func newBareNode(t *testing.T) *bareNode {
 	go func() { defer close(over); o.renewLease(renews) }()
 	t.Cleanup(func() { cancel(); <-over })
 
-	b.on()
+	b.takeSnapshot()
+	b.resume()
+	b.booted("")
 	o.giveKeys(b.machine, "/disk/pki")
 	b.write("/disk/kubeconfig", fmt.Sprintf(kubeconfig, "/disk/pki"))
 	b.write("/disk/kubelet.yaml", fakeConfiguration)
