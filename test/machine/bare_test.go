@@ -137,6 +137,8 @@ func (b *bareNode) supervise() {
 // healthy waits for a healthy kubelet, and gives what it was started with.
 func (b *bareNode) healthy() (runs *corev1.ConfigMapNodeConfigSource) {
 	b.machine.Helper()
+	// Each question for the status is a process that a starting supervisor has to share the machine with.
+	b.must("n=0; until grep -q start %s || [ $((n+=1)) -gt 2000 ]; do usleep 50000; done", record)
 	await(b.T, "a healthy kubelet", func() error {
 		text, err := b.try("/run/machine/kubelet-supervisor status -o json")
 		if err != nil {

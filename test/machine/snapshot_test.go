@@ -86,7 +86,8 @@ func TestASnapshot(t *testing.T) {
 	for i := range 3 {
 		m.resume()
 		m.booted("") // fails at a boot id that was there before
-		said := m.must("cut -d' ' -f1 /proc/uptime; date +%%s; head -c 16 /dev/urandom | hexdump -e '16/1 \"%%02x\"'; echo; cat /proc/sys/kernel/random/uuid")
+		said := m.must("cut -d' ' -f1 /proc/uptime; date +%%s; head -c 16 /dev/urandom | hexdump -e '16/1 \"%%02x\"'; echo; " +
+			"cat /proc/sys/kernel/random/uuid")
 		var uptime float64
 		var now int64
 		var bytes, uuid string
