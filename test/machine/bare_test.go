@@ -169,6 +169,35 @@ func (b *bareNode) healthy() (runs *corev1.ConfigMapNodeConfigSource) {
 	return runs
 }
 
+// starts counts the kubelets that came to their start since the machine was switched on, and those of them that waited beside the one before.
+func (b *bareNode) starts() (all, waited int) {
+	b.machine.Helper()
+	type event struct {
+		Event string
+		PID   int
+	}
+	alive, waiting := map[int]bool{}, map[int]bool{}
+	for line := range strings.Lines(b.must("cat %s", record)) {
+		var e event
+		if json.Unmarshal([]byte(line), &e) != nil {
+			continue // just being written
+		}
+		switch e.Event {
+		case "wait":
+			waiting[e.PID] = len(alive) > 0
+		case "start":
+			alive[e.PID] = true
+			all++
+			if waiting[e.PID] {
+				waited++
+			}
+		case "exit":
+			delete(alive, e.PID)
+		}
+	}
+	return all, waited
+}
+
 // step assigns something: a good configuration, one that dies, one that is refused, or local.
 func (b *bareNode) step(t *testing.T, chance *rand.Rand) {
 	t.Helper()

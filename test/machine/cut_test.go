@@ -103,7 +103,9 @@ func (b *bareNode) oneCut(t *testing.T, chance *rand.Rand, number int) (when str
 	}
 	begin := time.Now()
 	b.changes(chance, until, lost)
-	return fmt.Sprintf("%s after the kubelet was healthy", time.Since(begin).Round(time.Millisecond))
+	after := time.Since(begin).Round(time.Millisecond)
+	starts, waited := b.starts()
+	return fmt.Sprintf("%s after the kubelet was healthy (of %d starts, %d waited at a lock)", after, starts, waited)
 }
 
 // changes assigns one configuration after another for some time, or until the disk loses its power, and notes what the Node says of it.
