@@ -95,26 +95,32 @@ func (b *bareNode) oneCut(t *testing.T, chance *rand.Rand, number int) (when str
 		t.Errorf("the kubelet runs %v, with %v assigned and %v last known good", runs, found.assigned, found.lastKnownGood)
 	}
 	b.must("ip link set eth0 up && ip route add default via 10.0.2.2")
-	until, lost := 15*time.Second, (<-chan struct{})(nil)
+	// A change takes some seconds here. Assignments overtake each other, or leave each the time to be run, tried and promoted.
+	pause, until, writes := 4*time.Second, 15*time.Second, 80
+	if chance.IntN(2) == 0 {
+		pause, until, writes = 14*time.Second, 45*time.Second, 250
+	}
+	var lost <-chan struct{}
 	if chance.IntN(4) == 0 { // at any time, else in the middle of the writes of a change
-		until = time.Duration(chance.IntN(12000)) * time.Millisecond
+		until = time.Duration(chance.Int64N(int64(until)))
 	} else {
-		lost = b.disk.LosePowerAt(1 + chance.IntN(80))
+		lost = b.disk.LosePowerAt(1 + chance.IntN(writes))
 	}
 	begin := time.Now()
-	b.changes(chance, until, lost)
+	b.changes(chance, pause, until, lost)
 	after := time.Since(begin).Round(time.Millisecond)
 	starts, waited := b.starts()
 	return fmt.Sprintf("%s after the kubelet was healthy (of %d starts, %d waited at a lock)", after, starts, waited)
 }
 
-// changes assigns one configuration after another for some time, or until the disk loses its power, and notes what the Node says of it.
-func (b *bareNode) changes(chance *rand.Rand, until time.Duration, lost <-chan struct{}) {
+// changes assigns one configuration after another, with pauses of at most so long, for some time, or until the disk loses its power, and
+// notes what the Node says of it.
+func (b *bareNode) changes(chance *rand.Rand, longest, until time.Duration, lost <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(b.Context(), until)
 	defer cancel()
 	for ctx.Err() == nil {
 		b.step(b.T, chance)
-		pause := time.NewTimer(time.Duration(chance.IntN(4000)) * time.Millisecond)
+		pause := time.NewTimer(time.Duration(chance.Int64N(int64(longest))))
 		for waiting := true; waiting; {
 			select {
 			case <-ctx.Done():
