@@ -204,10 +204,11 @@ func (n *node) checkCut(h *history, cut int) (runs *corev1.ConfigMapNodeConfigSo
 		n.Errorf("after cut %d the state is broken (kept as %s): %v", cut, keep(archive, fmt.Sprintf("node-%d", cut)), err)
 	}
 	n.healthy()
-	config, err := n.Configz(n.Context())
-	if err != nil {
-		n.Fatal(err)
-	}
+	var config map[string]any
+	await(n.T, "the kubelet's configuration", func() (err error) { // its port is up some time after its health
+		config, err = n.Configz(n.Context())
+		return err
+	})
 	for _, step := range h.steps {
 		if step.source != nil && config["maxPods"] == float64(60+h.find(step.source)-1) {
 			runs = step.source

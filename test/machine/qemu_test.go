@@ -134,6 +134,9 @@ func (m *machine) launch(arguments []string) {
 	}
 }
 
+// systemd is told to leave out what loads the drivers of hardware that nothing here needs, for as long as a kubelet takes to start.
+const systemd = "systemd.show_status=0 systemd.mask=systemd-udev-trigger.service systemd.mask=systemd-update-utmp-runlevel.service "
+
 // arguments are QEMU's; more is the end of the kernel's command line.
 func (m *machine) arguments(more string) []string {
 	socket := func(name string) string { return filepath.Join(m.folder, name) }
@@ -142,7 +145,7 @@ func (m *machine) arguments(more string) []string {
 		"-machine", "q35,hpet=off", "-accel", "tcg,thread=multi", "-cpu", "qemu64", "-smp", "2", "-m", "1536",
 		"-nodefaults", "-no-user-config", "-display", "none", "-rtc", "base=utc,clock=host",
 		"-kernel", filepath.Join(kernel, "vmlinuz"), "-initrd", filepath.Join(shared, "initrd"),
-		"-append", "console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 mitigations=off systemd.show_status=0 root=/dev/vda rw machine=" + m.kind + more,
+		"-append", "console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 mitigations=off root=/dev/vda rw " + systemd + "machine=" + m.kind + more,
 		"-chardev", "file,id=console,append=on,path=" + socket("console"), "-serial", "chardev:console",
 		"-chardev", "socket,id=agent,path=" + socket("agent"), "-chardev", "socket,id=monitor,path=" + socket("monitor"),
 		"-mon", "chardev=monitor,mode=control",
