@@ -17,6 +17,8 @@ var errRebooted = errors.New("the machine has ended or begun anew meanwhile")
 // A client asks the agent inside a machine, for as long as its QEMU lives.
 type client struct {
 	connection net.Conn
+	paused     chan struct{} // closed when the machine may be snapshotted
+	booted     chan struct{} // closed when it has said its first boot id
 
 	mutex   sync.Mutex // guards what follows
 	boot    string     // the newest boot id that the agent said; "" before the first
@@ -28,12 +30,13 @@ type client struct {
 type answered struct {
 	ID     int
 	Boot   string
+	Paused bool
 	Code   int
 	Output []byte
 }
 
 func newClient(connection net.Conn) *client {
-	c := &client{connection: connection, waiting: map[int]chan answered{}}
+	c := &client{connection: connection, paused: make(chan struct{}), booted: make(chan struct{}), waiting: map[int]chan answered{}}
 	go c.listen() // ends with the connection
 	return c
 }
@@ -50,7 +53,12 @@ func (c *client) listen() {
 			c.mutex.Unlock()
 			return
 		case json.Unmarshal(line, &said) != nil: // what a boot did not end
+		case said.Paused:
+			close(c.paused)
 		case said.Boot != "":
+			if c.boot == "" {
+				close(c.booted)
+			}
 			c.boot = said.Boot
 			c.forget()
 		case c.waiting[said.ID] != nil:

@@ -37,8 +37,8 @@ const (
 	record   = "/run/kubelets"
 )
 
-// newBareNode gives one that is off, and a Node for it whose Lease is renewed as long as the test runs.
-func newBareNode(t *testing.T) *bareNode {
+// bareDisk is one with an empty file system.
+func bareDisk(t *testing.T) *disk.Disk {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "image")
 	size := fmt.Sprintf("%dk", bareSize>>10)
@@ -54,8 +54,14 @@ func newBareNode(t *testing.T) *bareNode {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return content
+}
+
+// newBareNode gives one that is off and has a snapshot, and a Node for it whose Lease is renewed as long as the test runs.
+func newBareNode(t *testing.T) *bareNode {
+	t.Helper()
 	o := newNode(t)
-	b := &bareNode{newMachine(t, "bare", content, o.Command, "-netdev", "user,id=net"), o, &history{steps: []assigned{{good: true}}}}
+	b := &bareNode{newMachine(t, "bare", bareDisk(t), o.Command, "-netdev", "user,id=net"), o, &history{steps: []assigned{{good: true}}}}
 	o.letNodesRead(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: cluster.NodeName}}
 	if _, err := o.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
@@ -66,7 +72,9 @@ func newBareNode(t *testing.T) *bareNode {
 	go func() { defer close(over); o.renewLease(renews) }()
 	t.Cleanup(func() { cancel(); <-over })
 
-	b.on()
+	b.takeSnapshot()
+	b.resume()
+	b.booted("")
 	o.giveKeys(b.machine, "/disk/pki")
 	b.write("/disk/kubeconfig", fmt.Sprintf(kubeconfig, "/disk/pki"))
 	b.write("/disk/kubelet.yaml", fakeConfiguration)
@@ -129,6 +137,8 @@ func (b *bareNode) supervise() {
 // healthy waits for a healthy kubelet, and gives what it was started with.
 func (b *bareNode) healthy() (runs *corev1.ConfigMapNodeConfigSource) {
 	b.machine.Helper()
+	// Each question for the status is a process that a starting supervisor has to share the machine with.
+	b.must("n=0; until grep -q start %s || [ $((n+=1)) -gt 2000 ]; do usleep 50000; done", record)
 	await(b.T, "a healthy kubelet", func() error {
 		text, err := b.try("/run/machine/kubelet-supervisor status -o json")
 		if err != nil {
@@ -157,6 +167,35 @@ func (b *bareNode) healthy() (runs *corev1.ConfigMapNodeConfigSource) {
 		b.Errorf("two kubelets at once: %s", seen)
 	}
 	return runs
+}
+
+// starts counts the kubelets that came to their start since the machine was switched on, and those of them that waited beside the one before.
+func (b *bareNode) starts() (all, waited int) {
+	b.machine.Helper()
+	type event struct {
+		Event string
+		PID   int
+	}
+	alive, waiting := map[int]bool{}, map[int]bool{}
+	for line := range strings.Lines(b.must("cat %s", record)) {
+		var e event
+		if json.Unmarshal([]byte(line), &e) != nil {
+			continue // just being written
+		}
+		switch e.Event {
+		case "wait":
+			waiting[e.PID] = len(alive) > 0
+		case "start":
+			alive[e.PID] = true
+			all++
+			if waiting[e.PID] {
+				waited++
+			}
+		case "exit":
+			delete(alive, e.PID)
+		}
+	}
+	return all, waited
 }
 
 // step assigns something: a good configuration, one that dies, one that is refused, or local.

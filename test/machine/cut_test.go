@@ -4,7 +4,6 @@ package machine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -48,32 +47,8 @@ func TestPowerCuts(t *testing.T) {
 	chance := chance(t)
 	cuts := number(t, "CUTS", 10)
 	for i := range cuts {
-		b.start()
-		if chance.IntN(10) == 0 { // in the middle of a boot, and of the file system's recovery
-			<-time.After(time.Duration(chance.IntN(8000)) * time.Millisecond)
-			b.cut(chance, share(chance))
-			t.Logf("cut %d of %d: while it booted", i+1, cuts)
-			continue
-		}
-		b.booted("")
-		found := b.check(i)
-		b.supervise()
-		runs := b.healthy()
-		if !found.may(runs) {
-			t.Errorf("the kubelet runs %v, with %v assigned and %v last known good", runs, found.assigned, found.lastKnownGood)
-		}
-		b.must("ip link set eth0 up && ip route add default via 10.0.2.2")
-		until, lost := 15*time.Second, (<-chan struct{})(nil)
-		if chance.IntN(4) == 0 { // at any time, else in the middle of the writes of a change
-			until = time.Duration(chance.IntN(12000)) * time.Millisecond
-		} else {
-			lost = b.disk.LosePowerAt(1 + chance.IntN(80))
-		}
-		begin := time.Now()
-		b.changes(chance, until, lost)
-		b.cut(chance, share(chance))
-		t.Logf("cut %d of %d, %s after the kubelet was healthy: %d assignments so far, %+v",
-			i+1, cuts, time.Since(begin).Round(time.Millisecond), len(b.steps), b.disk.Counts())
+		when := b.oneCut(t, chance, i)
+		t.Logf("cut %d of %d, %s: %d assignments so far, %+v", i+1, cuts, when, len(b.steps), b.disk.Counts())
 		if t.Failed() {
 			break
 		}
@@ -83,13 +58,69 @@ func TestPowerCuts(t *testing.T) {
 	}
 }
 
-// changes assigns one configuration after another for some time, or until the disk loses its power, and notes what the Node says of it.
-func (b *bareNode) changes(chance *rand.Rand, until time.Duration, lost <-chan struct{}) {
+// oneCut switches the machine on and cuts its power, and says when. Most machines go on from the snapshot, and one in ten boots.
+func (b *bareNode) oneCut(t *testing.T, chance *rand.Rand, number int) (when string) {
+	t.Helper()
+	defer func() { b.cut(chance, share(chance)) }()
+	switch chance.IntN(20) {
+	case 0:
+		b.start()
+		after := time.Duration(chance.IntN(20000)) * time.Millisecond
+		select {
+		case <-time.After(after):
+		case <-b.agent.booted:
+		}
+		return fmt.Sprintf("%s after it was switched on", time.Since(b.since).Round(time.Millisecond))
+	case 1:
+		lost := b.disk.LosePowerAt(1 + chance.IntN(10))
+		b.resume()
+		select {
+		case <-lost:
+			return "at a write of the file system's recovery"
+		case <-b.agent.booted:
+			return "when its file system was recovered"
+		case <-time.After(patience):
+			b.Fatalf("the file system is not recovered within %s; the console: %s", patience, b.console())
+		}
+	case 2:
+		b.start()
+	default:
+		b.resume()
+	}
+	b.booted("")
+	found := b.check(number)
+	b.supervise()
+	runs := b.healthy()
+	if !found.may(runs) {
+		t.Errorf("the kubelet runs %v, with %v assigned and %v last known good", runs, found.assigned, found.lastKnownGood)
+	}
+	b.must("ip link set eth0 up && ip route add default via 10.0.2.2")
+	// A change takes some seconds here. Assignments overtake each other, or leave each the time to be run, tried and promoted.
+	pause, until, writes := 4*time.Second, 15*time.Second, 80
+	if chance.IntN(2) == 0 {
+		pause, until, writes = 14*time.Second, 45*time.Second, 250
+	}
+	var lost <-chan struct{}
+	if chance.IntN(4) == 0 { // at any time, else in the middle of the writes of a change
+		until = time.Duration(chance.Int64N(int64(until)))
+	} else {
+		lost = b.disk.LosePowerAt(1 + chance.IntN(writes))
+	}
+	begin := time.Now()
+	b.changes(chance, pause, until, lost)
+	after := time.Since(begin).Round(time.Millisecond)
+	starts, waited := b.starts()
+	return fmt.Sprintf("%s after the kubelet was healthy (of %d starts, %d waited at a lock)", after, starts, waited)
+}
+
+// changes assigns one configuration after another, with pauses of at most so long, for some time, or until the disk loses its power, and
+// notes what the Node says of it.
+func (b *bareNode) changes(chance *rand.Rand, longest, until time.Duration, lost <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(b.Context(), until)
 	defer cancel()
 	for ctx.Err() == nil {
 		b.step(b.T, chance)
-		pause := time.NewTimer(time.Duration(chance.IntN(4000)) * time.Millisecond)
+		pause := time.NewTimer(time.Duration(chance.Int64N(int64(longest))))
 		for waiting := true; waiting; {
 			select {
 			case <-ctx.Done():
@@ -118,49 +149,82 @@ func (b *bareNode) check(cut int) pointers {
 	}
 	p, err := b.history.check(archive)
 	if err != nil {
-		kept := filepath.Join(shared, fmt.Sprintf("state-after-cut-%d.tar", cut))
-		b.Errorf("after cut %d the state is broken (kept as %s): %v", cut, kept, errors.Join(err, os.WriteFile(kept, archive, 0o600)))
+		b.Errorf("after cut %d the state is broken (kept as %s): %v", cut, keep(archive, fmt.Sprintf("bare-%d", cut)), err)
 	}
 	return p
 }
 
-// The same with the whole of a node, a few times.
+// The same with the whole of a node, a few times. All that follows the finding of its disk is real each time, what is before that only
+// once in five.
 func TestPowerCutsOfANode(t *testing.T) {
 	n := runningNode(t)
 	chance := chance(t)
 	n.letNodesRead(t)
 	h := &history{steps: []assigned{{good: true}}}
-	for i := range number(t, "NODE_CUTS", 2) {
+	cuts := number(t, "NODE_CUTS", 2)
+	for i := range cuts {
 		h.stepOf(t, n.outside, withPods(60+i), true)
-		<-time.After(time.Duration(chance.IntN(40000)) * time.Millisecond)
+		begin := time.Now()
+		<-time.After(time.Duration(chance.IntN(60000)) * time.Millisecond)
 		h.listenTo(t, n.outside)
 		n.cut(chance, share(chance))
+		when := time.Since(begin).Round(time.Millisecond)
 		back := n.away(t)
-		n.on()
-		archive, err := n.agent.raw("cat /run/machine/state.tar", "")
-		if err != nil {
-			t.Fatal(err)
+		switch {
+		case i == 0:
+			n.takeSnapshot()
+			n.resume()
+		case i%5 == 4:
+			n.start()
+		default:
+			n.resume()
 		}
-		p, err := h.check(archive)
-		if err != nil {
-			t.Errorf("after cut %d the state is broken: %v", i, err)
-		}
-		n.healthy()
-		config, err := n.Configz(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		var runs *corev1.ConfigMapNodeConfigSource
-		for _, step := range h.steps {
-			if step.source != nil && config["maxPods"] == float64(60+h.find(step.source)-1) {
-				runs = step.source
-			}
-		}
-		if !p.may(runs) {
-			t.Errorf("the kubelet runs %v, with %v assigned and %v last known good", runs, p.assigned, p.lastKnownGood)
-		}
-		t.Logf("cut %d: runs %v, the disk: %+v", i, runs, n.disk.Counts())
+		n.booted("")
+		runs := n.checkCut(h, i)
+		t.Logf("cut %d of %d, %s after an assignment: runs %v, the disk: %+v", i+1, cuts, when, runs, n.disk.Counts())
 		back()
-		n.says(t, h.steps[len(h.steps)-1].text(), "InTrial", "Active", "RolledBack", "Rejected")
+		if i%4 == 3 || i == cuts-1 { // the change goes on, and ends
+			n.says(t, h.steps[len(h.steps)-1].text(), "InTrial", "Active", "RolledBack", "Rejected")
+		}
+		if t.Failed() {
+			break
+		}
 	}
+}
+
+// checkCut looks at what the supervisor found after a cut, waits for its kubelet, and gives what that runs, which must be one of these.
+func (n *node) checkCut(h *history, cut int) (runs *corev1.ConfigMapNodeConfigSource) {
+	n.machine.Helper()
+	archive, err := n.agent.raw("cat /run/machine/state.tar", "")
+	if err != nil {
+		n.Fatal(err)
+	}
+	p, err := h.check(archive)
+	if err != nil {
+		n.Errorf("after cut %d the state is broken (kept as %s): %v", cut, keep(archive, fmt.Sprintf("node-%d", cut)), err)
+	}
+	n.healthy()
+	var config map[string]any
+	await(n.T, "the kubelet's configuration", func() (err error) { // its port is up some time after its health
+		config, err = n.Configz(n.Context())
+		return err
+	})
+	for _, step := range h.steps {
+		if step.source != nil && config["maxPods"] == float64(60+h.find(step.source)-1) {
+			runs = step.source
+		}
+	}
+	if !p.may(runs) {
+		n.Errorf("the kubelet runs %v, with %v assigned and %v last known good", runs, p.assigned, p.lastKnownGood)
+	}
+	return runs
+}
+
+// keep writes a broken state down, and says where.
+func keep(archive []byte, name string) string {
+	path := filepath.Join(shared, "state-after-cut-"+name+".tar")
+	if err := os.WriteFile(path, archive, 0o600); err != nil {
+		return err.Error()
+	}
+	return path
 }

@@ -3,5 +3,7 @@
 //
 // A machine is QEMU's, without KVM, so that it runs everywhere. A node among them has Debian's kernel and systemd, containerd, the real
 // kubelet and the installed package; etcd and kube-apiserver run outside, in the network namespace of a cluster of package cluster, which
-// the machine's network reaches. A bare one has a first process, supervisor and fake kubelet, and is up in seconds: for many power cuts.
+// the machine's network reaches. A bare one has a first process, supervisor and fake kubelet, for many power cuts.
+//
+// A machine that loses its power again and again goes on from a snapshot of its memory, which was taken before its kernel knew of a disk.
 package machine

@@ -26,7 +26,8 @@ type machine struct {
 	disk    *disk.Disk
 	command func(name string, arguments ...string) *exec.Cmd // runs QEMU where the machine's network is to be
 	more    []string                                         // of QEMU's arguments
-	folder  string                                           // sockets, console
+	folder  string                                           // sockets, console, snapshot
+	boots   map[string]bool                                  // every boot id there was
 
 	// While it is on.
 	process *exec.Cmd
@@ -62,7 +63,7 @@ func (r *machines) killAll() {
 // newMachine gives one that is off.
 func newMachine(t *testing.T, kind string, content *disk.Disk, command func(string, ...string) *exec.Cmd, more ...string) *machine {
 	t.Helper()
-	m := &machine{T: t, kind: kind, disk: content, command: command, more: more, folder: t.TempDir()}
+	m := &machine{T: t, kind: kind, disk: content, command: command, more: more, folder: t.TempDir(), boots: map[string]bool{}}
 	t.Cleanup(m.off)
 	return m
 }
@@ -75,7 +76,10 @@ func (m *machine) on() {
 }
 
 // start switches the machine on.
-func (m *machine) start() {
+func (m *machine) start() { m.Helper(); m.launch(m.arguments("")) }
+
+// launch starts QEMU.
+func (m *machine) launch(arguments []string) {
 	m.Helper()
 	listeners := map[string]net.Listener{}
 	for _, name := range []string{"disk", "monitor", "agent"} {
@@ -92,7 +96,7 @@ func (m *machine) start() {
 	go func() { served <- content.Serve(listeners["disk"]) }()
 
 	var said bytes.Buffer
-	m.process = m.command("qemu-system-x86_64", append(m.arguments(), m.more...)...)
+	m.process = m.command("qemu-system-x86_64", append(arguments, m.more...)...)
 	m.process.Stdout, m.process.Stderr = &said, &said
 	m.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := m.process.Start(); err != nil {
@@ -130,14 +134,18 @@ func (m *machine) start() {
 	}
 }
 
-func (m *machine) arguments() []string {
+// systemd is told to leave out what loads the drivers of hardware that nothing here needs, for as long as a kubelet takes to start.
+const systemd = "systemd.show_status=0 systemd.mask=systemd-udev-trigger.service systemd.mask=systemd-update-utmp-runlevel.service "
+
+// arguments are QEMU's; more is the end of the kernel's command line.
+func (m *machine) arguments(more string) []string {
 	socket := func(name string) string { return filepath.Join(m.folder, name) }
 	return []string{
 		// The plainest processor is the one that is emulated fastest.
 		"-machine", "q35,hpet=off", "-accel", "tcg,thread=multi", "-cpu", "qemu64", "-smp", "2", "-m", "1536",
 		"-nodefaults", "-no-user-config", "-display", "none", "-rtc", "base=utc,clock=host",
 		"-kernel", filepath.Join(kernel, "vmlinuz"), "-initrd", filepath.Join(shared, "initrd"),
-		"-append", "console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 mitigations=off systemd.show_status=0 root=/dev/vda rw machine=" + m.kind,
+		"-append", "console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 mitigations=off root=/dev/vda rw " + systemd + "machine=" + m.kind + more,
 		"-chardev", "file,id=console,append=on,path=" + socket("console"), "-serial", "chardev:console",
 		"-chardev", "socket,id=agent,path=" + socket("agent"), "-chardev", "socket,id=monitor,path=" + socket("monitor"),
 		"-mon", "chardev=monitor,mode=control",
@@ -161,7 +169,12 @@ func (m *machine) booted(before string) {
 			m.Fatalf("no boot within %s; the console: %s", patience, m.console())
 		}
 	}
-	m.Logf("boot %.8s: after %.1f s", m.agent.bootID(), time.Since(begin).Seconds())
+	boot := m.agent.bootID()
+	if m.boots[boot] {
+		m.Fatalf("boot %s has been there before", boot)
+	}
+	m.boots[boot] = true
+	m.Logf("boot %.8s: after %.1f s", boot, time.Since(begin).Seconds())
 }
 
 // console is the end of what the kernel and systemd said there.

@@ -47,16 +47,25 @@ func newMonitor(connection net.Conn) (*monitor, error) {
 	return q, q.ask("qmp_capabilities")
 }
 
-func (q *monitor) ask(command string) error {
-	if err := json.NewEncoder(q.connection).Encode(map[string]string{"execute": command}); err != nil {
+func (q *monitor) ask(command string) error { return q.askFor(nil, command, nil) }
+
+// askFor gives a command its arguments, and unmarshals its answer unless answer is nil.
+func (q *monitor) askFor(answer any, command string, arguments map[string]any) error {
+	said := map[string]any{"execute": command}
+	if arguments != nil {
+		said["arguments"] = arguments
+	}
+	if err := json.NewEncoder(q.connection).Encode(said); err != nil {
 		return fmt.Errorf("%s: %w", command, err)
 	}
-	said, is := <-q.answers
+	heard, is := <-q.answers
 	switch {
 	case !is:
 		return fmt.Errorf("%s: QEMU has gone", command)
-	case said.Error != nil:
-		return fmt.Errorf("%s: %s", command, said.Error.Desc)
+	case heard.Error != nil:
+		return fmt.Errorf("%s: %s", command, heard.Error.Desc)
+	case answer != nil:
+		return json.Unmarshal(heard.Return, answer)
 	}
 	return nil
 }

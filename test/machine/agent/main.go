@@ -1,5 +1,5 @@
 // The agent runs, inside a virtual machine, the lines of shell that a test asks for by a port of the machine's, and answers with what they
-// said. It says the boot id first, so that the test sees a reboot.
+// said. It says the boot id first, so that the test sees a reboot. `agent pause` is for a machine that is to be snapshotted.
 package main
 
 import (
@@ -28,13 +28,18 @@ type request struct {
 
 type answer struct {
 	ID     int    `json:"id,omitempty"`
-	Boot   string `json:"boot,omitempty"` // in the first line, which answers nothing
+	Boot   string `json:"boot,omitempty"`   // in the first line, which answers nothing
+	Paused bool   `json:"paused,omitempty"` // in the only line of pause
 	Code   int    `json:"code"`
 	Output []byte `json:"output,omitempty"` // in base64, as encoding/json does it
 }
 
 func main() {
-	if err := serve(); err != nil {
+	does := serve
+	if len(os.Args) == 2 && os.Args[1] == "pause" {
+		does = pause
+	}
+	if err := does(); err != nil {
 		fmt.Fprintln(os.Stderr, "agent:", err)
 		os.Exit(1)
 	}
