@@ -38,7 +38,7 @@ type Change struct {
 type Outlook struct {
 	Change
 	At      time.Duration
-	Pause   time.Duration // before the next look; 0 = nothing would be lost
+	Pause   time.Duration // before the next look, where the change is held
 	Lost    int           // running pods that certainly would be
 	Words   string        // which
 	Unknown string        // what could not be foreseen
@@ -147,13 +147,10 @@ func (s *State) learnForeseen(e Foreseen) {
 	}
 	s.Doing = nil
 	before := s.Outlook
-	s.Outlook = Outlook{Change: e.Change, At: s.Now, Lost: e.Lost, Words: e.Words, Unknown: e.Unknown}
+	s.Outlook = Outlook{Change: e.Change, At: s.Now, Pause: lookAgainLeast, Lost: e.Lost, Words: e.Words, Unknown: e.Unknown}
 	again := before.Lost > 0 && before.Change == e.Change
-	switch {
-	case e.Lost > 0 && again:
+	if again {
 		s.Outlook.Pause = min(2*before.Pause, lookAgainMost)
-	case e.Lost > 0:
-		s.Outlook.Pause = lookAgainLeast
 	}
 	want, _, held := s.heldChange()
 	if !held {
