@@ -278,7 +278,7 @@ func (d *drive) assign(content string, source ...string) *drive {
 // edit edits ConfigMap cm in place, and lets the edit settle.
 func (d *drive) edit(content, rv string) *drive {
 	d.assign(content, "cm", rv)
-	if d.s.Pending != nil {
+	if d.s.Edit != nil {
 		d.pass(d.s.SettlesAt - d.now)
 	}
 	return d

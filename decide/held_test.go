@@ -135,3 +135,78 @@ func TestLooksOfManyNodesAreSpread(t *testing.T) {
 		t.Errorf("the first after %s, the last after %s", first, last)
 	}
 }
+
+// A ConfigMap that is edited without end costs a node six pre-flights, looks and events a minute, also while its edits are held: what waits for
+// quiet is an edit of what is held. It stays told that one is.
+func TestAStormOfEditsOfWhatIsHeld(t *testing.T) {
+	for name, before := range map[string]func(d *drive){
+		"of what runs":                func(d *drive) { d.assign("one", "cm", "1").pass(11 * time.Minute) },
+		"of what never came to run":   func(d *drive) { d.kills["one"] = 2; d.assign("one", "cm", "1") },
+		"of a change to another one":  func(d *drive) { d.good("good"); d.kills["one"] = 2; d.assign("one", "cm", "1") },
+		"of what was refused at once": func(d *drive) { d.good("good").refuse("one", false).assign("one", "cm", "1").pass(20 * time.Second) },
+	} {
+		for _, every := range []time.Duration{100 * time.Millisecond, 3 * time.Second} {
+			t.Run(fmt.Sprint(name, " every ", every), func(t *testing.T) {
+				d := newDrive(t, holding, func(s *Settings) { s.EditSpread = time.Hour }).boot().pass(time.Minute)
+				before(d)
+				held := ""
+				d.fresh()
+				for i := range int(time.Minute / every) {
+					content := fmt.Sprint("new-", i)
+					d.kills[content] = 2
+					d.assign(content, "cm", fmt.Sprint(1000+i)).pass(every)
+					if r, _ := Report(d.s); held != "" && r.Reason != ReasonWouldDisrupt {
+						t.Fatalf("%s, and it is shown: %s", held, d.shown())
+					}
+					if len(d.events) > 0 {
+						held = "a change was held"
+					}
+				}
+				d.pass(editPeriod)
+				for what, times := range map[string]int{"pre-flights": d.times("prove new"), "looks": d.times("foresee new"), "events": len(d.events)} {
+					if times < 6 || times > 7 {
+						t.Errorf("%d %s: %q, %q", times, what, d.did, d.events)
+					}
+				}
+				last := fmt.Sprint("new-", int(time.Minute/every)-1)
+				d.hear(Consented{Value: last}).pass(2 * time.Hour)
+				if !d.s.runs(version("cm", "", last)) {
+					t.Errorf("in the end %s runs: %s", nameOf(d.s.Child.Version), d.shown())
+				}
+			})
+		}
+	}
+}
+
+// times is how often something that begins so was done.
+func (d *drive) times(what string) (n int) {
+	for _, did := range d.did {
+		if strings.HasPrefix(did, what) {
+			n++
+		}
+	}
+	return n
+}
+
+// What makes something else more urgent does not wait for a look.
+func TestALookIsGivenUp(t *testing.T) {
+	for name, event := range map[string]Event{
+		"a removal":                            Cleared{NodeUID: "node-uid"},
+		"an assignment that cannot be had":     gone,
+		"another process has the healthz port": PortSeen{HeldBy: heldByNginx},
+		"the kubelet hangs":                    Hung{Words: "no watchdog ping"},
+		"the host shuts down":                  HostStopping{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDrive(t, holding).boot().pass(time.Minute)
+			d.hangs["one"] = true
+			d.assign("one").pass(time.Second)
+			d.decide(assigned("two", "1", "two"))
+			d.until("the look", func(do Action) bool { _, is := do.(Foresee); return is })
+			d.decide(event)
+			if do, looks := d.s.Doing.(Foresee); looks && do.Content == "two" {
+				t.Error("the look goes on")
+			}
+		})
+	}
+}

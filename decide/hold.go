@@ -178,7 +178,7 @@ func (s *State) giveBack() {
 	}
 	s.Pending = &Assigned{Version: *s.Assigned, Text: s.Text, NodeUID: s.NodeUID, Shadowed: s.Shadowed}
 	s.PendingNumber++
-	s.SettlesAt, s.SettlesBy, s.ApplyAt = s.Now, s.Now, 0
+	s.ApplyAt = 0
 	if s.Assigned = s.newestOf(s.Child.Version); s.Assigned == nil {
 		s.Text = ""
 	}

@@ -94,7 +94,8 @@ type State struct {
 
 	Pending       *Assigned     // rule 1: of the assignments that arrive meanwhile the newest
 	PendingNumber int           // tells one Pending from the next
-	SettlesAt     time.Duration // when Pending is taken, if it is an edit
+	Edit          *Assigned     // of what is pending, or assigned: it waits for quiet, and is as if it had not been heard of
+	SettlesAt     time.Duration // when Edit is taken
 	SettlesBy     time.Duration // whatever comes in its place until then
 	NextEdit      time.Duration // no edit is taken sooner
 	Reset         *Cleared      // a removal that is not applied yet
