@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -209,4 +210,78 @@ func TestALookIsGivenUp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is given back goes through in the end as it was assigned.
+func TestAnEditThatIsGivenBack(t *testing.T) {
+	d := newDrive(t, holding, func(s *Settings) { s.EditSpread = time.Hour }).boot()
+	d.assign("one", "cm", "1").pass(12*time.Minute).edit("two", "2").pass(time.Second)
+	before := d.disk
+	d.kills["two"] = 1
+	d.pass(time.Hour).expect("assigned=one@1 active=one@1 lkg=one@1 False WouldDisrupt run config")
+	d.kills["two"] = 0
+	d.pass(3 * time.Hour).expect("assigned=two@2 active=two@2 lkg=two@2 True Active")
+	if contentOf(before.Assigned) != "two" || d.disk.Text != before.Text || d.disk.NodeUID != before.NodeUID {
+		t.Errorf("on disk is %s by %q of %q, was %s by %q of %q", nameOf(d.disk.Assigned), d.disk.Text, d.disk.NodeUID, nameOf(before.Assigned), before.Text, before.NodeUID)
+	}
+}
+
+// An assignment that waits for a slow disk, and is held after all, leaves nothing of itself on the disk. Once it may be made it waits for no
+// turn, for it is no edit.
+func TestAnAssignmentThatIsHeldAfterAll(t *testing.T) {
+	for name, before := range map[string]func(d *drive){
+		"over local":      func(*drive) {},
+		"over a good one": func(d *drive) { d.good("good") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDrive(t, holding, func(s *Settings) { s.EditSpread = time.Hour }).boot()
+			before(d)
+			was := d.pass(time.Minute).disk.Assigned
+			d.decide(assigned("one", "1", "one"))
+			d.until("its write", func(do Action) bool {
+				save, is := do.(Save)
+				return is && save.assigned != nil
+			})
+			d.kills["one"] = 2
+			d.now += 6 * time.Second
+			d.hear(d.answer(d.s.Doing)).pass(time.Second)
+			if r, _ := Report(d.s); r.Reason != ReasonWouldDisrupt {
+				t.Errorf("shown is %s", d.shown())
+			}
+			if d.disk.Text != "" || !reflect.DeepEqual(d.disk.Assigned, was) {
+				t.Errorf("on disk is %s by %q, was %s", nameOf(d.disk.Assigned), d.disk.Text, nameOf(was))
+			}
+			if d.hear(Consented{Value: "one"}).pass(2 * time.Second); !d.s.runs(version("one", "1", "one")) {
+				t.Errorf("it waits: %s", d.shown())
+			}
+		})
+	}
+}
+
+// A removal that waits for a slow disk, and is held after all, is none for a supervisor that starts now. It is still to come for this one.
+func TestARemovalThatWaitsForASlowDisk(t *testing.T) {
+	begin := func(t *testing.T) *drive {
+		d := newDrive(t, holding).boot().good("good").pass(time.Minute)
+		d.decide(Cleared{NodeUID: "node-uid"})
+		d.until("its write", func(do Action) bool {
+			save, is := do.(Save)
+			return is && save.Durable.Assigned == nil
+		})
+		d.kills["local"] = 2
+		d.now += 6 * time.Second
+		return d.hear(d.answer(d.s.Doing)).pass(time.Second)
+	}
+	t.Run("it is held", func(t *testing.T) {
+		d := begin(t).expectMessage("the local configuration waits: 2 of 7")
+		if contentOf(d.disk.Assigned) != "good" {
+			t.Errorf("on disk is %s", nameOf(d.disk.Assigned))
+		}
+		d.fresh().boot().expectDone("start good")
+	})
+	t.Run("and made", func(t *testing.T) {
+		d := begin(t).hear(Consented{Value: "local"}).pass(time.Minute).expect(nothing)
+		if d.disk.NodeUID != "node-uid" || d.disk.Assigned != nil {
+			t.Errorf("on disk is %s of Node %q", nameOf(d.disk.Assigned), d.disk.NodeUID)
+		}
+	})
 }

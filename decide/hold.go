@@ -171,16 +171,15 @@ func (s *State) learnForeseen(e Foreseen) {
 // giveBack: an assignment that was taken, and waited for its turn, is held after all. A held change moves no pointer, so that a supervisor
 // or a host that comes back starts what ran last.
 func (s *State) giveBack() {
-	if s.Assigned == nil { // a removal
+	taken := s.Assigned
+	s.Assigned = s.newestOf(s.Child.Version)
+	if taken == nil { // a removal
 		s.Reset = &Cleared{NodeUID: s.NodeUID}
-		s.Assigned = s.Child.Version
-		return
+	} else {
+		s.Pending = &Assigned{Version: *taken, Text: s.Text, NodeUID: s.NodeUID}
 	}
-	s.Pending = &Assigned{Version: *s.Assigned, Text: s.Text, NodeUID: s.NodeUID, Shadowed: s.Shadowed}
-	s.PendingNumber++
-	s.ApplyAt = 0
-	if s.Assigned = s.newestOf(s.Child.Version); s.Assigned == nil {
-		s.Text = ""
+	if s.Assigned == nil || taken != nil && s.Assigned.bare().Source != taken.bare().Source {
+		s.Text = "" // it is of what was given back, which is no edit when it is taken again
 	}
 }
 
