@@ -131,7 +131,6 @@ func (s *State) learnProved(e Proved) {
 	default:
 		s.Environment = ""
 		s.Proofs = newest(without(s.Proofs, func(p Proof) bool { return p.Content == e.Content && p.Kubelet == e.Kubelet }), e.Proof)
-		s.knowEffective(e.Proof)
 	}
 	newest := s.Assigned
 	if s.Pending != nil {

@@ -177,9 +177,9 @@ func (d *drive) answer(do Action) Event {
 	case Merge:
 		d.note("merge " + do.Version.Source.Name)
 		if d.broken[do.Local] {
-			return Merged{Of: do.Version, Local: do.Local, Fault: "it does not decode"}
+			return Merged{Local: do.Local, Fault: "it does not decode"}
 		}
-		return Merged{Of: do.Version, Local: do.Local, Version: d.over(do.Version)}
+		return Merged{Local: do.Local, Version: d.over(do.Version)}
 	case Blame:
 		d.note("blame " + do.Version.Content)
 		return Blamed{Content: do.Version.Content, Kubelet: do.Kubelet, Words: d.guilty}

@@ -66,7 +66,6 @@ type (
 	PodsLost struct{ Words string }
 	// Merged answers Merge. Without a version there is nothing to lay the layers over, for the reason given.
 	Merged struct {
-		Of      Version
 		Local   string
 		Version *Version
 		Fault   string

@@ -285,3 +285,33 @@ func TestARemovalThatWaitsForASlowDisk(t *testing.T) {
 		}
 	})
 }
+
+// An edit whose turn comes while a newer change waits: under a hold it is not made, for the newest change is the one that counts.
+func TestTheTurnOfAnEditWhileANewerChangeWaits(t *testing.T) {
+	waiting := func(t *testing.T, disruption string) *drive {
+		d := newDrive(t, func(s *Settings) { s.EditSpread, s.Disruption = time.Hour, disruption }).boot()
+		d.assign("one", "cm", "1").pass(12*time.Minute).edit("two", "2").pass(time.Second)
+		d.kills["other"], d.kills["local"] = 1, 1
+		return d.expect("assigned=two@2 active=one@1 lkg=one@1 Unknown Applying").fresh()
+	}
+	t.Run("another assignment is held", func(t *testing.T) {
+		d := waiting(t, Hold).assign("other").pass(time.Hour)
+		if d.times("stop") > 0 {
+			t.Errorf("done: %q", d.did)
+		}
+		d.expect("assigned=two@2 active=one@1 lkg=one@1 False WouldDisrupt run config")
+	})
+	t.Run("a removal is held", func(t *testing.T) {
+		d := waiting(t, Hold).hear(Cleared{NodeUID: "node-uid"}).pass(time.Hour)
+		if d.times("stop") > 0 {
+			t.Errorf("done: %q", d.did)
+		}
+		d.expect("assigned=two@2 active=one@1 lkg=one@1 False WouldDisrupt run config")
+	})
+	t.Run("a removal waits for local, and nothing is held", func(t *testing.T) {
+		d := waiting(t, Allow).refuse("broken", false).hear(LocalChanged{Kubelet: testKubelet, Local: "broken"}).hear(Cleared{NodeUID: "node-uid"}).pass(time.Hour)
+		if !d.s.runs(version("cm", "2", "two")) {
+			t.Errorf("%s runs: %q", nameOf(d.s.Child.Version), d.did)
+		}
+	})
+}

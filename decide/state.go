@@ -50,7 +50,7 @@ type Child struct {
 	Version      *Version        // the configuration it was started with; nil = local
 	Kubelet      config.Identity // binary, command line and drop-ins it was started with
 	Local        string          // content of the local file at its start
-	Effective    string          // digest of its effective configuration; empty = unknown
+	Effective    string          // digest of its effective configuration; empty = unknown, or there is no process
 	From         *Version        // whose files it was started with, where that is not Version any more (recognise)
 	Started      time.Duration
 	Healthy      bool
