@@ -14,16 +14,21 @@ func (s *State) learnAssigned(e Assigned) {
 	s.mergeOnly(&e)
 	// Its checkpoint has just been written.
 	s.Unrenderable = without(s.Unrenderable, func(x Unrenderable) bool { return x.Content == e.Version.Content })
-	if !s.savesAssignment() && s.Assigned != nil && reflect.DeepEqual(*s.Assigned, e.Version) && s.Text == e.Text && s.NodeUID == e.NodeUID {
-		s.Pending, s.Observed, s.Sync = nil, &e.Text, nil
-		return
+	switch {
+	case !s.savesAssignment() && s.Assigned != nil && reflect.DeepEqual(*s.Assigned, e.Version) && s.Text == e.Text && s.NodeUID == e.NodeUID:
+		s.Pending, s.Edit, s.Observed, s.Sync = nil, nil, &e.Text, nil
+	case s.settles(e):
+		s.expectQuiet()
+		s.Edit = &e
+	default:
+		s.expect(e)
 	}
-	s.expectQuiet(s.Pending != nil)
-	s.Pending = &e
+}
+
+// expect makes an assignment the newest, which is taken as soon as may be.
+func (s *State) expect(a Assigned) {
+	s.Pending, s.Edit, s.Sync = &a, nil, nil
 	s.PendingNumber++
-	if !s.settling() {
-		s.Sync = nil
-	}
 }
 
 // savesAssignment: one that is being written will hold, and has to be replaced by one that comes meanwhile.
@@ -35,9 +40,6 @@ func (s *State) savesAssignment() bool {
 // adopt makes an assignment that is durable the one that holds.
 func (s *State) adopt(a Assigned) {
 	edit := s.Text == a.Text
-	if edit {
-		s.tookEdit()
-	}
 	ran := s.Assigned
 	waiting := Same(s.target(), ran) && !s.runs(ran)
 	changed := !Same(s.Assigned, &a.Version)
@@ -76,7 +78,7 @@ func (s *State) withAssigned(a Assigned) Durable {
 }
 
 func (s *State) learnCleared(e Cleared) {
-	s.Sync, s.Pending = nil, nil
+	s.Sync, s.Pending, s.Edit = nil, nil, nil
 	s.Shadowed = false
 	if e.Text == "" && s.Reset == nil && s.Assigned != nil && s.NodeUID != "" && e.NodeUID != s.NodeUID {
 		if !s.Lost {
@@ -131,10 +133,9 @@ func (s *State) learnProved(e Proved) {
 		s.Environment = ""
 		s.learnMergeFails(e.Proof)
 		s.Proofs = newest(without(s.Proofs, func(p Proof) bool { return p.Content == e.Content && p.Kubelet == e.Kubelet }), e.Proof)
-		s.knowEffective(e.Proof)
 	}
 	newest := s.Assigned
-	if s.Pending != nil && !s.settling() {
+	if s.Pending != nil {
 		newest = &s.Pending.Version
 	}
 	if e.refused() && newest != nil && newest.Content == e.Content {

@@ -30,6 +30,6 @@ func (s *State) remembersAssignment() bool {
 
 // forgetAssignment drops what is under way for an assignment that no longer holds.
 func (s *State) forgetAssignment() {
-	s.Pending, s.Reset, s.Sync, s.Lost, s.Shadowed = nil, nil, nil, false, false
+	s.Pending, s.Edit, s.Reset, s.Sync, s.Lost, s.Shadowed = nil, nil, nil, nil, false, false
 	s.ApplyAt, s.Environment, s.Exit, s.Unrenderable = 0, "", "", nil
 }

@@ -13,6 +13,7 @@ import (
 func Decide(s State, at Moment, e Event) (State, Step) {
 	s.advance(at)
 	s.learn(e)
+	s.takeEdit()
 	s.takeMerge()
 	s.recognise()
 	s.judge()
@@ -38,7 +39,7 @@ func (s *State) learn(event Event) {
 		s.learnCleared(e)
 	case SyncFailed:
 		// An older request that is not carried out yet is void.
-		s.Sync, s.Observed, s.Pending, s.Reset = &e.Problem, &e.Text, nil, nil
+		s.Sync, s.Observed, s.Pending, s.Edit, s.Reset = &e.Problem, &e.Text, nil, nil, nil
 	case Retry:
 		s.learnRetry(e)
 	case Saved:
@@ -204,7 +205,7 @@ func (s *State) settled() bool {
 		return false
 	}
 	_, _, held := s.heldChange()
-	return (s.Pending == nil || s.settling() || held) && s.Child.Healthy && s.runs(s.target())
+	return (s.Pending == nil || held) && s.Child.Healthy && s.runs(s.target())
 }
 
 // newestOf finds the newest source with the content of v (design.md, Words: active).

@@ -207,9 +207,9 @@ func (d *drive) answer(do Action) Event {
 	case Merge:
 		d.note("merge " + do.Version.Source.Name)
 		if d.broken[do.Local] {
-			return Merged{Of: do.Version, Local: do.Local, Fault: "it does not decode"}
+			return Merged{Local: do.Local, Fault: "it does not decode"}
 		}
-		return Merged{Of: do.Version, Local: do.Local, Version: d.over(do.Version)}
+		return Merged{Local: do.Local, Version: d.over(do.Version)}
 	case Blame:
 		d.note("blame " + do.Version.Content)
 		return Blamed{Content: do.Version.Content, Kubelet: do.Kubelet, Words: d.guilty}
@@ -305,7 +305,7 @@ func (d *drive) assign(content string, source ...string) *drive {
 // edit edits ConfigMap cm in place, and lets the edit settle.
 func (d *drive) edit(content, rv string) *drive {
 	d.assign(content, "cm", rv)
-	if d.s.Pending != nil {
+	if d.s.Edit != nil {
 		d.pass(d.s.SettlesAt - d.now)
 	}
 	return d

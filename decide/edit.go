@@ -13,9 +13,21 @@ const (
 	editPeriod = 10 * time.Second // between two edits that are taken, and the most that the newest one waits
 )
 
-// expectQuiet says when the assignment that has just come is taken, if it is an edit; whether it comes in the place of one that waits.
-func (s *State) expectQuiet(replaces bool) {
-	if !replaces {
+// settles tells whether an assignment is an edit, which waits for quiet: it changes in place what is pending, or else what is assigned. Another
+// assignment waits for nothing.
+func (s *State) settles(e Assigned) bool {
+	if s.EditSpread <= 0 {
+		return false
+	}
+	if p := s.Pending; p != nil {
+		return e.Text == p.Text && e.NodeUID == p.NodeUID
+	}
+	return s.Assigned != nil && e.Text == s.Text && e.NodeUID == s.NodeUID
+}
+
+// expectQuiet says when the edit that has just come is taken.
+func (s *State) expectQuiet() {
+	if s.Edit == nil {
 		s.SettlesBy = s.Now + editPeriod
 	}
 	quiet := s.Now + editQuiet
@@ -25,17 +37,12 @@ func (s *State) expectQuiet(replaces bool) {
 	s.SettlesAt = min(max(quiet, s.NextEdit), s.SettlesBy)
 }
 
-// tookEdit: one that came while this one was being written has its turn after it.
-func (s *State) tookEdit() {
-	s.NextEdit = s.Now + editPeriod
-	s.SettlesAt, s.SettlesBy = s.NextEdit, s.NextEdit
-}
-
-// settling tells whether Pending is an edit that waits for quiet. Until it is taken it is as if it had not been heard of. Another assignment waits for
-// nothing.
-func (s *State) settling() bool {
-	p := s.Pending
-	return s.EditSpread > 0 && s.Assigned != nil && p.Text == s.Text && p.NodeUID == s.NodeUID && !s.reached(s.SettlesAt)
+// takeEdit takes the edit that has settled.
+func (s *State) takeEdit() {
+	if s.Edit != nil && s.reached(s.SettlesAt) {
+		s.NextEdit = s.Now + editPeriod
+		s.expect(*s.Edit)
+	}
 }
 
 // spread is how long a node waits with an edit, so that not every node that shares the ConfigMap restarts its kubelet at once.

@@ -11,7 +11,7 @@ import (
 // them the account of a trial, or that it was passed. Between local and dynamic there is always a restart.
 func (s *State) recognise() {
 	c, want := s.Child, s.target()
-	if !c.Alive || s.isStopping() || c.Effective == "" || (want == nil) != (c.Version == nil) || s.isRunWith(want) {
+	if s.isStopping() || c.Effective == "" || (want == nil) != (c.Version == nil) || s.isRunWith(want) {
 		return
 	}
 	proof := s.proof(s.contentOf(want), s.OnDisk)
@@ -43,13 +43,6 @@ func (s *State) carryOver(want *Version) {
 	if s.promoted(c.Version, c.Kubelet) {
 		s.Promoted = Promotion{Content: want.Content, Kubelet: s.OnDisk}
 		s.LastKnownGood = want
-	}
-}
-
-// knowEffective notes what the kubelet told of what runs.
-func (s *State) knowEffective(p Proof) {
-	if s.Child.Alive && p.Effective != "" && p.Content == s.contentRun() && p.Kubelet == s.Child.Kubelet {
-		s.Child.Effective = p.Effective
 	}
 }
 

@@ -75,7 +75,6 @@ type (
 	Unparked struct{}
 	// Merged answers Merge. Without a version there is nothing to lay the layers over, for the reason given.
 	Merged struct {
-		Of      Version
 		Local   string
 		Version *Version
 		Fault   string

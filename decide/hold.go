@@ -38,7 +38,7 @@ type Change struct {
 type Outlook struct {
 	Change
 	At      time.Duration
-	Pause   time.Duration // before the next look; 0 = nothing would be lost
+	Pause   time.Duration // before the next look, where the change is held
 	Lost    int           // running pods that certainly would be
 	Words   string        // which
 	Unknown string        // what could not be foreseen
@@ -147,13 +147,10 @@ func (s *State) learnForeseen(e Foreseen) {
 	}
 	s.Doing = nil
 	before := s.Outlook
-	s.Outlook = Outlook{Change: e.Change, At: s.Now, Lost: e.Lost, Words: e.Words, Unknown: e.Unknown}
+	s.Outlook = Outlook{Change: e.Change, At: s.Now, Pause: lookAgainLeast, Lost: e.Lost, Words: e.Words, Unknown: e.Unknown}
 	again := before.Lost > 0 && before.Change == e.Change
-	switch {
-	case e.Lost > 0 && again:
+	if again {
 		s.Outlook.Pause = min(2*before.Pause, lookAgainMost)
-	case e.Lost > 0:
-		s.Outlook.Pause = lookAgainLeast
 	}
 	want, _, held := s.heldChange()
 	if !held {
@@ -184,16 +181,15 @@ func (s *State) takenAndHeld() bool {
 // giveBack: an assignment that was taken, and waited for its turn, is held after all. A held change moves no pointer, so that a supervisor
 // or a host that comes back starts what ran last.
 func (s *State) giveBack() {
-	if s.Assigned == nil { // a removal
+	taken := s.Assigned
+	s.Assigned = s.newestOf(s.Child.Version)
+	if taken == nil { // a removal
 		s.Reset = &Cleared{NodeUID: s.NodeUID}
-		s.Assigned = s.Child.Version
-		return
+	} else {
+		s.Pending = &Assigned{Version: *taken, Text: s.Text, NodeUID: s.NodeUID}
 	}
-	s.Pending = &Assigned{Version: *s.Assigned, Text: s.Text, NodeUID: s.NodeUID, Shadowed: s.Shadowed}
-	s.PendingNumber++
-	s.SettlesAt, s.SettlesBy, s.ApplyAt = s.Now, s.Now, 0
-	if s.Assigned = s.newestOf(s.Child.Version); s.Assigned == nil {
-		s.Text = ""
+	if s.Assigned == nil || taken != nil && s.Assigned.bare().Source != taken.bare().Source {
+		s.Text = "" // it is of what was given back, which is no edit when it is taken again
 	}
 }
 

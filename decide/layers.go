@@ -29,40 +29,25 @@ func (s *State) learnMerged(e Merged) {
 		return
 	}
 	s.Doing = nil
-	if e.Local != s.Local || s.Assigned == nil || s.Assigned.Source != e.Of.Source {
-		return // it has changed again
-	}
-	s.expectMerge(Today{Of: e.Local, Version: e.Version, Fault: e.Fault})
+	s.Today = Today{Of: e.Local, Version: e.Version, Fault: e.Fault, At: s.Now + spread(s.NodeUID, e.Local, s.EditSpread)}
 }
 
-func (s *State) expectMerge(t Today) {
-	t.At = s.Now + spread(s.NodeUID, t.Of, s.EditSpread)
-	s.Today = t
-}
-
-// mergeOnly takes an assignment that was heard of again, over another file of the node, for what it is: no edit.
+// mergeOnly takes an assignment that was heard of again, over another file of the node, for what it is: no edit. That file is merged for itself.
 func (s *State) mergeOnly(e *Assigned) {
 	v := s.Assigned
-	if v == nil || v.Base == "" || v.Source != e.Version.Source || v.Base == e.Version.Base || s.savesAssignment() {
-		return
-	}
-	merged := e.Version
-	e.Version = *v
-	if s.Today.Of != merged.Base {
-		s.expectMerge(Today{Of: merged.Base, Version: &merged})
+	if v != nil && v.Base != "" && v.Base != e.Version.Base && v.Source == e.Version.Source && !s.savesAssignment() {
+		e.Version = *v
 	}
 }
 
-// takeMerge makes today's merge the one that is assigned.
+// takeMerge makes today's merge the one that is assigned, or forgets it, where the file or the assignment has changed meanwhile.
 func (s *State) takeMerge() {
 	if s.Today.Of != s.Local || s.Assigned == nil {
 		s.Today = Today{}
-		return
 	}
 	merged := s.Today.Version
 	switch {
 	case merged == nil:
-		return
 	case merged.Source != s.Assigned.Source:
 		s.Today = Today{}
 	case s.mayTake(*merged):
@@ -102,13 +87,14 @@ func (s *State) mergePending() bool { return s.Child.Alive && s.Today.Version !=
 
 // planBlame finds out which layers a refusal is about.
 func (s *State) planBlame() Action {
-	if s.Assigned == nil || !s.isRefused(s.Assigned) {
+	v := s.Assigned
+	if v == nil || s.runs(v) {
 		return nil
 	}
-	if p := s.proof(s.Assigned.Content, s.OnDisk); p == nil || p.Layers == 0 {
+	if p := s.proof(v.Content, s.OnDisk); p == nil || p.Layers == 0 {
 		return nil
 	}
-	return Blame{Version: *s.Assigned, Kubelet: s.OnDisk}
+	return Blame{Version: *v, Kubelet: s.OnDisk}
 }
 
 func (s *State) learnBlamed(e Blamed) {

@@ -33,7 +33,7 @@ func (s *State) plan() move {
 		return move{kind: write}
 	case s.Child.Hung != "":
 		return move{kind: act, action: Stop{Hung: s.Child.Hung}}
-	case s.Pending != nil && !s.settling() && !s.saveBlocked(): // durable before anything else is done about it (rule 3)
+	case s.Pending != nil && !s.saveBlocked(): // durable before anything else is done about it (rule 3)
 		if next := s.planPending(); next.kind != stay {
 			return next
 		}
@@ -122,7 +122,7 @@ func (s *State) planReplace(want *Version) move {
 	switch {
 	case !s.runsUnblamed():
 		return move{kind: replaceChild, want: want}
-	case s.Disruption == Hold && (s.Reset != nil || s.Pending != nil && !s.settling()): // the newest change is the one that counts
+	case s.Disruption == Hold && (s.Reset != nil || s.Pending != nil): // the newest change is the one that counts
 		return move{kind: keepChild}
 	}
 	switch wait := s.waitBefore(want); {

@@ -51,7 +51,7 @@ type Child struct {
 	Version      *Version        // the configuration it was started with; nil = local
 	Kubelet      config.Identity // binary, command line and drop-ins it was started with
 	Local        string          // content of the local file at its start
-	Effective    string          // digest of its effective configuration; empty = unknown
+	Effective    string          // digest of its effective configuration; empty = unknown, or there is no process
 	From         *Version        // whose files it was started with, where that is not Version any more (recognise)
 	Started      time.Duration
 	Healthy      bool
@@ -98,7 +98,8 @@ type State struct {
 
 	Pending       *Assigned     // rule 1: of the assignments that arrive meanwhile the newest
 	PendingNumber int           // tells one Pending from the next
-	SettlesAt     time.Duration // when Pending is taken, if it is an edit
+	Edit          *Assigned     // of what is pending, or assigned: it waits for quiet, and is as if it had not been heard of
+	SettlesAt     time.Duration // when Edit is taken
 	SettlesBy     time.Duration // whatever comes in its place until then
 	NextEdit      time.Duration // no edit is taken sooner
 	Reset         *Cleared      // a removal that is not applied yet

@@ -154,8 +154,10 @@ func baseOf(v *decide.Version) string {
 // versionsInUse lists those whose checkpoints must stay.
 func (l *loop) versionsInUse(d decide.Durable) []decide.Version {
 	versions := []*decide.Version{d.Assigned, d.LastKnownGood, d.Active, l.state.Child.Version, l.state.Child.From, l.state.Today.Version}
-	if l.state.Pending != nil {
-		versions = append(versions, &l.state.Pending.Version)
+	for _, a := range []*decide.Assigned{l.state.Pending, l.state.Edit} {
+		if a != nil {
+			versions = append(versions, &a.Version)
+		}
 	}
 	var keep []decide.Version
 	for _, v := range versions {

@@ -71,6 +71,19 @@ func TestTheCheckpointOfAKubeletThatIsTakenForAnother(t *testing.T) {
 	}
 }
 
+// So do those of what is held, and of an edit of it that waits for quiet.
+func TestCheckpointsOfWhatWaits(t *testing.T) {
+	var l loop
+	l.state.Pending = &decide.Assigned{Version: decide.Version{Source: corev1.ConfigMapNodeConfigSource{Name: "held"}}}
+	l.state.Edit = &decide.Assigned{Version: decide.Version{Source: corev1.ConfigMapNodeConfigSource{Name: "edited"}}}
+	kept := fmt.Sprint(l.versionsInUse(decide.Durable{}))
+	for _, name := range []string{"{ held ", "{ edited "} {
+		if !strings.Contains(kept, name) {
+			t.Errorf("%s is not kept: %s", name, kept)
+		}
+	}
+}
+
 // A merged configuration has the secrets of flags and files in it: no file of ours and no line of the log has them, but for the payload itself.
 func TestEffectiveConfigurationsAreNotWritten(t *testing.T) {
 	t.Parallel()

@@ -97,7 +97,7 @@ func (l *loop) keepMerge(source corev1.ConfigMapNodeConfigSource, payload map[st
 
 // merge carries out Merge.
 func (l *loop) merge(do decide.Merge) decide.Merged {
-	merged := decide.Merged{Of: do.Version, Local: do.Local}
+	merged := decide.Merged{Local: do.Local}
 	payload, err := l.checkpoint(do.Version.Source)
 	if err == nil {
 		var version decide.Version

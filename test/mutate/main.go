@@ -85,21 +85,25 @@ func mutate(ctx context.Context, o options, out io.Writer) (int, error) {
 	if a.reasons, err = readList(filepath.Join(p.Dir, "testdata", "mutants.txt")); err != nil {
 		return 0, err
 	}
-	r, mutants, err := prepare(ctx, p, mutants, o.Least)
-	if err != nil {
-		return 0, err
-	}
-	a.match(mutants)
 	chosen := o.choose(mutants)
 	if len(chosen) == 0 {
 		return 0, errors.New("no mutant is left of those asked for: look at -files and -share")
 	}
-	_, _ = fmt.Fprintf(out, "%d of %d mutants to run; built in %s, %s for each at most\n",
-		len(chosen), len(mutants), time.Since(start).Round(time.Second), r.timeout.Round(time.Second))
+	all := len(chosen) == len(mutants)
+	r, chosen, err := prepare(ctx, p, chosen, o.Least)
+	if err != nil {
+		return 0, err
+	}
+	if all {
+		mutants = chosen // those that compile
+	}
+	a.match(mutants)
+	_, _ = fmt.Fprintf(out, "%d mutants to run; built in %s, %s for each at most\n",
+		len(chosen), time.Since(start).Round(time.Second), r.timeout.Round(time.Second))
 	if err := r.each(ctx, chosen, a.take); err != nil {
 		return 0, err
 	}
-	if len(chosen) == len(mutants) {
+	if all {
 		a.judge()
 	}
 	_, _ = fmt.Fprintf(out, "%s; %s\n", a, time.Since(start).Round(time.Second))

@@ -76,16 +76,23 @@ func (r *runner) calibrate(ctx context.Context, least time.Duration) error {
 // slowShare: a test that takes more than this part of the time is run after all others, for most mutants do not live until then.
 const slowShare = 30
 
-var timed = regexp.MustCompile(`(?m)^--- PASS: (\w+) \(([0-9.]+s)\)$`)
+var timed = regexp.MustCompile(`(?m)^ *--- PASS: (\w+)(/\S+)? \(([0-9.]+s)\)$`)
 
 func slowTests(output string, limit time.Duration) string {
 	var names []string
+	spent, inside := map[string]time.Duration{}, map[string]time.Duration{}
 	for _, match := range timed.FindAllStringSubmatch(output, -1) {
-		if took, err := time.ParseDuration(match[2]); err == nil && took > limit {
-			names = append(names, match[1])
+		took, err := time.ParseDuration(match[3])
+		switch name, below := match[1], match[2]; {
+		case err != nil:
+		case below == "":
+			names, spent[name] = append(names, name), took
+		case strings.Count(below, "/") == 1: // a test's own time does not hold that of its parallel subtests
+			inside[name] += took
 		}
 	}
-	if names == nil {
+	names = slices.DeleteFunc(names, func(name string) bool { return max(spent[name], inside[name]) <= limit })
+	if len(names) == 0 {
 		return ""
 	}
 	return "^(" + strings.Join(names, "|") + ")$"

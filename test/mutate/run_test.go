@@ -6,8 +6,12 @@ import (
 )
 
 func TestSlowTests(t *testing.T) {
-	const output = "=== RUN   TestA\n--- PASS: TestA (0.01s)\n--- PASS: TestB (2.00s)\n    --- PASS: TestB/1 (1.50s)\n--- PASS: FuzzC (0.30s)\nPASS\n"
-	for limit, want := range map[time.Duration]string{time.Second: "^(TestB)$", 100 * time.Millisecond: "^(TestB|FuzzC)$", time.Minute: ""} {
+	const output = "=== RUN   TestA\n--- PASS: TestA (0.01s)\n--- PASS: TestB (2.00s)\n    --- PASS: TestB/1 (1.50s)\n--- PASS: FuzzC (0.30s)\n" +
+		"--- PASS: TestParallel (0.00s)\n    --- PASS: TestParallel/1 (0.70s)\n        --- PASS: TestParallel/1/a (0.70s)\n    --- PASS: TestParallel/2 (0.80s)\nPASS\n"
+	for limit, want := range map[time.Duration]string{
+		1600 * time.Millisecond: "^(TestB)$", 1400 * time.Millisecond: "^(TestB|TestParallel)$",
+		100 * time.Millisecond: "^(TestB|FuzzC|TestParallel)$", time.Minute: "",
+	} {
 		if got := slowTests(output, limit); got != want {
 			t.Errorf("more than %s: %q, want %q", limit, got, want)
 		}
