@@ -103,12 +103,14 @@ test-unit: ## unit tests with the race detector; where the real kubelet and kube
 .PHONY: test-e2e
 test-e2e: root parts build ## end-to-end tests on real parts, in two halves side by side, each with a cluster of its own (root); TEST=-run=TestX for one
 	@test/parts/debian.sh jq
-	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" KUBELET_SUPERVISOR_TEST_PLUGIN="$(CURDIR)/bin/kubectl-kubelet" test/e2e/run.sh $(TEST)
+	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" KUBELET_SUPERVISOR_TEST_PLUGIN="$(CURDIR)/bin/kubectl-kubelet" \
+	  KUBELET_SUPERVISOR_TEST_CONTROLLER="$(CURDIR)/bin/kubelet-supervisor-controller" test/e2e/run.sh $(TEST)
 
 .PHONY: test-e2e-long
 test-e2e-long: root parts-node build ## end-to-end tests that take a minute or more, most on a cluster of their own, side by side (root; 15 minutes)
 	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" \
-	  go test -tags e2e,long -count 1 -v -timeout 30m -parallel 8 -run '^Test(Slow|Long)' $(TEST) ./test/e2e 2>&1 | test/report.sh
+	  KUBELET_SUPERVISOR_TEST_CONTROLLER="$(CURDIR)/bin/kubelet-supervisor-controller" \
+	  go test -tags e2e,long -p 1 -count 1 -v -timeout 30m -parallel 8 -run '^Test(Slow|Long)' $(TEST) ./test/e2e ./test/fleet 2>&1 | test/report.sh
 
 .PHONY: conformance
 conformance: root parts build ## upstream's own end-to-end table, on annotation and field (root; 10 to 20 min); CASES=field/T6 or CASES=/T6 for a part

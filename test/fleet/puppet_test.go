@@ -1,0 +1,278 @@
+//go:build e2e
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/status"
+)
+
+// puppet is a node without a machine. It hears what it is assigned, and answers with the supervisor's own publisher.
+type puppet struct {
+	name      string
+	crew      *crew
+	rest      *rest.RESTClient
+	publisher *status.Publisher
+
+	mutex   sync.Mutex
+	answers map[string]time.Time // when each REASON of each source was on the Node, first
+	running string               // what its kubelet runs, as a source
+	good    string
+}
+
+// crew is the puppets of a test.
+type crew struct {
+	t     *testing.T
+	f     *fleet
+	pool  string
+	trial time.Duration
+	// nature says what a configuration does to a node: "" is nothing bad; Refused, RolledBack or NotReady.
+	nature  func(node, payload string) string
+	puppets map[string]*puppet
+}
+
+const poolLabel = "node-restriction.kubernetes.io/pool"
+
+// newCrew makes Nodes and puppets for them. They end with the test, and their Nodes go.
+func newCrew(t *testing.T, pool string, count int, change func(*corev1.Node)) *crew {
+	t.Helper()
+	c := &crew{t: t, f: shared(t), pool: pool, trial: 500 * time.Millisecond, puppets: map[string]*puppet{}}
+	c.add(count, change)
+	return c
+}
+
+func (c *crew) add(count int, change func(*corev1.Node)) {
+	c.t.Helper()
+	begin := len(c.puppets)
+	errs := make(chan error)
+	var mutex sync.Mutex
+	slots := make(chan struct{}, 8)
+	for i := range count {
+		go func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			p, err := c.join(fmt.Sprintf("%s-%d", c.pool, begin+i+1), change)
+			mutex.Lock()
+			if err == nil {
+				c.puppets[p.name] = p
+			}
+			mutex.Unlock()
+			errs <- err
+		}()
+	}
+	var failure error
+	for range count {
+		failure = errors.Join(failure, <-errs)
+	}
+	if failure != nil {
+		c.t.Fatal(failure)
+	}
+}
+
+// join makes one Node, Ready unless changed, and lets its supervisor speak.
+func (c *crew) join(name string, change func(*corev1.Node)) (*puppet, error) {
+	ctx := c.t.Context()
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{poolLabel: c.pool}}}
+	n.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", Architecture: "amd64", BootID: "boot-1"}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}
+	if change != nil {
+		change(n)
+	}
+	state := n.Status
+	if err := c.f.admin.Create(ctx, n); err != nil {
+		return nil, err
+	}
+	n.Status = state
+	if err := c.f.admin.Status().Update(ctx, n); err != nil {
+		return nil, err
+	}
+	config, err := c.f.IdentityConfig("system:node:"+name, "system:nodes")
+	if err != nil {
+		return nil, err
+	}
+	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme.Scheme).WithoutConversion()
+	p := &puppet{name: name, crew: c, answers: map[string]time.Time{}, running: rollout.Local, good: rollout.Local}
+	if p.rest, err = rest.RESTClientFor(config); err != nil {
+		return nil, err
+	}
+	p.publisher = status.NewPublisher(status.Options{Client: p.rest, NodeName: name, OnAcknowledged: p.acknowledged})
+	p.begin()
+	p.say("", rollout.Retry{}, corev1.ConditionTrue, decide.ReasonLocal, "nothing is assigned")
+	return p, nil
+}
+
+// begin starts the puppet's goroutines, for which the test waits.
+func (p *puppet) begin() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var both sync.WaitGroup
+	both.Add(2)
+	go func() { defer both.Done(); _ = p.publisher.Run(ctx) }()
+	go func() { defer both.Done(); p.listen(ctx) }()
+	p.crew.t.Cleanup(func() {
+		cancel()
+		both.Wait()
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
+		_ = p.crew.f.admin.Delete(context.Background(), n)
+	})
+}
+
+func (p *puppet) acknowledged(r status.Report) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if r.Observed != nil {
+		key := r.Condition.Reason + " " + *r.Observed
+		if _, is := p.answers[key]; !is {
+			p.answers[key] = time.Now()
+		}
+	}
+}
+
+// answered is when the Node first said so of a source; zero is never.
+func (p *puppet) answered(reason, source string) time.Time {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.answers[reason+" "+source]
+}
+
+// listen hears of assignments, by a watch on the own Node as a supervisor does.
+func (p *puppet) listen(ctx context.Context) {
+	var heard string
+	for ctx.Err() == nil {
+		watch, err := p.rest.Get().Resource("nodes").VersionedParams(&metav1.ListOptions{Watch: true,
+			FieldSelector: fields.OneTermEqualSelector("metadata.name", p.name).String()}, scheme.ParameterCodec).Watch(ctx)
+		if err != nil {
+			wait(ctx, 200*time.Millisecond)
+			continue
+		}
+		for event := range watch.ResultChan() {
+			n, is := event.Object.(*corev1.Node)
+			if !is {
+				continue
+			}
+			source, retry := n.Annotations[rollout.ConfigSourceAnnotation], n.Annotations[rollout.RetryAnnotation]
+			if now := source + " " + retry; now != heard && source != "" {
+				heard = now
+				p.obey(ctx, source, rollout.ParseRetry(retry))
+			}
+		}
+	}
+}
+
+func wait(ctx context.Context, time_ time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(time_):
+	}
+}
+
+// obey goes the way of an assignment, to its end.
+func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry) {
+	p.say(source, retry, corev1.ConditionUnknown, decide.ReasonApplying, "the change to the assigned configuration is under way")
+	if source == rollout.Local {
+		p.running, p.good = source, source
+		p.say(source, retry, corev1.ConditionTrue, decide.ReasonLocal, "nothing is assigned")
+		return
+	}
+	nature, err := p.natureOf(ctx, source)
+	switch {
+	case err != nil:
+		p.say(source, retry, corev1.ConditionFalse, decide.ReasonSyncFailed, err.Error())
+		return
+	case nature == decide.ReasonRefused:
+		p.say(source, retry, corev1.ConditionFalse, nature, refusedWords)
+		return
+	}
+	if p.good == source {
+		p.say(source, retry, corev1.ConditionTrue, decide.ReasonActive, "the assigned configuration passed its trial")
+		return
+	}
+	before := p.running
+	p.running = source
+	p.say(source, retry, corev1.ConditionTrue, decide.ReasonInTrial, "the assigned configuration is on trial for 500ms of health")
+	wait(ctx, p.crew.trial)
+	switch nature {
+	case decide.ReasonRolledBack, decide.ReasonRejected:
+		p.running = before
+		p.say(source, retry, corev1.ConditionFalse, decide.ReasonRolledBack, diedWords)
+		if nature == decide.ReasonRejected {
+			wait(ctx, p.crew.trial)
+			p.say(source, retry, corev1.ConditionFalse, decide.ReasonRejected, diedWords)
+		}
+	case "NotReady":
+		p.ready(ctx, false)
+	default:
+		p.good = source
+		p.say(source, retry, corev1.ConditionTrue, decide.ReasonActive, "the assigned configuration passed its trial")
+	}
+}
+
+const (
+	refusedWords = "failed to validate kubelet configuration, error: invalid configuration: maxPods (--max-pods) -1 must not be a negative number"
+	diedWords    = "the kubelet exited 3 times within its trial: failed to run Kubelet"
+)
+
+// natureOf reads the payload as the node may read it.
+func (p *puppet) natureOf(ctx context.Context, source string) (string, error) {
+	words := strings.Split(source, "/")
+	if len(words) != 3 {
+		return "", fmt.Errorf("%q is no source", source)
+	}
+	var object corev1.ConfigMap
+	if err := p.rest.Get().Namespace(words[0]).Resource("configmaps").Name(words[1]).Do(ctx).Into(&object); err != nil {
+		return "", err
+	}
+	payload, is := object.Data[words[2]]
+	if !is {
+		return "", fmt.Errorf("ConfigMap %s has no key %s", words[1], words[2])
+	}
+	if p.crew.nature == nil {
+		return "", nil
+	}
+	return p.crew.nature(p.name, payload), nil
+}
+
+// say publishes what a supervisor would.
+func (p *puppet) say(source string, retry rollout.Retry, is corev1.ConditionStatus, reason, message string) {
+	p.publisher.Offer(status.Report{Observed: &source, Retry: retry.String(), Features: status.LayersFeature,
+		Config:    corev1.NodeConfigStatus{Assigned: sourceOf(source), Active: sourceOf(p.running), LastKnownGood: sourceOf(p.good)},
+		Condition: corev1.NodeCondition{Status: is, Reason: reason, Message: message}})
+}
+
+func sourceOf(text string) *corev1.NodeConfigSource {
+	words := strings.Split(text, "/")
+	if len(words) != 3 {
+		return nil
+	}
+	return &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: words[0], Name: words[1], KubeletConfigKey: words[2]}}
+}
+
+// ready says what a kubelet would, or what the controller manager would say in its place.
+func (p *puppet) ready(ctx context.Context, is bool) {
+	state := "True"
+	if !is {
+		state = "Unknown"
+	}
+	body := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, state)
+	err := p.rest.Patch(types.StrategicMergePatchType).Resource("nodes").Name(p.name).SubResource("status").Body([]byte(body)).Do(ctx).Error()
+	if err != nil && ctx.Err() == nil {
+		p.crew.t.Errorf("%s: %v", p.name, err)
+	}
+}

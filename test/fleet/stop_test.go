@@ -1,0 +1,169 @@
+//go:build e2e
+
+package fleet
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+)
+
+// always is the nature of a configuration at all nodes.
+func always(nature string) func(string, string) string {
+	return func(string, string) string { return nature }
+}
+
+// stopped waits until the pool has stopped, and says which node's fault it was.
+func (c *crew) stopped(reason string) v1alpha1.Stop {
+	c.t.Helper()
+	p := c.awaitReason(v1alpha1.ConditionStalled, "Stopped", 30*time.Second)
+	if len(p.Status.Stops) != 1 || p.Status.Stops[0].Reason != reason {
+		c.t.Fatalf("the stops are %+v, not for %s", p.Status.Stops, reason)
+	}
+	if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != "Stopped" {
+		c.t.Errorf("Ready is %+v", ready)
+	}
+	return p.Status.Stops[0]
+}
+
+// A canary that refuses stops the pool with the kubelet's own words, and nobody else is patched; the same content is not tried again by a
+// re-apply, but by another attempt.
+func TestCanaryRefuses(t *testing.T) {
+	t.Parallel()
+	c := newCrew(t, name(t), 12, nil)
+	c.nature = always(decide.ReasonRefused)
+	c.f.steady(t)
+	c.roll(quick)
+	stop := c.stopped(decide.ReasonRefused)
+	if !strings.Contains(stop.Message, refusedWords) || stop.Revision != 1 || stop.Attempt != 1 {
+		t.Errorf("the stop is %+v", stop)
+	}
+	if got := c.assigned(); len(got) != 1 || got[0].node != stop.Node {
+		t.Errorf("patched were %v", got)
+	}
+	c.change(`{"spec":{"layers":[{"name":"density","inline":{"maxPods":249}}]}}`)
+	c.await("the other content is stopped, too", 30*time.Second, func(p *v1alpha1.KubeletPool) bool { return len(p.Status.Stops) == 2 })
+	c.change(`{"spec":{"layers":[{"name":"density","inline":{"maxPods":250}}]}}`)
+	c.awaitReason(v1alpha1.ConditionStalled, "Stopped", 10*time.Second)
+	before := len(c.patches())
+	c.nature = nil
+	c.change(`{"spec":{"rollout":{"attempt":2}}}`)
+	c.awaitReason(v1alpha1.ConditionReady, "Completed", 60*time.Second)
+	if len(c.patches()) < before+12 {
+		t.Errorf("the second attempt took %d PATCHes", len(c.patches())-before)
+	}
+}
+
+// A canary that dies holds at RolledBack, and stops at Rejected.
+func TestCanaryDies(t *testing.T) {
+	t.Parallel()
+	c := newCrew(t, name(t), 12, nil)
+	c.trial = 2 * time.Second
+	c.nature = always(decide.ReasonRejected)
+	c.f.steady(t)
+	c.roll(quick)
+	c.awaitReason(v1alpha1.ConditionProgressing, "Held", 30*time.Second)
+	if p := c.now(); len(p.Status.Stops) > 0 {
+		t.Errorf("it is stopped before the verdict: %+v", p.Status.Stops)
+	}
+	stop := c.stopped(decide.ReasonRejected)
+	if got := c.assigned(); len(got) != 1 || got[0].node != stop.Node {
+		t.Errorf("patched were %v", got)
+	}
+}
+
+// A node that fails in a wave of many: nothing is sent a second after its verdict, and what has not begun is taken back.
+func TestFailureInAWave(t *testing.T) {
+	t.Parallel()
+	c := newCrew(t, name(t), 100, nil)
+	c.trial = 100 * time.Millisecond
+	all := intstr.FromString("100%")
+	c.f.steady(t)
+	c.nature = func(node, _ string) string {
+		if strings.HasSuffix(node, "7") {
+			return decide.ReasonRefused
+		}
+		return ""
+	}
+	c.roll(quick, func(p *v1alpha1.KubeletPool) {
+		p.Spec.Rollout.MaxUnavailable = &all
+		p.Spec.Rollout.Waves = []v1alpha1.Wave{{Nodes: all}}
+	})
+	stop := c.stopped(decide.ReasonRefused)
+	c.quiet(3 * time.Second)
+	var verdict time.Time
+	for _, p := range c.puppets {
+		p.mutex.Lock()
+		for key, at := range p.answers {
+			if strings.HasPrefix(key, decide.ReasonRefused+" ") && (verdict.IsZero() || at.Before(verdict)) {
+				verdict = at
+			}
+		}
+		p.mutex.Unlock()
+	}
+	sent := c.patches()
+	after := slices.DeleteFunc(slices.Clone(sent), func(r request) bool { return !r.at.After(verdict) })
+	for _, r := range after {
+		if late := r.at.Sub(verdict); late > time.Second {
+			t.Errorf("%s was patched %v after the verdict of %s", r.node, late, stop.Node)
+		}
+	}
+	if len(after) > 8 {
+		t.Errorf("%d PATCHes were sent after the verdict", len(after))
+	}
+	t.Logf("%d of 100 were patched, %d after the verdict", len(sent), len(after))
+}
+
+// quiet waits until nothing has been patched for that long.
+func (c *crew) quiet(long time.Duration) {
+	c.t.Helper()
+	last, since := -1, time.Now()
+	for deadline := time.Now().Add(time.Minute); time.Since(since) < long; {
+		if now := len(c.patches()); now != last {
+			last, since = now, time.Now()
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatal("Nodes are patched for ever")
+		}
+		wait(c.t.Context(), 200*time.Millisecond)
+	}
+}
+
+// Bad input is named, with the field, and what runs goes on.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	c := newCrew(t, name(t), 3, nil)
+	c.f.steady(t)
+	c.roll(quick)
+	c.awaitReason(v1alpha1.ConditionReady, "Completed", 60*time.Second)
+	source := c.source()
+	for patch, words := range map[string]string{
+		`{"spec":{"layers":[{"name":"density","inline":{"kind":"Pod"}}]}}`:           "spec.layers[density]: inline",
+		`{"spec":{"layers":[{"name":"density","inline":{"staticPodPath":"here"}}]}}`: "relative path",
+		`{"spec":{"rollout":{"pin":77}}}`:                                            "spec.rollout.pin: there is no revision 77",
+	} {
+		c.change(patch)
+		p := c.awaitReason(v1alpha1.ConditionReady, "InvalidSpec", 10*time.Second)
+		if got := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady).Message; !strings.Contains(got, words) {
+			t.Errorf("%s: it says %q", patch, got)
+		}
+		c.change(`{"spec":{"layers":[{"name":"density","inline":{"maxPods":250}}],"rollout":{"pin":null}}}`)
+		c.awaitReason(v1alpha1.ConditionReady, "Completed", 10*time.Second)
+	}
+	for _, patch := range []string{`{"spec":{"selector":{"matchLabels":null}}}`, `{"spec":{"rollout":{"waves":[{"nodes":"50%"}]}}}`,
+		`{"spec":{"rollout":{"settle":"soon"}}}`} {
+		if _, err := c.f.Kubectl(t.Context(), "patch", "kpool", c.pool, "--type=merge", "-p", patch); err == nil {
+			t.Errorf("the API server takes %s", patch)
+		}
+	}
+	if got := c.assigned(); len(got) != 3 || c.source() != source {
+		t.Errorf("bad input moved nodes: %v", got)
+	}
+}
