@@ -131,12 +131,15 @@ func (c *crew) patches() (sent []request) {
 	return sent
 }
 
-// assigned are the PATCHes that arrived, one for each Node; more than one is an error.
+// assigned are the PATCHes that arrived, one for each Node; more than one is an error. Of one whose sender was killed the API server notes 504,
+// whether it arrived or not: it did, where no other one came after it.
 func (c *crew) assigned() (sent []request) {
 	c.t.Helper()
 	seen := map[string]bool{}
-	for _, r := range c.patches() {
-		if r.code != 200 {
+	all := c.patches()
+	for i, r := range all {
+		lost := r.code >= 500 && !slices.ContainsFunc(all[i+1:], func(later request) bool { return later.node == r.node })
+		if r.code != 200 && !lost {
 			continue
 		}
 		if seen[r.node] {
@@ -163,7 +166,7 @@ func (c *crew) checkWaves(source string, settle time.Duration, maxUnavailable in
 				c.t.Errorf("wave %d began %v before the last node of wave %d was Active", wave+1, active.Sub(r.at), wave)
 			}
 		}
-		at := c.puppets[r.node].answered("Active", source)
+		at := c.puppets[r.node].said("Active", source)
 		if at.IsZero() {
 			c.t.Errorf("%s never said Active of %s", r.node, source)
 		}
@@ -179,7 +182,7 @@ func (c *crew) checkUnavailable(sent []request, source string, settle time.Durat
 	for i, r := range sent {
 		away := 0
 		for _, before := range sent[:i+1] {
-			if runs := c.puppets[before.node].answered("InTrial", source); runs.IsZero() || runs.Add(settle).After(r.at) {
+			if runs := c.puppets[before.node].said("InTrial", source); runs.IsZero() || runs.Add(settle).After(r.at) {
 				away++
 			}
 		}

@@ -32,7 +32,8 @@ type puppet struct {
 	publisher *status.Publisher
 
 	mutex   sync.Mutex
-	answers map[string]time.Time // when each REASON of each source was on the Node, first
+	words   map[string]time.Time // when it first wanted to say each REASON of each source; nobody can have heard it before
+	answers map[string]time.Time // when that was on the Node for certain
 	running string               // what its kubelet runs, as a source
 	good    string
 }
@@ -109,7 +110,7 @@ func (c *crew) join(name string, change func(*corev1.Node)) (*puppet, error) {
 	}
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme.Scheme).WithoutConversion()
-	p := &puppet{name: name, crew: c, answers: map[string]time.Time{}, running: rollout.Local, good: rollout.Local}
+	p := &puppet{name: name, crew: c, words: map[string]time.Time{}, answers: map[string]time.Time{}, running: rollout.Local, good: rollout.Local}
 	if p.rest, err = rest.RESTClientFor(config); err != nil {
 		return nil, err
 	}
@@ -145,11 +146,11 @@ func (p *puppet) acknowledged(r status.Report) {
 	}
 }
 
-// answered is when the Node first said so of a source; zero is never.
-func (p *puppet) answered(reason, source string) time.Time {
+// said is when it first wanted to say so of a source; zero is never.
+func (p *puppet) said(reason, source string) time.Time {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.answers[reason+" "+source]
+	return p.words[reason+" "+source]
 }
 
 // listen hears of assignments, by a watch on the own Node as a supervisor does.
@@ -251,6 +252,11 @@ func (p *puppet) natureOf(ctx context.Context, source string) (string, error) {
 
 // say publishes what a supervisor would.
 func (p *puppet) say(source string, retry rollout.Retry, is corev1.ConditionStatus, reason, message string) {
+	p.mutex.Lock()
+	if key := reason + " " + source; p.words[key].IsZero() {
+		p.words[key] = time.Now()
+	}
+	p.mutex.Unlock()
 	p.publisher.Offer(status.Report{Observed: &source, Retry: retry.String(), Features: status.LayersFeature,
 		Config:    corev1.NodeConfigStatus{Assigned: sourceOf(source), Active: sourceOf(p.running), LastKnownGood: sourceOf(p.good)},
 		Condition: corev1.NodeCondition{Status: is, Reason: reason, Message: message}})

@@ -1,0 +1,105 @@
+//go:build e2e && long
+
+package fleet
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+)
+
+// These tests are not parallel: they have controllers of their own, and end before the shared one begins.
+
+func (f *fleet) start(t *testing.T, name string, flags ...string) *cluster.Program {
+	t.Helper()
+	p, err := f.launch(name, flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Signal(syscall.SIGCONT)
+		_ = p.Stop(30 * time.Second)
+		if t.Failed() {
+			t.Log(p.LastWords())
+		}
+	})
+	return p
+}
+
+// awaitPatches waits until so many PATCHes have been sent.
+func (c *crew) awaitPatches(n int, within time.Duration) {
+	c.t.Helper()
+	for deadline := time.Now().Add(within); len(c.patches()) < n; wait(c.t.Context(), 20*time.Millisecond) {
+		if time.Now().After(deadline) {
+			c.t.Fatalf("%d PATCHes were sent, not %d", len(c.patches()), n)
+		}
+	}
+}
+
+// anyWave is one wave of all, as fast as may be.
+func anyWave(p *v1alpha1.KubeletPool) {
+	all := intstr.FromString("100%")
+	p.Spec.Rollout.MaxUnavailable = &all
+	p.Spec.Rollout.Waves = []v1alpha1.Wave{{Nodes: intstr.FromInt32(1)}, {Nodes: all}}
+}
+
+// A leader that stands still in the middle of its PATCHes sends none when it goes on: another leads by then, and has seen a verdict.
+func TestLongALeaderThatStandsStill(t *testing.T) {
+	c := newCrew(t, "stands-still", 80, nil)
+	first := c.f.start(t, "first")
+	c.roll(quick, anyWave)
+	c.awaitPatches(12, time.Minute)
+	first.Signal(syscall.SIGSTOP)
+	c.quiet(2 * time.Second)
+	before := c.patches()
+	victim := c.puppets[before[len(before)-1].node]
+	var n *corev1.Node
+	for i := range 80 {
+		if n = c.node(i + 1); n.Name == victim.name {
+			break
+		}
+	}
+	victim.say(n.Annotations[rollout.ConfigSourceAnnotation], rollout.ParseRetry(n.Annotations[rollout.RetryAnnotation]), corev1.ConditionFalse,
+		decide.ReasonRefused, refusedWords)
+	c.f.start(t, "second")
+	c.await("the second one has stopped the pool", 90*time.Second, func(p *v1alpha1.KubeletPool) bool { return len(p.Status.Stops) == 1 })
+	c.quiet(3 * time.Second)
+	sent := len(c.patches())
+	first.Signal(syscall.SIGCONT)
+	select {
+	case <-first.Done:
+	case <-time.After(30 * time.Second):
+		t.Error("a leader that has lost its Lease goes on")
+	}
+	if now := len(c.patches()); now != sent {
+		t.Errorf("the one that stood still sent %d more", now-sent)
+	}
+	t.Logf("%d were patched before it stood still, %d in all", len(before), sent)
+}
+
+// Killed again and again, a rollout comes to its end; no node is assigned twice, and no wave is exceeded.
+func TestLongKilledControllers(t *testing.T) {
+	c := newCrew(t, "killed", 60, nil)
+	c.roll(quick, func(p *v1alpha1.KubeletPool) {
+		p.Spec.Rollout.Waves = []v1alpha1.Wave{{Nodes: intstr.FromInt32(5)}, {Nodes: intstr.FromString("50%")}, {Nodes: intstr.FromString("100%")}}
+		all := intstr.FromString("100%")
+		p.Spec.Rollout.MaxUnavailable = &all
+	})
+	for _, after := range []int{1, 3, 10, 20} {
+		p := c.f.start(t, "killed", "--leader-elect=false")
+		c.awaitPatches(after, time.Minute)
+		p.Signal(syscall.SIGKILL)
+		<-p.Done
+	}
+	c.f.start(t, "killed", "--leader-elect=false")
+	c.awaitReason(v1alpha1.ConditionReady, "Completed", 90*time.Second)
+	c.checkWaves(c.source(), 0, 60, 5, 30, 60)
+}
