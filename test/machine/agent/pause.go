@@ -20,8 +20,12 @@ type resumed struct {
 // pause says that the machine may be snapshotted, and waits until one goes on from there. Then it has another time, and random numbers of
 // its own: all machines of a snapshot would have the same boot id else, which the kernel makes when it is read first.
 func pause() error {
-	if disks, err := filepath.Glob("/sys/block/vd*"); err != nil || len(disks) > 0 {
-		return fmt.Errorf("the kernel knows of the disks %q already (%v)", disks, err)
+	disks, err := filepath.Glob("/sys/block/vd*")
+	if err != nil {
+		return fmt.Errorf("looking for disks: %w", err)
+	}
+	if len(disks) > 0 {
+		return fmt.Errorf("the kernel knows of the disks %q already", disks)
 	}
 	port, err := open()
 	if err != nil {
