@@ -64,7 +64,8 @@ func (s *State) mayTake(merged Version) bool {
 	case !s.usable(&merged), s.Reset != nil, s.Pending != nil:
 		return false
 	case !s.Child.Alive:
-		return s.Doing == nil && !s.Today.Failing // then what ran is there still, over the copy of its file
+		// What ran is there still, over the copy of its file, and is better than what nobody was asked about.
+		return s.Doing == nil && !s.Today.Failing && (proof != nil || !s.usable(s.Assigned))
 	case !s.runs(s.Assigned) && !s.usable(s.Assigned):
 		return true // what was wrong with it may have been the node's own file
 	case proof == nil:
@@ -73,6 +74,15 @@ func (s *State) mayTake(merged Version) bool {
 		return true // the kubelet makes no difference between them
 	}
 	return s.FollowLocal && s.reached(s.Today.At)
+}
+
+// planMerge asks about today's merge before a start, for it is taken at a start. Where the environment was to blame a moment ago, what ran goes on.
+func (s *State) planMerge() Action {
+	v := s.Today.Version
+	if v == nil || s.Child.Alive || s.Today.Failing || !s.usable(v) || s.proof(v.Content, s.OnDisk) != nil || s.environmentBlocks() {
+		return nil
+	}
+	return s.prove(v)
 }
 
 // learnMergeFails notes whether the node is at fault with today's merge.

@@ -146,6 +146,15 @@ func TestTheFileUnderLayersIsBad(t *testing.T) {
 		d.expect("assigned=@1 active=lay/local@1 lkg=lay/local@1 False FallbackBroken load config").expectMessage("cannot be laid over the local configuration: it does not decode")
 		d.fresh().ownFile("mended").pass(time.Minute).expect("assigned=lay/mended@1 active=lay/mended@1 lkg=lay/local@1 True InTrial")
 	})
+	t.Run("at a boot in a trial", func(t *testing.T) {
+		d := newDrive(t).boot().layers("lay", "1").pass(20 * time.Second)
+		d.refused["lay/broken"] = Proof{Outcome: config.Environment, Words: "the kubelet says no"}
+		d.refuse("broken", false)
+		d.own, d.s = "broken", New(d.s.Settings)
+		d.fresh().hear(Booted{Disk: d.disk, Kubelet: testKubelet, Local: "broken", BootID: "boot-1"}).pass(5 * time.Second)
+		d.expectDone("merge lay", "prove lay/broken", "start lay/local")
+		d.fresh().ownFile("mended").pass(time.Minute).fresh().crashes().expectDone("start lay/mended")
+	})
 	t.Run("at the assignment", func(t *testing.T) {
 		problem := Problem{OfNode: true, Error: "failed to sync: internal failure, see Kubelet log for details", Words: "no base"}
 		d := newDrive(t).boot().good("good").hear(SyncFailed{Text: "x", Problem: problem})

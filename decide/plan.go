@@ -46,6 +46,9 @@ func (s *State) plan() move {
 	if s.mergeIsDue() {
 		return move{kind: act, action: Merge{Version: *s.Assigned, Local: s.Local}}
 	}
+	if do := s.planMerge(); do != nil {
+		return move{kind: act, action: do}
+	}
 	want, ask := s.choose()
 	if ask != nil {
 		return move{kind: act, action: ask}
