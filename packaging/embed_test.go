@@ -16,9 +16,10 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 )
 
-// What is embedded is what kustomize builds, and keeps what the package promises of it.
-func TestManifests(t *testing.T) {
-	folder, err := fs.Sub(packaging.Manifests, "manifests")
+// kustomized gives a folder and its files in the order of its kustomization, which has to list them all.
+func kustomized(t *testing.T, embedded fs.FS, name string) (folder fs.FS, files []string) {
+	t.Helper()
+	folder, err := fs.Sub(embedded, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,14 +31,19 @@ func TestManifests(t *testing.T) {
 	if err := sigsyaml.Unmarshal(text, &kustomization); err != nil {
 		t.Fatal(err)
 	}
-	files, err := fs.Glob(folder, "*")
-	if err != nil {
+	if files, err = fs.Glob(folder, "*"); err != nil {
 		t.Fatal(err)
 	}
 	files = slices.DeleteFunc(files, func(name string) bool { return name == "kustomization.yaml" })
-	if !slices.Equal(files, kustomization.Resources) {
-		t.Errorf("the folder has %v, kustomization.yaml lists %v", files, kustomization.Resources)
+	if listed := slices.Sorted(slices.Values(kustomization.Resources)); !slices.Equal(files, listed) {
+		t.Errorf("the folder has %v, kustomization.yaml lists %v", files, listed)
 	}
+	return folder, kustomization.Resources
+}
+
+// What is embedded is what kustomize builds, and keeps what the package promises of it.
+func TestManifests(t *testing.T) {
+	folder, files := kustomized(t, packaging.Manifests, "manifests")
 
 	made := map[string]bool{}
 	for _, file := range files {
@@ -94,27 +100,9 @@ func decode(t *testing.T, folder fs.FS, file string) []unstructured.Unstructured
 
 // The controller's folder is what its kustomization lists, each thing with our label and name, after its namespace or in one that is there.
 func TestControllerManifests(t *testing.T) {
-	folder, err := fs.Sub(packaging.ControllerManifests, "manifests/controller")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := fs.ReadFile(folder, "kustomization.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kustomization struct{ Resources []string }
-	if err := sigsyaml.Unmarshal(text, &kustomization); err != nil {
-		t.Fatal(err)
-	}
-	files, err := fs.Glob(folder, "*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) != len(kustomization.Resources)+1 {
-		t.Errorf("the folder has %v, kustomization.yaml lists %v", files, kustomization.Resources)
-	}
+	folder, files := kustomized(t, packaging.ControllerManifests, "manifests/controller")
 	made := map[string]bool{"default": true, packaging.Namespace: true}
-	for _, file := range kustomization.Resources {
+	for _, file := range files {
 		for _, object := range decode(t, folder, file) {
 			name := object.GetKind() + " " + object.GetName()
 			if object.GetKind() == "Namespace" {
