@@ -4,28 +4,46 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 )
 
+// holderReadings is how often the kernel's table is read for a lock that must be in it. The kernel hands the table out in pieces, and
+// a lock that comes or goes between two of them shifts the rest: on a machine where locks come and go all the time, one reading in
+// twenty was seen to miss a lock, and one in twenty to list it twice.
+const holderReadings = 8
+
 // holderOf says who has locked a folder, as the kernel tells it (proc_locks(5)); empty when that cannot be told for certain.
 func holderOf(folder fs.FileInfo) string {
 	stat, known := folder.Sys().(*syscall.Stat_t)
-	table, err := os.ReadFile("/proc/locks")
-	if !known || err != nil {
+	if !known {
 		return ""
 	}
-	holder := ""
-	for line := range strings.Lines(string(table)) {
-		// 1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF. The device is not compared: some file systems have two numbers for one.
-		fields := strings.Fields(line)
-		if len(fields) < 6 || fields[1] != "FLOCK" || !strings.HasSuffix(fields[5], fmt.Sprintf(":%d", stat.Ino)) {
-			continue
-		}
-		if holder != "" {
+	for range holderReadings {
+		table, err := os.ReadFile("/proc/locks")
+		if err != nil {
 			return ""
 		}
-		holder = fmt.Sprintf(" (pid %s)", fields[4])
+		if pids := holdersIn(string(table), stat.Ino); len(pids) == 1 {
+			return fmt.Sprintf(" (pid %s)", pids[0])
+		}
 	}
-	return holder
+	return ""
+}
+
+// holdersIn gives the processes that hold the whole-file lock of an inode, each once. The device is not compared: some file systems
+// have two numbers for one. So there can be several.
+func holdersIn(table string, inode uint64) (pids []string) {
+	for line := range strings.Lines(table) {
+		// 1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF
+		fields := strings.Fields(line)
+		if len(fields) < 6 || fields[1] != "FLOCK" || !strings.HasSuffix(fields[5], fmt.Sprintf(":%d", inode)) {
+			continue
+		}
+		if !slices.Contains(pids, fields[4]) {
+			pids = append(pids, fields[4])
+		}
+	}
+	return pids
 }

@@ -2,7 +2,7 @@
 # side-by-side.sh FOLDER NAME COMMAND [NAME COMMAND]...   runs shell commands at the same time
 #
 # Each line that is printed begins with the name of its command; FOLDER/NAME.log has the lines of one. All commands run to their end.
-# Where one failed, the last lines of its log come last, and the exit code is 1.
+# Where one failed, the last lines of its log come last, then what its tests said, and the exit code is 1.
 set -euo pipefail
 
 folder=$1
@@ -25,5 +25,10 @@ done
 for name in ${failed[@]+"${failed[@]}"}; do
   printf '\n======== the end of %s, which failed\n' "$name"
   tail -60 "$folder/$name.log"
+done
+# A failed test's own words come before the output of what it ran, which can be longer than what is printed above.
+for name in ${failed[@]+"${failed[@]}"}; do
+  printf '\n======== what failed in %s\n' "$name"
+  grep -E -- '--- FAIL|_test\.go:[0-9]+: |^FAIL|^panic:|WARNING: DATA RACE|\*\*\* ' "$folder/$name.log" | tail -40 | cut -c1-400 || true
 done
 [ ${#failed[@]} = 0 ] || { printf '\nFAILED: %s\n' "${failed[*]}"; exit 1; }
