@@ -123,7 +123,7 @@ func (c *crew) patches() (sent []request) {
 			continue // the line is being written
 		}
 		if e.Stage == "ResponseComplete" && e.Verb == "patch" && e.User.Username == controllerUser && e.Object.Resource == "nodes" &&
-			strings.HasPrefix(e.Object.Name, c.pool+"-") {
+			c.owns(e.Object.Name, e.At) {
 			sent = append(sent, request{e.Object.Name, e.At, e.Answer.Code})
 		}
 	}

@@ -47,6 +47,8 @@ type crew struct {
 	// nature says what a configuration does to a node: "" is nothing bad; Refused, RolledBack or NotReady.
 	nature  func(node, payload string) string
 	puppets map[string]*puppet
+	// realSince is when the real node became one of it; zero is never.
+	realSince time.Time
 }
 
 const poolLabel = "node-restriction.kubernetes.io/pool"
