@@ -49,9 +49,19 @@ func (p *pool) ready() said {
 	return said{false, ReasonRolling, p.waveWords()}
 }
 
-// finished: there is nothing to roll out. An empty pool is; its revision is proven by the first node that comes.
+// finished: there is nothing to roll out. An empty pool is; its revision is proven by the first node that comes. Going back ends when the last
+// node has gone back; who comes late after that does not undo it.
 func (p *pool) finished() bool {
-	return p.target.there && (p.target.stable && p.count.superseded == 0 || len(p.members) == 0)
+	switch {
+	case !p.target.there:
+		return false
+	case len(p.members) == 0:
+		return true
+	case !p.target.stable || p.count.superseded > 0:
+		return false
+	}
+	before := !p.begun && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady)
+	return before || p.inMotion() == 0
 }
 
 func (p *pool) progressing() said {

@@ -110,14 +110,19 @@ func (p *pool) waveProven() bool {
 	if p.clock.Wave > 1 || p.target.completed {
 		allowed = max(1, p.rules.tolerate.of(placed))
 	}
-	inMotion := c.of[Applying] + c.of[OnTrial] + c.of[Failed]
-	if p.lastWave() {
-		inMotion += c.of[Waiting]
+	inMotion := p.inMotion() + c.of[Failed]
+	if !p.lastWave() {
+		inMotion -= c.of[Waiting]
 	}
 	if p.target.completed {
 		inMotion += c.superseded
 	}
 	return p.doubt == "" && placed >= p.goal && blocked <= allowed && inMotion == 0 && c.of[Proven] > 0
+}
+
+// inMotion are the members that have the target, and have not answered for good.
+func (p *pool) inMotion() int {
+	return p.count.of[Applying] + p.count.of[Waiting] + p.count.of[OnTrial]
 }
 
 // complete makes the target the stable revision. What was away becomes Late with that.

@@ -1,0 +1,96 @@
+package rollout
+
+import (
+	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+)
+
+// back is a node with what it was given back, and says so; an empty reason is no answer yet.
+func (tab *table) back(name, reason string) Node {
+	return tab.node(name, func(n *Node) {
+		if tab.s == Local {
+			tab.has(n, Local, tab.oldRetry, saysLocal)
+		}
+		if n.Good = tab.s; reason != "" {
+			n.Reason = reason
+			return
+		}
+		n.Observed, n.Active, n.Reason = tab.t, tab.t, saysInTrial
+	})
+}
+
+// goingBack is on its way to S, or to the nodes' own configuration where nothing is stable.
+func goingBack(t *testing.T, way string) *table {
+	t.Helper()
+	w, pin := newTable(t), int64(1)
+	if way == Local {
+		pin, w.pool.Status.Stable = 0, &v1alpha1.RevisionName{}
+		w.s, w.oldRetry = Local, Retry{"workers", localHash, 1}
+	}
+	w.pool.Spec.Rollout.Pin = &pin
+	return w
+}
+
+// readyOf decides, and keeps the status.
+func (tab *table) readyOf(nodes ...Node) string {
+	tab.Helper()
+	_, tab.pool.Status = tab.decide(nodes...)
+	return tab.pool.Status.Conditions[0].Reason
+}
+
+// Going back is over when the last node has gone back.
+func TestGoingBackIsOverWithTheLastNode(t *testing.T) {
+	for _, way := range []string{Local, "stable"} {
+		for name, row := range map[string]struct {
+			node func(*table) Node
+			want string
+		}{
+			"it has the other one":  {func(w *table) Node { return w.onT("n1", saysInTrial, nil) }, ReasonRolling},
+			"it has not answered":   {func(w *table) Node { return w.back("n1", "") }, ReasonRolling},
+			"it applies":            {func(w *table) Node { return w.back("n1", saysApplying) }, ReasonRolling},
+			"it waits for its pods": {func(w *table) Node { return w.back("n1", saysWouldDisrupt) }, ReasonRolling},
+			"it has not settled": {func(w *table) Node {
+				n := w.back("n1", w.atHome())
+				w.remembers(n, func(s *Seen) { s.Running = 0 })
+				return n
+			}, ReasonRolling},
+			"it says no": {func(w *table) Node { return w.back("n1", saysRefused) }, ReasonCompleted},
+			"it is back": {func(w *table) Node { return w.back("n1", w.atHome()) }, ReasonCompleted},
+		} {
+			t.Run(name+" "+way, func(t *testing.T) {
+				w := goingBack(t, way)
+				for range 2 {
+					if got := w.readyOf(row.node(w), w.back("n2", w.atHome())); got != row.want {
+						t.Errorf("Ready is %s", got)
+					}
+				}
+			})
+		}
+	}
+}
+
+// atHome is what a node says that is back.
+func (tab *table) atHome() string {
+	if tab.s == Local {
+		return saysLocal
+	}
+	return saysActive
+}
+
+// Who comes late to what is completed does not make it less so.
+func TestWhoComesLateChangesNothing(t *testing.T) {
+	for _, way := range []string{Local, "stable"} {
+		w := goingBack(t, way)
+		if got := w.readyOf(w.back("n1", w.atHome())); got != ReasonCompleted {
+			t.Errorf("%s: Ready is %s", way, got)
+		}
+		if got := w.readyOf(w.back("n1", w.atHome()), w.back("n2", saysApplying)); got != ReasonCompleted {
+			t.Errorf("%s: with a node that comes late Ready is %s", way, got)
+		}
+		w.pool.Spec.Rollout.Attempt = 2
+		if got := w.readyOf(w.back("n1", w.atHome()), w.back("n2", saysApplying)); got != ReasonRolling {
+			t.Errorf("%s: in another attempt Ready is %s", way, got)
+		}
+	}
+}
