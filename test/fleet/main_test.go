@@ -57,6 +57,7 @@ type fleet struct {
 	*cluster.Cluster
 	admin  client.Client
 	binary string
+	audit  audit
 
 	steadied   sync.Once
 	controller *cluster.Program

@@ -122,47 +122,6 @@ func TestPauseAndUndo(t *testing.T) {
 	})
 }
 
-// New nodes get what is stable, at once and all together; never what is being tried. Their taint goes when they run it.
-func TestJoiners(t *testing.T) {
-	t.Parallel()
-	const taint = "kubelet-supervisor.io/joining"
-	young := func(n *corev1.Node) {
-		n.Status.Conditions[0].Status = corev1.ConditionFalse
-		n.Spec.Taints = []corev1.Taint{{Key: taint, Effect: corev1.TaintEffectNoSchedule}, {Key: "other", Effect: corev1.TaintEffectNoSchedule}}
-	}
-	c := newCrew(t, name(t), 5, nil)
-	c.f.steady(t)
-	c.roll(quick, func(p *v1alpha1.KubeletPool) { p.Spec.JoinTaint = taint })
-	c.awaitReason(v1alpha1.ConditionReady, "Completed", 60*time.Second)
-	stable := c.source()
-	c.nature = func(_, payload string) string {
-		if strings.Contains(payload, "-1") {
-			return "Refused"
-		}
-		return ""
-	}
-	c.change(`{"spec":{"layers":[{"name":"density","inline":{"maxPods":-1}}]}}`)
-	c.awaitReason(v1alpha1.ConditionStalled, "Stopped", 30*time.Second)
-	c.add(60, young)
-	deadline := time.Now().Add(30 * time.Second)
-	for i := 6; i <= 65; i++ {
-		for {
-			n := c.node(i)
-			has := map[string]bool{} // not-ready is among them: the API server adds it
-			for _, taint := range n.Spec.Taints {
-				has[taint.Key] = true
-			}
-			if n.Annotations[rollout.ConfigSourceAnnotation] == stable && has["other"] && !has[taint] {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s has %q and %v", n.Name, n.Annotations[rollout.ConfigSourceAnnotation], n.Spec.Taints)
-			}
-			wait(t.Context(), 100*time.Millisecond)
-		}
-	}
-}
-
 // Of two pools the one with the higher priority owns a node; at a tie none does, and both say so.
 func TestTwoPools(t *testing.T) {
 	t.Parallel()

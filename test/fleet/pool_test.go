@@ -3,12 +3,9 @@
 package fleet
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,102 +91,6 @@ func (c *crew) awaitReason(condition, reason string, within time.Duration) *v1al
 		is := meta.FindStatusCondition(p.Status.Conditions, condition)
 		return is != nil && is.Reason == reason
 	})
-}
-
-// request is a PATCH of a Node by the controller.
-type request struct {
-	node string
-	at   time.Time // when it was received
-	code int
-}
-
-// patches are what the audit log has of the controller's PATCHes of the crew's Nodes, in their order.
-func (c *crew) patches() (sent []request) {
-	c.t.Helper()
-	file, err := os.Open(c.f.AuditLog())
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		var e struct {
-			Stage, Verb string
-			At          time.Time `json:"requestReceivedTimestamp"`
-			User        struct{ Username string }
-			Object      struct{ Resource, Subresource, Name string } `json:"objectRef"`
-			Answer      struct{ Code int }                           `json:"responseStatus"`
-		}
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			continue // the line is being written
-		}
-		if e.Stage == "ResponseComplete" && e.Verb == "patch" && e.User.Username == controllerUser && e.Object.Resource == "nodes" &&
-			c.owns(e.Object.Name, e.At) {
-			sent = append(sent, request{e.Object.Name, e.At, e.Answer.Code})
-		}
-	}
-	slices.SortFunc(sent, func(a, b request) int { return a.at.Compare(b.at) })
-	return sent
-}
-
-// assigned are the PATCHes that arrived, one for each Node; more than one is an error. Of one whose sender was killed the API server notes 504,
-// whether it arrived or not: it did, where no other one came after it.
-func (c *crew) assigned() (sent []request) {
-	c.t.Helper()
-	seen := map[string]bool{}
-	all := c.patches()
-	for i, r := range all {
-		lost := r.code >= 500 && !slices.ContainsFunc(all[i+1:], func(later request) bool { return later.node == r.node })
-		if r.code != 200 && !lost {
-			continue
-		}
-		if seen[r.node] {
-			c.t.Errorf("%s was patched twice", r.node)
-		}
-		seen[r.node] = true
-		sent = append(sent, r)
-	}
-	return sent
-}
-
-// checkWaves: a wave begins after all nodes of the wave before it have said Active, and so many may be unavailable at once.
-func (c *crew) checkWaves(source string, settle time.Duration, maxUnavailable int, goals ...int) {
-	c.t.Helper()
-	sent := c.assigned()
-	if want := goals[len(goals)-1]; len(sent) != want {
-		c.t.Errorf("%d of %d Nodes were patched", len(sent), want)
-	}
-	wave, active := 0, time.Time{}
-	for i, r := range sent {
-		if i == goals[wave] {
-			wave++
-			if r.at.Before(active) {
-				c.t.Errorf("wave %d began %v before the last node of wave %d was Active", wave+1, active.Sub(r.at), wave)
-			}
-		}
-		at := c.puppets[r.node].said("Active", source)
-		if at.IsZero() {
-			c.t.Errorf("%s never said Active of %s", r.node, source)
-		}
-		if at.After(active) {
-			active = at
-		}
-	}
-	c.checkUnavailable(sent, source, settle, maxUnavailable)
-}
-
-func (c *crew) checkUnavailable(sent []request, source string, settle time.Duration, limit int) {
-	c.t.Helper()
-	for i, r := range sent {
-		away := 0
-		for _, before := range sent[:i+1] {
-			if runs := c.puppets[before.node].said("InTrial", source); runs.IsZero() || runs.Add(settle).After(r.at) {
-				away++
-			}
-		}
-		if away > limit {
-			c.t.Errorf("when %s was patched, %d were unavailable, more than %d", r.node, away, limit)
-		}
-	}
 }
 
 // source is what the only variant of a pool's target is assigned as.
