@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -172,7 +173,14 @@ func TestAVariantIsMadeAnew(t *testing.T) {
 		changed.UID, changed.Data = types.UID("another"), map[string]string{"kubelet": `{"maxPods":1}`}
 		s.api.put(changed)
 		time.Sleep(lagLimit)
+		s.turns(1)
+		if got := meta.FindStatusCondition(s.poolNow().Status.Conditions, v1alpha1.ConditionStalled); got.Reason != rollout.ReasonRevisionTampered {
+			t.Errorf("edited by hand the pool says %+v", got)
+		}
 		s.turns(2)
+		if got := meta.FindStatusCondition(s.poolNow().Status.Conditions, v1alpha1.ConditionStalled); got.Reason != rollout.ReasonNotStalled {
+			t.Errorf("made anew the pool says %+v", got)
+		}
 		if got := s.api.stored[name]; got == nil || got.(*corev1.ConfigMap).Data["kubelet"] != sound.Data["kubelet"] {
 			t.Errorf("edited by hand it is %v", got)
 		}

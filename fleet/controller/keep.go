@@ -22,12 +22,8 @@ func (c *Controller) keep(ctx context.Context, w *rollout.World, plan *rollout.P
 			return err
 		}
 	}
-	sound := func(name string) bool {
-		object := c.kept.variants[name]
-		return object != nil && !rollout.Tampered(object.Labels[PoolLabel], name, object.Data)
-	}
-	for _, v := range slices.Concat(plan.Variants, rollout.Repair(*w, sound)) {
-		if sound(v.Name) {
+	for _, v := range slices.Concat(plan.Variants, rollout.Repair(*w)) {
+		if c.kept.sound(v.Name) {
 			continue
 		}
 		if err := c.keepVariant(ctx, &v); err != nil {

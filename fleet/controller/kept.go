@@ -91,3 +91,20 @@ func (v *keptView) readVariants(cached []corev1.ConfigMap, now time.Duration) {
 		v.variants[name] = m.object
 	}
 }
+
+// sound: a variant is there, and what its name says.
+func (v *keptView) sound(name string) bool {
+	object := v.variants[name]
+	return object != nil && !rollout.Tampered(object.Labels[PoolLabel], name, object.Data)
+}
+
+// broken are the variants that nodes have been assigned, and that are not sound.
+func (v *keptView) broken(nodes []rollout.Node) []rollout.Broken {
+	var broken []rollout.Broken
+	for _, name := range rollout.Named(nodes) {
+		if !v.sound(name) {
+			broken = append(broken, rollout.Broken{Name: name, Tampered: v.variants[name] != nil})
+		}
+	}
+	return broken
+}

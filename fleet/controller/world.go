@@ -52,6 +52,7 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 	now := c.monotonic()
 	w.Pools = c.pools.readAll(pools.Items, c.kept.readRevisions(revisions.Items, now))
 	c.kept.readVariants(maps.Items, now)
+	w.Broken = c.kept.broken(w.Nodes)
 	w.Layers = c.layers.readAll(ctx, c.live, w.Pools, maps.Items)
 	w.Turned = c.turned.readAll(pods.Items, w.Nodes, c.memory.age+w.Elapsed)
 	return w, nil

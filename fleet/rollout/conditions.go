@@ -18,6 +18,7 @@ type said struct {
 
 // reportConditions sets the three conditions as kstatus reads them.
 func (d *decision) reportConditions(p *pool) {
+	p.tampered = d.tamperedWords(p)
 	d.set(p, v1alpha1.ConditionReady, p.ready())
 	d.set(p, v1alpha1.ConditionProgressing, p.progressing())
 	d.set(p, v1alpha1.ConditionStalled, p.stalled())
@@ -95,19 +96,25 @@ func (p *pool) stalled() said {
 	switch {
 	case p.target.stopped != nil:
 		return said{true, ReasonStopped, p.stopWords()}
-	case p.tampered() != "":
-		return said{true, ReasonRevisionTampered, p.tampered()}
+	case p.tampered != "":
+		return said{true, ReasonRevisionTampered, p.tampered}
 	case len(p.members) > 0 && p.count.updatable == 0 && p.count.of[Joining] == 0 && !p.finished():
 		return said{true, ReasonNoUpdatableNode, fmt.Sprintf("none of %d members can be updated", len(p.members))}
 	}
 	return said{false, ReasonNotStalled, ""}
 }
 
-// tampered names a revision that is not what its name says, or that the status names and nobody keeps.
-func (p *pool) tampered() string {
+// tamperedWords name what is not what its name says: a revision, or a variant that nodes have, which is made anew; or a revision that the
+// status names and nobody keeps.
+func (d *decision) tamperedWords(p *pool) string {
 	for i := range p.Revisions {
 		if r := &p.Revisions[i]; r.Tampered {
 			return "ControllerRevision " + r.ObjectName() + " is not what it was"
+		}
+	}
+	for _, v := range d.w.Broken {
+		if v.Tampered && isVariantOf(p.Name, v.Name) {
+			return "ConfigMap " + v.Name + " is not what it was"
 		}
 	}
 	if s := p.status.Stable; s != nil && s.Revision != 0 && p.stable == nil {

@@ -3,6 +3,8 @@ package rollout
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -92,5 +94,28 @@ func TestWhoComesLateChangesNothing(t *testing.T) {
 		if got := w.readyOf(w.back("n1", w.atHome()), w.back("n2", saysApplying)); got != ReasonRolling {
 			t.Errorf("%s: in another attempt Ready is %s", way, got)
 		}
+	}
+}
+
+// What nodes have is not what its name says: so says the pool that it is of. What is gone is made anew without a word.
+func TestAVariantThatIsTamperedWith(t *testing.T) {
+	for name, row := range map[string]struct {
+		broken []Broken
+		want   string
+	}{
+		"tampered with": {[]Broken{{"pool-workers-0123456789", true}}, ReasonRevisionTampered},
+		"gone":          {[]Broken{{"pool-workers-0123456789", false}}, ReasonNotStalled},
+		"of another":    {[]Broken{{"pool-workers-gpu-0123456789", true}}, ReasonNotStalled},
+		"sound":         {nil, ReasonNotStalled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTable(t)
+			w.world.Broken = row.broken
+			_, status := w.decide(w.proven("n1"))
+			is := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionStalled)
+			if is.Reason != row.want || row.want == ReasonRevisionTampered && is.Message != "ConfigMap pool-workers-0123456789 is not what it was" {
+				t.Errorf("Stalled is %s: %s", is.Reason, is.Message)
+			}
+		})
 	}
 }

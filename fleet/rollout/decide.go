@@ -32,12 +32,13 @@ type pool struct {
 	conflicts                   int
 	conflictNode, conflictPools string
 
-	target  target
-	stable  *Revision // nil: none is, or it is not there
-	invalid string    // why the spec cannot be met
-	missing string    // a layer that is not there
-	unknown string    // a layer that is not known yet, or a cache
-	status  v1alpha1.KubeletPoolStatus
+	target   target
+	stable   *Revision // nil: none is, or it is not there
+	invalid  string    // why the spec cannot be met
+	missing  string    // a layer that is not there
+	unknown  string    // a layer that is not known yet, or a cache
+	tampered string    // what is not what its name says
+	status   v1alpha1.KubeletPoolStatus
 
 	members    []member
 	cohorts    []cohort

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -23,27 +24,40 @@ func IsVariantName(name string) bool {
 	return strings.HasPrefix(name, "pool-") && i > len("pool") && len(name)-i-1 == hashLength
 }
 
-// Repair gives the variants that pools have assigned, that are not as they should be, and that a kept revision can be rendered to again. A
-// node that comes back without its checkpoints would find nothing there.
-func Repair(w World, sound func(name string) bool) []Variant {
-	named, wanted := map[string]bool{}, false
-	for i := range w.Nodes {
-		n := &w.Nodes[i]
+func isVariantOf(pool, name string) bool {
+	return IsVariantName(name) && name[:strings.LastIndexByte(name, '-')] == "pool-"+pool
+}
+
+// Named are the variants that nodes have been assigned, by the names of their ConfigMaps.
+func Named(nodes []Node) []string {
+	named, names := map[string]bool{}, []string{}
+	for i := range nodes {
+		n := &nodes[i]
 		name, is := strings.CutPrefix(n.Source, Namespace+"/")
 		name, isToo := strings.CutSuffix(name, "/"+VariantKey)
 		if is && isToo && n.Mark.records(n.Source) && !named[name] && IsVariantName(name) {
-			named[name] = !sound(name)
-			wanted = wanted || named[name]
+			named[name], names = true, append(names, name)
 		}
 	}
-	if !wanted {
+	slices.Sort(names)
+	return names
+}
+
+// Repair gives the variants that nodes have been assigned, that are not as they should be, and that a kept revision can be rendered to again. A
+// node that comes back without its checkpoints would find nothing there.
+func Repair(w World) []Variant {
+	if len(w.Broken) == 0 {
 		return nil
+	}
+	wanted := make(map[string]bool, len(w.Broken))
+	for _, v := range w.Broken {
+		wanted[v.Name] = true
 	}
 	var repaired []Variant
 	for i := range w.Pools {
 		for j := range w.Pools[i].Revisions {
 			if r := &w.Pools[i].Revisions[j]; !r.Tampered {
-				repaired = append(repaired, r.repair(w.Nodes, named)...)
+				repaired = append(repaired, r.repair(w.Nodes, wanted)...)
 			}
 		}
 	}

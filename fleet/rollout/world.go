@@ -21,6 +21,8 @@ type World struct {
 	Layers map[Ref]Layer
 	Nodes  []Node
 	Turned []TurnedAway
+	// Broken are the variants that nodes have been assigned, and that are not what their names say, or are not there.
+	Broken []Broken
 	// Seen, Gone and Clocks are the memory of this process, as the last plan gave them. They may be empty.
 	Seen   map[types.UID]Seen
 	Gone   []Gone
@@ -28,6 +30,13 @@ type World struct {
 	// Denied are the Nodes whose PATCH the API server has refused for good (400, 403), and its words. The shell forgets them after a while,
 	// so that they are tried again.
 	Denied map[types.UID]string
+}
+
+// Broken is a variant, by the name of its ConfigMap, that something is wrong with.
+type Broken struct {
+	Name string
+	// Tampered: it is there, and not what its name says.
+	Tampered bool
 }
 
 // Plan is what to do: revisions and variants first, then the status, then the writes.
