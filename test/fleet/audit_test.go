@@ -99,8 +99,21 @@ func (c *crew) told(own []request, node, reason, source string) time.Time {
 	if wanted.IsZero() {
 		return wanted
 	}
+	return firstAfter(own, node, wanted)
+}
+
+// toldAgain is when it was told so for the first time after a PATCH.
+func (c *crew) toldAgain(own []request, sent request, reason, source string) time.Time {
+	wanted := c.puppets[sent.node].saidLast(reason, source)
+	if !wanted.After(sent.at) {
+		return time.Time{}
+	}
+	return firstAfter(own, sent.node, wanted)
+}
+
+func firstAfter(own []request, node string, at time.Time) time.Time {
 	for _, r := range own {
-		if r.node == node && r.code == 200 && !r.at.Before(wanted.Truncate(time.Microsecond)) { // the log has no more digits
+		if r.node == node && r.code == 200 && !r.at.Before(at.Truncate(time.Microsecond)) { // the log has no more digits
 			return r.at
 		}
 	}
@@ -130,7 +143,11 @@ func (c *crew) assigned() (sent []request) {
 // checkWaves: a wave begins after all nodes of the wave before it have told Active, and so many may be unavailable at once.
 func (c *crew) checkWaves(source string, settle time.Duration, maxUnavailable int, goals ...int) {
 	c.t.Helper()
-	sent := c.assigned()
+	c.checkWavesOf(c.assigned(), source, settle, maxUnavailable, goals...)
+}
+
+func (c *crew) checkWavesOf(sent []request, source string, settle time.Duration, maxUnavailable int, goals ...int) {
+	c.t.Helper()
 	if want := goals[len(goals)-1]; len(sent) != want {
 		c.t.Errorf("%d of %d Nodes were patched", len(sent), want)
 	}
@@ -164,6 +181,11 @@ func (c *crew) checkUnavailable(sent []request, source string, settle time.Durat
 	for _, r := range sent {
 		until[r.node] = c.told(own, r.node, "InTrial", source)
 	}
+	c.checkLimit(sent, until, settle, limit)
+}
+
+func (c *crew) checkLimit(sent []request, until map[string]time.Time, settle time.Duration, limit int) {
+	c.t.Helper()
 	most := 0
 	for i, r := range sent {
 		away := 0

@@ -168,13 +168,17 @@ func (f *fleet) credentials(user string, groups ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return f.kubeconfigFor(config.Host, config)
+}
+
+func (f *fleet) kubeconfigFor(server string, config *rest.Config) (string, error) {
 	file, err := os.CreateTemp(scratch, "kubeconfig-")
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
 	c := clientcmdapi.NewConfig()
-	c.Clusters["c"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	c.Clusters["c"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: config.CAData}
 	c.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
 	c.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	c.CurrentContext = "x"

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
 // node gets a puppet's Node.
@@ -120,31 +119,4 @@ func TestPauseAndUndo(t *testing.T) {
 	c.await("all have gone back once more", 60*time.Second, func(p *v1alpha1.KubeletPool) bool {
 		return p.Status.Stable.Revision == 0 && p.Status.Target.Revision == 0 && p.Status.Nodes.Proven == 20
 	})
-}
-
-// Of two pools the one with the higher priority owns a node; at a tie none does, and both say so.
-func TestTwoPools(t *testing.T) {
-	t.Parallel()
-	c := newCrew(t, name(t), 4, nil)
-	c.f.steady(t)
-	c.roll(quick, func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Paused = true })
-	other := smallPool(c.pool + "-other")
-	other.Spec.Selector.MatchLabels[poolLabel] = c.pool
-	if err := c.f.admin.Create(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
-	p := c.awaitReason(v1alpha1.ConditionReady, "Conflict", 10*time.Second)
-	if p.Status.Nodes.Conflict != 4 {
-		t.Errorf("it counts %+v", p.Status.Nodes)
-	}
-	c.change(`{"spec":{"priority":1,"rollout":{"paused":false}}}`)
-	c.awaitReason(v1alpha1.ConditionReady, "Completed", 60*time.Second)
-	if got := c.assigned(); len(got) != 4 {
-		t.Errorf("patched were %v", got)
-	}
-	for i := 1; i <= 4; i++ {
-		if mark := rollout.ParseMark(c.node(i).Annotations[rollout.MarkAnnotation]); mark.Pool != c.pool {
-			t.Errorf("node %d is marked by %q", i, mark.Pool)
-		}
-	}
 }

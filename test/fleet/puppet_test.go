@@ -33,6 +33,7 @@ type puppet struct {
 
 	mutex   sync.Mutex
 	words   map[string]time.Time // when it first wanted to say each REASON of each source; nobody can have heard it before
+	last    map[string]time.Time // when it last wanted to
 	answers map[string]time.Time // when that was on the Node for certain
 	running string               // what its kubelet runs, as a source
 	good    string
@@ -112,7 +113,7 @@ func (c *crew) join(name string, change func(*corev1.Node)) (*puppet, error) {
 	}
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme.Scheme).WithoutConversion()
-	p := &puppet{name: name, crew: c, words: map[string]time.Time{}, answers: map[string]time.Time{}, running: rollout.Local, good: rollout.Local}
+	p := &puppet{name: name, crew: c, words: map[string]time.Time{}, last: map[string]time.Time{}, answers: map[string]time.Time{}, running: rollout.Local, good: rollout.Local}
 	if p.rest, err = rest.RESTClientFor(config); err != nil {
 		return nil, err
 	}
@@ -153,6 +154,12 @@ func (p *puppet) said(reason, source string) time.Time {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.words[reason+" "+source]
+}
+
+func (p *puppet) saidLast(reason, source string) time.Time {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.last[reason+" "+source]
 }
 
 // listen hears of assignments, by a watch on the own Node as a supervisor does.
@@ -204,6 +211,7 @@ func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry) {
 		return
 	}
 	if p.good == source {
+		p.running = source
 		p.say(source, retry, corev1.ConditionTrue, decide.ReasonActive, "the assigned configuration passed its trial")
 		return
 	}
@@ -255,8 +263,9 @@ func (p *puppet) natureOf(ctx context.Context, source string) (string, error) {
 // say publishes what a supervisor would.
 func (p *puppet) say(source string, retry rollout.Retry, is corev1.ConditionStatus, reason, message string) {
 	p.mutex.Lock()
-	if key := reason + " " + source; p.words[key].IsZero() {
-		p.words[key] = time.Now()
+	key, now := reason+" "+source, time.Now()
+	if p.last[key] = now; p.words[key].IsZero() {
+		p.words[key] = now
 	}
 	p.mutex.Unlock()
 	p.publisher.Offer(status.Report{Observed: &source, Retry: retry.String(), Features: status.LayersFeature,
