@@ -304,6 +304,8 @@ type fakeCache struct {
 	api    *fakeAPI
 	known  objects
 	frozen bool
+	// reads is called before anything is read of a kind.
+	reads func(kind string)
 }
 
 func (c *fakeCache) sync() {
@@ -319,5 +321,8 @@ func (c *fakeCache) Get(_ context.Context, key client.ObjectKey, object client.O
 }
 
 func (c *fakeCache) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if c.reads != nil {
+		c.reads(kindOf(list))
+	}
 	return c.known.list(kindOf(list), list, options...)
 }

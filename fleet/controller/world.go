@@ -25,13 +25,15 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 	if err := c.askForAnswers(ctx); err != nil {
 		return rollout.World{}, err
 	}
-	w := rollout.World{Synced: true, Now: c.serverTime(), Elapsed: c.elapsed(), Seen: c.memory.seen, Gone: c.memory.gone, Clocks: c.memory.clocks,
+	w := rollout.World{Synced: true, Now: c.serverTime(), Seen: c.memory.seen, Gone: c.memory.gone, Clocks: c.memory.clocks,
 		Denied: c.deniedNodes()}
+	err := c.lookAtNodes(ctx, &w)
+	w.Elapsed = c.elapsed()
+	if err != nil {
+		return w, err
+	}
 	if w.Now.IsZero() {
 		return w, errors.New("the API server has not told its time")
-	}
-	if err := c.lookAtNodes(ctx, &w); err != nil {
-		return w, err
 	}
 	var pools v1alpha1.KubeletPoolList
 	var revisions appsv1.ControllerRevisionList
@@ -58,7 +60,8 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 	return w, nil
 }
 
-// elapsed is monotonic, since the last decision.
+// elapsed is monotonic, since the last decision. It is asked for when the Nodes have been read: what has come between could else seem to be older
+// than it is.
 func (c *Controller) elapsed() time.Duration {
 	now := c.monotonic()
 	elapsed := now - c.memory.looked
