@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -188,14 +189,14 @@ func (c *crew) checkLimit(sent []request, until map[string]time.Time, settle tim
 	c.t.Helper()
 	most := 0
 	for i, r := range sent {
-		away := 0
+		var away []string
 		for _, before := range sent[:i+1] {
 			if runs := until[before.node]; runs.IsZero() || runs.Add(settle).After(r.at) {
-				away++
+				away = append(away, fmt.Sprintf("%s, which ran %v later", before.node, runs.Sub(r.at)))
 			}
 		}
-		if most = max(most, away); away > limit {
-			c.t.Errorf("when %s was patched, %d were unavailable, more than %d", r.node, away, limit)
+		if most = max(most, len(away)); len(away) > limit {
+			c.t.Errorf("when %s was patched, %d were unavailable, more than %d: %v", r.node, len(away), limit, away)
 		}
 	}
 	c.t.Logf("%d of at most %d were unavailable at once", most, limit)

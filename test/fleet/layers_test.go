@@ -7,11 +7,9 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -103,71 +101,4 @@ func TestALayerIsGoneForAWhile(t *testing.T) {
 		t.Errorf("its status is %+v", p.Status)
 	}
 	c.checkWaves(c.source(), 0, 2, 1, 5, 10)
-}
-
-// What is rendered is made anew when somebody with the controller's rights has put something else in its place, which the pool says, or deleted
-// it. No node is moved over it.
-func TestRevisionsAreTamperedWith(t *testing.T) {
-	t.Parallel()
-	c := newCrew(t, name(t), 3, nil)
-	config, err := c.f.IdentityConfig(controllerUser, controllerGroups...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	as, err := newClient(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.f.steady(t)
-	c.roll(quick)
-	c.awaitReason(v1alpha1.ConditionReady, "Completed", 60*time.Second)
-
-	var variant corev1.ConfigMap
-	key := types.NamespacedName{Namespace: packaging.Namespace, Name: strings.Split(c.source(), "/")[1]}
-	if err := as.Get(t.Context(), key, &variant); err != nil {
-		t.Fatal(err)
-	}
-	another := variant.DeepCopy()
-	another.ResourceVersion, another.UID, another.Data = "", "", map[string]string{"kubelet": strings.Replace(variant.Data["kubelet"], "250", "110", 1)}
-	c.remove(as, &variant)
-	madeAnew := func() {
-		t.Helper()
-		var now corev1.ConfigMap
-		for deadline := time.Now().Add(10 * time.Second); as.Get(t.Context(), key, &now) != nil || now.Data["kubelet"] != variant.Data["kubelet"]; {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s is %v", key.Name, now.Data)
-			}
-			wait(t.Context(), 50*time.Millisecond)
-		}
-	}
-	madeAnew()
-	var sound corev1.ConfigMap
-	if err := as.Get(t.Context(), key, &sound); err != nil || sound.Immutable == nil || !*sound.Immutable {
-		t.Fatalf("%v, %v", sound, err)
-	}
-	c.remove(as, &sound)
-	c.make(as, another) // at once: the one that is there is not what its name says, or the controller was faster
-	c.awaitReason(v1alpha1.ConditionStalled, "RevisionTampered", 10*time.Second)
-	madeAnew()
-	c.awaitReason(v1alpha1.ConditionStalled, "Moving", 10*time.Second)
-
-	var revision appsv1.ControllerRevision
-	key.Name = c.pool + "-" + c.now().Status.Target.Hash
-	if err := as.Get(t.Context(), key, &revision); err != nil {
-		t.Fatal(err)
-	}
-	spoiled := revision.DeepCopy()
-	spoiled.ResourceVersion, spoiled.UID = "", ""
-	spoiled.Data = runtime.RawExtension{Raw: []byte(strings.Replace(string(revision.Data.Raw), "250", "110", 1))}
-	c.remove(as, &revision)
-	c.make(as, spoiled)
-	c.awaitReason(v1alpha1.ConditionStalled, "RevisionTampered", 10*time.Second)
-	p := c.awaitReason(v1alpha1.ConditionStalled, "Moving", 10*time.Second)
-	var now appsv1.ControllerRevision
-	if err := as.Get(t.Context(), key, &now); err != nil || string(now.Data.Raw) != string(revision.Data.Raw) {
-		t.Errorf("%s is %s, %v", key.Name, now.Data.Raw, err)
-	}
-	if p.Status.Stable.Revision != 1 || len(c.patches()) != 3 || !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady) {
-		t.Errorf("sent were %v, and its status is %+v", c.patches(), p.Status)
-	}
 }

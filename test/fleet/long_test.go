@@ -3,9 +3,11 @@
 package fleet
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -25,4 +27,24 @@ func TestLongSmallestPool(t *testing.T) {
 		t.Errorf("its status is %+v", p.Status)
 	}
 	c.checkWaves(c.source(), 15*time.Second, 12, 1, 12, 60, 120)
+}
+
+// In a wave of 400 one node refuses when 200 have been assigned: what was in flight arrives, and nothing is sent a second later.
+func TestLongFailureInAWaveOf400(t *testing.T) {
+	t.Parallel()
+	c := newCrew(t, name(t), 401, nil)
+	var heard atomic.Int64
+	c.nature = func(string, string) string {
+		if heard.Add(1) == 200 {
+			return decide.ReasonRefused
+		}
+		return ""
+	}
+	c.f.steady(t)
+	c.roll(quick, anyWave)
+	stop := c.awaitReason(v1alpha1.ConditionStalled, "Stopped", 3*time.Minute).Status.Stops[0]
+	c.checkAfterVerdict(stop)
+	if sent := len(c.patches()); sent < 200 || sent > 215 {
+		t.Errorf("%d were patched", sent)
+	}
 }

@@ -38,15 +38,15 @@ type proxy struct {
 // ask is what is asked for: a list or a watch of a kind, or anything else.
 type ask struct {
 	kind string // nodes, kubeletpools, configmaps, controllerrevisions, pods
-	verb string // list, watch, or empty
+	verb string // list, watch, initial (a watch that begins with what there is), or empty
 	bare bool   // metadata is enough
 }
 
 // lie is another answer; 0 passes the question on.
 type lie func(ask) (code int, body any)
 
-// startBehind starts a controller that sees the API server through a proxy only.
-func (f *fleet) startBehind(t *testing.T, name string) (*proxy, *cluster.Program) {
+// newProxy listens, and ends with the test.
+func (f *fleet) newProxy(t *testing.T) (p *proxy, address string) {
 	t.Helper()
 	config, err := f.IdentityConfig(controllerUser, controllerGroups...)
 	if err != nil {
@@ -60,9 +60,8 @@ func (f *fleet) startBehind(t *testing.T, name string) (*proxy, *cluster.Program
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{passOn: &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
-		w.WriteHeader(http.StatusBadGateway)
-	}, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}}
+	p = &proxy{passOn: &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }}}
 	p.ctx, p.cutting = context.WithCancel(context.Background())
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -71,8 +70,18 @@ func (f *fleet) startBehind(t *testing.T, name string) (*proxy, *cluster.Program
 	server := &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	t.Cleanup(func() { _ = server.Close(); <-served })
-	kubeconfig, err := f.kubeconfigFor("http://"+listener.Addr().String(), &rest.Config{})
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-served
+		p.cutting()
+	})
+	return p, "http://" + listener.Addr().String()
+}
+
+// startBehind starts a controller that sees the API server through a proxy only. It ends with the test.
+func (f *fleet) startBehind(t *testing.T, name, address string) {
+	t.Helper()
+	kubeconfig, err := f.kubeconfigFor(address, &rest.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +96,6 @@ func (f *fleet) startBehind(t *testing.T, name string) (*proxy, *cluster.Program
 			t.Log(program.LastWords())
 		}
 	})
-	return p, program
 }
 
 // ServeHTTP answers or passes on.
@@ -108,7 +116,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(body)
 		return
 	}
-	if a.verb == "watch" {
+	if a.verb == "watch" || a.verb == "initial" {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		defer context.AfterFunc(until, cancel)()
@@ -121,11 +129,14 @@ func asked(r *http.Request) ask {
 	a := ask{kind: path.Base(r.URL.Path), bare: strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata")}
 	switch a.kind {
 	case "nodes", "kubeletpools", "configmaps", "controllerrevisions", "pods":
-		if a.verb = "list"; r.URL.Query().Get("watch") == "true" || r.URL.Query().Get("watch") == "1" {
+		switch query := r.URL.Query(); {
+		case r.Method != http.MethodGet:
+		case query.Get("watch") != "true" && query.Get("watch") != "1":
+			a.verb = "list"
+		case query.Get("sendInitialEvents") == "true":
+			a.verb = "initial"
+		default:
 			a.verb = "watch"
-		}
-		if r.Method != http.MethodGet {
-			a.verb = ""
 		}
 	}
 	return a

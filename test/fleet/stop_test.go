@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -96,29 +97,45 @@ func TestFailureInAWave(t *testing.T) {
 		p.Spec.Rollout.MaxUnavailable = &all
 		p.Spec.Rollout.Waves = []v1alpha1.Wave{{Nodes: all}}
 	})
-	stop := c.stopped(decide.ReasonRefused)
+	c.checkAfterVerdict(c.stopped(decide.ReasonRefused))
+}
+
+// checkAfterVerdict: from the first verdict on, what was in flight arrives and nothing else, and nothing a second later.
+func (c *crew) checkAfterVerdict(stop v1alpha1.Stop) {
+	c.t.Helper()
 	c.quiet(3 * time.Second)
-	var verdict time.Time
-	for _, p := range c.puppets {
-		p.mutex.Lock()
-		for key, at := range p.answers {
-			if strings.HasPrefix(key, decide.ReasonRefused+" ") && (verdict.IsZero() || at.Before(verdict)) {
-				verdict = at
-			}
-		}
-		p.mutex.Unlock()
-	}
+	verdict := c.verdict(stop.Reason)
 	sent := c.patches()
 	after := slices.DeleteFunc(slices.Clone(sent), func(r request) bool { return !r.at.After(verdict) })
+	late := time.Duration(0)
 	for _, r := range after {
-		if late := r.at.Sub(verdict); late > time.Second {
-			t.Errorf("%s was patched %v after the verdict of %s", r.node, late, stop.Node)
+		if late = r.at.Sub(verdict); late > time.Second {
+			c.t.Errorf("%s was patched %v after the verdict of %s", r.node, late, stop.Node)
 		}
 	}
 	if len(after) > 8 {
-		t.Errorf("%d PATCHes were sent after the verdict", len(after))
+		c.t.Errorf("%d PATCHes were sent after the verdict", len(after))
 	}
-	t.Logf("%d of 100 were patched, %d after the verdict", len(sent), len(after))
+	c.t.Logf("%d of %d were patched, %d after the verdict, the last %v after it", len(sent), len(c.puppets), len(after), late)
+}
+
+// verdict is when the API server was told the first one.
+func (c *crew) verdict(reason string) (first time.Time) {
+	c.t.Helper()
+	own := c.requests(true)
+	for name, p := range c.puppets {
+		p.mutex.Lock()
+		words := slices.Collect(maps.Keys(p.words))
+		p.mutex.Unlock()
+		for _, word := range words {
+			if source, is := strings.CutPrefix(word, reason+" "); is {
+				if at := c.told(own, name, reason, source); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+					first = at
+				}
+			}
+		}
+	}
+	return first
 }
 
 // quiet waits until nothing has been patched for that long.
