@@ -1,7 +1,10 @@
 // Command kubelet-supervisor-controller rolls configurations of kubelets out over the nodes of a cluster, as KubeletPools say.
 package main
 
-import "os"
+import (
+	"os"
+	_ "time/tzdata" // an image from scratch has no time zones, and windows are in one
+)
 
 // version is set when the binary is built.
 var version = "unknown"

@@ -22,9 +22,10 @@ const PoolLabel = "kubelet-supervisor.io/pool"
 func cachedObjects() map[client.Object]cache.ByObject {
 	configs := map[string]cache.Config{rollout.Namespace: {}}
 	return map[client.Object]cache.ByObject{
-		&corev1.Node{}:          {Transform: trimNode},
-		&v1alpha1.KubeletPool{}: {Transform: trim},
-		&corev1.ConfigMap{}:     {Namespaces: configs, Transform: trim},
+		&corev1.Node{}:                   {Transform: trimNode},
+		&v1alpha1.KubeletPool{}:          {Transform: trim},
+		&v1alpha1.KubeletRolloutBudget{}: {Transform: trim},
+		&corev1.ConfigMap{}:              {Namespaces: configs, Transform: trim},
 		&appsv1.ControllerRevision{}: {Namespaces: map[string]cache.Config{rollout.Namespace: {LabelSelector: ours()}},
 			Transform: trim},
 		&corev1.Pod{}: {Field: fields.OneTermEqualSelector("status.phase", string(corev1.PodFailed)), Transform: trimPod},

@@ -25,6 +25,7 @@ type kind struct {
 var (
 	nodeKind     = kind{corev1.SchemeGroupVersion.WithKind("NodeList"), nil}
 	poolKind     = kind{v1alpha1.GroupVersion().WithKind("KubeletPoolList"), nil}
+	budgetKind   = kind{v1alpha1.GroupVersion().WithKind("KubeletRolloutBudgetList"), nil}
 	mapKind      = kind{corev1.SchemeGroupVersion.WithKind("ConfigMapList"), []client.ListOption{inKubeletConfig}}
 	revisionKind = kind{appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"),
 		[]client.ListOption{inKubeletConfig, client.MatchingLabelsSelector{Selector: ours()}}}
@@ -39,7 +40,8 @@ func (c *Controller) believe(ctx context.Context) error {
 	for _, each := range []struct {
 		kind kind
 		list client.ObjectList
-	}{{nodeKind, &corev1.NodeList{}}, {poolKind, &v1alpha1.KubeletPoolList{}}, {mapKind, &corev1.ConfigMapList{}},
+	}{{nodeKind, &corev1.NodeList{}}, {poolKind, &v1alpha1.KubeletPoolList{}},
+		{budgetKind, &v1alpha1.KubeletRolloutBudgetList{}}, {mapKind, &corev1.ConfigMapList{}},
 		{revisionKind, &appsv1.ControllerRevisionList{}}} {
 		if err := c.compare(ctx, each.kind, each.list); err != nil {
 			return err

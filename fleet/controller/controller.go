@@ -40,13 +40,14 @@ type Controller struct {
 	log        logr.Logger
 	limiter    flowcontrol.RateLimiter
 
-	nodes  *nodeView
-	pools  poolView
-	layers layerView
-	kept   keptView
-	turned turnedView
-	denied map[types.UID]denial
-	memory memory
+	nodes   *nodeView
+	pools   poolView
+	budgets budgetView
+	layers  layerView
+	kept    keptView
+	turned  turnedView
+	denied  map[types.UID]denial
+	memory  memory
 	// troubles counts watches that have failed. trusted: the caches were found to be as the API server is after that many.
 	troubles atomic.Int64
 	trusted  int64

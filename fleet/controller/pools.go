@@ -59,7 +59,7 @@ func (v *poolView) readAll(cached []v1alpha1.KubeletPool, revisions map[string]k
 		version := fmt.Sprint(object.UID, object.Generation, object.Annotations["kubernetes.io/change-cause"], " ", strings.Join(kept.versions, " "))
 		known, is := v.read[object.Name]
 		if !is || known.version != version {
-			known = readPool{version: version, pool: rollout.ReadPool(object, kept.revisions)}
+			known = readPool{version: version, pool: rollout.ReadPool(object, kept.revisions, time.LoadLocation)}
 		}
 		known.object = object
 		known.pool.Status = object.Status

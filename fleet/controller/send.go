@@ -64,6 +64,9 @@ func (c *Controller) patchOf(w rollout.Write) ([]byte, error) {
 		metadata["annotations"] = map[string]string{rollout.ConfigSourceAnnotation: w.Source, rollout.MarkAnnotation: w.Mark.String(),
 			rollout.RetryAnnotation: w.Retry.String()}
 	}
+	if w.Consent != "" {
+		metadata["annotations"] = map[string]string{rollout.ConsentAnnotation: w.Consent}
+	}
 	if w.RemoveTaint != "" {
 		left := []corev1.Taint{}
 		for _, taint := range c.nodes.read[w.UID].object.Spec.Taints {
@@ -86,7 +89,8 @@ func (c *Controller) take(ctx context.Context, s sent) error {
 		if w.Source != "" {
 			c.events.Eventf(s.object, corev1.EventTypeNormal, rollout.EventPoolAssigned, "pool %s assigned %s", w.Pool, w.Source)
 		}
-		c.log.Info("a Node was patched", "pool", w.Pool, "node", w.Node, "why", string(w.Why), "source", w.Source, "taint", w.RemoveTaint)
+		c.log.Info("a Node was patched", "pool", w.Pool, "node", w.Node, "why", string(w.Why), "source", w.Source, "taint", w.RemoveTaint,
+			"consent", w.Consent)
 		return nil
 	case errors.Is(s.err, errFenced):
 		return s.err

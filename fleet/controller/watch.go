@@ -28,6 +28,7 @@ func (c *Controller) watch(to controller.Controller, from cache.Cache) error {
 	for _, s := range []source.Source{
 		source.Kind(from, &corev1.Node{}, news[*corev1.Node](), c.newsOfNodes()),
 		source.Kind(from, &v1alpha1.KubeletPool{}, news[*v1alpha1.KubeletPool](), newsOfPools()),
+		source.Kind(from, &v1alpha1.KubeletRolloutBudget{}, news[*v1alpha1.KubeletRolloutBudget](), changed[*v1alpha1.KubeletRolloutBudget]()),
 		source.Kind(from, &corev1.ConfigMap{}, news[*corev1.ConfigMap](), changed[*corev1.ConfigMap]()),
 		source.Kind(from, &appsv1.ControllerRevision{}, news[*appsv1.ControllerRevision](), changed[*appsv1.ControllerRevision]()),
 		source.Kind(from, &corev1.Pod{}, news[*corev1.Pod](), turnedAway()),

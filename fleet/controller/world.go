@@ -36,10 +36,11 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 		return w, errors.New("the API server has not told its time")
 	}
 	var pools v1alpha1.KubeletPoolList
+	var budgets v1alpha1.KubeletRolloutBudgetList
 	var revisions appsv1.ControllerRevisionList
 	var maps corev1.ConfigMapList
 	var pods corev1.PodList
-	for _, list := range []client.ObjectList{&pools, &revisions, &maps, &pods} {
+	for _, list := range []client.ObjectList{&pools, &budgets, &revisions, &maps, &pods} {
 		options := []client.ListOption{client.UnsafeDisableDeepCopy}
 		switch list {
 		case &maps:
@@ -53,6 +54,7 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 	}
 	now := c.monotonic()
 	w.Pools = c.pools.readAll(pools.Items, c.kept.readRevisions(revisions.Items, now))
+	w.Budgets = c.budgets.readAll(budgets.Items)
 	c.kept.readVariants(maps.Items, now)
 	w.Broken = c.kept.broken(w.Nodes)
 	w.Layers = c.layers.readAll(ctx, c.live, w.Pools, maps.Items)

@@ -20,6 +20,7 @@ func (d *decision) choose(p *pool) {
 	d.join(p)
 	d.untaint(p)
 	if !p.Spec.Rollout.Paused && p.doubt == "" {
+		d.consent(p)
 		d.moveAll(p)
 	}
 	d.takeBack(p)
@@ -38,6 +39,28 @@ func (d *decision) moveAll(p *pool) {
 		d.move(p, WhyBack, func(m *member) bool { return m.class == Old && (m.node.Ready || m.superseded) })
 	default:
 		d.move(p, WhyMove, func(m *member) bool { return m.class == Old && (m.node.Ready || m.superseded) })
+	}
+}
+
+// consent lets nodes that wait for their pods make the change, where the pool's rule is that pods may die. Such a node holds a slot of
+// maxUnavailable already.
+func (d *decision) consent(p *pool) {
+	if !p.rules.disrupts || p.target.stopped != nil {
+		return
+	}
+	for i := range p.members {
+		m := &p.members[i]
+		if m.class != Waiting || m.node.Asks == "" || m.node.Consent == m.node.Asks || d.written(p, m.node) || len(p.writes) >= rate {
+			continue
+		}
+		if m.node.Active == m.node.Source {
+			continue // it runs what it should: what waits is a change of its own files
+		}
+		if d.passes(p, m, WhyConsent) {
+			w := d.write(p, m, WhyConsent)
+			w.Consent = m.node.Asks
+			p.writes = append(p.writes, w)
+		}
 	}
 }
 
@@ -73,7 +96,7 @@ func (d *decision) join(p *pool) {
 		case m.node.Source != m.keep && !(m.keep == Local && m.node.Source == ""):
 			d.assign(p, m, WhyJoin, m.keep)
 		case refused && !p.target.stable && p.target.stopped == nil && !p.Spec.Rollout.Paused && p.doubt == "" &&
-			p.count.of[Proven] > 0 && p.room() > 0 && p.admits(m):
+			p.count.of[Proven] > 0 && p.room() > 0 && p.admits(m) && d.passes(p, m, WhyMove):
 			p.place(m)
 			d.assign(p, m, WhyJoin, m.want)
 		}
@@ -150,11 +173,14 @@ func (d *decision) move(p *pool, why Why, candidate func(*member) bool) {
 		if d.written(p, m.node) || waves && !p.admits(m) {
 			continue
 		}
+		if !m.unavailable && (left <= 0 || m.node.ControlPlane && d.controlPlanesAway > 0) {
+			p.starved = true
+			continue
+		}
+		if !d.passes(p, m, why) {
+			continue
+		}
 		if !m.unavailable {
-			if left <= 0 || m.node.ControlPlane && d.controlPlanesAway > 0 {
-				p.starved = true
-				continue
-			}
 			left--
 			p.count.unavailable++
 			if m.node.ControlPlane {
@@ -174,12 +200,12 @@ func (p *pool) place(m *member) {
 }
 
 // candidates are those who may be moved, in their order: first who is on a revision that is superseded or has failed, then the cohorts
-// without proof, then by a hash, so that no node is always the first.
+// without proof, then the domain in use, and one domain after the other, then by a hash, so that no node is always the first.
 func (p *pool) candidates(candidate func(*member) bool) []*member {
 	type ranked struct {
-		m    *member
-		rank int
-		hash [sha256.Size]byte
+		m            *member
+		rank         int
+		domain, hash [sha256.Size]byte
 	}
 	var all []ranked
 	for i := range p.members {
@@ -189,17 +215,26 @@ func (p *pool) candidates(candidate func(*member) bool) []*member {
 		}
 		rank := 0
 		if !m.superseded {
-			rank += 4
+			rank += 8
 		}
 		if p.cohorts[m.cohort].proven > 0 {
-			rank += 2
+			rank += 4
 		}
 		if !m.node.Ready {
-			rank++
+			rank += 2
 		}
-		all = append(all, ranked{m, rank, sha256.Sum256([]byte(string(m.node.UID) + p.target.retry.Hash))})
+		r := ranked{m: m, rank: rank, hash: sha256.Sum256([]byte(string(m.node.UID) + p.target.retry.Hash))}
+		if t := p.gate.topology; t.key != "" {
+			domain := m.node.Labels[t.key]
+			if r.domain = sha256.Sum256([]byte(domain + p.target.retry.Hash)); p.gate.held[domain] == 0 {
+				r.rank++
+			}
+		}
+		all = append(all, r)
 	}
-	slices.SortFunc(all, func(a, b ranked) int { return cmp.Or(cmp.Compare(a.rank, b.rank), bytes.Compare(a.hash[:], b.hash[:])) })
+	slices.SortFunc(all, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), bytes.Compare(a.domain[:], b.domain[:]), bytes.Compare(a.hash[:], b.hash[:]))
+	})
 	members := make([]*member, len(all))
 	for i := range all {
 		members[i] = all[i].m
@@ -236,7 +271,7 @@ func (d *decision) send() {
 		}
 	}
 	order := func(w Write) int {
-		return slices.Index([]Why{WhyTakeBack, WhyJoin, WhyBack, WhyMove, WhyLate}, w.Why)
+		return slices.Index([]Why{WhyTakeBack, WhyJoin, WhyBack, WhyConsent, WhyMove, WhyLate}, w.Why)
 	}
 	slices.SortStableFunc(all, func(a, b Write) int { return cmp.Compare(order(a), order(b)) })
 	d.plan.Writes = all[:min(len(all), rate)]

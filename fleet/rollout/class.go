@@ -61,6 +61,8 @@ const (
 	ReasonHeld             = "Held"
 	ReasonBudgetExhausted  = "BudgetExhausted"
 	ReasonWaitsForPods     = "WaitsForPods"
+	ReasonWindowClosed     = "WindowClosed"
+	ReasonWaitsForZone     = "WaitsForZone"
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 	ReasonRevisionTampered = "RevisionTampered"
 	ReasonNoUpdatableNode  = "NoUpdatableNode"

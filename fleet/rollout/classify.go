@@ -27,6 +27,8 @@ type member struct {
 	notBegun bool
 	// young: not Ready yet, and in no numerator and no denominator. unavailable: it takes a slot of maxUnavailable.
 	young, unavailable bool
+	// unproven: what it has is not completed, and it has not proven it.
+	unproven bool
 	// denied: the API server refuses our PATCH of it.
 	denied bool
 }
@@ -91,8 +93,7 @@ func (p *pool) cohortOf(n *Node, mask uint32, layers string) int {
 func (p *pool) classOf(m *member, w *World) Class {
 	n := m.node
 	m.relate(p)
-	age := w.Now.Sub(n.Created)
-	m.young = !n.Ready && age < youth && age > -youth && !(m.begun && !p.target.completed)
+	m.young = !n.Ready && isYoung(n, w.Now) && !(m.begun && !p.target.completed)
 	m.denied = w.Denied[n.UID] != "" && !m.begun
 	m.unavailable = !m.young && (!n.Ready || n.Cordoned || m.changing())
 	switch {
@@ -118,6 +119,12 @@ func (p *pool) classOf(m *member, w *World) Class {
 		return Late
 	}
 	return Old
+}
+
+// isYoung: it was made minutes ago.
+func isYoung(n *Node, now time.Time) bool {
+	age := now.Sub(n.Created)
+	return age < youth && age > -youth
 }
 
 // judges: what the node has is the target, assigned in this attempt.

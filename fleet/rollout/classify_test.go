@@ -125,3 +125,17 @@ func (tab *table) completeT() {
 func denied(name string) map[types.UID]string {
 	return map[types.UID]string{types.UID(name): "admission webhook denied the request"}
 }
+
+// A node that owes an answer past the deadline stays blocked, whatever else it says.
+func TestBlockedStaysBlocked(t *testing.T) {
+	w := newTable(t)
+	n := w.silent("n1", time.Hour)
+	n.Reason = saysInternalError
+	for range 3 {
+		plan, status := w.decide(n)
+		if got := classes(status); got["blocked"] != 1 {
+			t.Errorf("it is %v", got)
+		}
+		w.pool.Status, w.world.Seen, w.world.Clocks = status, plan.Seen, plan.Clocks
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
@@ -29,7 +30,7 @@ func TestCollect(t *testing.T) {
 	}
 	variants = append(variants, "pool-workers-0123456789", "pool-others-0123456789", "pool-workers-by-hand")
 	world := tab.world
-	world.Pools = []Pool{ReadPool(tab.pool, tab.kept)}
+	world.Pools = []Pool{ReadPool(tab.pool, tab.kept, time.LoadLocation)}
 	world.Nodes = []Node{{Name: "n1", Active: sourceOf(variant(1))}, {Name: "n2", Labels: map[string]string{"pool": "a"}}}
 
 	// 1 stable, 2 named by a Node, 3 stopped, 4 pinned, 7 the target; of 5 and 6 the newer one stays.

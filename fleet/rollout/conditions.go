@@ -65,6 +65,12 @@ func (p *pool) finished() bool {
 	return before || p.inMotion() == 0
 }
 
+// moves: somebody is on the way.
+func (p *pool) moves() bool { return len(p.writes) > 0 || p.count.of[Applying]+p.count.of[OnTrial] > 0 }
+
+// waits: nobody is on the way, because of a window, a budget or a topology.
+func (p *pool) waits() bool { return p.barred.reason != "" && !p.moves() }
+
 func (p *pool) progressing() said {
 	c := &p.count
 	switch {
@@ -78,11 +84,13 @@ func (p *pool) progressing() said {
 		return said{false, ReasonPaused, "spec.rollout.paused"}
 	case p.doubt != "" || !p.target.there:
 		return said{false, ReasonHeld, p.doubt}
+	case p.waits():
+		return p.barred
 	case p.clock.Elapsed >= p.rules.deadline:
 		return said{false, ReasonDeadlineExceeded, fmt.Sprintf("wave %d is open for more than %v", p.clock.Wave, p.rules.deadline)}
 	case p.clock.Soaking:
 		return said{true, ReasonSoaking, p.waveWords()}
-	case len(p.writes) > 0 || c.of[Applying]+c.of[OnTrial] > 0:
+	case p.moves():
 		return said{true, ReasonWave, p.waveWords()}
 	case p.starved:
 		return said{false, ReasonBudgetExhausted, fmt.Sprintf("%d of at most %d members are unavailable", c.unavailable, p.maxUnavailable())}

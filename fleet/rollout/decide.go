@@ -21,6 +21,7 @@ type decision struct {
 	plan     Plan
 	// controlPlanesAway are unavailable, in whichever pool.
 	controlPlanesAway int
+	budgets           []*gate
 }
 
 // pool is a pool in one decision.
@@ -51,6 +52,8 @@ type pool struct {
 	begun      bool // the rollout of this target begins now
 	done       bool // and was completed now
 	starved    bool // somebody could be moved but for maxUnavailable
+	gate       *gate
+	barred     said // why somebody could not be moved, who had room otherwise
 	writes     []Write
 }
 
@@ -71,6 +74,7 @@ func Decide(w World) Plan {
 		}
 		d.countControlPlanes(p)
 	}
+	d.makeGates()
 	for _, p := range d.pools {
 		d.choose(p)
 	}
@@ -136,6 +140,11 @@ func (d *decision) look() time.Duration {
 	}
 	for _, t := range d.w.Turned {
 		at(turnedFor - t.Age)
+	}
+	for _, g := range d.gates() {
+		if !g.change.IsZero() {
+			at(g.change.Sub(d.w.Now))
+		}
 	}
 	return next
 }

@@ -93,7 +93,7 @@ func mistakes() []mistake {
 		{"a stop is of one attempt alone", []int{4}, everyPool(func(p *Pool) {
 			p.Status.Stops = slices.DeleteFunc(slices.Clone(p.Status.Stops), func(stop v1alpha1.Stop) bool { return stop.Attempt != p.Spec.Rollout.Attempt })
 		})},
-		{"verdicts are seen late", []int{5}, everyNode(func(n *Node) {
+		{"verdicts are seen late", []int{1, 5}, everyNode(func(n *Node) {
 			if final(n.Reason) {
 				n.Reason = saysApplying
 			}
@@ -103,7 +103,7 @@ func mistakes() []mistake {
 				plan.Writes = append(plan.Writes, plan.Writes...)
 			}
 		})},
-		{"nodes that have vanished count", []int{6, 20}, ghosts()},
+		{"nodes that have vanished count", []int{1, 6, 20}, ghosts()},
 		{"what was sent is forgotten, and a conflict blindly retried", []int{1, 2, 7}, func(s *sim) { s.forgetsSent, s.blind = true, true }},
 		{"the lease is not asked", []int{1, 2, 4, 7}, func(s *sim) { s.ignoresLease, s.freezes = true, true }},
 		{"a layer that is not there is empty", []int{9}, world(func(w *World) {
@@ -114,7 +114,7 @@ func mistakes() []mistake {
 		})},
 		{"a cache that is not synced is believed", []int{9}, world(func(w *World) { w.Synced = true })},
 		{"time is the difference of two clocks", []int{10, 17, 20}, wallClock()},
-		{"a tie goes to the first name", []int{11}, everyPool(func(p *Pool) {
+		{"a tie goes to the first name", []int{6, 11}, everyPool(func(p *Pool) {
 			if p.Name == "a" {
 				p.Spec.Priority += 100
 			}
@@ -159,6 +159,18 @@ func mistakes() []mistake {
 			}
 		})},
 		{"paused is not read", []int{19}, everyPool(func(p *Pool) { p.Spec.Rollout.Paused = false })},
+		{"zones are not asked", []int{15}, world(func(w *World) {
+			for i := range w.Pools {
+				w.Pools[i].rules.topology = topology{}
+			}
+			w.Budgets = slices.Clone(w.Budgets)
+			for i := range w.Budgets {
+				w.Budgets[i].topology = topology{}
+			}
+		})},
+		{"a window is always open", []int{19}, everyPool(func(p *Pool) { p.rules.windows = windows{} })},
+		{"budgets are not asked", []int{15, 21}, world(func(w *World) { w.Budgets = nil })},
+		{"pods may always die", []int{3}, everyPool(func(p *Pool) { p.rules.disrupts = true })},
 		{"who comes first is served first", []int{20}, outcome(func(w *World, plan *Plan) {
 			at := func(a Write) int { return slices.IndexFunc(w.Nodes, func(n Node) bool { return n.UID == a.UID }) }
 			slices.SortFunc(plan.Writes, func(a, b Write) int { return at(a) - at(b) })

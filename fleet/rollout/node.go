@@ -21,6 +21,7 @@ const (
 	MarkAnnotation           = prefix + "pool-assigned"
 	RetryAnnotation          = prefix + "retry"
 	RetryObservedAnnotation  = prefix + "retry-observed"
+	ConsentAnnotation        = prefix + "allow-disruption"
 	RolloutLabel             = prefix + "rollout"
 	PoolLabel                = prefix + "pool"
 
@@ -30,6 +31,7 @@ const (
 
 	ConditionType = "KubeletConfigOk"
 	featureLayers = "layers"
+	consentDigits = 12
 )
 
 // Node is what the core reads of a Node. The shell makes it once for each version of the Node, so that a decision decodes nothing.
@@ -64,6 +66,8 @@ type Node struct {
 	Assigned, Active, Good string
 	Reason                 string
 	Message                string
+	// Asks is the consent that a node asks for which holds a change for its pods, and Consent the one that it was given.
+	Asks, Consent string
 }
 
 // Pressure is a set of pressures.
@@ -147,6 +151,9 @@ func (n Node) With(w Write) Node {
 		}
 		n.Taints = kept
 	}
+	if w.Consent != "" {
+		n.Consent = w.Consent
+	}
 	return n
 }
 
@@ -187,6 +194,7 @@ func (n *Node) readConditions(from *corev1.Node) {
 			n.Ready = is
 		case condition.Type == ConditionType:
 			n.Reason, n.Message = condition.Reason, condition.Message
+			n.Asks = asks(condition)
 		case is:
 			n.Pressure |= pressures[condition.Type]
 		}
@@ -204,7 +212,7 @@ func (n *Node) readWords(from *corev1.Node) {
 		}
 	}
 	n.Mark, n.Retry, n.RetryObserved = ParseMark(said[MarkAnnotation]), ParseRetry(said[RetryAnnotation]), ParseRetry(said[RetryObservedAnnotation])
-	n.Observed = said[ConfigObservedAnnotation]
+	n.Observed, n.Consent = said[ConfigObservedAnnotation], said[ConsentAnnotation]
 	for _, feature := range strings.FieldsFunc(said[FeaturesAnnotation], func(r rune) bool { return r == ',' || r == ' ' }) {
 		n.Layered = n.Layered || feature == featureLayers
 	}
@@ -212,6 +220,22 @@ func (n *Node) readWords(from *corev1.Node) {
 	var status corev1.NodeConfigStatus
 	n.Supervised = supervised && json.Unmarshal([]byte(text), &status) == nil
 	n.Assigned, n.Active, n.Good = sourceText(status.Assigned), sourceText(status.Active), sourceText(status.LastKnownGood)
+}
+
+// asks reads which consent would let a change through that waits for pods: the message ends with it. It is the node's own digest, for only
+// the node knows what the layers make of its own file.
+func asks(condition *corev1.NodeCondition) string {
+	if condition.Reason != saysWouldDisrupt {
+		return ""
+	}
+	_, digest, _ := strings.Cut(condition.Message, ConsentAnnotation+"=")
+	if end := strings.IndexFunc(digest, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'z') }); end >= 0 {
+		digest = digest[:end]
+	}
+	if digest == Local || len(digest) == consentDigits {
+		return digest
+	}
+	return ""
 }
 
 func sourceText(source *corev1.NodeConfigSource) string {

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,6 +54,9 @@ type rules struct {
 	settle         time.Duration
 	unreadyAfter   time.Duration
 	deadline       time.Duration
+	windows        windows
+	topology       topology
+	disrupts       bool // the pool consents for its nodes
 }
 
 type wave struct {
@@ -84,7 +88,7 @@ func (a amount) roundedUp(n int) int {
 }
 
 // ReadPool reads a KubeletPool.
-func ReadPool(object *v1alpha1.KubeletPool, revisions []Revision) Pool {
+func ReadPool(object *v1alpha1.KubeletPool, revisions []Revision, zones Zones) Pool {
 	p := Pool{Name: object.Name, Generation: object.Generation, Spec: object.Spec, Status: object.Status, Revisions: revisions,
 		Cause: object.Annotations["kubernetes.io/change-cause"]}
 	p.selector = labels.Nothing()
@@ -97,7 +101,7 @@ func ReadPool(object *v1alpha1.KubeletPool, revisions []Revision) Pool {
 		p.selector = selector.matches
 	}
 	p.readLayers()
-	p.readRules()
+	p.readRules(zones)
 	return p
 }
 
@@ -153,7 +157,7 @@ func readSelector(from *metav1.LabelSelector) (nodeSelector, error) {
 	return nodeSelector{text: matches.String(), matches: matches}, nil // requirements and values are sorted by then
 }
 
-func (p *Pool) readRules() {
+func (p *Pool) readRules(zones Zones) {
 	from := &p.Spec.Rollout
 	for i, w := range from.Waves {
 		nodes, err := readAmount(&w.Nodes, amount{})
@@ -176,6 +180,11 @@ func (p *Pool) readRules() {
 	p.rules.settle = readDuration(from.Settle, otherwise.settle)
 	p.rules.unreadyAfter = readDuration(from.Unready.After, otherwise.unreadyAfter)
 	p.rules.deadline = readDuration(from.ProgressDeadline, otherwise.deadline)
+	if p.rules.windows, err = readWindows("spec.rollout.windows", from.Windows, zones); err != nil {
+		p.fault = cmp.Or(p.fault, err.Error())
+	}
+	p.rules.topology = readTopology(from.Topology)
+	p.rules.disrupts = from.Disruption == v1alpha1.DisruptionAllow
 }
 
 func defaultRules() rules {

@@ -3,6 +3,7 @@ package rollout
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -19,7 +20,7 @@ func TestARevisionIsItsContent(t *testing.T) {
 		if change != nil {
 			change(p)
 		}
-		plan := Decide(World{Synced: true, Pools: []Pool{ReadPool(p, nil)}, Layers: map[Ref]Layer{
+		plan := Decide(World{Synced: true, Pools: []Pool{ReadPool(p, nil, time.LoadLocation)}, Layers: map[Ref]Layer{
 			{"fleet", "kubelet"}: ReadLayer(map[string]string{"kubelet": "# a comment\nevictionHard:\n  nodefs.available: 10%\n  memory.available: 500Mi\nmaxPods: 110\n"}, "kubelet", "17")}})
 		if len(plan.Revisions) != 1 {
 			t.Fatalf("%v: %v", plan.Status["a"].Conditions, plan.Revisions)

@@ -53,6 +53,7 @@ func (d *decision) reportWave(p *pool) {
 	if p.clock.Wave == 0 {
 		return
 	}
+	p.clock.Barred = p.waits()
 	d.plan.Clocks[p.Name] = p.clock
 	p.status.Wave = &v1alpha1.WaveStatus{Number: p.clock.Wave, Goal: int32(p.goal),
 		Soaked: metav1.Duration{Duration: p.clock.Soaked.Truncate(persist)}, Elapsed: metav1.Duration{Duration: p.clock.Elapsed.Truncate(persist)}}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -85,7 +86,7 @@ func BenchmarkDecide(b *testing.B) {
 			for _, node := range nodes {
 				w.remembers(node, nil)
 			}
-			w.world.Nodes, w.world.Pools = nodes, []Pool{ReadPool(w.pool, w.kept)}
+			w.world.Nodes, w.world.Pools = nodes, []Pool{ReadPool(w.pool, w.kept, time.LoadLocation)}
 			for b.Loop() {
 				Decide(w.world)
 			}

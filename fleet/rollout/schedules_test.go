@@ -46,13 +46,14 @@ func everything() []string {
 	}
 	all = append(all, "Ready Completed", "Ready Rolling", "Ready Stopped", "Ready InvalidSpec", "Ready LayerMissing", "Ready Conflict",
 		"Progressing Wave", "Progressing Soaking", "Progressing Joining", "Progressing Completed", "Progressing Paused", "Progressing Held",
-		"Progressing BudgetExhausted", "Progressing WaitsForPods", "Progressing DeadlineExceeded", "Stalled Stopped", "Stalled RevisionTampered",
+		"Progressing BudgetExhausted", "Progressing WaitsForPods", "Progressing DeadlineExceeded", "Progressing WindowClosed",
+		"Stalled Stopped", "Stalled RevisionTampered",
 		"Stalled NoUpdatableNode")
 	for _, event := range []string{EventRolloutBegun, EventWaveBegun, EventWavePassed, EventRolloutHeld, EventRolloutStopped, EventRolloutCompleted,
 		EventNodeConflict, EventPoolAssigned} {
 		all = append(all, "event "+event)
 	}
-	for _, why := range []Why{WhyTakeBack, WhyJoin, WhyBack, WhyMove, WhyLate} {
+	for _, why := range []Why{WhyTakeBack, WhyJoin, WhyBack, WhyConsent, WhyMove, WhyLate} {
 		all = append(all, "write "+string(why))
 	}
 	return all

@@ -86,7 +86,8 @@ func (s Seen) look(n *Node, aside bool, r *rules, elapsed time.Duration) Seen {
 	s.lookAtRun(n, known, elapsed)
 	s.lookAtIllness(n, aside, known, elapsed)
 	s.Phase = s.phase(n, r)
-	if s.Phase == Applying && !s.Runs || s.Phase == Blocked && s.Unanswered > 0 && !blocked(n.Reason) {
+	spoke := blocked(n.Reason) && n.Observed == n.Mark.Assignment
+	if s.Phase == Applying && !s.Runs || s.Phase == Blocked && s.Unanswered > 0 && !spoke {
 		s.Unanswered += answer
 	} else {
 		s.Unanswered = 0

@@ -26,11 +26,13 @@ type apiServer struct {
 	natures   map[string]nature // of each source
 	payloads  map[string]string
 	layers    map[Ref]Layer
+	budgets   map[string]v1alpha1.KubeletRolloutBudgetSpec
 }
 
 func newAPIServer() *apiServer {
 	return &apiServer{machines: map[types.UID]*machine{}, pools: map[string]*v1alpha1.KubeletPool{}, poolRV: map[string]int{},
-		revisions: map[string][]Revision{}, natures: map[string]nature{}, payloads: map[string]string{}, layers: map[Ref]Layer{}}
+		revisions: map[string][]Revision{}, natures: map[string]nature{}, payloads: map[string]string{}, layers: map[Ref]Layer{},
+		budgets: map[string]v1alpha1.KubeletRolloutBudgetSpec{}}
 }
 
 func (a *apiServer) natureOf(source string) nature { return a.natures[source] }

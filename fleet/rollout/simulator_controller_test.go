@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
@@ -118,6 +119,9 @@ func (c *controller) world() World {
 			w.Pools = append(w.Pools, c.read(object))
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.api.budgets)) {
+		w.Budgets = append(w.Budgets, ReadBudget(&v1alpha1.KubeletRolloutBudget{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: s.api.budgets[name]}, time.LoadLocation))
+	}
 	w.Nodes = make([]Node, 0, len(c.cache))
 	for _, uid := range slices.Sorted(maps.Keys(c.cache)) {
 		n := c.cache[uid]
@@ -147,7 +151,7 @@ func (c *controller) read(object *v1alpha1.KubeletPool) Pool {
 	revisions := c.s.api.revisions[object.Name]
 	known := c.pools[object.Name]
 	if known.generation != object.Generation || known.revisions != c.s.kept {
-		known = readPool{object.Generation, c.s.kept, ReadPool(object, revisions)}
+		known = readPool{object.Generation, c.s.kept, ReadPool(object, revisions, time.LoadLocation)}
 		c.pools[object.Name] = known
 	}
 	pool := known.pool

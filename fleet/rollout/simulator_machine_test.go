@@ -52,6 +52,9 @@ func newMachine(random *rand.Rand, name string, uid int, now time.Time, natureOf
 	if random.IntN(5) == 0 {
 		m.Labels["gpu"] = "true"
 	}
+	if zone := []string{"a", "b", "c", ""}[random.IntN(4)]; zone != "" {
+		m.Labels["zone"] = zone
+	}
 	m.ControlPlane = random.IntN(10) == 0
 	m.Supervised = random.IntN(30) != 0
 	m.Layered = random.IntN(30) != 0
@@ -72,6 +75,9 @@ func (m *machine) advance(now time.Duration) {
 	}
 	if m.Supervised && !m.deaf && (m.heardSource != m.Source || m.heardRetry != m.Retry) {
 		m.hear(now)
+	}
+	if m.next != nil && m.consented() {
+		m.at = min(m.at, now)
 	}
 	for range 8 {
 		if m.next == nil || now < m.at {
@@ -117,8 +123,14 @@ func (m *machine) hear(now time.Duration) {
 	m.then(now+delay, func(m *machine) { m.begin(now+delay, source) })
 }
 
+// consented: somebody lets it make the change that it holds for its pods.
+func (m *machine) consented() bool { return m.Asks != "" && m.Consent == m.Asks }
+
 // says publishes a reason, about what is assigned.
 func (m *machine) says(reason string) {
+	if m.Asks = ""; reason == saysWouldDisrupt {
+		m.Asks = fmt.Sprintf("%012x", len(m.heardSource)+1000*int(m.heardSource[len(m.heardSource)-9]))
+	}
 	m.Reason, m.Observed, m.RetryObserved = reason, m.heardSource, m.heardRetry
 	m.Message = "words of " + m.Name
 	if verdict(reason) {
@@ -133,7 +145,7 @@ func (m *machine) begin(now time.Duration, source string) {
 		m.Active, m.Good = []string{source, Local}[m.random.IntN(2)], source
 	case m.natureOf(source) == refused:
 		m.says(saysRefused)
-	case m.heldForPods && m.random.IntN(3) > 0:
+	case m.heldForPods && !m.consented() && m.random.IntN(3) > 0:
 		m.says(saysWouldDisrupt)
 		wait := time.Duration(m.random.IntN(1200)) * time.Second
 		m.then(now+wait, func(m *machine) { m.begin(now+wait, source) })

@@ -26,6 +26,7 @@ func (s *sim) makePool(name string) {
 		}
 		r.Unready.Tolerate = amountOf([]string{"0", "1%", "10%", "1"}[s.random.IntN(4)])
 		r.ProgressDeadline = durationOf([]time.Duration{5 * time.Minute, time.Hour}[s.random.IntN(2)])
+		s.restrain(r)
 		if s.random.IntN(8) == 0 {
 			p.Spec.Adoption = v1alpha1.AdoptNever
 		}
@@ -76,6 +77,9 @@ func (s *sim) happens(m *machine, kind uint8) {
 	case 53:
 		m.touched = true
 		s.api.relabel(m, "gpu", []string{"true", ""}[s.random.IntN(2)])
+		if s.random.IntN(4) == 0 {
+			s.api.relabel(m, "zone", []string{"a", "b", ""}[s.random.IntN(3)])
+		}
 	case 54:
 		m.touched = true
 		s.api.relabel(m, "pool", []string{"a", "b", "none"}[s.random.IntN(3)])
@@ -169,7 +173,11 @@ func (s *sim) people(kind uint8) {
 }
 
 func (s *sim) peopleRarely(p *v1alpha1.KubeletPool) {
-	switch s.random.IntN(7) {
+	switch s.random.IntN(10) {
+	case 7:
+		s.restrain(&p.Spec.Rollout)
+	case 8, 9:
+		s.budget()
 	case 0:
 		p.Spec.Rollout.MaxUnavailable = amountOf([]string{"0", "1", "50%"}[s.random.IntN(3)])
 	case 1:

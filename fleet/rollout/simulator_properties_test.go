@@ -84,7 +84,10 @@ func atRisk(n *Node, retry Retry, last bool) bool {
 }
 
 // moves: writes that cost something.
-func moves(w *Write) bool { return w.Why == WhyMove || w.Why == WhyLate || w.Why == WhyBack }
+func moves(w *Write) bool { return w.Why == WhyBack || advances(w) }
+
+// advances: writes that wait for windows and zones.
+func advances(w *Write) bool { return w.Why == WhyMove || w.Why == WhyLate || w.Why == WhyConsent }
 
 // check asks whether a plan keeps the invariants.
 func (s *sim) check(c *controller, w *World, plan *Plan) {
@@ -93,11 +96,13 @@ func (s *sim) check(c *controller, w *World, plan *Plan) {
 	for i := range w.Pools {
 		p := &w.Pools[i]
 		s.checkUnavailable(v, p)
+		s.checkGates(v, p)
 		s.checkWave(v, p)
 		s.checkProgress(v, p)
 		s.checkStops(v, p)
 		s.remember(v, p)
 	}
+	s.checkBudgets(v)
 	if !w.Synced && (len(plan.Writes) > 0 || len(plan.Revisions) > 0) {
 		s.breaks(9, "something is written by a process that knows nothing yet")
 	}
@@ -139,6 +144,8 @@ func (s *sim) checkWrites(v *view) {
 			s.breaks(18, "%s loses the taint %s", n.Name, w.RemoveTaint)
 		case p.Spec.Rollout.Paused && moves(w):
 			s.breaks(19, "%s is moved in a pool that is paused", n.Name)
+		case w.Consent != "" && (p.Spec.Rollout.Disruption != v1alpha1.DisruptionAllow || w.Consent != n.Asks):
+			s.breaks(3, "%s is told that its pods may die", n.Name)
 		}
 		written[n.UID] = true
 		s.checkRevision(v, p, n, w)

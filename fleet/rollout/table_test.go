@@ -45,7 +45,7 @@ func newTable(t testing.TB) *table {
 // adopt keeps the revision that the layers make.
 func (tab *table) adopt() (source string, retry Retry) {
 	tab.Helper()
-	plan := Decide(World{Now: tableNow, Synced: true, Pools: []Pool{ReadPool(tab.pool, tab.kept)}})
+	plan := Decide(World{Now: tableNow, Synced: true, Pools: []Pool{ReadPool(tab.pool, tab.kept, time.LoadLocation)}})
 	if len(plan.Revisions) != 1 {
 		tab.Fatalf("revisions: %v", plan.Revisions)
 	}
@@ -111,7 +111,7 @@ func (tab *table) decide(nodes ...Node) (Plan, v1alpha1.KubeletPoolStatus) {
 			tab.remembers(n, nil)
 		}
 	}
-	tab.world.Nodes, tab.world.Pools = nodes, []Pool{ReadPool(tab.pool, tab.kept)}
+	tab.world.Nodes, tab.world.Pools = nodes, []Pool{ReadPool(tab.pool, tab.kept, time.LoadLocation)}
 	plan := Decide(tab.world)
 	status, is := plan.Status["workers"]
 	if !is {

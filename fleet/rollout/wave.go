@@ -53,7 +53,7 @@ func (d *decision) clockOf(p *pool) Clock {
 	switch s := p.Status.Wave; {
 	case known && clock.Retry == p.target.retry && (s == nil || s.Number <= clock.Wave):
 		p.wasSoaking = clock.Soaking
-		if p.target.stopped == nil && !p.Spec.Rollout.Paused {
+		if p.target.stopped == nil && !p.Spec.Rollout.Paused && !clock.Barred {
 			clock.Elapsed += d.w.Elapsed
 		}
 	case s != nil && !p.begun:
@@ -61,7 +61,7 @@ func (d *decision) clockOf(p *pool) Clock {
 	default:
 		clock = Clock{Retry: p.target.retry, Wave: 1}
 	}
-	clock.Soaking = false
+	clock.Soaking, clock.Barred = false, false
 	clock.Wave = min(max(clock.Wave, 1), waves) // somebody may have shortened the list
 	return clock
 }

@@ -17,6 +17,8 @@ type World struct {
 	// Synced: every cache holds what the API server held at some time since this process began to lead. Else nothing is written.
 	Synced bool
 	Pools  []Pool
+	// Budgets are all that there are.
+	Budgets []Budget
 	// Layers are those that are known. One that is not in here is not known yet, which is not the same as Missing.
 	Layers map[Ref]Layer
 	Nodes  []Node
@@ -67,6 +69,8 @@ type Write struct {
 	Retry  Retry
 	// RemoveTaint is the key of a taint to remove, or empty.
 	RemoveTaint string
+	// Consent lets the node make a change that would kill pods: its own digest of the change, or empty.
+	Consent string
 }
 
 // Why says what a write is for.
@@ -77,6 +81,7 @@ const (
 	WhyTakeBack Why = "TakeBack" // a stopped or superseded revision that has not begun
 	WhyJoin     Why = "Join"     // a new node
 	WhyBack     Why = "Back"     // to a revision that was completed before
+	WhyConsent  Why = "Consent"  // to a change that a node holds for its pods
 	WhyMove     Why = "Move"     // in a wave
 	WhyLate     Why = "Late"     // after the rollout
 )
@@ -141,6 +146,6 @@ type Clock struct {
 	Retry           Retry
 	Wave            int32
 	Soaked, Elapsed time.Duration
-	// Soaking: when it was last looked at, the wave was proven.
-	Soaking bool
+	// Soaking: when it was last looked at, the wave was proven. Barred: nobody could be moved because of a window, a budget or a topology.
+	Soaking, Barred bool
 }

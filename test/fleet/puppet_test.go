@@ -178,9 +178,10 @@ func (p *puppet) listen(ctx context.Context) {
 				continue
 			}
 			source, retry := n.Annotations[rollout.ConfigSourceAnnotation], n.Annotations[rollout.RetryAnnotation]
-			if now := source + " " + retry; now != heard && source != "" {
+			consent := n.Annotations[rollout.ConsentAnnotation]
+			if now := source + " " + retry + " " + consent; now != heard && source != "" {
 				heard = now
-				p.obey(ctx, source, rollout.ParseRetry(retry))
+				p.obey(ctx, source, rollout.ParseRetry(retry), consent)
 			}
 		}
 	}
@@ -194,7 +195,7 @@ func wait(ctx context.Context, time_ time.Duration) {
 }
 
 // obey goes the way of an assignment, to its end.
-func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry) {
+func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry, consent string) {
 	p.say(source, retry, corev1.ConditionUnknown, decide.ReasonApplying, "the change to the assigned configuration is under way")
 	if source == rollout.Local {
 		p.running, p.good = source, source
@@ -208,6 +209,10 @@ func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry) {
 		return
 	case nature == decide.ReasonRefused:
 		p.say(source, retry, corev1.ConditionFalse, nature, refusedWords)
+		return
+	}
+	if nature == decide.ReasonWouldDisrupt && consent != wouldDisruptDigest {
+		p.say(source, retry, corev1.ConditionFalse, nature, wouldDisruptWords)
 		return
 	}
 	if p.good == source {
@@ -237,7 +242,11 @@ func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry) {
 
 const (
 	refusedWords = "failed to validate kubelet configuration, error: invalid configuration: maxPods (--max-pods) -1 must not be a negative number"
-	diedWords    = "the kubelet exited 3 times within its trial: failed to run Kubelet"
+	// wouldDisruptWords end with the consent that the node asks for.
+	wouldDisruptDigest = "0123456789ab"
+	wouldDisruptWords  = "the assigned configuration waits: 1 of 3 running pods would be killed: default/web (OutOfpods); drain the node, or set annotation " +
+		rollout.ConsentAnnotation + "=" + wouldDisruptDigest
+	diedWords = "the kubelet exited 3 times within its trial: failed to run Kubelet"
 )
 
 // natureOf reads the payload as the node may read it.

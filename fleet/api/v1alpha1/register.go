@@ -19,7 +19,7 @@ func GroupVersion() schema.GroupVersion {
 
 // AddToScheme makes the types known to a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion(), &KubeletPool{}, &KubeletPoolList{})
+	scheme.AddKnownTypes(GroupVersion(), &KubeletPool{}, &KubeletPoolList{}, &KubeletRolloutBudget{}, &KubeletRolloutBudgetList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion())
 	return nil
 }

@@ -71,7 +71,36 @@ type Rollout struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="a duration, such as 1h"
 	ProgressDeadline *metav1.Duration `json:"progressDeadline,omitempty"`
+
+	// windows are the times at which nodes are assigned a revision; none is always. Verdicts, stops, going back and new nodes do not wait.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Windows []Window `json:"windows,omitempty"`
+
+	// topology keeps a revision that is not proven to few domains, such as zones, at a time.
+	//
+	// +optional
+	Topology *Topology `json:"topology,omitempty"`
+
+	// disruption says what becomes of a node that holds its change because pods would be killed. Hold: it waits, until its pods have ended or
+	// a person consents. Allow: the pool consents.
+	//
+	// +optional
+	// +kubebuilder:default=Hold
+	// +kubebuilder:validation:Enum=Hold;Allow
+	Disruption Disruption `json:"disruption,omitempty"`
 }
+
+// Disruption says what becomes of a node whose pods would be killed by its change.
+type Disruption string
+
+// What may become of them.
+const (
+	DisruptionHold  Disruption = "Hold"
+	DisruptionAllow Disruption = "Allow"
+)
 
 // Wave is a part of the members, those of the waves before it included.
 type Wave struct {

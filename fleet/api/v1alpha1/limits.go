@@ -1,0 +1,121 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Window is a time that comes again and again.
+type Window struct {
+	// schedule is when it opens, as five fields of cron or as @daily and its like. A time that a change to summer time leaves out does not come.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ=')",message="the time zone is in timeZone"
+	Schedule string `json:"schedule"`
+
+	// duration is how long it is open, however the clocks are changed meanwhile.
+	//
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m')",message="a duration of at least 1m, such as 6h"
+	Duration metav1.Duration `json:"duration"`
+
+	// timeZone is the name that the IANA database has for it.
+	//
+	// +optional
+	// +kubebuilder:default="Etc/UTC"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.lowerAscii() != 'local'",message="Local is another zone on each machine"
+	TimeZone string `json:"timeZone,omitempty"`
+}
+
+// Topology says in how many domains at a time nodes may be changing, on trial or rolled back.
+type Topology struct {
+	// key is the label of a Node that names its domain. Nodes without it are one domain.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	Key string `json:"key"`
+
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	MaxDomains int32 `json:"maxDomains,omitempty"`
+}
+
+// KubeletRolloutBudget limits what all pools together may do to the nodes that its selector takes. Each budget that takes a node has to allow
+// a change of it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=kbudget
+// +kubebuilder:printcolumn:name="Frozen",type=boolean,JSONPath=`.spec.frozen`
+// +kubebuilder:printcolumn:name="Max-Unavailable",type=string,JSONPath=`.spec.maxUnavailable`
+// +kubebuilder:printcolumn:name="Max-Unproven",type=string,JSONPath=`.spec.maxUnproven`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type KubeletRolloutBudget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec KubeletRolloutBudgetSpec `json:"spec"`
+}
+
+// KubeletRolloutBudgetList is a list of KubeletRolloutBudgets.
+//
+// +kubebuilder:object:root=true
+type KubeletRolloutBudgetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []KubeletRolloutBudget `json:"items"`
+}
+
+// KubeletRolloutBudgetSpec says which nodes it is about, and what may be done to them.
+type KubeletRolloutBudgetSpec struct {
+	// selector takes nodes by their labels; an empty one takes all.
+	//
+	// +required
+	// +structType=atomic
+	Selector metav1.LabelSelector `json:"selector"`
+
+	// frozen: no kubelet of these nodes is changed by a pool, neither forward nor back. New nodes still get what is stable.
+	//
+	// +optional
+	Frozen bool `json:"frozen,omitempty"`
+
+	// maxUnavailable is how many of these nodes may be unavailable at once, for whatever reason, before another one is changed: a number, or a
+	// percentage, rounded down, at least 1. 0 freezes.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:Pattern=`^(100|[1-9]?[0-9])%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || int(self) >= 0",message="a number that is not negative, or a percentage"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// maxUnproven is how many of these nodes may have a revision that they have not proven and that is not completed: a number, or a percentage,
+	// rounded down, at least 1 unless it is 0.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:Pattern=`^(100|[1-9]?[0-9])%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || int(self) >= 0",message="a number that is not negative, or a percentage"
+	MaxUnproven *intstr.IntOrString `json:"maxUnproven,omitempty"`
+
+	// topology keeps what is not proven to few domains at a time, over all pools.
+	//
+	// +optional
+	Topology *Topology `json:"topology,omitempty"`
+
+	// windows are the times at which pools may assign a revision to these nodes; none is always. Going back does not wait.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Windows []Window `json:"windows,omitempty"`
+}

@@ -1,0 +1,117 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+)
+
+// budget makes a KubeletRolloutBudget over all nodes.
+func (s *stage) budget(frozen bool, windows ...v1alpha1.Window) {
+	b := &v1alpha1.KubeletRolloutBudget{ObjectMeta: metav1.ObjectMeta{Name: "all", Generation: time.Now().UnixNano()}}
+	b.Spec.Frozen, b.Spec.Windows = frozen, windows
+	s.api.put(b)
+}
+
+// A budget is looked at before anything is sent, holds in the middle of a rollout, and lets go by itself.
+func TestABudgetFreezes(t *testing.T) {
+	play(t, func(s *stage) {
+		s.nodes(10)
+		s.budget(true)
+		s.pool(atOnce)
+		s.turns(5)
+		if got := s.assigned(); len(got) > 0 {
+			t.Errorf("%v were assigned by a frozen budget", got)
+		}
+		s.budget(false)
+		s.turns(1)
+		s.budget(true)
+		s.turns(5)
+		if got := s.assigned(); len(got) != 1 {
+			t.Errorf("frozen in the middle, %v are assigned", got)
+		}
+		s.api.remove("KubeletRolloutBudget/all")
+		s.turns(20)
+		if got := s.reason(); got != rollout.ReasonCompleted {
+			t.Errorf("without the budget it is %s", got)
+		}
+	})
+}
+
+// A cache of budgets that is behind is not believed: the budget may be the one that freezes all.
+func TestABudgetThatTheCacheDoesNotKnow(t *testing.T) {
+	play(t, func(s *stage) {
+		s.nodes(10)
+		s.pool(atOnce)
+		s.cache.sync()
+		s.cache.frozen = true
+		s.budget(true)
+		s.turns(5)
+		if got := s.writes(); len(got) > 0 {
+			t.Errorf("it wrote %v", got)
+		}
+	})
+}
+
+// A window opens by the API server's clock, without any news.
+func TestAWindowOpens(t *testing.T) {
+	play(t, func(s *stage) {
+		s.nodes(3)
+		opens := time.Now().UTC().Add(2 * time.Hour).Truncate(time.Hour)
+		s.budget(false, v1alpha1.Window{Schedule: opens.Format("0 15 * * *"), Duration: metav1.Duration{Duration: time.Hour}})
+		s.pool(atOnce)
+		var again time.Duration
+		for range 5 {
+			var err error
+			if again, err = s.turn(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		if left := time.Until(opens); again == 0 || again > left+2*time.Second || len(s.assigned()) > 0 {
+			t.Fatalf("%v before the window it looks again in %v, and has assigned %v", left, again, s.assigned())
+		}
+		time.Sleep(time.Until(opens) + time.Second)
+		s.turns(20)
+		if got := s.reason(); got != rollout.ReasonCompleted {
+			t.Errorf("it is %s", got)
+		}
+	})
+}
+
+// disruption: Allow consents to the change that the node names, and to no other.
+func TestThePoolConsents(t *testing.T) {
+	play(t, func(s *stage) {
+		s.nodes(1)
+		s.pool(func(p *v1alpha1.KubeletPool) {
+			atOnce(p)
+			p.Spec.Rollout.Disruption = v1alpha1.DisruptionAllow
+		})
+		_, _ = s.turn()
+		_, _ = s.turn()
+		n := s.api.stored["Node/n1"].DeepCopyObject().(*corev1.Node)
+		n.Status.Conditions[1].Message = "it waits: default/web would be killed; drain the node, or set annotation " +
+			rollout.ConsentAnnotation + "=0123456789ab"
+		s.say(n, "WouldDisrupt")
+		before := len(s.writes())
+		for range 5 {
+			_, _ = s.turn()
+			time.Sleep(time.Second)
+		}
+		n = s.api.stored["Node/n1"].(*corev1.Node)
+		if got := n.Annotations[rollout.ConsentAnnotation]; got != "0123456789ab" {
+			t.Errorf("it consents to %q", got)
+		}
+		patches := slices.DeleteFunc(s.writes()[before:], func(w string) bool { return !strings.HasPrefix(w, "patch Node/") })
+		if len(patches) != 1 || n.Annotations[rollout.ConfigSourceAnnotation] == "" {
+			t.Errorf("it wrote %v", patches)
+		}
+	})
+}

@@ -1,0 +1,191 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// gate is what a pool or a budget allows beyond waves and the pool's own maxUnavailable. What passes through it is counted, so that the next
+// one finds less room.
+type gate struct {
+	budget *Budget // nil: the gate is a pool's own
+	open   bool
+	change time.Time // when it may open or close; zero is never
+	// held are the domains in which nodes change, are on trial or rolled back, and how many of them.
+	topology topology
+	held     map[string]int
+	// unavailable and unproven are how many there are, of at most so many; a limit of -1 is none.
+	unavailable, maxUnavailable int
+	unproven, maxUnproven       int
+}
+
+// makeGates looks at all nodes once for each gate that needs it.
+func (d *decision) makeGates() {
+	members := make([]*member, len(d.nodes))
+	for _, p := range d.pools {
+		for k, i := range p.own {
+			members[i] = &p.members[k]
+			p.members[k].unproven = d.unproven(i)
+		}
+		p.gate = &gate{topology: p.rules.topology, held: map[string]int{}, maxUnavailable: -1, maxUnproven: -1}
+		p.gate.open, p.gate.change = p.rules.windows.look(d.w.Now)
+		if p.rules.topology.key != "" {
+			for _, i := range slices.Concat(p.own, p.marked) {
+				p.gate.hold(d.nodes[i], &d.seen[i])
+			}
+		}
+	}
+	for i := range d.w.Budgets {
+		d.budgets = append(d.budgets, d.gateOf(&d.w.Budgets[i], members))
+	}
+	slices.SortFunc(d.budgets, func(a, b *gate) int { return compare(a.budget.Name, b.budget.Name) })
+}
+
+func (d *decision) gateOf(b *Budget, members []*member) *gate {
+	g := &gate{budget: b, topology: b.topology, held: map[string]int{}, maxUnavailable: -1, maxUnproven: -1}
+	g.open, g.change = b.windows.look(d.w.Now)
+	count := 0
+	for i, n := range d.nodes {
+		if !b.selector.Matches(labels.Set(n.Labels)) {
+			continue
+		}
+		g.hold(n, &d.seen[i])
+		if d.unproven(i) {
+			g.unproven++
+		}
+		unavailable, young := !n.Ready || n.Cordoned, !n.Ready && isYoung(n, d.w.Now)
+		if m := members[i]; m != nil {
+			unavailable, young = m.unavailable, m.young
+		}
+		if young {
+			continue
+		}
+		if count++; unavailable {
+			g.unavailable++
+		}
+	}
+	g.maxUnavailable, g.maxUnproven = limitOf(b.maxUnavailable, count), limitOf(b.maxUnproven, count)
+	return g
+}
+
+// limitOf is the amount of n, at least 1 unless it is 0; -1 where there is no limit.
+func limitOf(a *amount, n int) int {
+	switch {
+	case a == nil:
+		return -1
+	case a.value == 0:
+		return 0
+	}
+	return max(1, a.of(n))
+}
+
+// unproven: the node has a revision that is not completed, and that it has not proven.
+func (d *decision) unproven(i int) bool {
+	switch d.seen[i].Phase {
+	case Applying, Waiting, OnTrial, Failed, Blocked:
+		p := d.poolOf(d.nodes[i].Retry.Pool)
+		return p == nil || !p.wasCompleted(d.nodes[i].Retry.Hash)
+	}
+	return false
+}
+
+// hold notes the domain of a node that changes, is on trial or was rolled back.
+func (g *gate) hold(n *Node, s *Seen) {
+	if g.topology.key != "" && (s.Phase == Applying || s.Phase == OnTrial || n.Mark.Pool != "" && n.Reason == saysRolledBack) {
+		g.held[n.Labels[g.topology.key]]++
+	}
+}
+
+func (g *gate) admits(n *Node) bool {
+	return g.topology.key == "" || g.held[n.Labels[g.topology.key]] > 0 || len(g.held) < g.topology.max
+}
+
+// gates are all of them.
+func (d *decision) gates() []*gate {
+	all := slices.Clone(d.budgets)
+	for _, p := range d.pools {
+		if p.gate != nil {
+			all = append(all, p.gate)
+		}
+	}
+	return all
+}
+
+// gatesOf are those that a member has to pass.
+func (d *decision) gatesOf(p *pool, n *Node) []*gate {
+	all := make([]*gate, 1, 1+len(d.budgets))
+	all[0] = p.gate
+	for _, g := range d.budgets {
+		if g.budget.selector.Matches(labels.Set(n.Labels)) {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// passes lets a member through all gates, or none, and says why not.
+func (d *decision) passes(p *pool, m *member, why Why) bool {
+	gates := d.gatesOf(p, m.node)
+	for _, g := range gates {
+		if barred := g.bars(m, why); barred.reason != "" {
+			if p.barred.reason == "" {
+				p.barred = barred
+			}
+			return false
+		}
+	}
+	for _, g := range gates {
+		g.pass(m, why)
+	}
+	return true
+}
+
+// forward: a move that waits for windows and zones. The way back does not.
+func forward(why Why) bool { return why == WhyMove || why == WhyLate || why == WhyConsent }
+
+func (g *gate) bars(m *member, why Why) said {
+	switch {
+	case g.budget != nil && g.budget.fault != "":
+		return g.says(ReasonBudgetExhausted, "cannot be read, and so it allows nothing: "+g.budget.fault)
+	case g.budget != nil && g.budget.frozen:
+		return g.says(ReasonBudgetExhausted, "is frozen")
+	case forward(why) && !g.open:
+		return g.says(ReasonWindowClosed, g.opening())
+	case forward(why) && !g.admits(m.node):
+		return g.says(ReasonWaitsForZone, fmt.Sprintf("has nodes under way in %d of at most %d domains of %s", len(g.held), g.topology.max, g.topology.key))
+	case g.maxUnavailable == 0, g.maxUnavailable > 0 && !m.unavailable && g.unavailable >= g.maxUnavailable:
+		return g.says(ReasonBudgetExhausted, fmt.Sprintf("has %d of at most %d nodes unavailable", g.unavailable, g.maxUnavailable))
+	case why == WhyMove && !m.unproven && g.maxUnproven >= 0 && g.unproven >= g.maxUnproven:
+		return g.says(ReasonBudgetExhausted, fmt.Sprintf("has %d of at most %d nodes with a revision that is not proven", g.unproven, g.maxUnproven))
+	}
+	return said{}
+}
+
+func (g *gate) says(reason, words string) said {
+	if g.budget == nil {
+		return said{false, reason, "it " + words}
+	}
+	return said{false, reason, "KubeletRolloutBudget " + g.budget.Name + " " + words}
+}
+
+func (g *gate) opening() string {
+	if g.change.IsZero() {
+		return "has no window that opens"
+	}
+	return "has no window open before " + g.change.UTC().Format(time.RFC3339)
+}
+
+func (g *gate) pass(m *member, why Why) {
+	if !m.unavailable {
+		g.unavailable++
+	}
+	if why == WhyMove && !m.unproven {
+		g.unproven++
+	}
+	if g.topology.key != "" {
+		g.held[m.node.Labels[g.topology.key]]++
+	}
+}

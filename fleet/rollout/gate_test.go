@@ -1,0 +1,192 @@
+package rollout
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+)
+
+func (tab *table) budget(name string, change func(*v1alpha1.KubeletRolloutBudgetSpec)) {
+	b := &v1alpha1.KubeletRolloutBudget{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	change(&b.Spec)
+	tab.world.Budgets = append(tab.world.Budgets, ReadBudget(b, time.LoadLocation))
+}
+
+func inZone(zone string) func(*Node) {
+	return func(n *Node) { n.Labels = map[string]string{"pool": "a", "zone": zone} }
+}
+
+func zonal(most int32) func(*table) {
+	return func(w *table) { w.pool.Spec.Rollout.Topology = &v1alpha1.Topology{Key: "zone", MaxDomains: most} }
+}
+
+// tableNow is at noon.
+var (
+	nightly = []v1alpha1.Window{windowOf("0 22 * * *", 6*time.Hour, "")}
+	atNoon  = []v1alpha1.Window{windowOf("0 12 * * *", time.Hour, "")}
+)
+
+func closed(w *table) { w.pool.Spec.Rollout.Windows = nightly }
+
+// With disruption: Allow.
+func allowed(w *table) { w.pool.Spec.Rollout.Disruption = v1alpha1.DisruptionAllow }
+
+func (tab *table) waits(name string, change func(*Node)) Node {
+	return tab.onT(name, saysWouldDisrupt, func(n *Node) {
+		n.Asks = asks(&corev1.NodeCondition{Reason: saysWouldDisrupt, Message: "T waits: default/web would be killed; drain the node, or set annotation " +
+			"kubelet-supervisor.io/allow-disruption=0123456789ab"})
+		if change != nil {
+			change(n)
+		}
+	})
+}
+
+// What windows, topologies and budgets let through, beyond waves and the pool's own maxUnavailable, and what the pool says when nobody is let
+// through.
+func TestGates(t *testing.T) {
+	type spec = v1alpha1.KubeletRolloutBudgetSpec
+	all := func(set ...func(*table)) func(*table) {
+		return func(w *table) {
+			for _, one := range set {
+				one(w)
+			}
+		}
+	}
+	limited := func(change func(*spec)) func(*table) { return func(w *table) { w.budget("nights", change) } }
+	frozen := limited(func(b *spec) { b.Frozen = true })
+	pin := func(n int64) func(*table) { return func(w *table) { w.pool.Spec.Rollout.Pin = &n } }
+	joins := func(n *Node) { unassign(n); fresh(n) }
+	two := func(w *table) []Node {
+		return []Node{w.proven("n0"), w.node("a1", inZone("a")), w.node("b1", inZone("b"))}
+	}
+	many := func(w *table) []Node {
+		return append([]Node{w.proven("n0")}, w.many(4, "n1", w.old)...)
+	}
+	for name, row := range map[string]struct {
+		set   func(*table)
+		nodes func(*table) []Node
+		want  string
+		says  string
+	}{
+		"no topology":                {func(*table) {}, two, "Move a1 T, Move b1 T", ""},
+		"a zone after the other":     {zonal(1), two, "Move a1 T", ""},
+		"two zones at a time":        {zonal(2), two, "Move a1 T, Move b1 T", ""},
+		"the zone in use":            {zonal(1), func(w *table) []Node { return append(two(w), w.onT("b2", saysInTrial, inZone("b"))) }, "Move b1 T", ""},
+		"a zone is no longer in use": {zonal(1), func(w *table) []Node { return append(two(w), w.onT("b2", saysActive, inZone("b"))) }, "Move a1 T", ""},
+		"who waits uses no zone":     {zonal(1), func(w *table) []Node { return append(two(w), w.waits("b2", inZone("b"))) }, "Move a1 T", ""},
+		"no label is a zone as well": {zonal(1), func(w *table) []Node { return append(two(w), w.onT("n2", saysInTrial, nil)) }, "", ""},
+		"late ones, zone by zone":    {all(zonal(1), (*table).completeT), two, "Late a1 T", ""},
+		"going back, all zones": {all(zonal(1), pin(1)), func(w *table) []Node {
+			return []Node{w.onT("a1", saysActive, inZone("a")), w.onT("b1", saysActive, inZone("b"))}
+		}, "Back a1 S, Back b1 S", ""},
+		"somebody else uses the zone": {zonal(1), func(w *table) []Node {
+			return append(two(w), w.onT("c", saysInTrial, func(n *Node) { hand(n); n.Labels["zone"] = "c" }))
+		}, "", "WaitsForZone: it has nodes under way in 1 of at most 1 domains of zone"},
+
+		"the window is open":                  {func(w *table) { w.pool.Spec.Rollout.Windows = atNoon }, two, "Move a1 T, Move b1 T", ""},
+		"the window is closed":                {closed, two, "", "WindowClosed: it has no window open before 2026-11-22T22:00:00Z"},
+		"late ones wait for the window":       {all(closed, (*table).completeT), two, "", ""},
+		"going back does not":                 {all(closed, pin(1)), two, "Back n0 S", ""},
+		"new nodes do not":                    {closed, func(w *table) []Node { return []Node{w.onT("n0", saysInTrial, nil), w.node("n1", joins)} }, "Join n1 S", ""},
+		"nor does what is taken back":         {closed, func(w *table) []Node { return []Node{w.onT("n1", saysRefused, nil), w.silent("n2", 0)} }, "TakeBack n2 S", ""},
+		"a new node that refuses S, at night": {closed, func(w *table) []Node { return []Node{w.proven("n1"), w.proven("n3"), w.old("n4"), w.refusesS("n2")} }, "", ""},
+
+		"frozen":                      {frozen, two, "", "BudgetExhausted: KubeletRolloutBudget nights is frozen"},
+		"frozen, the way back":        {all(frozen, pin(1)), two, "", "BudgetExhausted: KubeletRolloutBudget nights is frozen"},
+		"frozen, a new node":          {frozen, func(w *table) []Node { return []Node{w.onT("n0", saysInTrial, nil), w.node("n1", joins)} }, "Join n1 S", ""},
+		"frozen, what has not begun":  {all(frozen, pin(1)), func(w *table) []Node { return []Node{w.waits("n2", nil)} }, "TakeBack n2 S", ""},
+		"frozen are others":           {limited(func(b *spec) { b.Frozen = true; b.Selector.MatchLabels = map[string]string{"zone": "a"} }), two, "Move b1 T", ""},
+		"at night alone":              {limited(func(b *spec) { b.Windows = nightly }), two, "", "WindowClosed: KubeletRolloutBudget nights has no window open before 2026-11-22T22:00:00Z"},
+		"a zone at a time, by budget": {limited(func(b *spec) { b.Topology = &v1alpha1.Topology{Key: "zone"} }), two, "Move b1 T", ""},
+		"a budget that nobody can read": {limited(func(b *spec) { b.Windows = []v1alpha1.Window{windowOf("x", time.Hour, "")} }), two, "",
+			"BudgetExhausted: KubeletRolloutBudget nights cannot be read, and so it allows nothing: spec.windows[0].schedule: expected exactly 5 fields"},
+		"two of all may be away": {limited(func(b *spec) { b.MaxUnavailable = amountOf("2") }), many, "Move n10 T, Move n13 T", ""},
+		"one is away, of no pool": {limited(func(b *spec) { b.MaxUnavailable = amountOf("2") }), func(w *table) []Node {
+			return append(many(w), w.node("else", func(n *Node) { notReady(n); n.Labels = nil }))
+		}, "Move n10 T", ""},
+		"all that may be are away": {limited(func(b *spec) { b.MaxUnavailable = amountOf("1") }), func(w *table) []Node {
+			return append(many(w), w.node("else", func(n *Node) { cordoned(n); n.Labels = nil }))
+		}, "", "BudgetExhausted: KubeletRolloutBudget nights has 1 of at most 1 nodes unavailable"},
+		"a percentage, rounded down": {limited(func(b *spec) { b.MaxUnavailable = amountOf("50%") }), many, "Move n10 T, Move n13 T", ""},
+		"none may be away":           {limited(func(b *spec) { b.MaxUnavailable = amountOf("0") }), many, "", "BudgetExhausted: KubeletRolloutBudget nights has 0 of at most 0 nodes unavailable"},
+		"two may be unproven":        {limited(func(b *spec) { b.MaxUnproven = amountOf("2") }), func(w *table) []Node { return append(many(w), w.onT("t", saysInTrial, nil)) }, "Move n10 T", ""},
+		"unproven, the way back":     {all(limited(func(b *spec) { b.MaxUnproven = amountOf("0") }), pin(1)), two, "Back n0 S", ""},
+		"every budget has to allow it": {all(limited(func(b *spec) { b.MaxUnavailable = amountOf("2") }), func(w *table) {
+			w.budget("other", func(b *spec) { b.MaxUnavailable = amountOf("1") })
+		}), many, "Move n10 T", ""},
+
+		"pods hold the change":   {func(*table) {}, func(w *table) []Node { return []Node{w.waits("n1", nil)} }, "", ""},
+		"the pool consents":      {allowed, func(w *table) []Node { return []Node{w.waits("n1", nil)} }, "Consent n1 0123456789ab", ""},
+		"it has consented":       {allowed, func(w *table) []Node { return []Node{w.waits("n1", func(n *Node) { n.Consent = n.Asks })} }, "", ""},
+		"to something else":      {allowed, func(w *table) []Node { return []Node{w.waits("n1", func(n *Node) { n.Consent = "ba9876543210" })} }, "Consent n1 0123456789ab", ""},
+		"not to its own files":   {allowed, func(w *table) []Node { return []Node{w.waits("n1", func(n *Node) { n.Active = n.Source })} }, "", ""},
+		"not while it is paused": {all(allowed, func(w *table) { w.pool.Spec.Rollout.Paused = true }), func(w *table) []Node { return []Node{w.waits("n1", nil)} }, "", ""},
+		"not in a closed window": {all(allowed, closed), func(w *table) []Node { return []Node{w.waits("n1", nil)} }, "", "WindowClosed: it has no window open before 2026-11-22T22:00:00Z"},
+		"not while it is frozen": {all(allowed, frozen), func(w *table) []Node { return []Node{w.waits("n1", nil)} }, "", "BudgetExhausted: KubeletRolloutBudget nights is frozen"},
+		"not after a verdict":    {allowed, func(w *table) []Node { return []Node{w.onT("n0", saysRefused, nil), w.waits("n1", nil)} }, "TakeBack n1 S", ""},
+		"not into a zone too many": {all(allowed, zonal(1)), func(w *table) []Node {
+			return []Node{w.onT("a1", saysInTrial, inZone("a")), w.waits("n1", inZone("b"))}
+		}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTable(t)
+			w.pool.Status.Wave = &v1alpha1.WaveStatus{Number: 2}
+			row.set(w)
+			plan, status := w.decide(row.nodes(w)...)
+			if got := w.written(plan); got != row.want {
+				t.Errorf("it writes %q instead of %q", got, row.want)
+			}
+			progressing := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing)
+			if got := progressing.Reason + ": " + progressing.Message; row.says != "" && !strings.HasPrefix(got, row.says) {
+				t.Errorf("it says %q instead of %q", got, row.says)
+			}
+			w.again(plan, status)
+		})
+	}
+}
+
+// again: the same world a moment later says nothing new, and looks when a window changes.
+func (tab *table) again(plan Plan, status v1alpha1.KubeletPoolStatus) {
+	tab.Helper()
+	tab.pool.Status, tab.world.Seen, tab.world.Clocks = status, plan.Seen, plan.Clocks
+	next, _ := tab.decide(tab.world.Nodes...)
+	if len(next.Status) > 0 {
+		tab.Errorf("it says something else of the same world: %+v", next.Status)
+	}
+	if !slices.Equal(next.Writes, plan.Writes) {
+		tab.Errorf("it writes %q of the same world", tab.written(next))
+	}
+	if slices.Equal(tab.pool.Spec.Rollout.Windows, nightly) && (next.Look == 0 || next.Look > 10*time.Hour) {
+		tab.Errorf("it looks again after %v", next.Look)
+	}
+}
+
+// A wave that stands still for a closed window, or for a budget, has no deadline.
+func TestTimeInAClosedWindow(t *testing.T) {
+	w := newTable(t)
+	closed(w)
+	nodes := []Node{w.proven("n1"), w.old("n2"), w.old("n3")}
+	for range 5 {
+		plan, status := w.decide(nodes...)
+		if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing); c.Reason != ReasonWindowClosed {
+			t.Fatalf("it says %s: %s", c.Reason, c.Message)
+		}
+		w.pool.Status, w.world.Seen, w.world.Clocks = status, plan.Seen, plan.Clocks
+		w.world.Elapsed = 40 * time.Minute
+	}
+	w.world.Now = w.world.Now.Add(10 * time.Hour)
+	plan, status := w.decide(nodes...)
+	if got := w.written(plan); got != "Move n2 T, Move n3 T" {
+		t.Errorf("when the window opens it writes %q", got)
+	}
+	if status.Wave == nil || status.Wave.Elapsed.Duration > time.Minute {
+		t.Errorf("its wave is %+v", status.Wave)
+	}
+}

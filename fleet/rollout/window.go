@@ -1,0 +1,99 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+)
+
+// Zones finds a time zone by its name, as [time.LoadLocation] does.
+type Zones func(name string) (*time.Location, error)
+
+// windows are the times at which something may begin.
+type windows struct {
+	all []window
+	// closed: what the spec says of them cannot be read, and so they never open.
+	closed bool
+}
+
+type window struct {
+	opens    *cron.SpecSchedule
+	duration time.Duration
+}
+
+// readWindows reads the windows at a path of a spec. Where one cannot be read, none opens.
+func readWindows(path string, from []v1alpha1.Window, zones Zones) (windows, error) {
+	var w windows
+	for i := range from {
+		one, err := readWindow(&from[i], zones)
+		if err != nil {
+			return windows{closed: true}, fmt.Errorf("%s[%d].%w", path, i, err)
+		}
+		w.all = append(w.all, one)
+	}
+	return w, nil
+}
+
+func readWindow(from *v1alpha1.Window, zones Zones) (window, error) {
+	name := from.TimeZone
+	if name == "" {
+		name = "Etc/UTC"
+	}
+	if strings.EqualFold(name, "local") {
+		return window{}, errors.New("timeZone: Local is another zone on each machine")
+	}
+	zone, err := zones(name)
+	if err != nil {
+		return window{}, fmt.Errorf("timeZone: %w", err)
+	}
+	if strings.Contains(from.Schedule, "TZ=") {
+		return window{}, errors.New("schedule: the time zone is in timeZone")
+	}
+	schedule, err := cron.ParseStandard(from.Schedule)
+	if err != nil {
+		return window{}, fmt.Errorf("schedule: %w", err)
+	}
+	opens, is := schedule.(*cron.SpecSchedule)
+	if !is {
+		return window{}, fmt.Errorf("schedule: %q counts from when somebody looks, and not by the clock", from.Schedule)
+	}
+	// Cron looks five years ahead; in those from 2000 on there is each day that ever comes.
+	if opens.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return window{}, fmt.Errorf("schedule: %q never comes", from.Schedule)
+	}
+	if from.Duration.Duration < time.Minute {
+		return window{}, fmt.Errorf("duration: %v is less than a minute", from.Duration.Duration)
+	}
+	opens.Location = zone
+	return window{opens, from.Duration.Duration}, nil
+}
+
+// look says whether a window is open, and when that may change; the zero time is never. No window at all is always open.
+func (w *windows) look(now time.Time) (open bool, change time.Time) {
+	if w.closed || len(w.all) == 0 {
+		return !w.closed, time.Time{}
+	}
+	var opens, closes time.Time
+	for i := range w.all {
+		one := &w.all[i]
+		next := one.opens.Next(now.Add(-one.duration)) // the first that is not over
+		switch {
+		case next.IsZero():
+		case !next.After(now):
+			if open = true; next.Add(one.duration).After(closes) {
+				closes = next.Add(one.duration)
+			}
+		case opens.IsZero() || next.Before(opens):
+			opens = next
+		}
+	}
+	if open {
+		return true, closes
+	}
+	return false, opens
+}
