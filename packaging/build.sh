@@ -1,6 +1,7 @@
 #!/bin/bash
-# build.sh [FOLDER]   builds the packages (deb and rpm, amd64 and arm64) of kubelet-supervisor and of the plugin kubectl-kubelet, the deb
-# kubelet-supervisor-apt, the plugin's archives for Linux, macOS and Windows with their Krew manifest, the SBOMs and SHA256SUMS into FOLDER, dist by default
+# build.sh [FOLDER]   builds the packages (deb and rpm, amd64 and arm64) of kubelet-supervisor, of its controller and of the plugin kubectl-kubelet, the deb
+# kubelet-supervisor-apt, the plugin's archives for Linux, macOS and Windows with their Krew manifest, the controller's image, the SBOMs and
+# SHA256SUMS into FOLDER, dist by default
 #
 # The same source, VERSION and SOURCE_DATE_EPOCH give the same bytes, wherever the tree lies. VERSION is the one that the program tells
 # (git describe by default); packages have it in the form that dpkg and rpm sort. ARCHITECTURES="amd64" and
@@ -32,6 +33,7 @@ unset GOOS GOARCH
 
 go build -C packaging/tools -o "$BUILD/nfpm" github.com/goreleaser/nfpm/v2/cmd/nfpm
 go build -o "$BUILD/" ./packaging/bill ./packaging/krew
+go build -C packaging/image -o "$BUILD/image" .
 
 prepare() { # PROGRAM SECTION: a folder for the program, with what is the same on every architecture
   local here="$BUILD/$1"
@@ -77,13 +79,21 @@ archive() { # what Krew installs
     "${files[@]}" | gzip -9n >"$folder/kubectl-kubelet_${version}_${GOOS}_$ARCH.tar.gz"
 }
 
-programs=${PROGRAMS:-kubelet-supervisor kubectl-kubelet}
+images=()
+image() { # what a node pulls: the binary of each architecture that there is
+  local here="$BUILD/$program"
+  mkdir "$here/documents"
+  cp LICENSE "$here/licences.txt" "$here/documents/"
+  "$BUILD/image" --output "$folder/${program}_${version}_oci.tar" --version "$version" --documents "$here/documents" "${images[@]}"
+}
+
+programs=${PROGRAMS:-kubelet-supervisor kubectl-kubelet kubelet-supervisor-controller}
 mkdir -p "$folder"
-rm -f "$folder"/{kubelet-supervisor,kubectl-kubelet}[_-]*.{deb,rpm,json,tar.gz} "$folder"/{kubelet.yaml,SHA256SUMS}
+rm -f "$folder"/{kubelet-supervisor,kubectl-kubelet}[_-]*.{deb,rpm,json,tar.gz,tar} "$folder"/{kubelet.yaml,SHA256SUMS}
 export GOOS=linux ARCH
 for program in $programs; do
   case $program in
-  kubelet-supervisor) GOOS='' prepare "$program" 8 ;;
+  kubelet-supervisor | kubelet-supervisor-controller) GOOS='' prepare "$program" 8 ;;
   kubectl-kubelet) GOOS='' prepare "$program" 1 ;;
   *) echo "There is no program $program." >&2; exit 2 ;;
   esac
@@ -92,9 +102,17 @@ for program in $programs; do
     case $program in
     kubelet-supervisor) package "$program" nfpm.yaml deb rpm ;;
     kubectl-kubelet) package "$program" kubectl-kubelet/nfpm.yaml deb rpm && archive ;;
+    kubelet-supervisor-controller)
+      package "$program" controller/nfpm.yaml deb rpm
+      cp "$BUILD/$program/$program" "$BUILD/$program/$program.$ARCH"
+      images+=("$ARCH=$BUILD/$program/$program.$ARCH")
+      ;;
     esac
   done
-  [ "$program" != kubelet-supervisor ] || package "$program" apt/nfpm.yaml deb
+  case $program in
+  kubelet-supervisor) package "$program" apt/nfpm.yaml deb ;;
+  kubelet-supervisor-controller) image ;;
+  esac
 done
 for GOOS in ${SYSTEMS:-darwin windows}; do # the plugin, for people's own machines
   [[ $GOOS != linux && " $programs " = *" kubectl-kubelet "* ]] || continue
@@ -108,5 +126,5 @@ shopt -s nullglob
 archives=(kubectl-kubelet_*.tar.gz)
 # Krew wants the manifest to be named as the plugin.
 [ ${#archives[@]} = 0 ] || "$BUILD/krew" "$version" "${archives[@]}" >kubelet.yaml
-sha256sum {kubelet-supervisor,kubectl-kubelet}[_-]*.{deb,rpm,json,tar.gz} [k]ubelet.yaml >SHA256SUMS
+sha256sum {kubelet-supervisor,kubectl-kubelet}[_-]*.{deb,rpm,json,tar.gz,tar} [k]ubelet.yaml >SHA256SUMS
 cat SHA256SUMS

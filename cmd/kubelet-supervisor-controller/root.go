@@ -85,6 +85,7 @@ kubelet-supervisor decides. Several of these may run: one leads.`,
 	f.StringVar(&o.MetricsAddress, "metrics-address", ":8443", "where metrics are served, by HTTPS, to whom the API server lets get /metrics; 0: nowhere")
 	f.StringVar(&o.HealthAddress, "health-address", ":8081", "where /healthz and /readyz are served; 0: nowhere")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	root.AddCommand(newPackageFiles())
 	return root
 }
 

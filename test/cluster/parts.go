@@ -155,10 +155,15 @@ func (c *Cluster) waitForAPIServer(ctx context.Context) error {
 }
 
 func (c *Cluster) importPauseImage(ctx context.Context) error {
+	return c.ImportImage(ctx, c.part("pause.tar"))
+}
+
+// ImportImage loads the images of a tar file into the node's runtime, by the names that it gives them.
+func (c *Cluster) ImportImage(ctx context.Context, file string) error {
 	output, err := c.commandContext(ctx, c.part("ctr"), "--address="+c.path("containerd.sock"), "--namespace=k8s.io",
-		"images", "import", "--local", "--snapshotter=native", c.part("pause.tar")).CombinedOutput()
+		"images", "import", "--local", "--snapshotter=native", file).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("importing the pause image: %w: %s", err, output)
+		return fmt.Errorf("importing %s: %w: %s", file, err, output)
 	}
 	return nil
 }
