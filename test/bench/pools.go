@@ -26,11 +26,11 @@ func (r *Result) pools(f *pools.Figures) {
 		return row
 	}
 	one("nodes", "", float64(f.Nodes))
+	most := 150.0
 	if f.Nodes <= 100 {
-		one("RSS of the leader", "MiB", f.Leader.Resident).within(60, "60 MiB")
-	} else {
-		one("RSS of the leader", "MiB", f.Leader.Resident).within(150, "150 MiB")
+		most = 60
 	}
+	one("RSS of the leader", "MiB", f.Leader.Resident).within(most, "60 MiB at 100, 150 MiB at 5,000")
 	one("… at most since its start", "MiB", f.Most)
 	one("… of it anonymous", "MiB", f.Leader.Anonymous)
 	one("RSS of the one that stands by", "MiB", f.Standby.Resident)
