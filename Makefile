@@ -24,6 +24,8 @@ TEST     ?=
 SHORT    ?= -short
 # with how many nodes make bench-scale measures
 NODES    ?= 1 100 500 1000
+# beside how many nodes make bench-pools measures the controller of pools
+POOLS    ?= 100 1000 5000
 # beside which commit make bench-storm measures this one, and with how many nodes
 BEFORE   ?= de8319d
 STORM    ?= $(lastword $(NODES))
@@ -221,9 +223,15 @@ bench-scale: bench-program ## one node for longer, and 1 to 1,000 nodes on this 
 	@for nodes in $(NODES); do $(REAL) bin/bench nodes -commit="$(VERSION)" -nodes="$$nodes" -json="bin/scale-$$nodes.json"; done
 	bin/bench page -document=docs/evidence/scale.md bin/bench-long.json $(NODES:%=bin/scale-%.json)
 
+.PHONY: bench-pools
+bench-pools: bench-program ## the controller of pools beside 100, 1,000 and 5,000 nodes, into docs/evidence/pools.md (root; a quarter of an hour); POOLS="100" for others
+	@for nodes in $(POOLS); do $(REAL) bin/bench pools -commit="$(VERSION)" -nodes="$$nodes" -json="bin/pools-$$nodes.json"; done
+	bin/bench page -document=docs/evidence/pools.md $(POOLS:%=bin/pools-%.json)
+
 .PHONY: bench-check
 bench-check: root parts-node build ## whether everything can be measured: one short round and a small fleet, whose figures mean nothing (root; five minutes)
-	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" go test -tags e2e -p 1 -count 1 -v -timeout 10m ./test/bench ./test/scale
+	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" KUBELET_SUPERVISOR_TEST_CONTROLLER="$(CURDIR)/bin/kubelet-supervisor-controller" \
+	  go test -tags e2e -p 1 -count 1 -v -timeout 10m ./test/bench ./test/scale/...
 
 .PHONY: parts
 parts: ## the real parts that the end-to-end tests need: about 10 min from nothing on two processors

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os/signal"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -89,12 +91,26 @@ kubelet-supervisor decides. Several of these may run: one leads.`,
 	return root
 }
 
+// isAddress says whether it can be listened on: 0 is nowhere.
+func isAddress(text string) bool {
+	_, port, err := net.SplitHostPort(text)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	return text == "0" || err == nil
+}
+
 func (o *options) run(ctx context.Context, stderr io.Writer) error {
 	if formats := []string{"text", "json"}; !slices.Contains(formats, o.logFormat) {
 		return usage("--log-format=%q is none of %s", o.logFormat, strings.Join(formats, ", "))
 	}
 	if o.Namespace == "" {
 		return usage("--namespace is empty")
+	}
+	for flag, address := range map[string]string{"metrics-address": o.MetricsAddress, "health-address": o.HealthAddress} {
+		if !isAddress(address) {
+			return usage("--%s=%q is no HOST:PORT, such as :8443, and not 0", flag, address)
+		}
 	}
 	var err error
 	if o.kubeconfig == "" {

@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -14,6 +17,9 @@ func TestUsage(t *testing.T) {
 		"run":                          `unknown argument "run"`,
 		"--log-format=xml":             `--log-format="xml" is none of text, json`,
 		"--namespace=":                 "--namespace is empty",
+		"--metrics-address=8443":       `--metrics-address="8443" is no HOST:PORT`,
+		"--health-address=:http":       `--health-address=":http" is no HOST:PORT`,
+		"--health-address=":            `--health-address="" is no HOST:PORT`,
 		"--kubeconfig=/nowhere/at/all": "reading the credentials (--kubeconfig)",
 	} {
 		var stdout, stderr bytes.Buffer
@@ -21,6 +27,25 @@ func TestUsage(t *testing.T) {
 		if !strings.Contains(stderr.String(), want) || code != exitUsage && !strings.HasPrefix(words, "--kubeconfig") {
 			t.Errorf("%s: exit code %d, %q", words, code, stderr.String())
 		}
+	}
+}
+
+// Where an address is in use it ends, and says which.
+func TestAnAddressInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\ncontexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x\n"
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	code := execute([]string{"--kubeconfig=" + kubeconfig, "--metrics-address=0", "--health-address=" + taken.Addr().String()}, &stdout, &stderr)
+	if words := stderr.String(); code != exitInternal || !strings.Contains(words, taken.Addr().String()) || !strings.Contains(words, "in use") {
+		t.Errorf("exit code %d, %q", code, words)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
@@ -58,7 +60,8 @@ func Run(ctx context.Context, o Options) error {
 	clock := &serverClock{monotonic: monotonic}
 	config := rest.AddUserAgent(o.Config, Name)
 	config.QPS = -1 // the only requests in number are PATCHes of Nodes, and these have a limit of their own
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{next, clock} })
+	away := &outage{monotonic: monotonic, log: o.Log}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{away.wrap(next), clock} })
 	c := newController(parts{monotonic: monotonic, serverTime: clock.now, log: o.Log.WithName("rollout")})
 	lock, err := o.elect(config, c)
 	if err != nil {
@@ -71,7 +74,30 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.connect(m, config, c); err != nil {
 		return fmt.Errorf("preparing: %w", err)
 	}
-	return m.Start(ctx)
+	return start(ctx, m)
+}
+
+// start runs the manager until ctx ends. As long as its caches are not there it takes no notice of that end; it leads nothing then, and has
+// nothing to give back.
+func start(ctx context.Context, m manager.Manager) error {
+	ended := make(chan error, 1)
+	go func() { ended <- m.Start(ctx) }() // it is waited for, or the process ends
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	if !synced(context.WithoutCancel(ctx), m) {
+		return nil
+	}
+	return <-ended
+}
+
+// synced says whether the caches are there.
+func synced(ctx context.Context, m manager.Manager) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second/2) // a kubelet's probe waits for a second
+	defer cancel()
+	return m.GetCache().WaitForCacheSync(ctx)
 }
 
 // elect says who leads. Without an election there is no lock.
@@ -113,6 +139,7 @@ func (o *Options) manager(config *rest.Config, lock resourcelock.Interface, c *C
 	duration, deadline, period := leaseDuration, renewDeadline, retryPeriod
 	options := manager.Options{
 		Scheme: scheme, Logger: o.Log,
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return newMapper(), nil },
 		Cache:          cache.Options{ByObject: cachedObjects(), ReaderFailOnMissingInformer: true, DefaultWatchErrorHandler: c.watchFailed},
 		LeaderElection: o.LeaderElect, LeaderElectionReleaseOnCancel: true,
 		LeaseDuration: &duration, RenewDeadline: &deadline, RetryPeriod: &period,
@@ -130,9 +157,7 @@ func (o *Options) manager(config *rest.Config, lock resourcelock.Interface, c *C
 		return nil, err
 	}
 	return m, m.AddReadyzCheck("caches", func(request *http.Request) error {
-		ctx, cancel := context.WithTimeout(request.Context(), time.Second)
-		defer cancel()
-		if !m.GetCache().WaitForCacheSync(ctx) {
+		if !synced(request.Context(), m) {
 			return errors.New("the caches are not synced")
 		}
 		return nil
@@ -142,6 +167,11 @@ func (o *Options) manager(config *rest.Config, lock resourcelock.Interface, c *C
 // watchFailed is called for each list or watch that fails. Until it has been compared, what the cache has is not believed then.
 func (c *Controller) watchFailed(ctx context.Context, reflector *toolscache.Reflector, err error) {
 	c.troubles.Add(1)
+	if apierrors.IsNotFound(err) {
+		c.log.Info("the API server does not have this kind, so nothing is done: KubeletPools come with packaging/manifests/controller/crd.yaml",
+			"kind", reflector.TypeDescription(), "error", err.Error())
+		return
+	}
 	toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
 }
 
@@ -149,7 +179,7 @@ func (c *Controller) watchFailed(ctx context.Context, reflector *toolscache.Refl
 func (o *Options) connect(m manager.Manager, config *rest.Config, c *Controller) error {
 	for object := range cachedObjects() {
 		if _, err := m.GetCache().GetInformer(context.Background(), object); err != nil {
-			return fmt.Errorf("caching %T (is the CustomResourceDefinition of KubeletPools there?): %w", object, err)
+			return fmt.Errorf("caching %T: %w", object, err)
 		}
 	}
 	fenced := rest.CopyConfig(config)

@@ -21,11 +21,11 @@ func (d *decision) belong() {
 			d.pools[owner].own = append(d.pools[owner].own, len(d.owner))
 		}
 		if n.Mark.Pool != "" {
-			if p := d.poolOf(n.Mark.Pool); p != nil {
+			if p := d.named[n.Mark.Pool]; p != nil {
 				p.marked = append(p.marked, len(d.owner))
 			}
 		}
-		d.owner = append(d.owner, owner)
+		d.owner, d.held = append(d.owner, owner), append(d.held, held(n))
 	}
 }
 
@@ -65,18 +65,9 @@ func (d *decision) conflict(n *Node, priority int32) {
 	}
 }
 
-func (d *decision) poolOf(name string) *pool {
-	for _, p := range d.pools {
-		if p.Name == name {
-			return p
-		}
-	}
-	return nil
-}
-
 // rulesOf are those of the pool that a mark names; where it is gone, the defaults.
 func (d *decision) rulesOf(name string) *rules {
-	if p := d.poolOf(name); p != nil {
+	if p := d.named[name]; p != nil {
 		return &p.rules
 	}
 	return &d.defaults

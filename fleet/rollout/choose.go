@@ -73,7 +73,7 @@ func (d *decision) takeBack(p *pool) {
 		if !m.notBegun || !stopped && !superseded || m.keep == "" || m.node.Source == m.keep {
 			continue
 		}
-		if held(m.node) || p.manual(m.node) || d.written(p, m.node) {
+		if m.held || p.manual(m.node) || d.written(p, m.node) {
 			continue
 		}
 		switch m.class {
@@ -287,7 +287,7 @@ func (d *decision) addVariant(w *Write) {
 	if slices.ContainsFunc(d.plan.Variants, func(v Variant) bool { return v.Name == name }) {
 		return
 	}
-	p := d.poolOf(w.Pool)
+	p := d.named[w.Pool]
 	i := slices.IndexFunc(p.members, func(m member) bool { return m.node.UID == w.UID })
 	m := &p.members[i]
 	revision, mask := p.target.revision, m.wantMask

@@ -16,6 +16,7 @@ type member struct {
 	node  *Node
 	seen  *Seen
 	class Class
+	held  bool // its label says so
 	// want is its variant of the target, and keep that of the stable revision; empty where there is none.
 	want, keep         string
 	wantMask, keepMask uint32
@@ -55,21 +56,28 @@ func (d *decision) classify(p *pool) {
 	if p.target.revision != nil {
 		wanted = newVariants(p.target.revision)
 	}
-	if p.stable != nil {
+	switch {
+	case p.stable == nil:
+	case wanted != nil && p.stable.Hash == p.target.revision.Hash:
+		kept = wanted
+	default:
 		kept = newVariants(p.stable)
 	}
 	p.members, p.cohorts, p.count = make([]member, 0, len(p.own)), p.cohorts[:0], counts{}
 	for _, i := range p.own {
-		m := member{node: d.nodes[i], seen: &d.seen[i], keep: Local, want: Local}
+		m := member{node: d.nodes[i], seen: &d.seen[i], held: d.held[i], keep: Local, want: Local}
 		layers := Local
 		if wanted != nil {
 			v, mask := wanted.variantFor(labels.Set(m.node.Labels))
 			m.want, m.wantMask, layers = v.source, mask, v.layers
 		}
-		if kept != nil {
+		switch s := p.status.Stable; {
+		case kept != nil && kept == wanted:
+			m.keep, m.keepMask = m.want, m.wantMask
+		case kept != nil:
 			v, mask := kept.variantFor(labels.Set(m.node.Labels))
 			m.keep, m.keepMask = v.source, mask
-		} else if s := p.status.Stable; s != nil && s.Revision != 0 {
+		case s != nil && s.Revision != 0:
 			m.keep = ""
 		}
 		m.class = p.classOf(&m, d.w)
@@ -105,7 +113,7 @@ func (p *pool) classOf(m *member, w *World) Class {
 		return Unsupervised
 	case p.manual(n):
 		return Manual
-	case held(n):
+	case m.held:
 		return Held
 	case n.Cordoned || n.Updating:
 		return Skipped
@@ -190,7 +198,7 @@ func (p *pool) tally() {
 	for i := range p.members {
 		m := &p.members[i]
 		c.of[m.class]++
-		if !held(m.node) && !m.young {
+		if !m.held && !m.young {
 			c.members++
 		}
 		if m.unavailable {

@@ -1,8 +1,8 @@
 package rollout
 
 import (
-	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -15,8 +15,11 @@ type decision struct {
 	w        *World
 	nodes    []*Node // by name
 	owner    []int   // of each node, an index of pools
+	held     []bool  // of each node: its label says so
 	seen     []Seen  // of each node
 	pools    []*pool // by name
+	named    map[string]*pool
+	turned   map[types.UID]time.Duration // for how long the youngest of the pods that a node has turned away is known
 	defaults rules
 	plan     Plan
 	// controlPlanesAway are unavailable, in whichever pool.
@@ -96,18 +99,24 @@ func (d *decision) order() {
 	for i := range d.w.Nodes {
 		d.nodes[i] = &d.w.Nodes[i]
 	}
-	byName := func(a, b *Node) int { return cmp.Or(compare(a.Name, b.Name), compare(string(a.UID), string(b.UID))) }
+	byName := func(a, b *Node) int {
+		if order := strings.Compare(a.Name, b.Name); order != 0 {
+			return order
+		}
+		return strings.Compare(string(a.UID), string(b.UID))
+	}
 	if !slices.IsSortedFunc(d.nodes, byName) {
 		slices.SortFunc(d.nodes, byName)
 	}
-	d.owner, d.seen = make([]int, 0, len(d.nodes)), make([]Seen, 0, len(d.nodes))
+	d.owner, d.held, d.seen = make([]int, 0, len(d.nodes)), make([]bool, 0, len(d.nodes)), make([]Seen, 0, len(d.nodes))
+	d.named = make(map[string]*pool, len(d.w.Pools))
 	for i := range d.w.Pools {
-		d.pools = append(d.pools, &pool{Pool: &d.w.Pools[i]})
+		p := &pool{Pool: &d.w.Pools[i]}
+		d.pools, d.named[p.Name] = append(d.pools, p), p
 	}
-	slices.SortFunc(d.pools, func(a, b *pool) int { return compare(a.Name, b.Name) })
+	slices.SortFunc(d.pools, func(a, b *pool) int { return strings.Compare(a.Name, b.Name) })
+	d.turned = youngestTurned(d.w.Turned)
 }
-
-func compare(a, b string) int { return cmp.Compare(a, b) }
 
 // look is when to decide again although nothing has happened: when the next time that somebody waits for is up.
 func (d *decision) look() time.Duration {

@@ -3,6 +3,7 @@ package rollout
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -41,7 +42,7 @@ func (d *decision) makeGates() {
 	for i := range d.w.Budgets {
 		d.budgets = append(d.budgets, d.gateOf(&d.w.Budgets[i], members))
 	}
-	slices.SortFunc(d.budgets, func(a, b *gate) int { return compare(a.budget.Name, b.budget.Name) })
+	slices.SortFunc(d.budgets, func(a, b *gate) int { return strings.Compare(a.budget.Name, b.budget.Name) })
 }
 
 func (d *decision) gateOf(b *Budget, members []*member) *gate {
@@ -86,7 +87,7 @@ func limitOf(a *amount, n int) int {
 func (d *decision) unproven(i int) bool {
 	switch d.seen[i].Phase {
 	case Applying, Waiting, OnTrial, Failed, Blocked:
-		p := d.poolOf(d.nodes[i].Retry.Pool)
+		p := d.named[d.nodes[i].Retry.Pool]
 		return p == nil || !p.wasCompleted(d.nodes[i].Retry.Hash)
 	}
 	return false

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
@@ -176,12 +177,20 @@ func (d *decision) hold(p *pool) string {
 
 // turnedAway: pods failed there after the change.
 func (d *decision) turnedAway(n *Node, s *Seen) bool {
-	for i := range d.w.Turned {
-		if t := &d.w.Turned[i]; t.Node == n.UID && t.Age < turnedFor && t.Age < s.Assigned && TurnsAway(t.Reason) {
-			return true
+	age, is := d.turned[n.UID]
+	return is && age < turnedFor && age < s.Assigned
+}
+
+// youngestTurned has of each node what the youngest of its pods tells. A cluster may keep thousands that are long over.
+func youngestTurned(all []TurnedAway) map[types.UID]time.Duration {
+	youngest := map[types.UID]time.Duration{}
+	for i := range all {
+		t := &all[i]
+		if age, is := youngest[t.Node]; TurnsAway(t.Reason) && (!is || t.Age < age) {
+			youngest[t.Node] = t.Age
 		}
 	}
-	return false
+	return youngest
 }
 
 // TurnsAway says whether a failed pod's reason means that the kubelet did not take it in.

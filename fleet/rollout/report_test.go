@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -75,21 +74,4 @@ func TestEvents(t *testing.T) {
 	tell("WavePassed WaveBegun PoolAssigned", w.proven("n1"), w.old("n2"))
 	tell("WavePassed RolloutCompleted", w.proven("n1"), w.proven("n2"))
 	tell("", w.proven("n1"), w.proven("n2"))
-}
-
-func BenchmarkDecide(b *testing.B) {
-	for _, n := range []int{100, 1000, 5000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			w := newTable(b)
-			nodes := w.many(n/2, "old", w.old)
-			nodes = append(nodes, w.many(n/2, "proven", w.proven)...)
-			for _, node := range nodes {
-				w.remembers(node, nil)
-			}
-			w.world.Nodes, w.world.Pools = nodes, []Pool{ReadPool(w.pool, w.kept, time.LoadLocation)}
-			for b.Loop() {
-				Decide(w.world)
-			}
-		})
-	}
 }

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -10,13 +11,25 @@ const goneLimit = 256
 
 // remember brings what this process remembers of each node up to date, and finds out who vanished.
 func (d *decision) remember() {
+	known := 0
 	for i, n := range d.nodes {
-		old := d.w.Seen[n.UID]
+		old, is := d.w.Seen[n.UID]
+		if is {
+			known++
+		}
 		seen := old.look(n, d.aside(i), d.rulesOf(n.Mark.Pool), d.w.Elapsed)
 		d.seen = append(d.seen, seen)
 		d.plan.Seen[n.UID] = seen
 	}
 	d.plan.Gone = slices.Clone(d.w.Gone)
+	if known < len(d.w.Seen) {
+		d.missNodes()
+	}
+	d.forgetGone()
+}
+
+// missNodes finds out who vanished.
+func (d *decision) missNodes() {
 	for uid, old := range d.w.Seen {
 		if _, is := d.plan.Seen[uid]; is {
 			continue
@@ -29,7 +42,6 @@ func (d *decision) remember() {
 			d.plan.Gone = append(d.plan.Gone, Gone{uid, old.Name, old.Retry, old.Ill && !old.AsideFirst || old.Phase == Failed})
 		}
 	}
-	d.forgetGone()
 }
 
 // forgetGone keeps those that are about the target of a pool, in an order that is always the same.
@@ -42,7 +54,7 @@ func (d *decision) forgetGone() {
 		}
 		return true
 	})
-	slices.SortFunc(d.plan.Gone, func(a, b Gone) int { return compare(string(a.UID), string(b.UID)) })
+	slices.SortFunc(d.plan.Gone, func(a, b Gone) int { return strings.Compare(string(a.UID), string(b.UID)) })
 	d.plan.Gone = slices.CompactFunc(d.plan.Gone, func(a, b Gone) bool { return a.UID == b.UID })
 	if len(d.plan.Gone) > goneLimit {
 		d.plan.Gone = d.plan.Gone[:goneLimit]
@@ -56,7 +68,7 @@ func (d *decision) aside(i int) bool {
 		return false
 	}
 	member := d.owner[i] != nobody && d.pools[d.owner[i]].Name == n.Mark.Pool
-	return !member || n.Leaving || n.Cordoned || held(n)
+	return !member || n.Leaving || n.Cordoned || d.held[i]
 }
 
 func held(n *Node) bool { return n.Labels[RolloutLabel] == "hold" }

@@ -27,6 +27,7 @@ type options struct {
 	Binary      string        // the supervisor
 	FakeKubelet string
 	Host        string // of many supervisors
+	Controller  string // of pools
 	Commit      string
 	Log         io.Writer // one line per step
 }

@@ -1,7 +1,7 @@
 // Command bench measures kubelet-supervisor on real parts: a real API server, etcd, containerd and kubelet on this machine, and
 // beside each figure that has one its reference, measured in the same run. `make bench` runs it.
 //
-//	bench run|upstream|matrix|nodes|storm|long -json=FILE    measures, and writes a result file
+//	bench run|upstream|matrix|nodes|storm|pools|long -json=FILE    measures, and writes a result file
 //	bench page -document=docs/PAGE.md FILE...          renders a page from result files, and nothing else
 //
 // It promises that
@@ -37,6 +37,7 @@ var commands = map[string]command{
 	"matrix":   {options{}, measureMatrix},
 	"nodes":    {options{Nodes: 10, Steady: 20 * time.Second}, measureNodes},
 	"storm":    {options{Nodes: 10, Steady: 20 * time.Second, Edits: 5 * time.Minute}, measureStorm},
+	"pools":    {options{Nodes: 10, Steady: time.Minute, Changes: 100}, measurePools},
 	"long":     {options{Rounds: 10, Changes: 1000, Steady: 10 * time.Minute, Window: 6 * time.Second}, measureLong},
 }
 
@@ -61,7 +62,7 @@ func failure(ctx context.Context, err error) int {
 
 func run(ctx context.Context, arguments []string) error {
 	if len(arguments) == 0 {
-		return errors.New("usage: bench run|upstream|matrix|nodes|storm|long|page [flags]")
+		return errors.New("usage: bench run|upstream|matrix|nodes|storm|pools|long|page [flags]")
 	}
 	name, flags := arguments[0], flag.NewFlagSet("bench "+arguments[0], flag.ExitOnError)
 	if name == "page" {
@@ -72,17 +73,18 @@ func run(ctx context.Context, arguments []string) error {
 	}
 	c, known := commands[name]
 	if !known {
-		return fmt.Errorf("there is no %q: bench run, upstream, matrix, nodes, storm, long or page", name)
+		return fmt.Errorf("there is no %q: bench run, upstream, matrix, nodes, storm, pools, long or page", name)
 	}
 	o := c.options
 	o.Log, o.Settle, o.GiveUp = os.Stderr, 1500*time.Millisecond, 30*time.Second
 	results := flags.String("json", "", "write the result into this file")
 	flags.StringVar(&o.Binary, "binary", besideOwn("kubelet-supervisor"), "the supervisor")
 	flags.StringVar(&o.FakeKubelet, "fake-kubelet", besideOwn("fakekubelet"), "what test/fakekubelet builds")
+	flags.StringVar(&o.Controller, "controller", besideOwn("kubelet-supervisor-controller"), "the controller of pools")
 	flags.StringVar(&o.Host, "host", besideOwn("scalehost"), "what test/scale/scalehost builds, of any commit")
 	flags.StringVar(&o.Commit, "commit", "unknown", "what was built, for the page")
 	flags.StringVar(&o.Only, "only", "", "matrix: one version of the kubelet alone")
-	flags.IntVar(&o.Nodes, "nodes", o.Nodes, "nodes, storm: how many")
+	flags.IntVar(&o.Nodes, "nodes", o.Nodes, "nodes, storm, pools: how many")
 	flags.DurationVar(&o.Edits, "edits", o.Edits, "storm: how long the ConfigMap of all nodes is edited every 2 s")
 	flags.IntVar(&o.Rounds, "rounds", o.Rounds, "how often each change is made")
 	flags.IntVar(&o.Changes, "changes", o.Changes, "configuration changes before the last look at the memory")

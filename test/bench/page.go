@@ -24,6 +24,7 @@ type page struct {
 	Matrix         *Result
 	Scale          []*Result // runs with many nodes, the fewest first
 	Storms         []*Result // of several commits, in the order of the files
+	Pools          []*Result // of the controller, the fewest nodes first
 }
 
 // writePage renders the page of a document's name. A result file that is not there is left out, and the page says so, unless it is
@@ -41,6 +42,8 @@ func writePage(document, note string, files []string) error {
 			p.Matrix = r
 		case r.has(sectionNodes):
 			p.Scale = append(p.Scale, r)
+		case r.has(sectionPools):
+			p.Pools = append(p.Pools, r)
 		case r.has(sectionStorm):
 			p.Storms = append(p.Storms, r)
 		case r.has(sectionUpstream):
@@ -52,6 +55,9 @@ func writePage(document, note string, files []string) error {
 		}
 	}
 	slices.SortFunc(p.Scale, func(a, b *Result) int { return int(nodesOf(a) - nodesOf(b)) })
+	slices.SortFunc(p.Pools, func(a, b *Result) int {
+		return int(a.Of(sectionPools)[0].Median() - b.Of(sectionPools)[0].Median())
+	})
 	text, err := p.render(filepath.Base(document))
 	if err != nil {
 		return fmt.Errorf("writing %s from %q: %w", document, files, err)

@@ -35,6 +35,7 @@ func TestPagesAreThoseOfTheirResults(t *testing.T) {
 		"compatibility.md": files("matrix"),
 		"scale.md":         files("long", "scale-1000", "scale-1", "scale-100"),
 		"storm.md":         files("storm-before", "storm"),
+		"pools.md":         files("pools-5000", "pools-100"),
 	} {
 		seen, err := rendered(t, name, "", of)
 		if err != nil {
@@ -64,6 +65,7 @@ func TestPagesSayWhatIsNotThere(t *testing.T) {
 		{"scale.md", "", files("long"), "", "no result of bench nodes"},
 		{"scale.md", "", files("scale-100"), "", "two or more"},
 		{"storm.md", "", files("bench"), "", "there is no result of it"},
+		{"pools.md", "", files("storm"), "", "there is no result of it"},
 		{"compatibility.md", "", files("bench"), "", "there is no result of it"},
 		{"nothing.md", "", files("bench"), "", "no files"},
 	} {

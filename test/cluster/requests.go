@@ -94,7 +94,7 @@ func (r Requests) String() string {
 	return strings.Join(words, ", ")
 }
 
-// An Audit reads the API server's audit log, from where it was read last. It counts requests of nodes alone.
+// An Audit reads the API server's audit log, from where it was read last.
 type Audit struct {
 	path   string
 	offset int64
@@ -108,41 +108,52 @@ func newAudit(path string) *Audit {
 	return &Audit{path: path, open: [2]map[string]bool{{}, {}}}
 }
 
-// Take gives what the log has more than last time.
+// Take gives what the log has more than last time of requests of nodes.
 func (a *Audit) Take() (supervisors, kubelets Requests, err error) {
-	var all [2][]asked
+	all, err := a.take(func(e *auditEvent) (program int, is bool) {
+		if !strings.HasPrefix(e.UserAgent, supervisorAgent) {
+			program = 1
+		}
+		return program, strings.HasPrefix(e.User.Username, nodeUsers)
+	})
+	supervisors, kubelets = requestsOf(all[0]), requestsOf(all[1])
+	supervisors.Watches, kubelets.Watches = len(a.open[0]), len(a.open[1])
+	return supervisors, kubelets, err
+}
+
+// TakeOf gives what it has more of requests of one user.
+func (a *Audit) TakeOf(user string) (Requests, error) {
+	all, err := a.take(func(e *auditEvent) (int, bool) { return 0, e.User.Username == user })
+	r := requestsOf(all[0])
+	r.Watches = len(a.open[0])
+	return r, err
+}
+
+// take reads on, and sorts requests by whose they are, as far as anybody wants to know.
+func (a *Audit) take(whose func(*auditEvent) (int, bool)) (all [2][]asked, err error) {
 	file, err := os.Open(a.path)
 	if err != nil {
-		return supervisors, kubelets, err
+		return all, err
 	}
 	defer file.Close()
 	for lines := bufio.NewReader(io.NewSectionReader(file, a.offset, 1<<40)); ; {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			break // and what there is of a line is being written
+			return all, nil // and what there is of a line is being written
 		}
 		if err != nil {
-			return supervisors, kubelets, fmt.Errorf("reading %s: %w", a.path, err)
+			return all, fmt.Errorf("reading %s: %w", a.path, err)
 		}
 		a.offset += int64(len(line))
 		var e auditEvent
 		if err := json.Unmarshal(line, &e); err != nil {
-			return supervisors, kubelets, fmt.Errorf("reading the audit log's line %q: %w", line, err)
+			return all, fmt.Errorf("reading the audit log's line %q: %w", line, err)
 		}
-		if strings.HasPrefix(e.User.Username, nodeUsers) {
-			program := 1
-			if strings.HasPrefix(e.UserAgent, supervisorAgent) {
-				program = 0
-			}
-			if e.counts(a.open[program]) {
-				kind := strings.TrimSuffix(e.Verb+" "+e.Object.Resource+"/"+e.Object.Subresource, "/")
-				all[program] = append(all[program], asked{kind, e.Received, e.Answer.Code})
-			}
+		if i, is := whose(&e); is && e.counts(a.open[i]) {
+			kind := strings.TrimSuffix(e.Verb+" "+e.Object.Resource+"/"+e.Object.Subresource, "/")
+			all[i] = append(all[i], asked{kind, e.Received, e.Answer.Code})
 		}
 	}
-	supervisors, kubelets = requestsOf(all[0]), requestsOf(all[1])
-	supervisors.Watches, kubelets.Watches = len(a.open[0]), len(a.open[1])
-	return supervisors, kubelets, nil
 }
 
 // An auditEvent is a line of the log.

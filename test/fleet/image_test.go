@@ -45,7 +45,7 @@ func TestLongTheImageOnTheNodeThatItChanges(t *testing.T) {
 	if r.kubelet() == kubelet {
 		t.Error("the kubelet was not restarted")
 	}
-	if got := c.f.lease(t); *got.Spec.HolderIdentity != leader || *got.Spec.LeaseTransitions != 0 {
+	if got := c.f.leaseNow(t); *got.Spec.HolderIdentity != leader || *got.Spec.LeaseTransitions != 0 {
 		t.Errorf("the Lease went from %s to %s, %d times", leader, *got.Spec.HolderIdentity, *got.Spec.LeaseTransitions)
 	}
 	for name, was := range before {
@@ -166,7 +166,7 @@ func (f *fleet) container(t *testing.T, pod string) corev1.ContainerStatus {
 	return p.Status.ContainerStatuses[0]
 }
 
-func (f *fleet) lease(t *testing.T) *coordinationv1.Lease {
+func (f *fleet) leaseNow(t *testing.T) *coordinationv1.Lease {
 	t.Helper()
 	var l coordinationv1.Lease
 	if err := f.admin.Get(t.Context(), types.NamespacedName{Namespace: controllerNamespace, Name: "kubelet-supervisor-controller"}, &l); err != nil {

@@ -1,0 +1,108 @@
+//go:build e2e
+
+package fleet
+
+import (
+	"crypto/tls"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+)
+
+const metricsURL = "https://127.0.0.1:8443/metrics"
+
+// The metrics are for whom the API server lets get them, by HTTPS alone; and after a rollout and a stop they tell of both.
+func TestMetrics(t *testing.T) {
+	f := shared(t)
+	f.own(t, "metrics", "--metrics-address=127.0.0.1:8443")
+	good := newCrew(t, "metrics-good", 12, nil)
+	good.roll(quick)
+	bad := newCrew(t, "metrics-bad", 12, nil)
+	bad.nature = always(decide.ReasonRefused)
+	bad.roll(quick)
+	good.awaitReason(v1alpha1.ConditionReady, "Completed", time.Minute)
+	bad.stopped(decide.ReasonRefused)
+	text := f.readMetrics(t)
+	has := samples(text)
+	for sample, want := range map[string]float64{
+		`kubelet_pool_nodes{class="proven",pool="metrics-good"}`:            12,
+		`kubelet_pool_nodes{class="failed",pool="metrics-good"}`:            0,
+		`kubelet_pool_nodes{class="failed",pool="metrics-bad"}`:             1,
+		`kubelet_pool_nodes{class="old",pool="metrics-bad"}`:                11,
+		`kubelet_pool_wave{pool="metrics-good"}`:                            0,
+		`kubelet_pool_wave{pool="metrics-bad"}`:                             1,
+		`kubelet_pool_stopped{pool="metrics-good"}`:                         0,
+		`kubelet_pool_stopped{pool="metrics-bad"}`:                          1,
+		`kubelet_pool_held{pool="metrics-bad"}`:                             0,
+		`kubelet_pool_verdict_to_last_assignment_seconds_count`:             1,
+		`kubelet_pool_verdict_to_last_assignment_seconds_bucket{le="1.28"}`: 1,
+		`kubelet_pool_patches_total{code="200"}`:                            float64(len(good.assigned()) + len(bad.assigned())),
+	} {
+		if got, is := has[sample]; !is || got != want {
+			t.Errorf("%s is %v (%v), not %v", sample, got, is, want)
+		}
+	}
+	if has["kubelet_pool_decide_seconds_count"] < 10 || has["kubelet_pool_decide_seconds_sum"] <= 0 {
+		t.Errorf("%v decisions took %v s", has["kubelet_pool_decide_seconds_count"], has["kubelet_pool_decide_seconds_sum"])
+	}
+	if t.Failed() {
+		t.Log(strings.Join(slices.Sorted(maps.Keys(has)), "\n"))
+	}
+}
+
+// readMetrics gives what one who may reads, and sees to it that nobody else reads anything.
+func (f *fleet) readMetrics(t *testing.T) string {
+	t.Helper()
+	for _, words := range [][]string{{"create", "serviceaccount", "reader", "-n", "default"}, {"create", "serviceaccount", "stranger", "-n", "default"},
+		{"create", "clusterrolebinding", "reader", "--clusterrole=kubelet-supervisor-metrics-reader", "--serviceaccount=default:reader"}} {
+		if _, err := f.Kubectl(t.Context(), words...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	token := func(account string) string {
+		text, err := f.Kubectl(t.Context(), "create", "token", account, "-n", "default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(text)
+	}
+	// Its certificate is one that it has made for itself at its start.
+	to := &http.Client{Transport: &http.Transport{DialContext: f.Dial, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	var metrics string
+	for _, c := range []struct {
+		who, token string
+		want       int
+	}{{"nobody", "", http.StatusUnauthorized}, {"a forger", "abc", http.StatusUnauthorized}, {"a stranger", token("stranger"), http.StatusForbidden},
+		{"a reader", token("reader"), http.StatusOK}} {
+		code, body, err := f.get(t.Context(), to, metricsURL, c.token)
+		if err != nil || code != c.want {
+			t.Fatalf("%s gets %d, %v, not %d", c.who, code, err, c.want)
+		}
+		if strings.Contains(body, "kubelet_pool") != (c.want == http.StatusOK) {
+			t.Errorf("%s reads %.200q", c.who, body)
+		}
+		metrics = body
+	}
+	if code, _, _ := f.get(t.Context(), to, strings.Replace(metricsURL, "https", "http", 1), token("reader")); code == http.StatusOK {
+		t.Error("they are given away without TLS")
+	}
+	return metrics
+}
+
+// samples are the values by name and labels.
+func samples(text string) map[string]float64 {
+	all := map[string]float64{}
+	for line := range strings.Lines(text) {
+		if i := strings.LastIndexByte(line, ' '); i > 0 && strings.HasPrefix(line, "kubelet_pool_") {
+			all[line[:i]], _ = strconv.ParseFloat(strings.TrimSpace(line[i:]), 64)
+		}
+	}
+	return all
+}

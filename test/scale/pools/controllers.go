@@ -1,0 +1,76 @@
+package pools
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+)
+
+const controllerUser = "system:serviceaccount:kubelet-supervisor:kubelet-supervisor-controller"
+
+// install applies all manifests as they are shipped. Nobody runs the Deployment here.
+func (m *measurement) install(ctx context.Context) (err error) {
+	if m.admin, err = newClient(m.cluster); err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		from   fs.FS
+		folder string
+	}{{packaging.Manifests, "manifests"}, {packaging.ControllerManifests, "manifests/controller"}} {
+		below, err := fs.Sub(part.from, part.folder)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(m.folder, filepath.Base(part.folder))
+		if err := os.CopyFS(to, below); err != nil {
+			return err
+		}
+		if _, err := m.cluster.Kubectl(ctx, "apply", "--server-side", "-k", to); err != nil {
+			return err
+		}
+	}
+	_, err = m.cluster.Kubectl(ctx, "wait", "--for=condition=Established", "crd/kubeletpools.kubelet-supervisor.io", "--timeout=60s")
+	return err
+}
+
+// launch starts a controller with the rights of its ServiceAccount.
+func (m *measurement) launch(name, metrics string) (*cluster.Program, error) {
+	identity, err := m.cluster.IdentityConfig(controllerUser, "system:serviceaccounts", "system:serviceaccounts:kubelet-supervisor")
+	if err != nil {
+		return nil, err
+	}
+	c := clientcmdapi.NewConfig()
+	c.Clusters["c"] = &clientcmdapi.Cluster{Server: identity.Host, CertificateAuthorityData: identity.CAData}
+	c.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: identity.CertData, ClientKeyData: identity.KeyData}
+	c.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	c.CurrentContext = "x"
+	kubeconfig := filepath.Join(m.folder, name+".kubeconfig")
+	if err := clientcmd.WriteToFile(*c, kubeconfig); err != nil {
+		return nil, err
+	}
+	return m.cluster.Launch(filepath.Join(m.folder, name+".log"), m.Controller, "--kubeconfig="+kubeconfig, "--health-address=0", "--metrics-address="+metrics)
+}
+
+func (m *measurement) end() {
+	for _, p := range []*cluster.Program{m.first, m.second} {
+		if p != nil {
+			_ = p.Stop(30 * time.Second)
+		}
+	}
+}
+
+// words are the leader's last ones.
+func (m *measurement) words() string {
+	if m.first == nil {
+		return ""
+	}
+	return m.first.LastWords()
+}
