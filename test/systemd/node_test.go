@@ -81,7 +81,7 @@ func (m *machine) supervised() (kubeletPID string) {
 
 // deb and rpm are the packages' files inside.
 func (m *machine) deb(which string) string { return m.packaged(which, "kubelet-supervisor_*.deb") }
-func (m *machine) rpm(which string) string { return m.packaged(which, "*.rpm") }
+func (m *machine) rpm(which string) string { return m.packaged(which, "kubelet-supervisor-[0-9]*.rpm") }
 
 func (m *machine) packaged(which, pattern string) string {
 	m.Helper()

@@ -7,7 +7,7 @@ folder=$(realpath --canonicalize-missing "$1") parts=$2
 
 mkdir -p "$folder"
 ARCHITECTURES=$(go env GOARCH)
-export ARCHITECTURES PROGRAMS=kubelet-supervisor
+export ARCHITECTURES PROGRAMS="kubelet-supervisor kubelet-supervisor-controller"
 VERSION=v0.1.0 packaging/build.sh "$folder/old" >/dev/null
 # The second version has another flags.env, so that package managers have to decide about an edited one.
 later=$(mktemp -d)
