@@ -33,4 +33,17 @@ const (
 	ViewerRole = "kubelet-supervisor-viewer"
 	// GranterRole is a ClusterRole to be bound in one more namespace, whose ConfigMaps are then assigned and granted one by one.
 	GranterRole = "kubelet-supervisor-granter"
+	// ControllerNamespace is that of the controller of pools; ControllerName is its account's, its Deployment's and its Lease's.
+	ControllerNamespace = "kubelet-supervisor"
+	ControllerName      = "kubelet-supervisor-controller"
+	// PoolViewerRole is a ClusterRole, and a Role in Namespace, for people who look at pools; PoolOperatorRole is a ClusterRole for those who
+	// write them, beside that.
+	PoolViewerRole   = "kubelet-supervisor-pool-viewer"
+	PoolOperatorRole = "kubelet-supervisor-pool-operator"
 )
+
+// PoolPolicies are the names of the ValidatingAdmissionPolicies for pools, and of their bindings: who may write a pool, its status, and what
+// it is rendered to.
+func PoolPolicies() []string {
+	return []string{"kubelet-supervisor-pools", "kubelet-supervisor-pool-status", "kubelet-supervisor-revisions"}
+}

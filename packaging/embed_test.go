@@ -101,7 +101,7 @@ func decode(t *testing.T, folder fs.FS, file string) []unstructured.Unstructured
 // The controller's folder is what its kustomization lists, each thing with our label and name, after its namespace or in one that is there.
 func TestControllerManifests(t *testing.T) {
 	folder, files := kustomized(t, packaging.ControllerManifests, "manifests/controller")
-	made := map[string]bool{"default": true, packaging.Namespace: true}
+	made, named := map[string]bool{"default": true, packaging.Namespace: true}, map[string]bool{}
 	for _, file := range files {
 		for _, object := range decode(t, folder, file) {
 			name := object.GetKind() + " " + object.GetName()
@@ -111,12 +111,23 @@ func TestControllerManifests(t *testing.T) {
 			if space := object.GetNamespace(); space != "" && !made[space] {
 				t.Errorf("%s: %s comes before its namespace %s", file, name, space)
 			}
+			named[strings.TrimSuffix(name+" in "+object.GetNamespace(), " in ")] = true
 			if object.GetKind() == "CustomResourceDefinition" {
 				continue
 			}
 			if object.GetLabels()["app.kubernetes.io/name"] != "kubelet-supervisor" || !strings.HasPrefix(object.GetName(), "kubelet-supervisor") {
 				t.Errorf("%s: %s is not labelled or named as ours", file, name)
 			}
+		}
+	}
+	wanted := []string{"Namespace " + packaging.ControllerNamespace, "Deployment " + packaging.ControllerName + " in " + packaging.ControllerNamespace,
+		"ClusterRole " + packaging.PoolViewerRole, "Role " + packaging.PoolViewerRole + " in " + packaging.Namespace, "ClusterRole " + packaging.PoolOperatorRole}
+	for _, policy := range packaging.PoolPolicies() {
+		wanted = append(wanted, "ValidatingAdmissionPolicy "+policy, "ValidatingAdmissionPolicyBinding "+policy)
+	}
+	for _, name := range wanted {
+		if !named[name] {
+			t.Errorf("there is no %s", name)
 		}
 	}
 }

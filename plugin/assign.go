@@ -161,6 +161,7 @@ func (s *session) change(ctx context.Context, client kubernetes.Interface, o cha
 		s.preview(ctx, client, t.views, t.goal.wanted.unpinned(), t.written)
 		grants[t] = &granter{session: s, client: client, reference: t.goal.wanted, nodes: t.views, dry: o.dryRun}
 	}
+	s.takesOut(ctx, client, targets)
 	if !o.yes && o.dryRun == dryRunNone {
 		if err := s.confirm("%s %s?", question, countNodes(views)); err != nil {
 			return err

@@ -32,6 +32,20 @@ func (s *session) completeNodes(command *cobra.Command, arguments []string, begu
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
+// completePools gives the names of pools.
+func (s *session) completePools(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	s.complete(command, func(ctx context.Context, client kubernetes.Interface) {
+		pools, _ := s.listPools(ctx, client)
+		for _, p := range pools {
+			if strings.HasPrefix(p.Name, begun) && len(arguments) == 0 {
+				names = append(names, p.Name)
+			}
+		}
+	})
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
 // completeSelector gives the labels that nodes have, as KEY=VALUE, for the last part of a selector.
 func (s *session) completeSelector(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	before := begun[:strings.LastIndexByte(begun, ',')+1]
@@ -92,11 +106,16 @@ func (s *session) completeFlags(root *cobra.Command) {
 		"until":    cobra.FixedCompletions([]string{"active", "good"}, cobra.ShellCompDirectiveNoFileComp),
 		"output":   cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp),
 	}
-	for _, command := range root.Commands() {
+	var visit func(command *cobra.Command)
+	visit = func(command *cobra.Command) {
 		for name, way := range ways {
 			if command.Flags().Lookup(name) != nil {
 				_ = command.RegisterFlagCompletionFunc(name, way) // it fails for a flag that is not there
 			}
 		}
+		for _, below := range command.Commands() {
+			visit(below)
+		}
 	}
+	visit(root)
 }

@@ -50,6 +50,9 @@ func (s *session) describe(ctx context.Context, client kubernetes.Interface, v n
 		assignment = fmt.Sprintf("%s (by %s)", bounded.Line(v.assignment), map[carrier]string{carrierAnnotation: "annotation", carrierField: string(carrierField)}[v.carrier])
 	}
 	t.row("Assignment:", assignment)
+	if v.mark().Pool != "" {
+		t.row("Pool:", v.poolText())
+	}
 	if !v.supervised {
 		t.row("Supervisor:", "none has met this node; see kubectl kubelet doctor "+v.Name)
 		return t.flush()
@@ -79,11 +82,7 @@ var trialPeriod = regexp.MustCompile(`is on trial for (\S+) of health`)
 // trialText tells how much of a trial is left at most. The node does not publish what it has counted: a trial that was begun before
 // a restart goes on with what it had, and the clock stands still while the kubelet is not healthy.
 func trialText(c corev1.NodeCondition, now time.Time) string {
-	said := now.Sub(c.LastHeartbeatTime.Time)
-	var period time.Duration
-	if found := trialPeriod.FindStringSubmatch(c.Message); found != nil {
-		period, _ = time.ParseDuration(found[1])
-	}
+	said, period := now.Sub(c.LastHeartbeatTime.Time), trialPeriodOf(c)
 	switch {
 	case period <= 0:
 		return fmt.Sprintf("since %s at least; what is left of it, the node knows: kubelet-supervisor status there", duration.HumanDuration(said))
@@ -91,6 +90,14 @@ func trialText(c corev1.NodeCondition, now time.Time) string {
 		return fmt.Sprintf("its %s of health are due; the end of it comes as soon as the node has seen them, and its Lease renewed", period)
 	}
 	return fmt.Sprintf("at most %s of health are left, of %s; the node does not say what it counted before", duration.HumanDuration(period-said), period)
+}
+
+// trialPeriodOf is how long the trial is that a condition speaks of; 0 where it does not say.
+func trialPeriodOf(c corev1.NodeCondition) (period time.Duration) {
+	if found := trialPeriod.FindStringSubmatch(c.Message); found != nil {
+		period, _ = time.ParseDuration(found[1])
+	}
+	return period
 }
 
 func sourceText(source *corev1.NodeConfigSource) string {

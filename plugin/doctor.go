@@ -23,7 +23,8 @@ func newDoctor(s *session) *cobra.Command {
 		Use:   "doctor NODE",
 		Short: "Check everything between an assignment and the kubelet, and say what to mend",
 		Long: `Check everything between an assignment and a node's kubelet: the node, its supervisor, the assignment, the ConfigMap, the node's right to
-read it, what the node says, kubelet flags that win over it, and the admission policies. Nothing is changed. Exit code 1 when something is wrong.
+read it, what the node says, kubelet flags that win over it, and the admission policies. Where there are pools, also whether the node is in one, whether
+their controller runs, and their policies. Nothing is changed. Exit code 1 when something is wrong.
 
 The policies are compared with those that install makes, and tried by requests that the API server does not keep: as the node, where you may
 impersonate it, else as yourself.
@@ -91,6 +92,7 @@ func (d *diagnosis) examine(ctx context.Context) {
 	d.examineAssignment(ctx)
 	d.examineCondition()
 	d.examinePolicies(ctx)
+	d.examinePools(ctx)
 }
 
 func (d *diagnosis) examineAssignment(ctx context.Context) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,7 +34,7 @@ func (d *diagnosis) examinePolicy(ctx context.Context, name, does, without strin
 	api := d.client.AdmissionregistrationV1()
 	policy, err := api.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		d.note("the admission policy %s is not installed: %s; kubectl kubelet install", name, without)
+		d.note("the admission policy %s is not installed: %s; %s", name, without, installing(name))
 		return false
 	}
 	if err != nil {
@@ -42,7 +43,7 @@ func (d *diagnosis) examinePolicy(ctx context.Context, name, does, without strin
 	}
 	binding, err := api.ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		d.wrong("the admission policy %s has lost its binding: %s; kubectl kubelet install", name, without)
+		d.wrong("the admission policy %s has lost its binding: %s; %s", name, without, installing(name))
 		return false
 	}
 	if err != nil {
@@ -61,16 +62,24 @@ func (d *diagnosis) examinePolicy(ctx context.Context, name, does, without strin
 		}
 	}
 	if len(others) > 0 {
-		d.wrong("the admission policy %s is not as install makes it (%s), so it may be that %s; kubectl kubelet install", name, strings.Join(others, "; "), without)
+		d.wrong("the admission policy %s is not as install makes it (%s), so it may be that %s; %s", name, strings.Join(others, "; "), without, installing(name))
 		return true
 	}
 	d.fine("the admission policy %s %s, and is as install makes it", name, does)
 	return true
 }
 
+// installing is the command that makes a policy as it should be.
+func installing(policy string) string {
+	if slices.Contains(packaging.PoolPolicies(), policy) {
+		return "kubectl kubelet install --controller"
+	}
+	return "kubectl kubelet install"
+}
+
 // differsFromManifest names the fields in which an object is another than install makes it.
 func differsFromManifest(kind, name string, object runtime.Object) ([]string, error) {
-	objects, err := manifests()
+	objects, err := installOptions{controller: true, image: noImage}.objects()
 	if err != nil {
 		return nil, err
 	}

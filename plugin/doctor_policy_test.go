@@ -7,6 +7,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
@@ -16,7 +17,18 @@ import (
 )
 
 // policies are those of packaging, with their bindings.
-func policies(t *testing.T) (installed []runtime.Object) {
+func policies(t *testing.T) []runtime.Object {
+	t.Helper()
+	return policiesAmong(t, manifests)
+}
+
+// poolPolicies are those for pools.
+func poolPolicies(t *testing.T) []runtime.Object {
+	t.Helper()
+	return policiesAmong(t, func() ([]*unstructured.Unstructured, error) { return controllerManifests(noImage) })
+}
+
+func policiesAmong(t *testing.T, manifests func() ([]*unstructured.Unstructured, error)) (installed []runtime.Object) {
 	t.Helper()
 	objects, err := manifests()
 	if err != nil {

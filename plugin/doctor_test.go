@@ -171,9 +171,3 @@ func TestDiff(t *testing.T) {
 		t.Errorf("without differences: %q", stdout)
 	}
 }
-
-// What is installed is what packaging has, each after its namespace.
-func TestInstallDryRun(t *testing.T) {
-	stdout, _ := newBench(t).do(t, "install", "--dry-run=client")
-	golden(t, "install.txt", stdout)
-}

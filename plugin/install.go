@@ -26,6 +26,7 @@ import (
 )
 
 func newInstall(s *session) *cobra.Command {
+	var o installOptions
 	var yes bool
 	var dry dryRun
 	var print *genericclioptions.PrintFlags
@@ -34,12 +35,16 @@ func newInstall(s *session) *cobra.Command {
 		Short: "Install the cluster's part: a namespace for configurations, roles, and the admission policies",
 		Long: `Install the namespace ` + configNamespace + `, whose ConfigMaps every node may read, cluster roles for people who assign or look, bound to nobody, and the
 admission policies that let only those assign, and change configurations there, who may. What somebody changed in them by hand, or added, is
-replaced: kubectl apply --server-side -k packaging/manifests makes the same where nobody did.`,
+replaced: kubectl apply --server-side -k packaging/manifests makes the same where nobody did.
+
+With --controller also what pools need: the kind KubeletPool, its policies and roles, and two replicas of kubelet-supervisor-controller in a namespace of
+their own. It has no public image: --image names yours, and --image=none leaves the program out, where it runs elsewhere.`,
 		Example: `  kubectl kubelet install
-  kubectl kubelet install --dry-run=client -o yaml`,
+  kubectl kubelet install --dry-run=client -o yaml
+  kubectl kubelet install --controller --image=registry.example/kubelet-supervisor-controller:v1`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			objects, err := manifests()
+			objects, err := o.objects()
 			if err != nil {
 				return err
 			}
@@ -55,6 +60,8 @@ replaced: kubectl apply --server-side -k packaging/manifests makes the same wher
 		},
 	}
 	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	command.Flags().BoolVar(&o.controller, "controller", false, "also what pools need, and their controller")
+	command.Flags().StringVar(&o.image, "image", "", "the controller's image, or none")
 	dry.addFlag(command.Flags())
 	print = printFlags(command, "")
 	return command
@@ -62,7 +69,11 @@ replaced: kubectl apply --server-side -k packaging/manifests makes the same wher
 
 // manifests are the objects of packaging/manifests, each after what it needs.
 func manifests() ([]*unstructured.Unstructured, error) {
-	files, err := fs.Glob(packaging.Manifests, "manifests/*.yaml")
+	return readManifests(packaging.Manifests, "manifests/*.yaml")
+}
+
+func readManifests(from fs.FS, glob string) ([]*unstructured.Unstructured, error) {
+	files, err := fs.Glob(from, glob)
 	if err != nil {
 		return nil, fmt.Errorf("reading the manifests: %w", err)
 	}
@@ -71,7 +82,7 @@ func manifests() ([]*unstructured.Unstructured, error) {
 		if path.Base(file) == "kustomization.yaml" {
 			continue
 		}
-		text, err := packaging.Manifests.ReadFile(file)
+		text, err := fs.ReadFile(from, file)
 		if err != nil {
 			return nil, fmt.Errorf("reading the manifests: %w", err)
 		}
@@ -105,11 +116,7 @@ func (s *session) install(ctx context.Context, objects []*unstructured.Unstructu
 		}
 		return nil
 	}
-	settings, err := s.flags.ToRESTConfig()
-	if err != nil {
-		return fmt.Errorf("reading the kubeconfig: %w", err)
-	}
-	client, err := dynamic.NewForConfig(settings)
+	client, err := s.connectDynamic()
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
@@ -152,7 +159,7 @@ func applyObject(ctx context.Context, client dynamic.Interface, mapping *meta.RE
 		api = client.Resource(mapping.Resource).Namespace(object.GetNamespace())
 	}
 	now, err := api.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: dry.option()})
-	if err != nil || object.GetKind() == "Namespace" || len(otherFields(now, object)) == 0 { // a namespace's spec is the API server's
+	if err != nil || filledIn[object.GetKind()] || len(otherFields(now, object)) == 0 {
 		return now, err
 	}
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -175,6 +182,9 @@ func applyObject(ctx context.Context, client dynamic.Interface, mapping *meta.RE
 	})
 	return now, err
 }
+
+// filledIn are kinds whose spec the API server fills in, so that each is another than its manifest.
+var filledIn = map[string]bool{"Namespace": true, "CustomResourceDefinition": true, "Deployment": true, "Service": true, "PodDisruptionBudget": true}
 
 // commonFields are those that say nothing of what an object does.
 var commonFields = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "status": true}

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/dynamic"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -31,6 +33,7 @@ import (
 // A bench is a cluster of client-go's fakes with the plugin in front of it. Nodes answer assignments as `answers` says.
 type bench struct {
 	*fake.Clientset
+	pools   *dynamicfake.FakeDynamicClient
 	session *session
 	input   *bytes.Buffer
 	configz map[string]any // what every kubelet runs with; nil: cannot be asked
@@ -50,6 +53,8 @@ func newBench(t *testing.T, objects ...runtime.Object) *bench {
 	b.configz = maps.Clone(defaults)
 	b.session = newSession(genericiooptions.IOStreams{In: b.input, Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}})
 	b.session.connect = func() (kubernetes.Interface, error) { return b, nil }
+	b.pools = newFakePools()
+	b.session.connectDynamic = func() (dynamic.Interface, error) { return b.pools, nil }
 	b.session.connectAs = func(string, ...string) (kubernetes.Interface, error) { return b, nil }
 	b.session.now = func() time.Time { return noon }
 	b.session.configz = func(context.Context, kubernetes.Interface, string) (map[string]any, error) {

@@ -14,6 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 )
 
 func newPrune(s *session) *cobra.Command {
@@ -23,8 +26,9 @@ func newPrune(s *session) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "prune",
 		Short: "Remove configurations and permissions that no node uses",
-		Long: `Remove what this plugin made and no node uses: configurations that no Node is assigned, runs or falls back to and that rollback would not go
-back to; permissions of nodes to read what they are not assigned; records that an earlier version kept in ConfigMaps. In all namespaces, or in that of -n.`,
+		Long: `Remove what this plugin made and no node uses: configurations that no Node is assigned, runs or falls back to, that no pool has a layer from, and that
+rollback would not go back to; permissions of nodes to read what they are not assigned; records that an earlier version kept in ConfigMaps. In all
+namespaces, or in that of -n. What pools are rendered to is their controller's, and is not touched.`,
 		Example: "  kubectl kubelet prune --dry-run=client",
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -96,6 +100,9 @@ func (s *session) findWaste(ctx context.Context, client kubernetes.Interface, mi
 			u.use(entries[revision-1].Source)
 		}
 	}
+	if err := s.useOfPools(ctx, client, u); err != nil {
+		return waste{}, err
+	}
 	var w waste
 	for _, c := range configMaps.Items {
 		young := s.now().Sub(c.CreationTimestamp.Time) < minAge
@@ -135,6 +142,33 @@ func usageOf(nodes []nodeView) usage {
 		}
 	}
 	return u
+}
+
+// useOfPools keeps what pools have layers from, those of the revisions that are kept among them. Where that cannot be read it is not known,
+// and nothing is removed.
+func (s *session) useOfPools(ctx context.Context, client kubernetes.Interface, u usage) error {
+	pools, err := s.listPools(ctx, client)
+	if err != nil {
+		return fmt.Errorf("%w; so which configurations they have layers from is not known (ClusterRole %s lets you list them)", err, packaging.PoolViewerRole)
+	}
+	if len(pools) == 0 {
+		return nil
+	}
+	for _, p := range poolsOf(pools) {
+		for _, layer := range p.Refs() {
+			u.configMaps[rollout.Namespace+"/"+layer.Name] = true
+		}
+	}
+	kept, err := readRevisions(ctx, client, "")
+	if err != nil {
+		return fmt.Errorf("%w; so which configurations they have layers from is not known (Role %s lets you list them)", err, packaging.PoolViewerRole)
+	}
+	for _, r := range kept {
+		for _, layer := range r.Layers {
+			u.configMaps[layer.From] = true
+		}
+	}
+	return nil
 }
 
 func (u usage) use(assignment string) {

@@ -88,6 +88,7 @@ The node proves a configuration with its own kubelet, puts it on trial, and roll
 	root.AddCommand(
 		newConfig(s), newPush(s), newAssign(s), newReset(s), newRetry(s), newRollback(s),
 		newStatus(s), newDescribe(s), newDiff(s), newExplain(s), newCheck(s), newHistory(s), newDoctor(s),
+		newRollout(s), newPool(s),
 		newInstall(s), newPrune(s), newPackageFiles(),
 		newOptions(s), newVersion(s, version),
 	)

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -31,6 +32,8 @@ type session struct {
 	connect func() (kubernetes.Interface, error)
 	// connectAs makes one for somebody else, by impersonation.
 	connectAs func(user string, groups ...string) (kubernetes.Interface, error)
+	// connectDynamic makes the one for kinds that client-go has no types for.
+	connectDynamic func() (dynamic.Interface, error)
 	// configz asks a kubelet what it runs with.
 	configz func(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error)
 	// pods and summary ask for what a forecast takes beside it.
@@ -65,15 +68,31 @@ func newSession(streams genericiooptions.IOStreams) *session {
 		return kubernetes.NewForConfig(settings)
 	}
 	s.connect = func() (kubernetes.Interface, error) {
-		settings, err := s.flags.ToRESTConfig()
+		settings, err := s.settings()
 		if err != nil {
-			return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+			return nil, err
 		}
-		settings.UserAgent = fieldManager
-		settings.QPS, settings.Burst = 50, 300 // kubectl's
 		return kubernetes.NewForConfig(settings)
 	}
+	s.connectDynamic = func() (dynamic.Interface, error) {
+		settings, err := s.settings()
+		if err != nil {
+			return nil, err
+		}
+		return dynamic.NewForConfig(settings)
+	}
 	return s
+}
+
+// settings are how the API server is reached.
+func (s *session) settings() (*rest.Config, error) {
+	settings, err := s.flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	settings.UserAgent = fieldManager
+	settings.QPS, settings.Burst = 50, 300 // kubectl's
+	return settings, nil
 }
 
 // namespace is the one that --namespace names. The kubeconfig's is not asked: it is the one of somebody's applications, and

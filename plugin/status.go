@@ -109,10 +109,11 @@ func (s *session) showStatus(ctx context.Context, client kubernetes.Interface, o
 		s.note("There are no nodes.")
 		return nil
 	}
-	if err := s.writeStatus(s.Out, views, wide, true); err != nil || !o.follow {
+	columns := statusColumns{wide, slices.ContainsFunc(views, func(v nodeView) bool { return v.mark().Pool != "" })}
+	if err := s.writeStatus(s.Out, views, columns, true); err != nil || !o.follow {
 		return err
 	}
-	return s.followStatus(ctx, client, o.chosen, views, wide)
+	return s.followStatus(ctx, client, o.chosen, views, columns)
 }
 
 // ok tells whether a node runs what it is assigned, and says that all is well.
@@ -123,18 +124,30 @@ func (v nodeView) ok() bool {
 	return v.ready() && v.answered() && v.condition.Status == corev1.ConditionTrue
 }
 
+// statusColumns are those that a table of status need not have: with pools where one of its nodes is in a pool.
+type statusColumns struct{ wide, pools bool }
+
+// add puts them before the last column.
+func (c statusColumns) add(row []string, kubelet, pool string) []string {
+	last := len(row) - 1
+	added := row[:last:last]
+	if c.wide {
+		added = append(added, kubelet)
+	}
+	if c.pools {
+		added = append(added, pool)
+	}
+	return append(added, row[last])
+}
+
 // writeStatus writes the table, or without a header only its rows.
-func (s *session) writeStatus(to io.Writer, views []nodeView, wide, header bool) error {
+func (s *session) writeStatus(to io.Writer, views []nodeView, columns statusColumns, header bool) error {
 	t := newTable(to)
 	if header {
-		columns := []string{"NODE", "ASSIGNED", "ACTIVE", "LAST-KNOWN-GOOD", "OK", "AGE", "MESSAGE"}
-		if wide {
-			columns = append(columns[:6:6], "KUBELET", "MESSAGE")
-		}
-		t.row(columns...)
+		t.row(columns.add([]string{"NODE", "ASSIGNED", "ACTIVE", "LAST-KNOWN-GOOD", "OK", "AGE", "MESSAGE"}, "KUBELET", "POOL")...)
 	}
 	for _, v := range views {
-		t.row(s.statusRow(v, wide)...)
+		t.row(columns.add(s.statusRow(v, columns.wide), v.Status.NodeInfo.KubeletVersion, v.poolText())...)
 	}
 	return t.flush()
 }
@@ -153,9 +166,6 @@ func (s *session) statusRow(v nodeView, wide bool) []string {
 			v.Name, assigned, bounded.Line(referenceTo(v.config.Active).String()), bounded.Line(referenceTo(v.config.LastKnownGood).String()),
 			cmp.Or(bounded.Line(string(v.condition.Status)), "<none>"), age(s.now(), v.condition.LastHeartbeatTime.Time), v.summary(wide),
 		}
-	}
-	if wide {
-		row = append(row[:6:6], v.Status.NodeInfo.KubeletVersion, row[6])
 	}
 	return row
 }
@@ -232,6 +242,9 @@ func (v nodeView) machine() (map[string]any, error) {
 		"metadata":   map[string]any{"name": v.Name},
 		"assignment": v.assignment, "carrier": string(v.carrier), "supervised": v.supervised,
 	}
+	if name := v.mark().Pool; name != "" {
+		object["pool"] = map[string]any{"name": name, "member": v.memberOf() != "" && !v.heldOut()}
+	}
 	if v.supervised {
 		object["observed"], object["config"], object["condition"] = v.observed, config, condition
 	}
@@ -239,14 +252,14 @@ func (v nodeView) machine() (map[string]any, error) {
 }
 
 // followStatus prints a row for every change, until ctx ends.
-func (s *session) followStatus(ctx context.Context, client kubernetes.Interface, chosen selection, views []nodeView, wide bool) error {
+func (s *session) followStatus(ctx context.Context, client kubernetes.Interface, chosen selection, views []nodeView, columns statusColumns) error {
 	options := metav1.ListOptions{LabelSelector: chosen.selector}
 	if len(chosen.names) == 1 {
 		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", views[0].Name).String()
 	}
 	shown, wanted := map[string]string{}, map[string]bool{}
 	key := func(v nodeView) string {
-		return fmt.Sprint(v.assignment, v.carrier, v.observed, v.config, v.condition, v.ready())
+		return fmt.Sprint(v.assignment, v.carrier, v.observed, v.config, v.condition, v.ready(), v.poolText())
 	}
 	for _, v := range views {
 		shown[v.Name], wanted[v.Name] = key(v), true
@@ -261,7 +274,7 @@ func (s *session) followStatus(ctx context.Context, client kubernetes.Interface,
 			return nil
 		}
 		shown[v.Name] = key(v)
-		return s.writeStatus(s.Out, []nodeView{v}, wide, false)
+		return s.writeStatus(s.Out, []nodeView{v}, columns, false)
 	}
 	for i := range nodes {
 		if err := show(&nodes[i]); err != nil {

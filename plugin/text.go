@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"fmt"
 	"unicode/utf8"
 )
 
@@ -10,4 +11,11 @@ func shorten(words string, characters int) string {
 		return words
 	}
 	return string([]rune(words)[:characters-1]) + "…"
+}
+
+func nodeCount(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
 }

@@ -89,7 +89,7 @@ func (s *Seen) phase(n *Node, r *rules) Class {
 	if observed && verdict(n.Reason) && n.RetryObserved == n.Retry && n.Retry.Pool != "" {
 		return Failed
 	}
-	if !n.Mark.records(n.Source) {
+	if !n.Mark.Records(n.Source) {
 		return ""
 	}
 	switch {

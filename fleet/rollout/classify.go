@@ -148,7 +148,7 @@ func (p *pool) manual(n *Node) bool {
 	case n.Mark.Pool != p.Name && p.Spec.Adoption == v1alpha1.AdoptNever:
 		return true
 	}
-	return !n.Mark.records(n.Source)
+	return !n.Mark.Records(n.Source)
 }
 
 // relate compares what the node has with the target.
@@ -157,7 +157,7 @@ func (m *member) relate(p *pool) {
 	if !t.there {
 		return
 	}
-	records := n.Mark.records(n.Source)
+	records := n.Mark.Records(n.Source)
 	m.notBegun = records && (m.seen.Phase == Applying || m.seen.Phase == Blocked) && n.Observed != n.Source || m.seen.Phase == Waiting
 	ownLocal := m.want == Local && n.Source == "" && (n.Mark.Pool == "" || records)
 	m.begun = records && n.Source == m.want || ownLocal

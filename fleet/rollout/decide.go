@@ -63,7 +63,7 @@ type pool struct {
 // Decide says what to do. It is pure, and over all pools at once.
 func Decide(w World) Plan {
 	d := decision{w: &w, defaults: defaultRules()}
-	d.plan = Plan{Status: map[string]v1alpha1.KubeletPoolStatus{}, Seen: make(map[types.UID]Seen, len(w.Nodes)), Clocks: map[string]Clock{}}
+	d.plan = emptyPlan(len(w.Nodes))
 	d.order()
 	d.belong()
 	d.remember()
@@ -91,6 +91,10 @@ func Decide(w World) Plan {
 	}
 	d.plan.Look = d.look()
 	return d.plan
+}
+
+func emptyPlan(nodes int) Plan {
+	return Plan{Status: map[string]v1alpha1.KubeletPoolStatus{}, Seen: make(map[types.UID]Seen, nodes), Clocks: map[string]Clock{}}
 }
 
 // order makes the result independent of the order in which nodes and pools come.

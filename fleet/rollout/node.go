@@ -112,8 +112,8 @@ func threeParts(text, between string) (pool, what string, attempt int64) {
 	return words[0], words[1], attempt
 }
 
-// records says whether the Node still has the assignment that the mark records.
-func (m Mark) records(source string) bool {
+// Records says whether the Node still has the assignment that the mark records.
+func (m Mark) Records(source string) bool {
 	return m.Pool != "" && (m.Assignment == source || m.Assignment == Unassigned && source == "")
 }
 

@@ -53,17 +53,17 @@ func TestWhatANodeSays(t *testing.T) {
 		"the field": {func(n *corev1.Node) {
 			delete(n.Annotations, ConfigSourceAnnotation)
 			n.Spec.ConfigSource = &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: "a", Name: "b", KubeletConfigKey: "c"}}
-		}, func(n Node) bool { return n.Source == "a/b/c" && !n.Mark.records(n.Source) }},
+		}, func(n Node) bool { return n.Source == "a/b/c" && !n.Mark.Records(n.Source) }},
 		"the field, empty": {func(n *corev1.Node) {
 			delete(n.Annotations, ConfigSourceAnnotation)
 			n.Spec.ConfigSource = &corev1.NodeConfigSource{}
-		}, func(n Node) bool { return n.Source != "" && !n.Mark.records(n.Source) }},
+		}, func(n Node) bool { return n.Source != "" && !n.Mark.Records(n.Source) }},
 		"a person's retry":      {func(n *corev1.Node) { n.Annotations[RetryAnnotation] = "now" }, func(n Node) bool { return n.Retry == Retry{} }},
 		"a mark that is broken": {func(n *corev1.Node) { n.Annotations[MarkAnnotation] = "workers x" }, func(n Node) bool { return n.Mark == Mark{} }},
 		"adopted": {func(n *corev1.Node) {
 			n.Annotations[MarkAnnotation] = "workers - 1"
 			delete(n.Annotations, ConfigSourceAnnotation)
-		}, func(n Node) bool { return n.Mark.records(n.Source) }},
+		}, func(n Node) bool { return n.Mark.Records(n.Source) }},
 		"deleted":           {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{} }, func(n Node) bool { return n.Leaving }},
 		"the autoscaler's":  {taint("ToBeDeletedByClusterAutoscaler"), func(n Node) bool { return n.Leaving }},
 		"Karpenter's":       {taint("karpenter.sh/disrupted"), func(n Node) bool { return n.Leaving }},

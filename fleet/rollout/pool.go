@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,6 +70,13 @@ type wave struct {
 type amount struct {
 	value   int
 	percent bool
+}
+
+func (a amount) String() string {
+	if a.percent {
+		return strconv.Itoa(a.value) + "%"
+	}
+	return strconv.Itoa(a.value)
 }
 
 // of is the amount of n, percentages rounded down.

@@ -35,7 +35,7 @@ func Named(nodes []Node) []string {
 		n := &nodes[i]
 		name, is := strings.CutPrefix(n.Source, Namespace+"/")
 		name, isToo := strings.CutSuffix(name, "/"+VariantKey)
-		if is && isToo && n.Mark.records(n.Source) && !named[name] && IsVariantName(name) {
+		if is && isToo && n.Mark.Records(n.Source) && !named[name] && IsVariantName(name) {
 			named[name], names = true, append(names, name)
 		}
 	}

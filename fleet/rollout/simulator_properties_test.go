@@ -138,7 +138,7 @@ func (s *sim) checkWrites(v *view) {
 			s.breaks(11, "%s is written for %s, and belongs to %s", n.Name, w.Pool, p.Name)
 		case written[n.UID]:
 			s.breaks(7, "%s is written twice", n.Name)
-		case held(n), n.Source != "" && !owned(n), n.Mark.Pool != "" && !n.Mark.records(n.Source), p.Spec.Adoption == v1alpha1.AdoptNever && n.Mark.Pool != p.Name:
+		case held(n), n.Source != "" && !owned(n), n.Mark.Pool != "" && !n.Mark.Records(n.Source), p.Spec.Adoption == v1alpha1.AdoptNever && n.Mark.Pool != p.Name:
 			s.breaks(3, "%s is written, which is in a person's hands: %q, mark %q", n.Name, n.Source, n.Mark)
 		case w.RemoveTaint != "" && w.RemoveTaint != p.Spec.JoinTaint:
 			s.breaks(18, "%s loses the taint %s", n.Name, w.RemoveTaint)

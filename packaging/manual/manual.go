@@ -56,14 +56,22 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	return errors.Join(write(file), file.Close())
 }
 
-// Commands are those that have a page of their own: the program and what its help lists.
+// Commands are those that have a page of their own: the program, what its help lists, and what is below that. Those below completion are
+// one for each shell, and its page has them all.
 func (b Book) Commands() []*cobra.Command {
 	list := []*cobra.Command{b.Root}
-	for _, command := range b.Root.Commands() {
-		if command.IsAvailableCommand() {
-			list = append(list, command)
+	var visit func(above *cobra.Command)
+	visit = func(above *cobra.Command) {
+		for _, command := range above.Commands() {
+			if !command.IsAvailableCommand() {
+				continue
+			}
+			if list = append(list, command); command.Name() != "completion" {
+				visit(command)
+			}
 		}
 	}
+	visit(b.Root)
 	return list
 }
 

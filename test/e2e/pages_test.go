@@ -28,7 +28,7 @@ func isRead(name string) bool {
 }
 
 // poolPages are typed in test/fleet, where there is a controller.
-var poolPages = []string{"docs/operate/pools.md", "docs/reference/pool.md"}
+var poolPages = []string{"docs/howto/pools.md", "docs/operate/pools.md", "docs/reference/pool.md"}
 
 func typePages(t *testing.T, typed func(page string) bool) {
 	found, err := pages.Of("../..", false, append(poolPages, operatingPage)...)

@@ -1,0 +1,143 @@
+package rollout
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+)
+
+// View is a pool as somebody sees it who looks once. He remembers no earlier look, so he does not know how long a node has run what it runs:
+// it settles at once, and no answer is overdue.
+type View struct {
+	// Fault says why the spec cannot be met, Missing which layer is not there.
+	Fault, Missing string
+	// Known: the target's content is known. Without it the classes of the members say nothing of the target. Completed: it was completed
+	// once, so that going there takes one wave.
+	Known, Completed bool
+	// Target and Stable are revisions; nil is the nodes' own configuration, or none.
+	Target, Stable *Revision
+	Name           v1alpha1.RevisionName // of the target
+	Members        []Member
+	Waves          []ViewedWave
+	MaxUnavailable int
+	Conflicts      int // nodes that several pools of the same priority select
+	// Closed: no window is open now. Opens is when the next one opens; zero is never.
+	Closed bool
+	Opens  time.Time
+	// Topology is the label by which the target, while it is not proven, is kept to MaxDomains at a time; empty is no such limit.
+	Topology   string
+	MaxDomains int
+}
+
+// Member is a node of a pool in a [View].
+type Member struct {
+	Node  *Node
+	Class Class
+	// Minor and Layers name, with the node's architecture, the kind of nodes that proves a revision for itself.
+	Minor, Layers string
+	// OnTarget: what it has is the target, assigned in this attempt. Unavailable: it takes a slot of maxUnavailable.
+	OnTarget, Unavailable bool
+}
+
+// ViewedWave is a wave, and how many members it may reach.
+type ViewedWave struct {
+	Name, Nodes string
+	Goal        int
+	Soak        time.Duration
+}
+
+// Look views a pool against the target that its status names: what the controller is at.
+func Look(w World, name string) View {
+	return viewed(w, name, func(_ *decision, p *pool) {
+		p.status = p.Status
+		if p.Status.Target != nil {
+			p.stay()
+		}
+		if s := p.Status.Stable; s != nil && s.Revision != 0 {
+			p.stable = p.kept(func(r *Revision) bool { return r.Hash == s.Hash })
+		}
+	})
+}
+
+// Try views a pool against the target that its spec asks for: what the controller would begin with, if it were so.
+func Try(w World, name string) View {
+	return viewed(w, name, func(d *decision, p *pool) { d.render(p) })
+}
+
+func viewed(w World, name string, aim func(*decision, *pool)) View {
+	w.Synced, w.Seen, w.Pools = true, nil, slices.Clone(w.Pools)
+	for i := range w.Pools {
+		w.Pools[i].rules.settle = 0
+	}
+	d := decision{w: &w, defaults: defaultRules()}
+	d.defaults.settle = 0
+	d.plan = emptyPlan(len(w.Nodes))
+	d.order()
+	d.belong()
+	d.remember()
+	p := d.named[name]
+	if p == nil {
+		return View{}
+	}
+	aim(&d, p)
+	d.classify(p)
+	v := View{Fault: p.invalid, Missing: p.missing, Known: p.target.there, Completed: p.target.completed, Target: p.target.revision, Stable: p.stable, Name: p.target.name,
+		MaxUnavailable: p.maxUnavailable(), Conflicts: p.conflicts}
+	if v.Missing == "" {
+		v.Missing = p.unknown
+	}
+	for i := range p.members {
+		m := &p.members[i]
+		c := &p.cohorts[m.cohort]
+		v.Members = append(v.Members, Member{Node: m.node, Class: m.class, Minor: c.minor, Layers: c.layers, OnTarget: p.judges(m.node),
+			Unavailable: m.unavailable})
+	}
+	v.Waves = p.viewWaves()
+	v.Topology, v.MaxDomains = p.rules.topology.key, p.rules.topology.max
+	open, change := p.rules.windows.look(w.Now)
+	if v.Closed = !open; v.Closed {
+		v.Opens = change
+	}
+	return v
+}
+
+func (p *pool) viewWaves() (waves []ViewedWave) {
+	for i := range p.rules.waves {
+		wave := &p.rules.waves[i]
+		seen := ViewedWave{Name: wave.name, Nodes: wave.nodes.String(), Goal: p.goalOf(int32(i + 1)), Soak: wave.soak}
+		waves = append(waves, seen)
+	}
+	if p.target.completed {
+		waves = waves[len(waves)-1:]
+	}
+	return waves
+}
+
+// Owners names the pools that a node belongs to: one, none, or at a tie all that claim it.
+func Owners(pools []Pool, n *Node) (names []string) {
+	if n.Labels[PoolLabel] == "none" {
+		return nil
+	}
+	var highest int32
+	for i := range pools {
+		p := &pools[i]
+		if !p.selector.Matches(labels.Set(n.Labels)) || len(names) > 0 && p.Spec.Priority < highest {
+			continue
+		}
+		if len(names) > 0 && p.Spec.Priority > highest {
+			names = nil
+		}
+		names, highest = append(names, p.Name), p.Spec.Priority
+	}
+	slices.Sort(names)
+	return names
+}
+
+// SourceFor is what a node with these labels is assigned of a revision.
+func (r *Revision) SourceFor(set map[string]string) string {
+	v, _ := newVariants(r).variantFor(set)
+	return v.source
+}

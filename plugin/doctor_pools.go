@@ -1,0 +1,91 @@
+package plugin
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+)
+
+// leaseSilence is for how long a controller that runs does not renew its Lease at most, and clocks may differ.
+const leaseSilence = 2 * time.Minute
+
+// examinePools says nothing where there are none: most clusters need no controller.
+func (d *diagnosis) examinePools(ctx context.Context) {
+	pools, err := d.listPools(ctx, d.client)
+	mark := d.node.mark()
+	switch {
+	case err != nil:
+		d.unknown("whether the node is in a pool: %v", err)
+		return
+	case len(pools) == 0 && mark.Pool == "":
+		return
+	case len(pools) == 0:
+		d.note("the node was assigned its configuration by pool %s, and there are no pools now: it keeps that", bounded.Line(mark.Pool))
+		return
+	}
+	d.examineMembership(pools)
+	d.examineController(ctx, pools)
+	without := map[string]string{
+		"kubelet-supervisor-pools":       "who may write KubeletPools can change what all nodes run",
+		"kubelet-supervisor-pool-status": "who may write the status of KubeletPools can have a stopped revision tried again",
+		"kubelet-supervisor-revisions":   "who may write ConfigMaps in namespace " + configNamespace + " can change what pools have assigned",
+	}
+	for _, policy := range packaging.PoolPolicies() {
+		d.examinePolicy(ctx, policy, "limits who may write pools and what they are rendered to", without[policy])
+	}
+}
+
+func (d *diagnosis) examineMembership(pools []pool) {
+	node := rollout.ReadNode(d.node.Node)
+	owners := rollout.Owners(poolsOf(pools), &node)
+	switch {
+	case d.node.heldOut():
+		d.note("the node is in no pool, by its label %s=%s; kubectl kubelet rollout adopt %s", rollout.PoolLabel, noPool, d.node.Name)
+	case len(owners) == 0:
+		d.fine("no pool selects the node")
+	case len(owners) > 1:
+		d.wrong("the pools %s select the node with the same priority, so that none moves it; change a priority or a selector", strings.Join(owners, ", "))
+	case node.Mark.Pool == "" && (node.Source != "" || poolNamed(pools, owners[0]).Spec.Adoption == v1alpha1.AdoptNever),
+		node.Mark.Pool != "" && !node.Mark.Records(node.Source):
+		d.note("pool %s selects the node, and leaves it alone: a person has assigned or reset it; kubectl kubelet rollout adopt %s", owners[0], d.node.Name)
+	default:
+		d.fine("the node is in pool %s", owners[0])
+		if node.Supervised && !node.Layered {
+			d.wrong("its supervisor is too old for pools: it knows no layers; upgrade kubelet-supervisor there")
+		}
+	}
+}
+
+// examineController looks at the Lease, which it renews every few seconds, and at whether it has seen the pools as they are.
+func (d *diagnosis) examineController(ctx context.Context, pools []pool) {
+	lease, err := d.client.CoordinationV1().Leases(packaging.ControllerNamespace).Get(ctx, packaging.ControllerName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		d.wrong("no %s has run yet: pools change nothing without it; kubectl kubelet install --controller", packaging.ControllerName)
+		return
+	case err != nil:
+		d.unknown("whether %s runs: %v", packaging.ControllerName, err)
+	case lease.Spec.RenewTime == nil || d.now().Sub(lease.Spec.RenewTime.Time) > leaseSilence:
+		renewed := "never"
+		if lease.Spec.RenewTime != nil {
+			renewed = age(d.now(), lease.Spec.RenewTime.Time) + " ago"
+		}
+		d.wrong("no %s leads: its Lease was renewed last %s; kubectl get pods -n %s", packaging.ControllerName, renewed, packaging.ControllerNamespace)
+		return
+	default:
+		d.fine("%s runs: its Lease was renewed %s ago", packaging.ControllerName, age(d.now(), lease.Spec.RenewTime.Time))
+	}
+	for _, p := range pools {
+		if !p.observed() {
+			d.note("the controller has not seen pool %s as it is now; where that stays so, see kubectl logs -n %s deployment/%s", p.Name, packaging.ControllerNamespace, packaging.ControllerName)
+		}
+	}
+}

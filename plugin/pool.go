@@ -1,0 +1,175 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+)
+
+func newPool(s *session) *cobra.Command {
+	command := &cobra.Command{
+		Use:     "pool COMMAND",
+		Short:   "Look at pools before they are changed",
+		Long:    "Look at KubeletPools before they are changed. To follow and steer one that is there, see kubectl kubelet rollout.",
+		Example: "  kubectl kubelet pool diff workers -f pool.yaml",
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if len(arguments) > 0 {
+				return fmt.Errorf("unknown command %q for %q; see %s --help", arguments[0], command.CommandPath(), command.CommandPath())
+			}
+			return command.Help()
+		},
+	}
+	command.AddCommand(newPoolDiff(s))
+	return command
+}
+
+func newPoolDiff(s *session) *cobra.Command {
+	var file string
+	command := &cobra.Command{
+		Use:   "diff POOL -f FILE",
+		Short: "Show what a pool would do if it were as a file has it",
+		Long: `Show which revision a KubeletPool would make if it were as a file has it: the fields that change, with what that does to a node, the nodes that it
+takes, and how many of them each wave reaches. The pool need not be there yet. Nothing is sent.
+
+The exit code is 0 when neither the revision nor the nodes are others than now, 1 when they are, and 2 for an error.`,
+		Example:           "  kubectl kubelet pool diff workers -f pool.yaml",
+		Args:              cobra.ExactArgs(1),
+		Annotations:       map[string]string{comparesAnnotation: "yes"},
+		ValidArgsFunction: s.completePools,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if file == "" {
+				return errors.New("name a file with -f; - is stdin")
+			}
+			return s.poolDiff(command.Context(), arguments[0], file)
+		},
+	}
+	command.Flags().StringVarP(&file, "filename", "f", "", "a KubeletPool, as YAML or JSON; - is stdin")
+	return command
+}
+
+func (s *session) poolDiff(ctx context.Context, name, file string) error {
+	wanted, err := s.readPool(name, file)
+	if err != nil {
+		return err
+	}
+	client, err := s.connect()
+	if err != nil {
+		return err
+	}
+	pools, err := s.listPools(ctx, client)
+	if err != nil {
+		return err
+	}
+	d, err := s.draftOf(ctx, client, pools, wanted)
+	if err != nil {
+		return err
+	}
+	switch {
+	case d.then.Fault != "":
+		return fmt.Errorf("pool %s: %s", wanted.Name, d.then.Fault)
+	case d.then.Missing != "":
+		return fmt.Errorf("pool %s: ConfigMap %s is not there", wanted.Name, d.then.Missing)
+	}
+	d.write(s.Out)
+	if d.changesNothing() {
+		return nil
+	}
+	return errDiffers
+}
+
+// readPool reads a pool from a file.
+func (s *session) readPool(name, file string) (*v1alpha1.KubeletPool, error) {
+	content, err := s.readInput(file)
+	if err != nil {
+		return nil, err
+	}
+	wanted := &v1alpha1.KubeletPool{}
+	if err := yaml.UnmarshalStrict(content, wanted); err != nil {
+		return nil, fmt.Errorf("%s is no KubeletPool: %s", file, bounded.Line(err.Error()))
+	}
+	switch {
+	case wanted.Kind != "KubeletPool" || wanted.APIVersion != v1alpha1.GroupVersion().String():
+		return nil, fmt.Errorf("%s is no KubeletPool of %s", file, v1alpha1.GroupVersion())
+	case wanted.Name != "" && wanted.Name != name:
+		return nil, fmt.Errorf("%s is of pool %q, not of %q", file, bounded.Line(wanted.Name), name)
+	}
+	wanted.Name = name
+	return wanted, nil
+}
+
+// A draft is a pool as it would be, beside what it is.
+type draft struct {
+	wanted    *v1alpha1.KubeletPool
+	is        *v1alpha1.KubeletPool // nil: there is none yet
+	now, then rollout.View
+	pinned    *int64
+}
+
+// draftOf lays a file over the pool that there is, as server-side apply would: what an undo or a pause has set stays, where the file does not
+// say it.
+func (s *session) draftOf(ctx context.Context, client kubernetes.Interface, pools []pool, wanted *v1alpha1.KubeletPool) (draft, error) {
+	d := draft{wanted: wanted}
+	kept, err := readRevisions(ctx, client, wanted.Name)
+	if err != nil {
+		return d, err
+	}
+	w := rollout.World{Now: s.now(), Layers: map[rollout.Ref]rollout.Layer{}}
+	for _, p := range pools {
+		if p.Name == wanted.Name {
+			d.is, wanted.Status = p.KubeletPool, p.Status
+			d.pinned = wanted.Spec.Rollout.Pin
+			if d.pinned == nil {
+				d.pinned = p.Spec.Rollout.Pin
+			}
+			continue
+		}
+		w.Pools = append(w.Pools, rollout.ReadPool(p.KubeletPool, nil, zones))
+	}
+	wanted.Spec.Rollout.Pin = nil // what the layers would make is what is asked for
+	read := rollout.ReadPool(wanted, coreOf(kept), zones)
+	if err := readLayers(ctx, client, read, w.Layers); err != nil {
+		return d, err
+	}
+	nodes, _, err := listNodes(ctx, client, metav1.ListOptions{})
+	if err != nil {
+		return d, err
+	}
+	for i := range nodes {
+		w.Nodes = append(w.Nodes, rollout.ReadNode(&nodes[i]))
+	}
+	others := w.Pools
+	if d.is != nil {
+		w.Pools = append(slices.Clone(others), rollout.ReadPool(d.is, coreOf(kept), zones))
+		d.now = rollout.Look(w, wanted.Name)
+	}
+	w.Pools = append(slices.Clone(others), read)
+	d.then = rollout.Try(w, wanted.Name)
+	return d, nil
+}
+
+// readLayers reads the ConfigMaps that a pool has layers from.
+func readLayers(ctx context.Context, client kubernetes.Interface, p rollout.Pool, into map[rollout.Ref]rollout.Layer) error {
+	for _, ref := range p.Refs() {
+		found, err := client.CoreV1().ConfigMaps(rollout.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			into[ref] = rollout.Layer{Missing: true}
+		case err != nil:
+			return fmt.Errorf("reading ConfigMap %s: %w", ref, err)
+		default:
+			into[ref] = rollout.ReadLayer(found.Data, ref.Key, found.ResourceVersion)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package plugin
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+)
+
+// allocatableFields decide over what a node has for pods. What an autoscaler takes a new node for it reads from a template, which does not
+// know of them.
+var allocatableFields = []string{"evictionHard", "kubeReserved", "maxPods", "podsPerCore", "reservedMemory", "reservedSystemCPUs", "systemReserved"}
+
+// changes are those against what the pool is at now; a pool that is not there is at nothing.
+func (d draft) changes() []layerChange { return changesOf(d.from(), d.then.Target) }
+
+func (d draft) from() *rollout.Revision { return d.now.Target }
+
+func (d draft) sameRevision() bool {
+	return d.now.Known && d.now.Name == d.then.Name
+}
+
+func (d draft) changesNothing() bool {
+	joins, leaves := d.movers()
+	return d.is != nil && d.sameRevision() && len(joins)+len(leaves) == 0
+}
+
+// movers are the nodes that would be members and are not, and the other way round.
+func (d draft) movers() (joins, leaves []string) {
+	members := func(v rollout.View) (names []string) {
+		for _, m := range v.Members {
+			names = append(names, m.Node.Name)
+		}
+		return names
+	}
+	now, then := members(d.now), members(d.then)
+	joins = slices.DeleteFunc(slices.Clone(then), func(name string) bool { return slices.Contains(now, name) })
+	leaves = slices.DeleteFunc(slices.Clone(now), func(name string) bool { return slices.Contains(then, name) })
+	return joins, leaves
+}
+
+func (d draft) write(to io.Writer) {
+	line := func(format string, values ...any) { _, _ = fmt.Fprintf(to, format+"\n", values...) }
+	d.writeRevision(to)
+	joins, leaves := d.movers()
+	if d.is != nil && len(joins) > 0 {
+		line("  nodes that come: %s", some(joins, ", "))
+	}
+	if len(leaves) > 0 {
+		line("  nodes that leave, and keep what they have: %s", some(leaves, ", "))
+	}
+	d.writeWarnings(to)
+	if d.sameRevision() {
+		if d.changesNothing() {
+			line("  Nothing would move.")
+		}
+		return
+	}
+	d.writeWaves(to)
+}
+
+func (d draft) writeRevision(to io.Writer) {
+	against := "the nodes' own configuration"
+	if from := d.from(); from != nil {
+		against = revisionText(from.Number)
+	}
+	if d.sameRevision() {
+		_, _ = fmt.Fprintf(to, "%s: %s, as it is now\n", d.wanted.Name, revisionText(d.then.Name.Revision))
+		return
+	}
+	_, _ = fmt.Fprintf(to, "%s: %s, against %s:\n", d.wanted.Name, revisionText(d.then.Name.Revision), against)
+	changes := d.changes()
+	for i, c := range changes {
+		mark := " "
+		if givesRoot(c.path) {
+			mark = "!"
+		}
+		_, _ = fmt.Fprintf(to, "%s %s (layer %s)\n", mark, c, c.layer)
+		words := change{path: c.path}.consequence()
+		if i+1 == len(changes) || (change{path: changes[i+1].path}).consequence() != words {
+			_, _ = fmt.Fprintln(to, "      "+words)
+		}
+	}
+	if len(changes) == 0 && d.from() != nil && d.then.Target != nil {
+		_, _ = fmt.Fprintln(to, "  "+cmp.Or(otherwise(d.from(), d.then.Target), "the same fields"))
+	}
+}
+
+// writeWarnings says what a person may not think of.
+func (d draft) writeWarnings(to io.Writer) {
+	warn := func(format string, values ...any) { _, _ = fmt.Fprintf(to, "  warning: "+format+"\n", values...) }
+	var allocatable []string
+	for _, c := range d.changes() {
+		if top, _, _ := strings.Cut(c.path, "."); !d.sameRevision() && slices.Contains(allocatableFields, top) && !slices.Contains(allocatable, top) {
+			allocatable = append(allocatable, top)
+		}
+	}
+	if len(allocatable) > 0 {
+		warn("%s changes what a node has for pods; the template of an autoscaled group does not know that", strings.Join(allocatable, ", "))
+	}
+	if r := d.then.Target; r != nil && !d.sameRevision() {
+		layers := config.Layers{Base: string(r.Base)}
+		for i := range r.Layers {
+			tree, err := config.Decode(r.Layers[i].Patch)
+			if err != nil {
+				continue
+			}
+			normal, err := normalPatch(tree)
+			if err != nil {
+				warn("layer %s %s", r.Layers[i].Name, bounded.Line(err.Error()))
+				continue
+			}
+			layers.Layers = append(layers.Layers, config.Layer{Name: r.Layers[i].Name, Patch: normal})
+		}
+		for _, trap := range layers.Traps(nil) {
+			warn("%s", bounded.Line(trap))
+		}
+	}
+	if d.pinned != nil {
+		warn("the pool is pinned to %s, so its layers have no effect; kubectl kubelet rollout unpin %s", revisionText(*d.pinned), d.wanted.Name)
+	}
+	if d.is != nil && d.is.Spec.Rollout.Paused {
+		warn("the pool is paused; kubectl kubelet rollout resume %s", d.wanted.Name)
+	}
+	for _, stop := range d.wanted.Status.Stops {
+		if stop.Hash == d.then.Name.Hash {
+			warn("this content was stopped before: %s; it is not tried again without kubectl kubelet rollout restart %s", stopText(stop), d.wanted.Name)
+		}
+	}
+	if d.then.Conflicts > 0 {
+		warn("%d nodes are selected by another pool with the same priority, too; no pool moves them", d.then.Conflicts)
+	}
+}
+
+// writeWaves says whom it would reach, in which steps.
+func (d draft) writeWaves(to io.Writer) {
+	kinds, left := map[string]int{}, map[rollout.Class][]string{}
+	for _, m := range d.then.Members {
+		switch m.Class {
+		case rollout.Held, rollout.Skipped, rollout.Manual, rollout.Unsupervised, rollout.Leaving:
+			left[m.Class] = append(left[m.Class], m.Node.Name)
+		default:
+			kinds[m.Minor+"/"+m.Node.Arch+"/"+m.Layers]++
+		}
+	}
+	_, _ = fmt.Fprintf(to, "  %s, at most %d unavailable at once:\n", nodeCount(len(d.then.Members)), d.then.MaxUnavailable)
+	t := newTable(to)
+	for _, kind := range sortedKeys(kinds) {
+		t.row("    "+bounded.Line(kind), nodeCount(kinds[kind]))
+	}
+	before := 0
+	for i, wave := range d.then.Waves {
+		text := nodeCount(wave.Goal)
+		switch {
+		case d.then.Completed:
+			text = "all of them, without canaries: it was completed before"
+		case wave.Goal == before:
+			text += ", no more than before"
+		case before > 0:
+			text += fmt.Sprintf(", %d more", wave.Goal-before)
+		}
+		if wave.Soak > 0 && !d.then.Completed {
+			text += fmt.Sprintf(", soaks for %s", wave.Soak)
+		}
+		t.row(fmt.Sprintf("    wave %d %s", i+1, cmp.Or(wave.Name, wave.Nodes)), text)
+		before = wave.Goal
+	}
+	_ = t.flush()
+	d.writeLimits(to)
+	for _, class := range rollout.Classes() {
+		if names := left[class]; len(names) > 0 {
+			_, _ = fmt.Fprintf(to, "  not moved: %s %s\n", strings.ToLower(string(class)), some(names, ", "))
+		}
+	}
+}
+
+// writeLimits says what else a rollout waits for: a window, and other zones.
+func (d draft) writeLimits(to io.Writer) {
+	if d.then.Completed {
+		return // the way back waits for neither
+	}
+	switch {
+	case d.then.Closed && d.then.Opens.IsZero():
+		_, _ = fmt.Fprintln(to, "  no window ever opens")
+	case d.then.Closed:
+		_, _ = fmt.Fprintf(to, "  no window is open before %s\n", d.then.Opens.UTC().Format(time.RFC3339))
+	}
+	if d.then.Topology == "" {
+		return
+	}
+	domains := map[string]int{}
+	for _, m := range d.then.Members {
+		domains[cmp.Or(bounded.Line(m.Node.Labels[d.then.Topology]), "without the label")]++
+	}
+	var words []string
+	for _, name := range sortedKeys(domains) {
+		words = append(words, fmt.Sprintf("%s (%s)", name, nodeCount(domains[name])))
+	}
+	_, _ = fmt.Fprintf(to, "  not proven in at most %d at a time of %s: %s\n", d.then.MaxDomains, d.then.Topology, some(words, ", "))
+}

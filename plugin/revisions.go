@@ -1,0 +1,183 @@
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+)
+
+// A revision is one of a pool as the controller keeps it.
+type revision struct {
+	rollout.Revision
+	made time.Time
+}
+
+// readRevisions reads those of a pool, or of all pools, by their number.
+func readRevisions(ctx context.Context, client kubernetes.Interface, pool string) ([]revision, error) {
+	selector := rollout.PoolLabel
+	if pool != "" {
+		selector += "=" + pool
+	}
+	list, err := client.AppsV1().ControllerRevisions(rollout.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("listing the revisions of pools: %w", err)
+	}
+	var kept []revision
+	for i := range list.Items {
+		object := &list.Items[i]
+		read := rollout.ReadRevision(object.Labels[rollout.PoolLabel], object.Name, object.Data.Raw)
+		if read.Tampered {
+			read.Number = object.Revision
+		}
+		kept = append(kept, revision{read, object.CreationTimestamp.Time})
+	}
+	slices.SortFunc(kept, func(a, b revision) int { return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Number, b.Number)) })
+	return kept, nil
+}
+
+// coreOf is what the core reads of revisions.
+func coreOf(kept []revision) []rollout.Revision {
+	var all []rollout.Revision
+	for _, r := range kept {
+		all = append(all, r.Revision)
+	}
+	return all
+}
+
+// patchLeaves are the values that a layer sets, as a kubelet writes them, where it does decode.
+func patchLeaves(layer *rollout.RevisionLayer) map[string]leaf {
+	tree, err := config.Decode(layer.Patch)
+	if err != nil {
+		return nil
+	}
+	if normal, err := normalPatch(tree); err == nil {
+		tree = normal
+	}
+	return keyedLeaves(tree)
+}
+
+// A layerChange is a field that a layer sets otherwise in one revision than in another; a nil leaf is one that it does not set.
+type layerChange struct {
+	layer, path string
+	from, to    *leaf
+}
+
+func (c layerChange) String() string {
+	value := func(l *leaf) string {
+		if l.value == nil {
+			return "null"
+		}
+		return show(l.value)
+	}
+	path := bounded.Line(c.path)
+	switch {
+	case c.from == nil:
+		return path + " " + value(c.to)
+	case c.to == nil:
+		return path + " " + value(c.from) + " → not set"
+	}
+	return path + " " + value(c.from) + " → " + value(c.to)
+}
+
+// changesOf compares revisions, layer by layer and field by field; nil is the nodes' own configuration.
+func changesOf(from, to *rollout.Revision) (changes []layerChange) {
+	before, after := layersOf(from), layersOf(to)
+	var names []string
+	for _, r := range []*rollout.Revision{from, to} {
+		for i := range layersIn(r) {
+			if name := r.Layers[i].Name; !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	for _, name := range names {
+		paths := map[string]bool{}
+		for _, leaves := range []map[string]leaf{before[name], after[name]} {
+			for path := range leaves {
+				paths[path] = true
+			}
+		}
+		for _, path := range sortedKeys(paths) {
+			c := layerChange{layer: name, path: path}
+			if one, is := before[name][path]; is {
+				c.from = &one
+			}
+			if one, is := after[name][path]; is {
+				c.to = &one
+			}
+			if c.from == nil || c.to == nil || !reflect.DeepEqual(c.from.value, c.to.value) {
+				changes = append(changes, c)
+			}
+		}
+	}
+	return changes
+}
+
+func layersIn(r *rollout.Revision) []rollout.RevisionLayer {
+	if r == nil {
+		return nil
+	}
+	return r.Layers
+}
+
+func layersOf(r *rollout.Revision) map[string]map[string]leaf {
+	all := map[string]map[string]leaf{}
+	for i := range layersIn(r) {
+		all[r.Layers[i].Name] = patchLeaves(&r.Layers[i])
+	}
+	return all
+}
+
+// otherwise says how revisions differ that set the same fields to the same values.
+func otherwise(from, to *rollout.Revision) string {
+	var words []string
+	if from.Base != to.Base {
+		words = append(words, fmt.Sprintf("base %s → %s", from.Base, to.Base))
+	}
+	selectors := map[string]string{}
+	var before, after []string
+	for _, layer := range from.Layers {
+		selectors[layer.Name], before = layer.NodeSelector, append(before, layer.Name)
+	}
+	for _, layer := range to.Layers {
+		after = append(after, layer.Name)
+		if selector, is := selectors[layer.Name]; is && selector != layer.NodeSelector {
+			words = append(words, fmt.Sprintf("layer %s for other nodes", layer.Name))
+		}
+	}
+	if !slices.Equal(before, after) && len(words) == 0 {
+		words = append(words, "layers in another order, or by other names")
+	}
+	return strings.Join(words, ", ")
+}
+
+// changeText says in short what a revision changes against another: at most so many fields.
+func changeText(from, to *rollout.Revision, most int) string {
+	changes := changesOf(from, to)
+	if len(changes) == 0 && from != nil && to != nil {
+		return otherwise(from, to)
+	}
+	var words []string
+	for i, c := range changes[:min(len(changes), most)] {
+		text := c.String()
+		if i+1 == min(len(changes), most) || changes[i+1].layer != c.layer {
+			text += " in layer " + c.layer
+		}
+		words = append(words, shorten(text, 120))
+	}
+	if left := len(changes) - most; left > 0 {
+		words = append(words, fmt.Sprintf("%d more", left))
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,204 @@
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+)
+
+func newRolloutHistory(s *session) *cobra.Command {
+	var number int64
+	print := genericclioptions.NewPrintFlags("")
+	command := &cobra.Command{
+		Use:   "history POOL",
+		Short: "Show the revisions of a pool, and what became of each",
+		Long: `Show the revisions that are kept of a pool, oldest first: what each changed against the one before it, and what became of it. With --revision,
+one of them as it is kept, whole.`,
+		Example: `  kubectl kubelet rollout history workers
+  kubectl kubelet rollout history workers --revision=6`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: s.completePools,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if number < 0 || command.Flags().Changed("revision") && number == 0 {
+				return errors.New("--revision counts from 1; what revision 0 is, the nodes' own configuration, each node knows")
+			}
+			return s.rolloutHistory(command.Context(), arguments[0], number, print)
+		},
+	}
+	command.Flags().Int64Var(&number, "revision", 0, "show this revision whole")
+	print.AddFlags(command)
+	return command
+}
+
+func (s *session) rolloutHistory(ctx context.Context, name string, number int64, print *genericclioptions.PrintFlags) error {
+	client, err := s.connect()
+	if err != nil {
+		return err
+	}
+	pools, err := s.poolClient()
+	if err != nil {
+		return err
+	}
+	p, err := getPool(ctx, pools, name)
+	if err != nil {
+		return err
+	}
+	kept, err := readRevisions(ctx, client, p.Name)
+	if err != nil {
+		return err
+	}
+	if number > 0 {
+		i := slices.IndexFunc(kept, func(r revision) bool { return r.Number == number })
+		if i < 0 {
+			return fmt.Errorf("pool %s has no revision %d; see kubectl kubelet rollout history %s", p.Name, number, p.Name)
+		}
+		kept = kept[i : i+1]
+	}
+	switch {
+	case *print.OutputFormat != "":
+		return s.printRevisions(p, kept, print)
+	case number > 0:
+		return s.describeRevision(p, kept[0])
+	case len(kept) == 0:
+		s.note("Pool %s has no revision yet.", p.Name)
+		return nil
+	}
+	return s.writeRevisions(p, kept)
+}
+
+func (s *session) writeRevisions(p pool, kept []revision) error {
+	t := newTable(s.Out, "REVISION", "AGE", "RESULT", "PROVEN", "CHANGE", "NOTE")
+	var before *rollout.Revision
+	for i := range kept {
+		r := &kept[i]
+		result, proven := p.resultOf(r)
+		change := "not what it was"
+		if !r.Tampered {
+			change = changeText(before, &r.Revision, 3)
+			before = &r.Revision
+		}
+		t.row(strconv.FormatInt(r.Number, 10), age(s.now(), r.made), result, proven, cmp.Or(change, "none"), p.noteOn(r))
+	}
+	return t.flush()
+}
+
+// resultOf is what became of a revision, as far as the status remembers.
+func (p pool) resultOf(r *revision) (result, proven string) {
+	for _, known := range p.Status.Revisions {
+		if known.Hash == r.Hash && known.Revision == r.Number {
+			return cmp.Or(string(known.Result), "<unknown>"), strconv.Itoa(int(known.Proven))
+		}
+	}
+	return "<unknown>", "<unknown>"
+}
+
+// noteOn says what a revision is to its pool now, and why people made it.
+func (p pool) noteOn(r *revision) string {
+	var words []string
+	is := func(name v1alpha1.RevisionName) bool { return name.Revision == r.Number && name.Hash == r.Hash }
+	if t := p.Status.Target; t != nil && is(t.RevisionName) {
+		words = append(words, "target")
+	}
+	if s := p.Status.Stable; s != nil && is(*s) {
+		words = append(words, "stable")
+	}
+	if pin := p.Spec.Rollout.Pin; pin != nil && *pin == r.Number {
+		words = append(words, "pinned")
+	}
+	text := strings.Join(words, ", ")
+	if stop := p.stopOf(r.Hash); stop != nil {
+		text = strings.TrimPrefix(fmt.Sprintf("%s; stopped in attempt %d: %s", text, stop.Attempt, shorten(stopText(*stop), 160)), "; ")
+	}
+	if r.Cause != "" {
+		text = strings.TrimPrefix(text+"; "+shorten(bounded.Line(r.Cause), 80), "; ")
+	}
+	return text
+}
+
+// describeRevision shows a revision whole.
+func (s *session) describeRevision(p pool, r revision) error {
+	if r.Tampered {
+		return fmt.Errorf("pool %s: what is kept of revision %d is not what it was", p.Name, r.Number)
+	}
+	t := newTable(s.Out)
+	result, _ := p.resultOf(&r)
+	t.row("Pool:", p.Name)
+	t.row("Revision:", strconv.FormatInt(r.Number, 10), p.noteOn(&r))
+	t.row("Hash:", r.Hash)
+	t.row("Made:", age(s.now(), r.made)+" ago")
+	t.row("Result:", result)
+	t.row("Base:", string(r.Base))
+	if err := t.flush(); err != nil {
+		return err
+	}
+	for _, layer := range r.Layers {
+		of := ""
+		if layer.NodeSelector != "" {
+			of = ", for nodes with " + bounded.Line(layer.NodeSelector)
+		}
+		text, err := yaml.JSONToYAML(layer.Patch)
+		if err != nil {
+			return fmt.Errorf("writing layer %s: %w", layer.Name, err)
+		}
+		_, _ = fmt.Fprintf(s.Out, "Layer %s (%s)%s:\n", layer.Name, bounded.Line(layer.From), of)
+		for line := range strings.Lines(string(text)) {
+			words := strings.TrimLeft(line, " ")
+			_, _ = fmt.Fprintln(s.Out, "  "+strings.Repeat(" ", len(line)-len(words))+bounded.Line(words))
+		}
+	}
+	return nil
+}
+
+// printRevisions prints them in the form of a Kubernetes object, kind KubeletPoolRevisions.
+func (s *session) printRevisions(p pool, kept []revision, print *genericclioptions.PrintFlags) error {
+	printer, err := print.ToPrinter()
+	if err != nil {
+		return err
+	}
+	var list []any
+	for i := range kept {
+		r := &kept[i]
+		result, _ := p.resultOf(r)
+		printed := map[string]any{"revision": r.Number, "hash": r.Hash, "result": result, "base": string(r.Base), "tampered": r.Tampered}
+		if !r.made.IsZero() {
+			printed["time"] = r.made.UTC().Format(time.RFC3339)
+		}
+		if r.Cause != "" {
+			printed["cause"] = r.Cause
+		}
+		var layers []any
+		for j := range r.Layers {
+			layer := &r.Layers[j]
+			layers = append(layers, map[string]any{"name": layer.Name, "from": layer.From, "nodeSelector": layer.NodeSelector, "patch": string(layer.Patch)})
+		}
+		printed["layers"] = layers
+		list = append(list, printed)
+	}
+	return printer.PrintObj(&unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
+		"apiVersion": "kubelet-supervisor.io/v1", "kind": "KubeletPoolRevisions", "metadata": map[string]any{"name": p.Name}, "revisions": list,
+	})}, s.Out)
+}
+
+// poolsOf are the pools as the core reads them, without their revisions.
+func poolsOf(pools []pool) []rollout.Pool {
+	var read []rollout.Pool
+	for _, p := range pools {
+		read = append(read, rollout.ReadPool(p.KubeletPool, nil, zones))
+	}
+	return read
+}

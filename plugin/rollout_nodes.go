@@ -1,0 +1,185 @@
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+)
+
+// noPool is the value of the pool label that keeps a node out of all pools.
+const noPool = "none"
+
+func newRolloutAdopt(s *session) *cobra.Command {
+	return s.handing(&cobra.Command{
+		Use:   "adopt NODE...",
+		Short: "Give nodes that somebody assigned by hand, or released, to their pool",
+		Long: `Give nodes to the pool whose selector takes them. A pool leaves alone what a person assigned or reset: the mark pool-assigned, which this command
+writes, lets the pool take the node as it is. It keeps what it runs until its turn comes, by waves and within maxUnavailable. The label
+` + rollout.PoolLabel + `=none is removed.`,
+		Example: "  kubectl kubelet rollout adopt n1",
+	}, "adopted", s.adoption)
+}
+
+func newRolloutRelease(s *session) *cobra.Command {
+	return s.handing(&cobra.Command{
+		Use:   "release NODE...",
+		Short: "Take nodes out of their pool, as they are",
+		Long: `Take nodes out of whatever pool selects them: the label ` + rollout.PoolLabel + `=none is set. The node keeps what it is assigned, and no pool
+writes to it or counts it. A node that is released while it fails at a new revision stops that revision: it is the reason to release it, most likely.
+kubectl kubelet rollout adopt gives it back.`,
+		Example: "  kubectl kubelet rollout release n1",
+	}, "released", s.releasing)
+}
+
+// A handover says by what patch a node changes hands.
+type handover func(pools []pool, v nodeView, say notes) (map[string]any, error)
+
+// handing makes a command that changes to whom nodes belong.
+func (s *session) handing(command *cobra.Command, did string, how handover) *cobra.Command {
+	var o changeOptions
+	command.Args = cobra.MinimumNArgs(1)
+	command.ValidArgsFunction = s.completeNodes
+	command.RunE = func(command *cobra.Command, arguments []string) error {
+		o.chosen.names = arguments
+		return s.handOver(command.Context(), o, did, how)
+	}
+	o.dryRun.addFlag(command.Flags())
+	o.print = printFlags(command, "")
+	return command
+}
+
+func (s *session) handOver(ctx context.Context, o changeOptions, did string, how handover) error {
+	client, err := s.connect()
+	if err != nil {
+		return err
+	}
+	views, err := o.chosen.nodes(ctx, client)
+	if err != nil {
+		return err
+	}
+	pools, err := s.listPools(ctx, client)
+	if err != nil {
+		return err
+	}
+	return s.eachNode(ctx, views, 1, func(ctx context.Context, v nodeView) error {
+		return s.handOverNode(ctx, client, v, pools, o, did, how)
+	})
+}
+
+// handOverNode patches exactly the Node that was looked at; one that has changed meanwhile is looked at anew.
+func (s *session) handOverNode(ctx context.Context, client kubernetes.Interface, v nodeView, pools []pool, o changeOptions, did string, how handover) error {
+	var said []string
+	after := v.Node
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		said = nil
+		patch, err := how(pools, v, func(format string, values ...any) { said = append(said, fmt.Sprintf(format, values...)) })
+		if err != nil {
+			return err
+		}
+		metadata := patch["metadata"].(map[string]any)
+		if metadata["uid"] = v.UID; v.ResourceVersion != "" {
+			metadata["resourceVersion"] = v.ResourceVersion
+		}
+		after, err = patchNode(ctx, client, v.Node, patch, o.dryRun)
+		if apierrors.IsConflict(err) {
+			if now, failed := getNode(ctx, client, v.Name); failed == nil {
+				v = now
+			}
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, errNothingToDo):
+		said, did, after = []string{err.Error()}, "unchanged", v.Node
+	case err != nil:
+		return fmt.Errorf("node %s: %w", v.Name, err)
+	}
+	for _, words := range said {
+		s.note("%s", words)
+	}
+	return s.printObject(o.print, o.dryRun.did(did), after)
+}
+
+// adoption writes the mark of the pool that selects the node, with the assignment that the node has: so nothing changes at once. An older
+// retry goes, or a verdict on what a person assigned would be taken for one on a revision.
+func (s *session) adoption(pools []pool, v nodeView, say notes) (map[string]any, error) {
+	node := rollout.ReadNode(v.Node)
+	owners := rollout.Owners(poolsOf(pools), withoutLabel(&node, rollout.PoolLabel))
+	switch {
+	case len(owners) == 0 && len(pools) == 0:
+		return nil, errors.New("there is no pool")
+	case len(owners) == 0:
+		return nil, errors.New("no pool selects it; see the selectors with kubectl get kpool -o yaml, and the node's labels with kubectl get node --show-labels")
+	case len(owners) > 1:
+		return nil, fmt.Errorf("the pools %s select it with the same priority; change one of their priorities or selectors", strings.Join(owners, ", "))
+	}
+	p := poolNamed(pools, owners[0])
+	mark := rollout.Mark{Pool: p.Name, Assignment: cmp.Or(node.Source, rollout.Unassigned), Attempt: 1}
+	if rollout.ParseMark(mark.String()) != mark {
+		return nil, fmt.Errorf("its assignment %q is malformed; kubectl kubelet reset %s, and adopt it then", v.assignment, v.Name)
+	}
+	released := v.heldOut()
+	if !released && v.memberOf() == p.Name {
+		return nil, nothingToDo("node %s is in the hands of pool %s already", v.Name, p.Name)
+	}
+	metadata := map[string]any{}
+	if released {
+		metadata["labels"] = map[string]any{rollout.PoolLabel: nil}
+	}
+	if v.memberOf() != p.Name {
+		metadata["annotations"] = map[string]any{rollout.MarkAnnotation: mark.String(), rollout.RetryAnnotation: nil}
+	}
+	target := "its revision"
+	if t := p.Status.Target; t != nil {
+		target = revisionText(t.Revision)
+	}
+	say("%s: pool %s moves it from %s to %s when its turn comes", v.Name, p.Name, bounded.Line(cmp.Or(v.assignment, localText)), target)
+	if node.Labels[rollout.RolloutLabel] == "hold" {
+		say("warning: %s has the label %s=hold, and is not moved while it has", v.Name, rollout.RolloutLabel)
+	}
+	return map[string]any{"metadata": metadata}, nil
+}
+
+// releasing leaves the mark as it is: it is what tells of a node that fails, and is taken away, which revision that was.
+func (s *session) releasing(pools []pool, v nodeView, say notes) (map[string]any, error) {
+	if v.heldOut() {
+		return nil, nothingToDo("node %s is in no pool already", v.Name)
+	}
+	node := rollout.ReadNode(v.Node)
+	of := "No pool selects it now, and none will"
+	if owners := rollout.Owners(poolsOf(pools), &node); len(owners) > 0 {
+		of = "no longer in pool " + strings.Join(owners, ", ")
+	}
+	say("%s: %s; it keeps what it is assigned, %s", v.Name, of, bounded.Line(cmp.Or(v.assignment, localText)))
+	return map[string]any{"metadata": map[string]any{"labels": map[string]any{rollout.PoolLabel: noPool}}}, nil
+}
+
+func withoutLabel(n *rollout.Node, key string) *rollout.Node {
+	without := *n
+	without.Labels = map[string]string{}
+	for k, value := range n.Labels {
+		if k != key {
+			without.Labels[k] = value
+		}
+	}
+	return &without
+}
+
+func poolNamed(pools []pool, name string) pool {
+	for _, p := range pools {
+		if p.Name == name {
+			return p
+		}
+	}
+	return pool{}
+}

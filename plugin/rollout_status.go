@@ -1,0 +1,195 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+)
+
+// poolInterval is the time between two looks at a pool. The controller writes its status once a second at most.
+const poolInterval = time.Second
+
+// rolloutStatusOptions are the flags of rollout status.
+type rolloutStatusOptions struct {
+	follow   bool
+	timeout  time.Duration
+	revision int64
+	print    *genericclioptions.PrintFlags
+}
+
+func newRolloutStatus(s *session) *cobra.Command {
+	var o rolloutStatusOptions
+	command := &cobra.Command{
+		Use:   "status POOL",
+		Short: "Show how far a pool's revision has come, and wait until it is through",
+		Long: `Show how far the revision of a pool has come, with the nodes that are at risk and those that are not moved, and wait until it has reached all
+nodes that it can reach. Exit code 0: it has. 1: it was stopped, or could not be begun, or --timeout is over. With --watch=false it does not wait, and
+ends with 1 when the revision was stopped.`,
+		Example: `  kubectl kubelet rollout status workers
+  kubectl kubelet rollout status workers --watch=false
+  kubectl kubelet rollout status workers --timeout=1h`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: s.completePools,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if o.timeout < 0 || o.revision < 0 {
+				return errors.New("--timeout and --revision cannot be negative")
+			}
+			return s.rolloutStatus(command.Context(), arguments[0], o)
+		},
+	}
+	command.Flags().BoolVarP(&o.follow, "watch", "w", true, "wait until it is through, and tell what happens meanwhile")
+	command.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait; 0: without end")
+	command.Flags().Int64Var(&o.revision, "revision", 0, "the revision to wait for; it is an error when the pool is at another. 0: the one that the pool is at")
+	o.print = printFlags(command, "")
+	command.Flags().Lookup("output").Usage += "; then it does not wait"
+	return command
+}
+
+func (s *session) rolloutStatus(ctx context.Context, name string, o rolloutStatusOptions) error {
+	client, err := s.connect()
+	if err != nil {
+		return err
+	}
+	pools, err := s.poolClient()
+	if err != nil {
+		return err
+	}
+	p, err := getPool(ctx, pools, name)
+	if err != nil {
+		return err
+	}
+	if *o.print.OutputFormat != "" {
+		return s.printObject(o.print, "", p.object)
+	}
+	f := &follower{session: s, client: client, pools: pools, options: o}
+	if done, err := f.tell(ctx, p); done || !o.follow {
+		return err
+	}
+	return f.follow(ctx, p.Name)
+}
+
+// lasts: asking again gives the same answer.
+func lasts(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+}
+
+// A follower tells what becomes of a pool.
+type follower struct {
+	*session
+	client  kubernetes.Interface
+	pools   dynamic.ResourceInterface
+	options rolloutStatusOptions
+
+	stage, said string // what was told last
+}
+
+// follow looks at the pool until its rollout has ended. What the API server cannot tell now it may tell later.
+func (f *follower) follow(ctx context.Context, name string) error {
+	if f.options.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, f.options.timeout)
+		defer cancel()
+	}
+	ticker := time.NewTicker(poolInterval)
+	defer ticker.Stop()
+	var failure error
+	for {
+		select {
+		case <-ctx.Done():
+			return f.ended(ctx, name, failure)
+		case <-ticker.C:
+		}
+		p, err := getPool(ctx, f.pools, name)
+		if failure = err; err != nil {
+			if lasts(err) {
+				return err
+			}
+			continue
+		}
+		if done, err := f.tell(ctx, p); done {
+			return err
+		}
+	}
+}
+
+func (f *follower) ended(ctx context.Context, name string, failure error) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("pool %s: stopped watching; its rollout goes on without that", name)
+	}
+	if failure != nil {
+		return fmt.Errorf("pool %s: not within %s: %w", name, f.options.timeout, failure)
+	}
+	return fmt.Errorf("pool %s: not within %s; last seen: %s; its rollout goes on", name, f.options.timeout, f.said)
+}
+
+// tell tells what is new: the whole story where another stage was reached, else one line. It tells whether the rollout has ended.
+func (f *follower) tell(ctx context.Context, p pool) (done bool, err error) {
+	done, err = p.verdict(f.options.revision)
+	if err != nil {
+		return true, err
+	}
+	if stop := p.stopped(); stop != nil && p.observed() {
+		return true, f.lookAt(ctx, p).stopError(*stop)
+	}
+	stage, said := p.stage(), p.countText()
+	switch {
+	case stage != f.stage:
+		f.lookAt(ctx, p).write(f.Out)
+	case said != f.said:
+		_, _ = fmt.Fprintf(f.Out, "%s: %s\n", p.Name, said)
+	}
+	f.stage, f.said = stage, said
+	return done, nil
+}
+
+func (f *follower) lookAt(ctx context.Context, p pool) poolStory {
+	return f.storyOf(ctx, f.client, f.pools, p)
+}
+
+// verdict tells whether there is nothing to wait for any more. The error is for what no waiting mends.
+func (p pool) verdict(wanted int64) (done bool, err error) {
+	ready := p.condition(v1alpha1.ConditionReady)
+	if !p.observed() || ready == nil {
+		return false, nil
+	}
+	if ready.Reason == rollout.ReasonInvalidSpec {
+		return true, fmt.Errorf("pool %q: %s; the nodes keep what they have", p.Name, bounded.Line(ready.Message))
+	}
+	if t := p.Status.Target; wanted > 0 && t != nil && t.Revision != wanted {
+		return true, fmt.Errorf("pool %q is at %s, not at revision %d", p.Name, revisionText(t.Revision), wanted)
+	}
+	return ready.Status == metav1.ConditionTrue, nil
+}
+
+// observed: the controller has seen the pool as it is, so that its status is about that.
+func (p pool) observed() bool { return p.Status.ObservedGeneration == p.Generation }
+
+func (p pool) condition(kind string) *metav1.Condition {
+	return meta.FindStatusCondition(p.Status.Conditions, kind)
+}
+
+// stage changes where the whole story is worth to be told again.
+func (p pool) stage() string {
+	words := []string{fmt.Sprint(p.Status.Target), fmt.Sprint(p.Spec.Rollout.Pin != nil, p.Spec.Rollout.Paused)}
+	if w := p.Status.Wave; w != nil {
+		words = append(words, fmt.Sprint(w.Number))
+	}
+	if ready := p.condition(v1alpha1.ConditionReady); ready != nil {
+		words = append(words, ready.Reason)
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,300 @@
+package plugin
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+)
+
+// mostNames is how many nodes are named of each kind; the rest is counted.
+const mostNames = 6
+
+// A poolStory is a pool with its nodes and revisions. How many there are of each kind the pool's status says; which ones those are is
+// seen on the Nodes, by the rules of the controller itself.
+type poolStory struct {
+	pool
+	now    time.Time
+	view   rollout.View
+	kept   []revision
+	nodes  map[string]nodeView
+	unseen error // why nodes or revisions cannot be read
+}
+
+func (s *session) storyOf(ctx context.Context, client kubernetes.Interface, pools dynamic.ResourceInterface, p pool) poolStory {
+	story := poolStory{pool: p, now: s.now(), nodes: map[string]nodeView{}}
+	if story.kept, story.unseen = readRevisions(ctx, client, p.Name); story.unseen != nil {
+		return story
+	}
+	w := rollout.World{Now: story.now}
+	if w.Pools, story.unseen = allPools(ctx, pools, p, story.kept); story.unseen != nil {
+		return story
+	}
+	list, _, err := listNodes(ctx, client, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&p.Spec.Selector)})
+	if story.unseen = err; err != nil {
+		return story
+	}
+	for i := range list {
+		story.nodes[list[i].Name] = viewOf(&list[i])
+		w.Nodes = append(w.Nodes, rollout.ReadNode(&list[i]))
+	}
+	story.view = rollout.Look(w, p.Name)
+	return story
+}
+
+// allPools are the pools as the core reads them: another one may own some of the nodes.
+func allPools(ctx context.Context, api dynamic.ResourceInterface, p pool, kept []revision) ([]rollout.Pool, error) {
+	read := []rollout.Pool{rollout.ReadPool(p.KubeletPool, coreOf(kept), zones)}
+	list, err := api.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing pools: %w", err)
+	}
+	for i := range list.Items {
+		other, err := poolOf(&list.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		if other.Name != p.Name {
+			read = append(read, rollout.ReadPool(other.KubeletPool, nil, zones))
+		}
+	}
+	return read, nil
+}
+
+func (p poolStory) write(to io.Writer) {
+	_, _ = fmt.Fprintf(to, "%s: %s\n", p.Name, p.headline())
+	if p.Status.Target == nil {
+		return
+	}
+	_, _ = fmt.Fprintf(to, "  %s%s\n", p.countText(), p.unavailableText())
+	var waves bytes.Buffer
+	p.writeWaves(&waves)
+	_, _ = to.Write(waves.Bytes())
+	for _, line := range []string{p.notMoved(), p.waits(), p.stalled(), p.pinned(), p.unknown()} {
+		if line != "" {
+			_, _ = fmt.Fprintln(to, "  "+line)
+		}
+	}
+}
+
+func (p poolStory) headline() string {
+	ready := p.condition(v1alpha1.ConditionReady)
+	t := p.Status.Target
+	switch {
+	case t == nil && ready == nil:
+		return "no controller has looked at it yet; is kubelet-supervisor-controller running?"
+	case t == nil:
+		return "no revision yet: " + bounded.Line(ready.Reason+": "+ready.Message)
+	}
+	words := revisionText(t.Revision)
+	if change := p.changeOfTarget(); change != "" {
+		words += " (" + change + ")"
+	}
+	switch w := p.Status.Wave; {
+	case !p.observed():
+		words += ", and a change of the pool that the controller has not seen yet"
+	case p.stopped() != nil:
+		words += fmt.Sprintf(", stopped, attempt %d", t.Attempt)
+	case ready != nil && ready.Reason != rollout.ReasonCompleted && ready.Reason != rollout.ReasonRolling:
+		words += ", " + bounded.Line(ready.Reason+": "+ready.Message)
+	case w != nil:
+		words += fmt.Sprintf(", wave %d of %d, attempt %d", w.Number, max(int(w.Number), len(p.view.Waves)), t.Attempt)
+	case ready != nil && ready.Status == metav1.ConditionTrue:
+		words += ", completed"
+	}
+	return words
+}
+
+// changeOfTarget says what the target changes against the revision that is stable.
+func (p poolStory) changeOfTarget() string {
+	t := p.Status.Target
+	if t.Revision == 0 {
+		return ""
+	}
+	to := p.keptAs(t.Revision, t.Hash)
+	if to == nil {
+		return ""
+	}
+	var from *rollout.Revision
+	if s := p.Status.Stable; s != nil && s.Revision != 0 && s.Hash != t.Hash {
+		from = p.keptAs(s.Revision, s.Hash)
+	}
+	return changeText(from, to, 3)
+}
+
+func (p poolStory) keptAs(number int64, hash string) *rollout.Revision {
+	for i := range p.kept {
+		if r := &p.kept[i]; r.Number == number && r.Hash == hash && !r.Tampered {
+			return &r.Revision
+		}
+	}
+	return nil
+}
+
+// countText says how many nodes there are of each class, as the controller counts.
+func (p pool) countText() string {
+	n := p.Status.Nodes
+	words := []string{}
+	for _, c := range []struct {
+		count int32
+		word  string
+		shown bool
+	}{
+		{n.Old, "old", false}, {n.Late, "late", false}, {n.Joining, "joining", false}, {n.Applying, "applying", false}, {n.Waiting, "waiting for pods", false},
+		{n.OnTrial, "on trial", false}, {n.Blocked, "blocked", false}, {n.Proven, "proven", true}, {n.Failed, "failed", true},
+	} {
+		if c.count > 0 || c.shown {
+			words = append(words, fmt.Sprintf("%d %s", c.count, c.word))
+		}
+	}
+	return nodeCount(int(n.Selected)) + ": " + strings.Join(words, ", ")
+}
+
+func (p poolStory) unavailableText() string {
+	count := p.Status.Nodes.Unavailable
+	if p.unseen != nil {
+		return fmt.Sprintf("; %d unavailable", count)
+	}
+	text := fmt.Sprintf("; %d of %d unavailable", count, p.view.MaxUnavailable)
+	var who []string
+	for _, m := range p.view.Members {
+		if m.Unavailable {
+			who = append(who, m.Node.Name+" "+p.ailment(m))
+		}
+	}
+	if len(who) > 0 {
+		text += " (" + some(who, ", ") + ")"
+	}
+	return text
+}
+
+// ailment says why a node counts as unavailable.
+func (p poolStory) ailment(m rollout.Member) string {
+	switch {
+	case !m.Node.Ready:
+		for _, c := range p.nodes[m.Node.Name].Status.Conditions {
+			if c.Type == "Ready" && !c.LastTransitionTime.IsZero() {
+				return "NotReady " + duration.HumanDuration(p.now.Sub(c.LastTransitionTime.Time))
+			}
+		}
+		return "NotReady"
+	case m.Node.Cordoned:
+		return "cordoned"
+	case m.Class == rollout.Waiting:
+		return "may apply at any moment"
+	case m.Class == rollout.Applying:
+		return "applying"
+	}
+	return cmp.Or(bounded.Line(m.Node.Reason), "changing")
+}
+
+// some names the first of many.
+func some(words []string, between string) string {
+	if len(words) <= mostNames {
+		return strings.Join(words, between)
+	}
+	return strings.Join(words[:mostNames], between) + fmt.Sprintf(" and %d more", len(words)-mostNames)
+}
+
+// names are those of the members of a class.
+func (p poolStory) names(of ...rollout.Class) (names []string) {
+	for _, m := range p.view.Members {
+		if slices.Contains(of, m.Class) {
+			names = append(names, m.Node.Name)
+		}
+	}
+	return names
+}
+
+// notMoved counts and names those that the pool leaves alone.
+func (p poolStory) notMoved() string {
+	n := p.Status.Nodes
+	var words []string
+	for _, c := range []struct {
+		count int32
+		word  string
+		class rollout.Class
+	}{
+		{n.Held, "held", rollout.Held}, {n.Skipped, "cordoned or updated by others", rollout.Skipped}, {n.Manual, "manual", rollout.Manual},
+		{n.Unsupervised, "without a supervisor that knows layers", rollout.Unsupervised}, {n.Leaving, "leaving", rollout.Leaving}, {n.Conflict, "in several pools", ""},
+	} {
+		if c.count == 0 {
+			continue
+		}
+		text := fmt.Sprintf("%d %s", c.count, c.word)
+		if names := p.names(c.class); len(names) > 0 {
+			text += " (" + some(p.byWhom(names), ", ") + ")"
+		}
+		words = append(words, text)
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return "not moved: " + strings.Join(words, ", ")
+}
+
+// byWhom adds who assigned a manual node something, where the record on the Node tells.
+func (p poolStory) byWhom(names []string) []string {
+	told := slices.Clone(names)
+	for i, name := range names {
+		v := p.nodes[name]
+		entries, err := v.record()
+		if last := len(entries) - 1; err == nil && last >= 0 && entries[last].By != "" {
+			if now, ok := v.current(); ok && sameSource(entries[last].Source, now.String()) {
+				told[i] += ", by " + bounded.Line(entries[last].By)
+			}
+		}
+	}
+	return told
+}
+
+// waits says why nothing new is assigned.
+func (p poolStory) waits() string {
+	c := p.condition(v1alpha1.ConditionProgressing)
+	if c == nil || !p.observed() || c.Status == metav1.ConditionTrue || c.Reason == rollout.ReasonCompleted || p.stopped() != nil {
+		return ""
+	}
+	switch c.Reason {
+	case rollout.ReasonPaused:
+		return "paused: kubectl kubelet rollout resume " + p.Name
+	case rollout.ReasonHeld:
+		return "held, and goes on by itself: " + bounded.Line(c.Message)
+	}
+	return bounded.Line(c.Reason + ": " + c.Message)
+}
+
+// stalled says what people have to see to, beside a stop.
+func (p poolStory) stalled() string {
+	c := p.condition(v1alpha1.ConditionStalled)
+	if c == nil || c.Status != metav1.ConditionTrue || c.Reason == rollout.ReasonStopped {
+		return ""
+	}
+	return "stalled: " + bounded.Line(c.Reason+": "+c.Message)
+}
+
+func (p poolStory) pinned() string {
+	if pin := p.Spec.Rollout.Pin; pin != nil {
+		return fmt.Sprintf("pinned to %s, whatever its layers say: kubectl kubelet rollout unpin %s", revisionText(*pin), p.Name)
+	}
+	return ""
+}
+
+func (p poolStory) unknown() string {
+	if p.unseen != nil {
+		return "which nodes these are is not known: " + bounded.Line(p.unseen.Error())
+	}
+	return ""
+}

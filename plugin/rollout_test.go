@@ -1,0 +1,171 @@
+package plugin
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+)
+
+const (
+	few, many, deadly = `{"maxPods":110}`, `{"maxPods":250}`, `{"maxPods":-1}`
+)
+
+func pin(p pool) int64 {
+	if p.Spec.Rollout.Pin == nil {
+		return -1
+	}
+	return *p.Spec.Rollout.Pin
+}
+
+// What the commands that steer a pool make of it, what they say, and that a dry run does none of it.
+func TestSteering(t *testing.T) {
+	for name, row := range map[string]struct {
+		command string
+		pool    func(*fakePool)
+		did     string
+		says    []string
+		is      func(pool) bool
+	}{
+		"pause":   {"pause workers", nil, "paused", nil, func(p pool) bool { return p.Spec.Rollout.Paused }},
+		"by kind": {"pause kubeletpool.kubelet-supervisor.io/workers", nil, "paused", nil, func(p pool) bool { return p.Spec.Rollout.Paused }},
+		"paused already": {"pause workers", func(p *fakePool) { p.Spec.Rollout.Paused = true }, "unchanged", []string{"nothing is changed: pool workers is paused already"},
+			func(p pool) bool { return p.Spec.Rollout.Paused }},
+		"resume":         {"resume workers", func(p *fakePool) { p.Spec.Rollout.Paused = true }, "resumed", nil, func(p pool) bool { return !p.Spec.Rollout.Paused }},
+		"nothing paused": {"resume workers", nil, "unchanged", []string{"pool workers is not paused"}, func(p pool) bool { return !p.Spec.Rollout.Paused }},
+		"restart": {"restart workers", func(p *fakePool) { p.stops("n4") }, "restarted", []string{"workers: tries revision 3 again, which was stopped: n4 Refused: maxPods"},
+			func(p pool) bool { return p.Spec.Rollout.Attempt == 2 }},
+		"restart after the attempt was lowered": {"restart workers", func(p *fakePool) { p.Status.Target.Attempt = 7 }, "restarted", nil,
+			func(p pool) bool { return p.Spec.Rollout.Attempt == 8 }},
+		"undo what is under way": {"undo workers", nil, "undone",
+			[]string{"workers: from revision 3 back to revision 2, and pinned there; kubectl kubelet rollout unpin workers lets it follow its layers again"},
+			func(p pool) bool { return pin(p) == 2 }},
+		"undo what was stopped":   {"undo workers", func(p *fakePool) { p.stops("n4") }, "undone", nil, func(p pool) bool { return pin(p) == 2 }},
+		"undo what was completed": {"undo workers", func(p *fakePool) { p.completed() }, "undone", []string{"from revision 3 back to revision 2"}, func(p pool) bool { return pin(p) == 2 }},
+		"undo to the nodes' own": {"undo workers --to-revision=0", nil, "undone", []string{"back to the nodes' own configuration"},
+			func(p pool) bool { return pin(p) == 0 }},
+		"undo further": {"undo workers --to-revision 1", nil, "undone", []string{"back to revision 1"}, func(p pool) bool { return pin(p) == 1 }},
+		"undo a paused one": {"undo workers", func(p *fakePool) { p.Spec.Rollout.Paused = true }, "undone",
+			[]string{"warning: pool workers is paused, so nothing moves; kubectl kubelet rollout resume workers"}, func(p pool) bool { return pin(p) == 2 }},
+		"undone already": {"undo workers --to-revision=2", func(p *fakePool) { p.Spec.Rollout.Pin = new(int64(2)) }, "unchanged", []string{"pinned to revision 2 already"},
+			func(p pool) bool { return pin(p) == 2 }},
+		"unpin":          {"unpin workers", func(p *fakePool) { p.Spec.Rollout.Pin = new(int64(2)) }, "unpinned", nil, func(p pool) bool { return pin(p) == -1 }},
+		"nothing pinned": {"unpin workers", nil, "unchanged", []string{"it follows its layers"}, func(p pool) bool { return pin(p) == -1 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newFakePool(t, few, `{"maxPods":111}`, many)
+			if row.pool != nil {
+				row.pool(p)
+			}
+			b := newPoolBench(t, p)
+			arguments := append([]string{"rollout"}, strings.Fields(row.command)...)
+			before := b.pool(t)
+			stdout, _ := b.do(t, append(slices.Clone(arguments), "--dry-run=client")...)
+			if after := b.pool(t); stdout != "kubeletpool.kubelet-supervisor.io/workers "+row.did+" (dry run)\n" || after.Spec.Rollout.Attempt != before.Spec.Rollout.Attempt ||
+				pin(after) != pin(before) || after.Spec.Rollout.Paused != before.Spec.Rollout.Paused {
+				t.Errorf("a dry run says %q and leaves %+v", stdout, after.Spec.Rollout)
+			}
+			stdout, stderr := b.do(t, arguments...)
+			if stdout != "kubeletpool.kubelet-supervisor.io/workers "+row.did+"\n" {
+				t.Errorf("it prints %q", stdout)
+			}
+			contains(t, stderr, row.says...)
+			if after := b.pool(t); !row.is(after) || after.Spec.Selector.MatchLabels["pool"] != "workers" {
+				t.Errorf("the pool is %+v", after.Spec)
+			}
+		})
+	}
+}
+
+func TestSteeringRefuses(t *testing.T) {
+	for name, row := range map[string]struct {
+		command string
+		pool    func(*fakePool)
+		want    string
+	}{
+		"no such pool":     {"pause nobody", nil, `there is no pool "nobody"; see kubectl get kpool`},
+		"a stopped one":    {"undo workers --to-revision=2", func(p *fakePool) { p.stops("n4") }, "pool workers does not go to revision 2, for it was stopped: n4 Refused: maxPods"},
+		"no such revision": {"undo workers --to-revision=9", nil, "pool workers has no revision 9; see kubectl kubelet rollout history workers"},
+		"below zero":       {"undo workers --to-revision=-2", nil, "revisions count from 1"},
+		"nothing assigned": {"undo workers", func(p *fakePool) { p.Status = v1alpha1.KubeletPoolStatus{} }, "has assigned nothing yet"},
+		"at the nodes' own": {"undo workers", func(p *fakePool) {
+			p.Status.Target, p.Status.Stable = &v1alpha1.Target{Attempt: 1}, &v1alpha1.RevisionName{}
+		}, "is at the nodes' own configuration already"},
+		"two pools":       {"pause workers others", nil, "accepts 1 arg(s)"},
+		"no such command": {"stop workers", nil, `unknown command "stop" for "kubectl kubelet rollout"`},
+		"revision 0":      {"history workers --revision=0", nil, "counts from 1"},
+		"a format":        {"pause workers -o table", nil, `output format "table"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newFakePool(t, few, many)
+			if row.pool != nil {
+				row.pool(p)
+			}
+			b := newPoolBench(t, p)
+			code, _, stderr := b.run(t, append([]string{"rollout"}, strings.Fields(row.command)...)...)
+			if code != 1 {
+				t.Errorf("exit code %d", code)
+			}
+			contains(t, stderr, row.want)
+			if after := b.pool(t); pin(after) != -1 || after.Spec.Rollout.Paused {
+				t.Errorf("the pool is %+v", after.Spec.Rollout)
+			}
+		})
+	}
+}
+
+// What a GitOps tool has set it may set again.
+func TestPauseWarnsOfOtherManagers(t *testing.T) {
+	p := newFakePool(t, few, many)
+	owns := func(manager, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	p.ManagedFields = []metav1.ManagedFieldsEntry{
+		owns("argocd-controller", `{"f:spec":{"f:rollout":{"f:paused":{}}}}`), owns("kustomize-controller", `{"f:spec":{"f:rollout":{"f:waves":{}}}}`),
+		owns("kubectl-edit", `{"f:spec":{"f:rollout":{"f:paused":{}}}}`), owns(fieldManager, `{"f:spec":{"f:rollout":{"f:paused":{}}}}`),
+	}
+	_, stderr := newPoolBench(t, p).do(t, "rollout", "pause", "workers")
+	contains(t, stderr, "warning: argocd-controller has set spec.rollout.paused, too, and may set it back; leave paused, pin and attempt out of what it applies")
+	if strings.Contains(stderr, "kustomize") || strings.Contains(stderr, "kubectl-edit") {
+		t.Errorf("it warns of others: %s", stderr)
+	}
+}
+
+func TestSteeringPrints(t *testing.T) {
+	b := newPoolBench(t, newFakePool(t, few, many))
+	stdout, _ := b.do(t, "rollout", "pause", "workers", "-o", "jsonpath={.kind} {.spec.rollout.paused}")
+	if stdout != "KubeletPool true" {
+		t.Errorf("jsonpath gives %q", stdout)
+	}
+	stdout, _ = b.do(t, "rollout", "resume", "workers", "-o", "yaml", "--dry-run=client")
+	contains(t, stdout, "kind: KubeletPool", "paused: false")
+	stdout, _ = b.do(t, "rollout", "status", "workers", "-o", "name")
+	if strings.TrimSpace(stdout) != "kubeletpool.kubelet-supervisor.io/workers" {
+		t.Errorf("status -o name prints %q", stdout)
+	}
+}
+
+func TestRolloutCompletion(t *testing.T) {
+	p := newFakePool(t, few, many)
+	b := newPoolBench(t, p, p.member("n1", 1, "Active"), p.member("n2", 1, "Active"))
+	for _, test := range []struct {
+		words []string
+		want  []string
+	}{
+		{[]string{"rollout", "status", ""}, []string{"workers"}},
+		{[]string{"rollout", "undo", "w"}, []string{"workers"}},
+		{[]string{"rollout", "undo", "x"}, nil},
+		{[]string{"rollout", "pause", "workers", ""}, nil},
+		{[]string{"rollout", "adopt", "n1", ""}, []string{"n2"}},
+		{[]string{"rollout", "pause", "workers", "--dry-run", ""}, []string{"none", "client", "server"}},
+	} {
+		stdout, _ := b.do(t, append([]string{"__complete"}, test.words...)...)
+		got := strings.Fields(stdout)
+		if got = got[:len(got)-1]; !slices.Equal(got, test.want) { // without the directive
+			t.Errorf("%v: %v, want %v", test.words, got, test.want)
+		}
+	}
+}
