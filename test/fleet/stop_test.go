@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,17 +88,23 @@ func TestFailureInAWave(t *testing.T) {
 	c.trial = 100 * time.Millisecond
 	all := intstr.FromString("100%")
 	c.f.steady(t)
-	c.nature = func(node, _ string) string {
-		if strings.HasSuffix(node, "7") {
-			return decide.ReasonRefused
-		}
-		return ""
-	}
+	c.nature = refusedByThe(40)
 	c.roll(quick, func(p *v1alpha1.KubeletPool) {
 		p.Spec.Rollout.MaxUnavailable = &all
 		p.Spec.Rollout.Waves = []v1alpha1.Wave{{Nodes: all}}
 	})
 	c.checkAfterVerdict(c.stopped(decide.ReasonRefused))
+}
+
+// refusedByThe is the nature of what only that one refuses which hears of it as the nth.
+func refusedByThe(nth int64) func(string, string) string {
+	var heard atomic.Int64
+	return func(string, string) string {
+		if heard.Add(1) == nth {
+			return decide.ReasonRefused
+		}
+		return ""
+	}
 }
 
 // checkAfterVerdict: from the first verdict on, what was in flight arrives and nothing else, and nothing a second later.
