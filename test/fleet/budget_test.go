@@ -132,12 +132,12 @@ func (c *crew) checkBack(sent []request, count int, source, reason string, settl
 			c.t.Errorf("%s was patched twice", r.node)
 		}
 		seen[r.node] = true
-		done := c.toldAgain(own, r, reason, source)
+		done := c.toldAgain(own, r, reason, source).at
 		if done.IsZero() || done.After(now) {
 			c.t.Errorf("%s has not gone back when it is over", r.node)
 		}
 		if until[r.node] = done; reason == decide.ReasonActive { // on trial again, where it has proven something else since
-			until[r.node] = cmp.Or(c.toldAgain(own, r, decide.ReasonInTrial, source), done)
+			until[r.node] = cmp.Or(c.toldAgain(own, r, decide.ReasonInTrial, source).at, done)
 		}
 	}
 	c.checkLimit(sent, until, settle, limit)

@@ -84,7 +84,7 @@ func (c *crew) checkArrivals(before []request, from int, source string, within t
 		}
 	}
 	for _, n := range c.nodes(from) {
-		at, runs := of[n.Name], c.told(own, n.Name, "InTrial", source)
+		at, runs := of[n.Name], c.told(own, n.Name, "InTrial", source).at
 		if len(at) != 2 || runs.IsZero() || at[1].Before(runs) {
 			c.t.Errorf("%s was patched at %v, and ran it at %v", n.Name, at, runs)
 		}

@@ -31,10 +31,9 @@ type puppet struct {
 	publisher *status.Publisher
 
 	mutex   sync.Mutex
-	words   map[string]time.Time // when it first wanted to say each REASON of each source; nobody can have heard it before
-	last    map[string]time.Time // when it last wanted to
-	answers map[string]time.Time // when that was on the Node for certain
-	running string               // what its kubelet runs, as a source
+	words   map[string]saying // the first of each REASON of each source
+	last    map[string]saying // and the last
+	running string            // what its kubelet runs, as a source
 	good    string
 	// versions are what it has read, by source; its own goroutine's.
 	versions map[string]*corev1.NodeConfigSource
@@ -114,7 +113,7 @@ func (c *crew) join(name string, change func(*corev1.Node)) (*puppet, error) {
 	}
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme.Scheme).WithoutConversion()
-	p := &puppet{name: name, crew: c, words: map[string]time.Time{}, last: map[string]time.Time{}, answers: map[string]time.Time{}, running: rollout.Local, good: rollout.Local,
+	p := &puppet{name: name, crew: c, words: map[string]saying{}, last: map[string]saying{}, running: rollout.Local, good: rollout.Local,
 		versions: map[string]*corev1.NodeConfigSource{}}
 	if p.rest, err = rest.RESTClientFor(config); err != nil {
 		return nil, err
@@ -140,25 +139,31 @@ func (p *puppet) begin() {
 	})
 }
 
+// saying is when a word was wanted to be on the Node; nobody can have heard it before. Acknowledged: when it was for certain. Zero: another word
+// has overtaken it.
+type saying struct{ wanted, acknowledged time.Time }
+
 func (p *puppet) acknowledged(r status.Report) {
+	if r.Observed == nil {
+		return
+	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if r.Observed != nil {
-		key := r.Condition.Reason + " " + *r.Observed
-		if _, is := p.answers[key]; !is {
-			p.answers[key] = time.Now()
+	key, now := r.Condition.Reason+" "+*r.Observed, time.Now()
+	for _, words := range []map[string]saying{p.words, p.last} {
+		if s, is := words[key]; is && s.acknowledged.IsZero() {
+			words[key] = saying{s.wanted, now}
 		}
 	}
 }
 
-// said is when it first wanted to say so of a source; zero is never.
-func (p *puppet) said(reason, source string) time.Time {
+func (p *puppet) said(reason, source string) saying {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.words[reason+" "+source]
 }
 
-func (p *puppet) saidLast(reason, source string) time.Time {
+func (p *puppet) saidLast(reason, source string) saying {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.last[reason+" "+source]
@@ -268,9 +273,10 @@ func (p *puppet) natureOf(ctx context.Context, source string) (string, error) {
 // say publishes what a supervisor would.
 func (p *puppet) say(source string, retry rollout.Retry, reason, detail string) {
 	p.mutex.Lock()
-	key, now := reason+" "+source, time.Now()
-	if p.last[key] = now; p.words[key].IsZero() {
-		p.words[key] = now
+	key := reason + " " + source
+	p.last[key] = saying{wanted: time.Now()}
+	if _, before := p.words[key]; !before {
+		p.words[key] = p.last[key]
 	}
 	p.mutex.Unlock()
 	is, message, failure := p.wording(source, reason, detail)

@@ -126,7 +126,7 @@ func (c *crew) checkAfterVerdict(stop v1alpha1.Stop) {
 	c.t.Logf("%d of %d were patched, %d after the verdict, the last %v after it", len(sent), len(c.puppets), len(after), late)
 }
 
-// verdict is when the API server was told the first one.
+// verdict is when the first one was on its Node.
 func (c *crew) verdict(reason string) (first time.Time) {
 	c.t.Helper()
 	own := c.requests(true)
@@ -136,7 +136,7 @@ func (c *crew) verdict(reason string) (first time.Time) {
 		p.mutex.Unlock()
 		for _, word := range words {
 			if source, is := strings.CutPrefix(word, reason+" "); is {
-				if at := c.told(own, name, reason, source); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+				if at := c.told(own, name, reason, source).done; !at.IsZero() && (first.IsZero() || at.Before(first)) {
 					first = at
 				}
 			}
