@@ -26,6 +26,7 @@ type audit struct {
 type request struct {
 	node string
 	at   time.Time // when it was received
+	done time.Time // and answered
 	code int
 	own  bool
 }
@@ -63,6 +64,7 @@ func (a *audit) take(line []byte) {
 	var e struct {
 		Stage  string
 		At     time.Time `json:"requestReceivedTimestamp"`
+		Done   time.Time `json:"stageTimestamp"`
 		User   struct{ Username string }
 		Object struct{ Subresource, Name string } `json:"objectRef"`
 		Answer struct{ Code int }                 `json:"responseStatus"`
@@ -72,7 +74,7 @@ func (a *audit) take(line []byte) {
 	}
 	own := e.User.Username == "system:node:"+e.Object.Name && e.Object.Subresource == "status"
 	if e.Stage == "ResponseComplete" && (own || e.User.Username == controllerUser) {
-		a.patches = append(a.patches, request{e.Object.Name, e.At, e.Answer.Code, own})
+		a.patches = append(a.patches, request{e.Object.Name, e.At, e.Done, e.Answer.Code, own})
 	}
 }
 
@@ -94,31 +96,39 @@ func (c *crew) patches() []request {
 	return c.requests(false)
 }
 
-// told is when the API server was told what a puppet first wanted to say of a source; the controller cannot have known it before. Zero: never.
-func (c *crew) told(own []request, node, reason, source string) time.Time {
-	wanted := c.puppets[node].said(reason, source)
-	if wanted.IsZero() {
-		return wanted
-	}
-	return firstAfter(own, node, wanted)
+// told is the PATCH by which a puppet first told a word of a source, as the controller could hear it. Its zero value: none did.
+func (c *crew) told(own []request, node, reason, source string) request {
+	return carrier(own, node, c.puppets[node].said(reason, source))
 }
 
-// toldAgain is when it was told so for the first time after a PATCH.
-func (c *crew) toldAgain(own []request, sent request, reason, source string) time.Time {
-	wanted := c.puppets[sent.node].saidLast(reason, source)
-	if !wanted.After(sent.at) {
-		return time.Time{}
+// toldAgain is the one that told it for the first time after a PATCH of the controller's.
+func (c *crew) toldAgain(own []request, sent request, reason, source string) request {
+	last := c.puppets[sent.node].saidLast(reason, source)
+	if !last.wanted.After(sent.at) {
+		return request{}
 	}
-	return firstAfter(own, sent.node, wanted)
+	return carrier(own, sent.node, last)
 }
 
-func firstAfter(own []request, node string, at time.Time) time.Time {
+// carrier is the last PATCH before the publisher was content. A word that another one overtook went with that, or one before: the first PATCH
+// after it was wanted then.
+func carrier(own []request, node string, s saying) (carries request) {
+	if s.wanted.IsZero() {
+		return request{}
+	}
 	for _, r := range own {
-		if r.node == node && r.code == 200 && !r.at.Before(at.Truncate(time.Microsecond)) { // the log has no more digits
-			return r.at
+		if r.node != node || r.code != 200 || r.at.Before(s.wanted.Truncate(time.Microsecond)) { // the log has no more digits
+			continue
 		}
+		if s.acknowledged.IsZero() {
+			return r
+		}
+		if r.at.After(s.acknowledged) {
+			break
+		}
+		carries = r
 	}
-	return time.Time{}
+	return carries
 }
 
 // assigned are the PATCHes that arrived, one for each Node; more than one is an error. Of one whose sender was killed the API server notes 504,
@@ -161,7 +171,7 @@ func (c *crew) checkWavesOf(sent []request, source string, settle time.Duration,
 				c.t.Errorf("wave %d began %v before the last node of wave %d was Active", wave+1, active.Sub(r.at), wave)
 			}
 		}
-		at := c.told(own, r.node, "Active", source)
+		at := c.told(own, r.node, "Active", source).at
 		if at.IsZero() {
 			c.t.Errorf("%s never said Active of %s", r.node, source)
 		}
@@ -180,7 +190,7 @@ func (c *crew) checkUnavailable(sent []request, source string, settle time.Durat
 	own := c.requests(true)
 	until := map[string]time.Time{}
 	for _, r := range sent {
-		until[r.node] = c.told(own, r.node, "InTrial", source)
+		until[r.node] = c.told(own, r.node, "InTrial", source).at
 	}
 	c.checkLimit(sent, until, settle, limit)
 }

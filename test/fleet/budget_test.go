@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -131,8 +132,12 @@ func (c *crew) checkBack(sent []request, count int, source, reason string, settl
 			c.t.Errorf("%s was patched twice", r.node)
 		}
 		seen[r.node] = true
-		if until[r.node] = c.toldAgain(own, r, reason, source); until[r.node].IsZero() || until[r.node].After(now) {
+		done := c.toldAgain(own, r, reason, source).at
+		if done.IsZero() || done.After(now) {
 			c.t.Errorf("%s has not gone back when it is over", r.node)
+		}
+		if until[r.node] = done; reason == decide.ReasonActive { // on trial again, where it has proven something else since
+			until[r.node] = cmp.Or(c.toldAgain(own, r, decide.ReasonInTrial, source).at, done)
 		}
 	}
 	c.checkLimit(sent, until, settle, limit)

@@ -87,7 +87,7 @@ func (c *crew) checkZones(source string) (zones []string) {
 	}
 	for i, r := range sent {
 		for _, before := range sent[:i] {
-			proven := c.puppets[before.node].said("Active", source)
+			proven := c.puppets[before.node].said("Active", source).wanted
 			if zoneOf[before.node] != zoneOf[r.node] && (proven.IsZero() || proven.After(r.at)) {
 				c.t.Errorf("%s of zone %s was patched while %s of zone %s was under way", r.node, zoneOf[r.node], before.node, zoneOf[before.node])
 			}
@@ -128,7 +128,7 @@ func TestTwoPoolsShareABudget(t *testing.T) {
 			if strings.HasPrefix(before.node, other.pool+"-") {
 				c = other
 			}
-			if proven := c.puppets[before.node].said("Active", c.source()); !before.at.After(r.at) && (proven.IsZero() || proven.After(r.at)) {
+			if proven := c.puppets[before.node].said("Active", c.source()).wanted; !before.at.After(r.at) && (proven.IsZero() || proven.After(r.at)) {
 				unproven++
 			}
 		}

@@ -84,7 +84,7 @@ func (c *crew) checkArrivals(before []request, from int, source string, within t
 		}
 	}
 	for _, n := range c.nodes(from) {
-		at, runs := of[n.Name], c.told(own, n.Name, "InTrial", source)
+		at, runs := of[n.Name], c.told(own, n.Name, "InTrial", source).at
 		if len(at) != 2 || runs.IsZero() || at[1].Before(runs) {
 			c.t.Errorf("%s was patched at %v, and ran it at %v", n.Name, at, runs)
 		}
@@ -120,8 +120,8 @@ func TestJoinersInWaveTwo(t *testing.T) {
 	c.change(`{"spec":{"layers":[{"name":"density","inline":{"maxPods":249}}],"rollout":` + inWaveTwo + `}}`)
 	before := c.freezeInWaveTwo()
 	c.add(3, young)
-	c.awaitNodes("the new ones run what is stable", 11, 10*time.Second, arrived(stable))
-	c.checkArrivals(before, 11, stable, 5*time.Second)
+	c.awaitNodes("the new ones run what is stable", 11, 30*time.Second, arrived(stable)) // the hundred of TestJoiners may go before
+	c.checkArrivals(before, 11, stable, 20*time.Second)
 	if p := c.now(); p.Status.Wave == nil || p.Status.Wave.Number != 2 || p.Status.Target.Revision != 2 {
 		t.Errorf("the wave was over meanwhile: %+v", p.Status)
 	}
@@ -141,7 +141,7 @@ func TestJoinersWithNothingStable(t *testing.T) {
 	c.roll(quick, tainted, inThreeWaves, func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Waves[1].Soak = &metav1.Duration{Duration: time.Hour} })
 	before := c.freezeInWaveTwo()
 	c.add(3, young)
-	c.awaitNodes("pods may come to the new ones", 11, 10*time.Second, arrived(""))
+	c.awaitNodes("pods may come to the new ones", 11, 30*time.Second, arrived(""))
 	c.quiet(2 * time.Second)
 	if sent := c.patches()[len(before):]; len(sent) != 3 {
 		t.Errorf("sent were %v", sent)

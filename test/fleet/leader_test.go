@@ -67,8 +67,7 @@ func TestLongALeaderThatStandsStill(t *testing.T) {
 			break
 		}
 	}
-	victim.say(n.Annotations[rollout.ConfigSourceAnnotation], rollout.ParseRetry(n.Annotations[rollout.RetryAnnotation]), corev1.ConditionFalse,
-		decide.ReasonRefused, refusedWords)
+	victim.say(n.Annotations[rollout.ConfigSourceAnnotation], rollout.ParseRetry(n.Annotations[rollout.RetryAnnotation]), decide.ReasonRefused, "")
 	c.f.start(t, "second")
 	c.await("the second one has stopped the pool", 90*time.Second, func(p *v1alpha1.KubeletPool) bool { return len(p.Status.Stops) == 1 })
 	c.quiet(3 * time.Second)

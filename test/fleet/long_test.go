@@ -3,11 +3,9 @@
 package fleet
 
 import (
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -33,13 +31,7 @@ func TestLongSmallestPool(t *testing.T) {
 func TestLongFailureInAWaveOf400(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, name(t), 401, nil)
-	var heard atomic.Int64
-	c.nature = func(string, string) string {
-		if heard.Add(1) == 200 {
-			return decide.ReasonRefused
-		}
-		return ""
-	}
+	c.nature = refusedByThe(200)
 	c.f.steady(t)
 	c.roll(quick, anyWave)
 	stop := c.awaitReason(v1alpha1.ConditionStalled, "Stopped", 3*time.Minute).Status.Stops[0]

@@ -12,6 +12,7 @@ package fleet
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -48,8 +49,23 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(scratch)
+		if err := manyAtOnce(); err != nil {
+			_, _ = fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		return cluster.Main(m)
 	}())
+}
+
+// manyAtOnce lets more tests run at once than there are processors, unless somebody has said how many: they wait most of the time.
+func manyAtOnce() error {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if given {
+		return nil
+	}
+	return flag.Set("test.parallel", "6")
 }
 
 const controllerUser = "system:serviceaccount:kubelet-supervisor:kubelet-supervisor-controller"

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -32,11 +31,12 @@ type puppet struct {
 	publisher *status.Publisher
 
 	mutex   sync.Mutex
-	words   map[string]time.Time // when it first wanted to say each REASON of each source; nobody can have heard it before
-	last    map[string]time.Time // when it last wanted to
-	answers map[string]time.Time // when that was on the Node for certain
-	running string               // what its kubelet runs, as a source
+	words   map[string]saying // the first of each REASON of each source
+	last    map[string]saying // and the last
+	running string            // what its kubelet runs, as a source
 	good    string
+	// versions are what it has read, by source; its own goroutine's.
+	versions map[string]*corev1.NodeConfigSource
 }
 
 // crew is the puppets of a test.
@@ -113,13 +113,14 @@ func (c *crew) join(name string, change func(*corev1.Node)) (*puppet, error) {
 	}
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme.Scheme).WithoutConversion()
-	p := &puppet{name: name, crew: c, words: map[string]time.Time{}, last: map[string]time.Time{}, answers: map[string]time.Time{}, running: rollout.Local, good: rollout.Local}
+	p := &puppet{name: name, crew: c, words: map[string]saying{}, last: map[string]saying{}, running: rollout.Local, good: rollout.Local,
+		versions: map[string]*corev1.NodeConfigSource{}}
 	if p.rest, err = rest.RESTClientFor(config); err != nil {
 		return nil, err
 	}
 	p.publisher = status.NewPublisher(status.Options{Client: p.rest, NodeName: name, OnAcknowledged: p.acknowledged})
 	p.begin()
-	p.say("", rollout.Retry{}, corev1.ConditionTrue, decide.ReasonLocal, "nothing is assigned")
+	p.say("", rollout.Retry{}, decide.ReasonLocal, "")
 	return p, nil
 }
 
@@ -138,25 +139,31 @@ func (p *puppet) begin() {
 	})
 }
 
+// saying is when a word was wanted to be on the Node; nobody can have heard it before. Acknowledged: when it was for certain. Zero: another word
+// has overtaken it.
+type saying struct{ wanted, acknowledged time.Time }
+
 func (p *puppet) acknowledged(r status.Report) {
+	if r.Observed == nil {
+		return
+	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if r.Observed != nil {
-		key := r.Condition.Reason + " " + *r.Observed
-		if _, is := p.answers[key]; !is {
-			p.answers[key] = time.Now()
+	key, now := r.Condition.Reason+" "+*r.Observed, time.Now()
+	for _, words := range []map[string]saying{p.words, p.last} {
+		if s, is := words[key]; is && s.acknowledged.IsZero() {
+			words[key] = saying{s.wanted, now}
 		}
 	}
 }
 
-// said is when it first wanted to say so of a source; zero is never.
-func (p *puppet) said(reason, source string) time.Time {
+func (p *puppet) said(reason, source string) saying {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.words[reason+" "+source]
 }
 
-func (p *puppet) saidLast(reason, source string) time.Time {
+func (p *puppet) saidLast(reason, source string) saying {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.last[reason+" "+source]
@@ -196,73 +203,67 @@ func wait(ctx context.Context, time_ time.Duration) {
 
 // obey goes the way of an assignment, to its end.
 func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry, consent string) {
-	p.say(source, retry, corev1.ConditionUnknown, decide.ReasonApplying, "the change to the assigned configuration is under way")
+	say := func(reason string) { p.say(source, retry, reason, "") }
+	say(decide.ReasonApplying)
 	if source == rollout.Local {
 		p.running, p.good = source, source
-		p.say(source, retry, corev1.ConditionTrue, decide.ReasonLocal, "nothing is assigned")
+		say(decide.ReasonLocal)
 		return
 	}
 	nature, err := p.natureOf(ctx, source)
 	switch {
 	case err != nil:
-		p.say(source, retry, corev1.ConditionFalse, decide.ReasonSyncFailed, err.Error())
+		p.say(source, retry, decide.ReasonSyncFailed, err.Error())
 		return
 	case nature == decide.ReasonRefused:
-		p.say(source, retry, corev1.ConditionFalse, nature, refusedWords)
+		say(nature)
 		return
 	}
 	if nature == decide.ReasonWouldDisrupt && consent != wouldDisruptDigest {
-		p.say(source, retry, corev1.ConditionFalse, nature, wouldDisruptWords)
+		say(nature)
 		return
 	}
 	if p.good == source {
 		p.running = source
-		p.say(source, retry, corev1.ConditionTrue, decide.ReasonActive, "the assigned configuration passed its trial")
+		say(decide.ReasonActive)
 		return
 	}
 	before := p.running
 	p.running = source
-	p.say(source, retry, corev1.ConditionTrue, decide.ReasonInTrial, "the assigned configuration is on trial for 500ms of health")
+	say(decide.ReasonInTrial)
 	wait(ctx, p.crew.trial)
 	switch nature {
 	case decide.ReasonRolledBack, decide.ReasonRejected:
 		p.running = before
-		p.say(source, retry, corev1.ConditionFalse, decide.ReasonRolledBack, diedWords)
+		say(decide.ReasonRolledBack)
 		if nature == decide.ReasonRejected {
 			wait(ctx, p.crew.trial)
-			p.say(source, retry, corev1.ConditionFalse, decide.ReasonRejected, diedWords)
+			say(nature)
 		}
 	case "NotReady":
 		p.ready(ctx, false)
 	default:
 		p.good = source
-		p.say(source, retry, corev1.ConditionTrue, decide.ReasonActive, "the assigned configuration passed its trial")
+		say(decide.ReasonActive)
 	}
 }
 
-const (
-	refusedWords = "failed to validate kubelet configuration, error: invalid configuration: maxPods (--max-pods) -1 must not be a negative number"
-	// wouldDisruptWords end with the consent that the node asks for.
-	wouldDisruptDigest = "0123456789ab"
-	wouldDisruptWords  = "the assigned configuration waits: 1 of 3 running pods would be killed: default/web (OutOfpods); drain the node, or set annotation " +
-		rollout.ConsentAnnotation + "=" + wouldDisruptDigest
-	diedWords = "the kubelet exited 3 times within its trial: failed to run Kubelet"
-)
-
 // natureOf reads the payload as the node may read it.
 func (p *puppet) natureOf(ctx context.Context, source string) (string, error) {
-	words := strings.Split(source, "/")
-	if len(words) != 3 {
+	from := sourceOf(source)
+	if from == nil {
 		return "", fmt.Errorf("%q is no source", source)
 	}
 	var object corev1.ConfigMap
-	if err := p.rest.Get().Namespace(words[0]).Resource("configmaps").Name(words[1]).Do(ctx).Into(&object); err != nil {
+	if err := p.rest.Get().Namespace(from.ConfigMap.Namespace).Resource("configmaps").Name(from.ConfigMap.Name).Do(ctx).Into(&object); err != nil {
 		return "", err
 	}
-	payload, is := object.Data[words[2]]
+	payload, is := object.Data[from.ConfigMap.KubeletConfigKey]
 	if !is {
-		return "", fmt.Errorf("ConfigMap %s has no key %s", words[1], words[2])
+		return "", fmt.Errorf("ConfigMap %s has no key %s", object.Name, from.ConfigMap.KubeletConfigKey)
 	}
+	from.ConfigMap.UID, from.ConfigMap.ResourceVersion = object.UID, object.ResourceVersion
+	p.versions[source] = from
 	if p.crew.nature == nil {
 		return "", nil
 	}
@@ -270,24 +271,19 @@ func (p *puppet) natureOf(ctx context.Context, source string) (string, error) {
 }
 
 // say publishes what a supervisor would.
-func (p *puppet) say(source string, retry rollout.Retry, is corev1.ConditionStatus, reason, message string) {
+func (p *puppet) say(source string, retry rollout.Retry, reason, detail string) {
 	p.mutex.Lock()
-	key, now := reason+" "+source, time.Now()
-	if p.last[key] = now; p.words[key].IsZero() {
-		p.words[key] = now
+	key := reason + " " + source
+	p.last[key] = saying{wanted: time.Now()}
+	if _, before := p.words[key]; !before {
+		p.words[key] = p.last[key]
 	}
 	p.mutex.Unlock()
+	is, message, failure := p.wording(source, reason, detail)
 	p.publisher.Offer(status.Report{Observed: &source, Retry: retry.String(), Features: status.LayersFeature,
-		Config:    corev1.NodeConfigStatus{Assigned: sourceOf(source), Active: sourceOf(p.running), LastKnownGood: sourceOf(p.good)},
+		Config: corev1.NodeConfigStatus{Assigned: p.version(source), Active: p.version(p.running), LastKnownGood: p.version(p.good),
+			Error: failure},
 		Condition: corev1.NodeCondition{Status: is, Reason: reason, Message: message}})
-}
-
-func sourceOf(text string) *corev1.NodeConfigSource {
-	words := strings.Split(text, "/")
-	if len(words) != 3 {
-		return nil
-	}
-	return &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: words[0], Name: words[1], KubeletConfigKey: words[2]}}
 }
 
 // ready says what a kubelet would, or what the controller manager would say in its place.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,19 +81,14 @@ func TestCanaryDies(t *testing.T) {
 	}
 }
 
-// A node that fails in a wave of many: nothing is sent a second after its verdict, and what has not begun is taken back.
+// A node that fails in a wave of many: nothing is sent a second after its verdict, and what has not begun is taken back. It is about a second, so
+// no other test runs beside it.
 func TestFailureInAWave(t *testing.T) {
-	t.Parallel()
 	c := newCrew(t, name(t), 100, nil)
 	c.trial = 100 * time.Millisecond
 	all := intstr.FromString("100%")
 	c.f.steady(t)
-	c.nature = func(node, _ string) string {
-		if strings.HasSuffix(node, "7") {
-			return decide.ReasonRefused
-		}
-		return ""
-	}
+	c.nature = refusedByThe(40)
 	c.roll(quick, func(p *v1alpha1.KubeletPool) {
 		p.Spec.Rollout.MaxUnavailable = &all
 		p.Spec.Rollout.Waves = []v1alpha1.Wave{{Nodes: all}}
@@ -100,13 +96,33 @@ func TestFailureInAWave(t *testing.T) {
 	c.checkAfterVerdict(c.stopped(decide.ReasonRefused))
 }
 
+// refusedByThe is the nature of what only that one refuses which hears of it as the nth.
+func refusedByThe(nth int64) func(string, string) string {
+	var heard atomic.Int64
+	return func(string, string) string {
+		if heard.Add(1) == nth {
+			return decide.ReasonRefused
+		}
+		return ""
+	}
+}
+
 // checkAfterVerdict: from the first verdict on, what was in flight arrives and nothing else, and nothing a second later.
 func (c *crew) checkAfterVerdict(stop v1alpha1.Stop) {
 	c.t.Helper()
 	c.quiet(3 * time.Second)
 	verdict := c.verdict(stop.Reason)
-	sent := c.patches()
-	after := slices.DeleteFunc(slices.Clone(sent), func(r request) bool { return !r.at.After(verdict) })
+	var sent, after []request
+	seen := map[string]bool{}
+	for _, r := range c.patches() {
+		if seen[r.node] {
+			continue // it is taken back
+		}
+		seen[r.node], sent = true, append(sent, r)
+		if r.at.After(verdict) {
+			after = append(after, r)
+		}
+	}
 	late := time.Duration(0)
 	for _, r := range after {
 		if late = r.at.Sub(verdict); late > time.Second {
@@ -119,7 +135,7 @@ func (c *crew) checkAfterVerdict(stop v1alpha1.Stop) {
 	c.t.Logf("%d of %d were patched, %d after the verdict, the last %v after it", len(sent), len(c.puppets), len(after), late)
 }
 
-// verdict is when the API server was told the first one.
+// verdict is when the first one was on its Node.
 func (c *crew) verdict(reason string) (first time.Time) {
 	c.t.Helper()
 	own := c.requests(true)
@@ -129,7 +145,7 @@ func (c *crew) verdict(reason string) (first time.Time) {
 		p.mutex.Unlock()
 		for _, word := range words {
 			if source, is := strings.CutPrefix(word, reason+" "); is {
-				if at := c.told(own, name, reason, source); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+				if at := c.told(own, name, reason, source).done; !at.IsZero() && (first.IsZero() || at.Before(first)) {
 					first = at
 				}
 			}

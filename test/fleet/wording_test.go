@@ -1,0 +1,89 @@
+//go:build e2e
+
+package fleet
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+)
+
+// What kubelets say, as recorded in testdata/words.json.
+const (
+	refusedWords = "failed to validate kubelet configuration, error: invalid configuration: maxPods (--max-pods) -1 must not be a negative number"
+	diedWords    = "exited 3 times in its trial: exit code 1: Failed to start ContainerManager: invalid Node Allocatable configuration. " +
+		`Resource "memory" has a reservation of {{9895657078784 0} {<nil>} BinarySI} but capacity of {{25276502016 0} {<nil>} BinarySI}. ` +
+		"Expected capacity >= reservation."
+	// wouldDisruptDigest is the consent that the node asks for.
+	wouldDisruptDigest = "0123456789ab"
+	wouldDisruptWords  = "1 of 3 running pods would be killed: default/web (OutOfpods)"
+)
+
+// wording is what a supervisor says in the condition, and in the error of config-status. TestPuppetsSpeakAsRecorded compares it.
+func (p *puppet) wording(source, reason, detail string) (is corev1.ConditionStatus, message, failure string) {
+	why, hint := "", ""
+	is = corev1.ConditionFalse
+	switch reason {
+	case decide.ReasonLocal:
+		is, why = corev1.ConditionTrue, "nothing is assigned"
+	case decide.ReasonActive:
+		is, why = corev1.ConditionTrue, "the assigned configuration passed its trial"
+	case decide.ReasonInTrial:
+		is, why = corev1.ConditionTrue, fmt.Sprintf("the assigned configuration is on trial for %s of health", p.crew.trial)
+	case decide.ReasonApplying:
+		is, why = corev1.ConditionUnknown, "a change is under way"
+	case decide.ReasonRefused:
+		why, hint, failure = p.describe(source)+" is refused: "+refusedWords, "correct the configuration", decide.ValidateError
+	case decide.ReasonRolledBack:
+		why, hint, failure = p.describe(source)+" "+diedWords, "correct the configuration", decide.RunError
+	case decide.ReasonRejected:
+		why, failure = p.describe(source)+" "+diedWords, decide.RunError
+		hint = "correct the configuration, or set annotation kubelet-supervisor.io/retry"
+	case decide.ReasonWouldDisrupt:
+		why = p.describe(source) + " waits: " + wouldDisruptWords
+		hint = "drain the node, or set annotation " + rollout.ConsentAnnotation + "=" + wouldDisruptDigest
+	default:
+		why = detail
+	}
+	message = strings.Join([]string{p.using(source), why}, "; ")
+	if hint != "" {
+		message += "; " + hint
+	}
+	return is, message, failure
+}
+
+func (p *puppet) using(source string) string {
+	role := "current"
+	if source != "" && source != p.running {
+		role = "last-known-good"
+	}
+	if p.running == rollout.Local {
+		return fmt.Sprintf("using %s (default)", role)
+	}
+	return fmt.Sprintf("using %s (UID: %q)", role, p.version(p.running).ConfigMap.UID)
+}
+
+func (p *puppet) describe(source string) string {
+	c := p.version(source).ConfigMap
+	return fmt.Sprintf("%s/%s/%s (UID %s, resourceVersion %s)", c.Namespace, c.Name, c.KubeletConfigKey, c.UID, c.ResourceVersion)
+}
+
+// version is a source with what the node has read of it.
+func (p *puppet) version(source string) *corev1.NodeConfigSource {
+	if known, is := p.versions[source]; is {
+		return known
+	}
+	return sourceOf(source)
+}
+
+func sourceOf(text string) *corev1.NodeConfigSource {
+	words := strings.Split(text, "/")
+	if len(words) != 3 {
+		return nil
+	}
+	return &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: words[0], Name: words[1], KubeletConfigKey: words[2]}}
+}
