@@ -53,9 +53,8 @@ func (c *Controller) believe(ctx context.Context) error {
 
 // compare fails where a cache is behind what the API server holds now: the list is live, and its resourceVersion unset.
 func (c *Controller) compare(ctx context.Context, k kind, cached client.ObjectList) error {
-	var now metav1.PartialObjectMetadataList
-	now.SetGroupVersionKind(k.list)
-	if err := c.live.List(ctx, &now, k.options...); err != nil {
+	now, at, err := c.listLive(ctx, k)
+	if err != nil {
 		return fmt.Errorf("listing %s: %w", k.list.Kind, err)
 	}
 	if err := c.cached.List(ctx, cached, append([]client.ListOption{client.UnsafeDisableDeepCopy}, k.options...)...); err != nil {
@@ -63,7 +62,7 @@ func (c *Controller) compare(ctx context.Context, k kind, cached client.ObjectLi
 	}
 	versions := map[types.UID]string{}
 	var old string
-	err := meta.EachListItem(cached, func(object runtime.Object) error {
+	err = meta.EachListItem(cached, func(object runtime.Object) error {
 		o, err := meta.Accessor(object)
 		if err == nil {
 			versions[o.GetUID()] = o.GetResourceVersion()
@@ -73,15 +72,14 @@ func (c *Controller) compare(ctx context.Context, k kind, cached client.ObjectLi
 	if err != nil {
 		return err
 	}
-	for i := range now.Items {
-		o := &now.Items[i]
-		if version, is := versions[o.UID]; !is || newer(o.ResourceVersion, version) {
-			return fmt.Errorf("the cache is behind with %s %s", k.list.Kind, o.Name)
+	for _, o := range now {
+		if version, is := versions[o.uid]; !is || newer(o.version, version) {
+			return fmt.Errorf("the cache is behind with %s %s", k.list.Kind, o.name)
 		}
-		delete(versions, o.UID)
+		delete(versions, o.uid)
 	}
 	for uid, version := range versions {
-		if !newer(version, now.ResourceVersion) {
+		if !newer(version, at) {
 			old = string(uid)
 		}
 	}
@@ -89,4 +87,34 @@ func (c *Controller) compare(ctx context.Context, k kind, cached client.ObjectLi
 		return fmt.Errorf("the cache of %s still has %s", k.list.Kind, old)
 	}
 	return nil
+}
+
+// listed is what is kept of an object that was listed.
+type listed struct {
+	uid           types.UID
+	name, version string
+}
+
+// pageSize is how many objects are asked for at once: of 5,000 Nodes even the metadata are tens of MiB.
+const pageSize = 500
+
+// listLive lists what the API server holds now, and gives the version of which that is true.
+func (c *Controller) listLive(ctx context.Context, k kind) (all []listed, at string, err error) {
+	for next := ""; ; {
+		var page metav1.PartialObjectMetadataList
+		page.SetGroupVersionKind(k.list)
+		if err := c.live.List(ctx, &page, append([]client.ListOption{client.Limit(pageSize), client.Continue(next)}, k.options...)...); err != nil {
+			return nil, "", err
+		}
+		for i := range page.Items {
+			o := &page.Items[i]
+			all = append(all, listed{o.UID, o.Name, o.ResourceVersion})
+		}
+		if at == "" {
+			at = page.ResourceVersion
+		}
+		if next = page.Continue; next == "" {
+			return all, at, nil
+		}
+	}
 }

@@ -20,8 +20,8 @@ func TestTheMapperKnowsWhatIsUsed(t *testing.T) {
 		objects = append(objects, object)
 	}
 	resources := map[string]string{"Node": "nodes", "Pod": "pods in a namespace", "ConfigMap": "configmaps in a namespace",
-		"ControllerRevision": "controllerrevisions in a namespace", "KubeletPool": "kubeletpools", "KubeletRolloutBudget": "kubeletrolloutbudgets",
-		"SelfSubjectAccessReview": "selfsubjectaccessreviews"}
+		"ControllerRevision": "controllerrevisions in a namespace", "KubeletPool": "kubeletpools",
+		"KubeletRolloutBudget": "kubeletrolloutbudgets", "SelfSubjectAccessReview": "selfsubjectaccessreviews"}
 	for _, object := range objects {
 		of, err := apiutil.GVKForObject(object, scheme)
 		if err != nil {

@@ -17,7 +17,7 @@ const lagLimit = 10 * time.Second
 
 // nodeView is the Nodes as this process knows them: those of the cache, with newer answers of the API server laid over them.
 type nodeView struct {
-	read map[types.UID]readNode
+	read map[types.UID]*readNode
 	// ahead are answers that the cache has not caught up with.
 	ahead map[types.UID]answer
 	// unanswered are writes of which nobody knows whether they arrived.
@@ -37,7 +37,7 @@ type answer struct {
 }
 
 func newNodeView() *nodeView {
-	return &nodeView{read: map[types.UID]readNode{}, ahead: map[types.UID]answer{}, unanswered: map[types.UID]rollout.Write{}}
+	return &nodeView{read: map[types.UID]*readNode{}, ahead: map[types.UID]answer{}, unanswered: map[types.UID]rollout.Write{}}
 }
 
 // answered lays an answer over the cache.
@@ -51,7 +51,7 @@ func (v *nodeView) answered(object *corev1.Node, now time.Duration) {
 
 // nodes are all of them. lags names one that the cache has been behind with for too long.
 func (v *nodeView) nodes(cached []corev1.Node, now time.Duration) (nodes []rollout.Node, lags string) {
-	read := make(map[types.UID]readNode, len(cached))
+	read := make(map[types.UID]*readNode, len(cached))
 	nodes = make([]rollout.Node, 0, len(cached))
 	for i := range cached {
 		object := &cached[i]
@@ -68,7 +68,7 @@ func (v *nodeView) nodes(cached []corev1.Node, now time.Duration) (nodes []rollo
 		known, is := v.read[object.UID]
 		if !is || known.object.ResourceVersion != object.ResourceVersion {
 			kept := *object // else the whole list would be kept with it
-			known = readNode{&kept, rollout.ReadNode(object)}
+			known = &readNode{&kept, rollout.ReadNode(object)}
 		}
 		read[object.UID] = known
 		nodes = append(nodes, known.node)

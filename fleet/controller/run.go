@@ -168,7 +168,7 @@ func (o *Options) manager(config *rest.Config, lock resourcelock.Interface, c *C
 func (c *Controller) watchFailed(ctx context.Context, reflector *toolscache.Reflector, err error) {
 	c.troubles.Add(1)
 	if apierrors.IsNotFound(err) {
-		c.log.Info("the API server does not have this kind, so nothing is done: KubeletPools come with packaging/manifests/controller/crd.yaml",
+		c.log.Info("the API server does not have this kind, so nothing is done: packaging/manifests/controller/crd.yaml defines it",
 			"kind", reflector.TypeDescription(), "error", err.Error())
 		return
 	}

@@ -33,44 +33,64 @@ func (s *schema) fields(path string, f func(path string, field *schema)) {
 	}
 }
 
-// definition is the schema of a KubeletPool.
-func definition(t *testing.T) *schema {
+// definition is the schema of a kind.
+func definition(t *testing.T, kind string) *schema {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "packaging/manifests/controller/crd.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var crd struct {
-		Spec struct {
-			Versions []struct {
-				Schema struct {
-					OpenAPIV3Schema *schema `json:"openAPIV3Schema"`
-				} `json:"schema"`
-			} `json:"versions"`
-		} `json:"spec"`
+	for _, document := range strings.Split(string(text), "\n---\n") {
+		var crd struct {
+			Spec struct {
+				Names    struct{ Kind string }
+				Versions []struct {
+					Schema struct{ OpenAPIV3Schema *schema }
+				}
+			}
+		}
+		if err := yaml.Unmarshal([]byte(document), &crd); err != nil {
+			t.Fatal(err)
+		}
+		if crd.Spec.Names.Kind == kind {
+			return crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+		}
 	}
-	if err := yaml.Unmarshal(text, &crd); err != nil {
-		t.Fatal(err)
-	}
-	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+	t.Fatalf("there is no definition of %s", kind)
+	return nil
 }
 
 const poolPage = "docs/reference/pool.md"
 
 var fieldRow = regexp.MustCompile("(?m)^\\| `((?:spec|status)\\.[^`]+)` \\|(?: (?:`([^`]*)` )?\\|)?(.*)$")
 
-// The page has every field of a KubeletPool with its default, and no other one.
+// The page has every field of a KubeletPool and of a KubeletRolloutBudget with its default, and no other one.
 func TestFieldsOfAPool(t *testing.T) {
-	defaults, page := map[string]string{}, pages(t)[poolPage]
-	for _, row := range fieldRow.FindAllStringSubmatch(page, -1) {
+	const second = "\n## KubeletRolloutBudget\n"
+	pool, budget, is := strings.Cut(pages(t)[poolPage], second)
+	if !is {
+		t.Fatalf("%s has no heading %q", poolPage, second)
+	}
+	if n := checkFields(t, pool, definition(t, "KubeletPool"), "spec", "status"); n < 75 {
+		t.Errorf("a KubeletPool has %d fields", n)
+	}
+	if n := checkFields(t, budget, definition(t, "KubeletRolloutBudget"), "spec"); n < 10 {
+		t.Errorf("a KubeletRolloutBudget has %d fields", n)
+	}
+}
+
+// checkFields compares the rows of a text with what is defined, and counts the fields.
+func checkFields(t *testing.T, text string, of *schema, parts ...string) (there int) {
+	t.Helper()
+	defaults := map[string]string{}
+	for _, row := range fieldRow.FindAllStringSubmatch(text, -1) {
 		defaults[row[1]] = row[2]
 		if strings.Trim(row[3], " |") == "" && strings.HasPrefix(row[1], "spec.") {
 			t.Errorf("%s: %s means nothing", poolPage, row[1])
 		}
 	}
-	there := 0
-	for _, part := range []string{"spec", "status"} {
-		definition(t).Properties[part].fields(part, func(path string, field *schema) {
+	for _, part := range parts {
+		of.Properties[part].fields(part, func(path string, field *schema) {
 			there++
 			text, is := defaults[path]
 			if !is {
@@ -85,11 +105,9 @@ func TestFieldsOfAPool(t *testing.T) {
 		})
 	}
 	for path := range defaults {
-		t.Errorf("%s has %s, which a KubeletPool does not", poolPage, path)
+		t.Errorf("%s has %s, which is not defined", poolPage, path)
 	}
-	if there < 70 {
-		t.Errorf("found %d fields", there)
-	}
+	return there
 }
 
 // constants are the values of a file's constants that are named so.

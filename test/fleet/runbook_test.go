@@ -42,27 +42,19 @@ func TestRunbook(t *testing.T) {
 // kubectlAlone is a shell of an administrator, in which variables stay.
 func (f *fleet) kubectlAlone(t *testing.T) func(line string) (string, error) {
 	t.Helper()
-	kubeconfig, err := f.credentials("admin", "system:masters")
-	if err != nil {
-		t.Fatal(err)
-	}
 	programs, before := t.TempDir(), ""
-	for _, word := range f.KubectlArguments() {
-		if strings.HasPrefix(filepath.Base(word), "kubectl-") {
-			if err := os.Symlink(word, filepath.Join(programs, "kubectl")); err != nil {
-				t.Fatal(err)
-			}
-		}
+	script := "#!/bin/sh\nexec " + strings.Join(f.KubectlArguments(), " ") + ` "$@"` + "\n"
+	if err := os.WriteFile(filepath.Join(programs, "kubectl"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
 	}
 	return func(line string) (string, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		words := f.Command("bash", "-c", before+line).Args
+		command := exec.CommandContext(ctx, "bash", "-c", before+line)
 		if name, _, is := strings.Cut(line, "="); is && !strings.Contains(name, " ") {
 			before += line + "\n"
 		}
-		command := exec.CommandContext(ctx, words[0], words[1:]...)
-		command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+programs, "PATH="+programs+":"+os.Getenv("PATH"))
+		command.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"))
 		output, err := command.CombinedOutput()
 		return string(output), err
 	}
