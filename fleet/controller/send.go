@@ -44,10 +44,16 @@ func (c *Controller) send(ctx context.Context, writes []rollout.Write) error {
 	return failure
 }
 
-// patch sends one PATCH. Where it has to wait for its turn, it asks for the Lease after that.
+// errOvertaken: a verdict was heard while an assignment waited for its turn, and nothing was sent.
+var errOvertaken = errors.New("a verdict was heard meanwhile")
+
+// patch sends one PATCH. Where it has to wait for its turn, it asks for the Lease and for verdicts after that: eight of them wait for 350 ms.
 func (c *Controller) patch(ctx context.Context, w rollout.Write, body []byte) (*corev1.Node, error) {
 	if err := c.limiter.Wait(ctx); err != nil {
 		return nil, errFenced // nothing was sent
+	}
+	if moves := w.Why == rollout.WhyMove || w.Why == rollout.WhyLate; moves && c.verdicts.overtaken(w.Pool) {
+		return nil, errOvertaken
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -81,6 +87,9 @@ func (c *Controller) patchOf(w rollout.Write) ([]byte, error) {
 
 // take says what an answer means. It fails where the whole turn has to be put off.
 func (c *Controller) take(ctx context.Context, s sent) error {
+	if errors.Is(s.err, errOvertaken) {
+		return nil // decides anew
+	}
 	c.metrics.patched(s.err)
 	switch w := s.write; {
 	case s.err == nil:

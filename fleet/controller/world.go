@@ -27,6 +27,7 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 	}
 	w := rollout.World{Synced: true, Now: c.serverTime(), Seen: c.memory.seen, Gone: c.memory.gone, Clocks: c.memory.clocks,
 		Denied: c.deniedNodes()}
+	c.verdicts.look()
 	err := c.lookAtNodes(ctx, &w)
 	w.Elapsed = c.elapsed()
 	if err != nil {
