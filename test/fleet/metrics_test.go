@@ -19,6 +19,7 @@ import (
 const metricsURL = "https://127.0.0.1:8443/metrics"
 
 // The metrics are for whom the API server lets get them, by HTTPS alone; and after a rollout and a stop they tell of both.
+// It is not parallel: its own controller has to lead.
 func TestMetrics(t *testing.T) {
 	f := shared(t)
 	f.own(t, "metrics", "--metrics-address=127.0.0.1:8443")

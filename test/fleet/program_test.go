@@ -4,6 +4,7 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -19,8 +20,6 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
-
-// These tests are not parallel: they have controllers, and one a cluster, of their own.
 
 // own starts a controller for this test alone.
 func (f *fleet) own(t *testing.T, name string, flags ...string) *cluster.Program {
@@ -87,7 +86,7 @@ func bare(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{binary: shared(t).binary}
 	var err error
-	if f.Cluster, err = cluster.Up(t.Context(), cluster.Options{Name: "fleet-bare", Log: t.Output()}); err != nil {
+	if f.Cluster, err = cluster.Up(t.Context(), cluster.Options{Name: fmt.Sprintf("fleet-bare-%d", os.Getpid()), Log: t.Output()}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -123,6 +122,7 @@ func holder(l *coordinationv1.Lease) string {
 // The program waits for an API server that is away and for the KubeletPools' definition, alive but not ready, and says for what it waits. A
 // second one is ready while it stands by, and leads as soon as the first one is asked to end.
 func TestTheProgramWaitsAndGivesWay(t *testing.T) {
+	t.Parallel()
 	f := bare(t)
 	healthy := func(probe, port string, code int) func() bool {
 		return func() bool { return f.health(t.Context(), probe, port) == code }
