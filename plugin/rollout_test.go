@@ -50,6 +50,7 @@ func TestSteering(t *testing.T) {
 		"undo further": {"undo workers --to-revision 1", nil, "undone", []string{"back to revision 1"}, func(p pool) bool { return pin(p) == 1 }},
 		"undo a paused one": {"undo workers", func(p *fakePool) { p.Spec.Rollout.Paused = true }, "undone",
 			[]string{"warning: pool workers is paused, so nothing moves; kubectl kubelet rollout resume workers"}, func(p pool) bool { return pin(p) == 2 }},
+		"undo to where it is": {"undo workers --to-revision=3", nil, "undone", []string{"workers: stays at revision 3, and pinned there"}, func(p pool) bool { return pin(p) == 3 }},
 		"undone already": {"undo workers --to-revision=2", func(p *fakePool) { p.Spec.Rollout.Pin = new(int64(2)) }, "unchanged", []string{"pinned to revision 2 already"},
 			func(p pool) bool { return pin(p) == 2 }},
 		"unpin":          {"unpin workers", func(p *fakePool) { p.Spec.Rollout.Pin = new(int64(2)) }, "unpinned", nil, func(p pool) bool { return pin(p) == -1 }},

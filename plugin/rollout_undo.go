@@ -54,11 +54,14 @@ func (s *session) undo(ctx context.Context, name string, o poolOptions, to *int6
 		if err := p.mayGoTo(ctx, client, wanted); err != nil {
 			return nil, err
 		}
-		from := "nothing yet"
-		if t := p.Status.Target; t != nil {
-			from = revisionText(t.Revision)
+		way := "goes to " + revisionText(wanted)
+		switch t := p.Status.Target; {
+		case t != nil && t.Revision == wanted:
+			way = "stays at " + revisionText(wanted)
+		case t != nil:
+			way = "from " + revisionText(t.Revision) + " back to " + revisionText(wanted)
 		}
-		say("%s: from %s back to %s, and pinned there; kubectl kubelet rollout unpin %s lets it follow its layers again", p.Name, from, revisionText(wanted), p.Name)
+		say("%s: %s, and pinned there; kubectl kubelet rollout unpin %s lets it follow its layers again", p.Name, way, p.Name)
 		if p.Spec.Rollout.Paused {
 			say("warning: pool %s is paused, so nothing moves; kubectl kubelet rollout resume %s", p.Name, p.Name)
 		}

@@ -52,7 +52,7 @@ func (c *Controller) patch(ctx context.Context, w rollout.Write, body []byte) (*
 	if err := c.limiter.Wait(ctx); err != nil {
 		return nil, errFenced // nothing was sent
 	}
-	if moves := w.Why == rollout.WhyMove || w.Why == rollout.WhyLate; moves && c.verdicts.overtaken(w.Pool) {
+	if moves := w.Why == rollout.WhyMove || w.Why == rollout.WhyLate || w.Why == rollout.WhyConsent; moves && c.verdicts.overtaken(w.Pool) {
 		return nil, errOvertaken
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)

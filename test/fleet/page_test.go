@@ -67,7 +67,7 @@ func (f *fleet) shell(t *testing.T) func(line string) (string, error) {
 	folder, programs := t.TempDir(), t.TempDir()
 	kubectl := ""
 	for _, word := range f.KubectlArguments() {
-		if strings.HasPrefix(filepath.Base(word), "kubectl-") {
+		if filepath.IsAbs(word) && strings.HasPrefix(filepath.Base(word), "kubectl-") {
 			kubectl = word
 		}
 	}
