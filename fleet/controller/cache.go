@@ -59,12 +59,12 @@ func trimNode(in any) (any, error) {
 }
 
 func trimmed(n *corev1.Node) *corev1.Node {
-	kept := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels,
+	kept := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: sameMap(n.Labels),
 		CreationTimestamp: n.CreationTimestamp, DeletionTimestamp: n.DeletionTimestamp, Annotations: map[string]string{}}}
 	for key, value := range n.Annotations {
 		for _, prefix := range []string{"kubelet-supervisor.io/", "machineconfiguration.openshift.io/state", "weave.works/kured-", "kured.dev/"} {
 			if strings.HasPrefix(key, prefix) {
-				kept.Annotations[key] = value
+				kept.Annotations[same(key)] = same(value)
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func trimmed(n *corev1.Node) *corev1.Node {
 		case corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
 			kept.Status.Conditions = append(kept.Status.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status})
 		case rollout.ConditionType:
-			kept.Status.Conditions = append(kept.Status.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
+			kept.Status.Conditions = append(kept.Status.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status, Reason: same(c.Reason), Message: same(c.Message)})
 		}
 	}
 	return kept

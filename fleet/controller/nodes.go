@@ -68,7 +68,7 @@ func (v *nodeView) nodes(cached []corev1.Node, now time.Duration) (nodes []rollo
 		known, is := v.read[object.UID]
 		if !is || known.object.ResourceVersion != object.ResourceVersion {
 			kept := *object // else the whole list would be kept with it
-			known = &readNode{&kept, rollout.ReadNode(object)}
+			known = &readNode{&kept, sameWords(rollout.ReadNode(object))}
 		}
 		read[object.UID] = known
 		nodes = append(nodes, known.node)

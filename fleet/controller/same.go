@@ -1,0 +1,29 @@
+package controller
+
+import (
+	"unique"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+)
+
+// same gives equal texts the same memory. Nodes say what other nodes say: thousands of copies would have to be kept, and fetched for each
+// comparison of a decision.
+func same(text string) string { return unique.Make(text).Value() }
+
+func sameMap(of map[string]string) map[string]string {
+	if of == nil {
+		return nil
+	}
+	kept := make(map[string]string, len(of))
+	for key, value := range of {
+		kept[same(key)] = same(value)
+	}
+	return kept
+}
+
+// sameWords does so with what was made anew when a Node was read.
+func sameWords(n rollout.Node) rollout.Node {
+	n.Minor, n.Arch = same(n.Minor), same(n.Arch)
+	n.Assigned, n.Active, n.Good = same(n.Assigned), same(n.Active), same(n.Good)
+	return n
+}
