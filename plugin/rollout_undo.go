@@ -3,6 +3,8 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
@@ -149,6 +151,17 @@ func (p pool) stopped() *v1alpha1.Stop {
 	return nil
 }
 
+// refusal is how a node says of which configuration it speaks.
+var refusal = regexp.MustCompile(`^\S+ is refused: `)
+
+// stopText is who stopped a revision, and why, without what the pool says itself: what the node runs, and which ConfigMap it was.
 func stopText(stop v1alpha1.Stop) string {
-	return bounded.Line(fmt.Sprintf("%s %s: %s", stop.Node, stop.Reason, stop.Message))
+	words := uids.ReplaceAllString(bounded.Line(stop.Message), "")
+	if strings.HasPrefix(words, "using ") {
+		if _, why, is := strings.Cut(words, "; "); is {
+			words = why
+		}
+	}
+	words, _, _ = strings.Cut(refusal.ReplaceAllString(words, ""), "; correct the conf") // it may be cut there
+	return fmt.Sprintf("%s %s: %s", bounded.Line(stop.Node), bounded.Line(stop.Reason), words)
 }
