@@ -3,6 +3,8 @@ package rollout
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -227,5 +229,16 @@ func (s *sim) arrived(w Write) {
 	}
 	if l := s.limits[w.Pool]; l != nil && risk > l.goals[w.Retry] {
 		s.breaks(2, "%d nodes are at risk with %s, of at most %d", risk, w.Retry, l.goals[w.Retry])
+	}
+}
+
+// checkReady: a pool becomes Ready when nobody is on the way any more to what it is to have, be that forward or back.
+func (s *sim) checkReady(v *view, p *Pool) {
+	status := v.status(p)
+	if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady) || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
+		return
+	}
+	if c := &status.Nodes; c.Applying+c.Waiting+c.OnTrial > 0 {
+		s.breaks(6, "%s becomes Ready, and %d apply, %d wait, %d are on trial", p.Name, c.Applying, c.Waiting, c.OnTrial)
 	}
 }

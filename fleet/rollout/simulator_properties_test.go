@@ -99,6 +99,7 @@ func (s *sim) check(c *controller, w *World, plan *Plan) {
 		s.checkGates(v, p)
 		s.checkWave(v, p)
 		s.checkProgress(v, p)
+		s.checkReady(v, p)
 		s.checkStops(v, p)
 		s.remember(v, p)
 	}
