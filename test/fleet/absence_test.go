@@ -99,12 +99,12 @@ func TestLongRightsAreLost(t *testing.T) {
 func (c *crew) staysAsItIs(long time.Duration) {
 	c.t.Helper()
 	wait(c.t.Context(), 2*time.Second)
-	sent, pool := len(c.patches()), c.now()
+	sent, pool := len(c.attempts()), c.now()
 	if sent == absent {
 		c.t.Fatal("all had been sent before")
 	}
 	wait(c.t.Context(), long)
-	if more := c.patches()[sent:]; len(more) > 0 {
+	if more := c.attempts()[sent:]; len(more) > 0 {
 		c.t.Errorf("it sent %v", more)
 	}
 	if now := c.now(); now.ResourceVersion != pool.ResourceVersion {

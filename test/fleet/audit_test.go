@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"slices"
 	"sync"
@@ -90,10 +91,16 @@ func (c *crew) requests(own bool) (sent []request) {
 	return sent
 }
 
-// patches are the controller's PATCHes.
-func (c *crew) patches() []request {
+// attempts are the controller's PATCHes, all of them.
+func (c *crew) attempts() []request {
 	c.t.Helper()
 	return c.requests(false)
+}
+
+// patches are those that were not refused with 409: the Node had changed meanwhile, nothing was written, and the controller decided anew.
+func (c *crew) patches() []request {
+	c.t.Helper()
+	return slices.DeleteFunc(c.attempts(), func(r request) bool { return r.code == http.StatusConflict })
 }
 
 // told is the PATCH by which a puppet first told a word of a source, as the controller could hear it. Its zero value: none did.

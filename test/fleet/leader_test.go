@@ -59,7 +59,7 @@ func TestLongALeaderThatStandsStill(t *testing.T) {
 	c.awaitPatches(12, time.Minute)
 	first.Signal(syscall.SIGSTOP)
 	c.quiet(2 * time.Second)
-	before := c.patches()
+	before := c.attempts()
 	victim := c.puppets[before[len(before)-1].node]
 	var n *corev1.Node
 	for i := range 80 {
@@ -71,14 +71,14 @@ func TestLongALeaderThatStandsStill(t *testing.T) {
 	c.f.start(t, "second")
 	c.await("the second one has stopped the pool", 90*time.Second, func(p *v1alpha1.KubeletPool) bool { return len(p.Status.Stops) == 1 })
 	c.quiet(3 * time.Second)
-	sent := len(c.patches())
+	sent := len(c.attempts())
 	first.Signal(syscall.SIGCONT)
 	select {
 	case <-first.Done:
 	case <-time.After(30 * time.Second):
 		t.Error("a leader that has lost its Lease goes on")
 	}
-	if now := len(c.patches()); now != sent {
+	if now := len(c.attempts()); now != sent {
 		t.Errorf("the one that stood still sent %d more", now-sent)
 	}
 	t.Logf("%d were patched before it stood still, %d in all", len(before), sent)

@@ -114,7 +114,7 @@ func (c *crew) checkAfterVerdict(stop v1alpha1.Stop) {
 	verdict := c.verdict(stop.Reason)
 	var sent, after []request
 	seen := map[string]bool{}
-	for _, r := range c.patches() {
+	for _, r := range c.attempts() {
 		if seen[r.node] {
 			continue // it is taken back
 		}
@@ -159,7 +159,7 @@ func (c *crew) quiet(long time.Duration) {
 	c.t.Helper()
 	last, since := -1, time.Now()
 	for deadline := time.Now().Add(time.Minute); time.Since(since) < long; {
-		if now := len(c.patches()); now != last {
+		if now := len(c.attempts()); now != last {
 			last, since = now, time.Now()
 		}
 		if time.Now().After(deadline) {
