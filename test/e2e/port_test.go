@@ -61,9 +61,8 @@ func (n *node) holdPort(t *testing.T) (holder *exec.Cmd, port int) {
 
 // A kubelet whose healthz port is somebody else's lives on and is never healthy. It is not waited for: the socket tells whose it is.
 func TestRollbackByHealthzPort(t *testing.T) {
-	const budget = 15 * time.Second
 	n := sharedNode(t)
-	s := n.startedLocal(t, options{})
+	s := n.startedLocal(t, options{Flags: []string{"--start-timeout=10m"}}) // far longer than anybody waits here
 	good := n.putConfigMap(t, "good", map[string]string{"kubelet": n.kubeletConfig(with("maxPods", 75))})
 	n.assign(t, good.assignment("kubelet"))
 	n.awaitReason(t, good.assignment("kubelet"), "Active")
@@ -74,9 +73,7 @@ func TestRollbackByHealthzPort(t *testing.T) {
 	begin := time.Now()
 	n.assign(t, assignment)
 	v := n.awaitReason(t, assignment, "RolledBack")
-	if took := time.Since(begin); took > budget {
-		t.Errorf("the last known good one is healthy again after %s, budget %s", took, budget)
-	}
+	t.Logf("the last known good one is healthy again after %s", time.Since(begin)) // the benchmark has its budget
 	wantStatus(t, v, bad.source("kubelet"), good.source("kubelet"), good.source("kubelet"), runError)
 	wantCondition(t, v, corev1.ConditionFalse, fmt.Sprintf("using last-known-good (UID: %q)", good.UID))
 	held := fmt.Sprintf("was never healthy: its healthz port %d is held by another process (e2e.test, pid %d)", port, holder.Process.Pid)
