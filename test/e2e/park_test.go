@@ -89,14 +89,23 @@ func TestTheNextKubeletWaitsForTheEndOfTheOne(t *testing.T) {
 	n.assign(t, one.assignment("kubelet"))
 	n.awaitReason(t, one.assignment("kubelet"), "InTrial")
 	two := n.putConfigMap(t, "two", map[string]string{"kubelet": n.kubeletConfig(with("maxPods", 82), otherPorts)})
-	looked := s.watchLocks(t)
-	n.assign(t, two.assignment("kubelet"))
-	v := n.awaitReason(t, two.assignment("kubelet"), "InTrial")
-	second := s.kubelet(t)
-	_, waited := looked()
-	wantStatus(t, v, two.source("kubelet"), two.source("kubelet"), nil, "")
-	if !slices.Contains(waited, second.ID) {
-		t.Errorf("kubelet %d was not seen to wait: %v", second.ID, waited)
+	seen := false
+	for range 4 { // it waits for moments, in which a machine under load may not look
+		looked := s.watchLocks(t)
+		n.assign(t, two.assignment("kubelet"))
+		v := n.awaitReason(t, two.assignment("kubelet"), "InTrial")
+		second := s.kubelet(t)
+		_, waited := looked()
+		wantStatus(t, v, two.source("kubelet"), two.source("kubelet"), nil, "")
+		if seen = slices.Contains(waited, second.ID); seen {
+			break
+		}
+		t.Logf("kubelet %d was not seen to wait: %v", second.ID, waited)
+		n.assign(t, one.assignment("kubelet"))
+		n.awaitReason(t, one.assignment("kubelet"), "InTrial")
+	}
+	if !seen {
+		t.Error("no kubelet was seen to wait")
 	}
 	n.unassign(t)
 	n.awaitReason(t, "", "Local")

@@ -65,7 +65,7 @@ func manyAtOnce() error {
 	if given {
 		return nil
 	}
-	return flag.Set("test.parallel", "4")
+	return flag.Set("test.parallel", "2")
 }
 
 const controllerUser = "system:serviceaccount:kubelet-supervisor:kubelet-supervisor-controller"

@@ -89,7 +89,8 @@ func (c *crew) awaitReason(condition, reason string, within time.Duration) *v1al
 	c.t.Helper()
 	return c.await("its "+condition+" is "+reason, within, func(p *v1alpha1.KubeletPool) bool {
 		is := meta.FindStatusCondition(p.Status.Conditions, condition)
-		return is != nil && is.Reason == reason
+		known := p.Status.Nodes.Selected > 0 || len(c.puppets) == 0 // a pool whose nodes are still on their way to the controller is empty, and so completed
+		return is != nil && is.Reason == reason && known
 	})
 }
 
