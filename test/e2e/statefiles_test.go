@@ -42,7 +42,7 @@ func TestLongMemoryPolicyComesAndGoes(t *testing.T) { stateManagers[1].comeAndGo
 func (m stateManager) comeAndGo(t *testing.T) {
 	n := sharedNode(t)
 	n.cleanState(t)
-	s := n.startedLocal(t, options{Flags: []string{"--trial-period=3s"}})
+	s := n.startedLocal(t, options{Flags: []string{"--trial-period=8s"}}) // longer than a busy machine lets the deadly one live
 	n.wantState(t, m.file, m.none)
 	pod := n.startPod(t)
 	assign := func(name, policy string, change func(object)) (*configMap, string) {
