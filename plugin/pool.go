@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -134,10 +135,10 @@ func (s *session) draftOf(ctx context.Context, client kubernetes.Interface, pool
 			}
 			continue
 		}
-		w.Pools = append(w.Pools, rollout.ReadPool(p.KubeletPool, nil, zones))
+		w.Pools = append(w.Pools, rollout.ReadPool(p.KubeletPool, nil, time.LoadLocation))
 	}
 	wanted.Spec.Rollout.Pin = nil // what the layers would make is what is asked for
-	read := rollout.ReadPool(wanted, coreOf(kept), zones)
+	read := rollout.ReadPool(wanted, coreOf(kept), time.LoadLocation)
 	if err := readLayers(ctx, client, read, w.Layers); err != nil {
 		return d, err
 	}
@@ -150,7 +151,7 @@ func (s *session) draftOf(ctx context.Context, client kubernetes.Interface, pool
 	}
 	others := w.Pools
 	if d.is != nil {
-		w.Pools = append(slices.Clone(others), rollout.ReadPool(d.is, coreOf(kept), zones))
+		w.Pools = append(slices.Clone(others), rollout.ReadPool(d.is, coreOf(kept), time.LoadLocation))
 		d.now = rollout.Look(w, wanted.Name)
 	}
 	w.Pools = append(slices.Clone(others), read)

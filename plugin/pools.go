@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,6 +49,18 @@ func (s *session) poolClient() (dynamic.ResourceInterface, error) {
 		return nil, err
 	}
 	return client.Resource(v1alpha1.GroupVersion().WithResource("kubeletpools")), nil
+}
+
+// openPool connects, and reads a pool.
+func (s *session) openPool(ctx context.Context, name string) (client kubernetes.Interface, pools dynamic.ResourceInterface, p pool, err error) {
+	if client, err = s.connect(); err != nil {
+		return nil, nil, pool{}, err
+	}
+	if pools, err = s.poolClient(); err != nil {
+		return nil, nil, pool{}, err
+	}
+	p, err = getPool(ctx, pools, name)
+	return client, pools, p, err
 }
 
 func getPool(ctx context.Context, pools dynamic.ResourceInterface, name string) (pool, error) {
@@ -174,15 +185,4 @@ func (p pool) otherManagers(field string) (names []string) {
 		}
 	}
 	return names
-}
-
-// zones finds time zones. A machine without a database of them knows none, which is no fault of the pool: the controller has its own.
-func zones(name string) (*time.Location, error) {
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		if _, none := time.LoadLocation("Europe/London"); none != nil {
-			return time.UTC, nil
-		}
-	}
-	return zone, err
 }

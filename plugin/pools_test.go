@@ -48,7 +48,7 @@ func newFakePool(t *testing.T, layers ...string) *fakePool {
 	p.Status.ObservedGeneration = 3
 	for i, layer := range layers {
 		p.Spec.Layers = []v1alpha1.Layer{{Name: "fleet", Inline: &runtime.RawExtension{Raw: []byte(layer)}}}
-		plan := rollout.Decide(rollout.World{Now: noon, Synced: true, Pools: []rollout.Pool{rollout.ReadPool(p.KubeletPool, p.kept, zones)}})
+		plan := rollout.Decide(rollout.World{Now: noon, Synced: true, Pools: []rollout.Pool{rollout.ReadPool(p.KubeletPool, p.kept, time.LoadLocation)}})
 		if len(plan.Revisions) != 1 {
 			t.Fatalf("layer %s makes the revisions %v", layer, plan.Revisions)
 		}

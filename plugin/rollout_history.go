@@ -46,15 +46,7 @@ one of them as it is kept, whole.`,
 }
 
 func (s *session) rolloutHistory(ctx context.Context, name string, number int64, print *genericclioptions.PrintFlags) error {
-	client, err := s.connect()
-	if err != nil {
-		return err
-	}
-	pools, err := s.poolClient()
-	if err != nil {
-		return err
-	}
-	p, err := getPool(ctx, pools, name)
+	client, _, p, err := s.openPool(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -198,7 +190,7 @@ func (s *session) printRevisions(p pool, kept []revision, print *genericclioptio
 func poolsOf(pools []pool) []rollout.Pool {
 	var read []rollout.Pool
 	for _, p := range pools {
-		read = append(read, rollout.ReadPool(p.KubeletPool, nil, zones))
+		read = append(read, rollout.ReadPool(p.KubeletPool, nil, time.LoadLocation))
 	}
 	return read
 }

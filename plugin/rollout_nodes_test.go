@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -96,7 +97,7 @@ func TestAdoptedIsMoved(t *testing.T) {
 	b := newPoolBench(t, p, byHand)
 	class := func() rollout.Class {
 		node := rollout.ReadNode(b.node(t, "n1"))
-		seen := rollout.Look(rollout.World{Now: noon, Nodes: []rollout.Node{node}, Pools: []rollout.Pool{rollout.ReadPool(p.KubeletPool, p.kept, zones)}}, "workers")
+		seen := rollout.Look(rollout.World{Now: noon, Nodes: []rollout.Node{node}, Pools: []rollout.Pool{rollout.ReadPool(p.KubeletPool, p.kept, time.LoadLocation)}}, "workers")
 		if len(seen.Members) == 0 {
 			return ""
 		}

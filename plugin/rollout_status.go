@@ -60,15 +60,7 @@ ends with 1 when the revision was stopped.`,
 }
 
 func (s *session) rolloutStatus(ctx context.Context, name string, o rolloutStatusOptions) error {
-	client, err := s.connect()
-	if err != nil {
-		return err
-	}
-	pools, err := s.poolClient()
-	if err != nil {
-		return err
-	}
-	p, err := getPool(ctx, pools, name)
+	client, pools, p, err := s.openPool(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func (s *session) storyOf(ctx context.Context, client kubernetes.Interface, pool
 
 // allPools are the pools as the core reads them: another one may own some of the nodes.
 func allPools(ctx context.Context, api dynamic.ResourceInterface, p pool, kept []revision) ([]rollout.Pool, error) {
-	read := []rollout.Pool{rollout.ReadPool(p.KubeletPool, coreOf(kept), zones)}
+	read := []rollout.Pool{rollout.ReadPool(p.KubeletPool, coreOf(kept), time.LoadLocation)}
 	list, err := api.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("listing pools: %w", err)
@@ -68,7 +68,7 @@ func allPools(ctx context.Context, api dynamic.ResourceInterface, p pool, kept [
 			return nil, err
 		}
 		if other.Name != p.Name {
-			read = append(read, rollout.ReadPool(other.KubeletPool, nil, zones))
+			read = append(read, rollout.ReadPool(other.KubeletPool, nil, time.LoadLocation))
 		}
 	}
 	return read, nil

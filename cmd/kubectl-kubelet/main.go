@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // pools have windows in a time zone, and not every machine has a database of them
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 

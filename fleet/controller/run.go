@@ -71,7 +71,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("preparing: %w", err)
 	}
-	if err := o.connect(m, config, c); err != nil {
+	if err := o.connect(ctx, m, config, c); err != nil {
 		return fmt.Errorf("preparing: %w", err)
 	}
 	return start(ctx, m)
@@ -176,9 +176,9 @@ func (c *Controller) watchFailed(ctx context.Context, reflector *toolscache.Refl
 }
 
 // connect gives the controller its clients, and news to the manager's queue.
-func (o *Options) connect(m manager.Manager, config *rest.Config, c *Controller) error {
+func (o *Options) connect(ctx context.Context, m manager.Manager, config *rest.Config, c *Controller) error {
 	for object := range cachedObjects() {
-		if _, err := m.GetCache().GetInformer(context.Background(), object); err != nil {
+		if _, err := m.GetCache().GetInformer(ctx, object); err != nil {
 			return fmt.Errorf("caching %T: %w", object, err)
 		}
 	}

@@ -50,12 +50,7 @@ func (d *decision) ownerOf(n *Node) (owner int, tie bool) {
 
 // conflict tells all pools of a tie.
 func (d *decision) conflict(n *Node, priority int32) {
-	var names []string
-	for _, p := range d.pools {
-		if p.Spec.Priority == priority && p.selector.Matches(labels.Set(n.Labels)) {
-			names = append(names, p.Name)
-		}
-	}
+	names := d.claimants(n, priority)
 	for _, p := range d.pools {
 		if p.Spec.Priority == priority && p.selector.Matches(labels.Set(n.Labels)) {
 			if p.conflicts++; p.conflictNode == "" {
@@ -63,6 +58,16 @@ func (d *decision) conflict(n *Node, priority int32) {
 			}
 		}
 	}
+}
+
+// claimants names the pools of a priority that select a node.
+func (d *decision) claimants(n *Node, priority int32) (names []string) {
+	for _, p := range d.pools {
+		if p.Spec.Priority == priority && p.selector.Matches(labels.Set(n.Labels)) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // rulesOf are those of the pool that a mark names; where it is gone, the defaults.

@@ -19,7 +19,7 @@
 // It promises:
 //
 //   - It is pure: it reads no clock and changes nothing outside its result (purity_test.go and a linter rule see to that). The wall clock in
-//     World.Now is the API server's, and is used for the age of a Node and for timestamps only; everything else is elapsed time.
+//     World.Now is the API server's, and is used for windows, the age of a Node and timestamps only; everything else is elapsed time.
 //   - Nothing is counted up and down. All numbers are derived anew from the Nodes, so that no slot can leak.
 //   - Nothing is written on the strength of absence: what is not known holds.
 //   - What this process remembers ([Seen], [Gone]) may be lost at any time: verdicts come later then, never earlier.

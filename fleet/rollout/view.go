@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -117,23 +115,17 @@ func (p *pool) viewWaves() (waves []ViewedWave) {
 }
 
 // Owners names the pools that a node belongs to: one, none, or at a tie all that claim it.
-func Owners(pools []Pool, n *Node) (names []string) {
-	if n.Labels[PoolLabel] == "none" {
+func Owners(pools []Pool, n *Node) []string {
+	d := decision{w: &World{Pools: pools}}
+	d.order()
+	switch owner, tie := d.ownerOf(n); {
+	case owner == nobody:
 		return nil
+	case tie:
+		return d.claimants(n, d.pools[owner].Spec.Priority)
+	default:
+		return []string{d.pools[owner].Name}
 	}
-	var highest int32
-	for i := range pools {
-		p := &pools[i]
-		if !p.selector.Matches(labels.Set(n.Labels)) || len(names) > 0 && p.Spec.Priority < highest {
-			continue
-		}
-		if len(names) > 0 && p.Spec.Priority > highest {
-			names = nil
-		}
-		names, highest = append(names, p.Name), p.Spec.Priority
-	}
-	slices.Sort(names)
-	return names
 }
 
 // SourceFor is what a node with these labels is assigned of a revision.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	_ "time/tzdata"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 

@@ -10,7 +10,7 @@ import (
 
 // World is everything that a decision is made from.
 type World struct {
-	// Now is the API server's Date: for the age of a Node and for timestamps, nothing else.
+	// Now is the API server's Date: for windows, the age of a Node and timestamps, nothing else.
 	Now time.Time
 	// Elapsed is monotonic, since the last decision.
 	Elapsed time.Duration

@@ -34,6 +34,9 @@ var stateManagers = []stateManager{
 var afterItsState = changes(with("enforceNodeAllocatable", []string{"pods", "kube-reserved"}), with("kubeReserved.memory", "100Mi"),
 	with("kubeReservedCgroup", "/kubelet-supervisor-test-nonexistent"))
 
+// outlivesTheDeadly is a trial that is longer than a busy machine lets the deadly one live, which was seen to be four seconds.
+const outlivesTheDeadly = "--trial-period=8s"
+
 // A static policy over a node that ran none is taken, passes its trial, and is left again: for another configuration, by a rollback
 // and by the removal of the assignment. A running Guaranteed pod keeps its container (docs/evidence/faults.md).
 func TestStaticPolicyComesAndGoes(t *testing.T)     { stateManagers[0].comeAndGo(t) }
@@ -42,7 +45,7 @@ func TestLongMemoryPolicyComesAndGoes(t *testing.T) { stateManagers[1].comeAndGo
 func (m stateManager) comeAndGo(t *testing.T) {
 	n := sharedNode(t)
 	n.cleanState(t)
-	s := n.startedLocal(t, options{Flags: []string{"--trial-period=8s"}}) // longer than a busy machine lets the deadly one live
+	s := n.startedLocal(t, options{Flags: []string{outlivesTheDeadly}})
 	n.wantState(t, m.file, m.none)
 	pod := n.startPod(t)
 	assign := func(name, policy string, change func(object)) (*configMap, string) {
@@ -113,7 +116,7 @@ func TestLongStaticPolicyThatDiesOfSomethingElse(t *testing.T) {
 // The supervisor is killed around the rename of a state file, in each direction; the next one comes to the same end.
 func TestLongKilledWhileAStateFileIsSetAside(t *testing.T) {
 	n := sharedNode(t)
-	flags := []string{"--trial-period=3s"} // longer than a busy machine lets the deadly one live
+	flags := []string{outlivesTheDeadly}
 	for _, point := range []string{"before decide.SetAside", "renamed cpu_manager_state", "after decide.SetAside"} {
 		t.Run(point, func(t *testing.T) {
 			n.reset(t)

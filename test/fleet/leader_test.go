@@ -44,18 +44,11 @@ func (c *crew) awaitPatches(n int, within time.Duration) {
 	}
 }
 
-// anyWave is one wave of all, as fast as may be.
-func anyWave(p *v1alpha1.KubeletPool) {
-	all := intstr.FromString("100%")
-	p.Spec.Rollout.MaxUnavailable = &all
-	p.Spec.Rollout.Waves = []v1alpha1.Wave{{Nodes: intstr.FromInt32(1)}, {Nodes: all}}
-}
-
 // A leader that stands still in the middle of its PATCHes sends none when it goes on: another leads by then, and has seen a verdict.
 func TestLongALeaderThatStandsStill(t *testing.T) {
 	c := newCrew(t, "stands-still", 80, nil)
 	first := c.f.start(t, "first")
-	c.roll(quick, anyWave)
+	c.roll(together)
 	c.awaitPatches(12, time.Minute)
 	first.Signal(syscall.SIGSTOP)
 	c.quiet(2 * time.Second)

@@ -33,7 +33,7 @@ func TestLongFailureInAWaveOf400(t *testing.T) {
 	c := newCrew(t, name(t), 401, nil)
 	c.nature = refusedByThe(200)
 	c.f.steady(t)
-	c.roll(quick, anyWave)
+	c.roll(together)
 	stop := c.awaitReason(v1alpha1.ConditionStalled, "Stopped", 3*time.Minute).Status.Stops[0]
 	c.checkAfterVerdict(stop)
 	if sent := len(c.patches()); sent < 200 || sent > 215 {
