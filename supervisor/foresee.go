@@ -25,8 +25,9 @@ func (l *loop) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
 	asked := inquiry{Logger: l.Logger, rootDir: config.RootDir(l.Arguments),
 		effective: func() (now, then config.Effective) { return l.bothEffective(ctx, do) }}
 	asked.client, asked.nodeName = l.api.connection()
+	look := l.lost.begin()
 	facts, troubles := asked.facts(ctx)
-	l.lost.before(facts.Pods)
+	l.lost.before(look, facts.Pods)
 	return foreseen(do.Change, forecast.Of(facts), troubles)
 }
 

@@ -54,27 +54,45 @@ func runningPod(name string, changes ...func(*corev1.Pod)) corev1.Pod {
 	return pod
 }
 
-// A restart that was looked at is compared, once, whatever is looked at meanwhile.
+// A restart that was looked at is compared, whatever is looked at meanwhile, and each loss is told once.
 func TestLostPods(t *testing.T) {
 	pods := []corev1.Pod{runningPod("a"), runningPod("b"), runningPod("c", func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }),
 		runningPod("d", func(p *corev1.Pod) { now := metav1.Now(); p.DeletionTimestamp = &now }),
 		runningPod("e", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} })}
 	var l lostPods
-	l.before(pods)
-	if ran := l.take(); ran != nil {
-		t.Errorf("of a kubelet that was not stopped for the change, %v ran", ran)
+	l.before(l.begin(), pods)
+	if restart := l.take(); restart != 0 {
+		t.Error("the pods of a kubelet that was not stopped for the change are looked for")
 	}
 	l.compare()
-	l.before(nil) // a look that was given up, and comes late
-	ran := l.take()
-	if names := missing(ran, nil); !slices.Equal(names, []string{"default/a", "default/b"}) {
-		t.Errorf("all are gone, and missing are %v", names)
+	l.before(l.begin(), nil) // a look that was given up, and comes late
+	first := l.take()
+	if again := l.take(); again != 0 {
+		t.Error("a second start looks again")
 	}
-	if names := missing(ran, []corev1.Pod{runningPod("b")}); !slices.Equal(names, []string{"default/a"}) {
-		t.Errorf("a is gone, and missing are %v", names)
+	if names := l.miss(first, pods[:2]); names != nil {
+		t.Errorf("nothing is gone, and missed are %v", names)
 	}
-	if again := l.take(); again != nil {
-		t.Errorf("a second start: %v ran", again)
+	if names := l.miss(first, pods[:1]); !slices.Equal(names, []string{"default/b"}) {
+		t.Errorf("b is gone, and missed are %v", names)
+	}
+	if names := l.miss(first, pods[:1]); names != nil {
+		t.Errorf("nothing is news, and missed are %v", names)
+	}
+
+	older, newer := l.begin(), l.begin()
+	l.before(newer, append(pods, runningPod("f")))
+	l.before(older, []corev1.Pod{runningPod("g")}) // begun earlier, and slower
+	l.compare()
+	second := l.take()
+	if !l.over(first, false) || l.miss(first, nil) != nil {
+		t.Error("two restarts are looked after at once")
+	}
+	if names := l.miss(second, []corev1.Pod{runningPod("f")}); !slices.Equal(names, []string{"default/a", "default/b"}) {
+		t.Errorf("a and b are gone, and missed are %v", names)
+	}
+	if names := l.miss(second, nil); !slices.Equal(names, []string{"default/a", "default/b", "default/f"}) {
+		t.Errorf("f is gone later, and missed are %v", names)
 	}
 }
 
@@ -93,9 +111,12 @@ func TestCountLostEnds(t *testing.T) {
 	l.api = &apiSession{loop: l}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	l.countLost(ctx, map[string]string{"a": "default/a"})
+	l.lost.before(l.lost.begin(), []corev1.Pod{runningPod("a")})
+	l.lost.compare()
+	restart := l.lost.take()
+	l.countLost(ctx, restart)
 	l.lostAfter, l.Logger = 0, zap.NewNop()
-	l.countLost(t.Context(), map[string]string{"a": "default/a"})
+	l.countLost(t.Context(), restart)
 	if len(l.events) > 0 {
 		t.Errorf("the loop heard %v", <-l.events)
 	}

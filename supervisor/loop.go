@@ -202,8 +202,8 @@ func (l *loop) handle(life lifetimes, event decide.Event) bool {
 		l.record.ended(&l.state, exited)
 	}
 	if _, is := event.(decide.Healthy); is {
-		if ran := l.lost.take(); len(ran) > 0 {
-			l.spawn(func() { l.countLost(life.over, ran) })
+		if restart := l.lost.take(); restart > 0 {
+			l.spawn(func() { l.countLost(life.over, restart) })
 		}
 	}
 	if state.Stopping || state.Frozen {

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,20 +15,42 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
-// lostAfter is how long a restarted kubelet is healthy until it has killed what it refuses, and said so.
-const lostAfter = 30 * time.Second
+const (
+	// lostAfter is how long a restarted kubelet is healthy until it has killed what it refuses, and said so.
+	lostAfter = 30 * time.Second
+	// A container that ends slowly is seen at the second look; an API server that is away for some minutes is waited for.
+	lostLooks, lostTries = 2, 10
+)
 
 // lostPods compares the pods of a node before and after a restart that was somebody's choice (rule 19).
 type lostPods struct {
-	mu    sync.Mutex
-	seen  map[string]string // names of the pods that ran at the newest look at a change, by their uid
-	owing map[string]string // those to be looked for once a kubelet is healthy again; nil = none
+	mu     sync.Mutex
+	begun  int               // looks at changes, numbered as they begin
+	newest int               // the one that seen is of
+	seen   map[string]string // names of the pods that ran at the newest look at a change, by their uid
+	owing  map[string]string // those to be looked for once a kubelet is healthy again; nil = none
+
+	restarts int               // after which pods were looked for
+	awaited  map[string]string // those that are looked for, and were not missed yet
+	missed   []string          // names of those that were, after the newest restart
 }
 
-func (p *lostPods) before(pods []corev1.Pod) {
+// begin numbers a look at a change.
+func (p *lostPods) begin() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.seen = map[string]string{}
+	p.begun++
+	return p.begun
+}
+
+// before is told what a look has seen. One that comes after a newer one is too old.
+func (p *lostPods) before(look int, pods []corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if look < p.newest {
+		return
+	}
+	p.newest, p.seen = look, map[string]string{}
 	for _, pod := range pods {
 		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" {
 			p.seen[string(pod.UID)] = pod.Namespace + "/" + pod.Name
@@ -42,45 +65,74 @@ func (p *lostPods) compare() {
 	p.owing = p.seen
 }
 
-// take gives what is to be looked for, once.
-func (p *lostPods) take() map[string]string {
+// take begins to look for what ran before a restart: it gives the restart's number, once, or 0. What an earlier restart has cost and is not
+// known yet is looked for with it.
+func (p *lostPods) take() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	owing := p.owing
-	p.owing = nil
-	return owing
+	if len(p.owing) == 0 {
+		return 0
+	}
+	if p.awaited == nil {
+		p.awaited = map[string]string{}
+	}
+	maps.Copy(p.awaited, p.owing)
+	p.owing, p.missed = nil, nil
+	p.restarts++
+	return p.restarts
+}
+
+// miss names what ran before a restart and is not in the list of pods that have not ended ([forecast.ReadPods]); none where that is known, or
+// another restart has followed.
+func (p *lostPods) miss(restart int, pods []corev1.Pod) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if restart != p.restarts {
+		return nil
+	}
+	gone := maps.Clone(p.awaited)
+	for _, pod := range pods {
+		delete(gone, string(pod.UID))
+	}
+	for uid, name := range gone {
+		delete(p.awaited, uid)
+		p.missed = append(p.missed, name)
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	slices.Sort(p.missed)
+	return slices.Clone(p.missed)
+}
+
+// over is true where nothing is looked for any more after this restart, or last is: nobody looks again.
+func (p *lostPods) over(restart int, last bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if restart == p.restarts && last {
+		p.awaited = nil
+	}
+	return restart != p.restarts || last
 }
 
 // countLost tells of the pods that ran before a restart and have ended after it, or are gone.
-func (l *loop) countLost(ctx context.Context, ran map[string]string) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-time.After(l.lostAfter):
-	}
-	pods, err := l.readPods(ctx)
-	if err != nil || pods == nil {
-		l.Logger.Debug("whether pods were lost at the restart is not known", zap.Error(err))
-		return
-	}
-	if names := missing(ran, pods); len(names) > 0 {
-		l.send(ctx, decide.PodsLost{Words: lostWords(names)})
-	}
-}
-
-// missing names those that are not in the list: of pods that have not ended ([forecast.ReadPods]).
-func missing(ran map[string]string, pods []corev1.Pod) (names []string) {
-	there := map[string]bool{}
-	for _, pod := range pods {
-		there[string(pod.UID)] = true
-	}
-	for uid, name := range ran {
-		if !there[uid] {
-			names = append(names, name)
+func (l *loop) countLost(ctx context.Context, restart int) {
+	for looks, tries := 0, 1; !l.lost.over(restart, looks == lostLooks || tries > lostTries); tries++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(l.lostAfter):
+		}
+		pods, err := l.readPods(ctx)
+		if err != nil || pods == nil {
+			l.Logger.Debug("whether pods were lost at the restart is not known", zap.Error(err))
+			continue
+		}
+		looks++
+		if names := l.lost.miss(restart, pods); len(names) > 0 {
+			l.send(ctx, decide.PodsLost{Words: lostWords(names)})
 		}
 	}
-	slices.Sort(names)
-	return names
 }
 
 func lostWords(names []string) string {

@@ -82,7 +82,7 @@ func TestHold(t *testing.T) {
 	const lost = "Warning KubeletConfigPodsLost: running pods lost at the restart: 1: default/be2"
 	await(t, "it is said which pod that has cost", func() error {
 		if events := n.events(t, v.UID); !slices.Contains(events, lost) {
-			return errors.New(strings.Join(events, "\n"))
+			return errors.New(strings.Join(events, " | "))
 		}
 		return nil
 	})
