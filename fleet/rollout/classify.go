@@ -184,12 +184,15 @@ func (m *member) progress() Class {
 }
 
 // changing: its kubelet restarts, may restart at any moment, or does not run what it should.
-func (m *member) changing() bool {
-	switch m.seen.Phase {
+func (m *member) changing() bool { return changing(m.node, m.seen) }
+
+// changing: its kubelet may be restarted at any time, or was just now. That is so whoever owns it.
+func changing(n *Node, s *Seen) bool {
+	switch s.Phase {
 	case Applying, Waiting, Blocked:
 		return true
 	}
-	return m.node.Mark.Pool != "" && m.node.Reason == saysRolledBack
+	return n.Mark.Pool != "" && n.Reason == saysRolledBack
 }
 
 func (p *pool) tally() {

@@ -61,8 +61,13 @@ func (p *pool) finished() bool {
 	case !p.target.stable || p.count.superseded > 0:
 		return false
 	}
-	before := !p.begun && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady)
-	return before || p.inMotion() == 0
+	return !p.begun && p.wasFinished() || p.inMotion() == 0
+}
+
+// wasFinished: Progressing tells. Ready may have become false for something else.
+func (p *pool) wasFinished() bool {
+	was := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionProgressing)
+	return was != nil && (was.Reason == ReasonCompleted || was.Reason == ReasonJoining)
 }
 
 // moves: somebody is on the way.

@@ -90,6 +90,16 @@ func TestWhoComesLateChangesNothing(t *testing.T) {
 		if got := w.readyOf(w.back("n1", w.atHome()), w.back("n2", saysApplying)); got != ReasonCompleted {
 			t.Errorf("%s: with a node that comes late Ready is %s", way, got)
 		}
+		// Nor does a spec that became invalid, and is said: what is completed stays completed for as long as it is so.
+		pin, absent := w.pool.Spec.Rollout.Pin, int64(7)
+		w.pool.Spec.Rollout.Pin = &absent
+		for range 2 {
+			got := w.readyOf(w.back("n1", w.atHome()), w.back("n2", saysApplying))
+			if p := w.pool.Status.Conditions[1]; got != ReasonInvalidSpec || p.Reason != ReasonCompleted {
+				t.Errorf("%s: with a pin that is not there Ready is %s, and Progressing %s", way, got, p.Reason)
+			}
+		}
+		w.pool.Spec.Rollout.Pin = pin
 		w.pool.Spec.Rollout.Attempt = 2
 		if got := w.readyOf(w.back("n1", w.atHome()), w.back("n2", saysApplying)); got != ReasonRolling {
 			t.Errorf("%s: in another attempt Ready is %s", way, got)

@@ -57,7 +57,7 @@ func (d *decision) gateOf(b *Budget, members []*member) *gate {
 		if d.unproven(i) {
 			g.unproven++
 		}
-		unavailable, young := !n.Ready || n.Cordoned, !n.Ready && isYoung(n, d.w.Now)
+		unavailable, young := !n.Ready || n.Cordoned || changing(n, &d.seen[i]), !n.Ready && isYoung(n, d.w.Now)
 		if m := members[i]; m != nil {
 			unavailable, young = m.unavailable, m.young
 		}

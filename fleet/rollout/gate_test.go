@@ -111,6 +111,13 @@ func TestGates(t *testing.T) {
 		"one is away, of no pool": {limited(func(b *spec) { b.MaxUnavailable = amountOf("2") }), func(w *table) []Node {
 			return append(many(w), w.node("else", func(n *Node) { notReady(n); n.Labels = nil }))
 		}, "Move n10 T", ""},
+		"one has left its pool, and has not told yet": {limited(func(b *spec) { b.MaxUnavailable = amountOf("2") }), func(w *table) []Node {
+			return append(many(w), w.node("else", func(n *Node) {
+				w.has(n, w.t, w.retry, saysLocal)
+				n.Observed = ""
+				n.Labels = map[string]string{PoolLabel: "none"}
+			}))
+		}, "Move n10 T", ""},
 		"all that may be are away": {limited(func(b *spec) { b.MaxUnavailable = amountOf("1") }), func(w *table) []Node {
 			return append(many(w), w.node("else", func(n *Node) { cordoned(n); n.Labels = nil }))
 		}, "", "BudgetExhausted: KubeletRolloutBudget nights has 1 of at most 1 nodes unavailable"},

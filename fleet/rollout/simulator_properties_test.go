@@ -73,6 +73,9 @@ func (v *view) away(n *Node) bool {
 	if n.Reason == saysRolledBack && n.Mark.Pool != "" {
 		return true
 	}
+	if owned(n) && verdict(n.Reason) && n.Observed == n.Source && n.RetryObserved != n.Retry {
+		return true // it may be at it by now
+	}
 	lies := !verdict(n.Reason) && (n.Active != n.Source || n.Reason == saysActive && n.Good != n.Source)
 	return owned(n) && (n.Observed != n.Source || lies || slices.Contains([]string{saysWouldDisrupt, saysApplying, saysAssignmentLost, saysSyncFailed,
 		saysInvalidAssignment, saysFallbackBroken, saysEnvironmentFailing, saysInternalError, saysStopped}, n.Reason))
