@@ -1,0 +1,169 @@
+package metrics
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+)
+
+// Why a kubelet was started.
+const (
+	startOfOurs = "begin"  // the first of this supervisor
+	startChange = "change" // after one that we have stopped
+	startExit   = "exit"   // after one that has ended by itself
+)
+
+// How a kubelet has ended.
+const (
+	endClean  = "clean" // with 0
+	endError  = "error"
+	endSignal = "signal"
+	endHung   = "hung" // it did not feed its watchdog, and we ended it
+)
+
+// The phases of a change.
+const (
+	phasePreflight = "preflight" // asking the kubelet, or starting the next one as far as the lock
+	phaseStop      = "stop"
+	phaseStart     = "start"  // from the start to health
+	phaseReport    = "report" // from something new to say to a Node that says it
+)
+
+// bounds are the upper ones of a histogram's buckets, in seconds; the last bucket is endless.
+var bounds = []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120}
+
+// Histogram is of seconds: how many fell into each bucket, and their sum.
+type Histogram struct {
+	Buckets []uint64
+	Sum     float64
+}
+
+func (h *Histogram) observe(d time.Duration) {
+	i, _ := slices.BinarySearch(bounds, d.Seconds())
+	h.Buckets[i]++
+	h.Sum += d.Seconds()
+}
+
+// Counts are all counters. At a reload one program hands them to the next. Maps are by the value of a label; what may come is there from the
+// start, for a rate has to begin at 0.
+type Counts struct {
+	Starts, Rollbacks, Preflights map[string]uint64
+	Exits                         map[string]uint64 // by cause, not asked for
+	Asked                         uint64            // exits
+	Rejections, Promotions, Lost  uint64
+	Aside                         uint64 // state files
+	OfOurs                        bool   // the newest exit was asked for
+	Unhealthy                     float64
+	Changes                       map[string]*Histogram
+}
+
+// filled gives zeros to what is not there: to all of new Counts, and to what an earlier program did not count.
+func (c Counts) filled() Counts {
+	zeros := func(have map[string]uint64, names ...string) map[string]uint64 {
+		all := map[string]uint64{}
+		for _, name := range names {
+			all[name] = have[name]
+		}
+		return all
+	}
+	c.Starts = zeros(c.Starts, startOfOurs, startChange, startExit)
+	c.Exits = zeros(c.Exits, endClean, endError, endSignal, endHung)
+	c.Rollbacks = zeros(c.Rollbacks, string(decide.Exited), string(decide.StartTimeout), string(decide.PortHeld), string(decide.LeaseLost))
+	c.Preflights = zeros(c.Preflights, config.Accepted.String(), config.Refused.String(), config.Environment.String(), config.Unknown.String())
+	changes := map[string]*Histogram{}
+	for _, phase := range []string{phasePreflight, phaseStop, phaseStart, phaseReport} {
+		h := c.Changes[phase]
+		if h == nil || len(h.Buckets) != len(bounds)+1 {
+			h = &Histogram{Buckets: make([]uint64, len(bounds)+1)}
+		}
+		changes[phase] = h
+	}
+	c.Changes = changes
+	return c
+}
+
+// clone is for another goroutine, or another program.
+func (c Counts) clone() Counts {
+	c.Starts, c.Exits, c.Rollbacks, c.Preflights = maps.Clone(c.Starts), maps.Clone(c.Exits), maps.Clone(c.Rollbacks), maps.Clone(c.Preflights)
+	changes := map[string]*Histogram{}
+	for phase, h := range c.Changes {
+		changes[phase] = &Histogram{Buckets: slices.Clone(h.Buckets), Sum: h.Sum}
+	}
+	c.Changes = changes
+	return c
+}
+
+// decided counts what one decision tells.
+func (c *Counts) decided(before, after *decide.State, event decide.Event, step *decide.Step) {
+	switch e := event.(type) {
+	case decide.Proved:
+		if e.Outcome != 0 {
+			c.Preflights[e.Outcome.String()]++
+		}
+	case decide.ParkEnded:
+		if e.Waits {
+			c.Preflights[config.Accepted.String()]++
+		} else if e.Proved.Outcome != 0 {
+			c.Preflights[e.Proved.Outcome.String()]++
+		}
+	case decide.ChildExited:
+		c.ended(before, e)
+	case decide.PodsLost:
+		c.Lost += uint64(e.New)
+	case decide.Started:
+		if e.Err == nil && len(e.InTheWay) == 0 && !e.Gone {
+			c.started()
+		}
+	}
+	for _, e := range step.Events {
+		switch e.Reason {
+		case "KubeletConfigPromoted":
+			c.Promotions++
+		case "KubeletConfigRejected":
+			c.Rejections++
+		case "KubeletStateFileSetAside":
+			c.Aside++
+		case "KubeletConfigRolledBack":
+			c.rolledBack(after)
+		}
+	}
+}
+
+// rolledBack counts by the cause of the newest failure, which is a suspect until its control has spoken.
+func (c *Counts) rolledBack(after *decide.State) {
+	if n := len(after.Suspects); n > 0 {
+		c.Rollbacks[string(after.Suspects[n-1].Cause)]++
+	} else if n := len(after.Rejected); n > 0 {
+		c.Rollbacks[string(after.Rejected[n-1].Cause)]++
+	}
+}
+
+func (c *Counts) started() {
+	why := startExit
+	switch {
+	case c.Starts[startOfOurs]+c.Starts[startChange]+c.Starts[startExit] == 0:
+		why = startOfOurs
+	case c.OfOurs:
+		why = startChange
+	}
+	c.Starts[why]++
+}
+
+func (c *Counts) ended(before *decide.State, e decide.ChildExited) {
+	c.OfOurs = e.Asked && before.Child.Hung == ""
+	switch {
+	case before.Child.Hung != "":
+		c.Exits[endHung]++
+	case e.Asked:
+		c.Asked++
+	case e.Code == 0:
+		c.Exits[endClean]++
+	case e.Code < 0:
+		c.Exits[endSignal]++
+	default:
+		c.Exits[endError]++
+	}
+}

@@ -1,0 +1,285 @@
+package metrics
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+)
+
+// world is a supervisor's metrics, a clock for them, and the state that was decided on last.
+type world struct {
+	*Metrics
+	clock time.Duration
+	state decide.State
+}
+
+func newWorld(before Counts) *world {
+	w := &world{state: decide.New(decide.Settings{TrialPeriod: 10 * time.Minute})}
+	w.Metrics = New("v1.2.3", before, func() time.Duration { return w.clock })
+	return w
+}
+
+// hear takes in a decision after a second.
+func (w *world) hear(event decide.Event, do decide.Action, change func(*decide.State), reasons ...string) *world {
+	w.clock += time.Second
+	before := w.state
+	if change != nil {
+		change(&w.state)
+	}
+	step := decide.Step{Do: do}
+	for _, reason := range reasons {
+		step.Events = append(step.Events, decide.NodeEvent{Reason: reason})
+	}
+	w.Decided(&before, &w.state, event, &step)
+	return w
+}
+
+// series are the lines of the text, as values by name and labels.
+func (w *world) series() map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(string(w.Text())) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "#") {
+			at := strings.LastIndex(line, " ")
+			all[line[:at]] = line[at+1:]
+		}
+	}
+	return all
+}
+
+// differ is what changed between two looks.
+func differ(before, after map[string]string) map[string]string {
+	changed := maps.Clone(after)
+	maps.DeleteFunc(changed, func(name, value string) bool { return before[name] == value })
+	return changed
+}
+
+func healthy(is bool) func(*decide.State) {
+	return func(s *decide.State) { s.Child.Alive, s.Child.Healthy = is, is }
+}
+
+// What each decision counts, and nothing else.
+func TestWhatIsCounted(t *testing.T) {
+	suspect := func(cause decide.Cause) func(*decide.State) {
+		return func(s *decide.State) { s.Suspects = []decide.Suspect{{Cause: decide.Exited}, {Cause: cause}} }
+	}
+	for name, row := range map[string]struct {
+		event   decide.Event
+		change  func(*decide.State)
+		reasons []string
+		want    []string // name and labels, without our prefix, of what is 1 more
+	}{
+		"a pre-flight":                  {event: decide.Proved{Proof: decide.Proof{Outcome: config.Refused}}, want: []string{`preflights_total{outcome="refused"}`}},
+		"one that was abandoned":        {event: decide.Proved{}},
+		"a kubelet that waits":          {event: decide.ParkEnded{Waits: true}, want: []string{`preflights_total{outcome="accepted"}`}},
+		"one that does not":             {event: decide.ParkEnded{Proved: decide.Proved{Proof: decide.Proof{Outcome: config.Environment}}}, want: []string{`preflights_total{outcome="environment"}`}},
+		"an exit":                       {event: decide.ChildExited{Code: 1}, want: []string{`kubelet_exits_total{asked="false",cause="error"}`}},
+		"a clean one":                   {event: decide.ChildExited{}, want: []string{`kubelet_exits_total{asked="false",cause="clean"}`}},
+		"a signal":                      {event: decide.ChildExited{Code: -1}, want: []string{`kubelet_exits_total{asked="false",cause="signal"}`}},
+		"one that we asked for":         {event: decide.ChildExited{Asked: true, Code: -1}, want: []string{`kubelet_exits_total{asked="true",cause="stopped"}`}},
+		"a start":                       {event: decide.Started{}, want: []string{`kubelet_starts_total{why="begin"}`}},
+		"one that failed":               {event: decide.Started{Err: errors.New("no")}},
+		"one that state files prevent":  {event: decide.Started{InTheWay: []config.StateFile{{}}}},
+		"one of a kubelet that is gone": {event: decide.Started{Gone: true}},
+		"pods":                          {event: decide.PodsLost{New: 1}, want: []string{"pods_lost_total"}},
+		"a promotion":                   {event: decide.Ticked{}, reasons: []string{"KubeletConfigPromoted"}, want: []string{"promotions_total"}},
+		"a rejection":                   {event: decide.Ticked{}, reasons: []string{"KubeletConfigRejected"}, want: []string{"rejections_total"}},
+		"a state file":                  {event: decide.Ticked{}, reasons: []string{"KubeletStateFileSetAside"}, want: []string{"state_files_set_aside_total"}},
+		"a rollback":                    {event: decide.Ticked{}, change: suspect(decide.LeaseLost), reasons: []string{"KubeletConfigRolledBack"}, want: []string{`rollbacks_total{cause="LeaseLost"}`}},
+		"events that count nothing":     {event: decide.Ticked{}, reasons: []string{"KubeletConfigChanged", "AssignmentLost", "KubeletConfigHeld"}},
+		"nothing":                       {event: decide.Ticked{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(Counts{})
+			before := w.hear(decide.Ticked{}, nil, func(s *decide.State) { s.Child.Alive, s.Child.Healthy = true, true }).series()
+			w.hear(row.event, nil, row.change, row.reasons...)
+			changed := differ(before, w.series())
+			for _, name := range row.want {
+				if changed[ours+name] != "1" {
+					t.Errorf("%s is %q", name, changed[ours+name])
+				}
+				delete(changed, ours+name)
+			}
+			if len(changed) > 0 {
+				t.Errorf("counted, too: %v", changed)
+			}
+		})
+	}
+}
+
+// A start is blamed on what came before it.
+func TestWhyItWasStarted(t *testing.T) {
+	w := newWorld(Counts{})
+	w.hear(decide.Started{}, nil, nil).hear(decide.ChildExited{Asked: true}, nil, nil).hear(decide.Started{}, nil, nil)
+	w.hear(decide.ChildExited{Code: 1}, nil, nil).hear(decide.Started{}, nil, nil)
+	w.hear(decide.Ticked{}, nil, func(s *decide.State) { s.Child.Hung = "it hangs" }).hear(decide.ChildExited{Asked: true}, nil, nil).hear(decide.Started{}, nil, nil)
+	all := w.series()
+	for name, want := range map[string]string{`kubelet_starts_total{why="begin"}`: "1", `kubelet_starts_total{why="change"}`: "1", `kubelet_starts_total{why="exit"}`: "2",
+		`kubelet_exits_total{asked="false",cause="hung"}`: "1"} {
+		if all[ours+name] != want {
+			t.Errorf("%s is %s", name, all[ours+name])
+		}
+	}
+}
+
+// The phases of a change end as they should, and what was given up is none.
+func TestPhases(t *testing.T) {
+	w := newWorld(Counts{})
+	w.hear(decide.Ticked{}, decide.Prove{}, nil).hear(decide.Ticked{}, nil, nil).hear(decide.Proved{}, decide.Stop{}, nil)
+	w.hear(decide.ChildExited{Asked: true}, decide.Start{}, nil).hear(decide.Started{}, nil, nil).hear(decide.ChildExited{Code: 1}, decide.Start{}, nil)
+	w.clock += 20 * time.Second
+	w.hear(decide.Healthy{}, nil, nil).hear(decide.Healthy{}, nil, nil)
+	w.Said() // nothing was to be said
+	w.Saying()
+	w.clock += 300 * time.Millisecond
+	w.Saying()
+	w.Said()
+	all := w.series()
+	for name, want := range map[string]string{`sum{phase="preflight"}`: "2", `count{phase="preflight"}`: "1", `sum{phase="stop"}`: "1",
+		`sum{phase="start"}`: "21", `count{phase="start"}`: "1", `bucket{phase="start",le="10"}`: "0", `bucket{phase="start",le="30"}`: "1",
+		`bucket{phase="start",le="+Inf"}`: "1", `sum{phase="report"}`: "0.3", `count{phase="report"}`: "1"} {
+		if got := all[ours+"change_duration_seconds_"+name]; got != want {
+			t.Errorf("%s is %q, not %s", name, got, want)
+		}
+	}
+}
+
+// Time without a healthy kubelet counts also while nothing is decided.
+func TestUnhealthyTime(t *testing.T) {
+	w := newWorld(Counts{})
+	w.hear(decide.Healthy{}, nil, healthy(true))
+	w.clock += time.Hour
+	w.hear(decide.Unhealthy{}, nil, healthy(false))
+	w.clock += 5 * time.Second
+	if got := w.series()[ours+"kubelet_unhealthy_seconds_total"]; got != "6" {
+		t.Errorf("it is %s s", got)
+	}
+}
+
+// What was counted goes on in the next program, also in one that counts more than the one before.
+func TestCountsGoOn(t *testing.T) {
+	w := newWorld(Counts{})
+	w.hear(decide.Started{}, nil, nil).hear(decide.ChildExited{Asked: true}, decide.Start{}, nil).hear(decide.PodsLost{New: 3}, nil, nil)
+	text, err := json.Marshal(w.Counts())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var handed Counts
+	if err := json.Unmarshal(text, &handed); err != nil {
+		t.Fatal(err)
+	}
+	next := newWorld(handed).hear(decide.Started{}, nil, nil).series()
+	for name, want := range map[string]string{"pods_lost_total": "3", `kubelet_starts_total{why="change"}`: "1", `kubelet_starts_total{why="exit"}`: "0"} {
+		if next[ours+name] != want {
+			t.Errorf("%s is %s", name, next[ours+name])
+		}
+	}
+	if fresh := newWorld(Counts{Starts: map[string]uint64{"nonsense": 1}, Changes: map[string]*Histogram{phaseStop: {Buckets: []uint64{1}}}}).series(); fresh[ours+`kubelet_starts_total{why="begin"}`] != "0" ||
+		fresh[ours+`change_duration_seconds_count{phase="stop"}`] != "0" || fresh[ours+`kubelet_starts_total{why="nonsense"}`] != "" {
+		t.Errorf("of another program's counts: %v", fresh)
+	}
+}
+
+// Answers of any kind make a bounded number of series.
+func TestRequests(t *testing.T) {
+	w := newWorld(Counts{})
+	if _, is := w.series()[ours+"last_contact_timestamp_seconds"]; is {
+		t.Error("there was contact before there was any")
+	}
+	for code := range 100 {
+		w.Answered(code, time.Unix(1700000000, 5e8))
+	}
+	all := w.series()
+	maps.DeleteFunc(all, func(name, _ string) bool { return !strings.HasPrefix(name, ours+"api_requests_total") })
+	if len(all) > mostCodes+1 || all[ours+`api_requests_total{code="none"}`] != "1" || all[ours+`api_requests_total{code="other"}`] == "" {
+		t.Errorf("%v", all)
+	}
+	if got := w.series()[ours+"last_contact_timestamp_seconds"]; got != "1.7000000005e+09" {
+		t.Errorf("the last contact was at %s", got)
+	}
+}
+
+// What is so now: upstream's four, with the old labels gone, and ours. Of local its labels are empty, as upstream's.
+func TestWhatIsShown(t *testing.T) {
+	w := newWorld(Counts{})
+	if all := w.series(); all["kubelet_node_config_error"] != "" {
+		t.Error("something is said of the configuration before it is known")
+	}
+	local := `{node_config_source="local",node_config_uid="",node_config_resource_version="",node_config_kubelet_key=""}`
+	version := decide.Version{Content: "c", Source: corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "workers", UID: "u", ResourceVersion: "7", KubeletConfigKey: "kubelet"}}
+	all := w.hear(decide.Ticked{}, nil, func(s *decide.State) { s.Booted = true }).series()
+	for _, name := range []string{"assigned", "active", "last_known_good"} {
+		if all["kubelet_node_config_"+name+local] != "1" {
+			t.Errorf("%s is not local: %v", name, all)
+		}
+	}
+	all = w.hear(decide.Ticked{}, nil, func(s *decide.State) { s.Assigned = &version }).series()
+	want := `kubelet_node_config_assigned{node_config_source="/api/v1/namespaces/kube-system/configmaps/workers",node_config_uid="u",node_config_resource_version="7",node_config_kubelet_key="kubelet"}`
+	if all[want] != "1" || all["kubelet_node_config_assigned"+local] != "" {
+		t.Errorf("assigned is not what is: %v", all)
+	}
+	if got := fmt.Sprint(len(all)); all[ours+`build_info{version="v1.2.3"}`] != "1" || all[ours+"kubelet_healthy"] != "0" {
+		t.Errorf("of %s series: %v", got, all)
+	}
+}
+
+// The text is as Prometheus' own linter wants it (promtool check metrics is this), whatever is in a label.
+func TestTheTextIsWellFormed(t *testing.T) {
+	w := newWorld(Counts{})
+	w.version = "a\\b\"c\nd\xff"
+	w.Answered(200, time.Unix(1700000000, 0))
+	w.hear(decide.Healthy{}, nil, func(s *decide.State) { s.Booted = true })
+	problems, err := promlint.New(strings.NewReader(string(w.Text()))).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	if want := `version="a\\b\"c\nd` + "\uFFFD" + `"`; !strings.Contains(string(w.Text()), want) {
+		t.Errorf("the label is not escaped: %.200s", w.Text())
+	}
+	if n := strings.Count(string(w.Text()), "\n"); n > 200 {
+		t.Errorf("%d lines", n)
+	}
+}
+
+// The page names every metric, with its type, and no others.
+func TestThePage(t *testing.T) {
+	page, err := os.ReadFile("../docs/reference/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(kubelet_[a-z_]+)` \\| ([a-z]+) ").FindAllStringSubmatch(string(page), -1) {
+		documented[row[1]] = row[2]
+	}
+	w := newWorld(Counts{})
+	w.Answered(200, time.Unix(1700000000, 0))
+	w.hear(decide.Healthy{}, nil, func(s *decide.State) { s.Booted = true })
+	shown := map[string]string{}
+	for _, line := range regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`).FindAllStringSubmatch(string(w.Text()), -1) {
+		shown[line[1]] = line[2]
+	}
+	if !maps.Equal(documented, shown) {
+		t.Errorf("the page has %v\nthe text has %v", documented, shown)
+	}
+	for name := range w.series() {
+		for _, pair := range regexp.MustCompile(`(why|cause|outcome|phase)="([^"]+)"`).FindAllStringSubmatch(name, -1) {
+			if !strings.Contains(string(page), "`"+pair[2]+"`") {
+				t.Errorf("the page does not know %s", pair[0])
+			}
+		}
+	}
+}
