@@ -64,7 +64,10 @@ type (
 	// Consented brings the value of annotation allow-disruption; empty = none.
 	Consented struct{ Value string }
 	// PodsLost tells what a restart has cost that was not foreseen.
-	PodsLost struct{ Words string }
+	PodsLost struct {
+		Words string
+		New   int // of them were not told of before
+	}
 	// ParkEnded answers Park: the kubelet waits at the lock, or it does not and is gone.
 	ParkEnded struct {
 		Waits bool

@@ -73,7 +73,7 @@ func (a *apiSession) run(ctx context.Context) {
 
 // session follows and publishes until the kubeconfig's bytes change or ctx ends.
 func (a *apiSession) session(ctx context.Context, path string, content []byte) error {
-	client, name, err := connect(path, a.loop.NodeName, a.loop.arguments)
+	client, name, err := connect(path, a.loop.NodeName, a.loop.arguments, a.loop.metrics)
 	if err != nil {
 		return err
 	}
@@ -92,6 +92,7 @@ func (a *apiSession) session(ctx context.Context, path string, content []byte) e
 			}
 		},
 	}
+	options.OnAcknowledged = func(status.Report) { a.loop.metrics.Said() }
 	if a.loop.EditSpread == 0 {
 		options.MovesEvery = 0 // as upstream: each edit, and what is said of it, at once
 	}
@@ -136,6 +137,9 @@ func (a *apiSession) end() {
 func (a *apiSession) offer(r decide.Statement) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.newest == nil || a.newest.Gist != r.Gist || a.newest.Reason != r.Reason {
+		a.loop.metrics.Saying()
+	}
 	a.newest = &r
 	if a.publisher != nil {
 		a.publisher.Offer(nodeReport(r))

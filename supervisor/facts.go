@@ -36,7 +36,7 @@ func (i Impact) Forecast(ctx context.Context, logger *zap.Logger) (f forecast.Fo
 	asked := inquiry{Logger: logger, rootDir: config.RootDir(i.Arguments), offline: errNoKubeconfig,
 		effective: func() (now, then config.Effective) { return i.Now, i.Then }}
 	if path := cmp.Or(i.Kubeconfig, arguments.Kubeconfig); path != "" {
-		if client, name, err := connect(path, i.NodeName, arguments); err != nil {
+		if client, name, err := connect(path, i.NodeName, arguments, nil); err != nil {
 			asked.offline = err
 		} else {
 			asked.client, asked.nodeName = client, name

@@ -70,13 +70,13 @@ func TestLostPods(t *testing.T) {
 	if again := l.take(); again != 0 {
 		t.Error("a second start looks again")
 	}
-	if names := l.miss(first, pods[:2]); names != nil {
+	if names, _ := l.miss(first, pods[:2]); names != nil {
 		t.Errorf("nothing is gone, and missed are %v", names)
 	}
-	if names := l.miss(first, pods[:1]); !slices.Equal(names, []string{"default/b"}) {
+	if names, _ := l.miss(first, pods[:1]); !slices.Equal(names, []string{"default/b"}) {
 		t.Errorf("b is gone, and missed are %v", names)
 	}
-	if names := l.miss(first, pods[:1]); names != nil {
+	if names, _ := l.miss(first, pods[:1]); names != nil {
 		t.Errorf("nothing is news, and missed are %v", names)
 	}
 
@@ -85,13 +85,13 @@ func TestLostPods(t *testing.T) {
 	l.before(older, []corev1.Pod{runningPod("g")}) // begun earlier, and slower
 	l.compare()
 	second := l.take()
-	if !l.over(first, false) || l.miss(first, nil) != nil {
+	if _, news := l.miss(first, nil); !l.over(first, false) || news > 0 {
 		t.Error("two restarts are looked after at once")
 	}
-	if names := l.miss(second, []corev1.Pod{runningPod("f")}); !slices.Equal(names, []string{"default/a", "default/b"}) {
+	if names, _ := l.miss(second, []corev1.Pod{runningPod("f")}); !slices.Equal(names, []string{"default/a", "default/b"}) {
 		t.Errorf("a and b are gone, and missed are %v", names)
 	}
-	if names := l.miss(second, nil); !slices.Equal(names, []string{"default/a", "default/b", "default/f"}) {
+	if names, _ := l.miss(second, nil); !slices.Equal(names, []string{"default/a", "default/b", "default/f"}) {
 		t.Errorf("f is gone later, and missed are %v", names)
 	}
 }

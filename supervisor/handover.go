@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/metrics"
 )
 
 const (
@@ -39,6 +40,7 @@ type Handover struct {
 	Reloads    int
 	Unusable   string // why there is no state folder
 	LeaseSeen  leaseSeen
+	Counts     metrics.Counts
 
 	lock, notify *os.File // nil = none
 	broken       error    // why nothing of it can be used
@@ -125,6 +127,7 @@ func (l *loop) handOver() Handover {
 		Version: HandoverVersion, Supervisor: l.record.Supervisor, Kubelet: l.Kubelet, Core: l.state,
 		Starts: l.kubelets.HandOver(), Last: l.lastStarted,
 		Exits: l.record.Exits, Generation: l.record.Generation, Reloads: l.record.Reloads, LeaseSeen: l.lease.handOver(),
+		Counts: l.metrics.Counts(),
 	}
 	if l.unusable != nil {
 		h.Unusable = l.unusable.Error()

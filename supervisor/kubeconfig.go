@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/metrics"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
@@ -52,10 +54,13 @@ func awaitChange(ctx context.Context, path string, content []byte, atMost time.D
 }
 
 // connect makes a client of a kubeconfig, and finds the Node's name. nodeName is what a person said it is, if he did.
-func connect(kubeconfig, nodeName string, arguments config.Arguments) (client *rest.RESTClient, name string, err error) {
+func connect(kubeconfig, nodeName string, arguments config.Arguments, counts *metrics.Metrics) (client *rest.RESTClient, name string, err error) {
 	settings, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, "", fmt.Errorf("reading kubeconfig %s: %w", kubeconfig, err)
+	}
+	if counts != nil {
+		settings.Wrap(func(next http.RoundTripper) http.RoundTripper { return countedAnswers{next, counts} })
 	}
 	if client, err = configsync.NewClient(settings); err != nil {
 		return nil, "", fmt.Errorf("using kubeconfig %s: %w", kubeconfig, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/metrics"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/systemd"
 )
@@ -38,6 +39,7 @@ type loop struct {
 	manager     *systemd.Manager
 	api         *apiSession
 	record      *record
+	metrics     *metrics.Metrics // nil where nobody asked for them
 	keeper      keeper
 	effectives  effectives
 	lost        lostPods
@@ -154,6 +156,7 @@ func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 	l.spawn(func() { l.kubelets.FollowOutput(life.over) })
 	l.spawn(func() { l.watchCluster(life.over) })
 	l.spawn(func() { l.api.run(life.over) })
+	l.showMetrics(life.over)
 	for {
 		l.continueReload(life.over)
 		l.arm(alarm)
@@ -196,6 +199,7 @@ func (l *loop) arm(alarm *time.Timer) {
 func (l *loop) handle(life lifetimes, event decide.Event) bool {
 	state, step := decide.Decide(l.state, decide.Moment{Now: steadyTime(), Wall: time.Now()}, event)
 	l.logDecision(event, step)
+	l.metrics.Decided(&l.state, &state, event, &step)
 	l.state = state
 	l.due = step.Wake
 	if exited, is := event.(decide.ChildExited); is {

@@ -82,13 +82,13 @@ func (p *lostPods) take() int {
 	return p.restarts
 }
 
-// miss names what ran before a restart and is not in the list of pods that have not ended ([forecast.ReadPods]); none where that is known, or
-// another restart has followed.
-func (p *lostPods) miss(restart int, pods []corev1.Pod) []string {
+// miss names what ran before a restart and is not in the list of pods that have not ended ([forecast.ReadPods]), and tells how many of them are
+// news; none where nothing is, or another restart has followed.
+func (p *lostPods) miss(restart int, pods []corev1.Pod) (names []string, news int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if restart != p.restarts {
-		return nil
+		return nil, 0
 	}
 	gone := maps.Clone(p.awaited)
 	for _, pod := range pods {
@@ -99,10 +99,10 @@ func (p *lostPods) miss(restart int, pods []corev1.Pod) []string {
 		p.missed = append(p.missed, name)
 	}
 	if len(gone) == 0 {
-		return nil
+		return nil, 0
 	}
 	slices.Sort(p.missed)
-	return slices.Clone(p.missed)
+	return slices.Clone(p.missed), len(gone)
 }
 
 // over is true where nothing is looked for any more after this restart, or last is: nobody looks again.
@@ -129,8 +129,8 @@ func (l *loop) countLost(ctx context.Context, restart int) {
 			continue
 		}
 		looks++
-		if names := l.lost.miss(restart, pods); len(names) > 0 {
-			l.send(ctx, decide.PodsLost{Words: lostWords(names)})
+		if names, news := l.lost.miss(restart, pods); news > 0 {
+			l.send(ctx, decide.PodsLost{Words: lostWords(names), New: news})
 		}
 	}
 }

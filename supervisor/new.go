@@ -34,6 +34,7 @@ func newLoop(o Options) (*loop, error) {
 	l.manager = systemd.NewManager(o.Logger)
 	l.kubelets = newLauncher(o, l.manager.Watchdog)
 	l.api = newAPISession(l)
+	l.beginMetrics()
 	return l, nil
 }
 

@@ -23,6 +23,9 @@ type Options struct {
 	Kubeconfig  string        // empty: the kubelet's
 	NodeName    string        // empty: the kubelet's
 
+	MetricsFile    string // for node_exporter's textfile collector; empty: none
+	MetricsAddress string // a socket, or an address of loopback; empty: none
+
 	Logger   *zap.Logger
 	Output   *os.File       // where the kubelet's log goes, if not to the journal
 	Journal  string         // journald's socket for log streams, where our log goes there; empty: it does not

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/cmd/kubelet-supervisor/signals"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/metrics"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
@@ -77,6 +78,8 @@ func (o *runOptions) command() *cobra.Command {
 	f.StringVar(&o.Preflight, "preflight", "auto", "ask the kubelet first whether it accepts a configuration: auto (when it is an ELF executable), always, never")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "credentials for the Node (default: the kubelet's --kubeconfig)")
 	f.StringVar(&o.NodeName, "node-name", "", "name of the Node (default: from the kubelet's flags, its certificate, or the host name)")
+	f.StringVar(&o.MetricsFile, "metrics-file", "", "write metrics there for node_exporter's textfile collector, for example /var/lib/prometheus/node-exporter/kubelet_supervisor.prom")
+	f.StringVar(&o.MetricsAddress, "metrics-address", "", "serve metrics there: unix:///PATH, or an address of loopback with a port")
 	f.String("kill-switch", defaultKillSwitch, "while this file is there, a start of the supervisor is a start of the kubelet alone") // looked for before the words are parsed
 	f.StringVar(&o.selfCheck, selfCheckFlag, "", "")
 	if err := f.MarkHidden(selfCheckFlag); err != nil {
@@ -136,8 +139,15 @@ func (o *runOptions) check() error {
 		return usage("--preflight=%q is none of auto, always, never", o.Preflight)
 	case o.Disruption != decide.Hold && o.Disruption != decide.Allow:
 		return usage("--disruption=%q is none of hold, allow", o.Disruption)
+	case o.MetricsFile != "" && (!filepath.IsAbs(o.MetricsFile) || filepath.Ext(o.MetricsFile) != ".prom"):
+		return usage("--metrics-file=%q is not an absolute path that ends with .prom, as node_exporter looks for it", o.MetricsFile)
 	case len(o.Namespaces) == 0 || slices.Contains(o.Namespaces, ""):
 		return usage("--config-namespaces names no namespace; give some, or * for all")
+	}
+	if o.MetricsAddress != "" {
+		if err := metrics.CheckAddress(o.MetricsAddress); err != nil {
+			return usage("--metrics-address: %w", err)
+		}
 	}
 	return nil
 }

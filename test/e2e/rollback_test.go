@@ -36,7 +36,9 @@ var deadly = []struct {
 // verdict of the last one is then followed through restarts and retries.
 func TestRollback(t *testing.T) {
 	n := sharedNode(t)
-	s := n.startedLocal(t, options{})
+	flag, metrics := metricsFlag(t)
+	s := n.startedLocal(t, options{Flags: []string{flag}})
+	wantMetrics(t, metrics, `kubelet_node_config_active{node_config_source="local",`, "kubelet_node_config_error 0", "kubelet_supervisor_rollbacks_total{cause=\"Exited\"} 0")
 	good := n.putConfigMap(t, "good", map[string]string{"kubelet": n.kubeletConfig(with("maxPods", 71))})
 	n.assign(t, good.assignment("kubelet"))
 	n.awaitReason(t, good.assignment("kubelet"), "Active")
@@ -59,6 +61,10 @@ func TestRollback(t *testing.T) {
 			}
 		})
 	}
+	// What the Node says can be read on the node, too.
+	wantMetrics(t, metrics, "kubelet_node_config_assigned"+bad.labels("kubelet"), "kubelet_node_config_active"+good.labels("kubelet"),
+		"kubelet_node_config_last_known_good"+good.labels("kubelet"), "kubelet_node_config_error 1", `kubelet_supervisor_rollbacks_total{cause="Exited"} 3`,
+		"kubelet_supervisor_promotions_total 1", `kubelet_supervisor_condition{status="False",reason="`, "kubelet_supervisor_last_contact_timestamp_seconds 1.")
 }
 
 // Rejected is a verdict that stays: over a restart of the supervisor, until a person asks or the content changes.
