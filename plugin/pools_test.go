@@ -104,7 +104,7 @@ func (p *fakePool) stops(node string) *fakePool {
 	t := p.Status.Target
 	p.Status.Stops = []v1alpha1.Stop{{Hash: t.Hash, Revision: t.Revision, Attempt: t.Attempt, Node: node, Reason: "Refused",
 		Message: `using last-known-good (UID: "d3964461-e532-4d27-aa21-a3d6c7649791"); kubelet-config/pool-workers-0123456789/kubelet (UID 21a9ef06, resourceVersion 340) is refused: ` +
-			"maxPods (--max-pods) -1 must not be a negative number; correct the conf…"}}
+			"maxPods (--max-pods) -1 must not be a negative number; Shadowed: eventRecordQPS (7) by --event-qps (33); correct the conf…"}}
 	p.Status.Revisions[0].Result = v1alpha1.ResultStopped
 	p.Status.Wave = &v1alpha1.WaveStatus{Number: 1, Goal: 1}
 	words := "revision 2, attempt 1: " + node + " Refused: maxPods (--max-pods) -1 must not be a negative number"

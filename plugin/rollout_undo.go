@@ -154,7 +154,8 @@ func (p pool) stopped() *v1alpha1.Stop {
 // refusal is how a node says of which configuration it speaks.
 var refusal = regexp.MustCompile(`^\S+ is refused: `)
 
-// stopText is who stopped a revision, and why, without what the pool says itself: what the node runs, and which ConfigMap it was.
+// stopText is who stopped a revision, and why, without what the pool says itself: what the node runs, and which ConfigMap it was. Nor has
+// it what the node says beside the reason, which may be cut in the middle of a word.
 func stopText(stop v1alpha1.Stop) string {
 	words := uids.ReplaceAllString(bounded.Line(stop.Message), "")
 	if strings.HasPrefix(words, "using ") {
@@ -162,6 +163,9 @@ func stopText(stop v1alpha1.Stop) string {
 			words = why
 		}
 	}
-	words, _, _ = strings.Cut(refusal.ReplaceAllString(words, ""), "; correct the conf") // it may be cut there
+	words = refusal.ReplaceAllString(words, "")
+	for _, aside := range []string{"; Shadowed: ", "; correct the conf"} { // it may be cut behind these
+		words, _, _ = strings.Cut(words, aside)
+	}
 	return fmt.Sprintf("%s %s: %s", bounded.Line(stop.Node), bounded.Line(stop.Reason), words)
 }
