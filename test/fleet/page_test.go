@@ -21,7 +21,7 @@ const poolsPage = "docs/howto/pools.md"
 // What the page calls by a name that is the same for every reader.
 var (
 	anyHash = regexp.MustCompile(`\b(pool-workers)-[0-9a-f]{10}\b`)
-	anyNode = regexp.MustCompile(`\bworkers-[0-9]+( Refused| runs revision)`)
+	anyNode = regexp.MustCompile(`\bworkers-[0-9]+( Refused| Rejected| runs revision)`)
 )
 
 // The commands of the page about pools do what they are said to do, on four nodes of a pool of that name.
@@ -35,8 +35,11 @@ func TestPoolsPage(t *testing.T) {
 	c.trial = 100 * time.Millisecond
 	c.f.steady(t)
 	c.nature = func(_, payload string) string {
-		if strings.Contains(payload, "-1") {
+		switch {
+		case strings.Contains(payload, "-1"):
 			return decide.ReasonRefused
+		case strings.Contains(payload, "9Ti"):
+			return decide.ReasonRejected
 		}
 		return ""
 	}
