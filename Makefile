@@ -54,14 +54,16 @@ build: ## static binaries into bin/
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/kubelet-supervisor ./cmd/kubectl-kubelet ./cmd/kubelet-supervisor-controller
 
 .PHONY: demo
-demo: root parts-node build ## the whole story on a real node, on this machine (root; first time: about 10 min of building)
-	@mkdir -p bin
-	go build -o bin/demo ./test/demo
+demo: root demo-program ## the whole story on this machine: a real node, then a pool of three (root; two minutes; first time: about 10 min of building)
 	@$(REAL) bin/demo
+
+.PHONY: demo-program
+demo-program: parts-node build
+	CGO_ENABLED=0 go build -o bin/ ./test/demo ./test/fakekubelet
 
 # what make test is, what takes too long for it, and what a machine of make test-fresh cannot do
 TESTS     := vet lint parts test-unit test-packages test-systemd test-e2e
-LONG      := fuzz test-lives test-crash-points test-reproducible bench-check test-e2e-long
+LONG      := fuzz test-lives test-crash-points test-reproducible bench-check test-demo test-e2e-long
 NOT_FRESH := test-systemd
 TARGETS   ?= $(filter-out $(NOT_FRESH),$(TESTS))
 
@@ -71,7 +73,7 @@ test: root vet lint parts build ## vet, lint, unit tests, packages, systemd, end
 	@test/side-by-side.sh bin/test systemd "$(MAKE) test-systemd" e2e "$(MAKE) test-e2e"
 
 .PHONY: test-long
-test-long: root $(LONG) ## what make test has no time for: fuzzing, random lives, packages built twice, every systemd for every test of it, Leases and trials that take minutes, the benchmarks' round (root)
+test-long: root $(LONG) ## what make test has no time for: fuzzing, random lives, packages built twice, every systemd for every test of it, Leases and trials that take minutes, the benchmarks' round, the demo (root)
 	$(MAKE) test-systemd SHORT=
 
 .PHONY: test-fresh
@@ -227,6 +229,10 @@ bench-scale: bench-program ## one node for longer, and 1 to 1,000 nodes on this 
 bench-pools: bench-program ## the controller of pools beside 100, 1,000 and 5,000 nodes, into docs/evidence/pools.md (root; a quarter of an hour); POOLS="100" for others
 	@for nodes in $(POOLS); do $(REAL) bin/bench pools -commit="$(VERSION)" -nodes="$$nodes" -json="bin/pools-$$nodes.json"; done
 	bin/bench page -document=docs/evidence/pools.md $(POOLS:%=bin/pools-%.json)
+
+.PHONY: test-demo
+test-demo: root demo-program ## make demo, which checks all that it shows; five minutes at most (root)
+	$(REAL) timeout --kill-after=1m 5m bin/demo
 
 .PHONY: bench-check
 bench-check: root parts-node build ## whether everything can be measured: one short round and a small fleet, whose figures mean nothing (root; five minutes)

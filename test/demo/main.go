@@ -1,9 +1,10 @@
 // Command demo shows the whole story of kubelet-supervisor on this machine: a real API server and a real kubelet in a network
 // namespace of their own, a configuration that is assigned, one that is refused, one that kills the kubelet, and the way back.
+// Then two nodes with fake kubelets join, and a pool does the same with all three, by the commands of docs/howto/pools.md.
 //
 // It promises that each "ok" was seen on the Node, in the kubelet's configz or in the process table, never inferred; that it
 // exits with 0 only when every step was seen, else with 1, or with 130 when it was interrupted; and that it leaves
-// nothing on the machine in any of these cases. `make demo` builds what it needs: kubelet-supervisor beside it, and the real
+// nothing on the machine in any of these cases. `make demo` builds what it needs: our programs and the fake kubelet beside it, and the real
 // parts that KUBELET_SUPERVISOR_PARTS names.
 package main
 

@@ -83,3 +83,15 @@ func TestColourOnlyWhereItIsOn(t *testing.T) {
 		}
 	}
 }
+
+func TestPiecesBecomeLines(t *testing.T) {
+	var out bytes.Buffer
+	shown := output{to: &printer{to: &out}}
+	for _, piece := range []string{"NODE", "   ACTIVE\nn1", "   local\n", "no end"} {
+		_, _ = shown.Write([]byte(piece))
+	}
+	shown.end()
+	if got, want := out.String(), "    NODE   ACTIVE\n    n1   local\n    no end\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}

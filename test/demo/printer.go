@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -58,10 +59,31 @@ func (p *printer) row(label, text string) {
 	p.line("", strings.TrimRight(line, " "))
 }
 
-// Write shows what a command or the cluster prints.
+// Write shows what the cluster prints.
 func (p *printer) Write(text []byte) (int, error) {
 	for line := range strings.Lines(string(text)) {
 		p.line("", "    "+strings.TrimRight(line, "\n"))
 	}
 	return len(text), nil
+}
+
+// output shows what a command prints, line by line: some write a line in pieces.
+type output struct {
+	to    *printer
+	piece []byte
+}
+
+func (o *output) Write(text []byte) (int, error) {
+	o.piece = append(o.piece, text...)
+	if end := bytes.LastIndexByte(o.piece, '\n') + 1; end > 0 {
+		_, _ = o.to.Write(o.piece[:end])
+		o.piece = append(o.piece[:0], o.piece[end:]...)
+	}
+	return len(text), nil
+}
+
+// end shows what no line's end came after.
+func (o *output) end() {
+	_, _ = o.to.Write(o.piece)
+	o.piece = nil
 }

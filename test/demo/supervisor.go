@@ -30,11 +30,10 @@ type supervisor struct {
 // startSupervisor starts kubelet-supervisor with the real kubelet, in a process group of its own so that a terminal's Ctrl-C
 // does not reach it: the demo stops it.
 func startSupervisor(p *printer, c *cluster.Cluster) (*supervisor, error) {
-	own, err := os.Executable()
+	program, err := beside("kubelet-supervisor")
 	if err != nil {
 		return nil, err
 	}
-	program := filepath.Join(filepath.Dir(own), "kubelet-supervisor")
 	flags := append([]string{"run", "--state-dir=" + c.Folder + "/state", "--run-dir=" + c.Folder + "/run"}, supervisorFlags...)
 	kubelet := c.KubeletArguments(fmt.Sprintf("--event-qps=%d", flagQPS))
 	p.command(fmt.Sprintf("%s %s \\\n      -- %s", program, strings.Join(flags, " "), strings.Join(kubelet, " \\\n      ")))
@@ -74,15 +73,18 @@ func (s *supervisor) stop() error {
 	return nil
 }
 
-// kubelet gives the kubelet's pid, from the process table: the supervisor's only child but for a pre-flight, whose flags tell it.
-func (s *supervisor) kubelet() (int, error) {
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.process.Pid))
+// kubelet gives the kubelet's pid.
+func (s *supervisor) kubelet() (int, error) { return kubeletOf(s.process.Pid, s.program) }
+
+// kubeletOf gives the pid of a supervisor's kubelet, from the process table: its only child but for a pre-flight, whose flags tell it.
+func kubeletOf(supervisor int, program string) (int, error) {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", supervisor))
 	var kubelets []string
 	for _, file := range files {
 		children, _ := os.ReadFile(file) // a thread may have ended, and so may a child
 		for _, pid := range strings.Fields(string(children)) {
 			words, _ := os.ReadFile("/proc/" + pid + "/cmdline")
-			if strings.HasPrefix(string(words), s.program+"\x00") && !strings.Contains(string(words), "--exit-on-lock-contention") {
+			if strings.HasPrefix(string(words), program+"\x00") && !strings.Contains(string(words), "--exit-on-lock-contention") {
 				kubelets = append(kubelets, pid)
 			}
 		}
