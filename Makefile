@@ -26,6 +26,11 @@ SHORT    ?= -short
 NODES    ?= 1 100 500 1000
 # beside how many nodes make bench-pools measures the controller of pools
 POOLS    ?= 100 1000 5000
+# over how many nodes make bench-fleet rolls out, and how many of them have a real supervisor
+FLEET    ?= 1000
+MACHINES ?= 200
+# what a reader of its figures has to know of the run
+FLEET_NOTE ?=
 # beside which commit make bench-storm measures this one, and with how many nodes
 BEFORE   ?= de8319d
 STORM    ?= $(lastword $(NODES))
@@ -223,7 +228,7 @@ bench-storm: bench-program ## 1,000 nodes, one ConfigMap edited every 2 s, and a
 bench-scale: bench-program ## one node for longer, and 1 to 1,000 nodes on this machine, into docs/evidence/scale.md (root; an hour and a half on a machine that is idle); NODES="1 100" for others
 	@$(REAL) bin/bench long -commit="$(VERSION)" -json=bin/bench-long.json
 	@for nodes in $(NODES); do $(REAL) bin/bench nodes -commit="$(VERSION)" -nodes="$$nodes" -json="bin/scale-$$nodes.json"; done
-	bin/bench page -document=docs/evidence/scale.md bin/bench-long.json $(NODES:%=bin/scale-%.json)
+	bin/bench page -document=docs/evidence/scale.md bin/bench-long.json $(NODES:%=bin/scale-%.json) bin/rollout.json
 
 .PHONY: bench-pools
 bench-pools: bench-program ## the controller of pools beside 100, 1,000 and 5,000 nodes, into docs/evidence/pools.md (root; a quarter of an hour); POOLS="100" for others
@@ -233,6 +238,12 @@ bench-pools: bench-program ## the controller of pools beside 100, 1,000 and 5,00
 .PHONY: test-demo
 test-demo: root demo-program ## make demo, which checks all that it shows; five minutes at most (root)
 	$(REAL) timeout --kill-after=1m 5m bin/demo
+
+.PHONY: bench-fleet
+bench-fleet: bench-program ## a pool of 1,000 nodes rolled out, 200 of them real supervisors, with kube-apiserver killed in a wave, into its section of docs/evidence/scale.md (root; a quarter of an hour); FLEET=120 MACHINES=20 for fewer
+	go test -c -o bin/rollout.test ./fleet/rollout
+	@$(REAL) bin/bench rollout -commit="$(VERSION)" -nodes=$(FLEET) -machines=$(MACHINES) -json=bin/rollout.json
+	bin/bench page -document=docs/evidence/scale.md -section="A pool, rolled out" -note="$(FLEET_NOTE)" bin/rollout.json
 
 .PHONY: bench-check
 bench-check: root parts-node build ## whether everything can be measured: one short round and a small fleet, whose figures mean nothing (root; five minutes)

@@ -20,7 +20,8 @@ type options struct {
 	Settle      time.Duration // how long a kubelet is left alone after a start, before it is restarted again
 	GiveUp      time.Duration // how long a kubelet is waited for that may not come back
 	Window      time.Duration // of a change, in which the new kubelet asks the API server for most of what a start brings
-	Nodes       int           // of bench nodes and storm
+	Nodes       int           // of bench nodes, storm, pools and rollout
+	Machines    int           // of bench rollout: of them, with a real supervisor
 	Edits       time.Duration // of bench storm
 	Only        string        // of bench matrix: one version of the kubelet
 	Cold        bool          // drop the machine's page cache, and so slow down all else that runs on it
@@ -28,6 +29,7 @@ type options struct {
 	FakeKubelet string
 	Host        string // of many supervisors
 	Controller  string // of pools
+	Decide      string // the test program of package rollout
 	Commit      string
 	Log         io.Writer // one line per step
 }

@@ -1,8 +1,9 @@
 // Command bench measures kubelet-supervisor on real parts: a real API server, etcd, containerd and kubelet on this machine, and
 // beside each figure that has one its reference, measured in the same run. `make bench` runs it.
 //
-//	bench run|upstream|matrix|nodes|storm|pools|long -json=FILE    measures, and writes a result file
+//	bench run|upstream|matrix|nodes|storm|pools|rollout|long -json=FILE    measures, and writes a result file
 //	bench page -document=docs/PAGE.md FILE...          renders a page from result files, and nothing else
+//	bench page -document=… -section=HEADING FILE...    renders that section anew, and leaves the rest of the page as it is
 //
 // It promises that
 //   - every figure was seen from outside where it can be: the Node's watch, a poll of healthz every 5 ms, the process table, the
@@ -38,6 +39,7 @@ var commands = map[string]command{
 	"nodes":    {options{Nodes: 10, Steady: 20 * time.Second}, measureNodes},
 	"storm":    {options{Nodes: 10, Steady: 20 * time.Second, Edits: 5 * time.Minute}, measureStorm},
 	"pools":    {options{Nodes: 10, Steady: time.Minute, Changes: 100}, measurePools},
+	"rollout":  {options{Nodes: 10, Machines: 200, Rounds: 5, Changes: 100}, measureRollout},
 	"long":     {options{Rounds: 10, Changes: 1000, Steady: 10 * time.Minute, Window: 6 * time.Second}, measureLong},
 }
 
@@ -62,18 +64,22 @@ func failure(ctx context.Context, err error) int {
 
 func run(ctx context.Context, arguments []string) error {
 	if len(arguments) == 0 {
-		return errors.New("usage: bench run|upstream|matrix|nodes|storm|pools|long|page [flags]")
+		return errors.New("usage: bench run|upstream|matrix|nodes|storm|pools|rollout|long|page [flags]")
 	}
 	name, flags := arguments[0], flag.NewFlagSet("bench "+arguments[0], flag.ExitOnError)
 	if name == "page" {
 		document := flags.String("document", "", "the page; its name tells which one")
 		note := flags.String("note", "", "what a reader has to know of these runs")
+		section := flags.String("section", "", "render this section of the page alone, which is there already")
 		_ = flags.Parse(arguments[1:]) // exits on errors
+		if *section != "" {
+			return writeSection(*document, *section, *note, flags.Args())
+		}
 		return writePage(*document, *note, flags.Args())
 	}
 	c, known := commands[name]
 	if !known {
-		return fmt.Errorf("there is no %q: bench run, upstream, matrix, nodes, storm, pools, long or page", name)
+		return fmt.Errorf("there is no %q: bench run, upstream, matrix, nodes, storm, pools, rollout, long or page", name)
 	}
 	o := c.options
 	o.Log, o.Settle, o.GiveUp = os.Stderr, 1500*time.Millisecond, 30*time.Second
@@ -84,7 +90,9 @@ func run(ctx context.Context, arguments []string) error {
 	flags.StringVar(&o.Host, "host", besideOwn("scalehost"), "what test/scale/scalehost builds, of any commit")
 	flags.StringVar(&o.Commit, "commit", "unknown", "what was built, for the page")
 	flags.StringVar(&o.Only, "only", "", "matrix: one version of the kubelet alone")
-	flags.IntVar(&o.Nodes, "nodes", o.Nodes, "nodes, storm, pools: how many")
+	flags.IntVar(&o.Nodes, "nodes", o.Nodes, "nodes, storm, pools, rollout: how many")
+	flags.IntVar(&o.Machines, "machines", o.Machines, "rollout: how many of them have a real supervisor, at most half")
+	flags.StringVar(&o.Decide, "decide", besideOwn("rollout.test"), "rollout: the test program of package fleet/rollout")
 	flags.DurationVar(&o.Edits, "edits", o.Edits, "storm: how long the ConfigMap of all nodes is edited every 2 s")
 	flags.IntVar(&o.Rounds, "rounds", o.Rounds, "how often each change is made")
 	flags.IntVar(&o.Changes, "changes", o.Changes, "configuration changes before the last look at the memory")

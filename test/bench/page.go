@@ -25,25 +25,42 @@ type page struct {
 	Scale          []*Result // runs with many nodes, the fewest first
 	Storms         []*Result // of several commits, in the order of the files
 	Pools          []*Result // of the controller, the fewest nodes first
+	Rollout        *Result   // of a pool
+	RolloutNote    string
 }
 
 // writePage renders the page of a document's name. A result file that is not there is left out, and the page says so, unless it is
 // about nothing else.
 func writePage(document, note string, files []string) error {
-	p := &page{Note: note}
+	p, err := readPage(files)
+	if err != nil {
+		return err
+	}
+	p.Note = note
+	text, err := p.render(filepath.Base(document), filepath.Base(document))
+	if err != nil {
+		return fmt.Errorf("writing %s from %q: %w", document, files, err)
+	}
+	return os.WriteFile(document, []byte(text), 0o644)
+}
+
+func readPage(files []string) (*page, error) {
+	p := &page{}
 	for _, file := range files {
 		r, err := load(file)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			continue
 		case err != nil:
-			return err
+			return nil, err
 		case len(r.Kubelets) > 0:
 			p.Matrix = r
 		case r.has(sectionNodes):
 			p.Scale = append(p.Scale, r)
 		case r.has(sectionPools):
 			p.Pools = append(p.Pools, r)
+		case r.has(sectionRollout):
+			p.Rollout = r
 		case r.has(sectionStorm):
 			p.Storms = append(p.Storms, r)
 		case r.has(sectionUpstream):
@@ -58,14 +75,11 @@ func writePage(document, note string, files []string) error {
 	slices.SortFunc(p.Pools, func(a, b *Result) int {
 		return int(a.Of(sectionPools)[0].Median() - b.Of(sectionPools)[0].Median())
 	})
-	text, err := p.render(filepath.Base(document))
-	if err != nil {
-		return fmt.Errorf("writing %s from %q: %w", document, files, err)
-	}
-	return os.WriteFile(document, []byte(text), 0o644)
+	return p, nil
 }
 
-func (p *page) render(name string) (string, error) {
+// render renders a template of the page's files: the page itself, or a part.
+func (p *page) render(name, part string) (string, error) {
 	functions := template.FuncMap{
 		"list": func(words ...string) []string { return words }, "numbers": func(values ...float64) []float64 { return values },
 		"mul": func(a, b float64) float64 { return a * b }, "div": func(a, b float64) float64 { return a / b },
@@ -73,12 +87,12 @@ func (p *page) render(name string) (string, error) {
 		"upstreamFigures": upstreamFigures, "processesUpTo": func() int { return processesUpTo },
 		"code": func(text string) string { return strings.ReplaceAll(text, "`", "'") },
 	}
-	t, err := template.New(name).Funcs(functions).ParseFS(pages, "pages/rows.tmpl", "pages/"+name)
+	t, err := template.New(name).Funcs(functions).ParseFS(pages, "pages/rows.tmpl", "pages/rollout.tmpl", "pages/"+name)
 	if err != nil {
 		return "", err
 	}
 	var text strings.Builder
-	if err := t.Execute(&text, p); err != nil {
+	if err := t.ExecuteTemplate(&text, part, p); err != nil {
 		return "", err
 	}
 	if strings.TrimSpace(text.String()) == "" {

@@ -9,13 +9,14 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
-// Options of Measure and MeasureStorm.
+// Options of Measure, MeasureStorm and MakeMachines.
 type Options struct {
 	Nodes       int
 	Processes   bool          // every supervisor is a process of the shipped program; else all are in one process
 	Binary      string        // the shipped program, for processes
 	FakeKubelet string        // what test/fakekubelet builds
 	Host        string        // what test/scale/scalehost builds, for nodes that are none
+	Namespace   string        // of the ConfigMaps that may be assigned, for nodes that are none; "" is that of Measure
 	Steady      time.Duration // how long nothing happens, for each figure of such a time
 	Spread      time.Duration // --edit-spread where there is one
 	Trial       time.Duration // --trial-period; from 100 s on the Lease is asked for as often as with the default
@@ -39,6 +40,13 @@ func (o Options) check() error {
 		}
 	}
 	return nil
+}
+
+func (o Options) namespace() string {
+	if o.Namespace == "" {
+		return configNamespace
+	}
+	return o.Namespace
 }
 
 // Figures are what was measured.

@@ -46,7 +46,7 @@ func startHost(c *cluster.Cluster, o Options, nodes []node, spread time.Duration
 	for _, n := range nodes {
 		of = append(of, map[string]any{"Folder": n.Folder, "Arguments": n.kubelet()})
 	}
-	order, err := json.Marshal(map[string]any{"Kubelet": o.FakeKubelet, "Namespace": configNamespace, "Spread": spread, "Trial": o.Trial,
+	order, err := json.Marshal(map[string]any{"Kubelet": o.FakeKubelet, "Namespace": o.namespace(), "Spread": spread, "Trial": o.Trial,
 		"Every": startEvery, "Nodes": of})
 	if err != nil {
 		return nil, err

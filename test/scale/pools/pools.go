@@ -19,6 +19,9 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
+// patience is for what takes some minutes.
+const patience = 15 * time.Minute
+
 // Options of Measure.
 type Options struct {
 	Nodes      int
@@ -71,44 +74,59 @@ type measurement struct {
 }
 
 // Measure measures the controller with so many Nodes.
-func Measure(ctx context.Context, o Options) (figures *Figures, err error) {
+func Measure(ctx context.Context, o Options) (*Figures, error) {
 	m := &measurement{Options: o, figures: Figures{Nodes: o.Nodes}}
-	if m.cluster, err = cluster.Up(ctx, cluster.Options{Name: fmt.Sprintf("pools-%d-%d", os.Getpid(), o.Nodes), Audit: true, Log: o.Log}); err != nil {
-		return nil, err
+	return &m.figures, m.onCluster(ctx, "pools", func(ctx context.Context) error {
+		answering, stop := context.WithCancel(ctx)
+		var beside sync.WaitGroup
+		defer beside.Wait()
+		defer stop()
+		return m.inTurn(ctx, []phase{
+			{"manifests", m.install},
+			{"Nodes", m.makeNodes},
+			{"the revision completed", func(ctx context.Context) error {
+				beside.Go(func() { m.answer(answering) })
+				return m.complete(ctx)
+			}},
+			{"refused revisions", m.refuse},
+			{"nodes that fail", m.fail},
+			{"steady", m.steady},
+			{"decisions", m.decide},
+			{"status", m.status},
+		})
+	})
+}
+
+// onCluster brings a cluster up, measures, and takes it down together with the controllers.
+func (m *measurement) onCluster(ctx context.Context, name string, measure func(context.Context) error) (err error) {
+	name = fmt.Sprintf("%s-%d-%d", name, os.Getpid(), m.Nodes)
+	if m.cluster, err = cluster.Up(ctx, cluster.Options{Name: name, Audit: true, Log: m.Log}); err != nil {
+		return err
 	}
 	defer func() { err = errors.Join(err, m.cluster.Down()) }()
 	if m.folder, err = os.MkdirTemp("", "kubelet-supervisor-pools-"); err != nil {
-		return nil, err
+		return err
 	}
 	defer os.RemoveAll(m.folder)
-	answering, stop := context.WithCancel(ctx)
-	var beside sync.WaitGroup
-	defer beside.Wait()
-	defer stop()
 	defer m.end()
-	for _, phase := range []struct {
-		name string
-		do   func(context.Context) error
-	}{
-		{"manifests", m.install},
-		{"Nodes", m.makeNodes},
-		{"the revision completed", func(ctx context.Context) error {
-			beside.Go(func() { m.answer(answering) })
-			return m.complete(ctx)
-		}},
-		{"refused revisions", m.refuse},
-		{"nodes that fail", m.fail},
-		{"steady", m.steady},
-		{"decisions", m.decide},
-		{"status", m.status},
-	} {
+	return measure(ctx)
+}
+
+// A phase begins where the one before ended.
+type phase struct {
+	name string
+	do   func(context.Context) error
+}
+
+func (m *measurement) inTurn(ctx context.Context, phases []phase) error {
+	for _, phase := range phases {
 		begin := time.Now()
 		if err := phase.do(ctx); err != nil {
-			return nil, fmt.Errorf("%d nodes, %s: %w%s", o.Nodes, phase.name, err, m.words())
+			return fmt.Errorf("%d nodes, %s: %w%s", m.Nodes, phase.name, err, m.words())
 		}
-		_, _ = fmt.Fprintf(o.Log, "%d nodes, %s: %.1f s\n", o.Nodes, phase.name, time.Since(begin).Seconds())
+		_, _ = fmt.Fprintf(m.Log, "%d nodes, %s: %.1f s\n", m.Nodes, phase.name, time.Since(begin).Seconds())
 	}
-	return &m.figures, nil
+	return nil
 }
 
 // complete starts the controllers, and waits until the pool is completed: all nodes have its revision, and say so.
@@ -147,17 +165,18 @@ func (m *measurement) setMaxPods(ctx context.Context, pods int) error {
 	return m.admin.Patch(ctx, &v1alpha1.KubeletPool{ObjectMeta: m.pool.ObjectMeta}, client.RawPatch(types.MergePatchType, body))
 }
 
-// await waits until the pool's newest generation has such a condition.
+// await waits until the pool's newest generation has such a condition, and all nodes are known to it. The API server may be away meanwhile.
 func (m *measurement) await(ctx context.Context, condition, reason string) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var p v1alpha1.KubeletPool
 	for {
-		if err := m.admin.Get(ctx, client.ObjectKeyFromObject(m.pool), &p); err != nil {
-			return fmt.Errorf("waiting until %s is %s, and it is %+v: %w", condition, reason, p.Status.Conditions, err)
+		err := m.admin.Get(ctx, client.ObjectKeyFromObject(m.pool), &p)
+		if ctx.Err() != nil {
+			return fmt.Errorf("waiting until %s is %s, and it is %+v: %w", condition, reason, p.Status.Conditions, errors.Join(ctx.Err(), err))
 		}
 		is := meta.FindStatusCondition(p.Status.Conditions, condition)
-		if p.Status.ObservedGeneration == p.Generation && is != nil && is.Reason == reason {
+		if err == nil && p.Status.ObservedGeneration == p.Generation && is != nil && is.Reason == reason && int(p.Status.Nodes.Selected) == m.Nodes {
 			return nil
 		}
 		pause(ctx, 100*time.Millisecond)

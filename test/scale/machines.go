@@ -1,0 +1,79 @@
+package scale
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/client-go/rest"
+
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+)
+
+// Machines are nodes with a real supervisor and a fake kubelet each, on the cluster of another measurement.
+type Machines struct {
+	options  Options
+	cluster  *cluster.Cluster
+	admin    rest.Interface
+	nodes    []node
+	running  supervisors
+	renewing sync.WaitGroup
+	stop     context.CancelFunc
+}
+
+// MakeMachines makes their Nodes, bare ones. Nothing runs on them before Start.
+func MakeMachines(ctx context.Context, c *cluster.Cluster, o Options) (*Machines, error) {
+	m := &Machines{options: o, cluster: c, stop: func() {}}
+	if o.Nodes == 0 {
+		return m, nil
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if err := allow(o.Nodes); err != nil {
+		return nil, err
+	}
+	disk, err := mountDisk(c.Folder)
+	if err != nil {
+		return nil, err
+	}
+	if m.admin, err = configsync.NewClient(c.AdminConfig()); err != nil {
+		return nil, err
+	}
+	if m.nodes, err = makeNodes(ctx, c, m.admin, disk, o.Nodes); err != nil {
+		return nil, fmt.Errorf("making %d machines: %w", o.Nodes, err)
+	}
+	return m, nil
+}
+
+// Start starts the supervisors, and renews their kubelets' Leases until Stop.
+func (m *Machines) Start(ctx context.Context) (err error) {
+	if len(m.nodes) == 0 {
+		return nil
+	}
+	if m.running, err = startSupervisors(ctx, m.cluster, m.options, m.nodes, m.options.Spread); err != nil {
+		return err
+	}
+	ctx, m.stop = context.WithCancel(ctx)
+	m.renewing.Go(func() { renewLeases(ctx, m.admin, m.nodes) })
+	return nil
+}
+
+// Stop returns when all have ended.
+func (m *Machines) Stop() error {
+	m.stop()
+	m.renewing.Wait()
+	running := m.running
+	m.running = nil
+	return running.stop()
+}
+
+// Logs are the supervisors' log files, by the names of their Nodes.
+func (m *Machines) Logs() map[string]string {
+	logs := make(map[string]string, len(m.nodes))
+	for _, n := range m.nodes {
+		logs[n.Name] = n.log()
+	}
+	return logs
+}
