@@ -20,7 +20,9 @@ func writeSection(document, heading, note string, files []string) error {
 	if err != nil {
 		return err
 	}
-	p.RolloutNote = note
+	if p.RolloutNote = note; p.Rollout == nil {
+		return fmt.Errorf("none of %q is a result for section %q", files, heading)
+	}
 	section, err := p.render(filepath.Base(document), part)
 	if err != nil {
 		return fmt.Errorf("rendering section %q from %q: %w", heading, files, err)
