@@ -70,7 +70,7 @@ func (r *Result) stage(name string, nodes, unavailable int, s *pools.Stage) {
 	}
 	one("until all nodes have proven it", "s", s.Took.Seconds())
 	one("assignments", "", float64(s.Assigned))
-	one("assignments a second, after the canary", "/s", float64(max(0, s.Assigned-2))/max(s.Sending, time.Millisecond).Seconds())
+	one("assignments a second, after the canaries", "/s", float64(max(0, s.Assigned-s.Canaries-1))/max(s.Sending, time.Millisecond).Seconds())
 	one("assignments in the busiest second", "", float64(s.Busiest))
 	one("PATCHes answered with 409, and decided anew", "", float64(s.Conflicts))
 	one("PATCHes that failed otherwise", "", float64(s.Failed))

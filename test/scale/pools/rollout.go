@@ -21,6 +21,7 @@ import (
 
 const (
 	apiServer = "kube-apiserver"
+	cohorts   = 4               // kinds of nodes, by their versions and architectures; each has a canary of its own in the first wave
 	tail      = 3 * time.Second // after the last word, for what is still under way
 )
 
@@ -43,7 +44,7 @@ type Rollout struct {
 	Nodes, Machines int
 	Waves           Stage         // by the default waves, with the API server killed in the middle of one
 	Away            time.Duration // from the API server's end until it noted the next assignment
-	Together        Stage         // a canary, and then all as fast as the controller sends
+	Together        Stage         // its canaries, and then all as fast as the controller sends
 	Back            Stage         // the same, after the refused ones
 	Refusals        []Refusal
 	Decide          Decide
@@ -170,7 +171,7 @@ func (r *rolling) byWaves(ctx context.Context) (err error) {
 		return err
 	}
 	n := r.options.Nodes
-	err = r.stage(ctx, &r.rollout.Waves, limits{waves: []int{1, (n + 9) / 10, (n + 1) / 2, n}, unavailable: max(1, n/10), settle: r.options.Settle},
+	err = r.stage(ctx, &r.rollout.Waves, limits{waves: []int{cohorts, (n + 9) / 10, (n + 1) / 2, n}, unavailable: max(1, n/10), settle: r.options.Settle},
 		func(ctx context.Context) error {
 			if err := r.admin.Create(ctx, r.pool.DeepCopy()); err != nil {
 				return err
@@ -203,7 +204,7 @@ func (r *rolling) kill(ctx context.Context, assigned int) error {
 	return r.cluster.StartAPIServer(ctx)
 }
 
-// together lets the pool have a canary, and all others at once from now on.
+// together lets the pool have its canaries, and all others at once from now on.
 func (r *rolling) together(ctx context.Context) error {
 	body := []byte(`{"spec":{"rollout":{"settle":"0s","maxUnavailable":"100%","waves":[{"nodes":1},{"nodes":"100%"}]}}}`)
 	if err := r.admin.Patch(ctx, &v1alpha1.KubeletPool{ObjectMeta: r.pool.ObjectMeta}, client.RawPatch(types.MergePatchType, body)); err != nil {
@@ -215,7 +216,7 @@ func (r *rolling) together(ctx context.Context) error {
 // revise rolls out another revision.
 func (r *rolling) revise(ctx context.Context, s *Stage, pods int) error {
 	n := r.options.Nodes
-	return r.stage(ctx, s, limits{waves: []int{1, n}, unavailable: n}, func(ctx context.Context) error { return r.setMaxPods(ctx, pods) })
+	return r.stage(ctx, s, limits{waves: []int{cohorts, n}, unavailable: n}, func(ctx context.Context) error { return r.setMaxPods(ctx, pods) })
 }
 
 // memory looks at the leader's.

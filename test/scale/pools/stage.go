@@ -19,10 +19,11 @@ type Stage struct {
 	Busy      float64       // share of this machine's processors that was in use, 0 to 1
 
 	Assigned    int           // Nodes that were assigned to, by PATCHes
+	Canaries    int           // of them, that came first
 	Unnoted     int           // of them: the API server was killed before it noted that
 	Conflicts   int           // PATCHes that were answered with 409: the Node had changed, and nothing was written
 	Failed      int           // PATCHes that were answered with anything else but 200
-	Sending     time.Duration // from the first assignment after the canary's to the last
+	Sending     time.Duration // from the first assignment after the canaries' to the last
 	Busiest     int           // assignments in the second with the most
 	Words       int           // writes of their own status by nodes
 	WordsMost   int           // in the second with the most
@@ -107,8 +108,8 @@ func (r *rolling) examine(s *Stage, l limits, began time.Time) error {
 	}
 	sent := r.assigned(s, since(r.noted.assignments, began), told)
 	s.Assigned, s.Busiest = len(sent), busiest(sent)
-	if s.Assigned > 2 {
-		s.Sending = sent[len(sent)-1].received.Sub(sent[1].received)
+	if s.Assigned > cohorts {
+		s.Sending, s.Canaries = sent[len(sent)-1].received.Sub(sent[cohorts].received), cohorts
 	}
 	s.checkWaves(sent, told, l.waves)
 	s.checkUnavailable(sent, told, l)
