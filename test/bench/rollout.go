@@ -43,6 +43,7 @@ func (r *Result) rollout(f *pools.Rollout) {
 	r.stage("by waves", f.Nodes, f.Nodes/10, &f.Waves)
 	r.stage("all at once", f.Nodes, f.Nodes, &f.Together)
 	r.stage("the way back", f.Nodes, f.Nodes, &f.Back)
+	one("restarts of the controller", "", float64(f.Restarts))
 	one("API server killed: until it noted the next assignment", "s", f.Away.Seconds())
 	last, after := r.row(sectionRollout, "from the verdict to the last assignment", "ms"), r.row(sectionRollout, "assignments after the verdict", "")
 	assigned := r.row(sectionRollout, "nodes that were assigned to by then", "")

@@ -68,6 +68,7 @@ type measurement struct {
 	folder  string
 	first   *cluster.Program
 	second  *cluster.Program
+	keep    func(context.Context) error // looks after the first one while something is awaited; nil: nobody does
 	pool    *v1alpha1.KubeletPool
 	good    rollout.Write // what a node with the pool's first revision has
 	figures Figures
@@ -171,6 +172,11 @@ func (m *measurement) await(ctx context.Context, condition, reason string) error
 	defer cancel()
 	var p v1alpha1.KubeletPool
 	for {
+		if m.keep != nil {
+			if err := m.keep(ctx); err != nil {
+				return err
+			}
+		}
 		err := m.admin.Get(ctx, client.ObjectKeyFromObject(m.pool), &p)
 		if ctx.Err() != nil {
 			return fmt.Errorf("waiting until %s is %s, and it is %+v: %w", condition, reason, p.Status.Conditions, errors.Join(ctx.Err(), err))

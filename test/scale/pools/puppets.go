@@ -22,6 +22,7 @@ import (
 
 const (
 	refusedWords = "failed to validate kubelet configuration, error: invalid configuration: maxPods (--max-pods) -1 must not be a negative number"
+	beginEvery   = 10 * time.Millisecond  // from one puppet to the next: each reads its Node, and then writes to it
 	listenAgain  = 200 * time.Millisecond // where a watch has ended
 	readAgain    = time.Second            // where a ConfigMap cannot be read
 )
@@ -78,6 +79,7 @@ func newCrew(ctx context.Context, c *cluster.Cluster, names []string, trial time
 		k.running.Go(func() { _ = p.publisher.Run(ctx) }) // returns nil
 		k.running.Go(func() { p.listen(ctx) })
 		p.say("", rollout.Retry{}, decide.ReasonLocal)
+		pause(ctx, beginEvery)
 	}
 	return k, nil
 }

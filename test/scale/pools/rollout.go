@@ -23,6 +23,7 @@ const (
 	apiServer = "kube-apiserver"
 	cohorts   = 4               // kinds of nodes, by their versions and architectures; each has a canary of its own in the first wave
 	tail      = 3 * time.Second // after the last word, for what is still under way
+	again     = 5 * time.Second // until a controller that has ended is started again: RestartSec of its unit
 )
 
 // RolloutOptions are those of MeasureRollout.
@@ -43,6 +44,7 @@ type RolloutOptions struct {
 type Rollout struct {
 	Nodes, Machines int
 	Waves           Stage         // by the default waves, with the API server killed in the middle of one
+	Restarts        int           // of the controller: it ends when it cannot renew its Lease for 10 s
 	Away            time.Duration // from the API server's end until it noted the next assignment
 	Together        Stage         // its canaries, and then all as fast as the controller sends
 	Back            Stage         // the same, after the refused ones
@@ -86,7 +88,7 @@ func MeasureRollout(ctx context.Context, o RolloutOptions) (*Rollout, error) {
 				}
 			}
 		}()
-		r.noted.path = r.cluster.AuditLog()
+		r.noted.path, r.keep = r.cluster.AuditLog(), r.revive
 		return r.inTurn(ctx, []phase{
 			{"manifests", r.install},
 			{"Nodes", r.populate},
@@ -202,6 +204,19 @@ func (r *rolling) kill(ctx context.Context, assigned int) error {
 	}
 	r.cluster.End(apiServer)
 	return r.cluster.StartAPIServer(ctx)
+}
+
+// revive starts a controller again that has ended, as systemd does.
+func (r *rolling) revive(ctx context.Context) (err error) {
+	select {
+	case <-r.first.Done:
+	default:
+		return nil
+	}
+	pause(ctx, again)
+	r.rollout.Restarts++
+	r.first, err = r.launch("first", metricsPort)
+	return err
 }
 
 // together lets the pool have its canaries, and all others at once from now on.

@@ -15,7 +15,7 @@ import (
 // A Stage is one revision, from the change of the pool until all nodes have proven it.
 type Stage struct {
 	Took      time.Duration
-	Processor time.Duration // of the leader
+	Processor time.Duration // of the leader; of one that was started again meanwhile since then
 	Busy      float64       // share of this machine's processors that was in use, 0 to 1
 
 	Assigned    int           // Nodes that were assigned to, by PATCHes
@@ -50,7 +50,8 @@ func (r *rolling) stage(ctx context.Context, s *Stage, l limits, change func(con
 		return err
 	}
 	began := time.Now()
-	before, err := cluster.UsageOf(r.first.PID())
+	leader := r.first
+	before, err := cluster.UsageOf(leader.PID())
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,9 @@ func (r *rolling) stage(ctx context.Context, s *Stage, l limits, change func(con
 	if err != nil {
 		return err
 	}
-	s.Processor = after.Processor - before.Processor
+	if s.Processor = after.Processor; r.first == leader {
+		s.Processor -= before.Processor
+	}
 	if s.Behind, err = r.behind(ctx); err != nil {
 		return err
 	}
