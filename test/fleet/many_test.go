@@ -16,7 +16,7 @@ import (
 // the revision, none is assigned to twice, no wave begins too early, and no more are unavailable than may be. What a node refuses in the middle
 // of all stops within a second. make bench-fleet measures the same with a thousand nodes.
 func TestLongManyNodes(t *testing.T) {
-	o := pools.RolloutOptions{Nodes: 120, Machines: 20, Trial: 5 * time.Second, Settle: 2 * time.Second, Refusals: 1, News: 5, Log: t.Output(),
+	o := pools.RolloutOptions{Nodes: 120, Machines: 20, Trial: 3 * time.Second, Settle: time.Second, Refusals: 1, News: 5, Log: t.Output(),
 		Controller: os.Getenv("KUBELET_SUPERVISOR_TEST_CONTROLLER")}
 	for program, path := range map[string]*string{"test/scale/scalehost": &o.Host, "test/fakekubelet": &o.FakeKubelet, "cmd/kubelet-supervisor-controller": &o.Controller} {
 		if *path != "" {
