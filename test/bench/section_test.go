@@ -55,7 +55,7 @@ func TestASectionAlone(t *testing.T) {
 	}
 	text := strings.Join(strings.Fields(string(content)), " ")
 	for _, words := range []string{"commit abc,", "Others shared the machine.", "| assignments a second, after the canaries | 19.9 /s |",
-		"| nodes that were assigned to twice | 1 MISSED | 0 | 0 | 0 |", `by waves: ["node-7"]`, "| … the most assignments | 9 MISSED | | 8 |",
+		"| nodes that were assigned to twice | 1 MISSED | 0 | 0 | 0 |", `by waves: ["node-7"]`, "| … the most assignments | 9 MISSED | | 8 |", "| a revision | by waves | all at once | the way back | budget |",
 		"| from the verdict to the last assignment | 50 ms | 40 – 60 | |", "| halfway, 5000 nodes | 20.1 ms MISSED | 14.1 – 26.1 | 20 ms |", "| halfway, 15000 nodes | 52 ms |"} {
 		if !strings.Contains(text, words) {
 			t.Errorf("the section has no %q:\n%s", words, content)
