@@ -21,6 +21,7 @@ func (d *decision) choose(p *pool) {
 	d.untaint(p)
 	if !p.Spec.Rollout.Paused && p.doubt == "" {
 		d.consent(p)
+		d.drain(p)
 		d.moveAll(p)
 	}
 	d.takeBack(p)
@@ -125,7 +126,7 @@ func (d *decision) untaint(p *pool) {
 }
 
 func (d *decision) written(p *pool, n *Node) bool {
-	return slices.ContainsFunc(p.writes, func(w Write) bool { return w.UID == n.UID })
+	return d.undrained(n) || slices.ContainsFunc(p.writes, func(w Write) bool { return w.UID == n.UID })
 }
 
 // maxUnavailable is the number that the spec asks for: at least 1, unless it says 0.
@@ -161,7 +162,7 @@ func (p *pool) admits(m *member) bool {
 // move assigns the target to candidates, as far as there is room. A node that is unavailable already takes nothing of maxUnavailable.
 func (d *decision) move(p *pool, why Why, candidate func(*member) bool) {
 	if p.room() <= 0 || p.maxUnavailable() == 0 {
-		p.starved = p.room() > 0
+		p.starved = p.starved || p.room() > 0
 		return
 	}
 	waves := why == WhyMove || why == WhyLate
@@ -262,7 +263,7 @@ func (d *decision) write(p *pool, m *member, why Why) Write {
 
 // send takes the most urgent writes of all pools, with the variants that they name.
 func (d *decision) send() {
-	var all []Write
+	all := slices.Clone(d.undrains)
 	for _, p := range d.pools {
 		for _, w := range p.writes {
 			if d.w.Denied[w.UID] == "" {
@@ -270,10 +271,7 @@ func (d *decision) send() {
 			}
 		}
 	}
-	order := func(w Write) int {
-		return slices.Index([]Why{WhyTakeBack, WhyJoin, WhyBack, WhyConsent, WhyMove, WhyLate}, w.Why)
-	}
-	slices.SortStableFunc(all, func(a, b Write) int { return cmp.Compare(order(a), order(b)) })
+	slices.SortStableFunc(all, func(a, b Write) int { return cmp.Compare(a.Why.order(), b.Why.order()) })
 	d.plan.Writes = all[:min(len(all), rate)]
 	for i := range d.plan.Writes {
 		if w := &d.plan.Writes[i]; w.Source != "" && w.Source != Local {

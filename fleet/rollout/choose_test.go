@@ -18,7 +18,10 @@ func (tab *table) written(plan Plan) string {
 		if w.RemoveTaint != "" {
 			source += "-" + w.RemoveTaint
 		}
-		source += w.Consent
+		source += w.Consent + strings.NewReplacer(tab.retry.Hash, "T", tab.oldRetry.Hash, "S").Replace(w.Drain.String())
+		if w.Lifts {
+			source += "-cordon"
+		}
 		words = append(words, fmt.Sprintf("%s %s %s", w.Why, w.Node, source))
 	}
 	slices.Sort(words)

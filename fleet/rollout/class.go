@@ -78,6 +78,8 @@ const (
 	EventRolloutCompleted  = "RolloutCompleted"
 	EventNodeConflict      = "NodeConflict"
 	EventPoolAssigned      = "PoolAssigned"
+	EventPoolDrains        = "PoolDrains"
+	EventPoolDrainEnded    = "PoolDrainEnded"
 )
 
 // phase is how far a node is with what its mark records, whatever the target of its pool is now. Empty: nothing of a pool's is assigned.

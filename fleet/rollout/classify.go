@@ -48,6 +48,7 @@ type counts struct {
 	of                               map[Class]int
 	members, updatable, placed, away int
 	unavailable, denied, superseded  int
+	draining                         int // of those that wait: they will not for long
 }
 
 // classify says of each member which class it is in.
@@ -103,7 +104,7 @@ func (p *pool) classOf(m *member, w *World) Class {
 	m.relate(p)
 	m.young = !n.Ready && isYoung(n, w.Now) && !(m.begun && !p.target.completed)
 	m.denied = w.Denied[n.UID] != "" && !m.begun
-	m.unavailable = !m.young && (!n.Ready || n.Cordoned || m.changing())
+	m.unavailable = !m.young && (!n.Ready || n.Cordoned || n.Draining || m.changing())
 	switch {
 	case m.seen.Phase == Failed && p.judges(n):
 		return Failed
@@ -243,13 +244,16 @@ func (p *pool) tallyProgress(m *member) {
 	if m.class != Failed {
 		c.placed++
 	}
-	switch m.class {
-	case Proven:
+	switch {
+	case m.class == Proven:
 		k.proven++
-	case Waiting:
+	case m.class == Waiting && !m.node.Draining:
 		k.waiting++
 	default:
 		k.atRisk++
+	}
+	if m.class == Waiting && m.node.Draining {
+		c.draining++
 	}
 }
 

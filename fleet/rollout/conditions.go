@@ -100,7 +100,7 @@ func (p *pool) progressing() said {
 	case p.starved:
 		return said{false, ReasonBudgetExhausted, fmt.Sprintf("%d of at most %d members are unavailable", c.unavailable, p.maxUnavailable())}
 	case c.of[Waiting] > 0:
-		return said{false, ReasonWaitsForPods, fmt.Sprintf("%d nodes wait for their pods to end", c.of[Waiting])}
+		return said{false, ReasonWaitsForPods, fmt.Sprintf("%d nodes wait for their pods to end", c.of[Waiting]) + p.drainWords()}
 	}
 	return said{true, ReasonWave, p.waveWords()}
 }

@@ -25,6 +25,8 @@ type decision struct {
 	// controlPlanesAway are unavailable, in whichever pool.
 	controlPlanesAway int
 	budgets           []*gate
+	members           []*member // of each node, nil where no pool owns it
+	undrains          []Write
 }
 
 // pool is a pool in one decision.
@@ -78,9 +80,11 @@ func Decide(w World) Plan {
 		d.countControlPlanes(p)
 	}
 	d.makeGates()
+	d.endDrains()
 	for _, p := range d.pools {
 		d.choose(p)
 	}
+	d.evict()
 	d.send()
 	if !d.w.Synced {
 		d.plan.Clocks = d.w.Clocks // what is not known is not reported
@@ -145,6 +149,9 @@ func (d *decision) look() time.Duration {
 			}
 			if m.seen.Ill {
 				at(p.rules.unreadyAfter - m.seen.IllFor)
+			}
+			if m.node.Draining {
+				at(drainLook)
 			}
 			if m.class == Joining {
 				at(youth - d.w.Now.Sub(m.node.Created))

@@ -8,7 +8,7 @@
 //	render    what each pool wants: layers become a revision, a revision becomes variants, one per set of layers that a node gets
 //	classify  what each member is in: Failed, Leaving, Manual, Joining, Applying, OnTrial, Proven, Old, …
 //	judge     whether to hold (doubt, which lets go by itself), to stop (a verdict, which is latched), or whether a wave has passed
-//	choose    whom to assign now, within the wave and within maxUnavailable
+//	choose    whom to assign now, whom to drain, and whose drain ends, within the wave and within maxUnavailable
 //	report    status, conditions, events
 //
 // The words are these. A revision is base and layers, named by the hash of its content. A variant is what a node with a given set of layers
@@ -22,6 +22,7 @@
 //     World.Now is the API server's, and is used for windows, the age of a Node and timestamps only; everything else is elapsed time.
 //   - Nothing is counted up and down. All numbers are derived anew from the Nodes, so that no slot can leak.
 //   - Nothing is written on the strength of absence: what is not known holds.
+//   - Only our own cordon is lifted. Whether it is ours, and what for, stands on the Node, so that any process goes on with it.
 //   - What this process remembers ([Seen], [Gone]) may be lost at any time: verdicts come later then, never earlier.
 //
 // The shell around it has to hold to this: it makes revisions and variants before it writes the status, and writes the status before it

@@ -26,6 +26,7 @@ type gate struct {
 // makeGates looks at all nodes once for each gate that needs it.
 func (d *decision) makeGates() {
 	members := make([]*member, len(d.nodes))
+	d.members = members
 	for _, p := range d.pools {
 		for k, i := range p.own {
 			members[i] = &p.members[k]
@@ -57,7 +58,7 @@ func (d *decision) gateOf(b *Budget, members []*member) *gate {
 		if d.unproven(i) {
 			g.unproven++
 		}
-		unavailable, young := !n.Ready || n.Cordoned || changing(n, &d.seen[i]), !n.Ready && isYoung(n, d.w.Now)
+		unavailable, young := !n.Ready || n.Cordoned || n.Draining || changing(n, &d.seen[i]), !n.Ready && isYoung(n, d.w.Now)
 		if m := members[i]; m != nil {
 			unavailable, young = m.unavailable, m.young
 		}
@@ -93,9 +94,9 @@ func (d *decision) unproven(i int) bool {
 	return false
 }
 
-// hold notes the domain of a node that changes, is on trial or was rolled back.
+// hold notes the domain of a node that changes, is about to, is on trial or was rolled back.
 func (g *gate) hold(n *Node, s *Seen) {
-	if g.topology.key != "" && (s.Phase == Applying || s.Phase == OnTrial || n.Mark.Pool != "" && n.Reason == saysRolledBack) {
+	if g.topology.key != "" && (s.Phase == Applying || s.Phase == OnTrial || n.Draining || n.Mark.Pool != "" && n.Reason == saysRolledBack) {
 		g.held[n.Labels[g.topology.key]]++
 	}
 }
@@ -120,12 +121,15 @@ func (d *decision) gatesOf(p *pool, n *Node) []*gate {
 	all := make([]*gate, 1, 1+len(d.budgets))
 	all[0] = p.gate
 	for _, g := range d.budgets {
-		if g.budget.selector.Matches(labels.Set(n.Labels)) {
+		if g.takes(n) {
 			all = append(all, g)
 		}
 	}
 	return all
 }
+
+// takes: the budget is about the node.
+func (g *gate) takes(n *Node) bool { return g.budget.selector.Matches(labels.Set(n.Labels)) }
 
 // passes lets a member through all gates, or none, and says why not.
 func (d *decision) passes(p *pool, m *member, why Why) bool {
@@ -145,7 +149,9 @@ func (d *decision) passes(p *pool, m *member, why Why) bool {
 }
 
 // forward: a move that waits for windows and zones. The way back does not.
-func forward(why Why) bool { return why == WhyMove || why == WhyLate || why == WhyConsent }
+func forward(why Why) bool {
+	return why == WhyMove || why == WhyLate || why == WhyConsent || why == WhyDrain
+}
 
 func (g *gate) bars(m *member, why Why) said {
 	switch {
@@ -158,6 +164,8 @@ func (g *gate) bars(m *member, why Why) said {
 	case forward(why) && !g.admits(m.node):
 		return g.says(ReasonWaitsForZone, fmt.Sprintf("has nodes under way in %d of at most %d domains of %s", len(g.held), g.topology.max, g.topology.key))
 	case g.maxUnavailable == 0, g.maxUnavailable > 0 && !m.unavailable && g.unavailable >= g.maxUnavailable:
+		return g.says(ReasonBudgetExhausted, fmt.Sprintf("has %d of at most %d nodes unavailable", g.unavailable, g.maxUnavailable))
+	case why == WhyDrain && g.maxUnavailable > 0 && g.unavailable > g.maxUnavailable:
 		return g.says(ReasonBudgetExhausted, fmt.Sprintf("has %d of at most %d nodes unavailable", g.unavailable, g.maxUnavailable))
 	case why == WhyMove && !m.unproven && g.maxUnproven >= 0 && g.unproven >= g.maxUnproven:
 		return g.says(ReasonBudgetExhausted, fmt.Sprintf("has %d of at most %d nodes with a revision that is not proven", g.unproven, g.maxUnproven))

@@ -40,8 +40,8 @@ func allowed(w *table) { w.pool.Spec.Rollout.Disruption = v1alpha1.DisruptionAll
 
 func (tab *table) waits(name string, change func(*Node)) Node {
 	return tab.onT(name, saysWouldDisrupt, func(n *Node) {
-		n.Asks = asks(&corev1.NodeCondition{Reason: saysWouldDisrupt, Message: "T waits: default/web would be killed; drain the node, or set annotation " +
-			"kubelet-supervisor.io/allow-disruption=0123456789ab"})
+		n.Message = "T waits: default/web would be killed; drain the node, or set annotation kubelet-supervisor.io/allow-disruption=0123456789ab"
+		n.Asks = asks(&corev1.NodeCondition{Reason: saysWouldDisrupt, Message: n.Message})
 		if change != nil {
 			change(n)
 		}

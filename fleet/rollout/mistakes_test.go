@@ -171,6 +171,20 @@ func mistakes() []mistake {
 		{"a window is always open", []int{19}, everyPool(func(p *Pool) { p.rules.windows = windows{} })},
 		{"budgets are not asked", []int{15, 21}, world(func(w *World) { w.Budgets = nil })},
 		{"pods may always die", []int{3}, everyPool(func(p *Pool) { p.rules.disrupts = true })},
+		{"every cordon is ours", []int{18}, everyNode(func(n *Node) {
+			if n.Cordoned && n.Mark.Pool != "" {
+				n.Cordoned, n.Draining, n.Drain = false, true, Drain{Pool: n.Mark.Pool, Hash: n.Retry.Hash}
+			}
+		})},
+		{"a drain has no end", []int{18}, everyPool(func(p *Pool) { p.rules.drainTimeout = veryLong })},
+		{"who was drained in vain is drained again", []int{18}, everyNode(func(n *Node) {
+			if n.Drain.Over != "" {
+				n.Drain = Drain{}
+			}
+		})},
+		{"a cordon is left behind", []int{18}, outcome(func(_ *World, plan *Plan) {
+			plan.Writes = slices.DeleteFunc(plan.Writes, func(w Write) bool { return w.Why == WhyUndrain && w.Drain.Pool == "" })
+		})},
 		{"who comes first is served first", []int{20}, outcome(func(w *World, plan *Plan) {
 			at := func(a Write) int { return slices.IndexFunc(w.Nodes, func(n Node) bool { return n.UID == a.UID }) }
 			slices.SortFunc(plan.Writes, func(a, b Write) int { return at(a) - at(b) })

@@ -22,6 +22,7 @@ const (
 	RetryAnnotation          = prefix + "retry"
 	RetryObservedAnnotation  = prefix + "retry-observed"
 	ConsentAnnotation        = prefix + "allow-disruption"
+	DrainAnnotation          = prefix + "pool-drain"
 	RolloutLabel             = prefix + "rollout"
 	PoolLabel                = prefix + "pool"
 
@@ -42,7 +43,10 @@ type Node struct {
 	Labels          map[string]string
 	Created         time.Time
 	Ready           bool
-	Cordoned        bool
+	// Cordoned: by somebody else. Draining: by a pool, for the drain that Drain names.
+	Cordoned, Draining bool
+	// Drain is what the Node says of a drain, be it under way or over.
+	Drain Drain
 	// Leaving: it is being deleted, or an autoscaler has marked it for that.
 	Leaving bool
 	// Updating: another updater is at work on it.
@@ -154,6 +158,12 @@ func (n Node) With(w Write) Node {
 	if w.Consent != "" {
 		n.Consent = w.Consent
 	}
+	switch w.Why {
+	case WhyDrain:
+		n.Draining, n.Drain = true, w.Drain
+	case WhyUndrain:
+		n.Draining, n.Drain = n.Draining && !w.Lifts, w.Drain
+	}
 	return n
 }
 
@@ -165,6 +175,7 @@ func ReadNode(n *corev1.Node) Node {
 	node.readTaints(n)
 	node.readConditions(n)
 	node.readWords(n)
+	node.readDrain(n)
 	return node
 }
 

@@ -58,6 +58,8 @@ type rules struct {
 	windows        windows
 	topology       topology
 	disrupts       bool // the pool consents for its nodes
+	drains         bool // the pool drains those that wait for their pods
+	drainTimeout   time.Duration
 }
 
 type wave struct {
@@ -193,13 +195,15 @@ func (p *Pool) readRules(zones Zones) {
 	}
 	p.rules.topology = readTopology(from.Topology)
 	p.rules.disrupts = from.Disruption == v1alpha1.DisruptionAllow
+	p.rules.drains = from.Drain.When == v1alpha1.DrainWhenHeld && !p.rules.disrupts
+	p.rules.drainTimeout = readDuration(from.Drain.Timeout, otherwise.drainTimeout)
 }
 
 func defaultRules() rules {
 	return rules{
 		waves:          []wave{{"canary", amount{1, false}, 0}, {nodes: amount{10, true}}, {nodes: amount{50, true}}, {nodes: amount{100, true}}},
 		maxUnavailable: amount{10, true}, tolerate: amount{1, true},
-		settle: 15 * time.Second, unreadyAfter: 5 * time.Minute, deadline: time.Hour,
+		settle: 15 * time.Second, unreadyAfter: 5 * time.Minute, deadline: time.Hour, drainTimeout: 10 * time.Minute,
 	}
 }
 

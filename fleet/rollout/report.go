@@ -40,11 +40,23 @@ func (d *decision) report(p *pool) {
 		d.tell(p)
 	}
 	for _, w := range d.plan.Writes {
-		if w.Pool == p.Name && w.Source != "" {
-			d.plan.Events = append(d.plan.Events, Event{Pool: p.Name, Node: w.Node, UID: w.UID, Reason: EventPoolAssigned,
-				Message: fmt.Sprintf("pool %s assigned %s", p.Name, w.Source)})
+		if reason, message, warning := w.Tells(); w.Pool == p.Name && reason != "" {
+			d.plan.Events = append(d.plan.Events, Event{Pool: p.Name, Node: w.Node, UID: w.UID, Warning: warning, Reason: reason, Message: message})
 		}
 	}
+}
+
+// Tells is the event on the Node that a write is worth; without a reason none.
+func (w *Write) Tells() (reason, message string, warning bool) {
+	switch {
+	case w.Source != "":
+		return EventPoolAssigned, fmt.Sprintf("pool %s assigned %s", w.Pool, w.Source), false
+	case w.Why == WhyDrain:
+		return EventPoolDrains, fmt.Sprintf("pool %s drains the node for revision %s", w.Pool, w.Drain.Hash), false
+	case w.Why == WhyUndrain && w.Drain.Over != "":
+		return EventPoolDrainEnded, fmt.Sprintf("pool %s drained the node in vain for revision %s: %s", w.Pool, w.Drain.Hash, w.Drain.Over), true
+	}
+	return "", "", false
 }
 
 // reportWave writes times only every half minute, so that time alone costs few writes.
@@ -73,7 +85,7 @@ func (p *pool) unavailableNow() int {
 	n := p.count.unavailable
 	for i := range p.writes {
 		if w := &p.writes[i]; w.Why == WhyMove || w.Why == WhyLate || w.Why == WhyBack {
-			if m := p.memberOf(w); !(!m.node.Ready || m.node.Cordoned || m.changing()) {
+			if m := p.memberOf(w); !(!m.node.Ready || m.node.Cordoned || m.node.Draining || m.changing()) {
 				n--
 			}
 		}

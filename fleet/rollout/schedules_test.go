@@ -50,10 +50,10 @@ func everything() []string {
 		"Stalled Stopped", "Stalled RevisionTampered",
 		"Stalled NoUpdatableNode")
 	for _, event := range []string{EventRolloutBegun, EventWaveBegun, EventWavePassed, EventRolloutHeld, EventRolloutStopped, EventRolloutCompleted,
-		EventNodeConflict, EventPoolAssigned} {
+		EventNodeConflict, EventPoolAssigned, EventPoolDrains, EventPoolDrainEnded} {
 		all = append(all, "event "+event)
 	}
-	for _, why := range []Why{WhyTakeBack, WhyJoin, WhyBack, WhyConsent, WhyMove, WhyLate} {
+	for _, why := range []Why{WhyUndrain, WhyTakeBack, WhyJoin, WhyBack, WhyConsent, WhyDrain, WhyMove, WhyLate} {
 		all = append(all, "write "+string(why))
 	}
 	return all

@@ -18,6 +18,7 @@ func (d *decision) remember() {
 			known++
 		}
 		seen := old.look(n, d.aside(i), d.rulesOf(n.Mark.Pool), d.w.Elapsed)
+		seen.lookAtDrain(n, d.w.Drains[n.UID], d.w.Elapsed)
 		d.seen = append(d.seen, seen)
 		d.plan.Seen[n.UID] = seen
 	}

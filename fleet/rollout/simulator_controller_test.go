@@ -27,6 +27,7 @@ type controller struct {
 	sent   map[types.UID]sent
 	memory memory
 	denied map[types.UID]string
+	found  map[types.UID]Drained
 	last   time.Duration
 	leads  bool
 	renews time.Duration // when it has last renewed its lease
@@ -58,7 +59,7 @@ type readPool struct {
 
 func (s *sim) newController() *controller {
 	s.processes++
-	return &controller{s: s, id: s.processes, decide: s.decide, cache: map[types.UID]Node{}, sent: map[types.UID]sent{}, denied: map[types.UID]string{},
+	return &controller{s: s, id: s.processes, decide: s.decide, cache: map[types.UID]Node{}, sent: map[types.UID]sent{}, denied: map[types.UID]string{}, found: map[types.UID]Drained{},
 		pools: map[string]readPool{}, forgetsSent: s.forgetsSent, ignoresLease: s.ignoresLease, last: s.now}
 }
 
@@ -113,7 +114,7 @@ func (c *controller) hear(all bool) (news bool) {
 func (c *controller) world() World {
 	s := c.s
 	w := World{Now: s.wall(), Elapsed: s.now - c.last, Synced: c.synced, Layers: s.api.layers, Turned: s.turned, Seen: c.memory.seen, Gone: c.memory.gone,
-		Clocks: c.memory.clocks, Denied: c.denied}
+		Clocks: c.memory.clocks, Denied: c.denied, Drains: maps.Clone(c.found)}
 	for _, name := range []string{"a", "b"} {
 		if object := s.api.pools[name]; object != nil {
 			w.Pools = append(w.Pools, c.read(object))
@@ -174,6 +175,7 @@ func (c *controller) reconcile(dies, freezes int) (killed bool) {
 	plan := c.decide(w)
 	c.last = s.now
 	s.check(c, &w, &plan)
+	c.evict(&plan)
 	requests := 0
 	cut := func() bool { requests++; return requests == dies }
 	for _, r := range plan.Revisions {

@@ -27,6 +27,7 @@ func (s *sim) restrain(r *v1alpha1.Rollout) {
 	if s.random.IntN(3) == 0 {
 		r.Disruption = v1alpha1.DisruptionAllow
 	}
+	s.drains(r)
 }
 
 // budget makes a KubeletRolloutBudget, or removes it.
@@ -61,7 +62,7 @@ func (s *sim) budget() {
 func (v *view) usesZone(n *Node) bool {
 	seen := v.plan.Seen[n.UID]
 	switch {
-	case n.Mark.Pool != "" && n.Reason == saysRolledBack:
+	case n.Draining, n.Mark.Pool != "" && n.Reason == saysRolledBack:
 		return true
 	case !owned(n) || seen.Phase == Blocked:
 		return false

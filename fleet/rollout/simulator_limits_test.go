@@ -111,7 +111,7 @@ func (s *sim) checkWave(v *view, p *Pool) {
 			cohort += n.Labels["gpu"]
 		}
 		for i := range v.plan.Writes {
-			if w := &v.plan.Writes[i]; w.UID == n.UID && w.Retry == retry && w.Why != WhyTakeBack && !(n.Retry == retry && atRisk(n, retry, last)) {
+			if w := &v.plan.Writes[i]; w.UID == n.UID && (w.Retry == retry && w.Why != WhyTakeBack || w.Why == WhyDrain && n.Retry == retry) && !(n.Retry == retry && atRisk(n, retry, last)) {
 				ours++
 				if cohorts[cohort]++; !proven[cohort] && cohorts[cohort] > 1 {
 					s.breaks(2, "cohort %s has no proof, and %s would be another node at risk", cohort, n.Name)

@@ -42,6 +42,7 @@ type machine struct {
 	touched     bool // a person has had a hand in it
 	dirty       bool // changed since the API server last gave it a resourceVersion
 	begun       map[Retry]string
+	pods        pods
 }
 
 func newMachine(random *rand.Rand, name string, uid int, now time.Time, natureOf func(string) nature) *machine {
@@ -60,6 +61,7 @@ func newMachine(random *rand.Rand, name string, uid int, now time.Time, natureOf
 	m.Layered = random.IntN(30) != 0
 	m.liar, m.heldForPods = random.IntN(40) == 0, random.IntN(8) == 0
 	m.deaf, m.environment = random.IntN(60) == 0, random.IntN(50) == 0
+	m.pods.stubborn, m.pods.bare = random.IntN(3) == 0, random.IntN(6) == 0
 	m.dirty = true
 	return m
 }
@@ -79,6 +81,7 @@ func (m *machine) advance(now time.Duration) {
 	if m.next != nil && m.consented() {
 		m.at = min(m.at, now)
 	}
+	m.lookAtPods(now)
 	for range 8 {
 		if m.next == nil || now < m.at {
 			return
@@ -145,7 +148,7 @@ func (m *machine) begin(now time.Duration, source string) {
 		m.Active, m.Good = []string{source, Local}[m.random.IntN(2)], source
 	case m.natureOf(source) == refused:
 		m.says(saysRefused)
-	case m.heldForPods && !m.consented() && m.random.IntN(3) > 0:
+	case m.heldForPods && !m.consented() && !m.pods.gone && m.random.IntN(3) > 0:
 		m.says(saysWouldDisrupt)
 		wait := time.Duration(m.random.IntN(1200)) * time.Second
 		m.then(now+wait, func(m *machine) { m.begin(now+wait, source) })

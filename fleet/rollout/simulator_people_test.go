@@ -64,7 +64,8 @@ func (s *sim) happens(m *machine, kind uint8) {
 	case 49:
 		s.vanishes(m)
 	case 50:
-		m.Cordoned, m.touched, m.dirty = !m.Cordoned, true, true
+		m.Cordoned, m.Draining = !m.Cordoned && !m.Draining, false // to uncordon is to uncordon, whoever has cordoned
+		m.touched, m.dirty = true, true
 	case 51:
 		m.touched = true
 		s.api.relabel(m, RolloutLabel, []string{"hold", ""}[s.random.IntN(2)])

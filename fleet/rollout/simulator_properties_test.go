@@ -67,7 +67,7 @@ func (v *view) young(n *Node) bool { return !n.Ready && v.w.Now.Sub(n.Created).A
 func owned(n *Node) bool { return n.Mark.Pool != "" && n.Mark.Assignment == n.Source }
 
 func (v *view) away(n *Node) bool {
-	if seen := v.plan.Seen[n.UID]; !n.Ready || n.Cordoned || owned(n) && seen.Runs && seen.Running < 15*time.Second {
+	if seen := v.plan.Seen[n.UID]; !n.Ready || n.Cordoned || n.Draining || owned(n) && seen.Runs && seen.Running < 15*time.Second {
 		return true
 	}
 	if n.Reason == saysRolledBack && n.Mark.Pool != "" {
@@ -83,14 +83,16 @@ func (v *view) away(n *Node) bool {
 
 func atRisk(n *Node, retry Retry, last bool) bool {
 	proven := n.Observed == n.Source && n.Good == n.Source && n.Active == n.Source && n.Reason == saysActive
-	return owned(n) && n.Retry == retry && !proven && !n.Cordoned && !n.Leaving && !n.Updating && n.Supervised && n.Layered && !held(n) && (last || n.Reason != saysWouldDisrupt || n.Observed != n.Source)
+	return owned(n) && n.Retry == retry && !proven && !n.Cordoned && !n.Leaving && !n.Updating && n.Supervised && n.Layered && !held(n) && (last || n.Draining || n.Reason != saysWouldDisrupt || n.Observed != n.Source)
 }
 
 // moves: writes that cost something.
 func moves(w *Write) bool { return w.Why == WhyBack || advances(w) }
 
 // advances: writes that wait for windows and zones.
-func advances(w *Write) bool { return w.Why == WhyMove || w.Why == WhyLate || w.Why == WhyConsent }
+func advances(w *Write) bool {
+	return w.Why == WhyMove || w.Why == WhyLate || w.Why == WhyConsent || w.Why == WhyDrain
+}
 
 // check asks whether a plan keeps the invariants.
 func (s *sim) check(c *controller, w *World, plan *Plan) {
@@ -107,6 +109,7 @@ func (s *sim) check(c *controller, w *World, plan *Plan) {
 		s.remember(v, p)
 	}
 	s.checkBudgets(v)
+	s.checkDrains(v)
 	if !w.Synced && (len(plan.Writes) > 0 || len(plan.Revisions) > 0) {
 		s.breaks(9, "something is written by a process that knows nothing yet")
 	}
@@ -133,6 +136,11 @@ func (s *sim) checkWrites(v *view) {
 		}
 		n := &v.w.Nodes[at]
 		p := v.owners[n.UID]
+		if w.Why == WhyUndrain {
+			s.checkUndrain(n, w, written[n.UID])
+			written[n.UID] = true
+			continue
+		}
 		switch {
 		case v.tied[n.UID]:
 			s.breaks(11, "%s is written, which several pools select", n.Name)
@@ -152,6 +160,7 @@ func (s *sim) checkWrites(v *view) {
 			s.breaks(3, "%s is told that its pods may die", n.Name)
 		}
 		written[n.UID] = true
+		s.checkDrain(v, p, n, w)
 		s.checkRevision(v, p, n, w)
 	}
 }

@@ -95,12 +95,12 @@ func (p *pool) goalOf(number int32) int {
 	return goal
 }
 
-// placed are the nodes that fill the wave. One that waits for its pods may wait for days: it fills only the last.
+// placed are the nodes that fill the wave. One that waits for its pods may wait for days, unless it is drained: it fills only the last.
 func (p *pool) placed() int {
 	if p.lastWave() {
 		return p.count.placed
 	}
-	return p.count.placed - p.count.of[Waiting]
+	return p.count.placed - p.count.of[Waiting] + p.count.draining
 }
 
 // waveProven: all that the wave may reach has been reached, and has proven the revision, but for few that cannot.
@@ -112,7 +112,7 @@ func (p *pool) waveProven() bool {
 	}
 	inMotion := p.inMotion() + c.of[Failed]
 	if !p.lastWave() {
-		inMotion -= c.of[Waiting]
+		inMotion -= c.of[Waiting] - c.draining
 	}
 	if p.target.completed {
 		inMotion += c.superseded

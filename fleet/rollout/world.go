@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -32,6 +33,8 @@ type World struct {
 	// Denied are the Nodes whose PATCH the API server has refused for good (400, 403), and its words. The shell forgets them after a while,
 	// so that they are tried again.
 	Denied map[types.UID]string
+	// Drains is what this process has found at the drains under way.
+	Drains map[types.UID]Drained
 }
 
 // Broken is a variant, by the name of its ConfigMap, that something is wrong with.
@@ -48,6 +51,8 @@ type Plan struct {
 	// Status has the pools whose status changes.
 	Status map[string]v1alpha1.KubeletPoolStatus
 	Writes []Write
+	// Drains are the nodes from which pods are to be evicted now. Whoever is not among them is left alone at once.
+	Drains []Draining
 	Events []Event
 	// Look is when to decide again, even if nothing happens; 0 is never.
 	Look   time.Duration
@@ -71,6 +76,9 @@ type Write struct {
 	RemoveTaint string
 	// Consent lets the node make a change that would kill pods: its own digest of the change, or empty.
 	Consent string
+	// Drain is the new value of pool-drain, where Why is about drains; the zero value is none. Lifts: the node is uncordoned.
+	Drain Drain
+	Lifts bool
 }
 
 // Why says what a write is for.
@@ -78,13 +86,19 @@ type Why string
 
 // The reasons for a write, in the order in which they are sent.
 const (
+	WhyUndrain  Why = "Undrain"  // the end of a drain, and of its cordon
 	WhyTakeBack Why = "TakeBack" // a stopped or superseded revision that has not begun
 	WhyJoin     Why = "Join"     // a new node
 	WhyBack     Why = "Back"     // to a revision that was completed before
 	WhyConsent  Why = "Consent"  // to a change that a node holds for its pods
+	WhyDrain    Why = "Drain"    // a cordon, for a node that waits for its pods
 	WhyMove     Why = "Move"     // in a wave
 	WhyLate     Why = "Late"     // after the rollout
 )
+
+func (w Why) order() int {
+	return slices.Index([]Why{WhyUndrain, WhyTakeBack, WhyJoin, WhyBack, WhyConsent, WhyDrain, WhyMove, WhyLate}, w)
+}
 
 // Event is a Kubernetes Event about a pool or, where Node is set, about a Node.
 type Event struct {
@@ -121,6 +135,9 @@ type Seen struct {
 	// Assigned is since when it has the assignment, Unanswered since when it owes an answer to it, Running since when it runs it, IllFor
 	// since when it is ill.
 	Assigned, Unanswered, Running, IllFor time.Duration
+	// Drain is the one that is under way. Drained is for how long, and Emptied for how long it has found nothing left to do.
+	Drain            Drain
+	Drained, Emptied time.Duration
 }
 
 // Known is what is known of a fact.

@@ -6,6 +6,8 @@ import (
 )
 
 // Rollout says how a revision reaches the members.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.disruption) && self.disruption == 'Allow' && has(self.drain) && has(self.drain.when) && self.drain.when == 'WhenHeld')",message="with disruption: Allow no node waits, and so drain: {when: WhenHeld} would drain none"
 type Rollout struct {
 	// paused: no revision moves. New nodes still get the stable one, and what is assigned is not taken back.
 	//
@@ -91,6 +93,12 @@ type Rollout struct {
 	// +kubebuilder:default=Hold
 	// +kubebuilder:validation:Enum=Hold;Allow
 	Disruption Disruption `json:"disruption,omitempty"`
+
+	// drain says whether the pool drains a node that holds its change for its pods.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	Drain Drain `json:"drain,omitzero"`
 }
 
 // Disruption says what becomes of a node whose pods would be killed by its change.
@@ -100,6 +108,35 @@ type Disruption string
 const (
 	DisruptionHold  Disruption = "Hold"
 	DisruptionAllow Disruption = "Allow"
+)
+
+// Drain says whether, and for how long, the pool drains nodes.
+type Drain struct {
+	// when a node is drained. Never: it waits until its pods have ended. WhenHeld: once it holds the change, it is cordoned and its pods are
+	// evicted, within maxUnavailable and windows, once for each revision.
+	//
+	// +optional
+	// +kubebuilder:default=Never
+	// +kubebuilder:validation:Enum=Never;WhenHeld
+	When DrainWhen `json:"when,omitempty"`
+
+	// timeout is how long pods may stand in the way of a drain. Then the node is uncordoned, and waits.
+	//
+	// +optional
+	// +kubebuilder:default="10m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="a duration, such as 10m"
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+}
+
+// DrainWhen says when a node is drained.
+type DrainWhen string
+
+// When it may be.
+const (
+	DrainNever    DrainWhen = "Never"
+	DrainWhenHeld DrainWhen = "WhenHeld"
 )
 
 // Wave is a part of the members, those of the waves before it included.
