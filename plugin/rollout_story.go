@@ -193,6 +193,8 @@ func (p poolStory) ailment(m rollout.Member) string {
 		return "NotReady"
 	case m.Node.Cordoned:
 		return "cordoned"
+	case m.Node.Draining:
+		return "being drained"
 	case m.Class == rollout.Waiting:
 		return "may apply at any moment"
 	case m.Class == rollout.Applying:

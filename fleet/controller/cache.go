@@ -58,9 +58,17 @@ func trimNode(in any) (any, error) {
 	return trimmed(n), nil
 }
 
+// theCordon is all that is kept of who has written what of a Node.
+var theCordon = metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)
+
 func trimmed(n *corev1.Node) *corev1.Node {
 	kept := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: sameMap(n.Labels),
 		CreationTimestamp: n.CreationTimestamp, DeletionTimestamp: n.DeletionTimestamp, Annotations: map[string]string{}}}
+	if n.Spec.Unschedulable {
+		for _, by := range rollout.Cordoners(n) {
+			kept.ManagedFields = append(kept.ManagedFields, metav1.ManagedFieldsEntry{Manager: same(by), FieldsV1: theCordon})
+		}
+	}
 	for key, value := range n.Annotations {
 		for _, prefix := range []string{"kubelet-supervisor.io/", "machineconfiguration.openshift.io/state", "weave.works/kured-", "kured.dev/"} {
 			if strings.HasPrefix(key, prefix) {

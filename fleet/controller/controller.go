@@ -54,6 +54,7 @@ type Controller struct {
 	// collected is when it was last looked for what nothing names.
 	collected time.Duration
 	verdicts  verdicts
+	drains    *drainer
 }
 
 // writer is what a controller writes with.
@@ -62,6 +63,7 @@ type writer interface {
 	Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error
 	Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error
 	Status() client.SubResourceWriter
+	SubResource(name string) client.SubResourceClient
 }
 
 // memory is what one decision leaves to the next.
@@ -90,7 +92,7 @@ func newController(p parts) *Controller {
 	return &Controller{cached: p.cached, live: p.live, writer: p.writer, leader: p.leader, monotonic: p.monotonic, serverTime: p.serverTime,
 		events: p.events, metrics: p.metrics, log: p.log, limiter: flowcontrol.NewTokenBucketRateLimiter(patchesPerSecond, 1),
 		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), kept: newKeptView(), turned: turnedView{},
-		denied: map[types.UID]denial{}, trusted: -1, verdicts: newVerdicts()}
+		denied: map[types.UID]denial{}, trusted: -1, verdicts: newVerdicts(), drains: newDrainer(p)}
 }
 
 // Reconcile is one turn.
@@ -99,21 +101,25 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if !c.leader.outlasts(requestTime) {
+		c.drains.follow(nil)
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
 	if err := c.believe(ctx); err != nil {
+		c.drains.follow(nil)
 		c.log.Info("nothing is decided before the caches are as the API server is", "why", err.Error())
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
 	w, err := c.look(ctx)
 	if err != nil {
 		c.trusted = -1
+		c.drains.follow(nil)
 		c.log.Info("nothing is decided on what is not known", "why", err.Error())
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
 	began := c.monotonic()
 	plan := rollout.Decide(w)
 	c.metrics.decided(c.monotonic() - began)
+	c.drains.follow(plan.Drains)
 	again, err := c.carryOut(ctx, &w, &plan)
 	return reconcile.Result{RequeueAfter: again}, err
 }

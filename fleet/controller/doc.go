@@ -8,6 +8,9 @@
 //	send    at most eight PATCHes of Nodes, each with uid and resourceVersion
 //	collect what nothing names any more is deleted
 //
+// Beside the turns there is one thing that takes longer than a turn: the evictions of a drain. Each turn says from which nodes pods are to be
+// evicted, and a goroutine for each of these does it until a turn no longer says so.
+//
 // It promises:
 //
 //   - What writes is fenced: it is sent only while the Lease outlasts the request, by this machine's monotonic clock, and a new leader waits

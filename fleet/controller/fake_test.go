@@ -13,9 +13,11 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -173,6 +175,9 @@ func (o objects) list(kind string, into client.ObjectList, options ...client.Lis
 		if kindOf(object) != kind || asked.LabelSelector != nil && !asked.LabelSelector.Matches(labels.Set(object.GetLabels())) {
 			continue
 		}
+		if p, is := object.(*corev1.Pod); is && asked.FieldSelector != nil && !asked.FieldSelector.Matches(fields.Set{"spec.nodeName": p.Spec.NodeName}) {
+			continue
+		}
 		if _, partial := into.(*metav1.PartialObjectMetadataList); partial {
 			found = append(found, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: object.GetName(), UID: object.GetUID(),
 				ResourceVersion: object.GetResourceVersion()}})
@@ -297,6 +302,40 @@ type fakeStatus struct {
 
 func (s fakeStatus) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
 	return s.api.patch("patch status of ", object, patch)
+}
+
+// SubResource knows evictions, of exactly the pod that is named.
+func (a *fakeAPI) SubResource(name string) client.SubResourceClient {
+	return fakeEvictions{api: a, name: name}
+}
+
+type fakeEvictions struct {
+	client.SubResourceClient
+	api  *fakeAPI
+	name string
+}
+
+func (e fakeEvictions) Create(_ context.Context, object client.Object, eviction client.Object, _ ...client.SubResourceCreateOption) error {
+	end, err := e.api.begin(e.name + " of " + keyOf(object))
+	if err != nil {
+		return err
+	}
+	e.api.mutex.Lock()
+	stored, is := e.api.stored[keyOf(object)]
+	switch {
+	case !is:
+		err = apierrors.NewNotFound(resource(keyOf(object)), object.GetName())
+	case *eviction.(*policyv1.Eviction).DeleteOptions.Preconditions.UID != stored.GetUID():
+		err = apierrors.NewConflict(resource(keyOf(object)), object.GetName(), fmt.Errorf("precondition failed"))
+	default:
+		e.api.version++
+		delete(e.api.stored, keyOf(object))
+	}
+	e.api.mutex.Unlock()
+	if lost := end(); lost != nil {
+		return lost
+	}
+	return err
 }
 
 // fakeCache is what the API server held when it was last brought up to date. While it is frozen it stays.

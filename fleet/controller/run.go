@@ -13,6 +13,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,10 +32,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
 // Name is what the controller calls itself: as a client, in its Lease and in what it makes.
-const Name = "kubelet-supervisor-controller"
+const Name = rollout.FieldManager
 
 const (
 	leaseDuration = 15 * time.Second
@@ -63,6 +65,7 @@ func Run(ctx context.Context, o Options) error {
 	away := &outage{monotonic: monotonic, log: o.Log}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{away.wrap(next), clock} })
 	c := newController(parts{monotonic: monotonic, serverTime: clock.now, log: o.Log.WithName("rollout")})
+	defer c.drains.end()
 	lock, err := o.elect(config, c)
 	if err != nil {
 		return fmt.Errorf("preparing the election: %w", err)
@@ -123,7 +126,7 @@ func (o *Options) elect(config *rest.Config, c *Controller) (resourcelock.Interf
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, authenticationv1.AddToScheme,
-		authorizationv1.AddToScheme, v1alpha1.AddToScheme} {
+		authorizationv1.AddToScheme, policyv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -189,6 +192,7 @@ func (o *Options) connect(ctx context.Context, m manager.Manager, config *rest.C
 		return err
 	}
 	c.cached, c.live, c.writer = m.GetCache(), m.GetAPIReader(), writer
+	c.drains.pods, c.drains.writer = c.live, writer
 	if c.metrics, err = newMetrics(ctrlmetrics.Registry); err != nil {
 		return err
 	}

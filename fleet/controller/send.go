@@ -52,13 +52,13 @@ func (c *Controller) patch(ctx context.Context, w rollout.Write, body []byte) (*
 	if err := c.limiter.Wait(ctx); err != nil {
 		return nil, errFenced // nothing was sent
 	}
-	if moves := w.Why == rollout.WhyMove || w.Why == rollout.WhyLate || w.Why == rollout.WhyConsent; moves && c.verdicts.overtaken(w.Pool) {
+	if moves := w.Why == rollout.WhyMove || w.Why == rollout.WhyLate || w.Why == rollout.WhyConsent || w.Why == rollout.WhyDrain; moves && c.verdicts.overtaken(w.Pool) {
 		return nil, errOvertaken
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.Node}}
-	err := c.writer.Patch(ctx, object, client.RawPatch(types.MergePatchType, body))
+	err := c.writer.Patch(ctx, object, client.RawPatch(types.MergePatchType, body), client.FieldOwner(Name))
 	return object, err
 }
 
@@ -82,6 +82,19 @@ func (c *Controller) patchOf(w rollout.Write) ([]byte, error) {
 		}
 		patch["spec"] = map[string]any{"taints": left}
 	}
+	switch w.Why {
+	case rollout.WhyDrain:
+		metadata["annotations"] = map[string]string{rollout.DrainAnnotation: w.Drain.String()}
+		patch["spec"] = map[string]any{"unschedulable": true}
+	case rollout.WhyUndrain:
+		metadata["annotations"] = map[string]any{rollout.DrainAnnotation: nil}
+		if w.Drain.Pool != "" {
+			metadata["annotations"] = map[string]any{rollout.DrainAnnotation: w.Drain.String()}
+		}
+		if w.Lifts {
+			patch["spec"] = map[string]any{"unschedulable": nil}
+		}
+	}
 	return json.Marshal(patch)
 }
 
@@ -95,11 +108,15 @@ func (c *Controller) take(ctx context.Context, s sent) error {
 	case s.err == nil:
 		c.nodes.answered(s.object, c.monotonic())
 		c.verdicts.assigned(w.Pool, c.monotonic())
-		if w.Source != "" {
-			c.events.Eventf(s.object, corev1.EventTypeNormal, rollout.EventPoolAssigned, "pool %s assigned %s", w.Pool, w.Source)
+		if reason, message, warning := w.Tells(); reason != "" {
+			kind := corev1.EventTypeNormal
+			if warning {
+				kind = corev1.EventTypeWarning
+			}
+			c.events.Event(s.object, kind, reason, message)
 		}
 		c.log.Info("a Node was patched", "pool", w.Pool, "node", w.Node, "why", string(w.Why), "source", w.Source, "taint", w.RemoveTaint,
-			"consent", w.Consent)
+			"consent", w.Consent, "drain", w.Drain.String())
 		return nil
 	case errors.Is(s.err, errFenced):
 		return s.err

@@ -59,6 +59,7 @@ func (s *stage) again() {
 	s.Controller = newController(parts{cached: s.cache, live: s.api, writer: s.api, leader: s.leads, metrics: m, events: s.events,
 		monotonic: func() time.Duration { return time.Since(s.begun) }, serverTime: func() time.Time { return time.Now().Truncate(time.Second) },
 		log: log})
+	s.Cleanup(s.Controller.drains.end)
 }
 
 // turn is one turn, on a cache that is as new as it may be.

@@ -56,6 +56,7 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 	now := c.monotonic()
 	w.Pools = c.pools.readAll(pools.Items, c.kept.readRevisions(revisions.Items, now))
 	w.Budgets = c.budgets.readAll(budgets.Items)
+	w.Drains = c.drains.findings(w.Nodes)
 	c.kept.readVariants(maps.Items, now)
 	w.Broken = c.kept.broken(w.Nodes)
 	w.Layers = c.layers.readAll(ctx, c.live, w.Pools, maps.Items)

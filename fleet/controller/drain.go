@@ -1,0 +1,231 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+)
+
+const (
+	// drainsAtOnce is from how many nodes pods are evicted at a time; more wait for their turn.
+	drainsAtOnce = 8
+	// evictionsPerSecond is how fast, from all of them together.
+	evictionsPerSecond = 10
+	// drainAgain is when a node's pods are looked at again.
+	drainAgain = 5 * time.Second
+)
+
+// drainer evicts pods from the nodes that plans name. There is one goroutine for each of them, which ends with the plan that no longer does.
+type drainer struct {
+	pods    client.Reader // live
+	writer  writer        // fenced
+	limiter flowcontrol.RateLimiter
+	log     logr.Logger
+	context context.Context
+	cancel  context.CancelFunc
+	workers sync.WaitGroup
+
+	mutex sync.Mutex
+	under map[types.UID]*drain
+	found map[types.UID]rollout.Drained
+}
+
+// drain is one of a node, under way.
+type drain struct {
+	of   rollout.Draining
+	stop context.CancelFunc
+}
+
+func newDrainer(p parts) *drainer {
+	d := &drainer{pods: p.live, writer: p.writer, log: p.log, limiter: flowcontrol.NewTokenBucketRateLimiter(evictionsPerSecond, evictionsPerSecond),
+		under: map[types.UID]*drain{}, found: map[types.UID]rollout.Drained{}}
+	d.context, d.cancel = context.WithCancel(context.Background())
+	return d
+}
+
+// end ends all drains, and waits for that.
+func (d *drainer) end() {
+	d.cancel()
+	d.workers.Wait()
+}
+
+// follow leaves all nodes alone that are not wanted, and begins with those that are, as many as may be at once.
+func (d *drainer) follow(wanted []rollout.Draining) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	for uid, one := range d.under {
+		if !slices.Contains(wanted, one.of) {
+			one.stop()
+			delete(d.under, uid)
+		}
+	}
+	for _, of := range wanted {
+		if _, is := d.under[of.UID]; is || len(d.under) >= drainsAtOnce || d.context.Err() != nil {
+			continue
+		}
+		ctx, stop := context.WithCancel(d.context)
+		d.under[of.UID] = &drain{of, stop}
+		d.workers.Go(func() { d.work(ctx, of) })
+	}
+}
+
+// findings are what was found at the nodes that are being drained. Of all others nothing is kept.
+func (d *drainer) findings(nodes []rollout.Node) map[types.UID]rollout.Drained {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	kept := map[types.UID]rollout.Drained{}
+	for i := range nodes {
+		n := &nodes[i]
+		if found, is := d.found[n.UID]; is && n.Draining && found.Drain == n.Drain {
+			kept[n.UID] = found
+		}
+	}
+	d.found = kept
+	given := make(map[types.UID]rollout.Drained, len(kept))
+	for uid, found := range kept {
+		given[uid] = found
+	}
+	return given
+}
+
+// work evicts what there is, again and again until it is told to stop: pods may come that tolerate the cordon.
+func (d *drainer) work(ctx context.Context, of rollout.Draining) {
+	for {
+		found := d.round(ctx, of)
+		if ctx.Err() != nil {
+			return
+		}
+		found.Drain = of.Drain
+		d.mutex.Lock()
+		d.found[of.UID] = found
+		d.mutex.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(drainAgain):
+		}
+	}
+}
+
+// round evicts each pod once that a drain may take.
+func (d *drainer) round(ctx context.Context, of rollout.Draining) rollout.Drained {
+	pods, err := d.podsOf(ctx, of.Node)
+	if err != nil {
+		return rollout.Drained{Words: "its pods cannot be listed: " + err.Error()}
+	}
+	var refused, wayward []string
+	var taken []*corev1.Pod
+	for i := range pods {
+		p := &pods[i]
+		switch fate, why := fateOf(p); fate {
+		case refuses:
+			refused = append(refused, nameOf(p)+" "+why)
+		case waitedFor:
+			wayward = append(wayward, nameOf(p)+" "+why)
+		case evicted:
+			taken = append(taken, p)
+		}
+	}
+	if len(refused) > 0 {
+		return rollout.Drained{Refuses: true, Words: "no drain may take " + few(refused)}
+	}
+	for _, p := range taken {
+		if err := d.evict(ctx, p); err != nil && !apierrors.IsNotFound(err) {
+			wayward = append(wayward, nameOf(p)+": "+whyNot(err))
+		} else if err == nil {
+			d.log.Info("a pod was evicted", "node", of.Node, "pod", nameOf(p), "drain", of.Drain.String())
+			wayward = append(wayward, nameOf(p)+" is terminating")
+		}
+	}
+	return rollout.Drained{Empty: len(wayward) == 0, Words: few(wayward)}
+}
+
+// podsOf asks the API server: no pod but failed ones is cached.
+func (d *drainer) podsOf(ctx context.Context, node string) ([]corev1.Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	var list corev1.PodList
+	if err := d.pods.List(ctx, &list, client.MatchingFields{"spec.nodeName": node}); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(nameOf(&a), nameOf(&b)) })
+	return list.Items, nil
+}
+
+// evict asks for the eviction of exactly this pod, and of no other one of its name.
+func (d *drainer) evict(ctx context.Context, p *corev1.Pod) error {
+	if err := d.limiter.Wait(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	return d.writer.SubResource("eviction").Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}},
+		&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},
+			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}}})
+}
+
+// fate is what becomes of a pod.
+type fate int
+
+const (
+	stays fate = iota
+	evicted
+	waitedFor
+	refuses
+)
+
+// fateOf decides as kubectl drain does without --force and --delete-emptydir-data, but that a pod of a DaemonSet stays whether or not this
+// is still there, and one that has ended as well.
+func fateOf(p *corev1.Pod) (what fate, why string) {
+	owner := metav1.GetControllerOf(p)
+	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
+	switch {
+	case mirror, owner != nil && owner.Kind == "DaemonSet", p.Status.Phase == corev1.PodSucceeded, p.Status.Phase == corev1.PodFailed:
+		return stays, ""
+	case p.DeletionTimestamp != nil:
+		return waitedFor, "is terminating"
+	case owner == nil:
+		return refuses, "(it has no controller)"
+	case slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil }):
+		return refuses, "(it has an emptyDir)"
+	}
+	return evicted, ""
+}
+
+// whyNot is why a pod was not evicted: of a PodDisruptionBudget in its own words, which name it.
+func whyNot(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil {
+		for _, cause := range status.Status().Details.Causes {
+			if cause.Type == policyv1.DisruptionBudgetCause {
+				return cause.Message
+			}
+		}
+	}
+	return err.Error()
+}
+
+func nameOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
+
+// few names the first of many.
+func few(words []string) string {
+	if most := 3; len(words) > most {
+		return strings.Join(words[:most], ", ") + fmt.Sprintf(" and %d more", len(words)-most)
+	}
+	return strings.Join(words, ", ")
+}
