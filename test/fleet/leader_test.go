@@ -13,26 +13,9 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
-	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
 // These tests are not parallel: they have controllers of their own, and end before the shared one begins.
-
-func (f *fleet) start(t *testing.T, name string, flags ...string) *cluster.Program {
-	t.Helper()
-	p, err := f.launch(name, flags...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		p.Signal(syscall.SIGCONT)
-		_ = p.Stop(30 * time.Second)
-		if t.Failed() {
-			t.Log(p.LastWords())
-		}
-	})
-	return p
-}
 
 // awaitPatches waits until so many PATCHes have been sent.
 func (c *crew) awaitPatches(n int, within time.Duration) {

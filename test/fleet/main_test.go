@@ -19,12 +19,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -116,7 +118,7 @@ var up = sync.OnceValues(func() (*fleet, error) {
 
 func newClient(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme, rbacv1.AddToScheme, policyv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -213,6 +215,23 @@ func (f *fleet) launch(name string, flags ...string) (*cluster.Program, error) {
 	}
 	words := append([]string{f.binary, "--kubeconfig=" + kubeconfig, "--health-address=0", "--metrics-address=0"}, flags...)
 	return f.Launch(filepath.Join(f.Folder, "log", name+".log"), words...)
+}
+
+// start starts one for a test that is not parallel. It ends with that, before the shared one begins.
+func (f *fleet) start(t *testing.T, name string, flags ...string) *cluster.Program {
+	t.Helper()
+	p, err := f.launch(name, flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Signal(syscall.SIGCONT)
+		_ = p.Stop(30 * time.Second)
+		if t.Failed() {
+			t.Log(p.LastWords())
+		}
+	})
+	return p
 }
 
 // steady is the controller of the tests that need none of their own. It ends with the cluster.

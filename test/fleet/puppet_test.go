@@ -46,7 +46,9 @@ type crew struct {
 	pool  string
 	trial time.Duration
 	// nature says what a configuration does to a node: "" is nothing bad; Refused, RolledBack or NotReady.
-	nature  func(node, payload string) string
+	nature func(node, payload string) string
+	// holds says whether pods on a node still hold a change; without it they do for ever.
+	holds   func(node string) bool
 	puppets map[string]*puppet
 	// realSince is when the real node became one of it; zero is never.
 	realSince time.Time
@@ -221,7 +223,9 @@ func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry, c
 	}
 	if nature == decide.ReasonWouldDisrupt && consent != wouldDisruptDigest {
 		say(nature)
-		return
+		if !p.passes(ctx) {
+			return
+		}
 	}
 	if p.good == source {
 		p.running = source
@@ -246,6 +250,17 @@ func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry, c
 		p.good = source
 		say(decide.ReasonActive)
 	}
+}
+
+// passes waits until no pod holds the change any more, as a supervisor that looks again and again.
+func (p *puppet) passes(ctx context.Context) bool {
+	for p.crew.holds != nil && ctx.Err() == nil {
+		if !p.crew.holds(p.name) {
+			return ctx.Err() == nil
+		}
+		wait(ctx, 200*time.Millisecond)
+	}
+	return false
 }
 
 // natureOf reads the payload as the node may read it.
