@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -62,6 +63,12 @@ func TestRights(t *testing.T) {
 	getPool := func(as client.Client) error {
 		return as.Get(t.Context(), types.NamespacedName{Name: pool.Name}, &v1alpha1.KubeletPool{})
 	}
+	c.pod("web", c.pool+"-2", nil)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: c.pool + "-web"}}
+	evict := func(as client.Client) error {
+		return as.SubResource("eviction").Create(t.Context(), pod, &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}})
+	}
+	remove := func(as client.Client) error { return as.Delete(t.Context(), pod, client.DryRunAll) }
 	actions := []struct {
 		what string
 		do   func(client.Client) error
@@ -78,6 +85,8 @@ func TestRights(t *testing.T) {
 		{"make one with the label", create(labelled), "ynnnnn"},
 		{"make a revision", create(revision), "ynnnnn"},
 		{"mark a Node", mark, "yynnny"},
+		{"evict a pod", evict, "ynnnny"},
+		{"delete a pod", remove, "nnnnny"},
 	}
 	for column, who := range f.people(t, c) {
 		for _, action := range actions {
