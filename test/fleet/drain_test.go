@@ -75,7 +75,7 @@ func TestADrain(t *testing.T) {
 		t.Errorf("when the controller was killed the node was cordoned: %v; web-1 was there: %v", cordoned, c.hasPod("web-1"))
 	}
 	c.f.start(t, "drain-second", "--leader-elect=false")
-	c.pod("web-2", "drained-3", nil)
+	c.pod("web-2", "drained-2", nil)
 	c.awaitThat("web-1 is gone", time.Minute, func() bool { return !c.hasPod("web-1") })
 	p := c.awaitReason(v1alpha1.ConditionReady, "Completed", time.Minute)
 	c.awaitThat("node 1 is uncordoned", 30*time.Second, func() bool {
