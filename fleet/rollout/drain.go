@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
@@ -151,7 +152,7 @@ func (d *decision) drainEnds(i int) (ends bool, over string) {
 		return true, ""
 	case !p.target.there: // not known, which is not the same as gone
 		return m.drainInVain(d.w.Drains[n.UID], p)
-	case p.target.retry.Hash != n.Drain.Hash || p.target.stopped != nil && !p.target.completed || n.Active == n.Source && n.Observed == n.Source:
+	case p.target.retry.Hash != n.Drain.Hash || p.target.stopped != nil && !p.target.completed || p.hasStopped(n.Retry) || n.Active == n.Source && n.Observed == n.Source:
 		return true, ""
 	}
 	switch m.class {
@@ -224,11 +225,18 @@ func (p *pool) drainRoom() int {
 // mayDrain: it waits for its pods, and was not drained for this revision before.
 func (p *pool) mayDrain(m *member) bool {
 	n := m.node
-	if m.class != Waiting || n.Draining || !n.Ready || n.Active == n.Source {
+	if m.class != Waiting || n.Draining || !n.Ready || n.Active == n.Source || p.hasStopped(n.Retry) {
 		return false
 	}
 	hash := p.target.retry.Hash
 	return n.Retry.Pool == p.Name && n.Retry.Hash == hash && (n.Drain.Pool != p.Name || n.Drain.Hash != hash)
+}
+
+// hasStopped: what the node has was stopped in its attempt. The target may be the same revision in a later one.
+func (p *pool) hasStopped(r Retry) bool {
+	return !p.wasCompleted(r.Hash) && slices.ContainsFunc(p.status.Stops, func(stop v1alpha1.Stop) bool {
+		return stop.Hash == r.Hash && r.Attempt <= stop.Attempt
+	})
 }
 
 // evict says whose pods are to be evicted now. A drain that rests keeps its cordon, and its time goes on: in doubt, while more nodes are
