@@ -238,6 +238,10 @@ func (s *sim) checkReady(v *view, p *Pool) {
 	if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady) || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
 		return
 	}
+	was := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionProgressing)
+	if was != nil && (was.Reason == ReasonCompleted || was.Reason == ReasonJoining) && p.Status.Target != nil && *p.Status.Target == *status.Target {
+		return // it was over, and something else was wrong for a while: who comes late does not undo that
+	}
 	if c := &status.Nodes; c.Applying+c.Waiting+c.OnTrial > 0 {
 		s.breaks(6, "%s becomes Ready, and %d apply, %d wait, %d are on trial", p.Name, c.Applying, c.Waiting, c.OnTrial)
 	}
