@@ -295,8 +295,12 @@ func (p *puppet) say(source string, retry rollout.Retry, reason, detail string) 
 	}
 	p.mutex.Unlock()
 	is, message, failure := p.wording(source, reason, detail)
+	assigned := source
+	if reason == decide.ReasonWouldDisrupt {
+		assigned = p.running // what is held is not taken yet
+	}
 	p.publisher.Offer(status.Report{Observed: &source, Retry: retry.String(), Features: status.LayersFeature,
-		Config: corev1.NodeConfigStatus{Assigned: p.version(source), Active: p.version(p.running), LastKnownGood: p.version(p.good),
+		Config: corev1.NodeConfigStatus{Assigned: p.version(assigned), Active: p.version(p.running), LastKnownGood: p.version(p.good),
 			Error: failure},
 		Condition: corev1.NodeCondition{Status: is, Reason: reason, Message: message}})
 }

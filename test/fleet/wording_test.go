@@ -20,7 +20,7 @@ const (
 		"Expected capacity >= reservation."
 	// wouldDisruptDigest is the consent that the node asks for.
 	wouldDisruptDigest = "0123456789ab"
-	wouldDisruptWords  = "1 of 3 running pods would be killed: default/web (OutOfpods)"
+	wouldDisruptWords  = "1 of 2 running pods would be killed at the restart: default/web (OutOfpods)"
 )
 
 // wording is what a supervisor says in the condition, and in the error of config-status. TestPuppetsSpeakAsRecorded compares it.
@@ -44,12 +44,16 @@ func (p *puppet) wording(source, reason, detail string) (is corev1.ConditionStat
 		why, failure = p.describe(source)+" "+diedWords, decide.RunError
 		hint = "correct the configuration, or set annotation kubelet-supervisor.io/retry"
 	case decide.ReasonWouldDisrupt:
-		why = p.describe(source) + " waits: " + wouldDisruptWords
+		why, failure = p.describe(source)+" waits: "+wouldDisruptWords, decide.RunError
 		hint = "drain the node, or set annotation " + rollout.ConsentAnnotation + "=" + wouldDisruptDigest
 	default:
 		why = detail
 	}
-	message = strings.Join([]string{p.using(source), why}, "; ")
+	using := p.using(source)
+	if reason == decide.ReasonWouldDisrupt {
+		using = p.using(p.running)
+	}
+	message = strings.Join([]string{using, why}, "; ")
 	if hint != "" {
 		message += "; " + hint
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
@@ -19,6 +21,12 @@ func TestLongRealWords(t *testing.T) {
 	c.makeReal("")
 	r := c.record(cluster.NodeName)
 	c.sayAll(r, 2*time.Minute)
+	for _, name := range []string{"older", "younger"} {
+		c.pod(name, cluster.NodeName, nil)
+		c.awaitThat(name+" runs", time.Minute, func() bool { return c.podNow(name).Status.Phase == corev1.PodRunning })
+		wait(t.Context(), 1100*time.Millisecond) // the API dates pods by the second, and the youngest is refused first
+	}
+	c.sayHeld(r, 2*time.Minute)
 	if os.Getenv("UPDATE") != "" {
 		text, err := json.MarshalIndent(r.words, "", "  ")
 		if err == nil {

@@ -110,6 +110,8 @@ var shapes = []struct {
 	{regexp.MustCompile(`^[a-z0-9-]+/([0-9a-f]{10}|local)/\d+$`), "POOL/HASH/ATTEMPT"},
 	{regexp.MustCompile(`(resourceVersion"?[ :]"?)\d+`), "${1}VERSION"},
 	{regexp.MustCompile(`capacity of \{\{\d+`), "capacity of {{BYTES"},
+	{regexp.MustCompile(`default/[a-z0-9-]+ `), "default/POD "},
+	{regexp.MustCompile(`allow-disruption=[0-9a-f]{12}`), "allow-disruption=DIGEST"},
 	{regexp.MustCompile(`on trial for [0-9a-z.]+ of`), "on trial for DURATION of"},
 }
 
@@ -172,6 +174,13 @@ func (c *crew) sayAll(r *recording, within time.Duration) {
 	r.await(c.t, "Local again", within)
 }
 
+// sayHeld lets it hold a change for its pods.
+func (c *crew) sayHeld(r *recording, within time.Duration) {
+	c.t.Helper()
+	c.change(`{"spec":{"rollout":{"pin":null},"layers":[{"name":"density","inline":{"maxPods":1,"registryBurst":77}}]}}`)
+	r.await(c.t, "WouldDisrupt", within)
+}
+
 // The puppets say what a real supervisor was recorded to say, so that the other tests here are about the words of real nodes.
 func TestPuppetsSpeakAsRecorded(t *testing.T) {
 	t.Parallel()
@@ -182,11 +191,14 @@ func TestPuppetsSpeakAsRecorded(t *testing.T) {
 			return decide.ReasonRefused
 		case strings.Contains(payload, "9Ti"):
 			return decide.ReasonRejected
+		case strings.Contains(payload, "77"):
+			return decide.ReasonWouldDisrupt
 		}
 		return ""
 	}
 	c.f.steady(t)
 	r := c.record(c.pool + "-1")
 	c.sayAll(r, 30*time.Second)
+	c.sayHeld(r, 30*time.Second)
 	r.compare(t)
 }
