@@ -68,7 +68,7 @@ demo-program: parts-node build
 
 # what make test is, what takes too long for it, and what a machine of make test-fresh cannot do
 TESTS     := vet lint parts test-unit test-packages test-systemd test-e2e
-LONG      := fuzz test-lives test-crash-points test-reproducible bench-check test-demo test-e2e-long
+LONG      := fuzz test-lives test-pure test-crash-points test-reproducible bench-check test-demo test-e2e-long
 NOT_FRESH := test-systemd
 TARGETS   ?= $(filter-out $(NOT_FRESH),$(TESTS))
 
@@ -105,10 +105,20 @@ lint: ## golangci-lint and shellcheck
 manifests: ## the deep copies and packaging/manifests/controller/crd.yaml from the types in fleet/api
 	UPDATE=1 go test -count=1 -run '^TestGeneratedFilesAreUpToDate$$' ./fleet/api/v1alpha1
 
+# A test of each sees to it that its code starts no goroutine and keeps nothing, so the race detector, which takes them five times as long, is
+# for make test-long.
+PURE := ./decide ./fleet/rollout
+
 .PHONY: test-unit
-test-unit: ## unit tests with the race detector; where the real kubelet and kubectl are built, pre-flight and the plugin's names are held against them
+test-unit: ## unit tests with the race detector (but for pure packages); where the real kubelet and kubectl are built, pre-flight and the plugin's names are held against them
 	@test/parts/debian.sh gcc libc6-dev dbus-daemon
-	CGO_ENABLED=1 KUBELET_SUPERVISOR_PARTS="$(PARTS)" KUBELET_SUPERVISOR_TEST_KUBELET="$$(ls "$(PARTS)/kubelet-1.36.3" 2>/dev/null || :)" go test -race -timeout 20m $(TEST) ./... 2>&1 | test/report.sh
+	CGO_ENABLED=1 KUBELET_SUPERVISOR_PARTS="$(PARTS)" KUBELET_SUPERVISOR_TEST_KUBELET="$$(ls "$(PARTS)/kubelet-1.36.3" 2>/dev/null || :)" go test -race -timeout 20m $(TEST) \
+	  $$(go list ./... | grep -vxF "$$(go list $(PURE))") 2>&1 | test/report.sh
+	go test -timeout 20m $(TEST) $(PURE) 2>&1 | test/report.sh
+
+.PHONY: test-pure
+test-pure: ## the pure packages with the race detector
+	CGO_ENABLED=1 go test -race -timeout 20m $(PURE) 2>&1 | test/report.sh
 
 .PHONY: test-e2e
 test-e2e: root parts build ## end-to-end tests on real parts, in two halves side by side, each with a cluster of its own (root); TEST=-run=TestX for one
