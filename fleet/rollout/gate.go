@@ -86,6 +86,9 @@ func limitOf(a *amount, n int) int {
 
 // unproven: the node has a revision that is not completed, and that it has not proven.
 func (d *decision) unproven(i int) bool {
+	if d.nodes[i].hasProven() { // it may have been started again a moment ago
+		return false
+	}
 	switch d.seen[i].Phase {
 	case Applying, Waiting, OnTrial, Failed, Blocked:
 		p := d.named[d.nodes[i].Retry.Pool]

@@ -124,7 +124,12 @@ func TestGates(t *testing.T) {
 		"a percentage, rounded down": {limited(func(b *spec) { b.MaxUnavailable = amountOf("50%") }), many, "Move n10 T, Move n13 T", ""},
 		"none may be away":           {limited(func(b *spec) { b.MaxUnavailable = amountOf("0") }), many, "", "BudgetExhausted: KubeletRolloutBudget nights has 0 of at most 0 nodes unavailable"},
 		"two may be unproven":        {limited(func(b *spec) { b.MaxUnproven = amountOf("2") }), func(w *table) []Node { return append(many(w), w.onT("t", saysInTrial, nil)) }, "Move n10 T", ""},
-		"unproven, the way back":     {all(limited(func(b *spec) { b.MaxUnproven = amountOf("0") }), pin(1)), two, "Back n0 S", ""},
+		"one has proven it, and was started again": {limited(func(b *spec) { b.MaxUnproven = amountOf("1") }), func(w *table) []Node {
+			n := w.onT("t", saysActive, nil)
+			w.remembers(n, func(s *Seen) { s.Running = 0 })
+			return append(many(w), n)
+		}, "Move n10 T", ""},
+		"unproven, the way back": {all(limited(func(b *spec) { b.MaxUnproven = amountOf("0") }), pin(1)), two, "Back n0 S", ""},
 		"every budget has to allow it": {all(limited(func(b *spec) { b.MaxUnavailable = amountOf("2") }), func(w *table) {
 			w.budget("other", func(b *spec) { b.MaxUnavailable = amountOf("1") })
 		}), many, "Move n10 T", ""},

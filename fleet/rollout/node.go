@@ -167,6 +167,11 @@ func (n Node) With(w Write) Node {
 	return n
 }
 
+// hasProven: it says that what it has is its last known good configuration, and that it runs that.
+func (n *Node) hasProven() bool {
+	return n.Observed == n.Source && n.Active == n.Source && n.Good == n.Source && n.Reason == saysActive
+}
+
 // ReadNode reads a Node.
 func ReadNode(n *corev1.Node) Node {
 	node := Node{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels, Created: n.CreationTimestamp.Time,

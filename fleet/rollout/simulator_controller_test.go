@@ -266,7 +266,18 @@ func (c *controller) send(w Write) {
 	if s.random.IntN(20) == 0 {
 		version = "" // the answer is lost
 	}
+	c.fold(w.UID)
 	c.sent[w.UID] = sent{w, version}
+}
+
+// fold keeps what an earlier write was answered with: an answer is the whole Node.
+func (c *controller) fold(uid types.UID) {
+	over, is := c.sent[uid]
+	if n := c.cache[uid]; is && over.version != "" && !older(over.version, n.ResourceVersion) {
+		n = n.With(over.write)
+		n.ResourceVersion = over.version
+		c.cache[uid] = n
+	}
 }
 
 // thaw goes on where the process was frozen.

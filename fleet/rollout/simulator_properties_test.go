@@ -177,7 +177,7 @@ func (s *sim) checkRevision(v *view, p *Pool, n *Node, w *Write) {
 		}
 	}
 	before := p.Status.Stable
-	fresh := v.young(n) && !(n.Mark.Pool == p.Name && n.Retry.Hash == w.Retry.Hash)
+	fresh := v.young(n) && n.Source != w.Source && !(n.Mark.Pool == p.Name && n.Retry.Hash == w.Retry.Hash)
 	if fresh && w.Source != Local && !n.Cordoned {
 		stable := before != nil && before.Hash == w.Retry.Hash || status.Stable != nil && status.Stable.Hash == w.Retry.Hash
 		deadlock := before != nil && n.Retry.Hash == before.Hash && verdict(n.Reason)
