@@ -112,8 +112,8 @@ PURE := ./decide ./fleet/rollout
 .PHONY: test-unit
 test-unit: ## unit tests with the race detector (but for pure packages); where the real kubelet and kubectl are built, pre-flight and the plugin's names are held against them
 	@test/parts/debian.sh gcc libc6-dev dbus-daemon
-	CGO_ENABLED=1 KUBELET_SUPERVISOR_PARTS="$(PARTS)" KUBELET_SUPERVISOR_TEST_KUBELET="$$(ls "$(PARTS)/kubelet-1.36.3" 2>/dev/null || :)" go test -race -timeout 20m $(TEST) \
-	  $$(go list ./... | grep -vxF "$$(go list $(PURE))") 2>&1 | test/report.sh
+	CGO_ENABLED=1 KUBELET_SUPERVISOR_PARTS="$(PARTS)" KUBELET_SUPERVISOR_TEST_KUBELET="$$(ls "$(PARTS)/kubelet-1.36.3" 2>/dev/null || :)" \
+	  test/again/again.sh go test -race -timeout 20m $(TEST) $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 	go test -timeout 20m $(TEST) $(PURE) 2>&1 | test/report.sh
 
 .PHONY: test-pure
@@ -130,7 +130,7 @@ test-e2e: root parts build ## end-to-end tests on real parts, in two halves side
 test-e2e-long: root parts-node build ## end-to-end tests that take a minute or more, most on a cluster of their own, side by side (root; 20 minutes)
 	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" \
 	  KUBELET_SUPERVISOR_TEST_CONTROLLER="$(CURDIR)/bin/kubelet-supervisor-controller" \
-	  go test -tags e2e,long -p 1 -count 1 -v -timeout 30m -parallel 8 -run '^Test(Slow|Long)' $(TEST) ./test/e2e ./test/fleet 2>&1 | test/report.sh
+	  test/again/again.sh go test -tags e2e,long -p 1 -count 1 -v -timeout 30m -parallel 8 -run '^Test(Slow|Long)' $(TEST) ./test/e2e ./test/fleet
 
 .PHONY: conformance
 conformance: root parts build ## upstream's own end-to-end table, on annotation and field (root; 10 to 20 min); CASES=field/T6 or CASES=/T6 for a part
@@ -160,7 +160,7 @@ test-systemd: root ## the packages on throw-away machines with a real systemd, e
 	@test/parts/build.sh kubelet-1.36.3 containerd
 	test/systemd/shared.sh bin/systemd "$(PARTS)"
 	KUBELET_SUPERVISOR_TEST_SHARED="$(CURDIR)/bin/systemd" KUBELET_SUPERVISOR_TEST_ROOTS="$$(test/parts/root.sh bookworm $(MACHINE_DEBIAN)) $$(test/parts/root.sh trixie $(MACHINE_DEBIAN))" \
-	  go test -tags systemd -count 1 -v -timeout 30m $(SHORT) $(TEST) ./test/systemd 2>&1 | test/report.sh
+	  test/again/again.sh go test -tags systemd -count 1 -v -timeout 30m $(SHORT) $(TEST) ./test/systemd
 
 .PHONY: test-machine
 test-machine: root parts-node ## virtual machines with pure cgroup v2, systemd and the real kubelet: reboots, sleep, clock, power cuts (root; slow, for the processor is emulated; first time 5 min more); CUTS=200 for many

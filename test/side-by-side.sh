@@ -2,7 +2,8 @@
 # side-by-side.sh FOLDER NAME COMMAND [NAME COMMAND]...   runs shell commands at the same time
 #
 # Each line that is printed begins with the name of its command; FOLDER/NAME.log has the lines of one. All commands run to their end.
-# Where one failed, the last lines of its log come last, then what its tests said, and the exit code is 1.
+# Where one failed, the last lines of its log come last, then what its tests said, and the exit code is 1. What again.sh calls unstable is
+# said once more at the end.
 set -euo pipefail
 
 folder=$1
@@ -31,4 +32,6 @@ for name in ${failed[@]+"${failed[@]}"}; do
   printf '\n======== what failed in %s\n' "$name"
   grep -E -- '--- FAIL|_test\.go:[0-9]+: |^FAIL|^panic:|WARNING: DATA RACE|\*\*\* ' "$folder/$name.log" | tail -40 | cut -c1-400 || true
 done
+logs=("${names[@]/#/$folder/}")
+grep -hoE 'UNSTABLE: .*' "${logs[@]/%/.log}" | sort -u || true
 [ ${#failed[@]} = 0 ] || { printf '\nFAILED: %s\n' "${failed[*]}"; exit 1; }

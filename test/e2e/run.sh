@@ -10,8 +10,7 @@ go_test=(go test -tags e2e -p 1 -count 1 -v -timeout 40m)
 # test/bench and test/scale are those of make bench-check.
 mapfile -t others < <(go list -tags e2e ./test/... | grep -vE '/test/(bench|scale|e2e)$')
 if [ $# -gt 0 ]; then
-  "${go_test[@]}" "$@" "${others[@]}" ./test/e2e 2>&1 | test/report.sh
-  exit
+  exec test/again/again.sh "${go_test[@]}" "$@" "${others[@]}" ./test/e2e
 fi
 
 go test -c -tags e2e -o bin/e2e.test ./test/e2e
@@ -19,6 +18,6 @@ mapfile -t names < <(cd test/e2e && "$OLDPWD/bin/e2e.test" -test.list . | grep -
 half() { # 0|1: every other test, so that the halves take about as long
   local i picked=
   for ((i = $1; i < ${#names[@]}; i += 2)); do picked+="|${names[i]}"; done
-  echo "cd test/e2e && $PWD/bin/e2e.test -test.v -test.timeout 40m -test.run '^(${picked#|})\$' 2>&1 | ../report.sh"
+  echo "cd test/e2e && ../again/again.sh $PWD/bin/e2e.test -test.v -test.timeout 40m -test.run '^(${picked#|})\$'"
 }
-test/side-by-side.sh bin/test e2e-1 "$(half 0)" e2e-2 "$(half 1)" others "${go_test[*]} ${others[*]} 2>&1 | test/report.sh"
+test/side-by-side.sh bin/test e2e-1 "$(half 0)" e2e-2 "$(half 1)" others "test/again/again.sh ${go_test[*]} ${others[*]}"
