@@ -118,10 +118,10 @@ func TestADrainInVain(t *testing.T) {
 			t.Errorf("pod %d, %s, is gone", i, pod)
 		}
 	}
-	p := c.awaitReason(v1alpha1.ConditionProgressing, "WaitsForPods", 30*time.Second)
-	if got := messageOf(p, v1alpha1.ConditionProgressing); !strings.Contains(got, "; 2 were drained in vain, such as "+one+": "+want) {
-		t.Errorf("the pool says %q", got)
-	}
+	// The pool is told a moment after the Nodes.
+	c.await("it says that two were drained in vain", time.Minute, func(p *v1alpha1.KubeletPool) bool {
+		return strings.Contains(messageOf(p, v1alpha1.ConditionProgressing), "; 2 were drained in vain, such as "+one+": "+want)
+	})
 	c.quiet(12 * time.Second)
 	for i := range 2 {
 		if _, cordoned := c.drainOf(i + 1); cordoned {
