@@ -92,6 +92,7 @@ vet: ## go vet, the end-to-end tests and the conformance suite included
 	go vet ./...
 	go vet -tags e2e,long,conformance,systemd,machine ./...
 	go vet -C packaging/image ./...
+	go vet -C packaging/mixin ./...
 	for system in darwin windows; do GOOS=$$system go vet ./plugin ./cmd/kubectl-kubelet || exit; done
 
 .PHONY: lint
@@ -140,15 +141,16 @@ conformance: root parts build ## upstream's own end-to-end table, on annotation 
 	  "$(CURDIR)/bin/conformance.test" -test.run '^TestConformance$$/$(CASES)' -test.timeout 60m
 
 .PHONY: packages
-packages: ## deb and rpm of supervisor, controller and plugin for amd64 and arm64 into dist/, the controller's image, the plugin's Krew manifest and archives, SBOMs, checksums
+packages: ## deb and rpm of supervisor, controller and plugin for amd64 and arm64 into dist/, the controller's image, the plugin's Krew manifest and archives, alerts and dashboard, SBOMs, checksums
 	VERSION="$(VERSION)" SYSTEMS="$(SYSTEMS)" packaging/build.sh dist
 
 .PHONY: test-packages
 test-packages: SYSTEMS = linux
-test-packages: packages ## the packages, checked by lintian and rpmlint, the image, and the plugin from its archive
+test-packages: packages ## the packages, checked by lintian and rpmlint, the image, the plugin from its archive, alerts and dashboard
 	@test/parts/debian.sh lintian rpmlint rpm
 	packaging/lint.sh dist
 	go test -C packaging/image ./...
+	folder="$$(test/parts/prometheus.sh)"; KUBELET_SUPERVISOR_TEST_PROMETHEUS="$$folder" go test -C packaging/mixin ./...
 
 .PHONY: test-reproducible
 test-reproducible: packages ## the packages, built once more elsewhere with the same bytes

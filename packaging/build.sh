@@ -1,6 +1,6 @@
 #!/bin/bash
 # build.sh [FOLDER]   builds the packages (deb and rpm, amd64 and arm64) of kubelet-supervisor, of its controller and of the plugin kubectl-kubelet, the deb
-# kubelet-supervisor-apt, the plugin's archives for Linux, macOS and Windows with their Krew manifest, the controller's image, the SBOMs and
+# kubelet-supervisor-apt, the plugin's archives for Linux, macOS and Windows with their Krew manifest, the controller's image, the mixin, the SBOMs and
 # SHA256SUMS into FOLDER, dist by default
 #
 # The same source, VERSION and SOURCE_DATE_EPOCH give the same bytes, wherever the tree lies. VERSION is the one that the program tells
@@ -34,6 +34,7 @@ unset GOOS GOARCH
 go build -C packaging/tools -o "$BUILD/nfpm" github.com/goreleaser/nfpm/v2/cmd/nfpm
 go build -o "$BUILD/" ./packaging/bill ./packaging/krew
 go build -C packaging/image -o "$BUILD/image" .
+go build -C packaging/mixin -o "$BUILD/mixin" .
 
 prepare() { # PROGRAM SECTION: a folder for the program, with what is the same on every architecture
   local here="$BUILD/$1"
@@ -67,6 +68,10 @@ package() { # PROGRAM NFPM_FILE FORMAT…
   done
 }
 
+compress() { # FOLDER FILE… : a tar.gz of them, with nothing of this machine in it
+  tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --mode=u+w,go-w,a+rX --directory "$@" | gzip -9n
+}
+
 archive() { # what Krew installs
   local here="$BUILD/kubectl-kubelet"
   local files=(LICENSE licences.txt kubectl-kubelet kubectl_complete-kubelet)
@@ -75,8 +80,7 @@ archive() { # what Krew installs
     mv "$here/kubectl-kubelet" "$here/kubectl-kubelet.exe"
     files=(LICENSE licences.txt kubectl-kubelet.exe)
   fi
-  tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --mode=u+w,go-w,a+rX --directory "$here" \
-    "${files[@]}" | gzip -9n >"$folder/kubectl-kubelet_${version}_${GOOS}_$ARCH.tar.gz"
+  compress "$here" "${files[@]}" >"$folder/kubectl-kubelet_${version}_${GOOS}_$ARCH.tar.gz"
 }
 
 images=()
@@ -121,6 +125,8 @@ for GOOS in ${SYSTEMS:-darwin windows}; do # the plugin, for people's own machin
     archive
   done
 done
+"$BUILD/mixin" --output "$BUILD/rendered"
+compress "$BUILD/rendered" . >"$folder/kubelet-supervisor-mixin_$version.tar.gz"
 cd "$folder"
 shopt -s nullglob
 archives=(kubectl-kubelet_*.tar.gz)
