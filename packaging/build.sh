@@ -1,6 +1,6 @@
 #!/bin/bash
 # build.sh [FOLDER]   builds the packages (deb and rpm, amd64 and arm64) of kubelet-supervisor, of its controller and of the plugin kubectl-kubelet, the deb
-# kubelet-supervisor-apt, the plugin's archives for Linux, macOS and Windows with their Krew manifest, the controller's image, the mixin, the SBOMs and
+# kubelet-supervisor-apt, the plugin's archives for Linux, macOS and Windows with their Krew manifest, the controller's image, the mixin, system extensions for hosts without packages, the SBOMs and
 # SHA256SUMS into FOLDER, dist by default
 #
 # The same source, VERSION and SOURCE_DATE_EPOCH give the same bytes, wherever the tree lies. VERSION is the one that the program tells
@@ -29,6 +29,7 @@ export PACKAGE_VERSION
 # Nothing of the caller's may change what is built. No -buildvcs: a tree without git gives the same binary.
 export CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false -mod=readonly' GOWORK=off GOAMD64=v1 GOARM64=v8.0
 umask 022
+test/parts/debian.sh squashfs-tools
 unset GOOS GOARCH
 
 go build -C packaging/tools -o "$BUILD/nfpm" github.com/goreleaser/nfpm/v2/cmd/nfpm
@@ -83,6 +84,22 @@ archive() { # what Krew installs
   compress "$here" "${files[@]}" >"$folder/kubectl-kubelet_${version}_${GOOS}_$ARCH.tar.gz"
 }
 
+extension() { # for systemd-sysext: /usr alone, of any distribution. It becomes kubelet-supervisor.raw on the host, for its release file has that name
+  local here="$BUILD/$program" tree="$BUILD/extension"
+  local -A architectures=([amd64]=x86-64 [arm64]=arm64)
+  rm -rf "$tree"
+  install -D --mode=0755 "$here/$program" "$tree/usr/bin/$program"
+  install -D --mode=0644 LICENSE "$tree/usr/share/doc/$program/LICENSE"
+  install -D --mode=0644 "$here/licences.txt" "$tree/usr/share/doc/$program/third-party.txt"
+  install -D --mode=0644 /dev/stdin "$tree/usr/lib/extension-release.d/extension-release.$program" <<RELEASE
+ID=_any
+ARCHITECTURE=${architectures[$ARCH]}
+RELEASE
+  # mksquashfs takes times from options or from the environment, not from both.
+  env --unset=SOURCE_DATE_EPOCH mksquashfs "$tree" "$folder/${program}_${version}_$ARCH.sysext.raw" -noappend -quiet -no-progress \
+    -all-root -no-xattrs -comp gzip -mkfs-time "$SOURCE_DATE_EPOCH" -all-time "$SOURCE_DATE_EPOCH" >/dev/null
+}
+
 images=()
 image() { # what a node pulls: the binary of each architecture that there is
   local here="$BUILD/$program"
@@ -93,7 +110,7 @@ image() { # what a node pulls: the binary of each architecture that there is
 
 programs=${PROGRAMS:-kubelet-supervisor kubectl-kubelet kubelet-supervisor-controller}
 mkdir -p "$folder"
-rm -f "$folder"/{kubelet-supervisor,kubectl-kubelet}[_-]*.{deb,rpm,json,tar.gz,tar} "$folder"/{kubelet.yaml,SHA256SUMS}
+rm -f "$folder"/{kubelet-supervisor,kubectl-kubelet}[_-]*.{deb,rpm,json,tar.gz,tar,raw} "$folder"/{kubelet.yaml,SHA256SUMS}
 export GOOS=linux ARCH
 for program in $programs; do
   case $program in
@@ -104,7 +121,7 @@ for program in $programs; do
   for ARCH in ${ARCHITECTURES:-amd64 arm64}; do
     compile "$program"
     case $program in
-    kubelet-supervisor) package "$program" nfpm.yaml deb rpm ;;
+    kubelet-supervisor) package "$program" nfpm.yaml deb rpm && extension ;;
     kubectl-kubelet) package "$program" kubectl-kubelet/nfpm.yaml deb rpm && archive ;;
     kubelet-supervisor-controller)
       package "$program" controller/nfpm.yaml deb rpm
@@ -132,5 +149,5 @@ shopt -s nullglob
 archives=(kubectl-kubelet_*.tar.gz)
 # Krew wants the manifest to be named as the plugin.
 [ ${#archives[@]} = 0 ] || "$BUILD/krew" "$version" "${archives[@]}" >kubelet.yaml
-sha256sum {kubelet-supervisor,kubectl-kubelet}[_-]*.{deb,rpm,json,tar.gz,tar} [k]ubelet.yaml >SHA256SUMS
+sha256sum {kubelet-supervisor,kubectl-kubelet}[_-]*.{deb,rpm,json,tar.gz,tar,raw} [k]ubelet.yaml >SHA256SUMS
 cat SHA256SUMS

@@ -1,6 +1,6 @@
 #!/bin/bash
 # lint.sh [FOLDER]   lintian and rpmlint on the packages that build.sh made; what is not as they ask is in lintian-overrides and
-# rpmlint.toml, with the reason. And the plugin is installed from its archive as the Krew manifest says, and asked for its version.
+# rpmlint.toml, with the reason. Then the system extensions have to be ones, and the plugin is installed from its archive as the Krew manifest says, and asked for its version.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${1:-dist}
@@ -14,6 +14,20 @@ for package in "$folder"/*.rpm; do # one at a time: two architectures at once wo
 done
 [ "$failed" = 0 ] || { echo "The packages are not clean." >&2; exit 1; }
 echo "lintian and rpmlint find nothing in $(find "$folder" -name '*.deb' -o -name '*.rpm' | wc -l) packages."
+
+for extension in "$folder"/*.sysext.raw; do
+  # A system extension has /usr alone; systemd-sysext reads its release file by the name that the image has on the host.
+  architecture=arm64
+  [[ $extension != *_amd64.* ]] || architecture=x86-64
+  release=$(unsquashfs -cat "$extension" usr/lib/extension-release.d/extension-release.kubelet-supervisor)
+  files=$(unsquashfs -llnumeric "$extension")
+  if [ "$release" != "ID=_any"$'\n'"ARCHITECTURE=$architecture" ] || grep -vE ' 0/0 .* squashfs-root(/usr(/.*)?)?$' <<<"$files" ||
+    ! grep -q '^-rwxr-xr-x .*/usr/bin/kubelet-supervisor$' <<<"$files"; then
+    echo "$extension is not as a system extension is to be." >&2
+    exit 1
+  fi
+  echo "$extension is a system extension for $architecture."
+done
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

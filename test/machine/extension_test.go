@@ -1,0 +1,58 @@
+//go:build machine
+
+package machine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A host whose /usr is not for packages: the supervisor comes as a system extension, by docs/howto/images.md. It stays over a reboot, the next
+// version takes its place while the kubelet runs on, and it goes again.
+func TestSystemExtension(t *testing.T) {
+	n := newNodeMachine(t, nodeDisk(t))
+	n.on()
+	n.join()
+	n.must("mkdir -p /var/lib/extensions && cp /run/machine/v0.1.0.raw /var/lib/extensions/kubelet-supervisor.raw")
+	n.must("systemctl enable systemd-sysext && systemd-sysext refresh && systemctl daemon-reload")
+	n.must("kubelet-supervisor enable")
+	n.must("mkdir -p /etc/kubelet-supervisor") // the package has it, and the extension has no /etc
+	n.setFlags()
+	n.must("systemctl restart kubelet")
+	n.healthy()
+	n.says(t, "", "Local")
+	before := n.runs(localPods)
+	if version := n.must("/proc/%d/exe version", before.Supervisor.PID); !strings.Contains(version, "v0.1.0") {
+		t.Errorf("it is %s", version)
+	}
+
+	n.must("cp /run/machine/v0.2.0.raw /var/lib/extensions/.next && mv /var/lib/extensions/.next /var/lib/extensions/kubelet-supervisor.raw")
+	n.must("systemd-sysext refresh && systemctl reload kubelet")
+	await(t, "the next version, with the same kubelet", func() error {
+		s, err := n.status()
+		if err != nil {
+			return err
+		}
+		version, err := n.try("/proc/%d/exe version", s.Supervisor.PID)
+		if err != nil || !strings.Contains(version, "v0.2.0") {
+			return fmt.Errorf("%v %s", err, version)
+		}
+		return nil
+	})
+	// The same file lies on another mount now, and is the same kubelet: no trial, and no restart.
+	if after := n.runs(localPods); after.Child == nil || before.Child == nil || after.Child.PID != before.Child.PID || after.Trial != nil {
+		t.Errorf("before: %s\nafter: %s", before.text, after.text)
+	}
+
+	n.reboot()
+	n.healthy()
+	n.says(t, "", "Local")
+
+	n.must("kubelet-supervisor disable && systemctl restart kubelet")
+	n.must("rm /var/lib/extensions/kubelet-supervisor.raw && systemd-sysext refresh")
+	n.healthy()
+	if _, err := n.try("test -e /usr/bin/kubelet-supervisor"); err == nil {
+		t.Error("the program is still there")
+	}
+}
