@@ -68,7 +68,7 @@ demo-program: parts-node build
 
 # what make test is, what takes too long for it, and what a machine of make test-fresh cannot do
 TESTS     := vet lint parts test-unit test-packages test-systemd test-e2e
-LONG      := fuzz test-lives test-pure test-crash-points test-reproducible bench-check test-demo test-e2e-long
+LONG      := fuzz test-lives test-pure test-crash-points test-reproducible test-release bench-check test-demo test-e2e-long
 NOT_FRESH := test-systemd
 TARGETS   ?= $(filter-out $(NOT_FRESH),$(TESTS))
 
@@ -90,7 +90,7 @@ test-fresh: root ## make test as on a machine that was just installed and booted
 .PHONY: vet
 vet: ## go vet, the end-to-end tests and the conformance suite included
 	go vet ./...
-	go vet -tags e2e,long,conformance,systemd,machine ./...
+	go vet -tags e2e,long,conformance,systemd,machine,release ./...
 	go vet -C packaging/image ./...
 	go vet -C packaging/mixin ./...
 	for system in darwin windows; do GOOS=$$system go vet ./plugin ./cmd/kubectl-kubelet || exit; done
@@ -99,7 +99,7 @@ vet: ## go vet, the end-to-end tests and the conformance suite included
 lint: ## golangci-lint and shellcheck
 	@test/parts/debian.sh shellcheck
 	@KUBELET_SUPERVISOR_PARTS= test/parts/build.sh $(LINTER)
-	$(LINTER_PATH) run --build-tags e2e,long,conformance,systemd,machine
+	$(LINTER_PATH) run --build-tags e2e,long,conformance,systemd,machine,release
 	git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck
 
 .PHONY: manifests
@@ -151,6 +151,15 @@ test-packages: packages ## the packages, checked by lintian and rpmlint, the ima
 	packaging/lint.sh dist
 	go test -C packaging/image ./...
 	folder="$$(test/parts/prometheus.sh)"; KUBELET_SUPERVISOR_TEST_PROMETHEUS="$$folder" go test -C packaging/mixin ./...
+
+.PHONY: release
+release: ## all that is published of a tag, into dist/release-VERSION: make release VERSION=v0.1.0 MINISIGN_KEY=… OPENPGP_KEY=…
+	VERSION="$(VERSION)" packaging/release.sh "dist/release-$(VERSION)"
+
+.PHONY: test-release
+test-release: root ## a release of a tag in a clone: made twice, verified, installed from by apt and dnf (root; 10 minutes)
+	@test/parts/debian.sh apt-utils createrepo-c dnf gpg gpg-agent jq minisign mmdebstrap util-linux
+	KUBELET_SUPERVISOR_TEST_ROOT="$$(test/parts/root.sh bookworm $(MACHINE_DEBIAN))" go test -tags release -count 1 -v -timeout 60m $(TEST) ./test/release 2>&1 | test/report.sh
 
 .PHONY: test-reproducible
 test-reproducible: packages ## the packages, built once more elsewhere with the same bytes

@@ -51,7 +51,16 @@ func TestSystemExtension(t *testing.T) {
 
 	n.must("kubelet-supervisor disable && systemctl restart kubelet")
 	n.must("rm /var/lib/extensions/kubelet-supervisor.raw && systemd-sysext refresh")
-	n.healthy()
+	await(t, "a kubelet by itself", func() error {
+		main, err := n.try("systemctl show --property=MainPID --value kubelet")
+		if err != nil {
+			return err
+		}
+		if program, err := n.try("readlink /proc/%s/exe", main); err != nil || program != "/usr/bin/kubelet" {
+			return fmt.Errorf("the unit's main process %s is %q: %v", main, program, err)
+		}
+		return nil
+	})
 	if _, err := n.try("test -e /usr/bin/kubelet-supervisor"); err == nil {
 		t.Error("the program is still there")
 	}

@@ -1,0 +1,117 @@
+#!/bin/bash
+# release.sh FOLDER   makes all that is published of VERSION into FOLDER, which must not exist
+#
+# It is for a clean tree at the tag VERSION (v1.2.3, v1.2.3-rc.1), with a heading of that version in CHANGELOG.md.
+#
+#   MINISIGN_KEY  a file with a secret key of minisign; it signs SHA256SUMS. minisign asks for its password, if it has one
+#   OPENPGP_KEY   a file with a secret key of OpenPGP, without a passphrase; it signs the repositories for apt and dnf
+#
+# Without keys nothing is signed, and the last line says so. The same tag gives the same bytes; signatures have a time, and are not in SHA256SUMS.
+set -euo pipefail
+export LC_ALL=C
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+die() { echo "release: $*" >&2; exit 1; }
+
+[ $# = 1 ] || die "say where to: release.sh FOLDER"
+folder=$(realpath --canonicalize-missing "$1")
+version=${VERSION:-}
+[[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$ ]] || die "VERSION is ${version:-not set}; it has to be like v1.2.3 or v1.2.3-rc.1"
+[ ! -e "$folder" ] || die "$folder is there already; a release is made into a new folder"
+[ -z "$(git status --porcelain)" ] || die "the tree is not clean: commit or remove what git status shows"
+commit=$(git rev-parse HEAD)
+[ "$(git rev-parse --verify --quiet "refs/tags/$version^{commit}")" = "$commit" ] || die "HEAD is not the tag $version: check it out, or make it with git tag"
+notes=$(awk -v heading="## ${version#v}" '$1 " " $2 == heading {on = 1; next} /^## / {on = 0} on' CHANGELOG.md)
+[ -n "${notes//[[:space:]]/}" ] || die "CHANGELOG.md says nothing under the heading \"## ${version#v}\""
+for key in MINISIGN_KEY OPENPGP_KEY; do
+  [ -n "${!key:-}" ] || continue
+  [ -r "${!key}" ] || die "$key: there is no key in ${!key}"
+  printf -v "$key" %s "$(realpath "${!key}")"
+done
+test/parts/debian.sh apt-utils createrepo-c gpg gpg-agent jq minisign
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
+
+VERSION=$version packaging/build.sh "$folder" >/dev/null
+rm "$folder/SHA256SUMS" # one for all comes last
+printf '%s\n' "$notes" | sed -e '/./,$!d' >"$folder/notes.md"
+
+join() { # FILE… : one file of several
+  local separator=
+  for file; do
+    printf '%s' "$separator"
+    cat "$file"
+    separator=$'---\n'
+  done
+}
+shopt -s extglob
+join packaging/manifests/!(kustomization).yaml >"$folder/kubelet-supervisor_$version.yaml"
+cp packaging/manifests/controller/crd.yaml "$folder/kubelet-supervisor-crd_$version.yaml"
+join packaging/manifests/controller/{crd,rbac,policies,deployment}.yaml |
+  sed "s|image: kubelet-supervisor-controller\$|&:$version|" >"$folder/kubelet-supervisor-controller_$version.yaml"
+grep -q "image: kubelet-supervisor-controller:$version\$" "$folder/kubelet-supervisor-controller_$version.yaml" || die "deployment.yaml no longer names the image"
+
+# The repositories have links of their own to the packages, so that each folder can be served as it is.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+if [ -n "${OPENPGP_KEY:-}" ]; then
+  export GNUPGHOME=$work/gnupg
+  mkdir -m 700 "$GNUPGHOME"
+  gpg --batch --quiet --import "$OPENPGP_KEY"
+  gpg --batch --armor --export >"$folder/kubelet-supervisor.asc" # for signed-by and gpgkey
+fi
+sign() { [ -z "${OPENPGP_KEY:-}" ] || gpg --batch --yes --quiet --pinentry-mode loopback --passphrase '' "$@"; }
+
+mkdir -p "$folder"/apt/pool
+ln "$folder"/*.deb "$folder/apt/pool/"
+(
+  cd "$folder/apt"
+  for architecture in amd64 arm64; do
+    binary=dists/stable/main/binary-$architecture
+    mkdir -p "$binary"
+    apt-ftparchive --arch "$architecture" packages pool >"$binary/Packages"
+    gzip -9nk "$binary/Packages"
+  done
+  date=$(date -u -R -d "@$SOURCE_DATE_EPOCH")
+  apt-ftparchive -o APT::FTPArchive::Release::Origin=kubelet-supervisor -o APT::FTPArchive::Release::Suite=stable -o APT::FTPArchive::Release::Codename=stable \
+    -o APT::FTPArchive::Release::Architectures="amd64 arm64" -o APT::FTPArchive::Release::Components=main release dists/stable |
+    sed "s/^Date: .*/Date: $date/" >"$work/Release"
+  mv "$work/Release" dists/stable/Release
+  sign --clearsign --output dists/stable/InRelease dists/stable/Release
+  sign --armor --detach-sign --output dists/stable/Release.gpg dists/stable/Release
+)
+mkdir -p "$folder/yum"
+ln "$folder"/*.rpm "$folder/yum/"
+touch --date="@$SOURCE_DATE_EPOCH" "$folder"/yum/*.rpm # the index has it
+createrepo_c --quiet --no-database --revision "$SOURCE_DATE_EPOCH" --set-timestamp-to-revision "$folder/yum"
+sign --armor --detach-sign --output "$folder/yum/repodata/repomd.xml.asc" "$folder/yum/repodata/repomd.xml"
+
+# What was built from what, as SLSA's provenance has it: https://slsa.dev/spec/v1.0/provenance
+cd "$folder"
+list() { find . -type f ! -name SHA256SUMS ! -name '*.minisig' ! -name '*.asc' ! -name InRelease ! -name Release.gpg -printf '%P\n' | sort | xargs -d '\n' sha256sum; }
+list >"$work/subjects"
+go=$(cd "$OLDPWD" && go env GOVERSION)
+jq --raw-input --slurp --sort-keys --arg version "$version" --arg commit "$commit" --arg go "$go" --arg sum "$(git -C "$OLDPWD" show "$commit:go.sum" | sha256sum | cut -d ' ' -f 1)" '
+  {
+    _type: "https://in-toto.io/Statement/v1",
+    subject: (split("\n") | map(select(. != "") | capture("^(?<sha>[0-9a-f]+) .(?<name>.+)$")) | map({name, digest: {sha256: .sha}})),
+    predicateType: "https://slsa.dev/provenance/v1",
+    predicate: {
+      buildDefinition: {
+        buildType: "https://github.com/kubelet-supervisor/kubelet-supervisor/blob/main/packaging/release.sh",
+        externalParameters: {version: $version},
+        resolvedDependencies: [
+          {uri: "git+https://github.com/kubelet-supervisor/kubelet-supervisor@refs/tags/\($version)", digest: {gitCommit: $commit}},
+          {uri: "pkg:golang/stdlib@\($go)"},
+          {name: "go.sum", digest: {sha256: $sum}}
+        ]
+      },
+      runDetails: {builder: {id: "https://github.com/kubelet-supervisor/kubelet-supervisor/blob/main/CONTRIBUTING.md#a-release"}}
+    }
+  }' "$work/subjects" >provenance.intoto.json
+list >SHA256SUMS
+if [ -n "${MINISIGN_KEY:-}" ]; then
+  minisign -S -s "$MINISIGN_KEY" -m SHA256SUMS -t "kubelet-supervisor $version" >/dev/null
+fi
+echo "$version of commit $commit is in $folder: $(wc -l <SHA256SUMS) files."
+[ -n "${MINISIGN_KEY:-}" ] || echo "NOT SIGNED: MINISIGN_KEY names no key, so nobody can tell who made SHA256SUMS."
+[ -n "${OPENPGP_KEY:-}" ] || echo "NOT SIGNED: OPENPGP_KEY names no key, so apt and dnf will not trust the repositories."
