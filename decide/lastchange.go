@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 )
 
@@ -62,7 +63,7 @@ func (p *Phases) add(phase Phase, took time.Duration) {
 	for _, part := range []struct {
 		of  Phase
 		sum *Span
-	}{{PhaseDownload, &p.Download}, {PhaseWait, &p.Wait}, {PhasePreflight, &p.Preflight}, {PhaseStop, &p.Stop}, {PhaseStart, &p.Start}, {PhaseReport, &p.Report}} {
+	}{{PhaseWait, &p.Wait}, {PhasePreflight, &p.Preflight}, {PhaseStop, &p.Stop}, {PhaseStart, &p.Start}, {PhaseReport, &p.Report}} {
 		if part.of == phase {
 			*part.sum += Span(took)
 		}
@@ -129,9 +130,7 @@ func (s *State) followChange() {
 	switch {
 	case c.Began.IsZero() || s.Stopping:
 	case !c.Ended.IsZero():
-		if s.judgesChange() {
-			c.Outcome = s.outcome()
-		}
+		s.judgeChange()
 	case !sameGoal(c.To, s.goal()):
 		s.endChange(Superseded)
 	case s.changeIsOver():
@@ -186,14 +185,13 @@ func (s *State) outcome() string {
 	return ReasonInTrial
 }
 
-// judgesChange: a later verdict is about the change that is over.
-func (s *State) judgesChange() bool {
-	if s.Assigned == nil || !Same(s.LastChange.To, s.Assigned) {
-		return false
+// judgeChange: a later verdict may be about the change that is over.
+func (s *State) judgeChange() {
+	verdicts := []string{ReasonInTrial, ReasonActive, ReasonRolledBack, ReasonRejected} // one after the other
+	c, outcome := &s.LastChange, s.outcome()
+	if Same(c.To, s.Assigned) && slices.Index(verdicts, outcome) > slices.Index(verdicts, c.Outcome) {
+		c.Outcome = outcome
 	}
-	verdicts := map[string]int{ReasonInTrial: 1, ReasonActive: 2, ReasonRolledBack: 3, ReasonRejected: 4}
-	before := verdicts[s.LastChange.Outcome]
-	return before > 0 && verdicts[s.outcome()] > before
 }
 
 // whyOpen says what a change waits for that cannot go on by itself; empty = nothing.

@@ -79,6 +79,7 @@ func TestLastChange(t *testing.T) {
 		}, "local > one: download 40ms preflight 100ms start 300ms now report is InTrial"},
 		"the Node says that it is under way": {nil, func(d *drive) {
 			d.decide(downloaded("one"))
+			d.now += 10 * time.Millisecond
 			d.decide(Reported{Began: d.s.LastChange.Began})
 		}, "local > one: download 40ms now preflight open"},
 		"nobody is told": {func(s *Settings) { s.Standalone = true }, func(d *drive) { d.assign("one").pass(time.Second) },
@@ -149,6 +150,48 @@ func TestLastChange(t *testing.T) {
 		}, "local > one: preflight 100ms start 300ms report 700ms is InTrial"},
 		"killed before the Node said it": {nil, func(d *drive) { d.assign("one").pass(time.Second).boot().pass(time.Minute) },
 			"local > one: preflight 100ms start 300ms is InTrial"},
+		"stopped at its start": {nil, func(d *drive) { d.assign("one").pass(100 * time.Millisecond).hear(StopAsked{}) },
+			"local > one: preflight 100ms now start open"},
+		"the kubelet before takes its time": {nil, func(d *drive) {
+			d.decide(assigned("one", "1", "one"))
+			for !d.s.isStopping() {
+				d.decide(d.answer(d.s.Doing))
+			}
+			d.now += 50 * time.Millisecond
+			d.hear(d.answer(d.s.Doing)).pass(time.Second)
+		}, "local > one: preflight 100ms stop 50ms start 300ms now report is InTrial"},
+		"asked for while nothing runs": {nil, func(d *drive) {
+			d.good("one").hear(ChildExited{Code: 1, Words: "x", Delay: time.Second}).assign("two").pass(time.Second)
+		}, "one > two: start 400ms now report is InTrial"},
+		"its source is another file's": {hold, func(d *drive) {
+			d.kills["one"], d.kills["two"] = 1, 1
+			d.assign("one").pass(time.Second)
+			pending := *d.s.Pending
+			pending.Version.Content = "two"
+			d.s.Pending = &pending
+			d.hear(Ticked{})
+		}, "local > two: wait 1s preflight 200ms now wait is WouldDisrupt open"},
+		"refused, and held": {hold, func(d *drive) {
+			d.kills["local"] = 1
+			d.assign("one").pass(time.Minute).refuse("two", false).assign("two").pass(time.Second)
+		}, "one > two: preflight 100ms now wait is Refused open"},
+		"it fails long after": {nil, func(d *drive) {
+			d.good("one")
+			d.deadly["one"] = time.Second
+			for d.s.Suspects == nil {
+				d.pass(time.Second)
+			}
+		}, "local > one: preflight 100ms start 300ms now report is RolledBack"},
+		"another one fails after": {nil, func(d *drive) {
+			d.good("good")
+			d.deadly["one"] = 100 * time.Millisecond
+			d.assign("one").pass(4 * time.Second).assign("good")
+			d.deadly["good"] = time.Second
+			d.pass(10 * time.Minute)
+			if d.s.rejection(d.s.Assigned) == nil {
+				d.t.Errorf("the other one is not rejected: %s", d.shown())
+			}
+		}, "good > one: preflight 100ms start 1.1s now report is RolledBack"},
 		"stopped in the middle": {nil, func(d *drive) {
 			d.decide(assigned("one", "1", "one"))
 			d.hear(StopAsked{})
@@ -206,6 +249,28 @@ func TestLastChange(t *testing.T) {
 	}
 }
 
+func TestSameGoal(t *testing.T) {
+	lost, moved := version("one", "1", ""), version("other", "2", "one")
+	for _, row := range []struct {
+		a, b *Version
+		want bool
+	}{
+		{nil, nil, true}, {nil, lost, false}, {lost, nil, false}, {lost, lost, true}, {lost, version("one", "2", ""), false},
+		{version("one", "1", "one"), moved, true}, {version("one", "1", "one"), lost, true}, {version("one", "1", "one"), version("two", "1", "two"), false},
+	} {
+		if sameGoal(row.a, row.b) != row.want {
+			t.Errorf("%s and %s: %t", Describe(row.a), Describe(row.b), !row.want)
+		}
+	}
+}
+
+func TestNoChangeIsNone(t *testing.T) {
+	d := newDrive(t).boot().pass(time.Hour)
+	if d.s.LastChange != (LastChange{}) {
+		t.Errorf("got %+v", d.s.LastChange)
+	}
+}
+
 func TestAChangeIsNotEndedByAStop(t *testing.T) {
 	d := newDrive(t).boot()
 	d.decide(assigned("one", "1", "one"))
@@ -226,6 +291,14 @@ func TestPhasesAreTold(t *testing.T) {
 	want := []string{"download of one 40ms", "preflight of one 100ms", "stop of one 0s", "start of one 300ms", "report of one 1ms"}
 	if !slices.Equal(d.phases, want) {
 		t.Errorf("told: %q, want %q", d.phases, want)
+	}
+	for download, want := range map[time.Duration]bool{0: false, 1: true} {
+		a := assigned("two", "1", "two")
+		d.phases, a.Download = nil, download
+		if d.hear(a); slices.Contains(d.phases, "download of two 1ns") != want || len(d.phases) == 0 {
+			t.Errorf("downloaded in %s: told %q", download, d.phases)
+		}
+		d.assign("one").pass(time.Second)
 	}
 }
 
