@@ -187,7 +187,7 @@ func (s *State) outcome() string {
 
 // judgeChange: a later verdict may be about the change that is over.
 func (s *State) judgeChange() {
-	verdicts := []string{ReasonInTrial, ReasonActive, ReasonRolledBack, ReasonRejected} // one after the other
+	verdicts := []string{ReasonActive, ReasonRolledBack, ReasonRejected} // one after the other
 	c, outcome := &s.LastChange, s.outcome()
 	if Same(c.To, s.Assigned) && slices.Index(verdicts, outcome) > slices.Index(verdicts, c.Outcome) {
 		c.Outcome = outcome
