@@ -2,6 +2,7 @@ package decide
 
 import (
 	"reflect"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -19,14 +20,17 @@ func (s *State) learnAssigned(e Assigned) {
 		s.Pending, s.Edit, s.Observed, s.Sync = nil, nil, &e.Text, nil
 	case s.settles(e):
 		s.expectQuiet()
-		s.Edit = &e
+		s.Edit, s.EditHeard = &e, s.Now
 	default:
-		s.expect(e)
+		s.expect(e, 0)
 	}
 }
 
-// expect makes an assignment the newest, which is taken as soon as may be.
-func (s *State) expect(a Assigned) {
+// expect makes an assignment the newest, which is taken as soon as may be. It has waited for so long.
+func (s *State) expect(a Assigned, waited time.Duration) {
+	if !Same(&a.Version, s.ran()) {
+		s.beginChange(&a.Version, a.Download, waited)
+	}
 	s.Pending, s.Edit, s.Sync = &a, nil, nil
 	s.PendingNumber++
 }
@@ -90,6 +94,9 @@ func (s *State) learnCleared(e Cleared) {
 	s.Lost = false
 	s.Reset = &e
 	s.Observed = &e.Text
+	if s.ran() != nil {
+		s.beginChange(nil, 0, 0)
+	}
 }
 
 // applyReset goes back to local: upstream's store.Reset, and everything that was remembered of the assignment with it.
@@ -116,6 +123,9 @@ func (s *State) learnRetry(e Retry) {
 	s.ApplyAt, s.NextStart, s.Environment, s.Exits, s.Unrenderable = 0, 0, "", nil, nil
 	s.SettlesAt, s.NextEdit = 0, 0
 	s.Outlook = Outlook{} // what is held is looked at again
+	if !Same(s.goal(), s.ran()) {
+		s.beginAnyChange()
+	}
 }
 
 func (s *State) learnProved(e Proved) {

@@ -71,6 +71,9 @@ func (s *State) commitStop(want *Version) Action {
 	if do := s.saveIfDirty(); do != nil {
 		return do
 	}
+	if s.runsUnblamed() {
+		s.beginAnyChange()
+	}
 	s.announce(want)
 	s.PodsLost = ""
 	s.Unsettled = s.Now // what waited for its turn has it now: its end is worth waiting for
@@ -82,6 +85,9 @@ func (s *State) commitStop(want *Version) Action {
 func (s *State) commitStart(want *Version) Action {
 	if !Same(s.StateFiles.Of, want) {
 		s.StateFiles = StateFiles{}
+	}
+	if Same(want, s.goal()) && !Same(want, s.Active) {
+		s.beginAnyChange()
 	}
 	start := Start{Version: want, Fallback: s.fallback(want), OnTrial: s.needsTrial(want), Kubelet: s.OnDisk, Local: s.Local, Unchecked: s.StateFiles.Done, Lock: s.locks(want)}
 	if s.Parked != nil {

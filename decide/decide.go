@@ -22,8 +22,9 @@ func Decide(s State, at Moment, e Event) (State, Step) {
 		s.Doing = do
 	}
 	s.settle()
-	step := Step{Do: do, Wake: s.wake(), WatchLease: s.watchesLease(), Events: s.events}
-	s.events = nil
+	s.followChange()
+	step := Step{Do: do, Wake: s.wake(), WatchLease: s.watchesLease(), Events: s.events, Phases: s.ended}
+	s.events, s.ended = nil, nil
 	return s, step
 }
 
@@ -54,6 +55,8 @@ func (s *State) learn(event Event) {
 		s.learnBlamed(e)
 	case Consented:
 		s.Consent = e.Value
+	case Reported:
+		s.learnReported(e)
 	case PodsLost:
 		s.learnPodsLost(e)
 	case ParkEnded:
@@ -102,6 +105,7 @@ func (s *State) boot(e Booted) {
 	if s.SaveError = e.Useless; s.SaveError != "" {
 		s.SaveRetry = s.Now + s.saveRetryAfter()
 	}
+	s.inherit(e.LastChange)
 	s.countOpenStart(e.Waited)
 }
 

@@ -29,6 +29,7 @@ type drive struct {
 	actions  map[reflect.Type]Action // the last of each kind
 	events   []string
 	told     []NodeEvent       // the same, in full
+	phases   []string          // of changes that have ended
 	refused  map[string]Proof  // by content; what is not named is accepted
 	effect   map[string]string // by content, and the drop-in files behind a blank if they are not those of testKubelet: its effective configuration
 	shadowed []string
@@ -79,12 +80,13 @@ func newDrive(t *testing.T, changes ...func(*Settings)) *drive {
 
 // boot starts a supervisor on what the disk holds.
 func (d *drive) boot() *drive {
+	noted := d.s.LastChange
 	d.s = New(d.s.Settings)
 	disk := d.disk
 	if v := disk.Assigned; v != nil && v.Base != "" {
 		disk.Assigned = d.over(*v)
 	}
-	d.hear(Booted{Disk: disk, Kubelet: testKubelet, Local: d.own, BootID: d.bootID, Cluster: d.cluster, Waited: d.waited})
+	d.hear(Booted{Disk: disk, Kubelet: testKubelet, Local: d.own, BootID: d.bootID, Cluster: d.cluster, Waited: d.waited, LastChange: noted})
 	return d.pass(time.Second)
 }
 
@@ -107,6 +109,9 @@ func (d *drive) decide(e Event) {
 	for _, e := range d.step.Events {
 		d.events = append(d.events, e.Reason)
 		d.told = append(d.told, e)
+	}
+	for _, p := range d.step.Phases {
+		d.phases = append(d.phases, fmt.Sprintf("%s of %s %s", p.Phase, nameOf(p.To), p.Took))
 	}
 	d.expectDurable()
 	d.expectAlone()

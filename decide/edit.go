@@ -41,7 +41,7 @@ func (s *State) expectQuiet() {
 func (s *State) takeEdit() {
 	if s.Edit != nil && s.reached(s.SettlesAt) {
 		s.NextEdit = s.Now + editPeriod
-		s.expect(*s.Edit)
+		s.expect(*s.Edit, s.Now-s.EditHeard)
 	}
 }
 

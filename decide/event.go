@@ -27,6 +27,8 @@ type (
 		Waited  bool     // a kubelet was left behind that still waited at the lock; it was ended
 		Warning string   // state that could not be read
 		Useless string   // why the state folder cannot be used at all; empty = it can
+		// LastChange is the one that the supervisor before has noted.
+		LastChange LastChange
 	}
 	// Assigned is a resolved assignment. Its checkpoint is already durable.
 	Assigned struct {
@@ -34,6 +36,7 @@ type (
 		Text     string
 		NodeUID  string
 		Shadowed bool
+		Download time.Duration // how long it took until the checkpoint was durable
 	}
 	// Cleared is the absence of an assignment, or its explicit `local`.
 	Cleared struct {
@@ -68,6 +71,8 @@ type (
 		Words string
 		New   int // of them were not told of before
 	}
+	// Reported tells that the Node says what came of the change that began then.
+	Reported struct{ Began time.Time }
 	// ParkEnded answers Park: the kubelet waits at the lock, or it does not and is gone.
 	ParkEnded struct {
 		Waits bool
@@ -144,6 +149,7 @@ type Step struct {
 	Wake       time.Duration // when Ticked is due; negative = never
 	WatchLease bool          // look at the kubelet's Lease while it is true
 	Events     []NodeEvent
+	Phases     []EndedPhase // of the newest change, in their order
 }
 
 // Action is one blocking thing to do: one of the types below.
@@ -228,6 +234,7 @@ func (Proved) event()        {}
 func (Foreseen) event()      {}
 func (Consented) event()     {}
 func (PodsLost) event()      {}
+func (Reported) event()      {}
 func (ParkEnded) event()     {}
 func (Unparked) event()      {}
 func (Merged) event()        {}

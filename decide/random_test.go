@@ -167,9 +167,29 @@ func (d *drive) checkRules() {
 	if d.saveErr == nil && s.Assigned != nil && (d.disk.Assigned == nil || d.disk.Assigned.Source != s.Assigned.Source) && s.SaveError == "" {
 		d.t.Fatalf("assigned %s, on disk %s", Describe(s.Assigned), Describe(d.disk.Assigned))
 	}
+	d.checkChange()
 	if r, due := Report(s); due && r.Status == "True" && !(s.Child.Alive && s.Child.Healthy) {
 		d.t.Fatalf("True without a healthy kubelet: %s", d.shown())
 	}
+}
+
+// checkChange: a change is open only as long as what it is to is asked for and does not run, and its phases are no times below zero.
+func (d *drive) checkChange() {
+	d.t.Helper()
+	s, c := d.s, d.s.LastChange
+	if c.IsOpen() && (s.settledOn(c.To) || !sameGoal(c.To, s.goal())) || !c.Ended.IsZero() && c.Outcome == "" {
+		d.t.Fatalf("the change is told wrongly: %s; %s", d.change(), d.shown())
+	}
+	for _, took := range []Span{c.Took.Download, c.Took.Wait, c.Took.Preflight, c.Took.Stop, c.Took.Start, c.Took.Report} {
+		if took < 0 {
+			d.t.Fatalf("a phase took %s: %s", took, d.change())
+		}
+	}
+}
+
+// settledOn: v runs, is healthy, and nothing else is asked for.
+func (s *State) settledOn(v *Version) bool {
+	return s.Pending == nil && s.Reset == nil && s.Child.Healthy && s.runs(v) && Same(v, s.Assigned)
 }
 
 // The core is pure: the same state and event give the same result, and the state is left as it was.

@@ -18,6 +18,8 @@ type Statement struct {
 	Message  string
 	// Gist is the message without uids and resourceVersions. It also differs where contents do, unless these are only on their way.
 	Gist string
+	// LastChange is what became of the newest change.
+	LastChange LastChange
 }
 
 // Upstream's words for status.config.error (pkg/kubelet/kubeletconfig/status of Kubernetes 1.23); the last is ours.
@@ -39,6 +41,8 @@ func Report(s State) (Statement, bool) {
 		Reason:   finding.reason,
 		Message:  s.message(finding),
 		Gist:     s.gist(),
+
+		LastChange: s.LastChange,
 	}
 	young := s.Unsettled >= 0 && s.Now < s.Unsettled+applyingAfter
 	return shown, s.Booted && (s.Stopping || !young && !s.verdictToSave())

@@ -138,7 +138,12 @@ type State struct {
 	Stopping bool
 	Frozen   bool // the host shuts down: hands off
 
+	LastChange LastChange
+	PhaseSince time.Duration // when its phase began
+	EditHeard  time.Duration // when Edit came
+
 	events []NodeEvent
+	ended  []EndedPhase
 }
 
 // New is the state before anything is known.

@@ -26,6 +26,7 @@ const (
 
 // The phases of a change.
 const (
+	phaseDownload  = "download"  // until the payload is on the disk
 	phasePreflight = "preflight" // asking the kubelet, or starting the next one as far as the lock
 	phaseStop      = "stop"
 	phaseStart     = "start"  // from the start to health
@@ -74,7 +75,7 @@ func (c Counts) filled() Counts {
 	c.Rollbacks = zeros(c.Rollbacks, string(decide.Exited), string(decide.StartTimeout), string(decide.PortHeld), string(decide.LeaseLost))
 	c.Preflights = zeros(c.Preflights, config.Accepted.String(), config.Refused.String(), config.Environment.String(), config.Unknown.String())
 	changes := map[string]*Histogram{}
-	for _, phase := range []string{phasePreflight, phaseStop, phaseStart, phaseReport} {
+	for _, phase := range []string{phaseDownload, phasePreflight, phaseStop, phaseStart, phaseReport} {
 		h := c.Changes[phase]
 		if h == nil || len(h.Buckets) != len(bounds)+1 {
 			h = &Histogram{Buckets: make([]uint64, len(bounds)+1)}

@@ -155,6 +155,18 @@ func TestPhases(t *testing.T) {
 	}
 }
 
+func TestDownloads(t *testing.T) {
+	w := newWorld(Counts{})
+	step := decide.Step{Phases: []decide.EndedPhase{{Phase: decide.PhaseWait, Took: time.Hour}, {Phase: decide.PhaseDownload, Took: 40 * time.Millisecond}}}
+	w.Decided(&w.state, &w.state, decide.Ticked{}, &step)
+	all := w.series()
+	for name, want := range map[string]string{`sum{phase="download"}`: "0.04", `count{phase="download"}`: "1", `count{phase="preflight"}`: "0"} {
+		if got := all[ours+"change_duration_seconds_"+name]; got != want {
+			t.Errorf("%s is %q, not %s", name, got, want)
+		}
+	}
+}
+
 // Time without a healthy kubelet counts also while nothing is decided.
 func TestUnhealthyTime(t *testing.T) {
 	w := newWorld(Counts{})

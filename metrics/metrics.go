@@ -100,6 +100,11 @@ func (m *Metrics) phases(event decide.Event, step *decide.Step) {
 	case decide.Healthy:
 		m.end(phaseStart)
 	}
+	for _, ended := range step.Phases {
+		if ended.Phase == decide.PhaseDownload {
+			m.counts.Changes[phaseDownload].observe(ended.Took)
+		}
+	}
 	switch step.Do.(type) {
 	case decide.Prove, decide.Park:
 		m.begun[phasePreflight] = m.until

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
@@ -21,10 +22,12 @@ import (
 )
 
 func newDescribe(s *session) *cobra.Command {
-	return &cobra.Command{
-		Use:               "describe NODE",
-		Short:             "Tell the whole story of a node's configuration: sources, trial, errors, events",
-		Example:           "  kubectl kubelet describe n1",
+	print := genericclioptions.NewPrintFlags("")
+	command := &cobra.Command{
+		Use:   "describe NODE",
+		Short: "Tell the whole story of a node's configuration: sources, trial, the last change, errors, events",
+		Example: `  kubectl kubelet describe n1
+  kubectl kubelet describe n1 -o json`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNodes,
 		RunE: func(command *cobra.Command, arguments []string) error {
@@ -36,9 +39,14 @@ func newDescribe(s *session) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if *print.OutputFormat != "" {
+				return s.printViews([]nodeView{v}, print, true)
+			}
 			return s.describe(command.Context(), client, v)
 		},
 	}
+	print.AddFlags(command)
+	return command
 }
 
 func (s *session) describe(ctx context.Context, client kubernetes.Interface, v nodeView) error {
@@ -69,6 +77,9 @@ func (s *session) describe(ctx context.Context, client kubernetes.Interface, v n
 	}
 	if c.Reason == decide.ReasonInTrial {
 		t.row("Trial:", trialText(c, s.now()))
+	}
+	for i, words := range s.changeText(v) {
+		t.row([]string{"Last change:", ""}[min(i, 1)], words)
 	}
 	if err := t.flush(); err != nil {
 		return err

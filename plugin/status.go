@@ -247,6 +247,9 @@ func (v nodeView) machine() (map[string]any, error) {
 	}
 	if v.supervised {
 		object["observed"], object["config"], object["condition"] = v.observed, config, condition
+		if change := v.machineChange(); change != nil {
+			object["lastChange"] = change
+		}
 	}
 	return object, nil
 }

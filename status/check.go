@@ -25,7 +25,7 @@ type shown struct {
 
 func shownBy(node *corev1.Node) shown {
 	s := shown{annotations: map[string]string{}, config: node.Status.Config}
-	for _, key := range []string{ConfigStatusAnnotation, ConfigObservedAnnotation, FeaturesAnnotation, RetryObservedAnnotation} {
+	for _, key := range []string{ConfigStatusAnnotation, ConfigObservedAnnotation, FeaturesAnnotation, RetryObservedAnnotation, LastChangeAnnotation} {
 		if value, is := node.Annotations[key]; is {
 			s.annotations[key] = value
 		}

@@ -21,6 +21,7 @@ func TestALostStatusIsWrittenAgain(t *testing.T) {
 		"config-observed removed": func(f *fakeAPI) { delete(f.node.Annotations, ConfigObservedAnnotation) },
 		"features removed":        func(f *fakeAPI) { delete(f.node.Annotations, FeaturesAnnotation) },
 		"retry-observed forged":   func(f *fakeAPI) { f.node.Annotations[RetryObservedAnnotation] = "another" },
+		"last-change forged":      func(f *fakeAPI) { f.node.Annotations[LastChangeAnnotation] = "{}" },
 		"the condition's status":  condition(func(c *corev1.NodeCondition) { c.Status = "False" }),
 		"the condition's reason":  condition(func(c *corev1.NodeCondition) { c.Reason = "Forged" }),
 		"the condition's message": condition(func(c *corev1.NodeCondition) { c.Message = "forged" }),
@@ -36,7 +37,7 @@ func TestALostStatusIsWrittenAgain(t *testing.T) {
 				api.keeps = true
 				p := publish(t, api)
 				r := moved(1)
-				r.Features, r.Retry = "layers", "pool/hash/1"
+				r.Features, r.Retry, r.LastChange = "layers", "pool/hash/1", "a change"
 				p.Offer(r)
 				elapse(time.Hour)
 				api.change(func() { hurt(api) })
@@ -48,7 +49,8 @@ func TestALostStatusIsWrittenAgain(t *testing.T) {
 				got := conditionOf(api.node)
 				if got == nil || got.Status != "True" || got.Reason != "Active" || got.Message != r.Condition.Message || api.node.Status.Config == nil ||
 					api.node.Annotations[ConfigObservedAnnotation] != "ns/a/kubelet" || !strings.Contains(api.node.Annotations[ConfigStatusAnnotation], `"name":"a"`) ||
-					api.node.Annotations[FeaturesAnnotation] != "layers" || api.node.Annotations[RetryObservedAnnotation] != "pool/hash/1" {
+					api.node.Annotations[FeaturesAnnotation] != "layers" || api.node.Annotations[RetryObservedAnnotation] != "pool/hash/1" ||
+					api.node.Annotations[LastChangeAnnotation] != "a change" {
 					t.Errorf("the Node shows %v, %v and %v", api.node.Annotations, got, api.node.Status.Config)
 				}
 				elapse(time.Hour)

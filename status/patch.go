@@ -67,7 +67,7 @@ func patchOf(o offer, before *corev1.NodeCondition, withConfig bool) (nodePatch,
 	if report.Observed != nil {
 		patch.Metadata.Annotations[ConfigObservedAnnotation] = pointer(*report.Observed)
 	}
-	for key, value := range map[string]string{FeaturesAnnotation: report.Features, RetryObservedAnnotation: report.Retry} {
+	for key, value := range map[string]string{FeaturesAnnotation: report.Features, RetryObservedAnnotation: report.Retry, LastChangeAnnotation: report.LastChange} {
 		if value != "" {
 			patch.Metadata.Annotations[key] = &value
 		}

@@ -31,6 +31,10 @@ type Report struct {
 	Observed *string
 	// Features goes into FeaturesAnnotation, Retry into RetryObservedAnnotation; empty leaves that as it is.
 	Features, Retry string
+	// LastChange goes into LastChangeAnnotation; empty leaves that as it is. It is news only where LastChangeGist differs.
+	LastChange, LastChangeGist string
+	// ChangeToReport is when a change began whose end this is the first to tell; zero: none. It is the caller's own.
+	ChangeToReport time.Time
 	// Condition's Status, Reason and Message are published; its type is ConditionType and its times are the publisher's.
 	Condition corev1.NodeCondition
 	// Gist is what the report says apart from uids and resourceVersions. Of one whose gist, verdict and assignment are on the Node already,
@@ -346,5 +350,5 @@ func (p *Publisher) learnKeeps(keeps bool) {
 func same(a, b Report) bool {
 	x, y := a.Condition, b.Condition
 	return x.Status == y.Status && x.Reason == y.Reason && x.Message == y.Message &&
-		a.Features == b.Features && a.Retry == b.Retry && reflect.DeepEqual(a.Observed, b.Observed) && reflect.DeepEqual(a.Config, b.Config)
+		a.LastChangeGist == b.LastChangeGist && a.Features == b.Features && a.Retry == b.Retry && reflect.DeepEqual(a.Observed, b.Observed) && reflect.DeepEqual(a.Config, b.Config)
 }

@@ -92,7 +92,12 @@ func (a *apiSession) session(ctx context.Context, path string, content []byte) e
 			}
 		},
 	}
-	options.OnAcknowledged = func(status.Report) { a.loop.metrics.Said() }
+	options.OnAcknowledged = func(r status.Report) {
+		a.loop.metrics.Said()
+		if began := r.ChangeToReport; !began.IsZero() {
+			a.loop.send(ctx, decide.Reported{Began: began})
+		}
+	}
 	if a.loop.EditSpread == 0 {
 		options.MovesEvery = 0 // as upstream: each edit, and what is said of it, at once
 	}
@@ -170,10 +175,12 @@ func (a *apiSession) reconsider() {
 const features = status.LayersFeature
 
 func nodeReport(r decide.Statement) status.Report {
-	return status.Report{
+	report := status.Report{
 		Config: r.Config, Observed: r.Observed, Gist: r.Gist, Passing: r.Reason == decide.ReasonApplying, Features: features, Retry: r.Retry,
 		Condition: corev1.NodeCondition{Type: "KubeletConfigOk", Status: r.Status, Reason: r.Reason, Message: status.Message(r.Message)},
 	}
+	reportChange(&report, r.LastChange)
+	return report
 }
 
 // keptFields remembers whether the API server keeps the fields of the original API.

@@ -10,6 +10,8 @@ import (
 
 // logDecision writes the lines of one decision, readable on a terminal and rich in a journal. The state is still the one before.
 func (l *loop) logDecision(event decide.Event, step decide.Step) {
+	l.phases = step.Phases
+	defer l.logPhases()
 	l.logEvent(event)
 	for _, e := range step.Events {
 		l.log(levelOf(e), eventMessages[e.Reason], l.state.Assigned, e.Message, zap.String("reason", e.Reason))

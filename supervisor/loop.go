@@ -48,6 +48,7 @@ type loop struct {
 	saves       saves
 	readPayload func(corev1.ConfigMapNodeConfigSource) (map[string]string, error) // of a checkpoint, off the disk
 	begun       chan begun
+	phases      []decide.EndedPhase // that the present decision has ended, and no line of the log has yet
 	parking
 
 	reload reload

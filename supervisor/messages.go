@@ -1,6 +1,9 @@
 package supervisor
 
 import (
+	"fmt"
+	"time"
+
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +37,7 @@ const (
 	reloadDone       messageID = "873bd530c8aa4642acdae01aa59dfac6"
 	reloadRefused    messageID = "3b0392ef2dce4c3e8c4b39f352463498"
 	leaving          messageID = "c062da5f0e914723833dc3e46ef783d1"
+	phaseEnded       messageID = "ff802d02ae87416ea90dd11f024c123b"
 )
 
 // eventMessages are those of the Node's events, by their reason.
@@ -55,12 +59,19 @@ type about struct {
 	phase   string
 	version *decide.Version
 	node    string
+	ended   *decide.EndedPhase // of a change, by what the line is about
 }
 
 // MarshalLogObject gives the fields their names (docs/reference/contract.md).
 func (a about) MarshalLogObject(to zapcore.ObjectEncoder) error {
 	to.AddString("messageID", string(a.message))
-	to.AddString("phase", a.phase)
+	if a.ended == nil {
+		to.AddString("phase", a.phase)
+	} else {
+		to.AddString("phase", string(a.ended.Phase))
+		to.AddInt64("durationUsec", a.ended.Took.Microseconds())
+		to.AddString("changeTo", sourceName(a.ended.To))
+	}
 	to.AddString("configSource", sourceName(a.version)) // NAMESPACE/NAME/KEY; local
 	if a.version != nil {
 		to.AddString("configUID", string(a.version.Source.UID))
@@ -76,7 +87,25 @@ func (a about) MarshalLogObject(to zapcore.ObjectEncoder) error {
 func (l *loop) log(level zapcore.Level, id messageID, v *decide.Version, words string, fields ...zap.Field) {
 	if entry := l.Logger.Check(level, words); entry != nil {
 		_, node := l.api.connection()
-		entry.Write(append(fields, zap.Inline(about{message: id, phase: l.state.Phase(), version: v, node: node}))...)
+		entry.Write(append(fields, zap.Inline(about{message: id, phase: l.state.Phase(), version: v, node: node, ended: l.takePhase()}))...)
+	}
+}
+
+// takePhase gives a phase that the decision has ended, which one of its lines carries.
+func (l *loop) takePhase() *decide.EndedPhase {
+	if len(l.phases) == 0 {
+		return nil
+	}
+	ended := l.phases[0]
+	l.phases = l.phases[1:]
+	return &ended
+}
+
+// logPhases writes a line for each ended phase that no other line of the decision carries.
+func (l *loop) logPhases() {
+	for len(l.phases) > 0 {
+		ended := l.phases[0]
+		l.log(zap.InfoLevel, phaseEnded, ended.To, fmt.Sprintf("%s of the change took %s", ended.Phase, ended.Took.Round(time.Millisecond)))
 	}
 }
 

@@ -98,7 +98,7 @@ func (l *loop) eventOf(update configsync.Update) (event decide.Event, again bool
 	}
 	version, err := l.keep(*update.Source, update.Payload)
 	if err == nil {
-		return decide.Assigned{Version: version, Text: update.Text, NodeUID: update.NodeUID, Shadowed: update.Shadowed}, false
+		return decide.Assigned{Version: version, Text: update.Text, NodeUID: update.NodeUID, Shadowed: update.Shadowed, Download: downloadTime(update)}, false
 	}
 	problem := decide.Problem{Error: "failed to sync: internal failure, see Kubelet log for details", Words: "the configuration cannot be written to the state folder: " + err.Error()}
 	var fault *config.BaseError
@@ -106,6 +106,14 @@ func (l *loop) eventOf(update configsync.Update) (event decide.Event, again bool
 		problem.OfNode, problem.Words = true, "the layers cannot be laid over the local configuration: "+fault.Words
 	}
 	return decide.SyncFailed{Problem: problem, Text: update.Text}, true
+}
+
+// downloadTime is how long it took until the payload was on the disk; zero where that is not known.
+func downloadTime(update configsync.Update) time.Duration {
+	if update.Asked.IsZero() {
+		return 0
+	}
+	return max(0, time.Since(update.Asked))
 }
 
 // replace puts a value into a channel of one place, in the place of one that was not taken yet.

@@ -44,6 +44,7 @@ type Record struct {
 	ShadowedByUs  bool                    `json:"shadowedByOwnReading,omitempty"`
 	LocalPending  bool                    `json:"localChangePending,omitempty"`
 	StateProblems string                  `json:"stateProblems,omitempty"`
+	LastChange    *RecordedChange         `json:"lastChange,omitempty"`
 }
 
 // RecordedCondition is the Node condition as it should be.
@@ -110,7 +111,10 @@ func (l *loop) saveRecord() {
 	r.Assignment, r.Rejected = s.Text, s.Rejected
 	r.Shadowed, r.ShadowedByUs = s.ShadowedFields()
 	r.LocalPending, r.StateProblems = s.LocalChangePending(), s.Warning
-	r.Trial = nil
+	r.Trial, r.LastChange = nil, nil
+	if !s.LastChange.Began.IsZero() {
+		r.LastChange = &RecordedChange{s.LastChange}
+	}
 	if s.OnTrial() {
 		r.Trial = &RecordedTrial{Of: *s.Child.Version, Healthy: s.Trial.Healthy, Left: max(0, decide.Span(s.TrialPeriod)-s.Trial.Healthy), Failures: int(s.Trial.Tries) - 1}
 	}

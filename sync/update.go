@@ -2,6 +2,7 @@ package sync
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -28,6 +29,8 @@ type Update struct {
 	Retry string
 	// Consent is the value of AllowDisruptionAnnotation; one that is longer than any that means something is cut.
 	Consent string
+	// Asked is when the download of Payload began, or where it came by a watch, when it came.
+	Asked time.Time
 	// Shadowed is set when annotation and field both assign, and differ. The annotation wins.
 	Shadowed bool
 }

@@ -2,6 +2,7 @@ package sync
 
 import (
 	"fmt"
+	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,7 @@ type payloadView struct {
 	source  *corev1.ConfigMapNodeConfigSource
 	data    map[string]string
 	problem *Problem
+	asked   time.Time
 }
 
 // sawNode takes in a look at the Node and tells whether another ConfigMap has to be followed from now on.
@@ -66,7 +68,7 @@ func (v *view) sawNode(seen seen) (retarget bool) {
 	}
 	// Another key, too, is answered by a fresh look: the ConfigMap may have been edited right before the assignment.
 	if retarget = !equal(before, v.download()); retarget {
-		v.payload = payloadView{}
+		v.payload = payloadView{asked: time.Now()}
 	}
 	return retarget
 }
@@ -89,7 +91,11 @@ func (v *view) sawPayload(seen seen) {
 	}
 	found, _ := seen.object.(*corev1.ConfigMap)
 	source, data, problem := resolve(wanted, found, v.options.MaxPayload)
-	v.payload = payloadView{source, data, problem}
+	asked := v.payload.asked
+	if v.payload.source != nil || v.payload.problem != nil { // it was had before, or could not be: this came by itself
+		asked = time.Now()
+	}
+	v.payload = payloadView{source, data, problem, asked}
 }
 
 // news gives what is to be told, unless it was told already or is not known yet.
@@ -118,7 +124,7 @@ func (v *view) update() (update Update, known bool) {
 	case v.wanted.source == nil:
 		update.Local = true
 	default:
-		update.Source, update.Payload, update.Problem = v.payload.source, v.payload.data, v.payload.problem
+		update.Source, update.Payload, update.Problem, update.Asked = v.payload.source, v.payload.data, v.payload.problem, v.payload.asked
 		return update, update.Source != nil || update.Problem != nil
 	}
 	return update, true

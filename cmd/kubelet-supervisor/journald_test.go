@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -135,9 +136,14 @@ func TestLinesInTheJournalHaveFields(t *testing.T) {
 	p := n.run()
 	p.awaitHealthy()
 	fakenode.Await(t, "the line", func() bool { return journald.line("kubelet is healthy") != nil })
-	want := map[string]string{"MESSAGE": "kubelet is healthy", "PRIORITY": "6", "MESSAGE_ID": "5326173bad354e00a85985c0dce7a46e", "PHASE": "Starting",
-		"CONFIG_SOURCE": "kube-system/a/kubelet", "CONFIG_UID": "uid-1", "SYSLOG_IDENTIFIER": "kubelet-supervisor"}
-	if diff := cmp.Diff(want, journald.line("kubelet is healthy")); diff != "" {
+	want := map[string]string{"MESSAGE": "kubelet is healthy", "PRIORITY": "6", "MESSAGE_ID": "5326173bad354e00a85985c0dce7a46e", "PHASE": "start",
+		"CONFIG_SOURCE": "kube-system/a/kubelet", "CONFIG_UID": "uid-1", "CHANGE_TO": "kube-system/a/kubelet", "SYSLOG_IDENTIFIER": "kubelet-supervisor"}
+	line := journald.line("kubelet is healthy")
+	if took, err := strconv.Atoi(line["DURATION_USEC"]); err != nil || took <= 0 {
+		t.Errorf("the start took %q", line["DURATION_USEC"])
+	}
+	delete(line, "DURATION_USEC")
+	if diff := cmp.Diff(want, line); diff != "" {
 		t.Errorf("the line (-want +got):\n%s", diff)
 	}
 	p.term()
@@ -155,6 +161,13 @@ func TestLinesInTheJournalNameTheNode(t *testing.T) {
 	p.awaitHealthy()
 	l.api.assign("a")
 	fakenode.Await(t, "it is on trial", func() bool { return strings.HasPrefix(l.api.shown(), "InTrial ") })
+	// Each phase of the change is in the line that ends it, or in one of its own.
+	for phase, words := range map[string]string{"download": "download of the change took", "preflight": "Kubelet restarting to use", "stop": "kubelet exited", "report": "report of the change took"} {
+		fakenode.Await(t, words, func() bool { return journald.line(words) != nil })
+		if line := journald.line(words); line["PHASE"] != phase || line["DURATION_USEC"] == "" || line["CHANGE_TO"] != "kube-system/a/kubelet" {
+			t.Errorf("the end of phase %s is %v", phase, line)
+		}
+	}
 	const change = "Kubelet restarting to use /api/v1/namespaces/kube-system/configmaps/a"
 	fakenode.Await(t, "the line", func() bool { return journald.line(change) != nil })
 	line := journald.line(change)

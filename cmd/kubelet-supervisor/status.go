@@ -104,6 +104,12 @@ func writeStatus(to io.Writer, r supervisor.Record, running bool) error {
 	if r.Trial != nil {
 		row("Trial:", "%s healthy, %s left, %d failures", time.Duration(r.Trial.Healthy).Round(time.Second), time.Duration(r.Trial.Left).Round(time.Second), r.Trial.Failures)
 	}
+	if r.LastChange != nil {
+		change := r.LastChange.Shown()
+		row("Last change:", "%s", change.Title())
+		row("", "began %s", change.Began.Local().Format(time.DateTime))
+		row("", "%s", change.Line())
+	}
 	for _, rejected := range r.Rejected {
 		row("Rejected:", "content %.19s… %s", rejected.Content, rejected.Words)
 	}

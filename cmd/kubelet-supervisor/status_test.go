@@ -40,6 +40,23 @@ Condition:        KubeletConfigOk=True Local
                   using current (default); nothing is assigned
 Error:            none
 `},
+		"a change": {supervisor.Record{Supervisor: kubelet.Process{PID: 10}, Phase: "Running", Child: &kubelet.Process{PID: 11}, Healthy: true,
+			Condition: supervisor.RecordedCondition{Status: "True", Reason: "InTrial", Message: "using current"},
+			LastChange: &supervisor.RecordedChange{LastChange: decide.LastChange{To: &decide.Version{Source: *source("new").ConfigMap}, Began: at, Ended: at, Outcome: "InTrial", Phase: decide.PhaseReport,
+				Took: decide.Phases{Download: decide.Span(40 * time.Millisecond), Preflight: decide.Span(320 * time.Millisecond), Stop: decide.Span(50 * time.Millisecond), Start: decide.Span(1280 * time.Millisecond)}}}}, true, `
+Supervisor:       pid 10, running
+Kubelet:          pid 11, healthy
+Assignment:       none
+Assigned:         local
+Active:           local
+Last known good:  local
+Condition:        KubeletConfigOk=True InTrial
+                  using current
+Error:            none
+Last change:      local -> kube-system/new/kubelet: InTrial
+                  began 2026-03-04 05:06:07
+                  download 40ms | preflight 320ms | stop 50ms | start 1.3s | report ...
+`},
 		"rolled back": {supervisor.Record{Supervisor: kubelet.Process{PID: 10}, Phase: "Starting", Child: &kubelet.Process{PID: 11},
 			Assignment: "kube-system/new/kubelet",
 			Config:     corev1.NodeConfigStatus{Assigned: source("new"), Active: source("old"), LastKnownGood: source("old"), Error: "failed to run config, see Kubelet log for details"},

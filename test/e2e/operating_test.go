@@ -144,7 +144,8 @@ func (p *page) bare(answer string) string {
 		by      string
 	}{
 		{regexp.MustCompile(`(?m)^` + cluster.NodeName + `: (waits for|Applying|RolledBack|runs it on trial).*\n`), ""}, // on the way, and maybe not seen
-		{regexp.MustCompile(`, oomScoreAdj\b`), ""}, // given where the kubelet may not lower its own
+		{regexp.MustCompile(`(?m)^ +(download|wait|preflight|stop|start) \S+ \|.*$`), " PHASES"},                        // the short ones may not be there
+		{regexp.MustCompile(`, oomScoreAdj\b`), ""},                                                                     // given where the kubelet may not lower its own
 		{hashed, "$1-HASH"},
 		{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UID"},
 		{regexp.MustCompile(`(?i)(resourceVersion"?:? "?)\d+`), "${1}VERSION"},

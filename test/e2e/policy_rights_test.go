@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
 
 var errNotYet = errors.New("not yet")
@@ -310,5 +311,22 @@ func TestConfigMapPolicyLeavesTheRestAlone(t *testing.T) {
 				t.Errorf("the message is %v, want %q in it", err, want)
 			}
 		})
+	}
+}
+
+// Each of the words that a node says is guarded, also those that no other test of the policy forges.
+func TestEachWordIsTheNodesOwn(t *testing.T) {
+	n := guardedNode(t)
+	n.rightsObjects(t)
+	for _, word := range []string{status.ConfigStatusAnnotation, status.ConfigObservedAnnotation, status.FeaturesAnnotation, status.RetryObservedAnnotation, status.LastChangeAnnotation} {
+		forge := object{"metadata": object{"annotations": object{word: "forged"}}}
+		for _, path := range []string{"/api/v1/nodes/n1", "/api/v1/nodes/n1/status"} {
+			if got := refusedBy(requestAs(n.AdminConfig(), http.MethodPatch, path, forge, nil)); got != "policy" {
+				t.Errorf("an administrator forges %s by %s: %s", word, path, got)
+			}
+		}
+		if got := refusedBy(requestAs(n.nodeIdentity(t, "n1"), http.MethodPatch, "/api/v1/nodes/n1/status", forge, nil)); got != "yes" {
+			t.Errorf("the node itself says %s: %s", word, got)
+		}
 	}
 }

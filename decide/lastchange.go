@@ -1,0 +1,225 @@
+package decide
+
+import (
+	"slices"
+	"time"
+)
+
+// LastChange is the newest change of what the kubelet is to run: from when it was heard of until a kubelet runs with it, or is found to go on
+// without it. Its zero value is no change. It is for people: nothing is decided by it.
+type LastChange struct {
+	From  *Version  `json:"from,omitempty"` // nil = local
+	To    *Version  `json:"to,omitempty"`   // the same
+	Began time.Time `json:"began,omitzero"`
+	Ended time.Time `json:"ended,omitzero"` // zero: it is under way, or waits
+	Phase Phase     `json:"phase,omitempty"`
+	Took  Phases    `json:"phases,omitzero"` // without the present phase
+	// Outcome is a reason of the condition, Superseded or Interrupted; empty while it is not known. Of a change that waits it says why.
+	Outcome string `json:"outcome,omitempty"`
+	// Resumed: another supervisor began it, and was killed or stopped.
+	Resumed bool `json:"resumed,omitempty"`
+}
+
+// Phase is a part of a change. At each moment of one it is in one phase.
+type Phase string
+
+// The phases of a change, in their usual order.
+const (
+	PhaseDownload  Phase = "download"  // until the payload is on the disk
+	PhaseWait      Phase = "wait"      // it is held, or waits for its turn
+	PhasePreflight Phase = "preflight" // all that is done while the kubelet before still runs
+	PhaseStop      Phase = "stop"      // until that has ended
+	PhaseStart     Phase = "start"     // until a kubelet is healthy
+	PhaseReport    Phase = "report"    // until the Node says so
+)
+
+// Phases are how long each of them took, also in several stretches.
+type Phases struct {
+	Download  Span `json:"download,omitempty"`
+	Wait      Span `json:"wait,omitempty"`
+	Preflight Span `json:"preflight,omitempty"`
+	Stop      Span `json:"stop,omitempty"`
+	Start     Span `json:"start,omitempty"`
+	Report    Span `json:"report,omitempty"`
+}
+
+// EndedPhase is one stretch of a phase that is over.
+type EndedPhase struct {
+	Phase Phase
+	Took  time.Duration
+	To    *Version // what the change was to
+}
+
+// Outcomes of a change that no condition says.
+const (
+	Superseded  = "Superseded"  // something else was asked for before it was made
+	Interrupted = "Interrupted" // the supervisor ended before it was made
+)
+
+// IsOpen: it has begun and not ended.
+func (c LastChange) IsOpen() bool { return !c.Began.IsZero() && c.Ended.IsZero() }
+
+func (p *Phases) add(phase Phase, took time.Duration) {
+	for _, part := range []struct {
+		of  Phase
+		sum *Span
+	}{{PhaseWait, &p.Wait}, {PhasePreflight, &p.Preflight}, {PhaseStop, &p.Stop}, {PhaseStart, &p.Start}, {PhaseReport, &p.Report}} {
+		if part.of == phase {
+			*part.sum += Span(took)
+		}
+	}
+}
+
+// ran is what runs, or else what ran last.
+func (s *State) ran() *Version {
+	if s.Child.Alive {
+		return s.Child.Version
+	}
+	return s.Active
+}
+
+// goal is the newest configuration that was asked for, whatever speaks against it.
+func (s *State) goal() *Version {
+	switch {
+	case s.Pending != nil:
+		return &s.Pending.Version
+	case s.Reset != nil:
+		return nil
+	}
+	return s.Assigned
+}
+
+// sameGoal: the same content, or the same source over another file of the node.
+func sameGoal(a, b *Version) bool {
+	return Same(a, b) || a != nil && b != nil && a.Source == b.Source
+}
+
+// beginChange notes that something else is to run. Where that is what is being changed to already, the change goes on.
+func (s *State) beginChange(to *Version, download, waited time.Duration) {
+	if s.LastChange.IsOpen() && sameGoal(s.LastChange.To, to) {
+		return
+	}
+	s.LastChange = LastChange{From: s.ran(), To: to, Began: s.Wall.Add(-download - waited),
+		Took: Phases{Download: Span(download), Wait: Span(waited)}}
+	if download > 0 {
+		s.ended = append(s.ended, EndedPhase{PhaseDownload, download, to})
+	}
+}
+
+// beginAnyChange is for what nobody assigned just now: changed local files, a configuration that is tried again.
+func (s *State) beginAnyChange() {
+	if !s.LastChange.IsOpen() {
+		s.beginChange(s.goal(), 0, 0)
+	}
+}
+
+// inherit takes over the change of the supervisor before. What was not durable yet is heard of again, as another change.
+func (s *State) inherit(c LastChange) {
+	c.Phase = ""
+	if c.IsOpen() {
+		if c.Resumed = true; !sameGoal(c.To, s.Assigned) {
+			c.Ended, c.Outcome = s.Wall, Interrupted
+		}
+	}
+	s.LastChange = c
+}
+
+// followChange notes how far the newest change is. It comes last in a decision, and changes nothing else.
+func (s *State) followChange() {
+	c := &s.LastChange
+	switch {
+	case c.Began.IsZero() || s.Stopping:
+	case !c.Ended.IsZero():
+		s.judgeChange()
+	case !sameGoal(c.To, s.goal()):
+		s.endChange(Superseded)
+	case s.changeIsOver():
+		s.endChange(s.outcome())
+	default:
+		c.To, c.Outcome = s.goal(), s.whyOpen()
+		s.enter(s.phaseOfChange())
+	}
+}
+
+func (s *State) endChange(outcome string) {
+	if s.Standalone {
+		s.enter("") // there is no Node to say it
+	} else {
+		s.enter(PhaseReport)
+	}
+	s.LastChange.Ended, s.LastChange.Outcome = s.Wall, outcome
+}
+
+// enter ends the present phase where the next is another one.
+func (s *State) enter(next Phase) {
+	c := &s.LastChange
+	if c.Phase == next {
+		return
+	}
+	if took := s.Now - s.PhaseSince; c.Phase != "" {
+		c.Took.add(c.Phase, took)
+		s.ended = append(s.ended, EndedPhase{c.Phase, took, c.To})
+	}
+	c.Phase, s.PhaseSince = next, s.Now
+}
+
+// changeIsOver: what ought to run runs and is healthy, and nothing is left to be done about what was asked for.
+func (s *State) changeIsOver() bool {
+	return s.Pending == nil && s.Reset == nil && s.Child.Healthy && s.runs(s.target()) && !s.isStopping()
+}
+
+// outcome is what came of a change to what is assigned.
+func (s *State) outcome() string {
+	if s.Assigned == nil {
+		return ReasonLocal
+	}
+	if f := s.findVerdict(); f != nil {
+		return f.reason
+	}
+	switch {
+	case !Same(s.Assigned, s.Child.Version):
+		return ReasonInternalError // its start could not be counted
+	case s.promoted(s.Assigned, s.kubeletOf(s.Assigned)):
+		return ReasonActive
+	}
+	return ReasonInTrial
+}
+
+// judgeChange: a later verdict may be about the change that is over.
+func (s *State) judgeChange() {
+	verdicts := []string{ReasonActive, ReasonRolledBack, ReasonRejected} // one after the other
+	c, outcome := &s.LastChange, s.outcome()
+	if Same(c.To, s.Assigned) && slices.Index(verdicts, outcome) > slices.Index(verdicts, c.Outcome) {
+		c.Outcome = outcome
+	}
+}
+
+// whyOpen says what a change waits for that cannot go on by itself; empty = nothing.
+func (s *State) whyOpen() string {
+	switch f := s.finding(); f.reason {
+	case ReasonWouldDisrupt, ReasonFallbackBroken, ReasonEnvironmentFailing, ReasonInternalError, ReasonRefused:
+		return f.reason
+	}
+	return ""
+}
+
+// phaseOfChange is that of a change that is open.
+func (s *State) phaseOfChange() Phase {
+	_, _, held := s.heldChange()
+	switch {
+	case s.isStopping():
+		return PhaseStop
+	case !s.Child.Healthy:
+		return PhaseStart
+	case held, s.Doing == nil:
+		return PhaseWait
+	}
+	return PhasePreflight
+}
+
+// learnReported: the Node says what came of the change that began at that time.
+func (s *State) learnReported(e Reported) {
+	if s.LastChange.Phase == PhaseReport && s.LastChange.Began.Equal(e.Began) {
+		s.enter("")
+	}
+}
