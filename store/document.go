@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const documentVersion = "kubelet-supervisor.io/v1"
+// DocumentVersion is the apiVersion of every document. Supervisors of the same one read each other's.
+const DocumentVersion = "kubelet-supervisor.io/v1"
 
 // SaveDocument makes v the durable document meta/NAME, in YAML: apiVersion kubelet-supervisor.io/v1, the kind, and after
 // them the fields of v, which must marshal to a JSON object that has neither.
@@ -67,7 +68,7 @@ func encodeDocument(kind string, v any) ([]byte, error) {
 		return nil, fmt.Errorf("%T has an apiVersion or a kind of its own", v)
 	}
 	var file bytes.Buffer
-	fmt.Fprintf(&file, "apiVersion: %s\nkind: %s\n", documentVersion, kind)
+	fmt.Fprintf(&file, "apiVersion: %s\nkind: %s\n", DocumentVersion, kind)
 	if len(fields) > 0 {
 		body, err := yaml.JSONToYAML(escapeUnprintable(content))
 		if err != nil {
@@ -108,8 +109,8 @@ func decodeDocument(content []byte, kind string, v any) error {
 	var version, actual string
 	_ = json.Unmarshal(fields["apiVersion"], &version) // what is no string is no version of ours
 	_ = json.Unmarshal(fields["kind"], &actual)
-	if version != documentVersion || actual != kind {
-		return fmt.Errorf("is %.64q of %.64q instead of %s of %s", actual, version, kind, documentVersion)
+	if version != DocumentVersion || actual != kind {
+		return fmt.Errorf("is %.64q of %.64q instead of %s of %s", actual, version, kind, DocumentVersion)
 	}
 	delete(fields, "apiVersion")
 	delete(fields, "kind")

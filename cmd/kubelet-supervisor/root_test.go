@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -90,5 +91,20 @@ func TestVersion(t *testing.T) {
 	code, stdout, stderr := does("version")
 	if code != exitOK || !strings.HasPrefix(stdout, "kubelet-supervisor "+version+" (go1.") || stderr != "" {
 		t.Errorf("code %d, said %q and %q", code, stdout, stderr)
+	}
+	if want := "tried with kubelets " + oldestKubelet + " to " + newestKubelet + "; files of kubelet-supervisor.io/v1\n"; !strings.HasSuffix(stdout, "\n"+want) {
+		t.Errorf("said %q, not %q", stdout, want)
+	}
+}
+
+// The page of what was tried begins with the oldest kubelet and ends with the newest.
+func TestKubeletsOfTheVersion(t *testing.T) {
+	page, err := os.ReadFile("../../docs/evidence/compatibility.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := regexp.MustCompile(`(?m)^- \*\*(1\.\d+)\.\d+\*\*: all \d+ steps work`).FindAllStringSubmatch(string(page), -1)
+	if len(tried) < 2 || tried[0][1] != oldestKubelet || tried[len(tried)-1][1] != newestKubelet {
+		t.Errorf("the page has %q; version says %s to %s", tried, oldestKubelet, newestKubelet)
 	}
 }

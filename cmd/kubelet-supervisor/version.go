@@ -5,15 +5,21 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 )
+
+// The oldest and the newest kubelet of docs/evidence/compatibility.md.
+const oldestKubelet, newestKubelet = "1.23", "1.37"
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version",
+		Short: "Print the version, the kubelets that it was tried with, and the version of its files",
 		Args:  noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(command.OutOrStdout(), "kubelet-supervisor %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(command.OutOrStdout(), "kubelet-supervisor %s (%s, %s/%s)\ntried with kubelets %s to %s; files of %s\n",
+				version, runtime.Version(), runtime.GOOS, runtime.GOARCH, oldestKubelet, newestKubelet, store.DocumentVersion)
 			return err
 		},
 	}
