@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -91,7 +92,10 @@ func readLayer(item any) (Layer, error) {
 	if err := onlyKeys(fields, "name", "from", "patch"); err != nil {
 		return Layer{}, err
 	}
-	name, _ := fields["name"].(string)
+	name, is := fields["name"].(string)
+	if value, given := fields["name"]; given && !is {
+		return Layer{}, notText(value)
+	}
 	if !dnsLabel.MatchString(name) {
 		return Layer{}, errors.New("needs a name of at most 63 lower-case letters, digits and '-'")
 	}
@@ -109,6 +113,19 @@ func readLayer(item any) (Layer, error) {
 		}
 	}
 	return Layer{Name: name, From: from, Patch: patch}, nil
+}
+
+// notText says why a name that looks like text is none: YAML 1.1 reads y, no and on as booleans, 12 and 1e3 as numbers, and ~ as null.
+func notText(name any) error {
+	switch name.(type) {
+	case bool:
+		return fmt.Errorf("has the name %v, which is a boolean, as y, n, yes, no, on and off are in YAML; put the name in quotes", name)
+	case json.Number:
+		return errors.New("has a number as its name; put the name in quotes")
+	case nil:
+		return errors.New("has null as its name; put the name in quotes")
+	}
+	return errors.New("has a name that is no text")
 }
 
 func onlyKeys(fields map[string]any, known ...string) error {

@@ -122,6 +122,11 @@ func TestBadLayers(t *testing.T) {
 		"a doubled patch":       {[]string{"layers:", "- name: a", "  patch: {a: 1}", "  patch: {b: 1}"}, `has "patch" twice`},
 		"another apiVersion":    {[]string{"apiVersion: v2"}, ""},
 		"no name":               {layer("patch: {}"), "in layer 1: it needs a name"},
+		"a name y":              {layer("name: y, patch: {}"), "in layer 1: it has the name true, which is a boolean, as y, n, yes, no, on and off are in YAML; put the name in quotes"},
+		"a name off":            {layer("name: off, patch: {}"), "it has the name false, which is a boolean"},
+		"a name 12":             {layer("name: 12, patch: {}"), "it has a number as its name; put the name in quotes"},
+		"a name ~":              {layer("name: ~, patch: {}"), "it has null as its name"},
+		"a name that is a list": {layer("name: [a], patch: {}"), "it has a name that is no text"},
 		"a name with a dot":     {layer("name: a.b, patch: {}"), "needs a name of at most 63"},
 		"two of a name":         {[]string{"layers: [{name: a, patch: {}}, {name: a, patch: {}}]"}, `in layer 2: it has the name of another one, "a"`},
 		"no patch":              {layer("name: a"), "needs a patch"},
@@ -146,6 +151,24 @@ func TestBadLayers(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+// In quotes each of them is a name.
+func TestNamesThatYAMLReadsOtherwise(t *testing.T) {
+	names := []string{"y", "n", "yes", "no", "on", "off", "true", "null", "12", "1e3"}
+	lines := []string{"layers:"}
+	for _, name := range names {
+		lines = append(lines, fmt.Sprintf("- {name: %q, patch: {}}", name))
+	}
+	read, err := ReadLayers([]byte(envelope(lines...)))
+	if err != nil || len(read.Layers) != len(names) {
+		t.Fatalf("%+v, %v", read, err)
+	}
+	for i, name := range names {
+		if read.Layers[i].Name != name {
+			t.Errorf("%q became %q", name, read.Layers[i].Name)
+		}
 	}
 }
 

@@ -164,6 +164,8 @@ func (d *diagnosis) examineShadows(ctx context.Context, written document) {
 		d.unknown("which fields kubelet flags and drop-in files set: not while the node runs %s", activeText(d.node))
 	case len(fields) > 0:
 		d.note("a kubelet flag or a drop-in file of the node wins over %s", strings.Join(fields, ", "))
+	case shadowedPart(d.node.words()) != "": // the node knows its flags, and its word goes before what configz seems to say
+		d.note("the node says %s", shadowedPart(d.node.words()))
 	default:
 		d.fine("no kubelet flag or drop-in file wins over it")
 	}

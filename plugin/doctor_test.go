@@ -27,6 +27,8 @@ func TestDoctor(t *testing.T) {
 	mayNot := func(b *bench) { b.answersReview(func(string, string) bool { return false }) }
 	silent := assignedNode("n1", config)
 	silent.Annotations[configsync.ConfigSourceAnnotation] = "kubelet-config/new/kubelet"
+	shadows := assignedNode("n1", config)
+	shadows.Status.Conditions[1].Message = "using current; Shadowed: maxPods (42) by --max-pods (42); LocalChangePending: x"
 	malformed := localNode("n1")
 	malformed.Annotations[configsync.ConfigSourceAnnotation] = "nonsense"
 	for _, test := range []struct {
@@ -40,6 +42,7 @@ func TestDoctor(t *testing.T) {
 			[]string{"ok      the node is Ready", "ok      the supervisor answered", "is well-formed", "key kubelet decodes", "ok      the node may read", "no kubelet flag", "the node says Active", "limits who may assign, and is as install makes it", "refuses a dry run in which the node assigns itself", "limits who may change configurations"}},
 		{"nothing is assigned", []runtime.Object{localNode("n1")}, may, 0, []string{"nothing is assigned", "is not installed: everybody who may patch"}},
 		{"a flag wins", []runtime.Object{assignedNode("n1", config), config}, may, 0, []string{"note    a kubelet flag or a drop-in file of the node wins over maxPods (110 stays)"}},
+		{"the node knows of a flag", []runtime.Object{shadows, config}, func(b *bench) { may(b); b.configz["maxPods"] = int64(42) }, 0, []string{"note    the node says Shadowed: maxPods (42) by --max-pods (42)\n"}},
 		{"no supervisor", []runtime.Object{newNode("n1")}, may, 1, []string{"WRONG   no supervisor has met this node", "error: node n1: one thing is wrong"}},
 		{"a silent supervisor, and no ConfigMap", []runtime.Object{silent}, may, 1, []string{"WRONG   the supervisor has not answered the assignment", "WRONG   ConfigMap kubelet-config/new does not exist", "2 things are wrong"}},
 		{"a malformed assignment", []runtime.Object{malformed}, may, 1, []string{`the assignment "nonsense" is malformed`}},
