@@ -22,11 +22,18 @@ func TestSystemExtension(t *testing.T) {
 	n.must("systemctl restart kubelet")
 	n.healthy()
 	n.says(t, "", "Local")
-	before := n.runs(localPods)
+	assignment := n.configMap(t, "extension", withPods(58))
+	n.assign(t, assignment)
+	n.says(t, assignment, "Active")
+	// A trial from now on would still be there at the end of this test.
+	n.restartWith("--trial-period=24h")
+	n.says(t, assignment, "Active")
+	before := n.runs(58)
 	if version := n.must("/proc/%d/exe version", before.Supervisor.PID); !strings.Contains(version, "v0.1.0") {
 		t.Errorf("it is %s", version)
 	}
 
+	device := n.must("stat -c %%d /usr/bin/kubelet")
 	n.must("cp /run/machine/v0.2.0.raw /var/lib/extensions/.next && mv /var/lib/extensions/.next /var/lib/extensions/kubelet-supervisor.raw")
 	n.must("systemd-sysext refresh && systemctl reload kubelet")
 	await(t, "the next version, with the same kubelet", func() error {
@@ -40,14 +47,18 @@ func TestSystemExtension(t *testing.T) {
 		}
 		return nil
 	})
-	// The same file lies on another mount now, and is the same kubelet: no trial, and no restart.
-	if after := n.runs(localPods); after.Child == nil || before.Child == nil || after.Child.PID != before.Child.PID || after.Trial != nil {
+	t.Logf("/usr/bin/kubelet was on device %s and is on %s", device, n.must("stat -c %%d /usr/bin/kubelet"))
+	// The same file lies on another mount now, and is the same kubelet: no restart, and no trial, neither now nor at its next start.
+	if after := n.runs(58); after.Child.PID != before.Child.PID || after.Trial != nil {
 		t.Errorf("before: %s\nafter: %s", before.text, after.text)
 	}
 
 	n.reboot()
 	n.healthy()
-	n.says(t, "", "Local")
+	n.says(t, assignment, "Active")
+	if after := n.runs(58); after.Trial != nil {
+		t.Errorf("after a reboot: %s", after.text)
+	}
 
 	n.must("kubelet-supervisor disable && systemctl restart kubelet")
 	n.must("rm /var/lib/extensions/kubelet-supervisor.raw && systemd-sysext refresh")

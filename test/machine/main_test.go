@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 
 const (
 	pollInterval = 100 * time.Millisecond
-	patience     = 4 * time.Minute // a processor that is emulated, on a machine that is busy
+	patience     = 20 * time.Minute // a processor that is emulated, on a machine that is busy: a reboot took more than four minutes at a load of eleven
 )
 
 // await polls until seen returns nil; its error says what is there instead.
