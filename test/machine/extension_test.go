@@ -4,22 +4,32 @@ package machine
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/pages"
 )
 
-// A host whose /usr is not for packages: the supervisor comes as a system extension, by docs/howto/images.md. It stays over a reboot, the next
-// version takes its place while the kubelet runs on, and it goes again.
+// A host whose /usr is not for packages: the supervisor comes as a system extension. It stays over a reboot, the next version takes its
+// place while the kubelet runs on, and it goes again. What is typed is docs/howto/images.md's.
 func TestSystemExtension(t *testing.T) {
+	page, err := os.ReadFile("../../docs/howto/images.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fences := pages.Marked(string(page), "machine")
+	if len(fences) != 3 {
+		t.Fatalf("docs/howto/images.md has %d fences of commands for a machine, want installation, upgrade and removal", len(fences))
+	}
+	install, upgrade, remove := fences[0], fences[1], fences[2]
+
 	n := newNodeMachine(t, nodeDisk(t))
 	n.on()
 	n.join()
-	n.must("mkdir -p /var/lib/extensions && cp /run/machine/v0.1.0.raw /var/lib/extensions/kubelet-supervisor.raw")
-	n.must("systemctl enable systemd-sysext && systemd-sysext refresh && systemctl daemon-reload")
-	n.must("kubelet-supervisor enable")
-	n.must("mkdir -p /etc/kubelet-supervisor") // the package has it, and the extension has no /etc
-	n.setFlags()
-	n.must("systemctl restart kubelet")
+	n.setFlags() // the package has that file, and the extension has no /etc
+	n.image("v0.1.0")
+	n.types(install)
 	n.healthy()
 	n.says(t, "", "Local")
 	assignment := n.configMap(t, "extension", withPods(58))
@@ -34,8 +44,8 @@ func TestSystemExtension(t *testing.T) {
 	}
 
 	device := n.must("stat -c %%d /usr/bin/kubelet")
-	n.must("cp /run/machine/v0.2.0.raw /var/lib/extensions/.next && mv /var/lib/extensions/.next /var/lib/extensions/kubelet-supervisor.raw")
-	n.must("systemd-sysext refresh && systemctl reload kubelet")
+	n.image("v0.2.0")
+	n.types(upgrade)
 	await(t, "the next version, with the same kubelet", func() error {
 		s, err := n.status()
 		if err != nil {
@@ -60,8 +70,7 @@ func TestSystemExtension(t *testing.T) {
 		t.Errorf("after a reboot: %s", after.text)
 	}
 
-	n.must("kubelet-supervisor disable && systemctl restart kubelet")
-	n.must("rm /var/lib/extensions/kubelet-supervisor.raw && systemd-sysext refresh")
+	n.types(remove)
 	await(t, "a kubelet by itself", func() error {
 		main, err := n.try("systemctl show --property=MainPID --value kubelet")
 		if err != nil {
@@ -75,5 +84,19 @@ func TestSystemExtension(t *testing.T) {
 	})
 	if _, err := n.try("test -e /usr/bin/kubelet-supervisor"); err == nil {
 		t.Error("the program is still there")
+	}
+}
+
+// image puts the system extension of a version into the folder in which commands are typed.
+func (n *node) image(version string) {
+	n.machine.Helper()
+	n.must("rm -f /root/*.raw && cp /run/machine/%[1]s.raw /root/kubelet-supervisor_%[1]s_amd64.sysext.raw", version)
+}
+
+// types types the commands of a page. All of them have to succeed.
+func (n *node) types(commands []pages.Command) {
+	n.machine.Helper()
+	for _, c := range commands {
+		n.must("%s", "cd /root && "+c.Line)
 	}
 }

@@ -1,8 +1,9 @@
 // Package pages reads the commands of the pages that people read, so that tests can type them.
 //
 // Commands are in fences of the language console. A line that begins with "$ " is typed where kubectl is, one that begins with "# " as
-// root on a node; what follows is the answer. A fence that says "console not-run" is typed by no test. What a page leaves to its reader,
-// but a test has to do first, is in comments that readers do not see:
+// root on a node; what follows is the answer. A fence that says "console not-run" is typed by no test, and one that says "console machine" by
+// a test of test/machine that names its page. What a page leaves to its reader, but a test has to do first, is in comments that readers do
+// not see:
 //
 //	<!-- before: $ kubectl label node n1 pool=workers -->
 package pages
@@ -88,6 +89,16 @@ func Typed(page string) (list []Command) {
 		for _, match := range before.FindAllStringSubmatch(part.Text, -1) {
 			list = append(list, Command{OnNode: match[1] == "#", Line: match[2], Before: true})
 		}
+	}
+	return list
+}
+
+// Marked gives the commands of each fence "console MARK" of a page: a test that names the page types them, with its own steps in between.
+func Marked(page, mark string) (list [][]Command) {
+	opened := regexp.MustCompile("(?m)^" + fence + "console " + regexp.QuoteMeta(mark) + "\n")
+	for _, at := range opened.FindAllStringIndex(page, -1) {
+		inside, _, _ := strings.Cut(page[at[1]:], "\n"+fence+"\n")
+		list = append(list, commands(inside, ""))
 	}
 	return list
 }

@@ -16,6 +16,17 @@ func TestTyped(t *testing.T) {
 	}
 }
 
+func TestMarked(t *testing.T) {
+	page := sample + "```console machine\n# reboot\n# id -u\n0\n```\n\n```console machine\n$ ls\n```\n"
+	want := [][]Command{{{OnNode: true, Line: "reboot"}, {OnNode: true, Line: "id -u", Answer: "0\n"}}, {{Line: "ls"}}}
+	if got := Marked(page, "machine"); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if got := len(Typed(page)); got != len(Typed(sample)) {
+		t.Errorf("%d commands are typed with those of a machine", got)
+	}
+}
+
 func TestSplitLosesNothing(t *testing.T) {
 	var whole strings.Builder
 	for _, part := range Split(sample) {
