@@ -29,6 +29,7 @@ func (d *decision) choose(p *pool) {
 
 // moveAll assigns the target as far as it may go now.
 func (d *decision) moveAll(p *pool) {
+	d.mend(p)
 	switch {
 	case p.target.stable:
 		d.move(p, WhyBack, func(m *member) bool { return m.class == Old && m.superseded })
@@ -40,6 +41,25 @@ func (d *decision) moveAll(p *pool) {
 		d.move(p, WhyBack, func(m *member) bool { return m.class == Old && (m.node.Ready || m.superseded) })
 	default:
 		d.move(p, WhyMove, func(m *member) bool { return m.class == Old && (m.node.Ready || m.superseded) })
+	}
+}
+
+// mend gives a blocked node whose labels have changed the variant that it should have by now: that may be the cure. It needs no room, for it
+// is the same node at the same risk.
+func (d *decision) mend(p *pool) {
+	if p.target.stopped != nil || p.maxUnavailable() == 0 {
+		return
+	}
+	why := WhyMove
+	if p.target.completed {
+		why = WhyLate
+	}
+	for i := range p.members {
+		m := &p.members[i]
+		relabelled := m.class == Blocked && m.begun && m.want != "" && m.node.Source != m.want && p.judges(m.node)
+		if relabelled && len(p.writes) < rate && !d.written(p, m.node) && d.passes(p, m, why) {
+			d.assign(p, m, why, m.want)
+		}
 	}
 }
 

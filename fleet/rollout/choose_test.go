@@ -57,12 +57,15 @@ func TestWrites(t *testing.T) {
 		nodes func(*table) []Node
 		want  string
 	}{
-		"a canary":                                  {nil, func(w *table) []Node { return []Node{w.old("n1")} }, "Move n1 T"},
-		"a canary of each version":                  {nil, func(w *table) []Node { return []Node{w.old("n1"), w.node("n2", func(n *Node) { n.Minor = "v1.33" })} }, "Move n1 T, Move n2 T"},
-		"wave 2, and one cohort without proof":      {wave2, func(w *table) []Node { return []Node{w.proven("n0"), w.v33("n1"), w.v33("n2"), w.old("n3")} }, "Move n2 T, Move n3 T"},
-		"the canary is on trial":                    {nil, func(w *table) []Node { return []Node{w.onT("n1", saysInTrial, nil), w.old("n2")} }, ""},
-		"the canary waits for its pods":             {nil, func(w *table) []Node { return []Node{w.onT("n1", saysWouldDisrupt, nil), w.old("n2")} }, "Move n2 T"},
-		"the canary waits, and holds the only slot": {one, func(w *table) []Node { return []Node{w.onT("n1", saysWouldDisrupt, nil), w.old("n2")} }, ""},
+		"a canary":                                                  {nil, func(w *table) []Node { return []Node{w.old("n1")} }, "Move n1 T"},
+		"a canary of each version":                                  {nil, func(w *table) []Node { return []Node{w.old("n1"), w.node("n2", func(n *Node) { n.Minor = "v1.33" })} }, "Move n1 T, Move n2 T"},
+		"wave 2, and one cohort without proof":                      {wave2, func(w *table) []Node { return []Node{w.proven("n0"), w.v33("n1"), w.v33("n2"), w.old("n3")} }, "Move n2 T, Move n3 T"},
+		"the canary is on trial":                                    {nil, func(w *table) []Node { return []Node{w.onT("n1", saysInTrial, nil), w.old("n2")} }, ""},
+		"the canary is relabelled, and blocked":                     {nil, func(w *table) []Node { return []Node{w.relabelled("n1"), w.old("n2")} }, "Move n1 T"},
+		"the canary is relabelled and blocked, and the pool paused": {paused, func(w *table) []Node { return []Node{w.relabelled("n1"), w.old("n2")} }, ""},
+		"the canary is relabelled and blocked, and the pool frozen": {frozen, func(w *table) []Node { return []Node{w.relabelled("n1"), w.old("n2")} }, ""},
+		"the canary waits for its pods":                             {nil, func(w *table) []Node { return []Node{w.onT("n1", saysWouldDisrupt, nil), w.old("n2")} }, "Move n2 T"},
+		"the canary waits, and holds the only slot":                 {one, func(w *table) []Node { return []Node{w.onT("n1", saysWouldDisrupt, nil), w.old("n2")} }, ""},
 		"wave 2":                       {nil, func(w *table) []Node { return []Node{w.proven("n1"), w.old("n2"), w.old("n3")} }, "Move n2 T, Move n3 T"},
 		"wave 2, one at a time":        {one, func(w *table) []Node { return []Node{w.proven("n1"), w.v33At("n2"), w.old("n3")} }, ""},
 		"somebody else's node is away": {one, func(w *table) []Node { return []Node{w.old("n1"), w.node("n2", notReady)} }, ""},

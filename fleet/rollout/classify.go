@@ -162,8 +162,8 @@ func (m *member) relate(p *pool) {
 	m.notBegun = records && (m.seen.Phase == Applying || m.seen.Phase == Blocked) && n.Observed != n.Source || m.seen.Phase == Waiting
 	ownLocal := m.want == Local && n.Source == "" && (n.Mark.Pool == "" || records)
 	m.begun = records && n.Source == m.want || ownLocal
-	if p.judges(n) && records && n.Source != m.want && (m.seen.Phase == Applying || m.seen.Phase == OnTrial) {
-		m.begun = true // relabelled in the middle: it goes on until it has answered
+	if p.judges(n) && records && n.Source != m.want && (m.seen.Phase == Applying || m.seen.Phase == OnTrial || m.seen.Phase == Blocked) {
+		m.begun = true // relabelled in the middle: it goes on until it has answered, and one that is Blocked may begin at any time
 	}
 	switch {
 	case m.begun && !p.judges(n):

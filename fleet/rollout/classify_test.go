@@ -65,6 +65,7 @@ func TestClasses(t *testing.T) {
 		"the supervisor fails":                  {func(w *table) Node { return w.onT("n", saysInternalError, nil) }, "blocked"},
 		"the supervisor was stopped":            {func(w *table) Node { return w.onT("n", saysStopped, nil) }, "blocked"},
 		"no answer within the deadline":         {func(w *table) Node { return w.silent("n", time.Hour) }, "blocked"},
+		"relabelled, and no answer":             {func(w *table) Node { return w.relabelled("n") }, "blocked"},
 		"no answer, but still time":             {func(w *table) Node { return w.silent("n", time.Hour-time.Second) }, "applying"},
 		"the API server refuses its PATCH":      {func(w *table) Node { w.world.Denied = denied("n"); return w.node("n", nil) }, "blocked"},
 		"on S, while T is rolled out":           {func(w *table) Node { return w.node("n", nil) }, "old"},
@@ -114,6 +115,16 @@ func (tab *table) local(name string) Node {
 func (tab *table) silent(name string, unanswered time.Duration) Node {
 	n := tab.onT(name, saysActive, func(n *Node) { n.Observed = tab.s })
 	tab.remembers(n, func(s *Seen) { s.Unanswered = unanswered })
+	return n
+}
+
+// relabelled has been assigned another variant of T than it should have by now, and has not answered within the deadline.
+func (tab *table) relabelled(name string) Node {
+	n := tab.onT(name, saysActive, func(n *Node) {
+		tab.has(n, "kubelet-config/pool-workers-other/kubelet", tab.retry, saysActive)
+		n.Observed = tab.s
+	})
+	tab.remembers(n, func(s *Seen) { s.Unanswered = time.Hour })
 	return n
 }
 
