@@ -96,7 +96,7 @@ func TestTheFreeAlert(t *testing.T) {
 }
 
 // What others export, and rules and dashboard may use.
-var foreign = []string{"kube_node_status_condition", "node_textfile_mtime_seconds"}
+var foreign = []string{"kube_node_status_condition", "node_textfile_mtime_seconds", "leader_election_master_status"}
 
 // Every metric that a rule or a panel asks for is one that the references have. Those are held against what the programs really tell.
 func TestMetricsExist(t *testing.T) {
@@ -110,7 +110,7 @@ func TestMetricsExist(t *testing.T) {
 			known = append(known, r.Record)
 		}
 	}
-	name := regexp.MustCompile(`\b(?:kube|kubelet|node|cluster)[_:][a-z0-9_:]+`)
+	name := regexp.MustCompile(`\b(?:kube|kubelet|node|cluster|leader)[_:][a-z0-9_:]+`)
 	used := 0
 	for _, expr := range expressions(t, m) {
 		// Labels and what they are compared with are no metrics.
