@@ -271,6 +271,14 @@ bench-check: root parts-node build ## whether everything can be measured: one sh
 	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" KUBELET_SUPERVISOR_TEST_CONTROLLER="$(CURDIR)/bin/kubelet-supervisor-controller" \
 	  go test -tags e2e -p 1 -count 1 -v -timeout 10m ./test/bench ./test/scale/...
 
+.PHONY: watch
+watch: root parts-node build ## the mixin, looked at: a real Prometheus reads supervisors and controllers through good and bad changes, and every panel is drawn, into docs/evidence/dashboard.md (root; 6 min)
+	@test/parts/debian.sh gnuplot-nox fonts-dejavu-core
+	CGO_ENABLED=0 go build -o bin/ ./test/watch ./test/fakekubelet
+	go build -C packaging/mixin -o "$(CURDIR)/bin/mixin" .
+	bin/mixin --output bin/rendered
+	folder="$$(test/parts/prometheus.sh node-exporter)"; $(REAL) bin/watch -commit="$(VERSION)" -mixin=bin/rendered -prometheus="$$folder" -picture=docs/evidence/dashboard.png -page=docs/evidence/dashboard.md
+
 .PHONY: parts
 parts: ## the real parts that the end-to-end tests need: about 10 min from nothing on two processors
 	@test/parts/debian.sh $(NODE_DEBIAN)

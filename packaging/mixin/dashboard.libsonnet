@@ -14,7 +14,7 @@
   },
   local series(title, description, unit, targets, width=8) = panel('timeseries', title, description, unit, targets, width) { options: { legend: { displayMode: 'list', placement: 'bottom' }, tooltip: { mode: 'multi' } } },
   local stacked(title, description, unit, targets, width=8) = series(title, description, unit, targets, width) + { fieldConfig+: { defaults+: { custom: { stacking: { mode: 'normal' }, fillOpacity: 30 } } } },
-  local number(title, description, unit, targets) = panel('stat', title, description, unit, targets, 6) { gridPos+: { h: 4 } },
+  local number(title, description, unit, targets) = panel('stat', title, description, unit, targets, 6) { gridPos+: { h: 4 }, fieldConfig+: { defaults+: { decimals: 0 } } }, // increase() extrapolates: 2.02 rollbacks
   local instance = '{{%s}}' % config.instanceLabel,
 
   local rows = [
