@@ -1,3 +1,3 @@
-// Package release makes a release as `make release` does, of a tag in a clone of this tree, and uses it as a stranger would: it verifies what was
-// signed, by the commands of docs/howto/verify.md, and installs from the repositories with apt and dnf.
+// Package release looks at releases that `make release` makes of tags in a clone of this tree, and uses one as a stranger would: it verifies what was
+// signed, by the commands of docs/howto/verify.md. test/systemd installs from the repositories with apt and dnf, goes to the next release and back.
 package release

@@ -35,27 +35,14 @@ func must(t *testing.T, folder, lines string, environment ...string) string {
 	return output
 }
 
-// clone gives a copy of this tree, with a heading for the version in its CHANGELOG, committed and tagged.
-func clone(t *testing.T) string {
+// What make test-release gives: the folder that releases.sh has filled.
+func releases(t *testing.T) string {
 	t.Helper()
-	folder := filepath.Join(t.TempDir(), "tree")
-	must(t, ".", fmt.Sprintf("git clone --quiet ../.. %s", folder))
-	must(t, folder, `sed -i '0,/^## Unreleased/s//## 0.1.0/' CHANGELOG.md
-		export GIT_AUTHOR_NAME=test GIT_AUTHOR_EMAIL=test@example.org GIT_COMMITTER_NAME=test GIT_COMMITTER_EMAIL=test@example.org
-		export GIT_AUTHOR_DATE='2026-01-02T03:04:05Z' GIT_COMMITTER_DATE='2026-01-02T03:04:05Z'
-		git commit --quiet --all --message 'a release' && git tag `+version)
+	folder := os.Getenv("KUBELET_SUPERVISOR_TEST_RELEASES")
+	if folder == "" {
+		t.Fatal("KUBELET_SUPERVISOR_TEST_RELEASES is not set: run make test-release")
+	}
 	return folder
-}
-
-// keys makes one of each kind, and says where they are as release.sh wants to know it.
-func keys(t *testing.T) (folder string, environment []string) {
-	t.Helper()
-	folder = t.TempDir()
-	must(t, folder, `minisign -G -W -p kubelet-supervisor.pub -s secret >/dev/null
-		export GNUPGHOME=$PWD/gnupg && mkdir -m 700 gnupg
-		gpg --batch --quiet --passphrase '' --quick-generate-key 'test <test@example.org>' ed25519 sign never
-		gpg --batch --armor --export-secret-keys >openpgp`)
-	return folder, []string{"MINISIGN_KEY=" + filepath.Join(folder, "secret"), "OPENPGP_KEY=" + filepath.Join(folder, "openpgp"), "SYSTEMS=linux", "VERSION=" + version}
 }
 
 // What is not a release is refused, before anything is built.
@@ -75,7 +62,8 @@ func TestRefusals(t *testing.T) {
 		"a folder with a pit": {before: "mkdir -p ../out", says: "is there already"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tree := clone(t)
+			tree := filepath.Join(t.TempDir(), "tree")
+			must(t, ".", fmt.Sprintf("./tree.sh %s %s", tree, version))
 			if row.before != "" {
 				must(t, tree, row.before)
 			}
@@ -88,23 +76,17 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestRelease(t *testing.T) {
-	secrets, environment := keys(t)
-	made := filepath.Join(t.TempDir(), "made")
-	tree := clone(t)
-	t.Log(must(t, tree, "packaging/release.sh "+made, environment...))
-
+	folder := releases(t)
+	made, tree, keys := filepath.Join(folder, version), filepath.Join(folder, "tree"), filepath.Join(folder, "keys")
 	t.Run("all is there", func(t *testing.T) { complete(t, made) })
 	t.Run("equal elsewhere", func(t *testing.T) {
-		elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+		elsewhere, again := filepath.Join(t.TempDir(), "elsewhere"), filepath.Join(t.TempDir(), "again")
 		must(t, ".", fmt.Sprintf("git clone --quiet %s %s", tree, elsewhere))
-		again := filepath.Join(t.TempDir(), "again")
-		must(t, elsewhere, "packaging/release.sh "+again, environment...)
+		must(t, elsewhere, "packaging/release.sh "+again, "SYSTEMS=linux", "VERSION="+version, "MINISIGN_KEY="+filepath.Join(keys, "secret"), "OPENPGP_KEY="+filepath.Join(keys, "openpgp"))
 		must(t, ".", fmt.Sprintf("diff %s/SHA256SUMS %s/SHA256SUMS", made, again))
 	})
-	t.Run("verified", func(t *testing.T) { verified(t, made, secrets) })
+	t.Run("verified", func(t *testing.T) { verified(t, made, keys) })
 	t.Run("provenance", func(t *testing.T) { provenance(t, tree, made) })
-	t.Run("apt", func(t *testing.T) { apt(t, made) })
-	t.Run("dnf", func(t *testing.T) { dnf(t, made) })
 }
 
 // complete holds the folder against what issue and page promise: names, without versions and architectures.
@@ -128,7 +110,7 @@ func complete(t *testing.T, made string) {
 }
 
 // verified runs the page's commands, and once more after one byte of a package was changed.
-func verified(t *testing.T, made, secrets string) {
+func verified(t *testing.T, made, keys string) {
 	page, err := os.ReadFile("../../docs/howto/verify.md")
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +122,7 @@ func verified(t *testing.T, made, secrets string) {
 	if len(commands) != 2 {
 		t.Fatalf("the page has the commands %q", commands)
 	}
-	must(t, ".", fmt.Sprintf("cp %s/kubelet-supervisor.pub %s/", secrets, made))
+	must(t, ".", fmt.Sprintf("cp %s/kubelet-supervisor.pub %s/", keys, made))
 	if output := must(t, made, strings.Join(commands, "\n")); !strings.Contains(output, "kubelet-supervisor "+version) {
 		t.Errorf("it is verified as %s", output)
 	}
@@ -193,58 +175,6 @@ func provenance(t *testing.T, tree, made string) {
 	listed = slices.DeleteFunc(listed, func(line string) bool { return strings.HasSuffix(line, "  provenance.intoto.json") })
 	if !slices.Equal(named, listed) || len(named) < 30 {
 		t.Errorf("the statement is about %d files, SHA256SUMS about %d beside it", len(named), len(listed))
-	}
-}
-
-// apt installs from the folder, in a Debian of its own, by the key alone; and not what somebody has changed.
-func apt(t *testing.T, made string) {
-	root := os.Getenv("KUBELET_SUPERVISOR_TEST_ROOT")
-	if root == "" {
-		t.Fatal("KUBELET_SUPERVISOR_TEST_ROOT is not set: run make test-release")
-	}
-	work := t.TempDir()
-	const inside = `mkdir -p upper work root
-		mount -t overlay -o "lowerdir=$1,upperdir=upper,workdir=work" overlay root
-		mkdir -p root/release root/etc/apt/keyrings && mount --bind "$2" root/release
-		rm -rf root/etc/apt/sources.list root/etc/apt/sources.list.d
-		cp "$2/kubelet-supervisor.asc" root/etc/apt/keyrings/
-		echo 'deb [signed-by=/etc/apt/keyrings/kubelet-supervisor.asc] file:/release/apt stable main' >root/etc/apt/sources.list
-		chroot root apt-get update
-		[ "$3" = update ] || { chroot root apt-get install --yes kubelet-supervisor kubelet-supervisor-apt && chroot root kubelet-supervisor version; }`
-	run := func(made, what string) (string, error) {
-		return shell(t, work, fmt.Sprintf("rm -rf upper work; unshare --mount bash -euc '%s' - %s %s %s", strings.ReplaceAll(inside, "'", `'\''`), root, made, what))
-	}
-	if output, err := run(made, "install"); err != nil || !strings.Contains(output, "kubelet-supervisor "+version) {
-		t.Errorf("%v\n%s", err, output)
-	}
-	// apt ends with 0 over a bad signature, where it has nothing older; it says so, and has nothing to install.
-	changed := filepath.Join(t.TempDir(), "changed")
-	must(t, ".", fmt.Sprintf("cp -r %s %s && sed -i 's/^Origin: .*/Origin: somebody/' %s/apt/dists/stable/InRelease", made, changed, changed))
-	if output, err := run(changed, "install"); err == nil {
-		t.Errorf("apt installs what somebody has changed:\n%s", output)
-	}
-}
-
-// dnf installs from the folder into a root of its own. Debian has no /bin/sh that rpm knows of, so the package's scripts are not run here.
-func dnf(t *testing.T, made string) {
-	install := func(made string) (string, error) {
-		root := t.TempDir()
-		output, err := shell(t, ".", fmt.Sprintf("dnf --quiet --installroot=%[1]s --setopt=reposdir=%[1]s --setopt=cachedir=%[1]s/cache --repofrompath=release,file://%[2]s/yum "+
-			"--setopt=release.repo_gpgcheck=1 --setopt=release.gpgcheck=0 --setopt=release.gpgkey=file://%[2]s/kubelet-supervisor.asc "+
-			"--setopt=tsflags=noscripts --releasever=1 --repo=release --assumeyes install kubelet-supervisor </dev/null", root, made))
-		if err != nil {
-			return output, err
-		}
-		said, err := shell(t, root, "usr/bin/kubelet-supervisor version")
-		return output + said, err
-	}
-	if output, err := install(made); err != nil || !strings.Contains(output, "kubelet-supervisor "+version) {
-		t.Errorf("%v\n%s", err, output)
-	}
-	changed := filepath.Join(t.TempDir(), "changed")
-	must(t, ".", fmt.Sprintf("cp -r %s %s && echo '<!-- -->' >>%s/yum/repodata/repomd.xml", made, changed, changed))
-	if output, err := install(changed); err == nil {
-		t.Errorf("dnf installs what somebody has changed:\n%s", output)
 	}
 }
 
