@@ -157,9 +157,12 @@ release: ## all that is published of a tag, into dist/release-VERSION: make rele
 	VERSION="$(VERSION)" packaging/release.sh "dist/release-$(VERSION)"
 
 .PHONY: test-release
-test-release: root ## a release of a tag in a clone: made twice, verified, installed from by apt and dnf (root; 10 minutes)
-	@test/parts/debian.sh apt-utils createrepo-c dnf gpg gpg-agent jq minisign mmdebstrap util-linux
-	KUBELET_SUPERVISOR_TEST_ROOT="$$(test/parts/root.sh bookworm $(MACHINE_DEBIAN))" go test -tags release -count 1 -v -timeout 60m $(TEST) ./test/release 2>&1 | test/report.sh
+test-release: root ## two releases of tags in a clone: one made twice and verified, both installed from by apt and dnf on throw-away machines, to and fro (root; 20 minutes)
+	@test/parts/debian.sh apt-utils createrepo-c gpg gpg-agent jq minisign mmdebstrap iproute2 util-linux
+	test/release/releases.sh bin/releases v0.1.0 v0.2.0
+	KUBELET_SUPERVISOR_TEST_RELEASES="$(CURDIR)/bin/releases" go test -tags release -count 1 -v -timeout 60m $(TEST) ./test/release 2>&1 | test/report.sh
+	KUBELET_SUPERVISOR_TEST_SHARED="$(CURDIR)/bin/releases" KUBELET_SUPERVISOR_TEST_ROOTS="$$(test/parts/root.sh bookworm $(MACHINE_DEBIAN) dnf gpg)" \
+	  go test -tags systemd,release -count 1 -v -timeout 30m -run '^TestFromARelease' ./test/systemd 2>&1 | test/report.sh
 
 .PHONY: test-reproducible
 test-reproducible: packages ## the packages, built once more elsewhere with the same bytes

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,12 +82,14 @@ func said(p *cluster.Program, words string) func() bool {
 	}
 }
 
+var bares atomic.Int32 // that were brought up
+
 // bare is a cluster without anything of ours.
 func bare(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{binary: shared(t).binary}
 	var err error
-	if f.Cluster, err = cluster.Up(t.Context(), cluster.Options{Name: fmt.Sprintf("fleet-bare-%d", os.Getpid()), Log: t.Output()}); err != nil {
+	if f.Cluster, err = cluster.Up(t.Context(), cluster.Options{Name: fmt.Sprintf("fleet-bare-%d-%d", os.Getpid(), bares.Add(1)), Log: t.Output()}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -77,7 +77,7 @@ func TestRefusals(t *testing.T) {
 
 func TestRelease(t *testing.T) {
 	folder := releases(t)
-	made, tree, keys := filepath.Join(folder, version), filepath.Join(folder, "tree"), filepath.Join(folder, "keys")
+	made, tree, keys := filepath.Join(folder, version), filepath.Join(folder, "tree.git"), filepath.Join(folder, "keys")
 	t.Run("all is there", func(t *testing.T) { complete(t, made) })
 	t.Run("equal elsewhere", func(t *testing.T) {
 		elsewhere, again := filepath.Join(t.TempDir(), "elsewhere"), filepath.Join(t.TempDir(), "again")

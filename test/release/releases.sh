@@ -1,14 +1,17 @@
 #!/bin/bash
 # releases.sh FOLDER VERSION...   makes a release of each version into FOLDER/VERSION, all of one commit and signed with the keys in FOLDER/keys
 #
-# FOLDER/tree is what they are made of, and FOLDER/fake the fake kubelet. What FOLDER had before is removed.
+# FOLDER/tree.git is what they are made of, and FOLDER/fake the fake kubelet. What FOLDER had before is removed.
 set -euo pipefail
 folder=$(realpath --canonicalize-missing "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")"
 shift
 rm -rf "$folder"
 mkdir -p "$folder/keys"
-./tree.sh "$folder/tree" "$@"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+./tree.sh "$work/tree" "$@"
+git clone --quiet --bare "$work/tree" "$folder/tree.git"
 (
   cd "$folder/keys"
   minisign -G -W -p kubelet-supervisor.pub -s secret >/dev/null
@@ -19,6 +22,6 @@ mkdir -p "$folder/keys"
   gpg --batch --armor --export-secret-keys >openpgp
 )
 for version; do
-  SYSTEMS=linux VERSION=$version MINISIGN_KEY=$folder/keys/secret OPENPGP_KEY=$folder/keys/openpgp "$folder/tree/packaging/release.sh" "$folder/$version"
+  SYSTEMS=linux VERSION=$version MINISIGN_KEY=$folder/keys/secret OPENPGP_KEY=$folder/keys/openpgp "$work/tree/packaging/release.sh" "$folder/$version"
 done
 CGO_ENABLED=0 go build -trimpath -o "$folder/fake" ../fakekubelet

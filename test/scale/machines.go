@@ -69,6 +69,14 @@ func (m *Machines) Stop() error {
 	return running.stop()
 }
 
+// Folders are those of their Nodes, in the order of Options.Binaries: each has state/, run/ and log, and its Node's name.
+func (m *Machines) Folders() (folders []string) {
+	for _, n := range m.nodes {
+		folders = append(folders, n.Folder)
+	}
+	return folders
+}
+
 // Logs are the supervisors' log files, by the names of their Nodes.
 func (m *Machines) Logs() map[string]string {
 	logs := make(map[string]string, len(m.nodes))

@@ -14,6 +14,7 @@ type Options struct {
 	Nodes       int
 	Processes   bool          // every supervisor is a process of the shipped program; else all are in one process
 	Binary      string        // the shipped program, for processes
+	Binaries    []string      // one for each node instead, for processes of several versions
 	FakeKubelet string        // what test/fakekubelet builds
 	Host        string        // what test/scale/scalehost builds, for nodes that are none
 	Namespace   string        // of the ConfigMaps that may be assigned, for nodes that are none; "" is that of Measure
@@ -30,16 +31,31 @@ func (o Options) check() error {
 	if o.Nodes < 1 || o.Nodes > maxNodes {
 		return fmt.Errorf("%d nodes: give 1 to %d", o.Nodes, maxNodes)
 	}
-	supervisor := o.Host
-	if o.Processes {
-		supervisor = o.Binary
+	files := []string{o.FakeKubelet}
+	switch {
+	case !o.Processes:
+		files = append(files, o.Host)
+	case o.Binaries == nil:
+		files = append(files, o.Binary)
+	case len(o.Binaries) != o.Nodes:
+		return fmt.Errorf("%d programs for %d nodes", len(o.Binaries), o.Nodes)
+	default:
+		files = append(files, o.Binaries...)
 	}
-	for _, file := range []string{supervisor, o.FakeKubelet} {
+	for _, file := range files {
 		if _, err := os.Stat(file); err != nil {
 			return fmt.Errorf("looking for what is measured: %w", err)
 		}
 	}
 	return nil
+}
+
+// binary is the program of a node, by its number.
+func (o Options) binary(node int) string {
+	if o.Binaries != nil {
+		return o.Binaries[node]
+	}
+	return o.Binary
 }
 
 func (o Options) namespace() string {

@@ -27,8 +27,8 @@ func startSupervisors(ctx context.Context, c *cluster.Cluster, o Options, nodes 
 		host, err := startHost(c, o, nodes, spread)
 		return supervisors{host}, err
 	}
-	for _, n := range nodes {
-		words := []string{o.Binary, "run", "--state-dir=" + n.path("state"), "--run-dir=" + n.path("run"), "--edit-spread=" + spread.String(),
+	for i, n := range nodes {
+		words := []string{o.binary(i), "run", "--state-dir=" + n.path("state"), "--run-dir=" + n.path("run"), "--edit-spread=" + spread.String(),
 			"--trial-period=" + o.Trial.String(), "--log-format=json", "--", o.FakeKubelet}
 		program, err := c.Launch(n.log(), slices.Concat(words, n.kubelet())...)
 		if err != nil {

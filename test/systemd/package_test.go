@@ -112,6 +112,11 @@ func (m *machine) unchanged(after, mainPID string) {
 // isUpgraded sees to it that the new version runs, in the same process, above the same kubelet.
 func (m *machine) isUpgraded(mainPID, kubeletPID string) {
 	m.Helper()
+	m.isVersion(newVersion, mainPID, kubeletPID)
+}
+
+func (m *machine) isVersion(version, mainPID, kubeletPID string) {
+	m.Helper()
 	if now := m.property("kubelet", "MainPID"); now != mainPID {
 		m.Errorf("the supervisor is another process, %s, not %s", now, mainPID)
 	}
@@ -124,7 +129,7 @@ func (m *machine) isUpgraded(mainPID, kubeletPID string) {
 	if restarts := m.property("kubelet", "NRestarts"); restarts != "0" {
 		m.Errorf("%s restarts", restarts)
 	}
-	if said := m.must("kubelet-supervisor version"); !strings.Contains(said, newVersion) {
+	if said := m.must("kubelet-supervisor version"); !strings.Contains(said, version) {
 		m.Errorf("version: %s", said)
 	}
 	if state := m.property("kubelet", "ActiveState"); state != "active" {
