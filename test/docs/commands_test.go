@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// mostNotRun is how many commands of the pages no test types. A page that needs more says why they cannot be typed, and changes this.
-const mostNotRun = 27
+// mostNotRun is how many commands of the pages no test of make test types; make test-release types those of docs/howto/verify.md. A page that needs more says why they cannot be typed, and changes this.
+const mostNotRun = 31
 
 var (
 	fences = regexp.MustCompile("(?ms)^ *```([^\n]*)\n(.*?)\n? *```$")
