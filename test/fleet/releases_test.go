@@ -68,6 +68,8 @@ type mixed struct {
 	t       *testing.T
 	f       *fleet
 	folders []string // of the nodes; each has state/, run/ and program
+
+	machines *scale.Machines
 }
 
 const mixedPool = "mixed"
@@ -92,7 +94,7 @@ func (f *fleet) mix(t *testing.T, releases ...release) *mixed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.folders = machines.Folders()
+	m.machines, m.folders = machines, machines.Folders()
 	for i := range releases {
 		m.makeMember(i)
 		if err := os.Symlink(o.Binaries[i], filepath.Join(m.folders[i], "program")); err != nil {
@@ -191,12 +193,7 @@ func (m *mixed) all() (all []knownOfNode) {
 func (m *mixed) becomes(i int, r release) {
 	m.t.Helper()
 	before := m.known(i)
-	program, err := os.Readlink(filepath.Join(m.folders[i], "program"))
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	m.install(program, r)
-	if output, err := m.f.Command(program, "reload", "--run-dir="+filepath.Join(m.folders[i], "run")).CombinedOutput(); err != nil {
+	if output, err := m.reload(i, r); err != nil {
 		m.t.Fatalf("node %d does not become %s: %v: %s", i, r.version, err, output)
 	}
 	if now := m.record(i).Version; now != r.version {
@@ -205,6 +202,35 @@ func (m *mixed) becomes(i int, r release) {
 	if after := m.known(i); !reflect.DeepEqual(after, before) {
 		m.t.Errorf("node %d knows %+v as %s, and knew %+v", i, after, r.version, before)
 	}
+}
+
+// reload installs a release's supervisor on a node, and asks the one that runs to become it, as packages do.
+func (m *mixed) reload(i int, r release) (said string, err error) {
+	m.t.Helper()
+	program, err := os.Readlink(filepath.Join(m.folders[i], "program"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.install(program, r)
+	output, err := m.f.Command(program, "reload", "--run-dir="+filepath.Join(m.folders[i], "run")).CombinedOutput()
+	return string(output), err
+}
+
+// restarts replaces a supervisor that is too old to be replaced in place: it says so, and goes on. A restart takes the new one.
+func (m *mixed) restarts(i int, r release) {
+	m.t.Helper()
+	before, version := m.known(i), m.record(i).Version
+	said, err := m.reload(i, r)
+	if err == nil || !strings.Contains(said, "restart instead of reloading") {
+		m.t.Errorf("node %d, of %s, takes %s in place: %v: %s", i, version, r.version, err, said)
+	}
+	if after := m.known(i); !reflect.DeepEqual(after, before) || m.record(i).Version != version {
+		m.t.Errorf("after a refused reload node %d knows %+v as %s, and knew %+v as %s", i, after, m.record(i).Version, before, version)
+	}
+	if err := m.machines.Restart(i); err != nil {
+		m.t.Fatal(err)
+	}
+	m.awaitNode(i, "it runs its own configuration, and knows layers", func(n rollout.Node) bool { return n.Layered && n.Reason == "Local" })
 }
 
 // apply applies a release's manifests, and waits until the API server serves the pools as that defines them.
@@ -354,8 +380,9 @@ func TestLongAFleetBetweenTwoReleases(t *testing.T) {
 
 	// Then the supervisors. Those that were too old are moved as soon as the pool may.
 	m.change(`{"spec":{"rollout":{"paused":true}}}`)
-	for i := range 4 {
-		m.becomes(i, now)
+	for i := range 2 {
+		m.restarts(i, now)
+		m.becomes(i+2, now)
 	}
 	m.change(`{"spec":{"rollout":{"paused":false}}}`)
 	m.completed(2, 6, 0)

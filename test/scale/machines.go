@@ -69,6 +69,15 @@ func (m *Machines) Stop() error {
 	return running.stop()
 }
 
+// Restart ends the supervisor of a node, by its number, and its kubelet with it, and starts both again. It is for Options.Processes.
+func (m *Machines) Restart(i int) (err error) {
+	if err := m.running[i].Stop(stopWithin); err != nil {
+		return err
+	}
+	m.running[i], err = startSupervisor(m.cluster, m.options, m.nodes[i], i, m.options.Spread)
+	return err
+}
+
 // Folders are those of their Nodes, in the order of Options.Binaries: each has state/, run/ and log, and its Node's name.
 func (m *Machines) Folders() (folders []string) {
 	for _, n := range m.nodes {
