@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
@@ -352,9 +351,7 @@ func TestLongAFleetBetweenTwoReleases(t *testing.T) {
 	controller := f.from(t, before, nil)
 	m := f.mix(t, ancient, ancient, before, before, now, now)
 	p := smallPool(mixedPool)
-	quick(p)
-	all := intstr.FromString("100%")
-	p.Spec.Rollout.MaxUnavailable = &all
+	together(p)
 	if err := f.admin.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}

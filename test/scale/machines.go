@@ -70,12 +70,16 @@ func (m *Machines) Stop() error {
 }
 
 // Restart ends the supervisor of a node, by its number, and its kubelet with it, and starts both again. It is for Options.Processes.
-func (m *Machines) Restart(i int) (err error) {
+func (m *Machines) Restart(i int) error {
 	if err := m.running[i].Stop(stopWithin); err != nil {
 		return err
 	}
-	m.running[i], err = startSupervisor(m.cluster, m.options, m.nodes[i], i, m.options.Spread)
-	return err
+	program, err := startSupervisor(m.cluster, m.options, m.nodes[i], i, m.options.Spread)
+	if err != nil {
+		return err
+	}
+	m.running[i] = program
+	return nil
 }
 
 // Folders are those of their Nodes, in the order of Options.Binaries: each has state/, run/ and log, and its Node's name.
