@@ -154,7 +154,7 @@ type known struct {
 	kubelet, supervisor string // processes
 	config              string // assigned, active and last known good, as status -o json has them
 	reason              string
-	files               string // of the state folder, with their checksums
+	files               string // of the state folder, with their checksums, but for what is written at times of its own: how a pre-flight went, and the time on trial
 }
 
 func (m *machine) known() (k known) {
@@ -168,7 +168,7 @@ func (m *machine) known() (k known) {
 		m.Fatal(err)
 	}
 	return known{kubelet: fmt.Sprint(s.Child.PID), supervisor: m.property("kubelet", "MainPID"), config: string(more.Config), reason: s.Condition.Reason,
-		files: m.must("cd %s && find . -type f -print0 | sort -z | xargs -0 sha256sum", stateDir)}
+		files: m.must("cd %s && find . -type f ! -path ./meta/preflight ! -path ./meta/trial -print0 | sort -z | xargs -0 sha256sum", stateDir)}
 }
 
 // isKept waits until the version runs in place, and compares what it knows.
