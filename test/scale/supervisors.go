@@ -28,9 +28,7 @@ func startSupervisors(ctx context.Context, c *cluster.Cluster, o Options, nodes 
 		return supervisors{host}, err
 	}
 	for _, n := range nodes {
-		words := []string{o.Binary, "run", "--state-dir=" + n.path("state"), "--run-dir=" + n.path("run"), "--edit-spread=" + spread.String(),
-			"--trial-period=" + o.Trial.String(), "--log-format=json", "--", o.FakeKubelet}
-		program, err := c.Launch(n.log(), slices.Concat(words, n.kubelet())...)
+		program, err := n.supervise(c, o, spread)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("starting the supervisor of node %s: %w", n.Name, err), s.stop())
 		}
@@ -38,6 +36,13 @@ func startSupervisors(ctx context.Context, c *cluster.Cluster, o Options, nodes 
 		pause(ctx, startEvery)
 	}
 	return s, nil
+}
+
+// supervise starts one as a process of its own.
+func (n node) supervise(c *cluster.Cluster, o Options, spread time.Duration) (*cluster.Program, error) {
+	words := []string{o.Binary, "run", "--state-dir=" + n.path("state"), "--run-dir=" + n.path("run"), "--edit-spread=" + spread.String(),
+		"--trial-period=" + o.Trial.String(), "--log-format=json", "--", o.FakeKubelet}
+	return c.Launch(n.log(), slices.Concat(words, n.kubelet())...)
 }
 
 // startHost starts the process with all nodes' supervisors.
