@@ -59,11 +59,11 @@ type Taken struct {
 
 const (
 	hears         = 10 * time.Second // after which a controller has heard of everything, on a machine that is full
-	actsEach      = 40               // in a round
+	actsEach      = 30               // in a round
 	shortest      = 200 * time.Millisecond
-	longest       = 6 * time.Second // from one act to the next
+	brief         = 4 * time.Second // from one act to the next, most of the time
+	longest       = 20 * time.Second
 	roundPatience = 6 * time.Minute
-	sampleEvery   = 30 * time.Second
 )
 
 // soaker is a soak, under way.
@@ -134,7 +134,11 @@ func (s *soaker) rounds(ctx context.Context, lasts time.Duration) error {
 			if err := s.act(ctx); err != nil {
 				return err
 			}
-			pause(ctx, shortest+time.Duration(s.random.Int64N(int64(longest-shortest))))
+			most := brief
+			if s.random.IntN(3) == 0 {
+				most = longest // so that some revisions come to a verdict
+			}
+			pause(ctx, shortest+time.Duration(s.random.Int64N(int64(most-shortest))))
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
