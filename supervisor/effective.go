@@ -11,17 +11,19 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 )
 
-// Bounds of what is kept of effective configurations: what runs, what is to run, what is fallen back to, and local.
+// Bounds of what is kept of effective configurations: what runs, what is to run, and what is fallen back to; local is kept beside them.
 const (
-	keptEffective     = 4
+	keptEffective     = 3
 	keptEffectiveSize = 1 << 20 // bytes of one
 )
 
 // effectives keeps the effective configurations that kubelets told in the newest pre-flights. They may hold secrets: they are in memory
-// alone, and a supervisor that takes over knows them after its next pre-flight.
+// alone, and a supervisor that takes over knows them after its next pre-flight. That of the node's own file stays whatever else comes: a
+// change from it or to it needs no second pre-flight then.
 type effectives struct {
-	mu   sync.Mutex
-	list []effectiveOf // the newest last
+	mu    sync.Mutex
+	local effectiveOf
+	list  []effectiveOf // the newest last
 }
 
 type effectiveOf struct {
@@ -30,12 +32,16 @@ type effectiveOf struct {
 	effective config.Effective
 }
 
-func (e *effectives) keep(content string, kubelet config.Identity, told config.Effective) {
+func (e *effectives) keep(content string, kubelet config.Identity, told config.Effective, isLocal bool) {
 	if !told.Told || told.Size() > keptEffectiveSize {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if isLocal {
+		e.local = effectiveOf{content, kubelet, told}
+		return
+	}
 	e.list = slices.DeleteFunc(e.list, func(x effectiveOf) bool { return x.content == content && x.kubelet == kubelet })
 	e.list = append(e.list, effectiveOf{content, kubelet, told})
 	e.list = slices.Clone(e.list[max(0, len(e.list)-keptEffective):])
@@ -45,7 +51,7 @@ func (e *effectives) keep(content string, kubelet config.Identity, told config.E
 func (e *effectives) find(content string, kubelet config.Identity) config.Effective {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, x := range e.list {
+	for _, x := range append([]effectiveOf{e.local}, e.list...) {
 		if x.content == content && x.kubelet == kubelet {
 			return x.effective
 		}
@@ -74,7 +80,7 @@ func (l *loop) explain(proved *decide.Proved, do decide.Prove, verdict kubelet.V
 	if !l.isAbout(do) {
 		told = config.Effective{}
 	}
-	l.effectives.keep(proved.Content, do.Kubelet, told)
+	l.effectives.keep(proved.Content, do.Kubelet, told, do.Version == nil)
 	if do.Version == nil {
 		proved.Effective = told.Digest("", nil)
 		return

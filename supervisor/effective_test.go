@@ -135,7 +135,7 @@ func TestPoliciesOfTheEffectiveConfiguration(t *testing.T) {
 	l := loopOverRoot(root)
 	l.arguments = config.ParseArguments(l.Arguments)
 	told, other := decide.Version{Content: "told"}, decide.Version{Content: "other"}
-	l.effectives.keep("told", config.Identity{Binary: "b"}, toldOf(t, map[string]any{"cpuManagerPolicy": "none", "memoryManagerPolicy": "None"}))
+	l.effectives.keep("told", config.Identity{Binary: "b"}, toldOf(t, map[string]any{"cpuManagerPolicy": "none", "memoryManagerPolicy": "None"}), false)
 	for name, test := range map[string]struct {
 		start decide.Start
 		file  string
@@ -177,7 +177,7 @@ func TestToldWhileFilesChanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.effectives.list = nil
+		l.effectives = effectives{}
 		change()
 		proved := explained(before)
 		if kept := l.effectives.find(before.Local, before.Kubelet).Known(); kept != (name == "nothing") || (proved.Effective != "") != kept {
@@ -195,21 +195,27 @@ func TestGatesOf(t *testing.T) {
 
 func TestEffectivesAreBounded(t *testing.T) {
 	var e effectives
+	newest := fmt.Sprint(3*keptEffective - 1)
+	e.keep("older local", config.Identity{}, toldOf(t, map[string]any{"maxPods": 1}), true)
+	e.keep("local", config.Identity{}, toldOf(t, map[string]any{"maxPods": 2}), true)
 	for i := range 3 * keptEffective {
-		e.keep(fmt.Sprint(i), config.Identity{}, toldOf(t, map[string]any{"maxPods": i}))
-		e.keep(fmt.Sprint(i), config.Identity{}, toldOf(t, map[string]any{"maxPods": i + 100}))
+		e.keep(fmt.Sprint(i), config.Identity{}, toldOf(t, map[string]any{"maxPods": i}), false)
+		e.keep(fmt.Sprint(i), config.Identity{}, toldOf(t, map[string]any{"maxPods": i + 100}), false)
+	}
+	if got := string(e.find("local", config.Identity{}).JSON()); got != `{"maxPods":2}` || e.find("older local", config.Identity{}).Known() {
+		t.Errorf("of local %s is kept", got)
 	}
 	if len(e.list) != keptEffective {
 		t.Errorf("%d are kept", len(e.list))
 	}
-	if got := string(e.find("11", config.Identity{}).JSON()); got != `{"maxPods":111}` {
+	if got := string(e.find(newest, config.Identity{}).JSON()); got != `{"maxPods":108}` {
 		t.Errorf("the newest is %s", got)
 	}
-	if e.find("0", config.Identity{}).Known() || e.find("11", config.Identity{Local: "x"}).Known() {
+	if e.find("0", config.Identity{}).Known() || e.find(newest, config.Identity{Local: "x"}).Known() {
 		t.Error("what was not kept is found")
 	}
-	e.keep("large", config.Identity{}, toldOf(t, map[string]any{"clusterDomain": strings.Repeat("x", keptEffectiveSize)}))
-	e.keep("own", config.Identity{}, config.ReadEffective([]string{"--max-pods=1"}, ""))
+	e.keep("large", config.Identity{}, toldOf(t, map[string]any{"clusterDomain": strings.Repeat("x", keptEffectiveSize)}), true)
+	e.keep("own", config.Identity{}, config.ReadEffective([]string{"--max-pods=1"}, ""), false)
 	if e.find("large", config.Identity{}).Known() || e.find("own", config.Identity{}).Known() {
 		t.Error("what is too large, or not told, is kept")
 	}

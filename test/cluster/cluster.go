@@ -32,6 +32,7 @@ type Options struct {
 	Kubelet   string    // "1.36.3" (also ""), or another version that is among the parts (test/parts/kubelets)
 	Parts     string    // what test/parts/build.sh made. "": $KUBELET_SUPERVISOR_PARTS
 	Audit     bool      // the API server notes who asked for what: AuditLog
+	Objects   bool      // with Audit: also what of Nodes and KubeletPools, and what they are then
 	Log       io.Writer // one line per step; nil: none
 }
 
@@ -46,6 +47,7 @@ type Cluster struct {
 	apiServer string
 	kubelet   string
 	audit     bool
+	objects   bool
 	log       io.Writer
 	authority *authority
 	claim     *claim
@@ -72,7 +74,7 @@ func Up(ctx context.Context, options Options) (*Cluster, error) {
 
 // prepare checks the options and claims the name; nothing of the cluster is there yet.
 func prepare(options Options) (*Cluster, error) {
-	c := &Cluster{Name: options.Name, Folder: options.Folder, parts: options.Parts, apiServer: options.APIServer, kubelet: options.Kubelet, audit: options.Audit, log: options.Log, running: map[string]*Program{}}
+	c := &Cluster{Name: options.Name, Folder: options.Folder, parts: options.Parts, apiServer: options.APIServer, kubelet: options.Kubelet, audit: options.Audit, objects: options.Objects, log: options.Log, running: map[string]*Program{}}
 	if !validName.MatchString(c.Name) {
 		return nil, fmt.Errorf("cluster name %q: give at most 20 lower-case letters, digits and dashes", c.Name)
 	}

@@ -31,7 +31,7 @@ func (c *Cluster) writeFiles() error {
 		NodeName + ".kubeconfig": c.kubeconfig("node"),
 		"kubelet.yaml":           c.KubeletConfig(),
 		"containerd.toml":        c.containerdConfig(),
-		"audit.yaml":             "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n",
+		"audit.yaml":             c.auditPolicy(),
 		// Enough for the Node to be Ready; pods use the host's network.
 		"cni/10-loopback.conflist": `{"cniVersion": "0.4.0", "name": "loopback", "plugins": [{"type": "loopback"}]}` + "\n",
 	} {
@@ -40,6 +40,16 @@ func (c *Cluster) writeFiles() error {
 		}
 	}
 	return nil
+}
+
+// auditPolicy says what the API server notes.
+func (c *Cluster) auditPolicy() string {
+	objects := ""
+	if c.objects {
+		objects = "{level: RequestResponse, verbs: [create, update, patch, delete], resources: [{group: '', resources: [nodes, nodes/status]}, " +
+			"{group: kubelet-supervisor.io, resources: [kubeletpools, kubeletpools/status]}]}, "
+	}
+	return "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [" + objects + "{level: Metadata}]\n"
 }
 
 // kubeconfig names certificate files, which client-go reads again when they change.
@@ -168,7 +178,7 @@ func (c *Cluster) ImportImage(ctx context.Context, file string) error {
 	return nil
 }
 
-// AuditLog is the file in which the API server notes each request but not its content, audit.k8s.io/v1 events line by line, of a
+// AuditLog is the file in which the API server notes each request but, without Options.Objects, not its content, audit.k8s.io/v1 events line by line, of a
 // cluster with Options.Audit. It is rotated by the API server at 100 MB.
 func (c *Cluster) AuditLog() string { return c.path("log", "audit.log") }
 

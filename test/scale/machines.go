@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"syscall"
 
 	"k8s.io/client-go/rest"
 
@@ -60,6 +61,27 @@ func (m *Machines) Start(ctx context.Context) (err error) {
 	return nil
 }
 
+// Kill kills the supervisor of one machine, and starts it again, as systemd does. Each has to be a process. Its kubelet is left over, for there is
+// no cgroup that is emptied.
+func (m *Machines) Kill(i int) error {
+	n, old := m.nodes[i], m.running[i]
+	old.Signal(syscall.SIGKILL)
+	<-old.Done
+	program, err := n.supervise(m.cluster, m.options, m.options.Spread)
+	if err != nil {
+		return fmt.Errorf("starting the supervisor of node %s again: %w", n.Name, err)
+	}
+	m.running[i] = program
+	return nil
+}
+
+// Usage is the first supervisor's: what it takes now, and which process that is.
+func (m *Machines) Usage() (pid int, u cluster.Usage, err error) {
+	pid = m.running[0].PID()
+	u, err = cluster.UsageOf(pid)
+	return pid, u, err
+}
+
 // Stop returns when all have ended.
 func (m *Machines) Stop() error {
 	m.stop()
@@ -74,7 +96,7 @@ func (m *Machines) Restart(i int) error {
 	if err := m.running[i].Stop(stopWithin); err != nil {
 		return err
 	}
-	program, err := startSupervisor(m.cluster, m.options, m.nodes[i], i, m.options.Spread)
+	program, err := m.nodes[i].supervise(m.cluster, m.options, m.options.Spread)
 	if err != nil {
 		return err
 	}

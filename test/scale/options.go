@@ -50,10 +50,10 @@ func (o Options) check() error {
 	return nil
 }
 
-// binary is the program of a node, by its number.
-func (o Options) binary(node int) string {
+// binary is the program of a node.
+func (o Options) binary(n node) string {
 	if o.Binaries != nil {
-		return o.Binaries[node]
+		return o.Binaries[n.Port-firstPort]
 	}
 	return o.Binary
 }

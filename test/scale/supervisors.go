@@ -27,10 +27,10 @@ func startSupervisors(ctx context.Context, c *cluster.Cluster, o Options, nodes 
 		host, err := startHost(c, o, nodes, spread)
 		return supervisors{host}, err
 	}
-	for i, n := range nodes {
-		program, err := startSupervisor(c, o, n, i, spread)
+	for _, n := range nodes {
+		program, err := n.supervise(c, o, spread)
 		if err != nil {
-			return nil, errors.Join(err, s.stop())
+			return nil, errors.Join(fmt.Errorf("starting the supervisor of node %s: %w", n.Name, err), s.stop())
 		}
 		s = append(s, program)
 		pause(ctx, startEvery)
@@ -38,15 +38,11 @@ func startSupervisors(ctx context.Context, c *cluster.Cluster, o Options, nodes 
 	return s, nil
 }
 
-// startSupervisor starts the process of one node, by its number.
-func startSupervisor(c *cluster.Cluster, o Options, n node, i int, spread time.Duration) (*cluster.Program, error) {
-	words := []string{o.binary(i), "run", "--state-dir=" + n.path("state"), "--run-dir=" + n.path("run"), "--edit-spread=" + spread.String(),
+// supervise starts one as a process of its own.
+func (n node) supervise(c *cluster.Cluster, o Options, spread time.Duration) (*cluster.Program, error) {
+	words := []string{o.binary(n), "run", "--state-dir=" + n.path("state"), "--run-dir=" + n.path("run"), "--edit-spread=" + spread.String(),
 		"--trial-period=" + o.Trial.String(), "--log-format=json", "--", o.FakeKubelet}
-	program, err := c.Launch(n.log(), slices.Concat(words, n.kubelet())...)
-	if err != nil {
-		return nil, fmt.Errorf("starting the supervisor of node %s: %w", n.Name, err)
-	}
-	return program, nil
+	return c.Launch(n.log(), slices.Concat(words, n.kubelet())...)
 }
 
 // startHost starts the process with all nodes' supervisors.

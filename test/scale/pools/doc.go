@@ -8,6 +8,8 @@
 // MeasureRollout measures revisions of a pool on their way, with the API server killed in the middle of one. There some of the nodes have a
 // real supervisor and a fake kubelet, and the others are puppets, each with an identity of its own and the supervisor's own publisher.
 //
+// Soak lets a pool live through acts at random, and holds all that the API server has noted against the rules (package history).
+//
 // It promises that every figure is seen from outside: in the process table, in the API server's audit log, in the pool's status as the API
 // server has it; but for the time of a decision, which the controller's own metrics tell.
 package pools

@@ -68,6 +68,7 @@ type measurement struct {
 	folder  string
 	first   *cluster.Program
 	second  *cluster.Program
+	objects bool                        // the audit log has them
 	keep    func(context.Context) error // looks after the first one while something is awaited; nil: nobody does
 	pool    *v1alpha1.KubeletPool
 	good    rollout.Write // what a node with the pool's first revision has
@@ -101,7 +102,7 @@ func Measure(ctx context.Context, o Options) (*Figures, error) {
 // onCluster brings a cluster up, measures, and takes it down together with the controllers.
 func (m *measurement) onCluster(ctx context.Context, name string, measure func(context.Context) error) (err error) {
 	name = fmt.Sprintf("%s-%d-%d", name, os.Getpid(), m.Nodes)
-	if m.cluster, err = cluster.Up(ctx, cluster.Options{Name: name, Audit: true, Log: m.Log}); err != nil {
+	if m.cluster, err = cluster.Up(ctx, cluster.Options{Name: name, Audit: true, Objects: m.objects, Log: m.Log}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.cluster.Down()) }()

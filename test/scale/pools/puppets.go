@@ -3,6 +3,7 @@ package pools
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
@@ -110,6 +112,7 @@ func (k *crew) refuses() bool {
 // listen hears of assignments, by a watch on the own Node as a supervisor does.
 func (p *puppet) listen(ctx context.Context) {
 	heard := ""
+	var uid types.UID
 	for ; ctx.Err() == nil; pause(ctx, listenAgain) {
 		watch, err := p.client.Get().Resource("nodes").VersionedParams(&metav1.ListOptions{Watch: true,
 			FieldSelector: fields.OneTermEqualSelector("metadata.name", p.name).String()}, scheme.ParameterCodec).Watch(ctx)
@@ -122,7 +125,11 @@ func (p *puppet) listen(ctx context.Context) {
 				continue
 			}
 			source, retry := n.Annotations[rollout.ConfigSourceAnnotation], n.Annotations[rollout.RetryAnnotation]
-			if now := source + " " + retry; now != heard && source != "" {
+			if uid != "" && uid != n.UID {
+				heard = "another Node" // of the same name, which knows nothing of us
+			}
+			uid = n.UID
+			if now := source + " " + retry; now != heard && (source != "" || heard != "") {
 				heard = now
 				p.obey(ctx, source, rollout.ParseRetry(retry))
 			}
@@ -132,15 +139,24 @@ func (p *puppet) listen(ctx context.Context) {
 
 // obey goes the way of an assignment, to its end.
 func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry) {
+	if source == "" || source == rollout.Local {
+		p.running, p.good = rollout.Local, rollout.Local
+		p.say(source, retry, decide.ReasonLocal)
+		return
+	}
 	p.say(source, retry, decide.ReasonApplying)
-	for p.read(ctx, source) != nil {
+	nature, err := p.read(ctx, source)
+	for ; err != nil; nature, err = p.read(ctx, source) {
 		if pause(ctx, readAgain); ctx.Err() != nil {
 			return
 		}
 	}
 	switch {
-	case p.crew.refuses():
+	case p.crew.refuses() || nature == refuses:
 		p.say(source, retry, decide.ReasonRefused)
+		return
+	case nature == dies:
+		p.dies(ctx, source, retry)
 		return
 	case p.good != source:
 		p.running = source
@@ -151,19 +167,41 @@ func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry) {
 	p.say(source, retry, decide.ReasonActive)
 }
 
-// read reads the ConfigMap as a node may.
-func (p *puppet) read(ctx context.Context, source string) error {
+// dies tries a configuration that its kubelet dies of, and goes back to the last good one.
+func (p *puppet) dies(ctx context.Context, source string, retry rollout.Retry) {
+	p.running = source
+	p.say(source, retry, decide.ReasonInTrial)
+	pause(ctx, p.crew.trial)
+	p.running = p.good
+	p.say(source, retry, decide.ReasonRolledBack)
+	pause(ctx, p.crew.trial)
+	p.say(source, retry, decide.ReasonRejected)
+}
+
+// The natures of configurations: what the fake kubelet does with them, and so the puppets.
+const (
+	refuses = "refuse"
+	dies    = "crash"
+)
+
+var natureIn = regexp.MustCompile(`"?mode"?: *"?(\w+)`)
+
+// read reads the ConfigMap as a node may, and says of which nature it is.
+func (p *puppet) read(ctx context.Context, source string) (nature string, err error) {
 	words := strings.Split(source, "/")
 	if len(words) != 3 {
-		return fmt.Errorf("%q names no ConfigMap", source)
+		return "", fmt.Errorf("%q names no ConfigMap", source)
 	}
 	var object corev1.ConfigMap
 	if err := p.client.Get().Namespace(words[0]).Resource("configmaps").Name(words[1]).Do(ctx).Into(&object); err != nil {
-		return err
+		return "", err
 	}
 	p.versions[source] = &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: words[0], Name: words[1], KubeletConfigKey: words[2],
 		UID: object.UID, ResourceVersion: object.ResourceVersion}}
-	return nil
+	if found := natureIn.FindStringSubmatch(object.Data[words[2]]); found != nil {
+		nature = found[1]
+	}
+	return nature, nil
 }
 
 // say publishes what a supervisor would.
@@ -177,6 +215,8 @@ func (p *puppet) say(source string, retry rollout.Retry, reason string) {
 		is, message = corev1.ConditionUnknown, "a change is under way"
 	case decide.ReasonRefused:
 		is, message, failure = corev1.ConditionFalse, refusedWords, decide.ValidateError
+	case decide.ReasonRolledBack, decide.ReasonRejected:
+		is, message, failure = corev1.ConditionFalse, "the kubelet has ended in its trial", decide.RunError
 	case decide.ReasonLocal:
 		message = "nothing is assigned"
 	}

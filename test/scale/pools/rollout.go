@@ -32,6 +32,7 @@ type RolloutOptions struct {
 	Machines    int           // of them: with a real supervisor and a fake kubelet. The others are puppets
 	Controller  string        // the shipped program
 	Host        string        // what test/scale/scalehost builds
+	Supervisor  string        // the shipped program: each machine's supervisor is a process of it. "": all of them are in one process of Host
 	FakeKubelet string        // what test/fakekubelet builds
 	Trial       time.Duration // of all nodes
 	Settle      time.Duration // of the rollout by waves
@@ -107,7 +108,7 @@ func MeasureRollout(ctx context.Context, o RolloutOptions) (*Rollout, error) {
 func (r *rolling) populate(ctx context.Context) (err error) {
 	r.pool = newPool()
 	puppets := r.options.Nodes - r.options.Machines
-	if r.machines, err = scale.MakeMachines(ctx, r.cluster, scale.Options{Nodes: r.options.Machines, Host: r.options.Host, FakeKubelet: r.options.FakeKubelet,
+	if r.machines, err = scale.MakeMachines(ctx, r.cluster, scale.Options{Nodes: r.options.Machines, Host: r.options.Host, Processes: r.options.Supervisor != "", Binary: r.options.Supervisor, FakeKubelet: r.options.FakeKubelet,
 		Namespace: rollout.Namespace, Trial: r.options.Trial, Log: r.options.Log}); err != nil {
 		return err
 	}

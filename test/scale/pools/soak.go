@@ -1,0 +1,186 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/scale/history"
+)
+
+// SoakOptions are those of Soak.
+type SoakOptions struct {
+	Time        time.Duration // how long there are rounds; the one that is under way is finished
+	Seed        uint64        // of the sequence of acts
+	Nodes       int
+	Machines    int // of them: with a supervisor of their own, and a fake kubelet
+	Controller  string
+	Supervisor  string
+	FakeKubelet string
+	Log         io.Writer
+}
+
+// A Soaked is what a soak has seen.
+type Soaked struct {
+	Seed     uint64         `json:"seed"`
+	Took     time.Duration  `json:"took"`
+	Nodes    int            `json:"nodes"`
+	Machines int            `json:"machines"`
+	Rounds   int            `json:"rounds"`  // each of which ended with all nodes on one good revision
+	Longest  time.Duration  `json:"longest"` // that a round's end took to come
+	Acts     map[string]int `json:"acts"`
+	InVain   int            `json:"inVain"` // acts that the API server did not carry out, for it was away
+	Ended    int            `json:"ended"`  // controllers that ended by themselves, and were started again
+	Samples  []Sample       `json:"samples"`
+
+	history.Findings
+}
+
+// A Sample is what processes took at a time: one controller and one supervisor.
+type Sample struct {
+	At         time.Duration `json:"at"`
+	Controller Taken         `json:"controller"`
+	Supervisor Taken         `json:"supervisor"`
+}
+
+// Taken is of one process.
+type Taken struct {
+	Process   int     `json:"process"`
+	Anonymous float64 `json:"anonymous"` // MiB
+	Files     int     `json:"files"`
+}
+
+const (
+	hears         = 10 * time.Second // after which a controller has heard of everything, on a machine that is full
+	actsEach      = 30               // in a round
+	shortest      = 200 * time.Millisecond
+	brief         = 4 * time.Second // from one act to the next, most of the time
+	longest       = 20 * time.Second
+	roundPatience = 6 * time.Minute
+)
+
+// soaker is a soak, under way.
+type soaker struct {
+	*rolling
+	random *rand.Rand
+	began  time.Time
+	soaked Soaked
+	pods   int // of the next revision, so that each is another one
+	beside sync.WaitGroup
+
+	mutex       sync.Mutex // guards what follows
+	controllers [2]*cluster.Program
+	frozen      [2]bool
+	over        bool
+}
+
+// Soak lets a pool of nodes live through acts at random: revisions that are good, refused or deadly, people who interfere, and programs that are
+// killed or frozen. Each round ends with all of that mended, and then one good revision has to come to every node. At the end all that the API
+// server has noted is held against the rules of pools; what breaks one is among the findings.
+func Soak(ctx context.Context, o SoakOptions) (*Soaked, error) {
+	s := &soaker{random: rand.New(rand.NewPCG(o.Seed, 14)), pods: goodPods, soaked: Soaked{Seed: o.Seed, Nodes: o.Nodes, Machines: o.Machines, Acts: map[string]int{}}}
+	s.rolling = &rolling{measurement: &measurement{Options: Options{Nodes: o.Nodes, Controller: o.Controller, Log: o.Log}, objects: true},
+		options: RolloutOptions{Nodes: o.Nodes, Machines: o.Machines, Supervisor: o.Supervisor, FakeKubelet: o.FakeKubelet, Trial: 2 * time.Second, Log: o.Log}}
+	err := s.onCluster(ctx, "soak", func(ctx context.Context) (err error) {
+		defer func() {
+			s.endAll()
+			if s.crew != nil {
+				s.crew.end()
+			}
+			if s.machines != nil {
+				err = errors.Join(err, s.machines.Stop())
+			}
+		}()
+		s.keep = s.look
+		return s.inTurn(ctx, []phase{
+			{"manifests", s.install},
+			{"Nodes", s.populate},
+			{"all speak", s.speak},
+			{"the first revision", s.begin},
+			{"rounds", func(ctx context.Context) error { return s.rounds(ctx, o.Time) }},
+			{"the history", s.check},
+		})
+	})
+	return &s.soaked, err
+}
+
+// begin makes the pool, and starts both controllers.
+func (s *soaker) begin(ctx context.Context) (err error) {
+	s.began = time.Now()
+	s.pool.Spec.Rollout.ProgressDeadline = duration(2 * time.Minute)
+	for i := range s.controllers {
+		if err := s.startController(i); err != nil {
+			return err
+		}
+	}
+	s.beside.Go(func() { s.watchControllers(ctx) })
+	if err := s.admin.Create(ctx, s.pool.DeepCopy()); err != nil {
+		return err
+	}
+	return s.await(ctx, v1alpha1.ConditionReady, "Completed")
+}
+
+// rounds acts, and mends, until the time is over.
+func (s *soaker) rounds(ctx context.Context, lasts time.Duration) error {
+	for ; time.Since(s.began) < lasts; s.soaked.Rounds++ {
+		for range actsEach {
+			if err := s.act(ctx); err != nil {
+				return err
+			}
+			most := brief
+			if s.random.IntN(3) == 0 {
+				most = longest // so that some revisions come to a verdict
+			}
+			pause(ctx, shortest+time.Duration(s.random.Int64N(int64(most-shortest))))
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+		begin := time.Now()
+		if err := s.calm(ctx); err != nil {
+			return fmt.Errorf("round %d of seed %d: %w", s.soaked.Rounds+1, s.soaked.Seed, err)
+		}
+		s.soaked.Longest = max(s.soaked.Longest, time.Since(begin))
+		_, _ = fmt.Fprintf(s.Log, "%s round %d: all nodes run one revision after %.0f s\n", time.Since(s.began).Round(time.Second), s.soaked.Rounds+1, time.Since(begin).Seconds())
+		s.sample()
+	}
+	s.soaked.Took = time.Since(s.began)
+	return nil
+}
+
+// sample looks at the processes when all is quiet.
+func (s *soaker) sample() {
+	x := Sample{At: time.Since(s.began)}
+	s.mutex.Lock()
+	pid := s.controllers[0].PID()
+	s.mutex.Unlock()
+	if u, err := cluster.UsageOf(pid); err == nil {
+		x.Controller = Taken{pid, u.Anonymous, u.Files}
+	}
+	if pid, u, err := s.machines.Usage(); err == nil {
+		x.Supervisor = Taken{pid, u.Anonymous, u.Files}
+	}
+	s.soaked.Samples = append(s.soaked.Samples, x)
+}
+
+// check holds the history against the rules.
+func (s *soaker) check(context.Context) error {
+	log, err := os.Open(s.cluster.AuditLog())
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	writes, err := history.Read(log)
+	if err != nil {
+		return err
+	}
+	s.soaked.Findings = *history.Check(writes, history.Options{Controller: controllerUser, Lag: hears})
+	return nil
+}
