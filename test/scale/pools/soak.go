@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/scale/history"
@@ -114,7 +116,7 @@ func Soak(ctx context.Context, o SoakOptions) (*Soaked, error) {
 // begin makes the pool, and starts both controllers.
 func (s *soaker) begin(ctx context.Context) (err error) {
 	s.began = time.Now()
-	s.pool.Spec.Rollout.ProgressDeadline = duration(2 * time.Minute)
+	s.pool.Spec.Rollout.ProgressDeadline = &metav1.Duration{Duration: 2 * time.Minute}
 	for i := range s.controllers {
 		if err := s.startController(i); err != nil {
 			return err

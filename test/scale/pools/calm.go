@@ -1,0 +1,104 @@
+package pools
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+)
+
+// look says nothing while something is awaited: the controllers are looked after by themselves.
+func (s *soaker) look(ctx context.Context) error { return ctx.Err() }
+
+// silent is the Node of a puppet before it has said anything.
+func silent(i int) *corev1.Node {
+	n := node(i)
+	conditions := n.Status.Conditions[:0]
+	for _, c := range n.Status.Conditions {
+		if c.Type != rollout.ConditionType {
+			conditions = append(conditions, c)
+		}
+	}
+	n.Status.Conditions = conditions
+	return n
+}
+
+// calm mends everything that people have done, pushes a good revision, and waits until every node runs it.
+func (s *soaker) calm(ctx context.Context) error {
+	s.mutex.Lock()
+	for i, p := range s.controllers {
+		p.Signal(syscall.SIGCONT)
+		s.frozen[i] = false
+	}
+	s.mutex.Unlock()
+	patient, cancel := context.WithTimeout(ctx, roundPatience)
+	defer cancel()
+	var last error
+	for {
+		if last = s.mend(patient); last == nil {
+			break
+		}
+		if patient.Err() != nil {
+			return fmt.Errorf("mending what people have done: %w", last)
+		}
+		pause(patient, time.Second)
+	}
+	if err := s.await(patient, v1alpha1.ConditionReady, rollout.ReasonCompleted); err != nil {
+		return err
+	}
+	for {
+		behind, err := s.unlike(patient, func(n *rollout.Node) bool {
+			return n.Reason == decide.ReasonActive && n.Observed == n.Source && n.Good == n.Source && n.Mark.Records(n.Source) && n.Mark.Pool == poolName && !n.Cordoned
+		})
+		if err == nil && len(behind) == 0 {
+			return nil
+		}
+		if patient.Err() != nil {
+			return fmt.Errorf("the pool is completed, and these nodes are not: %q: %w", behind, patient.Err())
+		}
+		pause(patient, time.Second)
+	}
+}
+
+// mend undoes what people have done, but for what nodes run.
+func (s *soaker) mend(ctx context.Context) error {
+	puppets := len(s.names) - s.options.Machines
+	for i, name := range s.names {
+		var n corev1.Node
+		switch err := s.admin.Get(ctx, client.ObjectKey{Name: name}, &n); {
+		case apierrors.IsNotFound(err) && i < puppets:
+			if err := s.make(ctx, i); err != nil {
+				return err
+			}
+			continue
+		case err != nil:
+			return err
+		}
+		read := rollout.ReadNode(&n)
+		if !read.Ready {
+			if err := s.ready(ctx, name, true); err != nil {
+				return err
+			}
+		}
+		if read.Cordoned || n.Labels[rollout.RolloutLabel] != "" || n.Labels[rollout.PoolLabel] != "" {
+			if err := s.patchNode(ctx, name, map[string]any{"spec": map[string]any{"unschedulable": false}, "metadata": map[string]any{"labels": map[string]any{
+				rollout.RolloutLabel: nil, rollout.PoolLabel: nil}}}); err != nil {
+				return err
+			}
+		}
+		if !read.Mark.Records(read.Source) && (read.Source != "" || read.Mark.Pool != "") {
+			if err := s.release(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return s.spec(ctx, `{"layers":[`+s.layers("")+`],"rollout":{"pin":null,"paused":false,"attempt":1,"maxUnavailable":"25%"}}`)
+}
