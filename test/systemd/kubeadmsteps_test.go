@@ -1,0 +1,313 @@
+//go:build systemd && kubeadm
+
+package systemd
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// steps are the rows of docs/operate/kubeadm.md, in their order: what a person does, and what has to be true then.
+var steps = []struct {
+	row string
+	do  func(c *kubeadmCluster)
+}{
+	{"`kubelet-supervisor enable`, before `kubeadm init`", enabledBeforeInit},
+	{"`kubeadm init`", initialized},
+	{"a configuration is assigned to the control-plane node", assignedToControlPlane},
+	{"`local` is assigned to it", localToControlPlane},
+	{"`kubelet-supervisor enable`, before `kubeadm join`", enabledBeforeJoin},
+	{"`kubeadm join`", joinedByKubeadm},
+	{"a configuration is assigned to the worker", assignedToWorker},
+	{"`kubeadm upgrade apply`", upgradeApplied},
+	{"`kubeadm upgrade node`", upgradedNode},
+	{"`apt install kubelet`: it would refuse the configuration", aptRefused},
+	{"`apt install kubelet`: it accepts the configuration", aptAccepted},
+	{"`systemctl restart kubelet`", restartedForNewKubelet},
+	{"`kubeadm reset`", resetWorker},
+	{"`kubectl delete node`, and `kubeadm join` of the same cluster", joinedAgain},
+	{"`kubeadm reset` and `kubeadm init`", initializedAgain},
+	{"`kubeadm reset` and `kubeadm join` of another cluster", joinedAnother},
+	{"`dpkg --purge kubelet-supervisor`", purged},
+	{"`kubelet-supervisor enable --now`, after `kubeadm join`", enabledAfterJoin},
+}
+
+// A cluster as people have it, through the steps of its life. Each step goes on where the one before ended.
+func TestKubeadm(t *testing.T) {
+	c := newKubeadmCluster(t)
+	for _, step := range steps {
+		t.Logf("--- %s", step.row)
+		step.do(c)
+		if t.Failed() {
+			t.Fatalf("%s: not as the page says", step.row)
+		}
+	}
+}
+
+// The page tells of these steps and of no others.
+func TestKubeadmPage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operate/kubeadm.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told, done []string
+	for _, row := range regexp.MustCompile(`(?m)^\| \d+\. (.*?) \|`).FindAllStringSubmatch(string(text), -1) {
+		told = append(told, row[1])
+	}
+	for _, step := range steps {
+		done = append(done, step.row)
+	}
+	if difference := cmp.Diff(done, told); difference != "" {
+		t.Errorf("- what the test does, + what the page tells:\n%s", difference)
+	}
+}
+
+func enabledBeforeInit(c *kubeadmCluster) { c.enabledBefore(c.controlPlane) }
+func enabledBeforeJoin(c *kubeadmCluster) { c.enabledBefore(c.worker) }
+
+// enabledBefore: without a configuration no kubelet stays, and nobody is held up.
+func (c *kubeadmCluster) enabledBefore(m *kubeadmMachine) {
+	m.must("dpkg -i %s %s", m.deb("old"), m.packaged("old", "kubelet-supervisor-apt_*.deb"))
+	m.write(flagsFile, "KUBELET_SUPERVISOR_ARGS=--trial-period=3s\n")
+	m.must("kubelet-supervisor enable --now")
+	m.supervises()
+	if pods := m.containers(); len(pods) > 0 {
+		m.Errorf("containers %v", pods)
+	}
+}
+
+func initialized(c *kubeadmCluster) {
+	m := c.controlPlane
+	m.init("v1.36.2")
+	m.healthy("kubelet")
+	c.says(m, "", "Local")
+	c.staticPods(m, "v1.36.2")
+	m.local()
+	c.kubectl("apply -k /shared/manifests")
+}
+
+func assignedToControlPlane(c *kubeadmCluster) {
+	m := c.controlPlane
+	kubeletPID, containers := m.healthy("kubelet"), m.containers()
+	c.assign(m, "control-plane", "maxPods: 60\n")
+	if now := m.healthy("kubelet"); now == kubeletPID {
+		m.Errorf("still kubelet %s", now)
+	}
+	c.runsWith(m, 60)
+	m.goOn(containers)
+}
+
+func localToControlPlane(c *kubeadmCluster) {
+	m := c.controlPlane
+	kubeletPID, containers := m.healthy("kubelet"), m.containers()
+	c.kubectl("annotate --overwrite node %s kubelet-supervisor.io/config-source=local", m.name)
+	c.says(m, "local", "Local")
+	if now := m.healthy("kubelet"); now == kubeletPID {
+		m.Errorf("still kubelet %s", now)
+	}
+	c.runsWith(m, 110)
+	m.local()
+	m.goOn(containers)
+}
+
+func joinedByKubeadm(c *kubeadmCluster) {
+	c.join(c.worker)
+	c.worker.healthy("kubelet")
+	c.says(c.worker, "", "Local")
+	c.worker.local()
+	if c.worker.has("/etc/kubernetes/bootstrap-kubelet.conf") {
+		c.worker.Error("the bootstrap credentials are still there")
+	}
+	c.pod(c.worker)
+}
+
+// oldGate is a feature gate that kubelet 1.35 has, and 1.36 has not.
+const oldGate = "featureGates: {KubeletInUserNamespace: true, MemoryManager: true}\n"
+
+func assignedToWorker(c *kubeadmCluster) {
+	m := c.worker
+	kubeletPID, containers := m.healthy("kubelet"), m.containers()
+	c.assign(m, "worker", "maxPods: 50\n"+oldGate)
+	if now := m.healthy("kubelet"); now == kubeletPID {
+		m.Errorf("still kubelet %s", now)
+	}
+	c.runsWith(m, 50)
+	m.goOn(containers)
+}
+
+// upgradeApplied: the static pods become those of the new version, and the file of the node is written anew. Its kubelet runs with it at
+// its next start; nothing restarts it.
+func upgradeApplied(c *kubeadmCluster) {
+	m := c.controlPlane
+	kubeletPID, containers := m.healthy("kubelet"), c.worker.containers()
+	c.setKubeadmsConfig("maxPods: 90")
+	m.kubeadmDoes("upgrade apply", upgradeConfiguration)
+	if !strings.Contains(m.read("/var/lib/kubelet/config.yaml"), "maxPods: 90") {
+		m.Error("kubeadm has not written the file anew")
+	}
+	c.staticPods(m, "v1.36.3")
+	if now := m.healthy("kubelet"); now != kubeletPID {
+		m.Errorf("kubelet %s and not %s", now, kubeletPID)
+	}
+	c.runsWith(m, 110)
+	c.localChangeIsPending(m)
+	c.worker.goOn(containers)
+}
+
+// upgradedNode: the file that kubeadm writes anew is not what an assigned configuration runs with, nor will be.
+func upgradedNode(c *kubeadmCluster) {
+	m := c.worker
+	kubeletPID, containers := m.healthy("kubelet"), m.containers()
+	m.kubeadmDoes("upgrade node", upgradeConfiguration)
+	if !strings.Contains(m.read("/var/lib/kubelet/config.yaml"), "maxPods: 90") {
+		m.Error("kubeadm has not written the file anew")
+	}
+	if now := m.healthy("kubelet"); now != kubeletPID {
+		m.Errorf("kubelet %s and not %s", now, kubeletPID)
+	}
+	c.runsWith(m, 50)
+	c.says(m, c.assigned[m.name], "Active")
+	m.goOn(containers)
+}
+
+func aptRefused(c *kubeadmCluster) {
+	m := c.worker
+	kubeletPID, containers := m.healthy("kubelet"), m.containers()
+	said, err := m.try("apt-get install -q -y /root/kubelet_%s.deb", newKubelet)
+	if err == nil || !strings.Contains(said, "unrecognized feature gate: MemoryManager") || !strings.Contains(said, "kubelet-supervisor: nothing is installed") {
+		m.Errorf("%v: %s", err, said)
+	}
+	m.hasPackage(oldKubelet)
+	if now := m.healthy("kubelet"); now != kubeletPID {
+		m.Errorf("kubelet %s and not %s", now, kubeletPID)
+	}
+	m.goOn(containers)
+}
+
+func aptAccepted(c *kubeadmCluster) {
+	m := c.worker
+	containers := m.containers()
+	c.assign(m, "worker-without-gate", "maxPods: 50\n")
+	kubeletPID := m.healthy("kubelet")
+	m.must("apt-get install -q -y /root/kubelet_%s.deb", newKubelet)
+	m.hasPackage(newKubelet)
+	if now := m.healthy("kubelet"); now != kubeletPID {
+		m.Errorf("kubelet %s and not %s", now, kubeletPID)
+	}
+	c.localChangeIsPending(m)
+	c.hasVersion(m, oldKubelet)
+	m.goOn(containers)
+}
+
+func restartedForNewKubelet(c *kubeadmCluster) {
+	m := c.worker
+	containers := m.containers()
+	m.must("systemctl restart kubelet")
+	m.healthy("kubelet")
+	c.hasVersion(m, newKubelet)
+	c.says(m, c.assigned[m.name], "Active")
+	c.runsWith(m, 50)
+	m.goOn(containers)
+}
+
+func resetWorker(c *kubeadmCluster) { c.worker.reset() }
+
+// joinedAgain: the Node is new and has no assignment, and the kubelet goes on with what it had.
+func joinedAgain(c *kubeadmCluster) {
+	m := c.worker
+	c.kubectl("delete node %s", m.name)
+	c.join(m)
+	m.healthy("kubelet")
+	c.says(m, "", "AssignmentLost")
+	c.runsWith(m, 50)
+	c.kubectl("annotate node %s kubelet-supervisor.io/config-source=local", m.name)
+	c.says(m, "local", "Local")
+	c.assign(m, "worker-again", "maxPods: 51\n")
+	c.runsWith(m, 51)
+	c.pod(m)
+}
+
+func initializedAgain(c *kubeadmCluster) {
+	m := c.controlPlane
+	c.assign(m, "control-plane-again", "maxPods: 61\n")
+	m.reset()
+	m.init("v1.36.3")
+	m.healthy("kubelet")
+	c.anotherCluster(m)
+	c.staticPods(m, "v1.36.3")
+	c.kubectl("apply -k /shared/manifests")
+}
+
+func joinedAnother(c *kubeadmCluster) {
+	c.worker.reset()
+	c.join(c.worker)
+	c.worker.healthy("kubelet")
+	c.anotherCluster(c.worker)
+	c.pod(c.worker)
+}
+
+// anotherCluster: nothing of what the old one assigned is run, and the Node says why.
+func (c *kubeadmCluster) anotherCluster(m *kubeadmMachine) {
+	if said := c.says(m, "", "Local"); !strings.Contains(said, "another cluster") {
+		m.Errorf("the message does not say why: %s", said)
+	}
+	m.local()
+	c.runsWith(m, 110)
+}
+
+func purged(c *kubeadmCluster) {
+	m := c.worker
+	containers := m.containers()
+	m.must("dpkg --purge kubelet-supervisor-apt kubelet-supervisor")
+	m.plain()
+	c.ready(m)
+	if m.has("/var/lib/kubelet-supervisor") {
+		m.Error("the state is still there")
+	}
+	m.goOn(containers)
+}
+
+func enabledAfterJoin(c *kubeadmCluster) {
+	m := c.worker
+	before, containers := m.property("kubelet", "MainPID"), m.containers()
+	m.must("dpkg -i %s", m.deb("old"))
+	if now := m.property("kubelet", "MainPID"); now != before {
+		m.Errorf("installing the package made %s of %s", now, before)
+	}
+	m.must("kubelet-supervisor enable --now")
+	if now := m.healthy("kubelet"); now == before {
+		m.Errorf("still kubelet %s", now)
+	}
+	c.says(m, "", "Local")
+	m.local()
+	m.goOn(containers)
+}
+
+// goOn sees to it that every container that ran still does.
+func (m *kubeadmMachine) goOn(before []string) {
+	m.Helper()
+	if len(before) == 0 {
+		m.Error("no container was there to go on")
+	}
+	now := m.containers()
+	for _, one := range before {
+		if !slices.Contains(now, one) {
+			m.Errorf("container %s is gone", one)
+		}
+	}
+}
+
+// local sees to it that the newest kubelet has no configuration but kubeadm's.
+func (m *kubeadmMachine) local() {
+	m.Helper()
+	pids := m.pids(m.kubelet)
+	if words := strings.ReplaceAll(m.read(fmt.Sprintf("/proc/%s/cmdline", pids[len(pids)-1])), "\x00", " "); strings.Contains(words, "/run/kubelet-supervisor") {
+		m.Errorf("the kubelet does not run kubeadm's: %s", words)
+	}
+}
