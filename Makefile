@@ -68,7 +68,7 @@ demo-program: parts-node build
 
 # what make test is, what takes too long for it, and what a machine of make test-fresh cannot do
 TESTS     := vet lint parts test-unit test-packages test-systemd test-e2e
-LONG      := fuzz test-lives test-pure test-crash-points test-reproducible test-release bench-check test-demo test-e2e-long
+LONG      := fuzz test-lives test-pure test-crash-points test-reproducible test-release bench-check test-demo test-e2e-long test-kubeadm
 NOT_FRESH := test-systemd
 TARGETS   ?= $(filter-out $(NOT_FRESH),$(TESTS))
 
@@ -78,7 +78,7 @@ test: root vet lint parts build ## vet, lint, unit tests, packages, systemd, end
 	@test/side-by-side.sh bin/test systemd "$(MAKE) test-systemd" e2e "$(MAKE) test-e2e"
 
 .PHONY: test-long
-test-long: root $(LONG) ## what make test has no time for: fuzzing, random lives, packages built twice, every systemd for every test of it, Leases and trials that take minutes, the benchmarks' round, the demo (root)
+test-long: root $(LONG) ## what make test has no time for: fuzzing, random lives, packages built twice, every systemd for every test of it, Leases and trials that take minutes, the benchmarks' round, the demo, a kubeadm cluster (root)
 	$(MAKE) test-systemd SHORT=
 
 .PHONY: test-fresh

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,9 +24,9 @@ const (
 
 	controlPlaneAddress = "10.10.0.1"
 	workerAddress       = "10.10.0.2"
-
-	longPatience = 15 * time.Minute // for a step of kubeadm's, which takes a minute where nobody else is
 )
+
+func init() { patience = 15 * time.Minute } // for a step of kubeadm's, which takes a minute where nobody else is
 
 // kubeadmCluster is what kubeadm makes of two machines: a control-plane node and a worker.
 type kubeadmCluster struct {
@@ -39,9 +41,29 @@ type kubeadmMachine struct {
 	name, address string
 }
 
+// manyWatches raises the host's limit of inotify instances, of which two systemds, container runtimes and kubelets have many. Other tests
+// beside this one may set it back.
+func manyWatches(t *testing.T) {
+	t.Helper()
+	const file, enough = "/proc/sys/fs/inotify/max_user_instances", 1024
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	if err != nil || has >= enough {
+		return
+	}
+	if err := os.WriteFile(file, fmt.Append(nil, enough), 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.WriteFile(file, content, 0) })
+}
+
 // newKubeadmCluster gives two machines with a cable between them, as packages leave them: kubeadm has not been run.
 func newKubeadmCluster(t *testing.T) *kubeadmCluster {
 	t.Helper()
+	manyWatches(t)
 	if len(roots) != 1 {
 		t.Fatalf("roots %v: these machines are of one kind", roots)
 	}
@@ -100,7 +122,7 @@ func (m *kubeadmMachine) install(kubelet string) {
 	m.write("/etc/cni/net.d/10-loopback.conflist", `{"cniVersion": "0.4.0", "name": "loopback", "plugins": [{"type": "loopback"}]}`)
 	m.write("/etc/systemd/system/containerd.service", containerdUnit+m.controllers("BindPaths=%s")+"\n")
 	m.must("systemctl daemon-reload && systemctl start containerd")
-	m.kubeadmMust("ctr --namespace=k8s.io images import --local --snapshotter=native /shared/images.tar")
+	m.must("ctr --namespace=k8s.io images import --local --snapshotter=native /shared/images.tar")
 	m.must("ctr --namespace=k8s.io images import --local --snapshotter=native /shared/pause.tar")
 
 	m.kubeletPackageOf(kubelet)
@@ -156,22 +178,12 @@ func (m *kubeadmMachine) containers() (ids []string) {
 	return ids
 }
 
-// kubeadmMust runs what may take long where much is done beside it.
-func (m *kubeadmMachine) kubeadmMust(line string) (said string) {
-	m.Helper()
-	said, err := m.tryFor(longPatience, line)
-	if err != nil {
-		m.Fatalf("%s: %v\n%s", line, err, said)
-	}
-	return said
-}
-
 // kubeadmDoes runs kubeadm with a configuration of its own.
 func (m *kubeadmMachine) kubeadmDoes(command, configuration string, arguments ...string) {
 	m.Helper()
 	begin := time.Now()
 	m.write("/root/kubeadm.yaml", configuration)
-	said := m.kubeadmMust("kubeadm " + command + " --config=/root/kubeadm.yaml " + strings.Join(arguments, " "))
+	said := m.must("kubeadm %s --config=/root/kubeadm.yaml %s", command, strings.Join(arguments, " "))
 	m.Logf("kubeadm %s on %s: %.1f s; it ends with %q", command, m.name, time.Since(begin).Seconds(), said[max(0, len(said)-100):])
 }
 
@@ -231,7 +243,7 @@ discovery: {bootstrapToken: {token: `+token+`, apiServerEndpoint: "`+controlPlan
 // reset: kubeadm stops kubelet and supervisor, and all containers; the supervisor's state and drop-in stay.
 func (m *kubeadmMachine) reset() {
 	m.Helper()
-	m.kubeadmMust("kubeadm reset --force --cri-socket=unix:///run/containerd/containerd.sock")
+	m.must("kubeadm reset --force --cri-socket=unix:///run/containerd/containerd.sock")
 	if state := m.property("kubelet", "ActiveState"); state != "inactive" {
 		m.Errorf("the unit is %s", state)
 	}

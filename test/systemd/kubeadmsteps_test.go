@@ -42,7 +42,8 @@ var steps = []struct {
 func TestKubeadm(t *testing.T) {
 	c := newKubeadmCluster(t)
 	for _, step := range steps {
-		t.Logf("--- %s", step.row)
+		t.Logf("step: %s", step.row)
+		manyWatches(t)
 		step.do(c)
 		if t.Failed() {
 			t.Fatalf("%s: not as the page says", step.row)
@@ -84,8 +85,9 @@ func (c *kubeadmCluster) enabledBefore(m *kubeadmMachine) {
 
 func initialized(c *kubeadmCluster) {
 	m := c.controlPlane
+	supervisor := m.property("kubelet", "MainPID")
 	m.init("v1.36.2")
-	m.healthy("kubelet")
+	m.hasNew(running{supervisor: supervisor}, "supervisor", "kubelet")
 	c.says(m, "", "Local")
 	c.staticPods(m, "v1.36.2")
 	m.local()
@@ -94,37 +96,33 @@ func initialized(c *kubeadmCluster) {
 
 func assignedToControlPlane(c *kubeadmCluster) {
 	m := c.controlPlane
-	kubeletPID, containers := m.healthy("kubelet"), m.containers()
+	before := m.running()
 	c.assign(m, "control-plane", "maxPods: 60\n")
-	if now := m.healthy("kubelet"); now == kubeletPID {
-		m.Errorf("still kubelet %s", now)
-	}
 	c.runsWith(m, 60)
-	m.goOn(containers)
+	m.hasNew(before, "kubelet")
 }
 
 func localToControlPlane(c *kubeadmCluster) {
 	m := c.controlPlane
-	kubeletPID, containers := m.healthy("kubelet"), m.containers()
+	before := m.running()
 	c.kubectl("annotate --overwrite node %s kubelet-supervisor.io/config-source=local", m.name)
 	c.says(m, "local", "Local")
-	if now := m.healthy("kubelet"); now == kubeletPID {
-		m.Errorf("still kubelet %s", now)
-	}
 	c.runsWith(m, 110)
 	m.local()
-	m.goOn(containers)
+	m.hasNew(before, "kubelet")
 }
 
 func joinedByKubeadm(c *kubeadmCluster) {
-	c.join(c.worker)
-	c.worker.healthy("kubelet")
-	c.says(c.worker, "", "Local")
-	c.worker.local()
-	if c.worker.has("/etc/kubernetes/bootstrap-kubelet.conf") {
-		c.worker.Error("the bootstrap credentials are still there")
+	m := c.worker
+	supervisor := m.property("kubelet", "MainPID")
+	c.join(m)
+	c.says(m, "", "Local")
+	m.local()
+	if m.has("/etc/kubernetes/bootstrap-kubelet.conf") {
+		m.Error("the bootstrap credentials are still there")
 	}
-	c.pod(c.worker)
+	c.pod(m)
+	m.hasNew(running{supervisor: supervisor}, "supervisor", "kubelet")
 }
 
 // oldGate is a feature gate that kubelet 1.35 has, and 1.36 has not.
@@ -132,88 +130,73 @@ const oldGate = "featureGates: {KubeletInUserNamespace: true, MemoryManager: tru
 
 func assignedToWorker(c *kubeadmCluster) {
 	m := c.worker
-	kubeletPID, containers := m.healthy("kubelet"), m.containers()
+	before := m.running()
 	c.assign(m, "worker", "maxPods: 50\n"+oldGate)
-	if now := m.healthy("kubelet"); now == kubeletPID {
-		m.Errorf("still kubelet %s", now)
-	}
 	c.runsWith(m, 50)
-	m.goOn(containers)
+	m.hasNew(before, "kubelet")
 }
 
 // upgradeApplied: the static pods become those of the new version, and the file of the node is written anew. Its kubelet runs with it at
 // its next start; nothing restarts it.
 func upgradeApplied(c *kubeadmCluster) {
 	m := c.controlPlane
-	kubeletPID, containers := m.healthy("kubelet"), c.worker.containers()
+	before, beside := m.running(), c.worker.running()
+	before.containers = nil // kubeadm replaces them
 	c.setKubeadmsConfig("maxPods: 90")
 	m.kubeadmDoes("upgrade apply", upgradeConfiguration)
 	if !strings.Contains(m.read("/var/lib/kubelet/config.yaml"), "maxPods: 90") {
 		m.Error("kubeadm has not written the file anew")
 	}
 	c.staticPods(m, "v1.36.3")
-	if now := m.healthy("kubelet"); now != kubeletPID {
-		m.Errorf("kubelet %s and not %s", now, kubeletPID)
-	}
 	c.runsWith(m, 110)
 	c.localChangeIsPending(m)
-	c.worker.goOn(containers)
+	m.hasNew(before)
+	c.worker.hasNew(beside)
 }
 
 // upgradedNode: the file that kubeadm writes anew is not what an assigned configuration runs with, nor will be.
 func upgradedNode(c *kubeadmCluster) {
 	m := c.worker
-	kubeletPID, containers := m.healthy("kubelet"), m.containers()
+	before := m.running()
 	m.kubeadmDoes("upgrade node", upgradeConfiguration)
 	if !strings.Contains(m.read("/var/lib/kubelet/config.yaml"), "maxPods: 90") {
 		m.Error("kubeadm has not written the file anew")
 	}
-	if now := m.healthy("kubelet"); now != kubeletPID {
-		m.Errorf("kubelet %s and not %s", now, kubeletPID)
-	}
 	c.runsWith(m, 50)
 	c.says(m, c.assigned[m.name], "Active")
-	m.goOn(containers)
+	m.hasNew(before)
 }
 
 func aptRefused(c *kubeadmCluster) {
 	m := c.worker
-	kubeletPID, containers := m.healthy("kubelet"), m.containers()
+	before := m.running()
 	said, err := m.try("apt-get install -q -y /root/kubelet_%s.deb", newKubelet)
 	if err == nil || !strings.Contains(said, "unrecognized feature gate: MemoryManager") || !strings.Contains(said, "kubelet-supervisor: nothing is installed") {
 		m.Errorf("%v: %s", err, said)
 	}
 	m.hasPackage(oldKubelet)
-	if now := m.healthy("kubelet"); now != kubeletPID {
-		m.Errorf("kubelet %s and not %s", now, kubeletPID)
-	}
-	m.goOn(containers)
+	m.hasNew(before)
 }
 
 func aptAccepted(c *kubeadmCluster) {
 	m := c.worker
-	containers := m.containers()
 	c.assign(m, "worker-without-gate", "maxPods: 50\n")
-	kubeletPID := m.healthy("kubelet")
+	before := m.running()
 	m.must("apt-get install -q -y /root/kubelet_%s.deb", newKubelet)
 	m.hasPackage(newKubelet)
-	if now := m.healthy("kubelet"); now != kubeletPID {
-		m.Errorf("kubelet %s and not %s", now, kubeletPID)
-	}
 	c.localChangeIsPending(m)
 	c.hasVersion(m, oldKubelet)
-	m.goOn(containers)
+	m.hasNew(before)
 }
 
 func restartedForNewKubelet(c *kubeadmCluster) {
 	m := c.worker
-	containers := m.containers()
+	before := m.running()
 	m.must("systemctl restart kubelet")
-	m.healthy("kubelet")
 	c.hasVersion(m, newKubelet)
 	c.says(m, c.assigned[m.name], "Active")
 	c.runsWith(m, 50)
-	m.goOn(containers)
+	m.hasNew(before, "supervisor", "kubelet")
 }
 
 func resetWorker(c *kubeadmCluster) { c.worker.reset() }
@@ -289,12 +272,38 @@ func enabledAfterJoin(c *kubeadmCluster) {
 	m.goOn(containers)
 }
 
+// running is what runs on a machine, by pids and ids.
+type running struct {
+	supervisor, kubelet string
+	containers          []string
+}
+
+func (m *kubeadmMachine) running() running {
+	m.Helper()
+	kubelet := m.healthy("kubelet")
+	r := running{m.property("kubelet", "MainPID"), kubelet, m.containers()}
+	if len(r.containers) == 0 {
+		m.Error("no container runs")
+	}
+	return r
+}
+
+// hasNew sees to it that of what ran before these are others now, and that all else goes on.
+func (m *kubeadmMachine) hasNew(before running, others ...string) {
+	m.Helper()
+	now := m.running()
+	if other := now.supervisor != before.supervisor; other != slices.Contains(others, "supervisor") {
+		m.Errorf("another supervisor: %v, want others of %v", other, others)
+	}
+	if other := now.kubelet != before.kubelet; other != slices.Contains(others, "kubelet") {
+		m.Errorf("another kubelet: %v, want others of %v", other, others)
+	}
+	m.goOn(before.containers)
+}
+
 // goOn sees to it that every container that ran still does.
 func (m *kubeadmMachine) goOn(before []string) {
 	m.Helper()
-	if len(before) == 0 {
-		m.Error("no container was there to go on")
-	}
 	now := m.containers()
 	for _, one := range before {
 		if !slices.Contains(now, one) {

@@ -105,11 +105,7 @@ func (m *machine) reboot() {
 
 // try runs a line of shell inside and gives what it said, on both outputs.
 func (m *machine) try(line string, more ...any) (string, error) {
-	return m.tryFor(patience, fmt.Sprintf(line, more...))
-}
-
-// tryFor is try with another end of patience.
-func (m *machine) tryFor(patience time.Duration, line string) (string, error) {
+	line = fmt.Sprintf(line, more...)
 	command := exec.Command("nsenter", "--target", m.pid, "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup", "--root", "--wd",
 		"env", "-i", "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "SYSTEMD_PAGER=", "SYSTEMD_COLORS=0", "DEBIAN_FRONTEND=noninteractive",
 		"timeout", fmt.Sprint(patience.Seconds()), "/bin/bash", "-c", line)
