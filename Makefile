@@ -68,7 +68,7 @@ demo-program: parts-node build
 
 # what make test is, what takes too long for it, and what a machine of make test-fresh cannot do
 TESTS     := vet lint parts test-unit test-packages test-systemd test-e2e
-LONG      := fuzz test-lives test-pure test-crash-points test-reproducible test-release bench-check test-demo test-e2e-long
+LONG      := fuzz test-lives test-pure test-crash-points test-reproducible test-release bench-check test-demo test-e2e-long test-kubeadm
 NOT_FRESH := test-systemd
 TARGETS   ?= $(filter-out $(NOT_FRESH),$(TESTS))
 
@@ -78,7 +78,7 @@ test: root vet lint parts build ## vet, lint, unit tests, packages, systemd, end
 	@test/side-by-side.sh bin/test systemd "$(MAKE) test-systemd" e2e "$(MAKE) test-e2e"
 
 .PHONY: test-long
-test-long: root $(LONG) ## what make test has no time for: fuzzing, random lives, packages built twice, every systemd for every test of it, Leases and trials that take minutes, the benchmarks' round, the demo (root)
+test-long: root $(LONG) ## what make test has no time for: fuzzing, random lives, packages built twice, every systemd for every test of it, Leases and trials that take minutes, the benchmarks' round, the demo, a kubeadm cluster (root)
 	$(MAKE) test-systemd SHORT=
 
 .PHONY: test-fresh
@@ -90,7 +90,7 @@ test-fresh: root ## make test as on a machine that was just installed and booted
 .PHONY: vet
 vet: ## go vet, the end-to-end tests and the conformance suite included
 	go vet ./...
-	go vet -tags e2e,long,conformance,systemd,machine,release ./...
+	go vet -tags e2e,long,conformance,systemd,machine,release,kubeadm ./...
 	go vet -C packaging/image ./...
 	go vet -C packaging/mixin ./...
 	for system in darwin windows; do GOOS=$$system go vet ./plugin ./cmd/kubectl-kubelet || exit; done
@@ -99,7 +99,7 @@ vet: ## go vet, the end-to-end tests and the conformance suite included
 lint: ## golangci-lint and shellcheck
 	@test/parts/debian.sh shellcheck
 	@KUBELET_SUPERVISOR_PARTS= test/parts/build.sh $(LINTER)
-	$(LINTER_PATH) run --build-tags e2e,long,conformance,systemd,machine,release
+	$(LINTER_PATH) run --build-tags e2e,long,conformance,systemd,machine,release,kubeadm
 	git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck
 
 .PHONY: manifests
@@ -183,6 +183,15 @@ test-machine: root parts-node ## virtual machines with pure cgroup v2, systemd a
 	test/machine/shared.sh bin/machine "$$kernel"; \
 	$(REAL) KUBELET_SUPERVISOR_TEST_KERNEL="$$kernel" KUBELET_SUPERVISOR_TEST_ROOT="$$root" KUBELET_SUPERVISOR_TEST_SHARED="$(CURDIR)/bin/machine" \
 	  CUTS=$(CUTS) NODE_CUTS=$(NODE_CUTS) go test -tags machine -count 1 -v -timeout 5h $(TEST) ./test/machine 2>&1 | test/report.sh
+
+.PHONY: test-kubeadm
+test-kubeadm: root parts-node ## kubeadm init, join, upgrade and reset of a control plane and a worker, on throw-away machines with a real systemd, kubelet and containerd (root; 10 min; first time 10 min more)
+	@test/parts/debian.sh mmdebstrap iproute2 util-linux
+	@test/parts/kubelets/build.sh 1.35
+	@test/parts/more/kubeadm/build.sh
+	test/systemd/kubeadm.sh bin/kubeadm "$(PARTS)"
+	KUBELET_SUPERVISOR_TEST_SHARED="$(CURDIR)/bin/kubeadm" KUBELET_SUPERVISOR_TEST_ROOTS="$$(test/parts/root.sh bookworm systemd systemd-sysv dbus mount runc containernetworking-plugins iproute2 procps)" \
+	  go test -tags systemd,kubeadm -count 1 -v -timeout 2h -run '^TestKubeadm' $(TEST) ./test/systemd 2>&1 | test/report.sh
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (10s), after the corpora in testdata/fuzz

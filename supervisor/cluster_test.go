@@ -105,6 +105,9 @@ func TestAStateFolderOfAnotherCluster(t *testing.T) {
 		}
 		r.stop()
 		<-r.over
+		if told := strings.Count(r.log.String(), "this node's kubeconfig is of another cluster than "); told == 1 == runsAssigned || told > 1 {
+			t.Errorf("with %s the log tells %d times of another cluster", argument, told)
+		}
 	}
 	live("--kubeconfig="+written(t, t.TempDir(), "kubelet.conf", kubeconfigWith(embedded(first))), true)
 	live("--kubeconfig="+written(t, t.TempDir(), "kubelet.conf", kubeconfigWith(embedded(second, first))), true)

@@ -75,6 +75,15 @@ func (l *loop) logEvent(event decide.Event) {
 	}
 }
 
+// logWarning says what the state warns of since this decision: a restart forgets it, and the Node may not be there yet to say it. What could not
+// be read at the boot has been said.
+func (l *loop) logWarning(event decide.Event, warning string) {
+	booted, _ := event.(decide.Booted)
+	if warning != "" && warning != l.state.Warning && warning != booted.Warning {
+		l.Logger.Warn(warning)
+	}
+}
+
 func (l *loop) logPort(e decide.PortSeen) {
 	if e.HeldBy == "" {
 		l.Logger.Info("no other process is seen at the kubelet's healthz port any more")

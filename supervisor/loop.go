@@ -200,6 +200,7 @@ func (l *loop) arm(alarm *time.Timer) {
 func (l *loop) handle(life lifetimes, event decide.Event) bool {
 	state, step := decide.Decide(l.state, decide.Moment{Now: steadyTime(), Wall: time.Now()}, event)
 	l.logDecision(event, step)
+	l.logWarning(event, state.Warning)
 	l.metrics.Decided(&l.state, &state, event, &step)
 	l.state = state
 	l.due = step.Wake

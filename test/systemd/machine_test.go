@@ -108,7 +108,7 @@ func (m *machine) try(line string, more ...any) (string, error) {
 	line = fmt.Sprintf(line, more...)
 	command := exec.Command("nsenter", "--target", m.pid, "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup", "--root", "--wd",
 		"env", "-i", "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "SYSTEMD_PAGER=", "SYSTEMD_COLORS=0", "DEBIAN_FRONTEND=noninteractive",
-		"timeout", "120", "/bin/bash", "-c", line)
+		"timeout", fmt.Sprint(patience.Seconds()), "/bin/bash", "-c", line)
 	words, err := command.CombinedOutput()
 	return strings.TrimSpace(string(words)), err
 }

@@ -57,10 +57,9 @@ func onEachSystemd(t *testing.T, test func(t *testing.T, m *machine)) {
 	}
 }
 
-const (
-	pollInterval = 30 * time.Millisecond
-	patience     = 2 * time.Minute // for what takes a second on an idle machine
-)
+const pollInterval = 30 * time.Millisecond
+
+var patience = 2 * time.Minute // for what takes a second on an idle machine
 
 // await polls until seen returns nil; its error says what is there instead.
 func await(t *testing.T, what string, seen func() error) {
