@@ -16,6 +16,7 @@ type room struct {
 	capacity amounts // of the machine, whatever the configuration
 	amounts          // allocatable
 	podLimit int64   // of the memory of all pods together, bytes
+	lacks    string  // of what more is reserved than the machine has: a kubelet ends at its start; "": nothing
 }
 
 // roomOf computes what the kubelet will say is allocatable: capacity without what is reserved and without the hard eviction thresholds.
@@ -40,6 +41,7 @@ func roomOf(c *Configuration, node *corev1.Node) (room, error) {
 	if err != nil {
 		return r, err
 	}
+	r.lacks = lackOf(r.capacity, reserved.plus(amounts{memory: memory, storage: storage}, 1))
 	r.podLimit = rest(r.capacity.memory, reserved.memory)
 	r.milliCPU = rest(r.capacity.milliCPU, reserved.milliCPU)
 	r.memory = rest(r.podLimit, memory)
@@ -51,6 +53,20 @@ func roomOf(c *Configuration, node *corev1.Node) (room, error) {
 		}
 	}
 	return r, nil
+}
+
+// lackOf compares as the kubelet does before it touches a pod (validateNodeAllocatable in pkg/kubelet/cm, 1.23 to 1.37).
+func lackOf(capacity, reserved amounts) string {
+	for _, of := range []struct {
+		name           corev1.ResourceName
+		have, reserved int64
+	}{{corev1.ResourceCPU, capacity.milliCPU, reserved.milliCPU}, {corev1.ResourceMemory, capacity.memory, reserved.memory},
+		{corev1.ResourceEphemeralStorage, capacity.storage, reserved.storage}} {
+		if of.have > 0 && of.reserved > of.have {
+			return fmt.Sprintf("more %s is reserved than the machine's %s", of.name, quantityText(of.name, of.have))
+		}
+	}
+	return ""
 }
 
 // rest is what is left when these amounts, neither below 0, are taken away.

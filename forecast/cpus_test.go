@@ -50,7 +50,7 @@ func TestTooManyCPUs(t *testing.T) {
 			t.Errorf("%.20s: %d CPUs", list, len(cpus))
 		}
 	}
-	row{then: changes(staticCPUs("9E")), pods: []corev1.Pod{aPod("one", 1, guaranteed("1", "1Gi"))}, losses: "one:UnexpectedAdmissionError",
+	row{then: changes(staticCPUs("9E")), pods: []corev1.Pod{aPod("one", 1, guaranteed("1", "1Gi"))}, unknown: "the configuration that is to run",
 		host: func(h *Host) { h.CPUState = &CPUState{Policy: "static", Shared: []int{0, 1, 2, 3}} }}.check(t)
 }
 

@@ -72,6 +72,9 @@ func Of(f Facts) Forecast {
 	then, err := newWorld(f.Then, f)
 	if err != nil {
 		forecast.Unknown = append(forecast.Unknown, Unknown{whatIsToRun, err.Error()})
+	} else if then.room.lacks != "" {
+		// No pod is lost by that: what is to run never gets to them, and its fallback restarts with what runs now.
+		forecast.Unknown = append(forecast.Unknown, Unknown{whatIsToRun, "the kubelet would end at its start: " + then.room.lacks})
 	}
 	if len(forecast.Unknown) > 0 {
 		return forecast

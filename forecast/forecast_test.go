@@ -133,6 +133,11 @@ func TestRoom(t *testing.T) {
 		{name: "CPU", then: changes(systemReserved("cpu", "3100m")), losses: "gu1:OutOfcpu"},
 		{name: "reserved CPUs count instead of what is reserved of them", now: changes(systemReserved("cpu", "3")), then: changes(func(c *Configuration) { c.ReservedSystemCPUs = "0-1" })},
 		{name: "reserved CPUs", then: changes(func(c *Configuration) { c.ReservedSystemCPUs = "0-3" }), losses: "gu1:OutOfcpu"},
+		{name: "more memory than there is: the kubelet ends before it looks at pods", then: changes(systemReserved("memory", "8200Mi")), unknown: "the configuration that is to run"},
+		{name: "all of the CPU is not more", then: changes(systemReserved("cpu", "4")), losses: "gu1:OutOfcpu"},
+		{name: "more memory with the hard threshold", then: changes(systemReserved("memory", "8Gi")), unknown: "the configuration that is to run"},
+		{name: "more CPU than there is", then: changes(systemReserved("cpu", "4100m")), unknown: "the configuration that is to run"},
+		{name: "more local storage than there is", then: changes(systemReserved("ephemeral-storage", "101Gi")), unknown: "the configuration that is to run"},
 		{name: "local storage", then: changes(systemReserved("ephemeral-storage", "80Gi")), pods: []corev1.Pod{aPod("a", 0, asks("ephemeral-storage", "8Gi")), aPod("b", 1, asks("ephemeral-storage", "8Gi"))}, losses: "b:OutOfephemeral-storage"},
 		{name: "a terminating pod takes room and is no loss", then: changes(maxPods(2)), pods: []corev1.Pod{aPod("a", 0, terminating), aPod("b", 1), aPod("c", 2), aPod("d", 3, terminating)}, losses: "c:OutOfpods"},
 		{name: "a pending pod too", then: changes(maxPods(2)), pods: []corev1.Pod{aPod("a", 0, phase(corev1.PodPending)), aPod("b", 1), aPod("c", 2)}, losses: "c:OutOfpods"},
@@ -150,8 +155,7 @@ func TestRoom(t *testing.T) {
 		{name: "more than any number", then: changes(func(c *Configuration) {
 			c.KubeReserved, c.SystemReserved = map[string]string{"cpu": "9E", "memory": "9E"}, map[string]string{"cpu": "9E", "memory": "9E"}
 			c.EvictionHard = map[string]string{"memory.available": "9E"}
-		}), pods: []corev1.Pod{aPod("bu", 0, asks("memory", "9E")), aPod("gu", 1, guaranteed("1", "1Gi"))}, losses: "gu:OutOfcpu", anyway: "bu:OutOfmemory",
-			unknown: "evictionHard.memory.available, the memory limit of all pods"},
+		}), pods: []corev1.Pod{aPod("bu", 0, asks("memory", "9E")), aPod("gu", 1, guaranteed("1", "1Gi"))}, unknown: "the configuration that is to run"},
 		{name: "devices take their room", then: changes(maxPods(1)), pods: []corev1.Pod{aPod("gpu", 0, asks("example.com/gpu", "1")), aPod("a", 1)},
 			node: func(n *corev1.Node) { n.Status.Allocatable["example.com/gpu"] = resource.MustParse("1") }, losses: "a:OutOfpods", anyway: "gpu:UnexpectedAdmissionError?"},
 		{name: "devices that are the cluster's", pods: []corev1.Pod{aPod("gpu", 0, asks("example.com/gpu", "1"))}},
