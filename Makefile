@@ -228,12 +228,13 @@ soak-page: ## docs/evidence/soak.md from all that make soak has measured of this
 	bin/soak -page=docs/evidence/soak.md "bin/soak-$(VERSION).json"
 
 .PHONY: soak-pools
-soak-pools: root parts-node build ## a pool of 40 nodes, whose people and programs do what they like, held against the rules by the API server's audit log (root); SOAK=1h, SEED=7
+soak-pools: root parts-node build ## everything together: a pool of 41 nodes, one with the real kubelet, whose people and programs do what they like, held against the rules by the API server's audit log (root); SOAK=1h, SEED=7
 	CGO_ENABLED=0 go build -o bin/ ./test/soakpools ./test/fakekubelet
 	@$(REAL) bin/soakpools -time=$(SOAK) -seed=$(SEED) -commit="$(VERSION)" -json="bin/soak-pools-$(VERSION).json"
 
 .PHONY: soak-pools-page
-soak-pools-page: ## docs/evidence/soak-pools.md from all that make soak-pools has seen of this version
+soak-pools-page: root ## docs/evidence/soak-pools.md from all that make soak-pools has seen of this version, with series and picture
+	@test/parts/debian.sh gnuplot-nox fonts-dejavu-core
 	go build -o bin/ ./test/soakpools
 	bin/soakpools -page=docs/evidence/soak-pools.md "bin/soak-pools-$(VERSION).json"
 

@@ -18,9 +18,11 @@ type Machines struct {
 	cluster  *cluster.Cluster
 	admin    rest.Interface
 	nodes    []node
-	running  supervisors
 	renewing sync.WaitGroup
 	stop     context.CancelFunc
+
+	mutex   sync.Mutex // guards one that is started again
+	running supervisors
 }
 
 // MakeMachines makes their Nodes, bare ones. Nothing runs on them before Start.
@@ -71,15 +73,17 @@ func (m *Machines) Kill(i int) error {
 	if err != nil {
 		return fmt.Errorf("starting the supervisor of node %s again: %w", n.Name, err)
 	}
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
 	m.running[i] = program
 	return nil
 }
 
-// Usage is the first supervisor's: what it takes now, and which process that is.
-func (m *Machines) Usage() (pid int, u cluster.Usage, err error) {
-	pid = m.running[0].PID()
-	u, err = cluster.UsageOf(pid)
-	return pid, u, err
+// PID is that of one machine's supervisor.
+func (m *Machines) PID(i int) int {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.running[i].PID()
 }
 
 // Stop returns when all have ended.

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -32,20 +33,24 @@ func run() error {
 	o := pools.SoakOptions{Log: os.Stdout}
 	flag.DurationVar(&o.Time, "time", 5*time.Minute, "how long; the round that is under way is finished")
 	flag.Uint64Var(&o.Seed, "seed", 0, "of the sequence of acts; 0: a random one")
-	flag.IntVar(&o.Nodes, "nodes", 40, "how many nodes")
-	flag.IntVar(&o.Machines, "machines", 4, "how many of them have a supervisor of their own, at least 1; the others are puppets")
+	flag.IntVar(&o.Nodes, "nodes", 40, "how many nodes, but for the one with the real kubelet")
+	flag.IntVar(&o.Machines, "machines", 4, "how many of them have a supervisor of their own, at least 2; the others are puppets")
 	commit := flag.String("commit", "unknown", "of what is soaked, for the result")
 	file := flag.String("json", "", "the file to which the result is added, a line of JSON")
 	page := flag.String("page", "", "soak nothing: write this page from the files of results that follow")
 	flag.Parse()
 	if *page != "" {
-		return writePage(*page, flag.Args())
+		runs, err := writePage(*page, flag.Args())
+		if err != nil {
+			return err
+		}
+		return draw(strings.TrimSuffix(*page, ".md")+".png", runs)
 	}
 	if o.Seed == 0 {
 		o.Seed = 1 + rand.Uint64N(1_000_000)
 	}
-	if o.Machines < 1 || o.Machines > o.Nodes/2 {
-		return fmt.Errorf("%d of %d nodes with a supervisor of their own: give 1 to %d", o.Machines, o.Nodes, o.Nodes/2)
+	if o.Machines < 2 || o.Machines > o.Nodes/2 {
+		return fmt.Errorf("%d of %d nodes with a supervisor of their own: give 2 to %d", o.Machines, o.Nodes, o.Nodes/2)
 	}
 	own, err := os.Executable()
 	if err != nil {
@@ -79,7 +84,7 @@ func run() error {
 
 func summary(s *pools.Soaked) error {
 	short := *s
-	short.Samples, short.Breaches = nil, nil
+	short.Samples, short.Minutes, short.Breaches = nil, nil, nil
 	text, err := json.MarshalIndent(short, "", "  ")
 	fmt.Println(string(text))
 	return err

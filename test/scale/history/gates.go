@@ -123,13 +123,13 @@ func amount(of *intstr.IntOrString, usual intstr.IntOrString, members int) int {
 // wave: so many may have been sent to. Each kind of nodes has one of its own in the first.
 func (c *checker) wave(w *Write) {
 	sent, members := 1, 0
-	kinds := map[[3]string]bool{}
+	kinds := map[[4]string]bool{}
 	for name, n := range c.nodes {
 		if !c.any(w, func(p *Write) bool { return selects(p, n.Node) }) {
 			continue
 		}
 		members++
-		kinds[[3]string{n.Minor, n.Arch, n.Labels[gpuLabel]}] = true
+		kinds[[4]string{n.Minor, n.Arch, n.Labels[gpuLabel], n.Labels[realLabel]}] = true
 		aside := n.Cordoned || n.Labels[rollout.RolloutLabel] == "hold" || n.Labels[rollout.PoolLabel] == "none" || !n.Mark.Records(n.Source)
 		if name != w.Name && n.Retry == w.Node.Retry && !aside && !rollout.IsVerdict(n.Reason) && !c.lateNews(w, n) {
 			sent++
@@ -158,8 +158,11 @@ func (c *checker) wave(w *Write) {
 	}
 }
 
-// gpuLabel is what layers for some nodes only go by, in the histories that are looked at.
-const gpuLabel = "gpu"
+// These labels are what layers for some nodes only go by, in the histories that are looked at.
+const (
+	gpuLabel  = "gpu"
+	realLabel = "soak-kubelet"
+)
 
 func completedBefore(p *Write, hash string) bool {
 	for _, r := range p.Pool.Status.Revisions {

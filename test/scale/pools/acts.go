@@ -55,9 +55,10 @@ var acts = []act{
 	{"cordon or uncordon", 4, func(s *soaker, ctx context.Context) error { return s.cordon(ctx, s.any(), s.random.IntN(2) == 0) }},
 	{"lose a node for a while", 4, (*soaker).lose},
 	{"delete a Node, and make it again", 3, (*soaker).replace},
-	{"kill a controller", 4, func(s *soaker, _ context.Context) error { s.killController(s.random.IntN(2)); return nil }},
-	{"freeze a controller", 3, func(s *soaker, ctx context.Context) error { s.freeze(ctx, s.random.IntN(2)); return nil }},
-	{"kill a supervisor", 4, func(s *soaker, _ context.Context) error { return s.machines.Kill(s.random.IntN(s.options.Machines)) }},
+	{"kill a controller", 4, func(s *soaker, _ context.Context) error { s.killController(s.anyController()); return nil }},
+	{"freeze a controller", 3, func(s *soaker, ctx context.Context) error { s.freeze(ctx, s.anyController()); return nil }},
+	{"kill a supervisor", 4, func(s *soaker, _ context.Context) error { return s.killSupervisor() }},
+	{"kill the real kubelet", 4, func(s *soaker, _ context.Context) error { return s.real.killKubelet() }},
 	{"kill the API server", 2, (*soaker).killAPIServer},
 }
 
@@ -88,14 +89,21 @@ func (s *soaker) act(ctx context.Context) error {
 // any is the name of a node.
 func (s *soaker) any() string { return s.names[s.random.IntN(len(s.names))] }
 
-// layers are those of another revision. The fake kubelets do what it says, and so do the puppets.
+// layers are those of another revision. The fake kubelets do what it says, and so do the puppets; the real one gets what makes it do the same.
 func (s *soaker) layers(mode string) string {
 	s.pods++
-	fake := ""
+	return fmt.Sprintf(`{"name":"density","inline":{"maxPods":%d}}`, s.pods) + s.natures("nature", mode, "")
+}
+
+// natures are two layers more: what the fake kubelets do, and what makes the real one do so. Both are for nodes with these labels alone.
+func (s *soaker) natures(name, mode, labels string) (list string) {
 	if mode != "" {
-		fake = fmt.Sprintf(`,"fake":{"mode":%q,"words":"so says the soak"}`, mode)
+		list = fmt.Sprintf(`,{"name":"%s-fake","nodeSelector":{"matchLabels":{%s},"matchExpressions":[{"key":%q,"operator":"DoesNotExist"}]},`+
+			`"inline":{"fake":{"mode":%q,"words":"so says the soak"}}}`, name, labels, realLabel, mode)
 	}
-	return fmt.Sprintf(`{"name":"density","inline":{"maxPods":%d%s}}`, s.pods, fake)
+	patches := realPatches[mode]
+	return list + fmt.Sprintf(`,{"name":"%s-real","nodeSelector":{"matchLabels":{%s},"matchExpressions":[{"key":%q,"operator":"Exists"}]},"inline":%s}`,
+		name, labels, realLabel, patches[s.random.IntN(len(patches))])
 }
 
 func (s *soaker) push(ctx context.Context, mode string) error {
@@ -104,8 +112,9 @@ func (s *soaker) push(ctx context.Context, mode string) error {
 
 func (s *soaker) pushForSome(ctx context.Context) error {
 	mode := []string{"", "", refuses, dies}[s.random.IntN(4)]
-	return s.spec(ctx, `{"layers":[`+s.layers("")+`,{"name":"gpu","nodeSelector":{"matchLabels":{"gpu":"true"}},"inline":`+
-		fmt.Sprintf(`{"podPidsLimit":%d,"fake":{"mode":%q}}`, s.pods, map[string]string{"": "ok"}[mode]+mode)+`}],"rollout":{"pin":null}}`)
+	const gpu = `"gpu":"true"`
+	return s.spec(ctx, `{"layers":[`+s.layers("")+`,{"name":"gpu","nodeSelector":{"matchLabels":{`+gpu+`}},"inline":`+
+		fmt.Sprintf(`{"podPidsLimit":%d}}`, s.pods)+s.natures("gpu", mode, gpu)+`],"rollout":{"pin":null}}`)
 }
 
 // spec changes the pool's.

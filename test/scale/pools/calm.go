@@ -2,6 +2,7 @@ package pools
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"syscall"
 	"time"
@@ -59,10 +60,12 @@ func (s *soaker) calm(ctx context.Context) error {
 			return n.Reason == decide.ReasonActive && n.Observed == n.Source && n.Good == n.Source && n.Mark.Records(n.Source) && n.Mark.Pool == poolName && !n.Cordoned
 		})
 		if err == nil && len(behind) == 0 {
-			return nil
+			if err = s.real.runs(patient, s.pods); err == nil {
+				return nil
+			}
 		}
 		if patient.Err() != nil {
-			return fmt.Errorf("the pool is completed, and these nodes are not: %q: %w", behind, patient.Err())
+			return fmt.Errorf("the pool is completed, and these nodes are not: %q: %w", behind, errors.Join(err, patient.Err()))
 		}
 		pause(patient, time.Second)
 	}

@@ -50,6 +50,28 @@ func (s *soaker) controller(i int) (p interface{ Signal(syscall.Signal) }, froze
 	return s.controllers[i], s.frozen[i]
 }
 
+// anyController is the number of one that may be harmed.
+func (s *soaker) anyController() int {
+	i := s.random.IntN(len(s.controllers))
+	if s.soaked.Spared {
+		i = len(s.controllers) - 1
+	}
+	return i
+}
+
+// killSupervisor kills any that may be harmed. The last number is the real kubelet's.
+func (s *soaker) killSupervisor() error {
+	last := s.options.Machines
+	switch i := s.random.IntN(last + 1); {
+	case s.soaked.Spared:
+		return s.machines.Kill(1 + i%(last-1))
+	case i == last:
+		return s.real.kill()
+	default:
+		return s.machines.Kill(i)
+	}
+}
+
 func (s *soaker) killController(i int) {
 	p, _ := s.controller(i)
 	p.Signal(syscall.SIGKILL)

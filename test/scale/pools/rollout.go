@@ -67,6 +67,7 @@ type rolling struct {
 	*measurement
 	options  RolloutOptions
 	machines *scale.Machines
+	real     *realNode // nil: there is none
 	crew     *crew
 	noted    noted
 	names    []string // of all Nodes

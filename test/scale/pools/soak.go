@@ -21,8 +21,8 @@ import (
 type SoakOptions struct {
 	Time        time.Duration // how long there are rounds; the one that is under way is finished
 	Seed        uint64        // of the sequence of acts
-	Nodes       int
-	Machines    int // of them: with a supervisor of their own, and a fake kubelet
+	Nodes       int           // but for the one with the real kubelet
+	Machines    int           // of them: with a supervisor of their own, and a fake kubelet
 	Controller  string
 	Supervisor  string
 	FakeKubelet string
@@ -40,23 +40,14 @@ type Soaked struct {
 	Acts     map[string]int `json:"acts"`
 	InVain   int            `json:"inVain"` // acts that the API server did not carry out, for it was away
 	Ended    int            `json:"ended"`  // controllers that ended by themselves, and were started again
-	Samples  []Sample       `json:"samples"`
+	// Spared: the first controller, the first supervisor above a fake kubelet and the one above the real kubelet are not killed or frozen, so that
+	// growth in them can be seen. Runs of odd seeds are such.
+	Spared bool `json:"spared"`
+
+	Samples []Sample `json:"samples"`
+	Minutes []Minute `json:"minutes"`
 
 	history.Findings
-}
-
-// A Sample is what processes took at a time: one controller and one supervisor.
-type Sample struct {
-	At         time.Duration `json:"at"`
-	Controller Taken         `json:"controller"`
-	Supervisor Taken         `json:"supervisor"`
-}
-
-// Taken is of one process.
-type Taken struct {
-	Process   int     `json:"process"`
-	Anonymous float64 `json:"anonymous"` // MiB
-	Files     int     `json:"files"`
 }
 
 const (
@@ -87,8 +78,8 @@ type soaker struct {
 // killed or frozen. Each round ends with all of that mended, and then one good revision has to come to every node. At the end all that the API
 // server has noted is held against the rules of pools; what breaks one is among the findings.
 func Soak(ctx context.Context, o SoakOptions) (*Soaked, error) {
-	s := &soaker{random: rand.New(rand.NewPCG(o.Seed, 14)), pods: goodPods, soaked: Soaked{Seed: o.Seed, Nodes: o.Nodes, Machines: o.Machines, Acts: map[string]int{}}}
-	s.rolling = &rolling{measurement: &measurement{Options: Options{Nodes: o.Nodes, Controller: o.Controller, Log: o.Log}, objects: true},
+	s := &soaker{random: rand.New(rand.NewPCG(o.Seed, 14)), pods: goodPods, soaked: Soaked{Seed: o.Seed, Nodes: o.Nodes + 1, Machines: o.Machines, Spared: o.Seed%2 == 1, Acts: map[string]int{}}}
+	s.rolling = &rolling{measurement: &measurement{Options: Options{Nodes: o.Nodes + 1, Controller: o.Controller, Log: o.Log}, objects: true},
 		options: RolloutOptions{Nodes: o.Nodes, Machines: o.Machines, Supervisor: o.Supervisor, FakeKubelet: o.FakeKubelet, Trial: 2 * time.Second, Log: o.Log}}
 	err := s.onCluster(ctx, "soak", func(ctx context.Context) (err error) {
 		defer func() {
@@ -99,11 +90,15 @@ func Soak(ctx context.Context, o SoakOptions) (*Soaked, error) {
 			if s.machines != nil {
 				err = errors.Join(err, s.machines.Stop())
 			}
+			if s.real != nil {
+				err = errors.Join(err, s.real.stop())
+			}
 		}()
 		s.keep = s.look
 		return s.inTurn(ctx, []phase{
 			{"manifests", s.install},
 			{"Nodes", s.populate},
+			{"the real kubelet", s.startReal},
 			{"all speak", s.speak},
 			{"the first revision", s.begin},
 			{"rounds", func(ctx context.Context) error { return s.rounds(ctx, o.Time) }},
@@ -123,6 +118,7 @@ func (s *soaker) begin(ctx context.Context) (err error) {
 		}
 	}
 	s.beside.Go(func() { s.watchControllers(ctx) })
+	s.beside.Go(func() { s.sample(ctx) })
 	if err := s.admin.Create(ctx, s.pool.DeepCopy()); err != nil {
 		return err
 	}
@@ -151,25 +147,9 @@ func (s *soaker) rounds(ctx context.Context, lasts time.Duration) error {
 		}
 		s.soaked.Longest = max(s.soaked.Longest, time.Since(begin))
 		_, _ = fmt.Fprintf(s.Log, "%s round %d: all nodes run one revision after %.0f s\n", time.Since(s.began).Round(time.Second), s.soaked.Rounds+1, time.Since(begin).Seconds())
-		s.sample()
 	}
 	s.soaked.Took = time.Since(s.began)
 	return nil
-}
-
-// sample looks at the processes when all is quiet.
-func (s *soaker) sample() {
-	x := Sample{At: time.Since(s.began)}
-	s.mutex.Lock()
-	pid := s.controllers[0].PID()
-	s.mutex.Unlock()
-	if u, err := cluster.UsageOf(pid); err == nil {
-		x.Controller = Taken{pid, u.Anonymous, u.Files}
-	}
-	if pid, u, err := s.machines.Usage(); err == nil {
-		x.Supervisor = Taken{pid, u.Anonymous, u.Files}
-	}
-	s.soaked.Samples = append(s.soaked.Samples, x)
 }
 
 // check holds the history against the rules.
@@ -183,6 +163,7 @@ func (s *soaker) check(context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.soaked.Minutes = minutes(writes, s.began)
 	s.soaked.Findings = *history.Check(writes, history.Options{Controller: controllerUser, Lag: hears})
 	return nil
 }

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/scale/pools"
+)
+
+const (
+	settled   = 30 * time.Minute // of a process' life, after which its memory is looked at
+	lookedFor = 15 * time.Minute // at least, from then on
+	mostPer   = 1.0              // MiB of anonymous memory in an hour
+)
+
+// A growth is of one process, after settled.
+type growth struct {
+	Seed         uint64
+	Name         string
+	Took         time.Duration // from settled to the last look
+	Looks        int
+	Begin, End   float64 // MiB of anonymous memory: the mean of the first and of the last ten minutes
+	Slope, Error float64 // MiB in an hour: the line of least squares, and its standard error as if the looks knew nothing of each other
+	Files, Most  int     // descriptors: the median of the first ten minutes and of the last
+}
+
+// Grows: it takes more than it may, by more than chance. Descriptors may not grow at all.
+func (g growth) Grows() bool { return g.Slope-2*g.Error > mostPer || g.Most > g.Files }
+
+// A look is one at a process, at a time of its run.
+type look struct {
+	at time.Duration
+	pools.Taken
+}
+
+// livesOf are the looks at each process, in the order in which they began.
+func livesOf(r result) (lives [][]look) {
+	at := map[int]int{}
+	for _, s := range r.Samples {
+		for _, t := range s.Of {
+			i, known := at[t.Process]
+			if !known {
+				i, lives = len(lives), append(lives, nil)
+				at[t.Process] = i
+			}
+			lives[i] = append(lives[i], look{s.At, t})
+		}
+	}
+	return lives
+}
+
+// growths are of all processes of a run that were looked at for long enough.
+func growths(r result) (all []growth) {
+	for _, life := range livesOf(r) {
+		first := slices.IndexFunc(life, func(l look) bool { return l.at-life[0].at >= settled })
+		if first < 0 || life[len(life)-1].at-life[first].at < lookedFor {
+			continue
+		}
+		life = life[first:]
+		g := growth{Seed: r.Seed, Name: life[0].Name, Took: life[len(life)-1].at - life[0].at, Looks: len(life)}
+		var hours, memory []float64
+		for _, l := range life {
+			hours, memory = append(hours, l.at.Hours()), append(memory, l.Anonymous)
+		}
+		g.Slope, g.Error = line(hours, memory)
+		const ends = 10 * time.Minute
+		g.Begin, g.Files = middle(life, life[0].at, life[0].at+ends)
+		g.End, g.Most = middle(life, life[len(life)-1].at-ends, life[len(life)-1].at)
+		all = append(all, g)
+	}
+	return all
+}
+
+// middle is the mean of the memory and the median of the descriptors from one time to another.
+func middle(life []look, from, to time.Duration) (memory float64, files int) {
+	var looks int
+	var descriptors []int
+	for _, l := range life {
+		if l.at >= from && l.at <= to {
+			memory, looks, descriptors = memory+l.Anonymous, looks+1, append(descriptors, l.Files)
+		}
+	}
+	slices.Sort(descriptors)
+	return memory / float64(looks), descriptors[looks/2]
+}
+
+// line is the slope of the line of least squares through these points, and its standard error.
+func line(x, y []float64) (slope, deviation float64) {
+	n := float64(len(x))
+	var meanX, meanY float64
+	for i := range x {
+		meanX, meanY = meanX+x[i]/n, meanY+y[i]/n
+	}
+	var xx, xy float64
+	for i := range x {
+		xx, xy = xx+(x[i]-meanX)*(x[i]-meanX), xy+(x[i]-meanX)*(y[i]-meanY)
+	}
+	slope = xy / xx
+	var rest float64
+	for i := range x {
+		d := y[i] - meanY - slope*(x[i]-meanX)
+		rest += d * d
+	}
+	return slope, math.Sqrt(rest / (n - 2) / xx)
+}
