@@ -3,6 +3,8 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -234,7 +236,8 @@ func (l *loop) render(v *decide.Version, path string) (string, error) {
 func (l *loop) prove(ctx context.Context, do decide.Prove) decide.Proved {
 	proved := decide.Proved{Proof: decide.Proof{Content: decide.ContentOr(do.Version, do.Local), Kubelet: do.Kubelet}}
 	l.makeRunDir()
-	candidate, err := l.render(do.Version, "preflight/candidate.yaml")
+	candidate, err := l.render(do.Version, l.ownFile("candidate"))
+	defer removeOwnFile(candidate)
 	var load *config.LoadError
 	if errors.As(err, &load) {
 		proved.Outcome, proved.Load, proved.Words = config.Refused, true, load.Words
@@ -244,7 +247,11 @@ func (l *loop) prove(ctx context.Context, do decide.Prove) decide.Proved {
 		proved.Outcome, proved.Words = config.Environment, err.Error()
 		return proved
 	}
-	verdict := l.preflight.Check(ctx, kubelet.Candidate{File: candidate}, l.control(do))
+	control := l.control(do)
+	if control != nil {
+		defer removeOwnFile(control.File)
+	}
+	verdict := l.preflight.Check(ctx, kubelet.Candidate{File: candidate}, control)
 	if ctx.Err() != nil {
 		return decide.Proved{} // abandoned: it says nothing
 	}
@@ -256,11 +263,24 @@ func (l *loop) prove(ctx context.Context, do decide.Prove) decide.Proved {
 	return proved
 }
 
+// ownFile names a file of RUN_DIR for one pre-flight. Others may be under way with other configurations: one that was given up, and that of a
+// forecast, which asks what runs. A verdict about the file of another would be a lie.
+func (l *loop) ownFile(name string) string {
+	return fmt.Sprintf("%s/%s-%d.yaml", preflightFolder, name, l.preflights.Add(1))
+}
+
+// removeOwnFile leaves nothing of a configuration behind. One that stays is removed at the next start.
+func removeOwnFile(path string) {
+	if path != "" {
+		_ = os.Remove(path)
+	}
+}
+
 func (l *loop) control(do decide.Prove) *kubelet.Candidate {
 	if do.Alone {
 		return nil
 	}
-	file, err := l.render(do.Control, "preflight/control.yaml")
+	file, err := l.render(do.Control, l.ownFile("control"))
 	if err != nil {
 		return &kubelet.Candidate{} // the local command line is always there
 	}

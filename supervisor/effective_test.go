@@ -95,7 +95,7 @@ func TestEffectiveConfigurationsAreNotWritten(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Error(err)
 	}
-	payload := map[string]bool{"effective/kubelet.yaml": true, "preflight/candidate.yaml": true, "preflight/control.yaml": true, "checkpoints/uid-a/1/kubelet": true}
+	payload := map[string]bool{"effective/kubelet.yaml": true, "checkpoints/uid-a/1/kubelet": true}
 	for _, folder := range []string{n.options.RunDir, n.options.StateDir} {
 		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 			name, _ := filepath.Rel(folder, path)

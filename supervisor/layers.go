@@ -162,6 +162,6 @@ func (l *loop) renderWithout(v decide.Version, layer int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(l.RunDir, "preflight/without-a-layer.yaml")
+	path := filepath.Join(l.RunDir, preflightFolder, "without-a-layer.yaml")
 	return path, replaceRunFile(path, data)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -44,7 +45,8 @@ type loop struct {
 	effectives  effectives
 	lost        lostPods
 	lostAfter   time.Duration
-	blaming     sync.Mutex // whoever has it looks for the layers to blame
+	preflights  atomic.Int64 // how many were begun
+	blaming     sync.Mutex   // whoever has it looks for the layers to blame
 	saves       saves
 	readPayload func(corev1.ConfigMapNodeConfigSource) (map[string]string, error) // of a checkpoint, off the disk
 	begun       chan begun

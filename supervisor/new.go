@@ -27,8 +27,9 @@ func newLoop(o Options) (*loop, error) {
 	if err := l.openStore(); err != nil {
 		return nil, err
 	}
+	l.clearPreflights()
 	l.readPayload, l.lostAfter = l.store.LoadCheckpoint, lostAfter
-	l.preflight = &kubelet.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight, TempFolder: filepath.Join(o.RunDir, "preflight")}
+	l.preflight = &kubelet.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight, TempFolder: filepath.Join(o.RunDir, preflightFolder)}
 	l.record = newRecord(o.RunDir)
 	l.record.Version = o.Version
 	l.manager = systemd.NewManager(o.Logger)

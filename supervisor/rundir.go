@@ -13,7 +13,17 @@ import (
 const (
 	recordFile        = "state.json"
 	corruptRecordFile = "state.json.corrupt"
+	preflightFolder   = "preflight"
 )
+
+// clearPreflights removes what pre-flights of a killed supervisor have left. Their kubelets ended with it.
+func (l *loop) clearPreflights() {
+	folder := filepath.Join(l.RunDir, preflightFolder)
+	entries, _ := os.ReadDir(folder) // makeRunDir says why there is none
+	for _, entry := range entries {
+		_ = os.RemoveAll(filepath.Join(folder, entry.Name())) // what stays is in nobody's way
+	}
+}
 
 // makeRunDir makes it once more: somebody may have removed it. Whatever needs it complains for itself.
 func (l *loop) makeRunDir() {
@@ -25,7 +35,7 @@ func (l *loop) makeRunDir() {
 // prepareRunDir makes RUN_DIR. The kubelet is started with a file from it and state.json says which process to stop, so it has to be
 // ours alone.
 func prepareRunDir(path string) error {
-	for _, folder := range []string{path, filepath.Join(path, "effective"), filepath.Join(path, "preflight")} {
+	for _, folder := range []string{path, filepath.Join(path, "effective"), filepath.Join(path, preflightFolder)} {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return err
 		}

@@ -1,0 +1,89 @@
+package supervisor
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
+)
+
+// Pre-flights of several configurations may be under way at once: one that was given up, and one of a forecast, which asks what runs. Each
+// verdict is about its own configuration. With one file for all a refused configuration was taken for the one that ran, and became active.
+func TestPreflightsAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	loops := make(chan *loop, 1)
+	r := n.runChanged(func(l *loop) { loops <- l })
+	l := <-loops
+	r.awaitHealthy()
+	now, err := l.lookLocal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := func(name, mode string) *decide.Version {
+		files := map[string]string{"kubelet": fakenode.Configuration("mode: " + mode)}
+		source := corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: name, UID: "uid-x", ResourceVersion: name, KubeletConfigKey: "kubelet"}
+		if err := l.keeper.checkpoint(l.store, source, files); err != nil {
+			t.Fatal(err)
+		}
+		return &decide.Version{Source: source, Content: config.Content(files, "kubelet")}
+	}
+	good, bad := version("good", "ok"), version("bad", "refuse")
+	var group sync.WaitGroup
+	for range 8 {
+		for _, c := range []struct {
+			prove decide.Prove
+			want  config.Outcome
+		}{
+			{decide.Prove{Version: good, Alone: true, Kubelet: now.Kubelet, Local: now.Local}, config.Accepted},
+			{decide.Prove{Version: bad, Control: good, Kubelet: now.Kubelet, Local: now.Local}, config.Refused},
+		} {
+			group.Go(func() {
+				if proved := l.prove(t.Context(), c.prove); proved.Outcome != c.want {
+					t.Errorf("%s: %v (%s), want %v", c.prove.Version.Source.Name, proved.Outcome, proved.Words, c.want)
+				}
+			})
+		}
+	}
+	group.Wait()
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(filepath.Join(n.options.RunDir, preflightFolder)); len(left) > 0 {
+		t.Errorf("%v are left", left)
+	}
+}
+
+// What a killed supervisor has left of its pre-flights is removed at the next start.
+func TestLeftoversOfPreflights(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.write("run/preflight/candidate-7.yaml", "staticPodURL: https://me:s3cret@host\n")
+	n.write("run/preflight/preflight-1/kubelet.crt", "")
+	for _, folder := range []string{"run", "run/preflight"} {
+		if err := os.Chmod(n.path(folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := n.run()
+	r.awaitHealthy()
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	left, err := os.ReadDir(filepath.Join(n.options.RunDir, preflightFolder))
+	for _, entry := range left {
+		if strings.HasSuffix(entry.Name(), "-7.yaml") || strings.HasPrefix(entry.Name(), "preflight-") {
+			t.Errorf("%s is left", entry.Name())
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
