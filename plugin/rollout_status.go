@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,8 +38,8 @@ func newRolloutStatus(s *session) *cobra.Command {
 		Use:   "status POOL",
 		Short: "Show how far a pool's revision has come, and wait until it is through",
 		Long: `Show how far the revision of a pool has come, with the nodes that are at risk and those that are not moved, and wait until it has reached all
-nodes that it can reach. Exit code 0: it has. 1: it was stopped, or could not be begun, or --timeout is over. With --watch=false it does not wait, and
-ends with 1 when the revision was stopped.`,
+nodes that it can reach, also those that became members since. Exit code 0: it has. 1: it was stopped, or could not be begun, or --timeout is over.
+With --watch=false it does not wait, and ends with 1 when the revision was stopped.`,
 		Example: `  kubectl kubelet rollout status workers
   kubectl kubelet rollout status workers --watch=false
   kubectl kubelet rollout status workers --timeout=1h`,
@@ -137,6 +138,9 @@ func (f *follower) tell(ctx context.Context, p pool) (done bool, err error) {
 	if stop := p.stopped(); stop != nil && p.observed() {
 		return true, f.lookAt(ctx, p).stopError(*stop)
 	}
+	if done {
+		done = !f.moves(ctx, p)
+	}
 	stage, said := p.stage(), p.countText()
 	switch {
 	case stage != f.stage:
@@ -146,6 +150,22 @@ func (f *follower) tell(ctx context.Context, p pool) (done bool, err error) {
 	}
 	f.stage, f.said = stage, said
 	return done, nil
+}
+
+// moves: the revision is completed, and nodes that became members after that are on their way to it. Who is late and cannot be moved now, for it is
+// NotReady or cordoned, is not waited for; nor is anybody who must not be seen.
+func (f *follower) moves(ctx context.Context, p pool) bool {
+	n := p.Status.Nodes
+	if n.Applying+n.OnTrial+n.Joining > 0 {
+		return true
+	}
+	if n.Late == 0 {
+		return false
+	}
+	story := f.lookAt(ctx, p)
+	return story.unseen != nil && !lasts(story.unseen) || slices.ContainsFunc(story.view.Members, func(m rollout.Member) bool {
+		return m.Class == rollout.Late && m.Node.Ready && !m.Node.Cordoned
+	})
 }
 
 func (f *follower) lookAt(ctx context.Context, p pool) poolStory {
@@ -176,7 +196,7 @@ func (p pool) condition(kind string) *metav1.Condition {
 
 // stage changes where the whole story is worth to be told again.
 func (p pool) stage() string {
-	words := []string{fmt.Sprint(p.Status.Target), fmt.Sprint(p.Spec.Rollout.Pin != nil, p.Spec.Rollout.Paused)}
+	words := []string{fmt.Sprint(p.Status.Target), fmt.Sprint(p.Spec.Rollout.Pin != nil, p.Spec.Rollout.Paused, p.observed())}
 	if w := p.Status.Wave; w != nil {
 		words = append(words, fmt.Sprint(w.Number))
 	}

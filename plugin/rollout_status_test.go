@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
@@ -102,6 +103,57 @@ func TestRolloutStatusWatches(t *testing.T) {
 	})
 }
 
+// through: every node of the pool has proven its revision.
+func through(p *fakePool) {
+	p.completed().Status.Nodes = v1alpha1.NodeCounts{Selected: 12, Proven: 12}
+}
+
+// A node that became a member after the revision was completed is waited for, where it can be moved.
+func TestRolloutStatusWaitsForLateNodes(t *testing.T) {
+	for name, row := range map[string]struct {
+		late func(*corev1.Node)
+		code int
+	}{
+		"it is Ready":    {func(*corev1.Node) {}, 1},
+		"it is NotReady": {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, 0},
+		"it is cordoned": {func(n *corev1.Node) { n.Spec.Unschedulable = true }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newFakePool(t, few, many).completed()
+				p.Status.Nodes = v1alpha1.NodeCounts{Selected: 2, Proven: 1, Late: 1}
+				late := localNode("n2")
+				late.Annotations[status.FeaturesAnnotation] = status.LayersFeature
+				row.late(late)
+				code, stdout, stderr := newPoolBench(t, p, p.member("n1", 2, "Active"), late).run(t, "rollout", "status", "workers", "--timeout=5s")
+				if code != row.code {
+					t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+				}
+			})
+		})
+	}
+}
+
+// What the controller had not seen yet is told again when it has.
+func TestRolloutStatusTellsWhatWasSeenAtLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newFakePool(t, few, many)
+		through(p)
+		p.Generation++
+		b := newPoolBench(t, p, p.member("n1", 2, "Active"))
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			time.Sleep(1500 * time.Millisecond)
+			p.Status.ObservedGeneration = p.Generation
+			b.set(t, p)
+		}()
+		stdout, _ := b.do(t, "rollout", "status", "workers", "--timeout=1m")
+		<-done
+		contains(t, stdout, "that the controller has not seen yet\n", "workers: revision 2 (maxPods 250 in layer fleet), completed\n")
+	})
+}
+
 func TestRolloutStatusEnds(t *testing.T) {
 	for name, row := range map[string]struct {
 		arguments []string
@@ -109,11 +161,15 @@ func TestRolloutStatusEnds(t *testing.T) {
 		code      int
 		want      []string
 	}{
-		"completed": {nil, func(p *fakePool) { p.completed() }, 0, nil},
+		"completed": {nil, through, 0, nil},
+		"completed, and a node that came later is on trial": {[]string{"--timeout=5s"}, func(p *fakePool) {
+			through(p)
+			p.Status.Nodes.OnTrial, p.Status.Nodes.Proven = 1, 11
+		}, 1, []string{`pool workers: not within 5s; last seen: 12 nodes: 1 on trial, 11 proven, 0 failed; its rollout goes on`}},
 		"no time left": {[]string{"--timeout=5s"}, nil, 1,
 			[]string{`pool workers: not within 5s; last seen: 12 nodes: 3 old, 1 applying, 2 on trial, 1 proven, 0 failed; its rollout goes on`}},
 		"another revision": {[]string{"--revision=1"}, nil, 1, []string{`pool "workers" is at revision 2, not at revision 1`}},
-		"its revision":     {[]string{"--revision=2"}, func(p *fakePool) { p.completed() }, 0, nil},
+		"its revision":     {[]string{"--revision=2"}, through, 0, nil},
 		"an invalid spec": {nil, func(p *fakePool) {
 			p.says(v1alpha1.ConditionReady, false, rollout.ReasonInvalidSpec, "spec.layers[fleet]: inline: x")
 		}, 1,
