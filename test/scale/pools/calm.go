@@ -55,6 +55,7 @@ func (s *soaker) calm(ctx context.Context) error {
 	if err := s.await(patient, v1alpha1.ConditionReady, rollout.ReasonCompleted); err != nil {
 		return err
 	}
+	var why error
 	for {
 		behind, err := s.unlike(patient, func(n *rollout.Node) bool {
 			return n.Reason == decide.ReasonActive && n.Observed == n.Source && n.Good == n.Source && n.Mark.Records(n.Source) && n.Mark.Pool == poolName && !n.Cordoned
@@ -65,8 +66,9 @@ func (s *soaker) calm(ctx context.Context) error {
 			}
 		}
 		if patient.Err() != nil {
-			return fmt.Errorf("the pool is completed, and these nodes are not: %q: %w", behind, errors.Join(err, patient.Err()))
+			return fmt.Errorf("the pool is completed, and these nodes are not: %q: %w%s", behind, errors.Join(why, patient.Err()), s.real.words())
 		}
+		why = err
 		pause(patient, time.Second)
 	}
 }

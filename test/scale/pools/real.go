@@ -116,6 +116,18 @@ func (n *realNode) runs(ctx context.Context, pods int) error {
 	return nil
 }
 
+// words are the supervisor's newest ones, without those of the kubelet that are no more than information.
+func (n *realNode) words() string {
+	log, _ := os.ReadFile(n.path("log"))
+	var lines []string
+	for line := range strings.Lines(string(log)) {
+		if !strings.HasPrefix(line, "I1") && !strings.HasPrefix(line, "I0") {
+			lines = append(lines, line)
+		}
+	}
+	return "\nthe supervisor's last words:\n" + strings.Join(lines[max(0, len(lines)-60):], "")
+}
+
 // stop ends the supervisor, and the kubelet with it.
 func (n *realNode) stop() error {
 	p := n.running()
