@@ -64,7 +64,7 @@ func TestEverythingCanBeMeasured(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"change/bare restart", "change/bare restart: not healthy", "change/good configuration: kubelet not healthy",
-		"footprint/RSS steady", "API server/requests per change", "API server/bytes per change", "API server/the kubelet's bytes per change (its restart)"} {
+		"footprint/RSS steady", "footprint/RSS with metrics, read 20 times", "API server/requests per change", "API server/bytes per change", "API server/the kubelet's bytes per change (its restart)"} {
 		if seen(id) <= 0 {
 			t.Errorf("%s is nothing", id)
 		}

@@ -51,6 +51,9 @@ func (b *bench) idle(ctx context.Context) error {
 	if err := b.trial(ctx); err != nil {
 		return err
 	}
+	if err := b.metrics(ctx); err != nil {
+		return err
+	}
 	kubelet := b.node.kubelet()
 	supervisor, version, err := b.running(ctx, "steady", "bench-steady", kubelet, "--trial-period=1s")
 	if err != nil {
