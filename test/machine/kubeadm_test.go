@@ -56,7 +56,10 @@ func TestAWorkerThatKubeadmMakes(t *testing.T) {
 		t.Errorf("cgroups: %s", mounts)
 	}
 	n.must("systemctl start containerd && ctr --namespace=k8s.io images import /usr/share/pause.tar")
-	n.must("sysctl -w net.ipv4.ip_forward=1") // as Kubernetes' own page says before kubeadm join
+	// What Kubernetes' own page asks for before kubeadm join: an address for the node's name, and packets that are passed on.
+	n.must("echo '%s %s' >>/etc/hosts", address, cluster.NodeName)
+	n.write("/etc/sysctl.d/kubernetes.conf", "net.ipv4.ip_forward=1\n")
+	n.must("sysctl -p /etc/sysctl.d/kubernetes.conf")
 	for _, step := range workersLife {
 		if !strings.Contains(string(page), "\n| "+step.row) {
 			t.Fatalf("docs/operate/kubeadm.md has no step %s", step.row)
@@ -247,7 +250,6 @@ func (n *worker) rebooted() {
 		}
 		return nil
 	})
-	n.must("sysctl -w net.ipv4.ip_forward=1")
 }
 
 // bootID is that of the machine, as the kubelet has told the Node.
