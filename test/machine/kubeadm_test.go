@@ -314,7 +314,7 @@ func (n *worker) joinedAgain() {
 		n.Fatal(err)
 	}
 	n.join()
-	n.says(n.T, "", "AssignmentLost")
+	n.says(n.T, n.assignment, "AssignmentLost") // of what it was assigned before
 	n.runs(50)
 	n.pod("second", 64<<20)
 	n.assign(n.T, "local")
