@@ -323,7 +323,8 @@ func (n *worker) joinedAgain() {
 	n.local()
 }
 
-// purged: a kubelet of its own, which was restarted once.
+// purged: a kubelet by itself, with what kubeadm wrote. How often systemd had to start it is not asked: on a slow machine a kubelet may give
+// its container runtime up.
 func (n *worker) purged() {
 	before := n.alive()
 	n.must("dpkg --purge kubelet-supervisor")
@@ -337,9 +338,6 @@ func (n *worker) purged() {
 		}
 		return nil
 	})
-	if restarts := n.property("kubelet", "NRestarts"); restarts != "0" {
-		n.Errorf("systemd has restarted it %s times", restarts)
-	}
 	if !n.lacks("/usr/bin/kubelet-supervisor") || !n.lacks("/var/lib/kubelet-supervisor") {
 		n.Error("program or state are still there")
 	}
