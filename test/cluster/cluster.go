@@ -33,6 +33,7 @@ type Options struct {
 	Parts     string    // what test/parts/build.sh made. "": $KUBELET_SUPERVISOR_PARTS
 	Audit     bool      // the API server notes who asked for what: AuditLog
 	Objects   bool      // with Audit: also what of Nodes and KubeletPools, and what they are then
+	Join      bool      // machines become nodes of it by kubeadm join: JoinKubeconfig
 	Log       io.Writer // one line per step; nil: none
 }
 
@@ -48,6 +49,7 @@ type Cluster struct {
 	kubelet   string
 	audit     bool
 	objects   bool
+	join      bool
 	log       io.Writer
 	authority *authority
 	claim     *claim
@@ -74,7 +76,7 @@ func Up(ctx context.Context, options Options) (*Cluster, error) {
 
 // prepare checks the options and claims the name; nothing of the cluster is there yet.
 func prepare(options Options) (*Cluster, error) {
-	c := &Cluster{Name: options.Name, Folder: options.Folder, parts: options.Parts, apiServer: options.APIServer, kubelet: options.Kubelet, audit: options.Audit, objects: options.Objects, log: options.Log, running: map[string]*Program{}}
+	c := &Cluster{Name: options.Name, Folder: options.Folder, parts: options.Parts, apiServer: options.APIServer, kubelet: options.Kubelet, audit: options.Audit, objects: options.Objects, join: options.Join, log: options.Log, running: map[string]*Program{}}
 	if !validName.MatchString(c.Name) {
 		return nil, fmt.Errorf("cluster name %q: give at most 20 lower-case letters, digits and dashes", c.Name)
 	}
@@ -93,7 +95,11 @@ func prepare(options Options) (*Cluster, error) {
 	if c.parts == "" {
 		c.parts = os.Getenv("KUBELET_SUPERVISOR_PARTS")
 	}
-	for _, part := range []string{"etcd", "kube-apiserver-" + c.apiServer, "containerd", "containerd-shim-runc-v2", "ctr", "pause.tar"} {
+	parts := []string{"etcd", "kube-apiserver-" + c.apiServer, "containerd", "containerd-shim-runc-v2", "ctr", "pause.tar"}
+	if c.join {
+		parts = append(parts, controllerManager+"-"+c.apiServer)
+	}
+	for _, part := range parts {
 		if _, err := os.Stat(c.part(part)); err != nil {
 			return nil, fmt.Errorf("looking for the parts of a cluster in %q (KUBELET_SUPERVISOR_PARTS; make parts builds them): %w", c.parts, err)
 		}
@@ -153,6 +159,11 @@ func (c *Cluster) up(ctx context.Context) error {
 	if err := c.makeServiceAccounts(ctx); err != nil {
 		return err
 	}
+	if c.join {
+		if err := c.letJoin(); err != nil {
+			return err
+		}
+	}
 	_, _ = fmt.Fprintf(c.log, "cluster %s: up in %.1f s (kube-apiserver %s, containerd; cgroup %s; folder %s)\n",
 		c.Name, time.Since(begin).Seconds(), c.apiServer, c.Cgroups, c.Folder)
 	return nil
@@ -178,7 +189,7 @@ func (c *Cluster) Down() error {
 		return nil
 	}
 	// containerd goes last: the others want no grace, for nobody reads their data again.
-	for _, name := range []string{apiServer, etcd, containerd} {
+	for _, name := range []string{controllerManager, apiServer, etcd, containerd} {
 		if p := c.running[name]; p != nil {
 			p.end(0)
 			delete(c.running, name)

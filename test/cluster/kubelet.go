@@ -108,8 +108,9 @@ func (c *Cluster) KubeletHTTP() (*http.Client, error) {
 	roots := x509.NewCertPool()
 	roots.AddCert(c.authority.certificate)
 	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
-		DialContext:       c.Dial,
-		TLSClientConfig:   &tls.Config{Certificates: []tls.Certificate{certificate}, RootCAs: roots, MinVersion: tls.VersionTLS12},
+		DialContext: c.Dial,
+		TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, RootCAs: roots, MinVersion: tls.VersionTLS12,
+			InsecureSkipVerify: c.join}, // the kubelet of a node that kubeadm made has signed its certificate itself
 		DisableKeepAlives: true,
 	}}, nil
 }

@@ -135,6 +135,9 @@ func (c *Cluster) startAPIServer() error {
 	if c.apiServer == dynamicKubernetes {
 		arguments = append(arguments, "--feature-gates=DynamicKubeletConfig=true")
 	}
+	if c.join {
+		arguments = append(arguments, "--bind-address=0.0.0.0", "--enable-bootstrap-token-auth=true")
+	}
 	if c.audit {
 		arguments = append(arguments, "--audit-log-path="+c.AuditLog(), "--audit-log-maxsize=100000", // MB: one file
 			"--audit-policy-file="+c.path("audit.yaml"))

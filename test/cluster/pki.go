@@ -154,7 +154,7 @@ func (c *Cluster) writePKI() error {
 	a := c.authority
 	for name, issue := range map[string]func() (pair, error){
 		"apiserver": func() (pair, error) {
-			return a.server("kube-apiserver", []string{"localhost", "kubernetes", "kubernetes.default.svc"}, "127.0.0.1", "10.0.0.1")
+			return a.server("kube-apiserver", []string{"localhost", "kubernetes", "kubernetes.default.svc"}, "127.0.0.1", "10.0.0.1", HostAddress)
 		},
 		"kubelet-serving": func() (pair, error) {
 			return a.server("system:node:"+NodeName, []string{NodeName}, "127.0.0.1", NodeAddress)

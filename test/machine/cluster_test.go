@@ -42,22 +42,33 @@ type outside struct {
 var (
 	theCluster *outside
 	bringUp    sync.Once
+
+	up      []*cluster.Cluster // every one that was brought up, for takeDown
+	upGuard sync.Mutex
 )
+
+// newCluster brings one up.
+func newCluster(t *testing.T, options cluster.Options) *outside {
+	t.Helper()
+	options.Name, options.Log = fmt.Sprintf("%s-%d", options.Name, os.Getpid()), os.Stderr
+	c, err := cluster.Up(context.Background(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	upGuard.Lock()
+	up = append(up, c)
+	upGuard.Unlock()
+	client, err := kubernetes.NewForConfig(c.AdminConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &outside{Cluster: c, client: client}
+}
 
 // newNode gives the cluster that all tests share, as for a node that has never been seen.
 func newNode(t *testing.T) *outside {
 	t.Helper()
-	bringUp.Do(func() {
-		up, err := cluster.Up(context.Background(), cluster.Options{Name: fmt.Sprintf("machine-%d", os.Getpid()), Log: os.Stderr})
-		if err != nil {
-			t.Fatal(err)
-		}
-		client, err := kubernetes.NewForConfig(up.AdminConfig())
-		if err != nil {
-			t.Fatal(err)
-		}
-		theCluster = &outside{Cluster: up, client: client}
-	})
+	bringUp.Do(func() { theCluster = newCluster(t, cluster.Options{Name: "machine"}) })
 	if theCluster == nil {
 		t.Fatal("there is no cluster")
 	}
@@ -69,12 +80,14 @@ func newNode(t *testing.T) *outside {
 	return theCluster
 }
 
-// takeDown is the end of the cluster, and of all machines that are in its network namespace.
-func takeDown() error {
-	if theCluster == nil {
-		return nil
+// takeDown is the end of every cluster, and of all machines that are in its network namespace.
+func takeDown() (err error) {
+	upGuard.Lock()
+	defer upGuard.Unlock()
+	for _, c := range up {
+		err = errors.Join(err, c.Down())
 	}
-	return theCluster.Down()
+	return err
 }
 
 // configMap makes one that the node may read, and gives the assignment that names it.

@@ -2,7 +2,7 @@
 # kernel.sh   unpacks Debian's kernel for virtual machines, once, and says in which folder it is
 #
 #   vmlinuz       as it is
-#   lib/modules   those that a machine of QEMU's may want
+#   lib/modules   those that a machine of QEMU's may want, and the kernel's configuration, which kubeadm looks for there
 #   initial.cpio  most of the first file system: busybox, and the modules for disk, network and the agent's port
 #
 # The folder lies in the cache: ${KUBELET_SUPERVISOR_CACHE:-${XDG_CACHE_HOME:-~/.cache}/kubelet-supervisor}/machine-kernel-HASH
@@ -39,6 +39,7 @@ while read -r file; do
 done <"$work/needed"
 cp "$work/debian/bin/busybox" "$work/initial/bin/"
 (cd "$work/initial" && find . -print0 | cpio --null --create --format=newc --quiet) >"$work/new/initial.cpio"
+cp "$work/debian/boot/config-$version" "$modules/config"
 mv "$work/debian/boot/vmlinuz-$version" "$work/new/vmlinuz"
 mv "$work/debian/lib/modules" "$work/new/lib/"
 mv "$work/new" "$folder"

@@ -56,6 +56,7 @@ func (n *node) pod(name string, memory int64) corev1.ContainerStatus {
 	limits := corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI)}
 	made := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
 		NodeName: cluster.NodeName, HostNetwork: true, TerminationGracePeriodSeconds: &grace,
+		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, // a boot may take longer than a Node may be away
 		Containers: []corev1.Container{{Name: "c", Image: cluster.PauseImage, ImagePullPolicy: corev1.PullNever,
 			Resources: corev1.ResourceRequirements{Limits: limits}}},
 	}}

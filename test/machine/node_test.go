@@ -36,10 +36,10 @@ imageGCHighThresholdPercent: 100
 evictionHard: {memory.available: 50Mi}
 `
 
-// kubeconfig reaches the API server by the host's loopback. Its certificate names others than that address.
+// kubeconfig reaches the API server by the host's loopback.
 const kubeconfig = `apiVersion: v1
 kind: Config
-clusters: [{name: c, cluster: {server: "https://10.0.2.2:6443", tls-server-name: localhost, certificate-authority: %[1]s/ca.crt}}]
+clusters: [{name: c, cluster: {server: "https://10.0.2.2:6443", certificate-authority: %[1]s/ca.crt}}]
 users: [{name: u, user: {client-certificate: %[1]s/node.crt, client-key: %[1]s/node.key}}]
 contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
@@ -59,7 +59,12 @@ type node struct {
 // newNodeMachine gives one that is off, with this disk.
 func newNodeMachine(t *testing.T, content *disk.Disk, more ...string) *node {
 	t.Helper()
-	o := newNode(t)
+	return newMachineOf(t, newNode(t), content, more...)
+}
+
+// newMachineOf gives one that is to be the node of this cluster.
+func newMachineOf(t *testing.T, o *outside, content *disk.Disk, more ...string) *node {
+	t.Helper()
 	network := fmt.Sprintf("user,id=net,hostfwd=tcp:127.0.0.1:10250-%s:10250", address)
 	return &node{newMachine(t, "node", content, o.Command, append([]string{"-netdev", network}, more...)...), o}
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # root.sh KERNEL PARTS   makes the disk of a node, once, and says where it is: an ext4 with a Debian, systemd, containerd, runc, and the real
-# kubelet of PARTS as kubeadm's packages have it
+# kubelet and kubeadm of PARTS as kubeadm's packages have them
 #
 # It lies in the cache: ${KUBELET_SUPERVISOR_CACHE:-${XDG_CACHE_HOME:-~/.cache}/kubelet-supervisor}/machine-root-HASH.img. Nothing ever
 # writes to it: what machines write is kept beside it, by package disk.
@@ -27,6 +27,7 @@ rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/usr/share/{do
 cp -r "$kernel/lib/modules" "$root/lib/"
 install "$parts"/{containerd,containerd-shim-runc-v2,ctr} "$root/usr/bin/"
 install "$parts/kubelet-1.36.3" "$root/usr/bin/kubelet"
+install "$parts/kubeadm-1.36.3" "$root/usr/bin/kubeadm"
 cp "$parts/pause.tar" "$root/usr/share/"
 cp -r files/. "$root/"
 mkdir -p "$root/var/log/journal"
