@@ -78,6 +78,7 @@ func (w workload) apiName(name string) string {
 type instance struct {
 	UID       string
 	Container string // its ID
+	Restarts  int32
 	Started   time.Time
 }
 
@@ -177,7 +178,7 @@ func (p *podSet) touched(pods []corev1.Pod) error {
 			return fmt.Errorf("pod %s was touched: it was %+v and is %+v", pod.Name, before, now)
 		}
 		for _, s := range pod.Status.ContainerStatuses {
-			if s.RestartCount > 0 {
+			if known && s.RestartCount > before.Restarts { // one that is just made may be started twice, where its kubelet ends between its creation and its start
 				return fmt.Errorf("pod %s was touched: its container was started again: %+v", pod.Name, s)
 			}
 		}
@@ -193,7 +194,7 @@ func (p *podSet) touched(pods []corev1.Pod) error {
 func instanceOf(pod corev1.Pod) instance {
 	r := instance{UID: string(pod.UID)}
 	for _, s := range pod.Status.ContainerStatuses {
-		r.Container = s.ContainerID
+		r.Container, r.Restarts = s.ContainerID, s.RestartCount
 		if s.State.Running != nil {
 			r.Started = s.State.Running.StartedAt.UTC()
 		}

@@ -125,3 +125,18 @@ func TestWorkloads(t *testing.T) {
 		t.Errorf("%d pods, %d static, %d probed, %v", len(workloads), static, probed, classes)
 	}
 }
+
+// Where the kubelet ends between a container's creation and its start, the next one makes another. That is nobody's harm: the pod did not run yet.
+func TestAPodThatWasJustMadeMayBeStartedTwice(t *testing.T) {
+	pod := podOf("a", "container")
+	pod.Status.ContainerStatuses[0].RestartCount = 1
+	p := podSet{known: map[string]instance{}}
+	if err := p.touched([]corev1.Pod{pod}); err != nil {
+		t.Error(err)
+	}
+	p.known["a"] = instanceOf(pod)
+	pod.Status.ContainerStatuses[0].RestartCount = 2
+	if p.touched([]corev1.Pod{pod}) == nil {
+		t.Error("a pod that ran was started again, and nothing is said")
+	}
+}

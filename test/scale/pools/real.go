@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,7 +100,7 @@ func (n *realNode) runs(ctx context.Context, pods int) error {
 	if pids := n.kubelets(); len(pids) != 1 {
 		return fmt.Errorf("%s has %d kubelets: %v", cluster.NodeName, len(pids), pids)
 	}
-	text, err := n.cluster.Kubectl(ctx, "get", "--raw", "/api/v1/nodes/"+cluster.NodeName+"/proxy/configz")
+	text, err := n.configz(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,13 +109,35 @@ func (n *realNode) runs(ctx context.Context, pods int) error {
 			MaxPods int `json:"maxPods"`
 		} `json:"kubeletconfig"`
 	}
-	if err := json.Unmarshal([]byte(text), &configz); err != nil {
+	if err := json.Unmarshal(text, &configz); err != nil {
 		return fmt.Errorf("reading configz of %s: %w", cluster.NodeName, err)
 	}
 	if seen := configz.KubeletConfig.MaxPods; seen != pods {
 		return fmt.Errorf("the kubelet of %s runs with maxPods %d, and its Node says that it runs what has %d", cluster.NodeName, seen, pods)
 	}
 	return nil
+}
+
+// configz asks the kubelet itself, for ten seconds at most.
+func (n *realNode) configz(ctx context.Context) ([]byte, error) {
+	asks, err := n.cluster.KubeletHTTP()
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://127.0.0.1:10250/configz", nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := asks.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("asking the kubelet of %s: %w", cluster.NodeName, err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("asking the kubelet of %s: %s: %.300s", cluster.NodeName, response.Status, text)
+	}
+	return text, err
 }
 
 // words are the supervisor's newest ones, without those of the kubelet that are no more than information.
