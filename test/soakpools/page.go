@@ -50,6 +50,7 @@ func writePage(file string, from []string) ([]result, error) {
 			if err := json.Unmarshal(line, &r); err != nil {
 				return nil, fmt.Errorf("reading %s: %w", name, err)
 			}
+			r.Failure, _, _ = strings.Cut(r.Failure, "\n") // what follows are logs
 			if p.Commit != "" && p.Commit != r.Commit {
 				return nil, fmt.Errorf("%s is of commit %s, and what comes before of %s: give the files of one commit", name, r.Commit, p.Commit)
 			}

@@ -22,7 +22,7 @@ func TestPage(t *testing.T) {
 		Minutes:  []pools.Minute{{Controller: 3, Nodes: 40, People: 5}},
 		Findings: history.Findings{Assignments: 5, Reasons: map[string]int{"Active": 4}, Breaches: []history.Breach{{Rule: "hold"}}}}}
 	two := one
-	two.Seed, two.Failure, two.Breaches, two.Samples = 8, "round 3 of seed 8: it does not end", nil, nil
+	two.Seed, two.Failure, two.Breaches, two.Samples = 8, "round 3 of seed 8: it does not end\nthe last words", nil, nil
 	for _, r := range []result{one, two} {
 		if err := r.add(file); err != nil {
 			t.Fatal(err)
