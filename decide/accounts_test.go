@@ -178,3 +178,25 @@ func TestATryThatIsGivenBack(t *testing.T) {
 		}
 	}
 }
+
+// What spoke against following the assignment is over once a newer one is taken.
+func TestWhatIsTakenCanBeFollowed(t *testing.T) {
+	a := Assigned{Version: Version{Content: "a"}, Text: "kube-system/a/kubelet"}
+	s := State{Pending: &a, PendingNumber: 3, Sync: &Problem{}, Doing: Save{number: 3, assigned: &a}}
+	s.learnSaved(Saved{})
+	if s.Pending != nil || s.Sync != nil || s.Observed == nil || *s.Observed != a.Text {
+		t.Errorf("pending %v, sync %v, observed %v", s.Pending, s.Sync, s.Observed)
+	}
+}
+
+// A kubelet that waits is let through as it is: its try is spent, and its state files were cared for before it was started.
+func TestAKubeletThatWaitsIsLetThrough(t *testing.T) {
+	want := &Version{Content: "a"}
+	s := State{Parked: &Parked{Version: want}, StateFiles: StateFiles{Of: want, InTheWay: []config.StateFile{{Name: "cpu_manager_state"}}}}
+	s.Assigned, s.Trial = want, Trial{Content: "a", Tries: 1, Open: true, Parked: true}
+	s.Disk = s.Durable
+	before := s.Trial
+	if start, is := s.commitStart(want).(Start); !is || !start.Waits || s.Trial != before {
+		t.Errorf("%+v, trial %+v", start, s.Trial)
+	}
+}
