@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"syscall"
 	"time"
@@ -83,9 +84,19 @@ func (s supervisors) stop() (err error) {
 		program.Signal(syscall.SIGTERM)
 	}
 	for _, program := range s {
-		if err = errors.Join(err, program.Stop(stopWithin)); program.Err != nil {
+		// Before a program that was just started has taken the signal over, it ends it.
+		if err = errors.Join(err, program.Stop(stopWithin)); program.Err != nil && !endedBy(program.Err, syscall.SIGTERM) {
 			err = errors.Join(err, fmt.Errorf("a supervisor ended with: %w%s", program.Err, program.LastWords()))
 		}
 	}
 	return err
+}
+
+func endedBy(err error, signal syscall.Signal) bool {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return false
+	}
+	status, is := exit.Sys().(syscall.WaitStatus)
+	return is && status.Signaled() && status.Signal() == signal
 }
