@@ -126,8 +126,6 @@ func (l *loop) layersOf(source corev1.ConfigMapNodeConfigSource) []config.Layer 
 
 // blame leaves out each layer once, and names those without which the kubelet accepts the others.
 func (l *loop) blame(ctx context.Context, do decide.Blame) decide.Blamed {
-	l.blaming.Lock() // one that was given up may still be at it, with the same file
-	defer l.blaming.Unlock()
 	blamed := decide.Blamed{Content: do.Version.Content, Kubelet: do.Kubelet}
 	var guilty []string
 	for i, layer := range l.layersOf(do.Version.Source) {
@@ -135,7 +133,9 @@ func (l *loop) blame(ctx context.Context, do decide.Blame) decide.Blamed {
 		if err != nil {
 			continue
 		}
-		if verdict := l.preflight.Check(ctx, kubelet.Candidate{File: file}, nil); verdict.Outcome == config.Accepted {
+		verdict := l.preflight.Check(ctx, kubelet.Candidate{File: file}, nil)
+		removeOwnFile(file)
+		if verdict.Outcome == config.Accepted {
 			guilty = append(guilty, layer.Name)
 		}
 		if ctx.Err() != nil {
@@ -162,6 +162,6 @@ func (l *loop) renderWithout(v decide.Version, layer int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(l.RunDir, preflightFolder, "without-a-layer.yaml")
+	path := filepath.Join(l.RunDir, l.ownFile("without-a-layer"))
 	return path, replaceRunFile(path, data)
 }

@@ -45,8 +45,7 @@ type loop struct {
 	effectives  effectives
 	lost        lostPods
 	lostAfter   time.Duration
-	preflights  atomic.Int64 // how many were begun
-	blaming     sync.Mutex   // whoever has it looks for the layers to blame
+	preflights  atomic.Int64 // how many files they were given
 	saves       saves
 	readPayload func(corev1.ConfigMapNodeConfigSource) (map[string]string, error) // of a checkpoint, off the disk
 	begun       chan begun

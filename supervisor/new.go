@@ -21,13 +21,16 @@ func newLoop(o Options) (*loop, error) {
 	l.Parking = lockFileOf(o) != ""
 	l.parks = make(chan parkEnded)
 	l.state = decide.New(l.Settings)
-	if err := prepareRunDir(o.RunDir); err != nil && o.Handover == nil {
-		return nil, fmt.Errorf("%w: the run folder cannot be used, give another with --run-dir: %w", ErrUsage, err)
+	unusable := prepareRunDir(o.RunDir)
+	if unusable != nil && o.Handover == nil {
+		return nil, fmt.Errorf("%w: the run folder cannot be used, give another with --run-dir: %w", ErrUsage, unusable)
 	}
 	if err := l.openStore(); err != nil {
 		return nil, err
 	}
-	l.clearPreflights()
+	if unusable == nil && l.store != nil { // the folder is ours alone, and so is what is in it
+		clearPreflights(o.RunDir)
+	}
 	l.readPayload, l.lostAfter = l.store.LoadCheckpoint, lostAfter
 	l.preflight = &kubelet.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight, TempFolder: filepath.Join(o.RunDir, preflightFolder)}
 	l.record = newRecord(o.RunDir)

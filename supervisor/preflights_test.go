@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
@@ -58,6 +59,28 @@ func TestPreflightsAtTheSameTime(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(filepath.Join(n.options.RunDir, preflightFolder)); len(left) > 0 {
 		t.Errorf("%v are left", left)
+	}
+}
+
+// What is not ours alone is not cleared: a link there leads to somebody else's files.
+func TestNothingIsClearedBehindALink(t *testing.T) {
+	n := newNode(t)
+	n.write("elsewhere/precious", "")
+	n.write("run/other", "")
+	if err := os.Symlink(n.path("elsewhere"), n.path("run/preflight")); err != nil {
+		t.Fatal(err)
+	}
+	n.options.Logger, n.options.Handover = zap.NewNop(), &Handover{}
+	l, err := newLoop(n.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	if l.store == nil {
+		t.Error("the state folder is not ours")
+	}
+	if _, err := os.Stat(n.path("elsewhere/precious")); err != nil {
+		t.Error(err)
 	}
 }
 

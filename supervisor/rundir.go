@@ -17,9 +17,9 @@ const (
 )
 
 // clearPreflights removes what pre-flights of a killed supervisor have left. Their kubelets ended with it.
-func (l *loop) clearPreflights() {
-	folder := filepath.Join(l.RunDir, preflightFolder)
-	entries, _ := os.ReadDir(folder) // makeRunDir says why there is none
+func clearPreflights(runDir string) {
+	folder := filepath.Join(runDir, preflightFolder)
+	entries, _ := os.ReadDir(folder) // it was there a moment ago
 	for _, entry := range entries {
 		_ = os.RemoveAll(filepath.Join(folder, entry.Name())) // what stays is in nobody's way
 	}

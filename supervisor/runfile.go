@@ -29,6 +29,7 @@ func replaceRunFile(path string, content []byte) error {
 		err = errors.Join(os.RemoveAll(path), os.Rename(temporary, path))
 	}
 	if err != nil {
+		_ = os.RemoveAll(temporary)
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil
