@@ -23,6 +23,7 @@ const (
 
 type options struct {
 	Time   time.Duration // the round that is under way is finished
+	Rounds int           // at least so many, however long they take
 	Seed   uint64
 	Clock  bool   // jump the machine's clock
 	Binary string // the supervisor
@@ -124,7 +125,7 @@ func (s *soaker) run(ctx context.Context, fail func(error)) (err error) {
 	if err := s.settle(ctx, nil, nil, newWorld()); err != nil {
 		return fmt.Errorf("at the beginning: %w", err)
 	}
-	for time.Since(s.figures.begin) < s.Time {
+	for s.plan.rounds < s.Rounds || time.Since(s.figures.begin) < s.Time {
 		if err := s.round(ctx); err != nil {
 			return fmt.Errorf("round %d: %w", s.plan.rounds, err)
 		}

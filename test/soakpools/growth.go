@@ -22,11 +22,11 @@ type growth struct {
 	Looks        int
 	Begin, End   float64 // MiB of anonymous memory: the mean of the first and of the last ten minutes
 	Slope, Error float64 // MiB in an hour: the line of least squares, and its standard error as if the looks knew nothing of each other
-	Files, Most  int     // descriptors: the median of the first ten minutes and of the last
+	Files, Last  int     // descriptors: the median of the first ten minutes and of the last
 }
 
 // Grows: it takes more than it may, by more than chance. Descriptors may not grow at all.
-func (g growth) Grows() bool { return g.Slope-2*g.Error > mostPer || g.Most > g.Files }
+func (g growth) Grows() bool { return g.Slope-2*g.Error > mostPer || g.Last > g.Files }
 
 // A look is one at a process, at a time of its run.
 type look struct {
@@ -66,7 +66,7 @@ func growths(r result) (all []growth) {
 		g.Slope, g.Error = line(hours, memory)
 		const ends = 10 * time.Minute
 		g.Begin, g.Files = middle(life, life[0].at, life[0].at+ends)
-		g.End, g.Most = middle(life, life[len(life)-1].at-ends, life[len(life)-1].at)
+		g.End, g.Last = middle(life, life[len(life)-1].at-ends, life[len(life)-1].at)
 		all = append(all, g)
 	}
 	return all

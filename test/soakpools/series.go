@@ -39,7 +39,7 @@ type panel struct {
 // draw has gnuplot draw memory, descriptors and writes over the time, a line for each process of a run.
 func draw(file string, runs []result) error {
 	var panels []panel
-	for _, name := range []string{"controller", "supervisor, fake kubelet", "supervisor, real kubelet"} {
+	for _, name := range namesOf(runs) {
 		panels = append(panels, panel{name + ": anonymous memory [MiB]", name, func(l look) float64 { return l.Anonymous }},
 			panel{name + ": descriptors", name, func(l look) float64 { return float64(l.Files) }},
 			panel{name + ": written to the disk [KiB]", name, func(l look) float64 { return l.Written }})
@@ -86,6 +86,18 @@ func draw(file string, runs []result) error {
 		return fmt.Errorf("gnuplot: %w: %s", err, output)
 	}
 	return nil
+}
+
+// namesOf are those of the processes that were looked at, in the order in which they were seen.
+func namesOf(runs []result) (names []string) {
+	for _, r := range runs {
+		for _, life := range livesOf(r) {
+			if !slices.Contains(names, life[0].Name) {
+				names = append(names, life[0].Name)
+			}
+		}
+	}
+	return names
 }
 
 // plot draws one panel, a line for each text of points.

@@ -16,6 +16,7 @@ import (
 type Options struct {
 	Controller string        // the user that the controllers are
 	Lag        time.Duration // after which the controller has heard of everything
+	KindLabels []string      // that layers for some nodes only go by
 }
 
 // Findings are what a history has in it.

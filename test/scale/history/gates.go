@@ -1,6 +1,8 @@
 package history
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -123,13 +125,13 @@ func amount(of *intstr.IntOrString, usual intstr.IntOrString, members int) int {
 // wave: so many may have been sent to. Each kind of nodes has one of its own in the first.
 func (c *checker) wave(w *Write) {
 	sent, members := 1, 0
-	kinds := map[[4]string]bool{}
+	kinds := map[string]bool{}
 	for name, n := range c.nodes {
 		if !c.any(w, func(p *Write) bool { return selects(p, n.Node) }) {
 			continue
 		}
 		members++
-		kinds[[4]string{n.Minor, n.Arch, n.Labels[gpuLabel], n.Labels[realLabel]}] = true
+		kinds[c.kind(n.Node)] = true
 		aside := n.Cordoned || n.Labels[rollout.RolloutLabel] == "hold" || n.Labels[rollout.PoolLabel] == "none" || !n.Mark.Records(n.Source)
 		if name != w.Name && n.Retry == w.Node.Retry && !aside && !rollout.IsVerdict(n.Reason) && !c.lateNews(w, n) {
 			sent++
@@ -158,11 +160,14 @@ func (c *checker) wave(w *Write) {
 	}
 }
 
-// These labels are what layers for some nodes only go by, in the histories that are looked at.
-const (
-	gpuLabel  = "gpu"
-	realLabel = "soak-kubelet"
-)
+// kind is what the first wave has one node of.
+func (c *checker) kind(n *rollout.Node) string {
+	kind := []string{n.Minor, n.Arch}
+	for _, label := range c.KindLabels {
+		kind = append(kind, n.Labels[label])
+	}
+	return strings.Join(kind, " ")
+}
 
 func completedBefore(p *Write, hash string) bool {
 	for _, r := range p.Pool.Status.Revisions {

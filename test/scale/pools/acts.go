@@ -50,7 +50,7 @@ var acts = []act{
 		return s.label(ctx, s.any(), rollout.PoolLabel, []any{"none", nil}[s.random.IntN(2)])
 	}},
 	{"change a label that a layer goes by", 4, func(s *soaker, ctx context.Context) error {
-		return s.label(ctx, s.any(), "gpu", []any{"true", nil}[s.random.IntN(2)])
+		return s.label(ctx, s.any(), gpuLabel, []any{"true", nil}[s.random.IntN(2)])
 	}},
 	{"cordon or uncordon", 4, func(s *soaker, ctx context.Context) error { return s.cordon(ctx, s.any(), s.random.IntN(2) == 0) }},
 	{"lose a node for a while", 4, (*soaker).lose},
@@ -58,7 +58,7 @@ var acts = []act{
 	{"kill a controller", 4, func(s *soaker, _ context.Context) error { s.killController(s.anyController()); return nil }},
 	{"freeze a controller", 3, func(s *soaker, ctx context.Context) error { s.freeze(ctx, s.anyController()); return nil }},
 	{"kill a supervisor", 4, func(s *soaker, _ context.Context) error { return s.killSupervisor() }},
-	{"kill the real kubelet", 4, func(s *soaker, _ context.Context) error { return s.real.killKubelet() }},
+	{"kill the real kubelet", 4, func(s *soaker, _ context.Context) error { s.real.killKubelet(); return nil }},
 	{"kill the API server", 2, (*soaker).killAPIServer},
 }
 
@@ -112,7 +112,7 @@ func (s *soaker) push(ctx context.Context, mode string) error {
 
 func (s *soaker) pushForSome(ctx context.Context) error {
 	mode := []string{"", "", refuses, dies}[s.random.IntN(4)]
-	const gpu = `"gpu":"true"`
+	const gpu = `"` + gpuLabel + `":"true"`
 	return s.spec(ctx, `{"layers":[`+s.layers("")+`,{"name":"gpu","nodeSelector":{"matchLabels":{`+gpu+`}},"inline":`+
 		fmt.Sprintf(`{"podPidsLimit":%d}}`, s.pods)+s.natures("gpu", mode, gpu)+`],"rollout":{"pin":null}}`)
 }

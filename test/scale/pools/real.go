@@ -22,8 +22,11 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
-// realLabel is on the node with the real kubelet, so that layers can be for it or for the others.
-const realLabel = "soak-kubelet"
+// The labels that layers for some nodes go by.
+const (
+	gpuLabel  = "gpu"
+	realLabel = "soak-kubelet" // on the node with the real kubelet
+)
 
 // What a layer for the real kubelet has in it, by its nature. Static policies want other state files than the rest (rule 17).
 var realPatches = map[string][]string{
@@ -73,11 +76,10 @@ func (n *realNode) kill() error {
 }
 
 // killKubelet kills whatever kubelet there is; there may be none just now.
-func (n *realNode) killKubelet() error {
+func (n *realNode) killKubelet() {
 	for _, pid := range n.kubelets() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	return nil
 }
 
 // kubelets are the pids of this node's. A pre-flight has a flag that they have not.

@@ -127,6 +127,7 @@ func (s *soaker) begin(ctx context.Context) (err error) {
 
 // rounds acts, and mends, until the time is over.
 func (s *soaker) rounds(ctx context.Context, lasts time.Duration) error {
+	defer func() { s.soaked.Took = time.Since(s.began) }()
 	for ; time.Since(s.began) < lasts; s.soaked.Rounds++ {
 		for range actsEach {
 			if err := s.act(ctx); err != nil {
@@ -148,7 +149,6 @@ func (s *soaker) rounds(ctx context.Context, lasts time.Duration) error {
 		s.soaked.Longest = max(s.soaked.Longest, time.Since(begin))
 		_, _ = fmt.Fprintf(s.Log, "%s round %d: all nodes run one revision after %.0f s\n", time.Since(s.began).Round(time.Second), s.soaked.Rounds+1, time.Since(begin).Seconds())
 	}
-	s.soaked.Took = time.Since(s.began)
 	return nil
 }
 
@@ -164,6 +164,6 @@ func (s *soaker) check(context.Context) error {
 		return err
 	}
 	s.soaked.Minutes = minutes(writes, s.began)
-	s.soaked.Findings = *history.Check(writes, history.Options{Controller: controllerUser, Lag: hears})
+	s.soaked.Findings = *history.Check(writes, history.Options{Controller: controllerUser, Lag: hears, KindLabels: []string{gpuLabel, realLabel}})
 	return nil
 }
