@@ -200,3 +200,38 @@ func TestAKubeletThatWaitsIsLetThrough(t *testing.T) {
 		t.Errorf("%+v, trial %+v", start, s.Trial)
 	}
 }
+
+// What a start whose end was not recorded says, by what was known of it.
+func TestWhatAnOpenStartCounts(t *testing.T) {
+	const died, down = "the supervisor died during its trial", "the host went down during its trial"
+	for name, row := range map[string]struct {
+		was          Trial
+		boot         string
+		foundWaiting bool
+		want         Trial
+		words        string
+	}{
+		"none":                               {was: Trial{Tries: 2}, boot: "1", want: Trial{Tries: 2}},
+		"in this boot":                       {was: Trial{Tries: 2, Open: true, BootID: "1"}, boot: "1", want: Trial{Tries: 2, BootID: "1"}, words: died},
+		"in this boot, and was healthy":      {was: Trial{Tries: 2, Open: true, HadHealth: true, BootID: "1"}, boot: "1", want: Trial{Tries: 1, HadHealth: true, BootID: "1"}, words: died},
+		"in another boot, and was healthy":   {was: Trial{Tries: 2, Open: true, HadHealth: true, BootID: "1"}, boot: "2", want: Trial{Tries: 2, HadHealth: true, BootID: "1"}, words: down},
+		"it waited, and waits still":         {was: Trial{Tries: 2, Open: true, Parked: true, BootID: "1"}, boot: "1", foundWaiting: true, want: Trial{Tries: 1, BootID: "1"}},
+		"it waited, in another boot":         {was: Trial{Tries: 2, Open: true, Parked: true, BootID: "1"}, boot: "2", want: Trial{Tries: 1, BootID: "1"}},
+		"it waited, and was not found there": {was: Trial{Tries: 2, Open: true, Parked: true, BootID: "1"}, boot: "1", want: Trial{Tries: 2, BootID: "1"}, words: died},
+	} {
+		s := State{Settings: Settings{TrialFailures: 9}, BootID: row.boot}
+		s.Trial = row.was
+		if s.countOpenStart(row.foundWaiting); s.Trial != row.want || s.Exit != row.words {
+			t.Errorf("%s: %+v, %q", name, s.Trial, s.Exit)
+		}
+	}
+}
+
+// The Node's answer to a retry says which one it is.
+func TestAReportNamesTheRetry(t *testing.T) {
+	s := New(testSettings)
+	s.Retry = "again-2"
+	if shown, _ := Report(s); shown.Retry != "again-2" {
+		t.Errorf("%+v", shown)
+	}
+}

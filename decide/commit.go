@@ -17,10 +17,9 @@ func (s *State) act() Action {
 		s.applyReset()
 		next = s.plan()
 	}
-	if (next.kind == keepChild || next.kind == stay) && s.takenAndHeld() {
+	if s.takenAndHeld() {
 		s.tellHeld(s.target())
 		s.giveBack()
-		next = s.plan()
 	}
 	return s.commit(next)
 }
@@ -32,8 +31,6 @@ func (s *State) commit(next move) Action {
 		return next.action
 	case stay:
 		s.giveBackParked()
-		return s.saveIfDirty()
-	case write:
 		return s.saveIfDirty()
 	case end:
 		return s.commitEnd()

@@ -37,7 +37,7 @@ func (p *Parked) fits(s *State, next move) bool {
 // started plainly: nothing may begin by itself where something has just failed.
 func (s *State) mayPark(want *Version) bool {
 	c := s.Child
-	return s.Parking && want != nil && Same(want, s.Assigned) && len(s.Suspects) == 0 && s.SaveError == "" &&
+	return Same(want, s.Assigned) && len(s.Suspects) == 0 && s.SaveError == "" &&
 		c.Locked && c.Version != nil && !c.Unparkable && s.runsUnblamed() && c.Kubelet == s.OnDisk && s.locks(want)
 }
 
@@ -80,9 +80,7 @@ func (s *State) learnParked(e ParkEnded) {
 	if s.Child.Alive {
 		s.Child.Unparkable = true
 	}
-	if e.Proved.Outcome != 0 {
-		s.learnProved(e.Proved)
-	}
+	s.learnProved(e.Proved)
 }
 
 // learnUnparked: what waited is gone, and has touched nothing.

@@ -14,7 +14,6 @@ type moveKind int
 const (
 	stay         moveKind = iota
 	act                   // the action as it is
-	write                 // what is not on the disk yet
 	end                   // the supervisor
 	goLocal               // the removal of the assignment takes effect
 	replaceChild          // what runs makes room for want
@@ -30,7 +29,7 @@ func (s *State) plan() move {
 	case s.Stopping:
 		return move{kind: end}
 	case s.Frozen:
-		return move{kind: write}
+		return move{}
 	case s.Child.Hung != "":
 		return move{kind: act, action: Stop{Hung: s.Child.Hung}}
 	case s.Pending != nil && !s.saveBlocked(): // durable before anything else is done about it (rule 3)

@@ -99,3 +99,41 @@ func TestTheEndOfTheWayToTheLock(t *testing.T) {
 		t.Errorf("%+v, %+v", s.Trial, s.Child)
 	}
 }
+
+// What waits is ended for something else; only one more look at the same change says that its way to the lock is too long.
+func TestWhatWaitsIsEnded(t *testing.T) {
+	want, other := &Version{Content: "b"}, &Version{Content: "c"}
+	for name, row := range map[string]struct {
+		next  Action
+		plain bool
+	}{
+		"a look at the same change":    {Foresee{Version: want}, true},
+		"a look at another change":     {Foresee{Version: other}, false},
+		"a question about the content": {Prove{Version: want}, false},
+	} {
+		s := State{Parked: &Parked{Version: want}}
+		if _, ends := s.endParked(move{kind: act, action: row.next}).(Unpark); !ends || s.Child.Unparkable != row.plain {
+			t.Errorf("%s: it is ended %t, the plain way from now on %t", name, ends, s.Child.Unparkable)
+		}
+	}
+}
+
+// A try that was written for a kubelet that was to wait is the try of the plain start that follows.
+func TestAPlainStartAfterOneThatWasToWait(t *testing.T) {
+	v := &Version{Content: "b"}
+	var s State
+	s.Trial = Trial{Content: "b", Tries: 1, Open: true, Parked: true}
+	if s.spend(v); s.Trial.Parked || s.Trial.Tries != 1 || !s.Trial.Open {
+		t.Errorf("%+v", s.Trial)
+	}
+}
+
+// While a newer change is held, what runs is kept as it is, and what is kept of it is written.
+func TestWhatRunsIsKeptWhileTheNewestChangeIsHeld(t *testing.T) {
+	runs, want := &Version{Content: "a"}, &Version{Content: "b"}
+	s := State{Child: Child{Alive: true, Version: runs}, Pending: &Assigned{Version: Version{Content: "c"}}}
+	s.Disruption = Hold
+	if next := s.planReplace(want); next.kind != keepChild {
+		t.Errorf("%+v", next)
+	}
+}
