@@ -137,3 +137,12 @@ func TestWhatRunsIsKeptWhileTheNewestChangeIsHeld(t *testing.T) {
 		t.Errorf("%+v", next)
 	}
 }
+
+// What waited and was ended has not run: its try is given back.
+func TestWhatWaitedIsGone(t *testing.T) {
+	s := State{Doing: Unpark{}, Parked: &Parked{Version: &Version{Content: "b"}}}
+	s.Trial = Trial{Tries: 2, Open: true, Parked: true}
+	if s.learnUnparked(); s.Trial.Tries != 1 || s.Trial.Open || s.Trial.Parked || s.Parked != nil || s.Doing != nil {
+		t.Errorf("%+v, %+v", s.Trial, s.Parked)
+	}
+}

@@ -2,7 +2,9 @@
 # go test -v … | report.sh   passes the output on and, where a test failed, ends with the name of each and its last lines:
 # what failed is then at the end of a log of half an hour, and in what a CI shows of it. The last of it is what the test itself said, which
 # the log of a kubelet would hide.
-exec awk -v lines="${LINES_OF_A_FAILURE:-30}" '
+progress=()
+case "$(awk -W version 2>&1 </dev/null)" in mawk*) progress=(-W interactive) ;; esac # Debian's awk waits for 4 KiB otherwise
+exec awk "${progress[@]}" -v lines="${LINES_OF_A_FAILURE:-30}" '
 function top(name) { sub(/\/.*/, "", name); return name }
 function fail(name) { if (!(name in failed)) { failed[name]; order[++failures] = name } }
 
