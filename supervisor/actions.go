@@ -114,7 +114,7 @@ func (l *loop) checkpoint(source corev1.ConfigMapNodeConfigSource) (map[string]s
 }
 
 // save writes what changed. lastKnownGood goes before assigned, so that a reset that is cut off leaves upstream's order (store.Reset).
-func (l *loop) save(d decide.Durable, keep []decide.Version) error {
+func (l *loop) save(d decide.Durable) error {
 	if l.store == nil {
 		return l.unusable
 	}
@@ -135,9 +135,13 @@ func (l *loop) save(d decide.Durable, keep []decide.Version) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// collect removes what a save has left over.
+func (l *loop) collect(d decide.Durable, keep []decide.Version) {
 	l.keeper.collect(l.store, keep)
 	l.collectAsides(d.Asides)
-	return nil
 }
 
 func sourceOf(v *decide.Version) *corev1.ConfigMapNodeConfigSource {

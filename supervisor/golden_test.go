@@ -119,7 +119,7 @@ func TestStateIsWrittenAsThisVersionSays(t *testing.T) {
 	l := &loop{saves: newSaves(), store: openStore(t, stateDir), Options: Options{Arguments: []string{"--root-dir=" + t.TempDir()}}}
 	l.readPayload = l.store.LoadCheckpoint
 	d := golden()
-	if err := errors.Join(l.store.SaveCheckpoint(d.Assigned.Source, goldenPayload), l.save(d, l.versionsInUse(d))); err != nil {
+	if err := errors.Join(l.store.SaveCheckpoint(d.Assigned.Source, goldenPayload), l.save(d)); err != nil {
 		t.Fatal(err)
 	}
 	data, err := encodeRecord(goldenRecord())

@@ -24,7 +24,7 @@ func TestADiskThatHangs(t *testing.T) {
 	disk := make(chan *sync.Mutex, 1)
 	r := n.runChanged(func(l *loop) {
 		l.saves.most = 200 * time.Millisecond
-		l.keeper.mu.Lock() // each save ends with what this guards
+		l.keeper.mu.Lock() // what each save ends with is guarded by it, and no other save begins before that
 		disk <- &l.keeper.mu
 	})
 	defer func() { (<-disk).Unlock() }()
@@ -59,6 +59,28 @@ func TestADiskThatCannotBeRead(t *testing.T) {
 	close(healed)
 	if err := r.end(); err != nil {
 		t.Errorf("Run ended with %v", err)
+	}
+}
+
+// The write of an assignment that was given up with a disk that hangs is carried out when the disk goes on. It takes nothing that is in use by
+// then: what is assigned still has its checkpoint when the next write names it again.
+func TestALateWriteCollectsNothing(t *testing.T) {
+	s := saves{turn: make(chan struct{}, 1), most: 10 * time.Millisecond}
+	released := make(chan struct{})
+	if err := s.doThen(func() error { <-released; return nil }, func() { t.Error("collected by a late write") }); !errors.Is(err, errDiskHangs) {
+		t.Errorf("got %v", err)
+	}
+	close(released)
+	s.turn <- struct{}{} // the late write is over
+	<-s.turn
+	s.most = fakenode.Patience
+	collected := false
+	if err := s.doThen(func() error { return nil }, func() { collected = true }); err != nil || !collected {
+		t.Errorf("afterwards: %v, collected %t", err, collected)
+	}
+	failed := errors.New("no space left")
+	if err := s.doThen(func() error { return failed }, func() { t.Error("collected after a write that failed") }); !errors.Is(err, failed) {
+		t.Errorf("got %v", err)
 	}
 }
 

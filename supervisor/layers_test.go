@@ -79,7 +79,7 @@ func TestVersionsKeepTheirBase(t *testing.T) {
 	}
 	write(t, ownFile, own("podPidsLimit: 3"))
 	d := decide.Durable{Assigned: merged.Version, LastKnownGood: &v}
-	if err := l.save(d, l.versionsInUse(d)); err != nil {
+	if err := l.saves.doThen(func() error { return l.save(d) }, func() { l.collect(d, l.versionsInUse(d)) }); err != nil {
 		t.Fatal(err)
 	}
 	var loaded decide.Durable
@@ -101,7 +101,7 @@ func TestVersionsKeepTheirBase(t *testing.T) {
 func TestLayersAreLoadedOverAFileThatIsNew(t *testing.T) {
 	l, ownFile, v := layeredLoop(t)
 	d := decide.Durable{Assigned: &v}
-	if err := l.save(d, l.versionsInUse(d)); err != nil {
+	if err := l.saves.doThen(func() error { return l.save(d) }, func() { l.collect(d, l.versionsInUse(d)) }); err != nil {
 		t.Fatal(err)
 	}
 	write(t, ownFile, own("podPidsLimit: 2"))
@@ -130,7 +130,7 @@ func TestLayersAreLoadedOverAFileThatIsNew(t *testing.T) {
 func TestLayersWithoutABase(t *testing.T) {
 	l, ownFile, v := layeredLoop(t)
 	d := decide.Durable{Assigned: &v, LastKnownGood: &v}
-	if err := l.save(d, l.versionsInUse(d)); err != nil {
+	if err := l.saves.doThen(func() error { return l.save(d) }, func() { l.collect(d, l.versionsInUse(d)) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(ownFile); err != nil {

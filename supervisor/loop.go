@@ -239,7 +239,7 @@ func (l *loop) carryOut(life lifetimes, step decide.Step) {
 	case decide.Save:
 		keep := l.versionsInUse(do.Durable)
 		l.answer(life.over, do, func() decide.Event {
-			return decide.Saved{Err: l.saves.do(func() error { return l.save(do.Durable, keep) })}
+			return decide.Saved{Err: l.saves.doThen(func() error { return l.save(do.Durable) }, func() { l.collect(do.Durable, keep) })}
 		})
 	case decide.Prove:
 		l.answer(life.over, do, func() decide.Event { return l.prove(life.asked, do) })

@@ -41,6 +41,16 @@ func (s saves) do(write func() error) error {
 	}
 }
 
+// doThen does then as well, but only after a write that was waited for. One that was given up is carried out when the disk goes on; by then
+// something else may be assigned, whose checkpoint the write knows nothing of. Nobody is told of a then that hangs.
+func (s saves) doThen(write func() error, then func()) error {
+	if err := s.do(write); err != nil {
+		return err
+	}
+	_ = s.do(func() error { then(); return nil })
+	return nil
+}
+
 // hang tells whether a save is still being made.
 func (s saves) hang() bool { return len(s.turn) > 0 }
 
