@@ -52,30 +52,28 @@ func draw(file string, runs []result) error {
 	say("set multiplot layout %d,%d", len(panels)/columns+1, columns)
 	say("set grid lc rgb '#dddddd'; set border 3; set tics nomirror; set key off; set xlabel 'minutes'; set yrange [0:*]")
 	for _, p := range panels {
-		var of []string
+		var of []curve
 		for _, r := range runs {
 			for _, life := range livesOf(r) {
-				var text strings.Builder
+				var c curve
 				for _, l := range life {
 					if l.Name == p.name {
-						_, _ = fmt.Fprintf(&text, "%.2f %g\n", l.at.Minutes(), p.value(l))
+						c.point(l.at.Minutes(), p.value(l))
 					}
 				}
-				if text.Len() > 0 {
-					of = append(of, text.String())
-				}
+				of = append(of, c)
 			}
 		}
 		plot(say, p.title, of)
 	}
 	for i, title := range []string{"writes of Nodes in a minute, by controllers", "the same, by nodes", "the same, by people"} {
-		var of []string
+		var of []curve
 		for _, r := range runs {
-			var text strings.Builder
+			var c curve
 			for minute, m := range r.Minutes {
-				_, _ = fmt.Fprintf(&text, "%d %d\n", minute, []int{m.Controller, m.Nodes, m.People}[i])
+				c.point(float64(minute), float64([]int{m.Controller, m.Nodes, m.People}[i]))
 			}
-			of = append(of, text.String())
+			of = append(of, c)
 		}
 		plot(say, title, of)
 	}
@@ -100,9 +98,19 @@ func namesOf(runs []result) (names []string) {
 	return names
 }
 
-// plot draws one panel, a line for each text of points.
-func plot(say func(string, ...any), title string, of []string) {
-	of = slices.DeleteFunc(of, func(text string) bool { return text == "" })
+// A curve is points as gnuplot reads them.
+type curve struct {
+	points []byte
+	most   float64
+}
+
+func (c *curve) point(minute, value float64) {
+	c.points, c.most = fmt.Appendf(c.points, "%.2f %g\n", minute, value), max(c.most, value)
+}
+
+// plot draws one panel, a line for each curve. One of nothing but 0 has no height of its own.
+func plot(say func(string, ...any), title string, of []curve) {
+	of = slices.DeleteFunc(of, func(c curve) bool { return len(c.points) == 0 })
 	say("set title '%s'", title)
 	if len(of) == 0 {
 		say("set label 1 'nothing was seen' at graph 0.4,0.5; set yrange [0:1]; plot [0:1] -1 notitle; unset label 1; set yrange [0:*]")
@@ -112,8 +120,12 @@ func plot(say func(string, ...any), title string, of []string) {
 	for i := range of {
 		lines = append(lines, fmt.Sprintf("'-' using 1:2 with linespoints pt 7 ps 0.2 lc %d", i+1))
 	}
-	say("plot %s", strings.Join(lines, ", "))
-	for _, text := range of {
-		say("%se", text)
+	if !slices.ContainsFunc(of, func(c curve) bool { return c.most > 0 }) {
+		say("set yrange [0:1]")
 	}
+	say("plot %s", strings.Join(lines, ", "))
+	for _, c := range of {
+		say("%se", c.points)
+	}
+	say("set yrange [0:*]")
 }
