@@ -56,10 +56,7 @@ func TestAWorkerThatKubeadmMakes(t *testing.T) {
 		t.Errorf("cgroups: %s", mounts)
 	}
 	n.must("systemctl start containerd && ctr --namespace=k8s.io images import /usr/share/pause.tar")
-	// What Kubernetes' own page asks for before kubeadm join: an address for the node's name, and packets that are passed on.
-	n.must("echo '%s %s' >>/etc/hosts", address, cluster.NodeName)
-	n.write("/etc/sysctl.d/kubernetes.conf", "net.ipv4.ip_forward=1\n")
-	n.must("sysctl -p /etc/sysctl.d/kubernetes.conf")
+	n.prepare()
 	for _, step := range workersLife {
 		if !strings.Contains(string(page), "\n| "+step.row) {
 			t.Fatalf("docs/operate/kubeadm.md has no step %s", step.row)
@@ -71,6 +68,14 @@ func TestAWorkerThatKubeadmMakes(t *testing.T) {
 			t.Fatalf("step %q: not as the page says", step.row)
 		}
 	}
+}
+
+// prepare does what Kubernetes' own page asks for before kubeadm: an address for the node's name, and packets that are passed on.
+func (n *worker) prepare() {
+	n.machine.Helper()
+	n.must("echo '%s %s' >>/etc/hosts", address, cluster.NodeName)
+	n.write("/etc/sysctl.d/kubernetes.conf", "net.ipv4.ip_forward=1\n")
+	n.must("sysctl -p /etc/sysctl.d/kubernetes.conf")
 }
 
 const (
@@ -91,7 +96,10 @@ kind: ClusterConfiguration
 kubernetesVersion: v1.36.3
 controlPlaneEndpoint: ` + cluster.HostAddress + `:6443
 ---
-apiVersion: kubelet.config.k8s.io/v1beta1
+` + kubeadmsKubeletConfiguration
+
+	// kubeadm adds its own, and gives it to every node.
+	kubeadmsKubeletConfiguration = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 makeIPTablesUtilChains: false
 resolvConf: ""
@@ -382,7 +390,7 @@ func (n *worker) goOn(before alive) {
 	now := n.containers()
 	for _, one := range before.containers {
 		if !slices.Contains(now, one) {
-			n.Errorf("container %s is gone", one)
+			n.Errorf("container %s is gone: %s", one, n.must("ctr --namespace=k8s.io containers info %s | grep io.kubernetes || true", one))
 		}
 	}
 }
