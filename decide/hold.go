@@ -77,7 +77,7 @@ func (s *State) waitBefore(want *Version) *move {
 	look := Foresee{Change: s.changeTo(want), Version: want, RunsVersion: s.Child.Version, Local: s.Local, MayAsk: s.proof(AnyContent, s.OnDisk) == nil}
 	held := s.isHeld(want)
 	switch {
-	case s.Outlook.Change != look.Change, held && s.reached(s.Outlook.At+s.lookAgainAfter()), !held && s.Now > s.Outlook.At+outlookLasts:
+	case s.Outlook.Change != look.Change, s.reached(s.Outlook.At+s.lookAgainAfter()), !held && s.Now > s.Outlook.At+outlookLasts:
 		return &move{kind: act, action: look}
 	case held:
 		return &move{}
@@ -156,14 +156,11 @@ func (s *State) learnForeseen(e Foreseen) {
 	if !held {
 		return
 	}
-	switch {
-	case s.Pending != nil:
+	if s.Pending != nil {
 		text := s.Pending.Text
 		s.Observed = &text
-	case s.Reset == nil && !s.runs(want):
-		s.giveBack()
 	}
-	if !again {
+	if !again && !s.takenAndHeld() { // which is told when it is given back
 		s.tellHeld(want)
 	}
 }
@@ -172,7 +169,7 @@ func (s *State) tellHeld(want *Version) {
 	s.event(corev1.EventTypeNormal, "KubeletConfigHeld", "The restart with "+Describe(want)+" is held: "+s.Outlook.Words)
 }
 
-// takenAndHeld: the consent to a change was withdrawn after its assignment had been taken.
+// takenAndHeld: a change is held whose assignment has been taken: its consent was withdrawn, or a later look has said more.
 func (s *State) takenAndHeld() bool {
 	want, _, held := s.heldChange()
 	return held && s.Pending == nil && s.Reset == nil && !s.runs(want)

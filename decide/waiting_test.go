@@ -9,7 +9,6 @@ import (
 // The next kubelet waits beside the one that runs only where nothing has just failed, and where both take the lock. Each row takes one condition away.
 func TestWhenTheNextKubeletMayWait(t *testing.T) {
 	was, want, other := &Version{Content: "a"}, &Version{Content: "b"}, &Version{Content: "c"}
-	here, there := config.Identity{Binary: "here"}, config.Identity{Binary: "there"}
 	for name, row := range map[string]struct {
 		but   func(s *State)
 		of    *Version
@@ -43,7 +42,6 @@ func TestWhenTheNextKubeletMayWait(t *testing.T) {
 // What waits is let through for exactly the move that it was started for.
 func TestWhatGoesOnWithTheKubeletThatWaits(t *testing.T) {
 	want, other := &Version{Content: "b"}, &Version{Content: "c"}
-	here, there := config.Identity{Binary: "here"}, config.Identity{Binary: "there"}
 	for name, row := range map[string]struct {
 		next   move
 		parked Parked

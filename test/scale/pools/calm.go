@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -55,22 +58,43 @@ func (s *soaker) calm(ctx context.Context) error {
 	if err := s.await(patient, v1alpha1.ConditionReady, rollout.ReasonCompleted); err != nil {
 		return err
 	}
+	var behind []string
 	var why error
 	for {
-		behind, err := s.unlike(patient, func(n *rollout.Node) bool {
+		names, err := s.unlike(patient, func(n *rollout.Node) bool {
 			return n.Reason == decide.ReasonActive && n.Observed == n.Source && n.Good == n.Source && n.Mark.Records(n.Source) && n.Mark.Pool == poolName && !n.Cordoned
 		})
-		if err == nil && len(behind) == 0 {
+		if err == nil && len(names) == 0 {
 			if err = s.real.runs(patient, s.pods); err == nil {
 				return nil
 			}
 		}
-		if patient.Err() != nil {
-			return fmt.Errorf("the pool is completed, and these nodes are not: %q: %w%s", behind, errors.Join(why, patient.Err()), s.real.words())
+		if patient.Err() != nil { // what came of this look says nothing
+			return fmt.Errorf("the pool is completed, and these nodes are not: %q: %w%s%s", behind, errors.Join(why, patient.Err()), s.evidence(ctx, behind), s.real.words())
 		}
-		why = err
+		behind, why = names, err
 		pause(patient, time.Second)
 	}
+}
+
+// evidence is what the API server has of the pool and of these Nodes, and what the controllers have said last.
+func (s *soaker) evidence(ctx context.Context, names []string) string {
+	var text strings.Builder
+	var p v1alpha1.KubeletPool
+	err := s.admin.Get(ctx, client.ObjectKeyFromObject(s.pool), &p)
+	fmt.Fprintf(&text, "\nthe pool (%v): %+v %+v", err, p.Spec, p.Status)
+	for _, name := range names {
+		var n corev1.Node
+		err := s.admin.Get(ctx, client.ObjectKey{Name: name}, &n)
+		fmt.Fprintf(&text, "\n%s (%v): %+v, made %s, conditions %+v", name, err, rollout.ReadNode(&n), n.CreationTimestamp, n.Status.Conditions)
+	}
+	for i := range s.controllers {
+		name := fmt.Sprintf("controller-%d.log", i)
+		log, err := os.ReadFile(filepath.Join(s.folder, name))
+		lines := strings.SplitAfter(string(log), "\n")
+		fmt.Fprintf(&text, "\nthe last words of %s (%v):\n%s", name, err, strings.Join(lines[max(0, len(lines)-40):], ""))
+	}
+	return text.String()
 }
 
 // mend undoes what people have done, but for what nodes run.

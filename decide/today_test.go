@@ -1,0 +1,178 @@
+package decide
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+var (
+	here  = config.Identity{Binary: "here"}
+	there = config.Identity{Binary: "there"}
+)
+
+// Before a start the kubelet is asked about today's merge. Each row takes one reason for that away.
+func TestWhenTodaysMergeIsAskedAbout(t *testing.T) {
+	for name, row := range map[string]struct {
+		but  func(s *State)
+		asks bool
+	}{
+		"before a start":                            {func(*State) {}, true},
+		"there is none":                             {func(s *State) { s.Today.Version = nil }, false},
+		"a kubelet runs":                            {func(s *State) { s.Child.Alive = true }, false},
+		"the node is at fault with it":              {func(s *State) { s.Today.Failing = true }, false},
+		"it was rejected":                           {func(s *State) { s.Rejected = []Rejection{{Content: "merge", Binary: "here"}} }, false},
+		"it was accepted":                           {func(s *State) { s.Proofs = []Proof{{Content: "merge", Kubelet: here, Outcome: config.Accepted}} }, false},
+		"the environment was to blame a moment ago": {func(s *State) { s.Environment, s.EnvironmentRetry = "no runtime", time.Second }, false},
+	} {
+		s := State{OnDisk: here, Today: Today{Version: &Version{Content: "merge"}}}
+		if row.but(&s); (s.planMerge() != nil) != row.asks {
+			t.Errorf("%s: it asks: %t", name, !row.asks)
+		}
+	}
+}
+
+// Before a start today's merge is taken where it was asked about, or where what ran is no good any more.
+func TestWhenTodaysMergeIsTakenAtAStart(t *testing.T) {
+	for name, row := range map[string]struct {
+		but   func(s *State)
+		takes bool
+	}{
+		"it was accepted":                           {func(*State) {}, true},
+		"nobody was asked":                          {func(s *State) { s.Proofs = nil }, false},
+		"nobody was asked, and what ran is refused": {func(s *State) { s.Proofs = []Proof{{Content: "ran", Kubelet: here, Outcome: config.Refused}} }, true},
+		"the node is at fault with it":              {func(s *State) { s.Today.Failing = true }, false},
+		"something is under way":                    {func(s *State) { s.Doing = Save{} }, false},
+		"it was refused":                            {func(s *State) { s.Proofs[0].Outcome = config.Refused }, false},
+		"a reset is to be made":                     {func(s *State) { s.Reset = &Cleared{} }, false},
+		"another assignment has come":               {func(s *State) { s.Pending = &Assigned{} }, false},
+	} {
+		s := State{OnDisk: here}
+		s.Assigned = &Version{Content: "ran"}
+		s.Proofs = []Proof{{Content: "merge", Kubelet: here, Outcome: config.Accepted}}
+		if row.but(&s); s.mayTake(Version{Content: "merge"}) != row.takes {
+			t.Errorf("%s: it is taken: %t", name, !row.takes)
+		}
+	}
+}
+
+// Only what failed with today's merge says that the node is at fault with it.
+func TestWhatFailsWithTodaysMerge(t *testing.T) {
+	for content, failing := range map[string]bool{"merge": true, "other": false} {
+		s := State{Today: Today{Version: &Version{Content: "merge"}}}
+		if s.learnMergeFails(Proof{Content: content, Outcome: config.Environment}); s.Today.Failing != failing {
+			t.Errorf("%s: the node is at fault: %t", content, s.Today.Failing)
+		}
+	}
+}
+
+// Without an assignment there are no layers to blame, whatever runs.
+func TestNobodyToBlame(t *testing.T) {
+	s := State{OnDisk: here, Child: Child{Alive: true, Version: &Version{Content: "ran"}}}
+	if do := s.planBlame(); do != nil {
+		t.Errorf("%+v", do)
+	}
+}
+
+// Whom to blame is an answer about one content and one program. A late one ends nothing that is under way.
+func TestALateAnswerWhomToBlame(t *testing.T) {
+	asked := Blame{Version: Version{Content: "layers"}, Kubelet: here}
+	for name, row := range map[string]struct {
+		doing  Action
+		answer Blamed
+		ends   bool
+	}{
+		"what was asked":    {asked, Blamed{Content: "layers", Kubelet: here}, true},
+		"another content":   {asked, Blamed{Content: "other", Kubelet: here}, false},
+		"another program":   {asked, Blamed{Content: "layers", Kubelet: there}, false},
+		"nobody has asked":  {Save{}, Blamed{Content: "layers", Kubelet: here}, false},
+		"nothing that fits": {Save{}, Blamed{}, false},
+	} {
+		s := State{Doing: row.doing}
+		if s.learnBlamed(row.answer); (s.Doing == nil) != row.ends {
+			t.Errorf("%s: %+v is under way", name, s.Doing)
+		}
+	}
+}
+
+// Layers over a file of the node that is refused by itself are not to blame; a plain configuration, or one that was rejected, is.
+func TestWhoIsToBlameOverABrokenFile(t *testing.T) {
+	for name, row := range map[string]struct {
+		but  func(s *State)
+		says string
+	}{
+		"layers":                                 {func(*State) {}, ReasonFallbackBroken},
+		"a plain configuration":                  {func(s *State) { s.Assigned.Base = "" }, ReasonRefused},
+		"layers over a file that is good":        {func(s *State) { s.Proofs = s.Proofs[:1] }, ReasonRefused},
+		"layers that were rejected, not refused": {func(s *State) { s.Proofs = s.Proofs[1:]; s.Rejected = []Rejection{{Content: "merge", Binary: "here"}} }, ReasonRejected},
+	} {
+		s := State{OnDisk: here}
+		s.Assigned, s.Local = &Version{Content: "merge", Base: "own"}, "own"
+		s.Proofs = []Proof{{Content: "merge", Kubelet: here, Outcome: config.Refused}, {Content: "own", Kubelet: here, Outcome: config.Refused}}
+		row.but(&s)
+		if f := s.findVerdict(); f == nil || f.reason != row.says {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
+// A change of which nothing was foreseen, and of which a later look foresees something, is held for the first time.
+func TestALaterLookSaysMore(t *testing.T) {
+	change := Change{Content: "a"}
+	s := State{Doing: Foresee{Change: change}, Outlook: Outlook{Change: change, Pause: lookAgainLeast}}
+	if s.learnForeseen(Foreseen{Change: change, Lost: 2}); s.Outlook.Pause != lookAgainLeast {
+		t.Errorf("looked at again after %s", s.Outlook.Pause)
+	}
+	if s.Doing = (Foresee{Change: change}); s.Outlook.Lost != 2 {
+		t.Errorf("%d lost", s.Outlook.Lost)
+	}
+	if s.learnForeseen(Foreseen{Change: change, Lost: 1}); s.Outlook.Pause != 2*lookAgainLeast {
+		t.Errorf("looked at again after %s", s.Outlook.Pause)
+	}
+}
+
+// What is given back is an edit of what runs, when it is taken again, only where it has the same source.
+func TestWhatIsGivenBack(t *testing.T) {
+	at := func(name, version, content string) *Version {
+		return &Version{Source: corev1.ConfigMapNodeConfigSource{Namespace: "n", Name: name, KubeletConfigKey: "kubelet", UID: "uid", ResourceVersion: version}, Content: content}
+	}
+	for name, row := range map[string]struct {
+		taken *Version
+		text  string
+	}{
+		"an edit":            {at("one", "2", "b"), "the text"},
+		"another assignment": {at("two", "1", "b"), ""},
+		"a removal":          {nil, "the text"},
+	} {
+		s := State{Child: Child{Version: at("one", "1", "a")}}
+		s.Assigned, s.Text = row.taken, "the text"
+		s.giveBack()
+		if s.Text != row.text || !Same(s.Assigned, s.Child.Version) || (s.Pending != nil) != (row.taken != nil) || (s.Reset != nil) != (row.taken == nil) {
+			t.Errorf("%s: text %q, assigned %s, pending %+v, reset %+v", name, s.Text, Describe(s.Assigned), s.Pending, s.Reset)
+		}
+	}
+}
+
+// The Node says during a trial that nobody knew what it would do to running pods. Each row takes one reason for that away.
+func TestWhatWasNotForeseenIsToldInItsTrial(t *testing.T) {
+	for name, row := range map[string]struct {
+		but  func(s *State)
+		says bool
+	}{
+		"on trial":                       {func(*State) {}, true},
+		"it was foreseen":                {func(s *State) { s.Outlook.Unknown = "" }, false},
+		"the trial is over":              {func(s *State) { s.Child.Version = &Version{Content: "b"} }, false},
+		"the look was at another change": {func(s *State) { s.Outlook.Content = "b" }, false},
+	} {
+		s := State{Child: Child{Alive: true, Version: &Version{Content: "a"}}, Outlook: Outlook{Change: Change{Content: "a"}, Unknown: "no list of pods"}}
+		s.Trial.Content = "a"
+		row.but(&s)
+		if words := strings.Join(s.warnings(), "; "); strings.Contains(words, "not foreseen") != row.says {
+			t.Errorf("%s: %q", name, words)
+		}
+	}
+}
