@@ -77,7 +77,7 @@ func (s *State) waitBefore(want *Version) *move {
 	look := Foresee{Change: s.changeTo(want), Version: want, RunsVersion: s.Child.Version, Local: s.Local, MayAsk: s.proof(AnyContent, s.OnDisk) == nil}
 	held := s.isHeld(want)
 	switch {
-	case s.Outlook.Change != look.Change, s.reached(s.Outlook.At+s.lookAgainAfter()), !held && s.Now > s.Outlook.At+outlookLasts:
+	case s.Outlook.Change != look.Change, s.reached(s.Outlook.At + s.lookAgainAfter()), !held && s.Now > s.Outlook.At+outlookLasts:
 		return &move{kind: act, action: look}
 	case held:
 		return &move{}

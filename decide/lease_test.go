@@ -102,3 +102,26 @@ func TestALookThatSeesNoDuration(t *testing.T) {
 		t.Errorf("the Lease lasts %s", got)
 	}
 }
+
+// Nobody looks for longer than two limits after a start, to the moment.
+func TestHowLongALeaseIsLookedFor(t *testing.T) {
+	s := State{Child: Child{Alive: true, Started: time.Minute}}
+	until := s.Child.Started + 2*s.leaseLimit()
+	for at, looks := range map[time.Duration]bool{until - 1: true, until: false} {
+		if s.Now = at; s.watchesLease() != looks {
+			t.Errorf("%s after the start: it looks: %t", at-s.Child.Started, !looks)
+		}
+	}
+}
+
+// A trial in which the Lease was renewed has seen that, whatever a later look says.
+func TestARenewalInATrialIsRemembered(t *testing.T) {
+	v := &Version{Content: "a"}
+	s := State{Child: Child{Alive: true, Version: v}}
+	s.Trial.Content = v.Content
+	s.learnLease(LeaseSeen{Reachable: true, Renewed: true})
+	s.learnLease(LeaseSeen{Reachable: true})
+	if !s.Trial.Renewed {
+		t.Error("it is forgotten")
+	}
+}
