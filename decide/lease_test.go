@@ -112,6 +112,10 @@ func TestHowLongALeaseIsLookedFor(t *testing.T) {
 			t.Errorf("%s after the start: it looks: %t", at-s.Child.Started, !looks)
 		}
 	}
+	s.Now, s.Child.Alive = until-1, false
+	if s.watchesLease() {
+		t.Error("it looks though no kubelet runs")
+	}
 }
 
 // A trial in which the Lease was renewed has seen that, whatever a later look says.
