@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -147,7 +148,7 @@ func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry) {
 	p.say(source, retry, decide.ReasonApplying)
 	nature, err := p.read(ctx, source)
 	for ; err != nil; nature, err = p.read(ctx, source) {
-		if pause(ctx, readAgain); ctx.Err() != nil {
+		if pause(ctx, readAgain); ctx.Err() != nil || p.overtaken(ctx, source) {
 			return
 		}
 	}
@@ -165,6 +166,13 @@ func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry) {
 	}
 	p.running, p.good = source, source
 	p.say(source, retry, decide.ReasonActive)
+}
+
+// overtaken says whether the Node asks for something else by now: what was assigned before may be collected for good.
+func (p *puppet) overtaken(ctx context.Context, source string) bool {
+	var n corev1.Node
+	err := p.client.Get().Resource("nodes").Name(p.name).Do(ctx).Into(&n)
+	return apierrors.IsNotFound(err) || err == nil && n.Annotations[rollout.ConfigSourceAnnotation] != source
 }
 
 // dies tries a configuration that its kubelet dies of, and goes back to the last good one.
