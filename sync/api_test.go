@@ -267,6 +267,13 @@ func (f *fakeAPI) watch(request *http.Request, path string, metadataOnly bool) (
 	return response, nil
 }
 
+// open is how many watches are.
+func (f *fakeAPI) open() int {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return len(f.watchers)
+}
+
 func (f *fakeAPI) serve(ctx context.Context, w *fakeWatcher, body *io.PipeWriter, length time.Duration) {
 	defer func() {
 		f.mutex.Lock()

@@ -146,7 +146,8 @@ func (o *object) follow(ctx context.Context) (steady bool, err error) {
 		}
 		o.version, o.whole = version, o.needsWhole(listed)
 	}
-	began, length := time.Now(), minWatch+rand.N(maxWatch-minWatch)
+	length := (minWatch + rand.N(maxWatch-minWatch)).Truncate(time.Second) // timeoutSeconds is whole; a watch that ends then was not cut short
+	began := time.Now()
 	err = o.watch(ctx, length)
 	lasted := time.Since(began)
 	if !resumable(err) {

@@ -170,6 +170,21 @@ func TestWatches(t *testing.T) {
 			}
 		})
 	})
+	t.Run("one that ended in its time is resumed at once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.set(configMap("a", "ua", "one"))
+			api.set(assigned("kube-system/a/kubelet"))
+			follow(t, api, nil)
+			synctest.Wait()
+			for range 3 * maxWatch / time.Second {
+				elapse(time.Second)
+				if open := api.open(); open != 2 {
+					t.Fatalf("%d watches are open, expected 2", open)
+				}
+			}
+		})
+	})
 	t.Run("an expired watch is begun anew", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			api := newFakeAPI()
