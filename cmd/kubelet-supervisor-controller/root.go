@@ -35,6 +35,7 @@ func usage(format string, values ...any) error {
 
 // execute runs one command line and gives its exit code.
 func execute(arguments []string, stdout, stderr io.Writer) int {
+	runtime.MemProfileRate = 0 // controller-runtime brings the profile of memory, which nobody can ask for here, and which grows for hours
 	root := newRoot(stderr)
 	root.SetArgs(arguments)
 	root.SetOut(stdout)

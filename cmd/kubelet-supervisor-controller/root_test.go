@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -46,6 +47,17 @@ func TestAnAddressInUse(t *testing.T) {
 	code := execute([]string{"--kubeconfig=" + kubeconfig, "--metrics-address=0", "--health-address=" + taken.Addr().String()}, &stdout, &stderr)
 	if words := stderr.String(); code != exitInternal || !strings.Contains(words, taken.Addr().String()) || !strings.Contains(words, "in use") {
 		t.Errorf("exit code %d, %q", code, words)
+	}
+}
+
+// A profile of memory that nobody can ask for grew by a MiB in an hour.
+func TestKeepsNoProfileOfMemory(t *testing.T) {
+	defer func(rate int) { runtime.MemProfileRate = rate }(runtime.MemProfileRate)
+	runtime.MemProfileRate = 512 << 10
+	var stdout, stderr bytes.Buffer
+	execute([]string{"--version"}, &stdout, &stderr)
+	if runtime.MemProfileRate != 0 {
+		t.Errorf("every %d bytes an allocation is remembered", runtime.MemProfileRate)
 	}
 }
 
