@@ -46,6 +46,7 @@ type Launcher struct {
 	countKills func() int // of our own cgroup, for want of memory; -1 = unknown
 
 	cannotLock atomic.Bool // a kubelet has said so
+	lock       lockLooker
 
 	collecting sync.Mutex // whoever has it may collect the kubelet's exit status
 }

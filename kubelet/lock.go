@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -77,17 +79,66 @@ const lockFailed = "unable to acquire file lock"
 // lockable tells whether a kubelet that is started now may be given the lock file: it is the kubelet itself, the file can be opened, and
 // nobody holds it whom it would wait for in vain.
 func (l *Launcher) lockable() bool {
-	if l.LockFile == "" || l.cannotLock.Load() || !isELF(l.Path) {
-		return false
-	}
-	fd, err := unix.Open(l.LockFile, unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	return l.LockFile != "" && !l.cannotLock.Load() && isELF(l.Path) && l.lock.look(func() bool { return isFree(l.LockFile) })
+}
+
+// isFree tells whether the file can be opened, and is held by nobody.
+func isFree(path string) bool {
+	fd, err := openLock(path)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = unix.Close(fd) }()
+	return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil
+}
+
+// openLock opens the file as a kubelet does. Before Linux 6.12 that waits for a frozen file system.
+func openLock(path string) (fd int, err error) {
+	if fd, err = unix.Open(path, unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600); err != nil {
+		return -1, err
+	}
 	var info unix.Stat_t
-	if unix.Fstat(fd, &info) != nil || info.Mode&unix.S_IFMT != unix.S_IFREG {
+	if err = unix.Fstat(fd, &info); err == nil && info.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = unix.EINVAL
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+	}
+	return fd, err
+}
+
+// canOpen tells whether the file can be opened, whoever holds it.
+func canOpen(path string) bool {
+	fd, err := openLock(path)
+	if err != nil {
 		return false
 	}
-	return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil
+	return unix.Close(fd) == nil
+}
+
+// lockTime is how long the disk may take to open the lock file. No kubelet waits longer for a disk that hangs: it starts without.
+const lockTime = time.Second
+
+// lockLooker looks at the lock file without waiting for a disk that hangs.
+type lockLooker struct{ waits atomic.Bool }
+
+// look gives what free tells; false where it has no answer in time, or still waits for the one before. Its goroutine ends with the disk's
+// answer, so nobody waits for it.
+func (l *lockLooker) look(free func() bool) bool {
+	if !l.waits.CompareAndSwap(false, true) {
+		return false
+	}
+	answer := make(chan bool, 1)
+	go func() {
+		defer l.waits.Store(false)
+		answer <- free()
+	}()
+	deadline := time.NewTimer(lockTime)
+	defer deadline.Stop()
+	select {
+	case is := <-answer:
+		return is
+	case <-deadline.C:
+		return false
+	}
 }

@@ -26,6 +26,9 @@ func (l *Launcher) Park(ctx context.Context, s Spec, running *Child) (*Child, er
 	if !holds || !held.isAt(l.LockFile) {
 		return nil, errors.New("the kubelet that runs does not hold the lock file")
 	}
+	if !l.lock.look(func() bool { return canOpen(l.LockFile) }) {
+		return nil, errors.New("the lock file cannot be opened, or its disk does not answer")
+	}
 	child, err := l.start(s, true)
 	l.output.began.Store(running.logFrom)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -227,6 +228,26 @@ func TestLockable(t *testing.T) {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
+}
+
+// A look at a lock file whose disk hangs ends without an answer, and no other one waits for that disk meanwhile.
+func TestALockFileWhoseDiskHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var looker lockLooker
+		goesOn := make(chan struct{})
+		begin := time.Now()
+		if looker.look(func() bool { <-goesOn; return true }) || time.Since(begin) != lockTime {
+			t.Errorf("an answer after %s", time.Since(begin))
+		}
+		if looker.look(func() bool { t.Error("another thread hangs"); return true }) || time.Since(begin) != lockTime {
+			t.Errorf("an answer of the second after %s", time.Since(begin))
+		}
+		close(goesOn)
+		synctest.Wait()
+		if !looker.look(func() bool { return true }) {
+			t.Error("no answer after the disk has gone on")
+		}
+	})
 }
 
 // One that waits is killed before the one that it waits for is asked to end.
