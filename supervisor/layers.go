@@ -72,6 +72,19 @@ func (l *loop) renderComposed(source corev1.ConfigMapNodeConfigSource, composed 
 	return composed.Render(l.store.CheckpointFolder(source), l.Arguments)
 }
 
+// keepInTime is keep, but waits for the disk no longer than for any other write: what comes after, a removal above all, has to be heard.
+func (l *loop) keepInTime(source corev1.ConfigMapNodeConfigSource, payload map[string]string) (decide.Version, error) {
+	var kept decide.Version // nobody reads what a late write puts there
+	err := l.saves.do(func() (err error) {
+		kept, err = l.keep(source, payload)
+		return err
+	})
+	if err != nil {
+		return decide.Version{}, err
+	}
+	return kept, nil
+}
+
 // keep makes a payload durable, and with it the node's own file where its layers lie over it. The version is that of both.
 func (l *loop) keep(source corev1.ConfigMapNodeConfigSource, payload map[string]string) (decide.Version, error) {
 	if l.store == nil {

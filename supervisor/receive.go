@@ -96,7 +96,7 @@ func (l *loop) eventOf(update configsync.Update) (event decide.Event, again bool
 	case update.Source == nil:
 		return decide.Cleared{Text: update.Text, NodeUID: update.NodeUID}, false
 	}
-	version, err := l.keep(*update.Source, update.Payload)
+	version, err := l.keepInTime(*update.Source, update.Payload)
 	if err == nil {
 		return decide.Assigned{Version: version, Text: update.Text, NodeUID: update.NodeUID, Shadowed: update.Shadowed, Download: downloadTime(update)}, false
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,7 +47,7 @@ func TestEventOfAnUpdate(t *testing.T) {
 			decide.SyncFailed{Problem: decide.Problem{Malformed: true, Error: "failed to sync: x", Words: "y"}, Text: "a/b"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &loop{store: s, unusable: test.unusable}
+			l := &loop{saves: newSaves(), store: s, unusable: test.unusable}
 			if test.unusable != nil {
 				l.store = nil
 			}
@@ -58,6 +59,29 @@ func TestEventOfAnUpdate(t *testing.T) {
 	}
 	if saved, err := s.LoadCheckpoint(source); err != nil || !cmp.Equal(saved, payload) {
 		t.Errorf("the checkpoint is %q, %v", saved, err)
+	}
+}
+
+// An assignment that cannot be written in time is a failed write. The ones after it are heard.
+func TestAnAssignmentThatADiskHolds(t *testing.T) {
+	s, err := store.Open(filepath.Join(t.TempDir(), "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	l := &loop{saves: newSaves(), store: s}
+	l.saves.most = 10 * time.Millisecond
+	l.keeper.mu.Lock() // a write waits for it, as for a disk that hangs
+	source := corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "a", UID: "uid-a", ResourceVersion: "7", KubeletConfigKey: "kubelet"}
+	update := configsync.Update{Text: "kube-system/a/kubelet", Source: &source, Payload: map[string]string{"kubelet": fakenode.Configuration("mode: ok")}}
+	got, again := l.eventOf(update)
+	if failed, is := got.(decide.SyncFailed); !is || !again || !strings.Contains(failed.Problem.Words, errDiskHangs.Error()) {
+		t.Errorf("again %t, %+v", again, got)
+	}
+	l.keeper.mu.Unlock()
+	l.saves.most = fakenode.Patience
+	if got, again := l.eventOf(update); again {
+		t.Errorf("when the disk has gone on: %+v", got)
 	}
 }
 
@@ -102,7 +126,7 @@ func TestReplace(t *testing.T) {
 
 // What is received comes through the session, and goes to the loop.
 func TestReceive(t *testing.T) {
-	l := &loop{events: make(chan decide.Event, 16), unusable: errors.New("no state folder")}
+	l := &loop{saves: newSaves(), events: make(chan decide.Event, 16), unusable: errors.New("no state folder")}
 	l.api = &apiSession{}
 	updates := make(chan configsync.Update)
 	ctx, stop := context.WithCancel(t.Context())
@@ -162,7 +186,7 @@ func TestReceiveEdits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := &loop{events: make(chan decide.Event, 64), store: s}
+				l := &loop{saves: newSaves(), events: make(chan decide.Event, 64), store: s}
 				l.EditSpread = c.spread
 				updates := make(chan configsync.Update)
 				ctx, stop := context.WithCancel(t.Context())

@@ -3,6 +3,8 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"os"
+	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
@@ -43,10 +45,22 @@ func (l *loop) checkSuccessor(ctx context.Context) {
 	l.reload.checked = nil
 	l.spawn(func() {
 		identity, err := l.Successor.check(ctx)
+		if err == nil {
+			err = l.diskAnswers()
+		}
 		select {
 		case l.reload.checks <- successorCheck{identity, err}:
 		case <-ctx.Done():
 		}
+	})
+}
+
+// diskAnswers looks whether the disk of the state folder hangs. No program can be executed while one of our threads waits for it, and
+// execve(2) would wait with all others ended: nobody would answer the watchdog.
+func (l *loop) diskAnswers() error {
+	return l.saves.do(func() error {
+		_ = os.Chtimes(l.StateDir, time.Time{}, time.Now()) // waits for a frozen file system; that it fails is no matter
+		return nil
 	})
 }
 
@@ -70,8 +84,8 @@ func (l *loop) continueReload(ctx context.Context) {
 	case l.reload.checked == nil, l.state.Doing != nil, l.state.Parked != nil, len(l.events) > 0:
 		return
 	}
-	if now, err := identityOf(l.Successor.Path); err != nil || now != l.reload.checked.identity {
-		l.checkSuccessor(ctx) // replaced once more
+	if now, err := identityOf(l.Successor.Path); err != nil || now != l.reload.checked.identity || l.saves.hang() {
+		l.checkSuccessor(ctx) // replaced once more, or something is being written
 		return
 	}
 	if err := l.replace(); !errors.Is(err, errBusy) {

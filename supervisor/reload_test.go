@@ -1,10 +1,39 @@
 package supervisor
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
+
+// A program does not take over while the disk hangs: execve(2) would wait for the thread that waits for it, and nobody for the kubelet.
+// Whoever asked is told so.
+func TestNoProgramTakesOverWhileTheDiskHangs(t *testing.T) {
+	folder := t.TempDir()
+	(&node{t: t, folder: folder}).write("successor", "#!/bin/sh\necho yes\n")
+	program := filepath.Join(folder, "successor")
+	l := &loop{saves: newSaves(), Options: Options{StateDir: folder, Successor: &Successor{Path: program, Check: []string{program}, Answer: "yes"}}}
+	l.saves.most = 200 * time.Millisecond
+	l.reload.checks = make(chan successorCheck, 1)
+	check := func() error {
+		l.checkSuccessor(t.Context())
+		return (<-l.reload.checks).err
+	}
+	if err := check(); err != nil {
+		t.Errorf("with a disk that answers: %v", err)
+	}
+	l.saves.turn <- struct{}{} // a write that was given up
+	if err := check(); !errors.Is(err, errDiskHangs) {
+		t.Errorf("with a disk that hangs: %v", err)
+	}
+	<-l.saves.turn
+	if err := check(); err != nil {
+		t.Errorf("with a disk that goes on: %v", err)
+	}
+	l.tasks.Wait()
+}
 
 func TestTheCheckOfASuccessor(t *testing.T) {
 	folder := t.TempDir()

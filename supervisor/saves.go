@@ -30,8 +30,9 @@ func (s saves) do(write func() error) error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		defer func() { <-s.turn }()
-		done <- write()
+		err := write()
+		<-s.turn
+		done <- err
 	}()
 	select {
 	case err := <-done:
