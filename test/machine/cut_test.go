@@ -53,7 +53,7 @@ func TestPowerCuts(t *testing.T) {
 			break
 		}
 	}
-	if counts := b.disk.Counts(); counts.Flushes == 0 || counts.Cached > 0 && counts.Forgotten == 0 && cuts > 5 {
+	if counts := b.disk.Counts(); counts.Flushes == 0 || counts.Forgotten == 0 && cuts >= 50 { // a few cuts meet few writes, or forget none of them
 		t.Errorf("the disk has forgotten nothing: %+v", counts)
 	}
 }
