@@ -14,6 +14,7 @@ func (s *State) learnCluster(keys []string) {
 		was := s.Assigned
 		s.Durable = Durable{Proofs: s.Proofs, Account: Account{Retry: s.Retry, Asides: s.Asides}}
 		s.forgetAssignment()
+		s.Child.Foreign = s.Child.Version != nil
 		if save, is := s.Doing.(Save); is {
 			save.assigned = nil // it is of the old cluster, and will not be adopted
 			s.Doing = save

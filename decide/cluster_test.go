@@ -31,6 +31,23 @@ func TestAnotherCluster(t *testing.T) {
 			t.Errorf("on the disk is %+v", d.disk)
 		}
 	})
+	t.Run("local is not held, though pods die of it", func(t *testing.T) {
+		d := begin(t)
+		holding(&d.s.Settings)
+		d.kills["local"] = 4
+		d.hear(ClusterSeen{Keys: []string{"key-2"}}).pass(time.Second)
+		if d.disk.Assigned != nil || d.s.Child.Foreign {
+			t.Errorf("on the disk is %+v, and the kubelet %+v", d.disk, d.s.Child)
+		}
+		d.expectDone("stop", "start local").pass(time.Minute).expect("assigned=- active=- lkg=- True Local")
+	})
+	t.Run("the next change is held again", func(t *testing.T) {
+		d := begin(t)
+		holding(&d.s.Settings)
+		d.kills["new"] = 4
+		d.hear(ClusterSeen{Keys: []string{"key-2"}}).pass(time.Minute).fresh().assign("new").pass(time.Second)
+		d.expectDone("prove new", "foresee new")
+	})
 	t.Run("what was still to be applied is not", func(t *testing.T) {
 		d := begin(t)
 		d.saveErr = errDisk

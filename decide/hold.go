@@ -52,10 +52,10 @@ func (s *State) runsUnblamed() bool {
 
 // nothingToKeep: the last fallback, local, does not get healthy by itself, again and again or for long. What may mend that does not wait. One
 // start that fails is no such thing: a host that has just booted may be without its container runtime, or without the kubelet's program for
-// a moment.
+// a moment. Nor is what another cluster had assigned kept: to leave it is a fallback, and those are never held (rules 18 and 19).
 func (s *State) nothingToKeep() bool {
 	c := s.Child
-	return c.Version == nil && !c.EverHealthy && (s.LocalFailures >= s.TrialFailures || c.Alive && s.reached(c.Started+s.StartTimeout))
+	return c.Foreign || c.Version == nil && !c.EverHealthy && (s.LocalFailures >= s.TrialFailures || c.Alive && s.reached(c.Started+s.StartTimeout))
 }
 
 func (s *State) changeTo(want *Version) Change {

@@ -61,6 +61,7 @@ type Child struct {
 	PortHeld     string        // that another process has its healthz port, and which; empty = none is known
 	Hung         string        // why it has to be ended; empty = it does not hang
 	Locked       bool          // it holds the lock
+	Foreign      bool          // its configuration is of another cluster, and forgotten (rule 18)
 	Unparkable   bool          // the next one could not wait beside it: it is started plainly
 }
 
