@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +29,9 @@ const (
 	exitInternal = 70
 )
 
+// gcPercent: what the caches grow by, memory grows by half as much again, and not by as much again as with Go's 100.
+const gcPercent = 50
+
 var errUsage = errors.New("wrong usage")
 
 func usage(format string, values ...any) error {
@@ -35,6 +40,9 @@ func usage(format string, values ...any) error {
 
 // execute runs one command line and gives its exit code.
 func execute(arguments []string, stdout, stderr io.Writer) int {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	runtime.MemProfileRate = 0 // controller-runtime brings the profile of memory, which nobody can ask for here, and which grows for hours
 	root := newRoot(stderr)
 	root.SetArgs(arguments)

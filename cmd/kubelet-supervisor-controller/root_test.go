@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 )
@@ -58,6 +59,20 @@ func TestKeepsNoProfileOfMemory(t *testing.T) {
 	execute([]string{"--version"}, &stdout, &stderr)
 	if runtime.MemProfileRate != 0 {
 		t.Errorf("every %d bytes an allocation is remembered", runtime.MemProfileRate)
+	}
+}
+
+// It takes little memory, unless the environment says otherwise.
+func TestCollectsEarly(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	for set, want := range map[string]int{"": gcPercent, "200": 100} {
+		t.Setenv("GOGC", set)
+		debug.SetGCPercent(100)
+		var stdout, stderr bytes.Buffer
+		execute([]string{"--version"}, &stdout, &stderr)
+		if got := debug.SetGCPercent(100); got != want {
+			t.Errorf("with GOGC=%q it is %d, not %d", set, got, want)
+		}
 	}
 }
 
