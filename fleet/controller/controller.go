@@ -47,6 +47,7 @@ type Controller struct {
 	kept    keptView
 	turned  turnedView
 	denied  map[types.UID]denial
+	refused map[string]refusal // by pool
 	memory  memory
 	// troubles counts watches that have failed. trusted: the caches were found to be as the API server is after that many.
 	troubles atomic.Int64
@@ -92,7 +93,7 @@ func newController(p parts) *Controller {
 	return &Controller{cached: p.cached, live: p.live, writer: p.writer, leader: p.leader, monotonic: p.monotonic, serverTime: p.serverTime,
 		events: p.events, metrics: p.metrics, log: p.log, limiter: flowcontrol.NewTokenBucketRateLimiter(patchesPerSecond, 1),
 		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), kept: newKeptView(), turned: turnedView{},
-		denied: map[types.UID]denial{}, trusted: -1, verdicts: newVerdicts(), drains: newDrainer(p)}
+		denied: map[types.UID]denial{}, refused: map[string]refusal{}, trusted: -1, verdicts: newVerdicts(), drains: newDrainer(p)}
 }
 
 // Reconcile is one turn.
@@ -126,10 +127,10 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 
 // carryOut does what the plan says, and gives when to look again; 0 is never.
 func (c *Controller) carryOut(ctx context.Context, w *rollout.World, plan *rollout.Plan) (time.Duration, error) {
-	again := plan.Look
 	if err := c.keep(ctx, w, plan); err != nil {
-		return again, err
+		return 0, err
 	}
+	again := sooner(min(plan.Look, longestElapsed), c.tryAgain())
 	later, written, err := c.writeStatuses(ctx, w, plan)
 	again = sooner(again, later)
 	c.remember(w, plan, written)
@@ -137,7 +138,7 @@ func (c *Controller) carryOut(ctx context.Context, w *rollout.World, plan *rollo
 	if err != nil {
 		return again, err
 	}
-	writes := writesOf(plan, written)
+	writes := c.writesOf(plan, written)
 	if err := c.send(ctx, writes); err != nil {
 		return again, err
 	}
@@ -158,7 +159,7 @@ func sooner(a, b time.Duration) time.Duration {
 // remember keeps what a plan leaves to the next. For a pool whose status could not be written nothing was decided.
 func (c *Controller) remember(w *rollout.World, plan *rollout.Plan, written map[string]bool) {
 	for name := range plan.Status {
-		if written[name] {
+		if _, waits := c.refused[name]; written[name] && !waits {
 			continue
 		}
 		if old, is := w.Clocks[name]; is {
@@ -171,11 +172,12 @@ func (c *Controller) remember(w *rollout.World, plan *rollout.Plan, written map[
 	c.memory.age, c.memory.begun = c.memory.age+w.Elapsed, true
 }
 
-// writesOf are the writes of the pools whose decision is in their status.
-func writesOf(plan *rollout.Plan, written map[string]bool) []rollout.Write {
+// writesOf are the writes of the pools whose decision is in their status, and for which all is there that they need.
+func (c *Controller) writesOf(plan *rollout.Plan, written map[string]bool) []rollout.Write {
 	var writes []rollout.Write
 	for _, w := range plan.Writes {
-		if _, changes := plan.Status[w.Pool]; !changes || written[w.Pool] {
+		_, refused := c.refused[w.Pool]
+		if _, changes := plan.Status[w.Pool]; !refused && (!changes || written[w.Pool]) {
 			writes = append(writes, w)
 		}
 	}
@@ -202,4 +204,16 @@ func (c *Controller) deniedNodes() map[types.UID]string {
 		denied[uid] = d.words
 	}
 	return denied
+}
+
+// tryAgain is when the first of what was refused is tried again; 0 is never.
+func (c *Controller) tryAgain() (in time.Duration) {
+	now := c.monotonic()
+	for _, d := range c.denied {
+		in = sooner(in, max(time.Millisecond, d.at+deniedFor-now))
+	}
+	for _, r := range c.refused {
+		in = sooner(in, max(time.Millisecond, r.at+refusedFor-now))
+	}
+	return in
 }

@@ -17,8 +17,15 @@ import (
 
 // keep makes the revisions and variants that the plan needs, and those that nodes name and that are no longer what they were.
 func (c *Controller) keep(ctx context.Context, w *rollout.World, plan *rollout.Plan) error {
+	refused := map[string]refusal{}
+	for pool, r := range c.refused {
+		if c.stands(r) {
+			refused[pool] = r
+		}
+	}
 	for i := range plan.Revisions {
-		if err := c.keepRevision(ctx, &plan.Revisions[i]); err != nil {
+		r := &plan.Revisions[i]
+		if err := c.try(r.Pool, refused, func() error { return c.keepRevision(ctx, r) }); err != nil {
 			return err
 		}
 	}
@@ -26,10 +33,12 @@ func (c *Controller) keep(ctx context.Context, w *rollout.World, plan *rollout.P
 		if c.kept.sound(v.Name) {
 			continue
 		}
-		if err := c.keepVariant(ctx, &v); err != nil {
+		if err := c.try(v.Pool, refused, func() error { return c.keepVariant(ctx, &v) }); err != nil {
 			return err
 		}
 	}
+	c.refused = refused
+	c.hold(w, plan)
 	return nil
 }
 

@@ -127,7 +127,7 @@ func (c *Controller) take(ctx context.Context, s sent) error {
 	case apierrors.IsInvalid(s.err):
 		return c.invalid(ctx, s)
 	case apierrors.IsBadRequest(s.err), apierrors.IsForbidden(s.err):
-		return c.refused(ctx, s)
+		return c.forbidden(ctx, s)
 	default:
 		c.nodes.unanswered[w.UID] = w
 		return fmt.Errorf("patching Node %s: %w", w.Node, s.err)
@@ -148,9 +148,9 @@ func (c *Controller) invalid(ctx context.Context, s sent) error {
 	return nil
 }
 
-// refused: a Node that admission refuses is named, and the others go on. Where we may patch none, we have lost our rights, and that is no
+// forbidden: a Node that admission refuses is named, and the others go on. Where we may patch none, we have lost our rights, and that is no
 // fault of a node.
-func (c *Controller) refused(ctx context.Context, s sent) error {
+func (c *Controller) forbidden(ctx context.Context, s sent) error {
 	for _, verb := range []string{"patch", "assign-kubelet-config"} {
 		ctx, cancel := context.WithTimeout(ctx, requestTime)
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{

@@ -41,6 +41,9 @@ func (c *Controller) writeStatuses(ctx context.Context, w *rollout.World, plan *
 			c.tell(plan, name)
 		case apierrors.IsConflict(failure), apierrors.IsNotFound(failure):
 			later = sooner(later, time.Millisecond) // somebody has changed it: decide anew
+		case answered(failure): // the other pools go on
+			c.log.Error(failure, "the status of a KubeletPool was refused, and nothing is done for it", "pool", name)
+			later = sooner(later, refusedFor)
 		default:
 			err = errors.Join(err, fmt.Errorf("writing the status of KubeletPool %s: %w", name, failure))
 		}

@@ -26,7 +26,7 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 		return rollout.World{}, err
 	}
 	w := rollout.World{Synced: true, Now: c.serverTime(), Seen: c.memory.seen, Gone: c.memory.gone, Clocks: c.memory.clocks,
-		Denied: c.deniedNodes()}
+		Denied: c.deniedNodes(), Refused: c.refusedPools()}
 	c.verdicts.look()
 	err := c.lookAtNodes(ctx, &w)
 	w.Elapsed = c.elapsed()

@@ -285,6 +285,9 @@ func (d *decision) write(p *pool, m *member, why Why) Write {
 func (d *decision) send() {
 	all := slices.Clone(d.undrains)
 	for _, p := range d.pools {
+		if d.w.Refused[p.Name] {
+			continue
+		}
 		for _, w := range p.writes {
 			if d.w.Denied[w.UID] == "" {
 				all = append(all, w)

@@ -33,6 +33,8 @@ type World struct {
 	// Denied are the Nodes whose PATCH the API server has refused for good (400, 403), and its words. The shell forgets them after a while,
 	// so that they are tried again.
 	Denied map[types.UID]string
+	// Refused are the pools that wait, because the API server refuses what they need: a revision or a variant.
+	Refused map[string]bool
 	// Drains is what this process has found at the drains under way.
 	Drains map[types.UID]Drained
 }
