@@ -102,7 +102,18 @@ func TestWrites(t *testing.T) {
 		"stopped: a person's hold is left alone": {nil, func(w *table) []Node {
 			return []Node{w.onT("n1", saysRefused, nil), w.onT("n3", saysWouldDisrupt, hand)}
 		}, ""},
-		"paused: nothing is taken back":              {paused, func(w *table) []Node { return []Node{w.silent("n2", 0), w.onT("n3", saysWouldDisrupt, nil)} }, ""},
+		"paused: nothing is taken back": {paused, func(w *table) []Node { return []Node{w.silent("n2", 0), w.onT("n3", saysWouldDisrupt, nil)} }, ""},
+		"undo, a young node that restarts": {func(p *v1alpha1.KubeletPool) {
+			pin(1)(p)
+			p.Status.Stable, p.Status.Revisions[0].Result = &v1alpha1.RevisionName{Revision: 2, Hash: p.Status.Target.Hash}, v1alpha1.ResultCompleted
+		}, func(w *table) []Node {
+			return []Node{w.node("n1", func(n *Node) { fresh(n); n.Reason, n.Good = saysInTrial, w.t }), w.proven("n2")}
+		}, "Back n2 S"},
+		"of a revision that nobody remembers, and dead":  {nil, func(w *table) []Node { return []Node{w.forgotten("n1", saysActive, notReady), w.old("n2")} }, "Move n2 T"},
+		"of a revision that nobody remembers, and alive": {nil, func(w *table) []Node { return []Node{w.forgotten("n1", saysActive, nil)} }, "Move n1 T"},
+		"of a revision that nobody remembers, and on trial": {nil, func(w *table) []Node {
+			return []Node{w.forgotten("n1", saysInTrial, notReady), w.old("n2")}
+		}, "Move n1 T"},
 		"the failed of an attempt before goes first": {func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Attempt = 2 }, func(w *table) []Node { return []Node{w.old("n1"), w.onT("n2", saysRejected, nil), w.old("n3")} }, "Move n2 T"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,6 +127,16 @@ func TestWrites(t *testing.T) {
 			}
 		})
 	}
+}
+
+// forgotten runs a revision that the status does not name any more.
+func (tab *table) forgotten(name, reason string, change func(*Node)) Node {
+	return tab.node(name, func(n *Node) {
+		tab.has(n, "kubelet-config/pool-workers-gone/kubelet", Retry{"workers", "gone", 1}, reason)
+		if change != nil {
+			change(n)
+		}
+	})
 }
 
 func (tab *table) v33(name string) Node { return tab.node(name, func(n *Node) { n.Minor = "v1.33" }) }
@@ -133,6 +154,15 @@ func (tab *table) plane(name string) Node {
 
 func (tab *table) refusesS(name string) Node {
 	return tab.node(name, func(n *Node) { fresh(n); n.Reason = saysRefused })
+}
+
+// A pool that waits for the API server to take its revision takes no room from the others.
+func TestAPoolThatIsRefusedWritesNothing(t *testing.T) {
+	w := newTable(t)
+	w.world.Refused = map[string]bool{"workers": true}
+	if plan, _ := w.decide(w.old("n1")); len(plan.Writes)+len(plan.Variants) > 0 {
+		t.Errorf("it writes %s", w.written(plan))
+	}
 }
 
 // Late ones move within maxUnavailable, one of a cohort without proof at a time; a verdict stops them, but never new nodes.

@@ -21,8 +21,8 @@ type member struct {
 	want, keep         string
 	wantMask, keepMask uint32
 	cohort             int
-	// begun: it has the target, of whichever attempt. superseded: what it has is another revision that was never completed, or the target
-	// of an attempt before this, failed.
+	// begun: it has the target, of whichever attempt. superseded: what it has is another revision that was given up, or the target of an
+	// attempt before this, failed.
 	begun, superseded bool
 	// notBegun: what it has was assigned, and it has not begun with it.
 	notBegun bool
@@ -102,7 +102,8 @@ func (p *pool) cohortOf(n *Node, mask uint32, layers string) int {
 func (p *pool) classOf(m *member, w *World) Class {
 	n := m.node
 	m.relate(p)
-	m.young = !n.Ready && isYoung(n, w.Now) && !(m.begun && !p.target.completed)
+	underway := !p.target.stable && (p.judges(n) || m.begun && !p.target.completed)
+	m.young = !n.Ready && isYoung(n, w.Now) && !underway
 	m.denied = w.Denied[n.UID] != "" && !m.begun
 	m.unavailable = !m.young && (!n.Ready || n.Cordoned || n.Draining || m.changing())
 	switch {
@@ -169,7 +170,7 @@ func (m *member) relate(p *pool) {
 	case m.begun && !p.judges(n):
 		m.superseded = m.seen.Phase == Failed || m.seen.Phase == Blocked
 	case !m.begun && records && n.Mark.Pool == p.Name && n.Retry.Pool == p.Name:
-		m.superseded = n.Retry != t.retry && !p.wasCompleted(n.Retry.Hash)
+		m.superseded = n.Retry != t.retry && p.gaveUp(n)
 	}
 }
 

@@ -15,9 +15,10 @@ type gate struct {
 	budget *Budget // nil: the gate is a pool's own
 	open   bool
 	change time.Time // when it may open or close; zero is never
-	// held are the domains in which nodes change, are on trial or rolled back, and how many of them.
-	topology topology
-	held     map[string]int
+	// held are the domains in which nodes change, are on trial or rolled back, and how many of them; atRisk those of a revision that is not
+	// completed. A new node holds none with what was completed.
+	topology     topology
+	held, atRisk map[string]int
 	// unavailable and unproven are how many there are, of at most so many; a limit of -1 is none.
 	unavailable, maxUnavailable int
 	unproven, maxUnproven       int
@@ -32,11 +33,11 @@ func (d *decision) makeGates() {
 			members[i] = &p.members[k]
 			p.members[k].unproven = d.unproven(i)
 		}
-		p.gate = &gate{topology: p.rules.topology, held: map[string]int{}, maxUnavailable: -1, maxUnproven: -1}
+		p.gate = newGate(p.rules.topology)
 		p.gate.open, p.gate.change = p.rules.windows.look(d.w.Now)
 		if p.rules.topology.key != "" {
 			for _, i := range slices.Concat(p.own, p.marked) {
-				p.gate.hold(d.nodes[i], &d.seen[i])
+				d.holdDomain(p.gate, i)
 			}
 		}
 	}
@@ -46,15 +47,20 @@ func (d *decision) makeGates() {
 	slices.SortFunc(d.budgets, func(a, b *gate) int { return strings.Compare(a.budget.Name, b.budget.Name) })
 }
 
+func newGate(t topology) *gate {
+	return &gate{topology: t, held: map[string]int{}, atRisk: map[string]int{}, maxUnavailable: -1, maxUnproven: -1}
+}
+
 func (d *decision) gateOf(b *Budget, members []*member) *gate {
-	g := &gate{budget: b, topology: b.topology, held: map[string]int{}, maxUnavailable: -1, maxUnproven: -1}
+	g := newGate(b.topology)
+	g.budget = b
 	g.open, g.change = b.windows.look(d.w.Now)
 	count := 0
 	for i, n := range d.nodes {
 		if !b.selector.Matches(labels.Set(n.Labels)) {
 			continue
 		}
-		g.hold(n, &d.seen[i])
+		d.holdDomain(g, i)
 		if d.unproven(i) {
 			g.unproven++
 		}
@@ -97,15 +103,36 @@ func (d *decision) unproven(i int) bool {
 	return false
 }
 
-// hold notes the domain of a node that changes, is about to, is on trial or was rolled back.
-func (g *gate) hold(n *Node, s *Seen) {
-	if g.topology.key != "" && (s.Phase == Applying || s.Phase == OnTrial || n.Draining || n.Mark.Pool != "" && n.Reason == saysRolledBack) {
-		g.held[n.Labels[g.topology.key]]++
+// holdDomain notes the domain of a node that changes, is about to, is on trial or was rolled back.
+func (d *decision) holdDomain(g *gate, i int) {
+	n, s := d.nodes[i], &d.seen[i]
+	if g.topology.key == "" || s.Phase != Applying && s.Phase != OnTrial && !n.Draining && (n.Mark.Pool == "" || n.Reason != saysRolledBack) {
+		return
+	}
+	domain := n.Labels[g.topology.key]
+	switch {
+	case n.Draining || d.unproven(i):
+		g.held[domain]++
+		g.atRisk[domain]++
+	case !isYoung(n, d.w.Now):
+		g.held[domain]++
 	}
 }
 
-func (g *gate) admits(n *Node) bool {
-	return g.topology.key == "" || g.held[n.Labels[g.topology.key]] > 0 || len(g.held) < g.topology.max
+// admits: the domain is in use for the same, or there is room for one more.
+func (g *gate) admits(n *Node, why Why) bool {
+	used, domain := g.atRisk, n.Labels[g.topology.key]
+	if why == WhyLate {
+		used = g.held
+	}
+	if g.topology.key == "" || used[domain] > 0 {
+		return true
+	}
+	domains := len(g.held)
+	if g.held[domain] == 0 {
+		domains++
+	}
+	return domains <= g.topology.max
 }
 
 // gates are all of them.
@@ -164,7 +191,7 @@ func (g *gate) bars(m *member, why Why) said {
 		return g.says(ReasonBudgetExhausted, "is frozen")
 	case forward(why) && !g.open:
 		return g.says(ReasonWindowClosed, g.opening())
-	case forward(why) && !g.admits(m.node):
+	case forward(why) && !g.admits(m.node, why):
 		return g.says(ReasonWaitsForZone, fmt.Sprintf("has nodes under way in %d of at most %d domains of %s", len(g.held), g.topology.max, g.topology.key))
 	case g.maxUnavailable == 0, g.maxUnavailable > 0 && !m.unavailable && g.unavailable >= g.maxUnavailable:
 		return g.says(ReasonBudgetExhausted, fmt.Sprintf("has %d of at most %d nodes unavailable", g.unavailable, g.maxUnavailable))

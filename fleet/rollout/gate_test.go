@@ -48,6 +48,12 @@ func (tab *table) waits(name string, change func(*Node)) Node {
 	})
 }
 
+// joined: it is new, and was given the stable revision a moment ago.
+func (tab *table) joined(n *Node, zone string) {
+	inZone(zone)(n)
+	n.Created, n.Reason, n.Good = tableNow.Add(-5*time.Minute), saysInTrial, Local
+}
+
 // What windows, topologies and budgets let through, beyond waves and the pool's own maxUnavailable, and what the pool says when nobody is let
 // through.
 func TestGates(t *testing.T) {
@@ -86,6 +92,28 @@ func TestGates(t *testing.T) {
 		"going back, all zones": {all(zonal(1), pin(1)), func(w *table) []Node {
 			return []Node{w.onT("a1", saysActive, inZone("a")), w.onT("b1", saysActive, inZone("b"))}
 		}, "Back a1 S, Back b1 S", ""},
+		"a new node opens no zone": {zonal(1), func(w *table) []Node {
+			return append(two(w), w.onT("a2", saysInTrial, inZone("a")), w.node("b2", func(n *Node) { w.joined(n, "b") }))
+		}, "Move a1 T", ""},
+		"a new node closes none": {zonal(1), func(w *table) []Node {
+			return append(two(w), w.node("b2", func(n *Node) { w.joined(n, "b") }))
+		}, "Move a1 T", ""},
+		"one that is late opens no zone": {zonal(1), func(w *table) []Node {
+			return append(two(w), w.onT("a2", saysInTrial, inZone("a")), w.node("b2", func(n *Node) { w.joined(n, "b"); n.Created = tableNow.Add(-time.Hour) }))
+		}, "Move a1 T", ""},
+		"the zone of one that is late is no zone more": {zonal(1), func(w *table) []Node {
+			return append(two(w), w.node("b2", func(n *Node) { w.joined(n, "b"); n.Created = tableNow.Add(-time.Hour) }))
+		}, "Move b1 T, Move b2 T", ""},
+		"the zone of a drain stays open": {zonal(1), func(w *table) []Node {
+			return append(two(w), w.node("b2", func(n *Node) { inZone("b")(n); n.Draining = true }),
+				w.node("a2", func(n *Node) { w.joined(n, "a"); n.Created = tableNow.Add(-time.Hour) }))
+		}, "Move b1 T, Move b2 T", ""},
+		"late ones wait for no new node": {all(zonal(1), (*table).completeT), func(w *table) []Node {
+			return append(two(w), w.onT("b2", saysInTrial, func(n *Node) { fresh(n); inZone("b")(n) }))
+		}, "Late a1 T", ""},
+		"released at night, of a revision that nobody remembers": {all(closed, (*table).completeT), func(w *table) []Node {
+			return []Node{w.proven("n0"), w.forgotten("n1", saysActive, nil)}
+		}, "", ""},
 		"somebody else uses the zone": {zonal(1), func(w *table) []Node {
 			return append(two(w), w.onT("c", saysInTrial, func(n *Node) { hand(n); n.Labels["zone"] = "c" }))
 		}, "", "WaitsForZone: it has nodes under way in 1 of at most 1 domains of zone"},

@@ -186,6 +186,19 @@ func (p *pool) setTarget(t target) {
 	p.target = t
 }
 
+// gaveUp: what the node has was never completed. Of a revision that the status does not name any more the node itself knows it.
+func (p *pool) gaveUp(n *Node) bool {
+	hash := n.Retry.Hash
+	switch {
+	case p.wasCompleted(hash):
+		return false
+	case slices.ContainsFunc(p.status.Revisions, func(r v1alpha1.RevisionStatus) bool { return r.Hash == hash }),
+		slices.ContainsFunc(p.status.Stops, func(s v1alpha1.Stop) bool { return s.Hash == hash }):
+		return true
+	}
+	return !n.hasProven()
+}
+
 // wasCompleted: the nodes' own configuration always was.
 func (p *pool) wasCompleted(hash string) bool {
 	if hash == localHash || p.status.Stable != nil && targetHash(*p.status.Stable) == hash {

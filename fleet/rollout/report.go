@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	cohortLimit  = 32
-	failureLimit = 20
+	cohortLimit   = 32
+	failureLimit  = 20
+	revisionLimit = 50
 )
 
 // report says in the pool's status what there is, and in events what has happened.
@@ -33,7 +34,7 @@ func (d *decision) report(p *pool) {
 	s.Nodes = p.nodeCounts()
 	s.Cohorts = p.cohortStatus()
 	d.reportFailures(p)
-	p.reportRevisions()
+	d.reportRevisions(p)
 	d.reportConditions(p)
 	if !reflect.DeepEqual(p.status, p.Status) {
 		d.plan.Status[p.Name] = p.status
@@ -112,16 +113,21 @@ func (p *pool) cohortStatus() []v1alpha1.CohortStatus {
 	return all[:min(len(all), cohortLimit)]
 }
 
-// reportFailures keeps what failed by uid, in the kubelet's own words, for the node may be gone when somebody looks.
+// reportFailures keeps what failed by uid, in the kubelet's own words, for the node may be gone when somebody looks. One that is over makes
+// room for a newer one; one that still stands does not, so that the same world is told once.
 func (d *decision) reportFailures(p *pool) {
+	known := len(p.status.Failures)
+	stands := make([]bool, known)
+	var newer []v1alpha1.Failure
 	add := func(f v1alpha1.Failure) {
-		if slices.ContainsFunc(p.status.Failures, func(old v1alpha1.Failure) bool {
+		if i := slices.IndexFunc(p.status.Failures, func(old v1alpha1.Failure) bool {
 			return old.UID == f.UID && old.Hash == f.Hash && old.Reason == f.Reason
-		}) {
-			return
+		}); i >= 0 {
+			stands[i] = true
+		} else if len(newer) < failureLimit {
+			f.Time, f.Message = metav1.NewTime(d.w.Now), bounded.Text(f.Message, messageLimit)
+			newer = append(newer, f)
 		}
-		f.Time, f.Message = metav1.NewTime(d.w.Now), bounded.Text(f.Message, messageLimit)
-		p.status.Failures = append([]v1alpha1.Failure{f}, p.status.Failures...)
 	}
 	hash := targetHash(p.target.name)
 	d.judged(p, func(n *Node, s *Seen) {
@@ -137,13 +143,21 @@ func (d *decision) reportFailures(p *pool) {
 			add(v1alpha1.Failure{Node: g.Node, UID: g.UID, Hash: hash, Reason: reasonLost, Message: "it vanished while it was ill"})
 		}
 	}
-	if len(p.status.Failures) > failureLimit {
-		p.status.Failures = p.status.Failures[:failureLimit]
+	if len(newer) == 0 {
+		return
 	}
+	kept := slices.Clone(p.status.Failures)
+	for i := known - 1; i >= 0 && len(kept)+len(newer) > failureLimit; i-- {
+		if !stands[i] {
+			kept = slices.Delete(kept, i, i+1)
+		}
+	}
+	p.status.Failures = append(newer[:min(len(newer), max(0, failureLimit-len(kept)))], kept...)
 }
 
-// reportRevisions keeps what became of the newest revisions, and always the target and the stable one.
-func (p *pool) reportRevisions() {
+// reportRevisions keeps what became of the newest revisions, and of the target, the stable one and those that nodes have. Of these at most
+// revisionLimit.
+func (d *decision) reportRevisions(p *pool) {
 	if !p.target.there || p.target.revision == nil {
 		p.supersede("")
 		return
@@ -161,13 +175,35 @@ func (p *pool) reportRevisions() {
 	p.status.Revisions = append([]v1alpha1.RevisionStatus{entry}, p.status.Revisions...)
 	limit := 10
 	if l := p.Spec.RevisionHistoryLimit; l != nil {
-		limit = int(min(max(*l, 1), 50))
+		limit = int(min(max(*l, 1), revisionLimit))
 	}
+	stable := ""
+	if s := p.status.Stable; s != nil {
+		stable = s.Hash
+	}
+	had := d.hashesOf(p)
+	p.forgetRevisions(limit, func(hash string) bool { return hash == stable || had[hash] })
+	p.forgetRevisions(revisionLimit, func(hash string) bool { return hash == stable })
+}
+
+// forgetRevisions forgets the oldest that are over the limit and not needed.
+func (p *pool) forgetRevisions(limit int, needed func(hash string) bool) {
 	for i := len(p.status.Revisions) - 1; i > 0 && len(p.status.Revisions) > limit; i-- {
-		if s := p.status.Stable; s == nil || s.Hash != p.status.Revisions[i].Hash {
+		if !needed(p.status.Revisions[i].Hash) {
 			p.status.Revisions = slices.Delete(p.status.Revisions, i, i+1)
 		}
 	}
+}
+
+// hashesOf are the revisions of the pool that nodes have been assigned.
+func (d *decision) hashesOf(p *pool) map[string]bool {
+	hashes := map[string]bool{}
+	for _, i := range p.marked {
+		if r := d.nodes[i].Retry; r.Pool == p.Name {
+			hashes[r.Hash] = true
+		}
+	}
+	return hashes
 }
 
 func (p *pool) supersede(by string) {

@@ -3,6 +3,7 @@ package rollout
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +44,75 @@ func TestTheStatusIsSmall(t *testing.T) {
 	if words := status.Stops[0].Message; len(words) > messageLimit || !strings.HasPrefix(words, "the kubelet's own words") {
 		t.Errorf("%q", words)
 	}
+}
+
+// More nodes fail than the status names: it says the same of the same world.
+func TestManyFailuresAreToldOnce(t *testing.T) {
+	w := newTable(t)
+	nodes := w.large(100)
+	plan, status := w.decide(nodes...)
+	w.again(plan, status)
+	kept := status.Failures
+	nodes[99] = w.proven(nodes[99].Name) // its failure, if it was named, gives way
+	if _, status = w.decide(nodes...); !slices.Equal(kept, status.Failures) {
+		t.Errorf("it names %v after %v", status.Failures, kept)
+	}
+	for i := range nodes[:50] {
+		nodes[i] = w.proven(nodes[i].Name)
+	}
+	_, status = w.decide(nodes...)
+	for _, name := range []string{nodes[52].Name, nodes[84].Name} {
+		if !slices.ContainsFunc(status.Failures, func(f v1alpha1.Failure) bool { return f.Node == name }) {
+			t.Errorf("%s is not among %v", name, status.Failures)
+		}
+	}
+}
+
+// A revision that a node was assigned stays in the history beyond its limit, so that what became of it is known; but there are at most 50.
+func TestARevisionThatANodeHasIsRemembered(t *testing.T) {
+	for name, row := range map[string]struct {
+		old  int      // superseded revisions r1, r2...
+		have []string // of which there is a node
+		want string   // the oldest four, beyond the target, and how many there are
+	}{
+		"nobody has any":                   {9, nil, "r9 S: 3"},
+		"a node has an old one":            {9, []string{"r2"}, "r2 S: 3"},
+		"a node has a newer one":           {9, []string{"r8"}, "r8 S: 3"},
+		"they have more than there may be": {70, strings.Fields(manyNames(1, 60)), "r15 r14 r13 S: 50"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTable(t)
+			limit := int32(3)
+			w.pool.Spec.RevisionHistoryLimit = &limit
+			w.pool.Status.Revisions = nil
+			for i := row.old; i > 0; i-- {
+				w.pool.Status.Revisions = append(w.pool.Status.Revisions, v1alpha1.RevisionStatus{
+					RevisionName: v1alpha1.RevisionName{Revision: 2, Hash: fmt.Sprint("r", i)}, Result: v1alpha1.ResultSuperseded})
+			}
+			w.pool.Status.Revisions = append(w.pool.Status.Revisions, v1alpha1.RevisionStatus{RevisionName: *w.pool.Status.Stable, Result: v1alpha1.ResultCompleted})
+			nodes := []Node{w.old("n0")}
+			for _, hash := range row.have {
+				nodes = append(nodes, w.forgotten("has-"+hash, saysActive, func(n *Node) { n.Retry.Hash = hash }))
+			}
+			_, status := w.decide(nodes...)
+			var got []string
+			for _, r := range status.Revisions[1:] {
+				got = append(got, r.Hash)
+			}
+			words := strings.Join(got[max(0, len(got)-4):], " ")
+			if got := strings.ReplaceAll(words, w.oldRetry.Hash, "S") + fmt.Sprintf(": %d", len(status.Revisions)); got != row.want {
+				t.Errorf("it remembers %s, not %s", got, row.want)
+			}
+		})
+	}
+}
+
+func manyNames(first, last int) string {
+	var words []string
+	for i := first; i <= last; i++ {
+		words = append(words, fmt.Sprint("r", i))
+	}
+	return strings.Join(words, " ")
 }
 
 // What a pool tells while a revision goes through, from the first node on.

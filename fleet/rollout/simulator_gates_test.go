@@ -75,25 +75,36 @@ func (v *view) usesZone(n *Node) bool {
 	return !settled || seen.Running < 15*time.Second
 }
 
-// checkZones: nobody is moved into a zone too many.
+// checkZones: nobody is moved into a zone too many. What is not completed goes only where it is under way, or where there is room for one more
+// zone; of new nodes that were given what is completed no zone speaks.
 func (s *sim) checkZones(v *view, whose string, t *v1alpha1.Topology, about func(*Node) bool, ours func(*Write) bool) {
 	if t == nil {
 		return
 	}
-	used := map[string]bool{}
+	used, atRisk := map[string]bool{}, map[string]bool{}
 	for i := range v.w.Nodes {
-		if n := &v.w.Nodes[i]; about(n) && v.usesZone(n) {
-			used[n.Labels[t.Key]] = true
+		n := &v.w.Nodes[i]
+		if !about(n) || !v.usesZone(n) {
+			continue
+		}
+		risky := n.Draining || v.unproven(n)
+		if zone := n.Labels[t.Key]; risky || v.w.Now.Sub(n.Created).Abs() >= youth {
+			used[zone], atRisk[zone] = true, atRisk[zone] || risky
 		}
 	}
 	for i := range v.plan.Writes {
 		w := &v.plan.Writes[i]
 		n := v.node(w)
-		if !advances(w) || !ours(w) || n == nil || !about(n) || used[n.Labels[t.Key]] {
+		if !advances(w) || !ours(w) || n == nil || !about(n) {
 			continue
 		}
-		if used[n.Labels[t.Key]] = true; len(used) > int(t.MaxDomains) {
-			s.breaks(15, "%s is moved in zone %q, and %s has %d zones in use, of at most %d", n.Name, n.Labels[t.Key], whose, len(used), t.MaxDomains)
+		zone := n.Labels[t.Key]
+		open := used[zone]
+		if w.Why != WhyLate {
+			open, atRisk[zone] = atRisk[zone], true
+		}
+		if used[zone] = true; !open && len(used) > int(t.MaxDomains) {
+			s.breaks(15, "%s is moved in zone %q, and %s has %d zones in use, of at most %d", n.Name, zone, whose, len(used), t.MaxDomains)
 		}
 	}
 }
