@@ -99,7 +99,7 @@ func (c *Child) lastWords(ctx context.Context, state *os.ProcessState) []byte {
 	case c.asked.Load() || state == nil || state.ExitCode() <= 0:
 		return nil
 	}
-	return journalWords(ctx, c.command.Process.Pid, c.begun)
+	return journalWords(ctx, c.command.Process.Pid, earliestLine(c.begun, time.Now(), time.Since(c.begun)))
 }
 
 // exited says how the child ended.

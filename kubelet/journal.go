@@ -72,15 +72,21 @@ func attachJournal(socket string, command *exec.Cmd) (done func(), err error) {
 	return func() { _ = stream.Close() }, nil
 }
 
+// earliestLine is the time of day, in seconds, that the first line of a kubelet may have, which began then and has run for so long by the
+// clock that nobody sets. A clock that was set back has given its lines earlier times.
+func earliestLine(began, now time.Time, ran time.Duration) int64 {
+	return min(began.Unix(), now.Unix()-int64(ran/time.Second)) - 1
+}
+
 // journalWords gives the end of what a kubelet wrote. journald takes a moment to write down the last line, so an end without an error is
 // looked at again for a while. Without journalctl nothing is known.
-func journalWords(ctx context.Context, pid int, since time.Time) []byte {
+func journalWords(ctx context.Context, pid int, since int64) []byte {
 	ctx, cancel := context.WithTimeout(ctx, journalWordsWait)
 	defer cancel()
 	for {
 		words := &tailBuffer{limit: outputRemembered}
 		command := exec.CommandContext(ctx, "journalctl", "--quiet", "--boot", "--output=cat", fmt.Sprintf("--lines=%d", journalLines),
-			fmt.Sprintf("--since=@%d", since.Unix()-1), "SYSLOG_IDENTIFIER=kubelet", fmt.Sprintf("_PID=%d", pid))
+			fmt.Sprintf("--since=@%d", since), "SYSLOG_IDENTIFIER=kubelet", fmt.Sprintf("_PID=%d", pid))
 		command.Stdout, command.WaitDelay = words, journalWordsPoll
 		if err := command.Run(); err != nil {
 			return nil

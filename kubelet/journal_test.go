@@ -18,9 +18,26 @@ func TestTheLastWordsInALongJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
-	words := journalWords(t.Context(), 1, time.Now())
+	words := journalWords(t.Context(), 1, 0)
 	if !strings.HasSuffix(string(words), "the very reason\n") || len(words) > outputRemembered {
 		t.Errorf("%d bytes, the end is %q", len(words), words[max(0, len(words)-60):])
+	}
+}
+
+// A clock that is set hides no line of a kubelet.
+func TestTheFirstLineOfAKubelet(t *testing.T) {
+	began := time.Unix(1000, 900_000_000)
+	for name, row := range map[string]struct {
+		now  time.Time
+		want int64
+	}{
+		"the clock goes on":        {began.Add(100 * time.Second), 999},
+		"it was set an hour back":  {began.Add(100*time.Second - time.Hour), 1000 - 3600 - 1},
+		"it was set an hour ahead": {began.Add(100*time.Second + time.Hour), 999},
+	} {
+		if got := earliestLine(began, row.now, 100*time.Second); got != row.want {
+			t.Errorf("%s: %d, not %d", name, got, row.want)
+		}
 	}
 }
 
