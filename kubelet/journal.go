@@ -84,15 +84,16 @@ func journalWords(ctx context.Context, pid int, since int64) []byte {
 	ctx, cancel := context.WithTimeout(ctx, journalWordsWait)
 	defer cancel()
 	for {
-		words := &tailBuffer{limit: outputRemembered}
-		command := exec.CommandContext(ctx, "journalctl", "--quiet", "--boot", "--output=cat", fmt.Sprintf("--lines=%d", journalLines),
+		words := &headBuffer{limit: outputRemembered}
+		// The newest first: before systemd 254 --lines and --since together give the oldest lines (systemd's issue 26657).
+		command := exec.CommandContext(ctx, "journalctl", "--quiet", "--boot", "--output=cat", "--reverse", fmt.Sprintf("--lines=%d", journalLines),
 			fmt.Sprintf("--since=@%d", since), "SYSLOG_IDENTIFIER=kubelet", fmt.Sprintf("_PID=%d", pid))
 		command.Stdout, command.WaitDelay = words, journalWordsPoll
 		if err := command.Run(); err != nil {
 			return nil
 		}
-		if config.LastErrorLine(words.end()) != "" {
-			return words.end()
+		if end := oldestFirst(words.kept); config.LastErrorLine(end) != "" {
+			return end
 		}
 		select {
 		case <-time.After(journalWordsPoll):
@@ -102,18 +103,20 @@ func journalWords(ctx context.Context, pid int, since int64) []byte {
 	}
 }
 
-// tailBuffer keeps the end of what is written.
-type tailBuffer struct {
-	limit int
-	kept  []byte // at most twice the limit, of which the end counts
+// oldestFirst turns lines round, of which the last may be cut.
+func oldestFirst(lines []byte) []byte {
+	all := bytes.Split(bytes.TrimSuffix(lines, []byte("\n")), []byte("\n"))
+	slices.Reverse(all)
+	return append(bytes.Join(all, []byte("\n")), '\n')
 }
 
-func (b *tailBuffer) Write(data []byte) (int, error) {
-	b.kept = append(b.kept, data[max(0, len(data)-b.limit):]...)
-	if len(b.kept) > 2*b.limit {
-		b.kept = bytes.Clone(b.end())
-	}
+// headBuffer keeps the begin of what is written.
+type headBuffer struct {
+	limit int
+	kept  []byte
+}
+
+func (b *headBuffer) Write(data []byte) (int, error) {
+	b.kept = append(b.kept, data[:min(len(data), b.limit-len(b.kept))]...)
 	return len(data), nil
 }
-
-func (b *tailBuffer) end() []byte { return b.kept[max(0, len(b.kept)-b.limit):] }

@@ -52,6 +52,7 @@ type behaviour struct {
 	Code         *int     `json:"code"`
 	HealthyFirst bool     `json:"healthyFirst"`
 	Words        string   `json:"words"`
+	Lines        int      `json:"lines"` // said before `words`, of which the first is an error, too
 	Counter      string   `json:"counter"`
 	CrashTimes   int      `json:"crashTimes"`
 	Pings        int      `json:"pings"` // WATCHDOG=1 so often and then no more, only the first crashTimes starts; 0 = for ever
@@ -188,6 +189,9 @@ func run(does behaviour, flags map[string]string, config configuration, terminat
 		case <-crashAt:
 			if managersAt != nil && !startManagers(flags, config) { // a busy machine let it live for no longer
 				return 1
+			}
+			for line := range does.Lines {
+				logLine("EI"[min(line, 1)], "line %d", line)
 			}
 			logLine('E', "%q err=%q", "command failed", does.Words)
 			if does.Code == nil {
@@ -333,7 +337,7 @@ func notify(message string) {
 }
 
 // logLine prints as klog does.
-func logLine(severity rune, format string, words ...any) {
+func logLine(severity byte, format string, words ...any) {
 	header := fmt.Sprintf("%c%s %7d fake.go:1] ", severity, time.Now().Format("0102 15:04:05.000000"), os.Getpid())
 	fmt.Fprintf(os.Stderr, header+format+"\n", words...)
 }

@@ -99,10 +99,10 @@ func said(t *testing.T, entries []map[string]any, words string) int64 {
 	return 0
 }
 
-// What a kubelet said last is read back from the journal, which it wrote to itself.
+// What a kubelet said last is read back from the journal, which it wrote to itself, also where it had said much before.
 func TestTheLastWordsOfAKubelet(t *testing.T) {
 	onEachSystemd(t, func(t *testing.T, m *machine) {
-		m.write("/etc/systemd/system/kubelet.service.d/50-crash.conf", "[Service]\nEnvironment=\"FAKE_KUBELET={mode: crash, code: 7, words: out of luck}\"\n")
+		m.write("/etc/systemd/system/kubelet.service.d/50-crash.conf", "[Service]\nEnvironment=\"FAKE_KUBELET={mode: crash, code: 7, words: out of luck, lines: 400}\"\n")
 		m.kubeadm("fake")
 		m.join()
 		m.must("dpkg -i %s", m.deb("old"))
