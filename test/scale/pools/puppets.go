@@ -128,6 +128,7 @@ func (p *puppet) listen(ctx context.Context) {
 			source, retry := n.Annotations[rollout.ConfigSourceAnnotation], n.Annotations[rollout.RetryAnnotation]
 			if uid != "" && uid != n.UID {
 				heard = "another Node" // of the same name, which knows nothing of us
+				p.publisher.NodeRecreated()
 			}
 			uid = n.UID
 			if now := source + " " + retry; now != heard && (source != "" || heard != "") {
