@@ -47,8 +47,9 @@ type Controller struct {
 	kept    keptView
 	turned  turnedView
 	denied  map[types.UID]denial
-	refused map[string]refusal // by pool
 	memory  memory
+	// refusedRevisions and refusedVariants are by the names of the objects, refusedStatuses by that of the pool.
+	refusedRevisions, refusedVariants, refusedStatuses refusals
 	// troubles counts watches that have failed. trusted: the caches were found to be as the API server is after that many.
 	troubles atomic.Int64
 	trusted  int64
@@ -93,7 +94,7 @@ func newController(p parts) *Controller {
 	return &Controller{cached: p.cached, live: p.live, writer: p.writer, leader: p.leader, monotonic: p.monotonic, serverTime: p.serverTime,
 		events: p.events, metrics: p.metrics, log: p.log, limiter: flowcontrol.NewTokenBucketRateLimiter(patchesPerSecond, 1),
 		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), kept: newKeptView(), turned: turnedView{},
-		denied: map[types.UID]denial{}, refused: map[string]refusal{}, trusted: -1, verdicts: newVerdicts(), drains: newDrainer(p)}
+		denied: map[types.UID]denial{}, refusedRevisions: refusals{}, refusedVariants: refusals{}, refusedStatuses: refusals{}, trusted: -1, verdicts: newVerdicts(), drains: newDrainer(p)}
 }
 
 // Reconcile is one turn.
@@ -117,24 +118,23 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		c.log.Info("nothing is decided on what is not known", "why", err.Error())
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
-	began := c.monotonic()
-	plan := rollout.Decide(w)
-	c.metrics.decided(c.monotonic() - began)
+	plan, err := c.decide(ctx, &w)
 	c.drains.follow(plan.Drains)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	again, err := c.carryOut(ctx, &w, &plan)
 	return reconcile.Result{RequeueAfter: again}, err
 }
 
 // carryOut does what the plan says, and gives when to look again; 0 is never.
 func (c *Controller) carryOut(ctx context.Context, w *rollout.World, plan *rollout.Plan) (time.Duration, error) {
-	if err := c.keep(ctx, w, plan); err != nil {
-		return 0, err
-	}
-	again := sooner(min(plan.Look, longestElapsed), c.tryAgain())
+	again := min(plan.Look, longestElapsed)
 	later, written, err := c.writeStatuses(ctx, w, plan)
 	again = sooner(again, later)
 	c.remember(w, plan, written)
 	c.metrics.report(w, plan)
+	again = sooner(again, c.tryAgain())
 	if err != nil {
 		return again, err
 	}
@@ -159,7 +159,7 @@ func sooner(a, b time.Duration) time.Duration {
 // remember keeps what a plan leaves to the next. For a pool whose status could not be written nothing was decided.
 func (c *Controller) remember(w *rollout.World, plan *rollout.Plan, written map[string]bool) {
 	for name := range plan.Status {
-		if _, waits := c.refused[name]; written[name] && !waits {
+		if written[name] {
 			continue
 		}
 		if old, is := w.Clocks[name]; is {
@@ -172,12 +172,11 @@ func (c *Controller) remember(w *rollout.World, plan *rollout.Plan, written map[
 	c.memory.age, c.memory.begun = c.memory.age+w.Elapsed, true
 }
 
-// writesOf are the writes of the pools whose decision is in their status, and for which all is there that they need.
+// writesOf are the writes of the pools whose decision is in their status. A cordon of ours is lifted without one.
 func (c *Controller) writesOf(plan *rollout.Plan, written map[string]bool) []rollout.Write {
 	var writes []rollout.Write
 	for _, w := range plan.Writes {
-		_, refused := c.refused[w.Pool]
-		if _, changes := plan.Status[w.Pool]; !refused && (!changes || written[w.Pool]) {
+		if _, changes := plan.Status[w.Pool]; !changes || written[w.Pool] || w.Why == rollout.WhyUndrain {
 			writes = append(writes, w)
 		}
 	}
@@ -212,8 +211,8 @@ func (c *Controller) tryAgain() (in time.Duration) {
 	for _, d := range c.denied {
 		in = sooner(in, max(time.Millisecond, d.at+deniedFor-now))
 	}
-	for _, r := range c.refused {
-		in = sooner(in, max(time.Millisecond, r.at+refusedFor-now))
+	for _, all := range []refusals{c.refusedRevisions, c.refusedVariants, c.refusedStatuses} {
+		in = sooner(in, all.next(now))
 	}
 	return in
 }

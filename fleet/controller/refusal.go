@@ -2,78 +2,81 @@ package controller
 
 import (
 	"errors"
-	"slices"
+	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// refusal is that the API server has refused a revision or a variant that a pool needs: by a quota, a webhook, for want of a namespace. Such a
-// pool waits and says so; the others go on.
+// refusal is that the API server does not take an object: for want of a quota or a namespace, by a webhook, or because it is in trouble itself.
+// Who needs the object waits, and all else goes on.
 type refusal struct {
 	words string
-	at    time.Duration
+	times int           // one after the other
+	at    time.Duration // the last time
 }
 
-// refusedFor is when a pool's revision or variant is tried again.
-const refusedFor = 10 * time.Second
+const (
+	// refusedFirst and refusedFor are when something refused is tried again: soon at first, for that may be over in a moment, and then seldom.
+	refusedFirst = time.Second
+	refusedFor   = 10 * time.Second
+	refusalLimit = 512
+)
 
-// stands: it is too soon to try again.
-func (c *Controller) stands(r refusal) bool { return c.monotonic()-r.at < refusedFor }
+// refusals are what was refused, by name.
+type refusals map[string]refusal
 
-func (c *Controller) refusedPools() map[string]bool {
-	pools := map[string]bool{}
-	for pool, r := range c.refused {
-		if c.stands(r) {
-			pools[pool] = true
+// due is when it is tried again.
+func (r refusal) due() time.Duration {
+	return r.at + min(refusedFor, refusedFirst<<min(r.times-1, 8))
+}
+
+// standing are those that it is too soon to try again.
+func (all refusals) standing(now time.Duration) map[string]string {
+	standing := map[string]string{}
+	for name, r := range all {
+		if now < r.due() {
+			standing[name] = r.words
 		}
 	}
-	return pools
+	return standing
 }
 
-// try keeps something of a pool. Only an error that is no answer of the API server's is everybody's.
-func (c *Controller) try(pool string, refused map[string]refusal, keep func() error) error {
-	if _, is := refused[pool]; is {
-		return nil
+// next is in how long the first of them is tried again; 0 is never.
+func (all refusals) next(now time.Duration) (in time.Duration) {
+	for _, r := range all {
+		in = sooner(in, max(time.Millisecond, r.due()-now))
 	}
-	err := keep()
-	if !answered(err) {
-		return err
-	}
-	if c.refused[pool].words != err.Error() {
-		c.log.Error(err, "the pool waits", "pool", pool)
-	}
-	refused[pool] = refusal{err.Error(), c.monotonic()}
-	return nil
+	return in
 }
 
-// answered: it is the API server's own word, and not that somebody was faster.
+// note takes in one more refusal. new: its words have not been heard before.
+func (all refusals) note(name string, err error, now time.Duration) (isNew bool) {
+	words := bounded.Text(err.Error(), refusalLimit)
+	isNew = all[name].words != words
+	all[name] = refusal{words, all[name].times + 1, now}
+	return isNew
+}
+
+// tell adds those that do not stand. Whether there were any.
+func (all refusals) tell(standing map[string]string) (more bool) {
+	for name, r := range all {
+		if standing[name] == "" {
+			standing[name], more = r.words, true
+		}
+	}
+	return more
+}
+
+// forget leaves those that stand.
+func (all refusals) forget(standing map[string]string) {
+	maps.DeleteFunc(all, func(name string, _ refusal) bool { return standing[name] == "" })
+}
+
+// answered: it is the API server's own word.
 func answered(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err)
-}
-
-// hold replaces what was decided for pools that wait: their status says why, and is otherwise what it was.
-func (c *Controller) hold(w *rollout.World, plan *rollout.Plan) {
-	for pool, r := range c.refused {
-		known, is := c.pools.read[pool]
-		if !is {
-			continue
-		}
-		status := *known.object.Status.DeepCopy()
-		words := bounded.Text(r.words, 512)
-		changed := meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse,
-			Reason: rollout.ReasonHeld, Message: words, ObservedGeneration: known.object.Generation, LastTransitionTime: metav1.NewTime(w.Now)})
-		plan.Status[pool] = status
-		plan.Events = slices.DeleteFunc(plan.Events, func(e rollout.Event) bool { return e.Pool == pool && e.Node == "" })
-		if changed {
-			plan.Events = append(plan.Events, rollout.Event{Pool: pool, Warning: true, Reason: rollout.EventRolloutHeld, Message: words})
-		}
-	}
+	return errors.As(err, &status)
 }

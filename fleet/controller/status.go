@@ -23,10 +23,18 @@ import (
 // been written, and those of which only numbers wait for their second. later is when the next one is due.
 func (c *Controller) writeStatuses(ctx context.Context, w *rollout.World, plan *rollout.Plan) (later time.Duration, written map[string]bool, err error) {
 	written = map[string]bool{}
+	maps.DeleteFunc(c.refusedStatuses, func(name string, _ refusal) bool { // what has come right by itself
+		_, changes := plan.Status[name]
+		return !w.Mute[name] && !changes
+	})
 	for _, name := range slices.Sorted(maps.Keys(plan.Status)) {
 		known, status := c.pools.read[name], plan.Status[name]
 		if apiequality.Semantic.DeepEqual(known.object.Status, status) {
 			written[name] = true
+			delete(c.refusedStatuses, name)
+			continue
+		}
+		if w.Mute[name] {
 			continue
 		}
 		if wait := c.pools.due(known.object.UID, c.monotonic()); wait > 0 {
@@ -38,12 +46,15 @@ func (c *Controller) writeStatuses(ctx context.Context, w *rollout.World, plan *
 		switch {
 		case failure == nil:
 			written[name] = true
+			delete(c.refusedStatuses, name)
 			c.tell(plan, name)
 		case apierrors.IsConflict(failure), apierrors.IsNotFound(failure):
 			later = sooner(later, time.Millisecond) // somebody has changed it: decide anew
-		case answered(failure): // the other pools go on
-			c.log.Error(failure, "the status of a KubeletPool was refused, and nothing is done for it", "pool", name)
-			later = sooner(later, refusedFor)
+		case answered(failure): // the other pools go on, at once
+			if c.refusedStatuses.note(name, failure, c.monotonic()) {
+				c.log.Error(failure, "the status of a KubeletPool was refused, and nothing is done for it", "pool", name)
+			}
+			later = sooner(later, time.Millisecond)
 		default:
 			err = errors.Join(err, fmt.Errorf("writing the status of KubeletPool %s: %w", name, failure))
 		}

@@ -26,7 +26,12 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 		return rollout.World{}, err
 	}
 	w := rollout.World{Synced: true, Now: c.serverTime(), Seen: c.memory.seen, Gone: c.memory.gone, Clocks: c.memory.clocks,
-		Denied: c.deniedNodes(), Refused: c.refusedPools()}
+		Denied: c.deniedNodes(), Mute: map[string]bool{}}
+	now := c.monotonic()
+	w.RefusedRevisions, w.RefusedVariants = c.refusedRevisions.standing(now), c.refusedVariants.standing(now)
+	for pool := range c.refusedStatuses.standing(now) {
+		w.Mute[pool] = true
+	}
 	c.verdicts.look()
 	err := c.lookAtNodes(ctx, &w)
 	w.Elapsed = c.elapsed()
@@ -53,7 +58,7 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 			return w, fmt.Errorf("reading a cache: %w", err)
 		}
 	}
-	now := c.monotonic()
+	now = c.monotonic()
 	w.Pools = c.pools.readAll(pools.Items, c.kept.readRevisions(revisions.Items, now))
 	w.Budgets = c.budgets.readAll(budgets.Items)
 	w.Drains = c.drains.findings(w.Nodes)

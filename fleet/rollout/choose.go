@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"slices"
-	"strings"
 )
 
 // rate is how many writes a plan has at most: after as many answers it is time to look again.
@@ -14,32 +13,36 @@ const rate = 8
 // choose says whom to assign now. What takes something back or lets a new node in needs no room; everything else is within the wave and
 // within maxUnavailable.
 func (d *decision) choose(p *pool) {
-	if !d.w.Synced || !p.target.there {
+	if !d.w.Synced || !p.target.there || d.w.Mute[p.Name] {
 		return
 	}
+	d.lack(p)
 	d.join(p)
 	d.untaint(p)
 	if !p.Spec.Rollout.Paused && p.doubt == "" {
-		d.consent(p)
-		d.drain(p)
+		if p.refused == "" {
+			d.consent(p)
+			d.drain(p)
+			d.mend(p)
+		}
 		d.moveAll(p)
 	}
 	d.takeBack(p)
 }
 
-// moveAll assigns the target as far as it may go now.
+// moveAll assigns the target as far as it may go now. A variant that is refused holds up who needs it on the way back, and everybody on the way
+// ahead.
 func (d *decision) moveAll(p *pool) {
-	d.mend(p)
 	switch {
 	case p.target.stable:
 		d.move(p, WhyBack, func(m *member) bool { return m.class == Old && m.superseded })
-		if p.count.of[Failed] == 0 {
+		if p.count.of[Failed] == 0 && p.refused == "" {
 			d.move(p, WhyLate, func(m *member) bool { return m.class == Late && m.node.Ready })
 		}
 	case p.target.stopped != nil:
 	case p.target.completed:
 		d.move(p, WhyBack, func(m *member) bool { return m.class == Old && (m.node.Ready || m.superseded) })
-	default:
+	case p.refused == "":
 		d.move(p, WhyMove, func(m *member) bool { return m.class == Old && (m.node.Ready || m.superseded) })
 	}
 }
@@ -85,7 +88,8 @@ func (d *decision) consent(p *pool) {
 	}
 }
 
-// takeBack gives nodes that have not begun with a stopped or superseded revision the stable one again. Nothing restarts there.
+// takeBack gives nodes that have not begun with a stopped or superseded revision the stable one again. Nothing restarts there. So a pool that was
+// made anew, and for which the nodes' own configuration is stable, leaves what was superseded to who runs the configuration of the one before.
 func (d *decision) takeBack(p *pool) {
 	for i := range p.members {
 		m := &p.members[i]
@@ -94,7 +98,11 @@ func (d *decision) takeBack(p *pool) {
 		if !m.notBegun || !stopped && !superseded || m.keep == "" || m.node.Source == m.keep {
 			continue
 		}
-		if m.held || p.manual(m.node) || d.written(p, m.node) {
+		if m.held || p.manual(m.node) || d.written(p, m.node) || !stopped && m.keep == Local && m.node.Active != Local {
+			continue
+		}
+		if words := d.refusedVariant(m.keep); words != "" && m.node.Active != m.keep { // what it runs it need not find
+			p.missed = cmp.Or(p.missed, words)
 			continue
 		}
 		switch m.class {
@@ -113,10 +121,14 @@ func (d *decision) join(p *pool) {
 			continue
 		}
 		refused := m.node.Source == m.keep && m.seen.Phase == Failed
+		if words := d.refusedVariant(m.keep); words != "" && m.node.Source != m.keep {
+			p.missed = cmp.Or(p.missed, words)
+			continue
+		}
 		switch {
 		case m.node.Source != m.keep && !(m.keep == Local && m.node.Source == ""):
 			d.assign(p, m, WhyJoin, m.keep)
-		case refused && !p.target.stable && p.target.stopped == nil && !p.Spec.Rollout.Paused && p.doubt == "" &&
+		case refused && !p.target.stable && p.target.stopped == nil && !p.Spec.Rollout.Paused && !p.holds() &&
 			p.count.of[Proven] > 0 && p.room() > 0 && p.admits(m) && d.passes(p, m, WhyMove):
 			p.place(m)
 			d.assign(p, m, WhyJoin, m.want)
@@ -231,7 +243,7 @@ func (p *pool) candidates(candidate func(*member) bool) []*member {
 	var all []ranked
 	for i := range p.members {
 		m := &p.members[i]
-		if !candidate(m) || m.want == "" {
+		if !candidate(m) || m.want == "" || m.lacks != "" {
 			continue
 		}
 		rank := 0
@@ -285,9 +297,6 @@ func (d *decision) write(p *pool, m *member, why Why) Write {
 func (d *decision) send() {
 	all := slices.Clone(d.undrains)
 	for _, p := range d.pools {
-		if d.w.Refused[p.Name] {
-			continue
-		}
 		for _, w := range p.writes {
 			if d.w.Denied[w.UID] == "" {
 				all = append(all, w)
@@ -295,7 +304,7 @@ func (d *decision) send() {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Write) int { return cmp.Compare(a.Why.order(), b.Why.order()) })
-	d.plan.Writes = all[:min(len(all), rate)]
+	d.plan.Writes, d.plan.Full = all[:min(len(all), rate)], len(all) >= rate
 	for i := range d.plan.Writes {
 		if w := &d.plan.Writes[i]; w.Source != "" && w.Source != Local {
 			d.addVariant(w)
@@ -304,8 +313,8 @@ func (d *decision) send() {
 }
 
 func (d *decision) addVariant(w *Write) {
-	name := strings.TrimSuffix(strings.TrimPrefix(w.Source, Namespace+"/"), "/"+VariantKey)
-	if slices.ContainsFunc(d.plan.Variants, func(v Variant) bool { return v.Name == name }) {
+	name := variantOf(w.Source)
+	if d.w.RefusedVariants[name] != "" || slices.ContainsFunc(d.plan.Variants, func(v Variant) bool { return v.Name == name }) {
 		return
 	}
 	p := d.named[w.Pool]

@@ -156,15 +156,6 @@ func (tab *table) refusesS(name string) Node {
 	return tab.node(name, func(n *Node) { fresh(n); n.Reason = saysRefused })
 }
 
-// A pool that waits for the API server to take its revision takes no room from the others.
-func TestAPoolThatIsRefusedWritesNothing(t *testing.T) {
-	w := newTable(t)
-	w.world.Refused = map[string]bool{"workers": true}
-	if plan, _ := w.decide(w.old("n1")); len(plan.Writes)+len(plan.Variants) > 0 {
-		t.Errorf("it writes %s", w.written(plan))
-	}
-}
-
 // Late ones move within maxUnavailable, one of a cohort without proof at a time; a verdict stops them, but never new nodes.
 func TestLate(t *testing.T) {
 	for name, row := range map[string]struct {

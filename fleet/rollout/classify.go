@@ -32,6 +32,8 @@ type member struct {
 	unproven bool
 	// denied: the API server refuses our PATCH of it.
 	denied bool
+	// lacks says why the API server does not take the variant that it should have.
+	lacks string
 }
 
 // cohort is a kind of nodes: what one of them proves, the others may believe.
@@ -129,6 +131,11 @@ func (p *pool) classOf(m *member, w *World) Class {
 		return Late
 	}
 	return Old
+}
+
+// firstTrial: the node was made within the hour, and nothing else than its own configuration has passed there.
+func firstTrial(n *Node, now time.Time) bool {
+	return n.Good == Local && now.Sub(n.Created).Abs() < time.Hour
 }
 
 // isYoung: it was made minutes ago.

@@ -31,7 +31,7 @@ func (d *decision) set(p *pool, kind string, c said) {
 		status = metav1.ConditionTrue
 	}
 	meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: c.reason,
-		Message: bounded.Text(c.message, messageLimit), ObservedGeneration: p.Generation, LastTransitionTime: metav1.NewTime(d.w.Now)})
+		Message: bounded.Text(c.message, messageLimit), ObservedGeneration: p.status.ObservedGeneration, LastTransitionTime: metav1.NewTime(d.w.Now)})
 }
 
 func (p *pool) ready() said {
@@ -54,7 +54,7 @@ func (p *pool) ready() said {
 // node has gone back; who comes late after that does not undo it.
 func (p *pool) finished() bool {
 	switch {
-	case !p.target.there:
+	case !p.target.there, p.unmade != "":
 		return false
 	case len(p.members) == 0:
 		return true
@@ -64,10 +64,11 @@ func (p *pool) finished() bool {
 	return !p.begun && p.wasFinished() || p.inMotion() == 0
 }
 
-// wasFinished: Progressing tells. Ready may have become false for something else.
+// wasFinished: Ready or Progressing tells. Either may have come to say something else.
 func (p *pool) wasFinished() bool {
 	was := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionProgressing)
-	return was != nil && (was.Reason == ReasonCompleted || was.Reason == ReasonJoining)
+	return was != nil && (was.Reason == ReasonCompleted || was.Reason == ReasonJoining) ||
+		meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady)
 }
 
 // moves: somebody is on the way.
@@ -81,6 +82,8 @@ func (p *pool) progressing() said {
 	switch {
 	case p.target.stopped != nil:
 		return said{false, ReasonHeld, p.stopWords()}
+	case p.refusal() != "":
+		return said{false, ReasonHeld, p.refusal()}
 	case p.finished() && c.of[Joining] > 0:
 		return said{true, ReasonJoining, fmt.Sprintf("%d new nodes", c.of[Joining])}
 	case p.finished():
@@ -126,7 +129,11 @@ func (d *decision) tamperedWords(p *pool) string {
 		}
 	}
 	for _, v := range d.w.Broken {
-		if v.Tampered && isVariantOf(p.Name, v.Name) {
+		switch words := d.w.RefusedVariants[v.Name]; {
+		case !isVariantOf(p.Name, v.Name):
+		case words != "":
+			return "a ConfigMap that nodes have been assigned is not there as it was: " + words
+		case v.Tampered:
 			return "ConfigMap " + v.Name + " is not what it was"
 		}
 	}

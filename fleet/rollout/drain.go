@@ -251,7 +251,7 @@ func (d *decision) evict() {
 			continue
 		}
 		p := d.pools[d.owner[i]]
-		rests := p.doubt != "" || !p.target.there || p.count.unavailable > p.maxUnavailable() || !n.Ready || d.written(p, n)
+		rests := p.holds() || !p.target.there || d.w.Mute[p.Name] || p.count.unavailable > p.maxUnavailable() || !n.Ready || d.written(p, n)
 		if !rests {
 			d.plan.Drains = append(d.plan.Drains, Draining{n.Name, n.UID, n.Drain})
 		}

@@ -98,6 +98,9 @@ func TestGates(t *testing.T) {
 		"a new node closes none": {zonal(1), func(w *table) []Node {
 			return append(two(w), w.node("b2", func(n *Node) { w.joined(n, "b") }))
 		}, "Move a1 T", ""},
+		"a new node closes none before it has passed its first trial": {zonal(1), func(w *table) []Node {
+			return append(two(w), w.node("b2", func(n *Node) { w.joined(n, "b"); n.Created = tableNow.Add(-30 * time.Minute) }))
+		}, "Move a1 T", ""},
 		"one that is late opens no zone": {zonal(1), func(w *table) []Node {
 			return append(two(w), w.onT("a2", saysInTrial, inZone("a")), w.node("b2", func(n *Node) { w.joined(n, "b"); n.Created = tableNow.Add(-time.Hour) }))
 		}, "Move a1 T", ""},

@@ -51,7 +51,7 @@ func (d *decision) unknown(p *pool) string {
 	case p.missing != "":
 		return "ConfigMap " + p.missing + " is not there"
 	}
-	return ""
+	return p.unmade
 }
 
 // judged calls f with each node that was assigned the target in this attempt, members or not.

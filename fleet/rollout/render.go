@@ -40,8 +40,11 @@ func (d *decision) render(p *pool) {
 	if err != nil {
 		p.invalid = err.Error()
 	}
+	if revision != nil && p.kept(func(k *Revision) bool { return k.Hash == revision.Hash }) == nil {
+		p.unmade = d.w.RefusedRevisions[revision.ObjectName()]
+	}
 	switch {
-	case p.invalid == "" && p.missing == "" && p.unknown == "":
+	case p.invalid == "" && p.missing == "" && p.unknown == "" && p.unmade == "":
 		p.aim(revision)
 	case p.Status.Target != nil:
 		p.stay()

@@ -23,7 +23,9 @@ const (
 // report says in the pool's status what there is, and in events what has happened.
 func (d *decision) report(p *pool) {
 	s := &p.status
-	s.ObservedGeneration = p.Generation
+	if p.unknown == "" {
+		s.ObservedGeneration = p.Generation
+	}
 	if p.target.there {
 		s.Target = &v1alpha1.Target{RevisionName: p.target.name, Attempt: p.target.attempt}
 		if s.Stable == nil {
@@ -66,7 +68,7 @@ func (d *decision) reportWave(p *pool) {
 	if p.clock.Wave == 0 {
 		return
 	}
-	p.clock.Barred = p.waits()
+	p.clock.Barred = p.waits() || p.refused != ""
 	d.plan.Clocks[p.Name] = p.clock
 	p.status.Wave = &v1alpha1.WaveStatus{Number: p.clock.Wave, Goal: int32(p.goal),
 		Soaked: metav1.Duration{Duration: p.clock.Soaked.Truncate(persist)}, Elapsed: metav1.Duration{Duration: p.clock.Elapsed.Truncate(persist)}}

@@ -28,6 +28,7 @@ type controller struct {
 	memory memory
 	denied map[types.UID]string
 	found  map[types.UID]Drained
+	mute   map[string]time.Duration // pools whose status was refused, and until when it is not tried again
 	last   time.Duration
 	leads  bool
 	renews time.Duration // when it has last renewed its lease
@@ -59,7 +60,7 @@ type readPool struct {
 
 func (s *sim) newController() *controller {
 	s.processes++
-	return &controller{s: s, id: s.processes, decide: s.decide, cache: map[types.UID]Node{}, sent: map[types.UID]sent{}, denied: map[types.UID]string{}, found: map[types.UID]Drained{},
+	return &controller{s: s, id: s.processes, decide: s.decide, cache: map[types.UID]Node{}, sent: map[types.UID]sent{}, denied: map[types.UID]string{}, found: map[types.UID]Drained{}, mute: map[string]time.Duration{},
 		pools: map[string]readPool{}, forgetsSent: s.forgetsSent, ignoresLease: s.ignoresLease, last: s.now}
 }
 
@@ -114,7 +115,10 @@ func (c *controller) hear(all bool) (news bool) {
 func (c *controller) world() World {
 	s := c.s
 	w := World{Now: s.wall(), Elapsed: s.now - c.last, Synced: c.synced, Layers: s.api.layers, Turned: s.turned, Seen: c.memory.seen, Gone: c.memory.gone,
-		Clocks: c.memory.clocks, Denied: c.denied, Drains: maps.Clone(c.found)}
+		Clocks: c.memory.clocks, Denied: c.denied, Drains: maps.Clone(c.found), Mute: map[string]bool{}}
+	for name, until := range c.mute {
+		w.Mute[name] = s.now < until
+	}
 	for _, name := range []string{"a", "b"} {
 		if object := s.api.pools[name]; object != nil {
 			w.Pools = append(w.Pools, c.read(object))
@@ -172,7 +176,7 @@ func (c *controller) reconcile(dies, freezes int) (killed bool) {
 	}
 	c.resolve()
 	w := c.world()
-	plan := c.decide(w)
+	plan := c.plan(&w)
 	c.last = s.now
 	s.check(c, &w, &plan)
 	c.evict(&plan)
@@ -182,13 +186,17 @@ func (c *controller) reconcile(dies, freezes int) (killed bool) {
 		if cut() {
 			return true
 		}
-		s.keepRevision(r)
+		if w.RefusedRevisions[r.ObjectName()] == "" {
+			s.keepRevision(r)
+		}
 	}
 	for _, v := range plan.Variants {
 		if cut() {
 			return true
 		}
-		s.api.keep(v)
+		if w.RefusedVariants[v.Name] == "" {
+			s.api.keep(v)
+		}
 	}
 	for _, p := range w.Pools {
 		status, is := plan.Status[p.Name]
@@ -197,6 +205,13 @@ func (c *controller) reconcile(dies, freezes int) (killed bool) {
 		}
 		if cut() {
 			return true
+		}
+		if c.isMuted(&w, p.Name) {
+			w.Mute[p.Name] = true
+			if delete(plan.Clocks, p.Name); w.Clocks[p.Name] != (Clock{}) {
+				plan.Clocks[p.Name] = w.Clocks[p.Name]
+			}
+			continue
 		}
 		object := s.api.pools[p.Name]
 		if object == nil || !reflect.DeepEqual(object.Status, p.Status) {
@@ -208,6 +223,7 @@ func (c *controller) reconcile(dies, freezes int) (killed bool) {
 	if !c.synced {
 		c.list()
 	}
+	plan.Writes = slices.DeleteFunc(plan.Writes, func(write Write) bool { return w.Mute[write.Pool] && write.Why != WhyUndrain })
 	for i, write := range plan.Writes {
 		if requests+1 == freezes {
 			c.stuck = plan.Writes[i:]

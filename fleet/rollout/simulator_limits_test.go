@@ -210,6 +210,9 @@ func (s *sim) checkSent(_ *controller, w Write) {
 			s.breaks(4, "%s is sent %s after the stop", w.Node, w.Retry)
 		}
 	}
+	if _, taken := s.api.payloads[w.Source]; w.Source != Local && !taken {
+		s.breaks(19, "%s is sent %s, which is not there", w.Node, w.Source)
+	}
 	if m := s.api.machines[w.UID]; m != nil && m.ResourceVersion == w.ResourceVersion && m.Retry == w.Retry && m.Source == w.Source {
 		s.breaks(7, "%s is sent %s twice", w.Node, w.Retry)
 	}

@@ -95,10 +95,11 @@ func (s *sim) happens(m *machine, kind uint8) {
 	}
 }
 
-// oddity: a node leaves, is updated by others, comes under pressure, or turns pods away; or the API server refuses its PATCH.
+// oddity: a node leaves, is updated by others, comes under pressure, or turns pods away; or the API server refuses its PATCH, or other
+// writes.
 func (s *sim) oddity(m *machine) {
 	m.dirty = true
-	switch s.random.IntN(7) {
+	switch s.random.IntN(8) {
 	case 0:
 		m.Leaving, m.touched = !m.Leaving, true
 	case 1:
@@ -113,6 +114,8 @@ func (s *sim) oddity(m *machine) {
 		m.Supervised, m.Layered, m.touched = true, true, true
 	case 6:
 		m.says([]string{saysSyncFailed, saysFallbackBroken, saysInternalError, saysStopped, saysLastKnownGoodFailed, saysAssignmentLost}[s.random.IntN(6)])
+	case 7:
+		s.refuseObjects()
 	}
 }
 

@@ -81,7 +81,7 @@ func (s *sim) checkEqual(c *controller, w *World, plan *Plan) {
 func (s *sim) checkUndo(c *controller, w *World) {
 	for i := range w.Pools {
 		p := w.Pools[i]
-		if p.Status.Stable == nil || !w.Synced || p.fault != "" || p.Status.Target == nil {
+		if p.Status.Stable == nil || !w.Synced || p.fault != "" || p.Status.Target == nil || w.Mute[p.Name] {
 			continue
 		}
 		pin := p.Status.Stable.Revision

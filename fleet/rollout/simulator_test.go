@@ -23,6 +23,9 @@ type sim struct {
 	writes      int // how many arrived
 	turned      []TurnedAway
 	refuses     map[string]bool
+	quota       time.Duration // until then the API server takes no new revision and no new variant,
+	muted       time.Duration // and until then no status of this pool
+	mute        string
 	limits      map[string]*limits
 	reached     map[string]int
 	samples     int

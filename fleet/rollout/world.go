@@ -33,8 +33,12 @@ type World struct {
 	// Denied are the Nodes whose PATCH the API server has refused for good (400, 403), and its words. The shell forgets them after a while,
 	// so that they are tried again.
 	Denied map[types.UID]string
-	// Refused are the pools that wait, because the API server refuses what they need: a revision or a variant.
-	Refused map[string]bool
+	// RefusedRevisions and RefusedVariants are what the API server does not take, by the names of the objects, and its words: a quota's, a
+	// webhook's. The shell forgets them after a while, so that they are tried again.
+	RefusedRevisions, RefusedVariants map[string]string
+	// Mute are the pools whose status the API server does not take. Nothing is done for them, since it could not be remembered; only cordons of
+	// ours are lifted.
+	Mute map[string]bool
 	// Drains is what this process has found at the drains under way.
 	Drains map[types.UID]Drained
 }
@@ -53,6 +57,8 @@ type Plan struct {
 	// Status has the pools whose status changes.
 	Status map[string]v1alpha1.KubeletPoolStatus
 	Writes []Write
+	// Full: there may be more to write than a plan has.
+	Full bool
 	// Drains are the nodes from which pods are to be evicted now. Whoever is not among them is left alone at once.
 	Drains []Draining
 	Events []Event

@@ -35,6 +35,7 @@ func (c *conformance) look(t *testing.T, want shown) shown {
 	if kept := c.carrier.byAssignment; kept != (v.Field != nil) || kept && !equality.Semantic.DeepEqual(*v.Field, v.Config) {
 		s.more += fmt.Sprintf(" status.config=%+v", v.Field)
 	}
+	s.more += unlikeStatus(c.metrics, v.Config)
 	if s.assigned == want.assigned && s.active == want.active && s.error == want.error && s.restarts == want.restarts {
 		s.runs, s.event = c.running(t), c.newestEvent(t, v.UID)
 	}

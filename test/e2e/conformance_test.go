@@ -13,8 +13,8 @@ import (
 )
 
 // TestConformance is upstream's own end-to-end table (test/e2e_node/dynamic_kubelet_config_test.go of Kubernetes 1.11 to 1.23),
-// on both carriers; docs/evidence/conformance.md tells how to read it. Each step checks what upstream checked: the whole status, the whole
-// of configz and the message of event KubeletConfigChanged; and how many kubelets were started.
+// on both carriers; docs/evidence/conformance.md tells how to read it. Each step checks what upstream checked: the whole status, the four
+// metrics with all of their labels, the whole of configz and the message of event KubeletConfigChanged; and how many kubelets were started.
 func TestConformance(t *testing.T) {
 	table := &conformanceTable{}
 	t.Cleanup(func() { fmt.Print("\n", table) })
@@ -86,6 +86,7 @@ var local = shown{assigned: none, active: none, lastKnownGood: none, error: none
 type conformance struct {
 	*node
 	supervisor *supervised
+	metrics    string // the file
 	carrier    carrier
 	table      *conformanceTable
 	group      string
@@ -106,7 +107,9 @@ func beginConformance(t *testing.T, table *conformanceTable, carrier carrier, gr
 	n := nodeOf(t, carrier.apiServer)
 	c := &conformance{node: n, carrier: carrier, table: table, group: group, before: local,
 		versions: map[string]string{}, contents: map[string]string{none: "local"}, values: map[string]int{}}
-	c.supervisor = n.startedLocal(t, options{Flags: []string{"--trial-period=" + string(trial)}})
+	flag, metrics := metricsFlag(t)
+	c.supervisor = n.startedLocal(t, options{Flags: []string{"--trial-period=" + string(trial), flag}})
+	c.metrics = metrics
 	c.baseline = c.supervisor.configz(t)
 	c.log = &startLog{file: c.supervisor.logFile()}
 	c.starts = c.supervisor.starts(t)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // metricsFlag makes a supervisor write metrics into a folder of the test's.
@@ -39,8 +40,14 @@ func wantMetrics(t *testing.T, path string, lines ...string) {
 	})
 }
 
-// labels are upstream's of a source.
-func (m *configMap) labels(key string) string {
+// labels are upstream's of a source, and the value.
+func (c *configMap) labels(key string) string { return sourceSeries(c.source(key)) }
+
+func sourceSeries(source *corev1.NodeConfigSource) string {
+	if source == nil || source.ConfigMap == nil {
+		return `{node_config_source="local",node_config_uid="",node_config_resource_version="",node_config_kubelet_key=""} 1`
+	}
+	s := source.ConfigMap
 	return fmt.Sprintf(`{node_config_source="/api/v1/namespaces/%s/configmaps/%s",node_config_uid="%s",node_config_resource_version="%s",node_config_kubelet_key="%s"} 1`,
-		m.Namespace, m.Name, m.UID, m.ResourceVersion, key)
+		s.Namespace, s.Name, s.UID, s.ResourceVersion, s.KubeletConfigKey)
 }
