@@ -95,10 +95,16 @@ func (s *sim) checkZones(v *view, whose string, t *v1alpha1.Topology, about func
 	for i := range v.plan.Writes {
 		w := &v.plan.Writes[i]
 		n := v.node(w)
-		if !advances(w) || !ours(w) || n == nil || !about(n) {
+		if !ours(w) || n == nil || !about(n) {
 			continue
 		}
 		zone := n.Labels[t.Key]
+		if w.Why == WhyBack { // which waits for no zone, and comes first
+			used[zone] = true
+		}
+		if !advances(w) {
+			continue
+		}
 		open := used[zone]
 		if w.Why != WhyLate {
 			open, atRisk[zone] = atRisk[zone], true
