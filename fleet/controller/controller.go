@@ -94,7 +94,7 @@ func newController(p parts) *Controller {
 	return &Controller{cached: p.cached, live: p.live, writer: p.writer, leader: p.leader, monotonic: p.monotonic, serverTime: p.serverTime,
 		events: p.events, metrics: p.metrics, log: p.log, limiter: flowcontrol.NewTokenBucketRateLimiter(patchesPerSecond, 1),
 		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), kept: newKeptView(), turned: turnedView{},
-		denied: map[types.UID]denial{}, refusedRevisions: refusals{}, refusedVariants: refusals{}, refusedStatuses: refusals{}, trusted: -1, verdicts: newVerdicts(), drains: newDrainer(p)}
+		denied: map[types.UID]denial{}, refusedRevisions: newRefusals(), refusedVariants: newRefusals(), refusedStatuses: newRefusals(), trusted: -1, verdicts: newVerdicts(), drains: newDrainer(p)}
 }
 
 // Reconcile is one turn.
@@ -211,7 +211,7 @@ func (c *Controller) tryAgain() (in time.Duration) {
 	for _, d := range c.denied {
 		in = sooner(in, max(time.Millisecond, d.at+deniedFor-now))
 	}
-	for _, all := range []refusals{c.refusedRevisions, c.refusedVariants, c.refusedStatuses} {
+	for _, all := range []*refusals{&c.refusedRevisions, &c.refusedVariants, &c.refusedStatuses} {
 		in = sooner(in, all.next(now))
 	}
 	return in

@@ -15,70 +15,65 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
-// decide makes a plan of which all is there that it needs. What the API server refuses becomes part of the world, and it is decided once more.
+// decide makes a plan of which all is there that it needs. What the API server takes or refuses becomes part of the world, and it is decided once
+// more.
 func (c *Controller) decide(ctx context.Context, w *rollout.World) (rollout.Plan, error) {
-	kept := map[string]bool{}
+	c.refusedRevisions.begin(c.monotonic())
+	c.refusedVariants.begin(c.monotonic())
 	for {
+		w.RefusedRevisions, w.RefusedVariants = c.refusedRevisions.words(), c.refusedVariants.words()
 		began := c.monotonic()
 		plan := rollout.Decide(*w)
 		c.metrics.decided(c.monotonic() - began)
-		again, err := c.keep(ctx, w, &plan, kept)
-		if err != nil {
+		again, err := c.keep(ctx, w, &plan)
+		if err != nil || !again {
+			c.refusedRevisions.end(err == nil)
+			c.refusedVariants.end(err == nil)
 			return plan, err
-		}
-		if plan.Full { // what was refused a while ago, and has no room in this plan, is refused still as far as anybody knows
-			again = c.refusedRevisions.tell(w.RefusedRevisions) || again
-			again = c.refusedVariants.tell(w.RefusedVariants) || again
-		}
-		if !again {
-			c.refusedRevisions.forget(w.RefusedRevisions)
-			c.refusedVariants.forget(w.RefusedVariants)
-			return plan, nil
 		}
 	}
 }
 
-// keep makes the revisions and variants that the plan needs, and those that nodes name and that are no longer what they were, but for what the
-// world says is refused. again: more was refused.
-func (c *Controller) keep(ctx context.Context, w *rollout.World, plan *rollout.Plan, kept map[string]bool) (again bool, err error) {
+// keep makes the revisions and variants that the plan needs, and those that nodes name and that are no longer what they were. again: the world is
+// another one with that.
+func (c *Controller) keep(ctx context.Context, w *rollout.World, plan *rollout.Plan) (again bool, err error) {
 	for i := range plan.Revisions {
 		r := &plan.Revisions[i]
-		refused, err := c.try(r.ObjectName(), r.Pool, kept, c.refusedRevisions, w.RefusedRevisions, func() error { return c.keepRevision(ctx, r) })
-		if again = again || refused; err != nil {
+		news, err := c.try(&c.refusedRevisions, r.Pool, r.ObjectName(), func() error { return c.keepRevision(ctx, r) })
+		if again = again || news; err != nil {
 			return again, err
 		}
 	}
 	for _, v := range slices.Concat(plan.Variants, rollout.Repair(*w)) {
-		if c.kept.sound(v.Name) {
-			continue
-		}
-		refused, err := c.try(v.Name, v.Pool, kept, c.refusedVariants, w.RefusedVariants, func() error { return c.keepVariant(ctx, &v) })
-		if again = again || refused; err != nil {
+		news, err := c.try(&c.refusedVariants, v.Pool, v.Name, func() error {
+			if c.kept.sound(v.Name) {
+				return nil
+			}
+			return c.keepVariant(ctx, &v)
+		})
+		if again = again || news; err != nil {
 			return again, err
 		}
 	}
 	return again, nil
 }
 
-// try keeps something, once in a turn. Only an error that is no answer of the API server's is everybody's.
-func (c *Controller) try(name, pool string, kept map[string]bool, all refusals, standing map[string]string, keep func() error) (refused bool, err error) {
-	if kept[name] || standing[name] != "" {
+// try keeps something, once in a turn, unless it was refused a moment ago. Only an error that is no answer of the API server's is everybody's.
+func (c *Controller) try(all *refusals, pool, name string, keep func() error) (news bool, err error) {
+	if !all.tries(name) {
 		return false, nil
 	}
-	err = keep()
-	switch {
+	switch err := keep(); {
 	case err == nil:
-		kept[name] = true
-		delete(all, name)
-		return false, nil
+		return all.forget(name), nil
 	case !answered(err):
 		return false, err
+	default:
+		if news = all.note(name, err, c.monotonic()); news {
+			c.log.Error(err, "who needs it waits", "pool", pool)
+		}
+		return news, nil
 	}
-	if all.note(name, err, c.monotonic()) {
-		c.log.Error(err, "who needs it waits", "pool", pool)
-	}
-	standing[name] = all[name].words
-	return true, nil
 }
 
 func (c *Controller) keepRevision(ctx context.Context, r *rollout.Revision) error {

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"errors"
-	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,56 +22,83 @@ const (
 	refusedFirst = time.Second
 	refusedFor   = 10 * time.Second
 	refusalLimit = 512
+	// retries is how many of those that were refused are tried again in one turn. The others go on meanwhile.
+	retries = 8
 )
-
-// refusals are what was refused, by name.
-type refusals map[string]refusal
 
 // due is when it is tried again.
 func (r refusal) due() time.Duration {
 	return r.at + min(refusedFor, refusedFirst<<min(r.times-1, 8))
 }
 
-// standing are those that it is too soon to try again.
-func (all refusals) standing(now time.Duration) map[string]string {
-	standing := map[string]string{}
-	for name, r := range all {
-		if now < r.due() {
-			standing[name] = r.words
+// refusals are what was refused, by name. It is forgotten once it is taken, and once a whole turn has not needed it.
+type refusals struct {
+	all    map[string]refusal
+	now    time.Duration   // when the turn began
+	asked  map[string]bool // for what this turn has asked
+	tried  map[string]bool // and what of it was tried
+	budget int
+}
+
+func newRefusals() refusals { return refusals{all: map[string]refusal{}} }
+
+// begin begins a turn.
+func (r *refusals) begin(now time.Duration) {
+	r.now, r.asked, r.tried, r.budget = now, map[string]bool{}, map[string]bool{}, retries
+}
+
+// end ends a turn. What a whole one has not asked for is needed no longer.
+func (r *refusals) end(whole bool) {
+	for name := range r.all {
+		if whole && !r.asked[name] {
+			delete(r.all, name)
 		}
 	}
-	return standing
+}
+
+// tries says whether something is tried now: once in a turn, and unless it was refused a moment ago.
+func (r *refusals) tries(name string) bool {
+	r.asked[name] = true
+	known, refused := r.all[name]
+	if r.tried[name] || refused && (r.now < known.due() || r.budget == 0) {
+		return false
+	}
+	if refused {
+		r.budget--
+	}
+	r.tried[name] = true
+	return true
+}
+
+// note takes in one more refusal. Whether its words are news.
+func (r *refusals) note(name string, err error, now time.Duration) (news bool) {
+	words := bounded.Text(err.Error(), refusalLimit)
+	news = r.all[name].words != words
+	r.all[name] = refusal{words, r.all[name].times + 1, now}
+	return news
+}
+
+// forget forgets one that was taken. Whether it had been refused.
+func (r *refusals) forget(name string) bool {
+	_, refused := r.all[name]
+	delete(r.all, name)
+	return refused
+}
+
+func (r *refusals) words() map[string]string {
+	words := make(map[string]string, len(r.all))
+	for name, refused := range r.all {
+		words[name] = refused.words
+	}
+	return words
 }
 
 // next is in how long the first of them is tried again; 0 is never.
-func (all refusals) next(now time.Duration) (in time.Duration) {
-	for _, r := range all {
-		in = sooner(in, max(time.Millisecond, r.due()-now))
+func (r *refusals) next(now time.Duration) (in time.Duration) {
+	for _, refused := range r.all {
+		in = sooner(in, max(time.Millisecond, refused.due()-now))
 	}
 	return in
-}
-
-// note takes in one more refusal. new: its words have not been heard before.
-func (all refusals) note(name string, err error, now time.Duration) (isNew bool) {
-	words := bounded.Text(err.Error(), refusalLimit)
-	isNew = all[name].words != words
-	all[name] = refusal{words, all[name].times + 1, now}
-	return isNew
-}
-
-// tell adds those that do not stand. Whether there were any.
-func (all refusals) tell(standing map[string]string) (more bool) {
-	for name, r := range all {
-		if standing[name] == "" {
-			standing[name], more = r.words, true
-		}
-	}
-	return more
-}
-
-// forget leaves those that stand.
-func (all refusals) forget(standing map[string]string) {
-	maps.DeleteFunc(all, func(name string, _ refusal) bool { return standing[name] == "" })
 }
 
 // answered: it is the API server's own word.

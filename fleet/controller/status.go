@@ -23,7 +23,7 @@ import (
 // been written, and those of which only numbers wait for their second. later is when the next one is due.
 func (c *Controller) writeStatuses(ctx context.Context, w *rollout.World, plan *rollout.Plan) (later time.Duration, written map[string]bool, err error) {
 	written = map[string]bool{}
-	maps.DeleteFunc(c.refusedStatuses, func(name string, _ refusal) bool { // what has come right by itself
+	maps.DeleteFunc(c.refusedStatuses.all, func(name string, _ refusal) bool { // what has come right by itself
 		_, changes := plan.Status[name]
 		return !w.Mute[name] && !changes
 	})
@@ -31,7 +31,7 @@ func (c *Controller) writeStatuses(ctx context.Context, w *rollout.World, plan *
 		known, status := c.pools.read[name], plan.Status[name]
 		if apiequality.Semantic.DeepEqual(known.object.Status, status) {
 			written[name] = true
-			delete(c.refusedStatuses, name)
+			c.refusedStatuses.forget(name)
 			continue
 		}
 		if w.Mute[name] {
@@ -46,7 +46,7 @@ func (c *Controller) writeStatuses(ctx context.Context, w *rollout.World, plan *
 		switch {
 		case failure == nil:
 			written[name] = true
-			delete(c.refusedStatuses, name)
+			c.refusedStatuses.forget(name)
 			c.tell(plan, name)
 		case apierrors.IsConflict(failure), apierrors.IsNotFound(failure):
 			later = sooner(later, time.Millisecond) // somebody has changed it: decide anew

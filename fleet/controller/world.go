@@ -28,9 +28,8 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 	w := rollout.World{Synced: true, Now: c.serverTime(), Seen: c.memory.seen, Gone: c.memory.gone, Clocks: c.memory.clocks,
 		Denied: c.deniedNodes(), Mute: map[string]bool{}}
 	now := c.monotonic()
-	w.RefusedRevisions, w.RefusedVariants = c.refusedRevisions.standing(now), c.refusedVariants.standing(now)
-	for pool := range c.refusedStatuses.standing(now) {
-		w.Mute[pool] = true
+	for pool, refused := range c.refusedStatuses.all {
+		w.Mute[pool] = now < refused.due()
 	}
 	c.verdicts.look()
 	err := c.lookAtNodes(ctx, &w)

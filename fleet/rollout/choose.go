@@ -13,14 +13,18 @@ const rate = 8
 // choose says whom to assign now. What takes something back or lets a new node in needs no room; everything else is within the wave and
 // within maxUnavailable.
 func (d *decision) choose(p *pool) {
-	if !d.w.Synced || !p.target.there || d.w.Mute[p.Name] {
+	if !d.w.Synced || d.w.Mute[p.Name] {
+		return
+	}
+	if !p.target.there {
+		d.untaint(p)
 		return
 	}
 	d.lack(p)
 	d.join(p)
 	d.untaint(p)
 	if !p.Spec.Rollout.Paused && p.doubt == "" {
-		if p.refused == "" {
+		if !p.holds() {
 			d.consent(p)
 			d.drain(p)
 			d.mend(p)
@@ -30,8 +34,7 @@ func (d *decision) choose(p *pool) {
 	d.takeBack(p)
 }
 
-// moveAll assigns the target as far as it may go now. A variant that is refused holds up who needs it on the way back, and everybody on the way
-// ahead.
+// moveAll assigns the target as far as it may go now. What is refused holds up who needs it on the way back, and everybody on the way ahead.
 func (d *decision) moveAll(p *pool) {
 	switch {
 	case p.target.stable:
@@ -59,11 +62,15 @@ func (d *decision) mend(p *pool) {
 	}
 	for i := range p.members {
 		m := &p.members[i]
-		relabelled := m.class == Blocked && m.begun && m.want != "" && m.node.Source != m.want && p.judges(m.node)
-		if relabelled && len(p.writes) < rate && !d.written(p, m.node) && d.passes(p, m, why) {
+		if m.relabelled(p) && m.lacks == "" && len(p.writes) < rate && !d.written(p, m.node) && d.passes(p, m, why) {
 			d.assign(p, m, why, m.want)
 		}
 	}
+}
+
+// relabelled: it is blocked, and should have another variant by now.
+func (m *member) relabelled(p *pool) bool {
+	return m.class == Blocked && m.begun && m.want != "" && m.node.Source != m.want && p.judges(m.node)
 }
 
 // consent lets nodes that wait for their pods make the change, where the pool's rule is that pods may die. Such a node holds a slot of
@@ -101,8 +108,7 @@ func (d *decision) takeBack(p *pool) {
 		if m.held || p.manual(m.node) || d.written(p, m.node) || !stopped && m.keep == Local && m.node.Active != Local {
 			continue
 		}
-		if words := d.refusedVariant(m.keep); words != "" && m.node.Active != m.keep { // what it runs it need not find
-			p.missed = cmp.Or(p.missed, words)
+		if m.node.Active != m.keep && d.misses(p, m) { // what it runs it need not find
 			continue
 		}
 		switch m.class {
@@ -121,15 +127,18 @@ func (d *decision) join(p *pool) {
 			continue
 		}
 		refused := m.node.Source == m.keep && m.seen.Phase == Failed
-		if words := d.refusedVariant(m.keep); words != "" && m.node.Source != m.keep {
-			p.missed = cmp.Or(p.missed, words)
+		if m.node.Source != m.keep && d.misses(p, m) {
 			continue
 		}
+		deadlock := refused && !p.target.stable && p.target.stopped == nil && !p.Spec.Rollout.Paused && !p.holds() &&
+			p.count.of[Proven] > 0 && p.room() > 0 && p.admits(m)
 		switch {
 		case m.node.Source != m.keep && !(m.keep == Local && m.node.Source == ""):
 			d.assign(p, m, WhyJoin, m.keep)
-		case refused && !p.target.stable && p.target.stopped == nil && !p.Spec.Rollout.Paused && !p.holds() &&
-			p.count.of[Proven] > 0 && p.room() > 0 && p.admits(m) && d.passes(p, m, WhyMove):
+		case deadlock && m.lacks != "":
+			p.missed = cmp.Or(p.missed, m.lacks)
+			d.needs(m.want, p.target.revision, m.wantMask)
+		case deadlock && d.passes(p, m, WhyMove):
 			p.place(m)
 			d.assign(p, m, WhyJoin, m.want)
 		}
@@ -304,7 +313,7 @@ func (d *decision) send() {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Write) int { return cmp.Compare(a.Why.order(), b.Why.order()) })
-	d.plan.Writes, d.plan.Full = all[:min(len(all), rate)], len(all) >= rate
+	d.plan.Writes = all[:min(len(all), rate)]
 	for i := range d.plan.Writes {
 		if w := &d.plan.Writes[i]; w.Source != "" && w.Source != Local {
 			d.addVariant(w)
@@ -313,18 +322,21 @@ func (d *decision) send() {
 }
 
 func (d *decision) addVariant(w *Write) {
-	name := variantOf(w.Source)
-	if d.w.RefusedVariants[name] != "" || slices.ContainsFunc(d.plan.Variants, func(v Variant) bool { return v.Name == name }) {
+	p := d.named[w.Pool]
+	m := p.memberOf(w)
+	if w.Source == m.want {
+		d.needs(w.Source, p.target.revision, m.wantMask)
+	} else {
+		d.needs(w.Source, p.stable, m.keepMask)
+	}
+}
+
+// needs puts a variant into the plan.
+func (d *decision) needs(source string, of *Revision, mask uint32) {
+	if slices.ContainsFunc(d.plan.Variants, func(v Variant) bool { return v.Name == variantOf(source) }) {
 		return
 	}
-	p := d.named[w.Pool]
-	i := slices.IndexFunc(p.members, func(m member) bool { return m.node.UID == w.UID })
-	m := &p.members[i]
-	revision, mask := p.target.revision, m.wantMask
-	if w.Source != m.want {
-		revision, mask = p.stable, m.keepMask
-	}
-	if v, err := newVariants(revision).object(mask); err == nil {
+	if v, err := newVariants(of).object(mask); err == nil {
 		d.plan.Variants = append(d.plan.Variants, v)
 	}
 }

@@ -133,9 +133,10 @@ func (p *pool) classOf(m *member, w *World) Class {
 	return Old
 }
 
-// firstTrial: the node was made within the hour, and nothing else than its own configuration has passed there.
-func firstTrial(n *Node, now time.Time) bool {
-	return n.Good == Local && now.Sub(n.Created).Abs() < time.Hour
+// joined: it was assigned what it has when it was new, and nothing has passed there yet. A process that began since does not know that.
+func joined(n *Node, s *Seen, now time.Time) bool {
+	age := now.Sub(n.Created).Abs()
+	return n.Good == Local && age < 3*youth && age-s.Assigned < youth
 }
 
 // isYoung: it was made minutes ago.

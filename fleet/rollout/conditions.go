@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -54,7 +55,7 @@ func (p *pool) ready() said {
 // node has gone back; who comes late after that does not undo it.
 func (p *pool) finished() bool {
 	switch {
-	case !p.target.there, p.unmade != "":
+	case !p.target.there, p.unmade:
 		return false
 	case len(p.members) == 0:
 		return true
@@ -91,7 +92,7 @@ func (p *pool) progressing() said {
 	case p.Spec.Rollout.Paused:
 		return said{false, ReasonPaused, "spec.rollout.paused"}
 	case p.doubt != "" || !p.target.there:
-		return said{false, ReasonHeld, p.doubt}
+		return said{false, ReasonHeld, cmp.Or(p.doubt, p.invalid)}
 	case p.waits():
 		return p.barred
 	case p.clock.Elapsed >= p.rules.deadline:

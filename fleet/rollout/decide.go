@@ -43,9 +43,9 @@ type pool struct {
 	invalid  string    // why the spec cannot be met
 	missing  string    // a layer that is not there
 	unknown  string    // a layer that is not known yet, or a cache
-	unmade   string    // why the API server does not take the revision that is asked for
-	refused  string    // why it does not take a variant of the target that somebody needs
-	missed   string    // the same of a variant of the stable revision
+	unmade   bool      // the API server does not take the revision that is asked for, so that it cannot become the target
+	refused  string    // why the API server does not take what somebody needs to go ahead
+	missed   string    // the same of what somebody needs who joins, or is taken back
 	tampered string    // what is not what its name says
 	status   v1alpha1.KubeletPoolStatus
 

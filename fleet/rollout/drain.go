@@ -150,9 +150,11 @@ func (d *decision) drainEnds(i int) (ends bool, over string) {
 		return true, ""
 	case p.maxUnavailable() == 0 || d.frozen(n) || !p.rules.drains || p.Spec.Rollout.Paused || n.Retry.Pool != p.Name || n.Retry.Hash != n.Drain.Hash:
 		return true, ""
+	case p.hasStopped(n.Retry) || n.Active == n.Source && n.Observed == n.Source:
+		return true, ""
 	case !p.target.there: // not known, which is not the same as gone
 		return m.drainInVain(d.w.Drains[n.UID], p)
-	case p.target.retry.Hash != n.Drain.Hash || p.target.stopped != nil && !p.target.completed || p.hasStopped(n.Retry) || n.Active == n.Source && n.Observed == n.Source:
+	case p.target.retry.Hash != n.Drain.Hash || p.target.stopped != nil && !p.target.completed:
 		return true, ""
 	}
 	switch m.class {

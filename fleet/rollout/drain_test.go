@@ -98,18 +98,23 @@ func TestDrains(t *testing.T) {
 		"its zone is in use": {all(drains, zonal(1)), func(w *table) []Node {
 			return []Node{w.proven("n0"), w.drained("n1", inZone("a")), w.node("n2", inZone("b"))}
 		}, goesOn, ""},
-		"it takes no slot twice":                         {all(drains, atMost("2")), func(w *table) []Node { return []Node{w.proven("n0"), w.drained("n1", nil), w.old("n2"), w.old("n3")} }, "Move n2 T, evicts n1", ""},
-		"it goes on":                                     {drains, drained(nil), goesOn, "WaitsForPods: 1 nodes wait for their pods to end; 1 of them are being drained"},
-		"it goes on in a closed window":                  {all(drains, closed), drained(nil), goesOn, ""},
-		"it rests while more are away":                   {all(drains, atMost("1")), func(w *table) []Node { return []Node{w.drained("n1", nil), w.proven("n0"), w.node("n2", notReady)} }, "", ""},
-		"it rests in doubt":                              {drains, func(w *table) []Node { return []Node{w.drained("n1", nil), w.onT("n0", saysRolledBack, nil)} }, "", ""},
-		"a budget freezes it":                            {all(drains, limited(func(b *v1alpha1.KubeletRolloutBudgetSpec) { b.Frozen = true })), drained(nil), lifts, ""},
-		"the pool is frozen":                             {all(drains, atMost("0")), drained(nil), lifts, ""},
-		"it rests while the node is away":                {drains, drained(notReady), "", ""},
-		"it has rested all the time":                     {drains, lasting(10*time.Minute, 0, Drained{}), lifts, ""},
-		"it rests while others update it":                {drains, drained(func(n *Node) { n.Updating = true }), "", ""},
-		"it applies, and stays cordoned":                 {drains, drained(func(n *Node) { n.Reason = saysApplying }), "", ""},
-		"it runs":                                        {drains, drained(func(n *Node) { n.Reason, n.Active = saysInTrial, n.Source }), lifts, ""},
+		"it takes no slot twice":          {all(drains, atMost("2")), func(w *table) []Node { return []Node{w.proven("n0"), w.drained("n1", nil), w.old("n2"), w.old("n3")} }, "Move n2 T, evicts n1", ""},
+		"it goes on":                      {drains, drained(nil), goesOn, "WaitsForPods: 1 nodes wait for their pods to end; 1 of them are being drained"},
+		"it goes on in a closed window":   {all(drains, closed), drained(nil), goesOn, ""},
+		"it rests while more are away":    {all(drains, atMost("1")), func(w *table) []Node { return []Node{w.drained("n1", nil), w.proven("n0"), w.node("n2", notReady)} }, "", ""},
+		"it rests in doubt":               {drains, func(w *table) []Node { return []Node{w.drained("n1", nil), w.onT("n0", saysRolledBack, nil)} }, "", ""},
+		"a budget freezes it":             {all(drains, limited(func(b *v1alpha1.KubeletRolloutBudgetSpec) { b.Frozen = true })), drained(nil), lifts, ""},
+		"the pool is frozen":              {all(drains, atMost("0")), drained(nil), lifts, ""},
+		"it rests while the node is away": {drains, drained(notReady), "", ""},
+		"it has rested all the time":      {drains, lasting(10*time.Minute, 0, Drained{}), lifts, ""},
+		"it rests while others update it": {drains, drained(func(n *Node) { n.Updating = true }), "", ""},
+		"it applies, and stays cordoned":  {drains, drained(func(n *Node) { n.Reason = saysApplying }), "", ""},
+		"it runs":                         {drains, drained(func(n *Node) { n.Reason, n.Active = saysInTrial, n.Source }), lifts, ""},
+		"it runs, and what keeps the target is gone": {func(w *table) {
+			drains(w)
+			w.kept = w.kept[:1]
+			w.pool.Spec.Layers = []v1alpha1.Layer{inline("fleet", `{"staticPodPath":"relative"}`)}
+		}, drained(func(n *Node) { n.Reason, n.Active = saysInTrial, n.Source }), lifts, ""},
 		"it was rolled back":                             {drains, drained(func(n *Node) { n.Reason = saysRolledBack }), lifts, ""},
 		"it cannot go on":                                {drains, drained(func(n *Node) { n.Reason = saysSyncFailed }), lifts, ""},
 		"another one has stopped it":                     {drains, func(w *table) []Node { return []Node{w.drained("n1", nil), w.onT("n0", saysRefused, nil)} }, lifts, ""},

@@ -114,7 +114,7 @@ func (d *decision) holdDomain(g *gate, i int) {
 	case n.Draining || d.unproven(i):
 		g.held[domain]++
 		g.atRisk[domain]++
-	case !isYoung(n, d.w.Now) && !firstTrial(n, d.w.Now):
+	case !isYoung(n, d.w.Now) && !joined(n, s, d.w.Now):
 		g.held[domain]++
 	}
 }

@@ -99,8 +99,14 @@ func TestGates(t *testing.T) {
 			return append(two(w), w.node("b2", func(n *Node) { w.joined(n, "b") }))
 		}, "Move a1 T", ""},
 		"a new node closes none before it has passed its first trial": {zonal(1), func(w *table) []Node {
-			return append(two(w), w.node("b2", func(n *Node) { w.joined(n, "b"); n.Created = tableNow.Add(-30 * time.Minute) }))
+			return append(two(w), w.node("b2", func(n *Node) { w.joined(n, "b"); n.Created = tableNow.Add(-25 * time.Minute) }))
 		}, "Move a1 T", ""},
+		"one that was late is no new node": {all(zonal(1), (*table).completeT), func(w *table) []Node {
+			late := func(n *Node) { n.Created, n.Good = tableNow.Add(-25*time.Minute), Local }
+			a1 := w.onT("a1", saysInTrial, func(n *Node) { inZone("a")(n); late(n) })
+			w.remembers(a1, func(s *Seen) { s.Assigned = time.Minute })
+			return []Node{w.proven("n0"), a1, w.node("b1", func(n *Node) { newcomer(n); inZone("b")(n); late(n); n.Ready = true })}
+		}, "", ""},
 		"one that is late opens no zone": {zonal(1), func(w *table) []Node {
 			return append(two(w), w.onT("a2", saysInTrial, inZone("a")), w.node("b2", func(n *Node) { w.joined(n, "b"); n.Created = tableNow.Add(-time.Hour) }))
 		}, "Move a1 T", ""},

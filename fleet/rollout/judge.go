@@ -25,11 +25,11 @@ const (
 // judge asks whether what the nodes show is doubt, which holds, or a verdict, which stops; and whether the open wave has passed. It looks
 // only at nodes that were assigned the target in this attempt, and nothing stops a revision that was completed.
 func (d *decision) judge(p *pool) {
+	p.doubt = d.unknown(p)
 	if !p.target.there {
 		return
 	}
 	p.begun = p.Status.Target == nil || p.Status.Target.RevisionName != p.target.name || p.Status.Target.Attempt != p.target.attempt
-	p.doubt = d.unknown(p)
 	if !p.target.completed {
 		if p.target.stopped == nil {
 			d.stop(p)
@@ -51,7 +51,7 @@ func (d *decision) unknown(p *pool) string {
 	case p.missing != "":
 		return "ConfigMap " + p.missing + " is not there"
 	}
-	return p.unmade
+	return ""
 }
 
 // judged calls f with each node that was assigned the target in this attempt, members or not.

@@ -5,27 +5,32 @@ import (
 	"strings"
 )
 
-// lack notes who cannot be assigned the target, because the API server does not take the variant. What rests on that waits. All else goes on:
-// verdicts, what is taken back, new nodes, and the way back of everybody else.
+// lack notes who cannot be assigned the target, because the API server does not take the variant. Who goes ahead waits for that. All else goes
+// on: verdicts, what is taken back, new nodes, and the way back of everybody else.
 func (d *decision) lack(p *pool) {
-	if len(d.w.RefusedVariants) == 0 {
+	if len(d.w.RefusedVariants) == 0 || p.target.stopped != nil {
 		return
 	}
 	for i := range p.members {
 		m := &p.members[i]
-		if m.lacks = d.refusedVariant(m.want); m.node.Source == m.want {
+		if m.lacks = d.w.RefusedVariants[variantOf(m.want)]; m.lacks == "" || m.node.Source == m.want {
 			continue
 		}
-		switch m.class {
-		case Old, Late, Blocked:
+		if m.class == Old && (m.node.Ready || m.superseded) || m.class == Late && m.node.Ready || m.relabelled(p) {
 			p.refused = cmp.Or(p.refused, m.lacks)
+			d.needs(m.want, p.target.revision, m.wantMask)
 		}
 	}
 }
 
-// refusedVariant has the API server's words, where it does not take the variant of an assignment.
-func (d *decision) refusedVariant(source string) string {
-	return d.w.RefusedVariants[variantOf(source)]
+// misses: the API server does not take the variant of the stable revision that the member should have.
+func (d *decision) misses(p *pool, m *member) bool {
+	words := d.w.RefusedVariants[variantOf(m.keep)]
+	if words != "" {
+		p.missed = cmp.Or(p.missed, words)
+		d.needs(m.keep, p.stable, m.keepMask)
+	}
+	return words != ""
 }
 
 // variantOf is the name of the ConfigMap of an assignment.
@@ -34,7 +39,7 @@ func variantOf(source string) string {
 }
 
 // holds: nobody is sent ahead.
-func (p *pool) holds() bool { return p.doubt != "" || p.refused != "" }
+func (p *pool) holds() bool { return p.doubt != "" || p.refused != "" && !p.target.completed }
 
 // refusal has the API server's words about what it does not take, and the pool needs.
-func (p *pool) refusal() string { return cmp.Or(p.unmade, p.refused, p.missed) }
+func (p *pool) refusal() string { return cmp.Or(p.refused, p.missed) }

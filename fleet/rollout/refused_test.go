@@ -72,6 +72,33 @@ func TestARefusedVariant(t *testing.T) {
 		}, func(w *table) []Node {
 			return []Node{w.onT("n1", saysInTrial, nil), w.onT("n2", saysInTrial, func(n *Node) { n.Labels = map[string]string{"pool": "a", "gpu": "true"} })}
 		}, "Back n1 S", quota},
+		"who needs it is away, and holds up nobody": {func(w *table) { w.twoVariants(); w.refusesVariant(w.gpuVariant()) },
+			func(w *table) []Node {
+				away := w.gpu("n2")
+				away.Ready = false
+				return []Node{w.old("n1"), away}
+			}, "Move n1 T", "wave 1"},
+		"a new node that refuses S, and T's variant is refused": {func(w *table) {
+			w.twoVariants()
+			w.pool.Status.Wave = &v1alpha1.WaveStatus{Number: 2}
+			w.refusesVariant(w.gpuVariant())
+		}, func(w *table) []Node {
+			joins := w.refusesS("n2")
+			joins.Labels = map[string]string{"pool": "a", "gpu": "true"}
+			return []Node{w.proven("n1"), w.proven("n3"), joins}
+		}, "", quota},
+		"who goes back consents": {func(w *table) {
+			allowed(w)
+			w.pool.Spec.Layers = append([]v1alpha1.Layer{inline("fleet", `{"maxPods":110}`)}, gpuLayer(`{"maxPods":60}`))
+			w.s, w.oldRetry = w.adopt()
+			w.pool.Status.Revisions[0].Result = v1alpha1.ResultCompleted
+			w.refusesVariant(w.gpuVariant())
+		}, func(w *table) []Node {
+			asks := w.waits("n1", nil)
+			w.has(&asks, w.s, w.oldRetry, saysWouldDisrupt)
+			asks.Active, asks.Good = w.t, w.t
+			return []Node{asks, w.onT("n2", saysInTrial, func(n *Node) { n.Labels = map[string]string{"pool": "a", "gpu": "true"} })}
+		}, "Consent n1 0123456789ab", quota},
 		"one that is completed says so, and that it waits": {func(w *table) { w.completeT(); w.refusesVariant(w.t) },
 			func(w *table) []Node { return []Node{w.proven("n1"), w.old("n2")} }, "", quota},
 	} {
@@ -82,10 +109,13 @@ func TestARefusedVariant(t *testing.T) {
 			if got := w.written(plan); got != row.want {
 				t.Errorf("it writes %q, not %q", got, row.want)
 			}
-			for _, v := range plan.Variants {
-				if w.world.RefusedVariants[v.Name] != "" {
-					t.Errorf("it needs %s, which is refused", v.Name)
+			for _, write := range plan.Writes {
+				if w.world.RefusedVariants[variantOf(write.Source)] != "" && !strings.HasPrefix(row.want, "TakeBack") {
+					t.Errorf("%s gets what is not there", write.Node)
 				}
+			}
+			if needed := len(plan.Variants) > len(plan.Writes); needed != (row.says == quota) && row.want == "" {
+				t.Errorf("it asks for %d variants", len(plan.Variants))
 			}
 			held := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing)
 			if !strings.Contains(held.Message, row.says) || row.says == quota && (held.Reason != ReasonHeld || !plan.Clocks["workers"].Barred && plan.Clocks["workers"].Wave > 0 && row.want == "") {
@@ -108,7 +138,7 @@ func TestARefusedRevision(t *testing.T) {
 	w.world.RefusedRevisions = map[string]string{plan.Revisions[0].ObjectName(): quotaWords}
 	before := w.pool.Status.Target
 	plan, status := w.decide(w.proven("n1"), w.old("n2"))
-	if len(plan.Writes)+len(plan.Revisions) > 0 || *status.Target != *before || status.ObservedGeneration != w.pool.Generation {
+	if len(plan.Writes) > 0 || len(plan.Revisions) != 1 || *status.Target != *before || status.ObservedGeneration != w.pool.Generation {
 		t.Errorf("it writes %s, %d revisions, target %v, observed %d", w.written(plan), len(plan.Revisions), status.Target, status.ObservedGeneration)
 	}
 	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing); c.Reason != ReasonHeld || c.Message != quotaWords {
@@ -116,6 +146,87 @@ func TestARefusedRevision(t *testing.T) {
 	}
 	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
 		t.Error("it says that it is Ready with what the spec does not say")
+	}
+}
+
+// forgetsT: somebody has deleted the target's ControllerRevision, and the API server does not take it again.
+func (tab *table) forgetsT() {
+	last := len(tab.kept) - 1
+	tab.world.RefusedRevisions = map[string]string{tab.kept[last].ObjectName(): quotaWords}
+	tab.kept = tab.kept[:last]
+}
+
+// The revision that is rolled out is known, also where what keeps it is gone and is refused: verdicts count, and waves do not fall.
+func TestTheRevisionOfTheTargetIsRefused(t *testing.T) {
+	begins := func() *table {
+		w := newTable(t)
+		w.pool.Status.Wave = &v1alpha1.WaveStatus{Number: 2}
+		w.forgetsT()
+		return w
+	}
+	w := begins()
+	plan, status := w.decide(w.old("n1"), w.onT("n2", saysRejected, nil), w.silent("n3", 0))
+	if got := w.written(plan); got != "TakeBack n3 S" || len(status.Stops) != 1 || len(plan.Revisions) != 1 {
+		t.Errorf("after a verdict it writes %q, stops %v, %d revisions", got, status.Stops, len(plan.Revisions))
+	}
+	w = begins()
+	plan, status = w.decide(w.old("n1"), w.onT("n2", saysInTrial, nil))
+	held := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing)
+	if len(plan.Writes) > 0 || status.Wave == nil || status.Wave.Number != 2 || held.Reason != ReasonHeld || held.Message != quotaWords {
+		t.Errorf("it writes %q, wave %+v, %s: %s", w.written(plan), status.Wave, held.Reason, held.Message)
+	}
+	w = newTable(t)
+	w.completeT()
+	w.forgetsT()
+	plan, status = w.decide(w.proven("n1"), w.node("n2", newcomer))
+	if got := w.written(plan); got != "Join n2 T" || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
+		t.Errorf("with T completed it writes %q, %+v", got, status.Conditions[0])
+	}
+}
+
+// Who is on the way back goes on, although the spec asks for another revision by now, which is refused.
+func TestTheWayBackWhileARevisionIsRefused(t *testing.T) {
+	w := newTable(t)
+	w.pool.Spec.Rollout.Pin = new(int64(1))
+	nodes := []Node{w.onT("n1", saysInTrial, nil), w.onT("n2", saysInTrial, notReady)}
+	_, w.pool.Status = w.decide(nodes...)
+	w.pool.Spec.Rollout.Pin = nil
+	w.pool.Spec.Layers = []v1alpha1.Layer{inline("fleet", `{"maxPods":300}`)}
+	plan, _ := w.decide(nodes...)
+	w.world.RefusedRevisions = map[string]string{plan.Revisions[0].ObjectName(): quotaWords}
+	if plan, _ = w.decide(nodes...); w.written(plan) != "Back n1 S, Back n2 S" {
+		t.Errorf("it writes %q", w.written(plan))
+	}
+}
+
+// A pool without a target says why it has none, and keeps no pods from new nodes.
+func TestWithoutATarget(t *testing.T) {
+	layer := []v1alpha1.Layer{{Name: "fleet", ConfigMap: &v1alpha1.ConfigMapKey{Name: "fleet", Key: "kubelet"}}}
+	for name, before := range map[string]func(w *table){
+		"a layer is not there": func(w *table) {
+			w.pool.Spec.Layers = layer
+			w.world.Layers = map[Ref]Layer{{Name: "fleet", Key: "kubelet"}: {Missing: true}}
+		},
+		"a layer is not known": func(w *table) { w.pool.Spec.Layers = layer },
+		"the spec is invalid":  func(w *table) { w.pool.Spec.Layers = []v1alpha1.Layer{inline("fleet", `{"staticPodPath":"relative"}`)} },
+		"the revision is refused": func(w *table) {
+			w.kept = nil
+			plan, _ := w.decide(w.old("n1"))
+			w.world.RefusedRevisions = map[string]string{plan.Revisions[0].ObjectName(): quotaWords}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTable(t)
+			w.pool.Status, w.pool.Spec.JoinTaint = v1alpha1.KubeletPoolStatus{}, "join"
+			before(w)
+			plan, status := w.decide(w.node("n2", func(n *Node) { newcomer(n); n.Taints = []string{"join"} }))
+			if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing); c.Reason != ReasonHeld || c.Message == "" {
+				t.Errorf("it says %s: %q", c.Reason, c.Message)
+			}
+			if got := w.written(plan); got != "Join n2 -join" {
+				t.Errorf("it writes %q", got)
+			}
+		})
 	}
 }
 
@@ -186,18 +297,6 @@ func TestAMutePool(t *testing.T) {
 	plan, _ := w.decide(proven, w.old("n2"), w.silent("n4", 0), w.drained("n5", nil))
 	if got := w.written(plan); strings.Contains(got, ",") || !strings.HasPrefix(got, "Undrain n1") || len(plan.Drains) > 0 {
 		t.Errorf("it writes %q, and drains %v", got, plan.Drains)
-	}
-}
-
-// A plan says when it may leave something over.
-func TestAFullPlan(t *testing.T) {
-	for n, want := range map[int]bool{1: false, rate - 1: false, rate: true, 2 * rate: true} {
-		w := newTable(t)
-		w.completeT()
-		nodes := append(w.many(n, "l", w.old), w.proven("n1"))
-		if plan, _ := w.decide(nodes...); plan.Full != want || len(plan.Writes) != min(n, rate) {
-			t.Errorf("%d late ones: full %v with %d writes", n, plan.Full, len(plan.Writes))
-		}
 	}
 }
 

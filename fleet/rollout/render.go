@@ -41,10 +41,11 @@ func (d *decision) render(p *pool) {
 		p.invalid = err.Error()
 	}
 	if revision != nil && p.kept(func(k *Revision) bool { return k.Hash == revision.Hash }) == nil {
-		p.unmade = d.w.RefusedRevisions[revision.ObjectName()]
+		p.refused = d.w.RefusedRevisions[revision.ObjectName()]
+		p.unmade = p.refused != "" && (p.Status.Target == nil || p.Status.Target.Hash != revision.Hash)
 	}
 	switch {
-	case p.invalid == "" && p.missing == "" && p.unknown == "" && p.unmade == "":
+	case p.invalid == "" && p.missing == "" && p.unknown == "" && !p.unmade:
 		p.aim(revision)
 	case p.Status.Target != nil:
 		p.stay()
@@ -54,6 +55,9 @@ func (d *decision) render(p *pool) {
 		if t := p.target.revision; p.stable == nil && t != nil && t.Hash == s.Hash {
 			p.stable = t
 		}
+	}
+	if p.unmade && d.w.Synced {
+		d.plan.Revisions = append(d.plan.Revisions, *revision)
 	}
 	if r := p.target.revision; r != nil && d.w.Synced && p.kept(func(k *Revision) bool { return k.Hash == r.Hash }) == nil {
 		d.plan.Revisions = append(d.plan.Revisions, *r)

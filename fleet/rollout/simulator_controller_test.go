@@ -20,22 +20,23 @@ const (
 
 // controller is one process of the shell around the core, as small as can be: a cache that lags, what it has sent, and a lease.
 type controller struct {
-	s      *sim
-	id     int
-	synced bool
-	cache  map[types.UID]Node
-	sent   map[types.UID]sent
-	memory memory
-	denied map[types.UID]string
-	found  map[types.UID]Drained
-	mute   map[string]time.Duration // pools whose status was refused, and until when it is not tried again
-	last   time.Duration
-	leads  bool
-	renews time.Duration // when it has last renewed its lease
-	acts   time.Duration // not before
-	stuck  []Write       // what it was about to send when it was frozen
-	pools  map[string]readPool
-	decide func(World) Plan
+	s       *sim
+	id      int
+	synced  bool
+	cache   map[types.UID]Node
+	sent    map[types.UID]sent
+	memory  memory
+	denied  map[types.UID]string
+	found   map[types.UID]Drained
+	refused refusals
+	mute    map[string]time.Duration // pools whose status was refused, and until when it is not tried again
+	last    time.Duration
+	leads   bool
+	renews  time.Duration // when it has last renewed its lease
+	acts    time.Duration // not before
+	stuck   []Write       // what it was about to send when it was frozen
+	pools   map[string]readPool
+	decide  func(World) Plan
 	// mistakes of a shell
 	forgetsSent, ignoresLease bool
 }

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -17,38 +18,57 @@ func (s *sim) refuseObjects() {
 		s.mute, s.muted = "b", until
 	default:
 		s.quota = until
+		if kept := s.api.revisions["a"]; len(kept) > 0 && s.random.IntN(2) == 0 { // and somebody deletes one
+			at := s.random.IntN(len(kept))
+			s.api.revisions["a"] = slices.Delete(slices.Clone(kept), at, at+1)
+			s.kept++
+		}
 	}
 }
 
-// plan decides until the API server takes all that the plan needs.
+// refusals are what was refused to a process, by name, as far as it is needed.
+type refusals struct{ revisions, variants map[string]string }
+
+// plan decides until all that the plan needs was taken or refused.
 func (c *controller) plan(w *World) Plan {
 	w.RefusedRevisions, w.RefusedVariants = map[string]string{}, map[string]string{}
+	maps.Copy(w.RefusedRevisions, c.refused.revisions)
+	maps.Copy(w.RefusedVariants, c.refused.variants)
+	tried := map[string]bool{}
 	for {
 		plan := c.decide(*w)
-		if !c.s.refused(w, &plan) {
+		again, needed := false, refusals{map[string]string{}, map[string]string{}}
+		for i := range plan.Revisions {
+			r := &plan.Revisions[i]
+			taken := slices.ContainsFunc(c.s.api.revisions[r.Pool], func(k Revision) bool { return k.Hash == r.Hash && !k.Tampered })
+			again = c.tries(r.ObjectName(), taken, tried, w.RefusedRevisions, needed.revisions) || again
+		}
+		for _, v := range plan.Variants {
+			_, taken := c.s.api.payloads[sourceOf(v.Name)]
+			again = c.tries(v.Name, taken, tried, w.RefusedVariants, needed.variants) || again
+		}
+		if !again {
+			c.refused = needed
 			return plan
 		}
 	}
 }
 
-// refused tells the world what of the plan is not taken. Whether it did not know.
-func (s *sim) refused(w *World, plan *Plan) (more bool) {
-	if s.now >= s.quota {
-		return false
-	}
-	for i := range plan.Revisions {
-		r := &plan.Revisions[i]
-		taken := slices.ContainsFunc(s.api.revisions[r.Pool], func(k Revision) bool { return k.Hash == r.Hash })
-		if name := r.ObjectName(); !taken && w.RefusedRevisions[name] == "" {
-			w.RefusedRevisions[name], more = quotaWords, true
+// tries asks the API server for an object, once. What was refused before is not tried each time. Whether the world is another one with that.
+func (c *controller) tries(name string, taken bool, tried map[string]bool, refused, needed map[string]string) (news bool) {
+	was := refused[name] != ""
+	if !tried[name] && (!was || c.s.random.IntN(2) == 0) {
+		tried[name] = true
+		if taken = taken || c.s.now >= c.s.quota; taken {
+			delete(refused, name)
+		} else {
+			refused[name] = quotaWords
 		}
 	}
-	for _, v := range plan.Variants {
-		if _, taken := s.api.payloads[sourceOf(v.Name)]; !taken && w.RefusedVariants[v.Name] == "" {
-			w.RefusedVariants[v.Name], more = quotaWords, true
-		}
+	if refused[name] != "" {
+		needed[name] = quotaWords
 	}
-	return more
+	return was != (refused[name] != "")
 }
 
 // isMuted: the status of the pool is not taken, or was not a moment ago.

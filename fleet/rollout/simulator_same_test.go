@@ -26,7 +26,7 @@ func (s *sim) checkTwice(c *controller, w *World, plan *Plan) {
 			p.Status = status
 		}
 		for _, r := range plan.Revisions {
-			if data, err := r.Data(); err == nil && r.Pool == p.Name {
+			if data, err := r.Data(); err == nil && r.Pool == p.Name && w.RefusedRevisions[r.ObjectName()] == "" {
 				p.Revisions = append(p.Revisions[:len(p.Revisions):len(p.Revisions)], ReadRevision(p.Name, r.ObjectName(), data))
 			}
 		}

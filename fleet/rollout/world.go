@@ -34,7 +34,7 @@ type World struct {
 	// so that they are tried again.
 	Denied map[types.UID]string
 	// RefusedRevisions and RefusedVariants are what the API server does not take, by the names of the objects, and its words: a quota's, a
-	// webhook's. The shell forgets them after a while, so that they are tried again.
+	// webhook's. The plan names them as long as somebody needs them, so that the shell tries them again now and then, and forgets the others.
 	RefusedRevisions, RefusedVariants map[string]string
 	// Mute are the pools whose status the API server does not take. Nothing is done for them, since it could not be remembered; only cordons of
 	// ours are lifted.
@@ -50,15 +50,13 @@ type Broken struct {
 	Tampered bool
 }
 
-// Plan is what to do: revisions and variants first, then the status, then the writes.
+// Plan is what to do: revisions and variants first, then the status, then the writes. No write needs what is refused.
 type Plan struct {
 	Revisions []Revision
 	Variants  []Variant
 	// Status has the pools whose status changes.
 	Status map[string]v1alpha1.KubeletPoolStatus
 	Writes []Write
-	// Full: there may be more to write than a plan has.
-	Full bool
 	// Drains are the nodes from which pods are to be evicted now. Whoever is not among them is left alone at once.
 	Drains []Draining
 	Events []Event
