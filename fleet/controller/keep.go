@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -37,20 +38,22 @@ func (c *Controller) decide(ctx context.Context, w *rollout.World) (rollout.Plan
 // keep makes the revisions and variants that the plan needs, and those that nodes name and that are no longer what they were. again: the world is
 // another one with that.
 func (c *Controller) keep(ctx context.Context, w *rollout.World, plan *rollout.Plan) (again bool, err error) {
+	var attempts []attempt
 	for i := range plan.Revisions {
 		r := &plan.Revisions[i]
-		news, err := c.try(&c.refusedRevisions, r.Pool, r.ObjectName(), func() error { return c.keepRevision(ctx, r) })
-		if again = again || news; err != nil {
-			return again, err
-		}
+		attempts = append(attempts, attempt{&c.refusedRevisions, r.Pool, r.ObjectName(), func() error { return c.keepRevision(ctx, r) }})
 	}
 	for _, v := range slices.Concat(plan.Variants, rollout.Repair(*w)) {
-		news, err := c.try(&c.refusedVariants, v.Pool, v.Name, func() error {
+		attempts = append(attempts, attempt{&c.refusedVariants, v.Pool, v.Name, func() error {
 			if c.kept.sound(v.Name) {
 				return nil
 			}
 			return c.keepVariant(ctx, &v)
-		})
+		}})
+	}
+	slices.SortStableFunc(attempts, func(a, b attempt) int { return cmp.Compare(a.refused.since(a.name), b.refused.since(b.name)) })
+	for _, a := range attempts {
+		news, err := c.try(ctx, a)
 		if again = again || news; err != nil {
 			return again, err
 		}
@@ -58,19 +61,26 @@ func (c *Controller) keep(ctx context.Context, w *rollout.World, plan *rollout.P
 	return again, nil
 }
 
+// attempt is to keep something of a pool.
+type attempt struct {
+	refused    *refusals
+	pool, name string
+	keep       func() error
+}
+
 // try keeps something, once in a turn, unless it was refused a moment ago. Only an error that is no answer of the API server's is everybody's.
-func (c *Controller) try(all *refusals, pool, name string, keep func() error) (news bool, err error) {
-	if !all.tries(name) {
+func (c *Controller) try(ctx context.Context, a attempt) (news bool, err error) {
+	if !a.refused.tries(a.name, c.monotonic()) {
 		return false, nil
 	}
-	switch err := keep(); {
+	switch err := a.keep(); {
 	case err == nil:
-		return all.forget(name), nil
-	case !answered(err):
+		return a.refused.forget(a.name), nil
+	case !answered(ctx, err):
 		return false, err
 	default:
-		if news = all.note(name, err, c.monotonic()); news {
-			c.log.Error(err, "who needs it waits", "pool", pool)
+		if news = a.refused.note(a.name, err, c.monotonic()); news {
+			c.log.Error(err, "who needs it waits", "pool", a.pool)
 		}
 		return news, nil
 	}

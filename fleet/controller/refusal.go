@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -22,8 +23,9 @@ const (
 	refusedFirst = time.Second
 	refusedFor   = 10 * time.Second
 	refusalLimit = 512
-	// retries is how many of those that were refused are tried again in one turn. The others go on meanwhile.
-	retries = 8
+	// retries is how many of those that were refused are tried again in one turn, and retryTime for how long. The others wait for the next.
+	retries   = 8
+	retryTime = 2 * time.Second
 )
 
 // due is when it is tried again.
@@ -34,9 +36,9 @@ func (r refusal) due() time.Duration {
 // refusals are what was refused, by name. It is forgotten once it is taken, and once a whole turn has not needed it.
 type refusals struct {
 	all    map[string]refusal
-	now    time.Duration   // when the turn began
-	asked  map[string]bool // for what this turn has asked
-	tried  map[string]bool // and what of it was tried
+	began  time.Duration   // of the turn
+	asked  map[string]bool // for what it has asked
+	tried  map[string]bool // and what of that was tried
 	budget int
 }
 
@@ -44,7 +46,15 @@ func newRefusals() refusals { return refusals{all: map[string]refusal{}} }
 
 // begin begins a turn.
 func (r *refusals) begin(now time.Duration) {
-	r.now, r.asked, r.tried, r.budget = now, map[string]bool{}, map[string]bool{}, retries
+	r.began, r.asked, r.tried, r.budget = now, map[string]bool{}, map[string]bool{}, retries
+}
+
+// since is when something was due; 0 is that it was never refused. Who has waited for longest is tried first.
+func (r *refusals) since(name string) time.Duration {
+	if refused, is := r.all[name]; is {
+		return refused.due()
+	}
+	return 0
 }
 
 // end ends a turn. What a whole one has not asked for is needed no longer.
@@ -57,10 +67,10 @@ func (r *refusals) end(whole bool) {
 }
 
 // tries says whether something is tried now: once in a turn, and unless it was refused a moment ago.
-func (r *refusals) tries(name string) bool {
+func (r *refusals) tries(name string, now time.Duration) bool {
 	r.asked[name] = true
 	known, refused := r.all[name]
-	if r.tried[name] || refused && (r.now < known.due() || r.budget == 0) {
+	if r.tried[name] || refused && (r.began < known.due() || r.budget == 0 || now-r.began > retryTime) {
 		return false
 	}
 	if refused {
@@ -101,8 +111,8 @@ func (r *refusals) next(now time.Duration) (in time.Duration) {
 	return in
 }
 
-// answered: it is the API server's own word.
-func answered(err error) bool {
+// answered: it is the API server's own word, or it has none within the request's time, as where a webhook hangs.
+func answered(ctx context.Context, err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status)
+	return errors.As(err, &status) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 }

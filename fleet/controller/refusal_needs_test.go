@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -269,4 +270,91 @@ func TestTwoVariantsAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A webhook that hangs for one pool stops no other.
+func TestAWebhookThatHangs(t *testing.T) {
+	play(t, func(s *stage) {
+		s.nodes(3)
+		s.pool(nil)
+		s.secondPool()
+		s.api.before = func(request string) error {
+			if strings.HasPrefix(request, "create ConfigMap/pool-a-") {
+				time.Sleep(requestTime)
+				return fmt.Errorf("Post: %w", context.DeadlineExceeded)
+			}
+			return nil
+		}
+		s.turns(60)
+		if a, b := s.says("a"), s.says("b"); !strings.HasPrefix(a, "Held: ") || !strings.HasPrefix(b, "Completed") {
+			t.Errorf("they say %q and %q", a, b)
+		}
+	})
+}
+
+// Who has waited for longest is tried again first, so that slow refusals of some starve no other.
+func TestSlowRefusalsStarveNobody(t *testing.T) {
+	play(t, func(s *stage) {
+		for _, pool := range []string{"a", "b", "c"} {
+			s.spread(pool, pool, 8)
+			s.pool(func(p *v1alpha1.KubeletPool) {
+				wide(p)
+				p.Name, p.Spec.Selector.MatchLabels = pool, map[string]string{"pool": pool}
+				for i := range 8 {
+					p.Spec.Layers = append(p.Spec.Layers, v1alpha1.Layer{Name: fmt.Sprint("l", i), Inline: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"maxPods":%d}`, 60+i)},
+						NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"node": fmt.Sprint(pool, i)}}})
+				}
+			})
+			for i := range 8 {
+				n := s.api.stored[fmt.Sprintf("Node/%s%d", pool, i)].DeepCopyObject().(*corev1.Node)
+				n.Labels["node"] = n.Name
+				s.api.put(n)
+			}
+		}
+		s.spread("z", "z", 1)
+		s.pool(func(p *v1alpha1.KubeletPool) {
+			wide(p)
+			p.Name, p.Spec.Selector.MatchLabels = "z", map[string]string{"pool": "z"}
+		})
+		free := false
+		s.api.before = func(request string) error {
+			switch {
+			case !strings.HasPrefix(request, "create ConfigMap/pool-"), free && strings.HasPrefix(request, "create ConfigMap/pool-z"):
+				return nil
+			case !strings.HasPrefix(request, "create ConfigMap/pool-z"):
+				time.Sleep(time.Second)
+			}
+			return apierrors.NewForbidden(corev1.Resource("configmaps"), "x", fmt.Errorf("exceeded quota: small"))
+		}
+		s.quietly(5 * time.Minute)
+		free = true
+		s.quietly(2 * time.Minute)
+		if got := s.assigned(); len(got) != 1 || got[0] != "z0" {
+			t.Errorf("2 minutes after the last pool's quota is gone %v are assigned: %s; it was tried %d times", got, s.says("z"), len(s.api.asked("create ConfigMap/pool-z")))
+		}
+	})
+}
+
+// A status that was refused, and then somebody else has written, makes nobody spin.
+func TestAConflictOfARefusedStatus(t *testing.T) {
+	play(t, func(s *stage) {
+		s.nodes(3)
+		s.pool(nil)
+		s.refuse("patch status of KubeletPool/a")
+		s.quietly(5 * time.Second)
+		conflicts := 0
+		s.api.before = func(request string) error {
+			if strings.HasPrefix(request, "patch status of KubeletPool/a") && conflicts == 0 {
+				conflicts++
+				return apierrors.NewConflict(corev1.Resource("kubeletpools"), "a", fmt.Errorf("somebody was faster"))
+			}
+			return nil
+		}
+		for conflicts == 0 {
+			s.quietly(time.Millisecond)
+		}
+		if n := s.quietly(950 * time.Millisecond); n > 20 {
+			t.Errorf("%d turns in less than a second", n)
+		}
+	})
 }

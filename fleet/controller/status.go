@@ -49,8 +49,9 @@ func (c *Controller) writeStatuses(ctx context.Context, w *rollout.World, plan *
 			c.refusedStatuses.forget(name)
 			c.tell(plan, name)
 		case apierrors.IsConflict(failure), apierrors.IsNotFound(failure):
+			c.refusedStatuses.forget(name)
 			later = sooner(later, time.Millisecond) // somebody has changed it: decide anew
-		case answered(failure): // the other pools go on, at once
+		case answered(ctx, failure): // the other pools go on, at once
 			if c.refusedStatuses.note(name, failure, c.monotonic()) {
 				c.log.Error(failure, "the status of a KubeletPool was refused, and nothing is done for it", "pool", name)
 			}

@@ -108,12 +108,11 @@ func (d *decision) takeBack(p *pool) {
 		if m.held || p.manual(m.node) || d.written(p, m.node) || !stopped && m.keep == Local && m.node.Active != Local {
 			continue
 		}
-		if m.node.Active != m.keep && d.misses(p, m) { // what it runs it need not find
-			continue
-		}
 		switch m.class {
 		case Old, Applying, Waiting, Blocked, Skipped, Leaving:
-			d.assign(p, m, WhyTakeBack, m.keep)
+			if m.node.Active == m.keep || !d.misses(p, m) { // what it runs it need not find
+				d.assign(p, m, WhyTakeBack, m.keep)
+			}
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (p *pool) ready() said {
 		return said{false, ReasonLayerMissing, "ConfigMap " + p.missing + " is not there"}
 	case p.conflicts > 0:
 		return said{false, ReasonConflict, p.conflictWords()}
-	case p.target.stopped != nil:
+	case p.target.stopped != nil && !p.unmade:
 		return said{false, ReasonStopped, p.stopWords()}
 	case p.finished():
 		return said{true, ReasonCompleted, p.completedWords()}
@@ -81,7 +81,7 @@ func (p *pool) waits() bool { return p.barred.reason != "" && !p.moves() }
 func (p *pool) progressing() said {
 	c := &p.count
 	switch {
-	case p.target.stopped != nil:
+	case p.target.stopped != nil && !p.unmade:
 		return said{false, ReasonHeld, p.stopWords()}
 	case p.refusal() != "":
 		return said{false, ReasonHeld, p.refusal()}
@@ -111,7 +111,7 @@ func (p *pool) progressing() said {
 
 func (p *pool) stalled() said {
 	switch {
-	case p.target.stopped != nil:
+	case p.target.stopped != nil && !p.unmade:
 		return said{true, ReasonStopped, p.stopWords()}
 	case p.tampered != "":
 		return said{true, ReasonRevisionTampered, p.tampered}

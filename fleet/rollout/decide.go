@@ -138,8 +138,10 @@ func (d *decision) look() time.Duration {
 		}
 	}
 	for _, p := range d.pools {
-		if p.clock.Wave > 0 {
+		if p.clock.Wave > 0 && p.clock.counts(p) {
 			at(persist - p.clock.Elapsed%persist)
+		}
+		if p.clock.Soaking {
 			at(p.wave().soak - p.clock.Soaked)
 		}
 		for i := range p.members {

@@ -8,12 +8,15 @@ import (
 // lack notes who cannot be assigned the target, because the API server does not take the variant. Who goes ahead waits for that. All else goes
 // on: verdicts, what is taken back, new nodes, and the way back of everybody else.
 func (d *decision) lack(p *pool) {
-	if len(d.w.RefusedVariants) == 0 || p.target.stopped != nil {
+	if len(d.w.RefusedVariants) == 0 || p.target.stopped != nil || p.Spec.Rollout.Paused {
 		return
 	}
 	for i := range p.members {
 		m := &p.members[i]
-		if m.lacks = d.w.RefusedVariants[variantOf(m.want)]; m.lacks == "" || m.node.Source == m.want {
+		if m.node.Source == m.want && !m.superseded { // it has what it should
+			continue
+		}
+		if m.lacks = d.w.RefusedVariants[variantOf(m.want)]; m.lacks == "" {
 			continue
 		}
 		if m.class == Old && (m.node.Ready || m.superseded) || m.class == Late && m.node.Ready || m.relabelled(p) {

@@ -72,6 +72,15 @@ func TestARefusedVariant(t *testing.T) {
 		}, func(w *table) []Node {
 			return []Node{w.onT("n1", saysInTrial, nil), w.onT("n2", saysInTrial, func(n *Node) { n.Labels = map[string]string{"pool": "a", "gpu": "true"} })}
 		}, "Back n1 S", quota},
+		"who needs it for another attempt": {func(w *table) {
+			w.pool.Status.Stops = []v1alpha1.Stop{{Hash: w.retry.Hash, Revision: 2, Attempt: 1, Node: "n1", Reason: saysRejected}}
+			w.pool.Spec.Rollout.Attempt = 2
+			w.refusesVariant(w.t)
+		}, func(w *table) []Node { return []Node{w.onT("n1", saysRejected, nil)} }, "", quota},
+		"who waits for its pods needs it no more": {func(w *table) { drains(w); w.refusesVariant(w.t) },
+			func(w *table) []Node { return []Node{w.waits("n2", nil), w.proven("n1")} }, "Drain n2 workers T", ""},
+		"a paused pool says that it is paused": {func(w *table) { w.pool.Spec.Rollout.Paused = true; w.refusesVariant(w.t) },
+			func(w *table) []Node { return []Node{w.old("n1")} }, "", "spec.rollout.paused"},
 		"who needs it is away, and holds up nobody": {func(w *table) { w.twoVariants(); w.refusesVariant(w.gpuVariant()) },
 			func(w *table) []Node {
 				away := w.gpu("n2")
@@ -225,6 +234,37 @@ func TestWithoutATarget(t *testing.T) {
 			}
 			if got := w.written(plan); got != "Join n2 -join" {
 				t.Errorf("it writes %q", got)
+			}
+		})
+	}
+}
+
+// The cure of what was stopped is refused: the pool says that, and not the stop again.
+func TestTheCureIsRefused(t *testing.T) {
+	w := newTable(t)
+	w.pool.Status.Stops = []v1alpha1.Stop{{Hash: w.retry.Hash, Revision: 2, Attempt: 1, Node: "n1", Reason: saysRejected}}
+	w.pool.Spec.Layers = []v1alpha1.Layer{inline("fleet", `{"maxPods":300}`)}
+	plan, _ := w.decide(w.old("n1"))
+	w.world.RefusedRevisions = map[string]string{plan.Revisions[0].ObjectName(): quotaWords}
+	_, status := w.decide(w.old("n1"))
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing); c.Message != quotaWords || meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled) {
+		t.Errorf("it says %+v", status.Conditions)
+	}
+}
+
+// A clock that stands is not waited for.
+func TestAClockThatStands(t *testing.T) {
+	for name, stands := range map[string]func(w *table){
+		"paused":  func(w *table) { w.pool.Spec.Rollout.Paused = true },
+		"refused": func(w *table) { w.refusesVariant(w.t) },
+		"closed":  closed,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTable(t)
+			w.world.Clocks = map[string]Clock{"workers": {Retry: w.retry, Wave: 1, Elapsed: persist - time.Millisecond, Barred: true}}
+			stands(w)
+			if plan, _ := w.decide(w.old("n1")); plan.Look > 0 && plan.Look < time.Second {
+				t.Errorf("it looks again after %v", plan.Look)
 			}
 		})
 	}

@@ -53,7 +53,7 @@ func (d *decision) clockOf(p *pool) Clock {
 	switch s := p.Status.Wave; {
 	case known && clock.Retry == p.target.retry && (s == nil || s.Number <= clock.Wave):
 		p.wasSoaking = clock.Soaking
-		if p.target.stopped == nil && !p.Spec.Rollout.Paused && !clock.Barred {
+		if clock.counts(p) {
 			clock.Elapsed += d.w.Elapsed
 		}
 	case s != nil && !p.begun:
@@ -64,6 +64,11 @@ func (d *decision) clockOf(p *pool) Clock {
 	clock.Soaking, clock.Barred = false, false
 	clock.Wave = min(max(clock.Wave, 1), waves) // somebody may have shortened the list
 	return clock
+}
+
+// counts: the time of an open wave passes.
+func (c *Clock) counts(p *pool) bool {
+	return p.target.stopped == nil && !p.Spec.Rollout.Paused && !c.Barred
 }
 
 func (p *pool) lastWave() bool {
