@@ -59,6 +59,7 @@ func TestCompose(t *testing.T) {
 		"the base is Local where none said": {map[string]string{"kubelet": envelope("layers: [{name: a, from: somewhere, patch: {maxPods: 1}}]")}, "clusterDomain: a", "maxPods: 1\nclusterDomain: a"},
 		"JSON": {map[string]string{"kubelet": `{"kind":"KubeletConfigurationLayers","apiVersion":"kubelet-supervisor.io/v1alpha1","layers":[{"name":"a","patch":{"maxPods":1}}]}`},
 			"", "maxPods: 1"},
+		"a name of 63": {map[string]string{"kubelet": envelope("layers: [{name: " + strings.Repeat("a", 63) + ", patch: {maxPods: 1}}]")}, "", "maxPods: 1"},
 		"a whole file": {map[string]string{"kubelet": whole + "maxPods: 1"}, "maxPods: 2", "maxPods: 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,6 +128,8 @@ func TestBadLayers(t *testing.T) {
 		"a name 12":             {layer("name: 12, patch: {}"), "it has a number as its name; put the name in quotes"},
 		"a name ~":              {layer("name: ~, patch: {}"), "it has null as its name"},
 		"a name that is a list": {layer("name: [a], patch: {}"), "it has a name that is no text"},
+		"a name of 64":          {layer("name: " + strings.Repeat("a", 64) + ", patch: {}"), "needs a name of at most 63"},
+		"a name that ends in -": {layer("name: a-, patch: {}"), "needs a name of at most 63"},
 		"a name with a dot":     {layer("name: a.b, patch: {}"), "needs a name of at most 63"},
 		"two of a name":         {[]string{"layers: [{name: a, patch: {}}, {name: a, patch: {}}]"}, `in layer 2: it has the name of another one, "a"`},
 		"no patch":              {layer("name: a"), "needs a patch"},

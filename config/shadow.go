@@ -135,8 +135,10 @@ func sameDuration(a, b string) bool {
 	return errA == nil && errB == nil && first == second
 }
 
-// plainWord is a value that is fit to be shown: not a URL, which may have a password in it.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9._%/+-]{1,64}$`)
+// plainWord is a value that is fit to be shown, up to maxWord bytes: not a URL, which may have a password in it.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9._%/+-]+$`)
+
+const maxWord = 64
 
 // shownValue is the value in parentheses; nothing for one that may be a secret, or says nothing by itself.
 func shownValue(path []string, value any) string {
@@ -152,7 +154,7 @@ func shownValue(path []string, value any) string {
 		}
 	}
 	shown := strings.Join(words, "+")
-	if len(words) != len(list) || strings.HasPrefix(path[0], "staticPodURL") || !plainWord.MatchString(shown) {
+	if len(words) != len(list) || strings.HasPrefix(path[0], "staticPodURL") || len(shown) > maxWord || !plainWord.MatchString(shown) {
 		return ""
 	}
 	return " (" + strings.Join(words, ", ") + ")"

@@ -43,6 +43,7 @@ func TestParseAssignment(t *testing.T) {
 		long:                            {err: path + `namespace: Invalid value: "` + long[:64] + `…": must be no more than 63 characters`},
 		"ns/" + long[:254] + "/key":     {err: path + `name: Invalid value: "` + long[:64] + `…": must be no more than 253 characters`},
 		"ns/name/" + long[:254]:         {err: path + `kubeletConfigKey: Invalid value: "` + long[:64] + `…": must be no more than 253 characters`},
+		"ns/name/key@" + long[:255]:     {parts: "ns|name|key|" + long[:255]},
 		"ns/name/key@" + long[:256]:     {err: path + `uid: Invalid value: "` + long[:64] + `…"`},
 		`{"configMap":{"name":"json"}}`: {err: path + "namespace: Invalid value"},
 	} {
