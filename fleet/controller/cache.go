@@ -26,20 +26,20 @@ func cachedObjects() map[client.Object]cache.ByObject {
 		&v1alpha1.KubeletPool{}:          {Transform: trim},
 		&v1alpha1.KubeletRolloutBudget{}: {Transform: trim},
 		&corev1.ConfigMap{}:              {Namespaces: configs, Transform: trim},
-		&appsv1.ControllerRevision{}: {Namespaces: map[string]cache.Config{rollout.Namespace: {LabelSelector: ours()}},
+		&appsv1.ControllerRevision{}: {Namespaces: map[string]cache.Config{rollout.Namespace: {LabelSelector: ours}},
 			Transform: trim},
 		&corev1.Pod{}: {Field: fields.OneTermEqualSelector("status.phase", string(corev1.PodFailed)), Transform: trimPod},
 	}
 }
 
 // ours selects what this controller has made.
-func ours() labels.Selector {
+var ours = func() labels.Selector {
 	selector, err := labels.Parse(PoolLabel)
 	if err != nil {
 		panic(err)
 	}
 	return selector
-}
+}()
 
 // trim removes what nobody here reads.
 func trim(in any) (any, error) {

@@ -28,7 +28,7 @@ var (
 	budgetKind   = kind{v1alpha1.GroupVersion().WithKind("KubeletRolloutBudgetList"), nil}
 	mapKind      = kind{corev1.SchemeGroupVersion.WithKind("ConfigMapList"), []client.ListOption{inKubeletConfig}}
 	revisionKind = kind{appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"),
-		[]client.ListOption{inKubeletConfig, client.MatchingLabelsSelector{Selector: ours()}}}
+		[]client.ListOption{inKubeletConfig, client.MatchingLabelsSelector{Selector: ours}}}
 )
 
 // believe compares the caches with a live list where there is reason to: at the begin, and after a watch has failed.

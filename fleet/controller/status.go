@@ -67,10 +67,9 @@ func (c *Controller) writeStatuses(ctx context.Context, w *rollout.World, plan *
 func (c *Controller) writeStatus(ctx context.Context, object *v1alpha1.KubeletPool, status v1alpha1.KubeletPoolStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	changed := object.DeepCopy()
-	changed.Status = status
+	changed, patch := statusPatch(object, status)
 	c.pools.wrote[object.UID] = c.monotonic()
-	err := c.writer.Status().Patch(ctx, changed, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}))
+	err := c.writer.Status().Patch(ctx, changed, patch)
 	switch {
 	case err == nil:
 		c.pools.answered(changed)
@@ -82,6 +81,26 @@ func (c *Controller) writeStatus(ctx context.Context, object *v1alpha1.KubeletPo
 		}
 	}
 	return err
+}
+
+// statusPatch is what takes the pool to that status, if nobody has changed the pool meanwhile. What does not change is left out before the two
+// are compared as JSON trees: stops and failures are most of a status, and a MiB of garbage each time.
+func statusPatch(object *v1alpha1.KubeletPool, status v1alpha1.KubeletPoolStatus) (changed *v1alpha1.KubeletPool, patch client.Patch) {
+	old := object.Status
+	leaveOutEqual(&old.Stops, &status.Stops)
+	leaveOutEqual(&old.Failures, &status.Failures)
+	leaveOutEqual(&old.Revisions, &status.Revisions)
+	leaveOutEqual(&old.Cohorts, &status.Cohorts)
+	bare := func(status v1alpha1.KubeletPoolStatus) *v1alpha1.KubeletPool {
+		return &v1alpha1.KubeletPool{ObjectMeta: metav1.ObjectMeta{Name: object.Name, UID: object.UID, ResourceVersion: object.ResourceVersion}, Status: status}
+	}
+	return bare(status), client.MergeFromWithOptions(bare(old), client.MergeFromWithOptimisticLock{})
+}
+
+func leaveOutEqual[T any](old, list *[]T) {
+	if apiequality.Semantic.DeepEqual(*old, *list) {
+		*old, *list = nil, nil
+	}
 }
 
 // decisive: what is to be done with nodes rests on it, so it is written before. Numbers and words for people may wait.

@@ -51,7 +51,7 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 		case &maps:
 			options = append(options, inKubeletConfig)
 		case &revisions:
-			options = append(options, inKubeletConfig, client.MatchingLabelsSelector{Selector: ours()})
+			options = append(options, inKubeletConfig, client.MatchingLabelsSelector{Selector: ours})
 		}
 		if err := c.cached.List(ctx, list, options...); err != nil {
 			return w, fmt.Errorf("reading a cache: %w", err)
