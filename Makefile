@@ -56,7 +56,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## static binaries into bin/
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/kubelet-supervisor ./cmd/kubectl-kubelet ./cmd/kubelet-supervisor-controller
+	packaging/compile.sh "$(VERSION)" "$(CURDIR)/bin" kubelet-supervisor kubectl-kubelet kubelet-supervisor-controller
 
 .PHONY: demo
 demo: root demo-program ## the whole story on this machine: a real node, then a pool of three (root; two minutes; first time: about 10 min of building)

@@ -58,7 +58,7 @@ YAML
 compile() { # PROGRAM: for $GOOS and $ARCH, with the bill of it
   local here="$BUILD/$1" system=
   [ "$GOOS" = linux ] || system=${GOOS}_
-  GOARCH=$ARCH go build -ldflags "-s -w -X main.version=$version" -o "$here/$1" "./cmd/$1"
+  GOARCH=$ARCH packaging/compile.sh "$version" "$here" "$1"
   "$BUILD/bill" "$here/$1" "$version" "$folder/$1_${PACKAGE_VERSION}_$system$ARCH.cdx.json" "$here/licences.txt"
   gzip -9nkf "$here/licences.txt"
 }

@@ -36,13 +36,14 @@ func (w withBinaries) Run() int {
 	binary, fakeKubelet = filepath.Join(folder, "kubelet-supervisor"), filepath.Join(folder, "kubelet")
 	journalFolder = filepath.Join(folder, "journal")
 	defaultFolders = filepath.Join(folder, "default")
-	flags := "-X main.version=v1.2.3 -X main.journalStreams=" + journalFolder + "/stdout" +
+	flags := "-X main.journalStreams=" + journalFolder + "/stdout" +
 		" -X main.defaultRunDir=" + defaultFolders + "/run -X main.defaultStateDir=" + defaultFolders + "/state" +
 		" -X github.com/coreos/go-systemd/v22/journal.journalSocket=" + journalFolder + "/socket"
-	for path, source := range map[string]string{binary: ".", fakeKubelet: "../../test/fakekubelet"} {
-		build := exec.Command("go", "build", "-ldflags", flags, "-o", path, source)
+	for _, build := range []*exec.Cmd{exec.Command("../../packaging/compile.sh", "v1.2.3", folder, "kubelet-supervisor"),
+		exec.Command("go", "build", "-o", fakeKubelet, "../../test/fakekubelet")} {
+		build.Env = append(os.Environ(), "LDFLAGS="+flags)
 		if output, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "building %s: %v\n%s", source, err, output)
+			fmt.Fprintf(os.Stderr, "%s: %v\n%s", build, err, output)
 			return 1
 		}
 	}

@@ -24,7 +24,7 @@ var buildOnce = sync.OnceValues(func() (string, error) {
 	if given := os.Getenv("KUBELET_SUPERVISOR_TEST_BINARY"); given != "" {
 		return given, nil
 	}
-	return build("kubelet-supervisor", "-trimpath", "-ldflags", "-s -w -X main.version=e2e")
+	return filepath.Join(scratch, "kubelet-supervisor"), run("packaging/compile.sh", "e2e", scratch, "kubelet-supervisor")
 })
 
 // crashBinary is the same program, which kills itself where CRASH_AT says.
@@ -32,9 +32,14 @@ var crashBinary = sync.OnceValues(func() (string, error) { return build("kubelet
 
 func build(name string, flags ...string) (string, error) {
 	file := filepath.Join(scratch, name)
-	command := exec.Command("go", append(append([]string{"build"}, flags...), "-o", file, "./cmd/kubelet-supervisor")...)
+	return file, run("go", append(append([]string{"build"}, flags...), "-o", file, "./cmd/kubelet-supervisor")...)
+}
+
+// run runs a command of the project's own folder.
+func run(name string, arguments ...string) error {
+	command := exec.Command(name, arguments...)
 	command.Dir = "../.."
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
-	return file, command.Run()
+	return command.Run()
 }
