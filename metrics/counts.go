@@ -33,6 +33,16 @@ const (
 	phaseReport    = "report" // from something new to say to a Node that says it
 )
 
+const (
+	noAnswer    = "none"
+	otherAnswer = "other"
+	// mostCodes bounds the series of requests: what answers may be anything.
+	mostCodes = 32
+)
+
+// usualCodes are those that an API server has for a supervisor. Others have a series from their first answer on.
+var usualCodes = []string{"200", "201", "400", "401", "403", "404", "409", "422", "429", "500", "503", "504", noAnswer, otherAnswer}
+
 // bounds are the upper ones of a histogram's buckets, in seconds; the last bucket is endless.
 var bounds = []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120}
 
@@ -54,26 +64,28 @@ type Counts struct {
 	Starts, Rollbacks, Preflights map[string]uint64
 	Exits                         map[string]uint64 // by cause, not asked for
 	Asked                         uint64            // exits
-	Rejections, Promotions, Lost  uint64
+	Rejections, Promotions        uint64
+	Lost                          uint64 // pods
 	Aside                         uint64 // state files
 	OfOurs                        bool   // the newest exit was asked for
 	Unhealthy                     float64
 	Changes                       map[string]*Histogram
+	Requests                      map[string]uint64 // by the code of the answer, "none" or "other"
 }
 
 // filled gives zeros to what is not there: to all of new Counts, and to what an earlier program did not count.
 func (c Counts) filled() Counts {
-	zeros := func(have map[string]uint64, names ...string) map[string]uint64 {
-		all := map[string]uint64{}
-		for _, name := range names {
-			all[name] = have[name]
-		}
-		return all
-	}
 	c.Starts = zeros(c.Starts, startOfOurs, startChange, startExit)
 	c.Exits = zeros(c.Exits, endClean, endError, endSignal, endHung)
 	c.Rollbacks = zeros(c.Rollbacks, string(decide.Exited), string(decide.StartTimeout), string(decide.PortHeld), string(decide.LeaseLost))
 	c.Preflights = zeros(c.Preflights, config.Accepted.String(), config.Refused.String(), config.Environment.String(), config.Unknown.String())
+	answers := c.Requests
+	c.Requests = zeros(answers, usualCodes...)
+	for _, code := range slices.Sorted(maps.Keys(answers)) {
+		if _, usual := c.Requests[code]; !usual {
+			c.answered(code, answers[code])
+		}
+	}
 	changes := map[string]*Histogram{}
 	for _, phase := range []string{phaseDownload, phasePreflight, phaseStop, phaseStart, phaseReport} {
 		h := c.Changes[phase]
@@ -86,9 +98,19 @@ func (c Counts) filled() Counts {
 	return c
 }
 
+func zeros(have map[string]uint64, names ...string) map[string]uint64 {
+	all := map[string]uint64{}
+	for _, name := range names {
+		all[name] = have[name]
+	}
+	return all
+}
+
 // clone is for another goroutine, or another program.
 func (c Counts) clone() Counts {
-	c.Starts, c.Exits, c.Rollbacks, c.Preflights = maps.Clone(c.Starts), maps.Clone(c.Exits), maps.Clone(c.Rollbacks), maps.Clone(c.Preflights)
+	for _, m := range []*map[string]uint64{&c.Starts, &c.Exits, &c.Rollbacks, &c.Preflights, &c.Requests} {
+		*m = maps.Clone(*m)
+	}
 	changes := map[string]*Histogram{}
 	for phase, h := range c.Changes {
 		changes[phase] = &Histogram{Buckets: slices.Clone(h.Buckets), Sum: h.Sum}
@@ -167,4 +189,12 @@ func (c *Counts) ended(before *decide.State, e decide.ChildExited) {
 	default:
 		c.Exits[endError]++
 	}
+}
+
+// answered counts answers of one code, apart for as long as there are few codes.
+func (c *Counts) answered(code string, n uint64) {
+	if _, known := c.Requests[code]; !known && len(c.Requests) >= mostCodes {
+		code = otherAnswer
+	}
+	c.Requests[code] += n
 }

@@ -16,13 +16,12 @@ type Metrics struct {
 	changed chan struct{} // capacity 1
 	now     func() time.Duration
 
-	mutex    sync.Mutex
-	counts   Counts
-	requests map[string]uint64 // by the code of the answer
-	contact  time.Time         // of the newest answer
-	shown    shown
-	begun    map[string]time.Duration // phases under way
-	until    time.Duration            // to when unhealthy time was counted
+	mutex   sync.Mutex
+	counts  Counts
+	contact time.Time // of the newest answer
+	shown   shown
+	begun   map[string]time.Duration // phases under way
+	until   time.Duration            // to when unhealthy time was counted
 }
 
 // shown is what is so now.
@@ -36,13 +35,9 @@ type shown struct {
 	pending, known bool
 }
 
-// mostCodes bounds the series of requests: what answers may be anything.
-const mostCodes = 32
-
 // New makes the metrics of a program, which go on from the counts of the one before it; now is a monotonic clock.
 func New(version string, before Counts, now func() time.Duration) *Metrics {
-	return &Metrics{version: version, changed: make(chan struct{}, 1), now: now, counts: before.filled(), requests: map[string]uint64{"200": 0, "none": 0},
-		begun: map[string]time.Duration{}, until: now()}
+	return &Metrics{version: version, changed: make(chan struct{}, 1), now: now, counts: before.filled(), begun: map[string]time.Duration{}, until: now()}
 }
 
 // Counts are a copy, for the next program.
@@ -150,14 +145,11 @@ func (m *Metrics) Answered(code int, at time.Time) {
 	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	name := "none"
+	name := noAnswer
 	if code != 0 {
 		name, m.contact = strconv.Itoa(code), at
 	}
-	if _, known := m.requests[name]; !known && len(m.requests) >= mostCodes {
-		name = "other"
-	}
-	m.requests[name]++
+	m.counts.answered(name, 1)
 }
 
 func (m *Metrics) poke() {

@@ -95,7 +95,7 @@ func (m *Metrics) showChanges(p *page) {
 
 func (m *Metrics) showContact(p *page) {
 	p.family(ours+"api_requests_total", counter, "Requests of the supervisor to the API server, by the code of the answer; none: there was no answer.")
-	p.each("code", m.requests)
+	p.each("code", m.counts.Requests)
 	if !m.contact.IsZero() {
 		p.family(ours+"last_contact_timestamp_seconds", gauge, "When the API server last answered the supervisor.")
 		p.sample(float64(m.contact.UnixMilli()) / 1000)
