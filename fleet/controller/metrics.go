@@ -22,6 +22,11 @@ type metrics struct {
 	pools                   map[string]bool // that were told
 }
 
+// usualCodes are there at 0 from the start: what is first seen with a 1 is no increase for Prometheus. Others come with their first answer.
+var usualCodes = []string{noAnswer, "200", "401", "403", "404", "409", "422", "429", "500", "503", "504"}
+
+const noAnswer = "0"
+
 // newMetrics registers them.
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
@@ -39,6 +44,9 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		decide: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_pool_decide_seconds",
 			Help: "How long a decision over all pools takes.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12)}),
 	}
+	for _, code := range usualCodes {
+		m.patches.WithLabelValues(code)
+	}
 	for _, c := range []prometheus.Collector{m.nodes, m.wave, m.stop, m.held, m.patches, m.afterVerdict, m.decide} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
@@ -54,16 +62,16 @@ func (m *metrics) stopped(after time.Duration) { m.afterVerdict.Observe(after.Se
 // patched counts an answer. What was not sent has none, and is not counted.
 func (m *metrics) patched(err error) {
 	var status apierrors.APIStatus
-	code := 0
+	code := noAnswer
 	switch {
 	case errors.Is(err, errFenced):
 		return
 	case err == nil:
-		code = http.StatusOK
+		code = strconv.Itoa(http.StatusOK)
 	case errors.As(err, &status):
-		code = int(status.Status().Code)
+		code = strconv.Itoa(int(status.Status().Code))
 	}
-	m.patches.WithLabelValues(strconv.Itoa(code)).Inc()
+	m.patches.WithLabelValues(code).Inc()
 }
 
 // report tells the pools that there are now.
