@@ -3,11 +3,13 @@ package forecast
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // What is read of a list gives the same forecast as the whole pods do.
@@ -59,6 +61,17 @@ func TestReadPods(t *testing.T) {
 		if pods, err := ReadPods(strings.NewReader(bad)); err == nil {
 			t.Errorf("%.40q is read as %d pods", bad, len(pods))
 		}
+	}
+}
+
+// Of pods that have ended it is told why.
+func TestReadPodsAndEnds(t *testing.T) {
+	const list = `{"items":[{"metadata":{"uid":"a"},"status":{"phase":"Running","reason":"x"}},{"metadata":{"uid":"b"},"status":{"phase":"Failed","reason":"OutOfpods"}},
+		{"metadata":{"uid":"c"},"status":{"phase":"Succeeded"}}]}`
+	told := map[types.UID]string{}
+	pods, err := ReadPodsAndEnds(strings.NewReader(list), func(uid types.UID, reason string) { told[uid] = reason })
+	if want := map[types.UID]string{"b": "OutOfpods", "c": ""}; err != nil || len(pods) != 1 || !maps.Equal(told, want) {
+		t.Errorf("%d pods and %q, want %q; %v", len(pods), told, want, err)
 	}
 }
 

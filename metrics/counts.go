@@ -43,6 +43,14 @@ const (
 // usualCodes are those that an API server has for a supervisor. Others have a series from their first answer on.
 var usualCodes = []string{"200", "201", "400", "401", "403", "404", "409", "422", "429", "500", "503", "504", noAnswer, otherAnswer}
 
+// otherReason is for all reasons that are none of lostReasons: anybody who may write the status of pods can make one up.
+const otherReason = "Other"
+
+// lostReasons are what a kubelet says of a pod that it does not take again, or ends (Kubernetes 1.36: pkg/kubelet/lifecycle/predicate.go, cm/admission,
+// cm/topologymanager, preemption, eviction, sysctl, nodeshutdown).
+var lostReasons = []string{"OutOfcpu", "OutOfmemory", "OutOfpods", "OutOfephemeral-storage", "UnexpectedAdmissionError", "NodeAffinity", "TopologyAffinityError",
+	"SysctlForbidden", "Preempting", "Evicted", "NodeShutdown", decide.PodGone, otherReason}
+
 // bounds are the upper ones of a histogram's buckets, in seconds; the last bucket is endless.
 var bounds = []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120}
 
@@ -65,9 +73,10 @@ type Counts struct {
 	Exits                         map[string]uint64 // by cause, not asked for
 	Asked                         uint64            // exits
 	Rejections, Promotions        uint64
-	Lost                          uint64 // pods
-	Aside                         uint64 // state files
-	OfOurs                        bool   // the newest exit was asked for
+	Lost                          uint64            // pods, of any reason: all that an earlier program knew
+	LostFor                       map[string]uint64 // by reason
+	Aside                         uint64            // state files
+	OfOurs                        bool              // the newest exit was asked for
 	Unhealthy                     float64
 	Changes                       map[string]*Histogram
 	Requests                      map[string]uint64 // by the code of the answer, "none" or "other"
@@ -79,6 +88,12 @@ func (c Counts) filled() Counts {
 	c.Exits = zeros(c.Exits, endClean, endError, endSignal, endHung)
 	c.Rollbacks = zeros(c.Rollbacks, string(decide.Exited), string(decide.StartTimeout), string(decide.PortHeld), string(decide.LeaseLost))
 	c.Preflights = zeros(c.Preflights, config.Accepted.String(), config.Refused.String(), config.Environment.String(), config.Unknown.String())
+	c.LostFor = zeros(c.LostFor, lostReasons...)
+	rest := c.Lost
+	for _, n := range c.LostFor {
+		rest -= min(n, rest)
+	}
+	c.LostFor[otherReason] += rest
 	answers := c.Requests
 	c.Requests = zeros(answers, usualCodes...)
 	for _, code := range slices.Sorted(maps.Keys(answers)) {
@@ -108,7 +123,7 @@ func zeros(have map[string]uint64, names ...string) map[string]uint64 {
 
 // clone is for another goroutine, or another program.
 func (c Counts) clone() Counts {
-	for _, m := range []*map[string]uint64{&c.Starts, &c.Exits, &c.Rollbacks, &c.Preflights, &c.Requests} {
+	for _, m := range []*map[string]uint64{&c.Starts, &c.Exits, &c.Rollbacks, &c.Preflights, &c.LostFor, &c.Requests} {
 		*m = maps.Clone(*m)
 	}
 	changes := map[string]*Histogram{}
@@ -135,7 +150,9 @@ func (c *Counts) decided(before, after *decide.State, event decide.Event, step *
 	case decide.ChildExited:
 		c.ended(before, e)
 	case decide.PodsLost:
-		c.Lost += uint64(e.New)
+		for reason, n := range e.New {
+			c.lost(reason, uint64(n))
+		}
 	case decide.Started:
 		if e.Err == nil && len(e.InTheWay) == 0 && !e.Gone {
 			c.started()
@@ -162,6 +179,14 @@ func (c *Counts) rolledBack(after *decide.State) {
 	} else if n := len(after.Rejected); n > 0 {
 		c.Rollbacks[string(after.Rejected[n-1].Cause)]++
 	}
+}
+
+func (c *Counts) lost(reason string, n uint64) {
+	if _, known := c.LostFor[reason]; !known {
+		reason = otherReason
+	}
+	c.LostFor[reason] += n
+	c.Lost += n
 }
 
 func (c *Counts) started() {

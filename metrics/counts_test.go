@@ -93,7 +93,10 @@ func TestWhatIsCounted(t *testing.T) {
 		"one that failed":               {event: decide.Started{Err: errors.New("no")}},
 		"one that state files prevent":  {event: decide.Started{InTheWay: []config.StateFile{{}}}},
 		"one of a kubelet that is gone": {event: decide.Started{Gone: true}},
-		"pods":                          {event: decide.PodsLost{New: 1}, want: []string{"pods_lost_total"}},
+		"a pod":                         {event: decide.PodsLost{New: map[string]int{"OutOfpods": 1}}, want: []string{`pods_lost_total{reason="OutOfpods"}`}},
+		"pods, for reasons":             {event: decide.PodsLost{New: map[string]int{decide.PodGone: 1, "Evicted": 1}}, want: []string{`pods_lost_total{reason="Gone"}`, `pods_lost_total{reason="Evicted"}`}},
+		"a pod without a reason":        {event: decide.PodsLost{New: map[string]int{"": 1}}, want: []string{`pods_lost_total{reason="Other"}`}},
+		"a reason that somebody made":   {event: decide.PodsLost{New: map[string]int{"Nonsense": 1}}, want: []string{`pods_lost_total{reason="Other"}`}},
 		"a promotion":                   {event: decide.Ticked{}, reasons: []string{"KubeletConfigPromoted"}, want: []string{"promotions_total"}},
 		"a rejection":                   {event: decide.Ticked{}, reasons: []string{"KubeletConfigRejected"}, want: []string{"rejections_total"}},
 		"a state file":                  {event: decide.Ticked{}, reasons: []string{"KubeletStateFileSetAside"}, want: []string{"state_files_set_aside_total"}},
@@ -183,7 +186,7 @@ func TestUnhealthyTime(t *testing.T) {
 // What was counted goes on in the next program, also in one that counts more than the one before.
 func TestCountsGoOn(t *testing.T) {
 	w := newWorld(Counts{})
-	w.hear(decide.Started{}, nil, nil).hear(decide.ChildExited{Asked: true}, decide.Start{}, nil).hear(decide.PodsLost{New: 3}, nil, nil)
+	w.hear(decide.Started{}, nil, nil).hear(decide.ChildExited{Asked: true}, decide.Start{}, nil).hear(decide.PodsLost{New: map[string]int{"OutOfcpu": 2, "": 1}}, nil, nil)
 	for code := range 100 {
 		w.Answered(code, time.Unix(1700000000, 0))
 	}
@@ -197,7 +200,7 @@ func TestCountsGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := newWorld(handed).hear(decide.Started{}, nil, nil).series()
-	for name, want := range map[string]string{"pods_lost_total": "3", `kubelet_starts_total{why="change"}`: "1", `kubelet_starts_total{why="exit"}`: "0",
+	for name, want := range map[string]string{`pods_lost_total{reason="OutOfcpu"}`: "2", `pods_lost_total{reason="Other"}`: "1", `kubelet_starts_total{why="change"}`: "1", `kubelet_starts_total{why="exit"}`: "0",
 		`api_requests_total{code="200"}`: "1", `api_requests_total{code="none"}`: "1", `api_requests_total{code="1"}`: "1", `api_requests_total{code="other"}`: "81"} {
 		if next[ours+name] != want {
 			t.Errorf("%s is %s", name, next[ours+name])
@@ -219,8 +222,10 @@ func TestCountsOfOtherPrograms(t *testing.T) {
 		handed string
 		want   map[string]string
 	}{
-		"without requests": {`{"Starts":{"begin":1,"exit":2},"Lost":3,"OfOurs":true}`, map[string]string{`kubelet_starts_total{why="exit"}`: "2", "pods_lost_total": "3",
+		"without requests": {`{"Starts":{"begin":1,"exit":2},"Lost":3,"OfOurs":true}`, map[string]string{`kubelet_starts_total{why="exit"}`: "2", `pods_lost_total{reason="OutOfpods"}`: "0", `pods_lost_total{reason="Other"}`: "3",
 			`api_requests_total{code="200"}`: "0", `api_requests_total{code="other"}`: "0"}},
+		"with reasons for some pods": {`{"Lost":5,"LostFor":{"OutOfpods":2,"Nonsense":1}}`, map[string]string{`pods_lost_total{reason="OutOfpods"}`: "2", `pods_lost_total{reason="Other"}`: "3",
+			`pods_lost_total{reason="Nonsense"}`: ""}},
 		"with many codes": {`{"Requests":{"none":7,` + strings.Join(many, ",") + `}}`, map[string]string{`api_requests_total{code="none"}`: "7", `api_requests_total{code="0"}`: "1",
 			`api_requests_total{code="99"}`: "", `api_requests_total{code="other"}`: "82"}},
 	} {
@@ -257,9 +262,11 @@ func TestWhatIsThereFromTheStart(t *testing.T) {
 	zero("kubelet_exits_total", `{asked="true",cause="stopped"}`)
 	zero(`kubelet_exits_total`, `{asked="false",cause="clean"}`, `{asked="false",cause="error"}`, `{asked="false",cause="hung"}`, `{asked="false",cause="signal"}`)
 	zero("preflights_total", labels("outcome", "accepted", "refused", "environment", "unknown")...)
+	zero("pods_lost_total", labels("reason", "OutOfcpu", "OutOfmemory", "OutOfpods", "OutOfephemeral-storage", "UnexpectedAdmissionError", "NodeAffinity", "TopologyAffinityError",
+		"SysctlForbidden", "Preempting", "Evicted", "NodeShutdown", "Gone", "Other")...)
 	zero("rollbacks_total", labels("cause", "Exited", "StartTimeout", "PortHeld", "LeaseLost")...)
 	zero("api_requests_total", labels("code", "200", "201", "400", "401", "403", "404", "409", "422", "429", "500", "503", "504", "none", "other")...)
-	for _, name := range []string{"kubelet_healthy", "kubelet_unhealthy_seconds_total", "rejections_total", "promotions_total", "pods_lost_total", "state_files_set_aside_total"} {
+	for _, name := range []string{"kubelet_healthy", "kubelet_unhealthy_seconds_total", "rejections_total", "promotions_total", "state_files_set_aside_total"} {
 		zero(name, "")
 	}
 	for _, phase := range []string{"download", "preflight", "stop", "start", "report"} {
@@ -364,8 +371,8 @@ func TestThePage(t *testing.T) {
 		t.Errorf("the page has %v\nthe text has %v", documented, shown)
 	}
 	for name := range w.series() {
-		for _, pair := range regexp.MustCompile(`(why|cause|outcome|phase)="([^"]+)"`).FindAllStringSubmatch(name, -1) {
-			if !strings.Contains(string(page), "`"+pair[2]+"`") {
+		for _, pair := range regexp.MustCompile(`(why|cause|outcome|phase|code)="([^"]+)"|pods_lost_total\{(reason)="([^"]+)"`).FindAllStringSubmatch(name, -1) {
+			if value := pair[2] + pair[4]; !strings.Contains(string(page), "`"+value+"`") {
 				t.Errorf("the page does not know %s", pair[0])
 			}
 		}

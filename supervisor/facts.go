@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
@@ -62,7 +63,7 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []st
 	var nodeErr, podsErr error
 	if i.client != nil {
 		asked.Go(func() { facts.Node, nodeErr = configsync.ReadNode(ctx, i.client, i.nodeName) })
-		asked.Go(func() { facts.Pods, podsErr = readPods(ctx, i.client, i.nodeName) })
+		asked.Go(func() { facts.Pods, podsErr = readPods(ctx, i.client, i.nodeName, func(types.UID, string) {}) })
 	} else if nodeErr = i.offline; nodeErr == nil {
 		nodeErr = errOffline
 	}
@@ -83,13 +84,14 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []st
 	return facts, troubles
 }
 
-func readPods(ctx context.Context, client rest.Interface, nodeName string) ([]corev1.Pod, error) {
+// readPods gives the pods that have not ended, and tells of the others.
+func readPods(ctx context.Context, client rest.Interface, nodeName string, ended func(uid types.UID, reason string)) ([]corev1.Pod, error) {
 	list, err := configsync.OpenPods(ctx, client, nodeName)
 	if err != nil {
 		return nil, err
 	}
 	defer list.Close()
-	return forecast.ReadPods(list)
+	return forecast.ReadPodsAndEnds(list, ended)
 }
 
 // configurationOf is nil where the kubelet has not told it: our own reading lacks the defaults.

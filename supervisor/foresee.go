@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
@@ -47,12 +48,12 @@ func foreseen(change decide.Change, f forecast.Forecast, troubles []string) deci
 	return found
 }
 
-func (l *loop) readPods(ctx context.Context) ([]corev1.Pod, error) {
+func (l *loop) readPods(ctx context.Context, ended func(uid types.UID, reason string)) ([]corev1.Pod, error) {
 	client, name := l.api.connection()
 	if client == nil {
 		return nil, nil // it was said of the Node
 	}
-	return readPods(ctx, client, name)
+	return readPods(ctx, client, name, ended)
 }
 
 // bothEffective gives the effective configurations of what runs and of what is to run. The kubelet is asked again where it told them to an

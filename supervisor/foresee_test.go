@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -70,13 +71,17 @@ func TestLostPods(t *testing.T) {
 	if again := l.take(); again != 0 {
 		t.Error("a second start looks again")
 	}
-	if names, _ := l.miss(first, pods[:2]); names != nil {
+	if names, _ := l.miss(first, pods[:2], nil); names != nil {
 		t.Errorf("nothing is gone, and missed are %v", names)
 	}
-	if names, _ := l.miss(first, pods[:1]); !slices.Equal(names, []string{"default/b"}) {
-		t.Errorf("b is gone, and missed are %v", names)
+	if !l.awaits("b") || l.awaits("c") {
+		t.Error("what ran is not looked for, or what did not is")
 	}
-	if names, _ := l.miss(first, pods[:1]); names != nil {
+	refused := map[types.UID]string{"b": "OutOfpods", "x": "Evicted"}
+	if names, news := l.miss(first, pods[:1], refused); !slices.Equal(names, []string{"default/b"}) || !maps.Equal(news, map[string]int{"OutOfpods": 1}) {
+		t.Errorf("b was refused, and missed are %v, %v", names, news)
+	}
+	if names, _ := l.miss(first, pods[:1], refused); names != nil {
 		t.Errorf("nothing is news, and missed are %v", names)
 	}
 
@@ -85,13 +90,14 @@ func TestLostPods(t *testing.T) {
 	l.before(older, []corev1.Pod{runningPod("g")}) // begun earlier, and slower
 	l.compare()
 	second := l.take()
-	if _, news := l.miss(first, nil); !l.over(first, false) || news > 0 {
+	if _, news := l.miss(first, nil, nil); !l.over(first, false) || len(news) > 0 {
 		t.Error("two restarts are looked after at once")
 	}
-	if names, _ := l.miss(second, []corev1.Pod{runningPod("f")}); !slices.Equal(names, []string{"default/a", "default/b"}) {
-		t.Errorf("a and b are gone, and missed are %v", names)
+	if names, news := l.miss(second, []corev1.Pod{runningPod("f")}, map[types.UID]string{"b": ""}); !slices.Equal(names, []string{"default/a", "default/b"}) ||
+		!maps.Equal(news, map[string]int{decide.PodGone: 1, "": 1}) {
+		t.Errorf("a is gone and b has ended, and missed are %v, %v", names, news)
 	}
-	if names, _ := l.miss(second, nil); !slices.Equal(names, []string{"default/a", "default/b", "default/f"}) {
+	if names, _ := l.miss(second, nil, nil); !slices.Equal(names, []string{"default/a", "default/b", "default/f"}) {
 		t.Errorf("f is gone later, and missed are %v", names)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
@@ -82,27 +83,41 @@ func (p *lostPods) take() int {
 	return p.restarts
 }
 
-// miss names what ran before a restart and is not in the list of pods that have not ended ([forecast.ReadPods]), and tells how many of them are
-// news; none where nothing is, or another restart has followed.
-func (p *lostPods) miss(restart int, pods []corev1.Pod) (names []string, news int) {
+// awaits tells whether a pod is looked for.
+func (p *lostPods) awaits(uid types.UID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, is := p.awaited[string(uid)]
+	return is
+}
+
+// miss names what ran before a restart and is not in the list of pods that have not ended ([forecast.ReadPodsAndEnds]). It counts those of them
+// that are news by the reason of their end; none where nothing is, or another restart has followed.
+func (p *lostPods) miss(restart int, pods []corev1.Pod, ends map[types.UID]string) (names []string, news map[string]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if restart != p.restarts {
-		return nil, 0
+		return nil, nil
 	}
 	gone := maps.Clone(p.awaited)
 	for _, pod := range pods {
 		delete(gone, string(pod.UID))
 	}
+	if len(gone) == 0 {
+		return nil, nil
+	}
+	news = map[string]int{}
 	for uid, name := range gone {
 		delete(p.awaited, uid)
 		p.missed = append(p.missed, name)
-	}
-	if len(gone) == 0 {
-		return nil, 0
+		reason, ended := ends[types.UID(uid)]
+		if !ended {
+			reason = decide.PodGone
+		}
+		news[reason]++
 	}
 	slices.Sort(p.missed)
-	return slices.Clone(p.missed), len(gone)
+	return slices.Clone(p.missed), news
 }
 
 // over is true where nothing is looked for any more after this restart, or last is: nobody looks again.
@@ -123,13 +138,18 @@ func (l *loop) countLost(ctx context.Context, restart int) {
 			return
 		case <-time.After(l.lostAfter):
 		}
-		pods, err := l.readPods(ctx)
+		ends := map[types.UID]string{}
+		pods, err := l.readPods(ctx, func(uid types.UID, reason string) {
+			if l.lost.awaits(uid) { // a node may have hundreds of others
+				ends[uid] = reason
+			}
+		})
 		if err != nil || pods == nil {
 			l.Logger.Debug("whether pods were lost at the restart is not known", zap.Error(err))
 			continue
 		}
 		looks++
-		if names, news := l.lost.miss(restart, pods); news > 0 {
+		if names, news := l.lost.miss(restart, pods, ends); len(news) > 0 {
 			l.send(ctx, decide.PodsLost{Words: lostWords(names), New: news})
 		}
 	}

@@ -85,8 +85,9 @@ var firings = map[string]firing{
 		labels: map[string]string{"instance": "n1", "cause": "Exited"}, says: "n1 rolled a kubelet configuration back: Exited",
 	},
 	"KubeletRestartKilledPods": {
-		series: map[string]string{"kubelet_supervisor_pods_lost_total" + onN1: "0x5 2x90"}, at: "10m", quiet: "80m", labels: ofNode,
-		says: "n1: pods that ran before a restart of the kubelet did not run after it",
+		series: map[string]string{`kubelet_supervisor_pods_lost_total{instance="n1",reason="OutOfpods"}`: "0x5 2x90", `kubelet_supervisor_pods_lost_total{instance="n1",reason="Gone"}`: "0x95"},
+		at:     "10m", quiet: "80m", labels: map[string]string{"instance": "n1", "reason": "OutOfpods"},
+		says: "n1: pods that ran before a restart of the kubelet did not run after it: OutOfpods",
 	},
 	"KubeletConfigWaits": {
 		series: map[string]string{"kubelet_supervisor_held" + onN1: "1x90"}, at: "70m", quiet: "50m", labels: ofNode,
