@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -62,6 +63,82 @@ func TestTheFile(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Errorf("%v %v", left, err)
 	}
+}
+
+// An old file means a supervisor that does not run, so it is written each minute also where nothing changes: by another one that is renamed into
+// its place, for who reads the old one reads all of it.
+func TestTheFileIsWrittenEachMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "supervisor.prom")
+		begin := time.Now()
+		m := New("v1.2.3", Counts{}, func() time.Duration { return time.Since(begin) })
+		run(t, func(ctx context.Context) { m.Keep(ctx, path, zap.NewNop()) })
+		pass := func(long time.Duration) {
+			<-time.After(long)
+			synctest.Wait()
+		}
+		pass(0)
+		first, is := openSeen(t, path)
+		if !is("kubelet_unhealthy_seconds_total 0\n") {
+			t.Error("it begins with something else")
+		}
+		pass(rewriteEvery - time.Nanosecond)
+		if now, _ := openSeen(t, path); !os.SameFile(first, now) {
+			t.Error("it was written anew, and nothing has changed")
+		}
+		pass(time.Nanosecond)
+		second, isNow := openSeen(t, path)
+		if os.SameFile(first, second) || second.Mode().Perm() != 0o644 || !isNow("kubelet_unhealthy_seconds_total 60\n") {
+			t.Errorf("after a minute it is not written anew, as another file for all to read: %v", second.Mode())
+		}
+		if !is("kubelet_unhealthy_seconds_total 0\n") {
+			t.Error("the old one was written to")
+		}
+		pass(settle)
+		m.poke()
+		pass(0)
+		if third, _ := openSeen(t, path); os.SameFile(second, third) {
+			t.Error("it does not follow a change")
+		}
+	})
+}
+
+// openSeen keeps a file open, so that no other gets its inode, and tells what is in it by then.
+func openSeen(t *testing.T, path string) (info os.FileInfo, has func(line string) bool) {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	if info, err = file.Stat(); err != nil {
+		t.Fatal(err)
+	}
+	return info, func(line string) bool {
+		text, err := io.ReadAll(io.NewSectionReader(file, 0, 1<<20))
+		return err == nil && strings.Contains(string(text), line)
+	}
+}
+
+// Beside a socket there is loopback, for those who ask over TCP.
+func TestLoopback(t *testing.T) {
+	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	run(t, func(ctx context.Context) { newWorld(Counts{}).Serve(ctx, address, zap.NewNop()) })
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	await(t, "it answers", func() bool {
+		code, text, err := ask(t, &http.Client{Transport: transport}, http.MethodGet, "/metrics")
+		return err == nil && code == http.StatusOK && strings.Contains(text, ours+"build_info")
+	})
 }
 
 // A folder that is not there is said once, and is no trouble when it comes.
