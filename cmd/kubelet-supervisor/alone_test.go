@@ -45,6 +45,12 @@ var wrongWords = map[string]struct {
 	"no failures allowed":           {[]string{"--trial-failures=0"}, "--trial-failures=0 leaves no try"},
 	"no namespaces":                 {[]string{"--config-namespaces="}, "--config-namespaces names no namespace"},
 	"an empty namespace":            {[]string{"--config-namespaces=a,,b"}, "--config-namespaces names no namespace"},
+	"metrics for everybody":         {[]string{"--metrics-address=0.0.0.0:1"}, `--metrics-address: "0.0.0.0:1" is neither unix:///PATH nor an address of loopback`},
+	"metrics for all of IPv6":       {[]string{"--metrics-address=[::]:1"}, `--metrics-address: "[::]:1" is neither unix:///PATH nor an address of loopback`},
+	"metrics at a name":             {[]string{"--metrics-address=localhost:10247"}, `--metrics-address: "localhost:10247" is neither unix:///PATH nor an address of loopback`},
+	"a socket without a path":       {[]string{"--metrics-address=unix://"}, `--metrics-address: "unix://" is not the absolute path of a socket`},
+	"a file that nobody looks for":  {[]string{"--metrics-file=/run/metrics.txt"}, `--metrics-file="/run/metrics.txt" is not an absolute path that ends with .prom`},
+	"a relative file of metrics":    {[]string{"--metrics-file=kubelet.prom"}, `--metrics-file="kubelet.prom" is not an absolute path that ends with .prom`},
 	"help":                          {[]string{"--help"}, "asks for help"},
 	"a wrong word and a log format": {[]string{"--log-format=json", "--verbose"}, "unknown flag: --verbose"},
 }
