@@ -2,8 +2,11 @@ package controller
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +26,7 @@ func TestTheMetricsNames(t *testing.T) {
 		gauge.WithLabelValues("workers").Set(1)
 	}
 	m.nodes.WithLabelValues("workers", "old").Set(1)
+	compareGolden(t, registry)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -43,6 +47,29 @@ func TestTheMetricsNames(t *testing.T) {
 	}
 	for _, problem := range problems {
 		t.Errorf("%s: %s", problem.Metric, problem.Text)
+	}
+}
+
+var update = flag.Bool("update", false, "write testdata anew")
+
+// compareGolden compares the text with what the test of the mixin gives to Prometheus' own promtool.
+func compareGolden(t *testing.T, registry prometheus.Gatherer) {
+	t.Helper()
+	const golden = "testdata/controller.prom"
+	path := golden
+	if !*update {
+		path = filepath.Join(t.TempDir(), "now.prom")
+	}
+	if err := prometheus.WriteToTextfile(path, registry); err != nil {
+		t.Fatal(err)
+	}
+	was, wasErr := os.ReadFile(golden)
+	is, err := os.ReadFile(path)
+	if err = errors.Join(wasErr, err); err != nil {
+		t.Fatal(err)
+	}
+	if string(was) != string(is) {
+		t.Errorf("%s has\n%s\nand the text is\n%s\nIf that is right, write it anew: go test ./fleet/controller -run %s -update", golden, was, is, t.Name())
 	}
 }
 

@@ -14,11 +14,18 @@ import (
 // promtool runs Debian's. Without it there is nothing to test with, and that is no pass.
 func promtool(t *testing.T, arguments ...string) (string, error) {
 	t.Helper()
+	return promtoolReads(t, "", arguments...)
+}
+
+func promtoolReads(t *testing.T, input string, arguments ...string) (string, error) {
+	t.Helper()
 	folder := os.Getenv("KUBELET_SUPERVISOR_TEST_PROMETHEUS")
 	if folder == "" {
 		t.Fatal("KUBELET_SUPERVISOR_TEST_PROMETHEUS is not set: run make test-packages, or set it to what test/parts/prometheus.sh says")
 	}
-	output, err := exec.CommandContext(t.Context(), filepath.Join(folder, "promtool"), arguments...).CombinedOutput()
+	command := exec.CommandContext(t.Context(), filepath.Join(folder, "promtool"), arguments...)
+	command.Stdin = strings.NewReader(input)
+	output, err := command.CombinedOutput()
 	return string(output), err
 }
 
@@ -144,6 +151,22 @@ var firings = map[string]firing{
 		series: map[string]string{`kubelet_pool_patches_total{code="409"}`: "0+1x60", `kubelet_pool_patches_total{code="403"}`: "0x20 1+1x40"}, at: "50m", quiet: "20m",
 		says: "the API server refuses or does not answer PATCHes of Nodes",
 	},
+}
+
+// What the node's program and the controller tell is as Prometheus wants metrics to be. Their own tests compare these files with what they tell.
+func TestMetricsAreAsPrometheusWantsThem(t *testing.T) {
+	for _, path := range []string{"metrics/testdata/node.prom", "fleet/controller/testdata/controller.prom"} {
+		text := read(t, path)
+		if !strings.Contains(text, "# TYPE kubelet_") {
+			t.Errorf("%s has no metric", path)
+		}
+		if output, err := promtoolReads(t, text, "check", "metrics"); err != nil || output != "" {
+			t.Errorf("%s: %v\n%s", path, err, output)
+		}
+	}
+	if output, err := promtoolReads(t, "# TYPE kubelet_pods gauge\nkubelet_pods 1\n", "check", "metrics"); err == nil || !strings.Contains(output, "no help text") {
+		t.Errorf("promtool finds nothing wrong with a metric without help: %v\n%s", err, output)
+	}
 }
 
 // Each alert fires when it is to, with its words, and is silent when it is not to.
