@@ -3,6 +3,8 @@ package supervisor
 import (
 	"context"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
@@ -125,5 +129,32 @@ func TestCountLostEnds(t *testing.T) {
 	l.countLost(t.Context(), restart)
 	if len(l.events) > 0 {
 		t.Errorf("the loop heard %v", <-l.events)
+	}
+}
+
+// The reason of a loss is what the status of the pod says, in the list that tells of the loss.
+func TestCountLostTellsWhy(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"items":[{"metadata":{"uid":"a"},"status":{"phase":"Running"}},{"metadata":{"uid":"b"},"status":{"phase":"Failed","reason":"OutOfpods"}},
+			{"metadata":{"uid":"x"},"status":{"phase":"Failed","reason":"Evicted"}}]}`))
+	}))
+	t.Cleanup(server.Close)
+	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &loop{events: make(chan decide.Event, lostLooks)}
+	l.Logger = zap.NewNop()
+	l.api = &apiSession{loop: l, client: client, nodeName: "n1"}
+	l.lost.before(l.lost.begin(), []corev1.Pod{runningPod("a"), runningPod("b"), runningPod("c")})
+	l.lost.compare()
+	l.countLost(t.Context(), l.lost.take())
+	if len(l.events) != 1 {
+		t.Fatalf("%d events were told", len(l.events))
+	}
+	told, is := (<-l.events).(decide.PodsLost)
+	if want := map[string]int{"OutOfpods": 1, decide.PodGone: 1}; !is || !maps.Equal(told.New, want) || told.Words != "running pods lost at the restart: 2: default/b, default/c" {
+		t.Errorf("told was %+v, want %v", told, want)
 	}
 }
