@@ -95,6 +95,48 @@ func TestTheFreeAlert(t *testing.T) {
 	}
 }
 
+// The alerts that cost nothing come first, all of them in one group: they ask kube-state-metrics for its one series, and nobody else. A rule that
+// asks for more stands below.
+func TestTheFreeAlertsComeFirst(t *testing.T) {
+	const free = "kube_node_status_condition"
+	groups := evaluated(t).Alerts.Groups
+	if len(groups) < 2 || groups[0].Name != "kubelet-config" || len(groups[0].Rules) < 3 {
+		t.Fatalf("the groups are %+v", groups)
+	}
+	for i, g := range groups {
+		for _, r := range g.Rules {
+			asks := metricsOf(r.Expr)
+			if only := slices.Equal(slices.Compact(asks), []string{free}); only != (i == 0) {
+				t.Errorf("%s of group %d, %s, asks for %v", r.Alert, i, g.Name, asks)
+			}
+		}
+	}
+}
+
+// metricsOf are the names in an expression that are no labels, functions or words of the language.
+func metricsOf(expr string) (names []string) {
+	bare := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(expr, "") // first: a value may have braces
+	bare = regexp.MustCompile(`\{[^}]*\}|\[[^\]]*\]|\b(by|without|on|ignoring|group_left|group_right) *\([^)]*\)|\b[0-9][\w.]*`).ReplaceAllString(bare, " ")
+	for _, match := range regexp.MustCompile(`([a-zA-Z_:][\w:]*) *(\(?)`).FindAllStringSubmatch(bare, -1) {
+		if match[2] == "" && !slices.Contains([]string{"and", "or", "unless", "bool", "offset"}, match[1]) {
+			names = append(names, match[1])
+		}
+	}
+	return names
+}
+
+func TestMetricsOf(t *testing.T) {
+	for expr, want := range map[string][]string{
+		`a{b="} or c",d!~"e"} == 1`:                             {"a"},
+		`count by (x)(a{b="c"} == 1) / count by (x) (d) > 0.05`: {"a", "d"},
+		`sum(rate(a:b[5m] offset 1m)) > 1e3 and on (x) c_total`: {"a:b", "c_total"},
+	} {
+		if seen := metricsOf(expr); !slices.Equal(seen, want) {
+			t.Errorf("%s: %q, want %q", expr, seen, want)
+		}
+	}
+}
+
 // What others export, and rules and dashboard may use.
 var foreign = []string{"kube_node_status_condition", "node_textfile_mtime_seconds", "leader_election_master_status"}
 
