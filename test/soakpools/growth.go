@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/scale/pools"
@@ -25,8 +28,43 @@ type growth struct {
 	Files, Last  int     // descriptors: the median of the first ten minutes and of the last
 }
 
-// Grows: it takes more than it may, by more than chance. Descriptors may not grow at all.
-func (g growth) Grows() bool { return g.Slope-2*g.Error > mostPer || g.Last > g.Files }
+// Grows: it takes more than it may. What is above the budget is above it: an error of the line is no excuse. Descriptors may not grow at all.
+func (g growth) Grows() bool { return g.Slope > mostPer || g.Last > g.Files }
+
+// spared are the processes that nobody harms in a run of an odd seed.
+var spared = []string{pools.LeadController, pools.FakeSupervisor, pools.RealSupervisor}
+
+// verdict is an error that names each process of a run that grows. Its words say of which there is no verdict, and why: most often the run was
+// shorter than a verdict takes.
+func verdict(r result) (words string, failure error) {
+	switch least := settled + lookedFor; {
+	case r.Took < least:
+		return fmt.Sprintf("no verdict on growth: a run of %s is shorter than the %s that it takes", r.Took.Round(time.Second), least), nil
+	case !r.Spared:
+		return fmt.Sprintf("no verdict on growth: in a run of an even seed, such as %d, every process may be killed", r.Seed), nil
+	}
+	seen := map[string]bool{}
+	for _, g := range growths(r) {
+		seen[g.Name] = true
+		if g.Slope > mostPer {
+			failure = errors.Join(failure, fmt.Errorf("%s grows by %.2f ± %.2f MiB in an hour (from %.2f to %.2f MiB in %s): %.2f MiB in an hour is the most that it may",
+				g.Name, g.Slope, g.Error, g.Begin, g.End, g.Took.Round(time.Second), mostPer))
+		}
+		if g.Last > g.Files {
+			failure = errors.Join(failure, fmt.Errorf("%s has %d descriptors after %s, and had %d: it may have none more", g.Name, g.Last, g.Took.Round(time.Second), g.Files))
+		}
+	}
+	for _, name := range spared {
+		if seen[name] {
+			continue
+		}
+		words += fmt.Sprintf("no verdict on the growth of %s: no process of it was looked at for %s after its first %s\n", name, lookedFor, settled)
+	}
+	if words = strings.TrimSuffix(words, "\n"); words == "" && failure == nil {
+		words = fmt.Sprintf("no process grows: each by %.2f MiB in an hour at most, and by no descriptor", mostPer)
+	}
+	return words, failure
+}
 
 // A look is one at a process, at a time of its run.
 type look struct {

@@ -2,7 +2,8 @@
 // the rules of pools. `make soak-pools` runs it; package pools says what is real.
 //
 // It promises that the sequence of acts is a function of the seed alone; that it ends with 0 only where each round ended with every node on one
-// good revision, and no write broke a rule; and that it leaves nothing on the machine.
+// good revision, no write broke a rule, and no process grew by more than it may, where the run was long enough to see that; and that it leaves
+// nothing on the machine.
 package main
 
 import (
@@ -76,10 +77,13 @@ func run() error {
 			break
 		}
 	}
-	if err != nil {
+	words, grows := verdict(r)
+	if err = errors.Join(err, grows); err != nil {
 		err = fmt.Errorf("seed %d: %w", o.Seed, err)
 	}
-	return errors.Join(err, r.add(*file), summary(soaked))
+	err = errors.Join(err, r.add(*file), summary(soaked))
+	fmt.Println(words)
+	return err
 }
 
 func summary(s *pools.Soaked) error {

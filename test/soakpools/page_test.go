@@ -18,7 +18,7 @@ func TestPage(t *testing.T) {
 		return pools.Sample{At: time.Duration(minutes) * time.Minute, Of: []pools.Taken{{Name: "controller", Process: 7, Anonymous: anonymous, Files: 12}}}
 	}
 	one := result{Commit: "abc", Soaked: pools.Soaked{Seed: 7, Took: time.Hour, Nodes: 40, Machines: 4, Rounds: 9, Acts: map[string]int{"kill a controller": 3},
-		Samples:  []pools.Sample{sample(0, 20), sample(31, 25), sample(46, 25.25), sample(61, 25.5)},
+		Samples:  []pools.Sample{sample(0, 20), sample(31, 25), sample(46, 25.125), sample(61, 25.25)},
 		Minutes:  []pools.Minute{{Controller: 3, Nodes: 40, People: 5}},
 		Findings: history.Findings{Assignments: 5, Reasons: map[string]int{"Active": 4}, Breaches: []history.Breach{{Rule: "hold"}}}}}
 	two := one
@@ -36,7 +36,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"Commit abc: 2 runs, 2h0m0s in all", "| 7 |", "| 1 | all nodes on one revision |", "| 0 | round 3 of seed 8: it does not end |",
-		"| kill a controller | 6 |", "| Active | 8 |", "| controller | 30 min | 25.00 → 25.50 MiB | +1.00 ± 0.00 MiB | 12 → 12 | does not grow |"} {
+		"| kill a controller | 6 |", "| Active | 8 |", "| controller | 30 min | 25.00 → 25.25 MiB | +0.50 ± 0.00 MiB | 12 → 12 | does not grow |"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the page has no %q:\n%s", want, text)
 		}
@@ -52,31 +52,5 @@ func TestPage(t *testing.T) {
 	}
 	if _, err := writePage(page, []string{file}); err == nil || !strings.Contains(err.Error(), "one commit") {
 		t.Errorf("runs of two commits are one page: %v", err)
-	}
-}
-
-// A process grows where its memory rises by more than chance, or its descriptors do.
-func TestGrowth(t *testing.T) {
-	for name, c := range map[string]struct {
-		anonymous func(minute int) float64
-		files     func(minute int) int
-		grows     bool
-	}{
-		"at rest":                {func(int) float64 { return 20 }, func(int) int { return 12 }, false},
-		"up and down":            {func(m int) float64 { return 20 + float64(m%7) }, func(m int) int { return 12 + m%2 }, false},
-		"0.5 MiB in an hour":     {func(m int) float64 { return 20 + float64(m)/120 }, func(int) int { return 12 }, false},
-		"3 MiB in an hour":       {func(m int) float64 { return 20 + float64(m)/20 + float64(m%3) }, func(int) int { return 12 }, true},
-		"3 MiB in the beginning": {func(m int) float64 { return 20 + float64(min(m, 25))/8 }, func(int) int { return 12 }, false},
-		"a descriptor more":      {func(int) float64 { return 20 }, func(m int) int { return 12 + m/60 }, true},
-	} {
-		var r result
-		for m := range 91 {
-			r.Samples = append(r.Samples, pools.Sample{At: time.Duration(m) * time.Minute,
-				Of: []pools.Taken{{Name: "controller", Process: 7, Anonymous: c.anonymous(m), Files: c.files(m)}, {Name: "young", Process: 100 + m/40, Anonymous: float64(m)}}})
-		}
-		all := growths(r)
-		if len(all) != 1 || all[0].Name != "controller" || all[0].Grows() != c.grows {
-			t.Errorf("%s: %+v, want one of the controller that grows: %t", name, all, c.grows)
-		}
 	}
 }

@@ -15,6 +15,13 @@ import (
 // sampleEvery is how often processes are looked at, whatever they do just then.
 const sampleEvery = 20 * time.Second
 
+// The processes that are looked at, by their names. In runs of odd seeds nobody harms them.
+const (
+	LeadController = "controller"
+	FakeSupervisor = "supervisor, fake kubelet"
+	RealSupervisor = "supervisor, real kubelet"
+)
+
 // A Sample is what processes took at a time since the pool was made.
 type Sample struct {
 	At time.Duration `json:"at"`
@@ -56,7 +63,7 @@ func (s *soaker) sample(ctx context.Context) {
 		for _, of := range []struct {
 			name string
 			pid  int
-		}{{"controller", leader.PID()}, {"supervisor, fake kubelet", s.machines.PID(0)}, {"supervisor, real kubelet", s.real.running().PID()}} {
+		}{{LeadController, leader.PID()}, {FakeSupervisor, s.machines.PID(0)}, {RealSupervisor, s.real.running().PID()}} {
 			if t, err := taken(of.name, of.pid); err == nil { // else it has just ended
 				x.Of = append(x.Of, t)
 			}
