@@ -16,6 +16,8 @@ SCHEDULES ?= 20000
 # how long make soak takes, and which sequence of steps (0: a random one)
 SOAK     ?= 5m
 SEED     ?= 0
+# 1: a Prometheus reads all programs of make soak-pools, and the dashboard is drawn of it
+WATCH    ?=
 # flags of test/mutate, such as -files=trial.go, or -share=0.1 -seed=7
 MUTATE   ?=
 # go test flags for one run, such as -run=TestX
@@ -229,9 +231,11 @@ soak-page: ## docs/evidence/soak.md from all that make soak has measured of this
 	bin/soak -page=docs/evidence/soak.md "bin/soak-$(VERSION).json"
 
 .PHONY: soak-pools
-soak-pools: root parts-node build ## everything together: a pool of 41 nodes, one with the real kubelet, whose people and programs do what they like, held against the rules by the API server's audit log (root); SOAK=1h, SEED=7
+soak-pools: root parts-node build $(if $(WATCH),watch-parts) ## everything together: a pool of 41 nodes, one with the real kubelet, whose people and programs do what they like, held against the rules by the API server's audit log (root); SOAK=1h, SEED=7; WATCH=1 for docs/evidence/dashboard-soak.md
 	CGO_ENABLED=0 go build -o bin/ ./test/soakpools ./test/fakekubelet
-	@$(REAL) bin/soakpools -time=$(SOAK) -seed=$(SEED) -commit="$(VERSION)" -json="bin/soak-pools-$(VERSION).json"
+	@folder="$(if $(WATCH),$$(test/parts/prometheus.sh node-exporter))"; \
+	$(REAL) bin/soakpools -time=$(SOAK) -seed=$(SEED) -commit="$(VERSION)" -json="bin/soak-pools-$(VERSION).json" \
+	  $(if $(WATCH),-mixin=bin/rendered -prometheus="$$folder" -dashboard=docs/evidence/dashboard-soak.md)
 
 .PHONY: soak-pools-page
 soak-pools-page: root ## docs/evidence/soak-pools.md from all that make soak-pools has seen of this version, with series and picture
@@ -296,12 +300,15 @@ bench-check: root parts-node build ## whether everything can be measured: one sh
 	  go test -tags e2e -p 1 -count 1 -v -timeout 10m ./test/bench ./test/scale/...
 
 .PHONY: watch
-watch: root parts-node build ## the mixin, looked at: a real Prometheus reads supervisors and controllers through good and bad changes, and every panel is drawn, into docs/evidence/dashboard.md (root; 6 min)
-	@test/parts/debian.sh gnuplot-nox fonts-dejavu-core
+watch: root parts-node build watch-parts ## the mixin, looked at: a real Prometheus reads supervisors and controllers through good and bad changes, and every panel is drawn, into docs/evidence/dashboard.md (root; 6 min)
 	CGO_ENABLED=0 go build -o bin/ ./test/watch ./test/fakekubelet
+	folder="$$(test/parts/prometheus.sh node-exporter)"; $(REAL) bin/watch -commit="$(VERSION)" -mixin=bin/rendered -prometheus="$$folder" -picture=docs/evidence/dashboard.png -page=docs/evidence/dashboard.md
+
+.PHONY: watch-parts
+watch-parts:
+	@test/parts/debian.sh gnuplot-nox fonts-dejavu-core
 	go build -C packaging/mixin -o "$(CURDIR)/bin/mixin" .
 	bin/mixin --output bin/rendered
-	folder="$$(test/parts/prometheus.sh node-exporter)"; $(REAL) bin/watch -commit="$(VERSION)" -mixin=bin/rendered -prometheus="$$folder" -picture=docs/evidence/dashboard.png -page=docs/evidence/dashboard.md
 
 .PHONY: parts
 parts: ## the real parts that the end-to-end tests need: about 10 min from nothing on two processors

@@ -116,6 +116,15 @@ func (m *Machines) Folders() (folders []string) {
 	return folders
 }
 
+// Metrics are the addresses of the supervisors' metrics, by the names of their Nodes, where Options.Metrics has them on.
+func (m *Machines) Metrics() map[string]string {
+	at := make(map[string]string, len(m.nodes))
+	for _, n := range m.nodes {
+		at[n.Name] = m.options.metrics(n)
+	}
+	return at
+}
+
 // Logs are the supervisors' log files, by the names of their Nodes.
 func (m *Machines) Logs() map[string]string {
 	logs := make(map[string]string, len(m.nodes))

@@ -20,6 +20,7 @@ type Options struct {
 	Namespace   string        // of the ConfigMaps that may be assigned, for nodes that are none; "" is that of Measure
 	Steady      time.Duration // how long nothing happens, for each figure of such a time
 	Spread      time.Duration // --edit-spread where there is one
+	Metrics     int           // for processes: the first one's port for metrics, on loopback, and one more for each; 0: there are none
 	Trial       time.Duration // --trial-period; from 100 s on the Lease is asked for as often as with the default
 	Outage      time.Duration // how long the API server is away
 	Edits       time.Duration // MeasureStorm: how long there are edits
@@ -56,6 +57,11 @@ func (o Options) binary(n node) string {
 		return o.Binaries[n.Port-firstPort]
 	}
 	return o.Binary
+}
+
+// metrics is where a node's supervisor tells them. One that is started again has the same address.
+func (o Options) metrics(n node) string {
+	return fmt.Sprintf("127.0.0.1:%d", o.Metrics+n.Port-firstPort)
 }
 
 func (o Options) namespace() string {

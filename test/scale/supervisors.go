@@ -42,8 +42,11 @@ func startSupervisors(ctx context.Context, c *cluster.Cluster, o Options, nodes 
 // supervise starts one as a process of its own.
 func (n node) supervise(c *cluster.Cluster, o Options, spread time.Duration) (*cluster.Program, error) {
 	words := []string{o.binary(n), "run", "--state-dir=" + n.path("state"), "--run-dir=" + n.path("run"), "--edit-spread=" + spread.String(),
-		"--trial-period=" + o.Trial.String(), "--log-format=json", "--", o.FakeKubelet}
-	return c.Launch(n.log(), slices.Concat(words, n.kubelet())...)
+		"--trial-period=" + o.Trial.String(), "--log-format=json"}
+	if o.Metrics != 0 {
+		words = append(words, "--metrics-address="+o.metrics(n))
+	}
+	return c.Launch(n.log(), slices.Concat(words, []string{"--", o.FakeKubelet}, n.kubelet())...)
 }
 
 // startHost starts the process with all nodes' supervisors.

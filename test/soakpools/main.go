@@ -21,7 +21,10 @@ import (
 	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/scale/pools"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/watch/dashboard"
 )
+
+const readEvery = 15 * time.Second // by Prometheus; a processor has more to do than that
 
 func main() {
 	if err := run(); err != nil {
@@ -38,6 +41,10 @@ func run() error {
 	flag.IntVar(&o.Machines, "machines", 4, "how many of them have a supervisor of their own, at least 2; the others are puppets")
 	commit := flag.String("commit", "unknown", "of what is soaked, for the result")
 	file := flag.String("json", "", "the file to which the result is added, a line of JSON")
+	var watch dashboard.Options
+	flag.StringVar(&watch.Programs, "prometheus", "", "the folder that test/parts/prometheus.sh node-exporter names: a Prometheus reads all programs meanwhile")
+	flag.StringVar(&watch.Mixin, "mixin", "", "the rendered mixin, for Prometheus")
+	looked := flag.String("dashboard", "", "the page on what the dashboard would have shown, for -prometheus; its picture stands beside it, as .png")
 	page := flag.String("page", "", "soak nothing: write this page from the files of results that follow")
 	flag.Parse()
 	if *page != "" {
@@ -52,6 +59,13 @@ func run() error {
 	}
 	if o.Machines < 2 || o.Machines > o.Nodes/2 {
 		return fmt.Errorf("%d of %d nodes with a supervisor of their own: give 2 to %d", o.Machines, o.Nodes, o.Nodes/2)
+	}
+	if watch.Programs != "" {
+		watch.Every, watch.Lasts = readEvery, o.Time
+		o.Watch = &watch
+	}
+	if set := watch.Programs != ""; (watch.Mixin != "") != set || (*looked != "") != set {
+		return errors.New("-prometheus, -mixin and -dashboard are given together, or not at all")
 	}
 	own, err := os.Executable()
 	if err != nil {
@@ -81,7 +95,7 @@ func run() error {
 	if err = errors.Join(err, grows); err != nil {
 		err = fmt.Errorf("seed %d: %w", o.Seed, err)
 	}
-	err = errors.Join(err, r.add(*file), summary(soaked))
+	err = errors.Join(err, r.add(*file), summary(soaked), r.writeDashboard(*looked))
 	fmt.Println(words)
 	return err
 }

@@ -1,9 +1,8 @@
-// Command watch looks at the mixin as an operator would. It lets a real Prometheus read real supervisors and controllers while they go through
-// some minutes of good and bad changes, asks every query of the dashboard, and has gnuplot draw the answers.
+// Command watch looks at the mixin as an operator would (package dashboard), while real supervisors and controllers go through some minutes of good
+// and bad changes.
 //
 // What is real: etcd, kube-apiserver, the kubelet of n1, all supervisors and both controllers, the textfile collector of Debian's
-// node_exporter, Debian's Prometheus with the rules of the mixin. What is not: the kubelets of the other nodes are fakes. What kube-state-metrics
-// would tell, states.go writes from the Nodes. Nothing of it is Grafana: gnuplot draws what a panel asks for.
+// node_exporter, Debian's Prometheus with the rules of the mixin. What is not: the kubelets of the other nodes are fakes.
 //
 // It promises that it fails where a step is not seen, where a rule cannot be evaluated, or where a query of the dashboard was refused or never
 // had an answer; and that it leaves nothing on the machine. `make watch` runs it.
@@ -11,6 +10,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/watch/dashboard"
 )
 
 type options struct {
@@ -57,7 +58,7 @@ func watch(ctx context.Context, o options) (err error) {
 			err = left
 		}
 	}()
-	s := &stage{options: o, cluster: c}
+	s := &stage{options: o, cluster: c, dashboard: dashboard.New(c, dashboard.Options{Programs: o.prometheus, Mixin: o.mixin, Every: readEvery, Lasts: time.Hour})}
 	defer s.stop()
 	if err := s.build(ctx); err != nil {
 		return err
@@ -66,12 +67,12 @@ func watch(ctx context.Context, o options) (err error) {
 	if err := s.story(ctx); err != nil {
 		return err
 	}
-	l, err := s.look(ctx, began)
+	l, err := s.dashboard.Look(ctx, began, time.Now())
 	if err != nil {
 		return err
 	}
-	if err := l.draw(o.picture); err != nil {
+	if err := errors.Join(l.Unanswered(), l.Draw(o.picture)); err != nil {
 		return err
 	}
-	return l.write(o, s.steps)
+	return write(o, l, s.steps)
 }

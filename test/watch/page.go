@@ -6,32 +6,26 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/watch/dashboard"
 )
 
 // write writes the page with what was seen.
-func (l *looked) write(o options, steps []happened) error {
+func write(o options, l *dashboard.Looked, steps []happened) error {
 	var text bytes.Buffer
 	say := func(format string, words ...any) { _, _ = fmt.Fprintf(&text, format+"\n", words...) }
 	say("# The dashboard, looked at\n")
 	say("`make watch` wrote this page and its picture; run it to have those of your machine. It needs root, and takes six minutes or so.\n")
 	say("At %s, of commit %s, a Prometheus had read everybody every %s for %s. It had the rules of the [mixin](../howto/watch.md), and %d series of ours at the end.\n",
-		l.end.UTC().Format("2006-01-02 15:04 UTC"), o.commit, readEvery, l.end.Sub(l.began).Round(time.Second), l.series)
+		l.End.UTC().Format("2006-01-02 15:04 UTC"), o.commit, readEvery, l.End.Sub(l.Began).Round(time.Second), l.Series)
 	say(about)
 	say("![each panel of the dashboard](%s)\n", filepath.Base(o.picture))
 	say("## What happened\n\n| after | |\n|---|---|")
 	for _, s := range steps {
-		say("| %s | %s |", clock(s.at.Sub(l.began)), s.words)
+		say("| %s | %s |", dashboard.Clock(s.at.Sub(l.Began)), s.words)
 	}
-	say("\n## What the queries answered\n\nA query that is refused, or never has an answer, fails the run.\n\n| panel | query | series | most |\n|---|---|---|---|")
-	for _, p := range l.panels {
-		for _, a := range p.answers {
-			say("| %s | `%s` | %d | %.3g |", p.Title, bytes.ReplaceAll([]byte(a.expr), []byte("|"), []byte(`\|`)), len(a.series), a.most())
-		}
-	}
-	say("\n## What the rules did\n\nAll %d rules were evaluated. These alerts were seen. Most of them wait for longer than this run before they fire, so they are pending:\n", l.rules)
-	for _, a := range l.alerts {
-		say("- %s", a)
-	}
+	say("\n## What the queries answered\n\nA query that is refused, or never has an answer, fails the run.\n\n%s", l.Queries())
+	say("## What the rules did\n\nMost alerts wait for longer than this run before they fire, so they are pending. %s", l.Rules())
 	say(found)
 	return os.WriteFile(o.page, text.Bytes(), 0o644) //nolint:gosec // anybody may read it
 }
@@ -45,23 +39,9 @@ What is not:
   Its queries were asked one by one, as Grafana would, and gnuplot drew the answers.
 `
 
-const found = `
-## What looking has changed
+const found = `## What looking has changed
 
 - A pool whose nodes are blocked, or late for a day, fired nothing, and neither did controllers of which none leads. Each has its alert now.
 - Prometheus extrapolates: the dashboard said 2.02 rollbacks. The numbers at its top are whole ones now.
 - 0.5 ms as the time of a decision means the smallest bucket: five nodes take less than that.
 `
-
-func (a answer) most() (most float64) {
-	for _, s := range a.series {
-		for _, v := range s.Values {
-			most = max(most, v.value())
-		}
-	}
-	return most
-}
-
-func clock(d time.Duration) string {
-	return fmt.Sprintf("%d:%02d", int(d.Minutes()), int(d.Seconds())%60)
-}

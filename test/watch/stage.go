@@ -17,6 +17,7 @@ import (
 
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/watch/dashboard"
 )
 
 const (
@@ -24,9 +25,7 @@ const (
 	stopWithin  = 30 * time.Second
 	trial       = 20 * time.Second // long enough to be seen between two readings
 	readEvery   = 2 * time.Second
-	prometheus  = "127.0.0.1:9090"
 	controllers = 2
-	ksm         = "kube-state-metrics" // its folder; states.go writes what it would tell
 )
 
 // fakeNodes have fake kubelets, and are the members of the pool. n1 has a real one.
@@ -35,14 +34,15 @@ var fakeNodes = []string{"n2", "n3", "n4", "n5"}
 // A stage is all that runs.
 type stage struct {
 	options
-	cluster  *cluster.Cluster
-	admin    *rest.RESTClient
-	programs []*cluster.Program
-	nodes    map[string]*cluster.Program // supervisors
-	leaders  []*cluster.Program          // controllers
-	beside   sync.WaitGroup
-	end      context.CancelFunc
-	steps    []happened
+	cluster   *cluster.Cluster
+	dashboard *dashboard.Dashboard
+	admin     *rest.RESTClient
+	programs  []*cluster.Program
+	nodes     map[string]*cluster.Program // supervisors
+	leaders   []*cluster.Program          // controllers
+	beside    sync.WaitGroup
+	end       context.CancelFunc
+	steps     []happened
 }
 
 // stop returns when all have ended. How they end is not what is looked at here.
@@ -51,6 +51,7 @@ func (s *stage) stop() {
 		s.end()
 	}
 	s.beside.Wait()
+	s.dashboard.Stop()
 	for _, p := range s.programs {
 		_ = p.Stop(stopWithin)
 	}
@@ -76,8 +77,6 @@ func (s *stage) build(ctx context.Context) (err error) {
 	for _, words := range [][]string{
 		{"apply", "--server-side", "-k", "packaging/manifests"}, {"apply", "--server-side", "-k", "packaging/manifests/controller"},
 		{"wait", "--for=condition=Established", "crd/kubeletpools.kubelet-supervisor.io", "--timeout=60s"},
-		{"create", "serviceaccount", "reader", "-n", "default"},
-		{"create", "clusterrolebinding", "reader", "--clusterrole=kubelet-supervisor-metrics-reader", "--serviceaccount=default:reader"},
 	} {
 		if _, err := s.cluster.Kubectl(ctx, words...); err != nil {
 			return err
@@ -102,26 +101,33 @@ func (s *stage) build(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := os.Mkdir(s.path(ksm), 0o700); err != nil {
+	return s.startDashboard(ctx)
+}
+
+// startDashboard has Prometheus read everybody.
+func (s *stage) startDashboard(ctx context.Context) error {
+	if err := s.dashboard.States(func(ctx context.Context) ([]corev1.Node, error) {
+		var nodes corev1.NodeList
+		err := s.admin.Get().Resource("nodes").Do(ctx).Into(&nodes)
+		return nodes.Items, err
+	}); err != nil {
 		return err
 	}
-	s.beside.Go(func() { s.tellStates(beside) })
-	for i, name := range append([]string{cluster.NodeName, ksm}, fakeNodes...) {
-		if _, err := s.launch("exporter-"+name, filepath.Join(s.prometheus, "prometheus-node-exporter"), "--collector.disable-defaults", "--collector.textfile",
-			"--collector.textfile.directory="+s.textfiles(name), fmt.Sprintf("--web.listen-address=127.0.0.1:%d", 9100+i)); err != nil {
+	for _, name := range append([]string{cluster.NodeName}, fakeNodes...) {
+		if err := s.dashboard.Textfiles(name, s.textfiles(name)); err != nil {
 			return err
 		}
 	}
-	return s.startPrometheus(ctx)
+	for i := range controllers {
+		s.dashboard.Controller(controllerAddress(i))
+	}
+	return s.dashboard.Start(ctx)
 }
 
+func controllerAddress(i int) string { return fmt.Sprintf("127.0.0.1:%d", 8443+i) }
+
 // textfiles is the folder of a node's metrics.
-func (s *stage) textfiles(node string) string {
-	if node == ksm {
-		return s.path(ksm)
-	}
-	return s.path("textfile-" + node)
-}
+func (s *stage) textfiles(node string) string { return s.path("textfile-" + node) }
 
 // supervise starts a supervisor above a kubelet.
 func (s *stage) supervise(name string, kubelet ...string) (err error) {
@@ -224,7 +230,7 @@ func (s *stage) controller(i int) error {
 		return err
 	}
 	p, err := s.launch(name, filepath.Join(filepath.Dir(own), "kubelet-supervisor-controller"), "--kubeconfig="+s.path("controller.kubeconfig"), "--health-address=0",
-		fmt.Sprintf("--metrics-address=127.0.0.1:%d", 8443+i))
+		"--metrics-address="+controllerAddress(i))
 	s.leaders = append(s.leaders, p)
 	return err
 }

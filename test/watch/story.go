@@ -230,7 +230,7 @@ func (s *stage) killLeader(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	leads, err := s.ask(ctx, "query", map[string][]string{"query": {"leader_election_master_status == 1"}})
+	leads, err := s.dashboard.Ask(ctx, "query", map[string][]string{"query": {"leader_election_master_status == 1"}})
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 const restartAfter = 2 * time.Second
 
 func (s *soaker) startController(i int) error {
-	p, err := s.launch(fmt.Sprintf("controller-%d", i), "0")
+	p, err := s.launch(fmt.Sprintf("controller-%d", i), s.controllerMetrics(i))
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if err == nil {

@@ -50,7 +50,7 @@ func (n *realNode) path(name string) string { return filepath.Join(n.cluster.Fol
 // start starts the supervisor, which takes over the kubelet of one that was killed.
 func (n *realNode) start() error {
 	words := []string{n.program, "run", "--state-dir=" + n.path("state"), "--run-dir=" + n.path("run"), "--log-format=json", "--edit-spread=0", "--stop-timeout=10s",
-		"--trial-period=2s", "--metrics-file=" + n.path("metrics.prom"), "--metrics-address=unix://" + n.path("metrics.sock"), "--"}
+		"--trial-period=2s", "--metrics-file=" + n.path("kubelet_supervisor.prom"), "--metrics-address=unix://" + n.path("metrics.sock"), "--"}
 	program, err := n.cluster.Launch(n.path("log"), append(words, n.cluster.KubeletArguments()...)...)
 	if err != nil {
 		return fmt.Errorf("starting the supervisor of the real kubelet: %w", err)

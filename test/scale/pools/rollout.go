@@ -38,6 +38,7 @@ type RolloutOptions struct {
 	Settle      time.Duration // of the rollout by waves
 	Refusals    int           // how many revisions a node refuses in the middle of them
 	News        int           // how often a Node changes while decisions are measured
+	Metrics     int           // of the machines, as scale.Options has it
 	Log         io.Writer     // one line per step
 }
 
@@ -110,7 +111,7 @@ func (r *rolling) populate(ctx context.Context) (err error) {
 	r.pool = newPool()
 	puppets := r.options.Nodes - r.options.Machines
 	if r.machines, err = scale.MakeMachines(ctx, r.cluster, scale.Options{Nodes: r.options.Machines, Host: r.options.Host, Processes: r.options.Supervisor != "", Binary: r.options.Supervisor, FakeKubelet: r.options.FakeKubelet,
-		Namespace: rollout.Namespace, Trial: r.options.Trial, Log: r.options.Log}); err != nil {
+		Namespace: rollout.Namespace, Trial: r.options.Trial, Metrics: r.options.Metrics, Log: r.options.Log}); err != nil {
 		return err
 	}
 	for i := range puppets {

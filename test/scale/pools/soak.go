@@ -15,6 +15,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/scale/history"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/watch/dashboard"
 )
 
 // SoakOptions are those of Soak.
@@ -26,6 +27,7 @@ type SoakOptions struct {
 	Controller  string
 	Supervisor  string
 	FakeKubelet string
+	Watch       *dashboard.Options // a Prometheus reads the programs meanwhile, as these say; nil: none does, and nothing is told but by the real node
 	Log         io.Writer
 }
 
@@ -47,6 +49,8 @@ type Soaked struct {
 	Samples []Sample `json:"samples"`
 	Minutes []Minute `json:"minutes"`
 
+	Looked *dashboard.Looked `json:"-"` // nil: nobody watched, or there were no rounds
+
 	history.Findings
 }
 
@@ -62,11 +66,12 @@ const (
 // soaker is a soak, under way.
 type soaker struct {
 	*rolling
-	random *rand.Rand
-	began  time.Time
-	soaked Soaked
-	pods   int // of the next revision, so that each is another one
-	beside sync.WaitGroup
+	random  *rand.Rand
+	watcher *dashboard.Dashboard // nil: nobody watches
+	began   time.Time
+	soaked  Soaked
+	pods    int // of the next revision, so that each is another one
+	beside  sync.WaitGroup
 
 	mutex       sync.Mutex // guards what follows
 	controllers [2]*cluster.Program
@@ -80,7 +85,7 @@ type soaker struct {
 func Soak(ctx context.Context, o SoakOptions) (*Soaked, error) {
 	s := &soaker{random: rand.New(rand.NewPCG(o.Seed, 14)), pods: goodPods, soaked: Soaked{Seed: o.Seed, Nodes: o.Nodes + 1, Machines: o.Machines, Spared: o.Seed%2 == 1, Acts: map[string]int{}}}
 	s.rolling = &rolling{measurement: &measurement{Options: Options{Nodes: o.Nodes + 1, Controller: o.Controller, Log: o.Log}, objects: true},
-		options: RolloutOptions{Nodes: o.Nodes, Machines: o.Machines, Supervisor: o.Supervisor, FakeKubelet: o.FakeKubelet, Trial: 2 * time.Second, Log: o.Log}}
+		options: RolloutOptions{Nodes: o.Nodes, Machines: o.Machines, Supervisor: o.Supervisor, FakeKubelet: o.FakeKubelet, Trial: 2 * time.Second, Metrics: o.machinePort(), Log: o.Log}}
 	err := s.onCluster(ctx, "soak", func(ctx context.Context) (err error) {
 		defer func() {
 			s.endAll()
@@ -95,7 +100,11 @@ func Soak(ctx context.Context, o SoakOptions) (*Soaked, error) {
 			}
 		}()
 		s.keep = s.look
-		return s.inTurn(ctx, []phase{
+		if o.Watch != nil {
+			s.watcher = dashboard.New(s.cluster, *o.Watch)
+			defer s.watcher.Stop()
+		}
+		err = s.inTurn(ctx, []phase{
 			{"manifests", s.install},
 			{"Nodes", s.populate},
 			{"the real kubelet", s.startReal},
@@ -104,11 +113,12 @@ func Soak(ctx context.Context, o SoakOptions) (*Soaked, error) {
 			{"rounds", func(ctx context.Context) error { return s.rounds(ctx, o.Time) }},
 			{"the history", s.check},
 		})
+		return errors.Join(err, s.lookBack(ctx))
 	})
 	return &s.soaked, err
 }
 
-// begin makes the pool, and starts both controllers.
+// begin makes the pool, and starts both controllers and who watches.
 func (s *soaker) begin(ctx context.Context) (err error) {
 	s.began = time.Now()
 	s.pool.Spec.Rollout.ProgressDeadline = &metav1.Duration{Duration: 2 * time.Minute}
@@ -122,7 +132,10 @@ func (s *soaker) begin(ctx context.Context) (err error) {
 	if err := s.admin.Create(ctx, s.pool.DeepCopy()); err != nil {
 		return err
 	}
-	return s.await(ctx, v1alpha1.ConditionReady, "Completed")
+	if err := s.await(ctx, v1alpha1.ConditionReady, "Completed"); err != nil {
+		return err
+	}
+	return s.startWatcher(ctx)
 }
 
 // rounds acts, and mends, until the time is over.

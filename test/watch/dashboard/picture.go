@@ -1,4 +1,4 @@
-package main
+package dashboard
 
 import (
 	"bytes"
@@ -9,20 +9,34 @@ import (
 )
 
 const (
-	columns        = 3
-	width, height  = 1500, 300 // of the picture, and of one row of it; in pixels
-	gnuplotMinutes = "set xdata time; set timefmt '%s'; set format x '%M:%S'; set xtics 120; "
+	columns       = 3
+	width, height = 1500, 300 // of the picture, and of one row of it; in pixels
 )
 
-// draw has gnuplot draw the panels, as they follow each other in the dashboard. A line ends where there is no answer.
-func (l *looked) draw(file string) error {
+// ticks are how the time is marked: four times or so.
+func (l *Looked) ticks() string {
+	lasts, format := l.End.Sub(l.Began), "%M:%S"
+	if lasts >= time.Hour {
+		format = "%H:%M"
+	}
+	every := 24 * time.Hour
+	for _, d := range []time.Duration{6 * time.Hour, 2 * time.Hour, time.Hour, 30 * time.Minute, 10 * time.Minute, 5 * time.Minute, 2 * time.Minute, time.Minute} {
+		if lasts/d <= 5 {
+			every = d
+		}
+	}
+	return fmt.Sprintf("set xdata time; set timefmt '%%s'; set format x '%s'; set xtics %d; ", format, int(every.Seconds()))
+}
+
+// Draw has gnuplot draw the panels, as they follow each other in the dashboard. A line ends where there is no answer.
+func (l *Looked) Draw(file string) error {
 	rows := (len(l.panels) + columns - 1) / columns
 	var script bytes.Buffer
 	say := func(format string, words ...any) { _, _ = fmt.Fprintf(&script, format+"\n", words...) }
 	say("set terminal png size %d,%d font 'DejaVuSans,9' background '#ffffff'", width, rows*height)
 	say("set output %s", quoted(file))
 	say("set multiplot layout %d,%d", rows, columns)
-	say("%sset xrange [0:%d]; set grid lc rgb '#dddddd'; set border 3; set tics nomirror; set key below horizontal; set bmargin 6", gnuplotMinutes, int(l.end.Sub(l.began).Seconds()))
+	say("%sset xrange [0:%d]; set grid lc rgb '#dddddd'; set border 3; set tics nomirror; set key below horizontal; set bmargin 6", l.ticks(), int(l.End.Sub(l.Began).Seconds()))
 	for _, p := range l.panels {
 		l.drawPanel(say, p)
 	}
@@ -35,7 +49,7 @@ func (l *looked) draw(file string) error {
 	return nil
 }
 
-func (l *looked) drawPanel(say func(string, ...any), p panel) {
+func (l *Looked) drawPanel(say func(string, ...any), p panel) {
 	var lines, points []string
 	most := 0.0
 	for _, a := range p.answers {
@@ -47,11 +61,11 @@ func (l *looked) drawPanel(say func(string, ...any), p panel) {
 				if v[1] == "NaN" {
 					continue
 				}
-				if before > 0 && v.at()-before > 1.5*readEvery.Seconds() {
+				if before > 0 && v.at()-before > 1.5*l.step.Seconds() {
 					text.WriteString("\n")
 				}
 				before, most = v.at(), max(most, v.value())
-				_, _ = fmt.Fprintf(&text, "%.0f %g\n", v.at()-float64(l.began.UnixMilli())/float64(time.Second/time.Millisecond), v.value())
+				_, _ = fmt.Fprintf(&text, "%.0f %g\n", v.at()-float64(l.Began.UnixMilli())/float64(time.Second/time.Millisecond), v.value())
 			}
 			points = append(points, text.String()+"e")
 		}

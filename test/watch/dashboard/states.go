@@ -1,4 +1,4 @@
-package main
+package dashboard
 
 import (
 	"context"
@@ -6,23 +6,29 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
 // tellStates writes what kube-state-metrics tells of the Nodes' conditions, as its docs/node-metrics.md has it, until ctx ends. Its module cannot
 // be had from the Go module proxy that was asked, and Debian has no package of it.
-func (s *stage) tellStates(ctx context.Context) {
-	every(ctx, func() {
-		var nodes corev1.NodeList
-		if s.admin.Get().Resource("nodes").Do(ctx).Into(&nodes) != nil {
-			return // it is asked again soon, and what was written is what was known
+func tellStates(ctx context.Context, every time.Duration, folder string, list func(context.Context) ([]corev1.Node, error)) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		if nodes, err := list(ctx); err == nil { // else it is asked again soon, and what was written is what was known
+			file := filepath.Join(folder, "states.prom")
+			if os.WriteFile(file+".new", []byte(states(nodes)), 0o600) == nil {
+				_ = os.Rename(file+".new", file)
+			}
 		}
-		file := filepath.Join(s.path(ksm), "states.prom")
-		if os.WriteFile(file+".new", []byte(states(nodes.Items)), 0o600) == nil {
-			_ = os.Rename(file+".new", file)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
 		}
-	})
+	}
 }
 
 func states(nodes []corev1.Node) string {
