@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	_ "embed"
 	"errors"
 	"os"
@@ -18,10 +19,16 @@ func (r result) writeDashboard(page string) error {
 		return nil
 	}
 	picture := strings.TrimSuffix(page, ".md") + ".png"
-	to, err := os.Create(page)
+	text, err := r.dashboardPage(filepath.Base(picture))
 	if err != nil {
 		return err
 	}
-	err = template.Must(template.New("").Parse(dashboardText)).Execute(to, map[string]any{"Run": r, "Picture": filepath.Base(picture), "Every": readEvery})
-	return errors.Join(err, to.Close(), r.Looked.Draw(picture))
+	return errors.Join(os.WriteFile(page, text, 0o644), r.Looked.Draw(picture)) //nolint:gosec // anybody may read it
+}
+
+func (r result) dashboardPage(picture string) ([]byte, error) {
+	r.Failure, _, _ = strings.Cut(r.Failure, "\n") // what follows are logs
+	var text bytes.Buffer
+	err := template.Must(template.New("").Parse(dashboardText)).Execute(&text, map[string]any{"Run": r, "Picture": picture, "Every": readEvery})
+	return text.Bytes(), err
 }

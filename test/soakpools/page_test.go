@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/scale/history"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/scale/pools"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/watch/dashboard"
 )
 
 // Runs of one commit add up on the page, with what they broke and how processes grew.
@@ -52,5 +53,22 @@ func TestPage(t *testing.T) {
 	}
 	if _, err := writePage(page, []string{file}); err == nil || !strings.Contains(err.Error(), "one commit") {
 		t.Errorf("runs of two commits are one page: %v", err)
+	}
+}
+
+// The page on the dashboard says of which run it is, how that ended, and what was seen.
+func TestDashboardPage(t *testing.T) {
+	r := result{Commit: "abc", Failure: "it does not end\nthe last words", Soaked: pools.Soaked{Seed: 7, Took: time.Hour, Rounds: 9, Nodes: 41, Machines: 4, Looked: &dashboard.Looked{Series: 1213}}}
+	text, err := r.dashboardPage("x.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Commit abc, seed 7: 60 minutes and 9 rounds", "It ended with: it does not end.\n", "every 15s", "1213 series", "(x.png)", "| panel | query |", "| alert | state |"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the page has no %q:\n%s", want, text)
+		}
+	}
+	if err := (result{}).writeDashboard(filepath.Join(t.TempDir(), "none.md")); err != nil {
+		t.Errorf("nobody has watched: %v", err)
 	}
 }

@@ -45,7 +45,8 @@ type Looked struct {
 
 	panels []panel
 	alerts []alert
-	rules  int           // that were evaluated
+	rules  int           // that there are
+	failed int           // of them, that could not be evaluated
 	step   time.Duration // from one point of an answer to the next
 }
 
@@ -113,6 +114,7 @@ func (d *Dashboard) lookAtRules(ctx context.Context, l *Looked) (failures error)
 		for _, r := range g.Rules {
 			l.rules++
 			if r.Health != "ok" {
+				l.failed++
 				failures = errors.Join(failures, fmt.Errorf("rule %s is %s: %s", r.Name, r.Health, r.LastError))
 			}
 		}

@@ -9,7 +9,7 @@ import (
 // A query without an answer is named, and so is what was seen of the others.
 func TestLooked(t *testing.T) {
 	began := time.Unix(1000, 0)
-	l := &Looked{Began: began, End: began.Add(time.Hour), step: 15 * time.Second, rules: 2, alerts: []alert{{"A", "firing", 3, 75 * time.Second}}, panels: []panel{{Title: "Some", answers: []answer{
+	l := &Looked{Began: began, End: began.Add(time.Hour), step: 15 * time.Second, rules: 3, failed: 1, alerts: []alert{{"A", "firing", 3, 75 * time.Second}}, panels: []panel{{Title: "Some", answers: []answer{
 		{"a|b", "{{x}} of {{ y }}", []Series{{Metric: map[string]string{"x": "1", "y": "2"}, Values: []sample{{1000.0, "2"}, {1015.0, "NaN"}, {1030.0, "4.5"}}}}}, {"c", "", nil}}}}}
 	if err := l.Unanswered(); err == nil || err.Error() != `panel "Some", query c: it never had an answer` {
 		t.Errorf("it says %v", err)
@@ -19,7 +19,7 @@ func TestLooked(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, l.Queries())
 		}
 	}
-	if want := "All 2 rules were evaluated"; !strings.Contains(l.Rules(), want) || !strings.Contains(l.Rules(), "| A | firing | 3 | 1:15 |\n") {
+	if want := "Of 3 rules 2 were evaluated"; !strings.Contains(l.Rules(), want) || !strings.Contains(l.Rules(), "| A | firing | 3 | 1:15 |\n") {
 		t.Error(l.Rules())
 	}
 	a := l.panels[0].answers[0]

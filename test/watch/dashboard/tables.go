@@ -25,7 +25,7 @@ func (l *Looked) Queries() string {
 // Rules says how many rules there are, and which alerts were seen, in Markdown.
 func (l *Looked) Rules() string {
 	var text strings.Builder
-	_, _ = fmt.Fprintf(&text, "All %d rules were evaluated. These alerts were seen:\n\n| alert | state | most at once | minutes in all |\n|---|---|---|---|\n", l.rules)
+	_, _ = fmt.Fprintf(&text, "Of %d rules %d were evaluated. These alerts were seen:\n\n| alert | state | most at once | minutes in all |\n|---|---|---|---|\n", l.rules, l.rules-l.failed)
 	for _, a := range l.alerts {
 		_, _ = fmt.Fprintf(&text, "| %s | %s | %d | %s |\n", a.name, a.state, a.most, Clock(a.lasted))
 	}
