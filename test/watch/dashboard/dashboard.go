@@ -8,6 +8,7 @@ package dashboard
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -130,7 +131,7 @@ func (d *Dashboard) Start(ctx context.Context) error {
 		select {
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("waiting until Prometheus has read all %d, and it has read %v: %w (%w)", want, up, ctx.Err(), err)
+			return fmt.Errorf("waiting until Prometheus has read all %d, and it has read %v: %w", want, up, errors.Join(ctx.Err(), err))
 		}
 	}
 }
