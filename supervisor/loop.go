@@ -50,6 +50,7 @@ type loop struct {
 	readPayload func(corev1.ConfigMapNodeConfigSource) (map[string]string, error) // of a checkpoint, off the disk
 	begun       chan begun
 	phases      []decide.EndedPhase // that the present decision has ended, and no line of the log has yet
+	idle        idle
 	parking
 
 	reload reload
@@ -147,6 +148,8 @@ func (l *loop) begin(life lifetimes) decide.LocalChanged {
 func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
+	quiet := time.NewTimer(l.idle.after)
+	defer quiet.Stop()
 	stopAsked := life.asked.Done()
 	l.manager.Begin()
 	seen := first(life)
@@ -169,6 +172,9 @@ func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 			event = decide.Ticked{}
 		case <-l.manager.Pulse:
 			continue
+		case <-quiet.C:
+			l.spawn(l.idle.giveBack)
+			continue
 		case check := <-l.reload.checks:
 			l.hearCheck(check)
 			continue
@@ -185,6 +191,7 @@ func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 		if done := l.handle(life, event); done {
 			return
 		}
+		quiet.Reset(l.idle.after)
 	}
 }
 

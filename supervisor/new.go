@@ -16,7 +16,7 @@ import (
 
 func newLoop(o Options) (*loop, error) {
 	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan decide.Event, 64), begun: make(chan begun),
-		rewrite: make(chan struct{}, 1), saves: newSaves(), reload: reload{checks: make(chan successorCheck)}, due: -1}
+		rewrite: make(chan struct{}, 1), saves: newSaves(), idle: newIdle(), reload: reload{checks: make(chan successorCheck)}, due: -1}
 	l.Standalone = l.kubeconfig() == ""
 	l.Parking = lockFileOf(o) != ""
 	l.parks = make(chan parkEnded)
