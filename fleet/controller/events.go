@@ -11,8 +11,8 @@ import (
 )
 
 // correlation: what was said lately is counted up and not said again. Almost each Event here names a revision and a wave, so it comes once; the
-// usual memory of 4,096 of them would be 3 MiB that nobody asks.
-var correlation = record.CorrelatorOptions{QPS: 10, BurstSize: 100, MaxEvents: 100, LRUCacheSize: 256}
+// usual memory of 4,096 of them would be 3 MiB that nobody asks, and one of 256 grows for hours: it was all that grew in a soak.
+var correlation = record.CorrelatorOptions{QPS: 10, BurstSize: 100, MaxEvents: 100, LRUCacheSize: 32}
 
 // recorder records Events. The newer API of Events makes one series of all that have the same reason, with the words of the first, so that of
 // four waves one would be told; and the usual limit of 25 per object and then one in five minutes would cut a rollout short.
