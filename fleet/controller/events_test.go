@@ -11,27 +11,23 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// A controller that has said much does not remember all of it: a soak of pools saw it grow by 5 MiB in an hour, and one that
-// remembered 256 Events by half a MiB.
+// A controller that has said much does not remember all of it: a soak of pools saw it grow by 5 MiB in an hour when that were
+// 4,096 Events, and a little when it were 256. What is left is the texts of 20 kinds of Events, 100 of each.
 func TestWhatWasSaidIsForgotten(t *testing.T) {
-	correlator := record.NewEventCorrelatorWithOptions(withClock(correlation))
-	say := func(from, to int) {
-		for i := from; i < to; i++ {
-			event := &corev1.Event{
-				InvolvedObject: corev1.ObjectReference{Kind: "KubeletPool", Name: "workers", UID: "1"}, Reason: fmt.Sprintf("Reason%d", i%20),
-				Message: fmt.Sprintf("revision %d goes to 4 of 40 nodes", i), Type: corev1.EventTypeNormal, FirstTimestamp: metav1.Now(), LastTimestamp: metav1.Now(), Count: 1,
-			}
-			if _, err := correlator.EventCorrelate(event); err != nil {
-				t.Fatal(err)
-			}
-			correlator.UpdateState(event)
-		}
-	}
-	say(0, 100)
 	before := live()
-	say(100, 9000)
-	if grown := live() - before; grown > 64<<10 {
-		t.Errorf("8,900 more Events took %d KiB", grown>>10)
+	correlator := record.NewEventCorrelatorWithOptions(withClock(correlation))
+	for i := range 9000 {
+		event := &corev1.Event{
+			InvolvedObject: corev1.ObjectReference{Kind: "KubeletPool", Name: "workers", UID: "1"}, Reason: fmt.Sprintf("Reason%d", i%20),
+			Message: fmt.Sprintf("revision %d goes to 4 of 40 nodes", i), Type: corev1.EventTypeNormal, FirstTimestamp: metav1.Now(), LastTimestamp: metav1.Now(), Count: 1,
+		}
+		if _, err := correlator.EventCorrelate(event); err != nil {
+			t.Fatal(err)
+		}
+		correlator.UpdateState(event)
+	}
+	if taken := live() - before; taken > 280<<10 {
+		t.Errorf("9,000 Events took %d KiB", taken>>10)
 	}
 	runtime.KeepAlive(correlator)
 }
