@@ -31,7 +31,7 @@ func CheckAddress(address string) error {
 
 func parse(address string) (network, where string, err error) {
 	if path, is := strings.CutPrefix(address, unixPrefix); is {
-		if !filepath.IsAbs(path) || len(path) > 100 {
+		if !filepath.IsAbs(path) || strings.HasSuffix(path, "/") || len(path) > 100 {
 			return "", "", fmt.Errorf("%q is not the absolute path of a socket, of 100 bytes at most; give one such as unix:///run/kubelet-supervisor/metrics.sock", address)
 		}
 		return "unix", path, nil

@@ -163,7 +163,7 @@ func TestAddresses(t *testing.T) {
 	for address, good := range map[string]bool{
 		"127.0.0.1:10247": true, "[::1]:10247": true, "127.8.8.8:1": true, "unix:///run/x.sock": true,
 		"": false, ":10247": false, "0.0.0.0:10247": false, "[::]:1": false, "10.0.0.1:10247": false, "localhost:10247": false, "127.0.0.1": false, "127.0.0.1:0": false,
-		"unix://relative": false, "unix:///" + strings.Repeat("x", 100): false, "/run/x.sock": false, "http://127.0.0.1:1": false,
+		"unix://relative": false, "unix:///": false, "unix:///run/": false, "unix:///" + strings.Repeat("x", 100): false, "/run/x.sock": false, "http://127.0.0.1:1": false,
 	} {
 		if err := CheckAddress(address); (err == nil) != good {
 			t.Errorf("%q: %v", address, err)
