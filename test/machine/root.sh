@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 kernel=$(realpath "$1") parts=$(realpath "$2")
 
 cache=${KUBELET_SUPERVISOR_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kubelet-supervisor}
-image=$cache/machine-root-$({ cat root.sh; tar -c --sort=name --mtime=@0 --owner=0 --group=0 files; basename -a "$kernel" "$parts"; } | sha256sum | cut -c1-12).img
+image=$cache/machine-root-$({ cat root.sh; tar -c --sort=name --mtime=@0 --owner=0 --group=0 -C .. machine/files parts/kubelets/files; basename -a "$kernel" "$parts"; } | sha256sum | cut -c1-12).img
 [ ! -e "$image" ] || { echo "$image"; exit; }
 
 mkdir -p "$cache"
@@ -29,7 +29,7 @@ install "$parts"/{containerd,containerd-shim-runc-v2,ctr} "$root/usr/bin/"
 install "$parts/kubelet-1.36.3" "$root/usr/bin/kubelet"
 install "$parts/kubeadm-1.36.3" "$root/usr/bin/kubeadm"
 cp "$parts/pause.tar" "$root/usr/share/"
-cp -r files/. "$root/"
+cp -r files/. ../parts/kubelets/files/. "$root/"
 mkdir -p "$root/var/log/journal"
 echo machine >"$root/etc/hostname"
 : >"$root/etc/machine-id"

@@ -76,7 +76,6 @@ func newKubeadmCluster(t *testing.T) *kubeadmCluster {
 	}
 	c.controlPlane.install(newKubelet)
 	c.worker.install(oldKubelet)
-	c.worker.kubeletPackageOf(newKubelet)
 	return c
 }
 
@@ -125,8 +124,7 @@ func (m *kubeadmMachine) install(kubelet string) {
 	m.must("ctr --namespace=k8s.io images import --local --snapshotter=native /shared/images.tar")
 	m.must("ctr --namespace=k8s.io images import --local --snapshotter=native /shared/pause.tar")
 
-	m.kubeletPackageOf(kubelet)
-	m.must("apt-get install -q -y /root/kubelet_%s.deb", kubelet)
+	m.must("apt-get install -q -y /shared/kubelet_%s.deb", kubelet)
 	arguments := "--node-ip=" + m.address
 	if m.controllers("x") != "" {
 		arguments += " --cgroup-root=/" + m.machine.name()
@@ -134,16 +132,6 @@ func (m *kubeadmMachine) install(kubelet string) {
 	}
 	m.write("/etc/default/kubelet", "KUBELET_EXTRA_ARGS="+arguments+"\n")
 	m.must("systemctl daemon-reload && systemctl enable kubelet")
-}
-
-// kubeletPackageOf makes /root/kubelet_VERSION.deb, with the files of Kubernetes' own packages.
-func (m *kubeadmMachine) kubeletPackageOf(version string) {
-	m.Helper()
-	const folder = "/root/kubelet"
-	m.write(folder+"/DEBIAN/control", fmt.Sprintf("Package: kubelet\nVersion: %s\nArchitecture: all\nMaintainer: Nobody <nobody@example.org>\nDescription: kubelet\n", version))
-	m.write(folder+"/usr/lib/systemd/system/kubelet.service", kubeletUnit)
-	m.write(folder+"/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf", kubeadmDropIn)
-	m.must("cd /root && install -D /shared/kubelet-%[1]s kubelet/usr/bin/kubelet && dpkg-deb -Znone -b kubelet kubelet_%[1]s.deb && rm -r kubelet", version)
 }
 
 // hasPackage sees to it that this version of the package is installed, and whole.

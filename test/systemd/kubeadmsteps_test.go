@@ -170,7 +170,7 @@ func upgradedNode(c *kubeadmCluster) {
 func aptRefused(c *kubeadmCluster) {
 	m := c.worker
 	before := m.running()
-	said, err := m.try("apt-get install -q -y /root/kubelet_%s.deb", newKubelet)
+	said, err := m.try("apt-get install -q -y /shared/kubelet_%s.deb", newKubelet)
 	if err == nil || !strings.Contains(said, "unrecognized feature gate: MemoryManager") || !strings.Contains(said, "kubelet-supervisor: nothing is installed") {
 		m.Errorf("%v: %s", err, said)
 	}
@@ -182,7 +182,7 @@ func aptAccepted(c *kubeadmCluster) {
 	m := c.worker
 	c.assign(m, "worker-without-gate", "maxPods: 50\n")
 	before := m.running()
-	m.must("apt-get install -q -y /root/kubelet_%s.deb", newKubelet)
+	m.must("apt-get install -q -y /shared/kubelet_%s.deb", newKubelet)
 	m.hasPackage(newKubelet)
 	c.localChangeIsPending(m)
 	c.hasVersion(m, oldKubelet)
