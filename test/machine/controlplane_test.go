@@ -247,12 +247,6 @@ apply: {kubernetesVersion: `+newVersion+`, forceUpgrade: true, imagePullPolicy: 
 	n.must("grep -q 'maxPods: 90' /var/lib/kubelet/config.yaml")
 	n.staticPods(newVersion)
 	n.runsWith(localPods)
-	await(n.T, "the Node says that files have changed", func() error {
-		v, err := n.view(n.T)
-		if err == nil && !strings.Contains(v.Condition.Message, "LocalChangePending: ") {
-			err = errors.New(v.Condition.Message)
-		}
-		return err
-	})
+	n.localChangeIsPending()
 	n.hasNew(before)
 }

@@ -32,6 +32,9 @@ var workersLife = []struct {
 	{"7. a configuration is assigned to the worker", (*worker).assigned},
 	{"", (*worker).rebooted},
 	{"9. `kubeadm upgrade node`", (*worker).upgraded},
+	{"10. `apt install kubelet`: it would refuse the configuration", (*worker).aptRefused},
+	{"11. `apt install kubelet`: it accepts the configuration", (*worker).aptAccepted},
+	{"12. `systemctl restart kubelet`", (*worker).restartedForNewKubelet},
 	{"13. `kubeadm reset`", (*worker).resetByKubeadm},
 	{"14. `kubectl delete node`, and `kubeadm join` of the same cluster", (*worker).joinedAgain},
 	{"17. `dpkg --purge kubelet-supervisor`", (*worker).purged},
@@ -50,13 +53,14 @@ func TestAWorkerThatKubeadmMakes(t *testing.T) {
 		}
 	})
 	o.kubeadmsPhases(t)
-	n := &worker{node: newMachineOf(t, o, nodeDisk(t))}
+	n := &worker{node: newMachineOf(t, o, nodeDisk(t), packagesDisk()...)}
 	n.on()
 	if mounts := n.must("grep cgroup /proc/mounts"); !strings.HasPrefix(mounts, "cgroup2 ") || strings.Contains(mounts, "\n") {
 		t.Errorf("cgroups: %s", mounts)
 	}
 	n.must("systemctl start containerd && ctr --namespace=k8s.io images import /usr/share/pause.tar")
 	n.prepare()
+	n.installOldKubelet()
 	for _, step := range workersLife {
 		if !strings.Contains(string(page), "\n| "+step.row) {
 			t.Fatalf("docs/operate/kubeadm.md has no step %s", step.row)
@@ -152,7 +156,7 @@ type worker struct {
 }
 
 func (n *worker) enabledBeforeJoin() {
-	n.must("dpkg -i /run/machine/kubelet-supervisor.deb")
+	n.must("dpkg -i /run/machine/kubelet-supervisor.deb /run/machine/kubelet-supervisor-apt.deb")
 	n.setFlags()
 	n.must("kubelet-supervisor enable --now")
 	await(n.T, "a supervisor without a kubelet that stays", func() error {
@@ -218,22 +222,29 @@ func (n *worker) joined() {
 func (n *worker) assigned() {
 	before := n.alive()
 	copied := n.kubeadmsConfig().Data["kubelet"]
-	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "worker"}, Data: map[string]string{"kubelet": strings.TrimSpace(copied) + "\nmaxPods: 50\n"}}
+	n.assigns(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "worker"},
+		Data: map[string]string{"kubelet": strings.TrimSpace(copied) + "\nmaxPods: 50\n" + oldGate}})
+	n.hasNew(before, "kubelet")
+}
+
+// assigns makes the ConfigMap, assigns it, and waits for the end of its trial.
+func (n *worker) assigns(made *corev1.ConfigMap) {
+	n.machine.Helper()
 	if _, err := n.client.CoreV1().ConfigMaps("kubelet-config").Create(n.Context(), made, metav1.CreateOptions{}); err != nil {
 		n.Fatal(err)
 	}
-	n.assignment = "kubelet-config/worker/kubelet"
+	n.assignment = "kubelet-config/" + made.Name + "/kubelet"
 	n.assign(n.T, n.assignment)
 	n.says(n.T, n.assignment, "InTrial", "Active")
 	n.active()
-	n.hasNew(before, "kubelet")
 }
 
 // active: the configuration that was assigned runs, its trial is over, and the Node says so.
 func (n *worker) active() {
 	n.machine.Helper()
 	v := n.says(n.T, n.assignment, "Active")
-	if v.Condition.Status != corev1.ConditionTrue || v.Config.Error != "" || v.Config.LastKnownGood == nil || v.Config.LastKnownGood.ConfigMap.Name != "worker" {
+	name := strings.Split(n.assignment, "/")[1]
+	if v.Condition.Status != corev1.ConditionTrue || v.Config.Error != "" || v.Config.LastKnownGood == nil || v.Config.LastKnownGood.ConfigMap.Name != name {
 		n.Errorf("%+v", v)
 	}
 	if s := n.runs(50); s.Trial != nil {
@@ -263,11 +274,20 @@ func (n *worker) rebooted() {
 // bootID is that of the machine, as the kubelet has told the Node.
 func (n *worker) bootID() string {
 	n.machine.Helper()
-	node, err := n.client.CoreV1().Nodes().Get(n.Context(), cluster.NodeName, metav1.GetOptions{})
+	info, err := n.nodeInfo()
 	if err != nil {
 		n.Fatal(err)
 	}
-	return node.Status.NodeInfo.BootID
+	return info.BootID
+}
+
+// nodeInfo is what the kubelet has told the Node of the machine and of itself.
+func (n *worker) nodeInfo() (corev1.NodeSystemInfo, error) {
+	node, err := n.client.CoreV1().Nodes().Get(n.Context(), cluster.NodeName, metav1.GetOptions{})
+	if err != nil {
+		return corev1.NodeSystemInfo{}, err
+	}
+	return node.Status.NodeInfo, nil
 }
 
 // upgraded: the file that kubeadm writes anew is not what an assigned configuration runs with.
@@ -335,7 +355,7 @@ func (n *worker) joinedAgain() {
 // its container runtime up.
 func (n *worker) purged() {
 	before := n.alive()
-	n.must("dpkg --purge kubelet-supervisor")
+	n.must("dpkg --purge kubelet-supervisor-apt kubelet-supervisor")
 	await(n.T, "a kubelet by itself", func() error {
 		if config, err := n.Configz(n.Context()); err != nil || config["maxPods"] != float64(90) {
 			return fmt.Errorf("%v, maxPods %v", err, config["maxPods"])
