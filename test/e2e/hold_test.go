@@ -18,7 +18,8 @@ import (
 // then the pods that it cost are named.
 func TestHold(t *testing.T) {
 	n := sharedNode(t)
-	s := n.startedLocal(t, options{})
+	flag, metrics := metricsFlag(t)
+	s := n.startedLocal(t, options{Flags: []string{flag}})
 	running := s.kubelet(t)
 	k := n.bareKubelet(t) // for its pods alone
 	names := []string{"be1", "be2", "be3", "be4"}
@@ -41,6 +42,14 @@ func TestHold(t *testing.T) {
 	if now := s.kubelet(t); now.ID != running.ID {
 		t.Errorf("the kubelet was restarted: pid %d, then %d", running.ID, now.ID)
 	}
+	wantMetrics(t, metrics, "kubelet_supervisor_held 1\n", `kubelet_supervisor_pods_lost_total{reason="OutOfpods"} 0`)
+	await(t, "an event says that it waits", func() error {
+		events := n.events(t, v.UID)
+		if !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Normal KubeletConfigHeld: ") && strings.Contains(e, "two-pods") }) {
+			return errors.New(strings.Join(events, " | "))
+		}
+		return nil
+	})
 
 	// The pods leave; a retry looks at once.
 	for _, name := range names[2:] {
@@ -86,6 +95,7 @@ func TestHold(t *testing.T) {
 		}
 		return nil
 	})
+	wantMetrics(t, metrics, "kubelet_supervisor_held 0\n", `kubelet_supervisor_pods_lost_total{reason="OutOfpods"} 1`)
 	n.annotate(t, consentAnnotation, nil)
 	n.unassign(t)
 	n.awaitReason(t, "", "Local")
