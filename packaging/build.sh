@@ -30,7 +30,7 @@ export PACKAGE_VERSION
 export CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false -mod=readonly' GOWORK=off GOAMD64=v1 GOARM64=v8.0
 umask 022
 test/parts/debian.sh squashfs-tools
-unset GOOS GOARCH
+unset GOOS GOARCH TEST_LDFLAGS
 
 go build -C packaging/tools -o "$BUILD/nfpm" github.com/goreleaser/nfpm/v2/cmd/nfpm
 go build -o "$BUILD/" ./packaging/bill ./packaging/krew

@@ -1,7 +1,7 @@
 #!/bin/bash
 # compile.sh VERSION FOLDER PROGRAM…   builds the programs, static and stripped, into FOLDER, for $GOOS and $GOARCH
 #
-# LDFLAGS is for more of the linker's flags. Nothing else says how a program is built that anybody runs: not make build, not the packages,
+# TEST_LDFLAGS are more flags of the linker, for tests. Nothing else says how a program is built that anybody runs: not make build, not the packages,
 # not the tests.
 set -euo pipefail
 version=$1 folder=$2
@@ -19,5 +19,5 @@ align=-funcalign=16
 for program in "$@"; do
   flags=() layout=
   [ "$program" != kubelet-supervisor ] || flags=("${small[@]}") layout=$align
-  CGO_ENABLED=0 go build -trimpath "${flags[@]}" -ldflags "-s -w $layout -X main.version=$version ${LDFLAGS:-}" -o "$folder/$program" "./cmd/$program"
+  CGO_ENABLED=0 go build -trimpath "${flags[@]}" -ldflags "-s -w $layout -X main.version=$version ${TEST_LDFLAGS:-}" -o "$folder/$program" "./cmd/$program"
 done

@@ -41,7 +41,7 @@ func (w withBinaries) Run() int {
 		" -X github.com/coreos/go-systemd/v22/journal.journalSocket=" + journalFolder + "/socket"
 	for _, build := range []*exec.Cmd{exec.Command("../../packaging/compile.sh", "v1.2.3", folder, "kubelet-supervisor"),
 		exec.Command("go", "build", "-o", fakeKubelet, "../../test/fakekubelet")} {
-		build.Env = append(os.Environ(), "LDFLAGS="+flags)
+		build.Env = append(os.Environ(), "TEST_LDFLAGS="+flags)
 		if output, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n%s", build, err, output)
 			return 1
