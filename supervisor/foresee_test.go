@@ -13,11 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 // What is certain holds, what is not is said, and a line is a line.
@@ -140,7 +140,7 @@ func TestCountLostTellsWhy(t *testing.T) {
 			{"metadata":{"uid":"x"},"status":{"phase":"Failed","reason":"Evicted"}}]}`))
 	}))
 	t.Cleanup(server.Close)
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()}})
+	client, err := configsync.NewClient(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

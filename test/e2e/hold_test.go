@@ -45,7 +45,9 @@ func TestHold(t *testing.T) {
 	wantMetrics(t, metrics, "kubelet_supervisor_held 1\n", `kubelet_supervisor_pods_lost_total{reason="OutOfpods"} 0`)
 	await(t, "an event says that it waits", func() error {
 		events := n.events(t, v.UID)
-		if !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Normal KubeletConfigHeld: ") && strings.Contains(e, "two-pods") }) {
+		if !slices.ContainsFunc(events, func(e string) bool {
+			return strings.HasPrefix(e, "Normal KubeletConfigHeld: ") && strings.Contains(e, "two-pods")
+		}) {
 			return errors.New(strings.Join(events, " | "))
 		}
 		return nil
