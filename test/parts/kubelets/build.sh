@@ -1,7 +1,7 @@
 #!/bin/bash
 # build.sh [MINOR...]   builds kubelets of other versions (1.23, ...; without arguments all) from the Go modules beside this script
 #
-# They are for `make matrix` and `make bench-upstream`, and go into the folder of the other real parts (../build.sh --folder) as
+# They are for `make matrix`, `make bench-upstream` and upgrades of a kubelet, and go into the folder of the other real parts (../build.sh --folder) as
 # kubelet-VERSION; what that folder's name is made of does not have them in it, so a new one costs nobody a build of the others.
 # A new minor version: a folder with go.mod (k8s.io/kubernetes, and a replace for each k8s.io module of its staging) and tools.go.
 set -euo pipefail
