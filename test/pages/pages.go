@@ -1,8 +1,8 @@
 // Package pages reads the commands of the pages that people read, so that tests can type them.
 //
 // Commands are in fences of the language console. A line that begins with "$ " is typed where kubectl is, one that begins with "# " as
-// root on a node; what follows is the answer. A fence that says "console not-run" is typed by no test, and one that says "console machine" by
-// a test of test/machine that names its page. What a page leaves to its reader, but a test has to do first, is in comments that readers do
+// root on a node; what follows is the answer. A fence that says "console not-run" is typed by no test, and one that says "console machine" or
+// "console release" by a test of test/machine or of make test-release that names its page. What a page leaves to its reader, but a test has to do first, is in comments that readers do
 // not see:
 //
 //	<!-- before: $ kubectl label node n1 pool=workers -->
@@ -91,6 +91,13 @@ func Typed(page string) (list []Command) {
 		}
 	}
 	return list
+}
+
+// Section is what a page has below the heading "## NAME", up to the next one like it.
+func Section(page, name string) string {
+	_, rest, _ := strings.Cut(page, "\n## "+name+"\n")
+	section, _, _ := strings.Cut(rest, "\n## ")
+	return section
 }
 
 // Marked gives the commands of each fence "console MARK" of a page: a test that names the page types them, with its own steps in between.

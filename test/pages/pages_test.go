@@ -27,6 +27,15 @@ func TestMarked(t *testing.T) {
 	}
 }
 
+func TestSection(t *testing.T) {
+	page := "# A\n\n## One\n\na\n\n### Below\n\nb\n\n## Two\n\nc\n"
+	for name, want := range map[string]string{"One": "\na\n\n### Below\n\nb\n", "Two": "\nc\n", "Three": ""} {
+		if got := Section(page, name); got != want {
+			t.Errorf("%s has %q", name, got)
+		}
+	}
+}
+
 func TestSplitLosesNothing(t *testing.T) {
 	var whole strings.Builder
 	for _, part := range Split(sample) {
