@@ -6,11 +6,14 @@
 #   MINISIGN_KEY  a file with a secret key of minisign; it signs SHA256SUMS. minisign asks for its password, if it has one
 #   OPENPGP_KEY   a file with a secret key of OpenPGP, without a passphrase; it signs the repositories for apt and dnf
 #
-# Without keys nothing is signed, and the last line says so. The same tag gives the same bytes; signatures have a time, and are not in SHA256SUMS.
+# Without keys nothing is signed, and the last line says so. The same tag gives the same bytes where Go and the Debian packages that provenance.intoto.json
+# names are the same; signatures have a time, and are not in SHA256SUMS.
 set -euo pipefail
 export LC_ALL=C
+umask 022
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 die() { echo "release: $*" >&2; exit 1; }
+steps='"How to release" in CONTRIBUTING.md'
 
 [ $# = 1 ] || die "say where to: release.sh FOLDER"
 folder=$(realpath --canonicalize-missing "$1")
@@ -19,12 +22,12 @@ version=${VERSION:-}
 [ ! -e "$folder" ] || die "$folder is there already; a release is made into a new folder"
 [ -z "$(git status --porcelain)" ] || die "the tree is not clean: commit or remove what git status shows"
 commit=$(git rev-parse HEAD)
-[ "$(git rev-parse --verify --quiet "refs/tags/$version^{commit}")" = "$commit" ] || die "HEAD is not the tag $version: check it out, or make it with git tag"
+[ "$(git rev-parse --verify --quiet "refs/tags/$version^{commit}")" = "$commit" ] || die "HEAD is not the tag $version: check it out, or make it as step 3 of $steps says"
 notes=$(awk -v heading="## ${version#v}" '$1 " " $2 == heading {on = 1; next} /^## / {on = 0} on' CHANGELOG.md)
-[ -n "${notes//[[:space:]]/}" ] || die "CHANGELOG.md says nothing under the heading \"## ${version#v}\""
+[ -n "${notes//[[:space:]]/}" ] || die "CHANGELOG.md says nothing under the heading \"## ${version#v}\", which step 1 of $steps makes of \"## Unreleased\""
 for key in MINISIGN_KEY OPENPGP_KEY; do
   [ -n "${!key:-}" ] || continue
-  [ -r "${!key}" ] || die "$key: there is no key in ${!key}"
+  [ -r "${!key}" ] || die "$key: there is no key in ${!key}; step 4 of $steps makes one"
   printf -v "$key" %s "$(realpath "${!key}")"
 done
 test/parts/debian.sh apt-utils createrepo-c gpg gpg-agent jq minisign
@@ -45,7 +48,7 @@ join() { # FILE… : one file of several
 }
 shopt -s extglob
 join packaging/manifests/!(kustomization).yaml >"$folder/kubelet-supervisor_$version.yaml"
-cp packaging/manifests/controller/crd.yaml "$folder/kubelet-supervisor-crd_$version.yaml"
+join packaging/manifests/controller/crd.yaml >"$folder/kubelet-supervisor-crd_$version.yaml"
 join packaging/manifests/controller/{crd,rbac,policies,deployment}.yaml |
   sed "s|image: kubelet-supervisor-controller\$|&:$version|" >"$folder/kubelet-supervisor-controller_$version.yaml"
 grep -q "image: kubelet-supervisor-controller:$version\$" "$folder/kubelet-supervisor-controller_$version.yaml" || die "deployment.yaml no longer names the image"
@@ -85,12 +88,24 @@ touch --date="@$SOURCE_DATE_EPOCH" "$folder"/yum/*.rpm # the index has it
 createrepo_c --quiet --no-database --revision "$SOURCE_DATE_EPOCH" --set-timestamp-to-revision "$folder/yum"
 sign --armor --detach-sign --output "$folder/yum/repodata/repomd.xml.asc" "$folder/yum/repodata/repomd.xml"
 
+materials() { # what the bytes depend on beside the commit, as JSON: Go, the modules of what is released and of what makes it, and programs of this machine
+  local file package system
+  jq -n --arg go "$(go env GOVERSION)" '{uri: "pkg:golang/stdlib@\($go)"}'
+  while read -r file; do
+    jq -n --arg name "$file" --arg sha256 "$(sha256sum <"$file" | cut -d ' ' -f 1)" '{$name, digest: {$sha256}}'
+  done < <(git ls-files go.sum 'packaging/*/go.sum')
+  system=$(. /etc/os-release && echo "$ID")
+  for package in apt-utils createrepo-c gzip jq squashfs-tools tar zlib1g; do
+    jq -n --arg package "$system/$package" --arg version "$(dpkg-query -W -f '${Version}' "$package")" '{uri: "pkg:deb/\($package)@\($version | @uri)"}'
+  done
+}
+materials >"$work/materials"
+
 # What was built from what, as SLSA's provenance has it: https://slsa.dev/spec/v1.0/provenance
 cd "$folder"
 list() { find . -type f ! -name SHA256SUMS ! -name '*.minisig' ! -name '*.asc' ! -name InRelease ! -name Release.gpg -printf '%P\n' | sort | xargs -d '\n' sha256sum; }
 list >"$work/subjects"
-go=$(cd "$OLDPWD" && go env GOVERSION)
-jq --raw-input --slurp --sort-keys --arg version "$version" --arg commit "$commit" --arg go "$go" --arg sum "$(git -C "$OLDPWD" show "$commit:go.sum" | sha256sum | cut -d ' ' -f 1)" '
+jq --raw-input --slurp --sort-keys --arg version "$version" --arg commit "$commit" --slurpfile materials "$work/materials" '
   {
     _type: "https://in-toto.io/Statement/v1",
     subject: (split("\n") | map(select(. != "") | capture("^(?<sha>[0-9a-f]+) .(?<name>.+)$")) | map({name, digest: {sha256: .sha}})),
@@ -100,12 +115,10 @@ jq --raw-input --slurp --sort-keys --arg version "$version" --arg commit "$commi
         buildType: "https://github.com/kubelet-supervisor/kubelet-supervisor/blob/main/packaging/release.sh",
         externalParameters: {version: $version},
         resolvedDependencies: [
-          {uri: "git+https://github.com/kubelet-supervisor/kubelet-supervisor@refs/tags/\($version)", digest: {gitCommit: $commit}},
-          {uri: "pkg:golang/stdlib@\($go)"},
-          {name: "go.sum", digest: {sha256: $sum}}
-        ]
+          {uri: "git+https://github.com/kubelet-supervisor/kubelet-supervisor@refs/tags/\($version)", digest: {gitCommit: $commit}}
+        ] + $materials
       },
-      runDetails: {builder: {id: "https://github.com/kubelet-supervisor/kubelet-supervisor/blob/main/CONTRIBUTING.md#a-release"}}
+      runDetails: {builder: {id: "https://github.com/kubelet-supervisor/kubelet-supervisor/blob/main/CONTRIBUTING.md#how-to-release"}}
     }
   }' "$work/subjects" >provenance.intoto.json
 list >SHA256SUMS

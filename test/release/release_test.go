@@ -4,18 +4,21 @@ package release
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/pages"
 )
 
-const version = "v0.1.0"
+// What releases.sh makes: the first release has the plugin's archives for Linux alone, the next one all.
+const (
+	version = "v0.1.0"
+	next    = "v0.2.0"
+)
 
 // shell runs lines of bash in a folder.
 func shell(t *testing.T, folder, lines string, environment ...string) (string, error) {
@@ -54,11 +57,11 @@ func TestRefusals(t *testing.T) {
 	}{
 		"no version":          {change: []string{"VERSION="}, says: "VERSION is not set"},
 		"no version of ours":  {change: []string{"VERSION=1.0"}, says: "VERSION is 1.0; it has to be like v1.2.3"},
-		"another tag":         {change: []string{"VERSION=v9.9.9"}, says: "HEAD is not the tag v9.9.9"},
+		"another tag":         {change: []string{"VERSION=v9.9.9"}, says: `HEAD is not the tag v9.9.9: check it out, or make it as step 3 of "How to release" in CONTRIBUTING.md says`},
 		"a change":            {before: "echo >>README.md", says: "the tree is not clean"},
 		"a new file":          {before: "touch new", says: "the tree is not clean"},
-		"nothing to say":      {before: "git -c user.name=a -c user.email=a@b commit --quiet --allow-empty --message x && git tag v0.2.0", change: []string{"VERSION=v0.2.0"}, says: `CHANGELOG.md says nothing under the heading "## 0.2.0"`},
-		"a key that is not":   {change: []string{"MINISIGN_KEY=/nowhere"}, says: "MINISIGN_KEY: there is no key in /nowhere"},
+		"nothing to say":      {before: "git -c user.name=a -c user.email=a@b commit --quiet --allow-empty --message x && git tag v0.2.0", change: []string{"VERSION=v0.2.0"}, says: `CHANGELOG.md says nothing under the heading "## 0.2.0", which step 1 of "How to release" in CONTRIBUTING.md makes of "## Unreleased"`},
+		"a key that is not":   {change: []string{"MINISIGN_KEY=/nowhere"}, says: "MINISIGN_KEY: there is no key in /nowhere; step 4 of"},
 		"a folder with a pit": {before: "mkdir -p ../out", says: "is there already"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,34 +81,38 @@ func TestRefusals(t *testing.T) {
 func TestRelease(t *testing.T) {
 	folder := releases(t)
 	made, tree, keys := filepath.Join(folder, version), filepath.Join(folder, "tree.git"), filepath.Join(folder, "keys")
-	t.Run("all is there", func(t *testing.T) { complete(t, made) })
-	t.Run("equal elsewhere", func(t *testing.T) {
-		elsewhere, again := filepath.Join(t.TempDir(), "elsewhere"), filepath.Join(t.TempDir(), "again")
-		must(t, ".", fmt.Sprintf("git clone --quiet %s %s", tree, elsewhere))
-		must(t, elsewhere, "packaging/release.sh "+again, "SYSTEMS=linux", "VERSION="+version, "MINISIGN_KEY="+filepath.Join(keys, "secret"), "OPENPGP_KEY="+filepath.Join(keys, "openpgp"))
-		must(t, ".", fmt.Sprintf("diff %s/SHA256SUMS %s/SHA256SUMS", made, again))
+	t.Run("all is there", func(t *testing.T) { complete(t, made, version, "linux") })
+	t.Run("all systems", func(t *testing.T) {
+		complete(t, filepath.Join(folder, next), next, "linux", "darwin", "windows")
+		pluginOfEachSystem(t, filepath.Join(folder, next))
 	})
+	t.Run("equal elsewhere", func(t *testing.T) { equalElsewhere(t, tree, made, keys) })
 	t.Run("verified", func(t *testing.T) { verified(t, made, keys) })
 	t.Run("provenance", func(t *testing.T) { provenance(t, tree, made) })
 }
 
-// complete holds the folder against what issue and page promise: names, without versions and architectures.
-func complete(t *testing.T, made string) {
-	for _, pattern := range []string{
-		"kubelet-supervisor_*_amd64.deb", "kubelet-supervisor_*_arm64.deb", "kubelet-supervisor-*.x86_64.rpm", "kubelet-supervisor-*.aarch64.rpm",
-		"kubelet-supervisor-controller_*_arm64.deb", "kubelet-supervisor-controller-*.x86_64.rpm", "kubelet-supervisor-apt_*_all.deb", "kubectl-kubelet_*_amd64.deb",
-		"kubectl-kubelet_v0.1.0_linux_amd64.tar.gz", "kubelet.yaml", "kubelet-supervisor-controller_v0.1.0_oci.tar", "kubelet-supervisor-mixin_v0.1.0.tar.gz",
-		"kubelet-supervisor_v0.1.0_amd64.sysext.raw", "*_amd64.cdx.json", "kubelet-supervisor_v0.1.0.yaml", "kubelet-supervisor-crd_v0.1.0.yaml",
-		"kubelet-supervisor-controller_v0.1.0.yaml", "notes.md", "provenance.intoto.json", "SHA256SUMS", "SHA256SUMS.minisig", "kubelet-supervisor.asc",
-		"apt/dists/stable/InRelease", "apt/dists/stable/Release.gpg", "yum/repodata/repomd.xml.asc",
-	} {
-		if files, err := filepath.Glob(filepath.Join(made, pattern)); err != nil || len(files) == 0 {
-			t.Errorf("there is no %s", pattern)
-		}
+// equalElsewhere builds a release once more, where what could leak into it is another: folder, home, user's name, time zone, umask, and language where
+// that is installed. Go's caches are kept, for what is in them is known by its content.
+func equalElsewhere(t *testing.T, tree, made, keys string) {
+	folder, err := os.MkdirTemp("", "else where") // short enough for gpg's sockets
+	if err != nil {
+		t.Fatal(err)
 	}
-	notes, err := os.ReadFile(filepath.Join(made, "notes.md"))
-	if err != nil || !strings.HasPrefix(string(notes), "### Added") || strings.Contains(string(notes), "\n## ") {
-		t.Errorf("%v; the notes begin %.80q", err, notes)
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	elsewhere, again := filepath.Join(folder, "a tree"), filepath.Join(folder, "once again")
+	environment := []string{
+		"SYSTEMS=linux", "VERSION=" + version, "MINISIGN_KEY=" + filepath.Join(keys, "secret"), "OPENPGP_KEY=" + filepath.Join(keys, "openpgp"),
+		"HOME=" + t.TempDir(), "TMPDIR=" + folder, "USER=somebody", "LOGNAME=somebody", "TZ=Pacific/Kiritimati", "LANG=tr_TR.UTF-8", "LC_ALL=tr_TR.UTF-8",
+	}
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOENV"} {
+		environment = append(environment, name+"="+strings.TrimSpace(must(t, ".", "go env "+name)))
+	}
+	must(t, ".", fmt.Sprintf("umask 077 && git clone --quiet %s '%s'", tree, elsewhere))
+	must(t, elsewhere, fmt.Sprintf("umask 077 && packaging/release.sh '%s'", again), environment...)
+	must(t, ".", fmt.Sprintf("diff %s/SHA256SUMS '%s/SHA256SUMS'", made, again))
+	modes := func(of string) string { return must(t, of, "find . -printf '%M %n %P\n' | sort -k 3") }
+	if first, second := modes(made), modes(again); first != second {
+		t.Errorf("files and their modes were\n%s\nand are\n%s", first, second)
 	}
 }
 
@@ -115,13 +122,11 @@ func verified(t *testing.T, made, keys string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var commands []string
-	for _, line := range regexp.MustCompile(`(?m)^\$ (.*)$`).FindAllStringSubmatch(string(page), -1) {
-		commands = append(commands, line[1])
+	fences := pages.Marked(pages.Section(string(page), "Verify what you have downloaded"), "release")
+	if len(fences) != 1 || len(fences[0]) != 2 {
+		t.Fatalf("the page has the commands %v", fences)
 	}
-	if len(commands) != 2 {
-		t.Fatalf("the page has the commands %q", commands)
-	}
+	commands := []string{fences[0][0].Line, fences[0][1].Line}
 	must(t, ".", fmt.Sprintf("cp %s/kubelet-supervisor.pub %s/", keys, made))
 	if output := must(t, made, strings.Join(commands, "\n")); !strings.Contains(output, "kubelet-supervisor "+version) {
 		t.Errorf("it is verified as %s", output)
@@ -134,48 +139,6 @@ func verified(t *testing.T, made, keys string) {
 		must(t, made, fmt.Sprintf("mv kept %s", file))
 	}
 	must(t, made, strings.Join(commands, "\n")+"\nrm kubelet-supervisor.pub")
-}
-
-// provenance names each published file by its bytes, and the commit.
-func provenance(t *testing.T, tree, made string) {
-	text, err := os.ReadFile(filepath.Join(made, "provenance.intoto.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var statement struct {
-		Subject []struct {
-			Name   string
-			Digest struct{ SHA256 string }
-		}
-		PredicateType string
-		Predicate     struct {
-			BuildDefinition struct {
-				ExternalParameters   map[string]string
-				ResolvedDependencies []struct{ Digest map[string]string }
-			}
-		}
-	}
-	if err := json.Unmarshal(text, &statement); err != nil {
-		t.Fatal(err)
-	}
-	commit := strings.TrimSpace(must(t, tree, "git rev-parse HEAD"))
-	definition := statement.Predicate.BuildDefinition
-	if statement.PredicateType != "https://slsa.dev/provenance/v1" || definition.ExternalParameters["version"] != version || definition.ResolvedDependencies[0].Digest["gitCommit"] != commit {
-		t.Errorf("%s", text)
-	}
-	var named []string
-	for _, subject := range statement.Subject {
-		named = append(named, subject.Digest.SHA256+"  "+subject.Name)
-	}
-	sums, err := os.ReadFile(filepath.Join(made, "SHA256SUMS"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	listed := strings.Split(strings.TrimSpace(string(sums)), "\n")
-	listed = slices.DeleteFunc(listed, func(line string) bool { return strings.HasSuffix(line, "  provenance.intoto.json") })
-	if !slices.Equal(named, listed) || len(named) < 30 {
-		t.Errorf("the statement is about %d files, SHA256SUMS about %d beside it", len(named), len(listed))
-	}
 }
 
 // The manifests of a release are those of the tree, whole, and name the image by its version.

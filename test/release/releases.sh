@@ -1,6 +1,7 @@
 #!/bin/bash
 # releases.sh FOLDER VERSION...   makes a release of each version into FOLDER/VERSION, all of one commit and signed with the keys in FOLDER/keys
 #
+# The last one has the plugin's archives for all systems, the others those for Linux alone: each other system takes minutes to compile.
 # FOLDER/tree.git is what they are made of, and FOLDER/fake the fake kubelet. What FOLDER had before is removed.
 set -euo pipefail
 folder=$(realpath --canonicalize-missing "$1")
@@ -22,6 +23,8 @@ git clone --quiet --bare "$work/tree" "$folder/tree.git"
   gpg --batch --armor --export-secret-keys >openpgp
 )
 for version; do
-  SYSTEMS=linux VERSION=$version MINISIGN_KEY=$folder/keys/secret OPENPGP_KEY=$folder/keys/openpgp "$work/tree/packaging/release.sh" "$folder/$version"
+  systems=linux
+  [ "$version" != "${!#}" ] || systems='linux darwin windows'
+  SYSTEMS=$systems VERSION=$version MINISIGN_KEY=$folder/keys/secret OPENPGP_KEY=$folder/keys/openpgp "$work/tree/packaging/release.sh" "$folder/$version"
 done
 CGO_ENABLED=0 go build -trimpath -o "$folder/fake" ../fakekubelet
