@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/pages"
 )
 
 // These tests are of make test-release. /shared has two releases of one commit then, made by test/release/releases.sh, and not old/ and new/.
@@ -28,11 +30,12 @@ type repository struct {
 	change    string // of what is signed, in the folder CHANGED
 	prepare   string
 	first     string // installs
+	others    string // installs plugin and controller
 	refresh   string
 	upgrade   string
 	keep      string // goes on with the release before as a second repository
 	downgrade string
-	installed string // says which
+	installed string // says which of kubelet-supervisor
 }
 
 func repositories(t *testing.T) map[string]repository {
@@ -41,14 +44,17 @@ func repositories(t *testing.T) map[string]repository {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, page, _ := strings.Cut(string(text), "\n## Debian and Ubuntu\n")
 	answering := strings.NewReplacer("apt upgrade", "apt upgrade -y", "apt install", "apt install -y", "dnf ", dnf)
 	var lines []string
-	for _, line := range regexp.MustCompile(`(?m)^# (.*)$`).FindAllStringSubmatch(page, -1) {
-		lines = append(lines, answering.Replace(line[1]))
+	for _, name := range []string{"Debian and Ubuntu", "Fedora, RHEL and their like", "The next release, and back"} {
+		for _, fence := range pages.Marked(pages.Section(string(text), name), "release") {
+			for _, command := range fence {
+				lines = append(lines, answering.Replace(command.Line))
+			}
+		}
 	}
-	ini := regexp.MustCompile("(?s)```ini\n(.*?)```").FindStringSubmatch(page)
-	if len(lines) != 7 || ini == nil {
+	ini := regexp.MustCompile("(?s)```ini\n(.*?)```").FindStringSubmatch(string(text))
+	if len(lines) != 10 || ini == nil {
 		t.Fatalf("the page has the commands %q and the file %q", lines, ini)
 	}
 	return map[string]repository{
@@ -56,27 +62,30 @@ func repositories(t *testing.T) map[string]repository {
 			change:    "sed -i 's/^Origin: .*/Origin: somebody/' CHANGED/apt/dists/stable/InRelease",
 			prepare:   "rm -rf /etc/apt/sources.list /etc/apt/sources.list.d/*", // the machine has no network
 			first:     "cd " + served + " && " + strings.Join(lines[:3], " && "),
+			others:    lines[3],
 			refresh:   "apt-get update -q",
-			upgrade:   lines[3],
+			upgrade:   lines[6],
 			keep:      "sed 's#file:[^ ]*#file:" + older + "/apt#' " + aptList + " >/etc/apt/sources.list.d/older.list && apt-get update -q",
-			downgrade: lines[4],
+			downgrade: lines[7],
 			installed: "dpkg-query -W -f '${Version}' kubelet-supervisor",
 		},
 		"dnf": {
 			change:    "echo '<!-- -->' >>CHANGED/yum/repodata/repomd.xml",
 			prepare:   "mkdir -p /etc/yum.repos.d && cat >" + yumRepo + " <<'INI'\n" + ini[1] + "INI\n",
-			first:     dnf + "install kubelet-supervisor",
+			first:     lines[4],
+			others:    lines[5],
 			refresh:   dnf + "--refresh makecache",
-			upgrade:   lines[5],
+			upgrade:   lines[8],
 			keep:      "sed 's#^.kubelet-supervisor#&-older#; s#" + served + "#" + older + "#' " + yumRepo + " >/etc/yum.repos.d/older.repo",
-			downgrade: lines[6],
+			downgrade: lines[9],
 			installed: "rpm -q --queryformat '%{VERSION}-%{RELEASE}' kubelet-supervisor",
 		},
 	}
 }
 
 // A stranger's node, with the repositories of two releases alone: it installs the first one and runs a configuration that has passed its trial,
-// upgrades to the next one and goes back. Neither kubelet nor supervisor is another process then, and nothing that is known is lost.
+// upgrades to the next one and goes back. Neither kubelet nor supervisor is another process then, and nothing that is known is lost. The plugin and
+// the controller come and go with it.
 func TestFromAReleaseToTheNextAndBack(t *testing.T) {
 	for name, r := range repositories(t) {
 		t.Run(name, func(t *testing.T) {
@@ -87,6 +96,8 @@ func TestFromAReleaseToTheNextAndBack(t *testing.T) {
 
 				m.must("ln -sfn /shared/%s %s", oldVersion, served)
 				m.must("%s", r.refreshed(r.first))
+				m.must("%s", r.others)
+				m.othersAre(oldVersion)
 				first := m.must("%s", r.installed)
 				m.assign("maxPods: 99\n")
 				m.write(flagsFile, "KUBELET_SUPERVISOR_ARGS=--trial-period=2s\n")
@@ -99,10 +110,12 @@ func TestFromAReleaseToTheNextAndBack(t *testing.T) {
 				m.must("ln -sfn /shared/%s %s && ln -sfn /shared/%s %s", newVersion, served, oldVersion, older)
 				m.must("%s && %s", r.keep, r.upgrade)
 				m.isKept("the upgrade", newVersion, before)
+				m.othersAre(newVersion)
 				next := m.must("%s", r.installed)
 
 				m.must("%s", r.downgrade)
 				m.isKept("the way back", oldVersion, before)
+				m.othersAre(oldVersion)
 				if now := m.must("%s", r.installed); now != first || next == first {
 					t.Errorf("installed were %s, then %s, then %s", first, next, now)
 				}
@@ -126,6 +139,19 @@ func (m *machine) standsAlone() {
 	m.write("/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf", strings.ReplaceAll(kubeadmDropIn, "$KUBELET_KUBECONFIG_ARGS ", ""))
 	m.must("systemctl daemon-reload && systemctl start kubelet")
 	await(m.T, "the kubelet alone", func() error { return m.only(m.property("kubelet", "MainPID")) })
+}
+
+// othersAre: plugin and controller are installed in this version. No controller runs, for nobody has given it a kubeconfig.
+func (m *machine) othersAre(version string) {
+	m.Helper()
+	for _, asked := range []string{"kubectl-kubelet --version", controllerUnit + " --version"} {
+		if said := m.must("%s", asked); !strings.Contains(said, version) {
+			m.Errorf("%s says %s, want %s", asked, said, version)
+		}
+	}
+	if state := m.property(controllerUnit, "ActiveState"); state != "inactive" {
+		m.Errorf("the controller's unit is %s", state)
+	}
 }
 
 // refreshed is a line, with the lists of packages read before.
