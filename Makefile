@@ -50,6 +50,7 @@ LINTER_PATH  = $(shell KUBELET_SUPERVISOR_PARTS= test/parts/build.sh --folder)/$
 NODE_PARTS  := etcd containerd containerd-shim-runc-v2 ctr pause.tar kube-apiserver-1.36.3 kubelet-1.36.3 kubectl-1.36.3
 NODE_DEBIAN := runc containernetworking-plugins iproute2 mount e2fsprogs util-linux
 MACHINE_DEBIAN := systemd systemd-sysv dbus rpm mount
+RELEASED     = KUBELET_SUPERVISOR_TEST_RELEASES="$(CURDIR)/bin/releases"
 REAL         = KUBELET_SUPERVISOR_PARTS="$(PARTS)" KUBELET_SUPERVISOR_TEST_KUBELET="$(PARTS)/kubelet-1.36.3"
 
 .PHONY: help
@@ -159,10 +160,12 @@ release: ## all that is published of a tag, into dist/release-VERSION: make rele
 	VERSION="$(VERSION)" packaging/release.sh "dist/release-$(VERSION)"
 
 .PHONY: test-release
-test-release: root ## two releases of tags in a clone: one made twice and verified, both installed from by apt and dnf on throw-away machines, to and fro (root; 20 minutes)
-	@test/parts/debian.sh apt-utils createrepo-c gpg gpg-agent jq minisign mmdebstrap iproute2 util-linux
+test-release: root parts-node ## two releases of tags in a clone: one made twice, verified and used in a real cluster, both installed from by apt and dnf on throw-away machines, to and fro (root; half an hour)
+	@test/parts/debian.sh apt-utils createrepo-c gpg gpg-agent jq minisign mmdebstrap skopeo squashfs-tools
 	test/release/releases.sh bin/releases v0.1.0 v0.2.0
-	KUBELET_SUPERVISOR_TEST_RELEASES="$(CURDIR)/bin/releases" go test -tags release -count 1 -v -timeout 60m $(TEST) ./test/release 2>&1 | test/report.sh
+	$(RELEASED) go test -C packaging/image -tags release -count 1 -v -run '^TestPushed' . 2>&1 | test/report.sh
+	$(RELEASED) $(REAL) go test -tags e2e,release -count 1 -v -timeout 20m -run '^TestAStrangersCluster$$' ./test/fleet 2>&1 | test/report.sh
+	folder="$$(test/parts/prometheus.sh)"; $(RELEASED) KUBELET_SUPERVISOR_TEST_PROMETHEUS="$$folder" go test -tags release -count 1 -v -timeout 60m $(TEST) ./test/release 2>&1 | test/report.sh
 	KUBELET_SUPERVISOR_TEST_SHARED="$(CURDIR)/bin/releases" KUBELET_SUPERVISOR_TEST_ROOTS="$$(test/parts/root.sh bookworm $(MACHINE_DEBIAN) dnf gpg)" \
 	  go test -tags systemd,release -count 1 -v -timeout 30m -run '^TestFromARelease' ./test/systemd 2>&1 | test/report.sh
 

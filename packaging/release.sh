@@ -114,9 +114,9 @@ jq --raw-input --slurp --sort-keys --arg version "$version" --arg commit "$commi
       buildDefinition: {
         buildType: "https://github.com/kubelet-supervisor/kubelet-supervisor/blob/main/packaging/release.sh",
         externalParameters: {version: $version},
-        resolvedDependencies: [
+        resolvedDependencies: ([
           {uri: "git+https://github.com/kubelet-supervisor/kubelet-supervisor@refs/tags/\($version)", digest: {gitCommit: $commit}}
-        ] + $materials
+        ] + $materials)
       },
       runDetails: {builder: {id: "https://github.com/kubelet-supervisor/kubelet-supervisor/blob/main/CONTRIBUTING.md#how-to-release"}}
     }

@@ -63,18 +63,29 @@ func (f *fleet) shell(t *testing.T) func(line string) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return f.shellIn(t, t.TempDir(), map[string]string{"kubectl-kubelet": plugin})
+}
+
+// kubectl is where the real one is.
+func (f *fleet) kubectl() string {
+	for _, word := range f.KubectlArguments() {
+		if filepath.IsAbs(word) && strings.HasPrefix(filepath.Base(word), "kubectl-") {
+			return word
+		}
+	}
+	return ""
+}
+
+// shellIn types lines in a folder, where kubectl and other programs are, by their names.
+func (f *fleet) shellIn(t *testing.T, folder string, others map[string]string) func(line string) (string, error) {
+	t.Helper()
 	kubeconfig, err := f.credentials("admin", "system:masters")
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder, programs := t.TempDir(), t.TempDir()
-	kubectl := ""
-	for _, word := range f.KubectlArguments() {
-		if filepath.IsAbs(word) && strings.HasPrefix(filepath.Base(word), "kubectl-") {
-			kubectl = word
-		}
-	}
-	for name, from := range map[string]string{"kubectl": kubectl, "kubectl-kubelet": plugin} {
+	programs := t.TempDir()
+	others["kubectl"] = f.kubectl()
+	for name, from := range others {
 		if err := os.Symlink(from, filepath.Join(programs, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +96,7 @@ func (f *fleet) shell(t *testing.T) func(line string) (string, error) {
 		words := f.Command("bash", "-c", line).Args
 		command := exec.CommandContext(ctx, words[0], words[1:]...)
 		command.Dir = folder
-		command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+folder, "PATH="+programs+":"+os.Getenv("PATH"))
+		command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+programs, "PATH="+programs+":"+os.Getenv("PATH"))
 		output, err := command.CombinedOutput()
 		return string(output), err
 	}

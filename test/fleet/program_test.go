@@ -84,10 +84,18 @@ func said(p *cluster.Program, words string) func() bool {
 
 var bares atomic.Int32 // that were brought up
 
-// bare is a cluster without anything of ours.
+// bare is a cluster without anything of ours, and with the controller of this tree as its program.
 func bare(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{binary: shared(t).binary}
+	f := fresh(t)
+	f.binary = shared(t).binary
+	return f
+}
+
+// fresh is a cluster without anything of ours.
+func fresh(t *testing.T) *fleet {
+	t.Helper()
+	f := &fleet{}
 	var err error
 	if f.Cluster, err = cluster.Up(t.Context(), cluster.Options{Name: fmt.Sprintf("fleet-bare-%d-%d", os.Getpid(), bares.Add(1)), Log: t.Output()}); err != nil {
 		t.Fatal(err)

@@ -50,6 +50,8 @@ type crew struct {
 	// holds says whether pods on a node still hold a change; without it they do for ever.
 	holds   func(node string) bool
 	puppets map[string]*puppet
+	// supervisor is the real node's program; "" is that of this tree.
+	supervisor string
 	// realSince is when the real node became one of it; zero is never.
 	realSince time.Time
 }
@@ -59,7 +61,13 @@ const poolLabel = "node-restriction.kubernetes.io/pool"
 // newCrew makes Nodes and puppets for them. They end with the test, and their Nodes go.
 func newCrew(t *testing.T, pool string, count int, change func(*corev1.Node)) *crew {
 	t.Helper()
-	c := &crew{t: t, f: shared(t), pool: pool, trial: 500 * time.Millisecond, puppets: map[string]*puppet{}}
+	return shared(t).newCrew(t, pool, count, change)
+}
+
+// newCrew is one of a cluster of the test's own.
+func (f *fleet) newCrew(t *testing.T, pool string, count int, change func(*corev1.Node)) *crew {
+	t.Helper()
+	c := &crew{t: t, f: f, pool: pool, trial: 500 * time.Millisecond, puppets: map[string]*puppet{}}
 	c.add(count, change)
 	return c
 }

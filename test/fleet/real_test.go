@@ -52,7 +52,10 @@ func (c *crew) owns(name string, at time.Time) bool {
 
 func (c *crew) startReal(lines string) *realNode {
 	c.t.Helper()
-	binary, err := supervisorBinary()
+	binary, err := c.supervisor, error(nil)
+	if binary == "" {
+		binary, err = supervisorBinary()
+	}
 	if err != nil {
 		c.t.Fatal(err)
 	}

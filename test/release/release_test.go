@@ -88,6 +88,7 @@ func TestRelease(t *testing.T) {
 	})
 	t.Run("equal elsewhere", func(t *testing.T) { equalElsewhere(t, tree, made, keys) })
 	t.Run("verified", func(t *testing.T) { verified(t, made, keys) })
+	t.Run("mixin", func(t *testing.T) { mixin(t, made) })
 	t.Run("provenance", func(t *testing.T) { provenance(t, tree, made) })
 }
 
