@@ -94,7 +94,7 @@ materials() { # what the bytes depend on beside the commit, as JSON: Go, the mod
   while read -r file; do
     jq -n --arg name "$file" --arg sha256 "$(sha256sum <"$file" | cut -d ' ' -f 1)" '{$name, digest: {$sha256}}'
   done < <(git ls-files go.sum 'packaging/*/go.sum')
-  system=$(. /etc/os-release && echo "$ID")
+  system=$(sed -n 's/^ID=//p' /etc/os-release | tr -d '"')
   for package in apt-utils createrepo-c gzip jq squashfs-tools tar zlib1g; do
     jq -n --arg package "$system/$package" --arg version "$(dpkg-query -W -f '${Version}' "$package")" '{uri: "pkg:deb/\($package)@\($version | @uri)"}'
   done

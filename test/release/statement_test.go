@@ -79,7 +79,7 @@ func dependencies(t *testing.T, tree string) []dependency {
 	escaped := strings.NewReplacer("+", "%2B", ":", "%3A")
 	for _, program := range []string{"apt-utils", "createrepo-c", "gzip", "jq", "squashfs-tools", "tar", "zlib1g"} {
 		version := asked("dpkg-query -W -f '${Version}' " + program)
-		list = append(list, dependency{URI: "pkg:deb/" + asked("sed -n 's/^ID=//p' /etc/os-release") + "/" + program + "@" + escaped.Replace(version)})
+		list = append(list, dependency{URI: "pkg:deb/" + asked("sed -n 's/^ID=//p' /etc/os-release | tr -d '\"'") + "/" + program + "@" + escaped.Replace(version)})
 	}
 	return list
 }
