@@ -61,7 +61,13 @@ func (s *State) judgeControl() {
 }
 
 // excuse notes that the control failed as well: the environment is to blame.
-func (s *State) excuse() {
+func (s *State) excuse() { s.excuseAll("the fallback fails as well; ") }
+
+// excuseAsIs is for what no control has to say: the words of the failure already name what the node is short of. The fallback runs all the
+// same, for it may take less of that, or find some again.
+func (s *State) excuseAsIs() { s.excuseAll("") }
+
+func (s *State) excuseAll(why string) {
 	var excused []Suspect
 	for _, x := range s.Suspects {
 		if !x.Excused && s.isAssigned(x) {
@@ -70,7 +76,9 @@ func (s *State) excuse() {
 			}
 			s.Excuses.Times++
 		}
-		x.Excused = true
+		if !x.Excused {
+			x.Excused, x.Words = true, why+x.Words
+		}
 		excused = append(excused, x)
 	}
 	s.Suspects = excused

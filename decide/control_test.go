@@ -64,7 +64,7 @@ func TestControl(t *testing.T) {
 				d.hangs[""] = true
 				d.s.Child.Healthy, d.s.Child.EverHealthy = false, false
 				d.pass(118 * time.Second).expect("assigned=bad@1 active=- lkg=- Unknown Applying run config").pass(2 * time.Second)
-			}, environment, []Suspect{suspect("bad", func(x *Suspect) { x.Excused = true })}, 0},
+			}, environment, []Suspect{suspect("bad", func(x *Suspect) { x.Excused, x.Words = true, "the fallback fails as well; exited 3 times" })}, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			d := newDrive(t)
@@ -117,6 +117,56 @@ func TestALastKnownGoodOneFailsAsTheControl(t *testing.T) {
 		want := []Suspect{{Version: *version("good", "1", "good"), Kubelet: testKubelet, Cause: Exited, Life: Span(20 * time.Second), Words: "exited 5 times in 10m0s: boom"}}
 		if !reflect.DeepEqual(d.disk.Suspects, want) {
 			t.Errorf("on disk: %+v\n   want: %+v", d.disk.Suspects, want)
+		}
+	})
+}
+
+// What the node is short of is no fault of a configuration, although the fallback gets by: it may take less, or find some again. The
+// fallback runs meanwhile, and the pause before the next try grows.
+func TestOutOfInotify(t *testing.T) {
+	short := ChildExited{Code: 1, Words: "no inotify instance", OutOfInotify: true}
+	begin := func(t *testing.T) *drive {
+		d := newDrive(t).boot().good("good").fresh().assign("fine").pass(time.Second)
+		for range 3 {
+			d.hear(short).pass(10 * time.Millisecond)
+		}
+		return d.expectDone("prove fine", "stop", "start fine", "start fine", "start fine", "start good").fresh()
+	}
+	t.Run("the fallback runs, and nothing is blamed", func(t *testing.T) {
+		d := begin(t).pass(9 * time.Second)
+		d.expect("assigned=fine@1 active=good@1 lkg=good@1 Unknown EnvironmentFailing")
+		d.expectMessage("exited 3 times in its trial: no inotify instance; mend the node")
+		if len(d.disk.Rejected) > 0 {
+			t.Errorf("rejected: %+v", d.disk.Rejected)
+		}
+	})
+	t.Run("it is tried again when the fallback has been healthy", func(t *testing.T) {
+		begin(t).pass(11 * time.Second).expectDone("stop", "start fine").expect("assigned=fine@1 active=fine@1 lkg=good@1 True InTrial")
+	})
+	t.Run("the second time after 30 s", func(t *testing.T) {
+		d := begin(t).pass(11 * time.Second)
+		for range 3 {
+			d.hear(short).pass(10 * time.Millisecond)
+		}
+		d.fresh().pass(25 * time.Second).expectDone().pass(10 * time.Second).expectDone("stop", "start fine")
+	})
+	t.Run("a failure of its own in the end is one", func(t *testing.T) {
+		d := newDrive(t).boot().good("good").assign("bad").pass(time.Second)
+		d.hear(short).pass(10 * time.Millisecond).hear(short).pass(10 * time.Millisecond)
+		d.hear(ChildExited{Code: 1, Words: "boom"}).pass(time.Minute).expect("assigned=bad@1 active=good@1 lkg=good@1 False Rejected run config")
+	})
+	t.Run("outside of a trial as well", func(t *testing.T) {
+		d := newDrive(t).boot().good("good").fresh()
+		for range 5 {
+			d.hear(short).pass(10 * time.Millisecond)
+		}
+		d.expectDone("start good", "start good", "start good", "start good", "start local").pass(9 * time.Second).expect("assigned=good@1 active=- lkg=good@1 Unknown EnvironmentFailing")
+		d.fresh().pass(2 * time.Second).expectDone("stop", "start good")
+	})
+	t.Run("a single one is a failed try like any other", func(t *testing.T) {
+		d := newDrive(t).boot().good("good").assign("fine").pass(time.Second).hear(short).pass(time.Second)
+		if got := d.s.Trial.Tries; got != 2 {
+			t.Errorf("%d tries, want the one that failed and the one that runs", got)
 		}
 	})
 }

@@ -114,13 +114,14 @@ type (
 	Hung struct{ Words string }
 	// ChildExited is the end of the child; it also answers Stop.
 	ChildExited struct {
-		Asked       bool // by us
-		Code        int  // exit code; -1 when a signal ended it
-		Words       string
-		RuntimeDown bool          // the container runtime's endpoint refused connections, the fallback's being the same
-		StateFile   string        // name of the state file that its last words blame; empty = none
-		LockDenied  bool          // it was not allowed the lock, and is started without from now on
-		Delay       time.Duration // backoff before the next start of the same configuration
+		Asked        bool // by us
+		Code         int  // exit code; -1 when a signal ended it
+		Words        string
+		RuntimeDown  bool          // the container runtime's endpoint refused connections, the fallback's being the same
+		OutOfInotify bool          // the node had no inotify instance or watch left for it, and it may open as many files as the fallback
+		StateFile    string        // name of the state file that its last words blame; empty = none
+		LockDenied   bool          // it was not allowed the lock, and is started without from now on
+		Delay        time.Duration // backoff before the next start of the same configuration
 	}
 	// LeaseSeen is a look at the kubelet's Lease.
 	LeaseSeen struct {

@@ -59,21 +59,24 @@ func (s *State) learnExited(e ChildExited) {
 	life := s.Now - gone.Started
 	switch {
 	case trial:
-		s.failStart(gone, life, e.Words)
+		s.failStart(gone, life, e)
 	case control:
 		s.excuse()
-		s.countExit(gone, life, e.Words)
+		s.countExit(gone, life, e)
 	default:
-		s.countExit(gone, life, e.Words)
+		s.countExit(gone, life, e)
 	}
 }
 
 // failStart closes the open start as a failure; the last one allowed ends the trial.
-func (s *State) failStart(gone Child, life time.Duration, words string) {
+func (s *State) failStart(gone Child, life time.Duration, e ChildExited) {
 	s.Trial.Open = false
 	s.Trial.Longest = max(s.Trial.Longest, Span(life))
 	if int(s.Trial.Tries) >= s.TrialFailures {
-		s.failTrialOf(gone.Version, Exited, fmt.Sprintf("exited %d times in its trial: %s", s.Trial.Tries, words))
+		s.failTrialOf(gone.Version, Exited, fmt.Sprintf("exited %d times in its trial: %s", s.Trial.Tries, e.Words))
+		if e.OutOfInotify {
+			s.excuseAsIs()
+		}
 	}
 }
 
@@ -91,7 +94,7 @@ func (s *State) exitsTooOften(e *ChildExited) bool {
 }
 
 // countExit keeps the count of exits outside a trial; too many of them try the next fallback (rule 9).
-func (s *State) countExit(gone Child, life time.Duration, words string) {
+func (s *State) countExit(gone Child, life time.Duration, e ChildExited) {
 	recent := without(s.Exits, func(at time.Duration) bool { return s.Now-at > exitWindow })
 	s.Exits = append(recent, s.Now)
 	if gone.Version == nil || len(s.Exits) < exitLimit {
@@ -100,5 +103,8 @@ func (s *State) countExit(gone Child, life time.Duration, words string) {
 	exits := len(s.Exits)
 	s.Exits = nil
 	s.blame(Suspect{Version: *gone.Version, Kubelet: gone.Kubelet, Cause: Exited, Life: Span(life),
-		Words: fmt.Sprintf("exited %d times in %s: %s", exits, exitWindow, words)})
+		Words: fmt.Sprintf("exited %d times in %s: %s", exits, exitWindow, e.Words)})
+	if e.OutOfInotify {
+		s.excuseAsIs()
+	}
 }

@@ -81,7 +81,7 @@ func (s *State) findEnvironment() *finding {
 	words := s.Environment
 	for _, x := range s.Suspects {
 		if x.Excused && x.Kubelet == s.kubeletOf(&x.Version) {
-			words = cmp.Or(words, "the fallback fails as well; "+x.Words)
+			words = cmp.Or(words, x.Words)
 		}
 	}
 	if words == "" {

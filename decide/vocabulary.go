@@ -76,7 +76,8 @@ type Suspect struct {
 	Cause   Cause           `json:"cause"`
 	Words   string          `json:"words,omitempty"`
 	Life    Span            `json:"life,omitempty"` // its longest life
-	// Excused: the control failed the same way. The configuration is tried again once the fallback has been healthy.
+	// Excused: the control failed the same way, or the node was short of what both take, and Words say so. The configuration is tried again
+	// once the fallback has been healthy.
 	Excused bool `json:"excused,omitempty"`
 }
 

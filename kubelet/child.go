@@ -27,6 +27,8 @@ type Child struct {
 	notify          *notifySocket // it was given; nil = none
 	command         *exec.Cmd
 	endpoints       config.Endpoints
+	file            string        // its configuration; empty: none, or not known since a reload
+	fallback        string        // the fallback's
 	fallbackRuntime string        // the container runtime endpoint of the fallback
 	started         time.Time     // past the lock, if it had to wait
 	begun           time.Time     // the process
@@ -57,6 +59,7 @@ func (c *Child) FallBackTo(file string) {
 	if file == "" {
 		file = config.ParseArguments(c.launcher.Arguments).Config
 	}
+	c.fallback = file
 	c.fallbackRuntime = config.EffectiveEndpoints(c.launcher.Arguments, file).Runtime
 }
 
@@ -127,6 +130,10 @@ func (c *Child) exited(state *os.ProcessState, err error, log []byte) Exited {
 		exited.RuntimeDown = c.runtimeDown()
 		if exited.RuntimeDown {
 			exited.Words = fmt.Sprintf("the container runtime at %s does not answer; %s", c.endpoints.Runtime, exited.Words)
+		}
+		exited.OutOfInotify = c.outOfInotify(log)
+		if exited.OutOfInotify {
+			exited.Words = "the node has no inotify instance or watch left for it (fs.inotify.max_user_instances, max_user_watches); " + exited.Words
 		}
 	}
 	healthy := c.healthy.total()
