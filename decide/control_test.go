@@ -141,14 +141,14 @@ func TestOutOfInotify(t *testing.T) {
 		}
 	})
 	t.Run("it is tried again when the fallback has been healthy", func(t *testing.T) {
-		begin(t).pass(11 * time.Second).expectDone("stop", "start fine").expect("assigned=fine@1 active=fine@1 lkg=good@1 True InTrial")
+		begin(t).pass(11*time.Second).expectDone("stop", "start fine").expect("assigned=fine@1 active=fine@1 lkg=good@1 True InTrial")
 	})
 	t.Run("the second time after 30 s", func(t *testing.T) {
 		d := begin(t).pass(11 * time.Second)
 		for range 3 {
 			d.hear(short).pass(10 * time.Millisecond)
 		}
-		d.fresh().pass(25 * time.Second).expectDone().pass(10 * time.Second).expectDone("stop", "start fine")
+		d.fresh().pass(25*time.Second).expectDone().pass(10*time.Second).expectDone("stop", "start fine")
 	})
 	t.Run("a failure of its own in the end is one", func(t *testing.T) {
 		d := newDrive(t).boot().good("good").assign("bad").pass(time.Second)
@@ -161,7 +161,7 @@ func TestOutOfInotify(t *testing.T) {
 			d.hear(short).pass(10 * time.Millisecond)
 		}
 		d.expectDone("start good", "start good", "start good", "start good", "start local").pass(9 * time.Second).expect("assigned=good@1 active=- lkg=good@1 Unknown EnvironmentFailing")
-		d.fresh().pass(2 * time.Second).expectDone("stop", "start good")
+		d.fresh().pass(2*time.Second).expectDone("stop", "start good")
 	})
 	t.Run("a single one is a failed try like any other", func(t *testing.T) {
 		d := newDrive(t).boot().good("good").assign("fine").pass(time.Second).hear(short).pass(time.Second)

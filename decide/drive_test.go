@@ -36,6 +36,7 @@ type drive struct {
 	saveErr  error
 	startErr map[string]error          // by content: its file cannot be made
 	deadly   map[string]time.Duration  // by content ("" = local): exits so long after its start
+	short    map[string]bool           // by content: for want of inotify instances
 	lease    map[string]bool           // by content: whether it renews the Lease; absent = yes
 	hangs    map[string]bool           // never healthy
 	portHeld map[string]bool           // never healthy either: its healthz port is another process's
@@ -73,7 +74,7 @@ func newDrive(t *testing.T, changes ...func(*Settings)) *drive {
 	for _, change := range changes {
 		change(&settings)
 	}
-	return &drive{t: t, s: New(settings), now: time.Hour, refused: map[string]Proof{}, deadly: map[string]time.Duration{},
+	return &drive{t: t, s: New(settings), now: time.Hour, refused: map[string]Proof{}, deadly: map[string]time.Duration{}, short: map[string]bool{},
 		lease: map[string]bool{}, effect: map[string]string{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, portHeld: map[string]bool{}, parks: map[string]ParkEnded{}, kills: map[string]int{}, bootID: "boot-1", online: true,
 		own: "local", broken: map[string]bool{}}
 }
@@ -269,7 +270,7 @@ func (d *drive) next(end time.Duration) (time.Duration, Event) {
 	}
 	content := contentOf(c.Version)
 	if life, deadly := d.deadly[content]; deadly {
-		sooner(c.Started+life, ChildExited{Code: 1, Words: "exit code 1: it is deadly", Delay: 250 * time.Millisecond})
+		sooner(c.Started+life, ChildExited{Code: 1, Words: "exit code 1: it is deadly", OutOfInotify: d.short[content], Delay: 250 * time.Millisecond})
 	}
 	switch {
 	case d.portHeld[content] && !c.EverHealthy:

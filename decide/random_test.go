@@ -58,7 +58,7 @@ var contents = []string{"one", "two", "three"}
 // live lets one random thing happen.
 func (d *drive) live(random *rand.Rand) {
 	content := contents[random.IntN(len(contents))]
-	switch random.IntN(24) {
+	switch random.IntN(25) {
 	case 0, 1, 2:
 		d.assign(content, fmt.Sprint("cm", random.IntN(2)), fmt.Sprint(random.IntN(100)))
 	case 3:
@@ -103,6 +103,8 @@ func (d *drive) live(random *rand.Rand) {
 	case 22:
 		d.layers("lay"+content, fmt.Sprint(random.IntN(3)))
 		d.deadly["lay"+content+"/"+d.own] = time.Duration(random.IntN(300)) * time.Second
+	case 24:
+		d.short[content] = random.IntN(2) == 0
 	case 23:
 		d.hear(Consented{Value: []string{"", ConsentFor(nil), ConsentFor(version("x", "1", content))}[random.IntN(3)]})
 	}
@@ -135,6 +137,7 @@ func (d *drive) meanwhile(random *rand.Rand, at Action) {
 
 func (d *drive) heal() {
 	clear(d.deadly)
+	clear(d.short)
 	clear(d.hangs)
 	clear(d.portHeld)
 	clear(d.lease)
