@@ -7,11 +7,19 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
-// sysctls are those that a kubelet sets at its start (setupKernelTunables in its container manager), and the one that a test with many
-// supervisors raises.
+// inotifyInstances is what all programs of root share, and enoughInstances what some ten clusters take beside a desktop's. Without one a
+// kubelet ends.
+const (
+	inotifyInstances = "/proc/sys/fs/inotify/max_user_instances"
+	enoughInstances  = 1024
+)
+
+// sysctls are those that a kubelet sets at its start (setupKernelTunables in its container manager), and the one that is raised for the
+// clusters.
 var sysctls = []string{"fs/inotify/max_user_instances", "vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
 
 // fixedFolders are those that kubelet and containerd make in places that no configuration moves, children first.
@@ -46,6 +54,17 @@ func saveHost() error {
 		return err
 	}
 	return os.WriteFile(savedHost(), content, 0o600)
+}
+
+// raiseInotify leaves a host as it is that has enough, or lets nobody change it.
+func raiseInotify() {
+	content, err := os.ReadFile(inotifyInstances)
+	if err != nil {
+		return
+	}
+	if has, err := strconv.Atoi(strings.TrimSpace(string(content))); err == nil && has < enoughInstances {
+		_ = os.WriteFile(inotifyInstances, []byte(strconv.Itoa(enoughInstances)), 0)
+	}
 }
 
 // restoreHost makes the machine what saveHost saw; the registry is locked and no cluster is up.
