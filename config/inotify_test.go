@@ -1,7 +1,6 @@
 package config
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 )
@@ -34,24 +33,16 @@ E1125 05:08:13.771230   24145 run.go:72] "command failed" err="failed to run Kub
 }
 
 func TestMaxOpenFiles(t *testing.T) {
-	folder := t.TempDir()
-	file := func(name, content string) string {
-		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
 	for name, test := range map[string]struct {
 		file string
 		want int64
 	}{
-		"the file says it":         {file("said.yaml", "maxOpenFiles: 20\n"), 20},
-		"the kubelet's own":        {file("silent.yaml", "maxPods: 20\n"), 1_000_000},
-		"not a number":             {file("wrong.yaml", "maxOpenFiles: many\n"), 1_000_000},
+		"the file says it":         {written(t, "said.yaml", "maxOpenFiles: 20\n"), 20},
+		"the kubelet's own":        {written(t, "silent.yaml", "maxPods: 20\n"), 1_000_000},
+		"not a number":             {written(t, "wrong.yaml", "maxOpenFiles: many\n"), 1_000_000},
 		"no file":                  {"", 1_000_000},
-		"one that cannot be read":  {filepath.Join(folder, "none"), 1_000_000},
-		"one that is no YAML file": {file("broken.yaml", "\t: no"), 1_000_000},
+		"one that cannot be read":  {filepath.Join(t.TempDir(), "none"), 1_000_000},
+		"one that is no YAML file": {written(t, "broken.yaml", "\t: no"), 1_000_000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := MaxOpenFiles(nil, test.file); got != test.want {

@@ -61,27 +61,26 @@ func (s *State) judgeControl() {
 }
 
 // excuse notes that the control failed as well: the environment is to blame.
-func (s *State) excuse() { s.excuseAll("the fallback fails as well; ") }
-
-// excuseAsIs is for what no control has to say: the words of the failure already name what the node is short of. The fallback runs all the
-// same, for it may take less of that, or find some again.
-func (s *State) excuseAsIs() { s.excuseAll("") }
-
-func (s *State) excuseAll(why string) {
+func (s *State) excuse() {
 	var excused []Suspect
 	for _, x := range s.Suspects {
-		if !x.Excused && s.isAssigned(x) {
-			if s.Excuses.Content != x.Version.Content {
-				s.Excuses = Excuses{Content: x.Version.Content}
-			}
-			s.Excuses.Times++
-		}
 		if !x.Excused {
-			x.Excused, x.Words = true, why+x.Words
+			x.Excused, x.Words = true, "the fallback fails as well; "+x.Words
+			s.countExcuse(x)
 		}
 		excused = append(excused, x)
 	}
 	s.Suspects = excused
+}
+
+func (s *State) countExcuse(x Suspect) {
+	if !s.isAssigned(x) {
+		return
+	}
+	if s.Excuses.Content != x.Version.Content {
+		s.Excuses = Excuses{Content: x.Version.Content}
+	}
+	s.Excuses.Times++
 }
 
 // isAssigned: only what is assigned is tried again.

@@ -73,10 +73,7 @@ func (s *State) failStart(gone Child, life time.Duration, e ChildExited) {
 	s.Trial.Open = false
 	s.Trial.Longest = max(s.Trial.Longest, Span(life))
 	if int(s.Trial.Tries) >= s.TrialFailures {
-		s.failTrialOf(gone.Version, Exited, fmt.Sprintf("exited %d times in its trial: %s", s.Trial.Tries, e.Words))
-		if e.OutOfInotify {
-			s.excuseAsIs()
-		}
+		s.failTrialOf(gone.Version, Exited, fmt.Sprintf("exited %d times in its trial: %s", s.Trial.Tries, e.Words), e.OutOfInotify)
 	}
 }
 
@@ -103,8 +100,5 @@ func (s *State) countExit(gone Child, life time.Duration, e ChildExited) {
 	exits := len(s.Exits)
 	s.Exits = nil
 	s.blame(Suspect{Version: *gone.Version, Kubelet: gone.Kubelet, Cause: Exited, Life: Span(life),
-		Words: fmt.Sprintf("exited %d times in %s: %s", exits, exitWindow, e.Words)})
-	if e.OutOfInotify {
-		s.excuseAsIs()
-	}
+		Words: fmt.Sprintf("exited %d times in %s: %s", exits, exitWindow, e.Words), Excused: e.OutOfInotify})
 }

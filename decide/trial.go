@@ -89,20 +89,25 @@ func (s *State) promote() {
 // failTrial ends the trial of what runs; the fallback that is started next is its control (rule 8).
 func (s *State) failTrial(cause Cause, words string) {
 	s.Trial.Longest = max(s.Trial.Longest, Span(s.Now-s.Child.Started))
-	s.failTrialOf(s.Child.Version, cause, words)
+	s.failTrialOf(s.Child.Version, cause, words, false)
 }
 
-func (s *State) failTrialOf(v *Version, cause Cause, words string) {
+func (s *State) failTrialOf(v *Version, cause Cause, words string, excused bool) {
 	life, kubelet := s.Trial.Longest, s.Trial.Kubelet
 	s.Trial = Trial{}
 	if v == nil {
 		return
 	}
-	s.blame(Suspect{Version: *v, Kubelet: kubelet, Cause: cause, Words: words, Life: life})
+	s.blame(Suspect{Version: *v, Kubelet: kubelet, Cause: cause, Words: words, Life: life, Excused: excused})
 }
 
+// blame has the fallback started. It does so for one that is excused from the beginning, too: the fallback may take less of what the node
+// is short of, or find some again.
 func (s *State) blame(x Suspect) {
 	s.Suspects = newest(s.Suspects, x)
+	if x.Excused {
+		s.countExcuse(x)
+	}
 	fallback := s.fallback(&x.Version)
 	s.event(corev1.EventTypeWarning, "KubeletConfigRolledBack", fmt.Sprintf("%s %s; falling back to %s", Describe(&x.Version), x.Words, Describe(fallback)))
 }
@@ -170,7 +175,7 @@ func (s *State) countOpenStart(foundWaiting bool) {
 	}
 	s.Trial.Open = false
 	if int(s.Trial.Tries) >= s.TrialFailures {
-		s.failTrialOf(s.trialVersion(), Exited, s.Exit)
+		s.failTrialOf(s.trialVersion(), Exited, s.Exit, false)
 	}
 }
 

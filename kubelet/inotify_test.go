@@ -1,9 +1,7 @@
 package kubelet
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -11,15 +9,7 @@ import (
 // The same last words are the node's fault, or the configuration's: that may allow itself too few open files.
 func TestOutOfInotify(t *testing.T) {
 	const short = `E1125 05:07:37.476433   23540 kubelet.go:1804] "Failed to start cAdvisor" err="inotify_init: too many open files"` + "\n"
-	folder := t.TempDir()
-	file := func(name, content string) string {
-		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	plain, few, more := file("plain", "maxPods: 1\n"), file("few", "maxOpenFiles: 20\n"), file("more", "maxOpenFiles: 2000000\n")
+	plain, few, more := written(t, "plain", "maxPods: 1\n"), written(t, "few", "maxOpenFiles: 20\n"), written(t, "more", "maxOpenFiles: 2000000\n")
 	for name, test := range map[string]struct {
 		file, fallback string
 		script, log    string

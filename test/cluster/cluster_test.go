@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,6 +46,11 @@ func TestUpAndDown(t *testing.T) {
 			}
 			if len(leftovers(t, c.Name)) < 4 { // registration, folder, a cgroup, the namespace
 				t.Errorf("a cluster that is up leaves only %v: that none is left would prove nothing", leftovers(t, c.Name))
+			}
+
+			text, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
+			if limit, _ := strconv.Atoi(strings.TrimSpace(string(text))); limit < cluster.EnoughInotify {
+				t.Errorf("there is no room for other clusters: %q inotify instances (%v), want %d", text, err, cluster.EnoughInotify)
 			}
 
 			if err := c.Down(); err != nil {
@@ -228,7 +234,7 @@ func sharedState(t *testing.T) string {
 		return ""
 	}
 	var state []string
-	for _, file := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops"} {
+	for _, file := range []string{"fs/inotify/max_user_instances", "vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops"} {
 		value, err := os.ReadFile("/proc/sys/" + file)
 		if err != nil {
 			t.Fatal(err)

@@ -3,9 +3,9 @@
 // it. The kubelet is not started: that is the caller's, with KubeletArguments and Command.
 //
 // It promises to leave nothing behind: Down stops every process in the namespace (also those that the caller started there)
-// and removes mounts, cgroups, the namespace and the folder, and restores the sysctls that a kubelet sets. What a run that
-// was killed left is removed by the next Up, or by Clean. Clusters of different names do not meet, so several can be up at
-// once. It needs root, and handles cgroup v1, hybrid and v2.
+// and removes mounts, cgroups, the namespace and the folder, and restores the sysctls that a kubelet sets and the limit of
+// inotify instances that Up raises. What a run that was killed left is removed by the next Up, or by Clean. Clusters of
+// different names do not meet, so several can be up at once. It needs root, and handles cgroup v1, hybrid and v2.
 //
 // Everything listens on the usual ports, but inside the namespace only: Dial, AdminConfig and KubeletHTTP go into it.
 package cluster

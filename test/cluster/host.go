@@ -11,12 +11,9 @@ import (
 	"strings"
 )
 
-// inotifyInstances is what all programs of root share, and enoughInstances what some ten clusters take beside a desktop's. Without one a
-// kubelet ends.
-const (
-	inotifyInstances = "/proc/sys/fs/inotify/max_user_instances"
-	enoughInstances  = 1024
-)
+// EnoughInotify is how many inotify instances some ten clusters take beside a desktop. All programs of root share them, and a kubelet
+// that finds none ends.
+const EnoughInotify = 1024
 
 // sysctls are those that a kubelet sets at its start (setupKernelTunables in its container manager), and the one that is raised for the
 // clusters.
@@ -56,15 +53,21 @@ func saveHost() error {
 	return os.WriteFile(savedHost(), content, 0o600)
 }
 
-// raiseInotify leaves a host as it is that has enough, or lets nobody change it.
-func raiseInotify() {
-	content, err := os.ReadFile(inotifyInstances)
+// AllowInotify raises the machine's limit of inotify instances to so many, where it is lower. The last cluster that goes down puts it back.
+func AllowInotify(instances int) error {
+	const file = "/proc/sys/fs/inotify/max_user_instances"
+	content, err := os.ReadFile(file)
 	if err != nil {
-		return
+		return err
 	}
-	if has, err := strconv.Atoi(strings.TrimSpace(string(content))); err == nil && has < enoughInstances {
-		_ = os.WriteFile(inotifyInstances, []byte(strconv.Itoa(enoughInstances)), 0)
+	has, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", file, err)
 	}
+	if has >= instances {
+		return nil
+	}
+	return os.WriteFile(file, []byte(strconv.Itoa(instances)), 0)
 }
 
 // restoreHost makes the machine what saveHost saw; the registry is locked and no cluster is up.

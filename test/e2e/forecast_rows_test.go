@@ -17,6 +17,9 @@ func unchanged(object) {}
 // spec sets a field of a pod's spec.
 func spec(path string, value any) func(object) { return with("spec."+path, value) }
 
+// withMsgmax gives a pod a sysctl that a kubelet forbids, unless allowedUnsafeSysctls has it.
+var withMsgmax = spec("securityContext", object{"sysctls": []object{{"name": "kernel.msgmax", "value": "65536"}}})
+
 func forecastRows(n *node) []forecastRow {
 	static, cpus := with("cpuManagerPolicy", "static"), runtime.NumCPU()
 	total := int64(0)
@@ -82,7 +85,7 @@ func placedPods(t *testing.T, k *bareKubelet) {
 	k.putPod(t, "selector", tolerant, selects)
 	k.putPod(t, "affinity", tolerant, spec("affinity", object{"nodeAffinity": object{"requiredDuringSchedulingIgnoredDuringExecution": object{
 		"nodeSelectorTerms": []object{{"matchExpressions": []object{{"key": "disk", "operator": "In", "values": []string{"ssd", "hdd"}}}}}}}}))
-	k.putPod(t, "sysctl", tolerant, spec("securityContext", object{"sysctls": []object{{"name": "kernel.msgmax", "value": "65536"}}}))
+	k.putPod(t, "sysctl", tolerant, withMsgmax)
 	k.putStatic(t, "static")
 	k.putStatic(t, "static-selector", selects)
 }

@@ -23,16 +23,12 @@ func TestHold(t *testing.T) {
 	s := n.startedLocal(t, options{Flags: []string{flag}, Local: n.kubeletConfig(sysctls)})
 	running := s.kubelet(t)
 	k := n.bareKubelet(t) // for its pods alone
-	names := []string{"be1", "be2", "be3", "be4"}
-	for _, name := range names {
-		var changes []func(object)
-		if name == "be2" {
-			changes = append(changes, spec("securityContext", object{"sysctls": []object{{"name": "kernel.msgmax", "value": "65536"}}}))
-		}
-		k.putYounger(t, name, changes...)
-	}
+	k.putYounger(t, "be1")
+	k.putYounger(t, "be2", withMsgmax)
+	k.putYounger(t, "be3")
+	k.putYounger(t, "be4")
 	t.Cleanup(func() { k.removePods(t) })
-	pods := k.allRun(t, len(names))
+	pods := k.allRun(t, 4)
 
 	two := n.putConfigMap(t, "two-pods", map[string]string{"kubelet": n.kubeletConfig(sysctls, with("maxPods", 2))})
 	n.assign(t, two.assignment("kubelet"))
@@ -59,7 +55,7 @@ func TestHold(t *testing.T) {
 	})
 
 	// The pods leave; a retry looks at once.
-	for _, name := range names[2:] {
+	for _, name := range []string{"be3", "be4"} {
 		k.remove(t, podsFolder+"/"+name)
 		await(t, name+" is gone", func() error {
 			if code, _ := n.request(http.MethodGet, podsFolder+"/"+name, nil, &corev1.Pod{}); code != http.StatusNotFound {

@@ -4,33 +4,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
 const (
 	maxNodes = 2000
 	// instancesPerNode is how many inotify instances a supervisor has: local files, the kubeconfig, the kubelet's log.
 	instancesPerNode = 3
-	inotifyInstances = "/proc/sys/fs/inotify/max_user_instances"
 )
 
 // allow raises this machine's limits as far as so many nodes need. The cluster restores the sysctl when it goes down.
 func allow(nodes int) error {
-	content, err := os.ReadFile(inotifyInstances)
-	if err != nil {
-		return err
-	}
-	have, err := strconv.Atoi(strings.TrimSpace(string(content)))
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", inotifyInstances, err)
-	}
-	if need := have + nodes*(instancesPerNode+1); nodes*instancesPerNode > have/2 {
-		if err := os.WriteFile(inotifyInstances, []byte(strconv.Itoa(need)), 0); err != nil {
-			return fmt.Errorf("making room for the file watches of %d nodes: %w", nodes, err)
-		}
+	if err := cluster.AllowInotify(cluster.EnoughInotify + nodes*(instancesPerNode+1)); err != nil {
+		return fmt.Errorf("making room for the file watches of %d nodes: %w", nodes, err)
 	}
 	return nil
 }
