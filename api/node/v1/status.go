@@ -1,0 +1,108 @@
+package v1
+
+import "time"
+
+// Status is the document of [StatusAnnotation]: everything that a program wants to know about a node's configuration. The condition
+// [ConditionType] says the same to people; no program reads its message.
+type Status struct {
+	// Observed is the assignment that this document speaks of, verbatim, as in [ConfigObservedAnnotation].
+	Observed string    `json:"observed,omitempty"`
+	Reason   Reason    `json:"reason,omitempty"`
+	Since    time.Time `json:"since,omitzero"` // when Reason became what it is, on the node's wall clock
+	Features []string  `json:"features,omitempty"`
+	Retry    string    `json:"retry,omitempty"`    // the newest retry that the supervisor heard, verbatim
+	Approval string    `json:"approval,omitempty"` // the newest approval that was spent
+	Content  Content   `json:"content,omitzero"`
+
+	Hold    *Hold    `json:"hold,omitempty"`    // nil: nothing is held
+	Trial   *Trial   `json:"trial,omitempty"`   // nil: nothing is on trial
+	Failure *Failure `json:"failure,omitempty"` // nil: the newest configuration has not failed
+
+	Shadowed      []ShadowedField `json:"shadowed,omitempty"`
+	UnknownFields []string        `json:"unknownFields,omitempty"`
+	Warnings      []string        `json:"warnings,omitempty"`
+	Change        *Change         `json:"change,omitempty"` // nil: nothing has changed yet
+}
+
+// Content names configurations by the first 12 hexadecimal digits of their content; empty is the node's own configuration.
+type Content struct {
+	Assigned      string `json:"assigned,omitempty"`
+	Active        string `json:"active,omitempty"`
+	LastKnownGood string `json:"lastKnownGood,omitempty"`
+	// KubeletVersion is that of the kubelet which proved LastKnownGood, such as v1.36.3.
+	KubeletVersion string `json:"kubeletVersion,omitempty"`
+}
+
+// Hold is a change that waits because it would end running pods, or because it is not known whether it would.
+type Hold struct {
+	// Approval is the value of [AllowDisruptionAnnotation] that lets this one change through.
+	Approval string `json:"approval"`
+	// Losses are the pods that are known to be lost; More counts those that have no room here.
+	Losses []Loss `json:"losses,omitempty"`
+	More   int    `json:"more,omitempty"`
+	// Known: a look has answered everything. Where it is false, WaitsFor says what has not answered.
+	Known    bool      `json:"known"`
+	WaitsFor string    `json:"waitsFor,omitempty"`
+	AsOf     time.Time `json:"asOf,omitzero"` // of the look that Losses are from; it moves only with the hold
+}
+
+// Loss is a running pod that a change would end, or whose containers it would start again.
+type Loss struct {
+	Pod    string `json:"pod"` // NAMESPACE/NAME
+	UID    string `json:"uid,omitempty"`
+	Reason string `json:"reason"` // the kubelet's own word where it has one
+}
+
+// Trial is how far the trial of the active configuration is.
+type Trial struct {
+	Healthy string `json:"healthy"` // a duration such as 1m30s
+	Of      string `json:"of"`      // the same
+	Tries   int    `json:"tries"`
+}
+
+// Failure is why the newest configuration does not run.
+type Failure struct {
+	Kind     FailureKind `json:"kind"`
+	ExitCode *int        `json:"exitCode,omitempty"` // nil: it did not exit, or the code is not known
+	Times    int         `json:"times,omitempty"`
+	Message  string      `json:"message,omitempty"`
+}
+
+// FailureKind is what a configuration failed at.
+type FailureKind string
+
+// The kinds of failure.
+const (
+	FailureRefused    FailureKind = "Refused"
+	FailureExited     FailureKind = "Exited"
+	FailureNotHealthy FailureKind = "NotHealthy"
+	FailureLeaseLost  FailureKind = "LeaseLost"
+	FailurePortHeld   FailureKind = "PortHeld"
+)
+
+// ShadowedField is a field of the assigned configuration that the kubelet does not run with. Values of secret fields are left out.
+type ShadowedField struct {
+	Field     string `json:"field"`
+	Value     string `json:"value,omitempty"`     // assigned
+	By        string `json:"by,omitempty"`        // the flag or the drop-in file
+	Effective string `json:"effective,omitempty"` // what the kubelet runs with
+}
+
+// Change is what became of the newest change of what the kubelet is to run.
+type Change struct {
+	From            string        `json:"from"` // NAMESPACE/NAME/KEY or local
+	To              string        `json:"to"`
+	ResourceVersion string        `json:"resourceVersion,omitempty"` // of To
+	Began           time.Time     `json:"began"`
+	Ended           time.Time     `json:"ended,omitzero"`    // zero: it is under way, or waits
+	Outcome         string        `json:"outcome,omitempty"` // a Reason, Superseded or Interrupted
+	Resumed         bool          `json:"resumed,omitempty"` // another supervisor began it
+	Phases          []ChangePhase `json:"phases,omitempty"`  // in their usual order
+	Phase           string        `json:"phase,omitempty"`   // the one that is not over
+}
+
+// ChangePhase is how long one phase of a change took, such as 1.5s.
+type ChangePhase struct {
+	Name string `json:"name"`
+	Took string `json:"took"`
+}
