@@ -11,6 +11,7 @@ import (
 func TestTheCoreIsPure(t *testing.T) {
 	purity.Rules{
 		Imports: []string{"cmp", "encoding/json", "fmt", "hash/fnv", "reflect", "slices", "strings", "time", "k8s.io/api/core/v1",
+			"github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1",
 			"github.com/kubelet-supervisor/kubelet-supervisor/config", "github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"},
 		Only: map[string][]string{
 			"fmt": {"Sprint", "Sprintf", "Errorf", "Fprintf"}, // the last to a hash
