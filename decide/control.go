@@ -95,6 +95,7 @@ func (s *State) concludeControl() {
 		}
 		s.Rejected = newest(s.Rejected, Rejection{
 			Content: x.Version.Content, Binary: x.Kubelet.Binary, Arguments: x.Kubelet.Arguments, Cause: x.Cause, Words: x.Words,
+			Times: x.Times, ExitCode: x.ExitCode,
 		})
 		s.event(corev1.EventTypeWarning, "KubeletConfigRejected", Describe(&x.Version)+" is rejected: "+x.Words+"; the fallback runs well")
 	}

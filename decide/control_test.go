@@ -114,7 +114,7 @@ func TestALastKnownGoodOneFailsAsTheControl(t *testing.T) {
 		for range 5 {
 			d.pass(20 * time.Second).hear(ChildExited{Code: 1, Words: "boom"})
 		}
-		want := []Suspect{{Version: *version("good", "1", "good"), Kubelet: testKubelet, Cause: Exited, Life: Span(20 * time.Second), Words: "exited 5 times in 10m0s: boom"}}
+		want := []Suspect{{Version: *version("good", "1", "good"), Kubelet: testKubelet, Cause: Exited, Life: Span(20 * time.Second), Words: "exited 5 times in 10m0s: boom", Times: 5, ExitCode: 1}}
 		if !reflect.DeepEqual(d.disk.Suspects, want) {
 			t.Errorf("on disk: %+v\n   want: %+v", d.disk.Suspects, want)
 		}

@@ -73,7 +73,8 @@ func (s *State) failStart(gone Child, life time.Duration, e ChildExited) {
 	s.Trial.Open = false
 	s.Trial.Longest = max(s.Trial.Longest, Span(life))
 	if int(s.Trial.Tries) >= s.TrialFailures {
-		s.failTrialOf(gone.Version, Exited, fmt.Sprintf("exited %d times in its trial: %s", s.Trial.Tries, e.Words), e.OutOfInotify)
+		s.failTrialOf(gone.Version, Suspect{Cause: Exited, Words: fmt.Sprintf("exited %d times in its trial: %s", s.Trial.Tries, e.Words),
+			Excused: e.OutOfInotify, Times: s.Trial.Tries, ExitCode: e.Code})
 	}
 }
 
@@ -99,6 +100,6 @@ func (s *State) countExit(gone Child, life time.Duration, e ChildExited) {
 	}
 	exits := len(s.Exits)
 	s.Exits = nil
-	s.blame(Suspect{Version: *gone.Version, Kubelet: gone.Kubelet, Cause: Exited, Life: Span(life),
+	s.blame(Suspect{Version: *gone.Version, Kubelet: gone.Kubelet, Cause: Exited, Life: Span(life), Times: Count(exits), ExitCode: e.Code,
 		Words: fmt.Sprintf("exited %d times in %s: %s", exits, exitWindow, e.Words), Excused: e.OutOfInotify})
 }

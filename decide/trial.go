@@ -89,16 +89,18 @@ func (s *State) promote() {
 // failTrial ends the trial of what runs; the fallback that is started next is its control (rule 8).
 func (s *State) failTrial(cause Cause, words string) {
 	s.Trial.Longest = max(s.Trial.Longest, Span(s.Now-s.Child.Started))
-	s.failTrialOf(s.Child.Version, cause, words, false)
+	s.failTrialOf(s.Child.Version, Suspect{Cause: cause, Words: words})
 }
 
-func (s *State) failTrialOf(v *Version, cause Cause, words string, excused bool) {
-	life, kubelet := s.Trial.Longest, s.Trial.Kubelet
+// failTrialOf ends the trial of v; x is what it failed at.
+func (s *State) failTrialOf(v *Version, x Suspect) {
+	x.Life, x.Kubelet = s.Trial.Longest, s.Trial.Kubelet
 	s.Trial = Trial{}
 	if v == nil {
 		return
 	}
-	s.blame(Suspect{Version: *v, Kubelet: kubelet, Cause: cause, Words: words, Life: life, Excused: excused})
+	x.Version = *v
+	s.blame(x)
 }
 
 // blame has the fallback started. It does so for one that is excused from the beginning, too: the fallback may take less of what the node
@@ -175,7 +177,7 @@ func (s *State) countOpenStart(foundWaiting bool) {
 	}
 	s.Trial.Open = false
 	if int(s.Trial.Tries) >= s.TrialFailures {
-		s.failTrialOf(s.trialVersion(), Exited, s.Exit, false)
+		s.failTrialOf(s.trialVersion(), Suspect{Cause: Exited, Words: s.Exit, Times: s.Trial.Tries, ExitCode: noExitCode})
 	}
 }
 

@@ -204,7 +204,8 @@ func TestFailedTrials(t *testing.T) {
 			for _, life := range []time.Duration{3 * time.Second, 30 * time.Second, time.Second} {
 				d.pass(life).hear(ChildExited{Code: 1, Words: "boom"})
 			}
-		}, suspect(Exited, 30*time.Second, "exited 3 times in its trial: boom")},
+		}, []Suspect{{Version: *version("bad", "1", "bad"), Kubelet: testKubelet, Cause: Exited, Life: Span(30 * time.Second),
+			Words: "exited 3 times in its trial: boom", Times: 3, ExitCode: 1}}},
 		{"never healthy", func(d *drive) { d.hangs["bad"] = true; d.assign("bad").pass(2 * time.Minute) },
 			suspect(StartTimeout, 2*time.Minute, "not healthy within 2m0s of its start")},
 		{"never healthy, and why", func(d *drive) {

@@ -76,6 +76,9 @@ type Suspect struct {
 	Cause   Cause           `json:"cause"`
 	Words   string          `json:"words,omitempty"`
 	Life    Span            `json:"life,omitempty"` // its longest life
+	// Times is how often it exited where that is the cause, and ExitCode the last code; noExitCode where there was none.
+	Times    Count `json:"times,omitempty"`
+	ExitCode int   `json:"exitCode,omitempty"`
 	// Excused: the control failed the same way, or the node was short of what both take, and Words say so. The configuration is tried again
 	// once the fallback has been healthy.
 	Excused bool `json:"excused,omitempty"`
@@ -94,6 +97,8 @@ type Rejection struct {
 	Arguments string `json:"arguments"`
 	Cause     Cause  `json:"cause"`
 	Words     string `json:"words,omitempty"`
+	Times     Count  `json:"times,omitempty"` // as in [Suspect]
+	ExitCode  int    `json:"exitCode,omitempty"`
 }
 
 // Durable is what survives a restart: all of it is kept by the store, each part in a file of its own.
