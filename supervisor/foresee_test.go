@@ -106,6 +106,21 @@ func TestLostPods(t *testing.T) {
 	}
 }
 
+// A look at the pods that got no answer does not take the place of one that did: the pods that a restart costs are counted all the same.
+func TestALookWithoutAnAnswerForgetsNoPods(t *testing.T) {
+	var l lostPods
+	l.before(l.begin(), []corev1.Pod{runningPod("a")})
+	l.before(l.begin(), nil)
+	l.compare()
+	restart := l.take()
+	if restart == 0 {
+		t.Fatal("nothing is looked for after the restart")
+	}
+	if names, _ := l.miss(restart, []corev1.Pod{}, map[types.UID]string{"a": "OutOfpods"}); !slices.Equal(names, []string{"default/a"}) {
+		t.Errorf("missed are %v", names)
+	}
+}
+
 func TestLostWords(t *testing.T) {
 	if got := lostWords([]string{"default/a"}); got != "running pods lost at the restart: 1: default/a" {
 		t.Error(got)

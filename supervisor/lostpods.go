@@ -44,11 +44,12 @@ func (p *lostPods) begin() int {
 	return p.begun
 }
 
-// before is told what a look has seen. One that comes after a newer one is too old.
+// before takes what a look has seen. A look that comes after a newer one is too old, and one without an answer (pods is nil) has seen nothing:
+// what an earlier look saw stays.
 func (p *lostPods) before(look int, pods []corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if look < p.newest {
+	if look < p.newest || pods == nil {
 		return
 	}
 	p.newest, p.seen = look, map[string]string{}
