@@ -78,6 +78,30 @@ func newEffective(tree, untold map[string]any) Effective {
 	return Effective{Told: untold != nil, read: func() (string, string) { return string(document), string(hidden) }}
 }
 
+// HandedEffective is an [Effective] on its way to the program that takes the place of this one. It may hold secrets, and belongs nowhere else.
+type HandedEffective struct {
+	Told             bool
+	Document, Untold string
+}
+
+// HandOver is nil when there is nothing to hand over.
+func (e Effective) HandOver() *HandedEffective {
+	if !e.Known() {
+		return nil
+	}
+	document, untold := e.read()
+	return &HandedEffective{Told: e.Told, Document: document, Untold: untold}
+}
+
+// Effective is the configuration that was handed over; unknown when there was none.
+func (h *HandedEffective) Effective() Effective {
+	if h == nil {
+		return Effective{}
+	}
+	document, untold := h.Document, h.Untold
+	return Effective{Told: h.Told, read: func() (string, string) { return document, untold }}
+}
+
 // maxEffective bounds a merged configuration, in bytes. Beyond it nothing is known, rather than a part.
 const maxEffective = 4 << 20
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -116,6 +117,27 @@ func TestToldEffective(t *testing.T) {
 	large := map[string]any{"clusterDomain": strings.Repeat("x", maxEffective)}
 	if ToldEffective(large, nil, file, "/tmp/preflight-1").Known() {
 		t.Error("too large, and yet known")
+	}
+}
+
+// A program that takes over digests a configuration as the one before did.
+func TestEffectiveIsHandedOver(t *testing.T) {
+	file := written(t, "kubelet.yaml", header+"logging: {verbosity: 2}\nstaticPodURLHeader: {Authorization: [s3cret]}\n")
+	before := ToldEffective(told(t, `{"maxPods":60}`), nil, file, "/none")
+	data, err := json.Marshal(before.HandOver())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var handed *HandedEffective
+	if err := json.Unmarshal(data, &handed); err != nil {
+		t.Fatal(err)
+	}
+	after := handed.Effective()
+	if !after.Told || after.Digest("", nil) != before.Digest("", nil) || string(after.JSON()) != string(before.JSON()) {
+		t.Errorf("handed over was %s, and taken %s", before.JSON(), after.JSON())
+	}
+	if (Effective{}).HandOver() != nil || (*HandedEffective)(nil).Effective().Known() {
+		t.Error("what is not known is handed over")
 	}
 }
 

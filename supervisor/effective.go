@@ -18,10 +18,13 @@ const (
 )
 
 // effectives keeps the effective configurations that kubelets told in the newest pre-flights. They may hold secrets: they are in memory
-// alone, and a supervisor that takes over knows them after its next pre-flight. That of the node's own file stays whatever else comes: a
-// change from it or to it needs no second pre-flight then.
+// alone. That of the node's own file stays whatever else comes: a change from it or to it needs no second pre-flight then. What the running
+// kubelet was started with stays for as long as it lives, and is handed over at a reload: nobody can be asked for it once the kubelet's
+// program or its files have changed.
 type effectives struct {
 	mu    sync.Mutex
+	runs  config.Effective
+	child int // how many kubelets were started: one that has ended tells nothing of its successor
 	local effectiveOf
 	list  []effectiveOf // the newest last
 }
@@ -45,6 +48,42 @@ func (e *effectives) keep(content string, kubelet config.Identity, told config.E
 	e.list = slices.DeleteFunc(e.list, func(x effectiveOf) bool { return x.content == content && x.kubelet == kubelet })
 	e.list = append(e.list, effectiveOf{content, kubelet, told})
 	e.list = slices.Clone(e.list[max(0, len(e.list)-keptEffective):])
+}
+
+// begin notes what a kubelet was told to run with that has just been started; unknown when nobody has said so yet.
+func (e *effectives) begin(content string, kubelet config.Identity) {
+	told := e.find(content, kubelet)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.runs = told
+	e.child++
+}
+
+// running gives what the running kubelet was started with, and which kubelet that is.
+func (e *effectives) running() (runs config.Effective, child int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.runs, e.child
+}
+
+func (e *effectives) handOver() *config.HandedEffective {
+	runs, _ := e.running()
+	return runs.HandOver()
+}
+
+func (e *effectives) inherit(h *config.HandedEffective) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.runs = h.Effective()
+}
+
+// learnRunning completes what was not known of a kubelet when it was started.
+func (e *effectives) learnRunning(child int, told config.Effective) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if child == e.child && !e.runs.Known() {
+		e.runs = told
+	}
 }
 
 // find gives what was told of a content under a kubelet; unknown when nothing was, or it is forgotten.

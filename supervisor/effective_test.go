@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
@@ -218,5 +219,76 @@ func TestEffectivesAreBounded(t *testing.T) {
 	e.keep("own", config.Identity{}, config.ReadEffective([]string{"--max-pods=1"}, ""), false)
 	if e.find("large", config.Identity{}).Known() || e.find("own", config.Identity{}).Known() {
 		t.Error("what is too large, or not told, is kept")
+	}
+}
+
+// What the running kubelet was started with is known for as long as it lives, whatever is asked about meanwhile, also by the program that takes
+// over at a reload.
+func TestWhatRunsStaysKnown(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.options.Logger = zap.NewNop()
+	begin := func() *loop {
+		l, err := newLoop(n.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	l := begin()
+	runs := config.Identity{Binary: "b"}
+	maxPods := func(l *loop, do decide.Foresee) string {
+		now, _ := l.bothEffective(t.Context(), do)
+		return string(now.JSON())
+	}
+	for name, row := range map[string]struct {
+		isLocal bool
+		do      decide.Foresee
+	}{
+		"the node's own file, which was edited": {true, decide.Foresee{Change: decide.Change{Runs: "was", RunsKubelet: runs, Content: "new", Kubelet: runs}, Local: "edited"}},
+		"the kubelet's program was replaced":    {false, decide.Foresee{Change: decide.Change{Runs: "was", RunsKubelet: runs, Content: "new", Kubelet: config.Identity{Binary: "c"}}}},
+	} {
+		l.effectives = effectives{}
+		l.effectives.keep("was", runs, toldOf(t, map[string]any{"maxPods": 7}), row.isLocal)
+		l.effectives.begin("was", runs)
+		for i := range 2 * keptEffective {
+			l.effectives.keep(fmt.Sprint(i), row.do.Kubelet, toldOf(t, map[string]any{"maxPods": i}), false)
+		}
+		l.effectives.keep("edited", row.do.Kubelet, toldOf(t, map[string]any{"maxPods": 8}), true)
+		if got := maxPods(l, row.do); got != `{"maxPods":7}` {
+			t.Errorf("%s: what runs is %s", name, got)
+		}
+		handed := handedOver(t, l)
+		l.close()
+		l = begin()
+		if err := l.inherit(&handed); err != nil {
+			t.Fatal(err)
+		}
+		if got := maxPods(l, row.do); got != `{"maxPods":7}` {
+			t.Errorf("%s: after a reload what runs is %s", name, got)
+		}
+		l.effectives.begin("another", runs)
+		if got := maxPods(l, row.do); !row.isLocal && got != "" {
+			t.Errorf("%s: what has ended is taken for what runs: %s", name, got)
+		}
+	}
+	l.close()
+}
+
+// A kubelet that has ended tells nothing of its successor.
+func TestALateAnswerAboutWhatRan(t *testing.T) {
+	var e effectives
+	e.begin("a", config.Identity{})
+	_, child := e.running()
+	e.begin("b", config.Identity{})
+	e.learnRunning(child, toldOf(t, map[string]any{"maxPods": 1}))
+	if runs, _ := e.running(); runs.Known() {
+		t.Errorf("what runs is said to be %s", runs.JSON())
+	}
+	_, child = e.running()
+	e.learnRunning(child, toldOf(t, map[string]any{"maxPods": 2}))
+	e.learnRunning(child, config.Effective{})
+	if runs, _ := e.running(); string(runs.JSON()) != `{"maxPods":2}` {
+		t.Errorf("what runs is said to be %s", runs.JSON())
 	}
 }

@@ -56,14 +56,26 @@ func (l *loop) readPods(ctx context.Context, ended func(uid types.UID, reason st
 	return readPods(ctx, client, name, ended)
 }
 
-// bothEffective gives the effective configurations of what runs and of what is to run. The kubelet is asked again where it told them to an
-// earlier supervisor.
+// bothEffective gives the effective configurations of what runs and of what is to run.
 func (l *loop) bothEffective(ctx context.Context, do decide.Foresee) (now, then config.Effective) {
 	then = l.askedEffective(ctx, do, do.Version, do.Content)
-	if do.RunsKubelet != do.Kubelet { // that one is not on the disk any more
-		return l.effectives.find(do.Runs, do.RunsKubelet), then
+	return l.runningEffective(ctx, do), then
+}
+
+// runningEffective gives what the running kubelet was started with. Where nobody has said so yet, and the files of the node are still those
+// that it was started with, the kubelet's program is asked.
+func (l *loop) runningEffective(ctx context.Context, do decide.Foresee) config.Effective {
+	runs, child := l.effectives.running()
+	if runs.Known() {
+		return runs
 	}
-	return l.askedEffective(ctx, do, do.RunsVersion, do.Runs), then
+	if do.RunsKubelet != do.Kubelet {
+		runs = l.effectives.find(do.Runs, do.RunsKubelet)
+	} else {
+		runs = l.askedEffective(ctx, do, do.RunsVersion, do.Runs)
+	}
+	l.effectives.learnRunning(child, runs)
+	return runs
 }
 
 func (l *loop) askedEffective(ctx context.Context, do decide.Foresee, v *decide.Version, content string) config.Effective {

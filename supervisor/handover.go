@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/metrics"
@@ -23,7 +24,7 @@ const (
 
 	// HandoverVersion is the form of what a running supervisor hands over to the program that takes its place. A program that does not
 	// read it must not be executed.
-	HandoverVersion = "v2"
+	HandoverVersion = "v3"
 )
 
 // Handover is what a supervisor hands over to the program that it becomes on a reload: all it knows, its kubelet, and its open files.
@@ -41,6 +42,7 @@ type Handover struct {
 	Unusable   string // why there is no state folder
 	LeaseSeen  leaseSeen
 	Counts     metrics.Counts
+	Runs       *config.HandedEffective // what the kubelet was started with, or the one before it; nil = unknown
 
 	lock, notify *os.File // nil = none
 	broken       error    // why nothing of it can be used
@@ -127,7 +129,7 @@ func (l *loop) handOver() Handover {
 		Version: HandoverVersion, Supervisor: l.record.Supervisor, Kubelet: l.Kubelet, Core: l.state,
 		Starts: l.kubelets.HandOver(), Last: l.lastStarted,
 		Exits: l.record.Exits, Generation: l.record.Generation, Reloads: l.record.Reloads, LeaseSeen: l.lease.handOver(),
-		Counts: l.metrics.Counts(),
+		Counts: l.metrics.Counts(), Runs: l.effectives.handOver(),
 	}
 	if l.unusable != nil {
 		h.Unusable = l.unusable.Error()
@@ -154,6 +156,7 @@ func (l *loop) inherit(h *Handover) error {
 	l.record.Exits, l.record.Generation = slices.Clone(h.Exits), h.Generation
 	l.record.Reloads = h.Reloads
 	l.lastStarted = h.Last
+	l.effectives.inherit(h.Runs)
 	if l.child == nil {
 		return nil
 	}

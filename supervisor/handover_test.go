@@ -79,15 +79,8 @@ func TestTheBackoffIsHandedOver(t *testing.T) {
 	for range 3 {
 		before.kubelets.Delay()
 	}
-	data, err := json.Marshal(before.handOver())
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := handedOver(t, before)
 	before.close()
-	var h Handover
-	if err := json.Unmarshal(data, &h); err != nil {
-		t.Fatal(err)
-	}
 	after, err := newLoop(n.options)
 	if err != nil {
 		t.Fatal(err)
@@ -99,6 +92,19 @@ func TestTheBackoffIsHandedOver(t *testing.T) {
 	if want, got := before.kubelets.Delay(), after.kubelets.Delay(); got != want || got <= 250*time.Millisecond {
 		t.Errorf("the next start waits %s, and would have waited %s", got, want)
 	}
+}
+
+// handedOver is what the program gets that takes over.
+func handedOver(t *testing.T, before *loop) (h Handover) {
+	t.Helper()
+	data, err := json.Marshal(before.handOver())
+	if err == nil {
+		err = json.Unmarshal(data, &h)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
 }
 
 func TestAHandoverThatIsNotForUs(t *testing.T) {
@@ -116,7 +122,7 @@ func TestAHandoverThatIsNotForUs(t *testing.T) {
 	for name, row := range map[string]struct{ data, want string }{
 		"it is":                  {change(func(*Handover) {}), ""},
 		"nothing":                {"", "decoding what was handed over"},
-		"another version":        {change(func(h *Handover) { h.Version = "v1" }), `is of version "v1", and this program reads "v2"`},
+		"another version":        {change(func(h *Handover) { h.Version = "v1" }), `is of version "v1", and this program reads "v3"`},
 		"another process":        {change(func(h *Handover) { h.Supervisor.PID = 1 }), "not for this process, but for pid 1"},
 		"an earlier process":     {change(func(h *Handover) { h.Supervisor.StartTime++ }), "not for this process"},
 		"a kubelet but no state": {change(func(h *Handover) { h.Child = &kubelet.HandedChild{} }), "contradicts itself"},
@@ -148,7 +154,7 @@ func TestTheVariableIsNotForChildren(t *testing.T) {
 }
 
 func FuzzHandover(f *testing.F) {
-	f.Add([]byte(`{"Version":"v2","Supervisor":{"pid":1},"Core":{"Booted":true}}`))
+	f.Add([]byte(`{"Version":"v3","Supervisor":{"pid":1},"Core":{"Booted":true}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h, err := decodeHandover(data)
 		if err == nil && h.Supervisor.PID != os.Getpid() {

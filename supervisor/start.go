@@ -96,6 +96,7 @@ func (l *loop) hearBegun(ctx context.Context, b begun) decide.Started {
 	}
 	crashPoint("after", b.do)
 	l.child = b.child
+	l.effectives.begin(decide.ContentOr(b.do.Version, b.do.Local), b.do.Kubelet)
 	if b.do.Waits {
 		l.parked = nil
 	}
