@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // changeOptions are the flags of the commands that change what nodes are assigned.
@@ -73,12 +75,12 @@ where the API server keeps it. When a node refuses the configuration, or rolls i
 	return command
 }
 
-func (s *session) assign(ctx context.Context, o changeOptions, wanted reference, pin bool) error {
+func (s *session) assign(ctx context.Context, o changeOptions, wanted nodev1.Assignment, pin bool) error {
 	client, err := s.connect()
 	if err != nil {
 		return err
 	}
-	if wanted.local() {
+	if wanted.IsLocal() {
 		return s.reset(ctx, client, o)
 	}
 	views, err := o.chosen.nodes(ctx, client)
@@ -90,7 +92,7 @@ func (s *session) assign(ctx context.Context, o changeOptions, wanted reference,
 		return err
 	}
 	if t.views = views; pin {
-		t.goal.wanted.uid = t.goal.uid
+		t.goal.wanted.UID = t.goal.uid
 	}
 	if err := t.written.forNodes(views, t.goal.wanted); err != nil {
 		return err
@@ -121,17 +123,17 @@ func (t *target) mayLayer() error {
 }
 
 // findTarget reads the ConfigMap that is to be assigned.
-func (s *session) findTarget(ctx context.Context, client kubernetes.Interface, wanted reference, o changeOptions) (target, error) {
-	if wanted.local() {
+func (s *session) findTarget(ctx context.Context, client kubernetes.Interface, wanted nodev1.Assignment, o changeOptions) (target, error) {
+	if wanted.IsLocal() {
 		return target{}, nil
 	}
 	configMap, wanted, err := getConfigMap(ctx, client, wanted)
 	if err != nil {
 		return target{}, err
 	}
-	written, err := readDocument(payloadOf(configMap), wanted.key)
+	written, err := readDocument(payloadOf(configMap), wanted.Key)
 	if err != nil {
-		return target{}, fmt.Errorf("ConfigMap %s/%s is not assigned: %w", wanted.namespace, wanted.name, err)
+		return target{}, fmt.Errorf("ConfigMap %s/%s is not assigned: %w", wanted.Namespace, wanted.Name, err)
 	}
 	t := target{written: written, goal: goalOf(wanted, configMap, o.wait.until == "good")}
 	if configMap.Immutable != nil && *configMap.Immutable {
@@ -151,15 +153,15 @@ func (s *session) change(ctx context.Context, client kubernetes.Interface, o cha
 		for _, v := range t.views {
 			of[v.Name] = t
 		}
-		if t.goal.wanted.local() {
+		if t.goal.wanted.IsLocal() {
 			s.previewReset(t.views)
 			continue
 		}
 		if err := t.mayLayer(); err != nil {
 			return err
 		}
-		s.preview(ctx, client, t.views, t.goal.wanted.unpinned(), t.written)
-		grants[t] = &granter{session: s, client: client, reference: t.goal.wanted, nodes: t.views, dry: o.dryRun}
+		s.preview(ctx, client, t.views, t.goal.wanted.Unpinned(), t.written)
+		grants[t] = &granter{session: s, client: client, wanted: t.goal.wanted, nodes: t.views, dry: o.dryRun}
 	}
 	s.takesOut(ctx, client, targets)
 	if !o.yes && o.dryRun == dryRunNone {
@@ -171,7 +173,7 @@ func (s *session) change(ctx context.Context, client kubernetes.Interface, o cha
 	leavers := &leavers{}
 	err := s.eachNode(ctx, views, o.parallel, func(ctx context.Context, v nodeView) error {
 		t := of[v.Name]
-		if t.goal.wanted.local() {
+		if t.goal.wanted.IsLocal() {
 			return s.resetNode(ctx, w, v, o, leavers)
 		}
 		return s.assignNode(ctx, w, grants[t], v, *t, o)

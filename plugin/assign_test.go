@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 const workersText = "kubelet-config/workers/kubelet"
 
 func (b *bench) assigned(t *testing.T, name string) string {
 	t.Helper()
-	return b.node(t, name).Annotations[configsync.ConfigSourceAnnotation]
+	return b.node(t, name).Annotations[nodev1.ConfigSourceAnnotation]
 }
 
 func runsIt(config *corev1.ConfigMap) func(*corev1.Node, string) {
@@ -160,7 +160,7 @@ func TestAssignRefuses(t *testing.T) {
 func TestAssignWithoutConfigz(t *testing.T) {
 	old, config := configMapOf("old", header+"maxPods: 30\n"), configMapOf("workers", someConfig)
 	runs := saying(newNode("n1"), "kubelet-config/old/kubelet", "Active", corev1.ConditionTrue, "", old, old)
-	runs.Annotations[configsync.ConfigSourceAnnotation] = "kubelet-config/old/kubelet"
+	runs.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/old/kubelet"
 	b := newBench(t, runs, localNode("n2"), old, config)
 	b.answers(t, nil)
 	b.configz = nil
@@ -195,18 +195,18 @@ func TestAssignOverEdited(t *testing.T) {
 
 // Where the Node has the field, or the API server keeps it, it is set; an annotation would be changed where it is, for it wins.
 func TestCarrier(t *testing.T) {
-	wanted := reference{"kubelet-config", "workers", "kubelet", ""}
+	wanted := nodev1.Assignment{Namespace: "kubelet-config", Name: "workers", Key: "kubelet"}
 	field := localNode("n1")
 	field.Spec.ConfigSource = &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: "a", Name: "b", KubeletConfigKey: "c"}}
 	both := field.DeepCopy()
-	both.Annotations[configsync.ConfigSourceAnnotation] = "a/b/c"
+	both.Annotations[nodev1.ConfigSourceAnnotation] = "a/b/c"
 	pinned := wanted
-	pinned.uid = "1"
+	pinned.UID = "1"
 	for _, test := range []struct {
 		name   string
 		node   *corev1.Node
 		keeps  bool
-		wanted reference
+		wanted nodev1.Assignment
 		want   carrier
 	}{
 		{"the API server drops the field", localNode("n1"), false, wanted, carrierAnnotation},

@@ -123,7 +123,7 @@ func (a *attempt) judge() (done bool, err error) {
 		return true, fmt.Errorf("node %s: %s", a.name, words)
 	case verdict == failing && time.Since(a.failingSince) >= failingGrace:
 		return true, fmt.Errorf("node %s: %s (the node goes on trying by itself)", a.name, words)
-	case !v.supervised && unanswered && a.goal.wanted.local():
+	case !v.supervised && unanswered && a.goal.wanted.IsLocal():
 		a.note("%s: no supervisor has written a status on it within %s, so nobody followed what was assigned", a.name, a.wait.answer)
 		return true, nil
 	case !v.supervised && unanswered:

@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // carrierFor decides where an assignment is written: where the Node has one, for an annotation wins over the field; else in
 // spec.configSource where the API server keeps it, which a dry run tells; else in the annotation, which every API server keeps.
-func (w *writer) carrierFor(ctx context.Context, v nodeView, wanted reference) carrier {
+func (w *writer) carrierFor(ctx context.Context, v nodeView, wanted nodev1.Assignment) carrier {
 	switch {
-	case wanted.uid != "": // the field takes no uid
+	case wanted.UID != "": // the field takes no uid
 		return carrierAnnotation
 	case v.carrier != carrierNone:
 		return v.carrier
@@ -36,13 +36,13 @@ func (w *writer) carrierFor(ctx context.Context, v nodeView, wanted reference) c
 }
 
 // patchOf is the merge patch that assigns; local removes what either carrier has.
-func patchOf(c carrier, wanted reference) map[string]any {
-	source := map[string]any{"configMap": map[string]any{"namespace": wanted.namespace, "name": wanted.name, "kubeletConfigKey": wanted.key}}
+func patchOf(c carrier, wanted nodev1.Assignment) map[string]any {
+	source := map[string]any{"configMap": map[string]any{"namespace": wanted.Namespace, "name": wanted.Name, "kubeletConfigKey": wanted.Key}}
 	annotation := func(value any) map[string]any {
-		return map[string]any{"annotations": map[string]any{configsync.ConfigSourceAnnotation: value}}
+		return map[string]any{"annotations": map[string]any{nodev1.ConfigSourceAnnotation: value}}
 	}
 	switch {
-	case wanted.local():
+	case wanted.IsLocal():
 		return map[string]any{"metadata": annotation(nil), "spec": map[string]any{"configSource": nil}}
 	case c == carrierField:
 		return map[string]any{"spec": map[string]any{"configSource": source}}

@@ -111,16 +111,16 @@ func (s *session) documentToCheck(ctx context.Context, client kubernetes.Interfa
 		if err != nil {
 			return document{}, err
 		}
-		if wanted.local() {
+		if wanted.IsLocal() {
 			return document{}, errors.New("a node's own configuration is known to the node alone; name another with --config")
 		}
 		found, wanted, err := getConfigMap(ctx, client, wanted)
 		if err != nil {
 			return document{}, err
 		}
-		written, err := readDocument(payloadOf(found), wanted.key)
+		written, err := readDocument(payloadOf(found), wanted.Key)
 		if err != nil {
-			return document{}, fmt.Errorf("ConfigMap %s/%s: %w", wanted.namespace, wanted.name, err)
+			return document{}, fmt.Errorf("ConfigMap %s/%s: %w", wanted.Namespace, wanted.Name, err)
 		}
 		return written, nil
 	}

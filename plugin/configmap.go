@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // Labels by which the plugin knows what it made. Nothing else is ever changed or pruned.
@@ -105,20 +107,20 @@ func (s *session) putConfigMap(ctx context.Context, client kubernetes.Interface,
 	return made, "made immutable", nil
 }
 
-// getConfigMap reads the one that a reference names, and gives the reference its key where it has none.
-func getConfigMap(ctx context.Context, client kubernetes.Interface, r reference) (*corev1.ConfigMap, reference, error) {
-	name := r.namespace + "/" + r.name
-	found, err := client.CoreV1().ConfigMaps(r.namespace).Get(ctx, r.name, metav1.GetOptions{})
+// getConfigMap reads the one that an assignment names, and gives the assignment its key where it has none.
+func getConfigMap(ctx context.Context, client kubernetes.Interface, r nodev1.Assignment) (*corev1.ConfigMap, nodev1.Assignment, error) {
+	name := r.Namespace + "/" + r.Name
+	found, err := client.CoreV1().ConfigMaps(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, r, fmt.Errorf("ConfigMap %s does not exist; see kubectl get configmaps -n %s, or push it", name, r.namespace)
+		return nil, r, fmt.Errorf("ConfigMap %s does not exist; see kubectl get configmaps -n %s, or push it", name, r.Namespace)
 	case err != nil:
 		return nil, r, fmt.Errorf("reading ConfigMap %s: %w", name, err)
-	case r.uid != "" && r.uid != string(found.UID):
-		return nil, r, fmt.Errorf("ConfigMap %s has the uid %s, and %s is asked for: it was made anew", name, found.UID, r.uid)
+	case r.UID != "" && r.UID != string(found.UID):
+		return nil, r, fmt.Errorf("ConfigMap %s has the uid %s, and %s is asked for: it was made anew", name, found.UID, r.UID)
 	}
-	if r.key == "" {
-		if r.key, err = keyOf(found); err != nil {
+	if r.Key == "" {
+		if r.Key, err = keyOf(found); err != nil {
 			return nil, r, err
 		}
 	}

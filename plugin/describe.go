@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
@@ -53,7 +54,7 @@ func (s *session) describe(ctx context.Context, client kubernetes.Interface, v n
 	t := newTable(s.Out)
 	t.row("Node:", v.Name)
 	t.row("Kubelet:", bounded.Line(v.Status.NodeInfo.KubeletVersion), map[bool]string{true: "Ready", false: "not Ready"}[v.ready()])
-	assignment := "nothing, so " + localText
+	assignment := "nothing, so " + nodev1.Local
 	if v.carrier != carrierNone {
 		assignment = fmt.Sprintf("%s (by %s)", bounded.Line(v.assignment), map[carrier]string{carrierAnnotation: "annotation", carrierField: string(carrierField)}[v.carrier])
 	}
@@ -113,9 +114,9 @@ func trialPeriodOf(c corev1.NodeCondition) (period time.Duration) {
 
 func sourceText(source *corev1.NodeConfigSource) string {
 	if source == nil || source.ConfigMap == nil {
-		return localText
+		return nodev1.Local
 	}
-	return bounded.Line(fmt.Sprintf("%s (uid %s, resourceVersion %s)", referenceTo(source), source.ConfigMap.UID, source.ConfigMap.ResourceVersion))
+	return bounded.Line(fmt.Sprintf("%s (uid %s, resourceVersion %s)", nodev1.AssignmentOf(source), source.ConfigMap.UID, source.ConfigMap.ResourceVersion))
 }
 
 // describeEvents tells what the supervisor reported as it happened; the API server forgets that after an hour.

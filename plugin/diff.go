@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
@@ -51,22 +52,22 @@ func (s *session) diff(ctx context.Context, client kubernetes.Interface, name, c
 	switch {
 	case err != nil:
 		return err
-	case wanted.local():
+	case wanted.IsLocal():
 		return fmt.Errorf("node %s: its own configuration is known to the node alone; name another with --config, and see what runs with kubectl kubelet config %s", v.Name, v.Name)
 	}
 	configMap, wanted, err := getConfigMap(ctx, client, wanted)
 	if err != nil {
 		return err
 	}
-	written, err := readDocument(payloadOf(configMap), wanted.key)
+	written, err := readDocument(payloadOf(configMap), wanted.Key)
 	if err != nil {
-		return fmt.Errorf("ConfigMap %s/%s: %w", wanted.namespace, wanted.name, err)
+		return fmt.Errorf("ConfigMap %s/%s: %w", wanted.Namespace, wanted.Name, err)
 	}
 	compared, err := s.compare(ctx, client, v, written)
 	if err != nil {
 		return fmt.Errorf("node %s: %w", v.Name, err)
 	}
-	_, _ = fmt.Fprintf(s.Out, "%s runs %s; with %s:\n", v.Name, bounded.Line(referenceTo(v.config.Active).String()), wanted)
+	_, _ = fmt.Fprintf(s.Out, "%s runs %s; with %s:\n", v.Name, bounded.Line(nodev1.AssignmentOf(v.config.Active).String()), wanted)
 	writeComparison(s.Out, compared, v)
 	if compared.changesNothing() {
 		return nil

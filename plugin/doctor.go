@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
@@ -101,7 +102,7 @@ func (d *diagnosis) examineAssignment(ctx context.Context) {
 	case !ok:
 		d.wrong("the assignment %q is malformed; kubectl kubelet assign %s --config NAMESPACE/NAME, or reset", d.node.assignment, d.node.Name)
 		return
-	case wanted.local():
+	case wanted.IsLocal():
 		d.fine("nothing is assigned: the kubelet runs its own configuration")
 		return
 	}
@@ -116,11 +117,11 @@ func (d *diagnosis) examineAssignment(ctx context.Context) {
 		d.examinePermission(ctx, wanted)
 		return
 	}
-	written, err := readDocument(payloadOf(configMap), wanted.key)
+	written, err := readDocument(payloadOf(configMap), wanted.Key)
 	if err != nil {
-		d.wrong("ConfigMap %s/%s: %v", wanted.namespace, wanted.name, err)
+		d.wrong("ConfigMap %s/%s: %v", wanted.Namespace, wanted.Name, err)
 	} else {
-		d.fine("ConfigMap %s/%s is there, and key %s decodes", wanted.namespace, wanted.name, wanted.key)
+		d.fine("ConfigMap %s/%s is there, and key %s decodes", wanted.Namespace, wanted.Name, wanted.Key)
 		for _, warning := range written.warnings {
 			d.note("%s", warning)
 		}
@@ -131,17 +132,17 @@ func (d *diagnosis) examineAssignment(ctx context.Context) {
 	}
 }
 
-func (d *diagnosis) examinePermission(ctx context.Context, r reference) {
+func (d *diagnosis) examinePermission(ctx context.Context, r nodev1.Assignment) {
 	allowed, known, err := canRead(ctx, d.client, d.node.Name, r)
 	switch {
 	case err != nil:
 		d.unknown("%v", err)
 	case !known:
-		d.unknown("whether the node may read ConfigMap %s/%s: you may not ask (create subjectaccessreviews)", r.namespace, r.name)
+		d.unknown("whether the node may read ConfigMap %s/%s: you may not ask (create subjectaccessreviews)", r.Namespace, r.Name)
 	case allowed:
-		d.fine("the node may read ConfigMap %s/%s", r.namespace, r.name)
+		d.fine("the node may read ConfigMap %s/%s", r.Namespace, r.Name)
 	default:
-		d.wrong("the node may not read ConfigMap %s/%s; kubectl kubelet assign %s --config %s lets it", r.namespace, r.name, d.node.Name, r.short())
+		d.wrong("the node may not read ConfigMap %s/%s; kubectl kubelet assign %s --config %s lets it", r.Namespace, r.Name, d.node.Name, shortOf(r))
 	}
 }
 

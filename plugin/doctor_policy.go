@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 // examinePolicies: without them a node's identity can assign its own Node, and so can those who may patch nodes/status; and those who
@@ -98,7 +98,7 @@ func differsFromManifest(kind, name string, object runtime.Object) ([]string, er
 // probePolicy tries what the policy has to refuse, and the API server keeps nothing of it. A person tries to write the node's own words,
 // for that is refused with and without the verb.
 func (d *diagnosis) probePolicy(ctx context.Context) {
-	asks := map[string]string{configsync.ConfigSourceAnnotation: configNamespace + "/doctor/kubelet"}
+	asks := map[string]string{nodev1.ConfigSourceAnnotation: configNamespace + "/doctor/kubelet"}
 	says := map[string]string{status.ConfigObservedAnnotation: "doctor"}
 	if node, err := d.connectAs(nodeUser(d.node.Name), "system:nodes", "system:authenticated"); err == nil {
 		byNode, byStatus := d.probe(ctx, node, asks), d.probe(ctx, node, asks, "status")

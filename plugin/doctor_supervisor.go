@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
@@ -19,7 +20,7 @@ const silentAfter = 3 * time.Minute
 
 // answered tells whether the Node's status speaks of the assignment that stands.
 func (v nodeView) answered() bool {
-	return v.supervised && (v.observed == v.assignment || v.assignment == localText && v.observed == "")
+	return v.supervised && (v.observed == v.assignment || v.assignment == nodev1.Local && v.observed == "")
 }
 
 // awaitAnswer looks again until the supervisor has answered the assignment: somebody may have made it a moment ago.

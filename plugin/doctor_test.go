@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 func TestDoctor(t *testing.T) {
@@ -26,11 +26,11 @@ func TestDoctor(t *testing.T) {
 	}
 	mayNot := func(b *bench) { b.answersReview(func(string, string) bool { return false }) }
 	silent := assignedNode("n1", config)
-	silent.Annotations[configsync.ConfigSourceAnnotation] = "kubelet-config/new/kubelet"
+	silent.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/new/kubelet"
 	shadows := assignedNode("n1", config)
 	shadows.Status.Conditions[1].Message = "using current; Shadowed: maxPods (42) by --max-pods (42); LocalChangePending: x"
 	malformed := localNode("n1")
-	malformed.Annotations[configsync.ConfigSourceAnnotation] = "nonsense"
+	malformed.Annotations[nodev1.ConfigSourceAnnotation] = "nonsense"
 	for _, test := range []struct {
 		name    string
 		objects []runtime.Object
@@ -123,7 +123,7 @@ func TestDoctorAwaitsTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := configMapOf("workers", someConfig)
 		node := localNode("n1")
-		node.Annotations[configsync.ConfigSourceAnnotation] = workersText
+		node.Annotations[nodev1.ConfigSourceAnnotation] = workersText
 		b := newBench(t, node, config)
 		b.answersReview(func(string, string) bool { return true })
 		time.AfterFunc(3*time.Second, func() {
@@ -138,7 +138,7 @@ func TestDescribe(t *testing.T) {
 	config, old := configMapOf("workers", someConfig), configMapOf("old", someConfig)
 	node := saying(newNode("n1"), workersText, "Refused", corev1.ConditionFalse,
 		`using last-known-good (UID: "u"); kubelet-config/workers/kubelet is refused: maxPods`+"\x1b"+`; correct the configuration`, old, old)
-	node.Annotations[configsync.ConfigSourceAnnotation] = workersText
+	node.Annotations[nodev1.ConfigSourceAnnotation] = workersText
 	event := func(reason, component string, minute int) *corev1.Event {
 		return &corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: reason},

@@ -14,6 +14,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/util/editor"
 	"sigs.k8s.io/yaml"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
@@ -103,7 +104,7 @@ func (s *session) runningNode(ctx context.Context, client kubernetes.Interface, 
 	}
 	n.left = withoutOwn(n.shown)
 	if err := n.readActive(ctx, client); err != nil {
-		return nil, fmt.Errorf("node %s runs %s, and what that says is not known: %w; push a file with -f, or fields with --set", view.Name, bounded.Line(referenceTo(view.config.Active).String()), err)
+		return nil, fmt.Errorf("node %s runs %s, and what that says is not known: %w; push a file with -f, or fields with --set", view.Name, bounded.Line(nodev1.AssignmentOf(view.config.Active).String()), err)
 	}
 	if n.active == nil || n.over != nil {
 		return n, view.mayLayer()
@@ -112,8 +113,8 @@ func (s *session) runningNode(ctx context.Context, client kubernetes.Interface, 
 }
 
 func (n *runningNode) readActive(ctx context.Context, client kubernetes.Interface) error {
-	active := referenceTo(n.config.Active)
-	if active.local() {
+	active := nodev1.AssignmentOf(n.config.Active)
+	if active.IsLocal() {
 		return nil
 	}
 	found, active, err := getConfigMap(ctx, client, active)
@@ -124,23 +125,23 @@ func (n *runningNode) readActive(ctx context.Context, client kubernetes.Interfac
 		return errors.New("it was changed since")
 	}
 	payload := payloadOf(found)
-	read, err := readDocument(payload, active.key)
+	read, err := readDocument(payload, active.Key)
 	if err != nil {
 		return err
 	}
 	n.over = read.over
 	if n.over != nil {
-		layers, err := config.ReadLayers([]byte(payload[active.key]))
+		layers, err := config.ReadLayers([]byte(payload[active.Key]))
 		if err != nil {
 			return err
 		}
 		n.written = layers.Layers
 	}
-	if payload, err = withoutBase(payload, active.key); err != nil {
+	if payload, err = withoutBase(payload, active.Key); err != nil {
 		return err
 	}
-	n.active = &pushedFile{active.key, active.String(), []byte(payload[active.key])}
-	delete(payload, active.key)
+	n.active = &pushedFile{active.Key, active.String(), []byte(payload[active.Key])}
+	delete(payload, active.Key)
 	for _, key := range sortedKeys(payload) {
 		n.beside = append(n.beside, pushedFile{key, key, []byte(payload[key])})
 	}

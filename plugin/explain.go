@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
@@ -85,7 +86,7 @@ func (s *session) explain(ctx context.Context, client kubernetes.Interface, name
 		return !o.all && e.By.Kind == config.ByNode && len(e.Over) == 0
 	})
 	runs := "its own configuration"
-	if active := referenceTo(node.config.Active); !active.local() {
+	if active := nodev1.AssignmentOf(node.config.Active); !active.IsLocal() {
 		runs = bounded.Line(active.String())
 	}
 	if o.format == "json" {
@@ -126,15 +127,15 @@ func (s *session) explanations(ctx context.Context, client kubernetes.Interface,
 	if sources.Told, err = config.Decode(text); err != nil {
 		return nil, err
 	}
-	if active := referenceTo(node.config.Active); !active.local() {
+	if active := nodev1.AssignmentOf(node.config.Active); !active.IsLocal() {
 		found, active, err := getConfigMap(ctx, client, active)
 		switch {
 		case err != nil:
 			return nil, err
 		case !isVersion(found, node.config.Active):
-			return nil, fmt.Errorf("ConfigMap %s/%s was changed since the node took it", active.namespace, active.name)
+			return nil, fmt.Errorf("ConfigMap %s/%s was changed since the node took it", active.Namespace, active.Name)
 		}
-		sources.Payload, sources.Key = payloadOf(found), active.key
+		sources.Payload, sources.Key = payloadOf(found), active.Key
 		sources.Folder = checkpointIn(sources.Told, node)
 	}
 	list, err := sources.Explain()

@@ -10,13 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // A goal is what a Node has to say for a command to have succeeded.
 type goal struct {
-	wanted    reference
+	wanted    nodev1.Assignment
 	text      string            // what config-observed must be, verbatim; "" for nothing assigned
 	uid       string            // of the ConfigMap
 	version   string            // its resourceVersion
@@ -28,7 +29,7 @@ type goal struct {
 }
 
 // goalOf is the goal that nodes run a ConfigMap as it was read.
-func goalOf(wanted reference, configMap *corev1.ConfigMap, good bool) goal {
+func goalOf(wanted nodev1.Assignment, configMap *corev1.ConfigMap, good bool) goal {
 	return goal{
 		wanted: wanted, uid: string(configMap.UID), version: configMap.ResourceVersion, payload: payloadOf(configMap),
 		immutable: configMap.Immutable != nil && *configMap.Immutable, good: good,
@@ -46,7 +47,7 @@ func (g *goal) learn(ctx context.Context, client kubernetes.Interface, v nodeVie
 	if err != nil || newer <= 0 {
 		return
 	}
-	found, _, err := getConfigMap(ctx, client, g.wanted.unpinned())
+	found, _, err := getConfigMap(ctx, client, g.wanted.Unpinned())
 	if err != nil || string(found.UID) != g.uid {
 		return
 	}
@@ -59,7 +60,7 @@ func (g *goal) learn(ctx context.Context, client kubernetes.Interface, v nodeVie
 
 // isActive tells whether a node runs the ConfigMap, in whatever version.
 func (g goal) isActive(active *corev1.NodeConfigSource) bool {
-	return active != nil && active.ConfigMap != nil && referenceTo(active) == g.wanted.unpinned() && string(active.ConfigMap.UID) == g.uid
+	return active != nil && active.ConfigMap != nil && nodev1.AssignmentOf(active) == g.wanted.Unpinned() && string(active.ConfigMap.UID) == g.uid
 }
 
 // A verdict says how far a Node is from a goal.
@@ -105,7 +106,7 @@ func (g goal) judge(v nodeView) (verdict, string) {
 
 // judgeRunning judges a Node on which all is well: with the wanted configuration?
 func (g goal) judgeRunning(v nodeView) (verdict, string) {
-	if g.wanted.local() {
+	if g.wanted.IsLocal() {
 		if v.config.Active != nil {
 			return waiting, "goes back to its own configuration"
 		}
@@ -113,17 +114,17 @@ func (g goal) judgeRunning(v nodeView) (verdict, string) {
 	}
 	switch active := v.config.Active; {
 	case !g.isActive(active):
-		return waiting, "runs " + bounded.Line(referenceTo(active).String())
+		return waiting, "runs " + bounded.Line(nodev1.AssignmentOf(active).String())
 	case g.edited:
-		return failed, fmt.Sprintf("somebody edited ConfigMap %s/%s meanwhile, and the node follows that: it runs something else than was shown", g.wanted.namespace, g.wanted.name)
+		return failed, fmt.Sprintf("somebody edited ConfigMap %s/%s meanwhile, and the node follows that: it runs something else than was shown", g.wanted.Namespace, g.wanted.Name)
 	case active.ConfigMap.ResourceVersion != g.version && !g.immutable:
-		return waiting, "runs another version of " + g.wanted.unpinned().String()
+		return waiting, "runs another version of " + g.wanted.Unpinned().String()
 	case !g.good:
-		return reached, "runs " + g.wanted.unpinned().String()
+		return reached, "runs " + g.wanted.Unpinned().String()
 	case v.condition.Reason != decide.ReasonActive:
 		return waiting, "runs it on trial"
 	}
-	return reached, "passed its trial with " + g.wanted.unpinned().String()
+	return reached, "passed its trial with " + g.wanted.Unpinned().String()
 }
 
 // sameCondition tells whether a supervisor has said nothing new: each of its patches that says something moves the heartbeat.

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 func TestJudge(t *testing.T) {
@@ -45,8 +45,8 @@ func TestJudge(t *testing.T) {
 			if test.node.Annotations == nil {
 				test.node.Annotations = map[string]string{}
 			}
-			test.node.Annotations[configsync.ConfigSourceAnnotation] = test.assignment
-			g := goal{wanted: reference{"kubelet-config", "new", "kubelet", ""}, text: text, uid: string(wanted.UID), version: "7", good: test.good}
+			test.node.Annotations[nodev1.ConfigSourceAnnotation] = test.assignment
+			g := goal{wanted: nodev1.Assignment{Namespace: "kubelet-config", Name: "new", Key: "kubelet"}, text: text, uid: string(wanted.UID), version: "7", good: test.good}
 			if got, words := g.judge(viewOf(test.node)); got != test.want || words != test.words {
 				t.Errorf("got %d %q, want %d %q", got, words, test.want, test.words)
 			}
@@ -77,9 +77,9 @@ func TestJudgeReset(t *testing.T) {
 func TestJudgeRetry(t *testing.T) {
 	const text = "kubelet-config/new/kubelet"
 	node := saying(newNode("n1"), text, "Rejected", corev1.ConditionFalse, "died", nil, nil)
-	node.Annotations[configsync.ConfigSourceAnnotation] = text
+	node.Annotations[nodev1.ConfigSourceAnnotation] = text
 	before := viewOf(node).condition
-	g := goal{wanted: reference{"kubelet-config", "new", "kubelet", ""}, text: text, before: &before}
+	g := goal{wanted: nodev1.Assignment{Namespace: "kubelet-config", Name: "new", Key: "kubelet"}, text: text, before: &before}
 	if got, words := g.judge(viewOf(node)); got != waiting {
 		t.Errorf("before: got %d %q, want to wait", got, words)
 	}
@@ -94,8 +94,8 @@ func TestJudgeKey(t *testing.T) {
 	config := configMapOf("new", someConfig)
 	const text = "kubelet-config/new/other"
 	node := saying(newNode("n1"), text, "InTrial", corev1.ConditionTrue, "", config, nil) // its key is kubelet
-	node.Annotations[configsync.ConfigSourceAnnotation] = text
-	g := goal{wanted: reference{"kubelet-config", "new", "other", ""}, text: text, uid: string(config.UID), version: "7"}
+	node.Annotations[nodev1.ConfigSourceAnnotation] = text
+	g := goal{wanted: nodev1.Assignment{Namespace: "kubelet-config", Name: "new", Key: "other"}, text: text, uid: string(config.UID), version: "7"}
 	if got, words := g.judge(viewOf(node)); got != waiting || words != "runs kubelet-config/new/kubelet" {
 		t.Errorf("got %d %q, want to wait", got, words)
 	}

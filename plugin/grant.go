@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // grantPatience is how long the API server may take to know a new RoleBinding.
@@ -27,17 +29,17 @@ func nodeUser(node string) string { return "system:node:" + node }
 func grantName(configMap string) string { return "kubelet-supervisor:" + configMap }
 
 // canRead asks the API server whether a node may read a ConfigMap. known is false for people who may not ask that.
-func canRead(ctx context.Context, client kubernetes.Interface, node string, r reference) (allowed, known bool, err error) {
+func canRead(ctx context.Context, client kubernetes.Interface, node string, r nodev1.Assignment) (allowed, known bool, err error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: nodeUser(node), Groups: []string{"system:nodes", "system:authenticated"},
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: r.namespace, Name: r.name, Resource: "configmaps", Verb: "get"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: r.Namespace, Name: r.Name, Resource: "configmaps", Verb: "get"},
 	}}
 	answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
 		return false, false, nil
 	case err != nil:
-		return false, false, fmt.Errorf("asking whether node %s may read ConfigMap %s/%s: %w", node, r.namespace, r.name, err)
+		return false, false, fmt.Errorf("asking whether node %s may read ConfigMap %s/%s: %w", node, r.Namespace, r.Name, err)
 	}
 	return answer.Status.Allowed, true, nil
 }
@@ -50,10 +52,10 @@ func canRead(ctx context.Context, client kubernetes.Interface, node string, r re
 // turn is written to etcd whole each time.
 type granter struct {
 	*session
-	client    kubernetes.Interface
-	reference reference
-	nodes     []nodeView // of the command
-	dry       dryRun
+	client kubernetes.Interface
+	wanted nodev1.Assignment
+	nodes  []nodeView // of the command
+	dry    dryRun
 
 	ask  sync.Once
 	all  bool // every node may read it
@@ -67,9 +69,9 @@ func (g *granter) node(ctx context.Context, node string) error {
 	if g.all {
 		return nil
 	}
-	allowed, known, err := canRead(ctx, g.client, node, g.reference)
+	allowed, known, err := canRead(ctx, g.client, node, g.wanted)
 	// Who may not ask: `install` lets every node read this namespace.
-	if err != nil || allowed || !known && g.reference.namespace == configNamespace {
+	if err != nil || allowed || !known && g.wanted.Namespace == configNamespace {
 		return err
 	}
 	first := false
@@ -81,7 +83,7 @@ func (g *granter) node(ctx context.Context, node string) error {
 		return g.err
 	}
 	if !first && known && g.dry == dryRunNone { // else this one was granted a moment ago
-		if allowed, _, err = canRead(ctx, g.client, node, g.reference); err != nil || allowed {
+		if allowed, _, err = canRead(ctx, g.client, node, g.wanted); err != nil || allowed {
 			return err
 		}
 		if err := g.grant(ctx, []nodeView{{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}}); err != nil { // prune took it meanwhile
@@ -98,7 +100,7 @@ func (g *granter) node(ctx context.Context, node string) error {
 func (g *granter) everyNode(ctx context.Context) bool {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		Groups:             []string{"system:nodes", "system:authenticated"},
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: g.reference.namespace, Name: g.reference.name, Resource: "configmaps", Verb: "get"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: g.wanted.Namespace, Name: g.wanted.Name, Resource: "configmaps", Verb: "get"},
 	}}
 	answer, err := g.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	return err == nil && answer.Status.Allowed
@@ -109,7 +111,7 @@ func (g *granter) awaitGrant(ctx context.Context, node string) error {
 	ticker := time.NewTicker(lookInterval / 5)
 	defer ticker.Stop()
 	for begin := time.Now(); time.Since(begin) < grantPatience; {
-		if allowed, _, err := canRead(ctx, g.client, node, g.reference); err != nil || allowed {
+		if allowed, _, err := canRead(ctx, g.client, node, g.wanted); err != nil || allowed {
 			return err
 		}
 		select {
@@ -122,39 +124,39 @@ func (g *granter) awaitGrant(ctx context.Context, node string) error {
 }
 
 func (g *granter) grant(ctx context.Context, nodes []nodeView) error {
-	r := g.reference
-	who, name := countNodes(nodes), fmt.Sprintf("RoleBinding %s/%s", r.namespace, grantName(r.name))
+	r := g.wanted
+	who, name := countNodes(nodes), fmt.Sprintf("RoleBinding %s/%s", r.Namespace, grantName(r.Name))
 	if len(nodes) == 1 {
 		who = nodes[0].Name
 	}
 	if g.dry == dryRunClient {
-		g.note("%s: would be let read ConfigMap %s/%s, by %s", who, r.namespace, r.name, name)
+		g.note("%s: would be let read ConfigMap %s/%s, by %s", who, r.Namespace, r.Name, name)
 		return nil
 	}
 	if err := makeGrant(ctx, g.client, nodes, r, g.dry); err != nil {
-		return fmt.Errorf("letting %s read ConfigMap %s/%s: %w; ask somebody who may make Roles there, or push to namespace %s", countNodes(nodes), r.namespace, r.name, err, configNamespace)
+		return fmt.Errorf("letting %s read ConfigMap %s/%s: %w; ask somebody who may make Roles there, or push to namespace %s", countNodes(nodes), r.Namespace, r.Name, err, configNamespace)
 	}
-	g.note("%s: may read ConfigMap %s/%s, by %s", who, r.namespace, r.name, name)
+	g.note("%s: may read ConfigMap %s/%s, by %s", who, r.Namespace, r.Name, name)
 	return nil
 }
 
 // grantConflicts is for other commands that write the same RoleBinding.
 var grantConflicts = wait.Backoff{Steps: 12, Duration: 20 * time.Millisecond, Factor: 1.6, Jitter: 0.5, Cap: 2 * time.Second}
 
-func makeGrant(ctx context.Context, client kubernetes.Interface, nodes []nodeView, r reference, dry dryRun) error {
-	meta := metav1.ObjectMeta{Name: grantName(r.name), Namespace: r.namespace, Labels: map[string]string{purposeLabel: purposeGrant}}
+func makeGrant(ctx context.Context, client kubernetes.Interface, nodes []nodeView, r nodev1.Assignment, dry dryRun) error {
+	meta := metav1.ObjectMeta{Name: grantName(r.Name), Namespace: r.Namespace, Labels: map[string]string{purposeLabel: purposeGrant}}
 	options := metav1.CreateOptions{FieldManager: fieldManager, DryRun: dry.option()}
 	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{r.name}, Verbs: []string{"get", "list", "watch"},
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{r.Name}, Verbs: []string{"get", "list", "watch"},
 	}}}
-	if _, err := client.RbacV1().Roles(r.namespace).Create(ctx, role, options); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := client.RbacV1().Roles(r.Namespace).Create(ctx, role, options); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 	var subjects []rbacv1.Subject
 	for _, v := range nodes {
 		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: nodeUser(v.Name)})
 	}
-	bindings := client.RbacV1().RoleBindings(r.namespace)
+	bindings := client.RbacV1().RoleBindings(r.Namespace)
 	_, err := bindings.Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: meta, Subjects: subjects,
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
@@ -202,8 +204,8 @@ func (s *session) revokeAfterReset(ctx context.Context, client kubernetes.Interf
 	nodes, namespaces := map[string]bool{}, map[string]bool{}
 	for _, v := range l.views {
 		nodes[nodeUser(v.Name)] = true
-		if r, ok := v.current(); ok && !r.local() && r.namespace != configNamespace { // there by the rules of install
-			namespaces[r.namespace] = true
+		if r, ok := v.current(); ok && !r.IsLocal() && r.Namespace != configNamespace { // there by the rules of install
+			namespaces[r.Namespace] = true
 		}
 	}
 	err := s.revoke(ctx, client, "", nodes)

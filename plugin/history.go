@@ -15,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
@@ -71,7 +72,7 @@ func (s *session) history(ctx context.Context, client kubernetes.Interface, name
 		return err
 	}
 	if !stands {
-		s.note("The Node is assigned %s now, and not by this plugin.", cmp.Or(bounded.Line(v.assignment), localText))
+		s.note("The Node is assigned %s now, and not by this plugin.", cmp.Or(bounded.Line(v.assignment), nodev1.Local))
 	}
 	return nil
 }
@@ -102,17 +103,17 @@ func (s *session) printEntries(node string, entries []entry, print *genericcliop
 
 // entryNote says why an entry cannot be gone back to.
 func (s *session) entryNote(ctx context.Context, client kubernetes.Interface, e entry) string {
-	r, ok := parseAssignment(e.Source)
-	if !ok || r.local() {
+	r, err := nodev1.ParseAssignment(e.Source)
+	if err != nil || r.IsLocal() {
 		return ""
 	}
-	found, err := client.CoreV1().ConfigMaps(r.namespace).Get(ctx, r.name, metav1.GetOptions{})
+	found, err := client.CoreV1().ConfigMaps(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
 		return "cannot be read"
 	case err != nil:
 		return "gone"
-	case r.uid != "" && r.uid != string(found.UID):
+	case r.UID != "" && r.UID != string(found.UID):
 		return "made anew"
 	}
 	return ""
@@ -120,9 +121,9 @@ func (s *session) entryNote(ctx context.Context, client kubernetes.Interface, e 
 
 // short is the source for people, without a uid.
 func (e entry) short() string {
-	r, ok := parseAssignment(e.Source)
-	if !ok {
+	r, err := nodev1.ParseAssignment(e.Source)
+	if err != nil {
 		return bounded.Line(fmt.Sprintf("%q", e.Source))
 	}
-	return r.unpinned().String()
+	return r.Unpinned().String()
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // becomes lets nodes answer each ConfigMap with a reason.
@@ -73,7 +73,7 @@ func TestRollbackOverAnAssignmentByHand(t *testing.T) {
 		b.do(t, "assign", "n1", "--config=good", "-y")
 		b.run(t, "assign", "n1", "--config=bad", "-y")
 		node := b.node(t, "n1")
-		node.Annotations[configsync.ConfigSourceAnnotation] = "kubelet-config/by-hand/kubelet"
+		node.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/by-hand/kubelet"
 		saying(node, "kubelet-config/by-hand/kubelet", "Rejected", corev1.ConditionFalse, "", good, good)
 		if _, err := b.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
@@ -131,7 +131,7 @@ func TestPreviousIsGood(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			node := localNode("n1")
-			node.Annotations[configsync.ConfigSourceAnnotation] = "kubelet-config/" + row.assigned + "/kubelet"
+			node.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/" + row.assigned + "/kubelet"
 			saying(node, "kubelet-config/"+row.assigned+"/kubelet", "Rejected", corev1.ConditionFalse, "", row.good, row.good)
 			if got, err := previous(viewOf(node), row.entries); got != row.want || err != nil {
 				t.Errorf("revision %d, %v, want %d", got, err, row.want)
@@ -203,7 +203,7 @@ func TestHistoryOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config, byHand := configMapOf("workers", someConfig), configMapOf("by-hand", header+"maxPods: 7\n")
 		node := saying(newNode("n1"), "kubelet-config/by-hand/kubelet", "Active", corev1.ConditionTrue, "", byHand, byHand)
-		node.Annotations[configsync.ConfigSourceAnnotation] = "kubelet-config/by-hand/kubelet"
+		node.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/by-hand/kubelet"
 		node.Annotations[recordAnnotation] = `[{"source": "kubelet-config/workers/kubelet"}]`
 		b := newBench(t, node, config, byHand)
 		b.answers(t, runsIt(config))

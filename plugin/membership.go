@@ -50,7 +50,7 @@ func (s *session) takesOut(ctx context.Context, client kubernetes.Interface, tar
 	core, out := poolsOf(pools), map[string][]string{}
 	for _, t := range targets {
 		for _, v := range t.views {
-			if name := v.leaves(core, t.goal.wanted.local()); name != "" {
+			if name := v.leaves(core, t.goal.wanted.IsLocal()); name != "" {
 				out[name] = append(out[name], v.Name)
 			}
 		}

@@ -15,16 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 // strangers are nodes in and out of the hands of the pool.
 func strangers(p *fakePool) []*corev1.Node {
 	byHand, released := p.member("n2", 1, "Active"), p.member("n3", 1, "Active")
-	byHand.Annotations[configsync.ConfigSourceAnnotation] = "kubelet-config/own/kubelet"
+	byHand.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/own/kubelet"
 	released.Labels[rollout.PoolLabel] = noPool
 	return []*corev1.Node{p.member("n1", 1, "Active"), byHand, released, localNode("n4")}
 }

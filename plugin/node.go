@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/pager"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 // A carrier is the place on a Node that holds its assignment.
@@ -45,10 +45,10 @@ type nodeView struct {
 // viewOf reads a Node. A status that does not decode counts as an empty one, with its error.
 func viewOf(node *corev1.Node) nodeView {
 	v := nodeView{Node: node, observed: node.Annotations[status.ConfigObservedAnnotation]}
-	if text, is := node.Annotations[configsync.ConfigSourceAnnotation]; is {
+	if text, is := node.Annotations[nodev1.ConfigSourceAnnotation]; is {
 		v.assignment, v.carrier = text, carrierAnnotation
 	} else if source := node.Spec.ConfigSource; source != nil {
-		v.assignment, v.carrier = referenceTo(source).String(), carrierField
+		v.assignment, v.carrier = nodev1.AssignmentOf(source).String(), carrierField
 	}
 	var text string
 	if text, v.supervised = node.Annotations[status.ConfigStatusAnnotation]; v.supervised {
@@ -85,11 +85,12 @@ func (v nodeView) ready() bool {
 }
 
 // current is the assignment that stands on the Node, nothing being local; false for a malformed one.
-func (v nodeView) current() (reference, bool) {
+func (v nodeView) current() (nodev1.Assignment, bool) {
 	if v.carrier == carrierNone {
-		return reference{}, true
+		return nodev1.Assignment{}, true
 	}
-	return parseAssignment(v.assignment)
+	a, err := nodev1.ParseAssignment(v.assignment)
+	return a, err == nil
 }
 
 // A selection is the Nodes that a command line names.

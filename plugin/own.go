@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // An ownField is a field whose value belongs to one node: two nodes with the same would be wrong, or lost.
@@ -49,9 +51,9 @@ func (d document) shareable() error {
 }
 
 // forNodes refuses what belongs to one node where several are to have it.
-func (d document) forNodes(views []nodeView, wanted reference) error {
+func (d document) forNodes(views []nodeView, wanted nodev1.Assignment) error {
 	if err := d.shareable(); err != nil && len(views) > 1 {
-		return fmt.Errorf("ConfigMap %s/%s is not assigned to %d nodes: %w", wanted.namespace, wanted.name, len(views), err)
+		return fmt.Errorf("ConfigMap %s/%s is not assigned to %d nodes: %w", wanted.Namespace, wanted.Name, len(views), err)
 	}
 	return nil
 }

@@ -25,9 +25,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 // A bench is a cluster of client-go's fakes with the plugin in front of it. Nodes answer assignments as `answers` says.
@@ -133,7 +133,7 @@ func (b *bench) answers(t *testing.T, reply func(node *corev1.Node, assignment s
 			return true, answer, nil
 		}
 		if reply != nil {
-			reply(node, node.Annotations[configsync.ConfigSourceAnnotation])
+			reply(node, node.Annotations[nodev1.ConfigSourceAnnotation])
 		}
 		return true, answer, b.Tracker().Update(patch.GetResource(), node, "")
 	})

@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 func poolsResource() schema.GroupVersionResource {
@@ -183,7 +183,7 @@ func (p *fakePool) member(name string, revision int, reason string) *corev1.Node
 	saying(node, source(revision), reason, state, words, active, good)
 	retry := rollout.Retry{Pool: p.Name, Hash: p.kept[revision-1].Hash, Attempt: 1}.String()
 	for key, value := range map[string]string{
-		configsync.ConfigSourceAnnotation: source(revision), rollout.RetryAnnotation: retry, rollout.RetryObservedAnnotation: retry,
+		nodev1.ConfigSourceAnnotation: source(revision), rollout.RetryAnnotation: retry, rollout.RetryObservedAnnotation: retry,
 		rollout.MarkAnnotation: rollout.Mark{Pool: p.Name, Assignment: source(revision), Attempt: 1}.String(), status.FeaturesAnnotation: status.LayersFeature,
 	} {
 		node.Annotations[key] = value

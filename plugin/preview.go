@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
@@ -26,7 +27,7 @@ const (
 
 // preview tells what assigning would change, once for nodes where it is the same, and what becomes of each node's running pods. A node that
 // does not answer holds up no other.
-func (s *session) preview(ctx context.Context, client kubernetes.Interface, views []nodeView, wanted reference, written document) {
+func (s *session) preview(ctx context.Context, client kubernetes.Interface, views []nodeView, wanted nodev1.Assignment, written document) {
 	texts, impacts := s.previewNodes(ctx, client, views, written)
 	for _, alike := range grouped(texts) {
 		s.note("%s, with %s:\n%s", namesOf(views, alike), wanted, strings.TrimRight(texts[alike[0]], "\n"))
@@ -135,7 +136,7 @@ func writeComparison(to io.Writer, compared comparison, v nodeView) {
 }
 
 func activeText(v nodeView) string {
-	if active := referenceTo(v.config.Active); !active.local() {
+	if active := nodev1.AssignmentOf(v.config.Active); !active.IsLocal() {
 		return "a version of " + bounded.Line(active.String()) + " that cannot be read"
 	}
 	return "its own configuration"
@@ -155,7 +156,7 @@ func (s *session) compareWith(ctx context.Context, client kubernetes.Interface, 
 	kubelet := config.Minor(v.Status.NodeInfo.KubeletVersion)
 	active, activeOver := activeDocument(ctx, read, v)
 	c := comparison{wanted: written.tree, over: written.over, defaults: defaults, kubelet: kubelet, active: active, activeOver: activeOver}
-	c.ownUnknown = c.over != nil && c.activeOver == nil && !referenceTo(v.config.Active).local()
+	c.ownUnknown = c.over != nil && c.activeOver == nil && !nodev1.AssignmentOf(v.config.Active).IsLocal()
 	var caveats []string
 	if c.ownUnknown {
 		caveats = append(caveats, "The node runs a whole file. What the layers do not set becomes as the node's own file has it, which is not known from here.")
@@ -176,7 +177,7 @@ func (s *session) compareWith(ctx context.Context, client kubernetes.Interface, 
 }
 
 // A configMapReader reads a ConfigMap.
-type configMapReader func(ctx context.Context, r reference) (*corev1.ConfigMap, error)
+type configMapReader func(ctx context.Context, r nodev1.Assignment) (*corev1.ConfigMap, error)
 
 // onceEach reads each ConfigMap once, for all nodes that run it.
 func onceEach(client kubernetes.Interface) configMapReader {
@@ -185,8 +186,8 @@ func onceEach(client kubernetes.Interface) configMapReader {
 		err   error
 	}
 	var mutex sync.Mutex
-	answers := map[reference]answer{}
-	return func(ctx context.Context, r reference) (*corev1.ConfigMap, error) {
+	answers := map[nodev1.Assignment]answer{}
+	return func(ctx context.Context, r nodev1.Assignment) (*corev1.ConfigMap, error) {
 		mutex.Lock()
 		defer mutex.Unlock()
 		known, is := answers[r]
@@ -200,15 +201,15 @@ func onceEach(client kubernetes.Interface) configMapReader {
 
 // activeDocument reads the ConfigMap that the node says it runs, nil unless it is that very version.
 func activeDocument(ctx context.Context, read configMapReader, v nodeView) (tree map[string]any, over *layered) {
-	active := referenceTo(v.config.Active)
-	if active.local() {
+	active := nodev1.AssignmentOf(v.config.Active)
+	if active.IsLocal() {
 		return nil, nil
 	}
 	found, err := read(ctx, active)
 	if err != nil || !isVersion(found, v.config.Active) {
 		return nil, nil
 	}
-	d, err := readDocument(payloadOf(found), active.key)
+	d, err := readDocument(payloadOf(found), active.Key)
 	if err != nil {
 		return nil, nil
 	}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 )
@@ -130,15 +131,15 @@ type usage struct {
 func usageOf(nodes []nodeView) usage {
 	u := usage{map[string]bool{}, map[string]string{}}
 	for _, v := range nodes {
-		if r, ok := v.current(); ok && !r.local() {
-			u.assigned[v.Name] = r.namespace + "/" + r.name
+		if r, ok := v.current(); ok && !r.IsLocal() {
+			u.assigned[v.Name] = r.Namespace + "/" + r.Name
 		}
 		u.use(v.assignment)
 		if v.Spec.ConfigSource != nil { // an annotation may stand before it
-			u.use(referenceTo(v.Spec.ConfigSource).String())
+			u.use(nodev1.AssignmentOf(v.Spec.ConfigSource).String())
 		}
 		for _, source := range []*corev1.NodeConfigSource{v.config.Assigned, v.config.Active, v.config.LastKnownGood} {
-			u.use(referenceTo(source).String())
+			u.use(nodev1.AssignmentOf(source).String())
 		}
 	}
 	return u
@@ -172,8 +173,8 @@ func (s *session) useOfPools(ctx context.Context, client kubernetes.Interface, u
 }
 
 func (u usage) use(assignment string) {
-	if r, ok := parseAssignment(assignment); ok && !r.local() {
-		u.configMaps[r.namespace+"/"+r.name] = true
+	if r, err := nodev1.ParseAssignment(assignment); err == nil && !r.IsLocal() {
+		u.configMaps[r.Namespace+"/"+r.Name] = true
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	testingclient "k8s.io/client-go/testing"
 
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 func pruneObjects() []runtime.Object {
@@ -20,7 +20,7 @@ func pruneObjects() []runtime.Object {
 	young.CreationTimestamp = metav1.NewTime(noon)
 	foreign.Labels = nil
 	node := saying(newNode("n1"), "kubelet-config/assigned/kubelet", "Refused", corev1.ConditionFalse, "", active, good)
-	node.Annotations[configsync.ConfigSourceAnnotation] = "kubelet-config/assigned/kubelet"
+	node.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/assigned/kubelet"
 	node.Annotations[recordAnnotation] = `[{"source": "kubelet-config/unused/kubelet"}, {"source": "kubelet-config/before/kubelet"}, {"source": "kubelet-config/assigned/kubelet"}]`
 	field := localNode("n2")
 	field.Spec.ConfigSource = &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "assigned", KubeletConfigKey: "kubelet"}}
@@ -72,7 +72,7 @@ func TestPruneLooksAgain(t *testing.T) {
 	b.PrependReactor("list", "nodes", func(testingclient.Action) (bool, runtime.Object, error) {
 		if looks++; looks == 2 {
 			late := localNode("n1")
-			late.Annotations[configsync.ConfigSourceAnnotation] = "kubelet-config/late/kubelet"
+			late.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/late/kubelet"
 			return false, nil, b.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), late, "")
 		}
 		return false, nil, nil

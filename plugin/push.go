@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
@@ -116,14 +117,14 @@ func (s *session) push(ctx context.Context, o pushOptions) error {
 	if err := s.printObject(o.print, o.dryRun.did(did), made); err != nil {
 		return err
 	}
-	s.note("Assign it: kubectl kubelet assign NODE --config %s", reference{made.Namespace, made.Name, files[0].key, ""}.short())
+	s.note("Assign it: kubectl kubelet assign NODE --config %s", shortOf(nodev1.Assignment{Namespace: made.Namespace, Name: made.Name, Key: files[0].key}))
 	return nil
 }
 
-// short leaves out the key where an assignment without one means the same.
-func (r reference) short() string {
-	if r.key == defaultKey && r.uid == "" {
-		return r.namespace + "/" + r.name
+// shortOf leaves out the key where an assignment without one means the same.
+func shortOf(r nodev1.Assignment) string {
+	if r.Key == defaultKey && r.UID == "" {
+		return r.Namespace + "/" + r.Name
 	}
 	return r.String()
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
@@ -69,8 +70,8 @@ func decodeRecord(text string) ([]entry, error) {
 		return nil, err
 	}
 	entries = slices.DeleteFunc(entries, func(e entry) bool {
-		_, ok := parseAssignment(e.Source)
-		return !ok
+		_, err := nodev1.ParseAssignment(e.Source)
+		return err != nil
 	})
 	for i := range entries {
 		e := &entries[i]
@@ -125,12 +126,12 @@ func (v nodeView) recordWith(next entry) (string, error) {
 
 // sameSource tells whether two assignments name the same, as far as they say.
 func sameSource(a, b string) bool {
-	r, ok := parseAssignment(a)
-	s, is := parseAssignment(b)
-	if !ok || !is {
+	r, err := nodev1.ParseAssignment(a)
+	s, other := nodev1.ParseAssignment(b)
+	if err != nil || other != nil {
 		return a == b
 	}
-	return r.unpinned() == s.unpinned() && (r.uid == s.uid || r.uid == "" || s.uid == "")
+	return r.Equal(s)
 }
 
 // lastKnownGoodIs tells whether the node itself names a source its last known good one.
@@ -139,8 +140,8 @@ func (v nodeView) lastKnownGoodIs(source string) bool {
 	if good == nil {
 		return false
 	}
-	r := referenceTo(good)
-	r.uid = uidOf(good)
+	r := nodev1.AssignmentOf(good)
+	r.UID = uidOf(good)
 	return sameSource(source, r.String())
 }
 
@@ -148,20 +149,20 @@ func (v nodeView) lastKnownGoodIs(source string) bool {
 func (v nodeView) outcome() string {
 	r, ok := v.current()
 	reason := v.condition.Reason
-	names := func(source reference, uid string) bool {
-		return source == r.unpinned() && (r.uid == "" || r.uid == uid)
+	names := func(source nodev1.Assignment, uid string) bool {
+		return source == r.Unpinned() && (r.UID == "" || r.UID == uid)
 	}
 	switch {
 	case !ok || !v.answered():
 		return outcomeUnknown
 	case slices.Contains(badOutcomes, reason):
 		return reason
-	case r.local() && reason == decide.ReasonLocal, !r.local() && (reason == decide.ReasonActive || reason == decide.ReasonInTrial):
+	case r.IsLocal() && reason == decide.ReasonLocal, !r.IsLocal() && (reason == decide.ReasonActive || reason == decide.ReasonInTrial):
 		return reason
-	case r.local():
-	case names(referenceTo(v.config.LastKnownGood), uidOf(v.config.LastKnownGood)):
+	case r.IsLocal():
+	case names(nodev1.AssignmentOf(v.config.LastKnownGood), uidOf(v.config.LastKnownGood)):
 		return decide.ReasonActive
-	case names(referenceTo(v.config.Active), uidOf(v.config.Active)):
+	case names(nodev1.AssignmentOf(v.config.Active), uidOf(v.config.Active)):
 		return decide.ReasonInTrial
 	}
 	return outcomeUnknown

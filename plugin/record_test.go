@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 // The newest ten are kept, and fewer where they are long.
@@ -33,7 +33,7 @@ func TestRecordIsBounded(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				node.Annotations[configsync.ConfigSourceAnnotation], node.Annotations[recordAnnotation] = source, record
+				node.Annotations[nodev1.ConfigSourceAnnotation], node.Annotations[recordAnnotation] = source, record
 			}
 			text := node.Annotations[recordAnnotation]
 			entries, err := viewOf(node).record()
@@ -54,7 +54,7 @@ func TestRecordIsBounded(t *testing.T) {
 func TestOutcome(t *testing.T) {
 	config, other := configMapOf("workers", someConfig), configMapOf("other", someConfig)
 	assigned := func(node *corev1.Node, text string) *corev1.Node {
-		node.Annotations[configsync.ConfigSourceAnnotation] = text
+		node.Annotations[nodev1.ConfigSourceAnnotation] = text
 		return node
 	}
 	says := func(observed, reason string, active, good *corev1.ConfigMap) *corev1.Node {
@@ -104,7 +104,7 @@ func FuzzRecord(f *testing.F) {
 			return
 		}
 		for _, e := range entries {
-			if _, ok := parseAssignment(e.Source); !ok || bounded.Line(e.By) != e.By || bounded.Line(e.Outcome) != e.Outcome || utf8.RuneCountInString(e.By) > byLimit {
+			if _, err := nodev1.ParseAssignment(e.Source); err != nil || bounded.Line(e.By) != e.By || bounded.Line(e.Outcome) != e.Outcome || utf8.RuneCountInString(e.By) > byLimit {
 				t.Errorf("%+v is not fit to be shown", e)
 			}
 		}
@@ -130,7 +130,7 @@ func FuzzRecord(f *testing.F) {
 		}
 		node := newNode("n1")
 		node.Annotations = map[string]string{recordAnnotation: text}
-		if _, err := viewOf(node).recordWith(entry{Source: localText, Time: noon}); err != nil {
+		if _, err := viewOf(node).recordWith(entry{Source: nodev1.Local, Time: noon}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -3,27 +3,29 @@ package plugin
 import (
 	"strings"
 	"testing"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 func TestParseReference(t *testing.T) {
 	for _, test := range []struct {
 		text string
-		want reference
+		want nodev1.Assignment
 		err  string // "" for none
 	}{
-		{"workers", reference{"kubelet-config", "workers", "", ""}, ""},
-		{"kube-system/workers", reference{"kube-system", "workers", "", ""}, ""},
-		{"kube-system/workers/key.yaml", reference{"kube-system", "workers", "key.yaml", ""}, ""},
-		{"kube-system/workers/key@1234-ab", reference{"kube-system", "workers", "key", "1234-ab"}, ""},
-		{"workers@1234-ab", reference{"kubelet-config", "workers", "", "1234-ab"}, ""},
-		{"local", reference{}, ""},
-		{"", reference{}, "name must be set"},
-		{"kube-system/", reference{}, "name must be set"},
-		{"kube-system/workers/", reference{}, "ends with a slash"},
-		{"workers@", reference{}, "ends with @"},
-		{"Workers", reference{}, "RFC 1123"},
-		{"a/b/../c", reference{}, "kubeletConfigKey"},
-		{"a/b/c/d", reference{}, "kubeletConfigKey"},
+		{"workers", nodev1.Assignment{Namespace: "kubelet-config", Name: "workers"}, ""},
+		{"kube-system/workers", nodev1.Assignment{Namespace: "kube-system", Name: "workers"}, ""},
+		{"kube-system/workers/key.yaml", nodev1.Assignment{Namespace: "kube-system", Name: "workers", Key: "key.yaml"}, ""},
+		{"kube-system/workers/key@1234-ab", nodev1.Assignment{Namespace: "kube-system", Name: "workers", Key: "key", UID: "1234-ab"}, ""},
+		{"workers@1234-ab", nodev1.Assignment{Namespace: "kubelet-config", Name: "workers", UID: "1234-ab"}, ""},
+		{"local", nodev1.Assignment{}, ""},
+		{"", nodev1.Assignment{}, "name must be set"},
+		{"kube-system/", nodev1.Assignment{}, "name must be set"},
+		{"kube-system/workers/", nodev1.Assignment{}, "ends with a slash"},
+		{"workers@", nodev1.Assignment{}, "ends with @"},
+		{"Workers", nodev1.Assignment{}, "RFC 1123"},
+		{"a/b/../c", nodev1.Assignment{}, "kubeletConfigKey"},
+		{"a/b/c/d", nodev1.Assignment{}, "kubeletConfigKey"},
 	} {
 		t.Run(test.text, func(t *testing.T) {
 			got, err := parseReference(test.text, configNamespace)
@@ -43,15 +45,15 @@ func FuzzParseReference(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := parseReference(text, configNamespace)
-		if err != nil || r.local() {
+		if err != nil || r.IsLocal() {
 			return
 		}
-		if r.key == "" {
-			r.key = defaultKey
+		if r.Key == "" {
+			r.Key = defaultKey
 		}
 		// What is taken, a node takes too, and means the same by it.
-		if back, ok := parseAssignment(r.String()); !ok || back != r {
-			t.Errorf("%q is taken as %s, which a node reads as %v, %v", text, r, back, ok)
+		if back, err := nodev1.ParseAssignment(r.String()); err != nil || back != r {
+			t.Errorf("%q is taken as %s, which a node reads as %v, %v", text, r, back, err)
 		}
 	})
 }

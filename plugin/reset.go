@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
@@ -48,13 +49,13 @@ func (s *session) previewReset(views []nodeView) {
 // assignmentText is the assignment for people, without a uid.
 func (v nodeView) assignmentText() string {
 	if r, ok := v.current(); ok {
-		return r.unpinned().String()
+		return r.Unpinned().String()
 	}
 	return bounded.Line(v.assignment)
 }
 
 func (s *session) resetNode(ctx context.Context, w *writer, v nodeView, o changeOptions, leavers *leavers) error {
-	after, err := w.write(ctx, v, reference{}, "")
+	after, err := w.write(ctx, v, nodev1.Assignment{}, "")
 	if err != nil {
 		return err
 	}

@@ -7,13 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 func assignedNode(name string, config *corev1.ConfigMap) *corev1.Node {
 	text := config.Namespace + "/" + config.Name + "/kubelet"
 	node := saying(newNode(name), text, "Active", corev1.ConditionTrue, "using current", config, config)
-	node.Annotations[configsync.ConfigSourceAnnotation] = text
+	node.Annotations[nodev1.ConfigSourceAnnotation] = text
 	return node
 }
 
@@ -68,7 +68,7 @@ func TestRetry(t *testing.T) {
 					t.Errorf("exit code %d, want %d\n%s", code, test.code, stderr)
 				}
 				contains(t, stderr, test.want)
-				if got := b.node(t, "n1").Annotations[configsync.RetryAnnotation]; (got != "") != (test.name != "nothing is assigned") {
+				if got := b.node(t, "n1").Annotations[nodev1.RetryAnnotation]; (got != "") != (test.name != "nothing is assigned") {
 					t.Errorf("the retry annotation is %q", got)
 				}
 			})
@@ -81,7 +81,7 @@ func TestResetWithoutSupervisor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := configMapOf("workers", someConfig)
 		node := newNode("n1")
-		node.Annotations = map[string]string{configsync.ConfigSourceAnnotation: workersText}
+		node.Annotations = map[string]string{nodev1.ConfigSourceAnnotation: workersText}
 		b := newBench(t, append(grantFor("workers", "n1"), node, config)...)
 		b.answers(t, nil)
 		_, stderr := b.do(t, "reset", "n1", "--yes")
@@ -100,7 +100,7 @@ func TestRetryAsks(t *testing.T) {
 		b.answers(t, nil)
 		b.input.WriteString(answer)
 		code, _, stderr := b.run(t, "retry", "-l", "pool=workers", "--wait=false")
-		_, asked := b.node(t, "n1").Annotations[configsync.RetryAnnotation]
+		_, asked := b.node(t, "n1").Annotations[nodev1.RetryAnnotation]
 		if asked != want || (code == 0) != want {
 			t.Errorf("answer %q: exit code %d, asked to try again: %v", answer, code, asked)
 		}

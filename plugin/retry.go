@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 func newRetry(s *session) *cobra.Command {
@@ -37,7 +37,7 @@ held against it is forgotten, and its trial begins anew, which restarts the kube
 			}
 			if !o.yes && o.dryRun == dryRunNone {
 				for _, v := range views {
-					s.note("%s: tries %s again, and its kubelet restarts for that", v.Name, cmp.Or(bounded.Line(v.assignment), localText))
+					s.note("%s: tries %s again, and its kubelet restarts for that", v.Name, cmp.Or(bounded.Line(v.assignment), nodev1.Local))
 				}
 				if err := s.confirm("Let %s try again?", countNodes(views)); err != nil {
 					return err
@@ -57,7 +57,7 @@ func (s *session) retryNode(ctx context.Context, client kubernetes.Interface, v 
 	switch {
 	case !ok:
 		return fmt.Errorf("node %s: the assignment %q is malformed, and no retry mends that; assign again", v.Name, v.assignment)
-	case wanted.local():
+	case wanted.IsLocal():
 		return fmt.Errorf("node %s: nothing is assigned, so there is nothing to try again", v.Name)
 	}
 	g := goal{wanted: wanted, text: v.assignment, good: o.wait.until == "good"}
@@ -73,7 +73,7 @@ func (s *session) retryNode(ctx context.Context, client kubernetes.Interface, v 
 		g = goalOf(wanted, configMap, g.good)
 		g.text, g.before = v.assignment, before
 	}
-	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{configsync.RetryAnnotation: s.now().UTC().Format(time.RFC3339Nano)}}}
+	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{nodev1.RetryAnnotation: s.now().UTC().Format(time.RFC3339Nano)}}}
 	node, err := patchNode(ctx, client, v.Node, patch, o.dryRun)
 	if err != nil {
 		return fmt.Errorf("asking node %s to try again: %w", v.Name, err)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 func newRollback(s *session) *cobra.Command {
@@ -51,8 +53,8 @@ func (s *session) rollback(ctx context.Context, o changeOptions, to string) erro
 		return errors.New("--to with a number is a revision of one node's history; name that node alone, or give --to a configuration")
 	}
 	// Nodes with the same way back are shown and granted together.
-	var order []reference
-	groups := map[reference][]nodeView{}
+	var order []nodev1.Assignment
+	groups := map[nodev1.Assignment][]nodeView{}
 	var left []error
 	for _, v := range views {
 		wanted, err := s.rollbackTarget(v, to)
@@ -85,22 +87,22 @@ func (s *session) rollback(ctx context.Context, o changeOptions, to string) erro
 }
 
 // rollbackTarget is what a node goes back to.
-func (s *session) rollbackTarget(v nodeView, to string) (reference, error) {
+func (s *session) rollbackTarget(v nodeView, to string) (nodev1.Assignment, error) {
 	revision, err := strconv.Atoi(to)
 	if to != "" && err != nil {
 		return parseReference(to, s.namespace())
 	}
 	entries, err := v.record()
 	if err != nil {
-		return reference{}, err
+		return nodev1.Assignment{}, err
 	}
 	if to == "" {
 		if revision, err = previous(v, entries); err != nil {
-			return reference{}, err
+			return nodev1.Assignment{}, err
 		}
 	}
 	if revision < 1 || revision > len(entries) {
-		return reference{}, fmt.Errorf("node %s has no revision %d; see kubectl kubelet history %s", v.Name, revision, v.Name)
+		return nodev1.Assignment{}, fmt.Errorf("node %s has no revision %d; see kubectl kubelet history %s", v.Name, revision, v.Name)
 	}
 	found := entries[revision-1]
 	when := "made by hand"
@@ -108,7 +110,7 @@ func (s *session) rollbackTarget(v nodeView, to string) (reference, error) {
 		when = "of " + found.Time.Format(time.RFC3339)
 	}
 	s.note("%s: back to revision %d, %s: %s", v.Name, revision, when, found.short())
-	r, _ := parseAssignment(found.Source) // decodeRecord keeps no other
+	r, _ := nodev1.ParseAssignment(found.Source) // decodeRecord keeps no other
 	return r, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
@@ -143,7 +144,7 @@ func (s *session) adoption(pools []pool, v nodeView, say notes) (map[string]any,
 	if t := p.Status.Target; t != nil {
 		target = revisionText(t.Revision)
 	}
-	say("%s: pool %s moves it from %s to %s when its turn comes", v.Name, p.Name, bounded.Line(cmp.Or(v.assignment, localText)), target)
+	say("%s: pool %s moves it from %s to %s when its turn comes", v.Name, p.Name, bounded.Line(cmp.Or(v.assignment, nodev1.Local)), target)
 	if node.Labels[rollout.RolloutLabel] == "hold" {
 		say("warning: %s has the label %s=hold, and is not moved while it has", v.Name, rollout.RolloutLabel)
 	}
@@ -160,7 +161,7 @@ func (s *session) releasing(pools []pool, v nodeView, say notes) (map[string]any
 	if owners := rollout.Owners(poolsOf(pools), &node); len(owners) > 0 {
 		of = "no longer in pool " + strings.Join(owners, ", ")
 	}
-	say("%s: %s; it keeps what it is assigned, %s", v.Name, of, bounded.Line(cmp.Or(v.assignment, localText)))
+	say("%s: %s; it keeps what it is assigned, %s", v.Name, of, bounded.Line(cmp.Or(v.assignment, nodev1.Local)))
 	return map[string]any{"metadata": map[string]any{"labels": map[string]any{rollout.PoolLabel: noPool}}}, nil
 }
 

@@ -8,9 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 // Who is adopted and who is released changes hands, and nothing else about it changes.
@@ -18,7 +18,7 @@ func TestAdoptAndRelease(t *testing.T) {
 	const own = "kubelet-config/own/kubelet"
 	byHand := func(p *fakePool) *corev1.Node {
 		n := p.member("n1", 2, "Active")
-		n.Annotations[configsync.ConfigSourceAnnotation] = own
+		n.Annotations[nodev1.ConfigSourceAnnotation] = own
 		return n
 	}
 	for name, row := range map[string]struct {
@@ -34,7 +34,7 @@ func TestAdoptAndRelease(t *testing.T) {
 		"never assigned":   {"adopt", func(*fakePool) *corev1.Node { return localNode("n1") }, "adopted", "moves it from local to revision 2", "workers - 1", false, ""},
 		"reset by hand": {"adopt", func(p *fakePool) *corev1.Node {
 			n := p.member("n1", 2, "Active")
-			delete(n.Annotations, configsync.ConfigSourceAnnotation)
+			delete(n.Annotations, nodev1.ConfigSourceAnnotation)
 			return n
 		}, "adopted", "from local to revision 2", "workers - 1", false, ""},
 		"released before": {"adopt", func(p *fakePool) *corev1.Node {
@@ -81,7 +81,7 @@ func TestAdoptAndRelease(t *testing.T) {
 				mark = before.Annotations[rollout.MarkAnnotation]
 			}
 			if _, retry := n.Annotations[rollout.RetryAnnotation]; n.Annotations[rollout.MarkAnnotation] != mark || retry != row.retry || n.Labels[rollout.PoolLabel] != row.label ||
-				n.Annotations[configsync.ConfigSourceAnnotation] != before.Annotations[configsync.ConfigSourceAnnotation] {
+				n.Annotations[nodev1.ConfigSourceAnnotation] != before.Annotations[nodev1.ConfigSourceAnnotation] {
 				t.Errorf("it has %v and %v, want the mark %q", n.Labels, n.Annotations, mark)
 			}
 		})
@@ -93,7 +93,7 @@ func TestAdoptedIsMoved(t *testing.T) {
 	p := newFakePool(t, few, many)
 	p.Spec.Adoption = v1alpha1.AdoptNever
 	byHand := p.member("n1", 1, "Active")
-	byHand.Annotations[configsync.ConfigSourceAnnotation] = "kubelet-config/own/kubelet"
+	byHand.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/own/kubelet"
 	b := newPoolBench(t, p, byHand)
 	class := func() rollout.Class {
 		node := rollout.ReadNode(b.node(t, "n1"))
@@ -122,7 +122,7 @@ func TestAdoptRefuses(t *testing.T) {
 	p := newFakePool(t, few, many)
 	outside, odd := localNode("outside"), localNode("odd")
 	outside.Labels = nil
-	odd.Annotations[configsync.ConfigSourceAnnotation] = "what is this"
+	odd.Annotations[nodev1.ConfigSourceAnnotation] = "what is this"
 	b := newPoolBench(t, p, outside, odd, localNode("n1"))
 	tie := p.object(t)
 	tie.SetName("also")

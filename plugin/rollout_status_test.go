@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 // rolling is a pool in its second wave, with a node of every kind.
@@ -39,7 +39,7 @@ func rolling(t *testing.T) (*fakePool, []*corev1.Node) {
 	cordoned.Spec.Unschedulable = true
 	held.Labels[rollout.RolloutLabel] = "hold"
 	byHand := p.member("n9", 1, "Active")
-	byHand.Annotations[configsync.ConfigSourceAnnotation] = "kubelet-config/own/kubelet"
+	byHand.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/own/kubelet"
 	byHand.Annotations[recordAnnotation] = `[{"source": "kubelet-config/own/kubelet", "by": "admin"}]`
 	released := p.member("other", 1, "Active")
 	released.Labels[rollout.PoolLabel] = noPool

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
@@ -153,17 +154,17 @@ func (s *session) writeStatus(to io.Writer, views []nodeView, columns statusColu
 }
 
 func (s *session) statusRow(v nodeView, wide bool) []string {
-	assigned := localText
+	assigned := nodev1.Local
 	if v.carrier != carrierNone {
 		assigned = shorten(bounded.Line(fmt.Sprintf("%q", v.assignment)), 80)
 		if r, ok := v.current(); ok {
-			assigned = r.unpinned().String()
+			assigned = r.Unpinned().String()
 		}
 	}
 	row := []string{v.Name, assigned, "<none>", "<none>", "<none>", "<none>", "no supervisor has met this node; see kubectl kubelet doctor " + v.Name}
 	if v.supervised {
 		row = []string{
-			v.Name, assigned, bounded.Line(referenceTo(v.config.Active).String()), bounded.Line(referenceTo(v.config.LastKnownGood).String()),
+			v.Name, assigned, bounded.Line(nodev1.AssignmentOf(v.config.Active).String()), bounded.Line(nodev1.AssignmentOf(v.config.LastKnownGood).String()),
 			cmp.Or(bounded.Line(string(v.condition.Status)), "<none>"), age(s.now(), v.condition.LastHeartbeatTime.Time), v.summary(wide),
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 func statusNodes() []runtime.Object {
 	config, old := configMapOf("workers-d5bf27f224", someConfig), configMapOf("workers-2842d6th54", someConfig)
 	assigned := func(node *corev1.Node, assignment string) *corev1.Node {
-		node.Annotations[configsync.ConfigSourceAnnotation] = assignment
+		node.Annotations[nodev1.ConfigSourceAnnotation] = assignment
 		return node
 	}
 	const text = "kubelet-config/workers-d5bf27f224/kubelet"
@@ -53,7 +53,7 @@ func TestStatusTellsWhatIsShadowed(t *testing.T) {
 	const text, shadowed = "kubelet-config/workers-d5bf27f224/kubelet", "Shadowed: maxPods (60) by --max-pods (20)"
 	config := configMapOf("workers-d5bf27f224", someConfig)
 	node := saying(newNode("n1"), text, "Active", corev1.ConditionTrue, `using current (UID: "u"); passed its trial; `+shadowed+"; LocalChangePending: x", config, config)
-	node.Annotations[configsync.ConfigSourceAnnotation] = text
+	node.Annotations[nodev1.ConfigSourceAnnotation] = text
 	for _, command := range []string{"status", "describe"} {
 		stdout, _ := newBench(t, node).do(t, command, "n1")
 		contains(t, stdout, shadowed)

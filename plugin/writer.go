@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // A writer writes assignments onto Nodes, for one command. What is the same for all nodes it asks once.
@@ -35,7 +37,7 @@ func (s *session) newWriter(ctx context.Context, client kubernetes.Interface, dr
 // write assigns, and gives the Node as it then is. Assignment and record go in one patch, which holds for the Node as it was read
 // alone: else an entry of somebody else would be lost. A Node that changed otherwise is read again. pin is put into an annotation
 // and not into the field, which takes no uid.
-func (w *writer) write(ctx context.Context, v nodeView, wanted reference, pin string) (nodeView, error) {
+func (w *writer) write(ctx context.Context, v nodeView, wanted nodev1.Assignment, pin string) (nodeView, error) {
 	var after nodeView
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		var err error
@@ -59,10 +61,10 @@ func (w *writer) write(ctx context.Context, v nodeView, wanted reference, pin st
 	return after, nil
 }
 
-func (w *writer) writeOnce(ctx context.Context, v nodeView, wanted reference, pin string) (nodeView, error) {
+func (w *writer) writeOnce(ctx context.Context, v nodeView, wanted nodev1.Assignment, pin string) (nodeView, error) {
 	carrier := w.carrierFor(ctx, v, wanted)
-	if carrier == carrierAnnotation && wanted.uid == "" && !wanted.local() {
-		wanted.uid = pin
+	if carrier == carrierAnnotation && wanted.UID == "" && !wanted.IsLocal() {
+		wanted.UID = pin
 	}
 	patch := patchOf(carrier, wanted)
 	metadata := map[string]any{}
@@ -73,7 +75,7 @@ func (w *writer) writeOnce(ctx context.Context, v nodeView, wanted reference, pi
 	if given, is := metadata["annotations"].(map[string]any); is {
 		maps.Copy(annotations, given)
 	}
-	if v.carrier != carrierNone || !wanted.local() { // else nothing is assigned anew
+	if v.carrier != carrierNone || !wanted.IsLocal() { // else nothing is assigned anew
 		record, err := v.recordWith(entry{Source: wanted.String(), Time: w.now(), By: w.by})
 		if err != nil {
 			return nodeView{}, err

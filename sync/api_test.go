@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // fakeAPI speaks as much of the API as a follower needs: GET, LIST and watch of Nodes and ConfigMaps by name. It is a
@@ -332,7 +334,7 @@ func node(annotations map[string]string) *corev1.Node {
 }
 
 func assigned(text string) *corev1.Node {
-	return node(map[string]string{ConfigSourceAnnotation: text})
+	return node(map[string]string{nodev1.ConfigSourceAnnotation: text})
 }
 
 func assignedByField(source *corev1.NodeConfigSource) *corev1.Node {

@@ -3,101 +3,29 @@ package sync
 import (
 	"crypto/sha256"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
-)
-
-// Annotations by which people speak to the supervisor.
-const (
-	// ConfigSourceAnnotation assigns: NAMESPACE/NAME/KEY, NAMESPACE/NAME/KEY@UID or local.
-	ConfigSourceAnnotation = "kubelet-supervisor.io/config-source"
-	// RetryAnnotation asks for another try of what was rejected; any new value does.
-	RetryAnnotation = "kubelet-supervisor.io/retry"
-	// AllowDisruptionAnnotation lets the one change through that it names, although running pods would be killed.
-	AllowDisruptionAnnotation = "kubelet-supervisor.io/allow-disruption"
 )
 
 // maxAssignment is longer than any assignment that can be valid, in bytes: 63 + 253 + 253 + 255 and three separators.
 const maxAssignment = 1024
 
-const localAssignment = "local"
-
-const howToAssign = "write NAMESPACE/NAME/KEY, NAMESPACE/NAME/KEY@UID or local"
-
-// fieldPath is where the API server places its messages about an assignment. Annotations are judged by the same rules and
-// in the same words (upstream's ValidateNodeUpdate), so that tools and tests of the removed feature understand them.
-var fieldPath = field.NewPath("spec", "configSource", "configMap")
-
-// uidPattern leaves the length to maxUID: a pattern that counts to 255 takes a quarter of a MiB for as long as the program runs.
-var uidPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
-
-const maxUID = 255
-
-// ParseAssignment reads the value of ConfigSourceAnnotation: NAMESPACE/NAME/KEY[@UID], or local. The error carries the API
-// server's validation messages for spec.configSource.configMap; values are quoted, at most 64 bytes of each.
-func ParseAssignment(text string) (namespace, name, key, uid string, local bool, err error) {
-	if text == localAssignment {
-		return "", "", "", "", true, nil
-	}
-	// Everything after the second slash is the key, so that "ns/name/../key" is a bad key, as it is in the field.
-	parts := append(strings.SplitN(text, "/", 3), "", "")
-	namespace, name = parts[0], parts[1]
-	key, uid, pinned := strings.Cut(parts[2], "@")
-	problems := validateReference(namespace, name, key)
-	switch path := fieldPath.Child("uid"); {
-	case pinned && uid == "":
-		problems = append(problems, field.Required(path, "uid must follow the @"))
-	case pinned && !validUID(uid):
-		problems = append(problems, field.Invalid(path, short(uid), "a uid must consist of at most 255 alphanumeric characters, '-', '_' or '.'"))
-	}
-	if len(problems) > 0 {
-		return "", "", "", "", false, problems.ToAggregate()
-	}
-	return namespace, name, key, uid, false, nil
-}
-
-// validUID tells whether an identifier of the API server, opaque otherwise, is safe as a file name.
-func validUID(uid string) bool {
-	return len(uid) <= maxUID && uidPattern.MatchString(uid) && uid != "." && uid != ".."
-}
-
-// validateReference judges as validateConfigMapNodeConfigSource of the API server does, with the words of 1.21, which had
-// a detail after "Required value" that upstream's end-to-end tests look for.
-func validateReference(namespace, name, key string) field.ErrorList {
-	var problems field.ErrorList
-	check := func(child, value string, rules func(string) []string) {
-		if value == "" {
-			problems = append(problems, field.Required(fieldPath.Child(child), child+" must be set"))
-			return
-		}
-		for _, words := range rules(value) {
-			problems = append(problems, field.Invalid(fieldPath.Child(child), short(value), words))
-		}
-	}
-	check("namespace", namespace, validation.IsDNS1123Label)
-	check("name", name, validation.IsDNS1123Subdomain)
-	check("kubeletConfigKey", key, validation.IsConfigMapKey)
-	return problems
-}
-
 // validateField judges spec.configSource.configMap. The API server does so on updates, but not when a Node is created.
 func validateField(source *corev1.ConfigMapNodeConfigSource) field.ErrorList {
 	var problems field.ErrorList
 	if source.UID != "" {
-		problems = append(problems, field.Forbidden(fieldPath.Child("uid"), "uid must not be set in spec"))
+		problems = append(problems, field.Forbidden(nodev1.FieldPath().Child("uid"), "uid must not be set in spec"))
 	}
 	if source.ResourceVersion != "" {
-		problems = append(problems, field.Forbidden(fieldPath.Child("resourceVersion"), "resourceVersion must not be set in spec"))
+		problems = append(problems, field.Forbidden(nodev1.FieldPath().Child("resourceVersion"), "resourceVersion must not be set in spec"))
 	}
-	return append(problems, validateReference(source.Namespace, source.Name, source.KubeletConfigKey)...)
+	return append(problems, nodev1.AssignmentOf(&corev1.NodeConfigSource{ConfigMap: source}).Validate()...)
 }
 
 // assignment is what a Node asks for, before anything is downloaded. A nil source without a problem is local.
@@ -116,7 +44,7 @@ func assignmentOf(annotation *string, configSource *corev1.NodeConfigSource, nam
 	}
 	a := fromAnnotation(*annotation, namespaces)
 	if configSource != nil && configSource.ConfigMap != nil && a.problem == nil {
-		a.shadowed = a.source == nil || textOf(a.source) != textOf(configSource.ConfigMap)
+		a.shadowed = a.source == nil || nodev1.FieldText(a.source) != nodev1.FieldText(configSource.ConfigMap)
 	}
 	return a
 }
@@ -127,14 +55,13 @@ func fromAnnotation(text string, namespaces []string) assignment {
 		// It goes back onto the Node as the assignment that was observed, and annotations have 256 KiB altogether.
 		a.text = bounded.Text(text, maxAssignment)
 	}
-	namespace, name, key, uid, local, err := ParseAssignment(text)
+	wanted, err := nodev1.ParseAssignment(text)
 	switch {
 	case err != nil:
-		a.problem = malformed(err, fmt.Sprintf("annotation %s: %v; %s", ConfigSourceAnnotation, err, howToAssign))
-	case local:
-	default:
-		a.source = &corev1.ConfigMapNodeConfigSource{Namespace: namespace, Name: name, KubeletConfigKey: key, UID: types.UID(uid)}
-		a.problem = refuseNamespace(namespace, namespaces)
+		a.problem = malformed(err, fmt.Sprintf("annotation %s: %v; %s", nodev1.ConfigSourceAnnotation, err, nodev1.HowToAssign))
+	case !wanted.IsLocal():
+		a.source = wanted.Source()
+		a.problem = refuseNamespace(wanted.Namespace, namespaces)
 	}
 	return a
 }
@@ -150,7 +77,7 @@ func fromField(configSource *corev1.NodeConfigSource, namespaces []string) assig
 			Words:     "spec.configSource of the Node is empty; name a ConfigMap in it, or remove it",
 		}}
 	}
-	a := assignment{text: textOf(configSource.ConfigMap), source: configSource.ConfigMap.DeepCopy()}
+	a := assignment{text: nodev1.FieldText(configSource.ConfigMap), source: configSource.ConfigMap.DeepCopy()}
 	if err := validateField(configSource.ConfigMap).ToAggregate(); err != nil {
 		a.text = bounded.Text(a.text, maxAssignment)
 		a.problem = malformed(err, fmt.Sprintf("%v; correct the field", err))
@@ -169,7 +96,7 @@ func refuseNamespace(namespace string, allowed []string) *Problem {
 	if slices.Contains(allowed, namespace) || slices.Contains(allowed, "*") {
 		return nil
 	}
-	err := field.Forbidden(fieldPath.Child("namespace"), fmt.Sprintf("namespace %q is not allowed on this node, allowed: %s", namespace, strings.Join(allowed, ", ")))
+	err := field.Forbidden(nodev1.FieldPath().Child("namespace"), fmt.Sprintf("namespace %q is not allowed on this node, allowed: %s", namespace, strings.Join(allowed, ", ")))
 	return malformed(err, fmt.Sprintf("%v; move the ConfigMap, or change --config-namespaces", err))
 }
 
@@ -179,9 +106,4 @@ func retryOf(text string) string {
 		return text
 	}
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
-}
-
-// textOf writes a source as assignments are written, without its uid.
-func textOf(source *corev1.ConfigMapNodeConfigSource) string {
-	return source.Namespace + "/" + source.Name + "/" + source.KubeletConfigKey
 }

@@ -14,6 +14,8 @@ import (
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -181,15 +183,15 @@ func TestFollowerTells(t *testing.T) {
 		},
 		"a retry is news": {
 			{set(configMap("a", "ua", "one"), assigned(a)), []string{"source " + a + " ua@101 = one"}},
-			{set(node(map[string]string{ConfigSourceAnnotation: a, RetryAnnotation: "1"})), []string{"source " + a + " ua@101 = one retry 1"}},
+			{set(node(map[string]string{nodev1.ConfigSourceAnnotation: a, nodev1.RetryAnnotation: "1"})), []string{"source " + a + " ua@101 = one retry 1"}},
 		},
 		"an endless retry is kept short, and another one is news": {
-			{set(node(map[string]string{RetryAnnotation: endless})), []string{fmt.Sprintf(`local "" retry sha256:%x`, sha256.Sum256([]byte(endless)))}},
-			{set(node(map[string]string{RetryAnnotation: endless + "y"})), []string{fmt.Sprintf(`local "" retry sha256:%x`, sha256.Sum256([]byte(endless+"y")))}},
+			{set(node(map[string]string{nodev1.RetryAnnotation: endless})), []string{fmt.Sprintf(`local "" retry sha256:%x`, sha256.Sum256([]byte(endless)))}},
+			{set(node(map[string]string{nodev1.RetryAnnotation: endless + "y"})), []string{fmt.Sprintf(`local "" retry sha256:%x`, sha256.Sum256([]byte(endless+"y")))}},
 		},
 		"a consent is news, and so is its end": {
 			{set(configMap("a", "ua", "one"), assigned(a)), []string{"source " + a + " ua@101 = one"}},
-			{set(node(map[string]string{ConfigSourceAnnotation: a, AllowDisruptionAnnotation: "0123456789ab"})), []string{"source " + a + " ua@101 = one consent 0123456789ab"}},
+			{set(node(map[string]string{nodev1.ConfigSourceAnnotation: a, nodev1.AllowDisruptionAnnotation: "0123456789ab"})), []string{"source " + a + " ua@101 = one consent 0123456789ab"}},
 			{set(assigned(a)), []string{"source " + a + " ua@101 = one"}},
 		},
 		"Node deleted and created anew": {

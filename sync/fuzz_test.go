@@ -10,6 +10,8 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // What a Node's annotations and field say goes back onto the Node: it has to be short, and fit for people.
@@ -48,7 +50,7 @@ func FuzzAssignmentOf(f *testing.F) {
 // An answer that is no Node or ConfigMap, from whatever answers in the API server's place, is a failure to look and nothing worse.
 func FuzzAnswers(f *testing.F) {
 	const kubelet = `{"metadata":{"name":"a","uid":"u","resourceVersion":"1"},"data":{"kubelet":"x"},"binaryData":{"b":"/w=="}}`
-	const node = `{"metadata":{"name":"n1","uid":"n","annotations":{"` + ConfigSourceAnnotation + `":"kube-system/a/kubelet"}}}`
+	const node = `{"metadata":{"name":"n1","uid":"n","annotations":{"` + nodev1.ConfigSourceAnnotation + `":"kube-system/a/kubelet"}}}`
 	f.Add(200, []byte(`{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[`+node+`]}`), []byte(`{"kind":"ConfigMapList","apiVersion":"v1","items":[`+kubelet+`]}`))
 	f.Add(200, []byte(`{"kind":"NodeList","apiVersion":"v1","items":[`+node+`]}`), []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":403}`))
 	f.Add(500, []byte("oh"), []byte(`{"kind":"ConfigMapList","apiVersion":"v1","items":[{"metadata":null}]}`))

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // Watches that break go on where they were, without a LIST, whatever has happened meanwhile.
@@ -28,7 +30,7 @@ func TestWatchesResume(t *testing.T) {
 		"re-created":          {func(api *fakeAPI) { api.remove(configMap("a", "ua", "one")); api.set(configMap("a", "ub", "one")) }, "source " + a + " ub@104 = one", ""},
 		"too much": {func(api *fakeAPI) {
 			api.set(configMap("a", "ua", "two"))
-			api.set(node(map[string]string{ConfigSourceAnnotation: a, "x": "y"}))
+			api.set(node(map[string]string{nodev1.ConfigSourceAnnotation: a, "x": "y"}))
 			api.compact()
 		}, "source " + a + " ua@103 = two", "list"},
 		"a server that is new": {func(api *fakeAPI) { api.failWith(tooLarge, "watch nodes", "watch configmaps") }, "", "list"},

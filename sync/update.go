@@ -5,6 +5,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // Update is what the Node asks for now. Without NodeGone exactly one of Source, Local and Problem is set.
@@ -25,9 +28,9 @@ type Update struct {
 	Problem *Problem
 	// NodeGone is set while the Node does not exist; nothing else means anything then.
 	NodeGone bool
-	// Retry is the value of RetryAnnotation; of a longer one than 1,024 bytes a digest, which differs when the value does.
+	// Retry is the value of [nodev1.RetryAnnotation]; of a longer one than 1,024 bytes a digest, which differs when the value does.
 	Retry string
-	// Consent is the value of AllowDisruptionAnnotation; one that is longer than any that means something is cut.
+	// Consent is the value of [nodev1.AllowDisruptionAnnotation]; one that is longer than any that means something is cut.
 	Consent string
 	// Asked is when the download of Payload began, or where it came by a watch, when it came.
 	Asked time.Time
@@ -79,7 +82,7 @@ func resolve(wanted *corev1.ConfigMapNodeConfigSource, found *corev1.ConfigMap, 
 	}
 	if wanted.UID != "" && wanted.UID != found.UID {
 		return nil, nil, &Problem{Error: downloadError, Words: fmt.Sprintf("%s was re-created: its uid is %q, the assignment asks for %q; assign %s@%s, or leave the uid out",
-			name, short(string(found.UID)), short(string(wanted.UID)), textOf(wanted), short(string(found.UID)))}
+			name, bounded.Short(string(found.UID)), bounded.Short(string(wanted.UID)), nodev1.FieldText(wanted), bounded.Short(string(found.UID)))}
 	}
 	if size := payloadSize(found); size > maxPayload {
 		return nil, nil, &Problem{Error: downloadError, Words: fmt.Sprintf("%s holds %d bytes, at most %d are allowed; make it smaller", name, size, maxPayload)}

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
@@ -54,10 +55,10 @@ func (v *view) sawNode(seen seen) (retarget bool) {
 	if !v.node.gone {
 		annotations := seen.object.GetAnnotations()
 		v.node.uid = string(seen.object.GetUID())
-		v.node.retry = retryOf(annotations[RetryAnnotation])
-		v.node.consent = bounded.Text(annotations[AllowDisruptionAnnotation], maxConsent)
+		v.node.retry = retryOf(annotations[nodev1.RetryAnnotation])
+		v.node.consent = bounded.Text(annotations[nodev1.AllowDisruptionAnnotation], maxConsent)
 		var annotation *string
-		if text, ok := annotations[ConfigSourceAnnotation]; ok {
+		if text, ok := annotations[nodev1.ConfigSourceAnnotation]; ok {
 			annotation = &text
 		}
 		var configSource *corev1.NodeConfigSource // metadata alone is only watched where there is none

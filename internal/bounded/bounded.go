@@ -25,6 +25,15 @@ func Text(text string, limit int) string {
 	return text[:end] + Ellipsis
 }
 
+// Short is foreign text that is short enough to be quoted in a message on the Node: 64 bytes, and the mark where there are more. The
+// admission policy says it in the same words.
+func Short(text string) string {
+	if len(text) <= 64 {
+		return text
+	}
+	return Text(text+Ellipsis, 64+len(Ellipsis))
+}
+
 // Line is text as one line of printable characters: line breaks, control characters and invisible ones become single spaces.
 func Line(text string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
@@ -58,7 +58,7 @@ func TestPolicyJudgesAsTheNodeDoes(t *testing.T) {
 	n.must(t, http.MethodPost, "/api/v1/nodes", nodeObject(cluster.NodeName, ""), nil)
 	refused := 0
 	for _, value := range assignmentValues() {
-		_, _, _, _, _, wanted := configsync.ParseAssignment(value)
+		_, wanted := nodev1.ParseAssignment(value)
 		change := object{"metadata": object{"annotations": object{assignmentAnnotation: value}}}
 		code, err := n.request(http.MethodPatch, nodePath+"?dryRun=All", change, nil)
 		switch {
