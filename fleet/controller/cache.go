@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast/rejection"
 )
 
 // PoolLabel is on revisions and variants, and names their pool.
@@ -90,7 +91,7 @@ func trimmed(n *corev1.Node) *corev1.Node {
 	return kept
 }
 
-// trimPod keeps where a pod has failed, and why.
+// trimPod keeps where a pod has failed, and whether its kubelet turned it away: of the message no more than how such a message begins.
 func trimPod(in any) (any, error) {
 	p, is := in.(*corev1.Pod)
 	if !is {
@@ -98,5 +99,8 @@ func trimPod(in any) (any, error) {
 	}
 	kept := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}}
 	kept.Spec.NodeName, kept.Status.Phase, kept.Status.Reason = p.Spec.NodeName, p.Status.Phase, p.Status.Reason
+	if rejection.Says(p.Status.Message) {
+		kept.Status.Message = rejection.Prefix
+	}
 	return kept, nil
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast/rejection"
 )
 
 // full is a Node with all that is read of one, and much more.
@@ -61,7 +62,7 @@ func TestAHeartbeatIsNoNews(t *testing.T) {
 	}
 }
 
-// A failed pod keeps where it failed, and why.
+// A failed pod keeps where it failed, and why; of its message only that it was turned away.
 func TestATrimmedPod(t *testing.T) {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "u", Labels: map[string]string{"a": "b"}}}
 	p.Spec.NodeName, p.Status.Phase, p.Status.Reason = "n1", corev1.PodFailed, "OutOfpods"
@@ -72,6 +73,13 @@ func TestATrimmedPod(t *testing.T) {
 	if got := kept.(*corev1.Pod); got.Spec.NodeName != "n1" || got.Status.Reason != "OutOfpods" || got.UID != "u" || got.Labels != nil {
 		t.Errorf("it is %+v", got)
 	}
+	for message, want := range map[string]string{"Pod was rejected: there is a new reason": rejection.Prefix, "The node was low on resource: memory": ""} {
+		p.Status.Message = message
+		kept, err := trimPod(p)
+		if got := kept.(*corev1.Pod).Status.Message; err != nil || got != want {
+			t.Errorf("of %q it keeps %q, %v", message, got, err)
+		}
+	}
 }
 
 // A pod is as old as this process has known it.
@@ -79,8 +87,15 @@ func TestPodsThatWereTurnedAway(t *testing.T) {
 	nodes := []rollout.Node{{Name: "n1", UID: "u1"}}
 	pod := func(uid, node, reason string) corev1.Pod {
 		p := corev1.Pod{}
-		p.UID, p.Spec.NodeName, p.Status.Reason = types.UID(uid), node, reason
+		p.UID, p.Spec.NodeName, p.Status.Phase, p.Status.Reason = types.UID(uid), node, corev1.PodFailed, reason
 		return p
+	}
+	newer := pod("4", "n1", "AReasonOfALaterKubelet")
+	newer.Status.Message = rejection.Prefix
+	for _, p := range []corev1.Pod{pod("5", "n1", "TopologyAffinityError"), pod("6", "n1", "SMTAlignmentError"), pod("7", "n1", "SysctlForbidden"), newer} {
+		if got := (&turnedView{}).readAll([]corev1.Pod{p}, nodes, 0); len(got) != 1 {
+			t.Errorf("%s is not noticed", p.Status.Reason)
+		}
 	}
 	view := turnedView{}
 	pods := []corev1.Pod{pod("1", "n1", "OutOfpods"), pod("2", "n1", "Evicted"), pod("3", "gone", "OutOfcpu")}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast/rejection"
 )
 
 // turnedView remembers at which age of this process each failed pod was seen first.
@@ -19,7 +20,7 @@ func (v *turnedView) readAll(pods []corev1.Pod, nodes []rollout.Node, age time.D
 	var turned []rollout.TurnedAway
 	for i := range pods {
 		p := &pods[i]
-		if !rollout.TurnsAway(p.Status.Reason) {
+		if !rejection.Is(&p.Status) {
 			continue
 		}
 		if uids == nil {
@@ -34,7 +35,7 @@ func (v *turnedView) readAll(pods []corev1.Pod, nodes []rollout.Node, age time.D
 		}
 		first[p.UID] = seen
 		if uid, is := uids[p.Spec.NodeName]; is {
-			turned = append(turned, rollout.TurnedAway{Node: uid, Reason: p.Status.Reason, Age: age - seen})
+			turned = append(turned, rollout.TurnedAway{Node: uid, Age: age - seen})
 		}
 	}
 	*v = first

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast/rejection"
 )
 
 // gather is for how long news are gathered before they are looked at together. A node says several things within a moment.
@@ -80,5 +81,5 @@ func changed[object client.Object]() predicate.TypedPredicate[object] {
 
 // turnedAway leaves out pods that have failed by themselves.
 func turnedAway() predicate.TypedPredicate[*corev1.Pod] {
-	return predicate.NewTypedPredicateFuncs(func(p *corev1.Pod) bool { return rollout.TurnsAway(p.Status.Reason) })
+	return predicate.NewTypedPredicateFuncs(func(p *corev1.Pod) bool { return rejection.Is(&p.Status) })
 }

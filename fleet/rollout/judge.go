@@ -3,7 +3,6 @@ package rollout
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -186,14 +185,9 @@ func youngestTurned(all []TurnedAway) map[types.UID]time.Duration {
 	youngest := map[types.UID]time.Duration{}
 	for i := range all {
 		t := &all[i]
-		if age, is := youngest[t.Node]; TurnsAway(t.Reason) && (!is || t.Age < age) {
+		if age, is := youngest[t.Node]; !is || t.Age < age {
 			youngest[t.Node] = t.Age
 		}
 	}
 	return youngest
-}
-
-// TurnsAway says whether a failed pod's reason means that the kubelet did not take it in.
-func TurnsAway(reason string) bool {
-	return strings.HasPrefix(reason, "OutOf") || reason == "UnexpectedAdmissionError" || reason == "NodeAffinity"
 }

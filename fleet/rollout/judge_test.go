@@ -166,7 +166,7 @@ func (tab *table) turned(age time.Duration, assigned ...time.Duration) Node {
 			s.Assigned = a
 		}
 	})
-	tab.world.Turned = []TurnedAway{{Node: "n1", Reason: "OutOfpods", Age: age}}
+	tab.world.Turned = []TurnedAway{{Node: "n1", Age: age}}
 	return n
 }
 

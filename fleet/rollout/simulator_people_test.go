@@ -107,7 +107,7 @@ func (s *sim) oddity(m *machine) {
 	case 2:
 		m.Pressure ^= MemoryPressure
 	case 3:
-		s.turned = append(slices.Clone(s.turned), TurnedAway{m.UID, "OutOfpods", 0})
+		s.turned = append(slices.Clone(s.turned), TurnedAway{m.UID, 0})
 	case 4:
 		s.refuses[m.Name] = !s.refuses[m.Name]
 	case 5:

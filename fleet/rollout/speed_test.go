@@ -92,7 +92,7 @@ func (tab *table) beside(n int) {
 func (tab *table) turnsAway() {
 	for i := range mostPods {
 		n := &tab.world.Nodes[i%len(tab.world.Nodes)]
-		tab.world.Turned = append(tab.world.Turned, TurnedAway{Node: n.UID, Reason: "OutOfcpu", Age: time.Hour})
+		tab.world.Turned = append(tab.world.Turned, TurnedAway{Node: n.UID, Age: time.Hour})
 	}
 }
 

@@ -115,10 +115,9 @@ type Event struct {
 	Message    string
 }
 
-// TurnedAway is a node at which pods failed before they ran.
+// TurnedAway is a node whose kubelet turned a pod away.
 type TurnedAway struct {
-	Node   types.UID
-	Reason string
+	Node types.UID
 	// Age is for how long this process has known the youngest of them.
 	Age time.Duration
 }
