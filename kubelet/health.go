@@ -64,7 +64,7 @@ func (h *healthAccount) total() time.Duration {
 // watchHealth tells of changes in the child's health until ctx ends. It looks at fixed times, and when the kubelet says READY=1, which comes
 // with its healthz.
 func (c *Child) watchHealth(ctx context.Context, tell func(Event)) {
-	client := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true, Proxy: nil}}
+	client := newHealthClient()
 	healthy, words := false, ""
 	ready := c.notify.readiness(c.command.Process.Pid)
 	for wait := time.Duration(0); ; {
@@ -90,6 +90,12 @@ func (c *Child) watchHealth(ctx context.Context, tell func(Event)) {
 		}
 		wait = healthPoll(healthy, time.Since(c.started), c.launcher.StartTimeout)
 	}
+}
+
+// newHealthClient follows no redirect: the kubelet answers 200 itself, or it is not healthy.
+func newHealthClient() *http.Client {
+	return &http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true, Proxy: nil},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // healthPoll is the wait before the next look at a kubelet of that age.

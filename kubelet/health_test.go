@@ -25,6 +25,14 @@ func serve(t *testing.T, status int) string {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
+// redirect answers every request with another address.
+func redirect(t *testing.T, to string) string {
+	t.Helper()
+	server := httptest.NewServer(http.RedirectHandler("http://"+to, http.StatusFound))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
 func TestProbe(t *testing.T) {
 	command := exec.Command("true")
 	var err error
@@ -34,14 +42,14 @@ func TestProbe(t *testing.T) {
 	nobody := fmt.Sprintf("127.0.0.1:%d", fakenode.FreePort(t))
 	for name, test := range map[string]struct{ address, err string }{
 		"ok":                       {serve(t, http.StatusOK), ""},
+		"elsewhere it is ok":       {redirect(t, serve(t, http.StatusOK)), "answers 302 Found"},
 		"not ok":                   {serve(t, http.StatusInternalServerError), "answers 500 Internal Server Error"},
 		"nobody answers":           {nobody, "healthz at " + nobody + " does not answer"},
 		"what answers is no HTTP":  {fakenode.Listen(t, "tcp", "127.0.0.1:0").Addr().String(), "does not answer"},
 		"an address that is wrong": {"%zz", "asking healthz"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-			err := (&Child{command: command, endpoints: config.Endpoints{HealthzAddress: test.address}}).probe(t.Context(), client)
+			err := (&Child{command: command, endpoints: config.Endpoints{HealthzAddress: test.address}}).probe(t.Context(), newHealthClient())
 			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
 				t.Errorf("got %v", err)
 			}

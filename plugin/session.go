@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/credential"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 )
 
@@ -53,6 +54,7 @@ func newSession(streams genericiooptions.IOStreams) *session {
 	reader := newNodeReader()
 	s.configz, s.pods, s.summary = reader.configz, reader.pods, reader.summary
 	s.flags.WithWarningPrinter(streams)
+	s.flags.WithWrapConfigFn(confined)
 	s.edit = s.runEditor
 	s.connectAs = func(user string, groups ...string) (kubernetes.Interface, error) {
 		settings, err := s.flags.ToRESTConfig()
@@ -82,6 +84,13 @@ func newSession(streams genericiooptions.IOStreams) *session {
 		return dynamic.NewForConfig(settings)
 	}
 	return s
+}
+
+// confined is for whatever client is made of the flags: of those who answer, kubelets are the least trusted.
+func confined(settings *rest.Config) *rest.Config {
+	settings = rest.CopyConfig(settings)
+	credential.Confine(settings)
+	return settings
 }
 
 // settings are how the API server is reached.

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/credential"
 )
 
 // RequestTimeout bounds every API request except watches, answer included.
@@ -45,6 +47,7 @@ func NewClient(config *rest.Config) (*rest.RESTClient, error) {
 	if config.QPS == 0 && config.RateLimiter == nil {
 		config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
 	}
+	credential.Confine(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return boundedAnswers{next} })
 	client, err := rest.RESTClientFor(config)
 	if err != nil {

@@ -12,7 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/thief"
 )
 
 // serve runs an HTTP server and gives the package's client for it.
@@ -160,4 +163,23 @@ func TestReadLease(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The kubelet's credential goes to the API server alone (rule 28): reads, watches and patches follow no redirect.
+func TestClientFollowsNoRedirect(t *testing.T) {
+	server := thief.New(t, http.StatusTemporaryRedirect)
+	client, err := NewClient(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Get().Resource("nodes").Name("n1").DoRaw(t.Context()); err == nil {
+		t.Error("get: a redirect is taken for an answer")
+	}
+	if _, err := client.Get().Resource("nodes").Param("watch", "true").Watch(t.Context()); err == nil {
+		t.Error("watch: a redirect is taken for an answer")
+	}
+	if _, err := client.Patch(types.MergePatchType).Resource("nodes").Name("n1").Body([]byte("{}")).DoRaw(t.Context()); err == nil {
+		t.Error("patch: a redirect is taken for an answer")
+	}
+	server.Expect(t)
 }

@@ -33,6 +33,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/credential"
 )
 
 // Name is what the controller calls itself: as a client, in its Lease and in what it makes.
@@ -60,10 +61,7 @@ type Options struct {
 // Run runs the controller until ctx ends, or until it leads no longer, which is an error.
 func Run(ctx context.Context, o Options) error {
 	clock := &serverClock{monotonic: monotonic}
-	config := rest.AddUserAgent(o.Config, Name)
-	config.QPS = -1 // the only requests in number are PATCHes of Nodes, and these have a limit of their own
-	away := &outage{monotonic: monotonic, log: o.Log}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{away.wrap(next), clock} })
+	config := o.settings(clock)
 	c := newController(parts{monotonic: monotonic, serverTime: clock.now, log: o.Log.WithName("rollout")})
 	defer c.drains.end()
 	lock, err := o.elect(config, c)
@@ -78,6 +76,16 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("preparing: %w", err)
 	}
 	return start(ctx, m)
+}
+
+// settings are those of every client of this process.
+func (o *Options) settings(clock *serverClock) *rest.Config {
+	config := rest.AddUserAgent(o.Config, Name)
+	config.QPS = -1 // the only requests in number are PATCHes of Nodes, and these have a limit of their own
+	away := &outage{monotonic: monotonic, log: o.Log}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{away.wrap(next), clock} })
+	credential.Confine(config)
+	return config
 }
 
 // start runs the manager until ctx ends. As long as its caches are not there it takes no notice of that end; it leads nothing then, and has

@@ -1,0 +1,119 @@
+package credential_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/credential"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/thief"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/tree"
+)
+
+// A redirect is an error that says where it led, and no host but the API server's hears of the credential.
+func TestNoRedirectIsFollowed(t *testing.T) {
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			server := thief.New(t, code)
+			config := server.Config()
+			credential.Confine(config)
+			_, err := kubernetes.NewForConfigOrDie(config).CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("redirect (%d ", code)) || !strings.Contains(err.Error(), "/api/v1/nodes/n1") {
+				t.Errorf("got %v", err)
+			}
+			server.Expect(t)
+		})
+	}
+}
+
+// Also within the API server a redirect is not followed: whoever answers would choose what is asked with another's rights.
+func TestNoRedirectToTheAPIServerItself(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path)
+		http.Redirect(w, r, "/api/v1/namespaces/kube-system/secrets", http.StatusFound)
+	}))
+	defer server.Close()
+	config := &rest.Config{Host: server.URL, BearerToken: thief.Token}
+	credential.Confine(config)
+	_, err := kubernetes.NewForConfigOrDie(config).CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+	if err == nil || !slices.Equal(asked, []string{"/api/v1/nodes/n1"}) {
+		t.Errorf("asked for %v: %v", asked, err)
+	}
+}
+
+// Other answers of 300 and more are none of its business, and its own host is known however it is written.
+func TestOtherAnswersPass(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }))
+	defer server.Close()
+	for _, host := range []string{server.URL, server.URL + "/", server.URL + "/k8s/clusters/c", strings.TrimPrefix(server.URL, "http://")} {
+		config := &rest.Config{Host: host, BearerToken: thief.Token}
+		credential.Confine(config)
+		client, err := rest.HTTPClientFor(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := client.Get(server.URL)
+		if err != nil || response.StatusCode != http.StatusNotModified {
+			t.Errorf("%s: got %v, %v", host, response, err)
+		}
+	}
+}
+
+// A request for another host is not sent, whoever made it.
+func TestNoOtherHost(t *testing.T) {
+	other := thief.New(t, http.StatusOK)
+	config := &rest.Config{Host: "https://api.example:6443", BearerToken: thief.Token}
+	credential.Confine(config)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response, err := client.Get(other.URL); err == nil || !strings.Contains(err.Error(), "not sent, because its credential is for the API server api.example:6443") {
+		t.Errorf("got %v, %v", response, err)
+	}
+}
+
+// What the programs ask by HTTP, each with how it is confined. A new client is a new line.
+var clients = map[string]string{
+	"fleet/controller/authorize.go": "the manager's settings",
+	"fleet/controller/events.go":    "the manager's settings",
+	"fleet/controller/run.go":       "calls Confine",
+	"host/runtime.go":               "a socket of this machine, no credential",
+	"kubelet/health.go":             "this machine's healthz, no credential, no redirect",
+	"plugin/configz.go":             "the session's client",
+	"plugin/session.go":             "calls Confine",
+	"sync/client.go":                "calls Confine",
+}
+
+// Every place of the programs that makes an HTTP client, or sends a request by hand, is known here.
+func TestEveryClientIsKnown(t *testing.T) {
+	makes := regexp.MustCompile(`http\.Client\{|http\.(Get|Post|Head|DefaultClient)\b|http\.NewRequest|rest\.\w*(ClientFor|TransportFor)\w*\(|\bNewForConfig|client\.New\(|manager\.New\(|NewFromKubeconfig\(`)
+	found := map[string]bool{}
+	for path, content := range tree.Programs(t) {
+		if !makes.MatchString(content) {
+			continue
+		}
+		found[path] = true
+		how, known := clients[path]
+		if !known {
+			t.Errorf("%s makes an HTTP client: let it be confined (internal/credential), and add it to this test", path)
+		}
+		if (how == "calls Confine") != strings.Contains(content, "credential.Confine(") {
+			t.Errorf("%s: %q is not what its code says", path, how)
+		}
+	}
+	for path := range clients {
+		if !found[path] {
+			t.Errorf("%s makes no HTTP client any more", path)
+		}
+	}
+}
