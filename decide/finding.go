@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
@@ -27,15 +28,15 @@ func (s *State) finding() finding {
 	}
 	switch {
 	case s.Assigned == nil:
-		return finding{corev1.ConditionTrue, ReasonLocal, "nothing is assigned", ""}
+		return finding{corev1.ConditionTrue, nodev1.ReasonLocal, "nothing is assigned", ""}
 	case s.promoted(s.Assigned, s.kubeletOf(s.Assigned)):
-		return finding{corev1.ConditionTrue, ReasonActive, "the assigned configuration passed its trial", ""}
+		return finding{corev1.ConditionTrue, nodev1.ReasonActive, "the assigned configuration passed its trial", ""}
 	}
 	return s.trialFinding()
 }
 
 func (s *State) trialFinding() finding {
-	f := finding{corev1.ConditionTrue, ReasonInTrial, fmt.Sprintf("the assigned configuration is on trial for %s of health", s.TrialPeriod), ""}
+	f := finding{corev1.ConditionTrue, nodev1.ReasonInTrial, fmt.Sprintf("the assigned configuration is on trial for %s of health", s.TrialPeriod), ""}
 	switch {
 	case s.Lease.Problem != "":
 		f.why += "; it does not become the last known good one before its Lease was seen to be renewed: " + s.Lease.Problem
@@ -48,10 +49,10 @@ func (s *State) trialFinding() finding {
 
 func (s *State) findStopping() *finding {
 	if s.Frozen {
-		return &finding{corev1.ConditionUnknown, ReasonStopped, "the host shuts down", ""}
+		return &finding{corev1.ConditionUnknown, nodev1.ReasonStopped, "the host shuts down", ""}
 	}
 	if s.Stopping {
-		return &finding{corev1.ConditionUnknown, ReasonStopped, "the supervisor was asked to stop", "start it again"}
+		return &finding{corev1.ConditionUnknown, nodev1.ReasonStopped, "the supervisor was asked to stop", "start it again"}
 	}
 	return nil
 }
@@ -60,19 +61,19 @@ func (s *State) findOwnFailure() *finding {
 	if s.SaveError == "" {
 		return nil
 	}
-	return &finding{corev1.ConditionFalse, ReasonInternalError, "the state folder cannot be used, nothing new is applied: " + s.SaveError, "make room or mend the disk"}
+	return &finding{corev1.ConditionFalse, nodev1.ReasonInternalError, "the state folder cannot be used, nothing new is applied: " + s.SaveError, "make room or mend the disk"}
 }
 
 func (s *State) findSync() *finding {
 	switch {
 	case s.Sync != nil && s.Sync.Malformed:
-		return &finding{corev1.ConditionFalse, ReasonInvalidAssignment, s.Sync.Words, "correct the assignment"}
+		return &finding{corev1.ConditionFalse, nodev1.ReasonInvalidAssignment, s.Sync.Words, "correct the assignment"}
 	case s.Sync != nil && s.Sync.OfNode:
-		return &finding{corev1.ConditionFalse, ReasonFallbackBroken, s.Sync.Words, "correct the local configuration"}
+		return &finding{corev1.ConditionFalse, nodev1.ReasonFallbackBroken, s.Sync.Words, "correct the local configuration"}
 	case s.Sync != nil:
-		return &finding{corev1.ConditionFalse, ReasonSyncFailed, s.Sync.Words, "it is tried again by itself"}
+		return &finding{corev1.ConditionFalse, nodev1.ReasonSyncFailed, s.Sync.Words, "it is tried again by itself"}
 	case s.Lost:
-		return &finding{corev1.ConditionFalse, ReasonAssignmentLost, "the Node was re-created without its assignment, the configuration stays", "assign again, or assign local"}
+		return &finding{corev1.ConditionFalse, nodev1.ReasonAssignmentLost, "the Node was re-created without its assignment, the configuration stays", "assign again, or assign local"}
 	}
 	return nil
 }
@@ -87,7 +88,7 @@ func (s *State) findEnvironment() *finding {
 	if words == "" {
 		return nil
 	}
-	return &finding{corev1.ConditionUnknown, ReasonEnvironmentFailing, words, "mend the node (container runtime, kubelet flags, drop-ins, binary); nothing is blamed on the configuration"}
+	return &finding{corev1.ConditionUnknown, nodev1.ReasonEnvironmentFailing, words, "mend the node (container runtime, kubelet flags, drop-ins, binary); nothing is blamed on the configuration"}
 }
 
 // findUnhealthy: the condition is never True without a healthy kubelet.
@@ -96,16 +97,16 @@ func (s *State) findUnhealthy() *finding {
 		return nil
 	}
 	if s.Child.PortHeld != "" {
-		return &finding{corev1.ConditionUnknown, ReasonEnvironmentFailing, s.Child.PortHeld, "end that process, or give the kubelet another healthzPort"}
+		return &finding{corev1.ConditionUnknown, nodev1.ReasonEnvironmentFailing, s.Child.PortHeld, "end that process, or give the kubelet another healthzPort"}
 	}
 	why := cmp.Or(s.Exit, s.Child.Words, "the kubelet is not healthy yet")
 	if s.Assigned == nil && (s.Exit != "" || s.Child.EverHealthy) {
-		return &finding{corev1.ConditionUnknown, ReasonEnvironmentFailing, why, "see the kubelet's log"}
+		return &finding{corev1.ConditionUnknown, nodev1.ReasonEnvironmentFailing, why, "see the kubelet's log"}
 	}
 	if s.Child.Alive {
-		return &finding{corev1.ConditionUnknown, ReasonApplying, why, "wait, or see the kubelet's log"}
+		return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, why, "wait, or see the kubelet's log"}
 	}
-	return &finding{corev1.ConditionUnknown, ReasonApplying, why, "it is restarted by itself"}
+	return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, why, "it is restarted by itself"}
 }
 
 // findFallback: local runs because lastKnownGood failed too.
@@ -113,7 +114,7 @@ func (s *State) findFallback() *finding {
 	if s.LastKnownGood == nil || s.target() != nil || s.Child.Version != nil {
 		return nil
 	}
-	return &finding{corev1.ConditionFalse, ReasonLastKnownGoodFailed, s.whyNot(s.LastKnownGood), "assign a good configuration"}
+	return &finding{corev1.ConditionFalse, nodev1.ReasonLastKnownGoodFailed, s.whyNot(s.LastKnownGood), "assign a good configuration"}
 }
 
 func (s *State) findVerdict() *finding {
@@ -122,17 +123,17 @@ func (s *State) findVerdict() *finding {
 	case v == nil:
 		return nil
 	case v.Content == "" && v.Base != "":
-		return &finding{corev1.ConditionFalse, ReasonFallbackBroken, s.whyNot(v), "correct the local configuration"}
+		return &finding{corev1.ConditionFalse, nodev1.ReasonFallbackBroken, s.whyNot(v), "correct the local configuration"}
 	case v.Content == "" || s.cannotRender(v) != "":
-		return &finding{corev1.ConditionFalse, ReasonInternalError, s.whyNot(v), "it is downloaded again by itself; see to the state folder and the run folder"}
+		return &finding{corev1.ConditionFalse, nodev1.ReasonInternalError, s.whyNot(v), "it is downloaded again by itself; see to the state folder and the run folder"}
 	case s.isRefused(v) && v.Base != "" && s.findBrokenLocal() != nil: // the node is at fault, not the layers
 		return s.findBrokenLocal()
 	case s.isRefused(v):
-		return &finding{corev1.ConditionFalse, ReasonRefused, s.whyNot(v), "correct the configuration"}
+		return &finding{corev1.ConditionFalse, nodev1.ReasonRefused, s.whyNot(v), "correct the configuration"}
 	case s.rejection(v) != nil:
-		return &finding{corev1.ConditionFalse, ReasonRejected, s.whyNot(v), "correct the configuration, or set annotation kubelet-supervisor.io/retry"}
+		return &finding{corev1.ConditionFalse, nodev1.ReasonRejected, s.whyNot(v), "correct the configuration, or set annotation kubelet-supervisor.io/retry"}
 	case s.suspect(v) != nil:
-		return &finding{corev1.ConditionFalse, ReasonRolledBack, s.whyNot(v), "correct the configuration"}
+		return &finding{corev1.ConditionFalse, nodev1.ReasonRolledBack, s.whyNot(v), "correct the configuration"}
 	}
 	return nil
 }
@@ -169,13 +170,13 @@ func (s *State) findApplying() *finding {
 	if s.Now < s.ApplyAt {
 		why = fmt.Sprintf("the edit %s waits for its turn until %s", Describe(s.Assigned), s.ApplyAtWall.UTC().Format(time.RFC3339))
 	}
-	return &finding{corev1.ConditionUnknown, ReasonApplying, why, ""}
+	return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, why, ""}
 }
 
 func (s *State) findRefusedReset() *finding {
 	f := s.findBrokenLocal()
 	if f == nil {
-		return &finding{corev1.ConditionUnknown, ReasonApplying, "the reset to the local configuration is under way", ""}
+		return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, "the reset to the local configuration is under way", ""}
 	}
 	f.why = "the reset to the local configuration waits: " + f.why
 	return f
@@ -187,5 +188,5 @@ func (s *State) findBrokenLocal() *finding {
 	if p == nil || p.Outcome != config.Refused {
 		return nil
 	}
-	return &finding{corev1.ConditionFalse, ReasonFallbackBroken, "the local configuration would be refused: " + p.Words, "correct the local configuration"}
+	return &finding{corev1.ConditionFalse, nodev1.ReasonFallbackBroken, "the local configuration would be refused: " + p.Words, "correct the local configuration"}
 }

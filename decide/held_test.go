@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 func allowing(s *Settings) { s.Disruption = Allow }
@@ -114,7 +116,7 @@ func TestWhatIsHeldWritesNothing(t *testing.T) {
 			d.fresh()
 			row.change(d)
 			d.pass(20 * time.Second).expectEvents("KubeletConfigHeld")
-			if r, _ := Report(d.s); r.Reason != ReasonWouldDisrupt || r.Observed == nil || *r.Observed != row.observed {
+			if r, _ := Report(d.s); r.Reason != nodev1.ReasonWouldDisrupt || r.Observed == nil || *r.Observed != row.observed {
 				t.Errorf("it speaks of %v: %s", r.Observed, d.shown())
 			}
 			verdicts := without(d.did, func(did string) bool { return !strings.HasPrefix(did, "prove ") })
@@ -156,7 +158,7 @@ func TestAStormOfEditsOfWhatIsHeld(t *testing.T) {
 					content := fmt.Sprint("new-", i)
 					d.kills[content] = 2
 					d.assign(content, "cm", fmt.Sprint(1000+i)).pass(every)
-					if r, _ := Report(d.s); held != "" && r.Reason != ReasonWouldDisrupt {
+					if r, _ := Report(d.s); held != "" && r.Reason != nodev1.ReasonWouldDisrupt {
 						t.Fatalf("%s, and it is shown: %s", held, d.shown())
 					}
 					if len(d.events) > 0 {
@@ -245,7 +247,7 @@ func TestAnAssignmentThatIsHeldAfterAll(t *testing.T) {
 			d.kills["one"] = 2
 			d.now += 6 * time.Second
 			d.hear(d.answer(d.s.Doing)).pass(time.Second)
-			if r, _ := Report(d.s); r.Reason != ReasonWouldDisrupt {
+			if r, _ := Report(d.s); r.Reason != nodev1.ReasonWouldDisrupt {
 				t.Errorf("shown is %s", d.shown())
 			}
 			if d.disk.Text != "" || !reflect.DeepEqual(d.disk.Assigned, was) {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
@@ -221,14 +222,14 @@ func (s *State) findHeld() *finding {
 	}
 	hint := "drain the node, or set annotation kubelet-supervisor.io/allow-disruption=" + ConsentFor(want)
 	if newest != nil && !Same(want, newest) { // it is refused, and would end a trial
-		return &finding{corev1.ConditionFalse, ReasonRefused,
+		return &finding{corev1.ConditionFalse, nodev1.ReasonRefused,
 			s.whyNot(newest) + "; going back to " + Describe(want) + " waits: " + s.Outlook.Words, "correct the configuration, or " + hint}
 	}
 	what := Describe(want)
 	if newest == nil && s.Reset == nil {
 		what = "the change of local files"
 	}
-	return &finding{corev1.ConditionFalse, ReasonWouldDisrupt, what + " waits: " + s.Outlook.Words, hint}
+	return &finding{corev1.ConditionFalse, nodev1.ReasonWouldDisrupt, what + " waits: " + s.Outlook.Words, hint}
 }
 
 // heldError is what status.error says of it; empty = nothing is held.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
@@ -426,7 +427,7 @@ func TestARemovalThatIsHeldAfterAll(t *testing.T) {
 	d.decide(Retry{})
 	d.hear(d.answer(d.s.Doing)).pass(10 * time.Second)
 	d.expectDone("foresee local", "foresee local").expectMessage("1 of 7 running pods would be killed")
-	if r, _ := Report(d.s); r.Reason != ReasonWouldDisrupt || !d.s.runs(version("good", "1", "good")) {
+	if r, _ := Report(d.s); r.Reason != nodev1.ReasonWouldDisrupt || !d.s.runs(version("good", "1", "good")) {
 		t.Errorf("runs %s: %s", nameOf(d.s.Child.Version), d.shown())
 	}
 	d.kills["local"] = 0

@@ -3,6 +3,8 @@ package decide
 import (
 	"slices"
 	"time"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // LastChange is the newest change of what the kubelet is to run: from when it was heard of until a kubelet runs with it, or is found to go on
@@ -171,23 +173,23 @@ func (s *State) changeIsOver() bool {
 // outcome is what came of a change to what is assigned.
 func (s *State) outcome() string {
 	if s.Assigned == nil {
-		return ReasonLocal
+		return nodev1.ReasonLocal
 	}
 	if f := s.findVerdict(); f != nil {
 		return f.reason
 	}
 	switch {
 	case !Same(s.Assigned, s.Child.Version):
-		return ReasonInternalError // its start could not be counted
+		return nodev1.ReasonInternalError // its start could not be counted
 	case s.promoted(s.Assigned, s.kubeletOf(s.Assigned)):
-		return ReasonActive
+		return nodev1.ReasonActive
 	}
-	return ReasonInTrial
+	return nodev1.ReasonInTrial
 }
 
 // judgeChange: a later verdict may be about the change that is over.
 func (s *State) judgeChange() {
-	verdicts := []string{ReasonActive, ReasonRolledBack, ReasonRejected} // one after the other
+	verdicts := []string{nodev1.ReasonActive, nodev1.ReasonRolledBack, nodev1.ReasonRejected} // one after the other
 	c, outcome := &s.LastChange, s.outcome()
 	if Same(c.To, s.Assigned) && slices.Index(verdicts, outcome) > slices.Index(verdicts, c.Outcome) {
 		c.Outcome = outcome
@@ -197,7 +199,7 @@ func (s *State) judgeChange() {
 // whyOpen says what a change waits for that cannot go on by itself; empty = nothing.
 func (s *State) whyOpen() string {
 	switch f := s.finding(); f.reason {
-	case ReasonWouldDisrupt, ReasonFallbackBroken, ReasonEnvironmentFailing, ReasonInternalError, ReasonRefused:
+	case nodev1.ReasonWouldDisrupt, nodev1.ReasonFallbackBroken, nodev1.ReasonEnvironmentFailing, nodev1.ReasonInternalError, nodev1.ReasonRefused:
 		return f.reason
 	}
 	return ""

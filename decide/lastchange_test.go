@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // change is the newest change in one line.
@@ -337,7 +339,7 @@ func TestLastChangeIsReported(t *testing.T) {
 // A form that a later version reads.
 func TestLastChangeIsWritten(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	c := LastChange{To: version("one", "1", "one"), Began: at, Ended: at, Phase: PhaseReport, Took: Phases{Start: Span(time.Second)}, Outcome: ReasonActive, Resumed: true}
+	c := LastChange{To: version("one", "1", "one"), Began: at, Ended: at, Phase: PhaseReport, Took: Phases{Start: Span(time.Second)}, Outcome: nodev1.ReasonActive, Resumed: true}
 	text, err := json.Marshal(c)
 	want := `{"to":{"source":{"namespace":"kube-system","name":"one","uid":"uid-of-cm","resourceVersion":"1","kubeletConfigKey":"kubelet"},"content":"one"},` +
 		`"began":"2026-01-02T03:04:05Z","ended":"2026-01-02T03:04:05Z","phase":"report","phases":{"start":"1s"},"outcome":"Active","resumed":true}`

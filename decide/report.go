@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // Statement is what the Node should show.
@@ -61,7 +63,7 @@ func (s *State) gist() string {
 	bare.Assigned = bare.Assigned.bare()
 	f := bare.finding()
 	parts := []string{bare.message(f)}
-	if f.reason != ReasonApplying {
+	if f.reason != nodev1.ReasonApplying {
 		parts = append(parts, contentOf(bare.Assigned), contentOf(bare.Active), contentOf(bare.LastKnownGood))
 	}
 	return strings.Join(parts, "\n")

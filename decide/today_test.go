@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
@@ -102,10 +103,10 @@ func TestWhoIsToBlameOverABrokenFile(t *testing.T) {
 		but  func(s *State)
 		says string
 	}{
-		"layers":                                 {func(*State) {}, ReasonFallbackBroken},
-		"a plain configuration":                  {func(s *State) { s.Assigned.Base = "" }, ReasonRefused},
-		"layers over a file that is good":        {func(s *State) { s.Proofs = s.Proofs[:1] }, ReasonRefused},
-		"layers that were rejected, not refused": {func(s *State) { s.Proofs = s.Proofs[1:]; s.Rejected = []Rejection{{Content: "merge", Binary: "here"}} }, ReasonRejected},
+		"layers":                                 {func(*State) {}, nodev1.ReasonFallbackBroken},
+		"a plain configuration":                  {func(s *State) { s.Assigned.Base = "" }, nodev1.ReasonRefused},
+		"layers over a file that is good":        {func(s *State) { s.Proofs = s.Proofs[:1] }, nodev1.ReasonRefused},
+		"layers that were rejected, not refused": {func(s *State) { s.Proofs = s.Proofs[1:]; s.Rejected = []Rejection{{Content: "merge", Binary: "here"}} }, nodev1.ReasonRejected},
 	} {
 		s := State{OnDisk: here}
 		s.Assigned, s.Local = &Version{Content: "merge", Base: "own"}, "own"

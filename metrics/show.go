@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // ours begins all names that are not upstream's.
@@ -43,7 +43,7 @@ func (m *Metrics) showNow(p *page) {
 	p.family(ours+"condition", gauge, "The Node condition KubeletConfigOk, as it should be. Always 1.")
 	p.sample(1, label{"status", string(s.condition.Status)}, label{"reason", s.condition.Reason})
 	p.family(ours+"held", gauge, "1 while a change waits because it would kill running pods.")
-	p.sample(truth(s.condition.Reason == decide.ReasonWouldDisrupt))
+	p.sample(truth(s.condition.Reason == nodev1.ReasonWouldDisrupt))
 	p.family(ours+"shadowed_fields", gauge, "Fields of what runs that flags or drop-in files go before.")
 	p.sample(float64(s.shadowed))
 	p.family(ours+"local_change_pending", gauge, "1 while the node's own files have changed and the kubelet was not restarted for it.")

@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
@@ -76,7 +75,7 @@ func (s *session) describe(ctx context.Context, client kubernetes.Interface, v n
 	for _, part := range strings.Split(v.words(), "; ") {
 		t.row("", strings.TrimSpace(part))
 	}
-	if c.Reason == decide.ReasonInTrial {
+	if c.Reason == nodev1.ReasonInTrial {
 		t.row("Trial:", trialText(c, s.now()))
 	}
 	for i, words := range s.changeText(v) {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
@@ -180,9 +179,9 @@ func (d *diagnosis) examineCondition() {
 		d.fine("the node says %s: %s", bounded.Line(c.Reason), d.node.words())
 	case c.Status == corev1.ConditionFalse:
 		d.wrong("the node says %s: %s", bounded.Line(c.Reason), d.node.words())
-	case c.Reason == decide.ReasonEnvironmentFailing:
+	case c.Reason == nodev1.ReasonEnvironmentFailing:
 		d.wrong("the node says %s: %s", bounded.Line(c.Reason), d.node.words())
-	case c.Reason != decide.ReasonStopped && !waitsItsTurn(d.node.words(), d.now()) && !c.LastHeartbeatTime.IsZero() && d.now().Sub(c.LastHeartbeatTime.Time) > unknownFor: // Stopped was told already
+	case c.Reason != nodev1.ReasonStopped && !waitsItsTurn(d.node.words(), d.now()) && !c.LastHeartbeatTime.IsZero() && d.now().Sub(c.LastHeartbeatTime.Time) > unknownFor: // Stopped was told already
 		d.wrong("the node has said %s for %s: %s", cmp.Or(bounded.Line(c.Reason), "nothing"), age(d.now(), c.LastHeartbeatTime.Time), d.node.words())
 	default:
 		d.note("the node says %s: %s", cmp.Or(bounded.Line(c.Reason), "nothing"), d.node.words())

@@ -16,7 +16,6 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
-	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
 
 // examinePolicies: without them a node's identity can assign its own Node, and so can those who may patch nodes/status; and those who
@@ -99,7 +98,7 @@ func differsFromManifest(kind, name string, object runtime.Object) ([]string, er
 // for that is refused with and without the verb.
 func (d *diagnosis) probePolicy(ctx context.Context) {
 	asks := map[string]string{nodev1.ConfigSourceAnnotation: configNamespace + "/doctor/kubelet"}
-	says := map[string]string{status.ConfigObservedAnnotation: "doctor"}
+	says := map[string]string{nodev1.ConfigObservedAnnotation: "doctor"}
 	if node, err := d.connectAs(nodeUser(d.node.Name), "system:nodes", "system:authenticated"); err == nil {
 		byNode, byStatus := d.probe(ctx, node, asks), d.probe(ctx, node, asks, "status")
 		if byNode != probeUnknown && byStatus != probeUnknown {

@@ -9,9 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
-	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
 
 // silentAfter is how much older than the kubelet's start the supervisor's last words may be: it speaks when it starts, by way of an API
@@ -45,9 +43,9 @@ func (d *diagnosis) examineSupervisor(ctx context.Context) {
 	v := d.node
 	switch {
 	case !v.supervised:
-		d.wrong("no supervisor has met this node: it has no annotation %s; run its kubelet under kubelet-supervisor, and see journalctl -u kubelet there", status.ConfigStatusAnnotation)
+		d.wrong("no supervisor has met this node: it has no annotation %s; run its kubelet under kubelet-supervisor, and see journalctl -u kubelet there", nodev1.ConfigStatusAnnotation)
 		return
-	case v.condition.Reason == decide.ReasonStopped:
+	case v.condition.Reason == nodev1.ReasonStopped:
 		d.wrong("the supervisor was stopped: %s; systemctl status kubelet on the node", v.words())
 		return
 	case !v.answered():

@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
@@ -94,9 +93,9 @@ func (g goal) judge(v nodeView) (verdict, string) {
 		return g.judgeRunning(v)
 	case corev1.ConditionFalse:
 		switch c.Reason {
-		case decide.ReasonRolledBack: // its verdict follows
+		case nodev1.ReasonRolledBack: // its verdict follows
 			return waiting, says
-		case decide.ReasonSyncFailed: // a grant takes a moment to be known to every API server
+		case nodev1.ReasonSyncFailed: // a grant takes a moment to be known to every API server
 			return failing, says
 		}
 		return failed, says
@@ -121,7 +120,7 @@ func (g goal) judgeRunning(v nodeView) (verdict, string) {
 		return waiting, "runs another version of " + g.wanted.Unpinned().String()
 	case !g.good:
 		return reached, "runs " + g.wanted.Unpinned().String()
-	case v.condition.Reason != decide.ReasonActive:
+	case v.condition.Reason != nodev1.ReasonActive:
 		return waiting, "runs it on trial"
 	}
 	return reached, "passed its trial with " + g.wanted.Unpinned().String()

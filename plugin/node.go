@@ -19,7 +19,6 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
-	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
 
 // A carrier is the place on a Node that holds its assignment.
@@ -44,20 +43,20 @@ type nodeView struct {
 
 // viewOf reads a Node. A status that does not decode counts as an empty one, with its error.
 func viewOf(node *corev1.Node) nodeView {
-	v := nodeView{Node: node, observed: node.Annotations[status.ConfigObservedAnnotation]}
+	v := nodeView{Node: node, observed: node.Annotations[nodev1.ConfigObservedAnnotation]}
 	if text, is := node.Annotations[nodev1.ConfigSourceAnnotation]; is {
 		v.assignment, v.carrier = text, carrierAnnotation
 	} else if source := node.Spec.ConfigSource; source != nil {
 		v.assignment, v.carrier = nodev1.AssignmentOf(source).String(), carrierField
 	}
 	var text string
-	if text, v.supervised = node.Annotations[status.ConfigStatusAnnotation]; v.supervised {
+	if text, v.supervised = node.Annotations[nodev1.ConfigStatusAnnotation]; v.supervised {
 		if err := json.Unmarshal([]byte(text), &v.config); err != nil {
-			v.config = corev1.NodeConfigStatus{Error: fmt.Sprintf("annotation %s does not decode: %v", status.ConfigStatusAnnotation, err)}
+			v.config = corev1.NodeConfigStatus{Error: fmt.Sprintf("annotation %s does not decode: %v", nodev1.ConfigStatusAnnotation, err)}
 		}
 	}
 	for _, condition := range node.Status.Conditions {
-		if condition.Type == status.ConditionType {
+		if condition.Type == nodev1.ConditionType {
 			v.condition = condition
 		}
 	}

@@ -27,7 +27,6 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
-	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
 
 // A bench is a cluster of client-go's fakes with the plugin in front of it. Nodes answer assignments as `answers` says.
@@ -152,13 +151,13 @@ func saying(node *corev1.Node, observed, reason string, state corev1.ConditionSt
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}
 	}
-	node.Annotations[status.ConfigStatusAnnotation] = string(text)
-	if delete(node.Annotations, status.ConfigObservedAnnotation); observed != "" {
-		node.Annotations[status.ConfigObservedAnnotation] = observed
+	node.Annotations[nodev1.ConfigStatusAnnotation] = string(text)
+	if delete(node.Annotations, nodev1.ConfigObservedAnnotation); observed != "" {
+		node.Annotations[nodev1.ConfigObservedAnnotation] = observed
 	}
 	node.Status.Conditions = []corev1.NodeCondition{
 		{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
-		{Type: status.ConditionType, Status: state, Reason: reason, Message: message, LastHeartbeatTime: metav1.NewTime(noon.Add(-5 * time.Minute))},
+		{Type: nodev1.ConditionType, Status: state, Reason: reason, Message: message, LastHeartbeatTime: metav1.NewTime(noon.Add(-5 * time.Minute))},
 	}
 	return node
 }

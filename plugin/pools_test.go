@@ -183,8 +183,8 @@ func (p *fakePool) member(name string, revision int, reason string) *corev1.Node
 	saying(node, source(revision), reason, state, words, active, good)
 	retry := rollout.Retry{Pool: p.Name, Hash: p.kept[revision-1].Hash, Attempt: 1}.String()
 	for key, value := range map[string]string{
-		nodev1.ConfigSourceAnnotation: source(revision), rollout.RetryAnnotation: retry, rollout.RetryObservedAnnotation: retry,
-		rollout.MarkAnnotation: rollout.Mark{Pool: p.Name, Assignment: source(revision), Attempt: 1}.String(), status.FeaturesAnnotation: status.LayersFeature,
+		nodev1.ConfigSourceAnnotation: source(revision), nodev1.RetryAnnotation: retry, rollout.RetryObservedAnnotation: retry,
+		rollout.MarkAnnotation: rollout.Mark{Pool: p.Name, Assignment: source(revision), Attempt: 1}.String(), status.FeaturesAnnotation: nodev1.LayersFeature,
 	} {
 		node.Annotations[key] = value
 	}

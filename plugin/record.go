@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
@@ -35,10 +34,10 @@ const (
 const outcomeUnknown = "Unknown"
 
 // badOutcomes are reasons of the condition for which an assignment is not gone back to.
-var badOutcomes = []string{decide.ReasonRefused, decide.ReasonRolledBack, decide.ReasonRejected, decide.ReasonInvalidAssignment, decide.ReasonLastKnownGoodFailed}
+var badOutcomes = []string{nodev1.ReasonRefused, nodev1.ReasonRolledBack, nodev1.ReasonRejected, nodev1.ReasonInvalidAssignment, nodev1.ReasonLastKnownGoodFailed}
 
 // goodOutcomes are those of an assignment that was seen to serve: it ran, on trial or past it, or is the node's own configuration.
-var goodOutcomes = []string{decide.ReasonActive, decide.ReasonInTrial, decide.ReasonLocal}
+var goodOutcomes = []string{nodev1.ReasonActive, nodev1.ReasonInTrial, nodev1.ReasonLocal}
 
 // An entry is one assignment.
 type entry struct {
@@ -157,13 +156,13 @@ func (v nodeView) outcome() string {
 		return outcomeUnknown
 	case slices.Contains(badOutcomes, reason):
 		return reason
-	case r.IsLocal() && reason == decide.ReasonLocal, !r.IsLocal() && (reason == decide.ReasonActive || reason == decide.ReasonInTrial):
+	case r.IsLocal() && reason == nodev1.ReasonLocal, !r.IsLocal() && (reason == nodev1.ReasonActive || reason == nodev1.ReasonInTrial):
 		return reason
 	case r.IsLocal():
 	case names(nodev1.AssignmentOf(v.config.LastKnownGood), uidOf(v.config.LastKnownGood)):
-		return decide.ReasonActive
+		return nodev1.ReasonActive
 	case names(nodev1.AssignmentOf(v.config.Active), uidOf(v.config.Active)):
-		return decide.ReasonInTrial
+		return nodev1.ReasonInTrial
 	}
 	return outcomeUnknown
 }

@@ -138,7 +138,7 @@ func (s *session) adoption(pools []pool, v nodeView, say notes) (map[string]any,
 		metadata["labels"] = map[string]any{rollout.PoolLabel: nil}
 	}
 	if v.memberOf() != p.Name {
-		metadata["annotations"] = map[string]any{rollout.MarkAnnotation: mark.String(), rollout.RetryAnnotation: nil}
+		metadata["annotations"] = map[string]any{rollout.MarkAnnotation: mark.String(), nodev1.RetryAnnotation: nil}
 	}
 	target := "its revision"
 	if t := p.Status.Target; t != nil {

@@ -80,7 +80,7 @@ func TestAdoptAndRelease(t *testing.T) {
 			if mark == "=" {
 				mark = before.Annotations[rollout.MarkAnnotation]
 			}
-			if _, retry := n.Annotations[rollout.RetryAnnotation]; n.Annotations[rollout.MarkAnnotation] != mark || retry != row.retry || n.Labels[rollout.PoolLabel] != row.label ||
+			if _, retry := n.Annotations[nodev1.RetryAnnotation]; n.Annotations[rollout.MarkAnnotation] != mark || retry != row.retry || n.Labels[rollout.PoolLabel] != row.label ||
 				n.Annotations[nodev1.ConfigSourceAnnotation] != before.Annotations[nodev1.ConfigSourceAnnotation] {
 				t.Errorf("it has %v and %v, want the mark %q", n.Labels, n.Annotations, mark)
 			}

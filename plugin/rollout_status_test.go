@@ -123,7 +123,7 @@ func TestRolloutStatusWaitsForLateNodes(t *testing.T) {
 				p := newFakePool(t, few, many).completed()
 				p.Status.Nodes = v1alpha1.NodeCounts{Selected: 2, Proven: 1, Late: 1}
 				late := localNode("n2")
-				late.Annotations[status.FeaturesAnnotation] = status.LayersFeature
+				late.Annotations[status.FeaturesAnnotation] = nodev1.LayersFeature
 				row.late(late)
 				code, stdout, stderr := newPoolBench(t, p, p.member("n1", 2, "Active"), late).run(t, "rollout", "status", "workers", "--timeout=5s")
 				if code != row.code {

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
@@ -179,7 +180,7 @@ func (p poolStory) runs(m rollout.Member) string {
 	if m.Node.Active == m.Node.Good {
 		good = ", its last known good"
 	}
-	if m.Node.Active == rollout.Local || m.Node.Active == "" {
+	if m.Node.Active == nodev1.Local || m.Node.Active == "" {
 		return "its own configuration"
 	}
 	for i := range p.kept {

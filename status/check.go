@@ -9,6 +9,8 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // defaultCheck is how often the Node is read, ±20 %, to see whether it still shows what was published: somebody may remove or change
@@ -25,7 +27,7 @@ type shown struct {
 
 func shownBy(node *corev1.Node) shown {
 	s := shown{annotations: map[string]string{}, config: node.Status.Config}
-	for _, key := range []string{ConfigStatusAnnotation, ConfigObservedAnnotation, FeaturesAnnotation, RetryObservedAnnotation, LastChangeAnnotation} {
+	for _, key := range []string{nodev1.ConfigStatusAnnotation, nodev1.ConfigObservedAnnotation, FeaturesAnnotation, RetryObservedAnnotation, LastChangeAnnotation} {
 		if value, is := node.Annotations[key]; is {
 			s.annotations[key] = value
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // What a Node has lost of what was published is there again within 12 min.
@@ -16,9 +18,9 @@ func TestALostStatusIsWrittenAgain(t *testing.T) {
 	}
 	backup := newFakeAPI().node
 	for name, hurt := range map[string]func(*fakeAPI){
-		"config-status removed":   func(f *fakeAPI) { delete(f.node.Annotations, ConfigStatusAnnotation) },
-		"config-status forged":    func(f *fakeAPI) { f.node.Annotations[ConfigStatusAnnotation] = "{}" },
-		"config-observed removed": func(f *fakeAPI) { delete(f.node.Annotations, ConfigObservedAnnotation) },
+		"config-status removed":   func(f *fakeAPI) { delete(f.node.Annotations, nodev1.ConfigStatusAnnotation) },
+		"config-status forged":    func(f *fakeAPI) { f.node.Annotations[nodev1.ConfigStatusAnnotation] = "{}" },
+		"config-observed removed": func(f *fakeAPI) { delete(f.node.Annotations, nodev1.ConfigObservedAnnotation) },
 		"features removed":        func(f *fakeAPI) { delete(f.node.Annotations, FeaturesAnnotation) },
 		"retry-observed forged":   func(f *fakeAPI) { f.node.Annotations[RetryObservedAnnotation] = "another" },
 		"last-change forged":      func(f *fakeAPI) { f.node.Annotations[LastChangeAnnotation] = "{}" },
@@ -48,7 +50,7 @@ func TestALostStatusIsWrittenAgain(t *testing.T) {
 				}
 				got := conditionOf(api.node)
 				if got == nil || got.Status != "True" || got.Reason != "Active" || got.Message != r.Condition.Message || api.node.Status.Config == nil ||
-					api.node.Annotations[ConfigObservedAnnotation] != "ns/a/kubelet" || !strings.Contains(api.node.Annotations[ConfigStatusAnnotation], `"name":"a"`) ||
+					api.node.Annotations[nodev1.ConfigObservedAnnotation] != "ns/a/kubelet" || !strings.Contains(api.node.Annotations[nodev1.ConfigStatusAnnotation], `"name":"a"`) ||
 					api.node.Annotations[FeaturesAnnotation] != "layers" || api.node.Annotations[RetryObservedAnnotation] != "pool/hash/1" ||
 					api.node.Annotations[LastChangeAnnotation] != "a change" {
 					t.Errorf("the Node shows %v, %v and %v", api.node.Annotations, got, api.node.Status.Config)
@@ -121,7 +123,7 @@ func TestTheNodeIsLookedAt(t *testing.T) {
 			p := publish(t, api)
 			p.Offer(moved(1))
 			p.expect(t, "get patch")
-			api.change(func() { delete(api.node.Annotations, ConfigStatusAnnotation); api.fail["get"] = code(500) })
+			api.change(func() { delete(api.node.Annotations, nodev1.ConfigStatusAnnotation); api.fail["get"] = code(500) })
 			elapse(time.Hour)
 			if asked := strings.Count(api.asked(), "get"); asked < 10 || asked > 40 {
 				t.Errorf("%d looks", asked)

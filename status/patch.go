@@ -6,22 +6,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // What the Node shows on any cluster.
 const (
-	// ConfigStatusAnnotation holds the JSON of a corev1.NodeConfigStatus, "{}" when all of it is empty.
-	ConfigStatusAnnotation = "kubelet-supervisor.io/config-status"
-	// ConfigObservedAnnotation holds the assignment that the status speaks of, verbatim.
-	ConfigObservedAnnotation = "kubelet-supervisor.io/config-observed"
 	// FeaturesAnnotation lists what this supervisor can, with commas between.
 	FeaturesAnnotation = "kubelet-supervisor.io/features"
-	// LayersFeature is that of a supervisor which knows KubeletConfigurationLayers.
-	LayersFeature = "layers"
 	// RetryObservedAnnotation holds the newest retry that was heard, verbatim.
 	RetryObservedAnnotation = "kubelet-supervisor.io/retry-observed"
-	// ConditionType is the type of the Node condition, the alpha feature's name for it.
-	ConditionType corev1.NodeConditionType = "KubeletConfigOk"
 )
 
 // nodePatch is a strategic merge patch of nodes/NAME/status. In it null removes, and what is absent stays.
@@ -63,9 +57,9 @@ func patchOf(o offer, before *corev1.NodeCondition, withConfig bool) (nodePatch,
 		return patch, fmt.Errorf("encoding the configuration status: %w", err)
 	}
 	text := string(config)
-	patch.Metadata.Annotations = map[string]*string{ConfigStatusAnnotation: &text}
+	patch.Metadata.Annotations = map[string]*string{nodev1.ConfigStatusAnnotation: &text}
 	if report.Observed != nil {
-		patch.Metadata.Annotations[ConfigObservedAnnotation] = pointer(*report.Observed)
+		patch.Metadata.Annotations[nodev1.ConfigObservedAnnotation] = pointer(*report.Observed)
 	}
 	for key, value := range map[string]string{FeaturesAnnotation: report.Features, RetryObservedAnnotation: report.Retry, LastChangeAnnotation: report.LastChange} {
 		if value != "" {
@@ -73,7 +67,7 @@ func patchOf(o offer, before *corev1.NodeCondition, withConfig bool) (nodePatch,
 		}
 	}
 	condition := conditionPatch{
-		Type: ConditionType, Status: report.Condition.Status, Reason: report.Condition.Reason, Message: Message(report.Condition.Message),
+		Type: nodev1.ConditionType, Status: report.Condition.Status, Reason: report.Condition.Reason, Message: Message(report.Condition.Message),
 		LastHeartbeatTime: metav1.Time{Time: o.at}, LastTransitionTime: metav1.Time{Time: o.at},
 	}
 	if before != nil && before.Status == condition.Status && !before.LastTransitionTime.IsZero() {
@@ -108,7 +102,7 @@ func (p nodePatch) carried(node *corev1.Node) bool {
 
 func conditionOf(node *corev1.Node) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
-		if node.Status.Conditions[i].Type == ConditionType {
+		if node.Status.Conditions[i].Type == nodev1.ConditionType {
 			return &node.Status.Conditions[i]
 		}
 	}

@@ -25,9 +25,9 @@ const (
 
 // Report is what the Node should show.
 type Report struct {
-	// Config goes into ConfigStatusAnnotation and, where the API server keeps it, into status.config.
+	// Config goes into annotation config-status and, where the API server keeps it, into status.config.
 	Config corev1.NodeConfigStatus
-	// Observed goes into ConfigObservedAnnotation: nil leaves that as it is, "" removes it.
+	// Observed goes into annotation config-observed: nil leaves that as it is, "" removes it.
 	Observed *string
 	// Features goes into FeaturesAnnotation, Retry into RetryObservedAnnotation; empty leaves that as it is.
 	Features, Retry string
@@ -35,7 +35,7 @@ type Report struct {
 	LastChange, LastChangeGist string
 	// ChangeToReport is when a change began whose end this is the first to tell; zero: none. It is the caller's own.
 	ChangeToReport time.Time
-	// Condition's Status, Reason and Message are published; its type is ConditionType and its times are the publisher's.
+	// Condition's Status, Reason and Message are published; its type is the contract's and its times are the publisher's.
 	Condition corev1.NodeCondition
 	// Gist is what the report says apart from uids and resourceVersions. Of one whose gist, verdict and assignment are on the Node already,
 	// only these are news, which can wait. Empty: it cannot.

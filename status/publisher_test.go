@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -65,7 +67,7 @@ func elapse(d time.Duration) {
 }
 
 func report(status corev1.ConditionStatus, reason string, observed string) Report {
-	return Report{Observed: &observed, Condition: corev1.NodeCondition{Type: ConditionType, Status: status, Reason: reason, Message: "using " + reason}}
+	return Report{Observed: &observed, Condition: corev1.NodeCondition{Type: nodev1.ConditionType, Status: status, Reason: reason, Message: "using " + reason}}
 }
 
 func source(name string) *corev1.NodeConfigSource {
@@ -90,7 +92,7 @@ func TestPublishes(t *testing.T) {
 		r.Config.Assigned = source("a")
 		p.Offer(r)
 		p.expect(t, "patch")
-		want := corev1.NodeCondition{Type: ConditionType, Status: "True", Reason: "InTrial", Message: "using InTrial"}
+		want := corev1.NodeCondition{Type: nodev1.ConditionType, Status: "True", Reason: "InTrial", Message: "using InTrial"}
 		got := conditionOf(api.node)
 		if !got.LastTransitionTime.Time.Equal(began.Truncate(time.Second)) || !got.LastHeartbeatTime.Time.Equal(time.Now().Truncate(time.Second)) {
 			t.Errorf("the status stayed, but the transition was at %v, the heartbeat at %v", got.LastTransitionTime, got.LastHeartbeatTime)
@@ -99,8 +101,8 @@ func TestPublishes(t *testing.T) {
 		if diff := cmp.Diff(want, *got); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff(map[string]string{"foreign": "stays", ConfigObservedAnnotation: "ns/a/kubelet",
-			ConfigStatusAnnotation: `{"assigned":{"configMap":{"namespace":"ns","name":"a","uid":"u","resourceVersion":"1","kubeletConfigKey":"kubelet"}}}`}, api.node.Annotations); diff != "" {
+		if diff := cmp.Diff(map[string]string{"foreign": "stays", nodev1.ConfigObservedAnnotation: "ns/a/kubelet",
+			nodev1.ConfigStatusAnnotation: `{"assigned":{"configMap":{"namespace":"ns","name":"a","uid":"u","resourceVersion":"1","kubeletConfigKey":"kubelet"}}}`}, api.node.Annotations); diff != "" {
 			t.Error(diff)
 		}
 		if len(api.node.Status.Conditions) != 2 {
@@ -113,11 +115,11 @@ func TestPublishes(t *testing.T) {
 		if got := conditionOf(api.node); !got.LastTransitionTime.Time.Equal(time.Now().Truncate(time.Second)) {
 			t.Errorf("the status changed, but the transition was at %v", got.LastTransitionTime)
 		}
-		if value, ok := api.node.Annotations[ConfigObservedAnnotation]; ok {
+		if value, ok := api.node.Annotations[nodev1.ConfigObservedAnnotation]; ok {
 			t.Errorf("observed is still %q", value)
 		}
-		if api.node.Annotations[ConfigStatusAnnotation] != "{}" {
-			t.Errorf("an empty status is %q", api.node.Annotations[ConfigStatusAnnotation])
+		if api.node.Annotations[nodev1.ConfigStatusAnnotation] != "{}" {
+			t.Errorf("an empty status is %q", api.node.Annotations[nodev1.ConfigStatusAnnotation])
 		}
 		if !slices.Equal(p.acknowledged, []string{"Local", "InTrial", "Refused"}) {
 			t.Errorf("acknowledged %q", p.acknowledged)
@@ -190,11 +192,11 @@ func TestObservedIsLeftAlone(t *testing.T) {
 	t.Run("after it was published", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			api := newFakeAPI()
-			api.node.Annotations[ConfigObservedAnnotation] = "from the run before"
+			api.node.Annotations[nodev1.ConfigObservedAnnotation] = "from the run before"
 			p := publish(t, api)
 			p.Offer(unchanged("One"))
 			synctest.Wait()
-			if got := api.node.Annotations[ConfigObservedAnnotation]; got != "from the run before" {
+			if got := api.node.Annotations[nodev1.ConfigObservedAnnotation]; got != "from the run before" {
 				t.Errorf("observed: %q", got)
 			}
 		})
@@ -210,7 +212,7 @@ func TestObservedIsLeftAlone(t *testing.T) {
 			synctest.Wait()
 			api.change(func() { clear(api.fail) })
 			elapse(time.Minute)
-			if got := api.node.Annotations[ConfigObservedAnnotation]; got != "ns/a/kubelet" {
+			if got := api.node.Annotations[nodev1.ConfigObservedAnnotation]; got != "ns/a/kubelet" {
 				t.Errorf("observed: %q", got)
 			}
 		})
@@ -226,7 +228,7 @@ func TestRetriesUntilAcknowledged(t *testing.T) {
 		"server errors":   {func(f *fakeAPI) { f.fail["patch"] = code(500) }, func(f *fakeAPI) { clear(f.fail) }},
 		"forbidden":       {func(f *fakeAPI) { f.fail["patch"] = code(403) }, func(f *fakeAPI) { clear(f.fail) }},
 		"no Node yet":     {func(f *fakeAPI) { f.node = nil }, func(f *fakeAPI) { f.node = newFakeAPI().node }},
-		"annotation lost": {func(f *fakeAPI) { f.after = func(string) { delete(f.node.Annotations, ConfigStatusAnnotation) } }, func(f *fakeAPI) { f.after = nil }},
+		"annotation lost": {func(f *fakeAPI) { f.after = func(string) { delete(f.node.Annotations, nodev1.ConfigStatusAnnotation) } }, func(f *fakeAPI) { f.after = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -266,7 +268,7 @@ func TestNodeRecreated(t *testing.T) {
 		})
 		p.NodeRecreated()
 		p.expect(t, "get patch")
-		if got := conditionOf(api.node); got == nil || got.Reason != "Active" || api.node.Annotations[ConfigObservedAnnotation] != "ns/a/kubelet" {
+		if got := conditionOf(api.node); got == nil || got.Reason != "Active" || api.node.Annotations[nodev1.ConfigObservedAnnotation] != "ns/a/kubelet" {
 			t.Errorf("the new Node shows %v", got)
 		}
 		if !slices.Equal(p.keeps, []bool{true, false}) {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
@@ -172,11 +173,11 @@ func (a *apiSession) reconsider() {
 }
 
 // features are what this supervisor can that older ones could not.
-const features = status.LayersFeature
+const features = nodev1.LayersFeature
 
 func nodeReport(r decide.Statement) status.Report {
 	report := status.Report{
-		Config: r.Config, Observed: r.Observed, Gist: r.Gist, Passing: r.Reason == decide.ReasonApplying, Features: features, Retry: r.Retry,
+		Config: r.Config, Observed: r.Observed, Gist: r.Gist, Passing: r.Reason == nodev1.ReasonApplying, Features: features, Retry: r.Retry,
 		Condition: corev1.NodeCondition{Type: "KubeletConfigOk", Status: r.Status, Reason: r.Reason, Message: status.Message(r.Message)},
 	}
 	reportChange(&report, r.LastChange)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -99,7 +100,7 @@ func TestThePoolConsents(t *testing.T) {
 		_, _ = s.turn()
 		n := s.api.stored["Node/n1"].DeepCopyObject().(*corev1.Node)
 		n.Status.Conditions[1].Message = "it waits: default/web would be killed; drain the node, or set annotation " +
-			rollout.ConsentAnnotation + "=0123456789ab"
+			nodev1.AllowDisruptionAnnotation + "=0123456789ab"
 		s.say(n, "WouldDisrupt")
 		before := len(s.writes())
 		for range 5 {
@@ -107,11 +108,11 @@ func TestThePoolConsents(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		n = s.api.stored["Node/n1"].(*corev1.Node)
-		if got := n.Annotations[rollout.ConsentAnnotation]; got != "0123456789ab" {
+		if got := n.Annotations[nodev1.AllowDisruptionAnnotation]; got != "0123456789ab" {
 			t.Errorf("it consents to %q", got)
 		}
 		patches := slices.DeleteFunc(s.writes()[before:], func(w string) bool { return !strings.HasPrefix(w, "patch Node/") })
-		if len(patches) != 1 || n.Annotations[rollout.ConfigSourceAnnotation] == "" {
+		if len(patches) != 1 || n.Annotations[nodev1.ConfigSourceAnnotation] == "" {
 			t.Errorf("it wrote %v", patches)
 		}
 	})

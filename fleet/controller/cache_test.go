@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast/rejection"
 )
@@ -18,16 +19,16 @@ func full() *corev1.Node {
 	now := metav1.NewTime(time.Unix(1_800_000_000, 0))
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1", ResourceVersion: "7", CreationTimestamp: now, DeletionTimestamp: &now,
 		Labels: map[string]string{"pool": "a", "node-role.kubernetes.io/control-plane": ""}, Annotations: map[string]string{
-			rollout.ConfigSourceAnnotation: "kubelet-config/pool-a-0123456789/kubelet", rollout.MarkAnnotation: "a kubelet-config/pool-a-0123456789/kubelet 1",
-			rollout.RetryAnnotation: "a/0123456789/1", rollout.RetryObservedAnnotation: "a/0123456789/1", rollout.FeaturesAnnotation: "layers",
-			rollout.ConfigStatusAnnotation: "{}", rollout.ConfigObservedAnnotation: "local", "machineconfiguration.openshift.io/state": "Working",
+			nodev1.ConfigSourceAnnotation: "kubelet-config/pool-a-0123456789/kubelet", rollout.MarkAnnotation: "a kubelet-config/pool-a-0123456789/kubelet 1",
+			nodev1.RetryAnnotation: "a/0123456789/1", rollout.RetryObservedAnnotation: "a/0123456789/1", rollout.FeaturesAnnotation: "layers",
+			nodev1.ConfigStatusAnnotation: "{}", nodev1.ConfigObservedAnnotation: "local", "machineconfiguration.openshift.io/state": "Working",
 			"weave.works/kured-reboot-in-progress": "now", "kured.dev/reboot-in-progress": "now", "csi.volume.kubernetes.io/nodeid": "much"}}}
 	n.Spec = corev1.NodeSpec{PodCIDR: "10.0.0.0/24", Unschedulable: true, Taints: []corev1.Taint{{Key: "karpenter.sh/disrupted", Effect: "NoSchedule"}},
 		ConfigSource: &corev1.NodeConfigSource{}}
 	n.Status.NodeInfo = corev1.NodeSystemInfo{BootID: "boot", KubeletVersion: "v1.36.3", Architecture: "arm64", OSImage: "Debian"}
 	n.Status.Images = []corev1.ContainerImage{{SizeBytes: 1}}
 	for _, kind := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure,
-		rollout.ConditionType, "Other"} {
+		nodev1.ConditionType, "Other"} {
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: "True", Reason: "Refused", Message: "words",
 			LastHeartbeatTime: now})
 	}

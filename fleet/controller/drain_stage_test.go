@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -45,7 +46,7 @@ func held(s *stage) {
 		atOnce(p)
 		p.Spec.Rollout.Drain = v1alpha1.Drain{When: v1alpha1.DrainWhenHeld}
 	})
-	s.until("n1 is assigned", func(n *corev1.Node) bool { return n.Annotations[rollout.ConfigSourceAnnotation] != "" })
+	s.until("n1 is assigned", func(n *corev1.Node) bool { return n.Annotations[nodev1.ConfigSourceAnnotation] != "" })
 	s.say(s.n1(), "WouldDisrupt")
 }
 

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -104,7 +105,7 @@ func (s *stage) made() (names []string) {
 func (s *stage) with(object string) (nodes []*corev1.Node) {
 	name := strings.TrimPrefix(object, "ConfigMap/")
 	for _, o := range s.api.stored {
-		if n, is := o.(*corev1.Node); is && strings.Contains(n.Annotations[rollout.ConfigSourceAnnotation], "/"+name+"/") {
+		if n, is := o.(*corev1.Node); is && strings.Contains(n.Annotations[nodev1.ConfigSourceAnnotation], "/"+name+"/") {
 			nodes = append(nodes, n.DeepCopy())
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
@@ -67,11 +68,11 @@ func (c *Controller) patchOf(w rollout.Write) ([]byte, error) {
 	metadata := map[string]any{"uid": w.UID, "resourceVersion": w.ResourceVersion}
 	patch := map[string]any{"metadata": metadata}
 	if w.Source != "" {
-		metadata["annotations"] = map[string]string{rollout.ConfigSourceAnnotation: w.Source, rollout.MarkAnnotation: w.Mark.String(),
-			rollout.RetryAnnotation: w.Retry.String()}
+		metadata["annotations"] = map[string]string{nodev1.ConfigSourceAnnotation: w.Source, rollout.MarkAnnotation: w.Mark.String(),
+			nodev1.RetryAnnotation: w.Retry.String()}
 	}
 	if w.Consent != "" {
-		metadata["annotations"] = map[string]string{rollout.ConsentAnnotation: w.Consent}
+		metadata["annotations"] = map[string]string{nodev1.AllowDisruptionAnnotation: w.Consent}
 	}
 	if w.RemoveTaint != "" {
 		left := []corev1.Taint{}

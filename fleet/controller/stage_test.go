@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -86,10 +87,10 @@ func (s *stage) turns(n int) {
 func (s *stage) node(name string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": "a"},
 		CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour)), Annotations: map[string]string{
-			rollout.FeaturesAnnotation: "layers", rollout.ConfigStatusAnnotation: "{}"}}}
+			rollout.FeaturesAnnotation: "layers", nodev1.ConfigStatusAnnotation: "{}"}}}
 	n.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", Architecture: "amd64", BootID: "boot"}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
-		{Type: rollout.ConditionType, Status: corev1.ConditionTrue, Reason: "Local"}}
+		{Type: nodev1.ConditionType, Status: corev1.ConditionTrue, Reason: "Local"}}
 	s.api.put(n)
 	return n
 }
@@ -124,7 +125,7 @@ func atOnce(p *v1alpha1.KubeletPool) {
 // answer lets every node say that it runs what it was assigned.
 func (s *stage) answer() {
 	for _, object := range s.api.stored {
-		if n, is := object.(*corev1.Node); is && n.Annotations[rollout.ConfigObservedAnnotation] != n.Annotations[rollout.ConfigSourceAnnotation] {
+		if n, is := object.(*corev1.Node); is && n.Annotations[nodev1.ConfigObservedAnnotation] != n.Annotations[nodev1.ConfigSourceAnnotation] {
 			s.say(n.DeepCopy(), "Active")
 		}
 	}
@@ -132,9 +133,9 @@ func (s *stage) answer() {
 
 // say lets a node answer to its assignment.
 func (s *stage) say(n *corev1.Node, reason string) {
-	source := n.Annotations[rollout.ConfigSourceAnnotation]
-	n.Annotations[rollout.ConfigObservedAnnotation] = source
-	n.Annotations[rollout.RetryObservedAnnotation] = n.Annotations[rollout.RetryAnnotation]
+	source := n.Annotations[nodev1.ConfigSourceAnnotation]
+	n.Annotations[nodev1.ConfigObservedAnnotation] = source
+	n.Annotations[rollout.RetryObservedAnnotation] = n.Annotations[nodev1.RetryAnnotation]
 	n.Status.Conditions[1].Reason = reason
 	if reason == "Active" {
 		words := strings.Split(source, "/")
@@ -143,7 +144,7 @@ func (s *stage) say(n *corev1.Node, reason string) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		n.Annotations[rollout.ConfigStatusAnnotation] = string(status)
+		n.Annotations[nodev1.ConfigStatusAnnotation] = string(status)
 	}
 	s.api.put(n)
 }

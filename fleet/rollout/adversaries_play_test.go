@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -15,7 +16,7 @@ func remediation(aside func(*script, *machine)) func(func(*sim)) string {
 		s := newScript(12, string(dying), nil).mistaken(mistaken)
 		s.each = func(s *script) {
 			for _, m := range s.api.machines {
-				if m.Reason == saysRolledBack || m.Reason == saysRejected {
+				if m.Reason == nodev1.ReasonRolledBack || m.Reason == nodev1.ReasonRejected {
 					aside(s, m)
 				}
 			}
@@ -64,9 +65,9 @@ func autohealer(mistaken func(*sim)) string {
 // waitingIsNothing: who waits for its pods costs nothing.
 func waitingIsNothing(w *World) {
 	for i := range w.Nodes {
-		if n := &w.Nodes[i]; n.Reason == saysWouldDisrupt {
+		if n := &w.Nodes[i]; n.Reason == nodev1.ReasonWouldDisrupt {
 			n.Labels = map[string]string{"pool": "a", RolloutLabel: "hold"}
-			n.Mark, n.Retry, n.Reason = Mark{}, Retry{}, saysLocal
+			n.Mark, n.Retry, n.Reason = Mark{}, Retry{}, nodev1.ReasonLocal
 		}
 	}
 }
@@ -75,8 +76,8 @@ func podsEnd(mistaken func(*sim)) string {
 	s := newScript(50, string(good), nil).mistaken(mistaken)
 	s.each = func(s *script) {
 		for _, m := range s.api.machines {
-			if m.Source != "" && m.heardSource == m.Source && m.Reason != saysWouldDisrupt && m.Reason != saysActive {
-				m.says(saysWouldDisrupt)
+			if m.Source != "" && m.heardSource == m.Source && m.Reason != nodev1.ReasonWouldDisrupt && m.Reason != nodev1.ReasonActive {
+				m.says(nodev1.ReasonWouldDisrupt)
 				m.next, m.dirty = nil, true
 			}
 		}
@@ -84,8 +85,8 @@ func podsEnd(mistaken func(*sim)) string {
 	s.run(20 * time.Minute)
 	s.each = nil
 	for _, m := range s.api.machines {
-		if m.Reason == saysWouldDisrupt {
-			m.says(saysApplying)
+		if m.Reason == nodev1.ReasonWouldDisrupt {
+			m.says(nodev1.ReasonApplying)
 			m.dirty = true
 			m.then(s.now+3*time.Second, func(m *machine) { m.onTrial(m.at, m.Source) })
 		}

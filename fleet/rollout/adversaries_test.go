@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -35,9 +36,9 @@ func newScript(nodes int, natureText string, change func(*v1alpha1.KubeletPool))
 
 func (s *script) node(change func(*machine)) *machine {
 	return s.addMachine(func(m *machine) {
-		*m = machine{random: m.random, natureOf: m.natureOf, running: Local, good: Local, begun: m.begun, dirty: true, Node: Node{Name: m.Name, UID: m.UID,
+		*m = machine{random: m.random, natureOf: m.natureOf, running: nodev1.Local, good: nodev1.Local, begun: m.begun, dirty: true, Node: Node{Name: m.Name, UID: m.UID,
 			Labels: map[string]string{"pool": "a"}, Created: s.wall().Add(-time.Hour), Ready: true, Minor: "v1.36", Arch: "amd64", Supervised: true,
-			Layered: true, Active: Local, Good: Local, Reason: saysLocal, BootID: "boot"}}
+			Layered: true, Active: nodev1.Local, Good: nodev1.Local, Reason: nodev1.ReasonLocal, BootID: "boot"}}
 		if change != nil {
 			change(m)
 		}
@@ -54,7 +55,7 @@ func (s *script) run(d time.Duration) {
 		c.reconcile(0, 0)
 		busy := 0
 		for _, m := range s.api.machines {
-			if m.Reason == saysApplying {
+			if m.Reason == nodev1.ReasonApplying {
 				busy++
 			}
 			for _, source := range m.begun {

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"slices"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // rate is how many writes a plan has at most: after as many answers it is time to look again.
@@ -105,7 +107,7 @@ func (d *decision) takeBack(p *pool) {
 		if !m.notBegun || !stopped && !superseded || m.keep == "" || m.node.Source == m.keep {
 			continue
 		}
-		if m.held || p.manual(m.node) || d.written(p, m.node) || !stopped && m.keep == Local && m.node.Active != Local {
+		if m.held || p.manual(m.node) || d.written(p, m.node) || !stopped && m.keep == nodev1.Local && m.node.Active != nodev1.Local {
 			continue
 		}
 		switch m.class {
@@ -132,7 +134,7 @@ func (d *decision) join(p *pool) {
 		deadlock := refused && !p.target.stable && p.target.stopped == nil && !p.Spec.Rollout.Paused && !p.holds() &&
 			p.count.of[Proven] > 0 && p.room() > 0 && p.admits(m)
 		switch {
-		case m.node.Source != m.keep && !(m.keep == Local && m.node.Source == ""):
+		case m.node.Source != m.keep && !(m.keep == nodev1.Local && m.node.Source == ""):
 			d.assign(p, m, WhyJoin, m.keep)
 		case deadlock && m.lacks != "":
 			p.missed = cmp.Or(p.missed, m.lacks)
@@ -314,7 +316,7 @@ func (d *decision) send() {
 	slices.SortStableFunc(all, func(a, b Write) int { return cmp.Compare(a.Why.order(), b.Why.order()) })
 	d.plan.Writes = all[:min(len(all), rate)]
 	for i := range d.plan.Writes {
-		if w := &d.plan.Writes[i]; w.Source != "" && w.Source != Local {
+		if w := &d.plan.Writes[i]; w.Source != "" && w.Source != nodev1.Local {
 			d.addVariant(w)
 		}
 	}

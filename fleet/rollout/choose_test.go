@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -38,7 +39,7 @@ func (tab *table) many(n int, prefix string, make func(name string) Node) []Node
 
 func (tab *table) old(name string) Node { return tab.node(name, nil) }
 
-func (tab *table) proven(name string) Node { return tab.onT(name, saysActive, nil) }
+func (tab *table) proven(name string) Node { return tab.onT(name, nodev1.ReasonActive, nil) }
 
 // Who is assigned what.
 func TestWrites(t *testing.T) {
@@ -60,12 +61,12 @@ func TestWrites(t *testing.T) {
 		"a canary":                                                  {nil, func(w *table) []Node { return []Node{w.old("n1")} }, "Move n1 T"},
 		"a canary of each version":                                  {nil, func(w *table) []Node { return []Node{w.old("n1"), w.node("n2", func(n *Node) { n.Minor = "v1.33" })} }, "Move n1 T, Move n2 T"},
 		"wave 2, and one cohort without proof":                      {wave2, func(w *table) []Node { return []Node{w.proven("n0"), w.v33("n1"), w.v33("n2"), w.old("n3")} }, "Move n2 T, Move n3 T"},
-		"the canary is on trial":                                    {nil, func(w *table) []Node { return []Node{w.onT("n1", saysInTrial, nil), w.old("n2")} }, ""},
+		"the canary is on trial":                                    {nil, func(w *table) []Node { return []Node{w.onT("n1", nodev1.ReasonInTrial, nil), w.old("n2")} }, ""},
 		"the canary is relabelled, and blocked":                     {nil, func(w *table) []Node { return []Node{w.relabelled("n1"), w.old("n2")} }, "Move n1 T"},
 		"the canary is relabelled and blocked, and the pool paused": {paused, func(w *table) []Node { return []Node{w.relabelled("n1"), w.old("n2")} }, ""},
 		"the canary is relabelled and blocked, and the pool frozen": {frozen, func(w *table) []Node { return []Node{w.relabelled("n1"), w.old("n2")} }, ""},
-		"the canary waits for its pods":                             {nil, func(w *table) []Node { return []Node{w.onT("n1", saysWouldDisrupt, nil), w.old("n2")} }, "Move n2 T"},
-		"the canary waits, and holds the only slot":                 {one, func(w *table) []Node { return []Node{w.onT("n1", saysWouldDisrupt, nil), w.old("n2")} }, ""},
+		"the canary waits for its pods":                             {nil, func(w *table) []Node { return []Node{w.onT("n1", nodev1.ReasonWouldDisrupt, nil), w.old("n2")} }, "Move n2 T"},
+		"the canary waits, and holds the only slot":                 {one, func(w *table) []Node { return []Node{w.onT("n1", nodev1.ReasonWouldDisrupt, nil), w.old("n2")} }, ""},
 		"wave 2":                       {nil, func(w *table) []Node { return []Node{w.proven("n1"), w.old("n2"), w.old("n3")} }, "Move n2 T, Move n3 T"},
 		"wave 2, one at a time":        {one, func(w *table) []Node { return []Node{w.proven("n1"), w.v33At("n2"), w.old("n3")} }, ""},
 		"somebody else's node is away": {one, func(w *table) []Node { return []Node{w.old("n1"), w.node("n2", notReady)} }, ""},
@@ -77,44 +78,48 @@ func TestWrites(t *testing.T) {
 		"a control plane is away already": {nil, func(w *table) []Node {
 			return []Node{w.proven("n0"), w.plane("n1"), w.node("n2", func(n *Node) { n.ControlPlane, n.Ready = true, false })}
 		}, ""},
-		"a new node":                             {nil, func(w *table) []Node { return []Node{w.onT("n1", saysInTrial, nil), w.node("n2", join)} }, "Join n2 S"},
+		"a new node":                             {nil, func(w *table) []Node { return []Node{w.onT("n1", nodev1.ReasonInTrial, nil), w.node("n2", join)} }, "Join n2 S"},
 		"a new node in a paused pool":            {paused, func(w *table) []Node { return []Node{w.node("n2", join)} }, "Join n2 S"},
 		"a new node in a frozen pool":            {frozen, func(w *table) []Node { return []Node{w.node("n2", join)} }, "Join n2 S"},
-		"a new node that refuses S":              {nil, func(w *table) []Node { return []Node{w.onT("n1", saysInTrial, nil), w.refusesS("n2")} }, ""},
+		"a new node that refuses S":              {nil, func(w *table) []Node { return []Node{w.onT("n1", nodev1.ReasonInTrial, nil), w.refusesS("n2")} }, ""},
 		"a new node that refuses S, T is proven": {nil, func(w *table) []Node { return []Node{w.proven("n1"), w.proven("n3"), w.old("n4"), w.refusesS("n2")} }, "Join n2 T"},
 		"a new node without a taint of ours": {withTaint, func(w *table) []Node {
-			return []Node{w.onT("n0", saysInTrial, nil), w.node("n1", func(n *Node) { n.Taints = []string{"other"} })}
+			return []Node{w.onT("n0", nodev1.ReasonInTrial, nil), w.node("n1", func(n *Node) { n.Taints = []string{"other"} })}
 		}, ""},
 		"a new node that does not run S yet": {withTaint, func(w *table) []Node {
-			return []Node{w.onT("n0", saysInTrial, nil), w.node("n1", func(n *Node) { tainted(n); n.Reason = saysApplying })}
+			return []Node{w.onT("n0", nodev1.ReasonInTrial, nil), w.node("n1", func(n *Node) { tainted(n); n.Reason = nodev1.ReasonApplying })}
 		}, ""},
-		"a new node that runs S": {withTaint, func(w *table) []Node { return []Node{w.onT("n0", saysInTrial, nil), w.node("n1", tainted)} }, "Join n1 -join"},
-		"undo":                   {pin(1), func(w *table) []Node { return []Node{w.proven("n1"), w.onT("n2", saysInTrial, notReady), w.old("n3")} }, "Back n1 S, Back n2 S"},
-		"undo, frozen":           {func(p *v1alpha1.KubeletPool) { pin(1)(p); frozen(p) }, func(w *table) []Node { return []Node{w.proven("n1"), w.onT("n2", saysWouldDisrupt, nil)} }, "TakeBack n2 S"},
-		"undo, one at a time":    {func(p *v1alpha1.KubeletPool) { pin(1)(p); one(p) }, func(w *table) []Node { return []Node{w.proven("n1"), w.proven("n2")} }, "Back n1 S"},
+		"a new node that runs S": {withTaint, func(w *table) []Node { return []Node{w.onT("n0", nodev1.ReasonInTrial, nil), w.node("n1", tainted)} }, "Join n1 -join"},
+		"undo": {pin(1), func(w *table) []Node {
+			return []Node{w.proven("n1"), w.onT("n2", nodev1.ReasonInTrial, notReady), w.old("n3")}
+		}, "Back n1 S, Back n2 S"},
+		"undo, frozen":        {func(p *v1alpha1.KubeletPool) { pin(1)(p); frozen(p) }, func(w *table) []Node { return []Node{w.proven("n1"), w.onT("n2", nodev1.ReasonWouldDisrupt, nil)} }, "TakeBack n2 S"},
+		"undo, one at a time": {func(p *v1alpha1.KubeletPool) { pin(1)(p); one(p) }, func(w *table) []Node { return []Node{w.proven("n1"), w.proven("n2")} }, "Back n1 S"},
 		"undo, what is not Ready costs nothing": {func(p *v1alpha1.KubeletPool) { pin(1)(p); one(p) }, func(w *table) []Node {
-			return []Node{w.onT("n1", saysInTrial, notReady), w.onT("n2", saysActive, notReady)}
+			return []Node{w.onT("n1", nodev1.ReasonInTrial, notReady), w.onT("n2", nodev1.ReasonActive, notReady)}
 		}, "Back n1 S, Back n2 S"},
 		"back to the nodes' own": {pin(0), func(w *table) []Node { return []Node{w.proven("n1"), w.node("n2", unassign)} }, "Back n1 local"},
 		"stopped: what has not begun is taken back": {nil, func(w *table) []Node {
-			return []Node{w.onT("n1", saysRefused, nil), w.silent("n2", 0), w.onT("n3", saysWouldDisrupt, nil), w.onT("n4", saysInTrial, nil)}
+			return []Node{w.onT("n1", nodev1.ReasonRefused, nil), w.silent("n2", 0), w.onT("n3", nodev1.ReasonWouldDisrupt, nil), w.onT("n4", nodev1.ReasonInTrial, nil)}
 		}, "TakeBack n2 S, TakeBack n3 S"},
 		"stopped: a person's hold is left alone": {nil, func(w *table) []Node {
-			return []Node{w.onT("n1", saysRefused, nil), w.onT("n3", saysWouldDisrupt, hand)}
+			return []Node{w.onT("n1", nodev1.ReasonRefused, nil), w.onT("n3", nodev1.ReasonWouldDisrupt, hand)}
 		}, ""},
-		"paused: nothing is taken back": {paused, func(w *table) []Node { return []Node{w.silent("n2", 0), w.onT("n3", saysWouldDisrupt, nil)} }, ""},
+		"paused: nothing is taken back": {paused, func(w *table) []Node { return []Node{w.silent("n2", 0), w.onT("n3", nodev1.ReasonWouldDisrupt, nil)} }, ""},
 		"undo, a young node that restarts": {func(p *v1alpha1.KubeletPool) {
 			pin(1)(p)
 			p.Status.Stable, p.Status.Revisions[0].Result = &v1alpha1.RevisionName{Revision: 2, Hash: p.Status.Target.Hash}, v1alpha1.ResultCompleted
 		}, func(w *table) []Node {
-			return []Node{w.node("n1", func(n *Node) { fresh(n); n.Reason, n.Good = saysInTrial, w.t }), w.proven("n2")}
+			return []Node{w.node("n1", func(n *Node) { fresh(n); n.Reason, n.Good = nodev1.ReasonInTrial, w.t }), w.proven("n2")}
 		}, "Back n2 S"},
-		"of a revision that nobody remembers, and dead":  {nil, func(w *table) []Node { return []Node{w.forgotten("n1", saysActive, notReady), w.old("n2")} }, "Move n2 T"},
-		"of a revision that nobody remembers, and alive": {nil, func(w *table) []Node { return []Node{w.forgotten("n1", saysActive, nil)} }, "Move n1 T"},
+		"of a revision that nobody remembers, and dead":  {nil, func(w *table) []Node { return []Node{w.forgotten("n1", nodev1.ReasonActive, notReady), w.old("n2")} }, "Move n2 T"},
+		"of a revision that nobody remembers, and alive": {nil, func(w *table) []Node { return []Node{w.forgotten("n1", nodev1.ReasonActive, nil)} }, "Move n1 T"},
 		"of a revision that nobody remembers, and on trial": {nil, func(w *table) []Node {
-			return []Node{w.forgotten("n1", saysInTrial, notReady), w.old("n2")}
+			return []Node{w.forgotten("n1", nodev1.ReasonInTrial, notReady), w.old("n2")}
 		}, "Move n1 T"},
-		"the failed of an attempt before goes first": {func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Attempt = 2 }, func(w *table) []Node { return []Node{w.old("n1"), w.onT("n2", saysRejected, nil), w.old("n3")} }, "Move n2 T"},
+		"the failed of an attempt before goes first": {func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Attempt = 2 }, func(w *table) []Node {
+			return []Node{w.old("n1"), w.onT("n2", nodev1.ReasonRejected, nil), w.old("n3")}
+		}, "Move n2 T"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTable(t)
@@ -143,7 +148,7 @@ func (tab *table) v33(name string) Node { return tab.node(name, func(n *Node) { 
 
 // v33At runs T, and is not settled yet.
 func (tab *table) v33At(name string) Node {
-	n := tab.onT(name, saysInTrial, func(n *Node) { n.Minor = "v1.33" })
+	n := tab.onT(name, nodev1.ReasonInTrial, func(n *Node) { n.Minor = "v1.33" })
 	tab.remembers(n, func(s *Seen) { s.Running = 0 })
 	return n
 }
@@ -153,7 +158,7 @@ func (tab *table) plane(name string) Node {
 }
 
 func (tab *table) refusesS(name string) Node {
-	return tab.node(name, func(n *Node) { fresh(n); n.Reason = saysRefused })
+	return tab.node(name, func(n *Node) { fresh(n); n.Reason = nodev1.ReasonRefused })
 }
 
 // Late ones move within maxUnavailable, one of a cohort without proof at a time; a verdict stops them, but never new nodes.
@@ -165,7 +170,7 @@ func TestLate(t *testing.T) {
 		"of a cohort with proof":    {func(w *table) []Node { return append(w.many(3, "l", w.old), w.proven("n1")) }, 3},
 		"of a cohort without proof": {func(w *table) []Node { return append(w.many(3, "l", w.v33), w.proven("n1")) }, 1},
 		"after a verdict": {func(w *table) []Node {
-			return append(w.many(3, "l", w.old), w.proven("n1"), w.onT("n2", saysRefused, nil))
+			return append(w.many(3, "l", w.old), w.proven("n1"), w.onT("n2", nodev1.ReasonRefused, nil))
 		}, 0},
 		"not Ready": {func(w *table) []Node { return []Node{w.proven("n1"), w.node("n2", notReady)} }, 0},
 	} {

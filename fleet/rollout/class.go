@@ -1,5 +1,9 @@
 package rollout
 
+import (
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+)
+
 // Class is what a member is in, against the target of its pool.
 type Class string
 
@@ -25,26 +29,6 @@ const (
 func Classes() []Class {
 	return []Class{Failed, Leaving, Unsupervised, Manual, Held, Skipped, Joining, Applying, Waiting, OnTrial, Proven, Blocked, Late, Old}
 }
-
-// What a node says: the reasons of its condition KubeletConfigOk.
-const (
-	saysLocal               = "Local"
-	saysInTrial             = "InTrial"
-	saysActive              = "Active"
-	saysApplying            = "Applying"
-	saysAssignmentLost      = "AssignmentLost"
-	saysWouldDisrupt        = "WouldDisrupt"
-	saysRefused             = "Refused"
-	saysRolledBack          = "RolledBack"
-	saysRejected            = "Rejected"
-	saysLastKnownGoodFailed = "LastKnownGoodFailed"
-	saysSyncFailed          = "SyncFailed"
-	saysInvalidAssignment   = "InvalidAssignment"
-	saysFallbackBroken      = "FallbackBroken"
-	saysEnvironmentFailing  = "EnvironmentFailing"
-	saysInternalError       = "InternalError"
-	saysStopped             = "Stopped"
-)
 
 // The reasons of a pool's conditions.
 const (
@@ -96,12 +80,12 @@ func (s *Seen) phase(n *Node, r *rules) Class {
 	}
 	switch {
 	case !observed:
-	case n.Reason == saysWouldDisrupt:
+	case n.Reason == nodev1.ReasonWouldDisrupt:
 		return Waiting
 	case blocked(n.Reason):
 		return Blocked
 	case !s.Runs || s.Running < r.settle:
-	case n.Reason == saysInTrial:
+	case n.Reason == nodev1.ReasonInTrial:
 		return OnTrial
 	default:
 		return Proven
@@ -118,28 +102,28 @@ func runs(n *Node) bool {
 	switch {
 	case n.Mark.Pool == "" || n.Observed != at || n.Active != at:
 		return false
-	case at == Local:
-		return n.Reason == saysLocal
-	case n.Reason == saysInTrial:
+	case at == nodev1.Local:
+		return n.Reason == nodev1.ReasonLocal
+	case n.Reason == nodev1.ReasonInTrial:
 		return true
 	}
-	return n.Reason == saysActive && n.Good == at
+	return n.Reason == nodev1.ReasonActive && n.Good == at
 }
 
 func verdict(reason string) bool {
 	switch reason {
-	case saysRefused, saysRolledBack, saysRejected, saysLastKnownGoodFailed:
+	case nodev1.ReasonRefused, nodev1.ReasonRolledBack, nodev1.ReasonRejected, nodev1.ReasonLastKnownGoodFailed:
 		return true
 	}
 	return false
 }
 
 // final: such a verdict stops a revision; RolledBack waits for its control.
-func final(reason string) bool { return verdict(reason) && reason != saysRolledBack }
+func final(reason string) bool { return verdict(reason) && reason != nodev1.ReasonRolledBack }
 
 func blocked(reason string) bool {
 	switch reason {
-	case saysSyncFailed, saysInvalidAssignment, saysFallbackBroken, saysEnvironmentFailing, saysInternalError, saysStopped:
+	case nodev1.ReasonSyncFailed, nodev1.ReasonInvalidAssignment, nodev1.ReasonFallbackBroken, nodev1.ReasonEnvironmentFailing, nodev1.ReasonInternalError, nodev1.ReasonStopped:
 		return true
 	}
 	return false

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -68,8 +69,8 @@ func (d *decision) classify(p *pool) {
 	}
 	p.members, p.cohorts, p.count = make([]member, 0, len(p.own)), p.cohorts[:0], counts{}
 	for _, i := range p.own {
-		m := member{node: d.nodes[i], seen: &d.seen[i], held: d.held[i], keep: Local, want: Local}
-		layers := Local
+		m := member{node: d.nodes[i], seen: &d.seen[i], held: d.held[i], keep: nodev1.Local, want: nodev1.Local}
+		layers := nodev1.Local
 		if wanted != nil {
 			v, mask := wanted.variantFor(labels.Set(m.node.Labels))
 			m.want, m.wantMask, layers = v.source, mask, v.layers
@@ -136,7 +137,7 @@ func (p *pool) classOf(m *member, w *World) Class {
 // joined: it was assigned what it has when it was new, and nothing has passed there yet. A process that began since does not know that.
 func joined(n *Node, s *Seen, now time.Time) bool {
 	age := now.Sub(n.Created).Abs()
-	return n.Good == Local && age < 3*youth && age-s.Assigned < youth
+	return n.Good == nodev1.Local && age < 3*youth && age-s.Assigned < youth
 }
 
 // isYoung: it was made minutes ago.
@@ -169,7 +170,7 @@ func (m *member) relate(p *pool) {
 	}
 	records := n.Mark.Records(n.Source)
 	m.notBegun = records && (m.seen.Phase == Applying || m.seen.Phase == Blocked) && n.Observed != n.Source || m.seen.Phase == Waiting
-	ownLocal := m.want == Local && n.Source == "" && (n.Mark.Pool == "" || records)
+	ownLocal := m.want == nodev1.Local && n.Source == "" && (n.Mark.Pool == "" || records)
 	m.begun = records && n.Source == m.want || ownLocal
 	if p.judges(n) && records && n.Source != m.want && (m.seen.Phase == Applying || m.seen.Phase == OnTrial || m.seen.Phase == Blocked) {
 		m.begun = true // relabelled in the middle: it goes on until it has answered, and one that is Blocked may begin at any time
@@ -185,7 +186,7 @@ func (m *member) relate(p *pool) {
 // progress is how far a member with the target is.
 func (m *member) progress() Class {
 	if m.seen.Phase == "" { // nothing is assigned, and nothing is what it should have
-		if m.node.Reason == saysLocal && m.node.Observed == "" || m.node.Reason == "" {
+		if m.node.Reason == nodev1.ReasonLocal && m.node.Observed == "" || m.node.Reason == "" {
 			return Proven
 		}
 		return Applying
@@ -202,7 +203,7 @@ func changing(n *Node, s *Seen) bool {
 	case Applying, Waiting, Blocked:
 		return true
 	}
-	return n.Mark.Pool != "" && n.Reason == saysRolledBack
+	return n.Mark.Pool != "" && n.Reason == nodev1.ReasonRolledBack
 }
 
 func (p *pool) tally() {

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -20,50 +21,52 @@ func TestClasses(t *testing.T) {
 		node func(*table) Node
 		want string
 	}{
-		"refused":                         {func(w *table) Node { return w.onT("n", saysRefused, nil) }, "failed"},
-		"rolled back":                     {func(w *table) Node { return w.onT("n", saysRolledBack, nil) }, "failed"},
-		"rejected":                        {func(w *table) Node { return w.onT("n", saysRejected, nil) }, "failed"},
-		"the last known good failed":      {func(w *table) Node { return w.onT("n", saysLastKnownGoodFailed, nil) }, "failed"},
-		"refused, then held":              {func(w *table) Node { return w.onT("n", saysRefused, held) }, "failed"},
-		"refused, then cordoned":          {func(w *table) Node { return w.onT("n", saysRefused, func(n *Node) { n.Cordoned = true }) }, "failed"},
-		"refused, then being deleted":     {func(w *table) Node { return w.onT("n", saysRefused, func(n *Node) { n.Leaving = true }) }, "failed"},
-		"refused, then reset by a person": {func(w *table) Node { return w.onT("n", saysRefused, func(n *Node) { n.Source = "" }) }, "failed"},
-		"refused, of an earlier attempt":  {func(w *table) Node { w.pool.Spec.Rollout.Attempt = 2; return w.onT("n", saysRefused, nil) }, "old"},
-		"a verdict of before the retry":   {func(w *table) Node { return w.onT("n", saysRejected, func(n *Node) { n.RetryObserved.Attempt = 0 }) }, "applying"},
-		"marked for removal":              {func(w *table) Node { return w.onT("n", saysActive, func(n *Node) { n.Leaving = true }) }, "leaving"},
-		"no supervisor":                   {func(w *table) Node { return w.node("n", func(n *Node) { n.Supervised = false }) }, "unsupervised"},
-		"a supervisor that is too old":    {func(w *table) Node { return w.node("n", func(n *Node) { n.Layered = false }) }, "unsupervised"},
-		"assigned by a person":            {func(w *table) Node { return w.node("n", func(n *Node) { n.Source = "kube-system/own/kubelet" }) }, "manual"},
-		"reset by a person":               {func(w *table) Node { return w.node("n", func(n *Node) { n.Source = "" }) }, "manual"},
-		"assigned by nobody knows whom":   {func(w *table) Node { return w.node("n", func(n *Node) { n.Mark = Mark{} }) }, "manual"},
-		"adopted by nobody":               {func(w *table) Node { w.pool.Spec.Adoption = v1alpha1.AdoptNever; return w.node("n", unassign) }, "manual"},
-		"held":                            {func(w *table) Node { return w.onT("n", saysActive, held) }, "held"},
-		"cordoned":                        {func(w *table) Node { return w.onT("n", saysActive, func(n *Node) { n.Cordoned = true }) }, "skipped"},
-		"another updater at work":         {func(w *table) Node { return w.onT("n", saysActive, func(n *Node) { n.Updating = true }) }, "skipped"},
-		"new, and not Ready yet":          {func(w *table) Node { return w.node("n", fresh) }, "joining"},
-		"new, and at risk":                {func(w *table) Node { return w.onT("n", saysActive, fresh) }, "proven"},
+		"refused":                         {func(w *table) Node { return w.onT("n", nodev1.ReasonRefused, nil) }, "failed"},
+		"rolled back":                     {func(w *table) Node { return w.onT("n", nodev1.ReasonRolledBack, nil) }, "failed"},
+		"rejected":                        {func(w *table) Node { return w.onT("n", nodev1.ReasonRejected, nil) }, "failed"},
+		"the last known good failed":      {func(w *table) Node { return w.onT("n", nodev1.ReasonLastKnownGoodFailed, nil) }, "failed"},
+		"refused, then held":              {func(w *table) Node { return w.onT("n", nodev1.ReasonRefused, held) }, "failed"},
+		"refused, then cordoned":          {func(w *table) Node { return w.onT("n", nodev1.ReasonRefused, func(n *Node) { n.Cordoned = true }) }, "failed"},
+		"refused, then being deleted":     {func(w *table) Node { return w.onT("n", nodev1.ReasonRefused, func(n *Node) { n.Leaving = true }) }, "failed"},
+		"refused, then reset by a person": {func(w *table) Node { return w.onT("n", nodev1.ReasonRefused, func(n *Node) { n.Source = "" }) }, "failed"},
+		"refused, of an earlier attempt":  {func(w *table) Node { w.pool.Spec.Rollout.Attempt = 2; return w.onT("n", nodev1.ReasonRefused, nil) }, "old"},
+		"a verdict of before the retry": {func(w *table) Node {
+			return w.onT("n", nodev1.ReasonRejected, func(n *Node) { n.RetryObserved.Attempt = 0 })
+		}, "applying"},
+		"marked for removal":            {func(w *table) Node { return w.onT("n", nodev1.ReasonActive, func(n *Node) { n.Leaving = true }) }, "leaving"},
+		"no supervisor":                 {func(w *table) Node { return w.node("n", func(n *Node) { n.Supervised = false }) }, "unsupervised"},
+		"a supervisor that is too old":  {func(w *table) Node { return w.node("n", func(n *Node) { n.Layered = false }) }, "unsupervised"},
+		"assigned by a person":          {func(w *table) Node { return w.node("n", func(n *Node) { n.Source = "kube-system/own/kubelet" }) }, "manual"},
+		"reset by a person":             {func(w *table) Node { return w.node("n", func(n *Node) { n.Source = "" }) }, "manual"},
+		"assigned by nobody knows whom": {func(w *table) Node { return w.node("n", func(n *Node) { n.Mark = Mark{} }) }, "manual"},
+		"adopted by nobody":             {func(w *table) Node { w.pool.Spec.Adoption = v1alpha1.AdoptNever; return w.node("n", unassign) }, "manual"},
+		"held":                          {func(w *table) Node { return w.onT("n", nodev1.ReasonActive, held) }, "held"},
+		"cordoned":                      {func(w *table) Node { return w.onT("n", nodev1.ReasonActive, func(n *Node) { n.Cordoned = true }) }, "skipped"},
+		"another updater at work":       {func(w *table) Node { return w.onT("n", nodev1.ReasonActive, func(n *Node) { n.Updating = true }) }, "skipped"},
+		"new, and not Ready yet":        {func(w *table) Node { return w.node("n", fresh) }, "joining"},
+		"new, and at risk":              {func(w *table) Node { return w.onT("n", nodev1.ReasonActive, fresh) }, "proven"},
 		"not Ready for longer": {func(w *table) Node {
 			return w.node("n", func(n *Node) { fresh(n); n.Created = tableNow.Add(-time.Hour) })
 		}, "old"},
-		"assigned, and nothing observed":      {func(w *table) Node { return w.onT("n", saysActive, func(n *Node) { n.Observed = w.s }) }, "applying"},
-		"applying":                            {func(w *table) Node { return w.onT("n", saysApplying, nil) }, "applying"},
-		"assigned again after it was deleted": {func(w *table) Node { return w.onT("n", saysAssignmentLost, nil) }, "applying"},
+		"assigned, and nothing observed":      {func(w *table) Node { return w.onT("n", nodev1.ReasonActive, func(n *Node) { n.Observed = w.s }) }, "applying"},
+		"applying":                            {func(w *table) Node { return w.onT("n", nodev1.ReasonApplying, nil) }, "applying"},
+		"assigned again after it was deleted": {func(w *table) Node { return w.onT("n", nodev1.ReasonAssignmentLost, nil) }, "applying"},
 		"running, but not settled": {func(w *table) Node {
-			n := w.onT("n", saysInTrial, nil)
+			n := w.onT("n", nodev1.ReasonInTrial, nil)
 			w.remembers(n, func(s *Seen) { s.Running = 14 * time.Second })
 			return n
 		}, "applying"},
-		"waiting for its pods":                  {func(w *table) Node { return w.onT("n", saysWouldDisrupt, nil) }, "waiting"},
-		"on trial":                              {func(w *table) Node { return w.onT("n", saysInTrial, nil) }, "onTrial"},
-		"last known good":                       {func(w *table) Node { return w.onT("n", saysActive, nil) }, "proven"},
-		"says Active, and runs something else":  {func(w *table) Node { return w.onT("n", saysActive, func(n *Node) { n.Active = w.s }) }, "applying"},
-		"says Active, and would fall back to S": {func(w *table) Node { return w.onT("n", saysActive, func(n *Node) { n.Good = w.s }) }, "applying"},
-		"the ConfigMap cannot be had":           {func(w *table) Node { return w.onT("n", saysSyncFailed, nil) }, "blocked"},
-		"the assignment is malformed":           {func(w *table) Node { return w.onT("n", saysInvalidAssignment, nil) }, "blocked"},
-		"the local file would be refused":       {func(w *table) Node { return w.onT("n", saysFallbackBroken, nil) }, "blocked"},
-		"the environment fails":                 {func(w *table) Node { return w.onT("n", saysEnvironmentFailing, nil) }, "blocked"},
-		"the supervisor fails":                  {func(w *table) Node { return w.onT("n", saysInternalError, nil) }, "blocked"},
-		"the supervisor was stopped":            {func(w *table) Node { return w.onT("n", saysStopped, nil) }, "blocked"},
+		"waiting for its pods":                  {func(w *table) Node { return w.onT("n", nodev1.ReasonWouldDisrupt, nil) }, "waiting"},
+		"on trial":                              {func(w *table) Node { return w.onT("n", nodev1.ReasonInTrial, nil) }, "onTrial"},
+		"last known good":                       {func(w *table) Node { return w.onT("n", nodev1.ReasonActive, nil) }, "proven"},
+		"says Active, and runs something else":  {func(w *table) Node { return w.onT("n", nodev1.ReasonActive, func(n *Node) { n.Active = w.s }) }, "applying"},
+		"says Active, and would fall back to S": {func(w *table) Node { return w.onT("n", nodev1.ReasonActive, func(n *Node) { n.Good = w.s }) }, "applying"},
+		"the ConfigMap cannot be had":           {func(w *table) Node { return w.onT("n", nodev1.ReasonSyncFailed, nil) }, "blocked"},
+		"the assignment is malformed":           {func(w *table) Node { return w.onT("n", nodev1.ReasonInvalidAssignment, nil) }, "blocked"},
+		"the local file would be refused":       {func(w *table) Node { return w.onT("n", nodev1.ReasonFallbackBroken, nil) }, "blocked"},
+		"the environment fails":                 {func(w *table) Node { return w.onT("n", nodev1.ReasonEnvironmentFailing, nil) }, "blocked"},
+		"the supervisor fails":                  {func(w *table) Node { return w.onT("n", nodev1.ReasonInternalError, nil) }, "blocked"},
+		"the supervisor was stopped":            {func(w *table) Node { return w.onT("n", nodev1.ReasonStopped, nil) }, "blocked"},
 		"no answer within the deadline":         {func(w *table) Node { return w.silent("n", time.Hour) }, "blocked"},
 		"relabelled, and no answer":             {func(w *table) Node { return w.relabelled("n") }, "blocked"},
 		"no answer, but still time":             {func(w *table) Node { return w.silent("n", time.Hour-time.Second) }, "applying"},
@@ -77,7 +80,7 @@ func TestClasses(t *testing.T) {
 		"on T, when S is pinned": {func(w *table) Node {
 			pin := int64(1)
 			w.pool.Spec.Rollout.Pin = &pin
-			return w.onT("n", saysActive, nil)
+			return w.onT("n", nodev1.ReasonActive, nil)
 		}, "old"},
 		"on S, when S is pinned":           {func(w *table) Node { pin := int64(1); w.pool.Spec.Rollout.Pin = &pin; return w.node("n", nil) }, "proven"},
 		"unassigned, when local is pinned": {func(w *table) Node { pin := int64(0); w.pool.Spec.Rollout.Pin = &pin; return w.node("n", unassign) }, "proven"},
@@ -100,28 +103,28 @@ func TestClasses(t *testing.T) {
 }
 
 func unassign(n *Node) {
-	n.Source, n.Mark, n.Retry, n.Observed, n.RetryObserved, n.Active, n.Good, n.Reason = "", Mark{}, Retry{}, "", Retry{}, Local, Local, saysLocal
+	n.Source, n.Mark, n.Retry, n.Observed, n.RetryObserved, n.Active, n.Good, n.Reason = "", Mark{}, Retry{}, "", Retry{}, nodev1.Local, nodev1.Local, nodev1.ReasonLocal
 }
 
 func fresh(n *Node) { n.Ready, n.Created = false, tableNow.Add(-9*time.Minute) }
 
 func (tab *table) local(name string) Node {
 	return tab.node(name, func(n *Node) {
-		tab.has(n, Local, Retry{"workers", localHash, 1}, saysLocal)
+		tab.has(n, nodev1.Local, Retry{"workers", localHash, 1}, nodev1.ReasonLocal)
 	})
 }
 
 // silent has been assigned T for so long, and has not answered.
 func (tab *table) silent(name string, unanswered time.Duration) Node {
-	n := tab.onT(name, saysActive, func(n *Node) { n.Observed = tab.s })
+	n := tab.onT(name, nodev1.ReasonActive, func(n *Node) { n.Observed = tab.s })
 	tab.remembers(n, func(s *Seen) { s.Unanswered = unanswered })
 	return n
 }
 
 // relabelled has been assigned another variant of T than it should have by now, and has not answered within the deadline.
 func (tab *table) relabelled(name string) Node {
-	n := tab.onT(name, saysActive, func(n *Node) {
-		tab.has(n, "kubelet-config/pool-workers-other/kubelet", tab.retry, saysActive)
+	n := tab.onT(name, nodev1.ReasonActive, func(n *Node) {
+		tab.has(n, "kubelet-config/pool-workers-other/kubelet", tab.retry, nodev1.ReasonActive)
 		n.Observed = tab.s
 	})
 	tab.remembers(n, func(s *Seen) { s.Unanswered = time.Hour })
@@ -141,7 +144,7 @@ func denied(name string) map[types.UID]string {
 func TestBlockedStaysBlocked(t *testing.T) {
 	w := newTable(t)
 	n := w.silent("n1", time.Hour)
-	n.Reason = saysInternalError
+	n.Reason = nodev1.ReasonInternalError
 	for range 3 {
 		plan, status := w.decide(n)
 		if got := classes(status); got["blocked"] != 1 {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // Collect names the revisions and variants of a pool that nothing needs any more: no Node names them, they are neither target, stable nor
@@ -78,7 +80,7 @@ func namedByNodes(nodes []Node) map[string]bool {
 		}
 	}
 	delete(named, "")
-	delete(named, Local)
+	delete(named, nodev1.Local)
 	return named
 }
 

@@ -5,20 +5,21 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
 // back is a node with what it was given back, and says so; an empty reason is no answer yet.
 func (tab *table) back(name, reason string) Node {
 	return tab.node(name, func(n *Node) {
-		if tab.s == Local {
-			tab.has(n, Local, tab.oldRetry, saysLocal)
+		if tab.s == nodev1.Local {
+			tab.has(n, nodev1.Local, tab.oldRetry, nodev1.ReasonLocal)
 		}
 		if n.Good = tab.s; reason != "" {
 			n.Reason = reason
 			return
 		}
-		n.Observed, n.Active, n.Reason = tab.t, tab.t, saysInTrial
+		n.Observed, n.Active, n.Reason = tab.t, tab.t, nodev1.ReasonInTrial
 	})
 }
 
@@ -26,9 +27,9 @@ func (tab *table) back(name, reason string) Node {
 func goingBack(t *testing.T, way string) *table {
 	t.Helper()
 	w, pin := newTable(t), int64(1)
-	if way == Local {
+	if way == nodev1.Local {
 		pin, w.pool.Status.Stable = 0, &v1alpha1.RevisionName{}
-		w.s, w.oldRetry = Local, Retry{"workers", localHash, 1}
+		w.s, w.oldRetry = nodev1.Local, Retry{"workers", localHash, 1}
 	}
 	w.pool.Spec.Rollout.Pin = &pin
 	return w
@@ -43,21 +44,21 @@ func (tab *table) readyOf(nodes ...Node) string {
 
 // Going back is over when the last node has gone back.
 func TestGoingBackIsOverWithTheLastNode(t *testing.T) {
-	for _, way := range []string{Local, "stable"} {
+	for _, way := range []string{nodev1.Local, "stable"} {
 		for name, row := range map[string]struct {
 			node func(*table) Node
 			want string
 		}{
-			"it has the other one":  {func(w *table) Node { return w.onT("n1", saysInTrial, nil) }, ReasonRolling},
+			"it has the other one":  {func(w *table) Node { return w.onT("n1", nodev1.ReasonInTrial, nil) }, ReasonRolling},
 			"it has not answered":   {func(w *table) Node { return w.back("n1", "") }, ReasonRolling},
-			"it applies":            {func(w *table) Node { return w.back("n1", saysApplying) }, ReasonRolling},
-			"it waits for its pods": {func(w *table) Node { return w.back("n1", saysWouldDisrupt) }, ReasonRolling},
+			"it applies":            {func(w *table) Node { return w.back("n1", nodev1.ReasonApplying) }, ReasonRolling},
+			"it waits for its pods": {func(w *table) Node { return w.back("n1", nodev1.ReasonWouldDisrupt) }, ReasonRolling},
 			"it has not settled": {func(w *table) Node {
 				n := w.back("n1", w.atHome())
 				w.remembers(n, func(s *Seen) { s.Running = 0 })
 				return n
 			}, ReasonRolling},
-			"it says no": {func(w *table) Node { return w.back("n1", saysRefused) }, ReasonCompleted},
+			"it says no": {func(w *table) Node { return w.back("n1", nodev1.ReasonRefused) }, ReasonCompleted},
 			"it is back": {func(w *table) Node { return w.back("n1", w.atHome()) }, ReasonCompleted},
 		} {
 			t.Run(name+" "+way, func(t *testing.T) {
@@ -74,34 +75,34 @@ func TestGoingBackIsOverWithTheLastNode(t *testing.T) {
 
 // atHome is what a node says that is back.
 func (tab *table) atHome() string {
-	if tab.s == Local {
-		return saysLocal
+	if tab.s == nodev1.Local {
+		return nodev1.ReasonLocal
 	}
-	return saysActive
+	return nodev1.ReasonActive
 }
 
 // Who comes late to what is completed does not make it less so.
 func TestWhoComesLateChangesNothing(t *testing.T) {
-	for _, way := range []string{Local, "stable"} {
+	for _, way := range []string{nodev1.Local, "stable"} {
 		w := goingBack(t, way)
 		if got := w.readyOf(w.back("n1", w.atHome())); got != ReasonCompleted {
 			t.Errorf("%s: Ready is %s", way, got)
 		}
-		if got := w.readyOf(w.back("n1", w.atHome()), w.back("n2", saysApplying)); got != ReasonCompleted {
+		if got := w.readyOf(w.back("n1", w.atHome()), w.back("n2", nodev1.ReasonApplying)); got != ReasonCompleted {
 			t.Errorf("%s: with a node that comes late Ready is %s", way, got)
 		}
 		// Nor does a spec that became invalid, and is said: what is completed stays completed for as long as it is so.
 		pin, absent := w.pool.Spec.Rollout.Pin, int64(7)
 		w.pool.Spec.Rollout.Pin = &absent
 		for range 2 {
-			got := w.readyOf(w.back("n1", w.atHome()), w.back("n2", saysApplying))
+			got := w.readyOf(w.back("n1", w.atHome()), w.back("n2", nodev1.ReasonApplying))
 			if p := w.pool.Status.Conditions[1]; got != ReasonInvalidSpec || p.Reason != ReasonCompleted {
 				t.Errorf("%s: with a pin that is not there Ready is %s, and Progressing %s", way, got, p.Reason)
 			}
 		}
 		w.pool.Spec.Rollout.Pin = pin
 		w.pool.Spec.Rollout.Attempt = 2
-		if got := w.readyOf(w.back("n1", w.atHome()), w.back("n2", saysApplying)); got != ReasonRolling {
+		if got := w.readyOf(w.back("n1", w.atHome()), w.back("n2", nodev1.ReasonApplying)); got != ReasonRolling {
 			t.Errorf("%s: in another attempt Ready is %s", way, got)
 		}
 	}

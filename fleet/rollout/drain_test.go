@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -102,22 +103,22 @@ func TestDrains(t *testing.T) {
 		"it goes on":                      {drains, drained(nil), goesOn, "WaitsForPods: 1 nodes wait for their pods to end; 1 of them are being drained"},
 		"it goes on in a closed window":   {all(drains, closed), drained(nil), goesOn, ""},
 		"it rests while more are away":    {all(drains, atMost("1")), func(w *table) []Node { return []Node{w.drained("n1", nil), w.proven("n0"), w.node("n2", notReady)} }, "", ""},
-		"it rests in doubt":               {drains, func(w *table) []Node { return []Node{w.drained("n1", nil), w.onT("n0", saysRolledBack, nil)} }, "", ""},
+		"it rests in doubt":               {drains, func(w *table) []Node { return []Node{w.drained("n1", nil), w.onT("n0", nodev1.ReasonRolledBack, nil)} }, "", ""},
 		"a budget freezes it":             {all(drains, limited(func(b *v1alpha1.KubeletRolloutBudgetSpec) { b.Frozen = true })), drained(nil), lifts, ""},
 		"the pool is frozen":              {all(drains, atMost("0")), drained(nil), lifts, ""},
 		"it rests while the node is away": {drains, drained(notReady), "", ""},
 		"it has rested all the time":      {drains, lasting(10*time.Minute, 0, Drained{}), lifts, ""},
 		"it rests while others update it": {drains, drained(func(n *Node) { n.Updating = true }), "", ""},
-		"it applies, and stays cordoned":  {drains, drained(func(n *Node) { n.Reason = saysApplying }), "", ""},
-		"it runs":                         {drains, drained(func(n *Node) { n.Reason, n.Active = saysInTrial, n.Source }), lifts, ""},
+		"it applies, and stays cordoned":  {drains, drained(func(n *Node) { n.Reason = nodev1.ReasonApplying }), "", ""},
+		"it runs":                         {drains, drained(func(n *Node) { n.Reason, n.Active = nodev1.ReasonInTrial, n.Source }), lifts, ""},
 		"it runs, and what keeps the target is gone": {func(w *table) {
 			drains(w)
 			w.kept = w.kept[:1]
 			w.pool.Spec.Layers = []v1alpha1.Layer{inline("fleet", `{"staticPodPath":"relative"}`)}
-		}, drained(func(n *Node) { n.Reason, n.Active = saysInTrial, n.Source }), lifts, ""},
-		"it was rolled back":                             {drains, drained(func(n *Node) { n.Reason = saysRolledBack }), lifts, ""},
-		"it cannot go on":                                {drains, drained(func(n *Node) { n.Reason = saysSyncFailed }), lifts, ""},
-		"another one has stopped it":                     {drains, func(w *table) []Node { return []Node{w.drained("n1", nil), w.onT("n0", saysRefused, nil)} }, lifts, ""},
+		}, drained(func(n *Node) { n.Reason, n.Active = nodev1.ReasonInTrial, n.Source }), lifts, ""},
+		"it was rolled back":                             {drains, drained(func(n *Node) { n.Reason = nodev1.ReasonRolledBack }), lifts, ""},
+		"it cannot go on":                                {drains, drained(func(n *Node) { n.Reason = nodev1.ReasonSyncFailed }), lifts, ""},
+		"another one has stopped it":                     {drains, func(w *table) []Node { return []Node{w.drained("n1", nil), w.onT("n0", nodev1.ReasonRefused, nil)} }, lifts, ""},
 		"the pool is paused":                             {all(drains, paused), drained(nil), lifts, ""},
 		"the pool drains no more":                        {func(*table) {}, drained(nil), lifts, ""},
 		"the pool is gone":                               {drains, drained(func(n *Node) { n.Drain.Pool = "gone" }), lifts, ""},

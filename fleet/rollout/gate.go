@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // gate is what a pool or a budget allows beyond waves and the pool's own maxUnavailable. What passes through it is counted, so that the next
@@ -106,7 +108,7 @@ func (d *decision) unproven(i int) bool {
 // holdDomain notes the domain of a node that changes, is about to, is on trial or was rolled back.
 func (d *decision) holdDomain(g *gate, i int) {
 	n, s := d.nodes[i], &d.seen[i]
-	if g.topology.key == "" || s.Phase != Applying && s.Phase != OnTrial && !n.Draining && (n.Mark.Pool == "" || n.Reason != saysRolledBack) {
+	if g.topology.key == "" || s.Phase != Applying && s.Phase != OnTrial && !n.Draining && (n.Mark.Pool == "" || n.Reason != nodev1.ReasonRolledBack) {
 		return
 	}
 	domain := n.Labels[g.topology.key]

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -39,9 +40,9 @@ func closed(w *table) { w.pool.Spec.Rollout.Windows = nightly }
 func allowed(w *table) { w.pool.Spec.Rollout.Disruption = v1alpha1.DisruptionAllow }
 
 func (tab *table) waits(name string, change func(*Node)) Node {
-	return tab.onT(name, saysWouldDisrupt, func(n *Node) {
+	return tab.onT(name, nodev1.ReasonWouldDisrupt, func(n *Node) {
 		n.Message = "T waits: default/web would be killed; drain the node, or set annotation kubelet-supervisor.io/allow-disruption=0123456789ab"
-		n.Asks = asks(&corev1.NodeCondition{Reason: saysWouldDisrupt, Message: n.Message})
+		n.Asks = asks(&corev1.NodeCondition{Reason: nodev1.ReasonWouldDisrupt, Message: n.Message})
 		if change != nil {
 			change(n)
 		}
@@ -51,7 +52,7 @@ func (tab *table) waits(name string, change func(*Node)) Node {
 // joined: it is new, and was given the stable revision a moment ago.
 func (tab *table) joined(n *Node, zone string) {
 	inZone(zone)(n)
-	n.Created, n.Reason, n.Good = tableNow.Add(-5*time.Minute), saysInTrial, Local
+	n.Created, n.Reason, n.Good = tableNow.Add(-5*time.Minute), nodev1.ReasonInTrial, nodev1.Local
 }
 
 // What windows, topologies and budgets let through, beyond waves and the pool's own maxUnavailable, and what the pool says when nobody is let
@@ -84,16 +85,16 @@ func TestGates(t *testing.T) {
 		"no topology":                {func(*table) {}, two, "Move a1 T, Move b1 T", ""},
 		"a zone after the other":     {zonal(1), two, "Move a1 T", ""},
 		"two zones at a time":        {zonal(2), two, "Move a1 T, Move b1 T", ""},
-		"the zone in use":            {zonal(1), func(w *table) []Node { return append(two(w), w.onT("b2", saysInTrial, inZone("b"))) }, "Move b1 T", ""},
-		"a zone is no longer in use": {zonal(1), func(w *table) []Node { return append(two(w), w.onT("b2", saysActive, inZone("b"))) }, "Move a1 T", ""},
+		"the zone in use":            {zonal(1), func(w *table) []Node { return append(two(w), w.onT("b2", nodev1.ReasonInTrial, inZone("b"))) }, "Move b1 T", ""},
+		"a zone is no longer in use": {zonal(1), func(w *table) []Node { return append(two(w), w.onT("b2", nodev1.ReasonActive, inZone("b"))) }, "Move a1 T", ""},
 		"who waits uses no zone":     {zonal(1), func(w *table) []Node { return append(two(w), w.waits("b2", inZone("b"))) }, "Move a1 T", ""},
-		"no label is a zone as well": {zonal(1), func(w *table) []Node { return append(two(w), w.onT("n2", saysInTrial, nil)) }, "", ""},
+		"no label is a zone as well": {zonal(1), func(w *table) []Node { return append(two(w), w.onT("n2", nodev1.ReasonInTrial, nil)) }, "", ""},
 		"late ones, zone by zone":    {all(zonal(1), (*table).completeT), two, "Late a1 T", ""},
 		"going back, all zones": {all(zonal(1), pin(1)), func(w *table) []Node {
-			return []Node{w.onT("a1", saysActive, inZone("a")), w.onT("b1", saysActive, inZone("b"))}
+			return []Node{w.onT("a1", nodev1.ReasonActive, inZone("a")), w.onT("b1", nodev1.ReasonActive, inZone("b"))}
 		}, "Back a1 S, Back b1 S", ""},
 		"a new node opens no zone": {zonal(1), func(w *table) []Node {
-			return append(two(w), w.onT("a2", saysInTrial, inZone("a")), w.node("b2", func(n *Node) { w.joined(n, "b") }))
+			return append(two(w), w.onT("a2", nodev1.ReasonInTrial, inZone("a")), w.node("b2", func(n *Node) { w.joined(n, "b") }))
 		}, "Move a1 T", ""},
 		"a new node closes none": {zonal(1), func(w *table) []Node {
 			return append(two(w), w.node("b2", func(n *Node) { w.joined(n, "b") }))
@@ -102,13 +103,13 @@ func TestGates(t *testing.T) {
 			return append(two(w), w.node("b2", func(n *Node) { w.joined(n, "b"); n.Created = tableNow.Add(-25 * time.Minute) }))
 		}, "Move a1 T", ""},
 		"one that was late is no new node": {all(zonal(1), (*table).completeT), func(w *table) []Node {
-			late := func(n *Node) { n.Created, n.Good = tableNow.Add(-25*time.Minute), Local }
-			a1 := w.onT("a1", saysInTrial, func(n *Node) { inZone("a")(n); late(n) })
+			late := func(n *Node) { n.Created, n.Good = tableNow.Add(-25*time.Minute), nodev1.Local }
+			a1 := w.onT("a1", nodev1.ReasonInTrial, func(n *Node) { inZone("a")(n); late(n) })
 			w.remembers(a1, func(s *Seen) { s.Assigned = time.Minute })
 			return []Node{w.proven("n0"), a1, w.node("b1", func(n *Node) { newcomer(n); inZone("b")(n); late(n); n.Ready = true })}
 		}, "", ""},
 		"one that is late opens no zone": {zonal(1), func(w *table) []Node {
-			return append(two(w), w.onT("a2", saysInTrial, inZone("a")), w.node("b2", func(n *Node) { w.joined(n, "b"); n.Created = tableNow.Add(-time.Hour) }))
+			return append(two(w), w.onT("a2", nodev1.ReasonInTrial, inZone("a")), w.node("b2", func(n *Node) { w.joined(n, "b"); n.Created = tableNow.Add(-time.Hour) }))
 		}, "Move a1 T", ""},
 		"the zone of one that is late is no zone more": {zonal(1), func(w *table) []Node {
 			return append(two(w), w.node("b2", func(n *Node) { w.joined(n, "b"); n.Created = tableNow.Add(-time.Hour) }))
@@ -118,26 +119,26 @@ func TestGates(t *testing.T) {
 				w.node("a2", func(n *Node) { w.joined(n, "a"); n.Created = tableNow.Add(-time.Hour) }))
 		}, "Move b1 T, Move b2 T", ""},
 		"late ones wait for no new node": {all(zonal(1), (*table).completeT), func(w *table) []Node {
-			return append(two(w), w.onT("b2", saysInTrial, func(n *Node) { fresh(n); inZone("b")(n) }))
+			return append(two(w), w.onT("b2", nodev1.ReasonInTrial, func(n *Node) { fresh(n); inZone("b")(n) }))
 		}, "Late a1 T", ""},
 		"released at night, of a revision that nobody remembers": {all(closed, (*table).completeT), func(w *table) []Node {
-			return []Node{w.proven("n0"), w.forgotten("n1", saysActive, nil)}
+			return []Node{w.proven("n0"), w.forgotten("n1", nodev1.ReasonActive, nil)}
 		}, "", ""},
 		"somebody else uses the zone": {zonal(1), func(w *table) []Node {
-			return append(two(w), w.onT("c", saysInTrial, func(n *Node) { hand(n); n.Labels["zone"] = "c" }))
+			return append(two(w), w.onT("c", nodev1.ReasonInTrial, func(n *Node) { hand(n); n.Labels["zone"] = "c" }))
 		}, "", "WaitsForZone: it has nodes under way in 1 of at most 1 domains of zone"},
 
 		"the window is open":                  {func(w *table) { w.pool.Spec.Rollout.Windows = atNoon }, two, "Move a1 T, Move b1 T", ""},
 		"the window is closed":                {closed, two, "", "WindowClosed: it has no window open before 2026-11-22T22:00:00Z"},
 		"late ones wait for the window":       {all(closed, (*table).completeT), two, "", ""},
 		"going back does not":                 {all(closed, pin(1)), two, "Back n0 S", ""},
-		"new nodes do not":                    {closed, func(w *table) []Node { return []Node{w.onT("n0", saysInTrial, nil), w.node("n1", joins)} }, "Join n1 S", ""},
-		"nor does what is taken back":         {closed, func(w *table) []Node { return []Node{w.onT("n1", saysRefused, nil), w.silent("n2", 0)} }, "TakeBack n2 S", ""},
+		"new nodes do not":                    {closed, func(w *table) []Node { return []Node{w.onT("n0", nodev1.ReasonInTrial, nil), w.node("n1", joins)} }, "Join n1 S", ""},
+		"nor does what is taken back":         {closed, func(w *table) []Node { return []Node{w.onT("n1", nodev1.ReasonRefused, nil), w.silent("n2", 0)} }, "TakeBack n2 S", ""},
 		"a new node that refuses S, at night": {closed, func(w *table) []Node { return []Node{w.proven("n1"), w.proven("n3"), w.old("n4"), w.refusesS("n2")} }, "", ""},
 
 		"frozen":                      {frozen, two, "", "BudgetExhausted: KubeletRolloutBudget nights is frozen"},
 		"frozen, the way back":        {all(frozen, pin(1)), two, "", "BudgetExhausted: KubeletRolloutBudget nights is frozen"},
-		"frozen, a new node":          {frozen, func(w *table) []Node { return []Node{w.onT("n0", saysInTrial, nil), w.node("n1", joins)} }, "Join n1 S", ""},
+		"frozen, a new node":          {frozen, func(w *table) []Node { return []Node{w.onT("n0", nodev1.ReasonInTrial, nil), w.node("n1", joins)} }, "Join n1 S", ""},
 		"frozen, what has not begun":  {all(frozen, pin(1)), func(w *table) []Node { return []Node{w.waits("n2", nil)} }, "TakeBack n2 S", ""},
 		"frozen are others":           {limited(func(b *spec) { b.Frozen = true; b.Selector.MatchLabels = map[string]string{"zone": "a"} }), two, "Move b1 T", ""},
 		"at night alone":              {limited(func(b *spec) { b.Windows = nightly }), two, "", "WindowClosed: KubeletRolloutBudget nights has no window open before 2026-11-22T22:00:00Z"},
@@ -150,7 +151,7 @@ func TestGates(t *testing.T) {
 		}, "Move n10 T", ""},
 		"one has left its pool, and has not told yet": {limited(func(b *spec) { b.MaxUnavailable = amountOf("2") }), func(w *table) []Node {
 			return append(many(w), w.node("else", func(n *Node) {
-				w.has(n, w.t, w.retry, saysLocal)
+				w.has(n, w.t, w.retry, nodev1.ReasonLocal)
 				n.Observed = ""
 				n.Labels = map[string]string{PoolLabel: "none"}
 			}))
@@ -160,9 +161,9 @@ func TestGates(t *testing.T) {
 		}, "", "BudgetExhausted: KubeletRolloutBudget nights has 1 of at most 1 nodes unavailable"},
 		"a percentage, rounded down": {limited(func(b *spec) { b.MaxUnavailable = amountOf("50%") }), many, "Move n10 T, Move n13 T", ""},
 		"none may be away":           {limited(func(b *spec) { b.MaxUnavailable = amountOf("0") }), many, "", "BudgetExhausted: KubeletRolloutBudget nights has 0 of at most 0 nodes unavailable"},
-		"two may be unproven":        {limited(func(b *spec) { b.MaxUnproven = amountOf("2") }), func(w *table) []Node { return append(many(w), w.onT("t", saysInTrial, nil)) }, "Move n10 T", ""},
+		"two may be unproven":        {limited(func(b *spec) { b.MaxUnproven = amountOf("2") }), func(w *table) []Node { return append(many(w), w.onT("t", nodev1.ReasonInTrial, nil)) }, "Move n10 T", ""},
 		"one has proven it, and was started again": {limited(func(b *spec) { b.MaxUnproven = amountOf("1") }), func(w *table) []Node {
-			n := w.onT("t", saysActive, nil)
+			n := w.onT("t", nodev1.ReasonActive, nil)
 			w.remembers(n, func(s *Seen) { s.Running = 0 })
 			return append(many(w), n)
 		}, "Move n10 T", ""},
@@ -179,9 +180,9 @@ func TestGates(t *testing.T) {
 		"not while it is paused": {all(allowed, func(w *table) { w.pool.Spec.Rollout.Paused = true }), func(w *table) []Node { return []Node{w.waits("n1", nil)} }, "", ""},
 		"not in a closed window": {all(allowed, closed), func(w *table) []Node { return []Node{w.waits("n1", nil)} }, "", "WindowClosed: it has no window open before 2026-11-22T22:00:00Z"},
 		"not while it is frozen": {all(allowed, frozen), func(w *table) []Node { return []Node{w.waits("n1", nil)} }, "", "BudgetExhausted: KubeletRolloutBudget nights is frozen"},
-		"not after a verdict":    {allowed, func(w *table) []Node { return []Node{w.onT("n0", saysRefused, nil), w.waits("n1", nil)} }, "TakeBack n1 S", ""},
+		"not after a verdict":    {allowed, func(w *table) []Node { return []Node{w.onT("n0", nodev1.ReasonRefused, nil), w.waits("n1", nil)} }, "TakeBack n1 S", ""},
 		"not into a zone too many": {all(allowed, zonal(1)), func(w *table) []Node {
-			return []Node{w.onT("a1", saysInTrial, inZone("a")), w.waits("n1", inZone("b"))}
+			return []Node{w.onT("a1", nodev1.ReasonInTrial, inZone("a")), w.waits("n1", inZone("b"))}
 		}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
@@ -108,7 +109,7 @@ func (s *Seen) lost(n *Node) bool {
 
 func ailment(n *Node) string {
 	switch n.Reason {
-	case saysRolledBack, saysEnvironmentFailing, saysRefused, saysRejected, saysLastKnownGoodFailed:
+	case nodev1.ReasonRolledBack, nodev1.ReasonEnvironmentFailing, nodev1.ReasonRefused, nodev1.ReasonRejected, nodev1.ReasonLastKnownGoodFailed:
 		return n.Reason
 	}
 	return reasonNotReady
@@ -160,7 +161,7 @@ func (d *decision) hold(p *pool) string {
 		}
 		at := n.Observed == n.Mark.Assignment
 		switch {
-		case at && (n.Reason == saysRolledBack || n.Reason == saysEnvironmentFailing):
+		case at && (n.Reason == nodev1.ReasonRolledBack || n.Reason == nodev1.ReasonEnvironmentFailing):
 			say(n.Name + " is " + n.Reason)
 		case n.Pressure&^s.Pressure != 0 && at:
 			say(n.Name + " has come under pressure")

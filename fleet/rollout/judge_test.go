@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -27,62 +28,72 @@ func TestHoldAndStop(t *testing.T) {
 		want  string
 		words string
 	}{
-		"all is well":         {func(w *table) []Node { return w.some(w.onT("n1", saysInTrial, nil)) }, nothing, ""},
-		"refused":             {func(w *table) []Node { return w.some(w.onT("n1", saysRefused, nil)) }, stop, "n1 Refused: "},
-		"rejected":            {func(w *table) []Node { return w.some(w.onT("n1", saysRejected, nil)) }, stop, "n1 Rejected"},
-		"LastKnownGoodFailed": {func(w *table) []Node { return w.some(w.onT("n1", saysLastKnownGoodFailed, nil)) }, stop, "n1 LastKnownGoodFailed"},
-		"rolled back":         {func(w *table) []Node { return w.some(w.onT("n1", saysRolledBack, nil)) }, hold, "n1 is RolledBack"},
+		"all is well":         {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonInTrial, nil)) }, nothing, ""},
+		"refused":             {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonRefused, nil)) }, stop, "n1 Refused: "},
+		"rejected":            {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonRejected, nil)) }, stop, "n1 Rejected"},
+		"LastKnownGoodFailed": {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonLastKnownGoodFailed, nil)) }, stop, "n1 LastKnownGoodFailed"},
+		"rolled back":         {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonRolledBack, nil)) }, hold, "n1 is RolledBack"},
 		"refused in an attempt before": {func(w *table) []Node {
 			w.pool.Spec.Rollout.Attempt = 2
-			return w.some(w.onT("n1", saysRefused, nil))
+			return w.some(w.onT("n1", nodev1.ReasonRefused, nil))
 		}, nothing, ""},
-		"S is refused": {func(w *table) []Node { return w.some(w.node("n1", func(n *Node) { n.Reason = saysRefused })) }, nothing, ""},
+		"S is refused": {func(w *table) []Node { return w.some(w.node("n1", func(n *Node) { n.Reason = nodev1.ReasonRefused })) }, nothing, ""},
 		"refused, and out of the pool": {func(w *table) []Node {
-			return w.some(w.onT("n1", saysRefused, func(n *Node) { n.Labels = nil }))
+			return w.some(w.onT("n1", nodev1.ReasonRefused, func(n *Node) { n.Labels = nil }))
 		}, stop, "n1 Refused"},
-		"the environment fails": {func(w *table) []Node { return w.some(w.onT("n1", saysEnvironmentFailing, nil)) }, hold, "n1 is EnvironmentFailing"},
+		"the environment fails": {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonEnvironmentFailing, nil)) }, hold, "n1 is EnvironmentFailing"},
 		"the environment fails for 5 minutes": {func(w *table) []Node {
-			return w.some(w.ill(w.onT("n1", saysEnvironmentFailing, nil), illFor(5*time.Minute)))
+			return w.some(w.ill(w.onT("n1", nodev1.ReasonEnvironmentFailing, nil), illFor(5*time.Minute)))
 		}, stop, "n1 EnvironmentFailing"},
-		"NotReady":               {func(w *table) []Node { return w.some(w.onT("n1", saysInTrial, notReady)) }, hold, "1 nodes with the revision are not Ready"},
-		"NotReady for 5 minutes": {func(w *table) []Node { return w.some(w.ill(w.onT("n1", saysInTrial, notReady), illFor(5*time.Minute))) }, stop, "n1 NotReady"},
+		"NotReady": {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonInTrial, notReady)) }, hold, "1 nodes with the revision are not Ready"},
+		"NotReady for 5 minutes": {func(w *table) []Node {
+			return w.some(w.ill(w.onT("n1", nodev1.ReasonInTrial, notReady), illFor(5*time.Minute)))
+		}, stop, "n1 NotReady"},
 		"NotReady for a second less": {func(w *table) []Node {
-			return w.some(w.ill(w.onT("n1", saysInTrial, notReady), illFor(5*time.Minute-1)))
+			return w.some(w.ill(w.onT("n1", nodev1.ReasonInTrial, notReady), illFor(5*time.Minute-1)))
 		}, hold, ""},
-		"proven, and NotReady": {func(w *table) []Node { return w.some(w.ill(w.onT("n1", saysActive, notReady), illFor(5*time.Minute))) }, stop, "n1 NotReady"},
+		"proven, and NotReady": {func(w *table) []Node {
+			return w.some(w.ill(w.onT("n1", nodev1.ReasonActive, notReady), illFor(5*time.Minute)))
+		}, stop, "n1 NotReady"},
 		"NotReady before it had it": {func(w *table) []Node {
-			return w.some(w.ill(w.onT("n1", saysInTrial, notReady), func(s *Seen) { s.WasReady = No }))
+			return w.some(w.ill(w.onT("n1", nodev1.ReasonInTrial, notReady), func(s *Seen) { s.WasReady = No }))
 		}, nothing, ""},
-		"NotReady, and nobody knows":   {func(w *table) []Node { return w.some(w.ill(w.onT("n1", saysInTrial, notReady), unknownFor)) }, hold, ""},
-		"NotReady, and rebooted since": {func(w *table) []Node { return w.some(w.ill(w.onT("n1", saysInTrial, rebooted), illFor(time.Hour))) }, hold, ""},
+		"NotReady, and nobody knows": {func(w *table) []Node { return w.some(w.ill(w.onT("n1", nodev1.ReasonInTrial, notReady), unknownFor)) }, hold, ""},
+		"NotReady, and rebooted since": {func(w *table) []Node {
+			return w.some(w.ill(w.onT("n1", nodev1.ReasonInTrial, rebooted), illFor(time.Hour)))
+		}, hold, ""},
 		"NotReady, within the tolerated": {func(w *table) []Node {
 			w.pool.Spec.Rollout.Unready.Tolerate = amountOf("1")
-			return w.some(w.ill(w.onT("n1", saysInTrial, notReady), illFor(time.Hour)))
+			return w.some(w.ill(w.onT("n1", nodev1.ReasonInTrial, notReady), illFor(time.Hour)))
 		}, nothing, ""},
-		"an old node is NotReady":         {func(w *table) []Node { return w.some(w.node("n1", notReady)) }, nothing, ""},
-		"rolled back, then held":          {func(w *table) []Node { return w.some(w.onT("n1", saysRolledBack, hand)) }, stop, "n1 Lost"},
-		"rolled back, then cordoned":      {func(w *table) []Node { return w.some(w.onT("n1", saysRolledBack, cordoned)) }, stop, "n1 Lost"},
-		"EnvironmentFailing, then held":   {func(w *table) []Node { return w.some(w.ill(w.onT("n1", saysEnvironmentFailing, hand), illFor(0))) }, stop, "n1 Lost"},
-		"NotReady, then cordoned":         {func(w *table) []Node { return w.some(w.ill(w.onT("n1", saysInTrial, both), illFor(time.Second))) }, stop, "n1 Lost"},
-		"cordoned, then NotReady: reboot": {func(w *table) []Node { return w.some(w.ill(w.onT("n1", saysInTrial, both), rebootedAside)) }, hold, ""},
+		"an old node is NotReady":    {func(w *table) []Node { return w.some(w.node("n1", notReady)) }, nothing, ""},
+		"rolled back, then held":     {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonRolledBack, hand)) }, stop, "n1 Lost"},
+		"rolled back, then cordoned": {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonRolledBack, cordoned)) }, stop, "n1 Lost"},
+		"EnvironmentFailing, then held": {func(w *table) []Node {
+			return w.some(w.ill(w.onT("n1", nodev1.ReasonEnvironmentFailing, hand), illFor(0)))
+		}, stop, "n1 Lost"},
+		"NotReady, then cordoned": {func(w *table) []Node {
+			return w.some(w.ill(w.onT("n1", nodev1.ReasonInTrial, both), illFor(time.Second)))
+		}, stop, "n1 Lost"},
+		"cordoned, then NotReady: reboot": {func(w *table) []Node { return w.some(w.ill(w.onT("n1", nodev1.ReasonInTrial, both), rebootedAside)) }, hold, ""},
 		"NotReady, then away for good": {func(w *table) []Node {
-			w.world.Seen["n1"] = w.past(w.onT("n1", saysInTrial, notReady), func(s *Seen) { s.Ill = true })
+			w.world.Seen["n1"] = w.past(w.onT("n1", nodev1.ReasonInTrial, notReady), func(s *Seen) { s.Ill = true })
 			return w.some()
 		}, stop, "n1 Lost"},
 		"healthy, then away for good": {func(w *table) []Node {
-			w.world.Seen["n1"] = w.past(w.onT("n1", saysInTrial, nil), nil)
+			w.world.Seen["n1"] = w.past(w.onT("n1", nodev1.ReasonInTrial, nil), nil)
 			return w.some()
 		}, nothing, ""},
 		"healthy, then away, the caches not synced": {func(w *table) []Node {
 			w.world.Synced = false
-			w.world.Seen["n1"] = w.past(w.onT("n1", saysInTrial, notReady), func(s *Seen) { s.Ill = true })
+			w.world.Seen["n1"] = w.past(w.onT("n1", nodev1.ReasonInTrial, notReady), func(s *Seen) { s.Ill = true })
 			return w.some()
 		}, nothing, ""},
 		"three healthy ones away":        {func(w *table) []Node { return w.some(w.vanished(3)...) }, stop, "g3 Vanished"},
 		"two healthy ones away":          {func(w *table) []Node { return w.some(w.vanished(2)...) }, nothing, ""},
-		"three away, and one has proven": {func(w *table) []Node { return w.some(append(w.vanished(3), w.onT("n1", saysActive, nil))...) }, nothing, ""},
+		"three away, and one has proven": {func(w *table) []Node { return w.some(append(w.vanished(3), w.onT("n1", nodev1.ReasonActive, nil))...) }, nothing, ""},
 		"under pressure since": {func(w *table) []Node {
-			return w.some(w.onT("n1", saysInTrial, func(n *Node) { n.Pressure = DiskPressure }))
+			return w.some(w.onT("n1", nodev1.ReasonInTrial, func(n *Node) { n.Pressure = DiskPressure }))
 		}, hold, "n1 has come under pressure"},
 		"under pressure as it was before": {func(w *table) []Node { return w.some(w.pressed()) }, nothing, ""},
 		"pods turned away since":          {func(w *table) []Node { return w.some(w.turned(14 * time.Minute)) }, hold, "n1 turns pods away"},
@@ -154,13 +165,13 @@ func (tab *table) vanished(n int) []Node {
 }
 
 func (tab *table) pressed() Node {
-	n := tab.onT("n1", saysInTrial, func(n *Node) { n.Pressure = MemoryPressure })
+	n := tab.onT("n1", nodev1.ReasonInTrial, func(n *Node) { n.Pressure = MemoryPressure })
 	tab.remembers(n, func(s *Seen) { s.Pressure = MemoryPressure })
 	return n
 }
 
 func (tab *table) turned(age time.Duration, assigned ...time.Duration) Node {
-	n := tab.onT("n1", saysInTrial, nil)
+	n := tab.onT("n1", nodev1.ReasonInTrial, nil)
 	tab.remembers(n, func(s *Seen) {
 		for _, a := range assigned {
 			s.Assigned = a
@@ -173,7 +184,7 @@ func (tab *table) turned(age time.Duration, assigned ...time.Duration) Node {
 // A stop outlives what it came from, and an attempt that is raised ends it.
 func TestAStopIsLatched(t *testing.T) {
 	w := newTable(t)
-	_, w.pool.Status = w.decide(w.some(w.onT("n1", saysRejected, nil))...)
+	_, w.pool.Status = w.decide(w.some(w.onT("n1", nodev1.ReasonRejected, nil))...)
 	for name, row := range map[string]struct {
 		change func(*table)
 		moves  bool

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -72,8 +73,8 @@ func mistakes() []mistake {
 		}},
 		{"control planes are nodes as others", []int{1}, everyNode(func(n *Node) { n.ControlPlane = false })},
 		{"who waits for its pods takes nothing", []int{1}, everyNode(func(n *Node) {
-			if n.Reason == saysWouldDisrupt {
-				n.Reason, n.Active = saysInTrial, n.Source
+			if n.Reason == nodev1.ReasonWouldDisrupt {
+				n.Reason, n.Active = nodev1.ReasonInTrial, n.Source
 			}
 		})},
 		{"waves are not asked", []int{2}, everyPool(func(p *Pool) { p.rules.waves = []wave{{nodes: amount{100, true}}} })},
@@ -95,7 +96,7 @@ func mistakes() []mistake {
 		})},
 		{"verdicts are seen late", []int{1, 5}, everyNode(func(n *Node) {
 			if final(n.Reason) {
-				n.Reason = saysApplying
+				n.Reason = nodev1.ReasonApplying
 			}
 		})},
 		{"all writes are sent at once", []int{5, 7}, outcome(func(_ *World, plan *Plan) {
@@ -139,7 +140,7 @@ func mistakes() []mistake {
 		{"who leaves a pool is reset", []int{14}, outcome(func(w *World, plan *Plan) {
 			for i := range w.Nodes {
 				if n := &w.Nodes[i]; n.Mark.Pool != "" && n.Labels[PoolLabel] == "none" && len(plan.Writes) < rate {
-					plan.Writes = append(plan.Writes, Write{Node: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Pool: n.Mark.Pool, Source: Local})
+					plan.Writes = append(plan.Writes, Write{Node: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Pool: n.Mark.Pool, Source: nodev1.Local})
 				}
 			}
 		})},

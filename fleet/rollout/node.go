@@ -9,28 +9,23 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// The annotations and labels on Nodes that the core reads or writes.
+// The annotations and labels of pools on Nodes; those of the Node contract are in package nodev1.
 const (
-	prefix                   = "kubelet-supervisor.io/"
-	ConfigSourceAnnotation   = prefix + "config-source"
-	ConfigStatusAnnotation   = prefix + "config-status"
-	ConfigObservedAnnotation = prefix + "config-observed"
-	FeaturesAnnotation       = prefix + "features"
-	MarkAnnotation           = prefix + "pool-assigned"
-	RetryAnnotation          = prefix + "retry"
-	RetryObservedAnnotation  = prefix + "retry-observed"
-	ConsentAnnotation        = prefix + "allow-disruption"
-	DrainAnnotation          = prefix + "pool-drain"
-	RolloutLabel             = prefix + "rollout"
-	PoolLabel                = prefix + "pool"
+	prefix                  = "kubelet-supervisor.io/"
+	FeaturesAnnotation      = prefix + "features"
+	MarkAnnotation          = prefix + "pool-assigned"
+	RetryObservedAnnotation = prefix + "retry-observed"
+	DrainAnnotation         = prefix + "pool-drain"
+	RolloutLabel            = prefix + "rollout"
+	PoolLabel               = prefix + "pool"
 
-	// Local is the assignment of the nodes' own configuration; Unassigned is that of none at all, in a mark.
-	Local      = "local"
+	// Unassigned is the assignment of none at all, in a mark.
 	Unassigned = "-"
 
-	ConditionType = "KubeletConfigOk"
 	featureLayers = "layers"
 	consentDigits = 12
 )
@@ -169,7 +164,7 @@ func (n Node) With(w Write) Node {
 
 // hasProven: it says that what it has is its last known good configuration, and that it runs that.
 func (n *Node) hasProven() bool {
-	return n.Observed == n.Source && n.Active == n.Source && n.Good == n.Source && n.Reason == saysActive
+	return n.Observed == n.Source && n.Active == n.Source && n.Good == n.Source && n.Reason == nodev1.ReasonActive
 }
 
 // ReadNode reads a Node.
@@ -208,7 +203,7 @@ func (n *Node) readConditions(from *corev1.Node) {
 		switch {
 		case condition.Type == corev1.NodeReady:
 			n.Ready = is
-		case condition.Type == ConditionType:
+		case condition.Type == nodev1.ConditionType:
 			n.Reason, n.Message = condition.Reason, condition.Message
 			n.Asks = asks(condition)
 		case is:
@@ -220,19 +215,19 @@ func (n *Node) readConditions(from *corev1.Node) {
 // readWords reads what is assigned and what the node says of it.
 func (n *Node) readWords(from *corev1.Node) {
 	said := from.Annotations
-	n.Source = said[ConfigSourceAnnotation]
+	n.Source = said[nodev1.ConfigSourceAnnotation]
 	if n.Source == "" && from.Spec.ConfigSource != nil {
 		n.Source = "spec.configSource" // a name that no pool assigns, where the field names none
-		if at := sourceText(from.Spec.ConfigSource); at != Local {
+		if at := sourceText(from.Spec.ConfigSource); at != nodev1.Local {
 			n.Source = at
 		}
 	}
-	n.Mark, n.Retry, n.RetryObserved = ParseMark(said[MarkAnnotation]), ParseRetry(said[RetryAnnotation]), ParseRetry(said[RetryObservedAnnotation])
-	n.Observed, n.Consent = said[ConfigObservedAnnotation], said[ConsentAnnotation]
+	n.Mark, n.Retry, n.RetryObserved = ParseMark(said[MarkAnnotation]), ParseRetry(said[nodev1.RetryAnnotation]), ParseRetry(said[RetryObservedAnnotation])
+	n.Observed, n.Consent = said[nodev1.ConfigObservedAnnotation], said[nodev1.AllowDisruptionAnnotation]
 	for _, feature := range strings.FieldsFunc(said[FeaturesAnnotation], func(r rune) bool { return r == ',' || r == ' ' }) {
 		n.Layered = n.Layered || feature == featureLayers
 	}
-	text, supervised := said[ConfigStatusAnnotation]
+	text, supervised := said[nodev1.ConfigStatusAnnotation]
 	var status corev1.NodeConfigStatus
 	n.Supervised = supervised && json.Unmarshal([]byte(text), &status) == nil
 	n.Assigned, n.Active, n.Good = sourceText(status.Assigned), sourceText(status.Active), sourceText(status.LastKnownGood)
@@ -241,14 +236,14 @@ func (n *Node) readWords(from *corev1.Node) {
 // asks reads which consent would let a change through that waits for pods: the message ends with it. It is the node's own digest, for only
 // the node knows what the layers make of its own file.
 func asks(condition *corev1.NodeCondition) string {
-	if condition.Reason != saysWouldDisrupt {
+	if condition.Reason != nodev1.ReasonWouldDisrupt {
 		return ""
 	}
-	_, digest, _ := strings.Cut(condition.Message, ConsentAnnotation+"=")
+	_, digest, _ := strings.Cut(condition.Message, nodev1.AllowDisruptionAnnotation+"=")
 	if end := strings.IndexFunc(digest, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'z') }); end >= 0 {
 		digest = digest[:end]
 	}
-	if digest == Local || len(digest) == consentDigits {
+	if digest == nodev1.Local || len(digest) == consentDigits {
 		return digest
 	}
 	return ""
@@ -256,7 +251,7 @@ func asks(condition *corev1.NodeCondition) string {
 
 func sourceText(source *corev1.NodeConfigSource) string {
 	if source == nil || source.ConfigMap == nil {
-		return Local
+		return nodev1.Local
 	}
 	return source.ConfigMap.Namespace + "/" + source.ConfigMap.Name + "/" + source.ConfigMap.KubeletConfigKey
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 const variantText = "kubelet-config/pool-workers-5f6c8d9b7a/kubelet"
@@ -17,9 +19,9 @@ func aNode() *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1", ResourceVersion: "7", CreationTimestamp: created,
 			Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""},
 			Annotations: map[string]string{
-				ConfigSourceAnnotation: variantText, MarkAnnotation: "workers " + variantText + " 2", RetryAnnotation: "workers/84bd77c4f0/2",
-				RetryObservedAnnotation: "workers/84bd77c4f0/2", ConfigObservedAnnotation: variantText, FeaturesAnnotation: "layers,more",
-				ConfigStatusAnnotation: `{"assigned":{"configMap":{"namespace":"kubelet-config","name":"pool-workers-5f6c8d9b7a","uid":"x","resourceVersion":"1","kubeletConfigKey":"kubelet"}}}`,
+				nodev1.ConfigSourceAnnotation: variantText, MarkAnnotation: "workers " + variantText + " 2", nodev1.RetryAnnotation: "workers/84bd77c4f0/2",
+				RetryObservedAnnotation: "workers/84bd77c4f0/2", nodev1.ConfigObservedAnnotation: variantText, FeaturesAnnotation: "layers,more",
+				nodev1.ConfigStatusAnnotation: `{"assigned":{"configMap":{"namespace":"kubelet-config","name":"pool-workers-5f6c8d9b7a","uid":"x","resourceVersion":"1","kubeletConfigKey":"kubelet"}}}`,
 			}},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "join"}}},
 		Status: corev1.NodeStatus{
@@ -35,7 +37,7 @@ func TestReadNode(t *testing.T) {
 	want := Node{Name: "n1", UID: "u1", ResourceVersion: "7", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""},
 		Created: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), Ready: true, ControlPlane: true, BootID: "b", Pressure: DiskPressure, Minor: "v1.36",
 		Arch: "arm64", Taints: []string{"join"}, Supervised: true, Layered: true, Source: variantText, Mark: Mark{"workers", variantText, 2},
-		Retry: retry, RetryObserved: retry, Observed: variantText, Assigned: variantText, Active: Local, Good: Local, Reason: "Refused",
+		Retry: retry, RetryObserved: retry, Observed: variantText, Assigned: variantText, Active: nodev1.Local, Good: nodev1.Local, Reason: "Refused",
 		Message: "using current (default)"}
 	if diff := cmp.Diff(want, ReadNode(aNode())); diff != "" {
 		t.Error(diff)
@@ -48,21 +50,21 @@ func TestWhatANodeSays(t *testing.T) {
 		check  func(Node) bool
 	}{
 		"nothing":                 {func(n *corev1.Node) { n.Annotations = nil }, func(n Node) bool { return !n.Supervised && !n.Layered && n.Source == "" && n.Mark == Mark{} }},
-		"a status that is empty":  {func(n *corev1.Node) { n.Annotations[ConfigStatusAnnotation] = "{}" }, func(n Node) bool { return n.Supervised && n.Active == Local }},
-		"a status that is broken": {func(n *corev1.Node) { n.Annotations[ConfigStatusAnnotation] = "{" }, func(n Node) bool { return !n.Supervised }},
+		"a status that is empty":  {func(n *corev1.Node) { n.Annotations[nodev1.ConfigStatusAnnotation] = "{}" }, func(n Node) bool { return n.Supervised && n.Active == nodev1.Local }},
+		"a status that is broken": {func(n *corev1.Node) { n.Annotations[nodev1.ConfigStatusAnnotation] = "{" }, func(n Node) bool { return !n.Supervised }},
 		"the field": {func(n *corev1.Node) {
-			delete(n.Annotations, ConfigSourceAnnotation)
+			delete(n.Annotations, nodev1.ConfigSourceAnnotation)
 			n.Spec.ConfigSource = &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: "a", Name: "b", KubeletConfigKey: "c"}}
 		}, func(n Node) bool { return n.Source == "a/b/c" && !n.Mark.Records(n.Source) }},
 		"the field, empty": {func(n *corev1.Node) {
-			delete(n.Annotations, ConfigSourceAnnotation)
+			delete(n.Annotations, nodev1.ConfigSourceAnnotation)
 			n.Spec.ConfigSource = &corev1.NodeConfigSource{}
 		}, func(n Node) bool { return n.Source != "" && !n.Mark.Records(n.Source) }},
-		"a person's retry":      {func(n *corev1.Node) { n.Annotations[RetryAnnotation] = "now" }, func(n Node) bool { return n.Retry == Retry{} }},
+		"a person's retry":      {func(n *corev1.Node) { n.Annotations[nodev1.RetryAnnotation] = "now" }, func(n Node) bool { return n.Retry == Retry{} }},
 		"a mark that is broken": {func(n *corev1.Node) { n.Annotations[MarkAnnotation] = "workers x" }, func(n Node) bool { return n.Mark == Mark{} }},
 		"adopted": {func(n *corev1.Node) {
 			n.Annotations[MarkAnnotation] = "workers - 1"
-			delete(n.Annotations, ConfigSourceAnnotation)
+			delete(n.Annotations, nodev1.ConfigSourceAnnotation)
 		}, func(n Node) bool { return n.Mark.Records(n.Source) }},
 		"deleted":           {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{} }, func(n Node) bool { return n.Leaving }},
 		"the autoscaler's":  {taint("ToBeDeletedByClusterAutoscaler"), func(n Node) bool { return n.Leaving }},

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -34,7 +35,7 @@ func (tab *table) gpuVariant() string {
 // newcomer was never assigned anything.
 func newcomer(n *Node) {
 	fresh(n)
-	n.Source, n.Mark, n.Retry, n.Observed, n.RetryObserved, n.Active, n.Good, n.Reason = "", Mark{}, Retry{}, "", Retry{}, Local, Local, saysLocal
+	n.Source, n.Mark, n.Retry, n.Observed, n.RetryObserved, n.Active, n.Good, n.Reason = "", Mark{}, Retry{}, "", Retry{}, nodev1.Local, nodev1.Local, nodev1.ReasonLocal
 }
 
 // What the API server refuses holds up the way ahead, and nothing else.
@@ -55,10 +56,10 @@ func TestARefusedVariant(t *testing.T) {
 			func(w *table) []Node { return []Node{w.old("n1"), w.waits("n2", nil)} }, "", quota},
 		"a verdict stops, and what has not begun is taken back": {func(w *table) { w.refusesVariant(w.t) },
 			func(w *table) []Node {
-				return []Node{w.old("n1"), w.onT("n2", saysRejected, nil), w.silent("n3", 0)}
+				return []Node{w.old("n1"), w.onT("n2", nodev1.ReasonRejected, nil), w.silent("n3", 0)}
 			}, "TakeBack n3 S", "n2 Rejected"},
 		"what a node runs is taken back to, also where it is not there": {func(w *table) { w.refusesVariant(w.s) },
-			func(w *table) []Node { return []Node{w.onT("n2", saysRejected, nil), w.waits("n3", nil)} }, "TakeBack n3 S", "n2 Rejected"},
+			func(w *table) []Node { return []Node{w.onT("n2", nodev1.ReasonRejected, nil), w.waits("n3", nil)} }, "TakeBack n3 S", "n2 Rejected"},
 		"new nodes join": {func(w *table) { w.refusesVariant(w.t) },
 			func(w *table) []Node { return []Node{w.old("n1"), w.node("n2", newcomer)} }, "Join n2 S", quota},
 		"new nodes wait for what they join with, and the others are moved": {func(w *table) { w.refusesVariant(w.s) },
@@ -70,13 +71,13 @@ func TestARefusedVariant(t *testing.T) {
 			w.pool.Status.Revisions[0].Result = v1alpha1.ResultCompleted
 			w.refusesVariant(w.gpuVariant())
 		}, func(w *table) []Node {
-			return []Node{w.onT("n1", saysInTrial, nil), w.onT("n2", saysInTrial, func(n *Node) { n.Labels = map[string]string{"pool": "a", "gpu": "true"} })}
+			return []Node{w.onT("n1", nodev1.ReasonInTrial, nil), w.onT("n2", nodev1.ReasonInTrial, func(n *Node) { n.Labels = map[string]string{"pool": "a", "gpu": "true"} })}
 		}, "Back n1 S", quota},
 		"who needs it for another attempt": {func(w *table) {
-			w.pool.Status.Stops = []v1alpha1.Stop{{Hash: w.retry.Hash, Revision: 2, Attempt: 1, Node: "n1", Reason: saysRejected}}
+			w.pool.Status.Stops = []v1alpha1.Stop{{Hash: w.retry.Hash, Revision: 2, Attempt: 1, Node: "n1", Reason: nodev1.ReasonRejected}}
 			w.pool.Spec.Rollout.Attempt = 2
 			w.refusesVariant(w.t)
-		}, func(w *table) []Node { return []Node{w.onT("n1", saysRejected, nil)} }, "", quota},
+		}, func(w *table) []Node { return []Node{w.onT("n1", nodev1.ReasonRejected, nil)} }, "", quota},
 		"who waits for its pods needs it no more": {func(w *table) { drains(w); w.refusesVariant(w.t) },
 			func(w *table) []Node { return []Node{w.waits("n2", nil), w.proven("n1")} }, "Drain n2 workers T", ""},
 		"a paused pool says that it is paused": {func(w *table) { w.pool.Spec.Rollout.Paused = true; w.refusesVariant(w.t) },
@@ -104,9 +105,9 @@ func TestARefusedVariant(t *testing.T) {
 			w.refusesVariant(w.gpuVariant())
 		}, func(w *table) []Node {
 			asks := w.waits("n1", nil)
-			w.has(&asks, w.s, w.oldRetry, saysWouldDisrupt)
+			w.has(&asks, w.s, w.oldRetry, nodev1.ReasonWouldDisrupt)
 			asks.Active, asks.Good = w.t, w.t
-			return []Node{asks, w.onT("n2", saysInTrial, func(n *Node) { n.Labels = map[string]string{"pool": "a", "gpu": "true"} })}
+			return []Node{asks, w.onT("n2", nodev1.ReasonInTrial, func(n *Node) { n.Labels = map[string]string{"pool": "a", "gpu": "true"} })}
 		}, "Consent n1 0123456789ab", quota},
 		"one that is completed says so, and that it waits": {func(w *table) { w.completeT(); w.refusesVariant(w.t) },
 			func(w *table) []Node { return []Node{w.proven("n1"), w.old("n2")} }, "", quota},
@@ -174,12 +175,12 @@ func TestTheRevisionOfTheTargetIsRefused(t *testing.T) {
 		return w
 	}
 	w := begins()
-	plan, status := w.decide(w.old("n1"), w.onT("n2", saysRejected, nil), w.silent("n3", 0))
+	plan, status := w.decide(w.old("n1"), w.onT("n2", nodev1.ReasonRejected, nil), w.silent("n3", 0))
 	if got := w.written(plan); got != "TakeBack n3 S" || len(status.Stops) != 1 || len(plan.Revisions) != 1 {
 		t.Errorf("after a verdict it writes %q, stops %v, %d revisions", got, status.Stops, len(plan.Revisions))
 	}
 	w = begins()
-	plan, status = w.decide(w.old("n1"), w.onT("n2", saysInTrial, nil))
+	plan, status = w.decide(w.old("n1"), w.onT("n2", nodev1.ReasonInTrial, nil))
 	held := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing)
 	if len(plan.Writes) > 0 || status.Wave == nil || status.Wave.Number != 2 || held.Reason != ReasonHeld || held.Message != quotaWords {
 		t.Errorf("it writes %q, wave %+v, %s: %s", w.written(plan), status.Wave, held.Reason, held.Message)
@@ -197,7 +198,7 @@ func TestTheRevisionOfTheTargetIsRefused(t *testing.T) {
 func TestTheWayBackWhileARevisionIsRefused(t *testing.T) {
 	w := newTable(t)
 	w.pool.Spec.Rollout.Pin = new(int64(1))
-	nodes := []Node{w.onT("n1", saysInTrial, nil), w.onT("n2", saysInTrial, notReady)}
+	nodes := []Node{w.onT("n1", nodev1.ReasonInTrial, nil), w.onT("n2", nodev1.ReasonInTrial, notReady)}
 	_, w.pool.Status = w.decide(nodes...)
 	w.pool.Spec.Rollout.Pin = nil
 	w.pool.Spec.Layers = []v1alpha1.Layer{inline("fleet", `{"maxPods":300}`)}
@@ -242,7 +243,7 @@ func TestWithoutATarget(t *testing.T) {
 // The cure of what was stopped is refused: the pool says that, and not the stop again.
 func TestTheCureIsRefused(t *testing.T) {
 	w := newTable(t)
-	w.pool.Status.Stops = []v1alpha1.Stop{{Hash: w.retry.Hash, Revision: 2, Attempt: 1, Node: "n1", Reason: saysRejected}}
+	w.pool.Status.Stops = []v1alpha1.Stop{{Hash: w.retry.Hash, Revision: 2, Attempt: 1, Node: "n1", Reason: nodev1.ReasonRejected}}
 	w.pool.Spec.Layers = []v1alpha1.Layer{inline("fleet", `{"maxPods":300}`)}
 	plan, _ := w.decide(w.old("n1"))
 	w.world.RefusedRevisions = map[string]string{plan.Revisions[0].ObjectName(): quotaWords}
@@ -333,7 +334,7 @@ func TestAMutePool(t *testing.T) {
 	w := newTable(t)
 	drains(w)
 	w.world.Mute = map[string]bool{"workers": true}
-	proven := w.onT("n1", saysActive, func(n *Node) { n.Draining, n.Drain = true, Drain{Pool: "workers", Hash: w.retry.Hash} })
+	proven := w.onT("n1", nodev1.ReasonActive, func(n *Node) { n.Draining, n.Drain = true, Drain{Pool: "workers", Hash: w.retry.Hash} })
 	plan, _ := w.decide(proven, w.old("n2"), w.silent("n4", 0), w.drained("n5", nil))
 	if got := w.written(plan); strings.Contains(got, ",") || !strings.HasPrefix(got, "Undrain n1") || len(plan.Drains) > 0 {
 		t.Errorf("it writes %q, and drains %v", got, plan.Drains)
@@ -343,12 +344,12 @@ func TestAMutePool(t *testing.T) {
 // A pool that was made anew does not change what nodes run.
 func TestAPoolMadeAnewTakesNothingBackToLocal(t *testing.T) {
 	w := newTable(t)
-	nodes := []Node{w.waits("n1", nil), w.waits("n2", nil), w.onT("n3", saysActive, nil)}
+	nodes := []Node{w.waits("n1", nil), w.waits("n2", nil), w.onT("n3", nodev1.ReasonActive, nil)}
 	w.pool.Spec.Layers = []v1alpha1.Layer{inline("fleet", `{"maxPods":300}`)}
 	w.pool.Status = v1alpha1.KubeletPoolStatus{}
 	for range 3 {
 		plan, status := w.decide(nodes...)
-		if i := slices.IndexFunc(plan.Writes, func(write Write) bool { return write.Source == Local }); i >= 0 {
+		if i := slices.IndexFunc(plan.Writes, func(write Write) bool { return write.Source == nodev1.Local }); i >= 0 {
 			t.Errorf("%s runs %s, and gets local", plan.Writes[i].Node, w.s)
 		}
 		w.pool.Status = status

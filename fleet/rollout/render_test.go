@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -79,7 +80,7 @@ func TestInvalidSpec(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newTable(t)
 			row.change(w)
-			plan, status := w.decide(w.onT("n1", saysActive, nil), w.node("n2", func(n *Node) { unassign(n); fresh(n) }), w.node("n3", nil))
+			plan, status := w.decide(w.onT("n1", nodev1.ReasonActive, nil), w.node("n2", func(n *Node) { unassign(n); fresh(n) }), w.node("n3", nil))
 			c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 			if c.Reason != row.reason || !strings.Contains(c.Message, row.words) {
 				t.Errorf("%s: %s", c.Reason, c.Message)

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -17,7 +18,7 @@ func (tab *table) large(n int) []Node {
 	nodes := make([]Node, 0, n)
 	for i := range n {
 		name := fmt.Sprintf("a-node-with-quite-a-long-name-as-clouds-give-them-%05d", i)
-		reason := []string{saysActive, saysInTrial, saysRolledBack, saysEnvironmentFailing, saysRefused}[i%5]
+		reason := []string{nodev1.ReasonActive, nodev1.ReasonInTrial, nodev1.ReasonRolledBack, nodev1.ReasonEnvironmentFailing, nodev1.ReasonRefused}[i%5]
 		nodes = append(nodes, tab.onT(name, reason, func(n *Node) {
 			n.Message = strings.Repeat("the kubelet's own words, and many of them; ", 24)
 			n.Minor, n.Arch = fmt.Sprintf("v1.%d", i%50), fmt.Sprintf("arch%d", i%7)
@@ -31,7 +32,7 @@ func TestTheStatusIsSmall(t *testing.T) {
 	w := newTable(t)
 	long := strings.Repeat("x", messageLimit)
 	for i := range 40 {
-		w.pool.Status.Stops = append(w.pool.Status.Stops, v1alpha1.Stop{Hash: fmt.Sprintf("%010d", i), Node: long[:253], Reason: saysLastKnownGoodFailed, Message: long})
+		w.pool.Status.Stops = append(w.pool.Status.Stops, v1alpha1.Stop{Hash: fmt.Sprintf("%010d", i), Node: long[:253], Reason: nodev1.ReasonLastKnownGoodFailed, Message: long})
 	}
 	_, status := w.decide(w.large(5000)...)
 	text, err := json.Marshal(status)
@@ -92,7 +93,7 @@ func TestARevisionThatANodeHasIsRemembered(t *testing.T) {
 			w.pool.Status.Revisions = append(w.pool.Status.Revisions, v1alpha1.RevisionStatus{RevisionName: *w.pool.Status.Stable, Result: v1alpha1.ResultCompleted})
 			nodes := []Node{w.old("n0")}
 			for _, hash := range row.have {
-				nodes = append(nodes, w.forgotten("has-"+hash, saysActive, func(n *Node) { n.Retry.Hash = hash }))
+				nodes = append(nodes, w.forgotten("has-"+hash, nodev1.ReasonActive, func(n *Node) { n.Retry.Hash = hash }))
 			}
 			_, status := w.decide(nodes...)
 			var got []string
@@ -138,9 +139,9 @@ func TestEvents(t *testing.T) {
 		w.pool.Status, w.world.Seen, w.world.Clocks = status, map[types.UID]Seen{}, plan.Clocks
 	}
 	tell("RolloutBegun WaveBegun PoolAssigned", w.old("n1"), w.old("n2"))
-	tell("", w.onT("n1", saysInTrial, nil), w.old("n2"))
-	tell("RolloutHeld", w.onT("n1", saysRolledBack, nil), w.old("n2"))
-	tell("", w.onT("n1", saysRolledBack, nil), w.old("n2"))
+	tell("", w.onT("n1", nodev1.ReasonInTrial, nil), w.old("n2"))
+	tell("RolloutHeld", w.onT("n1", nodev1.ReasonRolledBack, nil), w.old("n2"))
+	tell("", w.onT("n1", nodev1.ReasonRolledBack, nil), w.old("n2"))
 	tell("WavePassed WaveBegun PoolAssigned", w.proven("n1"), w.old("n2"))
 	tell("WavePassed RolloutCompleted", w.proven("n1"), w.proven("n2"))
 	tell("", w.proven("n1"), w.proven("n2"))

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // goneLimit is how many vanished nodes are remembered: more than it takes to stop all pools that anybody will ever have.
@@ -132,7 +134,7 @@ func (s *Seen) lookAtRun(n *Node, known bool, elapsed time.Duration) {
 		s.Running = 0
 	case s.Runs:
 		s.Running += elapsed
-	case !known && n.Reason != saysInTrial:
+	case !known && n.Reason != nodev1.ReasonInTrial:
 		s.Running = veryLong // it has run for a trial at least
 	default:
 		s.Running = 0
@@ -145,9 +147,9 @@ const veryLong = 1 << 60 * time.Nanosecond
 
 // lookAtIllness: a node that was not Ready when it was assigned is not ill of what it was assigned.
 func (s *Seen) lookAtIllness(n *Node, aside, known bool, elapsed time.Duration) {
-	environment := n.Reason == saysEnvironmentFailing && n.Observed == n.Mark.Assignment
+	environment := n.Reason == nodev1.ReasonEnvironmentFailing && n.Observed == n.Mark.Assignment
 	unwell := n.Mark.Pool != "" && (!n.Ready && s.WasReady != No || environment)
-	ill := unwell || n.Mark.Pool != "" && n.Reason == saysRolledBack && n.Observed == n.Mark.Assignment
+	ill := unwell || n.Mark.Pool != "" && n.Reason == nodev1.ReasonRolledBack && n.Observed == n.Mark.Assignment
 	switch {
 	case !ill, !known:
 		s.AsideFirst = aside

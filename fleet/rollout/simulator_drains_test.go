@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -45,7 +46,7 @@ func (m *machine) lookAtPods(now time.Duration) {
 	if !m.Draining && !m.Cordoned {
 		m.pods.gone = false
 	}
-	if m.pods.gone && m.next != nil && m.Reason == saysWouldDisrupt {
+	if m.pods.gone && m.next != nil && m.Reason == nodev1.ReasonWouldDisrupt {
 		m.at = min(m.at, now+time.Duration(m.random.IntN(60))*time.Second)
 	}
 }
@@ -79,7 +80,7 @@ func (s *sim) checkDrain(v *view, p *Pool, n *Node, w *Write) {
 		s.breaks(18, "%s is drained again for %s", n.Name, w.Drain.Hash)
 	case p.Spec.Rollout.Drain.When != v1alpha1.DrainWhenHeld, p.Spec.Rollout.Disruption == v1alpha1.DisruptionAllow:
 		s.breaks(18, "%s is drained by a pool that drains nobody", n.Name)
-	case n.Reason != saysWouldDisrupt || n.Observed != n.Source || n.Active == n.Source || n.Retry.Hash != w.Drain.Hash || w.Drain.Pool != p.Name:
+	case n.Reason != nodev1.ReasonWouldDisrupt || n.Observed != n.Source || n.Active == n.Source || n.Retry.Hash != w.Drain.Hash || w.Drain.Pool != p.Name:
 		s.breaks(18, "%s is drained, and waits for nothing: %s", n.Name, n.Reason)
 	case v.stopped(p, n.Retry):
 		s.breaks(4, "%s is drained for a revision that is stopped", n.Name)
@@ -124,7 +125,7 @@ func (s *sim) checkDrains(v *view) {
 			s.breaks(4, "pods are evicted from %s for a revision that is stopped", of.Node)
 		case v.limitOf(p) == 0:
 			s.breaks(1, "pods are evicted from %s in a frozen pool", of.Node)
-		case n.Reason != saysWouldDisrupt || held(n) || !owned(n) || n.Leaving || n.Updating:
+		case n.Reason != nodev1.ReasonWouldDisrupt || held(n) || !owned(n) || n.Leaving || n.Updating:
 			s.breaks(18, "pods are evicted from %s, which waits for nothing: %s", of.Node, n.Reason)
 		}
 	}
@@ -157,7 +158,7 @@ func (v *view) useless(n *Node) string {
 		return "it runs what it should"
 	case v.stopped(p, n.Retry):
 		return "the revision is stopped"
-	case n.Reason == saysWouldDisrupt && n.Observed == n.Source && !v.w.Drains[n.UID].Empty && v.plan.Seen[n.UID].Drained >= p.Spec.Rollout.Drain.Timeout.Duration:
+	case n.Reason == nodev1.ReasonWouldDisrupt && n.Observed == n.Source && !v.w.Drains[n.UID].Empty && v.plan.Seen[n.UID].Drained >= p.Spec.Rollout.Drain.Timeout.Duration:
 		return "its time is over"
 	}
 	return ""

@@ -3,10 +3,10 @@ package rollout
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -62,16 +62,16 @@ func (s *sim) budget() {
 func (v *view) usesZone(n *Node) bool {
 	seen := v.plan.Seen[n.UID]
 	switch {
-	case n.Draining, n.Mark.Pool != "" && n.Reason == saysRolledBack:
+	case n.Draining, n.Mark.Pool != "" && n.Reason == nodev1.ReasonRolledBack:
 		return true
 	case !owned(n) || seen.Phase == Blocked:
 		return false
 	case n.Observed != n.Source:
 		return true
-	case n.Reason == saysWouldDisrupt, blocked(n.Reason), verdict(n.Reason) && n.RetryObserved == n.Retry:
+	case n.Reason == nodev1.ReasonWouldDisrupt, blocked(n.Reason), verdict(n.Reason) && n.RetryObserved == n.Retry:
 		return false
 	}
-	settled := n.Active == n.Source && (n.Good == n.Source && n.Reason == saysActive || n.Source == Local && n.Reason == saysLocal)
+	settled := n.Active == n.Source && (n.Good == n.Source && n.Reason == nodev1.ReasonActive || n.Source == nodev1.Local && n.Reason == nodev1.ReasonLocal)
 	return !settled || seen.Running < 15*time.Second
 }
 
@@ -199,7 +199,7 @@ func (s *sim) checkBudget(v *view, name string, b *v1alpha1.KubeletRolloutBudget
 
 // unproven, by the letter: what it has is not completed, and it does not run it as its last known good.
 func (v *view) unproven(n *Node) bool {
-	if n.Mark.Pool == "" || n.Retry.Pool == "" || !owned(n) && !verdict(n.Reason) || n.Source == Local {
+	if n.Mark.Pool == "" || n.Retry.Pool == "" || !owned(n) && !verdict(n.Reason) || n.Source == nodev1.Local {
 		return false
 	}
 	for i := range v.w.Pools {
@@ -210,5 +210,5 @@ func (v *view) unproven(n *Node) bool {
 			}
 		}
 	}
-	return n.Observed != n.Source || n.Active != n.Source || n.Good != n.Source || n.Reason != saysActive
+	return n.Observed != n.Source || n.Active != n.Source || n.Good != n.Source || n.Reason != nodev1.ReasonActive
 }

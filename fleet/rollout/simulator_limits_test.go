@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -101,7 +102,7 @@ func (s *sim) checkWave(v *view, p *Pool) {
 			before++
 			cohorts[cohort]++
 		}
-		if owned(n) && n.Reason == saysActive && n.Good == n.Source {
+		if owned(n) && n.Reason == nodev1.ReasonActive && n.Good == n.Source {
 			proven[cohort] = true
 		}
 	}
@@ -160,7 +161,7 @@ func (s *sim) checkProgress(v *view, p *Pool) {
 	}
 	proven := 0
 	for _, n := range v.members[p.Name] {
-		if owned(n) && n.Reason == saysActive && n.Good == n.Source {
+		if owned(n) && n.Reason == nodev1.ReasonActive && n.Good == n.Source {
 			proven++
 		}
 	}
@@ -210,7 +211,7 @@ func (s *sim) checkSent(_ *controller, w Write) {
 			s.breaks(4, "%s is sent %s after the stop", w.Node, w.Retry)
 		}
 	}
-	if _, taken := s.api.payloads[w.Source]; w.Source != Local && !taken {
+	if _, taken := s.api.payloads[w.Source]; w.Source != nodev1.Local && !taken {
 		s.breaks(19, "%s is sent %s, which is not there", w.Node, w.Source)
 	}
 	if m := s.api.machines[w.UID]; m != nil && m.ResourceVersion == w.ResourceVersion && m.Retry == w.Retry && m.Source == w.Source {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // nature is what a configuration does to the nodes that run it.
@@ -46,10 +48,10 @@ type machine struct {
 }
 
 func newMachine(random *rand.Rand, name string, uid int, now time.Time, natureOf func(string) nature) *machine {
-	m := &machine{random: random, natureOf: natureOf, running: Local, good: Local, begun: map[Retry]string{}}
+	m := &machine{random: random, natureOf: natureOf, running: nodev1.Local, good: nodev1.Local, begun: map[Retry]string{}}
 	m.Node = Node{Name: name, UID: uidOf(uid), Labels: map[string]string{"pool": "a"}, Created: now.Add(-time.Hour), Ready: true,
 		Minor: []string{"v1.36", "v1.36", "v1.36", "v1.33"}[random.IntN(4)], Arch: []string{"amd64", "amd64", "amd64", "arm64"}[random.IntN(4)],
-		Supervised: true, Layered: true, Active: Local, Good: Local, Reason: saysLocal, BootID: "boot-0"}
+		Supervised: true, Layered: true, Active: nodev1.Local, Good: nodev1.Local, Reason: nodev1.ReasonLocal, BootID: "boot-0"}
 	if random.IntN(5) == 0 {
 		m.Labels["gpu"] = "true"
 	}
@@ -101,12 +103,12 @@ func (m *machine) hear(now time.Duration) {
 	m.heardSource, m.heardRetry = m.Source, m.Retry
 	delay := time.Duration(m.random.IntN(3000)) * time.Millisecond
 	source := m.Source
-	if source == "" || source == Local {
+	if source == "" || source == nodev1.Local {
 		m.then(now+delay, func(m *machine) { m.runs(now+delay, source) })
 		return
 	}
 	if !strings.HasPrefix(source, Namespace+"/") {
-		m.then(now+delay, func(m *machine) { m.says(saysInvalidAssignment) })
+		m.then(now+delay, func(m *machine) { m.says(nodev1.ReasonInvalidAssignment) })
 		return
 	}
 	if m.natureOf(source) == slow {
@@ -118,7 +120,7 @@ func (m *machine) hear(now time.Duration) {
 				m.onTrial(now+delay, source)
 				return
 			}
-			m.says(saysActive)
+			m.says(nodev1.ReasonActive)
 			m.Active, m.Good = source, source
 		})
 		return
@@ -131,7 +133,7 @@ func (m *machine) consented() bool { return m.Asks != "" && m.Consent == m.Asks 
 
 // says publishes a reason, about what is assigned.
 func (m *machine) says(reason string) {
-	if m.Asks = ""; reason == saysWouldDisrupt {
+	if m.Asks = ""; reason == nodev1.ReasonWouldDisrupt {
 		m.Asks = fmt.Sprintf("%012x", len(m.heardSource)+1000*int(m.heardSource[len(m.heardSource)-9]))
 	}
 	m.Reason, m.Observed, m.RetryObserved = reason, m.heardSource, m.heardRetry
@@ -144,19 +146,19 @@ func (m *machine) says(reason string) {
 func (m *machine) begin(now time.Duration, source string) {
 	switch {
 	case m.liar:
-		m.says(saysActive)
-		m.Active, m.Good = []string{source, Local}[m.random.IntN(2)], source
+		m.says(nodev1.ReasonActive)
+		m.Active, m.Good = []string{source, nodev1.Local}[m.random.IntN(2)], source
 	case m.natureOf(source) == refused:
-		m.says(saysRefused)
+		m.says(nodev1.ReasonRefused)
 	case m.heldForPods && !m.consented() && !m.pods.gone && m.random.IntN(3) > 0:
-		m.says(saysWouldDisrupt)
+		m.says(nodev1.ReasonWouldDisrupt)
 		wait := time.Duration(m.random.IntN(1200)) * time.Second
 		m.then(now+wait, func(m *machine) { m.begin(now+wait, source) })
 	case m.environment && m.random.IntN(2) == 0:
-		m.says(saysEnvironmentFailing)
+		m.says(nodev1.ReasonEnvironmentFailing)
 		m.then(now+90*time.Second, func(m *machine) { m.begin(now+90*time.Second, source) })
 	default:
-		m.says(saysApplying)
+		m.says(nodev1.ReasonApplying)
 		start := now + time.Duration(m.random.IntN(5000))*time.Millisecond
 		m.then(start, func(m *machine) { m.onTrial(start, source) })
 	}
@@ -166,8 +168,8 @@ func (m *machine) onTrial(now time.Duration, source string) {
 	m.begun[m.heardRetry] = source
 	switch m.natureOf(source) {
 	case dying:
-		m.says(saysRolledBack)
-		m.then(now+10*time.Second, func(m *machine) { m.says(saysRejected) })
+		m.says(nodev1.ReasonRolledBack)
+		m.then(now+10*time.Second, func(m *machine) { m.says(nodev1.ReasonRejected) })
 		return
 	case unready:
 		m.lost = now + 20*time.Second
@@ -175,7 +177,7 @@ func (m *machine) onTrial(now time.Duration, source string) {
 		m.recover(now)
 	}
 	m.running = source
-	m.says(saysInTrial)
+	m.says(nodev1.ReasonInTrial)
 	m.Active, m.Good = source, m.good
 	m.promote(now+trialPeriod, source)
 }
@@ -188,7 +190,7 @@ func (m *machine) promote(at time.Duration, source string) {
 			return
 		}
 		m.good = source
-		m.says(saysActive)
+		m.says(nodev1.ReasonActive)
 		m.Active, m.Good = source, source
 	})
 }
@@ -204,9 +206,9 @@ func (m *machine) recover(now time.Duration) {
 // runs goes back to the node's own configuration.
 func (m *machine) runs(now time.Duration, source string) {
 	m.recover(now)
-	m.running, m.good = Local, Local
-	m.says(saysLocal)
-	m.Observed, m.Active, m.Good = source, Local, Local
+	m.running, m.good = nodev1.Local, nodev1.Local
+	m.says(nodev1.ReasonLocal)
+	m.Observed, m.Active, m.Good = source, nodev1.Local, nodev1.Local
 }
 
 func (m *machine) reboot(now time.Duration) {

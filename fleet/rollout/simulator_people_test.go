@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -71,7 +72,7 @@ func (s *sim) happens(m *machine, kind uint8) {
 		s.api.relabel(m, RolloutLabel, []string{"hold", ""}[s.random.IntN(2)])
 	case 52:
 		m.touched, m.dirty = true, true
-		m.Source = []string{"", Local, "kube-system/own/kubelet"}[s.random.IntN(3)]
+		m.Source = []string{"", nodev1.Local, "kube-system/own/kubelet"}[s.random.IntN(3)]
 		if s.random.IntN(2) == 0 {
 			m.Mark, m.Retry = Mark{}, Retry{}
 		}
@@ -113,7 +114,7 @@ func (s *sim) oddity(m *machine) {
 	case 5:
 		m.Supervised, m.Layered, m.touched = true, true, true
 	case 6:
-		m.says([]string{saysSyncFailed, saysFallbackBroken, saysInternalError, saysStopped, saysLastKnownGoodFailed, saysAssignmentLost}[s.random.IntN(6)])
+		m.says([]string{nodev1.ReasonSyncFailed, nodev1.ReasonFallbackBroken, nodev1.ReasonInternalError, nodev1.ReasonStopped, nodev1.ReasonLastKnownGoodFailed, nodev1.ReasonAssignmentLost}[s.random.IntN(6)])
 	case 7:
 		s.refuseObjects()
 	}
@@ -128,7 +129,7 @@ func (s *sim) vanishes(m *machine) {
 	s.nodes++
 	back := newMachine(s.random, m.Name, s.nodes, s.wall(), s.api.natureOf)
 	back.UID, back.Labels, back.Created = uidOf(s.nodes), m.Labels, s.wall()
-	back.Ready, back.Reason = s.random.IntN(2) == 0, saysAssignmentLost
+	back.Ready, back.Reason = s.random.IntN(2) == 0, nodev1.ReasonAssignmentLost
 	s.api.add(back)
 }
 

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -70,20 +71,20 @@ func (v *view) away(n *Node) bool {
 	if seen := v.plan.Seen[n.UID]; !n.Ready || n.Cordoned || n.Draining || owned(n) && seen.Runs && seen.Running < 15*time.Second {
 		return true
 	}
-	if n.Reason == saysRolledBack && n.Mark.Pool != "" {
+	if n.Reason == nodev1.ReasonRolledBack && n.Mark.Pool != "" {
 		return true
 	}
 	if owned(n) && verdict(n.Reason) && n.Observed == n.Source && n.RetryObserved != n.Retry {
 		return true // it may be at it by now
 	}
-	lies := !verdict(n.Reason) && (n.Active != n.Source || n.Reason == saysActive && n.Good != n.Source)
-	return owned(n) && (n.Observed != n.Source || lies || slices.Contains([]string{saysWouldDisrupt, saysApplying, saysAssignmentLost, saysSyncFailed,
-		saysInvalidAssignment, saysFallbackBroken, saysEnvironmentFailing, saysInternalError, saysStopped}, n.Reason))
+	lies := !verdict(n.Reason) && (n.Active != n.Source || n.Reason == nodev1.ReasonActive && n.Good != n.Source)
+	return owned(n) && (n.Observed != n.Source || lies || slices.Contains([]string{nodev1.ReasonWouldDisrupt, nodev1.ReasonApplying, nodev1.ReasonAssignmentLost, nodev1.ReasonSyncFailed,
+		nodev1.ReasonInvalidAssignment, nodev1.ReasonFallbackBroken, nodev1.ReasonEnvironmentFailing, nodev1.ReasonInternalError, nodev1.ReasonStopped}, n.Reason))
 }
 
 func atRisk(n *Node, retry Retry, last bool) bool {
-	proven := n.Observed == n.Source && n.Good == n.Source && n.Active == n.Source && n.Reason == saysActive
-	return owned(n) && n.Retry == retry && !proven && !n.Cordoned && !n.Leaving && !n.Updating && n.Supervised && n.Layered && !held(n) && (last || n.Draining || n.Reason != saysWouldDisrupt || n.Observed != n.Source)
+	proven := n.Observed == n.Source && n.Good == n.Source && n.Active == n.Source && n.Reason == nodev1.ReasonActive
+	return owned(n) && n.Retry == retry && !proven && !n.Cordoned && !n.Leaving && !n.Updating && n.Supervised && n.Layered && !held(n) && (last || n.Draining || n.Reason != nodev1.ReasonWouldDisrupt || n.Observed != n.Source)
 }
 
 // moves: writes that cost something.
@@ -178,7 +179,7 @@ func (s *sim) checkRevision(v *view, p *Pool, n *Node, w *Write) {
 	}
 	before := p.Status.Stable
 	fresh := v.young(n) && n.Source != w.Source && !(n.Mark.Pool == p.Name && n.Retry.Hash == w.Retry.Hash)
-	if fresh && w.Source != Local && !n.Cordoned {
+	if fresh && w.Source != nodev1.Local && !n.Cordoned {
 		stable := before != nil && before.Hash == w.Retry.Hash || status.Stable != nil && status.Stable.Hash == w.Retry.Hash
 		deadlock := before != nil && n.Retry.Hash == before.Hash && verdict(n.Reason)
 		superseded := n.Retry.Pool == p.Name && (before == nil || n.Retry.Hash != before.Hash) // it was at risk before: no new node

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // checkTwice: the same world gives the same plan, whatever the order; and a plan that was carried out has nothing left to say.
@@ -113,7 +115,7 @@ func (s *sim) checkUndo(c *controller, w *World) {
 // differentVariant: what the node has is not what it should have after the undo.
 func (s *sim) differentVariant(p *Pool, n *Node, pin int64) bool {
 	if pin == 0 {
-		return n.Source != Local
+		return n.Source != nodev1.Local
 	}
 	for i := range p.Revisions {
 		if r := &p.Revisions[i]; r.Number == pin {

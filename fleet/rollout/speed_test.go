@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -52,7 +53,7 @@ func (tab *table) run(nodes []Node, shall func(i int) bool) {
 	for i := range nodes {
 		if shall(i) {
 			v, _ := of.variantFor(labels.Set(nodes[i].Labels))
-			tab.has(&nodes[i], v.source, tab.retry, saysActive)
+			tab.has(&nodes[i], v.source, tab.retry, nodev1.ReasonActive)
 		}
 		tab.remembers(nodes[i], nil)
 	}

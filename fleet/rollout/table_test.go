@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -64,7 +65,7 @@ func (tab *table) adopt() (source string, retry Retry) {
 func (tab *table) node(name string, change func(*Node)) Node {
 	n := Node{Name: name, UID: types.UID(name), ResourceVersion: "1", Labels: map[string]string{"pool": "a"}, Created: tableNow.Add(-24 * time.Hour), Ready: true,
 		Minor: "v1.36", Arch: "amd64", Supervised: true, Layered: true}
-	tab.has(&n, tab.s, tab.oldRetry, saysActive)
+	tab.has(&n, tab.s, tab.oldRetry, nodev1.ReasonActive)
 	if change != nil {
 		change(&n)
 	}
@@ -77,9 +78,9 @@ func (tab *table) has(n *Node, source string, retry Retry, reason string) {
 	n.Observed, n.RetryObserved, n.Reason = source, retry, reason
 	n.Active, n.Good = source, source
 	switch reason {
-	case saysInTrial:
+	case nodev1.ReasonInTrial:
 		n.Good = tab.s
-	case saysActive, saysLocal:
+	case nodev1.ReasonActive, nodev1.ReasonLocal:
 	default:
 		n.Active, n.Good = tab.s, tab.s
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // variants are those of one revision that were asked for, by the set of layers that a node gets. They live as long as one
@@ -37,7 +39,7 @@ func (v *variants) variantFor(set labels.Set) (variant, uint32) {
 
 func (v *variants) compose(mask uint32) variant {
 	if mask == 0 {
-		return variant{Local, Local}
+		return variant{nodev1.Local, nodev1.Local}
 	}
 	var names []string
 	var patches []json.RawMessage

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -14,8 +15,8 @@ import (
 func TestLookSeesWhatIsCounted(t *testing.T) {
 	tab := newTable(t)
 	nodes := []Node{
-		tab.node("old", nil), tab.onT("proven", saysActive, nil), tab.onT("trial", saysInTrial, nil), tab.onT("refused", saysRefused, nil),
-		tab.onT("waits", saysWouldDisrupt, nil), tab.onT("fails", saysSyncFailed, nil), tab.onT("applies", saysApplying, nil),
+		tab.node("old", nil), tab.onT("proven", nodev1.ReasonActive, nil), tab.onT("trial", nodev1.ReasonInTrial, nil), tab.onT("refused", nodev1.ReasonRefused, nil),
+		tab.onT("waits", nodev1.ReasonWouldDisrupt, nil), tab.onT("fails", nodev1.ReasonSyncFailed, nil), tab.onT("applies", nodev1.ReasonApplying, nil),
 		tab.node("by hand", func(n *Node) { n.Source = "kube-system/own/kubelet" }),
 		tab.node("held", func(n *Node) { n.Labels[RolloutLabel] = "hold" }),
 		tab.node("released", func(n *Node) { n.Labels[PoolLabel] = "none" }),

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -39,7 +40,7 @@ func canaryOf(layer string, nodes []corev1.Node) (string, error) {
 	w := rollout.World{Now: time.Now(), Synced: true, Pools: []rollout.Pool{rollout.ReadPool(pool, nil, time.LoadLocation)}}
 	for i := range nodes {
 		node := nodes[i].DeepCopy()
-		for _, assigned := range []string{rollout.ConfigSourceAnnotation, rollout.MarkAnnotation, rollout.RetryAnnotation} {
+		for _, assigned := range []string{nodev1.ConfigSourceAnnotation, rollout.MarkAnnotation, nodev1.RetryAnnotation} {
 			delete(node.Annotations, assigned)
 		}
 		w.Nodes = append(w.Nodes, rollout.ReadNode(node))

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
@@ -18,7 +18,7 @@ import (
 type wish func(rollout.Node) error
 
 func local(n rollout.Node) error {
-	if n.Layered && n.Observed == "" && n.Reason == decide.ReasonLocal {
+	if n.Layered && n.Observed == "" && n.Reason == nodev1.ReasonLocal {
 		return nil
 	}
 	return errors.New(said(n))
@@ -26,7 +26,7 @@ func local(n rollout.Node) error {
 
 // proven: it runs what the pool has assigned to it as its last known good configuration.
 func proven(n rollout.Node) error {
-	if n.Mark.Records(n.Source) && n.Observed == n.Source && n.Active == n.Source && n.Good == n.Source && n.Reason == decide.ReasonActive {
+	if n.Mark.Records(n.Source) && n.Observed == n.Source && n.Active == n.Source && n.Good == n.Source && n.Reason == nodev1.ReasonActive {
 		return nil
 	}
 	return errors.New(said(n))
@@ -40,7 +40,7 @@ func sparedBut(canary, good string) wish {
 			return fmt.Errorf("is assigned %s", n.Source)
 		case n.Name != canary:
 			return proven(n)
-		case n.Source != good && n.Active == good && n.Good == good && n.Reason == decide.ReasonRejected:
+		case n.Source != good && n.Active == good && n.Good == good && n.Reason == nodev1.ReasonRejected:
 			return nil
 		}
 		return errors.New(said(n))

@@ -146,7 +146,7 @@ func TestNamesOfPools(t *testing.T) {
 	for _, event := range constants(t, "fleet/rollout/class.go", `Event\w+`, 8) {
 		has("event", "`"+event+"`")
 	}
-	for _, name := range constants(t, "fleet/rollout/node.go", `\w+(?:Annotation|Label)`, 9) {
+	for _, name := range constants(t, "fleet/rollout/node.go", `\w+(?:Annotation|Label)`, 6) {
 		has("annotation or label", "\n| `kubelet-supervisor.io/"+name+"` |")
 	}
 	for _, kind := range []string{"Ready", "Progressing", "Stalled"} {

@@ -10,7 +10,7 @@ import (
 
 // The runbook has every reason that a Node can show, in a heading.
 func TestReasonsAreInTheRunbook(t *testing.T) {
-	source, err := os.ReadFile(filepath.Join(root, "decide/reason.go"))
+	source, err := os.ReadFile(filepath.Join(root, "api/node/v1/reason.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,9 +20,9 @@ func TestReasonsAreInTheRunbook(t *testing.T) {
 			headings = append(headings, strings.Split(match[1], ", ")...)
 		}
 	}
-	reasons := regexp.MustCompile(`Reason\w+ += "(\w+)"`).FindAllStringSubmatch(string(source), -1)
+	reasons := regexp.MustCompile(`Reason\w+ +Reason += "(\w+)"`).FindAllStringSubmatch(string(source), -1)
 	if len(reasons) < 15 {
-		t.Errorf("found %d reasons in decide/reason.go", len(reasons))
+		t.Errorf("found %d reasons in api/node/v1/reason.go", len(reasons))
 	}
 	for _, reason := range reasons {
 		if !strings.Contains(" "+strings.Join(headings, " ")+" ", " "+reason[1]+" ") {

@@ -13,9 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
 // canaryAndAll is a canary, and all others after it; so many may be unavailable at once, and settle for so long.
@@ -90,7 +89,7 @@ func TestUndoWithANodeAway(t *testing.T) {
 	}
 	away.ready(t.Context(), true)
 	c.awaitReason(v1alpha1.ConditionReady, "Completed", 30*time.Second)
-	c.checkBack(c.patches()[11:], 3, first, decide.ReasonActive, time.Second, 1)
+	c.checkBack(c.patches()[11:], 3, first, nodev1.ReasonActive, time.Second, 1)
 }
 
 // Undone in the middle of a wave, the nodes that were moved go back within the budget, and no other one is touched. It is over when the last of
@@ -116,7 +115,7 @@ func TestUndoInTheMiddle(t *testing.T) {
 	if i < 4 || i > 15 {
 		t.Fatalf("%d were moved before it was undone", i)
 	}
-	c.checkBack(all[i:], i, rollout.Local, decide.ReasonLocal, time.Second, 3)
+	c.checkBack(all[i:], i, nodev1.Local, nodev1.ReasonLocal, time.Second, 3)
 }
 
 // checkBack: so many went back, each by one PATCH and within the budget, and have told so by now.
@@ -136,8 +135,8 @@ func (c *crew) checkBack(sent []request, count int, source, reason string, settl
 		if done.IsZero() || done.After(now) {
 			c.t.Errorf("%s has not gone back when it is over", r.node)
 		}
-		if until[r.node] = done; reason == decide.ReasonActive { // on trial again, where it has proven something else since
-			until[r.node] = cmp.Or(c.toldAgain(own, r, decide.ReasonInTrial, source).at, done)
+		if until[r.node] = done; reason == nodev1.ReasonActive { // on trial again, where it has proven something else since
+			until[r.node] = cmp.Or(c.toldAgain(own, r, nodev1.ReasonInTrial, source).at, done)
 		}
 	}
 	c.checkLimit(sent, until, settle, limit)

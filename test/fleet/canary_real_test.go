@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
@@ -26,7 +26,7 @@ func TestRealCanaryRefuses(t *testing.T) {
 	r := c.makeReal("")
 	before := r.kubelet()
 	number := r.rollToRealFirst(func(number int) string { return fmt.Sprintf(`{"maxPods":-%d}`, number) }, quick)
-	stop := c.stopped(decide.ReasonRefused)
+	stop := c.stopped(nodev1.ReasonRefused)
 	if want := fmt.Sprintf("invalid configuration: maxPods (--max-pods) -%d must not be a negative number", number); !strings.Contains(stop.Message, want) {
 		t.Errorf("the stop says %q, not what the kubelet says: %q", stop.Message, want)
 	}
@@ -51,7 +51,7 @@ func TestRealCanaryDies(t *testing.T) {
 		t.Errorf("it is stopped before the verdict: %+v", p.Status.Stops)
 	}
 	c.awaitReason(v1alpha1.ConditionStalled, "Stopped", 2*time.Minute)
-	stop := c.stopped(decide.ReasonRejected)
+	stop := c.stopped(nodev1.ReasonRejected)
 	if !strings.Contains(stop.Message, "memory") {
 		t.Errorf("the stop says %q", stop.Message)
 	}
@@ -88,7 +88,7 @@ func TestRealLayersOverDifferingFiles(t *testing.T) {
 	r.end()
 
 	second := c.startReal("podPidsLimit: 4000\n")
-	second.awaitWord(source, decide.ReasonActive)
+	second.awaitWord(source, nodev1.ReasonActive)
 	second.wantFields(map[string]any{"maxPods": 60, "podPidsLimit": 4000})
 	p := c.await("the pool knows of the second", 30*time.Second, func(p *v1alpha1.KubeletPool) bool { return p.Status.Nodes.Proven == 3 })
 	if !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady) || len(p.Status.Stops) > 0 {

@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
@@ -121,7 +121,7 @@ func TestCommands(t *testing.T) {
 	oscar, victor := f.deskOf(t, "oscar"), f.deskOf(t, "victor")
 	deadly := func(_, payload string) string {
 		if strings.Contains(payload, "-1") {
-			return decide.ReasonRefused
+			return nodev1.ReasonRefused
 		}
 		return ""
 	}

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -55,7 +55,7 @@ func (c *crew) awaitOver(i int) (words string) {
 // It is not parallel: it has controllers of its own, and ends before the shared one begins.
 func TestADrain(t *testing.T) {
 	c := newCrew(t, "drained", 3, nil)
-	c.nature, c.holds = always(decide.ReasonWouldDisrupt), c.heldByPods
+	c.nature, c.holds = always(nodev1.ReasonWouldDisrupt), c.heldByPods
 	c.pod("web-1", "drained-1", nil)
 	c.pod("agent", "drained-1", ofDaemonSet)
 	c.protect(1)
@@ -85,7 +85,7 @@ func TestADrain(t *testing.T) {
 	if !c.hasPod("agent") || !c.hasPod("web-2") {
 		t.Error("pods are gone that nobody had to evict")
 	}
-	if n := c.node(2); !n.Spec.Unschedulable || n.Annotations[rollout.DrainAnnotation] != "" || n.Annotations[rollout.ConfigSourceAnnotation] != "" {
+	if n := c.node(2); !n.Spec.Unschedulable || n.Annotations[rollout.DrainAnnotation] != "" || n.Annotations[nodev1.ConfigSourceAnnotation] != "" {
 		t.Errorf("the node that somebody else has cordoned: %v, %v", n.Spec.Unschedulable, n.Annotations)
 	}
 	if p.Status.Nodes.Skipped != 1 || p.Status.Nodes.Proven != 2 {
@@ -98,7 +98,7 @@ func TestADrain(t *testing.T) {
 func TestADrainInVain(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, name(t), 2, nil)
-	c.nature, c.holds = always(decide.ReasonWouldDisrupt), c.heldByPods
+	c.nature, c.holds = always(nodev1.ReasonWouldDisrupt), c.heldByPods
 	one, two := c.pool+"-1", c.pool+"-2"
 	c.pod("web", one, nil)
 	c.pod("other", two, func(p *corev1.Pod) { delete(p.Labels, appLabel) })
@@ -135,7 +135,7 @@ func TestADrainInVain(t *testing.T) {
 	c.awaitThat("web is gone", time.Minute, func() bool { return !c.hasPod("web") })
 	c.awaitThat("node 1 runs it, and is uncordoned", time.Minute, func() bool {
 		n := rollout.ReadNode(c.node(1))
-		return n.Reason == decide.ReasonActive && !n.Draining && !n.Cordoned && n.Drain == rollout.Drain{}
+		return n.Reason == nodev1.ReasonActive && !n.Draining && !n.Cordoned && n.Drain == rollout.Drain{}
 	})
 }
 
@@ -143,7 +143,7 @@ func TestADrainInVain(t *testing.T) {
 func TestCordonsOfOthers(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, name(t), 1, nil)
-	c.nature, c.holds = always(decide.ReasonWouldDisrupt), c.heldByPods
+	c.nature, c.holds = always(nodev1.ReasonWouldDisrupt), c.heldByPods
 	one := c.pool + "-1"
 	c.pod("web", one, nil)
 	c.protect(1)
@@ -172,7 +172,7 @@ func TestCordonsOfOthers(t *testing.T) {
 func TestAPoolThatIsDeletedInADrain(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, "deleted-in-a-drain", 1, nil)
-	c.nature, c.holds = always(decide.ReasonWouldDisrupt), c.heldByPods
+	c.nature, c.holds = always(nodev1.ReasonWouldDisrupt), c.heldByPods
 	c.pod("web", c.pool+"-1", nil)
 	c.protect(1)
 	c.f.steady(t)

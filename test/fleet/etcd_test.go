@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -22,7 +23,7 @@ import (
 // The puppet has said what it has to say by then.
 func (c *crew) rewrite(i int, change func(*corev1.Node)) {
 	c.t.Helper()
-	for c.node(i).Annotations[rollout.ConfigStatusAnnotation] == "" {
+	for c.node(i).Annotations[nodev1.ConfigStatusAnnotation] == "" {
 		wait(c.t.Context(), 50*time.Millisecond)
 	}
 	n := c.node(i)
@@ -76,7 +77,7 @@ func TestHandsOffTheField(t *testing.T) {
 	source := c.source()
 	c.rewrite(2, func(n *corev1.Node) {
 		n.Spec.ConfigSource = sourceOf(source)
-		for _, key := range []string{rollout.ConfigSourceAnnotation, rollout.MarkAnnotation, rollout.RetryAnnotation} {
+		for _, key := range []string{nodev1.ConfigSourceAnnotation, rollout.MarkAnnotation, nodev1.RetryAnnotation} {
 			delete(n.Annotations, key)
 		}
 	})

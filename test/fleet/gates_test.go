@@ -15,9 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
 const zoneLabel = "topology.kubernetes.io/zone"
@@ -258,20 +257,20 @@ func TestGatesThatAreRefused(t *testing.T) {
 func TestAPoolThatConsents(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, name(t), 3, nil)
-	c.nature = always(decide.ReasonWouldDisrupt)
+	c.nature = always(nodev1.ReasonWouldDisrupt)
 	c.f.steady(t)
 	c.roll(together)
 	c.awaitReason(v1alpha1.ConditionProgressing, "WaitsForPods", 30*time.Second)
 	c.quiet(3 * time.Second)
 	for i := range 3 {
-		if got := c.node(i + 1).Annotations[rollout.ConsentAnnotation]; got != "" {
+		if got := c.node(i + 1).Annotations[nodev1.AllowDisruptionAnnotation]; got != "" {
 			t.Errorf("node %d was told %q", i+1, got)
 		}
 	}
 	c.change(`{"spec":{"rollout":{"disruption":"Allow"}}}`)
 	c.awaitReason(v1alpha1.ConditionReady, "Completed", time.Minute)
 	for i := range 3 {
-		if got := c.node(i + 1).Annotations[rollout.ConsentAnnotation]; got != wouldDisruptDigest {
+		if got := c.node(i + 1).Annotations[nodev1.AllowDisruptionAnnotation]; got != wouldDisruptDigest {
 			t.Errorf("node %d was told %q", i+1, got)
 		}
 	}

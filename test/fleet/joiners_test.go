@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -67,7 +68,7 @@ func has(n *corev1.Node, taint string) bool {
 // arrived: it has what new nodes get, its pods may come, and nobody else's taint was touched.
 func arrived(source string) func(*corev1.Node) bool {
 	return func(n *corev1.Node) bool {
-		return n.Annotations[rollout.ConfigSourceAnnotation] == source && !has(n, joinTaint) && has(n, "other")
+		return n.Annotations[nodev1.ConfigSourceAnnotation] == source && !has(n, joinTaint) && has(n, "other")
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -43,7 +43,7 @@ func TestLongALeaderThatStandsStill(t *testing.T) {
 			break
 		}
 	}
-	victim.say(n.Annotations[rollout.ConfigSourceAnnotation], rollout.ParseRetry(n.Annotations[rollout.RetryAnnotation]), decide.ReasonRefused, "")
+	victim.say(n.Annotations[nodev1.ConfigSourceAnnotation], rollout.ParseRetry(n.Annotations[nodev1.RetryAnnotation]), nodev1.ReasonRefused, "")
 	c.f.start(t, "second")
 	c.await("the second one has stopped the pool", 90*time.Second, func(p *v1alpha1.KubeletPool) bool { return len(p.Status.Stops) == 1 })
 	c.quiet(3 * time.Second)

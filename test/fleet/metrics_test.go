@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -26,10 +26,10 @@ func TestMetrics(t *testing.T) {
 	good := newCrew(t, "metrics-good", 12, nil)
 	good.roll(quick)
 	bad := newCrew(t, "metrics-bad", 12, nil)
-	bad.nature = always(decide.ReasonRefused)
+	bad.nature = always(nodev1.ReasonRefused)
 	bad.roll(quick)
 	good.awaitReason(v1alpha1.ConditionReady, "Completed", time.Minute)
-	bad.stopped(decide.ReasonRefused)
+	bad.stopped(nodev1.ReasonRefused)
 	text := f.readMetrics(t)
 	has := samples(text)
 	for sample, want := range map[string]float64{

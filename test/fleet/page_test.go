@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/pages"
 )
 
@@ -37,9 +37,9 @@ func TestPoolsPage(t *testing.T) {
 	c.nature = func(_, payload string) string {
 		switch {
 		case strings.Contains(payload, "-1"):
-			return decide.ReasonRefused
+			return nodev1.ReasonRefused
 		case strings.Contains(payload, "9Ti"):
-			return decide.ReasonRejected
+			return nodev1.ReasonRejected
 		}
 		return ""
 	}

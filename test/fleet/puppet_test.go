@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
@@ -123,14 +123,14 @@ func (c *crew) join(name string, change func(*corev1.Node)) (*puppet, error) {
 	}
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme.Scheme).WithoutConversion()
-	p := &puppet{name: name, crew: c, words: map[string]saying{}, last: map[string]saying{}, running: rollout.Local, good: rollout.Local,
+	p := &puppet{name: name, crew: c, words: map[string]saying{}, last: map[string]saying{}, running: nodev1.Local, good: nodev1.Local,
 		versions: map[string]*corev1.NodeConfigSource{}}
 	if p.rest, err = rest.RESTClientFor(config); err != nil {
 		return nil, err
 	}
 	p.publisher = status.NewPublisher(status.Options{Client: p.rest, NodeName: name, OnAcknowledged: p.acknowledged})
 	p.begin()
-	p.say("", rollout.Retry{}, decide.ReasonLocal, "")
+	p.say("", rollout.Retry{}, nodev1.ReasonLocal, "")
 	return p, nil
 }
 
@@ -194,8 +194,8 @@ func (p *puppet) listen(ctx context.Context) {
 			if !is {
 				continue
 			}
-			source, retry := n.Annotations[rollout.ConfigSourceAnnotation], n.Annotations[rollout.RetryAnnotation]
-			consent := n.Annotations[rollout.ConsentAnnotation]
+			source, retry := n.Annotations[nodev1.ConfigSourceAnnotation], n.Annotations[nodev1.RetryAnnotation]
+			consent := n.Annotations[nodev1.AllowDisruptionAnnotation]
 			if now := source + " " + retry + " " + consent; now != heard && source != "" {
 				heard = now
 				p.obey(ctx, source, rollout.ParseRetry(retry), consent)
@@ -214,22 +214,22 @@ func wait(ctx context.Context, time_ time.Duration) {
 // obey goes the way of an assignment, to its end.
 func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry, consent string) {
 	say := func(reason string) { p.say(source, retry, reason, "") }
-	say(decide.ReasonApplying)
-	if source == rollout.Local {
+	say(nodev1.ReasonApplying)
+	if source == nodev1.Local {
 		p.running, p.good = source, source
-		say(decide.ReasonLocal)
+		say(nodev1.ReasonLocal)
 		return
 	}
 	nature, err := p.natureOf(ctx, source)
 	switch {
 	case err != nil:
-		p.say(source, retry, decide.ReasonSyncFailed, err.Error())
+		p.say(source, retry, nodev1.ReasonSyncFailed, err.Error())
 		return
-	case nature == decide.ReasonRefused:
+	case nature == nodev1.ReasonRefused:
 		say(nature)
 		return
 	}
-	if nature == decide.ReasonWouldDisrupt && consent != wouldDisruptDigest {
+	if nature == nodev1.ReasonWouldDisrupt && consent != wouldDisruptDigest {
 		say(nature)
 		if !p.passes(ctx) {
 			return
@@ -237,18 +237,18 @@ func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry, c
 	}
 	if p.good == source {
 		p.running = source
-		say(decide.ReasonActive)
+		say(nodev1.ReasonActive)
 		return
 	}
 	before := p.running
 	p.running = source
-	say(decide.ReasonInTrial)
+	say(nodev1.ReasonInTrial)
 	wait(ctx, p.crew.trial)
 	switch nature {
-	case decide.ReasonRolledBack, decide.ReasonRejected:
+	case nodev1.ReasonRolledBack, nodev1.ReasonRejected:
 		p.running = before
-		say(decide.ReasonRolledBack)
-		if nature == decide.ReasonRejected {
+		say(nodev1.ReasonRolledBack)
+		if nature == nodev1.ReasonRejected {
 			wait(ctx, p.crew.trial)
 			say(nature)
 		}
@@ -256,7 +256,7 @@ func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry, c
 		p.ready(ctx, false)
 	default:
 		p.good = source
-		say(decide.ReasonActive)
+		say(nodev1.ReasonActive)
 	}
 }
 
@@ -304,10 +304,10 @@ func (p *puppet) say(source string, retry rollout.Retry, reason, detail string) 
 	p.mutex.Unlock()
 	is, message, failure := p.wording(source, reason, detail)
 	assigned := source
-	if reason == decide.ReasonWouldDisrupt {
+	if reason == nodev1.ReasonWouldDisrupt {
 		assigned = p.running // what is held is not taken yet
 	}
-	p.publisher.Offer(status.Report{Observed: &source, Retry: retry.String(), Features: status.LayersFeature,
+	p.publisher.Offer(status.Report{Observed: &source, Retry: retry.String(), Features: nodev1.LayersFeature,
 		Config: corev1.NodeConfigStatus{Assigned: p.version(assigned), Active: p.version(p.running), LastKnownGood: p.version(p.good),
 			Error: failure},
 		Condition: corev1.NodeCondition{Status: is, Reason: reason, Message: message}})

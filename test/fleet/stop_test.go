@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -40,10 +40,10 @@ func (c *crew) stopped(reason string) v1alpha1.Stop {
 func TestCanaryRefuses(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, name(t), 12, nil)
-	c.nature = always(decide.ReasonRefused)
+	c.nature = always(nodev1.ReasonRefused)
 	c.f.steady(t)
 	c.roll(quick)
-	stop := c.stopped(decide.ReasonRefused)
+	stop := c.stopped(nodev1.ReasonRefused)
 	if !strings.Contains(stop.Message, refusedWords) || stop.Revision != 1 || stop.Attempt != 1 {
 		t.Errorf("the stop is %+v", stop)
 	}
@@ -68,14 +68,14 @@ func TestCanaryDies(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, name(t), 12, nil)
 	c.trial = 2 * time.Second
-	c.nature = always(decide.ReasonRejected)
+	c.nature = always(nodev1.ReasonRejected)
 	c.f.steady(t)
 	c.roll(quick)
 	c.awaitReason(v1alpha1.ConditionProgressing, "Held", 30*time.Second)
 	if p := c.now(); len(p.Status.Stops) > 0 {
 		t.Errorf("it is stopped before the verdict: %+v", p.Status.Stops)
 	}
-	stop := c.stopped(decide.ReasonRejected)
+	stop := c.stopped(nodev1.ReasonRejected)
 	if got := c.assigned(); len(got) != 1 || got[0].node != stop.Node {
 		t.Errorf("patched were %v", got)
 	}
@@ -93,7 +93,7 @@ func TestFailureInAWave(t *testing.T) {
 		p.Spec.Rollout.MaxUnavailable = &all
 		p.Spec.Rollout.Waves = []v1alpha1.Wave{{Nodes: all}}
 	})
-	c.checkAfterVerdict(c.stopped(decide.ReasonRefused))
+	c.checkAfterVerdict(c.stopped(nodev1.ReasonRefused))
 }
 
 // refusedByThe is the nature of what only that one refuses which hears of it as the nth.
@@ -101,7 +101,7 @@ func refusedByThe(nth int64) func(string, string) string {
 	var heard atomic.Int64
 	return func(string, string) string {
 		if heard.Add(1) == nth {
-			return decide.ReasonRefused
+			return nodev1.ReasonRefused
 		}
 		return ""
 	}

@@ -8,8 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
 // What kubelets say, as recorded in testdata/words.json.
@@ -28,29 +28,29 @@ func (p *puppet) wording(source, reason, detail string) (is corev1.ConditionStat
 	why, hint := "", ""
 	is = corev1.ConditionFalse
 	switch reason {
-	case decide.ReasonLocal:
+	case nodev1.ReasonLocal:
 		is, why = corev1.ConditionTrue, "nothing is assigned"
-	case decide.ReasonActive:
+	case nodev1.ReasonActive:
 		is, why = corev1.ConditionTrue, "the assigned configuration passed its trial"
-	case decide.ReasonInTrial:
+	case nodev1.ReasonInTrial:
 		is, why = corev1.ConditionTrue, fmt.Sprintf("the assigned configuration is on trial for %s of health", p.crew.trial)
-	case decide.ReasonApplying:
+	case nodev1.ReasonApplying:
 		is, why = corev1.ConditionUnknown, "a change is under way"
-	case decide.ReasonRefused:
+	case nodev1.ReasonRefused:
 		why, hint, failure = p.describe(source)+" is refused: "+refusedWords, "correct the configuration", decide.ValidateError
-	case decide.ReasonRolledBack:
+	case nodev1.ReasonRolledBack:
 		why, hint, failure = p.describe(source)+" "+diedWords, "correct the configuration", decide.RunError
-	case decide.ReasonRejected:
+	case nodev1.ReasonRejected:
 		why, failure = p.describe(source)+" "+diedWords, decide.RunError
 		hint = "correct the configuration, or set annotation kubelet-supervisor.io/retry"
-	case decide.ReasonWouldDisrupt:
+	case nodev1.ReasonWouldDisrupt:
 		why, failure = p.describe(source)+" waits: "+wouldDisruptWords, decide.RunError
-		hint = "drain the node, or set annotation " + rollout.ConsentAnnotation + "=" + wouldDisruptDigest
+		hint = "drain the node, or set annotation " + nodev1.AllowDisruptionAnnotation + "=" + wouldDisruptDigest
 	default:
 		why = detail
 	}
 	using := p.using(source)
-	if reason == decide.ReasonWouldDisrupt {
+	if reason == nodev1.ReasonWouldDisrupt {
 		using = p.using(p.running)
 	}
 	message = strings.Join([]string{using, why}, "; ")
@@ -65,7 +65,7 @@ func (p *puppet) using(source string) string {
 	if source != "" && source != p.running {
 		role = "last-known-good"
 	}
-	if p.running == rollout.Local {
+	if p.running == nodev1.Local {
 		return fmt.Sprintf("using %s (default)", role)
 	}
 	return fmt.Sprintf("using %s (UID: %q)", role, p.version(p.running).ConfigMap.UID)

@@ -18,7 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -62,7 +62,7 @@ func (r *recording) hear(n *corev1.Node) {
 		return
 	}
 	key := is.Reason
-	if is.Observed == rollout.Local {
+	if is.Observed == nodev1.Local {
 		key += " again"
 	}
 	r.mutex.Lock()
@@ -76,12 +76,12 @@ func wordOf(n *corev1.Node, is *rollout.Node) word {
 	w := word{Reason: is.Reason, Message: shapeOf(is.Message), Observed: shapeOf(is.Observed), Retry: shapeOf(n.Annotations[rollout.RetryObservedAnnotation]),
 		Features: n.Annotations[rollout.FeaturesAnnotation], Config: map[string]string{}}
 	for _, condition := range n.Status.Conditions {
-		if condition.Type == rollout.ConditionType {
+		if condition.Type == nodev1.ConditionType {
 			w.Status = string(condition.Status)
 		}
 	}
 	var config map[string]any
-	if err := json.Unmarshal([]byte(n.Annotations[rollout.ConfigStatusAnnotation]), &config); err != nil {
+	if err := json.Unmarshal([]byte(n.Annotations[nodev1.ConfigStatusAnnotation]), &config); err != nil {
 		w.Config["error"] = err.Error()
 	}
 	for key, value := range config {
@@ -188,11 +188,11 @@ func TestPuppetsSpeakAsRecorded(t *testing.T) {
 	c.nature = func(_, payload string) string {
 		switch {
 		case strings.Contains(payload, "-1"):
-			return decide.ReasonRefused
+			return nodev1.ReasonRefused
 		case strings.Contains(payload, "9Ti"):
-			return decide.ReasonRejected
+			return nodev1.ReasonRejected
 		case strings.Contains(payload, "77"):
-			return decide.ReasonWouldDisrupt
+			return nodev1.ReasonWouldDisrupt
 		}
 		return ""
 	}

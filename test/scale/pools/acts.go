@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -40,7 +41,7 @@ var acts = []act{
 	{"go back", 3, (*soaker).undo},
 	{"assign by hand", 4, (*soaker).byHand},
 	{"reset by hand", 3, func(s *soaker, ctx context.Context) error {
-		return s.annotate(ctx, s.any(), map[string]any{rollout.ConfigSourceAnnotation: nil})
+		return s.annotate(ctx, s.any(), map[string]any{nodev1.ConfigSourceAnnotation: nil})
 	}},
 	{"give back to the pool", 3, func(s *soaker, ctx context.Context) error { return s.release(ctx, s.any()) }},
 	{"hold, or let go", 4, func(s *soaker, ctx context.Context) error {
@@ -143,12 +144,12 @@ func (s *soaker) byHand(ctx context.Context) error {
 	if err := client.IgnoreAlreadyExists(s.admin.Create(ctx, hand)); err != nil {
 		return err
 	}
-	return s.annotate(ctx, s.any(), map[string]any{rollout.ConfigSourceAnnotation: rollout.Namespace + "/" + byHand + "/kubelet"})
+	return s.annotate(ctx, s.any(), map[string]any{nodev1.ConfigSourceAnnotation: rollout.Namespace + "/" + byHand + "/kubelet"})
 }
 
 // release gives a node back to its pool: nothing is assigned, and nobody has said anything.
 func (s *soaker) release(ctx context.Context, name string) error {
-	return s.annotate(ctx, name, map[string]any{rollout.ConfigSourceAnnotation: nil, rollout.MarkAnnotation: nil, rollout.RetryAnnotation: nil})
+	return s.annotate(ctx, name, map[string]any{nodev1.ConfigSourceAnnotation: nil, rollout.MarkAnnotation: nil, nodev1.RetryAnnotation: nil})
 }
 
 func (s *soaker) annotate(ctx context.Context, name string, annotations map[string]any) error {

@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -27,7 +27,7 @@ func silent(i int) *corev1.Node {
 	n := node(i)
 	conditions := n.Status.Conditions[:0]
 	for _, c := range n.Status.Conditions {
-		if c.Type != rollout.ConditionType {
+		if c.Type != nodev1.ConditionType {
 			conditions = append(conditions, c)
 		}
 	}
@@ -62,7 +62,7 @@ func (s *soaker) calm(ctx context.Context) error {
 	var why error
 	for {
 		names, err := s.unlike(patient, func(n *rollout.Node) bool {
-			return n.Reason == decide.ReasonActive && n.Observed == n.Source && n.Good == n.Source && n.Mark.Records(n.Source) && n.Mark.Pool == poolName && !n.Cordoned
+			return n.Reason == nodev1.ReasonActive && n.Observed == n.Source && n.Good == n.Source && n.Mark.Records(n.Source) && n.Mark.Pool == poolName && !n.Cordoned
 		})
 		if err == nil && len(names) == 0 {
 			if err = s.real.runs(patient, s.pods); err == nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -52,9 +53,9 @@ func (m *measurement) makeNodes(ctx context.Context) error {
 	m.good = plan.Writes[0]
 	return m.each(ctx, m.Nodes, func(ctx context.Context, i int) error {
 		n := node(i)
-		n.Annotations[rollout.ConfigSourceAnnotation] = m.good.Source
+		n.Annotations[nodev1.ConfigSourceAnnotation] = m.good.Source
 		n.Annotations[rollout.MarkAnnotation] = m.good.Mark.String()
-		n.Annotations[rollout.RetryAnnotation] = m.good.Retry.String()
+		n.Annotations[nodev1.RetryAnnotation] = m.good.Retry.String()
 		if err := m.admin.Create(ctx, n); err != nil {
 			return err
 		}
@@ -79,7 +80,7 @@ func node(i int) *corev1.Node {
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: is, Reason: "Kubelet", Message: "kubelet has said so",
 			LastHeartbeatTime: now, LastTransitionTime: now})
 	}
-	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: rollout.ConditionType, Status: "True", Reason: "Local", LastTransitionTime: now})
+	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: nodev1.ConditionType, Status: "True", Reason: "Local", LastTransitionTime: now})
 	for j := range images {
 		name := fmt.Sprintf("registry.example.com/team/image-%d", j)
 		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{name + "@sha256:" + strings.Repeat("0123456789abcdef", 4), name + ":v1.2.3"},
@@ -90,19 +91,19 @@ func node(i int) *corev1.Node {
 
 // speak lets the node answer to what it is assigned, as a supervisor does.
 func speak(n *corev1.Node, reason, message string) {
-	if _, is := n.Annotations[rollout.ConfigStatusAnnotation]; !is {
-		n.Annotations[rollout.FeaturesAnnotation], n.Annotations[rollout.ConfigStatusAnnotation] = "layers", "{}"
+	if _, is := n.Annotations[nodev1.ConfigStatusAnnotation]; !is {
+		n.Annotations[rollout.FeaturesAnnotation], n.Annotations[nodev1.ConfigStatusAnnotation] = "layers", "{}"
 	}
-	source := n.Annotations[rollout.ConfigSourceAnnotation]
-	n.Annotations[rollout.ConfigObservedAnnotation] = source
-	n.Annotations[rollout.RetryObservedAnnotation] = n.Annotations[rollout.RetryAnnotation]
+	source := n.Annotations[nodev1.ConfigSourceAnnotation]
+	n.Annotations[nodev1.ConfigObservedAnnotation] = source
+	n.Annotations[rollout.RetryObservedAnnotation] = n.Annotations[nodev1.RetryAnnotation]
 	if words := strings.Split(source, "/"); reason == "Active" && len(words) == 3 {
 		at := &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: words[0], Name: words[1], KubeletConfigKey: words[2]}}
 		text, _ := json.Marshal(corev1.NodeConfigStatus{Assigned: at, Active: at, LastKnownGood: at}) // cannot fail: it is made of words
-		n.Annotations[rollout.ConfigStatusAnnotation] = string(text)
+		n.Annotations[nodev1.ConfigStatusAnnotation] = string(text)
 	}
 	for i := range n.Status.Conditions {
-		if c := &n.Status.Conditions[i]; c.Type == rollout.ConditionType {
+		if c := &n.Status.Conditions[i]; c.Type == nodev1.ConditionType {
 			c.Status, c.Reason, c.Message = corev1.ConditionStatus(map[bool]string{true: "True", false: "False"}[reason == "Active"]), reason, message
 		}
 	}
@@ -118,11 +119,11 @@ func (m *measurement) answer(ctx context.Context) {
 		}
 		for event := range watch.ResultChan() {
 			n, is := event.Object.(*corev1.Node)
-			if !is || n.Annotations[rollout.ConfigSourceAnnotation] == n.Annotations[rollout.ConfigObservedAnnotation] {
+			if !is || n.Annotations[nodev1.ConfigSourceAnnotation] == n.Annotations[nodev1.ConfigObservedAnnotation] {
 				continue
 			}
 			reason, words := "Refused", longWords
-			if n.Annotations[rollout.ConfigSourceAnnotation] == m.good.Source {
+			if n.Annotations[nodev1.ConfigSourceAnnotation] == m.good.Source {
 				reason, words = "Active", goodWords
 			}
 			if err := m.say(ctx, n, reason, words); err != nil && ctx.Err() == nil {

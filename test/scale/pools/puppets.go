@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
@@ -73,7 +74,7 @@ func newCrew(ctx context.Context, c *cluster.Cluster, names []string, trial time
 		if err != nil {
 			return k, err
 		}
-		p := &puppet{name: name, crew: k, running: rollout.Local, good: rollout.Local, versions: map[string]*corev1.NodeConfigSource{}}
+		p := &puppet{name: name, crew: k, running: nodev1.Local, good: nodev1.Local, versions: map[string]*corev1.NodeConfigSource{}}
 		if p.client, err = configsync.NewClient(identity); err != nil {
 			return k, err
 		}
@@ -81,7 +82,7 @@ func newCrew(ctx context.Context, c *cluster.Cluster, names []string, trial time
 		k.puppets[name] = p
 		k.running.Go(func() { _ = p.publisher.Run(ctx) }) // returns nil
 		k.running.Go(func() { p.listen(ctx) })
-		p.say("", rollout.Retry{}, decide.ReasonLocal)
+		p.say("", rollout.Retry{}, nodev1.ReasonLocal)
 		pause(ctx, beginEvery)
 	}
 	return k, nil
@@ -125,7 +126,7 @@ func (p *puppet) listen(ctx context.Context) {
 			if !is {
 				continue
 			}
-			source, retry := n.Annotations[rollout.ConfigSourceAnnotation], n.Annotations[rollout.RetryAnnotation]
+			source, retry := n.Annotations[nodev1.ConfigSourceAnnotation], n.Annotations[nodev1.RetryAnnotation]
 			if uid != "" && uid != n.UID {
 				heard = "another Node" // of the same name, which knows nothing of us
 				p.publisher.NodeRecreated()
@@ -141,12 +142,12 @@ func (p *puppet) listen(ctx context.Context) {
 
 // obey goes the way of an assignment, to its end.
 func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry) {
-	if source == "" || source == rollout.Local {
-		p.running, p.good = rollout.Local, rollout.Local
-		p.say(source, retry, decide.ReasonLocal)
+	if source == "" || source == nodev1.Local {
+		p.running, p.good = nodev1.Local, nodev1.Local
+		p.say(source, retry, nodev1.ReasonLocal)
 		return
 	}
-	p.say(source, retry, decide.ReasonApplying)
+	p.say(source, retry, nodev1.ReasonApplying)
 	nature, err := p.read(ctx, source)
 	for ; err != nil; nature, err = p.read(ctx, source) {
 		if pause(ctx, readAgain); ctx.Err() != nil || p.overtaken(ctx, source) {
@@ -155,36 +156,36 @@ func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry) {
 	}
 	switch {
 	case p.crew.refuses() || nature == refuses:
-		p.say(source, retry, decide.ReasonRefused)
+		p.say(source, retry, nodev1.ReasonRefused)
 		return
 	case nature == dies:
 		p.dies(ctx, source, retry)
 		return
 	case p.good != source:
 		p.running = source
-		p.say(source, retry, decide.ReasonInTrial)
+		p.say(source, retry, nodev1.ReasonInTrial)
 		pause(ctx, p.crew.trial)
 	}
 	p.running, p.good = source, source
-	p.say(source, retry, decide.ReasonActive)
+	p.say(source, retry, nodev1.ReasonActive)
 }
 
 // overtaken says whether the Node asks for something else by now: what was assigned before may be collected for good.
 func (p *puppet) overtaken(ctx context.Context, source string) bool {
 	var n corev1.Node
 	err := p.client.Get().Resource("nodes").Name(p.name).Do(ctx).Into(&n)
-	return apierrors.IsNotFound(err) || err == nil && n.Annotations[rollout.ConfigSourceAnnotation] != source
+	return apierrors.IsNotFound(err) || err == nil && n.Annotations[nodev1.ConfigSourceAnnotation] != source
 }
 
 // dies tries a configuration that its kubelet dies of, and goes back to the last good one.
 func (p *puppet) dies(ctx context.Context, source string, retry rollout.Retry) {
 	p.running = source
-	p.say(source, retry, decide.ReasonInTrial)
+	p.say(source, retry, nodev1.ReasonInTrial)
 	pause(ctx, p.crew.trial)
 	p.running = p.good
-	p.say(source, retry, decide.ReasonRolledBack)
+	p.say(source, retry, nodev1.ReasonRolledBack)
 	pause(ctx, p.crew.trial)
-	p.say(source, retry, decide.ReasonRejected)
+	p.say(source, retry, nodev1.ReasonRejected)
 }
 
 // The natures of configurations: what the fake kubelet does with them, and so the puppets.
@@ -220,16 +221,16 @@ func (p *puppet) say(source string, retry rollout.Retry, reason string) {
 	p.mutex.Unlock()
 	is, message, failure := corev1.ConditionTrue, goodWords, ""
 	switch reason {
-	case decide.ReasonApplying:
+	case nodev1.ReasonApplying:
 		is, message = corev1.ConditionUnknown, "a change is under way"
-	case decide.ReasonRefused:
+	case nodev1.ReasonRefused:
 		is, message, failure = corev1.ConditionFalse, refusedWords, decide.ValidateError
-	case decide.ReasonRolledBack, decide.ReasonRejected:
+	case nodev1.ReasonRolledBack, nodev1.ReasonRejected:
 		is, message, failure = corev1.ConditionFalse, "the kubelet has ended in its trial", decide.RunError
-	case decide.ReasonLocal:
+	case nodev1.ReasonLocal:
 		message = "nothing is assigned"
 	}
-	p.publisher.Offer(status.Report{Observed: &source, Retry: retry.String(), Features: status.LayersFeature,
+	p.publisher.Offer(status.Report{Observed: &source, Retry: retry.String(), Features: nodev1.LayersFeature,
 		Config:    corev1.NodeConfigStatus{Assigned: p.versions[source], Active: p.versions[p.running], LastKnownGood: p.versions[p.good], Error: failure},
 		Condition: corev1.NodeCondition{Status: is, Reason: reason, Message: message}})
 }

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -45,7 +45,7 @@ func (r *rolling) refusals(ctx context.Context) error {
 func (r *rolling) verdict(began time.Time) (at time.Time, err error) {
 	for name, p := range r.crew.puppets {
 		for _, s := range p.since(began) {
-			if s.reason != decide.ReasonRefused {
+			if s.reason != nodev1.ReasonRefused {
 				continue
 			}
 			for _, w := range since(r.noted.words, s.wanted.Truncate(time.Microsecond)) { // the log has no more digits

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // The lines of a supervisor's log that are asked for: docs/reference/contract.md.
@@ -27,9 +27,9 @@ func (r *rolling) told(began time.Time) (map[string]telling, error) {
 		var t telling
 		for _, s := range p.since(began) {
 			switch {
-			case s.reason == decide.ReasonInTrial && t.runs.IsZero():
+			case s.reason == nodev1.ReasonInTrial && t.runs.IsZero():
 				t.runs = s.wanted
-			case s.reason == decide.ReasonActive && t.proven.IsZero():
+			case s.reason == nodev1.ReasonActive && t.proven.IsZero():
 				t.proven = s.wanted
 			}
 		}
