@@ -44,14 +44,15 @@ func (c *Controller) collect(ctx context.Context, w *rollout.World) error {
 	return nil
 }
 
-// spent are the revisions and variants that nothing names.
+// spent are the revisions and variants that this controller has made, and that nothing names.
 func (c *Controller) spent(w *rollout.World) []client.Object {
 	names := slices.Sorted(maps.Keys(c.kept.variants))
+	names = slices.DeleteFunc(names, func(name string) bool { return !isOurs(c.kept.variants[name]) })
 	var spent []client.Object
 	for i := range w.Pools {
 		revisions, variants := rollout.Collect(*w, w.Pools[i].Name, names)
 		for _, name := range revisions {
-			if object, is := c.kept.objects[name]; is {
+			if object, is := c.kept.objects[name]; is && isOurs(object) {
 				spent = append(spent, object)
 			}
 		}

@@ -227,6 +227,9 @@ func (a *fakeAPI) Delete(_ context.Context, object client.Object, options ...cli
 	case asked.Preconditions == nil || *asked.Preconditions.UID != stored.GetUID() || *asked.Preconditions.ResourceVersion != stored.GetResourceVersion():
 		return apierrors.NewConflict(resource(keyOf(object)), object.GetName(), fmt.Errorf("precondition failed"))
 	}
+	if !isOurs(stored) {
+		panic("the controller deletes " + keyOf(object) + ", which it has not made")
+	}
 	a.version++
 	delete(a.stored, keyOf(object))
 	return nil

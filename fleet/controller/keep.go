@@ -114,12 +114,32 @@ func (c *Controller) keepVariant(ctx context.Context, v *rollout.Variant) error 
 	return nil
 }
 
+// managedByLabel names who made an object.
+const managedByLabel = "app.kubernetes.io/managed-by"
+
 // keptMeta has no owner: deleting a pool would take what nodes run.
 func keptMeta(pool, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: rollout.Namespace, Name: name, Labels: map[string]string{PoolLabel: pool, "app.kubernetes.io/managed-by": Name}}
+	return metav1.ObjectMeta{Namespace: rollout.Namespace, Name: name, Labels: map[string]string{PoolLabel: pool, managedByLabel: Name}}
 }
 
-// create makes an object. One of the same name that is not the same, as the cache or the API server has it, is deleted first.
+// isOurs says whether this controller has made an object, by all that it gives one: both labels, and the name. Nothing else is ever deleted
+// (rule 24).
+func isOurs(object client.Object) bool {
+	pool := object.GetLabels()[PoolLabel]
+	if pool == "" || object.GetLabels()[managedByLabel] != Name || object.GetNamespace() != rollout.Namespace {
+		return false
+	}
+	switch object.(type) {
+	case *corev1.ConfigMap:
+		return rollout.IsVariantOf(pool, object.GetName())
+	case *appsv1.ControllerRevision:
+		return rollout.IsRevisionOf(pool, object.GetName())
+	}
+	return false
+}
+
+// create makes an object. One of ours by the same name that is not the same, as the cache or the API server has it, is deleted first. One that
+// somebody else has made stays, and is in the way.
 func (c *Controller) create(ctx context.Context, object, there client.Object, same func() bool) error {
 	request, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -133,7 +153,10 @@ func (c *Controller) create(ctx context.Context, object, there client.Object, sa
 	if same() && there.GetLabels()[PoolLabel] == object.GetLabels()[PoolLabel] {
 		return nil // made before, and the answer was lost
 	}
-	c.log.Info("an object is not what its name says, and is made anew", "name", there.GetName())
+	if !isOurs(there) {
+		return fmt.Errorf("an object of this name is there, and it is not replaced, because its labels do not say that %s made it; delete it: %w", Name, err)
+	}
+	c.log.Info("an object is not what its name says, and is made again", "name", there.GetName())
 	if err := c.delete(ctx, there); err != nil {
 		return err
 	}

@@ -169,7 +169,7 @@ func TestAnObjectThatDoesNotGoAway(t *testing.T) {
 		var stays *corev1.ConfigMap
 		s.api.before = func(request string) error {
 			if name, is := strings.CutPrefix(request, "create ConfigMap/"); is && strings.HasPrefix(name, "pool-a-") && stays == nil {
-				stays = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: rollout.Namespace}, Data: map[string]string{"kubelet": "x"}}
+				stays = &corev1.ConfigMap{ObjectMeta: keptMeta("a", name), Data: map[string]string{"kubelet": "x"}}
 				s.api.put(stays)
 			}
 			return nil

@@ -3,7 +3,6 @@ package rollout
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -11,8 +10,9 @@ import (
 )
 
 // Collect names the revisions and variants of a pool that nothing needs any more: no Node names them, they are neither target, stable nor
-// pinned, nor stopped, and they are not among the newest revisionHistoryLimit. Variants are the names of the ConfigMaps that there are. Where
-// a cache is not synced, or the pool is not there, everything stays: absence says nothing.
+// pinned, nor stopped, and they are not among the newest revisionHistoryLimit. Variants are the names of the ConfigMaps that the controller can
+// prove that it made. One that a pool has a layer from stays all the same (rule 24). Where a cache is not synced, or the pool is not there,
+// everything stays: absence says nothing.
 func Collect(w World, name string, variantNames []string) (revisions, variantsToo []string) {
 	i := slices.IndexFunc(w.Pools, func(p Pool) bool { return p.Name == name })
 	if i < 0 || !w.Synced || w.Pools[i].Status.Target == nil {
@@ -42,12 +42,29 @@ func Collect(w World, name string, variantNames []string) (revisions, variantsTo
 			sources[source] = true
 		}
 	}
+	layers := w.layerObjects()
 	for _, variant := range variantNames {
-		if strings.HasPrefix(variant, "pool-"+name+"-") && len(variant) == len("pool-"+name+"-")+hashLength && !sources[sourceOf(variant)] {
+		if IsVariantOf(name, variant) && !sources[sourceOf(variant)] && !layers[Namespace+"/"+variant] {
 			variantsToo = append(variantsToo, variant)
 		}
 	}
 	return revisions, variantsToo
+}
+
+// layerObjects are the ConfigMaps that any pool has a layer from, or had in a revision that is kept, as NAMESPACE/NAME.
+func (w *World) layerObjects() map[string]bool {
+	objects := map[string]bool{}
+	for i := range w.Pools {
+		for _, ref := range w.Pools[i].Refs() {
+			objects[Namespace+"/"+ref.Name] = true
+		}
+		for j := range w.Pools[i].Revisions {
+			for _, layer := range w.Pools[i].Revisions[j].Layers {
+				objects[layer.From] = true
+			}
+		}
+	}
+	return objects
 }
 
 func sourceOf(variant string) string { return Namespace + "/" + variant + "/" + VariantKey }

@@ -28,9 +28,15 @@ func TestCollect(t *testing.T) {
 	for i := range tab.kept {
 		variants = append(variants, variant(i))
 	}
-	variants = append(variants, "pool-workers-0123456789", "pool-others-0123456789", "pool-workers-by-hand")
+	variants = append(variants, "pool-workers-0123456789", "pool-others-0123456789", "pool-workers-by-hand",
+		"pool-workers-production", "pool-workers-5t67d5m954", "pool-workers-ABCDEF0123", // ten characters, by a person, by push, by nobody
+		"pool-workers-1111111111", "pool-workers-2222222222") // a layer of another pool, and one of a revision that is kept
+	tab.kept[0].Layers[0].From = Namespace + "/pool-workers-2222222222"
 	world := tab.world
-	world.Pools = []Pool{ReadPool(tab.pool, tab.kept, time.LoadLocation)}
+	other := newPool("others", func(p *v1alpha1.KubeletPool) {
+		p.Spec.Layers = []v1alpha1.Layer{{Name: "fleet", ConfigMap: &v1alpha1.ConfigMapKey{Name: "pool-workers-1111111111"}}}
+	})
+	world.Pools = []Pool{ReadPool(tab.pool, tab.kept, time.LoadLocation), ReadPool(other, nil, time.LoadLocation)}
 	world.Nodes = []Node{{Name: "n1", Active: sourceOf(variant(1))}, {Name: "n2", Labels: map[string]string{"pool": "a"}}}
 
 	// 1 stable, 2 named by a Node, 3 stopped, 4 pinned, 7 the target; of 5 and 6 the newer one stays.

@@ -131,7 +131,7 @@ func (d *decision) tamperedWords(p *pool) string {
 	}
 	for _, v := range d.w.Broken {
 		switch words := d.w.RefusedVariants[v.Name]; {
-		case !isVariantOf(p.Name, v.Name):
+		case !IsVariantOf(p.Name, v.Name):
 		case words != "":
 			return "a ConfigMap that nodes have been assigned is not there as it was: " + words
 		case v.Tampered:

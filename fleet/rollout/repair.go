@@ -18,14 +18,29 @@ func (p *Pool) Refs() []Ref {
 	return refs
 }
 
-// IsVariantName says whether a ConfigMap is named as a variant is.
+// IsVariantName says whether a ConfigMap is named as a variant is: pool-POOL-HASH. That proves nothing of who made it.
 func IsVariantName(name string) bool {
-	i := strings.LastIndexByte(name, '-')
-	return strings.HasPrefix(name, "pool-") && i > len("pool") && len(name)-i-1 == hashLength
+	pool, is := strings.CutPrefix(name, "pool-")
+	i := strings.LastIndexByte(pool, '-')
+	return is && i > 0 && isHash(pool[i+1:])
 }
 
-func isVariantOf(pool, name string) bool {
-	return IsVariantName(name) && name[:strings.LastIndexByte(name, '-')] == "pool-"+pool
+// IsVariantOf says whether a ConfigMap is named as a variant of this pool is.
+func IsVariantOf(pool, name string) bool {
+	hash, is := strings.CutPrefix(name, "pool-"+pool+"-")
+	return is && isHash(hash)
+}
+
+// IsRevisionOf says whether a ControllerRevision is named as a revision of this pool is.
+func IsRevisionOf(pool, name string) bool {
+	hash, is := strings.CutPrefix(name, pool+"-")
+	return is && isHash(hash)
+}
+
+// isHash: it is written as shortHash writes one. Other tools end names with ten characters, too: kubectl and kustomize with letters that are
+// mostly no hex digits, people with words such as "production".
+func isHash(text string) bool {
+	return len(text) == hashLength && strings.Trim(text, "0123456789abcdef") == ""
 }
 
 // Named are the variants that nodes have been assigned, by the names of their ConfigMaps.
