@@ -23,7 +23,6 @@ const (
 	purposeLabel         = "kubelet-supervisor.io/purpose"
 	purposeConfiguration = "configuration" // a ConfigMap that push made
 	purposeGrant         = "grant"         // a Role and its RoleBinding that let nodes read one ConfigMap
-	purposeRecord        = "record"        // a ConfigMap of an earlier version, which remembered what a node was assigned
 )
 
 // nameAnnotation is the name that a configuration was pushed by, without the hash.
@@ -69,6 +68,13 @@ func newConfigMap(namespace, name string, files []pushedFile) (*corev1.ConfigMap
 		Annotations: map[string]string{nameAnnotation: name},
 	}
 	return configMap, nil
+}
+
+// isPushed proves that push has made a ConfigMap, or could have: by its label and by its whole name, whose hash is that of the content. One
+// that a person copied, edited or labelled is not pruned (rule 24).
+func isPushed(c *corev1.ConfigMap) bool {
+	name, err := hashedName(c.Annotations[nameAnnotation], c.Data, c.BinaryData)
+	return err == nil && name == c.Name && c.Labels[purposeLabel] == purposeConfiguration
 }
 
 // putConfigMap makes the ConfigMap, or finds it made, and says which.

@@ -222,6 +222,13 @@ func (s *session) revokeAfterReset(ctx context.Context, client kubernetes.Interf
 	return nil
 }
 
+// isGrant proves that grant has made a RoleBinding: by its label, its name, and the Role that it is for. One that a person copied is left alone
+// (rule 24).
+func isGrant(binding *rbacv1.RoleBinding) bool {
+	return binding.Labels[purposeLabel] == purposeGrant && strings.HasPrefix(binding.Name, grantName("")) &&
+		binding.RoleRef.Kind == "Role" && binding.RoleRef.Name == binding.Name
+}
+
 // revoke takes users out of the grants in a namespace ("" for all), and removes grants that are for nobody any more.
 func (s *session) revoke(ctx context.Context, client kubernetes.Interface, namespace string, users map[string]bool) error {
 	return retry.RetryOnConflict(grantConflicts, func() error {
@@ -233,7 +240,7 @@ func (s *session) revoke(ctx context.Context, client kubernetes.Interface, names
 			binding := &list.Items[i]
 			left := slices.DeleteFunc(slices.Clone(binding.Subjects), func(subject rbacv1.Subject) bool { return users[subject.Name] })
 			taken := len(binding.Subjects) - len(left)
-			if taken == 0 {
+			if taken == 0 || !isGrant(binding) {
 				continue
 			}
 			if err := setSubjects(ctx, client, binding, left, dryRunNone); err != nil {
@@ -270,8 +277,18 @@ func setSubjects(ctx context.Context, client kubernetes.Interface, binding *rbac
 	if err := client.RbacV1().RoleBindings(binding.Namespace).Delete(ctx, binding.Name, options); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("removing RoleBinding %s: %w", name, err)
 	}
-	if err := client.RbacV1().Roles(binding.Namespace).Delete(ctx, binding.Name, metav1.DeleteOptions{DryRun: dry.option()}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("removing Role %s: %w", name, err)
+	return removeRole(ctx, client, binding, dry)
+}
+
+// removeRole removes the Role of a grant, unless somebody else has made it.
+func removeRole(ctx context.Context, client kubernetes.Interface, binding *rbacv1.RoleBinding, dry dryRun) error {
+	roles := client.RbacV1().Roles(binding.Namespace)
+	role, err := roles.Get(ctx, binding.Name, metav1.GetOptions{})
+	if err == nil && role.Labels[purposeLabel] == purposeGrant {
+		err = roles.Delete(ctx, role.Name, metav1.DeleteOptions{DryRun: dry.option(), Preconditions: &metav1.Preconditions{UID: &role.UID, ResourceVersion: &role.ResourceVersion}})
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("removing Role %s/%s: %w", binding.Namespace, binding.Name, err)
 	}
 	return nil
 }

@@ -95,19 +95,20 @@ func (b *bench) forbidPools() {
 
 // Configurations that pools have layers from, and those that the kept revisions were made of, stay.
 func TestPruneKeepsWhatPoolsName(t *testing.T) {
+	now, before, unused := pushedOf("layer-of-now", "maxPods: 1\n"), pushedOf("layer-of-before", "maxPods: 1\n"), pushedOf("unused", "maxPods: 1\n")
 	p := newFakePool(t, few, many)
-	p.Spec.Layers = append(p.Spec.Layers, v1alpha1.Layer{Name: "shared", ConfigMap: &v1alpha1.ConfigMapKey{Name: "layer-of-now"}})
+	p.Spec.Layers = append(p.Spec.Layers, v1alpha1.Layer{Name: "shared", ConfigMap: &v1alpha1.ConfigMapKey{Name: now.Name}})
 	old := p.kept[0]
-	old.Number, old.Hash, old.Layers = 7, "0123456789", []rollout.RevisionLayer{{Name: "x", From: "kubelet-config/layer-of-before", Patch: []byte(`{}`)}}
+	old.Number, old.Hash, old.Layers = 7, "0123456789", []rollout.RevisionLayer{{Name: "x", From: "kubelet-config/" + before.Name, Patch: []byte(`{}`)}}
 	p.keep(t, old, noon)
 	b := newPoolBench(t, p, strangers(p)...)
-	for _, name := range []string{"layer-of-now", "layer-of-before", "unused"} {
-		if err := b.Tracker().Add(configMapOf(name, "maxPods: 1\n")); err != nil {
+	for _, object := range []*corev1.ConfigMap{now, before, unused} {
+		if err := b.Tracker().Add(object); err != nil {
 			t.Fatal(err)
 		}
 	}
 	stdout, _ := b.do(t, "prune", "--dry-run=client")
-	if stdout != "configmap/unused pruned (dry run)\n" {
+	if stdout != "configmap/"+unused.Name+" pruned (dry run)\n" {
 		t.Errorf("it would remove\n%s", stdout)
 	}
 	b.forbidPools()

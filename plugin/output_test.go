@@ -22,7 +22,7 @@ func dryBench(t *testing.T) (*bench, map[string][]string) {
 	refused := saying(assignedNode("n1", old), "kubelet-config/old/kubelet", "Refused", corev1.ConditionFalse, "", nil, nil)
 	refused.Annotations["kubelet-supervisor.io/config-source"] = "kubelet-config/old/kubelet"
 	refused.Annotations[recordAnnotation] = `[{"source": "kubelet-config/workers/kubelet", "by": "alice", "outcome": "Active", "time": "2026-11-20T12:00:00Z"}, {"source": "kubelet-config/old/kubelet"}]`
-	objects := append([]runtime.Object{refused, config, old, elsewhere, configMapOf("unused", someConfig)}, grantFor("gone", "n1")...)
+	objects := append([]runtime.Object{refused, config, old, elsewhere, pushedOf("unused", someConfig)}, grantFor("gone", "n1")...)
 	b := newBench(t, objects...)
 	b.answers(t, nil)
 	b.answersReview(func(string, string) bool { return false })

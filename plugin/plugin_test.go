@@ -186,6 +186,17 @@ func configMapOf(name, content string) *corev1.ConfigMap {
 	}
 }
 
+// pushedOf is one that push has made.
+func pushedOf(name, content string) *corev1.ConfigMap {
+	made, err := newConfigMap(configNamespace, name, []pushedFile{{key: "kubelet", content: []byte(content)}})
+	if err != nil {
+		panic(err)
+	}
+	like := configMapOf(made.Name, content)
+	made.UID, made.ResourceVersion, made.CreationTimestamp = like.UID, like.ResourceVersion, like.CreationTimestamp
+	return made
+}
+
 // contains checks that a text has all parts, in this order.
 func contains(t *testing.T, text string, parts ...string) {
 	t.Helper()
@@ -216,7 +227,7 @@ func golden(t *testing.T, file, got string) {
 
 func grantFor(configMap string, nodes ...string) []runtime.Object {
 	meta := metav1.ObjectMeta{Namespace: "kube-system", Name: grantName(configMap), Labels: map[string]string{purposeLabel: purposeGrant}}
-	binding := &rbacv1.RoleBinding{ObjectMeta: meta}
+	binding := &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}}
 	for _, node := range nodes {
 		binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: nodeUser(node)})
 	}

@@ -28,8 +28,8 @@ func newPrune(s *session) *cobra.Command {
 		Use:   "prune",
 		Short: "Remove configurations and permissions that no node uses",
 		Long: `Remove what this plugin made and no node uses: configurations that no Node is assigned, runs or falls back to, that no pool has a layer from, and that
-rollback would not go back to; permissions of nodes to read what they are not assigned; records that an earlier version kept in ConfigMaps. In all
-namespaces, or in that of -n. What pools are rendered to is their controller's, and is not touched.`,
+rollback would not go back to; permissions of nodes to read what they are not assigned. In all namespaces, or in that of -n. A ConfigMap whose name
+has another hash than its content was edited or copied, and stays. What pools are rendered to is their controller's, and is not touched.`,
 		Example: "  kubectl kubelet prune --dry-run=client",
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -80,7 +80,7 @@ func (s *session) findWaste(ctx context.Context, client kubernetes.Interface, mi
 	if s.flags.Namespace != nil {
 		namespace = *s.flags.Namespace
 	}
-	configMaps, err := client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: purposeLabel})
+	configMaps, err := client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: purposeLabel + "=" + purposeConfiguration})
 	if err != nil {
 		return waste{}, fmt.Errorf("listing configurations: %w; with -n only one namespace is looked at", err)
 	}
@@ -107,15 +107,8 @@ func (s *session) findWaste(ctx context.Context, client kubernetes.Interface, mi
 	var w waste
 	for _, c := range configMaps.Items {
 		young := s.now().Sub(c.CreationTimestamp.Time) < minAge
-		switch c.Labels[purposeLabel] {
-		case purposeConfiguration:
-			if !u.configMaps[c.Namespace+"/"+c.Name] && !young {
-				w.configMaps = append(w.configMaps, c)
-			}
-		case purposeRecord:
-			if c.Namespace == configNamespace && !young { // of an earlier plugin: the record is on the Node now
-				w.configMaps = append(w.configMaps, c)
-			}
+		if isPushed(&c) && !u.configMaps[c.Namespace+"/"+c.Name] && !young {
+			w.configMaps = append(w.configMaps, c)
 		}
 	}
 	w.grants = u.staleGrants(bindings.Items)
@@ -182,6 +175,9 @@ func (u usage) use(assignment string) {
 func (u usage) staleGrants(bindings []rbacv1.RoleBinding) []rbacv1.RoleBinding {
 	var stale []rbacv1.RoleBinding
 	for _, binding := range bindings {
+		if !isGrant(&binding) {
+			continue
+		}
 		configMap := binding.Namespace + "/" + strings.TrimPrefix(binding.Name, grantName(""))
 		left := slices.DeleteFunc(slices.Clone(binding.Subjects), func(subject rbacv1.Subject) bool {
 			node, is := strings.CutPrefix(subject.Name, nodeUser(""))

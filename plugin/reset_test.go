@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
@@ -21,7 +22,9 @@ func assignedNode(name string, config *corev1.ConfigMap) *corev1.Node {
 func TestReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := configMapOf("workers", someConfig)
-		b := newBench(t, append(append(grantFor("workers", "n1", "n2"), grantFor("alone", "n1")...), assignedNode("n1", config), config)...)
+		copied := grantFor("copied", "n1")[1].(*rbacv1.RoleBinding)
+		copied.Name = "by-hand" // a person's own, with the label that was copied
+		b := newBench(t, append(append(grantFor("workers", "n1", "n2"), grantFor("alone", "n1")...), assignedNode("n1", config), config, copied)...)
 		b.answers(t, runsIt(config))
 		stdout, stderr := b.do(t, "reset", "n1", "--yes")
 		if stdout != "node/n1 reset\n" || b.assigned(t, "n1") != "" {
@@ -29,7 +32,7 @@ func TestReset(t *testing.T) {
 		}
 		contains(t, stderr, "n1: runs its own configuration", "n1: may not read")
 		bindings, err := b.RbacV1().RoleBindings("").List(t.Context(), metav1.ListOptions{})
-		if err != nil || len(bindings.Items) != 1 || len(bindings.Items[0].Subjects) != 1 || bindings.Items[0].Subjects[0].Name != "system:node:n2" {
+		if err != nil || len(bindings.Items) != 2 || len(bindings.Items[0].Subjects) != 1 || bindings.Items[1].Subjects[0].Name != "system:node:n2" {
 			t.Errorf("left are %v, %v", bindings.Items, err)
 		}
 		if roles, err := b.RbacV1().Roles("").List(t.Context(), metav1.ListOptions{}); err != nil || len(roles.Items) != 1 {
