@@ -58,32 +58,34 @@ func (s *Store) collectAll(kept map[string]map[string]bool) error {
 		switch {
 		case strings.Contains(name, corruptInfix): // tidied
 		case kept[name] == nil:
-			err := s.collectOne(parent, name, nil)
-			if err == nil {
+			ours, err := s.collectOne(parent, name, nil)
+			if err == nil && ours {
 				err = s.disk.remove(filepath.Join(parent, name))
 			}
 			errs = append(errs, err)
 		default:
-			errs = append(errs, s.tidy(checkpointsFolder, name), s.collectOne(parent, name, kept[name]))
+			_, err := s.collectOne(parent, name, kept[name])
+			errs = append(errs, s.tidy(checkpointsFolder, name), err)
 		}
 	}
 	return errors.Join(append(errs, err)...)
 }
 
-// collectOne removes the checkpoints of one uid, but for the versions to keep.
-func (s *Store) collectOne(parent, uid string, versions map[string]bool) error {
+// collectOne removes the checkpoints of one uid, but for the versions to keep. What is no folder of ours is left as it is: STATE_DIR may have been
+// a folder of another program's, and the kubelet for one has a folder of this name, with files in it (rule 24).
+func (s *Store) collectOne(parent, uid string, versions map[string]bool) (ours bool, err error) {
 	folder := filepath.Join(parent, uid)
 	names, err := s.names(folder, s.disk.checkFolder(folder))
 	var found *defect
 	if errors.As(err, &found) {
-		return nil // no folder of ours holds a checkpoint
+		return false, nil
 	}
 	doomed := func(name string) bool {
 		return !versions[strings.TrimSuffix(name, markerSuffix)] && !strings.Contains(name, corruptInfix)
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return !doomed(name) })
 	if err != nil || len(names) == 0 {
-		return err
+		return true, err
 	}
 	remove := func(markers bool) error {
 		var errs []error
@@ -95,9 +97,9 @@ func (s *Store) collectOne(parent, uid string, versions map[string]bool) error {
 		return errors.Join(errs...)
 	}
 	if err := errors.Join(remove(true), s.disk.sync(folder)); err != nil {
-		return err
+		return true, err
 	}
-	return remove(false)
+	return true, remove(false)
 }
 
 // tidy removes temporary files and all but the newest *.corrupt-* from a folder below STATE_DIR.

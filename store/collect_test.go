@@ -56,7 +56,7 @@ func TestCollectRemovesLeftovers(t *testing.T) {
 	for folder, want := range map[string]string{
 		"":                "checkpoints meta notes", // what is none of ours to remove stays
 		"meta":            "assigned notes",
-		"checkpoints":     "a",
+		"checkpoints":     "a stray",
 		"checkpoints/a":   "1 1.sha256",
 		"checkpoints/a/1": "tmp_key",
 	} {
@@ -106,7 +106,7 @@ func TestCollectFollowsNoLinks(t *testing.T) {
 	must(t, os.Symlink(elsewhere, filepath.Join(s.dir, "checkpoints", "link")))
 	must(t, os.Symlink(elsewhere, filepath.Join(s.dir, "checkpoints", "uid", "2")))
 	must(t, s.Collect([]corev1.ConfigMapNodeConfigSource{*source("1")}))
-	wantList(t, s, "checkpoints", "uid")
+	wantList(t, s, "checkpoints", "link uid")
 	wantList(t, s, "checkpoints/uid", "1 1.sha256")
 	if names := list(t, elsewhere); names != "1.sha256" {
 		t.Errorf("behind the links is %q, want it untouched", names)
