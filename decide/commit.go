@@ -2,6 +2,8 @@ package decide
 
 import (
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // act gives the one action that brings what runs closer to what should; nil when there is none, or one is under way.
@@ -116,6 +118,7 @@ func (s *State) announce(want *Version) {
 	}
 }
 
-func (s *State) event(kind, reason, message string) {
-	s.events = append(s.events, NodeEvent{Type: kind, Reason: reason, Message: message})
+// event tells of something on the Node. Of a message that is too long the last part stays.
+func (s *State) event(kind, reason string, message ...string) {
+	s.events = append(s.events, NodeEvent{Type: kind, Reason: reason, Message: bounded.Parts(messageLimit, message...)})
 }

@@ -97,6 +97,6 @@ func (s *State) concludeControl() {
 			Content: x.Version.Content, Binary: x.Kubelet.Binary, Arguments: x.Kubelet.Arguments, Cause: x.Cause, Words: x.Words,
 			Times: x.Times, ExitCode: x.ExitCode,
 		})
-		s.event(corev1.EventTypeWarning, "KubeletConfigRejected", Describe(&x.Version)+" is rejected: "+x.Words+"; the fallback runs well")
+		s.event(corev1.EventTypeWarning, "KubeletConfigRejected", Describe(&x.Version)+" is rejected: "+x.Words, "the fallback runs well")
 	}
 }

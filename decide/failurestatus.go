@@ -8,6 +8,9 @@ import (
 // noExitCode is the code of a kubelet that a signal ended, or of whose end nothing is known.
 const noExitCode = -1
 
+// failureLimit bounds what the status document says of a failure, in bytes.
+const failureLimit = 600
+
 // FailureStatus is why the newest configuration does not run: the kubelet refuses it, or it failed in its trial or later. It is nil where
 // nothing of that is known, also while the newest one has tries left.
 func (s *State) FailureStatus() *nodev1.Failure {
@@ -19,7 +22,7 @@ func (s *State) FailureStatus() *nodev1.Failure {
 		return nil
 	}
 	if p := s.proof(v.Content, s.kubeletOf(v)); p != nil && p.refused() {
-		return &nodev1.Failure{Kind: nodev1.FailureRefused, Message: bounded.Text(p.Words, whyLimit)}
+		return &nodev1.Failure{Kind: nodev1.FailureRefused, Message: bounded.Text(p.Words, failureLimit)}
 	}
 	if r := s.rejection(v); r != nil {
 		return failureOf(r.Cause, r.Words, r.Times, r.ExitCode)
@@ -31,7 +34,7 @@ func (s *State) FailureStatus() *nodev1.Failure {
 }
 
 func failureOf(cause Cause, words string, times Count, exitCode int) *nodev1.Failure {
-	failure := &nodev1.Failure{Kind: cause.kind(), Message: bounded.Text(words, whyLimit)}
+	failure := &nodev1.Failure{Kind: cause.kind(), Message: bounded.Text(words, failureLimit)}
 	if cause == Exited {
 		failure.Times = int(times)
 		if exitCode > noExitCode {

@@ -26,8 +26,12 @@ func TestFailureStatus(t *testing.T) {
 			d.good("good").refuse("bad", true).decide(assigned("bad", "1", "bad"))
 			d.until("the write", func(do Action) bool { save, is := do.(Save); return is && save.assigned != nil })
 		}, `{"kind":"Refused","message":"the kubelet says no"}`},
-		{"exited, and in its control", func(d *drive) { deadly(d).pass(6 * time.Second).expectEvents("KubeletConfigChanged", "KubeletConfigRolledBack") }, exited},
-		{"exited, verdict confirmed", func(d *drive) { deadly(d).pass(time.Minute).expectEvents("KubeletConfigChanged", "KubeletConfigRolledBack", "KubeletConfigRejected") }, exited},
+		{"exited, and in its control", func(d *drive) {
+			deadly(d).pass(6*time.Second).expectEvents("KubeletConfigChanged", "KubeletConfigRolledBack")
+		}, exited},
+		{"exited, verdict confirmed", func(d *drive) {
+			deadly(d).pass(time.Minute).expectEvents("KubeletConfigChanged", "KubeletConfigRolledBack", "KubeletConfigRejected")
+		}, exited},
 		{"with 0, again and again", func(d *drive) {
 			d.assign("bad")
 			for range cleanExitLimit * testSettings.TrialFailures {
@@ -85,7 +89,7 @@ func TestWhichFailure(t *testing.T) {
 	}
 	d.s.Rejected[0].Words = strings.Repeat("x", 5000)
 	d.assign("bad")
-	if got := d.s.FailureStatus(); got == nil || len(got.Message) != whyLimit {
+	if got := d.s.FailureStatus(); got == nil || len(got.Message) != failureLimit {
 		t.Errorf("%+v", got)
 	}
 }

@@ -3,26 +3,21 @@ package decide
 import (
 	"fmt"
 	"strings"
-
-	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// message is the condition's: the alpha's phrase for what runs, then why, then the warnings, and at the end what to do. It is cut to
-// the contract's length where it is published.
-func (s *State) message(f finding) string {
-	parts := []string{s.using(), bounded.Text(f.why, whyLimit)}
+// message gives the parts of the condition's message: the alpha's phrase for what runs, then why, the last exit and the warnings, and at the
+// end what to do. Whoever shows it in less room than it takes keeps the first and the last ([bounded.Parts]).
+func (s *State) message(f finding) []string {
+	parts := []string{s.using(), f.why}
 	if s.Exit != "" && f.status != "True" && !strings.Contains(f.why, s.Exit) && f.reason != "Stopped" {
 		parts = append(parts, "last exit: "+s.Exit)
 	}
-	parts = append(parts, bounded.Text(strings.Join(s.warnings(), "; "), warningsLimit), f.hint)
-	return strings.Join(without(parts, func(p string) bool { return p == "" }), "; ")
+	parts = append(parts, strings.Join(s.warnings(), "; "), f.hint)
+	return without(parts, func(p string) bool { return p == "" })
 }
 
-// Limits in bytes that leave room for what to do at the end.
-const (
-	whyLimit      = 600
-	warningsLimit = 240
-)
+// messageLimit bounds the message of a condition or an event, in bytes.
+const messageLimit = 1024
 
 // using is the phrase of the alpha's ConfigOK condition (upstream 1.8).
 func (s *State) using() string {

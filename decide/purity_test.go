@@ -16,7 +16,7 @@ func TestTheCoreIsPure(t *testing.T) {
 		Only: map[string][]string{
 			"fmt": {"Sprint", "Sprintf", "Errorf", "Fprintf"}, // the last to a hash
 			"github.com/kubelet-supervisor/kubelet-supervisor/config":           {"Identity", "StateFile", "Outcome", "Accepted", "Refused", "Environment", "Unknown"},
-			"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded": {"Text"},
+			"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded": {"Text", "Parts"},
 		},
 	}.Check(t)
 }

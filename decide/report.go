@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // Statement is what the Node should show.
@@ -17,7 +18,8 @@ type Statement struct {
 	Retry    string  // the newest retry that was heard
 	Status   corev1.ConditionStatus
 	Reason   string
-	Message  string
+	Parts    []string // of the message: what runs first, what to do last
+	Message  string   // the parts in one line of at most messageLimit bytes
 	// Gist is the message without uids and resourceVersions. It also differs where contents do, unless these are only on their way.
 	Gist string
 	// LastChange is what became of the newest change.
@@ -35,13 +37,15 @@ const (
 // one transition is one patch, and while a verdict is being written: a host that goes down now would not know of it.
 func Report(s State) (Statement, bool) {
 	finding := s.finding()
+	parts := s.message(finding)
 	shown := Statement{
 		Config:   s.nodeConfig(),
 		Observed: s.Observed,
 		Retry:    s.Retry,
 		Status:   finding.status,
 		Reason:   finding.reason,
-		Message:  s.message(finding),
+		Parts:    parts,
+		Message:  bounded.Parts(messageLimit, parts...),
 		Gist:     s.gist(),
 
 		LastChange: s.LastChange,
@@ -62,7 +66,7 @@ func (s *State) gist() string {
 	bare := *s
 	bare.Assigned = bare.Assigned.bare()
 	f := bare.finding()
-	parts := []string{bare.message(f)}
+	parts := bare.message(f)
 	if f.reason != nodev1.ReasonApplying {
 		parts = append(parts, contentOf(bare.Assigned), contentOf(bare.Active), contentOf(bare.LastKnownGood))
 	}

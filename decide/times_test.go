@@ -20,8 +20,8 @@ func TestNumbers(t *testing.T) {
 		{"until a write is tried again", saveRetryAfter, 10 * time.Second},
 		{"until the environment is asked again", environmentRecheck, 30 * time.Second},
 		{"late for a stall", stallAfter, 10 * time.Second},
-		{"bytes of why", whyLimit, 600},
-		{"bytes of warnings", warningsLimit, 240},
+		{"bytes of a message", messageLimit, 1024},
+		{"bytes of a failure", failureLimit, 600},
 		{"entries of a list", storedEntries, 20},
 	} {
 		if row.got != row.want {

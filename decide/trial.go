@@ -111,7 +111,7 @@ func (s *State) blame(x Suspect) {
 		s.countExcuse(x)
 	}
 	fallback := s.fallback(&x.Version)
-	s.event(corev1.EventTypeWarning, "KubeletConfigRolledBack", fmt.Sprintf("%s %s; falling back to %s", Describe(&x.Version), x.Words, Describe(fallback)))
+	s.event(corev1.EventTypeWarning, "KubeletConfigRolledBack", Describe(&x.Version)+" "+x.Words, "falling back to "+Describe(fallback))
 }
 
 // spend counts a start of v before it is made (rule 10). A start already counted, of a child that was never started, is used up first.

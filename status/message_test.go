@@ -3,8 +3,6 @@ package status
 import (
 	"strings"
 	"testing"
-	"unicode"
-	"unicode/utf8"
 )
 
 func TestMessage(t *testing.T) {
@@ -30,23 +28,4 @@ func TestMessage(t *testing.T) {
 			}
 		})
 	}
-}
-
-func FuzzMessage(f *testing.F) {
-	f.Add("using current (default)", "because\nof this", "\xff", 3)
-	f.Add(strings.Repeat("é", 1000), strings.Repeat("x", 1000), "do that", 1000)
-	f.Add("", "", "x", 5000)
-	f.Fuzz(func(t *testing.T, a, b, c string, times int) {
-		parts := []string{a, b}
-		for range min(max(times, 0), 2000) {
-			parts = append(parts, c)
-		}
-		got := Message(parts...)
-		if len(got) > maxMessage || !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
-			t.Errorf("%d bytes: %q", len(got), got)
-		}
-		if total := len(a) + len(b); times <= 0 && total < 500 && utf8.ValidString(a+b) && strings.Contains(got, "…") != strings.Contains(a+b, "…") {
-			t.Errorf("cut without need: %q", got)
-		}
-	})
 }

@@ -178,7 +178,7 @@ const features = nodev1.LayersFeature
 func nodeReport(r decide.Statement) status.Report {
 	report := status.Report{
 		Config: r.Config, Observed: r.Observed, Gist: r.Gist, Passing: r.Reason == nodev1.ReasonApplying, Features: features, Retry: r.Retry,
-		Condition: corev1.NodeCondition{Type: "KubeletConfigOk", Status: r.Status, Reason: r.Reason, Message: status.Message(r.Message)},
+		Condition: corev1.NodeCondition{Type: nodev1.ConditionType, Status: r.Status, Reason: r.Reason, Message: status.Message(r.Parts...)},
 	}
 	reportChange(&report, r.LastChange)
 	return report

@@ -227,14 +227,15 @@ func (l *loop) handle(life lifetimes, event decide.Event) bool {
 	if !over {
 		l.carryOut(life, step)
 	}
-	if shown, due := decide.Report(state); due {
+	shown, due := decide.Report(state)
+	if due {
 		l.api.offer(shown)
 	}
 	for _, e := range step.Events {
 		l.api.event(e)
 	}
 	l.saveRecord()
-	l.tellManager()
+	l.tellManager(shown)
 	return over
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -184,9 +185,15 @@ func decodeRecord(data []byte) (Record, error) {
 const statusLimit = 300 // bytes of what systemctl status shows
 
 // tellManager says what runs, in the words of the Node's condition.
-func (l *loop) tellManager() {
-	l.manager.Status(bounded.Text(l.record.Condition.Reason+": "+l.record.Condition.Message, statusLimit))
+func (l *loop) tellManager(shown decide.Statement) {
+	l.manager.Status(statusLine(shown))
 	if l.state.Child.Alive && l.state.Child.Healthy {
 		l.manager.Ready()
 	}
+}
+
+func statusLine(shown decide.Statement) string {
+	parts := slices.Clone(shown.Parts)
+	parts[0] = shown.Reason + ": " + parts[0]
+	return bounded.Parts(statusLimit, parts...)
 }
