@@ -27,7 +27,6 @@ type world struct {
 	room        room
 	pressure    pressure
 	cpus        cpuPool
-	doubtful    bool // the Node does not show what the configuration that runs gives: no shortage is certain
 }
 
 func newWorld(c *Configuration, f Facts) (world, error) {
@@ -131,11 +130,11 @@ func (a *admission) fits(c *candidate) verdict {
 		return elsewhere
 	case !c.critical:
 		s := shortages[0]
-		return verdict{Reason: "OutOf" + string(s.name), certain: !a.doubtful, ordered: true, why: s.String()}
+		return verdict{Reason: "OutOf" + string(s.name), certain: true, ordered: true, why: s.String()}
 	case elsewhere.refused():
 		return elsewhere
 	case !a.preempt(c, shortages):
-		return verdict{Reason: "UnexpectedAdmissionError", certain: !a.doubtful, ordered: true,
+		return verdict{Reason: "UnexpectedAdmissionError", certain: true, ordered: true,
 			why: "it is critical, and too few others could make room: " + shortages[0].String()}
 	}
 	return admitted

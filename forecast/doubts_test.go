@@ -18,7 +18,7 @@ func TestWhatIsMissing(t *testing.T) {
 	} {
 		f := whole
 		change(&f)
-		if got := Of(f); whats(got.Unknown) != want || got.Known() || len(got.Losses) > 0 {
+		if got := Of(f); whats(got.Missing) != want || got.Known() || len(got.Losses) > 0 {
 			t.Errorf("%s: %+v", want, got)
 		}
 	}
@@ -32,14 +32,14 @@ func TestWhatIsMissing(t *testing.T) {
 		f := whole
 		f.Then = configuration(change)
 		got := Of(f)
-		if whats(got.Unknown) != "the configuration that is to run" || !strings.Contains(got.Unknown[0].Why, want) {
+		if whats(got.Missing) != "the configuration that is to run" || !strings.Contains(got.Missing[0].Why, want) {
 			t.Errorf("%s: %+v", want, got)
 		}
 	}
 	f := whole
 	f.Pods = []corev1.Pod{}
 	f.Then = configuration(maxPods(0), func(c *Configuration) { c.FeatureGates = map[string]bool{"X": true} })
-	if got := Of(f); !got.Known() || got.Running != 0 {
+	if got := Of(f); !got.Sure() || got.Running != 0 {
 		t.Errorf("no pods: %+v", got)
 	}
 }

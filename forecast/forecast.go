@@ -11,12 +11,14 @@ import (
 // A Forecast is what a change of the configuration would do to running pods at the restart. Pods that have ended, that do not run yet or
 // that are about to end are no losses.
 type Forecast struct {
-	Running int       // pods that run now, static ones not counted
-	Losses  []Loss    // by the change
-	Least   int       // how many of them are certain, though it may not be certain which
-	Static  []Loss    // static pods, by the change: nobody can drain them
-	Anyway  []Loss    // by any restart, with today's configuration too
-	Unknown []Unknown // what could not be told
+	Running    int       // pods that run now, static ones not counted
+	Losses     []Loss    // by the change
+	Least      int       // how many of them are certain, though it may not be certain which
+	Static     []Loss    // static pods, by the change: nobody can drain them
+	Anyway     []Loss    // by any restart, with the configuration that runs too, static pods among them
+	LeastOfAll int       // how many pods are certain to go, by the change or by any restart, static ones not counted
+	Missing    []Unknown // facts without which nothing is known
+	Doubts     []Unknown // what is not certain although all facts are there
 }
 
 // A Loss is a running pod that is killed, or its containers started anew.
@@ -25,6 +27,7 @@ type Loss struct {
 	Reason               string // the kubelet's word, or one of ours
 	Restarted            bool   // the pod stays, its containers begin anew
 	DaemonSet            bool   // it is on a drained node, too
+	Static               bool   // it does not come from the API
 	Certain              bool
 	Why                  string // for people; "" with nothing to add
 }
@@ -35,55 +38,86 @@ type Unknown struct {
 	Why  string
 }
 
-// Known tells whether nothing is open.
-func (f Forecast) Known() bool {
+// Known tells whether the facts were there: the Node, its pods and both configurations. A forecast that is known may have doubts.
+func (f Forecast) Known() bool { return len(f.Missing) == 0 }
+
+// Sure tells whether a forecast is known and has no doubt about what the change does.
+func (f Forecast) Sure() bool {
 	uncertain := func(l Loss) bool { return !l.Certain }
-	return len(f.Unknown) == 0 && !slices.ContainsFunc(f.Losses, uncertain) && !slices.ContainsFunc(f.Static, uncertain)
+	return f.Known() && len(f.Doubts) == 0 && !slices.ContainsFunc(f.Losses, uncertain) && !slices.ContainsFunc(f.Static, uncertain)
 }
 
-// Harm is how many running pods the change would certainly kill, or start anew, where that is a reason to wait until the node is drained.
-// Static pods are one, for a person has to know. Pods of a DaemonSet are not where they stay and only their containers begin anew: nobody
-// drains them.
-func (f Forecast) Harm() int {
-	harm := f.Least
-	for _, l := range f.Losses {
-		if l.Certain && l.Restarted && l.DaemonSet {
-			harm--
+// Lost are the running pods that certainly go, or whose containers certainly start again, where that is a reason to wait until the node is
+// drained: by the change, or by any restart, because the restart is our choice. Static pods are one, because a person has to know. Pods of a
+// DaemonSet are not where they stay and only their containers start again: nobody drains them. Where only the number of pods is certain, all
+// pods that it may be are in it.
+func (f Forecast) Lost() (lost []Loss) {
+	all := slices.Concat(f.Losses, f.Static, f.Anyway)
+	named := certain(f.Losses) + certain(f.Anyway)
+	for _, l := range all {
+		if l.counts() && (l.Certain || !l.Static && named < f.LeastOfAll) {
+			lost = append(lost, l)
 		}
 	}
-	for _, l := range f.Static {
-		if l.Certain {
+	return lost
+}
+
+// Harm is how many pods of Lost go for certain.
+func (f Forecast) Harm() int {
+	harm := f.LeastOfAll
+	for _, l := range slices.Concat(f.Losses, f.Static, f.Anyway) {
+		switch {
+		case !l.Certain:
+		case l.Static:
 			harm++
+		case !l.counts():
+			harm--
 		}
 	}
 	return max(harm, 0)
 }
 
+// counts tells whether a loss is a reason to wait.
+func (l Loss) counts() bool { return l.Static || !l.Restarted || !l.DaemonSet }
+
+func certain(losses []Loss) (count int) {
+	for _, l := range losses {
+		if l.Certain && !l.Static {
+			count++
+		}
+	}
+	return count
+}
+
 // Of makes the forecast.
 func Of(f Facts) Forecast {
-	forecast := Forecast{Unknown: missing(f)}
-	if len(forecast.Unknown) > 0 {
+	forecast := Forecast{Missing: missing(f)}
+	if !forecast.Known() {
 		return forecast
 	}
 	now, err := newWorld(f.Now, f)
 	if err != nil {
-		forecast.Unknown = append(forecast.Unknown, Unknown{whatRuns, err.Error()})
+		forecast.Missing = append(forecast.Missing, Unknown{whatRuns, err.Error()})
 	}
 	then, err := newWorld(f.Then, f)
 	if err != nil {
-		forecast.Unknown = append(forecast.Unknown, Unknown{whatIsToRun, err.Error()})
-	} else if then.room.lacks != "" {
-		// No pod is lost by that: what is to run never gets to them, and its fallback restarts with what runs now.
-		forecast.Unknown = append(forecast.Unknown, Unknown{whatIsToRun, "the kubelet would end at its start: " + then.room.lacks})
+		forecast.Missing = append(forecast.Missing, Unknown{whatIsToRun, err.Error()})
 	}
-	if len(forecast.Unknown) > 0 {
+	if !forecast.Known() {
 		return forecast
 	}
-	doubt := otherThanShown(now, f.Node)
-	now.doubtful, then.doubtful = len(doubt) > 0, len(doubt) > 0
 	list := candidates(f.Node, f.Pods)
+	doubt := otherThanShown(now, f.Node)
+	for what, w := range map[string]world{whatRuns: now, whatIsToRun: then} {
+		if w.room.lacks != "" {
+			doubt = append(doubt, Unknown{what, "the kubelet would end at its start: " + w.room.lacks})
+		}
+	}
+	if then.room.lacks != "" { // then never gets to a pod, and its fallback starts with what runs now
+		f.Then, then = f.Now, now
+	}
 	forecast.compare(f, kubeletOrder(list), now.replay(list), then.replay(list))
-	forecast.Unknown = slices.Concat(doubt, doubts(f, now, then, list))
+	forecast.Doubts = sortUnknown(slices.Concat(doubt, doubts(f, now, then, list)))
 	return forecast
 }
 
@@ -143,16 +177,18 @@ func (f *Forecast) compare(facts Facts, order []*candidate, now, then replay) {
 	}
 	// It may be certain how many go, though not which.
 	f.Least = max(f.Least, min(more, len(f.Losses)))
+	f.LeastOfAll = max(f.Least+certain(f.Anyway), then.least)
 }
 
 func (v verdict) loss(c *candidate) Loss {
 	owner := metav1.GetControllerOfNoCopy(c.pod)
 	return Loss{Namespace: c.pod.Namespace, Name: c.pod.Name, UID: string(c.pod.UID), Reason: v.Reason, Certain: v.certain, Why: v.why,
-		DaemonSet: owner != nil && owner.Kind == "DaemonSet",
+		DaemonSet: owner != nil && owner.Kind == "DaemonSet", Static: c.static,
 		Restarted: startsAnew(v.Reason) && c.pod.Spec.RestartPolicy != corev1.RestartPolicyNever}
 }
 
-// otherThanShown compares what the configuration that runs should give with what the Node shows.
+// otherThanShown compares what the configuration that runs should give with what the Node shows. The kubelet may not have said it yet. What
+// is allocatable is computed, so no loss depends on what is shown.
 func otherThanShown(now world, node *corev1.Node) (list []Unknown) {
 	shown := amountsOf(node.Status.Allocatable)
 	pods := node.Status.Allocatable[corev1.ResourcePods]

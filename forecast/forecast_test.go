@@ -68,7 +68,7 @@ func whats(list []Unknown) string {
 func (r row) check(t *testing.T) {
 	got := r.forecast(t)
 	for _, part := range []struct{ name, got, want string }{
-		{"losses", lines(got.Losses), r.losses}, {"anyway", lines(got.Anyway), r.anyway}, {"static", lines(got.Static), r.static}, {"unknown", whats(got.Unknown), r.unknown},
+		{"losses", lines(got.Losses), r.losses}, {"anyway", lines(got.Anyway), r.anyway}, {"static", lines(got.Static), r.static}, {"unknown", whats(slices.Concat(got.Missing, got.Doubts)), r.unknown},
 	} {
 		if part.got != part.want {
 			t.Errorf("%s are %q, want %q\n%+v", part.name, part.got, part.want, got)
@@ -149,13 +149,13 @@ func TestRoom(t *testing.T) {
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResources: quantities([]string{"cpu", "1"})}}
 		})}},
 		{name: "the Node shows something else", then: changes(maxPods(3)), node: func(n *corev1.Node) { n.Status.Allocatable["pods"] = resource.MustParse("8") }, unknown: "the Node's allocatable pods",
-			losses: "be4:OutOfpods? bu1:OutOfpods? bu2:OutOfpods? gu1:OutOfpods?"},
+			losses: "be4:OutOfpods bu1:OutOfpods bu2:OutOfpods gu1:OutOfpods"},
 		{name: "devices", pods: []corev1.Pod{aPod("gpu", 0, asks("example.com/gpu", "1"))}, node: func(n *corev1.Node) { n.Status.Allocatable["example.com/gpu"] = resource.MustParse("1") },
 			anyway: "gpu:UnexpectedAdmissionError?"},
 		{name: "more than any number", then: changes(func(c *Configuration) {
 			c.KubeReserved, c.SystemReserved = map[string]string{"cpu": "9E", "memory": "9E"}, map[string]string{"cpu": "9E", "memory": "9E"}
 			c.EvictionHard = map[string]string{"memory.available": "9E"}
-		}), pods: []corev1.Pod{aPod("bu", 0, asks("memory", "9E")), aPod("gu", 1, guaranteed("1", "1Gi"))}, unknown: "the configuration that is to run"},
+		}), pods: []corev1.Pod{aPod("bu", 0, asks("memory", "9E")), aPod("gu", 1, guaranteed("1", "1Gi"))}, anyway: "bu:OutOfmemory", unknown: "the configuration that is to run"},
 		{name: "devices take their room", then: changes(maxPods(1)), pods: []corev1.Pod{aPod("gpu", 0, asks("example.com/gpu", "1")), aPod("a", 1)},
 			node: func(n *corev1.Node) { n.Status.Allocatable["example.com/gpu"] = resource.MustParse("1") }, losses: "a:OutOfpods", anyway: "gpu:UnexpectedAdmissionError?"},
 		{name: "devices that are the cluster's", pods: []corev1.Pod{aPod("gpu", 0, asks("example.com/gpu", "1"))}},
@@ -252,6 +252,31 @@ func TestSysctls(t *testing.T) {
 
 func changes(list ...func(*Configuration)) []func(*Configuration) { return list }
 
+// A Node that shows another allocatable than the configuration that runs gives, as it does until the kubelet has said the new one, takes no
+// certainty from a loss and hides none.
+func TestNodeThatIsBehind(t *testing.T) {
+	now := configuration(maxPods(19))
+	f := Of(Facts{Now: now, Then: configuration(maxPods(2)), Node: nodeWith(t, configuration(maxPods(20))), Pods: sevenPods(), Host: machine()})
+	if f.Harm() != 5 || !f.Known() || f.Sure() || whats(f.Doubts) != "the Node's allocatable pods" {
+		t.Errorf("%d are lost: %+v", f.Harm(), f)
+	}
+}
+
+// What ends at its start admits nobody: its fallback does, and does what any restart would do.
+func TestKubeletThatEndsAtItsStart(t *testing.T) {
+	much := configuration(systemReserved("memory", "9Gi"))
+	of := func(now, then *Configuration) Forecast {
+		return Of(Facts{Now: now, Then: then, Node: nodeWith(t, configuration()), Pods: sevenPods(), Host: machine()})
+	}
+	over := configuration(maxPods(6))
+	if f := of(over, much); lines(f.Anyway) != "gu1:OutOfpods" || f.Harm() != 1 || whats(f.Doubts) != "the Node's allocatable pods, the configuration that is to run" {
+		t.Errorf("to one that ends: %+v", f)
+	}
+	if f := of(much, over); lines(f.Losses) != "gu1:OutOfpods" || len(f.Anyway) > 0 || !strings.Contains(whats(f.Doubts), "the configuration that runs") {
+		t.Errorf("from one that would end: %+v", f)
+	}
+}
+
 // A drained node still has the pods of its DaemonSets, and its static ones.
 func TestHarm(t *testing.T) {
 	ofDaemonSet := func(pod *corev1.Pod) {
@@ -259,24 +284,31 @@ func TestHarm(t *testing.T) {
 		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: &controller}}
 	}
 	moved := func(c *Configuration) { c.CgroupRoot = "/other" }
+	elsewhere := func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{"disk": "hdd"} }
 	for _, row := range []struct {
 		name string
 		then *Configuration
 		pods []corev1.Pod
 		want int
+		lost string
 	}{
-		{"pods over the limit", configuration(maxPods(1)), []corev1.Pod{aPod("a", 0), aPod("b", 1), aPod("c", 2)}, 2},
-		{"pods of a DaemonSet over the limit", configuration(maxPods(1)), []corev1.Pod{aPod("a", 0, ofDaemonSet), aPod("b", 1, ofDaemonSet)}, 1},
-		{"containers that begin anew", configuration(moved), []corev1.Pod{aPod("a", 0), aPod("b", 1, ofDaemonSet)}, 1},
-		{"a drained node", configuration(moved), []corev1.Pod{aPod("a", 0, ofDaemonSet), aPod("b", 1, ofDaemonSet)}, 0},
-		{"a drained node with a static pod", configuration(moved), []corev1.Pod{aPod("a", 0, ofDaemonSet), aPod("b", 1, static)}, 1},
-		{"nothing", configuration(), []corev1.Pod{aPod("a", 0)}, 0},
+		{"pods over the limit", configuration(maxPods(1)), []corev1.Pod{aPod("a", 0), aPod("b", 1), aPod("c", 2)}, 2, "b:OutOfpods c:OutOfpods"},
+		{"pods of a DaemonSet over the limit", configuration(maxPods(1)), []corev1.Pod{aPod("a", 0, ofDaemonSet), aPod("b", 1, ofDaemonSet)}, 1, "b:OutOfpods"},
+		{"containers that begin anew", configuration(moved), []corev1.Pod{aPod("a", 0), aPod("b", 1, ofDaemonSet)}, 1, "a:CgroupRoot+"},
+		{"a drained node", configuration(moved), []corev1.Pod{aPod("a", 0, ofDaemonSet), aPod("b", 1, ofDaemonSet)}, 0, ""},
+		{"a drained node with a static pod", configuration(moved), []corev1.Pod{aPod("a", 0, ofDaemonSet), aPod("b", 1, static)}, 1, "b:CgroupRoot+"},
+		{"any restart", configuration(), []corev1.Pod{aPod("a", 0, elsewhere), aPod("b", 1)}, 1, "a:NodeAffinity"},
+		{"any restart, a static pod", configuration(), []corev1.Pod{aPod("a", 0, elsewhere, static), aPod("b", 1)}, 1, "a:NodeAffinity"},
+		{"any restart and the change", configuration(maxPods(1)), []corev1.Pod{aPod("a", 0, elsewhere), aPod("b", 1), aPod("c", 2)}, 2, "c:OutOfpods a:NodeAffinity"},
+		{"the number is certain", configuration(maxPods(1)), []corev1.Pod{aPod("a", 0), aPod("b", 0)}, 1, "a:OutOfpods? b:OutOfpods?"},
+		{"a doubt", configuration(soft("memory.available", "4100Mi")), []corev1.Pod{aPod("a", 0)}, 0, ""},
+		{"nothing", configuration(), []corev1.Pod{aPod("a", 0)}, 0, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			now := configuration()
 			f := Of(Facts{Now: now, Then: row.then, Node: nodeWith(t, now), Pods: row.pods, Host: machine()})
-			if got := f.Harm(); got != row.want {
-				t.Errorf("got %d, want %d: %+v", got, row.want, f)
+			if got := f.Harm(); got != row.want || lines(f.Lost()) != row.lost || !f.Known() {
+				t.Errorf("got %d, %s, want %d, %s: %+v", got, lines(f.Lost()), row.want, row.lost, f)
 			}
 		})
 	}

@@ -43,7 +43,7 @@ func (a *admission) preempt(c *candidate, shortages []shortage) bool {
 	}
 	why := "it makes room for critical pod " + c.pod.Namespace + "/" + c.pod.Name
 	for _, other := range slices.Concat(bestEffort, burstable, guaranteed) {
-		a.leave(other, verdict{Reason: "Preempting", certain: !a.doubtful, ordered: true, why: why})
+		a.leave(other, verdict{Reason: "Preempting", certain: true, ordered: true, why: why})
 	}
 	return true
 }

@@ -9,23 +9,28 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Sentence says in one line what the change would do, and names at most so many pods. What any restart would do is told apart.
+// Sentence says in one line what the restart would do, and names at most so many pods of each kind. What any restart would do, with the
+// configuration that runs too, is told apart.
 func (f Forecast) Sentence(names int) string {
 	text := f.sentence(names)
 	if len(f.Static) > 0 {
 		text += "; of static pods: " + Names(f.Static, names)
 	}
 	if len(f.Anyway) > 0 {
-		text += "; any restart would kill, also with the configuration that runs: " + Names(f.Anyway, names)
+		text += "; any restart would kill, with the configuration that runs too: " + Names(f.Anyway, names)
 	}
 	return text
 }
 
 func (f Forecast) sentence(names int) string {
-	if len(f.Losses) == 0 {
-		if len(f.Unknown) > 0 {
-			return "what would happen to running pods is not known: " + f.Unknown[0].What + ": " + f.Unknown[0].Why
-		}
+	switch {
+	case len(f.Missing) > 0:
+		return "what would happen to running pods is not known: " + f.Missing[0].String()
+	case len(f.Losses) == 0 && len(f.Anyway) > 0:
+		return fmt.Sprintf("none of %d running pods would be killed by the change", f.Running)
+	case len(f.Losses) == 0 && len(f.Doubts) > 0:
+		return fmt.Sprintf("none of %d running pods is known to be killed at the restart", f.Running)
+	case len(f.Losses) == 0:
 		return fmt.Sprintf("none of %d running pods would be killed at the restart", f.Running)
 	}
 	count := fmt.Sprint(f.Least)
@@ -37,6 +42,8 @@ func (f Forecast) sentence(names int) string {
 	}
 	return fmt.Sprintf("%s of %d running pods would be %s at the restart: %s", count, f.Running, f.verb(), Names(f.Losses, names))
 }
+
+func (u Unknown) String() string { return u.What + ": " + u.Why }
 
 func (f Forecast) verb() string {
 	restarted := func(l Loss) bool { return l.Restarted }

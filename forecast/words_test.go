@@ -8,14 +8,15 @@ func TestSentence(t *testing.T) {
 	again := Loss{Namespace: "kube-system", Name: "dns", Reason: CgroupRoot, Certain: true, Restarted: true}
 	static := Loss{Namespace: "kube-system", Name: "etcd-n1", Reason: StaticPodPath, Certain: true}
 	for want, f := range map[string]Forecast{
-		"none of 7 running pods would be killed at the restart":                                                                                         {Running: 7},
-		"none of 7 running pods would be killed at the restart; of static pods: kube-system/etcd-n1 (StaticPodPath)":                                    {Running: 7, Static: []Loss{static}},
-		"none of 7 running pods would be killed at the restart; any restart would kill, also with the configuration that runs: default/be1 (OutOfpods)": {Running: 7, Anyway: []Loss{lost}},
-		"what would happen to running pods is not known: the Node: it is not known":                                                                     {Unknown: []Unknown{{"the Node", "it is not known"}}},
-		"1 of 7 running pods would be killed at the restart: default/be1 (OutOfpods)":                                                                   {Running: 7, Least: 1, Losses: []Loss{lost}},
-		"up to 1 of 7 running pods would be killed at the restart: default/be2 (Evicted?)":                                                              {Running: 7, Losses: []Loss{maybe}},
-		"1 or more of 7 running pods would be killed or restarted at the restart: default/be1 (OutOfpods), default/be2 (Evicted?)…":                     {Running: 7, Least: 1, Losses: []Loss{lost, maybe, again}},
-		"1 of 1 running pods would be restarted at the restart: kube-system/dns (CgroupRoot)":                                                           {Running: 1, Least: 1, Losses: []Loss{again}},
+		"none of 7 running pods would be killed at the restart":                                                                                       {Running: 7},
+		"none of 7 running pods would be killed at the restart; of static pods: kube-system/etcd-n1 (StaticPodPath)":                                  {Running: 7, Static: []Loss{static}},
+		"none of 7 running pods would be killed by the change; any restart would kill, with the configuration that runs too: default/be1 (OutOfpods)": {Running: 7, Anyway: []Loss{lost}},
+		"none of 7 running pods is known to be killed at the restart":                                                                                 {Running: 7, Doubts: []Unknown{{"featureGates.X", "it is not known"}}},
+		"what would happen to running pods is not known: the Node: it is not known":                                                                   {Missing: []Unknown{{"the Node", "it is not known"}}},
+		"1 of 7 running pods would be killed at the restart: default/be1 (OutOfpods)":                                                                 {Running: 7, Least: 1, Losses: []Loss{lost}},
+		"up to 1 of 7 running pods would be killed at the restart: default/be2 (Evicted?)":                                                            {Running: 7, Losses: []Loss{maybe}},
+		"1 or more of 7 running pods would be killed or restarted at the restart: default/be1 (OutOfpods), default/be2 (Evicted?)…":                   {Running: 7, Least: 1, Losses: []Loss{lost, maybe, again}},
+		"1 of 1 running pods would be restarted at the restart: kube-system/dns (CgroupRoot)":                                                         {Running: 1, Least: 1, Losses: []Loss{again}},
 	} {
 		if got := f.Sentence(2); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -69,14 +69,14 @@ func TestCheck(t *testing.T) {
 		"a local one, fewer":      {localNode("n1"), "maxPods: 6", nil, 3, "1 of 7 running pods would be killed at the restart: default/be7 (OutOfpods); unless a kubelet flag or a drop-in file of the node sets maxPods"},
 		"the kubelet is silent":   {assignedNode("n1", active), "maxPods: 3", func(b *bench) { b.configz = nil }, 3, "what would happen to running pods is not known: its kubelet cannot be asked what it runs with: nodes/proxy is forbidden"},
 		"the pods are not known":  {assignedNode("n1", active), "maxPods: 3", func(b *bench) { b.pods = nil }, 3, "what would happen to running pods is not known: its pods cannot be listed: pods is forbidden"},
-		"a gate":                  {assignedNode("n1", active), "featureGates: {A: true}", nil, 3, "what would happen to running pods is not known: featureGates.A: what this gate changes for running pods is not known"},
+		"a gate":                  {assignedNode("n1", active), "featureGates: {A: true}", nil, 3, "none of 7 running pods is known to be killed at the restart; not known: featureGates.A: what this gate changes for running pods is not known"},
 		"a gate, and pods":        {assignedNode("n1", active), "maxPods: 6\nfeatureGates: {A: true}", nil, 4, "1 of 7 running pods would be killed at the restart: default/be7 (OutOfpods); not known: featureGates.A: what this gate changes for running pods is not known"},
 		"the disk is not known":   {assignedNode("n1", active), "evictionSoft: {nodefs.available: 50%}\nevictionSoftGracePeriod: {nodefs.available: 1m}", nil, 3, "evictionSoft.nodefs.available: the file system of the kubelet's root folder is not known; no statistics"},
 		"the disk is full":        {assignedNode("n1", active), "evictionSoft: {nodefs.available: 50%}\nevictionSoftGracePeriod: {nodefs.available: 1m}", disk(10), 4, "7 of 7 running pods would be killed at the restart: default/be1 (Evicted), default/be2 (Evicted), default/be3 (Evicted), default/be4 (Evicted), default/be5 (Evicted)…"},
 		"the disk is empty":       {assignedNode("n1", active), "evictionSoft: {nodefs.available: 50%}\nevictionSoftGracePeriod: {nodefs.available: 1m}", disk(90), 0, "none of 7 running pods"},
 		"a kubelet of the future": {ofVersion(assignedNode("n1", active), "v1.99.0"), "syncFrequency: 2m", nil, 3, "; the defaults of v1.99.0 are not known to this program"},
 		"a version between":       {ofVersion(assignedNode("n1", active), "v1.30.2"), "maxPods: 3", nil, 4, "4 of 7 running pods would be killed"},
-		"the Node shows another":  {assignedNode("n1", active), "maxPods: 3", func(b *bench) { b.configz["kubeReserved"] = map[string]any{"cpu": "1"} }, 3, "the Node's allocatable cpu: it is 4, and the configuration that runs would give 3"},
+		"the Node shows another":  {assignedNode("n1", active), "maxPods: 3", func(b *bench) { b.configz["kubeReserved"] = map[string]any{"cpu": "1"} }, 4, "the Node's allocatable cpu: it is 4, and the configuration that runs would give 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, roomy(test.node), active)

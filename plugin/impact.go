@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 
@@ -91,15 +90,15 @@ func (e expectation) forecast(facts forecast.Facts) impact {
 		facts.Then = then
 		f := forecast.Of(facts)
 		text := f.Sentence(impactPods)
-		if len(f.Losses) > 0 && len(f.Unknown) > 0 { // else the sentence has it
-			text += fmt.Sprintf("; not known: %s: %s", f.Unknown[0].What, f.Unknown[0].Why)
+		if len(f.Doubts) > 0 {
+			text += "; not known: " + f.Doubts[0].String()
 		}
 		if i == 0 {
-			found = impact{text: text, lost: f.Harm(), known: f.Known()}
+			found = impact{text: text, lost: f.Harm(), known: f.Sure()}
 			continue
 		}
 		differ = differ || text != found.text
-		found.lost, found.known = min(found.lost, f.Harm()), found.known && f.Known()
+		found.lost, found.known = min(found.lost, f.Harm()), found.known && f.Sure()
 	}
 	if e.untried || len(e.own) > 0 {
 		found.lost = 0

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,10 +36,10 @@ func (l *loop) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
 // foreseen puts a forecast into the words of the core.
 func foreseen(change decide.Change, f forecast.Forecast, troubles []string) decide.Foreseen {
 	found := decide.Foreseen{Change: change, Lost: f.Harm()}
-	for _, u := range f.Unknown {
-		troubles = append(troubles, u.What+": "+u.Why)
+	for _, u := range slices.Concat(f.Missing, f.Doubts) {
+		troubles = append(troubles, u.String())
 	}
-	if found.Lost == 0 && len(f.Losses)+len(f.Static) > 0 {
+	if found.Lost == 0 && len(f.Losses)+len(f.Static)+len(f.Anyway) > 0 {
 		troubles = append(troubles, f.Sentence(namedPods))
 	}
 	found.Unknown = bounded.Text(bounded.Line(strings.Join(troubles, "; ")), foreseenLimit)

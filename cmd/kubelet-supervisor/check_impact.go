@@ -71,7 +71,7 @@ func impactCode(f forecast.Forecast) int {
 	switch {
 	case f.Harm() > 0:
 		return checkLost
-	case !f.Known():
+	case !f.Sure():
 		return checkUnknown
 	}
 	return exitOK
@@ -79,12 +79,12 @@ func impactCode(f forecast.Forecast) int {
 
 func writeImpact(to io.Writer, now string, f forecast.Forecast, troubles []string) error {
 	_, err := fmt.Fprintf(to, "%s runs now; %s\n", now, bounded.Line(f.Sentence(impactPods)))
-	unknown := f.Unknown
-	if len(f.Losses) == 0 && len(unknown) > 0 {
-		unknown = unknown[1:] // the sentence has the first
+	unknown := f.Doubts
+	if len(f.Missing) > 0 {
+		unknown = f.Missing[1:] // the sentence has the first
 	}
 	for _, u := range unknown {
-		troubles = append(troubles, u.What+": "+u.Why)
+		troubles = append(troubles, u.String())
 	}
 	for _, words := range troubles {
 		if err == nil {

@@ -98,7 +98,7 @@ func TestCheckImpactBesideASupervisor(t *testing.T) {
 	}{
 		"local":           {"", 20, nil, 4, "the local configuration runs now; 1 of 3 running pods would be killed"},
 		"assigned":        {withRoom(30), 30, nil, 4, "kube-system/assigned/kubelet (UID "},
-		"not as the Node": {withRoom(30), 20, nil, 3, "the Node's allocatable pods: it is 20, and the configuration that runs would give 30"},
+		"not as the Node": {withRoom(30), 20, nil, 4, "the Node's allocatable pods: it is 20, and the configuration that runs would give 30"},
 		"the state is gone": {withRoom(30), 30, func(n *node) { n.stateDir = filepath.Join(n.folder, "other") }, 3,
 			"unknown: what runs now: looking into the state folder: "},
 	} {

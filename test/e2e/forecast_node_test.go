@@ -149,7 +149,7 @@ func (k *bareKubelet) forecast(t *testing.T, now, then *forecast.Configuration) 
 		begin := time.Now()
 		f = forecast.Of(facts)
 		took = time.Since(begin)
-		for _, u := range f.Unknown {
+		for _, u := range f.Doubts {
 			if strings.HasPrefix(u.What, "the Node's allocatable") {
 				return fmt.Errorf("%s: %s", u.What, u.Why)
 			}

@@ -59,7 +59,7 @@ func (row forecastRow) run(t *testing.T, n *node) {
 	now, then := decoded(t, effective), decoded(t, changed(t, effective, from, to))
 	f, took := k.forecast(t, now, then)
 	before := k.seen(t)
-	t.Logf("in %s: %s; anyway: %s; static: %s; not known: %v", took, f.Sentence(9), forecast.Names(f.Anyway, 9), forecast.Names(f.Static, 9), f.Unknown)
+	t.Logf("in %s: %s; anyway: %s; static: %s; not known: %v", took, f.Sentence(9), forecast.Names(f.Anyway, 9), forecast.Names(f.Static, 9), f.Doubts)
 
 	k.stop(t)
 	if row.freshCPUs {
@@ -130,7 +130,7 @@ func (row forecastRow) compare(t *testing.T, f forecast.Forecast, lost map[strin
 		t.Errorf("%d pods were lost of those named, at least %d were to be; the row wants %d", among, f.Least, row.least)
 	}
 	var open []string
-	for _, u := range f.Unknown {
+	for _, u := range slices.Concat(f.Missing, f.Doubts) {
 		open = append(open, u.What)
 	}
 	if got := strings.Join(open, ", "); got != row.unknown {
