@@ -15,9 +15,6 @@ type Moment struct {
 // Event is one thing that happened: one of the types below.
 type Event interface{ event() }
 
-// PodGone is in place of the reason for the end of a pod that the API server does not have any more.
-const PodGone = "Gone"
-
 // What can happen.
 type (
 	// Booted brings what the disk holds.
@@ -72,7 +69,7 @@ type (
 	// PodsLost tells what a restart has cost that was not foreseen.
 	PodsLost struct {
 		Words string
-		New   map[string]int // of them were not told of before, by the reason that the kubelet gave for their end, or PodGone
+		New   map[string]int // of them were not told of before, by the reason that the kubelet gave; "" where it gave none
 	}
 	// Reported tells that the Node says what came of the change that began then.
 	Reported struct{ Began time.Time }

@@ -17,11 +17,11 @@ const mostPods = 2000
 // ReadPods reads a PodList as JSON. It holds one pod at a time, and keeps of each only what a forecast needs, and none that has ended: a list
 // of many pods is some megabytes of text. It never returns nil without an error.
 func ReadPods(text io.Reader) ([]corev1.Pod, error) {
-	return ReadPodsAndEnds(text, func(types.UID, string) {})
+	return ReadPodsAndEnds(text, func(End) {})
 }
 
-// ReadPodsAndEnds is ReadPods that tells of each pod that has ended, with the reason that its status names, if it names one.
-func ReadPodsAndEnds(text io.Reader, tell func(uid types.UID, reason string)) ([]corev1.Pod, error) {
+// ReadPodsAndEnds is ReadPods that tells of each pod that has ended.
+func ReadPodsAndEnds(text io.Reader, tell func(End)) ([]corev1.Pod, error) {
 	pods := []corev1.Pod{}
 	decoder := json.NewDecoder(text)
 	if err := enterItems(decoder); err != nil {
@@ -33,7 +33,7 @@ func ReadPodsAndEnds(text io.Reader, tell func(uid types.UID, reason string)) ([
 			return nil, fmt.Errorf("reading a list, after %d pods: %w", len(pods), err)
 		}
 		if ended(p.Status.Phase) {
-			tell(p.Metadata.UID, p.Status.Reason)
+			tell(p.end())
 			continue
 		}
 		if len(pods) == mostPods {
@@ -110,7 +110,8 @@ type podDocument struct {
 	} `json:"spec"`
 	Status struct {
 		Phase                 corev1.PodPhase     `json:"phase"`
-		Reason                string              `json:"reason"` // of pods that have ended
+		Reason                string              `json:"reason"`  // of pods that have ended
+		Message               string              `json:"message"` // of pods that have ended
 		QOSClass              corev1.PodQOSClass  `json:"qosClass"`
 		Conditions            []conditionDocument `json:"conditions"`
 		ContainerStatuses     []statusDocument    `json:"containerStatuses"`

@@ -3,13 +3,12 @@ package forecast
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // What is read of a list gives the same forecast as the whole pods do.
@@ -64,14 +63,29 @@ func TestReadPods(t *testing.T) {
 	}
 }
 
-// Of pods that have ended it is told why.
+// Of pods that have ended it is told why, and whether the kubelet has rejected them.
 func TestReadPodsAndEnds(t *testing.T) {
-	const list = `{"items":[{"metadata":{"uid":"a"},"status":{"phase":"Running","reason":"x"}},{"metadata":{"uid":"b"},"status":{"phase":"Failed","reason":"OutOfpods"}},
-		{"metadata":{"uid":"c"},"status":{"phase":"Succeeded"}}]}`
-	told := map[types.UID]string{}
-	pods, err := ReadPodsAndEnds(strings.NewReader(list), func(uid types.UID, reason string) { told[uid] = reason })
-	if want := map[types.UID]string{"b": "OutOfpods", "c": ""}; err != nil || len(pods) != 1 || !maps.Equal(told, want) {
-		t.Errorf("%d pods and %q, want %q; %v", len(pods), told, want, err)
+	for name, row := range map[string]struct {
+		pod  string
+		want End
+	}{
+		"rejected":           {`{"status":{"phase":"Failed","reason":"OutOfpods"}}`, End{Reason: "OutOfpods", Rejected: true}},
+		"for a new reason":   {`{"status":{"phase":"Failed","reason":"New","message":"Pod was rejected: it is new"}}`, End{Reason: "New", Rejected: true}},
+		"preempted":          {`{"status":{"phase":"Failed","reason":"Preempting","message":"Preempted in order to admit critical pod"}}`, End{Reason: "Preempting", Rejected: true}},
+		"evicted later":      {`{"status":{"phase":"Failed","reason":"Evicted","message":"The node was low on resource: memory."}}`, End{Reason: "Evicted"}},
+		"failed by itself":   {`{"status":{"phase":"Failed"}}`, End{}},
+		"a job that is done": {`{"spec":{"restartPolicy":"OnFailure"},"status":{"phase":"Succeeded"}}`, End{}},
+		"rejected, and its containers exited with 0":      {`{"spec":{"restartPolicy":"Always","containers":[{"name":"a"}]},"status":{"phase":"Succeeded"}}`, End{Rejected: true}},
+		"deleted, and its containers exited with 0":       {`{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"restartPolicy":"Always"},"status":{"phase":"Succeeded"}}`, End{}},
+		"evicted later, and its containers exited with 0": {`{"spec":{"restartPolicy":"Always"},"status":{"phase":"Succeeded","conditions":[{"type":"DisruptionTarget","status":"True"}]}}`, End{}},
+		"a container that need not run again":             {`{"spec":{"restartPolicy":"Always","containers":[{"name":"a","restartPolicy":"Never"}]},"status":{"phase":"Succeeded"}}`, End{}},
+	} {
+		var told []End
+		list := `{"items":[{"metadata":{"uid":"a"},"status":{"phase":"Running","reason":"x"}},` + row.pod + `]}`
+		pods, err := ReadPodsAndEnds(strings.NewReader(list), func(end End) { told = append(told, end) })
+		if err != nil || len(pods) != 1 || !slices.Equal(told, []End{row.want}) {
+			t.Errorf("%s: %d pods and %+v, want %+v; %v", name, len(pods), told, row.want, err)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast/rejection"
 )
 
 // Why a kubelet was started.
@@ -46,10 +47,8 @@ var usualCodes = []string{"200", "201", "400", "401", "403", "404", "409", "422"
 // otherReason is for all reasons that are none of lostReasons: anybody who may write the status of pods can make one up.
 const otherReason = "Other"
 
-// lostReasons are what a kubelet says of a pod that it does not take again, or ends (Kubernetes 1.36: pkg/kubelet/lifecycle/predicate.go, cm/admission,
-// cm/topologymanager, preemption, eviction, sysctl, nodeshutdown).
-var lostReasons = []string{"OutOfcpu", "OutOfmemory", "OutOfpods", "OutOfephemeral-storage", "UnexpectedAdmissionError", "NodeAffinity", "TopologyAffinityError",
-	"SysctlForbidden", "Preempting", "Evicted", "NodeShutdown", decide.PodGone, otherReason}
+// lostReasons are what a kubelet says of a pod that it rejects, or that makes room for another.
+var lostReasons = append(rejection.Reasons(), rejection.Preempting, rejection.Evicted, otherReason)
 
 // bounds are the upper ones of a histogram's buckets, in seconds; the last bucket is endless.
 var bounds = []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120}

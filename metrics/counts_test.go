@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast/rejection"
 )
 
 // world is a supervisor's metrics, a clock for them, and the state that was decided on last.
@@ -94,7 +95,7 @@ func TestWhatIsCounted(t *testing.T) {
 		"one that state files prevent":  {event: decide.Started{InTheWay: []config.StateFile{{}}}},
 		"one of a kubelet that is gone": {event: decide.Started{Gone: true}},
 		"a pod":                         {event: decide.PodsLost{New: map[string]int{"OutOfpods": 1}}, want: []string{`pods_lost_total{reason="OutOfpods"}`}},
-		"pods, for reasons":             {event: decide.PodsLost{New: map[string]int{decide.PodGone: 1, "Evicted": 1}}, want: []string{`pods_lost_total{reason="Gone"}`, `pods_lost_total{reason="Evicted"}`}},
+		"pods, for reasons":             {event: decide.PodsLost{New: map[string]int{"SMTAlignmentError": 1, "Evicted": 1}}, want: []string{`pods_lost_total{reason="SMTAlignmentError"}`, `pods_lost_total{reason="Evicted"}`}},
 		"a pod without a reason":        {event: decide.PodsLost{New: map[string]int{"": 1}}, want: []string{`pods_lost_total{reason="Other"}`}},
 		"a reason that somebody made":   {event: decide.PodsLost{New: map[string]int{"Nonsense": 1}}, want: []string{`pods_lost_total{reason="Other"}`}},
 		"a promotion":                   {event: decide.Ticked{}, reasons: []string{"KubeletConfigPromoted"}, want: []string{"promotions_total"}},
@@ -262,8 +263,7 @@ func TestWhatIsThereFromTheStart(t *testing.T) {
 	zero("kubelet_exits_total", `{asked="true",cause="stopped"}`)
 	zero(`kubelet_exits_total`, `{asked="false",cause="clean"}`, `{asked="false",cause="error"}`, `{asked="false",cause="hung"}`, `{asked="false",cause="signal"}`)
 	zero("preflights_total", labels("outcome", "accepted", "refused", "environment", "unknown")...)
-	zero("pods_lost_total", labels("reason", "OutOfcpu", "OutOfmemory", "OutOfpods", "OutOfephemeral-storage", "UnexpectedAdmissionError", "NodeAffinity", "TopologyAffinityError",
-		"SysctlForbidden", "Preempting", "Evicted", "NodeShutdown", "Gone", "Other")...)
+	zero("pods_lost_total", labels("reason", append(rejection.Reasons(), "Preempting", "Evicted", "Other")...)...)
 	zero("rollbacks_total", labels("cause", "Exited", "StartTimeout", "PortHeld", "LeaseLost")...)
 	zero("api_requests_total", labels("code", "200", "201", "400", "401", "403", "404", "409", "422", "429", "500", "503", "504", "none", "other")...)
 	for _, name := range []string{"kubelet_healthy", "kubelet_unhealthy_seconds_total", "rejections_total", "promotions_total", "state_files_set_aside_total"} {

@@ -83,7 +83,7 @@ func (m *Metrics) showChanges(p *page) {
 	p.sample(float64(c.Rejections))
 	p.family(ours+"promotions_total", counter, "Configurations that passed their trial.")
 	p.sample(float64(c.Promotions))
-	p.family(ours+"pods_lost_total", counter, "Pods that ran before a restart for a change and did not after it, by the reason of their end; Gone: the API server has them no more.")
+	p.family(ours+"pods_lost_total", counter, "Pods that ran before a restart for a change and that the kubelet has rejected after it, by its reason.")
 	p.each("reason", c.LostFor)
 	p.family(ours+"state_files_set_aside_total", counter, "State files of the kubelet that were set aside for a change.")
 	p.sample(float64(c.Aside))

@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
@@ -63,7 +62,7 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []st
 	var nodeErr, podsErr error
 	if i.client != nil {
 		asked.Go(func() { facts.Node, nodeErr = configsync.ReadNode(ctx, i.client, i.nodeName) })
-		asked.Go(func() { facts.Pods, podsErr = readPods(ctx, i.client, i.nodeName, func(types.UID, string) {}) })
+		asked.Go(func() { facts.Pods, podsErr = readPods(ctx, i.client, i.nodeName, func(forecast.End) {}) })
 	} else if nodeErr = i.offline; nodeErr == nil {
 		nodeErr = errOffline
 	}
@@ -85,7 +84,7 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []st
 }
 
 // readPods gives the pods that have not ended, and tells of the others.
-func readPods(ctx context.Context, client rest.Interface, nodeName string, ended func(uid types.UID, reason string)) ([]corev1.Pod, error) {
+func readPods(ctx context.Context, client rest.Interface, nodeName string, ended func(forecast.End)) ([]corev1.Pod, error) {
 	list, err := configsync.OpenPods(ctx, client, nodeName)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
@@ -29,7 +28,7 @@ func (l *loop) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
 	asked.client, asked.nodeName = l.api.connection()
 	look := l.lost.begin()
 	facts, troubles := asked.facts(ctx)
-	l.lost.before(look, facts.Pods)
+	l.lost.before(look, facts.Pods, steadyTime())
 	return foreseen(do.Change, forecast.Of(facts), troubles)
 }
 
@@ -49,7 +48,7 @@ func foreseen(change decide.Change, f forecast.Forecast, troubles []string) deci
 	return found
 }
 
-func (l *loop) readPods(ctx context.Context, ended func(uid types.UID, reason string)) ([]corev1.Pod, error) {
+func (l *loop) readPods(ctx context.Context, ended func(forecast.End)) ([]corev1.Pod, error) {
 	client, name := l.api.connection()
 	if client == nil {
 		return nil, nil // it was said of the Node

@@ -259,7 +259,7 @@ func (l *loop) carryOut(life lifetimes, step decide.Step) {
 		l.answer(life.over, do, func() decide.Event { return l.blame(life.asked, do) })
 	case decide.Stop:
 		if do.Looked {
-			l.lost.compare()
+			l.compareLost(life.over)
 		}
 		child := l.child
 		l.spawn(func() { // answered by the child's own exit

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 const (
@@ -21,15 +23,19 @@ const (
 	lostAfter = 30 * time.Second
 	// A container that ends slowly is seen at the second look; an API server that is away for some minutes is waited for.
 	lostLooks, lostTries = 2, 10
+	// seenFor is how long it counts what a look has seen. What has ended since an older one may have ended long before the restart.
+	seenFor = 10 * time.Minute
 )
 
-// lostPods compares the pods of a node before and after a restart that was somebody's choice (rule 19).
+// lostPods finds the pods that a restart by choice has cost (rule 19): those that ran before it, and that the restarted kubelet has rejected.
 type lostPods struct {
 	mu     sync.Mutex
 	begun  int               // looks at changes, numbered as they begin
 	newest int               // the one that seen is of
-	seen   map[string]string // names of the pods that ran at the newest look at a change, by their uid
+	seen   map[string]string // names of the pods that ran at the newest look at a change that knew them, by their uid; nil = none has
+	seenAt time.Duration     // of the steady clock
 	owing  map[string]string // those to be looked for once a kubelet is healthy again; nil = none
+	asking bool              // owing is not known yet: the pods are being read
 
 	restarts int               // after which pods were looked for
 	awaited  map[string]string // those that are looked for, and were not missed yet
@@ -44,27 +50,51 @@ func (p *lostPods) begin() int {
 	return p.begun
 }
 
-// before takes what a look has seen. A look that comes after a newer one is too old, and one without an answer (pods is nil) has seen nothing:
-// what an earlier look saw stays.
-func (p *lostPods) before(look int, pods []corev1.Pod) {
+// before is told what a look has seen, and when. One that comes after a newer one is too old. One that has got no answer (nil) has seen nothing.
+func (p *lostPods) before(look int, pods []corev1.Pod, now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if look < p.newest || pods == nil {
 		return
 	}
-	p.newest, p.seen = look, map[string]string{}
-	for _, pod := range pods {
-		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" {
-			p.seen[string(pod.UID)] = pod.Namespace + "/" + pod.Name
-		}
-	}
+	p.newest, p.seen, p.seenAt = look, namesOfRunning(pods), now
 }
 
-// compare is for the stop of a kubelet that follows such a look. What a candidate costs that never gets healthy is seen with its fallback.
-func (p *lostPods) compare() {
+// namesOfRunning are the names of the pods that run, by their uid.
+func namesOfRunning(pods []corev1.Pod) map[string]string {
+	names := map[string]string{}
+	for i := range pods {
+		pod := &pods[i]
+		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" {
+			names[string(pod.UID)] = pod.Namespace + "/" + pod.Name
+		}
+	}
+	return names
+}
+
+// compare is for the stop of a kubelet that follows a look. What a candidate costs that never gets healthy is seen with its fallback. It is
+// false where no look knows what runs; then the pods have to be read now, and given to add.
+func (p *lostPods) compare(now time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.owing = p.seen
+	p.owing, p.asking = p.seen, p.seen == nil || now-p.seenAt > seenFor
+	p.seen = nil
+	if p.asking {
+		p.owing = nil
+	}
+	return !p.asking
+}
+
+// add is told what ran at the stop of the kubelet: nil, where that cannot be known.
+func (p *lostPods) add(pods []corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.asking: // the next kubelet is not healthy yet
+		p.owing, p.asking = namesOfRunning(pods), false
+	case p.awaited != nil:
+		maps.Copy(p.awaited, namesOfRunning(pods))
+	}
 }
 
 // take begins to look for what ran before a restart: it gives the restart's number, once, or 0. What an earlier restart has cost and is not
@@ -72,14 +102,14 @@ func (p *lostPods) compare() {
 func (p *lostPods) take() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.owing) == 0 {
+	if len(p.owing) == 0 && !p.asking {
 		return 0
 	}
 	if p.awaited == nil {
 		p.awaited = map[string]string{}
 	}
 	maps.Copy(p.awaited, p.owing)
-	p.owing, p.missed = nil, nil
+	p.owing, p.asking, p.missed = nil, false, nil
 	p.restarts++
 	return p.restarts
 }
@@ -92,30 +122,27 @@ func (p *lostPods) awaits(uid types.UID) bool {
 	return is
 }
 
-// miss names what ran before a restart and is not in the list of pods that have not ended ([forecast.ReadPodsAndEnds]). It counts those of them
-// that are news by the reason of their end; none where nothing is, or another restart has followed.
-func (p *lostPods) miss(restart int, pods []corev1.Pod, ends map[types.UID]string) (names []string, news map[string]int) {
+// miss names the pods that ran before a restart and that the kubelet has rejected after it, and counts those that are news by their reason;
+// none where nothing is, or another restart has followed. A pod that a person has deleted, that has succeeded, or that is evicted later, is no
+// loss of the restart.
+func (p *lostPods) miss(restart int, ends []forecast.End) (names []string, news map[string]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if restart != p.restarts {
 		return nil, nil
 	}
-	gone := maps.Clone(p.awaited)
-	for _, pod := range pods {
-		delete(gone, string(pod.UID))
-	}
-	if len(gone) == 0 {
-		return nil, nil
-	}
 	news = map[string]int{}
-	for uid, name := range gone {
-		delete(p.awaited, uid)
-		p.missed = append(p.missed, name)
-		reason, ended := ends[types.UID(uid)]
-		if !ended {
-			reason = decide.PodGone
+	for _, end := range ends {
+		name, ran := p.awaited[string(end.UID)]
+		if !ran || !end.Rejected {
+			continue
 		}
-		news[reason]++
+		delete(p.awaited, string(end.UID))
+		p.missed = append(p.missed, name)
+		news[end.Reason]++
+	}
+	if len(news) == 0 {
+		return nil, nil
 	}
 	slices.Sort(p.missed)
 	return slices.Clone(p.missed), news
@@ -131,7 +158,24 @@ func (p *lostPods) over(restart int, last bool) bool {
 	return restart != p.restarts || last
 }
 
-// countLost tells of the pods that ran before a restart and have ended after it, or are gone.
+// compareLost is for the stop of a kubelet that follows a look at a change. Where no look has known the pods, they are read beside the stop: the
+// kubelet that stops rejects none any more, and the next one none yet.
+func (l *loop) compareLost(ctx context.Context) {
+	if l.lost.compare(steadyTime()) {
+		return
+	}
+	l.spawn(func() {
+		ctx, cancel := context.WithTimeout(ctx, configsync.RequestTimeout)
+		defer cancel()
+		pods, err := l.readPods(ctx, func(forecast.End) {})
+		if err != nil {
+			l.Logger.Debug("which pods run before the restart is not known", zap.Error(err))
+		}
+		l.lost.add(pods)
+	})
+}
+
+// countLost reports the pods that a restart has cost.
 func (l *loop) countLost(ctx context.Context, restart int) {
 	for looks, tries := 0, 1; !l.lost.over(restart, looks == lostLooks || tries > lostTries); tries++ {
 		select {
@@ -139,10 +183,10 @@ func (l *loop) countLost(ctx context.Context, restart int) {
 			return
 		case <-time.After(l.lostAfter):
 		}
-		ends := map[types.UID]string{}
-		pods, err := l.readPods(ctx, func(uid types.UID, reason string) {
-			if l.lost.awaits(uid) { // a node may have hundreds of others
-				ends[uid] = reason
+		var ends []forecast.End
+		pods, err := l.readPods(ctx, func(end forecast.End) {
+			if l.lost.awaits(end.UID) { // a node may have hundreds of others
+				ends = append(ends, end)
 			}
 		})
 		if err != nil || pods == nil {
@@ -150,7 +194,7 @@ func (l *loop) countLost(ctx context.Context, restart int) {
 			continue
 		}
 		looks++
-		if names, news := l.lost.miss(restart, pods, ends); len(news) > 0 {
+		if names, news := l.lost.miss(restart, ends); len(news) > 0 {
 			l.send(ctx, decide.PodsLost{Words: lostWords(names), New: news})
 		}
 	}

@@ -1,0 +1,233 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+)
+
+func runningPod(name string, changes ...func(*corev1.Pod)) corev1.Pod {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	for _, change := range changes {
+		change(&pod)
+	}
+	return pod
+}
+
+func rejected(name, reason string) forecast.End {
+	return forecast.End{UID: types.UID(name), Reason: reason, Rejected: true}
+}
+
+// A restart that was looked at is compared, whatever is looked at meanwhile, and each loss is reported once.
+func TestLostPods(t *testing.T) {
+	pods := []corev1.Pod{runningPod("a"), runningPod("b"), runningPod("c", func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }),
+		runningPod("d", func(p *corev1.Pod) { now := metav1.Now(); p.DeletionTimestamp = &now }),
+		runningPod("e", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} })}
+	var l lostPods
+	l.before(l.begin(), pods, 0)
+	if restart := l.take(); restart != 0 {
+		t.Error("the pods of a kubelet that was not stopped for the change are looked for")
+	}
+	if !l.compare(0) {
+		t.Error("a look has known the pods, and they are read again")
+	}
+	l.before(l.begin(), []corev1.Pod{}, 0) // of the next change
+	first := l.take()
+	if again := l.take(); again != 0 {
+		t.Error("a second start looks again")
+	}
+	if !l.awaits("b") || l.awaits("c") || l.awaits("d") || l.awaits("e") {
+		t.Error("what ran is not looked for, or what did not is")
+	}
+	if names, _ := l.miss(first, []forecast.End{{UID: "a"}, {UID: "b", Reason: "Evicted"}, rejected("c", "OutOfpods")}); names != nil {
+		t.Errorf("one has succeeded, one was evicted later, one did not run, and missed are %v", names)
+	}
+	refused := []forecast.End{rejected("b", "OutOfpods"), rejected("x", "OutOfcpu")}
+	if names, news := l.miss(first, refused); !slices.Equal(names, []string{"default/b"}) || !maps.Equal(news, map[string]int{"OutOfpods": 1}) {
+		t.Errorf("b was rejected, and missed are %v, %v", names, news)
+	}
+	if names, _ := l.miss(first, refused); names != nil {
+		t.Errorf("nothing is news, and missed are %v", names)
+	}
+
+	older, newer := l.begin(), l.begin()
+	l.before(newer, append(pods, runningPod("f")), 0)
+	l.before(older, []corev1.Pod{runningPod("g")}, 0) // begun earlier, and slower
+	l.compare(0)
+	second := l.take()
+	if _, news := l.miss(first, []forecast.End{rejected("f", "OutOfpods")}); !l.over(first, false) || len(news) > 0 {
+		t.Error("two restarts are looked after at once")
+	}
+	if names, news := l.miss(second, []forecast.End{rejected("a", ""), rejected("b", "OutOfpods"), rejected("g", "OutOfpods")}); !slices.Equal(names, []string{"default/a", "default/b"}) ||
+		!maps.Equal(news, map[string]int{"OutOfpods": 1, "": 1}) {
+		t.Errorf("a and b were rejected, and missed are %v, %v", names, news)
+	}
+	if names, _ := l.miss(second, []forecast.End{rejected("f", "OutOfpods")}); !slices.Equal(names, []string{"default/a", "default/b", "default/f"}) {
+		t.Errorf("f is rejected later, and missed are %v", names)
+	}
+}
+
+// A look without an answer takes the place of none, and where no look knows, the pods are read at the stop.
+func TestLostPodsThatNoLookHasSeen(t *testing.T) {
+	lost := []forecast.End{rejected("a", "OutOfpods")}
+	for name, row := range map[string]struct {
+		look func(*lostPods)
+		knew bool
+		read []corev1.Pod // at the stop
+		late bool         // it takes until the next kubelet is healthy
+		want bool
+	}{
+		"a look without an answer after one with": {look: func(l *lostPods) {
+			l.before(l.begin(), []corev1.Pod{runningPod("a")}, 0)
+			l.before(l.begin(), nil, time.Minute)
+		}, knew: true, want: true},
+		"no look":                              {look: func(*lostPods) {}, read: []corev1.Pod{runningPod("a")}, want: true},
+		"no look, and a slow API server":       {look: func(*lostPods) {}, read: []corev1.Pod{runningPod("a")}, late: true, want: true},
+		"no look, and no answer":               {look: func(*lostPods) {}},
+		"a look without an answer":             {look: func(l *lostPods) { l.before(l.begin(), nil, 0) }, read: []corev1.Pod{runningPod("a")}, want: true},
+		"a look that was too long ago":         {look: func(l *lostPods) { l.before(l.begin(), []corev1.Pod{runningPod("a")}, -seenFor) }, read: []corev1.Pod{runningPod("b")}},
+		"the look at a change that was made":   {look: func(l *lostPods) { l.before(l.begin(), []corev1.Pod{runningPod("a")}, 0); l.compare(0) }, read: []corev1.Pod{}},
+		"a look that has seen no pod that ran": {look: func(l *lostPods) { l.before(l.begin(), []corev1.Pod{}, 0) }, knew: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var l lostPods
+			row.look(&l)
+			if knew := l.compare(time.Minute); knew != row.knew {
+				t.Errorf("it knows what ran: %v, want %v", knew, row.knew)
+			}
+			if !row.knew && !row.late {
+				l.add(row.read)
+			}
+			restart := l.take()
+			if row.late {
+				l.add(row.read)
+			}
+			if names, _ := l.miss(restart, lost); (names != nil) != row.want {
+				t.Errorf("missed are %v", names)
+			}
+		})
+	}
+}
+
+func TestLostWords(t *testing.T) {
+	if got := lostWords([]string{"default/a"}); got != "running pods lost at the restart: 1: default/a" {
+		t.Error(got)
+	}
+	if got := lostWords(strings.Split("a b c d e f", " ")); got != "running pods lost at the restart: 6: a, b, c, d, e…" {
+		t.Error(got)
+	}
+}
+
+// Offline nothing is told, and the supervisor's end is not held up.
+func TestCountLostEnds(t *testing.T) {
+	l := &loop{events: make(chan decide.Event, 1), lostAfter: lostAfter}
+	l.api = &apiSession{loop: l}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	l.lost.before(l.lost.begin(), []corev1.Pod{runningPod("a")}, 0)
+	l.lost.compare(0)
+	restart := l.lost.take()
+	l.countLost(ctx, restart)
+	l.lostAfter, l.Logger = 0, zap.NewNop()
+	l.countLost(t.Context(), restart)
+	if len(l.events) > 0 {
+		t.Errorf("the loop heard %v", <-l.events)
+	}
+}
+
+// podsServer answers each list of pods with the next of these, and the last one for ever; "" is an error.
+func podsServer(t *testing.T, lists ...string) (*loop, *atomic.Int32) {
+	t.Helper()
+	asked := &atomic.Int32{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		list := lists[min(int(asked.Add(1)), len(lists))-1]
+		if list == "" {
+			http.Error(w, "no", http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprint(w, list)
+	}))
+	t.Cleanup(server.Close)
+	client, err := configsync.NewClient(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &loop{events: make(chan decide.Event, lostLooks)}
+	l.Logger = zap.NewNop()
+	l.api = &apiSession{loop: l, client: client, nodeName: "n1"}
+	return l, asked
+}
+
+const (
+	abRun    = `{"items":[{"metadata":{"namespace":"default","name":"a","uid":"a"},"status":{"phase":"Running"}},{"metadata":{"namespace":"default","name":"b","uid":"b"},"status":{"phase":"Running"}}]}`
+	bIsLost  = `{"items":[{"metadata":{"uid":"a"},"status":{"phase":"Running"}},{"metadata":{"uid":"b"},"status":{"phase":"Failed","reason":"OutOfpods"}},{"metadata":{"uid":"x"},"status":{"phase":"Failed","reason":"OutOfcpu"}}]}`
+	aWentOff = `{"items":[{"metadata":{"uid":"b"},"status":{"phase":"Succeeded"}}]}`
+)
+
+// The reason of a loss is what the status of the pod says. A container that ends slowly is seen at the second look, and there is no third. A pod
+// that is deleted, or succeeds, within that time is not lost.
+func TestCountLost(t *testing.T) {
+	for name, row := range map[string]struct {
+		lists []string
+		asked int32
+		want  map[string]int
+	}{
+		"at the first look":          {[]string{bIsLost}, 2, map[string]int{"OutOfpods": 1}},
+		"at the second look":         {[]string{abRun, bIsLost}, 2, map[string]int{"OutOfpods": 1}},
+		"after the second look":      {[]string{abRun, abRun, bIsLost}, 2, nil},
+		"after an error":             {[]string{"", "", bIsLost}, 4, map[string]int{"OutOfpods": 1}},
+		"an API server that is away": {[]string{""}, lostTries, nil},
+		"deleted by a person":        {[]string{aWentOff}, 2, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, asked := podsServer(t, row.lists...)
+			l.lost.before(l.lost.begin(), []corev1.Pod{runningPod("a"), runningPod("b")}, 0)
+			l.lost.compare(0)
+			l.countLost(t.Context(), l.lost.take())
+			if got := asked.Load(); got != row.asked {
+				t.Errorf("the pods were asked for %d times, want %d", got, row.asked)
+			}
+			close(l.events)
+			var told map[string]int
+			for event := range l.events {
+				told = event.(decide.PodsLost).New
+			}
+			if !maps.Equal(told, row.want) {
+				t.Errorf("told was %v, want %v", told, row.want)
+			}
+		})
+	}
+}
+
+// Where the looks before a change had no answer, what a restart costs is found all the same.
+func TestCountLostOfAChangeThatNoLookKnew(t *testing.T) {
+	l, _ := podsServer(t, abRun, bIsLost)
+	l.lost.before(l.lost.begin(), nil, 0)
+	l.compareLost(t.Context())
+	l.tasks.Wait()
+	l.countLost(t.Context(), l.lost.take())
+	if len(l.events) != 1 {
+		t.Fatalf("%d events were told", len(l.events))
+	}
+	if told := (<-l.events).(decide.PodsLost); told.Words != "running pods lost at the restart: 1: default/b" {
+		t.Errorf("told was %+v", told)
+	}
+}
