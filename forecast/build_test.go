@@ -85,7 +85,7 @@ func quantities(list []string) corev1.ResourceList {
 }
 
 func static(pod *corev1.Pod) {
-	pod.Annotations = map[string]string{sourceAnnotation: "file", mirrorAnnotation: "0123"}
+	pod.Annotations = map[string]string{SourceAnnotation: "file", mirrorAnnotation: "0123"}
 }
 
 func priority(value int32) func(*corev1.Pod) {

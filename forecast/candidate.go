@@ -13,7 +13,9 @@ import (
 )
 
 const (
-	sourceAnnotation = "kubernetes.io/config.source" // where the kubelet has a pod from: api, file or http
+	// SourceAnnotation says where the kubelet has a pod from: api, file or http.
+	SourceAnnotation = "kubernetes.io/config.source"
+
 	mirrorAnnotation = "kubernetes.io/config.mirror" // of the object that stands for a static pod in the API
 
 	systemCritical = 2000000000 // the lowest priority of a critical pod
@@ -90,7 +92,7 @@ func newCandidate(node *corev1.Node, pod *corev1.Pod) *candidate {
 }
 
 func isStatic(pod *corev1.Pod) bool {
-	source, told := pod.Annotations[sourceAnnotation]
+	source, told := pod.Annotations[SourceAnnotation]
 	_, mirror := pod.Annotations[mirrorAnnotation]
 	return mirror || told && source != "api"
 }

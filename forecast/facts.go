@@ -9,6 +9,9 @@ type Facts struct {
 	Node *corev1.Node   // nil: not known, as offline
 	Pods []corev1.Pod   // all that are bound to the Node, as the API or the kubelet lists them (ReadPods); nil: not known
 	Host Host
+
+	// Sandboxes are those that are ready. nil: not known, as where the container runtime does not answer.
+	Sandboxes []Sandbox
 }
 
 // A Host is what the kubelet will measure at its start. Each fact may be missing.

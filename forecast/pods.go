@@ -161,7 +161,7 @@ func (p *podDocument) pod() corev1.Pod {
 	for _, owner := range p.Metadata.OwnerReferences {
 		pod.OwnerReferences = append(pod.OwnerReferences, metav1.OwnerReference{Kind: owner.Kind, Controller: owner.Controller})
 	}
-	for _, name := range []string{sourceAnnotation, mirrorAnnotation} {
+	for _, name := range []string{SourceAnnotation, mirrorAnnotation} {
 		if value, is := p.Metadata.Annotations[name]; is {
 			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, name, value)
 		}

@@ -27,7 +27,7 @@ func startsAnew(reason string) bool {
 // restart tells what the change does to a pod that is admitted.
 func restart(f Facts, c *candidate) verdict {
 	now, then := f.Now, f.Then
-	switch source := c.pod.Annotations[sourceAnnotation]; {
+	switch source := c.pod.Annotations[SourceAnnotation]; {
 	case source == "file" && cleaned(now.StaticPodPath) != cleaned(then.StaticPodPath):
 		return verdict{Reason: StaticPodPath, certain: true, why: "it comes from " + now.StaticPodPath + ", which is no longer read"}
 	case source == "http" && now.StaticPodURL != then.StaticPodURL:

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
+	"net/url"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
@@ -23,13 +23,13 @@ const (
 	maximalMessage = 300
 )
 
-// A runtime is asked two questions that have no arguments. A gRPC library would be a third of the program.
+// A runtime is asked three questions. A gRPC library would be a third of the program.
 type runtime struct{ client *http.Client }
 
 func newRuntime(endpoint string) *runtime {
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
-	socket := strings.TrimPrefix(endpoint, "unix://")
+	socket := socketOf(endpoint)
 	return &runtime{&http.Client{Transport: &http.Transport{
 		Protocols: &protocols,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -41,9 +41,17 @@ func newRuntime(endpoint string) *runtime {
 
 func (r *runtime) close() { r.client.CloseIdleConnections() }
 
+// socketOf is the path of a runtime's socket. As the kubelet does, it takes a path alone for one.
+func socketOf(endpoint string) string {
+	if parsed, err := url.Parse(endpoint); err == nil && parsed.Scheme == "unix" {
+		return parsed.Path
+	}
+	return endpoint
+}
+
 // imageFolder is where the images are.
 func (r *runtime) imageFolder(ctx context.Context) (string, error) {
-	answer, err := r.ask(ctx, imageFsInfo)
+	answer, err := r.ask(ctx, imageFsInfo, nil, maximalAnswer)
 	if err != nil {
 		return "", err
 	}
@@ -57,8 +65,8 @@ func (r *runtime) imageFolder(ctx context.Context) (string, error) {
 
 // cgroupDriver is the runtime's own answer; "" where it gives none.
 func (r *runtime) cgroupDriver(ctx context.Context) (string, error) {
-	answer, err := r.ask(ctx, runtimeConfig)
-	if status := (statusError{}); errors.As(err, &status) && status.code == unimplemented {
+	answer, err := r.ask(ctx, runtimeConfig, nil, maximalAnswer)
+	if knowsNot(err) {
 		return "", nil
 	}
 	if err != nil {
@@ -81,9 +89,16 @@ func (e statusError) Error() string {
 	return fmt.Sprintf("the container runtime answers %s with status %s: %s", e.method, e.code, e.message)
 }
 
-// ask makes a gRPC call with an empty message.
-func (r *runtime) ask(ctx context.Context, method string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+method, bytes.NewReader(make([]byte, 5)))
+// knowsNot tells whether the error is that the runtime does not know the method.
+func knowsNot(err error) bool {
+	var status statusError
+	return errors.As(err, &status) && status.code == unimplemented
+}
+
+// ask makes a gRPC call with this question. The answer has at most so many bytes.
+func (r *runtime) ask(ctx context.Context, method string, question []byte, most int) ([]byte, error) {
+	frame := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(question))), question...)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+method, bytes.NewReader(frame))
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +109,7 @@ func (r *runtime) ask(ctx context.Context, method string) ([]byte, error) {
 		return nil, fmt.Errorf("asking the container runtime: %w", err)
 	}
 	defer response.Body.Close()
-	body, err := bounded.Read(response.Body, maximalAnswer)
+	body, err := bounded.Read(response.Body, most)
 	if err != nil {
 		return nil, fmt.Errorf("asking the container runtime: %w", err)
 	}
@@ -119,33 +134,44 @@ func field(message []byte, number uint64) []byte {
 
 func find(message []byte, number uint64) (value []byte, found bool) {
 	for len(message) > 0 {
-		key, n := binary.Uvarint(message)
-		if n <= 0 {
+		at, value, rest, err := nextField(message)
+		if err != nil {
 			return nil, false
 		}
-		message = message[n:]
-		length := 0
-		switch key & 7 {
-		case 0:
-			_, length = binary.Uvarint(message)
-		case 1:
-			length = 8
-		case 5:
-			length = 4
-		case 2:
-			size, n := binary.Uvarint(message)
-			if n <= 0 || size > uint64(len(message)-n) {
-				return nil, false
-			}
-			message, length = message[n:], int(size)
+		if at == number {
+			return value, true
 		}
-		if length <= 0 && key&7 != 2 || length > len(message) {
-			return nil, false
-		}
-		if key>>3 == number {
-			return message[:length], true
-		}
-		message = message[length:]
+		message = rest
 	}
 	return nil, false
+}
+
+var errBroken = errors.New("a protobuf message is broken")
+
+// nextField takes the first field off a protobuf message that is not empty.
+func nextField(message []byte) (number uint64, value, rest []byte, err error) {
+	key, n := binary.Uvarint(message)
+	if n <= 0 {
+		return 0, nil, nil, errBroken
+	}
+	message = message[n:]
+	length := 0
+	switch key & 7 {
+	case 0:
+		_, length = binary.Uvarint(message)
+	case 1:
+		length = 8
+	case 5:
+		length = 4
+	case 2:
+		size, n := binary.Uvarint(message)
+		if n <= 0 || size > uint64(len(message)-n) {
+			return 0, nil, nil, errBroken
+		}
+		message, length = message[n:], int(size)
+	}
+	if length <= 0 && key&7 != 2 || length > len(message) {
+		return 0, nil, nil, errBroken
+	}
+	return key >> 3, message[:length], message[length:], nil
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/binary"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -31,7 +32,7 @@ func aRuntime(t *testing.T, answers map[string]string, status map[string]string)
 			return
 		}
 		w.Header().Set("Trailer", "Grpc-Status")
-		_, _ = w.Write(append([]byte{0, 0, 0, 0, byte(len(answer))}, answer...))
+		_, _ = w.Write(append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(answer))), answer...))
 		w.Header().Set("Grpc-Status", "0")
 	})}
 	done := make(chan struct{})
@@ -46,7 +47,7 @@ func aRuntime(t *testing.T, answers map[string]string, status map[string]string)
 
 // message is a protobuf field of bytes.
 func message(number byte, value string) string {
-	return string([]byte{number<<3 | 2, byte(len(value))}) + value
+	return string(binary.AppendUvarint([]byte{number<<3 | 2}, uint64(len(value)))) + value
 }
 
 func TestImageFolder(t *testing.T) {
