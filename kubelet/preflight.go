@@ -36,6 +36,9 @@ type Verdict struct {
 	// NoMorePreflight: the binary went past the check and began to start for real. It was killed; nothing must be pre-flighted with it
 	// again.
 	NoMorePreflight bool
+	// Unanswered, of an unknown outcome: the kubelet was killed, ran out of time, or could not be heard to its end. Asked again, with more
+	// time, it may give a verdict.
+	Unanswered bool
 }
 
 // Modes of a [Preflight].
@@ -45,7 +48,20 @@ const (
 	PreflightNever  = "never"
 )
 
-const defaultPreflightTimeout = 5 * time.Second
+// A pre-flight that gives no answer is asked again with more time.
+const (
+	defaultPreflightTimeout = 5 * time.Second
+	longestPreflight        = time.Minute
+)
+
+// PreflightTimeout is how long a pre-flight may take that gave no answer so many times before: twice as long each time.
+func PreflightTimeout(tries int) time.Duration {
+	timeout := defaultPreflightTimeout
+	for ; tries > 0 && timeout < longestPreflight; tries-- {
+		timeout *= 2
+	}
+	return min(timeout, longestPreflight)
+}
 
 // Preflight asks the node's own kubelet binary, with its production flags, whether it accepts a configuration.
 //
@@ -97,8 +113,8 @@ func (p *Preflight) against(ctx context.Context, verdict Verdict, control Candid
 	other := p.try(ctx, control)
 	verdict.NoMorePreflight, verdict.Minor = other.NoMorePreflight, other.Minor
 	switch {
-	case ctx.Err() != nil:
-		verdict.Outcome, verdict.Load, verdict.Words = config.Unknown, false, other.Words
+	case ctx.Err() != nil, other.Unanswered: // whose fault the refusal is, is not known
+		verdict.Outcome, verdict.Load, verdict.Words, verdict.Unanswered = config.Unknown, false, other.Words, other.Unanswered
 	case other.Outcome == config.Environment, other.Outcome == config.Refused && sameFailure(verdict.Words, other.Words):
 		verdict.Outcome, verdict.Load = config.Environment, false
 	}
@@ -120,21 +136,27 @@ func (p *Preflight) impossible() string {
 	case PreflightNever:
 		return "no pre-flight: it is turned off"
 	}
-	if !isELF(p.Kubelet) {
+	if elf, known := readsELF(p.Kubelet); known && !elf {
 		return fmt.Sprintf("no pre-flight: %s is not an ELF executable, and a wrapper that swallows its arguments would start a second kubelet; if it hands them on, use --preflight=always", p.Kubelet)
 	}
 	return ""
 }
 
 func isELF(path string) bool {
+	elf, _ := readsELF(path)
+	return elf
+}
+
+// readsELF tells whether a file is an ELF executable. Of one that cannot be read, as while a package replaces it, that is not known.
+func readsELF(path string) (is, known bool) {
 	file, err := os.Open(path)
 	if err != nil {
-		return false
+		return false, false
 	}
 	defer file.Close()
 	magic := make([]byte, 4)
 	_, err = io.ReadFull(file, magic)
-	return err == nil && string(magic) == "\x7fELF"
+	return err == nil && string(magic) == "\x7fELF", true
 }
 
 // try runs one pre-flight and judges it without a control.
@@ -149,6 +171,11 @@ func (p *Preflight) try(ctx context.Context, candidate Candidate) Verdict {
 	unknown := func(format string, words ...any) Verdict {
 		return Verdict{Outcome: config.Unknown, Words: config.Quote("no verdict of the pre-flight: " + fmt.Sprintf(format, words...))}
 	}
+	unanswered := func(format string, words ...any) Verdict {
+		verdict := unknown(format, words...)
+		verdict.Unanswered = true
+		return verdict
+	}
 	switch {
 	case err != nil && ran.startFailed:
 		return Verdict{Outcome: config.Environment, Words: config.Quote(err.Error())}
@@ -159,11 +186,11 @@ func (p *Preflight) try(ctx context.Context, candidate Candidate) Verdict {
 	case ctx.Err() != nil:
 		return unknown("%v", context.Cause(ctx))
 	case within.Err() != nil && (err != nil || ran.signalled):
-		return unknown("%s did not finish within %v", p.Kubelet, timeout)
+		return unanswered("%s did not finish within %v", p.Kubelet, timeout)
 	case err != nil:
-		return unknown("%v", err)
+		return unanswered("%v", err)
 	case ran.signalled:
-		return unknown("%s was killed by a signal (%s)", p.Kubelet, ran.status)
+		return unanswered("%s was killed by a signal (%s)", p.Kubelet, ran.status)
 	case ran.code == 0:
 		return unknown("%s exited with 0 instead of stopping at its lock-file check", p.Kubelet)
 	case ran.accepted:
@@ -171,7 +198,7 @@ func (p *Preflight) try(ctx context.Context, candidate Candidate) Verdict {
 	}
 	words, isError := ran.words(candidate.File)
 	if ran.cutOff && !isError { // the error may be in what was not read, and so may the mark of an accepted one
-		return unknown("%s exited (%s), but its output could not be read to its end", p.Kubelet, ran.status)
+		return unanswered("%s exited (%s), but its output could not be read to its end", p.Kubelet, ran.status)
 	}
 	return Verdict{Outcome: config.Refused, Words: words, Load: strings.Contains(strings.ToLower(words), "failed to load kubelet config file")}
 }

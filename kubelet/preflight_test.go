@@ -84,14 +84,50 @@ func TestPreflightPastTheCheck(t *testing.T) {
 func TestPreflightThatDoesNotEnd(t *testing.T) {
 	hangs := Candidate{File: written(t, "k.yaml", fake("mode: hangPreflight"))}
 	preflight := Preflight{Kubelet: fakeKubelet, TempFolder: t.TempDir(), Timeout: 50 * time.Millisecond}
-	if verdict := preflight.Check(t.Context(), hangs, nil); verdict.Outcome != config.Unknown || !strings.Contains(verdict.Words, "did not finish within 50ms") {
+	if verdict := preflight.Check(t.Context(), hangs, nil); verdict.Outcome != config.Unknown || !verdict.Unanswered || !strings.Contains(verdict.Words, "did not finish within 50ms") {
 		t.Errorf("timed out: got %+v", verdict)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	preflight.Timeout = time.Minute
-	if verdict := preflight.Check(ctx, hangs, &hangs); verdict.Outcome != config.Unknown || !strings.Contains(verdict.Words, "context canceled") {
+	if verdict := preflight.Check(ctx, hangs, &hangs); verdict.Outcome != config.Unknown || verdict.Unanswered || !strings.Contains(verdict.Words, "context canceled") {
 		t.Errorf("cancelled: got %+v", verdict)
+	}
+}
+
+// Which of those without a verdict may be asked again: what was killed, or ran out of time, has not answered yet.
+func TestPreflightThatIsAskedAgain(t *testing.T) {
+	const refuses = "case \"$*\" in *candidate*) echo 'panic: no'; exit 2;; esac; "
+	for name, test := range map[string]struct {
+		script string
+		want   config.Outcome
+		again  bool
+	}{
+		"killed":                     {"kill -9 $$", config.Unknown, true},
+		"killed by its own fault":    {"kill -SEGV $$", config.Unknown, true},
+		"out of time":                {"exec sleep 600", config.Unknown, true},
+		"exit code 0":                {"exit 0", config.Unknown, false},
+		"past the check":             {"echo Acquiring file lock; exec sleep 600", config.Unknown, false},
+		"refused, the control dies":  {refuses + "kill -9 $$", config.Unknown, true},
+		"refused, the control hangs": {refuses + "exec sleep 600", config.Unknown, true},
+		"refused, the control too":   {"echo 'panic: no'; exit 2", config.Environment, false},
+		"refused":                    {refuses + "echo " + acceptedMark + "; exit 1", config.Refused, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			preflight := Preflight{Kubelet: executable(t, test.script), Mode: PreflightAlways, TempFolder: t.TempDir(), Timeout: time.Minute}
+			if strings.Contains(test.script, "sleep") && test.again {
+				preflight.Timeout = time.Second
+			}
+			verdict := preflight.Check(t.Context(), Candidate{File: written(t, "candidate", header)}, &Candidate{})
+			if verdict.Outcome != test.want || verdict.Unanswered != test.again {
+				t.Errorf("got %+v, want %v, asked again: %v", verdict, test.want, test.again)
+			}
+		})
+	}
+	for tries, want := range map[int]time.Duration{-1: 5 * time.Second, 0: 5 * time.Second, 1: 10 * time.Second, 3: 40 * time.Second, 4: time.Minute, 1 << 30: time.Minute} {
+		if got := PreflightTimeout(tries); got != want {
+			t.Errorf("after %d tries %s, want %s", tries, got, want)
+		}
 	}
 }
 
@@ -114,7 +150,7 @@ func TestPreflightModes(t *testing.T) {
 		"one that needs no lock, always": {without, PreflightAlways, config.Unknown, "went on to start", true},
 		"one that dies soon after":       {second, PreflightAlways, config.Unknown, "went on to start", true},
 		"never":                          {fakeKubelet, PreflightNever, config.Unknown, "turned off", false},
-		"no kubelet, auto":               {fakeKubelet + ".none", PreflightAuto, config.Unknown, "is not an ELF executable", false},
+		"no kubelet, auto":               {fakeKubelet + ".none", PreflightAuto, config.Environment, "no such file", false},
 		"no kubelet, always":             {fakeKubelet + ".none", PreflightAlways, config.Environment, "no such file", false},
 		"not executable, always":         {written(t, "k", "x"), PreflightAlways, config.Environment, "permission denied", false},
 	} {
