@@ -1,5 +1,7 @@
 package v1
 
+import corev1 "k8s.io/api/core/v1"
+
 // Reason is the reason of the condition [ConditionType]; docs/reference/contract.md says what each means and what to do.
 type Reason = string
 
@@ -22,3 +24,15 @@ const (
 	ReasonAssignmentLost      Reason = "AssignmentLost"
 	ReasonInternalError       Reason = "InternalError"
 )
+
+// ConditionStatus is the status that the condition [ConditionType] has with a reason; Unknown for a reason of another version.
+func ConditionStatus(r Reason) corev1.ConditionStatus {
+	switch r {
+	case ReasonLocal, ReasonInTrial, ReasonActive:
+		return corev1.ConditionTrue
+	case ReasonInvalidAssignment, ReasonSyncFailed, ReasonRefused, ReasonWouldDisrupt, ReasonRolledBack, ReasonRejected, ReasonLastKnownGoodFailed,
+		ReasonFallbackBroken, ReasonAssignmentLost, ReasonInternalError:
+		return corev1.ConditionFalse
+	}
+	return corev1.ConditionUnknown
+}

@@ -3,20 +3,20 @@ package v1
 import "time"
 
 // Status is the document of [StatusAnnotation]: everything that a program wants to know about a node's configuration. The condition
-// [ConditionType] says the same to people; no program reads its message.
+// [ConditionType] says the same to people; no program reads it. Fields that a reader does not know are ignored.
 type Status struct {
 	// Observed is the assignment that this document speaks of, verbatim, as in [ConfigObservedAnnotation].
 	Observed string    `json:"observed,omitempty"`
 	Reason   Reason    `json:"reason,omitempty"`
 	Since    time.Time `json:"since,omitzero"` // when Reason became what it is, on the node's wall clock
 	Features []string  `json:"features,omitempty"`
-	Retry    string    `json:"retry,omitempty"`    // the newest retry that the supervisor heard, verbatim
+	Retry    string    `json:"retry,omitempty"`    // the newest retry that the supervisor heard, verbatim; of a very long one its digest
 	Approval string    `json:"approval,omitempty"` // the newest approval that was spent
 	Content  Content   `json:"content,omitzero"`
 
 	Hold    *Hold    `json:"hold,omitempty"`    // nil: nothing is held
 	Trial   *Trial   `json:"trial,omitempty"`   // nil: nothing is on trial
-	Failure *Failure `json:"failure,omitempty"` // nil: the newest configuration has not failed
+	Failure *Failure `json:"failure,omitempty"` // nil: nothing is wrong with the newest assignment, as far as is known
 
 	Shadowed      []ShadowedField `json:"shadowed,omitempty"`
 	UnknownFields []string        `json:"unknownFields,omitempty"`
@@ -60,7 +60,7 @@ type Trial struct {
 	Tries   int    `json:"tries"`
 }
 
-// Failure is why the newest configuration does not run.
+// Failure is why the newest assignment does not run.
 type Failure struct {
 	Kind     FailureKind `json:"kind"`
 	ExitCode *int        `json:"exitCode,omitempty"` // nil: it did not exit, or the code is not known
@@ -68,7 +68,7 @@ type Failure struct {
 	Message  string      `json:"message,omitempty"`
 }
 
-// FailureKind is what a configuration failed at.
+// FailureKind is what an assignment failed at.
 type FailureKind string
 
 // The kinds of failure.
@@ -78,6 +78,11 @@ const (
 	FailureNotHealthy FailureKind = "NotHealthy"
 	FailureLeaseLost  FailureKind = "LeaseLost"
 	FailurePortHeld   FailureKind = "PortHeld"
+	// The following speak of no configuration.
+	FailureInvalid     FailureKind = "Invalid"     // the assignment is malformed, or not allowed on this node
+	FailureUnavailable FailureKind = "Unavailable" // its ConfigMap cannot be had
+	FailureEnvironment FailureKind = "Environment" // the node is at fault
+	FailureInternal    FailureKind = "Internal"    // the supervisor is, or the disk that it needs
 )
 
 // ShadowedField is a field of the assigned configuration that the kubelet does not run with. Values of secret fields are left out.
@@ -86,6 +91,8 @@ type ShadowedField struct {
 	Value     string `json:"value,omitempty"`     // assigned
 	By        string `json:"by,omitempty"`        // the flag or the drop-in file
 	Effective string `json:"effective,omitempty"` // what the kubelet runs with
+	// Inferred: the supervisor's own reading of flags and files says so, because this kubelet does not report its configuration.
+	Inferred bool `json:"inferred,omitempty"`
 }
 
 // Change is what became of the newest change of what the kubelet is to run.
@@ -94,6 +101,7 @@ type Change struct {
 	To              string        `json:"to"`
 	ResourceVersion string        `json:"resourceVersion,omitempty"` // of To
 	Began           time.Time     `json:"began"`
+	Due             time.Time     `json:"due,omitzero"`      // when an edit has its turn, where it waits for that
 	Ended           time.Time     `json:"ended,omitzero"`    // zero: it is under way, or waits
 	Outcome         string        `json:"outcome,omitempty"` // a Reason, Superseded or Interrupted
 	Resumed         bool          `json:"resumed,omitempty"` // another supervisor began it

@@ -1,0 +1,218 @@
+package v1
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+)
+
+// maxStatus bounds [StatusAnnotation], in bytes: all annotations of a Node share 256 KiB, and each change of one goes to every watcher.
+const maxStatus = 8 << 10
+
+// Bounds of the parts, in bytes and entries. What is longer is cut where it is written, and where it is read.
+const (
+	maxVerbatim = 1024 // an assignment, a retry
+	maxWord     = 64   // a reason, a kind, a digest
+	maxName     = 600  // NAMESPACE/NAME/KEY, NAMESPACE/NAME, the path of a field
+	maxText     = 600  // a message, a warning
+	maxValue    = 128
+	maxEntries  = 128
+	maxPhases   = 16
+)
+
+// Encode gives the annotation's value, in at most 8 KiB. What does not fit is cut from the losses of a hold, which [Hold.More] then counts,
+// from warnings and from shadowed fields, in this order; never from reason, approval and retry.
+func (s Status) Encode() string {
+	s = s.clean()
+	for {
+		text := s.json()
+		if len(text) <= maxStatus || !s.cut(len(text)-maxStatus) {
+			return text
+		}
+	}
+}
+
+func (s Status) json() string {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(s); err != nil { // times are the only part that cannot be written, and clean leaves none of those
+		return "{}"
+	}
+	return strings.TrimSuffix(text.String(), "\n")
+}
+
+// namedLosses is how many losses are spared for as long as there is anything else to cut.
+const namedLosses = 5
+
+// cut leaves out what can be spared most, and tells whether there was anything. Nothing that it changes belongs to somebody else: clean has
+// copied it.
+func (s *Status) cut(excess int) bool {
+	losses := 0
+	if s.Hold != nil {
+		losses = len(s.Hold.Losses)
+	}
+	switch {
+	case losses > namedLosses:
+		s.Hold.cut(excess, namedLosses)
+	case len(s.Warnings) > 0:
+		s.Warnings = cutList(s.Warnings, excess, 0, func(w string) int { return len(w) })
+	case len(s.Shadowed) > 0:
+		s.Shadowed = cutList(s.Shadowed, excess, 0, func(f ShadowedField) int { return len(f.Field) + len(f.Value) + len(f.By) + len(f.Effective) })
+	case len(s.UnknownFields) > 0:
+		s.UnknownFields = cutList(s.UnknownFields, excess, 0, func(f string) int { return len(f) })
+	case s.Change != nil:
+		s.Change = nil
+	case s.Failure != nil && s.Failure.Message != "":
+		s.Failure.Message = ""
+	case losses > 0:
+		s.Hold.cut(excess, 0)
+	case s.Observed != "": // an assignment of control characters, each of which takes six bytes
+		s.Observed = bounded.Text(s.Observed, len(s.Observed)-max(len(bounded.Ellipsis), excess/6))
+	default:
+		return false
+	}
+	return true
+}
+
+func (h *Hold) cut(excess, spared int) {
+	before := len(h.Losses)
+	h.Losses = cutList(h.Losses, excess, spared, func(l Loss) int { return len(l.Pod) + len(l.UID) + len(l.Reason) })
+	h.More += before - len(h.Losses)
+}
+
+// cutList drops the last entries until excess bytes of text are gone, at least one, and none of the first that are spared.
+func cutList[T any](list []T, excess, spared int, size func(T) int) []T {
+	for gone := 0; len(list) > spared && (gone == 0 || gone < excess); list = list[:len(list)-1] {
+		gone += size(list[len(list)-1]) + 1
+	}
+	return list
+}
+
+// DecodeStatus reads the annotation, which anybody may have written where there is no admission policy. What it gives is bounded and
+// printable, except Observed and Retry, which are verbatim and bounded.
+func DecodeStatus(text string) (Status, error) {
+	if len(text) > maxStatus {
+		return Status{}, fmt.Errorf("it has %d bytes, and at most %d are read", len(text), maxStatus)
+	}
+	var s Status
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return Status{}, fmt.Errorf("it does not decode: %s", bounded.Text(bounded.Line(err.Error()), 200))
+	}
+	return s.clean(), nil
+}
+
+// clean gives a copy within the bounds, which shares nothing with the original.
+func (s Status) clean() Status {
+	s.Observed, s.Retry = bounded.Text(s.Observed, maxVerbatim), bounded.Text(s.Retry, maxVerbatim)
+	s.Reason, s.Approval, s.Since = word(s.Reason), approvalWord(s.Approval), cleanTime(s.Since)
+	s.Features, s.UnknownFields, s.Warnings = cleanList(s.Features, maxWord), cleanList(s.UnknownFields, maxName), cleanList(s.Warnings, maxText)
+	s.Content = Content{word(s.Content.Assigned), word(s.Content.Active), word(s.Content.LastKnownGood), word(s.Content.KubeletVersion)}
+	s.Hold, s.Trial, s.Failure, s.Change = s.Hold.clean(), s.Trial.clean(), s.Failure.clean(), s.Change.clean()
+	s.Shadowed = head(s.Shadowed, maxEntries)
+	for i, f := range s.Shadowed {
+		s.Shadowed[i] = ShadowedField{line(f.Field, maxName), line(f.Value, maxValue), line(f.By, maxValue), line(f.Effective, maxValue), f.Inferred}
+	}
+	return s
+}
+
+func (h *Hold) clean() *Hold {
+	if h == nil {
+		return nil
+	}
+	clean := Hold{Approval: approvalWord(h.Approval), More: count(h.More), Known: h.Known, WaitsFor: line(h.WaitsFor, maxText), AsOf: cleanTime(h.AsOf)}
+	clean.Losses = head(h.Losses, maxEntries)
+	clean.More += len(h.Losses) - len(clean.Losses)
+	for i, l := range clean.Losses {
+		clean.Losses[i] = Loss{line(l.Pod, maxName), line(l.UID, maxValue), line(l.Reason, maxValue)}
+	}
+	return &clean
+}
+
+func (t *Trial) clean() *Trial {
+	if t == nil {
+		return nil
+	}
+	return &Trial{word(t.Healthy), word(t.Of), count(t.Tries)}
+}
+
+func (f *Failure) clean() *Failure {
+	if f == nil {
+		return nil
+	}
+	clean := Failure{Kind: FailureKind(word(string(f.Kind))), Times: count(f.Times), Message: line(f.Message, maxText)}
+	if f.ExitCode != nil {
+		code := *f.ExitCode
+		clean.ExitCode = &code
+	}
+	return &clean
+}
+
+func (c *Change) clean() *Change {
+	if c == nil {
+		return nil
+	}
+	clean := *c
+	clean.From, clean.To, clean.ResourceVersion = line(c.From, maxName), line(c.To, maxName), line(c.ResourceVersion, maxValue)
+	clean.Began, clean.Due, clean.Ended = cleanTime(c.Began), cleanTime(c.Due), cleanTime(c.Ended)
+	clean.Outcome, clean.Phase, clean.Phases = word(c.Outcome), word(c.Phase), head(c.Phases, maxPhases)
+	for i, p := range clean.Phases {
+		clean.Phases[i] = ChangePhase{word(p.Name), word(p.Took)}
+	}
+	return &clean
+}
+
+// count bounds a number, so that nothing overflows that adds to it.
+func count(n int) int { return min(max(0, n), 1<<20) }
+
+func line(text string, limit int) string { return bounded.Text(bounded.Line(text), limit) }
+func word(text string) string            { return line(text, maxWord) }
+
+// approvalWord gives nothing for what cannot be an approval: it is written back into an annotation, and shown in a command to type.
+func approvalWord(text string) string {
+	if len(text) > maxWord || strings.ContainsFunc(text, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'z') && r != '-' }) {
+		return ""
+	}
+	return text
+}
+
+// cleanTime gives the zero time for one that cannot be written as JSON, by its zone or its year.
+func cleanTime(t time.Time) time.Time {
+	if t = t.UTC().Truncate(time.Millisecond); t.Year() < 1 || t.Year() > 9999 {
+		return time.Time{}
+	}
+	return t
+}
+
+func cleanList(list []string, limit int) []string {
+	list = head(list, maxEntries)
+	for i := range list {
+		list[i] = line(list[i], limit)
+	}
+	return list
+}
+
+// head copies the first entries of a list.
+func head[T any](list []T, limit int) []T { return slices.Clone(list[:min(len(list), limit)]) }
+
+// News is what of a status is worth a patch, to be compared. How long something has taken or counted, and when it was looked at, is written
+// with the next patch and causes none.
+func (s Status) News() string {
+	s = s.clean()
+	s.Since = time.Time{}
+	if s.Hold != nil {
+		s.Hold.AsOf = time.Time{}
+	}
+	if s.Trial != nil {
+		s.Trial.Healthy = ""
+	}
+	if s.Change != nil {
+		s.Change.Phases, s.Change.Phase = nil, ""
+	}
+	return s.json()
+}

@@ -1,0 +1,105 @@
+package v1
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Publication is what a supervisor publishes on its Node, all of it in one patch.
+type Publication struct {
+	Config corev1.NodeConfigStatus
+	// Observed goes into [ConfigObservedAnnotation]: nil leaves that as it is, "" removes it.
+	Observed *string
+	Status   Status
+	// Condition's Status, Reason and Message are published; its type is the contract's and its times are the patch's.
+	Condition corev1.NodeCondition
+}
+
+// Patch is a strategic merge patch of nodes/NAME/status. In it null removes, and what is absent stays.
+type Patch struct {
+	Metadata patchedMetadata `json:"metadata"`
+	Status   patchedStatus   `json:"status"`
+}
+
+type patchedMetadata struct {
+	Annotations map[string]*string `json:"annotations"`
+}
+
+type patchedStatus struct {
+	Conditions []patchedCondition `json:"conditions"`
+	Config     *patchedConfig     `json:"config,omitempty"`
+}
+
+// patchedCondition is a corev1.NodeCondition that also says what is empty, so that no older words stay.
+type patchedCondition struct {
+	Type               corev1.NodeConditionType `json:"type"`
+	Status             corev1.ConditionStatus   `json:"status"`
+	Reason             string                   `json:"reason"`
+	Message            string                   `json:"message"`
+	LastHeartbeatTime  metav1.Time              `json:"lastHeartbeatTime"`
+	LastTransitionTime metav1.Time              `json:"lastTransitionTime"`
+}
+
+// patchedConfig is a corev1.NodeConfigStatus that says null for what is empty.
+type patchedConfig struct {
+	Assigned      *corev1.NodeConfigSource `json:"assigned"`
+	Active        *corev1.NodeConfigSource `json:"active"`
+	LastKnownGood *corev1.NodeConfigSource `json:"lastKnownGood"`
+	Error         *string                  `json:"error"`
+}
+
+// NewPatch makes a Node show a publication. before is the condition that the Node has, nil for none: a condition's lastTransitionTime moves
+// only with its status. fields: the API server may keep status.config, which then says the same.
+func NewPatch(before *corev1.NodeCondition, after Publication, at time.Time, fields bool) (Patch, error) {
+	var patch Patch
+	config, err := json.Marshal(after.Config)
+	if err != nil {
+		return patch, fmt.Errorf("encoding the configuration status: %w", err)
+	}
+	text, status := string(config), after.Status.Encode()
+	patch.Metadata.Annotations = map[string]*string{ConfigStatusAnnotation: &text, StatusAnnotation: &status}
+	if after.Observed != nil {
+		patch.Metadata.Annotations[ConfigObservedAnnotation] = orNull(*after.Observed)
+	}
+	condition := patchedCondition{
+		Type: ConditionType, Status: after.Condition.Status, Reason: after.Condition.Reason, Message: after.Condition.Message,
+		LastHeartbeatTime: metav1.Time{Time: at}, LastTransitionTime: metav1.Time{Time: at},
+	}
+	if before != nil && before.Status == condition.Status && !before.LastTransitionTime.IsZero() {
+		condition.LastTransitionTime = before.LastTransitionTime
+	}
+	patch.Status.Conditions = []patchedCondition{condition}
+	if fields {
+		c := after.Config
+		patch.Status.Config = &patchedConfig{c.Assigned, c.Active, c.LastKnownGood, orNull(c.Error)}
+	}
+	return patch, nil
+}
+
+// orNull gives nil, null in a patch, for "".
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// CarriedBy tells whether a Node has the annotations of the patch: they alone are kept by every API server.
+func (p Patch) CarriedBy(node *corev1.Node) bool {
+	for key, want := range p.Metadata.Annotations {
+		got, ok := node.Annotations[key]
+		if ok != (want != nil) || ok && got != *want {
+			return false
+		}
+	}
+	return true
+}
+
+// AnnotationsOfTheNode are those that the supervisor writes, and nobody else.
+func AnnotationsOfTheNode() []string {
+	return []string{ConfigStatusAnnotation, ConfigObservedAnnotation, StatusAnnotation}
+}
