@@ -212,7 +212,7 @@ func (s *State) settled() bool {
 	return (s.Pending == nil || held) && s.Child.Healthy && s.runs(s.target())
 }
 
-// newestOf finds the newest source with the content of v (design.md, Words: active).
+// newestOf finds the newest source with the content of v (active in docs/reference/contract.md).
 func (s *State) newestOf(v *Version) *Version {
 	for _, known := range []*Version{s.Assigned, s.LastKnownGood, s.Active} {
 		if Same(known, v) {

@@ -11,7 +11,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
-// finding is one row of the table of reasons in design.md, with the detail and the remedy.
+// finding is one row of the table of reasons in docs/reference/contract.md, with the detail and the remedy.
 type finding struct {
 	status            corev1.ConditionStatus
 	reason, why, hint string

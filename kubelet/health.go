@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// How the child's health is asked (design.md, Times).
+// How the child's health is asked (docs/reference/contract.md, "Times").
 const (
 	healthPollFirst = 10 * time.Millisecond // at first, for every look that is not made adds to the time of a change
 	healthFirstTime = 3 * time.Second       // that long
