@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -189,4 +190,19 @@ func FuzzRender(f *testing.F) {
 			t.Fatalf("rendering what was rendered gives %s, %v instead of %s", again, err, rendered)
 		}
 	})
+}
+
+// What a few bytes with aliases come to is measured before it is written out: it would take more memory than the node may have.
+func TestABombIsMeasuredBeforeItIsWrittenOut(t *testing.T) {
+	bomb := header + "a: &a " + strings.Repeat("x", 50_000) + "\nb: [" + strings.Repeat("*a,", 2_000) + "*a]"
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := Decode([]byte(bomb))
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "larger than 8 MiB when it is written out") {
+		t.Errorf("got %v", err)
+	}
+	if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 32 {
+		t.Errorf("%d KiB that come to 100 MiB took %d MiB", len(bomb)>>10, used)
+	}
 }
