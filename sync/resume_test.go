@@ -143,8 +143,11 @@ func TestARestoredEtcd(t *testing.T) {
 		api.set(assigned("local"))
 		elapse(time.Hour)
 		f.expect(t)
-		f.NodeIsAt("not a number")
-		f.NodeIsAt("201")
+		api.asked()
+		for _, noNews := range []string{"not a number", "201", "202"} { // 202: the watch will bring it
+			f.NodeIsAt(noNews)
+			expectAsked(t, api)
+		}
 		f.expect(t)
 		f.NodeIsAt("51")
 		f.expect(t, `local "local"`)
