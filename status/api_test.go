@@ -29,6 +29,7 @@ type fakeAPI struct {
 	patches  []string             // bodies
 	fail     map[string]error     // by request; a code is answered, another error is no answer
 	after    func(request string) // called with the lock held, before the answer goes out
+	lost     error                // in place of each answer, of what was done all the same
 }
 
 type code int
@@ -115,6 +116,9 @@ func (f *fakeAPI) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	if f.after != nil {
 		f.after(verb)
+	}
+	if f.lost != nil {
+		return nil, f.lost
 	}
 	node := f.node.DeepCopy()
 	if f.cached != nil && request.URL.Query().Has("resourceVersion") {

@@ -157,6 +157,28 @@ func TestTheNodeIsLookedAt(t *testing.T) {
 	})
 }
 
+// The Nodes of a fleet that were published on at the same time are not looked at at the same time.
+func TestLooksOfAFleetAreSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nodes = 1000
+		in := map[time.Duration]int{} // minute → how many
+		for range nodes {
+			p := NewPublisher(Options{NodeName: "n1"})
+			p.scheduleCheck()
+			in[time.Until(p.checkAt).Truncate(time.Minute)]++
+		}
+		for minute := 8 * time.Minute; minute < 12*time.Minute; minute += time.Minute {
+			if n := in[minute]; n < nodes/8 || n > nodes/2 {
+				t.Errorf("%d of %d are looked at in the minute after %s", n, nodes, minute)
+			}
+			delete(in, minute)
+		}
+		if len(in) > 0 {
+			t.Errorf("others are looked at after %v", in)
+		}
+	})
+}
+
 // A Node that comes to carry the fields of the original API is watched whole from then on.
 func TestFieldsThatComeLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -255,6 +255,25 @@ func TestRetriesUntilAcknowledged(t *testing.T) {
 	}
 }
 
+// A patch whose answer is lost may have been made: what the Node shows is not known then, so also the report of before is published again.
+func TestAPatchWhoseAnswerIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		p := publish(t, api)
+		p.Offer(report("True", "Active", "ns/a/kubelet"))
+		p.expect(t, "get patch")
+		api.change(func() { api.lost = errors.New("connection reset by peer") })
+		p.Offer(report("False", "Refused", "ns/b/kubelet"))
+		p.expect(t, "patch")
+		p.Offer(report("True", "Active", "ns/a/kubelet")) // and back, before another try
+		api.change(func() { api.lost = nil })
+		elapse(time.Minute)
+		if got := conditionOf(api.node).Reason; got != "Active" || api.node.Annotations[nodev1.ConfigObservedAnnotation] != "ns/a/kubelet" {
+			t.Errorf("the Node shows %s of %s", got, api.node.Annotations[nodev1.ConfigObservedAnnotation])
+		}
+	})
+}
+
 func TestNodeRecreated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI()
