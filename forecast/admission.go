@@ -26,10 +26,10 @@ type world struct {
 	config, now *Configuration
 	room        room
 	pressure    pressure
-	cpus        cpuPool
+	managers    managers
 }
 
-func newWorld(c *Configuration, f Facts) (world, error) {
+func newWorld(c *Configuration, f Facts, list []*candidate) (world, error) {
 	w := world{config: c, now: f.Now}
 	var err error
 	if w.room, err = roomOf(c, f.Node); err != nil {
@@ -38,7 +38,7 @@ func newWorld(c *Configuration, f Facts) (world, error) {
 	if w.pressure, err = pressureOf(c, f.Host, w.room); err != nil {
 		return w, err
 	}
-	w.cpus, err = poolOf(c, f.Now, f.Host, w.room)
+	w.managers, err = newManagers(c, f, w.room, list)
 	return w, err
 }
 
@@ -64,6 +64,7 @@ func (t turn) lost(v verdict) bool { return v.refused() && (v.certain || t.doubt
 // admit goes through pods in an order.
 func (w world) admit(order []*candidate, t turn) map[*candidate]verdict {
 	a := &admission{world: w, verdicts: make(map[*candidate]verdict, len(order)), turn: t}
+	a.managers = w.managers.clone()
 	for _, c := range order {
 		v := a.judge(c)
 		a.verdicts[c] = v
@@ -78,7 +79,7 @@ func (w world) admit(order []*candidate, t turn) map[*candidate]verdict {
 // judge asks the handlers in the kubelet's order. The first that refuses for certain counts, else the first that may.
 func (a *admission) judge(c *candidate) verdict {
 	doubt := admitted
-	for _, handler := range []func(*candidate) verdict{a.underPressure, a.sysctls, a.cpus.take, a.fits, a.plugins} {
+	for _, handler := range []func(*candidate) verdict{a.underPressure, a.sysctls, a.take, a.fits, a.plugins} {
 		v := handler(c)
 		if v.refused() && v.certain {
 			return v

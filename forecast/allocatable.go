@@ -48,7 +48,7 @@ func roomOf(c *Configuration, node *corev1.Node) (room, error) {
 	r.storage = rest(rest(r.capacity.storage, reserved.storage), storage)
 	r.scalars = amountsOf(node.Status.Allocatable).scalars
 	for name, pages := range r.capacity.scalars {
-		if strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+		if isHugePages(name) {
 			r.memory = rest(r.memory, pages)
 		}
 	}

@@ -15,6 +15,10 @@ type amounts struct {
 	scalars                   map[corev1.ResourceName]int64
 }
 
+func isHugePages(name corev1.ResourceName) bool {
+	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
 func amountsOf(list corev1.ResourceList) amounts {
 	var a amounts
 	for name, quantity := range list {
@@ -25,7 +29,7 @@ func amountsOf(list corev1.ResourceList) amounts {
 			a.memory = quantity.Value()
 		case name == corev1.ResourceEphemeralStorage:
 			a.storage = quantity.Value()
-		case quantity.Value() > 0 && (strings.Contains(string(name), "/") || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)):
+		case quantity.Value() > 0 && (strings.Contains(string(name), "/") || isHugePages(name)):
 			if a.scalars == nil {
 				a.scalars = map[corev1.ResourceName]int64{}
 			}

@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -31,7 +32,36 @@ func machine() Host {
 	disk := &Filesystem{Bytes: Amount{50 * gi, 100 * gi}, Inodes: Amount{5e6, 6e6}}
 	pods := int64(200) << 20
 	return Host{Memory: &Amount{4 * gi, 8 * gi}, NodeFS: disk, ImageFS: disk, PIDs: &Amount{30000, 32768}, PodsMemory: &pods,
-		CgroupVersion: 2, CgroupDriver: "systemd", NUMANodes: 1, ThreadsPerCore: 1}
+		CgroupVersion: 2, CgroupDriver: "systemd", CPUs: cpus(4, 1, 1), NUMANodes: []NUMANode{{Memory: 8 * gi}}}
+}
+
+// cpus are those of a machine on which the first threads of all cores have the lowest numbers, as on most.
+func cpus(count, threads, nodes int) (list []CPU) {
+	cores := count / threads
+	for id := range count {
+		core := id % cores
+		node := core * nodes / cores
+		list = append(list, CPU{ID: id, Core: core, Socket: node, Node: node})
+	}
+	return list
+}
+
+// cpuCount makes the Node one of so many CPUs.
+func cpuCount(count int64) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Status.Capacity["cpu"] = *resource.NewQuantity(count, resource.DecimalSI)
+		n.Status.Allocatable["cpu"] = *resource.NewQuantity(count-1, resource.DecimalSI)
+	}
+}
+
+// built makes the machine another.
+func built(count, threads, nodes int) func(*Host) {
+	return func(h *Host) {
+		h.CPUs, h.NUMANodes = cpus(count, threads, nodes), nil
+		for id := range nodes {
+			h.NUMANodes = append(h.NUMANodes, NUMANode{ID: id, Memory: 8 * gi / int64(nodes)})
+		}
+	}
 }
 
 // nodeWith is the Node as the kubelet with that configuration shows it.
@@ -113,4 +143,10 @@ func sevenPods() []corev1.Pod {
 		pods = append(pods, aPod(fmt.Sprintf("be%d", i+1), i))
 	}
 	return append(pods, aPod("bu1", 4, asks("memory", "1Gi")), aPod("bu2", 5, asks("memory", "1Gi")), aPod("gu1", 6, guaranteed("1", "64Mi")))
+}
+
+// quoted is a text as a JSON string.
+func quoted(text string) string {
+	content, _ := json.Marshal(text)
+	return string(content)
 }

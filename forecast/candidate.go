@@ -3,7 +3,6 @@ package forecast
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -28,11 +27,10 @@ type candidate struct {
 	critical bool
 	runs     bool // now, and is not about to end: it can be lost
 
-	asks        amounts // of its admission
-	holds       amounts // once it is admitted
-	devices     bool    // asks for what a device plugin gives
-	wholeCPUs   int     // that a static CPU manager gives it alone
-	partOfCores []int   // how many CPUs each of its containers has alone
+	asks       amounts     // of its admission
+	holds      amounts     // once it is admitted
+	devices    bool        // asks for what a device plugin gives
+	containers []container // of a Guaranteed pod
 
 	misplaced  bool // its node selector or required affinity does not match the Node
 	untolerant bool // a NoExecute taint is not tolerated
@@ -69,12 +67,12 @@ func newCandidate(node *corev1.Node, pod *corev1.Pod) *candidate {
 		c.holds = amountsOf(resource.PodRequests(pod, resource.PodResourcesOptions{UseStatusResources: true}))
 	}
 	for name := range c.asks.scalars {
-		if _, known := node.Status.Allocatable[name]; !known {
-			delete(c.asks.scalars, name) // of the cluster, not of the node: the kubelet does not look at it
-		} else if !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
-			delete(c.asks.scalars, name)
-			c.devices = true
+		if isHugePages(name) {
+			continue
 		}
+		delete(c.asks.scalars, name)
+		_, known := node.Status.Allocatable[name]
+		c.devices = c.devices || known // else it is of the cluster, not of the node: the kubelet does not look at it
 	}
 	c.exclusive(allocated)
 	matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
@@ -154,32 +152,54 @@ func withRequests(containers []corev1.Container, granted map[string]corev1.Resou
 	return containers
 }
 
-// exclusive counts the CPUs that a static CPU manager would give the pod's containers alone: whole ones, to Guaranteed pods. Those of an
-// init container that ends are used again.
+// A container of a Guaranteed pod gets from the managers of resources what it asks for, alone.
+type container struct {
+	name   string
+	ends   bool // before the next one starts: what it had is used again
+	cpus   int
+	memory map[corev1.ResourceName]int64 // huge pages, too
+}
+
+// exclusive notes what a static CPU manager and a static memory manager would give the pod's containers alone.
 func (c *candidate) exclusive(pod *corev1.Pod) {
 	if pod.Status.QOSClass != corev1.PodQOSGuaranteed || resource.IsPodLevelResourcesSet(pod) {
 		return
 	}
-	whole := func(container corev1.Container) int {
-		cpu := container.Resources.Requests[corev1.ResourceCPU]
-		if cpu.MilliValue()%1000 != 0 || cpu.IsZero() {
-			return 0
-		}
-		c.partOfCores = append(c.partOfCores, int(cpu.Value()))
-		return int(cpu.Value())
+	for i := range pod.Spec.InitContainers {
+		first := newContainer(&pod.Spec.InitContainers[i])
+		policy := pod.Spec.InitContainers[i].RestartPolicy
+		first.ends = policy == nil || *policy != corev1.ContainerRestartPolicyAlways
+		c.containers = append(c.containers, first)
 	}
+	for i := range pod.Spec.Containers {
+		c.containers = append(c.containers, newContainer(&pod.Spec.Containers[i]))
+	}
+}
+
+func newContainer(of *corev1.Container) container {
+	c := container{name: of.Name, memory: map[corev1.ResourceName]int64{}}
+	for name, quantity := range of.Resources.Requests {
+		switch {
+		case name == corev1.ResourceCPU && quantity.MilliValue()%1000 == 0:
+			c.cpus = int(quantity.Value())
+		case name == corev1.ResourceMemory || isHugePages(name):
+			c.memory[name] = quantity.Value()
+		}
+	}
+	return c
+}
+
+// wholeCPUs is how many CPUs the pod has alone once it runs.
+func (c *candidate) wholeCPUs() int {
 	initial, lasting := 0, 0
-	for _, container := range pod.Spec.InitContainers {
-		if container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			lasting += whole(container)
+	for _, alone := range c.containers {
+		if alone.ends {
+			initial = max(initial, lasting+alone.cpus)
 		} else {
-			initial = max(initial, whole(container))
+			lasting += alone.cpus
 		}
 	}
-	for _, container := range pod.Spec.Containers {
-		lasting += whole(container)
-	}
-	c.wholeCPUs = max(initial, lasting)
+	return max(initial, lasting)
 }
 
 // untolerated looks at the taints that a kubelet looks at. Whether tolerations that compare numbers count is a matter of a gate.

@@ -1,121 +1,131 @@
 package forecast
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 )
 
-// A CPUState is what the file cpu_manager_state says.
-type CPUState struct {
-	Policy  string // that wrote it; "": there is no file
-	Shared  []int  // CPUs that no container has alone
-	Entries map[string]map[string][]int
+// Options of the static CPU manager. The others choose which CPUs a container gets, and not whether it gets them.
+const (
+	wholeCores        = "full-pcpus-only"
+	strictReservation = "strict-cpu-reservation"
+	spreadOverNodes   = "distribute-cpus-across-numa"
+	spreadOverCores   = "distribute-cpus-across-cores"
+	alignBySocket     = "align-by-socket"
+	preferUncoreCache = "prefer-align-cpus-by-uncorecache"
+)
+
+func isOn(options map[string]string, name string) bool {
+	on, err := strconv.ParseBool(options[name])
+	return err == nil && on
 }
 
-// DecodeCPUState reads the file, of any kubelet: from 1.37 on, what counts is in the string "data", itself JSON.
-func DecodeCPUState(text []byte) (*CPUState, error) {
-	type document struct {
-		Policy  string                       `json:"policyName"`
-		Shared  string                       `json:"defaultCpuSet"`
-		Entries map[string]map[string]string `json:"entries"`
-	}
-	var outer struct {
-		document
-		Data string `json:"data"`
-	}
-	if err := json.Unmarshal(text, &outer); err != nil {
-		return nil, fmt.Errorf("reading the CPU manager's state: %w", err)
-	}
-	d := outer.document
-	if outer.Data != "" {
-		d = document{}
-		if err := json.Unmarshal([]byte(outer.Data), &d); err != nil {
-			return nil, fmt.Errorf("reading the CPU manager's state: %w", err)
-		}
-	}
-	state := &CPUState{Policy: d.Policy, Entries: map[string]map[string][]int{}}
-	var err error
-	if state.Shared, err = parseCPUs(d.Shared); err != nil {
-		return nil, fmt.Errorf("reading the CPU manager's state: %w", err)
-	}
-	for pod, containers := range d.Entries {
-		state.Entries[pod] = map[string][]int{}
-		for container, text := range containers {
-			if state.Entries[pod][container], err = parseCPUs(text); err != nil {
-				return nil, fmt.Errorf("reading the CPU manager's state: %w", err)
-			}
-		}
-	}
-	return state, nil
+// A span is a number that is not known better.
+type span struct{ least, most int }
+
+func exactly(n int) span { return span{n, n} }
+
+// less takes away at least and at most so many.
+func (s span) less(taken span) span {
+	return span{max(s.least-taken.most, 0), max(s.most-taken.least, 0)}
 }
 
-const mostCPUs = 1 << 16 // of a list; no machine has so many
+func (s span) plus(other span) span { return span{s.least + other.least, s.most + other.most} }
 
-// parseCPUs reads a list of CPUs as 0-2,7. It is sorted and has none twice.
-func parseCPUs(text string) ([]int, error) {
-	var cpus []int
-	for _, part := range strings.Split(text, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
-		first, last, is := strings.Cut(part, "-")
-		if !is {
-			last = first
-		}
-		from, err := strconv.Atoi(strings.TrimSpace(first))
-		to, err2 := strconv.Atoi(strings.TrimSpace(last))
-		if err != nil || err2 != nil || from < 0 || to < from || to >= mostCPUs || len(cpus) > mostCPUs {
-			return nil, fmt.Errorf("%q is no list of CPUs", text)
-		}
-		for cpu := from; cpu <= to; cpu++ {
-			cpus = append(cpus, cpu)
-		}
-	}
-	slices.Sort(cpus)
-	return slices.Compact(cpus), nil
-}
-
-// A cpuPool is what a static CPU manager has for pods that get CPUs alone.
+// A cpuPool is what a static CPU manager has for containers that get CPUs alone.
 type cpuPool struct {
-	static    bool
-	free      int             // CPUs
-	has       map[string]bool // pods that have theirs, by the state file
-	allHave   bool            // those that run
-	certain   bool            // that the file is kept, or is not
-	wholeCore bool            // only whole cores are given away
-	threads   int             // of a core; 0: not known
+	has     map[string]map[string][]int // the CPUs of pods' containers, by the state file
+	allHave bool                        // those that run, whatever the file says
+	free    span                        // CPUs that are shared and not reserved
+	whole   span                        // … and that are no siblings of reserved ones
+
+	wholeCores bool
+	threads    int  // of a core; 0: not known
+	oneNode    bool // of memory
+	inOrder    bool // CPUs are always taken in one order, so those of an init container are taken again first
 }
 
-// poolOf tells what the CPU manager starts with. A state file that it refuses is set aside, and then all pods are given CPUs anew.
-func poolOf(c, now *Configuration, h Host, r room) (cpuPool, error) {
-	pool := cpuPool{static: c.CPUManagerPolicy == "static", certain: true, wholeCore: c.CPUManagerPolicyOptions["full-pcpus-only"] == "true", threads: h.ThreadsPerCore}
-	if !pool.static {
-		return pool, nil
+// poolsOf tells what the CPU manager starts with: one pool where that is known, two where it depends on whether it takes the state file, none
+// where it gives no CPUs away. A state file that it refuses is set aside, and then all pods are given CPUs again.
+func poolsOf(c, now *Configuration, h Host, r room, list []*candidate) ([]cpuPool, error) {
+	if c.CPUManagerPolicy != "static" {
+		return nil, nil
 	}
 	all := int(r.capacity.milliCPU / 1000)
 	reserved, err := reservedOf(c)
 	if err != nil {
-		return pool, err
+		return nil, err
 	}
 	count := wholeCPUs(reserved.milliCPU, all)
-	pool.free = all - count
 	kept := keepsState(c, now, h, all, count)
-	switch {
-	case kept == yes && h.CPUState == nil:
-		pool.allHave = true // the same policy over the same CPUs
-	case kept == yes:
-		pool.has = map[string]bool{}
-		for pod := range h.CPUState.Entries {
-			pool.has[pod] = true
-		}
-		reservedCPUs, _ := reservedSet(c, h, count)
-		pool.free = len(without(h.CPUState.Shared, reservedCPUs))
+	var pools []cpuPool
+	if kept != no {
+		pools = append(pools, keptPool(c, h, all, count, list))
 	}
-	pool.certain = kept != perhaps
-	return pool, nil
+	if kept != yes {
+		pools = append(pools, freshPool(c, h, all, count))
+	}
+	return pools, nil
+}
+
+func freshPool(c *Configuration, h Host, all, reserved int) cpuPool {
+	p := cpuPool{free: exactly(all - reserved), wholeCores: isOn(c.CPUManagerPolicyOptions, wholeCores), threads: h.threads(), oneNode: h.oneNode()}
+	oneSocket := len(h.unit(func(c CPU) int { return c.Socket })) == 1
+	p.inOrder = p.oneNode && oneSocket && (p.threads == 1 || p.wholeCores) && !isOn(c.CPUManagerPolicyOptions, preferUncoreCache)
+	p.whole = p.free.without(h.siblingsOfReserved(c, reserved, nil))
+	return p
+}
+
+func keptPool(c *Configuration, h Host, all, reserved int, list []*candidate) cpuPool {
+	p := freshPool(c, h, all, reserved)
+	if h.CPUState == nil { // the same policy over the same CPUs
+		p.allHave = true
+		for _, pod := range list {
+			if pod.runs {
+				p.free = p.free.less(exactly(pod.wholeCPUs()))
+			}
+		}
+		p.whole = p.free.without(h.siblingsOfReserved(c, reserved, nil))
+		return p
+	}
+	p.has = h.CPUState.Entries
+	p.free = exactly(len(h.CPUState.Shared) - reserved)
+	if isOn(c.CPUManagerPolicyOptions, strictReservation) {
+		p.free = exactly(len(h.CPUState.Shared)) // the reserved ones are not in it
+	}
+	p.whole = p.free.without(h.siblingsOfReserved(c, reserved, h.CPUState.Shared))
+	return p
+}
+
+// without takes away what is one number, or not known.
+func (s span) without(count int, known bool) span {
+	if !known {
+		return span{0, s.most}
+	}
+	return s.less(exactly(count))
+}
+
+// siblingsOfReserved counts CPUs of reserved cores that are not reserved themselves, among these; nil: among all.
+func (h Host) siblingsOfReserved(c *Configuration, count int, among []int) (siblings int, known bool) {
+	if h.threads() == 1 {
+		return 0, true
+	}
+	reserved, known := reservedSet(c, h, count)
+	if !known || h.threads() == 0 {
+		return 0, false
+	}
+	others := without(h.withSiblings(reserved), reserved)
+	if among == nil {
+		return len(others), true
+	}
+	set := setOf(among)
+	for _, cpu := range others {
+		if set[cpu] {
+			siblings++
+		}
+	}
+	return siblings, true
 }
 
 // wholeCPUs is how many of all CPUs are reserved.
@@ -125,9 +135,10 @@ func wholeCPUs(milliCPU int64, all int) int {
 
 // keepsState tells whether the kubelet starts with the state file that is there.
 func keepsState(c, now *Configuration, h Host, all, reserved int) certainty {
+	strict := isOn(c.CPUManagerPolicyOptions, strictReservation)
 	if h.CPUState == nil {
 		same := now.CPUManagerPolicy == c.CPUManagerPolicy && now.ReservedSystemCPUs == c.ReservedSystemCPUs &&
-			now.CPUManagerPolicyOptions["strict-cpu-reservation"] == c.CPUManagerPolicyOptions["strict-cpu-reservation"]
+			isOn(now.CPUManagerPolicyOptions, strictReservation) == strict
 		before, err := reservedOf(now)
 		switch {
 		case now.CPUManagerPolicy != "static":
@@ -137,70 +148,152 @@ func keepsState(c, now *Configuration, h Host, all, reserved int) certainty {
 		}
 		return perhaps
 	}
-	if h.CPUState.Policy != "static" {
+	if h.CPUState.Policy != "static" || len(h.CPUState.Shared) == 0 {
 		return no
 	}
 	cpus, told := reservedSet(c, h, reserved)
 	if !told {
 		return perhaps
 	}
-	shared := without(cpus, without(cpus, h.CPUState.Shared)) // of the reserved ones
-	strict := c.CPUManagerPolicyOptions["strict-cpu-reservation"] == "true"
-	known := slices.Clone(h.CPUState.Shared)
-	for _, containers := range h.CPUState.Entries {
-		for _, own := range containers {
-			known = append(known, own...)
-		}
-	}
-	slices.Sort(known)
-	total := len(slices.Compact(known)) // an init container's are used again
+	known := h.CPUState.all()
 	if strict {
-		total += len(cpus)
+		if len(without(known, cpus)) < len(known) {
+			return no
+		}
+		known = append(known, cpus...)
+	} else if len(without(cpus, h.CPUState.Shared)) > 0 {
+		return no
 	}
-	if total != all || strict && len(shared) > 0 || !strict && len(shared) < len(cpus) {
+	if !h.sameCPUs(known, all) {
 		return no
 	}
 	return yes
 }
 
-// reservedSet is which CPUs are reserved. Where only their number is given, the kubelet takes cores from the lowest on.
+// all are the CPUs of which the file knows. Those of an init container are used again, so they may be in it twice.
+func (s *CPUState) all() []int {
+	known := slices.Clone(s.Shared)
+	for _, containers := range s.Entries {
+		for _, own := range containers {
+			known = append(known, own...)
+		}
+	}
+	return known
+}
+
+// sameCPUs compares a list with the machine's CPUs, by number where these are not known.
+func (h Host) sameCPUs(list []int, all int) bool {
+	slices.Sort(list)
+	list = slices.Compact(list)
+	if h.CPUs == nil {
+		return len(list) == all
+	}
+	var online []int
+	for _, c := range h.CPUs {
+		online = append(online, c.ID)
+	}
+	slices.Sort(online)
+	return slices.Equal(list, online)
+}
+
+// reservedSet is which CPUs are reserved. Where only their number is given, the kubelet takes the first ones.
 func reservedSet(c *Configuration, h Host, count int) (cpus []int, known bool) {
 	if c.ReservedSystemCPUs != "" {
 		cpus, err := parseCPUs(c.ReservedSystemCPUs)
 		return cpus, err == nil
 	}
-	if h.ThreadsPerCore != 1 || h.NUMANodes != 1 {
-		return nil, false
-	}
-	for cpu := range count {
-		cpus = append(cpus, cpu)
-	}
-	return cpus, true
+	return h.first(count, c.CPUManagerPolicyOptions)
 }
 
 func without(cpus, these []int) []int {
-	return slices.DeleteFunc(slices.Clone(cpus), func(cpu int) bool { return slices.Contains(these, cpu) })
+	gone := setOf(these)
+	return slices.DeleteFunc(slices.Clone(cpus), func(cpu int) bool { return gone[cpu] })
 }
 
-// take gives a pod its CPUs, or tells why not. What a pod got that is refused for something else stays taken for a while.
-func (p *cpuPool) take(c *candidate) verdict {
-	if !p.static || c.wholeCPUs == 0 {
+func setOf(cpus []int) map[int]bool {
+	set := make(map[int]bool, len(cpus))
+	for _, cpu := range cpus {
+		set[cpu] = true
+	}
+	return set
+}
+
+// A cpuTurn is one pod's, in one pool: what its init containers had can be taken again.
+type cpuTurn struct{ again span }
+
+// take gives a container its CPUs, or tells why not. What a pod got that is refused for something else stays taken for a while.
+func (p *cpuPool) take(t *cpuTurn, pod *candidate, c container) verdict {
+	if c.cpus == 0 {
 		return admitted
 	}
-	if p.wholeCore && p.threads != 1 {
-		for _, cpus := range c.partOfCores {
-			if p.threads == 0 || cpus%p.threads != 0 {
-				return verdict{Reason: "SMTAlignmentError", certain: p.threads != 0, why: fmt.Sprintf("%d CPUs are not whole cores", cpus)}
-			}
+	doubt := p.fitsCores(c.cpus)
+	if doubt.refused() && doubt.certain {
+		return doubt
+	}
+	if p.keeps(pod, c) {
+		t.used(c, span{0, c.cpus}, span{0, c.cpus})
+		return doubt
+	}
+	if short := p.short(t, c.cpus); short.refused() {
+		if short.certain {
+			return short
 		}
+		doubt = short
 	}
-	if p.has[string(c.pod.UID)] || p.allHave && c.runs {
+	again := span{max(c.cpus-p.free.most, 0), min(c.cpus, t.again.most)}
+	if p.inOrder {
+		again = exactly(min(c.cpus, t.again.most))
+	}
+	again.least = min(again.least, again.most)
+	taken := span{c.cpus - again.most, c.cpus - again.least}
+	spare := span{max(p.free.least-p.whole.least, 0), max(p.free.most-p.whole.most, 0)}
+	p.free = p.free.less(taken)
+	if !p.oneNode {
+		taken.least = max(taken.least-spare.most, 0) // they may be siblings of reserved ones
+	}
+	p.whole = p.whole.less(taken)
+	t.used(c, span{c.cpus - again.most, c.cpus - again.least}, again)
+	return doubt
+}
+
+// keeps tells whether a container has its CPUs already.
+func (p *cpuPool) keeps(pod *candidate, c container) bool {
+	_, has := p.has[string(pod.pod.UID)][c.name]
+	return has || p.allHave && pod.runs
+}
+
+// used: a container that ends leaves its CPUs to the next ones of the pod.
+func (t *cpuTurn) used(c container, taken, again span) {
+	if c.ends {
+		t.again = t.again.plus(taken)
+	} else {
+		t.again = t.again.less(again)
+	}
+}
+
+// fitsCores is what full-pcpus-only asks of each container, one that has its CPUs already among them: whole cores, and that as many CPUs
+// are free on cores of which nothing is reserved.
+func (p *cpuPool) fitsCores(cpus int) verdict {
+	const reason = "SMTAlignmentError"
+	switch {
+	case !p.wholeCores:
+		return admitted
+	case p.threads == 0:
+		return verdict{Reason: reason, why: fmt.Sprintf("whether %d CPUs are whole cores, and how many are free, is not known", cpus)}
+	case cpus%p.threads != 0:
+		return verdict{Reason: reason, certain: true, why: fmt.Sprintf("%d CPUs are not whole cores", cpus)}
+	case cpus > p.whole.least:
+		return verdict{Reason: reason, certain: cpus > p.whole.most, ordered: true,
+			why: fmt.Sprintf("it wants %d CPUs of whole cores, and %d are free; its own do not count", cpus, p.whole.most)}
+	}
+	return admitted
+}
+
+func (p *cpuPool) short(t *cpuTurn, cpus int) verdict {
+	free := p.free.plus(t.again)
+	if cpus <= free.least {
 		return admitted
 	}
-	if c.wholeCPUs > p.free {
-		return verdict{Reason: "UnexpectedAdmissionError", certain: p.certain, ordered: true,
-			why: fmt.Sprintf("it wants %d CPUs alone, and %d are free", c.wholeCPUs, max(p.free, 0))}
-	}
-	p.free -= c.wholeCPUs
-	return admitted
+	return verdict{Reason: "UnexpectedAdmissionError", certain: cpus > free.most, ordered: true,
+		why: fmt.Sprintf("it wants %d CPUs alone, and %d are free", cpus, free.most)}
 }

@@ -17,6 +17,52 @@ func staticCPUs(reserved string, options ...string) func(*Configuration) {
 	}
 }
 
+// With full-pcpus-only the kubelet asks, before it looks into its state file, whether as many CPUs are free as a container wants: on cores of
+// which nothing is reserved, its own CPUs not counted.
+func TestWholeCores(t *testing.T) {
+	only := staticCPUs("1", "full-pcpus-only")
+	file := func(shared string, entries map[string][]int) func(*Host) {
+		return func(h *Host) {
+			cpus, _ := parseCPUs(shared)
+			h.CPUState = &CPUState{Policy: "static", Shared: cpus, Entries: map[string]map[string][]int{}}
+			for name, own := range entries {
+				h.CPUState.Entries["uid-"+name] = map[string][]int{"main": own}
+			}
+		}
+	}
+	hosts := func(changes ...func(*Host)) func(*Host) {
+		return func(h *Host) {
+			for _, change := range changes {
+				change(h)
+			}
+		}
+	}
+	one, two := aPod("one", 1, guaranteed("1", "1Gi")), aPod("two", 2, guaranteed("2", "1Gi"))
+	before := changes(staticCPUs("1"))
+	checkAll(t, []row{
+		{name: "its own CPUs do not count", now: before, then: changes(only), pods: []corev1.Pod{two}, host: file("0,3", map[string][]int{"two": {1, 2}}), losses: "two:SMTAlignmentError"},
+		{name: "as many are free", now: before, then: changes(only), pods: []corev1.Pod{one}, host: file("0,2-3", map[string][]int{"one": {1}})},
+		{name: "two CPUs, of which one is reserved", now: before, then: changes(only), pods: []corev1.Pod{one}, node: cpuCount(2),
+			host: hosts(built(2, 1, 1), file("0", map[string][]int{"one": {1}})), losses: "one:SMTAlignmentError"},
+		{name: "with the configuration that runs too", now: changes(only), then: changes(maxPods(19)), pods: []corev1.Pod{two}, host: file("0,3", map[string][]int{"two": {1, 2}}), anyway: "two:SMTAlignmentError"},
+		{name: "a sibling of a reserved CPU is not free", now: before, then: changes(only), pods: []corev1.Pod{two}, host: hosts(built(4, 2, 1), file("0,2", map[string][]int{"two": {1, 3}})), losses: "two:SMTAlignmentError"},
+		{name: "a fresh file, and half of two cores is reserved", node: cpuCount(8), unknown: "the Node's allocatable cpu", host: built(8, 2, 1), then: changes(only, func(c *Configuration) { c.ReservedSystemCPUs = "0-1" }),
+			pods: []corev1.Pod{aPod("four", 1, guaranteed("4", "1Gi")), two}, losses: "two:SMTAlignmentError"},
+		{name: "a fresh file, no siblings", now: changes(func(c *Configuration) { c.KubeReserved = map[string]string{"cpu": "1"} }), then: changes(only), pods: []corev1.Pod{two}, host: built(4, 2, 1)},
+		{name: "siblings are not known", now: before, then: changes(only), pods: []corev1.Pod{two}, host: hosts(func(h *Host) { h.CPUs = nil }, file("0,3", map[string][]int{"two": {1, 2}})), losses: "two:SMTAlignmentError?"},
+		{name: "an init container's CPUs count as taken", now: changes(func(c *Configuration) { c.KubeReserved = map[string]string{"cpu": "1"} }), then: changes(only), pods: []corev1.Pod{withInit(two)},
+			losses: "two:SMTAlignmentError"},
+	})
+}
+
+// withInit gives a pod an init container that wants the same.
+func withInit(pod corev1.Pod) corev1.Pod {
+	first := *pod.Spec.Containers[0].DeepCopy()
+	first.Name = "first"
+	pod.Spec.InitContainers = []corev1.Container{first}
+	return pod
+}
+
 func TestCPUs(t *testing.T) {
 	two := []corev1.Pod{aPod("be", 0), aPod("one", 1, guaranteed("1", "1Gi")), aPod("two", 2, guaranteed("2", "1Gi")), aPod("part", 3, guaranteed("100m", "1Gi"))}
 	file := func(policy, shared string, entries map[string]map[string][]int) func(*Host) {
@@ -31,12 +77,12 @@ func TestCPUs(t *testing.T) {
 		{name: "a grown reservation, the file is refused", now: changes(staticCPUs("500m")), then: changes(staticCPUs("1100m")), pods: two, host: file("static", "0", own), losses: "two:UnexpectedAdmissionError"},
 		{name: "a grown reservation of what is free", now: changes(staticCPUs("500m")), then: changes(staticCPUs("1500m")), pods: two[:2], host: file("static", "0,2-3", map[string]map[string][]int{"uid-one": {"main": {2}}}),
 			unknown: ""},
-		{name: "a grown reservation, which CPUs is not known", now: changes(staticCPUs("500m")), then: changes(staticCPUs("1100m")), pods: two, host: func(h *Host) { h.ThreadsPerCore = 2 }, losses: "two:OutOfcpu"}, // by the word that is certain
+		{name: "a grown reservation, which CPUs is not known", now: changes(staticCPUs("500m")), then: changes(staticCPUs("1100m")), pods: two, host: func(h *Host) { h.CPUs, h.NUMANodes = nil, nil }, losses: "two:OutOfcpu"}, // by the word that is certain
 		{name: "as it was", now: changes(staticCPUs("1")), then: changes(maxPods(19)), pods: append(two[:2:2], aPod("three", 3, guaranteed("2", "1Gi")))},
 		{name: "from static to none", now: changes(staticCPUs("500m")), then: changes(func(c *Configuration) { c.CPUManagerPolicy = "none" }), pods: two, host: file("static", "0", own)},
 		{name: "no file", then: changes(staticCPUs("500m")), pods: two, host: file("", "", nil)},
-		{name: "whole cores", now: changes(staticCPUs("500m")), then: changes(staticCPUs("500m", "full-pcpus-only")), pods: two, host: func(h *Host) { h.ThreadsPerCore = 2 }, losses: "one:SMTAlignmentError"},
-		{name: "whole cores of unknown size", now: changes(staticCPUs("500m")), then: changes(staticCPUs("500m", "full-pcpus-only")), pods: two, host: func(h *Host) { h.ThreadsPerCore = 0 }, losses: "one:SMTAlignmentError? two:SMTAlignmentError?"},
+		{name: "whole cores", now: changes(staticCPUs("500m")), then: changes(staticCPUs("500m", "full-pcpus-only")), pods: two, host: built(4, 2, 1), losses: "one:SMTAlignmentError two:SMTAlignmentError"},
+		{name: "whole cores of unknown size", now: changes(staticCPUs("500m")), then: changes(staticCPUs("500m", "full-pcpus-only")), pods: two, host: func(h *Host) { h.CPUs = nil }, losses: "one:SMTAlignmentError? two:SMTAlignmentError?"},
 		{name: "strict, and reserved CPUs are shared", now: changes(staticCPUs("500m")), then: changes(staticCPUs("500m", "strict-cpu-reservation")), pods: two, host: file("static", "0", own)},
 		{name: "what a refused pod took stays taken", then: changes(staticCPUs("1"), func(c *Configuration) { c.SystemReserved = map[string]string{"memory": "5Gi"} }),
 			pods: []corev1.Pod{aPod("big", 0, guaranteed("2", "4Gi")), aPod("next", 1, guaranteed("2", "1Gi"))}, losses: "big:OutOfmemory next:UnexpectedAdmissionError"},
@@ -62,8 +108,8 @@ func TestInitContainersCPUsAreUsedAgain(t *testing.T) {
 		sidecar.RestartPolicy = &always
 		pod.Spec.InitContainers = []corev1.Container{first, first, sidecar}
 	})
-	if c := newCandidate(nodeWith(t, configuration()), &pod); c.wholeCPUs != 4 {
-		t.Errorf("%d CPUs, want those of the container and its sidecar", c.wholeCPUs)
+	if c := newCandidate(nodeWith(t, configuration()), &pod); c.wholeCPUs() != 4 {
+		t.Errorf("%d CPUs, want those of the container and its sidecar", c.wholeCPUs())
 	}
 }
 

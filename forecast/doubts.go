@@ -3,7 +3,6 @@ package forecast
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +13,7 @@ func doubts(f Facts, now, then world, list []*candidate) []Unknown {
 	if !slices.ContainsFunc(list, func(c *candidate) bool { return c.runs }) {
 		return nil
 	}
-	unknown := slices.Concat(unmeasured(now, then), memoryDoubts(f, now, then), managerDoubts(f, list))
+	unknown := slices.Concat(unmeasured(now, then), memoryDoubts(f, now, then))
 	for name := range maps.Keys(union(f.Now.FeatureGates, f.Then.FeatureGates)) {
 		before, was := f.Now.FeatureGates[name]
 		after, is := f.Then.FeatureGates[name]
@@ -84,24 +83,4 @@ func memoryDoubts(f Facts, now, then world) (list []Unknown) {
 			quantityText(corev1.ResourceMemory, then.room.podLimit), quantityText(corev1.ResourceMemory, *f.Host.PodsMemory))})
 	}
 	return list
-}
-
-// managerDoubts are about managers that place pods on NUMA nodes: how they do is not known here. One node leaves no choice.
-func managerDoubts(f Facts, list []*candidate) (unknown []Unknown) {
-	guaranteed := slices.ContainsFunc(list, func(c *candidate) bool {
-		return c.runs && c.pod.Status.QOSClass != corev1.PodQOSBestEffort && c.pod.Status.QOSClass != corev1.PodQOSBurstable
-	})
-	if f.Host.NUMANodes == 1 || !guaranteed {
-		return nil
-	}
-	const why = "where pods are on the machine's NUMA nodes is not known"
-	if f.Then.MemoryManagerPolicy == "Static" && (f.Now.MemoryManagerPolicy != "Static" || !reflect.DeepEqual(f.Now.ReservedMemory, f.Then.ReservedMemory)) {
-		unknown = append(unknown, Unknown{"memoryManagerPolicy", why})
-	}
-	strict := f.Then.TopologyManagerPolicy == "restricted" || f.Then.TopologyManagerPolicy == "single-numa-node"
-	if strict && (f.Now.TopologyManagerPolicy != f.Then.TopologyManagerPolicy || f.Now.TopologyManagerScope != f.Then.TopologyManagerScope ||
-		!maps.Equal(f.Now.TopologyManagerOptions, f.Then.TopologyManagerOptions)) {
-		unknown = append(unknown, Unknown{"topologyManagerPolicy", why})
-	}
-	return unknown
 }

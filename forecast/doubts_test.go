@@ -50,11 +50,6 @@ func TestDoubts(t *testing.T) {
 	}
 	hostUsers := false
 	ids := int64(131072)
-	memory := func(c *Configuration) {
-		c.MemoryManagerPolicy, c.ReservedMemory = "Static", []ReservedMemory{{Limits: map[string]string{"memory": "100Mi"}}}
-	}
-	topology := func(c *Configuration) { c.TopologyManagerPolicy = "single-numa-node" }
-	two := func(h *Host) { h.NUMANodes = 2 }
 	checkAll(t, []row{
 		{name: "a gate", then: changes(gate(true)), unknown: "featureGates.X"},
 		{name: "a gate that goes", now: changes(gate(false)), then: changes(func(c *Configuration) { c.FeatureGates = nil }), unknown: "featureGates.X"},
@@ -62,10 +57,5 @@ func TestDoubts(t *testing.T) {
 		{name: "local storage", then: changes(func(c *Configuration) { no := false; c.LocalStorageCapacityIsolation = &no }), unknown: "localStorageCapacityIsolation"},
 		{name: "IDs of users", then: changes(func(c *Configuration) { c.UserNamespaces = &UserNamespaces{&ids} }), pods: []corev1.Pod{aPod("a", 0, func(pod *corev1.Pod) { pod.Spec.HostUsers = &hostUsers })}, unknown: "userNamespaces.idsPerPod"},
 		{name: "IDs of users that nobody has", then: changes(func(c *Configuration) { c.UserNamespaces = &UserNamespaces{&ids} })},
-		{name: "memory on two nodes", then: changes(memory), host: two, unknown: "memoryManagerPolicy"},
-		{name: "memory on one", then: changes(memory)},
-		{name: "topology on two nodes", then: changes(topology), host: two, unknown: "topologyManagerPolicy"},
-		{name: "topology on two nodes, as it was", now: changes(topology), then: changes(maxPods(19)), host: two},
-		{name: "topology without Guaranteed pods", then: changes(topology), host: two, pods: []corev1.Pod{aPod("a", 0)}},
 	})
 }

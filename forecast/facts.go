@@ -25,9 +25,10 @@ type Host struct {
 	CgroupVersion int    // 1 or 2; 0: not known
 	CgroupDriver  string // the runtime's own answer; "": not known, or it gives none
 
-	NUMANodes      int       // 0: not known
-	ThreadsPerCore int       // 0: not known
-	CPUState       *CPUState // nil: not known
+	CPUs        []CPU        // that are online; nil: not known
+	NUMANodes   []NUMANode   // nil: not known
+	CPUState    *CPUState    // nil: not known
+	MemoryState *MemoryState // nil: not known
 }
 
 // An Amount is how much there is of something, and how much of it is free.

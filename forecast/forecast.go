@@ -95,18 +95,18 @@ func Of(f Facts) Forecast {
 	if !forecast.Known() {
 		return forecast
 	}
-	now, err := newWorld(f.Now, f)
+	list := candidates(f.Node, f.Pods)
+	now, err := newWorld(f.Now, f, list)
 	if err != nil {
 		forecast.Missing = append(forecast.Missing, Unknown{whatRuns, err.Error()})
 	}
-	then, err := newWorld(f.Then, f)
+	then, err := newWorld(f.Then, f, list)
 	if err != nil {
 		forecast.Missing = append(forecast.Missing, Unknown{whatIsToRun, err.Error()})
 	}
 	if !forecast.Known() {
 		return forecast
 	}
-	list := candidates(f.Node, f.Pods)
 	doubt := otherThanShown(now, f.Node)
 	for what, w := range map[string]world{whatRuns: now, whatIsToRun: then} {
 		if w.room.lacks != "" {

@@ -36,3 +36,23 @@ func FuzzForecast(f *testing.F) {
 		_ = got.Sentence(3)
 	})
 }
+
+// Whatever stands in the file of the memory manager, a forecast ends.
+func FuzzMemoryState(f *testing.F) {
+	f.Add([]byte(`{"policyName":"Static","machineState":{"0":{"memoryMap":{"memory":{"total":8,"systemReserved":1,"free":4}}}},"entries":{"uid-gu1":{"main":[]}}}`), "1Gi")
+	f.Add([]byte(`{"policyName":"Static","data":"{}"}`), "-1")
+	f.Fuzz(func(t *testing.T, text []byte, reserved string) {
+		state, err := DecodeMemoryState(text)
+		if err != nil {
+			return
+		}
+		host := machine()
+		host.MemoryState = state
+		c := configuration(func(c *Configuration) {
+			c.MemoryManagerPolicy, c.ReservedMemory = "Static", []ReservedMemory{{Limits: map[string]string{"memory": reserved}}}
+		})
+		if got := Of(Facts{Now: c, Then: c, Node: nodeWith(t, configuration()), Pods: sevenPods(), Host: host}); len(got.Losses) > 0 {
+			t.Errorf("nothing changes, and %+v", got)
+		}
+	})
+}

@@ -169,7 +169,6 @@ type kind struct {
 	devices, misplaced, untolerant, perhaps, memoryPressure bool
 
 	asks, holds      [3]int64
-	wholeCPUs        int
 	class            corev1.PodQOSClass
 	priority         int64
 	sysctls, further string
@@ -178,13 +177,16 @@ type kind struct {
 func (c *candidate) kind() kind {
 	k := kind{static: c.static, critical: c.critical, runs: c.runs,
 		devices: c.devices, misplaced: c.misplaced, untolerant: c.untolerant, perhaps: c.perhaps, memoryPressure: c.memoryPressure,
-		asks: c.asks.plain(), holds: c.holds.plain(), wholeCPUs: c.wholeCPUs, class: c.pod.Status.QOSClass,
+		asks: c.asks.plain(), holds: c.holds.plain(), class: c.pod.Status.QOSClass,
 		priority: math.MinInt64, sysctls: strings.Join(c.sysctls, " ")}
 	if c.pod.Spec.Priority != nil {
 		k.priority = int64(*c.pod.Spec.Priority)
 	}
-	if len(c.asks.scalars)+len(c.holds.scalars)+len(c.partOfCores) > 0 {
-		k.further = fmt.Sprint(c.asks.scalars, c.holds.scalars, c.partOfCores)
+	if len(c.asks.scalars)+len(c.holds.scalars)+len(c.containers) > 0 {
+		k.further = fmt.Sprint(c.asks.scalars, c.holds.scalars)
+	}
+	for _, alone := range c.containers {
+		k.further += fmt.Sprint(alone.ends, alone.cpus, alone.memory)
 	}
 	return k
 }

@@ -16,7 +16,7 @@ import (
 // Bounds of what others give.
 const (
 	runtimePatience = 2 * time.Second // for both questions
-	mostState       = 4 << 20         // bytes of the CPU manager's file
+	mostState       = 4 << 20         // bytes of a manager's file
 )
 
 // A Kubelet is where one keeps things; of its effective configuration and its command line.
@@ -47,9 +47,12 @@ func look(ctx context.Context, root string, k Kubelet) (forecast.Host, error) {
 	note(err)
 	h.NodeFS, err = filesystem(k.RootDir)
 	note(err)
-	h.CPUState, err = cpuState(k.RootDir)
+	h.CPUState, err = stateFile(filepath.Join(k.RootDir, "cpu_manager_state"), forecast.DecodeCPUState)
 	note(err)
-	h.NUMANodes, h.ThreadsPerCore = m.numaNodes(), m.threadsPerCore()
+	h.MemoryState, err = stateFile(filepath.Join(k.RootDir, "memory_manager_state"), forecast.DecodeMemoryState)
+	note(err)
+	h.CPUs = m.cpus()
+	h.NUMANodes = m.numaNodes(h.CPUs)
 
 	ctx, cancel := context.WithTimeout(ctx, runtimePatience)
 	defer cancel()
@@ -75,11 +78,11 @@ func look(ctx context.Context, root string, k Kubelet) (forecast.Host, error) {
 	return h, errors.Join(errs...)
 }
 
-// cpuState reads the CPU manager's file. A kubelet that has none starts with no CPU given away.
-func cpuState(rootDir string) (*forecast.CPUState, error) {
-	file, err := os.Open(filepath.Join(rootDir, "cpu_manager_state"))
+// stateFile reads the file of a manager. A kubelet that has none starts with nothing given away.
+func stateFile[state any](path string, decode func([]byte) (*state, error)) (*state, error) {
+	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &forecast.CPUState{}, nil
+		return new(state), nil
 	}
 	if err != nil {
 		return nil, err
@@ -89,5 +92,5 @@ func cpuState(rootDir string) (*forecast.CPUState, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", file.Name(), err)
 	}
-	return forecast.DecodeCPUState(content)
+	return decode(content)
 }

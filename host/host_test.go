@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 )
 
@@ -27,15 +29,28 @@ func aMachine(t *testing.T, files map[string]string) string {
 }
 
 var common = map[string]string{
-	"proc/meminfo":                                         "MemTotal:     1000 kB\nMemFree:      10 kB\n",
-	"proc/loadavg":                                         "0.10 0.20 0.30 2/345 6789\n",
-	"proc/sys/kernel/pid_max":                              "4194304\n",
-	"proc/sys/kernel/threads-max":                          "10345\n",
-	"sys/devices/system/node/node0/x":                      "",
-	"sys/devices/system/node/node1/x":                      "",
-	"sys/devices/system/cpu/cpu0/topology/thread_siblings": "00000000,00000005\n",
-	"sys/devices/system/cpu/cpu2/topology/thread_siblings": "00000000,00000005\n",
-	"root/cpu_manager_state":                               `{"policyName":"static","defaultCpuSet":"0","entries":{"u":{"c":"1"}}}`,
+	"proc/meminfo":                          "MemTotal:     1000 kB\nMemFree:      10 kB\n",
+	"proc/loadavg":                          "0.10 0.20 0.30 2/345 6789\n",
+	"proc/sys/kernel/pid_max":               "4194304\n",
+	"proc/sys/kernel/threads-max":           "10345\n",
+	"sys/devices/system/node/node0/meminfo": "Node 0 MemTotal:        600 kB\nNode 0 MemFree:      10 kB\n",
+	"sys/devices/system/node/node0/cpu0/x":  "",
+	"sys/devices/system/node/node0/cpu2/x":  "",
+	"sys/devices/system/node/node1/cpu1/x":  "",
+	"sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages": "3\n",
+	"sys/devices/system/cpu/cpu0/topology/physical_package_id":              "0\n",
+	"sys/devices/system/cpu/cpu0/topology/core_id":                          "4\n",
+	"sys/devices/system/cpu/cpu1/topology/physical_package_id":              "1\n",
+	"sys/devices/system/cpu/cpu1/topology/core_id":                          "4\n",
+	"sys/devices/system/cpu/cpu2/topology/physical_package_id":              "0\n",
+	"sys/devices/system/cpu/cpu2/topology/core_id":                          "4\n",
+	"sys/devices/system/cpu/cpu2/online":                                    "1\n",
+	"sys/devices/system/cpu/cpu3/online":                                    "0\n",
+	"sys/devices/system/cpu/cpu3/topology/physical_package_id":              "0\n",
+	"sys/devices/system/cpu/cpu3/topology/core_id":                          "5\n",
+	"sys/devices/system/cpu/cpufreq/x":                                      "",
+	"root/memory_manager_state":                                             `{"policyName":"None","machineState":{}}`,
+	"root/cpu_manager_state":                                                `{"policyName":"static","defaultCpuSet":"0","entries":{"u":{"c":"1"}}}`,
 }
 
 func with(files map[string]string) map[string]string {
@@ -81,8 +96,11 @@ func TestLook(t *testing.T) {
 			}
 			got.NodeFS = nil
 			want := forecast.Host{Memory: &forecast.Amount{Available: 1024000 - 200000, Capacity: 1024000}, PIDs: &forecast.Amount{Available: 10000, Capacity: 10345},
-				PodsMemory: &pods, CgroupVersion: m.version, NUMANodes: 2, ThreadsPerCore: 2,
-				CPUState: &forecast.CPUState{Policy: "static", Shared: []int{0}, Entries: map[string]map[string][]int{"u": {"c": {1}}}}}
+				PodsMemory: &pods, CgroupVersion: m.version,
+				CPUs:        []forecast.CPU{{ID: 0}, {ID: 1, Core: 1, Socket: 1, Node: 1}, {ID: 2}},
+				NUMANodes:   []forecast.NUMANode{{Memory: 600 << 10}, {ID: 1, HugePages: map[corev1.ResourceName]int64{"hugepages-2Mi": 6 << 20}}},
+				MemoryState: &forecast.MemoryState{Policy: "None", Nodes: map[int]map[string]forecast.MemoryAmounts{}, Entries: map[string]map[string]bool{}},
+				CPUState:    &forecast.CPUState{Policy: "static", Shared: []int{0}, Entries: map[string]map[string][]int{"u": {"c": {1}}}}}
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("it is %+v, want %+v", got, want)
 			}
@@ -94,12 +112,28 @@ func TestLook(t *testing.T) {
 func TestLookAtNothing(t *testing.T) {
 	root := t.TempDir()
 	got, err := look(t.Context(), root, Kubelet{RootDir: filepath.Join(root, "none"), RuntimeEndpoint: filepath.Join(root, "none.sock")})
-	if want := (forecast.Host{CPUState: &forecast.CPUState{}}); !reflect.DeepEqual(got, want) || err == nil {
+	if want := (forecast.Host{CPUState: &forecast.CPUState{}, MemoryState: &forecast.MemoryState{}}); !reflect.DeepEqual(got, want) || err == nil {
 		t.Errorf("%+v, %v", got, err)
 	}
-	broken := aMachine(t, map[string]string{"proc/meminfo": "", "proc/loadavg": "", "proc/sys/kernel/pid_max": "1", "k/cpu_manager_state": "x"})
-	if got, err := look(t.Context(), broken, Kubelet{RootDir: filepath.Join(broken, "k")}); got.Memory != nil || got.PIDs != nil || got.CPUState != nil || err == nil {
+	broken := aMachine(t, map[string]string{"proc/meminfo": "", "proc/loadavg": "", "proc/sys/kernel/pid_max": "1", "k/cpu_manager_state": "x", "k/memory_manager_state": "x"})
+	if got, err := look(t.Context(), broken, Kubelet{RootDir: filepath.Join(broken, "k")}); got.Memory != nil || got.PIDs != nil || got.CPUState != nil || got.MemoryState != nil || err == nil {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// A kernel that tells of no NUMA nodes has one for each socket.
+func TestCPUsWithoutNodes(t *testing.T) {
+	m := machine{sys: aMachine(t, map[string]string{
+		"devices/system/cpu/cpu0/topology/physical_package_id": "0", "devices/system/cpu/cpu0/topology/core_id": "0",
+		"devices/system/cpu/cpu1/topology/physical_package_id": "7", "devices/system/cpu/cpu1/topology/core_id": "0",
+		"devices/system/cpu/cpu2/x": "", "devices/system/cpu/cpu3/topology/physical_package_id": "7",
+	})}
+	cpus := m.cpus()
+	if want := []forecast.CPU{{}, {ID: 1, Core: 1, Socket: 7, Node: 7}}; !reflect.DeepEqual(cpus, want) {
+		t.Errorf("CPUs are %+v, want %+v", cpus, want)
+	}
+	if nodes := m.numaNodes(cpus); !reflect.DeepEqual(nodes, []forecast.NUMANode{{}, {ID: 7}}) {
+		t.Errorf("nodes are %+v", nodes)
 	}
 }
 

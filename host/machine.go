@@ -59,38 +59,6 @@ func (m machine) processes() (*forecast.Amount, error) {
 	return nil, fmt.Errorf("%s does not tell how many processes there are", file)
 }
 
-// numaNodes is 0 where the kernel tells of none.
-func (m machine) numaNodes() int {
-	nodes, _ := filepath.Glob(filepath.Join(m.sys, "devices/system/node/node[0-9]*"))
-	return len(nodes)
-}
-
-// threadsPerCore is the most that one core has; 0 where the kernel does not tell.
-func (m machine) threadsPerCore() int {
-	most := 0
-	files, _ := filepath.Glob(filepath.Join(m.sys, "devices/system/cpu/cpu[0-9]*/topology/thread_siblings"))
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		most = max(most, ones(strings.TrimSpace(string(content))))
-	}
-	return most
-}
-
-// ones counts those of a mask as 00000000,00000003.
-func ones(mask string) (count int) {
-	for _, digit := range mask {
-		if value, err := strconv.ParseUint(string(digit), 16, 8); err == nil {
-			for ; value > 0; value &= value - 1 {
-				count++
-			}
-		}
-	}
-	return count
-}
-
 // filesystem asks the one that has this folder.
 func filesystem(folder string) (*forecast.Filesystem, error) {
 	var s unix.Statfs_t

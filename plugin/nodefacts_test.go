@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -54,11 +55,11 @@ func TestReadSummary(t *testing.T) {
 		h.ImageFS.Bytes != (forecast.Amount{Available: 51, Capacity: 101}) || h.ImageFS.Inodes != (forecast.Amount{}) || *h.PodsMemory != 77 {
 		t.Errorf("%+v, %v", h, err)
 	}
-	if h.CPUState != nil || h.NUMANodes != 0 {
+	if h.CPUState != nil || h.NUMANodes != nil {
 		t.Errorf("a kubelet does not tell that: %+v", h)
 	}
 	h, err = newNodeReader().summary(t.Context(), nodeServer(t, map[string]string{summaryPath: `{"node": {"fs": {"capacityBytes": 1}}}`}), "n1")
-	if err != nil || h != (forecast.Host{}) {
+	if err != nil || !reflect.DeepEqual(h, forecast.Host{}) {
 		t.Errorf("%+v, %v", h, err)
 	}
 	for answer, want := range map[string]string{"<html>": "reading its kubelet's statistics", "": "403 Forbidden: no"} {
