@@ -32,7 +32,7 @@ type world struct {
 func newWorld(c *Configuration, f Facts, list []*candidate) (world, error) {
 	w := world{config: c, now: f.Now}
 	var err error
-	if w.room, err = roomOf(c, f.Node); err != nil {
+	if w.room, err = roomOf(c, f.Node, f.Host); err != nil {
 		return w, err
 	}
 	if w.pressure, err = pressureOf(c, f.Host, w.room); err != nil {

@@ -1,7 +1,10 @@
 package forecast
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -19,11 +22,40 @@ type room struct {
 	lacks    string  // of what more is reserved than the machine has: a kubelet ends at its start; "": nothing
 }
 
+// capacityOf is what a kubelet that starts now finds. A running one tells of the machine that it found at its own start, and memory, huge pages,
+// CPUs and disks change since. Where nothing was measured, that has to do.
+func capacityOf(node *corev1.Node, h Host) amounts {
+	capacity := amountsOf(node.Status.Capacity)
+	if len(h.CPUs) > 0 {
+		capacity.milliCPU = 1000 * int64(len(h.CPUs))
+	}
+	capacity.memory = cmp.Or(h.MemoryTotal, capacity.memory)
+	if capacity.storage > 0 { // else the kubelet does not count it
+		capacity.storage = cmp.Or(h.Storage, capacity.storage)
+	}
+	capacity.scalars = withHugePages(capacity.scalars, h.HugePages)
+	return capacity
+}
+
+// withHugePages puts pages that were measured in the place of others.
+func withHugePages(scalars, pages map[corev1.ResourceName]int64) map[corev1.ResourceName]int64 {
+	if pages == nil {
+		return scalars
+	}
+	all := maps.Clone(pages)
+	for name, value := range scalars {
+		if !isHugePages(name) {
+			all[name] = value
+		}
+	}
+	return all
+}
+
 // roomOf computes what the kubelet will say is allocatable: capacity without what is reserved and without the hard eviction thresholds.
-func roomOf(c *Configuration, node *corev1.Node) (room, error) {
-	r := room{capacity: amountsOf(node.Status.Capacity)}
+func roomOf(c *Configuration, node *corev1.Node, h Host) (room, error) {
+	r := room{capacity: capacityOf(node, h)}
 	if r.capacity.milliCPU == 0 || r.capacity.memory == 0 {
-		return r, fmt.Errorf("the Node does not tell its capacity")
+		return r, errors.New("the Node does not tell its capacity")
 	}
 	r.pods = int64(*c.MaxPods)
 	if c.PodsPerCore > 0 {
@@ -46,7 +78,7 @@ func roomOf(c *Configuration, node *corev1.Node) (room, error) {
 	r.milliCPU = rest(r.capacity.milliCPU, reserved.milliCPU)
 	r.memory = rest(r.podLimit, memory)
 	r.storage = rest(rest(r.capacity.storage, reserved.storage), storage)
-	r.scalars = amountsOf(node.Status.Allocatable).scalars
+	r.scalars = withHugePages(amountsOf(node.Status.Allocatable).scalars, h.HugePages)
 	for name, pages := range r.capacity.scalars {
 		if isHugePages(name) {
 			r.memory = rest(r.memory, pages)

@@ -70,7 +70,7 @@ func nodeWith(t testing.TB, c *Configuration) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"disk": "ssd"}}}
 	node.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "ephemeral-storage": resource.MustParse("100Gi"),
 		"hugepages-2Mi": resource.MustParse("0"), "pods": *resource.NewQuantity(int64(*c.MaxPods), resource.DecimalSI)}
-	r, err := roomOf(c, node)
+	r, err := roomOf(c, node, Host{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,10 @@ type Facts struct {
 
 // A Host is what the kubelet will measure at its start. Each fact may be missing.
 type Host struct {
+	MemoryTotal int64                         // of the machine, bytes; 0: not known
+	HugePages   map[corev1.ResourceName]int64 // bytes of all pages, by their size; nil: not known
+	Storage     int64                         // size of the file system of the kubelet's root folder, bytes; 0: not known
+
 	Memory  *Amount     // of the root cgroup: what is not its working set
 	NodeFS  *Filesystem // that has the kubelet's root folder
 	ImageFS *Filesystem // that has the runtime's images

@@ -107,7 +107,7 @@ func Of(f Facts) Forecast {
 	if !forecast.Known() {
 		return forecast
 	}
-	doubt := otherThanShown(now, f.Node)
+	doubt := otherThanShown(f)
 	for what, w := range map[string]world{whatRuns: now, whatIsToRun: then} {
 		if w.room.lacks != "" {
 			doubt = append(doubt, Unknown{what, "the kubelet would end at its start: " + w.room.lacks})
@@ -185,27 +185,6 @@ func (v verdict) loss(c *candidate) Loss {
 	return Loss{Namespace: c.pod.Namespace, Name: c.pod.Name, UID: string(c.pod.UID), Reason: v.Reason, Certain: v.certain, Why: v.why,
 		DaemonSet: owner != nil && owner.Kind == "DaemonSet", Static: c.static,
 		Restarted: startsAnew(v.Reason) && c.pod.Spec.RestartPolicy != corev1.RestartPolicyNever}
-}
-
-// otherThanShown compares what the configuration that runs should give with what the Node shows. The kubelet may not have said it yet. What
-// is allocatable is computed, so no loss depends on what is shown.
-func otherThanShown(now world, node *corev1.Node) (list []Unknown) {
-	shown := amountsOf(node.Status.Allocatable)
-	pods := node.Status.Allocatable[corev1.ResourcePods]
-	for _, r := range []struct {
-		name         corev1.ResourceName
-		shown, given int64
-	}{
-		{corev1.ResourceCPU, shown.milliCPU, now.room.milliCPU},
-		{corev1.ResourceMemory, shown.memory, now.room.memory},
-		{corev1.ResourcePods, pods.Value(), now.room.pods},
-	} {
-		if r.shown != r.given {
-			list = append(list, Unknown{"the Node's allocatable " + string(r.name),
-				"it is " + quantityText(r.name, r.shown) + ", and the configuration that runs would give " + quantityText(r.name, r.given)})
-		}
-	}
-	return list
 }
 
 // sortUnknown gives them an order that does not change.

@@ -162,6 +162,38 @@ func TestRoom(t *testing.T) {
 	})
 }
 
+// A restart finds the machine as it is now, and not as the running kubelet found it. What that costs is lost by any restart.
+func TestMachineThatChanged(t *testing.T) {
+	big := []corev1.Pod{aPod("small", 0), aPod("big", 1, asks("memory", "8000Mi"))}
+	pages := func(megabytes int64) func(*Host) {
+		return func(h *Host) { h.HugePages = map[corev1.ResourceName]int64{"hugepages-2Mi": megabytes << 20} }
+	}
+	withPages := func(n *corev1.Node) {
+		n.Status.Capacity["hugepages-2Mi"], n.Status.Allocatable["hugepages-2Mi"] = resource.MustParse("128Mi"), resource.MustParse("128Mi")
+		n.Status.Allocatable["memory"] = resource.MustParse("7964Mi")
+	}
+	checkAll(t, []row{
+		{name: "huge pages", pods: big, host: pages(128), anyway: "big:OutOfmemory", unknown: "the Node's capacity hugepages-2Mi"},
+		{name: "huge pages, and the change takes memory", then: changes(systemReserved("memory", "100Mi")), pods: []corev1.Pod{aPod("big", 1, asks("memory", "7900Mi"))}, host: pages(128),
+			losses: "big:OutOfmemory", unknown: "the Node's capacity hugepages-2Mi"},
+		{name: "huge pages that the Node shows", pods: big, node: withPages, anyway: "big:OutOfmemory"},
+		{name: "huge pages that go", node: withPages, pods: []corev1.Pod{big[1], aPod("pages", 2, asks("hugepages-2Mi", "64Mi"))}, host: pages(0), anyway: "pages:OutOfhugepages-2Mi",
+			unknown: "the Node's capacity hugepages-2Mi"},
+		{name: "huge pages of a size that there is not", pods: []corev1.Pod{aPod("pages", 2, asks("hugepages-1Gi", "1Gi"))}, anyway: "pages:OutOfhugepages-1Gi"},
+		{name: "less memory", pods: big, host: func(h *Host) { h.MemoryTotal = 7 * gi }, anyway: "big:OutOfmemory", unknown: "the Node's capacity memory"},
+		{name: "more memory", then: changes(systemReserved("memory", "1Gi")), pods: big, host: func(h *Host) { h.MemoryTotal = 9 * gi }, unknown: "the Node's capacity memory"},
+		{name: "a CPU is offline", pods: []corev1.Pod{aPod("a", 0, asks("cpu", "3500m"))}, host: func(h *Host) { h.CPUs = h.CPUs[:3] }, anyway: "a:OutOfcpu", unknown: "the Node's capacity cpu"},
+		{name: "a smaller disk", pods: []corev1.Pod{aPod("a", 0, asks("ephemeral-storage", "80Gi"))}, host: func(h *Host) { h.Storage = 80 * gi }, anyway: "a:OutOfephemeral-storage",
+			unknown: "the Node's capacity ephemeral-storage"},
+		{name: "as the Node shows", host: func(h *Host) { h.MemoryTotal, h.Storage = 8*gi, 100*gi; pages(0)(h) }},
+		{name: "CPUs of the state file are offline", now: changes(staticCPUs("1")), then: changes(maxPods(19)), pods: []corev1.Pod{aPod("a", 0, guaranteed("1", "1Gi")), aPod("b", 1, guaranteed("1", "1Gi"))},
+			host: func(h *Host) {
+				h.CPUs = h.CPUs[:2]
+				h.CPUState = &CPUState{Policy: "static", Shared: []int{0, 3}, Entries: map[string]map[string][]int{"uid-a": {"main": {1}}, "uid-b": {"main": {2}}}}
+			}, anyway: "b:UnexpectedAdmissionError", unknown: "the Node's capacity cpu"},
+	})
+}
+
 func TestTies(t *testing.T) {
 	tied := func(changes ...func(*corev1.Pod)) (pods []corev1.Pod) {
 		for i := range 4 {

@@ -45,7 +45,10 @@ func look(ctx context.Context, root string, k Kubelet) (forecast.Host, error) {
 	note(err)
 	h.PIDs, err = m.processes()
 	note(err)
-	h.NodeFS, err = filesystem(k.RootDir)
+	h.MemoryTotal, err = m.memoryTotal()
+	note(err)
+	h.HugePages = hugePages(filepath.Join(m.sys, "kernel/mm/hugepages"))
+	h.NodeFS, h.Storage, err = filesystem(k.RootDir)
 	note(err)
 	h.CPUState, err = stateFile(filepath.Join(k.RootDir, "cpu_manager_state"), forecast.DecodeCPUState)
 	note(err)
@@ -61,7 +64,7 @@ func look(ctx context.Context, root string, k Kubelet) (forecast.Host, error) {
 	images, err := runtime.imageFolder(ctx)
 	note(err)
 	if err == nil {
-		h.ImageFS, err = filesystem(images)
+		h.ImageFS, _, err = filesystem(images)
 		note(err)
 	}
 	h.CgroupDriver, err = runtime.cgroupDriver(ctx)

@@ -29,14 +29,15 @@ func aMachine(t *testing.T, files map[string]string) string {
 }
 
 var common = map[string]string{
-	"proc/meminfo":                          "MemTotal:     1000 kB\nMemFree:      10 kB\n",
-	"proc/loadavg":                          "0.10 0.20 0.30 2/345 6789\n",
-	"proc/sys/kernel/pid_max":               "4194304\n",
-	"proc/sys/kernel/threads-max":           "10345\n",
-	"sys/devices/system/node/node0/meminfo": "Node 0 MemTotal:        600 kB\nNode 0 MemFree:      10 kB\n",
-	"sys/devices/system/node/node0/cpu0/x":  "",
-	"sys/devices/system/node/node0/cpu2/x":  "",
-	"sys/devices/system/node/node1/cpu1/x":  "",
+	"proc/meminfo":                "MemTotal:     1000 kB\nMemFree:      10 kB\n",
+	"proc/loadavg":                "0.10 0.20 0.30 2/345 6789\n",
+	"proc/sys/kernel/pid_max":     "4194304\n",
+	"proc/sys/kernel/threads-max": "10345\n",
+	"sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages":              "2\n",
+	"sys/devices/system/node/node0/meminfo":                                 "Node 0 MemTotal:        600 kB\nNode 0 MemFree:      10 kB\n",
+	"sys/devices/system/node/node0/cpu0/x":                                  "",
+	"sys/devices/system/node/node0/cpu2/x":                                  "",
+	"sys/devices/system/node/node1/cpu1/x":                                  "",
 	"sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages": "3\n",
 	"sys/devices/system/cpu/cpu0/topology/physical_package_id":              "0\n",
 	"sys/devices/system/cpu/cpu0/topology/core_id":                          "4\n",
@@ -94,8 +95,11 @@ func TestLook(t *testing.T) {
 			if got.NodeFS == nil || got.NodeFS.Bytes.Capacity <= 0 || got.NodeFS.Bytes.Available > got.NodeFS.Bytes.Capacity {
 				t.Errorf("the file system is %+v", got.NodeFS)
 			}
-			got.NodeFS = nil
-			want := forecast.Host{Memory: &forecast.Amount{Available: 1024000 - 200000, Capacity: 1024000}, PIDs: &forecast.Amount{Available: 10000, Capacity: 10345},
+			if got.Storage != got.NodeFS.Bytes.Capacity {
+				t.Errorf("the file system has %d bytes, and %d as storage", got.NodeFS.Bytes.Capacity, got.Storage)
+			}
+			got.NodeFS, got.Storage = nil, 0
+			want := forecast.Host{MemoryTotal: 1024000, HugePages: map[corev1.ResourceName]int64{"hugepages-1Gi": 2 << 30}, Memory: &forecast.Amount{Available: 1024000 - 200000, Capacity: 1024000}, PIDs: &forecast.Amount{Available: 10000, Capacity: 10345},
 				PodsMemory: &pods, CgroupVersion: m.version,
 				CPUs:        []forecast.CPU{{ID: 0}, {ID: 1, Core: 1, Socket: 1, Node: 1}, {ID: 2}},
 				NUMANodes:   []forecast.NUMANode{{Memory: 600 << 10}, {ID: 1, HugePages: map[corev1.ResourceName]int64{"hugepages-2Mi": 6 << 20}}},

@@ -13,24 +13,35 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 )
 
+const zfsMagic = 0x2fc12fc1
+
 // A machine is known by its /proc and /sys.
 type machine struct{ proc, sys string }
 
 // memory is what the eviction manager sees: all there is, without the working set of the root cgroup.
 func (m machine) memory() (*forecast.Amount, error) {
-	meminfo, err := numbers(filepath.Join(m.proc, "meminfo"))
+	total, err := m.memoryTotal()
 	if err != nil {
 		return nil, err
-	}
-	total := meminfo["MemTotal:"] * 1024
-	if total == 0 {
-		return nil, fmt.Errorf("%s tells of no memory", filepath.Join(m.proc, "meminfo"))
 	}
 	used, err := m.cgroups().workingSet("/")
 	if err != nil {
 		return nil, err
 	}
 	return &forecast.Amount{Available: total - *used, Capacity: total}, nil
+}
+
+// memoryTotal is what a kubelet that starts now takes for the machine's memory.
+func (m machine) memoryTotal() (int64, error) {
+	meminfo, err := numbers(filepath.Join(m.proc, "meminfo"))
+	if err != nil {
+		return 0, err
+	}
+	total := meminfo["MemTotal:"] * 1024
+	if total == 0 {
+		return 0, fmt.Errorf("%s tells of no memory", filepath.Join(m.proc, "meminfo"))
+	}
+	return total, nil
 }
 
 // processes are counted with their threads; the lower of two limits counts.
@@ -59,17 +70,20 @@ func (m machine) processes() (*forecast.Amount, error) {
 	return nil, fmt.Errorf("%s does not tell how many processes there are", file)
 }
 
-// filesystem asks the one that has this folder.
-func filesystem(folder string) (*forecast.Filesystem, error) {
+// filesystem asks the one that has this folder. Its size as a kubelet counts it is 0 for ZFS, whose own numbers a kubelet adds up.
+func filesystem(folder string) (found *forecast.Filesystem, size int64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(folder, &s); err != nil {
-		return nil, &os.PathError{Op: "statfs", Path: folder, Err: err}
+		return nil, 0, &os.PathError{Op: "statfs", Path: folder, Err: err}
 	}
 	block := s.Frsize
+	if s.Type != zfsMagic {
+		size = block * int64(s.Blocks)
+	}
 	return &forecast.Filesystem{
 		Bytes:  forecast.Amount{Available: block * int64(s.Bavail), Capacity: block * int64(s.Blocks)},
 		Inodes: forecast.Amount{Available: int64(s.Ffree), Capacity: int64(s.Files)},
-	}, nil
+	}, size, nil
 }
 
 func number(file string) (int64, error) {
