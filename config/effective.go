@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"path/filepath"
+	"reflect"
 	"strings"
 )
 
@@ -128,6 +129,20 @@ func ToldEffective(tree map[string]any, argv []string, configFile, certFolder st
 		}
 	}
 	return newEffective(tree, untold)
+}
+
+// OtherPodHeaders tells whether two kubelets ask the URL of static pods with different headers, by our own reading.
+func (e Effective) OtherPodHeaders(other Effective) bool {
+	if !e.Told || !other.Told {
+		return false
+	}
+	header := func(e Effective) any {
+		_, text := e.read()
+		var untold map[string]any
+		_ = json.Unmarshal([]byte(text), &untold) // it is ours
+		return untold["header"]
+	}
+	return !reflect.DeepEqual(header(e), header(other))
 }
 
 // Digest is what may be kept of a configuration that the kubelet told: equal digests are equal configurations, wherever their files lie.

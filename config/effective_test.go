@@ -195,3 +195,13 @@ func TestDigest(t *testing.T) {
 		t.Error("what is not known has a digest")
 	}
 }
+
+// The kubelet masks headers, so our own reading of them counts.
+func TestOtherPodHeaders(t *testing.T) {
+	told := func(secret string) Effective {
+		return ToldEffective(map[string]any{}, nil, written(t, "kubelet.yaml", header+"staticPodURLHeader: {A: ["+secret+"]}\n"), t.TempDir())
+	}
+	if a, b := told("x"), told("y"); !a.OtherPodHeaders(b) || a.OtherPodHeaders(a) || a.OtherPodHeaders(Effective{}) {
+		t.Errorf("x and y differ: %t; x and x: %t", a.OtherPodHeaders(b), a.OtherPodHeaders(a))
+	}
+}

@@ -3,6 +3,7 @@ package forecast
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 )
 
 // A Configuration is what decides over running pods in an effective configuration: flags, drop-in files and defaults merged. It has the
@@ -67,10 +68,7 @@ func (c *Configuration) localStorage() bool { return isTrue(c.LocalStorageCapaci
 
 // root is the cgroup below which the kubelet makes kubepods.
 func (c *Configuration) root() string {
-	if c.CgroupRoot == "" {
-		return "/"
-	}
-	return c.CgroupRoot
+	return path.Join("/", c.CgroupRoot) // as a kubelet reads it: x is /x
 }
 
 func (c *Configuration) idsPerPod() int64 {

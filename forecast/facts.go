@@ -12,6 +12,10 @@ type Facts struct {
 
 	// Sandboxes are those that are ready. nil: not known, as where the container runtime does not answer.
 	Sandboxes []Sandbox
+
+	SameRuntime     bool // both endpoints are one socket of this node, whatever they are called
+	SameStaticPods  bool // both folders of static pods are one
+	OtherPodHeaders bool // staticPodURLHeader differs, which a kubelet does not tell: its values are secrets
 }
 
 // A Host is what the kubelet will measure at its start. Each fact may be missing.

@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"net/url"
 	"path"
 	"strings"
 )
@@ -28,17 +29,19 @@ func startsAnew(reason string) bool {
 func restart(f Facts, c *candidate) verdict {
 	now, then := f.Now, f.Then
 	switch source := c.pod.Annotations[SourceAnnotation]; {
-	case source == "file" && cleaned(now.StaticPodPath) != cleaned(then.StaticPodPath):
+	case source == "file" && !f.SameStaticPods && cleaned(now.StaticPodPath) != cleaned(then.StaticPodPath):
 		return verdict{Reason: StaticPodPath, certain: true, why: "it comes from " + now.StaticPodPath + ", which is no longer read"}
 	case source == "http" && now.StaticPodURL != then.StaticPodURL:
 		return verdict{Reason: StaticPodURL, certain: true, why: "it comes from a URL that is no longer read"}
-	case socket(now.ContainerRuntimeEndpoint) != socket(then.ContainerRuntimeEndpoint):
+	case source == "http" && f.OtherPodHeaders:
+		return verdict{Reason: StaticPodURL, why: "its URL is asked with other headers, and may answer with other pods"}
+	case !f.SameRuntime && Socket(now.ContainerRuntimeEndpoint) != Socket(then.ContainerRuntimeEndpoint):
 		return verdict{Reason: ContainerRuntime, certain: true, why: "it is started anew in the other runtime, and goes on in this one"}
 	case !then.perQOS():
 		return admitted // no pod has a cgroup that could be missing
 	case !now.perQOS():
 		return verdict{Reason: CgroupsPerQOS, certain: true, why: "it has no cgroup of its own"}
-	case path.Clean(now.root()) != path.Clean(then.root()):
+	case now.root() != then.root():
 		return verdict{Reason: CgroupRoot, certain: true, why: "its cgroup is below " + now.root() + " and not below " + then.root()}
 	case now.CgroupDriver != then.CgroupDriver && f.Host.CgroupDriver == "":
 		return verdict{Reason: CgroupDriver, why: "its cgroup has another name with this driver, unless the runtime names the driver itself"}
@@ -46,9 +49,16 @@ func restart(f Facts, c *candidate) verdict {
 	return admitted
 }
 
-// socket is the path of an endpoint; /var/run is /run.
-func socket(endpoint string) string {
-	file := path.Clean(strings.TrimPrefix(endpoint, "unix://"))
+// Socket is the path of a runtime's endpoint as a kubelet reads it: unix:/a, unix:///a and /a are one. /var/run is /run.
+func Socket(endpoint string) string {
+	read, err := url.Parse(endpoint)
+	if err != nil || read.Scheme == "" {
+		read, err = url.Parse("unix://" + endpoint)
+	}
+	if err != nil || read.Scheme != "unix" {
+		return endpoint // no kubelet can reach it
+	}
+	file := path.Clean(read.Path)
 	if rest, is := strings.CutPrefix(file, "/var/run/"); is {
 		return "/run/" + rest
 	}

@@ -11,6 +11,10 @@ func TestRestarts(t *testing.T) {
 	off := false
 	checkAll(t, []row{
 		{name: "cgroupRoot", then: changes(func(c *Configuration) { c.CgroupRoot = "/other" }), pods: pods, losses: "a:CgroupRoot+ n:CgroupRoot", static: "s:CgroupRoot+"},
+		{name: "another socket by another word", then: changes(func(c *Configuration) { c.ContainerRuntimeEndpoint = "unix:/run/crio/crio.sock" }), pods: pods[:1], losses: "a:ContainerRuntime+"},
+		{name: "the socket without a scheme", then: changes(func(c *Configuration) { c.ContainerRuntimeEndpoint = "/run/containerd/containerd.sock" }), pods: pods},
+		{name: "the socket with one slash", then: changes(func(c *Configuration) { c.ContainerRuntimeEndpoint = "unix:/run/containerd/containerd.sock" }), pods: pods},
+		{name: "a root without its slash", now: changes(func(c *Configuration) { c.CgroupRoot = "/x" }), then: changes(func(c *Configuration) { c.CgroupRoot = "x" }), pods: pods},
 		{name: "the same root in other words", then: changes(func(c *Configuration) { c.CgroupRoot = "/" }), pods: pods},
 		{name: "cgroups per class", now: changes(func(c *Configuration) { c.CgroupsPerQOS = &off; c.EnforceNodeAllocatable = nil }), then: changes(func(c *Configuration) { c.CgroupsPerQOS = nil }), pods: pods,
 			losses: "a:CgroupsPerQOS+ n:CgroupsPerQOS", static: "s:CgroupsPerQOS+"},
@@ -24,4 +28,34 @@ func TestRestarts(t *testing.T) {
 		{name: "ended for one thing or the other", then: changes(soft("memory.available", "4100Mi"), func(c *Configuration) { c.CgroupRoot = "/other" }), pods: pods[:1], losses: "a:CgroupRoot+"},
 		{name: "refused pods are not restarted", then: changes(maxPods(2), func(c *Configuration) { c.CgroupRoot = "/other" }), pods: pods, losses: "a:CgroupRoot+ n:OutOfpods", static: "s:CgroupRoot+"},
 	})
+}
+
+// What the node knows of its files counts more than what they are called; other headers of a URL may bring other pods.
+func TestSameThings(t *testing.T) {
+	served := func(pod *corev1.Pod) { pod.Annotations = map[string]string{SourceAnnotation: "http"} }
+	f := Facts{Now: configuration(), Then: configuration(func(c *Configuration) {
+		c.ContainerRuntimeEndpoint, c.StaticPodPath = "unix:///run/link.sock", "/etc/link"
+	}), Node: nodeWith(t, configuration()), Pods: []corev1.Pod{aPod("a", 0), aPod("s", 1, static), aPod("h", 2, served)}, Host: machine()}
+	if got := Of(f); lines(got.Losses) != "a:ContainerRuntime+" || lines(got.Static) != "s:StaticPodPath h:ContainerRuntime+" {
+		t.Errorf("other things: %+v", got)
+	}
+	f.SameRuntime, f.SameStaticPods = true, true
+	if got := Of(f); got.Harm() > 0 {
+		t.Errorf("the same things: %+v", got)
+	}
+	f.OtherPodHeaders = true
+	if got := Of(f); lines(got.Static) != "h:StaticPodURL?" || got.Harm() > 0 {
+		t.Errorf("other headers: %+v", got)
+	}
+}
+
+func TestSocket(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"unix:///run/a.sock": "/run/a.sock", "unix:/run/a.sock": "/run/a.sock", "/run/a.sock": "/run/a.sock", "unix:///var/run//a.sock": "/run/a.sock",
+		"tcp://127.0.0.1:1": "tcp://127.0.0.1:1", "unix://%zz": "unix://%zz",
+	} {
+		if got := Socket(endpoint); got != want {
+			t.Errorf("%s is read as %s, want %s", endpoint, got, want)
+		}
+	}
 }

@@ -81,6 +81,16 @@ func look(ctx context.Context, root string, k Kubelet) (forecast.Host, error) {
 	return h, errors.Join(errs...)
 }
 
+// Same tells whether two paths are one file, socket or folder, by links too. What is not there is not.
+func Same(a, b string) bool {
+	first, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	second, err := os.Stat(b)
+	return err == nil && os.SameFile(first, second)
+}
+
 // stateFile reads the file of a manager. A kubelet that has none starts with nothing given away.
 func stateFile[state any](path string, decode func([]byte) (*state, error)) (*state, error) {
 	file, err := os.Open(path)

@@ -164,3 +164,19 @@ func TestPodsCgroup(t *testing.T) {
 		}
 	}
 }
+
+// A link is what it leads to.
+func TestSame(t *testing.T) {
+	folder := aMachine(t, map[string]string{"a": "", "b": ""})
+	if err := os.Symlink("a", filepath.Join(folder, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"a": true, "link": true, "b": false, "none": false} {
+		if got := Same(filepath.Join(folder, "a"), filepath.Join(folder, name)); got != want {
+			t.Errorf("a and %s are the same: %t", name, got)
+		}
+	}
+	if Same(filepath.Join(folder, "none"), filepath.Join(folder, "none")) {
+		t.Error("what is not there is the same")
+	}
+}

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
@@ -29,7 +29,7 @@ type runtime struct{ client *http.Client }
 func newRuntime(endpoint string) *runtime {
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
-	socket := socketOf(endpoint)
+	socket := forecast.Socket(endpoint)
 	return &runtime{&http.Client{Transport: &http.Transport{
 		Protocols: &protocols,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -40,14 +40,6 @@ func newRuntime(endpoint string) *runtime {
 }
 
 func (r *runtime) close() { r.client.CloseIdleConnections() }
-
-// socketOf is the path of a runtime's socket. As the kubelet does, it takes a path alone for one.
-func socketOf(endpoint string) string {
-	if parsed, err := url.Parse(endpoint); err == nil && parsed.Scheme == "unix" {
-		return parsed.Path
-	}
-	return endpoint
-}
 
 // imageFolder is where the images are.
 func (r *runtime) imageFolder(ctx context.Context) (string, error) {

@@ -166,7 +166,8 @@ func (c *Child) wantOfMemory() string {
 // runtimeDown: the container runtime refuses connections, and the fallback would ask the same one (rule 8).
 func (c *Child) runtimeDown() bool {
 	endpoint, err := url.Parse(c.endpoints.Runtime)
-	if err != nil || c.endpoints.Runtime != c.fallbackRuntime || endpoint.Scheme != "unix" && endpoint.Scheme != "" {
+	fallback, fallbackErr := url.Parse(c.fallbackRuntime)
+	if err != nil || fallbackErr != nil || endpoint.Path != fallback.Path || endpoint.Scheme != "unix" && endpoint.Scheme != "" {
 		return false
 	}
 	return refusesConnections(endpoint.Path, runtimeDialWait)

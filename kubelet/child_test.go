@@ -22,6 +22,7 @@ func TestRuntimeDown(t *testing.T) {
 		"it answers":                            {up, up, false},
 		"it does not answer":                    {down, down, true},
 		"a path without scheme":                 {filepath.Join(folder, "down"), filepath.Join(folder, "down"), true},
+		"the fallback has other words":          {down, "unix:" + filepath.Join(folder, "down"), true},
 		"the fallback would ask another":        {down, up, false},
 		"nothing can be said of other schemes":  {"tcp://127.0.0.1:1", "tcp://127.0.0.1:1", false},
 		"nothing can be said of what is no URL": {"unix://%zz", "unix://%zz", false},

@@ -68,6 +68,11 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []st
 	}
 	now, then := i.effective()
 	facts.Now, facts.Then = configurationOf(now), configurationOf(then)
+	if facts.Now != nil && facts.Then != nil {
+		facts.SameRuntime = host.Same(forecast.Socket(facts.Now.ContainerRuntimeEndpoint), forecast.Socket(facts.Then.ContainerRuntimeEndpoint))
+		facts.SameStaticPods = host.Same(facts.Now.StaticPodPath, facts.Then.StaticPodPath)
+		facts.OtherPodHeaders = now.OtherPodHeaders(then)
+	}
 	if facts.Now != nil {
 		var err error
 		if facts.Host, err = host.Look(ctx, hostOf(i.rootDir, facts.Now)); err != nil {
