@@ -27,10 +27,11 @@ type world struct {
 	room        room
 	pressure    pressure
 	managers    managers
+	declared    []string // features, by the kubelet that runs
 }
 
 func newWorld(c *Configuration, f Facts, list []*candidate) (world, error) {
-	w := world{config: c, now: f.Now}
+	w := world{config: c, now: f.Now, declared: f.Node.Status.DeclaredFeatures}
 	var err error
 	if w.room, err = roomOf(c, f.Node, f.Host); err != nil {
 		return w, err
@@ -79,7 +80,7 @@ func (w world) admit(order []*candidate, t turn) map[*candidate]verdict {
 // judge asks the handlers in the kubelet's order. The first that refuses for certain counts, else the first that may.
 func (a *admission) judge(c *candidate) verdict {
 	doubt := admitted
-	for _, handler := range []func(*candidate) verdict{a.underPressure, a.sysctls, a.take, a.fits, a.plugins} {
+	for _, handler := range []func(*candidate) verdict{a.underPressure, a.sysctls, a.take, a.fits, a.features, a.plugins} {
 		v := handler(c)
 		if v.refused() && v.certain {
 			return v

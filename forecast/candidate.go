@@ -37,7 +37,8 @@ type candidate struct {
 	perhaps    bool // … or is by a gate that is not on everywhere
 
 	sysctls        []string
-	memoryPressure bool // is tolerated
+	features       []string // of the node that it needs
+	memoryPressure bool     // is tolerated
 }
 
 func candidates(node *corev1.Node, pods []corev1.Pod) []*candidate {
@@ -75,6 +76,7 @@ func newCandidate(node *corev1.Node, pod *corev1.Pod) *candidate {
 		c.devices = c.devices || known // else it is of the cluster, not of the node: the kubelet does not look at it
 	}
 	c.exclusive(allocated)
+	c.features = featuresOf(node, pod)
 	matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
 	c.misplaced = err != nil || !matches
 	c.memoryPressure = tolerates(pod.Spec.Tolerations, &memoryPressureTaint, false)

@@ -100,6 +100,7 @@ type podDocument struct {
 		Priority        *int32                       `json:"priority"`
 		RestartPolicy   corev1.RestartPolicy         `json:"restartPolicy"`
 		HostUsers       *bool                        `json:"hostUsers"`
+		HostNetwork     bool                         `json:"hostNetwork"`
 		Overhead        corev1.ResourceList          `json:"overhead"`
 		Resources       *corev1.ResourceRequirements `json:"resources"`
 		Containers      []containerDocument          `json:"containers"`
@@ -134,6 +135,16 @@ type containerDocument struct {
 	Name          string                         `json:"name"`
 	Resources     corev1.ResourceRequirements    `json:"resources"`
 	RestartPolicy *corev1.ContainerRestartPolicy `json:"restartPolicy"`
+	RestartRules  []ruleDocument                 `json:"restartPolicyRules"`
+	VolumeMounts  []mountDocument                `json:"volumeMounts"`
+}
+
+type ruleDocument struct {
+	Action corev1.ContainerRestartRuleAction `json:"action"`
+}
+
+type mountDocument struct {
+	Options []string `json:"bindMountOptions"`
 }
 
 type conditionDocument struct {
@@ -153,7 +164,7 @@ func (p *podDocument) pod() corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Metadata.Namespace, Name: p.Metadata.Name, UID: p.Metadata.UID,
 			CreationTimestamp: p.Metadata.CreationTimestamp, DeletionTimestamp: p.Metadata.DeletionTimestamp},
 		Spec: corev1.PodSpec{NodeName: p.Spec.NodeName, NodeSelector: p.Spec.NodeSelector, Tolerations: p.Spec.Tolerations,
-			Priority: p.Spec.Priority, RestartPolicy: p.Spec.RestartPolicy, HostUsers: p.Spec.HostUsers, Overhead: p.Spec.Overhead,
+			Priority: p.Spec.Priority, RestartPolicy: p.Spec.RestartPolicy, HostUsers: p.Spec.HostUsers, HostNetwork: p.Spec.HostNetwork, Overhead: p.Spec.Overhead,
 			Resources: p.Spec.Resources, Containers: containersOf(p.Spec.Containers), InitContainers: containersOf(p.Spec.InitContainers)},
 		Status: corev1.PodStatus{Phase: p.Status.Phase, QOSClass: p.Status.QOSClass,
 			ContainerStatuses: statusesOf(p.Status.ContainerStatuses), InitContainerStatuses: statusesOf(p.Status.InitContainerStatuses)},
@@ -183,7 +194,16 @@ func (p *podDocument) pod() corev1.Pod {
 func containersOf(documents []containerDocument) []corev1.Container {
 	containers := make([]corev1.Container, 0, len(documents))
 	for _, d := range documents {
-		containers = append(containers, corev1.Container{Name: d.Name, Resources: d.Resources, RestartPolicy: d.RestartPolicy})
+		c := corev1.Container{Name: d.Name, Resources: d.Resources, RestartPolicy: d.RestartPolicy}
+		for _, rule := range d.RestartRules {
+			c.RestartPolicyRules = append(c.RestartPolicyRules, corev1.ContainerRestartRule{Action: rule.Action})
+		}
+		for _, mount := range d.VolumeMounts {
+			if len(mount.Options) > 0 {
+				c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{BindMountOptions: mount.Options})
+			}
+		}
+		containers = append(containers, c)
 	}
 	return containers
 }

@@ -14,6 +14,12 @@ import (
 // What is read of a list gives the same forecast as the whole pods do.
 func TestReadPods(t *testing.T) {
 	whole := append(sevenPods(), aPod("s", 0, static), aPod("sysctl", 1, sysctl("net.core.somaxconn"), priority(systemCritical)),
+		aPod("needs", 1, func(pod *corev1.Pod) {
+			no := false
+			pod.Spec.HostUsers, pod.Spec.HostNetwork = &no, true
+			pod.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
+			pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "a"}, {Name: "b", BindMountOptions: []string{"ro"}}}
+		}),
 		aPod("elsewhere", 2, never, terminating, func(pod *corev1.Pod) {
 			pod.Labels, pod.Annotations = map[string]string{"app": "x"}, map[string]string{"note": "long"}
 			pod.Spec.NodeSelector = map[string]string{"disk": "hdd"}
@@ -34,6 +40,10 @@ func TestReadPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	node := nodeWith(t, configuration())
+	node.Status.NodeInfo.KubeletVersion = "v1.37.1"
+	if c := newCandidate(node, &whole[9]); len(c.features) != 3 {
+		t.Errorf("%s needs %v", whole[9].Name, c.features)
+	}
 	for i := range whole {
 		want, got := newCandidate(node, &whole[i]), newCandidate(node, &read[i])
 		if a, b := withoutPod(want), withoutPod(got); a != b || !want.pod.CreationTimestamp.Equal(&got.pod.CreationTimestamp) || want.created() != got.created() {

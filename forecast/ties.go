@@ -172,13 +172,14 @@ type kind struct {
 	class            corev1.PodQOSClass
 	priority         int64
 	sysctls, further string
+	features         string
 }
 
 func (c *candidate) kind() kind {
 	k := kind{static: c.static, critical: c.critical, runs: c.runs,
 		devices: c.devices, misplaced: c.misplaced, untolerant: c.untolerant, perhaps: c.perhaps, memoryPressure: c.memoryPressure,
 		asks: c.asks.plain(), holds: c.holds.plain(), class: c.pod.Status.QOSClass,
-		priority: math.MinInt64, sysctls: strings.Join(c.sysctls, " ")}
+		priority: math.MinInt64, sysctls: strings.Join(c.sysctls, " "), features: strings.Join(c.features, " ")}
 	if c.pod.Spec.Priority != nil {
 		k.priority = int64(*c.pod.Spec.Priority)
 	}
