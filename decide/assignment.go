@@ -103,7 +103,7 @@ func (s *State) learnCleared(e Cleared) {
 func (s *State) applyReset() {
 	uid, observed := s.Reset.NodeUID, s.Reset.Text
 	s.Reset, s.Observed, s.Unrenderable = nil, &observed, nil
-	s.Durable = Durable{Proofs: s.Proofs, Account: Account{NodeUID: uid, Retry: s.Retry, Active: s.Active, Cluster: s.Cluster, Renews: s.Renews, Asides: s.Asides}}
+	s.Durable = Durable{Proofs: s.Proofs, Account: Account{NodeUID: uid, Retry: s.Retry, Active: s.Active, Cluster: s.Cluster, Renews: s.Renews, Before: s.Before, Asides: s.Asides}}
 	s.ApplyAt, s.Environment, s.Exit = 0, "", ""
 }
 

@@ -78,7 +78,7 @@ func TestCommit(t *testing.T) {
 		d.s.Rejected, d.s.Suspects = []Rejection{{Content: "worse"}}, []Suspect{{Version: *version("other", "1", "other")}}
 		proofs := d.disk.Proofs
 		d.hear(Cleared{NodeUID: "another", Text: "local"}).pass(time.Minute).expect(nothing)
-		want := Durable{Proofs: proofs, Account: Account{NodeUID: "another", Retry: "asked", Cluster: []string{"key"}, Renews: true, Asides: []Aside{{BootID: "boot-1"}}}}
+		want := Durable{Proofs: proofs, Account: Account{NodeUID: "another", Retry: "asked", Cluster: []string{"key"}, Renews: true, Before: Conditions{Known: true}, Asides: []Aside{{BootID: "boot-1"}}}}
 		if !reflect.DeepEqual(d.disk, want) {
 			t.Errorf("on disk: %+v\n   want: %+v", d.disk, want)
 		}

@@ -23,7 +23,8 @@ func Decide(s State, at Moment, e Event) (State, Step) {
 	}
 	s.settle()
 	s.followChange()
-	step := Step{Do: do, Wake: s.wake(), WatchLease: s.watchesLease(), Events: s.events, Phases: s.ended}
+	look := s.askForLook()
+	step := Step{Do: do, LookAtNode: look, Wake: s.wake(), WatchLease: s.watchesLease(), Events: s.events, Phases: s.ended}
 	s.events, s.ended = nil, nil
 	return s, step
 }
@@ -77,6 +78,8 @@ func (s *State) learn(event Event) {
 		s.learnExited(e)
 	case LeaseSeen:
 		s.learnLease(e)
+	case ConditionsSeen:
+		s.learnConditions(e)
 	case FilesSetAside:
 		s.learnSetAside(e)
 	case ClusterSeen:
@@ -152,6 +155,7 @@ func (s *State) learnStarted(e Started) {
 	}
 	s.StateFiles = StateFiles{}
 	s.Lease = Lease{Reachable: s.Lease.Reachable, ReachableSince: s.Now}
+	s.Node = NodeLooks{}
 	if e.Err != nil {
 		s.Child = Child{Version: start.Version, Words: e.Err.Error()}
 		s.refund()

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -49,7 +50,12 @@ type drive struct {
 	waited   bool                      // the supervisor that boots found a kubelet that waited
 	sets     func(SetAside) FilesSetAside
 	bootID   string
-	ownLooks bool // the test looks at the Lease itself
+	ownLooks bool              // the test looks at the Lease itself
+	ownNode  bool              // and at the Node's conditions
+	looks    bool              // at the Node: one is under way
+	looked   []time.Duration   // when it was looked at
+	bad      map[string]string // by content: the Node's conditions that are bad with it
+	posted   string            // the newest of them, by a kubelet that was healthy
 	cluster  []string
 	online   bool
 	own      string          // content of the node's own file
@@ -75,7 +81,7 @@ func newDrive(t *testing.T, changes ...func(*Settings)) *drive {
 		change(&settings)
 	}
 	return &drive{t: t, s: New(settings), now: time.Hour, refused: map[string]Proof{}, deadly: map[string]time.Duration{}, short: map[string]bool{},
-		lease: map[string]bool{}, effect: map[string]string{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, portHeld: map[string]bool{}, parks: map[string]ParkEnded{}, kills: map[string]int{}, bootID: "boot-1", online: true,
+		lease: map[string]bool{}, effect: map[string]string{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, portHeld: map[string]bool{}, parks: map[string]ParkEnded{}, kills: map[string]int{}, bad: map[string]string{}, bootID: "boot-1", online: true,
 		own: "local", broken: map[string]bool{}}
 }
 
@@ -94,7 +100,12 @@ func (d *drive) boot() *drive {
 func (d *drive) hear(e Event) *drive {
 	d.decide(e)
 	for range 100 {
-		answer := d.answer(d.step.Do)
+		do := d.step.Do
+		if d.looks && !d.ownNode { // beside the action
+			d.decide(d.lookAtNode())
+			do = cmp.Or(do, d.step.Do)
+		}
+		answer := d.answer(do)
 		if answer == nil {
 			return d
 		}
@@ -107,6 +118,7 @@ func (d *drive) hear(e Event) *drive {
 func (d *drive) decide(e Event) {
 	wall := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(d.now + d.wallOff)
 	d.s, d.step = Decide(d.s, Moment{Now: d.now, Wall: wall}, e)
+	d.looks = d.looks || d.step.LookAtNode
 	for _, e := range d.step.Events {
 		d.events = append(d.events, e.Reason)
 		d.told = append(d.told, e)
@@ -236,6 +248,20 @@ func (d *drive) answer(do Action) Event {
 		d.note("exit")
 	}
 	return nil
+}
+
+// lookAtNode is a look at the Node's conditions, which a kubelet posts as soon as it is healthy.
+func (d *drive) lookAtNode() ConditionsSeen {
+	d.looks = false
+	if !d.online {
+		return ConditionsSeen{}
+	}
+	d.looked = append(d.looked, d.now)
+	c := d.s.Child
+	if c.EverHealthy {
+		d.posted = d.bad[contentOf(c.Version)]
+	}
+	return ConditionsSeen{Conditions: Conditions{Known: true, Bad: d.posted}, Posted: c.EverHealthy, Before: !c.EverHealthy}
 }
 
 // pass lets time pass. Children become healthy, renew their Lease and die as told; due times are kept.

@@ -128,6 +128,13 @@ type (
 		Duration      time.Duration // the Lease's own; 0 = unknown
 		Problem       string        // why an API server that answers tells nothing
 	}
+	// ConditionsSeen is a look at the Node's conditions, which are not known where the Node could not be read.
+	ConditionsSeen struct {
+		Conditions
+		Posted  bool   // by the present child: the heartbeat is another one than before its start
+		Before  bool   // by a kubelet before it: the heartbeat is still the same
+		Problem string // why an API server that answers tells nothing
+	}
 	// LocalChanged tells what the kubelet and the local files are now.
 	LocalChanged struct {
 		Kubelet config.Identity
@@ -149,6 +156,7 @@ type Step struct {
 	Do         Action        // nil = none
 	Wake       time.Duration // when Ticked is due; negative = never
 	WatchLease bool          // look at the kubelet's Lease while it is true
+	LookAtNode bool          // once, at its conditions; answered by ConditionsSeen
 	Events     []NodeEvent
 	Phases     []EndedPhase // of the newest change, in their order
 }
@@ -225,34 +233,35 @@ type NodeEvent struct {
 	Type, Reason, Message string
 }
 
-func (Booted) event()        {}
-func (Assigned) event()      {}
-func (Cleared) event()       {}
-func (SyncFailed) event()    {}
-func (Retry) event()         {}
-func (Saved) event()         {}
-func (Proved) event()        {}
-func (Foreseen) event()      {}
-func (Consented) event()     {}
-func (PodsLost) event()      {}
-func (Reported) event()      {}
-func (ParkEnded) event()     {}
-func (Unparked) event()      {}
-func (Merged) event()        {}
-func (Blamed) event()        {}
-func (Started) event()       {}
-func (Healthy) event()       {}
-func (Unhealthy) event()     {}
-func (PortSeen) event()      {}
-func (Hung) event()          {}
-func (ChildExited) event()   {}
-func (LeaseSeen) event()     {}
-func (LocalChanged) event()  {}
-func (FilesSetAside) event() {}
-func (ClusterSeen) event()   {}
-func (Ticked) event()        {}
-func (HostStopping) event()  {}
-func (StopAsked) event()     {}
+func (Booted) event()         {}
+func (Assigned) event()       {}
+func (Cleared) event()        {}
+func (SyncFailed) event()     {}
+func (Retry) event()          {}
+func (Saved) event()          {}
+func (Proved) event()         {}
+func (Foreseen) event()       {}
+func (Consented) event()      {}
+func (PodsLost) event()       {}
+func (Reported) event()       {}
+func (ParkEnded) event()      {}
+func (Unparked) event()       {}
+func (Merged) event()         {}
+func (Blamed) event()         {}
+func (Started) event()        {}
+func (Healthy) event()        {}
+func (Unhealthy) event()      {}
+func (PortSeen) event()       {}
+func (Hung) event()           {}
+func (ChildExited) event()    {}
+func (LeaseSeen) event()      {}
+func (ConditionsSeen) event() {}
+func (LocalChanged) event()   {}
+func (FilesSetAside) event()  {}
+func (ClusterSeen) event()    {}
+func (Ticked) event()         {}
+func (HostStopping) event()   {}
+func (StopAsked) event()      {}
 
 func (Save) action()     {}
 func (Prove) action()    {}

@@ -41,8 +41,13 @@ func (s *State) trialFinding() finding {
 	case s.Lease.Problem != "":
 		f.why += "; it does not become the last known good one before its Lease was seen to be renewed: " + s.Lease.Problem
 		f.hint = "let the supervisor's identity get that Lease"
+	case s.Node.Problem != "":
+		f.why += "; it does not become the last known good one before its Node was read: " + s.Node.Problem
+		f.hint = "let the supervisor's identity get that Node"
+	case s.worseWarning() != "":
+		f.hint = "free what the Node is short of, or assign another configuration"
 	case s.OnTrial() && time.Duration(s.Trial.Healthy) >= s.TrialPeriod && s.Child.Healthy:
-		f.why += ", which it has had; it becomes the last known good one when the API server is in reach and its Lease was seen to be renewed"
+		f.why += ", which it has had; it becomes the last known good one when the API server is in reach " + s.awaited()
 	}
 	return f
 }

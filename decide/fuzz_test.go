@@ -17,8 +17,8 @@ func remembered() Durable {
 	another := testKubelet
 	another.Binary = "binary-2"
 	return Durable{
-		Assigned: good, LastKnownGood: good, Account: Account{Active: good, Text: "kube-system/good/kubelet", NodeUID: "node-1", Retry: "2026-01-01",
-			Trial:    Trial{Content: "good", Kubelet: another, Healthy: Span(90 * time.Second), Unhealthy: 1, Tries: 2, Open: true, HadHealth: true, Longest: Span(time.Hour), Baseline: true, Renewed: true},
+		Assigned: good, LastKnownGood: good, Account: Account{Active: good, Text: "kube-system/good/kubelet", NodeUID: "node-1", Retry: "2026-01-01", Before: Conditions{Known: true},
+			Trial:    Trial{Content: "good", Kubelet: another, Healthy: Span(90 * time.Second), Unhealthy: 1, Tries: 2, Open: true, HadHealth: true, Longest: Span(time.Hour), Baseline: true, Renewed: true, Before: Conditions{true, "DiskPressure, Ready"}},
 			Promoted: Promotion{Content: "good", Kubelet: testKubelet},
 			Suspects: []Suspect{{Version: *version("deadly", "2", "deadly"), Kubelet: another, Cause: Exited, Words: "exited 3 times in its trial", Life: Span(time.Second), Excused: true}}},
 		Rejected: []Rejection{{Content: "deadly", Binary: testKubelet.Binary, Arguments: testKubelet.Arguments, Cause: StartTimeout, Words: "not healthy"}},

@@ -53,6 +53,9 @@ func (s *State) warnings() []string {
 	if s.Warning != "" {
 		list = append(list, s.Warning)
 	}
+	if words := s.worseWarning(); words != "" {
+		list = append(list, words)
+	}
 	if s.PodsLost != "" {
 		list = append(list, s.PodsLost)
 	}

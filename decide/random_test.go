@@ -58,7 +58,7 @@ var contents = []string{"one", "two", "three"}
 // live lets one random thing happen.
 func (d *drive) live(random *rand.Rand) {
 	content := contents[random.IntN(len(contents))]
-	switch random.IntN(25) {
+	switch random.IntN(26) {
 	case 0, 1, 2:
 		d.assign(content, fmt.Sprint("cm", random.IntN(2)), fmt.Sprint(random.IntN(100)))
 	case 3:
@@ -103,6 +103,8 @@ func (d *drive) live(random *rand.Rand) {
 	case 22:
 		d.layers("lay"+content, fmt.Sprint(random.IntN(3)))
 		d.deadly["lay"+content+"/"+d.own] = time.Duration(random.IntN(300)) * time.Second
+	case 25:
+		d.bad[[]string{"one", "two", "three", ""}[random.IntN(4)]] = []string{"", "DiskPressure", "Ready"}[random.IntN(3)]
 	case 24:
 		d.short[content] = random.IntN(2) == 0
 	case 23:
@@ -144,6 +146,7 @@ func (d *drive) heal() {
 	clear(d.refused)
 	clear(d.kills)
 	clear(d.parks)
+	clear(d.bad)
 	d.saveErr, d.startErr, d.online = nil, nil, true
 	d.pass(time.Minute)
 	d.assign("one", "healed", "1").hear(Retry{})

@@ -96,6 +96,7 @@ type State struct {
 	OnDisk config.Identity // the kubelet as it would be started now
 	Local  string          // content of the local file now
 	Lease  Lease
+	Node   NodeLooks
 
 	Pending       *Assigned     // rule 1: of the assignments that arrive meanwhile the newest
 	PendingNumber int           // tells one Pending from the next
@@ -143,8 +144,9 @@ type State struct {
 	PhaseSince time.Duration // when its phase began
 	EditHeard  time.Duration // when Edit came
 
-	events []NodeEvent
-	ended  []EndedPhase
+	events  []NodeEvent
+	ended   []EndedPhase
+	looking bool // at the Node; not handed over, because the answer would not be either
 }
 
 // New is the state before anything is known.

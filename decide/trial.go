@@ -18,7 +18,7 @@ func (s *State) OnTrial() bool {
 
 // trialClockRuns: healthy time counts, while the API server is in reach only as long as the Lease is renewed (rule 7).
 func (s *State) trialClockRuns() bool {
-	if !s.Child.Healthy {
+	if !s.Child.Healthy || s.worse() != "" {
 		return false
 	}
 	if !s.Lease.Reachable { // never looked at, if the kubelet is a standalone one
@@ -59,7 +59,7 @@ func (s *State) judgeTrial() {
 		s.failTrial(StartTimeout, fmt.Sprintf("unhealthy for %s altogether%s", s.StartTimeout, tail(s.Child.Words)))
 	case s.Lease.Lost && s.Trial.Baseline:
 		s.failTrial(LeaseLost, fmt.Sprintf("healthy, but its Lease was not renewed for %s although the API server is in reach: the kubelet has lost the node", s.leaseLimit()))
-	case s.trialTimeIsFull() && (s.Standalone || s.Trial.Renewed) && s.Child.Healthy:
+	case s.trialTimeIsFull() && (s.Standalone || s.Trial.Renewed && s.nodeIsFine()) && s.Child.Healthy:
 		s.promote()
 	}
 }
@@ -121,7 +121,7 @@ func (s *State) spend(v *Version) {
 		return
 	}
 	if s.Trial.Content != v.Content || s.Trial.Kubelet != s.OnDisk {
-		s.Trial = Trial{Content: v.Content, Kubelet: s.OnDisk, Baseline: s.Renews}
+		s.Trial = Trial{Content: v.Content, Kubelet: s.OnDisk, Baseline: s.Renews, Before: s.Before}
 	}
 	if !s.Trial.Open {
 		s.Trial.Open, s.Trial.HadHealth, s.Trial.BootID = true, false, s.BootID
@@ -133,7 +133,7 @@ func (s *State) spend(v *Version) {
 // resume opens the account anew of what runs on trial: a start was counted that was not made, and it took the place of this one.
 func (s *State) resume() {
 	if v := s.Child.Version; v != nil && !s.OnTrial() && !s.promoted(v, s.Child.Kubelet) {
-		s.Trial = Trial{Content: v.Content, Kubelet: s.Child.Kubelet, Tries: 1, Open: true, BootID: s.BootID, Baseline: s.Renews}
+		s.Trial = Trial{Content: v.Content, Kubelet: s.Child.Kubelet, Tries: 1, Open: true, BootID: s.BootID, Baseline: s.Renews, Before: s.Before}
 	}
 }
 

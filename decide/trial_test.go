@@ -73,9 +73,10 @@ func TestTrialTime(t *testing.T) {
 			d.online = false
 			d.assign("good").pass(11 * time.Minute)
 			d.hangs["good"] = true
+			d.online = true
 			d.hear(Unhealthy{Words: "x"}).hear(LeaseSeen{Reachable: true, Renewed: true}).pass(2 * time.Second).expectEvents("KubeletConfigChanged")
 			delete(d.hangs, "good")
-			d.pass(time.Second)
+			d.pass(lookRetryMost)
 		}, goodActive},
 		{"its end is a deadline", standalone, func(d *drive) {
 			d.assign("good").pass(590 * time.Second)
@@ -311,7 +312,7 @@ func TestTheDiskAfterAPromotion(t *testing.T) {
 	d.pass(11 * time.Minute).expect(goodActive)
 	good := version("good", "1", "good")
 	want := Durable{Assigned: good, LastKnownGood: good, Proofs: d.disk.Proofs, Account: Account{Active: good, Text: "kube-system/good/kubelet",
-		NodeUID: "node-uid", Cluster: []string{"key"}, Renews: true, Promoted: Promotion{"good", testKubelet}}}
+		NodeUID: "node-uid", Cluster: []string{"key"}, Renews: true, Before: Conditions{Known: true}, Promoted: Promotion{"good", testKubelet}}}
 	if !reflect.DeepEqual(d.disk, want) {
 		t.Errorf("on disk: %+v\n   want: %+v", d.disk, want)
 	}

@@ -61,6 +61,8 @@ type Trial struct {
 	Longest   Span            `json:"longest,omitempty"`   // longest life of a start that failed
 	Baseline  bool            `json:"baseline,omitempty"`  // the configuration before it, or it itself, renewed the Lease
 	Renewed   bool            `json:"renewed,omitempty"`   // it has itself renewed the Lease
+	// Before are the Node's conditions before the start that began the trial.
+	Before Conditions `json:"conditionsBefore,omitzero"`
 }
 
 // Promotion says for which effective identity lastKnownGood was earned (rule 9).
@@ -120,6 +122,8 @@ type Account struct {
 	Cluster []string `json:"cluster,omitempty"`
 	// Renews: the Node's Lease was being renewed by a kubelet of ours, when it was last known.
 	Renews bool `json:"leaseRenewed,omitempty"`
+	// Before are the Node's conditions as the newest kubelet left them that was not on trial.
+	Before Conditions `json:"conditions,omitzero"`
 	// Asides are the state files that were set aside for what runs, or is about to.
 	Asides []Aside `json:"setAside,omitempty"`
 

@@ -41,6 +41,7 @@ type apiSession struct {
 func newAPISession(l *loop) *apiSession {
 	a := &apiSession{loop: l, recheck: kubeconfigRecheck}
 	l.lease = newLeaseWatch(l.TrialPeriod, a.connection)
+	l.node = newNodeWatch(a.connection)
 	return a
 }
 
@@ -59,6 +60,7 @@ func (a *apiSession) run(ctx context.Context) {
 		return
 	}
 	l.spawn(func() { l.lease.run(ctx, func(seen decide.LeaseSeen) { l.send(ctx, seen) }) })
+	l.spawn(func() { l.node.run(ctx, func(seen decide.ConditionsSeen) { l.send(ctx, seen) }) })
 	for said := ""; ctx.Err() == nil; {
 		content, err := config.ReadFile(path)
 		if err == nil {

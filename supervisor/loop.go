@@ -35,6 +35,7 @@ type loop struct {
 	due         time.Duration  // when the next decision is, though nothing happens; negative: never
 	child       *kubelet.Child // the newest, alive or not
 	lease       *leaseWatch
+	node        *nodeWatch
 	kubelets    *kubelet.Launcher
 	lastStarted *decide.Version // or tried
 	manager     *systemd.Manager
@@ -242,6 +243,9 @@ func (l *loop) handle(life lifetimes, event decide.Event) bool {
 // carryOut starts the step's action. Its result comes back as an event.
 func (l *loop) carryOut(life lifetimes, step decide.Step) {
 	l.lease.turn(step.WatchLease)
+	if step.LookAtNode {
+		l.node.ask()
+	}
 	crashPoint("before", step.Do)
 	switch do := step.Do.(type) {
 	case decide.Save:

@@ -103,6 +103,7 @@ func (l *loop) hearBegun(ctx context.Context, b begun) decide.Started {
 	l.record.started(b.child.Process())
 	crashPoint("recorded", b.do)
 	l.lease.newChild(b.lease)
+	l.node.newChild()
 	l.spawn(func() { l.attend(ctx, b.child) })
 	return decide.Started{Locked: b.child.Locked()}
 }

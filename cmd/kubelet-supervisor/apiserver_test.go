@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,12 +22,13 @@ import (
 type apiServer struct {
 	url string
 
-	mu      sync.Mutex
-	version int
-	node    corev1.Node
-	maps    map[string]corev1.ConfigMap // by name
-	edits   map[string]int              // version of the newest edit of each
-	changed chan struct{}               // closed at each change
+	mu         sync.Mutex
+	version    int
+	node       corev1.Node
+	maps       map[string]corev1.ConfigMap // by name
+	edits      map[string]int              // version of the newest edit of each
+	changed    chan struct{}               // closed at each change
+	heartbeats int64                       // of the kubelet
 }
 
 const nodeUID = "uid-of-n1"
@@ -109,7 +111,11 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	default:
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		respond(w, a.node)
+		a.heartbeats++ // at every look the kubelet has posted its conditions again
+		node := a.node
+		node.Status.Conditions = append(slices.Clone(node.Status.Conditions), corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+			LastHeartbeatTime: metav1.Unix(a.heartbeats, 0)})
+		respond(w, node)
 	}
 }
 

@@ -135,7 +135,7 @@ func (f *fake) write(c *cluster.Cluster, identity *rest.Config) error {
 		os.WriteFile(f.path("kubelet.yaml"), []byte(c.KubeletConfig()), 0o600))
 }
 
-// renew renews the node's Lease until ctx ends. What fails is tried again when the next one is due.
+// renew renews the node's Lease, and posts that it is Ready, until ctx ends. What fails is tried again when the next one is due.
 func (f *fake) renew(ctx context.Context) {
 	ticker := time.NewTicker(renewEvery)
 	defer ticker.Stop()
@@ -144,6 +144,8 @@ func (f *fake) renew(ctx context.Context) {
 			`"leaseDurationSeconds":40,"renewTime":%[2]q}}`, f.name, time.Now().UTC().Format(metav1.RFC3339Micro))
 		_ = f.client.Patch(types.ApplyPatchType).AbsPath("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", f.name).
 			Param("fieldManager", "demo").Param("force", "true").Body(lease).Do(ctx).Error()
+		status := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","lastHeartbeatTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339))
+		_ = f.client.Patch(types.StrategicMergePatchType).Resource("nodes").Name(f.name).SubResource("status").Body(status).Do(ctx).Error()
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():

@@ -20,6 +20,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/machine/disk"
@@ -103,7 +104,7 @@ func (o *outside) letNodesRead(t *testing.T) {
 	}
 }
 
-// renewLease does it in the place of a fake kubelet, which does not know the API server.
+// renewLease does it, and posts that the node is Ready, in the place of a fake kubelet, which does not know the API server.
 func (o *outside) renewLease(ctx context.Context) {
 	leases := o.client.CoordinationV1().Leases("kube-node-lease")
 	for {
@@ -117,6 +118,8 @@ func (o *outside) renewLease(ctx context.Context) {
 			lease.Spec.RenewTime = &now
 			_, _ = leases.Update(ctx, lease, metav1.UpdateOptions{})
 		}
+		status := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","lastHeartbeatTime":%q}]}}`, now.UTC().Format(time.RFC3339))
+		_, _ = o.client.CoreV1().Nodes().Patch(ctx, cluster.NodeName, types.StrategicMergePatchType, status, metav1.PatchOptions{}, "status")
 		select {
 		case <-ctx.Done():
 			return

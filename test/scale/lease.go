@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
 
@@ -16,8 +17,9 @@ const (
 	leaseFolder = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 )
 
-// renewLeases renews every node's Lease as its kubelet would, until ctx ends. What fails is tried again when the next one is due.
-func renewLeases(ctx context.Context, admin rest.Interface, nodes []node) {
+// renewLeases renews every node's Lease as its kubelet would, until ctx ends, and posts the Node's conditions after so many renewals. What
+// fails is tried again when the next one is due.
+func renewLeases(ctx context.Context, admin rest.Interface, nodes []node, posts int) {
 	var renewing sync.WaitGroup
 	workers := min(atOnce, len(nodes))
 	for first := range workers {
@@ -28,8 +30,12 @@ func renewLeases(ctx context.Context, admin rest.Interface, nodes []node) {
 			}
 			ticker := time.NewTicker(leaseEvery / time.Duration(len(own)))
 			defer ticker.Stop()
-			for i := 0; ; i = (i + 1) % len(own) {
-				own[i].renew(ctx)
+			for i := 0; ; i++ {
+				l := &own[i%len(own)]
+				l.renew(ctx)
+				if i/len(own)%posts == 0 {
+					l.post(ctx)
+				}
 				select {
 				case <-ticker.C:
 				case <-ctx.Done():
@@ -40,6 +46,10 @@ func renewLeases(ctx context.Context, admin rest.Interface, nodes []node) {
 	}
 	renewing.Wait()
 }
+
+// postsIn is after how many renewals a kubelet posts the Node's conditions, so that a trial sees it. A kubelet posts them at its start and
+// every 5 minutes.
+func postsIn(trial time.Duration) int { return max(1, min(3, int(trial/leaseEvery))) }
 
 // A lease is that of one node.
 type lease struct {
@@ -60,6 +70,14 @@ func (l *lease) renew(ctx context.Context) {
 		return
 	}
 	l.take(l.admin.Put().AbsPath(leaseFolder, l.node).SetHeader("Content-Type", "application/json").Body(l.object()).DoRaw(ctx))
+}
+
+// post says that the node is Ready, as the kubelet does at its start.
+func (l *lease) post(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, leaseWithin)
+	defer cancel()
+	status := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","lastHeartbeatTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339))
+	_ = l.admin.Patch(types.StrategicMergePatchType).Resource("nodes").Name(l.node).SubResource("status").Body(status).Do(ctx).Error()
 }
 
 func (l *lease) object() []byte {

@@ -59,7 +59,7 @@ func (m *Machines) Start(ctx context.Context) (err error) {
 		return err
 	}
 	ctx, m.stop = context.WithCancel(ctx)
-	m.renewing.Go(func() { renewLeases(ctx, m.admin, m.nodes) })
+	m.renewing.Go(func() { renewLeases(ctx, m.admin, m.nodes, postsIn(m.options.Trial)) })
 	return nil
 }
 

@@ -77,7 +77,7 @@ func onNodes(ctx context.Context, o Options, measure func(m *measurement, renew 
 	defer stop()
 	beside.Go(func() { m.observer.watch(watching) })
 	defer func() { err = errors.Join(err, m.stopSupervisors()) }()
-	return measure(m, func() { beside.Go(func() { renewLeases(watching, m.admin, m.nodes) }) })
+	return measure(m, func() { beside.Go(func() { renewLeases(watching, m.admin, m.nodes, postsIn(o.Trial)) }) })
 }
 
 func (m *measurement) prepare(ctx context.Context) (err error) {

@@ -184,13 +184,15 @@ func (s *stage) fakeNode(ctx, beside context.Context, name string, healthz int) 
 		"--root-dir="+at("kubelet"), fmt.Sprintf("--healthz-port=%d", healthz))
 }
 
-// renew renews a node's Lease until ctx ends. What fails is tried again when the next one is due.
+// renew renews a node's Lease, and posts that it is Ready, until ctx ends. What fails is tried again when the next one is due.
 func renew(ctx context.Context, client *rest.RESTClient, name string) {
 	every(ctx, func() {
 		lease := fmt.Appendf(nil, `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q},"spec":{"holderIdentity":%[1]q,`+
 			`"leaseDurationSeconds":40,"renewTime":%[2]q}}`, name, time.Now().UTC().Format(metav1.RFC3339Micro))
 		_ = client.Patch(types.ApplyPatchType).AbsPath("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", name).
 			Param("fieldManager", "watch").Param("force", "true").Body(lease).Do(ctx).Error()
+		status := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","lastHeartbeatTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339))
+		_ = client.Patch(types.StrategicMergePatchType).Resource("nodes").Name(name).SubResource("status").Body(status).Do(ctx).Error()
 	})
 }
 

@@ -1,0 +1,155 @@
+package decide
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The Node's conditions (rule 7): a kubelet whose healthz answers, and whose Lease is renewed, can still be one that runs no pods. So the
+// Node is looked at once a minute in a trial, and once more just before a promotion. While a condition is bad that was not bad before the
+// trial, the trial clock stands. Nothing is rolled back for it, because other things can be the cause.
+//
+// What was so before the trial is learned from kubelets that are not on trial. Where that is not known, a bad condition stops the clock as
+// well: nothing becomes last known good because of what is not known.
+const (
+	lookEvery     = time.Minute      // at the Node of a kubelet on trial
+	lookRetryMost = 10 * time.Second // where a look has told nothing; less for a short trial
+	lookBefore    = 5 * time.Minute  // at the Node of any other, while a change is in sight
+	lookPause     = time.Second      // between two looks
+)
+
+// Conditions are those of the Node that say whether pods can run on it: Ready and the three pressures.
+type Conditions struct {
+	Known bool   `json:"known,omitempty"`
+	Bad   string `json:"bad,omitempty"` // the types of those that are bad, in the order of the alphabet, with commas between
+}
+
+// ConditionsOf reads the conditions of a Node. They are not known where its kubelet has posted none.
+func ConditionsOf(node *corev1.Node) Conditions {
+	var found Conditions
+	var bad []string
+	for _, c := range node.Status.Conditions {
+		switch c.Type {
+		case corev1.NodeReady:
+			found.Known = true
+			if c.Status != corev1.ConditionTrue {
+				bad = append(bad, string(c.Type))
+			}
+		case corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
+			if c.Status == corev1.ConditionTrue {
+				bad = append(bad, string(c.Type))
+			}
+		}
+	}
+	if !found.Known {
+		return Conditions{}
+	}
+	slices.Sort(bad)
+	found.Bad = strings.Join(bad, ", ")
+	return found
+}
+
+// NodeLooks is what the looks at the Node have told of the present child.
+type NodeLooks struct {
+	Conditions               // as the child has posted them
+	At         time.Duration // of the newest look that knew them
+	Tried      time.Duration // of the newest look that was answered, or failed
+	Next       time.Duration // when the next look is due
+	Problem    string        // why an API server that answers tells nothing
+}
+
+func (s *State) learnConditions(e ConditionsSeen) {
+	n := &s.Node
+	s.looking = false
+	n.Tried, n.Problem = s.Now, e.Problem
+	n.Next = s.Now + s.lookRetry()
+	if !e.Known || !s.Child.Alive {
+		return
+	}
+	if e.Posted {
+		n.Conditions, n.At, n.Next = e.Conditions, s.Now, s.Now+lookEvery
+	}
+	if s.OnTrial() || e.Before {
+		return
+	}
+	n.Next = s.Now + lookBefore
+	s.Before = e.Conditions
+	if s.Trial.Content != "" { // its first start was counted, and is still to be made
+		s.Trial.Before = e.Conditions
+	}
+}
+
+// askForLook asks for a look at the Node where one is due; ConditionsSeen answers it.
+func (s *State) askForLook() bool {
+	n := &s.Node
+	if s.Standalone || s.Stopping || s.Frozen || s.isStopping() || !s.Child.Alive || s.looking {
+		return false
+	}
+	due := max(n.Next, n.Tried+lookPause)
+	switch {
+	case !s.OnTrial() && !s.changeInSight():
+		n.Next = 0 // at once, when there is one
+		return false
+	case s.OnTrial() && s.worse() == "" && s.trialTimeIsFull() && s.Child.Healthy:
+		due = min(due, n.Tried+s.lookRetry())
+	}
+	s.looking = s.reached(due)
+	return s.looking
+}
+
+// changeInSight: a configuration is about to be started that would be on trial.
+func (s *State) changeInSight() bool {
+	want := s.target()
+	if s.Pending != nil {
+		want = &s.Pending.Version
+	}
+	if want == nil || s.runs(want) || !s.needsTrial(want) {
+		return false
+	}
+	_, _, held := s.heldChange()
+	return !held
+}
+
+// lookRetry is how long a look stays fresh, and how soon one that told nothing is made again.
+func (s *State) lookRetry() time.Duration {
+	return min(lookRetryMost, max(time.Second, s.TrialPeriod/10))
+}
+
+// worse names the conditions of the Node that are bad, and were not known to be so before the trial; empty = none.
+func (s *State) worse() string {
+	if !s.Node.Known || s.Node.Bad == "" {
+		return ""
+	}
+	before := strings.Split(s.Trial.Before.Bad, ", ")
+	worse := without(strings.Split(s.Node.Bad, ", "), func(name string) bool { return slices.Contains(before, name) })
+	return strings.Join(worse, ", ")
+}
+
+// nodeIsFine: a look that was made just now found nothing that the trial would have to wait for.
+func (s *State) nodeIsFine() bool {
+	return s.Node.Known && s.Now <= s.Node.At+s.lookRetry() && s.worse() == ""
+}
+
+// worseWarning says what the trial waits for; empty = nothing.
+func (s *State) worseWarning() string {
+	worse := s.worse()
+	if worse == "" || !s.OnTrial() {
+		return ""
+	}
+	since := "since this configuration was started"
+	if !s.Trial.Before.Known {
+		since = "and whether it was so before this configuration was started is not known"
+	}
+	return "the trial clock stands: bad conditions of the Node, " + since + ": " + worse
+}
+
+// awaited is what a promotion waits for whose time is over.
+func (s *State) awaited() string {
+	if !s.Trial.Renewed {
+		return "and its Lease was seen to be renewed"
+	}
+	return "and its kubelet was seen to post the Node's conditions"
+}
