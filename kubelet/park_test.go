@@ -92,9 +92,13 @@ func TestAParkedKubeletIsLetThroughByTheEndOfTheOtherOne(t *testing.T) {
 	if p.notify.notes(next.Process().PID).Ready {
 		t.Error("it is ready, and waits")
 	}
+	p.notify.hear(next.Process().PID, "WATCHDOG=1\nWATCHDOG=1") // from 1.35 on a kubelet pings before it does anything else, and not while it waits
 	first.Stop(time.Minute)
 	if !next.Passed() {
 		t.Fatal("it did not go past the lock")
+	}
+	if pings := p.notify.notes(next.Process().PID).Pings; pings != 0 {
+		t.Errorf("%d pings of before its start count, so that it would soon be taken for hung", pings)
 	}
 	p.attended(next)
 	fakenode.Await(t, "READY=1", func() bool { return p.notify.notes(next.Process().PID).Ready })

@@ -87,22 +87,17 @@ func (a *apiSession) session(ctx context.Context, path string, content []byte) e
 	follower := configsync.NewFollower(configsync.Options{
 		Client: client, NodeName: name, Namespaces: a.loop.Namespaces, MaxPayload: maxPayload, KeepsFields: kept.get, Logger: a.loop.Logger,
 	})
-	options := status.Options{
-		Client: client, NodeName: name, Logger: a.loop.Logger, FlushTime: flushTime, MovesEvery: movesEvery, OnLooked: follower.NodeIsAt,
-		OnKeepsFields: func(keeps bool) {
-			if kept.set(keeps) {
-				follower.Refresh()
-			}
-		},
+	options := a.publishing(client, name, follower)
+	options.OnKeepsFields = func(keeps bool) {
+		if kept.set(keeps) {
+			follower.Refresh()
+		}
 	}
 	options.OnAcknowledged = func(r status.Report) {
 		a.loop.metrics.Said()
 		if began := r.ChangeToReport; !began.IsZero() {
 			a.loop.send(ctx, decide.Reported{Began: began})
 		}
-	}
-	if a.loop.EditSpread == 0 {
-		options.MovesEvery = 0 // as upstream: each edit, and what is said of it, at once
 	}
 	publisher := status.NewPublisher(options)
 	if keys := a.loop.clusterKeys(); len(keys) > 0 {
@@ -119,6 +114,15 @@ func (a *apiSession) session(ctx context.Context, path string, content []byte) e
 	a.loop.Logger.Info("following the Node", zap.String("node", name))
 	awaitChange(ctx, path, content, 0)
 	return nil
+}
+
+// publishing is how the Node is published on.
+func (a *apiSession) publishing(client rest.Interface, name string, follower *configsync.Follower) status.Options {
+	options := status.Options{Client: client, NodeName: name, Logger: a.loop.Logger, FlushTime: flushTime, MovesEvery: movesEvery, OnLooked: follower.NodeIsAt}
+	if a.loop.EditSpread == 0 {
+		options.MovesEvery = 0 // as upstream: each edit, and what is said of it, at once
+	}
+	return options
 }
 
 func (a *apiSession) begin(client rest.Interface, name string, publisher *status.Publisher, follower *configsync.Follower) {
