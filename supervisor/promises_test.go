@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
@@ -182,7 +183,8 @@ func TestNoStartWithFilesThatChanged(t *testing.T) {
 			}
 		case b := <-l.begun:
 			if b.child != nil {
-				b.child.Discard()
+				b.child.Kill()
+				b.child.Attend(context.Background(), func(kubelet.Event) {})
 			}
 			t.Fatalf("it was started: %v", b.err)
 		}
