@@ -10,13 +10,14 @@ import (
 )
 
 func (s *State) learnAssigned(e Assigned) {
-	s.Reset, s.Lost = nil, false
+	s.Reset, s.Lost, s.NodeGone = nil, false, false
 	s.Shadowed = e.Shadowed
 	s.mergeOnly(&e)
 	// Its checkpoint has just been written.
 	s.Unrenderable = without(s.Unrenderable, func(x Unrenderable) bool { return x.Content == e.Version.Content })
 	switch {
 	case !s.savesAssignment() && s.Assigned != nil && reflect.DeepEqual(*s.Assigned, e.Version) && s.Text == e.Text && s.NodeUID == e.NodeUID:
+		s.askedFor(&e.Version)
 		s.Pending, s.Edit, s.Observed, s.Sync = nil, nil, &e.Text, nil
 	case s.settles(e):
 		s.expectQuiet()
@@ -31,6 +32,7 @@ func (s *State) expect(a Assigned, waited time.Duration) {
 	if !Same(&a.Version, s.ran()) {
 		s.beginChange(&a.Version, a.Download, waited)
 	}
+	s.askedFor(&a.Version)
 	s.Pending, s.Edit, s.Sync = &a, nil, nil
 	s.PendingNumber++
 }
@@ -83,7 +85,7 @@ func (s *State) withAssigned(a Assigned) Durable {
 
 func (s *State) learnCleared(e Cleared) {
 	s.Sync, s.Pending, s.Edit = nil, nil, nil
-	s.Shadowed = false
+	s.Shadowed, s.NodeGone = false, false
 	if e.Text == "" && s.Reset == nil && s.Assigned != nil && s.NodeUID != "" && e.NodeUID != s.NodeUID {
 		if !s.Lost {
 			s.event(corev1.EventTypeWarning, "AssignmentLost", "the Node was re-created without its assignment; the kubelet keeps "+Describe(s.Assigned))
@@ -92,6 +94,7 @@ func (s *State) learnCleared(e Cleared) {
 		return
 	}
 	s.Lost = false
+	s.askedFor(nil)
 	s.Reset = &e
 	s.Observed = &e.Text
 	if s.ran() != nil {
@@ -122,7 +125,7 @@ func (s *State) learnRetry(e Retry) {
 	}
 	s.ApplyAt, s.NextStart, s.Environment, s.Exits, s.Unrenderable = 0, 0, "", nil, nil
 	s.SettlesAt, s.NextEdit = 0, 0
-	s.Outlook = Outlook{} // what is held is looked at again
+	s.Outlook.Due, s.Unanswered = true, nil // what is held is looked at again
 	if !Same(s.goal(), s.ran()) {
 		s.beginAnyChange()
 	}
@@ -132,6 +135,8 @@ func (s *State) learnProved(e Proved) {
 	s.Doing = nil
 	switch {
 	case e.Outcome == 0: // abandoned
+	case e.Unanswered:
+		s.learnUnanswered(e)
 	case e.NoMorePreflight:
 		// Whatever this kubelet said, it cannot be asked: the trial has to tell.
 		e.Outcome, s.Environment = config.Unknown, ""
@@ -143,6 +148,9 @@ func (s *State) learnProved(e Proved) {
 		s.Environment = ""
 		s.learnMergeFails(e.Proof)
 		s.Proofs = newest(without(s.Proofs, func(p Proof) bool { return p.Content == e.Content && p.Kubelet == e.Kubelet }), e.Proof)
+	}
+	if e.Outcome != 0 && !e.Unanswered {
+		s.Unanswered = s.answered(e)
 	}
 	newest := s.Assigned
 	if s.Pending != nil {

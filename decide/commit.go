@@ -20,7 +20,6 @@ func (s *State) act() Action {
 		next = s.plan()
 	}
 	if s.takenAndHeld() {
-		s.tellHeld(s.target())
 		s.giveBack()
 	}
 	return s.commit(next)
@@ -74,7 +73,7 @@ func (s *State) commitStop(want *Version) Action {
 		s.beginAnyChange()
 	}
 	s.announce(want)
-	s.PodsLost = ""
+	s.PodsLost, s.Held = "", Held{}
 	s.Unsettled = s.Now // what waited for its turn has it now: its end is worth waiting for
 	return Stop{Looked: s.runsUnblamed() && s.Outlook.Change == s.changeTo(want)}
 }

@@ -41,7 +41,7 @@ func TestConsentWithdrawn(t *testing.T) {
 			if d.decide(Consented{}); d.s.Doing != nil {
 				d.hear(d.answer(d.s.Doing))
 			}
-			d.pass(5 * time.Second).expectDone(row.done...).expect("assigned=one@1 active=one@1 lkg=one@1 False WouldDisrupt run config").expectEvents("KubeletConfigHeld")
+			d.pass(5 * time.Second).expectDone(row.done...).expect("assigned=one@1 active=one@1 lkg=one@1 False WouldDisrupt").expectEvents("KubeletConfigHeld")
 			if d.disk.Assigned.Content != "one" || d.disk.Trial.Open {
 				t.Errorf("on disk is assigned %s, trial %+v", nameOf(d.disk.Assigned), d.disk.Trial)
 			}

@@ -21,6 +21,7 @@ func Decide(s State, at Moment, e Event) (State, Step) {
 	if do != nil {
 		s.Doing = do
 	}
+	s.noticeHold()
 	s.settle()
 	s.followChange()
 	look := s.askForLook()
@@ -41,7 +42,9 @@ func (s *State) learn(event Event) {
 		s.learnCleared(e)
 	case SyncFailed:
 		// An older request that is not carried out yet is void.
-		s.Sync, s.Observed, s.Pending, s.Edit, s.Reset = &e.Problem, &e.Text, nil, nil, nil
+		s.Sync, s.Observed, s.Pending, s.Edit, s.Reset, s.NodeGone = &e.Problem, &e.Text, nil, nil, nil, false
+	case NodeGone:
+		s.NodeGone = true
 	case Retry:
 		s.learnRetry(e)
 	case Saved:
@@ -197,6 +200,9 @@ func (s *State) learnHung(e Hung) {
 func (s *State) settle() {
 	if s.Child.Healthy {
 		s.Active = s.newestOf(s.Child.Version)
+	}
+	if s.unforeseen() != "" {
+		s.reached(s.unforeseenUntil()) // then it is told no more
 	}
 	if s.settled() {
 		s.Unsettled = -1

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
@@ -42,7 +43,10 @@ type drive struct {
 	hangs    map[string]bool           // never healthy
 	portHeld map[string]bool           // never healthy either: its healthz port is another process's
 	kills    map[string]int            // by content: so many running pods would be killed at its start
-	unsure   string                    // what a forecast does not know
+	unsure   string                    // what a forecast does not know, and nobody can say
+	silent   string                    // who does not answer a look
+	mute     map[string]int            // by content: so many pre-flights give no answer; negative = none ever does
+	pods     string                    // a prefix of the uids of the pods that would be killed
 	starts   func(Start) (Event, bool) // what answers a start in the place of a child
 	begins   func(Start)               // beside a child that starts
 	proves   func(content string)      // beside a pre-flight
@@ -58,6 +62,7 @@ type drive struct {
 	posted   string            // the newest of them, by a kubelet that was healthy
 	cluster  []string
 	online   bool
+	tries    []int           // what the pre-flights without an answer were told of those before
 	own      string          // content of the node's own file
 	broken   map[string]bool // by content of the node's own file: no layers can be laid over it
 	guilty   string          // what comes of looking for whom to blame
@@ -81,7 +86,7 @@ func newDrive(t *testing.T, changes ...func(*Settings)) *drive {
 		change(&settings)
 	}
 	return &drive{t: t, s: New(settings), now: time.Hour, refused: map[string]Proof{}, deadly: map[string]time.Duration{}, short: map[string]bool{},
-		lease: map[string]bool{}, effect: map[string]string{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, portHeld: map[string]bool{}, parks: map[string]ParkEnded{}, kills: map[string]int{}, bad: map[string]string{}, bootID: "boot-1", online: true,
+		lease: map[string]bool{}, effect: map[string]string{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, portHeld: map[string]bool{}, parks: map[string]ParkEnded{}, kills: map[string]int{}, mute: map[string]int{}, bad: map[string]string{}, bootID: "boot-1", online: true,
 		own: "local", broken: map[string]bool{}}
 }
 
@@ -134,7 +139,7 @@ func (d *drive) decide(e Event) {
 // expectUnheld: a consent that is withdrawn after the kubelet was asked to end comes too late.
 func (d *drive) expectUnheld() {
 	d.t.Helper()
-	if stop, is := d.step.Do.(Stop); is && stop.Hung == "" && !d.s.Stopping && d.s.isHeld(d.s.target()) {
+	if stop, is := d.step.Do.(Stop); is && stop.Hung == "" && !d.s.Stopping && d.s.waits(d.s.target()) {
 		d.t.Fatalf("what is held is made: %+v, %s", d.s.Outlook, d.shown())
 	}
 }
@@ -172,6 +177,11 @@ func (d *drive) answer(do Action) Event {
 		if d.proves != nil {
 			d.proves(content)
 		}
+		if left := d.mute[content]; left != 0 {
+			d.mute[content] = max(left-1, -1)
+			d.tries = append(d.tries, do.Tries)
+			return Proved{Proof: Proof{Content: content, Kubelet: do.Kubelet, Outcome: config.Unknown, Words: mutePreflight}, Unanswered: true}
+		}
 		proof, known := d.refused[content]
 		if !known {
 			effect := content
@@ -184,11 +194,7 @@ func (d *drive) answer(do Action) Event {
 		return Proved{Proof: proof}
 	case Foresee:
 		d.note("foresee " + do.Content)
-		answer := Foreseen{Change: do.Change, Lost: d.kills[do.Content], Unknown: d.unsure}
-		if answer.Lost > 0 {
-			answer.Words = fmt.Sprintf("%d of 7 running pods would be killed at the restart", answer.Lost)
-		}
-		return answer
+		return d.foresees(do)
 	case Park:
 		d.note("park " + nameOf(do.Version))
 		if ended, is := d.parks[nameOf(do.Version)]; is {
@@ -262,6 +268,24 @@ func (d *drive) lookAtNode() ConditionsSeen {
 		d.posted = d.bad[contentOf(c.Version)]
 	}
 	return ConditionsSeen{Conditions: Conditions{Known: true, Bad: d.posted}, Posted: c.EverHealthy, Before: !c.EverHealthy}
+}
+
+const mutePreflight = "no verdict of the pre-flight: the kubelet did not finish"
+
+// foresees answers a look.
+func (d *drive) foresees(do Foresee) Foreseen {
+	if d.silent != "" {
+		return Foreseen{Change: do.Change, WaitsFor: d.silent}
+	}
+	answer := Foreseen{Change: do.Change, Known: d.unsure == "", Lost: d.kills[do.Content], Warning: d.unsure}
+	for i := range answer.Lost {
+		pod := fmt.Sprintf("%s%d", d.pods, i+1)
+		answer.Losses = append(answer.Losses, nodev1.Loss{Pod: "default/" + pod, UID: "uid-" + pod, Reason: "OutOfpods"})
+	}
+	if answer.Lost > 0 {
+		answer.Words = fmt.Sprintf("%d of 7 running pods would be killed at the restart", answer.Lost)
+	}
+	return answer
 }
 
 // pass lets time pass. Children become healthy, renew their Lease and die as told; due times are kept.

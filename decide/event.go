@@ -3,6 +3,7 @@ package decide
 import (
 	"time"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
@@ -48,6 +49,8 @@ type (
 		Problem Problem
 		Text    string
 	}
+	// NodeGone: the Node does not exist. What it said last is not known to hold any more.
+	NodeGone struct{}
 	// Retry asks to try a rejected configuration again. An empty Value is a request from the node itself, always new.
 	Retry struct{ Value string }
 	// Saved answers Save.
@@ -56,13 +59,17 @@ type (
 	Proved struct {
 		Proof
 		NoMorePreflight bool
+		Unanswered      bool // there is no verdict yet: the same question may be answered with more time
 	}
-	// Foreseen answers Foresee.
+	// Foreseen answers Foresee. Where it is neither known nor waited for, it cannot be known.
 	Foreseen struct {
 		Change
-		Lost    int    // running pods that would certainly be killed, or started anew
-		Words   string // which, in one line
-		Unknown string // what could not be foreseen, in one line
+		Known    bool          // all that there is to know was answered
+		WaitsFor string        // who has not answered, in one line; empty = nobody is waited for
+		Lost     int           // running pods that would certainly be killed, or started anew
+		Losses   []nodev1.Loss // which
+		Words    string        // which, in one line
+		Warning  string        // what cannot be known, or is uncertain, in one line
 	}
 	// Consented brings the value of annotation allow-disruption; empty = none.
 	Consented struct{ Value string }
@@ -176,6 +183,7 @@ type (
 	Prove struct {
 		Version, Control *Version
 		Alone            bool // there is nothing to compare with
+		Tries            int  // how often it gave no answer
 		Kubelet          config.Identity
 		Local            string
 	}
@@ -185,6 +193,7 @@ type (
 		Version, RunsVersion *Version
 		Local                string // content of the local file
 		MayAsk               bool   // a pre-flight with this kubelet is safe
+		Tries                int    // looks in a row that were not answered
 	}
 	// Merge lays the layers of a version over the node's own file as it is now, whose content is Local; answered by Merged.
 	Merge struct {
@@ -237,6 +246,7 @@ func (Booted) event()         {}
 func (Assigned) event()       {}
 func (Cleared) event()        {}
 func (SyncFailed) event()     {}
+func (NodeGone) event()       {}
 func (Retry) event()          {}
 func (Saved) event()          {}
 func (Proved) event()         {}

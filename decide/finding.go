@@ -20,7 +20,7 @@ type finding struct {
 // finding picks the first row that holds.
 func (s *State) finding() finding {
 	for _, row := range []func() *finding{
-		s.findStopping, s.findOwnFailure, s.findSync, s.findEnvironment, s.findUnhealthy, s.findHeld, s.findFallback, s.findVerdict, s.findApplying, s.findBrokenLocal,
+		s.findStopping, s.findOwnFailure, s.findSync, s.findEnvironment, s.findUnhealthy, s.findHeld, s.findAsking, s.findFallback, s.findVerdict, s.findApplying, s.findBrokenLocal,
 	} {
 		if f := row(); f != nil {
 			return *f
@@ -165,6 +165,9 @@ func (s *State) whyNot(v *Version) string {
 }
 
 func (s *State) findApplying() *finding {
+	if s.NodeGone && (s.Pending != nil || s.Reset != nil || s.Unsettled >= 0) {
+		return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, "the Node does not exist: what it asked for is not made", ""}
+	}
 	if s.Reset != nil {
 		return s.findRefusedReset()
 	}

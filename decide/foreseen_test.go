@@ -52,11 +52,11 @@ func TestWhatWasNotForeseenIsToldInItsTrial(t *testing.T) {
 		says bool
 	}{
 		"on trial":                       {func(*State) {}, true},
-		"it was foreseen":                {func(s *State) { s.Outlook.Unknown = "" }, false},
+		"it was foreseen":                {func(s *State) { s.Outlook.Warning = "" }, false},
 		"the trial is over":              {func(s *State) { s.Child.Version = &Version{Content: "b"} }, false},
 		"the look was at another change": {func(s *State) { s.Outlook.Content = "b" }, false},
 	} {
-		s := State{Child: Child{Alive: true, Version: &Version{Content: "a"}}, Outlook: Outlook{Change: Change{Content: "a"}, Unknown: "no list of pods"}}
+		s := State{Child: Child{Alive: true, Version: &Version{Content: "a"}}, Outlook: Outlook{Change: Change{Content: "a"}, Warning: "no list of pods"}}
 		s.Trial.Content = "a"
 		row.but(&s)
 		if words := strings.Join(s.warnings(), "; "); strings.Contains(words, "not foreseen") != row.says {
@@ -76,5 +76,5 @@ func TestALookAfterTheAssignmentWasTakenHoldsIt(t *testing.T) {
 	d.now += outlookLasts + time.Millisecond
 	d.kills["one"] = 2
 	d.hear(d.answer(d.s.Doing)).pass(time.Second).expectEvents("KubeletConfigHeld").expectDone("prove one", "foresee one", "foresee one")
-	d.expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt run config")
+	d.expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt")
 }

@@ -71,7 +71,7 @@ func TestALookGetsOld(t *testing.T) {
 func TestARollbackIsToldBeforeWhatWaits(t *testing.T) {
 	d := newDrive(t, holding).boot().good("good").assign("one").pass(time.Minute)
 	d.kills["two"] = 3
-	d.assign("two").pass(2 * time.Second).expect("assigned=one@1 active=one@1 lkg=good@1 False WouldDisrupt run config")
+	d.assign("two").pass(2 * time.Second).expect("assigned=one@1 active=one@1 lkg=good@1 False WouldDisrupt")
 	d.ownLooks = true
 	for range 12 {
 		if len(d.s.Suspects) > 0 {
@@ -220,7 +220,7 @@ func TestAnEditThatIsGivenBack(t *testing.T) {
 	d.assign("one", "cm", "1").pass(12*time.Minute).edit("two", "2").pass(time.Second)
 	before := d.disk
 	d.kills["two"] = 1
-	d.pass(time.Hour).expect("assigned=one@1 active=one@1 lkg=one@1 False WouldDisrupt run config")
+	d.pass(time.Hour).expect("assigned=one@1 active=one@1 lkg=one@1 False WouldDisrupt")
 	d.kills["two"] = 0
 	d.pass(3 * time.Hour).expect("assigned=two@2 active=two@2 lkg=two@2 True Active")
 	if contentOf(before.Assigned) != "two" || d.disk.Text != before.Text || d.disk.NodeUID != before.NodeUID {
@@ -301,14 +301,14 @@ func TestTheTurnOfAnEditWhileANewerChangeWaits(t *testing.T) {
 		if d.times("stop") > 0 {
 			t.Errorf("done: %q", d.did)
 		}
-		d.expect("assigned=two@2 active=one@1 lkg=one@1 False WouldDisrupt run config")
+		d.expect("assigned=two@2 active=one@1 lkg=one@1 False WouldDisrupt")
 	})
 	t.Run("a removal is held", func(t *testing.T) {
 		d := waiting(t, Hold).hear(Cleared{NodeUID: "node-uid"}).pass(time.Hour)
 		if d.times("stop") > 0 {
 			t.Errorf("done: %q", d.did)
 		}
-		d.expect("assigned=two@2 active=one@1 lkg=one@1 False WouldDisrupt run config")
+		d.expect("assigned=two@2 active=one@1 lkg=one@1 False WouldDisrupt")
 	})
 	t.Run("a removal waits for local, and nothing is held", func(t *testing.T) {
 		d := waiting(t, Allow).refuse("broken", false).hear(LocalChanged{Kubelet: testKubelet, Local: "broken"}).hear(Cleared{NodeUID: "node-uid"}).pass(time.Hour)

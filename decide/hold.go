@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -21,28 +20,12 @@ const (
 	Allow = "allow" // it is made, and told
 )
 
-const (
-	outlookLasts   = 5 * time.Second // a change that may be made is made so soon after the look, or looked at again
-	lookAgainLeast = time.Minute     // at what is held, doubling
-	lookAgainMost  = 5 * time.Minute
-)
-
 // Change is what is foreseen: what runs makes room for something else.
 type Change struct {
 	Content     string // of what is to run
 	Kubelet     config.Identity
 	Runs        string // content of what runs
 	RunsKubelet config.Identity
-}
-
-// Outlook is what was foreseen of a change.
-type Outlook struct {
-	Change
-	At      time.Duration
-	Pause   time.Duration // before the next look, where the change is held
-	Lost    int           // running pods that certainly would be
-	Words   string        // which
-	Unknown string        // what could not be foreseen
 }
 
 // runsUnblamed: a kubelet runs, and nothing speaks against it, so that its end would be our choice.
@@ -64,8 +47,9 @@ func (s *State) changeTo(want *Version) Change {
 	return Change{Content: s.contentOf(want), Kubelet: s.OnDisk, Runs: s.contentRun(), RunsKubelet: c.Kubelet}
 }
 
-// waitBefore gives what has to come before what runs makes room for want: a look, or waiting; nil = nothing. While a kubelet is being restarted,
-// or rolled back, a change waits until it is: a restart that nobody chose is no chance for one that somebody did.
+// waitBefore gives what has to come before what runs makes room for want: a look, a pre-flight that gave no answer, or waiting; nil = nothing.
+// While a kubelet is being restarted, or rolled back, a change waits until it is: a restart that nobody chose is no chance for one that somebody
+// did.
 func (s *State) waitBefore(want *Version) *move {
 	switch {
 	case s.Disruption == "", s.nothingToKeep():
@@ -75,27 +59,69 @@ func (s *State) waitBefore(want *Version) *move {
 	case !s.runsUnblamed():
 		return &move{}
 	}
+	if wait := s.waitForVerdict(want); wait != nil {
+		return wait
+	}
+	waits := s.waits(want)
 	look := Foresee{Change: s.changeTo(want), Version: want, RunsVersion: s.Child.Version, Local: s.Local, MayAsk: s.proof(AnyContent, s.OnDisk) == nil}
-	held := s.isHeld(want)
+	o := s.Outlook
 	switch {
-	case s.Outlook.Change != look.Change, s.reached(s.Outlook.At + s.lookAgainAfter()), !held && s.Now > s.Outlook.At+outlookLasts:
+	case o.Change != look.Change, o.Due, waits && s.reached(o.At+s.lookAgainAfter()), !waits && s.Now > o.At+outlookLasts:
+		if s.foresaw(want) {
+			look.Tries = o.Tries
+		}
 		return &move{kind: act, action: look}
-	case held:
+	case waits:
 		return &move{}
 	}
 	return nil
 }
 
-// isHeld: what was foreseen of the change to want keeps it from being made.
-func (s *State) isHeld(want *Version) bool {
-	return s.Disruption == Hold && s.Outlook.Lost > 0 && s.Outlook.Change == s.changeTo(want) && s.Consent != ConsentFor(want) &&
-		s.runsUnblamed() && !s.nothingToKeep()
+// waitForVerdict asks again for a verdict on want that nobody has given yet.
+func (s *State) waitForVerdict(want *Version) *move {
+	u := s.owed(want)
+	switch {
+	case u == nil, s.isAllowed(want):
+		return nil
+	case s.Disruption == Allow && u.Tries >= triesWithoutHold:
+		return nil
+	case s.askAgain(u):
+		return &move{kind: act, action: s.prove(want)}
+	}
+	return &move{}
 }
 
-// lookAgainAfter spreads the looks of many nodes.
-func (s *State) lookAgainAfter() time.Duration {
-	pause := s.Outlook.Pause
-	return pause - pause/10 + spread(s.NodeUID, fmt.Sprint(s.Outlook.At), pause/5)
+// openQuestion is what nobody has answered yet about a change, and since when.
+func (s *State) openQuestion(want *Version) (since time.Duration, waitsFor string, open bool) {
+	if u := s.owed(want); u != nil {
+		return u.Since, u.Words, true
+	}
+	if o := s.Outlook; s.foresaw(want) && o.WaitsFor != "" {
+		return o.Since, o.WaitsFor, true
+	}
+	return 0, "", false
+}
+
+// mayHold: the change to want is one that a hold is for, and nobody has let it through.
+func (s *State) mayHold(want *Version) bool {
+	return s.Disruption == Hold && s.runsUnblamed() && !s.nothingToKeep() && (!s.runs(want) || s.followsLocal(want)) && !s.isAllowed(want)
+}
+
+// isAllowed: a person has let the change to want through.
+func (s *State) isAllowed(want *Version) bool { return s.Consent == ConsentFor(want) }
+
+func (s *State) losesPods(want *Version) bool { return s.foresaw(want) && s.Outlook.Lost > 0 }
+
+// waits: what is known of the change to want, or that nobody has answered yet, keeps it from being made.
+func (s *State) waits(want *Version) bool {
+	_, _, open := s.openQuestion(want)
+	return (open || s.losesPods(want)) && s.mayHold(want)
+}
+
+// isHeld: the change to want is said to be held. What has not been answered for a moment is not.
+func (s *State) isHeld(want *Version) bool {
+	since, _, open := s.openQuestion(want)
+	return (s.losesPods(want) || open && s.Now >= since+askedForLong) && s.mayHold(want)
 }
 
 // withPending is the state as it would be with the newest assignment.
@@ -141,33 +167,33 @@ func (s *State) heldChange() (want, newest *Version, held bool) {
 	return want, newest, s.isHeld(want)
 }
 
-func (s *State) learnForeseen(e Foreseen) {
-	do, is := s.Doing.(Foresee)
-	if !is || do.Change != e.Change {
-		return // too late: it was given up
-	}
-	s.Doing = nil
-	before := s.Outlook
-	s.Outlook = Outlook{Change: e.Change, At: s.Now, Pause: lookAgainLeast, Lost: e.Lost, Words: e.Words, Unknown: e.Unknown}
-	again := before.Lost > 0 && before.Change == e.Change
-	if again {
-		s.Outlook.Pause = min(2*before.Pause, lookAgainMost)
-	}
+// noticeHold tells of a change that is held, once, and has the report speak of it.
+func (s *State) noticeHold() {
 	want, _, held := s.heldChange()
 	if !held {
+		if since, _, open := s.openQuestion(want); open {
+			s.reached(since + askedForLong)
+		}
 		return
 	}
 	if s.Pending != nil {
 		text := s.Pending.Text
 		s.Observed = &text
 	}
-	if !again && !s.takenAndHeld() { // which is told when it is given back
-		s.tellHeld(want)
+	if of := (Held{Runs: s.contentRun(), To: s.contentOf(want)}); s.Held != of {
+		s.Held = of
+		s.event(corev1.EventTypeNormal, "KubeletConfigHeld", "The restart with "+Describe(want)+" is held: "+s.whyHeld(want))
 	}
 }
 
-func (s *State) tellHeld(want *Version) {
-	s.event(corev1.EventTypeNormal, "KubeletConfigHeld", "The restart with "+Describe(want)+" is held: "+s.Outlook.Words)
+// endHold forgets what is known of a change that is not asked for any more.
+func (s *State) endHold() { s.Held, s.Outlook = Held{}, Outlook{} }
+
+// askedFor ends the hold of another change than the one that is asked for now.
+func (s *State) askedFor(want *Version) {
+	if s.Held.To != s.contentOf(want) {
+		s.endHold()
+	}
 }
 
 // takenAndHeld: a change is held whose assignment has been taken: its consent was withdrawn, or a later look has said more.
@@ -175,6 +201,9 @@ func (s *State) takenAndHeld() bool {
 	want, _, held := s.heldChange()
 	return held && s.Pending == nil && s.Reset == nil && !s.runs(want)
 }
+
+// Held is the change that was told to be held, by the contents that run and are to run.
+type Held struct{ Runs, To string }
 
 // giveBack: an assignment that was taken, and waited for its turn, is held after all. A held change moves no pointer, so that a supervisor
 // or a host that comes back starts what ran last.
@@ -199,7 +228,7 @@ func (s *State) giveUpLook(event Event) {
 		return
 	}
 	switch event.(type) {
-	case Assigned, Cleared, SyncFailed, PortSeen, Hung, ChildExited, HostStopping, StopAsked:
+	case Assigned, Cleared, SyncFailed, NodeGone, PortSeen, Hung, ChildExited, HostStopping, StopAsked:
 		s.Doing = nil
 	}
 }
@@ -214,6 +243,19 @@ func ConsentFor(v *Version) string {
 	return digits[:min(12, len(digits))]
 }
 
+// whyHeld says which pods would be lost, and who has not answered.
+func (s *State) whyHeld(want *Version) string {
+	since, waitsFor, open := s.openQuestion(want)
+	open = open && s.Now >= since+askedForLong
+	switch {
+	case !s.losesPods(want):
+		return "it is not known what it would do to running pods: " + waitsFor
+	case open:
+		return s.Outlook.Words + "; since then it is not known: " + waitsFor
+	}
+	return s.Outlook.Words
+}
+
 // findHeld is about the newest assignment, of which nothing has moved.
 func (s *State) findHeld() *finding {
 	want, newest, held := s.heldChange()
@@ -223,25 +265,36 @@ func (s *State) findHeld() *finding {
 	hint := "drain the node, or set annotation kubelet-supervisor.io/allow-disruption=" + ConsentFor(want)
 	if newest != nil && !Same(want, newest) { // it is refused, and would end a trial
 		return &finding{corev1.ConditionFalse, nodev1.ReasonRefused,
-			s.whyNot(newest) + "; going back to " + Describe(want) + " waits: " + s.Outlook.Words, "correct the configuration, or " + hint}
+			s.whyNot(newest) + "; going back to " + Describe(want) + " waits: " + s.whyHeld(want), "correct the configuration, or " + hint}
 	}
-	what := Describe(want)
-	if newest == nil && s.Reset == nil {
-		what = "the change of local files"
-	}
-	return &finding{corev1.ConditionFalse, nodev1.ReasonWouldDisrupt, what + " waits: " + s.Outlook.Words, hint}
+	return &finding{corev1.ConditionFalse, nodev1.ReasonWouldDisrupt, s.describeChange(want, newest) + " waits: " + s.whyHeld(want), hint}
 }
 
-// heldError is what status.error says of it; empty = nothing is held.
-func (s *State) heldError() string {
-	_, newest, held := s.heldChange()
-	switch {
-	case !held:
-		return ""
-	case newest != nil && s.isRefused(newest):
-		return s.refusedError(newest)
+// describeChange names the newest change for people.
+func (s *State) describeChange(want, newest *Version) string {
+	if newest == nil && s.Reset == nil {
+		return "the change of local files"
 	}
-	return RunError
+	return Describe(want)
+}
+
+// findAsking is about a change that waits for an answer, and may be made in a moment.
+func (s *State) findAsking() *finding {
+	want, newest, _ := s.heldChange()
+	_, waitsFor, open := s.openQuestion(want)
+	if !open || !s.mayHold(want) {
+		return nil
+	}
+	return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, s.describeChange(want, newest) + " waits for an answer: " + waitsFor, "it is asked for again"}
+}
+
+// refusedAndHeld is the newest assignment where it is refused, and going back from what is on trial is held.
+func (s *State) refusedAndHeld() (newest *Version, held bool) {
+	_, newest, held = s.heldChange()
+	if newest != nil && !s.isRefused(newest) {
+		newest = nil
+	}
+	return newest, held
 }
 
 func (s *State) learnPodsLost(e PodsLost) {

@@ -16,7 +16,7 @@ const nothingYet = "assigned=- active=- lkg=- "
 
 // Rule 19. Each row is what happens on a node whose local configuration runs, and what comes of it.
 func TestHold(t *testing.T) {
-	held := nothingYet + "False WouldDisrupt run config"
+	held := nothingYet + "False WouldDisrupt"
 	for _, row := range []struct {
 		name  string
 		lives func(d *drive)
@@ -84,7 +84,7 @@ func TestHeldMessage(t *testing.T) {
 		d := newDrive(t, holding).boot().good("good").pass(time.Minute)
 		d.kills["local"] = 2
 		d.hear(Cleared{NodeUID: "node-uid"}).pass(time.Second).expectMessage("the local configuration waits: 2 of 7", "allow-disruption=local")
-		d.expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt run config")
+		d.expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt")
 		d.hear(Consented{Value: "local"}).pass(time.Second).expect(nothing)
 	})
 	t.Run("of what was not foreseen, as long as it is on trial", func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestHeldIsLookedAtAgain(t *testing.T) {
 			t.Errorf("look %d after %s, want about %s", i+1, looks[i], about)
 		}
 	}
-	d.expect(nothingYet + "False WouldDisrupt run config").expectEvents()
+	d.expect(nothingYet + "False WouldDisrupt").expectEvents()
 }
 
 // Nothing of a held change is on the disk: after a restart of the supervisor, or of the host, what ran last is started.
@@ -206,13 +206,13 @@ func TestHeldIsNotDurable(t *testing.T) {
 		t.Errorf("on disk is %s, was %s", after, before)
 	}
 	d.fresh().boot().expectDone("start good")
-	d.assign("one").pass(time.Second).expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt run config")
+	d.assign("one").pass(time.Second).expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt")
 	t.Run("heard of before the kubelet is started", func(t *testing.T) {
 		d.s = New(d.s.Settings)
 		d.decide(Booted{Disk: d.disk, Kubelet: testKubelet, Local: "local", BootID: d.bootID})
 		d.decide(assigned("one", "1", "one"))
 		d.fresh().until("rest", func(do Action) bool { return do == nil })
-		d.expectDone("start good", "foresee one").pass(time.Second).expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt run config")
+		d.expectDone("start good", "foresee one").pass(time.Second).expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt")
 	})
 	t.Run("a removal that is", func(t *testing.T) {
 		d.s = New(d.s.Settings)
@@ -220,7 +220,7 @@ func TestHeldIsNotDurable(t *testing.T) {
 		d.decide(Booted{Disk: d.disk, Kubelet: testKubelet, Local: "local", BootID: d.bootID})
 		d.decide(Cleared{NodeUID: "node-uid"})
 		d.fresh().until("rest", func(do Action) bool { return do == nil })
-		d.expectDone("start good", "foresee local").pass(time.Second).expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt run config")
+		d.expectDone("start good", "foresee local").pass(time.Second).expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt")
 	})
 }
 
@@ -232,7 +232,7 @@ func TestTrialGoesOnUnderAHold(t *testing.T) {
 	}
 	t.Run("a newer one is held, and the older one becomes last known good", func(t *testing.T) {
 		d := onTrial(t).assign("two").pass(11 * time.Minute)
-		d.expect("assigned=one@1 active=one@1 lkg=one@1 False WouldDisrupt run config")
+		d.expect("assigned=one@1 active=one@1 lkg=one@1 False WouldDisrupt")
 	})
 	t.Run("a newer one is refused, and going back would kill pods", func(t *testing.T) {
 		d := onTrial(t).refuse("bad", false).assign("bad").pass(time.Second).expectDone("prove bad", "foresee good")
@@ -247,7 +247,7 @@ func TestTrialGoesOnUnderAHold(t *testing.T) {
 			d.did = d.did[1:]
 		}
 		d.expectDone("stop", "start good", "foresee two")
-		d.expect("assigned=one@1 active=good@1 lkg=good@1 False WouldDisrupt run config")
+		d.expect("assigned=one@1 active=good@1 lkg=good@1 False WouldDisrupt")
 	})
 }
 
@@ -272,7 +272,7 @@ func TestHeldEdit(t *testing.T) {
 	t.Run("a hold at its turn gives the pointers back", func(t *testing.T) {
 		d := waiting(t)
 		d.kills["two"] = 1
-		d.pass(time.Hour).expect("assigned=one@1 active=one@1 lkg=one@1 False WouldDisrupt run config")
+		d.pass(time.Hour).expect("assigned=one@1 active=one@1 lkg=one@1 False WouldDisrupt")
 		if d.disk.Assigned.Content != "one" {
 			t.Errorf("on disk is assigned %s", nameOf(d.disk.Assigned))
 		}
@@ -332,7 +332,7 @@ func TestNeverHeld(t *testing.T) {
 				if _, exits := answer.(ChildExited); exits {
 					d.hear(answer)
 				}
-				d.assign("one").pass(10 * time.Second).expect(nothingYet + "False WouldDisrupt run config")
+				d.assign("one").pass(10 * time.Second).expect(nothingYet + "False WouldDisrupt")
 			})
 		}
 	})
@@ -347,7 +347,7 @@ func TestHeldLocalChange(t *testing.T) {
 	d := newDrive(t, holding, func(s *Settings) { s.FollowLocal = true }).boot().good("good")
 	d.kills["good"] = 2
 	d.fresh().hear(LocalChanged{Kubelet: newerKubelet, Local: "local"}).pass(15 * time.Second)
-	d.expectDone("prove good", "foresee good", "prove local").expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt run config")
+	d.expectDone("prove good", "foresee good", "prove local").expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt")
 	d.expectMessage("the change of local files waits: 2 of 7")
 	d.kills["good"] = 0
 	d.fresh().pass(2*time.Minute).expectDone("foresee good", "stop", "start good")

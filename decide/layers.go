@@ -79,7 +79,7 @@ func (s *State) mayTake(merged Version) bool {
 // planMerge asks about today's merge before a start, for it is taken at a start. Where the environment was to blame a moment ago, what ran goes on.
 func (s *State) planMerge() Action {
 	v := s.Today.Version
-	if v == nil || s.Child.Alive || s.Today.Failing || !s.usable(v) || s.proof(v.Content, s.OnDisk) != nil || s.environmentBlocks() {
+	if v == nil || s.Child.Alive || s.Today.Failing || !s.usable(v) || s.proof(v.Content, s.OnDisk) != nil || s.owed(v) != nil || s.environmentBlocks() {
 		return nil
 	}
 	return s.prove(v)

@@ -77,7 +77,7 @@ func TestTheFileUnderLayersChanges(t *testing.T) {
 	t.Run("with --follow-local over running pods", func(t *testing.T) {
 		d := goodLayers(t, holding, func(s *Settings) { s.FollowLocal = true })
 		d.kills["lay/edited"] = 2
-		d.ownFile("edited").pass(time.Minute).expect("assigned=lay/local@1 active=lay/local@1 lkg=lay/local@1 False WouldDisrupt run config")
+		d.ownFile("edited").pass(time.Minute).expect("assigned=lay/local@1 active=lay/local@1 lkg=lay/local@1 False WouldDisrupt")
 		d.hear(Consented{Value: ConsentFor(&Version{Content: "lay/edited"})}).pass(time.Minute).expect("assigned=lay/edited@1 active=lay/edited@1 lkg=lay/local@1 True InTrial")
 	})
 	t.Run("during a trial", func(t *testing.T) {

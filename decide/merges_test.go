@@ -31,12 +31,12 @@ func TestWhenAMergeIsTaken(t *testing.T) {
 		d := goodLayers(t, holding, following)
 		d.kills["local"], d.kills["edited"] = 1, 1
 		d.hear(Cleared{NodeUID: "node-uid"}).pass(time.Second).ownFile("edited").pass(30 * time.Second)
-		d.expect("assigned=lay/local@1 active=lay/local@1 lkg=lay/local@1 False WouldDisrupt run config")
+		d.expect("assigned=lay/local@1 active=lay/local@1 lkg=lay/local@1 False WouldDisrupt")
 	})
 	t.Run("none while another assignment is held", func(t *testing.T) {
 		d := goodLayers(t, holding, following)
 		d.kills["other"] = 1
-		d.assign("other").ownFile("edited").pass(30 * time.Second).expect("assigned=lay/local@1 active=lay/local@1 lkg=lay/local@1 False WouldDisrupt run config")
+		d.assign("other").ownFile("edited").pass(30 * time.Second).expect("assigned=lay/local@1 active=lay/local@1 lkg=lay/local@1 False WouldDisrupt")
 	})
 	t.Run("none of an edit that waits for its turn", func(t *testing.T) {
 		d := goodLayers(t, func(s *Settings) { s.EditSpread = time.Hour })
@@ -146,7 +146,7 @@ func TestLayersThatAreHeardOfAgain(t *testing.T) {
 			d.kills["lay/local"] = 1
 			d.s = New(d.s.Settings)
 			d.hear(Booted{Disk: d.disk, Kubelet: testKubelet, Local: "local", BootID: "boot-1"}).pass(time.Minute).fresh()
-			d.layers("lay", "1").pass(10 * time.Second).expect("assigned=@1 active=good@1 lkg=good@1 False WouldDisrupt run config")
+			d.layers("lay", "1").pass(10 * time.Second).expect("assigned=@1 active=good@1 lkg=good@1 False WouldDisrupt")
 			if content := contentOf(d.disk.Assigned); content != "" {
 				t.Errorf("on disk is %s", content)
 			}

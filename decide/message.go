@@ -59,8 +59,8 @@ func (s *State) warnings() []string {
 	if s.PodsLost != "" {
 		list = append(list, s.PodsLost)
 	}
-	if o := s.Outlook; o.Unknown != "" && s.OnTrial() && o.Content == s.Trial.Content {
-		list = append(list, "what it would do to running pods was not foreseen: "+o.Unknown)
+	if words := s.unforeseen(); words != "" {
+		list = append(list, "what it would do to running pods was not foreseen: "+words)
 	}
 	if words := s.shadowWarning(); words != "" { // the last, for it can be long, and stays
 		list = append(list, words)

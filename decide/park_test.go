@@ -75,7 +75,7 @@ func TestWhatWaitsAtTheLock(t *testing.T) {
 		"from dynamic to dynamic": {
 			done: []string{"prove two", "park two", "stop", "let through two"}, shown: two, account: "two with binary-1: try 1, open since boot-1, the Lease was renewed before"},
 		"to what is held nothing waits": {settings: func(s *Settings) { s.Disruption = Hold }, before: func(d *drive) { d.kills["two"] = 1 },
-			done: []string{"prove two", "foresee two"}, shown: "assigned=one@1 active=one@1 lkg=- False WouldDisrupt run config"},
+			done: []string{"prove two", "foresee two"}, shown: "assigned=one@1 active=one@1 lkg=- False WouldDisrupt"},
 		"the forecast is made before anything waits": {settings: func(s *Settings) { s.Disruption = Hold },
 			done: []string{"prove two", "foresee two", "park two", "stop", "let through two"}, shown: two},
 		"held after all, while it comes to the lock": {settings: func(s *Settings) { s.Disruption = Hold },
@@ -84,7 +84,7 @@ func TestWhatWaitsAtTheLock(t *testing.T) {
 				d.hear(Consented{ConsentFor(version("two", "1", "two"))})
 			},
 			lives: func(d *drive) { d.underWay("Park"); d.decide(Consented{}); d.hear(d.answer(d.s.Doing)) },
-			done:  []string{"prove two", "foresee two", "park two", "unpark"}, shown: "assigned=one@1 active=one@1 lkg=- False WouldDisrupt run config"},
+			done:  []string{"prove two", "foresee two", "park two", "unpark"}, shown: "assigned=one@1 active=one@1 lkg=- False WouldDisrupt"},
 		"its way to the lock takes longer than a look lasts": {settings: func(s *Settings) { s.Disruption = Hold },
 			lives: func(d *drive) { d.underWay("Park"); d.now += 2 * outlookLasts; d.hear(d.answer(d.s.Doing)) },
 			done:  []string{"prove two", "foresee two", "park two", "unpark", "foresee two", "stop", "start two"}, shown: two},
@@ -95,7 +95,7 @@ func TestWhatWaitsAtTheLock(t *testing.T) {
 				d.now += 2 * outlookLasts
 				d.hear(d.answer(d.s.Doing))
 			},
-			done: []string{"prove two", "foresee two", "park two", "unpark", "foresee two"}, shown: "assigned=one@1 active=one@1 lkg=- False WouldDisrupt run config"},
+			done: []string{"prove two", "foresee two", "park two", "unpark", "foresee two"}, shown: "assigned=one@1 active=one@1 lkg=- False WouldDisrupt"},
 		"the running one crashes, and a removal is held": {settings: func(s *Settings) { s.Disruption = Hold },
 			before: func(d *drive) { d.kills["local"] = 1 },
 			lives: func(d *drive) {
@@ -104,7 +104,7 @@ func TestWhatWaitsAtTheLock(t *testing.T) {
 				d.decide(ChildExited{Code: 1, Words: "it crashed", Delay: time.Minute})
 				d.hear(d.answer(d.s.Doing))
 			},
-			done: []string{"prove two", "foresee two", "park two", "let through two", "foresee local"}, shown: "assigned=two@1 active=two@1 lkg=- False WouldDisrupt run config"},
+			done: []string{"prove two", "foresee two", "park two", "let through two", "foresee local"}, shown: "assigned=two@1 active=two@1 lkg=- False WouldDisrupt"},
 		"where it is not allowed": {settings: func(s *Settings) { s.Parking = false }, done: []string{"prove two", "stop", "start two"}, shown: two},
 		"to local": {lives: func(d *drive) { d.hear(Cleared{NodeUID: "node-uid"}) }, done: []string{"stop", "start local"},
 			shown: "assigned=- active=- lkg=- True Local"},

@@ -32,12 +32,12 @@ func (s *State) plan() move {
 		return move{}
 	case s.Child.Hung != "":
 		return move{kind: act, action: Stop{Hung: s.Child.Hung}}
-	case s.Pending != nil && !s.saveBlocked(): // durable before anything else is done about it (rule 3)
+	case s.Pending != nil && !s.NodeGone && !s.saveBlocked(): // durable before anything else is done about it (rule 3)
 		if next := s.planPending(); next.kind != stay {
 			return next
 		}
 	}
-	if s.Reset != nil {
+	if s.Reset != nil && !s.NodeGone {
 		if next := s.planReset(); next.kind != stay {
 			return next
 		}
@@ -61,9 +61,12 @@ func (s *State) planReset() move {
 		return move{kind: goLocal}
 	}
 	switch proof := s.proof(s.Local, s.OnDisk); {
-	case proof == nil && s.environmentBlocks(), proof != nil && proof.refused():
+	case proof != nil && proof.refused():
 		return move{}
-	case proof == nil:
+	case proof != nil, s.owed(nil) != nil:
+	case s.environmentBlocks():
+		return move{}
+	default:
 		return move{kind: act, action: s.prove(nil)}
 	}
 	if wait := s.waitBefore(nil); wait != nil {
@@ -72,10 +75,11 @@ func (s *State) planReset() move {
 	return move{kind: goLocal}
 }
 
-// choose settles on the configuration to run, asking for a verdict where none is kept.
+// choose settles on the configuration to run, asking for a verdict where none is kept. One that was asked for and not given holds up a change
+// (waitBefore), and no start.
 func (s *State) choose() (want *Version, ask Action) {
 	want = s.target()
-	if want == nil || s.runs(want) || s.proof(want.Content, s.OnDisk) != nil {
+	if want == nil || s.runs(want) || s.proof(want.Content, s.OnDisk) != nil || s.owed(want) != nil {
 		return want, nil
 	}
 	if s.environmentBlocks() {
@@ -94,6 +98,9 @@ func (s *State) environmentBlocks() bool {
 
 func (s *State) prove(v *Version) Action {
 	do := Prove{Version: v, Kubelet: s.OnDisk, Local: s.Local}
+	if u := s.owed(v); u != nil {
+		do.Tries = u.Tries
+	}
 	if v != nil {
 		do.Control = s.fallback(v)
 		return do
@@ -124,6 +131,8 @@ func (s *State) planReplace(want *Version) move {
 	switch {
 	case !s.runsUnblamed():
 		return move{kind: replaceChild, want: want}
+	case s.NodeGone:
+		return move{kind: keepChild}
 	case s.Disruption == Hold && (s.Reset != nil || s.Pending != nil): // the newest change is the one that counts
 		return move{kind: keepChild}
 	}
@@ -177,6 +186,9 @@ func (s *State) planSpareTime() Action {
 		return nil
 	}
 	for _, v := range s.unproven() {
+		if u := s.owed(v); u != nil && !s.askAgain(u) {
+			continue
+		}
 		if s.proof(s.contentOf(v), s.OnDisk) == nil {
 			return s.prove(v)
 		}

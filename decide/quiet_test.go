@@ -31,7 +31,7 @@ func TestWhatIsAnEditOfWhatIsHeld(t *testing.T) {
 	})
 	t.Run("after its ConfigMap was gone: it is held, and no more said to be gone", func(t *testing.T) {
 		d := held(t).hear(gone).pass(time.Second).assign("two", "cm", "2").pass(time.Second)
-		d.expectDone("prove two", "foresee two").expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt run config")
+		d.expectDone("prove two", "foresee two").expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt")
 	})
 }
 

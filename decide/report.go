@@ -92,12 +92,15 @@ func nodeConfigSource(v *Version) *corev1.NodeConfigSource {
 
 // statusError: what keeps the newest assignment from being followed goes before what keeps it from running, as upstream.
 func (s *State) statusError() string {
-	v, held := s.Assigned, s.heldError()
+	v := s.Assigned
+	refused, held := s.refusedAndHeld()
 	switch {
 	case s.Sync != nil:
 		return s.Sync.Error
-	case held != "":
-		return held
+	case held && refused == nil: // nothing has failed
+		return ""
+	case held:
+		return s.refusedError(refused)
 	case v == nil:
 		return ""
 	case v.Content == "", s.cannotRender(v) != "":

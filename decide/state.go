@@ -107,6 +107,7 @@ type State struct {
 	Reset         *Cleared      // a removal that is not applied yet
 	Sync          *Problem      // why the newest assignment cannot be followed
 	Lost          bool          // the Node was re-created without its assignment
+	NodeGone      bool          // it does not exist: nothing that it asked for is made
 
 	Warning  string  // state on disk that could not be read
 	Observed *string // the assignment that the report speaks of; nil = not seen yet
@@ -114,10 +115,12 @@ type State struct {
 
 	Today Today // the layers of what is assigned, over the node's own file as it is now
 
-	Outlook       Outlook // of the newest change that was looked at
-	Consent       string  // the value of annotation allow-disruption
-	LocalFailures int     // starts of the local configuration in a row that ended by themselves and never were healthy
-	PodsLost      string  // what the newest restart cost although nobody had said so
+	Outlook       Outlook      // of the newest change that was looked at
+	Unanswered    []Unanswered // pre-flights that gave no answer yet
+	Held          Held         // the change that was told to be held
+	Consent       string       // the value of annotation allow-disruption
+	LocalFailures int          // starts of the local configuration in a row that ended by themselves and never were healthy
+	PodsLost      string       // what the newest restart cost although nobody had said so
 
 	Unrenderable     []Unrenderable // versions whose file cannot be made now
 	SaveError        string

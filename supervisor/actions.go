@@ -238,33 +238,42 @@ func (l *loop) render(v *decide.Version, path string) (string, error) {
 
 // prove carries out a pre-flight, with its control.
 func (l *loop) prove(ctx context.Context, do decide.Prove) decide.Proved {
-	proved := decide.Proved{Proof: decide.Proof{Content: decide.ContentOr(do.Version, do.Local), Kubelet: do.Kubelet}}
+	proved, _ := l.judge(ctx, do)
+	return proved
+}
+
+// judge is prove, with all that the kubelet said.
+func (l *loop) judge(ctx context.Context, do decide.Prove) (proved decide.Proved, verdict kubelet.Verdict) {
+	proved = decide.Proved{Proof: decide.Proof{Content: decide.ContentOr(do.Version, do.Local), Kubelet: do.Kubelet}}
 	l.makeRunDir()
 	candidate, err := l.render(do.Version, l.ownFile("candidate"))
 	defer removeOwnFile(candidate)
 	var load *config.LoadError
 	if errors.As(err, &load) {
 		proved.Outcome, proved.Load, proved.Words = config.Refused, true, load.Words
-		return proved
+		return proved, verdict
 	}
 	if err != nil {
 		proved.Outcome, proved.Words = config.Environment, err.Error()
-		return proved
+		return proved, verdict
 	}
 	control := l.control(do)
 	if control != nil {
 		defer removeOwnFile(control.File)
 	}
-	verdict := l.preflight.Check(ctx, kubelet.Candidate{File: candidate}, control)
+	asked := *l.preflight
+	asked.Timeout = kubelet.PreflightTimeout(do.Tries)
+	verdict = asked.Check(ctx, kubelet.Candidate{File: candidate}, control)
 	if ctx.Err() != nil {
-		return decide.Proved{} // abandoned: it says nothing
+		return decide.Proved{}, kubelet.Verdict{} // abandoned: it says nothing
 	}
-	proved.Outcome, proved.Load, proved.Words, proved.NoMorePreflight = verdict.Outcome, verdict.Load, verdict.Words, verdict.NoMorePreflight
+	proved.Outcome, proved.Load, proved.Words = verdict.Outcome, verdict.Load, verdict.Words
+	proved.NoMorePreflight, proved.Unanswered = verdict.NoMorePreflight, verdict.Unanswered
 	l.explain(&proved, do, verdict)
 	if proved.Outcome == config.Refused && do.Version != nil {
 		proved.Layers = len(l.layersOf(do.Version.Source))
 	}
-	return proved
+	return proved, verdict
 }
 
 // ownFile names a file of RUN_DIR for one pre-flight. Others may be under way with other configurations: one that was given up, and that of a

@@ -238,7 +238,7 @@ func TestWhatRunsStaysKnown(t *testing.T) {
 	l := begin()
 	runs := config.Identity{Binary: "b"}
 	maxPods := func(l *loop, do decide.Foresee) string {
-		now, _ := l.bothEffective(t.Context(), do)
+		now, _, _ := l.bothEffective(t.Context(), do)
 		return string(now.JSON())
 	}
 	for name, row := range map[string]struct {
@@ -249,13 +249,13 @@ func TestWhatRunsStaysKnown(t *testing.T) {
 		"the kubelet's program was replaced":    {false, decide.Foresee{Change: decide.Change{Runs: "was", RunsKubelet: runs, Content: "new", Kubelet: config.Identity{Binary: "c"}}}},
 	} {
 		l.effectives = effectives{}
-		l.effectives.keep("was", runs, toldOf(t, map[string]any{"maxPods": 7}), row.isLocal)
+		l.effectives.keep("was", runs, toldOf(t, map[string]any{"maxPods": 7, "cpuManagerPolicy": "none"}), row.isLocal)
 		l.effectives.begin("was", runs)
 		for i := range 2 * keptEffective {
 			l.effectives.keep(fmt.Sprint(i), row.do.Kubelet, toldOf(t, map[string]any{"maxPods": i}), false)
 		}
 		l.effectives.keep("edited", row.do.Kubelet, toldOf(t, map[string]any{"maxPods": 8}), true)
-		if got := maxPods(l, row.do); got != `{"maxPods":7}` {
+		if got := maxPods(l, row.do); got != `{"cpuManagerPolicy":"none","maxPods":7}` {
 			t.Errorf("%s: what runs is %s", name, got)
 		}
 		handed := handedOver(t, l)
@@ -264,7 +264,7 @@ func TestWhatRunsStaysKnown(t *testing.T) {
 		if err := l.inherit(&handed); err != nil {
 			t.Fatal(err)
 		}
-		if got := maxPods(l, row.do); got != `{"maxPods":7}` {
+		if got := maxPods(l, row.do); got != `{"cpuManagerPolicy":"none","maxPods":7}` {
 			t.Errorf("%s: after a reload what runs is %s", name, got)
 		}
 		l.effectives.begin("another", runs)

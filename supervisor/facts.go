@@ -30,11 +30,9 @@ type Impact struct {
 
 // Forecast tells what the change would do to running pods, and what kept it from knowing more. It asks the API server once.
 func (i Impact) Forecast(ctx context.Context, logger *zap.Logger) (f forecast.Forecast, troubles []string) {
-	ctx, cancel := context.WithTimeout(ctx, configsync.RequestTimeout)
-	defer cancel()
 	arguments := config.ParseArguments(i.Arguments)
 	asked := inquiry{Logger: logger, rootDir: config.RootDir(i.Arguments), offline: errNoKubeconfig,
-		effective: func() (now, then config.Effective) { return i.Now, i.Then }}
+		effective: func() (now, then config.Effective, troubles []error) { return i.Now, i.Then, nil }}
 	if path := cmp.Or(i.Kubeconfig, arguments.Kubeconfig); path != "" {
 		if client, name, err := connect(path, i.NodeName, arguments, nil); err != nil {
 			asked.offline = err
@@ -42,36 +40,46 @@ func (i Impact) Forecast(ctx context.Context, logger *zap.Logger) (f forecast.Fo
 			asked.client, asked.nodeName = client, name
 		}
 	}
-	facts, troubles := asked.facts(ctx)
+	facts, errs := asked.facts(ctx)
+	for _, err := range errs {
+		troubles = append(troubles, err.Error())
+	}
 	return forecast.Of(facts), troubles
 }
+
+// unknowable marks what nobody can say, however often they are asked (rule 19): no change waits for it. Whatever else keeps a forecast from
+// being made is asked again.
+type unknowable struct{ error }
 
 // An inquiry finds the facts of a forecast: in a supervisor, or beside one.
 type inquiry struct {
 	*zap.Logger
 	client    rest.Interface // nil: there is no connection
-	offline   error          // why; nil: errOffline
+	offline   error          // why
 	nodeName  string
 	rootDir   string // the kubelet's
-	effective func() (now, then config.Effective)
+	effective func() (now, then config.Effective, troubles []error)
 }
 
-// facts asks all at once. What could not be had is absent, and in the troubles.
-func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []string) {
-	var asked sync.WaitGroup
-	var nodeErr, podsErr error
-	if i.client != nil {
-		asked.Go(func() { facts.Node, nodeErr = configsync.ReadNode(ctx, i.client, i.nodeName) })
-		asked.Go(func() { facts.Pods, podsErr = readPods(ctx, i.client, i.nodeName, func(forecast.End) {}) })
-	} else if nodeErr = i.offline; nodeErr == nil {
-		nodeErr = errOffline
-	}
-	now, then := i.effective()
+// facts asks all. What could not be had is absent, and in the troubles. The kubelet is asked first: that can take a minute, and by then what
+// the API server said would be old.
+func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []error) {
+	now, then, troubles := i.effective()
 	facts.Now, facts.Then = configurationOf(now), configurationOf(then)
 	if facts.Now != nil && facts.Then != nil {
 		facts.SameRuntime = host.Same(forecast.Socket(facts.Now.ContainerRuntimeEndpoint), forecast.Socket(facts.Then.ContainerRuntimeEndpoint))
 		facts.SameStaticPods = host.Same(facts.Now.StaticPodPath, facts.Then.StaticPodPath)
 		facts.OtherPodHeaders = now.OtherPodHeaders(then)
+	}
+	ctx, cancel := context.WithTimeout(ctx, configsync.RequestTimeout)
+	defer cancel()
+	var asked sync.WaitGroup
+	var nodeErr, podsErr error
+	if i.client != nil {
+		asked.Go(func() { facts.Node, nodeErr = configsync.ReadNode(ctx, i.client, i.nodeName) })
+		asked.Go(func() { facts.Pods, podsErr = readPods(ctx, i.client, i.nodeName, func(forecast.End) {}) })
+	} else {
+		nodeErr = i.offline
 	}
 	if facts.Now != nil {
 		var err error
@@ -82,7 +90,7 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []st
 	asked.Wait()
 	for _, err := range []error{nodeErr, podsErr} {
 		if err != nil {
-			troubles = append(troubles, err.Error())
+			troubles = append(troubles, err)
 		}
 	}
 	return facts, troubles

@@ -1,17 +1,19 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
-	"slices"
+	"errors"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
-	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 const (
@@ -19,12 +21,13 @@ const (
 	foreseenLimit = 400 // bytes of one line
 )
 
-// foresee finds out what a change would do to running pods (rule 19). What cannot be found out is said, and holds nothing up.
+// foresee finds out what a change would do to running pods (rule 19).
 func (l *loop) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
-	ctx, cancel := context.WithTimeout(ctx, configsync.RequestTimeout)
-	defer cancel()
-	asked := inquiry{Logger: l.Logger, rootDir: config.RootDir(l.Arguments),
-		effective: func() (now, then config.Effective) { return l.bothEffective(ctx, do) }}
+	asked := inquiry{Logger: l.Logger, rootDir: config.RootDir(l.Arguments), offline: errOffline,
+		effective: func() (now, then config.Effective, troubles []error) { return l.bothEffective(ctx, do) }}
+	if l.Standalone {
+		asked.offline = unknowable{errStandalone}
+	}
 	asked.client, asked.nodeName = l.api.connection()
 	look := l.lost.begin()
 	facts, troubles := asked.facts(ctx)
@@ -33,19 +36,48 @@ func (l *loop) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
 }
 
 // foreseen puts a forecast into the words of the core.
-func foreseen(change decide.Change, f forecast.Forecast, troubles []string) decide.Foreseen {
-	found := decide.Foreseen{Change: change, Lost: f.Harm()}
-	for _, u := range slices.Concat(f.Missing, f.Doubts) {
-		troubles = append(troubles, u.String())
+func foreseen(change decide.Change, f forecast.Forecast, troubles []error) decide.Foreseen {
+	found := decide.Foreseen{Change: change, Known: len(troubles) == 0 && f.Known()}
+	var waits, warnings []string
+	for _, err := range troubles {
+		if unknowable := (unknowable{}); errors.As(err, &unknowable) {
+			warnings = append(warnings, err.Error())
+		} else {
+			waits = append(waits, err.Error())
+		}
 	}
-	if found.Lost == 0 && len(f.Losses)+len(f.Static)+len(f.Anyway) > 0 {
-		troubles = append(troubles, f.Sentence(namedPods))
+	if len(troubles) == 0 { // else they say it better
+		waits = append(waits, texts(f.Missing)...)
 	}
-	found.Unknown = bounded.Text(bounded.Line(strings.Join(troubles, "; ")), foreseenLimit)
+	warnings = append(warnings, texts(f.Doubts)...)
+	found.Lost = f.Harm()
+	sentence := f.Sentence(namedPods)
 	if found.Lost > 0 {
-		found.Words = bounded.Text(bounded.Line(f.Sentence(namedPods)), foreseenLimit)
+		found.Words, found.Losses = line(sentence), losses(f.Lost())
+	} else if len(f.Losses)+len(f.Static)+len(f.Anyway) > 0 {
+		warnings = append(warnings, sentence)
 	}
+	found.WaitsFor, found.Warning = line(waits...), line(warnings...)
 	return found
+}
+
+func texts(list []forecast.Unknown) (texts []string) {
+	for _, u := range list {
+		texts = append(texts, u.String())
+	}
+	return texts
+}
+
+// line is one line of bounded length.
+func line(parts ...string) string {
+	return bounded.Text(bounded.Line(strings.Join(parts, "; ")), foreseenLimit)
+}
+
+func losses(lost []forecast.Loss) (list []nodev1.Loss) {
+	for _, l := range lost {
+		list = append(list, nodev1.Loss{Pod: l.Namespace + "/" + l.Name, UID: l.UID, Reason: l.Reason})
+	}
+	return list
 }
 
 func (l *loop) readPods(ctx context.Context, ended func(forecast.End)) ([]corev1.Pod, error) {
@@ -57,32 +89,79 @@ func (l *loop) readPods(ctx context.Context, ended func(forecast.End)) ([]corev1
 }
 
 // bothEffective gives the effective configurations of what runs and of what is to run.
-func (l *loop) bothEffective(ctx context.Context, do decide.Foresee) (now, then config.Effective) {
-	then = l.askedEffective(ctx, do, do.Version, do.Content)
-	return l.runningEffective(ctx, do), then
+func (l *loop) bothEffective(ctx context.Context, do decide.Foresee) (now, then config.Effective, troubles []error) {
+	then, thenErr := l.askedEffective(ctx, do, do.Version, do.Content)
+	now, nowErr := l.runningEffective(ctx, do)
+	if nowErr != nil {
+		troubles = append(troubles, fmt.Errorf("the configuration that runs: %w", nowErr))
+	}
+	if thenErr != nil {
+		troubles = append(troubles, fmt.Errorf("the configuration that is to run: %w", thenErr))
+	}
+	return now, then, troubles
 }
 
 // runningEffective gives what the running kubelet was started with. Where nobody has said so yet, and the files of the node are still those
 // that it was started with, the kubelet's program is asked.
-func (l *loop) runningEffective(ctx context.Context, do decide.Foresee) config.Effective {
+func (l *loop) runningEffective(ctx context.Context, do decide.Foresee) (runs config.Effective, err error) {
 	runs, child := l.effectives.running()
-	if runs.Known() {
-		return runs
-	}
-	if do.RunsKubelet != do.Kubelet {
-		runs = l.effectives.find(do.Runs, do.RunsKubelet)
-	} else {
-		runs = l.askedEffective(ctx, do, do.RunsVersion, do.Runs)
+	switch {
+	case runs.Known():
+		return runs, nil
+	case do.RunsKubelet != do.Kubelet:
+		if runs = l.effectives.find(do.Runs, do.RunsKubelet); !runs.Known() {
+			err = errNeverTold
+		}
+	default:
+		runs, err = l.askedEffective(ctx, do, do.RunsVersion, do.Runs)
 	}
 	l.effectives.learnRunning(child, runs)
-	return runs
+	return runs, err
 }
 
-func (l *loop) askedEffective(ctx context.Context, do decide.Foresee, v *decide.Version, content string) config.Effective {
+// askedEffective asks the kubelet's program where it has not told yet.
+func (l *loop) askedEffective(ctx context.Context, do decide.Foresee, v *decide.Version, content string) (config.Effective, error) {
 	told := l.effectives.find(content, do.Kubelet)
-	if told.Known() || !do.MayAsk || v == nil && content != do.Local {
-		return told
+	switch {
+	case told.Known():
+		return told, nil
+	case !do.MayAsk:
+		return told, unknowable{errPastCheck}
+	case v == nil && content != do.Local:
+		return told, errNeverTold
 	}
-	l.prove(ctx, decide.Prove{Version: v, Alone: true, Kubelet: do.Kubelet, Local: do.Local})
-	return l.effectives.find(content, do.Kubelet)
+	return l.askEffective(ctx, decide.Prove{Version: v, Alone: true, Kubelet: do.Kubelet, Local: do.Local, Tries: do.Tries})
+}
+
+var (
+	errStandalone = errors.New("the kubelet has no kubeconfig, so its Node and pods are not known")
+	errNeverTold  = errors.New("the kubelet was never asked for it, and its program or its files have changed since")
+	errPastCheck  = errors.New("the kubelet does not stop at its check, and is not asked any more")
+	errChanged    = errors.New("its files changed while the kubelet was asked")
+	errNotTold    = errors.New("the kubelet has accepted it, and not told it")
+	errWordless   = errors.New("the kubelet was asked, and something else came first")
+)
+
+// tellsFrom is the first minor version of the kubelet that tells its configuration in a form that is read.
+const tellsFrom = 26
+
+// askEffective asks the kubelet's program for an effective configuration. The error says why it is not known.
+func (l *loop) askEffective(ctx context.Context, do decide.Prove) (config.Effective, error) {
+	proved, verdict := l.judge(ctx, do)
+	told := verdict.Effective
+	switch {
+	case proved.Outcome == 0:
+		return config.Effective{}, cmp.Or(ctx.Err(), errWordless)
+	case proved.Unanswered, proved.Outcome == config.Refused, proved.Outcome == config.Environment:
+		return config.Effective{}, errors.New(proved.Words)
+	case proved.Outcome == config.Unknown:
+		return config.Effective{}, unknowable{errors.New(proved.Words)}
+	case !told.Told && verdict.Minor > 0 && verdict.Minor < tellsFrom:
+		return config.Effective{}, unknowable{fmt.Errorf("kubelet 1.%d does not tell it", verdict.Minor)}
+	case !told.Told:
+		return config.Effective{}, errNotTold
+	case !l.isAbout(do):
+		return config.Effective{}, errChanged
+	}
+	return told, nil
 }

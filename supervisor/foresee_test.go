@@ -1,42 +1,73 @@
 package supervisor
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 )
 
-// What is certain holds, what is not is said, and a line is a line.
+// What is certain holds, what is not is said, who has not answered is waited for, and a line is a line.
 func TestForeseen(t *testing.T) {
 	change := decide.Change{Content: "one"}
-	be1, be2 := forecast.Loss{Namespace: "default", Name: "be1", Reason: "OutOfpods", Certain: true}, forecast.Loss{Namespace: "default", Name: "be2", Reason: "OutOfpods"}
-	static := be1
-	static.Static = true
-	for _, row := range []struct {
-		name           string
-		f              forecast.Forecast
-		troubles       []string
-		lost           int
-		words, unknown string
+	loss := func(name string, changes ...func(*forecast.Loss)) forecast.Loss {
+		l := forecast.Loss{Namespace: "default", Name: name, UID: "uid-" + name, Reason: "OutOfpods", Certain: true}
+		for _, change := range changes {
+			change(&l)
+		}
+		return l
+	}
+	told := func(name string) nodev1.Loss {
+		return nodev1.Loss{Pod: "default/" + name, UID: "uid-" + name, Reason: "OutOfpods"}
+	}
+	perhaps := func(l *forecast.Loss) { l.Certain = false }
+	static := func(l *forecast.Loss) { l.Static = true }
+	restarted := func(l *forecast.Loss) { l.Restarted, l.DaemonSet = true, true }
+	a, b := loss("a"), loss("b", perhaps)
+	const aWords = "1 of 7 running pods would be killed at the restart: default/a (OutOfpods)"
+	never := unknowable{errors.New("the kubelet is a script")}
+	for name, row := range map[string]struct {
+		f        forecast.Forecast
+		troubles []error
+		want     decide.Foreseen
 	}{
-		{"nothing", forecast.Forecast{Running: 7}, nil, 0, "", ""},
-		{"a pod", forecast.Forecast{Running: 7, Losses: []forecast.Loss{be1}, Least: 1, LeastOfAll: 1}, nil, 1, "1 of 7 running pods would be killed at the restart: default/be1 (OutOfpods)", ""},
-		{"an uncertain pod", forecast.Forecast{Running: 7, Losses: []forecast.Loss{be2}}, nil, 0, "", "up to 1 of 7 running pods would be killed at the restart: default/be2 (OutOfpods?)"},
-		{"a static pod", forecast.Forecast{Static: []forecast.Loss{static}}, nil, 1, "none of 0 running pods would be killed at the restart; of static pods: default/be1 (OutOfpods)", ""},
-		{"by any restart", forecast.Forecast{Running: 7, Anyway: []forecast.Loss{be1}, LeastOfAll: 1}, nil, 1,
-			"none of 7 running pods would be killed by the change; any restart would kill, with the configuration that runs too: default/be1 (OutOfpods)", ""},
-		{"perhaps by any restart", forecast.Forecast{Running: 7, Anyway: []forecast.Loss{be2}}, nil, 0, "",
-			"none of 7 running pods would be killed by the change; any restart would kill, with the configuration that runs too: default/be2 (OutOfpods?)"},
-		{"an API server that is away", forecast.Forecast{}, []string{"reading Node n1: no\nanswer"}, 0, "", "reading Node n1: no answer"},
-		{"what the kubelet does not tell", forecast.Forecast{Doubts: []forecast.Unknown{{What: "featureGates", Why: "X changes"}}}, nil, 0, "", "featureGates: X changes"},
+		"nothing": {forecast.Forecast{Running: 7}, nil, decide.Foreseen{Known: true}},
+		"a pod": {forecast.Forecast{Running: 7, Losses: []forecast.Loss{a}, Least: 1, LeastOfAll: 1}, nil,
+			decide.Foreseen{Known: true, Lost: 1, Losses: []nodev1.Loss{told("a")}, Words: aWords}},
+		"an uncertain pod": {forecast.Forecast{Running: 7, Losses: []forecast.Loss{b}}, nil,
+			decide.Foreseen{Known: true, Warning: "up to 1 of 7 running pods would be killed at the restart: default/b (OutOfpods?)"}},
+		"one of two, and not which": {forecast.Forecast{Running: 7, Losses: []forecast.Loss{b, loss("c", perhaps)}, Least: 1, LeastOfAll: 1}, nil,
+			decide.Foreseen{Known: true, Lost: 1, Losses: []nodev1.Loss{told("b"), told("c")}, Words: "1 or more of 7 running pods would be killed at the restart: default/b (OutOfpods?), default/c (OutOfpods?)"}},
+		"a static pod": {forecast.Forecast{Static: []forecast.Loss{loss("a", static)}}, nil,
+			decide.Foreseen{Known: true, Lost: 1, Losses: []nodev1.Loss{told("a")}, Words: "none of 0 running pods would be killed at the restart; of static pods: default/a (OutOfpods)"}},
+		"a pod that any restart would kill": {forecast.Forecast{Running: 7, Anyway: []forecast.Loss{a}, LeastOfAll: 1}, nil,
+			decide.Foreseen{Known: true, Lost: 1, Losses: []nodev1.Loss{told("a")},
+				Words: "none of 7 running pods would be killed by the change; any restart would kill, with the configuration that runs too: default/a (OutOfpods)"}},
+		"one that any restart may kill": {forecast.Forecast{Running: 7, Anyway: []forecast.Loss{b}}, nil,
+			decide.Foreseen{Known: true, Warning: "none of 7 running pods would be killed by the change; any restart would kill, with the configuration that runs too: default/b (OutOfpods?)"}},
+		"containers of a DaemonSet that begin anew": {forecast.Forecast{Running: 7, Losses: []forecast.Loss{loss("d", restarted)}, Least: 1, LeastOfAll: 1}, nil,
+			decide.Foreseen{Known: true, Warning: "1 of 7 running pods would be restarted at the restart: default/d (OutOfpods)"}},
+		"and another pod": {forecast.Forecast{Running: 7, Losses: []forecast.Loss{loss("d", restarted), a}, Least: 2, LeastOfAll: 2}, nil,
+			decide.Foreseen{Known: true, Lost: 1, Losses: []nodev1.Loss{told("a")}, Words: "2 of 7 running pods would be killed or restarted at the restart: default/d (OutOfpods), default/a (OutOfpods)"}},
+		"a certain one, and a doubt about the Node": {forecast.Forecast{Running: 7, Losses: []forecast.Loss{a}, Least: 1, LeastOfAll: 1, Doubts: []forecast.Unknown{{What: "the Node's allocatable pods", Why: "it is 20"}}}, nil,
+			decide.Foreseen{Known: true, Lost: 1, Losses: []nodev1.Loss{told("a")}, Words: aWords, Warning: "the Node's allocatable pods: it is 20"}},
+		"an API server that is away":     {forecast.Forecast{}, []error{errors.New("reading Node n1: no\nanswer"), errors.New("no pods")}, decide.Foreseen{WaitsFor: "reading Node n1: no answer; no pods"}},
+		"a Node that says too little":    {forecast.Forecast{Missing: []forecast.Unknown{{What: "the Node", Why: "it has no capacity"}}}, nil, decide.Foreseen{WaitsFor: "the Node: it has no capacity"}},
+		"what nobody can say":            {forecast.Forecast{}, []error{fmt.Errorf("what runs: %w", never)}, decide.Foreseen{Warning: "what runs: the kubelet is a script"}},
+		"both":                           {forecast.Forecast{}, []error{never, errors.New("no pods")}, decide.Foreseen{WaitsFor: "no pods", Warning: "the kubelet is a script"}},
+		"what the kubelet does not tell": {forecast.Forecast{Doubts: []forecast.Unknown{{What: "featureGates", Why: "X changes"}}}, nil, decide.Foreseen{Known: true, Warning: "featureGates: X changes"}},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			want := decide.Foreseen{Change: change, Lost: row.lost, Words: row.words, Unknown: row.unknown}
-			if got := foreseen(change, row.f, row.troubles); got != want {
-				t.Errorf("got %+v, want %+v", got, want)
+		t.Run(name, func(t *testing.T) {
+			row.want.Change = change
+			if diff := cmp.Diff(row.want, foreseen(change, row.f, row.troubles)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -55,7 +55,8 @@ func (l *loop) logEvent(event decide.Event) {
 			l.logVerdict(e.Proved)
 		}
 	case decide.Foreseen:
-		l.Logger.Info("what the change would do to running pods", zap.Int("lost", e.Lost), zap.String("words", e.Words), zap.String("unknown", e.Unknown))
+		l.Logger.Info("what the change would do to running pods", zap.Bool("known", e.Known), zap.Int("lost", e.Lost),
+			zap.String("words", e.Words), zap.String("waitsFor", e.WaitsFor), zap.String("warning", e.Warning))
 	case decide.Healthy:
 		l.log(zap.InfoLevel, kubeletHealthy, running, "kubelet is healthy")
 	case decide.Unhealthy:

@@ -48,6 +48,7 @@ func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, re
 		}
 		if retry = nil; update.NodeGone {
 			nodeUID = noNode
+			l.send(ctx, decide.NodeGone{})
 			continue
 		}
 		if update.NodeUID != "" { // it is unknown while the Node cannot be read

@@ -151,12 +151,12 @@ func TestReceive(t *testing.T) {
 		updates <- update
 	}
 	var got []any
-	for range 10 {
+	for range 12 {
 		got = append(got, <-l.events)
 	}
-	want := []any{decide.Retry{Value: "please"}, decide.Consented{}, decide.Cleared{NodeUID: "one"}, decide.Cleared{Text: "local", NodeUID: "one"}, decide.Cleared{NodeUID: "two"},
+	want := []any{decide.Retry{Value: "please"}, decide.Consented{}, decide.Cleared{NodeUID: "one"}, decide.Cleared{Text: "local", NodeUID: "one"}, decide.NodeGone{}, decide.Cleared{NodeUID: "two"},
 		decide.SyncFailed{Problem: decide.Problem{Words: "the Node cannot be read"}}, decide.Cleared{NodeUID: "two"}, decide.Cleared{NodeUID: "three"},
-		decide.Consented{Value: "0123456789ab"}, decide.Cleared{NodeUID: "three"}}
+		decide.Consented{Value: "0123456789ab"}, decide.Cleared{NodeUID: "three"}, decide.NodeGone{}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the loop heard (-want +got):\n%s", diff)
 	}

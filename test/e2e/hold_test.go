@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 // Rule 19: a change that would kill running pods waits and says which; it goes through when they are gone, or when a person says so, and
@@ -33,7 +31,7 @@ func TestHold(t *testing.T) {
 	two := n.putConfigMap(t, "two-pods", map[string]string{"kubelet": n.kubeletConfig(sysctls, with("maxPods", 2))})
 	n.assign(t, two.assignment("kubelet"))
 	v := n.awaitReason(t, two.assignment("kubelet"), "WouldDisrupt")
-	wantStatus(t, v, nil, nil, nil, decide.RunError)
+	wantStatus(t, v, nil, nil, nil, "")
 	wantCondition(t, v, corev1.ConditionFalse, "using current (default)")
 	for _, part := range []string{"2 of 4 running pods would be killed at the restart: default/be3 (OutOfpods), default/be4 (OutOfpods)", "; drain the node, or set annotation " + consentAnnotation + "="} {
 		if !strings.Contains(v.Condition.Message, part) {
@@ -77,7 +75,7 @@ func TestHold(t *testing.T) {
 	strict := n.putConfigMap(t, "no-sysctls", map[string]string{"kubelet": n.kubeletConfig(with("maxPods", 2))})
 	n.assign(t, strict.assignment("kubelet"))
 	v = n.awaitReason(t, strict.assignment("kubelet"), "WouldDisrupt")
-	wantStatus(t, v, two.source("kubelet"), two.source("kubelet"), two.source("kubelet"), decide.RunError)
+	wantStatus(t, v, two.source("kubelet"), two.source("kubelet"), two.source("kubelet"), "")
 	_, consent, said := strings.Cut(v.Condition.Message, consentAnnotation+"=")
 	if !said || len(consent) != 12 {
 		t.Fatalf("the message ends with no consent: %s", v.Condition.Message)

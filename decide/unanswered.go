@@ -1,0 +1,60 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// A pre-flight that was killed, or ran out of time, has given no answer yet (rule 19). It is asked again with more time, and the change that
+// asked for it waits meanwhile.
+
+// Unanswered is a pre-flight that gave no answer.
+type Unanswered struct {
+	Content string
+	Kubelet config.Identity
+	Words   string
+	Since   time.Duration // of the first try
+	At      time.Duration // of the newest
+	Tries   int
+}
+
+// triesWithoutHold is how often a kubelet is asked before its change is made without a verdict where nothing holds changes up: until it had
+// all the time that a pre-flight gets.
+const triesWithoutHold = 5
+
+func (s *State) learnUnanswered(e Proved) {
+	u := Unanswered{Content: e.Content, Kubelet: e.Kubelet, Words: e.Words, Since: s.Now, At: s.Now, Tries: 1}
+	if before := s.unanswered(e.Content, e.Kubelet); before != nil {
+		u.Since, u.Tries = before.Since, before.Tries+1
+	}
+	s.Unanswered = newest(s.answered(e), u)
+}
+
+// answered are the pre-flights without an answer but for the one that has just come back.
+func (s *State) answered(e Proved) []Unanswered {
+	return without(s.Unanswered, func(u Unanswered) bool { return u.Content == e.Content && u.Kubelet == e.Kubelet })
+}
+
+func (s *State) unanswered(content string, kubelet config.Identity) *Unanswered {
+	for i := range s.Unanswered {
+		if u := &s.Unanswered[i]; u.Content == content && u.Kubelet == kubelet {
+			return u
+		}
+	}
+	return nil
+}
+
+// owed is the pre-flight of want that has given no answer yet; nil = there is a verdict, or nobody has asked.
+func (s *State) owed(want *Version) *Unanswered {
+	content := s.contentOf(want)
+	if s.proof(content, s.OnDisk) != nil {
+		return nil
+	}
+	return s.unanswered(content, s.OnDisk)
+}
+
+// askAgain tells whether it is time to ask again.
+func (s *State) askAgain(u *Unanswered) bool {
+	return s.reached(u.At + s.jitter(askAgainAfter(u.Tries), u.At))
+}

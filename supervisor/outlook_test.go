@@ -1,0 +1,172 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+)
+
+// answers of an API server, by path: a status, or a document.
+type answers map[string]any
+
+const (
+	nodeAnswer = `{"metadata":{"name":"n1","uid":"u"},"status":{"capacity":{"cpu":"4","memory":"8Gi","pods":"110"},"allocatable":{"cpu":"4","memory":"8Gi","pods":"110"}}}`
+	podsAnswer = `{"items":[{"metadata":{"namespace":"default","name":"a","uid":"ua","creationTimestamp":"2026-01-01T00:00:00Z"},"status":{"phase":"Running"}},` +
+		`{"metadata":{"namespace":"default","name":"b","uid":"ub","creationTimestamp":"2026-01-01T00:01:00Z"},"status":{"phase":"Running"}}]}`
+)
+
+// looking is a loop that knows what runs and what is to run, with maxPods 1, and asks such an API server.
+func looking(t *testing.T, api answers) (*loop, decide.Foresee) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch answer := api[r.URL.Path].(type) {
+		case int:
+			w.WriteHeader(answer)
+		case string:
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(answer))
+		case nil:
+			panic(http.ErrAbortHandler) // the connection breaks
+		}
+	}))
+	t.Cleanup(server.Close)
+	client, err := configsync.NewClient(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &loop{}
+	l.Logger = zap.NewNop()
+	l.Arguments = []string{"--root-dir=" + t.TempDir()}
+	l.api = &apiSession{loop: l, client: client, nodeName: "n1"}
+	whole := func(maxPods int) config.Effective {
+		return toldOf(t, map[string]any{"maxPods": maxPods, "cpuManagerPolicy": "none", "memoryManagerPolicy": "None"})
+	}
+	l.effectives.keep("runs", config.Identity{}, whole(110), false)
+	l.effectives.keep("one", config.Identity{}, whole(1), false)
+	l.effectives.begin("runs", config.Identity{})
+	return l, decide.Foresee{Change: decide.Change{Runs: "runs", Content: "one"}, Version: &decide.Version{Content: "one"}, RunsVersion: &decide.Version{Content: "runs"}, MayAsk: true}
+}
+
+// A look without an answer of the API server knows of no loss, and is none that knows: who has not answered is waited for.
+func TestWhoHasNotAnswered(t *testing.T) {
+	const node, pods = "/api/v1/nodes/n1", "/api/v1/pods"
+	for name, row := range map[string]struct {
+		api      answers
+		waitsFor string // what is in it
+		change   func(l *loop)
+	}{
+		"both have":              {answers{node: nodeAnswer, pods: podsAnswer}, "", nil},
+		"the pods: 429":          {answers{node: nodeAnswer, pods: http.StatusTooManyRequests}, "listing the pods of Node n1", nil},
+		"the pods: 500":          {answers{node: nodeAnswer, pods: http.StatusInternalServerError}, "listing the pods of Node n1", nil},
+		"the pods: 403":          {answers{node: nodeAnswer, pods: http.StatusForbidden}, "listing the pods of Node n1", nil},
+		"the pods: 401":          {answers{node: nodeAnswer, pods: http.StatusUnauthorized}, "listing the pods of Node n1", nil},
+		"a list that is cut off": {answers{node: nodeAnswer, pods: podsAnswer[:len(podsAnswer)-9]}, "reading a list", nil},
+		"the Node: 404":          {answers{node: http.StatusNotFound, pods: podsAnswer}, "reading Node n1", nil},
+		"the Node: 503":          {answers{node: http.StatusServiceUnavailable, pods: podsAnswer}, "reading Node n1", nil},
+		"nobody":                 {answers{}, "reading Node n1", nil},
+		"no connection":          {answers{}, errOffline.Error(), func(l *loop) { l.api.client = nil }},
+		"what runs was forgotten": {answers{node: nodeAnswer, pods: podsAnswer}, "the configuration that runs: " + errNeverTold.Error(), func(l *loop) {
+			l.effectives.begin("another", config.Identity{})
+			l.effectives.list = l.effectives.list[1:]
+		}},
+		"it lacks its defaults": {answers{node: nodeAnswer, pods: podsAnswer}, "the configuration that is to run: it is without the kubelet's defaults", func(l *loop) {
+			l.effectives.keep("one", config.Identity{}, toldOf(t, map[string]any{"maxPods": 1}), false)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, do := looking(t, row.api)
+			if row.change != nil {
+				row.change(l)
+				if strings.Contains(name, "forgotten") {
+					do.RunsKubelet.Binary = "before"
+				}
+			}
+			found := l.foresee(t.Context(), do)
+			if row.waitsFor == "" {
+				if !found.Known || found.Lost != 1 || len(found.Losses) != 1 || found.Losses[0].Pod != "default/b" || found.Losses[0].UID != "ub" {
+					t.Errorf("found %+v", found)
+				}
+				return
+			}
+			if found.Known || found.Lost > 0 || !strings.Contains(found.WaitsFor, row.waitsFor) || found.Warning != "" {
+				t.Errorf("found %+v", found)
+			}
+		})
+	}
+}
+
+// A node without an API server, or whose kubelet must not be asked, can never tell: nobody is waited for.
+func TestWhatNobodyCanSay(t *testing.T) {
+	t.Run("no kubeconfig", func(t *testing.T) {
+		l, do := looking(t, nil)
+		l.Standalone, l.api.client = true, nil
+		if found := l.foresee(t.Context(), do); found.Known || found.WaitsFor != "" || found.Warning != errStandalone.Error() {
+			t.Errorf("found %+v", found)
+		}
+	})
+	t.Run("a kubelet that must not be asked", func(t *testing.T) {
+		l, do := looking(t, answers{"/api/v1/nodes/n1": nodeAnswer, "/api/v1/pods": podsAnswer})
+		do.Content, do.MayAsk = "two", false
+		if found := l.foresee(t.Context(), do); found.Known || found.WaitsFor != "" || !strings.Contains(found.Warning, errPastCheck.Error()) {
+			t.Errorf("found %+v", found)
+		}
+	})
+}
+
+// Which kubelets are asked again for what they run with, and which can never tell.
+func TestAskEffective(t *testing.T) {
+	t.Parallel()
+	const accepts = `echo 'I0101 00:00:00.000000 1 server.go:1] "Kubelet version" kubeletVersion="v1.%d.0"' >&2; ` +
+		`echo 'cannot exit on lock file contention: no lock file specified'; exit 1`
+	for name, row := range map[string]struct {
+		script string
+		mode   string
+		words  string
+		never  bool
+	}{
+		"killed":                {"kill -9 $$", kubelet.PreflightAlways, "was killed by a signal", false},
+		"refused":               {"echo 'panic: no'; exit 2", kubelet.PreflightAlways, "panic: no", false},
+		"exit code 0":           {"exit 0", kubelet.PreflightAlways, "exited with 0", true},
+		"past the check":        {"echo Acquiring file lock; exec sleep 600", kubelet.PreflightAlways, "went on to start", true},
+		"a script":              {"exit 1", kubelet.PreflightAuto, "is not an ELF executable", true},
+		"never":                 {"exit 1", kubelet.PreflightNever, "turned off", true},
+		"an old one":            {fmt.Sprintf(accepts, 25), kubelet.PreflightAlways, "kubelet 1.25 does not tell it", true},
+		"a new one":             {fmt.Sprintf(accepts, 26), kubelet.PreflightAlways, errNotTold.Error(), false},
+		"one without a version": {"echo 'cannot exit on lock file contention: no lock file specified'; exit 1", kubelet.PreflightAlways, errNotTold.Error(), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.write("bin/kubelet", "#!/bin/sh\n"+row.script+"\n")
+			n.options.Preflight, n.options.Logger = row.mode, zap.NewNop()
+			l, err := newLoop(n.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.close()
+			now, err := l.lookLocal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = l.askEffective(t.Context(), decide.Prove{Alone: true, Kubelet: now.Kubelet, Local: now.Local})
+			if _, never := err.(unknowable); err == nil || never != row.never || !strings.Contains(err.Error(), row.words) {
+				t.Errorf("got %v, for ever: %v", err, never)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			stop()
+			if _, err := l.askEffective(ctx, decide.Prove{Alone: true}); err != context.Canceled {
+				t.Errorf("given up: %v", err)
+			}
+		})
+	}
+}
