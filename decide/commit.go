@@ -73,7 +73,7 @@ func (s *State) commitStop(want *Version) Action {
 		s.beginAnyChange()
 	}
 	s.announce(want)
-	s.PodsLost, s.Held = "", Held{}
+	s.PodsLost, s.HoldTold = "", HoldTold{}
 	s.Unsettled = s.Now // what waited for its turn has it now: its end is worth waiting for
 	return Stop{Looked: s.runsUnblamed() && s.Outlook.Change == s.changeTo(want)}
 }

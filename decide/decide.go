@@ -17,6 +17,7 @@ func Decide(s State, at Moment, e Event) (State, Step) {
 	s.takeMerge()
 	s.recognise()
 	s.judge()
+	s.keepHold()
 	do := s.act()
 	if do != nil {
 		s.Doing = do
@@ -58,7 +59,7 @@ func (s *State) learn(event Event) {
 	case Blamed:
 		s.learnBlamed(e)
 	case Consented:
-		s.Consent = e.Value
+		s.learnConsented(e)
 	case Reported:
 		s.learnReported(e)
 	case PodsLost:
@@ -126,6 +127,9 @@ func (s *State) learnSaved(e Saved) {
 		return
 	}
 	s.Disk, s.SaveError = save.Durable, ""
+	if save.spends {
+		s.learnSpent(save.Durable)
+	}
 	if save.assigned == nil {
 		return
 	}

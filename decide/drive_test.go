@@ -62,10 +62,14 @@ type drive struct {
 	posted   string            // the newest of them, by a kubelet that was healthy
 	cluster  []string
 	online   bool
-	tries    []int           // what the pre-flights without an answer were told of those before
-	own      string          // content of the node's own file
-	broken   map[string]bool // by content of the node's own file: no layers can be laid over it
-	guilty   string          // what comes of looking for whom to blame
+	tries    []int // what the pre-flights without an answer were told of those before
+	nonces   int
+	knows    map[HoldTold]harm // what the looks at each change have answered
+	used     map[string]bool   // approvals that had their effect
+	said     []string          // approvals that a person has read
+	own      string            // content of the node's own file
+	broken   map[string]bool   // by content of the node's own file: no layers can be laid over it
+	guilty   string            // what comes of looking for whom to blame
 }
 
 var (
@@ -86,7 +90,7 @@ func newDrive(t *testing.T, changes ...func(*Settings)) *drive {
 		change(&settings)
 	}
 	return &drive{t: t, s: New(settings), now: time.Hour, refused: map[string]Proof{}, deadly: map[string]time.Duration{}, short: map[string]bool{},
-		lease: map[string]bool{}, effect: map[string]string{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, portHeld: map[string]bool{}, parks: map[string]ParkEnded{}, kills: map[string]int{}, mute: map[string]int{}, bad: map[string]string{}, bootID: "boot-1", online: true,
+		lease: map[string]bool{}, effect: map[string]string{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, portHeld: map[string]bool{}, parks: map[string]ParkEnded{}, kills: map[string]int{}, mute: map[string]int{}, knows: map[HoldTold]harm{}, used: map[string]bool{}, bad: map[string]string{}, bootID: "boot-1", online: true,
 		own: "local", broken: map[string]bool{}}
 }
 
@@ -133,15 +137,7 @@ func (d *drive) decide(e Event) {
 	}
 	d.expectDurable()
 	d.expectAlone()
-	d.expectUnheld()
-}
-
-// expectUnheld: a consent that is withdrawn after the kubelet was asked to end comes too late.
-func (d *drive) expectUnheld() {
-	d.t.Helper()
-	if stop, is := d.step.Do.(Stop); is && stop.Hung == "" && !d.s.Stopping && d.s.waits(d.s.target()) {
-		d.t.Fatalf("what is held is made: %+v, %s", d.s.Outlook, d.shown())
-	}
+	d.expectApproved(e)
 }
 
 // expectDurable: a verdict is told once it is on the disk, if that can be written.
@@ -180,7 +176,7 @@ func (d *drive) answer(do Action) Event {
 		if left := d.mute[content]; left != 0 {
 			d.mute[content] = max(left-1, -1)
 			d.tries = append(d.tries, do.Tries)
-			return Proved{Proof: Proof{Content: content, Kubelet: do.Kubelet, Outcome: config.Unknown, Words: mutePreflight}, Unanswered: true}
+			return Proved{Proof: Proof{Content: content, Kubelet: do.Kubelet, Outcome: config.Unknown, Words: mutePreflight}, Unanswered: true, Nonce: d.nonce()}
 		}
 		proof, known := d.refused[content]
 		if !known {
@@ -191,7 +187,7 @@ func (d *drive) answer(do Action) Event {
 			proof = Proof{Outcome: config.Accepted, Effective: d.effect[effect], Shadowed: d.shadowed}
 		}
 		proof.Content, proof.Kubelet = content, do.Kubelet
-		return Proved{Proof: proof}
+		return Proved{Proof: proof, Nonce: d.nonce()}
 	case Foresee:
 		d.note("foresee " + do.Content)
 		return d.foresees(do)
@@ -275,9 +271,9 @@ const mutePreflight = "no verdict of the pre-flight: the kubelet did not finish"
 // foresees answers a look.
 func (d *drive) foresees(do Foresee) Foreseen {
 	if d.silent != "" {
-		return Foreseen{Change: do.Change, WaitsFor: d.silent}
+		return Foreseen{Change: do.Change, WaitsFor: d.silent, Nonce: d.nonce()}
 	}
-	answer := Foreseen{Change: do.Change, Known: d.unsure == "", Lost: d.kills[do.Content], Warning: d.unsure}
+	answer := Foreseen{Change: do.Change, Known: d.unsure == "", Lost: d.kills[do.Content], Warning: d.unsure, Nonce: d.nonce()}
 	for i := range answer.Lost {
 		pod := fmt.Sprintf("%s%d", d.pods, i+1)
 		answer.Losses = append(answer.Losses, nodev1.Loss{Pod: "default/" + pod, UID: "uid-" + pod, Reason: "OutOfpods"})
@@ -286,6 +282,26 @@ func (d *drive) foresees(do Foresee) Foreseen {
 		answer.Words = fmt.Sprintf("%d of 7 running pods would be killed at the restart", answer.Lost)
 	}
 	return answer
+}
+
+func (d *drive) nonce() string {
+	d.nonces++
+	return fmt.Sprint("nonce-", d.nonces)
+}
+
+// approve gives the approval that the status tells of, as a person does who reads it.
+func (d *drive) approve() *drive {
+	d.t.Helper()
+	return d.hear(Consented{Value: d.approval()})
+}
+
+func (d *drive) approval() string {
+	d.t.Helper()
+	h := d.s.HoldStatus()
+	if h == nil {
+		d.t.Fatalf("nothing is held: %s", d.shown())
+	}
+	return h.Approval
 }
 
 // pass lets time pass. Children become healthy, renew their Lease and die as told; due times are kept.

@@ -59,7 +59,8 @@ type (
 	Proved struct {
 		Proof
 		NoMorePreflight bool
-		Unanswered      bool // there is no verdict yet: the same question may be answered with more time
+		Unanswered      bool   // there is no verdict yet: the same question may be answered with more time
+		Nonce           string // random, for a hold that needs one
 	}
 	// Foreseen answers Foresee. Where it is neither known nor waited for, it cannot be known.
 	Foreseen struct {
@@ -70,6 +71,7 @@ type (
 		Losses   []nodev1.Loss // which
 		Words    string        // which, in one line
 		Warning  string        // what cannot be known, or is uncertain, in one line
+		Nonce    string        // random, for a hold that needs one
 	}
 	// Consented brings the value of annotation allow-disruption; empty = none.
 	Consented struct{ Value string }
@@ -178,6 +180,7 @@ type (
 		Durable  Durable
 		assigned *Assigned // the assignment that waits for it; nil = none
 		number   int       // PendingNumber of that one
+		spends   bool      // the approval of its Hold is spent by it
 	}
 	// Prove pre-flights a version (nil = local) with another as its control; answered by Proved.
 	Prove struct {

@@ -16,6 +16,7 @@ func (s *State) learnExited(e ChildExited) {
 	gone, trial, control := s.Child, s.OnTrial(), s.inControl()
 	s.Child = Child{Version: gone.Version, Words: e.Words}
 	s.Unrenderable = nil
+	s.endLetThrough()
 	switch {
 	case e.Asked || s.Frozen || s.Stopping:
 		if trial {

@@ -1,7 +1,7 @@
 package decide
 
 import (
-	"strings"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,26 +62,29 @@ func (s *State) waitBefore(want *Version) *move {
 	if wait := s.waitForVerdict(want); wait != nil {
 		return wait
 	}
-	waits := s.waits(want)
+	waits, isOld, o := s.waits(want), s.Now > s.Outlook.At+outlookLasts, s.Outlook
 	look := Foresee{Change: s.changeTo(want), Version: want, RunsVersion: s.Child.Version, Local: s.Local, MayAsk: s.proof(AnyContent, s.OnDisk) == nil}
-	o := s.Outlook
-	switch {
-	case o.Change != look.Change, o.Due, waits && s.reached(o.At+s.lookAgainAfter()), !waits && s.Now > o.At+outlookLasts:
-		if s.foresaw(want) {
-			look.Tries = o.Tries
-		}
-		return &move{kind: act, action: look}
-	case waits:
-		return &move{}
+	if s.foresaw(want) {
+		look.Tries = o.Tries
 	}
-	return nil
+	switch {
+	case o.Change != look.Change, o.Due, isOld && (!waits || s.isApproved(want)):
+		return &move{kind: act, action: look}
+	case !waits:
+		return nil
+	case s.isApproved(want):
+		return s.spendApproval()
+	case s.reached(o.At + s.lookAgainAfter()):
+		return &move{kind: act, action: look}
+	}
+	return &move{}
 }
 
 // waitForVerdict asks again for a verdict on want that nobody has given yet.
 func (s *State) waitForVerdict(want *Version) *move {
 	u := s.owed(want)
 	switch {
-	case u == nil, s.isAllowed(want):
+	case u == nil, s.isApproved(want), s.isLetThrough(want):
 		return nil
 	case s.Disruption == Allow && u.Tries >= triesWithoutHold:
 		return nil
@@ -102,26 +105,45 @@ func (s *State) openQuestion(want *Version) (since time.Duration, waitsFor strin
 	return 0, "", false
 }
 
-// mayHold: the change to want is one that a hold is for, and nobody has let it through.
-func (s *State) mayHold(want *Version) bool {
-	return s.Disruption == Hold && s.runsUnblamed() && !s.nothingToKeep() && (!s.runs(want) || s.followsLocal(want)) && !s.isAllowed(want)
+// notKnownForLong says why the newest looks do not know of the change to want; empty where they do, or did a moment ago.
+func (s *State) notKnownForLong(want *Version) string {
+	since, waitsFor, open := s.openQuestion(want)
+	switch {
+	case open && (s.Now >= since+askedForLong || !s.seesLoss(want)):
+		return waitsFor
+	case !open && s.foresaw(want) && !s.Outlook.Known:
+		return s.Outlook.Warning
+	}
+	return ""
 }
 
-// isAllowed: a person has let the change to want through.
-func (s *State) isAllowed(want *Version) bool { return s.Consent == ConsentFor(want) }
+// mayHold: the change to want is one that a hold is for.
+func (s *State) mayHold(want *Version) bool {
+	return s.Disruption == Hold && s.runsUnblamed() && !s.nothingToKeep() && (!s.runs(want) || s.followsLocal(want))
+}
 
-func (s *State) losesPods(want *Version) bool { return s.foresaw(want) && s.Outlook.Lost > 0 }
+// seesLoss: a look of this supervisor knows of pods that the change to want would end.
+func (s *State) seesLoss(want *Version) bool { return s.foresaw(want) && s.Outlook.Lost > 0 }
 
-// waits: what is known of the change to want, or that nobody has answered yet, keeps it from being made.
-func (s *State) waits(want *Version) bool {
+// losesPods: one of this supervisor or of the one before does, and none since then knows better.
+func (s *State) losesPods(want *Version) bool {
+	knows := s.foresaw(want) && s.Outlook.Known
+	return s.seesLoss(want) || s.isHold(want) && len(s.Hold.Named) > 0 && !knows
+}
+
+// mustWait: what is known of the change to want, or that nobody has answered yet, keeps it from being made without an approval.
+func (s *State) mustWait(want *Version) bool {
 	_, _, open := s.openQuestion(want)
 	return (open || s.losesPods(want)) && s.mayHold(want)
 }
 
-// isHeld: the change to want is said to be held. What has not been answered for a moment is not.
+func (s *State) waits(want *Version) bool { return s.mustWait(want) && !s.isLetThrough(want) }
+
+// isHeld: the change to want waits, and is said to be held. What has not been answered for a moment is not.
 func (s *State) isHeld(want *Version) bool {
 	since, _, open := s.openQuestion(want)
-	return (s.losesPods(want) || open && s.Now >= since+askedForLong) && s.mayHold(want)
+	said := s.losesPods(want) || open && s.Now >= since+askedForLong
+	return said && s.mayHold(want) && !s.isLetThrough(want)
 }
 
 // withPending is the state as it would be with the newest assignment.
@@ -180,18 +202,21 @@ func (s *State) noticeHold() {
 		text := s.Pending.Text
 		s.Observed = &text
 	}
-	if of := (Held{Runs: s.contentRun(), To: s.contentOf(want)}); s.Held != of {
-		s.Held = of
+	if of := (HoldTold{Runs: s.contentRun(), To: s.contentOf(want)}); s.HoldTold != of {
+		s.HoldTold = of
 		s.event(corev1.EventTypeNormal, "KubeletConfigHeld", "The restart with "+Describe(want)+" is held: "+s.whyHeld(want))
 	}
 }
 
 // endHold forgets what is known of a change that is not asked for any more.
-func (s *State) endHold() { s.Held, s.Outlook = Held{}, Outlook{} }
+func (s *State) endHold() {
+	s.Hold, s.HoldTold, s.LetThrough, s.Outlook = HeldChange{}, HoldTold{}, false, Outlook{}
+}
 
 // askedFor ends the hold of another change than the one that is asked for now.
 func (s *State) askedFor(want *Version) {
-	if s.Held.To != s.contentOf(want) {
+	to := s.contentOf(want)
+	if s.Hold.Asked != to && (s.Hold.Nonce != "" || s.Outlook.Content != to) {
 		s.endHold()
 	}
 }
@@ -202,8 +227,8 @@ func (s *State) takenAndHeld() bool {
 	return held && s.Pending == nil && s.Reset == nil && !s.runs(want)
 }
 
-// Held is the change that was told to be held, by the contents that run and are to run.
-type Held struct{ Runs, To string }
+// HoldTold is the change that was told to be held, by the contents that run and are to run.
+type HoldTold struct{ Runs, To string }
 
 // giveBack: an assignment that was taken, and waited for its turn, is held after all. A held change moves no pointer, so that a supervisor
 // or a host that comes back starts what ran last.
@@ -233,27 +258,21 @@ func (s *State) giveUpLook(event Event) {
 	}
 }
 
-// ConsentFor is the value of annotation allow-disruption that lets a change through: 12 hex digits of the content, so that one consent is
-// for one change, or local.
-func ConsentFor(v *Version) string {
-	if v == nil {
-		return "local"
-	}
-	digits := v.Content[strings.LastIndexByte(v.Content, ':')+1:]
-	return digits[:min(12, len(digits))]
-}
-
 // whyHeld says which pods would be lost, and who has not answered.
 func (s *State) whyHeld(want *Version) string {
-	since, waitsFor, open := s.openQuestion(want)
-	open = open && s.Now >= since+askedForLong
-	switch {
+	unknown := s.notKnownForLong(want)
+	words := s.Outlook.Words
+	switch named := s.Hold.Named; {
+	case s.seesLoss(want):
 	case !s.losesPods(want):
-		return "it is not known what it would do to running pods: " + waitsFor
-	case open:
-		return s.Outlook.Words + "; since then it is not known: " + waitsFor
+		return "it is not known what it would do to running pods: " + unknown
+	default:
+		words = fmt.Sprintf("running pods would be lost, when it was last known: %d, %s among them", len(named), named[len(named)-1].Pod)
 	}
-	return s.Outlook.Words
+	if unknown == "" {
+		return words
+	}
+	return words + "; since then it is not known: " + unknown
 }
 
 // findHeld is about the newest assignment, of which nothing has moved.
@@ -262,10 +281,16 @@ func (s *State) findHeld() *finding {
 	if !held {
 		return nil
 	}
-	hint := "drain the node, or set annotation kubelet-supervisor.io/allow-disruption=" + ConsentFor(want)
+	hint := "drain the node"
+	if approval := s.approval(want); approval != "" {
+		hint += ", or set annotation " + nodev1.AllowDisruptionAnnotation + "=" + string(approval)
+	}
+	if wrong := s.whyNotApproved(want); wrong != "" {
+		hint = wrong + "; " + hint
+	}
 	if newest != nil && !Same(want, newest) { // it is refused, and would end a trial
 		return &finding{corev1.ConditionFalse, nodev1.ReasonRefused,
-			s.whyNot(newest) + "; going back to " + Describe(want) + " waits: " + s.whyHeld(want), "correct the configuration, or " + hint}
+			s.whyNot(newest) + "; going back to " + Describe(want) + " waits: " + s.whyHeld(want), "correct the configuration, or: " + hint}
 	}
 	return &finding{corev1.ConditionFalse, nodev1.ReasonWouldDisrupt, s.describeChange(want, newest) + " waits: " + s.whyHeld(want), hint}
 }

@@ -35,13 +35,11 @@ func TestHold(t *testing.T) {
 			d.pass(70 * time.Second)
 		},
 			[]string{"prove one", "foresee one", "foresee one", "stop", "start one"}, "assigned=one@1 active=one@1 lkg=- True InTrial", []string{"KubeletConfigHeld", "KubeletConfigChanged"}},
-		{"a person's consent lets it through, after a fresh look", func(d *drive) {
+		{"a person's approval lets it through, after a fresh look", func(d *drive) {
 			d.kills["one"] = 4
-			d.assign("one").pass(10 * time.Second).hear(Consented{Value: "one"})
+			d.assign("one").pass(10 * time.Second).approve()
 		}, []string{"prove one", "foresee one", "foresee one", "stop", "start one"}, "assigned=one@1 active=one@1 lkg=- True InTrial", []string{"KubeletConfigHeld", "KubeletConfigChanged"}},
-		{"a consent to another change does not", func(d *drive) { d.kills["one"] = 4; d.hear(Consented{Value: "two"}).assign("one") },
-			[]string{"prove one", "foresee one"}, held, []string{"KubeletConfigHeld"}},
-		{"a consent that is taken back does not", func(d *drive) { d.kills["one"] = 4; d.hear(Consented{Value: "one"}).hear(Consented{}).assign("one") },
+		{"any other value does not", func(d *drive) { d.kills["one"] = 4; d.hear(Consented{Value: "two"}).assign("one") },
 			[]string{"prove one", "foresee one"}, held, []string{"KubeletConfigHeld"}},
 		{"a newer assignment takes its place", func(d *drive) { d.kills["one"] = 4; d.assign("one").assign("two") },
 			[]string{"prove one", "foresee one", "prove two", "foresee two", "stop", "start two"}, "assigned=two@1 active=two@1 lkg=- True InTrial", []string{"KubeletConfigHeld", "KubeletConfigChanged"}},
@@ -74,8 +72,9 @@ func TestHeldMessage(t *testing.T) {
 	t.Run("of an assignment", func(t *testing.T) {
 		d := newDrive(t, holding).boot()
 		d.kills["one"] = 4
-		d.assign("one").says("using current (default); kube-system/one/kubelet (UID uid-of-cm, resourceVersion 1) waits: " +
-			"4 of 7 running pods would be killed at the restart; drain the node, or set annotation kubelet-supervisor.io/allow-disruption=one")
+		d.assign("one")
+		d.says("using current (default); kube-system/one/kubelet (UID uid-of-cm, resourceVersion 1) waits: " +
+			"4 of 7 running pods would be killed at the restart; drain the node, or set annotation kubelet-supervisor.io/allow-disruption=" + d.approval())
 		if r, _ := Report(d.s); r.Observed == nil || *r.Observed != "kube-system/one/kubelet" {
 			t.Errorf("it is not said which assignment it is about: %v", r.Observed)
 		}
@@ -83,9 +82,9 @@ func TestHeldMessage(t *testing.T) {
 	t.Run("of a removal", func(t *testing.T) {
 		d := newDrive(t, holding).boot().good("good").pass(time.Minute)
 		d.kills["local"] = 2
-		d.hear(Cleared{NodeUID: "node-uid"}).pass(time.Second).expectMessage("the local configuration waits: 2 of 7", "allow-disruption=local")
+		d.hear(Cleared{NodeUID: "node-uid"}).pass(time.Second).expectMessage("the local configuration waits: 2 of 7", "allow-disruption="+d.approval())
 		d.expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt")
-		d.hear(Consented{Value: "local"}).pass(time.Second).expect(nothing)
+		d.approve().pass(time.Second).expect(nothing)
 	})
 	t.Run("of what was not foreseen, as long as it is on trial", func(t *testing.T) {
 		d := newDrive(t, holding).boot()
@@ -236,7 +235,7 @@ func TestTrialGoesOnUnderAHold(t *testing.T) {
 	})
 	t.Run("a newer one is refused, and going back would kill pods", func(t *testing.T) {
 		d := onTrial(t).refuse("bad", false).assign("bad").pass(time.Second).expectDone("prove bad", "foresee good")
-		d.expect("assigned=one@1 active=one@1 lkg=good@1 False Refused validate config").expectMessage("is refused", "3 of 7", "correct the configuration, or drain the node")
+		d.expect("assigned=one@1 active=one@1 lkg=good@1 False Refused validate config").expectMessage("is refused", "3 of 7", "correct the configuration, or: drain the node")
 		d.pass(11 * time.Minute).expect("assigned=bad@1 active=one@1 lkg=one@1 False Refused validate config")
 	})
 	t.Run("it fails: going back is a rollback, and is never held; then the newer one is looked at again", func(t *testing.T) {
@@ -402,17 +401,6 @@ func TestWhileALookIsUnderWay(t *testing.T) {
 	t.Run("a request to stop", func(t *testing.T) {
 		looking(t).hear(StopAsked{}).expectDone("stop", "exit")
 	})
-}
-
-func TestConsentFor(t *testing.T) {
-	for content, want := range map[string]string{"": "", "sha256:0123456789abcdef": "0123456789ab", "0123": "0123"} {
-		if got := ConsentFor(&Version{Content: content}); got != want {
-			t.Errorf("%q: got %q, want %q", content, got, want)
-		}
-	}
-	if got := ConsentFor(nil); got != "local" {
-		t.Errorf("local: got %q", got)
-	}
 }
 
 // A look that is made again when the removal was taken already, for a person asked for a retry, may hold it after all.

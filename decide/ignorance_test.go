@@ -145,7 +145,7 @@ func TestAChangeWaitsForAnAnswer(t *testing.T) {
 		if r, _ := Report(d.s); r.Observed == nil || *r.Observed != "kube-system/one/kubelet" {
 			t.Errorf("the status speaks of %v", r.Observed)
 		}
-		d.hear(Consented{Value: "one"}).pass(time.Second).expect("assigned=one@1 active=one@1 lkg=- True InTrial").expectMessage("not foreseen: " + away)
+		d.approve().pass(time.Second).expect("assigned=one@1 active=one@1 lkg=- True InTrial").expectMessage("not foreseen: " + away)
 	})
 	t.Run("changes are allowed", func(t *testing.T) {
 		d := newDrive(t, allowing).boot().pass(time.Minute).fresh()
@@ -198,7 +198,7 @@ func TestAPreflightThatGivesNoAnswer(t *testing.T) {
 	t.Run("it never does, and a person lets it through", func(t *testing.T) {
 		d := asking(t, -1, holding).assign("one").pass(59 * time.Second).expect("assigned=good@1 active=good@1 lkg=good@1 Unknown Applying").expectEvents()
 		d.pass(2 * time.Second).expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt").expectEvents("KubeletConfigHeld").expectMessage("it is not known what it would do to running pods: " + mutePreflight)
-		d.hear(Consented{Value: "one"}).pass(time.Second).expect(inTrial)
+		d.approve().pass(time.Second).expect(inTrial)
 	})
 	t.Run("a removal waits as well", func(t *testing.T) {
 		d := asking(t, -1, holding).hear(LocalChanged{Kubelet: testKubelet, Local: "local"})

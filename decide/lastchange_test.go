@@ -129,7 +129,7 @@ func TestLastChange(t *testing.T) {
 		}, "local > one: download 40ms preflight 100ms now wait is WouldDisrupt open"},
 		"held, and let through": {hold, func(d *drive) {
 			d.kills["one"] = 1
-			d.assign("one").pass(10 * time.Second).hear(Consented{Value: ConsentFor(version("one", "1", "one"))}).pass(time.Second)
+			d.assign("one").pass(10 * time.Second).approve().pass(time.Second)
 		}, "local > one: wait 10s preflight 100ms start 300ms now report is InTrial"},
 		"held, and then not to be had": {hold, func(d *drive) {
 			d.kills["one"] = 1

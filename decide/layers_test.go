@@ -78,7 +78,7 @@ func TestTheFileUnderLayersChanges(t *testing.T) {
 		d := goodLayers(t, holding, func(s *Settings) { s.FollowLocal = true })
 		d.kills["lay/edited"] = 2
 		d.ownFile("edited").pass(time.Minute).expect("assigned=lay/local@1 active=lay/local@1 lkg=lay/local@1 False WouldDisrupt")
-		d.hear(Consented{Value: ConsentFor(&Version{Content: "lay/edited"})}).pass(time.Minute).expect("assigned=lay/edited@1 active=lay/edited@1 lkg=lay/local@1 True InTrial")
+		d.approve().pass(time.Minute).expect("assigned=lay/edited@1 active=lay/edited@1 lkg=lay/local@1 True InTrial")
 	})
 	t.Run("during a trial", func(t *testing.T) {
 		d := newDrive(t).boot().layers("lay", "1").pass(testSettings.TrialPeriod / 2).fresh().ownFile("edited")

@@ -150,7 +150,7 @@ func TestLayersThatAreHeardOfAgain(t *testing.T) {
 			if content := contentOf(d.disk.Assigned); content != "" {
 				t.Errorf("on disk is %s", content)
 			}
-			d.hear(Consented{Value: "lay/local"}).pass(time.Minute).expect(layersActive) // it had passed its trial
+			d.approve().pass(time.Minute).expect(layersActive) // it had passed its trial
 		})
 	}
 }

@@ -18,7 +18,7 @@ func TestALongMessage(t *testing.T) {
 	if !held || len(r.Message) > messageLimit {
 		t.Fatalf("held: %t, %d bytes", held, len(r.Message))
 	}
-	hint := "; drain the node, or set annotation kubelet-supervisor.io/allow-disruption=few"
+	hint := "; drain the node, or set annotation kubelet-supervisor.io/allow-disruption=" + d.approval()
 	if !strings.HasPrefix(r.Message, "using current (default); ") || !strings.HasSuffix(r.Message, hint) {
 		t.Errorf("message: %s", r.Message)
 	}

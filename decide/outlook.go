@@ -42,7 +42,7 @@ func (s *State) learnForeseen(e Foreseen) {
 	if !is || do.Change != e.Change {
 		return // too late: it was given up
 	}
-	s.Doing = nil
+	s.Doing, s.nonce = nil, e.Nonce
 	s.Outlook = s.Outlook.with(e, s.Now, s.Wall)
 }
 

@@ -79,12 +79,15 @@ func TestWhatWaitsAtTheLock(t *testing.T) {
 		"the forecast is made before anything waits": {settings: func(s *Settings) { s.Disruption = Hold },
 			done: []string{"prove two", "foresee two", "park two", "stop", "let through two"}, shown: two},
 		"held after all, while it comes to the lock": {settings: func(s *Settings) { s.Disruption = Hold },
-			before: func(d *drive) {
-				d.kills["two"] = 1
-				d.hear(Consented{ConsentFor(version("two", "1", "two"))})
+			before: func(d *drive) { d.kills["two"] = 1 },
+			lives: func(d *drive) {
+				d.assign("two")
+				d.decide(Consented{Value: d.approval()})
+				d.underWay("Park")
+				d.decide(Consented{})
+				d.hear(d.answer(d.s.Doing))
 			},
-			lives: func(d *drive) { d.underWay("Park"); d.decide(Consented{}); d.hear(d.answer(d.s.Doing)) },
-			done:  []string{"prove two", "foresee two", "park two", "unpark"}, shown: "assigned=one@1 active=one@1 lkg=- False WouldDisrupt"},
+			done: []string{"prove two", "foresee two", "foresee two", "park two", "unpark", "foresee two"}, shown: "assigned=one@1 active=one@1 lkg=- False WouldDisrupt"},
 		"its way to the lock takes longer than a look lasts": {settings: func(s *Settings) { s.Disruption = Hold },
 			lives: func(d *drive) { d.underWay("Park"); d.now += 2 * outlookLasts; d.hear(d.answer(d.s.Doing)) },
 			done:  []string{"prove two", "foresee two", "park two", "unpark", "foresee two", "stop", "start two"}, shown: two},

@@ -58,7 +58,7 @@ var contents = []string{"one", "two", "three"}
 // live lets one random thing happen.
 func (d *drive) live(random *rand.Rand) {
 	content := contents[random.IntN(len(contents))]
-	switch random.IntN(26) {
+	switch random.IntN(32) {
 	case 0, 1, 2:
 		d.assign(content, fmt.Sprint("cm", random.IntN(2)), fmt.Sprint(random.IntN(100)))
 	case 3:
@@ -107,10 +107,44 @@ func (d *drive) live(random *rand.Rand) {
 		d.bad[[]string{"one", "two", "three", ""}[random.IntN(4)]] = []string{"", "DiskPressure", "Ready"}[random.IntN(3)]
 	case 24:
 		d.short[content] = random.IntN(2) == 0
-	case 23:
-		d.hear(Consented{Value: []string{"", ConsentFor(nil), ConsentFor(version("x", "1", content))}[random.IntN(3)]})
+	case 23, 31:
+		d.say(random)
+	case 26:
+		d.silent = []string{"", away}[random.IntN(2)]
+	case 27:
+		d.unsure = []string{"", "the kubelet is a script"}[random.IntN(2)]
+	case 28:
+		d.pods = fmt.Sprint("pod-", random.IntN(3), "-")
+	case 29:
+		d.mute[[]string{"one", "two", "three", "local"}[random.IntN(4)]] = random.IntN(8)
+	case 30:
+		if random.IntN(2) == 0 {
+			d.reload()
+		} else {
+			d.hear(NodeGone{})
+		}
 	}
 	d.pass(time.Duration(random.IntN(100_000)) * time.Millisecond)
+}
+
+// say has a person write a value: the approval that is asked for, with or without +any, an older one, nonsense, or none.
+func (d *drive) say(random *rand.Rand) {
+	value := ""
+	if h := d.s.HoldStatus(); h != nil {
+		value = h.Approval
+		d.said = append(d.said, value)
+	}
+	switch random.IntN(5) {
+	case 0:
+		value = ""
+	case 1:
+		if len(d.said) > 0 {
+			value = d.said[random.IntN(len(d.said))]
+		}
+	case 2:
+		value += "+any"
+	}
+	d.hear(Consented{Value: value})
 }
 
 // meanwhile makes a change, and has something else happen while an action of a kind is under way for it.
@@ -118,7 +152,7 @@ func (d *drive) meanwhile(random *rand.Rand, at Action) {
 	content := contents[random.IntN(len(contents))]
 	if random.IntN(2) == 0 {
 		d.kills[content] = 1
-		d.hear(Consented{Value: ConsentFor(version("cm3", "1", content))})
+		d.say(random)
 	}
 	d.decide(assigned("cm3", fmt.Sprint(random.IntN(100)), content))
 	for range 20 {
@@ -131,7 +165,7 @@ func (d *drive) meanwhile(random *rand.Rand, at Action) {
 		d.decide(d.answer(d.s.Doing))
 	}
 	d.decide([]Event{Cleared{NodeUID: "node-uid"}, assigned("cm4", "1", contents[random.IntN(len(contents))]), Hung{Words: "no watchdog ping"},
-		ChildExited{Code: 1, Words: "it crashes"}, LocalChanged{Kubelet: testKubelet, Local: "local"}, Retry{}, Unhealthy{Words: "x"}, Consented{}}[random.IntN(8)])
+		ChildExited{Code: 1, Words: "it crashes"}, LocalChanged{Kubelet: testKubelet, Local: "local"}, Retry{}, Unhealthy{Words: "x"}, Consented{}, NodeGone{}}[random.IntN(9)])
 	if d.s.Doing != nil { // else it was given up
 		d.hear(d.answer(d.s.Doing))
 	}
@@ -147,6 +181,8 @@ func (d *drive) heal() {
 	clear(d.kills)
 	clear(d.parks)
 	clear(d.bad)
+	clear(d.mute)
+	d.silent, d.unsure = "", ""
 	d.saveErr, d.startErr, d.online = nil, nil, true
 	d.pass(time.Minute)
 	d.assign("one", "healed", "1").hear(Retry{})

@@ -117,7 +117,8 @@ type State struct {
 
 	Outlook       Outlook      // of the newest change that was looked at
 	Unanswered    []Unanswered // pre-flights that gave no answer yet
-	Held          Held         // the change that was told to be held
+	HoldTold      HoldTold     // the change that was told to be held
+	LetThrough    bool         // the approval of Hold was spent by this supervisor, and what ran then runs still
 	Consent       string       // the value of annotation allow-disruption
 	LocalFailures int          // starts of the local configuration in a row that ended by themselves and never were healthy
 	PodsLost      string       // what the newest restart cost although nobody had said so
@@ -147,6 +148,7 @@ type State struct {
 	PhaseSince time.Duration // when its phase began
 	EditHeard  time.Duration // when Edit came
 
+	nonce   string // that came with the event, for a hold that needs one
 	events  []NodeEvent
 	ended   []EndedPhase
 	looking bool // at the Node; not handed over, because the answer would not be either
@@ -157,8 +159,12 @@ func New(settings Settings) State {
 	return State{Settings: settings, Unsettled: -1, Due: -1}
 }
 
-// significant is what is written at once; trial time alone waits for persistInterval.
+// significant is what is written at once; trial time alone waits for persistInterval. That a hold whose approval was spent is over is worth no
+// write of its own.
 func significant(d Durable) Durable {
+	if d.Hold.Spent {
+		d.Hold = HeldChange{}
+	}
 	d.Trial.Healthy, d.Trial.Unhealthy = 0, 0
 	return d
 }

@@ -124,6 +124,10 @@ type Account struct {
 	Renews bool `json:"leaseRenewed,omitempty"`
 	// Before are the Node's conditions as the newest kubelet left them that was not on trial.
 	Before Conditions `json:"conditions,omitzero"`
+	// Hold is the change that waits, or has waited last.
+	Hold HeldChange `json:"hold,omitzero"`
+	// Approval is the newest that was spent.
+	Approval string `json:"approval,omitempty"`
 	// Asides are the state files that were set aside for what runs, or is about to.
 	Asides []Aside `json:"setAside,omitempty"`
 

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -239,6 +240,7 @@ func (l *loop) render(v *decide.Version, path string) (string, error) {
 // prove carries out a pre-flight, with its control.
 func (l *loop) prove(ctx context.Context, do decide.Prove) decide.Proved {
 	proved, _ := l.judge(ctx, do)
+	proved.Nonce = rand.Text()
 	return proved
 }
 

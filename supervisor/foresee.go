@@ -3,6 +3,7 @@ package supervisor
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -32,7 +33,9 @@ func (l *loop) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
 	look := l.lost.begin()
 	facts, troubles := asked.facts(ctx)
 	l.lost.before(look, facts.Pods, steadyTime())
-	return foreseen(do.Change, forecast.Of(facts), troubles)
+	found := foreseen(do.Change, forecast.Of(facts), troubles)
+	found.Nonce = rand.Text()
+	return found
 }
 
 // foreseen puts a forecast into the words of the core.
