@@ -333,8 +333,22 @@ func TestTurns(t *testing.T) {
 	t.Run("the turn ends with a start", func(t *testing.T) {
 		d := begin(t)
 		d.s.FollowLocal = true
-		d.edit("two", "2").hear(ChildExited{}).pass(time.Minute).fresh()
+		d.edit("two", "2").pass(spread("node-uid", "2", time.Hour)).pass(time.Minute).fresh()
 		d.hear(LocalChanged{Kubelet: newerKubelet, Local: "local"}).pass(5*time.Second).expectDone("prove two", "stop", "start two")
+	})
+	t.Run("but not with one of what ran last, after a crash", func(t *testing.T) {
+		d := begin(t)
+		d.s.Disruption = Hold
+		turn := spread("node-uid", "2", time.Hour)
+		d.edit("two", "2").hear(ChildExited{Code: 1, Words: "boom", Delay: time.Second}).pass(time.Minute)
+		d.expectDone("prove two", "foresee two", "start one").expectMessage("the edit kube-system/cm/kubelet (UID uid-of-cm, resourceVersion 2) waits for its turn")
+		d.pass(turn-2*time.Minute).expectDone("prove two", "foresee two", "start one").
+			pass(2*time.Minute).expectDone("prove two", "foresee two", "start one", "foresee two", "stop", "start two")
+	})
+	t.Run("and with the end of what ran last", func(t *testing.T) {
+		d := begin(t)
+		d.edit("two", "2").deadly["one"] = time.Second
+		d.pass(time.Minute).expectDone("prove two", "start one", "start one", "start two")
 	})
 	t.Run("and with a reset", func(t *testing.T) {
 		d := begin(t).edit("two", "2").hear(LocalChanged{Kubelet: testKubelet, Local: "local"}).pass(time.Second)

@@ -176,7 +176,9 @@ func (s *State) learnStarted(e Started) {
 	}
 	s.Child = Child{Alive: true, Version: start.Version, Kubelet: start.Kubelet, Local: start.Local, Started: s.Now,
 		Effective: s.effectiveOf(start), Locked: e.Locked}
-	s.ApplyAt = 0
+	if Same(start.Version, s.Assigned) {
+		s.ApplyAt = 0
+	}
 }
 
 func (s *State) learnHealthy() {

@@ -79,6 +79,9 @@ func (s *State) planReset() move {
 // (waitBefore), and no start.
 func (s *State) choose() (want *Version, ask Action) {
 	want = s.target()
+	if !s.Child.Alive && s.waitsForTurn(want) {
+		want = s.Child.Version // an edit that is to come later is not made by a crash of what runs until then
+	}
 	if want == nil || s.runs(want) || s.proof(want.Content, s.OnDisk) != nil || s.owed(want) != nil {
 		return want, nil
 	}

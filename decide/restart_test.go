@@ -212,8 +212,9 @@ func TestEditSpread(t *testing.T) {
 	t.Run("another assignment is immediate", func(t *testing.T) {
 		edited(t).assign("two", "other", "2").pass(time.Second).expectDone("prove two", "stop", "start two")
 	})
-	t.Run("a kubelet that dies meanwhile starts with the edit", func(t *testing.T) {
-		edited(t).edit("two", "2").hear(ChildExited{Code: 0}).expectDone("prove two", "start two")
+	t.Run("a kubelet that dies meanwhile starts with what it ran, and the edit waits", func(t *testing.T) {
+		d := edited(t).edit("two", "2").hear(ChildExited{Code: 0}).expectDone("prove two", "start one")
+		d.pass(turn+time.Second).expectDone("prove two", "start one", "stop", "start two")
 	})
 	t.Run("a retry is immediate", func(t *testing.T) {
 		d := edited(t).edit("two", "2").hear(Retry{Value: "now"})
