@@ -83,9 +83,14 @@ type Candidate struct {
 
 // Check runs the kubelet on the candidate, and, if it fails, on the control: a configuration known to have worked, nil if there is none. A
 // candidate is refused when the control is accepted or fails in another way. Check returns when the processes it started are gone. When ctx
-// ends first, the outcome is unknown.
+// ends first, the outcome is unknown. So it is of a file that was removed or changed meanwhile, because nobody knows what the kubelet read.
 func (p *Preflight) Check(ctx context.Context, candidate Candidate, control *Candidate) Verdict {
+	stays := unchanged(p.fileOf(candidate))
 	verdict := p.judge(ctx, candidate, control)
+	if verdict.Outcome != config.Unknown && !stays() {
+		verdict = Verdict{Outcome: config.Unknown, Unanswered: true, NoMorePreflight: verdict.NoMorePreflight,
+			Words: config.Quote("no verdict of the pre-flight: " + p.fileOf(candidate) + " was removed or changed while the kubelet was asked")}
+	}
 	verdict.Warnings = config.FileWarnings(candidate.File, verdict.Minor)
 	switch verdict.Outcome {
 	case config.Accepted, config.Unknown:
@@ -119,6 +124,18 @@ func (p *Preflight) against(ctx context.Context, verdict Verdict, control Candid
 		verdict.Outcome, verdict.Load = config.Environment, false
 	}
 	return verdict
+}
+
+// unchanged gives a function that tells whether a file is still the one that it is now.
+func unchanged(path string) func() bool {
+	before, errBefore := os.Stat(path)
+	return func() bool {
+		now, err := os.Stat(path)
+		if errBefore != nil || err != nil {
+			return os.IsNotExist(errBefore) && os.IsNotExist(err)
+		}
+		return os.SameFile(before, now) && before.Size() == now.Size() && before.ModTime().Equal(now.ModTime())
+	}
 }
 
 // fileOf is the file that the kubelet reads for a candidate; "" for none.

@@ -284,3 +284,46 @@ func TestPreflightHearsTheVersion(t *testing.T) {
 		})
 	}
 }
+
+// A verdict is about the file that was asked about. Where that is removed or changed under the kubelet, there is none, and it is asked again.
+func TestPreflightOfAFileThatChanges(t *testing.T) {
+	good := written(t, "good.yaml", fake("mode: ok"))
+	refused := fake("mode: refuse, words: maxPods -1")
+	for name, test := range map[string]struct {
+		candidate, does string // what a shell does with $file before the kubelet reads it
+		want            config.Outcome
+	}{
+		"removed":                  {fake("mode: ok"), `rm "$file"`, config.Unknown},
+		"emptied":                  {fake("mode: ok"), `: >"$file"`, config.Unknown},
+		"replaced by a good one":   {refused, `cp ` + good + ` "$file.new"; mv "$file.new" "$file"`, config.Unknown},
+		"refused, and as it was":   {refused, ``, config.Refused},
+		"accepted, and as it was":  {fake("mode: ok"), ``, config.Accepted},
+		"not there from the start": {"", ``, config.Refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "candidate.yaml")
+			if test.candidate != "" {
+				file = written(t, "candidate.yaml", test.candidate)
+			}
+			script := written(t, "kubelet", "#!/bin/sh\nfor word; do file=${word#--config=}; [ \"$file\" = \"$word\" ] || [ \"$file\" = "+good+" ] || { "+test.does+
+				"\n:\n}; done\nexec "+fakeKubelet+" \"$@\"\n")
+			if err := os.Chmod(script, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			preflight := Preflight{Kubelet: script, Mode: PreflightAlways, TempFolder: t.TempDir(), Timeout: time.Minute}
+			verdict := preflight.Check(t.Context(), Candidate{File: file}, &Candidate{File: good})
+			if verdict.Outcome != test.want || verdict.Unanswered != (test.want == config.Unknown) {
+				t.Errorf("got %+v", verdict)
+			}
+			preflight.Arguments = []string{"--config=" + file} // of the node's own file, too
+			if test.want == config.Unknown {
+				if err := os.WriteFile(file, []byte(test.candidate), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if verdict := preflight.Check(t.Context(), Candidate{}, nil); verdict.Outcome != test.want {
+				t.Errorf("on the command line: %+v", verdict)
+			}
+		})
+	}
+}

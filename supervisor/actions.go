@@ -269,6 +269,9 @@ func (l *loop) judge(ctx context.Context, do decide.Prove) (proved decide.Proved
 	if ctx.Err() != nil {
 		return decide.Proved{}, kubelet.Verdict{} // abandoned: it says nothing
 	}
+	if verdict.Outcome == config.Refused && !l.isAbout(do) {
+		verdict = notAbout(verdict)
+	}
 	proved.Outcome, proved.Load, proved.Words = verdict.Outcome, verdict.Load, verdict.Words
 	proved.NoMorePreflight, proved.Unanswered = verdict.NoMorePreflight, verdict.Unanswered
 	l.explain(&proved, do, verdict)

@@ -142,6 +142,12 @@ func (l *loop) isAbout(do decide.Prove) bool {
 	return err == nil && now.Kubelet == do.Kubelet && (do.Version != nil || now.Local == do.Local)
 }
 
+// notAbout is what a refusal is worth that can be of files which are not those on disk any more: nothing, and the kubelet is asked again.
+func notAbout(refusal kubelet.Verdict) kubelet.Verdict {
+	return kubelet.Verdict{Outcome: config.Unknown, Unanswered: true, NoMorePreflight: refusal.NoMorePreflight,
+		Words: "no verdict of the pre-flight: the local files or the kubelet binary changed while the kubelet was asked, and then it said: " + refusal.Words}
+}
+
 // gatesOf leaves out flags, which are no matter of a configuration: they are in the log.
 func gatesOf(goingAway []string) []string {
 	return slices.DeleteFunc(slices.Clone(goingAway), func(words string) bool { return !strings.HasPrefix(words, "featureGates.") })

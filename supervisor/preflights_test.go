@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,5 +109,35 @@ func TestLeftoversOfPreflights(t *testing.T) {
 	}
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// A refusal is not kept where the files that it can be about changed while the kubelet was asked.
+func TestARefusalOfFilesThatChange(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	dropIns := n.path("etc/kubelet.conf.d")
+	n.write("bin/kubelet", fmt.Sprintf("#!/bin/sh\nmkdir -p %s && echo '{}' >%[1]s/10.conf\nexec %s \"$@\"\n", dropIns, fakeKubelet))
+	n.options.Arguments = append(n.options.Arguments, "--config-dir="+dropIns)
+	n.options.Logger = zap.NewNop()
+	l, err := newLoop(n.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	files := map[string]string{"kubelet": fakenode.Configuration("mode: refuse, words: maxPods -1")}
+	source := corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "bad", UID: "uid-x", ResourceVersion: "1", KubeletConfigKey: "kubelet"}
+	if err := l.keeper.checkpoint(l.store, source, files); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []config.Outcome{config.Unknown, config.Refused} { // the second time nothing changes any more
+		now, err := l.lookLocal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		proved := l.prove(t.Context(), decide.Prove{Version: &decide.Version{Source: source, Content: config.Content(files, "kubelet")}, Kubelet: now.Kubelet, Local: now.Local})
+		if proved.Outcome != want || !strings.Contains(proved.Words, "maxPods -1") {
+			t.Errorf("%v: %s, want %v", proved.Outcome, proved.Words, want)
+		}
 	}
 }
