@@ -19,16 +19,16 @@ const (
 // Endpoints says where a kubelet can be asked how it does.
 type Endpoints struct {
 	HealthzAddress    string // host:port, a wildcard replaced by loopback; "" when healthz is off (port 0)
-	Runtime           string // the container runtime's endpoint as configured, e.g. unix:///run/containerd/containerd.sock
+	Runtime           string // the container runtime's endpoint as configured, e.g. unix:///run/containerd/containerd.sock; "" = unknown
 	ReadinessByNotify bool   // healthz is off: only READY=1 on the notify socket tells
 }
 
 // EffectiveEndpoints looks the endpoints up where a kubelet with this command line and this file ("" for none) takes them from: its flags,
 // else its drop-in files, else the file, else its defaults. What cannot be read or has a wrong type is as if absent: the kubelet itself
-// refuses it.
+// refuses it. So it never asks a container runtime, which is unknown then.
 func EffectiveEndpoints(argv []string, configFile string) Endpoints {
 	arguments := ParseArguments(argv)
-	merged, _ := mergedTree(arguments, configFile)
+	merged, whole := mergedTree(arguments, configFile)
 
 	port := defaultHealthzPort
 	if number, ok := merged["healthzPort"].(json.Number); ok {
@@ -41,7 +41,10 @@ func EffectiveEndpoints(argv []string, configFile string) Endpoints {
 	}
 	fromFile, _ := merged["healthzBindAddress"].(string)
 	runtime, _ := merged["containerRuntimeEndpoint"].(string)
-	endpoints := Endpoints{Runtime: cmp.Or(arguments.ContainerRuntimeEndpoint, runtime, defaultRuntime)}
+	endpoints := Endpoints{}
+	if whole {
+		endpoints.Runtime = cmp.Or(arguments.ContainerRuntimeEndpoint, runtime, defaultRuntime)
+	}
 	if port == 0 {
 		endpoints.ReadinessByNotify = true
 		return endpoints

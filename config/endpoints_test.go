@@ -28,7 +28,9 @@ func TestEffectiveEndpoints(t *testing.T) {
 		"a flag turns it on again":  {[]string{"--healthz-port=5"}, "healthzPort: 0", nil, Endpoints{HealthzAddress: "127.0.0.1:5", Runtime: runtime}},
 		"wrong types are as absent": {nil, "healthzPort: \"1\"\nhealthzBindAddress: 7\ncontainerRuntimeEndpoint: [a]", nil, Endpoints{HealthzAddress: "127.0.0.1:10248", Runtime: runtime}},
 		"no address, no number":     {nil, "healthzPort: 1.5\nhealthzBindAddress: localhost", nil, Endpoints{HealthzAddress: "127.0.0.1:10248", Runtime: runtime}},
-		"broken files are absent":   {nil, "healthzPort: [", map[string]string{"a.conf": "{", "b.conf": "healthzPort: 2"}, Endpoints{HealthzAddress: "127.0.0.1:2", Runtime: runtime}},
+		"broken files are absent":   {nil, "healthzPort: [", map[string]string{"a.conf": "{", "b.conf": "healthzPort: 2"}, Endpoints{HealthzAddress: "127.0.0.1:2"}},
+		"a broken drop-in":          {[]string{"--container-runtime-endpoint=unix:///f"}, "healthzPort: 1", map[string]string{"a.conf": "{"}, Endpoints{HealthzAddress: "127.0.0.1:1"}},
+		"an empty file":             {nil, "\n", nil, Endpoints{HealthzAddress: "127.0.0.1:10248"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file, argv := "", test.argv
@@ -48,7 +50,7 @@ func TestEffectiveEndpoints(t *testing.T) {
 		})
 	}
 	absent := filepath.Join(t.TempDir(), "none")
-	if got := EffectiveEndpoints([]string{"--config-dir=" + absent}, absent); got.HealthzAddress != "127.0.0.1:10248" {
+	if got := EffectiveEndpoints([]string{"--config-dir=" + absent}, absent); got.HealthzAddress != "127.0.0.1:10248" || got.Runtime != "" {
 		t.Errorf("with absent files: %+v", got)
 	}
 }

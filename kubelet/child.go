@@ -163,8 +163,12 @@ func (c *Child) wantOfMemory() string {
 	return fmt.Sprintf(", for want of memory: the kernel killed %d processes of this unit", kills-c.killsBefore)
 }
 
-// runtimeDown: the container runtime refuses connections, and the fallback would ask the same one (rule 8).
+// runtimeDown: the container runtime refuses connections, and the fallback would ask the same one (rule 8). A kubelet whose files cannot be
+// decoded has not asked any.
 func (c *Child) runtimeDown() bool {
+	if c.endpoints.Runtime == "" {
+		return false
+	}
 	endpoint, err := url.Parse(c.endpoints.Runtime)
 	fallback, fallbackErr := url.Parse(c.fallbackRuntime)
 	if err != nil || fallbackErr != nil || endpoint.Path != fallback.Path || endpoint.Scheme != "unix" && endpoint.Scheme != "" {

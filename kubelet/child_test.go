@@ -24,6 +24,7 @@ func TestRuntimeDown(t *testing.T) {
 		"a path without scheme":                 {filepath.Join(folder, "down"), filepath.Join(folder, "down"), true},
 		"the fallback has other words":          {down, "unix:" + filepath.Join(folder, "down"), true},
 		"the fallback would ask another":        {down, up, false},
+		"it is not known":                       {"", "", false},
 		"nothing can be said of other schemes":  {"tcp://127.0.0.1:1", "tcp://127.0.0.1:1", false},
 		"nothing can be said of what is no URL": {"unix://%zz", "unix://%zz", false},
 	} {
