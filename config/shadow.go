@@ -7,29 +7,42 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// Shadowed says which fields of the file a kubelet with this command line does not run with, for a flag or a drop-in file says something
-// else: `maxPods (60) by --max-pods (20)`. At most 10 are told, sorted. Values are left out where they are not plain words. A field that
-// the kubelet itself changed is none.
-func Shadowed(configFile string, argv []string, effective Effective) []string {
+// maxShadows bounds what is kept of them.
+const maxShadows = 100
+
+// Shadowed says which fields of the file a kubelet with this command line does not run with, because a flag or a drop-in file says something
+// else, sorted. Values are empty where they are not plain words: they may be secrets. A field that the kubelet itself changed is none.
+func Shadowed(configFile string, argv []string, effective Effective) []nodev1.ShadowedField {
 	file, runs := readTree(configFile), effective.Tree()
 	if file == nil || runs == nil {
 		return nil
 	}
 	rulers := rulersOf(argv)
-	var found []string
+	var found []nodev1.ShadowedField
 	eachLeaf(file, nil, func(path []string, value any) {
 		runsWith, _ := valueAt(runs, path)
 		if sameValue(value, runsWith) {
 			return
 		}
 		if by := rulers.of(path, value); by != "" {
-			found = append(found, strings.Join(path, ".")+shownValue(path, value)+" by "+by+shownValue(path, runsWith))
+			found = append(found, nodev1.ShadowedField{Field: Quote(strings.Join(path, ".")), Value: shownValue(path, value), By: by, Effective: shownValue(path, runsWith)})
 		}
 	})
-	slices.Sort(found)
-	return atMost(found)
+	slices.SortFunc(found, func(a, b nodev1.ShadowedField) int { return strings.Compare(a.String(), b.String()) })
+	return found[:min(len(found), maxShadows)]
+}
+
+// ShadowLines says it to people, in at most 10 lines.
+func ShadowLines(shadows []nodev1.ShadowedField) []string {
+	var list warnings
+	for _, s := range shadows {
+		list.add("%s", s)
+	}
+	return list.lines()
 }
 
 // rulers are what goes before the file, the mightiest first.
@@ -140,7 +153,7 @@ var plainWord = regexp.MustCompile(`^[A-Za-z0-9._%/+-]+$`)
 
 const maxWord = 64
 
-// shownValue is the value in parentheses; nothing for one that may be a secret, or says nothing by itself.
+// shownValue is the value for people; nothing for one that may be a secret, or says nothing by itself.
 func shownValue(path []string, value any) string {
 	var words []string
 	list, isList := value.([]any)
@@ -157,5 +170,5 @@ func shownValue(path []string, value any) string {
 	if len(words) != len(list) || strings.HasPrefix(path[0], "staticPodURL") || len(shown) > maxWord || !plainWord.MatchString(shown) {
 		return ""
 	}
-	return " (" + strings.Join(words, ", ") + ")"
+	return strings.Join(words, ", ")
 }

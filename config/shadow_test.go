@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 func TestShadowed(t *testing.T) {
@@ -49,7 +51,7 @@ func TestShadowed(t *testing.T) {
 			if test.told != "" {
 				effective = ToldEffective(told(t, test.told), argv, file, "/tmp/preflight-1")
 			}
-			if diff := cmp.Diff(test.want, Shadowed(file, argv, effective)); diff != "" {
+			if diff := cmp.Diff(test.want, ShadowLines(Shadowed(file, argv, effective))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -66,7 +68,12 @@ func TestShadowedIsShort(t *testing.T) {
 	}
 	file := written(t, "kubelet.yaml", header+"featureGates: {"+strings.Join(gates, ", ")+"}\n")
 	argv := []string{"--feature-gates=" + strings.ReplaceAll(strings.Join(gates, ","), ": true", "=false")}
-	got := Shadowed(file, argv, ReadEffective(argv, file))
+	shadows := Shadowed(file, argv, ReadEffective(argv, file))
+	want := nodev1.ShadowedField{Field: "featureGates.G00", Value: "true", By: "--feature-gates", Effective: "false"}
+	if len(shadows) != 50 || shadows[0] != want {
+		t.Errorf("%d, the first %+v", len(shadows), shadows[0])
+	}
+	got := ShadowLines(shadows)
 	if len(got) != maxWarnings || got[0] != "featureGates.G00 (true) by --feature-gates (false)" || got[9] != "and 41 more" {
 		t.Errorf("got %q", got)
 	}

@@ -18,6 +18,12 @@ func Warnings(payload map[string]string, key string, kubelet int) []string {
 	return strictWarnings([]byte(payload[key]), kubelet)
 }
 
+// UnknownFields are the paths of the fields of payload[key] that no kubelet knows, or one of this minor version (0: unknown) does not, at most
+// 10; those of layers once each.
+func UnknownFields(payload map[string]string, key string, kubelet int) []string {
+	return strictLook([]byte(payload[key]), kubelet).fields
+}
+
 // FileWarnings are those about a file; none when it cannot be read.
 func FileWarnings(path string, kubelet int) []string {
 	if path == "" {
@@ -31,22 +37,26 @@ func FileWarnings(path string, kubelet int) []string {
 }
 
 func strictWarnings(document []byte, kubelet int) []string {
+	found := strictLook(document, kubelet)
+	return found.lines()
+}
+
+func strictLook(document []byte, kubelet int) (found warnings) {
 	tree, err := Decode(document)
 	if err != nil {
-		return nil
+		return found
 	}
-	var found warnings
 	found.addDuplicates(document)
 	if !AreLayers(tree) {
 		found.addUnknownTop(tree, kubelet)
-		return found.lines()
+		return found
 	}
 	layers, _ := readLayers(tree, document) // what is wrong with the envelope is a refusal
 	for _, layer := range layers.Layers {
 		found.of = " (layer " + layer.Name + ")"
 		found.addUnknownTop(layer.Patch, kubelet)
 	}
-	return found.lines()
+	return found
 }
 
 const maxWarnings = 10
@@ -56,6 +66,8 @@ type warnings struct {
 	first []string
 	more  int
 	of    string // which layer, at the end of each line
+	// fields are those that are unknown.
+	fields []string
 }
 
 func (w *warnings) add(format string, words ...any) {
@@ -64,6 +76,12 @@ func (w *warnings) add(format string, words ...any) {
 		return
 	}
 	w.first = append(w.first, Quote(fmt.Sprintf(format, words...)+w.of))
+}
+
+func (w *warnings) addField(path string) {
+	if path = Quote(path); len(w.fields) < maxWarnings && !slices.Contains(w.fields, path) {
+		w.fields = append(w.fields, path)
+	}
 }
 
 func (w *warnings) lines() []string {
@@ -121,9 +139,11 @@ func (w *warnings) addUnknown(tree map[string]any, shown, path string, kubelet i
 		switch {
 		case !is || strings.Contains(name, "."):
 			w.add("field %q is unknown to v0.%d", shown+name, newestMinor)
+			w.addField(shown + name)
 			continue
 		case field.Ignored(kubelet) != "":
 			w.add("field %q %s", shown+name, field.Ignored(kubelet))
+			w.addField(shown + name)
 			continue
 		case !hasFields(field.Path):
 			continue // the keys of such a map are data

@@ -49,6 +49,26 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// Programs have the names alone.
+func TestUnknownFields(t *testing.T) {
+	for name, test := range map[string]struct {
+		document string
+		kubelet  int
+		want     []string
+	}{
+		"none":                   {header + "maxPods: 1\nmaxPods: 2", 0, nil},
+		"unknown, and newer":     {header + "maxPodz: 1\nuserNamespaces: {idsPerPod: 65536}\nauthentication: {x509: {clientCaFile: a}}", 29, []string{"authentication.x509.clientCaFile", "maxPodz", "userNamespaces"}},
+		"as long as it is shown": {header + "? \"a\\nb\"\n: 1", 0, []string{"a b"}},
+		"twelve are ten":         {header + unknownFields(12), 0, []string{"unknown00", "unknown01", "unknown02", "unknown03", "unknown04", "unknown05", "unknown06", "unknown07", "unknown08", "unknown09"}},
+		"of two layers": {"apiVersion: kubelet-supervisor.io/v1alpha1\nkind: KubeletConfigurationLayers\nlayers:\n- {name: a, patch: {maxPodz: 1}}\n- {name: b, patch: {maxPodz: 2, maxPodx: 1}}", 0,
+			[]string{"maxPodz", "maxPodx"}},
+	} {
+		if diff := cmp.Diff(test.want, UnknownFields(map[string]string{"k": test.document}, "k", test.kubelet)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // What the table says of a document is what decoding into the types said, wherever an unknown field stands.
 func TestWarningsAreThoseOfTheTypes(t *testing.T) {
 	for _, field := range append(Fields(), Field{Type: "object"}) {

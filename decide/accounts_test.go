@@ -231,7 +231,7 @@ func TestWhatAnOpenStartCounts(t *testing.T) {
 func TestAReportNamesTheRetry(t *testing.T) {
 	s := New(testSettings)
 	s.Retry = "again-2"
-	if shown, _ := Report(s); shown.Retry != "again-2" {
+	if shown, _ := Report(s); shown.Details.Retry != "again-2" {
 		t.Errorf("%+v", shown)
 	}
 }

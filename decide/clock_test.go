@@ -20,7 +20,7 @@ func TestTheWallClockDecidesNothing(t *testing.T) {
 			}
 			for _, d := range []*drive{steady, jumping} {
 				d.s.Wall, d.s.ApplyAtWall = time.Time{}, time.Time{}
-				d.s.LastChange.Began, d.s.LastChange.Ended = time.Time{}, time.Time{}
+				d.s.LastChange.Began, d.s.LastChange.Ended, d.s.Said.Since = time.Time{}, time.Time{}, time.Time{}
 			}
 			if !reflect.DeepEqual(steady.s, jumping.s) || !reflect.DeepEqual(steady.disk, jumping.disk) {
 				t.Errorf("with a steady clock it came to\n%+v, with one that jumps to\n%+v", steady.s, jumping.s)

@@ -25,6 +25,7 @@ func Decide(s State, at Moment, e Event) (State, Step) {
 	s.noticeHold()
 	s.settle()
 	s.followChange()
+	s.followReason()
 	look := s.askForLook()
 	step := Step{Do: do, LookAtNode: look, Wake: s.wake(), WatchLease: s.watchesLease(), Events: s.events, Phases: s.ended}
 	s.events, s.ended = nil, nil
@@ -113,6 +114,7 @@ func (s *State) boot(e Booted) {
 		s.SaveRetry = s.Now + s.saveRetryAfter()
 	}
 	s.inherit(e.LastChange)
+	s.Said = e.Said
 	s.countOpenStart(e.Waited)
 }
 
@@ -170,7 +172,7 @@ func (s *State) learnStarted(e Started) {
 			s.Unrenderable = newest(s.Unrenderable, Unrenderable{start.Version.Content, e.Err.Error()})
 			return
 		}
-		s.Exit, s.Environment = e.Err.Error(), e.Err.Error()
+		s.Exit, s.ExitCode, s.Environment = e.Err.Error(), noExitCode, e.Err.Error()
 		s.NextStart, s.NextOf = s.Now+e.Delay, start.Version
 		return
 	}

@@ -34,7 +34,8 @@ type drive struct {
 	phases   []string          // of changes that have ended
 	refused  map[string]Proof  // by content; what is not named is accepted
 	effect   map[string]string // by content, and the drop-in files behind a blank if they are not those of testKubelet: its effective configuration
-	shadowed []string
+	shadowed []nodev1.ShadowedField
+	version  string // of the kubelet, as it tells
 	saveErr  error
 	startErr map[string]error          // by content: its file cannot be made
 	deadly   map[string]time.Duration  // by content ("" = local): exits so long after its start
@@ -96,13 +97,13 @@ func newDrive(t *testing.T, changes ...func(*Settings)) *drive {
 
 // boot starts a supervisor on what the disk holds.
 func (d *drive) boot() *drive {
-	noted := d.s.LastChange
+	noted, said := d.s.LastChange, d.s.Said
 	d.s = New(d.s.Settings)
 	disk := d.disk
 	if v := disk.Assigned; v != nil && v.Base != "" {
 		disk.Assigned = d.over(*v)
 	}
-	d.hear(Booted{Disk: disk, Kubelet: testKubelet, Local: d.own, BootID: d.bootID, Cluster: d.cluster, Waited: d.waited, LastChange: noted})
+	d.hear(Booted{Disk: disk, Kubelet: testKubelet, Local: d.own, BootID: d.bootID, Cluster: d.cluster, Waited: d.waited, LastChange: noted, Said: said})
 	return d.pass(time.Second)
 }
 
@@ -138,6 +139,26 @@ func (d *drive) decide(e Event) {
 	d.expectDurable()
 	d.expectAlone()
 	d.expectApproved(e)
+	d.expectAlike()
+}
+
+// expectAlike: programs and people are told the same.
+func (d *drive) expectAlike() {
+	d.t.Helper()
+	r, _ := Report(d.s)
+	if r.Details.Reason != r.Reason || r.Status != nodev1.ConditionStatus(r.Reason) {
+		d.t.Errorf("the condition says %s %s, the details %s", r.Status, r.Reason, r.Details.Reason)
+	}
+	switch r.Reason {
+	case nodev1.ReasonRefused, nodev1.ReasonRolledBack, nodev1.ReasonRejected, nodev1.ReasonLastKnownGoodFailed:
+		if r.Details.Failure == nil {
+			d.t.Errorf("%s without a failure: %s", r.Reason, r.Message)
+		}
+	case nodev1.ReasonLocal, nodev1.ReasonActive, nodev1.ReasonInTrial:
+		if f := r.Details.Failure; f != nil {
+			d.t.Errorf("%s with failure %+v", r.Reason, *f)
+		}
+	}
 }
 
 // expectDurable: a verdict is told once it is on the disk, if that can be written.
@@ -184,7 +205,7 @@ func (d *drive) answer(do Action) Event {
 			if do.Kubelet.Local != testKubelet.Local {
 				effect += " " + do.Kubelet.Local
 			}
-			proof = Proof{Outcome: config.Accepted, Effective: d.effect[effect], Shadowed: d.shadowed}
+			proof = Proof{Outcome: config.Accepted, Effective: d.effect[effect], Shadowed: d.shadowed, Version: d.version}
 		}
 		proof.Content, proof.Kubelet = content, do.Kubelet
 		return Proved{Proof: proof, Nonce: d.nonce()}

@@ -3,6 +3,7 @@ package decide
 import (
 	"strings"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
@@ -41,7 +42,7 @@ func (s *State) carryOver(want *Version) {
 		s.Trial.Content, s.Trial.Kubelet = want.Content, s.OnDisk
 	}
 	if s.promoted(c.Version, c.Kubelet) {
-		s.Promoted = Promotion{Content: want.Content, Kubelet: s.OnDisk}
+		s.Promoted.Content, s.Promoted.Kubelet = want.Content, s.OnDisk
 		s.LastKnownGood = want
 	}
 }
@@ -58,12 +59,9 @@ func (s *State) effectiveOf(start Start) string {
 }
 
 // ShadowedFields are those of the assigned configuration that the kubelet does not run with; own tells that this is our own reading.
-func (s *State) ShadowedFields() (fields []string, own bool) {
-	if s.Assigned == nil {
-		return nil, false
-	}
-	p := s.proof(s.Assigned.Content, s.kubeletOf(s.Assigned))
-	if p == nil || p.refused() {
+func (s *State) ShadowedFields() (fields []nodev1.ShadowedField, own bool) {
+	p := s.assignedProof()
+	if p == nil {
 		return nil, false
 	}
 	return p.Shadowed, p.Effective == ""
@@ -75,7 +73,7 @@ func (s *State) shadowWarning() string {
 	if len(fields) == 0 {
 		return ""
 	}
-	words := "Shadowed: " + strings.Join(fields, ", ")
+	words := "Shadowed: " + strings.Join(config.ShadowLines(fields), ", ")
 	if own {
 		words += " (by our own reading: the kubelet does not tell)"
 	}

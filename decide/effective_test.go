@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
@@ -147,7 +148,7 @@ func TestEqualEffectiveConfigurationsOfLocalFiles(t *testing.T) {
 }
 
 func TestShadowedFields(t *testing.T) {
-	shadowed := []string{"maxPods (60) by --max-pods (20)", "podsPerCore (1) by 10.conf (2)"}
+	shadowed := []nodev1.ShadowedField{{Field: "maxPods", Value: "60", By: "--max-pods", Effective: "20"}, {Field: "podsPerCore", Value: "1", By: "10.conf", Effective: "2"}}
 	for name, row := range map[string]struct {
 		effective string
 		want      string
@@ -160,17 +161,17 @@ func TestShadowedFields(t *testing.T) {
 			d.effect["one"], d.shadowed = row.effective, shadowed
 			d.boot().assign("one").pass(time.Minute).says(`using current (UID: "uid-of-cm"); the assigned configuration is on trial for 10m0s of health; ` + row.want)
 			if fields, own := d.s.ShadowedFields(); !reflect.DeepEqual(fields, shadowed) || own != (row.effective == "") {
-				t.Errorf("%q, by our own reading: %v", fields, own)
+				t.Errorf("%v, by our own reading: %v", fields, own)
 			}
 			d.hear(Cleared{NodeUID: "node-uid"}).pass(time.Minute)
 			if fields, _ := d.s.ShadowedFields(); fields != nil {
-				t.Errorf("of local: %q", fields)
+				t.Errorf("of local: %v", fields)
 			}
 		})
 	}
 	d := newDrive(t).boot().refuse("one", false)
 	d.refused["one"] = Proof{Outcome: config.Refused, Words: "no", Shadowed: shadowed}
 	if fields, _ := d.assign("one").pass(time.Minute).s.ShadowedFields(); fields != nil {
-		t.Errorf("of what is refused: %q", fields)
+		t.Errorf("of what is refused: %v", fields)
 	}
 }

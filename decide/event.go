@@ -30,6 +30,8 @@ type (
 		Useless string   // why the state folder cannot be used at all; empty = it can
 		// LastChange is the one that the supervisor before has noted.
 		LastChange LastChange
+		// Said is what it said last.
+		Said Said
 	}
 	// Assigned is a resolved assignment. Its checkpoint is already durable.
 	Assigned struct {

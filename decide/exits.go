@@ -39,7 +39,7 @@ func (s *State) learnExited(e ChildExited) {
 		s.retryWithoutStateFile(e, gone)
 		return
 	}
-	s.Exit = e.Words
+	s.Exit, s.ExitCode = e.Words, e.Code
 	s.NextStart, s.NextOf = s.Now+e.Delay, gone.Version
 	if e.RuntimeDown {
 		s.Environment = e.Words

@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"cmp"
+
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
@@ -11,18 +13,46 @@ const noExitCode = -1
 // failureLimit bounds what the status document says of a failure, in bytes.
 const failureLimit = 600
 
-// FailureStatus is why the newest configuration does not run: the kubelet refuses it, or it failed in its trial or later. It is nil where
-// nothing of that is known, also while the newest one has tries left.
-func (s *State) FailureStatus() *nodev1.Failure {
-	v := s.Assigned
-	if s.Pending != nil {
-		v = &s.Pending.Version
+// failure is why the newest assignment does not run; nil where nothing is known to be wrong with it.
+func (s *State) failure(f finding) *nodev1.Failure {
+	switch f.reason {
+	case nodev1.ReasonInvalidAssignment:
+		return failed(nodev1.FailureInvalid, f.why)
+	case nodev1.ReasonSyncFailed:
+		return failed(nodev1.FailureUnavailable, f.why)
+	case nodev1.ReasonInternalError:
+		return failed(nodev1.FailureInternal, f.why)
+	case nodev1.ReasonFallbackBroken:
+		return failed(nodev1.FailureEnvironment, f.why)
+	case nodev1.ReasonEnvironmentFailing:
+		kind := nodev1.FailureEnvironment
+		if s.Child.PortHeld != "" {
+			kind = nodev1.FailurePortHeld
+		}
+		return failed(kind, f.why)
+	case nodev1.ReasonLastKnownGoodFailed:
+		return cmp.Or(s.verdictOn(s.Assigned), s.verdictOn(s.LastKnownGood))
+	case nodev1.ReasonApplying:
+		return cmp.Or(s.verdictOn(s.Assigned), s.lastExit())
+	case nodev1.ReasonRefused, nodev1.ReasonRolledBack, nodev1.ReasonRejected:
+		if _, newest, held := s.heldChange(); held && newest != nil {
+			return s.verdictOn(newest)
+		}
+		return s.verdictOn(s.Assigned)
 	}
-	if v == nil || v.Content == "" {
+	return nil
+}
+
+// verdictOn is what speaks against a version; nil where nothing does.
+func (s *State) verdictOn(v *Version) *nodev1.Failure {
+	if v == nil {
 		return nil
 	}
+	if v.Content == "" || s.cannotRender(v) != "" {
+		return failed(nodev1.FailureInternal, s.whyNot(v))
+	}
 	if p := s.proof(v.Content, s.kubeletOf(v)); p != nil && p.refused() {
-		return &nodev1.Failure{Kind: nodev1.FailureRefused, Message: bounded.Text(p.Words, failureLimit)}
+		return failed(nodev1.FailureRefused, p.Words)
 	}
 	if r := s.rejection(v); r != nil {
 		return failureOf(r.Cause, r.Words, r.Times, r.ExitCode)
@@ -33,8 +63,12 @@ func (s *State) FailureStatus() *nodev1.Failure {
 	return nil
 }
 
+func failed(kind nodev1.FailureKind, words string) *nodev1.Failure {
+	return &nodev1.Failure{Kind: kind, Message: bounded.Text(words, failureLimit)}
+}
+
 func failureOf(cause Cause, words string, times Count, exitCode int) *nodev1.Failure {
-	failure := &nodev1.Failure{Kind: cause.kind(), Message: bounded.Text(words, failureLimit)}
+	failure := failed(cause.kind(), words)
 	if cause == Exited {
 		failure.Times = int(times)
 		if exitCode > noExitCode {
@@ -42,6 +76,14 @@ func failureOf(cause Cause, words string, times Count, exitCode int) *nodev1.Fai
 		}
 	}
 	return failure
+}
+
+// lastExit is why a kubelet is being started again that no verdict has been given on yet.
+func (s *State) lastExit() *nodev1.Failure {
+	if s.Exit == "" {
+		return nil
+	}
+	return failureOf(Exited, s.Exit, 0, s.ExitCode)
 }
 
 // kind is the contract's name of a cause.

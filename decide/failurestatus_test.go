@@ -21,11 +21,6 @@ func TestFailureStatus(t *testing.T) {
 		{"with tries left", func(d *drive) { deadly(d).pass(2 * time.Second) }, "null"},
 		{"good", func(d *drive) { d.good("good") }, "null"},
 		{"refused", func(d *drive) { d.refuse("bad", true).assign("bad") }, `{"kind":"Refused","message":"the kubelet says no"}`},
-		{"refused, and not taken yet", func(d *drive) {
-			d.s.Disruption = Hold
-			d.good("good").refuse("bad", true).decide(assigned("bad", "1", "bad"))
-			d.until("the write", func(do Action) bool { save, is := do.(Save); return is && save.assigned != nil })
-		}, `{"kind":"Refused","message":"the kubelet says no"}`},
 		{"exited, and in its control", func(d *drive) {
 			deadly(d).pass(6*time.Second).expectEvents("KubeletConfigChanged", "KubeletConfigRolledBack")
 		}, exited},
@@ -68,7 +63,7 @@ func TestFailureStatus(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			d := newDrive(t, standalone).boot().pass(time.Minute).fresh()
 			row.when(d)
-			got, err := json.Marshal(d.s.FailureStatus())
+			got, err := json.Marshal(d.s.failure(d.s.finding()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,12 +79,12 @@ func TestWhichFailure(t *testing.T) {
 	d := newDrive(t).boot()
 	d.deadly["bad"] = time.Second
 	d.assign("bad").pass(2 * time.Minute).assign("good")
-	if got := d.s.FailureStatus(); got != nil {
+	if got := d.s.failure(d.s.finding()); got != nil {
 		t.Errorf("of what is not assigned any more: %+v", got)
 	}
 	d.s.Rejected[0].Words = strings.Repeat("x", 5000)
 	d.assign("bad")
-	if got := d.s.FailureStatus(); got == nil || len(got.Message) != failureLimit {
+	if got := d.s.failure(d.s.finding()); got == nil || len(got.Message) != failureLimit {
 		t.Errorf("%+v", got)
 	}
 }

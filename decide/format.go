@@ -14,6 +14,8 @@ type Span time.Duration
 
 func (s Span) String() string { return time.Duration(s).String() }
 
+func (s Span) round(to time.Duration) Span { return Span(time.Duration(s).Round(to)) }
+
 // MarshalText gives a form such as 1m30s.
 func (s Span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).String()), nil }
 

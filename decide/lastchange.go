@@ -61,11 +61,20 @@ const (
 // IsOpen: it has begun and not ended.
 func (c LastChange) IsOpen() bool { return !c.Began.IsZero() && c.Ended.IsZero() }
 
+// phaseSum is how long one of them took.
+type phaseSum struct {
+	of  Phase
+	sum *Span
+}
+
+// all are the phases in their usual order.
+func (p *Phases) all() []phaseSum {
+	return []phaseSum{{PhaseDownload, &p.Download}, {PhaseWait, &p.Wait}, {PhasePreflight, &p.Preflight}, {PhaseStop, &p.Stop},
+		{PhaseStart, &p.Start}, {PhaseReport, &p.Report}}
+}
+
 func (p *Phases) add(phase Phase, took time.Duration) {
-	for _, part := range []struct {
-		of  Phase
-		sum *Span
-	}{{PhaseWait, &p.Wait}, {PhasePreflight, &p.Preflight}, {PhaseStop, &p.Stop}, {PhaseStart, &p.Start}, {PhaseReport, &p.Report}} {
+	for _, part := range p.all() {
 		if part.of == phase {
 			*part.sum += Span(took)
 		}

@@ -331,8 +331,17 @@ func TestWhenAChangeWas(t *testing.T) {
 
 func TestLastChangeIsReported(t *testing.T) {
 	d := newDrive(t).boot().assign("one").pass(time.Second)
-	if r, _ := Report(d.s); r.LastChange != d.s.LastChange || r.LastChange.Began.IsZero() {
-		t.Errorf("reported %+v", r.LastChange)
+	r, _ := Report(d.s)
+	c := r.Details.Change
+	if c == nil || c.To != "kube-system/one/kubelet" || c.From != nodev1.Local || c.Outcome != nodev1.ReasonInTrial || c.Phase != "" || c.Ended.IsZero() {
+		t.Errorf("reported %+v", c)
+	}
+	if !r.ChangeToReport.Equal(d.s.LastChange.Began) || r.ChangeToReport.IsZero() {
+		t.Errorf("the change of %s is to be reported", r.ChangeToReport)
+	}
+	d.hear(Reported{Began: d.s.LastChange.Began})
+	if r, _ := Report(d.s); !r.ChangeToReport.IsZero() {
+		t.Errorf("the change of %s is to be reported again", r.ChangeToReport)
 	}
 }
 

@@ -12,9 +12,12 @@ func (s *State) message(f finding) []string {
 	if s.Exit != "" && f.status != "True" && !strings.Contains(f.why, s.Exit) && f.reason != "Stopped" {
 		parts = append(parts, "last exit: "+s.Exit)
 	}
-	parts = append(parts, strings.Join(s.warnings(), "; "), f.hint)
-	return without(parts, func(p string) bool { return p == "" })
+	warnings := append(s.warnings(), s.shadowWarning()) // that one last, because it can be long, and stays
+	parts = append(parts, strings.Join(without(warnings, isEmpty), "; "), f.hint)
+	return without(parts, isEmpty)
 }
+
+func isEmpty(part string) bool { return part == "" }
 
 // messageLimit bounds the message of a condition or an event, in bytes.
 const messageLimit = 1024
@@ -32,7 +35,7 @@ func (s *State) using() string {
 	return fmt.Sprintf("using %s (UID: %q)", role, v.Source.UID)
 }
 
-// warnings do not change the condition's status.
+// warnings do not change the condition's status. Shadowed fields have a warning of their own.
 func (s *State) warnings() []string {
 	var list []string
 	if s.Shadowed {
@@ -61,9 +64,6 @@ func (s *State) warnings() []string {
 	}
 	if words := s.unforeseen(); words != "" {
 		list = append(list, "what it would do to running pods was not foreseen: "+words)
-	}
-	if words := s.shadowWarning(); words != "" { // the last, for it can be long, and stays
-		list = append(list, words)
 	}
 	return list
 }

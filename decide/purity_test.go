@@ -15,7 +15,7 @@ func TestTheCoreIsPure(t *testing.T) {
 			"github.com/kubelet-supervisor/kubelet-supervisor/config", "github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"},
 		Only: map[string][]string{
 			"fmt": {"Sprint", "Sprintf", "Errorf", "Fprintf"}, // the last to a hash
-			"github.com/kubelet-supervisor/kubelet-supervisor/config":           {"Identity", "StateFile", "Outcome", "Accepted", "Refused", "Environment", "Unknown"},
+			"github.com/kubelet-supervisor/kubelet-supervisor/config":           {"Identity", "ShadowLines", "StateFile", "Outcome", "Accepted", "Refused", "Environment", "Unknown"},
 			"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded": {"Text", "Parts"},
 		},
 	}.Check(t)

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -11,19 +12,19 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// Statement is what the Node should show.
+// Statement is what the Node should show: Details to programs, and the condition's Status, Reason and Message to people.
 type Statement struct {
 	Config   corev1.NodeConfigStatus
 	Observed *string // nil: no assignment was seen yet, leave what the Node says
-	Retry    string  // the newest retry that was heard
+	Details  nodev1.Status
 	Status   corev1.ConditionStatus
 	Reason   string
 	Parts    []string // of the message: what runs first, what to do last
 	Message  string   // the parts in one line of at most messageLimit bytes
 	// Gist is the message without uids and resourceVersions. It also differs where contents do, unless these are only on their way.
 	Gist string
-	// LastChange is what became of the newest change.
-	LastChange LastChange
+	// ChangeToReport is when the change began whose end this is the first to report; zero: none.
+	ChangeToReport time.Time
 }
 
 // Upstream's words for status.config.error (pkg/kubelet/kubeletconfig/status of Kubernetes 1.23); the last is ours.
@@ -41,17 +42,22 @@ func Report(s State) (Statement, bool) {
 	shown := Statement{
 		Config:   s.nodeConfig(),
 		Observed: s.Observed,
-		Retry:    s.Retry,
+		Details:  s.details(finding),
 		Status:   finding.status,
 		Reason:   finding.reason,
 		Parts:    parts,
 		Message:  bounded.Parts(messageLimit, parts...),
 		Gist:     s.gist(),
-
-		LastChange: s.LastChange,
 	}
+	if s.LastChange.Phase == PhaseReport {
+		shown.ChangeToReport = s.LastChange.Began
+	}
+	return shown, s.reportable()
+}
+
+func (s *State) reportable() bool {
 	young := s.Unsettled >= 0 && s.Now < s.Unsettled+applyingAfter
-	return shown, s.Booted && (s.Stopping || !young && !s.verdictToSave())
+	return s.Booted && (s.Stopping || !young && !s.verdictToSave())
 }
 
 // verdictToSave: a promotion or a rejection is not on the disk yet, which can still be written.

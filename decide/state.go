@@ -136,6 +136,7 @@ type State struct {
 	Exits       []time.Duration // unasked exits outside a trial
 	CleanExits  []time.Duration // unasked exits with 0
 	Exit        string          // words of the last unasked exit
+	ExitCode    int             // its code; negative = a signal ended it, or it is not known
 	Unsettled   time.Duration   // since when a change is in flight; negative = none
 
 	StateFiles       StateFiles
@@ -144,6 +145,7 @@ type State struct {
 	Stopping bool
 	Frozen   bool // the host shuts down: hands off
 
+	Said       Said
 	LastChange LastChange
 	PhaseSince time.Duration // when its phase began
 	EditHeard  time.Duration // when Edit came

@@ -46,7 +46,7 @@ func (s *State) learnSetAside(e FilesSetAside) {
 	files := s.StateFiles.InTheWay
 	s.Doing, s.StateFiles.InTheWay, s.StateFiles.Done = nil, nil, true
 	if e.Err != nil {
-		s.Exit = "a state file of another policy cannot be set aside: " + e.Err.Error()
+		s.Exit, s.ExitCode = "a state file of another policy cannot be set aside: "+e.Err.Error(), noExitCode
 		return
 	}
 	for _, file := range files {
@@ -74,6 +74,6 @@ func (s *State) stateFileKey(file string, gone Child) string {
 // retryWithoutStateFile has the file set aside before the next start, which comes at once.
 func (s *State) retryWithoutStateFile(e ChildExited, gone Child) {
 	s.WithoutStateFile = newest(s.WithoutStateFile, s.stateFileKey(e.StateFile, gone))
-	s.Exit = e.Words
+	s.Exit, s.ExitCode = e.Words, e.Code
 	s.learnInTheWay([]config.StateFile{{Name: e.StateFile}}, gone.Version)
 }

@@ -47,7 +47,7 @@ func (s *State) kubeletOf(v *Version) config.Identity {
 }
 
 func (s *State) promoted(v *Version, kubelet config.Identity) bool {
-	return s.Promoted == Promotion{Content: v.Content, Kubelet: kubelet}
+	return s.Promoted.Content == v.Content && s.Promoted.Kubelet == kubelet
 }
 
 // proof finds the kept verdict on a content under the given kubelet; nil when there is none.

@@ -82,6 +82,9 @@ func (s *State) promote() {
 	good := s.newestOf(s.Child.Version)
 	s.LastKnownGood = good
 	s.Promoted = Promotion{Content: good.Content, Kubelet: s.Child.Kubelet}
+	if p := s.proof(good.Content, s.Child.Kubelet); p != nil {
+		s.Promoted.Version = p.Version
+	}
 	s.Trial, s.Exits, s.Asides, s.Excuses = Trial{}, nil, nil, Excuses{}
 	s.event(corev1.EventTypeNormal, "KubeletConfigPromoted", Describe(good)+" passed its trial and is the last known good configuration")
 }
@@ -168,7 +171,7 @@ func (s *State) countOpenStart(foundWaiting bool) {
 		return
 	}
 	s.Trial.Parked = false
-	s.Exit = "the supervisor died during its trial"
+	s.Exit, s.ExitCode = "the supervisor died during its trial", noExitCode
 	switch {
 	case anotherBoot:
 		s.Exit = "the host went down during its trial"

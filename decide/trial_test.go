@@ -312,7 +312,7 @@ func TestTheDiskAfterAPromotion(t *testing.T) {
 	d.pass(11 * time.Minute).expect(goodActive)
 	good := version("good", "1", "good")
 	want := Durable{Assigned: good, LastKnownGood: good, Proofs: d.disk.Proofs, Account: Account{Active: good, Text: "kube-system/good/kubelet",
-		NodeUID: "node-uid", Cluster: []string{"key"}, Renews: true, Before: Conditions{Known: true}, Promoted: Promotion{"good", testKubelet}}}
+		NodeUID: "node-uid", Cluster: []string{"key"}, Renews: true, Before: Conditions{Known: true}, Promoted: Promotion{Content: "good", Kubelet: testKubelet}}}
 	if !reflect.DeepEqual(d.disk, want) {
 		t.Errorf("on disk: %+v\n   want: %+v", d.disk, want)
 	}

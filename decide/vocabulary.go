@@ -3,6 +3,7 @@ package decide
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
@@ -36,10 +37,14 @@ type Proof struct {
 	Load     bool            `json:"load,omitempty"` // refused while loading or decoding, not while validating
 	Words    string          `json:"words,omitempty"`
 	Warnings []string        `json:"warnings,omitempty"`
+	// Version is the kubelet's own word for its version, such as v1.36.3; empty = it did not tell.
+	Version string `json:"kubeletVersion,omitempty"`
+	// UnknownFields are those of its fields that this kubelet leaves out.
+	UnknownFields []string `json:"unknownFields,omitempty"`
 	// Effective is the digest of the effective configuration ([config.Effective]) that the kubelet told; empty = it did not.
 	Effective string `json:"effective,omitempty"`
 	// Shadowed are the fields that it does not run with, for flags or drop-in files go before.
-	Shadowed []string `json:"shadowed,omitempty"`
+	Shadowed []nodev1.ShadowedField `json:"shadowed,omitempty"`
 	// Layers is how many there are whose share in a refusal is still to be found out.
 	Layers int `json:"layers,omitempty"`
 }
@@ -69,6 +74,7 @@ type Trial struct {
 type Promotion struct {
 	Content string          `json:"content,omitempty"`
 	Kubelet config.Identity `json:"kubelet,omitzero"`
+	Version string          `json:"kubeletVersion,omitempty"` // of that kubelet; empty = unknown
 }
 
 // Suspect is a configuration that failed and waits for the verdict of its control, the fallback that runs now (rule 8).

@@ -201,7 +201,7 @@ func (r *realKubelet) testShadowedEdits(t *testing.T) {
 	flags := []string{"--max-pods=20"}
 	digest := func(content string) (string, []string) {
 		verdict := r.check(t, written(t, "kubelet.yaml", r.header()+content), flags...)
-		return verdict.Effective.Digest("", nil), verdict.Shadowed
+		return verdict.Effective.Digest("", nil), config.ShadowLines(verdict.Shadowed)
 	}
 	first, shadowed := digest("maxPods: 60\n")
 	if diff := cmp.Diff([]string{"maxPods (60) by --max-pods (20)"}, shadowed); diff != "" {

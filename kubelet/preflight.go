@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
@@ -22,15 +23,16 @@ type Verdict struct {
 	// Words say why, in one line fit for the Node ([config.Quote]): the kubelet's own error, or why there is no verdict. Empty when
 	// accepted.
 	Words string
-	// Minor is the kubelet's minor version, where it said so: the 36 of 1.36.3. 0 is unknown.
-	Minor int
+	// Version is the kubelet's, where it said so, such as v1.36.3; empty is unknown. Minor is the 36 of it, 0 where it is unknown.
+	Version string
+	Minor   int
 	// Warnings are those of strict decoding ([config.Warnings]) about the candidate's file.
 	Warnings []string
 	// Effective is what the kubelet would run with: what it told itself when it accepted the candidate, else our own reading. It is not known
 	// of a candidate that is refused.
 	Effective config.Effective
 	// Shadowed are the fields of the candidate's file that flags or drop-in files go before ([config.Shadowed]).
-	Shadowed []string
+	Shadowed []nodev1.ShadowedField
 	// GoingAway are gates and flags that a later version of the kubelet will not have, by its own words ([config.GoingAway]).
 	GoingAway []string
 	// NoMorePreflight: the binary went past the check and began to start for real. It was killed; nothing must be pre-flighted with it
@@ -116,7 +118,7 @@ func (p *Preflight) judge(ctx context.Context, candidate Candidate, control *Can
 // against is what a refusal is worth where the control is known.
 func (p *Preflight) against(ctx context.Context, verdict Verdict, control Candidate) Verdict {
 	other := p.try(ctx, control)
-	verdict.NoMorePreflight, verdict.Minor = other.NoMorePreflight, other.Minor
+	verdict.NoMorePreflight, verdict.Version, verdict.Minor = other.NoMorePreflight, other.Version, other.Minor
 	switch {
 	case ctx.Err() != nil, other.Unanswered: // whose fault the refusal is, is not known
 		verdict.Outcome, verdict.Load, verdict.Words, verdict.Unanswered = config.Unknown, false, other.Words, other.Unanswered
@@ -211,7 +213,7 @@ func (p *Preflight) try(ctx context.Context, candidate Candidate) Verdict {
 	case ran.code == 0:
 		return unknown("%s exited with 0 instead of stopping at its lock-file check", p.Kubelet)
 	case ran.accepted:
-		return Verdict{Outcome: config.Accepted, Minor: ran.minor(), Effective: p.effective(ran, candidate), GoingAway: config.GoingAway([]byte(ran.output()))}
+		return Verdict{Outcome: config.Accepted, Version: ran.version(), Minor: config.Minor(ran.version()), Effective: p.effective(ran, candidate), GoingAway: config.GoingAway([]byte(ran.output()))}
 	}
 	words, isError := ran.words(candidate.File)
 	if ran.cutOff && !isError { // the error may be in what was not read, and so may the mark of an accepted one
@@ -252,15 +254,15 @@ func (r *attempt) words(file string) (words string, isError bool) {
 }
 
 // said is how a kubelet tells its version just before the check, whatever its log's format and verbosity; one that refuses does not come so far.
-var said = regexp.MustCompile(`kubeletVersion"?[=:]"(v1\.\d+)`)
+var said = regexp.MustCompile(`kubeletVersion"?[=:]"(v1\.\d+[0-9A-Za-z.+-]{0,64})`)
 
-// minor is the kubelet's minor version, 0 when it is not told.
-func (r *attempt) minor() int {
+// version is the kubelet's, empty when it is not told.
+func (r *attempt) version() string {
 	match := said.FindStringSubmatch(r.output())
 	if match == nil {
-		return 0
+		return ""
 	}
-	return config.Minor(match[1])
+	return match[1]
 }
 
 // chatter is what a log has that is no error, such as its flags, which may be secret.

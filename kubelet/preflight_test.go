@@ -262,23 +262,23 @@ func TestPreflightHearsTheVersion(t *testing.T) {
 	for name, test := range map[string]struct {
 		script string
 		file   string
-		want   int
+		want   string
 	}{
-		"text":              {"echo '" + info + "' >&2; echo " + acceptedMark + "; exit 1", "good", 29},
-		"JSON":              {`echo '{"msg":"Kubelet version","v":0,"kubeletVersion":"v1.37.0-rc.1"}'; echo ` + acceptedMark + "; exit 1", "good", 37},
-		"none":              {"echo " + acceptedMark + "; exit 1", "good", 0},
-		"of no release":     {"echo " + strings.ReplaceAll("'"+info+"'", "v1.29.6", "v0.0.0-master+$Format:%H$") + "; echo " + acceptedMark + "; exit 1", "good", 0},
-		"refused, by both":  {"echo 'E1121 11:37:54.819051 2055 run.go:74] failed' >&2; exit 1", "bad", 0},
-		"refused, by it":    {refuses + "echo '" + info + "' >&2; echo " + acceptedMark + "; exit 1", "bad", 29},
-		"went past and all": {"echo '" + info + "'; echo Acquiring file lock; sleep 600", "good", 0},
+		"text":              {"echo '" + info + "' >&2; echo " + acceptedMark + "; exit 1", "good", "v1.29.6"},
+		"JSON":              {`echo '{"msg":"Kubelet version","v":0,"kubeletVersion":"v1.37.0-rc.1"}'; echo ` + acceptedMark + "; exit 1", "good", "v1.37.0-rc.1"},
+		"none":              {"echo " + acceptedMark + "; exit 1", "good", ""},
+		"of no release":     {"echo " + strings.ReplaceAll("'"+info+"'", "v1.29.6", "v0.0.0-master+$Format:%H$") + "; echo " + acceptedMark + "; exit 1", "good", ""},
+		"refused, by both":  {"echo 'E1121 11:37:54.819051 2055 run.go:74] failed' >&2; exit 1", "bad", ""},
+		"refused, by it":    {refuses + "echo '" + info + "' >&2; echo " + acceptedMark + "; exit 1", "bad", "v1.29.6"},
+		"went past and all": {"echo '" + info + "'; echo Acquiring file lock; sleep 600", "good", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			preflight := Preflight{Kubelet: executable(t, test.script), Mode: PreflightAlways, TempFolder: t.TempDir(), Timeout: time.Minute}
 			verdict := preflight.Check(t.Context(), Candidate{File: written(t, test.file, header+"podLogsDir: /l")}, &Candidate{})
-			if verdict.Minor != test.want {
-				t.Errorf("got %+v, want 1.%d", verdict, test.want)
+			if verdict.Version != test.want || verdict.Minor != config.Minor(test.want) {
+				t.Errorf("got %+v, want %s", verdict, test.want)
 			}
-			if newer := slices.Contains(verdict.Warnings, `field "podLogsDir" is newer than kubelet 1.29: it came with 1.30`); newer != (test.want == 29) {
+			if newer := slices.Contains(verdict.Warnings, `field "podLogsDir" is newer than kubelet 1.29: it came with 1.30`); newer != (test.want == "v1.29.6") {
 				t.Errorf("the warnings are %q", verdict.Warnings)
 			}
 		})

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
@@ -248,9 +249,11 @@ func (v nodeView) machine() (map[string]any, error) {
 	}
 	if v.supervised {
 		object["observed"], object["config"], object["condition"] = v.observed, config, condition
-		if change := v.machineChange(); change != nil {
-			object["lastChange"] = change
+		var status map[string]any
+		if err := json.Unmarshal([]byte(nodev1.Read(v.Node).Status.Encode()), &status); err != nil {
+			return nil, fmt.Errorf("writing the status of node %s: %w", v.Name, err)
 		}
+		object["status"] = status
 	}
 	return object, nil
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // fakeAPI holds one Node and events. It is a transport without a network, so that tests run on the clock of
@@ -156,7 +158,7 @@ func (f *fakeAPI) merge(body []byte) error {
 		}
 	}
 	for _, condition := range patch.Status.Conditions {
-		if old := conditionOf(f.node); old != nil {
+		if old := nodev1.ConditionOf(f.node); old != nil {
 			*old = condition
 		} else {
 			f.node.Status.Conditions = append(f.node.Status.Conditions, condition)

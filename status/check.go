@@ -27,12 +27,12 @@ type shown struct {
 
 func shownBy(node *corev1.Node) shown {
 	s := shown{annotations: map[string]string{}, config: node.Status.Config}
-	for _, key := range []string{nodev1.ConfigStatusAnnotation, nodev1.ConfigObservedAnnotation, FeaturesAnnotation, RetryObservedAnnotation, LastChangeAnnotation} {
+	for _, key := range append(nodev1.AnnotationsOfTheNode(), FeaturesAnnotation, RetryObservedAnnotation, LastChangeAnnotation) {
 		if value, is := node.Annotations[key]; is {
 			s.annotations[key] = value
 		}
 	}
-	if c := conditionOf(node); c != nil {
+	if c := nodev1.ConditionOf(node); c != nil {
 		s.status, s.reason, s.message = c.Status, c.Reason, c.Message
 	}
 	return s
@@ -69,7 +69,7 @@ func (p *Publisher) check(ctx context.Context) error {
 		p.NodeRecreated()
 	case !reflect.DeepEqual(shownBy(node), p.node.shows):
 		p.logger.Warn("the Node does not show any more what was published on it; it is published again", zap.String("node", p.options.NodeName))
-		p.node.condition = conditionOf(node)
+		p.node.says = nodev1.Read(node)
 		p.publishAgain()
 	}
 	if err == nil && keepsFields(node) { // else they may be what was lost

@@ -14,16 +14,15 @@ import (
 // What a Node has lost of what was published is there again within 12 min.
 func TestALostStatusIsWrittenAgain(t *testing.T) {
 	condition := func(change func(*corev1.NodeCondition)) func(*fakeAPI) {
-		return func(f *fakeAPI) { change(conditionOf(f.node)) }
+		return func(f *fakeAPI) { change(nodev1.ConditionOf(f.node)) }
 	}
 	backup := newFakeAPI().node
 	for name, hurt := range map[string]func(*fakeAPI){
 		"config-status removed":   func(f *fakeAPI) { delete(f.node.Annotations, nodev1.ConfigStatusAnnotation) },
 		"config-status forged":    func(f *fakeAPI) { f.node.Annotations[nodev1.ConfigStatusAnnotation] = "{}" },
 		"config-observed removed": func(f *fakeAPI) { delete(f.node.Annotations, nodev1.ConfigObservedAnnotation) },
-		"features removed":        func(f *fakeAPI) { delete(f.node.Annotations, FeaturesAnnotation) },
-		"retry-observed forged":   func(f *fakeAPI) { f.node.Annotations[RetryObservedAnnotation] = "another" },
-		"last-change forged":      func(f *fakeAPI) { f.node.Annotations[LastChangeAnnotation] = "{}" },
+		"the status removed":      func(f *fakeAPI) { delete(f.node.Annotations, nodev1.StatusAnnotation) },
+		"the status forged":       func(f *fakeAPI) { f.node.Annotations[nodev1.StatusAnnotation] = `{"reason":"Rejected"}` },
 		"the condition's status":  condition(func(c *corev1.NodeCondition) { c.Status = "False" }),
 		"the condition's reason":  condition(func(c *corev1.NodeCondition) { c.Reason = "Forged" }),
 		"the condition's message": condition(func(c *corev1.NodeCondition) { c.Message = "forged" }),
@@ -39,7 +38,7 @@ func TestALostStatusIsWrittenAgain(t *testing.T) {
 				api.keeps = true
 				p := publish(t, api)
 				r := moved(1)
-				r.Features, r.Retry, r.LastChange = "layers", "pool/hash/1", "a change"
+				r.Status.Retry = "pool/hash/1"
 				p.Offer(r)
 				elapse(time.Hour)
 				api.change(func() { hurt(api) })
@@ -48,11 +47,10 @@ func TestALostStatusIsWrittenAgain(t *testing.T) {
 				if asked := api.asked(); strings.Count(asked, "patch") != 1 {
 					t.Errorf("requests %q, expected one patch", asked)
 				}
-				got := conditionOf(api.node)
+				got := nodev1.ConditionOf(api.node)
 				if got == nil || got.Status != "True" || got.Reason != "Active" || got.Message != r.Condition.Message || api.node.Status.Config == nil ||
 					api.node.Annotations[nodev1.ConfigObservedAnnotation] != "ns/a/kubelet" || !strings.Contains(api.node.Annotations[nodev1.ConfigStatusAnnotation], `"name":"a"`) ||
-					api.node.Annotations[FeaturesAnnotation] != "layers" || api.node.Annotations[RetryObservedAnnotation] != "pool/hash/1" ||
-					api.node.Annotations[LastChangeAnnotation] != "a change" {
+					api.node.Annotations[nodev1.StatusAnnotation] != `{"observed":"ns/a/kubelet","reason":"Active","retry":"pool/hash/1"}` {
 					t.Errorf("the Node shows %v, %v and %v", api.node.Annotations, got, api.node.Status.Config)
 				}
 				elapse(time.Hour)
@@ -91,7 +89,7 @@ func TestTheNodeIsLookedAt(t *testing.T) {
 			api := newFakeAPI()
 			api.after = func(verb string) {
 				if verb == "patch" {
-					conditionOf(api.node).Message = "cut"
+					nodev1.ConditionOf(api.node).Message = "cut"
 				}
 			}
 			steady(t, api)

@@ -14,7 +14,7 @@ const passingPause = 10 * time.Second
 func (p *Publisher) notBefore(r Report) time.Time {
 	shown, every := p.acknowledged, p.options.MovesEvery
 	switch {
-	case shown == nil, every == 0, p.flushing, !reflect.DeepEqual(shown.Observed, r.Observed), shown.Retry != r.Retry:
+	case shown == nil, every == 0, p.flushing, !reflect.DeepEqual(shown.Observed, r.Observed), shown.Status.Retry != r.Status.Retry:
 	case r.Gist != "" && r.Gist == shown.Gist && sameVerdict(r, *shown):
 		if p.moveAt.IsZero() {
 			p.moveAt = later(time.Now(), p.patched.Add(every)).Add(rand.N(every))

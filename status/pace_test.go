@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // moved is a report that says the same of another resourceVersion.
@@ -26,7 +28,7 @@ func patient(o *Options) { o.MovesEvery = time.Minute }
 func (f *fakeAPI) shownVersion() string {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	return conditionOf(f.node).Message
+	return nodev1.ConditionOf(f.node).Message
 }
 
 // An hour in which the ConfigMap is touched every 2 s is at most a patch a minute, and the last touch is published in the end.

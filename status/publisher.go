@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 const (
@@ -25,18 +27,9 @@ const (
 
 // Report is what the Node should show.
 type Report struct {
-	// Config goes into annotation config-status and, where the API server keeps it, into status.config.
-	Config corev1.NodeConfigStatus
-	// Observed goes into annotation config-observed: nil leaves that as it is, "" removes it.
-	Observed *string
-	// Features goes into FeaturesAnnotation, Retry into RetryObservedAnnotation; empty leaves that as it is.
-	Features, Retry string
-	// LastChange goes into LastChangeAnnotation; empty leaves that as it is. It is news only where LastChangeGist differs.
-	LastChange, LastChangeGist string
+	nodev1.Publication
 	// ChangeToReport is when a change began whose end this is the first to tell; zero: none. It is the caller's own.
 	ChangeToReport time.Time
-	// Condition's Status, Reason and Message are published; its type is the contract's and its times are the publisher's.
-	Condition corev1.NodeCondition
 	// Gist is what the report says apart from uids and resourceVersions. Of one whose gist, verdict and assignment are on the Node already,
 	// only these are news, which can wait. Empty: it cannot.
 	Gist string
@@ -95,11 +88,11 @@ type offer struct {
 
 // seenNode is what is known of the Node since it was last read or patched.
 type seenNode struct {
-	uid       types.UID
-	condition *corev1.NodeCondition
-	shows     shown // after the last patch
-	keeps     bool  // its API server keeps the fields
-	probed    bool  // keeps is known
+	uid    types.UID
+	says   nodev1.NodeStatus
+	shows  shown // after the last patch
+	keeps  bool  // its API server keeps the fields
+	probed bool  // keeps is known
 }
 
 // NewPublisher makes a Publisher; nothing is published before Run.
@@ -125,13 +118,14 @@ func (p *Publisher) Offer(report Report) {
 	if p.offered != nil {
 		current = &p.offered.report
 	}
-	if current != nil {
-		if report.Observed == nil {
-			report.Observed = current.Observed
-		}
-		if same(*current, report) {
-			return
-		}
+	if current != nil && report.Observed == nil {
+		report.Observed = current.Observed
+	}
+	if report.Observed != nil {
+		report.Status.Observed = *report.Observed
+	}
+	if current != nil && same(*current, report) {
+		return
 	}
 	p.offered = &offer{report, time.Now()}
 	p.poke()
@@ -276,7 +270,7 @@ func (p *Publisher) publish(ctx context.Context, o offer) error {
 	if err := p.meet(ctx); err != nil {
 		return err
 	}
-	patch, err := patchOf(o, p.node.condition, p.node.keeps || !p.node.probed)
+	patch, err := patchOf(o, p.node.says, p.node.keeps || !p.node.probed)
 	if err != nil {
 		return err
 	}
@@ -295,7 +289,7 @@ func (p *Publisher) publish(ctx context.Context, o offer) error {
 		return fmt.Errorf("patching the status of Node %s: %w", p.options.NodeName, err)
 	}
 	p.saw(&node)
-	if !patch.carried(&node) {
+	if !patch.CarriedBy(&node) {
 		return fmt.Errorf("patching the status of Node %s: the API server did not keep the annotations; look for an admission webhook or policy that removes them", p.options.NodeName)
 	}
 	return nil
@@ -317,7 +311,7 @@ func (p *Publisher) meet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.node = &seenNode{uid: node.UID, condition: conditionOf(node)}
+	p.node = &seenNode{uid: node.UID, says: nodev1.Read(node)}
 	return nil
 }
 
@@ -334,7 +328,7 @@ func (p *Publisher) read(ctx context.Context) (*corev1.Node, error) {
 // saw takes in the Node that a patch has resulted in.
 func (p *Publisher) saw(node *corev1.Node) {
 	before := p.node
-	p.node = &seenNode{uid: node.UID, condition: conditionOf(node), shows: shownBy(node), keeps: before.keeps, probed: before.probed}
+	p.node = &seenNode{uid: node.UID, says: nodev1.Read(node), shows: shownBy(node), keeps: before.keeps, probed: before.probed}
 	p.learnKeeps(keepsFields(node))
 }
 
@@ -350,5 +344,5 @@ func (p *Publisher) learnKeeps(keeps bool) {
 func same(a, b Report) bool {
 	x, y := a.Condition, b.Condition
 	return x.Status == y.Status && x.Reason == y.Reason && x.Message == y.Message &&
-		a.LastChangeGist == b.LastChangeGist && a.Features == b.Features && a.Retry == b.Retry && reflect.DeepEqual(a.Observed, b.Observed) && reflect.DeepEqual(a.Config, b.Config)
+		reflect.DeepEqual(a.Observed, b.Observed) && reflect.DeepEqual(a.Config, b.Config) && a.Status.News() == b.Status.News()
 }

@@ -67,7 +67,8 @@ func elapse(d time.Duration) {
 }
 
 func report(status corev1.ConditionStatus, reason string, observed string) Report {
-	return Report{Observed: &observed, Condition: corev1.NodeCondition{Type: nodev1.ConditionType, Status: status, Reason: reason, Message: "using " + reason}}
+	return Report{Publication: nodev1.Publication{Observed: &observed, Status: nodev1.Status{Reason: reason},
+		Condition: corev1.NodeCondition{Type: nodev1.ConditionType, Status: status, Reason: reason, Message: "using " + reason}}}
 }
 
 func source(name string) *corev1.NodeConfigSource {
@@ -93,7 +94,7 @@ func TestPublishes(t *testing.T) {
 		p.Offer(r)
 		p.expect(t, "patch")
 		want := corev1.NodeCondition{Type: nodev1.ConditionType, Status: "True", Reason: "InTrial", Message: "using InTrial"}
-		got := conditionOf(api.node)
+		got := nodev1.ConditionOf(api.node)
 		if !got.LastTransitionTime.Time.Equal(began.Truncate(time.Second)) || !got.LastHeartbeatTime.Time.Equal(time.Now().Truncate(time.Second)) {
 			t.Errorf("the status stayed, but the transition was at %v, the heartbeat at %v", got.LastTransitionTime, got.LastHeartbeatTime)
 		}
@@ -102,6 +103,7 @@ func TestPublishes(t *testing.T) {
 			t.Error(diff)
 		}
 		if diff := cmp.Diff(map[string]string{"foreign": "stays", nodev1.ConfigObservedAnnotation: "ns/a/kubelet",
+			nodev1.StatusAnnotation:       `{"observed":"ns/a/kubelet","reason":"InTrial"}`,
 			nodev1.ConfigStatusAnnotation: `{"assigned":{"configMap":{"namespace":"ns","name":"a","uid":"u","resourceVersion":"1","kubeletConfigKey":"kubelet"}}}`}, api.node.Annotations); diff != "" {
 			t.Error(diff)
 		}
@@ -112,7 +114,7 @@ func TestPublishes(t *testing.T) {
 		elapse(time.Minute)
 		p.Offer(report("False", "Refused", ""))
 		p.expect(t, "patch")
-		if got := conditionOf(api.node); !got.LastTransitionTime.Time.Equal(time.Now().Truncate(time.Second)) {
+		if got := nodev1.ConditionOf(api.node); !got.LastTransitionTime.Time.Equal(time.Now().Truncate(time.Second)) {
 			t.Errorf("the status changed, but the transition was at %v", got.LastTransitionTime)
 		}
 		if value, ok := api.node.Annotations[nodev1.ConfigObservedAnnotation]; ok {
@@ -247,8 +249,8 @@ func TestRetriesUntilAcknowledged(t *testing.T) {
 				}
 				api.change(func() { c.heal(api) })
 				elapse(150 * time.Second)
-				if !slices.Equal(p.acknowledged, []string{"Local"}) || conditionOf(api.node).Reason != "Local" {
-					t.Errorf("acknowledged %q, the Node shows %v", p.acknowledged, conditionOf(api.node))
+				if !slices.Equal(p.acknowledged, []string{"Local"}) || nodev1.ConditionOf(api.node).Reason != "Local" {
+					t.Errorf("acknowledged %q, the Node shows %v", p.acknowledged, nodev1.ConditionOf(api.node))
 				}
 			})
 		})
@@ -268,7 +270,7 @@ func TestAPatchWhoseAnswerIsLost(t *testing.T) {
 		p.Offer(report("True", "Active", "ns/a/kubelet")) // and back, before another try
 		api.change(func() { api.lost = nil })
 		elapse(time.Minute)
-		if got := conditionOf(api.node).Reason; got != "Active" || api.node.Annotations[nodev1.ConfigObservedAnnotation] != "ns/a/kubelet" {
+		if got := nodev1.ConditionOf(api.node).Reason; got != "Active" || api.node.Annotations[nodev1.ConfigObservedAnnotation] != "ns/a/kubelet" {
 			t.Errorf("the Node shows %s of %s", got, api.node.Annotations[nodev1.ConfigObservedAnnotation])
 		}
 	})
@@ -287,7 +289,7 @@ func TestNodeRecreated(t *testing.T) {
 		})
 		p.NodeRecreated()
 		p.expect(t, "get patch")
-		if got := conditionOf(api.node); got == nil || got.Reason != "Active" || api.node.Annotations[nodev1.ConfigObservedAnnotation] != "ns/a/kubelet" {
+		if got := nodev1.ConditionOf(api.node); got == nil || got.Reason != "Active" || api.node.Annotations[nodev1.ConfigObservedAnnotation] != "ns/a/kubelet" {
 			t.Errorf("the new Node shows %v", got)
 		}
 		if !slices.Equal(p.keeps, []bool{true, false}) {
@@ -328,7 +330,7 @@ func TestNewerReportWhilePublishing(t *testing.T) {
 		}
 		p.Offer(report("True", "Older", ""))
 		p.expect(t, "get patch patch")
-		if got := conditionOf(api.node); got.Reason != "Newer" {
+		if got := nodev1.ConditionOf(api.node); got.Reason != "Newer" {
 			t.Errorf("the Node shows %v", got)
 		}
 	})
@@ -370,7 +372,7 @@ func TestBackOff(t *testing.T) {
 			synctest.Wait()
 			api.change(func() { clear(api.fail) })
 			elapse(1200 * time.Millisecond)
-			if got := conditionOf(api.node); got.Reason != "Two" {
+			if got := nodev1.ConditionOf(api.node); got.Reason != "Two" {
 				t.Errorf("the Node shows %v", got)
 			}
 		})
@@ -386,7 +388,7 @@ func TestBackOff(t *testing.T) {
 			synctest.Wait()
 			api.change(func() { clear(api.fail) })
 			elapse(1200 * time.Millisecond)
-			if got := conditionOf(api.node); got == nil || got.Reason != "Two" {
+			if got := nodev1.ConditionOf(api.node); got == nil || got.Reason != "Two" {
 				t.Errorf("the Node shows %v", got)
 			}
 		})
@@ -418,7 +420,7 @@ func TestFlush(t *testing.T) {
 			synctest.Wait()
 			time.AfterFunc(time.Second, func() { api.change(func() { clear(api.fail) }) })
 			p.stop()
-			if got := conditionOf(api.node); got == nil || got.Reason != "Stopped" {
+			if got := nodev1.ConditionOf(api.node); got == nil || got.Reason != "Stopped" {
 				t.Errorf("the Node shows %v", got)
 			}
 		})
@@ -449,5 +451,61 @@ func TestFlush(t *testing.T) {
 				t.Errorf("stopped after %v", time.Since(began))
 			}
 		})
+	})
+}
+
+// What only takes or counts time is no news: it comes with the next patch.
+func TestTimeAloneIsNoNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		p := publish(t, api)
+		r := report("False", "WouldDisrupt", "ns/a/kubelet")
+		offer := func(at int64, outcome string) {
+			then := time.Unix(at, 0).UTC()
+			r.Status.Since, r.Status.Hold = then, &nodev1.Hold{Approval: "0123456789ab", AsOf: then}
+			r.Status.Trial = &nodev1.Trial{Healthy: time.Duration(at).String(), Of: "10m0s", Tries: 1}
+			r.Status.Change = &nodev1.Change{From: "local", To: "ns/a/kubelet", Outcome: outcome, Phases: []nodev1.ChangePhase{{Name: "wait", Took: time.Duration(at).String()}}}
+			p.Offer(r)
+		}
+		shown := func() nodev1.Status { return nodev1.Read(api.node).Status }
+		offer(1, "")
+		p.expect(t, "get patch")
+		offer(2, "")
+		p.expect(t, "")
+		if got := shown().Since; got.Unix() != 1 {
+			t.Errorf("the Node says %s", got)
+		}
+		offer(3, "Superseded")
+		p.expect(t, "patch")
+		if got := shown(); got.Since.Unix() != 3 || got.Hold.AsOf.Unix() != 3 || got.Change.Phases[0].Took != "3ns" {
+			t.Errorf("the Node says %+v", got)
+		}
+	})
+}
+
+// A supervisor that has not seen the assignment yet leaves what the Node says of it, in both places.
+func TestWhatWasObservedStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		api.node.Annotations[nodev1.ConfigObservedAnnotation] = "ns/a/kubelet"
+		api.node.Annotations[nodev1.StatusAnnotation] = nodev1.Status{Observed: "ns/a/kubelet"}.Encode()
+		p := publish(t, api)
+		r := report("True", "Active", "")
+		r.Observed = nil
+		p.Offer(r)
+		p.expect(t, "get patch")
+		if got := nodev1.Read(api.node).Status; got.Observed != "ns/a/kubelet" || api.node.Annotations[nodev1.ConfigObservedAnnotation] != "ns/a/kubelet" {
+			t.Errorf("the Node says %+v, %v", got, api.node.Annotations)
+		}
+		nothing := ""
+		r.Observed = &nothing
+		p.Offer(r)
+		p.expect(t, "patch")
+		r.Observed = nil // as after another session
+		p.Offer(r)
+		p.expect(t, "")
+		if got := nodev1.Read(api.node).Status; got.Observed != "" {
+			t.Errorf("the Node says %+v", got)
+		}
 	})
 }

@@ -57,7 +57,7 @@ func (l *loop) boot() decide.Booted {
 	changed, err := l.lookLocal()
 	note(err)
 	booted.Kubelet, booted.Local = changed.Kubelet, changed.Local
-	booted.LastChange = l.changeBefore()
+	booted.LastChange, booted.Said = l.recordBefore()
 	booted.BootID, booted.Cluster, booted.Waited = kubelet.BootID(), l.clusterKeys(), l.foundWaiting
 	if l.store == nil {
 		booted.Useless = l.unusable.Error()

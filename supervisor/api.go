@@ -178,16 +178,14 @@ func (a *apiSession) reconsider() {
 	}
 }
 
-// features are what this supervisor can that older ones could not.
-const features = nodev1.LayersFeature
-
 func nodeReport(r decide.Statement) status.Report {
-	report := status.Report{
-		Config: r.Config, Observed: r.Observed, Gist: r.Gist, Passing: r.Reason == nodev1.ReasonApplying, Features: features, Retry: r.Retry,
-		Condition: corev1.NodeCondition{Type: nodev1.ConditionType, Status: r.Status, Reason: r.Reason, Message: status.Message(r.Parts...)},
+	return status.Report{
+		Publication: nodev1.Publication{
+			Config: r.Config, Observed: r.Observed, Status: r.Details,
+			Condition: corev1.NodeCondition{Status: r.Status, Reason: r.Reason, Message: status.Message(r.Parts...)},
+		},
+		ChangeToReport: r.ChangeToReport, Gist: r.Gist, Passing: r.Reason == nodev1.ReasonApplying,
 	}
-	reportChange(&report, r.LastChange)
-	return report
 }
 
 // keptFields remembers whether the API server keeps the fields of the original API.

@@ -114,7 +114,7 @@ func (l *loop) explain(proved *decide.Proved, do decide.Prove, verdict kubelet.V
 	for _, words := range verdict.GoingAway {
 		l.Logger.Warn("the kubelet says of " + decide.Describe(do.Version) + ": " + words)
 	}
-	proved.Shadowed = verdict.Shadowed
+	proved.Shadowed, proved.Version = verdict.Shadowed, verdict.Version
 	told := verdict.Effective
 	if !l.isAbout(do) {
 		told = config.Effective{}
@@ -129,6 +129,7 @@ func (l *loop) explain(proved *decide.Proved, do decide.Prove, verdict kubelet.V
 	if err != nil {
 		return
 	}
+	proved.UnknownFields = config.UnknownFields(payload, source.KubeletConfigKey, verdict.Minor)
 	proved.Warnings = slices.Concat(config.Warnings(payload, source.KubeletConfigKey, verdict.Minor), gatesOf(verdict.GoingAway))
 	beside := maps.Clone(payload)
 	delete(beside, source.KubeletConfigKey)

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
@@ -41,8 +42,8 @@ func TestAShadowedEdit(t *testing.T) {
 	r := n.runChanged(func(l *loop) { loops <- l })
 	l := <-loops
 	first := r.awaitHealthy()
-	if diff := cmp.Diff([]string{"maxPods (60) by --max-pods (20)"}, first.Shadowed); diff != "" || first.ShadowedByUs {
-		t.Errorf("by our own reading: %v; %s", first.ShadowedByUs, diff)
+	if diff := cmp.Diff([]nodev1.ShadowedField{{Field: "maxPods", Value: "60", By: "--max-pods", Effective: "20"}}, first.Status.Shadowed); diff != "" {
+		t.Error(diff)
 	}
 
 	b := l.assign(t, "b", fakenode.Configuration("mode: ok")+"maxPods: 61\n")
@@ -92,7 +93,7 @@ func TestEffectiveConfigurationsAreNotWritten(t *testing.T) {
 	n.options.Arguments = append(n.options.Arguments, "--max-pods=20", "--manifest-url=https://me:flags3cret@host")
 	n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok")+"maxPods: 60\nstaticPodURL: https://me:s3cret@host\n")
 	r := n.run()
-	r.await("what is shadowed", func(record Record) bool { return record.Healthy && len(record.Shadowed) == 2 })
+	r.await("what is shadowed", func(record Record) bool { return record.Healthy && len(record.Status.Shadowed) == 2 })
 	if err := r.end(); err != nil {
 		t.Error(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
 
 func aChange() decide.LastChange {
@@ -25,6 +24,7 @@ func aChange() decide.LastChange {
 func TestTheChangeOfTheSupervisorBefore(t *testing.T) {
 	record := goldenRecord()
 	record.LastChange = &RecordedChange{aChange()}
+	record.Status.Reason, record.Status.Since = "InTrial", aChange().Began
 	data, err := encodeRecord(record)
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +39,7 @@ func TestTheChangeOfTheSupervisorBefore(t *testing.T) {
 		"of a later program":     {strings.Replace(cut, `"download": "40ms"`, `"download": 40`, 1), decide.LastChange{}},
 		"with more":              {strings.Replace(cut, `"download": "40ms"`, `"download": "40ms", "invented": 1`, 1), aChange()},
 		"with a time below zero": {strings.Replace(cut, `"40ms"`, `"-40ms"`, 1), decide.LastChange{}},
+		"with another status":    {strings.Replace(cut, `"reason": "InTrial",`+"\n    ", `"reason": 7, `, 1), aChange()},
 		"cut off":                {cut[:len(cut)/2], decide.LastChange{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,9 +47,12 @@ func TestTheChangeOfTheSupervisorBefore(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(folder, recordFile), []byte(row.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			got := (&loop{Options: Options{RunDir: folder}}).changeBefore()
+			got, said := (&loop{Options: Options{RunDir: folder}}).recordBefore()
 			if diff := cmp.Diff(row.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if want := (decide.Said{Reason: "InTrial", Since: aChange().Began}); name != "cut off" && name != "with another status" && said != want {
+				t.Errorf("said %+v", said)
 			}
 			before, _, err := ReadRecord(folder)
 			if name != "cut off" && (err != nil || before.Child == nil) {
@@ -76,30 +80,5 @@ func TestAnEarlierProgramReadsTheRecord(t *testing.T) {
 	}
 	if diff := cmp.Diff(goldenRecord(), read.Record, cmpopts.IgnoreFields(Record{}, "LastChange")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestWhatTheNodeSaysOfAChange(t *testing.T) {
-	var none, open, over, told status.Report
-	reportChange(&none, decide.LastChange{})
-	if none.LastChange != "" || none.LastChangeGist != "" || !none.ChangeToReport.IsZero() {
-		t.Errorf("without a change: %+v", none)
-	}
-	c := aChange()
-	reportChange(&open, c)
-	const want = `{"from":"local","to":"kube-system/workers/kubelet","resourceVersion":"4711","began":"2026-01-02T03:04:05Z",` +
-		`"phases":[{"name":"download","took":"40ms"},{"name":"stop","took":"1.235s"}],"phase":"start"}`
-	if open.LastChange != want || !open.ChangeToReport.IsZero() {
-		t.Errorf("open: %+v", open)
-	}
-	c.Phase, c.Ended, c.Outcome = decide.PhaseReport, c.Began.Add(time.Second), "InTrial"
-	reportChange(&over, c)
-	if !over.ChangeToReport.Equal(c.Began) || over.LastChangeGist == open.LastChangeGist || strings.Contains(over.LastChange, "report") {
-		t.Errorf("over: %+v", over)
-	}
-	c.Phase, c.Took.Report = "", decide.Span(10*time.Millisecond)
-	reportChange(&told, c)
-	if !told.ChangeToReport.IsZero() || told.LastChangeGist != over.LastChangeGist || !strings.Contains(told.LastChange, `{"name":"report","took":"10ms"}`) {
-		t.Errorf("told: %+v", told)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
@@ -37,15 +38,26 @@ type Record struct {
 
 	Assignment    string                  `json:"assignment,omitempty"`
 	Config        corev1.NodeConfigStatus `json:"config"`
+	Status        RecordedStatus          `json:"status,omitzero"`
 	Condition     RecordedCondition       `json:"condition"`
 	Trial         *RecordedTrial          `json:"trial,omitempty"`
 	Rejected      []decide.Rejection      `json:"rejected,omitempty"`
-	Exits         []RecordedExit          `json:"exits,omitempty"`    // the newest last
-	Shadowed      []string                `json:"shadowed,omitempty"` // fields that flags or drop-in files go before
-	ShadowedByUs  bool                    `json:"shadowedByOwnReading,omitempty"`
+	Exits         []RecordedExit          `json:"exits,omitempty"` // the newest last
 	LocalPending  bool                    `json:"localChangePending,omitempty"`
 	StateProblems string                  `json:"stateProblems,omitempty"`
 	LastChange    *RecordedChange         `json:"lastChange,omitempty"`
+}
+
+// RecordedStatus is what the Node says to programs, as it should be. One of another form is none, as with [RecordedChange].
+type RecordedStatus struct{ nodev1.Status }
+
+// UnmarshalJSON never fails.
+func (r *RecordedStatus) UnmarshalJSON(data []byte) error {
+	var s nodev1.Status
+	if json.Unmarshal(data, &s) == nil {
+		r.Status = s
+	}
+	return nil
 }
 
 // RecordedCondition is the Node condition as it should be.
@@ -110,7 +122,6 @@ func (l *loop) saveRecord() {
 	r, s := l.record, &l.state
 	r.Phase, r.Runs, r.Healthy = s.Phase(), s.Child.Version, s.Child.Alive && s.Child.Healthy
 	r.Assignment, r.Rejected = s.Text, s.Rejected
-	r.Shadowed, r.ShadowedByUs = s.ShadowedFields()
 	r.LocalPending, r.StateProblems = s.LocalChangePending(), s.Warning
 	r.Trial, r.LastChange = nil, nil
 	if !s.LastChange.Began.IsZero() {
@@ -121,7 +132,7 @@ func (l *loop) saveRecord() {
 	}
 	shown, _ := decide.Report(*s)
 	r.Condition = RecordedCondition{Status: shown.Status, Reason: shown.Reason, Message: shown.Message}
-	r.Config = shown.Config
+	r.Config, r.Status = shown.Config, RecordedStatus{shown.Details}
 	err := r.write()
 	if errors.Is(err, os.ErrNotExist) { // somebody removed the folder
 		l.makeRunDir()

@@ -2,6 +2,7 @@ package sync
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -100,9 +101,10 @@ func refuseNamespace(namespace string, allowed []string) *Problem {
 	return malformed(err, fmt.Sprintf("%v; move the ConfigMap, or change --config-namespaces", err))
 }
 
-// retryOf gives a short value in the place of a long one: it is kept with the state, and escaped there may take ten times its size.
+// retryOf gives a short value in the place of a long one: it is kept with the state, and on the Node where it has to leave room for the rest of
+// the status. Escaped, it may take six times its size there.
 func retryOf(text string) string {
-	if len(text) <= maxAssignment {
+	if escaped, err := json.Marshal(text); err == nil && len(escaped) <= maxAssignment {
 		return text
 	}
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))

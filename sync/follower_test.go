@@ -112,7 +112,7 @@ func expectAsked(t *testing.T, api *fakeAPI, requests ...string) {
 }
 
 func TestFollowerTells(t *testing.T) {
-	endless := strings.Repeat("x", 200<<10)
+	endless, unprintable := strings.Repeat("x", 200<<10), strings.Repeat("\x01", 200)
 	a, b := "kube-system/a/kubelet", "kube-system/b/kubelet"
 	download := func(words string) string { return "problem " + a + ": " + words }
 	missing := download("ConfigMap kube-system/a does not exist; create it, or assign another")
@@ -188,6 +188,9 @@ func TestFollowerTells(t *testing.T) {
 		"an endless retry is kept short, and another one is news": {
 			{set(node(map[string]string{nodev1.RetryAnnotation: endless})), []string{fmt.Sprintf(`local "" retry sha256:%x`, sha256.Sum256([]byte(endless)))}},
 			{set(node(map[string]string{nodev1.RetryAnnotation: endless + "y"})), []string{fmt.Sprintf(`local "" retry sha256:%x`, sha256.Sum256([]byte(endless+"y")))}},
+		},
+		"so is one that takes long to write": {
+			{set(node(map[string]string{nodev1.RetryAnnotation: unprintable})), []string{fmt.Sprintf(`local "" retry sha256:%x`, sha256.Sum256([]byte(unprintable)))}},
 		},
 		"a consent is news, and so is its end": {
 			{set(configMap("a", "ua", "one"), assigned(a)), []string{"source " + a + " ua@101 = one"}},

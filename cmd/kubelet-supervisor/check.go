@@ -148,7 +148,7 @@ func (o *checkFlags) check(command *cobra.Command, file string, preflight kubele
 
 // warningsOf lists what a person should know of a configuration that may be accepted all the same.
 func warningsOf(verdict kubelet.Verdict, unknownFields []string) (list []string) {
-	for _, field := range verdict.Shadowed {
+	for _, field := range config.ShadowLines(verdict.Shadowed) {
 		by := ""
 		if !verdict.Effective.Told {
 			by = " (our own reading of flags and drop-in files: this kubelet does not tell)"

@@ -98,8 +98,8 @@ func writeStatus(to io.Writer, r supervisor.Record, running bool) error {
 	row("Condition:", "KubeletConfigOk=%s %s", r.Condition.Status, r.Condition.Reason)
 	row("", "%s", r.Condition.Message)
 	row("Error:", "%s", cmp.Or(r.Config.Error, "none"))
-	for i, field := range r.Shadowed {
-		row([]string{"Shadowed:", ""}[min(i, 1)], "%s%s", field, map[bool]string{true: " (our own reading)"}[r.ShadowedByUs])
+	for i, field := range r.Status.Shadowed {
+		row([]string{"Shadowed:", ""}[min(i, 1)], "%s%s", field, map[bool]string{true: " (our own reading)"}[field.Inferred])
 	}
 	if r.Trial != nil {
 		row("Trial:", "%s healthy, %s left, %d failures", time.Duration(r.Trial.Healthy).Round(time.Second), time.Duration(r.Trial.Left).Round(time.Second), r.Trial.Failures)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
@@ -93,7 +94,9 @@ Trial:            1m2s healthy, 9m0s left, 1 failures
 `},
 		"shadowed": {supervisor.Record{Supervisor: kubelet.Process{PID: 10}, Phase: "Running", Child: &kubelet.Process{PID: 11}, Healthy: true,
 			Condition: supervisor.RecordedCondition{Status: "True", Reason: "Active", Message: "using current"},
-			Shadowed:  []string{"maxPods (60) by --max-pods (20)", "podsPerCore (1) by 10.conf (2)"}, ShadowedByUs: true}, true, `
+			Status: supervisor.RecordedStatus{Status: nodev1.Status{Shadowed: []nodev1.ShadowedField{
+				{Field: "maxPods", Value: "60", By: "--max-pods", Effective: "20", Inferred: true},
+				{Field: "podsPerCore", Value: "1", By: "10.conf", Effective: "2", Inferred: true}}}}}, true, `
 Supervisor:       pid 10, running
 Kubelet:          pid 11, healthy
 Assignment:       none

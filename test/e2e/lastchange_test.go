@@ -3,12 +3,11 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/status"
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // What a change was is told on the node and on the Node, and is kept over a restart of the supervisor.
@@ -19,9 +18,9 @@ func TestLastChange(t *testing.T) {
 	assignment := config.assignment("kubelet")
 	n.assign(t, assignment)
 	v := n.awaitReason(t, assignment, "InTrial")
-	c, err := status.DecodeLastChange(v.Node.Annotations[status.LastChangeAnnotation])
-	if err != nil || c.From != "local" || c.To != assignment || c.Outcome != "InTrial" || c.Began.IsZero() || c.Ended.IsZero() {
-		t.Errorf("the Node says %v, %+v", err, c)
+	c := changeOf(v)
+	if c.From != "local" || c.To != assignment || c.Outcome != "InTrial" || c.Began.IsZero() || c.Ended.IsZero() {
+		t.Errorf("the Node says %+v", c)
 	}
 	line := c.Line()
 	for _, phase := range []string{"download ", "preflight ", "stop ", "start "} {
@@ -47,8 +46,8 @@ func TestLastChange(t *testing.T) {
 	if after := s.record(t).LastChange; after == nil || !after.Began.Equal(before.Began) || after.Took != before.Took || after.Outcome != "InTrial" {
 		t.Errorf("after a restart of the supervisor state.json has %+v, before it had %+v", after, before)
 	}
-	if again, err := status.DecodeLastChange(v.Node.Annotations[status.LastChangeAnnotation]); err != nil || !again.Began.Equal(c.Began) {
-		t.Errorf("after a restart of the supervisor the Node says %v, %+v", err, again)
+	if again := changeOf(v); !again.Began.Equal(c.Began) {
+		t.Errorf("after a restart of the supervisor the Node says %+v", again)
 	}
 
 	refused := n.putConfigMap(t, "untimely", map[string]string{"kubelet": n.kubeletConfig(with("maxPods", -1))})
@@ -58,11 +57,17 @@ func TestLastChange(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		text := view.Node.Annotations[status.LastChangeAnnotation]
-		c, err := status.DecodeLastChange(text)
-		if err == nil && (c.To != refused.assignment("kubelet") || c.Outcome != "Refused") {
-			err = errors.New(text)
+		if c := changeOf(view); c.To != refused.assignment("kubelet") || c.Outcome != "Refused" {
+			err = fmt.Errorf("the Node says %+v", c)
 		}
 		return err
 	})
+}
+
+// changeOf is what a Node says of its newest change.
+func changeOf(v nodeView) nodev1.Change {
+	if c := nodev1.Read(v.Node).Status.Change; c != nil {
+		return *c
+	}
+	return nodev1.Change{}
 }

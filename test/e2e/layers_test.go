@@ -14,6 +14,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // A layer of a test: its name, and the fields that it sets.
@@ -81,8 +83,8 @@ func TestLayers(t *testing.T) {
 	v := n.awaitReason(t, assignment, "Active")
 	wantStatus(t, v, config.source("kubelet"), config.source("kubelet"), config.source("kubelet"), "")
 	s.wantFields(t, object{"maxPods": 60, "eventRecordQPS": 7, "podPidsLimit": 3000})
-	if got := v.Node.Annotations["kubelet-supervisor.io/features"]; got != "layers" {
-		t.Errorf("the Node's features are %q", got)
+	if said := nodev1.Read(v.Node); !said.Knows(nodev1.LayersFeature) {
+		t.Errorf("the Node's features are %q", said.Status.Features)
 	}
 
 	starts := s.starts(t)

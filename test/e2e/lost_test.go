@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
@@ -40,13 +41,15 @@ func TestLostStatus(t *testing.T) {
 		}
 	}()
 	observed := "kube-system/good/kubelet"
-	publisher.Offer(status.Report{Observed: &observed, Condition: corev1.NodeCondition{Status: corev1.ConditionTrue, Reason: "Active", Message: "using current"}})
+	publisher.Offer(status.Report{Publication: nodev1.Publication{Observed: &observed, Status: nodev1.Status{Reason: nodev1.ReasonActive},
+		Condition: corev1.NodeCondition{Status: corev1.ConditionTrue, Reason: nodev1.ReasonActive, Message: "using current"}}})
 	asPublished := func(v nodeView) bool {
-		return v.is(observed, "Active") && v.Condition.Status == corev1.ConditionTrue && v.Condition.Message == "using current"
+		return v.is(observed, "Active") && nodev1.Read(v.Node).Status.Reason == nodev1.ReasonActive && v.Condition.Status == corev1.ConditionTrue && v.Condition.Message == "using current"
 	}
 	n.awaitNode(t, "the status is published", asPublished)
 	for name, patch := range map[string]object{
 		"the annotations are removed": {"metadata": object{"annotations": object{statusAnnotation: nil, observedAnnotation: nil}}},
+		"the status is forged":        {"metadata": object{"annotations": object{nodev1.StatusAnnotation: `{"reason":"Rejected"}`}}},
 		"one is forged":               {"metadata": object{"annotations": object{observedAnnotation: "kube-system/other/kubelet"}}},
 		"the condition is forged": {"status": object{"conditions": []object{
 			{"type": conditionType, "status": "False", "reason": "Refused", "message": "forged", "lastHeartbeatTime": nil, "lastTransitionTime": nil}}}},

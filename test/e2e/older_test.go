@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // withoutLayers is a commit of this project that knows nothing of layers.
@@ -41,8 +43,8 @@ func TestLongLayersAndAnOlderSupervisor(t *testing.T) {
 	if now := s.kubelet(t); now.ID != kubelet.ID {
 		t.Errorf("the kubelet was restarted: pid %d, then %d", kubelet.ID, now.ID)
 	}
-	if got := v.Node.Annotations["kubelet-supervisor.io/features"]; got != "" {
-		t.Errorf("its features are %q", got)
+	if said := nodev1.Read(v.Node); said.Knows(nodev1.LayersFeature) {
+		t.Errorf("its features are %q", said.Status.Features)
 	}
 
 	s.stop(t)

@@ -13,7 +13,6 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
-	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
 
 var errNotYet = errors.New("not yet")
@@ -319,7 +318,7 @@ func TestConfigMapPolicyLeavesTheRestAlone(t *testing.T) {
 func TestEachWordIsTheNodesOwn(t *testing.T) {
 	n := guardedNode(t)
 	n.rightsObjects(t)
-	for _, word := range []string{nodev1.ConfigStatusAnnotation, nodev1.ConfigObservedAnnotation, status.FeaturesAnnotation, status.RetryObservedAnnotation, status.LastChangeAnnotation} {
+	for _, word := range nodev1.AnnotationsOfTheNode() {
 		forge := object{"metadata": object{"annotations": object{word: "forged"}}}
 		for _, path := range []string{"/api/v1/nodes/n1", "/api/v1/nodes/n1/status"} {
 			if got := refusedBy(requestAs(n.AdminConfig(), http.MethodPatch, path, forge, nil)); got != "policy" {

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
@@ -98,7 +99,7 @@ func TestRejected(t *testing.T) {
 	n.annotate(t, retryAnnotation, "please")
 	await(t, "the annotation has it tried again", func() error { return started(t, s, starts+4) })
 	v = n.awaitReason(t, assignment, "Rejected")
-	if heard := v.Node.Annotations["kubelet-supervisor.io/retry-observed"]; heard != "please" {
+	if heard := nodev1.Read(v.Node).Status.Retry; heard != "please" {
 		t.Errorf("the Node says that the retry %q was heard", heard)
 	}
 

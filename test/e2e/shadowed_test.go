@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // What flags and drop-in files go before has no effect: the Node says so, an edit of it restarts nothing, and a trial goes on.
@@ -54,8 +56,8 @@ func TestShadowed(t *testing.T) {
 	}
 	await(t, "the drop-in files of now are known to come to the same", func() error {
 		r := s.record(t)
-		if r.LocalPending || !slices.Contains(r.Shadowed, "containerLogMaxFiles (5) by 20-site.conf (9)") {
-			return fmt.Errorf("a local change is pending: %v; shadowed are %q", r.LocalPending, r.Shadowed)
+		if r.LocalPending || !strings.Contains(fmt.Sprint(r.Status.Shadowed), "containerLogMaxFiles (5) by 20-site.conf (9)") {
+			return fmt.Errorf("a local change is pending: %v; shadowed are %q", r.LocalPending, r.Status.Shadowed)
 		}
 		return nil
 	})
@@ -81,11 +83,15 @@ func wantShadowedStatus(t *testing.T, s *supervised, fields ...string) {
 		}
 	}
 	document, _, _ := s.run(t, "status", "-o", "json")
-	var told struct {
-		Shadowed             []string
-		ShadowedByOwnReading bool
+	var told struct{ Status nodev1.Status }
+	if err := json.Unmarshal([]byte(document), &told); err != nil {
+		t.Fatal(err)
 	}
-	if err := json.Unmarshal([]byte(document), &told); err != nil || !slices.Equal(told.Shadowed, fields) || told.ShadowedByOwnReading {
-		t.Errorf("for machines: %+v, %v", told, err)
+	var shadowed []string
+	for _, field := range told.Status.Shadowed {
+		shadowed = append(shadowed, field.String())
+	}
+	if !slices.Equal(shadowed, fields) || told.Status.Shadowed[0].Inferred {
+		t.Errorf("for machines: %+v", told)
 	}
 }

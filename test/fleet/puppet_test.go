@@ -302,15 +302,15 @@ func (p *puppet) say(source string, retry rollout.Retry, reason, detail string) 
 		p.words[key] = p.last[key]
 	}
 	p.mutex.Unlock()
-	is, message, failure := p.wording(source, reason, detail)
+	message, failure := p.wording(source, reason, detail)
 	assigned := source
 	if reason == nodev1.ReasonWouldDisrupt {
 		assigned = p.running // what is held is not taken yet
 	}
-	p.publisher.Offer(status.Report{Observed: &source, Retry: retry.String(), Features: nodev1.LayersFeature,
+	p.publisher.Offer(status.Report{Publication: nodev1.Publication{Observed: &source, Status: statusOf(reason, retry.String(), detail),
 		Config: corev1.NodeConfigStatus{Assigned: p.version(assigned), Active: p.version(p.running), LastKnownGood: p.version(p.good),
 			Error: failure},
-		Condition: corev1.NodeCondition{Status: is, Reason: reason, Message: message}})
+		Condition: corev1.NodeCondition{Status: nodev1.ConditionStatus(reason), Reason: reason, Message: message}}})
 }
 
 // ready says what a kubelet would, or what the controller manager would say in its place.

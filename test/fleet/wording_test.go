@@ -23,19 +23,35 @@ const (
 	wouldDisruptWords  = "1 of 2 running pods would be killed at the restart: default/web (OutOfpods)"
 )
 
-// wording is what a supervisor says in the condition, and in the error of config-status. TestPuppetsSpeakAsRecorded compares it.
-func (p *puppet) wording(source, reason, detail string) (is corev1.ConditionStatus, message, failure string) {
+// statusOf is what a supervisor says to programs.
+func statusOf(reason, retry, detail string) nodev1.Status {
+	s := nodev1.Status{Reason: reason, Retry: retry, Features: []string{nodev1.LayersFeature}}
+	switch reason {
+	case nodev1.ReasonRefused:
+		s.Failure = &nodev1.Failure{Kind: nodev1.FailureRefused, Message: refusedWords}
+	case nodev1.ReasonRolledBack, nodev1.ReasonRejected:
+		code := 1
+		s.Failure = &nodev1.Failure{Kind: nodev1.FailureExited, ExitCode: &code, Times: 3, Message: diedWords}
+	case nodev1.ReasonWouldDisrupt:
+		s.Hold = &nodev1.Hold{Approval: wouldDisruptDigest, Losses: []nodev1.Loss{{Pod: "default/web", Reason: "OutOfpods"}}, Known: true}
+	case nodev1.ReasonSyncFailed:
+		s.Failure = &nodev1.Failure{Kind: nodev1.FailureUnavailable, Message: detail}
+	}
+	return s
+}
+
+// wording is what a supervisor says in the condition's message, and in the error of config-status. TestPuppetsSpeakAsRecorded compares it.
+func (p *puppet) wording(source, reason, detail string) (message, failure string) {
 	why, hint := "", ""
-	is = corev1.ConditionFalse
 	switch reason {
 	case nodev1.ReasonLocal:
-		is, why = corev1.ConditionTrue, "nothing is assigned"
+		why = "nothing is assigned"
 	case nodev1.ReasonActive:
-		is, why = corev1.ConditionTrue, "the assigned configuration passed its trial"
+		why = "the assigned configuration passed its trial"
 	case nodev1.ReasonInTrial:
-		is, why = corev1.ConditionTrue, fmt.Sprintf("the assigned configuration is on trial for %s of health", p.crew.trial)
+		why = fmt.Sprintf("the assigned configuration is on trial for %s of health", p.crew.trial)
 	case nodev1.ReasonApplying:
-		is, why = corev1.ConditionUnknown, "a change is under way"
+		why = "a change is under way"
 	case nodev1.ReasonRefused:
 		why, hint, failure = p.describe(source)+" is refused: "+refusedWords, "correct the configuration", decide.ValidateError
 	case nodev1.ReasonRolledBack:
@@ -57,7 +73,7 @@ func (p *puppet) wording(source, reason, detail string) (is corev1.ConditionStat
 	if hint != "" {
 		message += "; " + hint
 	}
-	return is, message, failure
+	return message, failure
 }
 
 func (p *puppet) using(source string) string {

@@ -52,25 +52,29 @@ type patchedConfig struct {
 	Error         *string                  `json:"error"`
 }
 
-// NewPatch makes a Node show a publication. before is the condition that the Node has, nil for none: a condition's lastTransitionTime moves
-// only with its status. fields: the API server may keep status.config, which then says the same.
-func NewPatch(before *corev1.NodeCondition, after Publication, at time.Time, fields bool) (Patch, error) {
+// NewPatch makes a Node show a publication. before is what the Node says now: a condition's lastTransitionTime moves only with its status, and
+// what was observed stays where nothing has been yet. fields: the API server may keep status.config, which then says the same.
+func NewPatch(before NodeStatus, after Publication, at time.Time, fields bool) (Patch, error) {
 	var patch Patch
 	config, err := json.Marshal(after.Config)
 	if err != nil {
 		return patch, fmt.Errorf("encoding the configuration status: %w", err)
 	}
-	text, status := string(config), after.Status.Encode()
-	patch.Metadata.Annotations = map[string]*string{ConfigStatusAnnotation: &text, StatusAnnotation: &status}
+	text := string(config)
+	patch.Metadata.Annotations = map[string]*string{ConfigStatusAnnotation: &text}
+	after.Status.Observed = before.Status.Observed
 	if after.Observed != nil {
+		after.Status.Observed = *after.Observed
 		patch.Metadata.Annotations[ConfigObservedAnnotation] = orNull(*after.Observed)
 	}
+	status := after.Status.Encode()
+	patch.Metadata.Annotations[StatusAnnotation] = &status
 	condition := patchedCondition{
 		Type: ConditionType, Status: after.Condition.Status, Reason: after.Condition.Reason, Message: after.Condition.Message,
 		LastHeartbeatTime: metav1.Time{Time: at}, LastTransitionTime: metav1.Time{Time: at},
 	}
-	if before != nil && before.Status == condition.Status && !before.LastTransitionTime.IsZero() {
-		condition.LastTransitionTime = before.LastTransitionTime
+	if was := before.Condition; was.Status == condition.Status && !was.LastTransitionTime.IsZero() {
+		condition.LastTransitionTime = was.LastTransitionTime
 	}
 	patch.Status.Conditions = []patchedCondition{condition}
 	if fields {

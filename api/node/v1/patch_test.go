@@ -15,25 +15,26 @@ func TestPatch(t *testing.T) {
 	condition := corev1.NodeCondition{Status: "True", Reason: ReasonActive, Message: "all is well"}
 	config := corev1.NodeConfigStatus{Error: "an error"}
 	for name, row := range map[string]struct {
-		before *corev1.NodeCondition
+		before NodeStatus
 		after  Publication
 		fields bool
 		want   string
 	}{
-		"the first": {nil, Publication{Observed: &observed, Condition: condition}, false,
+		"the first": {NodeStatus{}, Publication{Observed: &observed, Condition: condition}, false,
 			`{"metadata":{"annotations":{"kubelet-supervisor.io/config-observed":"ns/a/kubelet","kubelet-supervisor.io/config-status":"{}",` +
-				`"kubelet-supervisor.io/status":"{}"}},"status":{"conditions":[{"type":"KubeletConfigOk","status":"True","reason":"Active","message":"all is well",` +
-				`"lastHeartbeatTime":"2026-01-02T12:00:00Z","lastTransitionTime":"2026-01-02T12:00:00Z"}]}}`},
+				`"kubelet-supervisor.io/status":"{\"observed\":\"ns/a/kubelet\"}"}},"status":{"conditions":[{"type":"KubeletConfigOk","status":"True","reason":"Active",` +
+				`"message":"all is well","lastHeartbeatTime":"2026-01-02T12:00:00Z","lastTransitionTime":"2026-01-02T12:00:00Z"}]}}`},
 		"the same status, nothing observed, with the fields": {
-			&corev1.NodeCondition{Status: "True", LastTransitionTime: metav1.Time{Time: noon.Add(-time.Hour)}},
+			NodeStatus{Status: Status{Observed: "before"}, Condition: corev1.NodeCondition{Status: "True", LastTransitionTime: metav1.Time{Time: noon.Add(-time.Hour)}}},
 			Publication{Config: config, Observed: &nothing, Status: Status{Reason: ReasonActive}, Condition: condition}, true,
 			`{"metadata":{"annotations":{"kubelet-supervisor.io/config-observed":null,"kubelet-supervisor.io/config-status":"{\"error\":\"an error\"}",` +
 				`"kubelet-supervisor.io/status":"{\"reason\":\"Active\"}"}},"status":{"conditions":[{"type":"KubeletConfigOk","status":"True","reason":"Active",` +
 				`"message":"all is well","lastHeartbeatTime":"2026-01-02T12:00:00Z","lastTransitionTime":"2026-01-02T11:00:00Z"}],` +
 				`"config":{"assigned":null,"active":null,"lastKnownGood":null,"error":"an error"}}}`},
 		"another status, what was observed stays": {
-			&corev1.NodeCondition{Status: "False", LastTransitionTime: metav1.Time{Time: noon.Add(-time.Hour)}}, Publication{Condition: condition}, false,
-			`{"metadata":{"annotations":{"kubelet-supervisor.io/config-status":"{}","kubelet-supervisor.io/status":"{}"}},` +
+			NodeStatus{Status: Status{Observed: "before"}, Condition: corev1.NodeCondition{Status: "False", LastTransitionTime: metav1.Time{Time: noon.Add(-time.Hour)}}},
+			Publication{Condition: condition}, false,
+			`{"metadata":{"annotations":{"kubelet-supervisor.io/config-status":"{}","kubelet-supervisor.io/status":"{\"observed\":\"before\"}"}},` +
 				`"status":{"conditions":[{"type":"KubeletConfigOk","status":"True","reason":"Active","message":"all is well",` +
 				`"lastHeartbeatTime":"2026-01-02T12:00:00Z","lastTransitionTime":"2026-01-02T12:00:00Z"}]}}`},
 	} {

@@ -95,6 +95,18 @@ type ShadowedField struct {
 	Inferred bool `json:"inferred,omitempty"`
 }
 
+// String says it to people: maxPods (60) by --max-pods (20).
+func (f ShadowedField) String() string {
+	return f.Field + inParentheses(f.Value) + " by " + f.By + inParentheses(f.Effective)
+}
+
+func inParentheses(value string) string {
+	if value == "" {
+		return ""
+	}
+	return " (" + value + ")"
+}
+
 // Change is what became of the newest change of what the kubelet is to run.
 type Change struct {
 	From            string        `json:"from"` // NAMESPACE/NAME/KEY or local

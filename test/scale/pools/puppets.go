@@ -219,20 +219,24 @@ func (p *puppet) say(source string, retry rollout.Retry, reason string) {
 	p.mutex.Lock()
 	p.said = append(p.said, saying{reason: reason, source: source, wanted: time.Now()})
 	p.mutex.Unlock()
-	is, message, failure := corev1.ConditionTrue, goodWords, ""
+	is, message, failure := nodev1.ConditionStatus(reason), goodWords, ""
+	var refusal *nodev1.Failure
 	switch reason {
 	case nodev1.ReasonApplying:
-		is, message = corev1.ConditionUnknown, "a change is under way"
+		message = "a change is under way"
 	case nodev1.ReasonRefused:
-		is, message, failure = corev1.ConditionFalse, refusedWords, decide.ValidateError
+		message, failure = refusedWords, decide.ValidateError
+		refusal = &nodev1.Failure{Kind: nodev1.FailureRefused, Message: refusedWords}
 	case nodev1.ReasonRolledBack, nodev1.ReasonRejected:
-		is, message, failure = corev1.ConditionFalse, "the kubelet has ended in its trial", decide.RunError
+		message, failure = "the kubelet has ended in its trial", decide.RunError
+		refusal = &nodev1.Failure{Kind: nodev1.FailureExited, Times: 3, Message: message}
 	case nodev1.ReasonLocal:
 		message = "nothing is assigned"
 	}
-	p.publisher.Offer(status.Report{Observed: &source, Retry: retry.String(), Features: nodev1.LayersFeature,
+	p.publisher.Offer(status.Report{Publication: nodev1.Publication{Observed: &source,
 		Config:    corev1.NodeConfigStatus{Assigned: p.versions[source], Active: p.versions[p.running], LastKnownGood: p.versions[p.good], Error: failure},
-		Condition: corev1.NodeCondition{Status: is, Reason: reason, Message: message}})
+		Status:    nodev1.Status{Reason: reason, Retry: retry.String(), Features: []string{nodev1.LayersFeature}, Failure: refusal},
+		Condition: corev1.NodeCondition{Status: is, Reason: reason, Message: message}}})
 }
 
 func (p *puppet) acknowledged(r status.Report) {
