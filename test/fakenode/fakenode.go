@@ -15,6 +15,9 @@ import (
 	"time"
 )
 
+// BuiltVariable names a fake kubelet that is built already, for tests that are run again and again.
+const BuiltVariable = "KUBELET_SUPERVISOR_TEST_FAKE_KUBELET"
+
 // Patience is how long tests wait for what should take a fraction of it.
 const Patience = 90 * time.Second
 
@@ -41,6 +44,9 @@ func Configuration(behaviour string) string {
 
 // Build builds the fake kubelet into the folder and gives its path. It is for TestMain.
 func Build(folder string) (string, error) {
+	if built := os.Getenv(BuiltVariable); built != "" {
+		return built, nil
+	}
 	path := filepath.Join(folder, "kubelet")
 	build := exec.Command("go", "build", "-o", path, "github.com/kubelet-supervisor/kubelet-supervisor/test/fakekubelet")
 	if output, err := build.CombinedOutput(); err != nil {

@@ -1,5 +1,6 @@
 // Command mutate asks whether a package's tests notice when its code is wrong: it changes the code in one small place after the other,
-// and runs the tests on each such mutant. `make mutate` runs it on package decide.
+// and runs the tests on each such mutant. `make mutate` runs it on package decide, PACKAGES="store sync" on others, "all" on all that it knows
+// (targets.go).
 //
 // A mutant that fails a test is killed. One that passes all of them is alive, and so is one that no test comes by or that makes them
 // hang. What cannot be killed, for it means the same as the original, is listed with its reason in the package's testdata/mutants.txt.
@@ -30,17 +31,20 @@ import (
 func main() { os.Exit(run()) }
 
 type options struct {
-	Package string
-	Files   string
-	Share   float64
-	Seed    uint64
-	Show    bool
-	Least   time.Duration // that a mutant is given, however quick the original is
+	target
+	Files string
+	Share float64
+	Seed  uint64
+	Show  bool
+	Least time.Duration // that a mutant is given, however quick the original is
 }
 
 func run() int {
+	if len(os.Args) > 3 && os.Args[1] == enclosed {
+		return enclose(os.Args[2], os.Args[3], os.Args[4:])
+	}
 	o := options{Least: 10 * time.Second}
-	flag.StringVar(&o.Package, "package", "./decide", "whose code and tests")
+	names := flag.String("package", "./decide", "whose code and tests: one, several with commas, or all that are known")
 	flag.StringVar(&o.Files, "files", "", "only mutants of these files, as act.go,trial.go")
 	flag.Float64Var(&o.Share, "share", 1, "only this part of the mutants, by chance")
 	flag.Uint64Var(&o.Seed, "seed", 1, "of that chance")
@@ -48,15 +52,18 @@ func run() int {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	faults, err := mutate(ctx, o, os.Stdout)
-	switch {
-	case err != nil:
-		_, _ = fmt.Fprintln(os.Stderr, "mutate:", err)
-		return 2
-	case faults > 0:
-		return 1
+	code := 0
+	for _, o.target = range targetsOf(*names) {
+		faults, err := mutate(ctx, o, os.Stdout)
+		if err != nil {
+			_, _ = fmt.Fprintf(os.Stderr, "mutate: %s: %v\n", o.Package, err)
+			return 2
+		}
+		if faults > 0 {
+			code = 1
+		}
 	}
-	return 0
+	return code
 }
 
 // mutate prints what it finds, and gives the number of faults.
@@ -75,6 +82,9 @@ func mutate(ctx context.Context, o options, out io.Writer) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	mutants = slices.DeleteFunc(mutants, func(m *mutant) bool {
+		return len(o.Only) > 0 && !slices.Contains(o.Only, m.file)
+	})
 	if o.Show {
 		for _, m := range mutants {
 			_, _ = fmt.Fprintln(out, m)
@@ -89,8 +99,8 @@ func mutate(ctx context.Context, o options, out io.Writer) (int, error) {
 	if len(chosen) == 0 {
 		return 0, errors.New("no mutant is left of those asked for: look at -files and -share")
 	}
-	all := len(chosen) == len(mutants)
-	r, chosen, err := prepare(ctx, p, chosen, o.Least)
+	all := len(chosen) == len(mutants) // of the target
+	r, chosen, err := prepare(ctx, p, chosen, o)
 	if err != nil {
 		return 0, err
 	}
@@ -98,15 +108,15 @@ func mutate(ctx context.Context, o options, out io.Writer) (int, error) {
 		mutants = chosen // those that compile
 	}
 	a.match(mutants)
-	_, _ = fmt.Fprintf(out, "%d mutants to run; built in %s, %s for each at most\n",
-		len(chosen), time.Since(start).Round(time.Second), r.timeout.Round(time.Second))
+	_, _ = fmt.Fprintf(out, "%s: %d mutants to run; built in %s, %s for each at most\n",
+		o.Package, len(chosen), time.Since(start).Round(time.Second), r.timeout.Round(time.Second))
 	if err := r.each(ctx, chosen, a.take); err != nil {
 		return 0, err
 	}
 	if all {
 		a.judge()
 	}
-	_, _ = fmt.Fprintf(out, "%s; %s\n", a, time.Since(start).Round(time.Second))
+	_, _ = fmt.Fprintf(out, "%s: %s; %s\n", o.Package, a, time.Since(start).Round(time.Second))
 	return a.faults, nil
 }
 

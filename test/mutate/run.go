@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 type result string
@@ -34,28 +36,37 @@ const patience = 10
 // runner runs the package's tests on mutants.
 type runner struct {
 	*folder
-	binary  string // with all mutants of functions
+	target  target
+	env     []string // beside that of this process
+	binary  string   // with all mutants of functions
 	blocks  map[string][]block
 	slow    string // a pattern of the tests that take most of the time; may be empty
 	timeout time.Duration
 }
 
 // prepare builds the mutants, gives those that compile, and runs the tests without any.
-func prepare(ctx context.Context, p *folder, mutants []*mutant, least time.Duration) (*runner, []*mutant, error) {
-	r := &runner{folder: p, binary: filepath.Join(p.scratch, "test")}
+func prepare(ctx context.Context, p *folder, mutants []*mutant, o options) (*runner, []*mutant, error) {
+	r := &runner{folder: p, target: o.target, binary: filepath.Join(p.scratch, "test")}
+	if o.FakeKubelet {
+		path, err := fakenode.Build(p.scratch)
+		if err != nil {
+			return nil, nil, err
+		}
+		r.env = append(r.env, fakenode.BuiltVariable+"="+path)
+	}
 	inside := slices.DeleteFunc(slices.Clone(mutants), func(m *mutant) bool { return m.decl == nil })
 	outside := slices.DeleteFunc(slices.Clone(mutants), func(m *mutant) bool { return m.decl != nil })
 	inside, err := p.compile(ctx, inside, r.binary)
 	if err != nil {
 		return nil, nil, err
 	}
-	return r, append(inside, outside...), r.calibrate(ctx, least)
+	return r, append(inside, outside...), r.calibrate(ctx, o.Least)
 }
 
 // calibrate runs the tests on the original, twice: for what they cover, and for how long they take.
 func (r *runner) calibrate(ctx context.Context, least time.Duration) error {
 	profile := filepath.Join(r.scratch, "cover")
-	if _, err := command(ctx, "go", "test", "-count=1", "-vet=off", "-coverprofile", profile, r.Dir); err != nil {
+	if _, err := command(ctx, "go", append(append([]string{"test", "-count=1", "-vet=off", "-coverprofile", profile}, r.skip("-skip")...), r.Dir)...); err != nil {
 		return fmt.Errorf("the tests fail without any mutant: %w", err)
 	}
 	data, err := os.ReadFile(profile)
@@ -64,13 +75,22 @@ func (r *runner) calibrate(ctx context.Context, least time.Duration) error {
 	}
 	r.blocks = coverage(string(data))
 	start := time.Now()
-	output, err := r.start(ctx, r.binary, 0, "-test.v")
+	output, err := r.start(ctx, r.binary, 0, append([]string{"-test.v"}, r.skip("-test.skip")...)...)
 	if err != nil {
 		return fmt.Errorf("the tests fail on the original built among its mutants: %w\n%s", err, output)
 	}
 	took := time.Since(start)
 	r.timeout, r.slow = max(patience*took, least), slowTests(string(output), took/slowShare)
 	return nil
+}
+
+// skip is the flag that leaves out tests of the target.
+func (r *runner) skip(flag string, more ...string) []string {
+	patterns := slices.DeleteFunc(append(more, r.target.Skip), func(pattern string) bool { return pattern == "" })
+	if len(patterns) == 0 {
+		return nil
+	}
+	return []string{flag, strings.Join(patterns, "|")}
 }
 
 // slowShare: a test that takes more than this part of the time is run after all others, for most mutants do not live until then.
@@ -154,9 +174,9 @@ func (r *runner) try(ctx context.Context, m *mutant) (result, error) {
 
 // test runs the quick tests, then the slow ones.
 func (r *runner) test(ctx context.Context, binary string, id int) result {
-	passes := [][]string{nil}
+	passes := [][]string{r.skip("-test.skip")}
 	if r.slow != "" {
-		passes = [][]string{{"-test.skip", r.slow}, {"-test.run", r.slow}}
+		passes = [][]string{r.skip("-test.skip", r.slow), append(r.skip("-test.skip"), "-test.run", r.slow)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -173,9 +193,13 @@ func (r *runner) test(ctx context.Context, binary string, id int) result {
 }
 
 func (r *runner) start(ctx context.Context, binary string, id int, arguments ...string) ([]byte, error) {
+	if r.target.Enclosed {
+		return r.startEnclosed(ctx, binary, id, arguments...)
+	}
 	c := exec.CommandContext(ctx, binary, arguments...)
 	c.Dir = r.Dir
 	c.Env = append(os.Environ(), variable+"="+strconv.Itoa(id), "GOMAXPROCS=1")
+	c.Env = append(c.Env, r.env...)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	return c.CombinedOutput()
