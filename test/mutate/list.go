@@ -81,9 +81,9 @@ func (a *account) take(m *mutant, r result) {
 	_, listed := a.reasons[m.key()]
 	switch {
 	case r == broken:
-	case r == killed && listed:
+	case (r == killed || r == hung) && listed:
 		a.fault("%s (on the list, but a test fails with it)", m)
-	case r == killed:
+	case r == killed || r == hung:
 	case listed:
 		a.listed++
 	default:
@@ -91,8 +91,10 @@ func (a *account) take(m *mutant, r result) {
 	}
 }
 
+func (a *account) killed() int { return a.results[killed] + a.results[hung] }
+
 func (a *account) all() int {
-	return a.results[killed] + a.results[survived] + a.results[uncovered] + a.results[timedOut]
+	return a.killed() + a.results[survived] + a.results[uncovered] + a.results[timedOut]
 }
 
 // judge looks at how long the list is, once all mutants were run.
@@ -105,7 +107,7 @@ func (a *account) judge() {
 func (a *account) String() string {
 	return fmt.Sprintf("%d mutants: %d killed (%.1f %%); %d alive, of them %d not covered, %d timed out, "+
 		"%d listed as meaning the same (%.1f %%)",
-		a.all(), a.results[killed], 100*part(a.results[killed], a.all()), a.all()-a.results[killed],
+		a.all(), a.killed(), 100*part(a.killed(), a.all()), a.all()-a.killed(),
 		a.results[uncovered], a.results[timedOut], a.listed, 100*part(a.listed, a.all()))
 }
 

@@ -42,6 +42,8 @@ func TestFaults(t *testing.T) {
 		fault  string
 	}{
 		{killed, false, ""},
+		{hung, false, ""},
+		{hung, true, "on the list, but a test fails with it"},
 		{killed, true, "on the list, but a test fails with it"},
 		{survived, false, "(survived)"},
 		{survived, true, ""},

@@ -3,6 +3,7 @@ package main
 import (
 	"go/ast"
 	"go/token"
+	"regexp"
 	"slices"
 	"strconv"
 )
@@ -106,7 +107,11 @@ func (f *finder) statement(n ast.Stmt) {
 	case *ast.IncDecStmt:
 		f.replace(n, f.text(n.X)+swaps[n.Tok][0])
 		f.removeStatement(n)
-	case *ast.ExprStmt, *ast.DeferStmt, *ast.GoStmt, *ast.SendStmt, *ast.BranchStmt:
+	case *ast.ExprStmt:
+		if !isLogLine(f.text(n)) {
+			f.removeStatement(n)
+		}
+	case *ast.DeferStmt, *ast.GoStmt, *ast.SendStmt, *ast.BranchStmt:
 		f.removeStatement(n)
 	case *ast.ReturnStmt:
 		f.removeStatement(n)
@@ -128,6 +133,11 @@ func (f *finder) statement(n ast.Stmt) {
 		f.cases(n.Body, false)
 	}
 }
+
+var logLine = regexp.MustCompile(`^(\w+\.)*[lL]ogger\.(Debug|Info|Warn|Error)\(`)
+
+// isLogLine: words for people are left as they are.
+func isLogLine(statement string) bool { return logLine.MatchString(statement) }
 
 // empty gives no result instead of one, where that compiles.
 func (f *finder) empty(result ast.Expr) {

@@ -21,9 +21,10 @@ import (
 
 type result string
 
-// What becomes of a mutant. A test that hangs has noticed nothing.
+// What becomes of a mutant. A test that hangs has noticed nothing, unless it is about code that waits.
 const (
 	killed    result = "killed"
+	hung      result = "killed by the time limit"
 	survived  result = "survived"
 	uncovered result = "not covered"
 	timedOut  result = "timed out"
@@ -183,6 +184,8 @@ func (r *runner) test(ctx context.Context, binary string, id int) result {
 	for _, arguments := range passes {
 		_, err := r.start(ctx, binary, id, append(arguments, "-test.failfast")...)
 		switch {
+		case ctx.Err() != nil && r.target.Waits:
+			return hung
 		case ctx.Err() != nil:
 			return timedOut
 		case err != nil:

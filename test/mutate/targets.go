@@ -13,6 +13,8 @@ type target struct {
 	Only []string
 	// Skip is a pattern of tests that are not run: they would take most of the time, or need what an enclosed process has not.
 	Skip string
+	// Waits: its code waits for others. A mutant that waits without end is killed, by the time limit of go test.
+	Waits bool
 	// Enclosed: its code kills processes and removes files, and a mutant may do that to others'. It runs in namespaces of its own, with a file
 	// system that it cannot write. Needs root.
 	Enclosed bool
@@ -23,14 +25,14 @@ type target struct {
 // targets are what `make mutate` knows, the quickest first. Another package can be named as well.
 var targets = []target{
 	{Package: "./forecast"},
-	{Package: "./status"},
-	{Package: "./sync"},
+	{Package: "./status", Waits: true},
+	{Package: "./sync", Waits: true},
 	{Package: "./config"},
 	{Package: "./decide"},
-	{Package: "./store", Enclosed: true},
-	{Package: "./kubelet", Enclosed: true, FakeKubelet: true},
+	{Package: "./store", Waits: true, Enclosed: true},
+	{Package: "./kubelet", Waits: true, Enclosed: true, FakeKubelet: true},
 	// What it does, and not what it is given: options, records and log lines.
-	{Package: "./supervisor", Enclosed: true, FakeKubelet: true, Only: []string{"actions.go", "api.go", "effective.go", "facts.go", "foresee.go",
+	{Package: "./supervisor", Waits: true, Enclosed: true, FakeKubelet: true, Only: []string{"actions.go", "api.go", "effective.go", "facts.go", "foresee.go",
 		"loop.go", "lostpods.go", "park.go", "receive.go", "start.go", "statefiles.go"}},
 }
 
