@@ -17,16 +17,22 @@ const mostPods = 2000
 // ReadPods reads a PodList as JSON. It holds one pod at a time, and keeps of each only what a forecast needs, and none that has ended: a list
 // of many pods is some megabytes of text. It never returns nil without an error.
 func ReadPods(text io.Reader) ([]corev1.Pod, error) {
-	return ReadPodsAndEnds(text, func(End) {})
+	pods, _, err := ReadPodsAndEnds(text, func(End) {})
+	return pods, err
 }
 
-// ReadPodsAndEnds is ReadPods that tells of each pod that has ended.
-func ReadPodsAndEnds(text io.Reader, tell func(End)) ([]corev1.Pod, error) {
-	pods := []corev1.Pod{}
+// ReadPodsAndEnds is ReadPods that tells of each pod that has ended. It gives the resourceVersion of the list, too.
+func ReadPodsAndEnds(text io.Reader, tell func(End)) (pods []corev1.Pod, version string, err error) {
 	decoder := json.NewDecoder(text)
-	if err := enterItems(decoder); err != nil {
-		return nil, fmt.Errorf("reading a list of pods: %w", err)
+	if version, err = enterItems(decoder); err != nil {
+		return nil, "", fmt.Errorf("reading a list of pods: %w", err)
 	}
+	pods, err = readItems(decoder, tell)
+	return pods, version, err
+}
+
+func readItems(decoder *json.Decoder, tell func(End)) ([]corev1.Pod, error) {
+	pods := []corev1.Pod{}
 	for decoder.More() {
 		var p podDocument
 		if err := decoder.Decode(&p); err != nil {
@@ -47,28 +53,36 @@ func ReadPodsAndEnds(text io.Reader, tell func(End)) ([]corev1.Pod, error) {
 	return pods, nil
 }
 
-// enterItems reads up to the first of the items.
-func enterItems(decoder *json.Decoder) error {
+// enterItems reads up to the first of the items. The metadata come before them.
+func enterItems(decoder *json.Decoder) (version string, err error) {
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
-		return fmt.Errorf("it does not begin with an object: %v: %w", token, orNoList(err))
+		return "", fmt.Errorf("it does not begin with an object: %v: %w", token, orNoList(err))
 	}
 	for decoder.More() {
 		key, err := decoder.Token()
 		if err != nil {
-			return err
+			return "", err
 		}
 		if key == "items" {
 			if token, err := decoder.Token(); err != nil || token != json.Delim('[') {
-				return fmt.Errorf("its items are %v: %w", token, orNoList(err))
+				return "", fmt.Errorf("its items are %v: %w", token, orNoList(err))
 			}
-			return nil
+			return version, nil
 		}
 		var passed json.RawMessage
 		if err := decoder.Decode(&passed); err != nil {
-			return err
+			return "", err
+		}
+		if key == "metadata" {
+			var metadata struct {
+				ResourceVersion string `json:"resourceVersion"`
+			}
+			if json.Unmarshal(passed, &metadata) == nil {
+				version = metadata.ResourceVersion
+			}
 		}
 	}
-	return errNoList
+	return "", errNoList
 }
 
 var errNoList = errors.New("it has no list of items")

@@ -91,9 +91,9 @@ func TestReadPodsAndEnds(t *testing.T) {
 		"a container that need not run again":             {`{"spec":{"restartPolicy":"Always","containers":[{"name":"a","restartPolicy":"Never"}]},"status":{"phase":"Succeeded"}}`, End{}},
 	} {
 		var told []End
-		list := `{"items":[{"metadata":{"uid":"a"},"status":{"phase":"Running","reason":"x"}},` + row.pod + `]}`
-		pods, err := ReadPodsAndEnds(strings.NewReader(list), func(end End) { told = append(told, end) })
-		if err != nil || len(pods) != 1 || !slices.Equal(told, []End{row.want}) {
+		list := `{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"uid":"a"},"status":{"phase":"Running","reason":"x"}},` + row.pod + `]}`
+		pods, version, err := ReadPodsAndEnds(strings.NewReader(list), func(end End) { told = append(told, end) })
+		if err != nil || version != "7" || len(pods) != 1 || !slices.Equal(told, []End{row.want}) {
 			t.Errorf("%s: %d pods and %+v, want %+v; %v", name, len(pods), told, row.want, err)
 		}
 	}

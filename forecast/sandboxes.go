@@ -1,5 +1,10 @@
 package forecast
 
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
 // A Sandbox is a pod that runs, as the container runtime knows it. The kubelet's pods are those: one that the API does not show may be among them.
 type Sandbox struct {
 	ID                   string
@@ -11,3 +16,19 @@ type Sandbox struct {
 
 // Static tells whether the pod does not come from the API.
 func (s *Sandbox) Static() bool { return s.Source != "" && s.Source != "api" }
+
+// WithoutPod are the sandboxes of pods of the API that are neither among these pods nor among those that have ended. Where there are none, a list of
+// pods lacks no pod that runs.
+func WithoutPod(sandboxes []Sandbox, pods []corev1.Pod, ended map[types.UID]bool) (missing []Sandbox) {
+	listed := map[types.UID]bool{}
+	for i := range pods {
+		listed[pods[i].UID] = true
+	}
+	for i := range sandboxes {
+		s := &sandboxes[i]
+		if uid := types.UID(s.UID); !s.Static() && !listed[uid] && !ended[uid] {
+			missing = append(missing, *s)
+		}
+	}
+	return missing
+}

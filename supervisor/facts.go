@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
@@ -31,7 +30,7 @@ type Impact struct {
 // Forecast tells what the change would do to running pods, and what kept it from knowing more. It asks the API server once.
 func (i Impact) Forecast(ctx context.Context, logger *zap.Logger) (f forecast.Forecast, troubles []string) {
 	arguments := config.ParseArguments(i.Arguments)
-	asked := inquiry{Logger: logger, rootDir: config.RootDir(i.Arguments), offline: errNoKubeconfig,
+	asked := inquiry{Logger: logger, rootDir: config.RootDir(i.Arguments), runtime: config.EffectiveEndpoints(i.Arguments, "").Runtime, offline: errNoKubeconfig,
 		effective: func() (now, then config.Effective, troubles []error) { return i.Now, i.Then, nil }}
 	if path := cmp.Or(i.Kubeconfig, arguments.Kubeconfig); path != "" {
 		if client, name, err := connect(path, i.NodeName, arguments, nil); err != nil {
@@ -58,6 +57,7 @@ type inquiry struct {
 	offline   error          // why
 	nodeName  string
 	rootDir   string // the kubelet's
+	runtime   string // endpoint of the container runtime, where the configuration names none (before Kubernetes 1.27)
 	effective func() (now, then config.Effective, troubles []error)
 }
 
@@ -74,36 +74,43 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []er
 	ctx, cancel := context.WithTimeout(ctx, configsync.RequestTimeout)
 	defer cancel()
 	var asked sync.WaitGroup
-	var nodeErr, podsErr error
+	var apiErr error
+	var runtime runtimeAnswer
+	runtimeAnswered := make(chan struct{})
+	var listed podList
 	if i.client != nil {
-		asked.Go(func() { facts.Node, nodeErr = configsync.ReadNode(ctx, i.client, i.nodeName) })
-		asked.Go(func() { facts.Pods, podsErr = readPods(ctx, i.client, i.nodeName, func(forecast.End) {}) })
+		asked.Go(func() {
+			if facts.Node, apiErr = configsync.ReadNode(ctx, i.client, i.nodeName); apiErr == nil { // before the pods, which are to be no older
+				listed, apiErr = i.nodePods(ctx, facts.Node, func() runtimeAnswer { <-runtimeAnswered; return runtime })
+			}
+		})
 	} else {
-		nodeErr = i.offline
+		apiErr = i.offline
 	}
-	if facts.Now != nil {
+	if facts.Now != nil && facts.Then != nil && i.client != nil {
+		kubelet := i.kubelet(facts.Now)
+		asked.Go(func() {
+			defer close(runtimeAnswered)
+			runtime.sandboxes, runtime.err = host.Sandboxes(ctx, kubelet.RuntimeEndpoint)
+		})
 		var err error
-		if facts.Host, err = host.Look(ctx, hostOf(i.rootDir, facts.Now)); err != nil {
+		if facts.Host, err = host.Look(ctx, kubelet); err != nil {
 			i.Debug("not all of the host could be measured", zap.Error(err))
 		}
+	} else {
+		close(runtimeAnswered) // nothing can be foreseen, whatever the runtime and the host say
 	}
 	asked.Wait()
-	for _, err := range []error{nodeErr, podsErr} {
+	if errors.Is(runtime.err, host.ErrNoCRI) {
+		runtime.err = unknowable{runtime.err}
+	}
+	facts.Pods, facts.Sandboxes = listed.pods, listed.lasting(runtime.sandboxes)
+	for _, err := range []error{apiErr, runtime.err} {
 		if err != nil {
 			troubles = append(troubles, err)
 		}
 	}
 	return facts, troubles
-}
-
-// readPods gives the pods that have not ended, and tells of the others.
-func readPods(ctx context.Context, client rest.Interface, nodeName string, ended func(forecast.End)) ([]corev1.Pod, error) {
-	list, err := configsync.OpenPods(ctx, client, nodeName)
-	if err != nil {
-		return nil, err
-	}
-	defer list.Close()
-	return forecast.ReadPodsAndEnds(list, ended)
 }
 
 // configurationOf is nil where the kubelet has not told it: our own reading lacks the defaults.
@@ -118,6 +125,7 @@ func configurationOf(e config.Effective) *forecast.Configuration {
 	return c
 }
 
-func hostOf(rootDir string, c *forecast.Configuration) host.Kubelet {
-	return host.Kubelet{RootDir: rootDir, RuntimeEndpoint: c.ContainerRuntimeEndpoint, CgroupRoot: c.CgroupRoot, CgroupDriver: c.CgroupDriver}
+// kubelet is where one with this configuration keeps things.
+func (i inquiry) kubelet(c *forecast.Configuration) host.Kubelet {
+	return host.Kubelet{RootDir: i.rootDir, RuntimeEndpoint: cmp.Or(c.ContainerRuntimeEndpoint, i.runtime), CgroupRoot: c.CgroupRoot, CgroupDriver: c.CgroupDriver}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 
 // foresee finds out what a change would do to running pods (rule 19).
 func (l *loop) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
-	asked := inquiry{Logger: l.Logger, rootDir: config.RootDir(l.Arguments), offline: errOffline,
+	asked := inquiry{Logger: l.Logger, rootDir: config.RootDir(l.Arguments), runtime: config.EffectiveEndpoints(l.Arguments, "").Runtime, offline: errOffline,
 		effective: func() (now, then config.Effective, troubles []error) { return l.bothEffective(ctx, do) }}
 	if l.Standalone {
 		asked.offline = unknowable{errStandalone}
@@ -88,7 +89,8 @@ func (l *loop) readPods(ctx context.Context, ended func(forecast.End)) ([]corev1
 	if client == nil {
 		return nil, nil // it was said of the Node
 	}
-	return readPods(ctx, client, name, ended)
+	pods, _, err := readPods(ctx, client, name, configsync.AsCached, ended)
+	return pods, err
 }
 
 // bothEffective gives the effective configurations of what runs and of what is to run.

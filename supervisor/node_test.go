@@ -46,7 +46,7 @@ func newNode(t *testing.T) *node {
 	n := &node{t: t, folder: folder, local: filepath.Join(folder, "etc", "kubelet.yaml"), port: fakenode.FreePort(t)}
 	n.write("etc/kubelet.yaml", fakenode.Configuration("mode: ok"))
 	runtime := n.path("runtime.sock")
-	fakenode.Listen(t, "unix", runtime)
+	fakenode.Runtime(t, runtime)
 	n.options = Options{
 		Kubelet: n.path("bin/kubelet"),
 		Arguments: []string{"--config=" + n.local, "--root-dir=" + n.path("kubelet"), "--healthz-port", strconv.Itoa(n.port),

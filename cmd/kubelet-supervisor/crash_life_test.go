@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,17 +58,11 @@ func newLife(t *testing.T, of scenario) *life {
 	t.Cleanup(l.endKubelets)
 	kubeconfig := written(t, filepath.Join(l.folder, "kubelet.conf"), fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\n"+
 		"contexts: [{name: c, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {}}]\n", l.api.url))
-	runtime := filepath.Join(l.folder, "runtime.sock") // connections to it are never taken, which suffices
-	listener, err := net.Listen("unix", runtime)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
 	// Each has a loopback address of its own: ports that are free now would not be when hundreds of kubelets come and go.
 	n := lives.Add(1)
 	address := fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()%250, n/250, 1+n%250)
 	l.kubelet = []string{fakeKubelet, "--config=" + l.local, "--root-dir=" + l.rootDir(), "--healthz-bind-address=" + address, "--kubeconfig=" + kubeconfig, "--hostname-override=n1",
-		"--container-runtime-endpoint=unix://" + runtime}
+		"--container-runtime-endpoint=unix://" + l.runtime()}
 	if of.ownKubelet {
 		l.kubelet[0] = l.path("bin/kubelet")
 		l.replaceKubelet()

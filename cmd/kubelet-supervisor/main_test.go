@@ -96,12 +96,16 @@ func newNode(t *testing.T) *node {
 	defer listener.Close()
 	n := &node{t: t, folder: folder, stateDir: filepath.Join(folder, "state"), runDir: filepath.Join(folder, "run"), local: filepath.Join(folder, "etc", "kubelet.yaml"), program: binary}
 	written(t, n.local, fakenode.Configuration("mode: ok"))
-	n.kubelet = []string{fakeKubelet, "--config=" + n.local, "--root-dir=" + n.rootDir(), "--healthz-port=" + strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)}
+	fakenode.Runtime(t, n.runtime())
+	n.kubelet = []string{fakeKubelet, "--config=" + n.local, "--root-dir=" + n.rootDir(), "--healthz-port=" + strconv.Itoa(listener.Addr().(*net.TCPAddr).Port),
+		"--container-runtime-endpoint=unix://" + n.runtime()}
 	return n
 }
 
 // rootDir is the folder of the kubelet's own files.
 func (n *node) rootDir() string { return filepath.Join(n.folder, "kubelet") }
+
+func (n *node) runtime() string { return filepath.Join(n.folder, "runtime.sock") }
 
 func (n *node) runArguments(more ...string) []string {
 	arguments := append([]string{"run", "--state-dir=" + n.stateDir, "--run-dir=" + n.runDir}, more...)

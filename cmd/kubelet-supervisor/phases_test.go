@@ -81,8 +81,6 @@ func (p phase) reach(t *testing.T) (*node, *supervisorProcess) {
 	n := newNode(t)
 	t.Setenv("FAKE_KUBELET_RECORD", n.path("record"))
 	written(t, n.path("record"), "")
-	runtime := listen(t, "unix", n.path("runtime.sock"))
-	n.kubelet = append(n.kubelet, "--container-runtime-endpoint=unix://"+runtime)
 	if p.local != "" {
 		written(t, n.local, fakenode.Configuration(p.local))
 	}

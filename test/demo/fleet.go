@@ -18,6 +18,7 @@ import (
 
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakeruntime"
 )
 
 // renewEvery is more often than a kubelet renews its Lease, so that short trials see it.
@@ -95,6 +96,11 @@ func (d *demo) addFake(ctx context.Context, name string, healthz int) error {
 	if err := f.write(d.cluster, identity); err != nil {
 		return fmt.Errorf("making node %s: %w", name, err)
 	}
+	end, err := fakeruntime.Serve(f.path("runtime.sock")) // n1's has the pods of n1
+	if err != nil {
+		return err
+	}
+	d.fleet.end = append(d.fleet.end, end)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{NodeInfo: d.last.info, Conditions: []corev1.NodeCondition{
 		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "so says the demo"}}}}
 	if err := f.client.Post().Resource("nodes").Body(node).Do(ctx).Error(); err != nil {
@@ -109,7 +115,7 @@ func (d *demo) addFake(ctx context.Context, name string, healthz int) error {
 	}
 	words := append([]string{supervisor, "run", "--state-dir=" + f.path("state"), "--run-dir=" + f.path("run")}, supervisorFlags...)
 	words = append(words, "--", f.kubelet, "--config="+f.path("kubelet.yaml"), "--kubeconfig="+f.path("kubeconfig"), "--hostname-override="+name,
-		"--root-dir="+f.path("kubelet"), fmt.Sprintf("--healthz-port=%d", healthz))
+		"--root-dir="+f.path("kubelet"), "--container-runtime-endpoint=unix://"+f.path("runtime.sock"), fmt.Sprintf("--healthz-port=%d", healthz))
 	f.supervisor, err = d.cluster.Launch(filepath.Join(d.cluster.Folder, "log", name+".log"), words...)
 	d.fleet.fakes = append(d.fleet.fakes, f)
 	return d.launched(f.supervisor, err)

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakeruntime"
 )
 
 // BuiltVariable names a fake kubelet that is built already, for tests that are run again and again.
@@ -86,6 +88,16 @@ func Listen(t testing.TB, network, address string) net.Listener {
 	}()
 	t.Cleanup(func() { _ = listener.Close(); <-over })
 	return listener
+}
+
+// Runtime serves a container runtime at this socket, until the test ends.
+func Runtime(t testing.TB, socket string) {
+	t.Helper()
+	stop, err := fakeruntime.Serve(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
 }
 
 // Output remembers what is written into its Pipe.

@@ -128,11 +128,11 @@ func (o *outside) renewLease(ctx context.Context) {
 	}
 }
 
-// supervise starts the supervisor, without a network.
+// supervise starts the supervisor, without a network. No container runtime runs here, so that no change could be foreseen.
 func (b *bareNode) supervise() {
 	b.machine.Helper()
 	b.must("ip link set eth0 down; FAKE_KUBELET_RECORD=%s setsid /run/machine/kubelet-supervisor run "+
-		"--state-dir=/disk/state --edit-spread=0 --trial-period=4s --log-format=text -- "+
+		"--state-dir=/disk/state --disruption=allow --edit-spread=0 --trial-period=4s --log-format=text -- "+
 		"/disk/kubelet --config=/disk/kubelet.yaml --kubeconfig=/disk/kubeconfig --hostname-override=%s >/run/log 2>&1 </dev/null &",
 		record, cluster.NodeName)
 }

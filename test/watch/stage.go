@@ -17,6 +17,7 @@ import (
 
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakeruntime"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/watch/dashboard"
 )
 
@@ -176,12 +177,17 @@ func (s *stage) fakeNode(ctx, beside context.Context, name string, healthz int) 
 		return err
 	}
 	s.beside.Go(func() { renew(beside, client, name) })
+	stop, err := fakeruntime.Serve(at("runtime.sock")) // the real one has the pods of the real node
+	if err != nil {
+		return err
+	}
+	s.beside.Go(func() { <-beside.Done(); stop() })
 	own, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	return s.supervise(name, filepath.Join(filepath.Dir(own), "fakekubelet"), "--config="+at("kubelet.yaml"), "--kubeconfig="+at("kubeconfig"), "--hostname-override="+name,
-		"--root-dir="+at("kubelet"), fmt.Sprintf("--healthz-port=%d", healthz))
+		"--root-dir="+at("kubelet"), "--container-runtime-endpoint=unix://"+at("runtime.sock"), fmt.Sprintf("--healthz-port=%d", healthz))
 }
 
 // renew renews a node's Lease, and posts that it is Ready, until ctx ends. What fails is tried again when the next one is due.

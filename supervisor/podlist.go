@@ -1,0 +1,82 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+)
+
+// A podList is what the API server lists as the pods of a node.
+type podList struct {
+	pods    []corev1.Pod // those that have not ended; nil: not known
+	ended   map[types.UID]bool
+	version string // of the list
+}
+
+// lasting leaves out the sandboxes of pods that have ended. The kubelet stops these by itself.
+func (l podList) lasting(sandboxes []forecast.Sandbox) []forecast.Sandbox {
+	if sandboxes == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(sandboxes), func(s forecast.Sandbox) bool { return l.ended[types.UID(s.UID)] })
+}
+
+// A runtimeAnswer is the container runtime's list of sandboxes, or why there is none.
+type runtimeAnswer struct {
+	sandboxes []forecast.Sandbox
+	err       error
+}
+
+// nodePods reads the pods of a Node that was read from etcd just before, from the API server's cache. The cache may be behind. It is far enough if its
+// resourceVersion is not older than the Node's, or if it has every pod that the container runtime runs. Else the API server is asked to wait for
+// its cache, which takes it up to 3 s. Before 1.31 it waits in vain where no pod of the cluster changes.
+func (i inquiry) nodePods(ctx context.Context, node *corev1.Node, runtime func() runtimeAnswer) (podList, error) {
+	cached, err := i.listPods(ctx, configsync.AsCached)
+	if err != nil || notOlder(cached.version, node.ResourceVersion) {
+		return cached, err
+	}
+	answer := runtime()
+	missing := forecast.WithoutPod(answer.sandboxes, cached.pods, cached.ended)
+	if answer.sandboxes != nil && len(missing) == 0 {
+		return cached, nil
+	}
+	waited, err := i.listPods(ctx, node.ResourceVersion)
+	switch {
+	case err == nil || !configsync.CacheIsBehind(err):
+		return waited, err
+	case len(missing) > 0:
+		return podList{}, fmt.Errorf("the API server does not list pod %s/%s, which runs: %w", missing[0].Namespace, missing[0].Name, err)
+	}
+	return cached, nil
+}
+
+// notOlder is false where versions are not the numbers that they are with etcd.
+func notOlder(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order >= 0
+}
+
+func (i inquiry) listPods(ctx context.Context, version string) (podList, error) {
+	list := podList{ended: map[types.UID]bool{}}
+	var err error
+	list.pods, list.version, err = readPods(ctx, i.client, i.nodeName, version, func(end forecast.End) { list.ended[end.UID] = true })
+	return list, err
+}
+
+// readPods gives the pods that have not ended, and the version of the list, and calls ended for the others.
+func readPods(ctx context.Context, client rest.Interface, nodeName, version string, ended func(forecast.End)) ([]corev1.Pod, string, error) {
+	list, err := configsync.OpenPods(ctx, client, nodeName, version)
+	if err != nil {
+		return nil, "", err
+	}
+	defer list.Close()
+	return forecast.ReadPodsAndEnds(list, ended)
+}
