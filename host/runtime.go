@@ -3,11 +3,14 @@ package host
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+
+	"golang.org/x/net/http2"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
@@ -26,13 +29,12 @@ const (
 // A runtime is asked three questions. A gRPC library would be a third of the program.
 type runtime struct{ client *http.Client }
 
+// newRuntime speaks HTTP/2 by golang.org/x/net, as client-go does: the program is built without the copy in net/http (packaging/compile.sh).
 func newRuntime(endpoint string) *runtime {
-	var protocols http.Protocols
-	protocols.SetUnencryptedHTTP2(true)
 	socket := forecast.Socket(endpoint)
-	return &runtime{&http.Client{Transport: &http.Transport{
-		Protocols: &protocols,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	return &runtime{&http.Client{Transport: &http2.Transport{
+		AllowHTTP: true,
+		DialTLSContext: func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
 			var dialer net.Dialer
 			return dialer.DialContext(ctx, "unix", socket)
 		},

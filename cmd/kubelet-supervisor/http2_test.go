@@ -5,10 +5,24 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
+
+// The program as it is shipped can ask the container runtime, which speaks HTTP/2 alone, and without TLS.
+func TestHTTP2WithTheRuntime(t *testing.T) {
+	n := newNode(t)
+	written(t, n.local, withRoom(20))
+	file := written(t, filepath.Join(n.folder, "new.yaml"), withRoom(1))
+	words := append([]string{"check", "--impact", "--run-dir=" + n.runDir, "--state-dir=" + n.stateDir, file, "--"}, n.kubelet...)
+	said, err := exec.Command(binary, append(words, "--hostname-override=n1", "--kubeconfig="+threePods(t, 20))...).CombinedOutput()
+	if err == nil || !strings.Contains(string(said), "2 of 3 running pods would be killed") || strings.Contains(string(said), "unknown: ") {
+		t.Errorf("%v: %s", err, said)
+	}
+}
 
 // The program as it is shipped speaks HTTP/2 with the API server: all its watches and requests share one connection. It is built without one of
 // two copies of HTTP/2 (packaging/compile.sh), which must be the one that nothing calls.
