@@ -1,11 +1,31 @@
 package config
 
 import (
+	"bytes"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"go.yaml.in/yaml/v2"
 )
+
+// What the decoder finds behind the first document is told.
+func FuzzSecondDocument(f *testing.F) {
+	f.Add([]byte(header + "---\nmaxPods: 1\n"))
+	f.Add([]byte("--- {a: b}\r\n... # c\r%YAML 1.1\n---\tc: |\n ---\n"))
+	f.Fuzz(func(t *testing.T, document []byte) {
+		line := secondDocument(document)
+		if isJSON(document) || len(document) > 1<<12 || bytes.ContainsAny(document, "*&") {
+			return
+		}
+		decoder := yaml.NewDecoder(bytes.NewReader(document))
+		var first, second any
+		if decoder.Decode(&first) == nil && first != nil && decoder.Decode(&second) == nil && second != nil && line == 0 {
+			t.Errorf("%q has a second document: %v", document, second)
+		}
+	})
+}
 
 // Local files are read before every start, and whatever is in them a kubelet is started.
 func FuzzEffectiveEndpoints(f *testing.F) {

@@ -46,6 +46,9 @@ func strictLook(document []byte, kubelet int) (found warnings) {
 	if err != nil {
 		return found
 	}
+	if line := secondDocument(document); line > 0 {
+		found.add("the kubelet reads only the first YAML document and ignores the one from line %d on", line)
+	}
 	found.addDuplicates(document)
 	if !AreLayers(tree) {
 		found.addUnknownTop(tree, kubelet)
@@ -122,6 +125,43 @@ func (w *warnings) addDuplicates(document []byte) {
 			w.add("field %s appears twice", match[1])
 		}
 	}
+}
+
+// secondDocument is the line on which a second YAML document begins that is not empty; 0 = there is none. No scalar can have such a line: it
+// would have to be indented.
+func secondDocument(document []byte) int {
+	if isJSON(document) {
+		return 0
+	}
+	seen, begins := false, 0
+	for i, line := range strings.Split(yamlBreaks.Replace(string(document)), "\n") {
+		word, rest, _ := strings.Cut(strings.ReplaceAll(strings.TrimRight(line, " \t"), "\t", " "), " ")
+		switch {
+		case isBlank(line), word == "%YAML", word == "%TAG":
+			continue
+		case word == "---", word == "...":
+			if seen && begins == 0 {
+				begins = i + 1
+			}
+			if isBlank(rest) {
+				continue
+			}
+		}
+		if begins > 0 {
+			return begins
+		}
+		seen = true
+	}
+	return 0
+}
+
+// yamlBreaks makes the line breaks of YAML 1.1 one.
+var yamlBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
+// isBlank: of a line of YAML, it says nothing.
+func isBlank(line string) bool {
+	line = strings.TrimLeft(line, " \t")
+	return line == "" || line[0] == '#'
 }
 
 // addUnknownTop looks at a whole configuration, or at a part of one.
