@@ -64,6 +64,8 @@ func (s *State) planReset() move {
 	case proof != nil && proof.refused():
 		return move{}
 	case proof != nil, s.owed(nil) != nil:
+	case s.environmentBlocks() && !s.Child.Alive:
+		return move{kind: goLocal} // nothing runs that could be lost, and what keeps pre-flights from being made may last
 	case s.environmentBlocks():
 		return move{}
 	default:

@@ -3,6 +3,8 @@ package decide
 import (
 	"testing"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 // Upstream's table of Reset: from every pair of assigned and lastKnownGood on disk to none, with a restart if anything but local
@@ -33,4 +35,31 @@ func TestResetOfEveryPair(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What keeps the kubelet from being asked about local does not keep a node from going there on which no kubelet runs.
+func TestResetWithoutAKubelet(t *testing.T) {
+	cannotAsk := Proof{Outcome: config.Environment, Words: "fork/exec: resource temporarily unavailable"}
+	begin := func(t *testing.T) *drive {
+		d := newDrive(t, holding).boot().good("good")
+		d.refused["local"], d.refused["good"] = cannotAsk, cannotAsk
+		d.hear(LocalChanged{Kubelet: newerKubelet, Local: "local"})
+		d.starts = func(do Start) (Event, bool) {
+			return Started{Err: errDisk, Delay: time.Second}, do.Version != nil
+		}
+		return d.fresh()
+	}
+	t.Run("none runs", func(t *testing.T) {
+		d := begin(t).hear(ChildExited{Code: 1, Words: "boom", Delay: time.Second}).pass(2 * time.Second)
+		d.fresh().hear(Cleared{NodeUID: "node-uid"}).pass(30 * time.Second).expect(nothing)
+		if last := d.did[len(d.did)-1]; last != "start local" {
+			t.Errorf("done: %q", d.did)
+		}
+	})
+	t.Run("one runs", func(t *testing.T) {
+		d := begin(t).hear(Cleared{NodeUID: "node-uid"}).pass(10 * time.Minute)
+		if !d.s.runs(version("good", "1", "good")) {
+			t.Errorf("done: %q", d.did)
+		}
+	})
 }
