@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -15,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // apiServer serves one Node, ConfigMaps and the Node's Lease, renewed at every look, as far as a supervisor asks: hundreds of
@@ -29,6 +32,8 @@ type apiServer struct {
 	edits      map[string]int              // version of the newest edit of each
 	changed    chan struct{}               // closed at each change
 	heartbeats int64                       // of the kubelet
+	pods       []corev1.Pod                // that run on the Node
+	given      []string                    // approvals
 }
 
 const nodeUID = "uid-of-n1"
@@ -73,6 +78,39 @@ func (a *apiServer) assign(name string) {
 	})
 }
 
+// run has pods run on the Node.
+func (a *apiServer) run(count int) {
+	for i := range count {
+		name := fmt.Sprint("pod-", i+1)
+		a.pods = append(a.pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name),
+			CreationTimestamp: metav1.NewTime(time.Date(2026, 1, 1, 0, i, 0, 0, time.UTC))}, Status: corev1.PodStatus{Phase: corev1.PodRunning}})
+	}
+}
+
+// approve is a person who reads what a held change asks for, and writes it.
+func (a *apiServer) approve() {
+	a.mu.Lock()
+	_, approval, asks := strings.Cut(a.message(), nodev1.AllowDisruptionAnnotation+"=")
+	asks = asks && a.node.Annotations[nodev1.AllowDisruptionAnnotation] != approval
+	a.mu.Unlock()
+	if asks {
+		a.change(func() {
+			annotations := maps.Clone(a.node.Annotations) // watchers may be reading the old
+			annotations[nodev1.AllowDisruptionAnnotation] = approval
+			a.node.Annotations = annotations
+			a.given = append(a.given, approval)
+		})
+	}
+}
+
+// message is the condition's.
+func (a *apiServer) message() (message string) {
+	for _, c := range a.node.Status.Conditions {
+		message = c.Message
+	}
+	return message
+}
+
 // shown is the condition's reason and the names of what is assigned, active and last known good, with their resourceVersions.
 func (a *apiServer) shown() string {
 	a.mu.Lock()
@@ -106,6 +144,8 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		a.patch(w, request)
 	case query.Has("watch"):
 		a.watch(w, request, path, strings.TrimPrefix(query.Get("fieldSelector"), "metadata.name="), query.Get("resourceVersion"))
+	case strings.HasSuffix(path, "/pods"):
+		respond(w, corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: a.pods})
 	case query.Has("fieldSelector"):
 		a.list(w, path, strings.TrimPrefix(query.Get("fieldSelector"), "metadata.name="))
 	default:

@@ -42,6 +42,7 @@ type life struct {
 	points  string // of the supervisor
 	flags   []string
 	changed bool
+	inVain  bool // an approval was spent, and had no effect
 }
 
 var lives atomic.Int32
@@ -70,6 +71,10 @@ func newLife(t *testing.T, of scenario) *life {
 	if of.dropIns {
 		l.kubelet = append(l.kubelet, "--config-dir="+l.path("drop-ins"))
 		l.dropIn("10.conf", "")
+	}
+	l.api.run(of.pods)
+	if of.localFields != "" {
+		written(t, l.local, fakenode.Configuration("mode: ok")+of.localFields)
 	}
 	l.flags = append([]string{"--edit-spread=0s", "--trial-period=1h"}, of.flags...)
 	if of.wrote != "" {
@@ -213,7 +218,15 @@ func (l *life) live(crashAt string) (p *supervisorProcess, over bool, first int)
 		return p, true, first
 	}
 	l.change()
-	return p, l.untilOver(p, l.after[0], func() bool { return l.shows(p, l.after...) }), first
+	return p, l.untilOver(p, l.after[0], func() bool { return l.isOver(p) }), first
+}
+
+// isOver: the change was made. A person approves of what it asks for.
+func (l *life) isOver(p *supervisorProcess) bool {
+	if l.pods > 0 {
+		l.api.approve()
+	}
+	return l.shows(p, l.after...)
 }
 
 func (l *life) before() string {
@@ -231,7 +244,7 @@ func (l *life) again() *supervisorProcess {
 	l.t.Helper()
 	p := l.start("")
 	l.change()
-	if l.untilOver(p, l.after[0], func() bool { return l.shows(p, l.after...) }) {
+	if l.untilOver(p, l.after[0], func() bool { return l.isOver(p) }) {
 		l.t.Fatalf("it died: %s", p.ProcessState)
 	}
 	return p

@@ -29,6 +29,11 @@ func (l *life) checkDisk() {
 				failed = errors.Join(failed, err)
 			}
 		}
+		var trial decide.Account
+		failed = errors.Join(failed, s.LoadDocument("trial", "Trial", &trial))
+		assigned, err := s.LoadSource(store.Assigned)
+		failed = errors.Join(failed, err)
+		l.inVain = trial.Hold.Spent && (assigned != nil) == l.base
 		for name, kind := range map[string]string{"trial": "Trial", "rejected": "RejectionList", "preflight": "PreflightList"} {
 			failed = errors.Join(failed, s.LoadDocument(name, kind, &map[string]any{}))
 		}
@@ -111,10 +116,26 @@ func (l *life) checkAsides() {
 	}
 }
 
+// checkApprovals: one approval is one change. One that was spent before anything moved is of no use to the next supervisor.
+func (l *life) checkApprovals() {
+	l.t.Helper()
+	least := 0
+	if l.pods > 0 {
+		least = 1
+	}
+	if l.inVain {
+		least = 2
+	}
+	if given := l.api.given; len(given) < least || len(given) > 2 {
+		l.t.Errorf("the change was made after the approvals %q; one spent in vain: %v", given, l.inVain)
+	}
+}
+
 // checkRules is asked at the end, which is that without a crash.
 func (l *life) checkRules(p *supervisorProcess) {
 	l.t.Helper()
 	l.awaitPolicy()
+	l.checkApprovals()
 	starts := l.started()
 	for name, count := range starts {
 		if most, allowed := l.starts[name]; !allowed || count > most {

@@ -12,12 +12,14 @@ type scenario struct {
 	whole     bool           // also the points before the change
 	after     []string       // what the Node shows in the end: one of these
 	candidate string         // what is on trial
+	pods      int            // that run on the node; a person approves that they are killed
 	starts    map[string]int // how often what may be started, a crash included; what is absent never
 
 	baseBehaviour string   // of base's kubelet; empty: ok
 	dropIns       bool     // there is a folder of them
 	ownKubelet    bool     // the kubelet's program is this node's alone
 	baseFields    string   // more fields of base
+	localFields   string   // more fields of local
 	wrote         string   // the policy of the CPU manager's state file before; empty = there is none
 	policy        string   // and in the end; empty = none
 	asides        []string // the state files that are aside in the end
@@ -78,6 +80,22 @@ var scenarios = map[string]scenario{
 		},
 		after:  []string{"RolledBack assigned=deadly@1 active=base@1 lkg=base@1", "Rejected assigned=deadly@1 active=base@1 lkg=base@1"},
 		starts: map[string]int{"base": someStarts, "deadly": 3},
+	},
+	"approve": { // of two pods one is killed
+		pods: 2,
+		do: func(api *apiServer) {
+			api.put("next", fakenode.Configuration("mode: ok")+"maxPods: 1\n")
+			api.assign("next")
+		},
+		after:     []string{"InTrial assigned=next@1 active=next@1 lkg=local"},
+		candidate: "next",
+		starts:    map[string]int{"local": someStarts, "next": 2},
+	},
+	"approve the way back": {
+		base: true, pods: 2, localFields: "maxPods: 1\n",
+		do:     func(api *apiServer) { api.assign("") },
+		after:  []string{"Local assigned=local active=local lkg=local"},
+		starts: map[string]int{"base": someStarts, "local": 2},
 	},
 	"remove": {
 		base: true, baseFields: static, wrote: "static", asides: []string{staticAside},
