@@ -59,6 +59,8 @@ func (s *State) learn(event Event) {
 		s.learnMerged(e)
 	case Blamed:
 		s.learnBlamed(e)
+	case Asked:
+		s.learnAsked()
 	case Consented:
 		s.learnConsented(e)
 	case Reported:

@@ -65,6 +65,7 @@ type drive struct {
 	online   bool
 	tries    []int // what the pre-flights without an answer were told of those before
 	nonces   int
+	asked    []string          // kubelets, for what they run with
 	knows    map[HoldTold]harm // what the looks at each change have answered
 	used     map[string]bool   // approvals that had their effect
 	said     []string          // approvals that a person has read
@@ -212,6 +213,9 @@ func (d *drive) answer(do Action) Event {
 	case Foresee:
 		d.note("foresee " + do.Content)
 		return d.foresees(do)
+	case Ask:
+		d.asked = append(d.asked, nameOf(do.Version))
+		return Asked{}
 	case Park:
 		d.note("park " + nameOf(do.Version))
 		if ended, is := d.parks[nameOf(do.Version)]; is {

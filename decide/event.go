@@ -75,6 +75,8 @@ type (
 		Warning  string        // what cannot be known, or is uncertain, in one line
 		Nonce    string        // random, for a hold that needs one
 	}
+	// Asked answers Ask.
+	Asked struct{}
 	// Consented brings the value of annotation allow-disruption; empty = none.
 	Consented struct{ Value string }
 	// PodsLost tells what a restart has cost that was not foreseen.
@@ -200,6 +202,12 @@ type (
 		MayAsk               bool   // a pre-flight with this kubelet is safe
 		Tries                int    // looks in a row that were not answered
 	}
+	// Ask has the kubelet's program tell what the running kubelet was started with, as long as it can; answered by Asked.
+	Ask struct {
+		Version *Version
+		Kubelet config.Identity
+		Local   string
+	}
 	// Merge lays the layers of a version over the node's own file as it is now, whose content is Local; answered by Merged.
 	Merge struct {
 		Version Version
@@ -256,6 +264,7 @@ func (Retry) event()          {}
 func (Saved) event()          {}
 func (Proved) event()         {}
 func (Foreseen) event()       {}
+func (Asked) event()          {}
 func (Consented) event()      {}
 func (PodsLost) event()       {}
 func (Reported) event()       {}
@@ -281,6 +290,7 @@ func (StopAsked) event()      {}
 func (Save) action()     {}
 func (Prove) action()    {}
 func (Foresee) action()  {}
+func (Ask) action()      {}
 func (Merge) action()    {}
 func (Blame) action()    {}
 func (Stop) action()     {}

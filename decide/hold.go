@@ -1,12 +1,8 @@
 package decide
 
 import (
-	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
-	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
@@ -105,18 +101,6 @@ func (s *State) openQuestion(want *Version) (since time.Duration, waitsFor strin
 	return 0, "", false
 }
 
-// notKnownForLong says why the newest looks do not know of the change to want; empty where they do, or did a moment ago.
-func (s *State) notKnownForLong(want *Version) string {
-	since, waitsFor, open := s.openQuestion(want)
-	switch {
-	case open && (s.Now >= since+askedForLong || !s.seesLoss(want)):
-		return waitsFor
-	case !open && s.foresaw(want) && !s.Outlook.Known:
-		return s.Outlook.Warning
-	}
-	return ""
-}
-
 // mayHold: the change to want is one that a hold is for.
 func (s *State) mayHold(want *Version) bool {
 	return s.Disruption == Hold && s.runsUnblamed() && !s.nothingToKeep() && (!s.runs(want) || s.followsLocal(want))
@@ -189,25 +173,6 @@ func (s *State) heldChange() (want, newest *Version, held bool) {
 	return want, newest, s.isHeld(want)
 }
 
-// noticeHold tells of a change that is held, once, and has the report speak of it.
-func (s *State) noticeHold() {
-	want, _, held := s.heldChange()
-	if !held {
-		if since, _, open := s.openQuestion(want); open {
-			s.reached(since + askedForLong)
-		}
-		return
-	}
-	if s.Pending != nil {
-		text := s.Pending.Text
-		s.Observed = &text
-	}
-	if of := (HoldTold{Runs: s.contentRun(), To: s.contentOf(want)}); s.HoldTold != of {
-		s.HoldTold = of
-		s.event(corev1.EventTypeNormal, "KubeletConfigHeld", "The restart with "+Describe(want)+" is held: "+s.whyHeld(want))
-	}
-}
-
 // endHold forgets what is known of a change that is not asked for any more.
 func (s *State) endHold() {
 	s.Hold, s.HoldTold, s.LetThrough, s.Outlook = HeldChange{}, HoldTold{}, false, Outlook{}
@@ -227,9 +192,6 @@ func (s *State) takenAndHeld() bool {
 	return held && s.Pending == nil && s.Reset == nil && !s.runs(want)
 }
 
-// HoldTold is the change that was told to be held, by the contents that run and are to run.
-type HoldTold struct{ Runs, To string }
-
 // giveBack: an assignment that was taken, and waited for its turn, is held after all. A held change moves no pointer, so that a supervisor
 // or a host that comes back starts what ran last.
 func (s *State) giveBack() {
@@ -245,84 +207,15 @@ func (s *State) giveBack() {
 	}
 }
 
-// giveUpLook: what makes something else more urgent, or the look void, does not wait for its answer. Nor for whom to blame.
+// giveUpLook: what makes something else more urgent, or the look void, does not wait for its answer. Nor for whom to blame, or what runs.
 func (s *State) giveUpLook(event Event) {
-	_, looks := s.Doing.(Foresee)
-	_, blames := s.Doing.(Blame)
-	if !looks && !blames {
+	switch s.Doing.(type) {
+	case Foresee, Blame, Ask:
+	default:
 		return
 	}
 	switch event.(type) {
 	case Assigned, Cleared, SyncFailed, NodeGone, PortSeen, Hung, ChildExited, HostStopping, StopAsked:
 		s.Doing = nil
 	}
-}
-
-// whyHeld says which pods would be lost, and who has not answered.
-func (s *State) whyHeld(want *Version) string {
-	unknown := s.notKnownForLong(want)
-	words := s.Outlook.Words
-	switch named := s.Hold.Named; {
-	case s.seesLoss(want):
-	case !s.losesPods(want):
-		return "it is not known what it would do to running pods: " + unknown
-	default:
-		words = fmt.Sprintf("running pods would be lost, when it was last known: %d, %s among them", len(named), named[len(named)-1].Pod)
-	}
-	if unknown == "" {
-		return words
-	}
-	return words + "; since then it is not known: " + unknown
-}
-
-// findHeld is about the newest assignment, of which nothing has moved.
-func (s *State) findHeld() *finding {
-	want, newest, held := s.heldChange()
-	if !held {
-		return nil
-	}
-	hint := "drain the node"
-	if approval := s.approval(want); approval != "" {
-		hint += ", or set annotation " + nodev1.AllowDisruptionAnnotation + "=" + string(approval)
-	}
-	if wrong := s.whyNotApproved(want); wrong != "" {
-		hint = wrong + "; " + hint
-	}
-	if newest != nil && !Same(want, newest) { // it is refused, and would end a trial
-		return &finding{corev1.ConditionFalse, nodev1.ReasonRefused,
-			s.whyNot(newest) + "; going back to " + Describe(want) + " waits: " + s.whyHeld(want), "correct the configuration, or: " + hint}
-	}
-	return &finding{corev1.ConditionFalse, nodev1.ReasonWouldDisrupt, s.describeChange(want, newest) + " waits: " + s.whyHeld(want), hint}
-}
-
-// describeChange names the newest change for people.
-func (s *State) describeChange(want, newest *Version) string {
-	if newest == nil && s.Reset == nil {
-		return "the change of local files"
-	}
-	return Describe(want)
-}
-
-// findAsking is about a change that waits for an answer, and may be made in a moment.
-func (s *State) findAsking() *finding {
-	want, newest, _ := s.heldChange()
-	_, waitsFor, open := s.openQuestion(want)
-	if !open || !s.mayHold(want) {
-		return nil
-	}
-	return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, s.describeChange(want, newest) + " waits for an answer: " + waitsFor, "it is asked for again"}
-}
-
-// refusedAndHeld is the newest assignment where it is refused, and going back from what is on trial is held.
-func (s *State) refusedAndHeld() (newest *Version, held bool) {
-	_, newest, held = s.heldChange()
-	if newest != nil && !s.isRefused(newest) {
-		newest = nil
-	}
-	return newest, held
-}
-
-func (s *State) learnPodsLost(e PodsLost) {
-	s.PodsLost = e.Words
-	s.event(corev1.EventTypeWarning, "KubeletConfigPodsLost", e.Words)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 // Rule 21: ignorance changes nothing. What is held stays held until a look knows that nothing would be lost.
@@ -264,4 +265,58 @@ func TestWhileTheNodeIsGone(t *testing.T) {
 			t.Error("it is still said to be gone")
 		}
 	})
+}
+
+// What a kubelet was started with is asked of its program once, in quiet times, while program and files are still the same: with kept verdicts
+// a supervisor starts it without asking anything.
+func TestWhatRunsIsAskedFor(t *testing.T) {
+	for name, row := range map[string]struct {
+		settings func(*Settings)
+		lives    func(d *drive)
+		want     []string
+	}{
+		"once for each kubelet": {holding, func(d *drive) {
+			d.boot().pass(time.Hour).hear(ChildExited{Code: 1, Words: "x", Delay: time.Second}).pass(time.Hour)
+		}, []string{"good", "good"}},
+		"not in its first moments": {holding, func(d *drive) { d.boot().pass(5 * time.Second) }, nil},
+		"not after a change of its program": {holding, func(d *drive) {
+			d.boot().hear(LocalChanged{Kubelet: newerKubelet, Local: "local"}).pass(time.Hour)
+		}, nil},
+		"not once more after a reload": {holding, func(d *drive) { d.boot().pass(time.Minute).reload().pass(time.Hour) }, []string{"good"}},
+		"not where nothing is held":    {allowing, func(d *drive) { d.boot().pass(time.Hour) }, nil},
+		"not of one that must not be asked": {holding, func(d *drive) {
+			d.disk.Proofs = append(d.disk.Proofs, Proof{Content: AnyContent, Kubelet: testKubelet, Outcome: config.Unknown})
+			d.boot().pass(time.Hour)
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDrive(t, row.settings).boot().good("good").pass(time.Minute)
+			d.asked = nil
+			row.lives(d)
+			if !slices.Equal(d.asked, row.want) {
+				t.Errorf("asked were %q, want %q", d.asked, row.want)
+			}
+		})
+	}
+	t.Run("what comes meanwhile does not wait for the answer", func(t *testing.T) {
+		d := newDrive(t, holding).boot()
+		for d.s.Doing == nil {
+			d.now += time.Second
+			d.decide(Ticked{})
+		}
+		d.until("the question", func(do Action) bool { _, is := do.(Ask); return is })
+		d.hear(assigned("one", "1", "one")).hear(Asked{}).pass(time.Second).expect("assigned=one@1 active=one@1 lkg=- True InTrial")
+	})
+}
+
+// A second change that comes half a second after the first, while the Node does not show yet what the first has changed, is held all the same
+// for what is certain.
+func TestASecondChangeRightAfterTheFirst(t *testing.T) {
+	d := newDrive(t, holding).boot().pass(time.Minute).assign("one").pass(500 * time.Millisecond).fresh()
+	d.unsure, d.kills["two"] = "the Node's allocatable pods: it is 20, and the configuration that runs would give 19", 3
+	d.assign("two").pass(time.Hour)
+	if !d.s.runs(version("one", "1", "one")) || d.times("stop") > 0 {
+		t.Errorf("runs %s: %q", nameOf(d.s.Child.Version), d.did)
+	}
+	d.expect("assigned=one@1 active=one@1 lkg=one@1 False WouldDisrupt")
 }

@@ -115,6 +115,21 @@ func askAgainAfter(tries int) time.Duration {
 	return min(pause, askAgainMost)
 }
 
+// planAsk asks what the running kubelet was started with while its program and its files are still the same: a change of them, such as a new
+// package, must not leave a node that cannot foresee anything until its next restart.
+func (s *State) planAsk() Action {
+	if s.Disruption != Hold || s.Child.Asked || s.localFilesChanged() || s.proof(AnyContent, s.OnDisk) != nil {
+		return nil
+	}
+	return Ask{Version: s.Child.Version, Kubelet: s.Child.Kubelet, Local: s.Child.Local}
+}
+
+func (s *State) learnAsked() {
+	if _, is := s.Doing.(Ask); is {
+		s.Doing, s.Child.Asked = nil, true
+	}
+}
+
 // foresaw tells whether the outlook is of the change to want.
 func (s *State) foresaw(want *Version) bool {
 	return s.Outlook.Runs == s.contentRun() && s.Outlook.Content == s.contentOf(want)

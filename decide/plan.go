@@ -198,6 +198,9 @@ func (s *State) planSpareTime() Action {
 			return s.prove(v)
 		}
 	}
+	if do := s.planAsk(); do != nil {
+		return do
+	}
 	return s.planBlame()
 }
 

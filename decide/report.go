@@ -136,7 +136,7 @@ func (s *State) Phase() string {
 		return "Saving"
 	case Prove:
 		return "Proving"
-	case Foresee:
+	case Foresee, Ask:
 		return "Foreseeing"
 	case Park, Unpark:
 		return "Parking"

@@ -62,6 +62,7 @@ type Child struct {
 	Hung         string        // why it has to be ended; empty = it does not hang
 	Locked       bool          // it holds the lock
 	Foreign      bool          // its configuration is of another cluster, and forgotten (rule 18)
+	Asked        bool          // what it was started with was asked for
 	Unparkable   bool          // the next one could not wait beside it: it is started plainly
 }
 
@@ -89,7 +90,7 @@ type State struct {
 	Wall   time.Time     // the wall clock at Now, for people only
 	Booted bool
 	BootID string
-	Doing  Action // the action in flight: Save, Prove, Foresee, Park, Unpark, Stop, SetAside, Start or Exit
+	Doing  Action // the action in flight: Save, Prove, Foresee, Ask, Park, Unpark, Stop, SetAside, Start or Exit
 
 	Child  Child
 	Parked *Parked         // waits to take the child's place; nil = nothing does

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
@@ -291,5 +292,31 @@ func TestALateAnswerAboutWhatRan(t *testing.T) {
 	e.learnRunning(child, config.Effective{})
 	if runs, _ := e.running(); string(runs.JSON()) != `{"maxPods":2}` {
 		t.Errorf("what runs is said to be %s", runs.JSON())
+	}
+}
+
+// A supervisor that starts a kubelet by a kept verdict, without a pre-flight, learns what it runs with all the same.
+func TestWhatRunsIsLearntInQuietTimes(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.options.Disruption, n.options.HealthThatCounts = decide.Hold, 100*time.Millisecond
+	n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok")+"maxPods: 60\n")
+	r := n.run()
+	const before = "preflight preflight" // of what is assigned, and of local
+	n.await("both verdicts", func() bool { return n.events("preflight") == before })
+	r.await("both are kept", func(record Record) bool { return record.Healthy && record.Phase == "Running" })
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	loops := make(chan *loop, 1)
+	r = n.runChanged(func(l *loop) { loops <- l })
+	l := <-loops
+	r.awaitHealthy()
+	n.await("what runs", func() bool { runs, _ := l.effectives.running(); return runs.Known() })
+	if runs, _ := l.effectives.running(); !strings.Contains(string(runs.JSON()), `"maxPods":60`) {
+		t.Errorf("what runs is %s", runs.JSON())
+	}
+	if after := n.events("preflight"); after != before+" preflight" {
+		t.Errorf("pre-flights before: %s; after: %s", before, after)
 	}
 }

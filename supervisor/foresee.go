@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
@@ -122,6 +123,20 @@ func (l *loop) runningEffective(ctx context.Context, do decide.Foresee) (runs co
 	}
 	l.effectives.learnRunning(child, runs)
 	return runs, err
+}
+
+// ask learns what the running kubelet was started with, where that is not known yet.
+func (l *loop) ask(ctx context.Context, do decide.Ask) decide.Asked {
+	runs, child := l.effectives.running()
+	if runs.Known() {
+		return decide.Asked{}
+	}
+	told, err := l.askEffective(ctx, decide.Prove{Version: do.Version, Alone: true, Kubelet: do.Kubelet, Local: do.Local})
+	if err != nil {
+		l.Logger.Info("what the kubelet runs with is not known: what a change would do to its pods cannot be told", zap.Error(err))
+	}
+	l.effectives.learnRunning(child, told)
+	return decide.Asked{}
 }
 
 // askedEffective asks the kubelet's program where it has not told yet.

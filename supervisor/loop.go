@@ -257,6 +257,8 @@ func (l *loop) carryOut(life lifetimes, step decide.Step) {
 		l.answer(life.over, do, func() decide.Event { return l.prove(life.asked, do) })
 	case decide.Foresee:
 		l.answer(life.over, do, func() decide.Event { return l.foresee(life.asked, do) })
+	case decide.Ask:
+		l.answer(life.over, do, func() decide.Event { return l.ask(life.asked, do) })
 	case decide.Merge:
 		l.answer(life.over, do, func() decide.Event { return l.merge(do) })
 	case decide.Blame:
