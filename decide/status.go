@@ -32,7 +32,8 @@ func (s *State) details(f finding) nodev1.Status {
 		Features: []string{nodev1.LayersFeature},
 		Retry:    s.Retry,
 		Content:  s.contentDetails(),
-		Hold:     nil, // State.HoldStatus gives it
+		Approval: s.Approval,
+		Hold:     s.HoldStatus(),
 		Trial:    s.TrialStatus(),
 		Failure:  s.failure(f),
 		Shadowed: s.shadowedDetails(),
