@@ -13,6 +13,7 @@ type verdict struct {
 	Reason  string // the kubelet's word, as in the pod's status; "": admitted
 	certain bool
 	why     string
+	detail  string // which files
 	ordered bool // it depends on who comes before
 	stays   bool // in doubt, but for others its room is taken
 }

@@ -258,7 +258,7 @@ func (p *cpuPool) take(t *cpuTurn, pod *candidate, c container) verdict {
 
 // keeps tells whether a container has its CPUs already.
 func (p *cpuPool) keeps(pod *candidate, c container) bool {
-	_, has := p.has[string(pod.pod.UID)][c.name]
+	_, has := p.has[pod.kubeletUID()][c.name]
 	return has || p.allHave && pod.runs
 }
 

@@ -12,9 +12,10 @@ type Facts struct {
 
 	// Sandboxes are those that are ready. nil: not known, as where the container runtime does not answer.
 	Sandboxes []Sandbox
+	// Manifests are the files of the folders of static pods, by their path without a slash at the end. A folder that is absent here is not known.
+	Manifests map[string][]Manifest
 
 	SameRuntime     bool // both endpoints are one socket of this node, whatever they are called
-	SameStaticPods  bool // both folders of static pods are one
 	OtherPodHeaders bool // staticPodURLHeader differs, which a kubelet does not tell: its values are secrets
 }
 

@@ -30,6 +30,7 @@ type Loss struct {
 	Static               bool   // it does not come from the API
 	Certain              bool
 	Why                  string // for people; "" with nothing to add
+	Detail               string // which files, for the message
 }
 
 // Unknown is what the facts do not tell.
@@ -95,12 +96,12 @@ func Of(f Facts) Forecast {
 	if !forecast.Known() {
 		return forecast
 	}
-	list := candidates(f.Node, f.Pods)
-	now, err := newWorld(f.Now, f, list)
+	pods := f.cast()
+	now, err := newWorld(f.Now, f, pods.now)
 	if err != nil {
 		forecast.Missing = append(forecast.Missing, Unknown{whatRuns, err.Error()})
 	}
-	then, err := newWorld(f.Then, f, list)
+	then, err := newWorld(f.Then, f, pods.then)
 	if err != nil {
 		forecast.Missing = append(forecast.Missing, Unknown{whatIsToRun, err.Error()})
 	}
@@ -114,10 +115,10 @@ func Of(f Facts) Forecast {
 		}
 	}
 	if then.room.lacks != "" { // then never gets to a pod, and its fallback starts with what runs now
-		f.Then, then = f.Now, now
+		f.Then, then, pods.then = f.Now, now, pods.now
 	}
-	forecast.compare(f, kubeletOrder(list), now.replay(list), then.replay(list))
-	forecast.Doubts = sortUnknown(slices.Concat(doubt, doubts(f, now, then, list)))
+	forecast.compare(f, kubeletOrder(pods.now), now.replay(pods.now), then.replay(pods.then))
+	forecast.Doubts = sortUnknown(slices.Concat(doubt, pods.open, doubts(f, now, then, pods.now)))
 	return forecast
 }
 
@@ -182,7 +183,7 @@ func (f *Forecast) compare(facts Facts, order []*candidate, now, then replay) {
 
 func (v verdict) loss(c *candidate) Loss {
 	owner := metav1.GetControllerOfNoCopy(c.pod)
-	return Loss{Namespace: c.pod.Namespace, Name: c.pod.Name, UID: string(c.pod.UID), Reason: v.Reason, Certain: v.certain, Why: v.why,
+	return Loss{Namespace: c.pod.Namespace, Name: c.pod.Name, UID: string(c.pod.UID), Reason: v.Reason, Certain: v.certain, Why: v.why, Detail: v.detail,
 		DaemonSet: owner != nil && owner.Kind == "DaemonSet", Static: c.static,
 		Restarted: startsAnew(v.Reason) && c.pod.Spec.RestartPolicy != corev1.RestartPolicyNever}
 }

@@ -186,7 +186,7 @@ type memoryTurn struct {
 
 // keeps tells whether a container has its memory already.
 func (p *memoryPool) keeps(pod *candidate, c container) bool {
-	return p.has[string(pod.pod.UID)][c.name] || p.allHave && pod.runs
+	return p.has[pod.kubeletUID()][c.name] || p.allHave && pod.runs
 }
 
 // take gives a container its memory, or tells why not.

@@ -54,7 +54,7 @@ func (m *managers) place(c *candidate, at int) verdict {
 	case r.asItWas && m.keep(c, together):
 		return admitted
 	case !memory && !c.devices && !r.wholePod && !r.bySocket && m.keep(c, together) && m.cpus[0].has != nil && len(r.nodes) > 0:
-		own := m.cpus[0].has[string(c.pod.UID)][together[0].name]
+		own := m.cpus[0].has[c.kubeletUID()][together[0].name]
 		if on := r.host.nodesOf(own); on > r.fewest(cpus) {
 			return verdict{Reason: affinityError, certain: true, why: fmt.Sprintf("its CPUs are on %d NUMA nodes", on)}
 		}

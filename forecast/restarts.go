@@ -28,8 +28,11 @@ func startsAnew(reason string) bool {
 // restart tells what the change does to a pod that is admitted.
 func restart(f Facts, c *candidate) verdict {
 	now, then := f.Now, f.Then
+	if v := f.readAgain(c); v.refused() && !f.readsOther() {
+		return v
+	}
 	switch source := c.pod.Annotations[SourceAnnotation]; {
-	case source == "file" && !f.SameStaticPods && cleaned(now.StaticPodPath) != cleaned(then.StaticPodPath):
+	case source == "file" && f.readsOther():
 		return verdict{Reason: StaticPodPath, certain: true, why: "it comes from " + now.StaticPodPath + ", which is no longer read"}
 	case source == "http" && now.StaticPodURL != then.StaticPodURL:
 		return verdict{Reason: StaticPodURL, certain: true, why: "it comes from a URL that is no longer read"}
@@ -65,9 +68,10 @@ func Socket(endpoint string) string {
 	return file
 }
 
-func cleaned(folder string) string {
-	if folder == "" {
+// StaticPodFolder is staticPodPath in one way of writing it; "" for none.
+func (c *Configuration) StaticPodFolder() string {
+	if c.StaticPodPath == "" {
 		return ""
 	}
-	return path.Clean(folder)
+	return path.Clean(c.StaticPodPath)
 }

@@ -39,11 +39,11 @@ func TestSameThings(t *testing.T) {
 	if got := Of(f); lines(got.Losses) != "a:ContainerRuntime+" || lines(got.Static) != "s:StaticPodPath h:ContainerRuntime+" {
 		t.Errorf("other things: %+v", got)
 	}
-	f.SameRuntime, f.SameStaticPods = true, true
-	if got := Of(f); got.Harm() > 0 {
+	f.SameRuntime = true
+	if got := Of(f); lines(got.Losses) != "" || lines(got.Static) != "s:StaticPodPath" { // the path of a file is part of the uid of its pod
 		t.Errorf("the same things: %+v", got)
 	}
-	f.OtherPodHeaders = true
+	f.Then.StaticPodPath, f.OtherPodHeaders = f.Now.StaticPodPath, true
 	if got := Of(f); lines(got.Static) != "h:StaticPodURL?" || got.Harm() > 0 {
 		t.Errorf("other headers: %+v", got)
 	}

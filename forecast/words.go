@@ -64,7 +64,11 @@ func Names(losses []Loss, names int) string {
 		if !l.Certain {
 			doubt = "?"
 		}
-		list = append(list, fmt.Sprintf("%s/%s (%s%s)", l.Namespace, l.Name, l.Reason, doubt))
+		detail := ""
+		if l.Detail != "" {
+			detail = ": " + l.Detail
+		}
+		list = append(list, fmt.Sprintf("%s/%s (%s%s%s)", l.Namespace, l.Name, l.Reason, doubt, detail))
 	}
 	text := strings.Join(list, ", ")
 	if len(losses) > names {

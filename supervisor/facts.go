@@ -68,7 +68,6 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []er
 	facts.Now, facts.Then = configurationOf(now), configurationOf(then)
 	if facts.Now != nil && facts.Then != nil {
 		facts.SameRuntime = host.Same(forecast.Socket(facts.Now.ContainerRuntimeEndpoint), forecast.Socket(facts.Then.ContainerRuntimeEndpoint))
-		facts.SameStaticPods = host.Same(facts.Now.StaticPodPath, facts.Then.StaticPodPath)
 		facts.OtherPodHeaders = now.OtherPodHeaders(then)
 	}
 	ctx, cancel := context.WithTimeout(ctx, configsync.RequestTimeout)
@@ -100,17 +99,35 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []er
 	} else {
 		close(runtimeAnswered) // nothing can be foreseen, whatever the runtime and the host say
 	}
+	var filesErr error
+	facts.Manifests, filesErr = manifests(facts.Now, facts.Then)
 	asked.Wait()
 	if errors.Is(runtime.err, host.ErrNoCRI) {
 		runtime.err = unknowable{runtime.err}
 	}
 	facts.Pods, facts.Sandboxes = listed.pods, listed.lasting(runtime.sandboxes)
-	for _, err := range []error{apiErr, runtime.err} {
+	for _, err := range []error{apiErr, runtime.err, filesErr} {
 		if err != nil {
 			troubles = append(troubles, err)
 		}
 	}
 	return facts, troubles
+}
+
+// manifests are the files of static pods of these configurations, by their folders.
+func manifests(of ...*forecast.Configuration) (map[string][]forecast.Manifest, error) {
+	all := map[string][]forecast.Manifest{}
+	for _, c := range of {
+		if c == nil || c.StaticPodPath == "" {
+			continue
+		}
+		list, err := host.Manifests(c.StaticPodFolder())
+		if err != nil {
+			return nil, err
+		}
+		all[c.StaticPodFolder()] = list
+	}
+	return all, nil
 }
 
 // configurationOf is nil where the kubelet has not told it: our own reading lacks the defaults.
