@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
@@ -15,7 +16,7 @@ import (
 // knowing lets a Node's supervisor know layers.
 func knowing(node *corev1.Node) *corev1.Node {
 	node.Annotations[status.FeaturesAnnotation] = "layers"
-	return node
+	return resaying(node, func(s *nodev1.Status) { s.Features = []string{nodev1.LayersFeature} })
 }
 
 // layersText is a configuration of layers.

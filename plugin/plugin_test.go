@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1/nodetest"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 )
 
@@ -138,7 +140,7 @@ func (b *bench) answers(t *testing.T, reply func(node *corev1.Node, assignment s
 	})
 }
 
-// saying makes a Node as a supervisor leaves it.
+// saying makes a Node as a supervisor leaves it, which has heard of the retry. What follows the first semicolon of the message is why it fails.
 func saying(node *corev1.Node, observed, reason string, state corev1.ConditionStatus, message string, active, good *corev1.ConfigMap) *corev1.Node {
 	source := func(c *corev1.ConfigMap) *corev1.NodeConfigSource {
 		if c == nil {
@@ -147,18 +149,24 @@ func saying(node *corev1.Node, observed, reason string, state corev1.ConditionSt
 		return &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{
 			Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion, KubeletConfigKey: "kubelet"}}
 	}
-	text, _ := json.Marshal(corev1.NodeConfigStatus{Active: source(active), LastKnownGood: source(good)})
-	if node.Annotations == nil {
-		node.Annotations = map[string]string{}
+	before := nodev1.Read(node)
+	said := nodev1.Status{Observed: observed, Reason: reason, Since: noon.Add(-5 * time.Minute), Retry: before.Retry, Features: slices.Concat([]string{}, before.Status.Features)}
+	if _, why, is := strings.Cut(message, "; "); is && state != corev1.ConditionTrue {
+		said.Failure = &nodev1.Failure{Kind: nodev1.FailureRefused, Message: why}
 	}
-	node.Annotations[nodev1.ConfigStatusAnnotation] = string(text)
-	if delete(node.Annotations, nodev1.ConfigObservedAnnotation); observed != "" {
-		node.Annotations[nodev1.ConfigObservedAnnotation] = observed
-	}
+	nodetest.Say(node, said, corev1.NodeConfigStatus{Active: source(active), LastKnownGood: source(good)}, message)
 	node.Status.Conditions = []corev1.NodeCondition{
 		{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
 		{Type: nodev1.ConditionType, Status: state, Reason: reason, Message: message, LastHeartbeatTime: metav1.NewTime(noon.Add(-5 * time.Minute))},
 	}
+	return node
+}
+
+// resaying changes what a Node says to programs.
+func resaying(node *corev1.Node, change func(*nodev1.Status)) *corev1.Node {
+	said := nodev1.Read(node).Status
+	change(&said)
+	node.Annotations[nodev1.StatusAnnotation] = said.Encode()
 	return node
 }
 

@@ -19,7 +19,6 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
-	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
 
 func poolsResource() schema.GroupVersionResource {
@@ -180,14 +179,11 @@ func (p *fakePool) member(name string, revision int, reason string) *corev1.Node
 	default:
 		active, good, state, words = config(revision-1), config(revision-1), corev1.ConditionFalse, "using last-known-good; it is bad"
 	}
-	saying(node, source(revision), reason, state, words, active, good)
-	retry := rollout.Retry{Pool: p.Name, Hash: p.kept[revision-1].Hash, Attempt: 1}.String()
-	for key, value := range map[string]string{
-		nodev1.ConfigSourceAnnotation: source(revision), nodev1.RetryAnnotation: retry, rollout.RetryObservedAnnotation: retry,
-		rollout.MarkAnnotation: rollout.Mark{Pool: p.Name, Assignment: source(revision), Attempt: 1}.String(), status.FeaturesAnnotation: nodev1.LayersFeature,
-	} {
-		node.Annotations[key] = value
+	node.Annotations = map[string]string{
+		nodev1.ConfigSourceAnnotation: source(revision), rollout.MarkAnnotation: rollout.Mark{Pool: p.Name, Assignment: source(revision), Attempt: 1}.String(),
+		nodev1.RetryAnnotation: rollout.Retry{Pool: p.Name, Hash: p.kept[revision-1].Hash, Attempt: 1}.String(),
 	}
+	knowing(saying(node, source(revision), reason, state, words, active, good))
 	node.UID = types.UID("uid-of-" + name)
 	return node
 }

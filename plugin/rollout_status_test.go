@@ -16,7 +16,6 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
-	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
 
 // rolling is a pool in its second wave, with a node of every kind.
@@ -123,7 +122,7 @@ func TestRolloutStatusWaitsForLateNodes(t *testing.T) {
 				p := newFakePool(t, few, many).completed()
 				p.Status.Nodes = v1alpha1.NodeCounts{Selected: 2, Proven: 1, Late: 1}
 				late := localNode("n2")
-				late.Annotations[status.FeaturesAnnotation] = nodev1.LayersFeature
+				knowing(late)
 				row.late(late)
 				code, stdout, stderr := newPoolBench(t, p, p.member("n1", 2, "Active"), late).run(t, "rollout", "status", "workers", "--timeout=5s")
 				if code != row.code {

@@ -74,6 +74,9 @@ func trimmed(n *corev1.Node) *corev1.Node {
 	for key, value := range n.Annotations {
 		for _, prefix := range []string{"kubelet-supervisor.io/", "machineconfiguration.openshift.io/state", "weave.works/kured-", "kured.dev/"} {
 			if strings.HasPrefix(key, prefix) {
+				if key == nodev1.StatusAnnotation {
+					value = rollout.KeptStatus(value)
+				}
 				kept.Annotations[same(key)] = same(value)
 			}
 		}
@@ -85,8 +88,6 @@ func trimmed(n *corev1.Node) *corev1.Node {
 		switch c.Type {
 		case corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
 			kept.Status.Conditions = append(kept.Status.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status})
-		case nodev1.ConditionType:
-			kept.Status.Conditions = append(kept.Status.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status, Reason: same(c.Reason), Message: same(c.Message)})
 		}
 	}
 	return kept

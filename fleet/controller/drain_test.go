@@ -76,7 +76,7 @@ func TestADrainInVain(t *testing.T) {
 		"an emptyDir":             {func(s *stage) { s.pod("web", nil); s.pod("cache", withEmptyDir) }, false, "no drain may take default/cache (it has an emptyDir)"},
 		"nobody would make it again": {func(s *stage) { s.pod("web", nil); s.pod("bare", bare) }, false,
 			"no drain may take default/bare (it has no controller)"},
-		"nothing at all": {func(s *stage) { s.pod("agent", ofDaemonSet) }, false, "all pods are gone that a drain may take, and it still waits: it does not say for what"},
+		"nothing at all": {func(s *stage) { s.pod("agent", ofDaemonSet) }, false, "all pods are gone that a drain may take, and it still waits: default/web (OutOfpods)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(s *stage) {

@@ -25,5 +25,7 @@ func sameMap(of map[string]string) map[string]string {
 func sameWords(n rollout.Node) rollout.Node {
 	n.Minor, n.Arch = same(n.Minor), same(n.Arch)
 	n.Assigned, n.Active, n.Good = same(n.Assigned), same(n.Active), same(n.Good)
+	n.Observed, n.Reason, n.Failure, n.Holds = same(n.Observed), same(n.Reason), same(n.Failure), same(n.Holds)
+	n.RetryHeard.Pool, n.RetryHeard.Hash = same(n.RetryHeard.Pool), same(n.RetryHeard.Hash)
 	return n
 }

@@ -20,7 +20,8 @@ func TestEqualWordsAreKeptOnce(t *testing.T) {
 	}
 	a, b := read(), read()
 	for what, pair := range map[string][2]string{"the source": {a.Source, b.Source}, "the mark": {a.Mark.Assignment, b.Mark.Assignment},
-		"the retry": {a.Retry.Hash, b.Retry.Hash}, "what is observed": {a.Observed, b.Observed}, "what is active": {a.Active, b.Active},
+		"the retry": {a.Retry.Hash, b.Retry.Hash}, "what is observed": {a.Observed, b.Observed}, "the retry that was heard": {a.RetryHeard.Hash, b.RetryHeard.Hash}, "the reason": {a.Reason, b.Reason},
+		"the failure": {a.Failure, b.Failure}, "what holds it": {a.Holds, b.Holds}, "what is active": {a.Active, b.Active},
 		"the version": {a.Minor, b.Minor}, "a label": {a.Labels["pool"], b.Labels["pool"]}} {
 		if pair[0] == "" || pair[0] != pair[1] || unsafe.StringData(pair[0]) != unsafe.StringData(pair[1]) {
 			t.Errorf("%s is kept twice: %q", what, pair)

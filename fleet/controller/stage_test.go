@@ -1,10 +1,8 @@
 package controller
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1/nodetest"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -86,11 +85,10 @@ func (s *stage) turns(n int) {
 // node makes a Node with a supervisor, old enough to be no new one.
 func (s *stage) node(name string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": "a"},
-		CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour)), Annotations: map[string]string{
-			rollout.FeaturesAnnotation: "layers", nodev1.ConfigStatusAnnotation: "{}"}}}
+		CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour))}}
 	n.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", Architecture: "amd64", BootID: "boot"}
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
-		{Type: nodev1.ConditionType, Status: corev1.ConditionTrue, Reason: "Local"}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	nodetest.Say(n, nodev1.Status{Reason: nodev1.ReasonLocal}, corev1.NodeConfigStatus{}, "")
 	s.api.put(n)
 	return n
 }
@@ -133,19 +131,17 @@ func (s *stage) answer() {
 
 // say lets a node answer to its assignment.
 func (s *stage) say(n *corev1.Node, reason string) {
-	source := n.Annotations[nodev1.ConfigSourceAnnotation]
-	n.Annotations[nodev1.ConfigObservedAnnotation] = source
-	n.Annotations[rollout.RetryObservedAnnotation] = n.Annotations[nodev1.RetryAnnotation]
-	n.Status.Conditions[1].Reason = reason
-	if reason == "Active" {
-		words := strings.Split(source, "/")
-		at := &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: words[0], Name: words[1], KubeletConfigKey: words[2]}}
-		status, err := json.Marshal(corev1.NodeConfigStatus{Assigned: at, Active: at, LastKnownGood: at})
-		if err != nil {
-			s.Fatal(err)
-		}
-		n.Annotations[nodev1.ConfigStatusAnnotation] = string(status)
+	said := nodev1.Read(n)
+	config := said.Config
+	if wanted, err := said.Wanted(); err == nil && reason == nodev1.ReasonActive {
+		at := &corev1.NodeConfigSource{ConfigMap: wanted.Source()}
+		config = corev1.NodeConfigStatus{Assigned: at, Active: at, LastKnownGood: at}
 	}
+	status := nodev1.Status{Observed: said.Assignment, Reason: reason, Retry: said.Retry}
+	if reason == nodev1.ReasonWouldDisrupt {
+		status.Hold = &nodev1.Hold{Approval: "0123456789ab", Losses: []nodev1.Loss{{Pod: "default/web", Reason: "OutOfpods"}}, Known: true}
+	}
+	nodetest.Say(n, status, config, "")
 	s.api.put(n)
 }
 

@@ -24,7 +24,7 @@ func newVerdicts() verdicts {
 
 // hear is called by a watch, with a Node that has changed.
 func (v *verdicts) hear(n *rollout.Node, now time.Duration) {
-	if !rollout.IsVerdict(n.Reason) || n.RetryObserved != n.Retry || n.Retry.Pool == "" {
+	if !rollout.IsVerdict(n.Reason) || n.RetryHeard != n.Retry || n.Retry.Pool == "" {
 		return
 	}
 	v.mutex.Lock()

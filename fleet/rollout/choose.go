@@ -83,7 +83,8 @@ func (d *decision) consent(p *pool) {
 	}
 	for i := range p.members {
 		m := &p.members[i]
-		if m.class != Waiting || m.node.Asks == "" || m.node.Consent == m.node.Asks || d.written(p, m.node) || len(p.writes) >= rate {
+		given, _ := m.node.Asks.GivenBy(m.node.Consent)
+		if m.class != Waiting || m.node.Asks == "" || given || d.written(p, m.node) || len(p.writes) >= rate {
 			continue
 		}
 		if m.node.Active == m.node.Source {
@@ -91,7 +92,7 @@ func (d *decision) consent(p *pool) {
 		}
 		if d.passes(p, m, WhyConsent) {
 			w := d.write(p, m, WhyConsent)
-			w.Consent = m.node.Asks
+			w.Consent = m.node.Asks.WithAny()
 			p.writes = append(p.writes, w)
 		}
 	}

@@ -72,7 +72,7 @@ func (s *Seen) phase(n *Node, r *rules) Class {
 		return ""
 	}
 	observed := n.Observed == n.Mark.Assignment
-	if observed && verdict(n.Reason) && n.RetryObserved == n.Retry && n.Retry.Pool != "" {
+	if observed && verdict(n.Reason) && n.RetryHeard == n.Retry && n.Retry.Pool != "" {
 		return Failed
 	}
 	if !n.Mark.Records(n.Source) {

@@ -31,7 +31,7 @@ func TestClasses(t *testing.T) {
 		"refused, then reset by a person": {func(w *table) Node { return w.onT("n", nodev1.ReasonRefused, func(n *Node) { n.Source = "" }) }, "failed"},
 		"refused, of an earlier attempt":  {func(w *table) Node { w.pool.Spec.Rollout.Attempt = 2; return w.onT("n", nodev1.ReasonRefused, nil) }, "old"},
 		"a verdict of before the retry": {func(w *table) Node {
-			return w.onT("n", nodev1.ReasonRejected, func(n *Node) { n.RetryObserved.Attempt = 0 })
+			return w.onT("n", nodev1.ReasonRejected, func(n *Node) { n.RetryHeard.Attempt = 0 })
 		}, "applying"},
 		"marked for removal":            {func(w *table) Node { return w.onT("n", nodev1.ReasonActive, func(n *Node) { n.Leaving = true }) }, "leaving"},
 		"no supervisor":                 {func(w *table) Node { return w.node("n", func(n *Node) { n.Supervised = false }) }, "unsupervised"},
@@ -103,7 +103,7 @@ func TestClasses(t *testing.T) {
 }
 
 func unassign(n *Node) {
-	n.Source, n.Mark, n.Retry, n.Observed, n.RetryObserved, n.Active, n.Good, n.Reason = "", Mark{}, Retry{}, "", Retry{}, nodev1.Local, nodev1.Local, nodev1.ReasonLocal
+	n.Source, n.Mark, n.Retry, n.Observed, n.RetryHeard, n.Active, n.Good, n.Reason = "", Mark{}, Retry{}, "", Retry{}, nodev1.Local, nodev1.Local, nodev1.ReasonLocal
 }
 
 func fresh(n *Node) { n.Ready, n.Created = false, tableNow.Add(-9*time.Minute) }

@@ -177,9 +177,7 @@ func (m *member) drainInVain(found Drained, p *pool) (ends bool, over string) {
 	case found.Empty && m.seen.Emptied < passesWithin:
 		return false, ""
 	case found.Empty:
-		_, holds, _ := strings.Cut(m.node.Message, " waits: ")
-		holds, _, _ = strings.Cut(holds, "; drain the node")
-		return true, "all pods are gone that a drain may take, and it still waits: " + cmp.Or(holds, "it does not say for what")
+		return true, "all pods are gone that a drain may take, and it still waits: " + cmp.Or(m.node.Holds, "it does not say for what")
 	case m.seen.Drained < p.rules.drainTimeout:
 		return false, ""
 	case found == Drained{}: // it rested all the time, and may be tried again

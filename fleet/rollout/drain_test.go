@@ -79,7 +79,7 @@ func TestDrains(t *testing.T) {
 	}{
 		"never, by default":                    {func(*table) {}, waits(nil), "", "WaitsForPods: 1 nodes wait for their pods to end"},
 		"when it holds":                        {drains, waits(nil), begins, ""},
-		"with consent none waits":              {all(drains, allowed), waits(nil), "Consent n1 0123456789ab", ""},
+		"with consent none waits":              {all(drains, allowed), waits(nil), "Consent n1 0123456789ab+any", ""},
 		"not its own files":                    {drains, waits(func(n *Node) { n.Active = n.Source }), "", ""},
 		"not while it is away":                 {drains, waits(notReady), "", ""},
 		"not whom somebody has cordoned":       {drains, waits(cordoned), "", ""},
@@ -138,7 +138,7 @@ func TestDrains(t *testing.T) {
 			return []Node{n}
 		}, goesOn, ""},
 		"its pods are gone, and the node has time to see": {drains, lasting(time.Hour, 5*time.Minute, Drained{Empty: true}), goesOn, ""},
-		"its pods are gone, and the node does not see it": {drains, lasting(time.Hour, 6*time.Minute, Drained{Empty: true}), "Undrain n1 workers T over: all pods are gone that a drain may take, and it still waits: default/web would be killed-cordon", ""},
+		"its pods are gone, and the node does not see it": {drains, lasting(time.Hour, 6*time.Minute, Drained{Empty: true}), "Undrain n1 workers T over: all pods are gone that a drain may take, and it still waits: default/web (OutOfpods)-cordon", ""},
 		"nobody knows anything yet":                       {func(w *table) { w.world.Synced = false }, drained(nil), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -41,8 +40,7 @@ func allowed(w *table) { w.pool.Spec.Rollout.Disruption = v1alpha1.DisruptionAll
 
 func (tab *table) waits(name string, change func(*Node)) Node {
 	return tab.onT(name, nodev1.ReasonWouldDisrupt, func(n *Node) {
-		n.Message = "T waits: default/web would be killed; drain the node, or set annotation kubelet-supervisor.io/allow-disruption=0123456789ab"
-		n.Asks = asks(&corev1.NodeCondition{Reason: nodev1.ReasonWouldDisrupt, Message: n.Message})
+		n.Asks, n.Holds = "0123456789ab", "default/web (OutOfpods)"
 		if change != nil {
 			change(n)
 		}
@@ -173,9 +171,11 @@ func TestGates(t *testing.T) {
 		}), many, "Move n10 T", ""},
 
 		"pods hold the change":   {func(*table) {}, func(w *table) []Node { return []Node{w.waits("n1", nil)} }, "", ""},
-		"the pool consents":      {allowed, func(w *table) []Node { return []Node{w.waits("n1", nil)} }, "Consent n1 0123456789ab", ""},
-		"it has consented":       {allowed, func(w *table) []Node { return []Node{w.waits("n1", func(n *Node) { n.Consent = n.Asks })} }, "", ""},
-		"to something else":      {allowed, func(w *table) []Node { return []Node{w.waits("n1", func(n *Node) { n.Consent = "ba9876543210" })} }, "Consent n1 0123456789ab", ""},
+		"the pool consents":      {allowed, func(w *table) []Node { return []Node{w.waits("n1", nil)} }, "Consent n1 0123456789ab+any", ""},
+		"it has consented":       {allowed, func(w *table) []Node { return []Node{w.waits("n1", func(n *Node) { n.Consent = string(n.Asks) })} }, "", ""},
+		"to any loss":            {allowed, func(w *table) []Node { return []Node{w.waits("n1", func(n *Node) { n.Consent = n.Asks.WithAny() })} }, "", ""},
+		"it asks for none":       {allowed, func(w *table) []Node { return []Node{w.waits("n1", func(n *Node) { n.Asks = "" })} }, "", ""},
+		"to something else":      {allowed, func(w *table) []Node { return []Node{w.waits("n1", func(n *Node) { n.Consent = "ba9876543210" })} }, "Consent n1 0123456789ab+any", ""},
 		"not to its own files":   {allowed, func(w *table) []Node { return []Node{w.waits("n1", func(n *Node) { n.Active = n.Source })} }, "", ""},
 		"not while it is paused": {all(allowed, func(w *table) { w.pool.Spec.Rollout.Paused = true }), func(w *table) []Node { return []Node{w.waits("n1", nil)} }, "", ""},
 		"not in a closed window": {all(allowed, closed), func(w *table) []Node { return []Node{w.waits("n1", nil)} }, "", "WindowClosed: it has no window open before 2026-11-22T22:00:00Z"},

@@ -80,7 +80,7 @@ func (d *decision) stop(p *pool) {
 		}
 		switch {
 		case s.Phase == Failed && final(n.Reason):
-			candidate(0, n.Name, n.Reason, n.Message)
+			candidate(0, n.Name, n.Reason, n.Failure)
 		case s.lost(n):
 			candidate(1, n.Name, reasonLost, "it was held, cordoned or taken away while it was "+ailment(n))
 		case s.Ill && s.WasReady == Yes && s.IllFor >= p.rules.unreadyAfter && s.Phase != Failed:

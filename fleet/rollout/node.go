@@ -1,7 +1,7 @@
 package rollout
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,19 +15,14 @@ import (
 
 // The annotations and labels of pools on Nodes; those of the Node contract are in package nodev1.
 const (
-	prefix                  = "kubelet-supervisor.io/"
-	FeaturesAnnotation      = prefix + "features"
-	MarkAnnotation          = prefix + "pool-assigned"
-	RetryObservedAnnotation = prefix + "retry-observed"
-	DrainAnnotation         = prefix + "pool-drain"
-	RolloutLabel            = prefix + "rollout"
-	PoolLabel               = prefix + "pool"
+	prefix          = "kubelet-supervisor.io/"
+	MarkAnnotation  = prefix + "pool-assigned"
+	DrainAnnotation = prefix + "pool-drain"
+	RolloutLabel    = prefix + "rollout"
+	PoolLabel       = prefix + "pool"
 
 	// Unassigned is the assignment of none at all, in a mark.
 	Unassigned = "-"
-
-	featureLayers = "layers"
-	consentDigits = 12
 )
 
 // Node is what the core reads of a Node. The shell makes it once for each version of the Node, so that a decision decodes nothing.
@@ -59,14 +54,17 @@ type Node struct {
 	Source string
 	Mark   Mark
 	Retry  Retry
-	// The node's own words. Assigned, Active and Good are as a Source, and Local where it is its own configuration.
+	// What the node itself says. Assigned, Active and Good are as a Source, and Local where it is its own configuration.
 	Observed               string
-	RetryObserved          Retry
+	RetryHeard             Retry
 	Assigned, Active, Good string
-	Reason                 string
-	Message                string
-	// Asks is the consent that a node asks for which holds a change for its pods, and Consent the one that it was given.
-	Asks, Consent string
+	Reason                 nodev1.Reason
+	// Failure says what the newest assignment failed at.
+	Failure string
+	// Asks is the approval that a node asks for which holds a change for its pods, and Holds says for which; Consent is what it was given.
+	Asks    nodev1.Approval
+	Holds   string
+	Consent string
 }
 
 // Pressure is a set of pressures.
@@ -174,7 +172,8 @@ func ReadNode(n *corev1.Node) Node {
 		Minor: minor(n.Status.NodeInfo.KubeletVersion), Arch: n.Status.NodeInfo.Architecture}
 	node.readTaints(n)
 	node.readConditions(n)
-	node.readWords(n)
+	node.readPool(n)
+	node.readStatus(nodev1.Read(n))
 	node.readDrain(n)
 	return node
 }
@@ -203,57 +202,71 @@ func (n *Node) readConditions(from *corev1.Node) {
 		switch {
 		case condition.Type == corev1.NodeReady:
 			n.Ready = is
-		case condition.Type == nodev1.ConditionType:
-			n.Reason, n.Message = condition.Reason, condition.Message
-			n.Asks = asks(condition)
 		case is:
 			n.Pressure |= pressures[condition.Type]
 		}
 	}
 }
 
-// readWords reads what is assigned and what the node says of it.
-func (n *Node) readWords(from *corev1.Node) {
-	said := from.Annotations
-	n.Source = said[nodev1.ConfigSourceAnnotation]
-	if n.Source == "" && from.Spec.ConfigSource != nil {
-		n.Source = "spec.configSource" // a name that no pool assigns, where the field names none
-		if at := sourceText(from.Spec.ConfigSource); at != nodev1.Local {
-			n.Source = at
-		}
-	}
-	n.Mark, n.Retry, n.RetryObserved = ParseMark(said[MarkAnnotation]), ParseRetry(said[nodev1.RetryAnnotation]), ParseRetry(said[RetryObservedAnnotation])
-	n.Observed, n.Consent = said[nodev1.ConfigObservedAnnotation], said[nodev1.AllowDisruptionAnnotation]
-	for _, feature := range strings.FieldsFunc(said[FeaturesAnnotation], func(r rune) bool { return r == ',' || r == ' ' }) {
-		n.Layered = n.Layered || feature == featureLayers
-	}
-	text, supervised := said[nodev1.ConfigStatusAnnotation]
-	var status corev1.NodeConfigStatus
-	n.Supervised = supervised && json.Unmarshal([]byte(text), &status) == nil
-	n.Assigned, n.Active, n.Good = sourceText(status.Assigned), sourceText(status.Active), sourceText(status.LastKnownGood)
+// readPool reads what a pool has written.
+func (n *Node) readPool(from *corev1.Node) {
+	n.Mark = ParseMark(from.Annotations[MarkAnnotation])
 }
 
-// asks reads which consent would let a change through that waits for pods: the message ends with it. It is the node's own digest, for only
-// the node knows what the layers make of its own file.
-func asks(condition *corev1.NodeCondition) string {
-	if condition.Reason != nodev1.ReasonWouldDisrupt {
-		return ""
+// noSource is an assignment that no pool makes: of a field that names nothing.
+const noSource = string(nodev1.CarrierField)
+
+// readStatus reads what is assigned and what the node says of it. The condition counts for nothing: whoever may patch nodes/status can forge it.
+func (n *Node) readStatus(says nodev1.NodeStatus) {
+	n.Source, n.Retry, n.Consent = says.Assignment, ParseRetry(says.Retry), says.AllowDisruption
+	if says.Carrier == nodev1.CarrierField {
+		n.Source = cmp.Or(n.Source, noSource)
 	}
-	_, digest, _ := strings.Cut(condition.Message, nodev1.AllowDisruptionAnnotation+"=")
-	if end := strings.IndexFunc(digest, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'z') }); end >= 0 {
-		digest = digest[:end]
+	n.Supervised, n.Layered = says.Supervised && says.Problem == nil, says.Knows(nodev1.LayersFeature)
+	status := says.Status
+	n.Observed, n.Reason, n.RetryHeard = status.Observed, status.Reason, ParseRetry(status.Retry)
+	n.Assigned, n.Active, n.Good = sourceText(says.Config.Assigned), sourceText(says.Config.Active), sourceText(says.Config.LastKnownGood)
+	if status.Failure != nil {
+		n.Failure = status.Failure.Message
 	}
-	if digest == nodev1.Local || len(digest) == consentDigits {
-		return digest
+	if hold := status.Hold; hold != nil && n.Reason == nodev1.ReasonWouldDisrupt {
+		n.Asks, n.Holds = nodev1.Approval(hold.Approval), holdText(hold)
 	}
-	return ""
 }
 
-func sourceText(source *corev1.NodeConfigSource) string {
-	if source == nil || source.ConfigMap == nil {
-		return nodev1.Local
+func sourceText(source *corev1.NodeConfigSource) string { return nodev1.AssignmentOf(source).String() }
+
+// namedLosses is how many pods a pool names that hold up one of its nodes.
+const namedLosses = 3
+
+// holdText says for what a change waits.
+func holdText(hold *nodev1.Hold) string {
+	var pods []string
+	for _, loss := range hold.Losses[:min(len(hold.Losses), namedLosses)] {
+		pods = append(pods, loss.Pod+" ("+loss.Reason+")")
 	}
-	return source.ConfigMap.Namespace + "/" + source.ConfigMap.Name + "/" + source.ConfigMap.KubeletConfigKey
+	if more := len(hold.Losses) - len(pods) + hold.More; more > 0 && len(pods) > 0 {
+		pods = append(pods, fmt.Sprintf("and %d more", more))
+	}
+	if !hold.Known && hold.WaitsFor != "" {
+		pods = append(pods, hold.WaitsFor)
+	}
+	return strings.Join(pods, ", ")
+}
+
+// KeptStatus is what ReadNode reads of an annotation status, so that a cache need not keep the rest. The shorter one is the same for most nodes of
+// a pool.
+func KeptStatus(text string) string {
+	status, err := nodev1.DecodeStatus(text)
+	if err != nil {
+		return "" // is no status either
+	}
+	kept := nodev1.Status{Observed: status.Observed, Reason: status.Reason, Features: status.Features, Retry: status.Retry, Failure: status.Failure}
+	if hold := status.Hold; hold != nil {
+		named := hold.Losses[:min(len(hold.Losses), namedLosses)]
+		kept.Hold = &nodev1.Hold{Approval: hold.Approval, Losses: named, More: hold.More + len(hold.Losses) - len(named), Known: hold.Known, WaitsFor: hold.WaitsFor}
+	}
+	return kept.Encode()
 }
 
 // updating recognises other updaters: the machine config operator of OpenShift by its annotation, kured by its own.

@@ -35,7 +35,7 @@ func (tab *table) gpuVariant() string {
 // newcomer was never assigned anything.
 func newcomer(n *Node) {
 	fresh(n)
-	n.Source, n.Mark, n.Retry, n.Observed, n.RetryObserved, n.Active, n.Good, n.Reason = "", Mark{}, Retry{}, "", Retry{}, nodev1.Local, nodev1.Local, nodev1.ReasonLocal
+	n.Source, n.Mark, n.Retry, n.Observed, n.RetryHeard, n.Active, n.Good, n.Reason = "", Mark{}, Retry{}, "", Retry{}, nodev1.Local, nodev1.Local, nodev1.ReasonLocal
 }
 
 // What the API server refuses holds up the way ahead, and nothing else.
@@ -108,7 +108,7 @@ func TestARefusedVariant(t *testing.T) {
 			w.has(&asks, w.s, w.oldRetry, nodev1.ReasonWouldDisrupt)
 			asks.Active, asks.Good = w.t, w.t
 			return []Node{asks, w.onT("n2", nodev1.ReasonInTrial, func(n *Node) { n.Labels = map[string]string{"pool": "a", "gpu": "true"} })}
-		}, "Consent n1 0123456789ab", quota},
+		}, "Consent n1 0123456789ab+any", quota},
 		"one that is completed says so, and that it waits": {func(w *table) { w.completeT(); w.refusesVariant(w.t) },
 			func(w *table) []Node { return []Node{w.proven("n1"), w.old("n2")} }, "", quota},
 	} {

@@ -135,7 +135,7 @@ func (d *decision) reportFailures(p *pool) {
 	d.judged(p, func(n *Node, s *Seen) {
 		switch {
 		case s.Phase == Failed:
-			add(v1alpha1.Failure{Node: n.Name, UID: n.UID, Hash: hash, Reason: n.Reason, Message: n.Message})
+			add(v1alpha1.Failure{Node: n.Name, UID: n.UID, Hash: hash, Reason: n.Reason, Message: n.Failure})
 		case !p.target.completed && s.lost(n):
 			add(v1alpha1.Failure{Node: n.Name, UID: n.UID, Hash: hash, Reason: reasonLost, Message: ailment(n)})
 		}

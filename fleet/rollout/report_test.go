@@ -20,7 +20,7 @@ func (tab *table) large(n int) []Node {
 		name := fmt.Sprintf("a-node-with-quite-a-long-name-as-clouds-give-them-%05d", i)
 		reason := []string{nodev1.ReasonActive, nodev1.ReasonInTrial, nodev1.ReasonRolledBack, nodev1.ReasonEnvironmentFailing, nodev1.ReasonRefused}[i%5]
 		nodes = append(nodes, tab.onT(name, reason, func(n *Node) {
-			n.Message = strings.Repeat("the kubelet's own words, and many of them; ", 24)
+			n.Failure = strings.Repeat("the kubelet's own words, and many of them; ", 24)
 			n.Minor, n.Arch = fmt.Sprintf("v1.%d", i%50), fmt.Sprintf("arch%d", i%7)
 		}))
 	}

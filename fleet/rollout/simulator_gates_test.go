@@ -68,7 +68,7 @@ func (v *view) usesZone(n *Node) bool {
 		return false
 	case n.Observed != n.Source:
 		return true
-	case n.Reason == nodev1.ReasonWouldDisrupt, blocked(n.Reason), verdict(n.Reason) && n.RetryObserved == n.Retry:
+	case n.Reason == nodev1.ReasonWouldDisrupt, blocked(n.Reason), verdict(n.Reason) && n.RetryHeard == n.Retry:
 		return false
 	}
 	settled := n.Active == n.Source && (n.Good == n.Source && n.Reason == nodev1.ReasonActive || n.Source == nodev1.Local && n.Reason == nodev1.ReasonLocal)

@@ -129,15 +129,18 @@ func (m *machine) hear(now time.Duration) {
 }
 
 // consented: somebody lets it make the change that it holds for its pods.
-func (m *machine) consented() bool { return m.Asks != "" && m.Consent == m.Asks }
+func (m *machine) consented() bool {
+	given, _ := m.Asks.GivenBy(m.Consent)
+	return given
+}
 
 // says publishes a reason, about what is assigned.
 func (m *machine) says(reason string) {
 	if m.Asks = ""; reason == nodev1.ReasonWouldDisrupt {
-		m.Asks = fmt.Sprintf("%012x", len(m.heardSource)+1000*int(m.heardSource[len(m.heardSource)-9]))
+		m.Asks = nodev1.Approval(fmt.Sprintf("%012x", len(m.heardSource)+1000*int(m.heardSource[len(m.heardSource)-9])))
 	}
-	m.Reason, m.Observed, m.RetryObserved = reason, m.heardSource, m.heardRetry
-	m.Message = "words of " + m.Name
+	m.Reason, m.Observed, m.RetryHeard = reason, m.heardSource, m.heardRetry
+	m.Failure = "words of " + m.Name
 	if verdict(reason) {
 		m.Active, m.Good = m.running, m.good
 	}

@@ -74,7 +74,7 @@ func (v *view) away(n *Node) bool {
 	if n.Reason == nodev1.ReasonRolledBack && n.Mark.Pool != "" {
 		return true
 	}
-	if owned(n) && verdict(n.Reason) && n.Observed == n.Source && n.RetryObserved != n.Retry {
+	if owned(n) && verdict(n.Reason) && n.Observed == n.Source && n.RetryHeard != n.Retry {
 		return true // it may be at it by now
 	}
 	lies := !verdict(n.Reason) && (n.Active != n.Source || n.Reason == nodev1.ReasonActive && n.Good != n.Source)
@@ -157,7 +157,7 @@ func (s *sim) checkWrites(v *view) {
 			s.breaks(18, "%s loses the taint %s", n.Name, w.RemoveTaint)
 		case p.Spec.Rollout.Paused && moves(w):
 			s.breaks(19, "%s is moved in a pool that is paused", n.Name)
-		case w.Consent != "" && (p.Spec.Rollout.Disruption != v1alpha1.DisruptionAllow || w.Consent != n.Asks):
+		case w.Consent != "" && (p.Spec.Rollout.Disruption != v1alpha1.DisruptionAllow || w.Consent != n.Asks.WithAny()):
 			s.breaks(3, "%s is told that its pods may die", n.Name)
 		}
 		written[n.UID] = true
@@ -196,7 +196,7 @@ func (s *sim) checkRevision(v *view, p *Pool, n *Node, w *Write) {
 	}
 	for i := range v.w.Nodes {
 		m := &v.w.Nodes[i]
-		if moves(w) && m.Retry == w.Retry && m.Mark.Pool == p.Name && m.Observed == m.Mark.Assignment && m.RetryObserved == m.Retry && final(m.Reason) &&
+		if moves(w) && m.Retry == w.Retry && m.Mark.Pool == p.Name && m.Observed == m.Mark.Assignment && m.RetryHeard == m.Retry && final(m.Reason) &&
 			w.Why == WhyMove {
 			s.breaks(5, "%s gets %s, whose verdict %s shows", n.Name, w.Retry, m.Name)
 		}

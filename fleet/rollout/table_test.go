@@ -75,7 +75,7 @@ func (tab *table) node(name string, change func(*Node)) Node {
 // has gives a node an assignment, and lets it say that it has observed it.
 func (tab *table) has(n *Node, source string, retry Retry, reason string) {
 	n.Source, n.Mark, n.Retry = source, Mark{"workers", source, retry.Attempt}, retry
-	n.Observed, n.RetryObserved, n.Reason = source, retry, reason
+	n.Observed, n.RetryHeard, n.Reason = source, retry, reason
 	n.Active, n.Good = source, source
 	switch reason {
 	case nodev1.ReasonInTrial:

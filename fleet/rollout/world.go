@@ -80,7 +80,7 @@ type Write struct {
 	Retry  Retry
 	// RemoveTaint is the key of a taint to remove, or empty.
 	RemoveTaint string
-	// Consent lets the node make a change that would kill pods: its own digest of the change, or empty.
+	// Consent lets the node make a change that would kill pods, whatever pods it names just before: its own approval of the change, or empty.
 	Consent string
 	// Drain is the new value of pool-drain, where Why is about drains; the zero value is none. Lifts: the node is uncordoned.
 	Drain Drain

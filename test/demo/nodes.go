@@ -48,7 +48,7 @@ func sparedBut(canary, good string) wish {
 }
 
 func said(n rollout.Node) string {
-	return fmt.Sprintf("assigned %q, observed %q, active %q, lastKnownGood %q, %s: %s", n.Source, n.Observed, n.Active, n.Good, n.Reason, n.Message)
+	return fmt.Sprintf("assigned %q, observed %q, active %q, lastKnownGood %q, %s: %s", n.Source, n.Observed, n.Active, n.Good, n.Reason, n.Failure)
 }
 
 func (d *demo) nodes(ctx context.Context) ([]corev1.Node, error) {

@@ -146,8 +146,9 @@ func TestNamesOfPools(t *testing.T) {
 	for _, event := range constants(t, "fleet/rollout/class.go", `Event\w+`, 8) {
 		has("event", "`"+event+"`")
 	}
-	for _, name := range constants(t, "fleet/rollout/node.go", `\w+(?:Annotation|Label)`, 6) {
-		has("annotation or label", "\n| `kubelet-supervisor.io/"+name+"` |")
+	names := constants(t, "fleet/rollout/node.go", `\w+(?:Annotation|Label)`, 4)
+	for _, name := range append(names, constants(t, "api/node/v1/names.go", `\w+Annotation`, 6)...) {
+		has("annotation or label", "\n| `kubelet-supervisor.io/"+strings.TrimPrefix(name, "kubelet-supervisor.io/")+"` |")
 	}
 	for _, kind := range []string{"Ready", "Progressing", "Stalled"} {
 		has("condition", "\n| `"+kind+"` |")

@@ -14,7 +14,6 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
@@ -80,7 +79,7 @@ func TestRealLayersOverDifferingFiles(t *testing.T) {
 	before := r.kubelet()
 	r.writeLocal("podPidsLimit: 3100\n")
 	r.await("the change of its own file is seen", func(n *corev1.Node) bool {
-		return strings.Contains(rollout.ReadNode(n).Message, "LocalChangePending")
+		return slices.ContainsFunc(nodev1.Read(n).Status.Warnings, func(w string) bool { return strings.HasPrefix(w, "LocalChangePending") })
 	})
 	if after := r.kubelet(); after != before {
 		t.Errorf("kubelet %d was replaced by %d because its own file changed", before, after)

@@ -229,7 +229,7 @@ func (p *puppet) obey(ctx context.Context, source string, retry rollout.Retry, c
 		say(nature)
 		return
 	}
-	if nature == nodev1.ReasonWouldDisrupt && consent != wouldDisruptDigest {
+	if given, _ := nodev1.Approval(wouldDisruptDigest).GivenBy(consent); nature == nodev1.ReasonWouldDisrupt && !given {
 		say(nature)
 		if !p.passes(ctx) {
 			return

@@ -25,10 +25,11 @@ import (
 
 // word is what a supervisor says in one state, without what differs from node to node and from time to time.
 type word struct {
-	Reason, Status, Message string
-	// Observed, Retry and Features: what the annotations say. Config has the members of config-status, and what each names.
-	Observed, Retry, Features string
-	Config                    map[string]string
+	// Condition and Message are for people, Says is for programs.
+	Condition, Message string
+	Says               nodev1.Status
+	// Config has the members of config-status, and what each names.
+	Config map[string]string
 }
 
 // recording is what a Node has been seen to say, the first of each reason. What goes on for a moment only is left out: it is said or not.
@@ -68,18 +69,13 @@ func (r *recording) hear(n *corev1.Node) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if _, known := r.words[key]; !known {
-		r.words[key] = wordOf(n, &is)
+		r.words[key] = wordOf(n)
 	}
 }
 
-func wordOf(n *corev1.Node, is *rollout.Node) word {
-	w := word{Reason: is.Reason, Message: shapeOf(is.Message), Observed: shapeOf(is.Observed), Retry: shapeOf(n.Annotations[rollout.RetryObservedAnnotation]),
-		Features: n.Annotations[rollout.FeaturesAnnotation], Config: map[string]string{}}
-	for _, condition := range n.Status.Conditions {
-		if condition.Type == nodev1.ConditionType {
-			w.Status = string(condition.Status)
-		}
-	}
+func wordOf(n *corev1.Node) word {
+	read := nodev1.Read(n)
+	w := word{Condition: string(read.Condition.Status) + " " + read.Condition.Reason, Message: shapeOf(read.Condition.Message), Says: sayingOf(read.Status), Config: map[string]string{}}
 	var config map[string]any
 	if err := json.Unmarshal([]byte(n.Annotations[nodev1.ConfigStatusAnnotation]), &config); err != nil {
 		w.Config["error"] = err.Error()
@@ -91,6 +87,21 @@ func wordOf(n *corev1.Node, is *rollout.Node) word {
 		}
 	}
 	return w
+}
+
+// sayingOf keeps of a status what a pool reads.
+func sayingOf(s nodev1.Status) nodev1.Status {
+	kept := nodev1.Status{Observed: shapeOf(s.Observed), Reason: s.Reason, Features: s.Features, Retry: shapeOf(s.Retry), Failure: s.Failure, Hold: s.Hold}
+	if kept.Failure != nil {
+		kept.Failure.Message = shapeOf(kept.Failure.Message)
+	}
+	if kept.Hold != nil {
+		kept.Hold.Approval, kept.Hold.AsOf = shapeOf("allow-disruption="+kept.Hold.Approval), time.Time{}
+		for i, loss := range kept.Hold.Losses {
+			kept.Hold.Losses[i] = nodev1.Loss{Pod: shapeOf(loss.Pod + " "), Reason: loss.Reason}
+		}
+	}
+	return kept
 }
 
 // shapeOf leaves out names, versions and times.

@@ -129,7 +129,7 @@ func (c *checker) step(w *Write) {
 
 // final: the node has refused what its pool has assigned to it, for good.
 func final(n *rollout.Node) bool {
-	return n.Mark.Pool != "" && n.Observed == n.Mark.Assignment && n.RetryObserved == n.Retry && n.Retry.Pool != "" && rollout.IsVerdict(n.Reason) && n.Reason != "RolledBack"
+	return n.Mark.Pool != "" && n.Observed == n.Mark.Assignment && n.RetryHeard == n.Retry && n.Retry.Pool != "" && rollout.IsVerdict(n.Reason) && n.Reason != "RolledBack"
 }
 
 func (c *checker) breach(rule string, w *Write, format string, words ...any) {

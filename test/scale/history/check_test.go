@@ -82,7 +82,7 @@ func (s *story) assign(name string) *Write {
 // says is what the node does.
 func (s *story) says(name, reason string) {
 	s.write("system:node:"+name, name, func(n *rollout.Node) {
-		n.Reason, n.Observed, n.RetryObserved = reason, n.Source, n.Retry
+		n.Reason, n.Observed, n.RetryHeard = reason, n.Source, n.Retry
 	})
 }
 

@@ -202,4 +202,4 @@ func (s *soaker) replace(ctx context.Context) error {
 }
 
 // make makes the Node of a puppet, which has not said anything yet.
-func (s *soaker) make(ctx context.Context, i int) error { return s.admin.Create(ctx, silent(i)) }
+func (s *soaker) make(ctx context.Context, i int) error { return s.admin.Create(ctx, node(i)) }

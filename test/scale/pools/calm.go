@@ -22,19 +22,6 @@ import (
 // look says nothing while something is awaited: the controllers are looked after by themselves.
 func (s *soaker) look(ctx context.Context) error { return ctx.Err() }
 
-// silent is the Node of a puppet before it has said anything.
-func silent(i int) *corev1.Node {
-	n := node(i)
-	conditions := n.Status.Conditions[:0]
-	for _, c := range n.Status.Conditions {
-		if c.Type != nodev1.ConditionType {
-			conditions = append(conditions, c)
-		}
-	}
-	n.Status.Conditions = conditions
-	return n
-}
-
 // calm mends everything that people have done, pushes a good revision, and waits until every node runs it.
 func (s *soaker) calm(ctx context.Context) error {
 	s.mutex.Lock()

@@ -2,7 +2,6 @@ package pools
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1/nodetest"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -80,7 +80,6 @@ func node(i int) *corev1.Node {
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: is, Reason: "Kubelet", Message: "kubelet has said so",
 			LastHeartbeatTime: now, LastTransitionTime: now})
 	}
-	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: nodev1.ConditionType, Status: "True", Reason: "Local", LastTransitionTime: now})
 	for j := range images {
 		name := fmt.Sprintf("registry.example.com/team/image-%d", j)
 		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{name + "@sha256:" + strings.Repeat("0123456789abcdef", 4), name + ":v1.2.3"},
@@ -91,22 +90,17 @@ func node(i int) *corev1.Node {
 
 // speak lets the node answer to what it is assigned, as a supervisor does.
 func speak(n *corev1.Node, reason, message string) {
-	if _, is := n.Annotations[nodev1.ConfigStatusAnnotation]; !is {
-		n.Annotations[rollout.FeaturesAnnotation], n.Annotations[nodev1.ConfigStatusAnnotation] = "layers", "{}"
+	said := nodev1.Read(n)
+	config, status := said.Config, nodev1.Status{Observed: said.Assignment, Reason: reason, Retry: said.Retry}
+	wanted, err := said.Wanted()
+	switch {
+	case reason == nodev1.ReasonRefused:
+		status.Failure = &nodev1.Failure{Kind: nodev1.FailureRefused, Message: message}
+	case err == nil && reason == nodev1.ReasonActive:
+		at := &corev1.NodeConfigSource{ConfigMap: wanted.Source()}
+		config = corev1.NodeConfigStatus{Assigned: at, Active: at, LastKnownGood: at}
 	}
-	source := n.Annotations[nodev1.ConfigSourceAnnotation]
-	n.Annotations[nodev1.ConfigObservedAnnotation] = source
-	n.Annotations[rollout.RetryObservedAnnotation] = n.Annotations[nodev1.RetryAnnotation]
-	if words := strings.Split(source, "/"); reason == "Active" && len(words) == 3 {
-		at := &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: words[0], Name: words[1], KubeletConfigKey: words[2]}}
-		text, _ := json.Marshal(corev1.NodeConfigStatus{Assigned: at, Active: at, LastKnownGood: at}) // cannot fail: it is made of words
-		n.Annotations[nodev1.ConfigStatusAnnotation] = string(text)
-	}
-	for i := range n.Status.Conditions {
-		if c := &n.Status.Conditions[i]; c.Type == nodev1.ConditionType {
-			c.Status, c.Reason, c.Message = corev1.ConditionStatus(map[bool]string{true: "True", false: "False"}[reason == "Active"]), reason, message
-		}
-	}
+	nodetest.Say(n, status, config, message)
 }
 
 // answer answers for all nodes until the end: the first revision is good, and every other one is refused at length.

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
@@ -125,7 +124,6 @@ func (r *rolling) populate(ctx context.Context) (err error) {
 	return r.each(ctx, r.options.Nodes, func(ctx context.Context, i int) error {
 		n := node(i)
 		n.Name = r.names[i]
-		n.Status.Conditions = slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == nodev1.ConditionType })
 		if i < puppets {
 			return r.admin.Create(ctx, n)
 		}

@@ -93,7 +93,7 @@ func (r *rolling) behind(ctx context.Context) (names []string, err error) {
 	sources := map[string]int{}
 	names, err = r.unlike(ctx, func(n *rollout.Node) bool {
 		sources[n.Source]++
-		return n.Reason == nodev1.ReasonActive && n.Observed == n.Source && n.Active == n.Source && n.Good == n.Source && n.RetryObserved == n.Retry
+		return n.Reason == nodev1.ReasonActive && n.Observed == n.Source && n.Active == n.Source && n.Good == n.Source && n.RetryHeard == n.Retry
 	})
 	if len(sources) > 1 {
 		names = append(names, fmt.Sprintf("there are %d assignments: %v", len(sources), sources))
