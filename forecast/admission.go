@@ -14,8 +14,8 @@ type verdict struct {
 	certain bool
 	why     string
 	detail  string // which files
-	ordered bool // it depends on who comes before
-	stays   bool // in doubt, but for others its room is taken
+	ordered bool   // it depends on who comes before
+	stays   bool   // in doubt, but for others its room is taken
 }
 
 var admitted verdict

@@ -24,7 +24,13 @@ func ReadPods(text io.Reader) ([]corev1.Pod, error) {
 // ReadPodsAndEnds is ReadPods that tells of each pod that has ended. It gives the resourceVersion of the list, too.
 func ReadPodsAndEnds(text io.Reader, tell func(End)) (pods []corev1.Pod, version string, err error) {
 	decoder := json.NewDecoder(text)
-	if version, err = enterItems(decoder); err != nil {
+	switch version, err = enterItems(decoder); {
+	case errors.Is(err, errNullItems): // how Go writes a list that has none
+		if token, err := decoder.Token(); err != nil || token != json.Delim('}') {
+			return nil, "", fmt.Errorf("reading a list of no pods: %v: %w", token, orNoList(err))
+		}
+		return []corev1.Pod{}, version, nil
+	case err != nil:
 		return nil, "", fmt.Errorf("reading a list of pods: %w", err)
 	}
 	pods, err = readItems(decoder, tell)
@@ -64,7 +70,10 @@ func enterItems(decoder *json.Decoder) (version string, err error) {
 			return "", err
 		}
 		if key == "items" {
-			if token, err := decoder.Token(); err != nil || token != json.Delim('[') {
+			switch token, err := decoder.Token(); {
+			case err == nil && token == nil:
+				return version, errNullItems
+			case err != nil || token != json.Delim('['):
 				return "", fmt.Errorf("its items are %v: %w", token, orNoList(err))
 			}
 			return version, nil
@@ -85,7 +94,10 @@ func enterItems(decoder *json.Decoder) (version string, err error) {
 	return "", errNoList
 }
 
-var errNoList = errors.New("it has no list of items")
+var (
+	errNoList    = errors.New("it has no list of items")
+	errNullItems = errors.New("its items are null")
+)
 
 func orNoList(err error) error {
 	if err == nil {

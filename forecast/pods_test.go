@@ -63,10 +63,13 @@ func TestReadPods(t *testing.T) {
 			t.Errorf("%.60q is read as %d pods, want %d: %v", text, len(pods), want, err)
 		}
 	}
-	if pods, err := ReadPods(strings.NewReader(`{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[]}`)); err != nil || pods == nil || len(pods) != 0 {
-		t.Errorf("no pods: %v, %v", pods, err)
+	for _, none := range []string{"[]", "null"} {
+		pods, err := ReadPods(strings.NewReader(`{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":` + none + `}`))
+		if err != nil || pods == nil || len(pods) != 0 {
+			t.Errorf("%s is read as %v: %v", none, pods, err)
+		}
 	}
-	for _, bad := range []string{"", "[]", "{}", `{"items":null}`, `{"items":{}}`, `{"items":[{}`, `{"items":[{},1]}`, `{"items":[` + strings.Repeat("{},", mostPods) + `{}]}`, string(text[:len(text)/2]), `{"kind":"Status"}`} {
+	for _, bad := range []string{"", "[]", "{}", `{"items":null`, `{"items":null,`, `{"items":{}}`, `{"items":[{}`, `{"items":[{},1]}`, `{"items":[` + strings.Repeat("{},", mostPods) + `{}]}`, string(text[:len(text)/2]), `{"kind":"Status"}`} {
 		if pods, err := ReadPods(strings.NewReader(bad)); err == nil {
 			t.Errorf("%.40q is read as %d pods", bad, len(pods))
 		}
