@@ -77,6 +77,24 @@ func (c *Cluster) Dial(ctx context.Context, network, address string) (net.Conn, 
 	return d.connection, nil
 }
 
+// Listen listens inside the namespace. address is IP:PORT.
+func (c *Cluster) Listen(ctx context.Context, address string) (listener net.Listener, err error) {
+	result := make(chan error, 1)
+	go func() { // a thread that cannot come back from the namespace ends with it
+		var listenErr error
+		runtime.LockOSThread()
+		home, err := inNamespace(c.namespace(), func() { listener, listenErr = new(net.ListenConfig).Listen(ctx, "tcp", address) })
+		if home {
+			runtime.UnlockOSThread()
+		}
+		result <- errors.Join(listenErr, err)
+	}()
+	if err := <-result; err != nil {
+		return nil, fmt.Errorf("listening in the network namespace: %w", err)
+	}
+	return listener, nil
+}
+
 // inNamespace runs do with this thread, which the caller has locked, in the namespace. home is false when the thread could
 // not come back.
 func inNamespace(file string, do func()) (home bool, err error) {
