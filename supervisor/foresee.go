@@ -35,14 +35,21 @@ func (l *loop) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
 	look := l.lost.begin()
 	facts, troubles := asked.facts(ctx)
 	l.lost.before(look, facts.Pods, steadyTime())
-	found := foreseen(do.Change, forecast.Of(facts), troubles)
+	f := forecast.Of(facts)
+	if facts.Now != nil && facts.Then != nil && facts.Node != nil && facts.Pods != nil { // else the troubles say it better
+		for _, u := range f.Missing {
+			troubles = append(troubles, errors.New(u.String()))
+		}
+	}
+	found := foreseen(do.Change, f, troubles)
 	found.Nonce = rand.Text()
 	return found
 }
 
-// foreseen puts a forecast into the words of the core.
+// foreseen puts a forecast into the words of the core. A forecast that could be made is one that knows, although there may be something that
+// nobody can say, such as the sandboxes of an old container runtime.
 func foreseen(change decide.Change, f forecast.Forecast, troubles []error) decide.Foreseen {
-	found := decide.Foreseen{Change: change, Known: len(troubles) == 0 && f.Known()}
+	found := decide.Foreseen{Change: change}
 	var waits, warnings []string
 	for _, err := range troubles {
 		if unknowable := (unknowable{}); errors.As(err, &unknowable) {
@@ -51,11 +58,10 @@ func foreseen(change decide.Change, f forecast.Forecast, troubles []error) decid
 			waits = append(waits, err.Error())
 		}
 	}
-	if len(troubles) == 0 { // else they say it better
-		waits = append(waits, texts(f.Missing)...)
+	for _, u := range f.Doubts {
+		warnings = append(warnings, u.String())
 	}
-	warnings = append(warnings, texts(f.Doubts)...)
-	found.Lost = f.Harm()
+	found.Known, found.Lost = f.Known() && len(waits) == 0, f.Harm()
 	sentence := f.Sentence(namedPods)
 	if found.Lost > 0 {
 		found.Words, found.Losses = line(sentence), losses(f.Lost())
@@ -64,13 +70,6 @@ func foreseen(change decide.Change, f forecast.Forecast, troubles []error) decid
 	}
 	found.WaitsFor, found.Warning = line(waits...), line(warnings...)
 	return found
-}
-
-func texts(list []forecast.Unknown) (texts []string) {
-	for _, u := range list {
-		texts = append(texts, u.String())
-	}
-	return texts
 }
 
 // line is one line of bounded length.
@@ -98,6 +97,12 @@ func (l *loop) readPods(ctx context.Context, ended func(forecast.End)) ([]corev1
 func (l *loop) bothEffective(ctx context.Context, do decide.Foresee) (now, then config.Effective, troubles []error) {
 	then, thenErr := l.askedEffective(ctx, do, do.Version, do.Content)
 	now, nowErr := l.runningEffective(ctx, do)
+	if nowErr == nil && configurationOf(now) == nil {
+		nowErr = errUnreadable
+	}
+	if thenErr == nil && configurationOf(then) == nil {
+		thenErr = errUnreadable
+	}
 	if nowErr != nil {
 		troubles = append(troubles, fmt.Errorf("the configuration that runs: %w", nowErr))
 	}
@@ -159,6 +164,7 @@ var (
 	errPastCheck  = errors.New("the kubelet does not stop at its check, and is not asked any more")
 	errChanged    = errors.New("its files changed while the kubelet was asked")
 	errNotTold    = errors.New("the kubelet has accepted it, and not told it")
+	errUnreadable = errors.New("what the kubelet told of it cannot be read")
 	errWordless   = errors.New("the kubelet was asked, and something else came first")
 )
 

@@ -32,6 +32,7 @@ func TestForeseen(t *testing.T) {
 	restarted := func(l *forecast.Loss) { l.Restarted, l.DaemonSet = true, true }
 	a, b := loss("a"), loss("b", perhaps)
 	const aWords = "1 of 7 running pods would be killed at the restart: default/a (OutOfpods)"
+	unknown := forecast.Forecast{Missing: []forecast.Unknown{{What: "the Node", Why: "it is not known"}}}
 	never := unknowable{errors.New("the kubelet is a script")}
 	for name, row := range map[string]struct {
 		f        forecast.Forecast
@@ -58,10 +59,10 @@ func TestForeseen(t *testing.T) {
 			decide.Foreseen{Known: true, Lost: 1, Losses: []nodev1.Loss{told("a")}, Words: "2 of 7 running pods would be killed or restarted at the restart: default/d (OutOfpods), default/a (OutOfpods)"}},
 		"a certain one, and a doubt about the Node": {forecast.Forecast{Running: 7, Losses: []forecast.Loss{a}, Least: 1, LeastOfAll: 1, Doubts: []forecast.Unknown{{What: "the Node's allocatable pods", Why: "it is 20"}}}, nil,
 			decide.Foreseen{Known: true, Lost: 1, Losses: []nodev1.Loss{told("a")}, Words: aWords, Warning: "the Node's allocatable pods: it is 20"}},
-		"an API server that is away":     {forecast.Forecast{}, []error{errors.New("reading Node n1: no\nanswer"), errors.New("no pods")}, decide.Foreseen{WaitsFor: "reading Node n1: no answer; no pods"}},
-		"a Node that says too little":    {forecast.Forecast{Missing: []forecast.Unknown{{What: "the Node", Why: "it has no capacity"}}}, nil, decide.Foreseen{WaitsFor: "the Node: it has no capacity"}},
-		"what nobody can say":            {forecast.Forecast{}, []error{fmt.Errorf("what runs: %w", never)}, decide.Foreseen{Warning: "what runs: the kubelet is a script"}},
-		"both":                           {forecast.Forecast{}, []error{never, errors.New("no pods")}, decide.Foreseen{WaitsFor: "no pods", Warning: "the kubelet is a script"}},
+		"an API server that is away":     {unknown, []error{errors.New("reading Node n1: no\nanswer"), errors.New("no pods")}, decide.Foreseen{WaitsFor: "reading Node n1: no answer; no pods"}},
+		"an old container runtime":       {forecast.Forecast{Running: 7}, []error{unknowable{errors.New("no CRI v1")}}, decide.Foreseen{Known: true, Warning: "no CRI v1"}},
+		"what nobody can say":            {unknown, []error{fmt.Errorf("what runs: %w", never)}, decide.Foreseen{Warning: "what runs: the kubelet is a script"}},
+		"both":                           {unknown, []error{never, errors.New("no pods")}, decide.Foreseen{WaitsFor: "no pods", Warning: "the kubelet is a script"}},
 		"what the kubelet does not tell": {forecast.Forecast{Doubts: []forecast.Unknown{{What: "featureGates", Why: "X changes"}}}, nil, decide.Foreseen{Known: true, Warning: "featureGates: X changes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
