@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -33,6 +34,8 @@ type Verdict struct {
 	Effective config.Effective
 	// Shadowed are the fields of the candidate's file that flags or drop-in files go before ([config.Shadowed]).
 	Shadowed []nodev1.ShadowedField
+	// Resolver warns of the candidate's resolv.conf where the node's own configuration names a better one ([config.LoopingResolver]).
+	Resolver string
 	// GoingAway are gates and flags that a later version of the kubelet will not have, by its own words ([config.GoingAway]).
 	GoingAway []string
 	// NoMorePreflight: the binary went past the check and began to start for real. It was killed; nothing must be pre-flighted with it
@@ -94,13 +97,24 @@ func (p *Preflight) Check(ctx context.Context, candidate Candidate, control *Can
 			Words: config.Quote("no verdict of the pre-flight: " + p.fileOf(candidate) + " was removed or changed while the kubelet was asked")}
 	}
 	verdict.Warnings = config.FileWarnings(candidate.File, verdict.Minor)
-	switch verdict.Outcome {
-	case config.Accepted, config.Unknown:
-		if !verdict.Effective.Known() {
-			verdict.Effective = config.ReadEffective(p.Arguments, p.fileOf(candidate))
-		}
-		verdict.Shadowed = config.Shadowed(candidate.File, p.Arguments, verdict.Effective)
+	if verdict.Outcome != config.Accepted && verdict.Outcome != config.Unknown {
+		return verdict
 	}
+	if !verdict.Effective.Known() {
+		verdict.Effective = config.ReadEffective(p.Arguments, p.fileOf(candidate))
+	}
+	return p.lookBeside(verdict, candidate)
+}
+
+// lookBeside looks at what the kubelet does not check. Where its flags are not known for sure, as behind a script, that is a warning at most.
+func (p *Preflight) lookBeside(verdict Verdict, candidate Candidate) Verdict {
+	own := config.ReadEffective(p.Arguments, p.fileOf(Candidate{}))
+	missing := config.MissingResolvConf(verdict.Effective, own)
+	if missing != "" && verdict.Outcome == config.Accepted {
+		return Verdict{Outcome: config.Refused, Words: missing, Minor: verdict.Minor, Warnings: verdict.Warnings}
+	}
+	verdict.Shadowed = config.Shadowed(candidate.File, p.Arguments, verdict.Effective)
+	verdict.Resolver = cmp.Or(missing, config.LoopingResolver(verdict.Effective, own))
 	return verdict
 }
 

@@ -327,3 +327,48 @@ func TestPreflightOfAFileThatChanges(t *testing.T) {
 		})
 	}
 }
+
+// A resolv.conf that this node does not have is refused before any start, though the kubelet accepts it.
+func TestPreflightLooksAtTheResolver(t *testing.T) {
+	good := "nameserver 10.0.0.1\n"
+	own := "resolvConf: " + written(t, "own.conf", good) + "\n"
+	stub := "resolvConf: " + written(t, "stub.conf", "nameserver 127.0.0.53\n") + "\n"
+	const gone = "resolvConf: /nowhere/resolv.conf\n"
+	for name, test := range map[string]struct {
+		own, candidate string
+		mode           string
+		want           config.Outcome
+		words, warns   string // what they contain
+	}{
+		"as it is":                     {own, own, "ok", config.Accepted, "", ""},
+		"another one":                  {own, "resolvConf: " + written(t, "other.conf", good) + "\n", "ok", config.Accepted, "", ""},
+		"one that is not there":        {own, gone, "ok", config.Refused, "resolvConf names /nowhere/resolv.conf, and this node does not have that file", ""},
+		"as little as the node's own":  {gone, gone, "ok", config.Accepted, "", ""},
+		"none":                         {own, "resolvConf: ''\n", "ok", config.Accepted, "", ""},
+		"a loopback address":           {own, stub, "ok", config.Accepted, "", "whose only name server is the loopback address 127.0.0.53"},
+		"the same as the node's own":   {stub, stub, "ok", config.Accepted, "", ""},
+		"the kubelet's words go first": {own, gone, "refuse, words: maxPods -1", config.Refused, "maxPods -1", ""},
+		"the kubelet does not tell":    {own, gone, "exitZero", config.Unknown, "exited with 0", "this node does not have that file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			preflight := Preflight{Kubelet: fakeKubelet, TempFolder: t.TempDir(), Timeout: time.Minute,
+				Arguments: []string{"--config=" + written(t, "own.yaml", fake("mode: ok")+test.own)}}
+			verdict := preflight.Check(t.Context(), Candidate{File: written(t, "candidate.yaml", fake("mode: "+test.mode)+test.candidate)}, &Candidate{})
+			if verdict.Outcome != test.want || !strings.Contains(verdict.Words, test.words) || test.words == "" && verdict.Words != "" {
+				t.Errorf("got %v: %s", verdict.Outcome, verdict.Words)
+			}
+			if !strings.Contains(verdict.Resolver, test.warns) || test.warns == "" && verdict.Resolver != "" {
+				t.Errorf("warns %q", verdict.Resolver)
+			}
+			if verdict.Load || test.want == config.Refused && verdict.Effective.Known() {
+				t.Errorf("got %+v", verdict)
+			}
+		})
+	}
+	t.Run("the node's own is never refused for it", func(t *testing.T) {
+		preflight := Preflight{Kubelet: fakeKubelet, TempFolder: t.TempDir(), Timeout: time.Minute, Arguments: []string{"--config=" + written(t, "own.yaml", fake("mode: ok")+gone)}}
+		if verdict := preflight.Check(t.Context(), Candidate{}, nil); verdict.Outcome != config.Accepted {
+			t.Errorf("got %+v", verdict)
+		}
+	})
+}

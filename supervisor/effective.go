@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -130,7 +131,7 @@ func (l *loop) explain(proved *decide.Proved, do decide.Prove, verdict kubelet.V
 		return
 	}
 	proved.UnknownFields = config.UnknownFields(payload, source.KubeletConfigKey, verdict.Minor)
-	proved.Warnings = slices.Concat(config.Warnings(payload, source.KubeletConfigKey, verdict.Minor), gatesOf(verdict.GoingAway))
+	proved.Warnings = slices.Concat(l.resolverWarning(verdict), config.Warnings(payload, source.KubeletConfigKey, verdict.Minor), gatesOf(verdict.GoingAway))
 	beside := maps.Clone(payload)
 	delete(beside, source.KubeletConfigKey)
 	proved.Effective = told.Digest(l.store.CheckpointFolder(source), beside)
@@ -147,6 +148,15 @@ func (l *loop) isAbout(do decide.Prove) bool {
 func notAbout(refusal kubelet.Verdict) kubelet.Verdict {
 	return kubelet.Verdict{Outcome: config.Unknown, Unanswered: true, NoMorePreflight: refusal.NoMorePreflight,
 		Words: "no verdict of the pre-flight: the local files or the kubelet binary changed while the kubelet was asked, and then it said: " + refusal.Words}
+}
+
+// resolverWarning compares the resolver with that of the node's own configuration, and with that of what runs.
+func (l *loop) resolverWarning(verdict kubelet.Verdict) []string {
+	runs, _ := l.effectives.running()
+	if words := cmp.Or(verdict.Resolver, config.LoopingResolver(verdict.Effective, runs)); words != "" {
+		return []string{words}
+	}
+	return nil
 }
 
 // gatesOf leaves out flags, which are no matter of a configuration: they are in the log.

@@ -156,5 +156,8 @@ func warningsOf(verdict kubelet.Verdict, unknownFields []string) (list []string)
 		list = append(list, "shadowed: "+field+by)
 	}
 	list = append(list, unknownFields...)
+	if verdict.Resolver != "" {
+		list = append(list, verdict.Resolver)
+	}
 	return append(list, verdict.GoingAway...)
 }

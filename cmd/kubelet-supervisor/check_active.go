@@ -156,6 +156,8 @@ func (k askedKubelet) judge(ctx context.Context, c choice) (code int, words stri
 		verdict = k.Check(ctx, kubelet.Candidate{File: c.file}, nil)
 	}
 	switch {
+	case verdict.Outcome == config.Accepted && verdict.Resolver != "":
+		return exitOK, "accepted; warning: " + verdict.Resolver
 	case verdict.Outcome == config.Accepted:
 		return exitOK, "accepted"
 	case verdict.Outcome != config.Refused:

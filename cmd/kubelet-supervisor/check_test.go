@@ -12,6 +12,9 @@ func TestCheck(t *testing.T) {
 	folder := t.TempDir()
 	local := written(t, filepath.Join(folder, "local.yaml"), fakenode.Configuration("mode: ok"))
 	script := written(t, filepath.Join(folder, "script"), "#!/bin/sh\nexec "+fakeKubelet+" \"$@\"\n")
+	resolving := written(t, filepath.Join(folder, "resolving.yaml"), fakenode.Configuration("mode: ok")+
+		"resolvConf: "+written(t, filepath.Join(folder, "real.conf"), "nameserver 10.0.0.1\n")+"\n")
+	written(t, filepath.Join(folder, "stub.conf"), "nameserver 127.0.0.53\n")
 	for name, test := range map[string]struct {
 		content        string
 		flags          []string
@@ -27,9 +30,15 @@ func TestCheck(t *testing.T) {
 		"is of another kind": {"apiVersion: v1\nkind: Pod\n", nil, []string{fakeKubelet}, 1, "", "is refused: "},
 		"the command line itself fails": {fakenode.Configuration("mode: refuse, words: maxPods -1"), nil,
 			[]string{fakeKubelet, "--config=" + written(t, filepath.Join(folder, "bad.yaml"), fakenode.Configuration("mode: refuse, words: maxPods -1"))}, 3, "", "the kubelet's own command line fails the same way"},
-		"exits with code 0": {fakenode.Configuration("mode: exitZero"), nil, []string{fakeKubelet}, 3, "", "nothing can be said of "},
-		"a script, in auto": {fakenode.Configuration("mode: ok"), nil, []string{script}, 3, "", "nothing can be said of "},
-		"a script, always":  {fakenode.Configuration("mode: ok"), []string{"--preflight=always"}, []string{script}, 0, "is accepted by " + script, "warning: "},
+		"names a resolv.conf that is not there": {fakenode.Configuration("mode: ok") + "resolvConf: " + folder + "/gone.conf\n", nil, []string{fakeKubelet, "--config=" + resolving}, 1, "",
+			"is refused: resolvConf names " + folder + "/gone.conf, and this node does not have that file"},
+		"names one that is not there either": {fakenode.Configuration("mode: ok") + "resolvConf: gone.conf\n", nil, []string{fakeKubelet}, 1, "", "/gone.conf, and this node does not have that file"},
+		"names a resolver that loops": {fakenode.Configuration("mode: ok") + "resolvConf: " + folder + "/stub.conf\n", nil, []string{fakeKubelet, "--config=" + resolving}, 0, "is accepted by",
+			"warning: DNS of new pods that use the node's resolver will loop, CoreDNS's too: resolvConf is " + folder + "/stub.conf"},
+		"needs no resolv.conf": {fakenode.Configuration("mode: ok") + "resolvConf: \"\"\n", nil, []string{fakeKubelet, "--config=" + resolving}, 0, "is accepted by", `warning: field "fake" is unknown`},
+		"exits with code 0":    {fakenode.Configuration("mode: exitZero"), nil, []string{fakeKubelet}, 3, "", "nothing can be said of "},
+		"a script, in auto":    {fakenode.Configuration("mode: ok"), nil, []string{script}, 3, "", "nothing can be said of "},
+		"a script, always":     {fakenode.Configuration("mode: ok"), []string{"--preflight=always"}, []string{script}, 0, "is accepted by " + script, "warning: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := written(t, filepath.Join(t.TempDir(), "kubelet.yaml"), test.content)
