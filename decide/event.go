@@ -13,6 +13,9 @@ type Moment struct {
 	Wall time.Time     // for people only
 }
 
+// StaticPodEnded is in place of the kubelet's reason where a restart has ended a static pod: the kubelet gives none.
+const StaticPodEnded = "StaticPod"
+
 // Event is one thing that happened: one of the types below.
 type Event interface{ event() }
 

@@ -183,3 +183,35 @@ func FuzzDecodeManifest(f *testing.F) {
 		}
 	})
 }
+
+// Whether a static pod was ended by a restart shows in its sandbox, where its files are as they were.
+func TestStaticPodsThatEnded(t *testing.T) {
+	one, two := aManifest("s.yaml", "s"), aManifest("s.yaml", "s")
+	one.Digest, two.Digest = "1", "2"
+	other := ran("s")
+	other.ID = "later"
+	elsewhere := configuration(func(c *Configuration) { c.StaticPodPath = "/etc/other" })
+	for name, row := range map[string]struct {
+		then      *Configuration
+		sandboxes []Sandbox
+		files     map[string][]Manifest
+		want      bool
+	}{
+		"it runs on":               {configuration(), []Sandbox{ran("s")}, in(manifests, one), false},
+		"another one runs":         {configuration(), []Sandbox{other}, in(manifests, one), true},
+		"none runs":                {configuration(), []Sandbox{}, in(manifests, one), true},
+		"its file was edited":      {configuration(), []Sandbox{other}, in(manifests, two), false},
+		"its file was removed":     {configuration(), []Sandbox{}, in(manifests), false},
+		"another folder":           {elsewhere, []Sandbox{}, in("/etc/other", one), true},
+		"the runtime says nothing": {configuration(), nil, in(manifests, one), false},
+	} {
+		before := Facts{Now: configuration(), Node: nodeWith(t, configuration()), Sandboxes: []Sandbox{ran("s"), fromAPI("a")}, Manifests: in(manifests, one)}.StaticPods()
+		if len(before) != 1 || before[0].Name != "s-n1" {
+			t.Fatalf("%+v", before)
+		}
+		after := Facts{Now: row.then, Node: nodeWith(t, configuration()), Sandboxes: row.sandboxes, Manifests: row.files}
+		if got := before[0].EndedIn(after); got != row.want {
+			t.Errorf("%s: %v, want %v", name, got, row.want)
+		}
+	}
+}

@@ -47,8 +47,8 @@ var usualCodes = []string{"200", "201", "400", "401", "403", "404", "409", "422"
 // otherReason is for all reasons that are none of lostReasons: anybody who may write the status of pods can make one up.
 const otherReason = "Other"
 
-// lostReasons are what a kubelet says of a pod that it rejects, or that makes room for another.
-var lostReasons = append(rejection.Reasons(), rejection.Preempting, rejection.Evicted, otherReason)
+// lostReasons are what a kubelet says of a pod that it rejects, or that makes room for another; and our own word for a static pod.
+var lostReasons = append(rejection.Reasons(), rejection.Preempting, rejection.Evicted, decide.StaticPodEnded, otherReason)
 
 // bounds are the upper ones of a histogram's buckets, in seconds; the last bucket is endless.
 var bounds = []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120}

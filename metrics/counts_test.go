@@ -263,7 +263,7 @@ func TestWhatIsThereFromTheStart(t *testing.T) {
 	zero("kubelet_exits_total", `{asked="true",cause="stopped"}`)
 	zero(`kubelet_exits_total`, `{asked="false",cause="clean"}`, `{asked="false",cause="error"}`, `{asked="false",cause="hung"}`, `{asked="false",cause="signal"}`)
 	zero("preflights_total", labels("outcome", "accepted", "refused", "environment", "unknown")...)
-	zero("pods_lost_total", labels("reason", append(rejection.Reasons(), "Preempting", "Evicted", "Other")...)...)
+	zero("pods_lost_total", labels("reason", append(rejection.Reasons(), "Preempting", "Evicted", "StaticPod", "Other")...)...)
 	zero("rollbacks_total", labels("cause", "Exited", "StartTimeout", "PortHeld", "LeaseLost")...)
 	zero("api_requests_total", labels("code", "200", "201", "400", "401", "403", "404", "409", "422", "429", "500", "503", "504", "none", "other")...)
 	for _, name := range []string{"kubelet_healthy", "kubelet_unhealthy_seconds_total", "rejections_total", "promotions_total", "state_files_set_aside_total"} {

@@ -34,7 +34,7 @@ func (l *loop) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
 	asked.client, asked.nodeName = l.api.connection()
 	look := l.lost.begin()
 	facts, troubles := asked.facts(ctx)
-	l.lost.before(look, facts.Pods, steadyTime())
+	l.lost.before(look, asked.seenIn(facts), steadyTime())
 	f := forecast.Of(facts)
 	if facts.Now != nil && facts.Then != nil && facts.Node != nil && facts.Pods != nil { // else the troubles say it better
 		for _, u := range f.Missing {

@@ -27,19 +27,39 @@ const (
 	seenFor = 10 * time.Minute
 )
 
-// lostPods finds the pods that a restart by choice has cost (rule 19): those that ran before it, and that the restarted kubelet has rejected.
+// lostPods finds the pods that a restart by choice has cost (rule 19): those that ran before it, and that the restarted kubelet has rejected; and
+// static pods that it has ended.
 type lostPods struct {
 	mu     sync.Mutex
-	begun  int               // looks at changes, numbered as they begin
-	newest int               // the one that seen is of
-	seen   map[string]string // names of the pods that ran at the newest look at a change that knew them, by their uid; nil = none has
-	seenAt time.Duration     // of the steady clock
-	owing  map[string]string // those to be looked for once a kubelet is healthy again; nil = none
-	asking bool              // owing is not known yet: the pods are being read
+	begun  int           // looks at changes, numbered as they begin
+	newest int           // the one that seen is of
+	seen   sight         // of the newest look at a change that knew the pods
+	seenAt time.Duration // of the steady clock
+	owing  sight         // of those to be looked for once a kubelet is healthy again
+	asking bool          // owing is not known yet: the pods are being read
 
 	restarts int               // after which pods were looked for
 	awaited  map[string]string // those that are looked for, and were not missed yet
+	static   staticSight       // those among them that are static
 	missed   []string          // names of those that were, after the newest restart
+}
+
+// A sight is the pods that run.
+type sight struct {
+	names  map[string]string // by their uid, those of static pods by the id of their sandbox; nil: not known
+	static staticSight
+}
+
+// seenIn are the pods that the facts of a forecast have. Without the pods of the API nothing is known.
+func (i inquiry) seenIn(f forecast.Facts) sight {
+	if f.Pods == nil || f.Then == nil {
+		return sight{}
+	}
+	s := sight{namesOfRunning(f.Pods), staticSight{f.StaticPods(), f.Then, f.Node, i.kubelet(f.Then).RuntimeEndpoint}}
+	for _, pod := range s.static.pods {
+		s.names[pod.Sandbox] = pod.Namespace + "/" + pod.Name
+	}
+	return s
 }
 
 // begin numbers a look at a change.
@@ -50,14 +70,14 @@ func (p *lostPods) begin() int {
 	return p.begun
 }
 
-// before is told what a look has seen, and when. One that comes after a newer one is too old. One that has got no answer (nil) has seen nothing.
-func (p *lostPods) before(look int, pods []corev1.Pod, now time.Duration) {
+// before is told what a look has seen, and when. One that comes after a newer one is too old. One that has got no answer has seen nothing.
+func (p *lostPods) before(look int, seen sight, now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if look < p.newest || pods == nil {
+	if look < p.newest || seen.names == nil {
 		return
 	}
-	p.newest, p.seen, p.seenAt = look, namesOfRunning(pods), now
+	p.newest, p.seen, p.seenAt = look, seen, now
 }
 
 // namesOfRunning are the names of the pods that run, by their uid.
@@ -77,10 +97,10 @@ func namesOfRunning(pods []corev1.Pod) map[string]string {
 func (p *lostPods) compare(now time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.owing, p.asking = p.seen, p.seen == nil || now-p.seenAt > seenFor
-	p.seen = nil
+	p.owing, p.asking = p.seen, p.seen.names == nil || now-p.seenAt > seenFor
+	p.seen = sight{}
 	if p.asking {
-		p.owing = nil
+		p.owing = sight{}
 	}
 	return !p.asking
 }
@@ -91,7 +111,7 @@ func (p *lostPods) add(pods []corev1.Pod) {
 	defer p.mu.Unlock()
 	switch {
 	case p.asking: // the next kubelet is not healthy yet
-		p.owing, p.asking = namesOfRunning(pods), false
+		p.owing, p.asking = sight{names: namesOfRunning(pods)}, false
 	case p.awaited != nil:
 		maps.Copy(p.awaited, namesOfRunning(pods))
 	}
@@ -102,14 +122,15 @@ func (p *lostPods) add(pods []corev1.Pod) {
 func (p *lostPods) take() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.owing) == 0 && !p.asking {
+	if len(p.owing.names) == 0 && !p.asking {
 		return 0
 	}
 	if p.awaited == nil {
 		p.awaited = map[string]string{}
 	}
-	maps.Copy(p.awaited, p.owing)
-	p.owing, p.asking, p.missed = nil, false, nil
+	maps.Copy(p.awaited, p.owing.names)
+	p.static = p.owing.static
+	p.owing, p.asking, p.missed = sight{}, false, nil
 	p.restarts++
 	return p.restarts
 }
@@ -193,6 +214,7 @@ func (l *loop) countLost(ctx context.Context, restart int) {
 			l.Logger.Debug("whether pods were lost at the restart is not known", zap.Error(err))
 			continue
 		}
+		ends = append(ends, l.endedStaticPods(ctx)...)
 		looks++
 		if names, news := l.lost.miss(restart, ends); len(news) > 0 {
 			l.send(ctx, decide.PodsLost{Words: lostWords(names), New: news})

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -21,6 +23,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 func runningPod(name string, changes ...func(*corev1.Pod)) corev1.Pod {
@@ -30,6 +33,8 @@ func runningPod(name string, changes ...func(*corev1.Pod)) corev1.Pod {
 	}
 	return pod
 }
+
+func sightOf(pods []corev1.Pod) sight { return sight{names: namesOfRunning(pods)} }
 
 func rejected(name, reason string) forecast.End {
 	return forecast.End{UID: types.UID(name), Reason: reason, Rejected: true}
@@ -41,14 +46,14 @@ func TestLostPods(t *testing.T) {
 		runningPod("d", func(p *corev1.Pod) { now := metav1.Now(); p.DeletionTimestamp = &now }),
 		runningPod("e", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} })}
 	var l lostPods
-	l.before(l.begin(), pods, 0)
+	l.before(l.begin(), sightOf(pods), 0)
 	if restart := l.take(); restart != 0 {
 		t.Error("the pods of a kubelet that was not stopped for the change are looked for")
 	}
 	if !l.compare(0) {
 		t.Error("a look has known the pods, and they are read again")
 	}
-	l.before(l.begin(), []corev1.Pod{}, 0) // of the next change
+	l.before(l.begin(), sightOf([]corev1.Pod{}), 0) // of the next change
 	first := l.take()
 	if again := l.take(); again != 0 {
 		t.Error("a second start looks again")
@@ -68,8 +73,8 @@ func TestLostPods(t *testing.T) {
 	}
 
 	older, newer := l.begin(), l.begin()
-	l.before(newer, append(pods, runningPod("f")), 0)
-	l.before(older, []corev1.Pod{runningPod("g")}, 0) // begun earlier, and slower
+	l.before(newer, sightOf(append(pods, runningPod("f"))), 0)
+	l.before(older, sightOf([]corev1.Pod{runningPod("g")}), 0) // begun earlier, and slower
 	l.compare(0)
 	second := l.take()
 	if _, news := l.miss(first, []forecast.End{rejected("f", "OutOfpods")}); !l.over(first, false) || len(news) > 0 {
@@ -95,16 +100,16 @@ func TestLostPodsThatNoLookHasSeen(t *testing.T) {
 		want bool
 	}{
 		"a look without an answer after one with": {look: func(l *lostPods) {
-			l.before(l.begin(), []corev1.Pod{runningPod("a")}, 0)
-			l.before(l.begin(), nil, time.Minute)
+			l.before(l.begin(), sightOf([]corev1.Pod{runningPod("a")}), 0)
+			l.before(l.begin(), sight{}, time.Minute)
 		}, knew: true, want: true},
 		"no look":                              {look: func(*lostPods) {}, read: []corev1.Pod{runningPod("a")}, want: true},
 		"no look, and a slow API server":       {look: func(*lostPods) {}, read: []corev1.Pod{runningPod("a")}, late: true, want: true},
 		"no look, and no answer":               {look: func(*lostPods) {}},
-		"a look without an answer":             {look: func(l *lostPods) { l.before(l.begin(), nil, 0) }, read: []corev1.Pod{runningPod("a")}, want: true},
-		"a look that was too long ago":         {look: func(l *lostPods) { l.before(l.begin(), []corev1.Pod{runningPod("a")}, -seenFor) }, read: []corev1.Pod{runningPod("b")}},
-		"the look at a change that was made":   {look: func(l *lostPods) { l.before(l.begin(), []corev1.Pod{runningPod("a")}, 0); l.compare(0) }, read: []corev1.Pod{}},
-		"a look that has seen no pod that ran": {look: func(l *lostPods) { l.before(l.begin(), []corev1.Pod{}, 0) }, knew: true},
+		"a look without an answer":             {look: func(l *lostPods) { l.before(l.begin(), sight{}, 0) }, read: []corev1.Pod{runningPod("a")}, want: true},
+		"a look that was too long ago":         {look: func(l *lostPods) { l.before(l.begin(), sightOf([]corev1.Pod{runningPod("a")}), -seenFor) }, read: []corev1.Pod{runningPod("b")}},
+		"the look at a change that was made":   {look: func(l *lostPods) { l.before(l.begin(), sightOf([]corev1.Pod{runningPod("a")}), 0); l.compare(0) }, read: []corev1.Pod{}},
+		"a look that has seen no pod that ran": {look: func(l *lostPods) { l.before(l.begin(), sightOf([]corev1.Pod{}), 0) }, knew: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var l lostPods
@@ -141,7 +146,7 @@ func TestCountLostEnds(t *testing.T) {
 	l.api = &apiSession{loop: l}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	l.lost.before(l.lost.begin(), []corev1.Pod{runningPod("a")}, 0)
+	l.lost.before(l.lost.begin(), sightOf([]corev1.Pod{runningPod("a")}), 0)
 	l.lost.compare(0)
 	restart := l.lost.take()
 	l.countLost(ctx, restart)
@@ -199,7 +204,7 @@ func TestCountLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, asked := podsServer(t, row.lists...)
-			l.lost.before(l.lost.begin(), []corev1.Pod{runningPod("a"), runningPod("b")}, 0)
+			l.lost.before(l.lost.begin(), sightOf([]corev1.Pod{runningPod("a"), runningPod("b")}), 0)
 			l.lost.compare(0)
 			l.countLost(t.Context(), l.lost.take())
 			if got := asked.Load(); got != row.asked {
@@ -220,7 +225,7 @@ func TestCountLost(t *testing.T) {
 // Where the looks before a change had no answer, what a restart costs is found all the same.
 func TestCountLostOfAChangeThatNoLookKnew(t *testing.T) {
 	l, _ := podsServer(t, abRun, bIsLost)
-	l.lost.before(l.lost.begin(), nil, 0)
+	l.lost.before(l.lost.begin(), sight{}, 0)
 	l.compareLost(t.Context())
 	l.tasks.Wait()
 	l.countLost(t.Context(), l.lost.take())
@@ -231,3 +236,51 @@ func TestCountLostOfAChangeThatNoLookKnew(t *testing.T) {
 		t.Errorf("told was %+v", told)
 	}
 }
+
+// A static pod is lost whose sandbox does not run any more, and whose file is as it was. The API has an object of its name all the while.
+func TestCountLostStaticPods(t *testing.T) {
+	for name, row := range map[string]struct {
+		edit func(file string) error
+		want map[string]int
+	}{
+		"ended by the restart": {func(string) error { return nil }, map[string]int{decide.StaticPodEnded: 1}},
+		"its file was edited": {func(file string) error {
+			return os.WriteFile(file, []byte(strings.ReplaceAll(aManifest, "pause", "other")), 0o600)
+		}, nil},
+		"its file was taken away":  {os.Remove, nil},
+		"another file came beside": {func(file string) error { return os.WriteFile(file+".backup", []byte(aManifest), 0o600) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, _ := podsServer(t, `{"items":[]}`)
+			folder, file := t.TempDir(), ""
+			file = filepath.Join(folder, "s.yaml")
+			if err := os.WriteFile(file, []byte(aManifest), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c := &forecast.Configuration{StaticPodPath: folder, ContainerRuntimeEndpoint: "unix://" + filepath.Join(folder, ".runtime.sock")}
+			fakenode.Runtime(t, filepath.Join(folder, ".runtime.sock")) // runs nothing
+			files, err := manifests(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			facts := forecast.Facts{Now: c, Then: c, Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, Pods: []corev1.Pod{}, Manifests: files,
+				Sandboxes: []forecast.Sandbox{{ID: "box", Namespace: "default", Name: "s-n1", UID: "hash", Source: "file"}}}
+			l.lost.before(l.lost.begin(), inquiry{}.seenIn(facts), 0)
+			l.lost.compare(0)
+			if err := row.edit(file); err != nil {
+				t.Fatal(err)
+			}
+			l.countLost(t.Context(), l.lost.take())
+			close(l.events)
+			var told decide.PodsLost
+			for event := range l.events {
+				told = event.(decide.PodsLost)
+			}
+			if !maps.Equal(told.New, row.want) || row.want != nil && told.Words != "running pods lost at the restart: 1: default/s-n1" {
+				t.Errorf("told was %+v, want %v", told, row.want)
+			}
+		})
+	}
+}
+
+const aManifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: s}\nspec: {containers: [{name: main, image: pause}]}\n"
