@@ -60,10 +60,9 @@ func (c *cast) addSandboxes(f Facts) {
 	for i := range f.Sandboxes {
 		s := &f.Sandboxes[i]
 		key := s.Namespace + "/" + s.Name
-		if !s.Static() || known[key] {
+		if !s.Static() || known[key] != nil {
 			continue
 		}
-		known[key] = true
 		pod := &corev1.Pod{}
 		if files := f.manifestsOf(f.Now, key); len(files) > 0 {
 			pod = files[len(files)-1].Pod
@@ -73,32 +72,39 @@ func (c *cast) addSandboxes(f Facts) {
 		pod = f.staticPod(pod, corev1.PodRunning)
 		pod.Namespace, pod.Name, pod.UID = s.Namespace, s.Name, types.UID(s.UID)
 		pod.Annotations = map[string]string{SourceAnnotation: s.Source}
-		c.now = append(c.now, newCandidate(f.Node, pod))
+		known[key] = newCandidate(f.Node, pod)
+		c.now = append(c.now, known[key])
 	}
 }
 
-// addManifests adds the pods of files that nobody shows to run. Where the container runtime cannot be asked, they do.
+// addManifests adds the pods of files that nobody shows to run. Where the container runtime cannot be asked, they do. One that several files have
+// runs, too: where it does not now, the kubelet is about to put the pod of one file in the place of another's.
 func (c *cast) addManifests(f Facts) {
 	known := c.staticKeys()
 	for _, m := range f.Manifests[f.Now.StaticPodFolder()] {
-		if m.Pod == nil || known[f.keyOf(m.Pod)] {
+		if m.Pod == nil {
 			continue
 		}
-		known[f.keyOf(m.Pod)] = true
-		if f.Sandboxes == nil {
-			c.now = append(c.now, newCandidate(f.Node, f.staticPod(m.Pod, corev1.PodRunning)))
-		} else {
+		key := f.keyOf(m.Pod)
+		twice := len(f.manifestsOf(f.Now, key)) > 1
+		switch other := known[key]; {
+		case other != nil:
+			other.runs = other.runs || twice
+		case twice || f.Sandboxes == nil:
+			other = newCandidate(f.Node, f.staticPod(m.Pod, corev1.PodRunning))
+			c.now, known[key] = append(c.now, other), other
+		default:
 			c.open = append(c.open, Unknown{m.File, "its pod does not run, and the restart may start it"})
 		}
 	}
 }
 
-// staticKeys are the names of the static pods.
-func (c *cast) staticKeys() map[string]bool {
-	known := map[string]bool{}
+// staticKeys are the static pods by their names.
+func (c *cast) staticKeys() map[string]*candidate {
+	known := map[string]*candidate{}
 	for _, other := range c.now {
 		if other.static {
-			known[other.pod.Namespace+"/"+other.pod.Name] = true
+			known[other.pod.Namespace+"/"+other.pod.Name] = other
 		}
 	}
 	return known

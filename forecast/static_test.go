@@ -63,6 +63,8 @@ func TestStaticPods(t *testing.T) {
 		sandboxes []Sandbox
 		files     map[string][]Manifest
 
+		terminating bool
+
 		losses, static, doubts string
 		detail                 string
 	}{
@@ -81,7 +83,10 @@ func TestStaticPods(t *testing.T) {
 
 		"two files of one pod": {pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s"), aManifest("s.yaml.backup", "s", version2)),
 			static: "s-n1:StaticPodTwice", detail: "s.yaml and s.yaml.backup"},
-		"two files of one pod, without a mirror":        {sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s"), aManifest("s.yaml~", "s")), static: "s-n1:StaticPodTwice", detail: "s.yaml and s.yaml~"},
+		"two files of one pod, without a mirror": {sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s"), aManifest("s.yaml~", "s")), static: "s-n1:StaticPodTwice", detail: "s.yaml and s.yaml~"},
+		"two files of one pod, which is ending": {pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{}, terminating: true, files: in(manifests, aManifest("s.yaml", "s"), aManifest("s.yaml~", "s")),
+			static: "s-n1:StaticPodTwice"},
+		"two files of one pod, which is not there":      {sandboxes: []Sandbox{}, files: in(manifests, aManifest("s.yaml", "s"), aManifest("s.yaml~", "s")), static: "s-n1:StaticPodTwice"},
 		"one name in two namespaces":                    {sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s"), aManifest("t.yaml", "s", func(pod *corev1.Pod) { pod.Namespace = "other" })), doubts: manifests + "/t.yaml"},
 		"no file of a pod":                              {pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{ran("s")}, files: in(manifests), static: "s-n1:StaticPodGone"},
 		"no file of a pod, of those that could be read": {pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, Manifest{File: "huge.yaml"}), static: "s-n1:StaticPodGone?", detail: "huge.yaml cannot be read"},
@@ -109,6 +114,9 @@ func TestStaticPods(t *testing.T) {
 			f.Node = nodeWith(t, f.Now)
 			if f.Pods == nil {
 				f.Pods = []corev1.Pod{}
+			}
+			if row.terminating {
+				terminating(&f.Pods[0])
 			}
 			got := Of(f)
 			if lines(got.Losses) != row.losses || lines(got.Static) != row.static || lines(got.Anyway) != "" || whats(got.Doubts) != row.doubts || !got.Known() {

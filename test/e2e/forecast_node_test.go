@@ -143,6 +143,15 @@ func (k *bareKubelet) forecast(t *testing.T, now, then *forecast.Configuration) 
 		var err error
 		facts.Host, err = host.Look(t.Context(), host.Kubelet{RootDir: filepath.Join(k.Folder, "kubelet"), RuntimeEndpoint: now.ContainerRuntimeEndpoint,
 			CgroupRoot: now.CgroupRoot, CgroupDriver: now.CgroupDriver})
+		if err == nil {
+			facts.Sandboxes, err = host.Sandboxes(t.Context(), now.ContainerRuntimeEndpoint)
+		}
+		facts.Manifests = map[string][]forecast.Manifest{}
+		for _, folder := range []string{now.StaticPodFolder(), then.StaticPodFolder()} {
+			if err == nil {
+				facts.Manifests[folder], err = host.Manifests(folder)
+			}
+		}
 		if err != nil {
 			return fatal{err}
 		}

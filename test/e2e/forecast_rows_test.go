@@ -48,6 +48,12 @@ func forecastRows(n *node) []forecastRow {
 					t.Fatal(err)
 				}
 			}},
+		{name: "staticPodPath by another name", slow: true, now: unchanged, then: with("staticPodPath", filepath.Join(n.Folder, "forecast-link")), pods: withStatic(func(*testing.T, *bareKubelet) {}), count: 1,
+			meanwhile: func(t *testing.T, k *bareKubelet) {
+				if err := os.Symlink(k.staticPods(), filepath.Join(n.Folder, "forecast-link")); err != nil {
+					t.Fatal(err)
+				}
+			}},
 		{name: "pods of one second", slow: true, now: unchanged, then: with("maxPods", 3), count: 6, least: 3, pods: func(t *testing.T, k *bareKubelet) {
 			k.putStatic(t, "static")
 			k.putTogether(t, "t1", "t2", "t3", "t4")
