@@ -16,6 +16,7 @@ type verdict struct {
 	detail  string // which files
 	ordered bool   // it depends on who comes before
 	stays   bool   // in doubt, but for others its room is taken
+	shared  bool   // in doubt, for a reason that holds for all such pods or for none
 }
 
 var admitted verdict
@@ -50,6 +51,9 @@ type admission struct {
 	inside   []*candidate // those that were admitted
 	used     amounts
 	verdicts map[*candidate]verdict
+	either   map[*candidate]verdict // of those that make room, or equals of theirs do
+	shared   bool                   // some are in doubt for a shared reason
+	own      bool                   // … for one of their own
 
 	turn
 }
@@ -57,15 +61,18 @@ type admission struct {
 // A turn is how those things go that nobody can know.
 type turn struct {
 	lastOfEquals bool // how preempt chooses
-	doubtfulGo   bool // a pod that may be refused is, and makes room for others; else it stays
+	sharedGo     bool // pods that may be refused for a shared reason are, and make room for others; else they stay
+	othersGo     bool // … for a reason of their own
 }
 
 // lost tells whether a pod with this verdict goes.
-func (t turn) lost(v verdict) bool { return v.refused() && (v.certain || t.doubtfulGo && !v.stays) }
+func (t turn) lost(v verdict) bool {
+	return v.refused() && (v.certain || v.shared && t.sharedGo || !v.shared && !v.stays && t.othersGo)
+}
 
 // admit goes through pods in an order.
-func (w world) admit(order []*candidate, t turn) map[*candidate]verdict {
-	a := &admission{world: w, verdicts: make(map[*candidate]verdict, len(order)), turn: t}
+func (w world) admit(order []*candidate, t turn) *admission {
+	a := &admission{world: w, verdicts: make(map[*candidate]verdict, len(order)), either: map[*candidate]verdict{}, turn: t}
 	a.managers = w.managers.clone()
 	for _, c := range order {
 		v := a.judge(c)
@@ -75,19 +82,37 @@ func (w world) admit(order []*candidate, t turn) map[*candidate]verdict {
 			a.used = a.used.plus(c.holds, 1)
 		}
 	}
-	return a.verdicts
+	return a
 }
 
-// judge asks the handlers in the kubelet's order. The first that refuses for certain counts, else the first that may.
+// judge asks the handlers in the kubelet's order. The first that refuses for certain counts, else the first that may. A pod that goes where it
+// may be refused takes nothing, and makes nobody go.
 func (a *admission) judge(c *candidate) verdict {
 	doubt := admitted
 	for _, handler := range []func(*candidate) verdict{a.underPressure, a.sysctls, a.take, a.fits, a.features, a.plugins} {
 		v := handler(c)
-		if v.refused() && v.certain {
+		a.shared = a.shared || v.refused() && !v.certain && v.shared
+		a.own = a.own || v.refused() && !v.certain && !v.shared && !v.stays
+		switch {
+		case a.lost(v) && !v.certain:
+			return a.atLast(c, v)
+		case a.lost(v):
 			return v
-		}
-		if v.refused() && !doubt.refused() {
+		case v.refused() && !doubt.refused():
 			doubt = v
+		}
+	}
+	return doubt
+}
+
+// atLast is the word for a pod that may be refused, and is supposed to: one that another handler says for certain, whatever came of the first.
+func (a *admission) atLast(c *candidate, doubt verdict) verdict {
+	if c.critical && !c.misplaced && !c.untolerant {
+		return doubt
+	}
+	for _, handler := range []func(*candidate) verdict{a.sysctls, a.fits, a.features} {
+		if v := handler(c); v.refused() && v.certain {
+			return v
 		}
 	}
 	return doubt
@@ -98,7 +123,7 @@ func (a *admission) underPressure(c *candidate) verdict {
 	if met == no {
 		return admitted
 	}
-	return verdict{Reason: "Evicted", certain: met == yes, why: why}
+	return verdict{Reason: "Evicted", certain: met == yes, why: why, shared: true}
 }
 
 func (a *admission) sysctls(c *candidate) verdict {

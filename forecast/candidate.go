@@ -159,7 +159,7 @@ type container struct {
 	name   string
 	ends   bool // before the next one starts: what it had is used again
 	cpus   int
-	memory map[corev1.ResourceName]int64 // huge pages, too
+	memory map[corev1.ResourceName]uint64 // huge pages, too
 }
 
 // exclusive notes what a static CPU manager and a static memory manager would give the pod's containers alone.
@@ -179,22 +179,22 @@ func (c *candidate) exclusive(pod *corev1.Pod) {
 }
 
 func newContainer(of *corev1.Container) container {
-	c := container{name: of.Name, memory: map[corev1.ResourceName]int64{}}
+	c := container{name: of.Name, memory: map[corev1.ResourceName]uint64{}}
 	for name, quantity := range of.Resources.Requests {
 		switch {
 		case name == corev1.ResourceCPU && quantity.MilliValue()%1000 == 0:
 			c.cpus = int(quantity.Value())
 		case name == corev1.ResourceMemory || isHugePages(name):
-			c.memory[name] = quantity.Value()
+			c.memory[name] = uint64(max(quantity.Value(), 0))
 		}
 	}
 	return c
 }
 
-// wholeCPUs is how many CPUs the pod has alone once it runs.
-func (c *candidate) wholeCPUs() int {
+// alone is how many CPUs these containers have together: those of one that ends are used again.
+func alone(containers []container) int {
 	initial, lasting := 0, 0
-	for _, alone := range c.containers {
+	for _, alone := range containers {
 		if alone.ends {
 			initial = max(initial, lasting+alone.cpus)
 		} else {

@@ -43,6 +43,7 @@ type cpuPool struct {
 	wholeCores bool
 	threads    int  // of a core; 0: not known
 	oneNode    bool // of memory
+	uneven     bool // the machine's cores or sockets differ: then the kubelet may take a CPU twice, or one that is reserved
 	inOrder    bool // CPUs are always taken in one order, so those of an init container are taken again first
 }
 
@@ -71,8 +72,9 @@ func poolsOf(c, now *Configuration, h Host, r room, list []*candidate) ([]cpuPoo
 
 func freshPool(c *Configuration, h Host, all, reserved int) cpuPool {
 	p := cpuPool{free: exactly(all - reserved), wholeCores: isOn(c.CPUManagerPolicyOptions, wholeCores), threads: h.threads(), oneNode: h.oneNode()}
-	oneSocket := len(h.unit(func(c CPU) int { return c.Socket })) == 1
-	p.inOrder = p.oneNode && oneSocket && (p.threads == 1 || p.wholeCores) && !isOn(c.CPUManagerPolicyOptions, preferUncoreCache)
+	sockets := h.unit(func(c CPU) int { return c.Socket })
+	p.uneven = !uniform(sockets) || !uniform(h.unit(func(c CPU) int { return c.Core }))
+	p.inOrder = p.oneNode && len(sockets) == 1 && !p.uneven && (p.threads == 1 || p.wholeCores) && !isOn(c.CPUManagerPolicyOptions, preferUncoreCache)
 	p.whole = p.free.without(h.siblingsOfReserved(c, reserved, nil))
 	return p
 }
@@ -83,7 +85,7 @@ func keptPool(c *Configuration, h Host, all, reserved int, list []*candidate) cp
 		p.allHave = true
 		for _, pod := range list {
 			if pod.runs {
-				p.free = p.free.less(exactly(pod.wholeCPUs()))
+				p.free = p.free.less(exactly(alone(pod.containers)))
 			}
 		}
 		p.whole = p.free.without(h.siblingsOfReserved(c, reserved, nil))
@@ -246,6 +248,9 @@ func (p *cpuPool) take(t *cpuTurn, pod *candidate, c container) verdict {
 	}
 	again.least = min(again.least, again.most)
 	taken := span{c.cpus - again.most, c.cpus - again.least}
+	if p.uneven {
+		taken.least = 0
+	}
 	spare := span{max(p.free.least-p.whole.least, 0), max(p.free.most-p.whole.most, 0)}
 	p.free = p.free.less(taken)
 	if !p.oneNode {

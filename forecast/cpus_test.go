@@ -63,6 +63,12 @@ func withInit(pod corev1.Pod) corev1.Pod {
 	return pod
 }
 
+func withSidecar(pod *corev1.Pod) {
+	*pod = withInit(*pod)
+	always := corev1.ContainerRestartPolicyAlways
+	pod.Spec.InitContainers[0].RestartPolicy = &always
+}
+
 func TestCPUs(t *testing.T) {
 	two := []corev1.Pod{aPod("be", 0), aPod("one", 1, guaranteed("1", "1Gi")), aPod("two", 2, guaranteed("2", "1Gi")), aPod("part", 3, guaranteed("100m", "1Gi"))}
 	file := func(policy, shared string, entries map[string]map[string][]int) func(*Host) {
@@ -84,6 +90,21 @@ func TestCPUs(t *testing.T) {
 		{name: "whole cores", now: changes(staticCPUs("500m")), then: changes(staticCPUs("500m", "full-pcpus-only")), pods: two, host: built(4, 2, 1), losses: "one:SMTAlignmentError two:SMTAlignmentError"},
 		{name: "whole cores of unknown size", now: changes(staticCPUs("500m")), then: changes(staticCPUs("500m", "full-pcpus-only")), pods: two, host: func(h *Host) { h.CPUs = nil }, losses: "one:SMTAlignmentError? two:SMTAlignmentError?"},
 		{name: "strict, and reserved CPUs are shared", now: changes(staticCPUs("500m")), then: changes(staticCPUs("500m", "strict-cpu-reservation")), pods: two, host: file("static", "0", own)},
+		{name: "a static pod has its CPUs by the ID on its mirror", now: changes(staticCPUs("1")), then: changes(maxPods(19)), pods: []corev1.Pod{aPod("s", 0, static, guaranteed("3", "1Gi"))},
+			host: file("static", "0", map[string]map[string][]int{"0123": {"main": {1, 2, 3}}})},
+		{name: "an init container's CPUs are used again", then: changes(staticCPUs("1")), pods: []corev1.Pod{withInit(aPod("a", 0, guaranteed("2", "1Gi"))), aPod("b", 1, guaranteed("1", "1Gi"))}},
+		{name: "a sidecar's CPUs are not", then: changes(staticCPUs("1")), pods: []corev1.Pod{aPod("a", 0, guaranteed("1", "1Gi"), withSidecar), aPod("b", 1, guaranteed("1", "1Gi")), aPod("c", 2, guaranteed("1", "1Gi"))},
+			losses: "c:UnexpectedAdmissionError"},
+		{name: "an init container's CPUs may not be used again", then: changes(staticCPUs("1")), host: built(4, 2, 1), pods: []corev1.Pod{withInit(aPod("a", 0, guaranteed("1", "1Gi"))), aPod("b", 1, guaranteed("2", "1Gi"))},
+			losses: "b:UnexpectedAdmissionError?"},
+		{name: "what a refused pod took, on a machine whose cores differ", then: changes(staticCPUs("1"), func(c *Configuration) { c.SystemReserved = map[string]string{"memory": "5Gi"} }),
+			pods: []corev1.Pod{aPod("big", 0, guaranteed("2", "4Gi")), aPod("next", 1, guaranteed("2", "1Gi"))}, host: func(h *Host) { h.CPUs[3].Core = 2 },
+			losses: "big:OutOfmemory next:UnexpectedAdmissionError?"},
+		{name: "a strict reservation that is in the shared CPUs, so the file is refused", now: changes(staticCPUs("1")), then: changes(staticCPUs("1", "strict-cpu-reservation")),
+			host: file("static", "0", map[string]map[string][]int{"uid-a": {"main": {1}}, "uid-gone": {"main": {2, 3}}}),
+			pods: []corev1.Pod{aPod("a", 0, guaranteed("1", "1Gi")), aPod("b", 1, guaranteed("2", "1Gi"))}},
+		{name: "a strict reservation whose file is kept", now: changes(staticCPUs("1", "strict-cpu-reservation")), then: changes(maxPods(19)), host: file("static", "3", map[string]map[string][]int{"uid-a": {"main": {1}}, "uid-gone": {"main": {2}}}),
+			pods: []corev1.Pod{aPod("a", 0, guaranteed("1", "1Gi")), aPod("b", 1, guaranteed("2", "1Gi"))}, anyway: "b:UnexpectedAdmissionError"},
 		{name: "what a refused pod took stays taken", then: changes(staticCPUs("1"), func(c *Configuration) { c.SystemReserved = map[string]string{"memory": "5Gi"} }),
 			pods: []corev1.Pod{aPod("big", 0, guaranteed("2", "4Gi")), aPod("next", 1, guaranteed("2", "1Gi"))}, losses: "big:OutOfmemory next:UnexpectedAdmissionError"},
 	})
@@ -108,8 +129,8 @@ func TestInitContainersCPUsAreUsedAgain(t *testing.T) {
 		sidecar.RestartPolicy = &always
 		pod.Spec.InitContainers = []corev1.Container{first, first, sidecar}
 	})
-	if c := newCandidate(nodeWith(t, configuration()), &pod); c.wholeCPUs() != 4 {
-		t.Errorf("%d CPUs, want those of the container and its sidecar", c.wholeCPUs())
+	if c := newCandidate(nodeWith(t, configuration()), &pod); alone(c.containers) != 4 {
+		t.Errorf("%d CPUs, want those of the container and its sidecar", alone(c.containers))
 	}
 }
 

@@ -178,7 +178,7 @@ func (f *Forecast) compare(facts Facts, order []*candidate, now, then replay) {
 	}
 	// It may be certain how many go, though not which.
 	f.Least = max(f.Least, min(more, len(f.Losses)))
-	f.LeastOfAll = max(f.Least+certain(f.Anyway), then.least)
+	f.LeastOfAll = max(certain(f.Losses)+certain(f.Anyway), min(then.least, then.leastGone))
 }
 
 func (v verdict) loss(c *candidate) Loss {

@@ -333,6 +333,7 @@ func TestHarm(t *testing.T) {
 		{"any restart, a static pod", configuration(), []corev1.Pod{aPod("a", 0, elsewhere, static), aPod("b", 1)}, 1, "a:NodeAffinity"},
 		{"any restart and the change", configuration(maxPods(1)), []corev1.Pod{aPod("a", 0, elsewhere), aPod("b", 1), aPod("c", 2)}, 2, "c:OutOfpods a:NodeAffinity"},
 		{"the number is certain", configuration(maxPods(1)), []corev1.Pod{aPod("a", 0), aPod("b", 0)}, 1, "a:OutOfpods? b:OutOfpods?"},
+		{"who goes for a doubt of its own makes room", configuration(maxPods(1)), []corev1.Pod{aPod("gpu", 0, sysctl("net.ipv4.tcp_rmem")), aPod("b", 1)}, 0, ""},
 		{"a doubt", configuration(soft("memory.available", "4100Mi")), []corev1.Pod{aPod("a", 0)}, 0, ""},
 		{"nothing", configuration(), []corev1.Pod{aPod("a", 0)}, 0, ""},
 	} {

@@ -43,7 +43,7 @@ func (a *admission) take(c *candidate) verdict {
 			v = v.first(eachOf(a.managers.memory, func(p *memoryPool, i int) verdict { return p.take(&memory[i], c, wants) }))
 		}
 		switch {
-		case v.refused() && (v.certain || a.doubtfulGo):
+		case a.lost(v):
 			return v
 		case !doubt.refused():
 			doubt = v

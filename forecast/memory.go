@@ -23,11 +23,12 @@ type MemoryState struct {
 	Entries map[string]map[string]bool       // pods' containers that have memory
 }
 
-// MemoryAmounts are those of one kind on one node, in bytes.
+// MemoryAmounts are those of one kind on one node, in bytes. The kubelet computes without a sign, and where more is taken than there is it has
+// nearly all numbers.
 type MemoryAmounts struct {
-	Total    int64 `json:"total"`
-	Reserved int64 `json:"systemReserved"`
-	Free     int64 `json:"free"`
+	Total    uint64 `json:"total"`
+	Reserved uint64 `json:"systemReserved"`
+	Free     uint64 `json:"free"`
 }
 
 // DecodeMemoryState reads the file, of any kubelet: from 1.37 on, what counts is in the string "data", itself JSON.
@@ -71,7 +72,7 @@ type memoryPool struct {
 	has     map[string]map[string]bool // pods' containers, by the state file
 	allHave bool                       // those that run, whatever the file says
 	known   bool                       // free is known: there is one node, which leaves nothing to choose
-	free    map[corev1.ResourceName]int64
+	free    map[corev1.ResourceName]uint64
 }
 
 func (p memoryPool) clone() memoryPool {
@@ -84,23 +85,23 @@ func memoryPoolsOf(c, now *Configuration, h Host) ([]memoryPool, error) {
 	if c.MemoryManagerPolicy != "Static" {
 		return nil, nil
 	}
-	fresh := memoryPool{known: h.oneNode() && h.NUMANodes[0].Memory > 0, free: map[corev1.ResourceName]int64{}}
+	fresh := memoryPool{known: h.oneNode() && h.NUMANodes[0].Memory > 0, free: map[corev1.ResourceName]uint64{}}
 	reserved, err := c.reservedOnNodes()
 	if err != nil {
 		return nil, err
 	}
 	if fresh.known {
 		node := h.NUMANodes[0]
-		fresh.free[corev1.ResourceMemory] = node.Memory - reserved[node.ID]["memory"]
+		fresh.free[corev1.ResourceMemory] = uint64(node.Memory) - reserved[node.ID]["memory"]
 		for name, bytes := range node.HugePages {
-			fresh.free[corev1.ResourceMemory] -= bytes
-			fresh.free[name] = bytes - reserved[node.ID][string(name)]
+			fresh.free[corev1.ResourceMemory] -= uint64(bytes)
+			fresh.free[name] = uint64(bytes) - reserved[node.ID][string(name)]
 		}
 	}
 	kept := keepsMemory(now, h, reserved)
 	var pools []memoryPool
 	if kept != no {
-		p := memoryPool{known: fresh.known && h.MemoryState != nil, free: map[corev1.ResourceName]int64{}, allHave: h.MemoryState == nil}
+		p := memoryPool{known: fresh.known && h.MemoryState != nil, free: map[corev1.ResourceName]uint64{}, allHave: h.MemoryState == nil}
 		if h.MemoryState != nil {
 			p.has = h.MemoryState.Entries
 			for _, node := range h.MemoryState.Nodes {
@@ -118,14 +119,14 @@ func memoryPoolsOf(c, now *Configuration, h Host) ([]memoryPool, error) {
 }
 
 // keepsMemory tells whether the memory manager starts with the state file that is there: of the same machine and the same reservations.
-func keepsMemory(now *Configuration, h Host, reserved map[int]map[string]int64) certainty {
+func keepsMemory(now *Configuration, h Host, reserved map[int]map[string]uint64) certainty {
 	state := h.MemoryState
 	if state == nil {
 		before, err := now.reservedOnNodes()
 		if now.MemoryManagerPolicy != "Static" {
 			return no
 		}
-		if err == nil && maps.EqualFunc(before, reserved, maps.Equal[map[string]int64]) {
+		if err == nil && maps.EqualFunc(before, reserved, maps.Equal[map[string]uint64]) {
 			return yes
 		}
 		return perhaps
@@ -148,11 +149,11 @@ func keepsMemory(now *Configuration, h Host, reserved map[int]map[string]int64) 
 	}
 	for _, node := range h.NUMANodes {
 		wrote, is := state.Nodes[node.ID]
-		if !is || len(wrote) != len(node.HugePages)+1 || wrote["memory"].Total != node.Memory {
+		if !is || len(wrote) != len(node.HugePages)+1 || wrote["memory"].Total != uint64(node.Memory) {
 			return no
 		}
 		for name, bytes := range node.HugePages {
-			if wrote[string(name)].Total != bytes {
+			if wrote[string(name)].Total != uint64(bytes) {
 				return no
 			}
 		}
@@ -161,19 +162,19 @@ func keepsMemory(now *Configuration, h Host, reserved map[int]map[string]int64) 
 }
 
 // reservedOnNodes is what the memory manager keeps from pods, by NUMA node and kind of memory.
-func (c *Configuration) reservedOnNodes() (map[int]map[string]int64, error) {
-	all := map[int]map[string]int64{}
+func (c *Configuration) reservedOnNodes() (map[int]map[string]uint64, error) {
+	all := map[int]map[string]uint64{}
 	for _, reservation := range c.ReservedMemory {
 		node := int(reservation.NUMANode)
 		if all[node] == nil {
-			all[node] = map[string]int64{}
+			all[node] = map[string]uint64{}
 		}
 		for name, text := range reservation.Limits {
 			quantity, err := resource.ParseQuantity(text)
-			if err != nil {
-				return nil, fmt.Errorf("reservedMemory of node %d, %s: it is no quantity", node, name)
+			if err != nil || quantity.Sign() < 0 {
+				return nil, fmt.Errorf("reservedMemory of node %d, %s: it is no quantity from 0 on", node, name)
 			}
-			all[node][name] = quantity.Value()
+			all[node][name] = uint64(quantity.Value())
 		}
 	}
 	return all, nil
@@ -181,7 +182,7 @@ func (c *Configuration) reservedOnNodes() (map[int]map[string]int64, error) {
 
 // A memoryTurn is one pod's, in one pool: what its init containers had can be taken again.
 type memoryTurn struct {
-	again map[corev1.ResourceName]int64
+	again map[corev1.ResourceName]uint64
 }
 
 // keeps tells whether a container has its memory already.
@@ -195,7 +196,7 @@ func (p *memoryPool) take(t *memoryTurn, pod *candidate, c container) verdict {
 		return admitted
 	}
 	if t.again == nil {
-		t.again = map[corev1.ResourceName]int64{}
+		t.again = map[corev1.ResourceName]uint64{}
 	}
 	const reason = "UnexpectedAdmissionError"
 	switch {
@@ -205,19 +206,19 @@ func (p *memoryPool) take(t *memoryTurn, pod *candidate, c container) verdict {
 	default:
 		for name, asked := range c.memory {
 			if free := p.free[name] + t.again[name]; asked > free {
-				return verdict{Reason: reason, certain: true, ordered: true, why: "it wants " + quantityText(name, asked) + " of " + string(name) +
-					" alone, and " + quantityText(name, max(free, 0)) + " is free"}
+				return verdict{Reason: reason, certain: true, ordered: true, why: "it wants " + quantityText(name, int64(asked)) + " of " + string(name) +
+					" alone, and " + quantityText(name, int64(free)) + " is free"}
 			}
 		}
 		for name, asked := range c.memory {
-			p.free[name] -= max(asked-t.again[name], 0)
+			p.free[name] -= asked - min(asked, t.again[name])
 		}
 	}
 	for name, asked := range c.memory {
 		if c.ends {
 			t.again[name] = max(t.again[name], asked)
 		} else {
-			t.again[name] = max(t.again[name]-asked, 0)
+			t.again[name] -= min(asked, t.again[name])
 		}
 	}
 	return admitted

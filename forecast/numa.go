@@ -65,10 +65,10 @@ func (m *managers) place(c *candidate, at int) verdict {
 
 // asked is what these containers want of the managers that give it.
 func (m *managers) asked(containers []container) (cpus int, memory bool) {
+	if len(m.cpus) > 0 {
+		cpus = alone(containers)
+	}
 	for _, c := range containers {
-		if len(m.cpus) > 0 {
-			cpus += c.cpus
-		}
 		memory = memory || len(m.memory) > 0 && len(c.memory) > 0
 	}
 	return cpus, memory

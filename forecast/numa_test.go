@@ -50,7 +50,7 @@ func TestMemoryManager(t *testing.T) {
 	}
 	file := func(total, reserved, free int64, has ...string) func(*Host) {
 		return func(h *Host) {
-			h.MemoryState = &MemoryState{Policy: "Static", Nodes: map[int]map[string]MemoryAmounts{0: {"memory": {Total: total, Reserved: reserved, Free: free}}}, Entries: map[string]map[string]bool{}}
+			h.MemoryState = &MemoryState{Policy: "Static", Nodes: map[int]map[string]MemoryAmounts{0: {"memory": {Total: uint64(total), Reserved: uint64(reserved), Free: uint64(free)}}}, Entries: map[string]map[string]bool{}}
 			for _, name := range has {
 				h.MemoryState.Entries["uid-"+name] = map[string]bool{"main": true}
 			}
@@ -71,7 +71,7 @@ func TestMemoryManager(t *testing.T) {
 		{name: "two nodes, and it has its own", now: changes(manager("1Gi")), then: changes(maxPods(19)), pods: pods[:1], host: func(h *Host) {
 			built(4, 1, 2)(h)
 			file(4*gi, gi, 0, "a")(h)
-			h.MemoryState.Nodes[1] = map[string]MemoryAmounts{"memory": {Total: 4 * gi, Free: 4 * gi}}
+			h.MemoryState.Nodes[1] = map[string]MemoryAmounts{"memory": {Total: uint64(4 * gi), Free: uint64(4 * gi)}}
 		}},
 		{name: "the file is not known", now: changes(manager("1Gi")), then: changes(maxPods(19)), pods: pods},
 		{name: "the file is not known, and may not be kept", now: changes(manager("1Gi")), then: changes(manager("3Gi")), pods: pods, losses: "b:OutOfmemory"}, // by the word that is certain

@@ -33,19 +33,30 @@ func (a *admission) preempt(c *candidate, shortages []shortage) bool {
 	if !ok {
 		return false
 	}
-	burstable, ok := a.nearest(classes[1], need.without(slices.Concat(classes[0], guaranteed)))
+	burstable, ok := a.nearest(classes[1], need.without(slices.Concat(classes[0], guaranteed.pods)))
 	if !ok {
 		return false
 	}
-	bestEffort, ok := a.nearest(classes[0], need.without(slices.Concat(burstable, guaranteed)))
+	bestEffort, ok := a.nearest(classes[0], need.without(slices.Concat(burstable.pods, guaranteed.pods)))
 	if !ok {
 		return false
 	}
-	why := "it makes room for critical pod " + c.pod.Namespace + "/" + c.pod.Name
-	for _, other := range slices.Concat(bestEffort, burstable, guaranteed) {
-		a.leave(other, verdict{Reason: "Preempting", certain: true, ordered: true, why: why})
+	word := verdict{Reason: "Preempting", certain: true, ordered: true, why: "it makes room for critical pod " + c.pod.Namespace + "/" + c.pod.Name}
+	for _, chosen := range []choice{bestEffort, burstable, guaranteed} {
+		for _, other := range chosen.pods {
+			a.leave(other, word)
+		}
+		for other := range chosen.equals {
+			a.either[other] = word.oneOfSeveral()
+		}
 	}
 	return true
+}
+
+// A choice is which pods make room, and which of them and of others are equal to the kubelet, so that it may be any of these.
+type choice struct {
+	pods   []*candidate
+	equals map[*candidate]bool
 }
 
 func preemptable(by, other *candidate) bool {
@@ -103,22 +114,41 @@ func (c *candidate) gives(name corev1.ResourceName) int64 {
 
 // nearest picks pods until nothing is needed any more, each time the nearest, and of equal ones the smaller. Of pods that are equal in both,
 // the kubelet takes any.
-func (a *admission) nearest(pods []*candidate, need needs) (picked []*candidate, ok bool) {
+func (a *admission) nearest(pods []*candidate, need needs) (picked choice, ok bool) {
 	pods = slices.Clone(pods)
+	picked.equals = map[*candidate]bool{}
+	equals := map[*candidate][]*candidate{} // of each that is picked
 	for len(need) > 0 {
 		if len(pods) == 0 {
-			return nil, false
+			return choice{}, false
 		}
 		best := 0
-		for i, c := range pods[1:] {
-			order := cmp.Or(cmp.Compare(need.distance(c), need.distance(pods[best])), cmp.Compare(c.asks.memory, pods[best].asks.memory), cmp.Compare(c.asks.milliCPU, pods[best].asks.milliCPU))
-			if order < 0 || order == 0 && a.lastOfEquals {
-				best = i + 1
+		for i, c := range pods {
+			if order := need.compare(c, pods[best]); order < 0 || order == 0 && a.lastOfEquals {
+				best = i
 			}
 		}
-		need = need.without(pods[best : best+1])
-		picked = append(picked, pods[best])
+		chosen := pods[best]
 		pods = slices.Delete(pods, best, best+1)
+		for _, other := range pods {
+			if need.compare(other, chosen) == 0 {
+				equals[chosen] = append(equals[chosen], other)
+			}
+		}
+		need = need.without([]*candidate{chosen})
+		picked.pods = append(picked.pods, chosen)
+	}
+	for chosen, others := range equals {
+		for _, other := range others {
+			if !slices.Contains(picked.pods, other) { // else all of them are taken
+				picked.equals[chosen], picked.equals[other] = true, true
+			}
+		}
 	}
 	return picked, true
+}
+
+// compare tells which pod the kubelet takes first.
+func (n needs) compare(a, b *candidate) int {
+	return cmp.Or(cmp.Compare(n.distance(a), n.distance(b)), cmp.Compare(a.asks.memory, b.asks.memory), cmp.Compare(a.asks.milliCPU, b.asks.milliCPU))
 }

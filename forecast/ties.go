@@ -3,6 +3,7 @@ package forecast
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -16,7 +17,8 @@ const mostTurns = 24
 // A replay is what a kubelet may do, over all orders that were tried.
 type replay struct {
 	verdicts map[*candidate]verdict
-	// How many running pods go in each order, static ones not counted: when those in doubt stay, and when they go.
+	// How many running pods go in each order, static ones not counted: when those in doubt stay, and when all of them make room. Then those are
+	// not counted that may stay although others go.
 	least, leastGone int
 }
 
@@ -27,7 +29,7 @@ func (w world) replay(list []*candidate) replay {
 		return replay{} // a kubelet that ends at its start kills nobody
 	}
 	r := replay{verdicts: map[*candidate]verdict{}, least: len(list), leastGone: len(list)}
-	rounds := rounds{replay: &r, times: map[*candidate]int{}}
+	rounds := rounds{replay: &r, times: map[*candidate]int{}, either: map[*candidate]verdict{}}
 	order := kubeletOrder(list)
 	if !rounds.try(w, order, false) {
 		return r // all fit beside each other, in any order
@@ -47,37 +49,55 @@ func (w world) replay(list []*candidate) replay {
 			r.alike(equals)
 		}
 	}
+	for c, v := range rounds.either {
+		if said := r.verdicts[c]; said.certain {
+			v = said.oneOfSeveral()
+		} else if said.refused() {
+			v = said
+		}
+		r.verdicts[c] = v
+	}
 	return r
 }
 
 // Rounds are what was tried.
 type rounds struct {
 	*replay
-	made  int
-	times map[*candidate]int // how often each was refused
+	made   int
+	times  map[*candidate]int     // how often each was refused
+	either map[*candidate]verdict // of pods that may make room in the place of an equal
 }
 
-// try admits in one order, and tells whether the order may count. Pods in doubt stay the first time, and go the second time.
+// try admits in one order, and tells whether the order may count. Pods in doubt stay the first time, and then go: those for a shared reason,
+// those for their own, and all.
 func (r *rounds) try(w world, order []*candidate, lastOfEquals bool) (ordered bool) {
-	stay, ordered, doubt := r.round(w, order, turn{lastOfEquals: lastOfEquals})
+	a := w.admit(order, turn{lastOfEquals: lastOfEquals})
+	stay, ordered := r.count(a)
 	gone := stay
-	if doubt {
-		gone, _, _ = r.round(w, order, turn{lastOfEquals, true})
+	if a.shared || a.own {
+		gone = len(order)
+	}
+	for _, t := range []turn{{lastOfEquals, true, false}, {lastOfEquals, false, true}, {lastOfEquals, true, true}} {
+		if (a.shared || !t.sharedGo) && (a.own || !t.othersGo) {
+			lost, _ := r.count(w.admit(order, t))
+			gone = min(gone, lost)
+		}
 	}
 	r.least, r.leastGone = min(r.least, stay), min(r.leastGone, gone)
 	return ordered
 }
 
-func (r *rounds) round(w world, order []*candidate, t turn) (lost int, ordered, doubt bool) {
+// count adds what a kubelet did in one round, and tells how many running pods it cost.
+func (r *rounds) count(a *admission) (lost int, ordered bool) {
 	r.made++
-	for c, v := range w.admit(order, t) {
+	maps.Copy(r.either, a.either)
+	for c, v := range a.verdicts {
 		if !v.refused() {
 			continue
 		}
 		r.times[c]++
 		ordered = ordered || v.ordered
-		doubt = doubt || !v.certain && !v.stays
-		if c.runs && !c.static && t.lost(v) {
+		if c.runs && !c.static && a.lost(v) && (v.certain || v.shared) {
 			lost++
 		}
 		if before, is := r.verdicts[c]; is {
@@ -85,7 +105,7 @@ func (r *rounds) round(w world, order []*candidate, t turn) (lost int, ordered, 
 		}
 		r.verdicts[c] = v
 	}
-	return lost, ordered, doubt
+	return lost, ordered
 }
 
 // or is what to say where either may hold: the less certain. A word that depends on other pods comes first, for a change is about that.
