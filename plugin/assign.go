@@ -203,7 +203,7 @@ func (s *session) assignNode(ctx context.Context, w *writer, grant *granter, v n
 		return nil
 	}
 	g := t.goal
-	g.text = after.assignment
+	g.text = after.says.Assignment
 	if err := s.await(ctx, w.client, v.Name, g, o.wait); err != nil {
 		w.recordFailure(ctx, v.Name)
 		return err

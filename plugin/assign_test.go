@@ -207,13 +207,13 @@ func TestCarrier(t *testing.T) {
 		node   *corev1.Node
 		keeps  bool
 		wanted nodev1.Assignment
-		want   carrier
+		want   nodev1.Carrier
 	}{
-		{"the API server drops the field", localNode("n1"), false, wanted, carrierAnnotation},
-		{"the API server keeps the field", localNode("n1"), true, wanted, carrierField},
-		{"the Node has the field", field, false, wanted, carrierField},
-		{"the Node has both", both, true, wanted, carrierAnnotation},
-		{"a uid", field, true, pinned, carrierAnnotation},
+		{"the API server drops the field", localNode("n1"), false, wanted, nodev1.CarrierAnnotation},
+		{"the API server keeps the field", localNode("n1"), true, wanted, nodev1.CarrierField},
+		{"the Node has the field", field, false, wanted, nodev1.CarrierField},
+		{"the Node has both", both, true, wanted, nodev1.CarrierAnnotation},
+		{"a uid", field, true, pinned, nodev1.CarrierAnnotation},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, test.node)

@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 const (
@@ -115,7 +113,7 @@ func (a *attempt) judge() (done bool, err error) {
 	} else if a.failingSince.IsZero() {
 		a.failingSince = time.Now()
 	}
-	before, unanswered := a.goal.before, time.Since(a.begin) >= a.wait.answer
+	unanswered := time.Since(a.begin) >= a.wait.answer
 	switch {
 	case verdict == reached:
 		return true, nil
@@ -123,13 +121,13 @@ func (a *attempt) judge() (done bool, err error) {
 		return true, fmt.Errorf("node %s: %s", a.name, words)
 	case verdict == failing && time.Since(a.failingSince) >= failingGrace:
 		return true, fmt.Errorf("node %s: %s (the node goes on trying by itself)", a.name, words)
-	case !v.supervised && unanswered && a.goal.wanted.IsLocal():
+	case !v.says.Supervised && unanswered && a.goal.wanted.IsLocal():
 		a.note("%s: no supervisor has written a status on it within %s, so nobody followed what was assigned", a.name, a.wait.answer)
 		return true, nil
-	case !v.supervised && unanswered:
+	case !v.says.Supervised && unanswered:
 		return true, noSupervisor(v, a.wait.answer)
-	case before != nil && sameCondition(v.condition, *before) && unanswered:
-		return true, fmt.Errorf("node %s says the same as before: %s: %s", a.name, bounded.Line(v.condition.Reason), v.words())
+	case a.goal.retry != "" && v.says.Status.Retry != a.goal.retry && unanswered:
+		return true, fmt.Errorf("node %s has not heard that it is to try again; it says %s", a.name, v.said())
 	}
 	return false, nil
 }

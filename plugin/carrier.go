@@ -16,27 +16,27 @@ import (
 
 // carrierFor decides where an assignment is written: where the Node has one, for an annotation wins over the field; else in
 // spec.configSource where the API server keeps it, which a dry run tells; else in the annotation, which every API server keeps.
-func (w *writer) carrierFor(ctx context.Context, v nodeView, wanted nodev1.Assignment) carrier {
+func (w *writer) carrierFor(ctx context.Context, v nodeView, wanted nodev1.Assignment) nodev1.Carrier {
 	switch {
 	case wanted.UID != "": // the field takes no uid
-		return carrierAnnotation
-	case v.carrier != carrierNone:
-		return v.carrier
+		return nodev1.CarrierAnnotation
+	case v.says.Carrier != nodev1.CarrierNone:
+		return v.says.Carrier
 	case w.dry == dryRunClient: // the API server is not asked
-		return carrierAnnotation
+		return nodev1.CarrierAnnotation
 	}
 	w.probe.Do(func() { // once for all nodes: it is the API server's way
-		node, err := patchNode(ctx, w.client, v.Node, patchOf(carrierField, wanted), dryRunServer)
+		node, err := patchNode(ctx, w.client, v.Node, patchOf(nodev1.CarrierField, wanted), dryRunServer)
 		w.keepsField = err == nil && node.Spec.ConfigSource != nil
 	})
 	if w.keepsField {
-		return carrierField
+		return nodev1.CarrierField
 	}
-	return carrierAnnotation
+	return nodev1.CarrierAnnotation
 }
 
 // patchOf is the merge patch that assigns; local removes what either carrier has.
-func patchOf(c carrier, wanted nodev1.Assignment) map[string]any {
+func patchOf(c nodev1.Carrier, wanted nodev1.Assignment) map[string]any {
 	source := map[string]any{"configMap": map[string]any{"namespace": wanted.Namespace, "name": wanted.Name, "kubeletConfigKey": wanted.Key}}
 	annotation := func(value any) map[string]any {
 		return map[string]any{"annotations": map[string]any{nodev1.ConfigSourceAnnotation: value}}
@@ -44,7 +44,7 @@ func patchOf(c carrier, wanted nodev1.Assignment) map[string]any {
 	switch {
 	case wanted.IsLocal():
 		return map[string]any{"metadata": annotation(nil), "spec": map[string]any{"configSource": nil}}
-	case c == carrierField:
+	case c == nodev1.CarrierField:
 		return map[string]any{"spec": map[string]any{"configSource": source}}
 	}
 	return map[string]any{"metadata": annotation(wanted.String())}

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,29 +52,31 @@ func (s *session) describe(ctx context.Context, client kubernetes.Interface, v n
 	t.row("Node:", v.Name)
 	t.row("Kubelet:", bounded.Line(v.Status.NodeInfo.KubeletVersion), map[bool]string{true: "Ready", false: "not Ready"}[v.ready()])
 	assignment := "nothing, so " + nodev1.Local
-	if v.carrier != carrierNone {
-		assignment = fmt.Sprintf("%s (by %s)", bounded.Line(v.assignment), map[carrier]string{carrierAnnotation: "annotation", carrierField: string(carrierField)}[v.carrier])
+	if v.says.Carrier != nodev1.CarrierNone {
+		assignment = fmt.Sprintf("%s (by %s)", bounded.Line(v.says.Assignment), map[nodev1.Carrier]string{nodev1.CarrierAnnotation: "annotation", nodev1.CarrierField: string(nodev1.CarrierField)}[v.says.Carrier])
 	}
 	t.row("Assignment:", assignment)
 	if v.mark().Pool != "" {
 		t.row("Pool:", v.poolText())
 	}
-	if !v.supervised {
+	if !v.says.Supervised {
 		t.row("Supervisor:", "none has met this node; see kubectl kubelet doctor "+v.Name)
 		return t.flush()
 	}
-	t.row("Seen:", cmp.Or(bounded.Line(v.observed), "nothing assigned"))
-	t.row("Assigned:", sourceText(v.config.Assigned))
-	t.row("Active:", sourceText(v.config.Active))
-	t.row("Last known good:", sourceText(v.config.LastKnownGood))
-	t.row("Error:", cmp.Or(bounded.Line(v.config.Error), "none"))
-	c := v.condition
-	t.row("KubeletConfigOk:", fmt.Sprintf("%s %s, said %s ago", bounded.Line(string(c.Status)), bounded.Line(c.Reason), age(s.now(), c.LastHeartbeatTime.Time)))
-	for _, part := range strings.Split(v.words(), "; ") {
-		t.row("", strings.TrimSpace(part))
+	t.row("Seen:", cmp.Or(bounded.Line(v.says.Status.Observed), "nothing assigned"))
+	t.row("Assigned:", sourceText(v.says.Config.Assigned))
+	t.row("Active:", sourceText(v.says.Config.Active))
+	t.row("Last known good:", sourceText(v.says.Config.LastKnownGood))
+	t.row("Error:", cmp.Or(bounded.Line(v.says.Config.Error), "none"))
+	if v.says.Problem != nil {
+		t.row("Problem:", v.says.Problem.Error())
 	}
-	if c.Reason == nodev1.ReasonInTrial {
-		t.row("Trial:", trialText(c, s.now()))
+	t.row("KubeletConfigOk:", fmt.Sprintf("%s %s, said %s ago", v.wellness(), cmp.Or(v.reason(), "nothing"), age(s.now(), v.spoke())))
+	for _, line := range wrapped(v.words(), lineWidth) {
+		t.row("", line)
+	}
+	if v.says.Status.Trial != nil {
+		t.row("Trial:", v.trialText(s.now()))
 	}
 	for i, words := range s.changeText(v) {
 		t.row([]string{"Last change:", ""}[min(i, 1)], words)
@@ -87,28 +87,34 @@ func (s *session) describe(ctx context.Context, client kubernetes.Interface, v n
 	return s.describeEvents(ctx, client, v)
 }
 
-// trialPeriod is how the supervisor tells how long its trials are.
-var trialPeriod = regexp.MustCompile(`is on trial for (\S+) of health`)
-
-// trialText tells how much of a trial is left at most. The node does not publish what it has counted: a trial that was begun before
-// a restart goes on with what it had, and the clock stands still while the kubelet is not healthy.
-func trialText(c corev1.NodeCondition, now time.Time) string {
-	said, period := now.Sub(c.LastHeartbeatTime.Time), trialPeriodOf(c)
-	switch {
-	case period <= 0:
-		return fmt.Sprintf("since %s at least; what is left of it, the node knows: kubelet-supervisor status there", duration.HumanDuration(said))
-	case said >= period:
-		return fmt.Sprintf("its %s of health are due; the end of it comes as soon as the node has seen them, and its Lease renewed", period)
+// trialLeft is how much of a trial is left at most, of how much: its clock stands still while the kubelet is not healthy, or its Lease is not
+// renewed. It is not known where of is 0.
+func (v nodeView) trialLeft(now time.Time) (left, of time.Duration) {
+	trial := v.says.Status.Trial
+	if trial == nil {
+		return 0, 0
 	}
-	return fmt.Sprintf("at most %s of health are left, of %s; the node does not say what it counted before", duration.HumanDuration(period-said), period)
+	of, err := time.ParseDuration(trial.Of)
+	healthy, none := time.ParseDuration(trial.Healthy)
+	if err != nil || none != nil || of <= 0 || healthy < 0 {
+		return 0, 0
+	}
+	return max(0, of-healthy-max(0, now.Sub(v.spoke()))), of
 }
 
-// trialPeriodOf is how long the trial is that a condition speaks of; 0 where it does not say.
-func trialPeriodOf(c corev1.NodeCondition) (period time.Duration) {
-	if found := trialPeriod.FindStringSubmatch(c.Message); found != nil {
-		period, _ = time.ParseDuration(found[1])
+func (v nodeView) trialText(now time.Time) string {
+	left, of := v.trialLeft(now)
+	text := fmt.Sprintf("at most %s of health are left, of %s", duration.HumanDuration(left), of)
+	switch {
+	case of == 0:
+		return "how much of it is left, the node knows: kubelet-supervisor status there"
+	case left == 0:
+		text = fmt.Sprintf("its %s of health are due; the end of it comes as soon as the node has seen them, and its Lease renewed", of)
 	}
-	return period
+	if tries := v.says.Status.Trial.Tries; tries > 1 {
+		text += fmt.Sprintf("; it was started %d times", tries)
+	}
+	return text
 }
 
 func sourceText(source *corev1.NodeConfigSource) string {

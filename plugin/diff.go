@@ -47,7 +47,7 @@ func (s *session) diff(ctx context.Context, client kubernetes.Interface, name, c
 	if config != "" {
 		wanted, err = parseReference(config, s.namespace())
 	} else if !ok {
-		err = fmt.Errorf("node %s: the assignment %q is malformed; name a configuration with --config", v.Name, v.assignment)
+		err = fmt.Errorf("node %s: the assignment %q is malformed; name a configuration with --config", v.Name, v.says.Assignment)
 	}
 	switch {
 	case err != nil:
@@ -67,7 +67,7 @@ func (s *session) diff(ctx context.Context, client kubernetes.Interface, name, c
 	if err != nil {
 		return fmt.Errorf("node %s: %w", v.Name, err)
 	}
-	_, _ = fmt.Fprintf(s.Out, "%s runs %s; with %s:\n", v.Name, bounded.Line(nodev1.AssignmentOf(v.config.Active).String()), wanted)
+	_, _ = fmt.Fprintf(s.Out, "%s runs %s; with %s:\n", v.Name, bounded.Line(nodev1.AssignmentOf(v.says.Config.Active).String()), wanted)
 	writeComparison(s.Out, compared, v)
 	if compared.changesNothing() {
 		return nil

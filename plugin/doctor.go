@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -99,13 +98,13 @@ func (d *diagnosis) examineAssignment(ctx context.Context) {
 	wanted, ok := d.node.current()
 	switch {
 	case !ok:
-		d.wrong("the assignment %q is malformed; kubectl kubelet assign %s --config NAMESPACE/NAME, or reset", d.node.assignment, d.node.Name)
+		d.wrong("the assignment %q is malformed; kubectl kubelet assign %s --config NAMESPACE/NAME, or reset", d.node.says.Assignment, d.node.Name)
 		return
 	case wanted.IsLocal():
 		d.fine("nothing is assigned: the kubelet runs its own configuration")
 		return
 	}
-	d.fine("the assignment %s is well-formed, by %s", wanted, d.node.carrier)
+	d.fine("the assignment %s is well-formed, by %s", wanted, d.node.says.Carrier)
 	configMap, wanted, err := getConfigMap(ctx, d.client, wanted)
 	if err != nil {
 		if apierrors.IsForbidden(err) {
@@ -164,38 +163,38 @@ func (d *diagnosis) examineShadows(ctx context.Context, written document) {
 		d.unknown("which fields kubelet flags and drop-in files set: not while the node runs %s", activeText(d.node))
 	case len(fields) > 0:
 		d.note("a kubelet flag or a drop-in file of the node wins over %s", strings.Join(fields, ", "))
-	case shadowedPart(d.node.words()) != "": // the node knows its flags, and its word goes before what configz seems to say
-		d.note("the node says %s", shadowedPart(d.node.words()))
+	case d.node.shadowed() != "": // the node knows its flags, and what it says counts for more than what configz seems to say
+		d.note("the node says %s", d.node.shadowed())
 	default:
 		d.fine("no kubelet flag or drop-in file wins over it")
 	}
 }
 
 func (d *diagnosis) examineCondition() {
-	c := d.node.condition
+	v := d.node
 	switch {
-	case !d.node.supervised:
-	case c.Status == corev1.ConditionTrue:
-		d.fine("the node says %s: %s", bounded.Line(c.Reason), d.node.words())
-	case c.Status == corev1.ConditionFalse:
-		d.wrong("the node says %s: %s", bounded.Line(c.Reason), d.node.words())
-	case c.Reason == nodev1.ReasonEnvironmentFailing:
-		d.wrong("the node says %s: %s", bounded.Line(c.Reason), d.node.words())
-	case c.Reason != nodev1.ReasonStopped && !waitsItsTurn(d.node.words(), d.now()) && !c.LastHeartbeatTime.IsZero() && d.now().Sub(c.LastHeartbeatTime.Time) > unknownFor: // Stopped was told already
-		d.wrong("the node has said %s for %s: %s", cmp.Or(bounded.Line(c.Reason), "nothing"), age(d.now(), c.LastHeartbeatTime.Time), d.node.words())
+	case !v.says.Supervised:
+	case v.says.Problem != nil:
+		d.wrong("what the supervisor says cannot be read: %v", v.says.Problem)
+	case v.wellness() == corev1.ConditionTrue:
+		d.fine("the node says %s", v.said())
+	case v.wellness() == corev1.ConditionFalse, v.reason() == nodev1.ReasonEnvironmentFailing:
+		d.wrong("the node says %s", v.said())
+	case v.reason() != nodev1.ReasonStopped && !v.waitsItsTurn(d.now()) && v.longer(d.now(), unknownFor): // Stopped was told already
+		d.wrong("the node has said %s for %s: %s", cmp.Or(v.reason(), "nothing"), age(d.now(), v.says.Status.Since), v.words())
 	default:
-		d.note("the node says %s: %s", cmp.Or(bounded.Line(c.Reason), "nothing"), d.node.words())
+		d.note("the node says %s", v.said())
 	}
 }
 
-// turn is how a supervisor says that an edit is applied later, by --edit-spread.
-var turn = regexp.MustCompile(`waits for its turn until (\S+Z)`)
+// longer tells whether the reason has been what it is for longer than that.
+func (v nodeView) longer(now time.Time, than time.Duration) bool {
+	since := v.says.Status.Since
+	return !since.IsZero() && now.Sub(since) > than
+}
 
-func waitsItsTurn(words string, now time.Time) bool {
-	found := turn.FindStringSubmatch(words)
-	if found == nil {
-		return false
-	}
-	until, err := time.Parse(time.RFC3339, found[1])
-	return err == nil && now.Before(until.Add(unknownFor))
+// waitsItsTurn: an edit is applied later, by --edit-spread.
+func (v nodeView) waitsItsTurn(now time.Time) bool {
+	change := v.says.Status.Change
+	return change != nil && now.Before(change.Due.Add(unknownFor))
 }

@@ -16,16 +16,11 @@ import (
 // server that may not be in reach at once.
 const silentAfter = 3 * time.Minute
 
-// answered tells whether the Node's status speaks of the assignment that stands.
-func (v nodeView) answered() bool {
-	return v.supervised && (v.observed == v.assignment || v.assignment == nodev1.Local && v.observed == "")
-}
-
 // awaitAnswer looks again until the supervisor has answered the assignment: somebody may have made it a moment ago.
 func (d *diagnosis) awaitAnswer(ctx context.Context, patience time.Duration) {
 	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()
-	for end := time.Now().Add(patience); !d.node.answered() && time.Now().Before(end); {
+	for end := time.Now().Add(patience); !d.node.says.Answered() && time.Now().Before(end); {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -42,17 +37,17 @@ func (d *diagnosis) awaitAnswer(ctx context.Context, patience time.Duration) {
 func (d *diagnosis) examineSupervisor(ctx context.Context) {
 	v := d.node
 	switch {
-	case !v.supervised:
+	case !v.says.Supervised:
 		d.wrong("no supervisor has met this node: it has no annotation %s; run its kubelet under kubelet-supervisor, and see journalctl -u kubelet there", nodev1.ConfigStatusAnnotation)
 		return
-	case v.condition.Reason == nodev1.ReasonStopped:
+	case v.reason() == nodev1.ReasonStopped:
 		d.wrong("the supervisor was stopped: %s; systemctl status kubelet on the node", v.words())
 		return
-	case !v.answered():
-		d.wrong("the supervisor has not answered the assignment %q, it speaks of %q; is it running? journalctl -u kubelet on the node", v.assignment, bounded.Line(v.observed))
+	case !v.says.Answered():
+		d.wrong("the supervisor has not answered the assignment %q, it speaks of %q; is it running? journalctl -u kubelet on the node", v.says.Assignment, bounded.Line(v.says.Status.Observed))
 		return
 	}
-	spoke := v.condition.LastHeartbeatTime.Time
+	spoke := v.spoke()
 	d.fine("the supervisor answered the assignment; it spoke last %s ago, and speaks when it starts and when something changes", age(d.now(), spoke))
 	if what, when := d.kubeletSince(ctx); when.After(spoke.Add(silentAfter)) {
 		d.note("%s %s ago, and the supervisor has said nothing since: so it looks after an outage, or where the kubelet was started without it; systemctl status kubelet on the node tells", what, age(d.now(), when))

@@ -22,13 +22,19 @@ func TestDoctor(t *testing.T) {
 	spoke := func(reason, words string, ago time.Duration) *corev1.Node {
 		node := saying(newNode("n1"), "", reason, corev1.ConditionUnknown, words, nil, nil)
 		node.Status.Conditions[1].LastHeartbeatTime = metav1.NewTime(noon.Add(-ago))
-		return node
+		return resaying(node, func(s *nodev1.Status) { s.Since = noon.Add(-ago) })
+	}
+	waits := func(until time.Time) *corev1.Node {
+		return resaying(spoke("Applying", "the edit waits for its turn", 20*time.Minute), func(s *nodev1.Status) { s.Change = &nodev1.Change{Due: until} })
 	}
 	mayNot := func(b *bench) { b.answersReview(func(string, string) bool { return false }) }
 	silent := assignedNode("n1", config)
 	silent.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/new/kubelet"
-	shadows := assignedNode("n1", config)
-	shadows.Status.Conditions[1].Message = "using current; Shadowed: maxPods (42) by --max-pods (42); LocalChangePending: x"
+	shadows := resaying(assignedNode("n1", config), func(s *nodev1.Status) {
+		s.Shadowed = []nodev1.ShadowedField{{Field: "maxPods", Value: "42", By: "--max-pods", Effective: "42"}}
+	})
+	broken := localNode("n1")
+	broken.Annotations[nodev1.StatusAnnotation] = "{"
 	malformed := localNode("n1")
 	malformed.Annotations[nodev1.ConfigSourceAnnotation] = "nonsense"
 	for _, test := range []struct {
@@ -51,8 +57,9 @@ func TestDoctor(t *testing.T) {
 		{"the environment fails", []runtime.Object{spoke("EnvironmentFailing", "the fallback fails as well", time.Second)}, may, 1, []string{"WRONG   the node says EnvironmentFailing: the fallback fails as well"}},
 		{"it changes", []runtime.Object{spoke("Applying", "it starts", time.Minute)}, may, 0, []string{"note    the node says Applying: it starts"}},
 		{"it has changed for long", []runtime.Object{spoke("Applying", "it starts", 6*time.Minute)}, may, 1, []string{"WRONG   the node has said Applying for 6m"}},
-		{"its turn is later", []runtime.Object{spoke("Applying", "the edit waits for its turn until 2026-11-21T12:30:00Z", 20*time.Minute)}, may, 0, []string{"note    the node says Applying"}},
-		{"its turn was long ago", []runtime.Object{spoke("Applying", "the edit waits for its turn until 2026-11-21T11:50:00Z", 20*time.Minute)}, may, 1, []string{"WRONG   the node has said Applying"}},
+		{"its turn is later", []runtime.Object{waits(noon.Add(30 * time.Minute))}, may, 0, []string{"note    the node says Applying"}},
+		{"a status that is broken", []runtime.Object{broken}, may, 1, []string{"WRONG   what the supervisor says cannot be read: annotation kubelet-supervisor.io/status"}},
+		{"its turn was long ago", []runtime.Object{waits(noon.Add(-10 * time.Minute))}, may, 1, []string{"WRONG   the node has said Applying"}},
 		{"stopped", []runtime.Object{saying(newNode("n1"), "", "Stopped", corev1.ConditionUnknown, "using current (default); the host shuts down", nil, nil)}, may, 1, []string{"WRONG   the supervisor was stopped: using current (default); the host shuts down"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -104,7 +104,7 @@ func (s *session) runningNode(ctx context.Context, client kubernetes.Interface, 
 	}
 	n.left = withoutOwn(n.shown)
 	if err := n.readActive(ctx, client); err != nil {
-		return nil, fmt.Errorf("node %s runs %s, and what that says is not known: %w; push a file with -f, or fields with --set", view.Name, bounded.Line(nodev1.AssignmentOf(view.config.Active).String()), err)
+		return nil, fmt.Errorf("node %s runs %s, and what that says is not known: %w; push a file with -f, or fields with --set", view.Name, bounded.Line(nodev1.AssignmentOf(view.says.Config.Active).String()), err)
 	}
 	if n.active == nil || n.over != nil {
 		return n, view.mayLayer()
@@ -113,7 +113,7 @@ func (s *session) runningNode(ctx context.Context, client kubernetes.Interface, 
 }
 
 func (n *runningNode) readActive(ctx context.Context, client kubernetes.Interface) error {
-	active := nodev1.AssignmentOf(n.config.Active)
+	active := nodev1.AssignmentOf(n.says.Config.Active)
 	if active.IsLocal() {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (n *runningNode) readActive(ctx context.Context, client kubernetes.Interfac
 	if err != nil {
 		return err
 	}
-	if !isVersion(found, n.config.Active) {
+	if !isVersion(found, n.says.Config.Active) {
 		return errors.New("it was changed since")
 	}
 	payload := payloadOf(found)

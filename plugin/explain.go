@@ -86,7 +86,7 @@ func (s *session) explain(ctx context.Context, client kubernetes.Interface, name
 		return !o.all && e.By.Kind == config.ByNode && len(e.Over) == 0
 	})
 	runs := "its own configuration"
-	if active := nodev1.AssignmentOf(node.config.Active); !active.IsLocal() {
+	if active := nodev1.AssignmentOf(node.says.Config.Active); !active.IsLocal() {
 		runs = bounded.Line(active.String())
 	}
 	if o.format == "json" {
@@ -127,12 +127,12 @@ func (s *session) explanations(ctx context.Context, client kubernetes.Interface,
 	if sources.Told, err = config.Decode(text); err != nil {
 		return nil, err
 	}
-	if active := nodev1.AssignmentOf(node.config.Active); !active.IsLocal() {
+	if active := nodev1.AssignmentOf(node.says.Config.Active); !active.IsLocal() {
 		found, active, err := getConfigMap(ctx, client, active)
 		switch {
 		case err != nil:
 			return nil, err
-		case !isVersion(found, node.config.Active):
+		case !isVersion(found, node.says.Config.Active):
 			return nil, fmt.Errorf("ConfigMap %s/%s was changed since the node took it", active.Namespace, active.Name)
 		}
 		sources.Payload, sources.Key = payloadOf(found), active.Key
@@ -160,7 +160,7 @@ func seenFromOutside(e config.Explanation) config.Explanation {
 
 // checkpointIn finds, in the paths that a kubelet runs with, the folder of what the node is assigned.
 func checkpointIn(told map[string]any, node nodeView) string {
-	source := node.config.Active.ConfigMap
+	source := node.says.Config.Active.ConfigMap
 	mark := fmt.Sprintf("/checkpoints/%s/%s", source.UID, source.ResourceVersion)
 	for _, value := range leaves(told) {
 		path, _ := value.(string)

@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -24,7 +23,7 @@ type goal struct {
 	immutable bool              // every version of it holds the same
 	edited    bool              // it holds something else meanwhile, and the node follows that
 	good      bool              // last known good, not only active
-	before    *corev1.NodeCondition
+	retry     string            // the retry that the supervisor has to have heard; "" for none
 }
 
 // goalOf is the goal that nodes run a ConfigMap as it was read.
@@ -38,7 +37,7 @@ func goalOf(wanted nodev1.Assignment, configMap *corev1.ConfigMap, good bool) go
 // learn looks at the ConfigMap where a node runs a newer version of it than was assigned. A version that differs in labels alone is as good:
 // a node only moves its pointers to it.
 func (g *goal) learn(ctx context.Context, client kubernetes.Interface, v nodeView) {
-	active := v.config.Active
+	active := v.says.Config.Active
 	if g.immutable || g.payload == nil || g.edited || !g.isActive(active) {
 		return
 	}
@@ -74,25 +73,24 @@ const (
 
 // judge gives the verdict, and what to tell a person about it.
 //
-// Annotations and condition come in one patch: once config-observed is the wanted assignment, the condition speaks of it.
+// All of a status comes in one patch: once it has observed the wanted assignment, it speaks of that.
 func (g goal) judge(v nodeView) (verdict, string) {
-	c := v.condition
-	says := fmt.Sprintf("%s: %s", bounded.Line(c.Reason), v.words())
+	says := v.said()
 	switch {
-	case v.assignment != g.text:
-		return failed, fmt.Sprintf("somebody assigned %q meanwhile", v.assignment)
-	case !v.supervised:
+	case v.says.Assignment != g.text:
+		return failed, fmt.Sprintf("somebody assigned %q meanwhile", v.says.Assignment)
+	case !v.says.Supervised:
 		return waiting, "no supervisor has spoken on this node yet"
-	case v.observed != g.text:
+	case v.says.Status.Observed != g.text:
 		return waiting, "waits for the node's supervisor"
-	case g.before != nil && sameCondition(c, *g.before):
+	case g.retry != v.says.Status.Retry && g.retry != "":
 		return waiting, "waits for the node to try again; it said: " + says
 	}
-	switch c.Status {
+	switch v.wellness() {
 	case corev1.ConditionTrue:
 		return g.judgeRunning(v)
 	case corev1.ConditionFalse:
-		switch c.Reason {
+		switch v.reason() {
 		case nodev1.ReasonRolledBack: // its verdict follows
 			return waiting, says
 		case nodev1.ReasonSyncFailed: // a grant takes a moment to be known to every API server
@@ -100,18 +98,18 @@ func (g goal) judge(v nodeView) (verdict, string) {
 		}
 		return failed, says
 	}
-	return waiting, cmp.Or(says, "has no condition yet")
+	return waiting, says
 }
 
 // judgeRunning judges a Node on which all is well: with the wanted configuration?
 func (g goal) judgeRunning(v nodeView) (verdict, string) {
 	if g.wanted.IsLocal() {
-		if v.config.Active != nil {
+		if v.says.Config.Active != nil {
 			return waiting, "goes back to its own configuration"
 		}
 		return reached, "runs its own configuration"
 	}
-	switch active := v.config.Active; {
+	switch active := v.says.Config.Active; {
 	case !g.isActive(active):
 		return waiting, "runs " + bounded.Line(nodev1.AssignmentOf(active).String())
 	case g.edited:
@@ -120,13 +118,8 @@ func (g goal) judgeRunning(v nodeView) (verdict, string) {
 		return waiting, "runs another version of " + g.wanted.Unpinned().String()
 	case !g.good:
 		return reached, "runs " + g.wanted.Unpinned().String()
-	case v.condition.Reason != nodev1.ReasonActive:
+	case v.reason() != nodev1.ReasonActive:
 		return waiting, "runs it on trial"
 	}
 	return reached, "passed its trial with " + g.wanted.Unpinned().String()
-}
-
-// sameCondition tells whether a supervisor has said nothing new: each of its patches that says something moves the heartbeat.
-func sameCondition(a, b corev1.NodeCondition) bool {
-	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message && a.LastHeartbeatTime.Equal(&b.LastHeartbeatTime)
 }

@@ -73,17 +73,16 @@ func TestJudgeReset(t *testing.T) {
 	}
 }
 
-// A retry is answered by something new, not by what the Node said before.
+// A retry is answered once it has been heard, even by the same.
 func TestJudgeRetry(t *testing.T) {
 	const text = "kubelet-config/new/kubelet"
 	node := saying(newNode("n1"), text, "Rejected", corev1.ConditionFalse, "died", nil, nil)
 	node.Annotations[nodev1.ConfigSourceAnnotation] = text
-	before := viewOf(node).condition
-	g := goal{wanted: nodev1.Assignment{Namespace: "kubelet-config", Name: "new", Key: "kubelet"}, text: text, before: &before}
+	g := goal{wanted: nodev1.Assignment{Namespace: "kubelet-config", Name: "new", Key: "kubelet"}, text: text, retry: "2"}
 	if got, words := g.judge(viewOf(node)); got != waiting {
 		t.Errorf("before: got %d %q, want to wait", got, words)
 	}
-	again := saying(node.DeepCopy(), text, "Rejected", corev1.ConditionFalse, "died again", nil, nil)
+	again := resaying(node.DeepCopy(), func(s *nodev1.Status) { s.Retry = "2" })
 	if got, words := g.judge(viewOf(again)); got != failed {
 		t.Errorf("after: got %d %q, want a failure", got, words)
 	}

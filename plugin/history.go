@@ -72,7 +72,7 @@ func (s *session) history(ctx context.Context, client kubernetes.Interface, name
 		return err
 	}
 	if !stands {
-		s.note("The Node is assigned %s now, and not by this plugin.", cmp.Or(bounded.Line(v.assignment), nodev1.Local))
+		s.note("The Node is assigned %s now, and not by this plugin.", cmp.Or(bounded.Line(v.says.Assignment), nodev1.Local))
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 // changeText tells what the newest change was, and how long each of its phases took; nothing where the node does not say.
 func (s *session) changeText(v nodeView) []string {
-	c := nodev1.Read(v.Node).Status.Change
+	c := v.says.Status.Change
 	if c == nil {
 		return nil
 	}

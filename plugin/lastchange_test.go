@@ -12,11 +12,10 @@ import (
 )
 
 // changedNode is a node that says of itself that it has changed.
-func changedNode(text string) *corev1.Node {
+func changedNode(change nodev1.Change) *corev1.Node {
 	config := configMapOf("workers", someConfig)
 	node := saying(assignedNode("n1", config), workersText, "Active", corev1.ConditionTrue, "using current (UID: \"u\")", config, config)
-	node.Annotations[nodev1.StatusAnnotation] = text
-	return node
+	return resaying(node, func(s *nodev1.Status) { s.Change = &change })
 }
 
 func aChange() nodev1.Change {
@@ -27,7 +26,7 @@ func aChange() nodev1.Change {
 func encoded(c nodev1.Change) string { return nodev1.Status{Change: &c}.Encode() }
 
 func TestDescribeDrawsTheLastChange(t *testing.T) {
-	b := newBench(t, changedNode(encoded(aChange())))
+	b := newBench(t, changedNode(aChange()))
 	stdout, _ := b.do(t, "describe", "n1")
 	golden(t, "describe-changed.txt", stdout)
 	stdout, _ = b.do(t, "describe", "n1", "-o", "json")
@@ -41,17 +40,17 @@ func TestALastChangeThatIsNotToBeTrusted(t *testing.T) {
 	soon.Began = noon.Add(30 * time.Second)
 	waits.Ended, waits.Outcome, waits.Phases, waits.Phase = time.Time{}, "WouldDisrupt", nil, "wait"
 	for name, row := range map[string]struct {
-		text string
-		want []string
+		change nodev1.Change
+		want   []string
 	}{
-		"a clock that is a year ahead": {encoded(ahead), []string{"Last change:", "began 20", "by a clock of the node that is ahead of this one", "download 40ms"}},
-		"a clock that is a bit ahead":  {encoded(soon), []string{"Last change:", ", 0s ago", "download 40ms"}},
-		"one that waits":               {encoded(waits), []string{": WouldDisrupt", "5m ago", "wait ..."}},
-		"no times":                     {`{"change":{"from":"local","to":"x","phases":[{"name":"stop","took":"-3s"}]}}`, []string{"local -> x", "it does not say when", "stop ?"}},
-		"nothing":                      {`{"change":{}}`, []string{"Last change:", "it does not say when"}},
+		"a clock that is a year ahead": {ahead, []string{"Last change:", "began 20", "by a clock of the node that is ahead of this one", "download 40ms"}},
+		"a clock that is a bit ahead":  {soon, []string{"Last change:", ", 0s ago", "download 40ms"}},
+		"one that waits":               {waits, []string{": WouldDisrupt", "5m ago", "wait ..."}},
+		"no times":                     {nodev1.Change{From: "local", To: "x", Phases: []nodev1.ChangePhase{{Name: "stop", Took: "-3s"}}}, []string{"local -> x", "it does not say when", "stop ?"}},
+		"nothing":                      {nodev1.Change{}, []string{"Last change:", "it does not say when"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, changedNode(row.text))
+			b := newBench(t, changedNode(row.change))
 			stdout, _ := b.do(t, "describe", "n1")
 			contains(t, stdout, append([]string{"KubeletConfigOk:   True Active"}, row.want...)...)
 			stdout, _ = b.do(t, "describe", "n1", "-o", "json")
@@ -67,7 +66,9 @@ func FuzzLastChangeOfANode(f *testing.F) {
 	f.Add(`{"change":{"from":"\u001b[31m","began":"9999-12-31T23:59:59Z","phases":[{"name":"a\tb","took":"9999999h"}],"phase":"x"}}`)
 	f.Add(`{"change":{"began":"0001-01-01T00:00:00.1Z"}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		v := viewOf(changedNode(text))
+		node := changedNode(aChange())
+		node.Annotations[nodev1.StatusAnnotation] = text
+		v := viewOf(node)
 		for _, line := range (&session{now: func() time.Time { return noon }}).changeText(v) {
 			if len(line) > 4000 || strings.ContainsAny(line, "\n\t\x1b") {
 				t.Errorf("%q is told as %q", text, line)

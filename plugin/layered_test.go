@@ -10,12 +10,10 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 )
 
 // knowing lets a Node's supervisor know layers.
 func knowing(node *corev1.Node) *corev1.Node {
-	node.Annotations[status.FeaturesAnnotation] = "layers"
 	return resaying(node, func(s *nodev1.Status) { s.Features = []string{nodev1.LayersFeature} })
 }
 
@@ -219,7 +217,7 @@ func TestLayersNeedTheirFeature(t *testing.T) {
 	if code != 1 {
 		t.Errorf("push: exit code %d", code)
 	}
-	contains(t, stderr, "the supervisor of node n1 is too old for layers (its annotation kubelet-supervisor.io/features has none of that name): upgrade", "kubectl kubelet config n1 --changed")
+	contains(t, stderr, "the supervisor of node n1 is too old for layers (annotation kubelet-supervisor.io/status of the node does not name them): upgrade", "kubectl kubelet config n1 --changed")
 	code, _, stderr = b.run(t, "assign", "n1", "n2", "n3", "--config=workers", "--yes", "--wait=false")
 	if code != 1 || b.assigned(t, "n2") != "" {
 		t.Errorf("assign: exit code %d", code)

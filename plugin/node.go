@@ -1,12 +1,13 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,60 +22,28 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// A carrier is the place on a Node that holds its assignment.
-type carrier string
-
-const (
-	carrierNone       carrier = ""
-	carrierAnnotation carrier = "annotation"
-	carrierField      carrier = "spec.configSource"
-)
-
-// A nodeView is what one Node says of its kubelet's configuration.
+// A nodeView is a Node, and what it says of its kubelet's configuration.
 type nodeView struct {
 	*corev1.Node
-	assignment string  // verbatim; "" for nothing
-	carrier    carrier // where the assignment stands
-	supervised bool    // a supervisor has met this Node
-	config     corev1.NodeConfigStatus
-	observed   string // the assignment that config and condition speak of
-	condition  corev1.NodeCondition
+	says nodev1.NodeStatus
 }
 
-// viewOf reads a Node. A status that does not decode counts as an empty one, with its error.
-func viewOf(node *corev1.Node) nodeView {
-	v := nodeView{Node: node, observed: node.Annotations[nodev1.ConfigObservedAnnotation]}
-	if text, is := node.Annotations[nodev1.ConfigSourceAnnotation]; is {
-		v.assignment, v.carrier = text, carrierAnnotation
-	} else if source := node.Spec.ConfigSource; source != nil {
-		v.assignment, v.carrier = nodev1.AssignmentOf(source).String(), carrierField
-	}
-	var text string
-	if text, v.supervised = node.Annotations[nodev1.ConfigStatusAnnotation]; v.supervised {
-		if err := json.Unmarshal([]byte(text), &v.config); err != nil {
-			v.config = corev1.NodeConfigStatus{Error: fmt.Sprintf("annotation %s does not decode: %v", nodev1.ConfigStatusAnnotation, err)}
-		}
-	}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == nodev1.ConditionType {
-			v.condition = condition
-		}
-	}
-	return v
-}
+func viewOf(node *corev1.Node) nodeView { return nodeView{node, nodev1.Read(node)} }
 
-// words is what the condition says, made printable.
-func (v nodeView) words() string { return bounded.Line(v.condition.Message) }
+// reason is what the node says of the assignment; nothing where it does not say.
+func (v nodeView) reason() string { return v.says.Status.Reason }
 
-// shadowedPart is what a message says of fields that do not take effect. All may be well otherwise.
-func shadowedPart(message string) string {
-	for part := range strings.SplitSeq(message, "; ") {
-		if strings.HasPrefix(part, "Shadowed: ") {
-			return part
-		}
-	}
-	return ""
-}
+// said is the reason, with the words for people.
+func (v nodeView) said() string { return cmp.Or(v.reason(), "nothing") + ": " + v.words() }
+
+// wellness is whether all is well, by the reason: True, False or Unknown. The condition counts for nothing, because it can be forged.
+func (v nodeView) wellness() corev1.ConditionStatus { return nodev1.ConditionStatus(v.reason()) }
+
+// spoke is when the supervisor last said something.
+func (v nodeView) spoke() time.Time { return v.says.Condition.LastHeartbeatTime.Time }
+
+// words is the condition's message, made printable. It is shown, and nothing is read in it.
+func (v nodeView) words() string { return bounded.Line(v.says.Condition.Message) }
 
 // ready tells whether the Node's kubelet reports to the API server.
 func (v nodeView) ready() bool {
@@ -85,11 +54,8 @@ func (v nodeView) ready() bool {
 
 // current is the assignment that stands on the Node, nothing being local; false for a malformed one.
 func (v nodeView) current() (nodev1.Assignment, bool) {
-	if v.carrier == carrierNone {
-		return nodev1.Assignment{}, true
-	}
-	a, err := nodev1.ParseAssignment(v.assignment)
-	return a, err == nil
+	wanted, err := v.says.Wanted()
+	return wanted, err == nil
 }
 
 // A selection is the Nodes that a command line names.

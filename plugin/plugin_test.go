@@ -7,7 +7,6 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,7 +149,7 @@ func saying(node *corev1.Node, observed, reason string, state corev1.ConditionSt
 			Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion, KubeletConfigKey: "kubelet"}}
 	}
 	before := nodev1.Read(node)
-	said := nodev1.Status{Observed: observed, Reason: reason, Since: noon.Add(-5 * time.Minute), Retry: before.Retry, Features: slices.Concat([]string{}, before.Status.Features)}
+	said := nodev1.Status{Observed: observed, Reason: reason, Since: noon.Add(-5 * time.Minute), Retry: before.Retry, Features: append([]string{}, before.Status.Features...)}
 	if _, why, is := strings.Cut(message, "; "); is && state != corev1.ConditionTrue {
 		said.Failure = &nodev1.Failure{Kind: nodev1.FailureRefused, Message: why}
 	}

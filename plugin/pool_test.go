@@ -60,8 +60,7 @@ func TestPoolDiff(t *testing.T) {
 			outside := p.member("outside", 1, "Active")
 			outside.Labels = map[string]string{"pool": "others"}
 			fresh := p.member("n4", 1, "Active")
-			fresh.Annotations = localNode("n4").Annotations
-			fresh.Annotations["kubelet-supervisor.io/features"] = "layers"
+			fresh.Annotations = knowing(localNode("n4")).Annotations
 			gpu := p.member("n3", 1, "Active")
 			gpu.Labels["gpu"], gpu.Labels["zone"] = "yes", "a"
 			b := newPoolBench(t, p, p.member("n1", 2, "Active"), p.member("n2", 1, "Active"), gpu, fresh, outside)

@@ -102,8 +102,7 @@ func (p *fakePool) completed() *fakePool {
 func (p *fakePool) stops(node string) *fakePool {
 	t := p.Status.Target
 	p.Status.Stops = []v1alpha1.Stop{{Hash: t.Hash, Revision: t.Revision, Attempt: t.Attempt, Node: node, Reason: "Refused",
-		Message: `using last-known-good (UID: "d3964461-e532-4d27-aa21-a3d6c7649791"); kubelet-config/pool-workers-0123456789/kubelet (UID 21a9ef06, resourceVersion 340) is refused: ` +
-			"maxPods (--max-pods) -1 must not be a negative number; Shadowed: eventRecordQPS (7) by --event-qps (33); correct the conf…"}}
+		Message: "maxPods (--max-pods) -1 must not be a negative number"}}
 	p.Status.Revisions[0].Result = v1alpha1.ResultStopped
 	p.Status.Wave = &v1alpha1.WaveStatus{Number: 1, Goal: 1}
 	words := "revision 2, attempt 1: " + node + " Refused: maxPods (--max-pods) -1 must not be a negative number"
@@ -184,6 +183,9 @@ func (p *fakePool) member(name string, revision int, reason string) *corev1.Node
 		nodev1.RetryAnnotation: rollout.Retry{Pool: p.Name, Hash: p.kept[revision-1].Hash, Attempt: 1}.String(),
 	}
 	knowing(saying(node, source(revision), reason, state, words, active, good))
+	if reason == "InTrial" {
+		resaying(node, func(s *nodev1.Status) { s.Trial = &nodev1.Trial{Healthy: "0s", Of: "10m0s", Tries: 1} })
+	}
 	node.UID = types.UID("uid-of-" + name)
 	return node
 }

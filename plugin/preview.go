@@ -99,7 +99,7 @@ func askNodes(ctx context.Context, views []nodeView, ask func(ctx context.Contex
 
 func (s *session) previewNode(ctx context.Context, client kubernetes.Interface, read configMapReader, v nodeView, written document) (changes, pods string) {
 	var text bytes.Buffer
-	if !v.supervised {
+	if !v.says.Supervised {
 		_, _ = fmt.Fprintln(&text, "  No supervisor has met this node yet: nothing happens until one does.")
 	}
 	compared, err := s.compareWith(ctx, client, read, v, written)
@@ -136,7 +136,7 @@ func writeComparison(to io.Writer, compared comparison, v nodeView) {
 }
 
 func activeText(v nodeView) string {
-	if active := nodev1.AssignmentOf(v.config.Active); !active.IsLocal() {
+	if active := nodev1.AssignmentOf(v.says.Config.Active); !active.IsLocal() {
 		return "a version of " + bounded.Line(active.String()) + " that cannot be read"
 	}
 	return "its own configuration"
@@ -156,7 +156,7 @@ func (s *session) compareWith(ctx context.Context, client kubernetes.Interface, 
 	kubelet := config.Minor(v.Status.NodeInfo.KubeletVersion)
 	active, activeOver := activeDocument(ctx, read, v)
 	c := comparison{wanted: written.tree, over: written.over, defaults: defaults, kubelet: kubelet, active: active, activeOver: activeOver}
-	c.ownUnknown = c.over != nil && c.activeOver == nil && !nodev1.AssignmentOf(v.config.Active).IsLocal()
+	c.ownUnknown = c.over != nil && c.activeOver == nil && !nodev1.AssignmentOf(v.says.Config.Active).IsLocal()
 	var caveats []string
 	if c.ownUnknown {
 		caveats = append(caveats, "The node runs a whole file. What the layers do not set becomes as the node's own file has it, which is not known from here.")
@@ -201,12 +201,12 @@ func onceEach(client kubernetes.Interface) configMapReader {
 
 // activeDocument reads the ConfigMap that the node says it runs, nil unless it is that very version.
 func activeDocument(ctx context.Context, read configMapReader, v nodeView) (tree map[string]any, over *layered) {
-	active := nodev1.AssignmentOf(v.config.Active)
+	active := nodev1.AssignmentOf(v.says.Config.Active)
 	if active.IsLocal() {
 		return nil, nil
 	}
 	found, err := read(ctx, active)
-	if err != nil || !isVersion(found, v.config.Active) {
+	if err != nil || !isVersion(found, v.says.Config.Active) {
 		return nil, nil
 	}
 	d, err := readDocument(payloadOf(found), active.Key)

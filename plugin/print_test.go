@@ -166,7 +166,7 @@ func TestStatusNotOK(t *testing.T) {
 		t.Error("a node without a supervisor, and with nothing assigned, is not OK")
 	}
 	unassigned.Annotations = map[string]string{"kubelet-supervisor.io/config-source": workersText}
-	if v := viewOf(unassigned); v.ok() || v.condition.Status == corev1.ConditionTrue {
+	if v := viewOf(unassigned); v.ok() || v.wellness() == corev1.ConditionTrue {
 		t.Error("a node that nobody serves is OK with an assignment")
 	}
 }

@@ -127,11 +127,11 @@ func usageOf(nodes []nodeView) usage {
 		if r, ok := v.current(); ok && !r.IsLocal() {
 			u.assigned[v.Name] = r.Namespace + "/" + r.Name
 		}
-		u.use(v.assignment)
+		u.use(v.says.Assignment)
 		if v.Spec.ConfigSource != nil { // an annotation may stand before it
 			u.use(nodev1.AssignmentOf(v.Spec.ConfigSource).String())
 		}
-		for _, source := range []*corev1.NodeConfigSource{v.config.Assigned, v.config.Active, v.config.LastKnownGood} {
+		for _, source := range []*corev1.NodeConfigSource{v.says.Config.Assigned, v.says.Config.Active, v.says.Config.LastKnownGood} {
 			u.use(nodev1.AssignmentOf(source).String())
 		}
 	}

@@ -135,7 +135,7 @@ func sameSource(a, b string) bool {
 
 // lastKnownGoodIs tells whether the node itself names a source its last known good one.
 func (v nodeView) lastKnownGoodIs(source string) bool {
-	good := v.config.LastKnownGood
+	good := v.says.Config.LastKnownGood
 	if good == nil {
 		return false
 	}
@@ -147,21 +147,21 @@ func (v nodeView) lastKnownGoodIs(source string) bool {
 // outcome is what became of the assignment that stands, by the node's own words.
 func (v nodeView) outcome() string {
 	r, ok := v.current()
-	reason := v.condition.Reason
+	reason := v.reason()
 	names := func(source nodev1.Assignment, uid string) bool {
 		return source == r.Unpinned() && (r.UID == "" || r.UID == uid)
 	}
 	switch {
-	case !ok || !v.answered():
+	case !ok || !v.says.Answered():
 		return outcomeUnknown
 	case slices.Contains(badOutcomes, reason):
 		return reason
 	case r.IsLocal() && reason == nodev1.ReasonLocal, !r.IsLocal() && (reason == nodev1.ReasonActive || reason == nodev1.ReasonInTrial):
 		return reason
 	case r.IsLocal():
-	case names(nodev1.AssignmentOf(v.config.LastKnownGood), uidOf(v.config.LastKnownGood)):
+	case names(nodev1.AssignmentOf(v.says.Config.LastKnownGood), uidOf(v.says.Config.LastKnownGood)):
 		return nodev1.ReasonActive
-	case names(nodev1.AssignmentOf(v.config.Active), uidOf(v.config.Active)):
+	case names(nodev1.AssignmentOf(v.says.Config.Active), uidOf(v.says.Config.Active)):
 		return nodev1.ReasonInTrial
 	}
 	return outcomeUnknown

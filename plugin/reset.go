@@ -51,7 +51,7 @@ func (v nodeView) assignmentText() string {
 	if r, ok := v.current(); ok {
 		return r.Unpinned().String()
 	}
-	return bounded.Line(v.assignment)
+	return bounded.Line(v.says.Assignment)
 }
 
 func (s *session) resetNode(ctx context.Context, w *writer, v nodeView, o changeOptions, leavers *leavers) error {

@@ -58,8 +58,8 @@ func TestRetry(t *testing.T) {
 		{"it says something else", rejected(), func(node *corev1.Node, assignment string) {
 			saying(node, assignment, "Rejected", corev1.ConditionFalse, "using last-known-good (default); it died again", nil, nil)
 		}, 1, "it died again"},
-		{"it says nothing new", rejected(), nil, 1, "says the same as before: Rejected: using last-known-good (default); it died"},
-		{"nothing was wrong", assignedNode("n1", config), nil, 0, "n1: runs " + workersText},
+		{"it does not hear", rejected(), nil, 1, "has not heard that it is to try again; it says Rejected: using last-known-good (default); it died"},
+		{"nothing was wrong", assignedNode("n1", config), runsIt(config), 0, "n1: runs " + workersText},
 		{"nothing is assigned", localNode("n1"), nil, 1, "there is nothing to try again"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
@@ -37,7 +36,7 @@ held against it is forgotten, and its trial begins anew, which restarts the kube
 			}
 			if !o.yes && o.dryRun == dryRunNone {
 				for _, v := range views {
-					s.note("%s: tries %s again, and its kubelet restarts for that", v.Name, cmp.Or(bounded.Line(v.assignment), nodev1.Local))
+					s.note("%s: tries %s again, and its kubelet restarts for that", v.Name, cmp.Or(bounded.Line(v.says.Assignment), nodev1.Local))
 				}
 				if err := s.confirm("Let %s try again?", countNodes(views)); err != nil {
 					return err
@@ -56,24 +55,21 @@ func (s *session) retryNode(ctx context.Context, client kubernetes.Interface, v 
 	wanted, ok := v.current()
 	switch {
 	case !ok:
-		return fmt.Errorf("node %s: the assignment %q is malformed, and no retry mends that; assign again", v.Name, v.assignment)
+		return fmt.Errorf("node %s: the assignment %q is malformed, and no retry mends that; assign again", v.Name, v.says.Assignment)
 	case wanted.IsLocal():
 		return fmt.Errorf("node %s: nothing is assigned, so there is nothing to try again", v.Name)
 	}
-	g := goal{wanted: wanted, text: v.assignment, good: o.wait.until == "good"}
-	if v.condition.Status != corev1.ConditionTrue { // a node on which all is well says nothing new
-		g.before = &v.condition
-	}
+	retry := s.now().UTC().Format(time.RFC3339Nano)
+	g := goal{wanted: wanted, good: o.wait.until == "good"}
 	if o.wait.wait && o.dryRun == dryRunNone {
 		configMap, _, err := getConfigMap(ctx, client, wanted)
 		if err != nil {
 			return fmt.Errorf("node %s: %w", v.Name, err)
 		}
-		before := g.before
 		g = goalOf(wanted, configMap, g.good)
-		g.text, g.before = v.assignment, before
 	}
-	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{nodev1.RetryAnnotation: s.now().UTC().Format(time.RFC3339Nano)}}}
+	g.text, g.retry = v.says.Assignment, retry
+	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{nodev1.RetryAnnotation: retry}}}
 	node, err := patchNode(ctx, client, v.Node, patch, o.dryRun)
 	if err != nil {
 		return fmt.Errorf("asking node %s to try again: %w", v.Name, err)

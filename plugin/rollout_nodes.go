@@ -127,7 +127,7 @@ func (s *session) adoption(pools []pool, v nodeView, say notes) (map[string]any,
 	p := poolNamed(pools, owners[0])
 	mark := rollout.Mark{Pool: p.Name, Assignment: cmp.Or(node.Source, rollout.Unassigned), Attempt: 1}
 	if rollout.ParseMark(mark.String()) != mark {
-		return nil, fmt.Errorf("its assignment %q is malformed; kubectl kubelet reset %s, and adopt it then", v.assignment, v.Name)
+		return nil, fmt.Errorf("its assignment %q is malformed; kubectl kubelet reset %s, and adopt it then", v.says.Assignment, v.Name)
 	}
 	released := v.heldOut()
 	if !released && v.memberOf() == p.Name {
@@ -144,7 +144,7 @@ func (s *session) adoption(pools []pool, v nodeView, say notes) (map[string]any,
 	if t := p.Status.Target; t != nil {
 		target = revisionText(t.Revision)
 	}
-	say("%s: pool %s moves it from %s to %s when its turn comes", v.Name, p.Name, bounded.Line(cmp.Or(v.assignment, nodev1.Local)), target)
+	say("%s: pool %s moves it from %s to %s when its turn comes", v.Name, p.Name, bounded.Line(cmp.Or(v.says.Assignment, nodev1.Local)), target)
 	if node.Labels[rollout.RolloutLabel] == "hold" {
 		say("warning: %s has the label %s=hold, and is not moved while it has", v.Name, rollout.RolloutLabel)
 	}
@@ -161,7 +161,7 @@ func (s *session) releasing(pools []pool, v nodeView, say notes) (map[string]any
 	if owners := rollout.Owners(poolsOf(pools), &node); len(owners) > 0 {
 		of = "no longer in pool " + strings.Join(owners, ", ")
 	}
-	say("%s: %s; it keeps what it is assigned, %s", v.Name, of, bounded.Line(cmp.Or(v.assignment, nodev1.Local)))
+	say("%s: %s; it keeps what it is assigned, %s", v.Name, of, bounded.Line(cmp.Or(v.says.Assignment, nodev1.Local)))
 	return map[string]any{"metadata": map[string]any{"labels": map[string]any{rollout.PoolLabel: noPool}}}, nil
 }
 

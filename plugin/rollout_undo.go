@@ -3,8 +3,6 @@ package plugin
 import (
 	"context"
 	"fmt"
-	"regexp"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
@@ -151,21 +149,7 @@ func (p pool) stopped() *v1alpha1.Stop {
 	return nil
 }
 
-// refusal is how a node says of which configuration it speaks.
-var refusal = regexp.MustCompile(`^\S+ is refused: `)
-
-// stopText is who stopped a revision, and why, without what the pool says itself: what the node runs, and which ConfigMap it was. Nor has
-// it what the node says beside the reason, which may be cut in the middle of a word.
+// stopText is who stopped a revision, and why.
 func stopText(stop v1alpha1.Stop) string {
-	words := uids.ReplaceAllString(bounded.Line(stop.Message), "")
-	if strings.HasPrefix(words, "using ") {
-		if _, why, is := strings.Cut(words, "; "); is {
-			words = why
-		}
-	}
-	words = refusal.ReplaceAllString(words, "")
-	for _, aside := range []string{"; Shadowed: ", "; correct the conf"} { // it may be cut behind these
-		words, _, _ = strings.Cut(words, aside)
-	}
-	return fmt.Sprintf("%s %s: %s", bounded.Line(stop.Node), bounded.Line(stop.Reason), words)
+	return bounded.Line(fmt.Sprintf("%s %s: %s", stop.Node, stop.Reason, stop.Message))
 }

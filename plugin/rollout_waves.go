@@ -82,10 +82,8 @@ func (p poolStory) openWave(wave rollout.ViewedWave) (state, who string) {
 // trialLeft is the most that is left of a trial of these nodes.
 func (p poolStory) trialLeft(names []string) (most time.Duration) {
 	for _, name := range names {
-		c := p.nodes[name].condition
-		if period := trialPeriodOf(c); period > 0 {
-			most = max(most, period-p.now.Sub(c.LastHeartbeatTime.Time))
-		}
+		left, _ := p.nodes[name].trialLeft(p.now)
+		most = max(most, left)
 	}
 	return most
 }

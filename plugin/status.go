@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -120,10 +120,10 @@ func (s *session) showStatus(ctx context.Context, client kubernetes.Interface, o
 
 // ok tells whether a node runs what it is assigned, and says that all is well.
 func (v nodeView) ok() bool {
-	if !v.supervised {
-		return v.carrier == carrierNone
+	if !v.says.Supervised {
+		return v.says.Carrier == nodev1.CarrierNone
 	}
-	return v.ready() && v.answered() && v.condition.Status == corev1.ConditionTrue
+	return v.ready() && v.says.Answered() && v.wellness() == corev1.ConditionTrue
 }
 
 // statusColumns are those that a table of status need not have: with pools where one of its nodes is in a pool.
@@ -156,42 +156,36 @@ func (s *session) writeStatus(to io.Writer, views []nodeView, columns statusColu
 
 func (s *session) statusRow(v nodeView, wide bool) []string {
 	assigned := nodev1.Local
-	if v.carrier != carrierNone {
-		assigned = shorten(bounded.Line(fmt.Sprintf("%q", v.assignment)), 80)
+	if v.says.Carrier != nodev1.CarrierNone {
+		assigned = shorten(bounded.Line(fmt.Sprintf("%q", v.says.Assignment)), 80)
 		if r, ok := v.current(); ok {
 			assigned = r.Unpinned().String()
 		}
 	}
 	row := []string{v.Name, assigned, "<none>", "<none>", "<none>", "<none>", "no supervisor has met this node; see kubectl kubelet doctor " + v.Name}
-	if v.supervised {
+	if v.says.Supervised {
 		row = []string{
-			v.Name, assigned, bounded.Line(nodev1.AssignmentOf(v.config.Active).String()), bounded.Line(nodev1.AssignmentOf(v.config.LastKnownGood).String()),
-			cmp.Or(bounded.Line(string(v.condition.Status)), "<none>"), age(s.now(), v.condition.LastHeartbeatTime.Time), v.summary(wide),
+			v.Name, assigned, bounded.Line(nodev1.AssignmentOf(v.says.Config.Active).String()), bounded.Line(nodev1.AssignmentOf(v.says.Config.LastKnownGood).String()),
+			string(v.wellness()), age(s.now(), v.spoke()), v.summary(wide),
 		}
 	}
 	return row
 }
 
-// uids are what words about a ConfigMap have behind its name.
-var uids = regexp.MustCompile(` \(UID [^)]*\)`)
-
-// summary is the condition in short: its reason, and why where that is no good news, without what other columns have: what runs, and
-// what is assigned.
+// summary is the reason, and why where that is no good news, without what other columns have: what runs, and what is assigned.
 func (v nodeView) summary(whole bool) string {
-	words := bounded.Line(v.condition.Reason)
-	_, why, _ := strings.Cut(uids.ReplaceAllString(v.words(), ""), "; ")
-	why = strings.TrimPrefix(strings.TrimPrefix(why, v.assignmentText()+" "), "is refused: ") // the reason says that
+	words := cmp.Or(v.reason(), "it does not say how it is")
 	switch {
-	case !v.answered():
+	case v.says.Problem != nil:
+		words = v.says.Problem.Error()
+	case !v.says.Answered():
 		words = "waits for the supervisor, which has not spoken of this assignment yet"
 	case whole:
 		words += ": " + v.words()
-	case v.condition.Status != corev1.ConditionTrue:
-		words += ": " + why
-	default:
-		if shadowed := shadowedPart(why); shadowed != "" {
-			words += "; " + shadowed
-		}
+	case v.why() != "":
+		words += ": " + v.why()
+	case v.shadowed() != "":
+		words += "; " + v.shadowed()
 	}
 	if !v.ready() {
 		words = "node is not Ready; " + words
@@ -200,6 +194,42 @@ func (v nodeView) summary(whole bool) string {
 		return words
 	}
 	return shorten(words, 160)
+}
+
+// why says what the newest assignment has failed at, or waits for; nothing where all is well.
+func (v nodeView) why() string {
+	s := v.says.Status
+	switch {
+	case s.Reason == nodev1.ReasonWouldDisrupt && s.Hold != nil:
+		return "waits for " + s.Hold.Text(mostPods)
+	case s.Failure != nil:
+		return s.Failure.Message
+	case s.Change != nil && !s.Change.Due.IsZero():
+		return "waits for its turn until " + s.Change.Due.Format(time.RFC3339)
+	}
+	return ""
+}
+
+// mostPods is how many pods are named that a change waits for; the rest is counted.
+const mostPods = 5
+
+// mostShadowed bounds the fields that are named in a line.
+const mostShadowed = 10
+
+// shadowed says which fields of the assigned configuration do not take effect; nothing where there are none. All may be well otherwise.
+func (v nodeView) shadowed() string {
+	fields := v.says.Status.Shadowed
+	var list []string
+	for _, field := range fields[:min(len(fields), mostShadowed)] {
+		list = append(list, field.String())
+	}
+	switch more := len(fields) - len(list); {
+	case more > 0:
+		list = append(list, fmt.Sprintf("and %d more", more))
+	case len(list) == 0:
+		return ""
+	}
+	return "Shadowed: " + strings.Join(list, ", ")
 }
 
 // printViews prints what -o asks for: the Nodes' names, or what they say in a form for machines. As kubectl get does, it prints the object
@@ -231,26 +261,26 @@ func (s *session) printViews(views []nodeView, print *genericclioptions.PrintFla
 
 // machine is a view in the form of a Kubernetes object, kind NodeKubeletConfig.
 func (v nodeView) machine() (map[string]any, error) {
-	config, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v.config)
+	config, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v.says.Config)
 	if err != nil {
 		return nil, fmt.Errorf("writing the status of node %s: %w", v.Name, err)
 	}
-	condition, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v.condition)
+	condition, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v.says.Condition)
 	if err != nil {
 		return nil, fmt.Errorf("writing the condition of node %s: %w", v.Name, err)
 	}
 	object := map[string]any{
 		"apiVersion": "kubelet-supervisor.io/v1", "kind": "NodeKubeletConfig",
 		"metadata":   map[string]any{"name": v.Name},
-		"assignment": v.assignment, "carrier": string(v.carrier), "supervised": v.supervised,
+		"assignment": v.says.Assignment, "carrier": string(v.says.Carrier), "supervised": v.says.Supervised,
 	}
 	if name := v.mark().Pool; name != "" {
 		object["pool"] = map[string]any{"name": name, "member": v.memberOf() != "" && !v.heldOut()}
 	}
-	if v.supervised {
-		object["observed"], object["config"], object["condition"] = v.observed, config, condition
+	if v.says.Supervised {
+		object["observed"], object["config"], object["condition"] = v.says.Status.Observed, config, condition
 		var status map[string]any
-		if err := json.Unmarshal([]byte(nodev1.Read(v.Node).Status.Encode()), &status); err != nil {
+		if err := json.Unmarshal([]byte(v.says.Status.Encode()), &status); err != nil {
 			return nil, fmt.Errorf("writing the status of node %s: %w", v.Name, err)
 		}
 		object["status"] = status
@@ -266,7 +296,7 @@ func (s *session) followStatus(ctx context.Context, client kubernetes.Interface,
 	}
 	shown, wanted := map[string]string{}, map[string]bool{}
 	key := func(v nodeView) string {
-		return fmt.Sprint(v.assignment, v.carrier, v.observed, v.config, v.condition, v.ready(), v.poolText())
+		return fmt.Sprint(v.says.Assignment, v.says.Carrier, v.Annotations[nodev1.ConfigStatusAnnotation], v.says.Status.News(), v.ready(), v.poolText())
 	}
 	for _, v := range views {
 		shown[v.Name], wanted[v.Name] = key(v), true

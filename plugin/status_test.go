@@ -25,7 +25,9 @@ func statusNodes() []runtime.Object {
 	return []runtime.Object{
 		localNode("n1-local"),
 		assigned(saying(newNode("n2-good"), text, "Active", corev1.ConditionTrue, "using current", config, config), text),
-		assigned(saying(newNode("n3-refused"), text, "Refused", corev1.ConditionFalse, refused, old, old), text),
+		assigned(resaying(saying(newNode("n3-refused"), text, "Refused", corev1.ConditionFalse, refused, old, old), func(s *nodev1.Status) {
+			s.Failure = &nodev1.Failure{Kind: nodev1.FailureRefused, Message: "maxPods (--max-pods) -1 must not be a negative number"}
+		}), text),
 		assigned(saying(newNode("n4-waits"), "", "Local", corev1.ConditionTrue, "using current (default)", nil, nil), text),
 		newNode("n5-alone"),
 		away,
@@ -54,11 +56,44 @@ func TestStatusTellsWhatIsShadowed(t *testing.T) {
 	config := configMapOf("workers-d5bf27f224", someConfig)
 	node := saying(newNode("n1"), text, "Active", corev1.ConditionTrue, `using current (UID: "u"); passed its trial; `+shadowed+"; LocalChangePending: x", config, config)
 	node.Annotations[nodev1.ConfigSourceAnnotation] = text
+	resaying(node, func(s *nodev1.Status) {
+		s.Shadowed = []nodev1.ShadowedField{{Field: "maxPods", Value: "60", By: "--max-pods", Effective: "20"}}
+	})
 	for _, command := range []string{"status", "describe"} {
 		stdout, _ := newBench(t, node).do(t, command, "n1")
 		contains(t, stdout, shadowed)
 		if command == "status" {
 			contains(t, stdout, "Active; "+shadowed+"\n")
+		}
+	}
+}
+
+// Whoever may patch nodes/status can forge a condition; what a node says to programs it says itself.
+func TestAForgedConditionCountsForNothing(t *testing.T) {
+	config := configMapOf("workers", someConfig)
+	good, bad := assignedNode("n1", config), assignedNode("n2", config)
+	good.Status.Conditions[1].Status, good.Status.Conditions[1].Reason = corev1.ConditionFalse, nodev1.ReasonRejected
+	resaying(bad, func(s *nodev1.Status) { s.Reason = nodev1.ReasonRejected })
+	if v := viewOf(good); !v.ok() || v.outcome() != nodev1.ReasonActive {
+		t.Errorf("all is well, and it counts as %v, %s", v.ok(), v.outcome())
+	}
+	if v := viewOf(bad); v.ok() || v.outcome() != nodev1.ReasonRejected {
+		t.Errorf("it is rejected, and counts as %v, %s", v.ok(), v.outcome())
+	}
+}
+
+// Why a node does not run what it is assigned, in a few words.
+func TestWhy(t *testing.T) {
+	for want, said := range map[string]nodev1.Status{
+		"":             {Reason: nodev1.ReasonActive},
+		"maxPods is X": {Reason: nodev1.ReasonRefused, Failure: &nodev1.Failure{Message: "maxPods is X"}},
+		"waits for default/web (OutOfcpu), and 2 more": {Reason: nodev1.ReasonWouldDisrupt,
+			Hold: &nodev1.Hold{Losses: []nodev1.Loss{{Pod: "default/web", Reason: "OutOfcpu"}}, More: 2, Known: true}},
+		"waits for its turn until 2026-11-21T12:00:00Z": {Reason: nodev1.ReasonApplying, Change: &nodev1.Change{Due: noon}},
+	} {
+		v := viewOf(resaying(localNode("n1"), func(s *nodev1.Status) { *s = said }))
+		if got := v.why(); got != want {
+			t.Errorf("%s: %q, want %q", said.Reason, got, want)
 		}
 	}
 }
@@ -76,6 +111,9 @@ func TestStatusForMachines(t *testing.T) {
 	}
 	if item.Assignment != item.Observed || item.Config.Active.ConfigMap.Name != "workers-d5bf27f224" || item.Condition.Reason != "Active" {
 		t.Errorf("got %+v", item)
+	}
+	if stdout, _ = b.do(t, "status", "n2-good", "-o", "jsonpath={.status.reason}"); stdout != "Active" {
+		t.Errorf("jsonpath gives %q", stdout)
 	}
 	if stdout, _ = b.do(t, "status", "n2-good", "-o", "jsonpath={.condition.reason}"); stdout != "Active" {
 		t.Errorf("jsonpath gives %q", stdout)

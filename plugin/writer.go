@@ -49,8 +49,8 @@ func (w *writer) write(ctx context.Context, v nodeView, wanted nodev1.Assignment
 		switch {
 		case failed != nil:
 			return failed
-		case now.assignment != v.assignment || now.carrier != v.carrier:
-			return fmt.Errorf("somebody assigned %q to it since it was looked at; look again", now.assignment)
+		case now.says.Assignment != v.says.Assignment || now.says.Carrier != v.says.Carrier:
+			return fmt.Errorf("somebody assigned %q to it since it was looked at; look again", now.says.Assignment)
 		}
 		v = now
 		return err
@@ -63,7 +63,7 @@ func (w *writer) write(ctx context.Context, v nodeView, wanted nodev1.Assignment
 
 func (w *writer) writeOnce(ctx context.Context, v nodeView, wanted nodev1.Assignment, pin string) (nodeView, error) {
 	carrier := w.carrierFor(ctx, v, wanted)
-	if carrier == carrierAnnotation && wanted.UID == "" && !wanted.IsLocal() {
+	if carrier == nodev1.CarrierAnnotation && wanted.UID == "" && !wanted.IsLocal() {
 		wanted.UID = pin
 	}
 	patch := patchOf(carrier, wanted)
@@ -75,7 +75,7 @@ func (w *writer) writeOnce(ctx context.Context, v nodeView, wanted nodev1.Assign
 	if given, is := metadata["annotations"].(map[string]any); is {
 		maps.Copy(annotations, given)
 	}
-	if v.carrier != carrierNone || !wanted.IsLocal() { // else nothing is assigned anew
+	if v.says.Carrier != nodev1.CarrierNone || !wanted.IsLocal() { // else nothing is assigned anew
 		record, err := v.recordWith(entry{Source: wanted.String(), Time: w.now(), By: w.by})
 		if err != nil {
 			return nodeView{}, err
@@ -93,7 +93,7 @@ func (w *writer) writeOnce(ctx context.Context, v nodeView, wanted nodev1.Assign
 	}
 	after := viewOf(node)
 	if now, ok := after.current(); !ok || now != wanted {
-		return nodeView{}, fmt.Errorf("the API server took it, but has %q now; did an admission webhook change it?", after.assignment)
+		return nodeView{}, fmt.Errorf("the API server took it, but has %q now; did an admission webhook change it?", after.says.Assignment)
 	}
 	return after, nil
 }

@@ -230,7 +230,7 @@ func (n *Node) readStatus(says nodev1.NodeStatus) {
 		n.Failure = status.Failure.Message
 	}
 	if hold := status.Hold; hold != nil && n.Reason == nodev1.ReasonWouldDisrupt {
-		n.Asks, n.Holds = nodev1.Approval(hold.Approval), holdText(hold)
+		n.Asks, n.Holds = nodev1.Approval(hold.Approval), hold.Text(namedLosses)
 	}
 }
 
@@ -238,21 +238,6 @@ func sourceText(source *corev1.NodeConfigSource) string { return nodev1.Assignme
 
 // namedLosses is how many pods a pool names that hold up one of its nodes.
 const namedLosses = 3
-
-// holdText says for what a change waits.
-func holdText(hold *nodev1.Hold) string {
-	var pods []string
-	for _, loss := range hold.Losses[:min(len(hold.Losses), namedLosses)] {
-		pods = append(pods, loss.Pod+" ("+loss.Reason+")")
-	}
-	if more := len(hold.Losses) - len(pods) + hold.More; more > 0 && len(pods) > 0 {
-		pods = append(pods, fmt.Sprintf("and %d more", more))
-	}
-	if !hold.Known && hold.WaitsFor != "" {
-		pods = append(pods, hold.WaitsFor)
-	}
-	return strings.Join(pods, ", ")
-}
 
 // KeptStatus is what ReadNode reads of an annotation status, so that a cache need not keep the rest. The shorter one is the same for most nodes of
 // a pool.

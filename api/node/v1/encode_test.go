@@ -175,6 +175,25 @@ func FuzzDecodeStatus(f *testing.F) {
 	})
 }
 
+// A person reads which pods, and how many more there are.
+func TestTextOfAHold(t *testing.T) {
+	two := []Loss{{Pod: "ns/a", Reason: "OutOfcpu"}, {Pod: "ns/b", Reason: "OutOfpods"}}
+	for want, h := range map[string]Hold{
+		"":                                       {Known: true},
+		"ns/a (OutOfcpu), ns/b (OutOfpods)":      {Losses: two, Known: true},
+		"ns/a (OutOfcpu), and 5 more":            {Losses: two[:1], More: 5, Known: true, WaitsFor: "nothing"},
+		"the container runtime":                  {WaitsFor: "the container runtime"},
+		"ns/a (OutOfcpu), the container runtime": {Losses: two[:1], WaitsFor: "the container runtime"},
+	} {
+		if got := h.Text(2); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := (Hold{Losses: two, Known: true}).Text(1); got != "ns/a (OutOfcpu), and 1 more" {
+		t.Errorf("%q", got)
+	}
+}
+
 // A patch costs every node of a fleet a request, and all watchers an event.
 func TestNews(t *testing.T) {
 	for name, change := range map[string]func(*Status){

@@ -1,6 +1,10 @@
 package v1
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // Status is the document of [StatusAnnotation]: everything that a program wants to know about a node's configuration. The condition
 // [ConditionType] says the same to people; no program reads it. Fields that a reader does not know are ignored.
@@ -44,6 +48,21 @@ type Hold struct {
 	Known    bool      `json:"known"`
 	WaitsFor string    `json:"waitsFor,omitempty"`
 	AsOf     time.Time `json:"asOf,omitzero"` // of the look that Losses are from; it moves only with the hold
+}
+
+// Text says to people for what the change waits, and names at most so many pods.
+func (h Hold) Text(named int) string {
+	var parts []string
+	for _, loss := range h.Losses[:min(len(h.Losses), named)] {
+		parts = append(parts, loss.Pod+" ("+loss.Reason+")")
+	}
+	if more := len(h.Losses) - len(parts) + h.More; more > 0 && len(parts) > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	if !h.Known && h.WaitsFor != "" {
+		parts = append(parts, h.WaitsFor)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Loss is a running pod that a change would end, or whose containers it would start again.
