@@ -27,7 +27,7 @@ type shown struct {
 
 func shownBy(node *corev1.Node) shown {
 	s := shown{annotations: map[string]string{}, config: node.Status.Config}
-	for _, key := range append(nodev1.AnnotationsOfTheNode(), FeaturesAnnotation, RetryObservedAnnotation, LastChangeAnnotation) {
+	for _, key := range nodev1.AnnotationsOfTheNode() {
 		if value, is := node.Annotations[key]; is {
 			s.annotations[key] = value
 		}

@@ -1,42 +1,16 @@
 package status
 
 import (
-	"encoding/json"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// What the status annotation replaces, until nobody reads these any more.
-const (
-	FeaturesAnnotation      = "kubelet-supervisor.io/features"
-	RetryObservedAnnotation = "kubelet-supervisor.io/retry-observed"
-	LastChangeAnnotation    = "kubelet-supervisor.io/last-change"
-)
-
+// patchOf is the patch that makes a Node show an offer.
 func patchOf(o offer, before nodev1.NodeStatus, withConfig bool) (nodev1.Patch, error) {
 	after := o.report.Publication
 	after.Condition.Message = Message(after.Condition.Message)
-	patch, err := nodev1.NewPatch(before, after, o.at, withConfig)
-	if err != nil {
-		return patch, err
-	}
-	features, change := strings.Join(after.Status.Features, ","), ""
-	if after.Status.Change != nil {
-		text, err := json.Marshal(after.Status.Change)
-		if err != nil {
-			return patch, err
-		}
-		change = string(text)
-	}
-	for key, value := range map[string]string{FeaturesAnnotation: features, RetryObservedAnnotation: after.Status.Retry, LastChangeAnnotation: change} {
-		if value != "" {
-			patch.Metadata.Annotations[key] = &value
-		}
-	}
-	return patch, nil
+	return nodev1.NewPatch(before, after, o.at, withConfig)
 }
 
 // keepsFields tells whether this Node shows that the API server keeps spec.configSource and status.config, which
