@@ -101,7 +101,7 @@ func unquote(value string) (text string, ok bool) {
 
 func jsonWords(line string) string {
 	var entry struct {
-		Message   string `json:"msg"`
+		Text      string `json:"msg"`
 		Error     string `json:"err"`
 		Caller    string `json:"caller"`
 		Verbosity *int   `json:"v"`
@@ -109,7 +109,7 @@ func jsonWords(line string) string {
 	if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Caller == "" || entry.Verbosity != nil {
 		return ""
 	}
-	return join(entry.Message, entry.Error)
+	return join(entry.Text, entry.Error)
 }
 
 // join leaves out what says nothing ("command failed") or says the same twice ("Failed to run kubelet: failed to run Kubelet: …").

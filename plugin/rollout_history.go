@@ -112,14 +112,17 @@ func (p pool) noteOn(r *revision) string {
 	if pin := p.Spec.Rollout.Pin; pin != nil && *pin == r.Number {
 		words = append(words, "pinned")
 	}
-	text := strings.Join(words, ", ")
+	var notes []string
+	if len(words) > 0 {
+		notes = append(notes, strings.Join(words, ", "))
+	}
 	if stop := p.stopOf(r.Hash); stop != nil {
-		text = strings.TrimPrefix(fmt.Sprintf("%s; stopped in attempt %d: %s", text, stop.Attempt, shorten(stopText(*stop), 160)), "; ")
+		notes = append(notes, fmt.Sprintf("stopped in attempt %d: %s", stop.Attempt, shorten(stopText(*stop), 160)))
 	}
 	if r.Cause != "" {
-		text = strings.TrimPrefix(text+"; "+shorten(bounded.Line(r.Cause), 80), "; ")
+		notes = append(notes, shorten(bounded.Line(r.Cause), 80))
 	}
-	return text
+	return strings.Join(notes, "; ")
 }
 
 // describeRevision shows a revision whole.
