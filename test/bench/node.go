@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
 const (
-	prefix    = "kubelet-supervisor.io/"
 	namespace = "kube-system"
 	payloadAt = "kubelet" // the key
 )
@@ -113,7 +113,7 @@ func (n *node) assign(ctx context.Context, name string) error {
 		text = assignmentOf(name)
 		source = object{"configMap": object{"namespace": namespace, "name": name, "kubeletConfigKey": payloadAt}}
 	}
-	change := object{"metadata": object{"annotations": object{prefix + "config-source": text}}}
+	change := object{"metadata": object{"annotations": object{nodev1.ConfigSourceAnnotation: text}}}
 	if n.byField {
 		change = object{"spec": object{"configSource": source}}
 	}
@@ -147,7 +147,7 @@ type view struct {
 }
 
 func (n *node) viewOf(object *corev1.Node) view {
-	v := view{byField: n.byField, known: object.Annotations[prefix+"config-status"], observed: object.Annotations[prefix+"config-observed"]}
+	v := view{byField: n.byField, known: object.Annotations[nodev1.ConfigStatusAnnotation], observed: object.Annotations[nodev1.ConfigObservedAnnotation]}
 	if !n.byField {
 		_ = json.Unmarshal([]byte(v.known), &v.config) // what does not decode is not as awaited, and is shown
 	} else if object.Status.Config != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -11,10 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
-
-const prefix = "kubelet-supervisor.io/"
 
 // A view is what the Node says of its kubelet's configuration.
 type view struct {
@@ -25,14 +23,9 @@ type view struct {
 }
 
 func viewOf(node *corev1.Node) view {
-	v := view{observed: node.Annotations[prefix+"config-observed"], text: node.Annotations[prefix+"config-status"], info: node.Status.NodeInfo}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == "KubeletConfigOk" {
-			v.condition = condition
-		}
-	}
-	_ = json.Unmarshal([]byte(v.text), &v.status) // what does not decode is not as expected, and is shown
-	return v
+	says := nodev1.Read(node) // what does not decode is empty, and not as expected
+	return view{observed: node.Annotations[nodev1.ConfigObservedAnnotation], text: node.Annotations[nodev1.ConfigStatusAnnotation],
+		status: says.Config, condition: says.Condition, info: node.Status.NodeInfo}
 }
 
 // A want is what the Node has to say. Of the ConfigMaps it gives the names; "" is none.

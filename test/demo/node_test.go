@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 func source212(pointer string) string { return version(pointer, good, "212") }
@@ -15,9 +17,9 @@ func version(pointer, name, resourceVersion string) string {
 }
 
 func nodeThatSays(observed, status string, condition corev1.ConditionStatus, reason, message string) view {
-	annotations := map[string]string{prefix + "config-status": status}
+	annotations := map[string]string{nodev1.ConfigStatusAnnotation: status}
 	if observed != "" {
-		annotations[prefix+"config-observed"] = observed
+		annotations[nodev1.ConfigObservedAnnotation] = observed
 	}
 	return viewOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}, Status: corev1.NodeStatus{
 		Conditions: []corev1.NodeCondition{{Type: "Ready"}, {Type: "KubeletConfigOk", Status: condition, Reason: reason, Message: message}}}})

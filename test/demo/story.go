@@ -1,6 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+)
 
 // The ConfigMaps of the story.
 const (
@@ -34,7 +38,7 @@ func create(name string) string {
 }
 
 func assign(name string) string {
-	return "kubectl annotate node n1 --overwrite " + prefix + "config-source=" + source(name)
+	return "kubectl annotate node n1 --overwrite " + nodev1.ConfigSourceAnnotation + "=" + source(name)
 }
 
 // A step of the story: words, then commands, then what has to be seen.
@@ -107,7 +111,7 @@ func story() []step {
 		field:    "maxPods", value: 43,
 	}, {
 		title:    "8. Back to local",
-		commands: []string{"kubectl annotate node n1 " + prefix + "config-source-"},
+		commands: []string{"kubectl annotate node n1 " + nodev1.ConfigSourceAnnotation + "-"},
 		expected: "the assignment removed, local runs and the status is empty", node: want{condition: "True Local"},
 		field: "maxPods", value: 20,
 	}}

@@ -13,15 +13,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
 const (
 	nodePath             = "/api/v1/nodes/" + cluster.NodeName
-	assignmentAnnotation = "kubelet-supervisor.io/config-source"
-	statusAnnotation     = "kubelet-supervisor.io/config-status"
-	observedAnnotation   = "kubelet-supervisor.io/config-observed"
-	retryAnnotation      = "kubelet-supervisor.io/retry"
+	assignmentAnnotation = nodev1.ConfigSourceAnnotation
+	statusAnnotation     = nodev1.ConfigStatusAnnotation
+	observedAnnotation   = nodev1.ConfigObservedAnnotation
+	retryAnnotation      = nodev1.RetryAnnotation
 	conditionType        = "KubeletConfigOk"
 
 	newest       = "1.36.3"

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // What NodeConfigStatus.error says: upstream's strings, and the last one ours.
@@ -36,11 +38,22 @@ func wantStatus(t *testing.T, v nodeView, assigned, active, lastKnownGood *corev
 	}
 }
 
+// wantAlike checks that programs are told what people are.
+func wantAlike(t *testing.T, v nodeView) {
+	t.Helper()
+	said := nodev1.Read(v.Node)
+	observed := v.Node.Annotations[observedAnnotation]
+	if said.Problem != nil || said.Status.Reason != v.Condition.Reason || said.Status.Observed != observed || v.Condition.Status != nodev1.ConditionStatus(said.Status.Reason) {
+		t.Errorf("programs are told %+v (%v), people %s %s of %q", said.Status, said.Problem, v.Condition.Status, v.Condition.Reason, observed)
+	}
+}
+
 // wantCondition checks KubeletConfigOk: how its message begins, and that it is one line of at most 1,024 bytes.
 func wantCondition(t *testing.T, v nodeView, status corev1.ConditionStatus, begins string) {
 	t.Helper()
 	c := v.Condition
 	t.Logf("%s=%s %s: %s", conditionType, c.Status, c.Reason, c.Message)
+	wantAlike(t, v)
 	switch {
 	case c.Status != status:
 		t.Errorf("%s is %s, want %s: %s", conditionType, c.Status, status, c.Message)

@@ -19,13 +19,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
 const (
-	assignmentAnnotation = "kubelet-supervisor.io/config-source"
-	statusAnnotation     = "kubelet-supervisor.io/config-status"
-	observedAnnotation   = "kubelet-supervisor.io/config-observed"
+	assignmentAnnotation = nodev1.ConfigSourceAnnotation
+	statusAnnotation     = nodev1.ConfigStatusAnnotation
+	observedAnnotation   = nodev1.ConfigObservedAnnotation
 	conditionType        = "KubeletConfigOk"
 
 	apiServer = "kube-apiserver"

@@ -12,6 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 const (
@@ -39,19 +41,13 @@ type goal struct {
 type view struct {
 	known  bool // config-status is there
 	config corev1.NodeConfigStatus
-	status corev1.ConditionStatus // of KubeletConfigOk
+	status corev1.ConditionStatus // that the reason has
 	reason string
 }
 
-func viewOf(n *corev1.Node) (v view) {
-	text, known := n.Annotations["kubelet-supervisor.io/config-status"]
-	v.known = known && json.Unmarshal([]byte(text), &v.config) == nil
-	for _, c := range n.Status.Conditions {
-		if c.Type == "KubeletConfigOk" {
-			v.status, v.reason = c.Status, c.Reason
-		}
-	}
-	return v
+func viewOf(n *corev1.Node) view {
+	says := nodev1.Read(n)
+	return view{says.Supervised && says.Problem == nil, says.Config, nodev1.ConditionStatus(says.Status.Reason), says.Status.Reason}
 }
 
 // local: a kubelet with the node's own configuration is healthy.

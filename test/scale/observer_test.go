@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 func saysNode(name, active, problem string, status corev1.ConditionStatus) *corev1.Node {
@@ -14,10 +16,9 @@ func saysNode(name, active, problem string, status corev1.ConditionStatus) *core
 	if active != "" {
 		text = `{"active":{"configMap":{"resourceVersion":"` + active + `"}},"error":"` + problem + `"}`
 	}
-	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"kubelet-supervisor.io/config-status": text}},
-		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "KubeletConfigOk", Status: status, Reason: "InTrial"}}},
-	}
+	reason := map[corev1.ConditionStatus]string{corev1.ConditionTrue: nodev1.ReasonInTrial, corev1.ConditionUnknown: nodev1.ReasonApplying}[status]
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
+		nodev1.ConfigStatusAnnotation: text, nodev1.StatusAnnotation: nodev1.Status{Reason: reason}.Encode()}}}
 }
 
 func TestObserverAwaitsEveryNode(t *testing.T) {

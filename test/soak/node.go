@@ -9,12 +9,14 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
@@ -22,7 +24,6 @@ const (
 	apiServerURL = "https://127.0.0.1:6443"
 	nodePath     = "/api/v1/nodes/" + cluster.NodeName
 	mapsPath     = "/api/v1/namespaces/" + namespace + "/configmaps"
-	prefix       = "kubelet-supervisor.io/"
 
 	requestTimeout = 5 * time.Second
 	retryInterval  = 200 * time.Millisecond
@@ -58,6 +59,7 @@ type view struct {
 	truth
 	observed  string
 	config    corev1.NodeConfigStatus
+	status    nodev1.Status
 	condition corev1.NodeCondition
 	ready     bool
 	unknown   string // a version in config that is none of this program's; "": all are
@@ -75,21 +77,17 @@ func (n *node) view(ctx context.Context) (view, error) {
 	if err != nil {
 		return v, err
 	}
-	v.text, v.observed = string(text), read.Annotations[prefix+"config-observed"]
-	for _, c := range read.Status.Conditions {
-		switch c.Type {
-		case "KubeletConfigOk":
-			v.condition = c
-		case corev1.NodeReady:
-			v.ready = c.Status == corev1.ConditionTrue
-		}
-	}
-	status, is := read.Annotations[prefix+"config-status"]
-	if !is {
-		return v, fmt.Errorf("the Node has no annotation %sconfig-status", prefix)
-	}
-	if err := json.Unmarshal([]byte(status), &v.config); err != nil {
-		return v, fmt.Errorf("decoding annotation config-status %q: %w", status, err)
+	v.text, v.observed = string(text), read.Annotations[nodev1.ConfigObservedAnnotation]
+	v.ready = slices.ContainsFunc(read.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	says := nodev1.Read(&read)
+	v.config, v.status, v.condition = says.Config, says.Status, says.Condition
+	switch {
+	case !says.Supervised:
+		return v, fmt.Errorf("the Node has no annotation %s", nodev1.ConfigStatusAnnotation)
+	case says.Problem != nil:
+		return v, says.Problem
 	}
 	v.truth, v.unknown = n.truthOf(v.config)
 	return v, nil
@@ -130,14 +128,14 @@ func (n *node) change(ctx context.Context, s step, w world) error {
 	}
 	annotations := object{}
 	if s.assign != nil {
-		annotations[prefix+"config-source"] = *s.assign
+		annotations[nodev1.ConfigSourceAnnotation] = *s.assign
 		if *s.assign == "" {
-			annotations[prefix+"config-source"] = nil
+			annotations[nodev1.ConfigSourceAnnotation] = nil
 		}
 	}
 	if s.retry {
 		n.retries++
-		annotations[prefix+"retry"] = fmt.Sprint(n.retries)
+		annotations[nodev1.RetryAnnotation] = fmt.Sprint(n.retries)
 	}
 	if len(annotations) == 0 {
 		return nil

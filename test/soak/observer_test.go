@@ -11,6 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 // Only a process that runs as this node's kubelet is one.
@@ -123,12 +125,20 @@ func processes(t *testing.T, lines map[int]string) string {
 
 func TestWhatTheNodeMustNeverSay(t *testing.T) {
 	said := func(t truth, status corev1.ConditionStatus, reason, message, statusError string) view {
-		return view{truth: t, config: corev1.NodeConfigStatus{Error: statusError}, condition: corev1.NodeCondition{Status: status, Reason: reason, Message: message}}
+		return view{truth: t, config: corev1.NodeConfigStatus{Error: statusError}, condition: corev1.NodeCondition{Status: status, Reason: reason, Message: message},
+			status: nodev1.Status{Reason: reason}}
 	}
+	otherwise, unapproved := said(running, "True", "Active", "x", ""), said(running, "False", "WouldDisrupt", "x", "")
+	otherwise.status.Reason = "Rejected"
+	approved := unapproved
+	approved.status.Hold = &nodev1.Hold{Approval: "0123456789ab"}
 	for name, test := range map[string]struct {
 		v      view
 		broken bool
 	}{
+		"programs are told otherwise":     {otherwise, true},
+		"held, and nothing lets it by":    {unapproved, true},
+		"held":                            {approved, false},
 		"active":                          {said(running, "True", "Active", "x", ""), false},
 		"in trial":                        {said(truth{fresh, fresh, old}, "True", "InTrial", "x", ""), false},
 		"applying, with the old active":   {said(truth{fresh, fatal, old}, "Unknown", "Applying", "x", ""), false},

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
@@ -123,13 +124,13 @@ func (s *stage) assigned(name, lines, reason string) func(context.Context) error
 
 func (s *stage) assign(ctx context.Context, node, name, reason string) error {
 	source := "kubelet-config/" + name + "/kubelet"
-	if err := s.kubectl(ctx, "annotate", "node", node, "--overwrite", "kubelet-supervisor.io/config-source="+source); err != nil {
+	if err := s.kubectl(ctx, "annotate", "node", node, "--overwrite", nodev1.ConfigSourceAnnotation+"="+source); err != nil {
 		return err
 	}
 	return s.await(ctx, node+" says "+reason, func() error {
 		n, err := s.node(ctx, node)
-		if err == nil && n.Annotations["kubelet-supervisor.io/config-observed"] != source {
-			err = fmt.Errorf("it has looked at %q", n.Annotations["kubelet-supervisor.io/config-observed"])
+		if err == nil && nodev1.Read(&n).Status.Observed != source {
+			err = fmt.Errorf("it has looked at %q", nodev1.Read(&n).Status.Observed)
 		}
 		return errors.Join(err, says(n, reason))
 	})
@@ -152,7 +153,7 @@ func (s *stage) drain(ctx context.Context) error {
 	if err := s.kubectl(ctx, "delete", "pod", "p2", "p3", "-n", "default"); err != nil {
 		return err
 	}
-	if err := s.kubectl(ctx, "annotate", "node", cluster.NodeName, "--overwrite", "kubelet-supervisor.io/retry=drained"); err != nil {
+	if err := s.kubectl(ctx, "annotate", "node", cluster.NodeName, "--overwrite", nodev1.RetryAnnotation+"=drained"); err != nil {
 		return err
 	}
 	return s.awaitNode(ctx, cluster.NodeName, "Active")
@@ -257,15 +258,10 @@ func (s *stage) node(ctx context.Context, name string) (n corev1.Node, err error
 }
 
 func says(n corev1.Node, reason string) error {
-	for _, c := range n.Status.Conditions {
-		if c.Type == "KubeletConfigOk" {
-			if c.Reason == reason {
-				return nil
-			}
-			return fmt.Errorf("it says %s: %s", c.Reason, c.Message)
-		}
+	if said := nodev1.Read(&n); said.Status.Reason != reason {
+		return fmt.Errorf("it says %q: %s", said.Status.Reason, said.Condition.Message)
 	}
-	return errors.New("it says nothing")
+	return nil
 }
 
 func (s *stage) awaitNode(ctx context.Context, name, reason string) error {
