@@ -413,3 +413,7 @@ func TestWhenADownloadWasAsked(t *testing.T) {
 		}
 	})
 }
+
+func restConfig(transport http.RoundTripper) *rest.Config {
+	return &rest.Config{Host: "http://api.test", Transport: transport, QPS: -1}
+}

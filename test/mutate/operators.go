@@ -10,6 +10,9 @@ import (
 
 // visit collects the mutants of one node; the walk goes on to what is inside.
 func (f *finder) visit(n ast.Node) bool {
+	if f.onlyLogs(n) {
+		return false
+	}
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
 		f.binary(n)
@@ -134,6 +137,21 @@ func (f *finder) statement(n ast.Stmt) {
 	}
 }
 
+// onlyLogs tells of an if, or of a case, that does nothing but to write log lines.
+func (f *finder) onlyLogs(n ast.Node) bool {
+	var body []ast.Stmt
+	switch n := n.(type) {
+	case *ast.IfStmt:
+		if n.Else != nil || n.Init != nil {
+			return false
+		}
+		body = n.Body.List
+	case *ast.CaseClause:
+		body = n.Body
+	}
+	return len(body) > 0 && !slices.ContainsFunc(body, func(s ast.Stmt) bool { return !isLogLine(f.text(s)) })
+}
+
 var logLine = regexp.MustCompile(`^(\w+\.)*[lL]ogger\.(Debug|Info|Warn|Error)\(`)
 
 // isLogLine: words for people are left as they are.
@@ -192,6 +210,9 @@ func (f *finder) condition(n *ast.IfStmt) {
 func (f *finder) cases(body *ast.BlockStmt, conditions bool) {
 	for _, s := range body.List {
 		clause := s.(*ast.CaseClause)
+		if f.onlyLogs(clause) {
+			continue
+		}
 		if len(clause.List) > 0 || len(clause.Body) > 0 {
 			f.remove(clause.Pos(), clause.End(), "")
 		}
