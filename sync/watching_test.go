@@ -332,7 +332,7 @@ func TestAPollThatFails(t *testing.T) {
 // A list of pods is one request, handed over as it comes.
 func TestOpenPods(t *testing.T) {
 	api := &answers{code: 200, body: `{"items":[]}`}
-	list, err := OpenPods(t.Context(), api.client(t), "n1")
+	list, err := OpenPods(t.Context(), api.client(t), "n1", AsCached)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +343,7 @@ func TestOpenPods(t *testing.T) {
 		t.Errorf("asked for %q", selector)
 	}
 	api = &answers{code: 429, body: "{}", headers: http.Header{"Retry-After": {"1"}}}
-	if list, err := OpenPods(t.Context(), api.client(t), "n1"); err == nil || list != nil || !strings.Contains(err.Error(), "listing the pods of Node n1: ") || api.asked.Load() != 1 {
+	if list, err := OpenPods(t.Context(), api.client(t), "n1", AsCached); err == nil || list != nil || !strings.Contains(err.Error(), "listing the pods of Node n1: ") || api.asked.Load() != 1 {
 		t.Errorf("got %v, %v after %d requests", list, err, api.asked.Load())
 	}
 }
