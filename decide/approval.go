@@ -36,7 +36,7 @@ func (h HeldChange) approval() nodev1.Approval {
 
 // isHold tells whether the hold on record is that of the change to want.
 func (s *State) isHold(want *Version) bool {
-	return s.Hold.Nonce != "" && s.Hold.Runs == s.contentRun() && s.Hold.To == s.contentOf(want)
+	return s.Hold.Runs == s.contentRun() && s.Hold.To == s.contentOf(want)
 }
 
 // approval lets the change to want through; empty where nothing does.
@@ -50,17 +50,13 @@ func (s *State) approval(want *Version) nodev1.Approval {
 // isApproved: a person has approved the change to want. With pods that were named before, only a fresh look can tell that there are no others.
 func (s *State) isApproved(want *Version) bool {
 	given, acceptsAny := s.approval(want).GivenBy(s.Consent)
-	known := s.foresaw(want) && s.Outlook.Known
-	return given && (acceptsAny || known || len(s.Hold.Named) == 0)
+	return given && (acceptsAny || s.Outlook.Known || len(s.Hold.Named) == 0)
 }
 
 // isLetThrough: the approval of the change to want was spent, and the change is being made. It can be taken back until the kubelet is stopped.
 func (s *State) isLetThrough(want *Version) bool {
-	if !s.LetThrough || !s.Hold.Spent || !s.isHold(want) {
-		return false
-	}
 	given, _ := s.Hold.approval().GivenBy(s.Consent)
-	return given
+	return given && s.LetThrough && s.isHold(want)
 }
 
 // spendApproval is written before anything is done with it. One that cannot be recorded is not used.
@@ -95,19 +91,14 @@ func (s *State) keepHold() {
 	s.nonce = ""
 	want, newest, _ := s.heldChange()
 	if !s.mustWait(want) {
-		if s.isHold(want) && s.foresaw(want) && s.mayHold(want) { // the newest look has ended it
-			s.Hold, s.LetThrough = HeldChange{}, false
+		if s.foresaw(want) && s.mayHold(want) { // the newest look has ended it
+			s.Hold = HeldChange{}
 		}
 		return
 	}
 	is, more := s.isHold(want), s.unnamed(want)
-	letThrough := s.isLetThrough(want)
-	_, acceptsAny := s.Hold.approval().GivenBy(s.Consent)
-	switch {
-	case is && len(more) == 0 && (letThrough || !s.Hold.Spent):
-		return
-	case is && acceptsAny && (letThrough || !s.Hold.Spent):
-		s.name(more)
+	isOpen := is && (!s.Hold.Spent || s.isLetThrough(want))
+	if _, acceptsAny := s.Hold.approval().GivenBy(s.Consent); isOpen && (acceptsAny || len(more) == 0) {
 		return
 	}
 	s.LetThrough = false

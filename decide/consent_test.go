@@ -57,9 +57,10 @@ func TestApprovalWithdrawn(t *testing.T) {
 			if spent := len(row.done) > 1; (d.approval() != approval) != spent || (d.s.Approval == approval) != spent {
 				t.Errorf("the approval was %s, is %s, and spent is %q", approval, d.approval(), d.s.Approval)
 			}
+			second := d.approval()
 			d.approve().pass(time.Hour)
-			if got := nameOf(d.s.Child.Version); got != "two" {
-				t.Errorf("with another approval %s runs", got)
+			if got := nameOf(d.s.Child.Version); got != "two" || d.s.Approval != second {
+				t.Errorf("with another approval %s runs, and spent is %q, not %q", got, d.s.Approval, second)
 			}
 		})
 	}
@@ -111,6 +112,27 @@ func TestOneApprovalIsOneAct(t *testing.T) {
 			d.expectMessage("; annotation allow-disruption=" + first + " was spent; drain the node, or set annotation kubelet-supervisor.io/allow-disruption=" + d.approval())
 		})
 	}
+	t.Run("a drained node, a rollback, other pods, and a retry", func(t *testing.T) {
+		d := newDrive(t, holding).boot().good("good").pass(time.Minute)
+		d.kills["one"] = 4
+		first := d.assign("one").approval()
+		d.kills["one"], d.lease["one"] = 0, false
+		d.pass(8 * time.Minute)
+		d.kills["one"] = 4
+		if d.hear(Retry{Value: "again"}).pass(2*time.Second).approval() == first {
+			t.Errorf("another hold of the same change has its approval: %s", d.shown())
+		}
+	})
+	t.Run("another configuration runs meanwhile", func(t *testing.T) {
+		d := newDrive(t, holding).boot().good("good").assign("one").pass(time.Minute)
+		d.kills["two"] = 2
+		first := d.assign("two").approval()
+		d.lease["one"] = false
+		d.pass(3 * time.Minute)
+		if !d.s.runs(version("good", "1", "good")) || d.approval() == first {
+			t.Errorf("runs %s, and the approval was %s, and is %s", nameOf(d.s.Child.Version), first, d.approval())
+		}
+	})
 	t.Run("a hold that ended by itself", func(t *testing.T) {
 		for name, ends := range map[string]func(d *drive){
 			"another assignment": func(d *drive) { d.assign("two").pass(time.Minute).hear(Cleared{NodeUID: "node-uid"}).pass(time.Minute) },
@@ -213,6 +235,26 @@ func TestTheApprovalIsKept(t *testing.T) {
 	}
 }
 
+// So is that of a change of which nothing is known, and of one from a configuration that is not local.
+func TestOtherApprovalsThatAreKept(t *testing.T) {
+	t.Run("nobody has answered", func(t *testing.T) {
+		d := newDrive(t, holding).boot().pass(time.Minute)
+		d.silent = away
+		first := d.assign("one").pass(2 * time.Minute).expect(heldLocal).approval()
+		if again := d.boot().assign("one").pass(2 * time.Minute).expect(heldLocal).approval(); again != first {
+			t.Errorf("the approval was %s, and is %s", first, again)
+		}
+	})
+	t.Run("the kubelet crashes", func(t *testing.T) {
+		d := newDrive(t, holding).boot().good("good").pass(time.Minute)
+		d.kills["one"] = 2
+		first := d.assign("one").approval()
+		if again := d.hear(ChildExited{Code: 1, Words: "x", Delay: time.Second}).pass(10 * time.Second).approval(); again != first {
+			t.Errorf("the approval was %s, and is %s", first, again)
+		}
+	})
+}
+
 // Who is killed between the spending and the stop asks again: nothing is let through twice.
 func TestKilledAfterAnApprovalWasSpent(t *testing.T) {
 	d := heldOne(t)
@@ -227,7 +269,21 @@ func TestKilledAfterAnApprovalWasSpent(t *testing.T) {
 	}
 }
 
-// An approval that cannot be recorded is not used.
+// So does who is killed with one that accepts any, where another pod has come since.
+func TestKilledAfterAnyWasSpent(t *testing.T) {
+	d := heldOne(t)
+	first := d.approval()
+	d.decide(Consented{Value: first + "+any"})
+	d.until("its write", spends)
+	d.disk = d.s.Doing.(Save).Durable
+	d.kills["one"] = 6
+	d.boot().hear(Consented{Value: first + "+any"}).assign("one").pass(time.Second).expect(heldLocal).expectMessage("6 of 7", first+"+any was spent without effect")
+	if d.approval() == first {
+		t.Error("it asks for the same approval")
+	}
+}
+
+// An approval that cannot be recorded is not used, for an assignment or for a removal.
 func TestAnApprovalThatCannotBeRecorded(t *testing.T) {
 	d := heldOne(t)
 	d.saveErr = errDisk
@@ -241,6 +297,20 @@ func TestAnApprovalThatCannotBeRecorded(t *testing.T) {
 	if d.s.Approval != first {
 		t.Errorf("%s is spent", d.s.Approval)
 	}
+}
+
+func TestARemovalWhoseApprovalCannotBeRecorded(t *testing.T) {
+	d := newDrive(t, holding).boot().good("good").pass(time.Minute)
+	d.kills["local"] = 1
+	d.hear(Cleared{NodeUID: "node-uid"})
+	d.saveErr = errDisk
+	before := len(d.saves)
+	d.approve().pass(time.Minute)
+	if n := len(d.saves) - before; !d.s.runs(version("good", "1", "good")) || n > 8 {
+		t.Errorf("runs %s, and it was tried to write %d times", nameOf(d.s.Child.Version), n)
+	}
+	d.saveErr = nil
+	d.pass(time.Minute).expect(nothing)
 }
 
 // Its write goes before that of the assignment, and before the stop.
@@ -333,6 +403,7 @@ func TestASpentApproval(t *testing.T) {
 		"of what ran before":   {func(s *State) { s.Hold.Runs = "c" }, false},
 		"of another change":    {func(s *State) { s.Hold.To = "c" }, false},
 		"none was asked for":   {func(s *State) { s.Hold.Nonce = "" }, false},
+		"the hold is over":     {func(s *State) { s.Hold = HeldChange{}; s.Consent = string(s.Hold.approval()) }, false},
 		"the value of another": {func(s *State) { s.Consent = "0123456789ab" }, false},
 	} {
 		s := State{Child: Child{Alive: true, Version: version("a", "1", "a")}}
