@@ -60,7 +60,7 @@ func (p *puppet) wording(source, reason, detail string) (message, failure string
 		why, failure = p.describe(source)+" "+diedWords, decide.RunError
 		hint = "correct the configuration, or set annotation kubelet-supervisor.io/retry"
 	case nodev1.ReasonWouldDisrupt:
-		why, failure = p.describe(source)+" waits: "+wouldDisruptWords, decide.RunError
+		why = p.describe(source) + " waits: " + wouldDisruptWords
 		hint = "drain the node, or set annotation " + nodev1.AllowDisruptionAnnotation + "=" + wouldDisruptDigest
 	default:
 		why = detail
