@@ -21,6 +21,8 @@ type Configuration struct {
 	LocalStorageCapacityIsolation *bool             `json:"localStorageCapacityIsolation"` // nil: true
 	QOSReserved                   map[string]string `json:"qosReserved"`
 
+	KubeReservedCgroup       string `json:"kubeReservedCgroup"`
+	SystemReservedCgroup     string `json:"systemReservedCgroup"`
 	CgroupRoot               string `json:"cgroupRoot"`
 	CgroupsPerQOS            *bool  `json:"cgroupsPerQOS"` // nil: true
 	CgroupDriver             string `json:"cgroupDriver"`

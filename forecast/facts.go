@@ -30,15 +30,19 @@ type Host struct {
 	ImageFS *Filesystem // that has the runtime's images
 	PIDs    *Amount
 
-	PodsMemory    *int64 // working set of the cgroup of all pods, bytes
-	CgroupVersion int    // 1 or 2; 0: not known
-	CgroupDriver  string // the runtime's own answer; "": not known, or it gives none
+	PodsMemory    *int64               // working set of the cgroup of all pods, bytes
+	Cgroups       map[string]CgroupUse // of those that the configuration that is to run limits, as it names them
+	CgroupVersion int                  // 1 or 2; 0: not known
+	CgroupDriver  string               // the runtime's own answer; "": not known, or it gives none
 
 	CPUs        []CPU        // that are online; nil: not known
 	NUMANodes   []NUMANode   // nil: not known
 	CPUState    *CPUState    // nil: not known
 	MemoryState *MemoryState // nil: not known
 }
+
+// A CgroupUse is what processes in a cgroup take. 0: not known.
+type CgroupUse struct{ Memory, PIDs int64 }
 
 // An Amount is how much there is of something, and how much of it is free.
 type Amount struct{ Available, Capacity int64 }

@@ -89,7 +89,7 @@ func quantityText(name corev1.ResourceName, value int64) string {
 
 // amountText is an amount of a signal of the eviction manager.
 func amountText(signal string, value int64) string {
-	if strings.HasSuffix(signal, "inodesFree") || strings.HasSuffix(signal, "pid.available") {
+	if strings.HasSuffix(signal, "inodesFree") || strings.HasSuffix(signal, "pid.available") || signal == "pid" {
 		return fmt.Sprint(value)
 	}
 	return bytesText(value)

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 )
 
 // Cgroups are the machine's, of one version.
@@ -50,6 +52,21 @@ func (c cgroups) workingSet(name string) (*int64, error) {
 	}
 	used := max(usage-inactive, 0)
 	return &used, nil
+}
+
+// use is what the processes in a cgroup and below it take.
+func (c cgroups) use(name string) (use forecast.CgroupUse, err error) {
+	memory, err := c.workingSet(name)
+	if err != nil {
+		return use, err
+	}
+	use.Memory = *memory
+	pids := filepath.Join(c.folder, name, "pids.current")
+	if c.version == 1 {
+		pids = filepath.Join(filepath.Dir(c.folder), "pids", name, "pids.current")
+	}
+	use.PIDs, err = number(pids)
+	return use, err
 }
 
 // podsCgroup is the one of all pods, below the kubelet's root. The systemd driver makes slices of it, whose names have those of all above.

@@ -24,7 +24,8 @@ type Kubelet struct {
 	RootDir         string // its own files
 	RuntimeEndpoint string // containerRuntimeEndpoint
 	CgroupRoot      string
-	CgroupDriver    string // of its configuration: for a runtime that names none
+	CgroupDriver    string   // of its configuration: for a runtime that names none
+	Limited         []string // cgroups that the configuration to come limits
 }
 
 // Look measures. What is missing from its answer is in the error. A container runtime that does not answer holds it up for 2 s.
@@ -78,6 +79,14 @@ func look(ctx context.Context, root string, k Kubelet) (forecast.Host, error) {
 	}
 	h.PodsMemory, err = cgroups.workingSet(podsCgroup(k.CgroupRoot, driver))
 	note(err)
+	for _, name := range k.Limited {
+		if h.Cgroups == nil {
+			h.Cgroups = map[string]forecast.CgroupUse{}
+		}
+		if h.Cgroups[name], err = cgroups.use(name); err != nil {
+			note(err)
+		}
+	}
 	return h, errors.Join(errs...)
 }
 

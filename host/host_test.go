@@ -180,3 +180,18 @@ func TestSame(t *testing.T) {
 		t.Error("what is not there is the same")
 	}
 }
+
+// What the processes in a cgroup take is what its limit would be held against.
+func TestCgroupUse(t *testing.T) {
+	v2 := aMachine(t, map[string]string{"fs/cgroup/cgroup.controllers": "memory", "fs/cgroup/a/memory.stat": "inactive_file 100\n", "fs/cgroup/a/memory.current": "400\n", "fs/cgroup/a/pids.current": "7\n"})
+	v1 := aMachine(t, map[string]string{"fs/cgroup/memory/a/memory.stat": "total_inactive_file 100\n", "fs/cgroup/memory/a/memory.usage_in_bytes": "400\n", "fs/cgroup/pids/a/pids.current": "7\n"})
+	for _, root := range []string{v1, v2} {
+		cgroups := machine{sys: root}.cgroups()
+		if use, err := cgroups.use("/a"); err != nil || use != (forecast.CgroupUse{Memory: 300, PIDs: 7}) {
+			t.Errorf("version %d: %+v, %v", cgroups.version, use, err)
+		}
+		if use, err := cgroups.use("/none"); err == nil {
+			t.Errorf("version %d: %+v of a cgroup that is not there", cgroups.version, use)
+		}
+	}
+}

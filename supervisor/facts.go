@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"go.uber.org/zap"
@@ -88,6 +90,7 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []er
 	}
 	if facts.Now != nil && facts.Then != nil && i.client != nil {
 		kubelet := i.kubelet(facts.Now)
+		kubelet.Limited = slices.Collect(maps.Values(facts.Then.EnforcedCgroups()))
 		asked.Go(func() {
 			defer close(runtimeAnswered)
 			runtime.sandboxes, runtime.err = host.Sandboxes(ctx, kubelet.RuntimeEndpoint)
