@@ -34,8 +34,8 @@ func (l *loop) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
 	asked.client, asked.nodeName = l.api.connection()
 	look := l.lost.begin()
 	facts, troubles := asked.facts(ctx)
-	l.lost.before(look, asked.seenIn(facts), steadyTime())
 	f := forecast.Of(facts)
+	l.lost.before(look, asked.seenIn(facts, f), steadyTime())
 	if facts.Now != nil && facts.Then != nil && facts.Node != nil && facts.Pods != nil { // else the troubles say it better
 		for _, u := range f.Missing {
 			troubles = append(troubles, errors.New(u.String()))

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -39,25 +40,36 @@ type lostPods struct {
 	asking bool          // owing is not known yet: the pods are being read
 
 	restarts int               // after which pods were looked for
-	awaited  map[string]string // those that are looked for, and were not missed yet
+	awaited  map[string]runner // those that are looked for, and were not missed yet
 	static   staticSight       // those among them that are static
 	missed   []string          // names of those that were, after the newest restart
 }
 
 // A sight is the pods that run.
 type sight struct {
-	names  map[string]string // by their uid, those of static pods by the id of their sandbox; nil: not known
+	pods   map[string]runner // by their uid, static ones by the id of their sandbox; nil: not known
 	static staticSight
 }
 
+// A runner is a pod that runs.
+type runner struct {
+	name   string
+	reason string // for which it was foreseen to be lost; "": it was not
+}
+
 // seenIn are the pods that the facts of a forecast have. Without the pods of the API nothing is known.
-func (i inquiry) seenIn(f forecast.Facts) sight {
-	if f.Pods == nil || f.Then == nil {
+func (i inquiry) seenIn(facts forecast.Facts, f forecast.Forecast) sight {
+	if facts.Pods == nil || facts.Then == nil {
 		return sight{}
 	}
-	s := sight{namesOfRunning(f.Pods), staticSight{f.StaticPods(), f.Then, f.Node, i.kubelet(f.Then).RuntimeEndpoint}}
+	s := sight{runningOf(facts.Pods), staticSight{facts.StaticPods(), facts.Then, facts.Node, i.kubelet(facts.Then).RuntimeEndpoint}}
+	for _, loss := range slices.Concat(f.Losses, f.Anyway) {
+		if pod, runs := s.pods[loss.UID]; runs {
+			s.pods[loss.UID] = runner{pod.name, loss.Reason}
+		}
+	}
 	for _, pod := range s.static.pods {
-		s.names[pod.Sandbox] = pod.Namespace + "/" + pod.Name
+		s.pods[pod.Sandbox] = runner{name: pod.Namespace + "/" + pod.Name}
 	}
 	return s
 }
@@ -74,22 +86,22 @@ func (p *lostPods) begin() int {
 func (p *lostPods) before(look int, seen sight, now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if look < p.newest || seen.names == nil {
+	if look < p.newest || seen.pods == nil {
 		return
 	}
 	p.newest, p.seen, p.seenAt = look, seen, now
 }
 
-// namesOfRunning are the names of the pods that run, by their uid.
-func namesOfRunning(pods []corev1.Pod) map[string]string {
-	names := map[string]string{}
+// runningOf are the pods that run, by their uid.
+func runningOf(pods []corev1.Pod) map[string]runner {
+	running := map[string]runner{}
 	for i := range pods {
 		pod := &pods[i]
 		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" {
-			names[string(pod.UID)] = pod.Namespace + "/" + pod.Name
+			running[string(pod.UID)] = runner{name: pod.Namespace + "/" + pod.Name}
 		}
 	}
-	return names
+	return running
 }
 
 // compare is for the stop of a kubelet that follows a look. What a candidate costs that never gets healthy is seen with its fallback. It is
@@ -97,7 +109,7 @@ func namesOfRunning(pods []corev1.Pod) map[string]string {
 func (p *lostPods) compare(now time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.owing, p.asking = p.seen, p.seen.names == nil || now-p.seenAt > seenFor
+	p.owing, p.asking = p.seen, p.seen.pods == nil || now-p.seenAt > seenFor
 	p.seen = sight{}
 	if p.asking {
 		p.owing = sight{}
@@ -111,9 +123,9 @@ func (p *lostPods) add(pods []corev1.Pod) {
 	defer p.mu.Unlock()
 	switch {
 	case p.asking: // the next kubelet is not healthy yet
-		p.owing, p.asking = sight{names: namesOfRunning(pods)}, false
+		p.owing, p.asking = sight{pods: runningOf(pods)}, false
 	case p.awaited != nil:
-		maps.Copy(p.awaited, namesOfRunning(pods))
+		maps.Copy(p.awaited, runningOf(pods))
 	}
 }
 
@@ -122,13 +134,13 @@ func (p *lostPods) add(pods []corev1.Pod) {
 func (p *lostPods) take() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.owing.names) == 0 && !p.asking {
+	if len(p.owing.pods) == 0 && !p.asking {
 		return 0
 	}
 	if p.awaited == nil {
-		p.awaited = map[string]string{}
+		p.awaited = map[string]runner{}
 	}
-	maps.Copy(p.awaited, p.owing.names)
+	maps.Copy(p.awaited, p.owing.pods)
 	p.static = p.owing.static
 	p.owing, p.asking, p.missed = sight{}, false, nil
 	p.restarts++
@@ -154,13 +166,13 @@ func (p *lostPods) miss(restart int, ends []forecast.End) (names []string, news 
 	}
 	news = map[string]int{}
 	for _, end := range ends {
-		name, ran := p.awaited[string(end.UID)]
+		pod, ran := p.awaited[string(end.UID)]
 		if !ran || !end.Rejected {
 			continue
 		}
 		delete(p.awaited, string(end.UID))
-		p.missed = append(p.missed, name)
-		news[end.Reason]++
+		p.missed = append(p.missed, pod.name)
+		news[cmp.Or(end.Reason, pod.reason)]++ // a kubelet forgets the reason where the containers exit with 0
 	}
 	if len(news) == 0 {
 		return nil, nil

@@ -34,7 +34,7 @@ func runningPod(name string, changes ...func(*corev1.Pod)) corev1.Pod {
 	return pod
 }
 
-func sightOf(pods []corev1.Pod) sight { return sight{names: namesOfRunning(pods)} }
+func sightOf(pods []corev1.Pod) sight { return sight{pods: runningOf(pods)} }
 
 func rejected(name, reason string) forecast.End {
 	return forecast.End{UID: types.UID(name), Reason: reason, Rejected: true}
@@ -128,6 +128,18 @@ func TestLostPodsThatNoLookHasSeen(t *testing.T) {
 				t.Errorf("missed are %v", names)
 			}
 		})
+	}
+}
+
+// A kubelet that forgets its reason had the one that was foreseen.
+func TestLostPodsHaveTheForeseenReason(t *testing.T) {
+	facts := forecast.Facts{Then: &forecast.Configuration{}, Pods: []corev1.Pod{runningPod("a"), runningPod("b")}}
+	f := forecast.Forecast{Losses: []forecast.Loss{{UID: "a", Reason: "OutOfpods"}, {UID: "b", Reason: "OutOfpods"}, {UID: "ended", Reason: "OutOfpods"}}}
+	var l lostPods
+	l.before(l.begin(), inquiry{}.seenIn(facts, f), 0)
+	l.compare(0)
+	if _, news := l.miss(l.take(), []forecast.End{rejected("a", ""), rejected("b", "Evicted"), rejected("ended", "")}); !maps.Equal(news, map[string]int{"OutOfpods": 1, "Evicted": 1}) {
+		t.Errorf("the reasons are %v", news)
 	}
 }
 
@@ -265,7 +277,7 @@ func TestCountLostStaticPods(t *testing.T) {
 			}
 			facts := forecast.Facts{Now: c, Then: c, Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, Pods: []corev1.Pod{}, Manifests: files,
 				Sandboxes: []forecast.Sandbox{{ID: "box", Namespace: "default", Name: "s-n1", UID: "hash", Source: "file"}}}
-			l.lost.before(l.lost.begin(), inquiry{}.seenIn(facts), 0)
+			l.lost.before(l.lost.begin(), inquiry{}.seenIn(facts, forecast.Forecast{}), 0)
 			l.lost.compare(0)
 			if err := row.edit(file); err != nil {
 				t.Fatal(err)
