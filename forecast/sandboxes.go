@@ -11,7 +11,7 @@ type Sandbox struct {
 	Namespace, Name, UID string
 	Source               string // where the kubelet has the pod from: api, file or http; "": not told
 
-	Labels, Annotations map[string]string // of a static pod, as its manifest has them
+	Labels, Annotations map[string]string // of a static pod: those of its manifest, and what the kubelet adds
 }
 
 // Static tells whether the pod does not come from the API.

@@ -17,6 +17,12 @@ const (
 	StaticPodChanged = "StaticPodChanged" // its file was changed, and the kubelet has not taken the change
 )
 
+// Beginnings of what a kubelet writes on the sandbox of a pod, whatever the manifest has.
+const (
+	kubeletNotes  = "kubernetes.io/config."
+	kubeletLabels = "io.kubernetes.pod."
+)
+
 // A cast is the pods that a restarted kubelet admits.
 type cast struct {
 	now, then []*candidate // with what runs, and with what is to run
@@ -185,7 +191,7 @@ func (f Facts) runsOther(c *candidate, m Manifest) bool {
 
 func hasAll(all, these map[string]string) bool {
 	for key, value := range these {
-		if has, is := all[key]; !is || has != value {
+		if has, is := all[key]; (!is || has != value) && !strings.HasPrefix(key, kubeletNotes) && !strings.HasPrefix(key, kubeletLabels) {
 			return false
 		}
 	}

@@ -93,6 +93,9 @@ func TestStaticPods(t *testing.T) {
 		"a folder that was not read":                    {pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{ran("s")}},
 		"an edit that was not taken":                    {pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s", version2)), static: "s-n1:StaticPodChanged", detail: "s.yaml"},
 		"an edit of a pod with a uid":                   {pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s", version2, func(pod *corev1.Pod) { pod.UID = "hash-s" }))},
+		"what the kubelet has the last word on": {pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s", func(pod *corev1.Pod) {
+			pod.Annotations["kubernetes.io/config.hash"], pod.Labels["io.kubernetes.pod.uid"] = "x", "x"
+		}))},
 		"a pod of a URL needs no file": {now: changes(url), pods: []corev1.Pod{mirrored("s"), aPod("h", 0, func(pod *corev1.Pod) {
 			pod.Annotations = map[string]string{SourceAnnotation: "http", mirrorAnnotation: "h"}
 		})}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s"))},

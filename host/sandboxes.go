@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
@@ -24,8 +23,6 @@ const (
 	nameLabel      = "io.kubernetes.pod.name"
 	namespaceLabel = "io.kubernetes.pod.namespace"
 	uidLabel       = "io.kubernetes.pod.uid"
-	kubeletLabels  = "io.kubernetes."
-	kubeletNotes   = "kubernetes.io/config."
 )
 
 // ErrNoCRI says that this container runtime cannot tell its pods, and never will. Any other error is a runtime that has not answered.
@@ -113,7 +110,7 @@ func decodeSandbox(item []byte) (s forecast.Sandbox, ofKubelet bool, err error) 
 	s.Namespace, s.Name, s.UID = labels[namespaceLabel], labels[nameLabel], labels[uidLabel]
 	s.Source = annotations[forecast.SourceAnnotation]
 	if s.Static() {
-		s.Labels, s.Annotations = without(labels, kubeletLabels), without(annotations, kubeletNotes)
+		s.Labels, s.Annotations = labels, annotations
 	}
 	return s, ready && s.UID != "", nil
 }
@@ -136,15 +133,4 @@ func addEntry(to map[string]string, entry []byte) error {
 	}
 	to[key] = value
 	return nil
-}
-
-// without leaves out what begins with the prefix.
-func without(all map[string]string, prefix string) map[string]string {
-	rest := map[string]string{}
-	for key, value := range all {
-		if !strings.HasPrefix(key, prefix) {
-			rest[key] = value
-		}
-	}
-	return rest
 }

@@ -31,7 +31,8 @@ func TestSandboxes(t *testing.T) {
 		message(1, aSandbox("3", "ended", "\x18\x01", fromAPI)) + message(1, message(1, "of somebody else")) + message(2, "a field of a later version")}, nil)
 	got, err := r.sandboxes(t.Context())
 	want := []forecast.Sandbox{{ID: "1", Namespace: "default", Name: "a", UID: "uid-a", Source: "api"},
-		{ID: "2", Namespace: "default", Name: "s", UID: "uid-s", Source: "file", Labels: map[string]string{"app": "a"}, Annotations: map[string]string{"mine": "1"}}}
+		{ID: "2", Namespace: "default", Name: "s", UID: "uid-s", Source: "file", Annotations: fromFile,
+			Labels: map[string]string{nameLabel: "s", namespaceLabel: "default", uidLabel: "uid-s", "app": "a"}}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
