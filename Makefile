@@ -20,6 +20,8 @@ SEED     ?= 0
 WATCH    ?=
 # flags of test/mutate, such as -files=trial.go, or -share=0.1 -seed=7
 MUTATE   ?=
+# whose code make mutate changes: names of packages, or all that test/mutate/targets.go knows
+PACKAGES ?= decide
 # go test flags for one run, such as -run=TestX
 TEST     ?=
 # empty for every systemd in every test of make test-systemd
@@ -218,10 +220,13 @@ test-lives: ## LIVES (5000) random lives of the core and SCHEDULES (20000) of th
 test-crash-points: ## kill -9 at every point of every change, instead of make test's every other one
 	EVERY_POINT=1 go test -count=1 -run '^TestCrashAtEveryPoint$$' ./cmd/kubelet-supervisor
 
+comma := ,
+space := $(subst ,, )
+
 .PHONY: mutate
-mutate: ## whether the tests of package decide notice when it is changed in one place; MUTATE="-files=trial.go", MUTATE="-share=0.1 -seed=7" for a part
+mutate: ## whether the tests of packages notice when their code is changed in one place; PACKAGES="sync store", or all; MUTATE="-files=trial.go", MUTATE="-share=0.1 -seed=7" for a part
 	go build -o bin/mutate ./test/mutate
-	bin/mutate $(MUTATE)
+	bin/mutate -package=$(subst $(space),$(comma),$(strip $(PACKAGES))) $(MUTATE)
 
 .PHONY: soak
 soak: root parts-node build ## kill supervisor, kubelet and cluster at random, and check the rules (root); SOAK=8h, SEED=7 for one sequence, CLOCK=1 to jump this machine's clock, too

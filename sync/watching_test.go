@@ -143,33 +143,33 @@ func TestReconsiderInEveryPause(t *testing.T) {
 	for name, row := range map[string]struct {
 		before func(api *fakeAPI)
 		want   string // is asked for at once
-		after  func(api *fakeAPI)
+		tries  int    // in the 9 s after that: 1 s, 2 s, 4 s, ±20 %
 	}{
-		"after failures": {func(api *fakeAPI) { api.failWith(refused, "list nodes"); elapse(time.Hour) }, "list nodes", func(api *fakeAPI) {
-			elapse(9 * time.Second) // 1 s, 2 s, 4 s, ±20 %
-			if n := len(api.asked()); n < 3 {
-				t.Errorf("after failures: %d tries in 9 s", n)
-			}
-		}},
-		"before a watch goes on": {func(api *fakeAPI) { elapse(time.Minute); api.endWatches() }, "list nodes", nil},
+		"after failures": {func(api *fakeAPI) {
+			api.failWith(refused, "list nodes", "watch nodes")
+			api.endWatches()
+			elapse(time.Hour)
+		}, "list nodes", 3},
+		"before a watch goes on": {func(api *fakeAPI) { elapse(time.Minute); api.endWatches() }, "list nodes", 0},
 		"after a watch that could not go on": {func(api *fakeAPI) {
 			elapse(time.Minute)
 			api.failWith(refused, "watch nodes")
 			api.endWatches()
 			elapse(resumeWithin + 30*time.Second)
-		}, "list nodes", nil},
+		}, "list nodes", 0},
 		"while a watch is forbidden": {func(api *fakeAPI) {
+			elapse(time.Minute)
 			api.failWith(forbidden, "watch nodes")
 			api.endWatches()
-			elapse(2 * doubtFor)
-		}, "list nodes", nil},
+			elapse(resumeWithin + 2*doubtFor)
+		}, "list nodes", 0},
 		"between two looks": {func(api *fakeAPI) {
 			api.failWith(forbidden, "watch nodes", "list nodes")
 			elapse(time.Minute)
 			api.endWatches()
 			elapse(5 * time.Minute)
 			api.failWith(nil, "watch nodes", "list nodes")
-		}, "list nodes", nil},
+		}, "list nodes", 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			api := newFakeAPI()
@@ -184,8 +184,9 @@ func TestReconsiderInEveryPause(t *testing.T) {
 			if asked := strings.Join(api.asked(), ", "); !strings.Contains(asked, row.want) {
 				t.Errorf("%s: asked for %q at once, want %s", name, asked, row.want)
 			}
-			if row.after != nil {
-				row.after(api)
+			elapse(9 * time.Second)
+			if tries := len(api.asked()); tries < row.tries {
+				t.Errorf("%s: %d tries in the 9 s after it", name, tries)
 			}
 		})
 	}
@@ -332,18 +333,43 @@ func TestAPollThatFails(t *testing.T) {
 // A list of pods is one request, handed over as it comes.
 func TestOpenPods(t *testing.T) {
 	api := &answers{code: 200, body: `{"items":[]}`}
-	list, err := OpenPods(t.Context(), api.client(t), "n1", AsCached)
+	list, err := OpenPods(t.Context(), api.client(t), "n1", "77")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if text, err := io.ReadAll(list); err != nil || string(text) != api.body || list.Close() != nil {
 		t.Errorf("it is %q, %v", text, err)
 	}
-	if selector := api.last.Load().URL.Query().Get("fieldSelector"); selector != "spec.nodeName=n1" {
-		t.Errorf("asked for %q", selector)
+	if query := api.last.Load().URL.Query(); query.Get("fieldSelector") != "spec.nodeName=n1" || query.Get("resourceVersion") != "77" || query.Get("resourceVersionMatch") != "NotOlderThan" {
+		t.Errorf("asked for %v", query)
+	}
+	if CacheIsBehind(errors.New("x")) || CacheIsBehind(statusError(504)) || !CacheIsBehind(statusError(504, metav1.CauseTypeResourceVersionTooLarge)) {
+		t.Error("a cache that is behind is not known by its answer alone")
 	}
 	api = &answers{code: 429, body: "{}", headers: http.Header{"Retry-After": {"1"}}}
-	if list, err := OpenPods(t.Context(), api.client(t), "n1", AsCached); err == nil || list != nil || !strings.Contains(err.Error(), "listing the pods of Node n1: ") || api.asked.Load() != 1 {
+	if list, err := OpenPods(t.Context(), api.client(t), "n1", "77"); err == nil || list != nil || !strings.Contains(err.Error(), "listing the pods of Node n1: ") || api.asked.Load() != 1 {
 		t.Errorf("got %v, %v after %d requests", list, err, api.asked.Load())
 	}
+}
+
+// Where a watch is forbidden, the object is listed once a minute, and a watch is tried once in ten.
+func TestAForbiddenWatchIsSeldomTried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		api.set(node(nil))
+		api.failWith(apiFailure{code: 403, message: "no"}, "watch nodes")
+		follow(t, api, nil)
+		elapse(time.Hour)
+		watches, lists := 0, 0
+		for _, request := range api.asked() {
+			if strings.HasPrefix(request, "watch") {
+				watches++
+			} else {
+				lists++
+			}
+		}
+		if watches > 8 || watches < 5 || lists > 70 || lists < 50 {
+			t.Errorf("%d watches and %d lists in an hour", watches, lists)
+		}
+	})
 }
