@@ -112,7 +112,7 @@ func (s *State) keepHold() {
 		s.Hold.Asked = newest.Content
 	}
 	if is {
-		s.Hold.Named, s.Hold.Wasted = before.Named, before.Wasted
+		s.Hold.Named = before.Named
 	}
 	if is && before.Spent {
 		s.Hold.Wasted = string(before.approval())
@@ -122,9 +122,6 @@ func (s *State) keepHold() {
 
 // unnamed are the pods that the outlook names, and the hold has not.
 func (s *State) unnamed(want *Version) []nodev1.Loss {
-	if !s.foresaw(want) {
-		return nil
-	}
 	if !s.isHold(want) {
 		return s.Outlook.Losses
 	}

@@ -245,6 +245,24 @@ func TestOtherApprovalsThatAreKept(t *testing.T) {
 			t.Errorf("the approval was %s, and is %s", first, again)
 		}
 	})
+	t.Run("the way back to local, over a restart", func(t *testing.T) {
+		d := newDrive(t, holding).boot().good("good").pass(time.Minute)
+		d.kills["local"] = 2
+		first := d.hear(Cleared{NodeUID: "node-uid"}).pass(time.Second).approval()
+		if again := d.boot().hear(Cleared{NodeUID: "node-uid"}).pass(time.Second).approval(); again != first {
+			t.Errorf("the approval was %s, and is %s", first, again)
+		}
+	})
+	t.Run("the way back from what is refused, heard of again", func(t *testing.T) {
+		d := newDrive(t, holding).boot().good("good").assign("one").pass(time.Minute)
+		d.kills["good"] = 3
+		first := d.refuse("bad", false).assign("bad").pass(time.Second).approval()
+		again := assigned("bad", "1", "bad")
+		again.Shadowed = true
+		if again := d.hear(again).pass(time.Second).approval(); again != first {
+			t.Errorf("the approval was %s, and is %s", first, again)
+		}
+	})
 	t.Run("the kubelet crashes", func(t *testing.T) {
 		d := newDrive(t, holding).boot().good("good").pass(time.Minute)
 		d.kills["one"] = 2
@@ -410,8 +428,16 @@ func TestASpentApproval(t *testing.T) {
 		s.Hold = HeldChange{Runs: "a", To: "b", Nonce: "n"}
 		s.Consent = string(s.Hold.approval())
 		row.change(&s)
-		if got := s.isApproved(version("b", "1", "b")); got != row.want {
+		b := version("b", "1", "b")
+		s.LetThrough = true
+		if got := s.isApproved(b); got != row.want {
 			t.Errorf("%s: approved %v", name, got)
+		}
+		if asks := s.approval(b) != ""; asks != (row.want || s.Consent == "0123456789ab") {
+			t.Errorf("%s: it asks for %q", name, s.approval(b))
+		}
+		if through := s.isLetThrough(b); through != (row.want || s.Hold.Spent) {
+			t.Errorf("%s: let through %v", name, through)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	case query.Has("watch"):
 		a.watch(w, request, path, strings.TrimPrefix(query.Get("fieldSelector"), "metadata.name="), query.Get("resourceVersion"))
 	case strings.HasSuffix(path, "/pods"):
-		respond(w, corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: a.pods})
+		respond(w, corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: append([]corev1.Pod{}, a.pods...)})
 	case query.Has("fieldSelector"):
 		a.list(w, path, strings.TrimPrefix(query.Get("fieldSelector"), "metadata.name="))
 	default:
