@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // The Node's conditions (rule 7): a kubelet whose healthz answers, and whose Lease is renewed, can still be one that runs no pods. So the
@@ -59,7 +61,19 @@ type NodeLooks struct {
 	Tried      time.Duration // of the newest look that was answered, or failed
 	Next       time.Duration // when the next look is due
 	Problem    string        // why an API server that answers tells nothing
+	Waiting    string        // pods that came in the trial and have not been started yet, where none has been
 }
+
+// PodStarts is what became of the pods that came to the Node since the configuration on trial was started.
+type PodStarts struct {
+	Known   bool
+	Started bool   // one of them was started
+	Waiting string // names those that were not, where none was; empty = none came
+	Failing bool   // they have waited for so long that something is wrong
+}
+
+// maxUnstarted bounds the names of pods that are kept, in bytes.
+const maxUnstarted = 200
 
 func (s *State) learnConditions(e ConditionsSeen) {
 	n := &s.Node
@@ -72,13 +86,31 @@ func (s *State) learnConditions(e ConditionsSeen) {
 	if e.Posted {
 		n.Conditions, n.At, n.Next = e.Conditions, s.Now, s.Now+lookEvery
 	}
-	if s.OnTrial() || e.Before {
+	if s.OnTrial() {
+		s.learnPodStarts(e.Pods)
+		return
+	}
+	if e.Before {
 		return
 	}
 	n.Next = s.Now + lookBefore
 	s.Before = e.Conditions
 	if s.Trial.Content != "" { // its first start was counted, and is still to be made
 		s.Trial.Before = e.Conditions
+	}
+}
+
+// learnPodStarts keeps a failure until a pod is seen that was started.
+func (s *State) learnPodStarts(p PodStarts) {
+	if !p.Known {
+		return
+	}
+	s.Node.Waiting = p.Waiting
+	switch {
+	case p.Started:
+		s.Trial.Unstarted = ""
+	case p.Failing:
+		s.Trial.Unstarted = bounded.Text(p.Waiting, maxUnstarted)
 	}
 }
 
@@ -93,7 +125,7 @@ func (s *State) askForLook() bool {
 	case !s.OnTrial() && !s.changeInSight():
 		n.Next = 0 // at once, when there is one
 		return false
-	case s.OnTrial() && s.worse() == "" && s.trialTimeIsFull() && s.Child.Healthy:
+	case s.OnTrial() && s.worse() == "" && s.Trial.Unstarted == "" && s.trialTimeIsFull() && s.Child.Healthy:
 		due = min(due, n.Tried+s.lookRetry())
 	}
 	s.looking = s.reached(due)
@@ -130,7 +162,7 @@ func (s *State) worse() string {
 
 // nodeIsFine: a look that was made just now found nothing that the trial would have to wait for.
 func (s *State) nodeIsFine() bool {
-	return s.Node.Known && s.Now <= s.Node.At+s.lookRetry() && s.worse() == ""
+	return s.Node.Known && s.Now <= s.Node.At+s.lookRetry() && s.worse() == "" && s.Node.Waiting == "" && s.Trial.Unstarted == ""
 }
 
 // worseWarning says what the trial waits for; empty = nothing.
@@ -146,10 +178,21 @@ func (s *State) worseWarning() string {
 	return "the trial clock stands: bad conditions of the Node, " + since + ": " + worse
 }
 
+// unstartedWarning says that no pod can be started; empty = that is not known.
+func (s *State) unstartedWarning() string {
+	if s.Trial.Unstarted == "" || !s.OnTrial() {
+		return ""
+	}
+	return "no pod could be started since this configuration was: these have no sandbox: " + s.Trial.Unstarted
+}
+
 // awaited is what a promotion waits for whose time is over.
 func (s *State) awaited() string {
-	if !s.Trial.Renewed {
+	switch {
+	case !s.Trial.Renewed:
 		return "and its Lease was seen to be renewed"
+	case s.Node.Waiting != "":
+		return "and a pod that has come meanwhile was seen to be started: " + s.Node.Waiting
 	}
 	return "and its kubelet was seen to post the Node's conditions"
 }

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,6 +161,50 @@ func TestConditionsInATrial(t *testing.T) {
 			d.ownNode = true
 			d.assign("good").pass(time.Second).hear(ConditionsSeen{Problem: "nodes is forbidden"}).pass(time.Hour)
 		}, inTrial, "it does not become the last known good one before its Node was read: nodes is forbidden; let the supervisor's identity get that Node"},
+		{"no pod can be started", func(d *drive) {
+			d.came = PodStarts{Known: true}
+			d.assign("good").pass(time.Minute)
+			d.came = PodStarts{Known: true, Waiting: "a/b"}
+			d.pass(time.Minute)
+			d.came.Failing = true
+			d.pass(time.Hour).expectEvents("KubeletConfigChanged")
+		}, inTrial, "; no pod could be started since this configuration was: these have no sandbox: a/b; see the events of these pods, or assign another configuration"},
+		{"also though they are gone", func(d *drive) {
+			d.came = PodStarts{Known: true, Waiting: "a/b", Failing: true}
+			d.assign("good").pass(time.Minute)
+			d.came = PodStarts{Known: true}
+			d.pass(time.Hour)
+		}, inTrial, "these have no sandbox: a/b; see"},
+		{"also over a restart of the supervisor", func(d *drive) {
+			d.came = PodStarts{Known: true, Waiting: "a/b", Failing: true}
+			d.assign("good").pass(time.Minute)
+			d.came = PodStarts{}
+			d.boot().pass(time.Hour)
+		}, inTrial, "these have no sandbox: a/b; see"},
+		{"until one was started", func(d *drive) {
+			d.came = PodStarts{Known: true, Waiting: "a/b", Failing: true}
+			d.assign("good").pass(20 * time.Minute).expect(inTrial)
+			d.came = PodStarts{Known: true, Started: true}
+			d.pass(2 * time.Minute)
+		}, goodActive, ""},
+		{"one that has just come is waited for", func(d *drive) {
+			d.assign("good").pass(9 * time.Minute)
+			d.came = PodStarts{Known: true, Waiting: "a/b"}
+			d.pass(2 * time.Minute).expect(inTrial).expectMessage("in reach and a pod that has come meanwhile was seen to be started: a/b")
+			d.came = PodStarts{Known: true, Started: true}
+			d.pass(lookRetryMost)
+		}, goodActive, ""},
+		{"what is not known of pods changes nothing", func(d *drive) {
+			d.came = PodStarts{Known: true, Waiting: "a/b", Failing: true}
+			d.assign("good").pass(time.Minute)
+			d.came = PodStarts{}
+			d.pass(time.Hour)
+		}, inTrial, "these have no sandbox: a/b"},
+		{"nor keeps it from promotion", func(d *drive) { d.came = PodStarts{}; d.assign("good").pass(11 * time.Minute) }, goodActive, ""},
+		{"of many pods some are named", func(d *drive) {
+			d.came = PodStarts{Known: true, Waiting: strings.Repeat("x", 300), Failing: true}
+			d.assign("good").pass(20 * time.Minute)
+		}, inTrial, "these have no sandbox: " + strings.Repeat("x", 197) + "…; see"},
 		{"a kubelet without a kubeconfig has no Node", func(d *drive) {
 			d.s.Standalone, d.s.Lease = true, Lease{}
 			d.bad["good"] = disk

@@ -61,6 +61,7 @@ type drive struct {
 	looked   []time.Duration   // when it was looked at
 	bad      map[string]string // by content: the Node's conditions that are bad with it
 	posted   string            // the newest of them, by a kubelet that was healthy
+	came     PodStarts         // what a look at the pods says
 	cluster  []string
 	online   bool
 	tries    []int // what the pre-flights without an answer were told of those before
@@ -288,7 +289,7 @@ func (d *drive) lookAtNode() ConditionsSeen {
 	if c.EverHealthy {
 		d.posted = d.bad[contentOf(c.Version)]
 	}
-	return ConditionsSeen{Conditions: Conditions{Known: true, Bad: d.posted}, Posted: c.EverHealthy, Before: !c.EverHealthy}
+	return ConditionsSeen{Conditions: Conditions{Known: true, Bad: d.posted}, Posted: c.EverHealthy, Before: !c.EverHealthy, Pods: d.came}
 }
 
 const mutePreflight = "no verdict of the pre-flight: the kubelet did not finish"

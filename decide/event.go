@@ -147,8 +147,9 @@ type (
 	// ConditionsSeen is a look at the Node's conditions, which are not known where the Node could not be read.
 	ConditionsSeen struct {
 		Conditions
-		Posted  bool   // by the present child: the heartbeat is another one than before its start
-		Before  bool   // by a kubelet before it: the heartbeat is still the same
+		Posted  bool // by the present child: the heartbeat is another one than before its start
+		Before  bool // by a kubelet before it: the heartbeat is still the same
+		Pods    PodStarts
 		Problem string // why an API server that answers tells nothing
 	}
 	// LocalChanged tells what the kubelet and the local files are now.
@@ -172,7 +173,7 @@ type Step struct {
 	Do         Action        // nil = none
 	Wake       time.Duration // when Ticked is due; negative = never
 	WatchLease bool          // look at the kubelet's Lease while it is true
-	LookAtNode bool          // once, at its conditions; answered by ConditionsSeen
+	LookAtNode bool          // once, at its conditions, and in a trial at its pods; answered by ConditionsSeen
 	Events     []NodeEvent
 	Phases     []EndedPhase // of the newest change, in their order
 }

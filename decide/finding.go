@@ -46,6 +46,8 @@ func (s *State) trialFinding() finding {
 		f.hint = "let the supervisor's identity get that Node"
 	case s.worseWarning() != "":
 		f.hint = "free what the Node is short of, or assign another configuration"
+	case s.unstartedWarning() != "":
+		f.hint = "see the events of these pods, or assign another configuration"
 	case s.OnTrial() && time.Duration(s.Trial.Healthy) >= s.TrialPeriod && s.Child.Healthy:
 		f.why += ", which it has had; it becomes the last known good one when the API server is in reach " + s.awaited()
 	}

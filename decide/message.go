@@ -56,9 +56,7 @@ func (s *State) warnings() []string {
 	if s.Warning != "" {
 		list = append(list, s.Warning)
 	}
-	if words := s.worseWarning(); words != "" {
-		list = append(list, words)
-	}
+	list = append(list, without([]string{s.worseWarning(), s.unstartedWarning()}, isEmpty)...)
 	if s.PodsLost != "" {
 		list = append(list, s.PodsLost)
 	}

@@ -68,6 +68,8 @@ type Trial struct {
 	Renewed   bool            `json:"renewed,omitempty"`   // it has itself renewed the Lease
 	// Before are the Node's conditions before the start that began the trial.
 	Before Conditions `json:"conditionsBefore,omitzero"`
+	// Unstarted names pods that came since then and could not be started; empty = none is known, or one that came could be.
+	Unstarted string `json:"unstartedPods,omitempty"`
 }
 
 // Promotion says for which effective identity lastKnownGood was earned (rule 9).

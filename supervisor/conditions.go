@@ -13,14 +13,24 @@ import (
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
-// nodeWatch looks at the conditions of the Node, by the kubelet's identity, when the core asks for it.
+// nodeWatch looks at the conditions of the Node and, in a trial, at its pods, by the kubelet's identity, when the core asks for it.
 type nodeWatch struct {
 	client func() (rest.Interface, string) // nil while there is no connection; and the Node's name
 	look   func(ctx context.Context, client rest.Interface, nodeName string) (*corev1.Node, error)
+	list   func(ctx context.Context, client rest.Interface, nodeName string) ([]podStart, error)
+	clock  func() time.Duration
 	asked  chan struct{}
 
-	mu   sync.Mutex
-	seen nodeSeen
+	mu      sync.Mutex
+	seen    nodeSeen
+	onTrial bool // the present child
+	pods    podStarts
+}
+
+// handedNode is what a nodeWatch hands over.
+type handedNode struct {
+	Seen nodeSeen
+	Pods podStarts
 }
 
 // nodeSeen is what the looks have seen of the present child's heartbeats. The reference is the newest heartbeat of the kubelet before it,
@@ -35,35 +45,42 @@ type nodeSeen struct {
 }
 
 func newNodeWatch(client func() (rest.Interface, string)) *nodeWatch {
-	return &nodeWatch{client: client, look: configsync.ReadNode, asked: make(chan struct{}, 1)}
+	return &nodeWatch{client: client, look: configsync.ReadNode, list: listPodStarts, clock: steadyTime, asked: make(chan struct{}, 1)}
 }
 
 // ask asks for a look, which run answers.
-func (w *nodeWatch) ask() {
+func (w *nodeWatch) ask(onTrial bool) {
+	w.mu.Lock()
+	w.onTrial = onTrial
+	w.mu.Unlock()
 	select {
 	case w.asked <- struct{}{}:
 	default:
 	}
 }
 
-func (w *nodeWatch) newChild() {
+// newChild begins with the heartbeats of another child. What became of pods is remembered over the restarts of one configuration.
+func (w *nodeWatch) newChild(content string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.pods.Of != content {
+		w.pods = podStarts{Of: content}
+	}
 	if w.seen.Known {
 		w.seen = nodeSeen{Known: true, Before: true, Reference: w.seen.Newest, Newest: w.seen.Newest}
 	}
 }
 
-func (w *nodeWatch) handOver() nodeSeen {
+func (w *nodeWatch) handOver() handedNode {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.seen
+	return handedNode{w.seen, w.pods}
 }
 
-func (w *nodeWatch) inherit(seen nodeSeen) {
+func (w *nodeWatch) inherit(h handedNode) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.seen = seen
+	w.seen, w.pods = h.Seen, h.Pods
 }
 
 // run answers each request until ctx ends.
@@ -86,7 +103,7 @@ func (w *nodeWatch) see(ctx context.Context) decide.ConditionsSeen {
 	if client == nil {
 		return decide.ConditionsSeen{}
 	}
-	before := w.handOver()
+	before := w.handOver().Seen
 	node, err := w.look(ctx, client, name)
 	switch {
 	case apierrors.IsForbidden(err):
@@ -102,7 +119,27 @@ func (w *nodeWatch) see(ctx context.Context) decide.ConditionsSeen {
 	if !is {
 		return decide.ConditionsSeen{}
 	}
-	return decide.ConditionsSeen{Conditions: conditions, Posted: seen.Posted, Before: seen.Before && !seen.Posted}
+	return decide.ConditionsSeen{Conditions: conditions, Posted: seen.Posted, Before: seen.Before && !seen.Posted, Pods: w.seePods(ctx, client, name)}
+}
+
+// seePods looks at the pods of a trial, until one that came since its start was started.
+func (w *nodeWatch) seePods(ctx context.Context, client rest.Interface, name string) decide.PodStarts {
+	w.mu.Lock()
+	onTrial, started, of := w.onTrial, w.pods.Started, w.pods.Of
+	w.mu.Unlock()
+	switch {
+	case !onTrial:
+		return decide.PodStarts{}
+	case started:
+		return decide.PodStarts{Known: true, Started: true}
+	}
+	pods, err := w.list(ctx, client, name)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil || w.pods.Of != of { // another configuration was started meanwhile
+		return decide.PodStarts{}
+	}
+	return w.pods.look(pods, w.clock())
 }
 
 // remember keeps what was seen. It is false where another child was started during the look: of that the look says nothing.

@@ -22,10 +22,16 @@ type nodeServer struct {
 	node  *corev1.Node
 	err   error
 	looks int
+
+	pods    []podStart
+	listErr error
+	now     time.Duration
 }
 
 func (s *nodeServer) watch() *nodeWatch {
 	w := newNodeWatch(func() (rest.Interface, string) { return (*rest.RESTClient)(nil), "n1" })
+	w.list = func(context.Context, rest.Interface, string) ([]podStart, error) { return s.pods, s.listErr }
+	w.clock = func() time.Duration { return s.now }
 	w.look = func(_ context.Context, _ rest.Interface, nodeName string) (*corev1.Node, error) {
 		if nodeName != "n1" {
 			return nil, errors.New("of another Node")
@@ -72,11 +78,11 @@ func TestWhoPostedTheConditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := &nodeServer{}
 			w := server.watch()
-			w.newChild()
+			w.newChild("a")
 			for _, server.node = range test.before {
 				w.see(t.Context())
 			}
-			w.newChild()
+			w.newChild("a")
 			server.err = test.err
 			var got []decide.ConditionsSeen
 			for _, server.node = range test.nodes {
@@ -96,7 +102,7 @@ func TestALookOverAStart(t *testing.T) {
 	w.see(t.Context())
 	read := w.look
 	w.look = func(ctx context.Context, client rest.Interface, name string) (*corev1.Node, error) {
-		w.newChild()
+		w.newChild("a")
 		return read(ctx, client, name)
 	}
 	server.node = posted(time.Second)
@@ -126,9 +132,9 @@ func TestTheNodeIsLookedAtOnlyWhenAsked(t *testing.T) {
 			w.run(ctx, func(decide.ConditionsSeen) { told++ })
 		}()
 		time.Sleep(time.Hour)
-		w.ask()
+		w.ask(false)
 		synctest.Wait()
-		w.ask()
+		w.ask(false)
 		time.Sleep(time.Hour)
 		stop()
 		<-over

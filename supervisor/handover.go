@@ -41,7 +41,7 @@ type Handover struct {
 	Reloads    int
 	Unusable   string // why there is no state folder
 	LeaseSeen  leaseSeen
-	NodeSeen   nodeSeen
+	Node       handedNode
 	Counts     metrics.Counts
 	Runs       *config.HandedEffective // what the kubelet was started with, or the one before it; nil = unknown
 
@@ -129,7 +129,7 @@ func (l *loop) handOver() Handover {
 	h := Handover{
 		Version: HandoverVersion, Supervisor: l.record.Supervisor, Kubelet: l.Kubelet, Core: l.state,
 		Starts: l.kubelets.HandOver(), Last: l.lastStarted,
-		Exits: l.record.Exits, Generation: l.record.Generation, Reloads: l.record.Reloads, LeaseSeen: l.lease.handOver(), NodeSeen: l.node.handOver(),
+		Exits: l.record.Exits, Generation: l.record.Generation, Reloads: l.record.Reloads, LeaseSeen: l.lease.handOver(), Node: l.node.handOver(),
 		Counts: l.metrics.Counts(), Runs: l.effectives.handOver(),
 	}
 	if l.unusable != nil {
@@ -163,6 +163,6 @@ func (l *loop) inherit(h *Handover) error {
 	}
 	l.record.started(l.child.Process())
 	l.lease.inherit(h.LeaseSeen)
-	l.node.inherit(h.NodeSeen)
+	l.node.inherit(h.Node)
 	return nil
 }

@@ -244,7 +244,7 @@ func (l *loop) handle(life lifetimes, event decide.Event) bool {
 func (l *loop) carryOut(life lifetimes, step decide.Step) {
 	l.lease.turn(step.WatchLease)
 	if step.LookAtNode {
-		l.node.ask()
+		l.node.ask(l.state.OnTrial())
 	}
 	crashPoint("before", step.Do)
 	switch do := step.Do.(type) {

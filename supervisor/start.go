@@ -103,7 +103,7 @@ func (l *loop) hearBegun(ctx context.Context, b begun) decide.Started {
 	l.record.started(b.child.Process())
 	crashPoint("recorded", b.do)
 	l.lease.newChild(b.lease)
-	l.node.newChild()
+	l.node.newChild(decide.ContentOr(b.do.Version, b.do.Local))
 	l.spawn(func() { l.attend(ctx, b.child) })
 	return decide.Started{Locked: b.child.Locked()}
 }
