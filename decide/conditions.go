@@ -21,6 +21,7 @@ const (
 	lookRetryMost = 10 * time.Second // where a look has told nothing; less for a short trial
 	lookBefore    = 5 * time.Minute  // at the Node of any other, while a change is in sight
 	lookPause     = time.Second      // between two looks
+	badsToSay     = 2                // looks in a row that find a bad condition before it is said
 )
 
 // Conditions are those of the Node that say whether pods can run on it: Ready and the three pressures.
@@ -58,6 +59,7 @@ func ConditionsOf(node *corev1.Node) Conditions {
 type NodeLooks struct {
 	Conditions               // as the child has posted them
 	At         time.Duration // of the newest look that knew them
+	Bads       int           // how many looks in a row have found a condition worse than before the trial
 	Tried      time.Duration // of the newest look that was answered, or failed
 	Next       time.Duration // when the next look is due
 	Problem    string        // why an API server that answers tells nothing
@@ -85,18 +87,37 @@ func (s *State) learnConditions(e ConditionsSeen) {
 	}
 	if e.Posted {
 		n.Conditions, n.At, n.Next = e.Conditions, s.Now, s.Now+lookEvery
+		s.countBads()
 	}
 	if s.OnTrial() {
 		s.learnPodStarts(e.Pods)
 		return
 	}
-	if e.Before {
+	if e.Before || e.Bad != "" && !s.hasSettled() {
 		return
 	}
 	n.Next = s.Now + lookBefore
 	s.Before = e.Conditions
 	if s.Trial.Content != "" { // its first start was counted, and is still to be made
 		s.Trial.Before = e.Conditions
+	}
+}
+
+// hasSettled: what is bad now is not bad because the kubelet has just been started.
+func (s *State) hasSettled() bool {
+	return s.Child.Healthy && s.Now >= s.Child.HealthySince+s.healthThatCounts()
+}
+
+// countBads: a kubelet that has just started is not Ready for a moment. It is looked at again soon, and nothing is said of the first time.
+func (s *State) countBads() {
+	n := &s.Node
+	if !s.OnTrial() || s.worse() == "" {
+		n.Bads = 0
+		return
+	}
+	n.Bads++
+	if s.Now < s.Child.Started+lookEvery {
+		n.Next = s.Now + s.lookRetry()
 	}
 }
 
@@ -168,7 +189,7 @@ func (s *State) nodeIsFine() bool {
 // worseWarning says what the trial waits for; empty = nothing.
 func (s *State) worseWarning() string {
 	worse := s.worse()
-	if worse == "" || !s.OnTrial() {
+	if worse == "" || !s.OnTrial() || s.Node.Bads < badsToSay {
 		return ""
 	}
 	since := "since this configuration was started"
@@ -191,6 +212,8 @@ func (s *State) awaited() string {
 	switch {
 	case !s.Trial.Renewed:
 		return "and its Lease was seen to be renewed"
+	case s.worse() != "":
+		return "and conditions of the Node are good again: " + s.worse()
 	case s.Node.Waiting != "":
 		return "and a pod that has come meanwhile was seen to be started: " + s.Node.Waiting
 	}

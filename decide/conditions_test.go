@@ -54,6 +54,11 @@ func TestConditionsInATrial(t *testing.T) {
 			d.bad[""], d.bad["good"] = disk, disk
 			d.assign("good").pass(11 * time.Minute)
 		}, goodActive, ""},
+		{"bad in the first seconds of the kubelet before", func(d *drive) {
+			d.hear(ChildExited{Code: 1, Words: "boom"}).pass(2 * time.Second)
+			d.s.Before, d.bad[""], d.bad["good"] = Conditions{}, "Ready", "Ready"
+			d.assign("good").pass(11 * time.Minute)
+		}, inTrial, unknown + "Ready"},
 		{"another one than before", func(d *drive) {
 			d.bad[""], d.bad["good"] = disk, disk+", "+memory
 			d.assign("good").pass(time.Hour)
@@ -75,6 +80,15 @@ func TestConditionsInATrial(t *testing.T) {
 			d.bad["good"] = "Ready"
 			d.pass(time.Hour)
 		}, inTrial, stands + "Ready"},
+		{"for a moment after the start", func(d *drive) {
+			d.bad["good"] = "Ready"
+			d.assign("good").pass(11 * time.Second).expect(inTrial)
+			d.bad["good"] = ""
+			if d.s.worse() != "Ready" || d.s.worseWarning() != "" {
+				d.t.Errorf("bad: %s; warns: %s", d.s.worse(), d.s.worseWarning())
+			}
+			d.pass(10*time.Minute + 20*time.Second)
+		}, goodActive, ""},
 		{"of a trial shorter than a minute", func(d *drive) {
 			d.s.TrialPeriod = 6 * time.Second
 			d.bad["good"] = disk
@@ -89,7 +103,8 @@ func TestConditionsInATrial(t *testing.T) {
 			if !d.looks {
 				d.t.Error("it is not looked at")
 			}
-			d.hear(ConditionsSeen{Conditions: Conditions{Known: true, Bad: disk}, Posted: true}).pass(time.Minute)
+			pressed := ConditionsSeen{Conditions: Conditions{Known: true, Bad: disk}, Posted: true}
+			d.hear(pressed).expectMessage("in reach and conditions of the Node are good again: " + disk).pass(time.Minute).hear(pressed).pass(time.Minute)
 		}, inTrial, unknown + disk},
 		{"what was so before is kept over a restart of the supervisor", func(d *drive) {
 			d.bad["good"] = disk
@@ -238,7 +253,7 @@ func TestLooksAtTheNode(t *testing.T) {
 		{"never, with nothing in sight", func(d *drive) { d.pass(time.Hour) }, nil},
 		{"a trial", func(d *drive) { d.assign("good").pass(time.Hour) }, []int{0, 0, 10, 70, 130, 190, 250, 310, 370, 430, 490, 550, 609}},
 		{"a short one", func(d *drive) { d.s.TrialPeriod = 5 * time.Second; d.assign("good").pass(time.Hour) }, []int{0, 0, 1, 14}},
-		{"one whose clock stands", func(d *drive) { d.bad["good"] = "Ready"; d.assign("good").pass(3 * time.Minute) }, []int{0, 0, 10, 70, 130}},
+		{"one whose clock stands", func(d *drive) { d.bad["good"] = "Ready"; d.assign("good").pass(3 * time.Minute) }, []int{0, 0, 10, 20, 30, 40, 50, 60, 120, 180}},
 		{"what is refused", func(d *drive) { d.refuse("bad", false).assign("bad").pass(time.Hour) }, []int{0}},
 		{"while another waits", func(d *drive) {
 			d.s.EditSpread = time.Hour
