@@ -441,3 +441,38 @@ func TestASpentApproval(t *testing.T) {
 		}
 	}
 }
+
+// What is said of a value of the annotation that lets nothing through, or not yet.
+func TestWhyNotApproved(t *testing.T) {
+	open := HeldChange{Runs: "a", To: "b", Nonce: "n", Named: []nodev1.Loss{{Pod: "default/a"}}, Wasted: "0123456789ab"}
+	approval := string(open.approval())
+	for value, row := range map[string]struct {
+		known bool
+		want  string
+	}{
+		"":                 {true, ""},
+		approval:           {true, ""},
+		approval + " ":     {true, " is of another change"},
+		approval + "+any":  {false, ""},
+		"0123456789ab":     {true, " was spent without effect"},
+		"0123456789ab+any": {true, " was spent without effect"},
+		"ba9876543210":     {true, " was spent"},
+		"ba9876543210+any": {false, " was spent"},
+		"something else":   {true, " is of another change"},
+	} {
+		s := State{Child: Child{Alive: true, Version: version("a", "1", "a")}, Consent: value, Outlook: Outlook{Known: row.known}}
+		s.Hold, s.Approval = open, "ba9876543210"
+		want := row.want
+		if want != "" {
+			want = "annotation allow-disruption=" + value + want
+		}
+		if got := s.whyNotApproved(version("b", "1", "b")); got != want {
+			t.Errorf("%q: %q, want %q", value, got, want)
+		}
+	}
+	s := State{Child: Child{Alive: true, Version: version("a", "1", "a")}, Consent: approval}
+	s.Hold = open
+	if got := s.whyNotApproved(version("b", "1", "b")); got != "annotation allow-disruption="+approval+" waits for an answer" {
+		t.Error(got)
+	}
+}
