@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
@@ -111,9 +112,9 @@ func (l *loop) logPhases() {
 
 func sourceName(v *decide.Version) string {
 	if v == nil {
-		return "local"
+		return nodev1.Local
 	}
-	return v.Source.Namespace + "/" + v.Source.Name + "/" + v.Source.KubeletConfigKey
+	return nodev1.FieldText(&v.Source)
 }
 
 func levelOf(e decide.NodeEvent) zapcore.Level {

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 )
@@ -78,7 +79,7 @@ func (l startLine) read(reader *store.Reader, pointer store.Pointer) (c choice, 
 		return c, false
 	}
 	if source != nil {
-		c.source = fmt.Sprintf("%s/%s/%s", source.Namespace, source.Name, source.KubeletConfigKey)
+		c.source = nodev1.FieldText(source)
 	}
 	if err == nil {
 		c.rendered, err = l.render(reader, pointer, *source, payload, folder)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
@@ -209,7 +210,7 @@ func (x *explained) byPointers(line startLine) error {
 	case good != nil && *good == *source:
 		base = goodBase(reader)
 	case good != nil:
-		x.Notes = append(x.Notes, fmt.Sprintf("it is not the last known good one, which is %s/%s/%s", good.Namespace, good.Name, good.KubeletConfigKey))
+		x.Notes = append(x.Notes, fmt.Sprintf("it is not the last known good one, which is %s", nodev1.FieldText(good)))
 	default:
 		x.Notes = append(x.Notes, "it is not the last known good one, which is local")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
@@ -135,8 +136,8 @@ func kubeletLine(r supervisor.Record) string {
 
 func sourceLine(source *corev1.NodeConfigSource) string {
 	if source == nil || source.ConfigMap == nil {
-		return "local"
+		return nodev1.Local
 	}
 	c := source.ConfigMap
-	return fmt.Sprintf("%s/%s/%s (UID %s, resourceVersion %s)", c.Namespace, c.Name, c.KubeletConfigKey, c.UID, c.ResourceVersion)
+	return fmt.Sprintf("%s (UID %s, resourceVersion %s)", nodev1.FieldText(c), c.UID, c.ResourceVersion)
 }

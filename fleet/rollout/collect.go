@@ -67,7 +67,9 @@ func (w *World) layerObjects() map[string]bool {
 	return objects
 }
 
-func sourceOf(variant string) string { return Namespace + "/" + variant + "/" + VariantKey }
+func sourceOf(variant string) string {
+	return nodev1.Assignment{Namespace: Namespace, Name: variant, Key: VariantKey}.String()
+}
 
 func (p *Pool) neededRevisions() map[string]bool {
 	needed := map[string]bool{p.Status.Target.Hash: true}
