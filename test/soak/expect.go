@@ -16,6 +16,15 @@ type expectation struct {
 	assigned      []payload // one of them
 	lastKnownGood []payload // one of them
 	starts        []int     // one of them counts the kubelets started since the last quiescent moment; nil: cannot be foretold
+	losses        int       // pods that a hold has to name, where the reason is WouldDisrupt
+
+	otherwise *expectation // may come instead: a change that was approved, and was not made for what was done to the node
+}
+
+// A situation is what else it depends on what comes of the steps.
+type situation struct {
+	running  int  // pods, those without a mirror included
+	approved bool // what was held at the last quiescent moment, by its own word
 }
 
 // Errors of the status, in upstream's words; the last is this project's.
@@ -36,21 +45,28 @@ var errorsOf = map[string][]string{
 	"SyncFailed":        {"failed to sync: "},
 	"Refused":           {loadError, validateError},
 	"RolledBack":        {runError}, "Rejected": {runError},
+	"WouldDisrupt": {""},
 }
 
 // expect derives from the world and the truth of the last quiescent moment, and from the steps since, what has to come of them. The
 // supervisor need not have seen every state in between: what comes fast, or while it is away, is overtaken by what comes next.
-func expect(before truth, world world, steps []step) expectation {
+func expect(before truth, world world, steps []step, now situation) expectation {
 	world = world.clone()
-	e := expectation{assigned: []payload{before.assigned}, lastKnownGood: []payload{before.lastKnownGood}, starts: startsOf(before, world, steps)}
+	e := expectation{assigned: []payload{before.assigned}, lastKnownGood: []payload{before.lastKnownGood}, starts: startsOf(before, world, steps, now)}
+	approved := payload{}
+	if now.approved {
+		approved, _ = world.wanted()
+		e.assigned, e.lastKnownGood = append(e.assigned, approved), append(e.lastKnownGood, approved)
+	}
+	waits := func(p payload) bool { return p.quality == harmful && p.number < now.running && p != before.active }
 	for _, s := range steps {
 		world.apply(s)
 		p, known := world.wanted()
-		if !known {
+		if !known || waits(p) {
 			continue
 		}
 		e.assigned = append(e.assigned, p)
-		if p.quality == good || p.quality == none {
+		if p.quality.runs() {
 			e.lastKnownGood = append(e.lastKnownGood, p)
 		}
 	}
@@ -63,7 +79,17 @@ func expect(before truth, world world, steps []step) expectation {
 		e.reason, e.errors = "SyncFailed", []string{downloadError}
 	case p.quality == none:
 		e.reason, e.errors, e.assigned, e.lastKnownGood = "Local", []string{""}, []payload{p}, []payload{p}
-	case p.quality == good:
+	case waits(p):
+		held := e
+		held.reason, held.errors, held.losses = "WouldDisrupt", []string{""}, now.running-p.number
+		if p != approved {
+			return held
+		}
+		e.reason, e.errors, e.assigned, e.lastKnownGood = "Active", []string{""}, []payload{p}, []payload{p}
+		if len(steps) > 1 {
+			e.otherwise = &held
+		}
+	case p.quality == good, p.quality == harmful:
 		e.reason, e.errors, e.assigned, e.lastKnownGood = "Active", []string{""}, []payload{p}, []payload{p}
 	case p.quality == refused:
 		e.reason, e.errors, e.assigned = "Refused", []string{loadError, validateError}, []payload{p}
@@ -74,12 +100,16 @@ func expect(before truth, world world, steps []step) expectation {
 }
 
 // startsOf counts the starts of the kubelet that one step makes; of several it depends on how they meet.
-func startsOf(before truth, w world, steps []step) []int {
+func startsOf(before truth, w world, steps []step, now situation) []int {
 	if len(steps) != 1 {
 		return nil
 	}
 	s := steps[0]
 	switch {
+	case s.approve != "" && now.approved:
+		return []int{1}
+	case s.approve != "":
+		return []int{0}
 	case s.supervisor == "HUP" || s.supervisor == "STOP" || s.kubelet == "STOP" || s.part != "" || s.jump != 0 || s.pod != "":
 		return []int{0}
 	case s.supervisor != "" || s.kubelet != "":
@@ -91,7 +121,7 @@ func startsOf(before truth, w world, steps []step) []int {
 	w.apply(s)
 	p, known := w.wanted()
 	switch {
-	case !known || p == before.active || p.quality == refused:
+	case !known || p == before.active || p.quality == refused || p.quality == harmful && p.number < now.running:
 		return []int{0}
 	case p.quality == deadly:
 		return []int{0, 4} // rejected long since, or three of its own and the fallback's
@@ -114,7 +144,7 @@ func (e expectation) unmet(v truth, observed, reason, statusError string) string
 		return "lastKnownGood is none of what it can be"
 	}
 	want := v.lastKnownGood
-	if v.assigned.quality == good || v.assigned.quality == none {
+	if v.assigned.quality.runs() {
 		want = v.assigned
 	}
 	switch {
@@ -155,7 +185,7 @@ func (l *ledger) round(before truth, world world, steps []step, begin time.Time)
 	met := []payload{before.assigned, before.lastKnownGood}
 	for _, s := range steps {
 		world.apply(s)
-		if p, _ := world.wanted(); p.quality == good {
+		if p, _ := world.wanted(); p.quality == good || p.quality == harmful {
 			met = append(met, p)
 		}
 		if s.strikes() {
@@ -165,7 +195,7 @@ func (l *ledger) round(before truth, world world, steps []step, begin time.Time)
 	}
 	struck := now >= trialFailures || now > 0 && len(l.strikes) >= exitLimit // earlier exits count with the next
 	for _, p := range met {
-		if p.quality == good && struck {
+		if (p.quality == good || p.quality == harmful) && struck {
 			l.struck[p] = true
 		}
 	}

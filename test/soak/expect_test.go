@@ -12,6 +12,7 @@ var (
 	fresh = payload{good, 32}
 	bad   = payload{refused, 51}
 	fatal = payload{deadly, 41}
+	few   = payload{harmful, 5}
 )
 
 func assigning(configMap string, p payload) step {
@@ -40,35 +41,42 @@ func TestExpect(t *testing.T) {
 		steps []step
 		want  expectation
 	}{
-		{"nothing", nil, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, nil}},
-		{"a good one", []step{assigning("soak-b", fresh)}, expectation{assignedB, "Active", withoutErrors, []payload{fresh}, []payload{fresh}, []int{1}}},
-		{"an equal one", []step{assigning("soak-b", old)}, expectation{assignedB, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}}},
-		{"one re-created", []step{{remove: "soak-a", put: "soak-a", payload: old}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}}},
-		{"one relabelled", []step{{label: "soak-a"}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}}},
-		{"a refused one", []step{assigning("soak-b", bad)}, expectation{assignedB, "Refused", unacceptable, []payload{bad}, []payload{old}, []int{0}}},
-		{"a deadly one", []step{assigning("soak-b", fatal)}, expectation{assignedB, "Rejected", unrunnable, []payload{fatal}, []payload{old}, []int{0, 4}}},
-		{"a deadly edit", []step{{put: "soak-a", payload: fatal}}, expectation{assignedA, "Rejected", unrunnable, []payload{fatal}, []payload{old}, []int{0, 4}}},
-		{"none", []step{unassigning}, expectation{"", "Local", withoutErrors, []payload{local}, []payload{local}, []int{1}}},
-		{"local", []step{{assign: pointer("local")}}, expectation{"local", "Local", withoutErrors, []payload{local}, []payload{local}, []int{1}}},
-		{"an absent one", []step{missing}, expectation{assignmentOf(absent), "SyncFailed", unobtainable, []payload{old}, []payload{old}, []int{0}}},
-		{"one deleted", []step{{remove: "soak-a"}}, expectation{assignedA, "SyncFailed", unobtainable, []payload{old}, []payload{old}, []int{0}}},
-		{"a malformed one", []step{{assign: pointer(malformed)}}, expectation{malformed, "InvalidAssignment", malformedErrors, []payload{old}, []payload{old}, []int{0}}},
-		{"a killed supervisor", []step{killing}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{1}}},
-		{"a frozen supervisor", []step{{supervisor: "STOP"}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}}},
-		{"a disk that hangs", []step{{part: disk, harm: hung}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}}},
-		{"a pod that goes", []step{{pod: podDeleted}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}}},
-		{"a killed API server", []step{{part: "kube-apiserver", harm: killed}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}}},
+		{"nothing", nil, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, nil, 0, nil}},
+		{"a good one", []step{assigning("soak-b", fresh)}, expectation{assignedB, "Active", withoutErrors, []payload{fresh}, []payload{fresh}, []int{1}, 0, nil}},
+		{"an equal one", []step{assigning("soak-b", old)}, expectation{assignedB, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}, 0, nil}},
+		{"one re-created", []step{{remove: "soak-a", put: "soak-a", payload: old}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}, 0, nil}},
+		{"one relabelled", []step{{label: "soak-a"}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}, 0, nil}},
+		{"a refused one", []step{assigning("soak-b", bad)}, expectation{assignedB, "Refused", unacceptable, []payload{bad}, []payload{old}, []int{0}, 0, nil}},
+		{"a deadly one", []step{assigning("soak-b", fatal)}, expectation{assignedB, "Rejected", unrunnable, []payload{fatal}, []payload{old}, []int{0, 4}, 0, nil}},
+		{"a deadly edit", []step{{put: "soak-a", payload: fatal}}, expectation{assignedA, "Rejected", unrunnable, []payload{fatal}, []payload{old}, []int{0, 4}, 0, nil}},
+		{"none", []step{unassigning}, expectation{"", "Local", withoutErrors, []payload{local}, []payload{local}, []int{1}, 0, nil}},
+		{"local", []step{{assign: pointer("local")}}, expectation{"local", "Local", withoutErrors, []payload{local}, []payload{local}, []int{1}, 0, nil}},
+		{"an absent one", []step{missing}, expectation{assignmentOf(absent), "SyncFailed", unobtainable, []payload{old}, []payload{old}, []int{0}, 0, nil}},
+		{"one deleted", []step{{remove: "soak-a"}}, expectation{assignedA, "SyncFailed", unobtainable, []payload{old}, []payload{old}, []int{0}, 0, nil}},
+		{"a malformed one", []step{{assign: pointer(malformed)}}, expectation{malformed, "InvalidAssignment", malformedErrors, []payload{old}, []payload{old}, []int{0}, 0, nil}},
+		{"a killed supervisor", []step{killing}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{1}, 0, nil}},
+		{"a frozen supervisor", []step{{supervisor: "STOP"}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}, 0, nil}},
+		{"a disk that hangs", []step{{part: disk, harm: hung}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}, 0, nil}},
+		{"a pod that goes", []step{{pod: podDeleted}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}, 0, nil}},
+		{"a killed API server", []step{{part: "kube-apiserver", harm: killed}}, expectation{assignedA, "Active", withoutErrors, []payload{old}, []payload{old}, []int{0}, 0, nil}},
 		// What comes in between may have been seen, and run for long enough, or not.
 		{"a good one, then a deadly one", []step{assigning("soak-b", fresh), assigning("soak-c", fatal)},
-			expectation{assignmentOf("soak-c"), "Rejected", unrunnable, []payload{fatal}, []payload{old, fresh}, nil}},
+			expectation{assignmentOf("soak-c"), "Rejected", unrunnable, []payload{fatal}, []payload{old, fresh}, nil, 0, nil}},
 		{"a good one, then an absent one", []step{assigning("soak-b", fresh), missing},
-			expectation{assignmentOf(absent), "SyncFailed", unobtainable, []payload{old, fresh}, []payload{old, fresh}, nil}},
+			expectation{assignmentOf(absent), "SyncFailed", unobtainable, []payload{old, fresh}, []payload{old, fresh}, nil, 0, nil}},
 		{"none, then a refused one", []step{unassigning, assigning("soak-b", bad)},
-			expectation{assignedB, "Refused", unacceptable, []payload{bad}, []payload{old, local}, nil}},
-		{"a deadly one, then none", []step{assigning("soak-b", fatal), unassigning}, expectation{"", "Local", withoutErrors, []payload{local}, []payload{local}, nil}},
+			expectation{assignedB, "Refused", unacceptable, []payload{bad}, []payload{old, local}, nil, 0, nil}},
+		// What would cost pods waits, and moves nothing.
+		{"a harmful one", []step{assigning("soak-b", few)}, expectation{assignedB, "WouldDisrupt", withoutErrors, []payload{old}, []payload{old}, []int{0}, 7, nil}},
+		{"a harmful edit", []step{{put: "soak-a", payload: few}}, expectation{assignedA, "WouldDisrupt", withoutErrors, []payload{old}, []payload{old}, []int{0}, 7, nil}},
+		{"a good one, then a harmful one", []step{assigning("soak-b", fresh), assigning("soak-c", few)},
+			expectation{assignmentOf("soak-c"), "WouldDisrupt", withoutErrors, []payload{old, fresh}, []payload{old, fresh}, nil, 7, nil}},
+		{"a harmful one, then a refused one", []step{assigning("soak-b", few), assigning("soak-c", bad)},
+			expectation{assignmentOf("soak-c"), "Refused", unacceptable, []payload{bad}, []payload{old}, nil, 0, nil}},
+		{"a deadly one, then none", []step{assigning("soak-b", fatal), unassigning}, expectation{"", "Local", withoutErrors, []payload{local}, []payload{local}, nil, 0, nil}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := expect(running, runningWorld, test.steps)
+			got := expect(running, runningWorld, test.steps, situation{running: 12})
 			if got.observed != test.want.observed || got.reason != test.want.reason || !slices.Equal(got.errors, test.want.errors) || !slices.Equal(got.starts, test.want.starts) {
 				t.Errorf("got %+v\nwant %+v", got, test.want)
 			}
@@ -82,6 +90,40 @@ func TestExpect(t *testing.T) {
 	}
 }
 
+// What comes of an approval, from a quiescent moment at which "few" in soak-a is held and "old" runs.
+func TestExpectAfterAnApproval(t *testing.T) {
+	w := world{assignment: assignedA, configMaps: map[string]payload{"soak-a": few}, broken: map[string]bool{}}
+	approving := step{approve: approvedOnce}
+	for _, test := range []struct {
+		name      string
+		now       situation
+		before    truth
+		steps     []step
+		reason    string
+		otherwise string
+		starts    []int
+		good      []payload
+	}{
+		{"none", situation{12, false}, running, nil, "WouldDisrupt", "", nil, []payload{old}},
+		{"one", situation{12, true}, running, []step{approving}, "Active", "", []int{1}, []payload{few}},
+		{"a stale one", situation{12, false}, running, []step{{approve: approvedStale}}, "WouldDisrupt", "", []int{0}, []payload{old}},
+		{"one, and the supervisor is killed", situation{12, true}, running, []step{approving, killing}, "Active", "WouldDisrupt", nil, []payload{few}},
+		{"one, then another configuration", situation{12, true}, running, []step{approving, assigning("soak-b", fresh)}, "Active", "", nil, []payload{fresh}},
+		{"one, then a refused one", situation{12, true}, running, []step{approving, assigning("soak-b", bad)}, "Refused", "", nil, []payload{old, few}},
+		{"it runs already", situation{5, false}, truth{few, few, few}, []step{killing}, "Active", "", []int{1}, []payload{few}},
+		{"as many run as it has room for", situation{5, false}, running, []step{assigning("soak-b", few)}, "Active", "", []int{1}, []payload{few}},
+	} {
+		got := expect(test.before, w, test.steps, test.now)
+		otherwise := ""
+		if got.otherwise != nil {
+			otherwise = got.otherwise.reason
+		}
+		if got.reason != test.reason || otherwise != test.otherwise || !slices.Equal(got.starts, test.starts) || !sameSet(got.lastKnownGood, test.good) {
+			t.Errorf("%s: got %+v, or %q", test.name, got, otherwise)
+		}
+	}
+}
+
 func sameSet(a, b []payload) bool {
 	in := func(list []payload) func(payload) bool {
 		return func(p payload) bool { return !slices.Contains(list, p) }
@@ -90,7 +132,7 @@ func sameSet(a, b []payload) bool {
 }
 
 func TestUnmet(t *testing.T) {
-	rejected := expect(running, runningWorld, []step{assigning("soak-b", fatal)})
+	rejected := expect(running, runningWorld, []step{assigning("soak-b", fatal)}, situation{})
 	for _, test := range []struct {
 		name             string
 		v                truth
@@ -110,7 +152,7 @@ func TestUnmet(t *testing.T) {
 			t.Errorf("%s: %q", test.name, unmet)
 		}
 	}
-	active := expect(running, runningWorld, []step{assigning("soak-b", fresh)})
+	active := expect(running, runningWorld, []step{assigning("soak-b", fresh)}, situation{})
 	if active.unmet(truth{fresh, fresh, old}, assignedB, "Active", "") == "" {
 		t.Error("what is on trial was taken for lastKnownGood")
 	}

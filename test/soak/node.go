@@ -137,6 +137,11 @@ func (n *node) change(ctx context.Context, s step, w world) error {
 		n.retries++
 		annotations[nodev1.RetryAnnotation] = fmt.Sprint(n.retries)
 	}
+	return n.annotate(ctx, annotations)
+}
+
+// annotate sets annotations of the Node; nil removes one.
+func (n *node) annotate(ctx context.Context, annotations object) error {
 	if len(annotations) == 0 {
 		return nil
 	}

@@ -19,13 +19,16 @@ func (s *soaker) perform(ctx context.Context, one step, at world) error {
 	if err := s.node.change(ctx, one, at); err != nil {
 		return fmt.Errorf("%s: %w", one, err)
 	}
+	if err := s.approve(ctx, one.approve); err != nil {
+		return fmt.Errorf("%s: %w", one, err)
+	}
 	if err := s.pods.change(ctx, one.pod); err != nil {
 		return fmt.Errorf("%s: %w", one, err)
 	}
 	if err := s.do(ctx, one); err != nil {
 		return fmt.Errorf("%s: %w", one, err)
 	}
-	if one.harm == mended && one.part != disk && at.reachable() && !at.broken["containerd"] {
+	if one.harm == mended && one.part != disk && one.part != answers && at.reachable() && !at.broken["containerd"] {
 		if err := s.node.insist(ctx, func() error { return s.revived(ctx, at) }); err != nil {
 			return fmt.Errorf("%s: %w", one, err)
 		}
@@ -42,7 +45,7 @@ func (s *soaker) perform(ctx context.Context, one step, at world) error {
 // started again when this is asked once more.
 func (s *soaker) revived(ctx context.Context, at world) error {
 	for _, part := range parts {
-		if part == network || part == disk || at.broken[part] {
+		if !isProcess(part) || at.broken[part] {
 			continue
 		}
 		if err := s.cluster.Revive(part); err != nil {
@@ -67,6 +70,8 @@ func (s *soaker) do(ctx context.Context, one step) error {
 		return s.disk.thaw()
 	case one.part == disk:
 		return s.disk.hang()
+	case one.part == answers:
+		s.gateway.do(one.harm)
 	case one.part == network:
 		return s.switchNetwork(one.harm)
 	case one.harm == mended:

@@ -19,6 +19,7 @@ var actions = []action{
 	{"assign", 8, changeable, func(p *plan, s *step) { p.write(s, good, p.pick(configMaps)) }},
 	{"assign", 4, changeable, func(p *plan, s *step) { p.write(s, deadly, p.pick(configMaps)) }},
 	{"assign", 4, changeable, func(p *plan, s *step) { p.write(s, refused, p.pick(configMaps)) }},
+	{"assign", 4, harmable, func(p *plan, s *step) { p.write(s, harmful, p.pick(configMaps)) }},
 	{"assign what is absent", 2, changeable, func(_ *plan, s *step) { s.assign = pointer(assignmentOf(absent)) }},
 	{"assign what is malformed", 1, changeable, func(_ *plan, s *step) { s.assign = pointer(malformed) }},
 	{"assign local", 1, changeable, func(_ *plan, s *step) { s.assign = pointer("local") }},
@@ -28,6 +29,7 @@ var actions = []action{
 	{"edit", 5, ownConfigMap, func(p *plan, s *step) { p.edit(s, good) }},
 	{"edit", 2, ownConfigMap, func(p *plan, s *step) { p.edit(s, deadly) }},
 	{"edit", 2, ownConfigMap, func(p *plan, s *step) { p.edit(s, refused) }},
+	{"edit", 1, func(w *world) bool { return ownConfigMap(w) && harmable(w) }, func(p *plan, s *step) { p.edit(s, harmful) }},
 	{"relabel", 2, ownConfigMapThere, func(p *plan, s *step) { s.label, _ = p.world.assigned() }},
 	{"delete", 2, ownConfigMapThere, func(p *plan, s *step) { s.remove, _ = p.world.assigned() }},
 	{"re-create", 3, ownConfigMapThere, func(p *plan, s *step) {
@@ -35,13 +37,18 @@ var actions = []action{
 		s.put, s.payload = s.remove, p.world.configMaps[s.remove]
 	}},
 
+	{"approve", 40, func(w *world) bool { return w.quiet && w.holds() }, func(p *plan, s *step) {
+		s.approve = []approval{approvedOnce, approvedOnce, approvedTwice, approvedAny, approvedStale}[p.random.IntN(5)]
+	}},
+
 	{"delete a pod", 2, func(w *world) bool { return w.reachable() && !w.podChanged && !w.noPod }, func(_ *plan, s *step) { s.pod = podDeleted }},
-	{"create a pod", 4, func(w *world) bool { return w.reachable() && !w.podChanged && w.noPod }, func(_ *plan, s *step) { s.pod = podCreated }},
+	{"create a pod", 4, func(w *world) bool { return w.reachable() && !w.podChanged && w.noPod && !w.short }, func(_ *plan, s *step) { s.pod = podCreated }},
 
 	{"kill the supervisor", 8, unprotected, func(_ *plan, s *step) { s.supervisor = "KILL" }},
 	{"stop the supervisor", 4, unprotected, func(_ *plan, s *step) { s.supervisor = "TERM" }},
 	{"quit the supervisor", 1, unprotected, func(_ *plan, s *step) { s.supervisor = "QUIT" }},
-	{"reload the supervisor", 1, nil, func(_ *plan, s *step) { s.supervisor = "HUP" }},
+	{"reload the supervisor", 1, func(w *world) bool { return !w.holds() }, func(_ *plan, s *step) { s.supervisor = "HUP" }},
+	{"reload the supervisor", 8, func(w *world) bool { return w.holds() }, func(_ *plan, s *step) { s.supervisor = "HUP" }},
 	{"freeze the supervisor", 2, func(w *world) bool { return !w.suspended }, func(p *plan, s *step) { s.supervisor, s.hold = "STOP", p.hold(90*time.Second) }},
 	{"kill the kubelet", 5, nil, func(_ *plan, s *step) { s.kubelet = "KILL" }},
 	{"stop the kubelet", 2, thawed, func(_ *plan, s *step) { s.kubelet = "TERM" }},
@@ -52,6 +59,9 @@ var actions = []action{
 	{"freeze", 2, anyWhole, func(p *plan, s *step) { p.harm(s, frozen) }},
 	{"cut the network", 3, func(w *world) bool { return !w.broken[network] }, func(_ *plan, s *step) { s.part, s.harm = network, cut }},
 	{"hang", 3, func(w *world) bool { return !w.broken[disk] }, func(p *plan, s *step) { s.part, s.harm, s.hold = disk, hung, p.hold(20*time.Second) }},
+	{"answer", 5, func(w *world) bool { return !w.broken[answers] }, func(p *plan, s *step) {
+		s.part, s.harm = answers, []harm{busy, failing, podless}[p.random.IntN(3)]
+	}},
 	{"mend", 8, func(w *world) bool { return len(w.broken) > 0 }, func(p *plan, s *step) { s.part, s.harm = p.pick(p.brokenParts()), mended }},
 }
 
@@ -61,7 +71,11 @@ var clockJump = action{"jump the clock", 4, nil, func(p *plan, s *step) {
 	s.jump = time.Duration(p.random.IntN(6001)-3000)*time.Second - p.world.clock
 }}
 
-func changeable(w *world) bool  { return w.reachable() }
+func changeable(w *world) bool { return w.reachable() }
+
+// harmable: in a round with an approval nothing else is assigned that would wait for one. Whether it would depends on what came of the first.
+func harmable(w *world) bool { return w.reachable() && !w.short }
+
 func unprotected(w *world) bool { return !w.protected }
 func thawed(w *world) bool      { return !w.frozen }
 func anyWhole(w *world) bool    { return len(wholeParts(w)) > 0 }
@@ -80,7 +94,7 @@ func ownConfigMapThere(w *world) bool {
 // wholeParts are the processes of the cluster that are not broken. With the network cut none is started anew: it could not be told
 // when it is ready.
 func wholeParts(w *world) []string {
-	return slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return part == network || part == disk || w.broken[part] })
+	return slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return !isProcess(part) || w.broken[part] })
 }
 
 // A plan is the endless sequence of steps of a seed.
@@ -100,7 +114,7 @@ const lifeRounds = 8
 
 // round gives the steps of the next round, those that mend included. Every third is of one step, whose restarts can be foretold.
 func (p *plan) round() (steps, mending []step) {
-	p.world.protected, p.world.podChanged = p.rounds%lifeRounds >= lifeRounds/2, false
+	p.world.begin(p.rounds%lifeRounds >= lifeRounds/2)
 	count := 1
 	if p.rounds%3 != 1 {
 		count = 2 + p.random.IntN(5)

@@ -40,7 +40,7 @@ func TestPlannedSteps(t *testing.T) {
 		p := newPlan(seed, true)
 		for round := range 200 {
 			w := p.world.clone()
-			w.podChanged = false
+			w.begin(w.protected)
 			steps, mending := p.round()
 			for _, s := range append(steps, mending...) {
 				seen[s.kind()]++
@@ -55,6 +55,12 @@ func TestPlannedSteps(t *testing.T) {
 				}
 				if s.pod != "" && (w.podChanged || w.noPod == (s.pod == podDeleted)) {
 					t.Fatalf("seed %d: %s, and the pod is not there: %v, changed: %v", seed, s, w.noPod, w.podChanged)
+				}
+				if first := s.approve == "" || len(steps) > 0 && s.String() == steps[0].String(); !first || s.approve != "" && !w.holds() {
+					t.Fatalf("seed %d: %s, and nothing waits for it: %+v", seed, s, w)
+				}
+				if s.payload.quality == harmful && s.name != "re-create" && w.short {
+					t.Fatalf("seed %d: %s, and what runs after an approval is not known", seed, s)
 				}
 				if s.supervisor == "STOP" && w.suspended {
 					t.Fatalf("seed %d: %s, which is frozen", seed, s)

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
 var podStarted = metav1.NewTime(time.Unix(1_000_000, 0))
@@ -24,6 +26,49 @@ func podOf(name, container string) corev1.Pod {
 				ContainerID: container, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: podStarted}},
 			}},
 		},
+	}
+}
+
+func nobody(string) bool { return false }
+
+// Only a pod that a hold has named which was approved may end, and only where its word was spent.
+func TestPodsThatMayEnd(t *testing.T) {
+	ended := podOf("guaranteed", "container")
+	ended.Status.Phase = corev1.PodFailed
+	var all []corev1.Pod
+	for name, w := range workloads {
+		if pod := podOf(w.apiName(name), name); name != "guaranteed" {
+			all = append(all, pod)
+		}
+	}
+	all = append(all, ended)
+	spent := view{status: nodev1.Status{Approval: "0123456789ab"}}
+	for name, test := range map[string]struct {
+		consent *consent
+		v       view
+		may     bool
+	}{
+		"nobody approved":           {nil, spent, false},
+		"it was named":              {&consent{word: "0123456789ab", pods: []string{"guaranteed"}}, spent, true},
+		"another was":               {&consent{word: "0123456789ab", pods: []string{"best-effort-1"}}, spent, false},
+		"any":                       {&consent{word: "0123456789ab", any: true}, spent, true},
+		"the word was not spent":    {&consent{word: "0123456789ab", any: true}, view{}, false},
+		"another word was, earlier": {&consent{word: "ffffffffffff", any: true}, spent, false},
+	} {
+		p := podSet{known: map[string]instance{"guaranteed": instanceOf(podOf("guaranteed", "container"))}, lost: map[string]bool{}}
+		may := test.consent.spentBy(test.v)
+		if err := p.touched(all, may); (err == nil) != test.may {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !test.may {
+			continue
+		}
+		if err := p.complete(all, world{}, may); err != nil || !p.lost["guaranteed"] || p.running() != len(workloads) {
+			t.Errorf("%s: %v; lost are %v, %d run", name, err, p.lost, p.running())
+		}
+		if err := p.touched(all, nobody); err != nil {
+			t.Errorf("%s: a round later: %v", name, err)
+		}
 	}
 }
 
@@ -46,7 +91,7 @@ func TestPodsThatWereTouched(t *testing.T) {
 		p := podSet{known: map[string]instance{"a": instanceOf(podOf("a", "container"))}}
 		now := podOf("a", "container")
 		test.change(&now)
-		if err := p.touched([]corev1.Pod{now}); (err != nil) != test.touched {
+		if err := p.touched([]corev1.Pod{now}, nobody); (err != nil) != test.touched {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -57,11 +102,11 @@ func TestPodsThatAreNotKnown(t *testing.T) {
 	ended := podOf("a", "container")
 	ended.Status.Phase = corev1.PodSucceeded
 	p := podSet{known: map[string]instance{}}
-	if err := p.touched([]corev1.Pod{ended}); err == nil {
+	if err := p.touched([]corev1.Pod{ended}, nobody); err == nil {
 		t.Error("a pod that ended by itself was not noticed")
 	}
 	ended.DeletionTimestamp = &podStarted
-	if err := p.touched([]corev1.Pod{ended}); err != nil {
+	if err := p.touched([]corev1.Pod{ended}, nobody); err != nil {
 		t.Error(err)
 	}
 }
@@ -87,7 +132,7 @@ func TestPodsThatAreThere(t *testing.T) {
 		"one too many":                {append(slices.Clone(all), podOf("other", "other")), false, false},
 	} {
 		p := podSet{known: map[string]instance{}}
-		if err := p.complete(test.pods, world{noPod: test.noPod}); (err == nil) != test.complete {
+		if err := p.complete(test.pods, world{noPod: test.noPod}, nobody); (err == nil) != test.complete {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -131,12 +176,12 @@ func TestAPodThatWasJustMadeMayBeStartedTwice(t *testing.T) {
 	pod := podOf("a", "container")
 	pod.Status.ContainerStatuses[0].RestartCount = 1
 	p := podSet{known: map[string]instance{}}
-	if err := p.touched([]corev1.Pod{pod}); err != nil {
+	if err := p.touched([]corev1.Pod{pod}, nobody); err != nil {
 		t.Error(err)
 	}
 	p.known["a"] = instanceOf(pod)
 	pod.Status.ContainerStatuses[0].RestartCount = 2
-	if p.touched([]corev1.Pod{pod}) == nil {
+	if p.touched([]corev1.Pod{pod}, nobody) == nil {
 		t.Error("a pod that ran was started again, and nothing is said")
 	}
 }

@@ -38,10 +38,14 @@ func newFigures() figures { return figures{steps: map[string]int{}, recovery: ma
 // kind is what a step counts as.
 func (s step) kind() string {
 	switch {
+	case s.part == answers && s.harm != mended:
+		return s.name + " " + string(s.harm)
+	case s.approve != "":
+		return s.name + " " + string(s.approve)
 	case s.part != "" && s.part != network:
 		return s.name + " " + s.part
 	case s.put != "" && s.name != "re-create":
-		return s.name + " " + [...]string{"", "good", "refused", "deadly"}[s.payload.quality]
+		return s.name + " " + s.payload.quality.String()
 	}
 	return s.name
 }

@@ -19,16 +19,17 @@ func (s *soaker) settle(ctx context.Context, steps, mending []step, before world
 		return err
 	}
 	healthy := time.Since(begin)
-	want := expect(s.truth, before, steps)
+	want := expect(s.truth, before, steps, situation{s.pods.running(), s.consent != nil})
 	v, err := s.awaitTruth(ctx, want, excused)
 	if err != nil {
 		return err
 	}
 	truth := time.Since(begin)
 	s.figures.settled(all, healthy, truth)
-	if err := s.pods.settle(ctx, s.plan.world); err != nil {
+	if err := s.pods.settle(ctx, s.plan.world, v.active, s.consent.spentBy(v)); err != nil {
 		return err
 	}
+	s.endConsent(v)
 	started := s.service.log.starts
 	if err := s.checkStarts(want, steps, excused); err != nil {
 		return err
@@ -48,7 +49,7 @@ func (s *soaker) awaitTruth(ctx context.Context, want expectation, excused bool)
 	err := await(ctx, trueWithin, fmt.Sprintf("the Node says the truth: %+v", want), func() error {
 		var err error
 		if v, err = s.node.view(ctx); err == nil {
-			err = s.check(ctx, v, want)
+			err = s.checkAny(ctx, v, want)
 		}
 		if err != nil {
 			since = time.Time{}
@@ -80,8 +81,17 @@ func (v view) stuck(want expectation) bool {
 	case reason == "Rejected" && want.reason == "Active", reason == "LastKnownGoodFailed":
 		return true
 	default: // behind an error of the assignment
-		return reason == want.reason && v.assigned.quality == good && v.active != v.assigned
+		return reason == want.reason && (v.assigned.quality == good || v.assigned.quality == harmful) && v.active != v.assigned
 	}
+}
+
+// checkAny: one of the things that may come has come.
+func (s *soaker) checkAny(ctx context.Context, v view, want expectation) error {
+	err := s.check(ctx, v, want)
+	if err != nil && want.otherwise != nil && s.check(ctx, v, *want.otherwise) == nil {
+		return nil
+	}
+	return err
 }
 
 func (s *soaker) check(ctx context.Context, v view, want expectation) error {
@@ -90,6 +100,9 @@ func (s *soaker) check(ctx context.Context, v view, want expectation) error {
 	}
 	if !v.ready {
 		return errors.New("the Node is not Ready")
+	}
+	if err := v.checkHold(want); err != nil {
+		return err
 	}
 	if err := s.checkHealthy(ctx); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
@@ -39,14 +40,18 @@ type soaker struct {
 	node     *node
 	pods     *podSet
 	disk     *hangingDisk
+	gateway  *gateway
 	service  *service
 	observer *observer
 	plan     *plan
 	ledger   ledger
 
-	truth   truth // at the last quiescent moment
-	starts  int   // of kubelets, until then
-	first   size  // of this life
+	truth   truth        // at the last quiescent moment
+	held    *nodev1.Hold // then; nil: nothing was
+	consent *consent     // to it, in this round; nil: none
+	words   []string     // that were valid once
+	starts  int          // of kubelets, until then
+	first   size         // of this life
 	jumped  time.Duration
 	frozen  int             // pid of the kubelet
 	harmed  map[string]harm // how, by part, last
@@ -71,6 +76,11 @@ func soak(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
+	if s.gateway, err = openGateway(ctx, c); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.gateway.close()) }()
+	s.service.gateway = s.gateway.kubeconfig
 	defer s.putClockBack()
 	_, _ = fmt.Fprintf(o.Log, "seed %d\n", o.Seed)
 	err = s.run(running, cancel)
@@ -100,6 +110,9 @@ func newSoaker(c *cluster.Cluster, o options, fail func(error)) (*soaker, error)
 // run makes the rounds, between a start and an end that are checked as well.
 func (s *soaker) run(ctx context.Context, fail func(error)) (err error) {
 	if err := s.cluster.ReadConfigMapsRole(ctx, namespace, append([]string{absent}, configMaps...)...); err != nil {
+		return err
+	}
+	if err := s.node.makeNamespace(ctx, mirrorless); err != nil {
 		return err
 	}
 	if err := s.pods.createAll(ctx); err != nil {

@@ -28,7 +28,7 @@ func TestShortSoak(t *testing.T) {
 			t.Fatalf("building the supervisor: %v: %s", err, output)
 		}
 	}
-	if err := soak(t.Context(), options{Rounds: 5, Seed: 2154, Binary: binary, Log: t.Output()}); err != nil {
+	if err := soak(t.Context(), options{Rounds: 5, Seed: 8139, Binary: binary, Log: t.Output()}); err != nil {
 		t.Fatal(err)
 	}
 }

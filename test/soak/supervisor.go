@@ -25,6 +25,7 @@ type service struct {
 	cluster *cluster.Cluster
 	binary  string
 	folder  string // disk/, run/, log
+	gateway string // the kubeconfig of what is between the supervisor and the API server
 	log     *supervisorLog
 
 	mutex    sync.Mutex // guards what follows
@@ -80,7 +81,7 @@ func (s *service) asked() bool {
 // live runs one supervisor to its end.
 func (s *service) live() error {
 	arguments := append([]string{"run", "--state-dir=" + s.stateDir(), "--run-dir=" + s.runDir(), "--log-format=text",
-		"--trial-period=5s", "--edit-spread=0", "--stop-timeout=10s", "--"}, s.cluster.KubeletArguments()...)
+		"--trial-period=5s", "--edit-spread=0", "--stop-timeout=10s", "--kubeconfig=" + s.gateway, "--"}, s.cluster.KubeletArguments()...)
 	command := s.cluster.Command(s.binary, arguments...)
 	log, err := os.OpenFile(s.log.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -49,7 +49,7 @@ func (s *soaker) checkTruth(ctx context.Context, v view) error {
 	if !strings.HasPrefix(v.condition.Message, v.using()) {
 		return fmt.Errorf("the condition's message does not begin with %s: %s", v.using(), v.condition.Message)
 	}
-	if p, known := s.plan.world.wanted(); known && p.quality != none && !s.node.isNewest(v.config.Assigned) {
+	if p, known := s.plan.world.wanted(); known && p.quality != none && v.condition.Reason != "WouldDisrupt" && !s.node.isNewest(v.config.Assigned) {
 		return fmt.Errorf("assigned is not the newest version: %+v", v.config.Assigned.ConfigMap)
 	}
 	return errors.Join(s.checkRunning(ctx, v.active), s.checkDisk(v.config))

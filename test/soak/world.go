@@ -16,7 +16,11 @@ const (
 	good                   // runs
 	refused                // the pre-flight refuses it, or it does not decode
 	deadly                 // the pre-flight accepts it, and the kubelet dies of it
+	harmful                // runs, but with it the kubelet ends pods: it waits for an approval, as long as so many run
 )
+
+// runs: a kubelet runs with it.
+func (q quality) runs() bool { return q == none || q == good || q == harmful }
 
 // A payload is known by its number, which is its maxPods too: configz tells which one really runs. There are so few that they come
 // again, as verdicts do.
@@ -26,7 +30,11 @@ type payload struct {
 }
 
 func (p payload) String() string {
-	return [...]string{"local", "good", "refused", "deadly"}[p.quality] + [...]string{"", fmt.Sprintf(" %d", p.number)}[min(int(p.quality), 1)]
+	return p.quality.String() + [...]string{"", fmt.Sprintf(" %d", p.number)}[min(int(p.quality), 1)]
+}
+
+func (q quality) String() string {
+	return [...]string{"local", "good", "refused", "deadly", "harmful"}[q]
 }
 
 // numbers are those of the payloads of a quality.
@@ -34,6 +42,7 @@ var numbers = map[quality][]int{
 	good:    {31, 32, 33, 34, 35, withStaticCPUs, withStaticCPUs, withStaticMemory, withLongLease},
 	refused: {51, 52, 53},                       // by validation; by decoding; by a panic
 	deadly:  {41, 42, 43, deadlyWithStaticCPUs}, // odd: at once; even: after healthz was ok
+	harmful: {5, 6, 7},                          // fewer pods than run; the static ones have room
 }
 
 // Numbers of payloads that do more to a node than others.
@@ -55,13 +64,18 @@ var configMaps = []string{"soak-a", "soak-b", "soak-c"}
 
 func assignmentOf(configMap string) string { return namespace + "/" + configMap + "/" + payloadAt }
 
-// A part is what the cluster is made of, as cluster.Signal names it; the network and the disk of STATE_DIR are two more.
-var parts = []string{"kube-apiserver", "etcd", "containerd", network, disk}
+// A part is what the cluster is made of, as cluster.Signal names it; the network, the disk of STATE_DIR and what the API server answers to the
+// supervisor are three more.
+var parts = []string{"kube-apiserver", "etcd", "containerd", network, disk, answers}
 
 const (
 	network = "network"
 	disk    = "disk"
+	answers = "answers"
 )
+
+// isProcess tells parts that can be killed from the others.
+func isProcess(part string) bool { return part != network && part != disk && part != answers }
 
 // A world is what the steps so far have made of everything but the supervisor.
 type world struct {
@@ -74,10 +88,21 @@ type world struct {
 	protected  bool               // the supervisor is to live for a while, so that growth in it can be seen
 	noPod      bool               // the pod with whole processors is not there
 	podChanged bool               // in this round
+	quiet      bool               // nothing was done in this round yet
+	approved   payload            // what was approved last; pods may be missing since
+	short      bool               // they may be, for nothing that has room for all has been assigned since
 }
 
 // newWorld is how everything begins, with all pods there.
 func newWorld() world { return world{configMaps: map[string]payload{}, broken: map[string]bool{}} }
+
+// begin begins a round.
+func (w *world) begin(protected bool) {
+	w.protected, w.podChanged, w.quiet = protected, false, true
+	if p, known := w.wanted(); known && (p.quality == good || p.quality == none) {
+		w.short, w.approved = false, payload{} // the last round ended with it
+	}
+}
 
 func (w world) clone() world {
 	w.configMaps, w.broken = maps.Clone(w.configMaps), maps.Clone(w.broken)
@@ -108,6 +133,12 @@ func (w world) wanted() (p payload, known bool) {
 	return p, named && is
 }
 
+// holds: what is wanted waits for an approval, unless it was approved and could not be applied.
+func (w world) holds() bool {
+	p, known := w.wanted()
+	return known && p.quality == harmful && p != w.approved
+}
+
 // A step is one thing that is done; what it does not do is zero. They are done in this order.
 type step struct {
 	name string
@@ -119,7 +150,8 @@ type step struct {
 	assign  *string // set the annotation; "": remove it
 	retry   bool
 
-	pod podChange // of the pod with whole processors
+	approve approval  // of what is held
+	pod     podChange // of the pod with whole processors
 
 	supervisor signalName
 	kubelet    signalName
@@ -141,6 +173,19 @@ const (
 	podCreated podChange = "create"
 )
 
+// An approval is what a person says to a change that is held; "" is nothing.
+type approval string
+
+const (
+	approvedOnce  approval = "once"
+	approvedTwice approval = "twice" // the same word, taken away and said again
+	approvedAny   approval = "any"   // whatever the fresh look names
+	approvedStale approval = "stale" // a word of another hold
+)
+
+// isValid: it lets the change through.
+func (a approval) isValid() bool { return a != "" && a != approvedStale }
+
 // A harm is done to a part of the cluster; "" is none.
 type harm string
 
@@ -150,6 +195,9 @@ const (
 	frozen  harm = "STOP"
 	cut     harm = "cut"  // the network
 	hung    harm = "hang" // the disk
+	busy    harm = "429"  // every other answer
+	failing harm = "500"  // every answer
+	podless harm = "500 for pods"
 	mended  harm = "mend" // and no harm
 )
 
@@ -164,8 +212,14 @@ func (s step) String() string {
 	if s.label != "" {
 		words = append(words, s.label)
 	}
-	if s.part != "" {
+	switch {
+	case s.part == answers && s.harm != mended:
+		words = append(words, string(s.harm))
+	case s.part != "":
 		words = append(words, s.part)
+	}
+	if s.approve != "" {
+		words = append(words, string(s.approve))
 	}
 	if s.jump != 0 {
 		words = append(words, s.jump.String())
@@ -183,6 +237,11 @@ func (w *world) apply(s step) {
 		w.assignment = *s.assign
 	}
 	w.clock += s.jump
+	w.quiet = false
+	if s.approve.isValid() {
+		w.approved, _ = w.wanted()
+		w.short = true
+	}
 	if s.pod != "" {
 		w.noPod, w.podChanged = s.pod == podDeleted, true
 	}
@@ -210,7 +269,7 @@ func (w *world) apply(s step) {
 // mend gives the steps that end all harm that lasts, in the order in which they can be done.
 func (w *world) mend() []step {
 	var steps []step
-	for _, part := range []string{disk, network, "etcd", "kube-apiserver", "containerd"} {
+	for _, part := range []string{answers, disk, network, "etcd", "kube-apiserver", "containerd"} {
 		if w.broken[part] {
 			steps = append(steps, step{name: "mend", part: part, harm: mended})
 		}
