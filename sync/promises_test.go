@@ -339,11 +339,11 @@ func TestReconsiderBeforeRun(t *testing.T) {
 }
 
 // slowToEnd is a transport that takes a second to end when it is told to.
-type slowToEnd struct{ fakeAPI }
+type slowToEnd struct{}
 
 func (s *slowToEnd) RoundTrip(request *http.Request) (*http.Response, error) {
 	<-request.Context().Done()
-	time.Sleep(time.Second)
+	<-time.After(time.Second)
 	return nil, request.Context().Err()
 }
 

@@ -43,7 +43,7 @@ func statusError(code int32, causes ...metav1.CauseType) error {
 // From which ends of a watch the next one goes on, and from which it takes a LIST.
 func TestEndsOfWatches(t *testing.T) {
 	expired := apierrors.NewResourceExpired("too old")
-	gone := apierrors.NewGone("too old")
+	gone := statusError(http.StatusGone)
 	for name, row := range map[string]struct {
 		err       error
 		resumable bool

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 }
 
 // shell runs a script as a mutant would be.
-func shell(t *testing.T, ctx context.Context, script string) (string, error) {
+func shell(ctx context.Context, t *testing.T, script string) (string, error) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("namespaces need root")
@@ -30,7 +30,7 @@ func shell(t *testing.T, ctx context.Context, script string) (string, error) {
 
 // An enclosed mutant sees and ends no process but its own, and writes nowhere but in its folder.
 func TestEnclosed(t *testing.T) {
-	output, err := shell(t, t.Context(), `
+	output, err := shell(t.Context(), t, `
 		echo "mutant $MUTATE_ID"
 		touch "$OUTSIDE/x" 2>/dev/null || echo "cannot write outside"
 		rm -rf "$PWD" 2>/dev/null; test -d "$PWD" && echo "cannot remove outside"
@@ -57,12 +57,12 @@ func TestEnclosed(t *testing.T) {
 // What an enclosed mutant leaves behind ends with it, also when its time is over.
 func TestNothingIsLeftOfTheEnclosed(t *testing.T) {
 	mark := fmt.Sprintf("3%09d", os.Getpid()) // seconds, and how the sleeper is known
-	if _, err := shell(t, t.Context(), "sleep "+mark+" & exit 0"); err != nil {
+	if _, err := shell(t.Context(), t, "sleep "+mark+" & exit 0"); err != nil {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err := shell(t, ctx, "setsid sleep "+mark+" & sleep "+mark); err == nil {
+	if _, err := shell(ctx, t, "setsid sleep "+mark+" & sleep "+mark); err == nil {
 		t.Error("it does not end")
 	}
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
