@@ -38,6 +38,9 @@ func (a *admission) take(c *candidate) verdict {
 	turns, memory := make([]cpuTurn, len(a.managers.cpus)), make([]memoryTurn, len(a.managers.memory))
 	for i, wants := range c.containers {
 		v := a.managers.place(c, i)
+		if a.lost(v) {
+			return v
+		}
 		v = v.first(eachOf(a.managers.cpus, func(p *cpuPool, i int) verdict { return p.take(&turns[i], c, wants) }))
 		if !v.refused() || !v.certain {
 			v = v.first(eachOf(a.managers.memory, func(p *memoryPool, i int) verdict { return p.take(&memory[i], c, wants) }))

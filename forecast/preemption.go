@@ -113,7 +113,7 @@ func (c *candidate) gives(name corev1.ResourceName) int64 {
 }
 
 // nearest picks pods until nothing is needed any more, each time the nearest, and of equal ones the smaller. Of pods that are equal in both,
-// the kubelet takes any.
+// the kubelet takes any: first one that does not run, which costs nobody.
 func (a *admission) nearest(pods []*candidate, need needs) (picked choice, ok bool) {
 	pods = slices.Clone(pods)
 	picked.equals = map[*candidate]bool{}
@@ -124,7 +124,7 @@ func (a *admission) nearest(pods []*candidate, need needs) (picked choice, ok bo
 		}
 		best := 0
 		for i, c := range pods {
-			if order := need.compare(c, pods[best]); order < 0 || order == 0 && a.lastOfEquals {
+			if order := need.compare(c, pods[best]); order < 0 || order == 0 && (a.lastOfEquals || pods[best].runs && !c.runs) {
 				best = i
 			}
 		}

@@ -13,6 +13,7 @@ func TestPreemption(t *testing.T) {
 		{name: "those of the lowest class", then: changes(maxPods(3)), pods: []corev1.Pod{aPod("gu", 0, guaranteed("1", "1Gi")), aPod("bu", 1, asks("cpu", "1")), aPod("be", 2), aPod("crit", 3, critical)}, losses: "be:Preempting"},
 		{name: "which of equals is any", then: changes(maxPods(3)), pods: []corev1.Pod{aPod("be1", 0), aPod("be2", 1), aPod("be3", 2), aPod("crit", 3, critical)}, losses: "be1:Preempting? be2:Preempting? be3:Preempting?", least: 1},
 		{name: "all of the equals", then: changes(maxPods(1)), pods: []corev1.Pod{aPod("be1", 0), aPod("crit", 3, critical)}, losses: "be1:Preempting"},
+		{name: "an equal that does not run yet", then: changes(maxPods(2)), pods: []corev1.Pod{aPod("be1", 0), aPod("be2", 1, phase(corev1.PodPending)), aPod("crit", 3, critical)}, losses: "be1:Preempting?"},
 		{name: "equals of two seconds and priorities", then: changes(maxPods(2)), pods: []corev1.Pod{aPod("be1", 0), aPod("be2", 1, priority(1000)), aPod("crit", 3, critical)}, losses: "be1:Preempting? be2:Preempting?", least: 1},
 		{name: "a pod that may be refused before makes room for certain of nobody", now: changes(soft("memory.available", "1Gi")), then: changes(maxPods(1), func(c *Configuration) { c.TopologyManagerPolicy = "restricted" }),
 			pods: []corev1.Pod{aPod("be1", 0), aPod("crit", 3, critical, asks("example.com/gpu", "1"))}, host: built(4, 1, 2),
