@@ -12,6 +12,8 @@ VERSION  := $(VERSION)# asked once: somebody may commit meanwhile
 FUZZTIME ?= 10s
 # how many random lives make test-lives has, and how many random schedules of a fleet
 LIVES    ?= 5000
+# on how many made-up nodes the forecast is held against the kubelet's own admission
+DIFFERENTIAL ?= 1500
 SCHEDULES ?= 20000
 # how long make soak takes, and which sequence of steps (0: a random one)
 SOAK     ?= 5m
@@ -72,14 +74,14 @@ demo-program: parts-node build
 	CGO_ENABLED=0 go build -o bin/ ./test/demo ./test/fakekubelet
 
 # what make test is, what takes too long for it, and what a machine of make test-fresh cannot do
-TESTS     := vet lint parts test-unit test-packages test-systemd test-e2e
-LONG      := fuzz test-lives test-pure test-crash-points test-reproducible test-release bench-check test-demo test-e2e-long test-kubeadm
+TESTS     := vet lint parts test-unit test-differential test-packages test-systemd test-e2e
+LONG      := fuzz test-lives test-differential-long test-pure test-crash-points test-reproducible test-release bench-check test-demo test-e2e-long test-kubeadm
 NOT_FRESH := test-systemd
 TARGETS   ?= $(filter-out $(NOT_FRESH),$(TESTS))
 
 .PHONY: test
 test: root vet lint parts build ## vet, lint, unit tests, packages, systemd, end-to-end tests on real parts (root; the first time 20 min of building before that)
-	@test/side-by-side.sh bin/test unit "$(MAKE) test-unit" packages "$(MAKE) test-packages"
+	@test/side-by-side.sh bin/test unit "$(MAKE) test-unit" packages "$(MAKE) test-differential && $(MAKE) test-packages"
 	@test/side-by-side.sh bin/test systemd "$(MAKE) test-systemd" e2e "$(MAKE) test-e2e"
 
 .PHONY: test-long
@@ -98,6 +100,7 @@ vet: ## go vet, the end-to-end tests and the conformance suite included
 	go vet -tags e2e,long,conformance,systemd,machine,release,kubeadm ./...
 	go vet -C packaging/image ./...
 	go vet -C packaging/mixin ./...
+	cd test/differential/kubelet && go vet -modfile=../../parts/kubernetes/go.mod .
 	for system in darwin windows; do GOOS=$$system go vet ./plugin ./cmd/kubectl-kubelet || exit; done
 
 .PHONY: lint
@@ -148,6 +151,21 @@ conformance: root parts build ## upstream's own end-to-end table, on annotation 
 .PHONY: packages
 packages: ## deb and rpm of supervisor, controller and plugin for amd64 and arm64 into dist/, the controller's image, the plugin's Krew manifest and archives, alerts and dashboard, SBOMs, checksums
 	VERSION="$(VERSION)" SYSTEMS="$(SYSTEMS)" packaging/build.sh dist
+
+AGAINST = DIFFERENTIAL=$(DIFFERENTIAL) SEED=$(SEED) KUBELET_SUPERVISOR_TEST_ADMISSION="$(CURDIR)/bin/differential/admission-$(1)" \
+	  go test -count=1 -v -timeout 3h ./test/differential 2>&1 | test/report.sh
+
+.PHONY: test-differential
+test-differential: ## the forecast, held against the kubelet's own admission code on DIFFERENTIAL (1500) nodes that chance makes up; SEED=7 for one of them (first time: 5 min of building)
+	test/differential/build.sh bin/differential
+	$(call AGAINST,1.36.3)
+
+.PHONY: test-differential-long
+test-differential-long: DIFFERENTIAL = 100000
+test-differential-long: test-differential ## make test-differential on 100,000 nodes, and against two kubelets before the newest (first time: 20 min of building)
+	test/differential/build.sh bin/differential 1.35 1.34
+	$(call AGAINST,1.35.4)
+	$(call AGAINST,1.34.4)
 
 .PHONY: test-packages
 test-packages: SYSTEMS = linux

@@ -1,0 +1,187 @@
+package differential
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+)
+
+// Facts are those from which a supervisor makes its forecast. Blind leaves out what cannot be measured everywhere.
+func (c Case) Facts(r Result, blind bool) (forecast.Facts, error) {
+	f := forecast.Facts{Node: &r.Node, Pods: []corev1.Pod{}}
+	var err error
+	if f.Now, err = forecast.DecodeConfiguration(r.Now); err != nil {
+		return f, err
+	}
+	if f.Then, err = forecast.DecodeConfiguration(r.Then); err != nil {
+		return f, err
+	}
+	for i := range c.Pods {
+		if slices.Contains(r.Running, c.Pods[i].Name) {
+			f.Pods = append(f.Pods, c.Pods[i])
+		}
+	}
+	f.Host = c.Later.host()
+	if f.Host.CPUState, err = read(r.CPUState, forecast.DecodeCPUState); err != nil {
+		return f, err
+	}
+	if f.Host.MemoryState, err = read(r.MemoryState, forecast.DecodeMemoryState); err != nil {
+		return f, err
+	}
+	if blind {
+		f.Host.CPUs, f.Host.NUMANodes = nil, nil
+	}
+	return f, nil
+}
+
+func read[state any](text string, decode func([]byte) (*state, error)) (*state, error) {
+	if text == "" {
+		return new(state), nil
+	}
+	return decode([]byte(text))
+}
+
+func (m Machine) host() forecast.Host {
+	h := forecast.Host{CgroupVersion: 2, CgroupDriver: "systemd", Storage: m.Storage, HugePages: map[corev1.ResourceName]int64{}, PodsMemory: &m.Free.PodsMemory,
+		Memory:  &forecast.Amount{Available: m.Free.Memory, Capacity: m.Capacity.Memory},
+		PIDs:    &forecast.Amount{Available: m.Free.PIDs, Capacity: m.Capacity.PIDs},
+		NodeFS:  &forecast.Filesystem{Bytes: forecast.Amount{Available: m.Free.NodeFS, Capacity: m.Capacity.NodeFS}, Inodes: forecast.Amount{Available: m.Free.NodeInodes, Capacity: m.Capacity.NodeInodes}},
+		ImageFS: &forecast.Filesystem{Bytes: forecast.Amount{Available: m.Free.ImageFS, Capacity: m.Capacity.ImageFS}, Inodes: forecast.Amount{Available: m.Free.ImageInodes, Capacity: m.Capacity.ImageInodes}}}
+	for _, c := range m.CPUs {
+		h.CPUs = append(h.CPUs, forecast.CPU{ID: c.ID, Core: c.Core, Socket: c.Socket, Node: c.Node})
+	}
+	for _, n := range m.Nodes {
+		node := forecast.NUMANode{ID: n.ID, Memory: n.Memory, HugePages: map[corev1.ResourceName]int64{}}
+		for name, bytes := range n.HugePages {
+			node.HugePages[corev1.ResourceName(name)] = bytes
+			h.HugePages[corev1.ResourceName(name)] += bytes
+		}
+		h.NUMANodes = append(h.NUMANodes, node)
+		h.MemoryTotal += n.Memory
+	}
+	return h
+}
+
+// Faults holds a forecast against what came. A kubelet that ended at its start has touched no pod.
+func (c Case) Faults(f forecast.Forecast, r Result) (faults []string) {
+	fault := func(format string, arguments ...any) { faults = append(faults, fmt.Sprintf(format, arguments...)) }
+	if !f.Known() {
+		fault("nothing is known: %v", f.Missing)
+		return faults
+	}
+	said := map[string]forecast.Loss{}
+	for _, l := range slices.Concat(f.Losses, f.Static, f.Anyway) {
+		said[l.Name] = l
+	}
+	anyway := map[string]bool{}
+	for _, l := range f.Anyway {
+		anyway[l.Name] = l.Certain
+	}
+	for _, restart := range r.Restarts {
+		if restart.Ended != "" {
+			continue
+		}
+		lost := c.losses(restart)
+		for name, certain := range anyway {
+			if lost[name] == "" && certain {
+				fault("FALSE: %s is certainly lost by any restart (%s), and it is not: %v", name, said[name].Reason, restart)
+			}
+		}
+		if !restart.Then {
+			continue
+		}
+		notStatic := 0
+		for name, word := range lost {
+			if _, named := said[name]; !named {
+				fault("MISSED: %s is lost (%s): %v", name, word, restart)
+			}
+			if !c.static(name) {
+				notStatic++
+			}
+		}
+		for name, l := range said {
+			if l.Certain && lost[name] == "" && !anyway[name] {
+				fault("FALSE: %s is certainly lost (%s: %s), and it is not: %v", name, l.Reason, l.Why, restart)
+			}
+		}
+		among := 0
+		for _, l := range f.Losses {
+			if lost[l.Name] != "" {
+				among++
+			}
+		}
+		if among < f.Least {
+			fault("FALSE: at least %d pods are lost by the change, and it is %d: %v", f.Least, among, restart)
+		}
+		if notStatic < f.LeastOfAll {
+			fault("FALSE: at least %d pods are lost, and it is %d: %v", f.LeastOfAll, notStatic, restart)
+		}
+	}
+	return faults
+}
+
+// losses are those of pods that run and are not about to end.
+func (c Case) losses(r Restart) map[string]string {
+	lost := map[string]string{}
+	for i := range c.Pods {
+		pod := &c.Pods[i]
+		if word := r.Lost[pod.Name]; word != "" && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+			lost[pod.Name] = word
+		}
+	}
+	return lost
+}
+
+func (c Case) static(name string) bool {
+	for i := range c.Pods {
+		if c.Pods[i].Name == name {
+			_, mirror := c.Pods[i].Annotations[corev1.MirrorPodAnnotationKey]
+			return mirror
+		}
+	}
+	return false
+}
+
+// String is a case as a person reads it.
+func (c Case) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "machine %+v\n", c.Machine)
+	if fmt.Sprint(c.Later) != fmt.Sprint(c.Machine) {
+		fmt.Fprintf(&b, "later %+v\n", c.Later)
+	}
+	fmt.Fprintf(&b, "now  %s\nthen %s\ndeleted %v, stale %t\n", c.Now, c.Then, c.Deleted, c.Stale)
+	for i := range c.Pods {
+		fmt.Fprintln(&b, podLine(&c.Pods[i]))
+	}
+	return b.String()
+}
+
+func podLine(pod *corev1.Pod) string {
+	words := []string{pod.Name, string(pod.Status.QOSClass), string(pod.Status.Phase), pod.CreationTimestamp.UTC().Format("05")}
+	if pod.Spec.Priority != nil {
+		words = append(words, fmt.Sprint("priority ", *pod.Spec.Priority))
+	}
+	for _, c := range pod.Spec.InitContainers {
+		words = append(words, fmt.Sprintf("[%s always=%t %s]", c.Name, c.RestartPolicy != nil, amounts(c.Resources.Requests)))
+	}
+	for _, c := range pod.Spec.Containers {
+		words = append(words, fmt.Sprintf("[%s %s]", c.Name, amounts(c.Resources.Requests)))
+	}
+	if pod.Spec.SecurityContext != nil {
+		words = append(words, fmt.Sprint(pod.Spec.SecurityContext.Sysctls))
+	}
+	return strings.Join(append(words, fmt.Sprint(pod.Annotations, pod.Spec.NodeSelector)), " ")
+}
+
+func amounts(list corev1.ResourceList) string {
+	var words []string
+	for name, quantity := range list {
+		words = append(words, string(name)+"="+quantity.String())
+	}
+	slices.Sort(words)
+	return strings.Join(words, " ")
+}
