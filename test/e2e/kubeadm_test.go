@@ -103,7 +103,8 @@ func TestKubeadmsConfigMapIsAssignedAsItIs(t *testing.T) {
 	})
 }
 
-// likeKubeadms gives the node what the payload is about: /etc/kubernetes with the cluster's CA, for the supervisor and its kubelet alone.
+// likeKubeadms gives the node what the payload is about: /etc/kubernetes with the cluster's CA, and the resolv.conf of systemd-resolved, for the
+// supervisor and its kubelet alone.
 func (n *node) likeKubeadms(t *testing.T) options {
 	t.Helper()
 	folder := filepath.Join(n.Folder, uniqueName("kubeadm"))
@@ -139,7 +140,9 @@ volumePluginDir: %[1]s/volume-plugins
 evictionHard: {memory.available: 50Mi}
 imageGCHighThresholdPercent: 100
 %[3]s`, n.Folder, n.cgroupRoot(t), cluster.KubeletOOMScore().Lines()), 0o644)
-	inside := fmt.Sprintf("mount -t overlay -o ro,lowerdir=%s/etc:/etc overlay /etc && exec \"$0\" \"$@\"", folder)
+	put("systemd/resolve/resolv.conf", "nameserver 192.0.2.1\n", 0o644)
+	inside := fmt.Sprintf("mount -t overlay -o ro,lowerdir=%[1]s/etc:/etc overlay /etc && mount -t overlay -o ro,lowerdir=%[1]s/systemd:/run/systemd overlay /run/systemd && "+
+		"exec \"$0\" \"$@\"", folder)
 	return options{
 		Binary: put("kubelet-supervisor", fmt.Sprintf("#!/bin/sh\nexec unshare --mount --propagation slave sh -c '%s' %s \"$@\"\n", inside, supervisorBinary(t)), 0o755),
 		KubeletFlags: []string{
