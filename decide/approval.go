@@ -113,9 +113,9 @@ func (s *State) keepHold() {
 	}
 	if is {
 		s.Hold.Named = before.Named
-	}
-	if is && before.Spent {
-		s.Hold.Wasted = string(before.approval())
+		if before.Spent {
+			s.Hold.Wasted = string(before.approval())
+		}
 	}
 	s.name(more)
 }
@@ -148,11 +148,12 @@ func (s *State) whyNotApproved(want *Version) string {
 	value := "annotation allow-disruption=" + s.Consent
 	word := strings.TrimSuffix(s.Consent, nodev1.Approval("").WithAny())
 	switch {
-	case s.Consent == "", given && s.isApproved(want):
+	case s.Consent == "", s.isApproved(want):
 		return ""
 	case given:
 		return value + " waits for an answer"
-	case s.isHold(want) && word == s.Hold.Wasted:
+	case word == "": // nothing but +any
+	case word == s.Hold.Wasted:
 		return value + " was spent without effect"
 	case word == s.Approval:
 		return value + " was spent"

@@ -459,6 +459,7 @@ func TestWhyNotApproved(t *testing.T) {
 		"ba9876543210":     {true, " was spent"},
 		"ba9876543210+any": {false, " was spent"},
 		"something else":   {true, " is of another change"},
+		"+any":             {true, " is of another change"},
 	} {
 		s := State{Child: Child{Alive: true, Version: version("a", "1", "a")}, Consent: value, Outlook: Outlook{Known: row.known}}
 		s.Hold, s.Approval = open, "ba9876543210"
@@ -470,8 +471,11 @@ func TestWhyNotApproved(t *testing.T) {
 			t.Errorf("%q: %q, want %q", value, got, want)
 		}
 	}
-	s := State{Child: Child{Alive: true, Version: version("a", "1", "a")}, Consent: approval}
-	s.Hold = open
+	s := State{Child: Child{Alive: true, Version: version("a", "1", "a")}, Consent: "+any"}
+	if got := s.whyNotApproved(version("b", "1", "b")); got != "annotation allow-disruption=+any is of another change" {
+		t.Error(got)
+	}
+	s.Consent, s.Hold = approval, open
 	if got := s.whyNotApproved(version("b", "1", "b")); got != "annotation allow-disruption="+approval+" waits for an answer" {
 		t.Error(got)
 	}

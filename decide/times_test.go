@@ -23,6 +23,13 @@ func TestNumbers(t *testing.T) {
 		{"bytes of a message", messageLimit, 1024},
 		{"bytes of a failure", failureLimit, 600},
 		{"entries of a list", storedEntries, 20},
+		{"pods that a hold has named before", namedMost, 500},
+		{"a look lasts", outlookLasts, 5 * time.Second},
+		{"what is held is looked at again", lookAgainLeast, time.Minute},
+		{"at most", lookAgainMost, 5 * time.Minute},
+		{"what did not answer is asked again", askAgainLeast, time.Second},
+		{"at most", askAgainMost, time.Minute},
+		{"until what did not answer holds", askedForLong, time.Minute},
 	} {
 		if row.got != row.want {
 			t.Errorf("%s: %d, want %d", row.name, row.got, row.want)
