@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	machine "github.com/kubelet-supervisor/kubelet-supervisor/host"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -21,7 +22,9 @@ import (
 func threePods(t *testing.T, room int64) (kubeconfig string) {
 	t.Helper()
 	node := corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
-	node.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "pods": *resource.NewQuantity(room, resource.DecimalSI)}
+	looked, _ := machine.Look(t.Context(), machine.Kubelet{RootDir: t.TempDir()}) // a Node of another size is a doubt of its own
+	node.Status.Capacity = corev1.ResourceList{"cpu": *resource.NewQuantity(int64(len(looked.CPUs)), resource.DecimalSI),
+		"memory": *resource.NewQuantity(looked.MemoryTotal, resource.BinarySI), "pods": *resource.NewQuantity(room, resource.DecimalSI)}
 	node.Status.Allocatable = node.Status.Capacity
 	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
 	for i := range 3 {
