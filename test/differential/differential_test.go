@@ -63,10 +63,10 @@ func TestForecastAgainstTheKubelet(t *testing.T) {
 }
 
 type run struct {
-	path                                       string
-	cases                                      uint64
-	next, faults                               atomic.Uint64
-	harmful, losses, certain, refused, worries atomic.Uint64
+	path                              string
+	cases                             uint64
+	next, faults                      atomic.Uint64
+	harmful, losses, certain, refused atomic.Uint64
 }
 
 func (r *run) work(t *testing.T) {
