@@ -16,7 +16,7 @@ build() { # MODFILE
   local version tags=()
   version=$(sed -n 's/^\(require\)\?[[:space:]]*k8s.io\/kubernetes v\([0-9.]*\).*/\2/p' "$1")
   case $version in
-    1.34.*) tags=(-tags older,kubernetes134) ;;
+    1.34.*) tags=(-tags "older,kubernetes134") ;;
     1.35.*) tags=(-tags older) ;;
   esac
   go build "${tags[@]}" -modfile="$1" -o "$folder/admission-$version" .
