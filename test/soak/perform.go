@@ -28,7 +28,7 @@ func (s *soaker) perform(ctx context.Context, one step, at world) error {
 	if err := s.do(ctx, one); err != nil {
 		return fmt.Errorf("%s: %w", one, err)
 	}
-	if one.harm == mended && one.part != disk && one.part != answers && at.reachable() && !at.broken["containerd"] {
+	if one.harm == mended && one.part != disk && one.part != answers && one.part != pages && at.reachable() && !at.broken["containerd"] {
 		if err := s.node.insist(ctx, func() error { return s.revived(ctx, at) }); err != nil {
 			return fmt.Errorf("%s: %w", one, err)
 		}
@@ -72,6 +72,8 @@ func (s *soaker) do(ctx context.Context, one step) error {
 		return s.disk.hang()
 	case one.part == answers:
 		s.gateway.do(one.harm)
+	case one.part == pages:
+		return s.changeHugePages(one.harm)
 	case one.part == network:
 		return s.switchNetwork(one.harm)
 	case one.harm == mended:

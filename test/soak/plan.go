@@ -62,6 +62,7 @@ var actions = []action{
 	{"answer", 5, func(w *world) bool { return !w.broken[answers] }, func(p *plan, s *step) {
 		s.part, s.harm = answers, []harm{busy, failing, podless}[p.random.IntN(3)]
 	}},
+	{"take", 4, func(w *world) bool { return w.hugePages && !w.broken[pages] }, func(_ *plan, s *step) { s.part, s.harm = pages, taken }},
 	{"mend", 8, func(w *world) bool { return len(w.broken) > 0 }, func(p *plan, s *step) { s.part, s.harm = p.pick(p.brokenParts()), mended }},
 }
 

@@ -38,6 +38,7 @@ func TestPlannedSteps(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(20) {
 		p := newPlan(seed, true)
+		p.world.hugePages = true
 		for round := range 200 {
 			w := p.world.clone()
 			w.begin(w.protected)

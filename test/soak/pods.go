@@ -92,12 +92,15 @@ type instance struct {
 
 // A podSet is the pods of the node, and what they were at the last quiescent moment.
 type podSet struct {
-	node     *node
-	known    map[string]instance // by name in the API
-	lost     map[string]bool     // ended by a change that was approved, and not made again yet
-	sandbox  string              // of the static pod without a mirror
-	compared int                 // pods that were found untouched, over all quiescent moments
-	made     int                 // pods that were made again, after a change that was approved had ended them
+	node      *node
+	known     map[string]instance             // by name in the API
+	lost      map[string]bool                 // ended by a change that was approved, and not made again yet
+	sandbox   string                          // of the static pod without a mirror
+	uncounted bool                            // the kubelet was started while the machine had not what a lost pod asks for
+	mayLose   string                          // a pod that may have ended in this round for what was done to the machine; "": none
+	recount   func(ctx context.Context) error // restarts the kubelet, which counts what such a pod asks for when it starts
+	compared  int                             // pods that were found untouched, over all quiescent moments
+	made      int                             // pods that were made again, after a change that was approved had ended them
 }
 
 func newPodSet(n *node) *podSet {
@@ -179,15 +182,26 @@ func (p *podSet) create(ctx context.Context, name string) error {
 
 // settle waits until all pods run that are to, and no others; one that was touched is an error at once. Only those may have ended that a hold
 // has named which was approved. They are made again as soon as something runs that has room for them.
-func (p *podSet) settle(ctx context.Context, w world, active payload, approved func(pod string) bool) error {
+func (p *podSet) settle(ctx context.Context, w world, active payload, named func(pod string) bool) error {
+	approved := func(pod string) bool { return named(pod) || pod == p.mayLose }
+	before := p.lost[p.mayLose]
 	if err := p.awaitAll(ctx, w, approved); err != nil {
 		return err
 	}
+	uncounted := p.lost[p.mayLose] && !before && !named(p.mayLose)
+	p.uncounted = p.uncounted || uncounted
+	p.mayLose = ""
 	if err := p.checkMirrorless(ctx); err != nil {
 		return err
 	}
 	if active.quality == harmful || len(p.lost) == 0 {
 		return nil
+	}
+	if p.uncounted {
+		if err := p.recount(ctx); err != nil {
+			return err
+		}
+		p.uncounted = false
 	}
 	if err := p.renew(ctx); err != nil {
 		return err

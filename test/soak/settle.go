@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -20,12 +21,18 @@ func (s *soaker) settle(ctx context.Context, steps, mending []step, before world
 	}
 	healthy := time.Since(begin)
 	want := expect(s.truth, before, steps, situation{s.pods.running(), s.consent != nil})
+	if slices.ContainsFunc(steps, func(s step) bool { return s.harm == taken }) {
+		want.losses = -1 // a look may have counted the pod whose pages were away
+	}
 	v, err := s.awaitTruth(ctx, want, excused)
 	if err != nil {
 		return err
 	}
 	truth := time.Since(begin)
 	s.figures.settled(all, healthy, truth)
+	if hugePodMayEnd(steps) {
+		s.pods.mayLose = hugePod
+	}
 	if err := s.pods.settle(ctx, s.plan.world, v.active, s.consent.spentBy(v)); err != nil {
 		return err
 	}

@@ -23,14 +23,15 @@ const (
 )
 
 type options struct {
-	Time   time.Duration // the round that is under way is finished
-	Rounds int           // at least so many, however long they take
-	Seed   uint64
-	Clock  bool   // jump the machine's clock
-	Binary string // the supervisor
-	Commit string // of what is soaked, for the result
-	Result string // a file to which the result is added, a line of JSON; "": none
-	Log    io.Writer
+	Time      time.Duration // the round that is under way is finished
+	Rounds    int           // at least so many, however long they take
+	Seed      uint64
+	Clock     bool   // jump the machine's clock
+	HugePages bool   // add huge pages to the machine, and take them away
+	Binary    string // the supervisor
+	Commit    string // of what is soaked, for the result
+	Result    string // a file to which the result is added, a line of JSON; "": none
+	Log       io.Writer
 }
 
 // A soaker is one soak.
@@ -45,6 +46,7 @@ type soaker struct {
 	observer *observer
 	plan     *plan
 	ledger   ledger
+	pages    hugePages
 
 	truth   truth        // at the last quiescent moment
 	held    *nodev1.Hold // then; nil: nothing was
@@ -81,6 +83,10 @@ func soak(ctx context.Context, o options) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.gateway.close()) }()
 	s.service.gateway = s.gateway.kubeconfig
+	defer func() { err = errors.Join(err, s.removeHugePages()) }()
+	if err := s.addHugePages(); err != nil {
+		return err
+	}
 	defer s.putClockBack()
 	_, _ = fmt.Fprintf(o.Log, "seed %d\n", o.Seed)
 	err = s.run(running, cancel)
@@ -99,6 +105,7 @@ func newSoaker(c *cluster.Cluster, o options, fail func(error)) (*soaker, error)
 	}
 	s := &soaker{options: o, cluster: c, node: n, pods: newPodSet(n), service: newService(c, o.Binary), plan: newPlan(o.Seed, o.Clock), harmed: map[string]harm{}}
 	s.observer = newObserver(n, s.service, fail)
+	s.pods.recount = s.countPages
 	s.ledger.struck = map[payload]bool{}
 	s.figures = newFigures()
 	if s.disk, err = newDisk(s.service.disk()); err != nil {

@@ -64,18 +64,21 @@ var configMaps = []string{"soak-a", "soak-b", "soak-c"}
 
 func assignmentOf(configMap string) string { return namespace + "/" + configMap + "/" + payloadAt }
 
-// A part is what the cluster is made of, as cluster.Signal names it; the network, the disk of STATE_DIR and what the API server answers to the
-// supervisor are three more.
-var parts = []string{"kube-apiserver", "etcd", "containerd", network, disk, answers}
+// A part is what the cluster is made of, as cluster.Signal names it; the network, the disk of STATE_DIR, what the API server answers to the
+// supervisor, and the machine's huge pages are four more.
+var parts = []string{"kube-apiserver", "etcd", "containerd", network, disk, answers, pages}
 
 const (
 	network = "network"
 	disk    = "disk"
 	answers = "answers"
+	pages   = "huge pages"
 )
 
 // isProcess tells parts that can be killed from the others.
-func isProcess(part string) bool { return part != network && part != disk && part != answers }
+func isProcess(part string) bool {
+	return part != network && part != disk && part != answers && part != pages
+}
 
 // A world is what the steps so far have made of everything but the supervisor.
 type world struct {
@@ -88,6 +91,7 @@ type world struct {
 	protected  bool               // the supervisor is to live for a while, so that growth in it can be seen
 	noPod      bool               // the pod with whole processors is not there
 	podChanged bool               // in this round
+	hugePages  bool               // there is a pod with some
 	quiet      bool               // nothing was done in this round yet
 	approved   payload            // what was approved last; pods may be missing since
 	short      bool               // they may be, for nothing that has room for all has been assigned since
@@ -198,6 +202,7 @@ const (
 	busy    harm = "429"  // every other answer
 	failing harm = "500"  // every answer
 	podless harm = "500 for pods"
+	taken   harm = "take" // huge pages
 	mended  harm = "mend" // and no harm
 )
 
@@ -269,7 +274,7 @@ func (w *world) apply(s step) {
 // mend gives the steps that end all harm that lasts, in the order in which they can be done.
 func (w *world) mend() []step {
 	var steps []step
-	for _, part := range []string{answers, disk, network, "etcd", "kube-apiserver", "containerd"} {
+	for _, part := range []string{pages, answers, disk, network, "etcd", "kube-apiserver", "containerd"} {
 		if w.broken[part] {
 			steps = append(steps, step{name: "mend", part: part, harm: mended})
 		}
