@@ -37,7 +37,7 @@ var actions = []action{
 		s.put, s.payload = s.remove, p.world.configMaps[s.remove]
 	}},
 
-	{"approve", 40, func(w *world) bool { return w.quiet && w.holds() }, func(p *plan, s *step) {
+	{"approve", 100, func(w *world) bool { return w.quiet && w.holds() }, func(p *plan, s *step) {
 		s.approve = []approval{approvedOnce, approvedOnce, approvedTwice, approvedAny, approvedStale}[p.random.IntN(5)]
 	}},
 
