@@ -62,7 +62,7 @@ func TestPluginTrial(t *testing.T) {
 	n.assign(t, config.assignment("kubelet"))
 	n.awaitReason(t, config.assignment("kubelet"), "InTrial")
 	text := first(n.plugin(t, "describe", "n1"))
-	if !regexp.MustCompile(`(?m)^Trial: +at most (9m|10m)\S* of health are left, of 10m0s; `).MatchString(text) {
+	if !regexp.MustCompile(`(?m)^Trial: +at most (9m|10m)\S* of health are left, of 10m0s$`).MatchString(text) {
 		t.Errorf("describe says\n%s", text)
 	}
 }
