@@ -18,6 +18,7 @@ func TestPressureInTrial(t *testing.T) {
 	n := sharedNode(t)
 	flags := []string{"--trial-period=15s"}
 	s := n.startedLocal(t, options{Flags: flags})
+	n.awaitNode(t, "the Node is Ready, and so what it was before the trial is known", func(v nodeView) bool { return v.Ready })
 	config := n.putConfigMap(t, "pressure", map[string]string{
 		"kubelet": n.kubeletConfig(with("evictionHard", object{"memory.available": "50Mi", "nodefs.available": "99%"}))})
 	assignment := config.assignment("kubelet")
