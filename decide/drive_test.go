@@ -98,7 +98,10 @@ func newDrive(t *testing.T, changes ...func(*Settings)) *drive {
 }
 
 // boot starts a supervisor on what the disk holds.
-func (d *drive) boot() *drive {
+func (d *drive) boot() *drive { return d.start().pass(time.Second) }
+
+// start boots, up to a kubelet that does not answer yet.
+func (d *drive) start() *drive {
 	noted, said := d.s.LastChange, d.s.Said
 	d.s = New(d.s.Settings)
 	disk := d.disk
@@ -106,7 +109,7 @@ func (d *drive) boot() *drive {
 		disk.Assigned = d.over(*v)
 	}
 	d.hear(Booted{Disk: disk, Kubelet: testKubelet, Local: d.own, BootID: d.bootID, Cluster: d.cluster, Waited: d.waited, LastChange: noted, Said: said})
-	return d.pass(time.Second)
+	return d
 }
 
 func (d *drive) hear(e Event) *drive {

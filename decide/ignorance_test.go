@@ -267,7 +267,7 @@ func TestWhileTheNodeIsGone(t *testing.T) {
 	})
 }
 
-// What a kubelet was started with is asked of its program once, in quiet times, while program and files are still the same: with kept verdicts
+// What a kubelet was started with is asked of its program once, as soon as it is healthy, while program and files are still the same: with kept verdicts
 // a supervisor starts it without asking anything.
 func TestWhatRunsIsAskedFor(t *testing.T) {
 	for name, row := range map[string]struct {
@@ -278,9 +278,9 @@ func TestWhatRunsIsAskedFor(t *testing.T) {
 		"once for each kubelet": {holding, func(d *drive) {
 			d.boot().pass(time.Hour).hear(ChildExited{Code: 1, Words: "x", Delay: time.Second}).pass(time.Hour)
 		}, []string{"good", "good"}},
-		"not in its first moments": {holding, func(d *drive) { d.boot().pass(5 * time.Second) }, nil},
+		"as soon as it answers": {holding, func(d *drive) { d.boot().pass(time.Second) }, []string{"good"}},
 		"not after a change of its program": {holding, func(d *drive) {
-			d.boot().hear(LocalChanged{Kubelet: newerKubelet, Local: "local"}).pass(time.Hour)
+			d.start().hear(LocalChanged{Kubelet: newerKubelet, Local: "local"}).pass(time.Hour)
 		}, nil},
 		"not once more after a reload": {holding, func(d *drive) { d.boot().pass(time.Minute).reload().pass(time.Hour) }, []string{"good"}},
 		"not where nothing is held":    {allowing, func(d *drive) { d.boot().pass(time.Hour) }, nil},
@@ -299,11 +299,9 @@ func TestWhatRunsIsAskedFor(t *testing.T) {
 		})
 	}
 	t.Run("what comes meanwhile does not wait for the answer", func(t *testing.T) {
-		d := newDrive(t, holding).boot()
-		for d.s.Doing == nil {
-			d.now += time.Second
-			d.decide(Ticked{})
-		}
+		d := newDrive(t, holding).start()
+		d.now += healthyAfter
+		d.decide(Healthy{})
 		d.until("the question", func(do Action) bool { _, is := do.(Ask); return is })
 		d.hear(assigned("one", "1", "one")).hear(Asked{}).pass(time.Second).expect("assigned=one@1 active=one@1 lkg=- True InTrial")
 	})

@@ -115,8 +115,8 @@ func askAgainAfter(tries int) time.Duration {
 	return min(pause, askAgainMost)
 }
 
-// planAsk asks what the running kubelet was started with while its program and its files are still the same: a change of them, such as a new
-// package, must not leave a node that cannot foresee anything until its next restart.
+// planAsk asks what the running kubelet was started with as soon as it is healthy, while its program and its files are still the same: a
+// change of them, such as a new package, must not leave a node that cannot foresee anything until its next restart.
 func (s *State) planAsk() Action {
 	if s.Disruption != Hold || s.Child.Asked || s.localFilesChanged() || s.proof(AnyContent, s.OnDisk) != nil {
 		return nil

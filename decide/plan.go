@@ -187,7 +187,13 @@ func (s *State) planSpareTime() Action {
 	if do := s.saveIfDirty(); do != nil {
 		return do
 	}
-	if !s.settled() || !s.reached(s.Child.HealthySince+s.healthThatCounts()) || s.environmentBlocks() {
+	if !s.settled() || s.environmentBlocks() {
+		return nil
+	}
+	if do := s.planAsk(); do != nil {
+		return do
+	}
+	if !s.reached(s.Child.HealthySince + s.healthThatCounts()) {
 		return nil
 	}
 	for _, v := range s.unproven() {
@@ -197,9 +203,6 @@ func (s *State) planSpareTime() Action {
 		if s.proof(s.contentOf(v), s.OnDisk) == nil {
 			return s.prove(v)
 		}
-	}
-	if do := s.planAsk(); do != nil {
-		return do
 	}
 	return s.planBlame()
 }
