@@ -139,6 +139,8 @@ func (l *loop) ask(ctx context.Context, do decide.Ask) decide.Asked {
 	told, err := l.askEffective(ctx, decide.Prove{Version: do.Version, Alone: true, Kubelet: do.Kubelet, Local: do.Local})
 	if err != nil {
 		l.Logger.Info("what the kubelet runs with is not known: what a change would do to its pods cannot be told", zap.Error(err))
+	} else {
+		l.Logger.Info("the kubelet told what it runs with")
 	}
 	l.effectives.learnRunning(child, told)
 	return decide.Asked{}

@@ -143,6 +143,7 @@ func TestFollowLocal(t *testing.T) {
 	n := sharedNode(t)
 	s := n.startedLocal(t, options{Flags: []string{"--follow-local"}})
 	before := s.kubelet(t)
+	s.awaitAsked(t)
 	s.writeLocal(t, n.kubeletConfig(with("maxPods", 24)))
 	await(t, "the kubelet is restarted with the changed file", func() error { return differs(n.kubelets(t), before) })
 	kubelet := s.kubelet(t)

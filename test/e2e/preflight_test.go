@@ -20,6 +20,7 @@ func TestPreflightControl(t *testing.T) {
 	writeFile(t, dropIn, header)
 	s := n.startedLocal(t, options{KubeletFlags: []string{"--config-dir=" + filepath.Dir(dropIn)}})
 	kubelet := s.kubelet(t)
+	s.awaitAsked(t)
 	writeFile(t, dropIn, header+"eventBurst: -1\n")
 	config := n.putConfigMap(t, "controlled", map[string]string{"kubelet": n.kubeletConfig(with("maxPods", 60))})
 	n.assign(t, config.assignment("kubelet"))

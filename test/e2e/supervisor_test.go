@@ -121,6 +121,17 @@ func (n *node) startedLocal(t *testing.T, o options) *supervised {
 	return s
 }
 
+// awaitAsked waits until it is known what the first kubelet runs with, so that its files may change.
+func (s *supervised) awaitAsked(t *testing.T) {
+	t.Helper()
+	await(t, "the kubelet told what it runs with", func() error {
+		if log := s.log(t); !strings.Contains(log, "the kubelet told what it runs with") {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
 // writeLocal replaces the local KubeletConfiguration.
 func (s *supervised) writeLocal(t *testing.T, content string) {
 	t.Helper()
