@@ -167,7 +167,7 @@ func TestLongRollbackByLease(t *testing.T) {
 // Without a container runtime no kubelet starts, whatever its configuration: nothing is blamed on the one that is assigned.
 func TestRuntimeStopped(t *testing.T) {
 	n := sharedNode(t)
-	s := n.startedLocal(t, options{})
+	s := n.startedLocal(t, options{Flags: []string{"--disruption=allow"}}) // else it waits for the runtime
 	config := n.putConfigMap(t, "innocent", map[string]string{"kubelet": n.kubeletConfig(with("maxPods", 74))})
 	assignment := config.assignment("kubelet")
 	t.Cleanup(func() { // the next test needs it
