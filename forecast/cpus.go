@@ -221,7 +221,10 @@ func setOf(cpus []int) map[int]bool {
 }
 
 // A cpuTurn is one pod's, in one pool: what its init containers had can be taken again.
-type cpuTurn struct{ again span }
+type cpuTurn struct {
+	again   span
+	doubted bool // it may have been refused before, and then takes nothing more
+}
 
 // take gives a container its CPUs, or tells why not. What a pod got that is refused for something else stays taken for a while.
 func (p *cpuPool) take(t *cpuTurn, pod *candidate, c container) verdict {
@@ -248,7 +251,8 @@ func (p *cpuPool) take(t *cpuTurn, pod *candidate, c container) verdict {
 	}
 	again.least = min(again.least, again.most)
 	taken := span{c.cpus - again.most, c.cpus - again.least}
-	if p.uneven {
+	t.doubted = t.doubted || doubt.refused()
+	if p.uneven || t.doubted {
 		taken.least = 0
 	}
 	spare := span{max(p.free.least-p.whole.least, 0), max(p.free.most-p.whole.most, 0)}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 func staticCPUs(reserved string, options ...string) func(*Configuration) {
@@ -63,6 +64,17 @@ func withInit(pod corev1.Pod) corev1.Pod {
 	return pod
 }
 
+// withTwoInits gives a pod two init containers that want so many CPUs.
+func withTwoInits(pod corev1.Pod, cpus string) corev1.Pod {
+	pod = withInit(pod)
+	first := &pod.Spec.InitContainers[0]
+	first.Resources.Requests[corev1.ResourceCPU], first.Resources.Limits = resource.MustParse(cpus), nil
+	second := *first.DeepCopy()
+	second.Name = "second"
+	pod.Spec.InitContainers = append(pod.Spec.InitContainers, second)
+	return pod
+}
+
 func withSidecar(pod *corev1.Pod) {
 	*pod = withInit(*pod)
 	always := corev1.ContainerRestartPolicyAlways
@@ -95,6 +107,8 @@ func TestCPUs(t *testing.T) {
 		{name: "an init container's CPUs are used again", then: changes(staticCPUs("1")), pods: []corev1.Pod{withInit(aPod("a", 0, guaranteed("2", "1Gi"))), aPod("b", 1, guaranteed("1", "1Gi"))}},
 		{name: "a sidecar's CPUs are not", then: changes(staticCPUs("1")), pods: []corev1.Pod{aPod("a", 0, guaranteed("1", "1Gi"), withSidecar), aPod("b", 1, guaranteed("1", "1Gi")), aPod("c", 2, guaranteed("1", "1Gi"))},
 			losses: "c:UnexpectedAdmissionError"},
+		{name: "a pod that may be refused may have got less", then: changes(staticCPUs("3")), node: cpuCount(6), unknown: "the Node's allocatable cpu", host: built(6, 2, 1),
+			pods: []corev1.Pod{withTwoInits(aPod("a", 0, guaranteed("4", "1Gi")), "2"), aPod("b", 1, guaranteed("1", "1Gi"))}, losses: "a:OutOfcpu b:UnexpectedAdmissionError?"},
 		{name: "an init container's CPUs may not be used again", then: changes(staticCPUs("1")), host: built(4, 2, 1), pods: []corev1.Pod{withInit(aPod("a", 0, guaranteed("1", "1Gi"))), aPod("b", 1, guaranteed("2", "1Gi"))},
 			losses: "b:UnexpectedAdmissionError?"},
 		{name: "what a refused pod took, on a machine whose cores differ", then: changes(staticCPUs("1"), func(c *Configuration) { c.SystemReserved = map[string]string{"memory": "5Gi"} }),

@@ -41,9 +41,17 @@ func (a *admission) take(c *candidate) verdict {
 		if a.lost(v) {
 			return v
 		}
-		v = v.first(eachOf(a.managers.cpus, func(p *cpuPool, i int) verdict { return p.take(&turns[i], c, wants) }))
+		doubted := doubt.refused() || v.refused()
+		v = v.first(eachOf(a.managers.cpus, func(p *cpuPool, i int) verdict {
+			turns[i].doubted = turns[i].doubted || doubted
+			return p.take(&turns[i], c, wants)
+		}))
 		if !v.refused() || !v.certain {
-			v = v.first(eachOf(a.managers.memory, func(p *memoryPool, i int) verdict { return p.take(&memory[i], c, wants) }))
+			doubted = doubted || v.refused()
+			v = v.first(eachOf(a.managers.memory, func(p *memoryPool, i int) verdict {
+				memory[i].doubted = doubted
+				return p.take(&memory[i], c, wants)
+			}))
 		}
 		switch {
 		case a.lost(v):

@@ -182,7 +182,8 @@ func (c *Configuration) reservedOnNodes() (map[int]map[string]uint64, error) {
 
 // A memoryTurn is one pod's, in one pool: what its init containers had can be taken again.
 type memoryTurn struct {
-	again map[corev1.ResourceName]uint64
+	again   map[corev1.ResourceName]uint64
+	doubted bool // it may have been refused before, and then takes nothing more
 }
 
 // keeps tells whether a container has its memory already.
@@ -213,6 +214,7 @@ func (p *memoryPool) take(t *memoryTurn, pod *candidate, c container) verdict {
 		for name, asked := range c.memory {
 			p.free[name] -= asked - min(asked, t.again[name])
 		}
+		p.known = !t.doubted
 	}
 	for name, asked := range c.memory {
 		if c.ends {

@@ -15,6 +15,8 @@ func TestPreemption(t *testing.T) {
 		{name: "all of the equals", then: changes(maxPods(1)), pods: []corev1.Pod{aPod("be1", 0), aPod("crit", 3, critical)}, losses: "be1:Preempting"},
 		{name: "an equal that does not run yet", then: changes(maxPods(2)), pods: []corev1.Pod{aPod("be1", 0), aPod("be2", 1, phase(corev1.PodPending)), aPod("crit", 3, critical)}, losses: "be1:Preempting?"},
 		{name: "equals of two seconds and priorities", then: changes(maxPods(2)), pods: []corev1.Pod{aPod("be1", 0), aPod("be2", 1, priority(1000)), aPod("crit", 3, critical)}, losses: "be1:Preempting? be2:Preempting?", least: 1},
+		{name: "equals of one second, twice", then: changes(maxPods(1)), pods: []corev1.Pod{aPod("low", 0, static, priority(1000)), aPod("none", 0, static), aPod("crit1", 1, priority(systemCritical)), aPod("crit2", 1, priority(systemCritical), asks("cpu", "1"))},
+			losses: "crit1:UnexpectedAdmissionError? crit2:UnexpectedAdmissionError?", static: "low:Preempting none:UnexpectedAdmissionError?", least: 1},
 		{name: "a pod that may be refused before makes room for certain of nobody", now: changes(soft("memory.available", "1Gi")), then: changes(maxPods(1), func(c *Configuration) { c.TopologyManagerPolicy = "restricted" }),
 			pods: []corev1.Pod{aPod("be1", 0), aPod("crit", 3, critical, asks("example.com/gpu", "1"))}, host: built(4, 1, 2),
 			node: func(n *corev1.Node) { n.Status.Allocatable["example.com/gpu"] = resource.MustParse("1") }, losses: "be1:Preempting?", anyway: "crit:TopologyAffinityError?"},

@@ -214,17 +214,28 @@ func (c *candidate) kind() kind {
 
 func (a amounts) plain() [3]int64 { return [3]int64{a.milliCPU, a.memory, a.storage} }
 
-// otherOrders are those in which pods of one second change places: each kind comes first once and last once.
+// otherOrders are those in which pods of one second change places: each kind comes first once and last once, in each second beside all that
+// may be in the others, where these are not too many.
 func otherOrders(order []*candidate, tied []tie) (tried [][]*candidate) {
-	most := 0
+	if len(tied) == 0 {
+		return nil
+	}
+	most, all := 0, 1
 	for _, t := range tied {
-		most = max(most, len(t.kinds))
+		most, all = max(most, len(t.kinds)), min(all*len(t.kinds), mostTurns+1)
+	}
+	together := all > mostTurns
+	if !together {
+		most = all
 	}
 	for turn := range min(most, mostTurns) {
 		forward, backward := slices.Clone(order), slices.Clone(order)
 		for _, t := range tied {
-			turn := turn % len(t.kinds)
-			kinds := slices.Concat(t.kinds[turn:], t.kinds[:turn])
+			first := turn % len(t.kinds)
+			if !together {
+				turn /= len(t.kinds)
+			}
+			kinds := slices.Concat(t.kinds[first:], t.kinds[:first])
 			copy(forward[t.from:], slices.Concat(kinds...))
 			slices.Reverse(kinds)
 			copy(backward[t.from:], slices.Concat(kinds...))
