@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -25,7 +26,13 @@ func threePods(t *testing.T, room int64) (kubeconfig string) {
 	looked, _ := machine.Look(t.Context(), machine.Kubelet{RootDir: t.TempDir()}) // a Node of another size is a doubt of its own
 	node.Status.Capacity = corev1.ResourceList{"cpu": *resource.NewQuantity(int64(len(looked.CPUs)), resource.DecimalSI),
 		"memory": *resource.NewQuantity(looked.MemoryTotal, resource.BinarySI), "pods": *resource.NewQuantity(room, resource.DecimalSI)}
-	node.Status.Allocatable = node.Status.Capacity
+	free := looked.MemoryTotal
+	for size, bytes := range looked.HugePages {
+		node.Status.Capacity[size] = *resource.NewQuantity(bytes, resource.BinarySI)
+		free -= bytes
+	}
+	node.Status.Allocatable = maps.Clone(node.Status.Capacity)
+	node.Status.Allocatable["memory"] = *resource.NewQuantity(free, resource.BinarySI)
 	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
 	for i := range 3 {
 		name := fmt.Sprintf("be%d", i+1)
