@@ -6,8 +6,33 @@ import (
 	"time"
 )
 
-// passingPause is between a patch and one that says only what goes on.
-const passingPause = 10 * time.Second
+const (
+	passingPause = 10 * time.Second // between a patch and one that says only what goes on
+	flipPause    = time.Minute      // between patches of a Node that goes back and forth between the same two states
+)
+
+// flips are the newest states that were published, the newest last: a kubelet that is restarted again and again has two, in turns.
+type flips []Report
+
+const mostFlips = 3
+
+func (f flips) with(r Report) flips {
+	if last := len(f) - 1; last >= 0 && sameState(f[last], r) {
+		f = f[:last]
+	}
+	f = append(f, r)
+	return f[max(0, len(f)-mostFlips):]
+}
+
+// continuedBy tells whether r is the third change between the same two states, or says the second one in other words. An edit has another
+// resourceVersion, and is none.
+func (f flips) continuedBy(r Report) bool {
+	return len(f) == mostFlips && sameState(f[0], f[2]) && (sameState(f[1], r) || sameState(f[2], r))
+}
+
+func sameState(a, b Report) bool {
+	return sameVerdict(a, b) && reflect.DeepEqual(a.Config, b.Config)
+}
 
 // notBefore says when a report may be published: a verdict and what speaks of another assignment at once. One edit of a ConfigMap moves
 // the pointers of every Node that is assigned it, so that alone can wait (Options.MovesEvery). The mutex is held.
@@ -20,6 +45,8 @@ func (p *Publisher) notBefore(r Report) time.Time {
 			p.moveAt = later(time.Now(), p.patched.Add(every)).Add(rand.N(every))
 		}
 		return p.moveAt
+	case p.flips.continuedBy(r):
+		return p.patched.Add(flipPause)
 	case r.Passing:
 		return p.patched.Add(passingPause)
 	}

@@ -99,6 +99,44 @@ func TestMovesOfAFleetAreSpread(t *testing.T) {
 	})
 }
 
+// A kubelet that is healthy for a moment and ends, again and again, is told once a minute, and in the end as it is.
+func TestFlapping(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		p := publish(t, api, patient)
+		patches := 0
+		api.after = func(verb string) {
+			if verb == "patch" {
+				patches++
+			}
+		}
+		up, down := report("True", "Active", "ns/a/kubelet"), report("Unknown", "EnvironmentFailing", "ns/a/kubelet")
+		for round := range 60 {
+			up.Gist = fmt.Sprintf("restarted %d times", round)
+			p.Offer(up)
+			elapse(3 * time.Second)
+			down.Condition.Message = fmt.Sprintf("exit code %d", round)
+			p.Offer(down)
+			elapse(7 * time.Second)
+		}
+		if patches < 10 || patches > 13 {
+			t.Errorf("%d patches in ten minutes, want 3 at once and then one a minute", patches)
+		}
+		elapse(time.Minute)
+		if got := api.shownVersion(); got != "exit code 59" {
+			t.Errorf("in the end the Node shows %q", got)
+		}
+		before := patches
+		edited := report("True", "Active", "ns/a/kubelet")
+		edited.Config.Assigned = source("a")
+		p.Offer(edited)
+		elapse(time.Second)
+		if patches != before+1 {
+			t.Error("an edit waited")
+		}
+	})
+}
+
 // What somebody waits for is published at once, however much has just been published.
 func TestWhatDoesNotWait(t *testing.T) {
 	for name, c := range map[string]struct {

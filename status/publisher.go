@@ -75,6 +75,7 @@ type Publisher struct {
 	// Run's alone:
 	node     *seenNode // nil when unknown
 	patched  time.Time // when the last patch was made
+	flips    flips
 	moveAt   time.Time // when a move is published; zero = none waits
 	checkAt  time.Time // when the Node is looked at; zero = never
 	flushing bool      // nothing waits any more
@@ -250,7 +251,7 @@ func (p *Publisher) next() (*offer, time.Time) {
 }
 
 func (p *Publisher) acknowledge(published *offer) {
-	p.patched, p.moveAt = time.Now(), time.Time{}
+	p.patched, p.moveAt, p.flips = time.Now(), time.Time{}, p.flips.with(published.report)
 	p.scheduleCheck()
 	p.mutex.Lock()
 	if !p.forget {

@@ -85,18 +85,20 @@ func (w *leaseWatch) poke() {
 	}
 }
 
-func (w *leaseWatch) wanted() bool {
+// wanted tells whether to look. What has just been asked for waits for its time, except for a child of which no look has told anything: one
+// that is restarted again and again costs one look each time.
+func (w *leaseWatch) wanted(isDue bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.on
+	return w.on && (isDue || !w.seen.Known)
 }
 
 // run looks until ctx ends.
 func (w *leaseWatch) run(ctx context.Context, tell func(decide.LeaseSeen)) {
 	ticker := time.NewTicker(w.interval)
 	defer ticker.Stop()
-	for {
-		if w.wanted() {
+	for isDue := true; ; {
+		if w.wanted(isDue) {
 			if seen := w.see(ctx); ctx.Err() == nil {
 				tell(seen)
 			}
@@ -105,7 +107,9 @@ func (w *leaseWatch) run(ctx context.Context, tell func(decide.LeaseSeen)) {
 		case <-ctx.Done():
 			return
 		case <-w.changed:
+			isDue = false
 		case <-ticker.C:
+			isDue = true
 		}
 	}
 }

@@ -212,6 +212,36 @@ func TestTheLeaseIsLookedAtOnlyWhenAsked(t *testing.T) {
 	}
 }
 
+// A kubelet that is started again and again costs one look at the Lease each time.
+func TestOneLookAStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &leaseServer{lease: at(0)}
+		w := server.watch(10 * time.Minute)
+		ctx, stop := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			w.run(ctx, func(decide.LeaseSeen) {})
+		}()
+		const starts = 5
+		for range starts {
+			w.turn(false)
+			synctest.Wait()
+			w.newChild(0)
+			w.turn(true)
+			synctest.Wait()
+			w.turn(false)
+			w.turn(true)
+			synctest.Wait()
+		}
+		if looks := server.looks.Load(); looks != starts {
+			t.Errorf("%d looks at %d starts", looks, starts)
+		}
+		stop()
+		<-over
+	})
+}
+
 // Kubelets up to 1.33 leave the duration of a Lease that is there as it was: what their configuration says counts as well.
 func TestTheDurationOfAnotherConfiguration(t *testing.T) {
 	server := &leaseServer{lease: at(0)}
