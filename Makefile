@@ -137,6 +137,7 @@ test-e2e: root parts build ## end-to-end tests on real parts, in two halves side
 
 .PHONY: test-e2e-long
 test-e2e-long: root parts-node build ## end-to-end tests that take a minute or more, most on a cluster of their own, side by side (root; 20 minutes)
+	@test/parts/kubelets/build.sh kube-apiserver 1.30
 	$(REAL) KUBELET_SUPERVISOR_TEST_BINARY="$(CURDIR)/bin/kubelet-supervisor" \
 	  KUBELET_SUPERVISOR_TEST_CONTROLLER="$(CURDIR)/bin/kubelet-supervisor-controller" \
 	  test/again/again.sh go test -tags e2e,long -p 1 -count 1 -v -timeout 30m -parallel 8 -run '^Test(Slow|Long)' $(TEST) ./test/e2e ./test/fleet

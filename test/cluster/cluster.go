@@ -28,7 +28,7 @@ const (
 type Options struct {
 	Name      string    // tells it from others on this machine: at most 20 lower-case letters, digits and dashes
 	Folder    string    // everything it writes; made by Up, removed by Down. "": kubelet-supervisor-NAME in the temporary folder
-	APIServer string    // "1.36.3" (also ""), or "1.24.17", which has the feature gate DynamicKubeletConfig on
+	APIServer string    // "1.36.3" (also ""), "1.24.17", which has the feature gate DynamicKubeletConfig on, or another of test/parts/kubelets
 	Kubelet   string    // "1.36.3" (also ""), or another version that is among the parts (test/parts/kubelets)
 	Parts     string    // what test/parts/build.sh made. "": $KUBELET_SUPERVISOR_PARTS
 	Audit     bool      // the API server notes who asked for what: AuditLog

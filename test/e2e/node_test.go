@@ -27,6 +27,7 @@ const (
 
 	newest       = "1.36.3"
 	keepsTheAPI  = "1.24.17" // keeps spec.configSource and status.config
+	beforeCached = "1.30.14" // lists are read from etcd, except where any age will do
 	configFolder = "/api/v1/namespaces/%s/configmaps"
 )
 
@@ -43,7 +44,7 @@ var shared = map[string]*node{} // by version of the API server
 // ConfigMap readable.
 func sharedNode(t *testing.T) *node { return nodeOf(t, newest) }
 
-// nodeOf is the same for API server newest or keepsTheAPI.
+// nodeOf is the same for another API server.
 func nodeOf(t *testing.T, apiServer string) *node {
 	t.Helper()
 	if shared[apiServer] == nil {

@@ -1,6 +1,9 @@
 //go:build tools
 
-// Package tools keeps the kubelet in this module's requirements.
+// Package tools keeps kubelet and kube-apiserver in this module's requirements.
 package tools
 
-import _ "k8s.io/kubernetes/cmd/kubelet"
+import (
+	_ "k8s.io/kubernetes/cmd/kube-apiserver"
+	_ "k8s.io/kubernetes/cmd/kubelet"
+)
