@@ -3,7 +3,8 @@
 # build.sh kube-apiserver MINOR...     … API servers, where tools.go has them
 #
 # They are for `make matrix`, `make bench-upstream`, older API servers and upgrades of a kubelet, and go into the folder of the other real parts
-# (../build.sh --folder) as kubelet-VERSION and kube-apiserver-VERSION; what that folder's name is made of does not have them in it, so a new one costs nobody a build of the others.
+# (../build.sh --folder) as kubelet-VERSION and kube-apiserver-VERSION; what that folder's name is made of does not have them in it, so a new
+# one costs nobody a build of the others.
 # A new minor version: a folder with go.mod (k8s.io/kubernetes, and a replace for each k8s.io module of its staging) and tools.go.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
