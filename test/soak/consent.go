@@ -52,6 +52,14 @@ func (c *consent) spentBy(v view) func(pod string) bool {
 	return func(pod string) bool { return c.any || slices.Contains(c.pods, pod) }
 }
 
+// takeBack takes back a word that was said and not spent: it would be good for as long as its hold stands, whatever is done to the node next.
+func (s *soaker) takeBack(ctx context.Context, v view) (taken bool, err error) {
+	if s.consent == nil || v.condition.Reason != "WouldDisrupt" || strings.HasPrefix(v.status.Approval, s.consent.word) {
+		return false, nil
+	}
+	return true, s.node.annotate(ctx, object{nodev1.AllowDisruptionAnnotation: nil})
+}
+
 // endConsent notes what is held now, and that a word which was said is worth nothing any more.
 func (s *soaker) endConsent(v view) {
 	if s.consent != nil {

@@ -28,6 +28,14 @@ func (s *soaker) settle(ctx context.Context, steps, mending []step, before world
 	if err != nil {
 		return err
 	}
+	switch back, err := s.takeBack(ctx, v); {
+	case err != nil:
+		return err
+	case back:
+		if v, err = s.awaitTruth(ctx, want, excused); err != nil {
+			return err
+		}
+	}
 	truth := time.Since(begin)
 	s.figures.settled(all, healthy, truth)
 	if hugePodMayEnd(steps) {
