@@ -16,6 +16,7 @@ import (
 // HandedLauncher is what the next start needs to know of the ones before, where another program takes over in the same process.
 type HandedLauncher struct {
 	Failures int // in a row: how far the backoff is
+	Secret   string
 	Output   handedOutput
 }
 
@@ -57,7 +58,7 @@ func (l *Launcher) NotifySocket() int {
 
 // HandOver is for after Hold.
 func (l *Launcher) HandOver() HandedLauncher {
-	return HandedLauncher{Failures: l.backoff.failures, Output: l.output.handOver()}
+	return HandedLauncher{Failures: l.backoff.failures, Secret: l.secret, Output: l.output.handOver()}
 }
 
 // HandOver tells of the child what the program that takes over has to know.
@@ -73,6 +74,7 @@ func (l *Launcher) Inherit(h HandedLauncher, notify *os.File) {
 	for range h.Failures {
 		l.Delay()
 	}
+	l.secret = h.Secret
 	l.output.inherit(h.Output)
 	if socket := inheritNotify(notify, filepath.Join(l.RunDir, notifyFile)); socket != nil {
 		l.hear(socket)

@@ -40,6 +40,7 @@ type Launcher struct {
 	Settings
 	backoff *backoffSteps
 	notify  *notifySocket
+	secret  string // that the kubelets of this launcher have; empty before the first
 	output  *output
 	tasks   sync.WaitGroup
 
@@ -123,6 +124,11 @@ func (l *Launcher) attach(child *Child) (done func()) {
 // environment is the supervisor's own, but for what systemd meant for the supervisor. The kubelet gets a notify socket of ours instead.
 func (l *Launcher) environment() []string {
 	env := Environment(os.Environ())
+	if secret, err := keepSecret(l.RunDir, l.secret); err != nil {
+		l.Logger.Warn("the kubelet gets no secret: a supervisor that comes after this one knows it by its user ids", zap.Error(err))
+	} else {
+		l.secret, env = secret, append(env, secretVariable+secret)
+	}
 	if l.notify != nil && !l.notify.reachable() {
 		_ = l.notify.connection.Close()
 		l.notify = nil

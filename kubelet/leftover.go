@@ -1,8 +1,10 @@
 package kubelet
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -11,36 +13,45 @@ import (
 
 const goneInterval = 20 * time.Millisecond
 
-// StopLeftOvers stops the kubelets that a supervisor of this run folder started and is not the parent of any more (rule 1), with the whole
-// grace time for each. recorded is one that is known from elsewhere, nil = none; the search through /proc is always made. One that waits at
-// its lock is killed before any other is touched, whose end would let it through; waited tells that there was one.
+// StopLeftOvers stops the kubelets that a supervisor of this run folder started and is not the parent of any more (rule 1), side by side within
+// one grace time. recorded is one that is known from elsewhere, nil = none; the search through /proc is always made. Those that wait at their
+// lock are killed before any other is touched, whose end would let them through; waited tells that there was one.
 func (l *Launcher) StopLeftOvers(recorded *Process, grace time.Duration) (waited bool, err error) {
-	found, err := (kubeletSearch{kubelet: l.Path, arguments: l.Arguments, runDir: l.RunDir, lockFile: l.LockFile}).leftOvers()
-	var others []Process
-	for _, kubelet := range found {
-		if !comesBeforeItsLock(kubelet.PID, l.LockFile) {
-			others = append(others, kubelet)
-			continue
-		}
-		waited = true
-		if err := l.stopLeftOver(kubelet, grace, syscall.SIGKILL); err != nil {
-			return waited, err
-		}
+	secret := l.secret
+	if secret == "" {
+		secret = readSecret(l.RunDir)
 	}
+	found, err := (kubeletSearch{kubelet: l.Path, arguments: l.Arguments, runDir: l.RunDir, lockFile: l.LockFile, secret: secret}).leftOvers()
+	var waiting, others []Process
 	if recorded != nil {
-		if err := l.stopLeftOver(*recorded, grace, syscall.SIGTERM, syscall.SIGKILL); err != nil {
-			return waited, err
+		others = append(others, *recorded)
+	}
+	for _, kubelet := range found {
+		switch {
+		case comesBeforeItsLock(kubelet.PID, l.LockFile):
+			waiting = append(waiting, kubelet)
+		case recorded == nil || kubelet.PID != recorded.PID:
+			others = append(others, kubelet)
 		}
 	}
-	if err != nil {
-		return waited, err
+	waited = len(waiting) > 0
+	if stopErr := l.stopSideBySide(waiting, grace, syscall.SIGKILL); stopErr != nil {
+		return waited, stopErr
 	}
-	for _, kubelet := range others {
-		if err := l.stopLeftOver(kubelet, grace, syscall.SIGTERM, syscall.SIGKILL); err != nil {
-			return waited, err
-		}
+	if stopErr := l.stopSideBySide(others, grace, syscall.SIGTERM, syscall.SIGKILL); stopErr != nil {
+		return waited, stopErr
 	}
-	return waited, nil
+	return waited, err
+}
+
+func (l *Launcher) stopSideBySide(kubelets []Process, grace time.Duration, signals ...syscall.Signal) error {
+	errs := make([]error, len(kubelets))
+	var stops sync.WaitGroup
+	for i, kubelet := range kubelets {
+		stops.Go(func() { errs[i] = l.stopLeftOver(kubelet, grace, signals...) })
+	}
+	stops.Wait()
+	return errors.Join(errs...)
 }
 
 // stopLeftOver ends one kubelet. The process is held while it is looked at once more, so that no other one that got its pid is met.

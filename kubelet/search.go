@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 // SupervisedError says that another supervisor, which lives, has a kubelet of this run folder.
@@ -21,9 +20,10 @@ func (e *SupervisedError) Error() string {
 // kubeletSearch finds kubelets that an earlier supervisor of this run folder started. Other kubelets are on the same host and in the
 // same /proc, those of other nodes in containers among them, so a process is one only if all of this holds:
 //
-//   - it is of our user, in our pid namespace, and at the path of RUN_DIR it sees our RUN_DIR, the very folder: no container with a
-//     root or a mount of its own does;
-//   - its environment names RUN_DIR's notify socket: a supervisor of that folder started it, and not as a pre-flight;
+//   - all its user ids are ours, so that it is no program that a stranger has started with another user's rights; it is in our pid namespace,
+//     and at the path of RUN_DIR it sees our RUN_DIR, the very folder: no container with a root or a mount of its own does;
+//   - its environment names RUN_DIR's notify socket, and has the secret of RUN_DIR where there is one: a supervisor of that folder started it,
+//     and not as a pre-flight;
 //   - it is the kubelet, and none of the programs that a kubelet starts: its executable is the kubelet's, replaced meanwhile or not, or
 //     its command line is the kubelet's (where a script starts it);
 //   - it is neither we nor an ancestor of ours.
@@ -36,6 +36,7 @@ type kubeletSearch struct {
 	arguments []string
 	runDir    string
 	lockFile  string
+	secret    string // of RUN_DIR; empty where it is not known, because RUN_DIR has been lost
 }
 
 func (s kubeletSearch) leftOvers() ([]Process, error) {
@@ -92,7 +93,11 @@ func (s kubeletSearch) matches(proc string, isKubelet bool) bool {
 	if !ofOurUser(proc) || linked(proc+"/ns/pid") != linked("/proc/self/ns/pid") || !sameFile(proc+"/root"+s.runDir, s.runDir) {
 		return false
 	}
-	if !slices.Contains(zeroSeparated(proc+"/environ"), "NOTIFY_SOCKET="+filepath.Join(s.runDir, notifyFile)) {
+	environment := zeroSeparated(proc + "/environ")
+	if !slices.Contains(environment, "NOTIFY_SOCKET="+filepath.Join(s.runDir, notifyFile)) {
+		return false
+	}
+	if s.secret != "" && !slices.Contains(environment, secretVariable+s.secret) {
 		return false
 	}
 	return isKubelet || s.isOurCommandLine(zeroSeparated(proc+"/cmdline"))
@@ -106,10 +111,11 @@ func (s kubeletSearch) isOurCommandLine(words []string) bool {
 	return slices.Equal(words[1:], s.arguments) || slices.Equal(words[1:], dynamic) || slices.Equal(words[1:], append(dynamic, lockFlag+s.lockFile))
 }
 
-// isSupervisor tells whether the process runs this program, of whatever version.
+// isSupervisor tells whether the process runs this program, of whatever version, as our user.
 func isSupervisor(pid int) bool {
-	theirs := linked(filepath.Join("/proc", strconv.Itoa(pid), "exe"))
-	return theirs != "" && filepath.Base(theirs) == filepath.Base(linked("/proc/self/exe"))
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	theirs := linked(proc + "/exe")
+	return theirs != "" && ofOurUser(proc) && filepath.Base(theirs) == filepath.Base(linked("/proc/self/exe"))
 }
 
 // linked gives what a link in /proc leads to, deleted meanwhile or not; empty when it cannot be read.
@@ -118,13 +124,20 @@ func linked(path string) string {
 	return strings.TrimSuffix(target, " (deleted)")
 }
 
+// ofOurUser: its real, effective, saved and file system user are all ours. The owner of the folder in /proc is the effective one alone, which
+// is root's for any program with the set-user-ID bit.
 func ofOurUser(proc string) bool {
-	info, err := os.Stat(proc)
+	status, err := os.ReadFile(proc + "/status")
 	if err != nil {
 		return false
 	}
-	owner, known := info.Sys().(*syscall.Stat_t)
-	return known && int64(owner.Uid) == int64(os.Geteuid())
+	ours := strconv.Itoa(os.Geteuid())
+	for line := range strings.Lines(string(status)) {
+		if ids, is := strings.CutPrefix(line, "Uid:"); is {
+			return slices.Equal(strings.Fields(ids), []string{ours, ours, ours, ours})
+		}
+	}
+	return false
 }
 
 func sameFile(a, b string) bool {

@@ -14,6 +14,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
+const ourSecret, otherSecret = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "BBCDEFGHIJKLMNOPQRSTUVWXYZ"
+
 // beginning is a process that is about to be started, as a supervisor of the run folder would start its kubelet.
 type beginning struct {
 	t *testing.T
@@ -91,6 +93,18 @@ func copyOf(t *testing.T, from, to string) string {
 	return to
 }
 
+// readableByAll lets another user start it.
+func (b *beginning) readableByAll() {
+	for _, folder := range []string{filepath.Dir(b.kubelet), filepath.Dir(b.arguments[0][len("--config="):]), b.runDir} {
+		for ; folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) {
+			_ = os.Chmod(folder, 0o755)
+		}
+	}
+	if err := os.Chmod(b.arguments[0][len("--config="):], 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 func TestLeftOversAreFoundWithoutARecord(t *testing.T) {
 	elsewhere := func(b *beginning) string { // the same program, as another file
 		b.instead(copyOf(b.t, fakeKubelet, filepath.Join(b.t.TempDir(), "real-kubelet")), b.Args[1:]...)
@@ -142,6 +156,30 @@ func TestLeftOversAreFoundWithoutARecord(t *testing.T) {
 			write(b.t, filepath.Join(b.runDir, outputFile), "")
 		}, true},
 
+		"with the secret of the run folder": {func(b *beginning) string {
+			b.secret = ourSecret
+			b.Env = append(b.Env, secretVariable+ourSecret)
+			return ""
+		}, nil, true},
+		"a stranger's, with all its words": {func(b *beginning) string { b.secret = ourSecret; return "" }, nil, false},
+		"a stranger's, with another secret": {func(b *beginning) string {
+			b.secret = ourSecret
+			b.Env = append(b.Env, secretVariable+otherSecret)
+			return ""
+		}, nil, false},
+		"a program with the set-user-ID bit, of another user": {func(b *beginning) string {
+			asRoot(b)
+			b.readableByAll()
+			if err := os.Chmod(b.kubelet, 0o755|os.ModeSetuid); err != nil {
+				b.t.Fatal(err)
+			}
+			b.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+			return ""
+		}, func(b *beginning) {
+			if info, err := os.Stat(fmt.Sprintf("/proc/%d", b.Process.Pid)); err != nil || info.Sys().(*syscall.Stat_t).Uid != 0 {
+				b.t.Skip("the set-user-ID bit counts for nothing where temporary files are")
+			}
+		}, false},
 		"a pre-flight, or one that a person started": {func(b *beginning) string { b.Env = os.Environ(); return "" }, nil, false},
 		"of a supervisor with another run folder":    {func(b *beginning) string { b.Env = append(b.Env, "NOTIFY_SOCKET=/run/other/notify"); return "" }, nil, false},
 		"a program that a kubelet started":           {func(b *beginning) string { b.instead(sleepPath(b.t), "1000"); return sleepPath(b.t) }, nil, false},
@@ -152,14 +190,7 @@ func TestLeftOversAreFoundWithoutARecord(t *testing.T) {
 		}, nil, false},
 		"of another user": {func(b *beginning) string {
 			asRoot(b)
-			for _, folder := range []string{filepath.Dir(b.kubelet), filepath.Dir(b.arguments[0][len("--config="):]), b.runDir} {
-				for ; folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) {
-					_ = os.Chmod(folder, 0o755)
-				}
-			}
-			if err := os.Chmod(b.arguments[0][len("--config="):], 0o644); err != nil {
-				b.t.Fatal(err)
-			}
+			b.readableByAll()
 			b.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 			return ""
 		}, nil, false},

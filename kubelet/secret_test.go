@@ -1,0 +1,58 @@
+package kubelet
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A secret is kept, and given to no program that could not read it. One that others may know is replaced.
+func TestSecret(t *testing.T) {
+	first := keptSecret(t, t.TempDir(), "")
+	for name, test := range map[string]struct {
+		spoil func(path string) error
+		known string
+		same  bool
+	}{
+		"it is kept":                      {func(string) error { return nil }, "", true},
+		"it is lost, and known":           {os.Remove, first, true},
+		"it is lost, and not known":       {os.Remove, "", false},
+		"others may read it":              {func(path string) error { return os.Chmod(path, 0o644) }, "", false},
+		"others may read it, it is known": {func(path string) error { return os.Chmod(path, 0o644) }, first, true},
+		"it is empty":                     {func(path string) error { return os.Truncate(path, 0) }, "", false},
+		"it is another's word":            {func(path string) error { return os.WriteFile(path, []byte("secret"), 0o600) }, "", false},
+		"it is a link": {func(path string) error {
+			if err := os.Rename(path, path+".elsewhere"); err != nil {
+				return err
+			}
+			return os.Symlink(path+".elsewhere", path)
+		}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runDir := t.TempDir()
+			write(t, filepath.Join(runDir, secretFile), first)
+			if err := os.Chmod(filepath.Join(runDir, secretFile), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := test.spoil(filepath.Join(runDir, secretFile)); err != nil {
+				t.Fatal(err)
+			}
+			got := keptSecret(t, runDir, test.known)
+			if (got == first) != test.same {
+				t.Errorf("it is %q, and was %q", got, first)
+			}
+			if read := readSecret(runDir); read != got {
+				t.Errorf("read is %q, want %q", read, got)
+			}
+		})
+	}
+}
+
+func keptSecret(t *testing.T, runDir, known string) string {
+	t.Helper()
+	secret, err := keepSecret(runDir, known)
+	if err != nil || !secretForm.MatchString(secret) {
+		t.Fatalf("the secret is %q, %v", secret, err)
+	}
+	return secret
+}
