@@ -54,7 +54,7 @@ func TestCollectRemovesLeftovers(t *testing.T) {
 	}
 	must(t, s.Collect([]corev1.ConfigMapNodeConfigSource{kept}))
 	for folder, want := range map[string]string{
-		"":                "checkpoints meta notes", // what is none of ours to remove stays
+		"":                "checkpoints lock meta notes", // what is none of ours to remove stays
 		"meta":            "assigned notes",
 		"checkpoints":     "a stray",
 		"checkpoints/a":   "1 1.sha256",
@@ -82,7 +82,7 @@ func TestCollectBoundsWhatWasSetAside(t *testing.T) {
 	}
 	must(t, s.Collect([]corev1.ConfigMapNodeConfigSource{*sourceOf("a", "1")}))
 	const newest = "a.corrupt-4 a.corrupt-6 %sz.corrupt-3 z.corrupt-5 z.corrupt-7"
-	wantList(t, s, "", fmt.Sprintf(newest, "checkpoints meta "))
+	wantList(t, s, "", fmt.Sprintf(newest, "checkpoints lock meta "))
 	wantList(t, s, "meta", fmt.Sprintf("a.corrupt-4 a.corrupt-6 %sz.corrupt-3 z.corrupt-5 z.corrupt-7", "assigned "))
 	wantList(t, s, "checkpoints/a", "1 1.sha256 "+fmt.Sprintf(newest, ""))
 	if got := list(t, s.dir, "checkpoints"); strings.Contains(got, "gone") {

@@ -14,9 +14,9 @@ import (
 // twenty was seen to miss a lock, and one in twenty to list it twice.
 const holderReadings = 8
 
-// holderOf says who has locked a folder, as the kernel tells it (proc_locks(5)); empty when that cannot be told for certain.
-func holderOf(folder fs.FileInfo) string {
-	stat, known := folder.Sys().(*syscall.Stat_t)
+// holderOf says who has locked a file, as the kernel tells it (proc_locks(5)); empty when that cannot be told for certain.
+func holderOf(locked fs.FileInfo) string {
+	stat, known := locked.Sys().(*syscall.Stat_t)
 	if !known {
 		return ""
 	}

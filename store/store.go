@@ -28,10 +28,9 @@ type Store struct {
 	turn sync.Mutex       // two writers would meet in one temporary file
 }
 
-// Open opens the folder dir, an absolute path, and creates it (0700) if there is none. It locks the folder itself, so that
-// no file of ours tells a lock from a left-over, until Close or the end of the process; the error wraps ErrHeld while
-// another process has it. A folder that is a link, that belongs to somebody else or that others can write to is refused:
-// whoever can write there decides what the kubelet runs.
+// Open opens the folder dir, an absolute path, and creates it (0700) if there is none. It locks it until Close or the end of the process; the
+// error wraps ErrHeld while another process has it. A folder of ours that others can read is closed to them. A folder that is a link, that
+// belongs to somebody else or that others can write to is refused: whoever can write there decides what the kubelet runs.
 //
 // A folder on a read-only file system opens; only the Saves fail.
 func Open(dir string) (*Store, error) {
@@ -42,12 +41,15 @@ func Open(dir string) (*Store, error) {
 	if err := makeStateFolder(dir); err != nil {
 		return nil, fmt.Errorf("creating the state folder: %w", err)
 	}
-	// The os package opens close-on-exec: the kubelet must not keep the lock when the supervisor is gone.
-	lock, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	info, err := openFolder(dir)
 	if err != nil {
-		return nil, fmt.Errorf("opening the state folder, which must be a folder and not a link: %w", err)
+		return nil, err
 	}
-	return newStore(dir, lock)
+	lock, err := openLock(dir)
+	if err != nil {
+		return nil, err
+	}
+	return newStore(dir, info, lock)
 }
 
 // Inherit opens the folder dir by the lock of the program that this one took the place of (Lock), so that nobody else can have had
@@ -58,42 +60,48 @@ func Inherit(dir string, lock *os.File) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("examining the inherited lock: %w", errors.Join(err, lock.Close()))
 	}
-	ours, err := os.Lstat(dir)
-	if err != nil || !os.SameFile(theirs, ours) {
+	info, err := openFolder(dir)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	ours, err := os.Lstat(filepath.Join(dir, lockFile))
+	if err != nil || !os.SameFile(theirs, ours) && !os.SameFile(theirs, info) {
 		return nil, fmt.Errorf("the inherited lock is not that of the state folder %s: %w", dir, errors.Join(err, lock.Close()))
 	}
-	return newStore(dir, lock)
+	return newStore(dir, info, lock)
 }
 
-// Lock is the folder, open and locked, for the program that takes the place of this one. It stays the Store's.
+// Lock is what is locked, open, for the program that takes the place of this one. It stays the Store's.
 func (s *Store) Lock() *os.File { return s.lock }
 
-func newStore(dir string, lock *os.File) (*Store, error) {
-	info, err := lockFolder(lock)
-	if err != nil {
+func newStore(dir string, info fs.FileInfo, lock *os.File) (*Store, error) {
+	if err := take(lock, dir); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return &Store{dir: dir, lock: lock, disk: &osDisk{dir: dir, opened: info}, now: time.Now}, nil
 }
 
-// lockFolder checks that the opened folder is fit to hold state and locks it.
-func lockFolder(folder *os.File) (fs.FileInfo, error) {
+// openFolder checks that the folder is fit to hold state. One that others can read is tightened, where its file system lets it.
+func openFolder(dir string) (fs.FileInfo, error) {
+	folder, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening the state folder, which must be a folder and not a link: %w", err)
+	}
+	defer func() { _ = folder.Close() }()
 	info, err := folder.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("examining the state folder: %w", err)
 	}
 	if reason := foreign(info); reason != "" {
-		return nil, fmt.Errorf("the state folder %s %s; chown it or choose another with --state-dir", folder.Name(), reason)
+		return nil, fmt.Errorf("the state folder %s %s; chown it or choose another with --state-dir", dir, reason)
 	}
-	if info.Mode().Perm()&0o022 != 0 {
-		return nil, fmt.Errorf("others can write to the state folder %s (mode %04o); chmod it to 0700", folder.Name(), info.Mode().Perm())
-	}
-	err = syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, fmt.Errorf("%w %s%s: stop it, or choose another folder with --state-dir", ErrHeld, folder.Name(), holderOf(info))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("locking the state folder %s: %w", folder.Name(), err)
+	switch mode := info.Mode().Perm(); {
+	case mode&0o022 != 0:
+		return nil, fmt.Errorf("others can write to the state folder %s (mode %04o); chmod it to 0700", dir, mode)
+	case mode&0o077 != 0:
+		if err := folder.Chmod(0o700); err != nil && !errors.Is(err, syscall.EROFS) {
+			return nil, fmt.Errorf("others can read the state folder %s (mode %04o), and it cannot be closed to them: %w", dir, mode, err)
+		}
 	}
 	return info, nil
 }
