@@ -23,9 +23,9 @@ const (
 	hostRecheck      = time.Minute        // logind may come later, or the bus be restarted
 )
 
-// WatchShutdown tells of the host's shutdown, and that one was called off, until ctx ends. stopping is what was told last. A signal can be
-// missed, while nobody is connected or this program is replaced, so logind is asked too: at each connection, when logind comes anew, and now
-// and then during a shutdown. A host without logind is never known to shut down; the service manager's SIGTERM comes all the same.
+// WatchShutdown tells of the host's shutdown, and that one was called off, until ctx ends. stopping is what was told last. A signal is no
+// more than a reason to ask logind, because any local user can send one (rule 27). It can be missed, while nobody is connected or this program
+// is replaced, so logind is asked too at each connection, when logind comes again, and now and then. A host without logind is never known to shut down; the service manager's SIGTERM comes all the same.
 func WatchShutdown(ctx context.Context, logger *zap.Logger, stopping bool, tell func(stopping bool)) {
 	changed := func(now bool) {
 		if now != stopping {
@@ -70,15 +70,11 @@ func hearHost(ctx context.Context, tell func(stopping bool)) error {
 	defer again.Stop()
 	for {
 		select {
-		case signal, open := <-signals:
+		case _, open := <-signals:
 			if !open {
 				return errors.New("listening to logind: the connection was closed")
 			}
-			if stopping, is := announced(signal); is {
-				tell(stopping)
-			} else {
-				ask()
-			}
+			ask() // whoever sent it: any local user can send a signal, and only logind answers for itself
 		case <-again.C:
 			ask()
 		case <-ctx.Done():
@@ -109,12 +105,4 @@ func preparingForShutdown(ctx context.Context, connection *dbus.Conn) (stopping 
 	err = connection.Object(logind, logindPath).
 		CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", dbus.FlagNoAutoStart, logindManager, shutdownProperty).Store(&stopping)
 	return stopping, err
-}
-
-func announced(signal *dbus.Signal) (stopping, is bool) {
-	if signal.Name != logindManager+"."+shutdownSignal || len(signal.Body) != 1 {
-		return false, false
-	}
-	stopping, is = signal.Body[0].(bool)
-	return stopping, is
 }

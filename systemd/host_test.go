@@ -74,6 +74,7 @@ func TestHostShutdownIsHeard(t *testing.T) {
 	logind := playLogind(t)
 	told := watchShutdown(t, false)
 	for _, begins := range []bool{true, false} {
+		logind.says(begins)
 		// Said until it is heard: the subscription has no sign of its own.
 		again := time.NewTicker(20 * time.Millisecond)
 		defer again.Stop()
@@ -88,6 +89,50 @@ func TestHostShutdownIsHeard(t *testing.T) {
 			case <-t.Context().Done():
 				t.Fatal("not heard")
 			}
+		}
+	}
+}
+
+// Any local user can send a signal. It has logind asked, whose answer counts.
+func TestAnAnnouncementOfAStranger(t *testing.T) {
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", startBus(t))
+	logind := playLogind(t)
+	asked := make(chan struct{}, 1)
+	answer := func(string, string) (dbus.Variant, *dbus.Error) {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		return dbus.MakeVariant(false), nil
+	}
+	if err := logind.ExportMethodTable(map[string]any{"Get": answer}, logindPath, "org.freedesktop.DBus.Properties"); err != nil {
+		t.Fatal(err)
+	}
+	told := watchShutdown(t, false)
+	<-asked // at the start
+	stranger := connectBus(t)
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	var names []string
+	if err := stranger.BusObject().Call("org.freedesktop.DBus.ListNames", 0).Store(&names); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		select {
+		case <-again.C: // to each connection by its name, for which nobody has to be subscribed
+			for _, name := range names {
+				forged := &dbus.Message{Type: dbus.TypeSignal, Headers: map[dbus.HeaderField]dbus.Variant{
+					dbus.FieldDestination: dbus.MakeVariant(name), dbus.FieldPath: dbus.MakeVariant(dbus.ObjectPath(logindPath)),
+					dbus.FieldInterface: dbus.MakeVariant(logindManager), dbus.FieldMember: dbus.MakeVariant(shutdownSignal),
+					dbus.FieldSignature: dbus.MakeVariant(dbus.SignatureOf(true))}, Body: []any{true}}
+				if call := stranger.Send(forged, nil); call != nil && call.Err != nil {
+					t.Fatal(call.Err)
+				}
+			}
+		case <-told:
+			t.Fatal("it was believed")
+		case <-asked:
+			return
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -54,14 +55,16 @@ func (ph phase) term(t *testing.T, n *node, p *supervisorProcess) {
 // person asks for. What the host ends stays ended, and counts nothing.
 func TestHostShutdownInEveryPhase(t *testing.T) {
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", startBus(t))
-	logind := playLogind(t)
+	logind, stops := playLogind(t)
 	for _, phase := range phases[1:] { // in the first one there is nobody yet who listens
 		t.Run(phase.name, func(t *testing.T) {
+			stops.Store(false)
 			n, p := phase.reach(t)
 			before, _, err := supervisor.ReadRecord(n.runDir)
 			if err != nil {
 				t.Fatal(err)
 			}
+			stops.Store(true)
 			fakenode.Await(t, "the announcement is heard", func() bool { // said until then: the subscription has no sign of its own
 				if err := logind.Emit("/org/freedesktop/login1", "org.freedesktop.login1.Manager.PrepareForShutdown", true); err != nil {
 					t.Fatal(err)
@@ -121,9 +124,10 @@ func startBus(t *testing.T) string {
 	return strings.TrimSpace(address)
 }
 
-// playLogind takes logind's name on the bus.
-func playLogind(t *testing.T) *dbus.Conn {
+// playLogind takes logind's name on the bus, and answers whether the host stops.
+func playLogind(t *testing.T) (connection *dbus.Conn, stops *atomic.Bool) {
 	t.Helper()
+	stops = &atomic.Bool{}
 	connection, err := dbus.ConnectSystemBus()
 	if err != nil {
 		t.Fatal(err)
@@ -132,5 +136,9 @@ func playLogind(t *testing.T) *dbus.Conn {
 	if reply, err := connection.RequestName("org.freedesktop.login1", dbus.NameFlagDoNotQueue); err != nil || reply != dbus.RequestNameReplyPrimaryOwner {
 		t.Fatalf("taking logind's name: %v %v", reply, err)
 	}
-	return connection
+	answer := func(string, string) (dbus.Variant, *dbus.Error) { return dbus.MakeVariant(stops.Load()), nil }
+	if err := connection.ExportMethodTable(map[string]any{"Get": answer}, "/org/freedesktop/login1", "org.freedesktop.DBus.Properties"); err != nil {
+		t.Fatal(err)
+	}
+	return connection, stops
 }
