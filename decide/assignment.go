@@ -132,7 +132,10 @@ func (s *State) learnRetry(e Retry) {
 }
 
 func (s *State) learnProved(e Proved) {
-	s.Doing, s.nonce = nil, e.Nonce
+	if _, is := s.Doing.(Prove); is {
+		s.Doing = nil
+	}
+	s.nonce = e.Nonce
 	switch {
 	case e.Outcome == 0: // abandoned
 	case e.Unanswered:

@@ -19,7 +19,7 @@ func (s *State) act() Action {
 		s.applyReset()
 		next = s.plan()
 	}
-	if s.takenAndHeld() {
+	if s.takenAndWaits() {
 		s.giveBack()
 	}
 	return s.commit(next)

@@ -27,14 +27,14 @@ func Decide(s State, at Moment, e Event) (State, Step) {
 	s.followChange()
 	s.followReason()
 	look := s.askForLook()
-	step := Step{Do: do, LookAtNode: look, Wake: s.wake(), WatchLease: s.watchesLease(), Events: s.events, Phases: s.ended}
-	s.events, s.ended = nil, nil
+	step := Step{Do: do, GaveUp: s.gaveUp, LookAtNode: look, Wake: s.wake(), WatchLease: s.watchesLease(), Events: s.events, Phases: s.ended}
+	s.events, s.ended, s.gaveUp = nil, nil, false
 	return s, step
 }
 
 // learn turns the event into knowledge; it decides nothing.
 func (s *State) learn(event Event) {
-	s.giveUpLook(event)
+	s.giveUpQuestion(event)
 	switch e := event.(type) {
 	case Booted:
 		s.boot(e)

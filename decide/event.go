@@ -171,6 +171,7 @@ type (
 // Step is one decision: at most one blocking action, whose result is an Event.
 type Step struct {
 	Do         Action        // nil = none
+	GaveUp     bool          // the question that was under way: its answer is not waited for, and not to be given
 	Wake       time.Duration // when Ticked is due; negative = never
 	WatchLease bool          // look at the kubelet's Lease while it is true
 	LookAtNode bool          // once, at its conditions, and in a trial at its pods; answered by ConditionsSeen

@@ -14,7 +14,7 @@ func (s *State) learnExited(e ChildExited) {
 		return
 	}
 	gone, trial, control := s.Child, s.OnTrial(), s.inControl()
-	s.Child = Child{Version: gone.Version, Words: e.Words}
+	s.Child = Child{Version: gone.Version, Words: e.Words, Crashed: !e.Asked}
 	s.Unrenderable = nil
 	s.endLetThrough()
 	switch {

@@ -186,13 +186,23 @@ func (s *State) askedFor(want *Version) {
 	}
 }
 
-// takenAndHeld: a change is held whose assignment has been taken: its consent was withdrawn, or a later look has said more.
-func (s *State) takenAndHeld() bool {
-	want, _, held := s.heldChange()
-	return held && s.Pending == nil && s.Reset == nil && !s.runs(want)
+// takenAndWaits: a change waits whose assignment has been taken: a later look has said more, or nothing, its approval was withdrawn, or the Node
+// is gone.
+func (s *State) takenAndWaits() bool {
+	want, _, _ := s.heldChange()
+	waits := s.waits(want) || s.NodeGone && s.mayHold(want)
+	return waits && s.Pending == nil && s.Reset == nil && !s.runs(want)
 }
 
-// giveBack: an assignment that was taken, and waited for its turn, is held after all. A held change moves no pointer, so that a supervisor
+// isUnseen: a look has not just shown that the change to want costs nothing, and it was not let through. A kubelet that crashes is started again
+// with what it ran: its end is no chance for a change that nobody has looked at.
+func (s *State) isUnseen(want *Version) bool {
+	o := s.Outlook
+	seen := s.isLetThrough(want) || s.foresaw(want) && o.Known && !s.losesPods(want) && s.Now <= o.At+outlookLasts
+	return s.Disruption == Hold && !seen && !s.nothingToKeep()
+}
+
+// giveBack: an assignment that was taken has to wait after all. A change that waits moves no pointer, so that a supervisor
 // or a host that comes back starts what ran last.
 func (s *State) giveBack() {
 	taken := s.Assigned
@@ -207,15 +217,24 @@ func (s *State) giveBack() {
 	}
 }
 
-// giveUpLook: what makes something else more urgent, or the look void, does not wait for its answer. Nor for whom to blame, or what runs.
-func (s *State) giveUpLook(event Event) {
+// giveUpQuestion: what makes something else more urgent, or an answer void, does not wait for the answer of a look, of the kubelet's program, or
+// of a search for whom to blame. A start waits for its pre-flight, which is its verdict, whatever comes meanwhile.
+func (s *State) giveUpQuestion(event Event) {
+	switch event.(type) {
+	case Assigned, Cleared, SyncFailed, NodeGone, PortSeen, Hung, ChildExited, HostStopping, StopAsked:
+		s.dropQuestion()
+	}
+}
+
+func (s *State) dropQuestion() {
 	switch s.Doing.(type) {
 	case Foresee, Blame, Ask:
+	case Prove:
+		if !s.Child.Alive {
+			return
+		}
 	default:
 		return
 	}
-	switch event.(type) {
-	case Assigned, Cleared, SyncFailed, NodeGone, PortSeen, Hung, ChildExited, HostStopping, StopAsked:
-		s.Doing = nil
-	}
+	s.Doing, s.gaveUp = nil, true
 }

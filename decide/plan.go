@@ -81,8 +81,8 @@ func (s *State) planReset() move {
 // (waitBefore), and no start.
 func (s *State) choose() (want *Version, ask Action) {
 	want = s.target()
-	if !s.Child.Alive && s.waitsForTurn(want) {
-		want = s.Child.Version // an edit that is to come later is not made by a crash of what runs until then
+	if !s.Child.Alive && (s.waitsForTurn(want) || s.crashedBefore(want) && s.isUnseen(want)) {
+		want = s.Child.Version // a change that is to come later is not made by a crash of what runs until then
 	}
 	if want == nil || s.runs(want) || s.proof(want.Content, s.OnDisk) != nil || s.owed(want) != nil {
 		return want, nil
@@ -94,6 +94,12 @@ func (s *State) choose() (want *Version, ask Action) {
 		return want, nil // there is always a kubelet: as with no verdict, the trial will tell
 	}
 	return nil, s.prove(want)
+}
+
+// crashedBefore: what ran ended by itself while what is assigned was still to come. One that waited for that end has just begun.
+func (s *State) crashedBefore(want *Version) bool {
+	ran := s.Child.Version
+	return s.Child.Crashed && s.Parked == nil && want != nil && Same(want, s.Assigned) && !Same(want, ran) && (ran == nil || s.usable(ran))
 }
 
 // environmentBlocks: the environment is to blame, and was asked too recently to be asked again.

@@ -63,6 +63,7 @@ type Child struct {
 	Locked       bool          // it holds the lock
 	Foreign      bool          // its configuration is of another cluster, and forgotten (rule 18)
 	Asked        bool          // what it was started with was asked for
+	Crashed      bool          // it ended, and not because it was asked to
 	Unparkable   bool          // the next one could not wait beside it: it is started plainly
 }
 
@@ -154,6 +155,7 @@ type State struct {
 	nonce   string // that came with the event, for a hold that needs one
 	events  []NodeEvent
 	ended   []EndedPhase
+	gaveUp  bool // the question that was under way
 	looking bool // at the Node; not handed over, because the answer would not be either
 }
 

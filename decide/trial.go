@@ -109,6 +109,7 @@ func (s *State) failTrialOf(v *Version, x Suspect) {
 // blame has the fallback started. It does so for one that is excused from the beginning, too: the fallback may take less of what the node
 // is short of, or find some again.
 func (s *State) blame(x Suspect) {
+	s.dropQuestion() // the fallback does not wait for an answer about something else
 	s.Suspects = newest(s.Suspects, x)
 	if x.Excused {
 		s.countExcuse(x)

@@ -48,6 +48,7 @@ type loop struct {
 	lostAfter   time.Duration
 	preflights  atomic.Int64 // how many files they were given
 	saves       saves
+	question    question                                                          // that is under way
 	readPayload func(corev1.ConfigMapNodeConfigSource) (map[string]string, error) // of a checkpoint, off the disk
 	begun       chan begun
 	phases      []decide.EndedPhase // that the present decision has ended, and no line of the log has yet
@@ -169,6 +170,8 @@ func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 		var event decide.Event
 		select {
 		case event = <-l.events:
+		case event = <-l.question.answers:
+			l.question = question{}
 		case <-alarm.C:
 			event = decide.Ticked{}
 		case <-l.manager.Pulse:
@@ -243,6 +246,9 @@ func (l *loop) handle(life lifetimes, event decide.Event) bool {
 // carryOut starts the step's action. Its result comes back as an event.
 func (l *loop) carryOut(life lifetimes, step decide.Step) {
 	l.lease.turn(step.WatchLease)
+	if step.GaveUp {
+		l.giveUpQuestion()
+	}
 	if step.LookAtNode {
 		l.node.ask(l.state.OnTrial())
 	}
@@ -254,15 +260,15 @@ func (l *loop) carryOut(life lifetimes, step decide.Step) {
 			return decide.Saved{Err: l.saves.doThen(func() error { return l.save(do.Durable) }, func() { l.collect(do.Durable, keep) })}
 		})
 	case decide.Prove:
-		l.answer(life.over, do, func() decide.Event { return l.prove(life.asked, do) })
+		l.answerQuestion(life, do, func(ctx context.Context) decide.Event { return l.prove(ctx, do) })
 	case decide.Foresee:
-		l.answer(life.over, do, func() decide.Event { return l.foresee(life.asked, do) })
+		l.answerQuestion(life, do, func(ctx context.Context) decide.Event { return l.foresee(ctx, do) })
 	case decide.Ask:
-		l.answer(life.over, do, func() decide.Event { return l.ask(life.asked, do) })
+		l.answerQuestion(life, do, func(ctx context.Context) decide.Event { return l.ask(ctx, do) })
 	case decide.Merge:
 		l.answer(life.over, do, func() decide.Event { return l.merge(do) })
 	case decide.Blame:
-		l.answer(life.over, do, func() decide.Event { return l.blame(life.asked, do) })
+		l.answerQuestion(life, do, func(ctx context.Context) decide.Event { return l.blame(ctx, do) })
 	case decide.Stop:
 		if do.Looked {
 			l.compareLost(life.over)
