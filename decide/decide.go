@@ -60,7 +60,7 @@ func (s *State) learn(event Event) {
 	case Blamed:
 		s.learnBlamed(e)
 	case Asked:
-		s.learnAsked()
+		s.learnAsked(e)
 	case Consented:
 		s.learnConsented(e)
 	case Reported:

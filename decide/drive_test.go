@@ -44,6 +44,7 @@ type drive struct {
 	hangs    map[string]bool           // never healthy
 	portHeld map[string]bool           // never healthy either: its healthz port is another process's
 	kills    map[string]int            // by content: so many running pods would be killed at its start
+	deaf     time.Duration             // until then nobody tells what runs
 	unsure   string                    // what a forecast does not know, and nobody can say
 	silent   string                    // who does not answer a look
 	mute     map[string]int            // by content: so many pre-flights give no answer; negative = none ever does
@@ -219,7 +220,7 @@ func (d *drive) answer(do Action) Event {
 		return d.foresees(do)
 	case Ask:
 		d.asked = append(d.asked, nameOf(do.Version))
-		return Asked{}
+		return Asked{Open: d.now < d.deaf}
 	case Park:
 		d.note("park " + nameOf(do.Version))
 		if ended, is := d.parks[nameOf(do.Version)]; is {

@@ -78,8 +78,8 @@ type (
 		Warning  string        // what cannot be known, or is uncertain, in one line
 		Nonce    string        // random, for a hold that needs one
 	}
-	// Asked answers Ask.
-	Asked struct{}
+	// Asked answers Ask; Open: it was not answered, and is to be asked again.
+	Asked struct{ Open bool }
 	// Consented brings the value of annotation allow-disruption; empty = none.
 	Consented struct{ Value string }
 	// PodsLost tells what a restart has cost that was not foreseen.
@@ -212,6 +212,7 @@ type (
 		Version *Version
 		Kubelet config.Identity
 		Local   string
+		Tries   int // without an answer
 	}
 	// Merge lays the layers of a version over the node's own file as it is now, whose content is Local; answered by Merged.
 	Merge struct {

@@ -279,6 +279,10 @@ func TestWhatRunsIsAskedFor(t *testing.T) {
 			d.boot().pass(time.Hour).hear(ChildExited{Code: 1, Words: "x", Delay: time.Second}).pass(time.Hour)
 		}, []string{"good", "good"}},
 		"as soon as it answers": {holding, func(d *drive) { d.boot().pass(time.Second) }, []string{"good"}},
+		"again, where it was not answered": {holding, func(d *drive) {
+			d.deaf = d.now + 5*time.Second
+			d.boot().pass(time.Hour)
+		}, []string{"good", "good", "good", "good"}},
 		"not after a change of its program": {holding, func(d *drive) {
 			d.start().hear(LocalChanged{Kubelet: newerKubelet, Local: "local"}).pass(time.Hour)
 		}, nil},

@@ -118,15 +118,23 @@ func askAgainAfter(tries int) time.Duration {
 // planAsk asks what the running kubelet was started with as soon as it is healthy, while its program and its files are still the same: a
 // change of them, such as a new package, must not leave a node that cannot foresee anything until its next restart.
 func (s *State) planAsk() Action {
-	if s.Disruption != Hold || s.Child.Asked || s.localFilesChanged() || s.proof(AnyContent, s.OnDisk) != nil {
+	c := s.Child
+	switch {
+	case s.Disruption != Hold, c.Asked, s.localFilesChanged(), s.proof(AnyContent, s.OnDisk) != nil:
+		return nil
+	case c.AskTries > 0 && !s.reached(c.AskedAt+s.jitter(askAgainAfter(c.AskTries), c.AskedAt)):
 		return nil
 	}
-	return Ask{Version: s.Child.Version, Kubelet: s.Child.Kubelet, Local: s.Child.Local}
+	return Ask{Version: c.Version, Kubelet: c.Kubelet, Local: c.Local, Tries: c.AskTries}
 }
 
-func (s *State) learnAsked() {
-	if _, is := s.Doing.(Ask); is {
-		s.Doing, s.Child.Asked = nil, true
+func (s *State) learnAsked(e Asked) {
+	if _, is := s.Doing.(Ask); !is {
+		return
+	}
+	s.Doing, s.Child.Asked = nil, !e.Open
+	if e.Open {
+		s.Child.AskTries, s.Child.AskedAt = s.Child.AskTries+1, s.Now
 	}
 }
 

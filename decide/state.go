@@ -62,7 +62,9 @@ type Child struct {
 	Hung         string        // why it has to be ended; empty = it does not hang
 	Locked       bool          // it holds the lock
 	Foreign      bool          // its configuration is of another cluster, and forgotten (rule 18)
-	Asked        bool          // what it was started with was asked for
+	Asked        bool          // what it was started with was asked for, and answered
+	AskTries     int           // without an answer
+	AskedAt      time.Duration // the newest of them
 	Crashed      bool          // it ended, and not because it was asked to
 	Unparkable   bool          // the next one could not wait beside it: it is started plainly
 }

@@ -86,7 +86,7 @@ func TestNothingUrgentWaitsForAPreflight(t *testing.T) {
 func TestWhatWasTakenIsNotMadeByACrash(t *testing.T) {
 	taken := func(t *testing.T) *drive {
 		d := newDrive(t, holding, func(s *Settings) { s.EditSpread = time.Minute }).boot()
-		return d.assign("one", "cm", "1").pass(12 * time.Minute).edit("two", "2")
+		return d.assign("one", "cm", "1").pass(12*time.Minute).edit("two", "2")
 	}
 	crash := func(d *drive) {
 		d.hear(ChildExited{Code: 1, Words: "x", Delay: time.Second}).pass(3 * time.Second)

@@ -136,15 +136,20 @@ func (l *loop) ask(ctx context.Context, do decide.Ask) decide.Asked {
 	if runs.Known() {
 		return decide.Asked{}
 	}
-	told, err := l.askEffective(ctx, decide.Prove{Version: do.Version, Alone: true, Kubelet: do.Kubelet, Local: do.Local})
+	told, err := l.askEffective(ctx, decide.Prove{Version: do.Version, Alone: true, Kubelet: do.Kubelet, Local: do.Local, Tries: do.Tries})
 	if err != nil {
 		l.Logger.Info("what the kubelet runs with is not known: what a change would do to its pods cannot be told", zap.Error(err))
 	} else {
 		l.Logger.Info("the kubelet told what it runs with")
 	}
 	l.effectives.learnRunning(child, told)
-	return decide.Asked{}
+	return decide.Asked{Open: errors.As(err, new(unanswered))}
 }
+
+// An unanswered question is asked again.
+type unanswered struct{ error }
+
+func (u unanswered) Unwrap() error { return u.error }
 
 // askedEffective asks the kubelet's program where it has not told yet.
 func (l *loop) askedEffective(ctx context.Context, do decide.Foresee, v *decide.Version, content string) (config.Effective, error) {
@@ -179,8 +184,10 @@ func (l *loop) askEffective(ctx context.Context, do decide.Prove) (config.Effect
 	told := verdict.Effective
 	switch {
 	case proved.Outcome == 0:
-		return config.Effective{}, cmp.Or(ctx.Err(), errWordless)
-	case proved.Unanswered, proved.Outcome == config.Refused, proved.Outcome == config.Environment:
+		return config.Effective{}, unanswered{cmp.Or(ctx.Err(), errWordless)}
+	case proved.Unanswered:
+		return config.Effective{}, unanswered{errors.New(proved.Words)}
+	case proved.Outcome == config.Refused, proved.Outcome == config.Environment:
 		return config.Effective{}, errors.New(proved.Words)
 	case proved.Outcome == config.Unknown:
 		return config.Effective{}, unknowable{errors.New(proved.Words)}
@@ -189,7 +196,7 @@ func (l *loop) askEffective(ctx context.Context, do decide.Prove) (config.Effect
 	case !told.Told:
 		return config.Effective{}, errNotTold
 	case !l.isAbout(do):
-		return config.Effective{}, errChanged
+		return config.Effective{}, unanswered{errChanged}
 	}
 	return told, nil
 }

@@ -178,7 +178,7 @@ func TestAskEffective(t *testing.T) {
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			stop()
-			if _, err := l.askEffective(ctx, decide.Prove{Alone: true}); err != context.Canceled {
+			if _, err := l.askEffective(ctx, decide.Prove{Alone: true}); !errors.Is(err, context.Canceled) || !errors.As(err, new(unanswered)) {
 				t.Errorf("given up: %v", err)
 			}
 		})
