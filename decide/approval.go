@@ -47,10 +47,12 @@ func (s *State) approval(want *Version) nodev1.Approval {
 	return s.Hold.approval()
 }
 
-// isApproved: a person has approved the change to want. With pods that were named before, only a fresh look can tell that there are no others.
+// isApproved: a person has approved the change to want. With pods that were named before, only a fresh look can tell that there are no others,
+// as long as there is one to be had.
 func (s *State) isApproved(want *Version) bool {
 	given, acceptsAny := s.approval(want).GivenBy(s.Consent)
-	return given && (acceptsAny || s.Outlook.Known || len(s.Hold.Named) == 0)
+	cannotBeKnown := s.foresaw(want) && !s.Outlook.Known && s.Outlook.WaitsFor == ""
+	return given && (acceptsAny || s.Outlook.Known || cannotBeKnown || len(s.Hold.Named) == 0)
 }
 
 // isLetThrough: the approval of the change to want was spent, and the change is being made. It can be taken back until the kubelet is stopped.
@@ -151,7 +153,7 @@ func (s *State) whyNotApproved(want *Version) string {
 	case s.Consent == "", s.isApproved(want):
 		return ""
 	case given:
-		return value + " waits for an answer"
+		return value + " waits for an answer, and with " + nodev1.Approval("").WithAny() + " at its end would not"
 	case word == "": // nothing but +any
 	case word == s.Hold.Wasted:
 		return value + " was spent without effect"

@@ -125,7 +125,10 @@ func (s *State) learnRetry(e Retry) {
 	}
 	s.ApplyAt, s.NextStart, s.Environment, s.Exits, s.Unrenderable = 0, 0, "", nil, nil
 	s.SettlesAt, s.NextEdit = 0, 0
-	s.Outlook.Due, s.Unanswered = true, nil // what is held is looked at again
+	s.Outlook.Due = true // what is held is looked at again, and is said to be held meanwhile
+	for i := range s.Unanswered {
+		s.Unanswered[i].At, s.Unanswered[i].Tries = 0, 0
+	}
 	if !Same(s.goal(), s.ran()) {
 		s.beginAnyChange()
 	}

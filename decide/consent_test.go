@@ -476,7 +476,7 @@ func TestWhyNotApproved(t *testing.T) {
 		t.Error(got)
 	}
 	s.Consent, s.Hold = approval, open
-	if got := s.whyNotApproved(version("b", "1", "b")); got != "annotation allow-disruption="+approval+" waits for an answer" {
+	if got := s.whyNotApproved(version("b", "1", "b")); got != "annotation allow-disruption="+approval+" waits for an answer, and with +any at its end would not" {
 		t.Error(got)
 	}
 }

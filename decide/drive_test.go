@@ -44,6 +44,7 @@ type drive struct {
 	hangs    map[string]bool           // never healthy
 	portHeld map[string]bool           // never healthy either: its healthz port is another process's
 	kills    map[string]int            // by content: so many running pods would be killed at its start
+	doubtful []nodev1.Loss             // pods of which no look can tell whether they go
 	deaf     time.Duration             // until then nobody tells what runs
 	unsure   string                    // what a forecast does not know, and nobody can say
 	silent   string                    // who does not answer a look
@@ -303,7 +304,7 @@ func (d *drive) foresees(do Foresee) Foreseen {
 	if d.silent != "" {
 		return Foreseen{Change: do.Change, WaitsFor: d.silent, Nonce: d.nonce()}
 	}
-	answer := Foreseen{Change: do.Change, Known: d.unsure == "", Lost: d.kills[do.Content], Warning: d.unsure, Nonce: d.nonce()}
+	answer := Foreseen{Change: do.Change, Known: d.unsure == "", Lost: d.kills[do.Content], InDoubt: d.doubtful, Warning: d.unsure, Nonce: d.nonce()}
 	for i := range answer.Lost {
 		pod := fmt.Sprintf("%s%d", d.pods, i+1)
 		answer.Losses = append(answer.Losses, nodev1.Loss{Pod: "default/" + pod, UID: "uid-" + pod, Reason: "OutOfpods"})

@@ -74,6 +74,7 @@ type (
 		WaitsFor string        // who has not answered, in one line; empty = nobody is waited for
 		Lost     int           // running pods that would certainly be killed, or started anew
 		Losses   []nodev1.Loss // which
+		InDoubt  []nodev1.Loss // that may be killed, and may not
 		Words    string        // which, in one line
 		Warning  string        // what cannot be known, or is uncertain, in one line
 		Nonce    string        // random, for a hold that needs one

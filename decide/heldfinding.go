@@ -38,7 +38,7 @@ func (s *State) notKnownForLong(want *Version) string {
 	switch {
 	case open && (s.Now >= since+askedForLong || !s.seesLoss(want)):
 		return waitsFor
-	case !open && s.foresaw(want) && !s.Outlook.Known:
+	case !open && s.foresaw(want) && (!s.Outlook.Known || s.isHold(want) && s.doubtsNamed()):
 		return s.Outlook.Warning
 	}
 	return ""

@@ -1,8 +1,10 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
@@ -109,10 +111,19 @@ func (s *State) mayHold(want *Version) bool {
 // seesLoss: a look of this supervisor knows of pods that the change to want would end.
 func (s *State) seesLoss(want *Version) bool { return s.foresaw(want) && s.Outlook.Lost > 0 }
 
-// losesPods: one of this supervisor or of the one before does, and none since then knows better.
+// losesPods: one of this supervisor or of the one before does, and none since then knows better. A pod that was named and is in doubt now is one
+// that may be lost.
 func (s *State) losesPods(want *Version) bool {
-	knows := s.foresaw(want) && s.Outlook.Known
-	return s.seesLoss(want) || s.isHold(want) && len(s.Hold.Named) > 0 && !knows
+	return s.seesLoss(want) || s.isHold(want) && len(s.Hold.Named) > 0 && !s.knowsBetter(want)
+}
+
+func (s *State) knowsBetter(want *Version) bool {
+	return s.foresaw(want) && s.Outlook.Known && !s.doubtsNamed()
+}
+
+// doubtsNamed: the newest look can neither say that a pod goes which the hold has named, nor that it stays.
+func (s *State) doubtsNamed() bool {
+	return slices.ContainsFunc(s.Outlook.InDoubt, func(l nodev1.Loss) bool { return names(s.Hold.Named, l) })
 }
 
 // mustWait: what is known of the change to want, or that nobody has answered yet, keeps it from being made without an approval.

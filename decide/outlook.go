@@ -18,6 +18,7 @@ type Outlook struct {
 	Due     bool          // it is looked at again at once
 	Lost    int           // running pods that certainly would be lost
 	Losses  []nodev1.Loss // which
+	InDoubt []nodev1.Loss // that may be lost, and may not
 	Words   string        // the same for people
 	AsOf    time.Time     // since when Losses are these; for people
 	Warning string        // what cannot be known, or is uncertain: it holds nothing up
@@ -49,7 +50,7 @@ func (s *State) learnForeseen(e Foreseen) {
 // with is the outlook after one more look. A change is the same for as long as it is from one content to another, whatever becomes of the
 // kubelet's program meanwhile.
 func (o Outlook) with(e Foreseen, now time.Duration, wall time.Time) Outlook {
-	next := Outlook{Change: e.Change, Known: e.Known, At: now, Pause: lookAgainLeast, Lost: e.Lost, Losses: e.Losses, Words: e.Words, AsOf: wall,
+	next := Outlook{Change: e.Change, Known: e.Known, At: now, Pause: lookAgainLeast, Lost: e.Lost, Losses: e.Losses, InDoubt: e.InDoubt, Words: e.Words, AsOf: wall,
 		Warning: e.Warning, WaitsFor: e.WaitsFor}
 	same := o.Content == e.Content && o.Runs == e.Runs
 	if e.WaitsFor != "" {

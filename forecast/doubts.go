@@ -79,6 +79,19 @@ func union(a, b map[string]bool) map[string]bool {
 	return all
 }
 
+// unmeasuredLosses are the running pods that the kubelet evicts where it measures what the facts lack.
+func (w world) unmeasuredLosses(list []*candidate) (losses []Loss) {
+	if len(w.pressure.unmeasured) == 0 {
+		return nil
+	}
+	for _, c := range kubeletOrder(list) {
+		if c.runs && !c.critical {
+			losses = append(losses, verdict{Reason: "Evicted"}.loss(c))
+		}
+	}
+	return losses
+}
+
 // unmeasured are new thresholds about which the facts say nothing. One that is as it was is no doubt of the change.
 func unmeasured(now, then world) (list []Unknown) {
 	for signal, what := range then.pressure.unmeasured {

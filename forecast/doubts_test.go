@@ -73,3 +73,20 @@ func TestDoubts(t *testing.T) {
 		{name: "IDs of users that nobody has", then: changes(func(c *Configuration) { c.UserNamespaces = &UserNamespaces{&ids} })},
 	})
 }
+
+// A threshold that cannot be measured may evict every pod that is not critical.
+func TestUnmeasured(t *testing.T) {
+	now, then := configuration(), configuration(func(c *Configuration) { c.EvictionHard = map[string]string{"imagefs.available": "60%"} })
+	host := machine()
+	host.ImageFS = nil
+	facts := Facts{Now: now, Then: then, Node: nodeWith(t, now), Host: host, SameRuntime: true,
+		Pods: []corev1.Pod{aPod("a", 0), aPod("crit", 1, priority(systemCritical)), aPod("waits", 2, phase(corev1.PodPending))}}
+	doubt := Of(facts).InDoubt()
+	if len(doubt) != 1 || doubt[0].Name != "a" || doubt[0].Reason != "Evicted" || doubt[0].Certain {
+		t.Errorf("in doubt are %+v", doubt)
+	}
+	facts.Then.EvictionHard = nil
+	if doubt := Of(facts).InDoubt(); len(doubt) > 0 {
+		t.Errorf("in doubt are %+v", doubt)
+	}
+}

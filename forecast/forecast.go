@@ -19,6 +19,7 @@ type Forecast struct {
 	LeastOfAll int       // how many pods are certain to go, by the change or by any restart, static ones not counted
 	Missing    []Unknown // facts without which nothing is known
 	Doubts     []Unknown // what is not certain although all facts are there
+	Unmeasured []Loss    // running pods that a threshold may evict about which the facts say nothing
 }
 
 // A Loss is a running pod that is killed, or its containers started anew.
@@ -61,6 +62,16 @@ func (f Forecast) Lost() (lost []Loss) {
 		}
 	}
 	return lost
+}
+
+// InDoubt are the running pods that may go, and may not: a loss of one that was certain before has not been seen to be none.
+func (f Forecast) InDoubt() (list []Loss) {
+	for _, l := range slices.Concat(f.Losses, f.Static, f.Anyway, f.Unmeasured) {
+		if l.counts() && !l.Certain {
+			list = append(list, l)
+		}
+	}
+	return list
 }
 
 // Harm is how many pods of Lost go for certain.
@@ -118,6 +129,7 @@ func Of(f Facts) Forecast {
 		f.Then, then, pods.then = f.Now, now, pods.now
 	}
 	forecast.compare(f, kubeletOrder(pods.now), now.replay(pods.now), then.replay(pods.then))
+	forecast.Unmeasured = then.unmeasuredLosses(pods.now)
 	forecast.Doubts = sortUnknown(slices.Concat(doubt, pods.open, doubts(f, now, then, pods.now)))
 	return forecast
 }

@@ -61,7 +61,7 @@ func foreseen(change decide.Change, f forecast.Forecast, troubles []error) decid
 	for _, u := range f.Doubts {
 		warnings = append(warnings, u.String())
 	}
-	found.Known, found.Lost = f.Known() && len(waits) == 0, f.Harm()
+	found.Known, found.Lost, found.InDoubt = f.Known() && len(waits) == 0, f.Harm(), losses(f.InDoubt())
 	sentence := f.Sentence(namedPods)
 	if found.Lost > 0 {
 		found.Words, found.Losses = line(sentence), losses(f.Lost())
