@@ -14,7 +14,7 @@ func (s *State) learnExited(e ChildExited) {
 		return
 	}
 	gone, trial, control := s.Child, s.OnTrial(), s.inControl()
-	s.Child = Child{Version: gone.Version, Words: e.Words, Crashed: !e.Asked}
+	s.Child = Child{Version: gone.Version, Local: gone.Local, Words: e.Words, Crashed: !e.Asked || gone.Hung != ""}
 	s.Unrenderable = nil
 	s.endLetThrough()
 	switch {

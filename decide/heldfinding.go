@@ -83,7 +83,7 @@ func (s *State) findHeld() *finding {
 
 // describeChange names the newest change for people.
 func (s *State) describeChange(want, newest *Version) string {
-	if newest == nil && s.Reset == nil {
+	if newest == nil && s.Reset == nil && s.runs(want) {
 		return "the change of local files"
 	}
 	return Describe(want)

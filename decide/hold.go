@@ -34,10 +34,17 @@ func (s *State) runsUnblamed() bool {
 
 // nothingToKeep: the last fallback, local, does not get healthy by itself, again and again or for long. What may mend that does not wait. One
 // start that fails is no such thing: a host that has just booted may be without its container runtime, or without the kubelet's program for
-// a moment. Nor is what another cluster had assigned kept: to leave it is a fallback, and those are never held (rules 18 and 19).
+// a moment. Nor is a local kubelet that was healthy before: what fails is not its configuration. A hold that has named pods ends as any other.
+// What another cluster had assigned is not kept: to leave it is a fallback, and those are never held (rules 18 and 19).
 func (s *State) nothingToKeep() bool {
 	c := s.Child
-	return c.Foreign || c.Version == nil && !c.EverHealthy && (s.LocalFailures >= s.TrialFailures || c.Alive && s.reached(c.Started+s.StartTimeout))
+	switch {
+	case c.Foreign:
+		return true
+	case c.Version != nil, c.EverHealthy, s.Worked == (LocalKubelet{s.Local, s.OnDisk}), len(s.Hold.Named) > 0 && !s.Hold.Spent:
+		return false
+	}
+	return s.LocalFailures >= s.TrialFailures || c.Alive && s.reached(c.Started+s.StartTimeout)
 }
 
 func (s *State) changeTo(want *Version) Change {

@@ -290,9 +290,28 @@ func TestNeverHeld(t *testing.T) {
 		d := newDrive(t, holding)
 		d.hangs[""] = true
 		d.boot()
+		d.silent = away
+		d.assign("one").pass(70 * time.Second).fresh().pass(55*time.Second).expectDone("foresee one", "stop", "start one")
+	})
+	t.Run("but pods that a look has named are kept all the same", func(t *testing.T) {
+		d := newDrive(t, holding)
+		d.hangs[""] = true
+		d.boot()
 		d.kills["one"] = 4
 		d.fresh().assign("one").pass(70*time.Second).expectDone("prove one", "foresee one", "foresee one")
-		d.fresh().pass(55*time.Second).expectDone("stop", "start one")
+		if d.fresh().pass(time.Hour); d.times("stop") > 0 {
+			t.Errorf("done: %q", d.did)
+		}
+	})
+	t.Run("nor is a local one given up that was healthy before", func(t *testing.T) {
+		d := newDrive(t, holding).boot().pass(time.Minute)
+		d.hangs[""], d.silent = true, away
+		for range 4 {
+			d.hear(ChildExited{Code: 1, Words: "validate CRI", Delay: time.Second}).pass(2 * time.Second)
+		}
+		if d.fresh().assign("one").pass(10 * time.Minute); d.times("start one") > 0 {
+			t.Errorf("done: %q", d.did)
+		}
 	})
 	t.Run("but a last known good one is kept, however long it takes to get healthy", func(t *testing.T) {
 		d := newDrive(t, holding).boot().good("good")

@@ -81,8 +81,8 @@ func (s *State) planReset() move {
 // (waitBefore), and no start.
 func (s *State) choose() (want *Version, ask Action) {
 	want = s.target()
-	if !s.Child.Alive && (s.waitsForTurn(want) || s.crashedBefore(want) && s.isUnseen(want)) {
-		want = s.Child.Version // a change that is to come later is not made by a crash of what runs until then
+	if ran, is := s.ranBefore(want); is && (s.waitsForTurn(want) || s.isUnseen(want)) {
+		want = ran // a change that is to come later is made by no crash, and by no boot
 	}
 	if want == nil || s.runs(want) || s.proof(want.Content, s.OnDisk) != nil || s.owed(want) != nil {
 		return want, nil
@@ -96,10 +96,20 @@ func (s *State) choose() (want *Version, ask Action) {
 	return nil, s.prove(want)
 }
 
-// crashedBefore: what ran ended by itself while what is assigned was still to come. One that waited for that end has just begun.
-func (s *State) crashedBefore(want *Version) bool {
-	ran := s.Child.Version
-	return s.Child.Crashed && s.Parked == nil && want != nil && Same(want, s.Assigned) && !Same(want, ran) && (ran == nil || s.usable(ran))
+// ranBefore gives what ran last, where that ended by itself or with its supervisor, and the newest assignment was still to be made. One that was
+// started before is made. One that waited for that end has just begun.
+func (s *State) ranBefore(want *Version) (ran *Version, is bool) {
+	switch c := s.Child; {
+	case c.Alive, s.Parked != nil, want == nil, !Same(want, s.Assigned):
+		return nil, false
+	case c.Crashed:
+		ran = c.Version
+	case c != (Child{}), s.promoted(want, s.OnDisk), s.Trial.Content == want.Content && s.Trial.Tries > 0:
+		return nil, false
+	default: // the first one of this supervisor
+		ran = s.Active
+	}
+	return ran, !Same(want, ran) && (ran == nil || s.usable(ran))
 }
 
 // environmentBlocks: the environment is to blame, and was asked too recently to be asked again.

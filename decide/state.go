@@ -65,8 +65,14 @@ type Child struct {
 	Asked        bool          // what it was started with was asked for, and answered
 	AskTries     int           // without an answer
 	AskedAt      time.Duration // the newest of them
-	Crashed      bool          // it ended, and not because it was asked to
+	Crashed      bool          // it ended, and not to make room for another
 	Unparkable   bool          // the next one could not wait beside it: it is started plainly
+}
+
+// LocalKubelet is a kubelet that runs with the node's own configuration.
+type LocalKubelet struct {
+	Local   string // content of the local file
+	Kubelet config.Identity
 }
 
 // Lease is what is known of the renewal of the kubelet's own Lease since its start.
@@ -124,6 +130,7 @@ type State struct {
 	HoldTold      HoldTold     // the change that was told to be held
 	LetThrough    bool         // the approval of Hold was spent by this supervisor, and what ran then runs still
 	Consent       string       // the value of annotation allow-disruption
+	Worked        LocalKubelet // the newest local kubelet that was healthy
 	LocalFailures int          // starts of the local configuration in a row that ended by themselves and never were healthy
 	PodsLost      string       // what the newest restart cost although nobody had said so
 

@@ -111,6 +111,14 @@ func TestWhatWasTakenIsNotMadeByACrash(t *testing.T) {
 			d.kills["two"] = 4
 			crash(d)
 		},
+		"the supervisor is killed": func(d *drive) {
+			d.kills["two"] = 4
+			d.pass(time.Second).boot()
+			if got := nameOf(d.s.Child.Version); got != "one" {
+				d.t.Errorf("started was %s: %s", got, d.shown())
+			}
+			d.assign("two", "cm", "2").pass(time.Hour).expect("assigned=one@1 active=one@1 lkg=one@1 False WouldDisrupt")
+		},
 		"the Node is gone": func(d *drive) {
 			d.hear(NodeGone{})
 			d.kills["two"] = 4
@@ -123,6 +131,22 @@ func TestWhatWasTakenIsNotMadeByACrash(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { lives(taken(t)) })
 	}
+	t.Run("it was refused, and a new kubelet takes it", func(t *testing.T) {
+		d := newDrive(t, holding).boot().good("good").pass(time.Minute)
+		d.refuse("two", false)
+		d.assign("two").pass(time.Minute)
+		delete(d.refused, "two")
+		d.kills["two"] = 4
+		d.disk.Proofs = nil // of the kubelet before
+		d.boot()
+		if got := nameOf(d.s.Child.Version); got != "good" {
+			t.Errorf("started was %s: %s", got, d.shown())
+		}
+		d.assign("two").pass(time.Hour)
+		if got := nameOf(d.s.Child.Version); got != "good" {
+			t.Errorf("runs %s: %s", got, d.shown())
+		}
+	})
 	t.Run("it was approved, and the Node is gone", func(t *testing.T) {
 		d := heldOne(t)
 		d.decide(Consented{Value: d.approval()})
