@@ -291,7 +291,7 @@ func TestNeverHeld(t *testing.T) {
 		d.hangs[""] = true
 		d.boot()
 		d.silent = away
-		d.assign("one").pass(70 * time.Second).fresh().pass(55*time.Second).expectDone("foresee one", "stop", "start one")
+		d.assign("one").pass(70*time.Second).fresh().pass(55*time.Second).expectDone("foresee one", "stop", "start one")
 	})
 	t.Run("but pods that a look has named are kept all the same", func(t *testing.T) {
 		d := newDrive(t, holding)

@@ -97,14 +97,14 @@ func (s *State) choose() (want *Version, ask Action) {
 }
 
 // ranBefore gives what ran last, where that ended by itself or with its supervisor, and the newest assignment was still to be made. One that was
-// started before is made. One that waited for that end has just begun.
+// started before is made. One that waited for that end has just begun. Where no account was kept, what ran last is not known.
 func (s *State) ranBefore(want *Version) (ran *Version, is bool) {
 	switch c := s.Child; {
 	case c.Alive, s.Parked != nil, want == nil, !Same(want, s.Assigned):
 		return nil, false
 	case c.Crashed:
 		ran = c.Version
-	case c != (Child{}), s.promoted(want, s.OnDisk), s.Trial.Content == want.Content && s.Trial.Tries > 0:
+	case c != (Child{}), s.NodeUID == "", s.promoted(want, s.OnDisk), s.Trial.Content == want.Content && s.Trial.Tries > 0:
 		return nil, false
 	default: // the first one of this supervisor
 		ran = s.Active

@@ -43,7 +43,7 @@ func TestStartFromACheckpoint(t *testing.T) {
 	source := n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok")+"staticPodPath: pods\nfutureField: 1\n")
 	r := n.run()
 	record := r.awaitHealthy()
-	if got := n.events(); got != "preflight exit start" {
+	if got := n.events(); got != "preflight answer start" {
 		t.Errorf("the kubelet saw %q", got)
 	}
 	effective := filepath.Join(n.options.RunDir, "effective", "kubelet.yaml")

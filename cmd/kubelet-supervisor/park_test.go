@@ -237,9 +237,7 @@ func (l *waitingLife) endSupervisor() {
 
 func (l *waitingLife) remove(name string) {
 	l.t.Helper()
-	if err := os.RemoveAll(l.path(name)); err != nil {
-		l.t.Fatal(err)
-	}
+	fakenode.Await(l.t, "the folder to be gone, in which something may be written meanwhile", func() bool { return os.RemoveAll(l.path(name)) == nil })
 }
 
 // wantNoKubelet checks that of all kubelets that ever came to a lock none is left.

@@ -96,8 +96,12 @@ func main() {
 	content, readErr := os.ReadFile(flags["config"])
 	record := newRecorder(flags["config"], content)
 	record(event, 0)
+	end := "exit"
+	if preflight {
+		end = "answer" // it was no kubelet's end
+	}
 	exit := func(code int) {
-		record("exit", code)
+		record(end, code)
 		os.Exit(code)
 	}
 	fail := func(format string, words ...any) {
