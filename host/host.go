@@ -15,7 +15,7 @@ import (
 
 // Bounds of what others give.
 const (
-	runtimePatience = 2 * time.Second // for both questions
+	runtimePatience = 5 * time.Second // for both questions
 	mostState       = 4 << 20         // bytes of a manager's file
 )
 
@@ -28,7 +28,10 @@ type Kubelet struct {
 	Limited         []string // cgroups that the configuration to come limits
 }
 
-// Look measures. What is missing from its answer is in the error. A container runtime that does not answer holds it up for 2 s.
+// ErrSilent says that the container runtime has not answered. Any other error is that something cannot be measured here.
+var ErrSilent = errors.New("the container runtime has not answered")
+
+// Look measures. What is missing from its answer is in the error. A container runtime that does not answer holds it up for 5 s, and is ErrSilent.
 func Look(ctx context.Context, k Kubelet) (forecast.Host, error) { return look(ctx, "/", k) }
 
 // look measures the machine whose /proc and /sys are below root.

@@ -20,7 +20,9 @@ const (
 	imageFsInfo   = "/runtime.v1.ImageService/ImageFsInfo"
 	runtimeConfig = "/runtime.v1.RuntimeService/RuntimeConfig"
 
-	unimplemented = "12" // a gRPC status
+	deadlineExceeded = "4" // a gRPC status
+	unimplemented    = "12"
+	unavailable      = "14"
 
 	maximalAnswer  = 1 << 20 // bytes
 	maximalMessage = 300
@@ -46,6 +48,9 @@ func (r *runtime) close() { r.client.CloseIdleConnections() }
 // imageFolder is where the images are.
 func (r *runtime) imageFolder(ctx context.Context) (string, error) {
 	answer, err := r.ask(ctx, imageFsInfo, nil, maximalAnswer)
+	if isSilent(err) {
+		return "", fmt.Errorf("%w: %w", ErrSilent, err)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -87,6 +92,15 @@ func (e statusError) Error() string {
 func knowsNot(err error) bool {
 	var status statusError
 	return errors.As(err, &status) && status.code == unimplemented
+}
+
+// isSilent tells an answer that did not come, or that is none yet, from one that says something.
+func isSilent(err error) bool {
+	var status statusError
+	if errors.As(err, &status) {
+		return status.code == deadlineExceeded || status.code == unavailable
+	}
+	return err != nil
 }
 
 // ask makes a gRPC call with this question. The answer has at most so many bytes.

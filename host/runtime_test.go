@@ -1,7 +1,9 @@
 package host
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -63,6 +65,25 @@ func TestImageFolder(t *testing.T) {
 	r = aRuntime(t, nil, map[string]string{imageFsInfo: "14"})
 	if _, err := r.imageFolder(t.Context()); err == nil || !strings.Contains(err.Error(), "status 14: no such method") {
 		t.Errorf("an error: %v", err)
+	}
+}
+
+// A runtime that has not answered is asked again; one that says that it cannot tell is not waited for.
+func TestASilentRuntime(t *testing.T) {
+	for status, silent := range map[string]bool{"14": true, "4": true, "12": false, "2": false} {
+		if _, err := aRuntime(t, nil, map[string]string{imageFsInfo: status}).imageFolder(t.Context()); errors.Is(err, ErrSilent) != silent {
+			t.Errorf("status %s: %v", status, err)
+		}
+	}
+	r := aRuntime(t, map[string]string{imageFsInfo: ""}, nil)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.imageFolder(over); !errors.Is(err, ErrSilent) {
+		t.Errorf("no time: %v", err)
+	}
+	r = newRuntime("unix://" + filepath.Join(t.TempDir(), "none.sock"))
+	if _, err := r.imageFolder(t.Context()); !errors.Is(err, ErrSilent) {
+		t.Errorf("no socket: %v", err)
 	}
 }
 

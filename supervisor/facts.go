@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -75,7 +76,7 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []er
 	ctx, cancel := context.WithTimeout(ctx, configsync.RequestTimeout)
 	defer cancel()
 	var asked sync.WaitGroup
-	var apiErr error
+	var apiErr, hostErr error
 	var runtime runtimeAnswer
 	runtimeAnswered := make(chan struct{})
 	var listed podList
@@ -95,9 +96,8 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []er
 			defer close(runtimeAnswered)
 			runtime.sandboxes, runtime.err = host.Sandboxes(ctx, kubelet.RuntimeEndpoint)
 		})
-		var err error
-		if facts.Host, err = host.Look(ctx, kubelet); err != nil {
-			i.Debug("not all of the host could be measured", zap.Error(err))
+		if facts.Host, hostErr = host.Look(ctx, kubelet); hostErr != nil {
+			i.Debug("not all of the host could be measured", zap.Error(hostErr))
 		}
 	} else {
 		close(runtimeAnswered) // nothing can be foreseen, whatever the runtime and the host say
@@ -105,8 +105,11 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []er
 	var filesErr error
 	facts.Manifests, filesErr = manifests(facts.Now, facts.Then)
 	asked.Wait()
-	if errors.Is(runtime.err, host.ErrNoCRI) {
+	switch {
+	case errors.Is(runtime.err, host.ErrNoCRI):
 		runtime.err = unknowable{runtime.err}
+	case runtime.err == nil && errors.Is(hostErr, host.ErrSilent): // what it was asked beside its pods
+		runtime.err = fmt.Errorf("the file system of the images: %w", host.ErrSilent)
 	}
 	facts.Pods, facts.Sandboxes = listed.pods, listed.lasting(runtime.sandboxes)
 	for _, err := range []error{apiErr, runtime.err, filesErr} {
