@@ -15,7 +15,7 @@ import (
 //
 // It can hold secrets, and whatever somebody wrote into a configuration. So it is taken out of the output before that is searched or quoted.
 var (
-	tellsText = regexp.MustCompile(`^I\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ server\.go:\d+\] "(?:Effective )?KubeletConfiguration" config(?:uration)?=`)
+	tellsText = regexp.MustCompile(`^I\d{4} \d\d:\d\d:\d\d\.\d+ +(\d+) server\.go:\d+\] "(?:Effective )?KubeletConfiguration" config(?:uration)?=`)
 	tellsJSON = regexp.MustCompile(`^\{[^{]*"msg":"(?:Effective )?KubeletConfiguration",`)
 )
 
@@ -31,6 +31,7 @@ type teller struct {
 	told  []byte // without klog's indentation; nil when it cannot be read, or is too long
 	lost  bool   // it cannot be read, or is too long
 	ended bool   // it was heard to its end
+	pid   string // of who told a Go value, whose lines can look like those of a log; "" is nobody
 }
 
 type tellerState int
@@ -91,12 +92,13 @@ func (t *teller) judge(ends bool) (rest []byte) {
 		return nil
 	}
 	t.line = nil
-	text := tellsText.FindIndex(line)
+	text := tellsText.FindSubmatchIndex(line)
 	switch {
 	case text != nil && string(line[text[1]:]) == "<\n":
 		t.state = blockBegins
 	case text != nil: // a Go value
 		t.lost = t.lost || !t.ended
+		t.pid = string(line[text[2]:text[3]])
 		t.state = lineTells
 		t.next(ends, lineBegins)
 	case tellsJSON.Match(line):

@@ -33,7 +33,7 @@ func (r *attempt) read(command *exec.Cmd) (*outputReaders, error) {
 	for i, to := range []*stream{&r.stdout, &r.stderr} {
 		reading.Go(func() {
 			_, _ = io.Copy(to, o.ours[i])
-			to.keep(to.teller.end())
+			to.end()
 		})
 	}
 	go func() {
@@ -75,10 +75,10 @@ const keptOutput = 64 << 10
 // stream is one output: bounded, and searched as it comes, without what the kubelet tells of its configuration.
 type stream struct {
 	marks  *marks
+	reader markReader
 	teller teller
 	head   []byte
 	tail   []byte // at most twice keptOutput, of which the end counts
-	recent []byte // the end of what was searched; a mark, none longer than acceptedMark, can arrive in pieces
 }
 
 func (s *stream) Write(piece []byte) (int, error) {
@@ -87,16 +87,19 @@ func (s *stream) Write(piece []byte) (int, error) {
 }
 
 func (s *stream) keep(chunk []byte) {
-	searched := append(s.recent, chunk...)
-	s.marks.look(searched)
-	s.recent = bytes.Clone(searched[max(0, len(searched)-len(acceptedMark)):])
-
+	s.marks.note(s.reader.read(chunk, s.teller.pid))
 	fits := min(len(chunk), keptOutput-len(s.head))
 	s.head = append(s.head, chunk[:fits]...)
 	s.tail = append(s.tail, chunk[fits:]...)
 	if len(s.tail) > 2*keptOutput {
 		s.tail = bytes.Clone(s.tail[len(s.tail)-keptOutput:])
 	}
+}
+
+// end is for the end of the output, whose last line may have no line feed.
+func (s *stream) end() {
+	s.keep(s.teller.end())
+	s.marks.note(s.reader.end(s.teller.pid))
 }
 
 func (s *stream) text() string {

@@ -1,7 +1,6 @@
 package kubelet
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,19 +9,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// acceptedMark is what a kubelet prints at the check (cmd/kubelet/app/server.go).
-const acceptedMark = "cannot exit on lock file contention: no lock file specified"
-
-// pastMarks are what it prints past the check at any verbosity, the earliest of each way it can take first: by "Starting kubelet" a second
-// one may have failed already because the first holds its port. The same from Kubernetes 1.23 to 1.36.
-var pastMarks = []string{"Acquiring file lock", "Standalone mode, no API client", "Creating Container Manager object based on Node Config", "Starting kubelet"}
 
 // outputDelay bounds how long a process that outlives the pre-flight can hold its output open, and how long we wait for a turn to read it
 // on a busy machine.
@@ -136,30 +127,4 @@ func awaitExit(pid int) {
 			return
 		}
 	}
-}
-
-// marks notes the lines of the kubelet that decide, in either stream.
-type marks struct {
-	past func() // called when it is past the check
-
-	mutex               sync.Mutex
-	accepted, pastCheck bool
-}
-
-func (m *marks) look(text []byte) {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	m.accepted = m.accepted || bytes.Contains(text, []byte(acceptedMark))
-	for _, mark := range pastMarks {
-		if bytes.Contains(text, []byte(mark)) {
-			m.pastCheck = true
-			m.past()
-		}
-	}
-}
-
-func (m *marks) seen() (accepted, pastCheck bool) {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	return m.accepted, m.pastCheck
 }

@@ -63,7 +63,7 @@ func TestPreflightLeavesNoProcess(t *testing.T) {
 		want   config.Outcome
 	}{
 		"after its end":     {"echo 'failed on its own' >&2; exit 3", config.Refused},
-		"past the check":    {"echo Acquiring file lock; wait", config.Unknown},
+		"past the check":    {"echo '\"Acquiring file lock\" path=\"/l\"'; wait", config.Unknown},
 		"killed in between": {"kill -9 $$", config.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestPreflightThatIsNotHeard(t *testing.T) {
 		"not a word":       {"exit 1", config.Unknown},
 		"no error yet":     {"echo 'I0101 00:00:00.000000 1 server.go:1] Kubelet version' >&2; exit 1", config.Unknown},
 		"what refuses it":  {"echo 'E0101 00:00:00.000000 1 run.go:1] failed' >&2; exit 1", config.Refused},
-		"what accepts it":  {"echo '" + acceptedMark + "'; exit 1", config.Accepted},
+		"what accepts it":  {"echo '" + acceptedLine + "'; exit 1", config.Accepted},
 		"success, strange": {"exit 0", config.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestPreflightThatIsNotHeard(t *testing.T) {
 func TestPreflightIsTheFirstToLose(t *testing.T) {
 	kubelet := executable(t, `[ "$(cut -d' ' -f5 /proc/$$/stat)" = $$ ] || exit 1 # its own process group
 until [ "$(cat /proc/$$/oom_score_adj)" = 1000 ]; do :; done
-echo '`+acceptedMark+`'; exit 1`)
+echo '`+acceptedLine+`'; exit 1`)
 	preflight := Preflight{Kubelet: kubelet, Mode: PreflightAlways, TempFolder: t.TempDir(), Timeout: 30 * time.Second}
 	if verdict := preflight.Check(t.Context(), Candidate{}, nil); verdict.Outcome != config.Accepted {
 		t.Errorf("got %+v", verdict)

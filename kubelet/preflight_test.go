@@ -107,11 +107,11 @@ func TestPreflightThatIsAskedAgain(t *testing.T) {
 		"killed by its own fault":    {"kill -SEGV $$", config.Unknown, true},
 		"out of time":                {"exec sleep 600", config.Unknown, true},
 		"exit code 0":                {"exit 0", config.Unknown, false},
-		"past the check":             {"echo Acquiring file lock; exec sleep 600", config.Unknown, false},
+		"past the check":             {"echo '\"Acquiring file lock\" path=\"/l\"'; exec sleep 600", config.Unknown, false},
 		"refused, the control dies":  {refuses + "kill -9 $$", config.Unknown, true},
 		"refused, the control hangs": {refuses + "exec sleep 600", config.Unknown, true},
 		"refused, the control too":   {"echo 'panic: no'; exit 2", config.Environment, false},
-		"refused":                    {refuses + "echo " + acceptedMark + "; exit 1", config.Refused, false},
+		"refused":                    {refuses + "echo " + acceptedLine + "; exit 1", config.Refused, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			preflight := Preflight{Kubelet: executable(t, test.script), Mode: PreflightAlways, TempFolder: t.TempDir(), Timeout: time.Minute}
@@ -133,7 +133,7 @@ func TestPreflightThatIsAskedAgain(t *testing.T) {
 
 func TestPreflightModes(t *testing.T) {
 	script := executable(t, "exec "+fakeKubelet+` "$@"`)
-	swallower := executable(t, "echo 'Acquiring file lock'; exec sleep 600")
+	swallower := executable(t, "echo '\"Acquiring file lock\" path=\"/l\"'; exec sleep 600")
 	without := executable(t, `echo '"Creating Container Manager object based on Node Config" nodeConfig={}' >&2; exec sleep 600`)
 	second := executable(t, `echo '"Standalone mode, no API client"' >&2; echo 'E0102 15:04:05.000000 1 server.go:1] "Failed to listen and serve"' >&2; exit 1`)
 	for name, test := range map[string]struct {
@@ -230,11 +230,11 @@ func TestPreflightOfAChattyKubelet(t *testing.T) {
 		want   config.Outcome
 		words  string
 	}{
-		"the mark between megabytes":    {"head -c 3000000 /dev/zero; echo; echo " + acceptedMark + "; head -c 3000000 /dev/zero; exit 1", config.Accepted, ""},
-		"the mark on stderr, in pieces": {"printf 'cannot exit on lock file ' >&2; printf 'contention: no lock file specified' >&2; exit 1", config.Accepted, ""},
+		"the mark between megabytes":    {"head -c 3000000 /dev/zero; echo; echo " + acceptedLine + "; head -c 3000000 /dev/zero; exit 1", config.Accepted, ""},
+		"the mark on stderr, in pieces": {"printf 'Error: failed to run Kubelet: cannot exit on lock file ' >&2; printf 'contention: no lock file specified' >&2; exit 1", config.Accepted, ""},
 		"the error at the end":          {"yes | head -c 3000000; echo 'panic: at last'; exit 2", config.Refused, "panic: at last"},
-		"the mark, but exit code 0":     {"echo " + acceptedMark, config.Unknown, "exited with 0"},
-		"the mark, but a signal":        {"echo " + acceptedMark + "; kill -9 $$", config.Unknown, "signal: killed"},
+		"the mark, but exit code 0":     {"echo " + acceptedLine, config.Unknown, "exited with 0"},
+		"the mark, but a signal":        {"echo " + acceptedLine + "; kill -9 $$", config.Unknown, "signal: killed"},
 		"not a word":                    {"exit 7", config.Refused, "the kubelet exited without a word (exit status 7)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -264,13 +264,13 @@ func TestPreflightHearsTheVersion(t *testing.T) {
 		file   string
 		want   string
 	}{
-		"text":              {"echo '" + info + "' >&2; echo " + acceptedMark + "; exit 1", "good", "v1.29.6"},
-		"JSON":              {`echo '{"msg":"Kubelet version","v":0,"kubeletVersion":"v1.37.0-rc.1"}'; echo ` + acceptedMark + "; exit 1", "good", "v1.37.0-rc.1"},
-		"none":              {"echo " + acceptedMark + "; exit 1", "good", ""},
-		"of no release":     {"echo " + strings.ReplaceAll("'"+info+"'", "v1.29.6", "v0.0.0-master+$Format:%H$") + "; echo " + acceptedMark + "; exit 1", "good", ""},
+		"text":              {"echo '" + info + "' >&2; echo " + acceptedLine + "; exit 1", "good", "v1.29.6"},
+		"JSON":              {`echo '{"msg":"Kubelet version","v":0,"kubeletVersion":"v1.37.0-rc.1"}'; echo ` + acceptedLine + "; exit 1", "good", "v1.37.0-rc.1"},
+		"none":              {"echo " + acceptedLine + "; exit 1", "good", ""},
+		"of no release":     {"echo " + strings.ReplaceAll("'"+info+"'", "v1.29.6", "v0.0.0-master+$Format:%H$") + "; echo " + acceptedLine + "; exit 1", "good", ""},
 		"refused, by both":  {"echo 'E1121 11:37:54.819051 2055 run.go:74] failed' >&2; exit 1", "bad", ""},
-		"refused, by it":    {refuses + "echo '" + info + "' >&2; echo " + acceptedMark + "; exit 1", "bad", "v1.29.6"},
-		"went past and all": {"echo '" + info + "'; echo Acquiring file lock; sleep 600", "good", ""},
+		"refused, by it":    {refuses + "echo '" + info + "' >&2; echo " + acceptedLine + "; exit 1", "bad", "v1.29.6"},
+		"went past and all": {"echo '" + info + "'; echo '\"Acquiring file lock\" path=\"/l\"'; sleep 600", "good", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			preflight := Preflight{Kubelet: executable(t, test.script), Mode: PreflightAlways, TempFolder: t.TempDir(), Timeout: time.Minute}

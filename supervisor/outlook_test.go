@@ -143,7 +143,7 @@ func TestWhatNobodyCanSay(t *testing.T) {
 func TestAskEffective(t *testing.T) {
 	t.Parallel()
 	const accepts = `echo 'I0101 00:00:00.000000 1 server.go:1] "Kubelet version" kubeletVersion="v1.%d.0"' >&2; ` +
-		`echo 'cannot exit on lock file contention: no lock file specified'; exit 1`
+		`echo 'Error: failed to run Kubelet: cannot exit on lock file contention: no lock file specified'; exit 1`
 	for name, row := range map[string]struct {
 		script string
 		mode   string
@@ -153,12 +153,12 @@ func TestAskEffective(t *testing.T) {
 		"killed":                {"kill -9 $$", kubelet.PreflightAlways, "was killed by a signal", false},
 		"refused":               {"echo 'panic: no'; exit 2", kubelet.PreflightAlways, "panic: no", false},
 		"exit code 0":           {"exit 0", kubelet.PreflightAlways, "exited with 0", true},
-		"past the check":        {"echo Acquiring file lock; exec sleep 600", kubelet.PreflightAlways, "went on to start", true},
+		"past the check":        {"echo '\"Acquiring file lock\" path=\"/l\"'; exec sleep 600", kubelet.PreflightAlways, "went on to start", true},
 		"a script":              {"exit 1", kubelet.PreflightAuto, "is not an ELF executable", true},
 		"never":                 {"exit 1", kubelet.PreflightNever, "turned off", true},
 		"an old one":            {fmt.Sprintf(accepts, 25), kubelet.PreflightAlways, "kubelet 1.25 does not tell it", true},
 		"a new one":             {fmt.Sprintf(accepts, 26), kubelet.PreflightAlways, errNotTold.Error(), false},
-		"one without a version": {"echo 'cannot exit on lock file contention: no lock file specified'; exit 1", kubelet.PreflightAlways, errNotTold.Error(), false},
+		"one without a version": {"echo 'Error: failed to run Kubelet: cannot exit on lock file contention: no lock file specified'; exit 1", kubelet.PreflightAlways, errNotTold.Error(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)

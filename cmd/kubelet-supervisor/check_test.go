@@ -68,7 +68,7 @@ func TestCheckWarns(t *testing.T) {
 	folder := t.TempDir()
 	file := written(t, filepath.Join(folder, "kubelet.yaml"), fakenode.Configuration("mode: ok")+"maxPods: 60\n")
 	silent := written(t, filepath.Join(folder, "silent"), "#!/bin/sh\necho 'Flag --old has been deprecated, will be removed in 1.40'\n"+
-		"echo 'cannot exit on lock file contention: no lock file specified'\nexit 1\n")
+		"echo 'Error: failed to run Kubelet: cannot exit on lock file contention: no lock file specified'\nexit 1\n")
 	const own = " (our own reading of flags and drop-in files: this kubelet does not tell)"
 	script := written(t, filepath.Join(folder, "script"), "#!/bin/sh\n")
 	for name, test := range map[string]struct {
