@@ -111,7 +111,7 @@ func (s *State) applyReset() {
 }
 
 // learnRetry forgets the verdicts against configurations, also against one that is only about to be assigned: a person may change the
-// assignment and ask for the retry at once.
+// assignment and ask for the retry at once. A kubelet that did not stop at the check is asked again.
 func (s *State) learnRetry(e Retry) {
 	if e.Value != "" {
 		if e.Value == s.Retry {
@@ -123,6 +123,7 @@ func (s *State) learnRetry(e Retry) {
 	for _, v := range []*Version{s.Assigned, s.LastKnownGood} {
 		s.Proofs = without(s.Proofs, func(p Proof) bool { return p.refused() || v != nil && p.Content == v.Content && !s.runs(v) })
 	}
+	s.Proofs = without(s.Proofs, func(p Proof) bool { return p.Content == AnyContent })
 	s.ApplyAt, s.NextStart, s.Environment, s.Exits, s.Unrenderable = 0, 0, "", nil, nil
 	s.SettlesAt, s.NextEdit = 0, 0
 	s.Outlook.Due = true // what is held is looked at again, and is said to be held meanwhile

@@ -243,6 +243,18 @@ func TestRetry(t *testing.T) {
 		delete(d.refused, "good")
 		d.hear(Retry{}).expectDone("prove good", "stop", "start good")
 	})
+	t.Run("a kubelet that went past its check is asked again", func(t *testing.T) {
+		d := newDrive(t).boot()
+		d.assign("good").pass(time.Minute)
+		d.s.Proofs = []Proof{{Content: AnyContent, Kubelet: testKubelet, Outcome: config.Unknown, Words: "it started"}}
+		d.s.Disk.Proofs = d.s.Proofs
+		d.fresh().assign("other").expectDone("stop", "start other").fresh()
+		d.hear(Retry{}).pass(time.Second)
+		if d.s.proof(AnyContent, testKubelet) != nil || !d.s.runs(d.s.Assigned) {
+			t.Errorf("kept %+v, and runs %+v", d.s.Proofs, d.s.Child.Version)
+		}
+		d.fresh().assign("third").expectDone("prove third", "stop", "start third")
+	})
 	t.Run("a file that could not be made is made again", func(t *testing.T) {
 		d := newDrive(t).boot()
 		d.startErr = map[string]error{"good": errDisk}
