@@ -3,10 +3,12 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/netip"
 	"os"
 	"strings"
+	"syscall"
 )
 
 // defaultResolvConf is the kubelet's own default (ResolvConfDefault).
@@ -26,19 +28,59 @@ func (e Effective) ResolvConf() (path string, known bool) {
 	return path, true
 }
 
-// MissingResolvConf says, in words for a refusal, that a configuration names a resolv.conf which this node does not have; empty = it has it,
-// or that is not known. A kubelet starts with it and can start no pod. own is the node's own configuration: what that misses, too, is no
-// fault of the other.
+// MissingResolvConf says, in words for a refusal, that a configuration names a resolv.conf which this node does not have, or which is not a
+// regular file that can be read; empty = it has it, or that is not known. A kubelet starts with it and can start no pod. own is the node's
+// own configuration: what that misses, too, is no fault of the other.
 func MissingResolvConf(then, own Effective) string {
 	path, known := then.ResolvConf()
 	if ownPath, ownKnown := own.ResolvConf(); !known || path == "" || ownKnown && path == ownPath {
 		return ""
 	}
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+	fault := resolvConfFault(path)
+	if fault == "" {
 		return ""
 	}
-	return Quote(fmt.Sprintf("resolvConf names %s, and this node does not have that file, so that no pod could be started; "+
-		"name one that every node has, or leave resolvConf to the node's own configuration", path))
+	return Quote(fmt.Sprintf("resolvConf names %s, and %s, so that no pod could be started; "+
+		"name one that every node has, or leave resolvConf to the node's own configuration", path, fault))
+}
+
+// resolvConfFault says what keeps a kubelet from reading the file; empty = nothing does, or that is not known, as with too many open files.
+func resolvConfFault(path string) string {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return "on this node that is a directory, not a file"
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		return "on this node that is not a regular file"
+	}
+	if err == nil {
+		err = readsByte(path)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "this node does not have that file"
+	case errors.Is(err, fs.ErrPermission):
+		return "this node does not let it be read: permission denied"
+	}
+	for _, fault := range []syscall.Errno{syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG} {
+		if errors.Is(err, fault) {
+			return "this node cannot have that file: " + fault.Error()
+		}
+	}
+	return ""
+}
+
+// readsByte says why nothing of a regular file can be read; one that is empty can be read.
+func readsByte(path string) error {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // another one may have its place by now
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if _, err = file.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 // LoopingResolver warns of a configuration whose resolv.conf names only loopback addresses, where one of the others names a server that pods

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -34,21 +36,56 @@ func TestResolvConf(t *testing.T) {
 
 func TestMissingResolvConf(t *testing.T) {
 	there := written(t, "resolv.conf", "nameserver 10.0.0.1\n")
-	gone := filepath.Join(t.TempDir(), "gone")
+	folder := t.TempDir()
+	in := func(name string) string { return filepath.Join(folder, name) }
+	for name, target := range map[string]string{"link": there, "link-to-folder": folder, "dangling": in("gone"), "loop": in("loop")} {
+		if err := os.Symlink(target, in(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(in("fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const missing, directory, special, cannot = "this node does not have that file", "on this node that is a directory, not a file", "on this node that is not a regular file", "this node cannot have that file: "
+	own := resolving(t, "resolvConf: "+there)
+	names := func(path string) Effective { return resolving(t, "resolvConf: "+path) }
 	for name, test := range map[string]struct {
 		then, own Effective
-		missing   bool
+		path      string
+		fault     string // "" is none
 	}{
-		"there":                          {resolving(t, "resolvConf: "+there), resolving(t, ""), false},
-		"gone":                           {resolving(t, "resolvConf: "+gone), resolving(t, "resolvConf: "+there), true},
-		"gone, and nobody knows its own": {resolving(t, "resolvConf: "+gone), Effective{}, true},
-		"the node's own is the same":     {resolving(t, "resolvConf: "+gone), resolving(t, "resolvConf: "+gone), false},
-		"none":                           {resolving(t, `resolvConf: ""`), resolving(t, "resolvConf: "+there), false},
-		"not known":                      {Effective{}, resolving(t, "resolvConf: "+there), false},
-		"it cannot be looked at":         {resolving(t, "resolvConf: "+there+"/below"), resolving(t, ""), false},
+		"there":                           {names(there), resolving(t, ""), there, ""},
+		"empty":                           {names(written(t, "empty", "")), own, "", ""},
+		"a link to it":                    {names(in("link")), own, "", ""},
+		"gone":                            {names(in("gone")), own, in("gone"), missing},
+		"gone, and nobody knows its own":  {names(in("gone")), Effective{}, in("gone"), missing},
+		"a link to what is gone":          {names(in("dangling")), own, in("dangling"), missing},
+		"a link to itself":                {names(in("loop")), own, in("loop"), cannot + "too many levels of symbolic links"},
+		"a folder":                        {names(folder), own, folder, directory},
+		"a link to a folder":              {names(in("link-to-folder")), own, in("link-to-folder"), directory},
+		"a pipe":                          {names(in("fifo")), own, in("fifo"), special},
+		"a device":                        {names("/dev/null"), own, "/dev/null", special},
+		"below a file":                    {names(there + "/below"), resolving(t, ""), there + "/below", cannot + "not a directory"},
+		"the node's own is the same":      {names(in("gone")), names(in("gone")), "", ""},
+		"the node's own is a folder, too": {names(folder), names(folder), "", ""},
+		"none":                            {resolving(t, `resolvConf: ""`), own, "", ""},
+		"not known":                       {Effective{}, own, "", ""},
 	} {
-		if words := MissingResolvConf(test.then, test.own); (words != "") != test.missing || test.missing && !strings.Contains(words, "resolvConf names "+gone+", and this node does not have") {
+		want := ""
+		if test.fault != "" {
+			want = "resolvConf names " + test.path + ", and " + test.fault + ", so that no pod could be started; "
+		}
+		if words := MissingResolvConf(test.then, test.own); !strings.HasPrefix(words, want) || want == "" && words != "" {
 			t.Errorf("%s: %q", name, words)
+		}
+	}
+	if os.Geteuid() != 0 {
+		closed := written(t, "closed", "")
+		if err := os.Chmod(closed, 0); err != nil {
+			t.Fatal(err)
+		}
+		if words := MissingResolvConf(names(closed), own); !strings.Contains(words, "permission denied") {
+			t.Errorf("one that cannot be read: %q", words)
 		}
 	}
 }

@@ -343,6 +343,7 @@ func TestPreflightLooksAtTheResolver(t *testing.T) {
 		"as it is":                     {own, own, "ok", config.Accepted, "", ""},
 		"another one":                  {own, "resolvConf: " + written(t, "other.conf", good) + "\n", "ok", config.Accepted, "", ""},
 		"one that is not there":        {own, gone, "ok", config.Refused, "resolvConf names /nowhere/resolv.conf, and this node does not have that file", ""},
+		"a folder":                     {own, "resolvConf: " + t.TempDir() + "\n", "ok", config.Refused, ", and on this node that is a directory, not a file, so that no pod could be started", ""},
 		"as little as the node's own":  {gone, gone, "ok", config.Accepted, "", ""},
 		"none":                         {own, "resolvConf: ''\n", "ok", config.Accepted, "", ""},
 		"a loopback address":           {own, stub, "ok", config.Accepted, "", "whose only name server is the loopback address 127.0.0.53"},

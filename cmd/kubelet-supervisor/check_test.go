@@ -32,6 +32,8 @@ func TestCheck(t *testing.T) {
 			[]string{fakeKubelet, "--config=" + written(t, filepath.Join(folder, "bad.yaml"), fakenode.Configuration("mode: refuse, words: maxPods -1"))}, 3, "", "the kubelet's own command line fails the same way"},
 		"names a resolv.conf that is not there": {fakenode.Configuration("mode: ok") + "resolvConf: " + folder + "/gone.conf\n", nil, []string{fakeKubelet, "--config=" + resolving}, 1, "",
 			"is refused: resolvConf names " + folder + "/gone.conf, and this node does not have that file"},
+		"names a folder": {fakenode.Configuration("mode: ok") + "resolvConf: " + folder + "\n", nil, []string{fakeKubelet, "--config=" + resolving}, 1, "",
+			"is refused: resolvConf names " + folder + ", and on this node that is a directory, not a file"},
 		"names one that is not there either": {fakenode.Configuration("mode: ok") + "resolvConf: gone.conf\n", nil, []string{fakeKubelet}, 1, "", "/gone.conf, and this node does not have that file"},
 		"names a resolver that loops": {fakenode.Configuration("mode: ok") + "resolvConf: " + folder + "/stub.conf\n", nil, []string{fakeKubelet, "--config=" + resolving}, 0, "is accepted by",
 			"warning: DNS of new pods that use the node's resolver will loop, CoreDNS's too: resolvConf is " + folder + "/stub.conf"},
