@@ -126,6 +126,12 @@ func phase(p corev1.PodPhase) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Status.Phase = p }
 }
 
+// runsContainer has one container that runs beside one whose image is absent.
+func runsContainer(pod *corev1.Pod) {
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "other", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}},
+		{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+}
+
 func terminating(pod *corev1.Pod) { now := metav1.Now(); pod.DeletionTimestamp = &now }
 
 func never(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyNever }

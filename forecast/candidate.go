@@ -7,6 +7,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
@@ -59,7 +60,7 @@ func ended(phase corev1.PodPhase) bool {
 }
 
 func newCandidate(node *corev1.Node, pod *corev1.Pod) *candidate {
-	c := &candidate{pod: pod, static: isStatic(pod), runs: pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil}
+	c := &candidate{pod: pod, static: isStatic(pod), runs: Runs(pod, nil)}
 	c.critical = c.static || pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical
 	allocated := withAllocated(pod)
 	c.asks = amountsOf(resource.PodRequests(allocated, resource.PodResourcesOptions{}))
@@ -89,6 +90,17 @@ func newCandidate(node *corev1.Node, pod *corev1.Pod) *candidate {
 		c.untolerant, c.perhaps = untolerated(node.Spec.Taints, pod.Spec.Tolerations)
 	}
 	return c
+}
+
+// Runs tells whether a pod of the API runs and is not about to end: its status shows it, or its uid is one of a ready sandbox.
+func Runs(pod *corev1.Pod, ready map[types.UID]bool) bool {
+	return pod.DeletionTimestamp == nil && (showsRunning(pod) || ready[pod.UID])
+}
+
+// showsRunning reads the status. The phase alone is not enough: it is Pending while one container runs and the image of another one is absent.
+func showsRunning(pod *corev1.Pod) bool {
+	runs := func(s corev1.ContainerStatus) bool { return s.State.Running != nil || s.Started != nil && *s.Started }
+	return pod.Status.Phase == corev1.PodRunning || slices.ContainsFunc(pod.Status.ContainerStatuses, runs) || slices.ContainsFunc(pod.Status.InitContainerStatuses, runs)
 }
 
 func isStatic(pod *corev1.Pod) bool {

@@ -141,6 +141,15 @@ func TestRoom(t *testing.T) {
 		{name: "local storage", then: changes(systemReserved("ephemeral-storage", "80Gi")), pods: []corev1.Pod{aPod("a", 0, asks("ephemeral-storage", "8Gi")), aPod("b", 1, asks("ephemeral-storage", "8Gi"))}, losses: "b:OutOfephemeral-storage"},
 		{name: "a terminating pod takes room and is no loss", then: changes(maxPods(2)), pods: []corev1.Pod{aPod("a", 0, terminating), aPod("b", 1), aPod("c", 2), aPod("d", 3, terminating)}, losses: "c:OutOfpods"},
 		{name: "a pending pod too", then: changes(maxPods(2)), pods: []corev1.Pod{aPod("a", 0, phase(corev1.PodPending)), aPod("b", 1), aPod("c", 2)}, losses: "c:OutOfpods"},
+		{name: "a pending pod with a container that runs", then: changes(maxPods(1)), pods: []corev1.Pod{aPod("a", 0), aPod("b", 1, phase(corev1.PodPending), runsContainer)}, losses: "b:OutOfpods"},
+		{name: "a pending pod with a container that has started", then: changes(maxPods(1)), pods: []corev1.Pod{aPod("a", 0), aPod("b", 1, phase(corev1.PodPending), func(pod *corev1.Pod) {
+			yes := true
+			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "first"}, {Name: "sidecar", Started: &yes}}
+		})}, losses: "b:OutOfpods"},
+		{name: "a pending pod whose containers wait", then: changes(maxPods(1)), pods: []corev1.Pod{aPod("a", 0), aPod("b", 1, phase(corev1.PodPending), func(pod *corev1.Pod) {
+			no := false
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Started: &no, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}}
+		})}},
 		{name: "ended ones do not", then: changes(maxPods(1)), pods: []corev1.Pod{aPod("a", 0, phase(corev1.PodSucceeded)), aPod("b", 1, phase(corev1.PodFailed)), aPod("c", 2)}},
 		{name: "a static pod comes first, however young", then: changes(maxPods(1)), pods: []corev1.Pod{aPod("a", 0), aPod("s", 9, static)}, losses: "a:OutOfpods"},
 		{name: "more than now, and over it already", now: changes(maxPods(3)), then: changes(maxPods(2)), pods: []corev1.Pod{aPod("a", 0), aPod("b", 1), aPod("c", 2), aPod("d", 3)},

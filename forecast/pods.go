@@ -183,6 +183,10 @@ type statusDocument struct {
 	Name               string                       `json:"name"`
 	Resources          *corev1.ResourceRequirements `json:"resources"`
 	AllocatedResources corev1.ResourceList          `json:"allocatedResources"`
+	Started            *bool                        `json:"started"`
+	State              struct {
+		Running *struct{} `json:"running"`
+	} `json:"state"`
 }
 
 func (p *podDocument) pod() corev1.Pod {
@@ -237,7 +241,11 @@ func containersOf(documents []containerDocument) []corev1.Container {
 func statusesOf(documents []statusDocument) []corev1.ContainerStatus {
 	statuses := make([]corev1.ContainerStatus, 0, len(documents))
 	for _, d := range documents {
-		statuses = append(statuses, corev1.ContainerStatus{Name: d.Name, Resources: d.Resources, AllocatedResources: d.AllocatedResources})
+		status := corev1.ContainerStatus{Name: d.Name, Resources: d.Resources, AllocatedResources: d.AllocatedResources, Started: d.Started}
+		if d.State.Running != nil {
+			status.State.Running = &corev1.ContainerStateRunning{}
+		}
+		statuses = append(statuses, status)
 	}
 	return statuses
 }

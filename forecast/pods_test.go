@@ -13,12 +13,16 @@ import (
 
 // What is read of a list gives the same forecast as the whole pods do.
 func TestReadPods(t *testing.T) {
+	started := true
 	whole := append(sevenPods(), aPod("s", 0, static), aPod("sysctl", 1, sysctl("net.core.somaxconn"), priority(systemCritical)),
 		aPod("needs", 1, func(pod *corev1.Pod) {
 			no := false
 			pod.Spec.HostUsers, pod.Spec.HostNetwork = &no, true
 			pod.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
 			pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "a"}, {Name: "b", BindMountOptions: []string{"ro"}}}
+		}),
+		aPod("pending", 1, phase(corev1.PodPending), runsContainer), aPod("pending", 1, phase(corev1.PodPending), func(pod *corev1.Pod) {
+			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "sidecar", Started: &started}}
 		}),
 		aPod("elsewhere", 2, never, terminating, func(pod *corev1.Pod) {
 			pod.Labels, pod.Annotations = map[string]string{"app": "x"}, map[string]string{"note": "long"}

@@ -17,6 +17,15 @@ type Sandbox struct {
 // Static tells whether the pod does not come from the API.
 func (s *Sandbox) Static() bool { return s.Source != "" && s.Source != "api" }
 
+// ReadyUIDs are the uids, as the kubelet has them, of the pods of these sandboxes.
+func ReadyUIDs(sandboxes []Sandbox) map[types.UID]bool {
+	ready := make(map[types.UID]bool, len(sandboxes))
+	for i := range sandboxes {
+		ready[types.UID(sandboxes[i].UID)] = true
+	}
+	return ready
+}
+
 // WithoutPod are the sandboxes of pods of the API that are neither among these pods nor among those that have ended. Where there are none, a list of
 // pods lacks no pod that runs.
 func WithoutPod(sandboxes []Sandbox, pods []corev1.Pod, ended map[types.UID]bool) (missing []Sandbox) {

@@ -33,6 +33,10 @@ type cast struct {
 func (f Facts) cast() cast {
 	var c cast
 	c.now = candidates(f.Node, f.Pods)
+	ready := ReadyUIDs(f.Sandboxes)
+	for _, other := range c.now {
+		other.runs = Runs(other.pod, ready)
+	}
 	for _, s := range WithoutPod(f.Sandboxes, f.Pods, nil) {
 		c.open = append(c.open, Unknown{"pod " + s.Namespace + "/" + s.Name, "it runs, and the API server does not list it"})
 	}

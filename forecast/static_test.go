@@ -109,7 +109,12 @@ func TestStaticPods(t *testing.T) {
 		"room of a folder that goes":  {then: changes(noPath, maxPods(1)), pods: []corev1.Pod{aPod("a", 0), mirrored("s")}, sandboxes: []Sandbox{fromAPI("a"), ran("s")}, files: in(manifests, aManifest("s.yaml", "s")), static: "s-n1:StaticPodPath"},
 		"room of a folder that comes": {now: changes(noPath), then: changes(otherPath, maxPods(1)), pods: []corev1.Pod{aPod("a", 0)}, sandboxes: []Sandbox{fromAPI("a")}, files: in("/etc/other", aManifest("s.yaml", "s")), losses: "a:OutOfpods"},
 
-		"a pod that the API does not list":      {pods: []corev1.Pod{}, sandboxes: []Sandbox{fromAPI("a")}, doubts: "pod default/a"},
+		"a pod that the API does not list": {pods: []corev1.Pod{}, sandboxes: []Sandbox{fromAPI("a")}, doubts: "pod default/a"},
+		"a pod that the API calls Pending and the runtime runs": {then: changes(maxPods(1)), pods: []corev1.Pod{aPod("a", 0), aPod("b", 1, phase(corev1.PodPending))},
+			sandboxes: []Sandbox{fromAPI("a"), fromAPI("b")}, losses: "b:OutOfpods"},
+		"a pod that the API calls Pending, and nothing runs": {then: changes(maxPods(1)), pods: []corev1.Pod{aPod("a", 0), aPod("b", 1, phase(corev1.PodPending))}, sandboxes: []Sandbox{fromAPI("a")}},
+		"a pod that runs and is about to end": {then: changes(maxPods(1)), pods: []corev1.Pod{aPod("a", 0), aPod("b", 1, phase(corev1.PodPending), terminating), aPod("c", 1, terminating)},
+			sandboxes: []Sandbox{fromAPI("a"), fromAPI("b"), fromAPI("c")}},
 		"a pod that is about to end has a list": {pods: []corev1.Pod{aPod("a", 0, terminating)}, sandboxes: []Sandbox{fromAPI("a")}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -62,7 +62,7 @@ func (i inquiry) seenIn(facts forecast.Facts, f forecast.Forecast) sight {
 	if facts.Pods == nil || facts.Then == nil {
 		return sight{}
 	}
-	s := sight{runningOf(facts.Pods), staticSight{facts.StaticPods(), facts.Then, facts.Node, i.kubelet(facts.Then).RuntimeEndpoint}}
+	s := sight{runningOf(facts.Pods, forecast.ReadyUIDs(facts.Sandboxes)), staticSight{facts.StaticPods(), facts.Then, facts.Node, i.kubelet(facts.Then).RuntimeEndpoint}}
 	for _, loss := range slices.Concat(f.Losses, f.Anyway) {
 		if pod, runs := s.pods[loss.UID]; runs {
 			s.pods[loss.UID] = runner{pod.name, loss.Reason}
@@ -92,12 +92,12 @@ func (p *lostPods) before(look int, seen sight, now time.Duration) {
 	p.newest, p.seen, p.seenAt = look, seen, now
 }
 
-// runningOf are the pods that run, by their uid.
-func runningOf(pods []corev1.Pod) map[string]runner {
+// runningOf are the pods that run, by their uid. ready are the uids of ready sandboxes.
+func runningOf(pods []corev1.Pod, ready map[types.UID]bool) map[string]runner {
 	running := map[string]runner{}
 	for i := range pods {
 		pod := &pods[i]
-		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" {
+		if forecast.Runs(pod, ready) && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" {
 			running[string(pod.UID)] = runner{name: pod.Namespace + "/" + pod.Name}
 		}
 	}
@@ -123,9 +123,9 @@ func (p *lostPods) add(pods []corev1.Pod) {
 	defer p.mu.Unlock()
 	switch {
 	case p.asking: // the next kubelet is not healthy yet
-		p.owing, p.asking = sight{pods: runningOf(pods)}, false
+		p.owing, p.asking = sight{pods: runningOf(pods, nil)}, false
 	case p.awaited != nil:
-		maps.Copy(p.awaited, runningOf(pods))
+		maps.Copy(p.awaited, runningOf(pods, nil))
 	}
 }
 

@@ -34,7 +34,7 @@ func runningPod(name string, changes ...func(*corev1.Pod)) corev1.Pod {
 	return pod
 }
 
-func sightOf(pods []corev1.Pod) sight { return sight{pods: runningOf(pods)} }
+func sightOf(pods []corev1.Pod) sight { return sight{pods: runningOf(pods, nil)} }
 
 func rejected(name, reason string) forecast.End {
 	return forecast.End{UID: types.UID(name), Reason: reason, Rejected: true}
@@ -86,6 +86,22 @@ func TestLostPods(t *testing.T) {
 	}
 	if names, _ := l.miss(second, []forecast.End{rejected("f", "OutOfpods")}); !slices.Equal(names, []string{"default/a", "default/b", "default/f"}) {
 		t.Errorf("f is rejected later, and missed are %v", names)
+	}
+}
+
+// A pod that the API calls Pending and of which a container runs, or the container runtime has a ready sandbox, ran before the restart.
+func TestLostPodsThatWerePending(t *testing.T) {
+	pending := func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }
+	facts := forecast.Facts{Now: &forecast.Configuration{}, Then: &forecast.Configuration{}, Sandboxes: []forecast.Sandbox{{Namespace: "default", Name: "a", UID: "a", Source: "api"}},
+		Pods: []corev1.Pod{runningPod("a", pending), runningPod("b", pending, func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+		}), runningPod("c", pending)}}
+	var l lostPods
+	l.before(l.begin(), inquiry{}.seenIn(facts, forecast.Forecast{}), 0)
+	l.compare(0)
+	names, _ := l.miss(l.take(), []forecast.End{rejected("a", "OutOfpods"), rejected("b", "OutOfpods"), rejected("c", "OutOfpods")})
+	if !slices.Equal(names, []string{"default/a", "default/b"}) {
+		t.Errorf("missed are %v", names)
 	}
 }
 
