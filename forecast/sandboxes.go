@@ -32,6 +32,9 @@ func WithoutPod(sandboxes []Sandbox, pods []corev1.Pod, ended map[types.UID]bool
 	listed := map[types.UID]bool{}
 	for i := range pods {
 		listed[pods[i].UID] = true
+		if hash := pods[i].Annotations[mirrorAnnotation]; hash != "" {
+			listed[types.UID(hash)] = true
+		}
 	}
 	for i := range sandboxes {
 		s := &sandboxes[i]

@@ -35,7 +35,7 @@ func (f Facts) cast() cast {
 	c.now = candidates(f.Node, f.Pods)
 	ready := ReadyUIDs(f.Sandboxes)
 	for _, other := range c.now {
-		other.runs = Runs(other.pod, ready)
+		other.runs = f.runs(other, ready)
 	}
 	for _, s := range WithoutPod(f.Sandboxes, f.Pods, nil) {
 		c.open = append(c.open, Unknown{"pod " + s.Namespace + "/" + s.Name, "it runs, and the API server does not list it"})
@@ -60,17 +60,33 @@ func (f Facts) cast() cast {
 	return c
 }
 
+// runs tells whether a pod runs. The object in the API of a static pod is a copy: while the pod runs, the copy can be Pending because it was made
+// again just now, or terminating because a person deletes it.
+func (f Facts) runs(c *candidate, ready map[types.UID]bool) bool {
+	switch {
+	case !c.static:
+		return Runs(c.pod, ready)
+	case f.Sandboxes == nil:
+		return showsRunning(c.pod)
+	}
+	return Runs(c.pod, nil) || ready[types.UID(c.kubeletUID())]
+}
+
 // readsOther tells whether static pods are read from another place. The same folder under another name is one, too: the path of a file is part of the
 // uid of its pod.
 func (f Facts) readsOther() bool { return f.Now.StaticPodFolder() != f.Then.StaticPodFolder() }
 
-// addSandboxes adds the static pods that run without an object in the API.
+// addSandboxes adds the static pods that run without an object in the API. An object of the same name can be of an older manifest.
 func (c *cast) addSandboxes(f Facts) {
 	known := c.staticKeys()
 	for i := range f.Sandboxes {
 		s := &f.Sandboxes[i]
 		key := s.Namespace + "/" + s.Name
-		if !s.Static() || known[key] != nil {
+		if !s.Static() {
+			continue
+		}
+		if known[key] != nil {
+			known[key].runs = true
 			continue
 		}
 		pod := &corev1.Pod{}

@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,10 +11,10 @@ import (
 const manifests = "/etc/kubernetes/manifests"
 
 // mirrored is the object in the API of a static pod that a manifest called so has.
-func mirrored(name string) corev1.Pod {
-	return aPod(name+"-n1", 0, func(pod *corev1.Pod) {
+func mirrored(name string, changes ...func(*corev1.Pod)) corev1.Pod {
+	return aPod(name+"-n1", 0, slices.Insert(changes, 0, func(pod *corev1.Pod) {
 		pod.Annotations = map[string]string{SourceAnnotation: "file", mirrorAnnotation: "hash-" + name}
-	})
+	})...)
 }
 
 // ran is the sandbox of a static pod.
@@ -108,6 +109,15 @@ func TestStaticPods(t *testing.T) {
 			files: in(manifests, aManifest("s.yaml", "s", asks("memory", "3Gi"))), losses: "a:OutOfmemory"},
 		"room of a folder that goes":  {then: changes(noPath, maxPods(1)), pods: []corev1.Pod{aPod("a", 0), mirrored("s")}, sandboxes: []Sandbox{fromAPI("a"), ran("s")}, files: in(manifests, aManifest("s.yaml", "s")), static: "s-n1:StaticPodPath"},
 		"room of a folder that comes": {now: changes(noPath), then: changes(otherPath, maxPods(1)), pods: []corev1.Pod{aPod("a", 0)}, sandboxes: []Sandbox{fromAPI("a")}, files: in("/etc/other", aManifest("s.yaml", "s")), losses: "a:OutOfpods"},
+
+		"a mirror that was made again": {then: changes(noPath), pods: []corev1.Pod{mirrored("s", phase(corev1.PodPending))}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s")), static: "s-n1:StaticPodPath"},
+		"a mirror that is deleted":     {then: changes(noPath), pods: []corev1.Pod{mirrored("s", terminating)}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s")), static: "s-n1:StaticPodPath"},
+		"a mirror that is deleted, of an older manifest": {then: changes(noPath), pods: []corev1.Pod{mirrored("s", terminating, func(pod *corev1.Pod) { pod.Annotations[mirrorAnnotation] = "older" })}, sandboxes: []Sandbox{ran("s")},
+			files: in(manifests, aManifest("s.yaml", "s")), static: "s-n1:StaticPodPath"},
+		"a mirror that is deleted, and the runtime does not say the source": {then: changes(func(c *Configuration) { c.CgroupRoot = "/other" }), pods: []corev1.Pod{mirrored("s", terminating)},
+			sandboxes: []Sandbox{{ID: "box", Namespace: "default", Name: "s-n1", UID: "hash-s"}}, static: "s-n1:CgroupRoot+"},
+		"a mirror that is deleted, and the runtime cannot be asked": {then: changes(noPath), pods: []corev1.Pod{mirrored("s", terminating)}, files: in(manifests, aManifest("s.yaml", "s")), static: "s-n1:StaticPodPath"},
+		"a mirror that is deleted, and nothing runs":                {then: changes(noPath), pods: []corev1.Pod{mirrored("s", terminating)}, sandboxes: []Sandbox{}, files: in(manifests, aManifest("s.yaml", "s"))},
 
 		"a pod that the API does not list": {pods: []corev1.Pod{}, sandboxes: []Sandbox{fromAPI("a")}, doubts: "pod default/a"},
 		"a pod that the API calls Pending and the runtime runs": {then: changes(maxPods(1)), pods: []corev1.Pod{aPod("a", 0), aPod("b", 1, phase(corev1.PodPending))},

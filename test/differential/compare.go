@@ -124,12 +124,12 @@ func (c Case) Faults(f forecast.Forecast, r Result) (faults []string) {
 	return faults
 }
 
-// losses are those of pods that run and are not about to end.
+// losses are those of pods that run and are not about to end. A static pod runs on while its object in the API is terminating.
 func (c Case) losses(r Restart) map[string]string {
 	lost := map[string]string{}
 	for i := range c.Pods {
 		pod := &c.Pods[i]
-		if word := r.Lost[pod.Name]; word != "" && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+		if word := r.Lost[pod.Name]; word != "" && pod.Status.Phase == corev1.PodRunning && (pod.DeletionTimestamp == nil || c.static(pod.Name)) {
 			lost[pod.Name] = word
 		}
 	}
