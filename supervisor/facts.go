@@ -34,6 +34,7 @@ type Impact struct {
 func (i Impact) Forecast(ctx context.Context, logger *zap.Logger) (f forecast.Forecast, troubles []string) {
 	arguments := config.ParseArguments(i.Arguments)
 	asked := inquiry{Logger: logger, rootDir: config.RootDir(i.Arguments), runtime: config.EffectiveEndpoints(i.Arguments, "").Runtime, offline: errNoKubeconfig,
+		tries:     triesMissing, // nothing is asked again
 		effective: func() (now, then config.Effective, troubles []error) { return i.Now, i.Then, nil }}
 	if path := cmp.Or(i.Kubeconfig, arguments.Kubeconfig); path != "" {
 		if client, name, err := connect(path, i.NodeName, arguments, nil); err != nil {
@@ -62,6 +63,7 @@ type inquiry struct {
 	rootDir   string // the kubelet's
 	runtime   string // endpoint of the container runtime, where the configuration names none (before Kubernetes 1.27)
 	effective func() (now, then config.Effective, troubles []error)
+	tries     int // looks before this one in a row that were not answered
 }
 
 // facts asks all. What could not be had is absent, and in the troubles. The kubelet is asked first: that can take a minute, and by then what

@@ -26,7 +26,7 @@ const (
 
 // foresee finds out what a change would do to running pods (rule 19).
 func (l *loop) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
-	asked := inquiry{Logger: l.Logger, rootDir: config.RootDir(l.Arguments), runtime: config.EffectiveEndpoints(l.Arguments, "").Runtime, offline: errOffline,
+	asked := inquiry{Logger: l.Logger, rootDir: config.RootDir(l.Arguments), runtime: config.EffectiveEndpoints(l.Arguments, "").Runtime, offline: errOffline, tries: do.Tries,
 		effective: func() (now, then config.Effective, troubles []error) { return l.bothEffective(ctx, do) }}
 	if l.Standalone {
 		asked.offline = unknowable{errStandalone}

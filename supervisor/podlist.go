@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -35,27 +36,48 @@ type runtimeAnswer struct {
 	err       error
 }
 
-// nodePods reads the pods of a Node that was read from etcd just before, from the API server's cache. The cache may be behind. It is far enough if its
-// resourceVersion is not older than the Node's, or if it has every pod that the container runtime runs. Else the API server is asked to wait for
-// its cache, which takes it up to 3 s. Before 1.31 it waits in vain where no pod of the cluster changes.
+// triesMissing is how many looks in a row wait for a pod that runs and that is not listed. After these the pod is a doubt: it has been deleted, and
+// its sandbox ends slowly or never.
+const triesMissing = 2
+
+// nodePods reads the pods of a Node that was read from etcd just before, from the API server's cache. The cache may be behind. It is far enough if
+// it has every pod that the container runtime runs. Where the runtime does not answer, it is if its resourceVersion is not older than the Node's,
+// which can be 5 minutes old. Else the API server is asked to wait for its cache, which takes it up to 3 s. Before 1.31 it waits in vain where no
+// pod of the cluster changes.
 func (i inquiry) nodePods(ctx context.Context, node *corev1.Node, runtime func() runtimeAnswer) (podList, error) {
 	cached, err := i.listPods(ctx, configsync.AsCached)
-	if err != nil || notOlder(cached.version, node.ResourceVersion) {
+	if err != nil {
 		return cached, err
 	}
 	answer := runtime()
-	missing := forecast.WithoutPod(answer.sandboxes, cached.pods, cached.ended)
-	if answer.sandboxes != nil && len(missing) == 0 {
+	missing := cached.lacks(answer)
+	if len(missing) == 0 && (answer.sandboxes != nil || notOlder(cached.version, node.ResourceVersion)) {
 		return cached, nil
 	}
 	waited, err := i.listPods(ctx, node.ResourceVersion)
 	switch {
-	case err == nil || !configsync.CacheIsBehind(err):
+	case err == nil:
+		if missing = waited.lacks(answer); len(missing) > 0 && i.tries < triesMissing {
+			return podList{}, notListed(missing[0], errDeleted)
+		}
+		return waited, nil
+	case !configsync.CacheIsBehind(err):
 		return waited, err
 	case len(missing) > 0:
-		return podList{}, fmt.Errorf("the API server does not list pod %s/%s, which runs: %w", missing[0].Namespace, missing[0].Name, err)
+		return podList{}, notListed(missing[0], err)
 	}
 	return cached, nil
+}
+
+// lacks are the sandboxes without a pod in the list.
+func (l podList) lacks(runtime runtimeAnswer) []forecast.Sandbox {
+	return forecast.WithoutPod(runtime.sandboxes, l.pods, l.ended)
+}
+
+var errDeleted = errors.New("the list is behind, or the pod was deleted just now")
+
+func notListed(s forecast.Sandbox, err error) error {
+	return fmt.Errorf("the API server does not list pod %s/%s, which runs: %w", s.Namespace, s.Name, err)
 }
 
 // notOlder is false where versions are not the numbers that they are with etcd.

@@ -22,7 +22,7 @@ const tooLarge = `{"kind":"Status","apiVersion":"v1","status":"Failure","message
 	"details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}],"retryAfterSeconds":1},"code":504}`
 
 // Each list of pods carries a resourceVersion, so that an API server before 1.31 reads nothing but its cache. What it has there is good enough if
-// it is as new as the Node, or has every pod that the container runtime runs; else the API server waits for it.
+// it has every pod that the container runtime runs, or where that does not answer, is as new as the Node; else the API server waits for it.
 func TestNodePods(t *testing.T) {
 	a, b, static := forecast.Sandbox{UID: "a", Source: "api"}, forecast.Sandbox{Namespace: "default", Name: "b", UID: "b", Source: "api"}, forecast.Sandbox{UID: "s", Source: "file"}
 	list := func(version string, pods ...string) string {
@@ -32,13 +32,22 @@ func TestNodePods(t *testing.T) {
 	for name, row := range map[string]struct {
 		cached, waited string
 		runtime        runtimeAnswer
+		tries          int      // looks before this one that were not answered
 		asked          []string // for which resourceVersions
 		want           []string // uids
 		err            string
 	}{
-		"as new as the Node":                         {cached: list("7", podA), runtime: runtimeAnswer{sandboxes: []forecast.Sandbox{a, b}}, asked: []string{"0"}, want: []string{"a"}},
+		"as new as the Node":                         {cached: list("7", podA), runtime: runtimeAnswer{sandboxes: []forecast.Sandbox{a, static}}, asked: []string{"0"}, want: []string{"a"}},
+		"as new, and the runtime does not answer":    {cached: list("7", podA), runtime: runtimeAnswer{err: errors.New("hangs")}, asked: []string{"0"}, want: []string{"a"}},
+		"as new, without one that runs":              {cached: list("7", podA), waited: list("8", podA, podB), runtime: runtimeAnswer{sandboxes: []forecast.Sandbox{a, b}}, asked: []string{"0", "7"}, want: []string{"a", "b"}},
+		"as new, without one that has ended since":   {cached: list("7", podA), waited: list("8", podA, endedB), runtime: runtimeAnswer{sandboxes: []forecast.Sandbox{a, b}}, asked: []string{"0", "7"}, want: []string{"a"}},
+		"as new, and one is missing":                 {cached: list("7", podA), waited: list("7", podA), runtime: runtimeAnswer{sandboxes: []forecast.Sandbox{a, b}}, asked: []string{"0", "7"}, err: "does not list pod default/b, which runs"},
+		"as new, and one is missing again":           {cached: list("7", podA), waited: list("7", podA), runtime: runtimeAnswer{sandboxes: []forecast.Sandbox{a, b}}, tries: 1, asked: []string{"0", "7"}, err: "does not list pod default/b, which runs"},
+		"as new, and one is missing for long":        {cached: list("7", podA), waited: list("7", podA), runtime: runtimeAnswer{sandboxes: []forecast.Sandbox{a, b}}, tries: 2, asked: []string{"0", "7"}, want: []string{"a"}},
+		"as new, without one, and no second answer":  {cached: list("7", podA), runtime: runtimeAnswer{sandboxes: []forecast.Sandbox{a, b}}, tries: 2, asked: []string{"0", "7"}, err: "listing the pods"},
 		"older, with all that runs":                  {cached: list("5", podA, endedB), runtime: runtimeAnswer{sandboxes: []forecast.Sandbox{a, b, static}}, asked: []string{"0"}, want: []string{"a"}},
 		"older, without one that runs":               {cached: list("5", podA), waited: list("7", podA, podB), runtime: runtimeAnswer{sandboxes: []forecast.Sandbox{a, b}}, asked: []string{"0", "7"}, want: []string{"a", "b"}},
+		"older, and the next one lacks it too":       {cached: list("5", podA), waited: list("7", podA), runtime: runtimeAnswer{sandboxes: []forecast.Sandbox{a, b}}, asked: []string{"0", "7"}, err: "does not list pod default/b, which runs"},
 		"older, and it stays so":                     {cached: list("5", podA), waited: tooLarge, runtime: runtimeAnswer{sandboxes: []forecast.Sandbox{a, b}}, asked: []string{"0", "7"}, err: "does not list pod default/b, which runs"},
 		"older, and the runtime does not answer":     {cached: list("5", podA), waited: list("7", podA), runtime: runtimeAnswer{err: errors.New("hangs")}, asked: []string{"0", "7"}, want: []string{"a"}},
 		"older, it stays so, and there is no CRI":    {cached: list("5", podA), waited: tooLarge, runtime: runtimeAnswer{err: host.ErrNoCRI}, asked: []string{"0", "7"}, want: []string{"a"}},
@@ -72,7 +81,7 @@ func TestNodePods(t *testing.T) {
 				t.Fatal(err)
 			}
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}}
-			got, err := inquiry{client: client, nodeName: "n1"}.nodePods(t.Context(), node, func() runtimeAnswer { return row.runtime })
+			got, err := inquiry{client: client, nodeName: "n1", tries: row.tries}.nodePods(t.Context(), node, func() runtimeAnswer { return row.runtime })
 			if !slices.Equal(asked, row.asked) {
 				t.Errorf("asked for were %v, want %v", asked, row.asked)
 			}
