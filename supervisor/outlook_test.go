@@ -30,7 +30,7 @@ const (
 )
 
 // looking is a loop that knows what runs and what is to run, with maxPods 1, and asks such an API server.
-func looking(t *testing.T, api answers) (*loop, decide.Foresee) {
+func looking(t *testing.T, api answers, pods ...fakeruntime.Pod) (*loop, decide.Foresee) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch answer := api[r.URL.Path].(type) {
@@ -53,7 +53,7 @@ func looking(t *testing.T, api answers) (*loop, decide.Foresee) {
 	l.Arguments = []string{"--root-dir=" + t.TempDir()}
 	l.api = &apiSession{loop: l, client: client, nodeName: "n1"}
 	socket := filepath.Join(t.TempDir(), "runtime.sock")
-	stop, err := fakeruntime.Serve(socket)
+	stop, err := fakeruntime.Serve(socket, pods...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,6 +118,27 @@ func TestWhoHasNotAnswered(t *testing.T) {
 				t.Errorf("found %+v", found)
 			}
 		})
+	}
+}
+
+// A pod that runs and that the API server does not list is waited for by two looks, and is a doubt after that. One that the API server calls
+// Pending, and that runs, is a loss.
+func TestPodsThatTheAPIServerDoesNotShow(t *testing.T) {
+	pending := strings.ReplaceAll(podsAnswer, "Running", "Pending")
+	api := answers{"/api/v1/nodes/n1": nodeAnswer, "/api/v1/pods": pending}
+	a, b := fakeruntime.Pod{Namespace: "default", Name: "a", UID: "ua"}, fakeruntime.Pod{Namespace: "default", Name: "b", UID: "ub"}
+	l, do := looking(t, api, a, b)
+	if found := l.foresee(t.Context(), do); !found.Known || found.Lost != 1 || len(found.Losses) != 1 || found.Losses[0].Pod != "default/b" {
+		t.Errorf("found %+v", found)
+	}
+	l, do = looking(t, api, a, b, fakeruntime.Pod{Namespace: "default", Name: "c", UID: "uc"})
+	for ; do.Tries < 2; do.Tries++ {
+		if found := l.foresee(t.Context(), do); found.Known || !strings.Contains(found.WaitsFor, "does not list pod default/c") {
+			t.Errorf("after %d looks: %+v", do.Tries, found)
+		}
+	}
+	if found := l.foresee(t.Context(), do); !found.Known || found.Lost != 1 || !strings.Contains(found.Warning, "pod default/c: it runs") {
+		t.Errorf("after %d looks: %+v", do.Tries, found)
 	}
 }
 
