@@ -116,7 +116,7 @@ func (c *Configuration) thresholdText(signal string) string {
 
 // memoryDoubts are about the limit of all pods' memory, and about what the kubelet does after it has admitted them.
 func memoryDoubts(f Facts, now, then world) (list []Unknown) {
-	if then.pressure.hardMemory && !now.pressure.hardMemory {
+	if then.pressure.hardMemory > now.pressure.hardMemory {
 		list = append(list, Unknown{"evictionHard.memory.available", "as long as it is met, the kubelet evicts more pods, one after the other"})
 	}
 	limited := f.Then.perQOS() && slices.Contains(f.Then.EnforceNodeAllocatable, "pods")

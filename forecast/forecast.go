@@ -128,7 +128,7 @@ func Of(f Facts) Forecast {
 	if then.room.lacks != "" { // then never gets to a pod, and its fallback starts with what runs now
 		f.Then, then, pods.then = f.Now, now, pods.now
 	}
-	forecast.compare(f, kubeletOrder(pods.now), now.replay(pods.now), then.replay(pods.then))
+	forecast.compare(f, kubeletOrder(pods.now), now.replay(pods.now), then.replay(pods.then), then.pressure.evicts(&now.pressure))
 	forecast.Unmeasured = then.unmeasuredLosses(pods.now)
 	forecast.Doubts = sortUnknown(slices.Concat(doubt, pods.open, doubts(f, now, then, pods.now)))
 	return forecast
@@ -160,8 +160,9 @@ func missing(f Facts) (list []Unknown) {
 	return list
 }
 
-// compare tells what is the change's doing from what is any restart's.
-func (f *Forecast) compare(facts Facts, order []*candidate, now, then replay) {
+// compare tells what is the change's doing from what is any restart's. evicted is the word for pods that are admitted and may be evicted then.
+func (f *Forecast) compare(facts Facts, order []*candidate, now, then replay, evicted verdict) {
+	byAdmission, evictable := 0, false
 	more := min(then.least-now.least, then.leastGone-now.leastGone) // by the change
 	for _, c := range order {
 		if !c.runs {
@@ -174,8 +175,11 @@ func (f *Forecast) compare(facts Facts, order []*candidate, now, then replay) {
 		if v := restart(facts, c); v.refused() && (!after.refused() || v.certain && !after.certain) {
 			after = v
 		}
+		evictable = evictable || evicted.refused() && !c.critical
 		changed := !before.refused() || !before.certain && (after.certain || after.ordered && (more > 0 || !before.ordered))
 		switch {
+		case !after.refused() && evicted.refused() && !c.critical:
+			f.Losses = append(f.Losses, evicted.loss(c))
 		case !after.refused():
 		case !changed:
 			f.Anyway = append(f.Anyway, after.loss(c))
@@ -183,14 +187,22 @@ func (f *Forecast) compare(facts Facts, order []*candidate, now, then replay) {
 			f.Static = append(f.Static, after.loss(c))
 		default:
 			f.Losses = append(f.Losses, after.loss(c))
+			byAdmission++
 			if after.certain {
 				f.Least++
 			}
 		}
 	}
 	// It may be certain how many go, though not which.
-	f.Least = max(f.Least, min(more, len(f.Losses)))
+	f.Least = max(f.Least, min(more, byAdmission))
 	f.LeastOfAll = max(certain(f.Losses)+certain(f.Anyway), min(then.least, then.leastGone))
+	if !evictable || f.Harm() > 0 {
+		return // what goes for certain may free enough memory
+	}
+	f.LeastOfAll = max(f.LeastOfAll, 1)
+	if len(f.Anyway)+len(f.Static) == 0 {
+		f.Least = max(f.Least, 1)
+	}
 }
 
 func (v verdict) loss(c *candidate) Loss {

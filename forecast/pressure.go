@@ -28,7 +28,7 @@ const (
 type pressure struct {
 	memory, others       certainty // others: disk and PIDs
 	memoryWhy, othersWhy string
-	hardMemory           bool              // the kubelet goes on to evict
+	hardMemory           certainty         // a hard threshold of memory: the kubelet goes on to evict
 	unmeasured           map[string]string // signals with a threshold about which the facts say nothing, and what is missing
 }
 
@@ -133,11 +133,22 @@ func (p *pressure) look(signal string, hard bool, t threshold, r reading) {
 		why = fmt.Sprintf("%s: about %s would be available, and the threshold is %s", signal, amountText(signal, r.Available), amountText(signal, limit))
 	}
 	if r.memory {
-		p.hardMemory = p.hardMemory || hard && met != no
+		if hard {
+			p.hardMemory = max(p.hardMemory, met)
+		}
 		p.memory, p.memoryWhy = stronger(p.memory, p.memoryWhy, met, why)
 	} else {
 		p.others, p.othersWhy = stronger(p.others, p.othersWhy, met, why)
 	}
+}
+
+// evicts is the word for pods that are admitted, where a hard threshold of memory is certainly met and was not. The eviction manager ends one after
+// the other until enough is free: at least one, and which is not known. With pods that end for another reason, enough may be free already.
+func (p *pressure) evicts(before *pressure) verdict {
+	if p.hardMemory < yes || before.hardMemory == yes {
+		return admitted
+	}
+	return verdict{Reason: "Evicted", why: p.memoryWhy + "; the kubelet evicts pods one after the other as long as that is so"}
 }
 
 func stronger(a certainty, whyA string, b certainty, whyB string) (certainty, string) {

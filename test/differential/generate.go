@@ -76,6 +76,10 @@ func Make(seed uint64, kubeletVersion string) Case {
 		}
 		c.Orders = append(c.Orders, order)
 	}
+	if m.one(40) && then["memoryManagerPolicy"] != "Static" { // a threshold of memory that is certainly met is rare by chance
+		then["evictionHard"] = map[string]string{"memory.available": fmt.Sprint(80+m.IntN(20), "%")}
+		c.Then = document(then)
+	}
 	return c
 }
 
