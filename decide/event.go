@@ -131,7 +131,7 @@ type (
 		Asked        bool // by us
 		Code         int  // exit code; -1 when a signal ended it
 		Words        string
-		RuntimeDown  bool          // the container runtime's endpoint refused connections, the fallback's being the same
+		RuntimeDown  bool          // the container runtime did not answer, the fallback's endpoint being the same
 		OutOfInotify bool          // the node had no inotify instance or watch left for it, and it may open as many files as the fallback
 		StateFile    string        // name of the state file that its last words blame; empty = none
 		LockDenied   bool          // it was not allowed the lock, and is started without from now on

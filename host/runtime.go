@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 
 	"golang.org/x/net/http2"
 
@@ -19,6 +20,7 @@ import (
 const (
 	imageFsInfo   = "/runtime.v1.ImageService/ImageFsInfo"
 	runtimeConfig = "/runtime.v1.RuntimeService/RuntimeConfig"
+	version       = "/runtime.v1.RuntimeService/Version"
 
 	deadlineExceeded = "4" // a gRPC status
 	unimplemented    = "12"
@@ -28,22 +30,54 @@ const (
 	maximalMessage = 300
 )
 
-// A runtime is asked three questions. A gRPC library would be a third of the program.
-type runtime struct{ client *http.Client }
+// A runtime is asked a few questions. A gRPC library would be a third of the program.
+type runtime struct {
+	client *http.Client
+
+	mutex       sync.Mutex
+	connections []net.Conn
+}
 
 // newRuntime speaks HTTP/2 by golang.org/x/net, as client-go does: the program is built without the copy in net/http (packaging/compile.sh).
 func newRuntime(endpoint string) *runtime {
 	socket := forecast.Socket(endpoint)
-	return &runtime{&http.Client{Transport: &http2.Transport{
+	r := &runtime{}
+	r.client = &http.Client{Transport: &http2.Transport{
 		AllowHTTP: true,
 		DialTLSContext: func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
 			var dialer net.Dialer
-			return dialer.DialContext(ctx, "unix", socket)
+			connection, err := dialer.DialContext(ctx, "unix", socket)
+			if err == nil {
+				r.mutex.Lock()
+				defer r.mutex.Unlock()
+				r.connections = append(r.connections, connection)
+			}
+			return connection, err
 		},
-	}}}
+	}}
+	return r
 }
 
-func (r *runtime) close() { r.client.CloseIdleConnections() }
+// close closes connections that wait for an answer, too: a runtime that hangs would keep them open.
+func (r *runtime) close() {
+	r.client.CloseIdleConnections()
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for _, connection := range r.connections {
+		_ = connection.Close()
+	}
+}
+
+// RuntimeAnswers asks the container runtime for its version, and says why it did not answer. An error of the runtime itself is an answer.
+func RuntimeAnswers(ctx context.Context, endpoint string) error {
+	runtime := newRuntime(endpoint)
+	defer runtime.close()
+	_, err := runtime.ask(ctx, version, nil, maximalAnswer)
+	if status := (statusError{}); errors.As(err, &status) && status.code != "" {
+		return nil
+	}
+	return err
+}
 
 // imageFolder is where the images are.
 func (r *runtime) imageFolder(ctx context.Context) (string, error) {

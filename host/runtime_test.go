@@ -9,12 +9,22 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // aRuntime answers gRPC calls over HTTP/2 without TLS, as real ones do.
 func aRuntime(t *testing.T, answers map[string]string, status map[string]string) *runtime {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s.sock")
+	serve(t, socket, answers, status)
+	r := newRuntime("unix://" + socket)
+	t.Cleanup(r.close)
+	return r
+}
+
+// serve answers at a socket until the test ends.
+func serve(t *testing.T, socket string, answers map[string]string, status map[string]string) {
+	t.Helper()
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -42,9 +52,7 @@ func aRuntime(t *testing.T, answers map[string]string, status map[string]string)
 		defer close(done)
 		_ = server.Serve(listener)
 	}()
-	r := newRuntime("unix://" + socket)
-	t.Cleanup(func() { r.close(); _ = server.Close(); <-done })
-	return r
+	t.Cleanup(func() { _ = server.Close(); <-done })
 }
 
 // message is a protobuf field of bytes.
@@ -104,6 +112,42 @@ func TestCgroupDriver(t *testing.T) {
 		if got, err := r.cgroupDriver(t.Context()); got != c.want || (err != nil) != c.fails {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
+	}
+}
+
+func TestRuntimeAnswers(t *testing.T) {
+	folder := t.TempDir()
+	listen := func(name string) string {
+		listener, err := net.Listen("unix", filepath.Join(folder, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = listener.Close() })
+		return listener.Addr().String()
+	}
+	served := func(answers, status map[string]string) string {
+		socket := filepath.Join(t.TempDir(), "s.sock")
+		serve(t, socket, answers, status)
+		return socket
+	}
+	for name, test := range map[string]struct {
+		socket  string
+		answers bool
+	}{
+		"it answers":               {served(map[string]string{version: message(1, "0.1.0")}, nil), true},
+		"it does not know CRI v1":  {served(nil, map[string]string{version: unimplemented}), true},
+		"it has an error":          {served(nil, map[string]string{version: "14"}), true},
+		"it is not there":          {filepath.Join(folder, "none"), false},
+		"it accepts no connection": {listen("silent"), false},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		if strings.HasSuffix(test.socket, "silent") {
+			ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+		}
+		if err := RuntimeAnswers(ctx, "unix://"+test.socket); (err == nil) != test.answers {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -19,7 +20,18 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
-const runtimeDialWait = time.Second
+// A runtime that refuses no connection is asked, and once more where it did not answer: on a busy host it may be us who had no turn. All of it
+// ends within 2 s.
+const (
+	runtimeDialWait = 100 * time.Millisecond
+	runtimeAskWait  = 900 * time.Millisecond
+	runtimeAsks     = 2
+)
+
+// runtimeError is the error of a kubelet that could not use the container runtime: of 1.26 and later, and of 1.23 to 1.25. Its code is a
+// submatch. A configuration cannot cause Unavailable at an endpoint that others can use. It can cause DeadlineExceeded, by
+// runtimeRequestTimeout.
+var runtimeError = regexp.MustCompile(`^(?i:failed to run kubelet): (?:validate service connection: validate CRI v1 runtime API |unable to determine runtime API version: ).*?rpc error: code = (\w+)`)
 
 // Child is one kubelet.
 type Child struct {
@@ -120,14 +132,15 @@ func (c *Child) exited(state *os.ProcessState, err error, log []byte) Exited {
 		exited.Words = fmt.Sprintf("exit code %d", exited.Code)
 	}
 	exited.StateFile = config.BlamedStateFile(log)
-	if last := config.LastErrorLine(log); last != "" && exited.Code != 0 {
+	last := config.LastErrorLine(log)
+	if last != "" && exited.Code != 0 {
 		exited.Words += ": " + last
 	}
 	if hung := c.hung.Load(); hung != nil {
 		exited.Words = *hung + "; " + exited.Words
 	}
 	if !exited.Asked && exited.Code != 0 {
-		exited.RuntimeDown = c.runtimeDown()
+		exited.RuntimeDown = c.runtimeDown(last)
 		if exited.RuntimeDown {
 			exited.Words = fmt.Sprintf("the container runtime at %s does not answer; %s", c.endpoints.Runtime, exited.Words)
 		}
@@ -163,9 +176,9 @@ func (c *Child) wantOfMemory() string {
 	return fmt.Sprintf(", for want of memory: the kernel killed %d processes of this unit", kills-c.killsBefore)
 }
 
-// runtimeDown: the container runtime refuses connections, and the fallback would ask the same one (rule 8). A kubelet whose files cannot be
-// decoded has not asked any.
-func (c *Child) runtimeDown() bool {
+// runtimeDown: the container runtime does not answer, or did not answer the kubelet by its last error, and the fallback would ask the same one
+// (rule 8). A kubelet whose files cannot be decoded has not asked any.
+func (c *Child) runtimeDown(last string) bool {
 	if c.endpoints.Runtime == "" {
 		return false
 	}
@@ -174,7 +187,24 @@ func (c *Child) runtimeDown() bool {
 	if err != nil || fallbackErr != nil || endpoint.Path != fallback.Path || endpoint.Scheme != "unix" && endpoint.Scheme != "" {
 		return false
 	}
-	return refusesConnections(endpoint.Path, runtimeDialWait)
+	code := runtimeError.FindStringSubmatch(last)
+	return code != nil && code[1] == "Unavailable" || refusesConnections(endpoint.Path, runtimeDialWait) || c.answersNothing(c.endpoints.Runtime)
+}
+
+// answersNothing: the container runtime takes connections, as the kernel does for one that is stopped, and does not answer.
+func (c *Child) answersNothing(endpoint string) bool {
+	if c.launcher.AskRuntime == nil {
+		return false
+	}
+	for range runtimeAsks {
+		ctx, cancel := context.WithTimeout(context.Background(), runtimeAskWait)
+		err := c.launcher.AskRuntime(ctx, endpoint)
+		cancel()
+		if err == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // refusesConnections: a wait that is over says nothing, for on a busy host it may be us who had no turn.

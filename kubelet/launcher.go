@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,6 +31,9 @@ type Settings struct {
 	Output    *os.File      // where the log goes, if not to the journal
 	Watchdog  time.Duration // of the unit that it runs in; 0 = none
 	Logger    *zap.Logger
+
+	// AskRuntime says why the container runtime at this endpoint does not answer; nil = only its socket is looked at.
+	AskRuntime func(ctx context.Context, endpoint string) error
 
 	StartTimeout time.Duration // a kubelet that is not healthy by then is asked less often
 	LockFile     string        // that kubelets with a configuration of ours hold while they live; empty: they are started without

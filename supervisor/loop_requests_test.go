@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"net"
 	"os"
 	"strings"
 	"syscall"
@@ -63,6 +64,29 @@ func TestExitsWithoutARuntimeBlameNothing(t *testing.T) {
 	}
 	record = r.await("its trial", func(record Record) bool { return record.Healthy && record.Condition.Reason == "InTrial" })
 	if record.Trial.Failures != 0 || len(record.Exits) != 4 {
+		t.Errorf("recorded %+v", record)
+	}
+}
+
+// A container runtime that is stopped takes connections and answers none (rule 8).
+func TestARuntimeThatHangsBlamesNothing(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	socket := n.path("other.sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	n.options.Arguments = append(n.options.Arguments, "--container-runtime-endpoint=unix://"+socket)
+	n.seed(store.Assigned, "a", fakenode.Configuration("mode: crash, words: no answer, counter: "+n.path("starts")+", crashTimes: 2"))
+	r := n.run()
+	record := r.await("the reason", func(record Record) bool { return record.Condition.Reason == "EnvironmentFailing" })
+	if !strings.Contains(record.Condition.Message, "the container runtime at unix://"+socket+" does not answer") || record.Config.Error != "" {
+		t.Errorf("recorded %+v", record)
+	}
+	record = r.await("its trial", func(record Record) bool { return record.Healthy && record.Condition.Reason == "InTrial" })
+	if record.Trial.Failures != 0 || len(record.Exits) != 2 {
 		t.Errorf("recorded %+v", record)
 	}
 }

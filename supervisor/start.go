@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/host"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 )
 
@@ -20,7 +21,7 @@ var errRender = errors.New("making the effective configuration")
 
 func newLauncher(o Options, watchdog time.Duration) *kubelet.Launcher {
 	return kubelet.NewLauncher(kubelet.Settings{Path: o.Kubelet, Arguments: o.Arguments, RunDir: o.RunDir, Journal: o.Journal, Output: o.Output,
-		Watchdog: watchdog, Logger: o.Logger, StartTimeout: o.StartTimeout, LockFile: lockFileOf(o)})
+		Watchdog: watchdog, Logger: o.Logger, AskRuntime: host.RuntimeAnswers, StartTimeout: o.StartTimeout, LockFile: lockFileOf(o)})
 }
 
 // begun is what came of a start.
