@@ -135,8 +135,8 @@ func markMessage(severity, message string) (accepted, pastCheck bool) {
 
 func markJSON(line string) (accepted, pastCheck bool) {
 	var entry struct {
-		Message string `json:"msg"`
-		Error   string `json:"err"`
+		Text  string `json:"msg"`
+		Error string `json:"err"`
 	}
 	if json.Unmarshal([]byte(line), &entry) != nil {
 		return false, false
@@ -144,7 +144,7 @@ func markJSON(line string) (accepted, pastCheck bool) {
 	if entry.Error != "" {
 		return isCheck(entry.Error), false
 	}
-	return false, slices.ContainsFunc(pastMarks, func(mark string) bool { return strings.HasPrefix(entry.Message, mark) })
+	return false, slices.ContainsFunc(pastMarks, func(mark string) bool { return strings.HasPrefix(entry.Text, mark) })
 }
 
 func isCheck(text string) bool { return strings.TrimPrefix(text, acceptedPrefix) == acceptedMark }
