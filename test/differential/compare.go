@@ -127,7 +127,56 @@ func (c Case) Faults(f forecast.Forecast, r Result) (faults []string) {
 			fault("FALSE: at least %d pods are lost, and it is %d: %v", f.LeastOfAll, notStatic, restart)
 		}
 	}
+	return append(faults, c.holdFaults(f, r)...)
+}
+
+// holdFaults holds against what came that on which the hold acts: in each order, at least Harm of the pods of Lost go. Lost has a pod that may stay
+// only where the certain ones are fewer than Harm. Few orders are tried, so such a pod need not go in one of them.
+func (c Case) holdFaults(f forecast.Forecast, r Result) (faults []string) {
+	fault := func(format string, arguments ...any) { faults = append(faults, fmt.Sprintf(format, arguments...)) }
+	harm, named := f.Harm(), f.Lost()
+	certain := 0
+	for _, l := range named {
+		if l.Certain {
+			certain++
+		}
+		if !slices.Contains(r.Running, l.Name) {
+			fault("FALSE: %s holds the change, and it does not run", l.Name)
+		}
+	}
+	if certain > harm || certain == harm && len(named) > certain {
+		fault("FALSE: %d pods certainly hold the change, and of %v it is %d", harm, named, certain)
+	}
+	for _, restart := range r.Restarts {
+		if !restart.Then || restart.Ended != "" {
+			continue
+		}
+		lost := c.losses(restart)
+		gone := 0
+		for _, l := range named {
+			if lost[l.Name] != "" {
+				gone++
+			}
+		}
+		if gone == 0 && c.evicts(r) {
+			gone = 1
+		}
+		if gone < harm {
+			fault("FALSE: %d pods certainly hold the change, and %d of %v go: %v", harm, gone, named, restart)
+		}
+	}
 	return faults
+}
+
+// least is how many pods go in each order, static ones too.
+func (c Case) least(r Result) int {
+	least := len(c.Pods)
+	for _, restart := range r.Restarts {
+		if restart.Then {
+			least = min(least, len(c.losses(restart))) // none, where the kubelet ended at its start
+		}
+	}
+	return least
 }
 
 // evicts tells whether the kubelet that is to run evicts a pod after it has admitted all, because a hard threshold of memory is met. The program in

@@ -36,12 +36,15 @@ func TestFaults(t *testing.T) {
 		restarts []Restart
 		want     string // of the first fault; "" for none
 	}{
-		"right":                        {"{}", forecast.Forecast{Losses: losses(true, "b"), Least: 1, LeastOfAll: 1}, []Restart{restart("b"), restart("b")}, ""},
-		"missed":                       {"{}", forecast.Forecast{}, []Restart{restart("b")}, "MISSED: b"},
-		"certain, and it stays":        {"{}", forecast.Forecast{Losses: losses(true, "b"), Least: 1, LeastOfAll: 1}, []Restart{restart("b"), restart()}, "FALSE: b is certainly lost"},
-		"which is not certain":         {"{}", forecast.Forecast{Losses: losses(false, "a", "b"), Least: 1, LeastOfAll: 1}, []Restart{restart("a"), restart("b")}, ""},
-		"evicted after the admission":  {full, forecast.Forecast{Losses: losses(false, "a", "b"), Least: 1, LeastOfAll: 1}, []Restart{restart()}, ""},
-		"more than one are evicted":    {full, forecast.Forecast{Losses: losses(false, "a", "b"), Least: 1, LeastOfAll: 2}, []Restart{restart()}, "FALSE: at least 2 pods are lost"},
+		"right":                       {"{}", forecast.Forecast{Losses: losses(true, "b"), Least: 1, LeastOfAll: 1}, []Restart{restart("b"), restart("b")}, ""},
+		"missed":                      {"{}", forecast.Forecast{}, []Restart{restart("b")}, "MISSED: b"},
+		"certain, and it stays":       {"{}", forecast.Forecast{Losses: losses(true, "b"), Least: 1, LeastOfAll: 1}, []Restart{restart("b"), restart()}, "FALSE: b is certainly lost"},
+		"which is not certain":        {"{}", forecast.Forecast{Losses: losses(false, "a", "b"), Least: 1, LeastOfAll: 1}, []Restart{restart("a"), restart("b")}, ""},
+		"evicted after the admission": {full, forecast.Forecast{Losses: losses(false, "a", "b"), Least: 1, LeastOfAll: 1}, []Restart{restart()}, ""},
+		"more than one are evicted":   {full, forecast.Forecast{Losses: losses(false, "a", "b"), Least: 1, LeastOfAll: 2}, []Restart{restart()}, "FALSE: at least 2 pods are lost"},
+		"a pod that counts twice":     {"{}", forecast.Forecast{Static: []forecast.Loss{{Name: "b", Static: true, Certain: true}}, LeastOfAll: 1}, []Restart{restart("b")}, "FALSE: 2 pods certainly hold the change, and 1 of"},
+		"a pod that does not run": {"{}", forecast.Forecast{Static: []forecast.Loss{{Name: "b", Static: true, Certain: true}}, Losses: losses(false, "c"), LeastOfAll: 1}, []Restart{restart("b")},
+			"FALSE: c holds the change, and it does not run"},
 		"evicted by no such threshold": {"{}", forecast.Forecast{Losses: losses(false, "a", "b"), Least: 1, LeastOfAll: 1}, []Restart{restart()}, "FALSE: at least 1 pods are lost by the change"},
 	} {
 		c := Case{Later: Machine{Free: Free{Memory: 4 * gi}, Capacity: Free{Memory: 8 * gi}}}
