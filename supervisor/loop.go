@@ -232,7 +232,7 @@ func (l *loop) handle(life lifetimes, event decide.Event) bool {
 		l.carryOut(life, step)
 	}
 	shown, due := decide.Report(state)
-	if due {
+	if due && (shown.Observed != nil || state.NodeGone || state.Stopping) { // else it may not be about what the Node shows as observed
 		l.api.offer(shown)
 	}
 	for _, e := range step.Events {
