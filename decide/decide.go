@@ -199,7 +199,7 @@ func (s *State) learnHealthy() {
 
 func (s *State) learnPort(e PortSeen) {
 	if s.Child.Alive && !s.Child.EverHealthy { // else it comes too late: once healthy, the child has the port
-		s.Child.PortHeld = e.HeldBy
+		s.Child.PortHeld, s.Child.PortShared = e.HeldBy, e.Shared
 	}
 }
 

@@ -19,62 +19,63 @@ import (
 // drive plays the shell for the core: it answers every action at once, keeps the disk, moves the clock to each due time, and writes
 // down what was done. Tests read like: hear this, let so much time pass, and this was done and this is shown.
 type drive struct {
-	t        *testing.T
-	s        State
-	step     Step
-	now      time.Duration
-	wallOff  time.Duration // how wrong the wall clock is
-	disk     Durable
-	did      []string
-	saves    []time.Duration         // when something was written
-	began    time.Duration           // when the test began to look
-	actions  map[reflect.Type]Action // the last of each kind
-	events   []string
-	told     []NodeEvent       // the same, in full
-	phases   []string          // of changes that have ended
-	refused  map[string]Proof  // by content; what is not named is accepted
-	effect   map[string]string // by content, and the drop-in files behind a blank if they are not those of testKubelet: its effective configuration
-	shadowed []nodev1.ShadowedField
-	version  string // of the kubelet, as it tells
-	saveErr  error
-	startErr map[string]error          // by content: its file cannot be made
-	deadly   map[string]time.Duration  // by content ("" = local): exits so long after its start
-	short    map[string]bool           // by content: for want of inotify instances
-	lease    map[string]bool           // by content: whether it renews the Lease; absent = yes
-	hangs    map[string]bool           // never healthy
-	portHeld map[string]bool           // never healthy either: its healthz port is another process's
-	kills    map[string]int            // by content: so many running pods would be killed at its start
-	doubtful []nodev1.Loss             // pods of which no look can tell whether they go
-	deaf     time.Duration             // until then nobody tells what runs
-	unsure   string                    // what a forecast does not know, and nobody can say
-	silent   string                    // who does not answer a look
-	mute     map[string]int            // by content: so many pre-flights give no answer; negative = none ever does
-	pods     string                    // a prefix of the uids of the pods that would be killed
-	starts   func(Start) (Event, bool) // what answers a start in the place of a child
-	begins   func(Start)               // beside a child that starts
-	proves   func(content string)      // beside a pre-flight
-	parks    map[string]ParkEnded      // by content; absent: it waits
-	waited   bool                      // the supervisor that boots found a kubelet that waited
-	sets     func(SetAside) FilesSetAside
-	bootID   string
-	ownLooks bool              // the test looks at the Lease itself
-	ownNode  bool              // and at the Node's conditions
-	looks    bool              // at the Node: one is under way
-	looked   []time.Duration   // when it was looked at
-	bad      map[string]string // by content: the Node's conditions that are bad with it
-	posted   string            // the newest of them, by a kubelet that was healthy
-	came     PodStarts         // what a look at the pods says
-	cluster  []string
-	online   bool
-	tries    []int // what the pre-flights without an answer were told of those before
-	nonces   int
-	asked    []string          // kubelets, for what they run with
-	knows    map[HoldTold]harm // what the looks at each change have answered
-	used     map[string]bool   // approvals that had their effect
-	said     []string          // approvals that a person has read
-	own      string            // content of the node's own file
-	broken   map[string]bool   // by content of the node's own file: no layers can be laid over it
-	guilty   string            // what comes of looking for whom to blame
+	t          *testing.T
+	s          State
+	step       Step
+	now        time.Duration
+	wallOff    time.Duration // how wrong the wall clock is
+	disk       Durable
+	did        []string
+	saves      []time.Duration         // when something was written
+	began      time.Duration           // when the test began to look
+	actions    map[reflect.Type]Action // the last of each kind
+	events     []string
+	told       []NodeEvent       // the same, in full
+	phases     []string          // of changes that have ended
+	refused    map[string]Proof  // by content; what is not named is accepted
+	effect     map[string]string // by content, and the drop-in files behind a blank if they are not those of testKubelet: its effective configuration
+	shadowed   []nodev1.ShadowedField
+	version    string // of the kubelet, as it tells
+	saveErr    error
+	startErr   map[string]error          // by content: its file cannot be made
+	deadly     map[string]time.Duration  // by content ("" = local): exits so long after its start
+	short      map[string]bool           // by content: for want of inotify instances
+	lease      map[string]bool           // by content: whether it renews the Lease; absent = yes
+	hangs      map[string]bool           // never healthy
+	portShared bool                      // that one is the fallback's, too
+	portHeld   map[string]bool           // never healthy either: its healthz port is another process's
+	kills      map[string]int            // by content: so many running pods would be killed at its start
+	doubtful   []nodev1.Loss             // pods of which no look can tell whether they go
+	deaf       time.Duration             // until then nobody tells what runs
+	unsure     string                    // what a forecast does not know, and nobody can say
+	silent     string                    // who does not answer a look
+	mute       map[string]int            // by content: so many pre-flights give no answer; negative = none ever does
+	pods       string                    // a prefix of the uids of the pods that would be killed
+	starts     func(Start) (Event, bool) // what answers a start in the place of a child
+	begins     func(Start)               // beside a child that starts
+	proves     func(content string)      // beside a pre-flight
+	parks      map[string]ParkEnded      // by content; absent: it waits
+	waited     bool                      // the supervisor that boots found a kubelet that waited
+	sets       func(SetAside) FilesSetAside
+	bootID     string
+	ownLooks   bool              // the test looks at the Lease itself
+	ownNode    bool              // and at the Node's conditions
+	looks      bool              // at the Node: one is under way
+	looked     []time.Duration   // when it was looked at
+	bad        map[string]string // by content: the Node's conditions that are bad with it
+	posted     string            // the newest of them, by a kubelet that was healthy
+	came       PodStarts         // what a look at the pods says
+	cluster    []string
+	online     bool
+	tries      []int // what the pre-flights without an answer were told of those before
+	nonces     int
+	asked      []string          // kubelets, for what they run with
+	knows      map[HoldTold]harm // what the looks at each change have answered
+	used       map[string]bool   // approvals that had their effect
+	said       []string          // approvals that a person has read
+	own        string            // content of the node's own file
+	broken     map[string]bool   // by content of the node's own file: no layers can be laid over it
+	guilty     string            // what comes of looking for whom to blame
 }
 
 var (
@@ -372,7 +373,7 @@ func (d *drive) next(end time.Duration) (time.Duration, Event) {
 	switch {
 	case d.portHeld[content] && !c.EverHealthy:
 		if c.PortHeld == "" {
-			sooner(c.Started+portSeenAfter, PortSeen{HeldBy: heldByNginx})
+			sooner(c.Started+portSeenAfter, PortSeen{HeldBy: heldByNginx, Shared: d.portShared})
 		}
 	case !c.Healthy && !d.hangs[content]:
 		sooner(c.Started+healthyAfter, Healthy{})

@@ -123,7 +123,11 @@ type (
 	Healthy   struct{}
 	Unhealthy struct{ Words string }
 	// PortSeen tells which other process has the healthz port of a child that was never healthy; empty = none is known any more.
-	PortSeen struct{ HeldBy string }
+	// Shared: the fallback has the same port.
+	PortSeen struct {
+		HeldBy string
+		Shared bool
+	}
 	// Hung is a child that has fed its watchdog and does not any more.
 	Hung struct{ Words string }
 	// ChildExited is the end of the child; it also answers Stop.

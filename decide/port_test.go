@@ -36,6 +36,14 @@ func TestAHealthzPortThatAnotherProcessHas(t *testing.T) {
 				d.t.Errorf("rejected: %+v", d.disk.Rejected)
 			}
 		}, []string{"prove innocent", "stop", "start innocent", "stop", "start local"}, "assigned=innocent@1 active=- lkg=- Unknown EnvironmentFailing"},
+		{"a port of the fallback's too is no fault of the configuration, although it is free when the fallback asks", func(d *drive) {
+			d.portHeld["innocent"], d.portShared = true, true
+			d.assign("innocent").pass(5 * time.Second).expectMessage("which is the fallback's port too")
+			clear(d.portHeld)
+			if d.pass(time.Hour); len(d.disk.Rejected) > 0 {
+				d.t.Errorf("rejected: %+v", d.disk.Rejected)
+			}
+		}, []string{"prove innocent", "stop", "start innocent", "stop", "start local", "stop", "start innocent", "prove local"}, "assigned=innocent@1 active=innocent@1 lkg=innocent@1 True Active"},
 		{"and once it is free the configuration is tried again", func(d *drive) {
 			d.portHeld["innocent"], d.portHeld[""] = true, true
 			d.assign("innocent").pass(time.Hour).fresh()

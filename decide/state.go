@@ -59,6 +59,7 @@ type Child struct {
 	HealthySince time.Duration // start of the present stretch of health
 	Words        string        // why it is unhealthy
 	PortHeld     string        // that another process has its healthz port, and which; empty = none is known
+	PortShared   bool          // it is the fallback's, too
 	Hung         string        // why it has to be ended; empty = it does not hang
 	Locked       bool          // it holds the lock
 	Foreign      bool          // its configuration is of another cluster, and forgotten (rule 18)

@@ -52,7 +52,7 @@ func (s *State) isStopping() bool {
 func (s *State) judgeTrial() {
 	switch {
 	case s.Child.PortHeld != "": // the kubelet lives on without it, and asks for it again and again
-		s.failTrial(PortHeld, "was never healthy: "+s.Child.PortHeld)
+		s.failTrialByPort()
 	case !s.Child.EverHealthy && s.reached(s.Child.Started+s.StartTimeout):
 		s.failTrial(StartTimeout, fmt.Sprintf("not healthy within %s of its start%s", s.StartTimeout, tail(s.Child.Words)))
 	case s.tooLongUnhealthy():
@@ -90,6 +90,17 @@ func (s *State) promote() {
 }
 
 // failTrial ends the trial of what runs; the fallback that is started next is its control (rule 8).
+// failTrialByPort: a process that has the port of the fallback as well is in the way of any configuration. It may let go of it before the
+// fallback asks for it, which is no verdict on what is on trial (rule 27).
+func (s *State) failTrialByPort() {
+	s.Trial.Longest = max(s.Trial.Longest, Span(s.Now-s.Child.Started))
+	words := "was never healthy: " + s.Child.PortHeld
+	if s.Child.PortShared {
+		words += ", which is the fallback's port too"
+	}
+	s.failTrialOf(s.Child.Version, Suspect{Cause: PortHeld, Words: words, Excused: s.Child.PortShared})
+}
+
 func (s *State) failTrial(cause Cause, words string) {
 	s.Trial.Longest = max(s.Trial.Longest, Span(s.Now-s.Child.Started))
 	s.failTrialOf(s.Child.Version, Suspect{Cause: cause, Words: words})

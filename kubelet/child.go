@@ -42,6 +42,7 @@ type Child struct {
 	file            string        // its configuration; empty: none, or not known since a reload
 	fallback        string        // the fallback's
 	fallbackRuntime string        // the container runtime endpoint of the fallback
+	fallbackHealthz string        // its healthz address
 	started         time.Time     // past the lock, if it had to wait
 	begun           time.Time     // the process
 	locked          bool          // it was given the lock file
@@ -72,7 +73,8 @@ func (c *Child) FallBackTo(file string) {
 		file = config.ParseArguments(c.launcher.Arguments).Config
 	}
 	c.fallback = file
-	c.fallbackRuntime = config.EffectiveEndpoints(c.launcher.Arguments, file).Runtime
+	endpoints := config.EffectiveEndpoints(c.launcher.Arguments, file)
+	c.fallbackRuntime, c.fallbackHealthz = endpoints.Runtime, endpoints.HealthzAddress
 }
 
 // Started is when it was.

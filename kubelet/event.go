@@ -11,7 +11,11 @@ type (
 	// Unhealthy is its end, or another reason why there is none.
 	Unhealthy struct{ Words string }
 	// PortSeen tells which other process has the healthz port of a child that was never healthy; empty = none is known any more.
-	PortSeen struct{ HeldBy string }
+	// Shared: the fallback has the same port, so that it would fail the same way.
+	PortSeen struct {
+		HeldBy string
+		Shared bool
+	}
 	// Hung is a child that has fed its watchdog and does not any more.
 	Hung struct{ Words string }
 	// Exited is its end.

@@ -24,12 +24,14 @@ type HandedLauncher struct {
 type HandedChild struct {
 	Process
 	Endpoints config.Endpoints
-	Runtime   string        // of the fallback
-	Age       time.Duration // on a clock that does not jump
-	Healthy   time.Duration
-	Journaled bool
-	Locked    bool
-	Notes     kubeletNotes
+	Runtime   string // of the fallback
+	// FallbackHealthz is the healthz address of the fallback.
+	FallbackHealthz string
+	Age             time.Duration // on a clock that does not jump
+	Healthy         time.Duration
+	Journaled       bool
+	Locked          bool
+	Notes           kubeletNotes
 }
 
 // Hold stops the collecting of exit statuses and the copying of the log, so that a program that takes over finds both as they are: if the
@@ -63,7 +65,7 @@ func (l *Launcher) HandOver() HandedLauncher {
 
 // HandOver tells of the child what the program that takes over has to know.
 func (c *Child) HandOver() *HandedChild {
-	h := &HandedChild{Process: c.Process(), Endpoints: c.endpoints, Runtime: c.fallbackRuntime,
+	h := &HandedChild{Process: c.Process(), Endpoints: c.endpoints, Runtime: c.fallbackRuntime, FallbackHealthz: c.fallbackHealthz,
 		Age: time.Since(c.started), Healthy: c.healthy.sofar(), Journaled: c.journaled, Locked: c.locked}
 	h.Notes = c.notify.notes(c.command.Process.Pid)
 	return h
@@ -90,7 +92,7 @@ func (l *Launcher) InheritChild(h *HandedChild) (*Child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the kubelet with pid %d cannot be held: %w", h.PID, err)
 	}
-	c := &Child{launcher: l, command: &exec.Cmd{Path: h.Executable, Process: held}, endpoints: h.Endpoints, fallbackRuntime: h.Runtime,
+	c := &Child{launcher: l, command: &exec.Cmd{Path: h.Executable, Process: held}, endpoints: h.Endpoints, fallbackRuntime: h.Runtime, fallbackHealthz: h.FallbackHealthz,
 		started: time.Now().Add(-h.Age), begun: time.Now().Add(-h.Age), locked: h.Locked, logFrom: l.output.began.Load(), journaled: h.Journaled, done: make(chan struct{}), killsBefore: l.countKills()}
 	c.healthy.sum = h.Healthy
 	c.notify = l.notify

@@ -54,7 +54,7 @@ func (c *Child) watchPort(ctx context.Context, tell func(Event)) {
 		}
 		if words != told {
 			told = words
-			tell(PortSeen{HeldBy: words})
+			tell(PortSeen{HeldBy: words, Shared: c.endpoints.HealthzAddress == c.fallbackHealthz})
 		}
 	}
 }
