@@ -33,6 +33,9 @@ func unreadable(source *corev1.ConfigMapNodeConfigSource, err error) *Problem {
 // because says why a request failed in words that do not change from try to try: errors of the network hold port numbers
 // and would look like news each time.
 func because(err error) string {
+	if CacheIsBehind(err) { // its answer has both versions
+		return "what the API server remembers is older than the Node"
+	}
 	if answered(err) {
 		return oneLine(err.Error())
 	}
@@ -44,3 +47,11 @@ func because(err error) string {
 	}
 	return "the API server cannot be reached: " + oneLine(err.Error())
 }
+
+// steady gives an error the words of because: what a look waits for is told on the Node.
+func steady(err error) error { return steadyError{err} }
+
+type steadyError struct{ err error }
+
+func (e steadyError) Error() string { return because(e.err) }
+func (e steadyError) Unwrap() error { return e.err }

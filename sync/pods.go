@@ -15,7 +15,7 @@ import (
 func ReadNode(ctx context.Context, client rest.Interface, nodeName string) (*corev1.Node, error) {
 	var node corev1.Node
 	if err := client.Get().Resource("nodes").Name(nodeName).Timeout(RequestTimeout).MaxRetries(0).Do(ctx).Into(&node); err != nil {
-		return nil, fmt.Errorf("reading Node %s: %w", nodeName, err)
+		return nil, fmt.Errorf("reading Node %s: %w", nodeName, steady(err))
 	}
 	return &node, nil
 }
@@ -33,7 +33,7 @@ func OpenPods(ctx context.Context, client rest.Interface, nodeName, resourceVers
 		Param("resourceVersion", resourceVersion).Param("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan)).
 		SetHeader("Accept", "application/json").MaxRetries(0).Stream(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("listing the pods of Node %s: %w", nodeName, err)
+		return nil, fmt.Errorf("listing the pods of Node %s: %w", nodeName, steady(err))
 	}
 	return list, nil
 }
