@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,12 +105,14 @@ func TestFlapping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI()
 		p := publish(t, api, patient)
-		patches := 0
-		api.after = func(verb string) {
-			if verb == "patch" {
-				patches++
+		var made atomic.Int32
+		api.change(func() {
+			api.after = func(verb string) {
+				if verb == "patch" {
+					made.Add(1)
+				}
 			}
-		}
+		})
 		up, down := report("True", "Active", "ns/a/kubelet"), report("Unknown", "EnvironmentFailing", "ns/a/kubelet")
 		for round := range 60 {
 			up.Gist = fmt.Sprintf("restarted %d times", round)
@@ -119,19 +122,19 @@ func TestFlapping(t *testing.T) {
 			p.Offer(down)
 			elapse(7 * time.Second)
 		}
-		if patches < 10 || patches > 13 {
+		if patches := made.Load(); patches < 10 || patches > 13 {
 			t.Errorf("%d patches in ten minutes, want 3 at once and then one a minute", patches)
 		}
 		elapse(time.Minute)
 		if got := api.shownVersion(); got != "exit code 59" {
 			t.Errorf("in the end the Node shows %q", got)
 		}
-		before := patches
+		before := made.Load()
 		edited := report("True", "Active", "ns/a/kubelet")
 		edited.Config.Assigned = source("a")
 		p.Offer(edited)
 		elapse(time.Second)
-		if patches != before+1 {
+		if made.Load() != before+1 {
 			t.Error("an edit waited")
 		}
 	})
