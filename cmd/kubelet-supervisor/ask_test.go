@@ -31,6 +31,9 @@ func TestReloadAndRetryAreHeard(t *testing.T) {
 		if code != exitOK || stdout == "" || stderr != "" {
 			t.Errorf("%s: code %d, said %q and %q", command, code, stdout, stderr)
 		}
+		if command == "retry" && stdout != "nothing is assigned: there is nothing to try again\n" {
+			t.Errorf("said %q", stdout)
+		}
 		record, running, err := supervisor.ReadRecord(n.runDir)
 		if err != nil || !running || record.Generation+record.Reloads != i+1 {
 			t.Errorf("%s: %d retries, %d reloads, %v", command, record.Generation, record.Reloads, err)

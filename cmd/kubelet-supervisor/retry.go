@@ -7,14 +7,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
 func newRetry() *cobra.Command {
 	return newAsk("retry", "Make the supervisor try a refused or rejected configuration again", syscall.SIGUSR1, askTimeout,
 		func(before, now supervisor.Record) bool { return now.Generation > before.Generation },
-		func(out io.Writer, _ supervisor.Record) error {
-			_, err := fmt.Fprintln(out, "the assigned configuration is tried again")
+		func(out io.Writer, now supervisor.Record) error {
+			words := "the assigned configuration is tried again"
+			if now.Condition.Reason == string(nodev1.ReasonLocal) {
+				words = "nothing is assigned: there is nothing to try again"
+			}
+			_, err := fmt.Fprintln(out, words)
 			return err
 		})
 }

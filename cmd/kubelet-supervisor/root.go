@@ -105,6 +105,8 @@ A configuration is proved with the node's own kubelet first, put on trial, and r
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		return usage("%w, see %s --help", err, command.CommandPath())
 	})
+	root.Version = version
+	root.SetVersionTemplate(versionText())
 	root.AddCommand(run.command(), newStatus(), newCheck(), newExplain(), newReload(), newRetry(), newEnable(), newDisable(),
 		newVersion(), newPackageFiles())
 	return root

@@ -95,6 +95,9 @@ func TestVersion(t *testing.T) {
 	if want := "tried with kubelets " + oldestKubelet + " to " + newestKubelet + "; files of kubelet-supervisor.io/v1\n"; !strings.HasSuffix(stdout, "\n"+want) {
 		t.Errorf("said %q, not %q", stdout, want)
 	}
+	if code, flag, stderr := does("--version"); code != exitOK || flag != stdout || stderr != "" {
+		t.Errorf("--version: code %d, said %q and %q", code, flag, stderr)
+	}
 }
 
 // The page of what was tried begins with the oldest kubelet and ends with the newest.

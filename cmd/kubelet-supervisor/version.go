@@ -18,9 +18,13 @@ func newVersion() *cobra.Command {
 		Short: "Print the version, the kubelets that it was tried with, and the version of its files",
 		Args:  noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(command.OutOrStdout(), "kubelet-supervisor %s (%s, %s/%s)\ntried with kubelets %s to %s; files of %s\n",
-				version, runtime.Version(), runtime.GOOS, runtime.GOARCH, oldestKubelet, newestKubelet, store.DocumentVersion)
+			_, err := fmt.Fprint(command.OutOrStdout(), versionText())
 			return err
 		},
 	}
+}
+
+func versionText() string {
+	return fmt.Sprintf("kubelet-supervisor %s (%s, %s/%s)\ntried with kubelets %s to %s; files of %s\n",
+		version, runtime.Version(), runtime.GOOS, runtime.GOARCH, oldestKubelet, newestKubelet, store.DocumentVersion)
 }
