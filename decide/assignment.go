@@ -2,6 +2,7 @@ package decide
 
 import (
 	"reflect"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -127,6 +128,7 @@ func (s *State) learnRetry(e Retry) {
 	s.ApplyAt, s.NextStart, s.Environment, s.Exits, s.Unrenderable = 0, 0, "", nil, nil
 	s.SettlesAt, s.NextEdit = 0, 0
 	s.Outlook.Due = true // what is held is looked at again, and is said to be held meanwhile
+	s.Unanswered = slices.Clone(s.Unanswered)
 	for i := range s.Unanswered {
 		s.Unanswered[i].At, s.Unanswered[i].Tries = 0, 0
 	}

@@ -34,15 +34,18 @@ func (s *State) runsUnblamed() bool {
 
 // nothingToKeep: the last fallback, local, does not get healthy by itself, again and again or for long. What may mend that does not wait. One
 // start that fails is no such thing: a host that has just booted may be without its container runtime, or without the kubelet's program for
-// a moment. Nor is a local kubelet that was healthy before: what fails is not its configuration. A hold that has named pods ends as any other.
+// a moment. A local kubelet that was healthy before fails for something else than its configuration, and a hold that has named pods keeps them:
+// these are given up after many more starts.
 // What another cluster had assigned is not kept: to leave it is a fallback, and those are never held (rules 18 and 19).
 func (s *State) nothingToKeep() bool {
 	c := s.Child
 	switch {
 	case c.Foreign:
 		return true
-	case c.Version != nil, c.EverHealthy, s.Worked == (LocalKubelet{s.Local, s.OnDisk}), len(s.Hold.Named) > 0 && !s.Hold.Spent:
+	case c.Version != nil, c.EverHealthy:
 		return false
+	case s.Worked == (LocalKubelet{s.Local, s.OnDisk}), len(s.Hold.Named) > 0 && !s.Hold.Spent:
+		return s.LocalFailures >= patience*s.TrialFailures
 	}
 	return s.LocalFailures >= s.TrialFailures || c.Alive && s.reached(c.Started+s.StartTimeout)
 }

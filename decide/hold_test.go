@@ -312,6 +312,12 @@ func TestNeverHeld(t *testing.T) {
 		if d.fresh().assign("one").pass(10 * time.Minute); d.times("start one") > 0 {
 			t.Errorf("done: %q", d.did)
 		}
+		for range 10 * d.s.TrialFailures {
+			d.hear(ChildExited{Code: 1, Words: "swap is on", Delay: time.Second}).pass(2 * time.Second)
+		}
+		if d.times("start one") == 0 {
+			t.Errorf("what may mend it is never started: %q", d.did)
+		}
 	})
 	t.Run("but a last known good one is kept, however long it takes to get healthy", func(t *testing.T) {
 		d := newDrive(t, holding).boot().good("good")

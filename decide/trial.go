@@ -89,7 +89,6 @@ func (s *State) promote() {
 	s.event(corev1.EventTypeNormal, "KubeletConfigPromoted", Describe(good)+" passed its trial and is the last known good configuration")
 }
 
-// failTrial ends the trial of what runs; the fallback that is started next is its control (rule 8).
 // failTrialByPort: a process that has the port of the fallback as well is in the way of any configuration. It may let go of it before the
 // fallback asks for it, which is no verdict on what is on trial (rule 27).
 func (s *State) failTrialByPort() {
@@ -101,6 +100,7 @@ func (s *State) failTrialByPort() {
 	s.failTrialOf(s.Child.Version, Suspect{Cause: PortHeld, Words: words, Excused: s.Child.PortShared})
 }
 
+// failTrial ends the trial of what runs; the fallback that is started next is its control (rule 8).
 func (s *State) failTrial(cause Cause, words string) {
 	s.Trial.Longest = max(s.Trial.Longest, Span(s.Now-s.Child.Started))
 	s.failTrialOf(s.Child.Version, Suspect{Cause: cause, Words: words})

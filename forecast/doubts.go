@@ -79,9 +79,10 @@ func union(a, b map[string]bool) map[string]bool {
 	return all
 }
 
-// unmeasuredLosses are the running pods that the kubelet evicts where it measures what the facts lack.
-func (w world) unmeasuredLosses(list []*candidate) (losses []Loss) {
-	if len(w.pressure.unmeasured) == 0 {
+// unmeasuredLosses are the running pods that the kubelet evicts where it measures what the facts lack. A threshold that is as it was is no doubt
+// of the change.
+func unmeasuredLosses(now, then world, list []*candidate) (losses []Loss) {
+	if len(unmeasured(now, then)) == 0 {
 		return nil
 	}
 	for _, c := range kubeletOrder(list) {

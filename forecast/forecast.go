@@ -129,7 +129,7 @@ func Of(f Facts) Forecast {
 		f.Then, then, pods.then = f.Now, now, pods.now
 	}
 	forecast.compare(f, kubeletOrder(pods.now), now.replay(pods.now), then.replay(pods.then), then.pressure.evicts(&now.pressure))
-	forecast.Unmeasured = then.unmeasuredLosses(pods.now)
+	forecast.Unmeasured = unmeasuredLosses(now, then, pods.now)
 	forecast.Doubts = sortUnknown(slices.Concat(doubt, pods.open, doubts(f, now, then, pods.now)))
 	return forecast
 }

@@ -128,9 +128,11 @@ func (l *Launcher) attach(child *Child) (done func()) {
 // environment is the supervisor's own, but for what systemd meant for the supervisor. The kubelet gets a notify socket of ours instead.
 func (l *Launcher) environment() []string {
 	env := Environment(os.Environ())
-	if secret, err := keepSecret(l.RunDir, l.secret); err != nil {
-		l.Logger.Warn("the kubelet gets no secret: a supervisor that comes after this one knows it by its user ids", zap.Error(err))
-	} else {
+	secret, err := keepSecret(l.RunDir, l.secret)
+	if err != nil {
+		l.Logger.Warn("the secret of the run folder cannot be kept: a supervisor that comes after this one knows the kubelet by its user ids", zap.Error(err))
+	}
+	if secret != "" {
 		l.secret, env = secret, append(env, secretVariable+secret)
 	}
 	if l.notify != nil && !l.notify.reachable() {

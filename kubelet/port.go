@@ -54,9 +54,15 @@ func (c *Child) watchPort(ctx context.Context, tell func(Event)) {
 		}
 		if words != told {
 			told = words
-			tell(PortSeen{HeldBy: words, Shared: c.endpoints.HealthzAddress == c.fallbackHealthz})
+			tell(PortSeen{HeldBy: words, Shared: portOf(c.endpoints.HealthzAddress) == portOf(c.fallbackHealthz)})
 		}
 	}
+}
+
+// portOf is "" for an address without one.
+func portOf(address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	return port
 }
 
 // portPoll is the wait before the next look at the port of a kubelet of that age.

@@ -42,25 +42,27 @@ func readSecret(runDir string) string {
 	return ""
 }
 
-// keepSecret makes sure that the run folder has the secret that kubelets get: that which is there, else the one that is known, else a new one.
+// keepSecret makes sure that the run folder has the secret that kubelets get: that which is there, else the one that is known, else a new one. One
+// that is known is given with an error, too, where it cannot be written.
 func keepSecret(runDir, known string) (string, error) {
 	if secret := readSecret(runDir); secret != "" && (known == "" || secret == known) {
 		return secret, nil
 	}
+	before := known
 	if known == "" {
 		known = rand.Text()
 	}
 	path := filepath.Join(runDir, secretFile)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("removing a secret that others may know: %w", err)
+		return before, fmt.Errorf("removing a secret that others may know: %w", err)
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return "", fmt.Errorf("making the secret of the run folder: %w", err)
+		return before, fmt.Errorf("making the secret of the run folder: %w", err)
 	}
 	_, err = file.WriteString(known + "\n")
 	if err := errors.Join(err, file.Close()); err != nil {
-		return "", fmt.Errorf("writing the secret of the run folder: %w", err)
+		return before, fmt.Errorf("writing the secret of the run folder: %w", err)
 	}
 	return known, nil
 }

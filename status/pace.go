@@ -3,7 +3,10 @@ package status
 import (
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 const (
@@ -25,13 +28,14 @@ func (f flips) with(r Report) flips {
 }
 
 // continuedBy tells whether r is the third change between the same two states, or says the second one in other words. An edit has another
-// resourceVersion, and is none.
+// resourceVersion, and is none. Verdicts and words about approvals are none either.
 func (f flips) continuedBy(r Report) bool {
-	return len(f) == mostFlips && sameState(f[0], f[2]) && (sameState(f[1], r) || sameState(f[2], r))
+	isVerdict := func(r Report) bool { return r.Condition.Status == corev1.ConditionFalse }
+	return len(f) == mostFlips && !isVerdict(r) && !slices.ContainsFunc(f, isVerdict) && sameState(f[0], f[2]) && (sameState(f[1], r) || sameState(f[2], r))
 }
 
 func sameState(a, b Report) bool {
-	return sameVerdict(a, b) && reflect.DeepEqual(a.Config, b.Config)
+	return sameVerdict(a, b) && reflect.DeepEqual(a.Config, b.Config) && a.Status.Approval == b.Status.Approval && reflect.DeepEqual(a.Status.Hold, b.Status.Hold)
 }
 
 // notBefore says when a report may be published: a verdict and what speaks of another assignment at once. One edit of a ConfigMap moves

@@ -129,7 +129,15 @@ func TestFlapping(t *testing.T) {
 		if got := api.shownVersion(); got != "exit code 59" {
 			t.Errorf("in the end the Node shows %q", got)
 		}
+		up.Gist = "spent"
+		up.Status.Approval = "0123456789ab"
 		before := made.Load()
+		p.Offer(up)
+		elapse(time.Second)
+		if made.Load() != before+1 {
+			t.Error("the word that an approval was spent waited")
+		}
+		before = made.Load()
 		edited := report("True", "Active", "ns/a/kubelet")
 		edited.Config.Assigned = source("a")
 		p.Offer(edited)

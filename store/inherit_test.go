@@ -35,6 +35,18 @@ func TestInheritLeavesNoGap(t *testing.T) {
 	must(t, open(t, dir).Close())
 }
 
+// Where the lock file cannot be made the folder is locked, and handed over as well.
+func TestInheritOfTheFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	must(t, os.Mkdir(dir, 0o700))
+	folder, err := os.Open(dir)
+	must(t, err)
+	must(t, take(folder, dir))
+	after, err := Inherit(dir, folder)
+	must(t, err)
+	must(t, after.Close())
+}
+
 func TestInheritTakesNoOtherLock(t *testing.T) {
 	dir, other := filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "other")
 	must(t, os.Mkdir(dir, 0o700))

@@ -11,16 +11,18 @@ import (
 // lockFile is in the state folder. Only its user can open it, and so lock it: a folder can be locked by whoever can read it (rule 27).
 const lockFile = "lock"
 
-// openLock opens the lock file and makes it where there is none. On a file system that is read-only and has none, the folder takes its place.
+// openLock opens the lock file and makes it where there is none. Where it cannot be made, as on a disk that is full or read-only, the folder takes
+// its place: what is stored can be read all the same.
 //
 // The os package opens close-on-exec: the kubelet must not keep the lock when the supervisor is gone.
 func openLock(dir string) (*os.File, error) {
 	path := filepath.Join(dir, lockFile)
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if _, missing := os.Lstat(path); err != nil && errors.Is(missing, os.ErrNotExist) {
+		return os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	}
 	if errors.Is(err, syscall.EROFS) {
-		if file, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0); errors.Is(err, os.ErrNotExist) {
-			return os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
-		}
+		file, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the lock of the state folder: %w", err)

@@ -65,8 +65,8 @@ func Inherit(dir string, lock *os.File) (*Store, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	ours, err := os.Lstat(filepath.Join(dir, lockFile))
-	if err != nil || !os.SameFile(theirs, ours) && !os.SameFile(theirs, info) {
-		return nil, fmt.Errorf("the inherited lock is not that of the state folder %s: %w", dir, errors.Join(err, lock.Close()))
+	if !os.SameFile(theirs, info) && (err != nil || !os.SameFile(theirs, ours)) {
+		return nil, errors.Join(fmt.Errorf("the inherited lock is not that of the state folder %s", dir), err, lock.Close())
 	}
 	return newStore(dir, info, lock)
 }

@@ -49,6 +49,7 @@ type loop struct {
 	preflights  atomic.Int64 // how many files they were given
 	saves       saves
 	question    question                                                          // that is under way
+	questions   atomic.Int64                                                      // that have not ended, those that were given up among them
 	readPayload func(corev1.ConfigMapNodeConfigSource) (map[string]string, error) // of a checkpoint, off the disk
 	begun       chan begun
 	phases      []decide.EndedPhase // that the present decision has ended, and no line of the log has yet

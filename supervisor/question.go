@@ -17,11 +17,16 @@ func (l *loop) answerQuestion(life lifetimes, do decide.Action, carryOut func(ct
 	ctx, end := context.WithCancel(life.asked)
 	answers := make(chan decide.Event, 1)
 	l.question = question{end, answers}
+	l.questions.Add(1)
 	l.spawn(func() {
 		defer end()
 		result := carryOut(ctx)
 		crashPoint("after", do)
+		l.questions.Add(-1)
 		answers <- result
+		if ctx.Err() != nil {
+			l.send(life.over, decide.Ticked{}) // a reload may wait for the end of what was given up
+		}
 	})
 }
 

@@ -81,7 +81,7 @@ func (l *loop) continueReload(ctx context.Context) {
 	case l.state.Stopping:
 		l.endReload(errors.New("the supervisor was asked to stop meanwhile"))
 		return
-	case l.reload.checked == nil, l.state.Doing != nil, l.state.Parked != nil, len(l.events) > 0:
+	case l.reload.checked == nil, l.state.Doing != nil, l.questions.Load() > 0, l.state.Parked != nil, len(l.events) > 0:
 		return
 	}
 	if now, err := identityOf(l.Successor.Path); err != nil || now != l.reload.checked.identity || l.saves.hang() {
