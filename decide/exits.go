@@ -56,6 +56,7 @@ func (s *State) learnExited(e ChildExited) {
 	}
 	if gone.Version == nil && !gone.EverHealthy {
 		s.LocalFailures++
+		s.takeUpExcused()
 	}
 	life := s.Now - gone.Started
 	switch {
@@ -66,6 +67,14 @@ func (s *State) learnExited(e ChildExited) {
 		s.countExit(gone, life, e)
 	default:
 		s.countExit(gone, life, e)
+	}
+}
+
+// takeUpExcused tries what is excused again where the control fails time after time: it may run where local never does, and no health of local
+// is to be waited for. They take turns then.
+func (s *State) takeUpExcused() {
+	if s.LocalFailures%max(s.TrialFailures, 1) == 0 {
+		s.Suspects = without(s.Suspects, func(x Suspect) bool { return x.Excused })
 	}
 }
 

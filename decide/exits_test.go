@@ -158,3 +158,17 @@ func TestWhatARefundLeaves(t *testing.T) {
 		d.expectAccount("good with binary-1: try 1, open since boot-1, the Lease was renewed before, renewed it")
 	})
 }
+
+// A promoted configuration that is blamed for what others did is tried again where local cannot run at all: they take turns, and nobody waits for
+// a health that never comes.
+func TestWhatIsExcusedTakesTurnsWithALocalThatNeverRuns(t *testing.T) {
+	d := newDrive(t).boot().good("good").pass(time.Minute)
+	d.deadly[""] = 100 * time.Millisecond
+	for range exitLimit {
+		d.hear(ChildExited{Code: -1, Words: "killed", Delay: 250 * time.Millisecond}).pass(time.Second)
+	}
+	d.pass(5 * time.Minute).expect("assigned=good@1 active=good@1 lkg=good@1 True Active")
+	if len(d.disk.Rejected) > 0 {
+		t.Errorf("rejected: %+v", d.disk.Rejected)
+	}
+}
