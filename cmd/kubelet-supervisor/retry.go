@@ -16,7 +16,7 @@ func newRetry() *cobra.Command {
 		func(before, now supervisor.Record) bool { return now.Generation > before.Generation },
 		func(out io.Writer, now supervisor.Record) error {
 			words := "the assigned configuration is tried again"
-			if now.Condition.Reason == string(nodev1.ReasonLocal) {
+			if now.Condition.Reason == nodev1.ReasonLocal {
 				words = "nothing is assigned: there is nothing to try again"
 			}
 			_, err := fmt.Fprintln(out, words)
