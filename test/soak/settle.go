@@ -21,6 +21,9 @@ func (s *soaker) settle(ctx context.Context, steps, mending []step, before world
 	}
 	healthy := time.Since(begin)
 	want := expect(s.truth, before, steps, situation{s.pods.running(), s.consent != nil})
+	if slices.ContainsFunc(steps, func(s step) bool { return s.harm == taken }) {
+		s.pods.uncounted = true // a kubelet may have been started while the pages were away: one that is made again now would not have room
+	}
 	if slices.ContainsFunc(steps, func(s step) bool { return s.harm == taken || s.pod != "" }) {
 		want.losses = -1 // a look may have counted the pod whose pages were away, or that comes or goes
 	}
