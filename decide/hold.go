@@ -18,6 +18,9 @@ const (
 	Allow = "allow" // it is made, and told
 )
 
+// patience is how many times the failures of a trial a local kubelet with something to keep has before it is given up.
+const patience = 10
+
 // Change is what is foreseen: what runs makes room for something else.
 type Change struct {
 	Content     string // of what is to run
@@ -35,8 +38,8 @@ func (s *State) runsUnblamed() bool {
 // nothingToKeep: the last fallback, local, does not get healthy by itself, again and again or for long. What may mend that does not wait. One
 // start that fails is no such thing: a host that has just booted may be without its container runtime, or without the kubelet's program for
 // a moment. A local kubelet that was healthy before fails for something else than its configuration, and a hold that has named pods keeps them:
-// these are given up after many more starts.
-// What another cluster had assigned is not kept: to leave it is a fallback, and those are never held (rules 18 and 19).
+// these are given up after many more starts. What another cluster had assigned is not kept, because to leave it is a fallback, and those are never
+// held (rules 18 and 19).
 func (s *State) nothingToKeep() bool {
 	c := s.Child
 	switch {

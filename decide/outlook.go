@@ -34,7 +34,6 @@ const (
 	lookAgainMost  = 5 * time.Minute
 	askAgainLeast  = time.Second // what did not answer, doubling
 	askAgainMost   = time.Minute
-	patience       = 10          // times the failures of a trial, before a local kubelet with something to keep is given up
 	askedForLong   = time.Minute // what has not answered for so long holds the change, and a person may let it through
 )
 

@@ -25,7 +25,8 @@ const (
 
 // WatchShutdown tells of the host's shutdown, and that one was called off, until ctx ends. stopping is what was told last. A signal is no
 // more than a reason to ask logind, because any local user can send one (rule 27). It can be missed, while nobody is connected or this program
-// is replaced, so logind is asked too at each connection, when logind comes again, and now and then. A host without logind is never known to shut down; the service manager's SIGTERM comes all the same.
+// is replaced, so logind is asked too at each connection, when logind comes again, and now and then. A host without logind is never known to shut
+// down; the service manager's SIGTERM comes all the same.
 func WatchShutdown(ctx context.Context, logger *zap.Logger, stopping bool, tell func(stopping bool)) {
 	changed := func(now bool) {
 		if now != stopping {

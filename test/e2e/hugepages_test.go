@@ -34,7 +34,8 @@ func setHugePages(t *testing.T) (set func(count int)) {
 }
 
 // A kubelet counts huge pages when it starts. A pod that has some is lost by any restart while they are away, and a harmless change waits for them.
-func TestHugePagesThatAreAway(t *testing.T) {
+// They are the machine's, so that no other test may run beside it that compares what a Node shows: it is one of the long ones.
+func TestLongHugePagesThatAreAway(t *testing.T) {
 	set := setHugePages(t)
 	set(8)
 	h := sharedNode(t).running(t, options{}, 1, resources(object{"cpu": "10m", "memory": "16Mi", "hugepages-2Mi": "4Mi"}, object{"memory": "16Mi", "hugepages-2Mi": "4Mi"}))

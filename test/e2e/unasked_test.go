@@ -28,6 +28,14 @@ func (n *node) running(t *testing.T, o options, pods int, changes ...func(object
 	return h
 }
 
+// startsAgain starts another supervisor after one that has ended.
+func (h *held) startsAgain(t *testing.T, o options) {
+	t.Helper()
+	o.After, o.Flags = h.s, append(o.Flags, "--kubeconfig="+h.gateway.kubeconfig)
+	h.s = h.startSupervisor(t, o)
+	t.Cleanup(func() { h.k.removePods(t) })
+}
+
 // assigns a configuration that differs from the local one so.
 func (h *held) assigns(t *testing.T, changes ...func(object)) {
 	t.Helper()
@@ -95,9 +103,7 @@ func TestNoStartMakesAChange(t *testing.T) {
 		h.k.putYounger(t, "be4")
 		h.pods = h.k.allRun(t, 4)
 		h.s.kill(t)
-		o.After, o.Flags = h.s, append(o.Flags, "--kubeconfig="+h.gateway.kubeconfig)
-		h.s = h.startSupervisor(t, o)
-		t.Cleanup(func() { h.k.removePods(t) })
+		h.startsAgain(t, o)
 		h.awaitHeld(t)
 		h.untouched(t, time.Second, "the supervisor was killed")
 	})
@@ -114,9 +120,7 @@ func TestNoStartMakesAChange(t *testing.T) {
 		if err := os.Chtimes(o.Kubelet, time.Now(), time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		o.After, o.Flags = h.s, []string{"--kubeconfig=" + h.gateway.kubeconfig}
-		h.s = n.startSupervisor(t, o)
-		t.Cleanup(func() { h.k.removePods(t) })
+		h.startsAgain(t, o)
 		h.awaitHeld(t)
 		h.untouched(t, time.Second, "the service was restarted")
 	})
