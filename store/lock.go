@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // lockFile is in the state folder. Only its user can open it, and so lock it: a folder can be locked by whoever can read it (rule 27).
@@ -43,9 +44,19 @@ func openLock(dir string) (*os.File, error) {
 	return file, nil
 }
 
+// A supervisor that is killed while it starts a program leaves its lock with a child that is between fork and exec, for a moment.
+const (
+	lockTries = 25
+	lockPause = 20 * time.Millisecond
+)
+
 // take locks what was opened.
 func take(lock *os.File, dir string) error {
 	err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	for tries := 1; tries < lockTries && errors.Is(err, syscall.EWOULDBLOCK); tries++ {
+		time.Sleep(lockPause)
+		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		holder := ""
 		if info, err := lock.Stat(); err == nil {

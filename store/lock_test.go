@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // A folder that others could read, and so lock, is closed to them, and their lock is in nobody's way.
@@ -28,6 +30,21 @@ func TestAStrangersLock(t *testing.T) {
 	if _, err := Open(dir); !errors.Is(err, ErrHeld) {
 		t.Errorf("it is open, and can be opened once more: %v", err)
 	}
+}
+
+// The lock of a supervisor that was killed can be held for a moment by a child that is between fork and exec.
+func TestALockThatIsAboutToBeFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "state")
+		must(t, os.Mkdir(dir, 0o700))
+		child, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+		must(t, err)
+		must(t, syscall.Flock(int(child.Fd()), syscall.LOCK_EX))
+		time.AfterFunc(lockTries*lockPause/2, func() { _ = child.Close() })
+		s, err := Open(dir)
+		must(t, err)
+		must(t, s.Close())
+	})
 }
 
 // Whatever else is in the place of the lock is an error that names it, and nothing waits for it.
