@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const (
 	hugePagesFile = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 	hugePod       = "huge-pages" // has some, and uses none, so that they can be taken from the machine under it
 	morePages     = 8
+	roomWithin    = time.Minute
 )
 
 // hugePages are those that the soak adds to the machine, for a pod that asks for some. A kubelet counts them when it starts: one that is started
@@ -57,12 +59,22 @@ func (s *soaker) removeHugePages() error {
 	return s.setHugePages(s.pages.before)
 }
 
-// changeHugePages takes them from the machine, or gives them back.
-func (s *soaker) changeHugePages(h harm) error {
-	if h == mended {
-		return s.setHugePages(s.pages.before + morePages)
+// changeHugePages takes them from the machine, or gives them back. A machine whose memory somebody else has taken meanwhile cannot give them
+// back at once, and then it is not the node that ends their pod.
+func (s *soaker) changeHugePages(ctx context.Context, h harm) error {
+	if h != mended {
+		return s.setHugePages(s.pages.before)
 	}
-	return s.setHugePages(s.pages.before)
+	return await(ctx, roomWithin, "the machine has room for its huge pages again", func() error {
+		if err := s.setHugePages(s.pages.before + morePages); err != nil {
+			return err
+		}
+		now, err := readHugePages()
+		if err == nil && now < s.pages.before+morePages {
+			err = fmt.Errorf("it has %d of %d", now, s.pages.before+morePages)
+		}
+		return err
+	})
 }
 
 func (s *soaker) setHugePages(count int) error {

@@ -73,7 +73,7 @@ func (s *soaker) do(ctx context.Context, one step) error {
 	case one.part == answers:
 		s.gateway.do(one.harm)
 	case one.part == pages:
-		return s.changeHugePages(one.harm)
+		return s.changeHugePages(ctx, one.harm)
 	case one.part == network:
 		return s.switchNetwork(one.harm)
 	case one.harm == mended:
