@@ -85,6 +85,9 @@ func (i installation) giveBack(ctx context.Context) error {
 		return fmt.Errorf("removing the drop-in: %w", err)
 	}
 	_ = os.Remove(filepath.Dir(i.dropInPath())) // if nobody else has a drop-in there
+	if err := i.stepBack(i.unit); err != nil {
+		return err
+	}
 	if _, err := systemctl(ctx, "daemon-reload"); err != nil {
 		return err
 	}
@@ -117,6 +120,9 @@ func (i installation) disableOwnUnit(ctx context.Context) error {
 		return fmt.Errorf("removing the unit: %w", err)
 	}
 	i.say("Removed:            %s", path)
+	if err := i.stepBack(ownUnit); err != nil {
+		return err
+	}
 	_, err := systemctl(ctx, "daemon-reload")
 	return err
 }

@@ -19,10 +19,13 @@ const kubeletUnit = "kubelet.service"
 type installation struct {
 	unit       string // the kubelet's
 	folder     string // of units that administrators own
+	aside      string // of drop-ins that override theirs until the next boot
 	flagsFile  string
 	executable string
-	dryRun     bool
-	out        io.Writer
+
+	probeFolder string // of units that last until the next boot
+	dryRun      bool
+	out         io.Writer
 }
 
 func newEnable() *cobra.Command {
@@ -60,7 +63,7 @@ const exitRefused = 1
 var errNotRoot = errors.New("only root may change units: run it with sudo, or with --dry-run")
 
 func (i *installation) flags(command *cobra.Command) {
-	i.folder, i.flagsFile = unitFolder, flagsFile
+	i.folder, i.flagsFile, i.aside, i.probeFolder = unitFolder, flagsFile, asideFolder, probeFolder
 	command.Flags().StringVar(&i.unit, "unit", kubeletUnit, "the unit that starts the kubelet")
 	command.Flags().BoolVar(&i.dryRun, "dry-run", false, "check, say what would be done, and do nothing")
 }
@@ -104,8 +107,11 @@ func (i installation) takeOver(ctx context.Context, state unitState, now bool) e
 	if program, err := command.program(); err == nil && isKubeletScript(program) {
 		i.say("  It is a script, which is not asked before a configuration is tried: give the kubelet itself, or --preflight=always in %s.", i.flagsFile)
 	}
+	if err := i.checkStart(ctx, state, i.otherFiles(state), command, now); err != nil {
+		return err
+	}
 	content := dropIn(i.executable, command)
-	if before, err := os.ReadFile(i.dropInPath()); err == nil && string(before) == content {
+	if before, err := os.ReadFile(i.dropInPath()); err == nil && string(before) == content && !i.steppedAside(i.unit) {
 		i.say("Nothing to change:  %s is there and up to date.", i.dropInPath())
 		return i.restart(ctx, state, now)
 	}
@@ -135,6 +141,9 @@ func (i installation) writeUnit(ctx context.Context, unit, path, content string)
 	before, readErr := os.ReadFile(path)
 	if err := replaceFile(path, content); err != nil {
 		return fmt.Errorf("writing the unit: %w", err)
+	}
+	if err := i.stepBack(unit); err != nil {
+		return err
 	}
 	_, err := systemctl(ctx, "daemon-reload")
 	var state unitState
@@ -172,6 +181,10 @@ func (i installation) enableOwnUnit(ctx context.Context, now bool) error {
 	if err != nil {
 		return err
 	}
+	i.unit = ownUnit
+	if err := i.checkStart(ctx, state, nil, startCommand{line: "${KUBELET} $KUBELET_ARGS"}, now); err != nil {
+		return err
+	}
 	path := filepath.Join(i.folder, ownUnit)
 	write := state.LoadState == "not-found" || state.FragmentPath == path
 	if i.dryRun {
@@ -190,7 +203,6 @@ func (i installation) enableOwnUnit(ctx context.Context, now bool) error {
 		return err
 	}
 	i.say("Enabled:            %s starts at boot.", ownUnit)
-	i.unit = ownUnit
 	return i.restart(ctx, state, now)
 }
 
@@ -208,10 +220,7 @@ func (i installation) restart(ctx context.Context, state unitState, now bool) er
 		i.say("The kubelet has not been touched. When it suits:  systemctl %s %s", does, i.unit)
 	default:
 		i.say("Doing:              systemctl %s %s", does, i.unit)
-		if _, err := systemctl(ctx, does, i.unit); err != nil {
-			return fmt.Errorf("%w; to go back: kubelet-supervisor disable", err)
-		}
-		i.say("The supervisor runs the kubelet: see kubelet-supervisor status.")
+		return i.startOrUndo(ctx, does)
 	}
 	return nil
 }

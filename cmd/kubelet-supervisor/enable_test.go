@@ -2,14 +2,18 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
 // host is a machine with a systemctl that answers from files: units/UNIT is what show says of it, loaded/UNIT what it says after a
-// daemon-reload. Every call is recorded.
+// daemon-reload. What it starts is a supervisor with a kubelet, or a probe, which ends as the file probe says. Every call is recorded.
 type host struct {
 	*testing.T
 	folder string
@@ -23,10 +27,12 @@ func newHost(t *testing.T) *host {
 cd '`+h.folder+`'
 echo "$*" >>calls
 for unit; do :; done
-case $1 in
-show) cat "units/$unit" 2>/dev/null || echo LoadState=not-found ;;
-daemon-reload) mkdir -p units && cp loaded/* units/ 2>/dev/null || : ;;
-restart) [ ! -e restart-fails ] || { echo "Job failed." >&2; exit 1; } ;;
+case $1,$unit in
+show,kubelet-supervisor-probe*) cat probe ;;
+start,kubelet-supervisor-probe*) cp "probes/$unit" probed; [ ! -e probe ] || { cat probe-says >"probes/$unit.said"; exit 1; } ;;
+show,*) cat "units/$unit" 2>/dev/null || echo LoadState=not-found ;;
+daemon-reload,*) mkdir -p units && cp loaded/* units/ 2>/dev/null || : ;;
+restart,* | start,*) [ ! -e start-fails ] || { rm start-fails; echo "Job failed." >&2; exit 1; }; mkdir -p run && cp record run/state.json ;;
 esac
 `)
 	if err := os.Chmod(filepath.Join(h.folder, "bin/systemctl"), 0o755); err != nil {
@@ -34,9 +40,25 @@ esac
 	}
 	t.Setenv("PATH", filepath.Join(h.folder, "bin")+":"+os.Getenv("PATH"))
 	h.installation = installation{unit: kubeletUnit, folder: filepath.Join(h.folder, "etc"), executable: "/usr/bin/kubelet-supervisor",
+		aside: filepath.Join(h.folder, "control"), probeFolder: filepath.Join(h.folder, "probes"),
 		flagsFile: filepath.Join(h.folder, "flags.env"), out: &h.out}
-	written(t, h.flagsFile, "KUBELET_SUPERVISOR_ARGS=--state-dir="+h.folder+"/state --trial-period=30m\n")
+	written(t, h.flagsFile, h.flags("--trial-period=30m"))
+	h.runs(&kubelet.Process{PID: 1})
 	return h
+}
+
+// flags is a file with the supervisor's own, and its folders.
+func (h *host) flags(more string) string {
+	return "KUBELET_SUPERVISOR_ARGS=--state-dir=" + h.folder + "/state --run-dir=" + h.folder + "/run " + more + "\n"
+}
+
+// runs says what a supervisor that is started has for a kubelet.
+func (h *host) runs(child *kubelet.Process) {
+	record, err := json.Marshal(supervisor.Record{APIVersion: "kubelet-supervisor.io/v1", Supervisor: kubelet.ProcessOf(os.Getpid()), BootID: kubelet.BootID(), Child: child})
+	if err != nil {
+		h.Fatal(err)
+	}
+	written(h.T, filepath.Join(h.folder, "record"), string(record))
 }
 
 // kubelet is a unit as kubeadm's packages have it.
@@ -57,7 +79,7 @@ func (h *host) changes() string {
 	}
 	var changes []string
 	for line := range strings.Lines(string(data)) {
-		if !strings.HasPrefix(line, "show ") {
+		if !strings.HasPrefix(line, "show ") && !strings.Contains(line, "kubelet-supervisor-probe") {
 			changes = append(changes, strings.TrimSpace(line))
 		}
 	}
@@ -229,7 +251,7 @@ func TestANodeWithoutAKubeletUnit(t *testing.T) {
 	for name, packaged := range map[string]bool{"with a unit of a package that shipped it": true, "without a unit": false} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)
-			written(t, h.flagsFile, "KUBELET="+fakeKubelet+"\nKUBELET_ARGS=--v=2\nKUBELET_SUPERVISOR_ARGS=--state-dir="+h.folder+"/state\n")
+			written(t, h.flagsFile, "KUBELET="+fakeKubelet+"\nKUBELET_ARGS=--v=2\n"+h.flags(""))
 			own := filepath.Join(h.folder, "etc", ownUnit)
 			show := "LoadState=loaded\nActiveState=inactive\nExecStart={ argv[]=/usr/bin/kubelet-supervisor run }\nFragmentPath="
 			if packaged {

@@ -25,6 +25,13 @@ func newReload() *cobra.Command {
 			_, err := fmt.Fprintf(out, "kubelet-supervisor %s runs, with the same kubelet\n", now.Version)
 			return err
 		})
+	reload := command.RunE
+	command.RunE = func(command *cobra.Command, arguments []string) error {
+		if err := reload(command, arguments); err != nil {
+			return err
+		}
+		return tellStarts(command)
+	}
 	// The unit gives the flags of run as they are, so that the run folder is the one that was given there.
 	command.FParseErrWhitelist.UnknownFlags = true
 	command.Long = command.Short + `.

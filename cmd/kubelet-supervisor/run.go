@@ -58,10 +58,14 @@ func (o *runOptions) command() *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			if o.selfCheck != "" {
+			switch o.selfCheck {
+			case "":
+				return o.run(command.Context())
+			case selfCheckUnit:
+				return o.checkUnit(command)
+			default:
 				return selfCheck(command.OutOrStdout(), o.selfCheck)
 			}
-			return o.run(command.Context())
 		},
 	}
 	f := command.Flags()

@@ -37,6 +37,7 @@ func newStatus() *cobra.Command {
 			}
 			record, running, err := supervisor.ReadRecord(runDir)
 			if err != nil {
+				_ = tellStarts(command)
 				return notRunning(runDir, err)
 			}
 			if format == "json" {
@@ -46,6 +47,9 @@ func newStatus() *cobra.Command {
 				for _, unit := range staleUnits(command.Context(), unitFolder) {
 					_, _ = fmt.Fprintf(command.OutOrStdout(), "The ExecStart of %s is another than when it was enabled: run kubelet-supervisor enable, then systemctl restart %s.\n", unit, unit)
 				}
+			}
+			if format == "" && err == nil {
+				err = tellStarts(command)
 			}
 			if err == nil && (!running || record.Alone != "") {
 				return exitError{code: exitNotRunning}

@@ -13,6 +13,7 @@ import (
 
 const (
 	selfCheckFlag   = "self-check"
+	selfCheckUnit   = "unit" // asks whether run can do its work as it was started
 	selfCheckAnswer = "kubelet-supervisor can take over from handover " + supervisor.HandoverVersion
 )
 

@@ -22,6 +22,10 @@ const (
 
 	// dropInName sorts behind what others call theirs, override.conf included: the last ExecStart counts.
 	dropInName = "zz-kubelet-supervisor.conf"
+	// asideFolder has drop-ins that override those of administrators, until the next boot. One of our name there masks our own: systemd could
+	// not execute the supervisor. (It is the folder of systemctl set-property --runtime, systemd.unit(5).)
+	asideFolder = "/run/systemd/system.control"
+	probeFolder = "/run/systemd/system" // of units that last until the next boot
 	// ourMark begins every file that enable makes: disable removes no other.
 	ourMark = "# Made by kubelet-supervisor enable"
 )
@@ -38,5 +42,5 @@ func ownUnitFile(executable string) string {
 }
 
 func withSettings(template string) string {
-	return strings.Replace(template, "@SETTINGS@\n", unitSettings, 1)
+	return strings.NewReplacer("@SETTINGS@\n", unitSettings, "@ASIDE@", asideFolder, "@NAME@", dropInName).Replace(template)
 }

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// asidePath is the drop-in that a unit gets when systemd could not execute the supervisor: until the next boot the kubelet is started without
+// it (units/drop-in.conf).
+func (i installation) asidePath(unit string) string {
+	return filepath.Join(i.aside, unit+".d", dropInName)
+}
+
+func (i installation) steppedAside(unit string) bool {
+	_, err := os.Lstat(i.asidePath(unit))
+	return err == nil
+}
+
+// stepBack takes that drop-in away: from the next start on the unit is what it was made to be. systemd hears of it at the next daemon-reload.
+func (i installation) stepBack(unit string) error {
+	err := os.Remove(i.asidePath(unit))
+	if err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("removing what keeps %s without the supervisor: %w", unit, err)
+	}
+	_ = os.Remove(filepath.Dir(i.asidePath(unit))) // if nothing else is there
+	return nil
+}
+
+// startRemarks says, of each unit that enable has changed, why its next start would have no supervisor, or why the last one had none. Only root
+// can ask systemd.
+func (i installation) startRemarks(ctx context.Context) (remarks []string) {
+	dropIns, _ := filepath.Glob(filepath.Join(i.folder, "*.service.d", dropInName)) // the pattern is a good one
+	for _, path := range append(dropIns, filepath.Join(i.folder, ownUnit)) {
+		if ours, err := isOurs(path); err != nil || !ours {
+			continue
+		}
+		i.unit = strings.TrimSuffix(filepath.Base(filepath.Dir(path)), ".d")
+		if filepath.Base(path) == ownUnit {
+			i.unit = ownUnit
+		}
+		if i.steppedAside(i.unit) {
+			remarks = append(remarks, fmt.Sprintf("systemd could not execute the supervisor when it started %[1]s, and starts the kubelet without it until the next boot. Once it can, run kubelet-supervisor enable, then systemctl restart %[1]s.", i.unit))
+			continue
+		}
+		if err := i.askAboutNextStart(ctx); err != nil {
+			remarks = append(remarks, fmt.Sprintf("The next start of %s may have no supervisor: %v.", i.unit, err))
+		}
+	}
+	return remarks
+}
+
+// askAboutNextStart lets systemd start the program of an enabled unit.
+func (i installation) askAboutNextStart(ctx context.Context) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	state, err := showUnit(ctx, i.unit)
+	if err != nil || state.LoadState != "loaded" {
+		return nil //nolint:nilerror // staleUnits tells what has become of the unit
+	}
+	files, command := []string(nil), startCommand{line: "${KUBELET} $KUBELET_ARGS"}
+	if i.unit != ownUnit {
+		files = i.otherFiles(state)
+		if command, err = readStartCommand(files); err != nil {
+			return nil //nolint:nilerror // the same
+		}
+	}
+	return i.probe(ctx, files, command.prefix, command.line)
+}
+
+// onThisNode is the installation that there is.
+func onThisNode() (i installation, err error) {
+	i = installation{folder: unitFolder, aside: asideFolder, probeFolder: probeFolder, flagsFile: flagsFile}
+	i.executable, err = executablePath()
+	return i, err
+}
+
+func tellStarts(command *cobra.Command) error {
+	i, err := onThisNode()
+	if err != nil {
+		return err
+	}
+	for _, remark := range i.startRemarks(command.Context()) {
+		if _, err := fmt.Fprintln(command.OutOrStdout(), remark); err != nil {
+			return err
+		}
+	}
+	return nil
+}

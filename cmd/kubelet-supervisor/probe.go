@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+)
+
+// The exit codes of what systemd does before it executes a program (systemd.exec(5), Process Exit Codes).
+const (
+	firstOfSystemd = 200
+	lastOfSystemd  = 245
+	cannotExecute  = 203
+)
+
+// probeTime is how long the program may take to answer, its pre-flight included.
+const probeTime = 30 * time.Second
+
+// notForAProbe are settings that are about when, how often and for how long the unit runs, and not about as whom and in what surroundings. Its
+// run folder is among them: it would go away with the probe.
+var notForAProbe = []string{"Type", "ExecCondition", "ExecStart", "ExecStartPre", "ExecStartPost", "ExecReload", "ExecStop", "ExecStopPost", "Restart",
+	"RestartSec", "RestartSteps", "RestartMaxDelaySec", "RestartMode", "RestartPreventExitStatus", "RestartForceExitStatus", "SuccessExitStatus",
+	"RemainAfterExit", "WatchdogSec", "WatchdogSignal", "TimeoutSec", "TimeoutStartSec", "TimeoutStopSec", "TimeoutAbortSec", "TimeoutStartFailureMode",
+	"RuntimeMaxSec", "PIDFile", "GuessMainPID", "BusName", "NotifyAccess", "Sockets", "FileDescriptorStoreMax", "NonBlocking", "StandardInput",
+	"StandardOutput", "StandardError", "RuntimeDirectory", "RuntimeDirectoryPreserve", "RuntimeDirectoryMode", "Delegate", "Slice", "OpenFile"}
+
+// probe lets systemd itself start the program once, as the same user, with the same root and sandbox as the unit, before the kubelet depends on
+// it: what a root shell can execute, systemd may not (SELinux, fapolicyd, noexec, NoExecPaths=). The program answers as run --self-check=unit
+// does. files are those of the unit without our drop-in; prefix and line are the kubelet's command in it. The error is a
+// [localRefusedError] where nothing but the kubelet's own configuration is bad.
+func (i installation) probe(ctx context.Context, files []string, prefix, line string) error {
+	settings, err := surroundings(files)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(i.probeFolder, 0o755); err != nil {
+		return fmt.Errorf("making the folder of units that last until the next boot: %w", err)
+	}
+	unit := fmt.Sprintf("kubelet-supervisor-probe-%d.service", os.Getpid())
+	path, said := filepath.Join(i.probeFolder, unit), filepath.Join(i.probeFolder, unit+".said")
+	text := probeUnit(i.unit, settings, said, i.flagsFile, prefix+i.executable+" run --"+selfCheckFlag+"="+selfCheckUnit+" $KUBELET_SUPERVISOR_ARGS -- "+line)
+	if err := replaceFile(path, text); err != nil {
+		return fmt.Errorf("writing a unit for a first start of the program: %w", err)
+	}
+	defer func() { _, _ = os.Remove(path), os.Remove(said) }()
+	_, startErr := systemctl(ctx, "start", unit)
+	if startErr == nil {
+		return nil
+	}
+	defer func() { _, _ = systemctl(context.WithoutCancel(ctx), "reset-failed", unit) }()
+	if ctx.Err() != nil {
+		return fmt.Errorf("letting systemd start %s: %w", i.executable, context.Cause(ctx))
+	}
+	words, _ := os.ReadFile(said)
+	shown, err := systemctl(ctx, "show", "--property=ExecMainCode,ExecMainStatus,Result", "--", unit)
+	if err != nil {
+		return errors.Join(startErr, err)
+	}
+	return i.probeFailed(properties(shown), bounded.Line(strings.TrimPrefix(lastLine(words), "kubelet-supervisor: ")))
+}
+
+// localRefusedError has the kubelet's words.
+type localRefusedError struct{ words string }
+
+func (e localRefusedError) Error() string { return e.words }
+
+func probeUnit(unit, settings, said, flagsFile, line string) string {
+	return "[Unit]\nDescription=Whether systemd can start kubelet-supervisor as " + unit + " would\n\n[Service]\n" + settings +
+		"Type=oneshot\nTimeoutStartSec=" + strconv.Itoa(int(probeTime.Seconds())) + "s\nStandardOutput=file:" + said + "\nStandardError=file:" + said + "\n" +
+		"Environment=KUBELET_SUPERVISOR_ARGS= KUBELET=/usr/bin/kubelet KUBELET_ARGS=\nEnvironmentFile=-" + flagsFile + "\nExecStart=" + line + "\n"
+}
+
+// surroundings gives the settings of a unit's service that say as whom and in what surroundings its program runs, as they are written.
+func surroundings(files []string) (string, error) {
+	var kept strings.Builder
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return "", fmt.Errorf("reading the unit: %w", err)
+		}
+		section := ""
+		for _, line := range logicalLines(data) {
+			if strings.HasPrefix(line.text, "[") {
+				section = line.text
+				continue
+			}
+			key, _, is := strings.Cut(line.text, "=")
+			if section == "[Service]" && is && !slices.Contains(notForAProbe, strings.TrimSpace(key)) {
+				kept.WriteString(line.text + "\n")
+			}
+		}
+	}
+	return kept.String(), nil
+}
+
+// probeFailed says what systemd or the program has against it.
+func (i installation) probeFailed(main map[string]string, words string) error {
+	code, _ := strconv.Atoi(main["ExecMainStatus"])
+	exited := main["ExecMainCode"] == "1" // CLD_EXITED
+	switch {
+	case exited && code == cannotExecute:
+		return fmt.Errorf("systemd cannot execute %s for %s (status 203/EXEC)%s: is the file's SELinux label right (restorecon %[1]s), its mount without noexec, and is there no other guard such as fapolicyd? journalctl and ausearch -m avc name it",
+			i.executable, i.unit, labelWords(i.executable))
+	case exited && code >= firstOfSystemd && code <= lastOfSystemd:
+		return fmt.Errorf("systemd cannot start %s as %s says (status %d, systemd.exec(5)): see journalctl -u %[2]s", i.executable, i.unit, code)
+	case main["Result"] == "timeout":
+		return fmt.Errorf("%s gave no answer in %s, as %s starts it: %s", i.executable, probeTime, i.unit, words)
+	case exited && code == exitLocalRefused:
+		return localRefusedError{words}
+	case exited && words != "":
+		return fmt.Errorf("started by systemd as %s would, the supervisor says: %s", i.unit, words)
+	}
+	return fmt.Errorf("%s ended with %s %d, as %s starts it: %s", i.executable, main["Result"], code, i.unit, words)
+}
+
+// properties reads what systemctl show prints.
+func properties(shown string) map[string]string {
+	values := map[string]string{}
+	for line := range strings.Lines(shown) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		values[name] = value
+	}
+	return values
+}
+
+func lastLine(text []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return lines[len(lines)-1]
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Before the kubelet depends on the supervisor, systemd itself has started it once, as the unit would.
+func TestEnableAsksSystemd(t *testing.T) {
+	const exited = "ExecMainCode=1\nResult=exit-code\nExecMainStatus="
+	asRoot(t)
+	for name, test := range map[string]struct {
+		active      string
+		now         bool
+		probe, says string // nothing: it went well
+		refused     string // with these words
+	}{
+		"it can":                      {active: "active"},
+		"it may not execute the file": {active: "active", probe: exited + "203", refused: "systemd cannot execute /usr/bin/kubelet-supervisor for kubelet.service (status 203/EXEC)"},
+		"it cannot make what the unit's sandbox is": {active: "active", probe: exited + "226", refused: "status 226"},
+		"no answer":                          {active: "active", probe: "ExecMainCode=2\nResult=timeout\nExecMainStatus=15", refused: "gave no answer in 30s"},
+		"killed":                             {active: "active", probe: "ExecMainCode=2\nResult=signal\nExecMainStatus=31", refused: "ended with signal 31"},
+		"what the supervisor has against it": {active: "active", probe: exited + "1", says: "kubelet-supervisor: the kubelet cannot be started: permission denied", refused: "the supervisor says: the kubelet cannot be started: permission denied"},
+		"a local configuration that is refused, before a join":   {active: "activating", now: true, probe: exited + "3", says: "x\nkubelet-supervisor: the kubelet would not start with its local configuration: no such file"},
+		"the same, and the kubelet that runs is not touched now": {active: "active", probe: exited + "3", says: "kubelet-supervisor: the kubelet would not start with its local configuration: no such file"},
+		"the same, and a kubelet that runs would go for it":      {active: "active", now: true, probe: exited + "3", says: "kubelet-supervisor: the kubelet would not start", refused: "the kubelet would not start"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			h.kubelet(test.active)
+			if test.probe != "" {
+				written(t, filepath.Join(h.folder, "probe"), test.probe+"\n")
+				written(t, filepath.Join(h.folder, "probe-says"), test.says+"\n")
+			}
+			err := h.enable(t.Context(), test.now)
+			if test.refused == "" && (err != nil || !h.has(h.dropInPath())) {
+				t.Error(err)
+			}
+			if test.refused != "" && (err == nil || !strings.Contains(err.Error(), test.refused) || h.has(h.folder+"/etc") || h.changes() != "") {
+				t.Errorf("%v; did %s", err, h.changes())
+			}
+			if left, _ := os.ReadDir(h.probeFolder); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+func asRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("NOT TESTED: only root asks systemd")
+	}
+}
+
+// The first start is as the same user, with the same root and sandbox as the unit's, and touches nothing of what the unit has.
+func TestTheProbesUnit(t *testing.T) {
+	asRoot(t)
+	h := newHost(t)
+	h.kubelet("active")
+	written(t, h.folder+"/lib/kubelet.service.d/10-kubeadm.conf", `[Unit]
+Wants=containerd.service
+[Service]
+User=kube
+EnvironmentFile=-/etc/default/kubelet
+ProtectSystem=strict
+ExecStartPre=/bin/false
+ExecStopPost=/bin/rm -r /
+Restart=always
+RuntimeDirectory=kubelet
+NoExecPaths=/usr \
+  /opt
+ExecStart=
+ExecStart=-`+fakeKubelet+` $KUBELET_KUBECONFIG_ARGS
+`)
+	if err := h.enable(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	unit, err := os.ReadFile(h.folder + "/probed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := strings.SplitAfter(string(unit), "[Service]\n")[1]
+	want := "User=kube\nEnvironmentFile=-/etc/default/kubelet\nProtectSystem=strict\nNoExecPaths=/usr /opt\nType=oneshot\nTimeoutStartSec=30s\n"
+	last := "\nExecStart=-/usr/bin/kubelet-supervisor run --self-check=unit $KUBELET_SUPERVISOR_ARGS -- " + fakeKubelet + " $KUBELET_KUBECONFIG_ARGS\n"
+	if !strings.HasPrefix(service, want) || !strings.HasSuffix(service, last) || !strings.Contains(service, "EnvironmentFile=-"+h.flagsFile+"\n") {
+		t.Errorf("%s", unit)
+	}
+}
+
+// A node without a kubelet is lost: where enable --now brings none back, the unit is as before, and runs.
+func TestEnableNowIsUndone(t *testing.T) {
+	t.Run("systemd cannot restart the unit", func(t *testing.T) {
+		h := newHost(t)
+		h.kubelet("active")
+		written(t, filepath.Join(h.folder, "start-fails"), "")
+		err := h.enable(t.Context(), true)
+		const want = "daemon-reload, restart kubelet.service, daemon-reload, restart kubelet.service, start kubelet.service"
+		if err == nil || !strings.Contains(err.Error(), "the unit is again as it was before") || h.has(h.dropInPath()) || h.changes() != want {
+			t.Errorf("%v; did %s", err, h.changes())
+		}
+	})
+	t.Run("systemd could not execute it after all", func(t *testing.T) {
+		h := newHost(t)
+		h.kubelet("active")
+		h.runs(nil)
+		if err := h.enable(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		written(t, h.asidePath(kubeletUnit), "")
+		err := h.startOrUndo(t.Context(), "restart")
+		if err == nil || !strings.Contains(err.Error(), "systemd cannot execute") || h.has(h.dropInPath()) || h.has(h.asidePath(kubeletUnit)) {
+			t.Errorf("%v; did %s", err, h.changes())
+		}
+	})
+}
+
+// A unit that has stepped aside until the next boot is enabled again, though its drop-in is up to date.
+func TestEnableAfterItSteppedAside(t *testing.T) {
+	h := newHost(t)
+	h.kubelet("active")
+	if err := h.enable(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	written(t, h.asidePath(kubeletUnit), "")
+	if err := h.enable(t.Context(), false); err != nil || h.has(h.asidePath(kubeletUnit)) || h.changes() != "daemon-reload, daemon-reload" {
+		t.Errorf("%v; did %s", err, h.changes())
+	}
+}
+
+func TestLabelType(t *testing.T) {
+	for label, want := range map[string]string{"": "", "system_u:object_r:bin_t:s0": "bin_t", "system_u:object_r:kubelet_exec_t:s0:c1,c2": "kubelet_exec_t", "unlabeled": ""} {
+		if got := labelType(label); got != want {
+			t.Errorf("%q: %q", label, got)
+		}
+	}
+}
