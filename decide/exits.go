@@ -17,6 +17,9 @@ func (s *State) learnExited(e ChildExited) {
 	s.Child = Child{Version: gone.Version, Local: gone.Local, Words: e.Words, Crashed: !e.Asked || gone.Hung != ""}
 	s.Unrenderable = nil
 	s.endLetThrough()
+	if gone.EverHealthy && (e.Asked || e.Code == 0) {
+		s.WithoutStateFile = nil // it ran, and has written a file of its own: what a next kubelet refuses is that one
+	}
 	switch {
 	case e.Asked || s.Frozen || s.Stopping:
 		if trial {

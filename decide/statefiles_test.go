@@ -184,6 +184,16 @@ func TestAStateFileThatTheKubeletRefuses(t *testing.T) {
 			}
 		}
 	})
+	t.Run("again, where a kubelet ran meanwhile and was ended: the machine has changed twice", func(t *testing.T) {
+		m := newManagers(t)
+		m.boot().pass(time.Minute).good("good").fresh()
+		for range 6 {
+			m.hear(refuses).pass(2 * time.Second).hear(ChildExited{Code: 0, Words: "exit code 0"}).pass(time.Minute)
+		}
+		m.expect("assigned=good@1 active=good@1 lkg=good@1 True Active")
+		m.fresh().hear(refuses).pass(2 * time.Second).hear(ChildExited{Code: 0, Words: "exit code 0"}).pass(2 * time.Second)
+		m.hear(refuses).expectDone("set aside", "start good", "start good", "set aside", "start good")
+	})
 	t.Run("again and again", func(t *testing.T) {
 		m := newManagers(t)
 		m.boot().pass(time.Minute).assign("bad").pass(time.Second).fresh()
