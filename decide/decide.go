@@ -79,6 +79,10 @@ func (s *State) learn(event Event) {
 		s.Child.Healthy, s.Child.Words = false, e.Words
 	case PortSeen:
 		s.learnPort(e)
+	case NotInUse:
+		if s.Child.Alive {
+			s.Child.NotInUse = e.Words
+		}
 	case Hung:
 		s.learnHung(e)
 	case ChildExited:
@@ -212,7 +216,7 @@ func (s *State) learnHung(e Hung) {
 // settle notes what was seen to run, and since when what runs differs from what should.
 func (s *State) settle() {
 	if s.Child.Healthy {
-		s.Active = s.newestOf(s.Child.Version)
+		s.Active = s.newestOf(s.inUse())
 	}
 	if s.unforeseen() != "" {
 		s.reached(s.unforeseenUntil()) // then it is told no more

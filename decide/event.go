@@ -128,6 +128,9 @@ type (
 		HeldBy string
 		Shared bool
 	}
+	// NotInUse tells that the kubelet that runs is another one than the child should be, or was not started with its configuration: what its
+	// command line says (rule 25).
+	NotInUse struct{ Words string }
 	// Hung is a child that has fed its watchdog and does not any more.
 	Hung struct{ Words string }
 	// ChildExited is the end of the child; it also answers Stop.
@@ -286,6 +289,7 @@ func (Blamed) event()         {}
 func (Started) event()        {}
 func (Healthy) event()        {}
 func (Unhealthy) event()      {}
+func (NotInUse) event()       {}
 func (PortSeen) event()       {}
 func (Hung) event()           {}
 func (ChildExited) event()    {}

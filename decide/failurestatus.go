@@ -20,6 +20,8 @@ func (s *State) failure(f finding) *nodev1.Failure {
 		return failed(nodev1.FailureInvalid, f.why)
 	case nodev1.ReasonSyncFailed:
 		return failed(nodev1.FailureUnavailable, f.why)
+	case nodev1.ReasonNotInUse:
+		return failed(nodev1.FailureNotInUse, f.why)
 	case nodev1.ReasonInternalError:
 		return failed(nodev1.FailureInternal, f.why)
 	case nodev1.ReasonFallbackBroken:

@@ -20,7 +20,7 @@ type finding struct {
 // finding picks the first row that holds.
 func (s *State) finding() finding {
 	for _, row := range []func() *finding{
-		s.findStopping, s.findOwnFailure, s.findSync, s.findEnvironment, s.findUnhealthy, s.findHeld, s.findAsking, s.findFallback, s.findVerdict, s.findApplying, s.findBrokenLocal,
+		s.findStopping, s.findOwnFailure, s.findSync, s.findEnvironment, s.findNotInUse, s.findUnhealthy, s.findHeld, s.findAsking, s.findFallback, s.findVerdict, s.findApplying, s.findBrokenLocal,
 	} {
 		if f := row(); f != nil {
 			return *f
@@ -96,6 +96,14 @@ func (s *State) findEnvironment() *finding {
 		return nil
 	}
 	return &finding{corev1.ConditionUnknown, nodev1.ReasonEnvironmentFailing, words, "mend the node (container runtime, kubelet flags, drop-ins, binary); nothing is blamed on the configuration"}
+}
+
+// findNotInUse: nothing is to blame on a configuration that no kubelet was started with.
+func (s *State) findNotInUse() *finding {
+	if !s.Child.Alive || s.Child.NotInUse == "" {
+		return nil
+	}
+	return &finding{corev1.ConditionFalse, nodev1.ReasonNotInUse, s.Child.NotInUse, `let the script end with exec kubelet ... "$@", or give the kubelet itself in ExecStart`}
 }
 
 // findUnhealthy: the condition is never True without a healthy kubelet.

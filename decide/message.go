@@ -24,7 +24,7 @@ const messageLimit = 1024
 
 // using is the phrase of the alpha's ConfigOK condition (upstream 1.8).
 func (s *State) using() string {
-	v := s.newestOf(s.Child.Version)
+	v := s.newestOf(s.inUse())
 	role := "current"
 	if s.Assigned != nil && !Same(v, s.Assigned) {
 		role = "last-known-good"

@@ -58,6 +58,7 @@ type Child struct {
 	EverHealthy  bool
 	HealthySince time.Duration // start of the present stretch of health
 	Words        string        // why it is unhealthy
+	NotInUse     string        // why the kubelet that runs is none that was started with Version; empty = nothing is known against it
 	PortHeld     string        // that another process has its healthz port, and which; empty = none is known
 	PortShared   bool          // it is the fallback's, too
 	Hung         string        // why it has to be ended; empty = it does not hang

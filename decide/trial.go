@@ -13,7 +13,15 @@ func (s *State) needsTrial(v *Version) bool { return v != nil && !s.promoted(v, 
 // OnTrial tells whether the child runs the configuration that the trial's account is about.
 func (s *State) OnTrial() bool {
 	v := s.Child.Version
-	return s.Child.Alive && v != nil && s.Trial.Content == v.Content && s.Trial.Kubelet == s.Child.Kubelet
+	return s.Child.Alive && s.Child.NotInUse == "" && v != nil && s.Trial.Content == v.Content && s.Trial.Kubelet == s.Child.Kubelet
+}
+
+// inUse is what the kubelet that runs was started with; local where its command line says that it was started with nothing of ours.
+func (s *State) inUse() *Version {
+	if s.Child.NotInUse != "" {
+		return nil
+	}
+	return s.Child.Version
 }
 
 // trialClockRuns: healthy time counts, while the API server is in reach only as long as the Lease is renewed (rule 7).

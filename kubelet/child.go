@@ -40,6 +40,7 @@ type Child struct {
 	command         *exec.Cmd
 	endpoints       config.Endpoints
 	file            string        // its configuration; empty: none, or not known since a reload
+	given           string        // its configuration, where that was appended to its command line
 	fallback        string        // the fallback's
 	fallbackRuntime string        // the container runtime endpoint of the fallback
 	fallbackHealthz string        // its healthz address

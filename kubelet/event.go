@@ -10,6 +10,8 @@ type (
 	Healthy struct{}
 	// Unhealthy is its end, or another reason why there is none.
 	Unhealthy struct{ Words string }
+	// NotInUse tells that the child was not started with what it should run, or did not become the kubelet.
+	NotInUse struct{ Words string }
 	// PortSeen tells which other process has the healthz port of a child that was never healthy; empty = none is known any more.
 	// Shared: the fallback has the same port, so that it would fail the same way.
 	PortSeen struct {
@@ -33,6 +35,7 @@ type (
 
 func (Healthy) event()   {}
 func (Unhealthy) event() {}
+func (NotInUse) event()  {}
 func (PortSeen) event()  {}
 func (Hung) event()      {}
 func (Exited) event()    {}

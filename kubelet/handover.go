@@ -24,6 +24,7 @@ type HandedLauncher struct {
 type HandedChild struct {
 	Process
 	Endpoints config.Endpoints
+	Given     string // its configuration, where that was appended to its command line
 	Runtime   string // of the fallback
 	// FallbackHealthz is the healthz address of the fallback.
 	FallbackHealthz string
@@ -65,7 +66,7 @@ func (l *Launcher) HandOver() HandedLauncher {
 
 // HandOver tells of the child what the program that takes over has to know.
 func (c *Child) HandOver() *HandedChild {
-	h := &HandedChild{Process: c.Process(), Endpoints: c.endpoints, Runtime: c.fallbackRuntime, FallbackHealthz: c.fallbackHealthz,
+	h := &HandedChild{Process: c.Process(), Endpoints: c.endpoints, Given: c.given, Runtime: c.fallbackRuntime, FallbackHealthz: c.fallbackHealthz,
 		Age: time.Since(c.started), Healthy: c.healthy.sofar(), Journaled: c.journaled, Locked: c.locked}
 	h.Notes = c.notify.notes(c.command.Process.Pid)
 	return h
@@ -92,7 +93,7 @@ func (l *Launcher) InheritChild(h *HandedChild) (*Child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the kubelet with pid %d cannot be held: %w", h.PID, err)
 	}
-	c := &Child{launcher: l, command: &exec.Cmd{Path: h.Executable, Process: held}, endpoints: h.Endpoints, fallbackRuntime: h.Runtime, fallbackHealthz: h.FallbackHealthz,
+	c := &Child{launcher: l, command: &exec.Cmd{Path: h.Executable, Process: held}, endpoints: h.Endpoints, given: h.Given, fallbackRuntime: h.Runtime, fallbackHealthz: h.FallbackHealthz,
 		started: time.Now().Add(-h.Age), begun: time.Now().Add(-h.Age), locked: h.Locked, logFrom: l.output.began.Load(), journaled: h.Journaled, done: make(chan struct{}), killsBefore: l.countKills()}
 	c.healthy.sum = h.Healthy
 	c.notify = l.notify

@@ -82,6 +82,9 @@ func (c *Child) watchHealth(ctx context.Context, tell func(Event)) {
 		case err == nil && !healthy:
 			healthy, words = true, ""
 			c.healthy.turn(true)
+			if words := c.notInUse(); words != "" {
+				tell(NotInUse{Words: words})
+			}
 			tell(Healthy{})
 		case err != nil && (healthy || err.Error() != words):
 			healthy, words = false, err.Error()

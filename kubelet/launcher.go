@@ -91,7 +91,7 @@ func (l *Launcher) start(s Spec, locked bool) (*Child, error) {
 	if locked {
 		arguments = append(arguments, lockFlag+l.LockFile)
 	}
-	child := &Child{launcher: l, file: file, locked: locked, done: make(chan struct{}), endpoints: config.EffectiveEndpoints(l.Arguments, file),
+	child := &Child{launcher: l, file: file, given: s.File, locked: locked, done: make(chan struct{}), endpoints: config.EffectiveEndpoints(l.Arguments, file),
 		killsBefore: l.countKills()}
 	child.command = exec.Command(l.Path, arguments...)
 	child.command.Env = l.environment()

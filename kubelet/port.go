@@ -36,6 +36,7 @@ func (c *Child) watchPort(ctx context.Context, tell func(Event)) {
 	}
 	var holder portHolder
 	var since time.Time
+	scripted := false
 	for told, wait := "", portLook; ; wait = portPoll(time.Since(c.started), c.launcher.StartTimeout) {
 		select {
 		case <-ctx.Done():
@@ -49,6 +50,9 @@ func (c *Child) watchPort(ctx context.Context, tell func(Event)) {
 			holder, since = now, time.Now()
 		}
 		words := ""
+		if holder.PID == 0 && !scripted {
+			scripted = c.becameNone(ctx, address, tell)
+		}
 		if holder.PID != 0 && time.Since(since) >= portHeldFor {
 			words = fmt.Sprintf("its healthz port %d is held by another process (%s)", address.Port(), holder.name())
 		}

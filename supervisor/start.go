@@ -131,6 +131,8 @@ func eventOf(seen kubelet.Event) decide.Event {
 	switch seen := seen.(type) {
 	case kubelet.Healthy:
 		return decide.Healthy{}
+	case kubelet.NotInUse:
+		return decide.NotInUse(seen)
 	case kubelet.Unhealthy:
 		return decide.Unhealthy{Words: seen.Words}
 	case kubelet.PortSeen:

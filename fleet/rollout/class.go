@@ -123,7 +123,7 @@ func final(reason string) bool { return verdict(reason) && reason != nodev1.Reas
 
 func blocked(reason string) bool {
 	switch reason {
-	case nodev1.ReasonSyncFailed, nodev1.ReasonInvalidAssignment, nodev1.ReasonFallbackBroken, nodev1.ReasonEnvironmentFailing, nodev1.ReasonInternalError, nodev1.ReasonStopped:
+	case nodev1.ReasonSyncFailed, nodev1.ReasonInvalidAssignment, nodev1.ReasonFallbackBroken, nodev1.ReasonNotInUse, nodev1.ReasonEnvironmentFailing, nodev1.ReasonInternalError, nodev1.ReasonStopped:
 		return true
 	}
 	return false

@@ -17,6 +17,7 @@ const (
 	ReasonSyncFailed          Reason = "SyncFailed"
 	ReasonRefused             Reason = "Refused"
 	ReasonWouldDisrupt        Reason = "WouldDisrupt"
+	ReasonNotInUse            Reason = "NotInUse"
 	ReasonRolledBack          Reason = "RolledBack"
 	ReasonRejected            Reason = "Rejected"
 	ReasonLastKnownGoodFailed Reason = "LastKnownGoodFailed"
@@ -30,7 +31,7 @@ func ConditionStatus(r Reason) corev1.ConditionStatus {
 	switch r {
 	case ReasonLocal, ReasonInTrial, ReasonActive:
 		return corev1.ConditionTrue
-	case ReasonInvalidAssignment, ReasonSyncFailed, ReasonRefused, ReasonWouldDisrupt, ReasonRolledBack, ReasonRejected, ReasonLastKnownGoodFailed,
+	case ReasonInvalidAssignment, ReasonSyncFailed, ReasonRefused, ReasonWouldDisrupt, ReasonNotInUse, ReasonRolledBack, ReasonRejected, ReasonLastKnownGoodFailed,
 		ReasonFallbackBroken, ReasonAssignmentLost, ReasonInternalError:
 		return corev1.ConditionFalse
 	}

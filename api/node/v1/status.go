@@ -97,6 +97,7 @@ const (
 	FailureNotHealthy FailureKind = "NotHealthy"
 	FailureLeaseLost  FailureKind = "LeaseLost"
 	FailurePortHeld   FailureKind = "PortHeld"
+	FailureNotInUse   FailureKind = "NotInUse" // the kubelet that runs was not started with it
 	// The following speak of no configuration.
 	FailureInvalid     FailureKind = "Invalid"     // the assignment is malformed, or not allowed on this node
 	FailureUnavailable FailureKind = "Unavailable" // its ConfigMap cannot be had
