@@ -19,7 +19,7 @@ func TestAScriptThatDoesNotHandOnItsArguments(t *testing.T) {
 	n := sharedNode(t)
 	own := "'" + strings.Join(n.KubeletArguments(), "' '") + "'"
 	for name, test := range map[string]struct{ line, preflight, words string }{
-		"it swallows them":      {"exec " + n.Kubelet() + " " + own, "auto", "does not hand on the arguments that it is given"},
+		"it swallows them":      {"exec " + own, "auto", "does not hand on the arguments that it is given"},
 		"its own --config wins": {"exec " + n.Kubelet() + ` "$@" --config=` + n.KubeletConfigFile(), "always", "was started with --config=" + n.KubeletConfigFile()},
 		"it does not become it": {"trap 'kill $kubelet; wait' TERM; " + n.Kubelet() + ` "$@" & kubelet=$!; wait`, "auto", "did not become the kubelet: its child (pid "},
 	} {
@@ -33,6 +33,7 @@ func TestAScriptThatDoesNotHandOnItsArguments(t *testing.T) {
 			var s *supervised
 			if strings.HasPrefix(test.line, "trap") {
 				s = n.startSupervisor(t, o)
+				n.awaitReason(t, "", "NotInUse") // local, too
 			} else {
 				s = n.startedLocal(t, o)
 			}
