@@ -172,7 +172,7 @@ func (s *State) learnStarted(e Started) {
 	s.Lease = Lease{Reachable: s.Lease.Reachable, ReachableSince: s.Now}
 	s.Node = NodeLooks{}
 	if e.Err != nil {
-		s.Child = Child{Version: start.Version, Words: e.Err.Error()}
+		s.Child = Child{Version: start.Version, Words: e.Err.Error(), Crashed: true}
 		s.refund()
 		if e.Unrenderable && start.Version != nil {
 			s.Unrenderable = newest(s.Unrenderable, Unrenderable{start.Version.Content, e.Err.Error()})

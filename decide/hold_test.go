@@ -278,6 +278,25 @@ func TestHeldEdit(t *testing.T) {
 		d.kills["two"] = 0
 		d.pass(3 * time.Hour).expect("assigned=two@2 active=two@2 lkg=two@2 True Active")
 	})
+	t.Run("a start that fails after a crash, or at a boot, does not make it", func(t *testing.T) {
+		for name, ends := range map[string]func(*drive){
+			"crash": func(d *drive) { d.hear(ChildExited{Code: 1, Words: "x", Delay: time.Second}) },
+			"boot":  func(d *drive) { d.bootID = "boot-2"; d.boot() },
+		} {
+			t.Run(name, func(t *testing.T) {
+				d, failures := waiting(t), 2
+				d.kills["two"] = 1
+				d.starts = func(Start) (Event, bool) {
+					failures--
+					return Started{Err: errDisk, Delay: time.Second}, failures >= 0
+				}
+				ends(d.fresh())
+				if d.pass(10 * time.Second); d.times("start one") != 3 || d.times("start two") > 0 {
+					t.Errorf("done: %q", d.did)
+				}
+			})
+		}
+	})
 }
 
 func TestNeverHeld(t *testing.T) {

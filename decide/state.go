@@ -67,7 +67,7 @@ type Child struct {
 	Asked        bool          // what it was started with was asked for, and answered
 	AskTries     int           // without an answer
 	AskedAt      time.Duration // the newest of them
-	Crashed      bool          // it ended, and not to make room for another
+	Crashed      bool          // it ended, and not to make room for another, or could not be started
 	Unparkable   bool          // the next one could not wait beside it: it is started plainly
 }
 
