@@ -28,10 +28,16 @@ func (f flips) with(r Report) flips {
 }
 
 // continuedBy tells whether r is the third change between the same two states, or says the second one in other words. An edit has another
-// resourceVersion, and is none. Verdicts and words about approvals are none either.
+// resourceVersion, and is none. A new verdict and words about approvals are none either. A verdict that the Node has shown already, with the same
+// failure, is not new: a kubelet that crash-loops beside it hides it, and shows it again, each time.
 func (f flips) continuedBy(r Report) bool {
-	isVerdict := func(r Report) bool { return r.Condition.Status == corev1.ConditionFalse }
-	return len(f) == mostFlips && !isVerdict(r) && !slices.ContainsFunc(f, isVerdict) && sameState(f[0], f[2]) && (sameState(f[1], r) || sameState(f[2], r))
+	if len(f) < mostFlips || !sameState(f[0], f[2]) {
+		return false
+	}
+	isNew := r.Condition.Status == corev1.ConditionFalse && !slices.ContainsFunc(f, func(shown Report) bool {
+		return sameState(shown, r) && reflect.DeepEqual(shown.Status.Failure, r.Status.Failure)
+	})
+	return !isNew && (sameState(f[1], r) || sameState(f[2], r))
 }
 
 func sameState(a, b Report) bool {

@@ -100,52 +100,66 @@ func TestMovesOfAFleetAreSpread(t *testing.T) {
 	})
 }
 
-// A kubelet that is healthy for a moment and ends, again and again, is told once a minute, and in the end as it is.
+// A kubelet that is healthy for a moment and ends, again and again, is told once a minute, and in the end as it is. So it is beside a verdict that
+// the Node has shown.
 func TestFlapping(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := newFakeAPI()
-		p := publish(t, api, patient)
-		var made atomic.Int32
-		api.change(func() {
-			api.after = func(verb string) {
-				if verb == "patch" {
-					made.Add(1)
-				}
+	for _, state := range []struct {
+		status corev1.ConditionStatus
+		reason string
+	}{{"True", "Active"}, {"False", "Rejected"}, {"False", "LastKnownGoodFailed"}} {
+		t.Run(state.reason, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { flap(t, state.status, state.reason) }) })
+	}
+}
+
+func flap(t *testing.T, status corev1.ConditionStatus, reason string) {
+	api := newFakeAPI()
+	p := publish(t, api, patient)
+	var made atomic.Int32
+	api.change(func() {
+		api.after = func(verb string) {
+			if verb == "patch" {
+				made.Add(1)
 			}
-		})
-		up, down := report("True", "Active", "ns/a/kubelet"), report("Unknown", "EnvironmentFailing", "ns/a/kubelet")
-		for round := range 60 {
-			up.Gist = fmt.Sprintf("restarted %d times", round)
-			p.Offer(up)
-			elapse(3 * time.Second)
-			down.Condition.Message = fmt.Sprintf("exit code %d", round)
-			p.Offer(down)
-			elapse(7 * time.Second)
-		}
-		if patches := made.Load(); patches < 10 || patches > 13 {
-			t.Errorf("%d patches in ten minutes, want 3 at once and then one a minute", patches)
-		}
-		elapse(time.Minute)
-		if got := api.shownVersion(); got != "exit code 59" {
-			t.Errorf("in the end the Node shows %q", got)
-		}
-		up.Gist = "spent"
-		up.Status.Approval = "0123456789ab"
-		before := made.Load()
-		p.Offer(up)
-		elapse(time.Second)
-		if made.Load() != before+1 {
-			t.Error("the word that an approval was spent waited")
-		}
-		before = made.Load()
-		edited := report("True", "Active", "ns/a/kubelet")
-		edited.Config.Assigned = source("a")
-		p.Offer(edited)
-		elapse(time.Second)
-		if made.Load() != before+1 {
-			t.Error("an edit waited")
 		}
 	})
+	up, down := report(status, reason, "ns/a/kubelet"), report("Unknown", "EnvironmentFailing", "ns/a/kubelet")
+	up.Status.Failure = &nodev1.Failure{Kind: nodev1.FailureExited, Message: "exit code 1"}
+	for round := range 60 {
+		up.Gist = fmt.Sprintf("restarted %d times", round)
+		p.Offer(up)
+		elapse(3 * time.Second)
+		down.Condition.Message = fmt.Sprintf("exit code %d", round)
+		p.Offer(down)
+		elapse(7 * time.Second)
+	}
+	if patches := made.Load(); patches < 10 || patches > 13 {
+		t.Errorf("%d patches in ten minutes, want 3 at once and then one a minute", patches)
+	}
+	elapse(time.Minute)
+	if got := api.shownVersion(); got != "exit code 59" {
+		t.Errorf("in the end the Node shows %q", got)
+	}
+	expectAtOnce := func(what string, r Report) {
+		t.Helper()
+		before := made.Load()
+		p.Offer(r)
+		elapse(time.Second)
+		if made.Load() != before+1 {
+			t.Errorf("%s waited", what)
+		}
+	}
+	if status == corev1.ConditionFalse {
+		other := up
+		other.Status.Failure = &nodev1.Failure{Kind: nodev1.FailureLeaseLost, Message: "healthy, but its Lease was not renewed"}
+		other.Gist = "another verdict"
+		expectAtOnce("another verdict", other)
+	}
+	up.Gist = "spent"
+	up.Status.Approval = "0123456789ab"
+	expectAtOnce("the word that an approval was spent", up)
+	edited := report("True", "Active", "ns/a/kubelet")
+	edited.Config.Assigned = source("a")
+	expectAtOnce("an edit", edited)
 }
 
 // What somebody waits for is published at once, however much has just been published.
