@@ -18,7 +18,7 @@ const (
 	Allow = "allow" // it is made, and told
 )
 
-// patience is how many times the failures of a trial a local kubelet with something to keep has before it is given up.
+// patience is how many times the failures of a trial a local kubelet that was healthy before has before it is given up.
 const patience = 10
 
 // Change is what is foreseen: what runs makes room for something else.
@@ -37,17 +37,17 @@ func (s *State) runsUnblamed() bool {
 
 // nothingToKeep: the last fallback, local, does not get healthy by itself, again and again or for long. What may mend that does not wait. One
 // start that fails is no such thing: a host that has just booted may be without its container runtime, or without the kubelet's program for
-// a moment. A local kubelet that was healthy before fails for something else than its configuration, and a hold that has named pods keeps them:
-// these are given up after many more starts. What another cluster had assigned is not kept, because to leave it is a fallback, and those are never
-// held (rules 18 and 19).
+// a moment. A local kubelet that was healthy before fails for something else than its configuration: it is given up after many more starts. A hold
+// that has named pods is not: they run without a kubelet, and only a look, an approval or another change ends it. What another cluster had assigned
+// is not kept, because to leave it is a fallback, and those are never held (rules 18 and 19).
 func (s *State) nothingToKeep() bool {
 	c := s.Child
 	switch {
 	case c.Foreign:
 		return true
-	case c.Version != nil, c.EverHealthy:
+	case c.Version != nil, c.EverHealthy, len(s.Hold.Named) > 0 && !s.Hold.Spent:
 		return false
-	case s.Worked == (LocalKubelet{s.Local, s.OnDisk}), len(s.Hold.Named) > 0 && !s.Hold.Spent:
+	case s.Worked == (LocalKubelet{s.Local, s.OnDisk}):
 		return s.LocalFailures >= patience*s.TrialFailures
 	}
 	return s.LocalFailures >= s.TrialFailures || c.Alive && s.reached(c.Started+s.StartTimeout)

@@ -322,6 +322,20 @@ func TestNeverHeld(t *testing.T) {
 			t.Errorf("done: %q", d.did)
 		}
 	})
+	t.Run("also where a local kubelet that ran for hours does not start any more", func(t *testing.T) {
+		d := newDrive(t, holding).boot().pass(time.Minute)
+		d.kills["one"] = 4
+		d.assign("one").pass(3 * time.Hour).expect(nothingYet + "False WouldDisrupt")
+		d.fresh().hangs[""] = true
+		for range 2 * patience * d.s.TrialFailures {
+			d.hear(ChildExited{Code: 1, Words: "swap is on", Delay: time.Second}).pass(2 * time.Second)
+		}
+		if d.times("start one") > 0 {
+			t.Errorf("done: %q", d.did)
+		}
+		delete(d.hangs, "")
+		d.hear(ChildExited{Code: 1, Words: "swap is on", Delay: time.Second}).pass(time.Minute).expect(nothingYet + "False WouldDisrupt")
+	})
 	t.Run("nor is a local one given up that was healthy before", func(t *testing.T) {
 		d := newDrive(t, holding).boot().pass(time.Minute)
 		d.hangs[""], d.silent = true, away
