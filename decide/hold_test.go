@@ -278,6 +278,13 @@ func TestHeldEdit(t *testing.T) {
 		d.kills["two"] = 0
 		d.pass(3 * time.Hour).expect("assigned=two@2 active=two@2 lkg=two@2 True Active")
 	})
+	t.Run("nor does a restart of the supervisor, where it goes back to what passed its trial", func(t *testing.T) {
+		d := newDrive(t, holding, func(s *Settings) { s.EditSpread = time.Hour }).boot()
+		d.assign("one", "cm", "1").pass(12*time.Minute).edit("two", "2").pass(d.s.ApplyAt - d.now + time.Second).expect("assigned=two@2 active=two@2 lkg=one@1 True InTrial")
+		d.edit("one", "3").pass(2 * time.Second).expect("assigned=one@3 active=two@2 lkg=one@3 Unknown Applying")
+		d.kills["one"] = 1
+		d.fresh().boot().pass(10*time.Second).expectDone("start two", "foresee one").expect("assigned=two@2 active=two@2 lkg=one@3 False WouldDisrupt")
+	})
 	t.Run("a start that fails after a crash, or at a boot, does not make it", func(t *testing.T) {
 		for name, ends := range map[string]func(*drive){
 			"crash": func(d *drive) { d.hear(ChildExited{Code: 1, Words: "x", Delay: time.Second}) },

@@ -104,7 +104,7 @@ func (s *State) ranBefore(want *Version) (ran *Version, is bool) {
 		return nil, false
 	case c.Crashed:
 		ran = c.Version
-	case c != (Child{}), s.NodeUID == "", s.promoted(want, s.OnDisk), s.Trial.Content == want.Content && s.Trial.Tries > 0:
+	case c != (Child{}), s.NodeUID == "", s.Trial.Content == want.Content && s.Trial.Tries > 0:
 		return nil, false
 	default: // the first one of this supervisor
 		ran = s.Active
