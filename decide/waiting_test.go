@@ -2,6 +2,7 @@ package decide
 
 import (
 	"testing"
+	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
@@ -142,5 +143,16 @@ func TestWhatWaitedIsGone(t *testing.T) {
 	s.Trial = Trial{Tries: 2, Open: true, Parked: true}
 	if s.learnUnparked(); s.Trial.Tries != 1 || s.Trial.Open || s.Trial.Parked || s.Parked != nil || s.Doing != nil {
 		t.Errorf("%+v, %+v", s.Trial, s.Parked)
+	}
+}
+
+// A retry asks at once, and leaves the state as it was that Decide was given.
+func TestARetryLeavesTheStateBefore(t *testing.T) {
+	d := newDrive(t, holding).boot().pass(time.Minute)
+	d.mute["one"] = -1
+	d.assign("one").pass(time.Minute)
+	before, tries := d.s, d.s.Unanswered[0].Tries
+	if d.hear(Retry{}); before.Unanswered[0].Tries != tries {
+		t.Errorf("%d tries became %d", tries, before.Unanswered[0].Tries)
 	}
 }

@@ -85,6 +85,10 @@ func TestUnmeasured(t *testing.T) {
 	if len(doubt) != 1 || doubt[0].Name != "a" || doubt[0].Reason != "Evicted" || doubt[0].Certain {
 		t.Errorf("in doubt are %+v", doubt)
 	}
+	facts.Now.EvictionHard = facts.Then.EvictionHard
+	if doubt := Of(facts).InDoubt(); len(doubt) > 0 {
+		t.Errorf("by a threshold that is as it was, in doubt are %+v", doubt)
+	}
 	facts.Then.EvictionHard = nil
 	if doubt := Of(facts).InDoubt(); len(doubt) > 0 {
 		t.Errorf("in doubt are %+v", doubt)

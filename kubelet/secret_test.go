@@ -56,3 +56,14 @@ func keptSecret(t *testing.T, runDir, known string) string {
 	}
 	return secret
 }
+
+// One that is known goes on to be given where it cannot be written: kubelets that have it are looked for by it.
+func TestASecretThatCannotBeWritten(t *testing.T) {
+	runDir := filepath.Join(t.TempDir(), "removed")
+	if got, err := keepSecret(runDir, "KNOWN"); got != "KNOWN" || err == nil {
+		t.Errorf("one that is known is %q, %v", got, err)
+	}
+	if got, err := keepSecret(runDir, ""); got != "" || err == nil {
+		t.Errorf("a new one is %q, %v", got, err)
+	}
+}

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A folder that others could read, and so lock, is closed to them, and their lock is in nobody's way.
@@ -76,4 +79,44 @@ func TestWhatIsNoLock(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A folder in which no file can be made, as on a full disk, is locked itself: what is stored can be read all the same.
+func TestALockFileThatCannotBeMade(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	must(t, os.Mkdir(dir, 0o700))
+	must(t, os.Chmod(dir, 0o500))
+	defer func() { must(t, os.Chmod(dir, 0o700)) }()
+	var lock *os.File
+	must(t, withoutRoot(t, dir, func() (err error) {
+		lock, err = openLock(dir)
+		return err
+	}))
+	if info, err := lock.Stat(); err != nil || !info.IsDir() {
+		t.Errorf("the lock is %v, %v", info, err)
+	}
+	must(t, lock.Close())
+}
+
+// withoutRoot does something in a folder without what root may: on a thread of its own, as a user whose folder it is.
+func withoutRoot(t *testing.T, dir string, do func() error) error {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return do()
+	}
+	const nobody = 65534
+	for _, parent := range []string{filepath.Dir(filepath.Dir(dir)), filepath.Dir(dir)} {
+		must(t, os.Chmod(parent, 0o711))
+	}
+	must(t, os.Chown(dir, nobody, nobody))
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if err := unix.Setfsuid(nobody); err != nil {
+			done <- err
+			return
+		}
+		done <- do()
+	}()
+	return <-done
 }

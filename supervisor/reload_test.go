@@ -1,11 +1,14 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
 // A program does not take over while the disk hangs: execve(2) would wait for the thread that waits for it, and nobody for the kubelet.
@@ -64,4 +67,33 @@ func TestTheCheckOfASuccessor(t *testing.T) {
 	if _, err := (&Successor{Path: filepath.Join(folder, "absent")}).check(t.Context()); err == nil {
 		t.Error("what is not there can take over")
 	}
+}
+
+// A question that was given up is waited for: execve(2) would end what it has under way. Its end is an event, so that nobody waits for another.
+func TestNoProgramTakesOverWhileAQuestionEnds(t *testing.T) {
+	l := &loop{saves: newSaves(), events: make(chan decide.Event), Options: Options{StateDir: t.TempDir(), Successor: &Successor{Path: "absent"}}}
+	l.reload = reload{checks: make(chan successorCheck, 1), pending: true, checked: &successorCheck{}}
+	life, end := lifetimes{t.Context(), t.Context()}, make(chan struct{})
+	l.answerQuestion(life, decide.Foresee{}, func(ctx context.Context) decide.Event {
+		<-ctx.Done()
+		<-end
+		return decide.Foreseen{}
+	})
+	l.giveUpQuestion()
+	if l.continueReload(t.Context()); l.reload.checked == nil {
+		t.Error("the program was to take over while a question was under way")
+	}
+	close(end)
+	select {
+	case event := <-l.events:
+		if _, is := event.(decide.Ticked); !is {
+			t.Errorf("the end of the question is %+v", event)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody hears of the end of the question")
+	}
+	if l.continueReload(t.Context()); l.reload.checked != nil {
+		t.Error("nothing is under way, and the program was not looked at")
+	}
+	l.tasks.Wait()
 }
