@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"reflect"
@@ -16,6 +17,10 @@ import (
 // defaultCheck is how often the Node is read, ±20 %, to see whether it still shows what was published: somebody may remove or change
 // it, and an etcd that is restored from a backup forgets it.
 const defaultCheck = 10 * time.Minute
+
+// checkSoon is how soon it is read where a patch got no answer, doubling: a network that was cut delivers the patch when it is back, and it takes
+// the place of a newer one (seen in a soak).
+const checkSoon = 15 * time.Second
 
 // shown is what a Node shows of ours, but for times.
 type shown struct {
@@ -40,7 +45,7 @@ func shownBy(node *corev1.Node) shown {
 
 // scheduleCheck puts the next look at the Node off, for it has just been seen.
 func (p *Publisher) scheduleCheck() {
-	every := p.options.CheckEvery
+	every := cmp.Or(p.soon, p.options.CheckEvery)
 	p.checkAt = time.Now().Add(every - every/5 + rand.N(2*every/5))
 }
 
@@ -58,6 +63,9 @@ func (p *Publisher) check(ctx context.Context) error {
 	node, err := p.read(ctx)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
+	}
+	if p.soon *= 2; p.soon >= p.options.CheckEvery {
+		p.soon = 0
 	}
 	p.scheduleCheck()
 	if err == nil && p.options.OnLooked != nil {

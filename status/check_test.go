@@ -1,6 +1,7 @@
 package status
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -190,4 +191,45 @@ func TestFieldsThatComeLater(t *testing.T) {
 			t.Errorf("told %v", p.keeps)
 		}
 	})
+}
+
+// A patch that nobody answered may be made after the next one: a network that was cut delivers it when it is back.
+func TestALatePatchIsPublishedOver(t *testing.T) {
+	for name, test := range map[string]struct {
+		fails  error
+		within time.Duration // of the patch that comes late, 20 s after the newest one
+	}{
+		"nobody answered":                {errors.New("deadline exceeded"), time.Minute},
+		"the answer was that it is slow": {code(504), time.Minute},
+		"it was refused":                 {code(403), 12 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := newFakeAPI()
+				p := publish(t, api)
+				p.Offer(report("Unknown", "Applying", "ns/a/kubelet"))
+				elapse(time.Hour)
+				late := api.node.DeepCopy()
+				api.change(func() { api.fail["patch"] = test.fails })
+				p.Offer(moved(1))
+				elapse(100 * time.Millisecond)
+				api.change(func() { delete(api.fail, "patch") })
+				elapse(20 * time.Second)
+				if got := nodev1.ConditionOf(api.node); got.Reason != "Active" {
+					t.Fatalf("the Node shows %v", got)
+				}
+				api.change(func() { api.node = late })
+				elapse(test.within)
+				if got := nodev1.ConditionOf(api.node); got.Reason != "Active" {
+					t.Errorf("the Node shows %v", got)
+				}
+				elapse(time.Hour)
+				api.asked()
+				elapse(time.Hour)
+				if gets := strings.Count(api.asked(), "get"); gets < 5 || gets > 8 {
+					t.Errorf("%d looks in an hour, later", gets)
+				}
+			})
+		})
+	}
 }

@@ -3,7 +3,9 @@ package status
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
 	"sync"
 	"time"
@@ -76,9 +78,10 @@ type Publisher struct {
 	node     *seenNode // nil when unknown
 	patched  time.Time // when the last patch was made
 	flips    flips
-	moveAt   time.Time // when a move is published; zero = none waits
-	checkAt  time.Time // when the Node is looked at; zero = never
-	flushing bool      // nothing waits any more
+	moveAt   time.Time     // when a move is published; zero = none waits
+	checkAt  time.Time     // when the Node is looked at; zero = never
+	soon     time.Duration // before the next look, where a patch without an answer may come late; 0 = none may
+	flushing bool          // nothing waits any more
 }
 
 // offer is a report and when it was made.
@@ -283,7 +286,7 @@ func (p *Publisher) publish(ctx context.Context, o offer) error {
 	err = p.options.Client.Patch(types.StrategicMergePatchType).Resource("nodes").Name(p.options.NodeName).SubResource("status").
 		Param("fieldManager", fieldManager).Body(body).Timeout(requestTimeout).MaxRetries(0).Do(ctx).Into(&node)
 	if err != nil {
-		p.doubt()
+		p.doubt(err)
 		if apierrors.IsNotFound(err) {
 			p.node = nil
 		}
@@ -296,8 +299,11 @@ func (p *Publisher) publish(ctx context.Context, o offer) error {
 	return nil
 }
 
-// doubt: a patch that failed may have been made all the same.
-func (p *Publisher) doubt() {
+// doubt: a patch that failed may have been made all the same. One that nobody has answered may still be under way, and be made after the next.
+func (p *Publisher) doubt(err error) {
+	if answer := apierrors.APIStatus(nil); !errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError {
+		p.soon = checkSoon
+	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.acknowledged = nil
