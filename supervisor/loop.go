@@ -57,6 +57,7 @@ type loop struct {
 	parking
 
 	reload reload
+	nextStart
 }
 
 // lifetimes are the two ends of a supervisor.
@@ -96,7 +97,7 @@ func (l *loop) live(ctx context.Context) error {
 		}
 	}
 	l.run(lifetimes{asked: ctx, over: over}, first)
-	return l.clearAway(nil) // behind a script, the end of our child is not that of the kubelet
+	return errors.Join(l.clearAway(nil), l.superseded) // behind a script, the end of our child is not that of the kubelet
 }
 
 // clearAway stops a kubelet that was left behind. That can take long, so the watchdog is answered meanwhile, and a stop is heard: it is what
@@ -189,6 +190,8 @@ func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 			event = l.hearParked(p)
 		case request := <-l.Requests:
 			event = l.request(life.over, request)
+		case better := <-l.asked:
+			event = l.hearNextStart(better)
 		case <-stopAsked:
 			stopAsked, event = nil, decide.StopAsked{}
 			l.manager.Stopping(l.StopTimeout)
@@ -196,6 +199,7 @@ func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 		if done := l.handle(life, event); done {
 			return
 		}
+		l.considerNextStart(life.over, event)
 		quiet.Reset(l.idle.after)
 	}
 }

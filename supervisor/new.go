@@ -15,7 +15,7 @@ import (
 )
 
 func newLoop(o Options) (*loop, error) {
-	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan decide.Event, 64), begun: make(chan begun),
+	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan decide.Event, 64), begun: make(chan begun), nextStart: nextStart{asked: make(chan bool)},
 		rewrite: make(chan struct{}, 1), saves: newSaves(), idle: newIdle(), reload: reload{checks: make(chan successorCheck)}, due: -1}
 	l.Standalone = l.kubeconfig() == ""
 	l.Parking = lockFileOf(o) != ""

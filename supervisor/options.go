@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"os"
 	"time"
 
@@ -30,6 +31,9 @@ type Options struct {
 	Output   *os.File       // where the kubelet's log goes, if not to the journal
 	Journal  string         // journald's socket for log streams, where our log goes there; empty: it does not
 	Requests <-chan Request // reload and retry; may be nil
+
+	// NextStart gives the kubelet's command line as the unit that started us would have it now, the binary first; nil: there is no such unit.
+	NextStart func(ctx context.Context) ([]string, error)
 
 	Version   string     // of this program, for state.json
 	Successor *Successor // what a reload puts in our place; nil: it only looks again

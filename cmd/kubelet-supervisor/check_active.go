@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -121,9 +123,9 @@ func (a *activeFlags) check(command *cobra.Command, arguments []string, mode str
 	if err != nil {
 		return err
 	}
-	worst := exitOK
+	worst, next := exitOK, a.nextStart(command)
 	for _, c := range choices {
-		code, words := asked.judge(command.Context(), c)
+		code, words := asked.judgeWith(command.Context(), c, next)
 		if _, err := fmt.Fprintf(command.OutOrStdout(), "%s: %s\n", c, words); err != nil {
 			return err
 		}
@@ -135,6 +137,40 @@ func (a *activeFlags) check(command *cobra.Command, arguments []string, mode str
 		return exitError{code: worst}
 	}
 	return nil
+}
+
+// nextStart gives, once it is asked, the kubelet's command line as the unit of the running supervisor would have it at its next start; nil where
+// that is not known, or where a command line was given.
+func (a *activeFlags) nextStart(command *cobra.Command) func() []string {
+	return sync.OnceValue(func() []string {
+		record, running, err := supervisor.ReadRecord(cmp.Or(a.runDir, runWords{flags: supervisorWords(flagsFile)}.runDirs()[0]))
+		if err != nil || !running || command.ArgsLenAtDash() >= 0 || os.Geteuid() != 0 {
+			return nil
+		}
+		words, err := nextStart(command.Context(), record.Supervisor.PID)
+		if err != nil {
+			return nil // whoever cannot ask systemd knows of no other start
+		}
+		return words
+	})
+}
+
+// judgeWith asks again with the command line of the next start where that of the present one is refused: a flag that the new kubelet does not
+// have may be gone from the unit's files by then, as after kubeadm upgrade.
+func (k askedKubelet) judgeWith(ctx context.Context, c choice, next func() []string) (code int, words string) {
+	code, words = k.judge(ctx, c)
+	if code != checkRefused || c.refused {
+		return code, words
+	}
+	line := next()
+	if len(line) == 0 || slices.Equal(line[1:], k.Arguments) {
+		return code, words
+	}
+	k.Arguments = line[1:]
+	if then, _ := k.judge(ctx, c); then == exitOK {
+		return exitOK, "accepted with the command line that the unit has now, from its next start on; with the one that runs, " + words
+	}
+	return code, words
 }
 
 // askedKubelet is the kubelet that is asked, with the flags of the one in use.

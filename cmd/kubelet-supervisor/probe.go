@@ -37,34 +37,40 @@ var notForAProbe = []string{"Type", "ExecCondition", "ExecStart", "ExecStartPre"
 // does. files are those of the unit without our drop-in; prefix and line are the kubelet's command in it. The error is a
 // [localRefusedError] where nothing but the kubelet's own configuration is bad.
 func (i installation) probe(ctx context.Context, files []string, prefix, line string) error {
+	_, err := i.startOnce(ctx, files, prefix+i.executable+" run --"+selfCheckFlag+"="+selfCheckUnit+" $KUBELET_SUPERVISOR_ARGS -- "+line)
+	return err
+}
+
+// startOnce gives what a program says that systemd starts in the surroundings of the unit, with the variables of its line expanded as for the
+// unit.
+func (i installation) startOnce(ctx context.Context, files []string, line string) (words []byte, err error) {
 	settings, err := surroundings(files)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := os.MkdirAll(i.probeFolder, 0o755); err != nil {
-		return fmt.Errorf("making the folder of units that last until the next boot: %w", err)
+		return nil, fmt.Errorf("making the folder of units that last until the next boot: %w", err)
 	}
 	unit := fmt.Sprintf("kubelet-supervisor-probe-%d.service", os.Getpid())
 	path, said := filepath.Join(i.probeFolder, unit), filepath.Join(i.probeFolder, unit+".said")
-	text := probeUnit(i.unit, settings, said, i.flagsFile, prefix+i.executable+" run --"+selfCheckFlag+"="+selfCheckUnit+" $KUBELET_SUPERVISOR_ARGS -- "+line)
-	if err := replaceFile(path, text); err != nil {
-		return fmt.Errorf("writing a unit for a first start of the program: %w", err)
+	if err := replaceFile(path, probeUnit(i.unit, settings, said, i.flagsFile, line)); err != nil {
+		return nil, fmt.Errorf("writing a unit for a first start of the program: %w", err)
 	}
 	defer func() { _, _ = os.Remove(path), os.Remove(said) }()
 	_, startErr := systemctl(ctx, "start", unit)
+	words, _ = os.ReadFile(said)
 	if startErr == nil {
-		return nil
+		return words, nil
 	}
 	defer func() { _, _ = systemctl(context.WithoutCancel(ctx), "reset-failed", unit) }()
 	if ctx.Err() != nil {
-		return fmt.Errorf("letting systemd start %s: %w", i.executable, context.Cause(ctx))
+		return nil, fmt.Errorf("letting systemd start %s: %w", i.executable, context.Cause(ctx))
 	}
-	words, _ := os.ReadFile(said)
 	shown, err := systemctl(ctx, "show", "--property=ExecMainCode,ExecMainStatus,Result", "--", unit)
 	if err != nil {
-		return errors.Join(startErr, err)
+		return nil, errors.Join(startErr, err)
 	}
-	return i.probeFailed(properties(shown), bounded.Line(strings.TrimPrefix(lastLine(words), "kubelet-supervisor: ")))
+	return nil, i.probeFailed(properties(shown), bounded.Line(strings.TrimPrefix(lastLine(words), "kubelet-supervisor: ")))
 }
 
 // localRefusedError has the kubelet's words.

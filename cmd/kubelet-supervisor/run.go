@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -61,6 +62,8 @@ func (o *runOptions) command() *cobra.Command {
 			switch o.selfCheck {
 			case "":
 				return o.run(command.Context())
+			case selfCheckWords:
+				return json.NewEncoder(command.OutOrStdout()).Encode(append([]string{o.Kubelet}, o.Arguments...))
 			case selfCheckUnit:
 				return o.checkUnit(command)
 			default:
@@ -182,7 +185,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		}
 	})
 	o.Requests, o.Output = requests, os.Stderr
-	o.Version, o.Successor = version, successor()
+	o.Version, o.Successor, o.NextStart = version, successor(), nextStartOfThis
 	if onJournal() {
 		o.Journal = journalStreams
 	}

@@ -13,7 +13,8 @@ import (
 
 const (
 	selfCheckFlag   = "self-check"
-	selfCheckUnit   = "unit" // asks whether run can do its work as it was started
+	selfCheckUnit   = "unit"  // asks whether run can do its work as it was started
+	selfCheckWords  = "words" // asks for the kubelet's command line, as systemd has expanded it
 	selfCheckAnswer = "kubelet-supervisor can take over from handover " + supervisor.HandoverVersion
 )
 

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// The words behind -- are those of the supervisor's own start. systemd reads the unit's files, and the environment files that they name, anew at
+// each start: kubeadm upgrade takes a flag out of kubeadm-flags.env, and no restart of the kubelet alone would notice.
+
+// nextStart gives the kubelet's command line as the unit of a supervisor would have it at its next start. systemd itself expands it.
+func nextStart(ctx context.Context, pid int) (words []string, err error) {
+	i, err := onThisNode()
+	if err != nil {
+		return nil, err
+	}
+	if i.unit, err = unitOf(pid); err != nil {
+		return nil, err
+	}
+	state, err := showUnit(ctx, i.unit)
+	if err != nil {
+		return nil, err
+	}
+	files := append([]string{state.FragmentPath}, state.DropInPaths...)
+	line, err := i.runLine(files)
+	if err != nil {
+		return nil, err
+	}
+	said, err := i.startOnce(ctx, files, line)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(bytes.TrimSpace(said), &words); err != nil || len(words) == 0 {
+		return nil, fmt.Errorf("what %s would start the kubelet with cannot be read: %q", i.unit, said)
+	}
+	return words, nil
+}
+
+// nextStartOfThis is that of the supervisor that runs.
+func nextStartOfThis(ctx context.Context) ([]string, error) { return nextStart(ctx, os.Getpid()) }
+
+var errNoUnit = errors.New("no unit of systemd has started the supervisor")
+
+// unitOf is the service in whose cgroup a process is.
+func unitOf(pid int) (string, error) {
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
+	if err != nil {
+		return "", fmt.Errorf("finding the unit of pid %d: %w", pid, err)
+	}
+	for line := range strings.Lines(string(data)) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) == 3 && (fields[1] == "" || fields[1] == "name=systemd") && strings.HasSuffix(fields[2], ".service") {
+			return path.Base(fields[2]), nil
+		}
+	}
+	return "", errNoUnit
+}
+
+// runLine is the ExecStart that counts in files of a unit that enable has changed, with the question for its words.
+func (i installation) runLine(files []string) (string, error) {
+	var commands []startCommand
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return "", fmt.Errorf("reading the unit: %w", err)
+		}
+		commands = addStartCommands(commands, file, data)
+	}
+	if len(commands) != 1 {
+		return "", fmt.Errorf("%s has %d ExecStart lines that count", i.unit, len(commands))
+	}
+	before, after, is := strings.Cut(commands[0].line, " "+runCommand+" ")
+	if !is {
+		return "", fmt.Errorf("%s starts no supervisor", commands[0].at())
+	}
+	return commands[0].prefix + before + " " + runCommand + " --" + selfCheckFlag + "=" + selfCheckWords + " " + after, nil
+}
