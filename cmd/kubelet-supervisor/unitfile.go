@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -58,54 +56,9 @@ func addStartCommands(commands []startCommand, file string, data []byte) []start
 		}
 		line := strings.TrimLeft(value.text, "-@:+!|")
 		prefix := value.text[:len(value.text)-len(line)]
-		commands = append(commands, startCommand{prefix: prefix, line: strings.TrimSpace(line), source: file, number: value.number})
+		commands = append(commands, startCommand{prefix: prefix, line: singleSpaced(line), source: file, number: value.number})
 	}
 	return commands
-}
-
-// unitLine is a line of a unit, or a value on it. The number is that of the first, where several were joined.
-type unitLine struct {
-	number int
-	text   string
-}
-
-// serviceValues gives what the [Service] section assigns to a name (systemd.syntax(7)).
-func serviceValues(data []byte, name string) (values []unitLine) {
-	section := ""
-	for _, line := range logicalLines(data) {
-		if strings.HasPrefix(line.text, "[") {
-			section = line.text
-			continue
-		}
-		key, value, found := strings.Cut(line.text, "=")
-		if section == "[Service]" && found && strings.TrimSpace(key) == name {
-			values = append(values, unitLine{number: line.number, text: strings.TrimSpace(value)})
-		}
-	}
-	return values
-}
-
-// logicalLines joins lines that end with a backslash and leaves out comments, also those within such a line.
-func logicalLines(data []byte) (lines []unitLine) {
-	joined, number := unitLine{}, 0
-	for raw := range bytes.Lines(data) {
-		number++
-		line := strings.TrimSpace(string(raw))
-		if strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
-			continue
-		}
-		if joined.number == 0 {
-			joined.number = number
-		}
-		if rest, continues := strings.CutSuffix(line, `\`); continues {
-			joined.text += strings.TrimSpace(rest) + " "
-			continue
-		}
-		joined.text += line
-		lines = append(lines, joined)
-		joined = unitLine{}
-	}
-	return append(lines, unitLine{number: joined.number, text: strings.TrimSpace(joined.text)})
 }
 
 // check refuses what would not mean the same behind -- as it does in the unit.
@@ -127,8 +80,10 @@ func (c startCommand) check() error {
 	if _, err := exec.LookPath(program); err != nil {
 		return fmt.Errorf("%s names a kubelet that cannot be run: %w", c.at(), err)
 	}
-	if isKubeletScript(program) && !mayBecomeKubelet(program) {
-		return fmt.Errorf("%s starts %s, a script that does not become the kubelet: the kubelet would be nobody's child; write exec in front of it, or give the kubelet itself", c.at(), program)
+	if text, is := readScript(program); is {
+		if err := checkScript(text); err != nil {
+			return fmt.Errorf("%s starts %s, a script that %w", c.at(), program, err)
+		}
 	}
 	return nil
 }
@@ -190,33 +145,4 @@ func replaceFile(path, content string) error {
 		return err
 	}
 	return renameio.WriteFile(path, []byte(content), 0o644, renameio.WithStaticPermissions(0o644))
-}
-
-// execWord is what replaces a program in a shell; in other languages it is part of a name.
-var execWord = regexp.MustCompile(`(?m)^[^#\n]*\bexec`)
-
-// mayBecomeKubelet tells whether a script replaces itself with another program, as far as its text says so.
-func mayBecomeKubelet(program string) bool {
-	path, err := exec.LookPath(program)
-	if err != nil {
-		return false
-	}
-	text, err := os.ReadFile(path)
-	return err != nil || execWord.Match(text)
-}
-
-// isKubeletScript tells that what is started is a script, which is not asked before a configuration is tried (--preflight=auto).
-func isKubeletScript(program string) bool {
-	path, err := exec.LookPath(program)
-	if err != nil {
-		return false
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = file.Close() }()
-	start := make([]byte, 2)
-	_, err = file.Read(start)
-	return err == nil && slices.Equal(start, []byte("#!"))
 }

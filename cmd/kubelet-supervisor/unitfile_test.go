@@ -42,6 +42,22 @@ func TestTheStartCommandOfAUnit(t *testing.T) {
 			files: []string{"[Service]\n  ExecStart = -" + kubelet + " --a\n"},
 			want:  "- " + kubelet + " --a",
 		},
+		"a byte order mark, which systemd passes over": {
+			files: []string{"[Service]\nExecStart=" + kubelet + " --config=/a\n", "\uFEFF[Service]\nExecStart=\nExecStart=" + kubelet + " --config=/b\n"},
+			want:  " " + kubelet + " --config=/b",
+		},
+		"blanks of joined lines, within quotes and without": {
+			files: []string{"[Service]\nExecStart=" + kubelet + "  \\\n\t\t--a='b \\\n  c' \\\n\n"},
+			want:  " " + kubelet + " --a='b    c'",
+		},
+		"lines of another system": {
+			files: []string{"[Service]\r\nExecStart=" + kubelet + " \\\r\n --a\r\nRestart=always\r\n"},
+			want:  " " + kubelet + " --a",
+		},
+		"two backslashes, and one with a blank behind it, join no lines": {
+			files: []string{"[Service]\nExecStart=\nEnvironment=A=\\\\\nEnvironment=B=\\ \nExecStart=" + kubelet + " --b\n"},
+			want:  " " + kubelet + " --b",
+		},
 		"a script that becomes the kubelet":      {files: []string{"[Service]\nExecStart=" + becomes + " --a\n"}, want: " " + becomes + " --a"},
 		"a script that stays beside the kubelet": {files: []string{"[Service]\nExecStart=" + beside + "\n"}, error: "a script that does not become the kubelet"},
 		"commented out":                          {files: []string{"[Service]\n#ExecStart=" + kubelet + "\n;ExecStart=" + kubelet + "\n"}, error: "have 0 ExecStart lines"},
