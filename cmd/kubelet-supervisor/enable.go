@@ -78,6 +78,9 @@ func (i installation) enable(ctx context.Context, now bool) error {
 	if err := i.checkNode(); err != nil {
 		return err
 	}
+	if err := checkSystemd(ctx); err != nil {
+		return err
+	}
 	state, err := showUnit(ctx, i.unit)
 	if err != nil {
 		return err
@@ -99,8 +102,15 @@ func (i installation) takeOver(ctx context.Context, state unitState, now bool) e
 	if state.Type == "oneshot" || state.Type == "forking" || state.Type == "dbus" {
 		return fmt.Errorf("%s has Type=%s; a kubelet that stays in the foreground is needed", i.unit, state.Type)
 	}
+	state, err := i.freshState(ctx, state)
+	if err != nil {
+		return err
+	}
 	command, err := readStartCommand(i.otherFiles(state))
 	if err != nil {
+		return err
+	}
+	if err := i.checkReading(state, command); err != nil {
 		return err
 	}
 	i.say("The kubelet:        %s\n  as %s says.", command.line, command.source)
@@ -111,7 +121,7 @@ func (i installation) takeOver(ctx context.Context, state unitState, now bool) e
 		return err
 	}
 	content := dropIn(i.executable, command)
-	if before, err := os.ReadFile(i.dropInPath()); err == nil && string(before) == content && !i.steppedAside(i.unit) {
+	if before, err := os.ReadFile(i.dropInPath()); err == nil && string(before) == content && state.inForce(i.dropInPath(), content) && !i.steppedAside(i.unit) {
 		i.say("Nothing to change:  %s is there and up to date.", i.dropInPath())
 		return i.restart(ctx, state, now)
 	}
@@ -150,7 +160,7 @@ func (i installation) writeUnit(ctx context.Context, unit, path, content string)
 	if err == nil {
 		state, err = showUnit(ctx, unit)
 	}
-	if err == nil && (state.LoadState != "loaded" || !strings.Contains(state.ExecStart, i.executable+" run ")) {
+	if err == nil && (state.LoadState != "loaded" || !state.inForce(path, content)) {
 		err = fmt.Errorf("with %s systemd has LoadState=%s ExecStart=%s: does a later drop-in set ExecStart? It was taken away again", path, state.LoadState, state.ExecStart)
 	}
 	if err == nil {

@@ -13,7 +13,8 @@ import (
 )
 
 // host is a machine with a systemctl that answers from files: units/UNIT is what show says of it, loaded/UNIT what it says after a
-// daemon-reload. What it starts is a supervisor with a kubelet, or a probe, which ends as the file probe says. Every call is recorded.
+// daemon-reload; @LINE@ there is the ExecStart of our drop-in or unit. What it starts is a supervisor with a kubelet, or a probe, which ends as
+// the file probe says. Every call is recorded.
 type host struct {
 	*testing.T
 	folder string
@@ -30,7 +31,9 @@ for unit; do :; done
 case $1,$unit in
 show,kubelet-supervisor-probe*) cat probe ;;
 start,kubelet-supervisor-probe*) cp "probes/$unit" probed; [ ! -e probe ] || { cat probe-says >"probes/$unit.said"; exit 1; } ;;
-show,*) cat "units/$unit" 2>/dev/null || echo LoadState=not-found ;;
+show,*) line=$(sed -n 's/^ExecStart=//p' etc/kubelet.service.d/zz-kubelet-supervisor.conf etc/kubelet-supervisor.service 2>/dev/null | tail -1)
+	sed "s|@LINE@|$line|g" "units/$unit" 2>/dev/null || echo LoadState=not-found ;;
+--version,*) cat version 2>/dev/null || echo 'systemd 252 (252.38-1)' ;;
 daemon-reload,*) mkdir -p units && cp loaded/* units/ 2>/dev/null || : ;;
 restart,* | start,*) [ ! -e start-fails ] || { rm start-fails; echo "Job failed." >&2; exit 1; }; mkdir -p run && cp record run/state.json ;;
 esac
@@ -66,9 +69,14 @@ func (h *host) kubelet(active string) {
 	unit := written(h.T, filepath.Join(h.folder, "lib/kubelet.service"), "[Service]\nExecStart="+fakeKubelet+"\nRestart=always\n")
 	conf := written(h.T, filepath.Join(h.folder, "lib/kubelet.service.d/10-kubeadm.conf"), "[Service]\nExecStart=\nExecStart="+fakeKubelet+" $KUBELET_KUBECONFIG_ARGS\n")
 	show := "LoadState=loaded\nActiveState=" + active + "\nType=simple\nFragmentPath=" + unit + "\nDropInPaths=" + conf
-	written(h.T, filepath.Join(h.folder, "units/kubelet.service"), show+"\nExecStart={ path="+fakeKubelet+" ; }\n")
-	written(h.T, filepath.Join(h.folder, "loaded/kubelet.service"),
-		show+" "+h.dropInPath()+"\nExecStart={ path=/usr/bin/kubelet-supervisor ; argv[]=/usr/bin/kubelet-supervisor run -- ; }\n")
+	written(h.T, filepath.Join(h.folder, "units/kubelet.service"), show+execStart(fakeKubelet+" $KUBELET_KUBECONFIG_ARGS"))
+	written(h.T, filepath.Join(h.folder, "loaded/kubelet.service"), show+" "+h.dropInPath()+execStart("@LINE@"))
+}
+
+// execStart is what systemctl show says of one with these words.
+func execStart(words string) string {
+	program, _, _ := strings.Cut(words, " ")
+	return "\nExecStart={ path=" + program + " ; argv[]=" + words + " ; ignore_errors=no ; start_time=[n/a] ; stop_time=[n/a] ; pid=0 ; code=(null) ; status=0/0 }\n"
 }
 
 // changes are the calls that are no questions.
@@ -79,7 +87,7 @@ func (h *host) changes() string {
 	}
 	var changes []string
 	for line := range strings.Lines(string(data)) {
-		if !strings.HasPrefix(line, "show ") && !strings.Contains(line, "kubelet-supervisor-probe") {
+		if !strings.HasPrefix(line, "show ") && line != "--version\n" && !strings.Contains(line, "kubelet-supervisor-probe") {
 			changes = append(changes, strings.TrimSpace(line))
 		}
 	}
@@ -253,7 +261,7 @@ func TestANodeWithoutAKubeletUnit(t *testing.T) {
 			h := newHost(t)
 			written(t, h.flagsFile, "KUBELET="+fakeKubelet+"\nKUBELET_ARGS=--v=2\n"+h.flags(""))
 			own := filepath.Join(h.folder, "etc", ownUnit)
-			show := "LoadState=loaded\nActiveState=inactive\nExecStart={ argv[]=/usr/bin/kubelet-supervisor run }\nFragmentPath="
+			show := "LoadState=loaded\nActiveState=inactive" + execStart("@LINE@") + "FragmentPath="
 			if packaged {
 				written(t, h.folder+"/units/"+ownUnit, show+"/usr/lib/systemd/system/"+ownUnit+"\n")
 			} else {

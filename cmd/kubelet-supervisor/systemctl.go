@@ -7,49 +7,76 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 )
 
 // unitState is what systemd says of a unit (the properties of those names, org.freedesktop.systemd1(5)).
 type unitState struct {
-	LoadState    string // loaded, not-found, masked, bad-setting…
-	ActiveState  string
-	Type         string
-	FragmentPath string
-	DropInPaths  []string // in the order in which they count
-	ExecStart    string
-	Enabled      bool
+	LoadState        string // loaded, not-found, masked, bad-setting…
+	ActiveState      string
+	Type             string
+	FragmentPath     string
+	DropInPaths      []string // in the order in which they count
+	ExecStart        string
+	StartWords       []string // argv[] of each ExecStart
+	Enabled          bool
+	NeedDaemonReload bool // a file has changed since systemd read it
+	MainPID          int
+	properties       map[string][]string // all that was asked for; one that is a list may have several lines
 }
 
 func (u unitState) active() bool {
 	return u.ActiveState == "active" || u.ActiveState == "activating" || u.ActiveState == "reloading"
 }
 
+// value is that of a property with one.
+func (u unitState) value(name string) string { return strings.Join(u.properties[name], " ") }
+
+// unitProperties are those that are asked for.
+var unitProperties = []string{"LoadState", "ActiveState", "Type", "FragmentPath", "DropInPaths", "ExecStart", "UnitFileState", "NeedDaemonReload", "MainPID"}
+
 func showUnit(ctx context.Context, unit string) (u unitState, err error) {
-	words, err := systemctl(ctx, "show", "--property=LoadState,ActiveState,Type,FragmentPath,DropInPaths,ExecStart,UnitFileState", "--", unit)
+	words, err := systemctl(ctx, "show", "--property="+strings.Join(unitProperties, ","), "--", unit)
 	if err != nil {
 		return u, err
 	}
+	u.properties = map[string][]string{}
 	for line := range strings.Lines(words) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		switch name {
-		case "LoadState":
-			u.LoadState = value
-		case "ActiveState":
-			u.ActiveState = value
-		case "Type":
-			u.Type = value
-		case "FragmentPath":
-			u.FragmentPath = value
-		case "DropInPaths":
-			u.DropInPaths = strings.Fields(value)
-		case "ExecStart":
-			u.ExecStart = value
-		case "UnitFileState":
-			u.Enabled = value == "enabled"
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		u.properties[name] = append(u.properties[name], value)
+		if name == "ExecStart" && value != "" {
+			u.StartWords = append(u.StartWords, startWords(value))
 		}
 	}
+	u.LoadState, u.ActiveState, u.Type, u.FragmentPath = u.value("LoadState"), u.value("ActiveState"), u.value("Type"), u.value("FragmentPath")
+	u.DropInPaths = strings.Fields(u.value("DropInPaths"))
+	u.ExecStart = u.value("ExecStart")
+	u.Enabled = u.value("UnitFileState") == "enabled"
+	u.NeedDaemonReload = u.value("NeedDaemonReload") == "yes"
+	u.MainPID, _ = strconv.Atoi(u.value("MainPID"))
 	return u, nil
+}
+
+// oldestSystemd is that of RHEL 8. Before 231 the watchdog of a kubelet that runs alone cannot be turned off, before 230 a unit can end as failed for
+// good, and before 235 the record of which kubelet runs is gone with the supervisor.
+const oldestSystemd = 239
+
+// checkSystemd refuses a systemd under which the drop-in would take kubelets away. One that does not tell its version is none that is known to.
+func checkSystemd(ctx context.Context) error {
+	words, err := systemctl(ctx, "--version")
+	if err != nil {
+		return err
+	}
+	fields := strings.Fields(words)
+	if len(fields) < 2 || fields[0] != "systemd" {
+		return nil
+	}
+	digits, _, _ := strings.Cut(fields[1], ".")
+	if number, err := strconv.Atoi(digits); err == nil && number < oldestSystemd {
+		return fmt.Errorf("this node has systemd %d, and the supervisor's unit needs %d or later: an older one does not know settings that keep the kubelet running", number, oldestSystemd)
+	}
+	return nil
 }
 
 // systemctl runs one command of systemd's and gives what it says; its error has systemctl's own words.
