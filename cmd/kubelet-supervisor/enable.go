@@ -26,6 +26,8 @@ type installation struct {
 	probeFolder string // of units that last until the next boot
 	dryRun      bool
 	out         io.Writer
+
+	kubelets func() []runningKubelet // those that run; nil: of this machine
 }
 
 func newEnable() *cobra.Command {
@@ -101,6 +103,9 @@ func (i installation) enable(ctx context.Context, now bool) error {
 func (i installation) takeOver(ctx context.Context, state unitState, now bool) error {
 	if state.Type == "oneshot" || state.Type == "forking" || state.Type == "dbus" {
 		return fmt.Errorf("%s has Type=%s; a kubelet that stays in the foreground is needed", i.unit, state.Type)
+	}
+	if err := i.checkNoOther(ctx, i.unit, state); err != nil {
+		return err
 	}
 	state, err := i.freshState(ctx, state)
 	if err != nil {
@@ -178,19 +183,22 @@ func (i installation) writeUnit(ctx context.Context, unit, path, content string)
 
 // enableOwnUnit is for nodes on which nothing else starts a kubelet.
 func (i installation) enableOwnUnit(ctx context.Context, now bool) error {
+	state, err := showUnit(ctx, ownUnit)
+	if err != nil {
+		return err
+	}
+	if err := i.checkNoOther(ctx, ownUnit, state); err != nil {
+		return err
+	}
 	settings := environmentFile(i.flagsFile)
 	kubelet := cmp.Or(settings["KUBELET"], "/usr/bin/kubelet")
 	if _, err := os.Stat(kubelet); err != nil {
-		return fmt.Errorf("there is neither a %s nor the kubelet itself: %w; set KUBELET and KUBELET_ARGS in %s", i.unit, err, i.flagsFile)
+		return fmt.Errorf("there is neither a %s nor the kubelet itself: %w; where a unit of another name is to start the kubelet, name it with --unit (systemctl list-units '*kube*' shows what there is); only where none is, set KUBELET and KUBELET_ARGS in %s", i.unit, err, i.flagsFile)
 	}
 	if settings["KUBELET_ARGS"] == "" {
 		return fmt.Errorf("KUBELET_ARGS is empty in %s: a kubelet without a command line joins no cluster; give its --config and --kubeconfig there", i.flagsFile)
 	}
 	i.say("The kubelet:        %s, by %s, for there is no %s.", kubelet, ownUnit, i.unit)
-	state, err := showUnit(ctx, ownUnit)
-	if err != nil {
-		return err
-	}
 	i.unit = ownUnit
 	if err := i.checkStart(ctx, state, nil, startCommand{line: "${KUBELET} $KUBELET_ARGS"}, now); err != nil {
 		return err

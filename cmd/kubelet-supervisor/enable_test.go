@@ -31,8 +31,9 @@ for unit; do :; done
 case $1,$unit in
 show,kubelet-supervisor-probe*) cat probe ;;
 start,kubelet-supervisor-probe*) cp "probes/$unit" probed; [ ! -e probe ] || { cat probe-says >"probes/$unit.said"; exit 1; } ;;
-show,*) line=$(sed -n 's/^ExecStart=//p' etc/kubelet.service.d/zz-kubelet-supervisor.conf etc/kubelet-supervisor.service 2>/dev/null | tail -1)
+show,*) line=$(sed -n 's/^ExecStart=[-+!]*//p' etc/kubelet.service.d/zz-kubelet-supervisor.conf etc/kubelet-supervisor.service 2>/dev/null | tail -1)
 	sed "s|@LINE@|$line|g" "units/$unit" 2>/dev/null || echo LoadState=not-found ;;
+list-units,*) cat active-units 2>/dev/null || : ;;
 --version,*) cat version 2>/dev/null || echo 'systemd 252 (252.38-1)' ;;
 daemon-reload,*) mkdir -p units && cp loaded/* units/ 2>/dev/null || : ;;
 restart,* | start,*) [ ! -e start-fails ] || { rm start-fails; echo "Job failed." >&2; exit 1; }; mkdir -p run && cp record run/state.json ;;
@@ -44,7 +45,7 @@ esac
 	t.Setenv("PATH", filepath.Join(h.folder, "bin")+":"+os.Getenv("PATH"))
 	h.installation = installation{unit: kubeletUnit, folder: filepath.Join(h.folder, "etc"), executable: "/usr/bin/kubelet-supervisor",
 		aside: filepath.Join(h.folder, "control"), probeFolder: filepath.Join(h.folder, "probes"),
-		flagsFile: filepath.Join(h.folder, "flags.env"), out: &h.out}
+		flagsFile: filepath.Join(h.folder, "flags.env"), out: &h.out, kubelets: func() []runningKubelet { return nil }}
 	written(t, h.flagsFile, h.flags("--trial-period=30m"))
 	h.runs(&kubelet.Process{PID: 1})
 	return h
@@ -87,7 +88,8 @@ func (h *host) changes() string {
 	}
 	var changes []string
 	for line := range strings.Lines(string(data)) {
-		if !strings.HasPrefix(line, "show ") && line != "--version\n" && !strings.Contains(line, "kubelet-supervisor-probe") {
+		asked := strings.HasPrefix(line, "show ") || line == "--version\n" || strings.HasPrefix(line, "list-units ")
+		if !asked && !strings.Contains(line, "kubelet-supervisor-probe") {
 			changes = append(changes, strings.TrimSpace(line))
 		}
 	}

@@ -1,0 +1,3 @@
+#!/bin/sh
+exec /usr/bin/kubelet "$@" \
+	--config=/etc/kubernetes/kubelet.yaml

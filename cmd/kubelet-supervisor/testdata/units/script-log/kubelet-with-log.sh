@@ -1,0 +1,3 @@
+#!/bin/bash
+exec >>/var/log/kubelet.log 2>&1
+/usr/bin/kubelet "$@"

@@ -1,0 +1,3 @@
+#!/bin/bash
+docker exec etcd etcdctl endpoint health
+/usr/bin/kubelet "$@"
