@@ -27,7 +27,9 @@ type installation struct {
 	dryRun      bool
 	out         io.Writer
 
-	kubelets func() []runningKubelet // those that run; nil: of this machine
+	// Looks at this machine where they are nil.
+	kubelets    func() []runningKubelet
+	commandLine func(pid int) []string
 }
 
 func newEnable() *cobra.Command {
@@ -127,8 +129,7 @@ func (i installation) takeOver(ctx context.Context, state unitState, now bool) e
 	}
 	content := dropIn(i.executable, command)
 	if before, err := os.ReadFile(i.dropInPath()); err == nil && string(before) == content && state.inForce(i.dropInPath(), content) && !i.steppedAside(i.unit) {
-		i.say("Nothing to change:  %s is there and up to date.", i.dropInPath())
-		return i.restart(ctx, state, now)
+		return i.unchanged(ctx, state, i.dropInPath(), content, now)
 	}
 	if i.dryRun {
 		i.say("Would write:        %s\n\n%s", i.dropInPath(), content)
@@ -203,8 +204,11 @@ func (i installation) enableOwnUnit(ctx context.Context, now bool) error {
 	if err := i.checkStart(ctx, state, nil, startCommand{line: "${KUBELET} $KUBELET_ARGS"}, now); err != nil {
 		return err
 	}
-	path := filepath.Join(i.folder, ownUnit)
+	path, content := filepath.Join(i.folder, ownUnit), ourMark+".\n"+ownUnitFile(i.executable)
 	write := state.LoadState == "not-found" || state.FragmentPath == path
+	if before, err := os.ReadFile(path); err == nil && string(before) == content && state.Enabled && state.inForce(path, content) {
+		return i.unchanged(ctx, state, path, content, now)
+	}
 	if i.dryRun {
 		if write {
 			i.say("Would write:        %s\n\n%s", path, ownUnitFile(i.executable))
@@ -213,7 +217,7 @@ func (i installation) enableOwnUnit(ctx context.Context, now bool) error {
 		return nil
 	}
 	if write {
-		if err := i.writeUnit(ctx, ownUnit, path, ourMark+".\n"+ownUnitFile(i.executable)); err != nil {
+		if err := i.writeUnit(ctx, ownUnit, path, content); err != nil {
 			return err
 		}
 	}
@@ -221,6 +225,16 @@ func (i installation) enableOwnUnit(ctx context.Context, now bool) error {
 		return err
 	}
 	i.say("Enabled:            %s starts at boot.", ownUnit)
+	return i.restart(ctx, state, now)
+}
+
+// unchanged is for what is in force already: only a kubelet that was started otherwise is restarted.
+func (i installation) unchanged(ctx context.Context, state unitState, path, content string, now bool) error {
+	if i.runs(state, content) {
+		i.say("Nothing to do:      %s is there and up to date, and the supervisor runs as it says (process %d).", path, state.MainPID)
+		return nil
+	}
+	i.say("Nothing to change:  %s is there and up to date.", path)
 	return i.restart(ctx, state, now)
 }
 

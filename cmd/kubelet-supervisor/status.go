@@ -26,7 +26,7 @@ func newStatus() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "status",
 		Short: "Show what the supervisor on this node does, with or without the API server",
-		Long:  "Show what the supervisor on this node does. Exit codes: 0 it runs, 1 it does not, 2 usage.",
+		Long:  "Show what the supervisor on this node does, or why none runs: it is not enabled, or the kubelet was not restarted since. Exit codes: 0 it runs, 1 it does not, 2 usage.",
 		Args:  noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if format != "" && format != "json" {
@@ -35,7 +35,13 @@ func newStatus() *cobra.Command {
 			if err := checkRunDir(runDir); err != nil {
 				return err
 			}
+			units := installation{folder: unitFolder, flagsFile: flagsFile}
 			record, running, err := supervisor.ReadRecord(runDir)
+			if errors.Is(err, fs.ErrNotExist) {
+				if why := units.whyNone(command.Context()); why != "" {
+					err = fmt.Errorf("no supervisor runs with run folder %s: %s", runDir, why)
+				}
+			}
 			if err != nil {
 				_ = tellStarts(command)
 				return notRunning(runDir, err)
@@ -44,6 +50,9 @@ func newStatus() *cobra.Command {
 				err = writeJSON(command.OutOrStdout(), record, running)
 			} else {
 				err = writeStatus(command.OutOrStdout(), record, running)
+				if !running && record.Alone == "" {
+					units.writeWhyNone(command.Context(), command.OutOrStdout())
+				}
 				for _, unit := range staleUnits(command.Context(), unitFolder) {
 					_, _ = fmt.Fprintf(command.OutOrStdout(), "The ExecStart of %s is another than when it was enabled: run kubelet-supervisor enable, then systemctl restart %s.\n", unit, unit)
 				}
@@ -63,8 +72,11 @@ func newStatus() *cobra.Command {
 }
 
 func notRunning(runDir string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("no supervisor runs with run folder %s; another is named with --run-dir", runDir)
+	case errors.Is(err, fs.ErrPermission):
+		err = fmt.Errorf("%w: run it as root, with sudo", err)
 	}
 	return exitError{code: exitNotRunning, err: err}
 }
