@@ -39,11 +39,7 @@ func (i installation) checkLocal(ctx context.Context) error {
 }
 
 // runDir is that of the supervisor that the unit starts.
-func (i installation) runDir() string {
-	var o runOptions
-	_ = o.command().Flags().Parse(supervisorWords(i.flagsFile)) // what cannot be parsed has started no supervisor
-	return o.RunDir
-}
+func (i installation) runDir() string { return i.options().RunDir }
 
 // kubeletOf gives the kubelet's own command line, which a supervisor has behind --; variables of the unit are expanded there.
 func kubeletOf(pid int) []string {

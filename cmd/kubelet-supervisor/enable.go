@@ -121,6 +121,9 @@ func (i installation) takeOver(ctx context.Context, state unitState, now bool) e
 		return err
 	}
 	i.say("The kubelet:        %s\n  as %s says.", command.line, command.source)
+	if err := i.checkUnit(state, command); err != nil {
+		return err
+	}
 	if program, err := command.program(); err == nil && isKubeletScript(program) {
 		i.say("  It is a script, which is not asked before a configuration is tried: give the kubelet itself, or --preflight=always in %s.", i.flagsFile)
 	}
@@ -130,6 +133,9 @@ func (i installation) takeOver(ctx context.Context, state unitState, now bool) e
 	content := dropIn(i.executable, command)
 	if before, err := os.ReadFile(i.dropInPath()); err == nil && string(before) == content && state.inForce(i.dropInPath(), content) && !i.steppedAside(i.unit) {
 		return i.unchanged(ctx, state, i.dropInPath(), content, now)
+	}
+	if err := i.checkUnitFolder(i.dropInPath()); err != nil {
+		return err
 	}
 	if i.dryRun {
 		i.say("Would write:        %s\n\n%s", i.dropInPath(), content)
@@ -209,6 +215,12 @@ func (i installation) enableOwnUnit(ctx context.Context, now bool) error {
 	if before, err := os.ReadFile(path); err == nil && string(before) == content && state.Enabled && state.inForce(path, content) {
 		return i.unchanged(ctx, state, path, content, now)
 	}
+	if write {
+		if err := i.checkUnitFolder(path); err != nil {
+			return err
+		}
+	}
+	i.warnNoKubeconfig(strings.Fields(settings["KUBELET_ARGS"]), i.options().Kubeconfig)
 	if i.dryRun {
 		if write {
 			i.say("Would write:        %s\n\n%s", path, ownUnitFile(i.executable))
@@ -267,7 +279,7 @@ func (i installation) checkNode() error {
 	if err := o.check(); err != nil {
 		return fmt.Errorf("KUBELET_SUPERVISOR_ARGS in %s: %w", i.flagsFile, err)
 	}
-	if err := checkWritable(o.StateDir); err != nil {
+	if err := i.checkFolder(o.StateDir); err != nil {
 		return fmt.Errorf("the state folder %s cannot be written: %w; another one is named with --state-dir in KUBELET_SUPERVISOR_ARGS, %s", o.StateDir, err, i.flagsFile)
 	}
 	return nil

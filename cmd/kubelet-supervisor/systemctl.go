@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -34,7 +35,8 @@ func (u unitState) active() bool {
 func (u unitState) value(name string) string { return strings.Join(u.properties[name], " ") }
 
 // unitProperties are those that are asked for.
-var unitProperties = []string{"LoadState", "ActiveState", "Type", "FragmentPath", "DropInPaths", "ExecStart", "UnitFileState", "NeedDaemonReload", "MainPID"}
+var unitProperties = slices.Concat([]string{"LoadState", "ActiveState", "Type", "FragmentPath", "DropInPaths", "ExecStart", "UnitFileState", "NeedDaemonReload",
+	"MainPID", "Environment", "EnvironmentFiles", "EnvironmentFile"}, sandboxProperties)
 
 func showUnit(ctx context.Context, unit string) (u unitState, err error) {
 	words, err := systemctl(ctx, "show", "--property="+strings.Join(unitProperties, ","), "--", unit)
