@@ -66,6 +66,9 @@ func (c startCommand) check() error {
 	if strings.ContainsAny(c.prefix, "@:|") {
 		return fmt.Errorf("%s has ExecStart=%s…, and a command with one of @ : | in front cannot be taken over", c.at(), c.prefix)
 	}
+	if endsEscaped(c.line) {
+		return fmt.Errorf("%s ends with a backslash, which would join the line with the next one in a drop-in file: remove it", c.at())
+	}
 	program, err := c.program()
 	if err != nil {
 		return err

@@ -125,6 +125,7 @@ func TestConstructsThatAreRefused(t *testing.T) {
 		"ExecStart=KUBELET --a='b":                              ":3 cannot be taken over: a quote ' is not closed",
 		"ExecStart=KUBELET --a ; /bin/true":                     ":3 has several commands",
 		"ExecStart=KUBELET \\\n --a\nExecStart=KUBELET":         ":3, ", // and the second
+		"ExecStart=KUBELET --a \\ ":                             ":3 ends with a backslash",
 		"ExecStart=/usr/bin/env kubelet":                        ":3 starts /usr/bin/env",
 		"ExecStart=${KUBELET_BIN} --a":                          ":3 starts ${KUBELET_BIN}",
 		"ExecStart=/opt/%v/kubelet":                             ":3 names a kubelet that cannot be run",
