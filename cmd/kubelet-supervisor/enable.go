@@ -131,7 +131,9 @@ func (i installation) takeOver(ctx context.Context, state unitState, now bool) e
 		return err
 	}
 	content := dropIn(i.executable, command)
-	if before, err := os.ReadFile(i.dropInPath()); err == nil && string(before) == content && state.inForce(i.dropInPath(), content) && !i.steppedAside(i.unit) {
+	before, err := os.ReadFile(i.dropInPath())
+	same := err == nil && string(before) == content
+	if same && state.inForce(i.dropInPath(), content) && !i.steppedAside(i.unit) {
 		return i.unchanged(ctx, state, i.dropInPath(), content, now)
 	}
 	if err := i.checkUnitFolder(i.dropInPath()); err != nil {
@@ -140,6 +142,11 @@ func (i installation) takeOver(ctx context.Context, state unitState, now bool) e
 	if i.dryRun {
 		i.say("Would write:        %s\n\n%s", i.dropInPath(), content)
 		return i.restart(ctx, state, now)
+	}
+	if !same {
+		if err := i.checkTwin(ctx, state, command); err != nil {
+			return err
+		}
 	}
 	if err := i.writeUnit(ctx, i.unit, i.dropInPath(), content); err != nil {
 		return err

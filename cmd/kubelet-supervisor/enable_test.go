@@ -13,8 +13,8 @@ import (
 )
 
 // host is a machine with a systemctl that answers from files: units/UNIT is what show says of it, loaded/UNIT what it says after a
-// daemon-reload; @LINE@ there is the ExecStart of our drop-in or unit. What it starts is a supervisor with a kubelet, or a probe, which ends as
-// the file probe says. Every call is recorded.
+// daemon-reload; @LINE@ there is the ExecStart of our drop-in or unit, @TWIN@ that of the twin. What it starts is a supervisor with a kubelet, or
+// a probe, which ends as the file probe says. Every call is recorded.
 type host struct {
 	*testing.T
 	folder string
@@ -32,7 +32,8 @@ case $1,$unit in
 show,kubelet-supervisor-probe*) cat probe ;;
 start,kubelet-supervisor-probe*) cp "probes/$unit" probed; [ ! -e probe ] || { cat probe-says >"probes/$unit.said"; exit 1; } ;;
 show,*) line=$(sed -n 's/^ExecStart=[-+!]*//p' etc/kubelet.service.d/zz-kubelet-supervisor.conf etc/kubelet-supervisor.service 2>/dev/null | tail -1)
-	sed "s|@LINE@|$line|g" "units/$unit" 2>/dev/null || echo LoadState=not-found ;;
+	twin=$(cat probes/*twin.service probes/*twin.service.d/* 2>/dev/null | sed -n 's/^ExecStart=//p' | tail -1)
+	sed "s|@LINE@|$line|g; s|@TWIN@|$twin|g" "units/$unit" 2>/dev/null || echo LoadState=not-found ;;
 list-units,*) cat active-units 2>/dev/null || : ;;
 --version,*) cat version 2>/dev/null || echo 'systemd 252 (252.38-1)' ;;
 daemon-reload,*) mkdir -p units && cp loaded/* units/ 2>/dev/null || : ;;
@@ -71,6 +72,7 @@ func (h *host) kubelet(active string) {
 	conf := written(h.T, filepath.Join(h.folder, "lib/kubelet.service.d/10-kubeadm.conf"), "[Service]\nExecStart=\nExecStart="+fakeKubelet+" $KUBELET_KUBECONFIG_ARGS\n")
 	show := "LoadState=loaded\nActiveState=" + active + "\nType=simple\nFragmentPath=" + unit + "\nDropInPaths=" + conf
 	written(h.T, filepath.Join(h.folder, "units/kubelet.service"), show+execStart(fakeKubelet+" $KUBELET_KUBECONFIG_ARGS"))
+	written(h.T, filepath.Join(h.folder, "loaded/"+twinUnit), "LoadState=loaded"+execStart("@TWIN@"))
 	written(h.T, filepath.Join(h.folder, "loaded/kubelet.service"), show+" "+h.dropInPath()+execStart("@LINE@"))
 }
 

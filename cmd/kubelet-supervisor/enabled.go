@@ -75,7 +75,14 @@ func (i installation) runs(state unitState, content string) bool {
 		look = commandLine
 	}
 	known := environmentFile(i.flagsFile)
-	known["KUBELET_SUPERVISOR_ARGS"] += "" // without the file it is empty
+	if environment, told := unitEnvironment(state); told {
+		for _, name := range []string{"KUBELET_SUPERVISOR_ARGS", "KUBELET", "KUBELET_ARGS"} { // which our files have
+			if value, is := environment[name]; is && known[name] == "" {
+				known[name] = value
+			}
+		}
+	}
+	known["KUBELET_SUPERVISOR_ARGS"] += "" // empty where nobody sets it
 	return startedPattern(words, known).MatchString(between + strings.Join(look(state.MainPID), between))
 }
 

@@ -28,16 +28,34 @@ func (i installation) freshState(ctx context.Context, state unitState) (unitStat
 
 // checkReading refuses the command that we read where systemd would start other words.
 func (i installation) checkReading(state unitState, command startCommand) error {
-	words, err := splitWords(command.line)
 	switch {
-	case err != nil:
-		return fmt.Errorf("%s cannot be taken over: %w", command.at(), err)
 	case slices.Contains(state.DropInPaths, i.dropInPath()):
-		return nil // systemd has our line, which inForce looks at
+		return nil // systemd has our line: checkTwin is for the unit's own
 	case state.NeedDaemonReload:
 		i.say("Not compared:       systemd has not read the newest files of %s; without --dry-run this is done first", i.unit)
 		return nil
-	case len(state.StartWords) == 1 && samePattern(words).MatchString(state.StartWords[0]):
+	}
+	return i.compare(state.StartWords, command)
+}
+
+// checkTwin is checkReading where our drop-in is in force, with another line than it will have.
+func (i installation) checkTwin(ctx context.Context, state unitState, command startCommand) error {
+	if !slices.Contains(state.DropInPaths, i.dropInPath()) {
+		return nil
+	}
+	words, err := i.readTwin(ctx, i.otherFiles(state))
+	if err != nil {
+		return err
+	}
+	return i.compare(words, command)
+}
+
+func (i installation) compare(systemds []string, command startCommand) error {
+	words, err := splitWords(command.line)
+	if err != nil {
+		return fmt.Errorf("%s cannot be taken over: %w", command.at(), err)
+	}
+	if len(systemds) == 1 && samePattern(words).MatchString(systemds[0]) {
 		return nil
 	}
 	return fmt.Errorf(`systemd reads %s otherwise than enable does, and nothing is changed. Enable reads from %s
@@ -45,7 +63,7 @@ func (i installation) checkReading(state unitState, command startCommand) error 
 and systemd starts
   %s
 Write this command line in a drop-in file of your own, on one line and without escapes and characters that cannot be seen`,
-		i.unit, command.at(), command.line, cmp.Or(strings.Join(state.StartWords, "\n  and "), "nothing"))
+		i.unit, command.at(), command.line, cmp.Or(strings.Join(systemds, "\n  and "), "nothing"))
 }
 
 // specifier is replaced by systemd when it reads the unit; %% is a percent sign.

@@ -45,7 +45,7 @@ func TestALineThatSystemdReadsOtherwise(t *testing.T) {
 		"another":          {fakeKubelet + " --config=/a", "", true, "systemd reads kubelet.service otherwise than enable does", ""},
 		"more":             {fakeKubelet + " $KUBELET_KUBECONFIG_ARGS --v=2", "", true, "and systemd starts\n  " + fakeKubelet + " $KUBELET_KUBECONFIG_ARGS --v=2", ""},
 		"one more command": {fakeKubelet + " $KUBELET_KUBECONFIG_ARGS", execStart(fakeKubelet + " two"), true, "\n  and ", ""},
-		"another, because systemd has not looked yet": {"@LINE@", "NeedDaemonReload=yes\n", true, "", "daemon-reload, daemon-reload, restart kubelet.service"},
+		"another, because systemd has not looked yet": {"@LINE@", "NeedDaemonReload=yes\n", true, "", "daemon-reload, daemon-reload, daemon-reload, daemon-reload, restart kubelet.service"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)
@@ -60,6 +60,27 @@ func TestALineThatSystemdReadsOtherwise(t *testing.T) {
 				t.Errorf("the drop-in is there: %t", h.has(h.dropInPath()))
 			}
 		})
+	}
+}
+
+// A node that is enabled, and whose unit has another line since: that is compared, too, before the drop-in is written again.
+func TestANewLineThatSystemdReadsOtherwise(t *testing.T) {
+	for systemds, refused := range map[string]bool{"@TWIN@": false, fakeKubelet + " --other": true} {
+		h := newHost(t)
+		h.kubelet("active")
+		if err := h.enable(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		before := contentOf(t, h.dropInPath())
+		written(t, filepath.Join(h.folder, "lib/kubelet.service.d/10-kubeadm.conf"), "[Service]\nExecStart=\nExecStart="+fakeKubelet+" --new\n")
+		written(t, filepath.Join(h.folder, "loaded", twinUnit), "LoadState=loaded"+execStart(systemds))
+		err := h.enable(t.Context(), true)
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "and systemd starts\n  "+systemds) || (contentOf(t, h.dropInPath()) == before) != refused {
+			t.Errorf("%s: %v; did %s", systemds, err, h.changes())
+		}
+		if left, _ := filepath.Glob(h.folder + "/probes/*"); len(left) > 0 {
+			t.Errorf("%s: %q are left", systemds, left)
+		}
 	}
 }
 

@@ -75,7 +75,7 @@ func TestADropInOfAnotherHost(t *testing.T) {
 		if starts := other.starts(); len(starts) != 1 {
 			t.Errorf("kubelets were started %d times: %+v", len(starts), starts)
 		}
-		if said := other.must("kubelet-supervisor enable"); !strings.Contains(said, "Nothing to change") {
+		if said := other.must("kubelet-supervisor enable"); !strings.Contains(said, "Nothing to do") {
 			t.Errorf("it would write another: %s", said)
 		}
 		other.must("kubelet-supervisor disable")

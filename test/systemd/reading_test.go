@@ -67,8 +67,30 @@ func TestSystemdReadsUnitsAsEnableDoes(t *testing.T) {
 				t.Errorf("%s: %v, %s; systemd starts %s", name, err, said, m.argv("unlike-"+name))
 			}
 		}
+		m.readAgain()
 		m.distributions()
 	})
+}
+
+// readAgain is the same for a unit that was taken over, and has another line since: systemd shows only ours by then.
+func (m *machine) readAgain() {
+	m.Helper()
+	const unit, ours, changed = "again.service", "/etc/systemd/system/again.service.d/zz-kubelet-supervisor.conf", "/usr/lib/systemd/system/again.service.d/1.conf"
+	m.unitFiles("again", []string{"[Service]\nExecStart=/usr/bin/kubelet --a\n"})
+	m.must("systemctl daemon-reload && kubelet-supervisor enable --unit=%s", unit)
+	before := m.read(ours)
+	m.write(changed, "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --a\r--b\n")
+	if said, err := m.try("kubelet-supervisor enable --unit=%s", unit); err == nil || !strings.Contains(said, "otherwise than enable does") || m.read(ours) != before {
+		m.Errorf("%v, %s", err, said)
+	}
+	m.write(changed, lines["bom"][1])
+	m.must("kubelet-supervisor enable --unit=%s", unit)
+	if now, want := m.argv(unit), "/usr/bin/kubelet-supervisor run $KUBELET_SUPERVISOR_ARGS -- /usr/bin/kubelet --config=/b"; now != want {
+		m.Errorf("systemd starts\n%s, want\n%s", now, want)
+	}
+	if left := m.must("systemctl list-units --all --plain --no-legend 'kubelet-supervisor-*'; ls /run/systemd/system"); strings.Contains(left, "twin") {
+		m.Errorf("left: %s", left)
+	}
 }
 
 // unitFiles writes a unit's file and its drop-ins.
