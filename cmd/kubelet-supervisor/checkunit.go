@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +26,7 @@ func (o *runOptions) checkUnit(command *cobra.Command) error {
 			return refused("the folder %s cannot be written: %w; another one is named with --%s", folder, err, name)
 		}
 	}
-	folder, err := os.MkdirTemp("", "kubelet-supervisor-check-")
+	folder, err := os.MkdirTemp(existing(o.RunDir), "kubelet-supervisor-check-") // as run does: a sandbox may leave no other folder
 	if err != nil {
 		return refused("making a folder to ask the kubelet in: %w", err)
 	}
@@ -39,4 +40,14 @@ func (o *runOptions) checkUnit(command *cobra.Command) error {
 	}
 	_, err = fmt.Fprintln(command.OutOrStdout(), "the supervisor can run the kubelet here")
 	return err
+}
+
+// existing is the folder itself, or the nearest above it that is there.
+func existing(folder string) string {
+	for {
+		if _, err := os.Stat(folder); err == nil || folder == filepath.Dir(folder) {
+			return folder
+		}
+		folder = filepath.Dir(folder)
+	}
 }

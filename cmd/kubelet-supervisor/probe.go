@@ -79,6 +79,9 @@ type localRefusedError struct{ words string }
 func (e localRefusedError) Error() string { return e.words }
 
 func probeUnit(unit, settings, said, flagsFile, line string) string {
+	if strings.Contains(settings, "ProtectSystem=strict") { // the unit's RuntimeDirectory= makes its run folder, and lets the supervisor write it
+		settings += "ReadWritePaths=-" + filepath.Dir(defaultRunDir) + "\n"
+	}
 	return "[Unit]\nDescription=Whether systemd can start kubelet-supervisor as " + unit + " would\n\n[Service]\n" + settings +
 		"Type=oneshot\nTimeoutStartSec=" + strconv.Itoa(int(probeTime.Seconds())) + "s\nStandardOutput=file:" + said + "\nStandardError=file:" + said + "\n" +
 		"Environment=KUBELET_SUPERVISOR_ARGS= KUBELET=/usr/bin/kubelet KUBELET_ARGS=\nEnvironmentFile=-" + flagsFile + "\nExecStart=" + line + "\n"

@@ -82,7 +82,7 @@ ExecStart=-`+fakeKubelet+` $KUBELET_KUBECONFIG_ARGS
 		t.Fatal(err)
 	}
 	service := strings.SplitAfter(string(unit), "[Service]\n")[1]
-	want := "User=kube\nEnvironmentFile=-/etc/default/kubelet\nProtectSystem=strict\nNoExecPaths=/usr    /opt\nType=oneshot\nTimeoutStartSec=30s\n"
+	want := "User=kube\nEnvironmentFile=-/etc/default/kubelet\nProtectSystem=strict\nNoExecPaths=/usr    /opt\nReadWritePaths=-/run\nType=oneshot\nTimeoutStartSec=30s\n"
 	last := "\nExecStart=-/usr/bin/kubelet-supervisor run --self-check=unit $KUBELET_SUPERVISOR_ARGS -- " + fakeKubelet + " $KUBELET_KUBECONFIG_ARGS\n"
 	if !strings.HasPrefix(service, want) || !strings.HasSuffix(service, last) || !strings.Contains(service, "EnvironmentFile=-"+h.flagsFile+"\n") {
 		t.Errorf("%s", unit)

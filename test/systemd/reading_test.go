@@ -113,7 +113,12 @@ func (m *machine) argv(unit string) string {
 	return words
 }
 
-var kubeletPath = regexp.MustCompile(`(?m)^ExecStart=(\S*/bin/kubelet)\b`)
+// What a unit needs to be started at all, as systemd tries with the supervisor.
+var (
+	kubeletPath     = regexp.MustCompile(`(?m)^ExecStart=(\S*/bin/kubelet)\b`)
+	environmentPath = regexp.MustCompile(`(?m)^EnvironmentFile=(/\S+)$`)
+	workingPath     = regexp.MustCompile(`(?m)^WorkingDirectory=(/\S+)$`)
+)
 
 // distributions gives the machine each unit that the unit tests have as a fixture: what they say is taken over is read by systemd in the same way.
 func (m *machine) distributions() {
@@ -142,6 +147,12 @@ func (m *machine) distributions() {
 				m.write(script, string(content))
 				m.must("chmod +x %s", script)
 				continue
+			}
+			for _, path := range environmentPath.FindAllStringSubmatch(string(content), -1) {
+				m.must("mkdir -p %s && touch %s", filepath.Dir(path[1]), path[1])
+			}
+			for _, path := range workingPath.FindAllStringSubmatch(string(content), -1) {
+				m.must("mkdir -p %s", path[1])
 			}
 			for _, path := range kubeletPath.FindAllStringSubmatch(string(content), -1) {
 				m.must("mkdir -p %s && ln -sf /usr/bin/kubelet %s 2>/dev/null || :", filepath.Dir(path[1]), path[1])
