@@ -19,7 +19,9 @@ type HeldChange struct {
 	Nonce string        `json:"nonce,omitempty"`
 	Named []nodev1.Loss `json:"named,omitempty"` // the pods that it has named: who approves has read of these
 	AsOf  time.Time     `json:"asOf,omitzero"`   // when the newest of them was
-	Spent bool          `json:"spent,omitempty"` // its approval was: it lets nothing through any more that it has not yet
+	// Obstacles are the kinds that it has named.
+	Obstacles []ObstacleKind `json:"obstacles,omitempty"`
+	Spent     bool           `json:"spent,omitempty"` // its approval was: it lets nothing through any more that it has not yet
 	// Wasted is an approval of the same change that was spent, and had no effect.
 	Wasted string `json:"wasted,omitempty"`
 }
@@ -98,9 +100,9 @@ func (s *State) keepHold() {
 		}
 		return
 	}
-	is, more := s.isHold(want), s.unnamed(want)
+	is, more, unread := s.isHold(want), s.unnamed(want), s.unreadObstacles(want)
 	isOpen := is && (!s.Hold.Spent || s.isLetThrough(want))
-	if _, acceptsAny := s.Hold.approval().GivenBy(s.Consent); isOpen && (acceptsAny || len(more) == 0) {
+	if _, acceptsAny := s.Hold.approval().GivenBy(s.Consent); isOpen && !unread && (acceptsAny || len(more) == 0) {
 		return
 	}
 	s.LetThrough = false
@@ -114,12 +116,13 @@ func (s *State) keepHold() {
 		s.Hold.Asked = newest.Content
 	}
 	if is {
-		s.Hold.Named = before.Named
+		s.Hold.Named, s.Hold.Obstacles = before.Named, before.Obstacles
 		if before.Spent {
 			s.Hold.Wasted = string(before.approval())
 		}
 	}
 	s.name(more)
+	s.nameObstacles(want)
 }
 
 // unnamed are the pods that the outlook names, and the hold has not.

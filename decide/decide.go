@@ -59,6 +59,8 @@ func (s *State) learn(event Event) {
 		s.learnMerged(e)
 	case Blamed:
 		s.learnBlamed(e)
+	case ObstaclesSeen:
+		s.Obstacles = e.Obstacles
 	case Asked:
 		s.learnAsked(e)
 	case Consented:

@@ -45,6 +45,7 @@ type drive struct {
 	portShared bool                      // that one is the fallback's, too
 	portHeld   map[string]bool           // never healthy either: its healthz port is another process's
 	kills      map[string]int            // by content: so many running pods would be killed at its start
+	obstacles  map[string][]Obstacle     // by content: what its start would meet on the host
 	doubtful   []nodev1.Loss             // pods of which no look can tell whether they go
 	deaf       time.Duration             // until then nobody tells what runs
 	unsure     string                    // what a forecast does not know, and nobody can say
@@ -97,7 +98,7 @@ func newDrive(t *testing.T, changes ...func(*Settings)) *drive {
 	}
 	return &drive{t: t, s: New(settings), now: time.Hour, refused: map[string]Proof{}, deadly: map[string]time.Duration{}, short: map[string]bool{},
 		lease: map[string]bool{}, effect: map[string]string{}, actions: map[reflect.Type]Action{}, hangs: map[string]bool{}, portHeld: map[string]bool{}, parks: map[string]ParkEnded{}, kills: map[string]int{}, mute: map[string]int{}, knows: map[HoldTold]harm{}, used: map[string]bool{}, bad: map[string]string{}, bootID: "boot-1", online: true,
-		own: "local", broken: map[string]bool{}}
+		own: "local", broken: map[string]bool{}, obstacles: map[string][]Obstacle{}}
 }
 
 // boot starts a supervisor on what the disk holds.
@@ -303,9 +304,9 @@ const mutePreflight = "no verdict of the pre-flight: the kubelet did not finish"
 // foresees answers a look.
 func (d *drive) foresees(do Foresee) Foreseen {
 	if d.silent != "" {
-		return Foreseen{Change: do.Change, WaitsFor: d.silent, Nonce: d.nonce()}
+		return Foreseen{Change: do.Change, WaitsFor: d.silent, Nonce: d.nonce(), Obstacles: d.obstacles[do.Content]}
 	}
-	answer := Foreseen{Change: do.Change, Known: d.unsure == "", Lost: d.kills[do.Content], InDoubt: d.doubtful, Warning: d.unsure, Nonce: d.nonce()}
+	answer := Foreseen{Change: do.Change, Known: d.unsure == "", Lost: d.kills[do.Content], InDoubt: d.doubtful, Warning: d.unsure, Nonce: d.nonce(), Obstacles: d.obstacles[do.Content]}
 	for i := range answer.Lost {
 		pod := fmt.Sprintf("%s%d", d.pods, i+1)
 		answer.Losses = append(answer.Losses, nodev1.Loss{Pod: "default/" + pod, UID: "uid-" + pod, Reason: "OutOfpods"})

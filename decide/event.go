@@ -78,7 +78,11 @@ type (
 		Words    string        // which, in one line
 		Warning  string        // what cannot be known, or is uncertain, in one line
 		Nonce    string        // random, for a hold that needs one
+
+		Obstacles []Obstacle // to any start with what is to run
 	}
+	// ObstaclesSeen tells what the start of a kubelet with what runs now would meet.
+	ObstaclesSeen struct{ Obstacles []Obstacle }
 	// Asked answers Ask; Open: it was not answered, and is to be asked again.
 	Asked struct{ Open bool }
 	// Consented brings the value of annotation allow-disruption; empty = none.
@@ -279,6 +283,7 @@ func (Saved) event()          {}
 func (Proved) event()         {}
 func (Foreseen) event()       {}
 func (Asked) event()          {}
+func (ObstaclesSeen) event()  {}
 func (Consented) event()      {}
 func (PodsLost) event()       {}
 func (Reported) event()       {}

@@ -20,7 +20,8 @@ type finding struct {
 // finding picks the first row that holds.
 func (s *State) finding() finding {
 	for _, row := range []func() *finding{
-		s.findStopping, s.findOwnFailure, s.findSync, s.findEnvironment, s.findNotInUse, s.findUnhealthy, s.findHeld, s.findAsking, s.findFallback, s.findVerdict, s.findApplying, s.findBrokenLocal,
+		s.findStopping, s.findOwnFailure, s.findSync, s.findEnvironment, s.findNotInUse, s.findUnhealthy, s.findHeld, s.findAsking, s.findFallback, s.findVerdict, s.findApplying,
+		s.findBrokenLocal, s.findNextStart,
 	} {
 		if f := row(); f != nil {
 			return *f

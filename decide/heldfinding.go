@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -36,7 +37,7 @@ func (s *State) noticeHold() {
 func (s *State) notKnownForLong(want *Version) string {
 	since, waitsFor, open := s.openQuestion(want)
 	switch {
-	case open && (s.Now >= since+askedForLong || !s.seesLoss(want)):
+	case open && (s.Now >= since+askedForLong || !s.seesLoss(want) || s.isObstructed(want)):
 		return waitsFor
 	case !open && s.foresaw(want) && (!s.Outlook.Known || s.isHold(want) && s.doubtsNamed()):
 		return s.Outlook.Warning
@@ -46,6 +47,9 @@ func (s *State) notKnownForLong(want *Version) string {
 
 // whyHeld says which pods would be lost, and who has not answered.
 func (s *State) whyHeld(want *Version) string {
+	if why := s.whyObstructed(want); why != "" {
+		return strings.Join(without([]string{why, s.Outlook.Words}, isEmpty), "; ")
+	}
 	unknown := s.notKnownForLong(want)
 	words := s.Outlook.Words
 	switch named := s.Hold.Named; {
@@ -67,18 +71,31 @@ func (s *State) findHeld() *finding {
 	if !held {
 		return nil
 	}
-	hint := "drain the node"
-	if approval := s.approval(want); approval != "" {
-		hint += ", or set annotation " + nodev1.AllowDisruptionAnnotation + "=" + string(approval)
-	}
+	hint := s.hintForHeld(want)
 	if wrong := s.whyNotApproved(want); wrong != "" {
 		hint = wrong + "; " + hint
 	}
-	if newest != nil && !Same(want, newest) { // it is refused, and would end a trial
+	isRefused := newest != nil && !Same(want, newest)
+	if s.isObstructed(want) && !isRefused {
+		return s.findObstructed(want, newest, hint)
+	}
+	if isRefused { // it is refused, and would end a trial
 		return &finding{corev1.ConditionFalse, nodev1.ReasonRefused,
 			s.whyNot(newest) + "; going back to " + Describe(want) + " waits: " + s.whyHeld(want), "correct the configuration, or: " + hint}
 	}
 	return &finding{corev1.ConditionFalse, nodev1.ReasonWouldDisrupt, s.describeChange(want, newest) + " waits: " + s.whyHeld(want), hint}
+}
+
+// hintForHeld says what ends the hold. Pods can be drained; what is in the way on the host cannot.
+func (s *State) hintForHeld(want *Version) string {
+	var ways []string
+	if !s.isObstructed(want) {
+		ways = append(ways, "drain the node")
+	}
+	if approval := s.approval(want); approval != "" {
+		ways = append(ways, "set annotation "+nodev1.AllowDisruptionAnnotation+"="+string(approval))
+	}
+	return strings.Join(ways, ", or ")
 }
 
 // describeChange names the newest change for people.

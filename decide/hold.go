@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -110,8 +111,8 @@ func (s *State) openQuestion(want *Version) (since time.Duration, waitsFor strin
 	if u := s.owed(want); u != nil {
 		return u.Since, u.Words, true
 	}
-	if o := s.Outlook; s.foresaw(want) && o.WaitsFor != "" {
-		return o.Since, o.WaitsFor, true
+	if o := s.Outlook; s.foresaw(want) && o.isOpen() {
+		return o.Since, cmp.Or(s.whyObstructed(want), o.WaitsFor), true
 	}
 	return 0, "", false
 }
@@ -150,7 +151,7 @@ func (s *State) waits(want *Version) bool { return s.mustWait(want) && !s.isLetT
 // isHeld: the change to want waits, and is said to be held. What has not been answered for a moment is not.
 func (s *State) isHeld(want *Version) bool {
 	since, _, open := s.openQuestion(want)
-	said := s.losesPods(want) || open && s.Now >= since+askedForLong
+	said := s.losesPods(want) || s.isObstructed(want) || open && s.Now >= since+askedForLong
 	return said && s.mayHold(want) && !s.isLetThrough(want)
 }
 
@@ -222,7 +223,8 @@ func (s *State) takenAndWaits() bool {
 // with what it ran: its end is no chance for a change that nobody has looked at.
 func (s *State) isUnseen(want *Version) bool {
 	o := s.Outlook
-	seen := s.isLetThrough(want) || s.foresaw(want) && o.Known && !s.losesPods(want) && s.Now <= o.At+outlookLasts
+	free := o.Known && len(o.Obstacles) == 0 && !s.losesPods(want)
+	seen := s.isLetThrough(want) || s.foresaw(want) && free && s.Now <= o.At+outlookLasts
 	return s.Disruption == Hold && !seen && !s.nothingToKeep()
 }
 

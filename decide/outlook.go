@@ -24,8 +24,10 @@ type Outlook struct {
 	Warning string        // what cannot be known, or is uncertain: it holds nothing up
 
 	WaitsFor string        // who has not answered the newest look; empty = nobody is waited for
-	Since    time.Duration // of the first look in a row that was not answered
+	Since    time.Duration // of the first look in a row that was not answered, or met an obstacle
 	Tries    int           // how many those are
+
+	Obstacles []Obstacle // that the newest look has met
 }
 
 const (
@@ -51,9 +53,9 @@ func (s *State) learnForeseen(e Foreseen) {
 // kubelet's program meanwhile.
 func (o Outlook) with(e Foreseen, now time.Duration, wall time.Time) Outlook {
 	next := Outlook{Change: e.Change, Known: e.Known, At: now, Pause: lookAgainLeast, Lost: e.Lost, Losses: e.Losses, InDoubt: e.InDoubt, Words: e.Words, AsOf: wall,
-		Warning: e.Warning, WaitsFor: e.WaitsFor}
+		Warning: e.Warning, WaitsFor: e.WaitsFor, Obstacles: e.Obstacles}
 	same := o.Content == e.Content && o.Runs == e.Runs
-	if e.WaitsFor != "" {
+	if next.isOpen() {
 		next.Since, next.Tries = now, 1
 		if same && o.Tries > 0 {
 			next.Since, next.Tries = o.Since, o.Tries+1
@@ -66,7 +68,7 @@ func (o Outlook) with(e Foreseen, now time.Duration, wall time.Time) Outlook {
 		next.keepLosses(o)
 	}
 	switch {
-	case e.WaitsFor != "":
+	case next.isOpen():
 		next.Pause = o.Pause
 	case next.Lost > 0:
 		next.Pause = min(2*o.Pause, lookAgainMost)
@@ -76,6 +78,9 @@ func (o Outlook) with(e Foreseen, now time.Duration, wall time.Time) Outlook {
 	}
 	return next
 }
+
+// isOpen: the look is made again soon, because something has not answered or is in the way.
+func (o Outlook) isOpen() bool { return o.WaitsFor != "" || len(o.Obstacles) > 0 }
 
 // keepLosses keeps what an earlier look knew. What a look without a full answer has found beside it is added.
 func (o *Outlook) keepLosses(before Outlook) {
@@ -96,7 +101,7 @@ func names(losses []nodev1.Loss, one nodev1.Loss) bool {
 // lookAgainAfter spreads the looks of many nodes.
 func (s *State) lookAgainAfter() time.Duration {
 	pause := s.Outlook.Pause
-	if s.Outlook.WaitsFor != "" {
+	if s.Outlook.isOpen() {
 		pause = askAgainAfter(s.Outlook.Tries)
 	}
 	return s.jitter(pause, s.Outlook.At)

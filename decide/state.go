@@ -128,6 +128,7 @@ type State struct {
 	Today Today // the layers of what is assigned, over the node's own file as it is now
 
 	Outlook       Outlook      // of the newest change that was looked at
+	Obstacles     []Obstacle   // to the next start of what runs
 	Unanswered    []Unanswered // pre-flights that gave no answer yet
 	HoldTold      HoldTold     // the change that was told to be held
 	LetThrough    bool         // the approval of Hold was spent by this supervisor, and what ran then runs still

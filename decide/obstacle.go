@@ -1,0 +1,97 @@
+package decide
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+)
+
+// Some conditions of the host are met by a kubelet only at its start: swap, a client certificate that has expired, a container runtime that
+// refuses connections. A kubelet that was started before them runs on, and no other one would start in its place. So a look at a change
+// (Foresee) looks for them too, and the change waits: a hold, with an approval, that the first look without an obstacle ends. Crash restarts,
+// rollbacks, first starts and boots look for nothing.
+
+// ObstacleKind tells obstacles apart whose details differ from look to look.
+type ObstacleKind string
+
+// The obstacles.
+const (
+	ObstacleSwap       ObstacleKind = "Swap"
+	ObstacleCredential ObstacleKind = "Credential"
+	ObstacleRuntime    ObstacleKind = "Runtime" // often a restart of the runtime, which is over in a moment
+)
+
+// Obstacle is what keeps every kubelet from starting with a configuration on the host as it is now.
+type Obstacle struct {
+	Kind  ObstacleKind
+	Words string
+}
+
+// obstacles are those of the newest look at the change to want.
+func (s *State) obstacles(want *Version) []Obstacle {
+	if !s.foresaw(want) {
+		return nil
+	}
+	return s.Outlook.Obstacles
+}
+
+// isObstructed: the change to want would leave the node without a kubelet, and that is no matter of a moment.
+func (s *State) isObstructed(want *Version) bool {
+	found := s.obstacles(want)
+	lasts := slices.ContainsFunc(found, func(o Obstacle) bool { return o.Kind != ObstacleRuntime })
+	return len(found) > 0 && (lasts || s.Now >= s.Outlook.Since+askedForLong)
+}
+
+// whyObstructed says why the change to want waits for the host; empty where it does not.
+func (s *State) whyObstructed(want *Version) string {
+	found := s.obstacles(want)
+	if len(found) == 0 {
+		return ""
+	}
+	return "no kubelet would start: " + wordsOf(found)
+}
+
+func wordsOf(found []Obstacle) string {
+	var words []string
+	for _, o := range found {
+		words = append(words, o.Words)
+	}
+	return strings.Join(words, "; ")
+}
+
+// unreadObstacles: the look has found a kind of obstacle that the hold has not named, so whoever approved has not read of it.
+func (s *State) unreadObstacles(want *Version) bool {
+	return slices.ContainsFunc(s.obstacles(want), func(o Obstacle) bool {
+		return !s.isHold(want) || !slices.Contains(s.Hold.Obstacles, o.Kind)
+	})
+}
+
+// nameObstacles has the hold name what the newest look has found.
+func (s *State) nameObstacles(want *Version) {
+	named := slices.Clone(s.Hold.Obstacles) // a decision does not change the state that it was given
+	for _, o := range s.obstacles(want) {
+		if !slices.Contains(named, o.Kind) {
+			named = append(named, o.Kind)
+		}
+	}
+	s.Hold.Obstacles = named
+}
+
+// findObstructed is about a change that waits for the host.
+func (s *State) findObstructed(want, newest *Version, hint string) *finding {
+	ways := without([]string{"fix the node, whose kubelet still runs", hint}, isEmpty)
+	return &finding{corev1.ConditionUnknown, nodev1.ReasonEnvironmentFailing,
+		s.describeChange(want, newest) + " waits: " + s.whyHeld(want), strings.Join(ways, ", or ")}
+}
+
+// findNextStart: the kubelet runs, and would not come back after a crash or a reboot.
+func (s *State) findNextStart() *finding {
+	if len(s.Obstacles) == 0 {
+		return nil
+	}
+	return &finding{corev1.ConditionUnknown, nodev1.ReasonEnvironmentFailing,
+		"the kubelet runs, and no kubelet would start in its place: " + wordsOf(s.Obstacles), "fix the node before the kubelet or the host restarts; nothing is blamed on the configuration"}
+}

@@ -1,0 +1,156 @@
+package decide
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+)
+
+var (
+	swapIsOn     = Obstacle{ObstacleSwap, "swap is on (/dev/zram0), and failSwapOn is true"}
+	hasExpired   = Obstacle{ObstacleCredential, "the client certificate of /etc/kubernetes/kubelet.conf expired"}
+	runtimeIsOff = Obstacle{ObstacleRuntime, "the container runtime at unix:///none.sock does not answer"}
+)
+
+const (
+	obstructed      = "assigned=good@1 active=good@1 lkg=good@1 Unknown EnvironmentFailing"
+	obstructedLocal = "assigned=- active=- lkg=- Unknown EnvironmentFailing"
+	oneRuns         = "assigned=one@1 active=one@1 lkg=good@1 True InTrial"
+)
+
+// obstructedOne is a node with a good configuration, on which nothing could be started with content one.
+func obstructedOne(t *testing.T, with ...Obstacle) *drive {
+	d := newDrive(t, holding).boot().good("good").pass(time.Minute).fresh()
+	d.obstacles["one"] = with
+	return d.assign("one").pass(time.Second)
+}
+
+// A change whose start would meet what the running kubelet has not met waits, says so at once, and ends its wait itself.
+func TestAChangeThatNoKubeletWouldSurviveWaits(t *testing.T) {
+	t.Run("until the cause heals", func(t *testing.T) {
+		d := obstructedOne(t, swapIsOn).expect(obstructed).expectMessage("kube-system/one/kubelet", "waits: no kubelet would start: swap is on").expectEvents("KubeletConfigHeld")
+		d.pass(time.Hour).expect(obstructed)
+		if d.times("stop") > 0 || d.times("foresee one") > 100 {
+			t.Errorf("%d stops and %d looks in an hour", d.times("stop"), d.times("foresee one"))
+		}
+		d.obstacles["one"] = nil
+		d.pass(2 * time.Minute).expect(oneRuns)
+	})
+	t.Run("programs are told what it waits for", func(t *testing.T) {
+		h := obstructedOne(t, hasExpired).s.HoldStatus()
+		if h == nil || h.Known || h.Approval == "" || !strings.Contains(h.WaitsFor, hasExpired.Words) {
+			t.Errorf("the hold: %+v", h)
+		}
+	})
+	t.Run("so does a removal", func(t *testing.T) {
+		d := newDrive(t, holding).boot().good("good").pass(time.Minute)
+		d.obstacles["local"] = []Obstacle{swapIsOn}
+		d.fresh().hear(Cleared{NodeUID: "node-uid"}).pass(time.Hour).expect(obstructed).expectMessage("the local configuration waits: no kubelet would start: swap is on")
+		d.obstacles["local"] = nil
+		d.pass(2 * time.Minute).expect(nothing)
+	})
+	t.Run("one that cures it does not", func(t *testing.T) {
+		d := newDrive(t, holding).boot().good("good").pass(time.Minute).fresh()
+		d.obstacles["good"] = []Obstacle{swapIsOn}
+		d.assign("one").pass(time.Second).expect(oneRuns)
+	})
+	t.Run("beside pods that it would kill", func(t *testing.T) {
+		d := newDrive(t, holding).boot().good("good").pass(time.Minute).fresh()
+		d.obstacles["one"], d.kills["one"] = []Obstacle{swapIsOn}, 2
+		d.assign("one").pass(time.Second).expect(obstructed).expectMessage("swap is on", "2 of 7 running pods")
+		if h := d.s.HoldStatus(); h == nil || len(h.Losses) != 2 || h.WaitsFor == "" {
+			t.Errorf("the hold: %+v", h)
+		}
+		d.obstacles["one"] = nil
+		d.pass(2 * time.Minute).expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt")
+	})
+	t.Run("changes are allowed", func(t *testing.T) {
+		d := newDrive(t, allowing).boot().pass(time.Minute)
+		d.obstacles["one"] = []Obstacle{swapIsOn}
+		d.assign("one").pass(time.Second).expect("assigned=one@1 active=one@1 lkg=- True InTrial")
+	})
+}
+
+// A runtime that is restarted refuses connections for a moment: its minute is one of Applying.
+func TestARuntimeThatRefusesIsAskedAgainFirst(t *testing.T) {
+	d := obstructedOne(t, runtimeIsOff).pass(time.Second).expect("assigned=good@1 active=good@1 lkg=good@1 Unknown Applying").expectMessage(runtimeIsOff.Words).expectEvents()
+	d.pass(time.Minute).expect(obstructed).expectEvents("KubeletConfigHeld")
+	d.obstacles["one"] = nil
+	d.pass(2 * time.Minute).expect(oneRuns)
+}
+
+// What is in the way of a change is in the way of no start that nobody chose.
+func TestNoStartWaitsForTheHost(t *testing.T) {
+	everywhere := map[string][]Obstacle{"one": {swapIsOn}, "good": {swapIsOn}, "local": {swapIsOn}}
+	t.Run("a crash while the change waits", func(t *testing.T) {
+		d := obstructedOne(t, swapIsOn).fresh()
+		d.obstacles = everywhere
+		d.hear(ChildExited{Code: 1, Words: "x", Delay: time.Second}).pass(2 * time.Second).expectDone("start good")
+	})
+	t.Run("a boot", func(t *testing.T) {
+		d := obstructedOne(t, swapIsOn).fresh()
+		d.obstacles = everywhere
+		d.boot().expectDone("start good")
+	})
+	t.Run("a rollback", func(t *testing.T) {
+		d := newDrive(t, holding).boot().good("good").pass(time.Minute).fresh()
+		d.deadly["one"] = time.Second
+		d.obstacles["good"] = []Obstacle{swapIsOn}
+		d.assign("one").pass(time.Minute)
+		if !d.s.runs(version("good", "1", "good")) || d.times("foresee good") > 0 {
+			t.Errorf("runs %s: %q", nameOf(d.s.Child.Version), d.did)
+		}
+	})
+}
+
+// A person may let it through who has read of the obstacle, and nobody else.
+func TestAnApprovalIsForTheObstaclesThatWereNamed(t *testing.T) {
+	t.Run("it is given", func(t *testing.T) {
+		d := obstructedOne(t, swapIsOn).approve().pass(time.Second).expect(oneRuns)
+		if d.times("stop") != 1 {
+			t.Errorf("done: %q", d.did)
+		}
+	})
+	for name, suffix := range map[string]string{"plain": "", "of any pods": "+any"} {
+		t.Run("one of pods, and swap came on meanwhile, "+name, func(t *testing.T) {
+			d := newDrive(t, holding).boot().good("good").pass(time.Minute)
+			d.kills["one"] = 2
+			d.assign("one").pass(time.Second)
+			first := d.approval()
+			d.obstacles["one"] = []Obstacle{swapIsOn}
+			d.fresh().hear(Consented{Value: first + suffix}).pass(time.Minute).expect(obstructed)
+			if d.times("stop") > 0 || d.approval() == first {
+				t.Errorf("the approval %s of pods was taken: %q", first, d.did)
+			}
+			d.approve().pass(time.Second).expect(oneRuns)
+		})
+	}
+	t.Run("another obstacle comes", func(t *testing.T) {
+		d := obstructedOne(t, swapIsOn)
+		first := d.approval()
+		d.obstacles["one"] = []Obstacle{swapIsOn, hasExpired}
+		d.hear(Consented{Value: first}).pass(time.Minute).expect(obstructed).expectMessage("is of another change")
+	})
+	t.Run("the details of one differ, and the supervisor is another", func(t *testing.T) {
+		d := obstructedOne(t, swapIsOn)
+		first := d.approval()
+		d.obstacles["one"] = []Obstacle{{ObstacleSwap, "swap is on (/dev/zram0, /swap), and failSwapOn is true"}}
+		d.boot().assign("one").pass(5 * time.Minute)
+		if got := d.expect(obstructed).approval(); got != first {
+			t.Errorf("the approval was %s, and is %s", first, got)
+		}
+		d.hear(Consented{Value: first}).pass(time.Second).expect(oneRuns)
+	})
+}
+
+// A kubelet that could not be started again is no matter of a change alone: nothing says True while it is so.
+func TestWhatTheNextStartWouldMeet(t *testing.T) {
+	d := newDrive(t, holding).boot().pass(time.Minute).fresh()
+	d.hear(ObstaclesSeen{[]Obstacle{hasExpired}}).expect(obstructedLocal).expectMessage("the kubelet runs, and no kubelet would start in its place: " + hasExpired.Words).expectDone()
+	if r, _ := Report(d.s); r.Details.Failure == nil || r.Details.Failure.Kind != nodev1.FailureEnvironment {
+		t.Errorf("programs are told %+v", r.Details.Failure)
+	}
+	d.hear(ObstaclesSeen{}).expect("assigned=- active=- lkg=- True Local")
+}
