@@ -18,6 +18,7 @@ type Arguments struct {
 	HealthzBindAddress       string // --healthz-bind-address, an IP address
 	ContainerRuntimeEndpoint string // --container-runtime-endpoint, e.g. unix:///run/containerd/containerd.sock
 	RootDir                  string // --root-dir, the folder of the kubelet's own files
+	CertDir                  string // --cert-dir, the folder of the certificates that the kubelet renews
 	HealthzPort              *int   // --healthz-port; 0 turns healthz off
 	FeatureGates             map[string]bool
 }
@@ -33,6 +34,7 @@ var setters = map[string]func(*Arguments, string){
 	"healthz-bind-address":       func(a *Arguments, v string) { a.HealthzBindAddress = v },
 	"container-runtime-endpoint": func(a *Arguments, v string) { a.ContainerRuntimeEndpoint = v },
 	"root-dir":                   func(a *Arguments, v string) { a.RootDir = absolute(v) },
+	"cert-dir":                   func(a *Arguments, v string) { a.CertDir = absolute(v) },
 	"healthz-port":               setHealthzPort,
 	"feature-gates":              addFeatureGates,
 }

@@ -79,6 +79,16 @@ func RuntimeAnswers(ctx context.Context, endpoint string) error {
 	return err
 }
 
+// RuntimeRefuses tells why nobody takes connections at the container runtime's socket; nil where somebody does, whether they answer or not.
+func RuntimeRefuses(ctx context.Context, endpoint string) error {
+	var dialer net.Dialer
+	connection, err := dialer.DialContext(ctx, "unix", forecast.Socket(endpoint))
+	if err != nil {
+		return err
+	}
+	return connection.Close()
+}
+
 // imageFolder is where the images are.
 func (r *runtime) imageFolder(ctx context.Context) (string, error) {
 	answer, err := r.ask(ctx, imageFsInfo, nil, maximalAnswer)
