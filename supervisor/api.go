@@ -112,7 +112,7 @@ func (a *apiSession) session(ctx context.Context, path string, content []byte) e
 	tasks.Go(func() { _ = follower.Run(ctx, func(u configsync.Update) { replace(updates, u) }) })
 	tasks.Go(func() { a.loop.receive(ctx, updates, publisher.NodeRecreated) })
 	a.loop.Logger.Info("following the Node", zap.String("node", name))
-	awaitChange(ctx, path, content, 0)
+	a.awaitOther(ctx, path, content)
 	return nil
 }
 

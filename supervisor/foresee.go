@@ -26,8 +26,9 @@ const (
 
 // foresee finds out what a change would do to running pods (rule 19).
 func (l *loop) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
+	now, then, unknown := l.bothEffective(ctx, do)
 	asked := inquiry{Logger: l.Logger, rootDir: config.RootDir(l.Arguments), runtime: config.EffectiveEndpoints(l.Arguments, "").Runtime, offline: errOffline, tries: do.Tries,
-		effective: func() (now, then config.Effective, troubles []error) { return l.bothEffective(ctx, do) }}
+		effective: func() (config.Effective, config.Effective, []error) { return now, then, unknown }}
 	if l.Standalone {
 		asked.offline = unknowable{errStandalone}
 	}
@@ -43,6 +44,11 @@ func (l *loop) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
 	}
 	found := foreseen(do.Change, f, troubles)
 	found.Nonce = rand.Text()
+	askedRuntime := ""
+	if facts.Now != nil && facts.Then != nil && asked.client != nil {
+		askedRuntime = l.looksAtStart().endpoint(now)
+	}
+	found.Obstacles = l.obstaclesOf(ctx, then, askedRuntime)
 	return found
 }
 

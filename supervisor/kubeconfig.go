@@ -59,6 +59,7 @@ func connect(kubeconfig, nodeName string, arguments config.Arguments, counts *me
 	if err != nil {
 		return nil, "", fmt.Errorf("reading kubeconfig %s: %w", kubeconfig, err)
 	}
+	preferKubelets(settings, arguments, time.Now())
 	if counts != nil {
 		settings.Wrap(func(next http.RoundTripper) http.RoundTripper { return countedAnswers{next, counts} })
 	}
@@ -104,4 +105,43 @@ func certificateName(settings *rest.Config) string {
 		return ""
 	}
 	return name
+}
+
+// The waits for another credential. That of a kubeconfig expires without a change of the file.
+const (
+	credentialRecheck    = time.Minute // where it has expired: one that the kubelet keeps may come, or the file that is named be renewed
+	credentialRecheckMax = time.Hour   // the wall clock may be set meanwhile
+)
+
+// awaitOther waits until the kubeconfig's bytes differ from content, another certificate is to be used, or ctx ends.
+func (a *apiSession) awaitOther(ctx context.Context, path string, content []byte) {
+	used, atMost := a.credential(path)
+	for ctx.Err() == nil {
+		awaitChange(ctx, path, content, atMost)
+		now, err := config.ReadFile(path)
+		if err == nil && !bytes.Equal(now, content) {
+			return
+		}
+		var other string
+		if other, atMost = a.credential(path); other != used {
+			return
+		}
+	}
+}
+
+// credential names the certificate that connect would use, and says for how long that certainly holds; 0 is endless.
+func (a *apiSession) credential(path string) (used string, atMost time.Duration) {
+	settings, err := readKubeconfig(path)
+	if err != nil {
+		return "", credentialRecheck
+	}
+	now := time.Now()
+	own := clientCertificates(settings)
+	switch {
+	case len(own) == 0:
+		return "", 0
+	case !hasExpired(own, now):
+		return "", min(expiryOf(own).Sub(now)+time.Second, credentialRecheckMax)
+	}
+	return preferKubelets(settings, a.loop.arguments, now), credentialRecheck
 }

@@ -77,11 +77,16 @@ func TestAwaitChangeForSomeTime(t *testing.T) {
 // clientCertificate makes a certificate for the common name, and its key, both PEM.
 func clientCertificate(t testing.TB, commonName string) (certificate, key []byte) {
 	t.Helper()
+	return certificateUntil(t, commonName, time.Now().Add(time.Hour))
+}
+
+func certificateUntil(t testing.TB, commonName string, notAfter time.Time) (certificate, key []byte) {
+	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: commonName}, NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: commonName}, NotAfter: notAfter}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func (l *loop) logEvent(event decide.Event) {
 		}
 	case decide.Foreseen:
 		l.Logger.Info("what the change would do to running pods", zap.Bool("known", e.Known), zap.Int("lost", e.Lost),
-			zap.String("words", e.Words), zap.String("waitsFor", e.WaitsFor), zap.String("warning", e.Warning))
+			zap.String("words", e.Words), zap.String("waitsFor", e.WaitsFor), zap.String("warning", e.Warning), zap.Any("obstacles", e.Obstacles))
 	case decide.Healthy:
 		l.log(zap.InfoLevel, kubeletHealthy, running, "kubelet is healthy")
 	case decide.Unhealthy:

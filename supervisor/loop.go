@@ -46,7 +46,8 @@ type loop struct {
 	effectives  effectives
 	lost        lostPods
 	lostAfter   time.Duration
-	preflights  atomic.Int64 // how many files they were given
+	preflights  atomic.Int64             // how many files they were given
+	swaps       func() ([]string, error) // what the host swaps to; nil = [host.Swaps]
 	saves       saves
 	question    question                                                          // that is under way
 	questions   atomic.Int64                                                      // that have not ended, those that were given up among them
@@ -164,6 +165,8 @@ func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 	})
 	l.spawn(func() { l.kubelets.FollowOutput(life.over) })
 	l.spawn(func() { l.watchCluster(life.over) })
+	told := l.state.Obstacles
+	l.spawn(func() { l.watchObstacles(life.over, told) })
 	l.spawn(func() { l.api.run(life.over) })
 	l.showMetrics(life.over)
 	for {

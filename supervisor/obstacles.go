@@ -1,0 +1,156 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/host"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+)
+
+const (
+	obstaclesEvery  = 10 * time.Second // a look at what the next start would meet; it reads two or three small files
+	runtimePatience = 5 * time.Second
+	obstacleLimit   = 300 // bytes
+)
+
+// A startLook looks at the host as a kubelet does that starts: at what no pre-flight gets to, and what a kubelet that runs does not see.
+type startLook struct {
+	arguments []string // the kubelet's command line, without the binary
+	swaps     func() ([]string, error)
+	now       func() time.Time
+}
+
+// Obstacles are what keeps a kubelet with this command line, without the binary, from starting on this host now, where the kubelet has told what
+// it would run with.
+func Obstacles(ctx context.Context, arguments []string, effective config.Effective) (words []string) {
+	look := startLook{arguments: arguments}
+	found := look.obstacles(effective)
+	if effective.Told {
+		found = append(found, look.runtime(ctx, effective, "")...)
+	}
+	for _, o := range found {
+		words = append(words, o.Words)
+	}
+	return words
+}
+
+// obstacles are those that last until somebody removes them.
+func (l startLook) obstacles(effective config.Effective) (found []decide.Obstacle) {
+	settings, known := effective.StartSettings()
+	if words := l.swap(settings); words != "" && known {
+		found = append(found, decide.Obstacle{Kind: decide.ObstacleSwap, Words: words})
+	}
+	now := time.Now
+	if l.now != nil {
+		now = l.now
+	}
+	rotates := settings.RotateCertificates || !known
+	if words := credentialObstacle(config.ParseArguments(l.arguments), rotates, now()); words != "" {
+		found = append(found, decide.Obstacle{Kind: decide.ObstacleCredential, Words: shortObstacle(words)})
+	}
+	return found
+}
+
+func (l startLook) swap(settings config.StartSettings) string {
+	if !settings.FailSwapOn {
+		return ""
+	}
+	read := host.Swaps
+	if l.swaps != nil {
+		read = l.swaps
+	}
+	areas, err := read()
+	switch {
+	case err != nil: // the kubelet ends there, too
+		return shortObstacle(fmt.Sprintf("whether swap is on cannot be read, and failSwapOn is true: %v", err))
+	case len(areas) == 0:
+		return ""
+	}
+	return shortObstacle(fmt.Sprintf("swap is on (%s), and failSwapOn is true", strings.Join(areas, ", ")))
+}
+
+// runtime is the obstacle of a container runtime that does not answer. Of one that was asked just before, only a refusal is one: an answer that
+// does not come is waited for there.
+func (l startLook) runtime(ctx context.Context, effective config.Effective, asked string) []decide.Obstacle {
+	endpoint, ask := l.endpoint(effective), host.RuntimeAnswers
+	switch endpoint {
+	case "":
+		return nil
+	case asked:
+		ask = host.RuntimeRefuses
+	}
+	ctx, cancel := context.WithTimeout(ctx, runtimePatience)
+	defer cancel()
+	err := ask(ctx, endpoint)
+	if err == nil {
+		return nil
+	}
+	words := fmt.Sprintf("the container runtime at %s does not answer: %v", endpoint, err)
+	return []decide.Obstacle{{Kind: decide.ObstacleRuntime, Words: shortObstacle(words)}}
+}
+
+// endpoint is the container runtime's. Before Kubernetes 1.27 it is a matter of the command line.
+func (l startLook) endpoint(effective config.Effective) string {
+	settings, _ := effective.StartSettings()
+	return cmp.Or(settings.RuntimeEndpoint, config.ParseArguments(l.arguments).ContainerRuntimeEndpoint)
+}
+
+func shortObstacle(words string) string { return bounded.Text(bounded.Line(words), obstacleLimit) }
+
+// looksAtStart is the loop's own look.
+func (l *loop) looksAtStart() startLook { return startLook{arguments: l.Arguments, swaps: l.swaps} }
+
+// obstaclesOf are those of a change to a configuration, as far as the kubelet has told it. The forecast has asked the runtime at the endpoint
+// asked; "" for none.
+func (l *loop) obstaclesOf(ctx context.Context, then config.Effective, asked string) []decide.Obstacle {
+	look := l.looksAtStart()
+	found := look.obstacles(then)
+	if then.Told {
+		found = append(found, look.runtime(ctx, then, asked)...)
+	}
+	return found
+}
+
+// watchObstacles tells the loop what the next start of the kubelet would meet, whenever that differs from before, until ctx ends. Two looks have
+// to find an obstacle: a file may just be written.
+func (l *loop) watchObstacles(ctx context.Context, told []decide.Obstacle) {
+	path := l.arguments.Kubeconfig
+	before := told
+	for ctx.Err() == nil {
+		content, _ := config.ReadFile(path)
+		runs, _ := l.effectives.running()
+		found := l.looksAtStart().obstacles(runs)
+		if isSure := len(found) == 0 || slices.Equal(found, before); isSure && !slices.Equal(found, told) {
+			told = found
+			l.logObstacles(found)
+			l.send(ctx, decide.ObstaclesSeen{Obstacles: found})
+		}
+		before = found
+		if path != "" {
+			awaitChange(ctx, path, content, obstaclesEvery)
+			continue
+		}
+		select {
+		case <-time.After(obstaclesEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (l *loop) logObstacles(found []decide.Obstacle) {
+	if len(found) == 0 {
+		l.Logger.Info("a kubelet would start again on this host")
+	}
+	for _, o := range found {
+		l.Logger.Warn("the kubelet runs, and no kubelet would start in its place", zap.String("obstacle", string(o.Kind)), zap.String("words", o.Words))
+	}
+}
