@@ -31,16 +31,13 @@ type startLook struct {
 
 // Obstacles are what keeps a kubelet with this command line, without the binary, from starting on this host now, where the kubelet has told what
 // it would run with.
-func Obstacles(ctx context.Context, arguments []string, effective config.Effective) (words []string) {
+func Obstacles(ctx context.Context, arguments []string, effective config.Effective) []decide.Obstacle {
 	look := startLook{arguments: arguments}
 	found := look.obstacles(effective)
 	if effective.Told {
 		found = append(found, look.runtime(ctx, effective, "")...)
 	}
-	for _, o := range found {
-		words = append(words, o.Words)
-	}
-	return words
+	return found
 }
 
 // obstacles are those that last until somebody removes them.

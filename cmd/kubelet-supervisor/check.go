@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
 // Exit codes of check.
@@ -134,8 +135,15 @@ func (o *checkFlags) check(command *cobra.Command, file string, preflight kubele
 	switch verdict.Outcome {
 	case config.Accepted:
 		_, err = fmt.Fprintf(command.OutOrStdout(), "%s is accepted by %s\n", file, preflight.Kubelet)
+		found := supervisor.Obstacles(command.Context(), preflight.Arguments, verdict.Effective)
+		for _, obstacle := range found {
+			_, _ = fmt.Fprintln(command.ErrOrStderr(), "warning: no kubelet would start with it on this machine now:", obstacle.Words)
+		}
 		if err != nil || !o.impact.impact {
 			return err
+		}
+		if code, words := hostRefuses(found); code == checkRefused {
+			return exitError{code: code, err: fmt.Errorf("%s is %s", file, words)}
 		}
 		return o.impact.tell(command, o.active.nodeFolders, preflight, verdict.Effective)
 	case config.Refused:

@@ -27,6 +27,7 @@ With --active: ask about what this node's kubelet may be started with, which is 
 binary that is asked is --kubelet, one that is not installed yet; without it, the node's own. Nothing is changed.
 The node's kubelet and its flags are those of the supervisor that runs with --run-dir, as systemd has expanded them. Where none runs, give them after --:
   kubelet-supervisor check --active --kubelet=/root/kubelet -- /usr/bin/kubelet --config=/var/lib/kubelet/config.yaml
+What is accepted and would not start on this node as it is now, for swap or for an expired kubeconfig, is refused, too: the restart that follows would leave the node without a kubelet. Of a container runtime that does not answer the code is 3.
 What the kubelet in use refuses as well is no fault of the new one: nothing can be said then, and the code is 3. So it is where --kubelet does not run here at all.`
 
 // activeFlags are those of check --active.
@@ -190,6 +191,11 @@ func (k askedKubelet) judge(ctx context.Context, c choice) (code int, words stri
 		verdict.Outcome = config.Refused
 	case c.words == "":
 		verdict = k.Check(ctx, kubelet.Candidate{File: c.file}, nil)
+	}
+	if verdict.Outcome == config.Accepted {
+		if code, words := hostRefuses(supervisor.Obstacles(ctx, k.Arguments, verdict.Effective)); code != exitOK {
+			return code, words
+		}
 	}
 	switch {
 	case verdict.Outcome == config.Accepted && verdict.Resolver != "":

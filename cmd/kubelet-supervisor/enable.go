@@ -40,7 +40,7 @@ func newEnable() *cobra.Command {
 		Short: "Make systemd start the kubelet through the supervisor, from its next restart on",
 		Long: `Make systemd start the kubelet through the supervisor, from its next restart on.
 
-The kubelet's unit gets a drop-in, /etc/systemd/system/kubelet.service.d/` + dropInName + `, that puts kubelet-supervisor run in front of the unit's own command line and leaves the rest of the unit as it is. On a node without a kubelet.service, kubelet-supervisor.service is written and enabled instead. Nothing is changed before everything has been checked, and a running kubelet is restarted only with --now, and only where the supervisor does not run already as the drop-in says. Run it again after the unit's own ExecStart has changed. Exit codes: 0 done, 1 refused by a check, 2 usage.`,
+The kubelet's unit gets a drop-in, /etc/systemd/system/kubelet.service.d/` + dropInName + `, that puts kubelet-supervisor run in front of the unit's own command line and leaves the rest of the unit as it is. On a node without a kubelet.service, kubelet-supervisor.service is written and enabled instead. Nothing is changed before everything has been checked, and a running kubelet is restarted only with --now, and only where the supervisor does not run already as the drop-in says. That is refused where the kubelet would not come back: swap is on with failSwapOn, its kubeconfig has expired, or the container runtime does not answer. Run it again after the unit's own ExecStart has changed. Exit codes: 0 done, 1 refused by a check, 2 usage.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			if os.Geteuid() != 0 && !i.dryRun {
@@ -88,6 +88,11 @@ func (i installation) enable(ctx context.Context, now bool) error {
 	state, err := showUnit(ctx, i.unit)
 	if err != nil {
 		return err
+	}
+	if now {
+		if err := i.checkHost(ctx, state); err != nil {
+			return err
+		}
 	}
 	switch state.LoadState {
 	case "loaded":

@@ -64,5 +64,5 @@ while read -r name _ _ _ _ version _ _ file; do
 done <<ACTIONS
 $actions
 ACTIONS
-[ "$refused" = 0 ] || say "nothing is installed. Correct the configuration before, or set KUBELET_SUPERVISOR_SKIP=1 and install it all the same."
+[ "$refused" = 0 ] || say "nothing is installed. Correct the configuration or the node before, or set KUBELET_SUPERVISOR_SKIP=1 and install it all the same."
 exit "$refused"

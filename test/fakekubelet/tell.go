@@ -16,7 +16,7 @@ func tell(flags map[string]string, content []byte) {
 	if verbosity, _ := strconv.Atoi(flags["v"]); verbosity < 5 {
 		return
 	}
-	tree := map[string]any{"maxPods": 110, "cpuManagerPolicy": "none", "memoryManagerPolicy": "None"}
+	tree := map[string]any{"maxPods": 110, "cpuManagerPolicy": "none", "memoryManagerPolicy": "None", "failSwapOn": false}
 	if err := yaml.Unmarshal(content, &tree); err != nil {
 		return
 	}
