@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
@@ -31,8 +33,14 @@ func kubeletsCertificate(a config.Arguments) string {
 	return filepath.Join(cmp.Or(a.CertDir, defaultCertDir), currentCertificate)
 }
 
-// readKubeconfig gives what a kubeconfig says, as the kubelet reads it: an error is one that the kubelet would have too.
+// errNotAFile is of a pipe, say, whose reader may wait for ever. What a kubelet would read from it nobody can tell.
+var errNotAFile = errors.New("it is not a regular file")
+
+// readKubeconfig gives what a kubeconfig says, as the kubelet reads it: an error is one that the kubelet would have too, except errNotAFile.
 func readKubeconfig(path string) (*rest.Config, error) {
+	if !mayRead(path) {
+		return nil, errNotAFile
+	}
 	settings, err := clientcmd.LoadFromFile(path)
 	if err == nil {
 		err = clientcmd.ResolveLocalPaths(settings)
@@ -40,7 +48,28 @@ func readKubeconfig(path string) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !mayReadAll(settings) {
+		return nil, errNotAFile
+	}
 	return clientcmd.NewDefaultClientConfig(*settings, &clientcmd.ConfigOverrides{}).ClientConfig()
+}
+
+// mayReadAll tells it of the files that a kubeconfig names.
+func mayReadAll(settings *api.Config) bool {
+	var files []string
+	for _, c := range settings.Clusters {
+		files = append(files, c.CertificateAuthority)
+	}
+	for _, u := range settings.AuthInfos {
+		files = append(files, u.ClientCertificate, u.ClientKey, u.TokenFile)
+	}
+	return !slices.ContainsFunc(files, func(path string) bool { return !mayRead(path) })
+}
+
+// mayRead: to read the file does not take for ever. One that is not there is no matter.
+func mayRead(path string) bool {
+	info, err := os.Stat(path)
+	return err != nil || info.Mode().IsRegular()
 }
 
 // clientCertificates are those of the settings, its own first; none where they have none, or it cannot be read.
@@ -102,7 +131,7 @@ func credentialObstacle(a config.Arguments, rotates bool, now time.Time) string 
 	}
 	settings, problem := kubeconfigProblem(a.Kubeconfig, now)
 	switch {
-	case a.BootstrapKubeconfig != "" && problem == "" && len(clientCertificates(settings)) == 0:
+	case a.BootstrapKubeconfig != "" && problem == "" && settings != nil && len(clientCertificates(settings)) == 0:
 		problem = fmt.Sprintf("kubeconfig %s has no client certificate", a.Kubeconfig) // and whatever it has, the kubelet asks for one
 	case problem == "":
 		return ""
@@ -123,6 +152,8 @@ func credentialObstacle(a config.Arguments, rotates bool, now time.Time) string 
 func kubeconfigProblem(path string, now time.Time) (settings *rest.Config, problem string) {
 	settings, err := readKubeconfig(path)
 	switch {
+	case errors.Is(err, errNotAFile):
+		return nil, ""
 	case errors.Is(err, os.ErrNotExist) && !exists(path):
 		return nil, fmt.Sprintf("kubeconfig %s does not exist", path)
 	case err != nil:

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,6 +71,8 @@ func TestCredentialObstacle(t *testing.T) {
 		"the kept one is named and has expired": {user: is("client-certificate: FOLDER/pki/kubelet-client-current.pem, client-key: FOLDER/pki/kubelet-client-current.pem"),
 			bootstrap: "-", kept: past, rotates: true, want: "expired on"},
 		"a relative path":                      {user: is("client-certificate: pki/kubelet-client-current.pem, client-key: pki/kubelet-client-current.pem"), bootstrap: "-", kept: future},
+		"a pipe, which nobody can read twice":  {user: is("PIPE"), bootstrap: "-"},
+		"a token that comes by a pipe":         {user: is("tokenFile: FOLDER/pipe"), bootstrap: "-"},
 		"an exec plugin":                       {user: is("exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Never}"), bootstrap: "-"},
 		"no kubeconfig at all, as it is meant": {bootstrap: "-", keptName: "standalone"},
 	} {
@@ -78,6 +81,10 @@ func TestCredentialObstacle(t *testing.T) {
 			at := func(text string) string { return strings.ReplaceAll(text, "FOLDER", folder) }
 			written(t, folder, "token", "abc\n")
 			written(t, folder, "empty", "\n")
+			pipe := filepath.Join(folder, "pipe")
+			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+				t.Fatal(err)
+			}
 			a := config.Arguments{Kubeconfig: filepath.Join(folder, "kubelet.conf"), CertDir: filepath.Join(folder, "pki")}
 			if row.kept != 0 {
 				name := row.keptName
@@ -88,6 +95,9 @@ func TestCredentialObstacle(t *testing.T) {
 			}
 			if row.user != nil {
 				written(t, folder, "kubelet.conf", someKubeconfig(at(row.user(t, folder))))
+			}
+			if strings.HasPrefix(name, "a pipe") {
+				a.Kubeconfig = pipe
 			}
 			if row.bootstrap != "-" {
 				a.BootstrapKubeconfig = filepath.Join(folder, "bootstrap.conf")
