@@ -84,7 +84,10 @@ func (a *authority) sign(template *x509.Certificate, key crypto.PublicKey) ([]by
 	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)); err != nil {
 		return nil, err
 	}
-	template.NotBefore, template.NotAfter = a.certificate.NotBefore, a.certificate.NotAfter
+	template.NotBefore = a.certificate.NotBefore
+	if template.NotAfter.IsZero() {
+		template.NotAfter = a.certificate.NotAfter
+	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key, a.key)
 	if err != nil {

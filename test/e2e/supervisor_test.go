@@ -27,6 +27,7 @@ type options struct {
 	Binary       string      // the supervisor's; "": the one under test
 	After        *supervised // of this test, stopped: its folders, local file included, are kept
 	Environment  []string    // NAME=VALUE, in addition
+	Swaps        string      // a file in the place of /proc/swaps, which may be written; "": none
 }
 
 var quickFlags = []string{"--trial-period=5s", "--edit-spread=0", "--log-format=text"}
@@ -55,6 +56,9 @@ func (n *node) startSupervisor(t *testing.T, o options) *supervised {
 	}
 	arguments := slices.Concat([]string{"run", "--state-dir=" + s.StateDir, "--run-dir=" + s.RunDir}, quickFlags, o.Flags, []string{"--"}, kubelet)
 	s.command = n.Command(s.binary, arguments...)
+	if o.Swaps != "" { // the shell becomes the supervisor
+		s.command = n.Command("unshare", append([]string{"--mount", "--propagation=slave", "sh", "-c", `mount --bind "$0" /proc/swaps && exec "$@"`, o.Swaps, s.binary}, arguments...)...)
+	}
 	s.command.Env = append(os.Environ(), o.Environment...)
 	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
