@@ -38,6 +38,9 @@ func (d *drive) learn(e Event) {
 		switch known := d.knows[change]; {
 		case e.Lost > 0:
 			d.knows[change] = harmful
+		case len(e.Obstacles) > 0 && known == harmful:
+		case len(e.Obstacles) > 0: // that it costs no pod is not enough
+			d.knows[change] = notAsked
 		case e.Known, e.WaitsFor == "" && known != harmful:
 			d.knows[change] = harmless
 		case known == harmless: // what was known may have changed since

@@ -223,8 +223,7 @@ func (s *State) takenAndWaits() bool {
 // with what it ran: its end is no chance for a change that nobody has looked at.
 func (s *State) isUnseen(want *Version) bool {
 	o := s.Outlook
-	free := o.Known && len(o.Obstacles) == 0 && !s.losesPods(want)
-	seen := s.isLetThrough(want) || s.foresaw(want) && free && s.Now <= o.At+outlookLasts
+	seen := s.isLetThrough(want) || s.foresaw(want) && o.Known && !s.losesPods(want) && s.Now <= o.At+outlookLasts
 	return s.Disruption == Hold && !seen && !s.nothingToKeep()
 }
 

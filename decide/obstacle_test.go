@@ -133,6 +133,15 @@ func TestAnApprovalIsForTheObstaclesThatWereNamed(t *testing.T) {
 		d.obstacles["one"] = []Obstacle{swapIsOn, hasExpired}
 		d.hear(Consented{Value: first}).pass(time.Minute).expect(obstructed).expectMessage("is of another change")
 	})
+	t.Run("one that was named comes again", func(t *testing.T) {
+		d := obstructedOne(t, swapIsOn)
+		d.obstacles["one"] = []Obstacle{hasExpired}
+		second := d.pass(2 * time.Minute).approval()
+		d.obstacles["one"] = []Obstacle{swapIsOn, hasExpired}
+		if got := d.pass(2 * time.Minute).approval(); got != second {
+			t.Errorf("the approval was %s, and is %s", second, got)
+		}
+	})
 	t.Run("the details of one differ, and the supervisor is another", func(t *testing.T) {
 		d := obstructedOne(t, swapIsOn)
 		first := d.approval()

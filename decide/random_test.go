@@ -113,6 +113,8 @@ func (d *drive) live(random *rand.Rand) {
 		d.silent = []string{"", away}[random.IntN(2)]
 	case 27:
 		d.unsure = []string{"", "the kubelet is a script"}[random.IntN(2)]
+		d.obstacles[content] = [][]Obstacle{nil, {swapIsOn}, {hasExpired, runtimeIsOff}}[random.IntN(3)]
+		d.hear(ObstaclesSeen{d.obstacles[content]})
 	case 28:
 		d.pods = fmt.Sprint("pod-", random.IntN(3), "-")
 	case 29:
@@ -179,6 +181,8 @@ func (d *drive) heal() {
 	clear(d.lease)
 	clear(d.refused)
 	clear(d.kills)
+	clear(d.obstacles)
+	d.hear(ObstaclesSeen{})
 	clear(d.parks)
 	clear(d.bad)
 	clear(d.mute)
