@@ -107,7 +107,7 @@ func (s *State) learnCleared(e Cleared) {
 func (s *State) applyReset() {
 	uid, observed := s.Reset.NodeUID, s.Reset.Text
 	s.Reset, s.Observed, s.Unrenderable = nil, &observed, nil
-	s.Durable = Durable{Proofs: s.Proofs, Account: Account{NodeUID: uid, Retry: s.Retry, Active: s.Active, Cluster: s.Cluster, Renews: s.Renews, Before: s.Before, Asides: s.Asides, Hold: s.Hold, Approval: s.Approval}}
+	s.Durable = Durable{Proofs: s.Proofs, Account: Account{NodeUID: uid, Retry: s.Retry, Active: s.Active, Cluster: s.Cluster, Renews: s.Renews, Before: s.Before, Asides: s.Asides, Limits: s.Limits, Hold: s.Hold, Approval: s.Approval}}
 	s.ApplyAt, s.Environment, s.Exit = 0, "", ""
 }
 

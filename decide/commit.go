@@ -84,10 +84,13 @@ func (s *State) commitStart(want *Version) Action {
 	if !Same(s.StateFiles.Of, want) {
 		s.StateFiles = StateFiles{}
 	}
+	if !Same(s.LimitCare.Of, want) {
+		s.LimitCare = LimitCare{}
+	}
 	if Same(want, s.goal()) && !Same(want, s.Active) {
 		s.beginAnyChange()
 	}
-	start := Start{Version: want, Fallback: s.fallback(want), OnTrial: s.needsTrial(want), Kubelet: s.OnDisk, Local: s.Local, Unchecked: s.StateFiles.Done, Lock: s.locks(want)}
+	start := Start{Version: want, Fallback: s.fallback(want), OnTrial: s.needsTrial(want), Kubelet: s.OnDisk, Local: s.Local, Unchecked: s.StateFiles.Done, Lock: s.locks(want), Unlimited: s.LimitCare.Done}
 	if s.Parked != nil {
 		start.Waits = true
 		return start
@@ -98,6 +101,9 @@ func (s *State) commitStart(want *Version) Action {
 	}
 	if len(s.StateFiles.InTheWay) > 0 {
 		return SetAside{Files: s.StateFiles.InTheWay}
+	}
+	if len(s.LimitCare.Back) > 0 {
+		return WriteBack{Limits: s.LimitCare.Back}
 	}
 	return start
 }

@@ -95,6 +95,8 @@ func (s *State) learn(event Event) {
 		s.learnConditions(e)
 	case FilesSetAside:
 		s.learnSetAside(e)
+	case LimitsWrittenBack:
+		s.learnWrittenBack(e)
 	case ClusterSeen:
 		s.learnCluster(e.Keys)
 	case LocalChanged:
@@ -118,6 +120,7 @@ func (s *State) boot(e Booted) {
 	// A kubelet that could not tell is asked again by each supervisor; one that must not be asked is not.
 	s.Proofs = without(s.Proofs, func(p Proof) bool { return p.Outcome == config.Unknown && p.Content != AnyContent })
 	s.Asides = without(s.Asides, func(a Aside) bool { return a.BootID != s.BootID })
+	s.Limits = without(s.Limits, func(k KeptLimit) bool { return k.BootID != s.BootID || s.BootID == "" })
 	if s.SaveError = e.Useless; s.SaveError != "" {
 		s.SaveRetry = s.Now + s.saveRetryAfter()
 	}
@@ -163,6 +166,10 @@ func (s *State) learnStarted(e Started) {
 		s.learnInTheWay(e.InTheWay, start.Version)
 		return
 	}
+	if len(e.Limits) > 0 {
+		s.learnLimits(e.Limits, start.Version)
+		return
+	}
 	if start.Waits {
 		if e.Err != nil {
 			s.outdate()
@@ -170,7 +177,7 @@ func (s *State) learnStarted(e Started) {
 		}
 		s.passed()
 	}
-	s.StateFiles = StateFiles{}
+	s.StateFiles, s.LimitCare = StateFiles{}, LimitCare{}
 	s.Lease = Lease{Reachable: s.Lease.Reachable, ReachableSince: s.Now}
 	s.Node = NodeLooks{}
 	if e.Err != nil {

@@ -58,6 +58,7 @@ type drive struct {
 	parks      map[string]ParkEnded      // by content; absent: it waits
 	waited     bool                      // the supervisor that boots found a kubelet that waited
 	sets       func(SetAside) FilesSetAside
+	writes     func(WriteBack) LimitsWrittenBack
 	bootID     string
 	ownLooks   bool              // the test looks at the Lease itself
 	ownNode    bool              // and at the Node's conditions
@@ -279,6 +280,12 @@ func (d *drive) answer(do Action) Event {
 			return d.sets(do)
 		}
 		return FilesSetAside{}
+	case WriteBack:
+		d.note("write back")
+		if d.writes != nil {
+			return d.writes(do)
+		}
+		return LimitsWrittenBack{}
 	case Exit:
 		d.note("exit")
 	}

@@ -120,6 +120,7 @@ type (
 		Unrenderable bool               // the version's file could not be made: the kubelet itself is not to blame
 		Delay        time.Duration      // backoff before the next try when Err is set
 		InTheWay     []config.StateFile // nothing was started, for these files are of another policy
+		Limits       []LimitSeen        // nothing was started, for these limits are to be recorded or written back before
 		Locked       bool               // it holds the lock for as long as it lives
 		Gone         bool               // what had waited for this had ended before: nothing was started
 	}
@@ -171,6 +172,8 @@ type (
 	}
 	// FilesSetAside answers SetAside.
 	FilesSetAside struct{ Err error }
+	// LimitsWrittenBack answers WriteBack.
+	LimitsWrittenBack struct{ Err error }
 	// ClusterSeen brings the keys of the cluster's certificate authorities, where the kubeconfig has changed.
 	ClusterSeen struct{ Keys []string }
 	// Ticked is a due time.
@@ -250,6 +253,7 @@ type (
 		Kubelet           config.Identity
 		Local             string
 		Unchecked         bool // start it whatever state files there are
+		Unlimited         bool // start it whatever limits there are
 		Lock              bool // it is to hold the lock
 		Waits             bool // it has been started, and waits at the lock
 	}
@@ -264,6 +268,8 @@ type (
 	Unpark struct{}
 	// SetAside renames state files; answered by FilesSetAside.
 	SetAside struct{ Files []config.StateFile }
+	// WriteBack gives limits of the host the values that they had before kubelets set them; answered by LimitsWrittenBack.
+	WriteBack struct{ Limits []KeptLimit }
 	// Exit ends the supervisor.
 	Exit struct{}
 )

@@ -154,6 +154,7 @@ type State struct {
 	Unsettled   time.Duration   // since when a change is in flight; negative = none
 
 	StateFiles       StateFiles
+	LimitCare        LimitCare
 	WithoutStateFile []string // starts that had their second chance without a state file, since the last health
 
 	Stopping bool

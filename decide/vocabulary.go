@@ -138,6 +138,8 @@ type Account struct {
 	Approval string `json:"approval,omitempty"`
 	// Asides are the state files that were set aside for what runs, or is about to.
 	Asides []Aside `json:"setAside,omitempty"`
+	// Limits are those of the host that kubelets have set since it booted, with what was there before.
+	Limits []KeptLimit `json:"limits,omitempty"`
 
 	Trial    Trial     `json:"trial,omitzero"`
 	Promoted Promotion `json:"promoted,omitzero"`

@@ -153,7 +153,7 @@ func (c *Counts) decided(before, after *decide.State, event decide.Event, step *
 			c.lost(reason, uint64(n))
 		}
 	case decide.Started:
-		if e.Err == nil && len(e.InTheWay) == 0 && !e.Gone {
+		if e.Err == nil && len(e.InTheWay) == 0 && len(e.Limits) == 0 && !e.Gone {
 			c.started()
 		}
 	}

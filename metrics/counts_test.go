@@ -93,6 +93,7 @@ func TestWhatIsCounted(t *testing.T) {
 		"a start":                       {event: decide.Started{}, want: []string{`kubelet_starts_total{why="begin"}`}},
 		"one that failed":               {event: decide.Started{Err: errors.New("no")}},
 		"one that state files prevent":  {event: decide.Started{InTheWay: []config.StateFile{{}}}},
+		"one that waits for limits":     {event: decide.Started{Limits: []decide.LimitSeen{{}}}},
 		"one of a kubelet that is gone": {event: decide.Started{Gone: true}},
 		"a pod":                         {event: decide.PodsLost{New: map[string]int{"OutOfpods": 1}}, want: []string{`pods_lost_total{reason="OutOfpods"}`}},
 		"pods, for reasons":             {event: decide.PodsLost{New: map[string]int{"SMTAlignmentError": 1, "Evicted": 1}}, want: []string{`pods_lost_total{reason="SMTAlignmentError"}`, `pods_lost_total{reason="Evicted"}`}},

@@ -30,6 +30,8 @@ const (
 	configRolledBack messageID = "d37d19d3c25840618d3fbe9540a606e5"
 	configRejected   messageID = "0afe993c2ba04fefa3bae2fbca76e398"
 	stateFileAside   messageID = "90b5ac0c7ed3438fb2121a47a50e3d88"
+	limitsWritten    messageID = "5a0c0e5d1f6f4a0fb0a0e3f7c2a94d61"
+	limitsChanged    messageID = "c1f2b7a86d0e4c41a8d8f0a6b4d39e17"
 	assignmentLost   messageID = "90bd1d7aba7e4be8b6ccad4eacddfebf"
 	syncFailed       messageID = "4d0fa7427e1340c18b4eb388a30fb233"
 	stateUnwritable  messageID = "0d9c87370b0943638e3a372aa5e681cb"
@@ -51,6 +53,8 @@ var eventMessages = map[string]messageID{
 	"KubeletConfigRolledBack":  configRolledBack,
 	"KubeletConfigRejected":    configRejected,
 	"KubeletStateFileSetAside": stateFileAside,
+	"KubeletLimitsWrittenBack": limitsWritten,
+	"KubeletLimitsChanged":     limitsChanged,
 	"AssignmentLost":           assignmentLost,
 }
 
