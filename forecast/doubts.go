@@ -6,12 +6,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // doubts are what the change brings about which the facts, or this package, do not know enough.
 func doubts(f Facts, now, then world, list []*candidate) []Unknown {
-	unknown := limitDoubts(f)
+	unknown := cgroupDoubts(f)
 	if !slices.ContainsFunc(list, func(c *candidate) bool { return c.runs }) {
 		return unknown
 	}
@@ -33,41 +32,6 @@ func doubts(f Facts, now, then world, list []*candidate) []Unknown {
 		unknown = append(unknown, Unknown{"userNamespaces.idsPerPod", "the kubelet does not start while there are pods with a user namespace"})
 	}
 	return sortUnknown(unknown)
-}
-
-// EnforcedCgroups are those whose limits are what is reserved for them, beside the pods' own, and by which field.
-func (c *Configuration) EnforcedCgroups() map[string]string {
-	enforced := map[string]string{}
-	for name, cgroup := range map[string]string{"kube-reserved": c.KubeReservedCgroup, "system-reserved": c.SystemReservedCgroup} {
-		if cgroup != "" && slices.Contains(c.EnforceNodeAllocatable, name) {
-			enforced[name] = cgroup
-		}
-	}
-	return enforced
-}
-
-// limitDoubts are about cgroups that would have a limit below what their processes take: the kernel ends some of them, or lets none begin. The
-// container runtime and the kubelet itself may be among them.
-func limitDoubts(f Facts) (list []Unknown) {
-	for name, cgroup := range f.Then.EnforcedCgroups() {
-		field, reserved := "kubeReserved", f.Then.KubeReserved
-		if name == "system-reserved" {
-			field, reserved = "systemReserved", f.Then.SystemReserved
-		}
-		use := f.Host.Cgroups[cgroup]
-		for _, of := range []struct {
-			kind corev1.ResourceName
-			used int64
-		}{{corev1.ResourceMemory, use.Memory}, {"pid", use.PIDs}} {
-			limit, err := resource.ParseQuantity(reserved[string(of.kind)])
-			if err == nil && limit.Value() > 0 && limit.Value() < of.used {
-				used, most := amountText(string(of.kind), of.used), amountText(string(of.kind), limit.Value())
-				list = append(list, Unknown{field + "." + string(of.kind), "it would be the limit of cgroup " + cgroup + ", whose processes take " + used + " and not " + most +
-					": the kernel may end some of them, or let none begin; the kubelet and the container runtime may be among them"})
-			}
-		}
-	}
-	return list
 }
 
 func union(a, b map[string]bool) map[string]bool {

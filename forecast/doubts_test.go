@@ -60,11 +60,14 @@ func TestDoubts(t *testing.T) {
 	}
 	busy := func(h *Host) { h.Cgroups = map[string]CgroupUse{"/system.slice": {Memory: 30 << 20, PIDs: 20}} }
 	checkAll(t, []row{
-		{name: "a limit below what is in use", then: changes(reserves("system-reserved", "memory", "27Mi", "pid", "5")), host: busy, unknown: "systemReserved.memory, systemReserved.pid"},
+		{name: "a limit below what is in use", then: changes(reserves("system-reserved", "memory", "27Mi", "pid", "5")), host: busy, overfull: "systemReserved.memory, systemReserved.pid"},
 		{name: "a limit above it", then: changes(reserves("system-reserved", "memory", "100Mi", "pid", "100", "cpu", "1")), host: busy},
 		{name: "a limit that is not enforced", then: changes(reserves("none", "memory", "27Mi")), host: busy},
-		{name: "a limit of what is not measured", then: changes(reserves("system-reserved", "memory", "27Mi"))},
-		{name: "a limit, and no pods", then: changes(reserves("system-reserved", "memory", "27Mi")), pods: []corev1.Pod{}, host: busy, unknown: "systemReserved.memory"},
+		{name: "a limit of what is not measured", then: changes(reserves("system-reserved", "memory", "27Mi")), unknown: "cgroup /system.slice"},
+		{name: "a limit that is there already", now: changes(reserves("system-reserved", "memory", "27Mi", "pid", "5")), then: changes(reserves("system-reserved", "memory", "28Mi", "pid", "5")), host: busy},
+		{name: "a limit that is lower than the one before", now: changes(reserves("system-reserved", "memory", "29Mi")), then: changes(reserves("system-reserved", "memory", "28Mi")), host: busy, overfull: "systemReserved.memory"},
+		{name: "CPU alone", then: changes(reserves("system-reserved-compressible", "memory", "27Mi", "cpu", "1"))},
+		{name: "a limit, and no pods", then: changes(reserves("system-reserved", "memory", "27Mi")), pods: []corev1.Pod{}, host: busy, overfull: "systemReserved.memory"},
 		{name: "a gate", then: changes(gate(true)), unknown: "featureGates.X"},
 		{name: "a gate that goes", now: changes(gate(false)), then: changes(func(c *Configuration) { c.FeatureGates = nil }), unknown: "featureGates.X"},
 		{name: "limits of the classes", then: changes(func(c *Configuration) { c.QOSReserved = map[string]string{"memory": "50%"} }), unknown: "qosReserved"},

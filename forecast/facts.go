@@ -31,7 +31,7 @@ type Host struct {
 	PIDs    *Amount
 
 	PodsMemory    *int64               // working set of the cgroup of all pods, bytes
-	Cgroups       map[string]CgroupUse // of those that the configuration that is to run limits, as it names them
+	Cgroups       map[string]CgroupUse // of those that the configuration that is to run limits, as it names them; absent: not known
 	CgroupVersion int                  // 1 or 2; 0: not known
 	CgroupDriver  string               // the runtime's own answer; "": not known, or it gives none
 
@@ -41,7 +41,7 @@ type Host struct {
 	MemoryState *MemoryState // nil: not known
 }
 
-// A CgroupUse is what processes in a cgroup take. 0: not known.
+// A CgroupUse is what processes in a cgroup take.
 type CgroupUse struct{ Memory, PIDs int64 }
 
 // An Amount is how much there is of something, and how much of it is free.

@@ -11,15 +11,16 @@ import (
 // A Forecast is what a change of the configuration would do to running pods at the restart. Pods that have ended, that do not run yet or
 // that are about to end are no losses.
 type Forecast struct {
-	Running    int       // pods that run now, static ones not counted
-	Losses     []Loss    // by the change
-	Least      int       // how many of them are certain, though it may not be certain which
-	Static     []Loss    // static pods, by the change: nobody can drain them
-	Anyway     []Loss    // by any restart, with the configuration that runs too, static pods among them
-	LeastOfAll int       // how many pods are certain to go, by the change or by any restart, static ones not counted
-	Missing    []Unknown // facts without which nothing is known
-	Doubts     []Unknown // what is not certain although all facts are there
-	Unmeasured []Loss    // running pods that a threshold may evict about which the facts say nothing
+	Running    int        // pods that run now, static ones not counted
+	Losses     []Loss     // by the change
+	Least      int        // how many of them are certain, though it may not be certain which
+	Static     []Loss     // static pods, by the change: nobody can drain them
+	Anyway     []Loss     // by any restart, with the configuration that runs too, static pods among them
+	LeastOfAll int        // how many pods are certain to go, by the change or by any restart, static ones not counted
+	Missing    []Unknown  // facts without which nothing is known
+	Doubts     []Unknown  // what is not certain although all facts are there
+	Cgroups    []Overfull // whose limits would be below what their processes take, certainly
+	Unmeasured []Loss     // running pods that a threshold may evict about which the facts say nothing
 }
 
 // A Loss is a running pod that is killed, or its containers started anew.
@@ -74,9 +75,9 @@ func (f Forecast) InDoubt() (list []Loss) {
 	return list
 }
 
-// Harm is how many pods of Lost go for certain.
+// Harm is how many pods of Lost go for certain, and how many cgroups lose processes.
 func (f Forecast) Harm() int {
-	harm := f.LeastOfAll
+	harm := f.LeastOfAll + len(f.Cgroups)
 	for _, l := range slices.Concat(f.Losses, f.Static, f.Anyway) {
 		switch {
 		case !l.Certain:
@@ -129,6 +130,7 @@ func Of(f Facts) Forecast {
 		f.Then, then, pods.then = f.Now, now, pods.now
 	}
 	forecast.compare(f, kubeletOrder(pods.now), now.replay(pods.now), then.replay(pods.then), then.pressure.evicts(&now.pressure))
+	forecast.Cgroups = overfull(f)
 	forecast.Unmeasured = unmeasuredLosses(now, then, pods.now)
 	forecast.Doubts = sortUnknown(slices.Concat(doubt, pods.open, doubts(f, now, then, pods.now)))
 	return forecast

@@ -24,6 +24,8 @@ type row struct {
 	static  string
 	least   int // where it is not the number of certain losses
 	unknown string
+
+	overfull string // fields of limits that are below what is in use
 }
 
 func (r row) forecast(t *testing.T) Forecast {
@@ -73,6 +75,13 @@ func (r row) check(t *testing.T) {
 		if part.got != part.want {
 			t.Errorf("%s are %q, want %q\n%+v", part.name, part.got, part.want, got)
 		}
+	}
+	var fields []string
+	for _, o := range got.Cgroups {
+		fields = append(fields, o.Field)
+	}
+	if of := strings.Join(fields, ", "); of != r.overfull || got.Harm() < len(fields) {
+		t.Errorf("too low are %q, want %q; the harm is %d", of, r.overfull, got.Harm())
 	}
 	least := r.least
 	if least == 0 {

@@ -19,6 +19,9 @@ func (f Forecast) Sentence(names int) string {
 	if len(f.Anyway) > 0 {
 		text += "; any restart would kill, with the configuration that runs too: " + Names(f.Anyway, names)
 	}
+	for _, o := range f.Cgroups {
+		text += "; " + o.String()
+	}
 	return text
 }
 

@@ -1,6 +1,10 @@
 package forecast
 
-import "testing"
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 func TestSentence(t *testing.T) {
 	lost := Loss{Namespace: "default", Name: "be1", Reason: "OutOfpods", Certain: true}
@@ -17,6 +21,10 @@ func TestSentence(t *testing.T) {
 		"up to 1 of 7 running pods would be killed at the restart: default/be2 (Evicted?)":                                                            {Running: 7, Losses: []Loss{maybe}},
 		"1 or more of 7 running pods would be killed or restarted at the restart: default/be1 (OutOfpods), default/be2 (Evicted?)…":                   {Running: 7, Least: 1, Losses: []Loss{lost, maybe, again}},
 		"1 of 1 running pods would be restarted at the restart: kube-system/dns (CgroupRoot)":                                                         {Running: 1, Least: 1, Losses: []Loss{again}},
+		"none of 7 running pods would be killed at the restart; cgroup /system.slice would be limited by systemReserved.memory to 27Mi of memory, and uses 30Mi: the kernel would end processes in it, and the kubelet and the container runtime may be in it": {
+			Running: 7, Cgroups: []Overfull{{"/system.slice", "systemReserved.memory", 30 << 20, 27 << 20, corev1.ResourceMemory}}},
+		"none of 7 running pods would be killed at the restart; cgroup /system.slice would be limited by systemReserved.pid to 5 processes and threads, and has 20: none could begin in it, and the kubelet and the container runtime may be in it": {
+			Running: 7, Cgroups: []Overfull{{"/system.slice", "systemReserved.pid", 20, 5, "pid"}}},
 	} {
 		if got := f.Sentence(2); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -1,7 +1,9 @@
 package host
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,6 +54,28 @@ func (c cgroups) workingSet(name string) (*int64, error) {
 	}
 	used := max(usage-inactive, 0)
 	return &used, nil
+}
+
+// CgroupUses measures what the processes in these cgroups take, by the names that a configuration gives them. One that is not there has no use, and
+// a kubelet that is to limit it ends at its start.
+func CgroupUses(names []string) (map[string]forecast.CgroupUse, error) {
+	return machine{sys: "/sys"}.cgroups().uses(names)
+}
+
+func (c cgroups) uses(names []string) (map[string]forecast.CgroupUse, error) {
+	uses := map[string]forecast.CgroupUse{}
+	var errs []error
+	for _, name := range names {
+		for _, path := range CgroupPaths(name) {
+			use, err := c.use(path)
+			if err == nil {
+				uses[name] = use
+			} else if !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, fmt.Errorf("what the processes in cgroup %s take: %w", name, err))
+			}
+		}
+	}
+	return uses, errors.Join(errs...)
 }
 
 // use is what the processes in a cgroup and below it take.

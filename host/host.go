@@ -24,8 +24,7 @@ type Kubelet struct {
 	RootDir         string // its own files
 	RuntimeEndpoint string // containerRuntimeEndpoint
 	CgroupRoot      string
-	CgroupDriver    string   // of its configuration: for a runtime that names none
-	Limited         []string // cgroups that the configuration to come limits
+	CgroupDriver    string // of its configuration: for a runtime that names none
 }
 
 // ErrSilent says that the container runtime has not answered. Any other error is that something cannot be measured here.
@@ -82,14 +81,6 @@ func look(ctx context.Context, root string, k Kubelet) (forecast.Host, error) {
 	}
 	h.PodsMemory, err = cgroups.workingSet(podsCgroup(k.CgroupRoot, driver))
 	note(err)
-	for _, name := range k.Limited {
-		if h.Cgroups == nil {
-			h.Cgroups = map[string]forecast.CgroupUse{}
-		}
-		if h.Cgroups[name], err = cgroups.use(name); err != nil {
-			note(err)
-		}
-	}
 	return h, errors.Join(errs...)
 }
 

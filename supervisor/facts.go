@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
 	"go.uber.org/zap"
@@ -78,7 +76,7 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []er
 	ctx, cancel := context.WithTimeout(ctx, configsync.RequestTimeout)
 	defer cancel()
 	var asked sync.WaitGroup
-	var apiErr, hostErr error
+	var apiErr, hostErr, usesErr error
 	var runtime runtimeAnswer
 	runtimeAnswered := make(chan struct{})
 	var listed podList
@@ -93,7 +91,6 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []er
 	}
 	if facts.Now != nil && facts.Then != nil && i.client != nil {
 		kubelet := i.kubelet(facts.Now)
-		kubelet.Limited = slices.Collect(maps.Values(facts.Then.EnforcedCgroups()))
 		asked.Go(func() {
 			defer close(runtimeAnswered)
 			runtime.sandboxes, runtime.err = host.Sandboxes(ctx, kubelet.RuntimeEndpoint)
@@ -101,6 +98,7 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []er
 		if facts.Host, hostErr = host.Look(ctx, kubelet); hostErr != nil {
 			i.Debug("not all of the host could be measured", zap.Error(hostErr))
 		}
+		facts.Host.Cgroups, usesErr = host.CgroupUses(facts.Then.LimitedCgroups())
 	} else {
 		close(runtimeAnswered) // nothing can be foreseen, whatever the runtime and the host say
 	}
@@ -114,7 +112,7 @@ func (i inquiry) facts(ctx context.Context) (facts forecast.Facts, troubles []er
 		runtime.err = fmt.Errorf("the file system of the images: %w", host.ErrSilent)
 	}
 	facts.Pods, facts.Sandboxes = listed.pods, listed.lasting(runtime.sandboxes)
-	for _, err := range []error{apiErr, runtime.err, filesErr} {
+	for _, err := range []error{apiErr, runtime.err, filesErr, usesErr} {
 		if err != nil {
 			troubles = append(troubles, err)
 		}

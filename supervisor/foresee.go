@@ -70,7 +70,7 @@ func foreseen(change decide.Change, f forecast.Forecast, troubles []error) decid
 	found.Known, found.Lost, found.InDoubt = f.Known() && len(waits) == 0, f.Harm(), losses(f.InDoubt())
 	sentence := f.Sentence(namedPods)
 	if found.Lost > 0 {
-		found.Words, found.Losses = line(sentence), losses(f.Lost())
+		found.Words, found.Losses = line(sentence), append(overfull(f.Cgroups), losses(f.Lost())...)
 	} else if len(f.Losses)+len(f.Static)+len(f.Anyway) > 0 {
 		warnings = append(warnings, sentence)
 	}
@@ -81,6 +81,14 @@ func foreseen(change decide.Change, f forecast.Forecast, troubles []error) decid
 // line is one line of bounded length.
 func line(parts ...string) string {
 	return bounded.Text(bounded.Line(strings.Join(parts, "; ")), foreseenLimit)
+}
+
+// overfull names cgroups where pods are named: each is a reason to wait, and no drain ends it.
+func overfull(cgroups []forecast.Overfull) (list []nodev1.Loss) {
+	for _, o := range cgroups {
+		list = append(list, nodev1.Loss{Pod: "cgroup " + o.Cgroup, Reason: o.Reason()})
+	}
+	return list
 }
 
 func losses(lost []forecast.Loss) (list []nodev1.Loss) {

@@ -65,9 +65,10 @@ func (h Hold) Text(named int) string {
 	return strings.Join(parts, ", ")
 }
 
-// Loss is a running pod that a change would end, or whose containers it would start again.
+// Loss is a running pod that a change would end, or whose containers it would start again; or a cgroup whose processes the change would end, because
+// its limit would be below what they take.
 type Loss struct {
-	Pod    string `json:"pod"` // NAMESPACE/NAME
+	Pod    string `json:"pod"` // NAMESPACE/NAME; or "cgroup PATH"
 	UID    string `json:"uid,omitempty"`
 	Reason string `json:"reason"` // the kubelet's own word where it has one
 }
