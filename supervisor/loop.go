@@ -296,6 +296,8 @@ func (l *loop) carryOut(life lifetimes, step decide.Step) {
 		l.unpark(life, do)
 	case decide.SetAside:
 		l.answer(life.over, do, func() decide.Event { return decide.FilesSetAside{Err: l.setAside(do.Files)} })
+	case decide.WriteBack:
+		l.answer(life.over, do, func() decide.Event { return decide.LimitsWrittenBack{Err: writeBack(life.over, do.Limits)} })
 	case decide.Start:
 		l.start(life.over, do)
 	}

@@ -82,6 +82,9 @@ func (l *loop) waitingKubelet(ctx context.Context, do decide.Park, running *kube
 	if !config.StateFilesStay(l.Arguments, now, then) {
 		return nil, errStateFiles
 	}
+	if !limitsStay(now, then) {
+		return nil, errLimits
+	}
 	l.makeRunDir()
 	file, err := l.render(do.Version, kubelet.EffectiveFile)
 	if err != nil {

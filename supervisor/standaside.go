@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -41,7 +42,19 @@ func StandAside(o Options, why string, runDirs ...string) error {
 		break
 	}
 	(&loop{Options: o}).collectLost()
+	giveLimitsBack(o)
 	return nil
+}
+
+// giveLimitsBack: what the assigned configuration has limited would stay with the kubelet alone, which does not run with it.
+func giveLimitsBack(o Options) {
+	said, err := WriteBackLimits(context.Background(), o.StateDir)
+	for _, words := range said {
+		o.Logger.Info(words)
+	}
+	if err != nil {
+		o.Logger.Error("limits that a kubelet has set cannot be taken back", zap.Error(err))
+	}
 }
 
 // stopLeftOversBelow does not read state.json in a folder that cannot be used: it may be anybody's word.

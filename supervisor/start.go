@@ -26,12 +26,13 @@ func newLauncher(o Options, watchdog time.Duration) *kubelet.Launcher {
 
 // begun is what came of a start.
 type begun struct {
-	do    decide.Start
-	child *kubelet.Child
-	lease time.Duration // how long its Lease lasts, by its configuration
-	err   error
-	gone  bool               // what had waited ended before it was let through
-	files []config.StateFile // why there is neither: they are in the way
+	do     decide.Start
+	child  *kubelet.Child
+	lease  time.Duration // how long its Lease lasts, by its configuration
+	err    error
+	gone   bool               // what had waited ended before it was let through
+	files  []config.StateFile // why there is neither: they are in the way
+	limits []decide.LimitSeen // or these are to be cared for before
 }
 
 // start carries out Start, which is answered by Started. All of it is done beside the loop: it reads disks, and may have to wait for the end
@@ -42,6 +43,7 @@ func (l *loop) start(ctx context.Context, do decide.Start) {
 	}
 	l.lastStarted = do.Version
 	known := decide.LocalChanged{Kubelet: l.state.OnDisk, Local: l.state.Local}
+	limits, bootID := l.state.Limits, l.state.BootID
 	l.spawn(func() {
 		if now, err := l.lookLocal(); err == nil && now != known {
 			l.send(ctx, now)
@@ -52,7 +54,7 @@ func (l *loop) start(ctx context.Context, do decide.Start) {
 		if do.Waits {
 			came = l.letThrough(do)
 		} else {
-			came = l.launch(do)
+			came = l.launch(do, func(file string) []decide.LimitSeen { return l.limitsBefore(ctx, do, file, limits, bootID) })
 		}
 		if came.child != nil {
 			came.child.FallBackTo(l.configFileOf(do.Fallback))
@@ -65,8 +67,8 @@ func (l *loop) start(ctx context.Context, do decide.Start) {
 }
 
 // launch starts the kubelet, after any that is left of the one before: behind a script that did not become the kubelet, the end of the child
-// is not the end of the kubelet.
-func (l *loop) launch(do decide.Start) begun {
+// is not the end of the kubelet. Before it, limits looks at what the file is going to limit.
+func (l *loop) launch(do decide.Start, limits func(file string) []decide.LimitSeen) begun {
 	l.makeRunDir()
 	file, err := l.render(do.Version, kubelet.EffectiveFile)
 	if err != nil {
@@ -78,6 +80,9 @@ func (l *loop) launch(do decide.Start) begun {
 	if files := l.stateFilesInTheWay(do, file); len(files) > 0 {
 		return begun{do: do, files: files}
 	}
+	if seen := limits(file); len(seen) > 0 {
+		return begun{do: do, limits: seen}
+	}
 	child, err := l.kubelets.Start(kubelet.Spec{File: file, Lock: do.Lock})
 	return begun{do: do, child: child, lease: config.LeaseDuration(l.Arguments, cmp.Or(file, l.arguments.Config)), err: err}
 }
@@ -87,6 +92,8 @@ func (l *loop) hearBegun(ctx context.Context, b begun) decide.Started {
 	switch {
 	case len(b.files) > 0:
 		return decide.Started{InTheWay: b.files}
+	case len(b.limits) > 0:
+		return decide.Started{Limits: b.limits}
 	case b.gone:
 		l.parked = nil
 		return decide.Started{Gone: true}
