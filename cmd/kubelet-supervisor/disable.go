@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
 func newDisable() *cobra.Command {
@@ -19,7 +21,7 @@ func newDisable() *cobra.Command {
 		Short: "Undo enable: the kubelet runs again as its own unit says",
 		Long: `Undo enable: the kubelet runs again as its own unit says.
 
-A kubelet that runs under the supervisor is restarted: it has the assigned configuration, and systemd would not know the two apart. The kubelet is asked about its local configuration first: where it would refuse that, nothing is done without --force, for no kubelet would run afterwards. Where the supervisor's own unit starts the kubelet, that unit is stopped. What the supervisor knows stays in its state folder. Exit codes: 0 done or nothing to do, 1 refused, 2 usage.`,
+A kubelet that runs under the supervisor is restarted: it has the assigned configuration, and systemd would not know the two apart. The kubelet is asked about its local configuration first: where it would refuse that, nothing is done without --force, for no kubelet would run afterwards. Where the supervisor's own unit starts the kubelet, that unit is stopped. What kubelets under it have set as limits of cgroups of the system is as before. What the supervisor knows stays in its state folder. Exit codes: 0 done or nothing to do, 1 refused, 2 usage.`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if os.Geteuid() != 0 && !i.dryRun {
@@ -55,6 +57,10 @@ func (i installation) disable(ctx context.Context) error {
 	byOwn := own.LoadState == "loaded" && (own.Enabled || own.active() || written)
 	if !ours && !byOwn {
 		i.say("Nothing to undo:    there is no %s.", i.dropInPath())
+		if _, running, err := supervisor.ReadRecord(i.runDir()); err == nil && running {
+			return nil // what it runs has its limits
+		}
+		i.writeLimitsBack(ctx)
 	}
 	if ours {
 		if err := i.giveBack(ctx); err != nil {
@@ -74,6 +80,7 @@ func (i installation) giveBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	i.writeLimitsBack(ctx) // before anything is removed: a command that was interrupted can be typed again
 	if i.dryRun {
 		i.say("Would remove:       %s", i.dropInPath())
 		if state.active() {
@@ -106,12 +113,14 @@ func (i installation) giveBack(ctx context.Context) error {
 func (i installation) disableOwnUnit(ctx context.Context) error {
 	if i.dryRun {
 		i.say("Would do:           systemctl disable --now %s", ownUnit)
+		i.writeLimitsBack(ctx)
 		return nil
 	}
 	if _, err := systemctl(ctx, "disable", "--now", ownUnit); err != nil {
 		return err
 	}
 	i.say("Disabled:           %s", ownUnit)
+	i.writeLimitsBack(ctx)
 	path := filepath.Join(i.folder, ownUnit)
 	if ours, err := isOurs(path); err != nil || !ours {
 		return err
