@@ -151,7 +151,7 @@ func (s *State) learnProved(e Proved) {
 		e.Outcome, s.Environment = config.Unknown, ""
 		s.Proofs = newest(s.Proofs, Proof{Content: AnyContent, Kubelet: e.Kubelet, Outcome: e.Outcome, Words: e.Words})
 	case e.blamesEnvironment():
-		s.Environment, s.EnvironmentRetry = e.Words, s.Now+environmentRecheck
+		s.Environment, s.EnvironmentRetry, s.NoRoom = e.Words, s.Now+environmentRecheck, e.NoRoom
 		s.learnMergeFails(e.Proof)
 	default:
 		s.Environment = ""

@@ -182,6 +182,10 @@ func (s *State) learnStarted(e Started) {
 	s.Node = NodeLooks{}
 	if e.Err != nil {
 		s.Child = Child{Version: start.Version, Words: e.Err.Error(), Crashed: true}
+		if e.NoRoom && s.setLimits(start.Version) {
+			s.countNoRoom(start, e)
+			return
+		}
 		s.refund()
 		if e.Unrenderable && start.Version != nil {
 			s.Unrenderable = newest(s.Unrenderable, Unrenderable{start.Version.Content, e.Err.Error()})

@@ -218,7 +218,7 @@ func (d *drive) answer(do Action) Event {
 			proof = Proof{Outcome: config.Accepted, Effective: d.effect[effect], Shadowed: d.shadowed, Version: d.version}
 		}
 		proof.Content, proof.Kubelet = content, do.Kubelet
-		return Proved{Proof: proof, Nonce: d.nonce()}
+		return Proved{Proof: proof, NoRoom: proof.Words == errCrowded.Error(), Nonce: d.nonce()}
 	case Foresee:
 		d.note("foresee " + do.Content)
 		return d.foresees(do)

@@ -64,6 +64,7 @@ type (
 	Proved struct {
 		Proof
 		NoMorePreflight bool
+		NoRoom          bool   // for one more process
 		Unanswered      bool   // there is no verdict yet: the same question may be answered with more time
 		Nonce           string // random, for a hold that needs one
 	}
@@ -118,6 +119,7 @@ type (
 	Started struct {
 		Err          error
 		Unrenderable bool               // the version's file could not be made: the kubelet itself is not to blame
+		NoRoom       bool               // for one more process
 		Delay        time.Duration      // backoff before the next try when Err is set
 		InTheWay     []config.StateFile // nothing was started, for these files are of another policy
 		Limits       []LimitSeen        // nothing was started, for these limits are to be recorded or written back before

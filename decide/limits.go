@@ -158,3 +158,22 @@ func (s *State) learnWrittenBack(e LimitsWrittenBack) {
 
 // bounded64 keeps what a file of the host holds short.
 func bounded64(value string) string { return fmt.Sprintf("%.64s", value) }
+
+// setLimits: a kubelet with v has set limits of the host, as far as is known.
+func (s *State) setLimits(v *Version) bool { return v != nil && len(s.Limits) > 0 }
+
+// isCrowded: no process can be started beside what runs, and that has set limits of the host.
+func (s *State) isCrowded() bool { return s.NoRoom && s.setLimits(s.Child.Version) }
+
+// countNoRoom counts a start that found no room for a process like an exit: it may be the limit that the configuration has set on our own cgroup,
+// and its fallback is started without that.
+func (s *State) countNoRoom(start Start, e Started) {
+	gone, exit := Child{Version: start.Version, Kubelet: start.Kubelet, Started: s.Now}, ChildExited{Code: noExitCode, Words: e.Err.Error()}
+	s.Exit, s.ExitCode = exit.Words, noExitCode
+	s.NextStart, s.NextOf = s.Now+e.Delay, start.Version
+	if s.Trial.Open {
+		s.failStart(gone, 0, exit)
+		return
+	}
+	s.countExit(gone, 0, exit)
+}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 // limited plays the cgroup of a node's system, which the kubelet, its supervisor and all fallbacks are in. A kubelet that enforces a reservation
@@ -164,6 +166,12 @@ func TestALimitThatSomebodyElseHasSet(t *testing.T) {
 		l.hear(Cleared{NodeUID: "node-uid"}).pass(time.Minute).expectDone("stop", "start local", "start local").expectEvents("KubeletConfigChanged")
 		l.expectLimit("max", 0)
 	})
+	t.Run("it was there before, and a kubelet has set the same", func(t *testing.T) {
+		l := newLimited(t)
+		l.reserves["roomy"], l.value = "1073741824", "1073741824"
+		l.boot().pass(time.Minute).good("roomy").fresh().hear(Cleared{NodeUID: "node-uid"}).pass(time.Minute).expectEvents("KubeletConfigChanged")
+		l.expectLimit("1073741824", 0)
+	})
 	t.Run("its cgroup is gone", func(t *testing.T) {
 		l := begin(t)
 		l.gone = true
@@ -221,10 +229,14 @@ func TestLimitsOfAnotherBoot(t *testing.T) {
 	for _, boot := range []string{"boot-2", ""} {
 		l := newLimited(t)
 		l.reserves["roomy"] = "1073741824"
+		if boot == "" { // never known
+			l.bootID = ""
+		}
 		l.boot().pass(time.Minute).good("roomy")
-		l.bootID, l.value = boot, "777"
-		l.assign("good").boot().pass(time.Minute)
-		l.expectLimit("777", 0)
+		l.bootID, l.value = boot, "1073741824" // by whoever limits it at a boot
+		l.disk.Assigned, l.disk.LastKnownGood = nil, nil
+		l.boot().pass(time.Minute)
+		l.expectLimit("1073741824", 0)
 	}
 }
 
@@ -269,4 +281,66 @@ func TestTheRecordOfLimitsIsBounded(t *testing.T) {
 	if again := PlanLimits(plan.Kept, seen, "boot-1"); !again.Idle(plan.Kept) {
 		t.Error("what has no room keeps the kubelet from being started")
 	}
+}
+
+// crowd has no process started that is in a cgroup with too few of them: no kubelet, and no pre-flight.
+func (l *limited) crowd() {
+	starts := l.starts
+	l.starts = func(do Start) (Event, bool) {
+		if answer, is := starts(do); is {
+			return answer, true
+		}
+		if l.value == tooLittle {
+			return Started{Err: errCrowded, NoRoom: true, Delay: time.Second}, true
+		}
+		return nil, false
+	}
+	l.begins = func(do Start) {
+		if sets := l.reserves[contentOf(do.Version)]; sets != "" {
+			l.value = sets
+		}
+		full := Proof{Outcome: config.Environment, Words: errCrowded.Error()}
+		if delete(l.refused, "local"); l.value == tooLittle {
+			l.refused["local"] = full
+		}
+	}
+}
+
+var errCrowded = errors.New("fork/exec: resource temporarily unavailable")
+
+// A start that finds no room for a process is one of the configuration that has limited the cgroup: in a trial a try, and later an exit.
+func TestAKubeletThatCannotBeForked(t *testing.T) {
+	t.Run("in its trial", func(t *testing.T) {
+		l := newLimited(t)
+		l.crowd()
+		l.boot().pass(time.Minute).assign("tight").pass(5*time.Second).hear(ChildExited{Code: -1, Words: "killed", Delay: time.Second})
+		l.pass(time.Minute).expect("assigned=tight@1 active=- lkg=- False Rejected run config")
+		l.expectLimit("max", 0)
+	})
+	t.Run("after it", func(t *testing.T) {
+		l := newLimited(t)
+		l.crowd()
+		l.boot().pass(time.Minute).good("tight").fresh().hear(ChildExited{Code: -1, Words: "killed", Delay: time.Second})
+		l.pass(time.Minute)
+		if l.value != "max" || !l.s.Child.Healthy || l.s.Child.Version != nil {
+			t.Errorf("the limit is %s, %s", l.value, l.shown())
+		}
+	})
+	t.Run("where no kubelet has limited anything it is the environment", func(t *testing.T) {
+		l := newLimited(t)
+		l.crowd()
+		l.value = tooLittle
+		l.boot().assign("good").pass(time.Minute)
+		if l.s.Trial.Tries > 1 || len(l.s.Rejected) > 0 {
+			t.Errorf("%d tries, rejected %+v", l.s.Trial.Tries, l.s.Rejected)
+		}
+	})
+	t.Run("a removal needs no pre-flight that cannot be made", func(t *testing.T) {
+		l := newLimited(t)
+		l.crowd()
+		l.boot().pass(time.Minute).good("tight").fresh()
+		l.s.Proofs = without(l.s.Proofs, func(p Proof) bool { return p.Content == "local" })
+		l.hear(Cleared{NodeUID: "node-uid"}).pass(time.Minute).expect(nothing)
+		l.expectLimit("max", 0)
+	})
 }

@@ -66,6 +66,7 @@ func (s *State) planReset() move {
 	case proof != nil, s.owed(nil) != nil:
 	case s.environmentBlocks() && !s.Child.Alive:
 		return move{kind: goLocal} // nothing runs that could be lost, and what keeps pre-flights from being made may last
+	case s.environmentBlocks() && s.isCrowded(): // it is what runs that keeps them from being made, and the way back ends that
 	case s.environmentBlocks():
 		return move{}
 	default:

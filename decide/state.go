@@ -142,6 +142,7 @@ type State struct {
 	SaveRetry        time.Duration
 	Environment      string // why the environment is to blame; empty = it is not
 	EnvironmentRetry time.Duration
+	NoRoom           bool // for the newest pre-flight that blamed it
 
 	ApplyAt     time.Duration // an edit waits for its turn until then
 	ApplyAtWall time.Time

@@ -38,6 +38,8 @@ type Verdict struct {
 	Resolver string
 	// GoingAway are gates and flags that a later version of the kubelet will not have, by its own words ([config.GoingAway]).
 	GoingAway []string
+	// NoRoom: no process could be started, because of a limit of processes or of memory.
+	NoRoom bool
 	// NoMorePreflight: the binary went past the check and began to start for real. It was killed; nothing must be pre-flighted with it
 	// again.
 	NoMorePreflight bool
@@ -211,7 +213,7 @@ func (p *Preflight) try(ctx context.Context, candidate Candidate) Verdict {
 	}
 	switch {
 	case err != nil && ran.startFailed:
-		return Verdict{Outcome: config.Environment, Words: config.Quote(err.Error())}
+		return Verdict{Outcome: config.Environment, Words: config.Quote(err.Error()), NoRoom: IsNoRoom(err)}
 	case ran.pastCheck:
 		verdict := unknown("%s went on to start instead of stopping at its lock-file check, and was killed", p.Kubelet)
 		verdict.NoMorePreflight = true

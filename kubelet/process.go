@@ -2,10 +2,12 @@ package kubelet
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Process is known by pid and start time (clock ticks since boot), together with the boot.
@@ -49,4 +51,9 @@ func lookAt(pid int) (p Process, parent int) {
 // Alive tells whether it is still the same process.
 func (p Process) Alive() bool {
 	return p.PID > 0 && p.StartTime > 0 && ProcessOf(p.PID).StartTime == p.StartTime
+}
+
+// IsNoRoom tells whether a process could not be started because of a limit of processes or of memory: the host's, or that of our cgroup.
+func IsNoRoom(err error) bool {
+	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
 }

@@ -77,3 +77,14 @@ func init() {
 	}()
 	_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
 }
+
+func TestIsNoRoom(t *testing.T) {
+	for err, want := range map[error]bool{
+		&os.PathError{Op: "fork/exec", Path: "kubelet", Err: syscall.EAGAIN}: true, fmt.Errorf("starting the kubelet: %w", syscall.ENOMEM): true,
+		&os.PathError{Op: "fork/exec", Path: "kubelet", Err: syscall.ENOENT}: false, nil: false,
+	} {
+		if IsNoRoom(err) != want {
+			t.Errorf("%v: %t", err, !want)
+		}
+	}
+}

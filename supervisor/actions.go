@@ -273,7 +273,7 @@ func (l *loop) judge(ctx context.Context, do decide.Prove) (proved decide.Proved
 		verdict = notAbout(verdict)
 	}
 	proved.Outcome, proved.Load, proved.Words = verdict.Outcome, verdict.Load, verdict.Words
-	proved.NoMorePreflight, proved.Unanswered = verdict.NoMorePreflight, verdict.Unanswered
+	proved.NoMorePreflight, proved.Unanswered, proved.NoRoom = verdict.NoMorePreflight, verdict.Unanswered, verdict.NoRoom
 	l.explain(&proved, do, verdict)
 	if proved.Outcome == config.Refused && do.Version != nil {
 		proved.Layers = len(l.layersOf(do.Version.Source))

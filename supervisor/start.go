@@ -100,7 +100,7 @@ func (l *loop) hearBegun(ctx context.Context, b begun) decide.Started {
 	}
 	l.log(zap.InfoLevel, kubeletStarting, b.do.Version, "starting the kubelet with "+decide.Describe(b.do.Version), zap.Bool("onTrial", b.do.OnTrial))
 	if b.err != nil {
-		return decide.Started{Err: b.err, Unrenderable: errors.Is(b.err, errRender), Delay: l.kubelets.Delay()}
+		return decide.Started{Err: b.err, Unrenderable: errors.Is(b.err, errRender), NoRoom: kubelet.IsNoRoom(b.err), Delay: l.kubelets.Delay()}
 	}
 	crashPoint("after", b.do)
 	l.child = b.child
