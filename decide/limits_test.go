@@ -313,7 +313,7 @@ func TestAKubeletThatCannotBeForked(t *testing.T) {
 	t.Run("in its trial", func(t *testing.T) {
 		l := newLimited(t)
 		l.crowd()
-		l.boot().pass(time.Minute).assign("tight").pass(5*time.Second).hear(ChildExited{Code: -1, Words: "killed", Delay: time.Second})
+		l.boot().pass(time.Minute).assign("tight").pass(5 * time.Second).hear(ChildExited{Code: -1, Words: "killed", Delay: time.Second})
 		l.pass(time.Minute).expect("assigned=tight@1 active=- lkg=- False Rejected run config")
 		l.expectLimit("max", 0)
 	})

@@ -124,7 +124,7 @@ func writeBack(ctx context.Context, limits []decide.KeptLimit) error {
 	for _, k := range limits {
 		if k.Unit == "" {
 			errs = append(errs, writeBackFile(k))
-			crashPoint("written", k.File)
+			crashPoint("written", filepath.Base(k.File))
 		}
 	}
 	return errors.Join(errs...)

@@ -34,6 +34,7 @@ type apiServer struct {
 	heartbeats int64                       // of the kubelet
 	pods       []corev1.Pod                // that run on the Node
 	given      []string                    // approvals
+	cgroup     string                      // of the node's system
 }
 
 const nodeUID = "uid-of-n1"

@@ -80,8 +80,15 @@ func newLife(t *testing.T, of scenario) *life {
 	if of.wrote != "" {
 		written(t, l.stateFile(), fmt.Sprintf(`{"policyName":%q,"checksum":0}`, of.wrote))
 	}
+	if of.limits {
+		l.makeCgroup()
+	}
 	if of.base {
-		l.api.put("base", fakenode.Configuration(cmp.Or(of.baseBehaviour, "mode: ok, words: base"))+of.baseFields)
+		fields := of.baseFields
+		if of.baseLimits != "" {
+			fields += l.api.limitedTo(of.baseLimits)
+		}
+		l.api.put("base", fakenode.Configuration(cmp.Or(of.baseBehaviour, "mode: ok, words: base"))+fields)
 		l.api.assign("base")
 		l.seedBase()
 	}

@@ -135,6 +135,7 @@ func (l *life) checkApprovals() {
 func (l *life) checkRules(p *supervisorProcess) {
 	l.t.Helper()
 	l.awaitPolicy()
+	wrote := l.awaitLimit()
 	l.checkApprovals()
 	starts := l.started()
 	for name, count := range starts {
@@ -159,4 +160,5 @@ func (l *life) checkRules(p *supervisorProcess) {
 		l.t.Errorf("it ended with code %d", code)
 	}
 	l.checkAsides()
+	l.checkLimits(wrote)
 }

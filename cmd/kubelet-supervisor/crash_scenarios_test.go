@@ -23,6 +23,8 @@ type scenario struct {
 	wrote         string   // the policy of the CPU manager's state file before; empty = there is none
 	policy        string   // and in the end; empty = none
 	asides        []string // the state files that are aside in the end
+	limits        bool     // the node has a cgroup of the system whose limit is limitBefore, before and in the end
+	baseLimits    string   // what base makes of it
 }
 
 const (
@@ -122,6 +124,21 @@ var scenarios = map[string]scenario{
 		after:     []string{"InTrial assigned=next@1 active=next@1 lkg=base@1"},
 		candidate: "next",
 		starts:    map[string]int{"base": someStarts, "next": 2},
+	},
+	"limits that are removed": {
+		base: true, limits: true, baseLimits: "66",
+		do:     func(api *apiServer) { api.assign("") },
+		after:  []string{"Local assigned=local active=local lkg=local"},
+		starts: map[string]int{"base": someStarts, "local": 2},
+	},
+	"deadly limits": { // it sets them before it dies of something else, and the fallback has others
+		base: true, limits: true, baseLimits: "66",
+		do: func(api *apiServer) {
+			api.put("deadly", fakenode.Configuration("mode: crash, healthyFirst: true, after: 100ms, words: no such cgroup")+api.limitedTo("55"))
+			api.assign("deadly")
+		},
+		after:  []string{"RolledBack assigned=deadly@1 active=base@1 lkg=base@1", "Rejected assigned=deadly@1 active=base@1 lkg=base@1"},
+		starts: map[string]int{"base": someStarts, "deadly": 3},
 	},
 	"deadly static": { // it writes its state file before it dies of something else
 		wrote: "none", asides: []string{noneAside, staticAside},

@@ -75,6 +75,10 @@ type configuration struct {
 	CPUManagerPolicy    string     `json:"cpuManagerPolicy"`
 	MemoryManagerPolicy string     `json:"memoryManagerPolicy"`
 	Fake                *behaviour `json:"fake"`
+
+	SystemReserved         map[string]string `json:"systemReserved"`
+	SystemReservedCgroup   string            `json:"systemReservedCgroup"`
+	EnforceNodeAllocatable []string          `json:"enforceNodeAllocatable"`
 }
 
 func main() {

@@ -3,9 +3,11 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -16,6 +18,9 @@ const managersAfter = 30 * time.Millisecond
 // startManagers tells whether they started, and says why not.
 func startManagers(flags map[string]string, config configuration) bool {
 	err := restoreStates(flags, config)
+	if err == nil {
+		err = limitSystem(config)
+	}
 	if err != nil {
 		logLine('E', "%q err=%q", "Failed to start ContainerManager", err.Error())
 	}
@@ -64,4 +69,24 @@ func restoreState(path, policy string) error {
 		err = fmt.Errorf("configured policy %q differs from state checkpoint policy %q", policy, state.PolicyName)
 	}
 	return err
+}
+
+// limitSystem plays what the container manager writes on the cgroup of the system: of all limits the one of processes, where the cgroup is there.
+func limitSystem(config configuration) error {
+	limit := config.SystemReserved["pid"]
+	if limit == "" || !slices.Contains(config.EnforceNodeAllocatable, "system-reserved") {
+		return nil
+	}
+	for _, hierarchy := range []string{"pids", ""} {
+		file, err := os.OpenFile(filepath.Join("/sys/fs/cgroup", hierarchy, config.SystemReservedCgroup, "pids.max"), os.O_WRONLY, 0)
+		if os.IsNotExist(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		_, err = file.WriteString(limit)
+		return errors.Join(err, file.Close())
+	}
+	return nil
 }
