@@ -35,6 +35,10 @@ func (l *loop) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
 	asked.client, asked.nodeName = l.api.connection()
 	look := l.lost.begin()
 	facts, troubles := asked.facts(ctx)
+	if now, err := l.lookLocal(); err == nil && (now.Kubelet != do.Kubelet || now.Local != do.Local) {
+		l.send(ctx, now) // what was told is of files that no kubelet is started with any more
+		troubles = append(troubles, errChanged)
+	}
 	f := forecast.Of(facts)
 	l.lost.before(look, asked.seenIn(facts, f), steadyTime())
 	if facts.Now != nil && facts.Then != nil && facts.Node != nil && facts.Pods != nil { // else the troubles say it better
