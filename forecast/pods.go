@@ -202,9 +202,10 @@ func (p *podDocument) pod() corev1.Pod {
 	for _, owner := range p.Metadata.OwnerReferences {
 		pod.OwnerReferences = append(pod.OwnerReferences, metav1.OwnerReference{Kind: owner.Kind, Controller: owner.Controller})
 	}
-	for _, name := range []string{SourceAnnotation, mirrorAnnotation} {
-		if value, is := p.Metadata.Annotations[name]; is {
-			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, name, value)
+	if hash, mirror := p.Metadata.Annotations[mirrorAnnotation]; mirror { // else the kubelet writes the source itself, over what a person has written
+		pod.Annotations = map[string]string{mirrorAnnotation: hash}
+		if source, told := p.Metadata.Annotations[SourceAnnotation]; told {
+			pod.Annotations[SourceAnnotation] = source
 		}
 	}
 	if affinity := p.Spec.Affinity; affinity != nil && affinity.NodeAffinity != nil {

@@ -111,3 +111,23 @@ func withoutPod(c *candidate) string {
 	copied.pod = nil
 	return fmt.Sprintf("%+v", copied)
 }
+
+// The kubelet writes where it has a pod from over what a person wrote there. A pod that says it is static is not, unless it is the mirror of one.
+func TestAPodThatSaysItIsStatic(t *testing.T) {
+	for name, row := range map[string]struct {
+		annotations string
+		want        bool
+	}{
+		"it says so":  {`{"kubernetes.io/config.source":"file"}`, false},
+		"a mirror":    {`{"kubernetes.io/config.source":"file","kubernetes.io/config.mirror":"0123"}`, true},
+		"a plain pod": {`{}`, false},
+	} {
+		pods, err := ReadPods(strings.NewReader(`{"items":[{"metadata":{"annotations":` + row.annotations + `},"status":{"phase":"Running"}}]}`))
+		if err != nil || len(pods) != 1 {
+			t.Fatalf("%s: %v, %v", name, pods, err)
+		}
+		if c := newCandidate(nodeWith(t, configuration()), &pods[0]); c.static != row.want || c.critical != row.want {
+			t.Errorf("%s: static %t, critical %t", name, c.static, c.critical)
+		}
+	}
+}
