@@ -107,7 +107,7 @@ func (a *admission) judge(c *candidate) verdict {
 
 // atLast is the word for a pod that may be refused, and is supposed to: one that another handler says for certain, whatever came of the first.
 func (a *admission) atLast(c *candidate, doubt verdict) verdict {
-	if c.critical && !c.misplaced && !c.untolerant {
+	if c.critical && !c.otherOS && !c.misplaced && !c.untolerant {
 		return doubt
 	}
 	for _, handler := range []func(*candidate) verdict{a.sysctls, a.fits, a.features} {
@@ -148,6 +148,8 @@ func (a *admission) fits(c *candidate) verdict {
 	shortages := a.shortages(c)
 	elsewhere := admitted
 	switch {
+	case c.otherOS:
+		return verdict{Reason: "PodOSSelectorNodeLabelDoesNotMatch", certain: true, why: "its label " + corev1.LabelOSStable + " is not " + linux}
 	case c.misplaced:
 		elsewhere = verdict{Reason: "NodeAffinity", certain: true, why: "its node selector or affinity does not match the Node"}
 	case c.untolerant:

@@ -118,6 +118,10 @@ func static(pod *corev1.Pod) {
 	pod.Annotations = map[string]string{SourceAnnotation: "file", mirrorAnnotation: "0123"}
 }
 
+func ofOS(name string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Labels = map[string]string{corev1.LabelOSStable: name} }
+}
+
 func priority(value int32) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.Priority = &value }
 }

@@ -18,6 +18,8 @@ const (
 
 	mirrorAnnotation = "kubernetes.io/config.mirror" // of the object that stands for a static pod in the API
 
+	linux = "linux" // the operating system of each kubelet that is supervised
+
 	systemCritical = 2000000000 // the lowest priority of a critical pod
 )
 
@@ -33,6 +35,7 @@ type candidate struct {
 	devices    bool        // asks for what a device plugin gives
 	containers []container // of a Guaranteed pod
 
+	otherOS    bool // its label names another operating system
 	misplaced  bool // its node selector or required affinity does not match the Node
 	untolerant bool // a NoExecute taint is not tolerated
 	perhaps    bool // … or is by a gate that is not on everywhere
@@ -78,6 +81,8 @@ func newCandidate(node *corev1.Node, pod *corev1.Pod) *candidate {
 	}
 	c.exclusive(allocated)
 	c.features = featuresOf(node, pod)
+	os, labelled := pod.Labels[corev1.LabelOSStable]
+	c.otherOS = labelled && os != linux
 	matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
 	c.misplaced = err != nil || !matches
 	c.memoryPressure = tolerates(pod.Spec.Tolerations, &memoryPressureTaint, false)

@@ -296,6 +296,8 @@ func TestPlaces(t *testing.T) {
 			pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
 				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"ssd"}}}}}}}}
 		})}, anyway: "a:NodeAffinity"},
+		{name: "another operating system, by a label that came later", pods: []corev1.Pod{aPod("a", 0, ofOS("windows")), aPod("b", 1, ofOS("linux")), aPod("s", 2, static, ofOS("windows"))},
+			anyway: "s:PodOSSelectorNodeLabelDoesNotMatch a:PodOSSelectorNodeLabelDoesNotMatch"},
 		{name: "no room, before it is looked where", then: changes(maxPods(1)), node: taint, pods: []corev1.Pod{aPod("s", 0, static), aPod("a", 0)}, anyway: "a:OutOfpods"},
 	})
 }

@@ -116,6 +116,7 @@ type podDocument struct {
 		CreationTimestamp metav1.Time       `json:"creationTimestamp"`
 		DeletionTimestamp *metav1.Time      `json:"deletionTimestamp"`
 		Annotations       map[string]string `json:"annotations"`
+		Labels            labelDocument     `json:"labels"`
 		OwnerReferences   []ownerDocument   `json:"ownerReferences"`
 	} `json:"metadata"`
 	Spec struct {
@@ -144,6 +145,10 @@ type podDocument struct {
 		ContainerStatuses     []statusDocument    `json:"containerStatuses"`
 		InitContainerStatuses []statusDocument    `json:"initContainerStatuses"`
 	} `json:"status"`
+}
+
+type labelDocument struct {
+	OS string `json:"kubernetes.io/os"`
 }
 
 type ownerDocument struct {
@@ -201,6 +206,9 @@ func (p *podDocument) pod() corev1.Pod {
 	}
 	for _, owner := range p.Metadata.OwnerReferences {
 		pod.OwnerReferences = append(pod.OwnerReferences, metav1.OwnerReference{Kind: owner.Kind, Controller: owner.Controller})
+	}
+	if os := p.Metadata.Labels.OS; os != "" {
+		pod.Labels = map[string]string{corev1.LabelOSStable: os}
 	}
 	if hash, mirror := p.Metadata.Annotations[mirrorAnnotation]; mirror { // else the kubelet writes the source itself, over what a person has written
 		pod.Annotations = map[string]string{mirrorAnnotation: hash}

@@ -25,7 +25,7 @@ func TestReadPods(t *testing.T) {
 			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "sidecar", Started: &started}}
 		}),
 		aPod("elsewhere", 2, never, terminating, func(pod *corev1.Pod) {
-			pod.Labels, pod.Annotations = map[string]string{"app": "x"}, map[string]string{"note": "long"}
+			pod.Labels, pod.Annotations = map[string]string{"app": "x", corev1.LabelOSStable: "windows"}, map[string]string{"note": "long"}
 			pod.Spec.NodeSelector = map[string]string{"disk": "hdd"}
 			pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 			pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
