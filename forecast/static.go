@@ -104,7 +104,8 @@ func (c *cast) addSandboxes(f Facts) {
 }
 
 // addManifests adds the pods of files that nobody shows to run. Where the container runtime cannot be asked, they do. One that several files have
-// runs, too: where it does not now, the kubelet is about to put the pod of one file in the place of another's.
+// runs, too: where it does not now, the kubelet is about to put the pod of one file in the place of another's. One that the kubelet has refused, or
+// that has ended, is admitted anew, before the pods of the API, and takes their room.
 func (c *cast) addManifests(f Facts) {
 	known := c.staticKeys()
 	for _, m := range f.Manifests[f.Now.StaticPodFolder()] {
@@ -120,6 +121,8 @@ func (c *cast) addManifests(f Facts) {
 			other = newCandidate(f.Node, f.staticPod(m.Pod, corev1.PodRunning))
 			c.now, known[key] = append(c.now, other), other
 		default:
+			other = newCandidate(f.Node, f.staticPod(m.Pod, corev1.PodPending))
+			c.now, known[key] = append(c.now, other), other
 			c.open = append(c.open, Unknown{m.File, "its pod does not run, and the restart may start it"})
 		}
 	}

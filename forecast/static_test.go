@@ -67,6 +67,7 @@ func TestStaticPods(t *testing.T) {
 		terminating bool
 
 		losses, static, doubts string
+		anyway                 string
 		detail                 string
 	}{
 		"a mirror, and nothing changes":   {pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s"))},
@@ -110,6 +111,11 @@ func TestStaticPods(t *testing.T) {
 		"room of a folder that goes":  {then: changes(noPath, maxPods(1)), pods: []corev1.Pod{aPod("a", 0), mirrored("s")}, sandboxes: []Sandbox{fromAPI("a"), ran("s")}, files: in(manifests, aManifest("s.yaml", "s")), static: "s-n1:StaticPodPath"},
 		"room of a folder that comes": {now: changes(noPath), then: changes(otherPath, maxPods(1)), pods: []corev1.Pod{aPod("a", 0)}, sandboxes: []Sandbox{fromAPI("a")}, files: in("/etc/other", aManifest("s.yaml", "s")), losses: "a:OutOfpods"},
 
+		"room of one that does not run": {then: changes(maxPods(1)), pods: []corev1.Pod{aPod("a", 0)}, sandboxes: []Sandbox{fromAPI("a")}, files: in(manifests, aManifest("s.yaml", "s")),
+			losses: "a:OutOfpods", doubts: manifests + "/s.yaml"},
+		"CPU of one that has ended": {pods: []corev1.Pod{aPod("a", 0, asks("cpu", "3")), mirrored("s", phase(corev1.PodSucceeded))}, sandboxes: []Sandbox{fromAPI("a")}, files: in(manifests, aManifest("s.yaml", "s", asks("cpu", "3"))),
+			anyway: "a:OutOfcpu", doubts: manifests + "/s.yaml"},
+
 		"a mirror that was made again": {then: changes(noPath), pods: []corev1.Pod{mirrored("s", phase(corev1.PodPending))}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s")), static: "s-n1:StaticPodPath"},
 		"a mirror that is deleted":     {then: changes(noPath), pods: []corev1.Pod{mirrored("s", terminating)}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s")), static: "s-n1:StaticPodPath"},
 		"a mirror that is deleted, of an older manifest": {then: changes(noPath), pods: []corev1.Pod{mirrored("s", terminating, func(pod *corev1.Pod) { pod.Annotations[mirrorAnnotation] = "older" })}, sandboxes: []Sandbox{ran("s")},
@@ -137,9 +143,9 @@ func TestStaticPods(t *testing.T) {
 				terminating(&f.Pods[0])
 			}
 			got := Of(f)
-			if lines(got.Losses) != row.losses || lines(got.Static) != row.static || lines(got.Anyway) != "" || whats(got.Doubts) != row.doubts || !got.Known() {
-				t.Errorf("losses %q, static %q, anyway %q, doubts %q; want losses %q, static %q, doubts %q; %v",
-					lines(got.Losses), lines(got.Static), lines(got.Anyway), whats(got.Doubts), row.losses, row.static, row.doubts, got.Doubts)
+			if lines(got.Losses) != row.losses || lines(got.Static) != row.static || lines(got.Anyway) != row.anyway || whats(got.Doubts) != row.doubts || !got.Known() {
+				t.Errorf("losses %q, static %q, anyway %q, doubts %q; want losses %q, static %q, anyway %q, doubts %q; %v",
+					lines(got.Losses), lines(got.Static), lines(got.Anyway), whats(got.Doubts), row.losses, row.static, row.anyway, row.doubts, got.Doubts)
 			}
 			if row.detail != "" && !strings.Contains(got.Sentence(5), row.detail+")") {
 				t.Errorf("the sentence lacks %q: %s", row.detail, got.Sentence(5))
