@@ -107,7 +107,7 @@ func (a *admission) judge(c *candidate) verdict {
 
 // atLast is the word for a pod that may be refused, and is supposed to: one that another handler says for certain, whatever came of the first.
 func (a *admission) atLast(c *candidate, doubt verdict) verdict {
-	if c.critical && !c.otherOS && !c.misplaced && !c.untolerant {
+	if c.critical && !c.otherOS && !c.misplaced && !c.untolerant && len(c.ports) == 0 {
 		return doubt
 	}
 	for _, handler := range []func(*candidate) verdict{a.sysctls, a.fits, a.features} {
@@ -154,6 +154,9 @@ func (a *admission) fits(c *candidate) verdict {
 		elsewhere = verdict{Reason: "NodeAffinity", certain: true, why: "its node selector or affinity does not match the Node"}
 	case c.untolerant:
 		elsewhere = verdict{Reason: "TaintToleration", certain: !c.perhaps, why: "it does not tolerate a NoExecute taint of the Node"}
+	}
+	if taken := a.portTaken(c); taken != "" && !elsewhere.refused() {
+		elsewhere = verdict{Reason: "NodePorts", certain: true, ordered: true, why: taken}
 	}
 	switch {
 	case len(shortages) == 0:

@@ -122,6 +122,12 @@ func ofOS(name string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Labels = map[string]string{corev1.LabelOSStable: name} }
 }
 
+func hasPort(port int32, ip string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: port, HostIP: ip, Protocol: corev1.ProtocolTCP}, {ContainerPort: 90}}
+	}
+}
+
 func priority(value int32) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.Priority = &value }
 }

@@ -40,6 +40,7 @@ type candidate struct {
 	untolerant bool // a NoExecute taint is not tolerated
 	perhaps    bool // … or is by a gate that is not on everywhere
 
+	ports          []hostPort
 	sysctls        []string
 	features       []string // of the node that it needs
 	memoryPressure bool     // is tolerated
@@ -79,6 +80,7 @@ func newCandidate(node *corev1.Node, pod *corev1.Pod) *candidate {
 		_, known := node.Status.Allocatable[name]
 		c.devices = c.devices || known // else it is of the cluster, not of the node: the kubelet does not look at it
 	}
+	c.ports = hostPorts(pod)
 	c.exclusive(allocated)
 	c.features = featuresOf(node, pod)
 	os, labelled := pod.Labels[corev1.LabelOSStable]

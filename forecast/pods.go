@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -168,6 +169,14 @@ type containerDocument struct {
 	RestartPolicy *corev1.ContainerRestartPolicy `json:"restartPolicy"`
 	RestartRules  []ruleDocument                 `json:"restartPolicyRules"`
 	VolumeMounts  []mountDocument                `json:"volumeMounts"`
+	Ports         []portDocument                 `json:"ports"`
+}
+
+type portDocument struct {
+	ContainerPort int32           `json:"containerPort"`
+	HostPort      int32           `json:"hostPort"`
+	HostIP        string          `json:"hostIP"`
+	Protocol      corev1.Protocol `json:"protocol"`
 }
 
 type ruleDocument struct {
@@ -200,7 +209,7 @@ func (p *podDocument) pod() corev1.Pod {
 			CreationTimestamp: p.Metadata.CreationTimestamp, DeletionTimestamp: p.Metadata.DeletionTimestamp},
 		Spec: corev1.PodSpec{NodeName: p.Spec.NodeName, NodeSelector: p.Spec.NodeSelector, Tolerations: p.Spec.Tolerations,
 			Priority: p.Spec.Priority, RestartPolicy: p.Spec.RestartPolicy, HostUsers: p.Spec.HostUsers, HostNetwork: p.Spec.HostNetwork, Overhead: p.Spec.Overhead,
-			Resources: p.Spec.Resources, Containers: containersOf(p.Spec.Containers), InitContainers: containersOf(p.Spec.InitContainers)},
+			Resources: p.Spec.Resources, Containers: containersOf(p.Spec.Containers, p.Spec.HostNetwork), InitContainers: containersOf(p.Spec.InitContainers, p.Spec.HostNetwork)},
 		Status: corev1.PodStatus{Phase: p.Status.Phase, QOSClass: p.Status.QOSClass,
 			ContainerStatuses: statusesOf(p.Status.ContainerStatuses), InitContainerStatuses: statusesOf(p.Status.InitContainerStatuses)},
 	}
@@ -230,7 +239,7 @@ func (p *podDocument) pod() corev1.Pod {
 	return pod
 }
 
-func containersOf(documents []containerDocument) []corev1.Container {
+func containersOf(documents []containerDocument, hostNetwork bool) []corev1.Container {
 	containers := make([]corev1.Container, 0, len(documents))
 	for _, d := range documents {
 		c := corev1.Container{Name: d.Name, Resources: d.Resources, RestartPolicy: d.RestartPolicy}
@@ -240,6 +249,11 @@ func containersOf(documents []containerDocument) []corev1.Container {
 		for _, mount := range d.VolumeMounts {
 			if len(mount.Options) > 0 {
 				c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{BindMountOptions: mount.Options})
+			}
+		}
+		for _, port := range d.Ports {
+			if port.HostPort > 0 || hostNetwork {
+				c.Ports = append(c.Ports, corev1.ContainerPort{ContainerPort: port.ContainerPort, HostPort: cmp.Or(port.HostPort, port.ContainerPort), HostIP: port.HostIP, Protocol: port.Protocol})
 			}
 		}
 		containers = append(containers, c)

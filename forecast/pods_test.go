@@ -30,6 +30,7 @@ func TestReadPods(t *testing.T) {
 			pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 			pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
 				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpExists}}}}}}, PodAffinity: &corev1.PodAffinity{}}
+			hasPort(80, "127.0.0.1")(pod)
 			pod.Spec.Overhead = quantities([]string{"cpu", "10m"})
 			pod.Spec.InitContainers = []corev1.Container{{Name: "first", Image: "image", Resources: corev1.ResourceRequirements{Requests: quantities([]string{"cpu", "2"})}}}
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResources: quantities([]string{"cpu", "1"})}}

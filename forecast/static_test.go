@@ -116,6 +116,11 @@ func TestStaticPods(t *testing.T) {
 		"CPU of one that has ended": {pods: []corev1.Pod{aPod("a", 0, asks("cpu", "3")), mirrored("s", phase(corev1.PodSucceeded))}, sandboxes: []Sandbox{fromAPI("a")}, files: in(manifests, aManifest("s.yaml", "s", asks("cpu", "3"))),
 			anyway: "a:OutOfcpu", doubts: manifests + "/s.yaml"},
 
+		"the port of one that does not run": {pods: []corev1.Pod{aPod("a", 0, hasPort(80, "")), aPod("b", 1, hasPort(81, ""))}, sandboxes: []Sandbox{fromAPI("a"), fromAPI("b")},
+			files: in(manifests, aManifest("s.yaml", "s", hasPort(80, "127.0.0.1"))), anyway: "a:NodePorts", doubts: manifests + "/s.yaml"},
+		"the port of one that does not run, of another address": {pods: []corev1.Pod{aPod("a", 0, hasPort(80, "192.0.2.1"))}, sandboxes: []Sandbox{fromAPI("a")},
+			files: in(manifests, aManifest("s.yaml", "s", hasPort(80, "127.0.0.1"))), doubts: manifests + "/s.yaml"},
+
 		"a mirror that was made again": {then: changes(noPath), pods: []corev1.Pod{mirrored("s", phase(corev1.PodPending))}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s")), static: "s-n1:StaticPodPath"},
 		"a mirror that is deleted":     {then: changes(noPath), pods: []corev1.Pod{mirrored("s", terminating)}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s")), static: "s-n1:StaticPodPath"},
 		"a mirror that is deleted, of an older manifest": {then: changes(noPath), pods: []corev1.Pod{mirrored("s", terminating, func(pod *corev1.Pod) { pod.Annotations[mirrorAnnotation] = "older" })}, sandboxes: []Sandbox{ran("s")},
