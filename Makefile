@@ -94,14 +94,19 @@ test-fresh: root ## make test as on a machine that was just installed and booted
 	@echo "NOT RUN ON A FRESH MACHINE: $(or $(strip $(filter-out $(TARGETS),$(TESTS))),nothing). $(NOT_FRESH) needs a systemd of its own."
 	@test/fresh/run.sh $(TARGETS)
 
+# The other processors of Kubernetes' nodes, and one of 32 bits more. Packages are made for amd64 and arm64 alone; for these the node's program is to build.
+PROCESSORS := ppc64le s390x arm 386
+
 .PHONY: vet
-vet: ## go vet, the end-to-end tests and the conformance suite included
+vet: ## go vet, the end-to-end tests and the conformance suite included; the plugin for other systems, the node's program for other processors
 	go vet ./...
 	go vet -tags e2e,long,conformance,systemd,machine,release,kubeadm ./...
 	go vet -C packaging/image ./...
 	go vet -C packaging/mixin ./...
 	cd test/differential/kubelet && go vet -modfile=../../parts/kubernetes/go.mod .
 	for system in darwin windows; do GOOS=$$system go vet ./plugin ./cmd/kubectl-kubelet || exit; done
+	ours="$$(go list -deps ./cmd/kubelet-supervisor | grep "^$$(go list -m)/")"; \
+	for processor in $(PROCESSORS); do GOARCH=$$processor go vet $$ours || exit; done
 
 .PHONY: lint
 lint: ## golangci-lint and shellcheck
@@ -171,7 +176,7 @@ test-differential-long: test-differential ## make test-differential on 100,000 n
 .PHONY: test-packages
 test-packages: SYSTEMS = linux
 test-packages: packages ## the packages, checked by lintian and rpmlint, the image, the plugin from its archive, alerts and dashboard
-	@test/parts/debian.sh lintian rpmlint rpm
+	@test/parts/debian.sh lintian rpmlint rpm fakeroot attr
 	packaging/lint.sh dist
 	go test -C packaging/image ./...
 	folder="$$(test/parts/prometheus.sh)"; KUBELET_SUPERVISOR_TEST_PROMETHEUS="$$folder" go test -C packaging/mixin ./...

@@ -76,7 +76,7 @@ func filesystem(folder string) (found *forecast.Filesystem, size int64, err erro
 	if err := unix.Statfs(folder, &s); err != nil {
 		return nil, 0, &os.PathError{Op: "statfs", Path: folder, Err: err}
 	}
-	block := s.Frsize
+	block := int64(s.Frsize) //nolint:unconvert // uint32 on s390x, int32 on 32 bits
 	if s.Type != zfsMagic {
 		size = block * int64(s.Blocks)
 	}

@@ -54,7 +54,7 @@ func TestSaveDocument(t *testing.T) {
 func TestDocumentsComeBackAsTheyWere(t *testing.T) {
 	for _, words := range []string{"", "x", "null", "1e3", "0x10", " a ", "a: b", "# c", "---\n", "é…😀", "\x00\x01\x1b[31m", "\x7f", "\u0085\u009f\ufeff\ufffe\uffff", "<&>\u2028", `\U0000007f "q"`} {
 		s := open(t, t.TempDir())
-		saved := trial{Of: words, Healthy: math.MaxInt64, Failures: math.MinInt64}
+		saved := trial{Of: words, Healthy: math.MaxInt64, Failures: math.MinInt}
 		must(t, s.SaveDocument("trial", "Trial", saved))
 		var loaded trial
 		must(t, s.LoadDocument("trial", "Trial", &loaded))
