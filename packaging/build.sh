@@ -34,6 +34,7 @@ unset GOOS GOARCH TEST_LDFLAGS
 
 go build -C packaging/tools -o "$BUILD/nfpm" github.com/goreleaser/nfpm/v2/cmd/nfpm
 go build -o "$BUILD/" ./packaging/bill ./packaging/krew
+go build -o "$BUILD/label" ./packaging/extension
 go build -C packaging/image -o "$BUILD/image" .
 go build -C packaging/mixin -o "$BUILD/mixin" .
 
@@ -95,9 +96,9 @@ extension() { # for systemd-sysext: /usr alone, of any distribution. It becomes 
 ID=_any
 ARCHITECTURE=${architectures[$ARCH]}
 RELEASE
-  # mksquashfs takes times from options or from the environment, not from both.
-  env --unset=SOURCE_DATE_EPOCH mksquashfs "$tree" "$folder/${program}_${version}_$ARCH.sysext.raw" -noappend -quiet -no-progress \
-    -all-root -no-xattrs -comp gzip -mkfs-time "$SOURCE_DATE_EPOCH" -all-time "$SOURCE_DATE_EPOCH" >/dev/null
+  # With labels of SELinux, which mksquashfs before 4.6 takes from nowhere but the files. sqfstar takes times from options or from the environment, not from both.
+  "$BUILD/label" "$tree" | env --unset=SOURCE_DATE_EPOCH sqfstar -quiet -no-progress -force -comp gzip -root-mode 0755 \
+    -root-time "$SOURCE_DATE_EPOCH" -mkfs-time "$SOURCE_DATE_EPOCH" "$folder/${program}_${version}_$ARCH.sysext.raw" >/dev/null
 }
 
 images=()

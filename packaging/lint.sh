@@ -28,7 +28,13 @@ for extension in "$folder"/*.sysext.raw; do
     echo "$extension is not as a system extension is to be." >&2
     exit 1
   fi
-  echo "$extension is a system extension for $architecture."
+  labels=$(fakeroot packaging/extension/labels.sh "$extension")
+  if [ "$(wc -l <<<"$labels")" != "$(($(wc -l <<<"$files") - 1))" ] || grep -vE '^usr[^ ]* system_u:object_r:(usr|lib|bin)_t:s0$' <<<"$labels" ||
+    ! grep -qx 'usr/bin/kubelet-supervisor system_u:object_r:bin_t:s0' <<<"$labels"; then
+    echo "$extension has not on every file the label that lets a host with SELinux execute it:"$'\n'"$labels" >&2
+    exit 1
+  fi
+  echo "$extension is a system extension for $architecture, with labels of SELinux."
 done
 
 work=$(mktemp -d)
