@@ -10,6 +10,7 @@ import (
 
 const (
 	controllerUnit       = "kubelet-supervisor-controller"
+	controllerProgram    = "/usr/libexec/kubelet-supervisor-controller"
 	controllerKubeconfig = "/etc/kubelet-supervisor-controller/kubeconfig"
 )
 
@@ -40,6 +41,10 @@ func TestTheControllerAsAService(t *testing.T) {
 		if said := m.must("stat -c %%U /proc/%s", first); strings.TrimSpace(said) == "root" {
 			t.Error("it runs as root")
 		}
+		// container-selinux labels each of these as a kubelet.
+		if path := m.program(first); strings.Contains(path, "bin/kubelet") {
+			t.Errorf("it is started as %s", path)
+		}
 
 		m.must("dpkg -i %s", m.packaged("new", controllerUnit+"_*.deb"))
 		if second := m.controller(); second == first {
@@ -50,7 +55,7 @@ func TestTheControllerAsAService(t *testing.T) {
 		}
 
 		m.must("dpkg --remove %s", controllerUnit)
-		if m.pids("/usr/bin/"+controllerUnit) != nil || m.has("/usr/lib/systemd/system/"+controllerUnit+".service") {
+		if m.pids(controllerProgram) != nil || m.has(controllerProgram) || m.has("/usr/bin/"+controllerUnit) || m.has("/usr/lib/systemd/system/"+controllerUnit+".service") {
 			t.Error("it is still there")
 		}
 		if got := m.read(controllerKubeconfig); got != lonely {
