@@ -208,13 +208,15 @@ test-systemd: root ## the packages on throw-away machines with a real systemd, e
 	  test/again/again.sh go test -tags systemd -count 1 -v -timeout 30m $(SHORT) $(TEST) ./test/systemd
 
 .PHONY: test-machine
-test-machine: root parts-node ## virtual machines with pure cgroup v2, systemd and the real kubelet: reboots, sleep, clock, power cuts, kubeadm init, join, upgrade and reset, a kubelet upgraded by apt (root; slow, for the processor is emulated; first time 10 to 15 min more); CUTS=200 for many
+test-machine: root parts-node ## virtual machines with pure cgroup v2, systemd and the real kubelet: reboots, sleep, clock, power cuts, kubeadm init, join, upgrade and reset, a kubelet upgraded by apt, SELinux enforcing (root; slow, for the processor is emulated; first time 10 to 15 min more); CUTS=200 for many
 	@test/parts/debian.sh qemu-system-x86 mmdebstrap e2fsprogs cpio kmod apt-utils
 	@test/parts/kubelets/build.sh 1.35
 	@test/parts/more/kubeadm/build.sh
 	kernel="$$(test/machine/kernel.sh)"; root="$$(test/machine/root.sh "$$kernel" "$(PARTS)")"; \
 	test/machine/shared.sh bin/machine "$$kernel"; test/machine/images.sh "$(PARTS)" bin/machine/images.img; test/machine/packages.sh "$(PARTS)" bin/machine/packages.img; \
-	$(REAL) KUBELET_SUPERVISOR_TEST_KERNEL="$$kernel" KUBELET_SUPERVISOR_TEST_ROOT="$$root" KUBELET_SUPERVISOR_TEST_SHARED="$(CURDIR)/bin/machine" \
+	selinux="$$(test/machine/root.sh "$$kernel" "$(PARTS)" kubelet)"; reference="$$(test/machine/root.sh "$$kernel" "$(PARTS)" debian)"; \
+	$(REAL) KUBELET_SUPERVISOR_TEST_KERNEL="$$kernel" KUBELET_SUPERVISOR_TEST_ROOT="$$root" KUBELET_SUPERVISOR_TEST_ROOT_SELINUX="$$selinux" \
+	  KUBELET_SUPERVISOR_TEST_ROOT_REFERENCE="$$reference" KUBELET_SUPERVISOR_TEST_SHARED="$(CURDIR)/bin/machine" \
 	  CUTS=$(CUTS) NODE_CUTS=$(NODE_CUTS) go test -tags machine -count 1 -v -timeout 5h $(TEST) ./test/machine 2>&1 | test/report.sh
 
 .PHONY: test-kubeadm

@@ -26,6 +26,7 @@ type machine struct {
 	disk    *disk.Disk
 	command func(name string, arguments ...string) *exec.Cmd // runs QEMU where the machine's network is to be
 	more    []string                                         // of QEMU's arguments
+	words   string                                           // more of the kernel's command line
 	folder  string                                           // sockets, console, snapshot
 	boots   map[string]bool                                  // every boot id there was
 
@@ -145,7 +146,7 @@ func (m *machine) arguments(more string) []string {
 		"-machine", "q35,hpet=off", "-accel", "tcg,thread=multi", "-cpu", "qemu64", "-smp", "2", "-m", "1536",
 		"-nodefaults", "-no-user-config", "-display", "none", "-rtc", "base=utc,clock=host",
 		"-kernel", filepath.Join(kernel, "vmlinuz"), "-initrd", filepath.Join(shared, "initrd"),
-		"-append", "console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 mitigations=off root=/dev/vda rw " + systemd + "machine=" + m.kind + more,
+		"-append", "console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 mitigations=off root=/dev/vda rw " + systemd + "machine=" + m.kind + m.words + more,
 		"-chardev", "file,id=console,append=on,path=" + socket("console"), "-serial", "chardev:console",
 		"-chardev", "socket,id=agent,path=" + socket("agent"), "-chardev", "socket,id=monitor,path=" + socket("monitor"),
 		"-mon", "chardev=monitor,mode=control",

@@ -13,6 +13,7 @@ export CGO_ENABLED=0 GOARCH=amd64
 go build -trimpath -ldflags "-s -w" -o "$folder/tree/shared/agent" ./test/machine/agent
 go build -trimpath -ldflags "-s -w" -o "$folder/tree/shared/fake" ./test/fakekubelet
 cp "$folder"/package/kubelet-supervisor_*.deb "$folder/tree/shared/kubelet-supervisor.deb"
+cp "$folder"/next/kubelet-supervisor_*.deb "$folder/tree/shared/kubelet-supervisor-next.deb"
 cp "$folder"/package/kubelet-supervisor-apt_*.deb "$folder/tree/shared/kubelet-supervisor-apt.deb"
 dpkg-deb --fsys-tarfile "$folder/tree/shared/kubelet-supervisor.deb" |
   tar -x --directory "$folder/tree/shared" --strip-components=3 ./usr/bin/kubelet-supervisor
