@@ -32,6 +32,8 @@ type fakeAPI struct {
 	fail     map[string]error     // by request; a code is answered, another error is no answer
 	after    func(request string) // called with the lock held, before the answer goes out
 	lost     error                // in place of each answer, of what was done all the same
+	silent   map[string]bool      // requests that get no answer
+	again    string               // the header Retry-After of each code
 }
 
 type code int
@@ -73,10 +75,15 @@ func (f *fakeAPI) asked() string {
 
 // RoundTrip answers one request.
 func (f *fakeAPI) RoundTrip(request *http.Request) (*http.Response, error) {
+	verb := strings.ToLower(request.Method)
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	verb := strings.ToLower(request.Method)
 	f.requests = append(f.requests, verb)
+	if f.silent[verb] {
+		f.mutex.Unlock()
+		<-request.Context().Done()
+		f.mutex.Lock()
+	}
 	if err := request.Context().Err(); err != nil {
 		return nil, err
 	}
@@ -86,10 +93,15 @@ func (f *fakeAPI) RoundTrip(request *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(c), Reason: reasons[c], Message: c.Error()}
+		response := answer(int(c), status)
 		if c == http.StatusTooManyRequests {
 			status.Details = &metav1.StatusDetails{RetryAfterSeconds: 30}
+			response = answer(int(c), status)
 		}
-		return answer(int(c), status), nil
+		if f.again != "" {
+			response.Header.Set("Retry-After", f.again)
+		}
+		return response, nil
 	}
 	var body []byte
 	if request.Body != nil {
@@ -102,6 +114,9 @@ func (f *fakeAPI) RoundTrip(request *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		f.events = append(f.events, event)
+		if f.after != nil {
+			f.after(verb)
+		}
 		return answer(http.StatusCreated, event), nil
 	case path != "get /api/v1/nodes/n1" && path != "patch /api/v1/nodes/n1/status":
 		return nil, fmt.Errorf("unexpected request %s", path)
@@ -130,7 +145,7 @@ func (f *fakeAPI) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer(200, node), nil
 }
 
-var reasons = map[code]metav1.StatusReason{403: metav1.StatusReasonForbidden, 404: metav1.StatusReasonNotFound, 409: metav1.StatusReasonAlreadyExists,
+var reasons = map[code]metav1.StatusReason{400: metav1.StatusReasonBadRequest, 401: metav1.StatusReasonUnauthorized, 403: metav1.StatusReasonForbidden, 404: metav1.StatusReasonNotFound, 409: metav1.StatusReasonAlreadyExists,
 	429: metav1.StatusReasonTooManyRequests, 500: metav1.StatusReasonInternalError}
 
 func answer(status int, body any) *http.Response {

@@ -54,12 +54,9 @@ func (p *Publisher) checkDue() bool {
 }
 
 // check reads the Node, and sees to it that what was published is published again where it is not there any more. It compares with what
-// the Node showed after the patch, so that what an API server changes in a patch is not written for ever.
+// the Node showed after the patch, so that what an API server changes in a patch is not written for ever. The Node is known here: once it is
+// not any more, what it shows is published again first.
 func (p *Publisher) check(ctx context.Context) error {
-	if p.node == nil {
-		p.checkAt = time.Time{}
-		return nil // it will be read before the next patch
-	}
 	node, err := p.read(ctx)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
@@ -78,20 +75,12 @@ func (p *Publisher) check(ctx context.Context) error {
 	case !reflect.DeepEqual(shownBy(node), p.node.shows):
 		p.logger.Warn("the Node does not show any more what was published on it; it is published again", zap.String("node", p.options.NodeName))
 		p.node.says = nodev1.Read(node)
-		p.publishAgain()
+		p.mutex.Lock()
+		p.again()
+		p.mutex.Unlock()
 	}
 	if err == nil && keepsFields(node) { // else they may be what was lost
 		p.learnKeeps(true)
 	}
 	return nil
-}
-
-// publishAgain offers anew what was published.
-func (p *Publisher) publishAgain() {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	if p.offered == nil && p.acknowledged != nil {
-		p.offered = &offer{*p.acknowledged, time.Now()}
-	}
-	p.acknowledged = nil
 }

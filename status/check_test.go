@@ -2,6 +2,7 @@ package status
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -32,6 +33,7 @@ func TestALostStatusIsWrittenAgain(t *testing.T) {
 		"etcd from a backup":      func(f *fakeAPI) { f.node = backup.DeepCopy() },
 		"etcd from a backup, and the API server was not restarted": func(f *fakeAPI) { f.cached, f.node = f.node, backup.DeepCopy() },
 		"another Node of the name":                                 func(f *fakeAPI) { f.node = backup.DeepCopy(); f.node.UID = "second" },
+		"another Node of the name, with all that was shown":        func(f *fakeAPI) { f.node.UID = "second" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -80,6 +82,9 @@ func TestTheNodeIsLookedAt(t *testing.T) {
 		}
 		if len(api.patches) != 1 {
 			t.Errorf("%d patches", len(api.patches))
+		}
+		if !slices.Equal(p.keeps, []bool{false}) {
+			t.Errorf("told that fields are kept: %v", p.keeps)
 		}
 	}
 	t.Run("as it was published", func(t *testing.T) {
@@ -130,12 +135,51 @@ func TestTheNodeIsLookedAt(t *testing.T) {
 			api.change(func() { clear(api.fail) })
 			elapse(150 * time.Second)
 			p.expect(t, "get patch")
+			api.change(func() { api.fail["get"] = code(500) })
+			for last := time.Now(); api.asked() == "" && time.Since(last) < time.Hour; {
+				elapse(time.Second)
+			}
+			api.change(func() { clear(api.fail) })
+			elapse(1200 * time.Millisecond) // the pauses have begun anew
+			p.expect(t, "get")
+		})
+	})
+	t.Run("while a move waits for longer", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			p := publish(t, api, func(o *Options) { o.MovesEvery = 2 * time.Hour })
+			p.Offer(moved(1))
+			p.expect(t, "get patch")
+			p.Offer(moved(2))
+			elapse(12*time.Minute + time.Second)
+			p.expect(t, "get")
+			api.change(func() { nodev1.ConditionOf(api.node).Message = "forged" })
+			elapse(12*time.Minute + time.Second)
+			p.expect(t, "get patch")
+			if got := api.shownVersion(); got != "using version 2" {
+				t.Errorf("the Node shows %q", got)
+			}
+		})
+	})
+	t.Run("and a condition that somebody changed has changed when it is mended", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			p := publish(t, api)
+			p.Offer(moved(1))
+			p.expect(t, "get patch")
+			began := time.Now()
+			api.change(func() { nodev1.ConditionOf(api.node).Status = corev1.ConditionFalse })
+			elapse(12*time.Minute + time.Second)
+			p.expect(t, "get patch")
+			if got := nodev1.ConditionOf(api.node); got.Status != "True" || got.LastTransitionTime.Sub(began) < 8*time.Minute-time.Second {
+				t.Errorf("the Node shows %v", got)
+			}
 		})
 	})
 	t.Run("there is no Node when it is time", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			api := newFakeAPI()
-			p := publish(t, api)
+			p := publish(t, api, func(o *Options) { o.OnLooked = func(string) { t.Error("a look at nothing was told") } })
 			p.Offer(moved(1))
 			p.expect(t, "get patch")
 			api.change(func() { api.node = nil })

@@ -44,9 +44,7 @@ func (p *Publisher) Event(e Event) {
 		LastTimestamp:  metav1.Time{Time: e.Time},
 		Count:          1,
 	})
-	if excess := len(p.events) - MaxEvents; excess > 0 {
-		p.events = p.events[excess:]
-	}
+	p.events = p.events[max(0, len(p.events)-MaxEvents):]
 	p.poke()
 }
 
@@ -92,11 +90,11 @@ func (p *Publisher) oldest() *corev1.Event {
 	return p.events[0]
 }
 
-// drop takes an event off the queue, unless newer ones have pushed it out meanwhile.
+// drop takes an event off the queue, unless newer ones have pushed it out meanwhile; then they are there.
 func (p *Publisher) drop(event *corev1.Event) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if len(p.events) > 0 && p.events[0] == event {
+	if p.events[0] == event {
 		p.events = p.events[1:]
 	}
 }

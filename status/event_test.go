@@ -50,21 +50,76 @@ func TestEvents(t *testing.T) {
 			}
 		})
 	})
-	for answer, again := range map[code]bool{403: false, 409: false, 422: false, 429: true, 500: true} {
+	for answer, again := range map[code]bool{307: true, 400: false, 401: true, 403: false, 409: false, 422: false, 429: true, 500: true} {
 		t.Run(answer.Error(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := newFakeAPI()
 				api.fail["post"] = answer
-				p := publish(t, api)
+				logger, lines := logs()
+				p := publish(t, api, logger)
 				p.Event(Event{time.Now(), corev1.EventTypeNormal, "Reason", "message"})
 				p.expect(t, "get post")
 				elapse(30 * time.Second)
 				if asked := api.asked() != ""; asked != again {
 					t.Errorf("posted again: %v", asked)
 				}
+				if said := lines.Len() > 0; said != (answer != 409) { // which says that it was posted before
+					t.Errorf("log lines: %v", lines.All())
+				}
 			})
 		})
 	}
+	t.Run("one that newer ones have pushed out while it was posted", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			p := publish(t, api)
+			api.after = func(verb string) {
+				if verb == "post" {
+					api.after = nil
+					for i := range MaxEvents {
+						p.Event(Event{time.Now(), corev1.EventTypeNormal, "Newer", fmt.Sprint(i)})
+					}
+				}
+			}
+			p.Event(Event{time.Now(), corev1.EventTypeNormal, "Oldest", "message"})
+			synctest.Wait()
+			if len(api.events) != 1+MaxEvents || api.events[1].Message != "0" {
+				t.Errorf("%d events", len(api.events))
+			}
+		})
+	})
+	t.Run("there is no Node yet", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			node := api.node
+			api.node = nil
+			p := publish(t, api)
+			p.Event(Event{time.Now(), corev1.EventTypeNormal, "Reason", "message"})
+			p.expect(t, "get")
+			api.change(func() { api.node = node })
+			elapse(2 * time.Second)
+			p.expect(t, "get post")
+		})
+	})
+	t.Run("those that were not posted are told at the end", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			p := publish(t, api)
+			p.Event(Event{time.Now(), corev1.EventTypeNormal, "Posted", "message"})
+			p.expect(t, "get post")
+			api.change(func() { api.fail["post"] = errors.New("refused") })
+			want := []Event{{time.Now(), corev1.EventTypeWarning, "One", "first"}, {time.Now(), corev1.EventTypeNormal, "Two", "second"}}
+			for _, e := range want {
+				p.Event(e)
+			}
+			p.stop()
+			for range 2 { // as often as one asks
+				if diff := cmp.Diff(want, p.Unsent()); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	})
 	t.Run("the status goes first", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			api := newFakeAPI()

@@ -74,9 +74,9 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// sooner gives the earlier of two times, of which zero is never.
+// sooner gives the earlier of two times; zero as the first one is never.
 func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
+	if a.IsZero() || b.Before(a) {
 		return b
 	}
 	return a

@@ -172,12 +172,15 @@ func TestWhatDoesNotWait(t *testing.T) {
 		"another assignment":          {func(r *Report) { other := "ns/b/kubelet"; r.Observed = &other }, 0},
 		"a verdict":                   {func(r *Report) { r.Condition.Status, r.Condition.Reason, r.Gist = "False", "Refused", "refused" }, 0},
 		"a verdict in the same words": {func(r *Report) { r.Condition.Status, r.Condition.Reason = "False", "Refused" }, 0},
+		"another status":              {func(r *Report) { r.Condition.Status = "Unknown" }, 0},
+		"another reason":              {func(r *Report) { r.Condition.Reason = "InTrial" }, 0},
+		"a retry that was seen":       {func(r *Report) { r.Status.Retry = "pool/hash/1" }, 0},
 		"another error":               {func(r *Report) { r.Config.Error = "failed" }, 0},
 		"other content":               {func(r *Report) { r.Gist = "another version" }, 0},
 		"one whose gist is empty":     {func(r *Report) { r.Gist = "" }, 0},
 		"what goes on": {func(r *Report) {
 			r.Condition.Status, r.Condition.Reason, r.Gist, r.Passing = "Unknown", "Applying", "applying", true
-		}, passingPause},
+		}, 10 * time.Second},
 		"what goes on with another assignment": {func(r *Report) {
 			other := "ns/b/kubelet"
 			r.Condition.Status, r.Condition.Reason, r.Gist, r.Passing, r.Observed = "Unknown", "Applying", "applying", true, &other
@@ -195,12 +198,97 @@ func TestWhatDoesNotWait(t *testing.T) {
 					p.expect(t, "")
 					elapse(c.waits - time.Millisecond)
 					p.expect(t, "")
-					elapse(2*time.Minute - c.waits)
+					if c.waits == time.Minute { // and as much by chance
+						elapse(time.Minute)
+					}
+					elapse(time.Millisecond)
 				}
 				p.expect(t, "patch")
 			})
 		})
 	}
+}
+
+// Where nothing is to wait, nothing does.
+func TestNothingWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := publish(t, newFakeAPI())
+		p.Offer(moved(1))
+		p.expect(t, "get patch")
+		for version := range 5 {
+			r := moved(version)
+			r.Passing = version == 3
+			p.Offer(r)
+			p.expect(t, "patch")
+		}
+	})
+}
+
+// A report without a gist is no move, whatever was there before.
+func TestReportsWithoutAGist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := publish(t, newFakeAPI(), patient)
+		for version, requests := range []string{"get patch", "patch"} {
+			r := moved(version)
+			r.Gist = ""
+			p.Offer(r)
+			p.expect(t, requests)
+		}
+	})
+}
+
+// A Node goes up, down and up; what comes next waits only where it is down or up once more, and nothing else.
+func TestWhatIsNoFlip(t *testing.T) {
+	for name, c := range map[string]struct {
+		third  func(up *Report)
+		fourth func(down *Report)
+		waits  bool
+	}{
+		"a flip":               {func(*Report) {}, func(*Report) {}, true},
+		"in other words":       {func(*Report) {}, func(r *Report) { r.Condition.Message = "exit code 2" }, true},
+		"another state before": {func(r *Report) { r.Condition.Reason = "InTrial" }, func(*Report) {}, false},
+		"another reason":       {func(*Report) {}, func(r *Report) { r.Condition.Reason = "InTrial" }, false},
+		"another ConfigMap":    {func(*Report) {}, func(r *Report) { r.Config.Assigned = source("b") }, false},
+		"an approval":          {func(*Report) {}, func(r *Report) { r.Status.Approval = "0123456789ab" }, false},
+		"a hold":               {func(*Report) {}, func(r *Report) { r.Status.Hold = &nodev1.Hold{Approval: "0123456789ab"} }, false},
+		"a verdict":            {func(*Report) {}, func(r *Report) { r.Condition.Status = "False" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := publish(t, newFakeAPI(), patient)
+				state := func(change func(*Report), status corev1.ConditionStatus, reason string) {
+					r := report(status, reason, "ns/a/kubelet")
+					change(&r)
+					p.Offer(r)
+				}
+				state(func(*Report) {}, "True", "Active")
+				p.expect(t, "get patch")
+				state(func(*Report) {}, "Unknown", "EnvironmentFailing")
+				p.expect(t, "patch")
+				state(c.third, "True", "Active")
+				p.expect(t, "patch")
+				state(c.fourth, "Unknown", "EnvironmentFailing")
+				if c.waits {
+					p.expect(t, "")
+					elapse(time.Minute)
+				}
+				p.expect(t, "patch")
+			})
+		})
+	}
+	t.Run("after a verdict", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := publish(t, newFakeAPI(), patient)
+			for i, reason := range []string{"Refused", "Active", "Refused", "Active"} {
+				status := corev1.ConditionTrue
+				if reason == "Refused" {
+					status = corev1.ConditionFalse
+				}
+				p.Offer(report(status, reason, "ns/a/kubelet"))
+				p.expect(t, []string{"get patch", "patch", "patch", "patch"}[i])
+			}
+		})
+	})
 }
 
 func TestAMoveThatWaits(t *testing.T) {
@@ -226,6 +314,29 @@ func TestAMoveThatWaits(t *testing.T) {
 			p.Offer(moved(1))
 			elapse(5 * time.Minute)
 			p.expect(t, "")
+		},
+		"waits anew after it was taken back": func(t *testing.T, _ *fakeAPI, p *publishing) {
+			p.Offer(moved(1))
+			elapse(5 * time.Minute)
+			p.Offer(moved(3))
+			p.expect(t, "")
+		},
+		"waits anew though it came while one was published": func(t *testing.T, api *fakeAPI, p *publishing) {
+			api.change(func() {
+				api.after = func(verb string) {
+					if verb == "patch" {
+						api.after = nil
+						p.Offer(moved(3))
+					}
+				}
+			})
+			for api.asked() == "" {
+				elapse(time.Second)
+			}
+			elapse(58 * time.Second)
+			p.expect(t, "")
+			elapse(2 * time.Minute)
+			p.expect(t, "patch")
 		},
 		"is published at the end": func(t *testing.T, api *fakeAPI, p *publishing) {
 			p.stop()

@@ -125,9 +125,6 @@ func (p *Publisher) Offer(report Report) {
 	if current != nil && report.Observed == nil {
 		report.Observed = current.Observed
 	}
-	if report.Observed != nil {
-		report.Status.Observed = *report.Observed
-	}
 	if current != nil && same(*current, report) {
 		return
 	}
@@ -139,15 +136,17 @@ func (p *Publisher) Offer(report Report) {
 func (p *Publisher) NodeRecreated() {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	switch {
-	case p.offered != nil:
-		again := *p.offered // a new offer, lest one that is being published to the old Node acknowledges it
-		p.offered = &again
-	case p.acknowledged != nil:
+	p.again()
+	p.forget = true // else one that is being published to the old Node would acknowledge it
+	p.poke()
+}
+
+// again offers anew what was published. The mutex is held.
+func (p *Publisher) again() {
+	if p.offered == nil && p.acknowledged != nil {
 		p.offered = &offer{*p.acknowledged, time.Now()}
 	}
-	p.acknowledged, p.forget = nil, true
-	p.poke()
+	p.acknowledged = nil
 }
 
 func (p *Publisher) poke() {
@@ -175,7 +174,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 		case <-due:
 		}
 		next, err := p.work(ctx)
-		if due = nil; err == nil {
+		if err == nil {
 			retry.Reset()
 			if !next.IsZero() {
 				due = time.After(time.Until(next))
@@ -228,7 +227,7 @@ func (p *Publisher) work(ctx context.Context) (next time.Time, err error) {
 		case p.checkDue():
 			err = p.check(ctx)
 		default:
-			return sooner(at, p.checkAt), p.sendEvents(ctx)
+			return sooner(at, p.checkAt), p.sendEvents(ctx) // what waits has been published before, so a look is due some time
 		}
 		if err != nil {
 			return next, err
@@ -258,10 +257,7 @@ func (p *Publisher) acknowledge(published *offer) {
 	p.scheduleCheck()
 	p.mutex.Lock()
 	if !p.forget {
-		p.acknowledged = &published.report
-	}
-	if p.offered == published { // else a newer one, or another Node, came meanwhile
-		p.offered = nil
+		p.acknowledged = &published.report // if nothing newer was offered, next sees that there is nothing left
 	}
 	p.mutex.Unlock()
 	if p.options.OnAcknowledged != nil {

@@ -244,7 +244,7 @@ func TestRetriesUntilAcknowledged(t *testing.T) {
 				if len(p.acknowledged) > 0 {
 					t.Errorf("acknowledged %q", p.acknowledged)
 				}
-				if n := len(p.api.requests); n > 100 {
+				if n := len(p.api.requests); n < 30 || n > 100 {
 					t.Errorf("%d requests in an hour", n)
 				}
 				api.change(func() { c.heal(api) })
@@ -289,6 +289,8 @@ func TestNodeRecreated(t *testing.T) {
 		})
 		p.NodeRecreated()
 		p.expect(t, "get patch")
+		p.Offer(report("True", "Active", "ns/a/kubelet"))
+		p.expect(t, "") // it is there already
 		if got := nodev1.ConditionOf(api.node); got == nil || got.Reason != "Active" || api.node.Annotations[nodev1.ConfigObservedAnnotation] != "ns/a/kubelet" {
 			t.Errorf("the new Node shows %v", got)
 		}
@@ -300,6 +302,17 @@ func TestNodeRecreated(t *testing.T) {
 		if uid := api.events[0].InvolvedObject.UID; uid != "second" {
 			t.Errorf("the event is about uid %s", uid)
 		}
+	})
+}
+
+// A Node may come again before there is anything to say of it.
+func TestNodeRecreatedBeforeAnything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := publish(t, newFakeAPI())
+		p.NodeRecreated()
+		p.expect(t, "")
+		p.Offer(report("True", "Active", ""))
+		p.expect(t, "get patch")
 	})
 }
 
@@ -377,6 +390,19 @@ func TestBackOff(t *testing.T) {
 			}
 		})
 	})
+	t.Run("doubles", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			api.fail["get"] = errors.New("refused")
+			p := publish(t, api)
+			p.Offer(report("True", "One", ""))
+			for range 400 {
+				elapse(100 * time.Millisecond)
+				p.Offer(report("True", "One", "")) // the same once more is nothing new
+			}
+			p.expect(t, "get get get get get get") // at 0, 1, 3, 7, 15 and 31 s, ±20 %
+		})
+	})
 	t.Run("begins anew with a new report", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			api := newFakeAPI()
@@ -425,20 +451,22 @@ func TestFlush(t *testing.T) {
 			}
 		})
 	})
-	t.Run("but not for ever", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			api := newFakeAPI()
-			api.fail["get"] = errors.New("refused")
-			p := publish(t, api)
-			p.Offer(report("Unknown", "Stopped", ""))
-			synctest.Wait()
-			began := time.Now()
-			p.stop()
-			if took := time.Since(began); took != 3*time.Second {
-				t.Errorf("stopped after %v", took)
-			}
+	for limit, want := range map[time.Duration]time.Duration{3 * time.Second: 3 * time.Second, 0: 2 * time.Second} {
+		t.Run("but not for ever: "+limit.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := newFakeAPI()
+				api.fail["get"] = errors.New("refused")
+				p := publish(t, api, func(o *Options) { o.FlushTime = limit })
+				p.Offer(report("Unknown", "Stopped", ""))
+				synctest.Wait()
+				began := time.Now()
+				p.stop()
+				if took := time.Since(began); took != want {
+					t.Errorf("stopped after %v", took)
+				}
+			})
 		})
-	})
+	}
 	t.Run("nothing left takes no time and no request", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			api := newFakeAPI()
