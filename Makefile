@@ -166,6 +166,12 @@ test-differential: ## the forecast, held against the kubelet's own admission cod
 	test/differential/build.sh bin/differential
 	$(call AGAINST,1.36.3)
 
+.PHONY: record-forecast
+record-forecast: ## asks the kubelet's admission code anew about the nodes in forecast/testdata, with which the forecast's own tests are run; SEEDS=1-100,250 for others
+	test/differential/build.sh bin/differential
+	RECORD="$(CURDIR)/forecast/testdata/kubelet.jsonl.gz" SEEDS="$(SEEDS)" KUBELET_SUPERVISOR_TEST_ADMISSION="$(CURDIR)/bin/differential/admission-1.36.3" \
+	  go test -count=1 -v -run '^TestRecord$$' ./test/differential
+
 .PHONY: test-differential-long
 test-differential-long: DIFFERENTIAL = 100000
 test-differential-long: test-differential ## make test-differential on 100,000 nodes, and against two kubelets before the newest (first time: 20 min of building)

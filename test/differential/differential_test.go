@@ -16,8 +16,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 )
 
 const (
@@ -130,15 +128,6 @@ func (r *run) try(t *testing.T, k *admission, seed uint64) bool {
 
 // blind nodes do not tell of their CPUs. Then a machine that changed cannot be known.
 func blind(seed uint64, c Case) bool { return seed%10 == 0 && reflect.DeepEqual(c.Later, c.Machine) }
-
-func judge(c Case, r Result, blind bool) (forecast.Forecast, []string) {
-	facts, err := c.Facts(r, blind)
-	if err != nil {
-		return forecast.Forecast{}, []string{err.Error()}
-	}
-	f := forecast.Of(facts)
-	return f, c.Faults(f, r)
-}
 
 func one(t *testing.T, path string, seed uint64) {
 	k := begin(t, path)
