@@ -43,11 +43,12 @@ func run() int {
 	if len(os.Args) > 3 && os.Args[1] == enclosed {
 		return enclose(os.Args[2], os.Args[3], os.Args[4:])
 	}
-	o := options{Least: 10 * time.Second}
+	var o options
 	names := flag.String("package", "./decide", "whose code and tests: one, several with commas, or all that are known")
 	flag.StringVar(&o.Files, "files", "", "only mutants of these files, as act.go,trial.go")
 	flag.Float64Var(&o.Share, "share", 1, "only this part of the mutants, by chance")
 	flag.Uint64Var(&o.Seed, "seed", 1, "of that chance")
+	flag.DurationVar(&o.Least, "least", 10*time.Second, "what each mutant is given at least; more where other work slows the tests down, for a mutant that takes too long may count as killed")
 	flag.BoolVar(&o.Show, "show", false, "only show the mutants, also those that turn out not to compile")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
