@@ -26,23 +26,18 @@ func checkAliases(content []byte) error {
 	return nil
 }
 
-// expanded returns what is left of the limit, in bytes, after the node; it stops soon after nothing is.
+// expanded returns what is left of the limit, in bytes, after the strings of the node.
 func expanded(node any, left int) int {
-	left--
 	switch node := node.(type) {
 	case string:
 		left -= len(node)
 	case []any:
 		for _, value := range node {
-			if left = expanded(value, left); left < 0 {
-				break
-			}
+			left = expanded(value, left)
 		}
 	case map[any]any:
 		for key, value := range node {
-			if left = expanded(value, expanded(key, left)); left < 0 {
-				break
-			}
+			left = expanded(value, expanded(key, left))
 		}
 	}
 	return left

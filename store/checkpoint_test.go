@@ -35,6 +35,7 @@ func TestSaveCheckpoint(t *testing.T) {
 		{"a key of 253 characters, the most that Kubernetes takes", map[string]string{strings.Repeat("k", 253): "x"}, ""},
 		{"1 MiB of values", map[string]string{"a": strings.Repeat("x", 1<<19), "b": strings.Repeat("x", 1<<19)}, ""},
 		{"as many keys as there may be, as long as Kubernetes takes them, and 1 MiB of values", full, ""},
+		{"all that fits", map[string]string{"a": strings.Repeat("x", payloadLimit-1)}, ""},
 		{"an empty key", map[string]string{"": "x"}, `invalid file key: must not be empty: ""`},
 		{"a key with a folder", map[string]string{"foo/bar": "x"}, `invalid file key "foo/bar", only base names are allowed`},
 		{"an absolute key", map[string]string{"/bar": "x"}, `invalid file key "/bar", only base names are allowed`},

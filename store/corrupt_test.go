@@ -222,6 +222,31 @@ func TestCorruptFoldersAreSetAside(t *testing.T) {
 	}
 }
 
+// What cannot be set aside stays where it is, and both is said.
+func TestWhatCannotBeSetAside(t *testing.T) {
+	disk := populated(t)
+	must(t, disk.create("/state/meta/last-known-good", []byte("{")))
+	disk.left = 0
+	_, err := disk.store().LoadSource(LastKnownGood)
+	wantError(t, err, "does not decode")
+	wantError(t, err, "; it could not be set aside: "+errNoPower.Error())
+	if disk.find("/state/meta/last-known-good") == nil {
+		t.Error("it is gone")
+	}
+}
+
+// A name that is too long with the time is cut, and not the time.
+func TestALongNameIsSetAside(t *testing.T) {
+	s := corruptible(t)
+	name := strings.Repeat("n", 244)
+	must(t, s.SaveDocument(name, "Trial", trial{}))
+	must(t, os.WriteFile(filepath.Join(s.dir, "meta", name), []byte("{"), 0o600))
+	err := s.LoadDocument(name, "Trial", &trial{})
+	const suffix = ".corrupt-20260102T030405.000000006Z"
+	wantError(t, err, "set aside as n")
+	wantList(t, s, "meta", name[:255-len(suffix)]+suffix)
+}
+
 func corruptible(t *testing.T) *Store {
 	s := open(t, t.TempDir())
 	s.now = func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC) }

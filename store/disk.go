@@ -34,7 +34,6 @@ type defect struct {
 }
 
 func (d *defect) Error() string { return fmt.Sprintf("%s %v", d.path, d.reason) }
-func (d *defect) Unwrap() error { return d.reason }
 
 // osDisk is the disk of the running system. It follows no links. Checking a name and then using it is enough here: nobody
 // else can write to the folders in between.
@@ -45,7 +44,7 @@ type osDisk struct {
 
 func (d *osDisk) checkFolder(path string) error {
 	info, err := os.Lstat(path)
-	if path == d.dir && (err != nil || !os.SameFile(info, d.opened)) {
+	if path == d.dir && !os.SameFile(info, d.opened) {
 		return fmt.Errorf("the state folder %s was removed or replaced while in use; restart kubelet-supervisor", path)
 	}
 	if err != nil {

@@ -49,6 +49,7 @@ func TestNothingIsDurableUnlessItIsSynced(t *testing.T) {
 func withoutFsync(t *testing.T, dir string) {
 	s := open(t, dir)
 	must(t, s.SaveSource(Assigned, source("1")))
+	must(t, os.WriteFile(metaPath(s, LastKnownGood), []byte("{"), 0o600))
 	refuseFsync(t)
 	disk := s.disk.(*osDisk)
 	for what, err := range map[string]error{
@@ -61,6 +62,8 @@ func withoutFsync(t *testing.T, dir string) {
 			t.Errorf("%s that is not synced: %v", what, err)
 		}
 	}
+	_, err := s.LoadSource(LastKnownGood)
+	wantError(t, err, "could not be set aside")
 	if now, err := s.LoadSource(Assigned); err != nil || now == nil || now.ResourceVersion != "1" {
 		t.Errorf("after a change that failed, assigned is %v, %v", now, err)
 	}

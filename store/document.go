@@ -84,10 +84,9 @@ func encodeDocument(kind string, v any) ([]byte, error) {
 func escapeUnprintable(content []byte) []byte {
 	var escaped strings.Builder
 	for _, r := range string(content) {
-		switch {
-		case r < unicode.MaxASCII || unicode.IsPrint(r):
+		if unicode.IsPrint(r) {
 			escaped.WriteRune(r)
-		default:
+		} else {
 			fmt.Fprintf(&escaped, `\U%08x`, r)
 		}
 	}

@@ -167,7 +167,7 @@ func TestStateFolderReplacedWhileInUse(t *testing.T) {
 
 // A read-only file system needs a mount namespace of its own, hence a process of its own.
 func TestReadOnlyFileSystem(t *testing.T) {
-	dir := os.Getenv("STORE_TEST_READ_ONLY")
+	dir := os.Getenv("STORE_TEST_MOUNT")
 	if dir == "" {
 		runOnReadOnlyFileSystem(t)
 		return
@@ -208,8 +208,14 @@ func runOnReadOnlyFileSystem(t *testing.T) {
 	must(t, s.SaveCheckpoint(*source("1"), map[string]string{"kubelet": "x"}))
 	must(t, os.WriteFile(filepath.Join(dir, "meta", "last-known-good"), []byte("{"), 0o600))
 	must(t, s.Close())
-	child := exec.Command(os.Args[0], "-test.run=^TestReadOnlyFileSystem$", "-test.v")
-	child.Env = append(os.Environ(), "STORE_TEST_READ_ONLY="+dir)
+	inMountNamespace(t, dir)
+}
+
+// inMountNamespace runs the test once more in a process that may mount, with the name of the folder to mount at.
+func inMountNamespace(t *testing.T, dir string) {
+	t.Helper()
+	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	child.Env = append(os.Environ(), "STORE_TEST_MOUNT="+dir)
 	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	if os.Geteuid() != 0 {
 		child.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
