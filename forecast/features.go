@@ -43,7 +43,7 @@ func (a *admission) features(c *candidate) verdict {
 	if v := a.podLevel(c); v.refused() {
 		return v
 	}
-	if len(c.features) == 0 || len(a.declared) == 0 || a.config.gate(declaredFeatures) == no {
+	if len(a.declared) == 0 || a.config.gate(declaredFeatures) == no {
 		return admitted
 	}
 	doubt := admitted
@@ -71,17 +71,17 @@ func (a *admission) gatesOf(feature string) certainty {
 		switch then := a.config.gate(gate); {
 		case then == no:
 			return no
-		case then == perhaps && !a.keepsGate(gate):
+		case !a.keepsGate(gate):
 			on = perhaps
 		}
 	}
 	return on
 }
 
-// keepsGate tells whether a gate that is on certainly stays on.
+// keepsGate tells whether a gate that is on, and is not written off, certainly stays on.
 func (a *admission) keepsGate(name string) bool {
 	then := a.config.gate(name)
-	return then == yes || then == perhaps && a.now.gate(name) == perhaps && a.config.sameDefaults(a.now)
+	return then == yes || a.now.gate(name) == perhaps && a.config.sameDefaults(a.now)
 }
 
 // podLevel is about resources of a whole pod.

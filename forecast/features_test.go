@@ -39,6 +39,12 @@ func TestDeclaredFeatures(t *testing.T) {
 		{name: "the whole check goes off", then: changes(gates("-"+feature, "-NodeDeclaredFeatures")), pods: pods, node: declares(feature), unknown: "featureGates.NodeDeclaredFeatures, featureGates." + feature},
 		{name: "a kubelet that declares nothing", then: changes(gates("-" + feature)), pods: pods, node: declares(), unknown: "featureGates." + feature},
 		{name: "a feature that is not declared now", then: changes(maxPods(19)), pods: pods, node: declares("Other"), anyway: "rules:PodFeatureUnsupported?"},
+		{name: "a feature that is not declared, and its gate goes off", then: changes(gates("-" + feature)), pods: pods, node: declares("Other"), anyway: "rules:PodFeatureUnsupported?", unknown: "featureGates." + feature},
+		{name: "the gate is on, and is said to be", then: changes(gates(feature)), pods: pods, node: declares(feature), unknown: "featureGates." + feature},
+		{name: "a kubelet without a version", then: changes(gates("-" + feature)), pods: pods, node: func(n *corev1.Node) { n.Status.DeclaredFeatures = []string{feature} }, unknown: "featureGates." + feature},
+		{name: "resources of the whole pod, and a kubelet that declares nothing", then: changes(gates("-PodLevelResources")), unknown: "featureGates.PodLevelResources", pods: []corev1.Pod{aPod("a", 0, func(pod *corev1.Pod) {
+			pod.Spec.Resources = &corev1.ResourceRequirements{Requests: quantities([]string{"cpu", "1"})}
+		})}, losses: "a:PodLevelResourcesNotSupported?"},
 		{name: "resources of the whole pod", then: changes(gates("-PodLevelResources")), node: declares(feature), unknown: "featureGates.PodLevelResources", pods: []corev1.Pod{aPod("a", 0, func(pod *corev1.Pod) {
 			pod.Spec.Resources = &corev1.ResourceRequirements{Requests: quantities([]string{"cpu", "1"})}
 		})}, losses: "a:PodLevelResourcesNotSupported"},

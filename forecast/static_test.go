@@ -152,6 +152,11 @@ func TestStaticPods(t *testing.T) {
 				t.Errorf("losses %q, static %q, anyway %q, doubts %q; want losses %q, static %q, anyway %q, doubts %q; %v",
 					lines(got.Losses), lines(got.Static), lines(got.Anyway), whats(got.Doubts), row.losses, row.static, row.anyway, row.doubts, got.Doubts)
 			}
+			for _, l := range got.Static {
+				if l.Why == "" || l.Namespace != "default" || l.UID == "" && f.Sandboxes != nil && len(f.Sandboxes) > 0 {
+					t.Errorf("a loss without words or a name: %+v", l)
+				}
+			}
 			if row.detail != "" && !strings.Contains(got.Sentence(5), row.detail+")") {
 				t.Errorf("the sentence lacks %q: %s", row.detail, got.Sentence(5))
 			}

@@ -147,7 +147,7 @@ func (r replay) alike(equals []*candidate) {
 	}
 }
 
-// A tie is pods of one second, which stand beside each other, by kind.
+// A tie is pods of one second, which stand beside each other, by kind. Static pods are of a second of their own.
 type tie struct {
 	from  int
 	kinds [][]*candidate
@@ -156,7 +156,7 @@ type tie struct {
 func ties(order []*candidate) (list []tie) {
 	for from := 0; from < len(order); {
 		to := from + 1
-		for to < len(order) && order[to].static == order[from].static && order[to].created() == order[from].created() {
+		for to < len(order) && order[to].created() == order[from].created() {
 			to++
 		}
 		if to-from > 1 {
@@ -183,9 +183,9 @@ func kindsOf(pods []*candidate) (kinds [][]*candidate) {
 	return kinds
 }
 
-// A kind is all that the admission looks at.
+// A kind is all that the admission looks at, of pods that are all static or all not.
 type kind struct {
-	static, critical, runs                                  bool
+	runs                                                    bool
 	devices, misplaced, untolerant, perhaps, memoryPressure bool
 
 	asks, holds      [3]int64
@@ -196,16 +196,14 @@ type kind struct {
 }
 
 func (c *candidate) kind() kind {
-	k := kind{static: c.static, critical: c.critical, runs: c.runs,
+	k := kind{runs: c.runs,
 		devices: c.devices, misplaced: c.misplaced, untolerant: c.untolerant, perhaps: c.perhaps, memoryPressure: c.memoryPressure,
 		asks: c.asks.plain(), holds: c.holds.plain(), class: c.pod.Status.QOSClass,
 		priority: math.MinInt64, sysctls: strings.Join(c.sysctls, " "), features: strings.Join(c.features, " ")}
 	if c.pod.Spec.Priority != nil {
 		k.priority = int64(*c.pod.Spec.Priority)
 	}
-	if len(c.asks.scalars)+len(c.holds.scalars)+len(c.containers) > 0 {
-		k.further = fmt.Sprint(c.asks.scalars, c.holds.scalars)
-	}
+	k.further = fmt.Sprint(c.asks.scalars, c.holds.scalars)
 	for _, alone := range c.containers {
 		k.further += fmt.Sprint(alone.ends, alone.cpus, alone.memory)
 	}

@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -32,16 +33,7 @@ func (h Host) unit(of func(CPU) int) map[int]int {
 
 // uniform tells whether all units of a kind are of one size.
 func uniform(sizes map[int]int) bool {
-	first := 0
-	for _, size := range sizes {
-		first = size
-	}
-	for _, size := range sizes {
-		if size != first {
-			return false
-		}
-	}
-	return true
+	return len(slices.Compact(slices.Sorted(maps.Values(sizes)))) <= 1
 }
 
 // withSiblings adds the other threads of these CPUs' cores.
