@@ -142,6 +142,14 @@ func runsContainer(pod *corev1.Pod) {
 		{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 }
 
+// controlledBy makes the pod one of such a controller.
+func controlledBy(kind string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		controller := true
+		pod.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Controller: &controller}}
+	}
+}
+
 func terminating(pod *corev1.Pod) { now := metav1.Now(); pod.DeletionTimestamp = &now }
 
 func never(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyNever }

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // A row is a change on a node. What is not said is as machine, nodeWith and sevenPods have it.
@@ -344,10 +343,7 @@ func TestKubeletThatEndsAtItsStart(t *testing.T) {
 
 // A drained node still has the pods of its DaemonSets, and its static ones.
 func TestHarm(t *testing.T) {
-	ofDaemonSet := func(pod *corev1.Pod) {
-		controller := true
-		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: &controller}}
-	}
+	ofDaemonSet := controlledBy("DaemonSet")
 	moved := func(c *Configuration) { c.CgroupRoot = "/other" }
 	elsewhere := func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{"disk": "hdd"} }
 	for _, row := range []struct {

@@ -96,6 +96,10 @@ func TestReadPodsAndEnds(t *testing.T) {
 		"rejected, and its containers exited with 0":      {`{"spec":{"restartPolicy":"Always","containers":[{"name":"a"}]},"status":{"phase":"Succeeded"}}`, End{Rejected: true}},
 		"deleted, and its containers exited with 0":       {`{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"restartPolicy":"Always"},"status":{"phase":"Succeeded"}}`, End{}},
 		"evicted later, and its containers exited with 0": {`{"spec":{"restartPolicy":"Always"},"status":{"phase":"Succeeded","conditions":[{"type":"DisruptionTarget","status":"True"}]}}`, End{}},
+		"preempted, by the word alone":                    {`{"status":{"phase":"Succeeded","reason":"Preempting"}}`, End{Reason: "Preempting"}},
+		"succeeded, and a reason is named":                {`{"spec":{"restartPolicy":"Always"},"status":{"phase":"Succeeded","reason":"New"}}`, End{Reason: "New"}},
+		"failed, of a pod that always runs":               {`{"metadata":{"uid":"b"},"spec":{"restartPolicy":"Always"},"status":{"phase":"Failed"}}`, End{UID: "b"}},
+		"not ready at its end":                            {`{"spec":{"restartPolicy":"Always"},"status":{"phase":"Succeeded","conditions":[{"type":"Ready","status":"False"},{"type":"Initialized","status":"True"},{"type":"DisruptionTarget","status":"False"}]}}`, End{Rejected: true}},
 		"a container that need not run again":             {`{"spec":{"restartPolicy":"Always","containers":[{"name":"a","restartPolicy":"Never"}]},"status":{"phase":"Succeeded"}}`, End{}},
 	} {
 		var told []End

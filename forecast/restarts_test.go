@@ -52,6 +52,7 @@ func TestSameThings(t *testing.T) {
 func TestSocket(t *testing.T) {
 	for endpoint, want := range map[string]string{
 		"unix:///run/a.sock": "/run/a.sock", "unix:/run/a.sock": "/run/a.sock", "/run/a.sock": "/run/a.sock", "unix:///var/run//a.sock": "/run/a.sock",
+		"/run/a b%zz.sock": "/run/a b%zz.sock", "/run/../run/./a.sock": "/run/a.sock", "/var/run": "/var/run",
 		"tcp://127.0.0.1:1": "tcp://127.0.0.1:1", "unix://%zz": "unix://%zz",
 	} {
 		if got := Socket(endpoint); got != want {

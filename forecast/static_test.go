@@ -77,6 +77,12 @@ func TestStaticPods(t *testing.T) {
 		"no mirror, and no file was read": {then: changes(noPath), sandboxes: []Sandbox{ran("s")}, static: "s-n1:StaticPodPath", doubts: "static pod default/s-n1"},
 		"no mirror, and the URL goes": {now: changes(url), then: changes(func(c *Configuration) { c.StaticPodURL = "" }), sandboxes: []Sandbox{served(ran("s"))},
 			static: "s-n1:StaticPodURL", doubts: "static pod default/s-n1"},
+		"another URL than that of a pod that runs": {now: changes(url), then: changes(func(c *Configuration) { c.StaticPodURL = "http://b" }), pods: []corev1.Pod{aPod("a", 0), aPod("h", 0, func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{SourceAnnotation: "http", mirrorAnnotation: "h"}
+		})}, static: "h:StaticPodURL", doubts: "staticPodURL"},
+		"a URL that goes makes room": {now: changes(url), then: changes(maxPods(1), func(c *Configuration) { c.StaticPodURL = "" }), pods: []corev1.Pod{aPod("a", 0), aPod("h", 0, func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{SourceAnnotation: "http", mirrorAnnotation: "h"}
+		})}, static: "h:StaticPodURL"},
 		"another URL": {now: changes(url), then: changes(func(c *Configuration) { c.StaticPodURL = "http://b" }), sandboxes: []Sandbox{}, doubts: "staticPodURL"},
 		"a mirror and a sandbox are one pod": {then: changes(noPath), pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s")),
 			static: "s-n1:StaticPodPath"},
@@ -94,6 +100,7 @@ func TestStaticPods(t *testing.T) {
 		"no file of a pod, of those that could be read": {pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, Manifest{File: "huge.yaml"}), static: "s-n1:StaticPodGone?", detail: "huge.yaml cannot be read"},
 		"a folder that was not read":                    {pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{ran("s")}},
 		"an edit that was not taken":                    {pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s", version2)), static: "s-n1:StaticPodChanged", detail: "s.yaml"},
+		"a label that was edited":                       {pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s", func(pod *corev1.Pod) { pod.Labels["app"] = "t" })), static: "s-n1:StaticPodChanged", detail: "s.yaml"},
 		"an edit of a pod with a uid":                   {pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s", version2, func(pod *corev1.Pod) { pod.UID = "hash-s" }))},
 		"what the kubelet has the last word on": {pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s", func(pod *corev1.Pod) {
 			pod.Annotations["kubernetes.io/config.hash"], pod.Labels["io.kubernetes.pod.uid"] = "x", "x"
@@ -178,11 +185,22 @@ func TestStaticPodsKeepTheirCPUs(t *testing.T) {
 
 func TestDecodeManifest(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c"}]}}`:                                                                                    "default/a BestEffort 0 0",
-		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"n"},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"250m"}}}]}}`:                            "n/a Burstable 250m 0",
-		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1","memory":"64Mi"}}}]}}`:                                 "default/a Guaranteed 1 64Mi",
-		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1","memory":"64Mi"},"requests":{"cpu":"500m"}}}]}}`:       "default/a Burstable 500m 64Mi",
-		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"initContainers":[{"name":"i"}],"containers":[{"name":"c","resources":{"limits":{"cpu":"1","memory":"64Mi"}}}]}}`: "default/a Burstable 1 64Mi",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c"}]}}`:                                                                                                                                     "default/a BestEffort 0 0",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"n"},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"250m"}}}]}}`:                                                                             "n/a Burstable 250m 0",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1","memory":"64Mi"}}}]}}`:                                                                                  "default/a Guaranteed 1 64Mi",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1","memory":"64Mi"},"requests":{"cpu":"500m"}}}]}}`:                                                        "default/a Burstable 500m 64Mi",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"initContainers":[{"name":"i"}],"containers":[{"name":"c","resources":{"limits":{"cpu":"1","memory":"64Mi"}}}]}}`:                                                  "default/a Burstable 1 64Mi",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1"}}}]}}`:                                                                                                  "default/a Burstable 1 0",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c","resources":{"limits":{"memory":"1Mi"}}}]}}`:                                                                                             "default/a Burstable 0 1Mi",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"1","memory":"1Mi"}}}]}}`:                                                                                 "default/a Burstable 1 1Mi",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"0","memory":"0"}}}]}}`:                                                                                     "default/a BestEffort 0 0",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"0","memory":"0"}}}]}}`:                                                                                   "default/a BestEffort 0 0",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"0"},"limits":{"cpu":"1"}}}]}}`:                                                                           "default/a Burstable 0 0",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1","memory":"0"}}}]}}`:                                                                                     "default/a Burstable 1 0",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"1","memory":"0"},"limits":{"cpu":"1"}}}]}}`:                                                              "default/a Burstable 1 0",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"resources":{"limits":{"cpu":"2"}},"containers":[{"name":"c","resources":{"limits":{"cpu":"1","memory":"1Mi"}}}]}}`:                                                "default/a Burstable 1 1Mi",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"resources":{"limits":{"cpu":"2"}},"containers":[{"name":"c"}]}}`:                                                                                                  "default/a Burstable 0 0",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"initContainers":[{"name":"i","resources":{"limits":{"cpu":"2","memory":"1Mi"}}}],"containers":[{"name":"c","resources":{"limits":{"cpu":"1","memory":"1Mi"}}}]}}`: "default/a Guaranteed 1 1Mi",
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":""}}`:                                                                          "",
 		`{"apiVersion":"v1","kind":"Deployment","metadata":{"name":"a"}}`:                                                                  "",
 		`{"apiVersion":"v2","kind":"Pod","metadata":{"name":"a"}}`:                                                                         "",
@@ -204,6 +222,14 @@ func TestDecodeManifest(t *testing.T) {
 		if got := pod.Namespace + "/" + pod.Name + " " + string(pod.Status.QOSClass) + " " + requests.Cpu().String() + " " + requests.Memory().String(); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
+	}
+}
+
+// What tells one manifest from another is kept, and an init container asks for its limits, too.
+func TestWhatIsKeptOfAManifest(t *testing.T) {
+	pod, err := DecodeManifest([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"app":"a"},"annotations":{"v":"1"}},"spec":{"initContainers":[{"name":"i","resources":{"limits":{"cpu":"2"}}}],"containers":[{"name":"c"}]}}`))
+	if err != nil || pod.Labels["app"] != "a" || pod.Annotations["v"] != "1" || pod.Spec.InitContainers[0].Resources.Requests.Cpu().String() != "2" {
+		t.Errorf("%+v, %v", pod, err)
 	}
 }
 

@@ -25,9 +25,40 @@ func TestSentence(t *testing.T) {
 			Running: 7, Cgroups: []Overfull{{"/system.slice", "systemReserved.memory", 30 << 20, 27 << 20, corev1.ResourceMemory}}},
 		"none of 7 running pods would be killed at the restart; cgroup /system.slice would be limited by systemReserved.pid to 5 processes and threads, and has 20: none could begin in it, and the kubelet and the container runtime may be in it": {
 			Running: 7, Cgroups: []Overfull{{"/system.slice", "systemReserved.pid", 20, 5, "pid"}}},
+		"1 of 7 running pods would be killed at the restart: default/be1 (OutOfpods); any restart would kill, with the configuration that runs too: default/be2 (Evicted?)": {Running: 7, Least: 1, Losses: []Loss{lost}, Anyway: []Loss{maybe}, Doubts: []Unknown{{"x", "y"}}},
 	} {
 		if got := f.Sentence(2); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A person reads amounts as the kubelet writes them, and bytes in whole Mi where there are many.
+func TestAmountsInWords(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		value int64
+		want  string
+	}{
+		{"cpu", 1500, "1500m"}, {"cpu", 2000, "2"}, {"pods", 20 << 20, "20971520"}, {"example.com/gpu", 20 << 20, "20971520"}, {"memory", 20<<20 + 1, "20Mi"}, {"hugepages-2Mi", 2 << 20, "2Mi"},
+		{"memory", 16 << 20, "16Mi"}, {"memory", 16<<20 - 1, "16777215"}, {"memory", 16<<20 + 1, "16Mi"}, {"memory", 17 << 20, "17Mi"}, {"memory", 33<<20 + 1<<19, "33Mi"}, {"memory", 2000, "2000"},
+	} {
+		if got := quantityText(corev1.ResourceName(row.name), row.value); got != row.want {
+			t.Errorf("%d of %s is %s, want %s", row.value, row.name, got, row.want)
+		}
+	}
+	for signal, want := range map[string]string{"evictionHard.nodefs.inodesFree": "20971521", "evictionSoft.pid.available": "20971521", "pid": "20971521", "memory.available": "20Mi", "nodefs.available": "20Mi"} {
+		if got := amountText(signal, 20<<20+1); got != want {
+			t.Errorf("%s is %s, want %s", signal, got, want)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	lost := []Loss{{Namespace: "a", Name: "b", Reason: "OutOfpods", Certain: true}, {Namespace: "c", Name: "d", Reason: "Evicted", Detail: "x.yaml"}}
+	for names, want := range []string{"…", "a/b (OutOfpods)…", "a/b (OutOfpods), c/d (Evicted?: x.yaml)", "a/b (OutOfpods), c/d (Evicted?: x.yaml)"} {
+		if got := Names(lost, names); got != want {
+			t.Errorf("%d names are %s, want %s", names, got, want)
 		}
 	}
 }
