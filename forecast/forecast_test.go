@@ -227,6 +227,67 @@ func TestTies(t *testing.T) {
 	})
 }
 
+// Pods of one second that differ in one thing only are not the same to the kubelet: what one of them is refused for is not said of another.
+func TestPodsOfOneSecondThatDiffer(t *testing.T) {
+	tolerant := func(pod *corev1.Pod) {
+		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	}
+	compares := func(pod *corev1.Pod) {
+		pod.Spec.Tolerations = []corev1.Toleration{{Key: "broken", Operator: corev1.TolerationOpLt, Value: "5"}}
+	}
+	elsewhere := func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{"disk": "hdd"} }
+	burstable := func(pod *corev1.Pod) { pod.Status.QOSClass = corev1.PodQOSBurstable }
+	rules := func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
+	}
+	granted := func(inForce string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResources: pod.Spec.Containers[0].Resources.Requests,
+				Resources: &corev1.ResourceRequirements{Requests: quantities([]string{"memory", inForce})}}}
+		}
+	}
+	halves := func(pod *corev1.Pod) {
+		guaranteed("1", "512Mi")(pod)
+		second := *pod.Spec.Containers[0].DeepCopy()
+		second.Name = "second"
+		pod.Spec.Containers = append(pod.Spec.Containers, second)
+	}
+	const gate = "RestartAllContainersOnContainerExits"
+	type change = func(*corev1.Pod)
+	of := func(one, two, young []change) []corev1.Pod {
+		return []corev1.Pod{aPod("t1", 5, one...), aPod("t2", 5, two...), aPod("y1", 9, young...), aPod("y2", 10, young...)}
+	}
+	checkAll(t, []row{
+		{name: "in where they may be", then: changes(maxPods(2)), pods: of([]change{elsewhere}, nil, nil), losses: "y2:OutOfpods", anyway: "t1:NodeAffinity"},
+		{name: "in a taint", then: changes(maxPods(2)), pods: of(nil, []change{tolerant}, []change{tolerant}), losses: "y2:OutOfpods", anyway: "t1:TaintToleration",
+			node: func(n *corev1.Node) {
+				n.Spec.Taints = []corev1.Taint{{Key: "broken", Effect: corev1.TaintEffectNoExecute}}
+			}},
+		{name: "in a taint that one may tolerate", then: changes(maxPods(1)), pods: of([]change{compares}, nil, []change{tolerant}), losses: "y1:OutOfpods? y2:OutOfpods", anyway: "t1:TaintToleration? t2:OutOfpods",
+			node: func(n *corev1.Node) {
+				n.Spec.Taints = []corev1.Taint{{Key: "broken", Value: "4", Effect: corev1.TaintEffectNoExecute}}
+			}},
+		{name: "in devices", then: changes(maxPods(2)), pods: of([]change{asks("cpu", "100m", "example.com/gpu", "1")}, []change{asks("cpu", "100m")}, nil), losses: "y1:OutOfpods y2:OutOfpods", anyway: "t1:UnexpectedAdmissionError?",
+			node: func(n *corev1.Node) { n.Status.Allocatable["example.com/gpu"] = resource.MustParse("1") }},
+		{name: "in pressure that one tolerates", then: changes(maxPods(2), soft("memory.available", "6Gi")), pods: of(nil, []change{tolerant}, []change{tolerant}), losses: "t1:Evicted y2:OutOfpods"},
+		{name: "in their class", then: changes(maxPods(2), soft("memory.available", "6Gi")), pods: of(nil, []change{burstable}, []change{burstable}), losses: "t1:Evicted y2:OutOfpods"},
+		{name: "in memory", then: changes(maxPods(2)), pods: of([]change{asks("memory", "9Gi")}, []change{asks("memory", "1Gi")}, nil), losses: "y2:OutOfpods", anyway: "t1:OutOfmemory"},
+		{name: "in CPU", then: changes(maxPods(2)), pods: of([]change{asks("cpu", "5", "memory", "1Gi")}, []change{asks("cpu", "1", "memory", "1Gi")}, nil), losses: "y2:OutOfpods", anyway: "t1:OutOfcpu"},
+		{name: "in local storage", then: changes(maxPods(2)), pods: of([]change{asks("ephemeral-storage", "200Gi")}, []change{asks("ephemeral-storage", "1Gi")}, nil), losses: "y2:OutOfpods", anyway: "t1:OutOfephemeral-storage"},
+		{name: "in huge pages", then: changes(maxPods(2)), pods: of([]change{asks("cpu", "100m", "hugepages-2Mi", "64Mi")}, []change{asks("cpu", "100m")}, nil), losses: "y2:OutOfpods", anyway: "t1:OutOfhugepages-2Mi"},
+		{name: "in what they hold", then: changes(systemReserved("memory", "2400Mi")), pods: []corev1.Pod{aPod("t1", 5, asks("memory", "1Gi")), aPod("t2", 5, asks("memory", "1Gi"), granted("5Gi"))}, losses: "t1:OutOfmemory?"},
+		{name: "in their sysctls", now: changes(func(c *Configuration) { c.AllowedUnsafeSysctl = []string{"net.*"} }), then: changes(maxPods(2), func(c *Configuration) { c.AllowedUnsafeSysctl = nil }),
+			pods: of([]change{sysctl("net.core.somaxconn")}, nil, nil), losses: "t1:SysctlForbidden y2:OutOfpods"},
+		{name: "in features", then: changes(maxPods(2), func(c *Configuration) { c.FeatureGates = map[string]bool{gate: false} }), pods: of([]change{rules}, nil, nil), losses: "t1:PodFeatureUnsupported y2:OutOfpods", unknown: "featureGates." + gate,
+			node: func(n *corev1.Node) {
+				n.Status.NodeInfo.KubeletVersion, n.Status.DeclaredFeatures = "v1.36.3", []string{gate}
+			}},
+		{name: "in their containers", then: changes(maxPods(1), staticCPUs("1", "full-pcpus-only")), pods: of([]change{guaranteed("2", "1Gi")}, []change{halves}, nil), host: built(4, 2, 1),
+			losses: "t2:SMTAlignmentError y1:OutOfpods y2:OutOfpods"},
+		{name: "in their priority, static ones", then: changes(maxPods(2)), pods: []corev1.Pod{aPod("none", 5, static), aPod("low", 5, static, priority(0)), aPod("crit", 9, priority(systemCritical))}, static: "low:Preempting"},
+	})
+}
+
 func TestPressure(t *testing.T) {
 	full := func(h *Host) { h.NodeFS = &Filesystem{Bytes: Amount{5 * gi, 100 * gi}, Inodes: Amount{5e6, 6e6}} }
 	best := "be1:Evicted be2:Evicted be3:Evicted be4:Evicted"

@@ -33,14 +33,8 @@ func (a *admission) preempt(c *candidate, shortages []shortage) bool {
 	if !ok {
 		return false
 	}
-	burstable, ok := a.nearest(classes[1], need.without(slices.Concat(classes[0], guaranteed.pods)))
-	if !ok {
-		return false
-	}
-	bestEffort, ok := a.nearest(classes[0], need.without(slices.Concat(burstable.pods, guaranteed.pods)))
-	if !ok {
-		return false
-	}
+	burstable, _ := a.nearest(classes[1], need.without(slices.Concat(classes[0], guaranteed.pods))) // with all of the lower classes there are enough
+	bestEffort, _ := a.nearest(classes[0], need.without(slices.Concat(burstable.pods, guaranteed.pods)))
 	word := verdict{Reason: "Preempting", certain: true, ordered: true, why: "it makes room for critical pod " + c.pod.Namespace + "/" + c.pod.Name}
 	for _, chosen := range []choice{bestEffort, burstable, guaranteed} {
 		for _, other := range chosen.pods {
@@ -59,8 +53,9 @@ type choice struct {
 	equals map[*candidate]bool
 }
 
+// preemptable tells whether a critical pod may take the room of another one.
 func preemptable(by, other *candidate) bool {
-	if by.critical && !other.critical {
+	if !other.critical {
 		return true
 	}
 	mine, its := by.pod.Spec.Priority, other.pod.Spec.Priority
@@ -113,9 +108,8 @@ func (c *candidate) gives(name corev1.ResourceName) int64 {
 }
 
 // nearest picks pods until nothing is needed any more, each time the nearest, and of equal ones the smaller. Of pods that are equal in both,
-// the kubelet takes any: first one that does not run, which costs nobody.
+// the kubelet takes any: first one that does not run, which costs nobody. The list is used up.
 func (a *admission) nearest(pods []*candidate, need needs) (picked choice, ok bool) {
-	pods = slices.Clone(pods)
 	picked.equals = map[*candidate]bool{}
 	equals := map[*candidate][]*candidate{} // of each that is picked
 	for len(need) > 0 {

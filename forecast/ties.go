@@ -31,7 +31,7 @@ func (w world) replay(list []*candidate) replay {
 	r := replay{verdicts: map[*candidate]verdict{}, least: len(list), leastGone: len(list)}
 	rounds := rounds{replay: &r, times: map[*candidate]int{}, either: map[*candidate]verdict{}}
 	order := kubeletOrder(list)
-	if !rounds.try(w, order, false) {
+	if !rounds.try(w, order, false) && !slices.ContainsFunc(order, (*candidate).holdsOther) {
 		return r // all fit beside each other, in any order
 	}
 	rounds.try(w, order, true)
@@ -59,6 +59,9 @@ func (w world) replay(list []*candidate) replay {
 	}
 	return r
 }
+
+// holdsOther tells whether a pod takes something else than it asks for, as one does that is resized: then what is left depends on who comes first.
+func (c *candidate) holdsOther() bool { return c.holds.plain() != c.asks.plain() }
 
 // Rounds are what was tried.
 type rounds struct {

@@ -276,19 +276,6 @@ func TestWhatIsNoFlip(t *testing.T) {
 			})
 		})
 	}
-	t.Run("after a verdict", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := publish(t, newFakeAPI(), patient)
-			for i, reason := range []string{"Refused", "Active", "Refused", "Active"} {
-				status := corev1.ConditionTrue
-				if reason == "Refused" {
-					status = corev1.ConditionFalse
-				}
-				p.Offer(report(status, reason, "ns/a/kubelet"))
-				p.expect(t, []string{"get patch", "patch", "patch", "patch"}[i])
-			}
-		})
-	})
 }
 
 func TestAMoveThatWaits(t *testing.T) {

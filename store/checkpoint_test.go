@@ -33,6 +33,7 @@ func TestSaveCheckpoint(t *testing.T) {
 		{"binary data", map[string]string{"ca.der": "\x00\xff\n"}, ""},
 		{"a key like a temporary file", map[string]string{"tmp_kubelet": "a", "kubelet": "b", "1.sha256": "c"}, ""},
 		{"a key of 253 characters, the most that Kubernetes takes", map[string]string{strings.Repeat("k", 253): "x"}, ""},
+		{"a key of 255 characters, the most that a file system takes", map[string]string{strings.Repeat("k", 255): "x"}, ""},
 		{"1 MiB of values", map[string]string{"a": strings.Repeat("x", 1<<19), "b": strings.Repeat("x", 1<<19)}, ""},
 		{"as many keys as there may be, as long as Kubernetes takes them, and 1 MiB of values", full, ""},
 		{"all that fits", map[string]string{"a": strings.Repeat("x", payloadLimit-1)}, ""},
@@ -92,7 +93,7 @@ func TestCheckpointNames(t *testing.T) {
 			t.Errorf("CheckpointFolder of %q, %q is %q, want none", row.uid, row.version, folder)
 		}
 	}
-	good := *sourceOf("Ab0-._", strings.Repeat("1", 244))
+	good := *sourceOf("aAzZ09-._", strings.Repeat("1", 244))
 	must(t, s.SaveCheckpoint(good, nil))
 	if _, err := os.Stat(s.CheckpointFolder(good)); err != nil {
 		t.Error(err)

@@ -142,6 +142,8 @@ func TestCorruptCheckpointIsSetAside(t *testing.T) {
 		}), "1/kubelet is not listed"},
 		{"the marker cut in a line", in("1.sha256", func(t *testing.T, path string) { must(t, os.Truncate(path, 100)) }), "names no file of the checkpoint"},
 		{"the marker of another", in("1.sha256", write(sumOf(nil)+"  2/kubelet\n")), "names no file of the checkpoint"},
+		{"a sum of the marker that is too long", in("1.sha256", write(sumOf(nil)+"z  1/kubelet\n")), "names no file of the checkpoint"},
+		{"the marker without its folder", in("1.sha256", write(sumOf(nil)+"  kubelet\n")), "names no file of the checkpoint"},
 		{"the marker leads elsewhere", in("1.sha256", write(sumOf(nil)+"  1/../2/kubelet\n")), "names no file of the checkpoint"},
 	}
 	for _, o := range obstacles {

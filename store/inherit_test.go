@@ -55,5 +55,11 @@ func TestInheritTakesNoOtherLock(t *testing.T) {
 	closed := os.NewFile(1000, "lock")
 	_, err = Inherit(dir, closed)
 	wantError(t, err, "examining the inherited lock")
+	must(t, os.Chmod(dir, 0o770))
+	_, err = Inherit(dir, handedOver(t, open(t, other+"2")))
+	wantError(t, err, "others can write to the state folder")
+	must(t, os.Chmod(dir, 0o700))
+	_, err = Inherit(filepath.Dir(other), handedOver(t, open(t, other+"3"))) // where there is no lock file
+	wantError(t, err, "not that of the state folder")
 	must(t, open(t, dir).Close())
 }

@@ -35,6 +35,18 @@ func TestAStrangersLock(t *testing.T) {
 	}
 }
 
+// A folder that others can even only enter is closed to them.
+func TestAFolderThatOthersCanEnter(t *testing.T) {
+	for _, mode := range []os.FileMode{0o755, 0o750, 0o740, 0o710, 0o701, 0o700} {
+		dir := filepath.Join(t.TempDir(), "state")
+		must(t, errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode)))
+		must(t, open(t, dir).Close())
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%v has become %v, %v", mode, info.Mode(), err)
+		}
+	}
+}
+
 // The lock of a supervisor that was killed can be held for a moment by a child that is between fork and exec.
 func TestALockThatIsAboutToBeFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -59,6 +71,12 @@ func TestWhatIsNoLock(t *testing.T) {
 		"a file that others can read": {func(path string) error {
 			return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o644))
 		}, ""},
+		"a file that others can run": {func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o601))
+		}, ""},
+		"somebody else's": {func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, 65534, -1))
+		}, "it belongs to user 65534, not to 0: remove it"},
 		"a link":   {func(path string) error { return os.Symlink("/dev/null", path) }, "opening the lock of the state folder"},
 		"a folder": {func(path string) error { return os.Mkdir(path, 0o700) }, "opening the lock of the state folder"},
 		"a pipe":   {func(path string) error { return syscall.Mkfifo(path, 0o600) }, "instead of a file: remove it"},
@@ -119,4 +137,58 @@ func withoutRoot(t *testing.T, dir string, do func() error) error {
 		done <- do()
 	}()
 	return <-done
+}
+
+// A file that cannot be locked at all is no lock that somebody has.
+func TestALockThatIsClosed(t *testing.T) {
+	lock, err := os.Create(filepath.Join(t.TempDir(), lockFile))
+	must(t, err)
+	must(t, lock.Close())
+	if err := take(lock, "/state"); !errors.Is(err, syscall.EBADF) || errors.Is(err, ErrHeld) {
+		t.Error(err)
+	}
+}
+
+// Where no lock can be made, or none be tightened, because the disk is read-only, there is one all the same.
+func TestLocksOfAReadOnlyDisk(t *testing.T) {
+	for name, mode := range map[string]os.FileMode{"no file": 0, "a file": 0o600, "a file that others can read": 0o644} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			must(t, os.Chmod(dir, 0o700))
+			if mode != 0 {
+				must(t, os.WriteFile(filepath.Join(dir, lockFile), nil, mode))
+			}
+			readOnly(t, dir, func() {
+				s, err := Open(dir)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := Open(dir); !errors.Is(err, ErrHeld) {
+					t.Errorf("it is open, and can be opened once more: %v", err)
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// readOnly does something in a thread to which the folder is on a read-only file system.
+func readOnly(t *testing.T, dir string, do func()) {
+	t.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for ever, so that the thread ends with the goroutine
+		err := errors.Join(syscall.Unshare(syscall.CLONE_NEWNS), syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""),
+			syscall.Mount(dir, dir, "", syscall.MS_BIND, ""), syscall.Mount("", dir, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+		if err == nil {
+			do()
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Skipf("no mount namespace to be had: %v", err)
+	}
 }

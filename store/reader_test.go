@@ -57,6 +57,42 @@ func TestReaderOfNoFolder(t *testing.T) {
 		t.Error(err)
 	}
 	must(t, os.Symlink(t.TempDir(), dir))
-	_, err := Look(dir)
-	wantError(t, err, "is a symbolic link instead of a folder")
+	for _, link := range []string{dir, dir + "/", dir + "/."} {
+		_, err := Look(link)
+		wantError(t, err, "is a symbolic link instead of a folder")
+	}
+}
+
+// A Reader reads documents and copies of the node's own file, too, and says what it cannot read.
+func TestReaderOfDocumentsAndBases(t *testing.T) {
+	s := open(t, t.TempDir())
+	one := *source("1")
+	must(t, s.SaveDocument("trial", "Trial", trial{Of: "new"}))
+	must(t, s.SaveBase(one, digestOf("own"), []byte("own")))
+	r, err := Look(s.dir)
+	must(t, err)
+	var got trial
+	must(t, r.Document("trial", "Trial", &got))
+	must(t, r.Document("absent", "Trial", &got))
+	if base, err := r.Base(one, digestOf("own")); err != nil || string(base) != "own" || got.Of != "new" {
+		t.Errorf("%q, %v, %+v", base, err, got)
+	}
+	wantError(t, r.Document("trial", "Rejected", &got), `reading trial: `)
+	wantError(t, r.Document("../trial", "Trial", &got), "cannot be a file name")
+	_, err = r.Base(one, digestOf("other"))
+	wantError(t, err, "reading the copy of the node's own configuration file: there is none")
+	_, _, err = r.Checkpoint(*sourceOf("..", "1"))
+	wantError(t, err, "cannot be a file name")
+}
+
+// A folder that has taken the place of the one that a Reader looks into is not taken for it.
+func TestReaderOfAFolderThatWasReplaced(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	must(t, open(t, dir).SaveSource(Assigned, source("1")))
+	r, err := Look(dir)
+	must(t, err)
+	must(t, os.Rename(dir, dir+"-before"))
+	must(t, open(t, dir).SaveSource(Assigned, source("2")))
+	_, err = r.Source(Assigned)
+	wantError(t, err, "was removed or replaced while in use")
 }

@@ -23,6 +23,10 @@ func TestOpenFolder(t *testing.T) {
 	}{
 		{"absent", nil, ""},
 		{"present", func(t *testing.T, dir string) { must(t, os.Mkdir(dir, 0o700)) }, ""},
+		{"below a file", func(t *testing.T, dir string) {
+			must(t, os.Remove(filepath.Dir(dir)))
+			must(t, os.WriteFile(filepath.Dir(dir), nil, 0o600))
+		}, "creating the state folder: "},
 		{"readable by others", func(t *testing.T, dir string) { must(t, os.Mkdir(dir, 0o755)) }, ""},
 		{"writable by others", func(t *testing.T, dir string) {
 			must(t, os.Mkdir(dir, 0o700))
@@ -41,10 +45,12 @@ func TestOpenFolder(t *testing.T) {
 			if row.prepare != nil {
 				row.prepare(t, dir)
 			}
-			s, err := Open(dir)
-			wantError(t, err, row.refused)
-			if err == nil {
-				must(t, s.Close())
+			for _, written := range []string{dir, dir + "/", dir + "/."} {
+				s, err := Open(written)
+				wantError(t, err, row.refused)
+				if err == nil {
+					must(t, s.Close())
+				}
 			}
 		})
 	}
