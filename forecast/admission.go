@@ -193,22 +193,13 @@ func (a *admission) leave(c *candidate, v verdict) {
 }
 
 // kubeletOrder sorts as the kubelet admits: static pods, which it has before it knows the API, then those of the API, the oldest first.
-// Those of one second may come in any order; they are beside each other.
+// Those of one second may come in any order; they are beside each other. It is the same list.
 func kubeletOrder(list []*candidate) []*candidate {
-	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b *candidate) int {
-		if a.static != b.static {
-			if a.static {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(a.created(), b.created())
-	})
+	slices.SortStableFunc(list, func(a, b *candidate) int { return cmp.Compare(a.created(), b.created()) })
 	return list
 }
 
-// created is a second. Static pods have no time that counts.
+// created is a second. Static pods have no time that counts, and are before all others.
 func (c *candidate) created() int64 {
 	if c.static {
 		return 0

@@ -65,14 +65,7 @@ func roomOf(c *Configuration, node *corev1.Node, h Host) (room, error) {
 	if err != nil {
 		return r, err
 	}
-	memory, err := hardReservation(c, "memory.available", r.capacity.memory)
-	if err != nil {
-		return r, err
-	}
-	storage, err := hardReservation(c, "nodefs.available", r.capacity.storage)
-	if err != nil {
-		return r, err
-	}
+	memory, storage := hardReservation(c, "memory.available", r.capacity.memory), hardReservation(c, "nodefs.available", r.capacity.storage)
 	r.lacks = lackOf(r.capacity, reserved.plus(amounts{memory: memory, storage: storage}, 1))
 	r.podLimit = rest(r.capacity.memory, reserved.memory)
 	r.milliCPU = rest(r.capacity.milliCPU, reserved.milliCPU)
@@ -128,16 +121,10 @@ func reservedOf(c *Configuration) (amounts, error) {
 	return all, nil
 }
 
-func hardReservation(c *Configuration, signal string, capacity int64) (int64, error) {
-	text, is := c.EvictionHard[signal]
-	if !is {
-		return 0, nil
-	}
-	t, err := parseThreshold(text)
-	if err != nil {
-		return 0, fmt.Errorf("evictionHard.%s: %w", signal, err)
-	}
-	return t.of(capacity), nil
+// hardReservation is a hard threshold. What is none reserves nothing; pressureOf tells of it.
+func hardReservation(c *Configuration, signal string, capacity int64) int64 {
+	t, _ := parseThreshold(c.EvictionHard[signal])
+	return t.of(capacity)
 }
 
 // A threshold is a quantity, or a share of what there is. The zero value is none.
@@ -156,7 +143,7 @@ func (t threshold) of(capacity int64) int64 {
 
 func parseThreshold(text string) (threshold, error) {
 	if share, is := strings.CutSuffix(text, "%"); is {
-		if text == "0%" || text == "100%" { // how a default is switched off
+		if text == "100%" { // how a default is switched off, as with 0%
 			return threshold{}, nil
 		}
 		percent, err := strconv.ParseFloat(share, 32)

@@ -225,14 +225,15 @@ func alone(containers []container) int {
 
 // untolerated looks at the taints that a kubelet looks at. Whether tolerations that compare numbers count is a matter of a gate.
 func untolerated(taints []corev1.Taint, tolerations []corev1.Toleration) (is, perhaps bool) {
+	certain := false
 	for i := range taints {
 		if taints[i].Effect != corev1.TaintEffectNoExecute || tolerates(tolerations, &taints[i], false) {
 			continue
 		}
 		is = true
-		perhaps = perhaps || tolerates(tolerations, &taints[i], true)
+		certain = certain || !tolerates(tolerations, &taints[i], true)
 	}
-	return is, perhaps
+	return is, !certain
 }
 
 func tolerates(tolerations []corev1.Toleration, taint *corev1.Taint, compare bool) bool {

@@ -159,6 +159,10 @@ func TestStateFileOfAnyKubelet(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
+	const beside = `{"policyName":"none","defaultCpuSet":"9","entries":{"old":{"main":"8"}},"data":"{\"policyName\":\"static\"}"}` // of which the data alone counts
+	if got, err := DecodeCPUState([]byte(beside)); err != nil || got.Policy != "static" || len(got.Shared)+len(got.Entries) > 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
 	for _, text := range []string{"", "[]", `{"defaultCpuSet":"x"}`, `{"entries":{"a":{"b":"2-1"}}}`, `{"data":"x"}`} {
 		if got, err := DecodeCPUState([]byte(text)); err == nil {
 			t.Errorf("%s: %+v", text, got)

@@ -67,7 +67,7 @@ func parseCPUs(text string) ([]int, error) {
 		}
 		from, err := strconv.Atoi(strings.TrimSpace(first))
 		to, err2 := strconv.Atoi(strings.TrimSpace(last))
-		if err != nil || err2 != nil || from < 0 || to < from || to >= mostCPUs || len(cpus) > mostCPUs {
+		if err != nil || err2 != nil || to < from || to >= mostCPUs || len(cpus) > mostCPUs {
 			return nil, fmt.Errorf("%q is no list of CPUs", text)
 		}
 		for cpu := from; cpu <= to; cpu++ {

@@ -48,8 +48,13 @@ func TestDoubts(t *testing.T) {
 	gate := func(value bool) func(*Configuration) {
 		return func(c *Configuration) { c.FeatureGates = map[string]bool{"X": value} }
 	}
-	hostUsers := false
-	ids := int64(131072)
+	hostUsers, hosts := false, true
+	ids, usual := int64(131072), int64(65536)
+	enforce := func(list ...string) func(*Configuration) {
+		return func(c *Configuration) { c.EnforceNodeAllocatable = list }
+	}
+	perQOS := func(on bool) func(*Configuration) { return func(c *Configuration) { c.CgroupsPerQOS = &on } }
+	pod := []corev1.Pod{aPod("a", 0, asks("memory", "1Mi"))}
 	reserves := func(name string, list ...string) func(*Configuration) {
 		return func(c *Configuration) {
 			c.SystemReserved, c.SystemReservedCgroup, c.EnforceNodeAllocatable = map[string]string{}, "/system.slice", []string{"pods", name}
@@ -73,6 +78,24 @@ func TestDoubts(t *testing.T) {
 		{name: "limits of the classes", then: changes(func(c *Configuration) { c.QOSReserved = map[string]string{"memory": "50%"} }), unknown: "qosReserved"},
 		{name: "local storage", then: changes(func(c *Configuration) { no := false; c.LocalStorageCapacityIsolation = &no }), unknown: "localStorageCapacityIsolation"},
 		{name: "IDs of users", then: changes(func(c *Configuration) { c.UserNamespaces = &UserNamespaces{&ids} }), pods: []corev1.Pod{aPod("a", 0, func(pod *corev1.Pod) { pod.Spec.HostUsers = &hostUsers })}, unknown: "userNamespaces.idsPerPod"},
+		{name: "IDs of users as they are by default", then: changes(func(c *Configuration) { c.UserNamespaces = &UserNamespaces{} }), pods: []corev1.Pod{aPod("a", 0, func(pod *corev1.Pod) { pod.Spec.HostUsers = &hostUsers })}},
+		{name: "IDs of users as they are by default, by number", then: changes(func(c *Configuration) { c.UserNamespaces = &UserNamespaces{&usual} }), pods: []corev1.Pod{aPod("a", 0, func(pod *corev1.Pod) { pod.Spec.HostUsers = &hostUsers })}},
+		{name: "IDs of users, and pods that are the host's", then: changes(func(c *Configuration) { c.UserNamespaces = &UserNamespaces{&ids} }), pods: []corev1.Pod{aPod("a", 0, func(pod *corev1.Pod) { pod.Spec.HostUsers = &hosts })}},
+		{name: "IDs of users that do not change", pods: []corev1.Pod{aPod("a", 0, func(pod *corev1.Pod) { pod.Spec.HostUsers = &hostUsers })}},
+		{name: "a limit of the other cgroup", then: changes(func(c *Configuration) {
+			c.KubeReserved, c.KubeReservedCgroup, c.EnforceNodeAllocatable = map[string]string{"memory": "27Mi"}, "/system.slice", []string{"pods", "kube-reserved"}
+		}), host: busy, unknown: "kubeReserved.memory"},
+		{name: "a limit that is just what is in use", then: changes(reserves("system-reserved", "memory", "30Mi", "pid", "20")), host: busy},
+		{name: "a limit of nothing is none", then: changes(reserves("system-reserved", "memory", "0", "pid", "0")), host: busy},
+		{name: "a limit of one", then: changes(reserves("system-reserved", "memory", "1", "pid", "1")), host: busy, unknown: "systemReserved.memory, systemReserved.pid"},
+		{name: "a limit without a cgroup", then: changes(reserves("system-reserved", "memory", "27Mi"), func(c *Configuration) { c.SystemReservedCgroup = "" }), host: func(h *Host) { h.Cgroups = map[string]CgroupUse{"": {Memory: 30 << 20}} }},
+		{name: "all pods' memory is limited anew", now: changes(enforce()), then: changes(enforce("pods")), host: func(h *Host) { h.PodsMemory = nil }, unknown: "the memory limit of all pods"},
+		{name: "all pods' memory is not limited", now: changes(enforce()), then: changes(enforce(), systemReserved("memory", "6Gi")), pods: pod, host: func(h *Host) { h.PodsMemory = nil }},
+		{name: "all pods' memory is not limited, without cgroups", now: changes(perQOS(false)), then: changes(systemReserved("memory", "6Gi")), pods: pod, host: func(h *Host) { h.PodsMemory = nil }},
+		{name: "all pods' memory is limited less", now: changes(systemReserved("memory", "6Gi")), then: changes(systemReserved("memory", "1Gi")), pods: pod, host: func(h *Host) { h.PodsMemory = nil }},
+		{name: "all pods use just what they may", then: changes(systemReserved("memory", "2Gi"), hard("nodefs.available", "1%")), pods: pod, host: func(h *Host) { use := 6 * gi; h.PodsMemory = &use }},
+		{name: "all pods use more than they may", then: changes(systemReserved("memory", "2Gi"), hard("nodefs.available", "1%")), pods: pod, host: func(h *Host) { use := 6*gi + 1; h.PodsMemory = &use }, unknown: "the memory limit of all pods"},
+		{name: "what pods use is not known, and their threshold is new", then: changes(hard("memory.available", "200Mi")), pods: pod, host: func(h *Host) { h.PodsMemory = nil }},
 		{name: "IDs of users that nobody has", then: changes(func(c *Configuration) { c.UserNamespaces = &UserNamespaces{&ids} })},
 	})
 }

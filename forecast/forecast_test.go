@@ -146,6 +146,8 @@ func TestRoom(t *testing.T) {
 		{name: "more memory with the hard threshold", then: changes(systemReserved("memory", "8Gi")), unknown: "the configuration that is to run"},
 		{name: "more CPU than there is", then: changes(systemReserved("cpu", "4100m")), unknown: "the configuration that is to run"},
 		{name: "more local storage than there is", then: changes(systemReserved("ephemeral-storage", "101Gi")), unknown: "the configuration that is to run"},
+		{name: "more local storage with the hard threshold", then: changes(systemReserved("ephemeral-storage", "95Gi")), unknown: "the configuration that is to run"},
+		{name: "nothing is left", then: changes(systemReserved("cpu", "4")), pods: []corev1.Pod{aPod("a", 0, asks("cpu", "1m"))}, losses: "a:OutOfcpu"},
 		{name: "local storage", then: changes(systemReserved("ephemeral-storage", "80Gi")), pods: []corev1.Pod{aPod("a", 0, asks("ephemeral-storage", "8Gi")), aPod("b", 1, asks("ephemeral-storage", "8Gi"))}, losses: "b:OutOfephemeral-storage"},
 		{name: "a terminating pod takes room and is no loss", then: changes(maxPods(2)), pods: []corev1.Pod{aPod("a", 0, terminating), aPod("b", 1), aPod("c", 2), aPod("d", 3, terminating)}, losses: "c:OutOfpods"},
 		{name: "a pending pod too", then: changes(maxPods(2)), pods: []corev1.Pod{aPod("a", 0, phase(corev1.PodPending)), aPod("b", 1), aPod("c", 2)}, losses: "c:OutOfpods"},
@@ -350,6 +352,9 @@ func TestPlaces(t *testing.T) {
 		{name: "a taint", node: taint, pods: []corev1.Pod{aPod("a", 0), aPod("b", 1, tolerant(corev1.TolerationOpExists)), aPod("s", 2, static)}, anyway: "a:TaintToleration"},
 		{name: "a toleration that compares", pods: []corev1.Pod{aPod("a", 0, tolerant(corev1.TolerationOpLt))}, anyway: "a:TaintToleration?", node: func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{{Key: "broken", Value: "4", Effect: corev1.TaintEffectNoExecute}}
+		}},
+		{name: "a toleration that compares, and a taint that nothing tolerates", pods: []corev1.Pod{aPod("a", 0, tolerant(corev1.TolerationOpLt))}, anyway: "a:TaintToleration", node: func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "other", Effect: corev1.TaintEffectNoExecute}, {Key: "broken", Value: "4", Effect: corev1.TaintEffectNoExecute}}
 		}},
 		{name: "a selector", pods: []corev1.Pod{aPod("a", 0, selects("ssd")), aPod("b", 1, selects("hdd")), aPod("s", 2, static, selects("hdd"))}, anyway: "s:NodeAffinity b:NodeAffinity"},
 		{name: "an affinity", pods: []corev1.Pod{aPod("a", 0, func(pod *corev1.Pod) {

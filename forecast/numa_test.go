@@ -90,6 +90,10 @@ func TestMemoryStateOfAnyKubelet(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
+	const beside = `{"policyName":"None","machineState":{"1":{}},"entries":{"old":{"main":[]}},"data":"{\"policyName\":\"Static\"}"}` // of which the data alone counts
+	if got, err := DecodeMemoryState([]byte(beside)); err != nil || got.Policy != "Static" || len(got.Nodes)+len(got.Entries) > 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
 	for _, text := range []string{"", "[]", `{"machineState":{"x":{}}}`, `{"entries":{"a":[]}}`, `{"data":"x"}`} {
 		if got, err := DecodeMemoryState([]byte(text)); err == nil {
 			t.Errorf("%s: %+v", text, got)

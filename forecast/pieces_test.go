@@ -88,7 +88,7 @@ func TestFirstCPUs(t *testing.T) {
 }
 
 func TestListsOfCPUs(t *testing.T) {
-	for text, want := range map[string][]int{"": nil, "0": {0}, " 1 , 3-4 ": {1, 3, 4}, "5,1-2,2": {1, 2, 5}, "65535": {65535}, "2 - 3": {2, 3}} {
+	for text, want := range map[string][]int{"": nil, "0": {0}, " 1 , 3-4 ": {1, 3, 4}, "5,1-2,2": {1, 2, 5}, "1, ,2": {1, 2}, "65535": {65535}, "2 - 3": {2, 3}} {
 		if got, err := parseCPUs(text); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q is %v, %v, want %v", text, got, err, want)
 		}
@@ -231,5 +231,39 @@ func TestExclusive(t *testing.T) {
 	pod.Spec.Resources = &corev1.ResourceRequirements{Requests: quantities([]string{"cpu", "9"})}
 	if c := newCandidate(nodeWith(t, configuration()), &pod); len(c.containers) > 0 {
 		t.Errorf("with resources of the whole pod: %+v", c.containers)
+	}
+}
+
+// Devices are those of the node; other extended resources are the cluster's.
+func TestDevicesOfTheNode(t *testing.T) {
+	node := nodeWith(t, configuration())
+	node.Status.Allocatable["example.com/gpu"] = quantities([]string{"gpu", "1"})["gpu"]
+	for range 20 { // in any order
+		pod := aPod("a", 0, asks("example.com/gpu", "1", "example.com/license", "1", "example.com/seat", "1"))
+		if c := newCandidate(node, &pod); !c.devices || len(c.asks.scalars) > 0 {
+			t.Fatalf("%+v", c)
+		}
+	}
+	pod := aPod("a", 0, asks("example.com/license", "1"))
+	if c := newCandidate(node, &pod); c.devices {
+		t.Errorf("%+v", c)
+	}
+}
+
+// A machine of one CPU has one, whatever the Node shows.
+func TestOneCPU(t *testing.T) {
+	if got := capacityOf(nodeWith(t, configuration()), Host{CPUs: cpus(1, 1, 1)}); got.milliCPU != 1000 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestDecodeConfiguration(t *testing.T) {
+	if c, err := DecodeConfiguration([]byte(`{"maxPods":7,"other":1}`)); err != nil || *c.MaxPods != 7 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for _, text := range []string{"", "[]", `{"maxPods":"7"}`} {
+		if c, err := DecodeConfiguration([]byte(text)); err == nil {
+			t.Errorf("%s is read as %+v", text, c)
+		}
 	}
 }

@@ -25,7 +25,7 @@ func TestPreemption(t *testing.T) {
 		{name: "a Burstable pod before a smaller Guaranteed one", then: changes(maxPods(2)), pods: []corev1.Pod{aPod("gu", 0, guaranteed("100m", "100Mi")), aPod("bu", 1, asks("cpu", "1", "memory", "1Gi")), aPod("crit", 3, critical)}, losses: "bu:Preempting"},
 		{name: "an equal between others that does not run yet", then: changes(maxPods(3)), pods: []corev1.Pod{aPod("be1", 0), aPod("be2", 1, phase(corev1.PodPending)), aPod("be3", 2), aPod("crit", 3, critical)}, losses: "be1:Preempting? be3:Preempting?"},
 		{name: "equals that give a third pod room, and do not", then: changes(func(c *Configuration) { c.SystemReserved = map[string]string{"cpu": "1", "ephemeral-storage": "10Gi"} }),
-			pods: []corev1.Pod{aPod("e1", 0, asks("cpu", "1", "ephemeral-storage", "50Gi")), aPod("e2", 1, asks("cpu", "1")), aPod("crit", 2, critical, asks("cpu", "2")), aPod("z", 4, asks("ephemeral-storage", "39Gi"))},
+			pods:   []corev1.Pod{aPod("e1", 0, asks("cpu", "1", "ephemeral-storage", "50Gi")), aPod("e2", 1, asks("cpu", "1")), aPod("crit", 2, critical, asks("cpu", "2")), aPod("z", 4, asks("ephemeral-storage", "39Gi"))},
 			losses: "e1:Preempting? e2:Preempting? z:OutOfephemeral-storage?", least: 1},
 		{name: "the nearest one, whose distance is a sum of squares", then: changes(func(c *Configuration) { c.SystemReserved = map[string]string{"cpu": "2720m", "memory": "6812Mi"} }),
 			pods:   []corev1.Pod{aPod("memory", 0, asks("memory", "1000Mi")), aPod("both", 1, asks("cpu", "280m", "memory", "280Mi")), aPod("cpu", 2, asks("cpu", "1")), aPod("crit", 3, critical, asks("cpu", "1", "memory", "1000Mi"))},
