@@ -139,7 +139,7 @@ func wholeCPUs(milliCPU int64, all int) int {
 func keepsState(c, now *Configuration, h Host, all, reserved int) certainty {
 	strict := isOn(c.CPUManagerPolicyOptions, strictReservation)
 	if h.CPUState == nil {
-		same := now.CPUManagerPolicy == c.CPUManagerPolicy && now.ReservedSystemCPUs == c.ReservedSystemCPUs &&
+		same := now.ReservedSystemCPUs == c.ReservedSystemCPUs &&
 			isOn(now.CPUManagerPolicyOptions, strictReservation) == strict
 		before, err := reservedOf(now)
 		switch {
@@ -255,10 +255,10 @@ func (p *cpuPool) take(t *cpuTurn, pod *candidate, c container) verdict {
 	if p.uneven || t.doubted {
 		taken.least = 0
 	}
-	spare := span{max(p.free.least-p.whole.least, 0), max(p.free.most-p.whole.most, 0)}
+	spare := max(p.free.most-p.whole.most, 0)
 	p.free = p.free.less(taken)
 	if !p.oneNode {
-		taken.least = max(taken.least-spare.most, 0) // they may be siblings of reserved ones
+		taken.least = max(taken.least-spare, 0) // they may be siblings of reserved ones
 	}
 	p.whole = p.whole.less(taken)
 	t.used(c, span{c.cpus - again.most, c.cpus - again.least}, again)
