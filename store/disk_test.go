@@ -64,6 +64,10 @@ func withoutFsync(t *testing.T, dir string) {
 	}
 	_, err := s.LoadSource(LastKnownGood)
 	wantError(t, err, "could not be set aside")
+	_, err = Open(filepath.Join(dir, "new"))
+	if wantError(t, err, "creating the state folder: "); !errors.Is(err, syscall.EIO) {
+		t.Errorf("a new state folder: %v", err)
+	}
 	if now, err := s.LoadSource(Assigned); err != nil || now == nil || now.ResourceVersion != "1" {
 		t.Errorf("after a change that failed, assigned is %v, %v", now, err)
 	}

@@ -15,14 +15,15 @@ func TestHoldersIn(t *testing.T) {
 		table string
 		want  []string
 	}{
-		"an empty table":                {"", nil},
-		"ours":                          {ours, []string{"4711"}},
-		"another file":                  {"1: FLOCK  ADVISORY  WRITE 4711 08:01:91234 0 EOF\n", nil},
-		"another kind of lock":          {strings.Replace(ours, "FLOCK", "POSIX", 1), nil},
-		"one that waits":                {"1: -> FLOCK  ADVISORY  WRITE 4712 08:01:1234 0 EOF\n", nil},
-		"one line twice":                {ours + ours, []string{"4711"}},
-		"the inode of two file systems": {ours + "2: FLOCK  ADVISORY  WRITE 12 09:02:1234 0 EOF\n", []string{"4711", "12"}},
-		"a torn line":                   {"1: FLOCK  ADVISORY  WRITE 47", nil},
+		"an empty table":                      {"", nil},
+		"ours":                                {ours, []string{"4711"}},
+		"another file":                        {"1: FLOCK  ADVISORY  WRITE 4711 08:01:91234 0 EOF\n", nil},
+		"another kind of lock":                {strings.Replace(ours, "FLOCK", "POSIX", 1), nil},
+		"one that waits":                      {"1: -> FLOCK  ADVISORY  WRITE 4712 08:01:1234 0 EOF\n", nil},
+		"one line twice":                      {ours + ours, []string{"4711"}},
+		"the inode of two file systems":       {ours + "2: FLOCK  ADVISORY  WRITE 12 09:02:1234 0 EOF\n", []string{"4711", "12"}},
+		"a line that is torn after the inode": {"1: FLOCK  ADVISORY  WRITE 4711 08:01:1234", []string{"4711"}},
+		"a torn line":                         {"1: FLOCK  ADVISORY  WRITE 47", nil},
 	} {
 		if got := holdersIn(test.table, 1234); !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)

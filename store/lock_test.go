@@ -154,7 +154,7 @@ func TestLocksOfAReadOnlyDisk(t *testing.T) {
 	for name, mode := range map[string]os.FileMode{"no file": 0, "a file": 0o600, "a file that others can read": 0o644} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			must(t, os.Chmod(dir, 0o700))
+			must(t, os.Chmod(dir, 0o700|mode&0o055)) // nor can the folder be closed to others
 			if mode != 0 {
 				must(t, os.WriteFile(filepath.Join(dir, lockFile), nil, mode))
 			}
@@ -169,6 +169,10 @@ func TestLocksOfAReadOnlyDisk(t *testing.T) {
 				}
 				if err := s.Close(); err != nil {
 					t.Error(err)
+				}
+				_, err = Open(filepath.Join(dir, "x", "state"))
+				if wantError(t, err, "creating the state folder: "); !errors.Is(err, syscall.EROFS) {
+					t.Errorf("a folder was made: %v", err)
 				}
 			})
 		})

@@ -72,6 +72,10 @@ func TestNoFileIsLeftOpen(t *testing.T) {
 		_, err := s.LoadCheckpoint(*source("1"))
 		must(t, err)
 		must(t, s.Collect(nil))
+		other, err := Open(filepath.Join(s.dir, "other"))
+		must(t, err)
+		must(t, other.Close())
+		wantError(t, other.Close(), "closing the state folder: ")
 	}
 	if after := opened(); after > before {
 		t.Errorf("%d files are open, before it were %d", after, before)

@@ -65,7 +65,7 @@ func Inherit(dir string, lock *os.File) (*Store, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	ours, err := os.Lstat(filepath.Join(dir, lockFile))
-	if !os.SameFile(theirs, info) && (err != nil || !os.SameFile(theirs, ours)) {
+	if !os.SameFile(theirs, info) && !os.SameFile(theirs, ours) {
 		return nil, errors.Join(fmt.Errorf("the inherited lock is not that of the state folder %s", dir), err, lock.Close())
 	}
 	return newStore(dir, info, lock)
