@@ -45,7 +45,13 @@ func TestAScriptThatDoesNotHandOnItsArguments(t *testing.T) {
 			seen, over := make(chan Event, 100), make(chan struct{})
 			ctx, end := context.WithCancel(t.Context())
 			go func() { defer close(over); c.Attend(ctx, func(e Event) { seen <- e }) }()
-			defer func() { end(); _, _ = l.StopLeftOvers(nil, time.Second); _ = c.command.Process.Kill(); <-over; l.Close() }()
+			defer func() {
+				end()
+				_, _ = l.StopLeftOvers(nil, time.Second)
+				_ = c.command.Process.Kill()
+				<-over
+				l.Close()
+			}()
 			for e := range seen {
 				switch e := e.(type) {
 				case NotInUse:
