@@ -169,7 +169,7 @@ func TestALimitBelowItsUse(t *testing.T) {
 	}
 	n.annotate(t, consentAnnotation, approvalOf(t, v))
 	v = n.awaitNode(t, "it is rolled back", func(v nodeView) bool {
-		return slices.Contains([]string{"RolledBack", "Rejected"}, string(v.Condition.Reason)) && v.is(tight.assignment("kubelet"), v.Condition.Reason)
+		return slices.Contains([]string{"RolledBack", "Rejected"}, v.Condition.Reason) && v.is(tight.assignment("kubelet"), v.Condition.Reason)
 	})
 	wantStatus(t, v, tight.source("kubelet"), first.source("kubelet"), first.source("kubelet"), runError)
 	if now := c.limits(t); now != before {
