@@ -89,6 +89,9 @@ func TestWhatANodeSays(t *testing.T) {
 			return n.Asks == "0123456789ab" && n.Holds == "the API server does not list its pods"
 		}},
 		"a refusal that holds": {says(func(s *nodev1.Status) { s.Hold = &nodev1.Hold{Approval: "0123456789ab"} }), func(n Node) bool { return n.Asks == "" }},
+		"the host is in the way": {says(func(s *nodev1.Status) {
+			s.Reason, s.Hold = nodev1.ReasonEnvironmentFailing, &nodev1.Hold{Approval: "0123456789ab", WaitsFor: "no kubelet would start: swap is on"}
+		}), func(n Node) bool { return n.Asks == "" }}, // no pool consents to that
 		"the field": {func(n *corev1.Node) {
 			delete(n.Annotations, nodev1.ConfigSourceAnnotation)
 			n.Spec.ConfigSource = &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: "a", Name: "b", KubeletConfigKey: "c"}}

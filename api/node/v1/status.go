@@ -37,14 +37,15 @@ type Content struct {
 	KubeletVersion string `json:"kubeletVersion,omitempty"`
 }
 
-// Hold is a change that waits because it would end running pods, or because it is not known whether it would.
+// Hold is a change that waits because it would end running pods, because it is not known whether it would, or because no kubelet would start
+// with it on the host as it is now.
 type Hold struct {
 	// Approval is the value of [AllowDisruptionAnnotation] that lets this one change through.
 	Approval string `json:"approval"`
 	// Losses are the pods that are known to be lost; More counts those that have no room here.
 	Losses []Loss `json:"losses,omitempty"`
 	More   int    `json:"more,omitempty"`
-	// Known: a look has answered everything. Where it is false, WaitsFor says what has not answered.
+	// Known: a look has answered everything, and nothing on the host is in the way. Where it is false, WaitsFor says what has not, or what is.
 	Known    bool      `json:"known"`
 	WaitsFor string    `json:"waitsFor,omitempty"`
 	AsOf     time.Time `json:"asOf,omitzero"` // of the look that Losses are from; it moves only with the hold
