@@ -78,6 +78,11 @@ type localRefusedError struct{ words string }
 
 func (e localRefusedError) Error() string { return e.words }
 
+// unitIncompleteError says that the unit could not start the kubelet either, as on a machine that becomes an image.
+type unitIncompleteError struct{ words string }
+
+func (e unitIncompleteError) Error() string { return e.words }
+
 func probeUnit(unit, settings, said, flagsFile, line string) string {
 	if strings.Contains(settings, "ProtectSystem=strict") { // the unit's RuntimeDirectory= makes its run folder, and lets the supervisor write it
 		settings += "ReadWritePaths=-" + filepath.Dir(defaultRunDir) + "\n"
@@ -120,6 +125,8 @@ func (i installation) probeFailed(main map[string]string, words string) error {
 			i.executable, i.unit, labelWords(i.executable))
 	case exited && code >= firstOfSystemd && code <= lastOfSystemd:
 		return fmt.Errorf("systemd cannot start %s as %s says (status %d, systemd.exec(5)): see journalctl -u %[2]s", i.executable, i.unit, code)
+	case main["Result"] == "resources":
+		return unitIncompleteError{fmt.Sprintf("systemd cannot start anything as %s says, because something that it names is missing, such as an EnvironmentFile: see journalctl -u %[1]s", i.unit)}
 	case main["Result"] == "timeout":
 		return fmt.Errorf("%s gave no answer in %s, as %s starts it: %s", i.executable, probeTime, i.unit, words)
 	case exited && code == exitLocalRefused:

@@ -23,9 +23,12 @@ func (i installation) checkStart(ctx context.Context, state unitState, files []s
 	}
 	err := i.probe(ctx, files, command.prefix, command.line)
 	var local localRefusedError
+	var incomplete unitIncompleteError
 	switch {
 	case errors.As(err, &local) && (!now || state.ActiveState != "active"):
 		i.say("  %s.", local.words)
+	case errors.As(err, &incomplete) && !state.active():
+		i.say("  Not asked: %s.", incomplete.words)
 	case err != nil:
 		return fmt.Errorf("%w; nothing was changed", err)
 	}

@@ -23,6 +23,8 @@ func TestEnableAsksSystemd(t *testing.T) {
 		"no answer":                          {active: "active", probe: "ExecMainCode=2\nResult=timeout\nExecMainStatus=15", refused: "gave no answer in 30s"},
 		"killed":                             {active: "active", probe: "ExecMainCode=2\nResult=signal\nExecMainStatus=31", refused: "ended with signal 31"},
 		"what the supervisor has against it": {active: "active", probe: exited + "1", says: "kubelet-supervisor: the kubelet cannot be started: permission denied", refused: "the supervisor says: the kubelet cannot be started: permission denied"},
+		"a unit that names what is missing":  {active: "active", probe: "ExecMainCode=0\nResult=resources\nExecMainStatus=0", refused: "such as an EnvironmentFile"},
+		"the same, on a machine that becomes an image":           {active: "inactive", probe: "ExecMainCode=0\nResult=resources\nExecMainStatus=0"},
 		"a local configuration that is refused, before a join":   {active: "activating", now: true, probe: exited + "3", says: "x\nkubelet-supervisor: the kubelet would not start with its local configuration: no such file"},
 		"the same, and the kubelet that runs is not touched now": {active: "active", probe: exited + "3", says: "kubelet-supervisor: the kubelet would not start with its local configuration: no such file"},
 		"the same, and a kubelet that runs would go for it":      {active: "active", now: true, probe: exited + "3", says: "kubelet-supervisor: the kubelet would not start", refused: "the kubelet would not start"},
