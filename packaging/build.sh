@@ -96,9 +96,8 @@ extension() { # for systemd-sysext: /usr alone, of any distribution. It becomes 
 ID=_any
 ARCHITECTURE=${architectures[$ARCH]}
 RELEASE
-  # With labels of SELinux, which mksquashfs before 4.6 takes from nowhere but the files. sqfstar takes times from options or from the environment, not from both.
-  "$BUILD/label" "$tree" | env --unset=SOURCE_DATE_EPOCH sqfstar -quiet -no-progress -force -comp gzip -root-mode 0755 \
-    -root-time "$SOURCE_DATE_EPOCH" -mkfs-time "$SOURCE_DATE_EPOCH" "$folder/${program}_${version}_$ARCH.sysext.raw" >/dev/null
+  # With labels of SELinux, which mksquashfs before 4.6 takes from nowhere but the files. All times are SOURCE_DATE_EPOCH; -root-time does nothing.
+  "$BUILD/label" "$tree" | sqfstar -quiet -no-progress -force -comp gzip -root-mode 0755 "$folder/${program}_${version}_$ARCH.sysext.raw" >/dev/null
 }
 
 images=()
