@@ -98,7 +98,7 @@ func (a *admission) judge(c *candidate) verdict {
 			return a.atLast(c, v)
 		case a.lost(v):
 			return v
-		case v.refused() && !doubt.refused():
+		case !doubt.refused():
 			doubt = v
 		}
 	}
@@ -111,7 +111,7 @@ func (a *admission) atLast(c *candidate, doubt verdict) verdict {
 		return doubt
 	}
 	for _, handler := range []func(*candidate) verdict{a.sysctls, a.fits, a.features} {
-		if v := handler(c); v.refused() && v.certain {
+		if v := handler(c); v.certain {
 			return v
 		}
 	}

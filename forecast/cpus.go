@@ -49,15 +49,12 @@ type cpuPool struct {
 
 // poolsOf tells what the CPU manager starts with: one pool where that is known, two where it depends on whether it takes the state file, none
 // where it gives no CPUs away. A state file that it refuses is set aside, and then all pods are given CPUs again.
-func poolsOf(c, now *Configuration, h Host, r room, list []*candidate) ([]cpuPool, error) {
+func poolsOf(c, now *Configuration, h Host, r room, list []*candidate) []cpuPool {
 	if c.CPUManagerPolicy != "static" {
-		return nil, nil
+		return nil
 	}
 	all := int(r.capacity.milliCPU / 1000)
-	reserved, err := reservedOf(c)
-	if err != nil {
-		return nil, err
-	}
+	reserved, _ := reservedOf(c) // roomOf has told of an error
 	count := wholeCPUs(reserved.milliCPU, all)
 	kept := keepsState(c, now, h, all, count)
 	var pools []cpuPool
@@ -67,7 +64,7 @@ func poolsOf(c, now *Configuration, h Host, r room, list []*candidate) ([]cpuPoo
 	if kept != yes {
 		pools = append(pools, freshPool(c, h, all, count))
 	}
-	return pools, nil
+	return pools
 }
 
 func freshPool(c *Configuration, h Host, all, reserved int) cpuPool {
@@ -232,7 +229,7 @@ func (p *cpuPool) take(t *cpuTurn, pod *candidate, c container) verdict {
 		return admitted
 	}
 	doubt := p.fitsCores(c.cpus)
-	if doubt.refused() && doubt.certain {
+	if doubt.certain {
 		return doubt
 	}
 	if p.keeps(pod, c) {
@@ -249,7 +246,6 @@ func (p *cpuPool) take(t *cpuTurn, pod *candidate, c container) verdict {
 	if p.inOrder {
 		again = exactly(min(c.cpus, t.again.most))
 	}
-	again.least = min(again.least, again.most)
 	taken := span{c.cpus - again.most, c.cpus - again.least}
 	t.doubted = t.doubted || doubt.refused()
 	if p.uneven || t.doubted {

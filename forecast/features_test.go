@@ -32,6 +32,7 @@ func TestDeclaredFeatures(t *testing.T) {
 	}
 	checkAll(t, []row{
 		{name: "the gate goes off", then: changes(gates("-" + feature)), pods: pods, node: declares(feature), losses: "rules:PodFeatureUnsupported", unknown: "featureGates." + feature},
+		{name: "the gate goes off, and pressure may be", then: changes(gates("-"+feature), soft("memory.available", "4100Mi")), pods: pods, node: declares(feature), losses: "a:Evicted? rules:PodFeatureUnsupported", unknown: "featureGates." + feature},
 		{name: "another gate goes off", then: changes(gates("-X")), pods: pods, node: declares(feature), unknown: "featureGates.X"},
 		{name: "the gate is no longer said to be on", now: changes(gates(feature)), then: changes(gates()), pods: pods, node: declares(feature), losses: "rules:PodFeatureUnsupported?", unknown: "featureGates." + feature},
 		{name: "all that is beta goes off", then: changes(gates("-AllBeta")), pods: pods, node: declares(feature), losses: "rules:PodFeatureUnsupported?", unknown: "featureGates.AllBeta"},

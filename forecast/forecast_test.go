@@ -376,6 +376,13 @@ func TestSysctls(t *testing.T) {
 		{name: "by another pattern", now: changes(allow("net.core.*")), then: changes(allow("net.core.somaxconn")), pods: []corev1.Pod{aPod("a", 0, sysctl("net/core/somaxconn"))}},
 		{name: "safe", now: changes(allow("net.*")), then: changes(allow()), pods: []corev1.Pod{aPod("a", 0, sysctl("net.ipv4.tcp_syncookies"))}},
 		{name: "safe in some kubelets", now: changes(allow("net.*")), then: changes(allow()), pods: []corev1.Pod{aPod("a", 0, sysctl("net.ipv4.tcp_rmem"))}, losses: "a:SysctlForbidden?"},
+		{name: "perhaps not, of a critical pod, which certainly cannot be here", pods: []corev1.Pod{aPod("a", 0, priority(systemCritical), sysctl("net.ipv4.tcp_rmem"), func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{"disk": "hdd"} })}, anyway: "a:NodeAffinity"},
+		{name: "perhaps not, of a critical pod, for which there is a taint", pods: []corev1.Pod{aPod("a", 0, priority(systemCritical), sysctl("net.ipv4.tcp_rmem"))}, anyway: "a:TaintToleration",
+			node: func(n *corev1.Node) {
+				n.Spec.Taints = []corev1.Taint{{Key: "broken", Effect: corev1.TaintEffectNoExecute}}
+			}},
+		{name: "perhaps not, of a critical pod, which makes others go or not", then: changes(maxPods(1)), pods: []corev1.Pod{aPod("a", 0), aPod("c", 1, priority(systemCritical), sysctl("net.ipv4.tcp_rmem"))}, losses: "a:Preempting?", anyway: "c:SysctlForbidden?"},
+		{name: "certainly, where pressure may be", now: changes(allow("net.core.*")), then: changes(allow(), soft("memory.available", "4100Mi")), pods: []corev1.Pod{aPod("a", 0, sysctl("net.core.somaxconn"))}, losses: "a:SysctlForbidden"},
 		{name: "runs although nothing allows it", pods: []corev1.Pod{aPod("a", 0, sysctl("net.ipv4.tcp_new"))}, anyway: "a:SysctlForbidden?"},
 	})
 }

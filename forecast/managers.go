@@ -8,16 +8,8 @@ type managers struct {
 }
 
 func newManagers(c *Configuration, f Facts, r room, list []*candidate) (managers, error) {
-	var m managers
-	var err error
-	if m.cpus, err = poolsOf(c, f.Now, f.Host, r, list); err != nil {
-		return m, err
-	}
-	if m.memory, err = memoryPoolsOf(c, f.Now, f.Host); err != nil {
-		return m, err
-	}
-	m.numa = numaRuleOf(c, f.Now, f.Host)
-	return m, nil
+	memory, err := memoryPoolsOf(c, f.Now, f.Host)
+	return managers{numaRuleOf(c, f.Now, f.Host), poolsOf(c, f.Now, f.Host, r, list), memory}, err
 }
 
 // clone is for one more round, in which all is as it was.

@@ -90,6 +90,7 @@ func TestFreshPools(t *testing.T) {
 		"by cache, a list":          {list("0", preferUncoreCache), built(4, 2, 1), exactly(2), false, false, true},
 		"two sockets":               {staticCPUs("1"), twoSockets, exactly(3), false, false, true},
 		"two nodes":                 {staticCPUs("1"), built(4, 1, 2), exactly(3), false, false, false},
+		"two nodes of one socket":   {staticCPUs("1"), func(h *Host) { built(4, 1, 2)(h); h.CPUs[2].Socket, h.CPUs[3].Socket = 0, 0 }, exactly(3), false, false, false},
 		"sockets that differ":       {staticCPUs("1"), unevenSockets, exactly(3), false, true, true},
 		"cores that differ":         {staticCPUs("1"), unevenCores, exactly(3), false, true, true},
 		"a list of two cores' CPUs": {list("0-1"), built(8, 2, 1), exactly(5), false, false, true},
@@ -129,28 +130,30 @@ func TestTakingCPUs(t *testing.T) {
 		says               string // with ? where it is in doubt
 		free, whole, again span
 	}{
-		"enough":                       {pool(exactly(3), exactly(3)), cpuTurn{}, runs, main, "", exactly(1), exactly(1), span{}},
-		"none is wanted":               {pool(exactly(0), exactly(0)), cpuTurn{}, runs, container{}, "", exactly(0), exactly(0), span{}},
-		"an init container":            {pool(exactly(3), exactly(3)), cpuTurn{}, runs, first, "", exactly(1), exactly(1), exactly(2)},
-		"what it had is taken again":   {pool(exactly(1), exactly(1), inOrder), cpuTurn{again: exactly(2)}, runs, main, "", exactly(1), exactly(1), exactly(0)},
-		"what it had may be taken":     {pool(exactly(1), exactly(1)), cpuTurn{again: exactly(2)}, runs, main, "", span{0, 1}, span{0, 1}, span{0, 1}},
-		"too few":                      {pool(exactly(1), exactly(1)), cpuTurn{}, runs, main, "UnexpectedAdmissionError", exactly(1), exactly(1), span{}},
-		"perhaps too few":              {pool(span{1, 3}, span{1, 3}), cpuTurn{}, runs, main, "UnexpectedAdmissionError?", span{0, 3}, span{0, 3}, span{}},
-		"it may have been refused":     {pool(exactly(3), exactly(3)), cpuTurn{doubted: true}, runs, main, "", span{1, 3}, span{1, 3}, span{}},
-		"it has them":                  {pool(exactly(0), exactly(0), allHave), cpuTurn{}, runs, main, "", exactly(0), exactly(0), span{}},
-		"it has them, and ends":        {pool(exactly(0), exactly(0), allHave), cpuTurn{}, runs, first, "", exactly(0), exactly(0), span{0, 2}},
-		"only those that run have":     {pool(exactly(0), exactly(0), allHave), cpuTurn{}, waits, main, "UnexpectedAdmissionError", exactly(0), exactly(0), span{}},
-		"two nodes":                    {pool(exactly(3), exactly(2), twoNodes), cpuTurn{}, runs, main, "", exactly(1), span{0, 1}, span{}},
-		"two nodes, all are whole":     {pool(exactly(3), exactly(3), twoNodes), cpuTurn{}, runs, main, "", exactly(1), exactly(1), span{}},
-		"two nodes, few are whole":     {pool(exactly(6), exactly(2), twoNodes), cpuTurn{}, runs, main, "", exactly(4), span{0, 2}, span{}},
-		"half a core":                  {pool(exactly(3), exactly(3), wholeCores), cpuTurn{}, runs, container{name: "main", cpus: 1}, "SMTAlignmentError", exactly(3), exactly(3), span{}},
-		"no whole cores":               {pool(exactly(3), exactly(1), wholeCores), cpuTurn{}, runs, main, "SMTAlignmentError", exactly(3), exactly(1), span{}},
-		"just one whole core":          {pool(exactly(3), exactly(2), wholeCores), cpuTurn{}, runs, main, "", exactly(1), exactly(0), span{}},
-		"perhaps a whole core":         {pool(exactly(3), span{0, 2}, wholeCores), cpuTurn{}, runs, main, "SMTAlignmentError?", span{1, 3}, span{0, 2}, span{}},
-		"cores of unknown size":        {pool(exactly(3), exactly(3), noThreads), cpuTurn{}, runs, main, "SMTAlignmentError?", span{1, 3}, span{1, 3}, span{}},
-		"its own do not count":         {pool(exactly(0), exactly(0), wholeCores, allHave), cpuTurn{}, runs, main, "SMTAlignmentError", exactly(0), exactly(0), span{}},
-		"machines whose cores differ":  {pool(exactly(3), exactly(3), func(p *cpuPool) { p.uneven = true }), cpuTurn{}, runs, main, "", span{1, 3}, span{1, 3}, span{}},
-		"again, and a part of it only": {pool(exactly(3), exactly(3), inOrder), cpuTurn{again: exactly(1)}, runs, main, "", exactly(2), exactly(2), exactly(0)},
+		"enough":                           {pool(exactly(3), exactly(3)), cpuTurn{}, runs, main, "", exactly(1), exactly(1), span{}},
+		"none is wanted":                   {pool(exactly(0), exactly(0)), cpuTurn{}, runs, container{}, "", exactly(0), exactly(0), span{}},
+		"an init container":                {pool(exactly(3), exactly(3)), cpuTurn{}, runs, first, "", exactly(1), exactly(1), exactly(2)},
+		"what it had is taken again":       {pool(exactly(1), exactly(1), inOrder), cpuTurn{again: exactly(2)}, runs, main, "", exactly(1), exactly(1), exactly(0)},
+		"what it had may be taken":         {pool(exactly(1), exactly(1)), cpuTurn{again: exactly(2)}, runs, main, "", span{0, 1}, span{0, 1}, span{0, 1}},
+		"too few":                          {pool(exactly(1), exactly(1)), cpuTurn{}, runs, main, "UnexpectedAdmissionError", exactly(1), exactly(1), span{}},
+		"perhaps too few":                  {pool(span{1, 3}, span{1, 3}), cpuTurn{}, runs, main, "UnexpectedAdmissionError?", span{0, 3}, span{0, 3}, span{}},
+		"it may have been refused":         {pool(exactly(3), exactly(3)), cpuTurn{doubted: true}, runs, main, "", span{1, 3}, span{1, 3}, span{}},
+		"it has them":                      {pool(exactly(0), exactly(0), allHave), cpuTurn{}, runs, main, "", exactly(0), exactly(0), span{}},
+		"it has them, and ends":            {pool(exactly(0), exactly(0), allHave), cpuTurn{}, runs, first, "", exactly(0), exactly(0), span{0, 2}},
+		"it has them, and others had some": {pool(exactly(0), exactly(0), allHave), cpuTurn{again: exactly(3)}, runs, main, "", exactly(0), exactly(0), span{1, 3}},
+		"an init container after another":  {pool(exactly(3), exactly(3), inOrder), cpuTurn{again: exactly(1)}, runs, first, "", exactly(2), exactly(2), exactly(2)},
+		"only those that run have":         {pool(exactly(0), exactly(0), allHave), cpuTurn{}, waits, main, "UnexpectedAdmissionError", exactly(0), exactly(0), span{}},
+		"two nodes":                        {pool(exactly(3), exactly(2), twoNodes), cpuTurn{}, runs, main, "", exactly(1), span{0, 1}, span{}},
+		"two nodes, all are whole":         {pool(exactly(3), exactly(3), twoNodes), cpuTurn{}, runs, main, "", exactly(1), exactly(1), span{}},
+		"two nodes, few are whole":         {pool(exactly(6), exactly(2), twoNodes), cpuTurn{}, runs, main, "", exactly(4), span{0, 2}, span{}},
+		"half a core":                      {pool(exactly(3), exactly(3), wholeCores), cpuTurn{}, runs, container{name: "main", cpus: 1}, "SMTAlignmentError", exactly(3), exactly(3), span{}},
+		"no whole cores":                   {pool(exactly(3), exactly(1), wholeCores), cpuTurn{}, runs, main, "SMTAlignmentError", exactly(3), exactly(1), span{}},
+		"just one whole core":              {pool(exactly(3), exactly(2), wholeCores), cpuTurn{}, runs, main, "", exactly(1), exactly(0), span{}},
+		"perhaps a whole core":             {pool(exactly(3), span{0, 2}, wholeCores), cpuTurn{}, runs, main, "SMTAlignmentError?", span{1, 3}, span{0, 2}, span{}},
+		"cores of unknown size":            {pool(exactly(3), exactly(3), noThreads), cpuTurn{}, runs, main, "SMTAlignmentError?", span{1, 3}, span{1, 3}, span{}},
+		"its own do not count":             {pool(exactly(0), exactly(0), wholeCores, allHave), cpuTurn{}, runs, main, "SMTAlignmentError", exactly(0), exactly(0), span{}},
+		"machines whose cores differ":      {pool(exactly(3), exactly(3), func(p *cpuPool) { p.uneven = true }), cpuTurn{}, runs, main, "", span{1, 3}, span{1, 3}, span{}},
+		"again, and a part of it only":     {pool(exactly(3), exactly(3), inOrder), cpuTurn{again: exactly(1)}, runs, main, "", exactly(2), exactly(2), exactly(0)},
 	} {
 		v := row.pool.take(&row.turn, row.pod, row.wants)
 		says := v.Reason
@@ -291,5 +294,29 @@ func TestTakingMemory(t *testing.T) {
 	p := memoryPool{known: true, free: map[corev1.ResourceName]uint64{"memory": 10}}
 	if v := p.take(&memoryTurn{doubted: true}, runs, wants(false, 1)); v.refused() || p.known {
 		t.Errorf("after a doubt: %+v, %+v", v, p)
+	}
+}
+
+// The other threads of reserved cores are nobody's whole cores.
+func TestSiblingsOfReserved(t *testing.T) {
+	threads, none := machine(), machine()
+	built(4, 2, 1)(&threads) // 0 and 2 are one core, 1 and 3 the other
+	for name, row := range map[string]struct {
+		host  Host
+		among []int
+		want  int
+		known bool
+	}{
+		"of all":                    {threads, nil, 1, true},
+		"among them":                {threads, []int{2, 3}, 1, true},
+		"not among them":            {threads, []int{1, 3}, 0, true},
+		"among none":                {threads, []int{}, 0, true},
+		"no siblings":               {none, nil, 0, true},
+		"the threads are not known": {Host{}, nil, 0, false},
+	} {
+		c := configuration(staticCPUs("1"), func(c *Configuration) { c.ReservedSystemCPUs = "0" })
+		if got, known := row.host.siblingsOfReserved(c, 1, row.among); got != row.want || known != row.known {
+			t.Errorf("%s: %d, %t, want %d, %t", name, got, known, row.want, row.known)
+		}
 	}
 }
