@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -57,12 +58,9 @@ func unmeasuredLosses(now, then world, list []*candidate) (losses []Loss) {
 	return losses
 }
 
-// unmeasured are new thresholds about which the facts say nothing. One that is as it was is no doubt of the change.
+// unmeasured are new thresholds about which the facts say nothing. One that is as it was is no doubt of the change. That of all pods is no field.
 func unmeasured(now, then world) (list []Unknown) {
 	for signal, what := range then.pressure.unmeasured {
-		if signal == podMemory {
-			continue
-		}
 		if then.config.thresholdText(signal) != now.config.thresholdText(signal) {
 			list = append(list, Unknown{signal, what + " is not known"})
 		}
@@ -72,8 +70,8 @@ func unmeasured(now, then world) (list []Unknown) {
 
 func (c *Configuration) thresholdText(signal string) string {
 	for field, thresholds := range map[string]map[string]string{"evictionHard.": c.EvictionHard, "evictionSoft.": c.EvictionSoft} {
-		if len(signal) > len(field) && signal[:len(field)] == field {
-			return thresholds[signal[len(field):]]
+		if name, is := strings.CutPrefix(signal, field); is {
+			return thresholds[name]
 		}
 	}
 	return ""

@@ -27,7 +27,7 @@ func featuresOf(node *corev1.Node, pod *corev1.Pod) []string {
 	}
 	all := nodedeclaredfeatures.DefaultFramework
 	needs, err := all.InferForPodScheduling(&nodedeclaredfeatures.PodInfo{Spec: &pod.Spec, Status: &pod.Status}, of)
-	if err != nil || needs.IsEmpty() {
+	if err != nil {
 		return nil
 	}
 	names, err := all.Unmap(needs)

@@ -174,7 +174,7 @@ func (f *Forecast) compare(facts Facts, order []*candidate, now, then replay, ev
 			f.Running++
 		}
 		before, after := now.verdicts[c], then.verdicts[c]
-		if v := restart(facts, c); v.refused() && (!after.refused() || v.certain && !after.certain) {
+		if v := restart(facts, c); !after.refused() || v.certain && !after.certain {
 			after = v
 		}
 		evictable = evictable || evicted.refused() && !c.critical

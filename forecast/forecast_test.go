@@ -309,6 +309,8 @@ func TestPressure(t *testing.T) {
 		{name: "memory, hard, and the class is not told", then: changes(hard("memory.available", "99%")), pods: []corev1.Pod{aPod("a", 0, func(pod *corev1.Pod) { pod.Status.QOSClass = "" })},
 			losses: "a:Evicted?", least: 1, unknown: "evictionHard.memory.available"},
 		{name: "memory, hard, and nobody may go", then: changes(hard("memory.available", "99%")), pods: []corev1.Pod{aPod("s", 0, static), aPod("c", 0, priority(systemCritical))}, unknown: "evictionHard.memory.available"},
+		{name: "memory, hard, and the youngest is critical", then: changes(hard("memory.available", "99%")), pods: []corev1.Pod{aPod("bu", 0, asks("cpu", "100m")), aPod("c", 1, asks("cpu", "100m"), priority(systemCritical))},
+			losses: "bu:Evicted?", least: 1, unknown: "evictionHard.memory.available"},
 		{name: "memory, hard, met already", now: changes(hard("memory.available", "98%")), then: changes(hard("memory.available", "99%")), pods: []corev1.Pod{aPod("bu", 0, asks("cpu", "100m"))}},
 		{name: "memory, hard, near", then: changes(hard("memory.available", "4100Mi")), pods: []corev1.Pod{aPod("bu", 0, asks("cpu", "100m"))}, unknown: "evictionHard.memory.available"},
 		{name: "memory, hard, near already", now: changes(hard("memory.available", "4100Mi")), then: changes(hard("memory.available", "99%")), pods: []corev1.Pod{aPod("bu", 0, asks("cpu", "100m"))},
@@ -408,6 +410,11 @@ func TestKubeletThatEndsAtItsStart(t *testing.T) {
 	over := configuration(maxPods(6))
 	if f := of(over, much); lines(f.Anyway) != "gu1:OutOfpods" || f.Harm() != 1 || whats(f.Doubts) != "the Node's allocatable pods, the configuration that is to run" {
 		t.Errorf("to one that ends: %+v", f)
+	}
+	elsewhere := configuration(maxPods(1), systemReserved("memory", "9Gi"), func(c *Configuration) { c.StaticPodPath = "/etc/other" })
+	f := Of(Facts{Now: configuration(maxPods(1)), Then: elsewhere, Node: nodeWith(t, configuration(maxPods(1))), Pods: []corev1.Pod{aPod("a", 0)}, Host: machine(), Manifests: in("/etc/other", aManifest("s.yaml", "s"))})
+	if len(f.Losses)+len(f.Anyway)+len(f.Static) > 0 || whats(f.Doubts) != "the configuration that is to run" {
+		t.Errorf("to one that ends and reads other static pods: %+v", f)
 	}
 	if f := of(much, over); lines(f.Losses) != "gu1:OutOfpods" || len(f.Anyway) > 0 || !strings.Contains(whats(f.Doubts), "the configuration that runs") {
 		t.Errorf("from one that would end: %+v", f)

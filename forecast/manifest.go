@@ -67,10 +67,9 @@ func qosClass(pod *corev1.Pod) corev1.PodQOSClass {
 		for i := range containers {
 			r := &containers[i].Resources
 			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-				request, asked := r.Requests[name]
-				limit, limited := r.Limits[name]
-				any = any || asked && !request.IsZero() || limited && !limit.IsZero()
-				guaranteed = guaranteed && limited && !limit.IsZero() && request.Cmp(limit) == 0
+				request, limit := r.Requests[name], r.Limits[name] // 0 where there is none
+				any = any || !request.IsZero() || !limit.IsZero()
+				guaranteed = guaranteed && !limit.IsZero() && request.Cmp(limit) == 0
 			}
 		}
 	}

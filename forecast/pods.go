@@ -27,7 +27,7 @@ func ReadPodsAndEnds(text io.Reader, tell func(End)) (pods []corev1.Pod, version
 	decoder := json.NewDecoder(text)
 	switch version, err = enterItems(decoder); {
 	case errors.Is(err, errNullItems): // how Go writes a list that has none
-		if token, err := decoder.Token(); err != nil || token != json.Delim('}') {
+		if token, err := decoder.Token(); token != json.Delim('}') {
 			return nil, "", fmt.Errorf("reading a list of no pods: %v: %w", token, orNoList(err))
 		}
 		return []corev1.Pod{}, version, nil
@@ -62,7 +62,7 @@ func readItems(decoder *json.Decoder, tell func(End)) ([]corev1.Pod, error) {
 
 // enterItems reads up to the first of the items. The metadata come before them.
 func enterItems(decoder *json.Decoder) (version string, err error) {
-	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
+	if token, err := decoder.Token(); token != json.Delim('{') {
 		return "", fmt.Errorf("it does not begin with an object: %v: %w", token, orNoList(err))
 	}
 	for decoder.More() {
@@ -74,7 +74,7 @@ func enterItems(decoder *json.Decoder) (version string, err error) {
 			switch token, err := decoder.Token(); {
 			case err == nil && token == nil:
 				return version, errNullItems
-			case err != nil || token != json.Delim('['):
+			case token != json.Delim('['):
 				return "", fmt.Errorf("its items are %v: %w", token, orNoList(err))
 			}
 			return version, nil

@@ -320,3 +320,61 @@ func TestSiblingsOfReserved(t *testing.T) {
 		}
 	}
 }
+
+// A pod takes what its containers get alone, one after the other, until one is refused; after a doubt it is not known what is left.
+func TestTakingCPUsAndMemory(t *testing.T) {
+	wants := func(cpus int, bytes uint64) container {
+		c := container{name: "main", cpus: cpus, memory: map[corev1.ResourceName]uint64{}}
+		if bytes > 0 {
+			c.memory["memory"] = bytes
+		}
+		return c
+	}
+	two := Host{NUMANodes: []NUMANode{{}, {ID: 1}}}
+	doubtful := numaRule{strict: true, host: two} // all that is given anew is in doubt
+	const refused = "UnexpectedAdmissionError"
+	for name, row := range map[string]struct {
+		numa       numaRule
+		turn       turn
+		free       span
+		containers []container
+		want       string // with ? where it is in doubt
+		left       span
+		memory     uint64 // of 10
+		known      bool
+	}{
+		"enough of both":                     {numaRule{}, turn{}, exactly(4), []container{wants(1, 2), wants(2, 3)}, "", exactly(1), 5, true},
+		"too few CPUs":                       {numaRule{}, turn{}, exactly(1), []container{wants(2, 3)}, refused, exactly(1), 10, true},
+		"too few CPUs for the second":        {numaRule{}, turn{}, exactly(2), []container{wants(1, 2), wants(2, 3)}, refused, exactly(1), 8, true},
+		"too little memory":                  {numaRule{}, turn{}, exactly(4), []container{wants(2, 11)}, refused, exactly(2), 10, true},
+		"perhaps too few CPUs":               {numaRule{}, turn{}, span{1, 3}, []container{wants(2, 3)}, refused + "?", span{0, 3}, 7, false},
+		"perhaps, and too little memory":     {numaRule{}, turn{}, span{1, 3}, []container{wants(2, 11)}, refused, span{0, 3}, 10, true},
+		"perhaps, and then certainly":        {numaRule{}, turn{}, span{1, 3}, []container{wants(2, 0), wants(0, 11)}, refused, span{0, 3}, 10, true},
+		"perhaps, and then something":        {numaRule{}, turn{}, span{1, 3}, []container{wants(2, 0), wants(0, 1)}, refused + "?", span{0, 3}, 9, false},
+		"perhaps, and who is in doubt goes":  {numaRule{}, turn{othersGo: true}, span{1, 3}, []container{wants(2, 3), wants(0, 1)}, refused + "?", span{0, 3}, 7, false},
+		"its place is in doubt":              {doubtful, turn{}, exactly(4), []container{wants(2, 3)}, affinityError + "?", span{2, 4}, 7, false},
+		"its place is in doubt, and it goes": {doubtful, turn{othersGo: true}, exactly(4), []container{wants(2, 3)}, affinityError + "?", exactly(4), 10, true},
+		"its place, and too few CPUs":        {doubtful, turn{}, exactly(1), []container{wants(2, 3)}, refused, exactly(1), 10, true},
+		"the second after a doubt":           {numaRule{}, turn{}, span{1, 3}, []container{wants(2, 0), wants(1, 0)}, refused + "?", span{0, 3}, 10, true},
+		"none":                               {doubtful, turn{}, exactly(1), nil, "", exactly(1), 10, true},
+	} {
+		pod := aPod("a", 0)
+		a := &admission{turn: row.turn, world: world{managers: managers{numa: row.numa, cpus: []cpuPool{{free: row.free, whole: row.free, oneNode: true}},
+			memory: []memoryPool{{known: true, free: map[corev1.ResourceName]uint64{"memory": 10}}}}}}
+		v := a.take(&candidate{pod: &pod, containers: row.containers})
+		got := v.Reason
+		if v.refused() && !v.certain {
+			got += "?"
+		}
+		if pools := a.managers; got != row.want || pools.cpus[0].free != row.left || pools.memory[0].free["memory"] != row.memory || pools.memory[0].known != row.known {
+			t.Errorf("%s: %q, %v CPUs and %+v are left; want %q, %v, %d, %t", name, got, pools.cpus[0].free, pools.memory[0], row.want, row.left, row.memory, row.known)
+		}
+	}
+	pod := aPod("a", 0)
+	whole := doubtful
+	whole.wholePod = true
+	a := &admission{world: world{managers: managers{numa: whole}}}
+	if v := a.take(&candidate{pod: &pod, devices: true}); v.Reason != affinityError || v.certain {
+		t.Errorf("devices of a pod without containers: %+v", v)
+	}
+}

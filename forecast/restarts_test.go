@@ -26,6 +26,7 @@ func TestRestarts(t *testing.T) {
 		{name: "static pods of another folder", then: changes(func(c *Configuration) { c.StaticPodPath = "" }), pods: pods, static: "s:StaticPodPath"},
 		{name: "the same folder", then: changes(func(c *Configuration) { c.StaticPodPath += "/" }), pods: pods},
 		{name: "ended for one thing or the other", then: changes(soft("memory.available", "4100Mi"), func(c *Configuration) { c.CgroupRoot = "/other" }), pods: pods[:1], losses: "a:CgroupRoot+"},
+		{name: "perhaps for one thing or the other", then: changes(soft("memory.available", "4100Mi"), func(c *Configuration) { c.CgroupDriver = "cgroupfs" }), pods: pods[:1], host: func(h *Host) { h.CgroupDriver = "" }, losses: "a:Evicted?"},
 		{name: "refused pods are not restarted", then: changes(maxPods(2), func(c *Configuration) { c.CgroupRoot = "/other" }), pods: pods, losses: "a:CgroupRoot+ n:OutOfpods", static: "s:CgroupRoot+"},
 	})
 }
