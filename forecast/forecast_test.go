@@ -169,6 +169,10 @@ func TestRoom(t *testing.T) {
 		})}},
 		{name: "the Node shows something else", then: changes(maxPods(3)), node: func(n *corev1.Node) { n.Status.Allocatable["pods"] = resource.MustParse("8") }, unknown: "the Node's allocatable pods",
 			losses: "be4:OutOfpods bu1:OutOfpods bu2:OutOfpods gu1:OutOfpods"},
+		{name: "the Node shows other memory", node: func(n *corev1.Node) { n.Status.Allocatable["memory"] = resource.MustParse("7Gi") }, unknown: "the Node's allocatable memory"},
+		{name: "the Node shows other CPU", node: func(n *corev1.Node) { n.Status.Allocatable["cpu"] = resource.MustParse("3") }, unknown: "the Node's allocatable cpu"},
+		{name: "the Node shows little", node: func(n *corev1.Node) { n.Status.Allocatable["memory"] = resource.MustParse("1") }, unknown: "the Node's allocatable memory"},
+		{name: "the Node does not show what is allocatable", node: func(n *corev1.Node) { delete(n.Status.Allocatable, "memory"); delete(n.Status.Allocatable, "cpu") }},
 		{name: "devices", pods: []corev1.Pod{aPod("gpu", 0, asks("example.com/gpu", "1"))}, node: func(n *corev1.Node) { n.Status.Allocatable["example.com/gpu"] = resource.MustParse("1") },
 			anyway: "gpu:UnexpectedAdmissionError?"},
 		{name: "more than any number", then: changes(func(c *Configuration) {
@@ -266,6 +270,10 @@ func TestPodsOfOneSecondThatDiffer(t *testing.T) {
 				n.Spec.Taints = []corev1.Taint{{Key: "broken", Effect: corev1.TaintEffectNoExecute}}
 			}},
 		{name: "in a taint that one may tolerate", then: changes(maxPods(1)), pods: of([]change{compares}, nil, []change{tolerant}), losses: "y1:OutOfpods? y2:OutOfpods", anyway: "t1:TaintToleration? t2:OutOfpods",
+			node: func(n *corev1.Node) {
+				n.Spec.Taints = []corev1.Taint{{Key: "broken", Value: "4", Effect: corev1.TaintEffectNoExecute}}
+			}},
+		{name: "in a taint that one may tolerate and the other does", then: changes(maxPods(2)), pods: of([]change{compares}, []change{tolerant}, []change{tolerant}), losses: "y1:OutOfpods? y2:OutOfpods", anyway: "t1:TaintToleration?",
 			node: func(n *corev1.Node) {
 				n.Spec.Taints = []corev1.Taint{{Key: "broken", Value: "4", Effect: corev1.TaintEffectNoExecute}}
 			}},

@@ -164,7 +164,7 @@ func (p *pressure) refuses(c *candidate) (certainty, string) {
 		return no, ""
 	}
 	met, why := p.others, p.othersWhy
-	if p.memory > met && met < yes {
+	if p.memory > met {
 		switch c.pod.Status.QOSClass {
 		case corev1.PodQOSBestEffort:
 			if !c.memoryPressure {

@@ -40,8 +40,7 @@ func restart(f Facts, c *candidate) verdict {
 		return verdict{Reason: StaticPodURL, why: "its URL is asked with other headers, and may answer with other pods"}
 	case !f.SameRuntime && Socket(now.ContainerRuntimeEndpoint) != Socket(then.ContainerRuntimeEndpoint):
 		return verdict{Reason: ContainerRuntime, certain: true, why: "it is started anew in the other runtime, and goes on in this one"}
-	case !then.perQOS():
-		return admitted // no pod has a cgroup that could be missing
+	case !then.perQOS(): // no pod has a cgroup that could be missing
 	case !now.perQOS():
 		return verdict{Reason: CgroupsPerQOS, certain: true, why: "it has no cgroup of its own"}
 	case now.root() != then.root():

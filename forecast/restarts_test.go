@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestRestarts(t *testing.T) {
@@ -45,7 +46,7 @@ func TestSameThings(t *testing.T) {
 		t.Errorf("the same things: %+v", got)
 	}
 	f.Then.StaticPodPath, f.OtherPodHeaders = f.Now.StaticPodPath, true
-	if got := Of(f); lines(got.Static) != "h:StaticPodURL?" || got.Harm() > 0 {
+	if got := Of(f); lines(got.Static) != "h:StaticPodURL?" || got.Harm() > 0 || got.Static[0].Why == "" {
 		t.Errorf("other headers: %+v", got)
 	}
 }
@@ -54,10 +55,33 @@ func TestSocket(t *testing.T) {
 	for endpoint, want := range map[string]string{
 		"unix:///run/a.sock": "/run/a.sock", "unix:/run/a.sock": "/run/a.sock", "/run/a.sock": "/run/a.sock", "unix:///var/run//a.sock": "/run/a.sock",
 		"/run/a b%zz.sock": "/run/a b%zz.sock", "/run/../run/./a.sock": "/run/a.sock", "/var/run": "/var/run",
+		"run dir/a.sock":    "run dir/a.sock",
 		"tcp://127.0.0.1:1": "tcp://127.0.0.1:1", "unix://%zz": "unix://%zz",
 	} {
 		if got := Socket(endpoint); got != want {
 			t.Errorf("%s is read as %s, want %s", endpoint, got, want)
 		}
+	}
+}
+
+func TestFoldersOfStaticPods(t *testing.T) {
+	for path, want := range map[string]string{"": "", "/etc/a/": "/etc/a", "/etc//a": "/etc/a"} {
+		if got := (&Configuration{StaticPodPath: path}).StaticPodFolder(); got != want {
+			t.Errorf("%q is the folder %q, want %q", path, got, want)
+		}
+	}
+}
+
+// Which sandboxes are of pods that a list lacks: not those of static pods, nor of pods that are listed or have ended.
+func TestSandboxesWithoutAPod(t *testing.T) {
+	for source, want := range map[string]bool{"": false, "api": false, "file": true, "http": true} {
+		if s := (Sandbox{Source: source}); s.Static() != want {
+			t.Errorf("from %q: static %t", source, s.Static())
+		}
+	}
+	pods := []corev1.Pod{aPod("a", 0), mirrored("s")}
+	got := WithoutPod([]Sandbox{fromAPI("a"), fromAPI("b"), fromAPI("ended"), ran("s"), ran("t"), {Name: "m", UID: "hash-s"}}, pods, map[types.UID]bool{"uid-ended": true})
+	if len(got) != 1 || got[0].Name != "b" {
+		t.Errorf("%+v", got)
 	}
 }

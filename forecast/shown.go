@@ -16,10 +16,7 @@ func otherThanShown(f Facts) (list []Unknown) {
 		list = append(list, Unknown{"the Node's capacity " + string(d.name),
 			"it is " + quantityText(d.name, d.shown) + ", and a kubelet that starts now finds " + quantityText(d.name, d.found)})
 	}
-	given, err := roomOf(f.Now, f.Node, Host{})
-	if err != nil {
-		return list
-	}
+	given, _ := roomOf(f.Now, f.Node, Host{}) // an error is told before
 	shown = amountsOf(f.Node.Status.Allocatable)
 	differences := amounts{milliCPU: shown.milliCPU, memory: shown.memory}.differences(amounts{milliCPU: given.milliCPU, memory: given.memory})
 	if pods := f.Node.Status.Allocatable[corev1.ResourcePods]; pods.Value() != given.pods {
@@ -48,7 +45,7 @@ func (a amounts) differences(found amounts) (list []difference) {
 	look(corev1.ResourceMemory, a.memory, found.memory)
 	look(corev1.ResourceEphemeralStorage, a.storage, found.storage)
 	for _, name := range slices.Sorted(maps.Keys(withHugePages(a.scalars, found.scalars))) {
-		if isHugePages(name) && a.scalars[name] != found.scalars[name] {
+		if a.scalars[name] != found.scalars[name] {
 			list = append(list, difference{name, a.scalars[name], found.scalars[name]})
 		}
 	}

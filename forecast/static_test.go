@@ -91,6 +91,11 @@ func TestStaticPods(t *testing.T) {
 
 		"two files of one pod": {pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s"), aManifest("s.yaml.backup", "s", version2)),
 			static: "s-n1:StaticPodTwice", detail: "s.yaml and s.yaml.backup"},
+		"two files of one pod, and the folder goes":            {then: changes(noPath), pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s"), aManifest("s.yaml~", "s")), static: "s-n1:StaticPodPath"},
+		"a mirror that shows a pod which the runtime does not": {then: changes(noPath), pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{}, files: in(manifests, aManifest("s.yaml", "s")), static: "s-n1:StaticPodPath"},
+		"a URL that goes, and no room": {now: changes(url), then: changes(maxPods(0), func(c *Configuration) { c.StaticPodURL = "" }), pods: []corev1.Pod{aPod("a", 0), aPod("h", 0, func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{SourceAnnotation: "http", mirrorAnnotation: "h"}
+		})}, losses: "a:OutOfpods", static: "h:StaticPodURL"},
 		"two files of one pod, without a mirror": {sandboxes: []Sandbox{ran("s")}, files: in(manifests, aManifest("s.yaml", "s"), aManifest("s.yaml~", "s")), static: "s-n1:StaticPodTwice", detail: "s.yaml and s.yaml~"},
 		"two files of one pod, which is ending": {pods: []corev1.Pod{mirrored("s")}, sandboxes: []Sandbox{}, terminating: true, files: in(manifests, aManifest("s.yaml", "s"), aManifest("s.yaml~", "s")),
 			static: "s-n1:StaticPodTwice"},
@@ -265,13 +270,14 @@ func TestStaticPodsThatEnded(t *testing.T) {
 		files     map[string][]Manifest
 		want      bool
 	}{
-		"it runs on":               {configuration(), []Sandbox{ran("s")}, in(manifests, one), false},
-		"another one runs":         {configuration(), []Sandbox{other}, in(manifests, one), true},
-		"none runs":                {configuration(), []Sandbox{}, in(manifests, one), true},
-		"its file was edited":      {configuration(), []Sandbox{other}, in(manifests, two), false},
-		"its file was removed":     {configuration(), []Sandbox{}, in(manifests), false},
-		"another folder":           {elsewhere, []Sandbox{}, in("/etc/other", one), true},
-		"the runtime says nothing": {configuration(), nil, in(manifests, one), false},
+		"it runs on":                   {configuration(), []Sandbox{ran("s")}, in(manifests, one), false},
+		"another one runs":             {configuration(), []Sandbox{other}, in(manifests, one), true},
+		"none runs":                    {configuration(), []Sandbox{}, in(manifests, one), true},
+		"its file was edited":          {configuration(), []Sandbox{other}, in(manifests, two), false},
+		"its file was removed":         {configuration(), []Sandbox{}, in(manifests), false},
+		"another folder":               {elsewhere, []Sandbox{}, in("/etc/other", one), true},
+		"another folder, another file": {elsewhere, []Sandbox{}, in("/etc/other", two), true},
+		"the runtime says nothing":     {configuration(), nil, in(manifests, one), false},
 	} {
 		before := Facts{Now: configuration(), Node: nodeWith(t, configuration()), Sandboxes: []Sandbox{ran("s"), fromAPI("a")}, Manifests: in(manifests, one)}.StaticPods()
 		if len(before) != 1 || before[0].Name != "s-n1" {

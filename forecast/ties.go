@@ -136,13 +136,13 @@ func (r replay) alike(equals []*candidate) {
 	var said verdict
 	certain := 0
 	for _, c := range equals {
-		if v := r.verdicts[c]; v.refused() && v.certain {
+		if v := r.verdicts[c]; v.certain {
 			certain, said = certain+1, v.oneOfSeveral()
 		} else if v.refused() {
 			said = v
 		}
 	}
-	if !said.refused() || certain == len(equals) {
+	if certain == len(equals) {
 		return
 	}
 	for _, c := range equals {
@@ -158,7 +158,7 @@ type tie struct {
 
 func ties(order []*candidate) (list []tie) {
 	for from := 0; from < len(order); {
-		to := from + 1
+		to := from
 		for to < len(order) && order[to].created() == order[from].created() {
 			to++
 		}

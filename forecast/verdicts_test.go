@@ -116,6 +116,7 @@ func TestThresholdsThatAreNear(t *testing.T) {
 		"just not near":              {half, hundred(53), no, ""},
 		"just not near, below":       {half, hundred(47), yes, "x: less than 50 is available"},
 		"none":                       {threshold{}, reading{missing: "all"}, no, ""},
+		"none, and little is there":  {threshold{}, hundred(1), no, ""},
 		"nothing to run out of":      {half, reading{margin: 0.03}, no, ""},
 		"less than nothing":          {half, reading{Amount: Amount{-1, -1}, margin: 0.03}, no, ""},
 		"of one":                     {threshold{quantity: 1}, reading{Amount: Amount{0, 1}, margin: 0.03}, yes, "x: less than 1 is available"},
