@@ -19,7 +19,7 @@ const lockFile = "lock"
 func openLock(dir string) (*os.File, error) {
 	path := filepath.Join(dir, lockFile)
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
-	if _, missing := os.Lstat(path); err != nil && errors.Is(missing, os.ErrNotExist) {
+	if _, missing := os.Lstat(path); errors.Is(missing, os.ErrNotExist) {
 		return os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	}
 	if errors.Is(err, syscall.EROFS) {
