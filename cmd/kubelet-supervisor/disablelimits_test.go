@@ -75,6 +75,14 @@ func TestDisableWritesLimitsBack(t *testing.T) {
 	if err := h.disable(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	wantLimit(t, path, "77") // of what the supervisor runs that the restart has brought
+	if err := os.Remove(h.folder + "/run/state.json"); err != nil {
+		t.Fatal(err)
+	}
+	h.out.Reset()
+	if err := h.disable(t.Context()); err != nil || !strings.HasPrefix(h.out.String(), "Nothing to undo:") {
+		t.Errorf("%v, %s", err, h.out.String())
+	}
 	wantLimit(t, path, "900")
 }
 
