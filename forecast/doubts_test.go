@@ -84,10 +84,11 @@ func TestDoubts(t *testing.T) {
 		{name: "IDs of users that do not change", pods: []corev1.Pod{aPod("a", 0, func(pod *corev1.Pod) { pod.Spec.HostUsers = &hostUsers })}},
 		{name: "a limit of the other cgroup", then: changes(func(c *Configuration) {
 			c.KubeReserved, c.KubeReservedCgroup, c.EnforceNodeAllocatable = map[string]string{"memory": "27Mi"}, "/system.slice", []string{"pods", "kube-reserved"}
-		}), host: busy, unknown: "kubeReserved.memory"},
+		}), host: busy, overfull: "kubeReserved.memory"},
 		{name: "a limit that is just what is in use", then: changes(reserves("system-reserved", "memory", "30Mi", "pid", "20")), host: busy},
-		{name: "a limit of nothing is none", then: changes(reserves("system-reserved", "memory", "0", "pid", "0")), host: busy},
-		{name: "a limit of one", then: changes(reserves("system-reserved", "memory", "1", "pid", "1")), host: busy, unknown: "systemReserved.memory, systemReserved.pid"},
+		{name: "a limit of no memory is none", then: changes(reserves("system-reserved", "memory", "0")), host: busy},
+		{name: "a limit of no process is one", then: changes(reserves("system-reserved", "pid", "0")), host: busy, overfull: "systemReserved.pid"},
+		{name: "a limit of one", then: changes(reserves("system-reserved", "memory", "1", "pid", "1")), host: busy, overfull: "systemReserved.memory, systemReserved.pid"},
 		{name: "a limit without a cgroup", then: changes(reserves("system-reserved", "memory", "27Mi"), func(c *Configuration) { c.SystemReservedCgroup = "" }), host: func(h *Host) { h.Cgroups = map[string]CgroupUse{"": {Memory: 30 << 20}} }},
 		{name: "all pods' memory is limited anew", now: changes(enforce()), then: changes(enforce("pods")), host: func(h *Host) { h.PodsMemory = nil }, unknown: "the memory limit of all pods"},
 		{name: "all pods' memory is not limited", now: changes(enforce()), then: changes(enforce(), systemReserved("memory", "6Gi")), pods: pod, host: func(h *Host) { h.PodsMemory = nil }},
