@@ -134,6 +134,9 @@ func (i installation) probeFailed(main map[string]string, words string) error {
 	case exited && words != "":
 		return fmt.Errorf("started by systemd as %s would, the supervisor says: %s", i.unit, words)
 	}
+	if words == "" { // its domain may not write here
+		words = "see journalctl for what it said, and for what an SELinux policy has denied"
+	}
 	return fmt.Errorf("%s ended with %s %d, as %s starts it: %s", i.executable, main["Result"], code, i.unit, words)
 }
 
