@@ -102,9 +102,7 @@ func (c cgroups) controls(mount, name string, e forecast.Enforced) map[string][]
 		}
 		add("", "cpu.weight", weightWritten(e.MilliCPU))
 	}
-	if e.PIDs >= 0 {
-		add("pids", "pids.max", []string{strconv.FormatInt(e.PIDs, 10)})
-	}
+	add("pids", "pids.max", processesWritten(e.PIDs))
 	for _, control := range c.pageControls(mount, name) {
 		add("hugetlb", control, pagesWritten(e.Pages, pageSize(control)))
 	}
@@ -140,6 +138,17 @@ func pageSize(control string) int64 {
 		}
 	}
 	return 0
+}
+
+// processesWritten: of 0, kubelets make the least limit that there is, or none.
+func processesWritten(amount int64) []string {
+	switch {
+	case amount < 0:
+		return nil
+	case amount == 0:
+		return []string{"0", "1", "max"}
+	}
+	return []string{strconv.FormatInt(amount, 10)}
 }
 
 // pagesWritten: of a size that no reservation names, none may be used.
@@ -205,8 +214,8 @@ func UnitLimits(e forecast.Enforced) map[string][]string {
 	if e.MemoryMin {
 		values["MemoryMin"] = bytesWritten(e.Memory)
 	}
-	if e.PIDs >= 0 {
-		values["TasksMax"] = []string{strconv.FormatInt(e.PIDs, 10)}
+	if limits := processesWritten(e.PIDs); len(limits) > 0 {
+		values["TasksMax"] = limits
 	}
 	maps.DeleteFunc(values, func(_ string, of []string) bool { return len(of) == 0 })
 	return values

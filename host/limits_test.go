@@ -37,8 +37,9 @@ func TestLimits(t *testing.T) {
 		},
 		"a slice, guaranteed memory, little CPU, no processes": {
 			map[string]string{"cgroup.controllers": "memory", "a.slice/a-b.slice/memory.min": "0\n", "a.slice/a-b.slice/cpu.weight": "100\n", "a.slice/a-b.slice/pids.max": "max\n"},
-			forecast.Enforced{Cgroup: "/a-b.slice", Memory: 4096, PIDs: -1, MilliCPU: 0, MemoryMin: true}, nil,
-			[]Limit{{File: "a.slice/a-b.slice/cpu.weight", Value: "100", Sets: []string{"1"}}, {File: "a.slice/a-b.slice/memory.min", Value: "0", Sets: []string{"4096"}}},
+			forecast.Enforced{Cgroup: "/a-b.slice", Memory: 4096, PIDs: 0, MilliCPU: 0, MemoryMin: true}, nil,
+			[]Limit{{File: "a.slice/a-b.slice/cpu.weight", Value: "100", Sets: []string{"1"}}, {File: "a.slice/a-b.slice/memory.min", Value: "0", Sets: []string{"4096"}},
+				{File: "a.slice/a-b.slice/pids.max", Value: "max", Sets: []string{"0", "1", "max"}}},
 		},
 		"no cgroups": {map[string]string{"x": ""}, reserved, nil, nil},
 	} {
