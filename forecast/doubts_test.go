@@ -91,6 +91,7 @@ func TestDoubts(t *testing.T) {
 		{name: "a limit of one", then: changes(reserves("system-reserved", "memory", "1", "pid", "1")), host: busy, overfull: "systemReserved.memory, systemReserved.pid"},
 		{name: "a limit without a cgroup", then: changes(reserves("system-reserved", "memory", "27Mi"), func(c *Configuration) { c.SystemReservedCgroup = "" }), host: func(h *Host) { h.Cgroups = map[string]CgroupUse{"": {Memory: 30 << 20}} }},
 		{name: "all pods' memory is limited anew", now: changes(enforce()), then: changes(enforce("pods")), host: func(h *Host) { h.PodsMemory = nil }, unknown: "the memory limit of all pods"},
+		{name: "all pods' memory is limited, as they get cgroups", now: changes(perQOS(false)), then: changes(perQOS(true)), pods: pod, host: func(h *Host) { h.PodsMemory = nil }, losses: "a:CgroupsPerQOS+", unknown: "the memory limit of all pods"},
 		{name: "all pods' memory is not limited", now: changes(enforce()), then: changes(enforce(), systemReserved("memory", "6Gi")), pods: pod, host: func(h *Host) { h.PodsMemory = nil }},
 		{name: "all pods' memory is not limited, without cgroups", now: changes(perQOS(false)), then: changes(systemReserved("memory", "6Gi")), pods: pod, host: func(h *Host) { h.PodsMemory = nil }},
 		{name: "all pods' memory is limited less", now: changes(systemReserved("memory", "6Gi")), then: changes(systemReserved("memory", "1Gi")), pods: pod, host: func(h *Host) { h.PodsMemory = nil }},

@@ -55,6 +55,7 @@ func TestListsOfPodsThatAreNone(t *testing.T) {
 		``:                     "reading a list of pods: it does not begin with an object: <nil>: EOF",
 		`{"a":1,`:              "reading a list of pods: ",
 		`{"a":x}`:              "reading a list of pods: invalid character",
+		`{1:2,"items":[]}`:     "reading a list of pods: invalid character '1'",
 		`{"items":[{}`:         "reading a list of 1 pods: ",
 		`{"items":[{},1]}`:     "reading a list, after 1 pods: ",
 	} {

@@ -35,10 +35,10 @@ func (a *admission) take(c *candidate) verdict {
 		}
 		doubted := doubt.refused() || v.refused()
 		v = v.first(eachOf(a.managers.cpus, func(p *cpuPool, i int) verdict {
-			turns[i].doubted = turns[i].doubted || doubted
+			turns[i].doubted = doubted
 			return p.take(&turns[i], c, wants)
 		}))
-		if !v.refused() || !v.certain {
+		if !v.certain {
 			doubted = doubted || v.refused()
 			v = v.first(eachOf(a.managers.memory, func(p *memoryPool, i int) verdict {
 				memory[i].doubted = doubted

@@ -56,6 +56,7 @@ func TestPlacesOfContainers(t *testing.T) {
 	asItWas, bySocket := func(r *numaRule) { r.asItWas = true }, func(r *numaRule) { r.bySocket = true }
 	lax, oneNode := func(r *numaRule) { r.strict = false }, func(r *numaRule) { r.host.NUMANodes = r.host.NUMANodes[:1] }
 	unknown := func(r *numaRule) { r.nodes = nil }
+	sizes := func(list ...int) func(*numaRule) { return func(r *numaRule) { r.nodes = list } }
 	has := func(cpus ...int) []cpuPool {
 		return []cpuPool{{has: map[string]map[string][]int{"uid-a": {"main": cpus}}}}
 	}
@@ -111,6 +112,11 @@ func TestPlacesOfContainers(t *testing.T) {
 		"on two nodes, with devices":           {rule(), has(0, 2), nil, cpus(2), true, 0, affinityError + "?"},
 		"on two nodes, with memory":            {rule(), has(0, 2), own, []container{{name: "main", cpus: 2, memory: memory}}, false, 0, affinityError + "?"},
 		"on two nodes of unknown size":         {rule(unknown), has(0, 2), nil, cpus(2), false, 0, affinityError + "?"},
+		"as many as the larger node has":       {rule(single, sizes(3, 1)), none, nil, cpus(3), false, 0, affinityError + "?"},
+		"more than the larger node has":        {rule(single, sizes(3, 1)), none, nil, cpus(4), false, 0, affinityError},
+		"more than the one node with CPUs has": {rule(single, sizes(2)), none, nil, cpus(3), false, 0, affinityError},
+		"on two nodes, and one has all CPUs":   {rule(sizes(4)), has(0, 2), nil, cpus(2), false, 0, affinityError},
+		"as it was, and one has no memory":     {rule(asItWas, whole), has(0, 2), []memoryPool{{has: map[string]map[string]bool{"uid-a": {"second": true}}}}, []container{{name: "main", cpus: 2}, {name: "second", memory: memory}}, false, 0, ""},
 		"they all have theirs, and not where":  {rule(), all, nil, cpus(2), false, 0, affinityError + "?"},
 	} {
 		pod := aPod("a", 0)
@@ -123,5 +129,14 @@ func TestPlacesOfContainers(t *testing.T) {
 		if got != row.want || v.refused() && v.why == "" {
 			t.Errorf("%s: %q (%s), want %q", name, got, v.why, row.want)
 		}
+	}
+}
+
+// The words have the size of the largest node.
+func TestTheLargestNode(t *testing.T) {
+	m := managers{numa: numaRule{strict: true, single: true, nodes: []int{3, 1}}, cpus: []cpuPool{{}}}
+	pod := aPod("a", 0)
+	if v := m.place(&candidate{pod: &pod, containers: []container{{cpus: 4}}}, 0); v.why != "it wants 4 CPUs of one NUMA node, and none has more than 3" {
+		t.Errorf("%+v", v)
 	}
 }

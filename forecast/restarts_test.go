@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -82,6 +83,17 @@ func TestSandboxesWithoutAPod(t *testing.T) {
 	pods := []corev1.Pod{aPod("a", 0), mirrored("s")}
 	got := WithoutPod([]Sandbox{fromAPI("a"), fromAPI("b"), fromAPI("ended"), ran("s"), ran("t"), {Name: "m", UID: "hash-s"}}, pods, map[types.UID]bool{"uid-ended": true})
 	if len(got) != 1 || got[0].Name != "b" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// With a pod that any restart may end, and a static one that may go, it is not certain that one more is evicted.
+func TestEvictionBesideDoubts(t *testing.T) {
+	served := func(pod *corev1.Pod) { pod.Annotations = map[string]string{SourceAnnotation: "http"} }
+	f := Facts{Now: configuration(), Then: configuration(hard("memory.available", "99%")), Node: nodeWith(t, configuration()), Host: machine(), OtherPodHeaders: true,
+		Pods: []corev1.Pod{aPod("bu", 0, asks("cpu", "100m")), aPod("gpu", 1, asks("cpu", "100m", "example.com/gpu", "1")), aPod("h", 2, served)}}
+	f.Node.Status.Allocatable["example.com/gpu"] = resource.MustParse("1")
+	if got := Of(f); lines(got.Losses) != "bu:Evicted?" || lines(got.Static) != "h:StaticPodURL?" || lines(got.Anyway) != "gpu:UnexpectedAdmissionError?" || got.Least != 0 || got.LeastOfAll != 1 {
 		t.Errorf("%+v", got)
 	}
 }
