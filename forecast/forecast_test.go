@@ -293,6 +293,7 @@ func TestPodsOfOneSecondThatDiffer(t *testing.T) {
 		{name: "in local storage", then: changes(maxPods(2)), pods: of([]change{asks("ephemeral-storage", "200Gi")}, []change{asks("ephemeral-storage", "1Gi")}, nil), losses: "y2:OutOfpods", anyway: "t1:OutOfephemeral-storage"},
 		{name: "in huge pages", then: changes(maxPods(2)), pods: of([]change{asks("cpu", "100m", "hugepages-2Mi", "64Mi")}, []change{asks("cpu", "100m")}, nil), losses: "y2:OutOfpods", anyway: "t1:OutOfhugepages-2Mi"},
 		{name: "in what they hold", then: changes(systemReserved("memory", "2400Mi")), pods: []corev1.Pod{aPod("t1", 5, asks("memory", "1Gi")), aPod("t2", 5, asks("memory", "1Gi"), granted("5Gi"))}, losses: "t1:OutOfmemory?"},
+		{name: "in what both hold", then: changes(systemReserved("memory", "2400Mi")), pods: []corev1.Pod{aPod("t1", 5, asks("memory", "1Gi"), granted("1100Mi")), aPod("t2", 5, asks("memory", "1Gi"), granted("5Gi"))}, losses: "t1:OutOfmemory?"},
 		{name: "in their sysctls", now: changes(func(c *Configuration) { c.AllowedUnsafeSysctl = []string{"net.*"} }), then: changes(maxPods(2), func(c *Configuration) { c.AllowedUnsafeSysctl = nil }),
 			pods: of([]change{sysctl("net.core.somaxconn")}, nil, nil), losses: "t1:SysctlForbidden y2:OutOfpods"},
 		{name: "in features", then: changes(maxPods(2), func(c *Configuration) { c.FeatureGates = map[string]bool{gate: false} }), pods: of([]change{rules}, nil, nil), losses: "t1:PodFeatureUnsupported y2:OutOfpods", unknown: "featureGates." + gate,
