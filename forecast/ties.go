@@ -158,7 +158,7 @@ type tie struct {
 
 func ties(order []*candidate) (list []tie) {
 	for from := 0; from < len(order); {
-		to := from
+		to := from + 1
 		for to < len(order) && order[to].created() == order[from].created() {
 			to++
 		}
