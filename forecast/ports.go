@@ -45,9 +45,6 @@ func (p hostPort) conflicts(with hostPort) bool {
 
 // portTaken says whose port the pod asks for; empty = nobody's.
 func (a *admission) portTaken(c *candidate) string {
-	if len(c.ports) == 0 {
-		return ""
-	}
 	for _, other := range a.inside {
 		for _, has := range other.ports {
 			for _, asks := range c.ports {
