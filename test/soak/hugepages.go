@@ -103,6 +103,7 @@ func hugePodMayEnd(steps []step) bool {
 // countPages lets the kubelet count the pages anew, which it does when it starts. That is asked for by nobody, and counts nothing.
 func (s *soaker) countPages(ctx context.Context) error {
 	before := s.node.processTable().kubelets()
+	s.starts++ // one more than the round's own
 	s.signalKubelet("TERM")
 	return await(ctx, healthyWithin, "the kubelet that counts the huge pages", func() error {
 		if now := s.node.processTable().kubelets(); len(now) != 1 || slices.Equal(now, before) {
