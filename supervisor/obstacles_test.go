@@ -6,6 +6,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,8 +100,13 @@ func TestTheHostIsWatched(t *testing.T) {
 		l.Logger, l.swaps = zap.NewNop(), noSwap
 		l.effectives.keep("runs", config.Identity{}, toldOf(t, map[string]any{}), false)
 		l.effectives.begin("runs", config.Identity{})
-		swaps := noSwap
-		l.swaps = func() ([]string, error) { return swaps() }
+		var on atomic.Bool
+		l.swaps = func() ([]string, error) {
+			if on.Load() {
+				return zram()
+			}
+			return noSwap()
+		}
 		ctx, stop := context.WithCancel(t.Context())
 		go l.watchObstacles(ctx, nil)
 		heard := func(want int, obstacles int) {
@@ -116,14 +122,14 @@ func TestTheHostIsWatched(t *testing.T) {
 			}
 		}
 		heard(0, 0)
-		swaps = zram
+		on.Store(true)
 		time.Sleep(obstaclesEvery)
 		heard(0, 0)
 		time.Sleep(obstaclesEvery)
 		heard(1, 1)
 		time.Sleep(time.Hour)
 		heard(0, 0)
-		swaps = noSwap
+		on.Store(false)
 		time.Sleep(obstaclesEvery)
 		heard(1, 0)
 		stop()
