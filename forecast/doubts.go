@@ -15,7 +15,7 @@ func doubts(f Facts, now, then world, list []*candidate) []Unknown {
 	if !slices.ContainsFunc(list, func(c *candidate) bool { return c.runs }) {
 		return unknown
 	}
-	unknown = slices.Concat(unknown, unmeasured(now, then), memoryDoubts(f, now, then))
+	unknown = slices.Concat(unknown, unmeasured(now, then), memoryDoubts(f, now, then), startupProbeDoubts(f, list))
 	for name := range maps.Keys(union(f.Now.FeatureGates, f.Then.FeatureGates)) {
 		before, was := f.Now.FeatureGates[name]
 		after, is := f.Then.FeatureGates[name]
