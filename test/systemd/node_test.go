@@ -43,6 +43,8 @@ EnvironmentFile=-/etc/default/kubelet
 ExecStart=
 ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
 `
+	// bootstrap is for a cluster that nobody has.
+	bootstrap     = "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}], clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: u, user: {token: t.t}}]}\n"
 	configuration = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 )
 
@@ -60,6 +62,7 @@ func (m *machine) kubeadm(kubeletProgram string) {
 func (m *machine) join() {
 	m.Helper()
 	m.write("/var/lib/kubelet/config.yaml", configuration)
+	m.write("/etc/kubernetes/bootstrap-kubelet.conf", bootstrap)
 	m.write("/var/lib/kubelet/kubeadm-flags.env", `KUBELET_KUBEADM_ARGS="--node-labels=a=b"`+"\n")
 }
 
