@@ -168,10 +168,11 @@ func (k askedKubelet) judgeWith(ctx context.Context, c choice, next func() []str
 		return code, words
 	}
 	k.Arguments = line[1:]
-	if then, _ := k.judge(ctx, c); then == exitOK {
-		return exitOK, "accepted with the command line that the unit has now, from its next start on; with the one that runs, " + words
+	then, thenWords := k.judge(ctx, c)
+	if then == checkRefused {
+		return code, words
 	}
-	return code, words
+	return then, "with the command line that the unit has now, which its next start takes: " + thenWords + "; with the one that runs: " + words
 }
 
 // askedKubelet is the kubelet that is asked, with the flags of the one in use.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,6 +56,7 @@ func (i installation) disable(ctx context.Context) error {
 	}
 	written, _ := isOurs(filepath.Join(i.folder, ownUnit)) // one that somebody else made is only in the way where it is in use
 	byOwn := own.LoadState == "loaded" && (own.Enabled || own.active() || written)
+	ours = ours || i.isHalfDone(ctx)
 	if !ours && !byOwn {
 		i.say("Nothing to undo:    there is no %s.", i.dropInPath())
 		if _, running, err := supervisor.ReadRecord(i.runDir()); err == nil && running {
@@ -73,6 +75,28 @@ func (i installation) disable(ctx context.Context) error {
 	return nil
 }
 
+// isHalfDone: a disable that was killed has removed the drop-in, and what it started runs still.
+func (i installation) isHalfDone(ctx context.Context) bool {
+	state, err := showUnit(ctx, i.unit)
+	if err != nil || state.LoadState != "loaded" || state.MainPID == 0 {
+		return false
+	}
+	var commands []startCommand
+	for _, file := range i.otherFiles(state) {
+		data, _ := os.ReadFile(file) // one that cannot be read starts nothing
+		commands = addStartCommands(commands, file, data)
+	}
+	if slices.ContainsFunc(commands, func(c startCommand) bool { return strings.Contains(c.line, "kubelet-supervisor run ") }) {
+		return false // somebody else has the unit start the supervisor
+	}
+	look := i.commandLine
+	if look == nil {
+		look = commandLine
+	}
+	words := look(state.MainPID)
+	return len(words) > 1 && filepath.Base(words[0]) == "kubelet-supervisor" && words[1] == runCommand
+}
+
 // giveBack takes the drop-in away. The restart belongs to it: the running supervisor has a watchdog and a way to start that the unit no
 // longer has, so that systemd would kill it and start a second kubelet.
 func (i installation) giveBack(ctx context.Context) error {
@@ -88,7 +112,7 @@ func (i installation) giveBack(ctx context.Context) error {
 		}
 		return nil
 	}
-	if err := os.Remove(i.dropInPath()); err != nil {
+	if err := os.Remove(i.dropInPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("removing the drop-in: %w", err)
 	}
 	_ = os.Remove(filepath.Dir(i.dropInPath())) // if nobody else has a drop-in there

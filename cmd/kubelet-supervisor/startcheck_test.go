@@ -138,3 +138,32 @@ func TestLabelType(t *testing.T) {
 		}
 	}
 }
+
+// A disable that was killed after it had removed the drop-in is finished by the next one; a unit by which somebody else starts the supervisor is left
+// alone.
+func TestDisableThatWasKilled(t *testing.T) {
+	for name, test := range map[string]struct {
+		main    string
+		line    string
+		changes string
+	}{
+		"the supervisor runs still":      {"/usr/bin/kubelet-supervisor run -- kubelet", fakeKubelet, "daemon-reload, restart kubelet.service"},
+		"the kubelet runs as it should":  {"/usr/bin/kubelet --v=2", fakeKubelet, ""},
+		"somebody else's unit starts it": {"/usr/bin/kubelet-supervisor run -- kubelet", "/usr/bin/kubelet-supervisor run -- " + fakeKubelet, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			h.kubelet("active")
+			written(t, h.folder+"/lib/kubelet.service.d/10-kubeadm.conf", "[Service]\nExecStart=\nExecStart="+test.line+"\n")
+			shown, err := os.ReadFile(h.folder + "/units/kubelet.service")
+			if err != nil {
+				t.Fatal(err)
+			}
+			written(t, h.folder+"/units/kubelet.service", strings.TrimSpace(string(shown))+"\nMainPID=7\n")
+			h.commandLine = func(int) []string { return strings.Fields(test.main) }
+			if err := h.disable(t.Context()); err != nil || h.changes() != test.changes {
+				t.Errorf("%v; did %q", err, h.changes())
+			}
+		})
+	}
+}

@@ -25,7 +25,7 @@ func TestAFlagThatGoesAwayWithAnUpgrade(t *testing.T) {
 		}
 
 		m.write("/var/lib/kubelet/kubeadm-flags.env", `KUBELET_KUBEADM_ARGS="--node-labels=a=b"`+"\n")
-		if said := m.must("kubelet-supervisor check --active --kubelet=/shared/real"); !strings.Contains(said, "local: accepted with the command line that the unit has now, from its next start on") {
+		if said, _ := m.try("kubelet-supervisor check --active --kubelet=/shared/real"); !strings.Contains(said, "local: with the command line that the unit has now, which its next start takes: accepted") {
 			t.Errorf("check --active: %s", said)
 		}
 		m.must("apt-get install -q -y /root/kubelet_1.35.deb")
