@@ -35,7 +35,9 @@ exec %[3]s "$@"
 	s := n.startedLocal(t, options{Kubelet: wrapper, Flags: []string{"--trial-failures=2", "--trial-period=1h"}})
 	good := n.putConfigMap(t, "inotify", map[string]string{"kubelet": n.kubeletConfig(with("maxPods", 74))})
 	n.assign(t, good.assignment("kubelet"))
-	v := n.awaitReason(t, good.assignment("kubelet"), "EnvironmentFailing")
+	v := n.awaitNode(t, "the fallback runs, and the environment is to blame", func(v nodeView) bool { // until it runs, active is what ran last
+		return v.is(good.assignment("kubelet"), "EnvironmentFailing") && v.Config.Active == nil
+	})
 	wantStatus(t, v, good.source("kubelet"), nil, nil, "")
 	for _, words := range []string{"using last-known-good (default)", "exited 2 times in its trial", "inotify_init: too many open files", "fs.inotify.max_user_instances"} {
 		if !strings.Contains(v.Condition.Message, words) {
