@@ -1,12 +1,10 @@
 package kubelet
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -17,7 +15,7 @@ import (
 // notInUse says why the child, which is healthy, does not run with the configuration that it was given: a script in its place has handed on other
 // arguments. The last --config counts, as in the kubelet. A command line that cannot be read says nothing.
 func (c *Child) notInUse() string {
-	words := commandLine(c.command.Process.Pid)
+	words := zeroSeparated(fmt.Sprintf("/proc/%d/cmdline", c.command.Process.Pid))
 	if c.given == "" || len(words) == 0 {
 		return ""
 	}
@@ -65,15 +63,4 @@ func (c *Child) descendantWith(sockets map[string]bool) int {
 		}
 	}
 	return 0
-}
-
-func commandLine(pid int) (words []string) {
-	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-	if err != nil || len(data) == 0 {
-		return nil
-	}
-	for word := range bytes.SplitSeq(bytes.TrimSuffix(data, []byte{0}), []byte{0}) {
-		words = append(words, string(word))
-	}
-	return words
 }

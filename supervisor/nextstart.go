@@ -17,20 +17,21 @@ var ErrNextStart = errors.New("no kubelet starts with this command line, and its
 
 // nextStart is what is known of the command line that the unit would have at its next start.
 type nextStart struct {
-	failures   int // exits in a row, without health between them
+	failures   int // exits of local in a row, without health between them
 	asking     bool
 	asked      chan bool // the answer: it would be better
 	superseded error
 }
 
-// considerNextStart asks, where no kubelet has become healthy for as often as ends a trial, whether a start by systemd would have another command
-// line (rule 2). What a kubelet exits over, and whose fault that is, says nothing of it: one that does not know a flag exits before all else.
+// considerNextStart asks, where local, the last fallback, has not become healthy for as often as ends a trial, whether a start by systemd would have
+// another command line (rule 2). As long as anything starts, other flags are somebody's to take by a restart. What local exits over, and whose fault
+// that is, says nothing: a kubelet that does not know a flag exits before all else.
 func (l *loop) considerNextStart(ctx context.Context, event decide.Event) {
 	switch e := event.(type) {
 	case decide.Healthy:
 		l.failures = 0
 	case decide.ChildExited:
-		if e.Asked {
+		if e.Asked || l.state.Child.Version != nil {
 			return
 		}
 		l.failures++

@@ -7,6 +7,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"go.uber.org/zap"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -48,6 +51,37 @@ func TestNoKubeletStartsWithTheWordsOfOld(t *testing.T) {
 			}
 			if err := r.end(); err != nil {
 				t.Errorf("it ended by itself: %v", err)
+			}
+		})
+	}
+}
+
+// As long as something else than local fails, there is a fallback: other flags of the unit are taken by nobody's crash.
+func TestAFailedTrialTakesNoOtherFlags(t *testing.T) {
+	for name, test := range map[string]struct {
+		child decide.Child
+		event decide.Event
+		asks  bool
+	}{
+		"local ends":                      {event: decide.ChildExited{Code: 1}, asks: true},
+		"what is assigned ends":           {child: decide.Child{Version: &decide.Version{Content: "deadly"}}, event: decide.ChildExited{Code: 1}},
+		"local is ended by us":            {event: decide.ChildExited{Asked: true}},
+		"a kubelet of local gets healthy": {event: decide.Healthy{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			l := &loop{nextStart: nextStart{asked: make(chan bool, 1)}}
+			l.Logger, l.TrialFailures, l.state.Child = zap.NewNop(), 3, test.child
+			l.NextStart = func(context.Context) ([]string, error) {
+				asked++
+				return nil, errors.New("no bus")
+			}
+			for range 3 {
+				l.considerNextStart(t.Context(), test.event)
+			}
+			l.tasks.Wait()
+			if got := asked > 0; got != test.asks {
+				t.Errorf("asked %d times", asked)
 			}
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -34,15 +33,8 @@ func (i installation) stepBack(unit string) error {
 // startRemarks says, of each unit that enable has changed, why its next start would have no supervisor, or why the last one had none. Only root
 // can ask systemd.
 func (i installation) startRemarks(ctx context.Context) (remarks []string) {
-	dropIns, _ := filepath.Glob(filepath.Join(i.folder, "*.service.d", dropInName)) // the pattern is a good one
-	for _, path := range append(dropIns, filepath.Join(i.folder, ownUnit)) {
-		if ours, err := isOurs(path); err != nil || !ours {
-			continue
-		}
-		i.unit = strings.TrimSuffix(filepath.Base(filepath.Dir(path)), ".d")
-		if filepath.Base(path) == ownUnit {
-			i.unit = ownUnit
-		}
+	for _, enabled := range enabledUnits(i.folder) {
+		i.unit = enabled.unit
 		if i.steppedAside(i.unit) {
 			remarks = append(remarks, fmt.Sprintf("systemd could not execute the supervisor when it started %[1]s, and starts the kubelet without it until the next boot. Once it can, run kubelet-supervisor enable, then systemctl restart %[1]s.", i.unit))
 			continue

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -55,13 +54,11 @@ func unitOf(pid int) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("finding the unit of pid %d: %w", pid, err)
 	}
-	for line := range strings.Lines(string(data)) {
-		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(fields) == 3 && (fields[1] == "" || fields[1] == "name=systemd") && strings.HasSuffix(fields[2], ".service") {
-			return path.Base(fields[2]), nil
-		}
+	unit := unitOfCgroup(string(data))
+	if !strings.HasSuffix(unit, ".service") {
+		return "", errNoUnit
 	}
-	return "", errNoUnit
+	return unit, nil
 }
 
 // runLine is the ExecStart that counts in files of a unit that enable has changed, with the question for its words.
