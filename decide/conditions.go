@@ -21,6 +21,7 @@ const (
 	lookRetryMost = 10 * time.Second // where a look has told nothing; less for a short trial
 	lookBefore    = 5 * time.Minute  // at the Node of any other, while a change is in sight
 	lookPause     = time.Second      // between two looks
+	measuredBy    = 20 * time.Second // after its start a kubelet has posted what it has measured; the trial's length where that is less
 	badsToSay     = 2                // looks in a row that find a bad condition before it is said
 )
 
@@ -93,7 +94,7 @@ func (s *State) learnConditions(e ConditionsSeen) {
 		s.learnPodStarts(e.Pods)
 		return
 	}
-	if e.Before || e.Bad != "" && !s.hasSettled() {
+	if e.Before || !s.hasMeasured(s.Now) || e.Bad != "" && !s.hasSettled() {
 		return
 	}
 	n.Next = s.Now + lookBefore
@@ -106,6 +107,12 @@ func (s *State) learnConditions(e ConditionsSeen) {
 // hasSettled: what is bad now is not bad because the kubelet has just been started.
 func (s *State) hasSettled() bool {
 	return s.Child.Healthy && s.Now >= s.Child.HealthySince+s.healthThatCounts()
+}
+
+// hasMeasured: what was seen at a time has been measured by the child. A kubelet says at its start that there is no pressure: its eviction
+// manager measures some 10 s later, and its status follows at a pace of its own.
+func (s *State) hasMeasured(at time.Duration) bool {
+	return at >= s.Child.Started+min(measuredBy, s.TrialPeriod)
 }
 
 // countBads: a kubelet that has just started is not Ready for a moment. It is looked at again soon, and nothing is said of the first time.
@@ -181,9 +188,9 @@ func (s *State) worse() string {
 	return strings.Join(worse, ", ")
 }
 
-// nodeIsFine: a look that was made just now found nothing that the trial would have to wait for.
+// nodeIsFine: a look that was made just now found nothing that the trial would have to wait for, and that the kubelet has measured.
 func (s *State) nodeIsFine() bool {
-	return s.Node.Known && s.Now <= s.Node.At+s.lookRetry() && s.worse() == "" && s.Node.Waiting == "" && s.Trial.Unstarted == ""
+	return s.Node.Known && s.hasMeasured(s.Node.At) && s.Now <= s.Node.At+s.lookRetry() && s.worse() == "" && s.Node.Waiting == "" && s.Trial.Unstarted == ""
 }
 
 // worseWarning says what the trial waits for; empty = nothing.

@@ -59,6 +59,23 @@ func TestConditionsInATrial(t *testing.T) {
 			d.s.Before, d.bad[""], d.bad["good"] = Conditions{}, "Ready", "Ready"
 			d.assign("good").pass(11 * time.Minute)
 		}, inTrial, unknown + "Ready"},
+		{"before the kubelet before has measured", func(d *drive) {
+			d.hear(ChildExited{Code: 1, Words: "boom"}).pass(15 * time.Second)
+			d.s.Before, d.bad["good"] = Conditions{}, disk
+			d.assign("good").pass(time.Hour)
+		}, inTrial, unknown + disk},
+		{"started again at the very end, it has to measure", func(d *drive) {
+			d.assign("good").pass(time.Minute)
+			d.disk.Trial.Healthy = Span(d.s.TrialPeriod)
+			d.boot().pass(15 * time.Second).expect(inTrial)
+			d.bad["good"] = disk
+			d.pass(time.Hour)
+		}, inTrial, stands + disk},
+		{"and then needs no more", func(d *drive) {
+			d.assign("good").pass(time.Minute)
+			d.disk.Trial.Healthy = Span(d.s.TrialPeriod)
+			d.boot().pass(30 * time.Second)
+		}, goodActive, ""},
 		{"another one than before", func(d *drive) {
 			d.bad[""], d.bad["good"] = disk, disk+", "+memory
 			d.assign("good").pass(time.Hour)

@@ -307,7 +307,7 @@ func TestTheDiskAfterAPromotion(t *testing.T) {
 	d := newDrive(t)
 	d.cluster = []string{"key"}
 	d.disk.Excuses, d.disk.Asides = Excuses{"good", 3}, []Aside{{BootID: "boot-1"}}
-	d.boot().assign("good")
+	d.boot().pass(time.Minute).assign("good")
 	d.s.Excuses = Excuses{"good", 3} // tried again
 	d.pass(11 * time.Minute).expect(goodActive)
 	good := version("good", "1", "good")
