@@ -208,7 +208,7 @@ func (s *State) learnHealthy() {
 	}
 	s.Child.Healthy, s.Child.EverHealthy = true, true
 	s.Child.HealthySince, s.Child.Words, s.Child.PortHeld = s.Now, "", ""
-	s.Environment, s.LocalFailures = "", 0
+	s.Environment, s.LocalFailures, s.ControlsFailed = "", 0, 0
 	if s.Child.Version == nil {
 		s.Worked = LocalKubelet{s.Child.Local, s.Child.Kubelet}
 	}

@@ -49,6 +49,7 @@ func (s *State) learnExited(e ChildExited) {
 		if trial {
 			s.refund()
 		}
+		s.countControl(gone, control)
 		return
 	}
 	if e.LockDenied { // by the host, whatever the configuration
@@ -59,7 +60,6 @@ func (s *State) learnExited(e ChildExited) {
 	}
 	if gone.Version == nil && !gone.EverHealthy {
 		s.LocalFailures++
-		s.takeUpExcused()
 	}
 	life := s.Now - gone.Started
 	switch {
@@ -71,14 +71,27 @@ func (s *State) learnExited(e ChildExited) {
 	default:
 		s.countExit(gone, life, e)
 	}
+	s.countControl(gone, control)
 }
 
-// takeUpExcused tries what is excused again where the control fails time after time: it may run where local never does, and no health of local
-// is to be waited for. They take turns then.
-func (s *State) takeUpExcused() {
-	if s.LocalFailures%max(s.TrialFailures, 1) == 0 {
-		s.Suspects = without(s.Suspects, func(x Suspect) bool { return x.Excused })
+// countControl tries what is excused again where local fails time after time, and was never healthy: the other may run where local never does,
+// and no health of local is to be waited for. They take turns then. It does not matter what ended local: its own file may name a container
+// runtime that is not there.
+func (s *State) countControl(gone Child, control bool) {
+	if gone.Version != nil || gone.EverHealthy {
+		return
 	}
+	if s.ControlsFailed++; s.ControlsFailed%max(s.TrialFailures, 1) > 0 {
+		return
+	}
+	if control {
+		s.excuse()
+	}
+	s.takeUpExcused()
+}
+
+func (s *State) takeUpExcused() {
+	s.Suspects = without(s.Suspects, func(x Suspect) bool { return x.Excused })
 }
 
 // failStart closes the open start as a failure; the last one allowed ends the trial.

@@ -162,13 +162,37 @@ func TestWhatARefundLeaves(t *testing.T) {
 // A promoted configuration that is blamed for what others did is tried again where local cannot run at all: they take turns, and nobody waits for
 // a health that never comes.
 func TestWhatIsExcusedTakesTurnsWithALocalThatNeverRuns(t *testing.T) {
-	d := newDrive(t).boot().good("good").pass(time.Minute)
-	d.deadly[""] = 100 * time.Millisecond
-	for range exitLimit {
-		d.hear(ChildExited{Code: -1, Words: "killed", Delay: 250 * time.Millisecond}).pass(time.Second)
+	local := func(d *drive, e ChildExited) {
+		d.hangs[""] = true
+		for range 10 {
+			if d.s.Child.Version == nil {
+				d.hear(e).pass(11 * time.Second)
+			}
+		}
 	}
-	d.pass(5 * time.Minute).expect("assigned=good@1 active=good@1 lkg=good@1 True Active")
-	if len(d.disk.Rejected) > 0 {
-		t.Errorf("rejected: %+v", d.disk.Rejected)
+	for name, fails := range map[string]func(d *drive){
+		"it exits": func(d *drive) { local(d, ChildExited{Code: 1, Words: "boom", Delay: 10 * time.Second}) },
+		"its container runtime is not there": func(d *drive) {
+			local(d, ChildExited{Code: 1, Words: "no runtime", RuntimeDown: true, Delay: 10 * time.Second})
+		},
+		"it hangs": func(d *drive) {},
+	} {
+		for _, disruption := range []string{"", Allow, Hold} {
+			t.Run(name+" "+disruption, func(t *testing.T) {
+				d := newDrive(t, func(s *Settings) { s.Disruption = disruption }).boot().good("good").pass(time.Minute)
+				d.hangs[""] = true
+				for range exitLimit {
+					d.hear(ChildExited{Code: -1, Words: "killed", Delay: 250 * time.Millisecond}).pass(time.Second)
+				}
+				if d.s.Child.Version != nil {
+					t.Fatalf("what was killed runs on: %s", d.shown())
+				}
+				fails(d)
+				d.pass(7 * time.Minute).expect("assigned=good@1 active=good@1 lkg=good@1 True Active")
+				if len(d.disk.Rejected) > 0 {
+					t.Errorf("rejected: %+v", d.disk.Rejected)
+				}
+			})
+		}
 	}
 }

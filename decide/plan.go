@@ -103,6 +103,8 @@ func (s *State) ranBefore(want *Version) (ran *Version, is bool) {
 	switch c := s.Child; {
 	case c.Alive, s.Parked != nil, want == nil, !Same(want, s.Assigned):
 		return nil, false
+	case c.Crashed && c.Version == nil && s.ControlsFailed > 0 && Same(want, s.Active): // back to what was healthy before a local that never was
+		return nil, false
 	case c.Crashed:
 		ran = c.Version
 	case c != (Child{}), s.NodeUID == "", s.Trial.Content == want.Content && s.Trial.Tries > 0:

@@ -127,15 +127,16 @@ type State struct {
 
 	Today Today // the layers of what is assigned, over the node's own file as it is now
 
-	Outlook       Outlook      // of the newest change that was looked at
-	Obstacles     []Obstacle   // to the next start of what runs
-	Unanswered    []Unanswered // pre-flights that gave no answer yet
-	HoldTold      HoldTold     // the change that was told to be held
-	LetThrough    bool         // the approval of Hold was spent by this supervisor, and what ran then runs still
-	Consent       string       // the value of annotation allow-disruption
-	Worked        LocalKubelet // the newest local kubelet that was healthy
-	LocalFailures int          // starts of the local configuration in a row that ended by themselves and never were healthy
-	PodsLost      string       // what the newest restart cost although nobody had said so
+	Outlook        Outlook      // of the newest change that was looked at
+	Obstacles      []Obstacle   // to the next start of what runs
+	Unanswered     []Unanswered // pre-flights that gave no answer yet
+	HoldTold       HoldTold     // the change that was told to be held
+	LetThrough     bool         // the approval of Hold was spent by this supervisor, and what ran then runs still
+	Consent        string       // the value of annotation allow-disruption
+	Worked         LocalKubelet // the newest local kubelet that was healthy
+	LocalFailures  int          // starts of the local configuration in a row that ended by themselves and never were healthy
+	ControlsFailed int          // starts of local in a row that never were healthy, whatever ended them
+	PodsLost       string       // what the newest restart cost although nobody had said so
 
 	Unrenderable     []Unrenderable // versions whose file cannot be made now
 	SaveError        string
