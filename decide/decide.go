@@ -101,6 +101,8 @@ func (s *State) learn(event Event) {
 		s.learnCluster(e.Keys)
 	case LocalChanged:
 		s.OnDisk, s.Local, s.EnvironmentRetry = e.Kubelet, e.Local, s.Now
+	case UnitSeen:
+		s.Unit.learn(e.Files)
 	case HostStopping:
 		s.Frozen = !e.CalledOff
 	case StopAsked:

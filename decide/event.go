@@ -172,6 +172,8 @@ type (
 		Kubelet config.Identity
 		Local   string
 	}
+	// UnitSeen tells the digests of the files, by their paths, from which systemd would start the supervisor now.
+	UnitSeen struct{ Files map[string]string }
 	// FilesSetAside answers SetAside.
 	FilesSetAside struct{ Err error }
 	// LimitsWrittenBack answers WriteBack.
@@ -309,6 +311,7 @@ func (ChildExited) event()    {}
 func (LeaseSeen) event()      {}
 func (ConditionsSeen) event() {}
 func (LocalChanged) event()   {}
+func (UnitSeen) event()       {}
 func (FilesSetAside) event()  {}
 func (ClusterSeen) event()    {}
 func (Ticked) event()         {}

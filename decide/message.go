@@ -50,8 +50,11 @@ func (s *State) warnings() []string {
 			list = append(list, "no pre-flight with this kubelet: "+p.Words)
 		}
 	}
-	if s.LocalChangePending() {
+	if s.localFilesChanged() || s.mergePending() {
 		list = append(list, "LocalChangePending: local files, drop-ins or the kubelet binary changed and take effect at the next start"+s.pendingVerdict())
+	}
+	if files := s.Unit.changed(); files != "" {
+		list = append(list, "LocalChangePending: files of the unit changed and take effect when systemd starts it again: "+files)
 	}
 	if s.Warning != "" {
 		list = append(list, s.Warning)

@@ -186,8 +186,11 @@ func (s *State) followsLocal(want *Version) bool {
 	return proof != nil && !proof.refused() && Same(ended.target(), want)
 }
 
-// LocalChangePending tells that the kubelet that runs was started with other local files, drop-ins or another binary than there are now.
-func (s *State) LocalChangePending() bool { return s.localFilesChanged() || s.mergePending() }
+// LocalChangePending tells that the kubelet that runs was started with other local files, drop-ins, another binary or other files of the unit
+// than there are now.
+func (s *State) LocalChangePending() bool {
+	return s.localFilesChanged() || s.mergePending() || s.Unit.changed() != ""
+}
 
 func (s *State) localFilesChanged() bool {
 	return s.Child.Alive && (s.Child.Kubelet != s.OnDisk || s.Child.Version == nil && s.Child.Local != s.Local)

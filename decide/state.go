@@ -127,6 +127,8 @@ type State struct {
 
 	Today Today // the layers of what is assigned, over the node's own file as it is now
 
+	Unit Unit // that systemd starts the supervisor with
+
 	Outlook        Outlook      // of the newest change that was looked at
 	Obstacles      []Obstacle   // to the next start of what runs
 	Unanswered     []Unanswered // pre-flights that gave no answer yet

@@ -35,6 +35,9 @@ type Options struct {
 	// NextStart gives the kubelet's command line as the unit that started us would have it now, the binary first; nil: there is no such unit.
 	NextStart func(ctx context.Context) ([]string, error)
 
+	// UnitFiles gives patterns of the files that systemd reads at each start of the unit that started us; nil: there is no such unit.
+	UnitFiles func(ctx context.Context) ([]string, error)
+
 	Version   string     // of this program, for state.json
 	Successor *Successor // what a reload puts in our place; nil: it only looks again
 	Handover  *Handover  // what the program before this one handed over; nil: there was none

@@ -60,8 +60,7 @@ func unitEnvironment(state unitState) (environment map[string]string, known bool
 		name, value, _ := strings.Cut(word, "=")
 		last, environment[name] = name, value
 	}
-	for _, file := range slices.Concat(state.properties["EnvironmentFiles"], state.properties["EnvironmentFile"]) { // the second in systemd before 240
-		path, _, _ := strings.Cut(file, " (ignore_errors=")
+	for _, path := range state.environmentFiles() {
 		if _, err := os.ReadFile(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, false
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -45,6 +46,27 @@ func nextStart(ctx context.Context, pid int) (words []string, err error) {
 
 // nextStartOfThis is that of the supervisor that runs.
 func nextStartOfThis(ctx context.Context) ([]string, error) { return nextStart(ctx, os.Getpid()) }
+
+// filesOfThis gives patterns of the files from which systemd would start the supervisor that runs, those of drop-ins to come among them.
+func filesOfThis(ctx context.Context) ([]string, error) {
+	unit, err := unitOf(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	state, err := showUnit(ctx, unit)
+	if err != nil {
+		return nil, err
+	}
+	return filesOf(unit, state), nil
+}
+
+func filesOf(unit string, state unitState) []string {
+	patterns := []string{state.FragmentPath, filepath.Join("/etc/systemd/system", unit+".d", "*.conf")}
+	for _, path := range state.DropInPaths {
+		patterns = append(patterns, filepath.Join(filepath.Dir(path), "*.conf"))
+	}
+	return slices.Compact(slices.Sorted(slices.Values(append(patterns, state.environmentFiles()...))))
+}
 
 var errNoUnit = errors.New("no unit of systemd has started the supervisor")
 

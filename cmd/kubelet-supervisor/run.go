@@ -185,7 +185,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		}
 	})
 	o.Requests, o.Output = requests, os.Stderr
-	o.Version, o.Successor, o.NextStart = version, successor(), nextStartOfThis
+	o.Version, o.Successor, o.NextStart, o.UnitFiles = version, successor(), nextStartOfThis, filesOfThis
 	if onJournal() {
 		o.Journal = journalStreams
 	}

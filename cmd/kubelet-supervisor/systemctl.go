@@ -60,6 +60,15 @@ func showUnit(ctx context.Context, unit string) (u unitState, err error) {
 	return u, nil
 }
 
+// environmentFiles gives their patterns.
+func (u unitState) environmentFiles() (patterns []string) {
+	for _, file := range slices.Concat(u.properties["EnvironmentFiles"], u.properties["EnvironmentFile"]) { // the second in systemd before 240
+		path, _, _ := strings.Cut(file, " (ignore_errors=")
+		patterns = append(patterns, path)
+	}
+	return patterns
+}
+
 // oldestSystemd is that of RHEL 8. Before 231 the watchdog of a kubelet that runs alone cannot be turned off, before 230 a unit can end as failed for
 // good, and before 235 the record of which kubelet runs is gone with the supervisor.
 const oldestSystemd = 239

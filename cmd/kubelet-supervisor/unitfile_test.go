@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -95,4 +96,14 @@ func FuzzLogicalLines(f *testing.F) {
 		}
 		_ = serviceValues(data, "ExecStart")
 	})
+}
+
+// Files from which systemd would start the supervisor at its next start.
+func TestFilesOfAUnit(t *testing.T) {
+	state := unitState{FragmentPath: "/usr/lib/systemd/system/kubelet.service", DropInPaths: []string{"/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf", "/etc/systemd/system/kubelet.service.d/20-a.conf", "/etc/systemd/system/kubelet.service.d/30-b.conf"},
+		properties: map[string][]string{"EnvironmentFiles": {"/var/lib/kubelet/kubeadm-flags.env (ignore_errors=yes)", "/etc/default/*.env (ignore_errors=no)"}}}
+	want := []string{"/etc/default/*.env", "/etc/systemd/system/kubelet.service.d/*.conf", "/usr/lib/systemd/system/kubelet.service", "/usr/lib/systemd/system/kubelet.service.d/*.conf", "/var/lib/kubelet/kubeadm-flags.env"}
+	if got := filesOf("kubelet.service", state); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
 }

@@ -28,6 +28,14 @@ func TestAFlagThatGoesAwayWithAnUpgrade(t *testing.T) {
 		if said, _ := m.try("kubelet-supervisor check --active --kubelet=/shared/real"); !strings.Contains(said, "local: with the command line that the unit has now, which its next start takes: accepted") {
 			t.Errorf("check --active: %s", said)
 		}
+		m.must("kubelet-supervisor reload")
+		await(t, "the change is said to be pending", func() error {
+			said, _ := m.try("kubelet-supervisor status")
+			if !strings.Contains(said, "take effect when systemd starts it again: /var/lib/kubelet/kubeadm-flags.env") {
+				return errors.New(said)
+			}
+			return nil
+		})
 		m.must("apt-get install -q -y /root/kubelet_1.35.deb")
 
 		before := m.property("kubelet", "MainPID")
