@@ -65,7 +65,7 @@ func (s kubeletSearch) leftOvers() ([]Process, error) {
 		if !s.matches(proc, isKubelet) || !process.Alive() { // the same one throughout
 			continue
 		}
-		if parent != os.Getpid() && isSupervisor(parent) {
+		if parent != os.Getpid() && IsSupervisor(parent) {
 			return nil, &SupervisedError{PID: parent}
 		}
 		found = append(found, process)
@@ -111,8 +111,8 @@ func (s kubeletSearch) isOurCommandLine(words []string) bool {
 	return slices.Equal(words[1:], s.arguments) || slices.Equal(words[1:], dynamic) || slices.Equal(words[1:], append(dynamic, lockFlag+s.lockFile))
 }
 
-// isSupervisor tells whether the process runs this program, of whatever version, as our user.
-func isSupervisor(pid int) bool {
+// IsSupervisor tells whether the process runs this program, of whatever version, as our user.
+func IsSupervisor(pid int) bool {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	theirs := linked(proc + "/exe")
 	return theirs != "" && ofOurUser(proc) && filepath.Base(theirs) == filepath.Base(linked("/proc/self/exe"))

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -14,22 +15,23 @@ import (
 // twenty was seen to miss a lock, and one in twenty to list it twice.
 const holderReadings = 8
 
-// holderOf says who has locked a file, as the kernel tells it (proc_locks(5)); empty when that cannot be told for certain.
-func holderOf(locked fs.FileInfo) string {
+// holderOf says who has locked a file, as the kernel tells it (proc_locks(5)); 0 when that cannot be told for certain.
+func holderOf(locked fs.FileInfo) int {
 	stat, known := locked.Sys().(*syscall.Stat_t)
 	if !known {
-		return ""
+		return 0
 	}
 	for range holderReadings {
 		table, err := os.ReadFile("/proc/locks")
 		if err != nil {
-			return ""
+			return 0
 		}
 		if pids := holdersIn(string(table), stat.Ino); len(pids) == 1 {
-			return fmt.Sprintf(" (pid %s)", pids[0])
+			pid, _ := strconv.Atoi(pids[0])
+			return pid
 		}
 	}
-	return ""
+	return 0
 }
 
 // holdersIn gives the processes that hold the whole-file lock of an inode, each once. The device is not compared: some file systems

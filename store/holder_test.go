@@ -75,7 +75,7 @@ func TestHolderWhileLocksComeAndGo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if holderOf(info) == "" {
+			if holderOf(info) == 0 {
 				untold++
 			}
 		}

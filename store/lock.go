@@ -58,11 +58,11 @@ func take(lock *os.File, dir string) error {
 		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		holder := ""
+		held := &HeldError{Dir: dir}
 		if info, err := lock.Stat(); err == nil {
-			holder = holderOf(info)
+			held.PID = holderOf(info)
 		}
-		return fmt.Errorf("%w %s%s: stop it, or choose another folder with --state-dir", ErrHeld, dir, holder)
+		return held
 	}
 	if err != nil {
 		return fmt.Errorf("locking the state folder %s: %w", dir, err)

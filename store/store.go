@@ -19,6 +19,22 @@ const (
 // ErrHeld says that another process has STATE_DIR open.
 var ErrHeld = errors.New("another process holds the state folder")
 
+// HeldError is an ErrHeld that names the process.
+type HeldError struct {
+	Dir string
+	PID int // 0: that cannot be told for certain
+}
+
+func (e *HeldError) Error() string {
+	holder := ""
+	if e.PID != 0 {
+		holder = fmt.Sprintf(" (pid %d)", e.PID)
+	}
+	return fmt.Sprintf("%v %s%s: stop it, or choose another folder with --state-dir", ErrHeld, e.Dir, holder)
+}
+
+func (e *HeldError) Unwrap() error { return ErrHeld }
+
 // A Store is an open STATE_DIR. Its methods may be called from several goroutines; they are carried out one at a time.
 type Store struct {
 	dir  string

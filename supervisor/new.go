@@ -53,14 +53,24 @@ func (l *loop) openStore() (err error) {
 	default:
 		l.store, err = store.Open(l.StateDir)
 	}
-	if errors.Is(err, store.ErrHeld) {
-		return fmt.Errorf("%w runs with this state folder: %w", ErrAnother, err)
+	if another := heldByAnother(err); another != nil {
+		return another
 	}
 	if err != nil {
 		l.Logger.Error("the state folder cannot be used: the kubelet runs with its local configuration and nothing is applied", zap.Error(err))
 		l.store, l.unusable = nil, fmt.Errorf("%w: %w", errNoStore, err)
 	}
 	return nil
+}
+
+// heldByAnother is the error where the state folder is locked by another supervisor, or by nobody knows whom. A lock of any other program does
+// not keep a kubelet away (rule 27): the folder cannot be used then.
+func heldByAnother(err error) error {
+	held := &store.HeldError{}
+	if !errors.As(err, &held) || held.PID != 0 && !kubelet.IsSupervisor(held.PID) {
+		return nil
+	}
+	return fmt.Errorf("%w runs with this state folder: %w", ErrAnother, err)
 }
 
 func (l *loop) close() {

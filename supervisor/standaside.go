@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -22,7 +21,7 @@ func StandAside(o Options, why string, runDirs ...string) error {
 	if h := o.Handover; h != nil && h.lock != nil {
 		_ = h.lock.Close() // ours, and in the way of the question that follows
 	}
-	if err := stateFolderIsFree(o.StateDir); err != nil {
+	if err := stateFolderIsFree(o); err != nil {
 		return err
 	}
 	for _, o.RunDir = range runDirs {
@@ -69,17 +68,16 @@ func stopLeftOversBelow(o Options, usable bool) error {
 }
 
 // stateFolderIsFree fails where another supervisor has locked the folder. Whatever else is wrong with it does not matter here.
-func stateFolderIsFree(path string) error {
-	if _, err := os.Lstat(path); err != nil {
+func stateFolderIsFree(o Options) error {
+	if _, err := os.Lstat(o.StateDir); err != nil {
 		return nil // opening it would make it
 	}
-	s, err := store.Open(path)
-	switch {
-	case err == nil:
-		_ = s.Close()
-	case errors.Is(err, store.ErrHeld):
-		return fmt.Errorf("%w runs with this state folder: %w", ErrAnother, err)
+	s, err := store.Open(o.StateDir)
+	if err != nil {
+		o.Logger.Error("the state folder cannot be used", zap.Error(err))
+		return heldByAnother(err)
 	}
+	_ = s.Close()
 	return nil
 }
 
@@ -88,8 +86,8 @@ func stateFolderIsFree(path string) error {
 func recordAlone(o Options, why string) error {
 	r := newRecord(o.RunDir)
 	r.Version, r.Phase, r.Alone = o.Version, "Alone", why
-	kubelet := r.Supervisor
-	kubelet.Executable = o.Kubelet
-	r.Child = &kubelet
+	itself := r.Supervisor
+	itself.Executable = o.Kubelet
+	r.Child = &itself
 	return r.write()
 }

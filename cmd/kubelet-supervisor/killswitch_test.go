@@ -74,6 +74,47 @@ func TestTheKillSwitchBesideASupervisor(t *testing.T) {
 	}
 }
 
+// A lock of a program that is no supervisor keeps no kubelet away, with the kill switch or without it.
+func TestALockOfAnotherProgram(t *testing.T) {
+	n := newNode(t)
+	if err := os.Mkdir(n.stateDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(n.stateDir, "lock")
+	written(t, path, "")
+	holder := exec.Command("flock", "--no-fork", path, "sleep", "1000")
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = holder.Process.Kill(); _ = holder.Wait() })
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	fakenode.Await(t, "the file is locked", func() bool {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+		if err == nil {
+			_ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
+		}
+		return errors.Is(err, syscall.EWOULDBLOCK)
+	})
+	recorded := filepath.Join(n.folder, "record")
+	t.Setenv("FAKE_KUBELET_RECORD", recorded)
+
+	p := n.run()
+	p.awaitHealthy()
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.end()
+	if said := p.stderr.String(); !strings.Contains(said, "the state folder cannot be used") || !strings.Contains(said, fmt.Sprintf("(pid %d)", holder.Process.Pid)) {
+		t.Errorf("it says %s", said)
+	}
+	_ = os.Remove(recorded)
+	n.awaitAlone(n.run("--kill-switch="+written(t, filepath.Join(n.folder, "disabled"), "")), recorded)
+}
+
 // A kubelet that an earlier supervisor left, and that does not end: here one that belongs to another user and cannot be signalled.
 func TestTheKillSwitchBesideALeftOverThatStays(t *testing.T) {
 	n := newNode(t)
