@@ -39,30 +39,34 @@ func (i installation) startRemarks(ctx context.Context) (remarks []string) {
 			remarks = append(remarks, fmt.Sprintf("systemd could not execute the supervisor when it started %[1]s, and starts the kubelet without it until the next boot. Once it can, run kubelet-supervisor enable, then systemctl restart %[1]s.", i.unit))
 			continue
 		}
-		if err := i.askAboutNextStart(ctx); err != nil {
+		labels, err := i.askAboutNextStart(ctx)
+		if err != nil {
 			remarks = append(remarks, fmt.Sprintf("The next start of %s may have no supervisor: %v.", i.unit, err))
+		}
+		if labels != "" {
+			remarks = append(remarks, labels)
 		}
 	}
 	return remarks
 }
 
-// askAboutNextStart lets systemd start the program of an enabled unit.
-func (i installation) askAboutNextStart(ctx context.Context) error {
+// askAboutNextStart lets systemd start the program of an enabled unit, and looks at its label (labelsDiffer).
+func (i installation) askAboutNextStart(ctx context.Context) (labels string, err error) {
 	if os.Geteuid() != 0 {
-		return nil
+		return "", nil
 	}
 	state, err := showUnit(ctx, i.unit)
 	if err != nil || state.LoadState != "loaded" {
-		return nil //nolint:nilerror // staleUnits tells what has become of the unit
+		return "", nil //nolint:nilerror // staleUnits tells what has become of the unit
 	}
 	files, command := []string(nil), startCommand{line: "${KUBELET} $KUBELET_ARGS"}
 	if i.unit != ownUnit {
 		files = i.otherFiles(state)
 		if command, err = readStartCommand(files); err != nil {
-			return nil //nolint:nilerror // the same
+			return "", nil //nolint:nilerror // the same
 		}
 	}
-	return i.probe(ctx, files, command.prefix, command.line)
+	return i.labelsOf(command), i.probe(ctx, files, command.prefix, command.line)
 }
 
 // onThisNode is the installation that there is.

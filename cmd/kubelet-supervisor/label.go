@@ -33,6 +33,15 @@ func labelType(label string) string {
 	return ""
 }
 
+// labelsOf says whether the labels of the supervisor and of the kubelet that a unit starts differ.
+func (i installation) labelsOf(command startCommand) string {
+	program, err := command.program()
+	if err != nil {
+		return ""
+	}
+	return labelsDiffer(i.executable, program)
+}
+
 // labelsDiffer says that the supervisor and the kubelet have other labels: from its next start on the kubelet may run in another domain than by
 // itself. "" where there is nothing to say.
 func labelsDiffer(executable, kubelet string) string {

@@ -32,10 +32,8 @@ func (i installation) checkStart(ctx context.Context, state unitState, files []s
 	case err != nil:
 		return fmt.Errorf("%w; nothing was changed", err)
 	}
-	if program, err := command.program(); err == nil {
-		if words := labelsDiffer(i.executable, program); words != "" {
-			i.say("  %s", words)
-		}
+	if words := i.labelsOf(command); words != "" {
+		i.say("  %s", words)
 	}
 	return nil
 }
