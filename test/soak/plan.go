@@ -62,7 +62,7 @@ var actions = []action{
 	{"answer", 5, func(w *world) bool { return !w.broken[answers] }, func(p *plan, s *step) {
 		s.part, s.harm = answers, []harm{busy, failing, podless}[p.random.IntN(3)]
 	}},
-	{"take", 4, func(w *world) bool { return w.hugePages && !w.broken[pages] }, func(_ *plan, s *step) { s.part, s.harm = pages, taken }},
+	{"take", 4, takeable, func(_ *plan, s *step) { s.part, s.harm = pages, taken }},
 	{"mend", 8, func(w *world) bool { return len(w.broken) > 0 }, func(p *plan, s *step) { s.part, s.harm = p.pick(p.brokenParts()), mended }},
 }
 
@@ -76,6 +76,9 @@ func changeable(w *world) bool { return w.reachable() }
 
 // harmable: in a round with an approval nothing else is assigned that would wait for one. Whether it would depends on what came of the first.
 func harmable(w *world) bool { return w.reachable() && !w.short }
+
+// takeable: no look can know what goes between it and the start.
+func takeable(w *world) bool { return w.hugePages && !w.broken[pages] && !w.moved }
 
 func unprotected(w *world) bool { return !w.protected }
 func thawed(w *world) bool      { return !w.frozen }

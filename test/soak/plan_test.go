@@ -63,6 +63,9 @@ func TestPlannedSteps(t *testing.T) {
 				if s.payload.quality == harmful && s.name != "re-create" && w.short {
 					t.Fatalf("seed %d: %s, and what runs after an approval is not known", seed, s)
 				}
+				if s.harm == taken && w.moved {
+					t.Fatalf("seed %d: %s, in the middle of a change", seed, s)
+				}
 				if s.supervisor == "STOP" && w.suspended {
 					t.Fatalf("seed %d: %s, which is frozen", seed, s)
 				}

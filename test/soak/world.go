@@ -93,6 +93,7 @@ type world struct {
 	podChanged bool               // in this round
 	hugePages  bool               // there is a pod with some
 	quiet      bool               // nothing was done in this round yet
+	moved      bool               // something was that a supervisor may restart the kubelet for
 	approved   payload            // what was approved last; pods may be missing since
 	short      bool               // they may be, for nothing that has room for all has been assigned since
 }
@@ -102,7 +103,7 @@ func newWorld() world { return world{configMaps: map[string]payload{}, broken: m
 
 // begin begins a round.
 func (w *world) begin(protected bool) {
-	w.protected, w.podChanged, w.quiet = protected, false, true
+	w.protected, w.podChanged, w.quiet, w.moved = protected, false, true, false
 	if p, known := w.wanted(); known && (p.quality == good || p.quality == none) {
 		w.short, w.approved = false, payload{} // the last round ended with it
 	}
@@ -243,6 +244,7 @@ func (w *world) apply(s step) {
 	}
 	w.clock += s.jump
 	w.quiet = false
+	w.moved = w.moved || s.assign != nil || s.put != "" || s.remove != "" || s.retry || s.approve != "" || s.supervisor != ""
 	if s.approve.isValid() {
 		w.approved, _ = w.wanted()
 		w.short = true
