@@ -35,6 +35,9 @@ func (l *loop) makeRunDir() {
 // prepareRunDir makes RUN_DIR. The kubelet is started with a file from it and state.json says which process to stop, so it has to be
 // ours alone.
 func prepareRunDir(path string) error {
+	if err := os.MkdirAll(path, 0o755); err != nil { // as systemd makes it: state.json is for everybody
+		return err
+	}
 	for _, folder := range []string{path, filepath.Join(path, "effective"), filepath.Join(path, preflightFolder)} {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return err

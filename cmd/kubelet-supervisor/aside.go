@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -13,6 +14,33 @@ import (
 // it (units/drop-in.conf).
 func (i installation) asidePath(unit string) string {
 	return filepath.Join(i.aside, unit+".d", dropInName)
+}
+
+// fallsBack: systemd has what makes that drop-in. A file with a later name may have emptied it.
+func (i installation) fallsBack(state unitState) bool {
+	return strings.Contains(state.value("ExecStopPost"), asideFolder)
+}
+
+// surrounding reads what the drop-in needs of the unit's other settings.
+func (i installation) surrounding(state unitState) (s surrounding, err error) {
+	s.runFolder = ruleFor(pathRules(state), filepath.Dir(defaultRunDir)).access != writes
+	for _, file := range i.otherFiles(state) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return s, fmt.Errorf("reading the unit: %w", err)
+		}
+		for _, value := range serviceValues(data, "ExecStopPost") {
+			switch {
+			case value.text == "":
+				s.stopPost = nil
+			case endsEscaped(value.text):
+				return s, fmt.Errorf("%s:%d ends with a backslash, which would join the line with the next one in a drop-in file: remove it", file, value.number)
+			default:
+				s.stopPost = append(s.stopPost, singleSpaced(value.text))
+			}
+		}
+	}
+	return s, nil
 }
 
 func (i installation) steppedAside(unit string) bool {
@@ -38,6 +66,9 @@ func (i installation) startRemarks(ctx context.Context) (remarks []string) {
 		if i.steppedAside(i.unit) {
 			remarks = append(remarks, fmt.Sprintf("systemd could not execute the supervisor when it started %[1]s, and starts the kubelet without it until the next boot. Once it can, run kubelet-supervisor enable, then systemctl restart %[1]s.", i.unit))
 			continue
+		}
+		if state, err := showUnit(ctx, i.unit); err == nil && state.LoadState == "loaded" && !i.fallsBack(state) {
+			remarks = append(remarks, fmt.Sprintf("%s has no kubelet where systemd cannot execute the supervisor: its files lack our ExecStopPost=, or empty it. Run kubelet-supervisor enable.", i.unit))
 		}
 		labels, err := i.askAboutNextStart(ctx)
 		if err != nil {

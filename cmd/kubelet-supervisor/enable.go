@@ -135,10 +135,14 @@ func (i installation) takeOver(ctx context.Context, state unitState, now bool) e
 	if err := i.checkStart(ctx, state, i.otherFiles(state), command, now); err != nil {
 		return err
 	}
-	content := dropIn(i.executable, command)
+	around, err := i.surrounding(state)
+	if err != nil {
+		return err
+	}
+	content := dropIn(i.executable, command, around)
 	before, err := os.ReadFile(i.dropInPath())
 	same := err == nil && string(before) == content
-	if same && state.inForce(i.dropInPath(), content) && !i.steppedAside(i.unit) {
+	if same && state.inForce(i.dropInPath(), content) && i.fallsBack(state) && !i.steppedAside(i.unit) {
 		return i.unchanged(ctx, state, i.dropInPath(), content, now)
 	}
 	if err := i.checkUnitFolder(i.dropInPath()); err != nil {
@@ -186,6 +190,9 @@ func (i installation) writeUnit(ctx context.Context, unit, path, content string)
 	}
 	if err == nil && (state.LoadState != "loaded" || !state.inForce(path, content)) {
 		err = fmt.Errorf("with %s systemd has LoadState=%s ExecStart=%s: does a later drop-in set ExecStart? It was taken away again", path, state.LoadState, state.ExecStart)
+	}
+	if err == nil && !i.fallsBack(state) {
+		err = fmt.Errorf("a file behind %s empties ExecStopPost=, which gives the node its kubelet where systemd cannot execute the supervisor: give that file a name that sorts before it. It was taken away again", path)
 	}
 	if err == nil {
 		i.say("Written:            %s", path)

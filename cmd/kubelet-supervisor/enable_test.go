@@ -33,6 +33,8 @@ show,kubelet-supervisor-probe*) cat probe ;;
 start,kubelet-supervisor-probe*) cp "probes/$unit" probed; [ ! -e probe ] || { cat probe-says >"probes/$unit.said"; exit 1; } ;;
 show,*) line=$(sed -n 's/^ExecStart=[-+!]*//p' etc/kubelet.service.d/zz-kubelet-supervisor.conf etc/kubelet-supervisor.service 2>/dev/null | tail -1)
 	twin=$(cat probes/*twin.service probes/*twin.service.d/* 2>/dev/null | sed -n 's/^ExecStart=//p' | tail -1)
+	stop=$(sed -n 's/^ExecStopPost=[-+]*\(..*\)/\1/p' etc/kubelet.service.d/zz-kubelet-supervisor.conf etc/kubelet-supervisor.service 2>/dev/null | head -1)
+	[ -z "$stop" ] || echo "ExecStopPost={ path=/bin/sh ; argv[]=$stop ; ignore_errors=yes }"
 	sed "s|@LINE@|$line|g; s|@TWIN@|$twin|g" "units/$unit" 2>/dev/null || echo LoadState=not-found ;;
 list-units,*) cat active-units 2>/dev/null || : ;;
 --version,*) cat version 2>/dev/null || echo 'systemd 252 (252.38-1)' ;;

@@ -114,7 +114,7 @@ func TestWhyNoSupervisorRuns(t *testing.T) {
 		"another run folder":       {func(h *host) { h.enabled("active"); h.mainProcess(kubeletUnit, running) }, "the supervisor of kubelet.service, process 77, has another run folder"},
 		"a drop-in not read": {func(h *host) {
 			h.kubelet("active")
-			written(h.T, h.dropInPath(), dropIn("/k", startCommand{line: fakeKubelet}))
+			written(h.T, h.dropInPath(), dropIn("/k", startCommand{line: fakeKubelet}, surrounding{}))
 		}, "run kubelet-supervisor enable again"},
 		"a node that is not told of": {func(h *host) { h.enabled("active"); written(h.T, h.folder+"/bin/systemctl", "#!/bin/sh\nexit 1\n") }, ""},
 	} {

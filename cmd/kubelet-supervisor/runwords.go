@@ -33,8 +33,18 @@ func cutRun(words []string) runWords {
 	return runWords{}
 }
 
-// findKubelet gives the absolute path of a program.
+// systemdPath is where systemd looks for a program without a slash (systemd-path search-binaries-default), whatever the unit's PATH is.
+var systemdPath = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
+
+// findKubelet gives the absolute path of a program: the one that systemd would start, and where it finds none, that of PATH.
 func findKubelet(name string) (path string, err error) {
+	if !strings.Contains(name, "/") {
+		for _, folder := range systemdPath {
+			if path, err = exec.LookPath(filepath.Join(folder, name)); err == nil {
+				return path, nil
+			}
+		}
+	}
 	path, err = exec.LookPath(name)
 	if err != nil {
 		return "", usage("the kubelet %s cannot be run: %w; give the path of an executable file after --", name, err)

@@ -35,7 +35,7 @@ func (u unitState) active() bool {
 func (u unitState) value(name string) string { return strings.Join(u.properties[name], " ") }
 
 // unitProperties are those that are asked for.
-var unitProperties = slices.Concat([]string{"LoadState", "ActiveState", "Type", "FragmentPath", "DropInPaths", "ExecStart", "UnitFileState", "NeedDaemonReload",
+var unitProperties = slices.Concat([]string{"LoadState", "ActiveState", "Type", "FragmentPath", "DropInPaths", "ExecStart", "ExecStopPost", "UnitFileState", "NeedDaemonReload",
 	"MainPID", "Environment", "EnvironmentFiles", "EnvironmentFile"}, sandboxProperties)
 
 func showUnit(ctx context.Context, unit string) (u unitState, err error) {

@@ -30,11 +30,31 @@ const (
 	ourMark = "# Made by kubelet-supervisor enable"
 )
 
-// dropIn is the drop-in that makes the executable the parent of what the unit starts.
-func dropIn(executable string, command startCommand) string {
-	return strings.NewReplacer("@EXECUTABLE@", executable, "@PREFIX@", command.prefix,
+// surrounding is what the drop-in says beside the command.
+type surrounding struct {
+	stopPost  []string // the unit's own ExecStopPost=
+	runFolder bool     // systemd has to make the run folder, because the unit may not
+}
+
+// dropIn is the drop-in that makes the executable the parent of what the unit starts. A minus in front of the command is left out: systemd passes
+// over a program then that it cannot execute, and nobody would notice that there is no kubelet.
+func dropIn(executable string, command startCommand, s surrounding) string {
+	var folder, stopPost string
+	if s.runFolder {
+		folder = runFolderSettings
+	}
+	for _, line := range s.stopPost {
+		stopPost += "ExecStopPost=" + line + "\n"
+	}
+	return strings.NewReplacer("@EXECUTABLE@", executable, "@PREFIX@", strings.ReplaceAll(command.prefix, "-", ""), "@RUNFOLDER@\n", folder, "@STOPPOST@\n", stopPost,
 		"@COMMAND@", command.line, "@SOURCE@", command.source).Replace(withSettings(dropInTemplate))
 }
+
+// runFolderSettings are for a unit that may not write below /run. Elsewhere the supervisor makes the folder: systemd starts nothing where it cannot.
+const runFolderSettings = `# The record of which kubelet runs has to outlive the supervisor, or the next one would start a second kubelet beside it.
+RuntimeDirectory=kubelet-supervisor
+RuntimeDirectoryPreserve=yes
+`
 
 // ownUnitFile is the unit for nodes without a kubelet.service.
 func ownUnitFile(executable string) string {
