@@ -26,6 +26,7 @@ type expectation struct {
 type situation struct {
 	running  int  // pods, those without a mirror included
 	approved bool // what was held at the last quiescent moment, by its own word
+	renewed  bool // a pod that the hold had named was made again since: of the new one nobody has read
 }
 
 // Errors of the status, in upstream's words; the last is this project's.
@@ -87,7 +88,7 @@ func expect(before truth, world world, steps []step, now situation) expectation 
 			return held
 		}
 		e.reason, e.errors, e.assigned, e.lastKnownGood = "Active", []string{""}, []payload{p}, []payload{p}
-		if len(steps) > 1 {
+		if len(steps) > 1 || now.renewed {
 			e.otherwise = &held
 		}
 	case p.quality == good, p.quality == harmful:
@@ -102,7 +103,7 @@ func expect(before truth, world world, steps []step, now situation) expectation 
 
 // startsOf counts the starts of the kubelet that one step makes; of several it depends on how they meet.
 func startsOf(before truth, w world, steps []step, now situation) []int {
-	if len(steps) != 1 {
+	if len(steps) != 1 || now.renewed {
 		return nil
 	}
 	s := steps[0]

@@ -104,14 +104,15 @@ func TestExpectAfterAnApproval(t *testing.T) {
 		starts    []int
 		good      []payload
 	}{
-		{"none", situation{12, false}, running, nil, "WouldDisrupt", "", nil, []payload{old}},
-		{"one", situation{12, true}, running, []step{approving}, "Active", "", []int{1}, []payload{few}},
-		{"a stale one", situation{12, false}, running, []step{{approve: approvedStale}}, "WouldDisrupt", "", []int{0}, []payload{old}},
-		{"one, and the supervisor is killed", situation{12, true}, running, []step{approving, killing}, "Active", "WouldDisrupt", nil, []payload{few}},
-		{"one, then another configuration", situation{12, true}, running, []step{approving, assigning("soak-b", fresh)}, "Active", "", nil, []payload{fresh}},
-		{"one, then a refused one", situation{12, true}, running, []step{approving, assigning("soak-b", bad)}, "Refused", "", nil, []payload{old, few}},
-		{"it runs already", situation{5, false}, truth{few, few, few}, []step{killing}, "Active", "", []int{1}, []payload{few}},
-		{"as many run as it has room for", situation{5, false}, running, []step{assigning("soak-b", few)}, "Active", "", []int{1}, []payload{few}},
+		{"none", situation{12, false, false}, running, nil, "WouldDisrupt", "", nil, []payload{old}},
+		{"one", situation{12, true, false}, running, []step{approving}, "Active", "", []int{1}, []payload{few}},
+		{"one, and a pod that the hold had named was made again", situation{12, true, true}, running, []step{approving}, "Active", "WouldDisrupt", nil, []payload{few}},
+		{"a stale one", situation{12, false, false}, running, []step{{approve: approvedStale}}, "WouldDisrupt", "", []int{0}, []payload{old}},
+		{"one, and the supervisor is killed", situation{12, true, false}, running, []step{approving, killing}, "Active", "WouldDisrupt", nil, []payload{few}},
+		{"one, then another configuration", situation{12, true, false}, running, []step{approving, assigning("soak-b", fresh)}, "Active", "", nil, []payload{fresh}},
+		{"one, then a refused one", situation{12, true, false}, running, []step{approving, assigning("soak-b", bad)}, "Refused", "", nil, []payload{old, few}},
+		{"it runs already", situation{5, false, false}, truth{few, few, few}, []step{killing}, "Active", "", []int{1}, []payload{few}},
+		{"as many run as it has room for", situation{5, false, false}, running, []step{assigning("soak-b", few)}, "Active", "", []int{1}, []payload{few}},
 	} {
 		got := expect(test.before, w, test.steps, test.now)
 		otherwise := ""

@@ -11,10 +11,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 	"github.com/kubelet-supervisor/kubelet-supervisor/host"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
@@ -146,6 +148,14 @@ func (p *podSet) createApart(ctx context.Context, name string) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// renewed: one of these pods is another one by now.
+func (p *podSet) renewed(losses []nodev1.Loss) bool {
+	return slices.ContainsFunc(losses, func(l nodev1.Loss) bool {
+		name := strings.TrimPrefix(l.Pod, "default/")
+		return !workloads[name].static && p.known[name].UID != "" && p.known[name].UID != l.UID
+	})
 }
 
 // running is how many pods there are for the kubelet.

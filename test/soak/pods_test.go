@@ -185,3 +185,14 @@ func TestAPodThatWasJustMadeMayBeStartedTwice(t *testing.T) {
 		t.Error("a pod that ran was started again, and nothing is said")
 	}
 }
+
+// A pod that was made again is another one than the hold has named; of what comes from a file that cannot be told.
+func TestPodsThatWereMadeAgain(t *testing.T) {
+	p := newPodSet(nil)
+	p.known["guaranteed"], p.known["static-burstable"] = instance{UID: "2"}, instance{UID: "2"}
+	for pod, want := range map[string]bool{"default/guaranteed": true, "default/static-burstable": false, "default/gone": false} {
+		if p.renewed([]nodev1.Loss{{Pod: pod, UID: "1"}}) != want || p.renewed([]nodev1.Loss{{Pod: pod, UID: "2"}}) {
+			t.Errorf("%s: not %v", pod, want)
+		}
+	}
+}

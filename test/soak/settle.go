@@ -20,7 +20,7 @@ func (s *soaker) settle(ctx context.Context, steps, mending []step, before world
 		return err
 	}
 	healthy := time.Since(begin)
-	want := expect(s.truth, before, steps, situation{s.pods.running(), s.consent != nil})
+	want := expect(s.truth, before, steps, situation{s.pods.running(), s.consent != nil, s.consent != nil && s.pods.renewed(s.held.Losses)})
 	if slices.ContainsFunc(steps, func(s step) bool { return s.harm == taken }) {
 		s.pods.uncounted = true // a kubelet may have been started while the pages were away: one that is made again now would not have room
 	}
