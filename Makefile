@@ -301,11 +301,13 @@ bench-upstream: bench-program ## the removed feature itself, kubelet 1.23, and o
 	[ ! -e bin/bench.json ] || bin/bench page -document=docs/evidence/benchmarks.md bin/bench.json bin/bench-upstream.json
 
 .PHONY: matrix
-matrix: bench-program ## what works with which kubelet, 1.23 to the newest, into docs/evidence/compatibility.md and bin/matrix.json (root; 3 min; first time: 30 min of building)
+matrix: bench-program ## what works with which kubelet, 1.23 to the newest, and with which API server, 1.24 to the newest, into docs/evidence/compatibility.md (root; 5 min; first time: 30 min of building)
 	@test/parts/build.sh kube-apiserver-1.24.17
 	@test/parts/kubelets/build.sh
+	@test/parts/kubelets/build.sh kube-apiserver 1.30 1.33
 	@$(REAL) bin/bench matrix -commit="$(VERSION)" -json=bin/matrix.json
-	bin/bench page -document=docs/evidence/compatibility.md bin/matrix.json
+	@$(REAL) bin/bench servers -commit="$(VERSION)" -json=bin/servers.json
+	bin/bench page -document=docs/evidence/compatibility.md bin/matrix.json bin/servers.json
 
 .PHONY: bench-storm
 bench-storm: bench-program ## 1,000 nodes, one ConfigMap edited every 2 s, and a kube-apiserver's restart, beside commit BEFORE, into docs/evidence/storm.md (root; half an hour on a machine that is idle); STORM=100 for fewer nodes

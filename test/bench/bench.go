@@ -23,12 +23,13 @@ type options struct {
 	Nodes       int           // of bench nodes, storm, pools and rollout
 	Machines    int           // of bench rollout: of them, with a real supervisor
 	Edits       time.Duration // of bench storm
-	Only        string        // of bench matrix: one version of the kubelet
+	Only        string        // of bench matrix: one version of the kubelet; of bench servers: of the API server
 	Cold        bool          // drop the machine's page cache, and so slow down all else that runs on it
 	Binary      string        // the supervisor
 	FakeKubelet string
 	Host        string // of many supervisors
 	Controller  string // of pools
+	Plugin      string // of kubectl
 	Decide      string // the test program of package rollout
 	Commit      string
 	Log         io.Writer // one line per step

@@ -1,7 +1,7 @@
 // Command bench measures kubelet-supervisor on real parts: a real API server, etcd, containerd and kubelet on this machine, and
 // beside each figure that has one its reference, measured in the same run. `make bench` runs it.
 //
-//	bench run|upstream|matrix|nodes|storm|pools|rollout|long -json=FILE    measures, and writes a result file
+//	bench run|upstream|matrix|servers|nodes|storm|pools|rollout|long -json=FILE    measures, and writes a result file
 //	bench page -document=docs/PAGE.md FILE...          renders a page from result files, and nothing else
 //	bench page -document=… -section=HEADING FILE...    renders that section anew, and leaves the rest of the page as it is
 //
@@ -36,6 +36,7 @@ var commands = map[string]command{
 	"run":      {options{Rounds: 10, Changes: 100, Steady: time.Minute, Window: 6 * time.Second, Cold: true}, measure},
 	"upstream": {options{Rounds: 3, Window: time.Minute}, measureUpstream},
 	"matrix":   {options{}, measureMatrix},
+	"servers":  {options{}, measureServers},
 	"nodes":    {options{Nodes: 10, Steady: 20 * time.Second}, measureNodes},
 	"storm":    {options{Nodes: 10, Steady: 20 * time.Second, Edits: 5 * time.Minute}, measureStorm},
 	"pools":    {options{Nodes: 10, Steady: time.Minute, Changes: 100}, measurePools},
@@ -64,7 +65,7 @@ func failure(ctx context.Context, err error) int {
 
 func run(ctx context.Context, arguments []string) error {
 	if len(arguments) == 0 {
-		return errors.New("usage: bench run|upstream|matrix|nodes|storm|pools|rollout|long|page [flags]")
+		return errors.New("usage: bench run|upstream|matrix|servers|nodes|storm|pools|rollout|long|page [flags]")
 	}
 	name, flags := arguments[0], flag.NewFlagSet("bench "+arguments[0], flag.ExitOnError)
 	if name == "page" {
@@ -79,7 +80,7 @@ func run(ctx context.Context, arguments []string) error {
 	}
 	c, known := commands[name]
 	if !known {
-		return fmt.Errorf("there is no %q: bench run, upstream, matrix, nodes, storm, pools, rollout, long or page", name)
+		return fmt.Errorf("there is no %q: bench run, upstream, matrix, servers, nodes, storm, pools, rollout, long or page", name)
 	}
 	o := c.options
 	o.Log, o.Settle, o.GiveUp = os.Stderr, 1500*time.Millisecond, 30*time.Second
@@ -87,9 +88,10 @@ func run(ctx context.Context, arguments []string) error {
 	flags.StringVar(&o.Binary, "binary", besideOwn("kubelet-supervisor"), "the supervisor")
 	flags.StringVar(&o.FakeKubelet, "fake-kubelet", besideOwn("fakekubelet"), "what test/fakekubelet builds")
 	flags.StringVar(&o.Controller, "controller", besideOwn("kubelet-supervisor-controller"), "the controller of pools")
+	flags.StringVar(&o.Plugin, "plugin", besideOwn("kubectl-kubelet"), "the plugin of kubectl")
 	flags.StringVar(&o.Host, "host", besideOwn("scalehost"), "what test/scale/scalehost builds, of any commit")
 	flags.StringVar(&o.Commit, "commit", "unknown", "what was built, for the page")
-	flags.StringVar(&o.Only, "only", "", "matrix: one version of the kubelet alone")
+	flags.StringVar(&o.Only, "only", "", "matrix: one version of the kubelet alone; servers: of the API server")
 	flags.IntVar(&o.Nodes, "nodes", o.Nodes, "nodes, storm, pools, rollout: how many")
 	flags.IntVar(&o.Machines, "machines", o.Machines, "rollout: how many of them have a real supervisor, at most half")
 	flags.StringVar(&o.Decide, "decide", besideOwn("rollout.test"), "rollout: the test program of package fleet/rollout")

@@ -20,7 +20,7 @@ var apiServers = []string{"1.36.3", "1.24.17"}
 // measureMatrix tries the supervisor with each kubelet that is among the parts.
 func measureMatrix(ctx context.Context, o options) (*Result, error) {
 	m := newResult(o, "kubelet, kube-apiserver, etcd and containerd")
-	for _, version := range kubeletsAmong(os.Getenv("KUBELET_SUPERVISOR_PARTS")) {
+	for _, version := range versionsAmong(os.Getenv("KUBELET_SUPERVISOR_PARTS"), "kubelet") {
 		if o.Only != "" && version != o.Only {
 			continue
 		}
@@ -36,11 +36,11 @@ func measureMatrix(ctx context.Context, o options) (*Result, error) {
 	return m, nil
 }
 
-// kubeletsAmong gives the versions of the kubelets in a folder, the oldest first.
-func kubeletsAmong(parts string) (versions []string) {
-	files, _ := filepath.Glob(filepath.Join(parts, "kubelet-[0-9]*"))
+// versionsAmong gives the versions of a program in a folder, the oldest first.
+func versionsAmong(parts, program string) (versions []string) {
+	files, _ := filepath.Glob(filepath.Join(parts, program+"-[0-9]*"))
 	for _, file := range files {
-		versions = append(versions, strings.TrimPrefix(filepath.Base(file), "kubelet-"))
+		versions = append(versions, strings.TrimPrefix(filepath.Base(file), program+"-"))
 	}
 	slices.SortFunc(versions, func(a, b string) int { return slices.Compare(numbers(a), numbers(b)) })
 	return versions
@@ -64,7 +64,7 @@ type kubeletSeen struct {
 
 // A Step is one thing that has to work, in the order in which they were tried.
 type Step struct {
-	Part  string  `json:"part"` // preflightPart or jobPart
+	Part  string  `json:"part"` // preflightPart, jobPart or serverPart
 	Name  string  `json:"name"` // with the part the step's identity
 	Works bool    `json:"works"`
 	Brief string  `json:"brief"` // for a cell of a table
@@ -75,6 +75,7 @@ type Step struct {
 const (
 	preflightPart = "pre-flight"
 	jobPart       = "node"
+	serverPart    = "API server"
 )
 
 func (k *kubeletSeen) add(s *Step) { k.Steps = append(k.Steps, s) }
@@ -151,7 +152,7 @@ func lastLine(text string) string { return text[strings.LastIndex(text, "\n")+1:
 
 // Steps names a part's steps, in their order.
 func (r *Result) Steps(part string) (names []string) {
-	for _, k := range r.Kubelets {
+	for _, k := range slices.Concat(r.Kubelets, r.Servers) {
 		for _, s := range k.Steps {
 			if s.Part == part && !slices.Contains(names, s.Name) {
 				names = append(names, s.Name)
@@ -164,14 +165,18 @@ func (r *Result) Steps(part string) (names []string) {
 // Cells gives a step of all kubelets; nil where it was not tried.
 func (r *Result) Cells(part, name string) (steps []*Step) {
 	for _, k := range r.Kubelets {
-		at := slices.IndexFunc(k.Steps, func(s *Step) bool { return s.Part == part && s.Name == name })
-		if at < 0 {
-			steps = append(steps, nil)
-			continue
-		}
-		steps = append(steps, k.Steps[at])
+		steps = append(steps, k.Step(part, name))
 	}
 	return steps
+}
+
+// Step is nil where it was not tried.
+func (k *kubeletSeen) Step(part, name string) *Step {
+	at := slices.IndexFunc(k.Steps, func(s *Step) bool { return s.Part == part && s.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return k.Steps[at]
 }
 
 // oneLine is at most as long as a condition's message, about.

@@ -22,6 +22,7 @@ type page struct {
 	Bench          *Result // what make bench measures
 	Upstream, Long *Result
 	Matrix         *Result
+	Servers        *Result   // what API servers were tried
 	Scale          []*Result // runs with many nodes, the fewest first
 	Storms         []*Result // of several commits, in the order of the files
 	Pools          []*Result // of the controller, the fewest nodes first
@@ -55,6 +56,8 @@ func readPage(files []string) (*page, error) {
 			return nil, err
 		case len(r.Kubelets) > 0:
 			p.Matrix = r
+		case len(r.Servers) > 0:
+			p.Servers = r
 		case r.has(sectionNodes):
 			p.Scale = append(p.Scale, r)
 		case r.has(sectionPools):
@@ -87,7 +90,7 @@ func (p *page) render(name, part string) (string, error) {
 		"upstreamFigures": upstreamFigures, "processesUpTo": func() int { return processesUpTo },
 		"code": func(text string) string { return strings.ReplaceAll(text, "`", "'") },
 	}
-	t, err := template.New(name).Funcs(functions).ParseFS(pages, "pages/rows.tmpl", "pages/rollout.tmpl", "pages/"+name)
+	t, err := template.New(name).Funcs(functions).ParseFS(pages, "pages/rows.tmpl", "pages/rollout.tmpl", "pages/servers.tmpl", "pages/"+name)
 	if err != nil {
 		return "", err
 	}

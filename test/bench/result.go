@@ -30,6 +30,7 @@ type Result struct {
 	Unproved   []string `json:"unproved"`   // what could not be measured, and why
 
 	Kubelets []*kubeletSeen `json:"kubelets,omitempty"` // by bench matrix
+	Servers  []*kubeletSeen `json:"servers,omitempty"`  // by bench servers
 }
 
 // A Row is one figure. Less is better in all of them.

@@ -8,11 +8,17 @@ import (
 )
 
 // sections are those that may be rendered alone, by their headings: the measurement of the others takes much longer.
-var sections = map[string]string{"A pool, rolled out": "rollout"}
+var sections = map[string]struct {
+	part string // the template
+	of   func(*page) *Result
+}{
+	"A pool, rolled out": {"rollout", func(p *page) *Result { return p.Rollout }},
+	"API servers":        {"servers", func(p *page) *Result { return p.Servers }},
+}
 
 // writeSection renders one section of a page anew. The rest stays as it is.
 func writeSection(document, heading, note string, files []string) error {
-	part, known := sections[heading]
+	alone, known := sections[heading]
 	if !known {
 		return fmt.Errorf("no section %q is rendered alone", heading)
 	}
@@ -20,10 +26,10 @@ func writeSection(document, heading, note string, files []string) error {
 	if err != nil {
 		return err
 	}
-	if p.RolloutNote = note; p.Rollout == nil {
+	if p.RolloutNote = note; alone.of(p) == nil {
 		return fmt.Errorf("none of %q is a result for section %q", files, heading)
 	}
-	section, err := p.render(filepath.Base(document), part)
+	section, err := p.render(filepath.Base(document), alone.part)
 	if err != nil {
 		return fmt.Errorf("rendering section %q from %q: %w", heading, files, err)
 	}

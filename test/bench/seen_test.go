@@ -96,7 +96,7 @@ func TestKubeletsAreFoundInTheOrderOfTheirVersions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if seen := kubeletsAmong(parts); !slices.Equal(seen, []string{"1.9.2", "1.9.10", "1.36.3"}) {
+	if seen := versionsAmong(parts, "kubelet"); !slices.Equal(seen, []string{"1.9.2", "1.9.10", "1.36.3"}) {
 		t.Errorf("seen: %v", seen)
 	}
 }

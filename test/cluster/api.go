@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // AdminConfig is for REST clients that may do everything (group system:masters), from outside the namespace.
@@ -47,6 +49,16 @@ func (c *Cluster) IdentityConfig(user string, groups ...string) (*rest.Config, e
 		return nil, err
 	}
 	return c.config(issued), nil
+}
+
+// WriteKubeconfig writes a kubeconfig for a server, with an identity of IdentityConfig, whose Host is the API server.
+func WriteKubeconfig(path, server string, identity *rest.Config) error {
+	c := clientcmdapi.NewConfig()
+	c.Clusters["c"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: identity.CAData}
+	c.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: identity.CertData, ClientKeyData: identity.KeyData}
+	c.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	c.CurrentContext = "x"
+	return clientcmd.WriteToFile(*c, path)
 }
 
 func (c *Cluster) config(identity pair) *rest.Config {

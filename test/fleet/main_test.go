@@ -31,8 +31,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
@@ -197,12 +195,7 @@ func (f *fleet) kubeconfigFor(server string, config *rest.Config) (string, error
 		return "", err
 	}
 	defer file.Close()
-	c := clientcmdapi.NewConfig()
-	c.Clusters["c"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: config.CAData}
-	c.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
-	c.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	c.CurrentContext = "x"
-	return file.Name(), clientcmd.WriteToFile(*c, file.Name())
+	return file.Name(), cluster.WriteKubeconfig(file.Name(), server, config)
 }
 
 var controllerGroups = []string{"system:serviceaccounts", "system:serviceaccounts:kubelet-supervisor"}

@@ -7,9 +7,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
@@ -47,13 +44,8 @@ func (m *measurement) launch(name, metrics string) (*cluster.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := clientcmdapi.NewConfig()
-	c.Clusters["c"] = &clientcmdapi.Cluster{Server: identity.Host, CertificateAuthorityData: identity.CAData}
-	c.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: identity.CertData, ClientKeyData: identity.KeyData}
-	c.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	c.CurrentContext = "x"
 	kubeconfig := filepath.Join(m.folder, name+".kubeconfig")
-	if err := clientcmd.WriteToFile(*c, kubeconfig); err != nil {
+	if err := cluster.WriteKubeconfig(kubeconfig, identity.Host, identity); err != nil {
 		return nil, err
 	}
 	return m.cluster.Launch(filepath.Join(m.folder, name+".log"), m.Controller, "--kubeconfig="+kubeconfig, "--health-address=0", "--metrics-address="+metrics)
