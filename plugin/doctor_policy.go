@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,18 +22,40 @@ import (
 // examinePolicies: without them a node's identity can assign its own Node, and so can those who may patch nodes/status; and those who
 // may write ConfigMaps in configNamespace change what nodes run.
 func (d *diagnosis) examinePolicies(ctx context.Context) {
-	if d.examinePolicy(ctx, packaging.Policy, "limits who may assign", "everybody who may patch nodes or nodes/status can assign") {
+	if d.examinePolicy(ctx, packaging.Policy, "limits who may assign") {
 		d.probePolicy(ctx)
 	}
-	d.examinePolicy(ctx, packaging.ConfigMapPolicy, "limits who may change configurations in namespace "+configNamespace,
-		"everybody who may write ConfigMaps in namespace "+configNamespace+" can change what nodes run")
+	d.examinePolicy(ctx, packaging.ConfigMapPolicy, "limits who may change configurations in namespace "+configNamespace)
+}
+
+// withoutPolicy says what everybody may do where a policy does not hold.
+var withoutPolicy = map[string]string{
+	packaging.Policy:                 "everybody who may patch nodes or nodes/status can assign",
+	packaging.ConfigMapPolicy:        "everybody who may write ConfigMaps in namespace " + configNamespace + " can change what nodes run",
+	"kubelet-supervisor-pools":       "who may write KubeletPools can change what all nodes run",
+	"kubelet-supervisor-pool-status": "who may write the status of KubeletPools can have a stopped revision tried again",
+	"kubelet-supervisor-revisions":   "who may write ConfigMaps in namespace " + configNamespace + " can change what pools have assigned",
+}
+
+// knowsPolicies tells whether the API server has admission policies. One that does not answer the question is taken for one that has.
+func (d *diagnosis) knowsPolicies() bool {
+	kinds, err := d.client.Discovery().ServerResourcesForGroupVersion(admissionregistrationv1.SchemeGroupVersion.String())
+	if err != nil {
+		return true
+	}
+	return slices.ContainsFunc(kinds.APIResources, func(r metav1.APIResource) bool { return r.Name == "validatingadmissionpolicies" })
 }
 
 // examinePolicy compares a policy and its binding with what install makes; installed tells whether both are there.
-func (d *diagnosis) examinePolicy(ctx context.Context, name, does, without string) (installed bool) {
+func (d *diagnosis) examinePolicy(ctx context.Context, name, does string) (installed bool) {
+	without := withoutPolicy[name]
 	api := d.client.AdmissionregistrationV1()
 	policy, err := api.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
+		if !d.knowsPolicies() {
+			d.note("this API server has no admission policies (Kubernetes 1.30 and later have), so %s is not installed: %s; RBAC alone limits that", name, without)
+			return false
+		}
 		d.note("the admission policy %s is not installed: %s; %s", name, without, installing(name))
 		return false
 	}

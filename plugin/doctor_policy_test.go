@@ -2,11 +2,13 @@ package plugin
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -131,6 +133,23 @@ func TestDoctorAndThePolicies(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An API server before 1.30 has webhooks in that group, and no policies. There install cannot help.
+func TestDoctorBeforePolicies(t *testing.T) {
+	b := newBench(t, localNode("n1"))
+	b.enforces()
+	b.Resources = []*metav1.APIResourceList{{GroupVersion: "admissionregistration.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "validatingwebhookconfigurations"}}}}
+	stdout, _ := b.do(t, "doctor", "n1")
+	for _, name := range []string{packaging.Policy, packaging.ConfigMapPolicy} {
+		contains(t, stdout, "note    this API server has no admission policies (Kubernetes 1.30 and later have), so "+name+" is not installed: everybody who may ")
+	}
+	if strings.Contains(stdout, "kubectl kubelet install") {
+		t.Errorf("doctor advises to install what cannot be installed:\n%s", stdout)
+	}
+	b.Resources[0].APIResources[0].Name = "validatingadmissionpolicies"
+	stdout, _ = b.do(t, "doctor", "n1")
+	contains(t, stdout, "can assign; kubectl kubelet install\n")
 }
 
 // Those who may not impersonate a node try it as themselves.

@@ -33,13 +33,8 @@ func (d *diagnosis) examinePools(ctx context.Context) {
 	}
 	d.examineMembership(pools)
 	d.examineController(ctx, pools)
-	without := map[string]string{
-		"kubelet-supervisor-pools":       "who may write KubeletPools can change what all nodes run",
-		"kubelet-supervisor-pool-status": "who may write the status of KubeletPools can have a stopped revision tried again",
-		"kubelet-supervisor-revisions":   "who may write ConfigMaps in namespace " + configNamespace + " can change what pools have assigned",
-	}
 	for _, policy := range packaging.PoolPolicies() {
-		d.examinePolicy(ctx, policy, "limits who may write pools and what they are rendered to", without[policy])
+		d.examinePolicy(ctx, policy, "limits who may write pools and what they are rendered to")
 	}
 }
 

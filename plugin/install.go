@@ -133,7 +133,9 @@ func (s *session) install(ctx context.Context, objects []*unstructured.Unstructu
 		kind := object.GroupVersionKind()
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if meta.IsNoMatchError(err) {
-			s.note("This API server has no %s of %s (Kubernetes 1.30 has): who may assign is limited by RBAC on nodes and nodes/status alone.", kind.Kind, kind.GroupVersion())
+			if why := notInstalled(object); why != "" {
+				s.note("%s", why)
+			}
 			continue
 		}
 		if err != nil {
@@ -148,6 +150,18 @@ func (s *session) install(ctx context.Context, objects []*unstructured.Unstructu
 		}
 	}
 	return nil
+}
+
+// notInstalled says what it means that the API server does not have the kind of an object; "" where that was said of another one.
+func notInstalled(object *unstructured.Unstructured) string {
+	switch object.GetKind() {
+	case "ValidatingAdmissionPolicyBinding":
+		return ""
+	case "ValidatingAdmissionPolicy":
+		return fmt.Sprintf("This API server has no admission policies (Kubernetes 1.30 and later have), so %s is not installed: %s. RBAC alone limits that.",
+			object.GetName(), withoutPolicy[object.GetName()])
+	}
+	return fmt.Sprintf("This API server has no %s of %s, so %s is not installed.", object.GetKind(), object.GetAPIVersion(), object.GetName())
 }
 
 // applyObject makes an object as its manifest has it, whatever somebody changed by hand: the manifests are ours. Server-side apply takes

@@ -33,3 +33,33 @@ func TestInstallController(t *testing.T) {
 		contains(t, stderr, "--image")
 	}
 }
+
+// Before Kubernetes 1.30 each policy that is missing is named once, with what it would have limited.
+func TestInstallNamesWhatItLeavesOut(t *testing.T) {
+	objects, err := installOptions{controller: true, image: noImage}.objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]bool{}
+	for _, object := range objects {
+		why := notInstalled(object)
+		switch object.GetKind() {
+		case "ValidatingAdmissionPolicy":
+			contains(t, why, "Kubernetes 1.30 and later have", "so "+object.GetName()+" is not installed: ")
+			limits := withoutPolicy[object.GetName()]
+			if limits == "" || said[limits] {
+				t.Errorf("%s: %s", object.GetName(), why)
+			}
+			said[limits] = true
+		case "ValidatingAdmissionPolicyBinding":
+			if why != "" {
+				t.Errorf("a binding is named, too: %s", why)
+			}
+		default:
+			contains(t, why, "has no "+object.GetKind()+" of "+object.GetAPIVersion())
+		}
+	}
+	if len(said) != len(withoutPolicy) {
+		t.Errorf("%d policies are named, and there are %d", len(said), len(withoutPolicy))
+	}
+}
