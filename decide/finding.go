@@ -28,6 +28,8 @@ func (s *State) finding() finding {
 		}
 	}
 	switch {
+	case s.Assigned == nil && s.Standalone:
+		return finding{corev1.ConditionTrue, nodev1.ReasonLocal, "nothing is assigned, and nothing can be: the kubelet has no --kubeconfig", ""}
 	case s.Assigned == nil:
 		return finding{corev1.ConditionTrue, nodev1.ReasonLocal, "nothing is assigned", ""}
 	case s.promoted(s.Assigned, s.kubeletOf(s.Assigned)):

@@ -52,6 +52,8 @@ func TestMessages(t *testing.T) {
 		says []string
 	}{
 		{"local", func(*drive) {}, []string{"using current (default); nothing is assigned"}},
+		{"a kubelet that joins no cluster", func(d *drive) { d.s.Standalone = true; d.hear(Ticked{}) },
+			[]string{"using current (default); nothing is assigned, and nothing can be: the kubelet has no --kubeconfig"}},
 		{"assigned", func(d *drive) { d.assign("good") }, []string{`using current (UID: "uid-of-cm"); `, "on trial for 10m0s"}},
 		{"fallback to local", func(d *drive) { d.refuse("bad", true).assign("bad") },
 			[]string{"using last-known-good (default); kube-system/bad/kubelet (UID uid-of-cm, resourceVersion 1) is refused: the kubelet says no; correct the configuration"}},
