@@ -92,7 +92,7 @@ func TestVersion(t *testing.T) {
 	if code != exitOK || !strings.HasPrefix(stdout, "kubelet-supervisor "+version+" (go1.") || stderr != "" {
 		t.Errorf("code %d, said %q and %q", code, stdout, stderr)
 	}
-	if want := "tried with kubelets " + oldestKubelet + " to " + newestKubelet + "; files of kubelet-supervisor.io/v1\n"; !strings.HasSuffix(stdout, "\n"+want) {
+	if want := "tried with kubelets " + oldestKubelet + " to " + newestKubelet + " and API servers " + oldestServer + " to " + newestServer + "; files of kubelet-supervisor.io/v1\n"; !strings.HasSuffix(stdout, "\n"+want) {
 		t.Errorf("said %q, not %q", stdout, want)
 	}
 	if code, flag, stderr := does("--version"); code != exitOK || flag != stdout || stderr != "" {
@@ -100,14 +100,19 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// The page of what was tried begins with the oldest kubelet and ends with the newest.
-func TestKubeletsOfTheVersion(t *testing.T) {
+// The page of what was tried begins with the oldest kubelet and API server, and ends with the newest.
+func TestKubeletsAndAPIServersOfTheVersion(t *testing.T) {
 	page, err := os.ReadFile("../../docs/evidence/compatibility.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	tried := regexp.MustCompile(`(?m)^- \*\*(1\.\d+)\.\d+\*\*: all \d+ steps work`).FindAllStringSubmatch(string(page), -1)
-	if len(tried) < 2 || tried[0][1] != oldestKubelet || tried[len(tried)-1][1] != newestKubelet {
-		t.Errorf("the page has %q; version says %s to %s", tried, oldestKubelet, newestKubelet)
+	for line, said := range map[string][2]string{
+		`(?m)^- \*\*(1\.\d+)\.\d+\*\*: all \d+ steps work`: {oldestKubelet, newestKubelet},
+		`(?m)^\| (1\.\d+)\.\d+ +\| 1\.\d+\.\d+ +\| ok`:     {oldestServer, newestServer},
+	} {
+		tried := regexp.MustCompile(line).FindAllStringSubmatch(string(page), -1)
+		if len(tried) < 2 || tried[0][1] != said[0] || tried[len(tried)-1][1] != said[1] {
+			t.Errorf("the page has %q; version says %s to %s", tried, said[0], said[1])
+		}
 	}
 }

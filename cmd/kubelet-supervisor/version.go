@@ -9,13 +9,16 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 )
 
-// The oldest and the newest kubelet of docs/evidence/compatibility.md.
-const oldestKubelet, newestKubelet = "1.23", "1.37"
+// The oldest and the newest kubelet and API server of docs/evidence/compatibility.md.
+const (
+	oldestKubelet, newestKubelet = "1.23", "1.37"
+	oldestServer, newestServer   = "1.24", "1.36"
+)
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version, the kubelets that it was tried with, and the version of its files",
+		Short: "Print the version, the kubelets and API servers that it was tried with, and the version of its files",
 		Args:  noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(command.OutOrStdout(), versionText())
@@ -25,6 +28,6 @@ func newVersion() *cobra.Command {
 }
 
 func versionText() string {
-	return fmt.Sprintf("kubelet-supervisor %s (%s, %s/%s)\ntried with kubelets %s to %s; files of %s\n",
-		version, runtime.Version(), runtime.GOOS, runtime.GOARCH, oldestKubelet, newestKubelet, store.DocumentVersion)
+	return fmt.Sprintf("kubelet-supervisor %s (%s, %s/%s)\ntried with kubelets %s to %s and API servers %s to %s; files of %s\n",
+		version, runtime.Version(), runtime.GOOS, runtime.GOARCH, oldestKubelet, newestKubelet, oldestServer, newestServer, store.DocumentVersion)
 }
