@@ -17,7 +17,6 @@ type expectation struct {
 	lastKnownGood []payload // one of them
 	starts        []int     // one of them counts the kubelets started since the last quiescent moment; nil: cannot be foretold
 	losses        int       // pods that a hold has to name, where the reason is WouldDisrupt
-	ranOn         payload   // what may have run on while that is the reason: what was taken a moment before is not made any more
 
 	otherwise *expectation // may come instead: a change that was approved, and was not made for what was done to the node
 }
@@ -83,7 +82,7 @@ func expect(before truth, world world, steps []step, now situation) expectation 
 		e.reason, e.errors, e.assigned, e.lastKnownGood = "Local", []string{""}, []payload{p}, []payload{p}
 	case waits(p):
 		held := e
-		held.reason, held.errors, held.losses, held.ranOn = "WouldDisrupt", []string{""}, now.running-p.number, before.active
+		held.reason, held.errors, held.losses = "WouldDisrupt", []string{""}, now.running-p.number
 		if p != approved {
 			return held
 		}
@@ -150,7 +149,7 @@ func (e expectation) unmet(v truth, observed, reason, statusError string) string
 		want = v.assigned
 	}
 	switch {
-	case e.reason == "WouldDisrupt" && v.active == e.ranOn:
+	case e.reason == "WouldDisrupt" && v.active == v.lastKnownGood: // what was taken a moment before is not made any more
 	case v.active != want:
 		return "active is neither what is assigned nor the fallback"
 	case want == v.assigned && v.lastKnownGood != want:
