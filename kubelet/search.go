@@ -111,11 +111,12 @@ func (s kubeletSearch) isOurCommandLine(words []string) bool {
 	return slices.Equal(words[1:], s.arguments) || slices.Equal(words[1:], dynamic) || slices.Equal(words[1:], append(dynamic, lockFlag+s.lockFile))
 }
 
-// IsSupervisor tells whether the process runs this program, of whatever version, as our user.
+// IsSupervisor tells whether the process runs this program, of whatever version and with its version in its name or not, as our user.
 func IsSupervisor(pid int) bool {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	theirs := linked(proc + "/exe")
-	return theirs != "" && ofOurUser(proc) && filepath.Base(theirs) == filepath.Base(linked("/proc/self/exe"))
+	name := filepath.Base(theirs)
+	return theirs != "" && ofOurUser(proc) && (name == filepath.Base(linked("/proc/self/exe")) || strings.HasPrefix(name, "kubelet-supervisor"))
 }
 
 // linked gives what a link in /proc leads to, deleted meanwhile or not; empty when it cannot be read.

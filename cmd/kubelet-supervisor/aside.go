@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,6 +24,7 @@ func (i installation) fallsBack(state unitState) bool {
 
 // surrounding reads what the drop-in needs of the unit's other settings.
 func (i installation) surrounding(state unitState) (s surrounding, err error) {
+	s.runDir = i.runDir()
 	s.runFolder = ruleFor(pathRules(state), filepath.Dir(defaultRunDir)).access != writes
 	for _, file := range i.otherFiles(state) {
 		data, err := os.ReadFile(file)
@@ -71,7 +73,11 @@ func (i installation) startRemarks(ctx context.Context) (remarks []string) {
 			remarks = append(remarks, fmt.Sprintf("%s has no kubelet where systemd cannot execute the supervisor: its files lack our ExecStopPost=, or empty it. Run kubelet-supervisor enable.", i.unit))
 		}
 		labels, err := i.askAboutNextStart(ctx)
-		if err != nil {
+		var local localRefusedError
+		switch {
+		case errors.As(err, &local):
+			remarks = append(remarks, fmt.Sprintf("The next start of %s has no kubelet with its local configuration: %v.", i.unit, err))
+		case err != nil:
 			remarks = append(remarks, fmt.Sprintf("The next start of %s may have no supervisor: %v.", i.unit, err))
 		}
 		if labels != "" {

@@ -156,11 +156,11 @@ func (a *activeFlags) nextStart(command *cobra.Command) func() []string {
 	})
 }
 
-// judgeWith asks again with the command line of the next start where that of the present one is refused: a flag that the new kubelet does not
-// have may be gone from the unit's files by then, as after kubeadm upgrade.
+// judgeWith asks again with the command line of the next start, where that is another one: a flag may have gone from the unit's files by then, as
+// after kubeadm upgrade, or one may have come that the kubelet refuses.
 func (k askedKubelet) judgeWith(ctx context.Context, c choice, next func() []string) (code int, words string) {
 	code, words = k.judge(ctx, c)
-	if code != checkRefused || c.refused {
+	if c.refused {
 		return code, words
 	}
 	line := next()
@@ -169,7 +169,7 @@ func (k askedKubelet) judgeWith(ctx context.Context, c choice, next func() []str
 	}
 	k.Arguments = line[1:]
 	then, thenWords := k.judge(ctx, c)
-	if then == checkRefused {
+	if code == checkRefused && then == checkRefused || code == then && words == thenWords {
 		return code, words
 	}
 	return then, "with the command line that the unit has now, which its next start takes: " + thenWords + "; with the one that runs: " + words

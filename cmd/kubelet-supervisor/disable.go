@@ -24,11 +24,14 @@ func newDisable() *cobra.Command {
 
 A kubelet that runs under the supervisor is restarted: it has the assigned configuration, and systemd would not know the two apart. The kubelet is asked about its local configuration first: where it would refuse that, nothing is done without --force, for no kubelet would run afterwards. Where the supervisor's own unit starts the kubelet, that unit is stopped. What kubelets under it have set as limits of cgroups of the system is as before. What the supervisor knows stays in its state folder. Exit codes: 0 done or nothing to do, 1 refused, 2 usage.`,
 		Args: noArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
+		RunE: func(command *cobra.Command, _ []string) (err error) {
 			if os.Geteuid() != 0 && !i.dryRun {
 				return exitError{code: exitRefused, err: errNotRoot}
 			}
 			i.out = command.OutOrStdout()
+			if i.executable, err = executablePath(); err != nil {
+				return err
+			}
 			if !force {
 				if err := i.checkLocal(command.Context()); err != nil {
 					return exitError{code: exitRefused, err: err}
@@ -129,6 +132,9 @@ func (i installation) giveBack(ctx context.Context) error {
 	i.say("Doing:              systemctl restart %s", i.unit)
 	if _, err := systemctl(ctx, "restart", i.unit); err != nil {
 		return err
+	}
+	if err := i.awaitMain(ctx); err != nil {
+		return fmt.Errorf("the unit is as it was without the supervisor, and no kubelet runs: %w", err)
 	}
 	i.say("The kubelet runs as its own unit says.")
 	return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -13,7 +14,8 @@ import (
 )
 
 // checkLocal asks the kubelet about what it would be restarted into, where a supervisor runs one: its local configuration may have been
-// broken for weeks, while an assigned one ran (FallbackBroken). What cannot be asked is no reason to refuse.
+// broken for weeks, while an assigned one ran (FallbackBroken), and its unit may have other flags by now. What cannot be asked is no reason to
+// refuse.
 func (i installation) checkLocal(ctx context.Context) error {
 	if _, err := os.Stat(i.dropInPath()); err != nil {
 		return nil // a unit of our own ends with the supervisor: nothing is restarted
@@ -21,6 +23,9 @@ func (i installation) checkLocal(ctx context.Context) error {
 	record, running, err := supervisor.ReadRecord(i.runDir())
 	if err != nil || !running || !record.Healthy || record.Alone != "" {
 		return nil //nolint:nilerror // no kubelet runs well under a supervisor, so there is none to lose
+	}
+	if asked, err := i.askOwnStart(ctx); asked {
+		return err
 	}
 	command := kubeletOf(record.Supervisor.PID)
 	if len(command) == 0 {
@@ -36,6 +41,33 @@ func (i installation) checkLocal(ctx context.Context) error {
 		return fmt.Errorf("nothing is done, for the kubelet would not start as %s says: %s; correct its local configuration, or use --force", i.unit, verdict.Words)
 	}
 	return nil
+}
+
+// askOwnStart has systemd start the unit's own command line once, as its next start would. Where systemd cannot be asked, or cannot start this
+// program, the answer is not known.
+func (i installation) askOwnStart(ctx context.Context) (asked bool, err error) {
+	if os.Geteuid() != 0 {
+		return false, nil
+	}
+	state, err := showUnit(ctx, i.unit)
+	if err != nil || state.LoadState != "loaded" {
+		return false, nil //nolint:nilerror // not known
+	}
+	files := i.otherFiles(state)
+	command, err := readStartCommand(files)
+	if err != nil {
+		return false, nil //nolint:nilerror // the same
+	}
+	err = i.probe(ctx, files, command.prefix, command.line)
+	var local localRefusedError
+	var incomplete unitIncompleteError
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.As(err, &local), errors.As(err, &incomplete):
+		return true, fmt.Errorf("nothing is done, because no kubelet would run as %s says: %w; correct that, or use --force", i.unit, err)
+	}
+	return false, nil
 }
 
 // runDir is that of the supervisor that the unit starts.

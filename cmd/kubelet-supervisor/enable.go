@@ -271,19 +271,15 @@ func (i installation) unchanged(ctx context.Context, state unitState, path, cont
 
 // restart does it, or says how.
 func (i installation) restart(ctx context.Context, state unitState, now bool) error {
-	does := "restart"
-	if !state.active() {
-		does = "start"
-	}
 	switch {
 	case i.dryRun && now:
-		i.say("Would do:           systemctl %s %s", does, i.unit)
+		i.say("Would do:           systemctl %s %s", state.startVerb(), i.unit)
 	case i.dryRun:
 	case !now:
-		i.say("The kubelet has not been touched. When it suits:  systemctl %s %s", does, i.unit)
+		i.say("The kubelet has not been touched. When it suits:  systemctl %s %s", state.startVerb(), i.unit)
 	default:
-		i.say("Doing:              systemctl %s %s", does, i.unit)
-		return i.startOrUndo(ctx, does)
+		i.say("Doing:              systemctl %s %s", state.startVerb(), i.unit)
+		return i.startOrUndo(ctx, state)
 	}
 	return nil
 }

@@ -29,13 +29,14 @@ cd '`+h.folder+`'
 echo "$*" >>calls
 for unit; do :; done
 case $1,$unit in
-show,kubelet-supervisor-probe*) cat probe ;;
-start,kubelet-supervisor-probe*) cp "probes/$unit" probed; [ ! -e probe ] || { cat probe-says >"probes/$unit.said"; exit 1; } ;;
+show,kubelet-supervisor-probe*) cat probe 2>/dev/null || echo ActiveState=active ;;
+start,kubelet-supervisor-probe*) cp "probes/$unit" probed; ! grep -q ExecMain probe 2>/dev/null || { cat probe-says >"probes/$unit.said"; exit 1; } ;;
 show,*) line=$(sed -n 's/^ExecStart=[-+!]*//p' etc/kubelet.service.d/zz-kubelet-supervisor.conf etc/kubelet-supervisor.service 2>/dev/null | tail -1)
 	twin=$(cat probes/*twin.service probes/*twin.service.d/* 2>/dev/null | sed -n 's/^ExecStart=//p' | tail -1)
 	stop=$(sed -n 's/^ExecStopPost=[-+]*\(..*\)/\1/p' etc/kubelet.service.d/zz-kubelet-supervisor.conf etc/kubelet-supervisor.service 2>/dev/null | head -1)
 	[ -z "$stop" ] || echo "ExecStopPost={ path=/bin/sh ; argv[]=$stop ; ignore_errors=yes }"
-	sed "s|@LINE@|$line|g; s|@TWIN@|$twin|g" "units/$unit" 2>/dev/null || echo LoadState=not-found ;;
+	sed "s|@LINE@|$line|g; s|@TWIN@|$twin|g" "units/$unit" 2>/dev/null || echo LoadState=not-found
+	grep -q ^MainPID "units/$unit" 2>/dev/null || echo MainPID=1 ;;
 list-units,*) cat active-units 2>/dev/null || : ;;
 --version,*) cat version 2>/dev/null || echo 'systemd 252 (252.38-1)' ;;
 daemon-reload,*) mkdir -p units && cp loaded/* units/ 2>/dev/null || : ;;
@@ -61,7 +62,13 @@ func (h *host) flags(more string) string {
 
 // runs says what a supervisor that is started has for a kubelet.
 func (h *host) runs(child *kubelet.Process) {
-	record, err := json.Marshal(supervisor.Record{APIVersion: "kubelet-supervisor.io/v1", Supervisor: kubelet.ProcessOf(os.Getpid()), BootID: kubelet.BootID(), Child: child})
+	h.records(supervisor.Record{Child: child, Healthy: child != nil})
+}
+
+// records says what it writes.
+func (h *host) records(r supervisor.Record) {
+	r.APIVersion, r.Supervisor, r.BootID = "kubelet-supervisor.io/v1", kubelet.ProcessOf(os.Getpid()), kubelet.BootID()
+	record, err := json.Marshal(r)
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -26,7 +26,7 @@ const probeTime = 30 * time.Second
 
 // notForAProbe are settings that are about when, how often and for how long the unit runs, and not about as whom and in what surroundings. Its
 // run folder is among them: it would go away with the probe.
-var notForAProbe = []string{"Type", "ExecCondition", "ExecStart", "ExecStartPre", "ExecStartPost", "ExecReload", "ExecStop", "ExecStopPost", "Restart",
+var notForAProbe = []string{"Type", "ExecStart", "ExecStartPre", "ExecStartPost", "ExecReload", "ExecStop", "ExecStopPost", "Restart",
 	"RestartSec", "RestartSteps", "RestartMaxDelaySec", "RestartMode", "RestartPreventExitStatus", "RestartForceExitStatus", "SuccessExitStatus",
 	"RemainAfterExit", "WatchdogSec", "WatchdogSignal", "TimeoutSec", "TimeoutStartSec", "TimeoutStopSec", "TimeoutAbortSec", "TimeoutStartFailureMode",
 	"RuntimeMaxSec", "PIDFile", "GuessMainPID", "BusName", "NotifyAccess", "Sockets", "FileDescriptorStoreMax", "NonBlocking", "StandardInput",
@@ -35,16 +35,17 @@ var notForAProbe = []string{"Type", "ExecCondition", "ExecStart", "ExecStartPre"
 // probe lets systemd itself start the program once, as the same user, with the same root and sandbox as the unit, before the kubelet depends on
 // it: what a root shell can execute, systemd may not (SELinux, fapolicyd, noexec, NoExecPaths=). The program answers as run --self-check=unit
 // does. files are those of the unit without our drop-in; prefix and line are the kubelet's command in it. The error is a
-// [localRefusedError] where nothing but the kubelet's own configuration is bad.
+// [localRefusedError] where nothing but the kubelet's own configuration is bad. A minus in the prefix is left out: systemd would pass over a program
+// that it cannot execute.
 func (i installation) probe(ctx context.Context, files []string, prefix, line string) error {
-	_, err := i.startOnce(ctx, files, prefix+i.executable+" run --"+selfCheckFlag+"="+selfCheckUnit+" $KUBELET_SUPERVISOR_ARGS -- "+line)
+	_, err := i.startOnce(ctx, files, strings.ReplaceAll(prefix, "-", "")+i.executable+" run --"+selfCheckFlag+"="+selfCheckUnit+" $KUBELET_SUPERVISOR_ARGS -- "+line)
 	return err
 }
 
 // startOnce gives what a program says that systemd starts in the surroundings of the unit, with the variables of its line expanded as for the
 // unit.
 func (i installation) startOnce(ctx context.Context, files []string, line string) (words []byte, err error) {
-	settings, err := surroundings(files)
+	around, err := surroundings(files)
 	if err != nil {
 		return nil, err
 	}
@@ -53,24 +54,33 @@ func (i installation) startOnce(ctx context.Context, files []string, line string
 	}
 	unit := fmt.Sprintf("kubelet-supervisor-probe-%d.service", os.Getpid())
 	path, said := filepath.Join(i.probeFolder, unit), filepath.Join(i.probeFolder, unit+".said")
-	if err := replaceFile(path, probeUnit(i.unit, settings, said, i.flagsFile, line)); err != nil {
+	if err := replaceFile(path, i.probeUnit(around, files, said, line)); err != nil {
 		return nil, fmt.Errorf("writing a unit for a first start of the program: %w", err)
 	}
 	defer func() { _, _ = os.Remove(path), os.Remove(said) }()
 	_, startErr := systemctl(ctx, "start", unit)
 	words, _ = os.ReadFile(said)
-	if startErr == nil {
-		return words, nil
-	}
-	defer func() { _, _ = systemctl(context.WithoutCancel(ctx), "reset-failed", unit) }()
+	defer func() {
+		_, _ = systemctl(context.WithoutCancel(ctx), "stop", unit)
+		_, _ = systemctl(context.WithoutCancel(ctx), "reset-failed", unit)
+	}()
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("letting systemd start %s: %w", i.executable, context.Cause(ctx))
 	}
-	shown, err := systemctl(ctx, "show", "--property=ExecMainCode,ExecMainStatus,Result", "--", unit)
+	shown, err := systemctl(ctx, "show", "--property=ActiveState,ExecMainCode,ExecMainStatus,Result", "--", unit)
 	if err != nil {
 		return nil, errors.Join(startErr, err)
 	}
-	return nil, i.probeFailed(properties(shown), bounded.Line(strings.TrimPrefix(lastLine(words), "kubelet-supervisor: ")))
+	main := properties(shown)
+	switch {
+	case startErr == nil && main["ActiveState"] != "active": // of a unit that was passed over systemd says no more, because it has forgotten it
+		return nil, unitIncompleteError{fmt.Sprintf("systemd would not start %s now, because a Condition…= or ExecCondition= of it does not hold: see systemctl status %[1]s", i.unit)}
+	case startErr == nil:
+		return words, nil
+	case main["Result"] == "success": // it was not even tried
+		return nil, fmt.Errorf("systemd cannot start %s as %s would: %w", i.executable, i.unit, startErr)
+	}
+	return nil, i.probeFailed(main, bounded.Line(strings.TrimPrefix(lastLine(words), "kubelet-supervisor: ")))
 }
 
 // localRefusedError has the kubelet's words.
@@ -83,22 +93,38 @@ type unitIncompleteError struct{ words string }
 
 func (e unitIncompleteError) Error() string { return e.words }
 
-func probeUnit(unit, settings, said, flagsFile, line string) string {
+// probeUnit is the unit of a probe. Its own name and file are none of the unit's.
+func (i installation) probeUnit(around unitSurroundings, files []string, said, line string) string {
+	settings := around.service
 	if strings.Contains(settings, "ProtectSystem=strict") { // the unit's RuntimeDirectory= makes its run folder, and lets the supervisor write it
 		settings += "ReadWritePaths=-" + filepath.Dir(defaultRunDir) + "\n"
 	}
-	return "[Unit]\nDescription=Whether systemd can start kubelet-supervisor as " + unit + " would\n\n[Service]\n" + settings +
-		"Type=oneshot\nTimeoutStartSec=" + strconv.Itoa(int(probeTime.Seconds())) + "s\nStandardOutput=file:" + said + "\nStandardError=file:" + said + "\n" +
-		"Environment=KUBELET_SUPERVISOR_ARGS= KUBELET=/usr/bin/kubelet KUBELET_ARGS=\nEnvironmentFile=-" + flagsFile + "\nExecStart=" + line + "\n"
+	ours := "Environment=KUBELET_SUPERVISOR_ARGS=\n"
+	if i.unit == ownUnit {
+		ours += "Environment=KUBELET=/usr/bin/kubelet KUBELET_ARGS=\n"
+	}
+	file := ""
+	if len(files) > 0 {
+		file = files[0]
+	}
+	unit := around.unit + "\n[Service]\n" + settings +
+		"Type=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=" + strconv.Itoa(int(probeTime.Seconds())) + "s\nStandardOutput=file:" + said + "\nStandardError=file:" + said + "\n" +
+		ours + "EnvironmentFile=-" + i.flagsFile + "\nExecStart=" + line + "\n"
+	return "[Unit]\nDescription=Whether systemd can start kubelet-supervisor as " + i.unit + " would\n" + withoutOwnName(unit, i.unit, file)
 }
 
-// surroundings gives the settings of a unit's service that say as whom and in what surroundings its program runs, as they are written.
-func surroundings(files []string) (string, error) {
-	var kept strings.Builder
+// unitSurroundings are settings of a unit as they are written, by their sections.
+type unitSurroundings struct {
+	unit    string // whether it is started at all
+	service string // as whom and in what surroundings its program runs
+}
+
+// surroundings gives those of a unit.
+func surroundings(files []string) (around unitSurroundings, err error) {
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
-			return "", fmt.Errorf("reading the unit: %w", err)
+			return around, fmt.Errorf("reading the unit: %w", err)
 		}
 		section := ""
 		for _, line := range logicalLines(data) {
@@ -107,12 +133,16 @@ func surroundings(files []string) (string, error) {
 				continue
 			}
 			key, _, is := strings.Cut(line.text, "=")
-			if section == "[Service]" && is && !slices.Contains(notForAProbe, strings.TrimSpace(key)) {
-				kept.WriteString(line.text + "\n")
+			key = strings.TrimSpace(key)
+			switch {
+			case section == "[Service]" && is && !slices.Contains(notForAProbe, key):
+				around.service += line.text + "\n"
+			case section == "[Unit]" && is && (strings.HasPrefix(key, "Condition") || strings.HasPrefix(key, "Assert")):
+				around.unit += line.text + "\n"
 			}
 		}
 	}
-	return kept.String(), nil
+	return around, nil
 }
 
 // probeFailed says what systemd or the program has against it.

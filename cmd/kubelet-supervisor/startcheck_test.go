@@ -1,10 +1,15 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
 // Before the kubelet depends on the supervisor, systemd itself has started it once, as the unit would.
@@ -63,6 +68,7 @@ func TestTheProbesUnit(t *testing.T) {
 	h.kubelet("active")
 	written(t, h.folder+"/lib/kubelet.service.d/10-kubeadm.conf", `[Unit]
 Wants=containerd.service
+ConditionPathExists=/etc
 [Service]
 User=kube
 EnvironmentFile=-/etc/default/kubelet
@@ -73,6 +79,7 @@ Restart=always
 RuntimeDirectory=kubelet
 NoExecPaths=/usr \
   /opt
+Environment='KUBELET_ARGS=--v=2' NAME=%N
 ExecStart=
 ExecStart=-`+fakeKubelet+` $KUBELET_KUBECONFIG_ARGS
 `)
@@ -83,10 +90,14 @@ ExecStart=-`+fakeKubelet+` $KUBELET_KUBECONFIG_ARGS
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := strings.SplitAfter(string(unit), "[Service]\n")[1]
-	want := "User=kube\nEnvironmentFile=-/etc/default/kubelet\nProtectSystem=strict\nNoExecPaths=/usr    /opt\nReadWritePaths=-/run\nType=oneshot\nTimeoutStartSec=30s\n"
-	last := "\nExecStart=-/usr/bin/kubelet-supervisor run --self-check=unit $KUBELET_SUPERVISOR_ARGS -- " + fakeKubelet + " $KUBELET_KUBECONFIG_ARGS\n"
-	if !strings.HasPrefix(service, want) || !strings.HasSuffix(service, last) || !strings.Contains(service, "EnvironmentFile=-"+h.flagsFile+"\n") {
+	parts := strings.SplitAfter(string(unit), "[Service]\n")
+	service := parts[1]
+	if !strings.Contains(parts[0], "\nConditionPathExists=/etc\n") || strings.Contains(parts[0], "Wants=") {
+		t.Errorf("%s", parts[0])
+	}
+	want := "User=kube\nEnvironmentFile=-/etc/default/kubelet\nProtectSystem=strict\nNoExecPaths=/usr    /opt\nEnvironment='KUBELET_ARGS=--v=2' NAME=kubelet\nReadWritePaths=-/run\nType=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=30s\n"
+	last := "\nExecStart=/usr/bin/kubelet-supervisor run --self-check=unit $KUBELET_SUPERVISOR_ARGS -- " + fakeKubelet + " $KUBELET_KUBECONFIG_ARGS\n"
+	if !strings.HasPrefix(service, want) || !strings.HasSuffix(service, last) || !strings.Contains(service, "EnvironmentFile=-"+h.flagsFile+"\n") || strings.Contains(service, "KUBELET_ARGS=\n") {
 		t.Errorf("%s", unit)
 	}
 }
@@ -103,6 +114,29 @@ func TestEnableNowIsUndone(t *testing.T) {
 			t.Errorf("%v; did %s", err, h.changes())
 		}
 	})
+	t.Run("not where the supervisor ran the kubelet before", func(t *testing.T) {
+		h := newHost(t)
+		h.kubelet("active")
+		if err := h.enable(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		written(t, filepath.Join(h.folder, "start-fails"), "")
+		if err := h.enable(t.Context(), true); err == nil || !strings.Contains(err.Error(), "was enabled before, and stays so") || !h.has(h.dropInPath()) {
+			t.Errorf("%v; did %s", err, h.changes())
+		}
+	})
+	t.Run("and no kubelet runs then", func(t *testing.T) {
+		h := newHost(t)
+		h.kubelet("active")
+		for _, folder := range []string{"units", "loaded"} {
+			shown := mustRead(t, h.folder+"/"+folder+"/kubelet.service")
+			written(t, h.folder+"/"+folder+"/kubelet.service", strings.TrimSpace(shown)+"\nMainPID=0\n")
+		}
+		written(t, filepath.Join(h.folder, "start-fails"), "")
+		if err := h.enable(t.Context(), true); err == nil || !strings.Contains(err.Error(), "as it was before, and no kubelet runs") || h.has(h.dropInPath()) {
+			t.Errorf("%v; did %s", err, h.changes())
+		}
+	})
 	t.Run("systemd could not execute it after all", func(t *testing.T) {
 		h := newHost(t)
 		h.kubelet("active")
@@ -111,7 +145,7 @@ func TestEnableNowIsUndone(t *testing.T) {
 			t.Fatal(err)
 		}
 		written(t, h.asidePath(kubeletUnit), "")
-		err := h.startOrUndo(t.Context(), "restart")
+		err := h.startOrUndo(t.Context(), unitState{ActiveState: "active"})
 		if err == nil || !strings.Contains(err.Error(), "systemd cannot execute") || h.has(h.dropInPath()) || h.has(h.asidePath(kubeletUnit)) {
 			t.Errorf("%v; did %s", err, h.changes())
 		}
@@ -165,5 +199,83 @@ func TestDisableThatWasKilled(t *testing.T) {
 				t.Errorf("%v; did %q", err, h.changes())
 			}
 		})
+	}
+}
+
+// What was started is said, and looked for where the unit has the supervisor look for it.
+func TestWhatEnableNowHasStarted(t *testing.T) {
+	t.Run("the kubelet alone", func(t *testing.T) {
+		h := newHost(t)
+		h.kubelet("active")
+		h.records(supervisor.Record{Alone: "the kill switch is on"})
+		if err := h.enable(t.Context(), true); err != nil || !strings.Contains(h.out.String(), "The kubelet runs alone, because the kill switch is on.") {
+			t.Errorf("%v; said %s", err, h.out.String())
+		}
+	})
+	t.Run("with a run folder of somebody else's drop-in", func(t *testing.T) {
+		h := newHost(t)
+		h.kubelet("active")
+		flags := strings.TrimSpace(strings.TrimPrefix(mustRead(t, h.flagsFile), "KUBELET_SUPERVISOR_ARGS="))
+		written(t, h.flagsFile, "")
+		for _, folder := range []string{"units", "loaded"} {
+			shown := mustRead(t, h.folder+"/"+folder+"/kubelet.service")
+			written(t, h.folder+"/"+folder+"/kubelet.service", strings.TrimSpace(shown)+"\nEnvironment=\"KUBELET_SUPERVISOR_ARGS="+flags+"\"\n")
+		}
+		if err := h.enable(t.Context(), true); err != nil || !strings.Contains(h.out.String(), "The supervisor runs the kubelet") {
+			t.Errorf("%v; said %s", err, h.out.String())
+		}
+	})
+	t.Run("a kubelet that does not live", func(t *testing.T) {
+		h := newHost(t)
+		h.kubelet("active")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		h.records(supervisor.Record{Child: &kubelet.Process{PID: 1}})
+		written(t, filepath.Join(h.folder, "run/state.json"), mustRead(t, filepath.Join(h.folder, "record")))
+		if _, err := h.awaitKubelet(ctx, true); err == nil || !strings.Contains(err.Error(), "no kubelet that lived") {
+			t.Error(err)
+		}
+		if _, err := h.awaitKubelet(t.Context(), false); err != nil {
+			t.Errorf("where none lived before: %v", err)
+		}
+		if record, err := h.awaitKubelet(t.Context(), true); err != nil || record.Child.PID != 1 {
+			t.Errorf("and one that lives: %v", err)
+		}
+	})
+}
+
+// systemctl's own words are told where the probe was not even tried.
+func TestAProbeThatIsNotTried(t *testing.T) {
+	asRoot(t)
+	h := newHost(t)
+	h.kubelet("active")
+	written(t, filepath.Join(h.folder, "probe"), "ExecMainCode=0\nResult=success\nExecMainStatus=0\n")
+	written(t, filepath.Join(h.folder, "probe-says"), "")
+	script := filepath.Join(h.folder, "bin/systemctl")
+	written(t, script, strings.Replace(mustRead(t, script), `"probes/$unit.said"; exit 1`, `"probes/$unit.said"; echo "Transaction is destructive." >&2; exit 1`, 1))
+	if err := os.Chmod(script, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.enable(t.Context(), false); err == nil || !strings.Contains(err.Error(), "Transaction is destructive.") {
+		t.Error(err)
+	}
+}
+
+// A unit whose conditions do not hold is not restarted, and a local configuration that is refused is no lack of a supervisor.
+func TestWhatTheNextStartWouldMeet(t *testing.T) {
+	asRoot(t)
+	h := newHost(t)
+	h.kubelet("active")
+	written(t, filepath.Join(h.folder, "probe"), "ActiveState=inactive\nResult=success\n")
+	written(t, filepath.Join(h.folder, "probe-says"), "")
+	if err := h.enable(t.Context(), true); err == nil || !strings.Contains(err.Error(), "does not hold") || h.changes() != "" {
+		t.Errorf("%v; did %s", err, h.changes())
+	}
+	h = newHost(t)
+	h.enabled("active")
+	written(t, filepath.Join(h.folder, "probe"), "ExecMainCode=1\nResult=exit-code\nExecMainStatus=3\n")
+	written(t, filepath.Join(h.folder, "probe-says"), "kubelet-supervisor: the kubelet would not start with its local configuration: x\n")
+	if remarks := strings.Join(h.startRemarks(t.Context()), ""); !strings.Contains(remarks, "has no kubelet with its local configuration") {
+		t.Error(remarks)
 	}
 }

@@ -31,6 +31,14 @@ func (u unitState) active() bool {
 	return u.ActiveState == "active" || u.ActiveState == "activating" || u.ActiveState == "reloading"
 }
 
+// startVerb is what systemctl calls the next start.
+func (u unitState) startVerb() string {
+	if u.active() {
+		return "restart"
+	}
+	return "start"
+}
+
 // value is that of a property with one.
 func (u unitState) value(name string) string { return strings.Join(u.properties[name], " ") }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	_ "embed" // the unit files
 	"strings"
 )
@@ -33,6 +34,7 @@ const (
 // surrounding is what the drop-in says beside the command.
 type surrounding struct {
 	stopPost  []string // the unit's own ExecStopPost=
+	runDir    string   // of the supervisor
 	runFolder bool     // systemd has to make the run folder, because the unit may not
 }
 
@@ -46,7 +48,7 @@ func dropIn(executable string, command startCommand, s surrounding) string {
 	for _, line := range s.stopPost {
 		stopPost += "ExecStopPost=" + line + "\n"
 	}
-	return strings.NewReplacer("@EXECUTABLE@", executable, "@PREFIX@", strings.ReplaceAll(command.prefix, "-", ""), "@RUNFOLDER@\n", folder, "@STOPPOST@\n", stopPost,
+	return strings.NewReplacer("@EXECUTABLE@", executable, "@PREFIX@", strings.ReplaceAll(command.prefix, "-", ""), "@RUNFOLDER@\n", folder, "@STOPPOST@\n", stopPost, "@RUNDIR@", cmp.Or(s.runDir, defaultRunDir),
 		"@COMMAND@", command.line, "@SOURCE@", command.source).Replace(withSettings(dropInTemplate))
 }
 
@@ -58,7 +60,7 @@ RuntimeDirectoryPreserve=yes
 
 // ownUnitFile is the unit for nodes without a kubelet.service.
 func ownUnitFile(executable string) string {
-	return strings.ReplaceAll(withSettings(ownUnitTemplate), "@EXECUTABLE@", executable)
+	return strings.NewReplacer("@EXECUTABLE@", executable, "@RUNDIR@", defaultRunDir).Replace(withSettings(ownUnitTemplate))
 }
 
 func withSettings(template string) string {
