@@ -25,6 +25,7 @@ type installation struct {
 
 	probeFolder string // of units that last until the next boot
 	dryRun      bool
+	ownRuns     bool // our own unit runs the node's kubelet, and ends when this one starts
 	out         io.Writer
 
 	// Looks at this machine where they are nil.
@@ -106,8 +107,20 @@ func (i installation) enable(ctx context.Context, now bool) error {
 	return fmt.Errorf("the unit %s cannot be taken over, for systemd calls it %s: see systemctl status %s", i.unit, state.LoadState, i.unit)
 }
 
-// takeOver puts a drop-in beside the kubelet's unit.
+// takeOver puts a drop-in beside the kubelet's unit, which then starts the kubelet in the place of our own.
 func (i installation) takeOver(ctx context.Context, state unitState, now bool) error {
+	own, err := showUnit(ctx, ownUnit)
+	if err != nil {
+		return err
+	}
+	i.ownRuns = own.LoadState == "loaded" && own.active()
+	if err := i.putDropIn(ctx, state, now); err != nil {
+		return err
+	}
+	return i.retireOwnUnit(ctx, now)
+}
+
+func (i installation) putDropIn(ctx context.Context, state unitState, now bool) error {
 	if state.Type == "oneshot" || state.Type == "forking" || state.Type == "dbus" {
 		return fmt.Errorf("%s has Type=%s; a kubelet that stays in the foreground is needed", i.unit, state.Type)
 	}

@@ -31,7 +31,7 @@ for unit; do :; done
 case $1,$unit in
 show,kubelet-supervisor-probe*) cat probe 2>/dev/null || echo ActiveState=active ;;
 start,kubelet-supervisor-probe*) cp "probes/$unit" probed; ! grep -q ExecMain probe 2>/dev/null || { cat probe-says >"probes/$unit.said"; exit 1; } ;;
-show,*) line=$(sed -n 's/^ExecStart=[-+!]*//p' etc/kubelet.service.d/zz-kubelet-supervisor.conf etc/kubelet-supervisor.service 2>/dev/null | tail -1)
+show,*) line=$(sed -n 's/^ExecStart=[-+!]*//p' "etc/$unit.d/zz-kubelet-supervisor.conf" "etc/$unit" 2>/dev/null | tail -1)
 	twin=$(cat probes/*twin.service probes/*twin.service.d/* 2>/dev/null | sed -n 's/^ExecStart=//p' | tail -1)
 	stop=$(sed -n 's/^ExecStopPost=[-+]*\(..*\)/\1/p' etc/kubelet.service.d/zz-kubelet-supervisor.conf etc/kubelet-supervisor.service 2>/dev/null | head -1)
 	[ -z "$stop" ] || echo "ExecStopPost={ path=/bin/sh ; argv[]=$stop ; ignore_errors=yes }"

@@ -17,7 +17,7 @@ const kubeletPatience = 30 * time.Second
 
 // checkStart asks systemd whether it can start the supervisor as the unit would, before the kubelet depends on it. A dry run of somebody who is
 // not root cannot ask. A local configuration that the kubelet refuses is only told, as before kubeadm join, unless a kubelet that runs would go
-// for it.
+// for it, now or, where our own unit runs it, at the next boot.
 func (i installation) checkStart(ctx context.Context, state unitState, files []string, command startCommand, now bool) error {
 	if os.Geteuid() != 0 {
 		i.say("Not asked:          whether systemd can start %s, which takes root.", i.executable)
@@ -27,9 +27,9 @@ func (i installation) checkStart(ctx context.Context, state unitState, files []s
 	var local localRefusedError
 	var incomplete unitIncompleteError
 	switch {
-	case errors.As(err, &local) && (!now || state.ActiveState != "active"):
+	case errors.As(err, &local) && !i.ownRuns && (!now || state.ActiveState != "active"):
 		i.say("  %s.", local.words)
-	case errors.As(err, &incomplete) && !state.active():
+	case errors.As(err, &incomplete) && !i.ownRuns && !state.active():
 		i.say("  Not asked: %s.", incomplete.words)
 	case err != nil:
 		return fmt.Errorf("%w; nothing was changed", err)
@@ -51,14 +51,14 @@ func (i installation) startOrUndo(ctx context.Context, before unitState) error {
 	_, err := systemctl(ctx, does, i.unit)
 	var record supervisor.Record
 	if err == nil {
-		record, err = i.awaitKubelet(ctx, before.ActiveState == "active")
+		record, err = i.awaitKubelet(ctx, before.ActiveState == "active" || i.ownRuns)
 	}
 	switch {
 	case err == nil && record.Alone != "":
 		i.say("The kubelet runs alone, because %s.", record.Alone)
 	case err == nil:
 		i.say("The supervisor runs the kubelet: see kubelet-supervisor status.")
-	case supervised:
+	case supervised && !i.ownRuns:
 		return fmt.Errorf("%w; the unit was enabled before, and stays so; kubelet-supervisor disable gives it back", err)
 	default:
 		return fmt.Errorf("%w; %w", err, i.undo(context.WithoutCancel(ctx), err))
@@ -69,21 +69,34 @@ func (i installation) startOrUndo(ctx context.Context, before unitState) error {
 // undo gives the unit back, and says what came of it.
 func (i installation) undo(ctx context.Context, because error) error {
 	i.say("Undoing:            no kubelet runs: %v", because)
-	err := i.disable(ctx)
-	if err == nil && i.unit != ownUnit {
-		_, err = systemctl(ctx, "start", i.unit) // also one that systemd has given up by then
-	}
+	err := i.startAsBefore(ctx)
 	_, there := os.Lstat(i.dropInPath())
 	switch {
 	case err != nil && there == nil:
 		return fmt.Errorf("and it could not be undone: %w; kubelet-supervisor disable gives the unit back", err)
-	case err == nil && i.unit != ownUnit:
+	case err == nil && i.unit != ownUnit && !i.ownRuns:
 		err = i.awaitMain(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("the unit is again as it was before, and no kubelet runs: %w", err)
 	}
 	return errors.New("the unit is again as it was before")
+}
+
+// startAsBefore has the unit, or our own, run the kubelet again as before enable.
+func (i installation) startAsBefore(ctx context.Context) error {
+	if i.ownRuns {
+		err := i.giveBack(ctx)
+		if _, startErr := systemctl(ctx, "start", ownUnit); startErr != nil {
+			return errors.Join(err, startErr)
+		}
+		return nil // it ends the other
+	}
+	if err := i.disable(ctx); err != nil || i.unit == ownUnit {
+		return err
+	}
+	_, err := systemctl(ctx, "start", i.unit) // also one that systemd has given up by then
+	return err
 }
 
 // startPre names the commands that a unit runs before its own, which may do anything, and so are not tried.

@@ -39,12 +39,17 @@ func (u unitState) startVerb() string {
 	return "start"
 }
 
+// startsAtBoot tells whether something starts the unit that the next boot will still have.
+func (u unitState) startsAtBoot() bool {
+	return u.Enabled || u.value("UnitFileState") != "enabled-runtime" && u.value("WantedBy")+u.value("RequiredBy") != ""
+}
+
 // value is that of a property with one.
 func (u unitState) value(name string) string { return strings.Join(u.properties[name], " ") }
 
 // unitProperties are those that are asked for.
 var unitProperties = slices.Concat([]string{"LoadState", "ActiveState", "Type", "FragmentPath", "DropInPaths", "ExecStart", "ExecStopPost", "UnitFileState", "NeedDaemonReload",
-	"MainPID", "Environment", "EnvironmentFiles", "EnvironmentFile"}, sandboxProperties)
+	"MainPID", "WantedBy", "RequiredBy", "Environment", "EnvironmentFiles", "EnvironmentFile"}, sandboxProperties)
 
 func showUnit(ctx context.Context, unit string) (u unitState, err error) {
 	words, err := systemctl(ctx, "show", "--property="+strings.Join(unitProperties, ","), "--", unit)

@@ -124,3 +124,26 @@ func TestUnitsThatCannotBeWritten(t *testing.T) {
 		m.unchanged("refused", before)
 	})
 }
+
+// A kubelet.service comes to a node whose kubelet our own unit starts, and is taken over: it starts the kubelet at boot from then on, also where
+// its package has not enabled it.
+func TestAKubeletUnitThatComesAfterOurOwn(t *testing.T) {
+	onEachSystemd(t, func(t *testing.T, m *machine) {
+		m.must("install /shared/fake %s", m.kubelet)
+		m.join()
+		m.must("dpkg -i %s", m.deb("old"))
+		m.write(flagsFile, "KUBELET_ARGS=--config=/var/lib/kubelet/config.yaml --v=1\n")
+		m.must("kubelet-supervisor enable --now")
+		m.healthy("kubelet-supervisor")
+
+		m.kubeadm("fake")
+		m.must("systemctl disable kubelet && kubelet-supervisor enable --now")
+		m.healthy("kubelet")
+		if m.has("/etc/systemd/system/kubelet-supervisor.service") {
+			t.Error("our own unit is still there")
+		}
+		m.reboot()
+		m.healthy("kubelet")
+		m.kubeletArguments("--node-labels=a=b")
+	})
+}
