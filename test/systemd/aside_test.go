@@ -103,3 +103,20 @@ func TestOurOwnUnitWithoutItsProgram(t *testing.T) {
 		m.healthy("kubelet-supervisor")
 	})
 }
+
+// A package that brings the program back brings the supervisor back at the next restart, and says so. It restarts nothing.
+func TestReinstallingAProgramThatWasGone(t *testing.T) {
+	onEachSystemd(t, func(t *testing.T, m *machine) {
+		m.supervised()
+		m.must("rm /usr/bin/kubelet-supervisor")
+		_, _ = m.try("systemctl restart kubelet") // which tells that the first try failed
+		m.runsAlone()
+		before := m.property("kubelet", "MainPID")
+		if said := m.must("dpkg -i %s", m.deb("old")); !strings.Contains(said, "systemctl restart kubelet.service") || strings.Contains(said, "goes on") {
+			t.Errorf("said %s", said)
+		}
+		m.unchanged("reinstalling", before)
+		m.must("systemctl restart kubelet")
+		m.healthy("kubelet")
+	})
+}
