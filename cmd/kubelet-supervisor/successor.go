@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 
@@ -18,22 +19,38 @@ const (
 	selfCheckAnswer = "kubelet-supervisor can take over from handover " + supervisor.HandoverVersion
 )
 
-// startedAs is the path of this program, taken when it starts: later it may have been replaced. The path that it was called by comes
-// first, for a link there may lead to another version by then.
+// startedAs is the path of this program, taken when it starts: later it may have been replaced.
 var startedAs = func() string {
 	executable, err := os.Executable()
 	if err != nil {
 		return ""
 	}
-	if called := os.Args[0]; filepath.IsAbs(called) {
-		ours, err := os.Stat("/proc/self/exe")
-		theirs, calledErr := os.Stat(called)
-		if err == nil && calledErr == nil && os.SameFile(ours, theirs) {
-			return called
-		}
-	}
-	return executable
+	return calledBy(os.Args[0], executable)
 }()
+
+// calledBy gives the path that a program was called by, for a link there may lead to another version later. It is the program's own where the
+// other does not lead to it.
+func calledBy(name, executable string) string {
+	path, err := exec.LookPath(name) // as a shell does
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return executable
+	}
+	ours, err := os.Stat(executable)
+	theirs, calledErr := os.Stat(path)
+	if err != nil || calledErr != nil || !os.SameFile(ours, theirs) {
+		return executable
+	}
+	// Where /bin is a link to /usr/bin, the same program has one name, whatever PATH is.
+	if folder, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil && slices.Contains(programFolders, folder) {
+		return filepath.Join(folder, filepath.Base(path))
+	}
+	return path
+}
+
+var programFolders = []string{"/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"}
 
 // successor is the program at our path, with our command line; nil where the path is not known.
 func successor() *supervisor.Successor {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -118,11 +117,10 @@ func systemctl(ctx context.Context, arguments ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// executablePath is what a unit can name: the file itself, not the process's link to it.
+// executablePath is what a unit can name: not the process's link to the file, but that which leads from one version to the next.
 func executablePath() (string, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("finding the program's own file: %w", err)
+	if startedAs == "" {
+		return "", errors.New("the program's own file cannot be found: is /proc mounted?")
 	}
-	return path, nil
+	return startedAs, nil
 }

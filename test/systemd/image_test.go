@@ -82,3 +82,23 @@ func TestADropInOfAnotherHost(t *testing.T) {
 		other.plain()
 	})
 }
+
+// A host that keeps versions side by side, and a link to the one that is used: the unit starts what the link leads to.
+func TestALinkToTheProgram(t *testing.T) {
+	const link = "/usr/local/bin/kubelet-supervisor"
+	onEachSystemd(t, func(t *testing.T, m *machine) {
+		m.joined()
+		m.must("dpkg-deb -x %s /opt/1 && dpkg-deb -x %s /opt/2 && ln -s /opt/1/usr/bin/kubelet-supervisor %s", m.deb("old"), m.deb("new"), link)
+		m.supervisor = "/opt/1/usr/bin/kubelet-supervisor"
+		m.must("kubelet-supervisor enable --now")
+		kubeletPID, main := m.healthy("kubelet"), m.property("kubelet", "MainPID")
+		if unit := m.must("systemctl cat kubelet"); !strings.Contains(unit, "ExecStart="+link+" run ") {
+			t.Errorf("the unit is %s", unit)
+		}
+		m.must("ln -sfn /opt/2/usr/bin/kubelet-supervisor %s && systemctl reload kubelet && rm -r /opt/1", link)
+		m.supervisor = "/opt/2/usr/bin/kubelet-supervisor"
+		m.isUpgraded(main, kubeletPID)
+		m.must("systemctl restart kubelet")
+		m.healthy("kubelet")
+	})
+}
