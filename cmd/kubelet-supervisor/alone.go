@@ -18,6 +18,7 @@ import (
 const (
 	defaultKillSwitch = "/etc/kubelet-supervisor/disabled"
 	aloneStatusLimit  = 300 // bytes of STATUS=
+	aloneStatus       = "The kubelet runs without the supervisor: "
 )
 
 // switchedOff tells whether the kill switch is on. Only a file that is certainly not there leaves the supervisor in charge: whoever
@@ -75,5 +76,5 @@ func (r runWords) becomeKubelet(why string, handover *supervisor.Handover) error
 
 // aloneNotice tells systemd all that the unit expects of a supervisor, for not every kubelet says READY=1 or feeds a watchdog.
 func aloneNotice(why string) string {
-	return daemon.SdNotifyReady + "\nWATCHDOG_USEC=0\nSTATUS=" + bounded.Text("The kubelet runs without the supervisor: "+why, aloneStatusLimit)
+	return daemon.SdNotifyReady + "\nWATCHDOG_USEC=0\nSTATUS=" + bounded.Text(aloneStatus+why, aloneStatusLimit)
 }

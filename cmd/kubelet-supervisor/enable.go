@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -69,7 +68,8 @@ var errNotRoot = errors.New("only root may change units: run it with sudo, or wi
 
 func (i *installation) flags(command *cobra.Command) {
 	i.folder, i.flagsFile, i.aside, i.probeFolder = unitFolder, flagsFile, asideFolder, probeFolder
-	command.Flags().StringVar(&i.unit, "unit", kubeletUnit, "the unit that starts the kubelet")
+	i.unit = kubeletUnit
+	command.Flags().Var((*unitName)(&i.unit), "unit", "the unit that starts the kubelet")
 	command.Flags().BoolVar(&i.dryRun, "dry-run", false, "check, say what would be done, and do nothing")
 }
 
@@ -125,6 +125,9 @@ func (i installation) putDropIn(ctx context.Context, state unitState, now bool) 
 		return fmt.Errorf("%s has Type=%s; a kubelet that stays in the foreground is needed", i.unit, state.Type)
 	}
 	if err := i.checkNoOther(ctx, i.unit, state); err != nil {
+		return err
+	}
+	if err := i.checkNoOtherSupervisor(ctx); err != nil {
 		return err
 	}
 	state, err := i.freshState(ctx, state)
@@ -215,6 +218,9 @@ func (i installation) writeUnit(ctx context.Context, unit, path, content string)
 		err = errors.Join(err, replaceFile(path, string(before)))
 	} else {
 		err = errors.Join(err, os.Remove(path))
+		if filepath.Dir(path) != i.folder {
+			_ = os.Remove(filepath.Dir(path)) // if nothing else is there
+		}
 	}
 	_, reloadErr := systemctl(ctx, "daemon-reload")
 	return errors.Join(err, reloadErr)
@@ -252,7 +258,7 @@ func (i installation) enableOwnUnit(ctx context.Context, now bool) error {
 			return err
 		}
 	}
-	i.warnNoKubeconfig(strings.Fields(settings["KUBELET_ARGS"]), i.options().Kubeconfig)
+	i.warnNoKubeconfig(wordsOf(settings["KUBELET_ARGS"]), i.options().Kubeconfig)
 	if i.dryRun {
 		if write {
 			i.say("Would write:        %s\n\n%s", path, ownUnitFile(i.executable))
@@ -299,6 +305,12 @@ func (i installation) restart(ctx context.Context, state unitState, now bool) er
 
 // checkNode finds what would keep run from working, before systemd finds it at the next boot.
 func (i installation) checkNode() error {
+	if err := i.checkExecutable(); err != nil {
+		return err
+	}
+	if err := checkVariables(i.flagsFile); err != nil {
+		return err
+	}
 	var o runOptions
 	flags := o.command().Flags()
 	if err := flags.Parse(supervisorWords(i.flagsFile)); err != nil {
@@ -313,11 +325,6 @@ func (i installation) checkNode() error {
 	return nil
 }
 
-// supervisorWords are the supervisor's own flags.
-func supervisorWords(flagsFile string) []string {
-	return strings.Fields(environmentFile(flagsFile)["KUBELET_SUPERVISOR_ARGS"])
-}
-
 // checkWritable tells whether the folder can be written, or made, by making one and taking it away again.
 func checkWritable(folder string) error {
 	for {
@@ -330,19 +337,4 @@ func checkWritable(folder string) error {
 		}
 		folder = filepath.Dir(folder)
 	}
-}
-
-// environmentFile reads assignments as systemd's EnvironmentFile does, as far as ours need it: a file that is not there has none.
-func environmentFile(path string) map[string]string {
-	values := map[string]string{}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return values
-	}
-	for _, line := range logicalLines(data) {
-		if name, value, found := strings.Cut(line.text, "="); found {
-			values[strings.TrimSpace(name)] = strings.Trim(strings.TrimSpace(value), `"'`)
-		}
-	}
-	return values
 }

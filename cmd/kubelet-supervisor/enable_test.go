@@ -239,6 +239,11 @@ func TestEnableIsRefused(t *testing.T) {
 		"a state folder on what cannot be written": {func(h *host) {
 			written(h.T, h.flagsFile, "KUBELET_SUPERVISOR_ARGS=--state-dir=/proc/state\n")
 		}, "the state folder /proc/state cannot be written"},
+		"a quote that is not closed": {func(h *host) {
+			written(h.T, h.flagsFile, "KUBELET_SUPERVISOR_ARGS=--state-dir=\"/x y\n")
+		}, "a quote \" is not closed"},
+		"a path with a blank":              {func(h *host) { h.executable = "/opt/my tools/kubelet-supervisor" }, "a unit cannot name"},
+		"a path that systemd would expand": {func(h *host) { h.executable = "/opt/100%/kubelet-supervisor" }, "a unit cannot name"},
 		"a shell as the kubelet": {func(h *host) {
 			written(h.T, h.folder+"/lib/kubelet.service.d/10-kubeadm.conf", "[Service]\nExecStart=\nExecStart=/bin/sh -c kubelet\n")
 		}, "only a kubelet's own command line"},
@@ -262,8 +267,9 @@ func TestADropInThatDoesNotCountIsTakenAway(t *testing.T) {
 	if err := os.RemoveAll(h.folder + "/loaded"); err != nil {
 		t.Fatal(err)
 	}
+	folder := filepath.Dir(h.dropInPath())
 	err := h.enable(t.Context(), true)
-	if err == nil || !strings.Contains(err.Error(), "does a later drop-in set ExecStart?") || h.has(h.dropInPath()) || h.changes() != "daemon-reload, daemon-reload" {
+	if err == nil || !strings.Contains(err.Error(), "does a later drop-in set ExecStart?") || h.has(folder) || h.changes() != "daemon-reload, daemon-reload" {
 		t.Errorf("%v; did %s", err, h.changes())
 	}
 }

@@ -46,6 +46,8 @@ func (i installation) whyNone(ctx context.Context) string {
 			return fmt.Sprintf("the supervisor of %s, process %d, has another run folder: name it with --run-dir, or run kubelet-supervisor enable --now where its flags have changed", e.unit, state.MainPID)
 		case !state.inForce(e.path, e.content):
 			return fmt.Sprintf("enabled, but systemd does not start %s as %s says: run kubelet-supervisor enable again", e.unit, e.path)
+		case state.active() && strings.HasPrefix(state.value("StatusText"), aloneStatus):
+			return fmt.Sprintf("the kubelet of %s runs without it: %s", e.unit, strings.TrimPrefix(state.value("StatusText"), aloneStatus))
 		case state.active():
 			return fmt.Sprintf("enabled, not restarted yet: systemctl restart %s", e.unit)
 		}
@@ -104,7 +106,7 @@ func startedPattern(words []string, known map[string]string) *regexp.Regexp {
 			if !is {
 				pattern.WriteString(`(` + between + `[^` + between + `]*)*`)
 			}
-			for one := range slices.Values(strings.Fields(value)) {
+			for one := range slices.Values(wordsOf(value)) {
 				pattern.WriteString(between + regexp.QuoteMeta(one))
 			}
 			continue

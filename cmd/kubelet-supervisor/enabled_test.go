@@ -107,9 +107,13 @@ func TestWhyNoSupervisorRuns(t *testing.T) {
 		prepare func(h *host)
 		want    string
 	}{
-		"not enabled":              {func(h *host) { h.kubelet("active") }, "not enabled: kubelet-supervisor enable"},
-		"a drop-in of somebody":    {func(h *host) { h.kubelet("active"); written(h.T, h.dropInPath(), "[Service]\n") }, "not enabled"},
-		"enabled":                  {func(h *host) { h.enabled("active") }, "enabled, not restarted yet: systemctl restart kubelet.service"},
+		"not enabled":           {func(h *host) { h.kubelet("active") }, "not enabled: kubelet-supervisor enable"},
+		"a drop-in of somebody": {func(h *host) { h.kubelet("active"); written(h.T, h.dropInPath(), "[Service]\n") }, "not enabled"},
+		"enabled":               {func(h *host) { h.enabled("active") }, "enabled, not restarted yet: systemctl restart kubelet.service"},
+		"the kubelet alone": {func(h *host) {
+			h.enabled("active")
+			h.property("StatusText=" + aloneStatus + "no space left")
+		}, "the kubelet of kubelet.service runs without it: no space left"},
 		"enabled, and not started": {func(h *host) { h.enabled("inactive") }, "enabled, and kubelet.service is not started: systemctl start kubelet.service"},
 		"another run folder":       {func(h *host) { h.enabled("active"); h.mainProcess(kubeletUnit, running) }, "the supervisor of kubelet.service, process 77, has another run folder"},
 		"a drop-in not read": {func(h *host) {

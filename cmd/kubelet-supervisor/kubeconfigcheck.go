@@ -76,7 +76,7 @@ var braced = regexp.MustCompile(`\$\{\w+\}`)
 func expandWords(words []string, environment map[string]string) (expanded []string) {
 	for _, word := range words {
 		if found := wholeVariable.FindStringSubmatch(word); found != nil {
-			expanded = append(expanded, strings.Fields(environment[found[1]])...)
+			expanded = append(expanded, wordsOf(environment[found[1]])...)
 			continue
 		}
 		expanded = append(expanded, braced.ReplaceAllStringFunc(unescaped(word), func(name string) string { return environment[strings.Trim(name, "${}")] }))

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
 // otherUnits are those of products that run a kubelet in a unit of another name, and what the kubelet is there.
@@ -66,6 +67,25 @@ func (i installation) checkNoOther(ctx context.Context, unit string, state unitS
 			return fmt.Errorf("a kubelet runs already: process %d (%s) in %s, which is no service, but a container, say, or a shell; enable never starts a second kubelet: stop that one before, or leave the node as it is", k.pid, k.program, k.unit)
 		default:
 			return fmt.Errorf("a kubelet runs already: process %d (%s) of %s; enable never starts a second one: name that unit, with kubelet-supervisor enable --unit=%s", k.pid, k.program, k.unit, k.unit)
+		}
+	}
+	return nil
+}
+
+// checkNoOtherSupervisor refuses a second supervisor with the folders of one that runs: its start would fail, and its unit's kubelet would be
+// restarted for that. Our own unit's ends when kubelet.service starts (Conflicts=), and for no other.
+func (i installation) checkNoOtherSupervisor(ctx context.Context) error {
+	record, running, err := supervisor.ReadRecord(i.runDir())
+	if err != nil || !running {
+		return nil //nolint:nilerror // none runs there
+	}
+	for _, e := range enabledUnits(i.folder) {
+		if e.unit == i.unit || e.unit == ownUnit && i.unit == kubeletUnit {
+			continue
+		}
+		if state, err := showUnit(ctx, e.unit); err == nil && state.MainPID == record.Supervisor.PID {
+			return fmt.Errorf("the supervisor of %s runs, process %d, and a node has one: nothing was changed. kubelet-supervisor disable --unit=%s gives that unit up; after that, run this again",
+				e.unit, state.MainPID, e.unit)
 		}
 	}
 	return nil

@@ -48,7 +48,7 @@ func (u unitState) value(name string) string { return strings.Join(u.properties[
 
 // unitProperties are those that are asked for.
 var unitProperties = slices.Concat([]string{"LoadState", "ActiveState", "Type", "FragmentPath", "DropInPaths", "ExecStart", "ExecStopPost", "UnitFileState", "NeedDaemonReload",
-	"MainPID", "WantedBy", "RequiredBy", "Environment", "EnvironmentFiles", "EnvironmentFile"}, sandboxProperties)
+	"MainPID", "StatusText", "WantedBy", "RequiredBy", "Environment", "EnvironmentFiles", "EnvironmentFile"}, sandboxProperties)
 
 func showUnit(ctx context.Context, unit string) (u unitState, err error) {
 	words, err := systemctl(ctx, "show", "--property="+strings.Join(unitProperties, ","), "--", unit)
@@ -64,7 +64,7 @@ func showUnit(ctx context.Context, unit string) (u unitState, err error) {
 		}
 	}
 	u.LoadState, u.ActiveState, u.Type, u.FragmentPath = u.value("LoadState"), u.value("ActiveState"), u.value("Type"), u.value("FragmentPath")
-	u.DropInPaths = strings.Fields(u.value("DropInPaths"))
+	u.DropInPaths = wordsOf(u.value("DropInPaths")) // one with a backslash is quoted, as for a shell
 	u.ExecStart = u.value("ExecStart")
 	u.Enabled = u.value("UnitFileState") == "enabled"
 	u.NeedDaemonReload = u.value("NeedDaemonReload") == "yes"
