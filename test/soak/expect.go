@@ -83,6 +83,7 @@ func expect(before truth, world world, steps []step, now situation) expectation 
 	case waits(p):
 		held := e
 		held.reason, held.errors, held.losses = "WouldDisrupt", []string{""}, now.running-p.number
+		held.assigned = append(held.assigned, before.active) // what was taken and waits after all is given back to what runs
 		if p != approved {
 			return held
 		}
