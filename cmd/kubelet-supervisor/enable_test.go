@@ -36,11 +36,11 @@ show,*) line=$(sed -n 's/^ExecStart=[-+!]*//p' "etc/$unit.d/zz-kubelet-superviso
 	stop=$(sed -n 's/^ExecStopPost=[-+]*\(..*\)/\1/p' etc/kubelet.service.d/zz-kubelet-supervisor.conf etc/kubelet-supervisor.service 2>/dev/null | head -1)
 	[ -z "$stop" ] || echo "ExecStopPost={ path=/bin/sh ; argv[]=$stop ; ignore_errors=yes }"
 	sed "s|@LINE@|$line|g; s|@TWIN@|$twin|g" "units/$unit" 2>/dev/null || echo LoadState=not-found
-	grep -q ^MainPID "units/$unit" 2>/dev/null || echo MainPID=1 ;;
+	[ ! -e started ] || grep -q ^MainPID "units/$unit" 2>/dev/null || echo MainPID=1 ;;
 list-units,*) cat active-units 2>/dev/null || : ;;
 --version,*) cat version 2>/dev/null || echo 'systemd 252 (252.38-1)' ;;
 daemon-reload,*) mkdir -p units && cp loaded/* units/ 2>/dev/null || : ;;
-restart,* | start,*) [ ! -e start-fails ] || { rm start-fails; echo "Job failed." >&2; exit 1; }; mkdir -p run && cp record run/state.json ;;
+restart,* | start,*) [ ! -e start-fails ] || { rm start-fails; echo "Job failed." >&2; exit 1; }; touch started; mkdir -p run && cp record run/state.json ;;
 esac
 `)
 	if err := os.Chmod(filepath.Join(h.folder, "bin/systemctl"), 0o755); err != nil {
