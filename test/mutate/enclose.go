@@ -69,7 +69,8 @@ func wall(folder string) error {
 	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
 		return fmt.Errorf("making file systems read-only: %w", err)
 	}
-	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "mode=0700"); err != nil {
+	// Open to all, as a folder for temporary files is: tests start programs as other users. Its size keeps a mutant that writes without end small.
+	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "mode=1777,size=1g"); err != nil {
 		return fmt.Errorf("mounting %s: %w", folder, err)
 	}
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {

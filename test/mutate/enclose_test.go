@@ -23,17 +23,22 @@ func shell(ctx context.Context, t *testing.T, script string) (string, error) {
 	if os.Geteuid() != 0 {
 		t.Skip("namespaces need root")
 	}
-	r := &runner{folder: &folder{Dir: t.TempDir(), scratch: t.TempDir()}, env: []string{"OUTSIDE=" + t.TempDir()}}
+	scratch := t.TempDir()
+	if err := os.Chmod(filepath.Dir(scratch), 0o711); err != nil { // as mutate's own is
+		t.Fatal(err)
+	}
+	r := &runner{folder: &folder{Dir: t.TempDir(), scratch: scratch}, env: []string{"OUTSIDE=" + t.TempDir()}}
 	output, err := r.startEnclosed(ctx, "/bin/sh", 7, "-c", script)
 	return string(output), err
 }
 
-// An enclosed mutant sees and ends no process but its own, and writes nowhere but in its folder.
+// An enclosed mutant sees and ends no process but its own, and writes nowhere but in its folder, where its tests may be several users.
 func TestEnclosed(t *testing.T) {
 	output, err := shell(t.Context(), t, `
 		echo "mutant $MUTATE_ID"
 		touch "$OUTSIDE/x" 2>/dev/null || echo "cannot write outside"
 		rm -rf "$PWD" 2>/dev/null; test -d "$PWD" && echo "cannot remove outside"
+		setpriv --reuid=65534 --clear-groups touch "$TMPDIR/y" && echo "another user can write there"
 		touch "$TMPDIR/x" && echo "can write inside"
 		echo $(ls /proc | grep -c '^[0-9]*$') processes or fewer
 		kill -9 -1; echo "killed all but itself"
@@ -41,7 +46,7 @@ func TestEnclosed(t *testing.T) {
 	if err == nil || err.Error() != "exit status 3" {
 		t.Errorf("it ended with %v", err)
 	}
-	for _, want := range []string{"mutant 7", "cannot write outside", "cannot remove outside", "can write inside", "killed all but itself"} {
+	for _, want := range []string{"mutant 7", "cannot write outside", "cannot remove outside", "another user can write there", "can write inside", "killed all but itself"} {
 		if !strings.Contains(output, want) {
 			t.Errorf("%q is not in\n%s", want, output)
 		}

@@ -105,9 +105,9 @@ func (a *account) judge() {
 }
 
 func (a *account) String() string {
-	return fmt.Sprintf("%d mutants: %d killed (%.1f %%); %d alive, of them %d not covered, %d timed out, "+
+	return fmt.Sprintf("%d mutants: %d killed (%.1f %%), of them %d by the time limit; %d alive, of them %d not covered, %d timed out, "+
 		"%d listed as meaning the same (%.1f %%)",
-		a.all(), a.killed(), 100*part(a.killed(), a.all()), a.all()-a.killed(),
+		a.all(), a.killed(), 100*part(a.killed(), a.all()), a.results[hung], a.all()-a.killed(),
 		a.results[uncovered], a.results[timedOut], a.listed, 100*part(a.listed, a.all()))
 }
 

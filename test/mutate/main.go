@@ -22,6 +22,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -37,6 +38,7 @@ type options struct {
 	Seed  uint64
 	Show  bool
 	Least time.Duration // that a mutant is given, however quick the original is
+	Jobs  int           // so many mutants at a time
 }
 
 func run() int {
@@ -49,6 +51,7 @@ func run() int {
 	flag.Float64Var(&o.Share, "share", 1, "only this part of the mutants, by chance")
 	flag.Uint64Var(&o.Seed, "seed", 1, "of that chance")
 	flag.DurationVar(&o.Least, "least", 10*time.Second, "what each mutant is given at least; more where other work slows the tests down, for a mutant that takes too long may count as killed")
+	flag.IntVar(&o.Jobs, "jobs", runtime.GOMAXPROCS(0), "so many mutants at a time; more than processors where the tests wait most of the time")
 	flag.BoolVar(&o.Show, "show", false, "only show the mutants, also those that turn out not to compile")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -75,6 +78,9 @@ func mutate(ctx context.Context, o options, out io.Writer) (int, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(scratch)
+	if err := os.Chmod(scratch, 0o711); err != nil { // other users, as whom tests of an enclosed package start programs, pass through it
+		return 0, err
+	}
 	p, err := open(ctx, o.Package, scratch)
 	if err != nil {
 		return 0, err
@@ -111,7 +117,7 @@ func mutate(ctx context.Context, o options, out io.Writer) (int, error) {
 	a.match(mutants)
 	_, _ = fmt.Fprintf(out, "%s: %d mutants to run; built in %s, %s for each at most\n",
 		o.Package, len(chosen), time.Since(start).Round(time.Second), r.timeout.Round(time.Second))
-	if err := r.each(ctx, chosen, a.take); err != nil {
+	if err := r.each(ctx, o.Jobs, chosen, a.take); err != nil {
 		return 0, err
 	}
 	if all {

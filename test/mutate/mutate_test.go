@@ -25,13 +25,13 @@ func TestFates(t *testing.T) {
 		"sample.go:6: names: 2 → 3 (survived)",
 		`sample.go:6: names: removed 2: "two" (survived)`,
 	}
-	faults, lines := mutateSample(t, options{Share: 1})
+	faults, lines := mutateSample(t, options{Share: 1, Jobs: 2})
 	got := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.HasPrefix(line, "sample.go:") })
 	slices.Sort(got)
 	if !slices.Equal(got, want) || faults != len(want) {
 		t.Errorf("%d faults\n%s\nwant\n%s", faults, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	const sum = "./testdata/sample: 26 mutants: 13 killed (50.0 %); 13 alive, of them 1 not covered, 2 timed out, 1 listed as meaning the same (3.8 %); "
+	const sum = "./testdata/sample: 26 mutants: 13 killed (50.0 %), of them 0 by the time limit; 13 alive, of them 1 not covered, 2 timed out, 1 listed as meaning the same (3.8 %); "
 	if last := lines[len(lines)-1]; !strings.HasPrefix(last, sum) {
 		t.Errorf("%q, want %q", last, sum)
 	}
@@ -55,7 +55,7 @@ func TestPart(t *testing.T) {
 
 // A file that is not there is no success.
 func TestNothingChosen(t *testing.T) {
-	_, err := mutate(t.Context(), options{target: target{Package: "./testdata/sample"}, Share: 1, Files: "absent.go"}, io.Discard)
+	_, err := mutate(t.Context(), options{target: target{Package: "./testdata/sample"}, Share: 1, Jobs: 2, Files: "absent.go"}, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "no mutant is left") {
 		t.Error(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +33,9 @@ const (
 // patience is how many times as long as the original a mutant may take.
 const patience = 10
 
+// parallel lets tests wait side by side, though each mutant has one processor.
+const parallel = "-test.parallel=8"
+
 // runner runs the package's tests on mutants.
 type runner struct {
 	*folder
@@ -41,8 +43,9 @@ type runner struct {
 	env     []string // beside that of this process
 	binary  string   // with all mutants of functions
 	blocks  map[string][]block
-	slow    string // a pattern of the tests that take most of the time; may be empty
-	timeout time.Duration
+	slow    string        // a pattern of the tests that take most of the time; may be empty
+	quick   time.Duration // for the other tests
+	timeout time.Duration // for all
 }
 
 // prepare builds the mutants, gives those that compile, and runs the tests without any.
@@ -82,6 +85,14 @@ func (r *runner) calibrate(ctx context.Context, least time.Duration) error {
 	}
 	took := time.Since(start)
 	r.timeout, r.slow = max(patience*took, least), slowTests(string(output), took/slowShare)
+	if r.quick = r.timeout; r.slow == "" {
+		return nil
+	}
+	start = time.Now()
+	if output, err = r.start(ctx, r.binary, 0, r.skip("-test.skip", r.slow)...); err != nil {
+		return fmt.Errorf("the tests fail on the original without those that are slow: %w\n%s", err, output)
+	}
+	r.quick = max(patience*time.Since(start), least)
 	return nil
 }
 
@@ -119,13 +130,13 @@ func slowTests(output string, limit time.Duration) string {
 	return "^(" + strings.Join(names, "|") + ")$"
 }
 
-// each runs mutants on all processors and hands over each result, one at a time.
-func (r *runner) each(ctx context.Context, mutants []*mutant, take func(*mutant, result)) error {
+// each runs so many mutants at a time and hands over each result, one after the other.
+func (r *runner) each(ctx context.Context, at int, mutants []*mutant, take func(*mutant, result)) error {
 	jobs := make(chan *mutant)
 	var workers sync.WaitGroup
 	var one sync.Mutex
 	var failed error
-	for range runtime.GOMAXPROCS(0) {
+	for range at {
 		workers.Go(func() {
 			for m := range jobs {
 				got, err := r.try(ctx, m)
@@ -175,27 +186,33 @@ func (r *runner) try(ctx context.Context, m *mutant) (result, error) {
 
 // test runs the quick tests, then the slow ones.
 func (r *runner) test(ctx context.Context, binary string, id int) result {
-	passes := [][]string{r.skip("-test.skip")}
-	if r.slow != "" {
-		passes = [][]string{r.skip("-test.skip", r.slow), append(r.skip("-test.skip"), "-test.run", r.slow)}
+	if r.slow == "" {
+		return r.pass(ctx, r.timeout, binary, id, r.skip("-test.skip"))
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	if got := r.pass(ctx, r.quick, binary, id, r.skip("-test.skip", r.slow)); got != survived {
+		return got
+	}
+	return r.pass(ctx, r.timeout, binary, id, append(r.skip("-test.skip"), "-test.run", r.slow))
+}
+
+func (r *runner) pass(ctx context.Context, limit time.Duration, binary string, id int, arguments []string) result {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for _, arguments := range passes {
-		_, err := r.start(ctx, binary, id, append(arguments, "-test.failfast")...)
-		switch {
-		case ctx.Err() != nil && r.target.Waits:
-			return hung
-		case ctx.Err() != nil:
-			return timedOut
-		case err != nil:
-			return killed
-		}
+	switch _, err := r.start(ctx, binary, id, append(arguments, "-test.failfast")...); {
+	case ctx.Err() != nil && r.target.Waits:
+		return hung
+	case ctx.Err() != nil:
+		return timedOut
+	case err != nil:
+		return killed
 	}
 	return survived
 }
 
 func (r *runner) start(ctx context.Context, binary string, id int, arguments ...string) ([]byte, error) {
+	if r.target.Waits {
+		arguments = append(arguments, parallel) // one processor runs many tests that wait
+	}
 	if r.target.Enclosed {
 		return r.startEnclosed(ctx, binary, id, arguments...)
 	}
