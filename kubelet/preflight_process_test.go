@@ -19,6 +19,8 @@ import (
 // executable makes a shell script.
 func executable(t *testing.T, script string) string {
 	t.Helper()
+	syscall.ForkLock.RLock() // a file that is open for writing in a process that is forked meanwhile cannot be executed
+	defer syscall.ForkLock.RUnlock()
 	path := written(t, "kubelet.sh", "#!/bin/sh\n"+script+"\n")
 	if err := os.Chmod(path, 0o700); err != nil {
 		t.Fatal(err)
@@ -67,6 +69,7 @@ func TestPreflightLeavesNoProcess(t *testing.T) {
 		"killed in between": {"kill -9 $$", config.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			pidFile := filepath.Join(t.TempDir(), "pid")
 			kubelet := executable(t, "sleep 600 & echo $! >"+pidFile+"; "+test.script)
 			preflight := Preflight{Kubelet: kubelet, Mode: PreflightAlways, TempFolder: t.TempDir(), Timeout: time.Minute}
@@ -92,6 +95,7 @@ func TestPreflightThatIsNotHeard(t *testing.T) {
 		"success, strange": {"exit 0", config.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			pidFile := filepath.Join(t.TempDir(), "pid")
 			kubelet := executable(t, "setsid sleep 600 & echo $! >"+pidFile+`; until [ "$(cut -d' ' -f6 /proc/$!/stat)" = $! ]; do :; done; `+test.script)
 			preflight := Preflight{Kubelet: kubelet, Mode: PreflightAlways, TempFolder: t.TempDir(), Timeout: time.Minute}
