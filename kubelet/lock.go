@@ -37,14 +37,22 @@ func lockOf(pid int, name string) (heldLock, bool) {
 			continue
 		}
 		info, _ := os.ReadFile(filepath.Join(proc, "fdinfo", file.Name()))
-		for line := range strings.Lines(string(info)) {
-			// lock:	1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF
-			if fields := strings.Fields(line); len(fields) > 6 && fields[0] == "lock:" && fields[2] == "FLOCK" {
-				return heldLock{id: fields[6], file: path}, true
-			}
+		if id := heldIn(string(info)); id != "" {
+			return heldLock{id: id, file: path}, true
 		}
 	}
 	return heldLock{}, false
+}
+
+// heldIn finds the lock in the fdinfo of an open file; "" = none.
+func heldIn(info string) (id string) {
+	for line := range strings.Lines(info) {
+		// lock:	1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF
+		if fields := strings.Fields(line); len(fields) > 6 && fields[0] == "lock:" && fields[2] == "FLOCK" {
+			return fields[6]
+		}
+	}
+	return ""
 }
 
 // isAt tells whether the lock is on the file that is at the path now, and not on one that was removed.
@@ -53,7 +61,11 @@ func (h heldLock) isAt(path string) bool { return sameFile(h.file, path) }
 // hasWaiter tells whether the process waits for the lock (proc_locks(5)).
 func (h heldLock) hasWaiter(pid int) bool {
 	table, _ := os.ReadFile("/proc/locks")
-	for line := range strings.Lines(string(table)) {
+	return h.waitedFor(string(table), pid)
+}
+
+func (h heldLock) waitedFor(table string, pid int) bool {
+	for line := range strings.Lines(table) {
 		// 1: -> FLOCK  ADVISORY  WRITE 4712 08:01:1234 0 EOF
 		fields := strings.Fields(line)
 		if len(fields) > 6 && fields[1] == "->" && fields[2] == "FLOCK" && fields[5] == strconv.Itoa(pid) && fields[6] == h.id {
@@ -79,7 +91,7 @@ const lockFailed = "unable to acquire file lock"
 // lockable tells whether a kubelet that is started now may be given the lock file: it is the kubelet itself, the file can be opened, and
 // nobody holds it whom it would wait for in vain.
 func (l *Launcher) lockable() bool {
-	return l.LockFile != "" && !l.cannotLock.Load() && isELF(l.Path) && l.lock.look(func() bool { return isFree(l.LockFile) })
+	return !l.cannotLock.Load() && isELF(l.Path) && l.lock.look(func() bool { return isFree(l.LockFile) })
 }
 
 // isFree tells whether the file can be opened, and is held by nobody.
@@ -93,27 +105,23 @@ func isFree(path string) bool {
 }
 
 // openLock opens the file as a kubelet does. Before Linux 6.12 that waits for a frozen file system.
-func openLock(path string) (fd int, err error) {
-	if fd, err = unix.Open(path, unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600); err != nil {
+func openLock(path string) (int, error) {
+	fd, err := unix.Open(path, unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
 		return -1, err
 	}
 	var info unix.Stat_t
-	if err = unix.Fstat(fd, &info); err == nil && info.Mode&unix.S_IFMT != unix.S_IFREG {
-		err = unix.EINVAL
-	}
-	if err != nil {
+	if err := unix.Fstat(fd, &info); err != nil || info.Mode&unix.S_IFMT != unix.S_IFREG {
 		_ = unix.Close(fd)
+		return -1, unix.EINVAL
 	}
-	return fd, err
+	return fd, nil
 }
 
 // canOpen tells whether the file can be opened, whoever holds it.
 func canOpen(path string) bool {
 	fd, err := openLock(path)
-	if err != nil {
-		return false
-	}
-	return unix.Close(fd) == nil
+	return err == nil && unix.Close(fd) == nil
 }
 
 // lockTime is how long the disk may take to open the lock file. No kubelet waits longer for a disk that hangs: it starts without.
@@ -133,12 +141,10 @@ func (l *lockLooker) look(free func() bool) bool {
 		defer l.waits.Store(false)
 		answer <- free()
 	}()
-	deadline := time.NewTimer(lockTime)
-	defer deadline.Stop()
 	select {
 	case is := <-answer:
 		return is
-	case <-deadline.C:
+	case <-time.After(lockTime):
 		return false
 	}
 }
