@@ -1,10 +1,13 @@
 package kubelet
 
 import (
+	"bytes"
 	"errors"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -149,5 +152,134 @@ func TestAnExitStatusThatIsNotKnown(t *testing.T) {
 	exited := child.exited(nil, errors.New("no child processes"), nil)
 	if !exited.Asked || exited.Code != -1 || exited.Words != "its exit status is unavailable: no child processes" {
 		t.Errorf("got %+v", exited)
+	}
+}
+
+// What is told of an exit, by what the kubelet did, what its log says, and what we did.
+func TestWhatAnExitTells(t *testing.T) {
+	const refused = errorHeader + `"command failed" err="failed to run Kubelet: no such cgroup"` + "\n"
+	const validate = "failed to run Kubelet: validate service connection: validate CRI v1 runtime API for endpoint \"unix:///a\": rpc error: code = "
+	for name, row := range map[string]struct {
+		script, log, hung string
+		asked             bool
+		want              Exited
+		words             string
+	}{
+		"an error":                          {script: "exit 1", log: refused, want: Exited{Code: 1}, words: "exit code 1: failed to run Kubelet: no such cgroup"},
+		"without a word":                    {script: "exit 3", want: Exited{Code: 3}, words: "exit code 3"},
+		"an end that is none of its errors": {script: "exit 0", log: refused, want: Exited{Code: 0}, words: "exit code 0"},
+		"a signal":                          {script: "kill -TERM $$", want: Exited{Code: -1}, words: "killed by SIGTERM"},
+		"a signal, and an error before":     {script: "kill -ABRT $$", log: refused, want: Exited{Code: -1}, words: "killed by SIGABRT: failed to run Kubelet: no such cgroup"},
+		"SIGKILL is explained by no words":  {script: "kill -KILL $$", log: refused, want: Exited{Code: -1}, words: "killed by SIGKILL"},
+		"it hung":                           {script: "exit 2", hung: "it does not ping", want: Exited{Code: 2}, words: "it does not ping; exit code 2"},
+		"its runtime is away":               {script: "exit 1", log: errorHeader + strconv.Quote("command failed") + " err=" + strconv.Quote(validate+"Unavailable desc = a") + "\n", want: Exited{Code: 1, RuntimeDown: true}, words: "the container runtime at unix:///a does not answer; exit code 1: " + validate + "Unavailable desc = a"},
+		"its runtime is away, and we asked": {script: "exit 1", asked: true, want: Exited{Asked: true, Code: 1}, words: "exit code 1"},
+		"its runtime is away, and it ended": {script: "exit 0", want: Exited{Code: 0}, words: "exit code 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			child := &Child{launcher: NewLauncher(Settings{}), command: exec.Command("/bin/sh", "-c", row.script)}
+			if strings.HasPrefix(name, "its runtime") {
+				child.endpoints.Runtime, child.fallbackRuntime = "unix:///a", "unix:///a"
+			}
+			child.launcher.countKills = func() int { return -1 }
+			_ = child.command.Run()
+			child.asked.Store(row.asked)
+			if row.hung != "" {
+				child.hung.Store(&row.hung)
+			}
+			got := child.exited(child.command.ProcessState, nil, []byte(row.log))
+			row.want.Words, row.want.Delay = row.words, got.Delay
+			if got != row.want {
+				t.Errorf("got  %+v\nwant %+v", got, row.want)
+			}
+		})
+	}
+}
+
+// A kubelet that had the lock file is started without it once it ended as if it were not allowed to have it; what else ends it says nothing of that.
+func TestWhatSpeaksAgainstTheLockFile(t *testing.T) {
+	const denied = errorHeader + `"command failed" err="failed to run Kubelet: unable to acquire file lock on \"/lock\": permission denied"` + "\n"
+	for name, row := range map[string]struct {
+		script, log    string
+		locked, asked  bool
+		healthy        time.Duration
+		cannot, saysSo bool
+	}{
+		"it says so":                  {script: "exit 1", log: denied, locked: true, cannot: true, saysSo: true},
+		"it says so later":            {script: "exit 1", log: denied, locked: true, healthy: time.Hour, cannot: true, saysSo: true},
+		"it says so and ends well":    {script: "exit 0", log: denied, locked: true},
+		"it has no lock file":         {script: "exit 1", log: denied},
+		"we asked it to end":          {script: "exit 1", log: denied, locked: true, asked: true},
+		"a signal":                    {script: "kill -TERM $$", locked: true},
+		"without a word":              {script: "exit 1", locked: true, cannot: true},
+		"without a word, was healthy": {script: "exit 1", locked: true, healthy: time.Second},
+		"with other words":            {script: "exit 1", log: "other words\n", locked: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			child := &Child{launcher: NewLauncher(Settings{}), command: exec.Command("/bin/sh", "-c", row.script), locked: row.locked}
+			child.healthy.sum = row.healthy
+			_ = child.command.Run()
+			child.asked.Store(row.asked)
+			exited := child.exited(child.command.ProcessState, nil, []byte(row.log))
+			if cannot := child.launcher.cannotLock.Load(); cannot != row.cannot || exited.LockDenied != row.saysSo {
+				t.Errorf("cannot lock %t, denied %t", cannot, exited.LockDenied)
+			}
+		})
+	}
+}
+
+// The words of a kubelet that has a journal stream are asked for only where they would be told; those of the others are in their file.
+func TestWhereTheLastWordsAre(t *testing.T) {
+	folder := t.TempDir()
+	const inJournal, inFile = "E0102 15:04:05.000000 1 a.go:1] of the journal\n", "of the file\n"
+	write(t, filepath.Join(folder, "journalctl"), "#!/bin/sh\nprintf '%s' '"+inJournal+"'\n")
+	if err := os.Chmod(filepath.Join(folder, "journalctl"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	for name, row := range map[string]struct {
+		script           string
+		journaled, asked bool
+		want             string
+	}{
+		"an error, to the journal":           {"exit 1", true, false, inJournal},
+		"an error, to the file":              {"exit 1", false, false, inFile},
+		"we asked for its end":               {"exit 1", true, true, ""},
+		"it ended well":                      {"exit 0", true, false, ""},
+		"it was killed":                      {"kill -KILL $$", true, false, ""},
+		"how it ended is not known":          {"", true, false, ""},
+		"how it ended is not known, to file": {"", false, false, inFile},
+	} {
+		t.Run(name, func(t *testing.T) {
+			child := &Child{launcher: NewLauncher(Settings{RunDir: t.TempDir()}), command: exec.Command("/bin/sh", "-c", "echo of the file; "+row.script), journaled: row.journaled, begun: time.Now()}
+			if err := child.launcher.output.attach(child.command); err != nil {
+				t.Fatal(err)
+			}
+			_ = child.command.Run()
+			child.asked.Store(row.asked)
+			state := child.command.ProcessState
+			if row.script == "" {
+				state = nil
+			}
+			if got := child.lastWords(t.Context(), state); string(bytes.TrimSpace(got)) != strings.TrimSpace(row.want) {
+				t.Errorf("got %q, want %q", got, row.want)
+			}
+		})
+	}
+}
+
+// What would run if a child failed is asked about its runtime and its port, and may be the command line alone.
+func TestFallBackTo(t *testing.T) {
+	local := written(t, "local.yaml", header+"containerRuntimeEndpoint: unix:///local\nhealthzPort: 1001\n")
+	committed := written(t, "committed.yaml", header+"containerRuntimeEndpoint: unix:///committed\nhealthzPort: 1002\n")
+	for _, row := range []struct{ file, want, runtime, healthz string }{
+		{"", local, "unix:///local", "127.0.0.1:1001"},
+		{committed, committed, "unix:///committed", "127.0.0.1:1002"},
+	} {
+		child := &Child{launcher: NewLauncher(Settings{Arguments: []string{"--config=" + local}})}
+		child.FallBackTo(row.file)
+		if child.fallback != row.want || child.fallbackRuntime != row.runtime || child.fallbackHealthz != row.healthz {
+			t.Errorf("%q: %s, %s, %s", row.file, child.fallback, child.fallbackRuntime, child.fallbackHealthz)
+		}
 	}
 }
