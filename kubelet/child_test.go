@@ -110,6 +110,19 @@ func TestAWaitThatIsOverIsNoRefusal(t *testing.T) {
 	}
 }
 
+// Without anybody who knows the runtime's protocol, only a socket that refuses is down.
+func TestARuntimeThatCannotBeAsked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "runtime")
+	child := &Child{launcher: &Launcher{}, endpoints: config.Endpoints{Runtime: path}, fallbackRuntime: path}
+	if !child.runtimeDown("") {
+		t.Error("it refuses, and is not down")
+	}
+	fakenode.Listen(t, "unix", path)
+	if child.runtimeDown("") {
+		t.Error("it refuses nothing, and is down")
+	}
+}
+
 func TestBackoff(t *testing.T) {
 	l := NewLauncher(Settings{})
 	const asked = true

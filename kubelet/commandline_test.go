@@ -3,7 +3,11 @@ package kubelet
 import (
 	"context"
 	"fmt"
+	"net"
+	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,6 +69,50 @@ func TestAScriptThatDoesNotHandOnItsArguments(t *testing.T) {
 					}
 					return
 				}
+			}
+		})
+	}
+}
+
+// Whoever listens below the child is the kubelet in its place, unless the child listens, too: what it forks has its sockets for a moment.
+func TestWhoListensBelowTheChild(t *testing.T) {
+	for name, row := range map[string]struct {
+		script string // descriptor 3 is the listener
+		listen bool
+		became bool
+	}{
+		"it and what it forks":  {"sleep 1000 & echo; wait", true, false},
+		"what it started alone": {"sleep 1000 3<&3 & exec 3<&-; echo; wait", true, true},
+		"nobody below it":       {"sleep 1000 3<&- & exec 3<&-; echo; wait", true, false},
+		"nobody":                {"sleep 1000 3<&- & exec 3<&-; echo; wait", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			listener, err := net.Listen("tcp4", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			file, err := listener.(*net.TCPListener).File()
+			if err != nil {
+				t.Fatal(err)
+			}
+			address := loopback(listener)
+			_ = listener.Close()
+			command := exec.Command("/bin/sh", "-c", row.script)
+			command.ExtraFiles, command.SysProcAttr = []*os.File{file}, &syscall.SysProcAttr{Setpgid: true}
+			out, errOut := command.StdoutPipe()
+			if err := command.Start(); err != nil || errOut != nil {
+				t.Fatal(err, errOut)
+			}
+			defer file.Close()
+			if !row.listen {
+				_ = file.Close()
+			}
+			defer func() { _ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL); _ = command.Wait() }()
+			_, _ = out.Read(make([]byte, 1))
+			c := &Child{launcher: NewLauncher(Settings{Path: "/kubelet"}), command: command}
+			var told []Event
+			if became := c.becameNone(t.Context(), address, func(e Event) { told = append(told, e) }); became != row.became || len(told) > 0 != row.became {
+				t.Errorf("%t, told %v", became, told)
 			}
 		})
 	}

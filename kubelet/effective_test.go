@@ -119,6 +119,20 @@ func TestTeller(t *testing.T) {
 	}
 }
 
+// Of a line without an end no more is held back than what may tell.
+func TestTellerHoldsLittleBack(t *testing.T) {
+	for _, begin := range []string{infoHeader, "{"} {
+		var teller teller
+		line := begin + strings.Repeat("x", tellingHead-len(begin)-1)
+		if rest := teller.pass([]byte(line)); len(rest) > 0 {
+			t.Errorf("passes before it is known: %q", rest)
+		}
+		if rest := teller.pass([]byte("y")); string(rest) != line+"y" {
+			t.Errorf("%d bytes of %d are held back", len(line)+1-len(rest), len(line)+1)
+		}
+	}
+}
+
 // Whatever a kubelet prints, and however it comes in pieces: what is told does not pass, all else does, and little is kept.
 func FuzzTeller(f *testing.F) {
 	f.Add(infoHeader+"\"KubeletConfiguration\" configuration=<\n\t{\n\t  \"MaxPods\": 1\n\t}\n >\n"+checkLine, uint16(3))
