@@ -44,6 +44,7 @@ func TestHandOver(t *testing.T) {
 	child.endpoints = config.Endpoints{Runtime: "unix:///run/a", HealthzAddress: "127.0.0.1:10248"}
 	child.given, child.fallbackRuntime, child.fallbackHealthz = "/run/effective", "unix:///run/b", "127.0.0.1:10249"
 	child.started, child.healthy.sum, child.journaled, child.locked = time.Now().Add(-time.Hour), time.Minute, true, true
+	child.healthy.since = time.Now().Add(-2 * time.Minute)
 	child.notify = listenNotifyUntilTheEnd(t)
 	pid := child.Process().PID
 	child.notify.inherit(kubeletNotes{PID: pid, Ready: true, Pings: 5})
@@ -56,6 +57,9 @@ func TestHandOver(t *testing.T) {
 	var kubelet HandedChild
 	if err := json.Unmarshal(handed, &[]any{&launcher, &kubelet}); err != nil {
 		t.Fatal(err)
+	}
+	if kubelet.Healthy < 3*time.Minute || kubelet.Healthy > time.Hour {
+		t.Errorf("healthy for %s so far", kubelet.Healthy)
 	}
 	if kubelet.Age < time.Hour || kubelet.Age > 2*time.Hour || !kubelet.Notes.Ready || kubelet.Notes.Pings != 5 {
 		t.Errorf("handed over: %+v", kubelet)
@@ -79,6 +83,9 @@ func TestHandOver(t *testing.T) {
 	}
 	if now.Age = kubelet.Age; *now != kubelet {
 		t.Errorf("%+v became %+v", kubelet, *now)
+	}
+	if unheard, err := NewLauncher(Settings{}).InheritChild(&kubelet); err != nil || unheard.HandOver().Notes != (kubeletNotes{}) {
+		t.Errorf("without a notify socket: %+v, %v", unheard, err)
 	}
 	if next, want := after.Delay(), before.Delay(); next != want {
 		t.Errorf("the next start waits %s, and waited %s before", next, want)

@@ -3,7 +3,6 @@ package kubelet
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -86,7 +85,7 @@ func (c *Child) watchHealth(ctx context.Context, tell func(Event)) {
 				tell(NotInUse{Words: words})
 			}
 			tell(Healthy{})
-		case err != nil && (healthy || err.Error() != words):
+		case err != nil && err.Error() != words: // "" while it is healthy
 			healthy, words = false, err.Error()
 			c.healthy.turn(false)
 			tell(Unhealthy{Words: words})
@@ -129,7 +128,6 @@ func (c *Child) probe(ctx context.Context, client *http.Client) error {
 		return fmt.Errorf("healthz at %s does not answer", address)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 4<<10))
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("healthz at %s answers %s", address, answer.Status)
 	}

@@ -106,6 +106,9 @@ func TestHealthyTimeAddsUp(t *testing.T) {
 	if total := h.total(); total < time.Hour+time.Minute || total > time.Hour+2*time.Minute {
 		t.Errorf("%s in all", total)
 	}
+	if before := h.sofar(); h.total() != before {
+		t.Error("its health goes on after its end")
+	}
 }
 
 func TestHowOftenHealthIsAsked(t *testing.T) {
@@ -116,6 +119,8 @@ func TestHowOftenHealthIsAsked(t *testing.T) {
 		want    time.Duration
 	}{
 		"it has just been started":       {false, time.Second, 10 * time.Millisecond},
+		"it is as old as that":           {false, 3 * time.Second, 10 * time.Millisecond},
+		"its time is just over":          {false, startTimeout, 50 * time.Millisecond},
 		"it starts":                      {false, 4 * time.Second, 50 * time.Millisecond},
 		"it has not started in time":     {false, startTimeout + 1, time.Second},
 		"it is healthy":                  {true, time.Second, 10 * time.Second},

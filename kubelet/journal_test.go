@@ -1,12 +1,18 @@
 package kubelet
 
 import (
+	"fmt"
 	"io"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
 // What is kept of a long journal is its end: the error that a kubelet ended with, and not an older one. This journalctl is as that of systemd
@@ -55,5 +61,64 @@ func TestHeadBufferIsBounded(t *testing.T) {
 	}
 	if string(b.kept) != "0123456789" || cap(b.kept) > 100 {
 		t.Errorf("kept %q in %d bytes", b.kept, cap(b.kept))
+	}
+}
+
+// A kubelet whose log goes to journald has a stream of its own there, and says so in its environment as systemd's services do.
+func TestAJournalStreamOfItsOwn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "stdout")
+	journald, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer journald.Close()
+	heard := make(chan string, 1)
+	go func() {
+		connection, err := journald.Accept()
+		if err != nil {
+			heard <- err.Error()
+			return
+		}
+		defer connection.Close()
+		_ = connection.SetReadDeadline(time.Now().Add(fakenode.Patience))
+		all, err := io.ReadAll(connection) // the end comes when nobody has the stream any more
+		heard <- fmt.Sprint(string(all), err)
+	}()
+	command := exec.Command("/bin/sh", "-c", `[ "$JOURNAL_STREAM" = "$(stat -L -c %d:%i /proc/self/fd/2)" ] && echo its own; env | grep -c JOURNAL_STREAM; echo error >&2`)
+	command.Env = append(os.Environ(), "JOURNAL_STREAM=1:1", "OTHER=1")
+	done, err := attachJournal(path, command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if streams := slices.DeleteFunc(slices.Clone(command.Env), func(entry string) bool { return !strings.HasPrefix(entry, "JOURNAL_STREAM=") }); len(streams) != 1 || !slices.Contains(command.Env, "OTHER=1") {
+		t.Errorf("its environment is %q", command.Env)
+	}
+	if err := command.Run(); err != nil {
+		t.Error(err)
+	}
+	done()
+	if got, want := <-heard, "kubelet\n\n6\n1\n0\n0\n0\nits own\n1\nerror\n<nil>"; got != want {
+		t.Errorf("journald heard %q, want %q", got, want)
+	}
+	_ = journald.Close()
+	if done, err := attachJournal(path, command); done != nil || err == nil || !strings.Contains(err.Error(), "opening a log stream") {
+		t.Errorf("without journald: %v", err)
+	}
+}
+
+// A journal that cannot be read, and one without an error, say nothing.
+func TestAJournalThatSaysNothing(t *testing.T) {
+	for name, script := range map[string]string{"it fails": "echo 'E0102 15:04:05.000000 1 a.go:1] words'; exit 1", "no error in it": "echo bye"} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			write(t, filepath.Join(folder, "journalctl"), "#!/bin/sh\n"+script+"\n")
+			if err := os.Chmod(filepath.Join(folder, "journalctl"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+			if words := journalWords(t.Context(), 1, 0); words != nil {
+				t.Errorf("got %q", words)
+			}
+		})
 	}
 }

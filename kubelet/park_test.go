@@ -92,10 +92,17 @@ func TestAParkedKubeletIsLetThroughByTheEndOfTheOtherOne(t *testing.T) {
 	if p.notify.notes(next.Process().PID).Ready {
 		t.Error("it is ready, and waits")
 	}
+	next.logFrom++ // both have written nothing yet
+	if began := p.output.began.Load(); began != first.logFrom {
+		t.Errorf("the last words are those from %d on, want the part of the one that runs, from %d", began, first.logFrom)
+	}
 	p.notify.hear(next.Process().PID, "WATCHDOG=1\nWATCHDOG=1") // from 1.35 on a kubelet pings before it does anything else, and not while it waits
 	first.Stop(time.Minute)
 	if !next.Passed() {
 		t.Fatal("it did not go past the lock")
+	}
+	if began := p.output.began.Load(); began != next.logFrom {
+		t.Errorf("the last words are those from %d on, want its own, from %d", began, next.logFrom)
 	}
 	if pings := p.notify.notes(next.Process().PID).Pings; pings != 0 {
 		t.Errorf("%d pings of before its start count, so that it would soon be taken for hung", pings)
@@ -118,6 +125,10 @@ func TestWhatIsNotParked(t *testing.T) {
 			before: func(p *parkingLot, _ *Child) { _ = os.Remove(p.LockFile) }},
 		"another lock file took its place": {lock: true, behaviour: "mode: ok", want: "does not hold the lock file",
 			before: func(p *parkingLot, _ *Child) { _ = os.Remove(p.LockFile); write(p.t, p.LockFile, "") }},
+		"the disk of the lock file hangs": {lock: true, behaviour: "mode: ok", want: "its disk does not answer",
+			before: func(p *parkingLot, _ *Child) { p.lock.waits.Store(true) }},
+		"it cannot be started": {lock: true, behaviour: "mode: ok", want: "starting the kubelet: ",
+			before: func(p *parkingLot, _ *Child) { p.Path += "-absent" }},
 		"it refuses its configuration": {lock: true, behaviour: "mode: refuse, words: no", want: ErrEndedBeforeLock.Error()},
 		"it does not come to the lock": {lock: true, behaviour: "mode: slowToLock, after: 1h", want: "did not come to its lock"},
 	} {
@@ -175,6 +186,9 @@ func TestAParkedKubeletThatIsKilledDidNotStart(t *testing.T) {
 	if next.Passed() {
 		t.Error("it is taken for one that went past the lock")
 	}
+	if !next.collected || p.notify.notes(next.Process().PID).PID != 0 {
+		t.Error("something is left of it")
+	}
 }
 
 func TestDiscard(t *testing.T) {
@@ -184,6 +198,9 @@ func TestDiscard(t *testing.T) {
 	next.Discard()
 	if next.Process().Alive() || !first.Process().Alive() {
 		t.Error("what waited is to end, and what runs is not")
+	}
+	if !next.collected || p.notify.notes(next.Process().PID).PID != 0 {
+		t.Error("something is left of it")
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
@@ -259,6 +263,24 @@ func TestTheKubeletOfASupervisorThatLives(t *testing.T) {
 	found, err := b.leftOvers()
 	if want := fmt.Sprintf("another supervisor (pid %d) runs a kubelet with this run folder", pid); len(found) > 0 || err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("found %+v, %v", found, err)
+	}
+	l := NewLauncher(Settings{Path: b.kubelet, Arguments: b.arguments, RunDir: b.runDir, Logger: zap.NewNop()})
+	other := new(SupervisedError)
+	if _, err := l.StopLeftOvers(nil, time.Minute); !errors.As(err, &other) || other.PID != pid || !ProcessOf(kubelet).Alive() {
+		t.Errorf("stopping left-overs: %v", err)
+	}
+}
+
+// A process is awaited until the time is over, and no longer than it is there.
+func TestAwaitGone(t *testing.T) {
+	child := childOf(t, nil, nil, "sleep", "1000")
+	lives := child.Process()
+	if awaitGone(lives, time.Nanosecond) {
+		t.Error("it lives, and is taken for gone")
+	}
+	_ = child.command.Process.Kill()
+	if !awaitGone(lives, time.Minute) {
+		t.Error("it is gone, and awaited")
 	}
 }
 
