@@ -241,6 +241,7 @@ func TestLockable(t *testing.T) {
 	}{
 		"a kubelet":                  {Settings{Path: fakeKubelet, LockFile: filepath.Join(t.TempDir(), "lock")}, true},
 		"no lock file":               {Settings{Path: fakeKubelet}, false},
+		"no executable":              {Settings{Path: fakeKubelet + ".absent", LockFile: filepath.Join(t.TempDir(), "lock")}, false},
 		"a script":                   {Settings{Path: script, LockFile: filepath.Join(t.TempDir(), "lock")}, false},
 		"a folder that is not there": {Settings{Path: fakeKubelet, LockFile: filepath.Join(t.TempDir(), "absent", "lock")}, false},
 		"a folder in its place":      {Settings{Path: fakeKubelet, LockFile: t.TempDir()}, false},

@@ -150,7 +150,7 @@ func (c *Child) isOurs(pid int) bool {
 	if resolved, err := filepath.EvalSymlinks(executable); err == nil {
 		executable = resolved
 	}
-	ours := kubeletSearch{kubelet: c.launcher.Path, arguments: c.launcher.Arguments, runDir: c.launcher.RunDir}
+	ours := kubeletSearch{arguments: c.launcher.Arguments, runDir: c.launcher.RunDir}
 	return linked(proc+"/exe") == executable && ours.matches(proc, true)
 }
 

@@ -1,11 +1,14 @@
 package kubelet
 
 import (
+	"bufio"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -174,7 +177,11 @@ func TestAHolderThatIsOurs(t *testing.T) {
 	b.arguments[0] = "--config=" + written(t, "kubelet.yaml", fake("mode: ok"))
 	b.instead(b.kubelet, b.arguments...)
 	pid := b.begun(b.kubelet)
-	ours := NewLauncher(Settings{Path: b.kubelet, Arguments: b.arguments, RunDir: b.runDir})
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(b.kubelet, link); err != nil {
+		t.Fatal(err)
+	}
+	ours := NewLauncher(Settings{Path: link, Arguments: append(slices.Clone(b.arguments), "--v=4"), RunDir: b.runDir}) // with other flags than now
 	c := childOf(t, ours, nil, "sleep", "1000")
 	fakenode.Await(t, "the kubelet to listen", func() bool {
 		_, err := findListener(pid, address.String())
@@ -187,9 +194,66 @@ func TestAHolderThatIsOurs(t *testing.T) {
 	if holder := other.findHolder(t.Context(), address, portHolder{}); holder.PID != pid || holder.name() != fmt.Sprintf("kubelet, pid %d", pid) {
 		t.Errorf("a kubelet of another run folder: held by %+v, %s", holder, holder.name())
 	}
+	program := childOf(t, NewLauncher(Settings{Path: copyOf(t, fakeKubelet, filepath.Join(t.TempDir(), "kubelet")), Arguments: append(slices.Clone(b.arguments), "--v=4"), RunDir: b.runDir}), nil, "sleep", "1000")
+	if holder := program.findHolder(t.Context(), address, portHolder{}); holder.PID != pid {
+		t.Errorf("a program that a kubelet of ours may have started: held by %+v", holder)
+	}
 	parent := &Child{launcher: other.launcher, command: &exec.Cmd{Process: &os.Process{Pid: os.Getpid()}}}
 	if holder := parent.findHolder(t.Context(), address, portHolder{}); holder != (portHolder{}) {
 		t.Errorf("a process that the child started: held by %+v", holder)
+	}
+}
+
+// A holder that has handed its socket to another process is no holder any more.
+func TestAHolderThatHandsItsSocketOn(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := listener.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := loopback(listener)
+	first := exec.Command("/bin/sh", "-c", "exec 3<&0; sleep 1000 & echo $!; read -r line <&4; exec 3<&- 0<&-; echo; read -r line <&4")
+	first.Stdin, first.SysProcAttr = file, &syscall.SysProcAttr{Setpgid: true}
+	reads, writes, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writes.Close()
+	first.ExtraFiles = []*os.File{nil, reads}
+	out, err := first.StdoutPipe()
+	if err == nil {
+		err = first.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(-first.Process.Pid, syscall.SIGKILL); _ = first.Wait() }()
+	_, _, _ = listener.Close(), file.Close(), reads.Close()
+	said := bufio.NewReader(out)
+	var next int
+	if _, err := fmt.Fscanln(said, &next); err != nil {
+		t.Fatal(err)
+	}
+	c := childOf(t, NewLauncher(Settings{}), nil, "sleep", "1000")
+	sockets := socketsOf(listenersAt(os.Getpid(), address.Port()))
+	held, err := listenerAmong(first.Process.Pid, sockets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder := portHolder{ProcessOf(first.Process.Pid), held}
+	if again := c.findHolder(t.Context(), address, holder); again != holder {
+		t.Errorf("while it has it: held by %+v", again)
+	}
+	_, _ = writes.WriteString("close\n")
+	if _, err := said.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if now := c.findHolder(t.Context(), address, holder); now.PID != next {
+		t.Errorf("held by %+v, and process %d has it", now, next)
 	}
 }
 
@@ -213,6 +277,7 @@ func TestThePortIsWatched(t *testing.T) {
 	listener := fakenode.Listen(t, "tcp4", "127.0.0.1:0")
 	c := childOf(t, NewLauncher(Settings{StartTimeout: time.Minute}), nil, "sleep", "1000")
 	c.endpoints, c.started = config.Endpoints{HealthzAddress: loopback(listener).String()}, time.Now()
+	c.fallbackHealthz = fmt.Sprintf("0.0.0.0:%d", loopback(listener).Port())
 	told, over := make(chan PortSeen), make(chan struct{})
 	go func() {
 		defer close(over)
@@ -220,6 +285,8 @@ func TestThePortIsWatched(t *testing.T) {
 	}()
 	if e, want := <-told, fmt.Sprintf("its healthz port %d is held by another process (", loopback(listener).Port()); !strings.HasPrefix(e.HeldBy, want) || !strings.HasSuffix(e.HeldBy, fmt.Sprintf("pid %d)", os.Getpid())) {
 		t.Errorf("told: %+v", e)
+	} else if !e.Shared {
+		t.Error("the fallback has the same port at another address")
 	}
 	if took := time.Since(c.started); took < portHeldFor {
 		t.Errorf("told after %s", took)

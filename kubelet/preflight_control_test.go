@@ -1,0 +1,107 @@
+package kubelet
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// The control decides what a refusal is worth, and nothing else.
+func TestWhatTheControlDecides(t *testing.T) {
+	const (
+		accepts = "echo '" + acceptedLine + "'; exit 1; "
+		load    = `echo 'E0101 00:00:00.000000 1 run.go:1] "command failed" err="failed to load kubelet config file, path: x"' >&2; `
+		refuses = "echo 'panic: no'; "
+	)
+	for name, row := range map[string]struct {
+		candidate, control string // what a shell does
+		want               config.Outcome
+		load, again        bool
+	}{
+		"accepted, and the control is killed":            {accepts, "kill -9 $$", config.Accepted, false, false},
+		"does not load":                                  {load + "exit 1", accepts, config.Refused, true, false},
+		"does not load, and the control is killed":       {load + "exit 1", "kill -9 $$", config.Unknown, false, true},
+		"does not load, and nor does the control":        {load + "exit 1", load + "exit 1", config.Environment, false, false},
+		"refused, and the kubelet is replaced meanwhile": {refuses + "rm $0; exit 2", "", config.Environment, false, false},
+		"does not load, and the kubelet is replaced":     {load + "rm $0; exit 2", "", config.Environment, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			script := executable(t, `case "$*" in *candidate*) `+row.candidate+`;; esac; `+row.control)
+			preflight := Preflight{Kubelet: script, Mode: PreflightAlways, TempFolder: t.TempDir(), Timeout: time.Minute}
+			verdict := preflight.Check(t.Context(), Candidate{File: written(t, "candidate", header)}, &Candidate{})
+			if verdict.Outcome != row.want || verdict.Load != row.load || verdict.Unanswered != row.again {
+				t.Errorf("got %+v", verdict)
+			}
+		})
+	}
+}
+
+// What a file is asked about besides is told of one that is refused for its resolver, too; and flags that go before its fields are named.
+func TestWhatIsToldBesideAVerdict(t *testing.T) {
+	preflight := Preflight{Kubelet: fakeKubelet, TempFolder: t.TempDir(), Timeout: 0, // the usual one
+		Arguments: []string{"--config=" + written(t, "own.yaml", fake("mode: ok")), "--max-pods=5"}}
+	refused := preflight.Check(t.Context(), Candidate{File: written(t, "k.yaml", fake("mode: ok")+"resolvConf: /nowhere\nmaxPodz: 1\n")}, nil)
+	if refused.Outcome != config.Refused || !strings.Contains(strings.Join(refused.Warnings, "; "), "maxPodz") {
+		t.Errorf("refused: %+v", refused)
+	}
+	accepted := preflight.Check(t.Context(), Candidate{File: written(t, "k.yaml", fake("mode: ok")+"maxPods: 7\n")}, nil)
+	if accepted.Outcome != config.Accepted || len(accepted.Shadowed) != 1 || accepted.Shadowed[0].Field != "maxPods" {
+		t.Errorf("accepted: %+v", accepted)
+	}
+}
+
+// A file counts as the same only with the same place on the disk, size and time.
+func TestUnchanged(t *testing.T) {
+	then := time.Unix(1_700_000_000, 0)
+	for name, row := range map[string]struct {
+		change func(path string) error
+		want   bool
+	}{
+		"nothing":                   {func(string) error { return nil }, true},
+		"written, of the same size": {func(path string) error { return os.Chtimes(path, then, then.Add(1)) }, false},
+		"of another size, with the time put back": {func(path string) error {
+			if err := os.WriteFile(path, []byte("longer than it was"), 0o600); err != nil {
+				return err
+			}
+			return os.Chtimes(path, then, then)
+		}, false},
+		"another file of that size and time": {func(path string) error {
+			other := path + "2"
+			if err := os.WriteFile(other, []byte("as it is"), 0o600); err != nil {
+				return err
+			}
+			if err := os.Chtimes(other, then, then); err != nil {
+				return err
+			}
+			return os.Rename(other, path)
+		}, false},
+		"removed": {os.Remove, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := written(t, "file", "as it is")
+			if err := os.Chtimes(path, then, then); err != nil {
+				t.Fatal(err)
+			}
+			same := unchanged(path)
+			if err := row.change(path); err != nil {
+				t.Fatal(err)
+			}
+			if got := same(); got != row.want {
+				t.Errorf("the same: %t", got)
+			}
+		})
+	}
+	absent := filepath.Join(t.TempDir(), "absent")
+	same := unchanged(absent)
+	if !same() {
+		t.Error("it is as absent as it was")
+	}
+	write(t, absent, "now")
+	if same() {
+		t.Error("it has come")
+	}
+}
