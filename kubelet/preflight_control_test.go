@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,5 +104,65 @@ func TestUnchanged(t *testing.T) {
 	write(t, absent, "now")
 	if same() {
 		t.Error("it has come")
+	}
+}
+
+// One error is the other where it begins with it; none is like no error.
+func TestSameFailure(t *testing.T) {
+	for _, row := range []struct {
+		words, control string
+		want           bool
+	}{
+		{"maxPods -1", "maxPods -1", true},
+		{"[maxPods -1, x -2]", "maxPods -1", true},
+		{"maxPods -1", "[maxPods -1, x -2]", true},
+		{"maxPods -1", "x -2", false},
+		{"open /a/b: no", "open /c: no", true},
+		{"", "maxPods -1", false},
+		{"maxPods -1", "", false},
+		{"", "", false},
+	} {
+		if got := sameFailure(row.words, row.control); got != row.want {
+			t.Errorf("%q and %q: %t", row.words, row.control, got)
+		}
+	}
+}
+
+// A refusal without an error of a log is told by the last line that is one, and what a kubelet tells of itself counts in either stream.
+func TestWhatAPreflightSays(t *testing.T) {
+	const tells = `printf 'I1122 07:40:03.000001 4242 server.go:301] "KubeletConfiguration" configuration=<\n\t{"MaxPods": 33}\n >\n'`
+	for name, row := range map[string]struct {
+		script string
+		want   config.Outcome
+		words  string
+		told   bool
+	}{
+		"its last line":                {"echo first; echo last words; exit 3", config.Refused, "last words", false},
+		"behind it a log, and nothing": {"printf 'last words \r\nI0101 00:00:00.000000 1 a.go:1] x\n{}\n\t--flag\n > y\n\n'; exit 3", config.Refused, "last words", false},
+		"a log alone":                  {"printf 'I0101 00:00:00.000000 1 a.go:1] x\n'; exit 3", config.Refused, "the kubelet exited without a word (exit status 3)", false},
+		"it tells on its error stream": {tells + " >&2; echo '" + acceptedLine + "'; exit 1", config.Accepted, "", true},
+		"it tells on its output":       {tells + "; echo '" + acceptedLine + "'; exit 1", config.Accepted, "", true},
+		"it tells nothing":             {"echo '" + acceptedLine + "'; exit 1", config.Accepted, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			preflight := Preflight{Kubelet: executable(t, row.script), Mode: PreflightAlways, TempFolder: t.TempDir(), Timeout: time.Minute}
+			verdict := preflight.Check(t.Context(), Candidate{File: written(t, "k.yaml", header+"maxPods: 7\n")}, nil)
+			want := "7" // our own reading
+			if row.told {
+				want = "33"
+			}
+			maxPods := verdict.Effective.Tree()["maxPods"]
+			if verdict.Outcome != row.want || verdict.Words != row.words || row.want == config.Accepted && fmt.Sprint(maxPods) != want {
+				t.Errorf("got %+v with maxPods %v", verdict, maxPods)
+			}
+		})
+	}
+}
+
+// Without a folder for its certificates no kubelet is asked, and it may be asked again.
+func TestAPreflightWithoutAFolder(t *testing.T) {
+	preflight := Preflight{Kubelet: fakeKubelet, TempFolder: filepath.Join(t.TempDir(), "absent"), Timeout: time.Minute}
+	if verdict := preflight.Check(t.Context(), Candidate{}, nil); verdict.Outcome != config.Unknown || !verdict.Unanswered || !strings.Contains(verdict.Words, "making a folder for its certificates") {
+		t.Errorf("got %+v", verdict)
 	}
 }

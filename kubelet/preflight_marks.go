@@ -126,9 +126,7 @@ func markMessage(severity, message string) (accepted, pastCheck bool) {
 	if !found || !isError {
 		return false, false
 	}
-	if quoted, err = strconv.QuotedPrefix(value); err != nil {
-		return false, false
-	}
+	quoted, _ = strconv.QuotedPrefix(value) // "" where it is none, and so is the text
 	text, _ := strconv.Unquote(quoted)
 	return isCheck(text), false
 }

@@ -72,10 +72,15 @@ func TestMarks(t *testing.T) {
 		"a panic with the check":            {"panic: unrecognized feature gate: x\n" + checkLine + "\ngoroutine 1 [running]:\n", false, false},
 		"a panic, Go 1.23":                  {"panic: unrecognized feature gate: x\n\t" + infoHeader + "\"Starting kubelet\"\n", false, false},
 		"a value of several lines":          {errorHeader + "\"command failed\" err=<\n\tfailed\n\t" + infoHeader + "\"Starting kubelet\"\n\t" + checkLine + " >\n", false, false},
+		"the rest of a long line":           {infoHeader + strings.Repeat("x", longestMarkLine-len(infoHeader)) + infoHeader + "\"Starting kubelet\"\n", false, false},
 		"a value of a line":                 {infoHeader + `"Flag" name="Starting kubelet" value="` + acceptedMark + `"` + "\n", false, false},
 		"another value named err":           {errorHeader + `"command failed" x="y" err="` + acceptedMark + `"` + "\n", false, false},
 		"no error":                          {infoHeader + `"command failed" err="` + acceptedMark + `"` + "\n", false, false},
 		"an error of these words":           {errorHeader + "\"Starting kubelet\"\n", false, false},
+		"an error, not structured":          {errorHeader + "Starting kubelet.\n", false, false},
+		"a warning of these words":          {"W" + infoHeader[1:] + "\"Starting kubelet\"\n", false, false},
+		"a warning, not structured":         {"W" + infoHeader[1:] + "failed to run Kubelet: " + acceptedMark + "\n", false, false},
+		"an error without quotes":           {errorHeader + `"command failed" err=failed to run Kubelet: ` + acceptedMark + "\n", false, false},
 		"a configuration with a log line":   {goValue + another + "\"Starting kubelet\"}\n", false, false},
 		"a configuration, JSON in it":       {goValue + `{"msg":"Starting kubelet"}` + "\n", false, false},
 		"a configuration, no header in it":  {goValue + "\"Starting kubelet\"\n", false, false},
@@ -87,8 +92,11 @@ func TestMarks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, size := range []int{1, 7, 4096, len(test.output)} {
-				if found := marksIn(test.output, size); found.accepted != test.accepted || found.pastCheck != test.pastCheck {
-					t.Errorf("in pieces of %d: accepted %t, past the check %t", size, found.accepted, found.pastCheck)
+				found := marksIn(test.output, size)
+				for range 2 { // whoever asks
+					if accepted, pastCheck := found.seen(); accepted != test.accepted || pastCheck != test.pastCheck {
+						t.Errorf("in pieces of %d: accepted %t, past the check %t", size, accepted, pastCheck)
+					}
 				}
 			}
 		})
@@ -104,5 +112,22 @@ func TestPreflightOfMarksInAPayload(t *testing.T) {
 		if verdict.Outcome != config.Refused || verdict.NoMorePreflight || !strings.Contains(verdict.Words, "topologyManagerPolicy") {
 			t.Errorf("%s: got %+v", value, verdict)
 		}
+	}
+}
+
+// Of a long output its begin and its end are kept, and no more than three times either.
+func TestStreamIsBounded(t *testing.T) {
+	s := &stream{marks: &marks{past: func() {}}}
+	line := strings.Repeat("x", 99) + "\n"
+	_, _ = s.Write([]byte("begin\n"))
+	for range 10_000 {
+		_, _ = s.Write([]byte(line))
+		if len(s.tail) > 2*keptOutput {
+			t.Fatalf("%d bytes are kept", len(s.tail))
+		}
+	}
+	_, _ = s.Write([]byte("end\n"))
+	if text := s.text(); len(text) != 2*keptOutput+1 || !strings.HasPrefix(text, "begin\n") || !strings.HasSuffix(text, line+"end\n") {
+		t.Errorf("%d bytes, %.10q to %q", len(text), text, text[len(text)-10:])
 	}
 }
