@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -167,6 +168,34 @@ func TestAnOutputThatStallsForLong(t *testing.T) {
 	}
 	if end := string(o.end()); !strings.HasSuffix(end, "\nthe end\n") {
 		t.Errorf("the last words are %q", end[max(0, len(end)-100):])
+	}
+}
+
+// Nothing is given up but what nobody has taken, and only where that is much.
+func TestWhatOfALogIsGivenUp(t *testing.T) {
+	for name, row := range map[string]struct{ size, copied, given, want int64 }{
+		"little":                    {10 << 20, 0, 0, 0},
+		"as much as may be":         {outputMost - 1, 0, 0, 0},
+		"more":                      {outputMost, 0, 0, outputMost - outputForgetsAt},
+		"more, of which was copied": {outputMost + 100, 101, 0, 0},
+		"more, and too little was":  {outputMost + 100, 100, 0, outputMost + 100 - outputForgetsAt},
+		"more, and all was copied":  {2 * outputMost, 2 * outputMost, 0, 0},
+		"more, given up before":     {outputMost + 100, 0, 101, 101},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOutput(filepath.Join(t.TempDir(), "kubelet.log"), io.Discard)
+			if err := o.open(); err != nil {
+				t.Fatal(err)
+			}
+			if err := o.writer.Truncate(row.size); err != nil {
+				t.Fatal(err)
+			}
+			o.copied.Store(row.copied)
+			o.given.Store(row.given)
+			if o.giveUp(); o.given.Load() != row.want || o.size() != row.size {
+				t.Errorf("up to %d is given up of %d, want %d", o.given.Load(), o.size(), row.want)
+			}
+		})
 	}
 }
 

@@ -36,21 +36,27 @@ func lookAt(pid int) (p Process, parent int) {
 	if err != nil {
 		return p, 0
 	}
+	p.StartTime, parent = identity(string(data))
+	return p, parent
+}
+
+// identity is the start time and the parent of a process, by its file stat in /proc; 0 of one that has ended.
+func identity(stat string) (started uint64, parent int) {
 	// Field 2 is the command in parentheses and may hold anything; field 4 is the parent, 20 the threads, 22 the start time (proc(5)).
-	_, rest, _ := strings.Cut(string(data[max(0, bytes.LastIndexByte(data, ')')):]), ") ")
-	fields := strings.Fields(rest)
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	const state, ppid, threads, startTime = 0, 1, 17, 19
 	// The first thread may be a zombie while others are still at work, with all the files and locks of the process.
-	if len(fields) > startTime && (fields[state] != "Z" || fields[threads] != "0" && fields[threads] != "1") {
-		parent, _ = strconv.Atoi(fields[ppid])
-		p.StartTime, _ = strconv.ParseUint(fields[startTime], 10, 64)
+	if len(fields) <= startTime || fields[state] == "Z" && (fields[threads] == "0" || fields[threads] == "1") {
+		return 0, 0
 	}
-	return p, parent
+	parent, _ = strconv.Atoi(fields[ppid])
+	started, _ = strconv.ParseUint(fields[startTime], 10, 64)
+	return started, parent
 }
 
 // Alive tells whether it is still the same process.
 func (p Process) Alive() bool {
-	return p.PID > 0 && p.StartTime > 0 && ProcessOf(p.PID).StartTime == p.StartTime
+	return p.StartTime > 0 && ProcessOf(p.PID).StartTime == p.StartTime
 }
 
 // IsNoRoom tells whether a process could not be started because of a limit of processes or of memory: the host's, or that of our cgroup.

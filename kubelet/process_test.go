@@ -88,3 +88,34 @@ func TestIsNoRoom(t *testing.T) {
 		}
 	}
 }
+
+// A process is one while any thread of it is, whatever its command is called.
+func TestIdentity(t *testing.T) {
+	stat := func(command, state, threads string) string {
+		return "42 (" + command + ") " + state + " 7 42 42 0 -1 4194560 1 0 0 0 1 2 0 0 20 0 " + threads + " 0 9000 1000 10"
+	}
+	for _, row := range []struct {
+		stat    string
+		started uint64
+		parent  int
+	}{
+		{stat("kubelet", "S", "20"), 9000, 7},
+		{stat("kubelet", "S", "1"), 9000, 7},
+		{stat("a) Z 1 1", "S", "20"), 9000, 7},
+		{stat("Z", "R", "1"), 9000, 7},
+		{stat("kubelet", "Z", "1"), 0, 0},
+		{stat("kubelet", "Z", "0"), 0, 0},
+		{stat("kubelet", "Z", "2"), 9000, 7}, // others are at work
+		{strings.TrimSuffix(stat("kubelet", "S", "1"), " 1000 10"), 9000, 7},
+		{strings.TrimSuffix(stat("kubelet", "S", "1"), " 9000 1000 10"), 0, 0},
+		{"42 (kubelet)", 0, 0},
+		{"", 0, 0},
+	} {
+		if started, parent := identity(row.stat); started != row.started || parent != row.parent {
+			t.Errorf("%q: started %d, parent %d", row.stat, started, parent)
+		}
+	}
+	if p, parent := lookAt(1 << 30); p != (Process{PID: 1 << 30}) || parent != 0 {
+		t.Errorf("no process: %+v, parent %d", p, parent)
+	}
+}

@@ -128,7 +128,15 @@ func TestLeftOversAreFoundWithoutARecord(t *testing.T) {
 		after  func(b *beginning)               // after it
 		found  bool
 	}{
-		"with local":                      {nil, nil, true},
+		"with local": {nil, nil, true},
+		"its path is a link": {func(b *beginning) string {
+			path, link := b.kubelet, filepath.Join(b.t.TempDir(), "link")
+			if err := os.Symlink(path, link); err != nil {
+				b.t.Fatal(err)
+			}
+			b.kubelet = link
+			return path
+		}, nil, true},
 		"with the effective file":         {func(b *beginning) string { withEffective(b); return "" }, nil, true},
 		"with other flags than now":       {func(b *beginning) string { b.Args = append(b.Args, "--v=4"); return "" }, nil, true},
 		"behind a script, with local":     {elsewhere, nil, true},
