@@ -279,6 +279,25 @@ func TestTheKubeletOfASupervisorThatLives(t *testing.T) {
 	}
 }
 
+// A supervisor that was itself started as a kubelet of its run folder would be, as by a script, finds neither itself nor who started it: this
+// test binary again, told so by its environment.
+func TestWeAreNotLeftOver(t *testing.T) {
+	const variable = "KUBELET_TEST_SEARCH_IN"
+	if runDir := os.Getenv(variable); runDir != "" {
+		found, err := kubeletSearch{kubelet: linked("/proc/self/exe"), runDir: runDir}.leftOvers()
+		if len(found) > 0 || err != nil {
+			t.Errorf("found %+v, %v", found, err)
+		}
+		return
+	}
+	runDir := t.TempDir()
+	command := exec.Command("/proc/self/exe", "-test.run=^TestWeAreNotLeftOver$")
+	command.Env = append(os.Environ(), variable+"="+runDir, fakenode.BuiltVariable+"="+fakeKubelet, "NOTIFY_SOCKET="+filepath.Join(runDir, notifyFile))
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, output)
+	}
+}
+
 // A process is awaited until the time is over, and no longer than it is there.
 func TestAwaitGone(t *testing.T) {
 	child := childOf(t, nil, nil, "sleep", "1000")
@@ -294,8 +313,47 @@ func TestAwaitGone(t *testing.T) {
 
 func TestAncestors(t *testing.T) {
 	line := withAncestors(os.Getpid())
-	if len(line) < 2 || line[0] != os.Getpid() || line[1] != os.Getppid() {
+	if len(line) < 2 || line[0] != os.Getpid() || line[1] != os.Getppid() || slices.Contains(line, 0) {
 		t.Errorf("with its ancestors it is %v", line)
+	}
+}
+
+// Another supervisor is a process of our user that runs this program, in whatever version.
+func TestIsSupervisor(t *testing.T) {
+	folder := shortFolder(t)
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	namesake := copyOf(t, sleepPath(t), filepath.Join(folder, filepath.Base(linked("/proc/self/exe"))))
+	gone := childOf(t, nil, nil, "true")
+	_ = gone.command.Wait()
+	rows := map[string]struct {
+		pid  int
+		want bool
+	}{
+		"this one":        {os.Getpid(), true},
+		"another version": {childOf(t, nil, nil, namesake, "1000").command.Process.Pid, true},
+		"another program": {childOf(t, nil, nil, "sleep", "1000").command.Process.Pid, false},
+		"nobody":          {gone.command.Process.Pid, false},
+	}
+	if os.Geteuid() == 0 {
+		of := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		rows["of another user"] = struct {
+			pid  int
+			want bool
+		}{childOf(t, nil, of, namesake, "1000").command.Process.Pid, false}
+	}
+	for name, row := range rows {
+		if got := IsSupervisor(row.pid); got != row.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// A process that is just ending has no command line any more.
+func TestACommandLineThatIsEmpty(t *testing.T) {
+	if (kubeletSearch{}).isOurCommandLine(nil) {
+		t.Error("it is taken for a kubelet's")
 	}
 }
 
