@@ -142,9 +142,9 @@ func ofOurUser(proc string) bool {
 }
 
 func sameFile(a, b string) bool {
-	first, err := os.Stat(a)
-	second, secondErr := os.Stat(b)
-	return err == nil && secondErr == nil && os.SameFile(first, second)
+	first, _ := os.Stat(a)
+	second, _ := os.Stat(b)
+	return os.SameFile(first, second) // not where one is absent
 }
 
 func zeroSeparated(path string) []string {

@@ -355,6 +355,18 @@ func TestACommandLineThatIsEmpty(t *testing.T) {
 	if (kubeletSearch{}).isOurCommandLine(nil) {
 		t.Error("it is taken for a kubelet's")
 	}
+	for _, path := range []string{written(t, "cmdline", ""), filepath.Join(t.TempDir(), "absent")} {
+		if words := zeroSeparated(path); len(words) > 0 {
+			t.Errorf("it has the words %q", words)
+		}
+	}
+	if words := zeroSeparated(written(t, "cmdline", "a\x00\x00b\x00")); !slices.Equal(words, []string{"a", "", "b"}) {
+		t.Errorf("it has the words %q", words)
+	}
+	absent, there := filepath.Join(t.TempDir(), "absent"), t.TempDir()
+	if sameFile(absent, there) || sameFile(there, absent) || sameFile(absent, absent) || !sameFile(there, there) {
+		t.Error("what is absent is no file")
+	}
 }
 
 func sleepPath(t *testing.T) string {

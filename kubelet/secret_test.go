@@ -3,6 +3,7 @@ package kubelet
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -21,6 +22,18 @@ func TestSecret(t *testing.T) {
 		"others may read it, it is known": {func(path string) error { return os.Chmod(path, 0o644) }, first, true},
 		"it is empty":                     {func(path string) error { return os.Truncate(path, 0) }, "", false},
 		"it is another's word":            {func(path string) error { return os.WriteFile(path, []byte("secret"), 0o600) }, "", false},
+		"it is another user's": {func(path string) error {
+			if os.Geteuid() != 0 {
+				return os.Remove(path)
+			}
+			return os.Chown(path, 65534, 65534)
+		}, "", false},
+		"it is a FIFO": {func(path string) error {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			return syscall.Mkfifo(path, 0o600)
+		}, "", false},
 		"it is a link": {func(path string) error {
 			if err := os.Rename(path, path+".elsewhere"); err != nil {
 				return err
