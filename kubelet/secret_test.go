@@ -15,13 +15,16 @@ func TestSecret(t *testing.T) {
 		known string
 		same  bool
 	}{
-		"it is kept":                      {func(string) error { return nil }, "", true},
-		"it is lost, and known":           {os.Remove, first, true},
-		"it is lost, and not known":       {os.Remove, "", false},
-		"others may read it":              {func(path string) error { return os.Chmod(path, 0o644) }, "", false},
-		"others may read it, it is known": {func(path string) error { return os.Chmod(path, 0o644) }, first, true},
-		"it is empty":                     {func(path string) error { return os.Truncate(path, 0) }, "", false},
-		"it is another's word":            {func(path string) error { return os.WriteFile(path, []byte("secret"), 0o600) }, "", false},
+		"it is kept":                          {func(string) error { return nil }, "", true},
+		"it is lost, and known":               {os.Remove, first, true},
+		"it is lost, and not known":           {os.Remove, "", false},
+		"others may read it":                  {func(path string) error { return os.Chmod(path, 0o644) }, "", false},
+		"others may read it, it is known":     {func(path string) error { return os.Chmod(path, 0o644) }, first, true},
+		"it is empty":                         {func(path string) error { return os.Truncate(path, 0) }, "", false},
+		"it is another's word":                {func(path string) error { return os.WriteFile(path, []byte("secret"), 0o600) }, "", false},
+		"another is in its place":             {func(path string) error { return os.WriteFile(path, []byte(otherSecret), 0o600) }, first, true},
+		"another is in its place, none known": {func(path string) error { return os.WriteFile(path, []byte(otherSecret), 0o600) }, "", false},
+		"it is there, and known":              {func(string) error { return nil }, first, true},
 		"it is another user's": {func(path string) error {
 			if os.Geteuid() != 0 {
 				return os.Remove(path)
