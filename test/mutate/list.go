@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -46,6 +47,21 @@ func readList(path string) (map[string]string, error) {
 		}
 	}
 	return reasons, nil
+}
+
+var wasAlive = regexp.MustCompile(`(?m)^(\S+\.go):\d+: (.*) \((?:survived|not covered|timed out)\)$`)
+
+// again leaves those mutants that an earlier run has printed as alive, whatever their line is now.
+func again(path string, mutants []*mutant) ([]*mutant, error) {
+	printed, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	keys := map[string]bool{}
+	for _, match := range wasAlive.FindAllStringSubmatch(string(printed), -1) {
+		keys[match[1]+" "+match[2]] = true
+	}
+	return slices.DeleteFunc(mutants, func(m *mutant) bool { return !keys[m.key()] }), nil
 }
 
 // account adds up what became of the mutants, and prints what is wrong.

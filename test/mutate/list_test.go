@@ -83,3 +83,30 @@ func TestBar(t *testing.T) {
 		}
 	}
 }
+
+// What was alive is run again, wherever its line has gone.
+func TestAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "printed")
+	const printed = "./a: 4 mutants to run; built in 1s, 10s for each at most\na.go:3: f: x → y (survived)\na.go:4: T.g: removed (z) (not covered)\n" +
+		"a.go:5: f: 1 → 0 (timed out)\na.go:6: f: 2 → 3 (on the list, but a test fails with it)\n"
+	if err := os.WriteFile(path, []byte(printed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var all []*mutant
+	for _, change := range []string{"f: x → y", "f: x → z", "T.g: removed (z)", "f: 1 → 0", "f: 2 → 3"} {
+		function, change, _ := strings.Cut(change, ": ")
+		all = append(all, &mutant{file: "a.go", function: function, change: change}, &mutant{file: "b.go", function: function, change: change})
+	}
+	left, err := again(path, all)
+	if err != nil || len(left) != 3 {
+		t.Fatalf("%d are left, %v", len(left), err)
+	}
+	for i, want := range []string{"a.go f: x → y", "a.go T.g: removed (z)", "a.go f: 1 → 0"} {
+		if got := left[i].key(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if _, err := again(path+".absent", all); err == nil {
+		t.Error("a file that is not there is no error")
+	}
+}

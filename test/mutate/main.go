@@ -39,6 +39,7 @@ type options struct {
 	Show  bool
 	Least time.Duration // that a mutant is given, however quick the original is
 	Jobs  int           // so many mutants at a time
+	Again string        // a file with what was printed before: only what was alive then
 }
 
 func run() int {
@@ -52,6 +53,7 @@ func run() int {
 	flag.Uint64Var(&o.Seed, "seed", 1, "of that chance")
 	flag.DurationVar(&o.Least, "least", 10*time.Second, "what each mutant is given at least; more where other work slows the tests down, for a mutant that takes too long may count as killed")
 	flag.IntVar(&o.Jobs, "jobs", runtime.GOMAXPROCS(0), "so many mutants at a time; more than processors where the tests wait most of the time")
+	flag.StringVar(&o.Again, "again", "", "only mutants that were alive by this file, which has what a run of the same packages printed")
 	flag.BoolVar(&o.Show, "show", false, "only show the mutants, also those that turn out not to compile")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -103,8 +105,13 @@ func mutate(ctx context.Context, o options, out io.Writer) (int, error) {
 		return 0, err
 	}
 	chosen := o.choose(mutants)
+	if o.Again != "" {
+		if chosen, err = again(o.Again, chosen); err != nil {
+			return 0, err
+		}
+	}
 	if len(chosen) == 0 {
-		return 0, errors.New("no mutant is left of those asked for: look at -files and -share")
+		return 0, errors.New("no mutant is left of those asked for: look at -files, -share and -again")
 	}
 	all := len(chosen) == len(mutants) // of the target
 	r, chosen, err := prepare(ctx, p, chosen, o)

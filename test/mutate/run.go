@@ -81,7 +81,7 @@ func (r *runner) calibrate(ctx context.Context, least time.Duration) error {
 	start := time.Now()
 	output, err := r.start(ctx, r.binary, 0, append([]string{"-test.v"}, r.skip("-test.skip")...)...)
 	if err != nil {
-		return fmt.Errorf("the tests fail on the original built among its mutants: %w\n%s", err, output)
+		return fmt.Errorf("the tests fail on the original built among its mutants: %w\n%s", err, failures(string(output)))
 	}
 	took := time.Since(start)
 	r.timeout, r.slow = max(patience*took, least), slowTests(string(output), took/slowShare)
@@ -95,6 +95,11 @@ func (r *runner) calibrate(ctx context.Context, least time.Duration) error {
 	r.quick = max(patience*time.Since(start), least)
 	return nil
 }
+
+var passes = regexp.MustCompile(`(?m)^ *(?:=== |--- (?:PASS|SKIP): ).*\n`)
+
+// failures leaves out of what tests print what is not about a failure.
+func failures(output string) string { return passes.ReplaceAllString(output, "") }
 
 // skip is the flag that leaves out tests of the target.
 func (r *runner) skip(flag string, more ...string) []string {

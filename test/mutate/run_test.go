@@ -18,6 +18,13 @@ func TestSlowTests(t *testing.T) {
 	}
 }
 
+func TestFailures(t *testing.T) {
+	const output = "=== RUN   TestA\n=== PAUSE TestA\n--- PASS: TestA (0.01s)\n    --- PASS: TestA/1 (0.01s)\n--- FAIL: TestB (0.01s)\n    b_test.go:1: words\n    --- FAIL: TestB/1 (0.01s)\nFAIL\n"
+	if got, want := failures(output), "--- FAIL: TestB (0.01s)\n    b_test.go:1: words\n    --- FAIL: TestB/1 (0.01s)\nFAIL\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestCoverage(t *testing.T) {
 	blocks := coverage("mode: set\nexample.org/p/a.go:3.10,5.2 2 1\nexample.org/p/a.go:7.10,9.2 1 0\nexample.org/p/b.go:3.10,5.2 2 0\n")["a.go"]
 	for _, row := range []struct {
