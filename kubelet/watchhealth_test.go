@@ -63,7 +63,7 @@ func TestChangesOfHealth(t *testing.T) {
 		child.notify.hear(pid, "READY=1")
 		time.Sleep(time.Minute)
 		ready(false)
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute + time.Second/2) // between two looks
 		ready(true)
 		time.Sleep(time.Minute)
 		stop()

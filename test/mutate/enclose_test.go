@@ -23,11 +23,7 @@ func shell(ctx context.Context, t *testing.T, script string) (string, error) {
 	if os.Geteuid() != 0 {
 		t.Skip("namespaces need root")
 	}
-	scratch := t.TempDir()
-	if err := os.Chmod(filepath.Dir(scratch), 0o711); err != nil { // as mutate's own is
-		t.Fatal(err)
-	}
-	r := &runner{folder: &folder{Dir: t.TempDir(), scratch: scratch}, env: []string{"OUTSIDE=" + t.TempDir()}}
+	r := &runner{folder: &folder{Dir: t.TempDir(), scratch: t.TempDir()}, env: []string{"OUTSIDE=" + t.TempDir()}}
 	output, err := r.startEnclosed(ctx, "/bin/sh", 7, "-c", script)
 	return string(output), err
 }
