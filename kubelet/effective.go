@@ -29,7 +29,7 @@ type teller struct {
 	state tellerState
 	line  []byte // the beginning of a line, of which it is not clear yet whether it tells
 	told  []byte // without klog's indentation; nil when it cannot be read, or is too long
-	lost  bool   // it cannot be read, or is too long
+	lost  bool   // it is too long
 	ended bool   // it was heard to its end
 	pid   string // of who told a Go value, whose lines can look like those of a log; "" is nobody
 }
@@ -96,8 +96,7 @@ func (t *teller) judge(ends bool) (rest []byte) {
 	switch {
 	case text != nil && string(line[text[1]:]) == "<\n":
 		t.state = blockBegins
-	case text != nil: // a Go value
-		t.lost = t.lost || !t.ended
+	case text != nil: // a Go value: as the first it ends the telling, and nothing was told
 		t.pid = string(line[text[2]:text[3]])
 		t.state = lineTells
 		t.next(ends, lineBegins)

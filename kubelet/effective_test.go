@@ -99,6 +99,7 @@ func TestTeller(t *testing.T) {
 		"a long line of JSON, telling":         {`{"ts":1.5,"msg":"KubeletConfiguration","v":5,"configuration":{"ClusterDomain":"` + strings.Repeat("x", 2000) + `"}}` + "\n" + checkLine, checkLine, told(t, `{"clusterDomain":"`+strings.Repeat("x", 2000)+`"}`)},
 		"too long":                             {infoHeader + `"KubeletConfiguration" configuration=` + block(`{"ClusterDomain":"`+strings.Repeat("x", maxTold)+`"}`) + checkLine, " >\n" + checkLine, nil},
 		"too long, and then one that is not":   {infoHeader + `"KubeletConfiguration" configuration=` + block(`{"ClusterDomain":"`+strings.Repeat("x", maxTold)+`"}`) + infoHeader + `"KubeletConfiguration" configuration=` + block(`{"MaxPods":1}`), " >\n >\n", nil},
+		"of too many levels":                   {infoHeader + `"KubeletConfiguration" configuration=` + block(`{"A":`+strings.Repeat("[", 200)+strings.Repeat("]", 200)+"}") + checkLine, " >\n" + checkLine, nil},
 		"a Go value, and then one that is not": {infoHeader + `"KubeletConfiguration" configuration=&{}` + "\n" + infoHeader + `"KubeletConfiguration" configuration=` + block(`{"MaxPods":1}`), " >\n", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

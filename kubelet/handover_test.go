@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"encoding/json"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -64,6 +65,12 @@ func TestHandOver(t *testing.T) {
 	if kubelet.Age < time.Hour || kubelet.Age > 2*time.Hour || !kubelet.Notes.Ready || kubelet.Notes.Pings != 5 {
 		t.Errorf("handed over: %+v", kubelet)
 	}
+	told := kubelet
+	told.Age, told.Healthy = 0, 0
+	if want := (HandedChild{Process: child.Process(), Endpoints: child.endpoints, Given: child.given, Runtime: child.fallbackRuntime, FallbackHealthz: child.fallbackHealthz,
+		Journaled: true, Locked: true, Notes: kubeletNotes{PID: pid, Ready: true, Pings: 5}}); told != want {
+		t.Errorf("handed over:\n%+v\nwant\n%+v", told, want)
+	}
 	after := NewLauncher(before.Settings)
 	after.Inherit(launcher, nil)
 	after.notify = listenNotifyUntilTheEnd(t)
@@ -74,7 +81,7 @@ func TestHandOver(t *testing.T) {
 	if now := after.HandOver(); now != launcher || launcher.Secret != ourSecret || launcher.Output != (handedOutput{Began: 30, Copied: 25, Forgotten: 10}) {
 		t.Errorf("%+v became %+v", launcher, now)
 	}
-	if begun := time.Since(inherited.begun); begun < kubelet.Age || inherited.logFrom != 30 || inherited.launcher != after {
+	if begun := time.Since(inherited.begun); begun < kubelet.Age || begun > 2*time.Hour || inherited.logFrom != 30 || inherited.launcher != after {
 		t.Errorf("begun %s ago; its log is from %d", begun, inherited.logFrom)
 	}
 	now := inherited.HandOver()
@@ -124,6 +131,19 @@ func TestTheNotifySocketIsHandedOver(t *testing.T) {
 	defer after.Close()
 	if after.notify == nil || after.notify.path != after.RunDir+"/notify" || copied.Fd() != ^uintptr(0) {
 		t.Errorf("%+v, descriptor %d", after.notify, copied.Fd())
+	}
+	packets, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packets.Close()
+	file, err := packets.(*net.UDPConn).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := NewLauncher(Settings{})
+	if other.Inherit(HandedLauncher{}, file); other.notify != nil || file.Fd() != ^uintptr(0) {
+		t.Errorf("a socket of another kind: %+v, descriptor %d", other.notify, file.Fd())
 	}
 	reads, writes, err := os.Pipe()
 	if err != nil {

@@ -66,10 +66,12 @@ func TestChangesOfHealth(t *testing.T) {
 		time.Sleep(time.Minute + time.Second/2) // between two looks
 		ready(true)
 		time.Sleep(time.Minute)
+		ready(false) // the same words as before its health
+		time.Sleep(time.Minute)
 		stop()
 		<-watched
 		want := []seen{{0, Unhealthy{none}}, {5*time.Second + time.Millisecond, Unhealthy{young}}, {10*time.Second + time.Millisecond, Healthy{}},
-			{70*time.Second + time.Millisecond, Unhealthy{none}}, {126*time.Second + time.Millisecond, Healthy{}}}
+			{70*time.Second + time.Millisecond, Unhealthy{none}}, {126*time.Second + time.Millisecond, Healthy{}}, {186*time.Second + time.Millisecond, Unhealthy{none}}}
 		if !slices.Equal(told, want) {
 			t.Errorf("told %v\nwant %v", told, want)
 		}
