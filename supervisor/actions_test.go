@@ -6,7 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
@@ -62,5 +66,81 @@ func TestNothingOnDiskKeepsAKubeletFromStarting(t *testing.T) {
 	aside, err := filepath.Glob(filepath.Join(n.options.StateDir, "meta", "*.corrupt-*"))
 	if err != nil || len(aside) != 5 {
 		t.Errorf("set aside: %q, %v", aside, err)
+	}
+}
+
+// How many layers a configuration has is told of a refusal alone: it is what asks which of them is refused.
+func TestLayersOfARefusal(t *testing.T) {
+	for script, want := range map[string]struct {
+		outcome config.Outcome
+		layers  int
+	}{
+		"echo 'panic: no'; exit 2": {config.Refused, 1},
+		"echo 'Error: failed to run Kubelet: cannot exit on lock file contention: no lock file specified'; exit 1": {config.Accepted, 0},
+		"kill -9 $$": {config.Unknown, 0},
+	} {
+		l, _, v := layeredLoop(t)
+		l.RunDir = t.TempDir()
+		if err := os.Chmod(l.RunDir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		written(t, l.RunDir, "kubelet", "#!/bin/sh\n"+script+"\n")
+		l.Kubelet = filepath.Join(l.RunDir, "kubelet")
+		if err := os.Chmod(l.Kubelet, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		l.preflight = &kubelet.Preflight{Kubelet: l.Kubelet, Mode: kubelet.PreflightAlways, TempFolder: t.TempDir()}
+		now, err := l.lookLocal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		proved := l.prove(t.Context(), decide.Prove{Version: &v, Alone: true, Kubelet: now.Kubelet, Local: now.Local})
+		if proved.Outcome != want.outcome || proved.Layers != want.layers || proved.Content != v.Content || proved.Nonce == "" {
+			t.Errorf("%s: %+v", script, proved)
+		}
+	}
+}
+
+// A save leaves the checkpoints of nothing but what is in use, and the state files set aside of nothing that is.
+func TestCollect(t *testing.T) {
+	l, _, v := layeredLoop(t)
+	root := t.TempDir()
+	l.Arguments = []string{"--root-dir=" + root}
+	other := v.Source
+	other.ResourceVersion = "2"
+	kept := v
+	l.keeper.newest = nil
+	if err := l.store.SaveCheckpoint(other, map[string]string{"kubelet": "x"}); err != nil {
+		t.Fatal(err)
+	}
+	l.collect(decide.Durable{}, []decide.Version{kept})
+	if _, err := l.store.LoadCheckpoint(kept.Source); err != nil {
+		t.Errorf("what is in use is gone: %v", err)
+	}
+	if _, err := l.store.LoadCheckpoint(other); err == nil {
+		t.Error("what nobody uses is left")
+	}
+}
+
+// What the supervisor before said last is known from the boot on.
+func TestBootKnowsTheChangeBefore(t *testing.T) {
+	l, _, _ := layeredLoop(t)
+	l.RunDir = t.TempDir()
+	record := goldenRecord()
+	record.LastChange = &RecordedChange{aChange()}
+	record.Status.Reason, record.Status.Since = "InTrial", aChange().Began
+	data, err := encodeRecord(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	written(t, l.RunDir, recordFile, string(data))
+	l.foundWaiting = true
+	booted := l.boot()
+	if diff := cmp.Diff(aChange(), booted.LastChange); diff != "" || booted.Said != (decide.Said{Reason: "InTrial", Since: aChange().Began}) || !booted.Waited || booted.BootID == "" {
+		t.Errorf("%+v (-want +got):\n%s", booted, diff)
+	}
+	l.store, l.unusable = nil, errNoStore
+	if booted := l.boot(); booted.Useless != errNoStore.Error() {
+		t.Errorf("without a state folder: %+v", booted)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -95,6 +96,16 @@ func TestWhoHasNotAnswered(t *testing.T) {
 			l.effectives.begin("another", config.Identity{})
 			l.effectives.list = l.effectives.list[1:]
 		}},
+		"the files of static pods": {answers{node: nodeAnswer, pods: podsAnswer}, "static pods", func(l *loop) {
+			path := filepath.Join(t.TempDir(), "loop")
+			if err := os.Symlink(path, path); err != nil {
+				t.Fatal(err)
+			}
+			unreadable := toldOf(t, map[string]any{"maxPods": 110, "cpuManagerPolicy": "none", "memoryManagerPolicy": "None", "containerRuntimeEndpoint": "unix:///none.sock", "staticPodPath": path})
+			l.effectives.keep("runs", config.Identity{}, unreadable, false)
+			l.effectives.keep("one", config.Identity{}, unreadable, false)
+			l.effectives.begin("runs", config.Identity{})
+		}},
 		"it lacks its defaults": {answers{node: nodeAnswer, pods: podsAnswer}, "the configuration that is to run: it is without the kubelet's defaults", func(l *loop) {
 			l.effectives.keep("one", config.Identity{}, toldOf(t, map[string]any{"maxPods": 1}), false)
 		}},
@@ -116,6 +127,40 @@ func TestWhoHasNotAnswered(t *testing.T) {
 			}
 			if found.Known || found.Lost > 0 || !strings.Contains(found.WaitsFor, row.waitsFor) {
 				t.Errorf("found %+v", found)
+			}
+			if strings.Contains(name, "forgotten") && found.WaitsFor != row.waitsFor {
+				t.Errorf("nothing else is missing: %s", found.WaitsFor)
+			}
+		})
+	}
+}
+
+// What was told while the kubelet or the node's own files changed is of no kubelet that would be started: it is asked again, and the core hears of it.
+func TestFilesThatChangeDuringALook(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(do *decide.Foresee)
+		want   bool
+	}{
+		"none does":       {func(*decide.Foresee) {}, false},
+		"the kubelet":     {func(do *decide.Foresee) { do.Kubelet.Binary = "before" }, true},
+		"the local files": {func(do *decide.Foresee) { do.Local = "before" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, do := looking(t, answers{"/api/v1/nodes/n1": nodeAnswer, "/api/v1/pods": podsAnswer})
+			l.events, l.Kubelet = make(chan decide.Event, 1), "/proc/self/exe"
+			now, err := l.lookLocal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			do.Kubelet, do.Local = now.Kubelet, now.Local
+			row.change(&do)
+			l.effectives.keep("one", do.Kubelet, l.effectives.find("one", config.Identity{}), false)
+			found := l.foresee(t.Context(), do)
+			if found.Known == row.want || strings.Contains(found.WaitsFor, errChanged.Error()) != row.want || len(l.events) > 0 != row.want {
+				t.Errorf("%d events; found %+v", len(l.events), found)
+			}
+			if row.want && <-l.events != decide.Event(now) {
+				t.Error("another event than what the files are now")
 			}
 		})
 	}
