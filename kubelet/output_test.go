@@ -171,6 +171,22 @@ func TestAnOutputThatStallsForLong(t *testing.T) {
 	}
 }
 
+// The log of a kubelet that was handed over stays; that of one before is no part of the next.
+func TestALogThatIsInherited(t *testing.T) {
+	for inherited, want := range map[bool]string{true: "of before\n", false: ""} {
+		o := newOutput(written(t, "kubelet.log", "of before\n"), io.Discard)
+		if inherited {
+			o.inherit(handedOutput{Began: 3})
+		}
+		if got, wantEnd := string(o.end()), want[min(3, len(want)):]; got != wantEnd {
+			t.Errorf("inherited %t: the last words are %q, want %q", inherited, got, wantEnd)
+		}
+		if content, err := os.ReadFile(o.path); string(content) != want || err != nil {
+			t.Errorf("inherited %t: %q, %v", inherited, content, err)
+		}
+	}
+}
+
 // Nothing is given up but what nobody has taken, and only where that is much.
 func TestWhatOfALogIsGivenUp(t *testing.T) {
 	for name, row := range map[string]struct{ size, copied, given, want int64 }{

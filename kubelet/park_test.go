@@ -209,6 +209,20 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
+// One that is past its lock has gone on beside the one that runs, or was let through by its end.
+func TestAwaitLockPastTheLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kubelet.lock")
+	c := childOf(t, NewLauncher(Settings{LockFile: path}), nil, "/bin/sh", "-c", "exec 9>"+path+"; flock 9; exec sleep 1000")
+	c.waits = make(chan struct{})
+	fakenode.Await(t, "its lock", func() bool { _, holds := lockOf(c.command.Process.Pid, "kubelet.lock"); return holds })
+	if err := c.awaitLock(t.Context(), heldLock{}, Process{}); err != nil {
+		t.Errorf("the other one has ended: %v", err)
+	}
+	if err := c.awaitLock(t.Context(), heldLock{}, ProcessOf(os.Getpid())); err == nil || !strings.Contains(err.Error(), "went past its lock") {
+		t.Errorf("the other one runs: %v", err)
+	}
+}
+
 // A lock that somebody holds whom we do not know keeps no kubelet from being started.
 func TestAKubeletIsStartedWithoutALockThatIsHeld(t *testing.T) {
 	p := newParkingLot(t)

@@ -166,6 +166,19 @@ func TestFilesThatChangeDuringALook(t *testing.T) {
 	}
 }
 
+// What the local command line was before is not asked of the one that is there now.
+func TestLocalOfBeforeIsNotAsked(t *testing.T) {
+	l, do := looking(t, nil)
+	do.Local = "now"
+	if told, err := l.askedEffective(t.Context(), do, nil, "before"); !errors.Is(err, errNeverTold) || told.Known() {
+		t.Errorf("told %v, %v", told, err)
+	}
+	do.MayAsk = false
+	if told, err := l.askedEffective(t.Context(), do, nil, "now"); err == nil || err.Error() != errPastCheck.Error() || told.Known() {
+		t.Errorf("told %v, %v", told, err)
+	}
+}
+
 // A pod that runs and that the API server does not list is waited for by two looks, and is a doubt after that. One that the API server calls
 // Pending, and that runs, is a loss.
 func TestPodsThatTheAPIServerDoesNotShow(t *testing.T) {
