@@ -134,7 +134,7 @@ func TestLeftOversAreFoundWithoutARecord(t *testing.T) {
 			if err := os.Symlink(path, link); err != nil {
 				b.t.Fatal(err)
 			}
-			b.kubelet = link
+			b.kubelet, b.Args = link, append(b.Args, "--v=4") // other flags than now: its executable tells
 			return path
 		}, nil, true},
 		"with the effective file":         {func(b *beginning) string { withEffective(b); return "" }, nil, true},

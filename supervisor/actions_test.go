@@ -3,8 +3,10 @@ package supervisor
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -142,5 +144,22 @@ func TestBootKnowsTheChangeBefore(t *testing.T) {
 	l.store, l.unusable = nil, errNoStore
 	if booted := l.boot(); booted.Useless != errNoStore.Error() {
 		t.Errorf("without a state folder: %+v", booted)
+	}
+}
+
+func TestWhatTheLauncherIsGiven(t *testing.T) {
+	o := Options{Kubelet: "/kubelet", Arguments: []string{"--v=2"}, RunDir: "/run/x", StateDir: "/state", Journal: "/journal", Output: os.Stderr, StartTimeout: time.Hour}
+	got := newLauncher(o, time.Minute).Settings
+	if got.AskRuntime == nil {
+		t.Error("nobody asks the container runtime")
+	}
+	got.AskRuntime = nil
+	want := kubelet.Settings{Path: "/kubelet", Arguments: o.Arguments, RunDir: "/run/x", Journal: "/journal", Output: os.Stderr, StartTimeout: time.Hour, Watchdog: time.Minute, LockFile: "/state/kubelet.lock"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("it is given %+v, want %+v", got, want)
+	}
+	o.Preflight = kubelet.PreflightNever
+	if path := newLauncher(o, 0).LockFile; path != "" {
+		t.Errorf("one that must not be asked is given the lock %s", path)
 	}
 }

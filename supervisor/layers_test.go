@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
 
 const layersPayload = `{"kind":"KubeletConfigurationLayers","apiVersion":"kubelet-supervisor.io/v1alpha1","layers":[{"name":"a","patch":{"maxPods":60}}]}`
@@ -139,6 +140,10 @@ func TestLayersWithoutABase(t *testing.T) {
 	var fault *config.BaseError
 	if _, err := l.keep(v.Source, map[string]string{"kubelet": layersPayload}); !errors.As(err, &fault) {
 		t.Errorf("%v", err)
+	}
+	event, again := l.eventOf(configsync.Update{Text: "kube-system/a/kubelet", NodeUID: "n", Source: &v.Source, Payload: map[string]string{"kubelet": layersPayload}})
+	if failed, is := event.(decide.SyncFailed); !is || !again || !failed.Problem.OfNode || !strings.HasPrefix(failed.Problem.Words, "the layers cannot be laid over the local configuration: ") {
+		t.Errorf("%+v, again %t", event, again)
 	}
 	if merged := l.merge(decide.Merge{Version: v}); merged.Version != nil || !strings.Contains(merged.Fault, "cannot be read") {
 		t.Errorf("%+v", merged)

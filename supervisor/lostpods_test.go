@@ -148,6 +148,19 @@ func TestLostPodsThatNoLookHasSeen(t *testing.T) {
 }
 
 // A kubelet that forgets its reason had the one that was foreseen.
+// What ran at the stop is what was read first: the next kubelet may have started pods since.
+func TestLostPodsAreReadOnce(t *testing.T) {
+	var l lostPods
+	if l.compare(0) {
+		t.Error("no look has known the pods, and they are not read")
+	}
+	l.add([]corev1.Pod{runningPod("a")})
+	l.add([]corev1.Pod{runningPod("b")})
+	if l.take() == 0 || !l.awaits("a") || l.awaits("b") {
+		t.Errorf("looked for are %v", l.awaited)
+	}
+}
+
 func TestLostPodsHaveTheForeseenReason(t *testing.T) {
 	facts := forecast.Facts{Then: &forecast.Configuration{}, Pods: []corev1.Pod{runningPod("a"), runningPod("b")}}
 	f := forecast.Forecast{Losses: []forecast.Loss{{UID: "a", Reason: "OutOfpods"}, {UID: "b", Reason: "OutOfpods"}, {UID: "ended", Reason: "OutOfpods"}}}

@@ -154,6 +154,47 @@ func TestWhatWaitsIsEndedAtTheFirstSign(t *testing.T) {
 	}
 }
 
+// What waits is killed at that sign, but for one that is being let through: it is the kubelet now.
+func TestWhatIsLetThroughIsNotKilled(t *testing.T) {
+	for name, row := range map[string]struct {
+		doing decide.Action
+		want  string
+	}{
+		"it waits":                {nil, "killed by SIGKILL"},
+		"a look is under way":     {decide.Foresee{}, "killed by SIGKILL"},
+		"it is being let through": {decide.Start{}, "exit code 0"},
+	} {
+		n := newNode(t)
+		n.options.Logger = zap.NewNop()
+		l, err := newLoop(n.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		child, err := l.kubelets.Start(kubelet.Spec{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		child.FallBackTo("")
+		exits, healthy := make(chan kubelet.Exited, 1), make(chan struct{})
+		go child.Attend(t.Context(), func(e kubelet.Event) {
+			switch e := e.(type) {
+			case kubelet.Healthy:
+				close(healthy)
+			case kubelet.Exited:
+				exits <- e
+			}
+		})
+		<-healthy // it hears SIGTERM
+		l.parked, l.state.Doing = child, row.doing
+		l.killParked()
+		child.Stop(time.Minute)
+		if exit := <-exits; !strings.Contains(exit.Words, row.want) {
+			t.Errorf("%s: %s", name, exit.Words)
+		}
+		l.close()
+	}
+}
+
 // No kubelet is started with files that changed since they were judged: the change is told first, and the start has to be decided anew.
 func TestNoStartWithFilesThatChanged(t *testing.T) {
 	n := newNode(t)

@@ -232,3 +232,32 @@ func updateOf(name string, version int) configsync.Update {
 	return configsync.Update{Text: "kube-system/" + name + "/kubelet", NodeUID: "node", Payload: map[string]string{"kubelet": fmt.Sprint(version)},
 		Source: &corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: name, UID: "uid", ResourceVersion: fmt.Sprint(version), KubeletConfigKey: "kubelet"}}
 }
+
+// Only an edit of the same assignment waits for a quiet moment: what says anything else, such as an approval, is heard at once.
+func TestWhatWaitsForAQuietMoment(t *testing.T) {
+	first := configsync.Update{Text: "kube-system/a/kubelet", NodeUID: "n", Retry: "1", Consent: "c", Source: &corev1.ConfigMapNodeConfigSource{ResourceVersion: "1"}}
+	for name, row := range map[string]struct {
+		change func(u *configsync.Update)
+		waits  bool
+	}{
+		"an edit":            {func(u *configsync.Update) { u.Source = &corev1.ConfigMapNodeConfigSource{ResourceVersion: "2"} }, true},
+		"the same":           {func(*configsync.Update) {}, true},
+		"another assignment": {func(u *configsync.Update) { u.Text = "kube-system/b/kubelet" }, false},
+		"another Node":       {func(u *configsync.Update) { u.NodeUID = "m" }, false},
+		"a retry":            {func(u *configsync.Update) { u.Retry = "2" }, false},
+		"an approval":        {func(u *configsync.Update) { u.Consent = "d" }, false},
+		"none is assigned":   {func(u *configsync.Update) { u.Source = nil }, false},
+	} {
+		next := first
+		row.change(&next)
+		if wait := (received{first, time.Now()}).pause(next); wait > 0 != row.waits || wait > editPause {
+			t.Errorf("%s: it waits %s", name, wait)
+		}
+		if wait := (received{configsync.Update{Text: first.Text, NodeUID: "n", Retry: "1", Consent: "c"}, time.Now()}).pause(next); wait > 0 {
+			t.Errorf("%s, and none was assigned: it waits %s", name, wait)
+		}
+		if wait := (received{first, time.Now().Add(-editPause)}).pause(next); wait > 0 {
+			t.Errorf("%s, long after: it waits %s", name, wait)
+		}
+	}
+}
