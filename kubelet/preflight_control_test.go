@@ -138,7 +138,7 @@ func TestWhatAPreflightSays(t *testing.T) {
 		told   bool
 	}{
 		"its last line":                {"echo first; echo last words; exit 3", config.Refused, "last words", false},
-		"behind it a log, and nothing": {"printf 'last words \r\nI0101 00:00:00.000000 1 a.go:1] x\n{}\n\t--flag\n > y\n\n'; exit 3", config.Refused, "last words", false},
+		"behind it a log, and nothing": {"printf 'last words \r\nI0101 00:00:00.000000 1 a.go:1] x\n{}\n\t--flag\n > y\n \r\n\n'; exit 3", config.Refused, "last words", false},
 		"a log alone":                  {"printf 'I0101 00:00:00.000000 1 a.go:1] x\n'; exit 3", config.Refused, "the kubelet exited without a word (exit status 3)", false},
 		"it tells on its error stream": {tells + " >&2; echo '" + acceptedLine + "'; exit 1", config.Accepted, "", true},
 		"it tells on its output":       {tells + "; echo '" + acceptedLine + "'; exit 1", config.Accepted, "", true},

@@ -3,6 +3,7 @@ package kubelet
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -76,7 +77,7 @@ func keptSecret(t *testing.T, runDir, known string) string {
 // One that is known goes on to be given where it cannot be written: kubelets that have it are looked for by it.
 func TestASecretThatCannotBeWritten(t *testing.T) {
 	runDir := filepath.Join(t.TempDir(), "removed")
-	if got, err := keepSecret(runDir, "KNOWN"); got != "KNOWN" || err == nil {
+	if got, err := keepSecret(runDir, "KNOWN"); got != "KNOWN" || err == nil || !strings.Contains(err.Error(), "making the secret") {
 		t.Errorf("one that is known is %q, %v", got, err)
 	}
 	if got, err := keepSecret(runDir, ""); got != "" || err == nil {

@@ -1,14 +1,17 @@
 package supervisor
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
@@ -148,7 +151,8 @@ func TestBootKnowsTheChangeBefore(t *testing.T) {
 }
 
 func TestWhatTheLauncherIsGiven(t *testing.T) {
-	o := Options{Kubelet: "/kubelet", Arguments: []string{"--v=2"}, RunDir: "/run/x", StateDir: "/state", Journal: "/journal", Output: os.Stderr, StartTimeout: time.Hour}
+	o := Options{Kubelet: "/kubelet", Arguments: []string{"--v=2"}, RunDir: "/run/x", StateDir: "/state", Journal: "/journal", Output: os.Stderr}
+	o.StartTimeout = time.Hour
 	got := newLauncher(o, time.Minute).Settings
 	if got.AskRuntime == nil {
 		t.Error("nobody asks the container runtime")
@@ -161,5 +165,61 @@ func TestWhatTheLauncherIsGiven(t *testing.T) {
 	o.Preflight = kubelet.PreflightNever
 	if path := newLauncher(o, 0).LockFile; path != "" {
 		t.Errorf("one that must not be asked is given the lock %s", path)
+	}
+}
+
+// What a start came to is answered so; only one that failed waits before the next.
+func TestAnswersToAStart(t *testing.T) {
+	n := newNode(t)
+	n.options.Logger = zap.NewNop()
+	l, err := newLoop(n.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	files, seen := []config.StateFile{{Name: cpuState}}, []decide.LimitSeen{{}}
+	unrenderable, noRoom := fmt.Errorf("%w: no", errRender), &os.PathError{Op: "fork/exec", Path: "kubelet", Err: syscall.EAGAIN}
+	for name, row := range map[string]struct {
+		came begun
+		want decide.Started
+	}{
+		"files are in the way":      {begun{files: files}, decide.Started{InTheWay: files}},
+		"limits come first":         {begun{limits: seen}, decide.Started{Limits: seen}},
+		"what waited is gone":       {begun{gone: true}, decide.Started{Gone: true}},
+		"there is nothing to start": {begun{err: unrenderable}, decide.Started{Err: unrenderable, Unrenderable: true, Delay: 250 * time.Millisecond}},
+		"there is no room":          {begun{err: noRoom}, decide.Started{Err: noRoom, NoRoom: true, Delay: 250 * time.Millisecond}},
+	} {
+		l.kubelets.ResetDelay()
+		l.parked = new(kubelet.Child)
+		if got := l.hearBegun(t.Context(), row.came); !reflect.DeepEqual(got, row.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, row.want)
+		}
+		if l.parked == nil != row.came.gone {
+			t.Errorf("%s: something waits: %t", name, l.parked != nil)
+		}
+	}
+	l.parked = nil
+	do := decide.Start{Version: nil, OnTrial: true}
+	if came := l.launch(do, func(string) []decide.LimitSeen { return seen }); came.child != nil || !reflect.DeepEqual(came, begun{do: do, limits: seen}) {
+		t.Errorf("with limits to be cared for: %+v", came)
+	}
+}
+
+// What is seen of a kubelet is told to the core as it is.
+func TestWhatIsSeenOfAKubelet(t *testing.T) {
+	for _, row := range []struct {
+		seen kubelet.Event
+		want decide.Event
+	}{
+		{kubelet.Healthy{}, decide.Healthy{}},
+		{kubelet.Unhealthy{Words: "w"}, decide.Unhealthy{Words: "w"}},
+		{kubelet.NotInUse{Words: "w"}, decide.NotInUse{Words: "w"}},
+		{kubelet.PortSeen{HeldBy: "h", Shared: true}, decide.PortSeen{HeldBy: "h", Shared: true}},
+		{kubelet.Hung{Words: "w"}, decide.Hung{Words: "w"}},
+		{kubelet.Exited{Asked: true, Code: 3, Words: "w", Delay: time.Second}, decide.ChildExited{Asked: true, Code: 3, Words: "w", Delay: time.Second}},
+	} {
+		if got := eventOf(row.seen); got != row.want {
+			t.Errorf("%#v becomes %#v, want %#v", row.seen, got, row.want)
+		}
 	}
 }
