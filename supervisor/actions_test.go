@@ -12,7 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
@@ -202,6 +204,48 @@ func TestAnswersToAStart(t *testing.T) {
 	do := decide.Start{Version: nil, OnTrial: true}
 	if came := l.launch(do, func(string) []decide.LimitSeen { return seen }); came.child != nil || !reflect.DeepEqual(came, begun{do: do, limits: seen}) {
 		t.Errorf("with limits to be cared for: %+v", came)
+	}
+}
+
+// Whatever is remembered of the kubelet before is no part of the one that was started.
+func TestTheStartIsNoted(t *testing.T) {
+	n := newNode(t)
+	n.options.Logger = zap.NewNop()
+	l, err := newLoop(n.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	l.node.pods = podStarts{Of: "before"}
+	child, err := l.kubelets.Start(kubelet.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	child.FallBackTo("")
+	l.parked = child
+	started := l.hearBegun(t.Context(), begun{child: child, lease: time.Minute, do: decide.Start{Local: "now", Waits: true}})
+	defer l.tasks.Wait()
+	defer child.Stop(time.Minute)
+	if !reflect.DeepEqual(started, decide.Started{}) || l.child != child || l.parked != nil || l.node.pods.Of != "now" || l.lease.seen.Lasts != time.Minute {
+		t.Errorf("%+v; pods of %q, a Lease of %s, waiting %v", started, l.node.pods.Of, l.lease.seen.Lasts, l.parked)
+	}
+	if record, _, err := ReadRecord(l.RunDir); err != nil || record.Child == nil || record.Child.PID != child.Process().PID {
+		t.Errorf("recorded %+v, %v", record.Child, err)
+	}
+}
+
+// All that the core says goes to the Node.
+func TestNodeReport(t *testing.T) {
+	observed, at := "a/b/c", time.Unix(7, 0)
+	r := decide.Statement{Config: corev1.NodeConfigStatus{Error: "e"}, Observed: &observed, Details: nodev1.Status{Reason: "r"}, Status: corev1.ConditionTrue,
+		Reason: nodev1.ReasonApplying, Parts: []string{"first", "last"}, Gist: "g", ChangeToReport: at}
+	got := nodeReport(r)
+	if got.Config.Error != "e" || got.Observed != &observed || got.Status.Reason != "r" || got.Condition.Status != corev1.ConditionTrue || got.Condition.Reason != nodev1.ReasonApplying ||
+		got.Condition.Message != "first; last" || got.Gist != "g" || got.ChangeToReport != at || !got.Passing {
+		t.Errorf("%+v", got)
+	}
+	if r.Reason = nodev1.ReasonLocal; nodeReport(r).Passing {
+		t.Error("what came of a change is taken for what goes on")
 	}
 }
 
