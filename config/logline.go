@@ -117,7 +117,7 @@ func join(what, why string) string {
 	switch {
 	case why == "":
 		return what
-	case what == "" || what == "command failed" || strings.HasPrefix(strings.ToLower(why), strings.ToLower(what)):
+	case what == "command failed" || strings.HasPrefix(strings.ToLower(why), strings.ToLower(what)):
 		return why
 	default:
 		return what + ": " + why
