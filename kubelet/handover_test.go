@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,9 @@ func TestHandOver(t *testing.T) {
 	child.healthy.since = time.Now().Add(-2 * time.Minute)
 	child.notify = listenNotifyUntilTheEnd(t)
 	pid := child.Process().PID
+	if sleep, err := exec.LookPath("sleep"); err != nil || child.Process().Executable != sleep {
+		t.Errorf("it is %+v, and was started as %s (%v)", child.Process(), sleep, err)
+	}
 	child.notify.inherit(kubeletNotes{PID: pid, Ready: true, Pings: 5})
 
 	handed, err := json.Marshal([]any{before.HandOver(), child.HandOver()})
