@@ -102,6 +102,7 @@ func TestWhoHasALock(t *testing.T) {
 	file := written(t, "refused.yaml", fake("mode: refuse, words: no"))
 	l := NewLauncher(Settings{Path: fakeKubelet, Arguments: []string{"--config=" + file}, RunDir: runDir, Output: own, Logger: zap.NewNop(), LockFile: filepath.Join(runDir, "kubelet.lock")})
 	defer l.Close()
+	l.countKills = func() int { return 7 }
 	for _, row := range []struct {
 		spec Spec
 		want bool
@@ -113,6 +114,9 @@ func TestWhoHasALock(t *testing.T) {
 		flags := slices.DeleteFunc(slices.Clone(child.command.Args), func(word string) bool { return !strings.HasPrefix(word, lockFlag) })
 		if child.Locked() != row.want || len(flags) > 0 != row.want {
 			t.Errorf("%+v: locked %t, %q", row.spec, child.Locked(), flags)
+		}
+		if child.killsBefore != 7 {
+			t.Errorf("%d processes had been killed for want of memory before it", child.killsBefore)
 		}
 		_, _ = child.collect()
 	}
