@@ -298,6 +298,23 @@ func TestWeAreNotLeftOver(t *testing.T) {
 	}
 }
 
+// A supervisor that has started nothing yet knows its kubelets by the secret in the run folder, and leaves what has another one alone.
+func TestTheSecretOfTheRunFolderDecides(t *testing.T) {
+	for secret, ends := range map[string]bool{ourSecret: true, otherSecret: false} {
+		b := newBeginning(t)
+		b.Env = append(b.Env, secretVariable+secret)
+		write(t, filepath.Join(b.runDir, secretFile), ourSecret)
+		pid := b.begun(b.kubelet)
+		l := NewLauncher(Settings{Path: b.kubelet, Arguments: b.arguments, RunDir: b.runDir, Logger: zap.NewNop()})
+		if _, err := l.StopLeftOvers(nil, time.Minute); err != nil {
+			t.Error(err)
+		}
+		if alive := ProcessOf(pid).StartTime > 0; alive == ends {
+			t.Errorf("with the secret %s it lives: %t", secret, alive)
+		}
+	}
+}
+
 // A process is awaited until the time is over, and no longer than it is there.
 func TestAwaitGone(t *testing.T) {
 	child := childOf(t, nil, nil, "sleep", "1000")
