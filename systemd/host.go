@@ -48,7 +48,7 @@ func WatchShutdown(ctx context.Context, logger *zap.Logger, stopping bool, tell 
 
 // hearHost tells what logind says until the connection or ctx ends.
 func hearHost(ctx context.Context, tell func(stopping bool)) error {
-	connection, err := connectSystemBus()
+	connection, err := connectSystemBus(ctx)
 	if err != nil {
 		return fmt.Errorf("connecting to logind: %w", err)
 	}
@@ -84,9 +84,10 @@ func hearHost(ctx context.Context, tell func(stopping bool)) error {
 	}
 }
 
-// connectSystemBus gives a connection of our own. The uid is named as a number: no user has to be looked up.
-func connectSystemBus() (*dbus.Conn, error) {
-	connection, err := dbus.SystemBusPrivate()
+// connectSystemBus gives a connection of our own, which ends with ctx, and so does the wait for it: dbus.socket takes connections while the daemon
+// is frozen, or cannot start. The uid is named as a number: no user has to be looked up.
+func connectSystemBus(ctx context.Context) (*dbus.Conn, error) {
+	connection, err := dbus.SystemBusPrivate(dbus.WithContext(ctx))
 	if err != nil {
 		return nil, err
 	}

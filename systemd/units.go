@@ -62,13 +62,17 @@ func SetSliceProperties(ctx context.Context, slice string, properties map[string
 	return nil
 }
 
+// withUnits asks within unitsPatience. Where the time is over, the error is [context.DeadlineExceeded]: the next question has no answer either.
 func withUnits(ctx context.Context, ask func(context.Context, *dbus.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, unitsPatience)
 	defer cancel()
-	connection, err := connectSystemBus()
-	if err != nil {
-		return err
+	connection, err := connectSystemBus(ctx)
+	if err == nil {
+		defer func() { _ = connection.Close() }()
+		err = ask(ctx, connection)
 	}
-	defer func() { _ = connection.Close() }()
-	return ask(ctx, connection)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("no answer on the system bus: %w", ctx.Err())
+	}
+	return err
 }
