@@ -86,6 +86,9 @@ func seeLimits(ctx context.Context, enforced []forecast.Enforced, recorded []dec
 	}
 	for _, unit := range slices.Sorted(maps.Keys(units)) {
 		properties, err := systemd.SliceProperties(ctx, unit)
+		if errors.Is(err, context.DeadlineExceeded) {
+			break // nobody answers there, and a kubelet waits
+		}
 		if err != nil {
 			continue // without systemd there is no such property, and of what is recorded nothing is known now
 		}
@@ -118,8 +121,12 @@ func writeBack(ctx context.Context, limits []decide.KeptLimit) error {
 		units[k.Unit][k.Property] = value
 	}
 	for _, unit := range slices.Sorted(maps.Keys(units)) {
-		errs = append(errs, systemd.SetSliceProperties(ctx, unit, units[unit]))
+		err := systemd.SetSliceProperties(ctx, unit, units[unit])
+		errs = append(errs, err)
 		crashPoint("written", unit)
+		if errors.Is(err, context.DeadlineExceeded) {
+			break
+		}
 	}
 	for _, k := range limits {
 		if k.Unit == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -41,15 +42,30 @@ func StandAside(o Options, why string, runDirs ...string) error {
 		break
 	}
 	(&loop{Options: o}).collectLost()
-	giveLimitsBack(o)
+	giveLimitsBack(o, WriteBackLimits)
 	return nil
 }
 
+// limitsBackWithin is how long the kubelet alone waits for it: the disk of the state folder, or the system bus, may never answer.
+const limitsBackWithin = 5 * time.Second
+
 // giveLimitsBack: what the assigned configuration has limited would stay with the kubelet alone, which does not run with it.
-func giveLimitsBack(o Options) {
-	said, err := WriteBackLimits(context.Background(), o.StateDir)
-	for _, words := range said {
-		o.Logger.Info(words)
+func giveLimitsBack(o Options, writeBack func(ctx context.Context, stateDir string) (said []string, err error)) {
+	ctx, cancel := context.WithTimeout(context.Background(), limitsBackWithin)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { // it ends with this process, which becomes the kubelet
+		said, err := writeBack(ctx, o.StateDir)
+		for _, words := range said {
+			o.Logger.Info(words)
+		}
+		done <- err
+	}()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = fmt.Errorf("it takes more than %s, and a kubelet has to be started", limitsBackWithin)
 	}
 	if err != nil {
 		o.Logger.Error("limits that a kubelet has set cannot be taken back", zap.Error(err))
