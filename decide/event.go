@@ -136,7 +136,7 @@ type (
 		Shared bool
 	}
 	// NotInUse tells that the kubelet that runs is another one than the child should be, or was not started with its configuration: what its
-	// command line says (rule 25).
+	// command line says (rule 25). Without Words nothing is known against it any more.
 	NotInUse struct{ Words string }
 	// Hung is a child that has fed its watchdog and does not any more.
 	Hung struct{ Words string }

@@ -39,6 +39,9 @@ func TestAConfigurationThatNoKubeletWasStartedWith(t *testing.T) {
 			d.assign("good").pass(time.Second).hear(swallowed).pass(time.Minute).fresh()
 			d.hear(ChildExited{Code: 0, Words: "exit code 0"}).pass(time.Hour)
 		}, []string{"start good"}, "assigned=good@1 active=good@1 lkg=good@1 True Active"},
+		{"a script that was on its way to the kubelet is forgiven", func(d *drive) {
+			d.assign("good").pass(time.Second).hear(swallowed).pass(time.Second).hear(NotInUse{}).pass(time.Hour)
+		}, []string{"prove good", "stop", "start good", "prove local"}, "assigned=good@1 active=good@1 lkg=good@1 True Active"},
 		{"a script that did not become the kubelet is ended for nothing", func(d *drive) {
 			d.hangs["good"] = true
 			d.assign("good").pass(2 * time.Second).hear(swallowed).pass(time.Hour)

@@ -53,6 +53,7 @@ type Child struct {
 	asked           atomic.Bool
 	hung            atomic.Pointer[string] // why it was made to dump and end
 	healthy         healthAccount
+	use             use           // its health watch's alone, until that has ended
 	listener        heldListener  // of healthz; its health watch's alone
 	done            chan struct{} // closed when it has been waited for
 	collected       bool          // its exit status was; below launcher.collecting
@@ -94,6 +95,7 @@ func (c *Child) Attend(ctx context.Context, tell func(Event)) {
 	state, err := c.collect()
 	stop()
 	watches.Wait()
+	c.tellUse(tell)
 	c.notify.forget(c.command.Process.Pid)
 	close(c.done)
 	tell(c.exited(state, err, c.lastWords(ctx, state)))

@@ -7,27 +7,57 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// notInUse says why the child, which is healthy, does not run with the configuration that it was given: a script in its place has handed on other
-// arguments. The last --config counts, as in the kubelet. A command line that cannot be read says nothing.
-func (c *Child) notInUse() string {
+// notInUseFor is how long a command line has to say so before it is believed of a child that is not healthy: a script may become other programs on its
+// way to the kubelet.
+const notInUseFor = time.Second
+
+// use is what the child's command line says, as far as it was looked at: why it is not in use, or nothing against it.
+type use struct {
+	seen  string
+	since time.Time
+	told  string
+}
+
+// lookAtUse looks at the command line. At the kubelet's first health there is nothing left that it could become.
+func (c *Child) lookAtUse(healthy bool, tell func(Event)) {
+	if now, known := c.notInUse(); known && now != c.use.seen {
+		c.use.seen, c.use.since = now, time.Now()
+	}
+	if healthy || c.use.seen == "" || time.Since(c.use.since) >= notInUseFor {
+		c.tellUse(tell)
+	}
+}
+
+// tellUse tells what was seen last, if that is news. Of a child that has ended it is what has ended.
+func (c *Child) tellUse(tell func(Event)) {
+	if c.use.told != c.use.seen {
+		c.use.told = c.use.seen
+		tell(NotInUse{Words: c.use.seen})
+	}
+}
+
+// notInUse says why the child does not run with the configuration that it was given: a script in its place has handed on other arguments. The last
+// --config counts, as in the kubelet. A command line that cannot be read says nothing.
+func (c *Child) notInUse() (why string, known bool) {
 	words := zeroSeparated(fmt.Sprintf("/proc/%d/cmdline", c.command.Process.Pid))
 	if c.given == "" || len(words) == 0 {
-		return ""
+		return "", false
 	}
 	file := config.ParseArguments(words[1:]).Config
 	if file == c.given {
-		return ""
+		return "", true
 	}
 	has := "without --config"
 	if file != "" {
 		has = "with --config=" + bounded.Short(file)
 	}
-	return fmt.Sprintf("%s does not hand on the arguments that it is given: the kubelet that runs (pid %d) was started %s", c.launcher.Path, c.command.Process.Pid, has)
+	return fmt.Sprintf("%s does not hand on the arguments that it is given: the kubelet that runs (pid %d) was started %s", c.launcher.Path, c.command.Process.Pid, has), true
 }
 
 // becameNone tells, once, of a child that did not become the kubelet: its own child is, and listens where it should.

@@ -1,76 +1,147 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
+// attendScript starts a script in the place of the kubelet, with a --config of its own, and gives what is told of it until the test ends. $OWN and $PORT
+// are what the command line of the unit says.
+func attendScript(t *testing.T, script, own, given string) <-chan Event {
+	t.Helper()
+	l, c := startScript(t, script, own, given)
+	return attend(t, l, c)
+}
+
+func startScript(t *testing.T, script, own, given string) (*Launcher, *Child) {
+	t.Helper()
+	port := fmt.Sprint(fakenode.FreePort(t))
+	own = written(t, "own.yaml", fake(own))
+	script = strings.NewReplacer("$OWN", own, "$PORT", port, "$OTHER", fmt.Sprint(fakenode.FreePort(t))).Replace(script)
+	l := NewLauncher(Settings{Path: executable(t, script), Arguments: []string{"--config=" + own, "--healthz-port=" + port}, RunDir: t.TempDir(),
+		Logger: zap.NewNop(), StartTimeout: time.Minute, Output: fakenode.NewOutput(t).Pipe})
+	c, err := l.Start(Spec{File: given})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.FallBackTo("")
+	return l, c
+}
+
+func attend(t *testing.T, l *Launcher, c *Child) <-chan Event {
+	t.Helper()
+	seen, over := make(chan Event, 1000), make(chan struct{})
+	ctx, end := context.WithCancel(t.Context())
+	go func() { defer close(over); c.Attend(ctx, func(e Event) { seen <- e }) }()
+	t.Cleanup(func() {
+		end()
+		_, _ = l.StopLeftOvers(nil, time.Second)
+		_ = c.command.Process.Kill()
+		<-over
+		l.Close()
+	})
+	return seen
+}
+
 // What runs is what the child's own command line says, after its start (rule 25).
 func TestAScriptThatDoesNotHandOnItsArguments(t *testing.T) {
+	const swallows = "does not hand on the arguments that it is given: the kubelet that runs (pid "
 	for name, test := range map[string]struct {
-		script string // %s is its own --config
+		script string
+		own    string // how the kubelet behaves with its own --config; empty: mode ok
 		local  bool   // it is given no configuration
 		says   string // part of what is told; empty: nothing is
 	}{
-		"it hands them on":                              {script: `exec ` + fakeKubelet + ` --config=%s "$@"`},
-		"it swallows them":                              {script: `exec ` + fakeKubelet + ` --config=%s --healthz-port=$PORT`, says: "does not hand on the arguments that it is given: the kubelet that runs (pid "},
-		"it swallows them, and has no --config":         {script: `exec ` + fakeKubelet + ` --healthz-port=$PORT # %s`, says: ") was started without --config"},
-		"its own --config comes last, and counts":       {script: `exec ` + fakeKubelet + ` "$@" --config %s`, says: "was started with --config="},
-		"local is whatever it does":                     {script: `exec ` + fakeKubelet + ` --config=%s --healthz-port=$PORT`, local: true},
-		"it does not become the kubelet":                {script: fakeKubelet + ` "$@" # %s`, says: "did not become the kubelet: its child (pid "},
-		"it does not become the kubelet, on no account": {script: fakeKubelet + ` "$@" # %s`, local: true, says: "did not become the kubelet: its child (pid "},
+		"it hands them on":                              {script: `exec ` + fakeKubelet + ` --config=$OWN "$@"`},
+		"it swallows them":                              {script: `exec ` + fakeKubelet + ` --config=$OWN --healthz-port=$PORT`, says: swallows},
+		"it swallows them, and listens elsewhere":       {script: `exec ` + fakeKubelet + ` --config=$OWN --healthz-port=$OTHER`, says: swallows},
+		"it swallows them, and what it runs ends":       {script: `exec ` + fakeKubelet + ` --config=$OWN --healthz-port=$OTHER`, own: "mode: crash, after: 200ms", says: swallows},
+		"it swallows them, and has no --config":         {script: `exec ` + fakeKubelet + ` --healthz-port=$PORT`, says: ") was started without --config"},
+		"its own --config comes last, and counts":       {script: `exec ` + fakeKubelet + ` "$@" --config $OWN`, says: "was started with --config="},
+		"local is whatever it does":                     {script: `exec ` + fakeKubelet + ` --config=$OWN --healthz-port=$PORT`, local: true},
+		"it does not become the kubelet":                {script: fakeKubelet + ` "$@" # and goes on`, says: "did not become the kubelet: its child (pid "},
+		"it does not become the kubelet, on no account": {script: fakeKubelet + ` "$@" # and goes on`, local: true, says: "did not become the kubelet: its child (pid "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			port := fakenode.FreePort(t)
-			own, given := written(t, "own.yaml", fake("mode: ok")), written(t, "given.yaml", fake("mode: ok"))
-			script := strings.ReplaceAll(fmt.Sprintf(test.script, own), "$PORT", fmt.Sprint(port))
-			folder := t.TempDir()
-			l := NewLauncher(Settings{Path: executable(t, script), Arguments: []string{"--config=" + own, fmt.Sprintf("--healthz-port=%d", port)}, RunDir: folder,
-				Logger: zap.NewNop(), StartTimeout: time.Minute, Output: fakenode.NewOutput(t).Pipe})
+			given := written(t, "given.yaml", fake("mode: ok"))
 			if test.local {
 				given = ""
 			}
-			c, err := l.Start(Spec{File: given})
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.FallBackTo("")
-			seen, over := make(chan Event, 100), make(chan struct{})
-			ctx, end := context.WithCancel(t.Context())
-			go func() { defer close(over); c.Attend(ctx, func(e Event) { seen <- e }) }()
-			defer func() {
-				end()
-				_, _ = l.StopLeftOvers(nil, time.Second)
-				_ = c.command.Process.Kill()
-				<-over
-				l.Close()
-			}()
-			for e := range seen {
+			for e := range attendScript(t, test.script, cmp.Or(test.own, "mode: ok"), given) {
 				switch e := e.(type) {
 				case NotInUse:
 					if test.says == "" || !strings.Contains(e.Words, test.says) {
 						t.Errorf("told: %s", e.Words)
 					}
 					return
-				case Healthy:
+				case Healthy, Exited:
 					if test.says != "" {
-						t.Error("healthy, and nothing was told before")
+						t.Errorf("%T, and nothing was told before", e)
 					}
 					return
 				}
 			}
 		})
+	}
+}
+
+// A script may become other programs on its way to the kubelet: what was said of them is taken back.
+func TestAScriptThatBecomesTheKubeletAtLast(t *testing.T) {
+	gate := filepath.Join(t.TempDir(), "gate")
+	if err := unix.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script := `export GIVEN="$*"; exec sh -c 'read line <` + gate + `; exec ` + fakeKubelet + ` $GIVEN'`
+	var told []string
+	for e := range attendScript(t, script, "mode: ok", written(t, "given.yaml", fake("mode: ok"))) {
+		switch e := e.(type) {
+		case NotInUse:
+			told = append(told, e.Words)
+			if len(told) == 1 {
+				if err := os.WriteFile(gate, []byte("go on\n"), 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+		case Healthy, Exited:
+			if len(told) != 2 || told[0] == "" || told[1] != "" || e != (Healthy{}) {
+				t.Errorf("told %q before it was %#v", told, e)
+			}
+			return
+		}
+	}
+}
+
+// A supervisor that takes over looks for itself.
+func TestAScriptThatDoesNotHandOnItsArgumentsAfterAReload(t *testing.T) {
+	before, c := startScript(t, `exec `+fakeKubelet+` --config=$OWN --healthz-port=$PORT`, "mode: ok", written(t, "given.yaml", fake("mode: ok")))
+	t.Cleanup(before.Close)
+	after := NewLauncher(before.Settings)
+	after.Inherit(before.HandOver(), nil)
+	inherited, err := after.InheritChild(c.HandOver())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e := range attend(t, after, inherited) {
+		switch e := e.(type) {
+		case NotInUse:
+			return
+		case Healthy, Exited:
+			t.Fatalf("%T, and nothing was told before", e)
+		}
 	}
 }
 

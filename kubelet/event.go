@@ -10,7 +10,8 @@ type (
 	Healthy struct{}
 	// Unhealthy is its end, or another reason why there is none.
 	Unhealthy struct{ Words string }
-	// NotInUse tells that the child was not started with what it should run, or did not become the kubelet.
+	// NotInUse tells that the child was not started with what it should run, or did not become the kubelet; without Words, that nothing is known
+	// against it any more.
 	NotInUse struct{ Words string }
 	// PortSeen tells which other process has the healthz port of a child that was never healthy; empty = none is known any more.
 	// Shared: the fallback has the same port, so that it would fail the same way.

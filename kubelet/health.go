@@ -81,14 +81,15 @@ func (c *Child) watchHealth(ctx context.Context, tell func(Event)) {
 		case err == nil && !healthy:
 			healthy, words = true, ""
 			c.healthy.turn(true)
-			if words := c.notInUse(); words != "" {
-				tell(NotInUse{Words: words})
-			}
+			c.lookAtUse(true, tell)
 			tell(Healthy{})
 		case err != nil && err.Error() != words: // "" while it is healthy
 			healthy, words = false, err.Error()
 			c.healthy.turn(false)
 			tell(Unhealthy{Words: words})
+		}
+		if !healthy { // it may listen elsewhere, because it runs with something else
+			c.lookAtUse(false, tell)
 		}
 		wait = healthPoll(healthy, time.Since(c.started), c.launcher.StartTimeout)
 	}

@@ -2,9 +2,13 @@ package supervisor
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,6 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
+	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -87,6 +93,36 @@ func TestACrashingKubeletIsRestartedWithBackoff(t *testing.T) {
 		if waited := record.Exits[i+1].Time.Sub(record.Exits[i].Time); waited < least {
 			t.Errorf("start %d came %s after the exit before, not %s", i+2, waited, least)
 		}
+	}
+}
+
+// Behind a script that does not hand on its arguments runs local: what was assigned is to blame for nothing, whatever port it names (rule 25).
+func TestADeafScriptBlamesNothing(t *testing.T) {
+	for name, other := range map[string]bool{"the same port": false, "another port": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			port := func(number int) string { return fmt.Sprintf("healthzPort: %d\n", number) }
+			n.write("etc/kubelet.yaml", fakenode.Configuration("mode: ok")+port(n.port))
+			n.options.Arguments = slices.DeleteFunc(n.options.Arguments, func(word string) bool { return word == "--healthz-port" || word == strconv.Itoa(n.port) })
+			n.write("bin/kubelet", fmt.Sprintf("#!/bin/sh\nFAKE_KUBELET_RECORD=%s exec %s %s\n", n.path("record"), fakeKubelet, strings.Join(n.options.Arguments, " ")))
+			n.options.Preflight, n.options.StartTimeout = kubelet.PreflightNever, 3*time.Second
+			assigned := port(n.port)
+			if other {
+				assigned = port(fakenode.FreePort(t))
+			}
+			n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok")+assigned)
+			r := n.run()
+			reasons := map[string]bool{}
+			begun := time.Now()
+			r.await("the end of the start timeout", func(record Record) bool {
+				reasons[record.Condition.Reason] = true
+				return time.Since(begun) > 2*n.options.StartTimeout
+			})
+			if !reasons["NotInUse"] || reasons["RolledBack"] || reasons["Rejected"] {
+				t.Errorf("said: %v", slices.Sorted(maps.Keys(reasons)))
+			}
+		})
 	}
 }
 
