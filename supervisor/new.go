@@ -15,7 +15,7 @@ import (
 )
 
 func newLoop(o Options) (*loop, error) {
-	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan decide.Event, 64), begun: make(chan begun), nextStart: nextStart{asked: make(chan bool)},
+	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan decide.Event, 64), begun: make(chan begun), nextStart: nextStart{asked: make(chan []string)},
 		rewrite: make(chan struct{}, 1), saves: newSaves(), idle: newIdle(), reload: reload{checks: make(chan successorCheck)}, due: -1}
 	l.Standalone = l.kubeconfig() == ""
 	l.Parking = lockFileOf(o) != ""
@@ -30,6 +30,7 @@ func newLoop(o Options) (*loop, error) {
 	}
 	if unusable == nil && l.store != nil { // the folder is ours alone, and so is what is in it
 		clearPreflights(o.RunDir)
+		l.forgetEndedFor()
 	}
 	l.readPayload, l.lostAfter = l.store.LoadCheckpoint, lostAfter
 	l.preflight = &kubelet.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight, TempFolder: filepath.Join(o.RunDir, preflightFolder)}

@@ -2,14 +2,17 @@ package supervisor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"go.uber.org/zap"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/systemd"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -56,22 +59,82 @@ func TestNoKubeletStartsWithTheWordsOfOld(t *testing.T) {
 	}
 }
 
+// What systemd answers may not come true. A supervisor that comes back with other words than those for which
+// one has ended does not end for them again, in this boot; for others it does.
+func TestNoSupervisorEndsTwiceForTheSameWords(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.write("etc/kubelet.yaml", fakenode.Configuration("mode: crash, code: 1, words: unknown flag"))
+	n.write("etc/next.yaml", fakenode.Configuration("mode: ok"))
+	own := n.options.Arguments
+	next := append(slices.Clone(own), "--config="+n.path("etc/next.yaml"))
+	answer := append([]string{n.options.Kubelet}, next...)
+	var asked atomic.Int32
+	n.options.TrialFailures = 1
+	n.options.NextStart = func(context.Context) ([]string, error) {
+		asked.Add(1)
+		return answer, nil
+	}
+	ends := func(when string) {
+		t.Helper()
+		if err := n.run().wait(); !errors.Is(err, ErrNextStart) {
+			t.Errorf("%s it ended with %v", when, err)
+		}
+	}
+	stays := func(when string) {
+		t.Helper()
+		asked.Store(0)
+		r := n.run()
+		fakenode.Await(t, "the next start is asked about", func() bool { return asked.Load() > 2 })
+		if err := r.end(); err != nil {
+			t.Errorf("%s it ended by itself: %v", when, err)
+		}
+		if said := strings.Count(r.log.String(), "this one does not end for it"); said != 1 {
+			t.Errorf("%s it was said %d times", when, said)
+		}
+	}
+	ends("at first")
+	stays("started with the words of old again,")
+	stays("and once more,")
+	answer = append(answer, "--v=2")
+	ends("where the answer is another,")
+	before, err := json.Marshal(endedForWords{"another", answer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.write("run/ended-for.json", string(before))
+	ends("in another boot")
+
+	n.options.Arguments = answer[1:]
+	r := n.run()
+	r.awaitHealthy()
+	if err := r.end(); err != nil {
+		t.Errorf("started with the words of the answer it ended with %v", err)
+	}
+	n.options.Arguments = own
+	ends("where the answer came true before,")
+}
+
 // As long as something else than local fails, there is a fallback: other flags of the unit are taken by nobody's crash.
 func TestAFailedTrialTakesNoOtherFlags(t *testing.T) {
 	for name, test := range map[string]struct {
-		child decide.Child
-		event decide.Event
-		asks  bool
+		child            decide.Child
+		stopping, frozen bool
+		event            decide.Event
+		asks             bool
 	}{
 		"local ends":                      {event: decide.ChildExited{Code: 1}, asks: true},
 		"what is assigned ends":           {child: decide.Child{Version: &decide.Version{Content: "deadly"}}, event: decide.ChildExited{Code: 1}},
 		"local is ended by us":            {event: decide.ChildExited{Asked: true}},
 		"a kubelet of local gets healthy": {event: decide.Healthy{}},
+		"a stop was asked for":            {stopping: true, event: decide.ChildExited{Code: 1}},
+		"the host shuts down":             {frozen: true, event: decide.ChildExited{Code: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
-			l := &loop{nextStart: nextStart{asked: make(chan bool, 1)}}
+			l := &loop{nextStart: nextStart{asked: make(chan []string, 1)}}
 			l.Logger, l.TrialFailures, l.state.Child = zap.NewNop(), 3, test.child
+			l.state.Stopping, l.state.Frozen = test.stopping, test.frozen
 			l.NextStart = func(context.Context) ([]string, error) {
 				asked++
 				return nil, errors.New("no bus")
@@ -84,5 +147,17 @@ func TestAFailedTrialTakesNoOtherFlags(t *testing.T) {
 				t.Errorf("asked %d times", asked)
 			}
 		})
+	}
+}
+
+// Local got healthy while systemd was asked: something starts, and so nothing is taken.
+func TestAnAnswerThatComesTooLate(t *testing.T) {
+	for failures, ends := range map[int]bool{0: false, 1: true} {
+		l := &loop{manager: systemd.NewManager(zap.NewNop()), nextStart: nextStart{asking: true, failures: failures}}
+		l.Logger, l.RunDir = zap.NewNop(), t.TempDir()
+		event := l.hearNextStart([]string{"/usr/bin/kubelet"})
+		if got := errors.Is(l.superseded, ErrNextStart); got != ends || (event == decide.StopAsked{}) != ends || l.asking {
+			t.Errorf("after %d failures: %#v, %v", failures, event, l.superseded)
+		}
 	}
 }
