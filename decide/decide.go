@@ -82,9 +82,7 @@ func (s *State) learn(event Event) {
 	case PortSeen:
 		s.learnPort(e)
 	case NotInUse:
-		if s.Child.Alive {
-			s.Child.NotInUse = e.Words
-		}
+		s.Child.NotInUse = e.Words
 	case Hung:
 		s.learnHung(e)
 	case ChildExited:

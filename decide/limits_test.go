@@ -127,6 +127,14 @@ func TestLimitsGoWithWhatSetThem(t *testing.T) {
 		l.hear(ClusterSeen{Keys: l.cluster}).good("roomy").hear(ClusterSeen{Keys: []string{"key-2"}}).pass(time.Minute)
 		l.expectLimit("max", 0)
 	})
+	t.Run("another is to be started by the time when they were looked at", func(t *testing.T) {
+		l := begin(t)
+		l.decide(assigned("tight", "1", "tight"))
+		l.until("the record", func(do Action) bool { save, is := do.(Save); return is && len(save.Durable.Limits) > 0 })
+		l.fresh().decide(Cleared{NodeUID: "node-uid"})
+		l.hear(l.answer(l.s.Doing)).pass(time.Minute).expect(nothing).expectDone("prove local", "start local", "start local")
+		l.expectLimit("max", 0)
+	})
 	t.Run("local sets it itself", func(t *testing.T) {
 		l := newLimited(t)
 		l.reserves[""] = enough
@@ -159,6 +167,14 @@ func TestALimitThatSomebodyElseHasSet(t *testing.T) {
 		l.expectLimit("2147483648", 1)
 		l.hear(Cleared{NodeUID: "node-uid"}).pass(time.Minute)
 		l.expectLimit("500", 0)
+	})
+	t.Run("it is what the kubelet before has set", func(t *testing.T) {
+		l := begin(t)
+		l.value = "500"
+		l.assign("wide").pass(time.Minute)
+		l.value = "1073741824"
+		l.hear(Cleared{NodeUID: "node-uid"}).pass(time.Minute)
+		l.expectLimit("1073741824", 0)
 	})
 	t.Run("it is as before already", func(t *testing.T) {
 		l := begin(t)
@@ -333,6 +349,15 @@ func TestAKubeletThatCannotBeForked(t *testing.T) {
 		l.boot().assign("good").pass(time.Minute)
 		if l.s.Trial.Tries > 1 || len(l.s.Rejected) > 0 {
 			t.Errorf("%d tries, rejected %+v", l.s.Trial.Tries, l.s.Rejected)
+		}
+	})
+	t.Run("where the host has no room, and the pre-flight had, it is the environment as well", func(t *testing.T) {
+		l := newLimited(t)
+		l.boot().pass(time.Minute).good("good").fresh()
+		l.starts = func(Start) (Event, bool) { return Started{Err: errCrowded, NoRoom: true, Delay: time.Second}, true }
+		l.assign("better").pass(time.Hour)
+		if l.s.Trial.Tries > 1 || len(l.s.Rejected)+len(l.s.Suspects) > 0 {
+			t.Errorf("%d tries, rejected %+v, suspects %+v", l.s.Trial.Tries, l.s.Rejected, l.s.Suspects)
 		}
 	})
 	t.Run("a removal needs no pre-flight that cannot be made", func(t *testing.T) {

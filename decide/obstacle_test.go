@@ -56,6 +56,12 @@ func TestAChangeThatNoKubeletWouldSurviveWaits(t *testing.T) {
 		d.obstacles["good"] = []Obstacle{swapIsOn}
 		d.assign("one").pass(time.Second).expect(oneRuns)
 	})
+	t.Run("so does the way back from a trial, for what is refused", func(t *testing.T) {
+		d := newDrive(t, holding).boot().good("good").pass(time.Minute).assign("one").pass(time.Second).expect(oneRuns)
+		d.obstacles["good"] = []Obstacle{swapIsOn}
+		d.refuse("bad", false).fresh().assign("bad").pass(time.Minute)
+		d.expect("assigned=one@1 active=one@1 lkg=good@1 False Refused validate config").expectMessage("the kubelet says no", "going back to kube-system/good/kubelet", "swap is on")
+	})
 	t.Run("beside pods that it would kill", func(t *testing.T) {
 		d := newDrive(t, holding).boot().good("good").pass(time.Minute).fresh()
 		d.obstacles["one"], d.kills["one"] = []Obstacle{swapIsOn}, 2
@@ -162,4 +168,6 @@ func TestWhatTheNextStartWouldMeet(t *testing.T) {
 		t.Errorf("programs are told %+v", r.Details.Failure)
 	}
 	d.hear(ObstaclesSeen{}).expect("assigned=- active=- lkg=- True Local")
+	d.good("good").hear(ObstaclesSeen{[]Obstacle{hasExpired}}).expect(obstructed).expectMessage("the kubelet runs, and no kubelet would start in its place: " + hasExpired.Words)
+	d.hear(ObstaclesSeen{}).expect("assigned=good@1 active=good@1 lkg=good@1 True Active")
 }
