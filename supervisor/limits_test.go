@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -159,6 +160,30 @@ func TestWhatIsNoLimitIsNotWritten(t *testing.T) {
 	wantFiles(t, filepath.Dir(victim), map[string]string{"pids.max": "77"})
 	if err := writeBack(t.Context(), []decide.KeptLimit{{Limit: decide.Limit{File: "kubelet-supervisor-gone/pids.max"}, Before: "1", Wrote: []string{"77"}}}); err != nil {
 		t.Errorf("a cgroup that is gone: %v", err)
+	}
+}
+
+// A kubelet does not wait at the lock where it, or the one that runs, sets other limits: between them they have to be looked at.
+func TestNoKubeletWaitsWhereLimitsDiffer(t *testing.T) {
+	n := newNode(t)
+	n.options.Logger = zap.NewNop()
+	l, err := newLoop(n.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	whole := map[string]any{"cpuManagerPolicy": "none", "memoryManagerPolicy": "None"}
+	l.effectives.keep("runs", config.Identity{}, toldOf(t, whole), false)
+	whole["enforceNodeAllocatable"], whole["systemReserved"], whole["systemReservedCgroup"] = []any{"pods", "system-reserved"}, map[string]any{"pid": "77"}, "/x"
+	l.effectives.keep("limits", config.Identity{}, toldOf(t, whole), false)
+	for _, row := range []struct {
+		now, then string
+		want      error
+	}{{"runs", "limits", errLimits}, {"limits", "runs", errLimits}, {"runs", "none", errStateFiles}} {
+		do := decide.Park{Version: &decide.Version{Content: row.then}, Runs: &decide.Version{Content: row.now}}
+		if _, err := l.waitingKubelet(t.Context(), do, nil); !errors.Is(err, row.want) {
+			t.Errorf("%s, then %s: %v, want %v", row.now, row.then, err, row.want)
+		}
 	}
 }
 
