@@ -116,7 +116,7 @@ func namesKubelet(program string) bool {
 }
 
 // handOver are programs that become the one that they are given.
-var handOver = []string{"env", "nice", "ionice", "taskset", "chrt", "numactl", "setpriv", "stdbuf", "setarch"}
+var handOver = []string{"env", "nice", "ionice", "taskset", "chrt", "numactl", "setpriv", "stdbuf", "setarch", "nohup", "systemd-cat"}
 
 // becomes gives the program that takes the shell's place, and what it is given; "" where none does, as with redirections alone.
 func (c shellCommand) becomes() (program, arguments string) {

@@ -40,7 +40,10 @@ func shellCommands(text string) ([]shellCommand, error) {
 	return r.commands, nil
 }
 
-var hereDocument = regexp.MustCompile(`(?:^|[^<])<<-?[ \t]*\\?["']?(\w+)`)
+var (
+	hereDocument = regexp.MustCompile(`(?:^|[^<])<<-?[ \t]*\\?["']?(\w+)`)
+	arithmetic   = regexp.MustCompile(`\(\(.*?\)\)`) // where << shifts
+)
 
 // withoutHereDocuments leaves out the lines that a script has for others.
 func withoutHereDocuments(text string) string {
@@ -54,7 +57,7 @@ func withoutHereDocuments(text string) string {
 			continue
 		}
 		kept.WriteString(line)
-		if found := hereDocument.FindStringSubmatch(line); found != nil {
+		if found := hereDocument.FindStringSubmatch(arithmetic.ReplaceAllString(line, "")); found != nil {
 			end = found[1]
 		}
 	}
