@@ -272,13 +272,18 @@ func (l *loop) judge(ctx context.Context, do decide.Prove) (proved decide.Proved
 	if verdict.Outcome == config.Refused && !l.isAbout(do) {
 		verdict = notAbout(verdict)
 	}
-	proved.Outcome, proved.Load, proved.Words = verdict.Outcome, verdict.Load, verdict.Words
-	proved.NoMorePreflight, proved.Unanswered, proved.NoRoom = verdict.NoMorePreflight, verdict.Unanswered, verdict.NoRoom
+	take(&proved, verdict)
 	l.explain(&proved, do, verdict)
 	if proved.Outcome == config.Refused && do.Version != nil {
 		proved.Layers = len(l.layersOf(do.Version.Source))
 	}
 	return proved, verdict
+}
+
+// take puts a verdict into the words of the core.
+func take(proved *decide.Proved, verdict kubelet.Verdict) {
+	proved.Outcome, proved.Load, proved.Words = verdict.Outcome, verdict.Load, verdict.Words
+	proved.NoMorePreflight, proved.Unanswered, proved.NoRoom = verdict.NoMorePreflight, verdict.Unanswered, verdict.NoRoom
 }
 
 // ownFile names a file of RUN_DIR for one pre-flight. Others may be under way with other configurations: one that was given up, and that of a

@@ -170,6 +170,16 @@ func TestWhatTheLauncherIsGiven(t *testing.T) {
 	}
 }
 
+// All of a verdict is passed on. That there is no room for a process may be the limit that a kubelet has set.
+func TestAllOfAVerdictIsPassedOn(t *testing.T) {
+	var got decide.Proved
+	take(&got, kubelet.Verdict{Outcome: config.Environment, Load: true, Words: "no room", NoMorePreflight: true, Unanswered: true, NoRoom: true})
+	want := decide.Proved{Proof: decide.Proof{Outcome: config.Environment, Load: true, Words: "no room"}, NoMorePreflight: true, Unanswered: true, NoRoom: true}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // What a start came to is answered so; only one that failed waits before the next.
 func TestAnswersToAStart(t *testing.T) {
 	n := newNode(t)
