@@ -21,6 +21,9 @@ exit $code
 
 // Enable and disable that are killed between any two of their steps leave a kubelet that runs, and can be typed again.
 func TestEnableAndDisableKilledAtEachStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT TESTED in make test, for it takes minutes: make test-long does")
+	}
 	for _, when := range []string{"BEFORE", "AFTER"} {
 		t.Run(when, func(t *testing.T) {
 			onEachSystemd(t, func(t *testing.T, m *machine) {
