@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -24,7 +25,8 @@ type installation struct {
 
 	probeFolder string // of units that last until the next boot
 	dryRun      bool
-	ownRuns     bool // our own unit runs the node's kubelet, and ends when this one starts
+	settles     time.Duration // mainSettles
+	ownRuns     bool          // our own unit runs the node's kubelet, and ends when this one starts
 	out         io.Writer
 
 	// Looks at this machine where they are nil.
@@ -67,7 +69,7 @@ const exitRefused = 1
 var errNotRoot = errors.New("only root may change units: run it with sudo, or with --dry-run")
 
 func (i *installation) flags(command *cobra.Command) {
-	i.folder, i.flagsFile, i.aside, i.probeFolder = unitFolder, flagsFile, asideFolder, probeFolder
+	i.folder, i.flagsFile, i.aside, i.probeFolder, i.settles = unitFolder, flagsFile, asideFolder, probeFolder, mainSettles
 	i.unit = kubeletUnit
 	command.Flags().Var((*unitName)(&i.unit), "unit", "the unit that starts the kubelet")
 	command.Flags().BoolVar(&i.dryRun, "dry-run", false, "check, say what would be done, and do nothing")
@@ -301,40 +303,4 @@ func (i installation) restart(ctx context.Context, state unitState, now bool) er
 		return i.startOrUndo(ctx, state)
 	}
 	return nil
-}
-
-// checkNode finds what would keep run from working, before systemd finds it at the next boot.
-func (i installation) checkNode() error {
-	if err := i.checkExecutable(); err != nil {
-		return err
-	}
-	if err := checkVariables(i.flagsFile); err != nil {
-		return err
-	}
-	var o runOptions
-	flags := o.command().Flags()
-	if err := flags.Parse(supervisorWords(i.flagsFile)); err != nil {
-		return fmt.Errorf("KUBELET_SUPERVISOR_ARGS in %s: %w", i.flagsFile, err)
-	}
-	if err := o.check(); err != nil {
-		return fmt.Errorf("KUBELET_SUPERVISOR_ARGS in %s: %w", i.flagsFile, err)
-	}
-	if err := i.checkFolder(o.StateDir); err != nil {
-		return fmt.Errorf("the state folder %s cannot be written: %w; another one is named with --state-dir in KUBELET_SUPERVISOR_ARGS, %s", o.StateDir, err, i.flagsFile)
-	}
-	return nil
-}
-
-// checkWritable tells whether the folder can be written, or made, by making one and taking it away again.
-func checkWritable(folder string) error {
-	for {
-		probe, err := os.MkdirTemp(folder, ".kubelet-supervisor-")
-		if err == nil {
-			return os.Remove(probe)
-		}
-		if _, there := os.Stat(folder); there == nil || folder == "/" {
-			return err
-		}
-		folder = filepath.Dir(folder)
-	}
 }

@@ -122,7 +122,7 @@ func (i installation) awaitMain(ctx context.Context) error {
 		return err
 	}
 	select {
-	case <-time.After(mainSettles):
+	case <-time.After(i.settles):
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
