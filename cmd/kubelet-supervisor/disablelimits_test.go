@@ -86,6 +86,18 @@ func TestDisableWritesLimitsBack(t *testing.T) {
 	wantLimit(t, path, "900")
 }
 
+// A unit of our own ends with its kubelet, and so do its limits.
+func TestDisableOfOurOwnUnitWritesLimitsBack(t *testing.T) {
+	h := newHost(t)
+	own := written(t, filepath.Join(h.folder, "etc", ownUnit), ourMark+"\n")
+	written(t, filepath.Join(h.folder, "units", ownUnit), "LoadState=loaded\nActiveState=active\nUnitFileState=enabled\nFragmentPath="+own+"\n")
+	path := limitOf(t, h.folder+"/state", "900", "77")
+	if err := h.disable(t.Context()); err != nil || !strings.Contains(h.changes(), "disable --now "+ownUnit) {
+		t.Errorf("%v; did %s", err, h.changes())
+	}
+	wantLimit(t, path, "900")
+}
+
 // A record that cannot be read keeps no kubelet from its own unit.
 func TestDisableWithARecordThatCannotBeRead(t *testing.T) {
 	h := newHost(t)
