@@ -111,6 +111,7 @@ func (l *loop) replace() error {
 	if l.store != nil {
 		lock = int(l.store.Lock().Fd())
 	}
+	crashPoint("reload", "executes")
 	return l.Successor.execute(l.handOver(), lock, l.kubelets.NotifySocket())
 }
 
@@ -132,6 +133,7 @@ func (l *loop) takeOver() bool {
 	if l.Handover == nil {
 		return false
 	}
+	crashPoint("reload", "takes over")
 	err := l.Handover.broken
 	if err == nil {
 		err = l.inherit(l.Handover)
@@ -166,6 +168,7 @@ func (l *loop) resume(life lifetimes) decide.LocalChanged {
 		seen = now
 	}
 	l.handle(life, seen)
+	crashPoint("reload", "took over")
 	l.endReload(nil)
 	l.log(zap.InfoLevel, reloadDone, l.state.Child.Version, "took over from the program before, the kubelet stays")
 	return seen

@@ -224,6 +224,15 @@ func (l *life) live(crashAt string) (p *supervisorProcess, over bool, first int)
 		p.end()
 		return p, true, first
 	}
+	if l.reloads {
+		if err := p.Process.Signal(syscall.SIGHUP); err != nil {
+			l.t.Fatal(err)
+		}
+		return p, l.untilOver(p, "the reload", func() bool {
+			record, _, err := supervisor.ReadRecord(l.runDir)
+			return err == nil && record.Reloads > 0 && l.shows(p, l.after...)
+		}), first
+	}
 	l.change()
 	return p, l.untilOver(p, l.after[0], func() bool { return l.isOver(p) }), first
 }

@@ -9,6 +9,7 @@ type scenario struct {
 	do        func(api *apiServer)
 	unproven  bool           // base was not tried with this kubelet yet: it is on trial once more
 	stops     bool           // the change is SIGTERM to the supervisor
+	reloads   bool           // it is SIGHUP: its own program takes its place
 	whole     bool           // also the points before the change
 	after     []string       // what the Node shows in the end: one of these
 	candidate string         // what is on trial
@@ -46,6 +47,12 @@ var scenarios = map[string]scenario{
 		base: true, unproven: true, stops: true,
 		do:     func(*apiServer) {},
 		after:  []string{"InTrial assigned=base@1 active=base@1 lkg=base@1"}, // a stop that was asked for costs no try
+		starts: map[string]int{"base": 2},
+	},
+	"reload": {
+		base: true, reloads: true,
+		do:     func(*apiServer) {},
+		after:  []string{"Active assigned=base@1 active=base@1 lkg=base@1"},
 		starts: map[string]int{"base": 2},
 	},
 	"assign": {
