@@ -278,7 +278,7 @@ func (n *node) bindIn(t *testing.T, namespace, user, kind, role string) {
 func TestPluginField(t *testing.T) {
 	n := nodeOf(t, keepsTheAPI)
 	n.startedLocal(t, options{})
-	wantIn(t, second(n.plugin(t, "install", "--dry-run=server")), "has no ValidatingAdmissionPolicy of admissionregistration.k8s.io/v1 (Kubernetes 1.30 has)")
+	wantIn(t, second(n.plugin(t, "install", "--dry-run=server")), "This API server has no admission policies (Kubernetes 1.30 and later have), so kubelet-supervisor-assignment is not installed")
 	config := n.createConfigMap(t, "kubelet-config", uniqueName("field"), map[string]string{"kubelet": n.kubeletConfig(with("maxPods", 35))})
 	wantIn(t, second(n.plugin(t, "assign", "n1", "--config", config.Name, "--yes")), "n1: runs "+config.assignment("kubelet"))
 	v, err := n.view()
