@@ -65,7 +65,7 @@ func (s kubeletSearch) leftOvers() ([]Process, error) {
 		if !s.matches(proc, isKubelet) || !process.Alive() { // the same one throughout
 			continue
 		}
-		if parent != os.Getpid() && IsSupervisor(parent) {
+		if parent != os.Getpid() && isSupervisor(parent) {
 			return nil, &SupervisedError{PID: parent}
 		}
 		found = append(found, process)
@@ -111,12 +111,17 @@ func (s kubeletSearch) isOurCommandLine(words []string) bool {
 	return slices.Equal(words[1:], s.arguments) || slices.Equal(words[1:], dynamic) || slices.Equal(words[1:], append(dynamic, lockFlag+s.lockFile))
 }
 
-// IsSupervisor tells whether the process runs this program, of whatever version and with its version in its name or not, as our user.
-func IsSupervisor(pid int) bool {
+// isSupervisor tells whether the process runs this program, of whatever version and with its version in its name or not, as our user.
+func isSupervisor(pid int) bool {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	theirs := linked(proc + "/exe")
 	name := filepath.Base(theirs)
 	return theirs != "" && ofOurUser(proc) && (name == filepath.Base(linked("/proc/self/exe")) || strings.HasPrefix(name, "kubelet-supervisor"))
+}
+
+// IsOtherProgram tells that a process runs, and certainly not this program. Of one that ends now, nothing is known.
+func IsOtherProgram(pid int) bool {
+	return linked(filepath.Join("/proc", strconv.Itoa(pid), "exe")) != "" && !isSupervisor(pid)
 }
 
 // linked gives what a link in /proc leads to, deleted meanwhile or not; empty when it cannot be read.

@@ -361,8 +361,11 @@ func TestIsSupervisor(t *testing.T) {
 		}{childOf(t, nil, of, namesake, "1000").command.Process.Pid, false}
 	}
 	for name, row := range rows {
-		if got := IsSupervisor(row.pid); got != row.want {
+		if got := isSupervisor(row.pid); got != row.want {
 			t.Errorf("%s: %t", name, got)
+		}
+		if other := !row.want && name != "nobody"; IsOtherProgram(row.pid) != other { // of nobody nothing is known
+			t.Errorf("%s: another program: %t", name, !other)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (l *loop) openStore() (err error) {
 // not keep a kubelet away (rule 27): the folder cannot be used then.
 func heldByAnother(err error) error {
 	held := &store.HeldError{}
-	if !errors.As(err, &held) || held.PID != 0 && !kubelet.IsSupervisor(held.PID) {
+	if !errors.As(err, &held) || held.PID != 0 && kubelet.IsOtherProgram(held.PID) {
 		return nil
 	}
 	return fmt.Errorf("%w runs with this state folder: %w", ErrAnother, err)

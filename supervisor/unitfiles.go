@@ -31,7 +31,9 @@ func (l *loop) watchUnit(ctx context.Context) {
 	}
 	var told map[string]string
 	for ctx.Err() == nil {
-		if now := systemd.Digests(patterns); told == nil || !maps.Equal(now, told) {
+		if now, err := systemd.Digests(patterns); err != nil {
+			l.Logger.Debug("what the files of the unit are is not known", zap.Error(err))
+		} else if told == nil || !maps.Equal(now, told) {
 			told = now
 			l.send(ctx, decide.UnitSeen{Files: now})
 		}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +19,12 @@ func TestDigests(t *testing.T) {
 		}
 	}
 	look := func() map[string]string {
-		return Digests([]string{filepath.Join(folder, "*.conf"), filepath.Join(folder, "flags.env"), filepath.Join(folder, "pipe"), "[", filepath.Join(folder, "missing")})
+		t.Helper()
+		digests, err := Digests([]string{filepath.Join(folder, "*.conf"), filepath.Join(folder, "flags.env"), filepath.Join(folder, "pipe"), "[", filepath.Join(folder, "missing")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return digests
 	}
 	write("10-a.conf", "a")
 	write("flags.env", "A=1")
@@ -43,5 +49,9 @@ func TestDigests(t *testing.T) {
 		if row.does(); maps.Equal(first, look()) != row.same {
 			t.Errorf("%s: %v, and at first %v", row.name, look(), first)
 		}
+	}
+	write("20-b.conf", strings.Repeat("x", maxUnitFile+1))
+	if got, err := Digests([]string{filepath.Join(folder, "*.conf")}); err == nil {
+		t.Errorf("of a file that cannot be read: %v", got)
 	}
 }

@@ -52,7 +52,7 @@ func (i installation) startOnce(ctx context.Context, files []string, line string
 	if err := os.MkdirAll(i.probeFolder, 0o755); err != nil {
 		return nil, fmt.Errorf("making the folder of units that last until the next boot: %w", err)
 	}
-	unit := fmt.Sprintf("kubelet-supervisor-probe-%d.service", os.Getpid())
+	unit := fmt.Sprintf("kubelet-supervisor-probe-%d-%d.service", os.Getpid(), time.Now().UnixNano()) // one that was killed may have left its own, which would answer
 	path, said := filepath.Join(i.probeFolder, unit), filepath.Join(i.probeFolder, unit+".said")
 	if err := replaceFile(path, i.probeUnit(around, files, said, line)); err != nil {
 		return nil, fmt.Errorf("writing a unit for a first start of the program: %w", err)
