@@ -69,41 +69,50 @@ func (i installation) startRemarks(ctx context.Context) (remarks []string) {
 			remarks = append(remarks, fmt.Sprintf("systemd could not execute the supervisor when it started %[1]s, and starts the kubelet without it until the next boot. Once it can, run kubelet-supervisor enable, then systemctl restart %[1]s.", i.unit))
 			continue
 		}
-		if state, err := showUnit(ctx, i.unit); err == nil && state.LoadState == "loaded" && !i.fallsBack(state) {
-			remarks = append(remarks, fmt.Sprintf("%s has no kubelet where systemd cannot execute the supervisor: its files lack our ExecStopPost=, or empty it. Run kubelet-supervisor enable.", i.unit))
-		}
-		labels, err := i.askAboutNextStart(ctx)
-		var local localRefusedError
-		switch {
-		case errors.As(err, &local):
-			remarks = append(remarks, fmt.Sprintf("The next start of %s has no kubelet with its local configuration: %v.", i.unit, err))
-		case err != nil:
-			remarks = append(remarks, fmt.Sprintf("The next start of %s may have no supervisor: %v.", i.unit, err))
-		}
-		if labels != "" {
-			remarks = append(remarks, labels)
-		}
+		remarks = append(remarks, i.remarksOfNextStart(ctx)...)
 	}
 	return remarks
 }
 
-// askAboutNextStart lets systemd start the program of an enabled unit, and looks at its label (labelsDiffer).
-func (i installation) askAboutNextStart(ctx context.Context) (labels string, err error) {
-	if os.Geteuid() != 0 {
-		return "", nil
-	}
+// remarksOfNextStart lets systemd start the program of an enabled unit, and looks at its label (labelsDiffer).
+func (i installation) remarksOfNextStart(ctx context.Context) (remarks []string) {
 	state, err := showUnit(ctx, i.unit)
 	if err != nil || state.LoadState != "loaded" {
-		return "", nil //nolint:nilerror // staleUnits tells what has become of the unit
+		return nil // staleUnits tells what has become of the unit
+	}
+	if !i.fallsBack(state) {
+		remarks = append(remarks, fmt.Sprintf("%s has no kubelet where systemd cannot execute the supervisor: its files lack our ExecStopPost=, or empty it. Run kubelet-supervisor enable.", i.unit))
+	}
+	command, asked, err := i.askNextStart(ctx, state)
+	var local localRefusedError
+	switch {
+	case !asked:
+		return remarks
+	case errors.As(err, &local):
+		remarks = append(remarks, fmt.Sprintf("The next start of %s has no kubelet with its local configuration: %v.", i.unit, err))
+	case err != nil:
+		remarks = append(remarks, fmt.Sprintf("The next start of %s may have no supervisor: %v.", i.unit, err))
+	}
+	if labels := i.labelsOf(command); labels != "" {
+		remarks = append(remarks, labels)
+	}
+	return remarks
+}
+
+// askNextStart has systemd start the unit's own command line once, as its next start would. Only root can ask; staleUnits tells of a unit whose
+// command cannot be read.
+func (i installation) askNextStart(ctx context.Context, state unitState) (command startCommand, asked bool, err error) {
+	if os.Geteuid() != 0 {
+		return command, false, nil
 	}
 	files, command := []string(nil), startCommand{line: "${KUBELET} $KUBELET_ARGS"}
 	if i.unit != ownUnit {
 		files = i.otherFiles(state)
 		if command, err = readStartCommand(files); err != nil {
-			return "", nil //nolint:nilerror // the same
+			return command, false, nil //nolint:nilerror // not known
 		}
 	}
-	return i.labelsOf(command), i.probe(ctx, files, command.prefix, command.line)
+	return command, true, i.probe(ctx, files, command.prefix, command.line)
 }
 
 // onThisNode is the installation that there is.

@@ -24,7 +24,7 @@ func (i installation) checkLocal(ctx context.Context) error {
 	if err != nil || !running || !record.Healthy || record.Alone != "" {
 		return nil //nolint:nilerror // no kubelet runs well under a supervisor, so there is none to lose
 	}
-	if asked, err := i.askOwnStart(ctx); asked {
+	if known, err := i.checkNextStart(ctx); known {
 		return err
 	}
 	command := kubeletOf(record.Supervisor.PID)
@@ -43,31 +43,19 @@ func (i installation) checkLocal(ctx context.Context) error {
 	return nil
 }
 
-// askOwnStart has systemd start the unit's own command line once, as its next start would. Where systemd cannot be asked, or cannot start this
-// program, the answer is not known.
-func (i installation) askOwnStart(ctx context.Context) (asked bool, err error) {
-	if os.Geteuid() != 0 {
-		return false, nil
-	}
+// checkNextStart asks about the unit's own next start. Where systemd cannot be asked, or cannot start this program, the answer is not known.
+func (i installation) checkNextStart(ctx context.Context) (known bool, err error) {
 	state, err := showUnit(ctx, i.unit)
 	if err != nil || state.LoadState != "loaded" {
 		return false, nil //nolint:nilerror // not known
 	}
-	files := i.otherFiles(state)
-	command, err := readStartCommand(files)
-	if err != nil {
-		return false, nil //nolint:nilerror // the same
-	}
-	err = i.probe(ctx, files, command.prefix, command.line)
+	_, asked, err := i.askNextStart(ctx, state)
 	var local localRefusedError
 	var incomplete unitIncompleteError
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.As(err, &local), errors.As(err, &incomplete):
+	if errors.As(err, &local) || errors.As(err, &incomplete) {
 		return true, fmt.Errorf("nothing is done, because no kubelet would run as %s says: %w; correct that, or use --force", i.unit, err)
 	}
-	return false, nil
+	return asked && err == nil, nil
 }
 
 // runDir is that of the supervisor that the unit starts.

@@ -145,7 +145,7 @@ const childSettles = 3 * time.Second
 
 // awaitKubelet waits until the supervisor that was started has a kubelet that is healthy, or that lives for a while: one that waits for its
 // certificate is not healthy. Where none lived before, as before kubeadm join, one that was started is enough.
-func (i installation) awaitKubelet(ctx context.Context, lived bool) (record supervisor.Record, err error) {
+func (i installation) awaitKubelet(ctx context.Context, lived bool) (supervisor.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletPatience)
 	defer cancel()
 	folder := i.runDirNow(ctx)
@@ -186,7 +186,7 @@ func (i installation) runDirNow(ctx context.Context) string {
 	}
 	environment, known := unitEnvironment(state)
 	if words := environment["KUBELET_SUPERVISOR_ARGS"]; known && words != "" {
-		return runWords{flags: strings.Fields(words)}.runDirs()[0]
+		return runWords{flags: wordsOf(words)}.runDirs()[0]
 	}
 	return i.runDir()
 }
