@@ -10,6 +10,9 @@ import (
 var (
 	//go:embed units/settings.conf
 	unitSettings string
+	// unitFallBack starts the kubelet where systemd could not execute the supervisor, by a drop-in that says @SAYS@.
+	//go:embed units/fall-back.conf
+	unitFallBack string
 	//go:embed units/drop-in.conf
 	dropInTemplate string
 	//go:embed units/kubelet-supervisor.service
@@ -49,7 +52,7 @@ func dropIn(executable string, command startCommand, s surrounding) string {
 		stopPost += "ExecStopPost=" + line + "\n"
 	}
 	return strings.NewReplacer("@EXECUTABLE@", executable, "@PREFIX@", strings.ReplaceAll(command.prefix, "-", ""), "@RUNFOLDER@\n", folder, "@STOPPOST@\n", stopPost, "@RUNDIR@", cmp.Or(s.runDir, defaultRunDir),
-		"@COMMAND@", command.line, "@SOURCE@", command.source).Replace(withSettings(dropInTemplate))
+		"@COMMAND@", command.line, "@SOURCE@", command.source).Replace(withSettings(dropInTemplate, unitAlone))
 }
 
 // runFolderSettings are for a unit that may not write below /run. Elsewhere the supervisor makes the folder: systemd starts nothing where it cannot.
@@ -60,9 +63,17 @@ RuntimeDirectoryPreserve=yes
 
 // ownUnitFile is the unit for nodes without a kubelet.service.
 func ownUnitFile(executable string) string {
-	return strings.NewReplacer("@EXECUTABLE@", executable, "@RUNDIR@", defaultRunDir).Replace(withSettings(ownUnitTemplate))
+	return strings.NewReplacer("@EXECUTABLE@", executable, "@RUNDIR@", defaultRunDir).Replace(withSettings(ownUnitTemplate, ownUnitAlone))
 }
 
-func withSettings(template string) string {
-	return strings.NewReplacer("@SETTINGS@\n", unitSettings, "@ASIDE@", asideFolder, "@NAME@", dropInName).Replace(template)
+// What the drop-in of a unit says that has stepped aside, as words of a shell in a unit: the rest is as without enable.
+const (
+	unitAlone    = `"[Unit]" StartLimitIntervalSec=0 "[Service]" Restart=always RestartSec=1s`
+	ownUnitAlone = `"[Service]" Type=simple WatchdogSec=0 ExecStart= "ExecStart=/usr/bin/env \\$${KUBELET} \\$$KUBELET_ARGS"`
+)
+
+// withSettings puts in what the drop-in and our own unit share.
+func withSettings(template, alone string) string {
+	template = strings.NewReplacer("@SETTINGS@\n", unitSettings, "@FALLBACK@\n", unitFallBack).Replace(template)
+	return strings.NewReplacer("@ASIDE@", asideFolder, "@NAME@", dropInName, "@SAYS@", alone).Replace(template)
 }
