@@ -16,7 +16,7 @@ import (
 // Values of [Settings.Disruption]; without one nothing is foreseen.
 const (
 	Hold  = "hold"  // a change that would kill running pods waits
-	Allow = "allow" // it is made, and told
+	Allow = "allow" // it is made, and told; only what would leave the node without a kubelet waits
 )
 
 // patience is how many times the failures of a trial a local kubelet that was healthy before has before it is given up.
@@ -111,15 +111,16 @@ func (s *State) openQuestion(want *Version) (since time.Duration, waitsFor strin
 	if u := s.owed(want); u != nil {
 		return u.Since, u.Words, true
 	}
-	if o := s.Outlook; s.foresaw(want) && o.isOpen() {
+	if o := s.Outlook; s.foresaw(want) && (o.isOpen() && s.Disruption == Hold || len(o.Obstacles) > 0) {
 		return o.Since, cmp.Or(s.whyObstructed(want), o.WaitsFor), true
 	}
 	return 0, "", false
 }
 
-// mayHold: the change to want is one that a hold is for.
+// mayHold: the change to want is one that a hold is for. With Allow those are what would leave the node without a kubelet.
 func (s *State) mayHold(want *Version) bool {
-	return s.Disruption == Hold && s.runsUnblamed() && !s.nothingToKeep() && (!s.runs(want) || s.followsLocal(want))
+	isHold := s.Disruption == Hold || s.Disruption == Allow && len(s.obstacles(want)) > 0
+	return isHold && s.runsUnblamed() && !s.nothingToKeep() && (!s.runs(want) || s.followsLocal(want))
 }
 
 // seesLoss: a look of this supervisor knows of pods that the change to want would end.
@@ -212,11 +213,11 @@ func (s *State) askedFor(want *Version) {
 }
 
 // takenAndWaits: a change waits whose assignment has been taken: a later look has said more, or nothing, its approval was withdrawn, or the Node
-// is gone.
+// is gone. With Allow it stays taken: there is nothing that a crash must not begin.
 func (s *State) takenAndWaits() bool {
 	want, _, _ := s.heldChange()
 	waits := s.waits(want) || s.NodeGone && s.mayHold(want)
-	return waits && s.Pending == nil && s.Reset == nil && !s.runs(want)
+	return waits && s.Disruption == Hold && s.Pending == nil && s.Reset == nil && !s.runs(want)
 }
 
 // isUnseen: a look has not just shown that the change to want costs nothing, and it was not let through. A kubelet that crashes is started again

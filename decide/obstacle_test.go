@@ -16,6 +16,7 @@ var (
 
 const (
 	obstructed      = "assigned=good@1 active=good@1 lkg=good@1 Unknown EnvironmentFailing"
+	takenObstructed = "assigned=one@1 active=good@1 lkg=good@1 Unknown EnvironmentFailing" // where changes are allowed
 	obstructedLocal = "assigned=- active=- lkg=- Unknown EnvironmentFailing"
 	oneRuns         = "assigned=one@1 active=one@1 lkg=good@1 True InTrial"
 )
@@ -73,9 +74,29 @@ func TestAChangeThatNoKubeletWouldSurviveWaits(t *testing.T) {
 		d.pass(2 * time.Minute).expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt")
 	})
 	t.Run("changes are allowed", func(t *testing.T) {
-		d := newDrive(t, allowing).boot().pass(time.Minute)
+		d := newDrive(t, allowing).boot().good("good").pass(time.Minute).fresh()
+		d.obstacles["one"], d.kills["one"] = []Obstacle{swapIsOn}, 2
+		d.assign("one").pass(time.Hour).expect(takenObstructed).expectMessage("kube-system/one/kubelet", "waits: no kubelet would start: swap is on").expectEvents("KubeletConfigHeld")
+		d.obstacles["one"] = nil
+		d.pass(2 * time.Minute).expect(oneRuns)
+	})
+	t.Run("changes are allowed, and a person says so", func(t *testing.T) {
+		d := newDrive(t, allowing).boot().good("good").pass(time.Minute)
 		d.obstacles["one"] = []Obstacle{swapIsOn}
-		d.assign("one").pass(time.Second).expect("assigned=one@1 active=one@1 lkg=- True InTrial")
+		d.assign("one").pass(time.Second).expect(takenObstructed).approve().pass(time.Second).expect(oneRuns)
+	})
+	t.Run("changes are allowed, and the runtime refuses for a moment", func(t *testing.T) {
+		d := newDrive(t, allowing).boot().good("good").pass(time.Minute)
+		d.obstacles["one"] = []Obstacle{runtimeIsOff}
+		d.assign("one").pass(time.Second).expect("assigned=one@1 active=good@1 lkg=good@1 Unknown Applying")
+		d.obstacles["one"] = nil
+		d.pass(time.Minute).expect(oneRuns)
+	})
+	t.Run("changes are allowed, and the kubelet dies meanwhile", func(t *testing.T) {
+		d := newDrive(t, allowing).boot().good("good").pass(time.Minute)
+		d.obstacles["one"] = []Obstacle{swapIsOn}
+		d.assign("one").pass(time.Second).fresh()
+		d.hear(ChildExited{Code: 1, Words: "x", Delay: time.Second}).pass(2 * time.Second).expectDone("start one")
 	})
 }
 

@@ -30,10 +30,15 @@ func put(t *testing.T, path, content string) string {
 // wantWaits: the change waits for what no kubelet would start with, nothing has moved, and the kubelet is the same.
 func (s *supervised) wantWaits(t *testing.T, assignment string, active *corev1.NodeConfigSource, kubelet process, words string) {
 	t.Helper()
+	s.wantWaitsAs(t, assignment, active, active, kubelet, words)
+}
+
+func (s *supervised) wantWaitsAs(t *testing.T, assignment string, assigned, active *corev1.NodeConfigSource, kubelet process, words string) {
+	t.Helper()
 	v := s.node.awaitNode(t, assignment+" waits", func(v nodeView) bool {
 		return v.is(assignment, "EnvironmentFailing") && strings.Contains(v.Condition.Message, " waits: no kubelet would start: ")
 	})
-	wantStatus(t, v, active, active, nil, "")
+	wantStatus(t, v, assigned, active, nil, "")
 	wantWords(t, v.Condition.Message, words)
 	if v.Condition.Status != corev1.ConditionUnknown || !strings.Contains(v.Condition.Message, "or set annotation "+consentAnnotation+"=") {
 		t.Errorf("it says %v", v.Condition)
@@ -69,6 +74,20 @@ func TestSwapThatCameOn(t *testing.T) {
 	put(t, swaps, swapsHeader)
 	v := n.awaitReason(t, harmless.assignment("kubelet"), "InTrial")
 	wantStatus(t, v, harmless.source("kubelet"), harmless.source("kubelet"), nil, "")
+}
+
+// Where changes are allowed whatever pods they kill, the node still keeps its kubelet.
+func TestSwapWhereChangesAreAllowed(t *testing.T) {
+	n := sharedNode(t)
+	swaps := put(t, filepath.Join(t.TempDir(), "swaps"), swapsHeader+swapsLine)
+	fails, fits := with("failSwapOn", true), with("failSwapOn", false)
+	s := n.startedLocal(t, options{Local: n.kubeletConfig(fits), Swaps: swaps, Flags: []string{"--trial-period=1h", "--disruption=allow"}})
+	kubelet := s.kubelet(t)
+	harmful := n.putConfigMap(t, "forbids", map[string]string{"kubelet": n.kubeletConfig(fails)})
+	n.assign(t, harmful.assignment("kubelet"))
+	s.wantWaitsAs(t, harmful.assignment("kubelet"), harmful.source("kubelet"), nil, kubelet, "swap is on (/dev/zram0), and failSwapOn is true")
+	put(t, swaps, swapsHeader)
+	n.awaitReason(t, harmful.assignment("kubelet"), "InTrial")
 }
 
 // A kubelet that renews its certificate goes on when the one in its kubeconfig has expired; its next start fails. The supervisor uses the kubelet's, so

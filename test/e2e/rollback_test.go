@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -167,7 +168,7 @@ func TestLongRollbackByLease(t *testing.T) {
 // Without a container runtime no kubelet starts, whatever its configuration: nothing is blamed on the one that is assigned.
 func TestRuntimeStopped(t *testing.T) {
 	n := sharedNode(t)
-	s := n.startedLocal(t, options{Flags: []string{"--disruption=allow"}}) // else it waits for the runtime
+	s := n.startedLocal(t, options{Flags: []string{"--disruption=allow"}}) // else it waits for a kubelet that runs
 	config := n.putConfigMap(t, "innocent", map[string]string{"kubelet": n.kubeletConfig(with("maxPods", 74))})
 	assignment := config.assignment("kubelet")
 	t.Cleanup(func() { // the next test needs it
@@ -175,7 +176,12 @@ func TestRuntimeStopped(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	kubelet := s.kubelet(t)
 	n.StopContainerd()
+	if err := syscall.Kill(kubelet.ID, syscall.SIGKILL); err != nil { // as long as one runs, the change waits for the runtime
+		t.Fatal(err)
+	}
+	n.awaitReason(t, "", "EnvironmentFailing")
 	starts := s.starts(t)
 	n.assign(t, assignment)
 	v := n.awaitReason(t, assignment, "EnvironmentFailing")
