@@ -100,7 +100,7 @@ func (s *State) learn(event Event) {
 	case LocalChanged:
 		s.OnDisk, s.Local, s.EnvironmentRetry = e.Kubelet, e.Local, s.Now
 	case UnitSeen:
-		s.Unit.learn(e.Files)
+		s.Unit.learn(e)
 	case HostStopping:
 		s.Frozen = !e.CalledOff
 	case StopAsked:

@@ -172,8 +172,12 @@ type (
 		Kubelet config.Identity
 		Local   string
 	}
-	// UnitSeen tells the digests of the files, by their paths, from which systemd would start the supervisor now.
-	UnitSeen struct{ Files map[string]string }
+	// UnitSeen tells the digests of the files, by their paths, from which systemd would start the supervisor now, and what systemd has against
+	// such a start.
+	UnitSeen struct {
+		Files  map[string]string
+		Refuse string // in its words; empty: nothing that is known
+	}
 	// FilesSetAside answers SetAside.
 	FilesSetAside struct{ Err error }
 	// LimitsWrittenBack answers WriteBack.

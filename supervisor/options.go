@@ -38,6 +38,10 @@ type Options struct {
 	// UnitFiles gives patterns of the files that systemd reads at each start of the unit that started us; nil: there is no such unit.
 	UnitFiles func(ctx context.Context) ([]string, error)
 
+	// AskStart lets systemd start this program once, as the unit that started us would now, and gives what it has against that; empty: nothing. The
+	// error is that it could not be asked.
+	AskStart func(ctx context.Context) (refuses string, err error)
+
 	Version   string     // of this program, for state.json
 	Successor *Successor // what a reload puts in our place; nil: it only looks again
 	Handover  *Handover  // what the program before this one handed over; nil: there was none

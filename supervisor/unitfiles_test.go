@@ -14,6 +14,62 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
+// Whenever the unit's files or the program have changed, systemd is asked whether it could start us again. What it refuses is asked for again, and
+// what it does not answer changes nothing.
+func TestANextStartIsAskedForAfterAChange(t *testing.T) {
+	folder := t.TempDir()
+	flags, program := filepath.Join(folder, "flags.env"), filepath.Join(folder, "program")
+	write := func(path, content string) {
+		if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(flags, "A=1")
+	write(program, "one")
+	synctest.Test(t, func(t *testing.T) {
+		l := &loop{events: make(chan decide.Event, 10)}
+		l.Logger, l.Successor = zap.NewNop(), &Successor{Path: program}
+		l.UnitFiles = func(context.Context) ([]string, error) { return []string{flags}, nil }
+		var refuse string
+		var fails error
+		asked := 0
+		l.AskStart = func(context.Context) (string, error) { asked++; return refuse, fails }
+		ctx, stop := context.WithCancel(t.Context())
+		go l.watchUnit(ctx)
+		expect := func(after time.Duration, asks int, said ...string) {
+			t.Helper()
+			asked = 0
+			time.Sleep(after)
+			synctest.Wait()
+			if asked != asks || len(l.events) != len(said) {
+				t.Fatalf("asked %d times, want %d; %d events, want %d", asked, asks, len(l.events), len(said))
+			}
+			for _, want := range said {
+				if e := (<-l.events).(decide.UnitSeen); e.Refuse != want {
+					t.Errorf("systemd refuses %q, want %q", e.Refuse, want)
+				}
+			}
+		}
+		expect(time.Second, 0, "")
+		expect(time.Hour, 0)
+		refuse = "status 203/EXEC"
+		write(program, "another")
+		expect(unitEvery, 1, refuse)
+		expect(2*startEvery, 2, refuse, refuse)
+		fails = errors.New("no answer")
+		write(flags, "A=2")
+		expect(unitEvery, 1, refuse)
+		refuse, fails = "", nil
+		expect(startEvery, 1, "")
+		expect(time.Hour, 0)
+		if err := os.Remove(program); err != nil {
+			t.Fatal(err)
+		}
+		expect(unitEvery, 1, "")
+		stop()
+	})
+}
+
 // The unit's files are told at first, and when they have changed.
 func TestTheUnitIsWatched(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "flags.env")

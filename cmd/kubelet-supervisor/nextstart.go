@@ -60,6 +60,33 @@ func filesOfThis(ctx context.Context) ([]string, error) {
 	return filesOf(unit, state), nil
 }
 
+// askStartOfThis lets systemd start the supervisor that runs once more. What the local configuration is worth is told elsewhere.
+func askStartOfThis(ctx context.Context) (refuses string, err error) {
+	i, err := onThisNode()
+	if err != nil {
+		return "", err
+	}
+	if i.unit, err = unitOf(os.Getpid()); err != nil {
+		return "", err
+	}
+	state, err := showUnit(ctx, i.unit)
+	if err != nil {
+		return "", err
+	}
+	_, asked, err := i.askNextStart(ctx, state)
+	var local localRefusedError
+	var not notAskedError
+	switch {
+	case errors.As(err, &not):
+		return "", err
+	case !asked:
+		return "", errors.New("the unit's command line cannot be read")
+	case err == nil, errors.As(err, &local):
+		return "", nil
+	}
+	return err.Error(), nil
+}
+
 func filesOf(unit string, state unitState) []string {
 	patterns := []string{state.FragmentPath, filepath.Join("/etc/systemd/system", unit+".d", "*.conf")}
 	for _, path := range state.DropInPaths {

@@ -47,15 +47,15 @@ func (i installation) probe(ctx context.Context, files []string, prefix, line st
 func (i installation) startOnce(ctx context.Context, files []string, line string) (words []byte, err error) {
 	around, err := surroundings(files)
 	if err != nil {
-		return nil, err
+		return nil, notAskedError{err}
 	}
 	if err := os.MkdirAll(i.probeFolder, 0o755); err != nil {
-		return nil, fmt.Errorf("making the folder of units that last until the next boot: %w", err)
+		return nil, notAskedError{fmt.Errorf("making the folder of units that last until the next boot: %w", err)}
 	}
 	unit := fmt.Sprintf("kubelet-supervisor-probe-%d-%d.service", os.Getpid(), time.Now().UnixNano()) // one that was killed may have left its own, which would answer
 	path, said := filepath.Join(i.probeFolder, unit), filepath.Join(i.probeFolder, unit+".said")
 	if err := replaceFile(path, i.probeUnit(around, files, said, line)); err != nil {
-		return nil, fmt.Errorf("writing a unit for a first start of the program: %w", err)
+		return nil, notAskedError{fmt.Errorf("writing a unit for a first start of the program: %w", err)}
 	}
 	defer func() { _, _ = os.Remove(path), os.Remove(said) }()
 	_, startErr := systemctl(ctx, "start", unit)
@@ -65,11 +65,11 @@ func (i installation) startOnce(ctx context.Context, files []string, line string
 		_, _ = systemctl(context.WithoutCancel(ctx), "reset-failed", unit)
 	}()
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("letting systemd start %s: %w", i.executable, context.Cause(ctx))
+		return nil, notAskedError{fmt.Errorf("letting systemd start %s: %w", i.executable, context.Cause(ctx))}
 	}
 	shown, err := systemctl(ctx, "show", "--property=ActiveState,ExecMainCode,ExecMainStatus,Result", "--", unit)
 	if err != nil {
-		return nil, errors.Join(startErr, err)
+		return nil, notAskedError{errors.Join(startErr, err)}
 	}
 	main := properties(shown)
 	switch {
@@ -82,6 +82,12 @@ func (i installation) startOnce(ctx context.Context, files []string, line string
 	}
 	return nil, i.probeFailed(main, bounded.Line(strings.TrimPrefix(lastLine(words), "kubelet-supervisor: ")))
 }
+
+// notAskedError is that systemd has not been asked, or has not answered: nothing is known.
+type notAskedError struct{ cause error }
+
+func (e notAskedError) Error() string { return e.cause.Error() }
+func (e notAskedError) Unwrap() error { return e.cause }
 
 // localRefusedError has the kubelet's words.
 type localRefusedError struct{ words string }

@@ -185,7 +185,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		}
 	})
 	o.Requests, o.Output = requests, os.Stderr
-	o.Version, o.Successor, o.NextStart, o.UnitFiles = version, successor(), nextStartOfThis, filesOfThis
+	o.Version, o.Successor, o.NextStart, o.UnitFiles, o.AskStart = version, successor(), nextStartOfThis, filesOfThis, askStartOfThis
 	if onJournal() {
 		o.Journal = journalStreams
 	}

@@ -3,6 +3,7 @@
 package systemd
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -59,6 +60,15 @@ func TestAProgramThatSystemdCannotExecuteAnyMore(t *testing.T) {
 				m.healthy("kubelet")
 
 				m.must("%s", test.harm)
+				if !testing.Short() {
+					await(t, "the supervisor says that systemd would not start it again", func() error {
+						said := m.must("cat /run/kubelet-supervisor/state.json")
+						if !strings.Contains(said, "the next start by systemd may have no supervisor: systemd cannot ") {
+							return fmt.Errorf("its state: %s", said)
+						}
+						return nil
+					})
+				}
 				_, _ = m.try("systemctl restart kubelet") // which tells that the first try failed
 				m.runsAlone()
 				m.reboot()
