@@ -54,7 +54,7 @@ func (s *State) approval(want *Version) nodev1.Approval {
 func (s *State) isApproved(want *Version) bool {
 	given, acceptsAny := s.approval(want).GivenBy(s.Consent)
 	cannotBeKnown := s.foresaw(want) && !s.Outlook.Known && s.Outlook.WaitsFor == ""
-	return given && (acceptsAny || s.Outlook.Known || cannotBeKnown || len(s.Hold.Named) == 0)
+	return given && (acceptsAny || s.Disruption == Allow || s.Outlook.Known || cannotBeKnown || len(s.Hold.Named) == 0)
 }
 
 // isLetThrough: the approval of the change to want was spent, and the change is being made. It can be taken back until the kubelet is stopped.
@@ -102,7 +102,7 @@ func (s *State) keepHold() {
 	}
 	is, more, unread := s.isHold(want), s.unnamed(want), s.unreadObstacles(want)
 	isOpen := is && (!s.Hold.Spent || s.isLetThrough(want))
-	if _, acceptsAny := s.Hold.approval().GivenBy(s.Consent); isOpen && !unread && (acceptsAny || len(more) == 0) {
+	if _, acceptsAny := s.Hold.approval().GivenBy(s.Consent); isOpen && !unread && (acceptsAny || s.Disruption == Allow || len(more) == 0) {
 		return
 	}
 	s.LetThrough = false

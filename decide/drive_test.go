@@ -50,6 +50,7 @@ type drive struct {
 	deaf       time.Duration             // until then nobody tells what runs
 	unsure     string                    // what a forecast does not know, and nobody can say
 	silent     string                    // who does not answer a look
+	untold     bool                      // what is to run is not told to a look
 	mute       map[string]int            // by content: so many pre-flights give no answer; negative = none ever does
 	pods       string                    // a prefix of the uids of the pods that would be killed
 	starts     func(Start) (Event, bool) // what answers a start in the place of a child
@@ -310,8 +311,8 @@ const mutePreflight = "no verdict of the pre-flight: the kubelet did not finish"
 
 // foresees answers a look.
 func (d *drive) foresees(do Foresee) Foreseen {
-	if d.silent != "" {
-		return Foreseen{Change: do.Change, WaitsFor: d.silent, Nonce: d.nonce(), Obstacles: d.obstacles[do.Content]}
+	if d.silent != "" || d.untold {
+		return Foreseen{Change: do.Change, WaitsFor: cmp.Or(d.silent, mutePreflight), Nonce: d.nonce(), Obstacles: d.obstacles[do.Content], Unseen: d.untold}
 	}
 	answer := Foreseen{Change: do.Change, Known: d.unsure == "", Lost: d.kills[do.Content], InDoubt: d.doubtful, Warning: d.unsure, Nonce: d.nonce(), Obstacles: d.obstacles[do.Content]}
 	for i := range answer.Lost {

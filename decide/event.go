@@ -81,6 +81,7 @@ type (
 		Nonce    string        // random, for a hold that needs one
 
 		Obstacles []Obstacle // to any start with what is to run
+		Unseen    bool       // what is to run was not told, so that not all obstacles were looked for
 	}
 	// ObstaclesSeen tells what the start of a kubelet with what runs now would meet.
 	ObstaclesSeen struct{ Obstacles []Obstacle }

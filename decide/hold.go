@@ -152,7 +152,7 @@ func (s *State) waits(want *Version) bool { return s.mustWait(want) && !s.isLetT
 // isHeld: the change to want waits, and is said to be held. What has not been answered for a moment is not.
 func (s *State) isHeld(want *Version) bool {
 	since, _, open := s.openQuestion(want)
-	said := s.losesPods(want) || s.isObstructed(want) || open && s.Now >= since+askedForLong
+	said := s.Disruption == Hold && s.losesPods(want) || s.isObstructed(want) || open && s.Now >= since+askedForLong
 	return said && s.mayHold(want) && !s.isLetThrough(want)
 }
 
@@ -195,6 +195,9 @@ func (s *State) heldChange() (want, newest *Version, held bool) {
 		want, newest = after.target(), &s.Pending.Version
 	case s.Reset == nil:
 		want = s.target()
+		if s.Disruption == Allow && !Same(want, s.Assigned) {
+			newest = s.Assigned
+		}
 	}
 	return want, newest, s.isHeld(want)
 }
@@ -213,7 +216,7 @@ func (s *State) askedFor(want *Version) {
 }
 
 // takenAndWaits: a change waits whose assignment has been taken: a later look has said more, or nothing, its approval was withdrawn, or the Node
-// is gone. With Allow it stays taken: there is nothing that a crash must not begin.
+// is gone. With Allow it stays taken, as in the removed feature.
 func (s *State) takenAndWaits() bool {
 	want, _, _ := s.heldChange()
 	waits := s.waits(want) || s.NodeGone && s.mayHold(want)
@@ -223,9 +226,9 @@ func (s *State) takenAndWaits() bool {
 // isUnseen: a look has not just shown that the change to want costs nothing, and it was not let through. A kubelet that crashes is started again
 // with what it ran: its end is no chance for a change that nobody has looked at.
 func (s *State) isUnseen(want *Version) bool {
-	o := s.Outlook
-	seen := s.isLetThrough(want) || s.foresaw(want) && o.Known && !s.losesPods(want) && s.Now <= o.At+outlookLasts
-	return s.Disruption == Hold && !seen && !s.nothingToKeep()
+	o, obstructed := s.Outlook, len(s.obstacles(want)) > 0
+	seen := s.isLetThrough(want) || s.foresaw(want) && o.Known && !obstructed && !s.losesPods(want) && s.Now <= o.At+outlookLasts
+	return (s.Disruption == Hold || obstructed) && !seen && !s.nothingToKeep()
 }
 
 // giveBack: an assignment that was taken has to wait after all. A change that waits moves no pointer, so that a supervisor

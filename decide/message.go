@@ -57,7 +57,7 @@ func (s *State) warnings() []string {
 		list = append(list, "LocalChangePending: files of the unit changed and take effect when systemd starts it again: "+files)
 	}
 	if s.Unit.Refuse != "" {
-		list = append(list, "the next start by systemd may have no supervisor: "+s.Unit.Refuse)
+		list = append(list, "the next start by systemd may fail: "+s.Unit.Refuse)
 	}
 	if s.Warning != "" {
 		list = append(list, s.Warning)

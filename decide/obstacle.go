@@ -42,7 +42,7 @@ func (s *State) obstacles(want *Version) []Obstacle {
 func (s *State) isObstructed(want *Version) bool {
 	found := s.obstacles(want)
 	lasts := slices.ContainsFunc(found, func(o Obstacle) bool { return o.Kind != ObstacleRuntime })
-	return len(found) > 0 && (lasts || s.Now >= s.Outlook.Since+askedForLong)
+	return len(found) > 0 && (lasts || s.Disruption == Hold && s.losesPods(want) || s.Now >= s.Outlook.Since+askedForLong)
 }
 
 // whyObstructed says why the change to want waits for the host; empty where it does not.

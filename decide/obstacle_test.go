@@ -73,30 +73,75 @@ func TestAChangeThatNoKubeletWouldSurviveWaits(t *testing.T) {
 		d.obstacles["one"] = nil
 		d.pass(2 * time.Minute).expect("assigned=good@1 active=good@1 lkg=good@1 False WouldDisrupt")
 	})
-	t.Run("changes are allowed", func(t *testing.T) {
-		d := newDrive(t, allowing).boot().good("good").pass(time.Minute).fresh()
-		d.obstacles["one"], d.kills["one"] = []Obstacle{swapIsOn}, 2
-		d.assign("one").pass(time.Hour).expect(takenObstructed).expectMessage("kube-system/one/kubelet", "waits: no kubelet would start: swap is on").expectEvents("KubeletConfigHeld")
+}
+
+// allowedOne is the same where changes are allowed.
+func allowedOne(t *testing.T, with ...Obstacle) *drive {
+	d := newDrive(t, allowing).boot().good("good").pass(time.Minute).fresh()
+	d.obstacles["one"] = with
+	return d.assign("one").pass(time.Second)
+}
+
+// Allow is about pods. What no kubelet would survive waits there as well, and what is assigned is said to be.
+func TestAChangeThatNoKubeletWouldSurviveWaitsWhereChangesAreAllowed(t *testing.T) {
+	t.Run("until the cause heals", func(t *testing.T) {
+		d := allowedOne(t, swapIsOn)
+		d.kills["one"] = 2
+		d.pass(time.Hour).expect(takenObstructed).expectMessage("kube-system/one/kubelet", "waits: no kubelet would start: swap is on").expectEvents("KubeletConfigHeld")
+		if d.times("stop") > 0 || d.times("foresee one") > 100 {
+			t.Errorf("%d stops and %d looks in an hour", d.times("stop"), d.times("foresee one"))
+		}
 		d.obstacles["one"] = nil
 		d.pass(2 * time.Minute).expect(oneRuns)
 	})
-	t.Run("changes are allowed, and a person says so", func(t *testing.T) {
-		d := newDrive(t, allowing).boot().good("good").pass(time.Minute)
-		d.obstacles["one"] = []Obstacle{swapIsOn}
-		d.assign("one").pass(time.Second).expect(takenObstructed).approve().pass(time.Second).expect(oneRuns)
+	t.Run("a removal too, and both wait quietly", func(t *testing.T) {
+		d := allowedOne(t, hasExpired)
+		d.obstacles["local"] = []Obstacle{hasExpired}
+		d.hear(Cleared{NodeUID: "node-uid"}).pass(time.Hour)
+		if d.times("stop") > 0 || d.times("foresee one")+d.times("foresee local") > 200 {
+			t.Errorf("%d stops and %d looks in an hour", d.times("stop"), d.times("foresee one")+d.times("foresee local"))
+		}
 	})
-	t.Run("changes are allowed, and the runtime refuses for a moment", func(t *testing.T) {
-		d := newDrive(t, allowing).boot().good("good").pass(time.Minute)
-		d.obstacles["one"] = []Obstacle{runtimeIsOff}
-		d.assign("one").pass(time.Second).expect("assigned=one@1 active=good@1 lkg=good@1 Unknown Applying")
+	t.Run("a person lets it through, whatever pods there are", func(t *testing.T) {
+		d := allowedOne(t, swapIsOn)
+		d.kills["one"] = 2
+		d.pass(5 * time.Minute)
+		given := d.approval()
+		d.pods = "other-"
+		d.pass(5 * time.Minute)
+		d.silent = away
+		d.hear(Consented{Value: given}).pass(time.Minute).expect(oneRuns)
+	})
+	t.Run("a runtime that refuses for a moment is no matter of pods", func(t *testing.T) {
+		d := allowedOne(t, runtimeIsOff)
+		d.kills["one"] = 2
+		d.pass(10 * time.Second).expect("assigned=one@1 active=good@1 lkg=good@1 Unknown Applying").expectEvents()
+		if h := d.s.HoldStatus(); h != nil {
+			t.Errorf("it is held: %+v", h)
+		}
 		d.obstacles["one"] = nil
 		d.pass(time.Minute).expect(oneRuns)
 	})
-	t.Run("changes are allowed, and the kubelet dies meanwhile", func(t *testing.T) {
-		d := newDrive(t, allowing).boot().good("good").pass(time.Minute)
-		d.obstacles["one"] = []Obstacle{swapIsOn}
-		d.assign("one").pass(time.Second).fresh()
-		d.hear(ChildExited{Code: 1, Words: "x", Delay: time.Second}).pass(2 * time.Second).expectDone("start one")
+	t.Run("a look that could not see it takes nothing away", func(t *testing.T) {
+		d := allowedOne(t, swapIsOn)
+		d.obstacles["one"], d.untold = nil, true
+		d.pass(10 * time.Minute).expect(takenObstructed)
+		d.untold = false
+		d.pass(2 * time.Minute).expect(oneRuns)
+	})
+	t.Run("a crash does not begin it", func(t *testing.T) {
+		d := allowedOne(t, swapIsOn)
+		d.deadly["one"] = time.Second
+		d.hear(ChildExited{Code: 1, Words: "x", Delay: time.Second}).pass(2 * time.Minute).expect(takenObstructed)
+		if d.times("start one") > 0 {
+			t.Errorf("done: %q", d.did)
+		}
+	})
+	t.Run("the way back from a trial, for what is refused", func(t *testing.T) {
+		d := newDrive(t, allowing).boot().good("good").pass(time.Minute).assign("one").pass(time.Second).expect(oneRuns)
+		d.obstacles["good"] = []Obstacle{swapIsOn}
+		d.refuse("bad", false).fresh().assign("bad").pass(time.Minute)
+		d.expect("assigned=bad@1 active=one@1 lkg=good@1 False Refused validate config").expectMessage("the kubelet says no", "going back to kube-system/good/kubelet", "swap is on")
 	})
 }
 

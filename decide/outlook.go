@@ -55,6 +55,9 @@ func (o Outlook) with(e Foreseen, now time.Duration, wall time.Time) Outlook {
 	next := Outlook{Change: e.Change, Known: e.Known, At: now, Pause: lookAgainLeast, Lost: e.Lost, Losses: e.Losses, InDoubt: e.InDoubt, Words: e.Words, AsOf: wall,
 		Warning: e.Warning, WaitsFor: e.WaitsFor, Obstacles: e.Obstacles}
 	same := o.Content == e.Content && o.Runs == e.Runs
+	if same && e.Unseen {
+		next.keepObstacles(o)
+	}
 	if next.isOpen() {
 		next.Since, next.Tries = now, 1
 		if same && o.Tries > 0 {
@@ -91,6 +94,16 @@ func (o *Outlook) keepLosses(before Outlook) {
 	}
 	o.Lost, o.Losses = before.Lost+len(more), slices.Concat(before.Losses, more)
 	o.Words = before.Words + "; " + o.Words
+}
+
+// keepObstacles keeps those that an earlier look has met, where this one could not see whether they are gone.
+func (o *Outlook) keepObstacles(before Outlook) {
+	o.Obstacles = slices.Clone(o.Obstacles)
+	for _, known := range before.Obstacles {
+		if !slices.ContainsFunc(o.Obstacles, func(now Obstacle) bool { return now.Kind == known.Kind }) {
+			o.Obstacles = append(o.Obstacles, known)
+		}
+	}
 }
 
 // names tells whether the pod of one loss is among others.

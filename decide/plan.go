@@ -150,14 +150,14 @@ func (s *State) planChange(want *Version) move {
 	return move{kind: startChild, want: want}
 }
 
-// planReplace makes room for want, unless that would kill running pods.
+// planReplace makes room for want, unless that waits.
 func (s *State) planReplace(want *Version) move {
 	switch {
 	case !s.runsUnblamed():
 		return move{kind: replaceChild, want: want}
 	case s.NodeGone:
 		return move{kind: keepChild}
-	case s.Disruption == Hold && (s.Reset != nil || s.Pending != nil): // the newest change is the one that counts
+	case s.Disruption == Hold && (s.Reset != nil || s.Pending != nil), s.Reset != nil && s.mayHold(nil): // the newest change is the one that counts
 		return move{kind: keepChild}
 	}
 	switch wait := s.waitBefore(want); {

@@ -113,7 +113,7 @@ func (d *drive) live(random *rand.Rand) {
 		d.silent = []string{"", away}[random.IntN(2)]
 	case 27:
 		d.unsure = []string{"", "the kubelet is a script"}[random.IntN(2)]
-		d.obstacles[content] = [][]Obstacle{nil, {swapIsOn}, {hasExpired, runtimeIsOff}}[random.IntN(3)]
+		d.obstacles[[]string{content, "local"}[random.IntN(2)]] = [][]Obstacle{nil, {swapIsOn}, {hasExpired, runtimeIsOff}}[random.IntN(3)]
 		d.hear(ObstaclesSeen{d.obstacles[content]})
 	case 28:
 		d.pods = fmt.Sprint("pod-", random.IntN(3), "-")

@@ -43,14 +43,14 @@ func TestFilesOfTheUnit(t *testing.T) {
 
 // What systemd has against its next start is said, whatever runs, until it has nothing against it.
 func TestWhatSystemdHasAgainstTheNextStart(t *testing.T) {
-	const says = "the next start by systemd may have no supervisor: status 203/EXEC"
+	const says = "the next start by systemd may fail: status 203/EXEC"
 	files := map[string]string{"/unit": "1"}
 	d := newDrive(t).boot().good("good").hear(UnitSeen{Files: files, Refuse: "status 203/EXEC"}).pass(time.Minute).expect(goodActive).expectMessage(says)
 	if d.s.LocalChangePending() {
 		t.Error("a local change is pending")
 	}
 	d.hear(UnitSeen{Files: files, Refuse: strings.Repeat("x", 9000)})
-	if r, _ := Report(d.s); len(r.Message) > messageLimit || !strings.Contains(r.Message, "may have no supervisor: xxx") {
+	if r, _ := Report(d.s); len(r.Message) > messageLimit || !strings.Contains(r.Message, "may fail: xxx") {
 		t.Errorf("message: %s", r.Message)
 	}
 	d.hear(UnitSeen{Files: files})

@@ -48,11 +48,11 @@ func (l *loop) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
 	}
 	found := foreseen(do.Change, f, troubles)
 	found.Nonce = rand.Text()
-	askedRuntime := ""
-	if facts.Now != nil && facts.Then != nil && asked.client != nil {
+	askedRuntime := "" // with Allow nothing waits for a runtime that the forecast has asked, and that hangs
+	if l.Disruption == decide.Hold && facts.Now != nil && facts.Then != nil && asked.client != nil {
 		askedRuntime = l.looksAtStart().endpoint(now)
 	}
-	found.Obstacles = l.obstaclesOf(ctx, then, askedRuntime)
+	found.Obstacles, found.Unseen = l.obstaclesOf(ctx, then, askedRuntime), !then.Known()
 	return found
 }
 

@@ -167,7 +167,8 @@ func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 	l.spawn(func() { l.watchCluster(life.over) })
 	told := l.state.Obstacles
 	l.spawn(func() { l.watchObstacles(life.over, told) })
-	l.spawn(func() { l.watchUnit(life.over) })
+	unit := l.state.Unit
+	l.spawn(func() { l.watchUnit(life.over, unit) })
 	l.spawn(func() { l.api.run(life.over) })
 	l.showMetrics(life.over)
 	for {

@@ -8,19 +8,20 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/systemd"
 )
 
 const (
 	unitEvery   = time.Minute      // between two looks at the unit's files
 	unitPatient = 30 * time.Second // for systemd's answer which they are
-	startEvery  = 10 * time.Minute // between two starts that systemd is asked for while it refuses them
+	startEvery  = 10 * time.Minute // between two starts that systemd is asked for while it refuses them, or does not answer
 	startsFor   = 2 * time.Minute  // for its answer
 )
 
 // watchUnit tells the loop what the files of the unit are that started us, at first and whenever they or the program have changed, until ctx ends.
-// systemd is asked once which they are, and after each change whether it could start us with them. Where it gives no answer, nothing is said.
-func (l *loop) watchUnit(ctx context.Context) {
+// systemd is asked once which they are, and after each change whether it could start us with them. An answer that does not come changes nothing.
+func (l *loop) watchUnit(ctx context.Context, before decide.Unit) {
 	if l.UnitFiles == nil {
 		return
 	}
@@ -31,17 +32,23 @@ func (l *loop) watchUnit(ctx context.Context) {
 		l.Logger.Debug("the files of the unit are not watched", zap.Error(err))
 		return
 	}
-	var told, now unitSeen
+	told := unitSeen{files: before.Now, refuse: before.Refuse} // of the program before this one: nothing where systemd has started us
+	asks := l.Handover != nil
 	for ctx.Err() == nil {
-		if now.files, err = systemd.Digests(patterns); err != nil {
+		now := unitSeen{program: l.ownProgram(), refuse: told.refuse, asked: told.asked, unanswered: told.unanswered}
+		now.files, err = systemd.Digests(patterns)
+		isNew := now.program != told.program || !maps.Equal(now.files, told.files)
+		switch {
+		case err != nil:
 			l.Logger.Debug("what the files of the unit are is not known", zap.Error(err))
-		} else if now.program = l.ownProgram(); told.isOld(now) {
-			now.refuse, now.asked = told.refuse, time.Now()
-			if told.files != nil { // else systemd has just started us with them, or a reload has asked
-				now.refuse = l.askStart(ctx, told.refuse)
+		case isNew || told.isDue():
+			if isNew {
+				l.send(ctx, decide.UnitSeen{Files: now.files, Refuse: now.refuse})
 			}
-			told = now
-			l.send(ctx, decide.UnitSeen{Files: told.files, Refuse: told.refuse})
+			if asks {
+				l.askStart(ctx, &now)
+			}
+			told, asks = now, true
 		}
 		select {
 		case <-time.After(unitEvery):
@@ -52,15 +59,16 @@ func (l *loop) watchUnit(ctx context.Context) {
 
 // unitSeen is what systemd would start, and what it says of that.
 type unitSeen struct {
-	files   map[string]string
-	program fileIdentity // zero: there is none
-	refuse  string
-	asked   time.Time
+	files      map[string]string
+	program    fileIdentity // zero: there is none
+	refuse     string
+	asked      time.Time
+	unanswered bool
 }
 
-// isOld: it is another unit or program now, or it is time to ask again.
-func (u unitSeen) isOld(now unitSeen) bool {
-	return u.files == nil || !maps.Equal(u.files, now.files) || u.program != now.program || u.refuse != "" && time.Since(u.asked) >= startEvery
+// isDue: it is time to ask again.
+func (u unitSeen) isDue() bool {
+	return (u.refuse != "" || u.unanswered) && time.Since(u.asked) >= startEvery
 }
 
 // ownProgram is what the unit's next start would execute.
@@ -75,20 +83,23 @@ func (l *loop) ownProgram() fileIdentity {
 	return identity
 }
 
-// askStart gives what systemd has against a start of us, and what it had before where it cannot be asked.
-func (l *loop) askStart(ctx context.Context, before string) string {
+// askStart asks what systemd has against a start of us, and tells the loop where that is something else than before.
+func (l *loop) askStart(ctx context.Context, u *unitSeen) {
 	if l.AskStart == nil {
-		return before
+		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, startsFor)
+	asking, cancel := context.WithTimeout(ctx, startsFor)
 	defer cancel()
-	refuse, err := l.AskStart(ctx)
+	refuse, err := l.AskStart(asking)
+	u.asked, u.unanswered = time.Now(), err != nil
 	if err != nil {
 		l.Logger.Debug("whether systemd could start the supervisor again is not known", zap.Error(err))
-		return before
+		return
 	}
-	if refuse != before {
-		l.Logger.Warn("systemd was asked to start the supervisor once more, because its program or its unit has changed", zap.String("refuses", refuse))
+	if refuse = bounded.Line(refuse); refuse == u.refuse {
+		return
 	}
-	return refuse
+	u.refuse = refuse
+	l.Logger.Info("systemd was asked to start the supervisor once more", zap.String("refuses", refuse))
+	l.send(ctx, decide.UnitSeen{Files: u.files, Refuse: refuse})
 }

@@ -35,7 +35,7 @@ func TestANextStartIsAskedForAfterAChange(t *testing.T) {
 		asked := 0
 		l.AskStart = func(context.Context) (string, error) { asked++; return refuse, fails }
 		ctx, stop := context.WithCancel(t.Context())
-		go l.watchUnit(ctx)
+		go l.watchUnit(ctx, decide.Unit{})
 		expect := func(after time.Duration, asks int, said ...string) {
 			t.Helper()
 			asked = 0
@@ -54,18 +54,32 @@ func TestANextStartIsAskedForAfterAChange(t *testing.T) {
 		expect(time.Hour, 0)
 		refuse = "status 203/EXEC"
 		write(program, "another")
-		expect(unitEvery, 1, refuse)
-		expect(2*startEvery, 2, refuse, refuse)
+		expect(unitEvery, 1, "", refuse)
+		expect(2*startEvery, 2)
 		fails = errors.New("no answer")
 		write(flags, "A=2")
 		expect(unitEvery, 1, refuse)
 		refuse, fails = "", nil
 		expect(startEvery, 1, "")
 		expect(time.Hour, 0)
+		fails = errors.New("no answer")
+		write(flags, "A=3")
+		expect(unitEvery, 1, "")
+		refuse, fails = "two\nlines", nil
+		expect(startEvery, 1, "two lines")
+		refuse = ""
+		expect(startEvery, 1, "")
 		if err := os.Remove(program); err != nil {
 			t.Fatal(err)
 		}
 		expect(unitEvery, 1, "")
+		stop()
+
+		// A program that takes over goes on with what was known, and asks: its own file is new.
+		ctx, stop = context.WithCancel(t.Context())
+		l.Handover, refuse = &Handover{}, "status 203/EXEC"
+		go l.watchUnit(ctx, decide.Unit{Refuse: "status 217/USER"})
+		expect(time.Second, 1, "status 217/USER", "status 203/EXEC")
 		stop()
 	})
 }
@@ -97,7 +111,7 @@ func TestTheUnitIsWatched(t *testing.T) {
 			}
 		}
 		write("A=1")
-		go l.watchUnit(ctx)
+		go l.watchUnit(ctx, decide.Unit{})
 		heard(1)
 		heard(0)
 		write("A=2")
@@ -113,7 +127,7 @@ func TestTheUnitIsWatched(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := &loop{events: make(chan decide.Event, 10)}
 			l.Logger, l.UnitFiles = zap.NewNop(), ask
-			if l.watchUnit(t.Context()); len(l.events) > 0 {
+			if l.watchUnit(t.Context(), decide.Unit{}); len(l.events) > 0 {
 				t.Errorf("%s: %d events", name, len(l.events))
 			}
 		})

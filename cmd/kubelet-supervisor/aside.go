@@ -85,8 +85,9 @@ func (i installation) remarksOfNextStart(ctx context.Context) (remarks []string)
 	}
 	command, asked, err := i.askNextStart(ctx, state)
 	var local localRefusedError
+	var not notAskedError
 	switch {
-	case !asked:
+	case !asked, errors.As(err, &not):
 		return remarks
 	case errors.As(err, &local):
 		remarks = append(remarks, fmt.Sprintf("The next start of %s has no kubelet with its local configuration: %v.", i.unit, err))

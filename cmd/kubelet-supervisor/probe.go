@@ -78,12 +78,13 @@ func (i installation) startOnce(ctx context.Context, files []string, line string
 	case startErr == nil:
 		return words, nil
 	case main["Result"] == "success": // it was not even tried
-		return nil, fmt.Errorf("systemd cannot start %s as %s would: %w", i.executable, i.unit, startErr)
+		words := strings.ReplaceAll(startErr.Error(), unit, "a probe of it") // the same words each time
+		return nil, fmt.Errorf("systemd cannot start %s as %s would: %s", i.executable, i.unit, words)
 	}
 	return nil, i.probeFailed(main, bounded.Line(strings.TrimPrefix(lastLine(words), "kubelet-supervisor: ")))
 }
 
-// notAskedError is that systemd has not been asked, or has not answered: nothing is known.
+// notAskedError says that systemd has not been asked, or has not answered: nothing is known.
 type notAskedError struct{ cause error }
 
 func (e notAskedError) Error() string { return e.cause.Error() }

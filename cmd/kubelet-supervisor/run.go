@@ -80,7 +80,7 @@ func (o *runOptions) command() *cobra.Command {
 	f.DurationVar(&o.StartTimeout, "start-timeout", 2*time.Minute, "on trial: not healthy by then, or unhealthy for that long altogether, rolls back")
 	f.DurationVar(&o.StopTimeout, "stop-timeout", defaultStopTimeout, "from SIGTERM to SIGKILL when the kubelet is stopped")
 	f.DurationVar(&o.EditSpread, "edit-spread", time.Minute, "edits of an assigned ConfigMap are applied within this time, once they have settled, each node at its own moment; 0: each at once")
-	f.StringVar(&o.Disruption, "disruption", decide.Hold, "hold: a change that would kill running pods waits until it would kill none, or a person lets it through; allow: it is made at once")
+	f.StringVar(&o.Disruption, "disruption", decide.Hold, "hold: a change that would kill running pods waits until it would kill none, or a person lets it through; allow: it is made at once, unless no kubelet would start")
 	f.BoolVar(&o.FollowLocal, "follow-local", false, "restart the kubelet for an accepted change of its local files; else it is only reported")
 	f.StringVar(&o.Preflight, "preflight", "auto", "ask the kubelet first whether it accepts a configuration: auto (when it is an ELF executable), always, never")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "credentials for the Node (default: the kubelet's --kubeconfig)")

@@ -63,7 +63,7 @@ func TestAProgramThatSystemdCannotExecuteAnyMore(t *testing.T) {
 				if !testing.Short() {
 					await(t, "the supervisor says that systemd would not start it again", func() error {
 						said := m.must("cat /run/kubelet-supervisor/state.json")
-						if !strings.Contains(said, "the next start by systemd may have no supervisor: systemd cannot ") {
+						if !strings.Contains(said, "the next start by systemd may fail: systemd cannot ") {
 							return fmt.Errorf("its state: %s", said)
 						}
 						return nil
