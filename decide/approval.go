@@ -95,7 +95,8 @@ func (s *State) keepHold() {
 	s.nonce = ""
 	want, newest, _ := s.heldChange()
 	if !s.mustWait(want) {
-		if s.foresaw(want) && s.mayHold(want) { // the newest look has ended it
+		isOver := s.mayHold(want) || s.Disruption == Allow && s.isHold(want) && !s.LetThrough
+		if s.foresaw(want) && isOver { // the newest look has ended it
 			s.Hold = HeldChange{}
 		}
 		return

@@ -35,6 +35,7 @@ func (s *State) expect(a Assigned, waited time.Duration) {
 	}
 	s.askedFor(&a.Version)
 	s.Pending, s.Edit, s.Sync = &a, nil, nil
+	s.PendingOver = ""
 	s.PendingNumber++
 }
 

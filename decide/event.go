@@ -242,6 +242,7 @@ type (
 	Merge struct {
 		Version Version
 		Local   string
+		Pending bool // it is what waits, and not what is assigned
 	}
 	// Blame finds out which of the layers of a refused version are to blame; answered by Blamed.
 	Blame struct {

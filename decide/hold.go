@@ -66,7 +66,7 @@ func (s *State) waitBefore(want *Version) *move {
 	switch {
 	case s.Disruption == "", s.nothingToKeep():
 		return nil
-	case !s.runsUnblamed() && s.Disruption == Allow:
+	case !s.runsUnblamed() && s.Disruption == Allow && len(s.obstacles(want)) == 0:
 		return nil
 	case !s.runsUnblamed():
 		return &move{}
@@ -172,6 +172,9 @@ func (s *State) planPending() move {
 		return save
 	case !s.runsUnblamed():
 		return move{}
+	}
+	if s.pendingIsStale() {
+		return move{kind: act, action: Merge{Version: s.Pending.Version, Local: s.Local, Pending: true}}
 	}
 	after := s.withPending()
 	want, ask := after.choose()

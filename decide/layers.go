@@ -25,11 +25,38 @@ func (s *State) mergeIsDue() bool {
 }
 
 func (s *State) learnMerged(e Merged) {
-	if _, merges := s.Doing.(Merge); !merges {
+	do, merges := s.Doing.(Merge)
+	if !merges {
 		return
 	}
 	s.Doing = nil
+	if do.Pending {
+		s.mergePendingOver(do.Version, e)
+		return
+	}
 	s.Today = Today{Of: e.Local, Version: e.Version, Fault: e.Fault, At: s.Now + spread(s.NodeUID, e.Local, s.EditSpread)}
+}
+
+// pendingIsStale: what waits lies over another file of the node than there is now. It is merged again before anything is said or done of it, because
+// a start would take today's.
+func (s *State) pendingIsStale() bool {
+	v := s.Pending.Version
+	return v.Base != "" && v.Base != s.Local && s.PendingOver != s.Local
+}
+
+// mergePendingOver takes the answer for what waits. Where the files give the same, or none can be laid over the other, it stays.
+func (s *State) mergePendingOver(of Version, e Merged) {
+	if s.Pending == nil || s.Pending.Version != of {
+		return // another one waits by now
+	}
+	s.PendingOver = e.Local
+	if e.Version != nil {
+		next := *s.Pending
+		next.Version = *e.Version
+		s.Pending = &next
+		s.PendingNumber++
+		s.askedFor(&next.Version)
+	}
 }
 
 // mergeOnly takes an assignment that was heard of again, over another file of the node, for what it is: no edit. That file is merged for itself.
@@ -70,6 +97,8 @@ func (s *State) mayTake(merged Version) bool {
 		return true // what was wrong with it may have been the node's own file
 	case proof == nil:
 		return false
+	case !s.runs(s.Assigned):
+		return true // it waits to be made, and a start would make it of today's file
 	case proof.Effective != "" && proof.Effective == s.Child.Effective && sameProgram(s.Child.Kubelet, s.OnDisk):
 		return true // the kubelet makes no difference between them
 	}

@@ -137,6 +137,26 @@ func TestAChangeThatNoKubeletWouldSurviveWaitsWhereChangesAreAllowed(t *testing.
 			t.Errorf("done: %q", d.did)
 		}
 	})
+	t.Run("a crash makes no removal", func(t *testing.T) {
+		d := newDrive(t, allowing).boot().good("good").pass(time.Minute).fresh()
+		d.obstacles["local"], d.deadly[""] = []Obstacle{swapIsOn}, time.Second
+		d.hear(Cleared{NodeUID: "node-uid"}).pass(time.Minute)
+		d.hear(ChildExited{Code: 1, Words: "x", Delay: time.Second}).pass(10 * time.Minute)
+		if d.times("start local") > 0 || !d.s.Child.Healthy {
+			t.Errorf("done: %q", d.did)
+		}
+	})
+	t.Run("an approval ends with the hold that healed", func(t *testing.T) {
+		d := allowedOne(t, swapIsOn)
+		old := d.approval()
+		d.obstacles["one"], d.deadly["one"] = nil, time.Second
+		d.pass(5 * time.Minute)
+		d.obstacles["one"] = []Obstacle{swapIsOn}
+		d.fresh().hear(Consented{Value: old}).hear(Retry{Value: "r1"}).pass(5 * time.Minute)
+		if d.times("stop") > 0 || d.approval() == old {
+			t.Errorf("done: %q", d.did)
+		}
+	})
 	t.Run("the way back from a trial, for what is refused", func(t *testing.T) {
 		d := newDrive(t, allowing).boot().good("good").pass(time.Minute).assign("one").pass(time.Second).expect(oneRuns)
 		d.obstacles["good"] = []Obstacle{swapIsOn}
@@ -236,4 +256,33 @@ func TestWhatTheNextStartWouldMeet(t *testing.T) {
 	d.hear(ObstaclesSeen{}).expect("assigned=- active=- lkg=- True Local")
 	d.good("good").hear(ObstaclesSeen{[]Obstacle{hasExpired}}).expect(obstructed).expectMessage("the kubelet runs, and no kubelet would start in its place: " + hasExpired.Words)
 	d.hear(ObstaclesSeen{}).expect("assigned=good@1 active=good@1 lkg=good@1 True Active")
+}
+
+// The look is at what a start would take: layers over the file of the node as it is now.
+func TestWhatWaitsIsLookedAtOverTodaysFile(t *testing.T) {
+	for name, how := range map[string]func(*Settings){"changes are held": holding, "changes are allowed": allowing} {
+		for _, follows := range []bool{false, true} {
+			waits := func(t *testing.T, now ...Obstacle) (d *drive, approval string) {
+				d = goodLayers(t, how, func(s *Settings) { s.FollowLocal = follows })
+				d.obstacles["two/local"], d.obstacles["two/edited"] = []Obstacle{swapIsOn}, now
+				d.layers("two", "1").pass(5 * time.Minute)
+				approval = d.approval()
+				return d.fresh().ownFile("edited").pass(5 * time.Minute), approval
+			}
+			t.Run(name+", and the new file is in the way", func(t *testing.T) {
+				d, old := waits(t, hasExpired)
+				d.obstacles["two/local"] = nil
+				d.pass(5 * time.Minute).hear(Consented{Value: old}).pass(5 * time.Minute)
+				if d.times("stop") > 0 || d.times("foresee two/edited") == 0 || d.approval() == old {
+					t.Errorf("done: %q", d.did)
+				}
+			})
+			t.Run(name+", and the new file is the cure", func(t *testing.T) {
+				d, _ := waits(t)
+				if !d.s.runs(&Version{Content: "two/edited"}) || d.times("foresee two/edited") == 0 {
+					t.Errorf("done: %q", d.did)
+				}
+			})
+		}
+	}
 }

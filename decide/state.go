@@ -112,6 +112,7 @@ type State struct {
 
 	Pending       *Assigned     // rule 1: of the assignments that arrive meanwhile the newest
 	PendingNumber int           // tells one Pending from the next
+	PendingOver   string        // content of the node's own file that its layers were laid over again
 	Edit          *Assigned     // of what is pending, or assigned: it waits for quiet, and is as if it had not been heard of
 	SettlesAt     time.Duration // when Edit is taken
 	SettlesBy     time.Duration // whatever comes in its place until then
