@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // The words behind -- are those of the supervisor's own start. systemd reads the unit's files, and the environment files that they name, anew at
@@ -30,7 +31,7 @@ func nextStart(ctx context.Context, pid int) (words []string, err error) {
 		return nil, err
 	}
 	files := append([]string{state.FragmentPath}, state.DropInPaths...)
-	line, err := i.runLine(files)
+	line, err := i.runLine(files, selfCheckWords)
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +54,7 @@ func filesOfThis(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	installation{probeFolder: probeFolder}.clearProbes(ctx)
 	state, err := showUnit(ctx, unit)
 	if err != nil {
 		return nil, err
@@ -60,7 +62,8 @@ func filesOfThis(ctx context.Context) ([]string, error) {
 	return filesOf(unit, state), nil
 }
 
-// askStartOfThis lets systemd start the supervisor that runs once more. What the local configuration is worth is told elsewhere.
+// askStartOfThis lets systemd start the supervisor that runs once more, with the command line that counts in its unit's files. What the local
+// configuration is worth is told elsewhere. A start that waits for something is no refusal.
 func askStartOfThis(ctx context.Context) (refuses string, err error) {
 	i, err := onThisNode()
 	if err != nil {
@@ -70,25 +73,51 @@ func askStartOfThis(ctx context.Context) (refuses string, err error) {
 		return "", err
 	}
 	state, err := showUnit(ctx, i.unit)
+	switch {
+	case err != nil:
+		return "", err
+	case state.NeedDaemonReload:
+		return "", fmt.Errorf("files of %s have changed, and systemd has not read them yet", i.unit)
+	}
+	files := append([]string{state.FragmentPath}, state.DropInPaths...)
+	line, err := i.runLine(files, selfCheckUnit)
 	if err != nil {
 		return "", err
 	}
-	_, asked, err := i.askNextStart(ctx, state)
+	_, err = i.startOnce(ctx, files, strings.TrimPrefix(line, "-")) // systemd would pass over a program that it cannot execute
 	var local localRefusedError
 	var not notAskedError
 	switch {
 	case errors.As(err, &not):
 		return "", err
-	case !asked:
-		return "", errors.New("the unit's command line cannot be read")
 	case err == nil, errors.As(err, &local):
 		return "", nil
 	}
 	return err.Error(), nil
 }
 
+// clearProbes removes what probes have left whose supervisor was replaced or killed in the middle of one.
+func (i installation) clearProbes(ctx context.Context) {
+	paths, _ := filepath.Glob(filepath.Join(i.probeFolder, probePrefix+"*.service*"))
+	for _, path := range paths {
+		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), probePrefix), "-")
+		number, err := strconv.Atoi(pid)
+		if err != nil || number != os.Getpid() && syscall.Kill(number, 0) == nil {
+			continue
+		}
+		if unit := filepath.Base(path); strings.HasSuffix(unit, ".service") {
+			_, _ = systemctl(ctx, "stop", "--", unit)
+			_, _ = systemctl(ctx, "reset-failed", "--", unit)
+		}
+		_ = os.Remove(path)
+	}
+}
+
 func filesOf(unit string, state unitState) []string {
-	patterns := []string{state.FragmentPath, filepath.Join("/etc/systemd/system", unit+".d", "*.conf")}
+	patterns := []string{state.FragmentPath}
+	for _, folder := range []string{"/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system"} {
+		patterns = append(patterns, filepath.Join(folder, unit+".d", "*.conf"))
+	}
 	for _, path := range state.DropInPaths {
 		patterns = append(patterns, filepath.Join(filepath.Dir(path), "*.conf"))
 	}
@@ -110,8 +139,8 @@ func unitOf(pid int) (string, error) {
 	return unit, nil
 }
 
-// runLine is the ExecStart that counts in files of a unit that enable has changed, with the question for its words.
-func (i installation) runLine(files []string) (string, error) {
+// runLine is the ExecStart that counts in files of a unit that enable has changed, with a question of run --self-check.
+func (i installation) runLine(files []string, question string) (string, error) {
 	var commands []startCommand
 	for _, file := range files {
 		data, err := os.ReadFile(file)
@@ -127,5 +156,5 @@ func (i installation) runLine(files []string) (string, error) {
 	if !is {
 		return "", fmt.Errorf("%s starts no supervisor", commands[0].at())
 	}
-	return commands[0].prefix + before + " " + runCommand + " --" + selfCheckFlag + "=" + selfCheckWords + " " + after, nil
+	return commands[0].prefix + before + " " + runCommand + " --" + selfCheckFlag + "=" + question + " " + after, nil
 }

@@ -24,6 +24,9 @@ const (
 // probeTime is how long the program may take to answer, its pre-flight included.
 const probeTime = 30 * time.Second
 
+// probePrefix begins the name of a probe's unit; the pid of who asks follows.
+const probePrefix = "kubelet-supervisor-probe-"
+
 // notForAProbe are settings that are about when, how often and for how long the unit runs, and not about as whom and in what surroundings. Its
 // run folder is among them: it would go away with the probe.
 var notForAProbe = []string{"Type", "ExecStart", "ExecStartPre", "ExecStartPost", "ExecReload", "ExecStop", "ExecStopPost", "Restart",
@@ -52,7 +55,7 @@ func (i installation) startOnce(ctx context.Context, files []string, line string
 	if err := os.MkdirAll(i.probeFolder, 0o755); err != nil {
 		return nil, notAskedError{fmt.Errorf("making the folder of units that last until the next boot: %w", err)}
 	}
-	unit := fmt.Sprintf("kubelet-supervisor-probe-%d-%d.service", os.Getpid(), time.Now().UnixNano()) // one that was killed may have left its own, which would answer
+	unit := fmt.Sprintf(probePrefix+"%d-%d.service", os.Getpid(), time.Now().UnixNano()) // one that was killed may have left its own, which would answer
 	path, said := filepath.Join(i.probeFolder, unit), filepath.Join(i.probeFolder, unit+".said")
 	if err := replaceFile(path, i.probeUnit(around, files, said, line)); err != nil {
 		return nil, notAskedError{fmt.Errorf("writing a unit for a first start of the program: %w", err)}
@@ -106,7 +109,7 @@ func (i installation) probeUnit(around unitSurroundings, files []string, said, l
 	if strings.Contains(settings, "ProtectSystem=strict") { // the unit's RuntimeDirectory= makes its run folder, and lets the supervisor write it
 		settings += "ReadWritePaths=-" + filepath.Dir(defaultRunDir) + "\n"
 	}
-	ours := "Environment=KUBELET_SUPERVISOR_ARGS=\n"
+	ours := "Environment=KUBELET_SUPERVISOR_ARGS=\n" // first, because the unit may say something else
 	if i.unit == ownUnit {
 		ours += "Environment=KUBELET=/usr/bin/kubelet KUBELET_ARGS=\n"
 	}
@@ -114,9 +117,9 @@ func (i installation) probeUnit(around unitSurroundings, files []string, said, l
 	if len(files) > 0 {
 		file = files[0]
 	}
-	unit := around.unit + "\n[Service]\n" + settings +
+	unit := around.unit + "\n[Service]\n" + ours + settings +
 		"Type=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=" + strconv.Itoa(int(probeTime.Seconds())) + "s\nStandardOutput=file:" + said + "\nStandardError=file:" + said + "\n" +
-		ours + "EnvironmentFile=-" + i.flagsFile + "\nExecStart=" + line + "\n"
+		"EnvironmentFile=-" + i.flagsFile + "\nExecStart=" + line + "\n"
 	return "[Unit]\nDescription=Whether systemd can start kubelet-supervisor as " + i.unit + " would\n" + withoutOwnName(unit, i.unit, file)
 }
 
@@ -165,7 +168,7 @@ func (i installation) probeFailed(main map[string]string, words string) error {
 	case main["Result"] == "resources":
 		return unitIncompleteError{fmt.Sprintf("systemd cannot start anything as %s says, because something that it names is missing, such as an EnvironmentFile: see journalctl -u %[1]s", i.unit)}
 	case main["Result"] == "timeout":
-		return fmt.Errorf("%s gave no answer in %s, as %s starts it: %s", i.executable, probeTime, i.unit, words)
+		return notAskedError{fmt.Errorf("%s gave no answer in %s, as %s starts it: %s", i.executable, probeTime, i.unit, words)}
 	case exited && code == exitLocalRefused:
 		return localRefusedError{words}
 	case exited && words != "":

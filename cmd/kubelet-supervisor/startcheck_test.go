@@ -95,7 +95,7 @@ ExecStart=-`+fakeKubelet+` $KUBELET_KUBECONFIG_ARGS
 	if !strings.Contains(parts[0], "\nConditionPathExists=/etc\n") || strings.Contains(parts[0], "Wants=") {
 		t.Errorf("%s", parts[0])
 	}
-	want := "User=kube\nEnvironmentFile=-/etc/default/kubelet\nProtectSystem=strict\nNoExecPaths=/usr    /opt\nEnvironment='KUBELET_ARGS=--v=2' NAME=kubelet\nReadWritePaths=-/run\nType=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=30s\n"
+	want := "Environment=KUBELET_SUPERVISOR_ARGS=\nUser=kube\nEnvironmentFile=-/etc/default/kubelet\nProtectSystem=strict\nNoExecPaths=/usr    /opt\nEnvironment='KUBELET_ARGS=--v=2' NAME=kubelet\nReadWritePaths=-/run\nType=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=30s\n"
 	last := "\nExecStart=/usr/bin/kubelet-supervisor run --self-check=unit $KUBELET_SUPERVISOR_ARGS -- " + fakeKubelet + " $KUBELET_KUBECONFIG_ARGS\n"
 	if !strings.HasPrefix(service, want) || !strings.HasSuffix(service, last) || !strings.Contains(service, "EnvironmentFile=-"+h.flagsFile+"\n") || strings.Contains(service, "KUBELET_ARGS=\n") {
 		t.Errorf("%s", unit)

@@ -102,7 +102,7 @@ func FuzzLogicalLines(f *testing.F) {
 func TestFilesOfAUnit(t *testing.T) {
 	state := unitState{FragmentPath: "/usr/lib/systemd/system/kubelet.service", DropInPaths: []string{"/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf", "/etc/systemd/system/kubelet.service.d/20-a.conf", "/etc/systemd/system/kubelet.service.d/30-b.conf"},
 		properties: map[string][]string{"EnvironmentFiles": {"/var/lib/kubelet/kubeadm-flags.env (ignore_errors=yes)", "/etc/default/*.env (ignore_errors=no)"}}}
-	want := []string{"/etc/default/*.env", "/etc/systemd/system/kubelet.service.d/*.conf", "/usr/lib/systemd/system/kubelet.service", "/usr/lib/systemd/system/kubelet.service.d/*.conf", "/var/lib/kubelet/kubeadm-flags.env"}
+	want := []string{"/etc/default/*.env", "/etc/systemd/system/kubelet.service.d/*.conf", "/run/systemd/system/kubelet.service.d/*.conf", "/usr/lib/systemd/system/kubelet.service", "/usr/lib/systemd/system/kubelet.service.d/*.conf", "/var/lib/kubelet/kubeadm-flags.env"}
 	if got := filesOf("kubelet.service", state); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -60,15 +60,7 @@ func TestAProgramThatSystemdCannotExecuteAnyMore(t *testing.T) {
 				m.healthy("kubelet")
 
 				m.must("%s", test.harm)
-				if !testing.Short() {
-					await(t, "the supervisor says that systemd would not start it again", func() error {
-						said := m.must("cat /run/kubelet-supervisor/state.json")
-						if !strings.Contains(said, "the next start by systemd may fail: systemd cannot ") {
-							return fmt.Errorf("its state: %s", said)
-						}
-						return nil
-					})
-				}
+				m.saysItsNextStart("systemd cannot ")
 				_, _ = m.try("systemctl restart kubelet") // which tells that the first try failed
 				m.runsAlone()
 				m.reboot()
@@ -89,6 +81,21 @@ func TestAProgramThatSystemdCannotExecuteAnyMore(t *testing.T) {
 	}
 }
 
+// saysItsNextStart waits until the supervisor tells, for programs and people, what systemd has against another start of it.
+func (m *machine) saysItsNextStart(words string) {
+	m.Helper()
+	if testing.Short() {
+		return // a look at files comes each minute: make test-long waits for it
+	}
+	await(m.T, "the supervisor says that systemd would not start it again", func() error {
+		said := m.must("cat /run/kubelet-supervisor/state.json")
+		if !strings.Contains(said, "the next start by systemd may fail: "+words) {
+			return fmt.Errorf("its state: %s", said)
+		}
+		return nil
+	})
+}
+
 // runsAlone waits for the kubelet as its own unit starts it.
 func (m *machine) runsAlone() {
 	m.Helper()
@@ -105,6 +112,8 @@ func TestOurOwnUnitWithoutItsProgram(t *testing.T) {
 		m.must("kubelet-supervisor enable --now")
 		m.healthy("kubelet-supervisor")
 		m.must("mv /usr/bin/kubelet-supervisor /root/")
+		m.saysItsNextStart("systemd cannot execute /usr/bin/kubelet-supervisor")
+		m.must("kill -HUP %s", m.property("kubelet-supervisor", "MainPID")) // a reload that finds no program changes nothing
 		_, _ = m.try("systemctl restart kubelet-supervisor")
 		await(t, "the kubelet runs without the supervisor", func() error { return m.only(m.property("kubelet-supervisor", "MainPID")) })
 		m.reboot()
