@@ -39,14 +39,17 @@ func (d *decision) choose(p *pool) {
 // moveAll assigns the target as far as it may go now. What is refused holds up who needs it on the way back, and everybody on the way ahead.
 func (d *decision) moveAll(p *pool) {
 	switch {
+	case p.recoils != "":
 	case p.target.stable:
 		d.move(p, WhyBack, func(m *member) bool { return m.class == Old && m.superseded })
-		if p.count.of[Failed] == 0 && p.refused == "" {
+		if p.refused == "" {
 			d.move(p, WhyLate, func(m *member) bool { return m.class == Late && m.node.Ready })
 		}
+	case p.target.completed: // a stop is of the cohorts that have not proven it
+		d.move(p, WhyBack, func(m *member) bool {
+			return m.class == Old && (m.node.Ready || m.superseded) && (p.target.stopped == nil || m.trusted)
+		})
 	case p.target.stopped != nil:
-	case p.target.completed:
-		d.move(p, WhyBack, func(m *member) bool { return m.class == Old && (m.node.Ready || m.superseded) })
 	case p.refused == "":
 		d.move(p, WhyMove, func(m *member) bool { return m.class == Old && (m.node.Ready || m.superseded) })
 	}
@@ -83,14 +86,14 @@ func (d *decision) consent(p *pool) {
 	}
 	for i := range p.members {
 		m := &p.members[i]
-		given, _ := m.node.Asks.GivenBy(m.node.Consent)
-		if m.class != Waiting || m.node.Asks == "" || given || d.written(p, m.node) || len(p.writes) >= rate {
+		if m.class != Waiting || m.node.Asks == "" || m.hasWord() || d.written(p, m.node) || len(p.writes) >= rate {
 			continue
 		}
 		if m.node.Active == m.node.Source {
 			continue // it runs what it should: what waits is a change of its own files
 		}
-		if d.passes(p, m, WhyConsent) {
+		if p.mayBegin(m) && d.passes(p, m, WhyConsent) {
+			p.begins(m)
 			w := d.write(p, m, WhyConsent)
 			w.Consent = m.node.Asks.WithAny()
 			p.writes = append(p.writes, w)
@@ -103,7 +106,7 @@ func (d *decision) consent(p *pool) {
 func (d *decision) takeBack(p *pool) {
 	for i := range p.members {
 		m := &p.members[i]
-		stopped := p.target.stopped != nil && m.begun && !p.target.completed
+		stopped := p.target.stopped != nil && m.begun && !m.trusted
 		superseded := m.superseded && !m.begun && !p.Spec.Rollout.Paused
 		if !m.notBegun || !stopped && !superseded || m.keep == "" || m.node.Source == m.keep {
 			continue
@@ -186,20 +189,29 @@ func (p *pool) room() int {
 	if p.target.completed {
 		return rate
 	}
-	return min(p.goal-p.placed(), rate)
+	return min(p.goal-p.count.placed, rate)
 }
 
 // admits: a cohort that has not proven the target has at most one node at risk.
 func (p *pool) admits(m *member) bool {
 	c := &p.cohorts[m.cohort]
-	if c.proven > 0 {
+	if m.trusted || c.proven > 0 {
 		return true
 	}
-	atRisk := c.atRisk
-	if p.lastWave() {
-		atRisk += c.waiting
-	}
-	return atRisk == 0
+	return c.atRisk == 0
+}
+
+// mayBegin: there is room in the wave for a member that waits for its pods to be let go on with it.
+func (p *pool) mayBegin(m *member) bool {
+	c := &p.cohorts[m.cohort]
+	isOne := m.trusted || c.proven > 0 || c.atRisk-c.idle <= 0
+	return p.maxUnavailable() > 0 && isOne && (p.target.completed || p.count.placed-p.count.idle < p.goal)
+}
+
+// begins counts one that is let go on.
+func (p *pool) begins(m *member) {
+	p.count.idle--
+	p.cohorts[m.cohort].idle--
 }
 
 // move assigns the target to candidates, as far as there is room. A node that is unavailable already takes nothing of maxUnavailable.
@@ -208,13 +220,12 @@ func (d *decision) move(p *pool, why Why, candidate func(*member) bool) {
 		p.starved = p.starved || p.room() > 0
 		return
 	}
-	waves := why == WhyMove || why == WhyLate
 	left := p.maxUnavailable() - p.count.unavailable
 	for _, m := range p.candidates(candidate) {
 		if p.room() <= 0 || len(p.writes) >= rate {
 			return
 		}
-		if d.written(p, m.node) || waves && !p.admits(m) {
+		if d.written(p, m.node) || !p.admits(m) {
 			continue
 		}
 		if !m.unavailable && (left <= 0 || m.node.ControlPlane && d.controlPlanesAway > 0) {

@@ -65,7 +65,7 @@ func TestWrites(t *testing.T) {
 		"the canary is relabelled, and blocked":                     {nil, func(w *table) []Node { return []Node{w.relabelled("n1"), w.old("n2")} }, "Move n1 T"},
 		"the canary is relabelled and blocked, and the pool paused": {paused, func(w *table) []Node { return []Node{w.relabelled("n1"), w.old("n2")} }, ""},
 		"the canary is relabelled and blocked, and the pool frozen": {frozen, func(w *table) []Node { return []Node{w.relabelled("n1"), w.old("n2")} }, ""},
-		"the canary waits for its pods":                             {nil, func(w *table) []Node { return []Node{w.onT("n1", nodev1.ReasonWouldDisrupt, nil), w.old("n2")} }, "Move n2 T"},
+		"the canary waits for its pods":                             {nil, func(w *table) []Node { return []Node{w.onT("n1", nodev1.ReasonWouldDisrupt, nil), w.old("n2")} }, ""},
 		"the canary waits, and holds the only slot":                 {one, func(w *table) []Node { return []Node{w.onT("n1", nodev1.ReasonWouldDisrupt, nil), w.old("n2")} }, ""},
 		"wave 2":                       {nil, func(w *table) []Node { return []Node{w.proven("n1"), w.old("n2"), w.old("n3")} }, "Move n2 T, Move n3 T"},
 		"wave 2, one at a time":        {one, func(w *table) []Node { return []Node{w.proven("n1"), w.v33At("n2"), w.old("n3")} }, ""},
@@ -169,8 +169,14 @@ func TestLate(t *testing.T) {
 	}{
 		"of a cohort with proof":    {func(w *table) []Node { return append(w.many(3, "l", w.old), w.proven("n1")) }, 3},
 		"of a cohort without proof": {func(w *table) []Node { return append(w.many(3, "l", w.v33), w.proven("n1")) }, 1},
-		"after a verdict": {func(w *table) []Node {
+		"one refuses what its cohort has completed": {func(w *table) []Node {
 			return append(w.many(3, "l", w.old), w.proven("n1"), w.onT("n2", nodev1.ReasonRefused, nil))
+		}, 3},
+		"two do": {func(w *table) []Node {
+			return append(w.many(3, "l", w.old), w.proven("n1"), w.onT("n2", nodev1.ReasonRefused, nil), w.onT("n3", nodev1.ReasonRefused, nil))
+		}, 0},
+		"one of a cohort without proof refuses it": {func(w *table) []Node {
+			return append(w.many(3, "l", w.v33), w.proven("n1"), w.onT("n2", nodev1.ReasonRefused, func(n *Node) { n.Minor = "v1.33" }))
 		}, 0},
 		"not Ready": {func(w *table) []Node { return []Node{w.proven("n1"), w.node("n2", notReady)} }, 0},
 	} {

@@ -29,6 +29,8 @@ type member struct {
 	notBegun bool
 	// young: not Ready yet, and in no numerator and no denominator. unavailable: it takes a slot of maxUnavailable.
 	young, unavailable bool
+	// trusted: its cohort has completed the target.
+	trusted bool
 	// unproven: what it has is not completed, and it has not proven it.
 	unproven bool
 	// denied: the API server refuses our PATCH of it.
@@ -42,7 +44,7 @@ type cohort struct {
 	minor, arch, layers string
 	mask                uint32
 	nodes, proven       int
-	atRisk, waiting     int
+	atRisk, idle        int  // idle: of those at risk, the ones that wait for their pods and have no word of ours
 	updatable           bool // it has a Ready node, or one with the target
 }
 
@@ -51,7 +53,7 @@ type counts struct {
 	of                               map[Class]int
 	members, updatable, placed, away int
 	unavailable, denied, superseded  int
-	draining                         int // of those that wait: they will not for long
+	idle                             int
 }
 
 // classify says of each member which class it is in.
@@ -84,6 +86,7 @@ func (d *decision) classify(p *pool) {
 		case s != nil && s.Revision != 0:
 			m.keep = ""
 		}
+		m.trusted = p.target.there && p.trusts(p.target.retry.Hash, m.node, m.want)
 		m.class = p.classOf(&m, d.w)
 		m.cohort = p.cohortOf(m.node, m.wantMask, layers)
 		p.members = append(p.members, m)
@@ -105,7 +108,7 @@ func (p *pool) cohortOf(n *Node, mask uint32, layers string) int {
 func (p *pool) classOf(m *member, w *World) Class {
 	n := m.node
 	m.relate(p)
-	underway := !p.target.stable && (p.judges(n) || m.begun && !p.target.completed)
+	underway := !p.target.stable && (p.judges(n) || m.begun && !m.trusted)
 	m.young = !n.Ready && isYoung(n, w.Now) && !underway
 	m.denied = w.Denied[n.UID] != "" && !m.begun
 	m.unavailable = !m.young && (!n.Ready || n.Cordoned || n.Draining || m.changing())
@@ -254,17 +257,20 @@ func (p *pool) tallyProgress(m *member) {
 	if m.class != Failed {
 		c.placed++
 	}
-	switch {
-	case m.class == Proven:
+	if m.class == Proven {
 		k.proven++
-	case m.class == Waiting && !m.node.Draining:
-		k.waiting++
-	default:
+	} else { // one that waits for its pods begins as soon as they end, and asks nobody
 		k.atRisk++
 	}
-	if m.class == Waiting && m.node.Draining {
-		c.draining++
+	if m.class == Waiting && !m.hasWord() {
+		c.idle, k.idle = c.idle+1, k.idle+1
 	}
+}
+
+// hasWord: we have let it begin, by a drain or an approval.
+func (m *member) hasWord() bool {
+	given, _ := m.node.Asks.GivenBy(m.node.Consent)
+	return m.node.Draining || given
 }
 
 // countControlPlanes counts those of all pools, so that no two of a cluster are changed at once.

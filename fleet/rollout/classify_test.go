@@ -133,7 +133,12 @@ func (tab *table) relabelled(name string) Node {
 
 func (tab *table) completeT() {
 	tab.pool.Status.Stable = &v1alpha1.RevisionName{Revision: 2, Hash: tab.retry.Hash}
-	tab.pool.Status.Revisions[0].Result = v1alpha1.ResultCompleted
+	tab.completedT()
+}
+
+// completedT: T was completed once, by kubelets 1.36.
+func (tab *table) completedT() {
+	tab.pool.Status.Revisions[0].Result, tab.pool.Status.Revisions[0].ProvenIn = v1alpha1.ResultCompleted, provenIn("v1.36", tab.t)
 }
 
 func denied(name string) map[types.UID]string {

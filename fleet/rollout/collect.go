@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
 // Collect names the revisions and variants of a pool that nothing needs any more: no Node names them, they are neither target, stable nor
@@ -22,7 +23,9 @@ func Collect(w World, name string, variantNames []string) (revisions, variantsTo
 	needed := p.neededRevisions()
 	sources := namedByNodes(w.Nodes)
 	byNumber := slices.Clone(p.Revisions)
-	slices.SortFunc(byNumber, func(a, b Revision) int { return cmp.Compare(b.Number, a.Number) })
+	slices.SortFunc(byNumber, func(a, b Revision) int {
+		return cmp.Or(cmp.Compare(p.completion(a.Hash), p.completion(b.Hash)), cmp.Compare(b.Number, a.Number))
+	})
 	left := 10
 	if l := p.Spec.RevisionHistoryLimit; l != nil {
 		left = int(max(1, *l))
@@ -71,8 +74,20 @@ func sourceOf(variant string) string {
 	return nodev1.Assignment{Namespace: Namespace, Name: variant, Key: VariantKey}.String()
 }
 
+// completion is how many revisions were completed after this one. What never was comes last.
+func (p *Pool) completion(hash string) int {
+	at := slices.IndexFunc(p.Status.Completions, func(c v1alpha1.Completion) bool { return c.Hash == hash })
+	if at < 0 {
+		return completionMax
+	}
+	return at
+}
+
 func (p *Pool) neededRevisions() map[string]bool {
 	needed := map[string]bool{p.Status.Target.Hash: true}
+	if r := p.Before(); r != nil {
+		needed[r.Hash] = true
+	}
 	if s := p.Status.Stable; s != nil {
 		needed[s.Hash] = true
 	}

@@ -167,5 +167,5 @@ func (p *pool) waveWords() string {
 	if p.wave().name != "" {
 		name = " " + p.wave().name
 	}
-	return fmt.Sprintf("revision %d, attempt %d, wave %d%s: %d of %d nodes", p.target.name.Revision, p.target.attempt, p.clock.Wave, name, p.placed(), p.goal)
+	return fmt.Sprintf("revision %d, attempt %d, wave %d%s: %d of %d nodes", p.target.name.Revision, p.target.attempt, p.clock.Wave, name, p.count.placed, p.goal)
 }

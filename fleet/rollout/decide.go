@@ -39,14 +39,15 @@ type pool struct {
 	conflictNode, conflictPools string
 
 	target   target
-	stable   *Revision // nil: none is, or it is not there
-	invalid  string    // why the spec cannot be met
-	missing  string    // a layer that is not there
-	unknown  string    // a layer that is not known yet, or a cache
-	unmade   bool      // the API server does not take the revision that is asked for, so that it cannot become the target
-	refused  string    // why the API server does not take what somebody needs to go ahead
-	missed   string    // the same of what somebody needs who joins, or is taken back
-	tampered string    // what is not what its name says
+	proofs   map[string]map[proof]bool // by the hashes of revisions: the cohorts in which they were completed
+	stable   *Revision                 // nil: none is, or it is not there
+	invalid  string                    // why the spec cannot be met
+	missing  string                    // a layer that is not there
+	unknown  string                    // a layer that is not known yet, or a cache
+	unmade   bool                      // the API server does not take the revision that is asked for, so that it cannot become the target
+	refused  string                    // why the API server does not take what somebody needs to go ahead
+	missed   string                    // the same of what somebody needs who joins, or is taken back
+	tampered string                    // what is not what its name says
 	status   v1alpha1.KubeletPoolStatus
 
 	members    []member
@@ -55,6 +56,7 @@ type pool struct {
 	clock      Clock
 	goal       int
 	doubt      string // why new assignments wait
+	recoils    string // why nobody goes where it was completed before: nodes that had proven it do not take it any more
 	wasSoaking bool
 	passed     []int32
 	begun      bool // the rollout of this target begins now

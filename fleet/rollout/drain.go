@@ -154,7 +154,7 @@ func (d *decision) drainEnds(i int) (ends bool, over string) {
 		return true, ""
 	case !p.target.there: // not known, which is not the same as gone
 		return m.drainInVain(d.w.Drains[n.UID], p)
-	case p.target.retry.Hash != n.Drain.Hash || p.target.stopped != nil && !p.target.completed:
+	case p.target.retry.Hash != n.Drain.Hash || p.target.stopped != nil:
 		return true, ""
 	}
 	switch m.class {
@@ -192,13 +192,11 @@ func (d *decision) drain(p *pool) {
 	if !p.rules.drains || p.target.stopped != nil || p.maxUnavailable() == 0 || p.target.stable && p.count.of[Failed] > 0 {
 		return
 	}
-	forward := !p.target.completed || p.target.stable
 	for _, m := range p.candidates(func(m *member) bool { return p.mayDrain(m) }) {
-		c := &p.cohorts[m.cohort]
 		switch {
-		case p.drainRoom() <= 0 || len(p.writes) >= rate:
+		case len(p.writes) >= rate:
 			return
-		case d.written(p, m.node), forward && c.proven == 0 && c.atRisk > 0:
+		case d.written(p, m.node), !p.mayBegin(m):
 			continue
 		case p.count.unavailable > p.maxUnavailable(), m.node.ControlPlane && d.controlPlanesAway > 1:
 			p.starved = true
@@ -206,20 +204,11 @@ func (d *decision) drain(p *pool) {
 		case !d.passes(p, m, WhyDrain):
 			continue
 		}
-		p.count.draining++
-		c.waiting, c.atRisk = c.waiting-1, c.atRisk+1
+		p.begins(m)
 		w := d.write(p, m, WhyDrain)
 		w.Drain = Drain{Pool: p.Name, Hash: p.target.retry.Hash}
 		p.writes = append(p.writes, w)
 	}
-}
-
-// drainRoom is how many more nodes may be drained in this wave.
-func (p *pool) drainRoom() int {
-	if p.target.completed {
-		return rate
-	}
-	return p.goal - (p.count.placed - p.count.of[Waiting] + p.count.draining)
 }
 
 // mayDrain: it waits for its pods, and was not drained for this revision before.
@@ -234,7 +223,7 @@ func (p *pool) mayDrain(m *member) bool {
 
 // hasStopped: what the node has was stopped in its attempt. The target may be the same revision in a later one.
 func (p *pool) hasStopped(r Retry) bool {
-	return !p.wasCompleted(r.Hash) && slices.ContainsFunc(p.status.Stops, func(stop v1alpha1.Stop) bool {
+	return slices.ContainsFunc(p.status.Stops, func(stop v1alpha1.Stop) bool {
 		return stop.Hash == r.Hash && r.Attempt <= stop.Attempt
 	})
 }

@@ -23,20 +23,23 @@ const (
 )
 
 // judge asks whether what the nodes show is doubt, which holds, or a verdict, which stops; and whether the open wave has passed. It looks
-// only at nodes that were assigned the target in this attempt, and nothing stops a revision that was completed.
+// only at nodes that were assigned the target in this attempt, and whose cohort has not completed it before: nothing stops it there.
 func (d *decision) judge(p *pool) {
 	p.doubt = d.unknown(p)
 	if !p.target.there {
 		return
 	}
 	p.begun = p.Status.Target == nil || p.Status.Target.RevisionName != p.target.name || p.Status.Target.Attempt != p.target.attempt
-	if !p.target.completed {
+	if !p.target.stable {
 		if p.target.stopped == nil {
 			d.stop(p)
 		}
-		if p.doubt == "" {
+		if p.doubt == "" && !p.target.completed { // doubt never holds up the way back
 			p.doubt = d.hold(p)
 		}
+	}
+	if p.target.completed {
+		p.recoils = d.recoils(p)
 	}
 	d.advance(p)
 }
@@ -63,6 +66,15 @@ func (d *decision) judged(p *pool, f func(n *Node, s *Seen)) {
 	}
 }
 
+// onTrial calls f with those of them whose cohort has not completed it.
+func (d *decision) onTrial(p *pool, f func(n *Node, s *Seen)) {
+	d.judged(p, func(n *Node, s *Seen) {
+		if !p.trusts(p.target.retry.Hash, n, n.Mark.Assignment) {
+			f(n, s)
+		}
+	})
+}
+
 // stop looks for a verdict.
 func (d *decision) stop(p *pool) {
 	var found *v1alpha1.Stop
@@ -74,7 +86,7 @@ func (d *decision) stop(p *pool) {
 	}
 	onTarget, unwell := 0, 0
 	var worst *Node
-	d.judged(p, func(n *Node, s *Seen) {
+	d.onTrial(p, func(n *Node, s *Seen) {
 		if s.WasReady != No {
 			onTarget++
 		}
@@ -98,6 +110,25 @@ func (d *decision) stop(p *pool) {
 	}
 }
 
+// recoils says that several nodes do not take the target any more although their cohorts have completed it. One is the node's own fault.
+func (d *decision) recoils(p *pool) string {
+	have, failed, first := 0, 0, ""
+	d.judged(p, func(n *Node, s *Seen) {
+		if !p.trusts(p.target.retry.Hash, n, n.Mark.Assignment) {
+			return
+		}
+		have++
+		if s.Phase == Failed && final(n.Reason) {
+			failed++
+			first = cmp.Or(first, n.Name+" "+string(n.Reason)+": "+n.Failure)
+		}
+	})
+	if failed <= max(1, p.rules.tolerate.of(have)) {
+		return ""
+	}
+	return fmt.Sprintf("%d nodes do not take what was completed before, such as %s", failed, first)
+}
+
 // lost: somebody has taken an ill node at risk away before it could speak. A node that was aside before it became ill, such as one that is
 // drained and rebooted, is not lost; one that the configuration made ill by its own words always is.
 func (s *Seen) lost(n *Node) bool {
@@ -119,7 +150,7 @@ func (d *decision) stopForGone(p *pool, candidate func(int, string, string, stri
 	healthy, last := 0, ""
 	for _, g := range d.plan.Gone {
 		switch {
-		case g.Retry != p.target.retry:
+		case g.Retry != p.target.retry || p.trusts(g.Retry.Hash, &Node{Minor: g.Minor, Arch: g.Arch}, g.Assignment):
 		case g.Ill:
 			candidate(1, g.Node, reasonLost, "it vanished while it was ill")
 		default:
@@ -152,7 +183,7 @@ func (p *pool) latch(stop *v1alpha1.Stop) {
 func (d *decision) hold(p *pool) string {
 	onTarget, notReady, words := 0, 0, ""
 	say := func(text string) { words = cmp.Or(words, text) }
-	d.judged(p, func(n *Node, s *Seen) {
+	d.onTrial(p, func(n *Node, s *Seen) {
 		if s.WasReady != No {
 			onTarget++
 			if !n.Ready {

@@ -68,7 +68,7 @@ func TestARefusedVariant(t *testing.T) {
 			w.pool.Spec.Layers = append([]v1alpha1.Layer{inline("fleet", `{"maxPods":110}`)}, gpuLayer(`{"maxPods":60}`))
 			w.s, w.oldRetry = w.adopt()
 			w.pool.Status.Stable = &v1alpha1.RevisionName{Revision: 3, Hash: w.oldRetry.Hash}
-			w.pool.Status.Revisions[0].Result = v1alpha1.ResultCompleted
+			w.completedT()
 			w.refusesVariant(w.gpuVariant())
 		}, func(w *table) []Node {
 			return []Node{w.onT("n1", nodev1.ReasonInTrial, nil), w.onT("n2", nodev1.ReasonInTrial, func(n *Node) { n.Labels = map[string]string{"pool": "a", "gpu": "true"} })}
@@ -101,7 +101,7 @@ func TestARefusedVariant(t *testing.T) {
 			allowed(w)
 			w.pool.Spec.Layers = append([]v1alpha1.Layer{inline("fleet", `{"maxPods":110}`)}, gpuLayer(`{"maxPods":60}`))
 			w.s, w.oldRetry = w.adopt()
-			w.pool.Status.Revisions[0].Result = v1alpha1.ResultCompleted
+			w.completedT()
 			w.refusesVariant(w.gpuVariant())
 		}, func(w *table) []Node {
 			asks := w.waits("n1", nil)

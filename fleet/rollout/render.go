@@ -17,7 +17,8 @@ type target struct {
 	name     v1alpha1.RevisionName
 	attempt  int64
 	retry    Retry
-	// completed: it was once, so that no wave, canary or stop is needed to go there; stable: it is what new nodes get.
+	// completed: it was once, so that no waves are needed to go there, and no canary in the cohorts that have proven it; stable: it is what new nodes
+	// get.
 	completed, stable bool
 	stopped           *v1alpha1.Stop
 }
@@ -36,6 +37,7 @@ func targetHash(name v1alpha1.RevisionName) string {
 func (d *decision) render(p *pool) {
 	p.status = p.Status // lists are replaced, but for these two
 	p.status.Revisions, p.status.Conditions = slices.Clone(p.Status.Revisions), slices.Clone(p.Status.Conditions)
+	p.readProofs()
 	revision, err := d.wanted(p)
 	if err != nil {
 		p.invalid = err.Error()

@@ -20,14 +20,14 @@ func (p *Pool) Refs() []Ref {
 
 // IsVariantName says whether a ConfigMap is named as a variant is: pool-POOL-HASH. That proves nothing of who made it.
 func IsVariantName(name string) bool {
-	pool, is := strings.CutPrefix(name, "pool-")
+	pool, is := strings.CutPrefix(name, variantPrefix)
 	i := strings.LastIndexByte(pool, '-')
 	return is && i > 0 && isHash(pool[i+1:])
 }
 
 // IsVariantOf says whether a ConfigMap is named as a variant of this pool is.
 func IsVariantOf(pool, name string) bool {
-	hash, is := strings.CutPrefix(name, "pool-"+pool+"-")
+	hash, is := strings.CutPrefix(name, variantPrefix+pool+"-")
 	return is && isHash(hash)
 }
 

@@ -136,12 +136,12 @@ func (d *decision) reportFailures(p *pool) {
 		switch {
 		case s.Phase == Failed:
 			add(v1alpha1.Failure{Node: n.Name, UID: n.UID, Hash: hash, Reason: n.Reason, Message: n.Failure})
-		case !p.target.completed && s.lost(n):
+		case !p.trusts(hash, n, n.Mark.Assignment) && s.lost(n):
 			add(v1alpha1.Failure{Node: n.Name, UID: n.UID, Hash: hash, Reason: reasonLost, Message: ailment(n)})
 		}
 	})
 	for _, g := range d.plan.Gone {
-		if g.Ill && g.Retry == p.target.retry && !p.target.completed {
+		if g.Ill && g.Retry == p.target.retry && !p.trusts(hash, &Node{Minor: g.Minor, Arch: g.Arch}, g.Assignment) {
 			add(v1alpha1.Failure{Node: g.Node, UID: g.UID, Hash: hash, Reason: reasonLost, Message: "it vanished while it was ill"})
 		}
 	}
@@ -167,25 +167,42 @@ func (d *decision) reportRevisions(p *pool) {
 	hash := p.target.name.Hash
 	p.supersede(hash)
 	entry := v1alpha1.RevisionStatus{RevisionName: p.target.name, Proven: int32(p.count.of[Proven]), Result: p.resultOf()}
-	if i := slices.IndexFunc(p.status.Revisions, func(r v1alpha1.RevisionStatus) bool { return r.Hash == hash }); i >= 0 {
-		if p.status.Revisions[i].Result == v1alpha1.ResultCompleted {
+	i := slices.IndexFunc(p.status.Revisions, func(r v1alpha1.RevisionStatus) bool { return r.Hash == hash })
+	if i >= 0 {
+		known := &p.status.Revisions[i]
+		entry.ProvenIn = known.ProvenIn
+		if known.Result == v1alpha1.ResultCompleted {
 			entry.Result = v1alpha1.ResultCompleted
 		}
-		p.status.Revisions[i] = entry
-		return
 	}
-	p.status.Revisions = append([]v1alpha1.RevisionStatus{entry}, p.status.Revisions...)
+	if p.target.stable {
+		p.keepProofs(&entry, metav1.NewTime(d.w.Now))
+	}
+	if i >= 0 {
+		p.status.Revisions[i] = entry
+	} else {
+		p.status.Revisions = append([]v1alpha1.RevisionStatus{entry}, p.status.Revisions...)
+		d.forgetOld(p)
+	}
+	boundProofs(p.status.Revisions)
+}
+
+// forgetOld keeps the revisions that are needed, and the newest.
+func (d *decision) forgetOld(p *pool) {
 	limit := 10
 	if l := p.Spec.RevisionHistoryLimit; l != nil {
 		limit = int(min(max(*l, 1), revisionLimit))
 	}
-	stable := ""
+	stable, before := "", ""
 	if s := p.status.Stable; s != nil {
 		stable = s.Hash
 	}
+	if r := p.Before(); r != nil {
+		before = r.Hash
+	}
 	had := d.hashesOf(p)
-	p.forgetRevisions(limit, func(hash string) bool { return hash == stable || had[hash] })
-	p.forgetRevisions(revisionLimit, func(hash string) bool { return hash == stable })
+	p.forgetRevisions(limit, func(hash string) bool { return hash == stable || hash == before || had[hash] })
+	p.forgetRevisions(revisionLimit, func(hash string) bool { return hash == stable || hash == before })
 }
 
 // forgetRevisions forgets the oldest that are over the limit and not needed.

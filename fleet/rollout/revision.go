@@ -91,6 +91,9 @@ type Variant struct {
 	Payload   string
 }
 
+// variantPrefix is what the names of variants begin with.
+const variantPrefix = "pool-"
+
 // VariantKey is the key of a variant's ConfigMap.
 const VariantKey = "kubelet"
 
@@ -112,7 +115,7 @@ func variantName(pool string, base v1alpha1.Base, patches []json.RawMessage) str
 	for _, patch := range patches {
 		text = append(append(text, '\n'), patch...)
 	}
-	return "pool-" + pool + "-" + shortHash(text)
+	return variantPrefix + pool + "-" + shortHash(text)
 }
 
 // The envelope that a supervisor merges over its own local file.

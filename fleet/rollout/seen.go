@@ -42,7 +42,8 @@ func (d *decision) missNodes() {
 			continue
 		}
 		if old.vanishedAtRisk() {
-			d.plan.Gone = append(d.plan.Gone, Gone{uid, old.Name, old.Retry, old.Ill && !old.AsideFirst || old.Phase == Failed})
+			d.plan.Gone = append(d.plan.Gone, Gone{UID: uid, Node: old.Name, Retry: old.Retry, Minor: old.Minor, Arch: old.Arch, Assignment: old.Mark.Assignment,
+				Ill: old.Ill && !old.AsideFirst || old.Phase == Failed})
 		}
 	}
 }
@@ -108,7 +109,7 @@ func (s Seen) look(n *Node, aside bool, r *rules, elapsed time.Duration) Seen {
 		s.Unanswered = 0
 	}
 	s.Phase = s.phase(n, r)
-	s.Name, s.Ready, s.BootID, s.Aside = n.Name, n.Ready, n.BootID, aside
+	s.Name, s.Ready, s.BootID, s.Minor, s.Arch, s.Aside = n.Name, n.Ready, n.BootID, n.Minor, n.Arch, aside
 	return s
 }
 

@@ -207,7 +207,8 @@ func (s *sim) checkSent(_ *controller, w Write) {
 		return
 	}
 	for _, stop := range object.Status.Stops {
-		if stop.Hash == w.Retry.Hash && w.Retry.Attempt <= stop.Attempt {
+		m := s.api.machines[w.UID]
+		if stop.Hash == w.Retry.Hash && w.Retry.Attempt <= stop.Attempt && !(w.Why == WhyBack && m != nil && provenFor(&object.Status, &m.Node, &w)) {
 			s.breaks(4, "%s is sent %s after the stop", w.Node, w.Retry)
 		}
 	}

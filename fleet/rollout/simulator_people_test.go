@@ -100,7 +100,9 @@ func (s *sim) happens(m *machine, kind uint8) {
 // writes.
 func (s *sim) oddity(m *machine) {
 	m.dirty = true
-	switch s.random.IntN(8) {
+	switch s.random.IntN(9) {
+	case 8:
+		s.upgradeKubelets()
 	case 0:
 		m.Leaving, m.touched = !m.Leaving, true
 	case 1:
@@ -117,6 +119,16 @@ func (s *sim) oddity(m *machine) {
 		m.says([]string{nodev1.ReasonSyncFailed, nodev1.ReasonFallbackBroken, nodev1.ReasonInternalError, nodev1.ReasonStopped, nodev1.ReasonLastKnownGoodFailed, nodev1.ReasonAssignmentLost}[s.random.IntN(6)])
 	case 7:
 		s.refuseObjects()
+	}
+}
+
+// upgradeKubelets: half of the nodes get a newer kubelet, which is healthy with what it runs.
+func (s *sim) upgradeKubelets() {
+	for _, uid := range s.api.names {
+		if m := s.api.machines[uid]; s.random.IntN(2) == 0 {
+			m.Minor, m.BootID = "v1.37", "boot-37"
+			s.api.stamp(m)
+		}
 	}
 }
 

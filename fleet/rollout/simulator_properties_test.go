@@ -104,6 +104,7 @@ func (s *sim) check(c *controller, w *World, plan *Plan) {
 		s.checkUnavailable(v, p)
 		s.checkGates(v, p)
 		s.checkWave(v, p)
+		s.checkTrust(v, p)
 		s.checkProgress(v, p)
 		s.checkReady(v, p)
 		s.checkStops(v, p)
@@ -173,7 +174,7 @@ func (s *sim) checkRevision(v *view, p *Pool, n *Node, w *Write) {
 	}
 	status := v.status(p)
 	for _, stop := range status.Stops {
-		if stop.Hash == w.Retry.Hash && w.Retry.Attempt <= stop.Attempt {
+		if stop.Hash == w.Retry.Hash && w.Retry.Attempt <= stop.Attempt && !(w.Why == WhyBack && provenFor(status, n, w)) {
 			s.breaks(4, "%s gets revision %s, attempt %d, stopped at attempt %d", n.Name, w.Retry.Hash, w.Retry.Attempt, stop.Attempt)
 		}
 	}
@@ -201,6 +202,51 @@ func (s *sim) checkRevision(v *view, p *Pool, n *Node, w *Write) {
 			s.breaks(5, "%s gets %s, whose verdict %s shows", n.Name, w.Retry, m.Name)
 		}
 	}
+}
+
+// checkTrust: whatever a move is called, a cohort that has not proven what it moves to has one node at risk.
+func (s *sim) checkTrust(v *view, p *Pool) {
+	status := v.status(p)
+	type kind struct{ minor, arch, source string }
+	risks, proven := map[kind]int{}, map[kind]bool{}
+	for _, n := range v.members[p.Name] {
+		k := kind{n.Minor, n.Arch, n.Source}
+		if settled := n.Observed == n.Source && n.Active == n.Source && n.Good == n.Source && n.Reason == nodev1.ReasonActive; settled {
+			proven[k] = true
+		} else if n.Source != nodev1.Local && n.Retry == targetOf(p.Name, status) && atRisk(n, n.Retry, true) {
+			risks[k]++
+		}
+	}
+	for i := range v.plan.Writes {
+		w := &v.plan.Writes[i]
+		n := v.node(w)
+		if w.Pool != p.Name || w.Source == "" || w.Source == nodev1.Local || !moves(w) || n == nil || n.Source == w.Source {
+			continue
+		}
+		k := kind{n.Minor, n.Arch, w.Source}
+		if risks[k]++; risks[k] > 1 && !proven[k] && !provenFor(status, n, w) {
+			s.breaks(22, "%s of %s goes to %s, %s, which its cohort has not proven, and there is one at risk", n.Name, k.minor+"/"+k.arch, w.Retry, w.Why)
+		}
+	}
+}
+
+func targetOf(pool string, status *v1alpha1.KubeletPoolStatus) Retry {
+	if status.Target == nil {
+		return Retry{}
+	}
+	return Retry{pool, status.Target.Hash, status.Target.Attempt}
+}
+
+// provenFor, by the letter: the revision was completed where the kubelet, the architecture and what the node gets of it are the same.
+func provenFor(status *v1alpha1.KubeletPoolStatus, n *Node, w *Write) bool {
+	name := variantOf(w.Source)
+	cohort := n.Minor + "/" + n.Arch + "/" + name[max(0, len(name)-hashLength):]
+	for i := range status.Revisions {
+		if r := &status.Revisions[i]; r.Hash == w.Retry.Hash {
+			return slices.ContainsFunc(r.ProvenIn, func(c v1alpha1.CohortProof) bool { return c.Cohort == cohort })
+		}
+	}
+	return false
 }
 
 // count keeps which classes and reasons were reached.

@@ -36,11 +36,21 @@ func newTable(t testing.TB) *table {
 	})
 	tab.s, tab.oldRetry = tab.adopt()
 	tab.pool.Status.Stable = &v1alpha1.RevisionName{Revision: 1, Hash: tab.oldRetry.Hash}
-	tab.pool.Status.Revisions = []v1alpha1.RevisionStatus{{RevisionName: *tab.pool.Status.Stable, Result: v1alpha1.ResultCompleted}}
+	tab.pool.Status.Revisions = []v1alpha1.RevisionStatus{{RevisionName: *tab.pool.Status.Stable, Result: v1alpha1.ResultCompleted, ProvenIn: provenIn("v1.36", tab.s)}}
+	tab.pool.Status.Completions = []v1alpha1.Completion{{RevisionName: *tab.pool.Status.Stable}}
 	tab.pool.Spec.Layers = []v1alpha1.Layer{inline("fleet", `{"maxPods":250}`)}
 	tab.t, tab.retry = tab.adopt()
 	tab.world = World{Now: tableNow, Synced: true, Seen: map[types.UID]Seen{}}
 	return tab
+}
+
+// provenIn are cohorts of a version on amd64.
+func provenIn(minor string, sources ...string) (proofs []v1alpha1.CohortProof) {
+	for _, source := range sources {
+		name := variantOf(source)
+		proofs = append(proofs, v1alpha1.CohortProof{Cohort: minor + "/amd64/" + name[len(name)-hashLength:]})
+	}
+	return proofs
 }
 
 // adopt keeps the revision that the layers make.

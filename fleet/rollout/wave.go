@@ -3,6 +3,8 @@ package rollout
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -25,7 +27,7 @@ func (d *decision) advance(p *pool) {
 		}
 		p.passed = append(p.passed, p.clock.Wave)
 		if p.lastWave() {
-			p.complete()
+			p.complete(metav1.NewTime(d.w.Now))
 			return
 		}
 		p.clock = Clock{Retry: p.target.retry, Wave: p.clock.Wave + 1}
@@ -100,24 +102,16 @@ func (p *pool) goalOf(number int32) int {
 	return goal
 }
 
-// placed are the nodes that fill the wave. One that waits for its pods may wait for days, unless it is drained: it fills only the last.
-func (p *pool) placed() int {
-	if p.lastWave() {
-		return p.count.placed
-	}
-	return p.count.placed - p.count.of[Waiting] + p.count.draining
-}
-
 // waveProven: all that the wave may reach has been reached, and has proven the revision, but for few that cannot.
 func (p *pool) waveProven() bool {
-	c, placed := &p.count, p.placed()
+	c, placed := &p.count, p.count.placed
 	blocked, allowed := c.of[Blocked]-c.denied, 0
 	if p.clock.Wave > 1 || p.target.completed {
 		allowed = max(1, p.rules.tolerate.of(placed))
 	}
 	inMotion := p.inMotion() + c.of[Failed]
-	if !p.lastWave() {
-		inMotion -= c.of[Waiting] - c.draining
+	if !p.lastWave() { // one that waits for its pods may wait for days: it fills this wave and the next
+		inMotion -= c.of[Waiting]
 	}
 	if p.target.completed {
 		inMotion += c.superseded
@@ -131,9 +125,10 @@ func (p *pool) inMotion() int {
 }
 
 // complete makes the target the stable revision. What was away becomes Late with that.
-func (p *pool) complete() {
+func (p *pool) complete(now metav1.Time) {
 	p.done, p.clock, p.goal = true, Clock{}, 0
 	name := p.target.name
+	p.noteCompletion(name, now)
 	p.status.Stable = &name
 	p.target.stable, p.target.completed = true, true
 	p.stable = p.target.revision

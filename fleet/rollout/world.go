@@ -135,7 +135,7 @@ type Seen struct {
 	// Pressure has the pressures that it had when it was assigned.
 	Pressure Pressure
 	// BootID, Ready, Runs, Ill and Aside are as they were when last looked at. AsideFirst: it was aside before it became ill.
-	BootID                              string
+	BootID, Minor, Arch                 string
 	Ready, Runs, Ill, Aside, AsideFirst bool
 	// Assigned is since when it has the assignment, Unanswered since when it owes an answer to it, Running since when it runs it, IllFor
 	// since when it is ill.
@@ -157,10 +157,11 @@ const (
 
 // Gone is a node that vanished while it was at risk.
 type Gone struct {
-	UID   types.UID
-	Node  string
-	Retry Retry
-	Ill   bool
+	UID                     types.UID
+	Node                    string
+	Retry                   Retry
+	Minor, Arch, Assignment string // its cohort
+	Ill                     bool
 }
 
 // Clock has the elapsed times of a pool's open wave, exact ones; the status has those of the last half minute.

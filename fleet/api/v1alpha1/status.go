@@ -51,6 +51,14 @@ type KubeletPoolStatus struct {
 	// +kubebuilder:validation:MaxItems=20
 	Failures []Failure `json:"failures,omitempty"`
 
+	// completions are the revisions that were completed, the newest first: an undo goes to the first that is not the target. Numbers are no order
+	// of time, because content that comes back keeps its number.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	Completions []Completion `json:"completions,omitempty"`
+
 	// revisions are the newest ones, and what became of them.
 	//
 	// +optional
@@ -174,6 +182,28 @@ type RevisionStatus struct {
 	Proven int32 `json:"proven,omitempty"`
 	// +optional
 	Result Result `json:"result,omitempty"`
+	// provenIn are the cohorts in which it was completed: elsewhere it needs a canary again.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	ProvenIn []CohortProof `json:"provenIn,omitempty"`
+}
+
+// CohortProof is a cohort in which a revision was completed.
+type CohortProof struct {
+	// cohort is the minor version of the kubelet, the architecture, and the name of what these nodes get of the revision, such as
+	// v1.36/amd64/5f6c8d9b7a.
+	Cohort string `json:"cohort"`
+	// +optional
+	Time metav1.Time `json:"time,omitzero"`
+}
+
+// Completion is a revision that was completed, and when it last was.
+type Completion struct {
+	RevisionName `json:",inline"`
+	// +optional
+	Time metav1.Time `json:"time,omitzero"`
 }
 
 // Result is what became of a revision.
