@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -127,6 +128,9 @@ func (p *Pool) readLayers() {
 		layer, err := readPoolLayer(from)
 		if err != nil {
 			p.wrong(fmt.Sprintf("spec.layers[%s]", from.Name), err)
+		}
+		if slices.ContainsFunc(p.layers, func(l poolLayer) bool { return l.name == from.Name }) {
+			p.wrong(fmt.Sprintf("spec.layers[%s]", from.Name), errors.New("two layers have this name"))
 		}
 		p.layers = append(p.layers, layer)
 	}

@@ -71,6 +71,9 @@ func TestInvalidSpec(t *testing.T) {
 			half := `{"a":"` + strings.Repeat("x", 1<<19) + `"}`
 			w.pool.Spec.Layers = []v1alpha1.Layer{inline("one", half), inline("two", half)}
 		}, ReasonInvalidSpec, "1 MiB"},
+		"two layers of one name": {func(w *table) {
+			w.pool.Spec.Layers = append(w.pool.Spec.Layers, w.pool.Spec.Layers[0])
+		}, ReasonInvalidSpec, "spec.layers[fleet]: two layers have this name"},
 		"unset below a value":           {func(w *table) { w.pool.Spec.Layers[0].Unset = []string{"maxPods.a"} }, ReasonInvalidSpec, "unset maxPods.a"},
 		"a pin that is not there":       {func(w *table) { pin := int64(9); w.pool.Spec.Rollout.Pin = &pin }, ReasonInvalidSpec, "there is no revision 9"},
 		"a layer that is not there":     {func(w *table) { w.fromConfigMap(Layer{Missing: true}) }, ReasonLayerMissing, "kubelet-config/fleet/kubelet"},

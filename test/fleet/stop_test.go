@@ -191,7 +191,7 @@ func TestBadInput(t *testing.T) {
 		c.awaitReason(v1alpha1.ConditionReady, "Completed", 10*time.Second)
 	}
 	for _, patch := range []string{`{"spec":{"selector":{"matchLabels":null}}}`, `{"spec":{"rollout":{"waves":[{"nodes":"50%"}]}}}`,
-		`{"spec":{"rollout":{"settle":"soon"}}}`} {
+		`{"spec":{"rollout":{"settle":"soon"}}}`, `{"spec":{"layers":[{"name":"one","inline":{}},{"name":"one","inline":{}}]}}`} {
 		if _, err := c.f.Kubectl(t.Context(), "patch", "kpool", c.pool, "--type=merge", "-p", patch); err == nil {
 			t.Errorf("the API server takes %s", patch)
 		}

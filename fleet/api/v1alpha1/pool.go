@@ -64,13 +64,14 @@ type KubeletPoolSpec struct {
 	// +kubebuilder:default=Local
 	Base Base `json:"base,omitempty"`
 
-	// layers are merged over the base one after the other; the later wins.
+	// layers are merged over the base one after the other; the later overrides the earlier. The order is content, so the list has one owner:
+	// server-side apply replaces it as a whole. Each layer has another name.
 	//
 	// +required
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, b.name == a.name))",message="each layer has another name"
 	Layers []Layer `json:"layers"`
 
 	// adoption says which members are taken: Unassigned, those without any assignment, or Never, only those that a person adopts.
