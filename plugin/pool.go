@@ -114,7 +114,7 @@ type draft struct {
 	wanted    *v1alpha1.KubeletPool
 	is        *v1alpha1.KubeletPool // nil: there is none yet
 	now, then rollout.View
-	pinned    *int64
+	pinned    *v1alpha1.Pin
 }
 
 // draftOf lays a file over the pool that there is, as server-side apply would: what an undo or a pause has set stays, where the file does not

@@ -68,13 +68,13 @@ func (d draft) write(to io.Writer) {
 func (d draft) writeRevision(to io.Writer) {
 	against := "the nodes' own configuration"
 	if from := d.from(); from != nil {
-		against = revisionText(from.Number)
+		against = d.now.Name.Text()
 	}
 	if d.sameRevision() {
-		_, _ = fmt.Fprintf(to, "%s: %s, as it is now\n", d.wanted.Name, revisionText(d.then.Name.Revision))
+		_, _ = fmt.Fprintf(to, "%s: %s, as it is now\n", d.wanted.Name, d.then.Name.Text())
 		return
 	}
-	_, _ = fmt.Fprintf(to, "%s: %s, against %s:\n", d.wanted.Name, revisionText(d.then.Name.Revision), against)
+	_, _ = fmt.Fprintf(to, "%s: %s, against %s:\n", d.wanted.Name, d.then.Name.Text(), against)
 	changes := d.changes()
 	for i, c := range changes {
 		mark := " "
@@ -123,7 +123,7 @@ func (d draft) writeWarnings(to io.Writer) {
 		}
 	}
 	if d.pinned != nil {
-		warn("the pool is pinned to %s, so its layers have no effect; kubectl kubelet rollout unpin %s", revisionText(*d.pinned), d.wanted.Name)
+		warn("the pool is pinned to %s, so its layers have no effect; kubectl kubelet rollout unpin %s", d.pinned.Name().Text(), d.wanted.Name)
 	}
 	if d.is != nil && d.is.Spec.Rollout.Paused {
 		warn("the pool is paused; kubectl kubelet rollout resume %s", d.wanted.Name)

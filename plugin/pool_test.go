@@ -39,7 +39,7 @@ func TestPoolDiff(t *testing.T) {
 			[]string{"workers: revision 1, against revision 2:", "maxPods 250 → 110", "4 nodes, at most 1 unavailable", "wave 1 100%", "all of them, without canaries"}},
 		"what was stopped": {poolSpec + "  - {name: fleet, inline: {maxPods: 250}}\n", func(p *fakePool) { p.stops("n4") }, false, 0, "",
 			[]string{"warning: this content was stopped before: n4 Refused: maxPods", "kubectl kubelet rollout restart workers"}},
-		"a pool that is pinned and paused": {poolSpec + "  - {name: fleet, inline: {maxPods: 60}}\n", func(p *fakePool) { p.Spec.Rollout.Pin, p.Spec.Rollout.Paused = new(int64(1)), true },
+		"a pool that is pinned and paused": {poolSpec + "  - {name: fleet, inline: {maxPods: 60}}\n", func(p *fakePool) { p.Spec.Rollout.Pin, p.Spec.Rollout.Paused = pinnedTo(1), true },
 			false, 1, "", []string{"workers: revision 3", "warning: the pool is pinned to revision 1, so its layers have no effect; kubectl kubelet rollout unpin workers", "warning: the pool is paused"}},
 		"a new pool": {poolSpec + "  - {name: fleet, inline: {maxPods: 60}}\n", nil, true, 1, "",
 			[]string{"workers: revision 1, against the nodes' own configuration:", "maxPods 60 (layer fleet)", "at most 1 unavailable at once", "v1.36/amd64/fleet", "wave 1 canary", "not moved: manual n1, n2"}},

@@ -62,9 +62,6 @@ func newFakePool(t *testing.T, layers ...string) *fakePool {
 		}
 		p.Status.Revisions = append([]v1alpha1.RevisionStatus{entry}, p.Status.Revisions...)
 	}
-	if p.Status.Stable == nil {
-		p.Status.Stable = &v1alpha1.RevisionName{}
-	}
 	return p
 }
 
@@ -96,6 +93,17 @@ func (p *fakePool) completed() *fakePool {
 	p.says(v1alpha1.ConditionReady, true, rollout.ReasonCompleted, "revision 2")
 	p.says(v1alpha1.ConditionProgressing, false, rollout.ReasonCompleted, "revision 2")
 	return p
+}
+
+// undoes has the pool on its way back to a revision.
+func (p *fakePool) undoes(revision int64) {
+	p.Spec.Rollout.Pin = pinnedTo(revision)
+	for _, r := range p.Status.Revisions {
+		if r.Revision == revision {
+			p.Status.Target.RevisionName = r.RevisionName
+		}
+	}
+	p.says(v1alpha1.ConditionReady, false, rollout.ReasonRolling, "")
 }
 
 // stops has the target stopped by a node, in the first wave.

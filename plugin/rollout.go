@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -16,7 +15,7 @@ func newRollout(s *session) *cobra.Command {
 		Short: "Follow and steer how a pool's configuration reaches its nodes",
 		Long: `Follow and steer how a KubeletPool's configuration reaches its nodes, as kubectl rollout does for a Deployment and its pods.
 
-None of these commands asks, and none of them restarts anything itself: the controller does what the pool then says, by waves and within
+None of these commands restarts anything itself: the controller does what the pool then says, by waves and within
 maxUnavailable. Each of them can be done with kubectl patch kpool, too.`,
 		Example: `  kubectl kubelet rollout status workers
   kubectl kubelet rollout undo workers`,
@@ -163,11 +162,4 @@ undone is rolled out again, by waves, unless it was stopped.`,
 			return inRollout(map[string]any{"pin": nil}), nil
 		})
 	})
-}
-
-func revisionText(number int64) string {
-	if number == 0 {
-		return "the nodes' own configuration"
-	}
-	return "revision " + strconv.FormatInt(number, 10)
 }

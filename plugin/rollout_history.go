@@ -109,7 +109,7 @@ func (p pool) noteOn(r *revision) string {
 	if s := p.Status.Stable; s != nil && is(*s) {
 		words = append(words, "stable")
 	}
-	if pin := p.Spec.Rollout.Pin; pin != nil && *pin == r.Number {
+	if pin := p.Spec.Rollout.Pin; pin != nil && pin.Revision == r.Number {
 		words = append(words, "pinned")
 	}
 	var notes []string

@@ -9,7 +9,7 @@ import (
 
 func TestRolloutHistory(t *testing.T) {
 	p := newFakePool(t, few, `{"maxPods":111,"evictionHard":{"memory.available":"500Mi"}}`, deadly).stops("n4")
-	p.Spec.Rollout.Pin = new(int64(2))
+	p.Spec.Rollout.Pin = pinnedTo(2)
 	b := newPoolBench(t, p)
 	stdout, _ := b.do(t, "rollout", "history", "workers")
 	golden(t, "rollout-history.txt", stdout)

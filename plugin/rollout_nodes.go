@@ -142,7 +142,7 @@ func (s *session) adoption(pools []pool, v nodeView, say notes) (map[string]any,
 	}
 	target := "its revision"
 	if t := p.Status.Target; t != nil {
-		target = revisionText(t.Revision)
+		target = t.Text()
 	}
 	say("%s: pool %s moves it from %s to %s when its turn comes", v.Name, p.Name, bounded.Line(cmp.Or(v.says.Assignment, nodev1.Local)), target)
 	if node.Labels[rollout.RolloutLabel] == "hold" {

@@ -182,7 +182,7 @@ func (p pool) verdict(wanted int64) (done bool, err error) {
 		return true, fmt.Errorf("pool %q: %s; the nodes keep what they have", p.Name, bounded.Line(ready.Message))
 	}
 	if t := p.Status.Target; wanted > 0 && t != nil && t.Revision != wanted {
-		return true, fmt.Errorf("pool %q is at %s, not at revision %d", p.Name, revisionText(t.Revision), wanted)
+		return true, fmt.Errorf("pool %q is at %s, not at revision %d", p.Name, t.Text(), wanted)
 	}
 	return ready.Status == metav1.ConditionTrue, nil
 }

@@ -51,7 +51,7 @@ func TestRolloutStatus(t *testing.T) {
 	stdout, _ := b.do(t, "rollout", "status", "workers", "--watch=false")
 	golden(t, "rollout-status.txt", stdout)
 
-	p.Spec.Rollout.Paused, p.Spec.Rollout.Pin = true, new(int64(2))
+	p.Spec.Rollout.Paused, p.Spec.Rollout.Pin = true, pinnedTo(2)
 	p.says(v1alpha1.ConditionProgressing, false, rollout.ReasonPaused, "spec.rollout.paused")
 	b.set(t, p)
 	stdout, _ = b.do(t, "rollout", "status", "workers", "--watch=false")

@@ -99,7 +99,7 @@ func (p poolStory) headline() string {
 	case t == nil:
 		return "no revision yet: " + bounded.Line(ready.Reason+": "+ready.Message)
 	}
-	words := revisionText(t.Revision)
+	words := t.Text()
 	if change := p.changeOfTarget(); change != "" {
 		words += " (" + change + ")"
 	}
@@ -121,23 +121,21 @@ func (p poolStory) headline() string {
 // changeOfTarget says what the target changes against the revision that is stable.
 func (p poolStory) changeOfTarget() string {
 	t := p.Status.Target
-	if t.Revision == 0 {
-		return ""
-	}
-	to := p.keptAs(t.Revision, t.Hash)
+	to := p.keptAs(t.RevisionName)
 	if to == nil {
 		return ""
 	}
 	var from *rollout.Revision
-	if s := p.Status.Stable; s != nil && s.Revision != 0 && s.Hash != t.Hash {
-		from = p.keptAs(s.Revision, s.Hash)
+	if s := p.Status.Stable; s != nil && s.Hash != t.Hash {
+		from = p.keptAs(*s)
 	}
 	return changeText(from, to, 3)
 }
 
-func (p poolStory) keptAs(number int64, hash string) *rollout.Revision {
+// keptAs is a revision as it is kept; nil where there is none, such as the nodes' own configuration.
+func (p poolStory) keptAs(name v1alpha1.RevisionName) *rollout.Revision {
 	for i := range p.kept {
-		if r := &p.kept[i]; r.Number == number && r.Hash == hash && !r.Tampered {
+		if r := &p.kept[i]; r.Number == name.Revision && r.Hash == name.Hash && !r.Tampered {
 			return &r.Revision
 		}
 	}
@@ -289,7 +287,7 @@ func (p poolStory) stalled() string {
 
 func (p poolStory) pinned() string {
 	if pin := p.Spec.Rollout.Pin; pin != nil {
-		return fmt.Sprintf("pinned to %s, whatever its layers say: kubectl kubelet rollout unpin %s", revisionText(*pin), p.Name)
+		return fmt.Sprintf("pinned to %s, whatever its layers say: kubectl kubelet rollout unpin %s", pin.Name().Text(), p.Name)
 	}
 	return ""
 }

@@ -8,18 +8,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
 const (
 	few, many, deadly = `{"maxPods":110}`, `{"maxPods":250}`, `{"maxPods":-1}`
 )
 
+// pin is the revision that the pool is pinned to: 0 is the nodes' own configuration, -1 none.
 func pin(p pool) int64 {
-	if p.Spec.Rollout.Pin == nil {
+	switch pin := p.Spec.Rollout.Pin; {
+	case pin == nil:
 		return -1
+	case pin.Local:
+		return 0
+	default:
+		return pin.Revision
 	}
-	return *p.Spec.Rollout.Pin
 }
+
+func pinnedTo(revision int64) *v1alpha1.Pin { return &v1alpha1.Pin{Revision: revision} }
 
 // What the commands that steer a pool make of it, what they say, and that a dry run does none of it.
 func TestSteering(t *testing.T) {
@@ -45,15 +53,34 @@ func TestSteering(t *testing.T) {
 			func(p pool) bool { return pin(p) == 2 }},
 		"undo what was stopped":   {"undo workers", func(p *fakePool) { p.stops("n4") }, "undone", nil, func(p pool) bool { return pin(p) == 2 }},
 		"undo what was completed": {"undo workers", func(p *fakePool) { p.completed() }, "undone", []string{"from revision 3 back to revision 2"}, func(p pool) bool { return pin(p) == 2 }},
-		"undo to the nodes' own": {"undo workers --to-revision=0", nil, "undone", []string{"back to the nodes' own configuration"},
+		"undo to the nodes' own": {"undo workers --to-local --yes", func(p *fakePool) { p.Status.Nodes.Selected, p.Status.Nodes.Proven, p.Status.Nodes.OnTrial = 4, 1, 1 }, "undone", []string{
+			"workers: from revision 3 back to the nodes' own configuration: maxPods 250 → not set in layer fleet", "  2 of 4 nodes have revision 3"},
 			func(p pool) bool { return pin(p) == 0 }},
+		"undo to the nodes' own, from a pin": {"undo workers --to-local --yes", func(p *fakePool) { p.Spec.Rollout.Pin = pinnedTo(2) }, "undone",
+			[]string{"back to the nodes' own configuration"}, func(p pool) bool { return pin(p) == 0 }},
+		"undo to what was never completed": {"undo workers --to-revision=3 --yes", func(p *fakePool) { p.Status.Target.RevisionName = *p.Status.Stable }, "undone",
+			[]string{"back to revision 3: maxPods 111 → 250 in layer fleet", "revision 3 was never completed, so it goes by waves"}, func(p pool) bool { return pin(p) == 3 }},
+		"undo of layers that came back": {"undo workers", func(p *fakePool) { // the first revision was completed after the second
+			p.Status.Target.RevisionName, p.Status.Stable = p.Status.Revisions[2].RevisionName, &p.Status.Revisions[2].RevisionName
+			p.says(v1alpha1.ConditionReady, true, rollout.ReasonCompleted, "")
+		}, "undone", []string{"from revision 1 back to revision 2"}, func(p pool) bool { return pin(p) == 2 }},
+		"undo of an undo under way": {"undo workers", func(p *fakePool) { p.undoes(2) }, "unchanged",
+			[]string{"nothing is changed: pool workers is on its way back to revision 2 already; kubectl kubelet rollout status workers"}, func(p pool) bool { return pin(p) == 2 }},
+		"undo of an undo that nobody has seen": {"undo workers", func(p *fakePool) { p.Spec.Rollout.Pin, p.Generation = pinnedTo(2), 9 }, "unchanged",
+			[]string{"on its way back to revision 2 already"}, func(p pool) bool { return pin(p) == 2 }},
+		"undo of an undo that is through": {"undo workers", func(p *fakePool) {
+			p.undoes(2)
+			p.says(v1alpha1.ConditionReady, true, rollout.ReasonCompleted, "")
+		}, "undone", []string{"from revision 2 back to revision 1"}, func(p pool) bool { return pin(p) == 1 }},
+		"undo of a pin to what is not completed": {"undo workers", func(p *fakePool) { p.Spec.Rollout.Pin = pinnedTo(3) }, "undone",
+			[]string{"from revision 3 back to revision 2"}, func(p pool) bool { return pin(p) == 2 }},
 		"undo further": {"undo workers --to-revision 1", nil, "undone", []string{"back to revision 1"}, func(p pool) bool { return pin(p) == 1 }},
 		"undo a paused one": {"undo workers", func(p *fakePool) { p.Spec.Rollout.Paused = true }, "undone",
 			[]string{"warning: pool workers is paused, so nothing moves; kubectl kubelet rollout resume workers"}, func(p pool) bool { return pin(p) == 2 }},
-		"undo to where it is": {"undo workers --to-revision=3", nil, "undone", []string{"workers: stays at revision 3, and pinned there"}, func(p pool) bool { return pin(p) == 3 }},
-		"undone already": {"undo workers --to-revision=2", func(p *fakePool) { p.Spec.Rollout.Pin = new(int64(2)) }, "unchanged", []string{"pinned to revision 2 already"},
+		"undo to where it is": {"undo workers --to-revision=3 --yes", nil, "undone", []string{"workers: stays at revision 3, and pinned there"}, func(p pool) bool { return pin(p) == 3 }},
+		"undone already": {"undo workers --to-revision=2", func(p *fakePool) { p.Spec.Rollout.Pin = pinnedTo(2) }, "unchanged", []string{"pinned to revision 2 already"},
 			func(p pool) bool { return pin(p) == 2 }},
-		"unpin":          {"unpin workers", func(p *fakePool) { p.Spec.Rollout.Pin = new(int64(2)) }, "unpinned", nil, func(p pool) bool { return pin(p) == -1 }},
+		"unpin":          {"unpin workers", func(p *fakePool) { p.Spec.Rollout.Pin = pinnedTo(2) }, "unpinned", nil, func(p pool) bool { return pin(p) == -1 }},
 		"nothing pinned": {"unpin workers", nil, "unchanged", []string{"it follows its layers"}, func(p pool) bool { return pin(p) == -1 }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,14 +114,23 @@ func TestSteeringRefuses(t *testing.T) {
 		pool    func(*fakePool)
 		want    string
 	}{
-		"no such pool":     {"pause nobody", nil, `there is no pool "nobody"; see kubectl get kpool`},
-		"a stopped one":    {"undo workers --to-revision=2", func(p *fakePool) { p.stops("n4") }, "pool workers does not go to revision 2, for it was stopped: n4 Refused: maxPods"},
-		"no such revision": {"undo workers --to-revision=9", nil, "pool workers has no revision 9; see kubectl kubelet rollout history workers"},
-		"below zero":       {"undo workers --to-revision=-2", nil, "revisions count from 1"},
+		"no such pool":                      {"pause nobody", nil, `there is no pool "nobody"; see kubectl get kpool`},
+		"a stopped one":                     {"undo workers --to-revision=2", func(p *fakePool) { p.stops("n4") }, "pool workers does not go to revision 2, because it was stopped: n4 Refused: maxPods"},
+		"no such revision":                  {"undo workers --to-revision=9", nil, "pool workers has no revision 9; see kubectl kubelet rollout history workers"},
+		"below zero":                        {"undo workers --to-revision=-2", nil, "revisions count from 1"},
+		"revision zero":                     {"undo workers --to-revision=0", nil, "revisions count from 1; kubectl kubelet rollout undo workers --to-local goes to the nodes' own configuration"},
+		"both":                              {"undo workers --to-revision=1 --to-local", nil, "give one of --to-revision and --to-local"},
+		"local, unasked":                    {"undo workers --to-local", nil, "nothing was changed; answer y, or give --yes"},
+		"what was never completed, unasked": {"undo workers --to-revision=2", nil, "nothing was changed; answer y, or give --yes"},
+		"nothing completed before": {"undo workers", func(p *fakePool) { p.Status.Stable = nil },
+			"has completed nothing before revision 2, so there is no revision to go back to; kubectl kubelet rollout undo workers --to-local"},
+		"local before": {"undo workers", func(p *fakePool) { p.Status.Stable = &v1alpha1.RevisionName{Local: true} },
+			"was at the nodes' own configuration before revision 2; kubectl kubelet rollout undo workers --to-local goes back there"},
 		"nothing assigned": {"undo workers", func(p *fakePool) { p.Status = v1alpha1.KubeletPoolStatus{} }, "has assigned nothing yet"},
 		"at the nodes' own": {"undo workers", func(p *fakePool) {
-			p.Status.Target, p.Status.Stable = &v1alpha1.Target{Attempt: 1}, &v1alpha1.RevisionName{}
-		}, "is at the nodes' own configuration already"},
+			p.Status.Target, p.Status.Revisions = &v1alpha1.Target{RevisionName: v1alpha1.RevisionName{Local: true}, Attempt: 1}, nil
+			p.Status.Stable = &p.Status.Target.RevisionName
+		}, "has completed nothing before the nodes' own configuration"},
 		"two pools":       {"pause workers others", nil, "accepts 1 arg(s)"},
 		"no such command": {"stop workers", nil, `unknown command "stop" for "kubectl kubelet rollout"`},
 		"revision 0":      {"history workers --revision=0", nil, "counts from 1"},
@@ -167,6 +203,20 @@ func TestRolloutCompletion(t *testing.T) {
 		got := strings.Fields(stdout)
 		if got = got[:len(got)-1]; !slices.Equal(got, test.want) { // without the directive
 			t.Errorf("%v: %v, want %v", test.words, got, test.want)
+		}
+	}
+}
+
+// What is shown is what is asked for; a dry run asks nothing.
+func TestUndoAsks(t *testing.T) {
+	for answer, want := range map[string]int64{"y\n": 0, "n\n": -1, "": -1} {
+		b := newPoolBench(t, newFakePool(t, few, many))
+		b.do(t, "rollout", "undo", "workers", "--to-local", "--dry-run=client")
+		b.input.WriteString(answer)
+		_, _, stderr := b.run(t, "rollout", "undo", "workers", "--to-local")
+		contains(t, stderr, "workers: from revision 2 back to the nodes' own configuration", "Go to the nodes' own configuration? [y/N]")
+		if got := pin(b.pool(t)); got != want {
+			t.Errorf("%q: pinned to %d", answer, got)
 		}
 	}
 }

@@ -2,114 +2,254 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-const toRevisionFlag = "to-revision"
+// undoOptions are the flags of rollout undo.
+type undoOptions struct {
+	poolOptions
+	to      int64 // the revision that is asked for, where asked is set
+	asked   bool
+	toLocal bool
+	yes     bool
+}
 
 func newRolloutUndo(s *session) *cobra.Command {
-	to := int64(-1)
+	var o undoOptions
 	var command *cobra.Command
 	command = s.steering(&cobra.Command{
 		Use:   "undo POOL",
 		Short: "Go back to the revision that was completed before",
-		Long: `Go back: in the middle of a rollout, or after a stop, to the revision that was completed last; from a completed one to the completed one before
-it. Where there is none, that is the nodes' own configuration, revision 0. Nodes go back in one wave, within maxUnavailable, and what was assigned
-and not begun is taken back without a restart.
+		Long: `Go back: in the middle of a rollout, or after a stop, to the revision that was completed last; from a completed one to the one that was completed
+before it. Nodes go back within maxUnavailable, and what was assigned and not begun is taken back without a restart. While the pool is on its way back,
+the same command changes nothing.
+
+The nodes' own configuration is reached by --to-local alone. That, and a revision that was never completed, is shown and asked for first; scripts
+give --yes.
 
 The pool is pinned to that revision (spec.rollout.pin), whatever its layers say. Change the layers, and let it follow them again with kubectl kubelet
 rollout unpin.`,
 		Example: `  kubectl kubelet rollout undo workers
-  kubectl kubelet rollout undo workers --to-revision=5`,
-	}, func(ctx context.Context, name string, o poolOptions) error {
-		if !command.Flags().Changed(toRevisionFlag) {
-			return s.undo(ctx, name, o, nil)
+  kubectl kubelet rollout undo workers --to-revision=5
+  kubectl kubelet rollout undo workers --to-local`,
+	}, func(ctx context.Context, name string, options poolOptions) error {
+		o.poolOptions, o.asked = options, command.Flags().Changed("to-revision")
+		switch {
+		case o.asked && o.toLocal:
+			return errors.New("give one of --to-revision and --to-local")
+		case o.asked && o.to < 1:
+			return fmt.Errorf("--to-revision=%d: revisions count from 1; kubectl kubelet rollout undo %s --to-local goes to the nodes' own configuration", o.to, name)
 		}
-		if to < 0 {
-			return fmt.Errorf("--%s=%d: revisions count from 1, and 0 is the nodes' own configuration", toRevisionFlag, to)
-		}
-		return s.undo(ctx, name, o, &to)
+		return s.undo(ctx, name, o)
 	})
-	command.Flags().Int64Var(&to, toRevisionFlag, to, "a revision of rollout history; 0 is the nodes' own configuration")
-	command.Flags().Lookup(toRevisionFlag).DefValue = ""
+	command.Flags().Int64Var(&o.to, "to-revision", 0, "a revision of rollout history")
+	command.Flags().Lookup("to-revision").DefValue = ""
+	command.Flags().BoolVar(&o.toLocal, "to-local", false, "go to the nodes' own configuration")
+	command.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
 	return command
 }
 
-func (s *session) undo(ctx context.Context, name string, o poolOptions, to *int64) error {
-	client, err := s.connect()
+func (s *session) undo(ctx context.Context, name string, o undoOptions) error {
+	client, _, seen, err := s.openPool(ctx, name)
 	if err != nil {
 		return err
 	}
-	return s.steer(ctx, name, "undone", o, func(p pool, say notes) (map[string]any, error) {
-		wanted, err := p.wayBack(to)
+	shown, err := s.offer(ctx, client, seen, o)
+	if err != nil && !errors.Is(err, errNothingToDo) {
+		return err
+	}
+	return s.steer(ctx, name, "undone", o.poolOptions, func(p pool, say notes) (map[string]any, error) {
+		wanted, err := p.wayBack(o)
 		if err != nil {
 			return nil, err
 		}
 		if err := p.mayGoTo(ctx, client, wanted); err != nil {
 			return nil, err
 		}
-		way := "goes to " + revisionText(wanted)
-		switch t := p.Status.Target; {
-		case t != nil && t.Revision == wanted:
-			way = "stays at " + revisionText(wanted)
-		case t != nil:
-			way = "from " + revisionText(t.Revision) + " back to " + revisionText(wanted)
+		if wanted != shown {
+			return nil, fmt.Errorf("pool %s has changed meanwhile, and would go to %s, not to %s; look again", p.Name, wanted.Text(), shown.Text())
 		}
-		say("%s: %s, and pinned there; kubectl kubelet rollout unpin %s lets it follow its layers again", p.Name, way, p.Name)
+		say("%s: %s, and pinned there; kubectl kubelet rollout unpin %s lets it follow its layers again", p.Name, p.wayTo(wanted), p.Name)
 		if p.Spec.Rollout.Paused {
 			say("warning: pool %s is paused, so nothing moves; kubectl kubelet rollout resume %s", p.Name, p.Name)
 		}
 		say.managers(p, "pin")
-		return inRollout(map[string]any{"pin": wanted}), nil
+		return inRollout(map[string]any{"pin": pinTo(wanted)}), nil
 	})
 }
 
-// wayBack is the revision to go back to: the one that is asked for, else the one that was completed before.
-func (p pool) wayBack(to *int64) (int64, error) {
-	at := p.Status.Target
+// offer finds out where the pool would go. Where nobody has proven that, it shows what would change, and asks.
+func (s *session) offer(ctx context.Context, client kubernetes.Interface, p pool, o undoOptions) (wanted v1alpha1.RevisionName, err error) {
+	if wanted, err = p.wayBack(o); err != nil {
+		return wanted, err
+	}
+	if err := p.mayGoTo(ctx, client, wanted); err != nil {
+		return wanted, err
+	}
+	if !wanted.Local && p.wasCompleted(wanted) {
+		return wanted, nil
+	}
+	kept, err := readRevisions(ctx, client, p.Name)
+	if err != nil {
+		return wanted, err
+	}
+	s.note("%s: %s%s", p.Name, p.wayTo(wanted), p.changeTo(wanted, kept))
+	if n := p.onTarget(); n > 0 {
+		s.note("  %d of %s have %s", n, nodeCount(int(p.Status.Nodes.Selected)), p.Status.Target.Text())
+	}
+	if !wanted.Local {
+		s.note("  %s was never completed, so it goes by waves", wanted.Text())
+	}
+	if o.yes || o.dryRun != dryRunNone {
+		return wanted, nil
+	}
+	return wanted, s.confirm("Go to %s?", wanted.Text())
+}
+
+// wayTo says from where to where the pool goes.
+func (p pool) wayTo(wanted v1alpha1.RevisionName) string {
+	switch t := p.Status.Target; {
+	case t == nil:
+		return "goes to " + wanted.Text()
+	case t.RevisionName == wanted:
+		return "stays at " + wanted.Text()
+	default:
+		return "from " + t.Text() + " back to " + wanted.Text()
+	}
+}
+
+// changeTo says what that does to the nodes that have the target.
+func (p pool) changeTo(wanted v1alpha1.RevisionName, kept []revision) string {
+	if p.Status.Target == nil {
+		return ""
+	}
+	story := poolStory{pool: p, kept: kept}
+	from, to := story.keptAs(p.Status.Target.RevisionName), story.keptAs(wanted)
+	if change := changeText(from, to, 3); change != "" && (from != nil || to != nil) {
+		return ": " + change
+	}
+	return ""
+}
+
+// onTarget is how many members have the target.
+func (p pool) onTarget() int32 {
+	n := p.Status.Nodes
+	return n.Applying + n.Waiting + n.OnTrial + n.Proven + n.Failed + n.Blocked
+}
+
+// pinTo is a merge patch of the pin, whatever there was before.
+func pinTo(name v1alpha1.RevisionName) map[string]any {
+	if name.Local {
+		return map[string]any{"revision": nil, "local": true}
+	}
+	return map[string]any{"revision": name.Revision, "local": nil}
+}
+
+// wayBack is where to go: what is asked for, else the revision that was completed before.
+func (p pool) wayBack(o undoOptions) (v1alpha1.RevisionName, error) {
+	at, pin := p.Status.Target, p.Spec.Rollout.Pin
 	switch {
-	case at == nil && to == nil:
-		return 0, fmt.Errorf("pool %s has assigned nothing yet, so there is nothing to undo; kubectl kubelet rollout pause %s holds it", p.Name, p.Name)
-	case to != nil:
-		if pin := p.Spec.Rollout.Pin; pin != nil && *pin == *to {
-			return 0, nothingToDo("pool %s is pinned to %s already", p.Name, revisionText(*to))
+	case o.asked || o.toLocal:
+		wanted := v1alpha1.RevisionName{Revision: o.to, Local: o.toLocal}
+		if pin != nil && pin.Name() == wanted {
+			return wanted, nothingToDo("pool %s is pinned to %s already", p.Name, wanted.Text())
 		}
-		return *to, nil
+		return p.named(wanted), nil
+	case p.goesBack():
+		return v1alpha1.RevisionName{}, nothingToDo("pool %s is on its way back to %s already; kubectl kubelet rollout status %s shows how far it is",
+			p.Name, pin.Name().Text(), p.Name)
+	case at == nil:
+		return v1alpha1.RevisionName{}, fmt.Errorf("pool %s has assigned nothing yet, so there is nothing to undo; kubectl kubelet rollout pause %s holds it", p.Name, p.Name)
 	}
-	stable := v1alpha1.RevisionName{}
-	if p.Status.Stable != nil {
-		stable = *p.Status.Stable
+	before := p.completedBefore()
+	if before == nil {
+		return v1alpha1.RevisionName{}, fmt.Errorf(
+			"pool %s has completed nothing before %s, so there is no revision to go back to; kubectl kubelet rollout undo %s --to-local goes to the nodes' own configuration",
+			p.Name, at.Text(), p.Name)
 	}
-	if stable != at.RevisionName {
-		return stable.Revision, nil
+	if before.Local {
+		return *before, fmt.Errorf("pool %s was at the nodes' own configuration before %s; kubectl kubelet rollout undo %s --to-local goes back there", p.Name, at.Text(), p.Name)
 	}
-	if at.Revision == 0 {
-		return 0, fmt.Errorf("pool %s is at the nodes' own configuration already; kubectl kubelet rollout undo %s --%s=N goes to a revision", p.Name, p.Name, toRevisionFlag)
+	return *before, nil
+}
+
+// goesBack: the pool was told to go back to what was completed before, and is not there yet.
+func (p pool) goesBack() bool {
+	pin, ready := p.Spec.Rollout.Pin, p.condition(v1alpha1.ConditionReady)
+	if pin == nil || p.stopped() != nil {
+		return false
 	}
-	before := int64(0)
+	to := p.named(pin.Name())
+	if !to.Local && !p.wasCompleted(to) {
+		return false
+	}
+	if !p.observed() || ready == nil {
+		return true
+	}
+	return ready.Reason != rollout.ReasonInvalidSpec && ready.Status != metav1.ConditionTrue
+}
+
+// completedBefore is what was stable before the target; nil is nothing.
+func (p pool) completedBefore() *v1alpha1.RevisionName {
+	at, stable := p.Status.Target.RevisionName, p.Status.Stable
+	if stable == nil || *stable != at {
+		return stable
+	}
+	var before, other *v1alpha1.RevisionName
+	for i := range p.Status.Revisions {
+		r := &p.Status.Revisions[i]
+		switch {
+		case r.Result != v1alpha1.ResultCompleted || r.RevisionName == at || p.stopOf(r.Hash) != nil:
+		case r.Revision < at.Revision && (before == nil || r.Revision > before.Revision):
+			before = &r.RevisionName
+		case other == nil || r.Revision > other.Revision:
+			other = &r.RevisionName
+		}
+	}
+	if before == nil {
+		return other
+	}
+	return before
+}
+
+// named is the name with its hash, where the status knows it.
+func (p pool) named(name v1alpha1.RevisionName) v1alpha1.RevisionName {
 	for _, r := range p.Status.Revisions {
-		if r.Result == v1alpha1.ResultCompleted && r.Revision < at.Revision && p.stopOf(r.Hash) == nil {
-			before = max(before, r.Revision)
+		if r.Revision == name.Revision && r.Local == name.Local {
+			return r.RevisionName
 		}
 	}
-	return before, nil
+	return name
+}
+
+// wasCompleted: the revision was stable at some time.
+func (p pool) wasCompleted(name v1alpha1.RevisionName) bool {
+	for _, r := range p.Status.Revisions {
+		if r.RevisionName == name && r.Result == v1alpha1.ResultCompleted {
+			return true
+		}
+	}
+	return p.Status.Stable != nil && *p.Status.Stable == name
 }
 
 // mayGoTo: the controller keeps that revision, and it was not stopped.
-func (p pool) mayGoTo(ctx context.Context, client kubernetes.Interface, number int64) error {
-	if number == 0 {
+func (p pool) mayGoTo(ctx context.Context, client kubernetes.Interface, to v1alpha1.RevisionName) error {
+	if to.Local {
 		return nil
 	}
 	for _, stop := range p.Status.Stops {
-		if stop.Revision == number {
-			return fmt.Errorf("pool %s does not go to revision %d, for it was stopped: %s; to try it all the same, give the pool its layers and use kubectl kubelet rollout restart %s",
-				p.Name, number, stopText(stop), p.Name)
+		if stop.Revision == to.Revision {
+			return fmt.Errorf("pool %s does not go to %s, because it was stopped: %s; to try it again, give the pool its layers and use kubectl kubelet rollout retry %s",
+				p.Name, to.Text(), stopText(stop), p.Name)
 		}
 	}
 	kept, err := readRevisions(ctx, client, p.Name)
@@ -117,14 +257,14 @@ func (p pool) mayGoTo(ctx context.Context, client kubernetes.Interface, number i
 		return err
 	}
 	for _, r := range kept {
-		if r.Number == number {
+		if r.Number == to.Revision {
 			if r.Tampered {
-				return fmt.Errorf("pool %s: what is kept of revision %d is not what it was", p.Name, number)
+				return fmt.Errorf("pool %s: what is kept of %s is not what it was", p.Name, to.Text())
 			}
 			return nil
 		}
 	}
-	return fmt.Errorf("pool %s has no revision %d; see kubectl kubelet rollout history %s", p.Name, number, p.Name)
+	return fmt.Errorf("pool %s has no %s; see kubectl kubelet rollout history %s", p.Name, to.Text(), p.Name)
 }
 
 // stopOf is the stop that holds against a revision; nil where there is none, or the attempt was raised since.

@@ -183,7 +183,7 @@ func (p poolStory) runs(m rollout.Member) string {
 	}
 	for i := range p.kept {
 		if r := &p.kept[i]; !r.Tampered && r.SourceFor(m.Node.Labels) == m.Node.Active {
-			return revisionText(r.Number) + good
+			return v1alpha1.RevisionName{Revision: r.Number}.Text() + good
 		}
 	}
 	return bounded.Line(m.Node.Active) + good
@@ -191,10 +191,10 @@ func (p poolStory) runs(m rollout.Member) string {
 
 // changedLayers are those that the target has otherwise than the stable revision.
 func (p poolStory) changedLayers() (names []string) {
-	to := p.keptAs(p.Status.Target.Revision, p.Status.Target.Hash)
+	to := p.keptAs(p.Status.Target.RevisionName)
 	var from *rollout.Revision
 	if s := p.Status.Stable; s != nil {
-		from = p.keptAs(s.Revision, s.Hash)
+		from = p.keptAs(*s)
 	}
 	for _, c := range changesOf(from, to) {
 		if !slices.Contains(names, c.layer) {

@@ -152,7 +152,7 @@ func TestAnUndoWhileARepairIsRefused(t *testing.T) {
 		s.refuse("create " + s.made()[1])
 		s.api.remove(s.made()[1])
 		s.turns(5)
-		s.edit(func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Pin = new(int64(1)) })
+		s.edit(func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Pin = &v1alpha1.Pin{Revision: 1} })
 		s.turns(30)
 		if back := s.with(s.made()[0]); len(back) != 6 {
 			t.Errorf("half a minute after the undo %d of 6 have gone back: %s", len(back), s.says("a"))

@@ -107,7 +107,7 @@ func backIsForward(w *World) {
 		p := &w.Pools[i]
 		p.Status.Revisions = nil
 		if p.Status.Stable != nil {
-			p.Status.Stable = &v1alpha1.RevisionName{}
+			p.Status.Stable = nil
 		}
 	}
 	w.Seen = maps.Clone(w.Seen)
@@ -133,7 +133,7 @@ func undone(mistaken func(*sim)) string {
 			}
 		}
 	}
-	s.edit(func(spec *v1alpha1.KubeletPoolSpec) { spec.Rollout.Pin = &stable.Revision })
+	s.edit(func(spec *v1alpha1.KubeletPoolSpec) { spec.Rollout.Pin = pinned(stable.Revision) })
 	s.run(10 * time.Minute)
 	for _, stop := range s.pool().Status.Stops {
 		if stop.Hash == stable.Hash {

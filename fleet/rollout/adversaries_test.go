@@ -101,7 +101,7 @@ func (s *script) until(is func() bool, limit time.Duration) bool {
 
 func (s *script) completed() bool {
 	p := s.pool().Status
-	return p.Stable != nil && p.Stable.Revision != 0 && p.Stable.Hash == p.Target.Hash
+	return p.Stable != nil && !p.Stable.Local && p.Stable.Hash == p.Target.Hash
 }
 
 func (s *script) stopped() bool {

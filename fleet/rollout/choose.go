@@ -162,7 +162,7 @@ func (d *decision) untaint(p *pool) {
 		case Unsupervised, Manual, Held, Leaving, Failed:
 			continue
 		}
-		none := p.Status.Stable == nil || p.Status.Stable.Revision == 0
+		none := p.Status.Stable == nil || p.Status.Stable.Local
 		if slices.Contains(m.node.Taints, key) && (none || m.seen.Runs) && !d.written(p, m.node) {
 			w := d.write(p, m, WhyJoin)
 			w.RemoveTaint = key

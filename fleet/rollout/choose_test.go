@@ -44,7 +44,7 @@ func (tab *table) proven(name string) Node { return tab.onT(name, nodev1.ReasonA
 // Who is assigned what.
 func TestWrites(t *testing.T) {
 	pin := func(n int64) func(*v1alpha1.KubeletPool) {
-		return func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Pin = &n }
+		return func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Pin = pinned(n) }
 	}
 	join := func(n *Node) { unassign(n); fresh(n) }
 	tainted := func(n *Node) { n.Taints = []string{"join", "other"} }

@@ -83,7 +83,7 @@ func (d *decision) classify(p *pool) {
 		case kept != nil:
 			v, mask := kept.variantFor(labels.Set(m.node.Labels))
 			m.keep, m.keepMask = v.source, mask
-		case s != nil && s.Revision != 0:
+		case s != nil && !s.Local:
 			m.keep = ""
 		}
 		m.trusted = p.target.there && p.trusts(p.target.retry.Hash, m.node, m.want)

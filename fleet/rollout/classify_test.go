@@ -78,13 +78,12 @@ func TestClasses(t *testing.T) {
 		"on S, when T is stable":                {func(w *table) Node { w.completeT(); return w.node("n", nil) }, "late"},
 		"from another pool, when T is stable":   {func(w *table) Node { w.completeT(); return w.node("n", func(n *Node) { n.Mark.Pool = "b" }) }, "late"},
 		"on T, when S is pinned": {func(w *table) Node {
-			pin := int64(1)
-			w.pool.Spec.Rollout.Pin = &pin
+			w.pool.Spec.Rollout.Pin = pinned(1)
 			return w.onT("n", nodev1.ReasonActive, nil)
 		}, "old"},
-		"on S, when S is pinned":           {func(w *table) Node { pin := int64(1); w.pool.Spec.Rollout.Pin = &pin; return w.node("n", nil) }, "proven"},
-		"unassigned, when local is pinned": {func(w *table) Node { pin := int64(0); w.pool.Spec.Rollout.Pin = &pin; return w.node("n", unassign) }, "proven"},
-		"local, when local is pinned":      {func(w *table) Node { pin := int64(0); w.pool.Spec.Rollout.Pin = &pin; return w.local("n") }, "proven"},
+		"on S, when S is pinned":           {func(w *table) Node { w.pool.Spec.Rollout.Pin = pinned(1); return w.node("n", nil) }, "proven"},
+		"unassigned, when local is pinned": {func(w *table) Node { w.pool.Spec.Rollout.Pin = pinned(0); return w.node("n", unassign) }, "proven"},
+		"local, when local is pinned":      {func(w *table) Node { w.pool.Spec.Rollout.Pin = pinned(0); return w.local("n") }, "proven"},
 		"adopted, and unassigned": {func(w *table) Node {
 			return w.node("n", func(n *Node) { unassign(n); n.Mark = Mark{"workers", "-", 1} })
 		}, "old"},

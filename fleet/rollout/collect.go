@@ -96,7 +96,7 @@ func (p *Pool) neededRevisions() map[string]bool {
 	}
 	if pin := p.Spec.Rollout.Pin; pin != nil {
 		for i := range p.Revisions {
-			if p.Revisions[i].Number == *pin {
+			if p.Revisions[i].Number == pin.Revision {
 				needed[p.Revisions[i].Hash] = true
 			}
 		}

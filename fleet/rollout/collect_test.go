@@ -17,8 +17,8 @@ func TestCollect(t *testing.T) {
 		tab.pool.Spec.Layers = []v1alpha1.Layer{inline("fleet", fmt.Sprintf(`{"maxPods":%d}`, 300+i))}
 		tab.adopt()
 	}
-	limit, pin := int32(1), int64(4)
-	tab.pool.Spec.RevisionHistoryLimit, tab.pool.Spec.Rollout.Pin = &limit, &pin
+	limit := int32(1)
+	tab.pool.Spec.RevisionHistoryLimit, tab.pool.Spec.Rollout.Pin = &limit, pinned(4)
 	tab.pool.Status.Stops = []v1alpha1.Stop{{Hash: tab.kept[2].Hash}}
 	variant := func(i int) string {
 		v, _ := newVariants(&tab.kept[i]).variantFor(nil)

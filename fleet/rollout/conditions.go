@@ -138,7 +138,7 @@ func (d *decision) tamperedWords(p *pool) string {
 			return "ConfigMap " + v.Name + " is not what it was"
 		}
 	}
-	if s := p.status.Stable; s != nil && s.Revision != 0 && p.stable == nil {
+	if s := p.status.Stable; s != nil && !s.Local && p.stable == nil {
 		return "ControllerRevision " + p.Name + "-" + s.Hash + " of the stable revision is gone"
 	}
 	return ""
@@ -150,8 +150,8 @@ func (p *pool) stopWords() string {
 }
 
 func (p *pool) completedWords() string {
-	if p.target.name.Revision == 0 {
-		return "the nodes' own configuration"
+	if p.target.name.Local {
+		return p.target.name.Text()
 	}
 	if n := p.count.of[Failed]; n > 0 {
 		return fmt.Sprintf("revision %d; %d nodes refuse it", p.target.name.Revision, n)
@@ -161,11 +161,11 @@ func (p *pool) completedWords() string {
 
 func (p *pool) waveWords() string {
 	if p.clock.Wave == 0 {
-		return fmt.Sprintf("revision %d, attempt %d", p.target.name.Revision, p.target.attempt)
+		return p.target.text()
 	}
 	name := ""
 	if p.wave().name != "" {
 		name = " " + p.wave().name
 	}
-	return fmt.Sprintf("revision %d, attempt %d, wave %d%s: %d of %d nodes", p.target.name.Revision, p.target.attempt, p.clock.Wave, name, p.count.placed, p.goal)
+	return fmt.Sprintf("%s, wave %d%s: %d of %d nodes", p.target.text(), p.clock.Wave, name, p.count.placed, p.goal)
 }

@@ -28,10 +28,10 @@ func goingBack(t *testing.T, way string) *table {
 	t.Helper()
 	w, pin := newTable(t), int64(1)
 	if way == nodev1.Local {
-		pin, w.pool.Status.Stable = 0, &v1alpha1.RevisionName{}
+		pin, w.pool.Status.Stable = 0, nil
 		w.s, w.oldRetry = nodev1.Local, Retry{"workers", localHash, 1}
 	}
-	w.pool.Spec.Rollout.Pin = &pin
+	w.pool.Spec.Rollout.Pin = pinned(pin)
 	return w
 }
 
@@ -92,8 +92,8 @@ func TestWhoComesLateChangesNothing(t *testing.T) {
 			t.Errorf("%s: with a node that comes late Ready is %s", way, got)
 		}
 		// Nor does a spec that became invalid, and is said: what is completed stays completed for as long as it is so.
-		pin, absent := w.pool.Spec.Rollout.Pin, int64(7)
-		w.pool.Spec.Rollout.Pin = &absent
+		pin := w.pool.Spec.Rollout.Pin
+		w.pool.Spec.Rollout.Pin = pinned(7)
 		for range 2 {
 			got := w.readyOf(w.back("n1", w.atHome()), w.back("n2", nodev1.ReasonApplying))
 			if p := w.pool.Status.Conditions[1]; got != ReasonInvalidSpec || p.Reason != ReasonCompleted {

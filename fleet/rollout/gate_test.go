@@ -66,7 +66,7 @@ func TestGates(t *testing.T) {
 	}
 	limited := func(change func(*spec)) func(*table) { return func(w *table) { w.budget("nights", change) } }
 	frozen := limited(func(b *spec) { b.Frozen = true })
-	pin := func(n int64) func(*table) { return func(w *table) { w.pool.Spec.Rollout.Pin = &n } }
+	pin := func(n int64) func(*table) { return func(w *table) { w.pool.Spec.Rollout.Pin = pinned(n) } }
 	joins := func(n *Node) { unassign(n); fresh(n) }
 	two := func(w *table) []Node {
 		return []Node{w.proven("n0"), w.node("a1", inZone("a")), w.node("b1", inZone("b"))}

@@ -197,7 +197,7 @@ func TestTheRevisionOfTheTargetIsRefused(t *testing.T) {
 // Who is on the way back goes on, although the spec asks for another revision by now, which is refused.
 func TestTheWayBackWhileARevisionIsRefused(t *testing.T) {
 	w := newTable(t)
-	w.pool.Spec.Rollout.Pin = new(int64(1))
+	w.pool.Spec.Rollout.Pin = pinned(1)
 	nodes := []Node{w.onT("n1", nodev1.ReasonInTrial, nil), w.onT("n2", nodev1.ReasonInTrial, notReady)}
 	_, w.pool.Status = w.decide(nodes...)
 	w.pool.Spec.Rollout.Pin = nil

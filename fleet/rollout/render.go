@@ -27,11 +27,25 @@ type target struct {
 const localHash = "local"
 
 func targetHash(name v1alpha1.RevisionName) string {
-	if name.Revision == 0 {
+	if name.Local {
 		return localHash
 	}
 	return name.Hash
 }
+
+// stableHash is what the nodes had before anything else: as long as nothing has been completed, their own configuration.
+func (p *Pool) stableHash() string {
+	if p.Status.Stable == nil {
+		return localHash
+	}
+	return targetHash(*p.Status.Stable)
+}
+
+// localName is that of the nodes' own configuration.
+func localName() v1alpha1.RevisionName { return v1alpha1.RevisionName{Local: true} }
+
+// text names the revision and the attempt, for people.
+func (t *target) text() string { return fmt.Sprintf("%s, attempt %d", t.name.Text(), t.attempt) }
 
 // render makes a revision of the layers, finds the one that is pinned, or stays at the last target where neither can be done.
 func (d *decision) render(p *pool) {
@@ -52,7 +66,7 @@ func (d *decision) render(p *pool) {
 	case p.Status.Target != nil:
 		p.stay()
 	}
-	if s := p.Status.Stable; s != nil && s.Revision != 0 {
+	if s := p.Status.Stable; s != nil && !s.Local {
 		p.stable = p.kept(func(r *Revision) bool { return r.Hash == s.Hash })
 		if t := p.target.revision; p.stable == nil && t != nil && t.Hash == s.Hash {
 			p.stable = t
@@ -72,13 +86,13 @@ func (d *decision) wanted(p *pool) (*Revision, error) {
 		return nil, errors.New(p.fault)
 	}
 	if pin := p.Spec.Rollout.Pin; pin != nil {
-		if *pin == 0 {
+		if pin.Local {
 			return nil, nil
 		}
-		if revision := p.kept(func(r *Revision) bool { return r.Number == *pin }); revision != nil {
+		if revision := p.kept(func(r *Revision) bool { return r.Number == pin.Revision }); revision != nil {
 			return revision, nil
 		}
-		return nil, fmt.Errorf("spec.rollout.pin: there is no revision %d", *pin)
+		return nil, fmt.Errorf("spec.rollout.pin: there is no revision %d", pin.Revision)
 	}
 	return d.compose(p)
 }
@@ -161,7 +175,7 @@ func (p *pool) kept(is func(*Revision) bool) *Revision {
 
 // aim makes a revision the target. An attempt that is lowered stays what it was: else a stop could be undone by it, or a verdict missed.
 func (p *pool) aim(revision *Revision) {
-	t := target{there: true, revision: revision, attempt: max(1, p.Spec.Rollout.Attempt)}
+	t := target{there: true, revision: revision, name: localName(), attempt: max(1, p.Spec.Rollout.Attempt)}
 	if revision != nil {
 		t.name = v1alpha1.RevisionName{Revision: revision.Number, Hash: revision.Hash}
 	}
@@ -175,17 +189,17 @@ func (p *pool) aim(revision *Revision) {
 func (p *pool) stay() {
 	old := *p.Status.Target
 	t := target{name: old.RevisionName, attempt: old.Attempt}
-	if old.Revision != 0 {
+	if !old.Local {
 		t.revision = p.kept(func(r *Revision) bool { return r.Hash == old.Hash })
 	}
-	t.there = old.Revision == 0 || t.revision != nil
+	t.there = old.Local || t.revision != nil
 	p.setTarget(t)
 }
 
 func (p *pool) setTarget(t target) {
 	hash := targetHash(t.name)
 	t.retry = Retry{p.Name, hash, t.attempt}
-	t.stable = p.Status.Stable != nil && targetHash(*p.Status.Stable) == hash
+	t.stable = p.stableHash() == hash
 	t.completed = p.wasCompleted(hash)
 	for i := range p.Status.Stops {
 		if stop := &p.Status.Stops[i]; stop.Hash == hash && t.attempt <= stop.Attempt {

@@ -28,9 +28,6 @@ func (d *decision) report(p *pool) {
 	}
 	if p.target.there {
 		s.Target = &v1alpha1.Target{RevisionName: p.target.name, Attempt: p.target.attempt}
-		if s.Stable == nil {
-			s.Stable = &v1alpha1.RevisionName{}
-		}
 	}
 	d.reportWave(p)
 	s.Nodes = p.nodeCounts()
@@ -238,7 +235,7 @@ func (d *decision) tell(p *pool) {
 	say := func(warning bool, reason, message string) {
 		d.plan.Events = append(d.plan.Events, Event{Pool: p.Name, Warning: warning, Reason: reason, Message: bounded.Text(message, messageLimit)})
 	}
-	revision := fmt.Sprintf("revision %d, attempt %d", p.target.name.Revision, p.target.attempt)
+	revision := p.target.text()
 	if p.target.there && p.begun && !(p.target.stable && !p.done) {
 		say(false, EventRolloutBegun, revision)
 	}

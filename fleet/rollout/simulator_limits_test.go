@@ -83,7 +83,7 @@ func (v *view) goalOf(p *Pool, number int) int {
 
 func (s *sim) checkWave(v *view, p *Pool) {
 	status := v.status(p)
-	if status.Wave == nil || status.Target == nil || p.wasDone(status.Target.Hash) || status.Target.Revision == 0 {
+	if status.Wave == nil || status.Target == nil || p.wasDone(status.Target.Hash) || status.Target.Local {
 		return
 	}
 	number := int(status.Wave.Number)
@@ -144,7 +144,7 @@ func (p *Pool) wasDone(hash string) bool {
 func (s *sim) checkProgress(v *view, p *Pool) {
 	status := v.status(p)
 	old := p.Status
-	if status.Target == nil || status.Target.Revision == 0 || p.wasDone(status.Target.Hash) {
+	if status.Target == nil || status.Target.Local || p.wasDone(status.Target.Hash) {
 		return
 	}
 	same := old.Target != nil && *old.Target == *status.Target

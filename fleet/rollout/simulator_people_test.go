@@ -166,8 +166,7 @@ func (s *sim) people(kind uint8) {
 	case 60:
 		r.Pin = nil
 		if s.random.IntN(2) == 0 {
-			pin := int64(s.random.IntN(4))
-			r.Pin = &pin
+			r.Pin = pinned(int64(s.random.IntN(4)))
 		}
 	case 61:
 		s.peopleRarely(p)

@@ -190,7 +190,7 @@ func (s *sim) checkRevision(v *view, p *Pool, n *Node, w *Write) {
 	}
 	if layered := p.Spec.Rollout.Pin == nil && w.Why == WhyMove; layered {
 		for _, layer := range p.layers {
-			if known, is := v.w.Layers[layer.ref]; !layer.inline && (!is || known.Missing || known.Fault != "" && status.Target.Revision == 0) {
+			if known, is := v.w.Layers[layer.ref]; !layer.inline && (!is || known.Missing || known.Fault != "" && status.Target.Local) {
 				s.breaks(9, "%s is moved, and layer %s is not there", n.Name, layer.ref)
 			}
 		}

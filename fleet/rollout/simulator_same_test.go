@@ -87,7 +87,7 @@ func (s *sim) checkUndo(c *controller, w *World) {
 			continue
 		}
 		pin := p.Status.Stable.Revision
-		p.Spec.Rollout.Pin, p.Spec.Rollout.Paused, p.rules.maxUnavailable = &pin, false, amount{100, true}
+		p.Spec.Rollout.Pin, p.Spec.Rollout.Paused, p.rules.maxUnavailable = pinned(pin), false, amount{100, true}
 		undone := *w
 		undone.Pools, undone.Budgets = []Pool{p}, nil
 		plan := c.decide(undone)

@@ -146,3 +146,6 @@ func classes(status v1alpha1.KubeletPoolStatus) map[string]int {
 	}
 	return all
 }
+
+// pinned is a pin to that revision; 0 is the nodes' own configuration.
+func pinned(number int64) *v1alpha1.Pin { return &v1alpha1.Pin{Revision: number, Local: number == 0} }

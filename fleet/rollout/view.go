@@ -54,7 +54,7 @@ func Look(w World, name string) View {
 		if p.Status.Target != nil {
 			p.stay()
 		}
-		if s := p.Status.Stable; s != nil && s.Revision != 0 {
+		if s := p.Status.Stable; s != nil && !s.Local {
 			p.stable = p.kept(func(r *Revision) bool { return r.Hash == s.Hash })
 		}
 	})

@@ -79,7 +79,7 @@ func TestUndoWithANodeAway(t *testing.T) {
 		t.Fatalf("moved were %v", moved)
 	}
 	away := c.puppets[moved[2].node]
-	c.change(`{"spec":{"rollout":{"pin":1}}}`)
+	c.change(`{"spec":{"rollout":{"pin":{"revision":1}}}}`)
 	c.quiet(3 * time.Second)
 	if back := c.patches()[11:]; len(back) != 1 || back[0].node != away.name {
 		t.Errorf("while %s was away, these went back: %v", away.name, back)
@@ -103,7 +103,7 @@ func TestUndoInTheMiddle(t *testing.T) {
 	c.await("wave 2 is open", 30*time.Second, func(p *v1alpha1.KubeletPool) bool {
 		return p.Status.Wave != nil && p.Status.Wave.Number == 2 && p.Status.Nodes.OnTrial > 2
 	})
-	c.change(`{"spec":{"rollout":{"pin":0}}}`)
+	c.change(`{"spec":{"rollout":{"pin":{"local":true}}}}`)
 	c.awaitReason(v1alpha1.ConditionReady, "Completed", 60*time.Second)
 	var moved []string
 	all := c.patches()

@@ -134,7 +134,7 @@ func TestCommands(t *testing.T) {
 	c.change(`{"spec":{"layers":[{"name":"density","inline":{"maxPods":-1}}]}}`)
 	oscar.says(1, "rollout status commands --timeout=60s", `error: pool "commands" stopped in wave 1: commands-`, "Refused: "+refusedWords,
 		"runs revision 1, its last known good; the other 11 nodes were not touched", "kubectl kubelet rollout undo commands     or change layer density")
-	oscar.says(1, "rollout undo commands --to-revision=2", "pool commands does not go to revision 2, for it was stopped")
+	oscar.says(1, "rollout undo commands --to-revision=2", "pool commands does not go to revision 2, because it was stopped")
 	victor.says(1, "rollout status commands", "stopped in wave 1")
 	victor.says(1, "rollout undo commands", "changing pool commands", "forbidden")
 

@@ -156,7 +156,7 @@ func TestAFrozenBudget(t *testing.T) {
 	if got := len(c.patches()); got != 1 {
 		t.Errorf("%d Nodes were patched", got)
 	}
-	c.change(`{"spec":{"rollout":{"pin":0}}}`)
+	c.change(`{"spec":{"rollout":{"pin":{"local":true}}}}`)
 	c.quiet(3 * time.Second)
 	if got := len(c.patches()); got != 1 {
 		t.Errorf("frozen, and undone: %d Nodes were patched", got)

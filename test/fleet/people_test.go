@@ -109,14 +109,14 @@ func TestPauseAndUndo(t *testing.T) {
 	if now := len(c.patches()); now != before {
 		t.Errorf("paused it sent %d", now-before)
 	}
-	c.change(`{"spec":{"rollout":{"paused":false,"pin":0}}}`)
+	c.change(`{"spec":{"rollout":{"paused":false,"pin":{"local":true}}}}`)
 	c.await("all have gone back", 30*time.Second, func(p *v1alpha1.KubeletPool) bool {
-		return p.Status.Target.Revision == 0 && p.Status.Nodes.Proven == 20 && p.Status.Nodes.Unavailable == 0
+		return p.Status.Target.Local && p.Status.Nodes.Proven == 20 && p.Status.Nodes.Unavailable == 0
 	})
 	c.change(`{"spec":{"rollout":{"pin":null}}}`)
 	c.awaitReason(v1alpha1.ConditionReady, "Completed", 60*time.Second)
-	c.change(`{"spec":{"rollout":{"pin":0}}}`)
+	c.change(`{"spec":{"rollout":{"pin":{"local":true}}}}`)
 	c.await("all have gone back once more", 60*time.Second, func(p *v1alpha1.KubeletPool) bool {
-		return p.Status.Stable.Revision == 0 && p.Status.Target.Revision == 0 && p.Status.Nodes.Proven == 20
+		return p.Status.Stable.Local && p.Status.Target.Local && p.Status.Nodes.Proven == 20
 	})
 }

@@ -180,7 +180,7 @@ func TestBadInput(t *testing.T) {
 	for patch, words := range map[string]string{
 		`{"spec":{"layers":[{"name":"density","inline":{"kind":"Pod"}}]}}`:           "spec.layers[density]: inline",
 		`{"spec":{"layers":[{"name":"density","inline":{"staticPodPath":"here"}}]}}`: "relative path",
-		`{"spec":{"rollout":{"pin":77}}}`:                                            "spec.rollout.pin: there is no revision 77",
+		`{"spec":{"rollout":{"pin":{"revision":77}}}}`:                               "spec.rollout.pin: there is no revision 77",
 	} {
 		c.change(patch)
 		p := c.awaitReason(v1alpha1.ConditionReady, "InvalidSpec", 10*time.Second)

@@ -181,7 +181,7 @@ func (c *crew) sayAll(r *recording, within time.Duration) {
 	c.change(`{"spec":{"layers":[{"name":"density","inline":{"systemReserved":{"memory":"9Ti"}}}]}}`)
 	r.await(c.t, "RolledBack", within)
 	r.await(c.t, "Rejected", within)
-	c.change(`{"spec":{"rollout":{"pin":0}}}`)
+	c.change(`{"spec":{"rollout":{"pin":{"local":true}}}}`)
 	r.await(c.t, "Local again", within)
 }
 

@@ -21,11 +21,11 @@ type Rollout struct {
 	// +kubebuilder:validation:Minimum=1
 	Attempt int64 `json:"attempt,omitempty"`
 
-	// pin holds the pool at that revision, whatever the layers say; 0 is the nodes' own configuration. Absent: it follows the layers.
+	// pin holds the pool at a revision, or at the nodes' own configuration, whatever the layers say. Absent: it follows the layers.
 	//
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Pin *int64 `json:"pin,omitempty"`
+	// +structType=atomic
+	Pin *Pin `json:"pin,omitempty"`
 
 	// waves say how many nodes, in all, a revision may reach before the nodes that it has reached have proven it.
 	//
@@ -100,6 +100,26 @@ type Rollout struct {
 	// +kubebuilder:default={}
 	Drain Drain `json:"drain,omitzero"`
 }
+
+// Pin names a revision, or the nodes' own configuration.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.revision) != has(self.local)",message="exactly one of revision and local"
+type Pin struct {
+	// revision is the number of a revision that is kept.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Revision int64 `json:"revision,omitempty"`
+
+	// local is the nodes' own configuration.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self",message="local is true, or absent"
+	Local bool `json:"local,omitempty"`
+}
+
+// Name is what it names; it knows no hash.
+func (p *Pin) Name() RevisionName { return RevisionName{Revision: p.Revision, Local: p.Local} }
 
 // Disruption says what becomes of a node whose pods would be killed by its change.
 type Disruption string

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"strconv"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -17,7 +19,7 @@ type KubeletPoolStatus struct {
 	// +optional
 	Target *Target `json:"target,omitempty"`
 
-	// stable is the last revision that was completed, which new nodes get. Revision 0 is the nodes' own configuration.
+	// stable is what was completed last, which new nodes get. Absent: nothing has been completed yet.
 	//
 	// +optional
 	Stable *RevisionName `json:"stable,omitempty"`
@@ -74,12 +76,24 @@ type KubeletPoolStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// RevisionName names a revision by its number and by the hash of its content.
+// RevisionName names a revision by its number and by the hash of its content, or the nodes' own configuration.
 type RevisionName struct {
 	// +optional
-	Revision int64 `json:"revision"`
+	Revision int64 `json:"revision,omitempty"`
 	// +optional
 	Hash string `json:"hash,omitempty"`
+	// local: it is the nodes' own configuration, and no revision.
+	//
+	// +optional
+	Local bool `json:"local,omitempty"`
+}
+
+// Text is what people call it.
+func (n RevisionName) Text() string {
+	if n.Local {
+		return "the nodes' own configuration"
+	}
+	return "revision " + strconv.FormatInt(n.Revision, 10)
 }
 
 // Target is a revision in one of its attempts.

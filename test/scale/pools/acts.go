@@ -132,7 +132,10 @@ func (s *soaker) undo(ctx context.Context) error {
 	if p.Status.Stable == nil {
 		return nil
 	}
-	return s.spec(ctx, fmt.Sprintf(`{"rollout":{"pin":%d}}`, p.Status.Stable.Revision))
+	if p.Status.Stable.Local {
+		return s.spec(ctx, `{"rollout":{"pin":{"local":true,"revision":null}}}`)
+	}
+	return s.spec(ctx, fmt.Sprintf(`{"rollout":{"pin":{"revision":%d,"local":null}}}`, p.Status.Stable.Revision))
 }
 
 const byHand = "by-hand"
