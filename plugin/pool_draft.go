@@ -130,7 +130,7 @@ func (d draft) writeWarnings(to io.Writer) {
 	}
 	for _, stop := range d.wanted.Status.Stops {
 		if stop.Hash == d.then.Name.Hash {
-			warn("this content was stopped before: %s; it is not tried again without kubectl kubelet rollout restart %s", stopText(stop), d.wanted.Name)
+			warn("this content was stopped before: %s; it is not tried again without kubectl kubelet rollout retry %s", stopText(stop), d.wanted.Name)
 		}
 	}
 	if d.then.Conflicts > 0 {

@@ -38,7 +38,7 @@ func TestPoolDiff(t *testing.T) {
 		"what was completed before": {poolSpec + "  - {name: fleet, inline: {maxPods: 110}}\n", nil, false, 1, "",
 			[]string{"workers: revision 1, against revision 2:", "maxPods 250 → 110", "4 nodes, at most 1 unavailable", "wave 1 100%", "all of them, without canaries"}},
 		"what was stopped": {poolSpec + "  - {name: fleet, inline: {maxPods: 250}}\n", func(p *fakePool) { p.stops("n4") }, false, 0, "",
-			[]string{"warning: this content was stopped before: n4 Refused: maxPods", "kubectl kubelet rollout restart workers"}},
+			[]string{"warning: this content was stopped before: n4 Refused: maxPods", "kubectl kubelet rollout retry workers"}},
 		"a pool that is pinned and paused": {poolSpec + "  - {name: fleet, inline: {maxPods: 60}}\n", func(p *fakePool) { p.Spec.Rollout.Pin, p.Spec.Rollout.Paused = pinnedTo(1), true },
 			false, 1, "", []string{"workers: revision 3", "warning: the pool is pinned to revision 1, so its layers have no effect; kubectl kubelet rollout unpin workers", "warning: the pool is paused"}},
 		"a new pool": {poolSpec + "  - {name: fleet, inline: {maxPods: 60}}\n", nil, true, 1, "",

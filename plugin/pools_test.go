@@ -43,7 +43,6 @@ func newFakePool(t *testing.T, layers ...string) *fakePool {
 	p := &fakePool{KubeletPool: &v1alpha1.KubeletPool{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "KubeletPool"},
 		ObjectMeta: metav1.ObjectMeta{Name: "workers", Generation: 3}}}
 	p.Spec.Selector.MatchLabels = map[string]string{"pool": "workers"}
-	p.Spec.Rollout.Attempt = 1
 	p.Status.ObservedGeneration = 3
 	for i, layer := range layers {
 		p.Spec.Layers = []v1alpha1.Layer{{Name: "fleet", Inline: &runtime.RawExtension{Raw: []byte(layer)}}}

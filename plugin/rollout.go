@@ -27,7 +27,7 @@ maxUnavailable. Each of them can be done with kubectl patch kpool, too.`,
 		},
 	}
 	command.AddCommand(newRolloutStatus(s), newRolloutHistory(s), newRolloutPause(s), newRolloutResume(s), newRolloutUndo(s), newRolloutUnpin(s),
-		newRolloutRestart(s), newRolloutAdopt(s), newRolloutRelease(s))
+		newRolloutRetry(s), newRolloutAdopt(s), newRolloutRelease(s))
 	return command
 }
 
@@ -77,7 +77,7 @@ type notes func(format string, values ...any)
 // managers warns of who else sets the field: what a GitOps tool states it sets back.
 func (n notes) managers(p pool, field string) {
 	for _, manager := range p.otherManagers(field) {
-		n("warning: %s has set spec.rollout.%s, too, and may set it back; leave paused, pin and attempt out of what it applies", manager, field)
+		n("warning: %s has set spec.rollout.%s, too, and may set it back; leave paused, pin and retry out of what it applies", manager, field)
 	}
 }
 
@@ -121,29 +121,6 @@ func setPaused(p pool, say notes, paused bool) (map[string]any, error) {
 	}
 	say.managers(p, "paused")
 	return inRollout(map[string]any{"paused": paused}), nil
-}
-
-func newRolloutRestart(s *session) *cobra.Command {
-	return s.steering(&cobra.Command{
-		Use:   "restart POOL",
-		Short: "Try a stopped revision again: raise the pool's attempt",
-		Long: `Try the revision that the pool is at once more, from its first wave: spec.rollout.attempt is raised. A revision that was stopped is not
-assigned again otherwise, not even when somebody applies the same content anew. No kubelet that runs it already is restarted.`,
-		Example: "  kubectl kubelet rollout restart workers",
-	}, func(ctx context.Context, name string, o poolOptions) error {
-		return s.steer(ctx, name, "restarted", o, func(p pool, say notes) (map[string]any, error) {
-			attempt := max(1, p.Spec.Rollout.Attempt)
-			if t := p.Status.Target; t != nil {
-				attempt = max(attempt, t.Attempt) // one that was lowered stays what it was
-				if stop := p.stopOf(t.Hash); stop != nil {
-					attempt = max(attempt, stop.Attempt)
-					say("%s: tries revision %d again, which was stopped: %s", p.Name, t.Revision, stopText(*stop))
-				}
-			}
-			say.managers(p, "attempt")
-			return inRollout(map[string]any{"attempt": attempt + 1}), nil
-		})
-	})
 }
 
 func newRolloutUnpin(s *session) *cobra.Command {

@@ -31,6 +31,7 @@ func pinnedTo(revision int64) *v1alpha1.Pin { return &v1alpha1.Pin{Revision: rev
 
 // What the commands that steer a pool make of it, what they say, and that a dry run does none of it.
 func TestSteering(t *testing.T) {
+	word := noon.UTC().Format("20060102T150405.000Z")
 	for name, row := range map[string]struct {
 		command string
 		pool    func(*fakePool)
@@ -44,10 +45,13 @@ func TestSteering(t *testing.T) {
 			func(p pool) bool { return p.Spec.Rollout.Paused }},
 		"resume":         {"resume workers", func(p *fakePool) { p.Spec.Rollout.Paused = true }, "resumed", nil, func(p pool) bool { return !p.Spec.Rollout.Paused }},
 		"nothing paused": {"resume workers", nil, "unchanged", []string{"pool workers is not paused"}, func(p pool) bool { return !p.Spec.Rollout.Paused }},
-		"restart": {"restart workers", func(p *fakePool) { p.stops("n4") }, "restarted", []string{"workers: tries revision 3 again, which was stopped: n4 Refused: maxPods"},
-			func(p pool) bool { return p.Spec.Rollout.Attempt == 2 }},
-		"restart after the attempt was lowered": {"restart workers", func(p *fakePool) { p.Status.Target.Attempt = 7 }, "restarted", nil,
-			func(p pool) bool { return p.Spec.Rollout.Attempt == 8 }},
+		"retry": {"retry workers", func(p *fakePool) { p.stops("n4") }, "retried", []string{"workers: tries revision 3 again, which was stopped: n4 Refused: maxPods"},
+			func(p pool) bool { return p.Spec.Rollout.Retry == word }},
+		"retry in the same moment": {"retry workers", func(p *fakePool) { p.Spec.Rollout.Retry, p.Status.Retries = word, []string{word + "-2", word} }, "retried",
+			[]string{"revision 3 is not stopped; it goes through its waves again"}, func(p pool) bool { return p.Spec.Rollout.Retry == word+"-3" }},
+		"retry of what is pinned": {"retry workers", func(p *fakePool) { p.undoes(2) }, "retried",
+			[]string{"warning: pool workers is pinned to revision 2, so a stop of another revision stays; kubectl kubelet rollout unpin workers"},
+			func(p pool) bool { return p.Spec.Rollout.Retry == word }},
 		"undo what is under way": {"undo workers", nil, "undone",
 			[]string{"workers: from revision 3 back to revision 2, and pinned there; kubectl kubelet rollout unpin workers lets it follow its layers again"},
 			func(p pool) bool { return pin(p) == 2 }},
@@ -92,7 +96,7 @@ func TestSteering(t *testing.T) {
 			arguments := append([]string{"rollout"}, strings.Fields(row.command)...)
 			before := b.pool(t)
 			stdout, _ := b.do(t, append(slices.Clone(arguments), "--dry-run=client")...)
-			if after := b.pool(t); stdout != "kubeletpool.kubelet-supervisor.io/workers "+row.did+" (dry run)\n" || after.Spec.Rollout.Attempt != before.Spec.Rollout.Attempt ||
+			if after := b.pool(t); stdout != "kubeletpool.kubelet-supervisor.io/workers "+row.did+" (dry run)\n" || after.Spec.Rollout.Retry != before.Spec.Rollout.Retry ||
 				pin(after) != pin(before) || after.Spec.Rollout.Paused != before.Spec.Rollout.Paused {
 				t.Errorf("a dry run says %q and leaves %+v", stdout, after.Spec.Rollout)
 			}
@@ -165,7 +169,7 @@ func TestPauseWarnsOfOtherManagers(t *testing.T) {
 		owns("kubectl-edit", `{"f:spec":{"f:rollout":{"f:paused":{}}}}`), owns(fieldManager, `{"f:spec":{"f:rollout":{"f:paused":{}}}}`),
 	}
 	_, stderr := newPoolBench(t, p).do(t, "rollout", "pause", "workers")
-	contains(t, stderr, "warning: argocd-controller has set spec.rollout.paused, too, and may set it back; leave paused, pin and attempt out of what it applies")
+	contains(t, stderr, "warning: argocd-controller has set spec.rollout.paused, too, and may set it back; leave paused, pin and retry out of what it applies")
 	if strings.Contains(stderr, "kustomize") || strings.Contains(stderr, "kubectl-edit") {
 		t.Errorf("it warns of others: %s", stderr)
 	}

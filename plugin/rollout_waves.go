@@ -140,7 +140,7 @@ func (p poolStory) stopError(stop v1alpha1.Stop) error {
 			layers = "layer " + names[0]
 		}
 	}
-	lines = append(lines, fmt.Sprintf("kubectl kubelet rollout undo %s     or change %s; the same content is not tried again without kubectl kubelet rollout restart %s",
+	lines = append(lines, fmt.Sprintf("kubectl kubelet rollout undo %s     or change %s; the same content is not tried again without kubectl kubelet rollout retry %s",
 		p.Name, layers, p.Name))
 	return fmt.Errorf("%s", strings.Join(lines, "\n  "))
 }

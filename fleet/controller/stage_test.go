@@ -104,7 +104,6 @@ func (s *stage) pool(change func(*v1alpha1.KubeletPool)) *v1alpha1.KubeletPool {
 	p := &v1alpha1.KubeletPool{ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 1}}
 	p.Spec.Selector.MatchLabels = map[string]string{"pool": "a"}
 	p.Spec.Layers = []v1alpha1.Layer{{Name: "fleet", Inline: &runtime.RawExtension{Raw: []byte(`{"maxPods":250}`)}}}
-	p.Spec.Rollout.Attempt = 1
 	p.Spec.Rollout.Settle = &metav1.Duration{}
 	if change != nil {
 		change(p)

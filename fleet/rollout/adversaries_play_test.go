@@ -201,17 +201,19 @@ func newVersion(mistaken func(*sim)) string {
 	return ""
 }
 
-func lowered(mistaken func(*sim)) string {
-	s := newScript(12, string(refused), func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Attempt = 2 }).mistaken(mistaken)
+func heardBefore(mistaken func(*sim)) string {
+	s := newScript(12, string(refused), func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Retry = "one" }).mistaken(mistaken)
 	s.run(10 * time.Minute)
 	if !s.stopped() {
 		return "it is not stopped"
 	}
 	before := s.writes
-	s.edit(func(spec *v1alpha1.KubeletPoolSpec) { spec.Rollout.Attempt = 1 })
-	s.run(10 * time.Minute)
-	if s.writes != before {
-		return fmt.Sprintf("the stopped revision is assigned %d times more", s.writes-before)
+	for _, word := range []string{"two", "", "one", "two"} {
+		s.edit(func(spec *v1alpha1.KubeletPoolSpec) { spec.Rollout.Retry = word })
+		s.run(10 * time.Minute)
+	}
+	if s.writes != before+1 {
+		return fmt.Sprintf("the stopped revision is assigned %d times more for one word", s.writes-before)
 	}
 	return ""
 }

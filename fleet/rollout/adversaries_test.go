@@ -142,12 +142,9 @@ func adversaries() []adversary {
 			}
 		}), widened},
 		{"a version of the kubelet first appears in wave 3", everyNode(func(n *Node) { n.Minor = "any" }), newVersion},
-		{"an attempt is lowered", everyPool(func(p *Pool) {
-			p.Status.Stops = slices.DeleteFunc(slices.Clone(p.Status.Stops), func(stop v1alpha1.Stop) bool { return stop.Attempt != p.Spec.Rollout.Attempt })
-			if t := p.Status.Target; t != nil {
-				p.Status.Target = &v1alpha1.Target{RevisionName: t.RevisionName, Attempt: 1}
-			}
-		}), lowered},
+		{"a word to try again is taken away, and put back", everyPool(func(p *Pool) {
+			p.Status.Retries = slices.DeleteFunc(slices.Clone(p.Status.Retries), func(word string) bool { return word == "one" })
+		}), heardBefore},
 		{"a stalled leader with a stale cache", func(s *sim) { s.ignoresLease = true }, stalled},
 		{"one Node whose PATCH is refused", world(func(w *World) { w.Denied = nil }), patchRefused},
 		{"a GPU node joins", world(func(w *World) { // layers are those of the pool, not of the node

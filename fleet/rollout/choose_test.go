@@ -117,7 +117,7 @@ func TestWrites(t *testing.T) {
 		"of a revision that nobody remembers, and on trial": {nil, func(w *table) []Node {
 			return []Node{w.forgotten("n1", nodev1.ReasonInTrial, notReady), w.old("n2")}
 		}, "Move n1 T"},
-		"the failed of an attempt before goes first": {func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Attempt = 2 }, func(w *table) []Node {
+		"the failed of an attempt before goes first": {func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Retry = "again" }, func(w *table) []Node {
 			return []Node{w.old("n1"), w.onT("n2", nodev1.ReasonRejected, nil), w.old("n3")}
 		}, "Move n2 T"},
 	} {

@@ -29,7 +29,7 @@ func TestClasses(t *testing.T) {
 		"refused, then cordoned":          {func(w *table) Node { return w.onT("n", nodev1.ReasonRefused, func(n *Node) { n.Cordoned = true }) }, "failed"},
 		"refused, then being deleted":     {func(w *table) Node { return w.onT("n", nodev1.ReasonRefused, func(n *Node) { n.Leaving = true }) }, "failed"},
 		"refused, then reset by a person": {func(w *table) Node { return w.onT("n", nodev1.ReasonRefused, func(n *Node) { n.Source = "" }) }, "failed"},
-		"refused, of an earlier attempt":  {func(w *table) Node { w.pool.Spec.Rollout.Attempt = 2; return w.onT("n", nodev1.ReasonRefused, nil) }, "old"},
+		"refused, of an earlier attempt":  {func(w *table) Node { w.pool.Spec.Rollout.Retry = "again"; return w.onT("n", nodev1.ReasonRefused, nil) }, "old"},
 		"a verdict of before the retry": {func(w *table) Node {
 			return w.onT("n", nodev1.ReasonRejected, func(n *Node) { n.RetryHeard.Attempt = 0 })
 		}, "applying"},

@@ -101,7 +101,7 @@ func TestWhoComesLateChangesNothing(t *testing.T) {
 			}
 		}
 		w.pool.Spec.Rollout.Pin = pin
-		w.pool.Spec.Rollout.Attempt = 2
+		w.pool.Spec.Rollout.Retry = "again"
 		if got := w.readyOf(w.back("n1", w.atHome()), w.back("n2", nodev1.ReasonApplying)); got != ReasonRolling {
 			t.Errorf("%s: in another attempt Ready is %s", way, got)
 		}

@@ -34,7 +34,7 @@ func TestHoldAndStop(t *testing.T) {
 		"LastKnownGoodFailed": {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonLastKnownGoodFailed, nil)) }, stop, "n1 LastKnownGoodFailed"},
 		"rolled back":         {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonRolledBack, nil)) }, hold, "n1 is RolledBack"},
 		"refused in an attempt before": {func(w *table) []Node {
-			w.pool.Spec.Rollout.Attempt = 2
+			w.pool.Spec.Rollout.Retry = "again"
 			return w.some(w.onT("n1", nodev1.ReasonRefused, nil))
 		}, nothing, ""},
 		"S is refused": {func(w *table) []Node { return w.some(w.node("n1", func(n *Node) { n.Reason = nodev1.ReasonRefused })) }, nothing, ""},
@@ -191,10 +191,13 @@ func TestAStopIsLatched(t *testing.T) {
 	}{
 		"the node is gone":             {func(*table) {}, false},
 		"the controller has forgotten": {func(w *table) { w.world.Seen, w.world.Gone = nil, nil }, false},
-		"the attempt is raised":        {func(w *table) { w.pool.Spec.Rollout.Attempt = 2 }, true},
-		"the attempt is lowered":       {func(w *table) { w.pool.Spec.Rollout.Attempt = 0 }, false},
-		"other content":                {func(w *table) { w.pool.Spec.Layers = []v1alpha1.Layer{inline("fleet", `{"maxPods":251}`)} }, true},
-		"the same content, rewritten":  {func(w *table) { w.pool.Spec.Layers = []v1alpha1.Layer{inline("renamed", "{ \"maxPods\" : 250 }")} }, false},
+		"a word is heard":              {func(w *table) { w.pool.Spec.Rollout.Retry = "again" }, true},
+		"a word that was heard":        {func(w *table) { w.pool.Spec.Rollout.Retry, w.pool.Status.Retries = "again", []string{"later", "again"} }, false},
+		"a word, and a spec that cannot be met": {func(w *table) {
+			w.pool.Spec.Rollout.Retry, w.pool.Spec.Rollout.Pin = "again", pinned(7)
+		}, false},
+		"other content":               {func(w *table) { w.pool.Spec.Layers = []v1alpha1.Layer{inline("fleet", `{"maxPods":251}`)} }, true},
+		"the same content, rewritten": {func(w *table) { w.pool.Spec.Layers = []v1alpha1.Layer{inline("renamed", "{ \"maxPods\" : 250 }")} }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := *w

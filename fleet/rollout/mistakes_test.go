@@ -113,7 +113,21 @@ func mistakes() []mistake {
 		})},
 		{"stops are forgotten", []int{4}, everyPool(func(p *Pool) { p.Status.Stops = nil })},
 		{"a stop is of one attempt alone", []int{4}, everyPool(func(p *Pool) {
-			p.Status.Stops = slices.DeleteFunc(slices.Clone(p.Status.Stops), func(stop v1alpha1.Stop) bool { return stop.Attempt != p.Spec.Rollout.Attempt })
+			p.Status.Stops = slices.DeleteFunc(slices.Clone(p.Status.Stops), func(stop v1alpha1.Stop) bool { return stop.Attempt != 1 })
+		})},
+		{"a word that was heard is heard again", []int{4}, everyPool(func(p *Pool) { p.Status.Retries = nil })},
+		{"a word lifts the stops of all revisions", []int{4}, outcome(func(w *World, plan *Plan) {
+			for i := range w.Pools {
+				if status, is := plan.Status[w.Pools[i].Name]; is {
+					status.Stops = slices.Clone(status.Stops)
+					for j := range status.Stops {
+						if before := attemptOf(w.Pools[i].Status.Stops, status.Stops[j].Hash); before > 0 {
+							status.Stops[j].Attempt = before
+						}
+					}
+					plan.Status[w.Pools[i].Name] = status
+				}
+			}
 		})},
 		{"verdicts are seen late", []int{1, 5}, everyNode(func(n *Node) {
 			if final(n.Reason) {

@@ -75,7 +75,7 @@ func TestARefusedVariant(t *testing.T) {
 		}, "Back n1 S", quota},
 		"who needs it for another attempt": {func(w *table) {
 			w.pool.Status.Stops = []v1alpha1.Stop{{Hash: w.retry.Hash, Revision: 2, Attempt: 1, Node: "n1", Reason: nodev1.ReasonRejected}}
-			w.pool.Spec.Rollout.Attempt = 2
+			w.pool.Spec.Rollout.Retry = "again"
 			w.refusesVariant(w.t)
 		}, func(w *table) []Node { return []Node{w.onT("n1", nodev1.ReasonRejected, nil)} }, "", quota},
 		"who waits for its pods needs it no more": {func(w *table) { drains(w); w.refusesVariant(w.t) },

@@ -173,16 +173,41 @@ func (p *pool) kept(is func(*Revision) bool) *Revision {
 	return nil
 }
 
-// aim makes a revision the target. An attempt that is lowered stays what it was: else a stop could be undone by it, or a verdict missed.
+// aim makes a revision the target. The attempt never falls: else a stop could be undone by it, or a verdict missed.
 func (p *pool) aim(revision *Revision) {
-	t := target{there: true, revision: revision, name: localName(), attempt: max(1, p.Spec.Rollout.Attempt)}
+	t := target{there: true, revision: revision, name: localName(), attempt: 1}
 	if revision != nil {
 		t.name = v1alpha1.RevisionName{Revision: revision.Number, Hash: revision.Hash}
 	}
-	if old := p.Status.Target; old != nil && old.RevisionName == t.name {
+	if old := p.Status.Target; old != nil {
 		t.attempt = max(t.attempt, old.Attempt)
 	}
+	p.hear(&t)
 	p.setTarget(t)
+}
+
+// retryLimit is how many words are remembered.
+const retryLimit = 16
+
+// hear takes spec.rollout.retry. A word that was never heard is one act: it raises the attempt of this target, so that it is tried again, and with
+// it the stops of other revisions, so that these stay. Before there is a target it has nothing to raise.
+func (p *pool) hear(t *target) {
+	word := p.Spec.Rollout.Retry
+	if word == "" || slices.Contains(p.Status.Retries, word) {
+		return
+	}
+	heard := append([]string{word}, p.Status.Retries...)
+	p.status.Retries = heard[:min(len(heard), retryLimit)]
+	if p.Status.Target == nil {
+		return
+	}
+	p.status.Stops = slices.Clone(p.Status.Stops)
+	for i := range p.status.Stops {
+		if stop := &p.status.Stops[i]; stop.Hash != targetHash(t.name) && stop.Attempt >= t.attempt {
+			stop.Attempt = t.attempt + 1
+		}
+	}
+	t.attempt++
 }
 
 // stay keeps the target that the status names.
@@ -201,8 +226,8 @@ func (p *pool) setTarget(t target) {
 	t.retry = Retry{p.Name, hash, t.attempt}
 	t.stable = p.stableHash() == hash
 	t.completed = p.wasCompleted(hash)
-	for i := range p.Status.Stops {
-		if stop := &p.Status.Stops[i]; stop.Hash == hash && t.attempt <= stop.Attempt {
+	for i := range p.status.Stops {
+		if stop := &p.status.Stops[i]; stop.Hash == hash && t.attempt <= stop.Attempt {
 			t.stopped = stop
 		}
 	}

@@ -99,7 +99,6 @@ func newPool(name string, change func(*v1alpha1.KubeletPool)) *v1alpha1.KubeletP
 	p := &v1alpha1.KubeletPool{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1}}
 	p.Spec.Selector.MatchLabels = map[string]string{"pool": name}
 	p.Spec.Layers = []v1alpha1.Layer{inline("fleet", `{"maxPods":110,"logging":{"format":"good"}}`)}
-	p.Spec.Rollout.Attempt = 1
 	if change != nil {
 		change(p)
 	}

@@ -162,7 +162,7 @@ func (s *sim) people(kind uint8) {
 	case 58:
 		r.Paused = !r.Paused
 	case 59:
-		r.Attempt = max(1, r.Attempt+int64(s.random.IntN(3)-1))
+		r.Retry = []string{"", "one", "two", "three"}[s.random.IntN(4)]
 	case 60:
 		r.Pin = nil
 		if s.random.IntN(2) == 0 {

@@ -108,6 +108,7 @@ func (s *sim) check(c *controller, w *World, plan *Plan) {
 		s.checkProgress(v, p)
 		s.checkReady(v, p)
 		s.checkStops(v, p)
+		s.checkRetries(v, p)
 		s.remember(v, p)
 	}
 	s.checkBudgets(v)

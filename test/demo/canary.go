@@ -36,7 +36,6 @@ func canaryOf(layer string, nodes []corev1.Node) (string, error) {
 		return "", fmt.Errorf("reading the pool: %w", err)
 	}
 	pool.Spec.Layers[0].Inline = &runtime.RawExtension{Raw: []byte(layer)}
-	pool.Spec.Rollout.Attempt = 1
 	w := rollout.World{Now: time.Now(), Synced: true, Pools: []rollout.Pool{rollout.ReadPool(pool, nil, time.LoadLocation)}}
 	for i := range nodes {
 		node := nodes[i].DeepCopy()

@@ -144,7 +144,7 @@ func TestCommands(t *testing.T) {
 	oscar.says(1, "rollout status commands --timeout=60s", "stopped in wave 1")
 
 	c.nature = nil // the fault was the kubelet's
-	oscar.says(0, "rollout restart commands", "tries revision 2 again, which was stopped", "restarted")
+	oscar.says(0, "rollout retry commands", "tries revision 2 again, which was stopped", "retried")
 	oscar.says(0, "rollout status commands --timeout=90s --revision=2", "revision 2", "completed", "12 proven")
 
 	oscar.says(0, "rollout pause commands --dry-run=server", "paused (server dry run)")

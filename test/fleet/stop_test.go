@@ -56,7 +56,7 @@ func TestCanaryRefuses(t *testing.T) {
 	c.awaitReason(v1alpha1.ConditionStalled, "Stopped", 10*time.Second)
 	before := len(c.patches())
 	c.nature = nil
-	c.change(`{"spec":{"rollout":{"attempt":2}}}`)
+	c.change(`{"spec":{"rollout":{"retry":"again"}}}`)
 	c.awaitReason(v1alpha1.ConditionReady, "Completed", 60*time.Second)
 	if len(c.patches()) < before+12 {
 		t.Errorf("the second attempt took %d PATCHes", len(c.patches())-before)

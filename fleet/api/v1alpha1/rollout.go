@@ -14,12 +14,13 @@ type Rollout struct {
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// attempt is raised to try a stopped revision again.
+	// retry is a free word. One that the pool has not heard yet lets the revision that is the target at that moment be tried again, although it
+	// was stopped. A word that was heard, and none, change nothing.
 	//
 	// +optional
-	// +kubebuilder:default=1
-	// +kubebuilder:validation:Minimum=1
-	Attempt int64 `json:"attempt,omitempty"`
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	Retry string `json:"retry,omitempty"`
 
 	// pin holds the pool at a revision, or at the nodes' own configuration, whatever the layers say. Absent: it follows the layers.
 	//

@@ -39,7 +39,15 @@ type KubeletPoolStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	Cohorts []CohortStatus `json:"cohorts,omitempty"`
 
-	// stops are the revisions that were stopped, one entry per hash. Such a revision is not assigned again before attempt is raised.
+	// retries are the newest words of spec.rollout.retry that were heard.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=63
+	Retries []string `json:"retries,omitempty"`
+
+	// stops are the revisions that were stopped, one entry per hash. Such a revision is not assigned again before spec.rollout.retry asks for it.
 	//
 	// +optional
 	// +listType=atomic
@@ -156,7 +164,7 @@ type Stop struct {
 	Hash string `json:"hash"`
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
-	// attempt is the one that was stopped; a higher one tries again.
+	// attempt is up to which one it is stopped.
 	//
 	// +optional
 	Attempt int64 `json:"attempt,omitempty"`

@@ -221,6 +221,11 @@ func (in *KubeletPoolStatus) DeepCopyInto(out *KubeletPoolStatus) {
 		*out = make([]CohortStatus, len(*in))
 		copy(*out, *in)
 	}
+	if in.Retries != nil {
+		in, out := &in.Retries, &out.Retries
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Stops != nil {
 		in, out := &in.Stops, &out.Stops
 		*out = make([]Stop, len(*in))

@@ -33,7 +33,7 @@ var acts = []act{
 		return s.spec(ctx, fmt.Sprintf(`{"rollout":{"paused":%t}}`, s.random.IntN(2) == 0))
 	}},
 	{"try again", 3, func(s *soaker, ctx context.Context) error {
-		return s.spec(ctx, fmt.Sprintf(`{"rollout":{"attempt":%d}}`, 1+s.random.IntN(3)))
+		return s.spec(ctx, fmt.Sprintf(`{"rollout":{"retry":"word-%d"}}`, s.random.IntN(1000)))
 	}},
 	{"change maxUnavailable", 3, func(s *soaker, ctx context.Context) error {
 		return s.spec(ctx, fmt.Sprintf(`{"rollout":{"maxUnavailable":%s}}`, []string{`"10%"`, "1", `"25%"`, "0", "3"}[s.random.IntN(5)]))

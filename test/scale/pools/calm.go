@@ -116,5 +116,5 @@ func (s *soaker) mend(ctx context.Context) error {
 			}
 		}
 	}
-	return s.spec(ctx, `{"layers":[`+s.layers("")+`],"rollout":{"pin":null,"paused":false,"attempt":1,"maxUnavailable":"25%"}}`)
+	return s.spec(ctx, `{"layers":[`+s.layers("")+`],"rollout":{"pin":null,"paused":false,"retry":null,"maxUnavailable":"25%"}}`)
 }

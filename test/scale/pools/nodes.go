@@ -36,7 +36,7 @@ func newPool() *v1alpha1.KubeletPool {
 	p := &v1alpha1.KubeletPool{ObjectMeta: metav1.ObjectMeta{Name: poolName}}
 	p.Spec.Selector.MatchLabels = map[string]string{poolLabel: poolName}
 	p.Spec.Layers = []v1alpha1.Layer{{Name: "density", Inline: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"maxPods":%d}`, goodPods)}}}
-	p.Spec.Rollout.Attempt, p.Spec.Rollout.Settle = 1, &metav1.Duration{}
+	p.Spec.Rollout.Settle = &metav1.Duration{}
 	return p
 }
 
