@@ -44,7 +44,7 @@ func held(s *stage) {
 	s.node("n1")
 	s.pool(func(p *v1alpha1.KubeletPool) {
 		atOnce(p)
-		p.Spec.Rollout.Drain = v1alpha1.Drain{When: v1alpha1.DrainWhenHeld}
+		p.Spec.Rollout.Disruption = v1alpha1.DisruptionDrain
 	})
 	s.until("n1 is assigned", func(n *corev1.Node) bool { return n.Annotations[nodev1.ConfigSourceAnnotation] != "" })
 	s.say(s.n1(), "WouldDisrupt")

@@ -14,7 +14,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
-func drains(w *table) { w.pool.Spec.Rollout.Drain.When = v1alpha1.DrainWhenHeld }
+func drains(w *table) { w.pool.Spec.Rollout.Disruption = v1alpha1.DisruptionDrain }
 
 // drained is a node that waits for its pods, and that the pool drains.
 func (tab *table) drained(name string, change func(*Node)) Node {
@@ -130,7 +130,7 @@ func TestDrains(t *testing.T) {
 		"somebody has uncordoned it, and cordoned again": {drains, drained(func(n *Node) { n.Draining, n.Cordoned = false, true }), "Undrain n1 workers T over: somebody has uncordoned the node", ""},
 		"pods are in the way":                            {drains, lasting(9*time.Minute, 0, Drained{Words: "default/web is terminating"}), goesOn, ""},
 		"pods are in the way for too long":               {drains, lasting(10*time.Minute, 0, Drained{Words: "default/web: The disruption budget web needs 1 healthy pods"}), "Undrain n1 workers T over: timed out after 10m0s: default/web: The disruption budget web needs 1 healthy pods-cordon", ""},
-		"a time of its own":                              {func(w *table) { drains(w); w.pool.Spec.Rollout.Drain.Timeout = durationOf(time.Minute) }, lasting(time.Minute, 0, Drained{Words: "default/web is terminating"}), "Undrain n1 workers T over: timed out after 1m0s: default/web is terminating-cordon", ""},
+		"a time of its own":                              {func(w *table) { drains(w); w.pool.Spec.Rollout.DrainTimeout = durationOf(time.Minute) }, lasting(time.Minute, 0, Drained{Words: "default/web is terminating"}), "Undrain n1 workers T over: timed out after 1m0s: default/web is terminating-cordon", ""},
 		"a pod that no drain may take":                   {drains, lasting(0, 0, Drained{Refuses: true, Words: "no drain may take default/web (it has an emptyDir)"}), "Undrain n1 workers T over: no drain may take default/web (it has an emptyDir)-cordon", ""},
 		"what was found at another drain is of no use": {drains, func(w *table) []Node {
 			n := w.longDrained("n1", 0, 0, Drained{Refuses: true})

@@ -199,8 +199,8 @@ func (p *Pool) readRules(zones Zones) {
 	}
 	p.rules.topology = readTopology(from.Topology)
 	p.rules.disrupts = from.Disruption == v1alpha1.DisruptionAllow
-	p.rules.drains = from.Drain.When == v1alpha1.DrainWhenHeld && !p.rules.disrupts
-	p.rules.drainTimeout = readDuration(from.Drain.Timeout, otherwise.drainTimeout)
+	p.rules.drains = from.Disruption == v1alpha1.DisruptionDrain
+	p.rules.drainTimeout = readDuration(from.DrainTimeout, otherwise.drainTimeout)
 }
 
 func defaultRules() rules {

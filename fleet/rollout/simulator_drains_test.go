@@ -15,9 +15,10 @@ type pods struct {
 
 // drains lets a pool drain its nodes.
 func (s *sim) drains(r *v1alpha1.Rollout) {
-	r.Drain = v1alpha1.Drain{}
-	if s.random.IntN(2) == 0 {
-		r.Drain = v1alpha1.Drain{When: v1alpha1.DrainWhenHeld, Timeout: durationOf([]time.Duration{2 * time.Minute, 10 * time.Minute}[s.random.IntN(2)])}
+	r.DrainTimeout = nil
+	if r.Disruption == v1alpha1.DisruptionHold && s.random.IntN(2) == 0 {
+		r.Disruption = v1alpha1.DisruptionDrain
+		r.DrainTimeout = durationOf([]time.Duration{2 * time.Minute, 10 * time.Minute}[s.random.IntN(2)])
 	}
 }
 
@@ -78,7 +79,7 @@ func (s *sim) checkDrain(v *view, p *Pool, n *Node, w *Write) {
 		s.breaks(18, "%s is cordoned, which others are at", n.Name)
 	case n.Drain.Pool == p.Name && n.Drain.Hash == w.Drain.Hash:
 		s.breaks(18, "%s is drained again for %s", n.Name, w.Drain.Hash)
-	case p.Spec.Rollout.Drain.When != v1alpha1.DrainWhenHeld, p.Spec.Rollout.Disruption == v1alpha1.DisruptionAllow:
+	case p.Spec.Rollout.Disruption != v1alpha1.DisruptionDrain:
 		s.breaks(18, "%s is drained by a pool that drains nobody", n.Name)
 	case n.Reason != nodev1.ReasonWouldDisrupt || n.Observed != n.Source || n.Active == n.Source || n.Retry.Hash != w.Drain.Hash || w.Drain.Pool != p.Name:
 		s.breaks(18, "%s is drained, and waits for nothing: %s", n.Name, n.Reason)
@@ -146,7 +147,7 @@ func (v *view) useless(n *Node) string {
 		return ""
 	case p == nil || p.Name != n.Drain.Pool:
 		return "it is not of the pool"
-	case p.Spec.Rollout.Drain.When != v1alpha1.DrainWhenHeld:
+	case p.Spec.Rollout.Disruption != v1alpha1.DisruptionDrain:
 		return "the pool drains nobody"
 	case p.Spec.Rollout.Paused:
 		return "the pool is paused"
@@ -158,7 +159,7 @@ func (v *view) useless(n *Node) string {
 		return "it runs what it should"
 	case v.stopped(p, n.Retry):
 		return "the revision is stopped"
-	case n.Reason == nodev1.ReasonWouldDisrupt && n.Observed == n.Source && !v.w.Drains[n.UID].Empty && v.plan.Seen[n.UID].Drained >= p.Spec.Rollout.Drain.Timeout.Duration:
+	case n.Reason == nodev1.ReasonWouldDisrupt && n.Observed == n.Source && !v.w.Drains[n.UID].Empty && v.plan.Seen[n.UID].Drained >= p.Spec.Rollout.DrainTimeout.Duration:
 		return "its time is over"
 	}
 	return ""

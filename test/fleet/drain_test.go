@@ -19,7 +19,7 @@ import (
 
 func drainsWithin(timeout time.Duration) func(*v1alpha1.KubeletPool) {
 	return func(p *v1alpha1.KubeletPool) {
-		p.Spec.Rollout.Drain = v1alpha1.Drain{When: v1alpha1.DrainWhenHeld, Timeout: &metav1.Duration{Duration: timeout}}
+		p.Spec.Rollout.Disruption, p.Spec.Rollout.DrainTimeout = v1alpha1.DisruptionDrain, &metav1.Duration{Duration: timeout}
 	}
 }
 
@@ -158,7 +158,7 @@ func TestCordonsOfOthers(t *testing.T) {
 	if got := c.awaitOver(1); got != "somebody has uncordoned the node" {
 		t.Errorf("it is over: %q", got)
 	}
-	c.change(`{"spec":{"rollout":{"drain":{"when":"Never"}}}}`)
+	c.change(`{"spec":{"rollout":{"disruption":"Hold"}}}`)
 	if err := c.f.admin.Delete(t.Context(), c.now()); err != nil {
 		t.Fatal(err)
 	}

@@ -227,11 +227,7 @@ func TestGatesThatAreRefused(t *testing.T) {
 		"the time zone is in timeZone": window(func(w *v1alpha1.Window) { w.Schedule = "TZ=UTC 0 22 * * *" }),
 		"Local is another zone":        window(func(w *v1alpha1.Window) { w.TimeZone = "Local" }),
 		"spec.rollout.disruption":      func(r *v1alpha1.Rollout) { r.Disruption = "Perhaps" },
-		"with disruption: Allow no node waits": func(r *v1alpha1.Rollout) {
-			r.Disruption, r.Drain.When = v1alpha1.DisruptionAllow, v1alpha1.DrainWhenHeld
-		},
-		"spec.rollout.drain.when":            func(r *v1alpha1.Rollout) { r.Drain.When = "Perhaps" },
-		"spec.rollout.drain.timeout":         func(r *v1alpha1.Rollout) { r.Drain.Timeout = &metav1.Duration{} },
+		"spec.rollout.drainTimeout":          func(r *v1alpha1.Rollout) { r.DrainTimeout = &metav1.Duration{} },
 		"spec.rollout.topology.key":          func(r *v1alpha1.Rollout) { r.Topology = &v1alpha1.Topology{} },
 		"spec.rollout.topology.maxDomains":   func(r *v1alpha1.Rollout) { r.Topology = &v1alpha1.Topology{Key: "zone", MaxDomains: -1} },
 		"spec.rollout.windows: Too many: 11": func(r *v1alpha1.Rollout) { r.Windows = make([]v1alpha1.Window, 11) },

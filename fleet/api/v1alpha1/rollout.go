@@ -6,8 +6,6 @@ import (
 )
 
 // Rollout says how a revision reaches the members.
-//
-// +kubebuilder:validation:XValidation:rule="!(has(self.disruption) && self.disruption == 'Allow' && has(self.drain) && has(self.drain.when) && self.drain.when == 'WhenHeld')",message="with disruption: Allow no node waits, and so drain: {when: WhenHeld} would drain none"
 type Rollout struct {
 	// paused: no revision moves. New nodes still get the stable one, and what is assigned is not taken back.
 	//
@@ -88,18 +86,22 @@ type Rollout struct {
 	Topology *Topology `json:"topology,omitempty"`
 
 	// disruption says what becomes of a node that holds its change because pods would be killed. Hold: it waits, until its pods have ended or
-	// a person consents. Allow: the pool consents.
+	// a person consents. Drain: it is cordoned and its pods are evicted, within maxUnavailable and windows, once for each revision. Allow: the
+	// pool consents.
 	//
 	// +optional
 	// +kubebuilder:default=Hold
-	// +kubebuilder:validation:Enum=Hold;Allow
+	// +kubebuilder:validation:Enum=Hold;Drain;Allow
 	Disruption Disruption `json:"disruption,omitempty"`
 
-	// drain says whether the pool drains a node that holds its change for its pods.
+	// drainTimeout is how long pods may stand in the way of a drain. Then the node is uncordoned, and waits.
 	//
 	// +optional
-	// +kubebuilder:default={}
-	Drain Drain `json:"drain,omitzero"`
+	// +kubebuilder:default="10m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="a duration, such as 10m"
+	DrainTimeout *metav1.Duration `json:"drainTimeout,omitempty"`
 }
 
 // Pin names a revision, or the nodes' own configuration.
@@ -125,39 +127,11 @@ func (p *Pin) Name() RevisionName { return RevisionName{Revision: p.Revision, Lo
 // Disruption says what becomes of a node whose pods would be killed by its change.
 type Disruption string
 
-// What may become of them.
+// What may become of it.
 const (
 	DisruptionHold  Disruption = "Hold"
+	DisruptionDrain Disruption = "Drain"
 	DisruptionAllow Disruption = "Allow"
-)
-
-// Drain says whether, and for how long, the pool drains nodes.
-type Drain struct {
-	// when a node is drained. Never: it waits until its pods have ended. WhenHeld: once it holds the change, it is cordoned and its pods are
-	// evicted, within maxUnavailable and windows, once for each revision.
-	//
-	// +optional
-	// +kubebuilder:default=Never
-	// +kubebuilder:validation:Enum=Never;WhenHeld
-	When DrainWhen `json:"when,omitempty"`
-
-	// timeout is how long pods may stand in the way of a drain. Then the node is uncordoned, and waits.
-	//
-	// +optional
-	// +kubebuilder:default="10m"
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="a duration, such as 10m"
-	Timeout *metav1.Duration `json:"timeout,omitempty"`
-}
-
-// DrainWhen says when a node is drained.
-type DrainWhen string
-
-// When it may be.
-const (
-	DrainNever    DrainWhen = "Never"
-	DrainWhenHeld DrainWhen = "WhenHeld"
 )
 
 // Wave is a part of the members, those of the waves before it included.
