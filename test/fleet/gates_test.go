@@ -223,10 +223,10 @@ func TestGatesThatAreRefused(t *testing.T) {
 		}
 	}
 	for words, change := range map[string]func(*v1alpha1.Rollout){
-		"a duration of at least 1m":    window(func(w *v1alpha1.Window) { w.Duration.Duration = time.Second }),
-		"the time zone is in timeZone": window(func(w *v1alpha1.Window) { w.Schedule = "TZ=UTC 0 22 * * *" }),
-		"Local is another zone":        window(func(w *v1alpha1.Window) { w.TimeZone = "Local" }),
-		"spec.rollout.disruption":      func(r *v1alpha1.Rollout) { r.Disruption = "Perhaps" },
+		"a duration of at least 1m":          window(func(w *v1alpha1.Window) { w.Duration.Duration = time.Second }),
+		"the time zone is in timeZone":       window(func(w *v1alpha1.Window) { w.Schedule = "TZ=UTC 0 22 * * *" }),
+		"Local is another zone":              window(func(w *v1alpha1.Window) { w.TimeZone = "Local" }),
+		"spec.rollout.disruption":            func(r *v1alpha1.Rollout) { r.Disruption = "Perhaps" },
 		"spec.rollout.drainTimeout":          func(r *v1alpha1.Rollout) { r.DrainTimeout = &metav1.Duration{} },
 		"spec.rollout.topology.key":          func(r *v1alpha1.Rollout) { r.Topology = &v1alpha1.Topology{} },
 		"spec.rollout.topology.maxDomains":   func(r *v1alpha1.Rollout) { r.Topology = &v1alpha1.Topology{Key: "zone", MaxDomains: -1} },
