@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"encoding/json"
+	"maps"
 	"testing"
 	"time"
 
@@ -144,6 +145,7 @@ func classes(status v1alpha1.KubeletPoolStatus) map[string]int {
 	for _, sum := range []string{"selected", "updatable", "unavailable", "away"} {
 		delete(all, sum)
 	}
+	maps.DeleteFunc(all, func(_ string, count int) bool { return count == 0 })
 	return all
 }
 

@@ -225,6 +225,9 @@ func TestGatesThatAreRefused(t *testing.T) {
 	for words, change := range map[string]func(*v1alpha1.Rollout){
 		"a duration of at least 1m":          window(func(w *v1alpha1.Window) { w.Duration.Duration = time.Second }),
 		"the time zone is in timeZone":       window(func(w *v1alpha1.Window) { w.Schedule = "TZ=UTC 0 22 * * *" }),
+		"five fields of cron":                window(func(w *v1alpha1.Window) { w.Schedule = "x" }),
+		"or @daily and its like":             window(func(w *v1alpha1.Window) { w.Schedule = "@every 1h" }),
+		"such as 0 22 * * 1-5":               window(func(w *v1alpha1.Window) { w.Schedule = "0 22 * *" }),
 		"Local is another zone":              window(func(w *v1alpha1.Window) { w.TimeZone = "Local" }),
 		"spec.rollout.disruption":            func(r *v1alpha1.Rollout) { r.Disruption = "Perhaps" },
 		"spec.rollout.drainTimeout":          func(r *v1alpha1.Rollout) { r.DrainTimeout = &metav1.Duration{} },

@@ -13,6 +13,7 @@ type Window struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ=')",message="the time zone is in timeZone"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^ *(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|[0-9*?,/-]+ +[0-9*?,/-]+ +[0-9*?,/-]+ +[0-9a-zA-Z*?,/-]+ +[0-9a-zA-Z*?,/-]+) *$')",message="five fields of cron, such as 0 22 * * 1-5, or @daily and its like"
 	Schedule string `json:"schedule"`
 
 	// duration is how long it is open, however the clocks are changed meanwhile.

@@ -29,8 +29,10 @@ type KubeletPoolStatus struct {
 	// +optional
 	Wave *WaveStatus `json:"wave,omitempty"`
 
+	// nodes counts the members by class. A count is 0, and not absent.
+	//
 	// +optional
-	Nodes NodeCounts `json:"nodes,omitzero"`
+	Nodes NodeCounts `json:"nodes"`
 
 	// cohorts are the kinds of nodes: minor version of the kubelet, architecture, and layers. Each has to prove a revision for itself.
 	//
@@ -129,34 +131,54 @@ type WaveStatus struct {
 // NodeCounts has how many members there are of each class.
 type NodeCounts struct {
 	// selected is all of them.
-	Selected     int32 `json:"selected,omitempty"`
-	Updatable    int32 `json:"updatable,omitempty"`
-	Old          int32 `json:"old,omitempty"`
-	Late         int32 `json:"late,omitempty"`
-	Applying     int32 `json:"applying,omitempty"`
-	Waiting      int32 `json:"waiting,omitempty"`
-	OnTrial      int32 `json:"onTrial,omitempty"`
-	Proven       int32 `json:"proven,omitempty"`
-	Failed       int32 `json:"failed,omitempty"`
-	Blocked      int32 `json:"blocked,omitempty"`
-	Unavailable  int32 `json:"unavailable,omitempty"`
-	Away         int32 `json:"away,omitempty"`
-	Joining      int32 `json:"joining,omitempty"`
-	Held         int32 `json:"held,omitempty"`
-	Skipped      int32 `json:"skipped,omitempty"`
-	Manual       int32 `json:"manual,omitempty"`
-	Conflict     int32 `json:"conflict,omitempty"`
-	Unsupervised int32 `json:"unsupervised,omitempty"`
-	Leaving      int32 `json:"leaving,omitempty"`
+	//
+	// +optional
+	Selected int32 `json:"selected"`
+	// +optional
+	Updatable int32 `json:"updatable"`
+	// +optional
+	Old int32 `json:"old"`
+	// +optional
+	Late int32 `json:"late"`
+	// +optional
+	Applying int32 `json:"applying"`
+	// +optional
+	Waiting int32 `json:"waiting"`
+	// +optional
+	OnTrial int32 `json:"onTrial"`
+	// +optional
+	Proven int32 `json:"proven"`
+	// +optional
+	Failed int32 `json:"failed"`
+	// +optional
+	Blocked int32 `json:"blocked"`
+	// +optional
+	Unavailable int32 `json:"unavailable"`
+	// +optional
+	Away int32 `json:"away"`
+	// +optional
+	Joining int32 `json:"joining"`
+	// +optional
+	Held int32 `json:"held"`
+	// +optional
+	Skipped int32 `json:"skipped"`
+	// +optional
+	Manual int32 `json:"manual"`
+	// +optional
+	Conflict int32 `json:"conflict"`
+	// +optional
+	Unsupervised int32 `json:"unsupervised"`
+	// +optional
+	Leaving int32 `json:"leaving"`
 }
 
 // CohortStatus is a kind of nodes.
 type CohortStatus struct {
 	Name string `json:"name"`
 	// +optional
-	Nodes int32 `json:"nodes,omitempty"`
+	Nodes int32 `json:"nodes"`
 	// +optional
-	Proven int32 `json:"proven,omitempty"`
+	Proven int32 `json:"proven"`
 }
 
 // Stop says why a revision was stopped.
@@ -201,7 +223,7 @@ type RevisionStatus struct {
 	// proven is how many members have proven it, when it was last the target.
 	//
 	// +optional
-	Proven int32 `json:"proven,omitempty"`
+	Proven int32 `json:"proven"`
 	// +optional
 	Result Result `json:"result,omitempty"`
 	// provenIn are the cohorts in which it was completed: elsewhere it needs a canary again.
