@@ -126,7 +126,7 @@ func (s *session) adoption(pools []pool, v nodeView, say notes) (map[string]any,
 	}
 	p := poolNamed(pools, owners[0])
 	mark := rollout.Mark{Pool: p.Name, Assignment: cmp.Or(node.Source, rollout.Unassigned), Attempt: 1}
-	if rollout.ParseMark(mark.String()) != mark {
+	if _, wellFormed := v.current(); !wellFormed {
 		return nil, fmt.Errorf("its assignment %q is malformed; kubectl kubelet reset %s, and adopt it then", v.says.Assignment, v.Name)
 	}
 	released := v.heldOut()

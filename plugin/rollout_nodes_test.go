@@ -30,13 +30,13 @@ func TestAdoptAndRelease(t *testing.T) {
 		retry   bool
 		label   string
 	}{
-		"assigned by hand": {"adopt", byHand, "adopted", "n1: pool workers moves it from " + own + " to revision 2 when its turn comes", "workers " + own + " 1", false, ""},
-		"never assigned":   {"adopt", func(*fakePool) *corev1.Node { return localNode("n1") }, "adopted", "moves it from local to revision 2", "workers - 1", false, ""},
+		"assigned by hand": {"adopt", byHand, "adopted", "n1: pool workers moves it from " + own + " to revision 2 when its turn comes", `{"pool":"workers","assignment":"` + own + `","attempt":1}`, false, ""},
+		"never assigned":   {"adopt", func(*fakePool) *corev1.Node { return localNode("n1") }, "adopted", "moves it from local to revision 2", `{"pool":"workers","attempt":1}`, false, ""},
 		"reset by hand": {"adopt", func(p *fakePool) *corev1.Node {
 			n := p.member("n1", 2, "Active")
 			delete(n.Annotations, nodev1.ConfigSourceAnnotation)
 			return n
-		}, "adopted", "from local to revision 2", "workers - 1", false, ""},
+		}, "adopted", "from local to revision 2", `{"pool":"workers","attempt":1}`, false, ""},
 		"released before": {"adopt", func(p *fakePool) *corev1.Node {
 			n := p.member("n1", 1, "Active")
 			n.Labels[rollout.PoolLabel] = noPool
@@ -46,7 +46,7 @@ func TestAdoptAndRelease(t *testing.T) {
 			n := byHand(p)
 			n.Labels[rollout.RolloutLabel] = "hold"
 			return n
-		}, "adopted", "warning: n1 has the label kubelet-supervisor.io/rollout=hold, and is not moved while it has", "workers " + own + " 1", false, ""},
+		}, "adopted", "warning: n1 has the label kubelet-supervisor.io/rollout=hold, and is not moved while it has", `{"pool":"workers","assignment":"` + own + `","attempt":1}`, false, ""},
 		"a member": {"adopt", func(p *fakePool) *corev1.Node { return p.member("n1", 2, "Active") }, "unchanged",
 			"nothing is changed: node n1 is in the hands of pool workers already", "=", true, ""},
 		"release": {"release", func(p *fakePool) *corev1.Node { return p.member("n1", 2, "Refused") }, "released",

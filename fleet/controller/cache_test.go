@@ -24,7 +24,7 @@ func full() *corev1.Node {
 		Warnings: []string{"many more words"}, Change: &nodev1.Change{From: "local", To: "local", Began: now.Time}}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1", ResourceVersion: "7", CreationTimestamp: now, DeletionTimestamp: &now,
 		Labels: map[string]string{"pool": "a", "node-role.kubernetes.io/control-plane": ""}, Annotations: map[string]string{
-			nodev1.ConfigSourceAnnotation: "kubelet-config/pool-a-0123456789/kubelet", rollout.MarkAnnotation: "a kubelet-config/pool-a-0123456789/kubelet 1",
+			nodev1.ConfigSourceAnnotation: "kubelet-config/pool-a-0123456789/kubelet", rollout.MarkAnnotation: `{"pool":"a","assignment":"kubelet-config/pool-a-0123456789/kubelet","attempt":1}`,
 			nodev1.RetryAnnotation: "a/0123456789/1", nodev1.StatusAnnotation: said.Encode(),
 			nodev1.ConfigStatusAnnotation: "{}", nodev1.ConfigObservedAnnotation: "local", "machineconfiguration.openshift.io/state": "Working",
 			"weave.works/kured-reboot-in-progress": "now", "kured.dev/reboot-in-progress": "now", "csi.volume.kubernetes.io/nodeid": "much"}}}

@@ -77,11 +77,11 @@ func (s *stage) until(what string, holds func(n *corev1.Node) bool) {
 }
 
 func isDrained(n *corev1.Node) bool {
-	return n.Spec.Unschedulable && strings.HasPrefix(n.Annotations[rollout.DrainAnnotation], "a ")
+	return n.Spec.Unschedulable && rollout.ParseDrain(n.Annotations[rollout.DrainAnnotation]).Pool == "a"
 }
 
 func isOver(n *corev1.Node) bool {
-	return strings.Contains(n.Annotations[rollout.DrainAnnotation], " over: ")
+	return rollout.ParseDrain(n.Annotations[rollout.DrainAnnotation]).Over != ""
 }
 
 // protects is a PodDisruptionBudget that lets a pod go only after so many tries.

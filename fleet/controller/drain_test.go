@@ -85,7 +85,7 @@ func TestADrainInVain(t *testing.T) {
 				s.until("it is drained", isDrained)
 				s.until("it is over", isOver)
 				n := s.n1()
-				if got := strings.SplitN(n.Annotations[rollout.DrainAnnotation], " over: ", 2)[1]; got != row.want || n.Spec.Unschedulable {
+				if got := rollout.ParseDrain(n.Annotations[rollout.DrainAnnotation]).Over; got != row.want || n.Spec.Unschedulable {
 					t.Errorf("it ends with %q, unschedulable %v", got, n.Spec.Unschedulable)
 				}
 				if got := s.api.asked("eviction"); len(got) > 0 != row.asked {
@@ -160,12 +160,12 @@ func TestWhoEndsADrain(t *testing.T) {
 	}{
 		"it leads no longer": {func(s *stage) { s.leads.leads = false }, true, ""},
 		"uncordoned": {func(s *stage) { n := s.n1(); n.Spec.Unschedulable = false; s.api.put(n) }, false,
-			" over: somebody has uncordoned the node"},
+			`"over":"somebody has uncordoned the node"`},
 		"uncordoned, and cordoned": {func(s *stage) {
 			n := s.n1()
 			n.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl-cordon", FieldsV1: theCordon}}
 			s.api.put(n)
-		}, true, " over: somebody has uncordoned the node"},
+		}, true, `"over":"somebody has uncordoned the node"`},
 		"the pool is deleted":          {func(s *stage) { s.api.remove("KubeletPool/a") }, false, "none"},
 		"the node is held":             {func(s *stage) { n := s.n1(); n.Labels[rollout.RolloutLabel] = "hold"; s.api.put(n) }, false, "none"},
 		"the annotation is taken away": {func(s *stage) { n := s.n1(); delete(n.Annotations, rollout.DrainAnnotation); s.api.put(n) }, true, "none"},
@@ -182,7 +182,7 @@ func TestWhoEndsADrain(t *testing.T) {
 				}
 				n := s.n1()
 				got := n.Annotations[rollout.DrainAnnotation]
-				if n.Spec.Unschedulable != row.unschedulable || row.annotation == "none" && got != "" || row.annotation != "none" && !strings.HasSuffix(got, row.annotation) {
+				if n.Spec.Unschedulable != row.unschedulable || row.annotation == "none" && got != "" || row.annotation != "none" && !strings.Contains(got, row.annotation) {
 					t.Errorf("unschedulable %v, %q", n.Spec.Unschedulable, got)
 				}
 			})

@@ -26,6 +26,8 @@ func sameWords(n rollout.Node) rollout.Node {
 	n.Minor, n.Arch = same(n.Minor), same(n.Arch)
 	n.Assigned, n.Active, n.Good = same(n.Assigned), same(n.Active), same(n.Good)
 	n.Observed, n.Reason, n.Failure, n.Holds = same(n.Observed), same(n.Reason), same(n.Failure), same(n.Holds)
+	n.Mark.Pool, n.Mark.Assignment = same(n.Mark.Pool), same(n.Mark.Assignment)
+	n.Drain.Pool, n.Drain.Hash, n.Drain.Over = same(n.Drain.Pool), same(n.Drain.Hash), same(n.Drain.Over)
 	n.RetryHeard.Pool, n.RetryHeard.Hash = same(n.RetryHeard.Pool), same(n.RetryHeard.Hash)
 	return n
 }

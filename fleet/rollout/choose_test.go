@@ -19,7 +19,7 @@ func (tab *table) written(plan Plan) string {
 		if w.RemoveTaint != "" {
 			source += "-" + w.RemoveTaint
 		}
-		source += w.Consent + strings.NewReplacer(tab.retry.Hash, "T", tab.oldRetry.Hash, "S").Replace(w.Drain.String())
+		source += w.Consent + strings.NewReplacer(tab.retry.Hash, "T", tab.oldRetry.Hash, "S").Replace(drainText(w.Drain))
 		if w.Lifts {
 			source += "-cordon"
 		}

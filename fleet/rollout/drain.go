@@ -3,6 +3,7 @@ package rollout
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,38 +25,31 @@ const (
 	// passesWithin is how long a node may take to find out that its pods are gone: it looks every 5 minutes, give or take a tenth.
 	passesWithin = 6 * time.Minute
 	overLimit    = 256
-	drainIsOver  = "over:"
 )
 
-// Drain is the drain of a node by a pool, for a revision. As an annotation beside a cordon it says whose cordon that is. Once the drain has come to
-// nothing it says why, and that there is to be no other one for the revision. Its zero value is none.
+// Drain is the drain of a node by a pool, for a revision. As an annotation, in JSON, beside a cordon it says whose cordon that is. Once the drain has
+// come to nothing it says why, and that there is to be no other one for the revision. Its zero value is none.
 type Drain struct {
-	Pool, Hash string
+	Pool string `json:"pool"`
+	Hash string `json:"hash"`
 	// Over says why it has come to nothing; empty where it is under way.
-	Over string
+	Over string `json:"over,omitempty"`
 }
 
 func (d Drain) String() string {
-	switch {
-	case d.Pool == "":
+	if d.Pool == "" {
 		return ""
-	case d.Over != "":
-		return d.Pool + " " + d.Hash + " " + drainIsOver + " " + d.Over
 	}
-	return d.Pool + " " + d.Hash
+	return annotationOf(d)
 }
 
 // ParseDrain reads an annotation. What it cannot read is none: such a cordon is in a person's hands.
 func ParseDrain(text string) Drain {
-	words := strings.SplitN(text, " ", 4)
-	switch {
-	case len(words) < 2 || words[0] == "" || words[1] == "":
-	case len(words) == 2:
-		return Drain{Pool: words[0], Hash: words[1]}
-	case len(words) == 4 && words[2] == drainIsOver && words[3] != "":
-		return Drain{words[0], words[1], words[3]}
+	var d Drain
+	if text == "" || json.Unmarshal([]byte(text), &d) != nil || d.Pool == "" || d.Hash == "" {
+		return Drain{}
 	}
-	return Drain{}
+	return d
 }
 
 // Draining is a node whose pods are to be evicted.

@@ -199,14 +199,14 @@ func TestWhoseCordon(t *testing.T) {
 		managers   []metav1.ManagedFieldsEntry
 		ours       bool
 	}{
-		"ours":                              {"workers 84bd77c4f0", []metav1.ManagedFieldsEntry{other, by(FieldManager)}, true},
-		"ours, of which nothing is kept":    {"workers 84bd77c4f0", nil, true},
+		"ours":                              {`{"pool":"workers","hash":"84bd77c4f0"}`, []metav1.ManagedFieldsEntry{other, by(FieldManager)}, true},
+		"ours, of which nothing is kept":    {`{"pool":"workers","hash":"84bd77c4f0"}`, nil, true},
 		"somebody else's":                   {"", []metav1.ManagedFieldsEntry{by("kubectl-cordon")}, false},
 		"somebody else's, and nothing kept": {"", nil, false},
-		"cordoned again by somebody else":   {"workers 84bd77c4f0", []metav1.ManagedFieldsEntry{by("kubectl-cordon")}, false},
-		"somebody else stands by it, too":   {"workers 84bd77c4f0", []metav1.ManagedFieldsEntry{by(FieldManager), by("argo")}, false},
-		"the drain is over":                 {"workers 84bd77c4f0 over: timed out", nil, false},
-		"an annotation that nobody reads":   {"workers 84bd77c4f0 perhaps", nil, false},
+		"cordoned again by somebody else":   {`{"pool":"workers","hash":"84bd77c4f0"}`, []metav1.ManagedFieldsEntry{by("kubectl-cordon")}, false},
+		"somebody else stands by it, too":   {`{"pool":"workers","hash":"84bd77c4f0"}`, []metav1.ManagedFieldsEntry{by(FieldManager), by("argo")}, false},
+		"the drain is over":                 {`{"pool":"workers","hash":"84bd77c4f0","over":"timed out"}`, nil, false},
+		"an annotation that nobody reads":   {`"workers 84bd77c4f0"`, nil, false},
 	} {
 		n := aNode()
 		n.Spec.Unschedulable, n.ManagedFields = true, row.managers
@@ -221,13 +221,24 @@ func TestWhoseCordon(t *testing.T) {
 	}
 }
 
+// drainText is a drain in words.
+func drainText(d Drain) string {
+	switch {
+	case d.Pool == "":
+		return ""
+	case d.Over != "":
+		return d.Pool + " " + d.Hash + " over: " + d.Over
+	}
+	return d.Pool + " " + d.Hash
+}
+
 func TestParseDrain(t *testing.T) {
 	for _, drain := range []Drain{{}, {Pool: "workers", Hash: "84bd77c4f0"}, {"workers", "local", "timed out after 10m0s: default/web is terminating"}} {
 		if got := ParseDrain(drain.String()); got != drain {
 			t.Errorf("%q is read as %+v", drain, got)
 		}
 	}
-	for _, text := range []string{"workers", "workers ", " x", "workers x y", "workers x over:", "workers x under: z", "workers x over: "} {
+	for _, text := range []string{"workers", "{}", "[]", "null", `"workers"`, `{"pool":"workers"}`, `{"hash":"x"}`, `{"pool":"workers","hash":7}`, `{"pool":"workers","hash":"x"} y`} {
 		if got := ParseDrain(text); got != (Drain{}) {
 			t.Errorf("%q is read as %+v", text, got)
 		}

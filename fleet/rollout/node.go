@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,7 +22,7 @@ const (
 	RolloutLabel    = prefix + "rollout"
 	PoolLabel       = prefix + "pool"
 
-	// Unassigned is the assignment of none at all, in a mark.
+	// Unassigned is the assignment of none at all, in a Mark; the annotation has none.
 	Unassigned = "-"
 )
 
@@ -77,36 +78,42 @@ const (
 	PIDPressure
 )
 
-// Mark records the assignment that a pool has written; it is the value of an annotation. Its zero value is none.
+// Mark records the assignment that a pool has written; it is the value of an annotation, as JSON. Its zero value is none.
 type Mark struct {
-	Pool, Assignment string
-	Attempt          int64
+	Pool       string `json:"pool"`
+	Assignment string `json:"assignment,omitempty"`
+	Attempt    int64  `json:"attempt"`
 }
 
 func (m Mark) String() string {
 	if m.Pool == "" {
 		return ""
 	}
-	return m.Pool + " " + m.Assignment + " " + strconv.FormatInt(m.Attempt, 10)
+	if m.Assignment == Unassigned {
+		m.Assignment = ""
+	}
+	return annotationOf(m)
 }
 
 // ParseMark reads an annotation. What it cannot read is none: such a node is in a person's hands.
 func ParseMark(text string) Mark {
-	pool, assignment, attempt := threeParts(text, " ")
-	return Mark{pool, assignment, attempt}
+	var m Mark
+	if text == "" || json.Unmarshal([]byte(text), &m) != nil || m.Pool == "" {
+		return Mark{}
+	}
+	if m.Assignment == "" {
+		m.Assignment = Unassigned
+	}
+	return m
 }
 
-// threeParts reads two words and an attempt. All are empty where it is anything else.
-func threeParts(text, between string) (pool, what string, attempt int64) {
-	words := strings.Split(text, between)
-	if len(words) != 3 || words[0] == "" || words[1] == "" {
-		return "", "", 0
-	}
-	attempt, err := strconv.ParseInt(words[2], 10, 64)
+// annotationOf is a value as an annotation has it. Strings and numbers always have one.
+func annotationOf(value any) string {
+	text, err := canonical(value)
 	if err != nil {
-		return "", "", 0
+		panic(err)
 	}
-	return words[0], words[1], attempt
+	return text
 }
 
 // Records says whether the Node still has the assignment that the mark records.
@@ -130,8 +137,15 @@ func (r Retry) String() string {
 
 // ParseRetry reads an annotation. A person's own value is none.
 func ParseRetry(text string) Retry {
-	pool, hash, attempt := threeParts(text, "/")
-	return Retry{pool, hash, attempt}
+	words := strings.Split(text, "/")
+	if len(words) != 3 || words[0] == "" || words[1] == "" {
+		return Retry{}
+	}
+	attempt, err := strconv.ParseInt(words[2], 10, 64)
+	if err != nil {
+		return Retry{}
+	}
+	return Retry{words[0], words[1], attempt}
 }
 
 // With is the node as it will be once a write has arrived. The shell lays what it has sent over its cache until that has caught up.

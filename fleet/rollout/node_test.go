@@ -19,7 +19,7 @@ func aNode() *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1", ResourceVersion: "7", CreationTimestamp: created,
 			Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""},
 			Annotations: map[string]string{
-				nodev1.ConfigSourceAnnotation: variantText, MarkAnnotation: "workers " + variantText + " 2", nodev1.RetryAnnotation: "workers/84bd77c4f0/2",
+				nodev1.ConfigSourceAnnotation: variantText, MarkAnnotation: `{"pool":"workers","assignment":"` + variantText + `","attempt":2}`, nodev1.RetryAnnotation: "workers/84bd77c4f0/2",
 				nodev1.StatusAnnotation:       refusal().Encode(),
 				nodev1.ConfigStatusAnnotation: `{"assigned":{"configMap":{"namespace":"kubelet-config","name":"pool-workers-5f6c8d9b7a","uid":"x","resourceVersion":"1","kubeletConfigKey":"kubelet"}}}`,
 			}},
@@ -101,9 +101,9 @@ func TestWhatANodeSays(t *testing.T) {
 			n.Spec.ConfigSource = &corev1.NodeConfigSource{}
 		}, func(n Node) bool { return n.Source != "" && !n.Mark.Records(n.Source) }},
 		"a person's retry":      {func(n *corev1.Node) { n.Annotations[nodev1.RetryAnnotation] = "now" }, func(n Node) bool { return n.Retry == Retry{} }},
-		"a mark that is broken": {func(n *corev1.Node) { n.Annotations[MarkAnnotation] = "workers x" }, func(n Node) bool { return n.Mark == Mark{} }},
+		"a mark that is broken": {func(n *corev1.Node) { n.Annotations[MarkAnnotation] = "workers - 1" }, func(n Node) bool { return n.Mark == Mark{} }},
 		"adopted": {func(n *corev1.Node) {
-			n.Annotations[MarkAnnotation] = "workers - 1"
+			n.Annotations[MarkAnnotation] = `{"pool":"workers"}`
 			delete(n.Annotations, nodev1.ConfigSourceAnnotation)
 		}, func(n Node) bool { return n.Mark.Records(n.Source) }},
 		"deleted":           {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{} }, func(n Node) bool { return n.Leaving }},
@@ -138,12 +138,23 @@ func annotation(key, value string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Annotations[key] = value }
 }
 
-// What is written can be read.
+// What is written can be read, and nothing else is.
 func TestMarkAndRetry(t *testing.T) {
-	mark, retry := Mark{"workers", variantText, 3}, Retry{"workers", "5f6c8d9b7a", 3}
-	if got := ParseMark(mark.String()); got != mark || mark.String() != "workers "+variantText+" 3" {
-		t.Errorf("%q is read as %v", mark, got)
+	for text, mark := range map[string]Mark{
+		`{"pool":"workers","assignment":"` + variantText + `","attempt":3}`: {"workers", variantText, 3},
+		`{"pool":"workers","attempt":1}`:                                    {"workers", Unassigned, 1},
+		"":                                                                  {},
+	} {
+		if got := ParseMark(text); got != mark || mark.String() != text {
+			t.Errorf("%q is read as %+v, and written as %q", text, got, mark)
+		}
 	}
+	for _, text := range []string{"workers local 1", "{}", "null", `{"assignment":"local","attempt":1}`, `{"pool":"workers","attempt":"1"}`, `{"pool":"workers","attempt":1} more`} {
+		if got := ParseMark(text); got != (Mark{}) {
+			t.Errorf("%q is read as %+v", text, got)
+		}
+	}
+	retry := Retry{"workers", "5f6c8d9b7a", 3}
 	if got := ParseRetry(retry.String()); got != retry || retry.String() != "workers/5f6c8d9b7a/3" {
 		t.Errorf("%q is read as %v", retry, got)
 	}

@@ -55,7 +55,7 @@ func threeNodes() (nodes []corev1.Node) {
 		nodes = append(nodes, corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i+1), UID: types.UID(fmt.Sprintf("%08d-0000", i)), Labels: map[string]string{"node-restriction.kubernetes.io/pool": "workers"},
 				Annotations: map[string]string{nodev1.ConfigStatusAnnotation: "{}", nodev1.StatusAnnotation: `{"features":["layers"]}`, nodev1.ConfigSourceAnnotation: "kubelet-config/pool-workers-0123456789/kubelet",
-					rollout.MarkAnnotation: "workers kubelet-config/pool-workers-0123456789/kubelet 1", nodev1.RetryAnnotation: "workers/0123456789/1"}},
+					rollout.MarkAnnotation: `{"pool":"workers","assignment":"kubelet-config/pool-workers-0123456789/kubelet","attempt":1}`, nodev1.RetryAnnotation: "workers/0123456789/1"}},
 			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}})
 	}
 	return nodes

@@ -34,7 +34,7 @@ func (c *crew) awaitDrain(i int) {
 	c.t.Helper()
 	c.awaitThat(fmt.Sprintf("node %d is drained", i), time.Minute, func() bool {
 		annotation, cordoned := c.drainOf(i)
-		return cordoned && strings.HasPrefix(annotation, c.pool+" ")
+		return cordoned && rollout.ParseDrain(annotation).Pool == c.pool
 	})
 }
 
@@ -43,7 +43,7 @@ func (c *crew) awaitOver(i int) (words string) {
 	c.t.Helper()
 	c.awaitThat(fmt.Sprintf("node %d was drained in vain", i), 90*time.Second, func() bool {
 		annotation, _ := c.drainOf(i)
-		_, words, _ = strings.Cut(annotation, " over: ")
+		words = rollout.ParseDrain(annotation).Over
 		return words != ""
 	})
 	return words

@@ -55,7 +55,7 @@ func TestRights(t *testing.T) {
 	}
 	spec := patch(&v1alpha1.KubeletPool{ObjectMeta: metav1.ObjectMeta{Name: pool.Name}}, `{"spec":{"priority":7}}`)
 	label := patch(&v1alpha1.KubeletPool{ObjectMeta: metav1.ObjectMeta{Name: pool.Name}}, `{"metadata":{"labels":{"a":"b"}}}`)
-	mark := patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.pool + "-1"}}, `{"metadata":{"annotations":{"kubelet-supervisor.io/pool-assigned":"p - 1"}}}`)
+	mark := patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.pool + "-1"}}, `{"metadata":{"annotations":{"kubelet-supervisor.io/pool-assigned":"{\"pool\":\"p\"}"}}}`)
 	makePool := create(func() client.Object { return smallPool("rights-more") })
 	dropPool := func(as client.Client) error {
 		return as.Delete(t.Context(), &v1alpha1.KubeletPool{ObjectMeta: metav1.ObjectMeta{Name: pool.Name}}, client.DryRunAll)
