@@ -33,15 +33,15 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		nodes: gauge("kubelet_pool_nodes", "Members of a pool, by class.", "pool", "class"),
-		wave:  gauge("kubelet_pool_wave", "The open wave of a pool; 0 when there is nothing to roll out.", "pool"),
-		stop:  gauge("kubelet_pool_stopped", "1 while the target of a pool is stopped.", "pool"),
-		held:  gauge("kubelet_pool_held", "1 while new assignments of a pool wait because of doubt.", "pool"),
-		patches: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_pool_patches_total",
+		nodes: gauge("kubelet_supervisor_pool_nodes", "Members of a pool, by class.", "pool", "class"),
+		wave:  gauge("kubelet_supervisor_pool_wave", "The open wave of a pool; 0 when there is nothing to roll out.", "pool"),
+		stop:  gauge("kubelet_supervisor_pool_stopped", "1 while the target of a pool is stopped.", "pool"),
+		held:  gauge("kubelet_supervisor_pool_held", "1 while new assignments of a pool wait because of doubt.", "pool"),
+		patches: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_supervisor_pool_patches_total",
 			Help: "PATCHes of Nodes, by the status code of the answer; 0 where there was none."}, []string{"code"}),
-		afterVerdict: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_pool_verdict_to_last_assignment_seconds",
+		afterVerdict: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_supervisor_pool_verdict_to_last_assignment_seconds",
 			Help: "For how long after the verdict that stopped a pool assignments of it were still sent.", Buckets: prometheus.ExponentialBuckets(0.01, 2, 12)}),
-		decide: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_pool_decide_seconds",
+		decide: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_supervisor_pool_decide_seconds",
 			Help: "How long a decision over all pools takes.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12)}),
 	}
 	for _, code := range usualCodes {

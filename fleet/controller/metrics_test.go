@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,10 +34,12 @@ func TestTheMetricsNames(t *testing.T) {
 	}
 	names := map[string]bool{}
 	for _, family := range families {
-		names[family.GetName()] = true
+		if names[family.GetName()] = true; !strings.HasPrefix(family.GetName(), "kubelet_supervisor_pool_") {
+			t.Errorf("%s has a name of the kubelet's own", family.GetName())
+		}
 	}
-	for _, name := range []string{"kubelet_pool_nodes", "kubelet_pool_wave", "kubelet_pool_stopped", "kubelet_pool_held",
-		"kubelet_pool_verdict_to_last_assignment_seconds", "kubelet_pool_patches_total", "kubelet_pool_decide_seconds"} {
+	for _, name := range []string{"kubelet_supervisor_pool_nodes", "kubelet_supervisor_pool_wave", "kubelet_supervisor_pool_stopped", "kubelet_supervisor_pool_held",
+		"kubelet_supervisor_pool_verdict_to_last_assignment_seconds", "kubelet_supervisor_pool_patches_total", "kubelet_supervisor_pool_decide_seconds"} {
 		if !names[name] {
 			t.Errorf("there is no %s", name)
 		}
@@ -113,7 +116,7 @@ func patches(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	}
 	counted := map[string]float64{}
 	for _, family := range families {
-		if family.GetName() == "kubelet_pool_patches_total" {
+		if family.GetName() == "kubelet_supervisor_pool_patches_total" {
 			for _, m := range family.GetMetric() {
 				counted[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
 			}

@@ -50,16 +50,16 @@
       {
         name: 'kubelet-pool',  // the controller; only its leader tells of pools
         rules: [
-          alert('KubeletPoolStopped', 'warning', 'max %s (kubelet_pool_stopped) > 0' % byPool, '', 'KubeletPool {{ $labels.pool }} has stopped its rollout'),
-          alert('KubeletPoolNodesFailed', 'warning', 'max %s (kubelet_pool_nodes{class="failed"}) > 0' % byPool, '15m', '{{ $value }} nodes of KubeletPool {{ $labels.pool }} refuse or rolled back what others run'),
-          alert('KubeletPoolNodesBlocked', 'warning', 'max %s (kubelet_pool_nodes{class="blocked"}) > 0' % byPool, '15m', '{{ $value }} nodes of KubeletPool {{ $labels.pool }} cannot do what they are assigned, or do not answer'),
-          alert('KubeletPoolInDoubt', 'warning', 'max %s (kubelet_pool_held) > 0' % byPool, '15m', 'KubeletPool {{ $labels.pool }} assigns nothing new, because of doubt'),
-          alert('KubeletPoolNodesLate', 'info', 'max %s (kubelet_pool_nodes{class="late"}) > 0' % byPool, '1d', '{{ $value }} nodes of KubeletPool {{ $labels.pool }} do not come to what the others run'),
-          alert('KubeletPoolManualNodes', 'info', 'max %s (kubelet_pool_nodes{class="manual"}) > 0' % byPool, '1d', '{{ $value }} nodes of KubeletPool {{ $labels.pool }} are assigned by hand'),
-          alert('KubeletPoolControllerGone', 'warning', 'max %(by)s(last_over_time(kubelet_pool_decide_seconds_count[1d])) unless max %(by)s(kubelet_pool_decide_seconds_count)' % { by: by }, '10m', 'the controller of KubeletPools was there in the last day, and tells nothing any more'),
+          alert('KubeletPoolStopped', 'warning', 'max %s (kubelet_supervisor_pool_stopped) > 0' % byPool, '', 'KubeletPool {{ $labels.pool }} has stopped its rollout'),
+          alert('KubeletPoolNodesFailed', 'warning', 'max %s (kubelet_supervisor_pool_nodes{class="failed"}) > 0' % byPool, '15m', '{{ $value }} nodes of KubeletPool {{ $labels.pool }} refuse or rolled back what others run'),
+          alert('KubeletPoolNodesBlocked', 'warning', 'max %s (kubelet_supervisor_pool_nodes{class="blocked"}) > 0' % byPool, '15m', '{{ $value }} nodes of KubeletPool {{ $labels.pool }} cannot do what they are assigned, or do not answer'),
+          alert('KubeletPoolInDoubt', 'warning', 'max %s (kubelet_supervisor_pool_held) > 0' % byPool, '15m', 'KubeletPool {{ $labels.pool }} assigns nothing new, because of doubt'),
+          alert('KubeletPoolNodesLate', 'info', 'max %s (kubelet_supervisor_pool_nodes{class="late"}) > 0' % byPool, '1d', '{{ $value }} nodes of KubeletPool {{ $labels.pool }} do not come to what the others run'),
+          alert('KubeletPoolManualNodes', 'info', 'max %s (kubelet_supervisor_pool_nodes{class="manual"}) > 0' % byPool, '1d', '{{ $value }} nodes of KubeletPool {{ $labels.pool }} are assigned by hand'),
+          alert('KubeletPoolControllerGone', 'warning', 'max %(by)s(last_over_time(kubelet_supervisor_pool_decide_seconds_count[1d])) unless max %(by)s(kubelet_supervisor_pool_decide_seconds_count)' % { by: by }, '10m', 'the controller of KubeletPools was there in the last day, and tells nothing any more'),
           // Every controller-runtime has the first name; the second one tells whose it is, and a replica has it whether it leads or not.
-          alert('KubeletPoolNoLeader', 'warning', 'max %s(leader_election_master_status and on (job, instance) kubelet_pool_decide_seconds_count) == 0' % by, '5m', 'controllers of KubeletPools run, and none of them leads'),
-          alert('KubeletPoolPatchesFail', 'warning', 'sum %s(rate(kubelet_pool_patches_total{code!~"200|409"}[15m])) > 0' % by, '15m', 'the API server refuses or does not answer PATCHes of Nodes'),
+          alert('KubeletPoolNoLeader', 'warning', 'max %s(leader_election_master_status and on (job, instance) kubelet_supervisor_pool_decide_seconds_count) == 0' % by, '5m', 'controllers of KubeletPools run, and none of them leads'),
+          alert('KubeletPoolPatchesFail', 'warning', 'sum %s(rate(kubelet_supervisor_pool_patches_total{code!~"200|409"}[15m])) > 0' % by, '15m', 'the API server refuses or does not answer PATCHes of Nodes'),
         ],
       },
     ],

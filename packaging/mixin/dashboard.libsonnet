@@ -19,8 +19,8 @@
 
   local rows = [
     [
-      number('Supervised nodes', 'Nodes with the condition KubeletConfigOk, by kube-state-metrics.', 'short', [target('cluster:kubelet_config_nodes:count', '')]),
-      number('Nodes that are not OK', 'False or Unknown.', 'short', [target('cluster:kubelet_config_nodes_not_ok:count', '')]),
+      number('Supervised nodes', 'Nodes with the condition KubeletConfigOk, by kube-state-metrics.', 'short', [target('cluster:kubelet_supervisor_nodes:count', '')]),
+      number('Nodes that are not OK', 'False or Unknown.', 'short', [target('cluster:kubelet_supervisor_nodes_not_ok:count', '')]),
       number('Held changes', 'They would kill running pods, and wait.', 'short', [target('sum(kubelet_supervisor_held)', '')]),
       number('Rollbacks in an hour', 'Trials that failed.', 'short', [target('cluster:kubelet_supervisor_rollbacks:increase1h', '')]),
     ],
@@ -47,13 +47,13 @@
       series('Shadowed fields', 'Flags or drop-in files go before them.', 'short', [target('kubelet_supervisor_shadowed_fields > 0', instance)]),
     ],
     [
-      stacked('Members of pools', 'By class, as the leader tells it.', 'short', [target('max by (pool, class) (kubelet_pool_nodes) > 0', '{{pool}} {{class}}')]),
-      series('Open wave', '0: there is nothing to roll out.', 'short', [target('max by (pool) (kubelet_pool_wave)', '{{pool}}')]),
-      series('Stopped and held pools', '', 'short', [target('max by (pool) (kubelet_pool_stopped)', '{{pool}} stopped'), target('max by (pool) (kubelet_pool_held)', '{{pool}} held')]),
+      stacked('Members of pools', 'By class, as the leader tells it.', 'short', [target('max by (pool, class) (kubelet_supervisor_pool_nodes) > 0', '{{pool}} {{class}}')]),
+      series('Open wave', '0: there is nothing to roll out.', 'short', [target('max by (pool) (kubelet_supervisor_pool_wave)', '{{pool}}')]),
+      series('Stopped and held pools', '', 'short', [target('max by (pool) (kubelet_supervisor_pool_stopped)', '{{pool}} stopped'), target('max by (pool) (kubelet_supervisor_pool_held)', '{{pool}} held')]),
     ],
     [
-      series('PATCHes of Nodes', 'By the status of the answer.', 'reqps', [target('sum by (code) (rate(kubelet_pool_patches_total[5m]))', '{{code}}')]),
-      series('Time of a decision', 'The 99th percentile.', 's', [target('histogram_quantile(0.99, sum by (le) (rate(kubelet_pool_decide_seconds_bucket[5m])))', 'p99')]),
+      series('PATCHes of Nodes', 'By the status of the answer.', 'reqps', [target('sum by (code) (rate(kubelet_supervisor_pool_patches_total[5m]))', '{{code}}')]),
+      series('Time of a decision', 'The 99th percentile.', 's', [target('histogram_quantile(0.99, sum by (le) (rate(kubelet_supervisor_pool_decide_seconds_bucket[5m])))', 'p99')]),
       series('Requests of supervisors', 'To the API server, by the status of the answer.', 'reqps', [target('sum by (code) (rate(kubelet_supervisor_api_requests_total[5m]))', '{{code}}')]),
     ],
   ],

@@ -110,45 +110,45 @@ var firings = map[string]firing{
 	},
 	// Only the leader tells: the other one's 0 says nothing.
 	"KubeletPoolStopped": {
-		series: map[string]string{`kubelet_pool_stopped{pool="workers",instance="a"}`: "0x5 1x10", `kubelet_pool_stopped{pool="workers",instance="b"}`: "0x15"}, at: "8m", quiet: "3m",
+		series: map[string]string{`kubelet_supervisor_pool_stopped{pool="workers",instance="a"}`: "0x5 1x10", `kubelet_supervisor_pool_stopped{pool="workers",instance="b"}`: "0x15"}, at: "8m", quiet: "3m",
 		labels: ofPool, says: "KubeletPool workers has stopped its rollout",
 	},
 	"KubeletPoolNodesFailed": {
-		series: map[string]string{`kubelet_pool_nodes{pool="workers",class="failed"}`: "3x40", `kubelet_pool_nodes{pool="workers",class="proven"}`: "9x40"}, at: "20m", quiet: "10m",
+		series: map[string]string{`kubelet_supervisor_pool_nodes{pool="workers",class="failed"}`: "3x40", `kubelet_supervisor_pool_nodes{pool="workers",class="proven"}`: "9x40"}, at: "20m", quiet: "10m",
 		labels: ofPool, says: "3 nodes of KubeletPool workers refuse or rolled back what others run",
 	},
 	"KubeletPoolNodesBlocked": {
-		series: map[string]string{`kubelet_pool_nodes{pool="workers",class="blocked"}`: "2x40", `kubelet_pool_nodes{pool="workers",class="proven"}`: "9x40"}, at: "20m", quiet: "10m",
+		series: map[string]string{`kubelet_supervisor_pool_nodes{pool="workers",class="blocked"}`: "2x40", `kubelet_supervisor_pool_nodes{pool="workers",class="proven"}`: "9x40"}, at: "20m", quiet: "10m",
 		labels: ofPool, says: "2 nodes of KubeletPool workers cannot do what they are assigned, or do not answer",
 	},
 	"KubeletPoolInDoubt": {
-		series: map[string]string{`kubelet_pool_held{pool="workers"}`: "1x40"}, at: "20m", quiet: "10m", labels: ofPool,
+		series: map[string]string{`kubelet_supervisor_pool_held{pool="workers"}`: "1x40"}, at: "20m", quiet: "10m", labels: ofPool,
 		says: "KubeletPool workers assigns nothing new, because of doubt",
 	},
 	"KubeletPoolNodesLate": {
-		series: map[string]string{`kubelet_pool_nodes{pool="workers",class="late"}`: "1x1600"}, at: "1500m", quiet: "1400m", labels: ofPool,
+		series: map[string]string{`kubelet_supervisor_pool_nodes{pool="workers",class="late"}`: "1x1600"}, at: "1500m", quiet: "1400m", labels: ofPool,
 		says: "1 nodes of KubeletPool workers do not come to what the others run",
 	},
 	"KubeletPoolManualNodes": {
-		series: map[string]string{`kubelet_pool_nodes{pool="workers",class="manual"}`: "1x1600"}, at: "1500m", quiet: "1400m", labels: ofPool,
+		series: map[string]string{`kubelet_supervisor_pool_nodes{pool="workers",class="manual"}`: "1x1600"}, at: "1500m", quiet: "1400m", labels: ofPool,
 		says: "1 nodes of KubeletPool workers are assigned by hand",
 	},
 	"KubeletPoolControllerGone": {
-		series: map[string]string{"kubelet_pool_decide_seconds_count" + onN1: "1+1x10"}, at: "40m", quiet: "12m",
+		series: map[string]string{"kubelet_supervisor_pool_decide_seconds_count" + onN1: "1+1x10"}, at: "40m", quiet: "12m",
 		says: "the controller of KubeletPools was there in the last day, and tells nothing any more",
 	},
 	// a leads for half an hour, and then neither does. What another program tells, which leads all the while, says nothing of ours.
 	"KubeletPoolNoLeader": {
 		series: map[string]string{
-			`leader_election_master_status{job="pools",instance="a",name=""}`: "1x30 0x30", `kubelet_pool_decide_seconds_count{job="pools",instance="a"}`: "1+1x60",
-			`leader_election_master_status{job="pools",instance="b",name=""}`: "0x60", `kubelet_pool_decide_seconds_count{job="pools",instance="b"}`: "0x60",
+			`leader_election_master_status{job="pools",instance="a",name=""}`: "1x30 0x30", `kubelet_supervisor_pool_decide_seconds_count{job="pools",instance="a"}`: "1+1x60",
+			`leader_election_master_status{job="pools",instance="b",name=""}`: "0x60", `kubelet_supervisor_pool_decide_seconds_count{job="pools",instance="b"}`: "0x60",
 			`leader_election_master_status{job="others",instance="c",name="x"}`: "1x60",
 		}, at: "40m", quiet: "33m",
 		says: "controllers of KubeletPools run, and none of them leads",
 	},
 	// Conflicts are the ordinary case; a refusal is not.
 	"KubeletPoolPatchesFail": {
-		series: map[string]string{`kubelet_pool_patches_total{code="409"}`: "0+1x60", `kubelet_pool_patches_total{code="403"}`: "0x20 1+1x40"}, at: "50m", quiet: "20m",
+		series: map[string]string{`kubelet_supervisor_pool_patches_total{code="409"}`: "0+1x60", `kubelet_supervisor_pool_patches_total{code="403"}`: "0x20 1+1x40"}, at: "50m", quiet: "20m",
 		says: "the API server refuses or does not answer PATCHes of Nodes",
 	},
 }
@@ -213,7 +213,7 @@ func TestRecordingRules(t *testing.T) {
 		`kubelet_supervisor_rollbacks_total{instance="n1",cause="Exited"}`: "0+1x80", `kubelet_supervisor_rollbacks_total{instance="n2",cause="LeaseLost"}`: "0x80",
 	}
 	values := map[string]float64{
-		"cluster:kubelet_config_nodes:count": 3, "cluster:kubelet_config_nodes_not_ok:count": 2,
+		"cluster:kubelet_supervisor_nodes:count": 3, "cluster:kubelet_supervisor_nodes_not_ok:count": 2,
 		"cluster:kubelet_supervisor_unhealthy_seconds:increase1h": 180, "cluster:kubelet_supervisor_rollbacks:increase1h": 60,
 	}
 	var asked []any

@@ -157,7 +157,7 @@ func TestNamesOfPools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, metric := range regexp.MustCompile(`"(kubelet_pool_\w+)"`).FindAllStringSubmatch(string(metrics), -1) {
+	for _, metric := range regexp.MustCompile(`"(kubelet_supervisor_pool_\w+)"`).FindAllStringSubmatch(string(metrics), -1) {
 		has("metric", "\n| `"+metric[1])
 	}
 }

@@ -33,25 +33,25 @@ func TestMetrics(t *testing.T) {
 	text := f.readMetrics(t)
 	has := samples(text)
 	for sample, want := range map[string]float64{
-		`kubelet_pool_nodes{class="proven",pool="metrics-good"}`:            12,
-		`kubelet_pool_nodes{class="failed",pool="metrics-good"}`:            0,
-		`kubelet_pool_nodes{class="failed",pool="metrics-bad"}`:             1,
-		`kubelet_pool_nodes{class="old",pool="metrics-bad"}`:                11,
-		`kubelet_pool_wave{pool="metrics-good"}`:                            0,
-		`kubelet_pool_wave{pool="metrics-bad"}`:                             1,
-		`kubelet_pool_stopped{pool="metrics-good"}`:                         0,
-		`kubelet_pool_stopped{pool="metrics-bad"}`:                          1,
-		`kubelet_pool_held{pool="metrics-bad"}`:                             0,
-		`kubelet_pool_verdict_to_last_assignment_seconds_count`:             1,
-		`kubelet_pool_verdict_to_last_assignment_seconds_bucket{le="1.28"}`: 1,
-		`kubelet_pool_patches_total{code="200"}`:                            float64(len(good.assigned()) + len(bad.assigned())),
+		`kubelet_supervisor_pool_nodes{class="proven",pool="metrics-good"}`:            12,
+		`kubelet_supervisor_pool_nodes{class="failed",pool="metrics-good"}`:            0,
+		`kubelet_supervisor_pool_nodes{class="failed",pool="metrics-bad"}`:             1,
+		`kubelet_supervisor_pool_nodes{class="old",pool="metrics-bad"}`:                11,
+		`kubelet_supervisor_pool_wave{pool="metrics-good"}`:                            0,
+		`kubelet_supervisor_pool_wave{pool="metrics-bad"}`:                             1,
+		`kubelet_supervisor_pool_stopped{pool="metrics-good"}`:                         0,
+		`kubelet_supervisor_pool_stopped{pool="metrics-bad"}`:                          1,
+		`kubelet_supervisor_pool_held{pool="metrics-bad"}`:                             0,
+		`kubelet_supervisor_pool_verdict_to_last_assignment_seconds_count`:             1,
+		`kubelet_supervisor_pool_verdict_to_last_assignment_seconds_bucket{le="1.28"}`: 1,
+		`kubelet_supervisor_pool_patches_total{code="200"}`:                            float64(len(good.assigned()) + len(bad.assigned())),
 	} {
 		if got, is := has[sample]; !is || got != want {
 			t.Errorf("%s is %v (%v), not %v", sample, got, is, want)
 		}
 	}
-	if has["kubelet_pool_decide_seconds_count"] < 10 || has["kubelet_pool_decide_seconds_sum"] <= 0 {
-		t.Errorf("%v decisions took %v s", has["kubelet_pool_decide_seconds_count"], has["kubelet_pool_decide_seconds_sum"])
+	if has["kubelet_supervisor_pool_decide_seconds_count"] < 10 || has["kubelet_supervisor_pool_decide_seconds_sum"] <= 0 {
+		t.Errorf("%v decisions took %v s", has["kubelet_supervisor_pool_decide_seconds_count"], has["kubelet_supervisor_pool_decide_seconds_sum"])
 	}
 	if t.Failed() {
 		t.Log(strings.Join(slices.Sorted(maps.Keys(has)), "\n"))
@@ -86,7 +86,7 @@ func (f *fleet) readMetrics(t *testing.T) string {
 		if err != nil || code != c.want {
 			t.Fatalf("%s gets %d, %v, not %d", c.who, code, err, c.want)
 		}
-		if strings.Contains(body, "kubelet_pool") != (c.want == http.StatusOK) {
+		if strings.Contains(body, "kubelet_supervisor_pool") != (c.want == http.StatusOK) {
 			t.Errorf("%s reads %.200q", c.who, body)
 		}
 		metrics = body
@@ -101,7 +101,7 @@ func (f *fleet) readMetrics(t *testing.T) string {
 func samples(text string) map[string]float64 {
 	all := map[string]float64{}
 	for line := range strings.Lines(text) {
-		if i := strings.LastIndexByte(line, ' '); i > 0 && strings.HasPrefix(line, "kubelet_pool_") {
+		if i := strings.LastIndexByte(line, ' '); i > 0 && strings.HasPrefix(line, "kubelet_supervisor_pool_") {
 			all[line[:i]], _ = strconv.ParseFloat(strings.TrimSpace(line[i:]), 64)
 		}
 	}

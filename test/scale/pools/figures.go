@@ -150,7 +150,7 @@ func decisions(ctx context.Context, get func(context.Context) (string, error)) (
 	if err != nil {
 		return 0, 0, err
 	}
-	for name, to := range map[string]*float64{"kubelet_pool_decide_seconds_count ": &count, "kubelet_pool_decide_seconds_sum ": &sum} {
+	for name, to := range map[string]*float64{"kubelet_supervisor_pool_decide_seconds_count ": &count, "kubelet_supervisor_pool_decide_seconds_sum ": &sum} {
 		_, rest, is := strings.Cut(text, "\n"+name)
 		line, _, _ := strings.Cut(rest, "\n")
 		if *to, err = strconv.ParseFloat(strings.TrimSpace(line), 64); !is || err != nil {
