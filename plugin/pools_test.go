@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,7 @@ func newFakePool(t *testing.T, layers ...string) *fakePool {
 		if i+1 < len(layers) {
 			p.Status.Stable = &name
 			entry.Result, entry.Proven = v1alpha1.ResultCompleted, 4
+			p.completes(name)
 		}
 		p.Status.Revisions = append([]v1alpha1.RevisionStatus{entry}, p.Status.Revisions...)
 	}
@@ -84,10 +86,17 @@ func (p *fakePool) says(kind string, is bool, reason, message string) {
 	meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: kind, Status: state, Reason: reason, Message: message})
 }
 
+// completes notes that a revision was completed now.
+func (p *fakePool) completes(name v1alpha1.RevisionName) {
+	all := slices.DeleteFunc(p.Status.Completions, func(c v1alpha1.Completion) bool { return c.RevisionName == name })
+	p.Status.Completions = append([]v1alpha1.Completion{{RevisionName: name}}, all...)
+}
+
 // completed has the target through.
 func (p *fakePool) completed() *fakePool {
 	name := p.Status.Target.RevisionName
 	p.Status.Stable, p.Status.Wave = &name, nil
+	p.completes(name)
 	p.Status.Revisions[0].Result = v1alpha1.ResultCompleted
 	p.says(v1alpha1.ConditionReady, true, rollout.ReasonCompleted, "revision 2")
 	p.says(v1alpha1.ConditionProgressing, false, rollout.ReasonCompleted, "revision 2")

@@ -66,6 +66,7 @@ func TestSteering(t *testing.T) {
 			[]string{"back to revision 3: maxPods 111 → 250 in layer fleet", "revision 3 was never completed, so it goes by waves"}, func(p pool) bool { return pin(p) == 3 }},
 		"undo of layers that came back": {"undo workers", func(p *fakePool) { // the first revision was completed after the second
 			p.Status.Target.RevisionName, p.Status.Stable = p.Status.Revisions[2].RevisionName, &p.Status.Revisions[2].RevisionName
+			p.completes(*p.Status.Stable)
 			p.says(v1alpha1.ConditionReady, true, rollout.ReasonCompleted, "")
 		}, "undone", []string{"from revision 1 back to revision 2"}, func(p pool) bool { return pin(p) == 2 }},
 		"undo of an undo under way": {"undo workers", func(p *fakePool) { p.undoes(2) }, "unchanged",
@@ -126,13 +127,13 @@ func TestSteeringRefuses(t *testing.T) {
 		"both":                              {"undo workers --to-revision=1 --to-local", nil, "give one of --to-revision and --to-local"},
 		"local, unasked":                    {"undo workers --to-local", nil, "nothing was changed; answer y, or give --yes"},
 		"what was never completed, unasked": {"undo workers --to-revision=2", nil, "nothing was changed; answer y, or give --yes"},
-		"nothing completed before": {"undo workers", func(p *fakePool) { p.Status.Stable = nil },
+		"nothing completed before": {"undo workers", func(p *fakePool) { p.Status.Stable, p.Status.Completions = nil, nil },
 			"has completed nothing before revision 2, so there is no revision to go back to; kubectl kubelet rollout undo workers --to-local"},
-		"local before": {"undo workers", func(p *fakePool) { p.Status.Stable = &v1alpha1.RevisionName{Local: true} },
+		"local before": {"undo workers", func(p *fakePool) { p.completes(v1alpha1.RevisionName{Local: true}) },
 			"was at the nodes' own configuration before revision 2; kubectl kubelet rollout undo workers --to-local goes back there"},
 		"nothing assigned": {"undo workers", func(p *fakePool) { p.Status = v1alpha1.KubeletPoolStatus{} }, "has assigned nothing yet"},
 		"at the nodes' own": {"undo workers", func(p *fakePool) {
-			p.Status.Target, p.Status.Revisions = &v1alpha1.Target{RevisionName: v1alpha1.RevisionName{Local: true}, Attempt: 1}, nil
+			p.Status.Target, p.Status.Completions = &v1alpha1.Target{RevisionName: v1alpha1.RevisionName{Local: true}, Attempt: 1}, nil
 			p.Status.Stable = &p.Status.Target.RevisionName
 		}, "has completed nothing before the nodes' own configuration"},
 		"two pools":       {"pause workers others", nil, "accepts 1 arg(s)"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -198,27 +199,15 @@ func (p pool) goesBack() bool {
 	return ready.Reason != rollout.ReasonInvalidSpec && ready.Status != metav1.ConditionTrue
 }
 
-// completedBefore is what was stable before the target; nil is nothing.
+// completedBefore is what was completed last, other than the target; nil is nothing.
 func (p pool) completedBefore() *v1alpha1.RevisionName {
-	at, stable := p.Status.Target.RevisionName, p.Status.Stable
-	if stable == nil || *stable != at {
-		return stable
-	}
-	var before, other *v1alpha1.RevisionName
-	for i := range p.Status.Revisions {
-		r := &p.Status.Revisions[i]
-		switch {
-		case r.Result != v1alpha1.ResultCompleted || r.RevisionName == at || p.stopOf(r.Hash) != nil:
-		case r.Revision < at.Revision && (before == nil || r.Revision > before.Revision):
-			before = &r.RevisionName
-		case other == nil || r.Revision > other.Revision:
-			other = &r.RevisionName
+	at := p.Status.Target.RevisionName
+	for i := range p.Status.Completions {
+		if name := &p.Status.Completions[i].RevisionName; *name != at && p.stopOf(name.Hash) == nil {
+			return name
 		}
 	}
-	if before == nil {
-		return other
-	}
-	return before
+	return nil
 }
 
 // named is the name with its hash, where the status knows it.
@@ -233,12 +222,7 @@ func (p pool) named(name v1alpha1.RevisionName) v1alpha1.RevisionName {
 
 // wasCompleted: the revision was stable at some time.
 func (p pool) wasCompleted(name v1alpha1.RevisionName) bool {
-	for _, r := range p.Status.Revisions {
-		if r.RevisionName == name && r.Result == v1alpha1.ResultCompleted {
-			return true
-		}
-	}
-	return p.Status.Stable != nil && *p.Status.Stable == name
+	return slices.ContainsFunc(p.Status.Completions, func(c v1alpha1.Completion) bool { return c.RevisionName == name })
 }
 
 // mayGoTo: the controller keeps that revision, and it was not stopped.

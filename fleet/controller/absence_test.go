@@ -209,7 +209,7 @@ func TestOldRevisionsAreCollected(t *testing.T) {
 			}
 			return n
 		}
-		if r, v := count("ControllerRevision/"), count("ConfigMap/"); r != 2 || v != 2 {
+		if r, v := count("ControllerRevision/"), count("ConfigMap/"); r != 3 || v != 3 { // the target, what an undo goes back to, and one more
 			t.Errorf("there are %d revisions and %d variants", r, v)
 		}
 	})

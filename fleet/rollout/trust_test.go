@@ -44,9 +44,9 @@ func (s *script) upgrade(kills bool) {
 func waysBack() map[string]func(*script) {
 	return map[string]func(*script){
 		"the layers are reverted": func(s *script) { s.layer(string(good)) },
-		"it is pinned":            func(s *script) { s.edit(func(spec *v1alpha1.KubeletPoolSpec) { spec.Rollout.Pin = new(int64(1)) }) },
+		"it is pinned":            func(s *script) { s.edit(func(spec *v1alpha1.KubeletPoolSpec) { spec.Rollout.Pin = pinned(1) }) },
 		"a pin is taken away": func(s *script) {
-			s.edit(func(spec *v1alpha1.KubeletPoolSpec) { spec.Rollout.Pin = new(int64(2)) })
+			s.edit(func(spec *v1alpha1.KubeletPoolSpec) { spec.Rollout.Pin = pinned(2) })
 			s.layer(string(good))
 			s.run(time.Minute)
 			s.edit(func(spec *v1alpha1.KubeletPoolSpec) { spec.Rollout.Pin = nil })
