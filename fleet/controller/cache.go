@@ -85,9 +85,8 @@ func trimmed(n *corev1.Node) *corev1.Node {
 	info := &n.Status.NodeInfo
 	kept.Status.NodeInfo = corev1.NodeSystemInfo{BootID: info.BootID, KubeletVersion: info.KubeletVersion, Architecture: info.Architecture}
 	for _, c := range n.Status.Conditions {
-		switch c.Type {
-		case corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
-			kept.Status.Conditions = append(kept.Status.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status})
+		if condition, is := rollout.KeptCondition(c); is {
+			kept.Status.Conditions = append(kept.Status.Conditions, condition)
 		}
 	}
 	return kept

@@ -147,6 +147,7 @@ func adversaries() []adversary {
 		}), heardBefore},
 		{"a stalled leader with a stale cache", func(s *sim) { s.ignoresLease = true }, stalled},
 		{"one Node whose PATCH is refused", world(func(w *World) { w.Denied = nil }), patchRefused},
+		{"kubelets get newer, and the layers are reverted", trusting, newerKubelets},
 		{"a GPU node joins", world(func(w *World) { // layers are those of the pool, not of the node
 			for i := range w.Nodes {
 				w.Nodes[i].Labels = map[string]string{"pool": "a"}

@@ -101,24 +101,20 @@ func (d *decision) consent(p *pool) {
 	}
 }
 
-// takeBack gives nodes that have not begun with a stopped or superseded revision the stable one again. Nothing restarts there. So a pool that was
-// made anew, and for which the nodes' own configuration is stable, leaves what was superseded to who runs the configuration of the one before.
+// takeBack gives nodes that have not begun with a stopped or superseded revision what they run again, whatever that is. Nothing restarts there, so
+// that no brake holds it up.
 func (d *decision) takeBack(p *pool) {
 	for i := range p.members {
 		m := &p.members[i]
+		n := m.node
 		stopped := p.target.stopped != nil && m.begun && !m.trusted
-		superseded := m.superseded && !m.begun && !p.Spec.Rollout.Paused
-		if !m.notBegun || !stopped && !superseded || m.keep == "" || m.node.Source == m.keep {
-			continue
-		}
-		if m.held || p.manual(m.node) || d.written(p, m.node) || !stopped && m.keep == nodev1.Local && m.node.Active != nodev1.Local {
+		superseded := m.superseded && !m.begun
+		if !m.notBegun || !stopped && !superseded || n.Active == "" || n.Active == n.Source || m.held || p.manual(n) || d.written(p, n) {
 			continue
 		}
 		switch m.class {
 		case Old, Applying, Waiting, Blocked, Skipped, Leaving:
-			if m.node.Active == m.keep || !d.misses(p, m) { // what it runs it need not find
-				d.assign(p, m, WhyTakeBack, m.keep)
-			}
+			d.assign(p, m, WhyTakeBack, n.Active)
 		}
 	}
 }
@@ -128,7 +124,7 @@ func (d *decision) takeBack(p *pool) {
 func (d *decision) join(p *pool) {
 	for i := range p.members {
 		m := &p.members[i]
-		if m.class != Joining || p.stable == nil {
+		if m.class != Joining || p.stable == nil || m.node.Ready && !m.isNew {
 			continue
 		}
 		refused := m.node.Source == m.keep && m.seen.Phase == Failed
@@ -214,13 +210,13 @@ func (p *pool) begins(m *member) {
 	p.cohorts[m.cohort].idle--
 }
 
-// move assigns the target to candidates, as far as there is room. A node that is unavailable already takes nothing of maxUnavailable.
+// move assigns the target to candidates, as far as there is room.
 func (d *decision) move(p *pool, why Why, candidate func(*member) bool) {
 	if p.room() <= 0 || p.maxUnavailable() == 0 {
 		p.starved = p.starved || p.room() > 0
 		return
 	}
-	left := p.maxUnavailable() - p.count.unavailable
+	left := p.left(why)
 	for _, m := range p.candidates(candidate) {
 		if p.room() <= 0 || len(p.writes) >= rate {
 			return
@@ -228,7 +224,7 @@ func (d *decision) move(p *pool, why Why, candidate func(*member) bool) {
 		if d.written(p, m.node) || !p.admits(m) {
 			continue
 		}
-		if !m.unavailable && (left <= 0 || m.node.ControlPlane && d.controlPlanesAway > 0) {
+		if !d.hasSlot(p, m, left) {
 			p.starved = true
 			continue
 		}
@@ -246,6 +242,40 @@ func (d *decision) move(p *pool, why Why, candidate func(*member) bool) {
 		p.place(m)
 		d.assign(p, m, why, m.want)
 	}
+}
+
+// left is how many more members may become unavailable. On the way back those count alone who change, or have what is left: who died of something
+// else holds nobody up. And one at a time may always go back.
+func (p *pool) left(why Why) int {
+	if why != WhyBack {
+		return p.maxUnavailable() - p.count.unavailable
+	}
+	taken, changing := 0, 0
+	for i := range p.members {
+		m := &p.members[i]
+		if m.unavailable && (m.changing() || m.superseded || m.node.Mark.Pool == p.Name && !p.wasCompleted(m.node.Retry.Hash)) {
+			taken++
+		}
+		if m.changing() && m.unavailable {
+			changing++
+		}
+	}
+	if changing == 0 {
+		return max(1, p.maxUnavailable()-taken)
+	}
+	return p.maxUnavailable() - taken
+}
+
+// hasSlot: there is room for one more, or the member takes none: it is NotReady or cordoned. One that changes already holds its own, as long as no
+// more do than may. Of control planes one is away at a time, whatever it is away for.
+func (d *decision) hasSlot(p *pool, m *member, left int) bool {
+	switch {
+	case !m.unavailable:
+		return left > 0 && (!m.node.ControlPlane || d.controlPlanesAway == 0)
+	case m.node.ControlPlane:
+		return d.controlPlanesAway <= 1
+	}
+	return !m.node.Ready || m.node.Cordoned || p.count.unavailable <= p.maxUnavailable() || left > 0
 }
 
 // place counts a member that is assigned the target now.
@@ -301,14 +331,34 @@ func (p *pool) candidates(candidate func(*member) bool) []*member {
 func (d *decision) assign(p *pool, m *member, why Why, source string) {
 	w := d.write(p, m, why)
 	hash := p.target.retry.Hash
-	if why == WhyTakeBack || why == WhyJoin && source == m.keep {
-		hash = localHash
-		if p.stable != nil {
-			hash = p.stable.Hash
-		}
+	switch {
+	case why == WhyTakeBack:
+		hash = p.hashOf(m, source)
+	case why == WhyJoin && source == m.keep && p.stable != nil:
+		hash = p.stable.Hash
 	}
 	w.Source, w.Mark, w.Retry = source, Mark{p.Name, source, p.target.attempt}, Retry{p.Name, hash, p.target.attempt}
 	p.writes = append(p.writes, w)
+}
+
+// otherHash stands for what is no revision of the pool's: a person's, or one that is not kept any more.
+const otherHash = "other"
+
+// hashOf is the revision that a source is of.
+func (p *pool) hashOf(m *member, source string) string {
+	switch {
+	case source == nodev1.Local:
+		return localHash
+	case source == m.want:
+		return p.target.retry.Hash
+	case source == m.keep && p.stable != nil:
+		return p.stable.Hash
+	}
+	of := p.kept(func(r *Revision) bool { return r.SourceFor(m.node.Labels) == source })
+	if of == nil {
+		return otherHash
+	}
+	return of.Hash
 }
 
 func (d *decision) write(p *pool, m *member, why Why) Write {
@@ -337,11 +387,12 @@ func (d *decision) send() {
 func (d *decision) addVariant(w *Write) {
 	p := d.named[w.Pool]
 	m := p.memberOf(w)
-	if w.Source == m.want {
+	switch w.Source {
+	case m.want:
 		d.needs(w.Source, p.target.revision, m.wantMask)
-	} else {
+	case m.keep:
 		d.needs(w.Source, p.stable, m.keepMask)
-	}
+	} // what a node runs it need not find
 }
 
 // needs puts a variant into the plan.

@@ -96,11 +96,13 @@ func (s *Seen) phase(n *Node, r *rules) Class {
 	return Applying
 }
 
-// runs says whether the kubelet runs what the mark records, by all that the node says.
+// runs says whether the kubelet runs what is assigned, by all that the node says. Whose assignment that is says nothing.
 func runs(n *Node) bool {
-	at := n.Mark.Assignment
+	at := n.Source
 	switch {
-	case n.Mark.Pool == "" || n.Observed != at || n.Active != at:
+	case at == "":
+		return n.Observed == "" && n.Reason == nodev1.ReasonLocal
+	case n.Observed != at || n.Active != at:
 		return false
 	case at == nodev1.Local:
 		return n.Reason == nodev1.ReasonLocal

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -27,8 +28,11 @@ type member struct {
 	begun, superseded bool
 	// notBegun: what it has was assigned, and it has not begun with it.
 	notBegun bool
-	// young: not Ready yet, and in no numerator and no denominator. unavailable: it takes a slot of maxUnavailable.
-	young, unavailable bool
+	// isNew: nobody has assigned it anything yet, and nobody's pods are there. young: it is new, not Ready yet, or on its way with what it was given
+	// then, and in no numerator and no denominator. unavailable: it takes a slot of maxUnavailable. isLater: it was made after the open wave was opened.
+	isNew, young, unavailable, isLater bool
+	// isDead: it was not Ready when it was assigned the target, and is not: it fills no wave, and somebody else is the canary.
+	isDead bool
 	// trusted: its cohort has completed the target.
 	trusted bool
 	// unproven: what it has is not completed, and it has not proven it.
@@ -42,6 +46,7 @@ type member struct {
 // cohort is a kind of nodes: what one of them proves, the others may believe.
 type cohort struct {
 	minor, arch, layers string
+	source              string // its variant of the target
 	mask                uint32
 	nodes, proven       int
 	atRisk, idle        int  // idle: of those at risk, the ones that wait for their pods and have no word of ours
@@ -50,7 +55,7 @@ type cohort struct {
 
 // counts are the members by class, and what the rules ask of them.
 type counts struct {
-	of                               map[Class]int
+	of, dead                         map[Class]int
 	members, updatable, placed, away int
 	unavailable, denied, superseded  int
 	idle                             int
@@ -88,19 +93,19 @@ func (d *decision) classify(p *pool) {
 		}
 		m.trusted = p.target.there && p.trusts(p.target.retry.Hash, m.node, m.want)
 		m.class = p.classOf(&m, d.w)
-		m.cohort = p.cohortOf(m.node, m.wantMask, layers)
+		m.cohort = p.cohortOf(&m, layers)
 		p.members = append(p.members, m)
 	}
 	p.tally()
 }
 
-func (p *pool) cohortOf(n *Node, mask uint32, layers string) int {
+func (p *pool) cohortOf(m *member, layers string) int {
 	for i := range p.cohorts {
-		if c := &p.cohorts[i]; c.mask == mask && c.minor == n.Minor && c.arch == n.Arch {
+		if c := &p.cohorts[i]; c.mask == m.wantMask && c.minor == m.node.Minor && c.arch == m.node.Arch {
 			return i
 		}
 	}
-	p.cohorts = append(p.cohorts, cohort{minor: n.Minor, arch: n.Arch, layers: layers, mask: mask})
+	p.cohorts = append(p.cohorts, cohort{minor: m.node.Minor, arch: m.node.Arch, layers: layers, source: m.want, mask: m.wantMask})
 	return len(p.cohorts) - 1
 }
 
@@ -109,7 +114,10 @@ func (p *pool) classOf(m *member, w *World) Class {
 	n := m.node
 	m.relate(p)
 	underway := !p.target.stable && (p.judges(n) || m.begun && !m.trusted)
-	m.young = !n.Ready && isYoung(n, w.Now) && !underway
+	m.isNew = p.isNew(n, w.Now)
+	m.young = !underway && (m.isNew || isYoung(n, w.Now) && !n.Ready || p.hasJoined(m, w.Now))
+	m.isLater = !m.begun && !p.opened.IsZero() && n.Created.After(p.opened)
+	m.isDead = m.begun && !n.Ready && m.seen.WasReady == No
 	m.denied = w.Denied[n.UID] != "" && !m.begun
 	m.unavailable = !m.young && (!n.Ready || n.Cordoned || n.Draining || m.changing())
 	switch {
@@ -123,15 +131,17 @@ func (p *pool) classOf(m *member, w *World) Class {
 		return Manual
 	case m.held:
 		return Held
+	case m.isNew:
+		return Joining
 	case n.Cordoned || n.Updating:
 		return Skipped
-	case m.young:
+	case m.young && !(m.begun && n.Ready):
 		return Joining
 	case m.begun && !m.superseded:
 		return m.progress()
 	case m.denied:
 		return Blocked
-	case p.target.stable && !m.superseded:
+	case (p.target.stable || m.isLater) && !m.superseded:
 		return Late
 	}
 	return Old
@@ -141,6 +151,23 @@ func (p *pool) classOf(m *member, w *World) Class {
 func joined(n *Node, s *Seen, now time.Time) bool {
 	age := now.Sub(n.Created).Abs()
 	return n.Good == nodev1.Local && age < 3*youth && age-s.Assigned < youth
+}
+
+// isNew: a node that nobody has assigned anything, made minutes ago or with the pool's own taint on it, Ready or not: nobody may have looked when it
+// was not.
+func (p *pool) isNew(n *Node, now time.Time) bool {
+	if n.Source != "" || n.Mark.Pool != "" || p.stable == nil {
+		return false
+	}
+	return isYoung(n, now) || p.Spec.JoinTaint != "" && slices.Contains(n.Taints, p.Spec.JoinTaint)
+}
+
+// hasJoined: it has what it was given when it was new, and is still on its way with that.
+func (p *pool) hasJoined(m *member, now time.Time) bool {
+	if p.stable == nil || m.node.Source != m.keep || m.node.Mark.Pool != p.Name {
+		return false
+	}
+	return isYoung(m.node, now) || p.Spec.JoinTaint != "" && slices.Contains(m.node.Taints, p.Spec.JoinTaint)
 }
 
 // isYoung: it was made minutes ago.
@@ -211,7 +238,7 @@ func changing(n *Node, s *Seen) bool {
 
 func (p *pool) tally() {
 	c := &p.count
-	c.of = make(map[Class]int, len(Classes()))
+	c.of, c.dead = make(map[Class]int, len(Classes())), map[Class]int{}
 	for i := range p.members {
 		m := &p.members[i]
 		c.of[m.class]++
@@ -231,6 +258,11 @@ func (p *pool) tally() {
 // tallyProgress counts a member that can be updated. One that the API server does not let us patch is named and holds up nothing.
 func (p *pool) tallyProgress(m *member) {
 	c, k := &p.count, &p.cohorts[m.cohort]
+	if m.isDead && m.class != Failed && m.class != Old {
+		c.away++
+		c.dead[m.class]++
+		return
+	}
 	switch m.class {
 	case Old:
 		if !m.node.Ready {
@@ -261,6 +293,13 @@ func (p *pool) tallyProgress(m *member) {
 		k.proven++
 	} else { // one that waits for its pods begins as soon as they end, and asks nobody
 		k.atRisk++
+	}
+	if m.begun && m.node.Source != m.want && m.class != Proven { // it is still at risk with what it should have no more
+		for i := range p.cohorts {
+			if other := &p.cohorts[i]; other.source == m.node.Source && other.minor == m.node.Minor && other.arch == m.node.Arch {
+				other.atRisk++
+			}
+		}
 	}
 	if m.class == Waiting && !m.hasWord() {
 		c.idle, k.idle = c.idle+1, k.idle+1

@@ -115,7 +115,7 @@ func (tab *table) local(name string) Node {
 
 // silent has been assigned T for so long, and has not answered.
 func (tab *table) silent(name string, unanswered time.Duration) Node {
-	n := tab.onT(name, nodev1.ReasonActive, func(n *Node) { n.Observed = tab.s })
+	n := tab.onT(name, nodev1.ReasonActive, func(n *Node) { n.Observed, n.Active, n.Good = tab.s, tab.s, tab.s })
 	tab.remembers(n, func(s *Seen) { s.Unanswered = unanswered })
 	return n
 }

@@ -54,6 +54,7 @@ type pool struct {
 	cohorts    []cohort
 	count      counts
 	clock      Clock
+	opened     time.Time // when the wave was opened that the members are classified for
 	goal       int
 	doubt      string // why new assignments wait
 	recoils    string // why nobody goes where it was completed before: nodes that had proven it do not take it any more
@@ -76,6 +77,7 @@ func Decide(w World) Plan {
 	d.remember()
 	for _, p := range d.pools {
 		d.render(p)
+		d.openWave(p)
 	}
 	for _, p := range d.pools {
 		d.classify(p)

@@ -23,6 +23,7 @@ type gate struct {
 	held, atRisk map[string]int
 	// unavailable and unproven are how many there are, of at most so many; a limit of -1 is none.
 	unavailable, maxUnavailable int
+	changing                    int // of those that are unavailable, the ones that change
 	unproven, maxUnproven       int
 }
 
@@ -38,7 +39,7 @@ func (d *decision) makeGates() {
 		p.gate = newGate(p.rules.topology)
 		p.gate.open, p.gate.change = p.rules.windows.look(d.w.Now)
 		if p.rules.topology.key != "" {
-			for _, i := range slices.Concat(p.own, p.marked) {
+			for _, i := range p.own { // who was taken out of the pool holds nothing there
 				d.holdDomain(p.gate, i)
 			}
 		}
@@ -76,6 +77,9 @@ func (d *decision) gateOf(b *Budget, members []*member) *gate {
 		if count++; unavailable {
 			g.unavailable++
 		}
+		if unavailable && changing(n, &d.seen[i]) {
+			g.changing++
+		}
 	}
 	g.maxUnavailable, g.maxUnproven = limitOf(b.maxUnavailable, count), limitOf(b.maxUnproven, count)
 	return g
@@ -109,6 +113,13 @@ func (d *decision) unproven(i int) bool {
 func (d *decision) holdDomain(g *gate, i int) {
 	n, s := d.nodes[i], &d.seen[i]
 	if g.topology.key == "" || s.Phase != Applying && s.Phase != OnTrial && !n.Draining && (n.Mark.Pool == "" || n.Reason != nodev1.ReasonRolledBack) {
+		return
+	}
+	switch owner := d.owner[i]; {
+	case n.Draining:
+	case owner == nobody: // released
+		return
+	case !n.Ready && s.AwayFor >= d.pools[owner].rules.deadline: // long dead
 		return
 	}
 	domain := n.Labels[g.topology.key]
@@ -195,7 +206,7 @@ func (g *gate) bars(m *member, why Why) said {
 		return g.says(ReasonWindowClosed, g.opening())
 	case forward(why) && !g.admits(m.node, why):
 		return g.says(ReasonWaitsForZone, fmt.Sprintf("has nodes under way in %d of at most %d domains of %s", len(g.held), g.topology.max, g.topology.key))
-	case g.maxUnavailable == 0, g.maxUnavailable > 0 && !m.unavailable && g.unavailable >= g.maxUnavailable:
+	case g.maxUnavailable == 0, g.maxUnavailable > 0 && !m.unavailable && g.unavailable >= g.maxUnavailable && !(why == WhyBack && g.changing == 0):
 		return g.says(ReasonBudgetExhausted, fmt.Sprintf("has %d of at most %d nodes unavailable", g.unavailable, g.maxUnavailable))
 	case why == WhyDrain && g.maxUnavailable > 0 && g.unavailable > g.maxUnavailable:
 		return g.says(ReasonBudgetExhausted, fmt.Sprintf("has %d of at most %d nodes unavailable", g.unavailable, g.maxUnavailable))
@@ -222,6 +233,7 @@ func (g *gate) opening() string {
 func (g *gate) pass(m *member, why Why) {
 	if !m.unavailable {
 		g.unavailable++
+		g.changing++
 	}
 	if why == WhyMove && !m.unproven {
 		g.unproven++

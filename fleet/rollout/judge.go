@@ -29,7 +29,9 @@ func (d *decision) judge(p *pool) {
 	if !p.target.there {
 		return
 	}
-	p.begun = p.Status.Target == nil || p.Status.Target.RevisionName != p.target.name || p.Status.Target.Attempt != p.target.attempt
+	if p.doubt == "" && !p.target.completed {
+		p.doubt = p.invalid // who edits a layer in a rollout does not want what it was before to go on
+	}
 	if !p.target.stable {
 		if p.target.stopped == nil {
 			d.stop(p)
@@ -132,7 +134,7 @@ func (d *decision) recoils(p *pool) string {
 // lost: somebody has taken an ill node at risk away before it could speak. A node that was aside before it became ill, such as one that is
 // drained and rebooted, is not lost; one that the configuration made ill by its own words always is.
 func (s *Seen) lost(n *Node) bool {
-	if !s.Aside || s.Phase == Proven {
+	if !s.Aside || s.Phase == Proven || n.Leaving && !n.Ready && s.Phase != Failed && ailment(n) == reasonNotReady {
 		return false
 	}
 	return s.Phase == Failed || s.Ill && (!s.AsideFirst || n.Ready)
@@ -179,29 +181,36 @@ func (p *pool) latch(stop *v1alpha1.Stop) {
 	p.target.stopped = &p.status.Stops[0]
 }
 
-// hold looks for doubt.
+// hold looks for doubt. One node's own trouble is tolerated, as far as the pool says so.
 func (d *decision) hold(p *pool) string {
-	onTarget, notReady, words := 0, 0, ""
+	onTarget, unwell, first, words := 0, 0, "", ""
 	say := func(text string) { words = cmp.Or(words, text) }
 	d.onTrial(p, func(n *Node, s *Seen) {
 		if s.WasReady != No {
 			onTarget++
-			if !n.Ready {
-				notReady++
-			}
 		}
 		at := n.Observed == n.Mark.Assignment
+		trouble := ""
 		switch {
 		case at && (n.Reason == nodev1.ReasonRolledBack || n.Reason == nodev1.ReasonEnvironmentFailing):
-			say(n.Name + " is " + n.Reason)
+			say(n.Name + " is " + string(n.Reason))
+		case s.WasReady != No && !n.Ready:
+			trouble = "is not Ready"
 		case n.Pressure&^s.Pressure != 0 && at:
-			say(n.Name + " has come under pressure")
+			trouble = "has come under pressure"
 		case d.turnedAway(n, s) && at:
-			say(n.Name + " turns pods away")
+			trouble = "turns pods away"
+		}
+		if trouble != "" {
+			unwell++
+			first = cmp.Or(first, n.Name+" "+trouble)
 		}
 	})
-	if limit := p.rules.tolerate.of(onTarget); notReady > limit {
-		say(fmt.Sprintf("%d nodes with the revision are not Ready, more than %d", notReady, limit))
+	if limit := p.rules.tolerate.of(onTarget); unwell > limit {
+		if unwell > 1 {
+			first += fmt.Sprintf(", and %d in all", unwell)
+		}
+		say(first)
 	}
 	return words
 }

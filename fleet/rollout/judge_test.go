@@ -45,7 +45,7 @@ func TestHoldAndStop(t *testing.T) {
 		"the environment fails for 5 minutes": {func(w *table) []Node {
 			return w.some(w.ill(w.onT("n1", nodev1.ReasonEnvironmentFailing, nil), illFor(5*time.Minute)))
 		}, stop, "n1 EnvironmentFailing"},
-		"NotReady": {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonInTrial, notReady)) }, hold, "1 nodes with the revision are not Ready"},
+		"NotReady": {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonInTrial, notReady)) }, hold, "n1 is not Ready"},
 		"NotReady for 5 minutes": {func(w *table) []Node {
 			return w.some(w.ill(w.onT("n1", nodev1.ReasonInTrial, notReady), illFor(5*time.Minute)))
 		}, stop, "n1 NotReady"},

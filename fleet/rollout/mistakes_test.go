@@ -79,27 +79,6 @@ func mistakes() []mistake {
 		})},
 		{"waves are not asked", []int{2}, everyPool(func(p *Pool) { p.rules.waves = []wave{{nodes: amount{100, true}}} })},
 		{"all nodes are of one cohort", []int{2}, everyNode(func(n *Node) { n.Minor, n.Arch = "v1", "any" })},
-		{"what was completed once is trusted by everybody", []int{22}, func(s *sim) {
-			s.upgrades = true
-			everyPool(func(p *Pool) {
-				p.Status.Revisions = slices.Clone(p.Status.Revisions)
-				for i := range p.Status.Revisions {
-					r := &p.Status.Revisions[i]
-					if r.Result != v1alpha1.ResultCompleted || len(r.ProvenIn) > 12 { // it comes back in the next status
-						continue
-					}
-					proofs := slices.Clone(r.ProvenIn)
-					for _, c := range r.ProvenIn {
-						for _, minor := range []string{"v1.33", "v1.36", "v1.37"} {
-							for _, arch := range []string{"amd64", "arm64"} {
-								proofs = append(proofs, v1alpha1.CohortProof{Cohort: minor + "/" + arch + "/" + c.Cohort[strings.LastIndexByte(c.Cohort, '/')+1:]})
-							}
-						}
-					}
-					r.ProvenIn = proofs
-				}
-			})(s)
-		}},
 		{"a person's assignment is ours", []int{3}, everyNode(func(n *Node) {
 			if n.Mark.Pool != "" {
 				n.Source = n.Mark.Assignment

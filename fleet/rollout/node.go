@@ -192,13 +192,23 @@ func ReadNode(n *corev1.Node) Node {
 	return node
 }
 
+// leaves: autoscalers and clouds say by such a taint that they take a node away. Its end tells nothing of its configuration.
+func leaves(taint string) bool {
+	switch taint {
+	case "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption", // the latter by Karpenter 0.32 to 0.37
+		"cloud.google.com/impending-node-termination", "node.cloudprovider.kubernetes.io/shutdown", "node.kubernetes.io/out-of-service":
+		return true
+	}
+	return strings.HasPrefix(taint, "aws-node-termination-handler/")
+}
+
+// shuttingDown is what a kubelet says of itself in its Ready condition when the host goes down.
+const shuttingDown = "node is shutting down"
+
 func (n *Node) readTaints(from *corev1.Node) {
 	for _, taint := range from.Spec.Taints {
 		n.Taints = append(n.Taints, taint.Key)
-		switch taint.Key {
-		case "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted":
-			n.Leaving = true
-		}
+		n.Leaving = n.Leaving || leaves(taint.Key)
 	}
 	for _, label := range []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"} {
 		if _, is := from.Labels[label]; is {
@@ -216,6 +226,7 @@ func (n *Node) readConditions(from *corev1.Node) {
 		switch {
 		case condition.Type == corev1.NodeReady:
 			n.Ready = is
+			n.Leaving = n.Leaving || !is && strings.Contains(condition.Message, shuttingDown)
 		case is:
 			n.Pressure |= pressures[condition.Type]
 		}
@@ -268,8 +279,45 @@ func KeptStatus(text string) string {
 	return kept.Encode()
 }
 
-// updating recognises other updaters: the machine config operator of OpenShift by its annotation, kured by its own.
+// The conditions by which other updaters, drains and the host say that they are at work (KEP-5683).
+const (
+	maintenance    corev1.NodeConditionType = "MaintenanceInProgress"
+	shutdown       corev1.NodeConditionType = "GracefulNodeShutdownInProgress"
+	drainCondition corev1.NodeConditionType = "DrainInProgress"
+	drained        corev1.NodeConditionType = "Drained"
+)
+
+// KeptCondition is what ReadNode reads of a condition, so that a cache need not keep the rest; nothing where it reads nothing of it.
+func KeptCondition(c corev1.NodeCondition) (kept corev1.NodeCondition, is bool) {
+	kept = corev1.NodeCondition{Type: c.Type, Status: c.Status}
+	switch c.Type {
+	case corev1.NodeReady:
+		if c.Status != corev1.ConditionTrue && strings.Contains(c.Message, shuttingDown) {
+			kept.Message = shuttingDown
+		}
+		return kept, true
+	case corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, maintenance, shutdown, drainCondition, drained:
+		return kept, true
+	}
+	return kept, false
+}
+
+// updating recognises other updaters: by conditions, the machine config operator of OpenShift by its annotation, kured by its own.
 func updating(n *corev1.Node) bool {
+	ours := ParseDrain(n.Annotations[DrainAnnotation])
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Status != corev1.ConditionTrue {
+			continue
+		}
+		switch n.Status.Conditions[i].Type {
+		case maintenance, shutdown:
+			return true
+		case drainCondition, drained:
+			if ours.Pool == "" || ours.Over != "" {
+				return true
+			}
+		}
+	}
 	state, managed := n.Annotations["machineconfiguration.openshift.io/state"]
 	_, rebooting := n.Annotations["weave.works/kured-reboot-in-progress"]
 	_, rebootingNow := n.Annotations["kured.dev/reboot-in-progress"]

@@ -67,7 +67,7 @@ func (d *decision) reportWave(p *pool) {
 	}
 	p.clock.Barred = p.waits() || p.refused != ""
 	d.plan.Clocks[p.Name] = p.clock
-	p.status.Wave = &v1alpha1.WaveStatus{Number: p.clock.Wave, Goal: int32(p.goal),
+	p.status.Wave = &v1alpha1.WaveStatus{Number: p.clock.Wave, Goal: int32(p.goal), Opened: metav1.NewTime(p.clock.Opened),
 		Soaked: metav1.Duration{Duration: p.clock.Soaked.Truncate(persist)}, Elapsed: metav1.Duration{Duration: p.clock.Elapsed.Truncate(persist)}}
 }
 

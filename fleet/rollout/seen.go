@@ -99,6 +99,12 @@ func (s Seen) look(n *Node, aside bool, r *rules, elapsed time.Duration) Seen {
 	if n.Ready && s.WasReady == Unknown {
 		s.WasReady = Yes
 	}
+	s.Source = n.Source
+	if n.Ready || !known {
+		s.AwayFor = 0
+	} else {
+		s.AwayFor += elapsed
+	}
 	s.lookAtRun(n, known, elapsed)
 	s.lookAtIllness(n, aside, known, elapsed)
 	s.Phase = s.phase(n, r)
@@ -115,13 +121,14 @@ func (s Seen) look(n *Node, aside bool, r *rules, elapsed time.Duration) Seen {
 
 // assigned begins the account of another assignment. The node's state at the last look is the one that the assignment was decided from.
 func (s Seen) assigned(n *Node, known bool) Seen {
-	began := Seen{Name: n.Name, Mark: n.Mark, Retry: n.Retry, Pressure: n.Pressure, BootID: n.BootID, AsideFirst: s.AsideFirst}
+	began := Seen{Name: n.Name, Mark: n.Mark, Retry: n.Retry, Source: n.Source, Pressure: n.Pressure, BootID: n.BootID, AsideFirst: s.AsideFirst}
 	if known {
 		began.WasReady = No
 		if s.Ready {
 			began.WasReady = Yes
 		}
-		if s.Mark.Assignment == n.Mark.Assignment {
+		began.AwayFor = s.AwayFor
+		if s.Source == n.Source { // only whose it is has changed
 			began.Runs, began.Running = s.Runs, s.Running
 		}
 	}
@@ -151,8 +158,9 @@ func (s *Seen) lookAtIllness(n *Node, aside, known bool, elapsed time.Duration) 
 	environment := n.Reason == nodev1.ReasonEnvironmentFailing && n.Observed == n.Mark.Assignment
 	unwell := n.Mark.Pool != "" && (!n.Ready && s.WasReady != No || environment)
 	ill := unwell || n.Mark.Pool != "" && n.Reason == nodev1.ReasonRolledBack && n.Observed == n.Mark.Assignment
+	goes := n.Leaving && !s.Ill && ailment(n) == reasonNotReady // it said so when it became ill: a host that shuts down
 	switch {
-	case !ill, !known:
+	case !ill, !known, goes:
 		s.AsideFirst = aside
 	default:
 		s.AsideFirst = s.AsideFirst && aside

@@ -61,6 +61,9 @@ func (s *sim) budget() {
 // usesZone, by the letter: it changes, is on trial, or was rolled back.
 func (v *view) usesZone(n *Node) bool {
 	seen := v.plan.Seen[n.UID]
+	if p := v.owners[n.UID]; p == nil && !n.Draining || p != nil && !n.Ready && seen.AwayFor >= p.rules.deadline {
+		return false // released, or long dead
+	}
 	switch {
 	case n.Draining, n.Mark.Pool != "" && n.Reason == nodev1.ReasonRolledBack:
 		return true
@@ -88,7 +91,7 @@ func (s *sim) checkZones(v *view, whose string, t *v1alpha1.Topology, about func
 			continue
 		}
 		risky := n.Draining || v.unproven(n)
-		if zone := n.Labels[t.Key]; risky || v.w.Now.Sub(n.Created).Abs() >= youth {
+		if zone := n.Labels[t.Key]; risky || !v.joined(n) {
 			used[zone], atRisk[zone] = true, atRisk[zone] || risky
 		}
 	}
@@ -115,6 +118,12 @@ func (s *sim) checkZones(v *view, whose string, t *v1alpha1.Topology, about func
 	}
 }
 
+// joined: it was given what it has in its first minutes, and nothing has passed there yet.
+func (v *view) joined(n *Node) bool {
+	age := v.w.Now.Sub(n.Created).Abs()
+	return age < youth || n.Good == nodev1.Local && age < 3*youth && age-v.plan.Seen[n.UID].Assigned < youth
+}
+
 func (v *view) node(w *Write) *Node {
 	for i := range v.w.Nodes {
 		if v.w.Nodes[i].UID == w.UID {
@@ -130,9 +139,7 @@ func (v *view) shut(windows []v1alpha1.Window) bool {
 }
 
 func (s *sim) checkGates(v *view, p *Pool) {
-	s.checkZones(v, "pool "+p.Name, p.Spec.Rollout.Topology, func(n *Node) bool {
-		return v.owners[n.UID] == p || n.Mark.Pool == p.Name
-	}, func(w *Write) bool { return w.Pool == p.Name })
+	s.checkZones(v, "pool "+p.Name, p.Spec.Rollout.Topology, func(n *Node) bool { return v.owners[n.UID] == p }, func(w *Write) bool { return w.Pool == p.Name })
 	for i := range v.plan.Writes {
 		if w := &v.plan.Writes[i]; w.Pool == p.Name && advances(w) && v.shut(p.Spec.Rollout.Windows) {
 			s.breaks(19, "%s is moved outside of the window", w.Node)

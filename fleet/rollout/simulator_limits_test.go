@@ -31,7 +31,7 @@ func (v *view) limitOf(p *Pool) int {
 
 // checkUnavailable: nobody becomes unavailable by our act beyond maxUnavailable; a freeze freezes; one control plane at a time.
 func (s *sim) checkUnavailable(v *view, p *Pool) {
-	before, ours, planes, ourPlanes := 0, 0, 0, 0
+	before, strangers, changing, ours, back, planes, ourPlanes := 0, 0, 0, 0, 0, 0, 0
 	for i := range v.w.Nodes {
 		if n := &v.w.Nodes[i]; n.ControlPlane && v.away(n) && !v.young(n) && v.owners[n.UID] != nil {
 			planes++
@@ -40,27 +40,50 @@ func (s *sim) checkUnavailable(v *view, p *Pool) {
 	for _, n := range v.members[p.Name] {
 		if v.away(n) && !v.young(n) {
 			before++
+			switch {
+			case v.changes(n):
+				changing++
+			case n.Mark.Pool != p.Name || p.wasDone(n.Retry.Hash) || n.Retry.Hash == localHash:
+				strangers++
+			}
 		}
 		for i := range v.plan.Writes {
 			if w := &v.plan.Writes[i]; w.UID == n.UID && w.Source != "" && moves(w) {
 				if v.limitOf(p) == 0 {
 					s.breaks(1, "%s is moved in a frozen pool", n.Name)
 				}
-				if !v.away(n) {
-					ours++
-					if n.ControlPlane {
-						ourPlanes++
-					}
+				if v.away(n) {
+					continue
+				}
+				if n.ControlPlane {
+					ourPlanes++
+				}
+				if ours++; w.Why == WhyBack {
+					back++
 				}
 			}
 		}
 	}
-	if limit := v.limitOf(p); ours > 0 && before+ours > limit {
-		s.breaks(1, "%d are unavailable in %s, and %d more would be, of at most %d", before, p.Name, ours, limit)
+	limit, counted := v.limitOf(p), before
+	if ours == back { // who died of something else holds nobody back, and one may always go
+		counted -= strangers
+	}
+	if ours > 0 && counted+ours > limit && !(back == 1 && ours == 1 && changing == 0) {
+		s.breaks(1, "%d are unavailable in %s, and %d more would be, of at most %d", counted, p.Name, ours, limit)
 	}
 	if ourPlanes > 0 && planes+ourPlanes > 1 {
 		s.breaks(1, "%d control planes are unavailable, and %d more would be", planes, ourPlanes)
 	}
+}
+
+// dead: it was not Ready when it was assigned what it has, and is not.
+func (v *view) dead(n *Node) bool { return !n.Ready && v.plan.Seen[n.UID].WasReady == No }
+
+// changes, by the letter: its kubelet is restarted, may be at any moment, or was just now.
+func (v *view) changes(n *Node) bool {
+	there := *n
+	there.Ready, there.Cordoned, there.Draining = true, false, false
+	return v.away(&there)
 }
 
 // goalOf is an upper bound of the open wave's goal, by the letter.
@@ -88,7 +111,6 @@ func (s *sim) checkWave(v *view, p *Pool) {
 	}
 	number := int(status.Wave.Number)
 	retry := Retry{p.Name, status.Target.Hash, status.Target.Attempt}
-	last := number >= len(p.rules.waves)
 	before, ours := 0, 0
 	cohorts := map[string]int{}
 	proven := map[string]bool{}
@@ -98,7 +120,7 @@ func (s *sim) checkWave(v *view, p *Pool) {
 		if layered {
 			cohort += n.Labels["gpu"]
 		}
-		if atRisk(n, retry, last) {
+		if atRisk(n, retry) && !v.dead(n) {
 			before++
 			cohorts[cohort]++
 		}
@@ -112,7 +134,7 @@ func (s *sim) checkWave(v *view, p *Pool) {
 			cohort += n.Labels["gpu"]
 		}
 		for i := range v.plan.Writes {
-			if w := &v.plan.Writes[i]; w.UID == n.UID && (w.Retry == retry && w.Why != WhyTakeBack || w.Why == WhyDrain && n.Retry == retry) && !(n.Retry == retry && atRisk(n, retry, last)) {
+			if w := &v.plan.Writes[i]; w.UID == n.UID && (w.Retry == retry && w.Why != WhyTakeBack || w.Why == WhyDrain && n.Retry == retry) && !(n.Retry == retry && atRisk(n, retry)) {
 				ours++
 				if cohorts[cohort]++; !proven[cohort] && cohorts[cohort] > 1 {
 					s.breaks(2, "cohort %s has no proof, and %s would be another node at risk", cohort, n.Name)
@@ -208,7 +230,7 @@ func (s *sim) checkSent(_ *controller, w Write) {
 	}
 	for _, stop := range object.Status.Stops {
 		m := s.api.machines[w.UID]
-		if stop.Hash == w.Retry.Hash && w.Retry.Attempt <= stop.Attempt && !(w.Why == WhyBack && m != nil && provenFor(&object.Status, &m.Node, &w)) {
+		if stop.Hash == w.Retry.Hash && w.Retry.Attempt <= stop.Attempt && !(w.Why == WhyBack && m != nil && provenFor(&object.Status, &m.Node, &w)) && w.Why != WhyTakeBack {
 			s.breaks(4, "%s is sent %s after the stop", w.Node, w.Retry)
 		}
 	}
@@ -226,9 +248,10 @@ func (s *sim) arrived(w Write) {
 	if w.Source == "" || w.Why != WhyMove {
 		return
 	}
+	s.api.machines[w.UID].wasDead = !s.api.machines[w.UID].Ready
 	risk := 0
 	for _, m := range s.api.machines {
-		if !m.touched && !m.heldForPods && atRisk(&m.Node, w.Retry, false) {
+		if !m.touched && !m.heldForPods && !(m.wasDead && !m.Ready) && atRisk(&m.Node, w.Retry) {
 			risk++
 		}
 	}
@@ -247,7 +270,13 @@ func (s *sim) checkReady(v *view, p *Pool) {
 	if was != nil && (was.Reason == ReasonCompleted || was.Reason == ReasonJoining) && p.Status.Target != nil && *p.Status.Target == *status.Target {
 		return // it was over, and something else was wrong for a while: who comes late does not undo that
 	}
-	if c := &status.Nodes; c.Applying+c.Waiting+c.OnTrial > 0 {
+	dead := int32(0)
+	for _, n := range v.members[p.Name] {
+		if owned(n) && v.dead(n) {
+			dead++ // it was dead when it was assigned, and can do nothing
+		}
+	}
+	if c := &status.Nodes; c.Applying+c.Waiting+c.OnTrial > dead {
 		s.breaks(6, "%s becomes Ready, and %d apply, %d wait, %d are on trial", p.Name, c.Applying, c.Waiting, c.OnTrial)
 	}
 }

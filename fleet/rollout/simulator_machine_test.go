@@ -41,6 +41,7 @@ type machine struct {
 	rebooted    time.Duration
 	lost        time.Duration // since when an unready configuration has lost it
 	natureOf    func(source string) nature
+	wasDead     bool // not Ready when it was assigned what it has
 	touched     bool // a person has had a hand in it
 	dirty       bool // changed since the API server last gave it a resourceVersion
 	begun       map[Retry]string

@@ -63,7 +63,18 @@ func (v *view) status(p *Pool) *v1alpha1.KubeletPoolStatus {
 	return &p.Status
 }
 
-func (v *view) young(n *Node) bool { return !n.Ready && v.w.Now.Sub(n.Created).Abs() < youth }
+// young: it was made minutes ago, and is not Ready, was assigned nothing, or what is stable; or it still has the pool's taint.
+func (v *view) young(n *Node) bool {
+	isYoung, p := v.w.Now.Sub(n.Created).Abs() < youth, v.owners[n.UID]
+	if isYoung && !n.Ready {
+		return true
+	}
+	if p == nil || !isYoung && (p.Spec.JoinTaint == "" || !slices.Contains(n.Taints, p.Spec.JoinTaint)) {
+		return false
+	}
+	stable := v.status(p).Stable
+	return stable != nil && stable.Revision != 0 && (n.Source == "" && n.Mark.Pool == "" || n.Mark.Pool == p.Name && n.Retry.Hash == targetHash(*stable))
+}
 
 func owned(n *Node) bool { return n.Mark.Pool != "" && n.Mark.Assignment == n.Source }
 
@@ -82,9 +93,9 @@ func (v *view) away(n *Node) bool {
 		nodev1.ReasonInvalidAssignment, nodev1.ReasonFallbackBroken, nodev1.ReasonEnvironmentFailing, nodev1.ReasonInternalError, nodev1.ReasonStopped}, n.Reason))
 }
 
-func atRisk(n *Node, retry Retry, last bool) bool {
+func atRisk(n *Node, retry Retry) bool {
 	proven := n.Observed == n.Source && n.Good == n.Source && n.Active == n.Source && n.Reason == nodev1.ReasonActive
-	return owned(n) && n.Retry == retry && !proven && !n.Cordoned && !n.Leaving && !n.Updating && n.Supervised && n.Layered && !held(n) && (last || n.Draining || n.Reason != nodev1.ReasonWouldDisrupt || n.Observed != n.Source)
+	return owned(n) && n.Retry == retry && !proven && !n.Cordoned && !n.Leaving && !n.Updating && n.Supervised && n.Layered && !held(n)
 }
 
 // moves: writes that cost something.
@@ -175,7 +186,7 @@ func (s *sim) checkRevision(v *view, p *Pool, n *Node, w *Write) {
 	}
 	status := v.status(p)
 	for _, stop := range status.Stops {
-		if stop.Hash == w.Retry.Hash && w.Retry.Attempt <= stop.Attempt && !(w.Why == WhyBack && provenFor(status, n, w)) {
+		if stop.Hash == w.Retry.Hash && w.Retry.Attempt <= stop.Attempt && !(w.Why == WhyBack && provenFor(status, n, w)) && !(w.Why == WhyTakeBack && w.Source == n.Active) {
 			s.breaks(4, "%s gets revision %s, attempt %d, stopped at attempt %d", n.Name, w.Retry.Hash, w.Retry.Attempt, stop.Attempt)
 		}
 	}
@@ -214,7 +225,7 @@ func (s *sim) checkTrust(v *view, p *Pool) {
 		k := kind{n.Minor, n.Arch, n.Source}
 		if settled := n.Observed == n.Source && n.Active == n.Source && n.Good == n.Source && n.Reason == nodev1.ReasonActive; settled {
 			proven[k] = true
-		} else if n.Source != nodev1.Local && n.Retry == targetOf(p.Name, status) && atRisk(n, n.Retry, true) {
+		} else if n.Source != nodev1.Local && n.Retry == targetOf(p.Name, status) && atRisk(n, n.Retry) && !v.dead(n) {
 			risks[k]++
 		}
 	}

@@ -56,7 +56,11 @@ func (s *sim) checkClock(c *controller, w *World, plan *Plan) {
 	stepped := *w
 	stepped.Now = w.Now.Add(time.Hour)
 	other := c.decide(stepped)
-	if !reflect.DeepEqual(other.Writes, plan.Writes) || !maps.Equal(other.Clocks, plan.Clocks) {
+	same := maps.EqualFunc(other.Clocks, plan.Clocks, func(a, b Clock) bool {
+		a.Opened, b.Opened = time.Time{}, time.Time{} // it is a date, of which nothing is subtracted
+		return a == b
+	})
+	if !reflect.DeepEqual(other.Writes, plan.Writes) || !same {
 		s.breaks(10, "a step of the clock by an hour gives other writes: %v, then %v", plan.Writes, other.Writes)
 	}
 }

@@ -37,7 +37,6 @@ type sim struct {
 	forgetsSent, ignoresLease bool
 	blind                     bool // a conflict is no reason to decide anew
 	freezes                   bool // processes are frozen often
-	upgrades                  bool // kubelets get newer often
 }
 
 var simEpoch = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -147,8 +146,6 @@ func (s *sim) do(a action) {
 		c.thaw()
 	case a.kind < 48:
 		s.restart(c)
-	case s.upgrades && a.kind == 55:
-		s.upgradeKubelets()
 	case a.kind < 57:
 		if m := s.any(a.pick >> 8); m != nil {
 			s.happens(m, a.kind)

@@ -11,12 +11,24 @@ import (
 // persist is how often elapsed times are written: often enough that a restart loses little, seldom enough to cost nothing.
 const persist = 30 * time.Second
 
+// openWave finds the wave that is open.
+func (d *decision) openWave(p *pool) {
+	if !p.target.there {
+		return
+	}
+	p.begun = p.Status.Target == nil || p.Status.Target.RevisionName != p.target.name || p.Status.Target.Attempt != p.target.attempt
+	if !p.target.stable {
+		p.clock = d.clockOf(p)
+		p.opened = p.clock.Opened
+	}
+}
+
 // advance brings the open wave's clock up to date, and opens the next waves as long as they pass.
 func (d *decision) advance(p *pool) {
 	if p.target.stable {
+		p.clock = Clock{}
 		return
 	}
-	p.clock = d.clockOf(p)
 	for p.target.stopped == nil {
 		p.goal = p.goalOf(p.clock.Wave)
 		if !p.waveProven() {
@@ -30,7 +42,9 @@ func (d *decision) advance(p *pool) {
 			p.complete(metav1.NewTime(d.w.Now))
 			return
 		}
-		p.clock = Clock{Retry: p.target.retry, Wave: p.clock.Wave + 1}
+		p.clock = Clock{Retry: p.target.retry, Wave: p.clock.Wave + 1, Opened: d.w.Now}
+		p.opened = d.w.Now
+		d.classify(p) // who was too late for the wave before is part of this one
 	}
 	p.goal = p.goalOf(p.clock.Wave)
 }
@@ -59,9 +73,9 @@ func (d *decision) clockOf(p *pool) Clock {
 			clock.Elapsed += d.w.Elapsed
 		}
 	case s != nil && !p.begun:
-		clock = Clock{Retry: p.target.retry, Wave: s.Number, Soaked: s.Soaked.Duration, Elapsed: s.Elapsed.Duration}
+		clock = Clock{Retry: p.target.retry, Wave: s.Number, Soaked: s.Soaked.Duration, Elapsed: s.Elapsed.Duration, Opened: s.Opened.Time}
 	default:
-		clock = Clock{Retry: p.target.retry, Wave: 1}
+		clock = Clock{Retry: p.target.retry, Wave: 1, Opened: d.w.Now}
 	}
 	clock.Soaking, clock.Barred = false, false
 	clock.Wave = min(max(clock.Wave, 1), waves) // somebody may have shortened the list
@@ -105,13 +119,13 @@ func (p *pool) goalOf(number int32) int {
 // waveProven: all that the wave may reach has been reached, and has proven the revision, but for few that cannot.
 func (p *pool) waveProven() bool {
 	c, placed := &p.count, p.count.placed
-	blocked, allowed := c.of[Blocked]-c.denied, 0
+	blocked, allowed := c.of[Blocked]-c.dead[Blocked]-c.denied, 0
 	if p.clock.Wave > 1 || p.target.completed {
 		allowed = max(1, p.rules.tolerate.of(placed))
 	}
 	inMotion := p.inMotion() + c.of[Failed]
 	if !p.lastWave() { // one that waits for its pods may wait for days: it fills this wave and the next
-		inMotion -= c.of[Waiting]
+		inMotion -= c.of[Waiting] - c.dead[Waiting]
 	}
 	if p.target.completed {
 		inMotion += c.superseded
@@ -121,7 +135,11 @@ func (p *pool) waveProven() bool {
 
 // inMotion are the members that have the target, and have not answered for good.
 func (p *pool) inMotion() int {
-	return p.count.of[Applying] + p.count.of[Waiting] + p.count.of[OnTrial]
+	n := 0
+	for _, class := range []Class{Applying, Waiting, OnTrial} {
+		n += p.count.of[class] - p.count.dead[class]
+	}
+	return n
 }
 
 // complete makes the target the stable revision. What was away becomes Late with that.

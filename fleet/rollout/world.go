@@ -125,9 +125,10 @@ type TurnedAway struct {
 // Seen is what this process remembers of a node. All of its times are elapsed ones.
 type Seen struct {
 	Name string
-	// Mark and Retry name the assignment that the rest is about.
-	Mark  Mark
-	Retry Retry
+	// Mark and Retry name the assignment that the rest is about, and Source what was assigned.
+	Mark   Mark
+	Retry  Retry
+	Source string
 	// Phase is how far it was when it was last looked at.
 	Phase Class
 	// WasReady: whether it was Ready when it was assigned, or has been since.
@@ -140,6 +141,8 @@ type Seen struct {
 	// Assigned is since when it has the assignment, Unanswered since when it owes an answer to it, Running since when it runs it, IllFor
 	// since when it is ill.
 	Assigned, Unanswered, Running, IllFor time.Duration
+	// AwayFor is for how long it is not Ready.
+	AwayFor time.Duration
 	// Drain is the one that is under way. Drained is for how long, and Emptied for how long it has found nothing left to do.
 	Drain            Drain
 	Drained, Emptied time.Duration
@@ -169,6 +172,8 @@ type Clock struct {
 	Retry           Retry
 	Wave            int32
 	Soaked, Elapsed time.Duration
+	// Opened is when it was opened, by the API server's clock as the age of a Node is: who was made later is not part of it.
+	Opened time.Time
 	// Soaking: when it was last looked at, the wave was proven. Barred: nobody could be moved because of a window, a budget or a topology.
 	Soaking, Barred bool
 }

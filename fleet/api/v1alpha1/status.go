@@ -122,6 +122,10 @@ type WaveStatus struct {
 	//
 	// +optional
 	Soaked metav1.Duration `json:"soaked,omitzero"`
+	// opened is when the wave was opened. Nodes that were made later wait for the next one.
+	//
+	// +optional
+	Opened metav1.Time `json:"opened,omitzero"`
 	// elapsed is for how long the wave is open.
 	//
 	// +optional

@@ -193,7 +193,7 @@ func (in *KubeletPoolStatus) DeepCopyInto(out *KubeletPoolStatus) {
 	if in.Wave != nil {
 		in, out := &in.Wave, &out.Wave
 		*out = new(WaveStatus)
-		**out = **in
+		(*in).DeepCopyInto(*out)
 	}
 	out.Nodes = in.Nodes
 	if in.Cohorts != nil {
@@ -605,6 +605,7 @@ func (in *Wave) DeepCopy() *Wave {
 func (in *WaveStatus) DeepCopyInto(out *WaveStatus) {
 	*out = *in
 	out.Soaked = in.Soaked
+	in.Opened.DeepCopyInto(&out.Opened)
 	out.Elapsed = in.Elapsed
 }
 
