@@ -46,7 +46,7 @@ type Controller struct {
 	layers  layerView
 	kept    keptView
 	turned  turnedView
-	denied  map[types.UID]denial
+	denied  denials
 	memory  memory
 	// refusedRevisions and refusedVariants are by the names of the objects, refusedStatuses by that of the pool.
 	refusedRevisions, refusedVariants, refusedStatuses refusals
@@ -94,7 +94,7 @@ func newController(p parts) *Controller {
 	return &Controller{cached: p.cached, live: p.live, writer: p.writer, leader: p.leader, monotonic: p.monotonic, serverTime: p.serverTime,
 		events: p.events, metrics: p.metrics, log: p.log, limiter: flowcontrol.NewTokenBucketRateLimiter(patchesPerSecond, 1),
 		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), kept: newKeptView(), turned: turnedView{},
-		denied: map[types.UID]denial{}, refusedRevisions: newRefusals(), refusedVariants: newRefusals(), refusedStatuses: newRefusals(), trusted: -1, verdicts: newVerdicts(), drains: newDrainer(p)}
+		denied: newDenials(), refusedRevisions: newRefusals(), refusedVariants: newRefusals(), refusedStatuses: newRefusals(), trusted: -1, verdicts: newVerdicts(), drains: newDrainer(p)}
 }
 
 // Reconcile is one turn.
@@ -172,10 +172,14 @@ func (c *Controller) remember(w *rollout.World, plan *rollout.Plan, written map[
 	c.memory.age, c.memory.begun = c.memory.age+w.Elapsed, true
 }
 
-// writesOf are the writes of the pools whose decision is in their status. A cordon of ours is lifted without one.
+// writesOf are the writes of the pools whose decision is in their status. A cordon of ours is lifted without one. A Node that was put off for a
+// moment is left out.
 func (c *Controller) writesOf(plan *rollout.Plan, written map[string]bool) []rollout.Write {
 	var writes []rollout.Write
 	for _, w := range plan.Writes {
+		if c.denied.rests(w.UID, c.monotonic()) {
+			continue
+		}
 		if _, changes := plan.Status[w.Pool]; !changes || written[w.Pool] || w.Why == rollout.WhyUndrain {
 			writes = append(writes, w)
 		}
@@ -183,34 +187,10 @@ func (c *Controller) writesOf(plan *rollout.Plan, written map[string]bool) []rol
 	return writes
 }
 
-// denial is a Node whose PATCH the API server has refused for good, for a while.
-type denial struct {
-	words string
-	at    time.Duration
-}
-
-// deniedFor is when the PATCH of such a Node is tried again.
-const deniedFor = 5 * time.Minute
-
-func (c *Controller) deniedNodes() map[types.UID]string {
-	now := c.monotonic()
-	denied := make(map[types.UID]string, len(c.denied))
-	for uid, d := range c.denied {
-		if now-d.at >= deniedFor {
-			delete(c.denied, uid)
-			continue
-		}
-		denied[uid] = d.words
-	}
-	return denied
-}
-
 // tryAgain is when the first of what was refused is tried again; 0 is never.
 func (c *Controller) tryAgain() (in time.Duration) {
 	now := c.monotonic()
-	for _, d := range c.denied {
-		in = sooner(in, max(time.Millisecond, d.at+deniedFor-now))
-	}
+	in = c.denied.next(now)
 	for _, all := range []*refusals{&c.refusedRevisions, &c.refusedVariants, &c.refusedStatuses} {
 		in = sooner(in, all.next(now))
 	}

@@ -39,7 +39,9 @@ type fakeAPI struct {
 	// before may refuse a request, or have something happen before it.
 	before func(request string) error
 	// after may lose the answer.
-	after            func(request string) error
+	after func(request string) error
+	// admit changes what is to be stored, as a mutating admission policy does.
+	admit            func(object client.Object)
 	inFlight, atMost int
 	rights           bool
 	patched          map[string]int // how often each Node was
@@ -188,12 +190,14 @@ func (o objects) list(kind string, into client.ObjectList, options ...client.Lis
 	return meta.SetList(into, found)
 }
 
-func (a *fakeAPI) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
+func (a *fakeAPI) Create(_ context.Context, object client.Object, options ...client.CreateOption) error {
 	if review, is := object.(*authorizationv1.SelfSubjectAccessReview); is {
 		review.Status.Allowed = a.rights
 		return nil
 	}
-	end, err := a.begin("create " + keyOf(object))
+	var asked client.CreateOptions
+	asked.ApplyOptions(options)
+	end, err := a.begin(dry(asked.DryRun) + "create " + keyOf(object))
 	if err != nil {
 		return err
 	}
@@ -201,13 +205,30 @@ func (a *fakeAPI) Create(_ context.Context, object client.Object, _ ...client.Cr
 	if _, is := a.stored[keyOf(object)]; is {
 		err = apierrors.NewAlreadyExists(resource(keyOf(object)), object.GetName())
 	} else {
-		a.store(object)
+		a.change(object)
+		if object.SetCreationTimestamp(metav1.Now()); asked.DryRun == nil {
+			a.store(object)
+		}
 	}
 	a.mutex.Unlock()
 	if lost := end(); lost != nil {
 		return lost
 	}
 	return err
+}
+
+// dry is how requests are written down of which nothing is stored.
+func dry(run []string) string {
+	if run == nil {
+		return ""
+	}
+	return "dry-run "
+}
+
+func (a *fakeAPI) change(object client.Object) {
+	if a.admit != nil {
+		a.admit(object)
+	}
 }
 
 func (a *fakeAPI) Delete(_ context.Context, object client.Object, options ...client.DeleteOption) error {
@@ -235,8 +256,10 @@ func (a *fakeAPI) Delete(_ context.Context, object client.Object, options ...cli
 	return nil
 }
 
-func (a *fakeAPI) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
-	return a.patch("patch ", object, patch)
+func (a *fakeAPI) Patch(_ context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	var asked client.PatchOptions
+	asked.ApplyOptions(options)
+	return a.patch(dry(asked.DryRun)+"patch ", object, patch)
 }
 
 func (a *fakeAPI) patch(verb string, object client.Object, patch client.Patch) error {
@@ -248,7 +271,7 @@ func (a *fakeAPI) patch(verb string, object client.Object, patch client.Patch) e
 	if err != nil {
 		return err
 	}
-	err = a.merge(object, body)
+	err = a.merge(object, body, strings.HasPrefix(verb, "dry-run"))
 	if lost := end(); lost != nil {
 		return lost
 	}
@@ -256,7 +279,7 @@ func (a *fakeAPI) patch(verb string, object client.Object, patch client.Patch) e
 }
 
 // merge holds a patch to the uid and resourceVersion that it names, and it has to name them.
-func (a *fakeAPI) merge(object client.Object, body []byte) error {
+func (a *fakeAPI) merge(object client.Object, body []byte, dry bool) error {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	stored, is := a.stored[keyOf(object)]
@@ -287,6 +310,10 @@ func (a *fakeAPI) merge(object client.Object, body []byte) error {
 	changed := reflect.New(reflect.TypeOf(stored).Elem()).Interface().(client.Object)
 	if err := json.Unmarshal(merged, changed); err != nil {
 		return err
+	}
+	if a.change(changed); dry {
+		copyInto(changed, object)
+		return nil
 	}
 	a.store(changed)
 	if kindOf(object) == "Node" {

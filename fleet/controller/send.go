@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -13,13 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
-// sent is what became of a write.
+// sent is a write, and what became of it.
 type sent struct {
 	write  rollout.Write
+	edit   edit
+	before *corev1.Node
+	// dry: admission has altered something lately, so this is tried by a dry run first.
+	dry    bool
 	object *corev1.Node
 	err    error
 }
@@ -28,14 +30,10 @@ type sent struct {
 func (c *Controller) send(ctx context.Context, writes []rollout.Write) error {
 	results := make(chan sent)
 	for _, w := range writes {
-		body, err := c.patchOf(w)
-		go func() { // ends with its request
-			if err != nil {
-				results <- sent{w, nil, err}
-				return
-			}
-			object, err := c.patch(ctx, w, body)
-			results <- sent{w, object, err}
+		s := sent{write: w, edit: editOf(&w), before: c.nodes.read[w.UID].object, dry: c.denied.alter()}
+		go func() { // ends with its requests
+			s.object, s.err = c.deliver(ctx, &s)
+			results <- s
 		}()
 	}
 	var failure error
@@ -48,8 +46,26 @@ func (c *Controller) send(ctx context.Context, writes []rollout.Write) error {
 // errOvertaken: a verdict was heard while an assignment waited for its turn, and nothing was sent.
 var errOvertaken = errors.New("a verdict was heard meanwhile")
 
+// deliver sends one write. A webhook that no dry run may ask is not asked: then the answer tells.
+func (c *Controller) deliver(ctx context.Context, s *sent) (*corev1.Node, error) {
+	body, err := s.edit.patch(s.before)
+	if err != nil {
+		return nil, err
+	}
+	if s.dry {
+		tried, err := c.patch(ctx, &s.write, body, client.DryRunAll)
+		if err != nil && !apierrors.IsBadRequest(err) {
+			return nil, err
+		}
+		if err == nil && s.edit.missed(tried) != "" {
+			return nil, altered{s.edit.missed(tried)}
+		}
+	}
+	return c.patch(ctx, &s.write, body)
+}
+
 // patch sends one PATCH. Where it has to wait for its turn, it asks for the Lease and for verdicts after that: eight of them wait for 350 ms.
-func (c *Controller) patch(ctx context.Context, w rollout.Write, body []byte) (*corev1.Node, error) {
+func (c *Controller) patch(ctx context.Context, w *rollout.Write, body []byte, options ...client.PatchOption) (*corev1.Node, error) {
 	if err := c.limiter.Wait(ctx); err != nil {
 		return nil, errFenced // nothing was sent
 	}
@@ -59,44 +75,8 @@ func (c *Controller) patch(ctx context.Context, w rollout.Write, body []byte) (*
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.Node}}
-	err := c.writer.Patch(ctx, object, client.RawPatch(types.MergePatchType, body), client.FieldOwner(Name))
+	err := c.writer.Patch(ctx, object, client.RawPatch(types.MergePatchType, body), append(options, client.FieldOwner(Name))...)
 	return object, err
-}
-
-// patchOf is a merge patch that holds for exactly the version of the Node that was decided on.
-func (c *Controller) patchOf(w rollout.Write) ([]byte, error) {
-	metadata := map[string]any{"uid": w.UID, "resourceVersion": w.ResourceVersion}
-	patch := map[string]any{"metadata": metadata}
-	if w.Source != "" {
-		metadata["annotations"] = map[string]string{nodev1.ConfigSourceAnnotation: w.Source, rollout.MarkAnnotation: w.Mark.String(),
-			nodev1.RetryAnnotation: w.Retry.String()}
-	}
-	if w.Consent != "" {
-		metadata["annotations"] = map[string]string{nodev1.AllowDisruptionAnnotation: w.Consent}
-	}
-	if w.RemoveTaint != "" {
-		left := []corev1.Taint{}
-		for _, taint := range c.nodes.read[w.UID].object.Spec.Taints {
-			if taint.Key != w.RemoveTaint {
-				left = append(left, taint)
-			}
-		}
-		patch["spec"] = map[string]any{"taints": left}
-	}
-	switch w.Why {
-	case rollout.WhyDrain:
-		metadata["annotations"] = map[string]string{rollout.DrainAnnotation: w.Drain.String()}
-		patch["spec"] = map[string]any{"unschedulable": true}
-	case rollout.WhyUndrain:
-		metadata["annotations"] = map[string]any{rollout.DrainAnnotation: nil}
-		if w.Drain.Pool != "" {
-			metadata["annotations"] = map[string]any{rollout.DrainAnnotation: w.Drain.String()}
-		}
-		if w.Lifts {
-			patch["spec"] = map[string]any{"unschedulable": nil}
-		}
-	}
-	return json.Marshal(patch)
 }
 
 // take says what an answer means. It fails where the whole turn has to be put off.
@@ -105,34 +85,79 @@ func (c *Controller) take(ctx context.Context, s sent) error {
 		return nil // decides anew
 	}
 	c.metrics.patched(s.err)
-	switch w := s.write; {
+	var changed altered
+	switch w := &s.write; {
 	case s.err == nil:
-		c.nodes.answered(s.object, c.monotonic())
-		c.verdicts.assigned(w.Pool, c.monotonic())
-		if reason, message, warning := w.Tells(); reason != "" {
-			kind := corev1.EventTypeNormal
-			if warning {
-				kind = corev1.EventTypeWarning
-			}
-			c.events.Event(s.object, kind, reason, message)
-		}
-		c.log.Info("a Node was patched", "pool", w.Pool, "node", w.Node, "why", string(w.Why), "source", w.Source, "taint", w.RemoveTaint,
-			"consent", w.Consent, "drain", w.Drain.String())
-		return nil
+		return c.answered(ctx, &s)
 	case errors.Is(s.err, errFenced):
 		return s.err
+	case errors.As(s.err, &changed):
+		c.deny(w, altersPatch, s.err)
+		return nil
 	case apierrors.IsNotFound(s.err):
 		return nil // the cache will know
 	case apierrors.IsConflict(s.err):
-		return c.askFor(ctx, w) // decides anew, on what is there now
+		return c.askFor(ctx, *w) // decides anew, on what is there now
 	case apierrors.IsInvalid(s.err):
 		return c.invalid(ctx, s)
 	case apierrors.IsBadRequest(s.err), apierrors.IsForbidden(s.err):
 		return c.forbidden(ctx, s)
+	case fails(ctx, s.err):
+		c.nodes.unanswered[w.UID] = *w // it may have arrived
+		c.deny(w, failsPatch, s.err)
+		return nil
 	default:
-		c.nodes.unanswered[w.UID] = w
+		c.nodes.unanswered[w.UID] = *w
 		return fmt.Errorf("patching Node %s: %w", w.Node, s.err)
 	}
+}
+
+// answered takes in the Node as the API server has stored it. Only where that is what was sent has the write succeeded.
+func (c *Controller) answered(ctx context.Context, s *sent) error {
+	w := &s.write
+	c.nodes.answered(s.object, c.monotonic())
+	if missed := s.edit.missed(s.object); missed != "" {
+		c.deny(w, altersPatch, altered{missed})
+		return c.takeBack(ctx, s)
+	}
+	c.denied.taken(w.UID)
+	c.verdicts.assigned(w.Pool, c.monotonic())
+	if reason, message, warning := w.Tells(); reason != "" {
+		kind := corev1.EventTypeNormal
+		if warning {
+			kind = corev1.EventTypeWarning
+		}
+		c.events.Event(s.object, kind, reason, message)
+	}
+	c.log.Info("a Node was patched", "pool", w.Pool, "node", w.Node, "why", string(w.Why), "source", w.Source, "taint", w.RemoveTaint,
+		"consent", w.Consent, "drain", w.Drain.String())
+	return nil
+}
+
+// takeBack takes away what has arrived of an edit that has not arrived as a whole. It is tried once: what stays is a person's to look at, and
+// the words are said.
+func (c *Controller) takeBack(ctx context.Context, s *sent) error {
+	back, is := s.edit.back(s.before, s.object)
+	if !is {
+		return nil
+	}
+	body, err := back.patch(s.object)
+	if err != nil {
+		return err
+	}
+	again := s.write
+	again.Why = rollout.WhyTakeBack // no verdict holds it up
+	object, err := c.patch(ctx, &again, body)
+	switch {
+	case errors.Is(err, errFenced):
+		return err
+	case err == nil:
+		c.nodes.answered(object, c.monotonic())
+	default:
+		c.nodes.unanswered[again.UID] = again
+	}
+	c.log.Info("what was left of a PATCH was taken back", "node", again.Node, "error", err)
+	return nil
 }
 
 // invalid: either it is another Node by now, or this one is refused whatever we say.
@@ -142,7 +167,7 @@ func (c *Controller) invalid(ctx context.Context, s sent) error {
 		return client.IgnoreNotFound(err)
 	}
 	if now.UID == s.write.UID && now.ResourceVersion == s.write.ResourceVersion {
-		c.deny(s)
+		c.deny(&s.write, refusesPatch, s.err)
 	} else if now.UID == s.write.UID {
 		c.nodes.answered(&now, c.monotonic())
 	}
@@ -165,11 +190,6 @@ func (c *Controller) forbidden(ctx context.Context, s sent) error {
 			return fmt.Errorf("this controller has no verb %s on Node %s: %w", verb, s.write.Node, s.err)
 		}
 	}
-	c.deny(s)
+	c.deny(&s.write, refusesPatch, s.err)
 	return nil
-}
-
-func (c *Controller) deny(s sent) {
-	c.log.Info("the API server refuses to patch a Node", "node", s.write.Node, "words", s.err.Error())
-	c.denied[s.write.UID] = denial{s.err.Error(), c.monotonic()}
 }

@@ -26,7 +26,7 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 		return rollout.World{}, err
 	}
 	w := rollout.World{Synced: true, Now: c.serverTime(), Seen: c.memory.seen, Gone: c.memory.gone, Clocks: c.memory.clocks,
-		Denied: c.deniedNodes(), Mute: map[string]bool{}}
+		Denied: c.denied.look(c.monotonic()), Mute: map[string]bool{}}
 	now := c.monotonic()
 	for pool, refused := range c.refusedStatuses.all {
 		w.Mute[pool] = now < refused.due()

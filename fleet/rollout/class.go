@@ -64,6 +64,7 @@ const (
 	EventPoolAssigned      = "PoolAssigned"
 	EventPoolDrains        = "PoolDrains"
 	EventPoolDrainEnded    = "PoolDrainEnded"
+	EventPoolRefused       = "PoolRefused" // told by the shell
 )
 
 // phase is how far a node is with what its mark records, whatever the target of its pool is now. Empty: nothing of a pool's is assigned.
