@@ -169,6 +169,7 @@ func TestAVariantIsMadeAnew(t *testing.T) {
 		if got := s.api.stored[name]; got == nil || got.(*corev1.ConfigMap).Data["kubelet"] != sound.Data["kubelet"] {
 			t.Errorf("deleted by hand it is %v", got)
 		}
+		time.Sleep(remadeEvery)
 		changed := sound.DeepCopy()
 		changed.UID, changed.Data = types.UID("another"), map[string]string{"kubelet": `{"maxPods":1}`}
 		s.api.put(changed)

@@ -93,7 +93,7 @@ type parts struct {
 func newController(p parts) *Controller {
 	return &Controller{cached: p.cached, live: p.live, writer: p.writer, leader: p.leader, monotonic: p.monotonic, serverTime: p.serverTime,
 		events: p.events, metrics: p.metrics, log: p.log, limiter: flowcontrol.NewTokenBucketRateLimiter(patchesPerSecond, 1),
-		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), kept: newKeptView(), turned: turnedView{},
+		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), kept: newKeptView(p.monotonic()), turned: turnedView{},
 		denied: newDenials(), refusedRevisions: newRefusals(), refusedVariants: newRefusals(), refusedStatuses: newRefusals(), trusted: -1, verdicts: newVerdicts(), drains: newDrainer(p)}
 }
 

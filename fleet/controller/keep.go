@@ -8,7 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,10 +95,12 @@ func (c *Controller) keepRevision(ctx context.Context, r *rollout.Revision) erro
 		object.Annotations = map[string]string{"kubernetes.io/change-cause": r.Cause}
 	}
 	var there appsv1.ControllerRevision
-	if err := c.create(ctx, object, &there, func() bool { return !rollout.ReadRevision(r.Pool, object.Name, there.Data.Raw).Tampered }); err != nil {
+	stored, err := c.make(ctx, making{object, &there, func() bool { return !rollout.ReadRevision(r.Pool, object.Name, there.Data.Raw).Tampered },
+		c.refusedRevisions.all[object.Name].altered})
+	if err != nil {
 		return fmt.Errorf("keeping revision %s: %w", r.ObjectName(), err)
 	}
-	c.kept.madeRevisions[object.Name] = made[appsv1.ControllerRevision]{object, c.monotonic()}
+	c.kept.madeRevisions[object.Name] = made[appsv1.ControllerRevision]{stored.(*appsv1.ControllerRevision), c.monotonic()}
 	return nil
 }
 
@@ -107,10 +108,12 @@ func (c *Controller) keepVariant(ctx context.Context, v *rollout.Variant) error 
 	immutable := true
 	object := &corev1.ConfigMap{ObjectMeta: keptMeta(v.Pool, v.Name), Data: map[string]string{v.Key: v.Payload}, Immutable: &immutable}
 	var there corev1.ConfigMap
-	if err := c.create(ctx, object, &there, func() bool { return !rollout.Tampered(v.Pool, v.Name, there.Data) }); err != nil {
+	stored, err := c.make(ctx, making{object, &there, func() bool { return !rollout.Tampered(v.Pool, v.Name, there.Data) },
+		c.refusedVariants.all[object.Name].altered})
+	if err != nil {
 		return fmt.Errorf("keeping ConfigMap %s: %w", v.Name, err)
 	}
-	c.kept.madeVariants[object.Name] = made[corev1.ConfigMap]{object, c.monotonic()}
+	c.kept.madeVariants[object.Name] = made[corev1.ConfigMap]{stored.(*corev1.ConfigMap), c.monotonic()}
 	return nil
 }
 
@@ -136,40 +139,4 @@ func isOurs(object client.Object) bool {
 		return rollout.IsRevisionOf(pool, object.GetName())
 	}
 	return false
-}
-
-// create makes an object. One of ours by the same name that is not the same, as the cache or the API server has it, is deleted first. One that
-// somebody else has made stays, and is in the way.
-func (c *Controller) create(ctx context.Context, object, there client.Object, same func() bool) error {
-	request, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	err := c.writer.Create(request, object)
-	if !apierrors.IsAlreadyExists(err) {
-		return err
-	}
-	if err := c.live.Get(request, client.ObjectKeyFromObject(object), there); err != nil {
-		return err
-	}
-	if same() && there.GetLabels()[PoolLabel] == object.GetLabels()[PoolLabel] {
-		return nil // made before, and the answer was lost
-	}
-	if !isOurs(there) {
-		return fmt.Errorf("an object of this name is there, and it is not replaced, because its labels do not say that %s made it; delete it: %w", Name, err)
-	}
-	c.log.Info("an object is not what its name says, and is made again", "name", there.GetName())
-	if err := c.delete(ctx, there); err != nil {
-		return err
-	}
-	request, cancelAgain := context.WithTimeout(ctx, requestTime)
-	defer cancelAgain()
-	return c.writer.Create(request, object)
-}
-
-// delete deletes exactly the version that was looked at.
-func (c *Controller) delete(ctx context.Context, object client.Object) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	uid, version := object.GetUID(), object.GetResourceVersion()
-	err := c.writer.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version})
-	return client.IgnoreNotFound(err)
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"maps"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,6 +19,9 @@ type keptView struct {
 	// objects and variants are what there is now, by name.
 	objects  map[string]*appsv1.ControllerRevision
 	variants map[string]*corev1.ConfigMap
+	// remade is when an object was deleted to be made again, or because admission had changed it. begun is when this process began.
+	remade map[string]time.Duration
+	begun  time.Duration
 }
 
 type made[T any] struct {
@@ -36,9 +40,16 @@ type keptRevisions struct {
 	versions  []string
 }
 
-func newKeptView() keptView {
+func newKeptView(now time.Duration) keptView {
 	return keptView{read: map[string]readRevision{}, madeRevisions: map[string]made[appsv1.ControllerRevision]{},
-		madeVariants: map[string]made[corev1.ConfigMap]{}}
+		madeVariants: map[string]made[corev1.ConfigMap]{}, remade: map[string]time.Duration{}, begun: now}
+}
+
+// remadeLately says whether a name has to wait before its object may be deleted again.
+func (v *keptView) remadeLately(name string, now time.Duration) bool {
+	maps.DeleteFunc(v.remade, func(_ string, at time.Duration) bool { return now-at >= remadeEvery })
+	_, lately := v.remade[name]
+	return lately
 }
 
 // readRevisions are the revisions of each pool.

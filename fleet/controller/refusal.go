@@ -16,12 +16,16 @@ type refusal struct {
 	words string
 	times int           // one after the other
 	at    time.Duration // the last time
+	// altered: it would be stored, as another object. That is mostly a policy, and takes longer to be over.
+	altered bool
 }
 
 const (
-	// refusedFirst and refusedFor are when something refused is tried again: soon at first, for that may be over in a moment, and then seldom.
+	// refusedFirst, refusedFor and alteredFor are when something refused is tried again: soon at first, because that may be over in a moment, and then
+	// seldom.
 	refusedFirst = time.Second
 	refusedFor   = 10 * time.Second
+	alteredFor   = 5 * time.Minute
 	refusalLimit = 512
 	// retries is how many of those that were refused are tried again in one turn, and retryTime for how long. The others wait for the next.
 	retries   = 8
@@ -30,7 +34,11 @@ const (
 
 // due is when it is tried again.
 func (r refusal) due() time.Duration {
-	return r.at + min(refusedFor, refusedFirst<<min(r.times-1, 8))
+	most := refusedFor
+	if r.altered {
+		most = alteredFor
+	}
+	return r.at + min(most, refusedFirst<<min(r.times-1, 9))
 }
 
 // refusals are what was refused, by name. It is forgotten once it is taken, and once a whole turn has not needed it.
@@ -84,7 +92,8 @@ func (r *refusals) tries(name string, now time.Duration) bool {
 func (r *refusals) note(name string, err error, now time.Duration) (news bool) {
 	words := bounded.Text(err.Error(), refusalLimit)
 	news = r.all[name].words != words
-	r.all[name] = refusal{words, r.all[name].times + 1, now}
+	isAltered := errors.As(err, new(altered)) || errors.Is(err, errRemade) && r.all[name].altered
+	r.all[name] = refusal{words, r.all[name].times + 1, now, isAltered}
 	return news
 }
 
@@ -111,8 +120,8 @@ func (r *refusals) next(now time.Duration) (in time.Duration) {
 	return in
 }
 
-// answered: it is the API server's own word, or it has none within the request's time, as where a webhook hangs.
+// answered: it is the API server's own word, or what comes of it; or it has none within the request's time, as where a webhook hangs.
 func answered(ctx context.Context, err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+	return errors.As(err, &status) || errors.As(err, new(altered)) || errors.Is(err, errRemade) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 }

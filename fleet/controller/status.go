@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,6 +75,7 @@ func (c *Controller) writeStatus(ctx context.Context, object *v1alpha1.KubeletPo
 	switch {
 	case err == nil:
 		c.pools.answered(changed)
+		return differsInStatus(&status, &changed.Status)
 	case !errors.Is(err, errFenced):
 		// Whether it arrived or not, and who was faster: the API server knows.
 		var now v1alpha1.KubeletPool
@@ -81,6 +84,22 @@ func (c *Controller) writeStatus(ctx context.Context, object *v1alpha1.KubeletPo
 		}
 	}
 	return err
+}
+
+// differsInStatus says what was stored of a status that is not what was sent. The next decision would rest on it.
+func differsInStatus(sent, stored *v1alpha1.KubeletPoolStatus) error {
+	if apiequality.Semantic.DeepEqual(sent, stored) {
+		return nil
+	}
+	var names []string
+	a, b := reflect.ValueOf(sent).Elem(), reflect.ValueOf(stored).Elem()
+	for i := range a.NumField() {
+		if !apiequality.Semantic.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
+			name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
+			names = append(names, "status."+name)
+		}
+	}
+	return altered{"what was stored has another " + strings.Join(names, ", ") + ": a policy changes it, or the definition of KubeletPools is of another version than the controller"}
 }
 
 // statusPatch is what takes the pool to that status, if nobody has changed the pool meanwhile. What does not change is left out before the two

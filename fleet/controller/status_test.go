@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
@@ -70,4 +71,39 @@ func TestStatusPatch(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A status that is stored as another one is a refusal: what a decision rests on would be lost. Nothing is done for that pool, the others go on, and
+// it is written again seldom.
+func TestAnAlteredStatusIsARefusal(t *testing.T) {
+	play(t, func(s *stage) {
+		s.nodes(9)
+		s.pool(nil)
+		s.secondPool()
+		s.api.admit = func(object client.Object) {
+			if p, is := object.(*v1alpha1.KubeletPool); is && p.Name == "a" {
+				p.Status.Wave = nil
+			}
+		}
+		s.turns(240)
+		if got := len(s.api.asked("patch status of KubeletPool/a")); got > 10 {
+			t.Errorf("in four minutes it was written %d times", got)
+		}
+		if words := s.refusedStatuses.words()["a"]; !strings.Contains(words, "another status.wave:") {
+			t.Errorf("it says %q", words)
+		}
+		if says := s.says("b"); !strings.HasPrefix(says, "Completed") {
+			t.Errorf("the other pool says %q", says)
+		}
+		for _, name := range s.assigned() {
+			if strings.HasPrefix(name, "n") {
+				t.Errorf("%s was assigned something", name)
+			}
+		}
+		s.api.admit = nil
+		s.turns(300)
+		if says := s.says("a"); !strings.HasPrefix(says, "Completed") {
+			t.Errorf("when it is stored it says %q", says)
+		}
+	})
 }

@@ -13,9 +13,15 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 )
 
 // applyText applies manifests, which go with the test.
@@ -33,6 +39,25 @@ func (f *fleet) applyText(t *testing.T, manifests string) {
 			t.Error(err)
 		}
 	})
+}
+
+// tamperer has the controller's rights.
+type tamperer struct {
+	c  *crew
+	as client.Client
+}
+
+func (c *crew) tamperer() *tamperer {
+	c.t.Helper()
+	config, err := c.f.IdentityConfig(controllerUser, controllerGroups...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	as, err := newClient(config)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return &tamperer{c, as}
 }
 
 // mutation is a MutatingAdmissionPolicy with its binding, for objects of which the condition holds.
@@ -156,6 +181,72 @@ webhooks:
 	if n, p := c.f.asked(t, "patch", "nodes", "away-3"), c.now(); n != failuresInARow || p.Status.Nodes.Proven != 7 {
 		t.Errorf("the Node behind the webhook was patched %d times, and the others are %+v", n, p.Status.Nodes)
 	}
+}
+
+// What a policy does to the ConfigMaps of a pool is told in its words, and no node is assigned one that is not what its name says.
+func TestAPolicyChangesConfigMaps(t *testing.T) {
+	for name, row := range map[string]struct{ patch, words string }{
+		"adds-key":     {`[JSONPatch{op: "add", path: "/data/checksum", value: "1"}]`, "admission adds the key checksum"},
+		"strips-label": {`[JSONPatch{op: "remove", path: "/metadata/labels/kubelet-supervisor.io~1pool"}]`, "admission takes the label kubelet-supervisor.io/pool away"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCrew(t, name, 3, nil)
+			c.f.steady(t)
+			c.f.applyText(t, mutation(name, "configmaps", "object.metadata.name.startsWith('pool-"+name+"-')", row.patch))
+			as := c.tamperer().as
+			until(t, "the policy has its effect", 30*time.Second, func() bool {
+				probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.Namespace, Name: "pool-" + name + "-0123456789",
+					Labels: map[string]string{"kubelet-supervisor.io/pool": name}}, Data: map[string]string{"kubelet": ""}}
+				return as.Create(t.Context(), probe, client.DryRunAll) == nil && (len(probe.Data) > 1 || len(probe.Labels) == 0)
+			})
+			c.roll(quick)
+			c.await("it says so", 30*time.Second, func(p *v1alpha1.KubeletPool) bool {
+				is := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionProgressing)
+				return is.Reason == rollout.ReasonHeld && strings.Contains(is.Message, row.words)
+			})
+			c.quiet(10 * time.Second)
+			if made, gone := c.f.asked(t, "create", "configmaps", "pool-"+name), c.f.asked(t, "delete", "configmaps", "pool-"+name); made > 10 || gone != 1 {
+				t.Errorf("it was made %d times, by dry runs and without, and deleted %d times", made, gone)
+			}
+			if sent := c.attempts(); len(sent) > 0 {
+				t.Errorf("patched were %v", sent)
+			}
+			if _, err := c.f.Kubectl(t.Context(), "delete", "mutatingadmissionpolicybinding", name); err != nil {
+				t.Fatal(err)
+			}
+			c.awaitReason(v1alpha1.ConditionReady, "Completed", 90*time.Second)
+		})
+	}
+}
+
+// A ConfigMap that nodes have been assigned is not made and deleted in turns by a policy that changes it.
+func TestAPolicyChangesWhatNodesName(t *testing.T) {
+	t.Parallel()
+	c := newCrew(t, "named", 3, nil)
+	c.f.steady(t)
+	c.roll(quick)
+	c.awaitReason(v1alpha1.ConditionReady, "Completed", 60*time.Second)
+	c.f.applyText(t, mutation("named", "configmaps", "object.metadata.name.startsWith('pool-named-')", `[JSONPatch{op: "add", path: "/data/checksum", value: "1"}]`))
+	as := c.tamperer().as
+	until(t, "the policy has its effect", 30*time.Second, func() bool {
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.Namespace, Name: "pool-named-0123456789"}, Data: map[string]string{"kubelet": ""}}
+		return as.Create(t.Context(), probe, client.DryRunAll) == nil && len(probe.Data) > 1
+	})
+	before := c.f.asked(t, "create", "configmaps", "pool-named-")
+	c.remove(as, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.Namespace, Name: strings.Split(c.source(), "/")[1]}})
+	c.await("it says so", 30*time.Second, func(p *v1alpha1.KubeletPool) bool {
+		is := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled)
+		return is.Reason == rollout.ReasonRevisionTampered && strings.Contains(is.Message, "admission adds the key checksum")
+	})
+	c.quiet(10 * time.Second)
+	if made := c.f.asked(t, "create", "configmaps", "pool-named-") - before; made > 10 {
+		t.Errorf("it was made %d times, by dry runs and without", made)
+	}
+	if _, err := c.f.Kubectl(t.Context(), "delete", "mutatingadmissionpolicybinding", "named"); err != nil {
+		t.Fatal(err)
+	}
+	c.awaitReason(v1alpha1.ConditionStalled, "Moving", 90*time.Second)
 }
 
 // failuresInARow is how many errors of the API server count against a Node.

@@ -1,0 +1,178 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// remadeEvery is how often an object is deleted to be made again at most: nodes may read it.
+const remadeEvery = time.Minute
+
+var errRemade = errors.New("it was made again less than a minute ago, and is made again in a minute at most")
+
+// making is an object that is to be there.
+type making struct {
+	wanted client.Object
+	// there is what the API server has by that name, and same compares it with what is wanted.
+	there client.Object
+	same  func() bool
+	// altered: admission has changed it when it was tried last.
+	altered bool
+}
+
+// make makes an object, and gives it as it was stored. One of ours by the same name that is not the same is deleted first. One that somebody else
+// has made stays, and is in the way. Both objects have the same name, which is the hash of their content, so the new one cannot come first: a dry
+// run under another name does, and if that is not taken, the old one stays.
+func (c *Controller) make(ctx context.Context, m making) (client.Object, error) {
+	name := m.wanted.GetName()
+	if m.altered { // what is not stored does not have to be deleted again
+		if err := c.rehearse(ctx, m.wanted, name); err != nil {
+			return nil, err
+		}
+		if c.kept.remadeLately(name, c.monotonic()) {
+			return nil, errRemade
+		}
+	}
+	made, err := c.create(ctx, m.wanted)
+	if !apierrors.IsAlreadyExists(err) {
+		return made, err
+	}
+	if getErr := c.live.Get(ctx, client.ObjectKeyFromObject(m.wanted), m.there); getErr != nil {
+		return nil, getErr
+	}
+	if m.same() && m.there.GetLabels()[PoolLabel] == m.wanted.GetLabels()[PoolLabel] {
+		return m.there, nil // made before, and the answer was lost
+	}
+	if !isOurs(m.there) {
+		return nil, fmt.Errorf("an object of this name is there, and it is not replaced, because its labels do not say that %s made it; delete it: %w", Name, err)
+	}
+	now := c.monotonic()
+	if age := c.serverTime().Sub(m.there.GetCreationTimestamp().Time); c.kept.remadeLately(name, now) || now-c.kept.begun < remadeEvery && age < remadeEvery {
+		return nil, errRemade // another process may have made it
+	}
+	if err := c.rehearse(ctx, m.wanted, otherName(name)); err != nil {
+		return nil, err
+	}
+	c.log.Info("an object is not what its name says, and is made again", "name", name)
+	c.kept.remade[name] = now
+	if err := c.delete(ctx, m.there); err != nil {
+		return nil, err
+	}
+	return c.create(ctx, m.wanted)
+}
+
+// rehearse asks whether an object would be stored as it is. A webhook that no dry run may ask is not asked.
+func (c *Controller) rehearse(ctx context.Context, wanted client.Object, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	tried := wanted.DeepCopyObject().(client.Object)
+	tried.SetName(name)
+	err := c.writer.Create(ctx, tried, client.DryRunAll)
+	if apierrors.IsAlreadyExists(err) || apierrors.IsBadRequest(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return differs(wanted, tried)
+}
+
+// otherName is one that nothing has, and that policies take for the same.
+func otherName(name string) string {
+	cut := strings.LastIndexByte(name, '-') + 1
+	hash := []byte(name[cut:])
+	slices.Reverse(hash)
+	return name[:cut] + string(hash)
+}
+
+// create makes an object, and takes away what was stored if it is not what was sent: no node names it yet, and what is read under a name that is a
+// hash has to have it.
+func (c *Controller) create(ctx context.Context, wanted client.Object) (client.Object, error) {
+	request, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	made := wanted.DeepCopyObject().(client.Object)
+	if err := c.writer.Create(request, made); err != nil {
+		return nil, err
+	}
+	if err := differs(wanted, made); err != nil {
+		c.kept.remade[made.GetName()] = c.monotonic()
+		return nil, errors.Join(err, c.delete(ctx, made))
+	}
+	return made, nil
+}
+
+// differs says what admission has changed of an object that was sent. More labels and annotations are harmless.
+func differs(sent, stored client.Object) error {
+	var all []string
+	for _, label := range slices.Sorted(maps.Keys(sent.GetLabels())) {
+		if got, is := stored.GetLabels()[label]; !is {
+			all = append(all, "takes the label "+label+" away")
+		} else if got != sent.GetLabels()[label] {
+			all = append(all, "changes the label "+label)
+		}
+	}
+	if len(stored.GetOwnerReferences()) > 0 {
+		all = append(all, "gives it an owner")
+	}
+	switch sent := sent.(type) {
+	case *corev1.ConfigMap:
+		all = append(all, differsInData(sent, stored.(*corev1.ConfigMap))...)
+	case *appsv1.ControllerRevision:
+		if stored := stored.(*appsv1.ControllerRevision); sent.Revision != stored.Revision || !equalJSON(sent.Data.Raw, stored.Data.Raw) {
+			all = append(all, "changes its data")
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return altered{"admission " + strings.Join(all, ", ")}
+}
+
+func differsInData(sent, stored *corev1.ConfigMap) (all []string) {
+	for key, value := range stored.Data {
+		if want, is := sent.Data[key]; !is {
+			all = append(all, "adds the key "+key)
+		} else if value != want {
+			all = append(all, "changes the key "+key)
+		}
+	}
+	for key := range stored.BinaryData {
+		all = append(all, "adds the key "+key)
+	}
+	for key := range sent.Data {
+		if _, is := stored.Data[key]; !is {
+			all = append(all, "takes the key "+key+" away")
+		}
+	}
+	slices.Sort(all)
+	if stored.Immutable == nil || !*stored.Immutable {
+		all = append(all, "makes it mutable")
+	}
+	return all
+}
+
+func equalJSON(a, b []byte) bool {
+	var one, other any
+	return json.Unmarshal(a, &one) == nil && json.Unmarshal(b, &other) == nil && reflect.DeepEqual(one, other)
+}
+
+// delete deletes exactly the version that was looked at.
+func (c *Controller) delete(ctx context.Context, object client.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	uid, version := object.GetUID(), object.GetResourceVersion()
+	err := c.writer.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	return client.IgnoreNotFound(err)
+}
