@@ -150,6 +150,37 @@ func TestALayerThatIsNotThere(t *testing.T) {
 	})
 }
 
+// What the API server does not tell of a layer is asked again although nothing happens, soon and then seldom. In a busy cluster it is asked no more.
+func TestALayerThatIsNotKnownIsAskedForAgain(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		play(t, func(s *stage) {
+			s.nodes(3)
+			s.pool(func(p *v1alpha1.KubeletPool) {
+				p.Spec.Layers = []v1alpha1.Layer{{Name: "fleet", ConfigMap: &v1alpha1.ConfigMapKey{Name: "nowhere"}}}
+			})
+			s.api.before = func(request string) error {
+				if request == "get ConfigMap/nowhere" {
+					return apierrors.NewForbidden(resource("ConfigMap"), "nowhere", errors.New("no"))
+				}
+				return nil
+			}
+			began := time.Now()
+			if busy {
+				s.turns(120)
+			} else {
+				s.lazily(func() bool { return time.Since(began) > 2*time.Minute })
+			}
+			if got := len(s.api.asked("get ConfigMap/nowhere")); got < 6 || got > 9 {
+				t.Errorf("busy %v: in two minutes it asked %d times", busy, got)
+			}
+			s.api.before = nil
+			if took := s.lazily(func() bool { return s.reason() == rollout.ReasonLayerMissing }); took > askedFor+time.Second {
+				t.Errorf("busy %v: it knew after %v, and is %s", busy, took, s.reason())
+			}
+		})
+	}
+}
+
 // What nodes run is there, whoever has deleted it or put something else in its place.
 func TestAVariantIsMadeAnew(t *testing.T) {
 	play(t, func(s *stage) {

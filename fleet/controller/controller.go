@@ -187,10 +187,10 @@ func (c *Controller) writesOf(plan *rollout.Plan, written map[string]bool) []rol
 	return writes
 }
 
-// tryAgain is when the first of what was refused is tried again; 0 is never.
+// tryAgain is when the first of what was refused, or was not told, is tried again; 0 is never.
 func (c *Controller) tryAgain() (in time.Duration) {
 	now := c.monotonic()
-	in = c.denied.next(now)
+	in = sooner(c.denied.next(now), c.layers.next(now))
 	for _, all := range []*refusals{&c.refusedRevisions, &c.refusedVariants, &c.refusedStatuses} {
 		in = sooner(in, all.next(now))
 	}

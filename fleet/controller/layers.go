@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,20 +17,41 @@ type layerView struct {
 	read map[rollout.Ref]rollout.Layer
 	// missing are those that the API server has said are not there. They are asked for once, until the cache has them.
 	missing map[rollout.Ref]bool
+	// unknown are those of which it has said neither. They are asked for again and again.
+	unknown map[rollout.Ref]question
 }
 
+// question is one that was asked in vain.
+type question struct {
+	times int
+	at    time.Duration
+}
+
+// askedFor is the longest pause between two questions for the same layer; the first is askAgain.
+const askedFor = 30 * time.Second
+
+func (q question) due() time.Duration { return q.at + min(askedFor, askAgain<<min(q.times-1, 8)) }
+
 func newLayerView() layerView {
-	return layerView{read: map[rollout.Ref]rollout.Layer{}, missing: map[rollout.Ref]bool{}}
+	return layerView{read: map[rollout.Ref]rollout.Layer{}, missing: map[rollout.Ref]bool{}, unknown: map[rollout.Ref]question{}}
+}
+
+// next is in how long the first unknown layer is asked for again; 0 is never.
+func (v *layerView) next(now time.Duration) (in time.Duration) {
+	for _, q := range v.unknown {
+		in = sooner(in, max(time.Millisecond, q.due()-now))
+	}
+	return in
 }
 
 // readAll are the layers that are known: what the cache has, and what the API server says is not there. Where it says anything else, such as
 // that we may not know, the layer is not known.
-func (v *layerView) readAll(ctx context.Context, live client.Reader, pools []rollout.Pool, maps []corev1.ConfigMap) map[rollout.Ref]rollout.Layer {
+func (v *layerView) readAll(ctx context.Context, live client.Reader, pools []rollout.Pool, maps []corev1.ConfigMap, now time.Duration) map[rollout.Ref]rollout.Layer {
 	byName := make(map[string]*corev1.ConfigMap, len(maps))
 	for i := range maps {
 		byName[maps[i].Name] = &maps[i]
 	}
-	read, missing := map[rollout.Ref]rollout.Layer{}, map[rollout.Ref]bool{}
+	read, missing, unknown := map[rollout.Ref]rollout.Layer{}, map[rollout.Ref]bool{}, map[rollout.Ref]question{}
 	for i := range pools {
 		for _, ref := range pools[i].Refs() {
 			if _, is := read[ref]; is {
@@ -42,17 +64,28 @@ func (v *layerView) readAll(ctx context.Context, live client.Reader, pools []rol
 					known = rollout.ReadLayer(object.Data, ref.Key, object.ResourceVersion)
 				}
 				read[ref] = known
-			case v.missing[ref] || isMissing(ctx, live, ref):
+			case v.missing[ref] || v.isMissing(ctx, live, ref, now):
 				missing[ref] = true
 				read[ref] = rollout.Layer{Missing: true}
+			default:
+				unknown[ref] = v.unknown[ref]
 			}
 		}
 	}
-	v.read, v.missing = read, missing
+	v.read, v.missing, v.unknown = read, missing, unknown
 	return read
 }
 
-func isMissing(ctx context.Context, live client.Reader, ref rollout.Ref) bool {
+// isMissing asks the API server, unless it was asked in vain a moment ago.
+func (v *layerView) isMissing(ctx context.Context, live client.Reader, ref rollout.Ref, now time.Duration) bool {
+	asked, is := v.unknown[ref]
+	if is && now < asked.due() {
+		return false
+	}
 	var object corev1.ConfigMap
-	return apierrors.IsNotFound(live.Get(ctx, types.NamespacedName{Namespace: rollout.Namespace, Name: ref.Name}, &object))
+	if apierrors.IsNotFound(live.Get(ctx, types.NamespacedName{Namespace: rollout.Namespace, Name: ref.Name}, &object)) {
+		return true
+	}
+	v.unknown[ref] = question{asked.times + 1, now}
+	return false
 }
