@@ -23,6 +23,9 @@ func (c *Controller) collect(ctx context.Context, w *rollout.World) error {
 		return nil
 	}
 	c.collected = now
+	if err := c.recordGone(ctx, w); err != nil {
+		c.log.Error(err, "what was kept of a pool that is gone stays") // nobody waits for that
+	}
 	if len(c.spent(w)) == 0 {
 		return nil
 	}
@@ -44,6 +47,14 @@ func (c *Controller) collect(ctx context.Context, w *rollout.World) error {
 	return nil
 }
 
+// collectsIn is when to look again for what can be collected although nothing happens; 0 is never.
+func (c *Controller) collectsIn(w *rollout.World) time.Duration {
+	if len(c.kept.gone(w))+len(c.kept.goneRecords) == 0 {
+		return 0
+	}
+	return max(time.Millisecond, c.collected+collectEvery-c.monotonic())
+}
+
 // spent are the revisions and variants that this controller has made, and that nothing names.
 func (c *Controller) spent(w *rollout.World) []client.Object {
 	names := slices.Sorted(maps.Keys(c.kept.variants))
@@ -60,5 +71,5 @@ func (c *Controller) spent(w *rollout.World) []client.Object {
 			spent = append(spent, c.kept.variants[name])
 		}
 	}
-	return spent
+	return append(spent, c.abandoned(w)...)
 }

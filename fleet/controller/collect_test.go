@@ -103,3 +103,83 @@ func TestWhatIsInTheWayIsNotDeleted(t *testing.T) {
 		})
 	}
 }
+
+// keptOf are the objects of pool a that are kept, and the record of its absence.
+func (s *stage) keptOf(prefixes ...string) (kept []string) {
+	for key := range s.api.stored {
+		for _, prefix := range prefixes {
+			if strings.HasPrefix(key, prefix) {
+				kept = append(kept, key)
+			}
+		}
+	}
+	return kept
+}
+
+// What was kept of a pool that was deleted, and that no Node names, goes after a day, whoever leads meanwhile. What a Node names stays, and so does
+// what was not made here.
+func TestWhatADeletedPoolHasKeptIsCollected(t *testing.T) {
+	for _, named := range []bool{false, true} {
+		play(t, func(s *stage) {
+			s.nodes(2)
+			s.pool(nil)
+			s.turns(30)
+			if !named {
+				for _, name := range []string{"n1", "n2"} {
+					s.node(name) // as new
+				}
+			}
+			s.api.put(configMap("pool-a-0123456789"))
+			s.api.remove("KubeletPool/a")
+			s.lazily(func() bool { return s.api.stored["ConfigMap/pool-a-gone"] != nil })
+			began := time.Now()
+			s.again() // another process
+			day := func(d time.Duration) func() bool { return func() bool { return time.Since(began) > d } }
+			s.longer(day(goneFor - 2*time.Minute))
+			if got := s.keptOf("ConfigMap/pool-a-", "ControllerRevision/a-"); len(got) != 4 {
+				t.Fatalf("before a day was over there was %v", got)
+			}
+			s.longer(day(goneFor + 5*time.Minute))
+			got := s.keptOf("ConfigMap/pool-a-", "ControllerRevision/a-")
+			if want := map[bool]int{false: 1, true: 4}[named]; len(got) != want {
+				t.Errorf("named %v: after a day there was %v", named, got)
+			}
+			if s.api.stored["ConfigMap/pool-a-0123456789"] == nil {
+				t.Error("what somebody has made is gone")
+			}
+			before := len(s.writes())
+			s.longer(day(goneFor + 2*time.Hour))
+			if more := s.writes()[before:]; len(more) > 0 {
+				t.Errorf("named %v: then it wrote %v", named, more)
+			}
+		})
+	}
+}
+
+// longer is lazily for more than five minutes.
+func (s *stage) longer(is func() bool) {
+	for !is() {
+		s.lazily(is)
+	}
+}
+
+// A pool that was made again within a day has all that it had.
+func TestAPoolThatIsMadeAgainKeepsWhatItHad(t *testing.T) {
+	play(t, func(s *stage) {
+		s.nodes(2)
+		p := s.pool(nil)
+		s.turns(30)
+		before := s.keptOf("ConfigMap/pool-a-", "ControllerRevision/a-")
+		s.api.remove("KubeletPool/a")
+		s.lazily(func() bool { return s.api.stored["ConfigMap/pool-a-gone"] != nil })
+		time.Sleep(goneFor - time.Hour)
+		p.UID, p.Status = "", v1alpha1.KubeletPoolStatus{}
+		s.api.put(p)
+		s.lazily(func() bool { return s.api.stored["ConfigMap/pool-a-gone"] == nil })
+		began := time.Now()
+		s.longer(func() bool { return time.Since(began) > 2*time.Hour })
+		if got := s.keptOf("ConfigMap/pool-a-", "ControllerRevision/a-"); len(got) != len(before) {
+			t.Errorf("there is %v, and was %v", got, before)
+		}
+	})
+}

@@ -145,7 +145,8 @@ func (c *Controller) carryOut(ctx context.Context, w *rollout.World, plan *rollo
 	if len(writes) > 0 {
 		return time.Millisecond, nil // looks again after what was answered
 	}
-	return again, c.collect(ctx, w)
+	err = c.collect(ctx, w)
+	return sooner(again, c.collectsIn(w)), err
 }
 
 // sooner is the first of two times, where 0 is never.

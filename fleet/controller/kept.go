@@ -19,6 +19,8 @@ type keptView struct {
 	// objects and variants are what there is now, by name.
 	objects  map[string]*appsv1.ControllerRevision
 	variants map[string]*corev1.ConfigMap
+	// goneRecords say since when pools are gone, by their names.
+	goneRecords map[string]*corev1.ConfigMap
 	// remade is when an object was deleted to be made again, or because admission had changed it. begun is when this process began.
 	remade map[string]time.Duration
 	begun  time.Duration
@@ -85,10 +87,14 @@ func (v *keptView) readRevisions(cached []appsv1.ControllerRevision, now time.Du
 	return pools
 }
 
-// readVariants notes the ConfigMaps that are variants.
+// readVariants notes the ConfigMaps that are variants, and those that say that pools are gone.
 func (v *keptView) readVariants(cached []corev1.ConfigMap, now time.Duration) {
-	v.variants = make(map[string]*corev1.ConfigMap, len(cached))
+	v.variants, v.goneRecords = make(map[string]*corev1.ConfigMap, len(cached)), map[string]*corev1.ConfigMap{}
 	for i := range cached {
+		if isGoneRecord(&cached[i]) {
+			v.goneRecords[cached[i].Labels[goneLabel]] = &cached[i]
+			continue
+		}
 		if _, is := cached[i].Labels[PoolLabel]; is || rollout.IsVariantName(cached[i].Name) {
 			v.variants[cached[i].Name] = &cached[i]
 			delete(v.madeVariants, cached[i].Name)

@@ -54,6 +54,32 @@ func Collect(w World, name string, variantNames []string) (revisions, variantsTo
 	return revisions, variantsToo
 }
 
+// CollectGone names what was kept of a pool that is not there any more, and that nothing needs: variants that no Node names and no pool has a layer
+// from; and all revisions, once no Node names a variant, because until then a pool of that name may find again what its nodes run. The names are
+// those of objects that the controller can prove that it made.
+func CollectGone(w World, name string, revisionNames, variantNames []string) (revisions, variants []string) {
+	if !w.Synced || slices.ContainsFunc(w.Pools, func(p Pool) bool { return p.Name == name }) {
+		return nil, nil
+	}
+	named, layers := namedByNodes(w.Nodes), w.layerObjects()
+	runs := false
+	for _, variant := range variantNames {
+		switch {
+		case !IsVariantOf(name, variant):
+		case named[sourceOf(variant)]:
+			runs = true
+		case !layers[Namespace+"/"+variant]:
+			variants = append(variants, variant)
+		}
+	}
+	for _, revision := range revisionNames {
+		if IsRevisionOf(name, revision) && !runs {
+			revisions = append(revisions, revision)
+		}
+	}
+	return revisions, variants
+}
+
 // layerObjects are the ConfigMaps that any pool has a layer from, or had in a revision that is kept, as NAMESPACE/NAME.
 func (w *World) layerObjects() map[string]bool {
 	objects := map[string]bool{}

@@ -57,3 +57,29 @@ func TestCollect(t *testing.T) {
 		t.Errorf("of a pool that is not there: %v, %v", revisions, gone)
 	}
 }
+
+// Of a pool that is gone nothing stays that nothing needs. Its revisions stay as long as a Node names a variant.
+func TestCollectGone(t *testing.T) {
+	revisions := []string{"gone-0000000001", "gone-0000000002", "gone-by-hand", "other-0000000001"}
+	variants := []string{"pool-gone-000000000a", "pool-gone-000000000b", "pool-gone-000000000c", "pool-other-000000000a"}
+	other := newPool("other", func(p *v1alpha1.KubeletPool) {
+		p.Spec.Layers = []v1alpha1.Layer{{Name: "fleet", ConfigMap: &v1alpha1.ConfigMapKey{Name: "pool-gone-000000000b"}}}
+	})
+	world := World{Synced: true, Pools: []Pool{ReadPool(other, nil, time.LoadLocation)}, Nodes: []Node{{Name: "n1", Good: sourceOf("pool-gone-000000000a")}}}
+	for what, row := range map[string]struct {
+		change              func(w *World)
+		revisions, variants []string
+	}{
+		"a Node names one":   {func(*World) {}, nil, variants[2:3]},
+		"no Node names one":  {func(w *World) { w.Nodes = nil }, revisions[:2], []string{variants[0], variants[2]}},
+		"it is there":        {func(w *World) { w.Pools = []Pool{{Name: "gone"}} }, nil, nil},
+		"nobody knows so":    {func(w *World) { w.Synced = false }, nil, nil},
+		"a Node assigns one": {func(w *World) { w.Nodes = []Node{{Source: sourceOf(variants[2])}} }, nil, variants[:1]},
+	} {
+		w := world
+		row.change(&w)
+		if r, v := CollectGone(w, "gone", revisions, variants); !slices.Equal(r, row.revisions) || !slices.Equal(v, row.variants) {
+			t.Errorf("%s: %v, %v", what, r, v)
+		}
+	}
+}

@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -69,6 +70,29 @@ func TestRights(t *testing.T) {
 		return as.SubResource("eviction").Create(t.Context(), pod, &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}})
 	}
 	remove := func(as client.Client) error { return as.Delete(t.Context(), pod, client.DryRunAll) }
+	// Of these there are some, which nobody names.
+	kept := func(object client.Object) client.Object {
+		object.SetLabels(map[string]string{"kubelet-supervisor.io/pool": "rights"})
+		config, err := f.IdentityConfig(controllerUser, controllerGroups...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		as, err := newClient(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.make(as, object)
+		t.Cleanup(func() { _ = as.Delete(context.Background(), object) })
+		return object
+	}
+	oldMap := kept(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.Namespace, Name: "pool-rights-abcdef0123"}})
+	oldRevision := kept(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.Namespace, Name: "rights-abcdef0123"}, Revision: 1,
+		Data: runtime.RawExtension{Raw: []byte("{}")}})
+	drop := func(object client.Object) func(client.Client) error {
+		return func(as client.Client) error {
+			return as.Delete(t.Context(), object.DeepCopyObject().(client.Object), client.DryRunAll)
+		}
+	}
 	actions := []struct {
 		what string
 		do   func(client.Client) error
@@ -84,6 +108,10 @@ func TestRights(t *testing.T) {
 		{"make a rendered ConfigMap", create(rendered), "ynnnnn"},
 		{"make one with the label", create(labelled), "ynnnnn"},
 		{"make a revision", create(revision), "ynnnnn"},
+		{"change a rendered ConfigMap", patch(oldMap, `{"data":{"kubelet":"maxPods: 1"}}`), "nnnnnn"},
+		{"relabel one", patch(oldMap, `{"metadata":{"labels":{"kubelet-supervisor.io/pool":null}}}`), "nnnnnn"},
+		{"delete one", drop(oldMap), "yynnny"},
+		{"delete a revision", drop(oldRevision), "ynnnny"},
 		{"mark a Node", mark, "yynnny"},
 		{"evict a pod", evict, "ynnnny"},
 		{"delete a pod", remove, "nnnnny"},

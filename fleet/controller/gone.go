@@ -1,0 +1,105 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+)
+
+const (
+	// goneFor is how long a pool has to be gone before what was kept of it is collected: GitOps deletes and makes again, and backups come back.
+	goneFor = 24 * time.Hour
+	// goneLabel is on the ConfigMap that says since when a pool is gone, by the time at which it was made. This process does not know since when,
+	// and the next one would know it even less. A clock that begins later keeps things for longer, and never for shorter.
+	goneLabel = "kubelet-supervisor.io/gone-pool"
+)
+
+// orphans are the names of what was kept of a pool that is gone.
+type orphans struct{ revisions, variants []string }
+
+// gone are the pools that are not there, and of which something is kept.
+func (v *keptView) gone(w *rollout.World) map[string]orphans {
+	there := make(map[string]bool, len(w.Pools))
+	for i := range w.Pools {
+		there[w.Pools[i].Name] = true
+	}
+	gone := map[string]orphans{}
+	for _, name := range slices.Sorted(maps.Keys(v.objects)) {
+		if object := v.objects[name]; isOurs(object) && !there[object.Labels[PoolLabel]] {
+			of := gone[object.Labels[PoolLabel]]
+			of.revisions = append(of.revisions, name)
+			gone[object.Labels[PoolLabel]] = of
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.variants)) {
+		if object := v.variants[name]; isOurs(object) && !there[object.Labels[PoolLabel]] {
+			of := gone[object.Labels[PoolLabel]]
+			of.variants = append(of.variants, name)
+			gone[object.Labels[PoolLabel]] = of
+		}
+	}
+	return gone
+}
+
+// isGoneRecord says whether this controller has made the ConfigMap that says since when a pool is gone.
+func isGoneRecord(object client.Object) bool {
+	pool := object.GetLabels()[goneLabel]
+	return pool != "" && object.GetLabels()[managedByLabel] == Name && object.GetName() == goneName(pool)
+}
+
+func goneName(pool string) string { return "pool-" + pool + "-gone" }
+
+// recordGone makes a record for each pool that is gone, and deletes those of pools that are back, or of which nothing is kept any more.
+func (c *Controller) recordGone(ctx context.Context, w *rollout.World) error {
+	gone := c.kept.gone(w)
+	for _, pool := range slices.Sorted(maps.Keys(c.kept.goneRecords)) {
+		if _, is := gone[pool]; is {
+			continue
+		}
+		if err := c.delete(ctx, c.kept.goneRecords[pool]); err != nil {
+			return fmt.Errorf("deleting the record that pool %s is gone: %w", pool, err)
+		}
+	}
+	for _, pool := range slices.Sorted(maps.Keys(gone)) {
+		if c.kept.goneRecords[pool] != nil {
+			continue
+		}
+		immutable := true
+		record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: rollout.Namespace, Name: goneName(pool),
+			Labels: map[string]string{goneLabel: pool, managedByLabel: Name}}, Immutable: &immutable, Data: map[string]string{"about": "KubeletPool " + pool +
+			" is gone since this was made. What was kept of it, and no node names, is deleted a day later."}}
+		if _, err := c.create(ctx, record); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("recording that pool %s is gone: %w", pool, err)
+		}
+		c.log.Info("a pool is gone, so what was kept of it and no node names is deleted after a day", "pool", pool)
+	}
+	return nil
+}
+
+// abandoned is what was kept of pools that are gone for long enough.
+func (c *Controller) abandoned(w *rollout.World) (all []client.Object) {
+	gone := c.kept.gone(w)
+	for _, pool := range slices.Sorted(maps.Keys(gone)) {
+		record := c.kept.goneRecords[pool]
+		if record == nil || w.Now.Sub(record.CreationTimestamp.Time) < goneFor {
+			continue
+		}
+		revisions, variants := rollout.CollectGone(*w, pool, gone[pool].revisions, gone[pool].variants)
+		for _, name := range revisions {
+			all = append(all, c.kept.objects[name])
+		}
+		for _, name := range variants {
+			all = append(all, c.kept.variants[name])
+		}
+	}
+	return all
+}
