@@ -135,5 +135,6 @@ func (o *options) run(ctx context.Context, stderr io.Writer) error {
 	defer end()
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	o.PodUID = os.Getenv("POD_UID")
 	return controller.Run(ctx, o.Options)
 }

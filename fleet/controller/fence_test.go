@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -85,6 +87,37 @@ func TestALeaseThatHasRunOutIsANewOne(t *testing.T) {
 			time.Sleep(16 * time.Second)
 		}
 	})
+}
+
+// A Lease that somebody else has written is given up, and whoever takes it again waits: of two processes of the same identity neither writes.
+func TestAConflictIsSomebodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lock := &fakeLock{}
+		l := newTestLease(lock)
+		mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}
+		if err := l.Update(t.Context(), mine); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(requestTime)
+		lock.err = apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, Name, errors.New("changed"))
+		if err := l.Update(t.Context(), mine); err == nil || l.outlasts(0) {
+			t.Errorf("it leads after %v", err)
+		}
+		lock.err = nil
+		if err := l.Update(t.Context(), mine); err != nil || l.waits() != requestTime {
+			t.Errorf("taken again, it waits %v, %v", l.waits(), err)
+		}
+	})
+}
+
+// A pod is one holder of the Lease, whichever process is in it. Outside of pods each process is one.
+func TestIdentity(t *testing.T) {
+	if a, b := identityOf("host", "uid"), identityOf("host", "uid"); a != b || a != "host_uid" {
+		t.Errorf("%s, %s", a, b)
+	}
+	if a, b := identityOf("host", ""), identityOf("host", ""); a == b {
+		t.Errorf("two processes are %s", a)
+	}
 }
 
 // What writes is sent only while the Lease outlasts it, and tells the API server when to give up.

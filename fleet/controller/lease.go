@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -47,6 +48,9 @@ func (l *lease) write(holder string, do func() error) error {
 		l.giveUp()
 	}
 	if err := do(); err != nil {
+		if apierrors.IsConflict(err) {
+			l.giveUp()
+		}
 		return err
 	}
 	l.mutex.Lock()
@@ -61,7 +65,8 @@ func (l *lease) write(holder string, do func() error) error {
 	return nil
 }
 
-// giveUp comes before the request that tells others.
+// giveUp comes before the request that tells others. It also comes after a conflict: somebody else has written the Lease that only we write, and that
+// may be a process of the same identity. Whoever takes it again waits for what the other one has sent, so of two such processes neither writes.
 func (l *lease) giveUp() {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

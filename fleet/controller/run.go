@@ -53,6 +53,8 @@ type Options struct {
 	Namespace string
 	// LeaderElect: others like this one may run.
 	LeaderElect bool
+	// PodUID is that of the pod that this process is in; empty: in none that is known.
+	PodUID string
 	// MetricsAddress and HealthAddress are where these are served; "0" is nowhere.
 	MetricsAddress, HealthAddress string
 	Log                           logr.Logger
@@ -121,7 +123,7 @@ func (o *Options) elect(config *rest.Config, c *Controller) (resourcelock.Interf
 	if err != nil {
 		return nil, err
 	}
-	identity := resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}
+	identity := resourcelock.ResourceLockConfig{Identity: identityOf(host, o.PodUID)}
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, o.Namespace, Name, identity, config, renewDeadline)
 	if err != nil {
 		return nil, err
@@ -129,6 +131,15 @@ func (o *Options) elect(config *rest.Config, c *Controller) (resourcelock.Interf
 	held := &lease{Interface: lock, duration: leaseDuration, monotonic: monotonic}
 	c.leader = held
 	return held, nil
+}
+
+// identityOf is what holds the Lease. A pod starts a container only after the one before has ended, so the process that is started after a kill is
+// the same holder, and need not wait until the Lease of the one before has run out. Elsewhere two processes may run at once, and each is another.
+func identityOf(host, pod string) string {
+	if pod == "" {
+		pod = string(uuid.NewUUID())
+	}
+	return host + "_" + pod
 }
 
 func newScheme() (*runtime.Scheme, error) {

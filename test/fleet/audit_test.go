@@ -103,6 +103,16 @@ func (c *crew) patches() []request {
 	return slices.DeleteFunc(c.attempts(), func(r request) bool { return r.code == http.StatusConflict })
 }
 
+// awaitPatches waits until so many PATCHes have been sent.
+func (c *crew) awaitPatches(n int, within time.Duration) {
+	c.t.Helper()
+	for deadline := time.Now().Add(within); len(c.patches()) < n; wait(c.t.Context(), 20*time.Millisecond) {
+		if time.Now().After(deadline) {
+			c.t.Fatalf("%d PATCHes were sent, not %d", len(c.patches()), n)
+		}
+	}
+}
+
 // told is the PATCH by which a puppet first told a word of a source, as the controller could hear it. Its zero value: none did.
 func (c *crew) told(own []request, node, reason, source string) request {
 	return carrier(own, node, c.puppets[node].said(reason, source))

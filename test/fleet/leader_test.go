@@ -17,16 +17,6 @@ import (
 
 // These tests are not parallel: they have controllers of their own, and end before the shared one begins.
 
-// awaitPatches waits until so many PATCHes have been sent.
-func (c *crew) awaitPatches(n int, within time.Duration) {
-	c.t.Helper()
-	for deadline := time.Now().Add(within); len(c.patches()) < n; wait(c.t.Context(), 20*time.Millisecond) {
-		if time.Now().After(deadline) {
-			c.t.Fatalf("%d PATCHes were sent, not %d", len(c.patches()), n)
-		}
-	}
-}
-
 // A leader that stands still in the middle of its PATCHes sends none when it goes on: another leads by then, and has seen a verdict.
 func TestLongALeaderThatStandsStill(t *testing.T) {
 	c := newCrew(t, "stands-still", 80, nil)

@@ -202,11 +202,16 @@ var controllerGroups = []string{"system:serviceaccounts", "system:serviceaccount
 
 // launch starts a controller with the rights of its ServiceAccount.
 func (f *fleet) launch(name string, flags ...string) (*cluster.Program, error) {
+	return f.launchIn("", name, flags...)
+}
+
+// launchIn starts one in a pod, as its Deployment says; "" is none.
+func (f *fleet) launchIn(pod, name string, flags ...string) (*cluster.Program, error) {
 	kubeconfig, err := f.credentials(controllerUser, controllerGroups...)
 	if err != nil {
 		return nil, err
 	}
-	words := append([]string{f.binary, "--kubeconfig=" + kubeconfig, "--health-address=0", "--metrics-address=0"}, flags...)
+	words := append([]string{"/usr/bin/env", "POD_UID=" + pod, f.binary, "--kubeconfig=" + kubeconfig, "--health-address=0", "--metrics-address=0"}, flags...)
 	return f.Launch(filepath.Join(f.Folder, "log", name+".log"), words...)
 }
 
