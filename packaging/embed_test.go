@@ -112,6 +112,9 @@ func TestControllerManifests(t *testing.T) {
 				t.Errorf("%s: %s comes before its namespace %s", file, name, space)
 			}
 			named[strings.TrimSuffix(name+" in "+object.GetNamespace(), " in ")] = true
+			if view := object.GetLabels()["rbac.authorization.k8s.io/aggregate-to-view"] == "true"; view != (name == "ClusterRole "+packaging.PoolViewerRole) {
+				t.Errorf("%s: %s is part of the ClusterRole view: %v", file, name, view)
+			}
 			if object.GetKind() == "CustomResourceDefinition" {
 				continue
 			}
@@ -121,7 +124,8 @@ func TestControllerManifests(t *testing.T) {
 		}
 	}
 	wanted := []string{"Namespace " + packaging.ControllerNamespace, "Deployment " + packaging.ControllerName + " in " + packaging.ControllerNamespace,
-		"ClusterRole " + packaging.PoolViewerRole, "Role " + packaging.PoolViewerRole + " in " + packaging.Namespace, "ClusterRole " + packaging.PoolOperatorRole}
+		"ClusterRole " + packaging.PoolViewerRole, "Role " + packaging.PoolViewerRole + " in " + packaging.Namespace, "ClusterRole " + packaging.PoolOperatorRole,
+		"FlowSchema " + packaging.ControllerName, "FlowSchema " + packaging.ControllerName + "-lease"}
 	for _, policy := range packaging.PoolPolicies() {
 		wanted = append(wanted, "ValidatingAdmissionPolicy "+policy, "ValidatingAdmissionPolicyBinding "+policy)
 	}
