@@ -111,6 +111,10 @@ func TestAfterAnAlteredAnswerADryRunGoesFirst(t *testing.T) {
 		if got := s.patches("n"); got > 120 {
 			t.Errorf("in two minutes there were %d PATCHes", got)
 		}
+		const words = ": admission takes the annotation kubelet-supervisor.io/pool-assigned away"
+		if says := s.says("a"); !strings.HasPrefix(says, "Held: n") || !strings.HasSuffix(says, words) {
+			t.Errorf("it says %q", says)
+		}
 	})
 }
 

@@ -66,7 +66,7 @@ func (m *metrics) patched(err error) {
 	switch {
 	case errors.Is(err, errFenced):
 		return
-	case err == nil:
+	case err == nil, errors.As(err, new(altered)): // the answer of a dry run
 		code = strconv.Itoa(http.StatusOK)
 	case errors.As(err, &status):
 		code = strconv.Itoa(int(status.Status().Code))

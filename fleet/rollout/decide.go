@@ -47,6 +47,7 @@ type pool struct {
 	unmade   bool                      // the API server does not take the revision that is asked for, so that it cannot become the target
 	refused  string                    // why the API server does not take what somebody needs to go ahead
 	missed   string                    // the same of what somebody needs who joins, or is taken back
+	denied   string                    // a Node whose PATCH the API server does not take, and why
 	tampered string                    // what is not what its name says
 	status   v1alpha1.KubeletPoolStatus
 

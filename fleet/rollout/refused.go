@@ -8,6 +8,11 @@ import (
 // lack notes who cannot be assigned the target, because the API server does not take the variant. Who goes ahead waits for that. All else goes
 // on: verdicts, what is taken back, new nodes, and the way back of everybody else.
 func (d *decision) lack(p *pool) {
+	for i := range p.members {
+		if m := &p.members[i]; m.denied && m.class == Blocked && p.denied == "" {
+			p.denied = m.node.Name + ": " + d.w.Denied[m.node.UID]
+		}
+	}
 	if len(d.w.RefusedVariants) == 0 || p.target.stopped != nil || p.Spec.Rollout.Paused {
 		return
 	}
@@ -44,5 +49,11 @@ func variantOf(source string) string {
 // holds: nobody is sent ahead.
 func (p *pool) holds() bool { return p.doubt != "" || p.refused != "" && !p.target.completed }
 
-// refusal has the API server's words about what it does not take, and the pool needs.
-func (p *pool) refusal() string { return cmp.Or(p.refused, p.missed) }
+// refusal has the API server's words about what it does not take, and the pool needs. About a Node it has them where nobody else moves.
+func (p *pool) refusal() string {
+	words := cmp.Or(p.refused, p.missed)
+	if words == "" && !p.moves() && !p.finished() && !p.Spec.Rollout.Paused && p.doubt == "" && p.barred.reason == "" && !p.starved {
+		words = p.denied
+	}
+	return words
+}
