@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -8,7 +9,10 @@ import (
 	_ "time/tzdata"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
@@ -43,6 +47,40 @@ func TestABudgetFreezes(t *testing.T) {
 		s.turns(20)
 		if got := s.reason(); got != rollout.ReasonCompleted {
 			t.Errorf("without the budget it is %s", got)
+		}
+	})
+}
+
+// The status of a budget is written when it changes, numbers alone seldom. Nobody waits for it where the API server does not take it.
+func TestTheStatusOfABudget(t *testing.T) {
+	play(t, func(s *stage) {
+		s.nodes(10)
+		s.budget(false)
+		refuses := true
+		s.api.before = func(request string) error {
+			if refuses && request == "patch status of KubeletRolloutBudget/all" {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "kubeletrolloutbudgets"}, "all", errors.New("no"))
+			}
+			return nil
+		}
+		s.pool(atOnce)
+		s.turns(3)
+		if got := s.assigned(); len(got) == 0 {
+			t.Error("nobody is assigned while the status of a budget is refused")
+		}
+		refuses = false
+		before := len(s.api.asked("patch status of KubeletRolloutBudget/all"))
+		s.turns(30)
+		var b v1alpha1.KubeletRolloutBudget
+		if err := s.api.stored.get("KubeletRolloutBudget/all", &b); err != nil {
+			t.Fatal(err)
+		}
+		if b.Status.Nodes != 10 || b.Status.Unavailable != 0 || !meta.IsStatusConditionTrue(b.Status.Conditions, v1alpha1.ConditionReady) ||
+			b.Status.ObservedGeneration != b.Generation {
+			t.Errorf("it says %+v", b.Status)
+		}
+		if got := len(s.api.asked("patch status of KubeletRolloutBudget/all")) - before; got > 5 {
+			t.Errorf("it was written %d times", got)
 		}
 	})
 }

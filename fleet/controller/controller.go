@@ -48,8 +48,8 @@ type Controller struct {
 	turned  turnedView
 	denied  denials
 	memory  memory
-	// refusedRevisions and refusedVariants are by the names of the objects, refusedStatuses by that of the pool.
-	refusedRevisions, refusedVariants, refusedStatuses refusals
+	// refusedRevisions and refusedVariants are by the names of the objects, refusedStatuses by that of the pool, and refusedBudgets by that of the budget.
+	refusedRevisions, refusedVariants, refusedStatuses, refusedBudgets refusals
 	// troubles counts watches that have failed. trusted: the caches were found to be as the API server is after that many.
 	troubles atomic.Int64
 	trusted  int64
@@ -94,7 +94,8 @@ func newController(p parts) *Controller {
 	return &Controller{cached: p.cached, live: p.live, writer: p.writer, leader: p.leader, monotonic: p.monotonic, serverTime: p.serverTime,
 		events: p.events, metrics: p.metrics, log: p.log, limiter: flowcontrol.NewTokenBucketRateLimiter(patchesPerSecond, 1),
 		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), kept: newKeptView(p.monotonic()), turned: turnedView{},
-		denied: newDenials(), refusedRevisions: newRefusals(), refusedVariants: newRefusals(), refusedStatuses: newRefusals(), trusted: -1, verdicts: newVerdicts(), drains: newDrainer(p)}
+		denied: newDenials(), refusedRevisions: newRefusals(), refusedVariants: newRefusals(), refusedStatuses: newRefusals(),
+		refusedBudgets: newRefusals(), trusted: -1, verdicts: newVerdicts(), drains: newDrainer(p)}
 }
 
 // Reconcile is one turn.
@@ -131,7 +132,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 func (c *Controller) carryOut(ctx context.Context, w *rollout.World, plan *rollout.Plan) (time.Duration, error) {
 	again := min(plan.Look, longestElapsed)
 	later, written, err := c.writeStatuses(ctx, w, plan)
-	again = sooner(again, later)
+	again = sooner(sooner(again, later), c.writeBudgets(ctx, plan))
 	c.remember(w, plan, written)
 	c.metrics.report(w, plan)
 	again = sooner(again, c.tryAgain())

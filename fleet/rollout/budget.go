@@ -2,15 +2,21 @@ package rollout
 
 import (
 	"cmp"
+	"reflect"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // Budget is a KubeletRolloutBudget, read once for each version of it. What cannot be read of it allows nothing.
 type Budget struct {
-	Name string
+	Name       string
+	Generation int64
+	Status     v1alpha1.KubeletRolloutBudgetStatus
 
 	selector                    labels.Selector
 	frozen                      bool
@@ -19,6 +25,9 @@ type Budget struct {
 	windows                     windows
 	fault                       string
 }
+
+// reasonValid is why a budget is Ready.
+const reasonValid = "Valid"
 
 // topology keeps what is not proven to few domains at a time; no key is no such limit.
 type topology struct {
@@ -36,7 +45,7 @@ func readTopology(from *v1alpha1.Topology) topology {
 // ReadBudget reads a KubeletRolloutBudget.
 func ReadBudget(object *v1alpha1.KubeletRolloutBudget, zones Zones) Budget {
 	from := &object.Spec
-	b := Budget{Name: object.Name, selector: labels.Everything(), frozen: from.Frozen, topology: readTopology(from.Topology)}
+	b := Budget{Name: object.Name, Generation: object.Generation, Status: object.Status, selector: labels.Everything(), frozen: from.Frozen, topology: readTopology(from.Topology)}
 	fault := func(where string, err error) {
 		if err != nil {
 			b.fault = cmp.Or(b.fault, where+err.Error())
@@ -60,4 +69,23 @@ func ReadBudget(object *v1alpha1.KubeletRolloutBudget, zones Zones) Budget {
 	b.windows, err = readWindows("spec.windows", from.Windows, zones)
 	fault("", err)
 	return b
+}
+
+// reportBudgets says in each budget's status how much of it is used, as the nodes are now: what is only about to be assigned does not count.
+func (d *decision) reportBudgets() {
+	for _, g := range d.budgets {
+		b := g.budget
+		status := *b.Status.DeepCopy()
+		status.ObservedGeneration = b.Generation
+		status.Nodes, status.Unavailable, status.Unproven = int32(g.nodes), int32(g.unavailable), int32(g.unproven)
+		ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: reasonValid, ObservedGeneration: b.Generation,
+			LastTransitionTime: metav1.NewTime(d.w.Now)}
+		if b.fault != "" {
+			ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, ReasonInvalidSpec, bounded.Text(b.fault, messageLimit)
+		}
+		meta.SetStatusCondition(&status.Conditions, ready)
+		if !reflect.DeepEqual(status, b.Status) {
+			d.plan.Budgets[b.Name] = status
+		}
+	}
 }

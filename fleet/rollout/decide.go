@@ -88,6 +88,9 @@ func Decide(w World) Plan {
 		d.countControlPlanes(p)
 	}
 	d.makeGates()
+	if d.w.Synced {
+		d.reportBudgets()
+	}
 	d.endDrains()
 	for _, p := range d.pools {
 		d.choose(p)
@@ -106,7 +109,7 @@ func Decide(w World) Plan {
 }
 
 func emptyPlan(nodes int) Plan {
-	return Plan{Status: map[string]v1alpha1.KubeletPoolStatus{}, Seen: make(map[types.UID]Seen, nodes), Clocks: map[string]Clock{}}
+	return Plan{Status: map[string]v1alpha1.KubeletPoolStatus{}, Budgets: map[string]v1alpha1.KubeletRolloutBudgetStatus{}, Seen: make(map[types.UID]Seen, nodes), Clocks: map[string]Clock{}}
 }
 
 // order makes the result independent of the order in which nodes and pools come.

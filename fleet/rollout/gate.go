@@ -21,6 +21,7 @@ type gate struct {
 	// completed. A new node holds none with what was completed.
 	topology     topology
 	held, atRisk map[string]int
+	nodes        int // that a budget takes
 	// unavailable and unproven are how many there are, of at most so many; a limit of -1 is none.
 	unavailable, maxUnavailable int
 	changing                    int // of those that are unavailable, the ones that change
@@ -81,6 +82,7 @@ func (d *decision) gateOf(b *Budget, members []*member) *gate {
 			g.changing++
 		}
 	}
+	g.nodes = count
 	g.maxUnavailable, g.maxUnproven = limitOf(b.maxUnavailable, count), limitOf(b.maxUnproven, count)
 	return g
 }

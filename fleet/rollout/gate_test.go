@@ -240,3 +240,39 @@ func TestTimeInAClosedWindow(t *testing.T) {
 		t.Errorf("its wave is %+v", status.Wave)
 	}
 }
+
+// A budget says whether it can be read, and how much of it is used. What others say there stays.
+func TestTheStatusOfABudget(t *testing.T) {
+	w := newTable(t)
+	others := metav1.Condition{Type: "example.com/Approved", Status: metav1.ConditionTrue, Reason: "Because", LastTransitionTime: metav1.NewTime(tableNow)}
+	b := &v1alpha1.KubeletRolloutBudget{ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 3}}
+	b.Status.Conditions = []metav1.Condition{others}
+	b.Spec.MaxUnavailable = amountOf("5")
+	w.world.Budgets = []Budget{ReadBudget(b, time.LoadLocation)}
+	nodes := []Node{w.old("n1"), w.node("n2", notReady), w.onT("n3", nodev1.ReasonInTrial, nil), w.node("n4", fresh)}
+	plan, _ := w.decide(nodes...)
+	status := plan.Budgets["a"]
+	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	if status.ObservedGeneration != 3 || status.Nodes != 3 || status.Unavailable != 1 || status.Unproven != 1 || ready == nil || ready.Status != metav1.ConditionTrue ||
+		ready.ObservedGeneration != 3 || status.Conditions[0] != others {
+		t.Errorf("it says %+v", status)
+	}
+
+	b.Status = status
+	w.world.Budgets = []Budget{ReadBudget(b, time.LoadLocation)}
+	if plan, _ := w.decide(nodes...); len(plan.Budgets) != 0 {
+		t.Errorf("of the same world it says %+v", plan.Budgets)
+	}
+	b.Spec.Windows, b.Generation = []v1alpha1.Window{windowOf("0 0 30 2 *", time.Hour, "")}, 4
+	w.world.Budgets = []Budget{ReadBudget(b, time.LoadLocation)}
+	plan, _ = w.decide(nodes...)
+	ready = meta.FindStatusCondition(plan.Budgets["a"].Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != ReasonInvalidSpec || !strings.Contains(ready.Message, "spec.windows[0].schedule") ||
+		ready.ObservedGeneration != 4 {
+		t.Errorf("with a window that never comes it says %+v", ready)
+	}
+	w.world.Synced = false
+	if plan, _ := w.decide(nodes...); len(plan.Budgets) != 0 {
+		t.Errorf("not synced it says %+v", plan.Budgets)
+	}
+}

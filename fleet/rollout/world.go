@@ -56,7 +56,9 @@ type Plan struct {
 	Variants  []Variant
 	// Status has the pools whose status changes.
 	Status map[string]v1alpha1.KubeletPoolStatus
-	Writes []Write
+	// Budgets has the budgets whose status changes.
+	Budgets map[string]v1alpha1.KubeletRolloutBudgetStatus
+	Writes  []Write
 	// Drains are the nodes from which pods are to be evicted now. Whoever is not among them is left alone at once.
 	Drains []Draining
 	Events []Event

@@ -74,7 +74,7 @@ func TestFieldsOfAPool(t *testing.T) {
 	if n := checkFields(t, pool, definition(t, "KubeletPool"), "spec", "status"); n < 75 {
 		t.Errorf("a KubeletPool has %d fields", n)
 	}
-	if n := checkFields(t, budget, definition(t, "KubeletRolloutBudget"), "spec"); n < 10 {
+	if n := checkFields(t, budget, definition(t, "KubeletRolloutBudget"), "spec", "status"); n < 15 {
 		t.Errorf("a KubeletRolloutBudget has %d fields", n)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -166,8 +167,10 @@ func TestAFrozenBudget(t *testing.T) {
 	c.await("the budget is said to be unreadable", 30*time.Second, func(p *v1alpha1.KubeletPool) bool {
 		return strings.Contains(messageOf(p, v1alpha1.ConditionProgressing), "never comes")
 	})
+	c.awaitBudget("False InvalidSpec", 8)
 	c.changeBudget(`{"spec":{"windows":null}}`)
 	c.awaitReason(v1alpha1.ConditionReady, "Completed", time.Minute)
+	c.awaitBudget("True Valid", 8)
 }
 
 func messageOf(p *v1alpha1.KubeletPool, condition string) string {
@@ -209,6 +212,19 @@ func TestAClosedWindow(t *testing.T) {
 	}
 	c.change(`{"spec":{"rollout":{"windows":[{"schedule":"* * * * *","duration":"2m","timeZone":"Europe/Berlin"}]}}}`)
 	c.awaitReason(v1alpha1.ConditionReady, "Completed", time.Minute)
+}
+
+// awaitBudget waits until the crew's budget says so of itself as it is now, and of how many nodes it takes.
+func (c *crew) awaitBudget(ready string, nodes int32) {
+	c.t.Helper()
+	var b v1alpha1.KubeletRolloutBudget
+	c.awaitThat("the budget says "+ready, 30*time.Second, func() bool {
+		if err := c.f.admin.Get(c.t.Context(), types.NamespacedName{Name: c.pool}, &b); err != nil {
+			c.t.Fatal(err)
+		}
+		is := meta.FindStatusCondition(b.Status.Conditions, v1alpha1.ConditionReady)
+		return is != nil && string(is.Status)+" "+is.Reason == ready && b.Status.ObservedGeneration == b.Generation && b.Status.Nodes == nodes
+	})
 }
 
 // What CEL can know of windows, topology and budgets is refused when it is written.

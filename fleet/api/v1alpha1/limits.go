@@ -53,17 +53,27 @@ type Topology struct {
 // a change of it.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=kbudget
 // +kubebuilder:printcolumn:name="Frozen",type=boolean,JSONPath=`.spec.frozen`
 // +kubebuilder:printcolumn:name="Max-Unavailable",type=string,JSONPath=`.spec.maxUnavailable`
 // +kubebuilder:printcolumn:name="Max-Unproven",type=string,JSONPath=`.spec.maxUnproven`
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes`
+// +kubebuilder:printcolumn:name="Unavailable",type=integer,JSONPath=`.status.unavailable`
+// +kubebuilder:printcolumn:name="Unproven",type=integer,JSONPath=`.status.unproven`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Zones",type=string,priority=1,JSONPath=`.spec.topology.key`
+// +kubebuilder:printcolumn:name="Windows",type=string,priority=1,JSONPath=`.spec.windows[*].schedule`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 type KubeletRolloutBudget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// +required
 	Spec KubeletRolloutBudgetSpec `json:"spec"`
+	// +optional
+	Status KubeletRolloutBudgetStatus `json:"status,omitzero"`
 }
 
 // KubeletRolloutBudgetList is a list of KubeletRolloutBudgets.
@@ -119,4 +129,34 @@ type KubeletRolloutBudgetSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Windows []Window `json:"windows,omitempty"`
+}
+
+// KubeletRolloutBudgetStatus says whether the budget can be read, and how much of it is used.
+type KubeletRolloutBudgetStatus struct {
+	// observedGeneration is the generation of the budget that this status is about.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// nodes is how many nodes the selector takes, except new ones.
+	//
+	// +optional
+	Nodes int32 `json:"nodes"`
+
+	// unavailable is how many of these are unavailable.
+	//
+	// +optional
+	Unavailable int32 `json:"unavailable"`
+
+	// unproven is how many of them have a revision that is not completed, and that they have not proven.
+	//
+	// +optional
+	Unproven int32 `json:"unproven"`
+
+	// conditions: Ready is the controller's. Other programs may own conditions whose types have a domain, such as example.com/Approved.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
