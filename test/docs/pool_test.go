@@ -99,7 +99,7 @@ func checkFields(t *testing.T, text string, of *schema, parts ...string) (there 
 			}
 			delete(defaults, path)
 			var value any
-			if err := yaml.Unmarshal([]byte(text), &value); err != nil || !reflect.DeepEqual(value, field.Default) {
+			if err := yaml.Unmarshal([]byte(text), &value); err != nil || part == "spec" && !reflect.DeepEqual(value, field.Default) {
 				t.Errorf("%s: the default of %s is %#v, not %q", poolPage, path, field.Default, text)
 			}
 		})

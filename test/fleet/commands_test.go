@@ -129,6 +129,9 @@ func TestCommands(t *testing.T) {
 	half := intstr.FromString("50%")
 	c.roll(quick, func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.MaxUnavailable = &half })
 	oscar.says(0, "rollout status commands --timeout=90s", "commands: revision 1 (maxPods 250 in layer density), completed", "12 nodes: 12 proven, 0 failed")
+	if failed, err := f.Kubectl(t.Context(), "get", "kpool", "commands", "-o", "jsonpath={.status.nodes.failed}"); err != nil || failed != "0" {
+		t.Errorf("of failed nodes there are %q, %v", failed, err)
+	}
 	oscar.says(0, "status -l "+poolLabel+"=commands", "POOL", "commands", "Active")
 
 	c.change(`{"spec":{"layers":[{"name":"density","inline":{"maxPods":-1}}]}}`)

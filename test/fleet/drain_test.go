@@ -100,6 +100,7 @@ func TestADrainInVain(t *testing.T) {
 	c := newCrew(t, name(t), 2, nil)
 	c.nature, c.holds = always(nodev1.ReasonWouldDisrupt), c.heldByPods
 	one, two := c.pool+"-1", c.pool+"-2"
+	c.rewrite(2, func(n *corev1.Node) { n.Status.NodeInfo.Architecture = "arm64" }) // a cohort has one place as long as it has proven nothing
 	c.pod("web", one, nil)
 	c.pod("other", two, func(p *corev1.Pod) { delete(p.Labels, appLabel) })
 	c.pod("bare", two, unowned)

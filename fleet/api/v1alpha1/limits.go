@@ -141,16 +141,19 @@ type KubeletRolloutBudgetStatus struct {
 	// nodes is how many nodes the selector takes, except new ones.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	Nodes int32 `json:"nodes"`
 
 	// unavailable is how many of these are unavailable.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	Unavailable int32 `json:"unavailable"`
 
 	// unproven is how many of them have a revision that is not completed, and that they have not proven.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	Unproven int32 `json:"unproven"`
 
 	// conditions: Ready is the controller's. Other programs may own conditions whose types have a domain, such as example.com/Approved.

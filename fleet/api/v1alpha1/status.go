@@ -29,9 +29,10 @@ type KubeletPoolStatus struct {
 	// +optional
 	Wave *WaveStatus `json:"wave,omitempty"`
 
-	// nodes counts the members by class. A count is 0, and not absent.
+	// nodes counts the members by class. A count is 0, and not absent: the schema sees to that, because a patch says only what changes.
 	//
 	// +optional
+	// +kubebuilder:default={}
 	Nodes NodeCounts `json:"nodes"`
 
 	// cohorts are the kinds of nodes: minor version of the kubelet, architecture, and layers. Each has to prove a revision for itself.
@@ -137,42 +138,61 @@ type NodeCounts struct {
 	// selected is all of them.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	Selected int32 `json:"selected"`
 	// +optional
+	// +kubebuilder:default=0
 	Updatable int32 `json:"updatable"`
 	// +optional
+	// +kubebuilder:default=0
 	Old int32 `json:"old"`
 	// +optional
+	// +kubebuilder:default=0
 	Late int32 `json:"late"`
 	// +optional
+	// +kubebuilder:default=0
 	Applying int32 `json:"applying"`
 	// +optional
+	// +kubebuilder:default=0
 	Waiting int32 `json:"waiting"`
 	// +optional
+	// +kubebuilder:default=0
 	OnTrial int32 `json:"onTrial"`
 	// +optional
+	// +kubebuilder:default=0
 	Proven int32 `json:"proven"`
 	// +optional
+	// +kubebuilder:default=0
 	Failed int32 `json:"failed"`
 	// +optional
+	// +kubebuilder:default=0
 	Blocked int32 `json:"blocked"`
 	// +optional
+	// +kubebuilder:default=0
 	Unavailable int32 `json:"unavailable"`
 	// +optional
+	// +kubebuilder:default=0
 	Away int32 `json:"away"`
 	// +optional
+	// +kubebuilder:default=0
 	Joining int32 `json:"joining"`
 	// +optional
+	// +kubebuilder:default=0
 	Held int32 `json:"held"`
 	// +optional
+	// +kubebuilder:default=0
 	Skipped int32 `json:"skipped"`
 	// +optional
+	// +kubebuilder:default=0
 	Manual int32 `json:"manual"`
 	// +optional
+	// +kubebuilder:default=0
 	Conflict int32 `json:"conflict"`
 	// +optional
+	// +kubebuilder:default=0
 	Unsupervised int32 `json:"unsupervised"`
 	// +optional
+	// +kubebuilder:default=0
 	Leaving int32 `json:"leaving"`
 }
 
