@@ -88,6 +88,7 @@ type follower struct {
 	options rolloutStatusOptions
 
 	stage, said string // what was told last
+	last        pool   // as it was seen last
 }
 
 // follow looks at the pool until its rollout has ended. What the API server cannot tell now it may tell later.
@@ -107,12 +108,16 @@ func (f *follower) follow(ctx context.Context, name string) error {
 		case <-ticker.C:
 		}
 		p, err := getPool(ctx, f.pools, name)
-		if failure = err; err != nil {
-			if lasts(err) {
-				return err
-			}
+		switch {
+		case err != nil && ctx.Err() != nil: // it was this watching that ended the request
+			continue
+		case err != nil && lasts(err):
+			return err
+		case err != nil:
+			failure = err
 			continue
 		}
+		failure = nil
 		if done, err := f.tell(ctx, p); done {
 			return err
 		}
@@ -123,14 +128,21 @@ func (f *follower) ended(ctx context.Context, name string, failure error) error 
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("pool %s: stopped watching; its rollout goes on without that", name)
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	defer cancel()
+	words := f.lookAt(ctx, f.last).standing()
 	if failure != nil {
-		return fmt.Errorf("pool %s: not within %s: %w", name, f.options.timeout, failure)
+		return fmt.Errorf("pool %s: not within %s; last seen: %s; it cannot be seen now: %w", name, f.options.timeout, words, failure)
 	}
-	return fmt.Errorf("pool %s: not within %s; last seen: %s; its rollout goes on", name, f.options.timeout, f.said)
+	return fmt.Errorf("pool %s: not within %s: %s; its rollout goes on", name, f.options.timeout, words)
 }
+
+// lastLook is how long a last look at the nodes may take, once the time of the user is over.
+const lastLook = 5 * time.Second
 
 // tell tells what is new: the whole story where another stage was reached, else one line. It tells whether the rollout has ended.
 func (f *follower) tell(ctx context.Context, p pool) (done bool, err error) {
+	f.last = p
 	done, err = p.verdict(f.options.revision)
 	if err != nil {
 		return true, err

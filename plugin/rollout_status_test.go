@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,9 +165,13 @@ func TestRolloutStatusEnds(t *testing.T) {
 		"completed, and a node that came later is on trial": {[]string{"--timeout=5s"}, func(p *fakePool) {
 			through(p)
 			p.Status.Nodes.OnTrial, p.Status.Nodes.Proven = 1, 11
-		}, 1, []string{`pool workers: not within 5s; last seen: 12 nodes: 1 on trial, 11 proven, 0 failed; its rollout goes on`}},
+		}, 1, []string{`pool workers: not within 5s: revision 2 (maxPods 250 in layer fleet), completed; 12 nodes: 1 on trial, 11 proven, 0 failed; it waits for n4 (applying), n2, n3 (on trial)`}},
 		"no time left": {[]string{"--timeout=5s"}, nil, 1,
-			[]string{`pool workers: not within 5s; last seen: 12 nodes: 3 old, 1 applying, 2 on trial, 1 proven, 0 failed; its rollout goes on`}},
+			[]string{`pool workers: not within 5s: revision 2 (maxPods 110 → 250 in layer fleet), wave 2 of 4, attempt 1; 12 nodes: 3 old, 1 applying, 2 on trial, 1 proven, 0 failed; ` +
+				`it waits for n4 (applying), n2, n3 (on trial); its rollout goes on`}},
+		"no time left, and a closed window": {[]string{"--timeout=5s"}, func(p *fakePool) {
+			p.says(v1alpha1.ConditionProgressing, false, rollout.ReasonWindowClosed, "it has no window open before 2026-11-26T22:00:00Z")
+		}, 1, []string{`it waits for n4 (applying), n2, n3 (on trial); WindowClosed: it has no window open before 2026-11-26T22:00:00Z; its rollout goes on`}},
 		"another revision": {[]string{"--revision=1"}, nil, 1, []string{`pool "workers" is at revision 2, not at revision 1`}},
 		"its revision":     {[]string{"--revision=2"}, through, 0, nil},
 		"an invalid spec": {nil, func(p *fakePool) {
@@ -186,6 +191,37 @@ func TestRolloutStatusEnds(t *testing.T) {
 					t.Errorf("exit code %d\n%s", code, stderr)
 				}
 				contains(t, stderr, row.want...)
+			})
+		})
+	}
+}
+
+// A request that ends because the time is over says nothing of the API server; one that fails before does.
+func TestRolloutStatusEndsWithARequest(t *testing.T) {
+	for name, row := range map[string]struct {
+		fails time.Duration // of each request but the first
+		want  string
+	}{
+		"the time is over": {10 * time.Second, "error: pool workers: not within 5s: revision 2 (maxPods 110 → 250 in layer fleet), wave 2 of 4, attempt 1; 12 nodes"},
+		"it is away":       {0, "not within 5s; last seen: revision 2 (maxPods 110 → 250 in layer fleet), wave 2 of 4, attempt 1; 12 nodes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, nodes := rolling(t)
+				b := newPoolBench(t, p, nodes...)
+				asked := 0
+				b.pools.PrependReactor("get", "kubeletpools", func(clienttesting.Action) (bool, runtime.Object, error) {
+					if asked++; asked == 1 {
+						return false, nil, nil
+					}
+					time.Sleep(row.fails)
+					return true, nil, errors.New("client rate limiter Wait returned an error")
+				})
+				code, _, stderr := b.run(t, "rollout", "status", "workers", "--timeout=5s")
+				contains(t, stderr, row.want, "it waits for n4 (applying), n2, n3 (on trial)")
+				if away := row.fails == 0; code != 1 || strings.Contains(stderr, "rate limiter") != away {
+					t.Errorf("exit code %d, %s", code, stderr)
+				}
 			})
 		})
 	}

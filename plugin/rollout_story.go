@@ -276,6 +276,37 @@ func (p poolStory) waits() string {
 	return bounded.Line(c.Reason + ": " + c.Message)
 }
 
+// standing says in one line where the rollout is, and for whom it waits.
+func (p poolStory) standing() string {
+	words := []string{p.headline(), p.countText()}
+	for _, line := range []string{p.waitsFor(), p.waits(), p.stalled(), p.unknown()} {
+		if line != "" {
+			words = append(words, line)
+		}
+	}
+	return strings.Join(words, "; ")
+}
+
+// waitsFor names the nodes that have not answered for good.
+func (p poolStory) waitsFor() string {
+	var who []string
+	for _, c := range []struct {
+		class rollout.Class
+		word  string
+	}{
+		{rollout.Blocked, "blocked"}, {rollout.Waiting, "waiting for pods"}, {rollout.Applying, "applying"}, {rollout.OnTrial, "on trial"},
+		{rollout.Joining, "joining"}, {rollout.Late, "late"},
+	} {
+		if names := p.names(c.class); len(names) > 0 {
+			who = append(who, fmt.Sprintf("%s (%s)", some(names, ", "), c.word))
+		}
+	}
+	if len(who) == 0 {
+		return ""
+	}
+	return "it waits for " + strings.Join(who, ", ")
+}
+
 // stalled says what people have to see to, beside a stop.
 func (p poolStory) stalled() string {
 	c := p.condition(v1alpha1.ConditionStalled)

@@ -166,7 +166,7 @@ func TestUndoBesideADeadNode(t *testing.T) {
 		}
 	}
 	s.run(time.Minute)
-	s.edit(func(spec *v1alpha1.KubeletPoolSpec) { spec.Rollout.Pin = &stable })
+	s.edit(func(spec *v1alpha1.KubeletPoolSpec) { spec.Rollout.Pin = pinned(stable) })
 	s.run(time.Hour)
 	if n := moved(); n > 0 || s.most > 1 {
 		t.Errorf("%d nodes still have the new revision, %d went back at once", n, s.most)

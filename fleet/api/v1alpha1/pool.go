@@ -18,11 +18,13 @@ import (
 // +kubebuilder:printcolumn:name="Unavailable",type=integer,JSONPath=`.status.nodes.unavailable`
 // +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.target.revision`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Wave",type=integer,priority=1,JSONPath=`.status.wave.number`
 // +kubebuilder:printcolumn:name="Stable",type=integer,priority=1,JSONPath=`.status.stable.revision`
 // +kubebuilder:printcolumn:name="Manual",type=integer,priority=1,JSONPath=`.status.nodes.manual`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Progress",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Progressing")].message`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="a name has at most 40 characters, for ConfigMaps are named after it"
 type KubeletPool struct {
 	metav1.TypeMeta   `json:",inline"`
