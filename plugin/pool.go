@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
@@ -41,7 +43,8 @@ func newPoolDiff(s *session) *cobra.Command {
 		Use:   "diff POOL -f FILE",
 		Short: "Show what a pool would do if it were as a file has it",
 		Long: `Show which revision a KubeletPool would make if it were as a file has it: the fields that change, with what that does to a node, the nodes that it
-takes, and how many of them each wave reaches. The pool need not be there yet. Nothing is sent.
+takes, and how many of them each wave reaches. The pool need not be there yet. The API server is asked whether it takes the file, by a dry run of
+server-side apply. Nothing is kept.
 
 The exit code is 0 when neither the revision nor the nodes are others than now, 1 when they are, and 2 for an error.`,
 		Example:           "  kubectl kubelet pool diff workers -f pool.yaml",
@@ -60,12 +63,15 @@ The exit code is 0 when neither the revision nor the nodes are others than now, 
 }
 
 func (s *session) poolDiff(ctx context.Context, name, file string) error {
-	wanted, err := s.readPool(name, file)
+	wanted, content, err := s.readPool(name, file)
 	if err != nil {
 		return err
 	}
 	client, err := s.connect()
 	if err != nil {
+		return err
+	}
+	if err := s.tryPool(ctx, name, content); err != nil {
 		return err
 	}
 	pools, err := s.listPools(ctx, client)
@@ -89,24 +95,54 @@ func (s *session) poolDiff(ctx context.Context, name, file string) error {
 	return errDiffers
 }
 
-// readPool reads a pool from a file.
-func (s *session) readPool(name, file string) (*v1alpha1.KubeletPool, error) {
+// readPool reads a pool from a file, and gives what is written there, too.
+func (s *session) readPool(name, file string) (*v1alpha1.KubeletPool, []byte, error) {
 	content, err := s.readInput(file)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	wanted := &v1alpha1.KubeletPool{}
 	if err := yaml.UnmarshalStrict(content, wanted); err != nil {
-		return nil, fmt.Errorf("%s is no KubeletPool: %s", file, bounded.Line(err.Error()))
+		return nil, nil, fmt.Errorf("%s is no KubeletPool: %s", file, bounded.Line(err.Error()))
 	}
 	switch {
 	case wanted.Kind != "KubeletPool" || wanted.APIVersion != v1alpha1.GroupVersion().String():
-		return nil, fmt.Errorf("%s is no KubeletPool of %s", file, v1alpha1.GroupVersion())
+		return nil, nil, fmt.Errorf("%s is no KubeletPool of %s", file, v1alpha1.GroupVersion())
 	case wanted.Name != "" && wanted.Name != name:
-		return nil, fmt.Errorf("%s is of pool %q, not of %q", file, bounded.Line(wanted.Name), name)
+		return nil, nil, fmt.Errorf("%s is of pool %q, not of %q", file, bounded.Line(wanted.Name), name)
 	}
 	wanted.Name = name
-	return wanted, nil
+	return wanted, content, nil
+}
+
+// tryPool asks the API server whether it would take the file: it alone knows the rules of the definition, webhooks and policies. It keeps nothing.
+// Who may not write pools may still look, and reads that nobody was asked.
+func (s *session) tryPool(ctx context.Context, name string, content []byte) error {
+	tree := map[string]any{}
+	if err := yaml.Unmarshal(content, &tree); err != nil {
+		return fmt.Errorf("reading the file again: %w", err)
+	}
+	object := &unstructured.Unstructured{Object: tree}
+	object.SetName(name)
+	delete(object.Object, "status")
+	body, err := object.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("writing pool %s: %w", name, err)
+	}
+	pools, err := s.poolClient()
+	if err != nil {
+		return err
+	}
+	_, err = pools.Patch(ctx, name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: "kubectl", Force: new(true), DryRun: []string{metav1.DryRunAll},
+		FieldValidation: metav1.FieldValidationStrict})
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		s.note("warning: the API server was not asked whether it takes the file: %s", bounded.Line(err.Error()))
+		return nil
+	case err != nil:
+		return fmt.Errorf("the API server does not take pool %s: %w", name, err)
+	}
+	return nil
 }
 
 // A draft is a pool as it would be, beside what it is.

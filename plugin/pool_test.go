@@ -1,13 +1,20 @@
 package plugin
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -94,10 +101,40 @@ func TestPoolDiff(t *testing.T) {
 				golden(t, row.golden, stdout)
 			}
 			for _, action := range append(b.pools.Actions(), b.Actions()...) {
-				if verb := action.GetVerb(); verb != "get" && verb != "list" {
+				if verb := action.GetVerb(); verb != "get" && verb != "list" && !isDryRun(action) {
 					t.Errorf("it sends %v", action)
 				}
 			}
+		})
+	}
+}
+
+func isDryRun(action clienttesting.Action) bool {
+	patch, is := action.(clienttesting.PatchActionImpl)
+	return is && slices.Equal(patch.PatchOptions.DryRun, []string{metav1.DryRunAll})
+}
+
+// The API server has the last word on a file; who may not ask it is told so, and sees the rest.
+func TestPoolDiffAsksTheServer(t *testing.T) {
+	resource := schema.GroupResource{Group: "kubelet-supervisor.io", Resource: "kubeletpools"}
+	invalid := field.ErrorList{field.Invalid(field.NewPath("spec", "rollout", "waves"), "[]", "the last wave is 100%")}
+	for name, row := range map[string]struct {
+		answer error
+		code   int
+		want   string
+	}{
+		"it refuses":          {apierrors.NewInvalid(schema.GroupKind{Group: resource.Group, Kind: "KubeletPool"}, "workers", invalid), 2, "the API server does not take pool workers: "},
+		"it may not be asked": {apierrors.NewForbidden(resource, "workers", errors.New("no")), 0, "warning: the API server was not asked whether it takes the file: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newPoolBench(t, newFakePool(t, few, many))
+			b.pools.PrependReactor("patch", "kubeletpools", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, row.answer })
+			b.input.WriteString(poolHeader + poolSpec + "  - {name: fleet, inline: {maxPods: 250}}\n")
+			code, _, stderr := b.run(t, "pool", "diff", "workers", "-f", "-")
+			if code != row.code {
+				t.Errorf("exit code %d", code)
+			}
+			contains(t, stderr, row.want)
 		})
 	}
 }

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
@@ -27,7 +29,19 @@ func poolsResource() schema.GroupVersionResource {
 }
 
 func newFakePools() *dynamicfake.FakeDynamicClient {
-	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{poolsResource(): "KubeletPoolList"})
+	pools := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{poolsResource(): "KubeletPoolList"})
+	// The fake knows no server-side apply, of which pool diff asks for a dry run alone.
+	pools.PrependReactor("patch", "kubeletpools", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := action.(clienttesting.PatchActionImpl)
+		if patch.PatchType != types.ApplyPatchType {
+			return false, nil, nil
+		}
+		if !slices.Equal(patch.PatchOptions.DryRun, []string{metav1.DryRunAll}) {
+			return true, nil, errors.New("this is no dry run")
+		}
+		return true, &unstructured.Unstructured{}, nil
+	})
+	return pools
 }
 
 // A fakePool is pool workers, of the nodes with the label pool=workers, and what the controller keeps of it. Its sources are those of its

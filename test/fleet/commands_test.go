@@ -150,6 +150,15 @@ func TestCommands(t *testing.T) {
 	oscar.says(0, "rollout retry commands", "tries revision 2 again, which was stopped", "retried")
 	oscar.says(0, "rollout status commands --timeout=90s --revision=2", "revision 2", "completed", "12 proven")
 
+	draft := filepath.Join(t.TempDir(), "pool.yaml")
+	text := "apiVersion: kubelet-supervisor.io/v1alpha1\nkind: KubeletPool\nmetadata: {name: commands}\nspec:\n  selector: {matchLabels: {" + poolLabel + ": commands}}\n" +
+		"  layers: [{name: density, inline: {maxPods: 200}}]\n  rollout: {waves: [{nodes: 1}, {nodes: 50%}]}\n"
+	if err := os.WriteFile(draft, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	oscar.says(2, "pool diff commands -f "+draft, "the API server does not take pool commands", "the last wave is 100%")
+	victor.says(1, "pool diff commands -f "+draft, "warning: the API server was not asked whether it takes the file", "maxPods -1 → 200")
+
 	oscar.says(0, "rollout pause commands --dry-run=server", "paused (server dry run)")
 	if c.now().Spec.Rollout.Paused {
 		t.Error("a dry run paused the pool")
