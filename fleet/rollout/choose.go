@@ -15,6 +15,7 @@ const rate = 8
 // choose says whom to assign now. What takes something back or lets a new node in needs no room; everything else is within the wave and
 // within maxUnavailable.
 func (d *decision) choose(p *pool) {
+	p.answered = p.count.placed
 	if !d.w.Synced || d.w.Mute[p.Name] {
 		return
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
@@ -161,36 +163,80 @@ func (tab *table) refusesS(name string) Node {
 	return tab.node(name, func(n *Node) { fresh(n); n.Reason = nodev1.ReasonRefused })
 }
 
-// Late ones move within maxUnavailable, one of a cohort without proof at a time; a verdict stops them, but never new nodes.
+// Late ones move within maxUnavailable, one of a cohort without proof at a time; one node's verdict stops no cohort that has proven it. While one can
+// move and has not, the pool is not Ready, and says for what it waits.
 func TestLate(t *testing.T) {
+	v33Refuses := func(n *Node) { n.Minor = "v1.33" }
 	for name, row := range map[string]struct {
-		nodes func(*table) []Node
-		want  int
+		change func(*v1alpha1.KubeletPool)
+		nodes  func(*table) []Node
+		want   int
+		says   string
 	}{
-		"of a cohort with proof":    {func(w *table) []Node { return append(w.many(3, "l", w.old), w.proven("n1")) }, 3},
-		"of a cohort without proof": {func(w *table) []Node { return append(w.many(3, "l", w.v33), w.proven("n1")) }, 1},
-		"one refuses what its cohort has completed": {func(w *table) []Node {
+		"of a cohort with proof":    {nil, func(w *table) []Node { return append(w.many(3, "l", w.old), w.proven("n1")) }, 3, "Rolling, Wave"},
+		"of a cohort without proof": {nil, func(w *table) []Node { return append(w.many(3, "l", w.v33), w.proven("n1")) }, 1, "Rolling, Wave"},
+		"one refuses what its cohort has completed": {nil, func(w *table) []Node {
 			return append(w.many(3, "l", w.old), w.proven("n1"), w.onT("n2", nodev1.ReasonRefused, nil))
-		}, 3},
-		"two do": {func(w *table) []Node {
+		}, 3, "Rolling, Wave"},
+		"two do": {nil, func(w *table) []Node {
 			return append(w.many(3, "l", w.old), w.proven("n1"), w.onT("n2", nodev1.ReasonRefused, nil), w.onT("n3", nodev1.ReasonRefused, nil))
-		}, 0},
-		"one of a cohort without proof refuses it": {func(w *table) []Node {
-			return append(w.many(3, "l", w.v33), w.proven("n1"), w.onT("n2", nodev1.ReasonRefused, func(n *Node) { n.Minor = "v1.33" }))
-		}, 0},
-		"not Ready": {func(w *table) []Node { return []Node{w.proven("n1"), w.node("n2", notReady)} }, 0},
+		}, 0, "Rolling, Held: 2 nodes do not take what was completed before, such as n2 Refused: "},
+		"one of a cohort without proof refuses it": {nil, func(w *table) []Node {
+			return append(w.many(3, "l", w.v33), w.proven("n1"), w.onT("n2", nodev1.ReasonRefused, v33Refuses))
+		}, 0, "Rolling, Held: v1.33/amd64 has not proven it, and n2 Refused: "},
+		"not Ready": {nil, func(w *table) []Node { return []Node{w.proven("n1"), w.node("n2", notReady)} }, 0, "Completed, Completed: revision 2"},
+		"paused":    {func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Paused = true }, func(w *table) []Node { return []Node{w.proven("n1"), w.old("n2")} }, 0, "Rolling, Paused"},
+		"a closed window": {func(p *v1alpha1.KubeletPool) {
+			p.Spec.Rollout.Windows = []v1alpha1.Window{windowOf("0 0 1 1 *", time.Hour, "")}
+		},
+			func(w *table) []Node { return []Node{w.proven("n1"), w.old("n2")} }, 0, "Rolling, WindowClosed: it has no window open before 2027-01-01T00:00:00Z"},
+		"nobody may be unavailable": {func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.MaxUnavailable = amountOf("0") },
+			func(w *table) []Node { return []Node{w.proven("n1"), w.old("n2")} }, 0, "Rolling, BudgetExhausted: at most 0 members may be unavailable"},
+		"a dead node takes the only place": {func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.MaxUnavailable = amountOf("1") },
+			func(w *table) []Node { return []Node{w.proven("n1"), w.old("n2"), w.node("n3", notReady)} }, 0,
+			"Rolling, BudgetExhausted: 1 of at most 1 members are unavailable: n3 (NotReady)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTable(t)
 			w.completeT()
+			if row.change != nil {
+				row.change(w.pool)
+			}
 			plan, status := w.decide(row.nodes(w)...)
 			if got := len(plan.Writes); got != row.want {
 				t.Errorf("it writes %s", w.written(plan))
 			}
-			if c := status.Conditions[0]; c.Reason != ReasonCompleted {
-				t.Errorf("%s: %s", c.Reason, c.Message)
+			progressing := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing)
+			if got := status.Conditions[0].Reason + ", " + progressing.Reason + ": " + progressing.Message; !strings.HasPrefix(got, row.says) {
+				t.Errorf("it says %q, not %q", got, row.says)
 			}
 		})
+	}
+}
+
+// The deadline counts from the newest progress, and hides no cause.
+func TestTheDeadlineKeepsTheCause(t *testing.T) {
+	w := newTable(t)
+	w.pool.Spec.Rollout.MaxUnavailable = amountOf("1")
+	nodes := []Node{w.old("n1"), w.node("n2", notReady)}
+	said := func() string {
+		plan, status := w.decide(nodes...)
+		w.pool.Status, w.world.Seen, w.world.Clocks, w.world.Elapsed = status, plan.Seen, plan.Clocks, 20*time.Minute
+		c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionProgressing)
+		return c.Reason + ": " + c.Message
+	}
+	const cause = "BudgetExhausted: 1 of at most 1 members are unavailable: n2 (NotReady)"
+	for range 3 {
+		if got := said(); got != cause {
+			t.Fatalf("it says %q", got)
+		}
+	}
+	if got := said(); got != "DeadlineExceeded: no progress in wave 1 for more than 1h0m0s: "+cause {
+		t.Errorf("after an hour it says %q", got)
+	}
+	nodes[1] = w.onT("n2", nodev1.ReasonInTrial, nil)
+	if got := said(); !strings.HasPrefix(got, "Wave: ") {
+		t.Errorf("after progress it says %q", got)
 	}
 }
 

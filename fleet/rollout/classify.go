@@ -59,6 +59,8 @@ type counts struct {
 	members, updatable, placed, away int
 	unavailable, denied, superseded  int
 	idle                             int
+	moving                           int // neither dead nor new: they have the target, and have not answered for good
+	late                             int // that can be moved
 }
 
 // classify says of each member which class it is in.
@@ -96,7 +98,7 @@ func (d *decision) classify(p *pool) {
 		m.cohort = p.cohortOf(&m, layers)
 		p.members = append(p.members, m)
 	}
-	p.tally()
+	p.tally(d.w)
 }
 
 func (p *pool) cohortOf(m *member, layers string) int {
@@ -236,7 +238,7 @@ func changing(n *Node, s *Seen) bool {
 	return n.Mark.Pool != "" && n.Reason == nodev1.ReasonRolledBack
 }
 
-func (p *pool) tally() {
+func (p *pool) tally(w *World) {
 	c := &p.count
 	c.of, c.dead = make(map[Class]int, len(Classes())), map[Class]int{}
 	for i := range p.members {
@@ -250,6 +252,16 @@ func (p *pool) tally() {
 		}
 		if m.superseded && m.class == Old {
 			c.superseded++
+		}
+		switch m.class {
+		case Applying, Waiting, OnTrial:
+			if !m.isDead && !m.young {
+				c.moving++
+			}
+		case Late:
+			if m.node.Ready && w.Denied[m.node.UID] == "" {
+				c.late++
+			}
 		}
 		p.tallyProgress(m)
 	}

@@ -3,6 +3,7 @@ package rollout
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,15 +52,15 @@ func (p *pool) ready() said {
 	return said{false, ReasonRolling, p.waveWords()}
 }
 
-// finished: there is nothing to roll out. An empty pool is; its revision is proven by the first node that comes. Going back ends when the last
-// node has gone back; who comes late after that does not undo it.
+// finished: every member that can has the revision, and has proven it. An empty pool is; its revision is proven by the first node that comes. Who was
+// finished, and is started again with what it has, does not undo that.
 func (p *pool) finished() bool {
 	switch {
 	case !p.target.there, p.unmade:
 		return false
 	case len(p.members) == 0:
 		return true
-	case !p.target.stable || p.count.superseded > 0:
+	case !p.target.stable || p.count.superseded > 0 || p.count.late > 0:
 		return false
 	}
 	return !p.begun && p.wasFinished() || p.inMotion() == 0
@@ -79,34 +80,102 @@ func (p *pool) moves() bool { return len(p.writes) > 0 || p.count.of[Applying]+p
 func (p *pool) waits() bool { return p.barred.reason != "" && !p.moves() }
 
 func (p *pool) progressing() said {
-	c := &p.count
-	switch {
+	switch joining := p.count.of[Joining]; {
 	case p.target.stopped != nil && !p.unmade:
 		return said{false, ReasonHeld, p.stopWords()}
 	case p.refusal() != "":
 		return said{false, ReasonHeld, p.refusal()}
-	case p.finished() && c.of[Joining] > 0:
-		return said{true, ReasonJoining, fmt.Sprintf("%d new nodes", c.of[Joining])}
+	case p.finished() && joining > 0:
+		return said{true, ReasonJoining, fmt.Sprintf("%d new nodes", joining)}
 	case p.finished():
 		return said{false, ReasonCompleted, p.completedWords()}
 	case p.Spec.Rollout.Paused:
 		return said{false, ReasonPaused, "spec.rollout.paused"}
-	case p.doubt != "" || !p.target.there:
-		return said{false, ReasonHeld, cmp.Or(p.doubt, p.invalid)}
+	}
+	why := p.whyNotFinished()
+	if p.clock.Idle < p.rules.deadline || p.clock.Wave == 0 {
+		return why
+	}
+	return said{false, ReasonDeadlineExceeded, fmt.Sprintf("no progress in wave %d for more than %v: %s: %s", p.clock.Wave, p.rules.deadline, why.reason, why.message)}
+}
+
+// whyNotFinished says what goes on, or what it waits for and for whom.
+func (p *pool) whyNotFinished() said {
+	waiting := func(m *member) bool { return m.class == Waiting }
+	silent := func(m *member) bool { return m.class == Blocked && !m.denied }
+	switch c := &p.count; {
+	case p.doubt != "" || p.recoils != "" || !p.target.there:
+		return said{false, ReasonHeld, cmp.Or(p.doubt, p.recoils, p.invalid)}
 	case p.waits():
 		return p.barred
-	case p.clock.Elapsed >= p.rules.deadline:
-		return said{false, ReasonDeadlineExceeded, fmt.Sprintf("wave %d is open for more than %v", p.clock.Wave, p.rules.deadline)}
 	case p.clock.Soaking:
 		return said{true, ReasonSoaking, p.waveWords()}
 	case p.moves():
 		return said{true, ReasonWave, p.waveWords()}
+	case p.starved && c.unavailable > c.of[Waiting]:
+		away := func(m *member) bool { return m.unavailable }
+		return said{false, ReasonBudgetExhausted, fmt.Sprintf("%d of at most %d members are unavailable: %s", c.unavailable, p.maxUnavailable(), p.names(away))}
+	case c.of[Waiting] > 0: // they alone take what may be unavailable
+		return said{false, ReasonWaitsForPods, fmt.Sprintf("%d nodes wait for their pods to end: %s", c.of[Waiting], p.names(waiting)) + p.drainWords()}
 	case p.starved:
-		return said{false, ReasonBudgetExhausted, fmt.Sprintf("%d of at most %d members are unavailable", c.unavailable, p.maxUnavailable())}
-	case c.of[Waiting] > 0:
-		return said{false, ReasonWaitsForPods, fmt.Sprintf("%d nodes wait for their pods to end", c.of[Waiting]) + p.drainWords()}
+		return said{false, ReasonBudgetExhausted, fmt.Sprintf("at most %d members may be unavailable", p.maxUnavailable())}
+	case p.harmed() != "":
+		return said{false, ReasonHeld, p.harmed()}
+	case c.of[Blocked] > c.denied:
+		return said{false, ReasonHeld, fmt.Sprintf("%d nodes do not go on by themselves: %s", c.of[Blocked]-c.denied, p.names(silent))}
 	}
 	return said{true, ReasonWave, p.waveWords()}
+}
+
+// harmed says in which cohort nobody else is tried, because the one that was has failed.
+func (p *pool) harmed() string {
+	for i := range p.members {
+		if m := &p.members[i]; m.class == Failed && !m.trusted && p.cohorts[m.cohort].proven == 0 {
+			c := &p.cohorts[m.cohort]
+			return fmt.Sprintf("%s/%s has not proven it, and %s %s: %s", c.minor, c.arch, m.node.Name, m.node.Reason, m.node.Failure)
+		}
+	}
+	return ""
+}
+
+// namedMembers is how many a message names.
+const namedMembers = 3
+
+// names are a few members, and what they say.
+func (p *pool) names(of func(*member) bool) string {
+	var words []string
+	more := 0
+	for i := range p.members {
+		m := &p.members[i]
+		switch {
+		case !of(m):
+		case len(words) == namedMembers:
+			more++
+		default:
+			words = append(words, m.node.Name+" ("+m.ails()+")")
+		}
+	}
+	text := strings.Join(words, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// ails says why a member is unavailable or does not go on.
+func (m *member) ails() string {
+	switch n := m.node; {
+	case !n.Ready:
+		return reasonNotReady
+	case n.Cordoned || n.Draining:
+		return "cordoned"
+	case m.class == Waiting:
+		return cmp.Or(n.Holds, n.Reason)
+	case m.seen.Phase == Blocked && n.Observed != n.Mark.Assignment:
+		return "no answer"
+	default:
+		return cmp.Or(n.Reason, string(m.class))
+	}
 }
 
 func (p *pool) stalled() said {
@@ -167,5 +236,5 @@ func (p *pool) waveWords() string {
 	if p.wave().name != "" {
 		name = " " + p.wave().name
 	}
-	return fmt.Sprintf("%s, wave %d%s: %d of %d nodes", p.target.text(), p.clock.Wave, name, p.count.placed, p.goal)
+	return fmt.Sprintf("%s, wave %d%s: %d of %d nodes", p.target.text(), p.clock.Wave, name, p.answered, p.goal)
 }

@@ -56,6 +56,7 @@ type pool struct {
 	count      counts
 	clock      Clock
 	opened     time.Time // when the wave was opened that the members are classified for
+	answered   int       // how many of the wave's nodes had been assigned the target before this decision
 	goal       int
 	doubt      string // why new assignments wait
 	recoils    string // why nobody goes where it was completed before: nodes that had proven it do not take it any more
@@ -148,6 +149,7 @@ func (d *decision) look() time.Duration {
 	for _, p := range d.pools {
 		if p.clock.Wave > 0 && p.clock.counts(p) {
 			at(persist - p.clock.Elapsed%persist)
+			at(p.rules.deadline - p.clock.Idle)
 		}
 		if p.clock.Soaking {
 			at(p.wave().soak - p.clock.Soaked)

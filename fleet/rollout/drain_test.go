@@ -77,7 +77,7 @@ func TestDrains(t *testing.T) {
 		want  string
 		says  string
 	}{
-		"never, by default":                    {func(*table) {}, waits(nil), "", "WaitsForPods: 1 nodes wait for their pods to end"},
+		"never, by default":                    {func(*table) {}, waits(nil), "", "WaitsForPods: 1 nodes wait for their pods to end: n1 (default/web (OutOfpods))"},
 		"when it holds":                        {drains, waits(nil), begins, ""},
 		"with consent none waits":              {all(drains, allowed), waits(nil), "Consent n1 0123456789ab+any", ""},
 		"not its own files":                    {drains, waits(func(n *Node) { n.Active = n.Source }), "", ""},
@@ -88,19 +88,19 @@ func TestDrains(t *testing.T) {
 		"not in a closed window":               {all(drains, closed), waits(nil), "", "WindowClosed: it has no window open before 2026-11-22T22:00:00Z"},
 		"not in a frozen pool":                 {all(drains, atMost("0")), waits(nil), "", ""},
 		"not while it is frozen":               {all(drains, limited(func(b *v1alpha1.KubeletRolloutBudgetSpec) { b.Frozen = true })), waits(nil), "", "BudgetExhausted: KubeletRolloutBudget nights is frozen"},
-		"not again":                            {drains, func(w *table) []Node { return []Node{w.waits("n1", over(w.retry.Hash, "timed out"))} }, "", "WaitsForPods: 1 nodes wait for their pods to end; 1 were drained in vain, such as n1: timed out"},
+		"not again":                            {drains, func(w *table) []Node { return []Node{w.waits("n1", over(w.retry.Hash, "timed out"))} }, "", "WaitsForPods: 1 nodes wait for their pods to end: n1 (default/web (OutOfpods)); 1 were drained in vain, such as n1: timed out"},
 		"again for another revision":           {drains, func(w *table) []Node { return []Node{w.waits("n1", over(w.oldRetry.Hash, "timed out"))} }, begins, ""},
 		"one of two that wait, as the canary":  {func(w *table) { drains(w); w.pool.Status.Wave = nil }, func(w *table) []Node { return []Node{w.waits("n1", nil), w.waits("n2", nil)} }, "Drain n2 workers T", ""},
 		"none while another one is the canary": {func(w *table) { drains(w); w.pool.Status.Wave = nil }, func(w *table) []Node { return []Node{w.drained("n1", nil), w.waits("n2", nil)} }, goesOn, ""},
 		"both once one has proven it":          {drains, func(w *table) []Node { return []Node{w.waits("n1", nil), w.waits("n2", nil), w.proven("n0")} }, "Drain n1 workers T, Drain n2 workers T", ""},
-		"none more than may be unavailable":    {all(drains, atMost("1")), func(w *table) []Node { return []Node{w.waits("n1", nil), w.proven("n0"), w.node("n2", notReady)} }, "", "BudgetExhausted: 2 of at most 1 members are unavailable"},
+		"none more than may be unavailable":    {all(drains, atMost("1")), func(w *table) []Node { return []Node{w.waits("n1", nil), w.proven("n0"), w.node("n2", notReady)} }, "", "BudgetExhausted: 2 of at most 1 members are unavailable: n1 (default/web (OutOfpods)), n2 (NotReady)"},
 		"none more than a budget allows":       {all(drains, limited(func(b *v1alpha1.KubeletRolloutBudgetSpec) { b.MaxUnavailable = amountOf("1") })), func(w *table) []Node { return []Node{w.waits("n1", nil), w.proven("n0"), w.node("n2", notReady)} }, "", "BudgetExhausted: KubeletRolloutBudget nights has 2 of at most 1 nodes unavailable"},
 		"a late one":                           {all(drains, (*table).completeT), waits(nil), begins, ""},
 		"its zone is in use": {all(drains, zonal(1)), func(w *table) []Node {
 			return []Node{w.proven("n0"), w.drained("n1", inZone("a")), w.node("n2", inZone("b"))}
 		}, goesOn, ""},
 		"it takes no slot twice":          {all(drains, atMost("2")), func(w *table) []Node { return []Node{w.proven("n0"), w.drained("n1", nil), w.old("n2"), w.old("n3")} }, "Move n2 T, evicts n1", ""},
-		"it goes on":                      {drains, drained(nil), goesOn, "WaitsForPods: 1 nodes wait for their pods to end; 1 of them are being drained"},
+		"it goes on":                      {drains, drained(nil), goesOn, "WaitsForPods: 1 nodes wait for their pods to end: n1 (cordoned); 1 of them are being drained"},
 		"it goes on in a closed window":   {all(drains, closed), drained(nil), goesOn, ""},
 		"it rests while more are away":    {all(drains, atMost("1")), func(w *table) []Node { return []Node{w.drained("n1", nil), w.proven("n0"), w.node("n2", notReady)} }, "", ""},
 		"it rests in doubt":               {drains, func(w *table) []Node { return []Node{w.drained("n1", nil), w.onT("n0", nodev1.ReasonRolledBack, nil)} }, "", ""},

@@ -82,7 +82,7 @@ func TestANewNodeIsServedInEveryState(t *testing.T) {
 		},
 		"a window that never opens": func(s *script) {
 			s.edit(func(spec *v1alpha1.KubeletPoolSpec) {
-				spec.Rollout.Windows = []v1alpha1.Window{windowOf("0 0 31 2 *", time.Hour, "")}
+				spec.Rollout.Windows = []v1alpha1.Window{windowOf("0 0 1 1 *", time.Hour, "")}
 			})
 		},
 		"a dead node": func(s *script) {

@@ -122,7 +122,7 @@ func (d *decision) recoils(p *pool) string {
 		have++
 		if s.Phase == Failed && final(n.Reason) {
 			failed++
-			first = cmp.Or(first, n.Name+" "+string(n.Reason)+": "+n.Failure)
+			first = cmp.Or(first, n.Name+" "+n.Reason+": "+n.Failure)
 		}
 	})
 	if failed <= max(1, p.rules.tolerate.of(have)) {
@@ -193,7 +193,7 @@ func (d *decision) hold(p *pool) string {
 		trouble := ""
 		switch {
 		case at && (n.Reason == nodev1.ReasonRolledBack || n.Reason == nodev1.ReasonEnvironmentFailing):
-			say(n.Name + " is " + string(n.Reason))
+			say(n.Name + " is " + n.Reason)
 		case s.WasReady != No && !n.Ready:
 			trouble = "is not Ready"
 		case n.Pressure&^s.Pressure != 0 && at:

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
@@ -78,6 +79,25 @@ func (s *sim) checkUnavailable(v *view, p *Pool) {
 
 // dead: it was not Ready when it was assigned what it has, and is not.
 func (v *view) dead(n *Node) bool { return !n.Ready && v.plan.Seen[n.UID].WasReady == No }
+
+// lacks, by the letter: a member that could have the target has something else, and is not on its way.
+func (v *view) lacks(p *Pool, status *v1alpha1.KubeletPoolStatus, n *Node) bool {
+	able := n.Ready && !n.Cordoned && !n.Draining && !n.Leaving && !n.Updating && n.Supervised && n.Layered && !held(n) && !v.young(n) && v.w.Denied[n.UID] == ""
+	ours := n.Source == "" && n.Mark.Pool == "" && p.Spec.Adoption != v1alpha1.AdoptNever || owned(n) && (n.Mark.Pool == p.Name || p.Spec.Adoption != v1alpha1.AdoptNever)
+	if !able || !ours || status.Target == nil || v.w.Mute[p.Name] {
+		return false
+	}
+	if status.Target.Local {
+		return n.Source != "" && n.Source != nodev1.Local
+	}
+	all := append(slices.Clone(p.Revisions), v.plan.Revisions...)
+	at := slices.IndexFunc(all, func(r Revision) bool { return r.Pool == p.Name && r.Hash == status.Target.Hash && !r.Tampered })
+	want := nodev1.Local
+	if at >= 0 {
+		want = all[at].SourceFor(n.Labels)
+	}
+	return at >= 0 && n.Source != want && !(n.Source == "" && want == nodev1.Local) && n.Retry != targetOf(p.Name, status)
+}
 
 // changes, by the letter: its kubelet is restarted, may be at any moment, or was just now.
 func (v *view) changes(n *Node) bool {
@@ -263,6 +283,13 @@ func (s *sim) arrived(w Write) {
 // checkReady: a pool becomes Ready when nobody is on the way any more to what it is to have, be that forward or back.
 func (s *sim) checkReady(v *view, p *Pool) {
 	status := v.status(p)
+	if ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionTrue && v.w.Synced {
+		for _, n := range v.members[p.Name] {
+			if v.lacks(p, status, n) {
+				s.breaks(23, "%s is Ready, and %s has %s: %s", p.Name, n.Name, n.Source, n.Reason)
+			}
+		}
+	}
 	if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady) || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
 		return
 	}

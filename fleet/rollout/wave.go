@@ -29,6 +29,9 @@ func (d *decision) advance(p *pool) {
 		p.clock = Clock{}
 		return
 	}
+	if reached := p.count.placed + p.count.of[Proven]; reached > p.clock.Reached {
+		p.clock.Reached, p.clock.Idle = reached, 0
+	}
 	for p.target.stopped == nil {
 		p.goal = p.goalOf(p.clock.Wave)
 		if !p.waveProven() {
@@ -71,6 +74,7 @@ func (d *decision) clockOf(p *pool) Clock {
 		p.wasSoaking = clock.Soaking
 		if clock.counts(p) {
 			clock.Elapsed += d.w.Elapsed
+			clock.Idle += d.w.Elapsed
 		}
 	case s != nil && !p.begun:
 		clock = Clock{Retry: p.target.retry, Wave: s.Number, Soaked: s.Soaked.Duration, Elapsed: s.Elapsed.Duration, Opened: s.Opened.Time}
@@ -135,11 +139,7 @@ func (p *pool) waveProven() bool {
 
 // inMotion are the members that have the target, and have not answered for good.
 func (p *pool) inMotion() int {
-	n := 0
-	for _, class := range []Class{Applying, Waiting, OnTrial} {
-		n += p.count.of[class] - p.count.dead[class]
-	}
-	return n
+	return p.count.moving
 }
 
 // complete makes the target the stable revision. What was away becomes Late with that.

@@ -174,6 +174,9 @@ type Clock struct {
 	Retry           Retry
 	Wave            int32
 	Soaked, Elapsed time.Duration
+	// Reached is the most that was placed and proven of it, and Idle for how long it has not become more.
+	Reached int
+	Idle    time.Duration
 	// Opened is when it was opened, by the API server's clock as the age of a Node is: who was made later is not part of it.
 	Opened time.Time
 	// Soaking: when it was last looked at, the wave was proven. Barred: nobody could be moved because of a window, a budget or a topology.
