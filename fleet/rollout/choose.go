@@ -159,7 +159,7 @@ func (d *decision) untaint(p *pool) {
 		case Unsupervised, Manual, Held, Leaving, Failed:
 			continue
 		}
-		none := p.Status.Stable == nil || p.Status.Stable.Local
+		none := p.status.Stable == nil || p.status.Stable.Local
 		if slices.Contains(m.node.Taints, key) && (none || m.seen.Runs) && !d.written(p, m.node) {
 			w := d.write(p, m, WhyJoin)
 			w.RemoveTaint = key

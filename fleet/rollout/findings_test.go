@@ -248,3 +248,32 @@ func TestSpotLosses(t *testing.T) {
 		})
 	}
 }
+
+// What ran is found again where the pool was made anew, and its status is gone.
+func TestAPoolThatIsMadeAnew(t *testing.T) {
+	s := newScript(8, string(good), func(p *v1alpha1.KubeletPool) { p.Spec.JoinTaint = "join" })
+	if !s.until(s.completed, 6*time.Hour) {
+		t.Fatal("not completed")
+	}
+	stable := *s.pool().Status.Stable
+	s.layer(string(refused))
+	if !s.until(s.stopped, time.Hour) {
+		t.Fatal("not stopped")
+	}
+	anew := s.pool().DeepCopy()
+	anew.Status, anew.Generation = v1alpha1.KubeletPoolStatus{}, anew.Generation+1
+	s.api.pools["a"] = anew
+	fresh := s.node(func(m *machine) { m.Created, m.Taints = s.wall(), []string{"join"} })
+	s.run(time.Minute)
+	status := s.pool().Status
+	if status.Stable == nil || *status.Stable != stable || len(status.Completions) != 1 || fresh.Retry.Hash != stable.Hash || len(fresh.Taints) > 0 {
+		t.Errorf("stable %+v, completions %v, a new node has %s, %v", status.Stable, status.Completions, fresh.Retry, fresh.Taints)
+	}
+	pool := ReadPool(s.pool(), s.api.revisions["a"], time.LoadLocation)
+	if before := pool.Before(); before == nil || before.Number != stable.Revision {
+		t.Errorf("an undo goes to %+v", before)
+	}
+	if s.run(time.Hour); !s.stopped() || s.with(nodev1.Local) > 0 {
+		t.Errorf("stopped: %v; %d nodes have their own configuration", s.stopped(), s.with(nodev1.Local))
+	}
+}

@@ -34,11 +34,11 @@ func targetHash(name v1alpha1.RevisionName) string {
 }
 
 // stableHash is what the nodes had before anything else: as long as nothing has been completed, their own configuration.
-func (p *Pool) stableHash() string {
-	if p.Status.Stable == nil {
+func (p *pool) stableHash() string {
+	if p.status.Stable == nil {
 		return localHash
 	}
-	return targetHash(*p.Status.Stable)
+	return targetHash(*p.status.Stable)
 }
 
 // localName is that of the nodes' own configuration.
@@ -51,6 +51,7 @@ func (t *target) text() string { return fmt.Sprintf("%s, attempt %d", t.name.Tex
 func (d *decision) render(p *pool) {
 	p.status = p.Status // lists are replaced, but for these two
 	p.status.Revisions, p.status.Conditions = slices.Clone(p.Status.Revisions), slices.Clone(p.Status.Conditions)
+	d.findStable(p)
 	p.readProofs()
 	revision, err := d.wanted(p)
 	if err != nil {
@@ -66,7 +67,7 @@ func (d *decision) render(p *pool) {
 	case p.Status.Target != nil:
 		p.stay()
 	}
-	if s := p.Status.Stable; s != nil && !s.Local {
+	if s := p.status.Stable; s != nil && !s.Local {
 		p.stable = p.kept(func(r *Revision) bool { return r.Hash == s.Hash })
 		if t := p.target.revision; p.stable == nil && t != nil && t.Hash == s.Hash {
 			p.stable = t

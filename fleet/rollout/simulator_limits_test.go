@@ -32,6 +32,7 @@ func (v *view) limitOf(p *Pool) int {
 
 // checkUnavailable: nobody becomes unavailable by our act beyond maxUnavailable; a freeze freezes; one control plane at a time.
 func (s *sim) checkUnavailable(v *view, p *Pool) {
+	stable := v.status(p).Stable
 	before, strangers, changing, ours, back, planes, ourPlanes := 0, 0, 0, 0, 0, 0, 0
 	for i := range v.w.Nodes {
 		if n := &v.w.Nodes[i]; n.ControlPlane && v.away(n) && !v.young(n) && v.owners[n.UID] != nil {
@@ -44,7 +45,7 @@ func (s *sim) checkUnavailable(v *view, p *Pool) {
 			switch {
 			case v.changes(n):
 				changing++
-			case n.Mark.Pool != p.Name || p.wasDone(n.Retry.Hash) || n.Retry.Hash == localHash:
+			case n.Mark.Pool != p.Name || p.wasDone(n.Retry.Hash) || n.Retry.Hash == localHash || stable != nil && n.Retry.Hash == stable.Hash:
 				strangers++
 			}
 		}
@@ -299,7 +300,7 @@ func (s *sim) checkReady(v *view, p *Pool) {
 	}
 	dead := int32(0)
 	for _, n := range v.members[p.Name] {
-		if owned(n) && v.dead(n) {
+		if owned(n) && (v.dead(n) || v.young(n)) {
 			dead++ // it was dead when it was assigned, and can do nothing
 		}
 	}

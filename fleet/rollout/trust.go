@@ -45,23 +45,27 @@ func (p *pool) trusts(hash string, n *Node, source string) bool {
 // keepProofs notes in which cohorts the target is proven now. It is the stable revision.
 func (p *pool) keepProofs(entry *v1alpha1.RevisionStatus, now metav1.Time) {
 	for i := range p.members {
-		m := &p.members[i]
-		if m.class != Proven || m.want == nodev1.Local || m.node.Source != m.want || p.trusts(entry.Hash, m.node, m.want) {
-			continue
+		if m := &p.members[i]; m.class == Proven && m.node.Source == m.want {
+			p.noteProof(entry, m.node, now)
 		}
-		hash := strings.TrimPrefix(variantOf(m.want), variantPrefix+p.Name+"-")
-		cohort := v1alpha1.CohortProof{Cohort: m.node.Minor + "/" + m.node.Arch + "/" + hash, Time: now}
-		entry.ProvenIn = append([]v1alpha1.CohortProof{cohort}, entry.ProvenIn[:min(len(entry.ProvenIn), proofLimit-1)]...)
-		p.proofs[entry.Hash] = withProof(p.proofs[entry.Hash], proof{m.node.Minor, m.node.Arch, m.want})
 	}
 }
 
-func withProof(known map[proof]bool, one proof) map[proof]bool {
-	if known == nil {
-		known = map[proof]bool{}
+// noteProof notes that the cohort of a node has proven what the node has.
+func (p *pool) noteProof(entry *v1alpha1.RevisionStatus, n *Node, now metav1.Time) {
+	if p.trusts(entry.Hash, n, n.Source) {
+		return
 	}
-	known[one] = true
-	return known
+	hash := strings.TrimPrefix(variantOf(n.Source), variantPrefix+p.Name+"-")
+	cohort := v1alpha1.CohortProof{Cohort: n.Minor + "/" + n.Arch + "/" + hash, Time: now}
+	entry.ProvenIn = append([]v1alpha1.CohortProof{cohort}, entry.ProvenIn[:min(len(entry.ProvenIn), proofLimit-1)]...)
+	if p.proofs == nil {
+		p.proofs = map[string]map[proof]bool{}
+	}
+	if p.proofs[entry.Hash] == nil {
+		p.proofs[entry.Hash] = map[proof]bool{}
+	}
+	p.proofs[entry.Hash][proof{n.Minor, n.Arch, n.Source}] = true
 }
 
 // boundProofs forgets those of the oldest revisions, which need a canary then.
@@ -74,6 +78,44 @@ func boundProofs(revisions []v1alpha1.RevisionStatus) {
 		}
 		left -= len(r.ProvenIn)
 	}
+}
+
+// findStable finds again what ran where the pool has no status: it was made anew, or restored. A kept revision that members run and have proven is
+// stable, that of the most of them. Absence of a status does not say that nothing ever ran.
+func (d *decision) findStable(p *pool) {
+	if p.Status.Target != nil || p.Status.Stable != nil || !d.w.Synced {
+		return
+	}
+	var best *Revision
+	most := 0
+	for i := range p.Revisions {
+		r, runs, v := &p.Revisions[i], 0, newVariants(&p.Revisions[i])
+		if r.Tampered {
+			continue
+		}
+		for _, at := range p.own {
+			if n := d.nodes[at]; n.Source != nodev1.Local && n.hasProven() && v.sourceFor(n) == n.Source {
+				runs++
+			}
+		}
+		if runs > most || runs == most && runs > 0 && r.Number > best.Number {
+			best, most = r, runs
+		}
+	}
+	if best == nil {
+		return
+	}
+	name := v1alpha1.RevisionName{Revision: best.Number, Hash: best.Hash}
+	p.status.Stable = &name
+	p.noteCompletion(name, metav1.NewTime(d.w.Now))
+	entry := v1alpha1.RevisionStatus{RevisionName: name, Result: v1alpha1.ResultCompleted}
+	v := newVariants(best)
+	for _, at := range p.own {
+		if n := d.nodes[at]; n.hasProven() && v.sourceFor(n) == n.Source {
+			p.noteProof(&entry, n, metav1.NewTime(d.w.Now))
+		}
+	}
+	p.status.Revisions = append([]v1alpha1.RevisionStatus{entry}, p.status.Revisions...)
 }
 
 // noteCompletion puts a revision in front of those that were completed.

@@ -37,6 +37,11 @@ func (v *variants) variantFor(set labels.Set) (variant, uint32) {
 	return known, mask
 }
 
+func (v *variants) sourceFor(n *Node) string {
+	of, _ := v.variantFor(labels.Set(n.Labels))
+	return of.source
+}
+
 func (v *variants) compose(mask uint32) variant {
 	if mask == 0 {
 		return variant{nodev1.Local, nodev1.Local}
