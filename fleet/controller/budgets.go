@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,12 +93,20 @@ func (c *Controller) budgetDue(name string, status *v1alpha1.KubeletRolloutBudge
 	return max(0, wait)
 }
 
-// writeBudget is a compare-and-swap: other programs have conditions there, too.
+// writeBudget is a compare-and-swap: other programs have conditions there, too. The answer is compared: else what a policy strips would be written for
+// ever.
 func (c *Controller) writeBudget(ctx context.Context, object *v1alpha1.KubeletRolloutBudget, status v1alpha1.KubeletRolloutBudgetStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	bare := func(status v1alpha1.KubeletRolloutBudgetStatus) *v1alpha1.KubeletRolloutBudget {
 		return &v1alpha1.KubeletRolloutBudget{ObjectMeta: metav1.ObjectMeta{Name: object.Name, UID: object.UID, ResourceVersion: object.ResourceVersion}, Status: status}
 	}
-	return c.writer.Status().Patch(ctx, bare(status), client.MergeFromWithOptions(bare(object.Status), client.MergeFromWithOptimisticLock{}))
+	changed := bare(status)
+	if err := c.writer.Status().Patch(ctx, changed, client.MergeFromWithOptions(bare(object.Status), client.MergeFromWithOptimisticLock{})); err != nil {
+		return err
+	}
+	if !apiequality.Semantic.DeepEqual(status, changed.Status) {
+		return altered{"what was stored has another status: a policy changes it, or the definition of KubeletRolloutBudgets is of another version than the controller"}
+	}
+	return nil
 }

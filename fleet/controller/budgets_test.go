@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
@@ -81,6 +82,24 @@ func TestTheStatusOfABudget(t *testing.T) {
 		}
 		if got := len(s.api.asked("patch status of KubeletRolloutBudget/all")) - before; got > 5 {
 			t.Errorf("it was written %d times", got)
+		}
+	})
+}
+
+// A status that is stored as another one is not written for ever.
+func TestTheStatusOfABudgetIsStripped(t *testing.T) {
+	play(t, func(s *stage) {
+		s.nodes(3)
+		s.budget(false)
+		s.api.admit = func(object client.Object) {
+			if b, is := object.(*v1alpha1.KubeletRolloutBudget); is {
+				b.Status.Conditions = nil
+			}
+		}
+		s.pool(atOnce)
+		s.turns(600)
+		if got := len(s.api.asked("patch status of KubeletRolloutBudget/all")); got > 15 {
+			t.Errorf("it was written %d times in ten minutes", got)
 		}
 	})
 }
