@@ -43,7 +43,7 @@ func TestPoolDiff(t *testing.T) {
 		"other nodes": {"spec:\n  selector: {matchExpressions: [{key: pool, operator: Exists}]}\n  layers:\n  - {name: fleet, inline: {maxPods: 250}}\n", nil, false, 1, "",
 			[]string{"workers: revision 2, as it is now", "nodes that come: outside"}},
 		"what was completed before": {poolSpec + "  - {name: fleet, inline: {maxPods: 110}}\n", nil, false, 1, "",
-			[]string{"workers: revision 1, against revision 2:", "maxPods 250 → 110", "4 nodes, at most 1 unavailable", "wave 1 100%", "all of them, without canaries"}},
+			[]string{"workers: revision 1, against revision 2:", "maxPods 250 → 110", "4 nodes, at most 1 unavailable", "wave 1 100%", "all of them, since it was completed before"}},
 		"what was stopped": {poolSpec + "  - {name: fleet, inline: {maxPods: 250}}\n", func(p *fakePool) { p.stops("n4") }, false, 0, "",
 			[]string{"warning: this content was stopped before: n4 Refused: maxPods", "kubectl kubelet rollout retry workers"}},
 		"a pool that is pinned and paused": {poolSpec + "  - {name: fleet, inline: {maxPods: 60}}\n", func(p *fakePool) { p.Spec.Rollout.Pin, p.Spec.Rollout.Paused = pinnedTo(1), true },

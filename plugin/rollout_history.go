@@ -35,7 +35,7 @@ one of them as it is kept, whole.`,
 		ValidArgsFunction: s.completePools,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if number < 0 || command.Flags().Changed("revision") && number == 0 {
-				return errors.New("--revision counts from 1; what revision 0 is, the nodes' own configuration, each node knows")
+				return errors.New("--revision counts from 1; the nodes' own configuration is no revision")
 			}
 			return s.rolloutHistory(command.Context(), arguments[0], number, print)
 		},
