@@ -39,7 +39,7 @@ func newRolloutStatus(s *session) *cobra.Command {
 		Short: "Show how far a pool's revision has come, and wait until it is through",
 		Long: `Show how far the revision of a pool has come, with the nodes that are at risk and those that are not moved, and wait until it has reached all
 nodes that it can reach, also those that became members since. Exit code 0: it has. 1: it was stopped, or could not be begun, or --timeout is over.
-With --watch=false it does not wait, and ends with 1 when the revision was stopped.`,
+With --watch=false it does not wait, and ends with 1 when the revision was stopped, or nothing has moved for longer than spec.rollout.progressDeadline.`,
 		Example: `  kubectl kubelet rollout status workers
   kubectl kubelet rollout status workers --watch=false
   kubectl kubelet rollout status workers --timeout=1h`,
@@ -69,10 +69,22 @@ func (s *session) rolloutStatus(ctx context.Context, name string, o rolloutStatu
 		return s.printObject(o.print, "", p.object)
 	}
 	f := &follower{session: s, client: client, pools: pools, options: o}
-	if done, err := f.tell(ctx, p); done || !o.follow {
+	switch done, err := f.tell(ctx, p); {
+	case done || err != nil:
 		return err
+	case !o.follow:
+		return p.overdue()
 	}
 	return f.follow(ctx, p.Name)
+}
+
+// overdue: nothing has moved for longer than the pool's progressDeadline.
+func (p pool) overdue() error {
+	c := p.condition(v1alpha1.ConditionProgressing)
+	if c == nil || c.Reason != rollout.ReasonDeadlineExceeded || !p.observed() {
+		return nil
+	}
+	return fmt.Errorf("pool %s: %s", p.Name, bounded.Line(c.Message))
 }
 
 // lasts: asking again gives the same answer.

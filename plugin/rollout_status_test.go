@@ -172,6 +172,10 @@ func TestRolloutStatusEnds(t *testing.T) {
 		"no time left, and a closed window": {[]string{"--timeout=5s"}, func(p *fakePool) {
 			p.says(v1alpha1.ConditionProgressing, false, rollout.ReasonWindowClosed, "it has no window open before 2026-11-26T22:00:00Z")
 		}, 1, []string{`it waits for n4 (applying), n2, n3 (on trial); WindowClosed: it has no window open before 2026-11-26T22:00:00Z; its rollout goes on`}},
+		"overdue": {[]string{"--watch=false"}, func(p *fakePool) {
+			p.says(v1alpha1.ConditionProgressing, false, rollout.ReasonDeadlineExceeded, "no progress in wave 2 for more than 1h0m0s: Held: n4 is RolledBack")
+		}, 1, []string{`error: pool workers: no progress in wave 2 for more than 1h0m0s: Held: n4 is RolledBack`}},
+		"not overdue":      {[]string{"--watch=false"}, nil, 0, nil},
 		"another revision": {[]string{"--revision=1"}, nil, 1, []string{`pool "workers" is at revision 2, not at revision 1`}},
 		"its revision":     {[]string{"--revision=2"}, through, 0, nil},
 		"an invalid spec": {nil, func(p *fakePool) {
