@@ -191,7 +191,9 @@ func TestBadInput(t *testing.T) {
 		c.awaitReason(v1alpha1.ConditionReady, "Completed", 10*time.Second)
 	}
 	for _, patch := range []string{`{"spec":{"selector":{"matchLabels":null}}}`, `{"spec":{"rollout":{"waves":[{"nodes":"50%"}]}}}`,
-		`{"spec":{"rollout":{"settle":"soon"}}}`, `{"spec":{"layers":[{"name":"one","inline":{}},{"name":"one","inline":{}}]}}`} {
+		`{"spec":{"rollout":{"settle":"soon"}}}`, `{"spec":{"layers":[{"name":"one","inline":{}},{"name":"one","inline":{}}]}}`,
+		`{"spec":{"rollout":{"pin":{}}}}`, `{"spec":{"rollout":{"pin":{"revision":1,"local":true}}}}`, `{"spec":{"rollout":{"pin":{"local":false}}}}`,
+		`{"spec":{"rollout":{"pin":{"revision":0}}}}`, `{"spec":{"rollout":{"retry":"two words"}}}`} {
 		if _, err := c.f.Kubectl(t.Context(), "patch", "kpool", c.pool, "--type=merge", "-p", patch); err == nil {
 			t.Errorf("the API server takes %s", patch)
 		}
