@@ -47,7 +47,6 @@ type member struct {
 type cohort struct {
 	minor, arch, layers string
 	source              string // its variant of the target
-	mask                uint32
 	nodes, proven       int
 	atRisk, idle        int  // idle: of those at risk, the ones that wait for their pods and have no word of ours
 	updatable           bool // it has a Ready node, or one with the target
@@ -93,21 +92,45 @@ func (d *decision) classify(p *pool) {
 		case s != nil && !s.Local:
 			m.keep = ""
 		}
+		if d.keepsVariant(p, &m) {
+			m.want, layers = m.node.Source, variantOf(m.node.Source)
+		}
 		m.trusted = p.target.there && p.trusts(p.target.retry.Hash, m.node, m.want)
 		m.class = p.classOf(&m, d.w)
 		m.cohort = p.cohortOf(&m, layers)
 		p.members = append(p.members, m)
 	}
+	p.classified = true
 	p.tally(d.w)
+}
+
+// labelsStill is how long labels have to be as they are before another variant follows from them: other controllers take labels away and put them
+// back when they are restarted.
+const labelsStill = 5 * time.Minute
+
+// keepsVariant: nothing but its labels asks for another variant of the revision that it has, and they have not been still for long enough.
+func (d *decision) keepsVariant(p *pool, m *member) bool {
+	n, s := m.node, m.seen
+	if n.Mark.Pool != p.Name || n.Retry.Pool != p.Name || n.Retry.Hash != p.target.retry.Hash || !n.Mark.Records(n.Source) || n.Source == m.want {
+		s.Want, s.WantFor = "", 0
+		return false
+	}
+	switch {
+	case s.Want != m.want:
+		s.Want, s.WantFor = m.want, 0
+	case !p.classified:
+		s.WantFor += d.w.Elapsed
+	}
+	return s.WantFor < labelsStill
 }
 
 func (p *pool) cohortOf(m *member, layers string) int {
 	for i := range p.cohorts {
-		if c := &p.cohorts[i]; c.mask == m.wantMask && c.minor == m.node.Minor && c.arch == m.node.Arch {
+		if c := &p.cohorts[i]; c.source == m.want && c.minor == m.node.Minor && c.arch == m.node.Arch {
 			return i
 		}
 	}
-	p.cohorts = append(p.cohorts, cohort{minor: m.node.Minor, arch: m.node.Arch, layers: layers, source: m.want, mask: m.wantMask})
+	p.cohorts = append(p.cohorts, cohort{minor: m.node.Minor, arch: m.node.Arch, layers: layers, source: m.want})
 	return len(p.cohorts) - 1
 }
 

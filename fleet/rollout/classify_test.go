@@ -126,7 +126,7 @@ func (tab *table) relabelled(name string) Node {
 		tab.has(n, "kubelet-config/pool-workers-other/kubelet", tab.retry, nodev1.ReasonActive)
 		n.Observed = tab.s
 	})
-	tab.remembers(n, func(s *Seen) { s.Unanswered = time.Hour })
+	tab.remembers(n, func(s *Seen) { s.Unanswered, s.Want, s.WantFor = time.Hour, tab.t, time.Hour })
 	return n
 }
 

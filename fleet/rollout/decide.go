@@ -56,7 +56,8 @@ type pool struct {
 	count      counts
 	clock      Clock
 	opened     time.Time // when the wave was opened that the members are classified for
-	answered   int       // how many of the wave's nodes had been assigned the target before this decision
+	classified bool
+	answered   int // how many of the wave's nodes had been assigned the target before this decision
 	goal       int
 	doubt      string // why new assignments wait
 	recoils    string // why nobody goes where it was completed before: nodes that had proven it do not take it any more
@@ -87,6 +88,9 @@ func Decide(w World) Plan {
 			d.classify(p) // what was old is late now
 		}
 		d.countControlPlanes(p)
+	}
+	for i, n := range d.nodes {
+		d.plan.Seen[n.UID] = d.seen[i]
 	}
 	d.makeGates()
 	if d.w.Synced {
@@ -161,6 +165,9 @@ func (d *decision) look() time.Duration {
 			}
 			if m.seen.Phase == Applying {
 				at(p.rules.deadline - m.seen.Unanswered)
+			}
+			if m.seen.Want != "" {
+				at(labelsStill - m.seen.WantFor)
 			}
 			if m.seen.Ill {
 				at(p.rules.unreadyAfter - m.seen.IllFor)

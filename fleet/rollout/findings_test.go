@@ -277,3 +277,43 @@ func TestAPoolThatIsMadeAnew(t *testing.T) {
 		t.Errorf("stopped: %v; %d nodes have their own configuration", s.stopped(), s.with(nodev1.Local))
 	}
 }
+
+// A label that goes and comes back changes nothing; one that stays away changes nodes as others are changed.
+func TestLabelsThatFlap(t *testing.T) {
+	s := newScript(0, string(good), func(p *v1alpha1.KubeletPool) { p.Spec.Layers = append(p.Spec.Layers, gpuLayer(`{"maxPods":60}`)) })
+	for i := range 24 {
+		s.node(func(m *machine) {
+			if i < 20 {
+				m.Labels = map[string]string{"pool": "a", "gpu": "true"}
+			}
+		})
+	}
+	if !s.until(s.completed, 6*time.Hour) {
+		t.Fatal("not completed")
+	}
+	relabel := func(value string) {
+		for _, uid := range s.api.names[:20] {
+			s.api.relabel(s.api.machines[uid], "gpu", value)
+		}
+	}
+	s.run(time.Minute)
+	s.most = 0
+	writes := s.writes
+	for range 5 {
+		relabel("")
+		s.run(time.Minute)
+		relabel("true")
+		s.run(4 * time.Minute)
+	}
+	if s.writes != writes {
+		t.Errorf("%d writes for labels that came back", s.writes-writes)
+	}
+	relabel("")
+	s.run(6 * time.Minute)
+	if s.writes == writes || s.most > 2 {
+		t.Errorf("%d writes for labels that stay away, %d at once", s.writes-writes, s.most)
+	}
+	if s.run(6 * time.Hour); s.pool().Status.Nodes.Proven != 24 {
+		t.Errorf("in the end %+v", s.pool().Status.Nodes)
+	}
+}

@@ -22,7 +22,7 @@ func (d *decision) remember() {
 		seen := old.look(n, d.aside(i), d.rulesOf(n.Mark.Pool), d.w.Elapsed)
 		seen.lookAtDrain(n, d.w.Drains[n.UID], d.w.Elapsed)
 		d.seen = append(d.seen, seen)
-		d.plan.Seen[n.UID] = seen
+		d.plan.Seen[n.UID] = Seen{} // it is there
 	}
 	d.plan.Gone = slices.Clone(d.w.Gone)
 	if known < len(d.w.Seen) {

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -97,7 +98,7 @@ func (v *view) lacks(p *Pool, status *v1alpha1.KubeletPoolStatus, n *Node) bool 
 	if at >= 0 {
 		want = all[at].SourceFor(n.Labels)
 	}
-	return at >= 0 && n.Source != want && !(n.Source == "" && want == nodev1.Local) && n.Retry != targetOf(p.Name, status)
+	return at >= 0 && n.Source != want && !(n.Source == "" && want == nodev1.Local) && (n.Retry.Pool != p.Name || n.Retry.Hash != status.Target.Hash)
 }
 
 // changes, by the letter: its kubelet is restarted, may be at any moment, or was just now.
@@ -113,6 +114,9 @@ func (v *view) goalOf(p *Pool, number int) int {
 	members := v.members[p.Name]
 	for _, n := range members {
 		cohorts[n.Minor+n.Arch+n.Labels["gpu"]] = true
+		if status := v.status(p); n.Retry.Pool == p.Name && status.Target != nil && n.Retry.Hash == status.Target.Hash {
+			cohorts[n.Minor+n.Arch+n.Source] = true // what it has for its labels of before
+		}
 	}
 	goal := len(cohorts)
 	for _, w := range p.rules.waves[:min(number, len(p.rules.waves))] {
@@ -131,16 +135,12 @@ func (s *sim) checkWave(v *view, p *Pool) {
 		return
 	}
 	number := int(status.Wave.Number)
-	retry := Retry{p.Name, status.Target.Hash, status.Target.Attempt}
+	retry := targetOf(p.Name, status)
 	before, ours := 0, 0
 	cohorts := map[string]int{}
 	proven := map[string]bool{}
-	layered := v.layered(p, status.Target.Hash)
 	for _, n := range v.members[p.Name] {
-		cohort := n.Minor + n.Arch
-		if layered {
-			cohort += n.Labels["gpu"]
-		}
+		cohort := n.Minor + n.Arch + n.Source
 		if atRisk(n, retry) && !v.dead(n) {
 			before++
 			cohorts[cohort]++
@@ -150,28 +150,21 @@ func (s *sim) checkWave(v *view, p *Pool) {
 		}
 	}
 	for _, n := range v.members[p.Name] {
-		cohort := n.Minor + n.Arch
-		if layered {
-			cohort += n.Labels["gpu"]
-		}
 		for i := range v.plan.Writes {
-			if w := &v.plan.Writes[i]; w.UID == n.UID && (w.Retry == retry && w.Why != WhyTakeBack || w.Why == WhyDrain && n.Retry == retry) && !(n.Retry == retry && atRisk(n, retry)) {
-				ours++
-				if cohorts[cohort]++; !proven[cohort] && cohorts[cohort] > 1 {
-					s.breaks(2, "cohort %s has no proof, and %s would be another node at risk", cohort, n.Name)
-				}
+			w := &v.plan.Writes[i]
+			if w.UID != n.UID || n.Retry == retry && atRisk(n, retry) || !(w.Retry == retry && w.Why != WhyTakeBack || w.Why == WhyDrain && n.Retry == retry) {
+				continue
+			}
+			cohort := n.Minor + n.Arch + cmp.Or(w.Source, n.Source)
+			ours++
+			if cohorts[cohort]++; !proven[cohort] && cohorts[cohort] > 1 {
+				s.breaks(2, "cohort %s has no proof, and %s would be another node at risk", cohort, n.Name)
 			}
 		}
 	}
 	if goal := v.goalOf(p, number); ours > 0 && before+ours > goal {
 		s.breaks(2, "%d at risk in %s, and %d more would be, in wave %d of at most %d", before, p.Name, ours, number, goal)
 	}
-}
-
-// layered: the revision has a layer for some nodes only.
-func (v *view) layered(p *Pool, hash string) bool {
-	is := func(r Revision) bool { return r.Hash == hash && len(r.Layers) > 1 }
-	return slices.ContainsFunc(p.Revisions, is) || slices.ContainsFunc(v.plan.Revisions, is)
 }
 
 func (p *Pool) wasDone(hash string) bool {

@@ -145,6 +145,9 @@ type Seen struct {
 	Assigned, Unanswered, Running, IllFor time.Duration
 	// AwayFor is for how long it is not Ready.
 	AwayFor time.Duration
+	// Want is another variant of the same revision that its labels ask for by now, and WantFor for how long they do.
+	Want    string
+	WantFor time.Duration
 	// Drain is the one that is under way. Drained is for how long, and Emptied for how long it has found nothing left to do.
 	Drain            Drain
 	Drained, Emptied time.Duration
