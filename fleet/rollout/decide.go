@@ -12,16 +12,17 @@ import (
 
 // decision is one call of [Decide] under way.
 type decision struct {
-	w        *World
-	nodes    []*Node // by name
-	owner    []int   // of each node, an index of pools
-	held     []bool  // of each node: its label says so
-	seen     []Seen  // of each node
-	pools    []*pool // by name
-	named    map[string]*pool
-	turned   map[types.UID]time.Duration // for how long the youngest of the pods that a node has turned away is known
-	defaults rules
-	plan     Plan
+	w         *World
+	nodes     []*Node // by name
+	owner     []int   // of each node, an index of pools
+	held      []bool  // of each node: its label says so
+	seen      []Seen  // of each node
+	pools     []*pool // by name
+	named     map[string]*pool
+	selectors selectors
+	turned    map[types.UID]time.Duration // for how long the youngest of the pods that a node has turned away is known
+	defaults  rules
+	plan      Plan
 	// controlPlanesAway are unavailable, in whichever pool.
 	controlPlanesAway int
 	budgets           []*gate
@@ -139,6 +140,7 @@ func (d *decision) order() {
 		d.pools, d.named[p.Name] = append(d.pools, p), p
 	}
 	slices.SortFunc(d.pools, func(a, b *pool) int { return strings.Compare(a.Name, b.Name) })
+	d.indexSelectors()
 	d.turned = youngestTurned(d.w.Turned)
 }
 
