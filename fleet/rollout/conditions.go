@@ -222,10 +222,34 @@ func (p *pool) completedWords() string {
 	if p.target.name.Local {
 		return p.target.name.Text()
 	}
+	words := fmt.Sprintf("revision %d", p.target.name.Revision)
 	if n := p.count.of[Failed]; n > 0 {
-		return fmt.Sprintf("revision %d; %d nodes refuse it", p.target.name.Revision, n)
+		words += fmt.Sprintf("; %d nodes refuse it", n)
 	}
-	return fmt.Sprintf("revision %d", p.target.name.Revision)
+	return words + p.shadowWords()
+}
+
+// shadowWords say which field of the revision most nodes do not run with, because a flag or a file of their own overrides it.
+func (p *pool) shadowWords() string {
+	have, most, of := 0, 0, map[string]int{}
+	var named Shadow
+	for i := range p.members {
+		m := &p.members[i]
+		if !m.begun || m.class != Proven {
+			continue
+		}
+		have++
+		for _, shadow := range m.node.Shadows {
+			of[shadow.Field]++
+			if n := of[shadow.Field]; n > most || n == most && shadow.Field < named.Field {
+				most, named = n, shadow
+			}
+		}
+	}
+	if most == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; on %d of %d nodes %s is overridden, such as by %s", most, have, named.Field, named.By)
 }
 
 func (p *pool) waveWords() string {

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // Namespace is where layers come from, and where revisions and variants are kept.
@@ -65,7 +67,11 @@ func readPatch(document []byte, unset []string) (string, error) {
 	if err := checkPatch(tree); err != nil {
 		return "", err
 	}
-	return canonical(tree)
+	text, err := canonical(tree)
+	if err != nil {
+		return "", err
+	}
+	return text, checkKnown(tree, text)
 }
 
 func canonical(value any) (string, error) {
@@ -106,6 +112,22 @@ func checkPatch(tree map[string]any) error {
 		}
 	}
 	return nil
+}
+
+// checkKnown refuses a layer of which no kubelet knows a single field: it was meant for something else, and would change nothing on any node.
+func checkKnown(tree map[string]any, text string) error {
+	unknown := config.UnknownFields(map[string]string{VariantKey: text}, VariantKey, 0)
+	fields := make([]string, 0, len(tree))
+	for field := range tree {
+		if field != "kind" && field != "apiVersion" {
+			fields = append(fields, field)
+		}
+	}
+	slices.Sort(fields)
+	if len(fields) == 0 || len(fields) > len(unknown) || slices.ContainsFunc(fields, func(f string) bool { return !slices.Contains(unknown, f) }) {
+		return nil
+	}
+	return fmt.Errorf("no kubelet knows any of its fields (%s); a layer has fields of KubeletConfiguration at its top", bounded.Text(strings.Join(fields, ", "), 100))
 }
 
 func lookUp(tree map[string]any, at []string) any {

@@ -62,11 +62,16 @@ type Node struct {
 	Reason                 nodev1.Reason
 	// Failure says what the newest assignment failed at.
 	Failure string
+	// Shadows are fields of what is assigned that the kubelet does not run with, and what says otherwise.
+	Shadows []Shadow
 	// Asks is the approval that a node asks for which holds a change for its pods, and Holds says for which; Consent is what it was given.
 	Asks    nodev1.Approval
 	Holds   string
 	Consent string
 }
+
+// Shadow is a field that a flag or a drop-in file of a node overrides.
+type Shadow struct{ Field, By string }
 
 // Pressure is a set of pressures.
 type Pressure uint8
@@ -254,12 +259,18 @@ func (n *Node) readStatus(says nodev1.NodeStatus) {
 	if status.Failure != nil {
 		n.Failure = status.Failure.Message
 	}
+	for _, f := range status.Shadowed[:min(len(status.Shadowed), namedShadows)] {
+		n.Shadows = append(n.Shadows, Shadow{f.Field, f.By})
+	}
 	if hold := status.Hold; hold != nil && n.Reason == nodev1.ReasonWouldDisrupt {
 		n.Asks, n.Holds = nodev1.Approval(hold.Approval), hold.Text(namedLosses)
 	}
 }
 
 func sourceText(source *corev1.NodeConfigSource) string { return nodev1.AssignmentOf(source).String() }
+
+// namedShadows is how many overridden fields of a node a pool looks at.
+const namedShadows = 3
 
 // namedLosses is how many pods a pool names that hold up one of its nodes.
 const namedLosses = 3
@@ -272,6 +283,9 @@ func KeptStatus(text string) string {
 		return "" // is no status either
 	}
 	kept := nodev1.Status{Observed: status.Observed, Reason: status.Reason, Features: status.Features, Retry: status.Retry, Failure: status.Failure}
+	for _, f := range status.Shadowed[:min(len(status.Shadowed), namedShadows)] {
+		kept.Shadowed = append(kept.Shadowed, nodev1.ShadowedField{Field: f.Field, By: f.By})
+	}
 	if hold := status.Hold; hold != nil {
 		named := hold.Losses[:min(len(hold.Losses), namedLosses)]
 		kept.Hold = &nodev1.Hold{Approval: hold.Approval, Losses: named, More: hold.More + len(hold.Losses) - len(named), Known: hold.Known, WaitsFor: hold.WaitsFor}

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,9 +67,12 @@ func TestInvalidSpec(t *testing.T) {
 			w.pool.Spec.Layers[0] = inline("fleet", `{"authentication":{"x509":{"clientCAFile":"ca.crt"}}}`)
 		}, ReasonInvalidSpec, "authentication.x509.clientCAFile is a relative path"},
 		"another kind": {func(w *table) { w.pool.Spec.Layers[0] = inline("fleet", `{"kind":"Pod"}`) }, ReasonInvalidSpec, "its kind is not KubeletConfiguration"},
-		"too large":    {func(w *table) { w.pool.Spec.Layers[0] = inline("fleet", `{"a":"`+strings.Repeat("x", 1<<20)+`"}`) }, ReasonInvalidSpec, "1 MiB"},
+		"no field that any kubelet knows": {func(w *table) {
+			w.pool.Spec.Layers[0] = inline("fleet", `{"kubeletConfig":{"maxPods":500}}`)
+		}, ReasonInvalidSpec, "no kubelet knows any of its fields (kubeletConfig)"},
+		"too large": {func(w *table) { w.pool.Spec.Layers[0] = inline("fleet", `{"a":"`+strings.Repeat("x", 1<<20)+`"}`) }, ReasonInvalidSpec, "1 MiB"},
 		"too large together": {func(w *table) {
-			half := `{"a":"` + strings.Repeat("x", 1<<19) + `"}`
+			half := `{"clusterDomain":"` + strings.Repeat("x", 1<<19) + `"}`
 			w.pool.Spec.Layers = []v1alpha1.Layer{inline("one", half), inline("two", half)}
 		}, ReasonInvalidSpec, "1 MiB"},
 		"two layers of one name": {func(w *table) {
@@ -90,6 +94,9 @@ func TestInvalidSpec(t *testing.T) {
 			}
 			if status.Target.Hash != w.retry.Hash || status.Nodes.Proven != 1 {
 				t.Errorf("the target is %v, with %d proven", status.Target, status.Nodes.Proven)
+			}
+			if row.reason != ReasonRolling && slices.ContainsFunc(plan.Writes, func(one Write) bool { return one.Why == WhyMove }) {
+				t.Errorf("what was the target before goes on: %v", plan.Writes)
 			}
 			if len(plan.Writes) == 0 || plan.Writes[0].Node != "n2" || plan.Writes[0].Source != w.s {
 				t.Errorf("the new node gets nothing: %v", plan.Writes)
@@ -135,5 +142,17 @@ func TestTampered(t *testing.T) {
 		if got := Tampered("workers", v.Name, row.data); got != row.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// A field that flags or files of the nodes override is named, and on how many.
+func TestWhatNodesOverride(t *testing.T) {
+	w := newTable(t)
+	w.completeT()
+	over := func(n *Node) { n.Shadows = []Shadow{{"maxPods", "40-nodeadm.conf"}} }
+	_, status := w.decide(w.onT("n1", nodev1.ReasonActive, over), w.onT("n2", nodev1.ReasonActive, over), w.proven("n3"))
+	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	if c.Reason != ReasonCompleted || c.Message != "revision 2; on 2 of 3 nodes maxPods is overridden, such as by 40-nodeadm.conf" {
+		t.Errorf("%s: %s", c.Reason, c.Message)
 	}
 }
