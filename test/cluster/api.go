@@ -142,3 +142,18 @@ func (c *Cluster) put(ctx context.Context, collection, name string, object any) 
 	}
 	return err
 }
+
+// RefusedBy names who refused a request, in the words of docs/why/security.md; yes is nobody, and what is no refusal is named as it is.
+func RefusedBy(err error) string {
+	switch {
+	case err == nil:
+		return "yes"
+	case strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'kubelet-supervisor-"):
+		return "policy"
+	case strings.Contains(err.Error(), "is not allowed to modify node"), strings.Contains(err.Error(), "with spec.nodeName set to itself"):
+		return "Node"
+	case strings.Contains(err.Error(), " cannot "):
+		return "RBAC"
+	}
+	return err.Error()
+}

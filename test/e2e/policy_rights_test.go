@@ -13,6 +13,8 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/pages"
 )
 
 var errNotYet = errors.New("not yet")
@@ -64,27 +66,9 @@ func rightsTable(t *testing.T) (header []string, rows [][]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, part, found := strings.Cut(string(page), "\n| who | has |")
+	header, rows, found := pages.Table(string(page), "| who | has |")
 	if !found {
 		t.Fatalf("%s has no table of rights", securityPage)
-	}
-	for line := range strings.Lines("| who | has |" + part) {
-		if !strings.HasPrefix(line, "|") {
-			break
-		}
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		for i := range cells {
-			cells[i] = strings.TrimSpace(cells[i])
-		}
-		switch {
-		case header == nil:
-			header = cells
-		case strings.Trim(cells[0], "-") == "":
-		case len(cells) != len(header):
-			t.Fatalf("a row of %d cells under a header of %d: %s", len(cells), len(header), line)
-		default:
-			rows = append(rows, cells)
-		}
 	}
 	return header, rows
 }
@@ -103,19 +87,7 @@ func rootOn(yes map[string]bool) string {
 }
 
 // refusedBy names who refused a request.
-func refusedBy(_ int, err error) string {
-	switch {
-	case err == nil:
-		return "yes"
-	case strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'kubelet-supervisor-"):
-		return "policy"
-	case strings.Contains(err.Error(), "is not allowed to modify node"):
-		return "Node"
-	case strings.Contains(err.Error(), " cannot "):
-		return "RBAC"
-	}
-	return err.Error()
-}
+func refusedBy(_ int, err error) string { return cluster.RefusedBy(err) }
 
 const (
 	rightsFolder  = "/api/v1/namespaces/kubelet-config/configmaps"

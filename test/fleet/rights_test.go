@@ -4,171 +4,141 @@ package fleet
 
 import (
 	"context"
-	"fmt"
+	"os"
+	"slices"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/pages"
 )
 
-// Each identity may do what it is for, and nothing else of this. Every request is a dry run, so admission answers as it would.
+const securityPage = "docs/why/security.md"
+
+// The table of docs/why/security.md about pools is true: who it names tries what it names, and is let or refused by what it says. Almost every
+// request is a dry run, and admission answers as it would.
 func TestRights(t *testing.T) {
 	t.Parallel()
-	f := shared(t)
-	c := newCrew(t, "rights", 2, nil)
-	f.grant(t)
-	pool := smallPool("rights-pool")
+	text, err := os.ReadFile("../../" + securityPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, rows, found := pages.Table(string(text), "| to | ")
+	if !found {
+		t.Fatalf("%s has no table of rights", securityPage)
+	}
+	r := newRights(t)
+	acts, people := r.acts(), r.people()
+	for _, row := range rows {
+		act, known := acts[row[0]]
+		if !known {
+			t.Errorf("the table has the act %q, which this test does not know", row[0])
+			continue
+		}
+		delete(acts, row[0])
+		for column, want := range row[1:] {
+			who, known := people[header[column+1]]
+			if !known {
+				t.Fatalf("the table has %q, whom this test does not know", header[column+1])
+			}
+			if err := act(who); cluster.RefusedBy(err) != want {
+				t.Errorf("%s: to %s: the page says %s, and the answer is %s: %v", header[column+1], row[0], want, cluster.RefusedBy(err), err)
+			}
+		}
+	}
+	for act := range acts {
+		t.Errorf("the table does not have the act %q", act)
+	}
+	for who := range people {
+		if !slices.Contains(header, who) {
+			t.Errorf("the table does not have %q", who)
+		}
+	}
+}
+
+// rights has what the requests are about: a pool, and two nodes.
+type rights struct {
+	t *testing.T
+	*crew
+	pool string
+}
+
+func newRights(t *testing.T) *rights {
+	t.Helper()
+	r := &rights{t, newCrew(t, "rights", 2, nil), "rights-pool"}
+	pool := smallPool(r.pool)
 	pool.Spec.Rollout.Paused = true
-	if err := f.admin.Create(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
-	rendered := func() client.Object {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.Namespace, Name: "pool-rights-0123456789"}}
-	}
-	labelled := func() client.Object {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.Namespace, Name: "layer", Labels: map[string]string{"kubelet-supervisor.io/pool": "rights"}}}
-	}
-	revision := func() client.Object {
-		return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.Namespace, Name: "rights-0123456789",
-			Labels: map[string]string{"kubelet-supervisor.io/pool": "rights"}}, Revision: 1,
-			Data: runtime.RawExtension{Raw: []byte("{}")}}
-	}
-	patch := func(object client.Object, body string) func(client.Client) error {
-		return func(as client.Client) error {
-			return as.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(body)), client.DryRunAll)
-		}
-	}
-	status := func(as client.Client) error {
-		return as.Status().Patch(t.Context(), &v1alpha1.KubeletPool{ObjectMeta: metav1.ObjectMeta{Name: pool.Name}},
-			client.RawPatch(types.MergePatchType, []byte(`{"status":{"observedGeneration":77}}`)), client.DryRunAll)
-	}
-	create := func(object func() client.Object) func(client.Client) error {
-		return func(as client.Client) error { return as.Create(t.Context(), object(), client.DryRunAll) }
-	}
-	spec := patch(&v1alpha1.KubeletPool{ObjectMeta: metav1.ObjectMeta{Name: pool.Name}}, `{"spec":{"priority":7}}`)
-	label := patch(&v1alpha1.KubeletPool{ObjectMeta: metav1.ObjectMeta{Name: pool.Name}}, `{"metadata":{"labels":{"a":"b"}}}`)
-	mark := patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.pool + "-1"}}, `{"metadata":{"annotations":{"kubelet-supervisor.io/pool-assigned":"{\"pool\":\"p\"}"}}}`)
-	makePool := create(func() client.Object { return smallPool("rights-more") })
-	dropPool := func(as client.Client) error {
-		return as.Delete(t.Context(), &v1alpha1.KubeletPool{ObjectMeta: metav1.ObjectMeta{Name: pool.Name}}, client.DryRunAll)
-	}
-	getPool := func(as client.Client) error {
-		return as.Get(t.Context(), types.NamespacedName{Name: pool.Name}, &v1alpha1.KubeletPool{})
-	}
-	c.pod("web", c.pool+"-2", nil)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: c.pool + "-web"}}
-	evict := func(as client.Client) error {
-		return as.SubResource("eviction").Create(t.Context(), pod, &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}})
-	}
-	remove := func(as client.Client) error { return as.Delete(t.Context(), pod, client.DryRunAll) }
-	// Of these there are some, which nobody names.
-	kept := func(object client.Object) client.Object {
-		object.SetLabels(map[string]string{"kubelet-supervisor.io/pool": "rights"})
-		config, err := f.IdentityConfig(controllerUser, controllerGroups...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		as, err := newClient(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.make(as, object)
-		t.Cleanup(func() { _ = as.Delete(context.Background(), object) })
-		return object
-	}
-	oldMap := kept(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.Namespace, Name: "pool-rights-abcdef0123"}})
-	oldRevision := kept(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.Namespace, Name: "rights-abcdef0123"}, Revision: 1,
-		Data: runtime.RawExtension{Raw: []byte("{}")}})
-	drop := func(object client.Object) func(client.Client) error {
-		return func(as client.Client) error {
-			return as.Delete(t.Context(), object.DeepCopyObject().(client.Object), client.DryRunAll)
-		}
-	}
-	actions := []struct {
-		what string
-		do   func(client.Client) error
-		may  string // of the people below, in their order
-	}{
-		//                             controller operator writer viewer node admin
-		{"read a pool", getPool, "yyyyny"},
-		{"make a pool", makePool, "nynnny"},
-		{"change its spec", spec, "nynnny"},
-		{"label it", label, "nyynny"},
-		{"delete it", dropPool, "nynnny"},
-		{"write its status", status, "ynnnnn"},
-		{"make a rendered ConfigMap", create(rendered), "ynnnnn"},
-		{"make one with the label", create(labelled), "ynnnnn"},
-		{"make a revision", create(revision), "ynnnnn"},
-		{"change a rendered ConfigMap", patch(oldMap, `{"data":{"kubelet":"maxPods: 1"}}`), "nnnnnn"},
-		{"relabel one", patch(oldMap, `{"metadata":{"labels":{"kubelet-supervisor.io/pool":null}}}`), "nnnnnn"},
-		{"delete one", drop(oldMap), "yynnny"},
-		{"delete a revision", drop(oldRevision), "ynnnny"},
-		{"mark a Node", mark, "yynnny"},
-		{"evict a pod", evict, "ynnnny"},
-		{"delete a pod", remove, "nnnnny"},
-	}
-	for column, who := range f.people(t, c) {
-		for _, action := range actions {
-			err := action.do(who.client)
-			if err != nil && !apierrors.IsForbidden(err) {
-				t.Errorf("%s: %s: %v", who.name, action.what, err)
-				continue
-			}
-			if may := action.may[column] == 'y'; may != (err == nil) {
-				t.Errorf("%s may %s: %v, and is told: %v", who.name, action.what, may, err)
-			}
-		}
-	}
+	r.place(pool)
+	r.crew.pod("web", r.node(2), nil)
+	return r
 }
 
+// node is one of the two.
+func (r *rights) node(i int) string { return r.crew.pool + "-" + string(rune('0'+i)) }
+
+// place makes an object, which goes with the test.
+func (r *rights) place(object client.Object) {
+	r.t.Helper()
+	if err := r.f.admin.Create(r.t.Context(), object); err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = r.f.admin.Delete(context.Background(), object) })
+}
+
+// person makes requests.
 type person struct {
-	name   string
-	client client.Client
+	client.Client
+	config *rest.Config
 }
 
-// grant binds an operator, one who may write pools and has no verb on nodes, and a viewer.
-func (f *fleet) grant(t *testing.T) {
-	t.Helper()
-	for binding, of := range map[string][2]string{
-		"pool-operator-1": {"kubelet-supervisor-operator", "olga"}, "pool-operator-2": {"kubelet-supervisor-pool-operator", "olga"},
-		"pool-writer": {"kubelet-supervisor-pool-operator", "walter"}, "pool-viewer": {"kubelet-supervisor-pool-viewer", "vera"},
+// people are the columns.
+func (r *rights) people() map[string]*person {
+	r.t.Helper()
+	people := map[string]*person{}
+	for name, who := range map[string]struct {
+		user     string
+		groups   []string
+		clusters []string // ClusterRoles that are bound to him
+		role     string   // one in kubelet-config
+	}{
+		"controller":    {controllerUser, controllerGroups, nil, ""},
+		"operator":      {"olga", nil, []string{packaging.OperatorRole, packaging.PoolOperatorRole}, packaging.OperatorRole},
+		"pool writer":   {"walter", nil, []string{packaging.PoolOperatorRole}, ""},
+		"viewer":        {"vera", nil, []string{packaging.PoolViewerRole}, ""},
+		"node n1":       {"system:node:" + r.node(1), []string{"system:nodes"}, nil, ""},
+		"administrator": {"admin", []string{"system:masters"}, nil, ""},
 	} {
-		if _, err := f.Kubectl(t.Context(), "create", "clusterrolebinding", binding, "--clusterrole="+of[0], "--user="+of[1]); err != nil {
-			t.Fatal(err)
+		for _, role := range who.clusters {
+			r.bind("clusterrolebinding", "clusterrole", role, who.user)
 		}
+		if who.role != "" {
+			r.bind("rolebinding", "role", who.role, who.user, "--namespace="+packaging.Namespace)
+		}
+		people[name] = r.f.person(r.t, who.user, who.groups...)
 	}
-	if _, err := f.Kubectl(t.Context(), "create", "rolebinding", "olga", "-n", packaging.Namespace, "--role=kubelet-supervisor-operator", "--user=olga"); err != nil {
+	return people
+}
+
+func (r *rights) bind(kind, of, role, user string, more ...string) {
+	r.t.Helper()
+	words := append([]string{"create", kind, "rights-" + user + "-" + role, "--" + of + "=" + role, "--user=" + user}, more...)
+	if _, err := r.f.Kubectl(r.t.Context(), words...); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (f *fleet) person(t *testing.T, user string, groups ...string) *person {
+	t.Helper()
+	config, err := f.IdentityConfig(user, groups...)
+	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func (f *fleet) people(t *testing.T, c *crew) (all []person) {
-	t.Helper()
-	for _, who := range []struct {
-		name, user string
-		groups     []string
-	}{
-		{"the controller", controllerUser, controllerGroups}, {"an operator", "olga", nil}, {"who may write pools alone", "walter", nil},
-		{"a viewer", "vera", nil}, {"a node", fmt.Sprintf("system:node:%s-1", c.pool), []string{"system:nodes"}}, {"an administrator", "admin", []string{"system:masters"}},
-	} {
-		config, err := f.IdentityConfig(who.user, who.groups...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		as, err := newClient(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, person{who.name, as})
+	as, err := newClient(config)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return all
+	return &person{as, config}
 }

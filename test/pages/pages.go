@@ -148,3 +148,27 @@ func Answers(shown, seen string) bool {
 	}
 	return regexp.MustCompile(`^` + pattern.String() + `$`).MatchString(seen)
 }
+
+// Table gives the cells of a page's table, by the beginning of its header line: the header, and the rows below it. Each has as many cells as
+// the header, or there is no such table.
+func Table(page, begins string) (header []string, rows [][]string, found bool) {
+	_, part, found := strings.Cut("\n"+page, "\n"+begins)
+	for line := range strings.Lines(begins + part) {
+		if !found || !strings.HasPrefix(line, "|") {
+			break
+		}
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		switch {
+		case header == nil:
+			header = cells
+		case len(cells) != len(header):
+			return nil, nil, false
+		case strings.Trim(cells[0], "-") != "":
+			rows = append(rows, cells)
+		}
+	}
+	return header, rows, found
+}

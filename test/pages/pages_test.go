@@ -62,3 +62,16 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 }
+
+func TestTable(t *testing.T) {
+	const page = "Look.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n| 3 |  |\n\n| a | c |\n|---|---|\n| 1 |\n"
+	header, rows, found := Table(page, "| a | b |")
+	if want := [][]string{{"1", "2"}, {"3", ""}}; !found || !reflect.DeepEqual(header, []string{"a", "b"}) || !reflect.DeepEqual(rows, want) {
+		t.Errorf("%v %v, found: %v", header, rows, found)
+	}
+	for _, begins := range []string{"| a | c |", "| a | d |"} {
+		if header, rows, found := Table(page, begins); found {
+			t.Errorf("%s: %v %v", begins, header, rows)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+//go:build e2e
+
+package fleet
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+)
+
+// act is a request of somebody.
+type act func(*person) error
+
+// acts are the rows.
+func (r *rights) acts() map[string]act {
+	all := map[string]act{}
+	for _, some := range []map[string]act{r.actsOnPools(), r.actsOnNodes(), r.actsOnRevisions(), r.actsOnPods()} {
+		for name, do := range some {
+			all[name] = do
+		}
+	}
+	return all
+}
+
+// merge sends a patch, of a subresource if one is named.
+func (r *rights) merge(object client.Object, body string, subresource ...string) act {
+	return func(who *person) error {
+		patch := client.RawPatch(types.MergePatchType, []byte(body))
+		if len(subresource) > 0 {
+			return who.SubResource(subresource[0]).Patch(r.t.Context(), object.DeepCopyObject().(client.Object), patch, client.DryRunAll)
+		}
+		return who.Patch(r.t.Context(), object.DeepCopyObject().(client.Object), patch, client.DryRunAll)
+	}
+}
+
+func (r *rights) create(object client.Object) act {
+	return func(who *person) error {
+		return who.Create(r.t.Context(), object.DeepCopyObject().(client.Object), client.DryRunAll)
+	}
+}
+
+func (r *rights) delete(object client.Object) act {
+	return func(who *person) error {
+		return who.Delete(r.t.Context(), object.DeepCopyObject().(client.Object), client.DryRunAll)
+	}
+}
+
+func (r *rights) actsOnPools() map[string]act {
+	pool := &v1alpha1.KubeletPool{ObjectMeta: metav1.ObjectMeta{Name: r.pool}}
+	return map[string]act{
+		"read a pool": func(who *person) error {
+			return who.Get(r.t.Context(), client.ObjectKeyFromObject(pool), &v1alpha1.KubeletPool{})
+		},
+		"make a pool":      r.create(smallPool("rights-more")),
+		"change its spec":  r.merge(pool, `{"spec":{"priority":7}}`),
+		"label it":         r.merge(pool, `{"metadata":{"labels":{"a":"b"}}}`),
+		"delete it":        r.delete(pool),
+		"write its status": r.merge(pool, `{"status":{"observedGeneration":77}}`, "status"),
+	}
+}
+
+func (r *rights) actsOnNodes() map[string]act {
+	n1 := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.node(1)}}
+	return map[string]act{
+		"mark n1": r.merge(n1, `{"metadata":{"annotations":{"`+rollout.MarkAnnotation+`":"p - 1"}}}`),
+	}
+}
+
+func (r *rights) actsOnRevisions() map[string]act {
+	named := func(name string, labels map[string]string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: packaging.Namespace, Name: name, Labels: labels}
+	}
+	ofPool := map[string]string{rollout.PoolLabel: "rights"}
+	return map[string]act{
+		"make a rendered ConfigMap":    r.create(&corev1.ConfigMap{ObjectMeta: named("pool-rights-0123456789", nil)}),
+		"make a ConfigMap labelled so": r.create(&corev1.ConfigMap{ObjectMeta: named("layer", ofPool)}),
+		"make a revision":              r.create(&appsv1.ControllerRevision{ObjectMeta: named("rights-0123456789", ofPool), Revision: 1, Data: runtime.RawExtension{Raw: []byte("{}")}}),
+	}
+}
+
+func (r *rights) actsOnPods() map[string]act {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: r.crew.pool + "-web"}}
+	return map[string]act{
+		"evict a pod": func(who *person) error {
+			return who.SubResource("eviction").Create(r.t.Context(), pod.DeepCopy(), &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}})
+		},
+		"delete a pod": r.delete(pod),
+	}
+}
