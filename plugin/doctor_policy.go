@@ -33,6 +33,7 @@ var withoutPolicy = map[string]string{
 	packaging.Policy:                 "everybody who may patch nodes or nodes/status can assign",
 	packaging.ConfigMapPolicy:        "everybody who may write ConfigMaps in namespace " + configNamespace + " can change what nodes run",
 	"kubelet-supervisor-pools":       "who may write KubeletPools can change what all nodes run",
+	"kubelet-supervisor-selectors":   "who makes a KubeletPool select by a label that others write is not warned",
 	"kubelet-supervisor-pool-status": "who may write the status of KubeletPools can have a stopped revision tried again",
 	"kubelet-supervisor-revisions":   "who may write ConfigMaps in namespace " + configNamespace + " can change what pools have assigned",
 }

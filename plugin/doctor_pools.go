@@ -2,6 +2,8 @@ package plugin
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,10 +55,26 @@ func (d *diagnosis) examineMembership(pools []pool) {
 		d.note("pool %s selects the node, and leaves it alone: a person has assigned or reset it; kubectl kubelet rollout adopt %s", owners[0], d.node.Name)
 	default:
 		d.fine("the node is in pool %s", owners[0])
+		if labels := unguarded(&poolNamed(pools, owners[0]).Spec.Selector); len(labels) > 0 {
+			d.note("pool %s selects by the label %s, which everybody writes who may patch nodes or nodes/status, and so chooses what a node runs; select by labels that begin with %s",
+				owners[0], strings.Join(labels, ", "), guardedPrefix)
+		}
 		if node.Supervised && !node.Layered {
 			d.wrong("its supervisor is too old for pools: it knows no layers; upgrade kubelet-supervisor there")
 		}
 	}
+}
+
+// guardedPrefix begins the labels that the admission policy for Nodes leaves to those with the verb.
+const guardedPrefix = v1alpha1.GroupName + "/"
+
+// unguarded are the labels of a selector that others write, too.
+func unguarded(selector *metav1.LabelSelector) []string {
+	labels := slices.Sorted(maps.Keys(selector.MatchLabels))
+	for _, term := range selector.MatchExpressions {
+		labels = append(labels, term.Key)
+	}
+	return slices.DeleteFunc(labels, func(label string) bool { return strings.HasPrefix(label, guardedPrefix) })
 }
 
 // examineController looks at the Lease, which it renews every few seconds, and at whether it has seen the pools as they are.

@@ -137,8 +137,9 @@ func TestDoctorAndPools(t *testing.T) {
 	}{
 		"a member": {0, nil, append(poolPolicies(t), lease(time.Second)), 0, []string{"ok      the node is in pool workers", "ok      kubelet-supervisor-controller runs: its Lease was renewed 1s ago",
 			"ok      the admission policy kubelet-supervisor-pools limits who may write pools", "policy kubelet-supervisor-pool-status", "policy kubelet-supervisor-revisions"}},
-		"by hand":  {1, nil, []runtime.Object{lease(0)}, 0, []string{"note    pool workers selects the node, and leaves it alone: a person has assigned or reset it; kubectl kubelet rollout adopt n2"}},
-		"released": {2, nil, []runtime.Object{lease(0)}, 0, []string{"note    the node is in no pool, by its label kubelet-supervisor.io/pool=none"}},
+		"selected by a label of anybody": {0, nil, []runtime.Object{lease(0)}, 0, []string{"note    pool workers selects by the label pool, which everybody writes who may patch nodes or nodes/status"}},
+		"by hand":                        {1, nil, []runtime.Object{lease(0)}, 0, []string{"note    pool workers selects the node, and leaves it alone: a person has assigned or reset it; kubectl kubelet rollout adopt n2"}},
+		"released":                       {2, nil, []runtime.Object{lease(0)}, 0, []string{"note    the node is in no pool, by its label kubelet-supervisor.io/pool=none"}},
 		"outside": {3, func(_ *fakePool, n *corev1.Node) { n.Labels = nil }, []runtime.Object{lease(0)}, 0,
 			[]string{"ok      no pool selects the node", "note    the admission policy kubelet-supervisor-pools is not installed", "kubectl kubelet install --controller"}},
 		"no controller": {0, nil, nil, 1, []string{"WRONG   no kubelet-supervisor-controller has run yet"}},

@@ -18,7 +18,7 @@ const (
 	operator     = "alice"
 	assignedPods = 61
 	pooledPods   = 62
-	poolLabel    = "node-restriction.kubernetes.io/pool"
+	poolLabel    = "kubelet-supervisor.io/pool-of"
 	poolYAML     = `apiVersion: kubelet-supervisor.io/v1alpha1
 kind: KubeletPool
 metadata: {name: %s}

@@ -17,7 +17,7 @@ const poolYAML = `apiVersion: kubelet-supervisor.io/v1alpha1
 kind: KubeletPool
 metadata: {name: workers}
 spec:
-  selector: {matchLabels: {node-restriction.kubernetes.io/pool: workers}}
+  selector: {matchLabels: {kubelet-supervisor.io/pool-of: workers}}
   layers:
   - {name: density, inline: {maxPods: 250}}
 `
@@ -38,7 +38,7 @@ var (
 		`kubectl config --kubeconfig=controller.kubeconfig set-credentials controller --token="$(kubectl create token kubelet-supervisor-controller --namespace=kubelet-supervisor --duration=8760h)"`,
 		"kubectl config --kubeconfig=controller.kubeconfig set-context --current --user=controller",
 	}
-	labelCommand  = "kubectl label node n1 n2 n3 --overwrite node-restriction.kubernetes.io/pool=workers"
+	labelCommand  = "kubectl label node n1 n2 n3 --overwrite kubelet-supervisor.io/pool-of=workers"
 	applyCommands = []string{
 		"kubectl kubelet pool diff workers -f pool.yaml || true",
 		"kubectl apply --server-side -f pool.yaml",

@@ -53,7 +53,7 @@ func TestTheCommandsAreThoseOfThePage(t *testing.T) {
 func threeNodes() (nodes []corev1.Node) {
 	for i := range 3 {
 		nodes = append(nodes, corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i+1), UID: types.UID(fmt.Sprintf("%08d-0000", i)), Labels: map[string]string{"node-restriction.kubernetes.io/pool": "workers"},
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i+1), UID: types.UID(fmt.Sprintf("%08d-0000", i)), Labels: map[string]string{"kubelet-supervisor.io/pool-of": "workers"},
 				Annotations: map[string]string{nodev1.ConfigStatusAnnotation: "{}", nodev1.StatusAnnotation: `{"features":["layers"]}`, nodev1.ConfigSourceAnnotation: "kubelet-config/pool-workers-0123456789/kubelet",
 					rollout.MarkAnnotation: `{"pool":"workers","assignment":"kubelet-config/pool-workers-0123456789/kubelet","attempt":1}`, nodev1.RetryAnnotation: "workers/0123456789/1"}},
 			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}})

@@ -15,10 +15,12 @@ import (
 
 // policyCells says, for everybody (first column: who, then which Node), each kind of request, and each change of what a
 // node is asked or answers, what the API server answers. "unchanged" changes none of it; record and consent are asked as an
-// assignment is; "answer" writes a node's words, and "forgotten" removes them.
+// assignment is; "answer" writes a node's words, and "forgotten" removes them. "label" puts it into a pool, "relabel" into another one, and
+// "unlabel" into none.
 //
 //	ok         it is done
 //	node       refused by the policy: a node does not assign
+//	joins      refused by the policy: a node does not label itself into a pool
 //	status     refused by the policy: not through the status
 //	verb       refused by the policy: the verb is missing
 //	malformed  refused by the policy: it may be done, but not with this value
@@ -28,73 +30,73 @@ import (
 //	foreign    refused before, by NodeRestriction: another node's
 //	-          there is no such request
 const policyCells = `
-who             node  request       set      changed  removed  malformed  unchanged  retry    record   consent  answer   forgotten
-admin           n1    POST          ok       -        -        malformed  ok         ok       ok       ok       itself   -
-admin           n1    PUT           ok       ok       ok       malformed  ok         ok       ok       ok       itself   ok
-admin           n1    PATCH         ok       ok       ok       malformed  ok         ok       ok       ok       itself   ok
-admin           n1    APPLY         ok       ok       -        malformed  ok         ok       ok       ok       itself   -
-admin           n1    PUT/status    status   status   status   status     ok         status   status   status   itself   remover
-admin           n1    PATCH/status  status   status   status   status     ok         status   status   status   itself   remover
-admin           n1    APPLY/status  status   status   -        status     ok         status   status   status   itself   -
+who             node  request       set      changed  removed  malformed  unchanged  retry    record   consent  answer   forgotten  label    relabel  unlabel
+admin           n1    POST          ok       -        -        malformed  ok         ok       ok       ok       itself   -          ok       -        -
+admin           n1    PUT           ok       ok       ok       malformed  ok         ok       ok       ok       itself   ok         ok       ok       ok
+admin           n1    PATCH         ok       ok       ok       malformed  ok         ok       ok       ok       itself   ok         ok       ok       ok
+admin           n1    APPLY         ok       ok       -        malformed  ok         ok       ok       ok       itself   -          ok       ok       -
+admin           n1    PUT/status    status   status   status   status     ok         status   status   status   itself   remover    status   status   status
+admin           n1    PATCH/status  status   status   status   status     ok         status   status   status   itself   remover    status   status   status
+admin           n1    APPLY/status  status   status   -        status     ok         status   status   status   itself   -          status   status   -
 
-operator        n1    POST          RBAC     -        -        RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     -
-operator        n1    PUT           RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
-operator        n1    PATCH         ok       ok       ok       malformed  ok         ok       ok       ok       itself   ok
-operator        n1    APPLY         ok       ok       -        malformed  ok         ok       ok       ok       itself   -
-operator        n1    PUT/status    RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
-operator        n1    PATCH/status  RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
+operator        n1    POST          RBAC     -        -        RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     -          RBAC     -        -
+operator        n1    PUT           RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC       RBAC     RBAC     RBAC
+operator        n1    PATCH         ok       ok       ok       malformed  ok         ok       ok       ok       itself   ok         ok       ok       ok
+operator        n1    APPLY         ok       ok       -        malformed  ok         ok       ok       ok       itself   -          ok       ok       -
+operator        n1    PUT/status    RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC       RBAC     RBAC     RBAC
+operator        n1    PATCH/status  RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC       RBAC     RBAC     RBAC
 
-verb-and-all    n1    POST          ok       -        -        malformed  ok         ok       ok       ok       itself   -
-verb-and-all    n1    PUT           ok       ok       ok       malformed  ok         ok       ok       ok       itself   ok
-verb-and-all    n1    PATCH         ok       ok       ok       malformed  ok         ok       ok       ok       itself   ok
-verb-and-all    n1    PUT/status    status   status   status   status     ok         status   status   status   itself   remover
-verb-and-all    n1    PATCH/status  status   status   status   status     ok         status   status   status   itself   remover
+verb-and-all    n1    POST          ok       -        -        malformed  ok         ok       ok       ok       itself   -          ok       -        -
+verb-and-all    n1    PUT           ok       ok       ok       malformed  ok         ok       ok       ok       itself   ok         ok       ok       ok
+verb-and-all    n1    PATCH         ok       ok       ok       malformed  ok         ok       ok       ok       itself   ok         ok       ok       ok
+verb-and-all    n1    PUT/status    status   status   status   status     ok         status   status   status   itself   remover    status   status   status
+verb-and-all    n1    PATCH/status  status   status   status   status     ok         status   status   status   itself   remover    status   status   status
 
-verb-for-n1     n1    PATCH         ok       ok       ok       malformed  ok         ok       ok       ok       itself   ok
-verb-for-n1     n2    PATCH         verb     verb     verb     verb       ok         verb     verb     verb     itself   remover
+verb-for-n1     n1    PATCH         ok       ok       ok       malformed  ok         ok       ok       ok       itself   ok         ok       ok       ok
+verb-for-n1     n2    PATCH         verb     verb     verb     verb       ok         verb     verb     verb     itself   remover    verb     verb     verb
 
-node-n1         n1    POST          node     -        -        node       ok         node     node     node     ok       -
-node-n1         n1    PUT           node     node     node     node       ok         node     node     node     ok       ok
-node-n1         n1    PATCH         node     node     node     node       ok         node     node     node     ok       ok
-node-n1         n1    APPLY         node     node     -        node       ok         node     node     node     ok       -
-node-n1         n1    PUT/status    node     node     node     node       ok         node     node     node     ok       ok
-node-n1         n1    PATCH/status  node     node     node     node       ok         node     node     node     ok       ok
-node-n1         n1    APPLY/status  node     node     -        node       ok         node     node     node     ok       -
-node-n1         n2    POST          foreign  -        -        foreign    foreign    foreign  foreign  foreign  foreign  -
-node-n1         n2    PUT           foreign  foreign  foreign  foreign    foreign    foreign  foreign  foreign  foreign  foreign
-node-n1         n2    PATCH         foreign  foreign  foreign  foreign    foreign    foreign  foreign  foreign  foreign  foreign
-node-n1         n2    PUT/status    foreign  foreign  foreign  foreign    foreign    foreign  foreign  foreign  foreign  foreign
-node-n1         n2    PATCH/status  foreign  foreign  foreign  foreign    foreign    foreign  foreign  foreign  foreign  foreign
+node-n1         n1    POST          node     -        -        node       ok         node     node     node     ok       -          joins    -        -
+node-n1         n1    PUT           node     node     node     node       ok         node     node     node     ok       ok         joins    joins    joins
+node-n1         n1    PATCH         node     node     node     node       ok         node     node     node     ok       ok         joins    joins    joins
+node-n1         n1    APPLY         node     node     -        node       ok         node     node     node     ok       -          joins    joins    -
+node-n1         n1    PUT/status    node     node     node     node       ok         node     node     node     ok       ok         joins    joins    joins
+node-n1         n1    PATCH/status  node     node     node     node       ok         node     node     node     ok       ok         joins    joins    joins
+node-n1         n1    APPLY/status  node     node     -        node       ok         node     node     node     ok       -          joins    joins    -
+node-n1         n2    POST          foreign  -        -        foreign    foreign    foreign  foreign  foreign  foreign  -          foreign  -        -
+node-n1         n2    PUT           foreign  foreign  foreign  foreign    foreign    foreign  foreign  foreign  foreign  foreign    foreign  foreign  foreign
+node-n1         n2    PATCH         foreign  foreign  foreign  foreign    foreign    foreign  foreign  foreign  foreign  foreign    foreign  foreign  foreign
+node-n1         n2    PUT/status    foreign  foreign  foreign  foreign    foreign    foreign  foreign  foreign  foreign  foreign    foreign  foreign  foreign
+node-n1         n2    PATCH/status  foreign  foreign  foreign  foreign    foreign    foreign  foreign  foreign  foreign  foreign    foreign  foreign  foreign
 
-node-with-verb  n3    POST          node     -        -        node       ok         node     node     node     ok       -
-node-with-verb  n3    PATCH         node     node     node     node       ok         node     node     node     ok       ok
-node-with-verb  n3    PATCH/status  node     node     node     node       ok         node     node     node     ok       ok
-node-by-name    n1    PATCH         node     node     node     node       ok         node     node     node     itself   remover
-node-by-group   n1    PATCH         node     node     node     node       ok         node     node     node     itself   remover
+node-with-verb  n3    POST          node     -        -        node       ok         node     node     node     ok       -          joins    -        -
+node-with-verb  n3    PATCH         node     node     node     node       ok         node     node     node     ok       ok         joins    joins    joins
+node-with-verb  n3    PATCH/status  node     node     node     node       ok         node     node     node     ok       ok         joins    joins    joins
+node-by-name    n1    PATCH         node     node     node     node       ok         node     node     node     itself   remover    joins    joins    joins
+node-by-group   n1    PATCH         node     node     node     node       ok         node     node     node     itself   remover    joins    joins    joins
 
-status-writer   n1    POST          RBAC     -        -        RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     -
-status-writer   n1    PUT           RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
-status-writer   n1    PATCH         RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
-status-writer   n1    PUT/status    RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
-status-writer   n1    PATCH/status  status   status   status   status     ok         status   status   status   itself   remover
-status-writer   n1    APPLY/status  status   status   -        status     ok         status   status   status   itself   -
+status-writer   n1    POST          RBAC     -        -        RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     -          RBAC     -        -
+status-writer   n1    PUT           RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC       RBAC     RBAC     RBAC
+status-writer   n1    PATCH         RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC       RBAC     RBAC     RBAC
+status-writer   n1    PUT/status    RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC       RBAC     RBAC     RBAC
+status-writer   n1    PATCH/status  status   status   status   status     ok         status   status   status   itself   remover    status   status   status
+status-writer   n1    APPLY/status  status   status   -        status     ok         status   status   status   itself   -          status   status   -
 
-node-writer     n1    POST          verb     -        -        verb       ok         verb     verb     verb     itself   -
-node-writer     n1    PUT           verb     verb     verb     verb       ok         verb     verb     verb     itself   remover
-node-writer     n1    PATCH         verb     verb     verb     verb       ok         verb     verb     verb     itself   remover
-node-writer     n1    APPLY         verb     verb     -        verb       ok         verb     verb     verb     itself   -
-node-writer     n1    PUT/status    status   status   status   status     ok         status   status   status   itself   remover
-node-writer     n1    PATCH/status  status   status   status   status     ok         status   status   status   itself   remover
+node-writer     n1    POST          verb     -        -        verb       ok         verb     verb     verb     itself   -          verb     -        -
+node-writer     n1    PUT           verb     verb     verb     verb       ok         verb     verb     verb     itself   remover    verb     verb     verb
+node-writer     n1    PATCH         verb     verb     verb     verb       ok         verb     verb     verb     itself   remover    verb     verb     verb
+node-writer     n1    APPLY         verb     verb     -        verb       ok         verb     verb     verb     itself   -          verb     verb     -
+node-writer     n1    PUT/status    status   status   status   status     ok         status   status   status   itself   remover    status   status   status
+node-writer     n1    PATCH/status  status   status   status   status     ok         status   status   status   itself   remover    status   status   status
 
-viewer          n1    PATCH         RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
-viewer          n1    PATCH/status  RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
+viewer          n1    PATCH         RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC       RBAC     RBAC     RBAC
+viewer          n1    PATCH/status  RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC       RBAC     RBAC     RBAC
 
-plain           n1    POST          RBAC     -        -        RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     -
-plain           n1    PUT           RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
-plain           n1    PATCH         RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
-plain           n1    APPLY         RBAC     RBAC     -        RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     -
-plain           n1    PUT/status    RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
-plain           n1    PATCH/status  RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC
+plain           n1    POST          RBAC     -        -        RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     -          RBAC     -        -
+plain           n1    PUT           RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC       RBAC     RBAC     RBAC
+plain           n1    PATCH         RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC       RBAC     RBAC     RBAC
+plain           n1    APPLY         RBAC     RBAC     -        RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     -          RBAC     RBAC     -
+plain           n1    PUT/status    RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC       RBAC     RBAC     RBAC
+plain           n1    PATCH/status  RBAC     RBAC     RBAC     RBAC       RBAC       RBAC     RBAC     RBAC     RBAC     RBAC       RBAC     RBAC     RBAC
 `
 
 // policyAnswers are the code and what the message has, for each word of policyCells but ok. WHO is the user, NODE the Node,
@@ -104,6 +106,7 @@ var policyAnswers = map[string]struct {
 	message string
 }{
 	"node":      {http.StatusForbidden, "denied request: a node may not change WHAT, not even its own; somebody with the verb assign-kubelet-config on nodes may"},
+	"joins":     {http.StatusUnprocessableEntity, "denied request: a node may not change WHAT, not even its own; take it out of --node-labels of the kubelet"},
 	"status":    {http.StatusForbidden, "denied request: nobody may change WHAT through nodes/status; patch the Node itself"},
 	"verb":      {http.StatusForbidden, `denied request: user "WHO" needs the verb assign-kubelet-config on node "NODE" to change WHAT; ClusterRole kubelet-supervisor-operator grants it`},
 	"malformed": {http.StatusUnprocessableEntity, "denied request: annotation kubelet-supervisor.io/config-source: spec.configSource.configMap.kubeletConfigKey: Required value: kubeletConfigKey must be set; write NAMESPACE/NAME/KEY, NAMESPACE/NAME/KEY@UID or local"},
@@ -113,7 +116,10 @@ var policyAnswers = map[string]struct {
 	"foreign":   {http.StatusForbidden, `node "n1" is not allowed to modify node "n2"`},
 }
 
-// policyChanges are the annotations before and after; nil is none.
+// poolOfLabel stands for all labels of its prefix.
+const poolOfLabel = "kubelet-supervisor.io/pool-of"
+
+// policyChanges are the annotations before and after, or the label; nil is none.
 var policyChanges = map[string]struct {
 	before, after object
 	what          string // changes
@@ -130,6 +136,9 @@ var policyChanges = map[string]struct {
 	"consent":   {nil, object{consentAnnotation: "0123456789ab"}, consentAnnotation},
 	"answer":    {nil, object{statusAnnotation: "{}"}, statusAnnotation},
 	"forgotten": {object{statusAnnotation: "{}"}, object{statusAnnotation: nil}, statusAnnotation},
+	"label":     {nil, object{poolOfLabel: "a"}, poolOfLabel},
+	"relabel":   {object{poolOfLabel: "a"}, object{poolOfLabel: "b"}, poolOfLabel},
+	"unlabel":   {object{poolOfLabel: "a"}, object{poolOfLabel: nil}, poolOfLabel},
 }
 
 const (
@@ -166,7 +175,10 @@ func TestPolicyCells(t *testing.T) {
 func (n *node) policyCell(t *testing.T, who *person, name, request, change, want string) {
 	t.Helper()
 	method, subresource, _ := strings.Cut(request, "/")
-	before, after := policyChanges[change].before, policyChanges[change].after
+	before, after, field := policyChanges[change].before, policyChanges[change].after, "annotation"
+	if policyChanges[change].what == poolOfLabel {
+		field = "label"
+	}
 	itself := "/api/v1/nodes/" + name
 	path, content := itself, nodeObject(name, "")
 	n.remove(t, itself)
@@ -178,7 +190,7 @@ func (n *node) policyCell(t *testing.T, who *person, name, request, change, want
 		}
 	} else {
 		made := nodeObject(name, "")
-		made["metadata"].(object)["annotations"] = asked(before)
+		made["metadata"].(object)[field+"s"] = asked(before)
 		n.must(t, http.MethodPost, "/api/v1/nodes", made, &made)
 		if words := withoutNil(before)[statusAnnotation]; words != "" {
 			say := object{"metadata": object{"annotations": object{statusAnnotation: words}}}
@@ -194,31 +206,30 @@ func (n *node) policyCell(t *testing.T, who *person, name, request, change, want
 		}
 	}
 	if method == http.MethodPatch {
-		content["metadata"].(object)["annotations"] = after
+		content["metadata"].(object)[field+"s"] = after
 	} else {
-		content["metadata"].(object)["annotations"] = withoutNil(after)
+		content["metadata"].(object)[field+"s"] = withoutNil(after)
 	}
 
 	code, err := requestAs(who.identity, method, path, content, nil)
-	var now struct {
-		Metadata struct{ Annotations map[string]string }
-	}
-	_, _ = n.request(http.MethodGet, itself, nil, &now)
+	var there struct{ Metadata map[string]any }
+	_, _ = n.request(http.MethodGet, itself, nil, &there)
+	now, _ := there.Metadata[field+"s"].(map[string]any)
 	if want == "ok" {
 		if err != nil {
 			t.Errorf("refused: %v", err)
-		} else if fmt.Sprint(now.Metadata.Annotations) != fmt.Sprint(withoutNil(after)) {
-			t.Errorf("the Node has %v", now.Metadata.Annotations)
+		} else if fmt.Sprint(now) != fmt.Sprint(withoutNil(after)) {
+			t.Errorf("the Node has %v", now)
 		}
 		return
 	}
 	answer := policyAnswers[want]
-	message := strings.NewReplacer("WHO", who.name, "NODE", name, "WHAT", "annotation "+policyChanges[change].what).Replace(answer.message)
+	message := strings.NewReplacer("WHO", who.name, "NODE", name, "WHAT", field+" "+policyChanges[change].what).Replace(answer.message)
 	if quoted := strings.ReplaceAll(message, `"`, `\"`); err == nil || code != answer.code || !strings.Contains(err.Error(), quoted) {
 		t.Errorf("answered %d, %v, want %d with %s", code, err, answer.code, message)
 	}
-	if fmt.Sprint(now.Metadata.Annotations) != fmt.Sprint(withoutNil(before)) {
-		t.Errorf("refused, and the Node has %v", now.Metadata.Annotations)
+	if fmt.Sprint(now) != fmt.Sprint(withoutNil(before)) {
+		t.Errorf("refused, and the Node has %v", now)
 	}
 }
 

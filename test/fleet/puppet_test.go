@@ -56,7 +56,7 @@ type crew struct {
 	realSince time.Time
 }
 
-const poolLabel = "node-restriction.kubernetes.io/pool"
+const poolLabel = "kubelet-supervisor.io/pool-of"
 
 // newCrew makes Nodes and puppets for them. They end with the test, and their Nodes go.
 func newCrew(t *testing.T, pool string, count int, change func(*corev1.Node)) *crew {

@@ -69,8 +69,16 @@ func (r *rights) actsOnPools() map[string]act {
 
 func (r *rights) actsOnNodes() map[string]act {
 	n1 := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.node(1)}}
+	into := `{"metadata":{"labels":{"` + poolLabel + `":"debug"}}}`
 	return map[string]act{
-		"mark n1": r.merge(n1, `{"metadata":{"annotations":{"`+rollout.MarkAnnotation+`":"p - 1"}}}`),
+		"put n1 into a pool":                 r.merge(n1, into),
+		"put n1 into a pool by nodes/status": r.merge(n1, into, "status"),
+		"take n1 out of its pool":            r.merge(n1, `{"metadata":{"labels":{"`+poolLabel+`":null}}}`),
+		"release n1":                         r.merge(n1, `{"metadata":{"labels":{"`+rollout.PoolLabel+`":"none"}}}`),
+		"hold n1":                            r.merge(n1, `{"metadata":{"labels":{"`+rollout.RolloutLabel+`":"hold"}}}`),
+		"make a Node in a pool":              r.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "rights-made", Labels: map[string]string{poolLabel: "debug"}}}),
+		"label n1 otherwise":                 r.merge(n1, `{"metadata":{"labels":{"example.com/rack":"7"}}}`),
+		"mark n1":                            r.merge(n1, `{"metadata":{"annotations":{"`+rollout.MarkAnnotation+`":"p - 1"}}}`),
 	}
 }
 

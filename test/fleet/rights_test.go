@@ -8,9 +8,12 @@ import (
 	"slices"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/pages"
@@ -97,6 +100,8 @@ type person struct {
 // people are the columns.
 func (r *rights) people() map[string]*person {
 	r.t.Helper()
+	r.clusterRole("rights-patch-nodes", "nodes")
+	r.clusterRole("rights-patch-status", "nodes/status", "kubeletpools/status", "kubeletrolloutbudgets/status")
 	people := map[string]*person{}
 	for name, who := range map[string]struct {
 		user     string
@@ -104,12 +109,14 @@ func (r *rights) people() map[string]*person {
 		clusters []string // ClusterRoles that are bound to him
 		role     string   // one in kubelet-config
 	}{
-		"controller":    {controllerUser, controllerGroups, nil, ""},
-		"operator":      {"olga", nil, []string{packaging.OperatorRole, packaging.PoolOperatorRole}, packaging.OperatorRole},
-		"pool writer":   {"walter", nil, []string{packaging.PoolOperatorRole}, ""},
-		"viewer":        {"vera", nil, []string{packaging.PoolViewerRole}, ""},
-		"node n1":       {"system:node:" + r.node(1), []string{"system:nodes"}, nil, ""},
-		"administrator": {"admin", []string{"system:masters"}, nil, ""},
+		"controller":     {controllerUser, controllerGroups, nil, ""},
+		"operator":       {"olga", nil, []string{packaging.OperatorRole, packaging.PoolOperatorRole}, packaging.OperatorRole},
+		"pool writer":    {"walter", nil, []string{packaging.PoolOperatorRole}, ""},
+		"viewer":         {"vera", nil, []string{packaging.PoolViewerRole}, ""},
+		"patcher":        {"paula", nil, []string{"rights-patch-nodes"}, ""},
+		"status patcher": {"stan", nil, []string{"rights-patch-status"}, ""},
+		"node n1":        {"system:node:" + r.node(1), []string{"system:nodes"}, nil, ""},
+		"administrator":  {"admin", []string{"system:masters"}, nil, ""},
 	} {
 		for _, role := range who.clusters {
 			r.bind("clusterrolebinding", "clusterrole", role, who.user)
@@ -120,6 +127,13 @@ func (r *rights) people() map[string]*person {
 		people[name] = r.f.person(r.t, who.user, who.groups...)
 	}
 	return people
+}
+
+// clusterRole lets patch these.
+func (r *rights) clusterRole(name string, resources ...string) {
+	r.t.Helper()
+	r.place(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"", v1alpha1.GroupName}, Resources: resources, Verbs: []string{"patch"}}}})
 }
 
 func (r *rights) bind(kind, of, role, user string, more ...string) {

@@ -32,7 +32,7 @@ const poolYAML = `apiVersion: kubelet-supervisor.io/v1alpha1
 kind: KubeletPool
 metadata: {name: workers}
 spec:
-  selector: {matchLabels: {node-restriction.kubernetes.io/pool: workers}}
+  selector: {matchLabels: {kubelet-supervisor.io/pool-of: workers}}
   layers:
   - {name: density, inline: {maxPods: 250}}
   rollout: {settle: 0s}
@@ -95,7 +95,7 @@ func (s *stage) apply(ctx context.Context, name, text string) error {
 }
 
 func (s *stage) rollGood(ctx context.Context) error {
-	if err := s.kubectl(ctx, append(append([]string{"label", "node"}, fakeNodes...), "node-restriction.kubernetes.io/pool=workers")...); err != nil {
+	if err := s.kubectl(ctx, append(append([]string{"label", "node"}, fakeNodes...), "kubelet-supervisor.io/pool-of=workers")...); err != nil {
 		return err
 	}
 	if err := s.apply(ctx, "pool", poolYAML); err != nil {

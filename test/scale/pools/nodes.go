@@ -21,7 +21,7 @@ import (
 
 const (
 	poolName  = "workers"
-	poolLabel = "node-restriction.kubernetes.io/pool"
+	poolLabel = "kubelet-supervisor.io/pool-of"
 	goodPods  = 250
 	atOnce    = 16 // requests under way
 	images    = 40 // that a Node names: 50 are the kubelet's most
