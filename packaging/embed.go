@@ -42,8 +42,9 @@ const (
 	PoolOperatorRole = "kubelet-supervisor-pool-operator"
 )
 
-// PoolPolicies are the names of the ValidatingAdmissionPolicies for pools, and of their bindings: who may write a pool, what it is warned of,
-// its status, and what it is rendered to.
+// PoolPolicies are the names of the ValidatingAdmissionPolicies for pools, and of their bindings: who may write pools and budgets, what selectors
+// are warned of, who may write their status, and what pools are rendered to.
 func PoolPolicies() []string {
-	return []string{"kubelet-supervisor-pools", "kubelet-supervisor-selectors", "kubelet-supervisor-pool-status", "kubelet-supervisor-revisions"}
+	return []string{"kubelet-supervisor-pools", "kubelet-supervisor-selectors", "kubelet-supervisor-pool-status",
+		"kubelet-supervisor-budget-status", "kubelet-supervisor-revisions"}
 }

@@ -30,12 +30,13 @@ func (d *diagnosis) examinePolicies(ctx context.Context) {
 
 // withoutPolicy says what everybody may do where a policy does not hold.
 var withoutPolicy = map[string]string{
-	packaging.Policy:                 "everybody who may patch nodes or nodes/status can assign",
-	packaging.ConfigMapPolicy:        "everybody who may write ConfigMaps in namespace " + configNamespace + " can change what nodes run",
-	"kubelet-supervisor-pools":       "who may write KubeletPools can change what all nodes run",
-	"kubelet-supervisor-selectors":   "who makes a KubeletPool select by a label that others write is not warned",
-	"kubelet-supervisor-pool-status": "who may write the status of KubeletPools can have a stopped revision tried again",
-	"kubelet-supervisor-revisions":   "who may write ConfigMaps in namespace " + configNamespace + " can change what pools have assigned",
+	packaging.Policy:                   "everybody who may patch nodes or nodes/status can assign",
+	packaging.ConfigMapPolicy:          "everybody who may write ConfigMaps in namespace " + configNamespace + " can change what nodes run",
+	"kubelet-supervisor-pools":         "who may write KubeletPools can change what all nodes run, and who may write KubeletRolloutBudgets can stop that",
+	"kubelet-supervisor-selectors":     "who makes a KubeletPool select by a label that others write is not warned",
+	"kubelet-supervisor-pool-status":   "who may write the status of KubeletPools can have a stopped revision tried again",
+	"kubelet-supervisor-budget-status": "who may write the status of KubeletRolloutBudgets can say that they hold",
+	"kubelet-supervisor-revisions":     "who may write ConfigMaps in namespace " + configNamespace + " can change what pools have assigned",
 }
 
 // knowsPolicies tells whether the API server has admission policies. One that does not answer the question is taken for one that has.

@@ -22,7 +22,7 @@ type act func(*person) error
 // acts are the rows.
 func (r *rights) acts() map[string]act {
 	all := map[string]act{}
-	for _, some := range []map[string]act{r.actsOnPools(), r.actsOnNodes(), r.actsOnRevisions(), r.actsOnPods()} {
+	for _, some := range []map[string]act{r.actsOnPools(), r.actsOnBudgets(), r.actsOnNodes(), r.actsOnRevisions(), r.actsOnPods()} {
 		for name, do := range some {
 			all[name] = do
 		}
