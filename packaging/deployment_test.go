@@ -2,6 +2,7 @@ package packaging_test
 
 import (
 	"net"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +73,18 @@ func TestTheControllerIsKeptRunning(t *testing.T) {
 	}
 	if b := &d.budget.Spec; b.MaxUnavailable == nil || b.MaxUnavailable.IntValue() != 1 || !labels.SelectorFromSet(b.Selector.MatchLabels).Matches(own) {
 		t.Errorf("its PodDisruptionBudget is %+v", b)
+	}
+}
+
+// A node that hosts it is root on all nodes, so it runs on control planes and nowhere else.
+func TestTheControllerIsPlaced(t *testing.T) {
+	d := readDeployed(t)
+	placed := d.deployment.Spec.Template.Spec.Affinity.NodeAffinity
+	want := &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.NodeSelectorOpExists}},
+	}}}}
+	if !reflect.DeepEqual(placed, want) {
+		t.Errorf("it is placed by %v", placed)
 	}
 }
 

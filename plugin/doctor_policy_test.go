@@ -27,7 +27,9 @@ func policies(t *testing.T) []runtime.Object {
 // poolPolicies are those for pools.
 func poolPolicies(t *testing.T) []runtime.Object {
 	t.Helper()
-	return policiesAmong(t, func() ([]*unstructured.Unstructured, error) { return controllerManifests(noImage) })
+	return policiesAmong(t, func() ([]*unstructured.Unstructured, error) {
+		return installOptions{controller: true, image: noImage}.controllerManifests()
+	})
 }
 
 func policiesAmong(t *testing.T, manifests func() ([]*unstructured.Unstructured, error)) (installed []runtime.Object) {

@@ -38,15 +38,23 @@ admission policies that let only those assign, and change configurations there, 
 replaced: kubectl apply --server-side -k packaging/manifests makes the same where nobody did.
 
 With --controller also what pools need: the kind KubeletPool, its policies and roles, and two replicas of kubelet-supervisor-controller in a namespace of
-their own. It has no public image: --image names yours, and --image=none leaves the program out, where it runs elsewhere.`,
+their own. It has no public image: --image names yours, and --image=none leaves the program out, where it runs elsewhere. A node that hosts a replica is
+root on all nodes, so they run on control-plane nodes alone. Where there are none, --` + hostsFlag + ` has to name the nodes that may: by a label that
+few may write, as those of the prefix kubelet-supervisor.io/, which ask for the verb ` + packaging.AssignVerb + `.`,
 		Example: `  kubectl kubelet install
   kubectl kubelet install --dry-run=client -o yaml
-  kubectl kubelet install --controller --image=registry.example/kubelet-supervisor-controller:v1`,
+  kubectl kubelet install --controller --image=registry.example/kubelet-supervisor-controller:v1
+  kubectl kubelet install --controller --image=registry.example/kubelet-supervisor-controller:v1 --controller-node-selector=kubelet-supervisor.io/controller`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			objects, err := o.objects()
 			if err != nil {
 				return err
+			}
+			if o.runs() && dry != dryRunClient {
+				if err := o.examineHosts(command.Context(), s); err != nil {
+					return err
+				}
 			}
 			if !yes && dry == dryRunNone {
 				for _, object := range objects {
@@ -62,6 +70,7 @@ their own. It has no public image: --image names yours, and --image=none leaves 
 	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	command.Flags().BoolVar(&o.controller, "controller", false, "also what pools need, and their controller")
 	command.Flags().StringVar(&o.image, "image", "", "the controller's image, or none")
+	command.Flags().StringVar(&o.hosts, hostsFlag, "", "the labels of the nodes that may host the controller; without it control-plane nodes")
 	dry.addFlag(command.Flags())
 	print = printFlags(command, "")
 	return command

@@ -1,12 +1,18 @@
 package plugin
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	operators "k8s.io/apimachinery/pkg/selection"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 )
@@ -15,10 +21,16 @@ import (
 type installOptions struct {
 	controller bool
 	image      string
+	hosts      string // a label selector of the nodes that may host the controller; "": control planes
 }
 
-// noImage installs all but the program.
-const noImage = "none"
+const (
+	// noImage installs all but the program.
+	noImage = "none"
+	// controlPlanes are the nodes that host the controller where nobody says which do.
+	controlPlanes = "node-role.kubernetes.io/control-plane"
+	hostsFlag     = "controller-node-selector"
+)
 
 func (o installOptions) objects() ([]*unstructured.Unstructured, error) {
 	objects, err := manifests()
@@ -27,17 +39,43 @@ func (o installOptions) objects() ([]*unstructured.Unstructured, error) {
 		return nil, err
 	case !o.controller && o.image != "":
 		return nil, errors.New("--image is that of the controller; give --controller, too")
+	case o.hosts != "" && !o.runs():
+		return nil, errors.New("--" + hostsFlag + " places the controller; give --controller and its --image, too")
 	case !o.controller:
 		return objects, nil
 	case o.image == "" || strings.ContainsAny(o.image, " \t\n"):
 		return nil, errors.New("name the controller's image with --image=REGISTRY/kubelet-supervisor-controller:VERSION, for there is no public one; --image=none installs all but the program")
 	}
-	others, err := controllerManifests(o.image)
+	others, err := o.controllerManifests()
 	return append(objects, others...), err
 }
 
+// runs tells whether the program is installed, too.
+func (o installOptions) runs() bool { return o.controller && o.image != noImage }
+
+// examineHosts refuses what would leave the controller without a node that nobody has named, and notes what leaves it without one for now. A
+// node that hosts it can ask for its token, and so is root on all nodes: which one may is asked, and never guessed.
+func (o installOptions) examineHosts(ctx context.Context, s *session) error {
+	client, err := s.connect()
+	if err != nil {
+		return err
+	}
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: cmp.Or(o.hosts, controlPlanes), Limit: 1})
+	switch {
+	case err != nil:
+		return fmt.Errorf("looking for nodes that may host the controller: %w", err)
+	case len(nodes.Items) > 0:
+	case o.hosts == "":
+		return errors.New("no node has the label " + controlPlanes + ". A node that hosts the controller is root on all nodes, so name those that may with --" + hostsFlag +
+			"=KEY=VALUE; or run it elsewhere, with --image=none")
+	default:
+		s.note("No node has %s, so the controller waits for one that has.", o.hosts)
+	}
+	return nil
+}
+
 // controllerManifests are the objects of packaging/manifests/controller, the program last.
-func controllerManifests(image string) ([]*unstructured.Unstructured, error) {
+func (o installOptions) controllerManifests() ([]*unstructured.Unstructured, error) {
 	objects, err := readManifests(packaging.ControllerManifests, "manifests/controller/*.yaml")
 	if err != nil {
 		return nil, err
@@ -52,13 +90,13 @@ func controllerManifests(image string) ([]*unstructured.Unstructured, error) {
 			continue
 		}
 		if object.GetKind() == "Deployment" {
-			if err := setImage(object, image); err != nil {
+			if err := errors.Join(setImage(object, o.image), setHosts(object, o.hosts)); err != nil {
 				return nil, err
 			}
 		}
 		program = append(program, object)
 	}
-	if image == noImage {
+	if !o.runs() {
 		return rest, nil
 	}
 	return append(rest, program...), nil
@@ -76,4 +114,39 @@ func setImage(deployment *unstructured.Unstructured, image string) error {
 	}
 	container["image"] = image
 	return unstructured.SetNestedSlice(deployment.Object, containers, path...)
+}
+
+// nodeOperators are those of a label selector, as a nodeAffinity has them.
+var nodeOperators = map[operators.Operator]corev1.NodeSelectorOperator{
+	operators.In: corev1.NodeSelectorOpIn, operators.Equals: corev1.NodeSelectorOpIn, operators.DoubleEquals: corev1.NodeSelectorOpIn,
+	operators.NotIn: corev1.NodeSelectorOpNotIn, operators.NotEquals: corev1.NodeSelectorOpNotIn,
+	operators.Exists: corev1.NodeSelectorOpExists, operators.DoesNotExist: corev1.NodeSelectorOpDoesNotExist,
+	operators.GreaterThan: corev1.NodeSelectorOpGt, operators.LessThan: corev1.NodeSelectorOpLt,
+}
+
+// setHosts puts a label selector in the place of the manifest's.
+func setHosts(deployment *unstructured.Unstructured, hosts string) error {
+	if hosts == "" {
+		return nil
+	}
+	selector, err := labels.Parse(hosts)
+	if err != nil {
+		return fmt.Errorf("--%s: %w", hostsFlag, err)
+	}
+	requirements, _ := selector.Requirements()
+	if len(requirements) == 0 {
+		return errors.New("--" + hostsFlag + " takes every node, and each of them would be root on all nodes; name a label")
+	}
+	var expressions []any
+	for _, r := range requirements {
+		expression := map[string]any{"key": r.Key(), "operator": string(nodeOperators[r.Operator()])}
+		if values := r.Values().List(); len(values) > 0 {
+			if err := unstructured.SetNestedStringSlice(expression, values, "values"); err != nil {
+				return err
+			}
+		}
+		expressions = append(expressions, expression)
+	}
+	return unstructured.SetNestedSlice(deployment.Object, []any{map[string]any{"matchExpressions": expressions}},
+		"spec", "template", "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 }

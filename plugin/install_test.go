@@ -3,6 +3,8 @@ package plugin
 import (
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // What is installed is what packaging has, each after its namespace.
@@ -25,7 +27,8 @@ func TestInstallController(t *testing.T) {
 	if strings.Count(stdout, "image: registry.example/c:v1\n") != 1 || strings.Contains(stdout, "image: kubelet-supervisor-controller") {
 		t.Errorf("the image is not in\n%s", stdout)
 	}
-	for _, arguments := range [][]string{{"--controller"}, {"--image=registry.example/c:v1"}, {"--controller", "--image=a b"}} {
+	for _, arguments := range [][]string{{"--controller"}, {"--image=registry.example/c:v1"}, {"--controller", "--image=a b"},
+		{"--controller-node-selector=a=b"}, {"--controller", "--image=none", "--controller-node-selector=a=b"}} {
 		code, stdout, stderr := b.run(t, append([]string{"install", "--dry-run=client"}, arguments...)...)
 		if code != 1 || stdout != "" {
 			t.Errorf("%v: exit code %d, %s", arguments, code, stdout)
@@ -61,5 +64,65 @@ func TestInstallNamesWhatItLeavesOut(t *testing.T) {
 	}
 	if len(said) != len(withoutPolicy) {
 		t.Errorf("%d policies are named, and there are %d", len(said), len(withoutPolicy))
+	}
+}
+
+// The controller runs where its hosts were named, and nowhere else.
+func TestInstallPlacesTheController(t *testing.T) {
+	b := newBench(t)
+	const hosts = "--controller-node-selector="
+	for flag, want := range map[string]string{
+		"":                        "- key: node-role.kubernetes.io/control-plane\n                operator: Exists\n",
+		hosts + "a=b,c in (d, e)": "- key: a\n                operator: In\n                values:\n                - b\n              - key: c\n                operator: In\n                values:\n                - d\n                - e\n",
+		hosts + "a,!b,c!=d":       "- key: a\n                operator: Exists\n              - key: b\n                operator: DoesNotExist\n              - key: c\n                operator: NotIn\n                values:\n                - d\n",
+	} {
+		arguments := []string{"install", "--controller", "--image=registry.example/c:v1", "--dry-run=client", "-o", "yaml"}
+		if flag != "" {
+			arguments = append(arguments, flag)
+		}
+		stdout, _ := b.do(t, arguments...)
+		want = "nodeAffinity:\n          requiredDuringSchedulingIgnoredDuringExecution:\n            nodeSelectorTerms:\n            - matchExpressions:\n              " + want + "        podAntiAffinity:"
+		if !strings.Contains(stdout, want) || strings.Contains(stdout, "preference:") {
+			t.Errorf("%s: it does not have\n%s\nin\n%s", flag, want, stdout[strings.Index(stdout, "affinity:"):])
+		}
+	}
+	for flag, want := range map[string]string{"a b": "--controller-node-selector: ", " ": "takes every node, and each of them would be root on all nodes"} {
+		code, stdout, stderr := b.run(t, "install", "--controller", "--image=registry.example/c:v1", "--dry-run=client", hosts+flag)
+		if code != 1 || stdout != "" {
+			t.Errorf("%q: exit code %d, %s", flag, code, stdout)
+		}
+		contains(t, stderr, want)
+	}
+}
+
+// Where no node is a control plane it is asked who may host the controller, and nothing is installed.
+func TestInstallAsksWhoHostsTheController(t *testing.T) {
+	worker, plane := newNode("n1"), newNode("n2")
+	plane.Labels[controlPlanes] = ""
+	for name, row := range map[string]struct {
+		nodes  []runtime.Object
+		hosts  string
+		refuse bool
+		want   string
+	}{
+		"a control plane":  {[]runtime.Object{worker, plane}, "", false, ""},
+		"none":             {[]runtime.Object{worker}, "", true, "A node that hosts the controller is root on all nodes, so name those that may with --controller-node-selector=KEY=VALUE"},
+		"named":            {[]runtime.Object{worker}, "pool=workers", false, ""},
+		"named, not there": {[]runtime.Object{worker}, "pool=others", false, "No node has pool=others, so the controller waits for one that has."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, row.nodes...)
+			var errs lockedBuffer
+			b.session.ErrOut = &errs
+			err := installOptions{controller: true, image: "c", hosts: row.hosts}.examineHosts(t.Context(), b.session)
+			said := errs.buffer.String()
+			if err != nil {
+				said += err.Error()
+			}
+			if (err != nil) != row.refuse || (said == "") != (row.want == "") {
+				t.Errorf("refused: %v, said: %s", err, said)
+			}
+			contains(t, said, row.want)
+		})
 	}
 }

@@ -24,6 +24,9 @@ const securityPage = "../../docs/why/security.md"
 // The table of docs/why/security.md is true: who it names tries what it names, and is let or refused by what it says.
 func TestRights(t *testing.T) {
 	n := guardedNode(t)
+	if _, err := n.Kubectl(t.Context(), "apply", "--server-side", "-f", "../../packaging/manifests/controller/rbac.yaml"); err != nil {
+		t.Fatal(err)
+	}
 	header, rows := rightsTable(t)
 	acts, people := n.rightsActs(), n.rightsPeople(t)
 	for _, row := range rows {
@@ -76,7 +79,7 @@ func rightsTable(t *testing.T) (header []string, rows [][]string) {
 // rootOn says on which nodes one is root who may do these.
 func rootOn(yes map[string]bool) string {
 	switch {
-	case yes["assign n2"], yes["edit the assigned one"], yes["delete it and make it again"]:
+	case yes["assign n2"], yes["edit the assigned one"], yes["delete it and make it again"], yes["act as the controller of pools"]:
 		return "all nodes"
 	case yes["assign n1"], yes["assign n1 by nodes/status"]:
 		return "n1"
@@ -164,6 +167,11 @@ func (n *node) rightsActs() map[string]func(*person) (int, error) {
 		"write n1's record": onN1(recordAnnotation, "[]"),
 		"write n1's words":  onN1(observedAnnotation, "kubelet-config/rights/kubelet"),
 		"remove n1's words": onN1(statusAnnotation, nil),
+		"act as the controller of pools": func(who *person) (int, error) {
+			as := rest.CopyConfig(who.identity)
+			as.Impersonate.UserName = "system:serviceaccount:" + packaging.ControllerNamespace + ":" + packaging.ControllerName
+			return annotate(&person{as.Impersonate.UserName, as}, "/api/v1/nodes/n2", assignmentAnnotation, "local")
+		},
 		"join kubelet-config": func(who *person) (int, error) {
 			return requestAs(who.identity, http.MethodPost, rbacPath+"kubelet-config/rolebindings", object{
 				"metadata": object{"name": "joined"},
@@ -195,10 +203,12 @@ func (n *node) rightsPeople(t *testing.T) map[string]*person {
 	n.bindEdit(t, packaging.Namespace, "rights-administrator")
 	n.bindRole(t, packaging.Namespace, "rights-administrator", "ClusterRole", "system:aggregate-to-admin")
 	n.bindRole(t, "kube-system", "rights-granter", "ClusterRole", packaging.GranterRole)
-	n.replace(t, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "rights-viewer", object{
-		"roleRef":  object{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": packaging.ViewerRole},
-		"subjects": []object{{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rights-viewer"}},
-	})
+	for user, role := range map[string]string{"rights-viewer": packaging.ViewerRole, "rights-everywhere": "system:aggregate-to-edit"} {
+		n.replace(t, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", user, object{
+			"roleRef":  object{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+			"subjects": []object{{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}},
+		})
+	}
 	n.bindRole(t, packaging.Namespace, "rights-viewer", "Role", packaging.ViewerRole)
 	people := map[string]*person{
 		"administrator": {"admin", n.AdminConfig()},
@@ -207,7 +217,7 @@ func (n *node) rightsPeople(t *testing.T) map[string]*person {
 		"node n2":       {"system:node:n2", n.nodeIdentity(t, "n2")},
 	}
 	for row, user := range map[string]string{
-		"operator": "rights-operator", "operator of n1": "operator-of-n1", "patcher": "rights-patcher", "status patcher": "rights-status", "editor": "rights-editor",
+		"operator": "rights-operator", "operator of n1": "operator-of-n1", "patcher": "rights-patcher", "status patcher": "rights-status", "editor": "rights-editor", "editor everywhere": "rights-everywhere",
 		"namespace administrator": "rights-administrator", "granter in kube-system": "rights-granter", "viewer": "rights-viewer",
 	} {
 		people[row] = &person{user, n.identity(t, user)}

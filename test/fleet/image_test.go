@@ -27,6 +27,7 @@ import (
 func TestLongTheImageOnTheNodeThatItChanges(t *testing.T) {
 	c := newCrew(t, "image", 4, nil)
 	pod := deployed(t).Spec
+	pod.Affinity.NodeAffinity = nil // no node is a control plane
 	pod.Containers[0].Image, pod.Containers[0].ImagePullPolicy = c.f.importController(t), corev1.PullNever
 	r := c.makeReal("")
 	first, second := c.f.run(t, pod, 0), c.f.run(t, pod, 1)

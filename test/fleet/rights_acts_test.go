@@ -100,6 +100,7 @@ func (r *rights) actsOnPods() map[string]act {
 		"evict a pod": func(who *person) error {
 			return who.SubResource("eviction").Create(r.t.Context(), pod.DeepCopy(), &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}})
 		},
-		"delete a pod": r.delete(pod),
+		"delete a pod":                   r.delete(pod),
+		"take the controller's identity": r.takeIdentity,
 	}
 }

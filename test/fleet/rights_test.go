@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -67,16 +68,18 @@ func TestRights(t *testing.T) {
 type rights struct {
 	t *testing.T
 	*crew
-	pool string
+	pool    string
+	replica *authenticationv1.BoundObjectReference // a pod of the controller
 }
 
 func newRights(t *testing.T) *rights {
 	t.Helper()
-	r := &rights{t, newCrew(t, "rights", 2, nil), "rights-pool"}
+	r := &rights{t: t, crew: newCrew(t, "rights", 2, nil), pool: "rights-pool"}
 	pool := smallPool(r.pool)
 	pool.Spec.Rollout.Paused = true
 	r.place(pool)
 	r.crew.pod("web", r.node(2), nil)
+	r.host()
 	return r
 }
 
@@ -110,14 +113,17 @@ func (r *rights) people() map[string]*person {
 		clusters []string // ClusterRoles that are bound to him
 		role     string   // one in kubelet-config
 	}{
-		"controller":     {controllerUser, controllerGroups, nil, ""},
-		"operator":       {"olga", nil, []string{packaging.OperatorRole, packaging.PoolOperatorRole}, packaging.OperatorRole},
-		"pool writer":    {"walter", nil, []string{packaging.PoolOperatorRole}, ""},
-		"viewer":         {"vera", nil, []string{packaging.PoolViewerRole}, ""},
-		"patcher":        {"paula", nil, []string{"rights-patch-nodes"}, ""},
-		"status patcher": {"stan", nil, []string{"rights-patch-status"}, ""},
-		"node n1":        {"system:node:" + r.node(1), []string{"system:nodes"}, nil, ""},
-		"administrator":  {"admin", []string{"system:masters"}, nil, ""},
+		"controller":        {controllerUser, controllerGroups, nil, ""},
+		"operator":          {"olga", nil, []string{packaging.OperatorRole, packaging.PoolOperatorRole}, packaging.OperatorRole},
+		"pool writer":       {"walter", nil, []string{packaging.PoolOperatorRole}, ""},
+		"viewer":            {"vera", nil, []string{packaging.PoolViewerRole}, ""},
+		"patcher":           {"paula", nil, []string{"rights-patch-nodes"}, ""},
+		"status patcher":    {"stan", nil, []string{"rights-patch-status"}, ""},
+		"node n1":           {"system:node:" + r.node(1), []string{"system:nodes"}, nil, ""},
+		"host of a replica": {"system:node:" + r.node(2), []string{"system:nodes"}, nil, ""},
+		// What the ClusterRole edit consists of: that one is put together by a controller manager, of which there is none here.
+		"editor everywhere": {"eddie", nil, []string{"system:aggregate-to-edit", "system:aggregate-to-view"}, ""},
+		"administrator":     {"admin", []string{"system:masters"}, nil, ""},
 	} {
 		for _, role := range who.clusters {
 			r.bind("clusterrolebinding", "clusterrole", role, who.user)
