@@ -3,6 +3,8 @@
 package fleet
 
 import (
+	"context"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
@@ -77,8 +80,32 @@ func (r *rights) actsOnNodes() map[string]act {
 		"release n1":                         r.merge(n1, `{"metadata":{"labels":{"`+rollout.PoolLabel+`":"none"}}}`),
 		"hold n1":                            r.merge(n1, `{"metadata":{"labels":{"`+rollout.RolloutLabel+`":"hold"}}}`),
 		"make a Node in a pool":              r.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "rights-made", Labels: map[string]string{poolLabel: "debug"}}}),
+		"make n1 a control plane":            r.merge(n1, `{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":""}}}`),
+		"make n1 a host of the controller":   r.merge(n1, `{"metadata":{"labels":{"kubelet-supervisor.io/controller":""}}}`),
+		"forge n1's condition":               r.merge(n1, `{"status":{"conditions":[{"type":"KubeletConfigOk","status":"False","reason":"Rejected"}]}}`, "status"),
+		"forge n1's verdict":                 r.merge(n1, `{"metadata":{"annotations":{"`+nodev1.StatusAnnotation+`":"{}"}}}`, "status"),
 		"label n1 otherwise":                 r.merge(n1, `{"metadata":{"labels":{"example.com/rack":"7"}}}`),
 		"mark n1":                            r.merge(n1, `{"metadata":{"annotations":{"`+rollout.MarkAnnotation+`":"p - 1"}}}`),
+	}
+}
+
+// What is there: a rendered ConfigMap and a revision, which the controller itself leaves alone because it has not made them, and a layer.
+const (
+	renderedName = "pool-rights-aaaaaaaaaa"
+	layerName    = "rights-layer"
+)
+
+// render makes them.
+func (r *rights) render(controller client.Client) {
+	r.t.Helper()
+	meta := metav1.ObjectMeta{Namespace: packaging.Namespace, Name: renderedName, Labels: map[string]string{rollout.PoolLabel: "rights"}}
+	layer := metav1.ObjectMeta{Namespace: packaging.Namespace, Name: layerName}
+	for _, object := range []client.Object{&corev1.ConfigMap{ObjectMeta: meta}, &corev1.ConfigMap{ObjectMeta: layer},
+		&appsv1.ControllerRevision{ObjectMeta: meta, Revision: 1, Data: runtime.RawExtension{Raw: []byte("{}")}}} {
+		if err := controller.Create(r.t.Context(), object); err != nil {
+			r.t.Fatal(err)
+		}
+		r.t.Cleanup(func() { _ = controller.Delete(context.Background(), object) })
 	}
 }
 
@@ -87,10 +114,18 @@ func (r *rights) actsOnRevisions() map[string]act {
 		return metav1.ObjectMeta{Namespace: packaging.Namespace, Name: name, Labels: labels}
 	}
 	ofPool := map[string]string{rollout.PoolLabel: "rights"}
+	rendered, layer := &corev1.ConfigMap{ObjectMeta: named(renderedName, nil)}, &corev1.ConfigMap{ObjectMeta: named(layerName, nil)}
+	revision := &appsv1.ControllerRevision{ObjectMeta: named(renderedName, nil)}
 	return map[string]act{
-		"make a rendered ConfigMap":    r.create(&corev1.ConfigMap{ObjectMeta: named("pool-rights-0123456789", nil)}),
-		"make a ConfigMap labelled so": r.create(&corev1.ConfigMap{ObjectMeta: named("layer", ofPool)}),
-		"make a revision":              r.create(&appsv1.ControllerRevision{ObjectMeta: named("rights-0123456789", ofPool), Revision: 1, Data: runtime.RawExtension{Raw: []byte("{}")}}),
+		"give a ConfigMap that label":           r.merge(layer, `{"metadata":{"labels":{"`+rollout.PoolLabel+`":"rights"}}}`),
+		"take that label from a rendered one":   r.merge(rendered, `{"metadata":{"labels":{"`+rollout.PoolLabel+`":null}}}`),
+		"give a rendered one an owner":          r.merge(rendered, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"gone","uid":"1"}]}}`),
+		"delete a rendered one":                 r.delete(rendered),
+		"delete a revision":                     r.delete(revision),
+		"make a layer `pool-rights-production`": r.create(&corev1.ConfigMap{ObjectMeta: named("pool-rights-production", nil)}),
+		"make a rendered ConfigMap":             r.create(&corev1.ConfigMap{ObjectMeta: named("pool-rights-0123456789", nil)}),
+		"make a ConfigMap labelled so":          r.create(&corev1.ConfigMap{ObjectMeta: named("layer", ofPool)}),
+		"make a revision":                       r.create(&appsv1.ControllerRevision{ObjectMeta: named("rights-0123456789", ofPool), Revision: 1, Data: runtime.RawExtension{Raw: []byte("{}")}}),
 	}
 }
 

@@ -35,14 +35,14 @@ func (r *rights) actsOnBudgets() map[string]act {
 	frozen := budgetOf("rights-frozen")
 	frozen.Spec.Frozen = true
 	return map[string]act{
-		"make a budget":                           r.create(frozen),
-		"freeze a budget":                         r.merge(budget, `{"spec":{"frozen":true}}`),
-		"give a budget an owner":                  r.merge(budget, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"gone","uid":"1"}]}}`),
-		"delete a budget":                         r.delete(budget),
-		"write a budget's `Ready`":                r.merge(budget, budgetReady("b", ""), "status"),
-		"remove a budget's `Ready`":               r.merge(budget, `{"status":{"conditions":[]}}`, "status"),
-		"write another field of its status":       r.merge(budget, `{"status":{"observedGeneration":77}}`, "status"),
-		"write a budget's `example.com/Approved`": r.merge(budget, budgetReady("a", approved), "status"),
+		"make a budget":                            r.create(frozen),
+		"freeze a budget":                          r.merge(budget, `{"spec":{"frozen":true}}`),
+		"give a budget an owner":                   r.merge(budget, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"gone","uid":"1"}]}}`),
+		"delete a budget":                          r.delete(budget),
+		"write a budget's `Ready`":                 r.merge(budget, budgetReady("b", ""), "status"),
+		"remove a budget's `Ready`":                r.merge(budget, `{"status":{"conditions":[]}}`, "status"),
+		"write another field of a budget's status": r.merge(budget, `{"status":{"observedGeneration":77}}`, "status"),
+		"write a budget's `example.com/Approved`":  r.merge(budget, budgetReady("a", approved), "status"),
 	}
 }
 

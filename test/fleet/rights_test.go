@@ -36,6 +36,7 @@ func TestRights(t *testing.T) {
 	}
 	r := newRights(t)
 	acts, people := r.acts(), r.people()
+	r.render(people["controller"])
 	r.budgetStatus(people)
 	for _, row := range rows {
 		act, known := acts[row[0]]
