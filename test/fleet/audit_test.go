@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -68,13 +69,14 @@ func (a *audit) take(line []byte) {
 		Done   time.Time `json:"stageTimestamp"`
 		User   struct{ Username string }
 		Object struct{ Subresource, Name string } `json:"objectRef"`
+		URI    string                             `json:"requestURI"`
 		Answer struct{ Code int }                 `json:"responseStatus"`
 	}
 	if err := json.Unmarshal(line, &e); err != nil {
 		return
 	}
 	own := e.User.Username == "system:node:"+e.Object.Name && e.Object.Subresource == "status"
-	if e.Stage == "ResponseComplete" && (own || e.User.Username == controllerUser) {
+	if e.Stage == "ResponseComplete" && !strings.Contains(e.URI, "dryRun=All") && (own || e.User.Username == controllerUser) {
 		a.patches = append(a.patches, request{e.Object.Name, e.At, e.Done, e.Answer.Code, own})
 	}
 }

@@ -31,7 +31,6 @@ func TestOthersAreAway(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, name(t), 12, nil)
 	for i := range 2 {
-		c.rewrite(i+1, old)
 		c.puppets[c.node(i+1).Name].ready(t.Context(), false)
 		c.edit(i+2, `{"spec":{"unschedulable":true}}`)
 	}
@@ -58,9 +57,6 @@ func TestOthersAreAway(t *testing.T) {
 func TestUndoWithANodeAway(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, name(t), 8, nil)
-	for i := range 8 {
-		c.rewrite(i+1, old)
-	}
 	c.f.steady(t)
 	c.roll(canaryAndAll(1, time.Second))
 	c.awaitReason(v1alpha1.ConditionReady, "Completed", 60*time.Second)

@@ -26,20 +26,24 @@ func (c *crew) rewrite(i int, change func(*corev1.Node)) {
 	for c.node(i).Annotations[nodev1.ConfigStatusAnnotation] == "" {
 		wait(c.t.Context(), 50*time.Millisecond)
 	}
-	n := c.node(i)
+	if err := c.store(c.node(i), change); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// store writes a Node into etcd as it is after a change.
+func (c *crew) store(n *corev1.Node, change func(*corev1.Node)) error {
 	n.APIVersion, n.Kind, n.ResourceVersion = "v1", "Node", ""
 	change(n)
 	value, err := json.Marshal(n)
 	if err != nil {
-		c.t.Fatal(err)
+		return err
 	}
 	body, err := json.Marshal(map[string][]byte{"key": []byte("/registry/minions/" + n.Name), "value": value})
 	if err != nil {
-		c.t.Fatal(err)
+		return err
 	}
-	if err := c.f.askEtcd("/v3/kv/put", body); err != nil {
-		c.t.Fatal(err)
-	}
+	return c.f.askEtcd("/v3/kv/put", body)
 }
 
 func (f *fleet) askEtcd(path string, body []byte) error {

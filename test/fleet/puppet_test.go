@@ -50,6 +50,8 @@ type crew struct {
 	// holds says whether pods on a node still hold a change; without it they do for ever.
 	holds   func(node string) bool
 	puppets map[string]*puppet
+	// settled: nodes that are made now have been there for a day.
+	settled bool
 	// supervisor is the real node's program; "" is that of this tree.
 	supervisor string
 	// realSince is when the real node became one of it; zero is never.
@@ -64,11 +66,12 @@ func newCrew(t *testing.T, pool string, count int, change func(*corev1.Node)) *c
 	return shared(t).newCrew(t, pool, count, change)
 }
 
-// newCrew is one of a cluster of the test's own.
+// newCrew is one of a cluster of the test's own. Its nodes have been there for a day: those that are added later are new.
 func (f *fleet) newCrew(t *testing.T, pool string, count int, change func(*corev1.Node)) *crew {
 	t.Helper()
-	c := &crew{t: t, f: f, pool: pool, trial: 500 * time.Millisecond, puppets: map[string]*puppet{}}
+	c := &crew{t: t, f: f, pool: pool, trial: 500 * time.Millisecond, puppets: map[string]*puppet{}, settled: true}
 	c.add(count, change)
+	c.settled = false
 	return c
 }
 
@@ -116,6 +119,11 @@ func (c *crew) join(name string, change func(*corev1.Node)) (*puppet, error) {
 	n.Status = state
 	if err := c.f.admin.Status().Update(ctx, n); err != nil {
 		return nil, err
+	}
+	if c.settled {
+		if err := c.store(n, old); err != nil {
+			return nil, err
+		}
 	}
 	config, err := c.f.IdentityConfig("system:node:"+name, "system:nodes")
 	if err != nil {
