@@ -128,10 +128,9 @@ func TestJoinersInWaveTwo(t *testing.T) {
 	}
 	c.settleIn(11)
 	c.change(`{"spec":{"rollout":` + onward + `}}`)
-	p := c.await("all have the second revision", 60*time.Second, func(p *v1alpha1.KubeletPool) bool { return p.Status.Stable.Revision == 2 })
-	if p.Status.Nodes.Proven != 13 {
-		t.Errorf("its status is %+v", p.Status)
-	}
+	c.await("all have the second revision, those who came later after the others", 60*time.Second, func(p *v1alpha1.KubeletPool) bool {
+		return p.Status.Stable.Revision == 2 && p.Status.Nodes.Proven == 13
+	})
 }
 
 // As long as nothing is stable, new nodes get nothing, and pods may come at once. They take part in the waves when they are Ready.
