@@ -106,9 +106,9 @@ type follower struct {
 // follow looks at the pool until its rollout has ended. What the API server cannot tell now it may tell later.
 func (f *follower) follow(ctx context.Context, name string) error {
 	if f.options.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, f.options.timeout)
-		defer cancel()
+		var end context.CancelFunc
+		ctx, end = endsAfter(ctx, f.options.timeout)
+		defer end()
 	}
 	ticker := time.NewTicker(poolInterval)
 	defer ticker.Stop()
@@ -136,11 +136,22 @@ func (f *follower) follow(ctx context.Context, name string) error {
 	}
 }
 
+// endsAfter ends a context after a time, of which nobody who gets it knows: a client's rate limiter fails at once where it would have to wait for longer,
+// and that would be the last word of a rollout that goes on.
+func endsAfter(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(timeout, func() { cancel(context.DeadlineExceeded) })
+	return ctx, func() {
+		timer.Stop()
+		cancel(nil)
+	}
+}
+
 func (f *follower) ended(ctx context.Context, name string, failure error) error {
-	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return fmt.Errorf("pool %s: stopped watching; its rollout goes on without that", name)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	ctx, cancel := endsAfter(context.WithoutCancel(ctx), lastLook)
 	defer cancel()
 	words := f.lookAt(ctx, f.last).standing()
 	if failure != nil {
