@@ -62,12 +62,12 @@ func (d denial) counts() bool { return d.objection != failsPatch || d.times >= f
 // denials are those of all Nodes.
 type denials struct {
 	all    map[types.UID]denial
-	looked time.Duration // when a decision was last told of them
+	looked time.Duration // when a decision last got them
 }
 
 func newDenials() denials { return denials{all: map[types.UID]denial{}} }
 
-// look gives those that a decision is to be told of. One that was not repeated for long after its time is forgotten: nobody needs that Node
+// look gives those for a decision. One that was not repeated for long after its time is forgotten: nobody needs that Node
 // patched, or it is gone.
 func (d *denials) look(now time.Duration) map[types.UID]string {
 	words := make(map[types.UID]string, len(d.all))
@@ -89,7 +89,7 @@ func (d *denials) rests(uid types.UID, now time.Duration) bool {
 	return is && now < one.until()
 }
 
-// next is in how long the first of those is tried again that the last decision was told of; 0 is never.
+// next is in how long the first of those is tried again that the last decision got; 0 is never.
 func (d *denials) next(now time.Duration) (in time.Duration) {
 	for _, one := range d.all {
 		if until := one.until(); until > d.looked {
