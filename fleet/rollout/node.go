@@ -210,6 +210,11 @@ func leaves(taint string) bool {
 // shuttingDown is what a kubelet says of itself in its Ready condition when the host goes down.
 const shuttingDown = "node is shutting down"
 
+// shutsDown: the host of the node goes down. Before KEP-5683 a kubelet has no other field for it.
+func shutsDown(ready *corev1.NodeCondition) bool {
+	return ready.Status != corev1.ConditionTrue && strings.Contains(ready.Message, shuttingDown)
+}
+
 func (n *Node) readTaints(from *corev1.Node) {
 	for _, taint := range from.Spec.Taints {
 		n.Taints = append(n.Taints, taint.Key)
@@ -231,7 +236,7 @@ func (n *Node) readConditions(from *corev1.Node) {
 		switch {
 		case condition.Type == corev1.NodeReady:
 			n.Ready = is
-			n.Leaving = n.Leaving || !is && strings.Contains(condition.Message, shuttingDown)
+			n.Leaving = n.Leaving || shutsDown(condition)
 		case is:
 			n.Pressure |= pressures[condition.Type]
 		}
@@ -306,7 +311,7 @@ func KeptCondition(c corev1.NodeCondition) (kept corev1.NodeCondition, is bool) 
 	kept = corev1.NodeCondition{Type: c.Type, Status: c.Status}
 	switch c.Type {
 	case corev1.NodeReady:
-		if c.Status != corev1.ConditionTrue && strings.Contains(c.Message, shuttingDown) {
+		if shutsDown(&c) {
 			kept.Message = shuttingDown
 		}
 		return kept, true
