@@ -99,7 +99,7 @@ func trimPod(in any) (any, error) {
 		return in, nil
 	}
 	kept := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}}
-	kept.Spec.NodeName, kept.Status.Phase, kept.Status.Reason = p.Spec.NodeName, p.Status.Phase, p.Status.Reason
+	kept.Spec.NodeName, kept.Status.Phase, kept.Status.Reason, kept.Status.StartTime = p.Spec.NodeName, p.Status.Phase, p.Status.Reason, p.Status.StartTime
 	if rejection.Says(p.Status.Message) {
 		kept.Status.Message = rejection.Prefix
 	}

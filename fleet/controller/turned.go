@@ -13,7 +13,7 @@ import (
 // turnedView remembers at which age of this process each failed pod was seen first.
 type turnedView map[types.UID]time.Duration
 
-// readAll are the nodes that have turned pods away.
+// readAll are the pods that nodes have turned away.
 func (v *turnedView) readAll(pods []corev1.Pod, nodes []rollout.Node, age time.Duration) []rollout.TurnedAway {
 	first := make(turnedView, len(*v))
 	var uids map[string]types.UID
@@ -35,7 +35,11 @@ func (v *turnedView) readAll(pods []corev1.Pod, nodes []rollout.Node, age time.D
 		}
 		first[p.UID] = seen
 		if uid, is := uids[p.Spec.NodeName]; is {
-			turned = append(turned, rollout.TurnedAway{Node: uid, Age: age - seen})
+			away := rollout.TurnedAway{Node: uid, Namespace: p.Namespace, Name: p.Name, Age: age - seen}
+			if p.Status.StartTime != nil {
+				away.Started = p.Status.StartTime.Time
+			}
+			turned = append(turned, away)
 		}
 	}
 	*v = first

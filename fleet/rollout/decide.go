@@ -20,7 +20,7 @@ type decision struct {
 	pools     []*pool // by name
 	named     map[string]*pool
 	selectors selectors
-	turned    map[types.UID]time.Duration // for how long the youngest of the pods that a node has turned away is known
+	turned    map[types.UID][]*TurnedAway // of each node, those of a moment ago
 	defaults  rules
 	plan      Plan
 	// controlPlanesAway are unavailable, in whichever pool.
@@ -141,7 +141,7 @@ func (d *decision) order() {
 	}
 	slices.SortFunc(d.pools, func(a, b *pool) int { return strings.Compare(a.Name, b.Name) })
 	d.indexSelectors()
-	d.turned = youngestTurned(d.w.Turned)
+	d.turned = youngTurned(d.w.Turned)
 }
 
 // look is when to decide again although nothing has happened: when the next time that somebody waits for is up.

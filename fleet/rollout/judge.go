@@ -183,7 +183,7 @@ func (p *pool) latch(stop *v1alpha1.Stop) {
 
 // hold looks for doubt. One node's own trouble is tolerated, as far as the pool says so.
 func (d *decision) hold(p *pool) string {
-	onTarget, unwell, first, words := 0, 0, "", ""
+	onTarget, unwell, first, words, others := 0, 0, "", "", strangers{}
 	say := func(text string) { words = cmp.Or(words, text) }
 	d.onTrial(p, func(n *Node, s *Seen) {
 		if s.WasReady != No {
@@ -198,14 +198,18 @@ func (d *decision) hold(p *pool) string {
 			trouble = "is not Ready"
 		case n.Pressure&^s.Pressure != 0 && at:
 			trouble = "has come under pressure"
-		case d.turnedAway(n, s) && at:
-			trouble = "turns pods away"
+		case at:
+			trouble = d.turnedAway(n, s, &others)
 		}
 		if trouble != "" {
 			unwell++
 			first = cmp.Or(first, n.Name+" "+trouble)
 		}
 	})
+	if others.count() { // of one namespace on one node they may be anybody's
+		unwell += len(others.nodes)
+		first = cmp.Or(first, others.first)
+	}
 	if limit := p.rules.tolerate.of(onTarget); unwell > limit {
 		if unwell > 1 {
 			first += fmt.Sprintf(", and %d in all", unwell)
@@ -215,20 +219,43 @@ func (d *decision) hold(p *pool) string {
 	return words
 }
 
-// turnedAway: pods failed there after the change.
-func (d *decision) turnedAway(n *Node, s *Seen) bool {
-	age, is := d.turned[n.UID]
-	return is && age < turnedFor && age < s.Assigned
+// strangers are pods that were turned away and had not run there: whoever makes pods can name a node in one.
+type strangers struct {
+	namespaces, nodes map[string]bool
+	first             string
 }
 
-// youngestTurned has of each node what the youngest of its pods tells. A cluster may keep thousands that are long over.
-func youngestTurned(all []TurnedAway) map[types.UID]time.Duration {
-	youngest := map[types.UID]time.Duration{}
-	for i := range all {
-		t := &all[i]
-		if age, is := youngest[t.Node]; !is || t.Age < age {
-			youngest[t.Node] = t.Age
+func (s *strangers) add(n *Node, t *TurnedAway) {
+	if s.nodes == nil {
+		s.namespaces, s.nodes = map[string]bool{}, map[string]bool{}
+	}
+	s.namespaces[t.Namespace], s.nodes[n.Name] = true, true
+	s.first = cmp.Or(s.first, n.Name+" turns pods away, such as "+t.Namespace+"/"+t.Name)
+}
+
+func (s *strangers) count() bool { return len(s.namespaces) > 1 || len(s.nodes) > 1 }
+
+// turnedAway says which pod was turned away after the change that ran there before, and notes the others.
+func (d *decision) turnedAway(n *Node, s *Seen, others *strangers) (trouble string) {
+	for _, t := range d.turned[n.UID] {
+		switch {
+		case t.Age >= s.Assigned:
+		case !t.Started.IsZero() && t.Started.Before(n.ChangeBegan):
+			trouble = cmp.Or(trouble, "turns away "+t.Namespace+"/"+t.Name+", which ran there")
+		default:
+			others.add(n, t)
 		}
 	}
-	return youngest
+	return trouble
+}
+
+// youngTurned are those that count, by their nodes. A cluster may keep thousands that are long over.
+func youngTurned(all []TurnedAway) map[types.UID][]*TurnedAway {
+	young := map[types.UID][]*TurnedAway{}
+	for i := range all {
+		if t := &all[i]; t.Age < turnedFor {
+			young[t.Node] = append(young[t.Node], t)
+		}
+	}
+	return young
 }

@@ -96,9 +96,12 @@ func TestHoldAndStop(t *testing.T) {
 			return w.some(w.onT("n1", nodev1.ReasonInTrial, func(n *Node) { n.Pressure = DiskPressure }))
 		}, hold, "n1 has come under pressure"},
 		"under pressure as it was before": {func(w *table) []Node { return w.some(w.pressed()) }, nothing, ""},
-		"pods turned away since":          {func(w *table) []Node { return w.some(w.turned(14 * time.Minute)) }, hold, "n1 turns pods away"},
+		"pods turned away since":          {func(w *table) []Node { return w.some(w.turned(14 * time.Minute)) }, hold, "n1 turns away default/web, which ran there"},
 		"pods turned away a while ago":    {func(w *table) []Node { return w.some(w.turned(15 * time.Minute)) }, nothing, ""},
 		"pods turned away before":         {func(w *table) []Node { return w.some(w.turned(time.Minute, time.Second)) }, nothing, ""},
+		"one stranger is turned away":     {func(w *table) []Node { return w.some(w.strangers("default")) }, nothing, ""},
+		"strangers of one namespace are":  {func(w *table) []Node { return w.some(w.strangers("default", "default")) }, nothing, ""},
+		"strangers of two namespaces are": {func(w *table) []Node { return w.some(w.strangers("default", "shop")) }, hold, "n1 turns pods away, such as default/web"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTable(t)
@@ -171,13 +174,23 @@ func (tab *table) pressed() Node {
 }
 
 func (tab *table) turned(age time.Duration, assigned ...time.Duration) Node {
-	n := tab.onT("n1", nodev1.ReasonInTrial, nil)
+	n := tab.onT("n1", nodev1.ReasonInTrial, func(n *Node) { n.ChangeBegan = tableNow })
 	tab.remembers(n, func(s *Seen) {
 		for _, a := range assigned {
 			s.Assigned = a
 		}
 	})
-	tab.world.Turned = []TurnedAway{{Node: "n1", Age: age}}
+	tab.world.Turned = []TurnedAway{{Node: "n1", Namespace: "default", Name: "web", Started: n.ChangeBegan.Add(-time.Hour), Age: age}}
+	return n
+}
+
+// strangers had not run on n1 when they were turned away: anybody may have named the node in them.
+func (tab *table) strangers(namespaces ...string) Node {
+	n := tab.turned(time.Minute)
+	tab.world.Turned = nil
+	for _, namespace := range namespaces {
+		tab.world.Turned = append(tab.world.Turned, TurnedAway{Node: "n1", Namespace: namespace, Name: "web", Started: n.ChangeBegan.Add(time.Minute)})
+	}
 	return n
 }
 

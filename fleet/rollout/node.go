@@ -62,6 +62,8 @@ type Node struct {
 	Reason                 nodev1.Reason
 	// Failure says what the newest assignment failed at.
 	Failure string
+	// ChangeBegan is when its newest change began, by its own clock.
+	ChangeBegan time.Time
 	// Shadows are fields of what is assigned that the kubelet does not run with, and what says otherwise.
 	Shadows []Shadow
 	// Asks is the approval that a node asks for which holds a change for its pods, and Holds says for which; Consent is what it was given.
@@ -264,6 +266,9 @@ func (n *Node) readStatus(says nodev1.NodeStatus) {
 	if status.Failure != nil {
 		n.Failure = status.Failure.Message
 	}
+	if status.Change != nil {
+		n.ChangeBegan = status.Change.Began
+	}
 	for _, f := range status.Shadowed[:min(len(status.Shadowed), namedShadows)] {
 		n.Shadows = append(n.Shadows, Shadow{f.Field, f.By})
 	}
@@ -281,13 +286,16 @@ const namedShadows = 3
 const namedLosses = 3
 
 // KeptStatus is what ReadNode reads of an annotation status, so that a cache need not keep the rest. The shorter one is the same for most nodes of
-// a pool.
+// a pool, except for when its change began.
 func KeptStatus(text string) string {
 	status, err := nodev1.DecodeStatus(text)
 	if err != nil {
 		return "" // is no status either
 	}
 	kept := nodev1.Status{Observed: status.Observed, Reason: status.Reason, Features: status.Features, Retry: status.Retry, Failure: status.Failure}
+	if status.Change != nil {
+		kept.Change = &nodev1.Change{Began: status.Change.Began}
+	}
 	for _, f := range status.Shadowed[:min(len(status.Shadowed), namedShadows)] {
 		kept.Shadowed = append(kept.Shadowed, nodev1.ShadowedField{Field: f.Field, By: f.By})
 	}

@@ -117,10 +117,14 @@ type Event struct {
 	Message    string
 }
 
-// TurnedAway is a node whose kubelet turned a pod away.
+// TurnedAway is a pod that a kubelet has turned away.
 type TurnedAway struct {
 	Node types.UID
-	// Age is for how long this process has known the youngest of them.
+	// Namespace and Name are the pod's.
+	Namespace, Name string
+	// Started is when the kubelet first had it, by the node's clock; zero: it is not known.
+	Started time.Time
+	// Age is for how long this process has known that it failed.
 	Age time.Duration
 }
 

@@ -47,7 +47,8 @@ type KubeletPoolList struct {
 
 // KubeletPoolSpec says which nodes get which configuration, and how carefully.
 type KubeletPoolSpec struct {
-	// selector takes nodes by their labels. Nodes may label themselves outside node-restriction.kubernetes.io/: use that prefix.
+	// selector takes nodes by their labels. Who may write such a label chooses what a node runs: use labels that begin with kubelet-supervisor.io/, such
+	// as kubelet-supervisor.io/pool-of.
 	//
 	// +required
 	// +structType=atomic
