@@ -187,12 +187,12 @@ func (p *pool) isNew(n *Node, now time.Time) bool {
 	return isYoung(n, now) || p.Spec.JoinTaint != "" && slices.Contains(n.Taints, p.Spec.JoinTaint)
 }
 
-// hasJoined: it has what it was given when it was new, and is still on its way with that.
+// hasJoined: it has what it was given when it was new, and has not proven it yet, or its taint is still to go.
 func (p *pool) hasJoined(m *member, now time.Time) bool {
 	if p.stable == nil || m.node.Source != m.keep || m.node.Mark.Pool != p.Name {
 		return false
 	}
-	return isYoung(m.node, now) || p.Spec.JoinTaint != "" && slices.Contains(m.node.Taints, p.Spec.JoinTaint)
+	return isYoung(m.node, now) && m.seen.Phase != Proven || p.Spec.JoinTaint != "" && slices.Contains(m.node.Taints, p.Spec.JoinTaint)
 }
 
 // isYoung: it was made minutes ago.

@@ -317,3 +317,19 @@ func TestLabelsThatFlap(t *testing.T) {
 		t.Errorf("in the end %+v", s.pool().Status.Nodes)
 	}
 }
+
+// A cluster that was made minutes ago is rolled out as any other: who has proven what it was given is no new node any more.
+func TestAFreshCluster(t *testing.T) {
+	s := newScript(0, string(good), nil)
+	for range 6 {
+		s.node(func(m *machine) { m.Created = s.wall() })
+	}
+	for _, layer := range []string{`{"maxPods":7}`, `{"maxPods":8}`} {
+		s.edit(func(spec *v1alpha1.KubeletPoolSpec) { spec.Layers = []v1alpha1.Layer{inline("fleet", layer)} })
+		s.run(time.Second)
+		began := s.now
+		if !s.until(s.completed, time.Hour) || s.now-began > 9*time.Minute {
+			t.Errorf("%s took %v", layer, s.now-began)
+		}
+	}
+}

@@ -69,6 +69,7 @@ func (v *view) young(n *Node) bool {
 	if isYoung && !n.Ready {
 		return true
 	}
+	isYoung = isYoung && v.plan.Seen[n.UID].Phase != Proven
 	if p == nil || !isYoung && (p.Spec.JoinTaint == "" || !slices.Contains(n.Taints, p.Spec.JoinTaint)) {
 		return false
 	}
