@@ -225,7 +225,8 @@ func (m *member) relate(p *pool) {
 	}
 	records := n.Mark.Records(n.Source)
 	m.notBegun = records && (m.seen.Phase == Applying || m.seen.Phase == Blocked) && n.Observed != n.Source || m.seen.Phase == Waiting
-	ownLocal := m.want == nodev1.Local && n.Source == "" && (n.Mark.Pool == "" || records)
+	runsOwn := n.Active == "" || n.Active == nodev1.Local // one that was made anew may run what it had before
+	ownLocal := m.want == nodev1.Local && n.Source == "" && runsOwn && (n.Mark.Pool == "" || records)
 	m.begun = records && n.Source == m.want || ownLocal
 	if p.judges(n) && records && n.Source != m.want && (m.seen.Phase == Applying || m.seen.Phase == OnTrial || m.seen.Phase == Blocked) {
 		m.begun = true // relabelled in the middle: it goes on until it has answered, and one that is Blocked may begin at any time
@@ -243,6 +244,9 @@ func (m *member) progress() Class {
 	if m.seen.Phase == "" { // nothing is assigned, and nothing is what it should have
 		if m.node.Reason == nodev1.ReasonLocal && m.node.Observed == "" || m.node.Reason == "" {
 			return Proven
+		}
+		if m.node.Observed == "" && blocked(m.node.Reason) {
+			return Blocked
 		}
 		return Applying
 	}

@@ -161,7 +161,7 @@ func (s *sim) checkBudgets(v *view) {
 }
 
 func (s *sim) checkBudget(v *view, name string, b *v1alpha1.KubeletRolloutBudgetSpec, about func(*Node) bool) {
-	nodes, away, unproven, more, risks := 0, 0, 0, 0, 0
+	nodes, away, changing, unproven, more, back, risks := 0, 0, 0, 0, 0, 0, 0
 	for i := range v.w.Nodes {
 		n := &v.w.Nodes[i]
 		if !about(n) {
@@ -172,6 +172,9 @@ func (s *sim) checkBudget(v *view, name string, b *v1alpha1.KubeletRolloutBudget
 		}
 		if v.away(n) && !v.young(n) {
 			away++
+			if v.changes(n) {
+				changing++
+			}
 		}
 		if v.unproven(n) {
 			unproven++
@@ -187,7 +190,9 @@ func (s *sim) checkBudget(v *view, name string, b *v1alpha1.KubeletRolloutBudget
 			s.breaks(21, "%s is moved, which budget %s does not allow", n.Name, name)
 		}
 		if !v.away(n) {
-			more++
+			if more++; w.Why == WhyBack {
+				back++
+			}
 		}
 		if w.Why == WhyMove && !v.unproven(n) {
 			risks++
@@ -195,7 +200,8 @@ func (s *sim) checkBudget(v *view, name string, b *v1alpha1.KubeletRolloutBudget
 	}
 	if from := b.MaxUnavailable; from != nil && more > 0 {
 		a, _ := readAmount(from, amount{})
-		if away+more > max(min(1, a.value), a.of(nodes)) {
+		alone := back == 1 && more == 1 && changing == 0 && a.value > 0 // one may always go back
+		if away+more > max(min(1, a.value), a.of(nodes)) && !alone {
 			s.breaks(21, "%d are unavailable in budget %s, and %d more would be, of at most %s", away, name, more, from)
 		}
 	}

@@ -141,7 +141,10 @@ func (s *sim) vanishes(m *machine) {
 	s.nodes++
 	back := newMachine(s.random, m.Name, s.nodes, s.wall(), s.api.natureOf)
 	back.UID, back.Labels, back.Created = uidOf(s.nodes), m.Labels, s.wall()
-	back.Ready, back.Reason = s.random.IntN(2) == 0, nodev1.ReasonAssignmentLost
+	back.Ready = s.random.IntN(2) == 0
+	if m.running != nodev1.Local { // the kubelet keeps what it ran
+		back.Reason, back.Active, back.Good, back.running, back.good = nodev1.ReasonAssignmentLost, m.running, m.good, m.running, m.good
+	}
 	s.api.add(back)
 }
 

@@ -37,6 +37,7 @@ type sim struct {
 	forgetsSent, ignoresLease bool
 	blind                     bool // a conflict is no reason to decide anew
 	freezes                   bool // processes are frozen often
+	ends                      bool // in the end everybody leaves the cluster alone
 }
 
 var simEpoch = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -203,6 +204,9 @@ func live(seed uint64, actions []action, change func(*sim)) (s *sim, fault *brok
 	s = newSim(seed, change)
 	for _, a := range actions {
 		s.do(a)
+	}
+	if s.ends {
+		s.comesToAnEnd()
 	}
 	return s, nil
 }
