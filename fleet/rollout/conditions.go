@@ -85,10 +85,6 @@ func (p *pool) progressing() said {
 		return said{false, ReasonHeld, p.stopWords()}
 	case p.refusal() != "":
 		return said{false, ReasonHeld, p.refusal()}
-	case p.invalid != "":
-		return said{false, ReasonHeld, p.invalid}
-	case p.missing != "":
-		return said{false, ReasonHeld, "ConfigMap " + p.missing + " is not there"}
 	case p.finished() && joining > 0:
 		return said{true, ReasonJoining, fmt.Sprintf("%d new nodes", joining)}
 	case p.finished():

@@ -50,7 +50,8 @@ func (s *sim) checkEnd(name string, status *v1alpha1.KubeletPoolStatus) {
 	case ready.Status == metav1.ConditionTrue:
 	case progressing.Status == metav1.ConditionTrue:
 		s.breaks(24, "pool %s stands still: %s, %s: %s, %+v", name, ready.Reason, progressing.Reason, progressing.Message, status.Nodes)
-	case progressing.Message == "" || progressing.Reason == ReasonCompleted && ready.Reason != ReasonConflict:
+	case ready.Reason != ReasonRolling && ready.Message != "": // it says what is wrong, beside how far it is
+	case progressing.Message == "" || progressing.Reason == ReasonCompleted:
 		s.breaks(24, "pool %s does not say why it stands still: %s, %s: %s", name, ready.Reason, progressing.Reason, progressing.Message)
 	case progressing.Reason == ReasonBudgetExhausted && !s.anybodyAway():
 		s.breaks(24, "pool %s waits for nobody: %s", name, progressing.Message)
