@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,34 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
+
+// aBus answers whether systemd could start the supervisor again.
+type aBus struct {
+	lock   sync.Mutex
+	refuse string
+	fails  error
+	asked  int
+}
+
+func (b *aBus) answer(refuse string, fails error) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	b.refuse, b.fails = refuse, fails
+}
+
+func (b *aBus) ask(context.Context) (string, error) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	b.asked++
+	return b.refuse, b.fails
+}
+
+func (b *aBus) wasAsked() (times int) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	times, b.asked = b.asked, 0
+	return times
+}
 
 // Whenever the unit's files or the program have changed, systemd is asked whether it could start us again. What it refuses is asked for again, and
 // what it does not answer changes nothing.
@@ -26,22 +55,17 @@ func TestANextStartIsAskedForAfterAChange(t *testing.T) {
 	}
 	write(flags, "A=1")
 	write(program, "one")
-	synctest.Test(t, func(t *testing.T) {
+	const exec, user = "status 203/EXEC", "status 217/USER"
+	watched := func(t *testing.T, bus *aBus, handover *Handover, before decide.Unit) (expect func(after time.Duration, asks int, said ...string)) {
 		l := &loop{events: make(chan decide.Event, 10)}
-		l.Logger, l.Successor = zap.NewNop(), &Successor{Path: program}
+		l.Logger, l.Successor, l.Handover, l.AskStart = zap.NewNop(), &Successor{Path: program}, handover, bus.ask
 		l.UnitFiles = func(context.Context) ([]string, error) { return []string{flags}, nil }
-		var refuse string
-		var fails error
-		asked := 0
-		l.AskStart = func(context.Context) (string, error) { asked++; return refuse, fails }
-		ctx, stop := context.WithCancel(t.Context())
-		go l.watchUnit(ctx, decide.Unit{})
-		expect := func(after time.Duration, asks int, said ...string) {
+		go l.watchUnit(t.Context(), before)
+		return func(after time.Duration, asks int, said ...string) {
 			t.Helper()
-			asked = 0
 			time.Sleep(after)
 			synctest.Wait()
-			if asked != asks || len(l.events) != len(said) {
+			if asked := bus.wasAsked(); asked != asks || len(l.events) != len(said) {
 				t.Fatalf("asked %d times, want %d; %d events, want %d", asked, asks, len(l.events), len(said))
 			}
 			for _, want := range said {
@@ -50,37 +74,37 @@ func TestANextStartIsAskedForAfterAChange(t *testing.T) {
 				}
 			}
 		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		bus := &aBus{}
+		expect := watched(t, bus, nil, decide.Unit{})
 		expect(time.Second, 0, "")
 		expect(time.Hour, 0)
-		refuse = "status 203/EXEC"
+		bus.answer(exec, nil)
 		write(program, "another")
-		expect(unitEvery, 1, "", refuse)
+		expect(unitEvery, 1, "", exec)
 		expect(2*startEvery, 2)
-		fails = errors.New("no answer")
+		bus.answer("", errors.New("no answer"))
 		write(flags, "A=2")
-		expect(unitEvery, 1, refuse)
-		refuse, fails = "", nil
+		expect(unitEvery, 1, exec)
+		bus.answer("", nil)
 		expect(startEvery, 1, "")
 		expect(time.Hour, 0)
-		fails = errors.New("no answer")
+		bus.answer("", errors.New("no answer"))
 		write(flags, "A=3")
 		expect(unitEvery, 1, "")
-		refuse, fails = "two\nlines", nil
+		bus.answer("two\nlines", nil)
 		expect(startEvery, 1, "two lines")
-		refuse = ""
+		bus.answer("", nil)
 		expect(startEvery, 1, "")
 		if err := os.Remove(program); err != nil {
 			t.Fatal(err)
 		}
 		expect(unitEvery, 1, "")
-		stop()
-
-		// A program that takes over goes on with what was known, and asks: its own file is new.
-		ctx, stop = context.WithCancel(t.Context())
-		l.Handover, refuse = &Handover{}, "status 203/EXEC"
-		go l.watchUnit(ctx, decide.Unit{Refuse: "status 217/USER"})
-		expect(time.Second, 1, "status 217/USER", "status 203/EXEC")
-		stop()
+	})
+	synctest.Test(t, func(t *testing.T) { // a program that takes over goes on with what was known, and asks: its own file is new
+		bus := &aBus{refuse: exec}
+		watched(t, bus, &Handover{}, decide.Unit{Refuse: user})(time.Second, 1, user, exec)
 	})
 }
 
