@@ -22,8 +22,11 @@ func StandAside(o Options, why string, runDirs ...string) error {
 	if h := o.Handover; h != nil && h.lock != nil {
 		_ = h.lock.Close() // ours, and in the way of the question that follows
 	}
-	if err := stateFolderIsFree(o); err != nil {
-		return err
+	held, inTime := within(diskAnswersWithin, func() error { return stateFolderIsFree(o) })
+	if !inTime { // a supervisor that runs has a kubelet, which is looked for next
+		o.Logger.Error("whether the state folder is in use is not known, because its disk does not answer", zap.String("folder", o.StateDir))
+	} else if held != nil {
+		return held
 	}
 	for _, o.RunDir = range runDirs {
 		unusable := prepareRunDir(o.RunDir)
@@ -46,25 +49,37 @@ func StandAside(o Options, why string, runDirs ...string) error {
 	return nil
 }
 
-// limitsBackWithin is how long the kubelet alone waits for it: the disk of the state folder, or the system bus, may never answer.
-const limitsBackWithin = 5 * time.Second
+const (
+	// diskAnswersWithin and limitsBackWithin are how long the kubelet alone waits for it: the disk of the state folder, or the system bus, may never
+	// answer.
+	diskAnswersWithin = 5 * time.Second
+	limitsBackWithin  = 5 * time.Second
+)
+
+// within gives what comes of something that may never end. Then it ends with this process, which becomes the kubelet.
+func within(limit time.Duration, do func() error) (err error, inTime bool) { //nolint:revive // the error is the answer, and not that of the wait
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err = <-done:
+		return err, true
+	case <-time.After(limit):
+		return nil, false
+	}
+}
 
 // giveLimitsBack: what the assigned configuration has limited would stay with the kubelet alone, which does not run with it.
 func giveLimitsBack(o Options, writeBack func(ctx context.Context, stateDir string) (said []string, err error)) {
 	ctx, cancel := context.WithTimeout(context.Background(), limitsBackWithin)
 	defer cancel()
-	done := make(chan error, 1)
-	go func() { // it ends with this process, which becomes the kubelet
+	err, inTime := within(limitsBackWithin, func() error {
 		said, err := writeBack(ctx, o.StateDir)
 		for _, words := range said {
 			o.Logger.Info(words)
 		}
-		done <- err
-	}()
-	var err error
-	select {
-	case err = <-done:
-	case <-ctx.Done():
+		return err
+	})
+	if !inTime {
 		err = fmt.Errorf("it takes more than %s, and a kubelet has to be started", limitsBackWithin)
 	}
 	if err != nil {
