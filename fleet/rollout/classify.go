@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -9,9 +8,6 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
-
-// youth is how long a node that is not Ready yet is a new one.
-const youth = 10 * time.Minute
 
 // member is a node that a pool owns, against the pool's target.
 type member struct {
@@ -172,35 +168,6 @@ func (p *pool) classOf(m *member, w *World) Class {
 	return Old
 }
 
-// joined: it was assigned what it has when it was new, and nothing has passed there yet. A process that began since does not know that.
-func joined(n *Node, s *Seen, now time.Time) bool {
-	age := now.Sub(n.Created).Abs()
-	return n.Good == nodev1.Local && age < 3*youth && age-s.Assigned < youth
-}
-
-// isNew: a node that nobody has assigned anything, made minutes ago or with the pool's own taint on it, Ready or not: nobody may have looked when it
-// was not.
-func (p *pool) isNew(n *Node, now time.Time) bool {
-	if n.Source != "" || n.Mark.Pool != "" || p.stable == nil {
-		return false
-	}
-	return isYoung(n, now) || p.Spec.JoinTaint != "" && slices.Contains(n.Taints, p.Spec.JoinTaint)
-}
-
-// hasJoined: it has what it was given when it was new, and has not proven it yet, or its taint is still to go.
-func (p *pool) hasJoined(m *member, now time.Time) bool {
-	if p.stable == nil || m.node.Source != m.keep || m.node.Mark.Pool != p.Name {
-		return false
-	}
-	return isYoung(m.node, now) && m.seen.Phase != Proven || p.Spec.JoinTaint != "" && slices.Contains(m.node.Taints, p.Spec.JoinTaint)
-}
-
-// isYoung: it was made minutes ago.
-func isYoung(n *Node, now time.Time) bool {
-	age := now.Sub(n.Created)
-	return age < youth && age > -youth
-}
-
 // judges: what the node has is the target, assigned in this attempt.
 func (p *pool) judges(n *Node) bool {
 	return p.target.there && n.Mark.Pool == p.Name && n.Retry == p.target.retry
@@ -263,99 +230,4 @@ func changing(n *Node, s *Seen) bool {
 		return true
 	}
 	return n.Mark.Pool != "" && n.Reason == nodev1.ReasonRolledBack
-}
-
-func (p *pool) tally(w *World) {
-	c := &p.count
-	c.of, c.dead = make(map[Class]int, len(Classes())), map[Class]int{}
-	for i := range p.members {
-		m := &p.members[i]
-		c.of[m.class]++
-		if !m.held && !m.young {
-			c.members++
-		}
-		if m.unavailable {
-			c.unavailable++
-		}
-		if m.superseded && m.class == Old {
-			c.superseded++
-		}
-		switch m.class {
-		case Applying, Waiting, OnTrial:
-			if !m.isDead && !m.young {
-				c.moving++
-			}
-		case Late:
-			if m.node.Ready && w.Denied[m.node.UID] == "" {
-				c.late++
-			}
-		}
-		p.tallyProgress(m)
-	}
-}
-
-// tallyProgress counts a member that can be updated. One that the API server does not let us patch is named and holds up nothing.
-func (p *pool) tallyProgress(m *member) {
-	c, k := &p.count, &p.cohorts[m.cohort]
-	if m.isDead && m.class != Failed && m.class != Old {
-		c.away++
-		c.dead[m.class]++
-		return
-	}
-	switch m.class {
-	case Old:
-		if !m.node.Ready {
-			c.away++
-			return
-		}
-		c.updatable++
-		k.nodes, k.updatable = k.nodes+1, true
-		return
-	case Late:
-		k.nodes++
-		return
-	case Blocked:
-		if m.denied {
-			c.denied++
-			return
-		}
-	case Failed, Applying, Waiting, OnTrial, Proven:
-	default:
-		return
-	}
-	c.updatable++
-	k.nodes, k.updatable = k.nodes+1, true
-	if m.class != Failed {
-		c.placed++
-	}
-	if m.class == Proven {
-		k.proven++
-	} else { // one that waits for its pods begins as soon as they end, and asks nobody
-		k.atRisk++
-	}
-	if m.begun && m.node.Source != m.want && m.class != Proven { // it is still at risk with what it should have no more
-		for i := range p.cohorts {
-			if other := &p.cohorts[i]; other.source == m.node.Source && other.minor == m.node.Minor && other.arch == m.node.Arch {
-				other.atRisk++
-			}
-		}
-	}
-	if m.class == Waiting && !m.hasWord() {
-		c.idle, k.idle = c.idle+1, k.idle+1
-	}
-}
-
-// hasWord: we have let it begin, by a drain or an approval.
-func (m *member) hasWord() bool {
-	given, _ := m.node.Asks.GivenBy(m.node.Consent)
-	return m.node.Draining || given
-}
-
-// countControlPlanes counts those of all pools, so that no two of a cluster are changed at once.
-func (d *decision) countControlPlanes(p *pool) {
-	for i := range p.members {
-		if m := &p.members[i]; m.unavailable && m.node.ControlPlane {
-			d.controlPlanesAway++
-		}
-	}
 }

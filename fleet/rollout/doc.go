@@ -6,15 +6,18 @@
 //
 //	belong    which pool owns which node; a tie owns none
 //	render    what each pool wants: layers become a revision, a revision becomes variants, one per set of layers that a node gets
-//	classify  what each member is in: Failed, Leaving, Manual, Joining, Applying, OnTrial, Proven, Old, …
+//	classify  what each member is in: Failed, Leaving, Manual, Joining, Applying, OnTrial, Proven, Old, … (joining, tally)
 //	judge     whether to hold (doubt, which lets go by itself), to stop (a verdict, which is latched), or whether a wave has passed
-//	choose    whom to assign now, whom to drain, and whose drain ends, within the wave and within maxUnavailable
+//	choose    whom to assign now, whom to drain, and whose drain ends, within the wave and within maxUnavailable (room, gate, send)
 //	report    status, conditions, events
 //
 // The words are these. A revision is base and layers, named by the hash of its content. A variant is what a node with a given set of layers
 // gets of it: an immutable ConfigMap, named by its content too. The target is the revision that a pool is on its way to, the stable one is
 // the last that was completed. A node at risk has been assigned a target that is not completed and has not proven it. The mark, an
 // annotation, records the exact assignment that a pool wrote: where the Node says otherwise, a person spoke, and the node is left alone.
+//
+// A cohort is a kind of nodes: a minor version of the kubelet, an architecture, and a variant. What was completed is proven in the cohorts that
+// completed it, and nowhere else (trust).
 //
 // It promises:
 //

@@ -1,0 +1,164 @@
+package rollout
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"slices"
+)
+
+// maxUnavailable is the number that the spec asks for: at least 1, unless it says 0.
+func (p *pool) maxUnavailable() int {
+	a := p.rules.maxUnavailable
+	if a.value == 0 {
+		return 0
+	}
+	return max(1, a.of(p.count.members))
+}
+
+// room is how many more nodes the target may reach now.
+func (p *pool) room() int {
+	if p.target.completed {
+		return rate
+	}
+	return min(p.goal-p.count.placed, rate)
+}
+
+// admits: a cohort that has not proven the target has at most one node at risk.
+func (p *pool) admits(m *member) bool {
+	c := &p.cohorts[m.cohort]
+	if m.trusted || c.proven > 0 {
+		return true
+	}
+	return c.atRisk == 0
+}
+
+// mayBegin: there is room in the wave for a member that waits for its pods to be let go on with it.
+func (p *pool) mayBegin(m *member) bool {
+	c := &p.cohorts[m.cohort]
+	isOne := m.trusted || c.proven > 0 || c.atRisk-c.idle <= 0
+	return p.maxUnavailable() > 0 && isOne && (p.target.completed || p.count.placed-p.count.idle < p.goal)
+}
+
+// begins counts one that is let go on.
+func (p *pool) begins(m *member) {
+	p.count.idle--
+	p.cohorts[m.cohort].idle--
+}
+
+// move assigns the target to candidates, as far as there is room.
+func (d *decision) move(p *pool, why Why, candidate func(*member) bool) {
+	if p.room() <= 0 || p.maxUnavailable() == 0 {
+		p.starved = p.starved || p.room() > 0
+		return
+	}
+	left := p.left(why)
+	for _, m := range p.candidates(candidate) {
+		if p.room() <= 0 || len(p.writes) >= rate {
+			return
+		}
+		if d.written(p, m.node) || !p.admits(m) {
+			continue
+		}
+		if !d.hasSlot(p, m, left) {
+			p.starved = true
+			continue
+		}
+		if !d.passes(p, m, why) {
+			continue
+		}
+		if !m.unavailable {
+			left--
+			p.count.unavailable++
+			if m.node.ControlPlane {
+				d.controlPlanesAway++
+			}
+			m.unavailable = true
+		}
+		p.place(m)
+		d.assign(p, m, why, m.want)
+	}
+}
+
+// left is how many more members may become unavailable. On the way back those count alone who change, or have what is left: who died of something
+// else holds nobody up. And one at a time may always go back.
+func (p *pool) left(why Why) int {
+	if why != WhyBack {
+		return p.maxUnavailable() - p.count.unavailable
+	}
+	taken, changing := 0, 0
+	for i := range p.members {
+		m := &p.members[i]
+		if m.unavailable && (m.changing() || m.superseded || m.node.Mark.Pool == p.Name && !p.wasCompleted(m.node.Retry.Hash)) {
+			taken++
+		}
+		if m.changing() && m.unavailable {
+			changing++
+		}
+	}
+	if changing == 0 {
+		return max(1, p.maxUnavailable()-taken)
+	}
+	return p.maxUnavailable() - taken
+}
+
+// hasSlot: there is room for one more, or the member takes none: it is NotReady or cordoned. One that changes already holds its own, as long as no
+// more do than may. Of control planes one is away at a time, whatever it is away for.
+func (d *decision) hasSlot(p *pool, m *member, left int) bool {
+	switch {
+	case !m.unavailable:
+		return left > 0 && (!m.node.ControlPlane || d.controlPlanesAway == 0)
+	case m.node.ControlPlane:
+		return d.controlPlanesAway <= 1
+	}
+	return !m.node.Ready || m.node.Cordoned || p.count.unavailable <= p.maxUnavailable() || left > 0
+}
+
+// place counts a member that is assigned the target now.
+func (p *pool) place(m *member) {
+	p.count.placed++
+	p.cohorts[m.cohort].atRisk++
+}
+
+// candidates are those who may be moved, in their order: first who is on a revision that is superseded or has failed, then the cohorts
+// without proof, then the domain in use, and one domain after the other, then by a hash, so that no node is always the first.
+func (p *pool) candidates(candidate func(*member) bool) []*member {
+	type ranked struct {
+		m            *member
+		rank         int
+		domain, hash [sha256.Size]byte
+	}
+	var all []ranked
+	for i := range p.members {
+		m := &p.members[i]
+		if !candidate(m) || m.want == "" || m.lacks != "" {
+			continue
+		}
+		rank := 0
+		if !m.superseded {
+			rank += 8
+		}
+		if p.cohorts[m.cohort].proven > 0 {
+			rank += 4
+		}
+		if !m.node.Ready {
+			rank += 2
+		}
+		r := ranked{m: m, rank: rank, hash: sha256.Sum256([]byte(string(m.node.UID) + p.target.retry.Hash))}
+		if t := p.gate.topology; t.key != "" {
+			domain := m.node.Labels[t.key]
+			if r.domain = sha256.Sum256([]byte(domain + p.target.retry.Hash)); p.gate.held[domain] == 0 {
+				r.rank++
+			}
+		}
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), bytes.Compare(a.domain[:], b.domain[:]), bytes.Compare(a.hash[:], b.hash[:]))
+	})
+	members := make([]*member, len(all))
+	for i := range all {
+		members[i] = all[i].m
+	}
+	return members
+}
