@@ -170,6 +170,8 @@ func (p pool) wayBack(o undoOptions) (v1alpha1.RevisionName, error) {
 			p.Name, pin.Name().Text(), p.Name)
 	case at == nil:
 		return v1alpha1.RevisionName{}, fmt.Errorf("pool %s has assigned nothing yet, so there is nothing to undo; kubectl kubelet rollout pause %s holds it", p.Name, p.Name)
+	case !p.observed():
+		return v1alpha1.RevisionName{}, fmt.Errorf("the newest change of pool %s has not been seen by the controller yet, so what an undo would go back to is not known; wait, or name it with --to-revision", p.Name)
 	}
 	before := p.completedBefore()
 	if before == nil {

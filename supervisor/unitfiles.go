@@ -33,7 +33,7 @@ func (l *loop) watchUnit(ctx context.Context, before decide.Unit) {
 		return
 	}
 	told := unitSeen{files: before.Now, refuse: before.Refuse} // of the program before this one: nothing where systemd has started us
-	asks := l.Handover != nil
+	asks := false                                              // systemd has just started us with them
 	for ctx.Err() == nil {
 		now := unitSeen{program: l.ownProgram(), refuse: told.refuse, asked: told.asked, unanswered: told.unanswered}
 		now.files, err = systemd.Digests(patterns)
@@ -47,6 +47,8 @@ func (l *loop) watchUnit(ctx context.Context, before decide.Unit) {
 			}
 			if asks {
 				l.askStart(ctx, &now)
+			} else if l.Handover != nil { // it has started another program: an upgrade has enough to do, so it is asked later
+				now.asked, now.unanswered = time.Now(), true
 			}
 			told, asks = now, true
 		}

@@ -104,7 +104,9 @@ func TestANextStartIsAskedForAfterAChange(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // a program that takes over goes on with what was known, and asks: its own file is new
 		bus := &aBus{refuse: exec}
-		watched(t, bus, &Handover{}, decide.Unit{Refuse: user})(time.Second, 1, user, exec)
+		expect := watched(t, bus, &Handover{}, decide.Unit{Refuse: user})
+		expect(time.Second, 0, user)
+		expect(startEvery, 1, exec)
 	})
 }
 

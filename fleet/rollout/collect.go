@@ -62,12 +62,14 @@ func CollectGone(w World, name string, revisionNames, variantNames []string) (re
 		return nil, nil
 	}
 	named, layers := namedByNodes(w.Nodes), w.layerObjects()
-	runs := false
+	runs := false // also what is not there any more: from its revision it can be made again
+	for source := range named {
+		runs = runs || IsVariantOf(name, variantOf(source))
+	}
 	for _, variant := range variantNames {
 		switch {
 		case !IsVariantOf(name, variant):
 		case named[sourceOf(variant)]:
-			runs = true
 		case !layers[Namespace+"/"+variant]:
 			variants = append(variants, variant)
 		}

@@ -333,3 +333,22 @@ func TestAFreshCluster(t *testing.T) {
 		}
 	}
 }
+
+// A word that somebody sets again and again is not forgotten for others, so that it never asks for anything anew.
+func TestAWordThatComesBackIsNotForgotten(t *testing.T) {
+	w := newTable(t)
+	say := func(word string) int64 {
+		w.pool.Spec.Rollout.Retry = word
+		_, w.pool.Status = w.decide(w.proven("n1"))
+		return w.pool.Status.Target.Attempt
+	}
+	say("git")
+	for i := range int64(2 * retryLimit) {
+		if got := say("person-" + string(rune('a'+i))); got != i+3 {
+			t.Fatalf("attempt %d, want %d", got, i+3)
+		}
+		if got := say("git"); got != i+3 {
+			t.Fatalf("the old word asks again: attempt %d, want %d", got, i+3)
+		}
+	}
+}

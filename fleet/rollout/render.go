@@ -194,12 +194,13 @@ const retryLimit = 16
 // it the stops of other revisions, so that these stay. Before there is a target it has nothing to raise.
 func (p *pool) hear(t *target) {
 	word := p.Spec.Rollout.Retry
-	if word == "" || slices.Contains(p.Status.Retries, word) {
+	if word == "" {
 		return
 	}
-	heard := append([]string{word}, p.Status.Retries...)
+	known := slices.Contains(p.Status.Retries, word)
+	heard := append([]string{word}, without(p.Status.Retries, word)...) // one that is said again and again is not forgotten
 	p.status.Retries = heard[:min(len(heard), retryLimit)]
-	if p.Status.Target == nil {
+	if known || p.Status.Target == nil {
 		return
 	}
 	p.status.Stops = slices.Clone(p.Status.Stops)
@@ -209,6 +210,10 @@ func (p *pool) hear(t *target) {
 		}
 	}
 	t.attempt++
+}
+
+func without(words []string, word string) []string {
+	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == word })
 }
 
 // stay keeps the target that the status names.

@@ -23,12 +23,21 @@ func budgetOf(name string) *v1alpha1.KubeletRolloutBudget {
 	return b
 }
 
-// budgetReady is a status with the controller's condition, and more conditions.
-func budgetReady(reason string, more string) string {
-	return fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":%q,"message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}%s]}}`, reason, more)
+// budgetReady is a status with the controller's condition.
+func budgetReady(reason string) string {
+	return fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":%q,"message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, reason)
 }
 
-const approved = `,{"type":"example.com/Approved","status":"True","reason":"a","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}`
+// approved is somebody's own condition. It is applied, because the controller may write its own at any time.
+const approved = `{"apiVersion":"kubelet-supervisor.io/v1alpha1","kind":"KubeletRolloutBudget","status":{"conditions":[` +
+	`{"type":"example.com/Approved","status":"True","reason":"a","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
+
+func (r *rights) approve(budget client.Object) act {
+	return func(who *person) error {
+		patch := client.RawPatch(types.ApplyPatchType, []byte(approved))
+		return who.Status().Patch(r.t.Context(), budget.DeepCopyObject().(client.Object), patch, client.DryRunAll, client.FieldOwner("approver"))
+	}
+}
 
 func (r *rights) actsOnBudgets() map[string]act {
 	budget := &v1alpha1.KubeletRolloutBudget{ObjectMeta: metav1.ObjectMeta{Name: budgetName}}
@@ -39,10 +48,10 @@ func (r *rights) actsOnBudgets() map[string]act {
 		"freeze a budget":                          r.merge(budget, `{"spec":{"frozen":true}}`),
 		"give a budget an owner":                   r.merge(budget, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"gone","uid":"1"}]}}`),
 		"delete a budget":                          r.delete(budget),
-		"write a budget's `Ready`":                 r.merge(budget, budgetReady("b", ""), "status"),
+		"write a budget's `Ready`":                 r.merge(budget, budgetReady("b"), "status"),
 		"remove a budget's `Ready`":                r.merge(budget, `{"status":{"conditions":[]}}`, "status"),
 		"write another field of a budget's status": r.merge(budget, `{"status":{"observedGeneration":77}}`, "status"),
-		"write a budget's `example.com/Approved`":  r.merge(budget, budgetReady("a", approved), "status"),
+		"write a budget's `example.com/Approved`":  r.approve(budget),
 	}
 }
 
@@ -59,15 +68,15 @@ func (r *rights) budgetStatus(people map[string]*person) {
 	if subresource == "" {
 		r.define(`{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/status","value":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}`)
 		r.await("the status is a part of the object", func() bool {
-			return cluster.RefusedBy(r.merge(budget, budgetReady("a", ""))(people["pool writer"])) == "policy"
+			return cluster.RefusedBy(r.merge(budget, budgetReady("a"))(people["pool writer"])) == "policy"
 		})
-		if err := r.merge(budget, budgetReady("a", ""))(people["operator"]); err != nil {
+		if err := r.merge(budget, budgetReady("a"))(people["operator"]); err != nil {
 			r.t.Errorf("the operator writes a status that is a part of the object: %v", err)
 		}
 		r.define(`{"op":"add","path":"/spec/versions/0/subresources","value":{"status":{}}}`)
 	}
 	r.await("the status is a subresource", func() bool {
-		patch := client.RawPatch(types.MergePatchType, []byte(budgetReady("a", "")))
+		patch := client.RawPatch(types.MergePatchType, []byte(budgetReady("a")))
 		err := people["controller"].Status().Patch(r.t.Context(), budget.DeepCopy(), patch)
 		if err != nil && !apierrors.IsNotFound(err) {
 			r.t.Fatal(err)
