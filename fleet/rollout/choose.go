@@ -38,10 +38,9 @@ func (d *decision) choose(p *pool) {
 // moveAll assigns the target as far as it may go now. What is refused holds up who needs it on the way back, and everybody on the way ahead.
 func (d *decision) moveAll(p *pool) {
 	switch {
-	case p.recoils != "":
 	case p.target.stable:
 		d.move(p, WhyBack, func(m *member) bool { return m.class == Old && m.superseded })
-		if p.refused == "" {
+		if p.refused == "" && p.recoils == "" {
 			d.move(p, WhyLate, func(m *member) bool { return m.class == Late && m.node.Ready })
 		}
 	case p.target.completed: // a stop is of the cohorts that have not proven it
@@ -88,6 +87,10 @@ func (d *decision) consent(p *pool) {
 		if m.class != Waiting || m.node.Asks == "" || m.hasWord() || d.written(p, m.node) || len(p.writes) >= rate {
 			continue
 		}
+		if p.count.unavailable > p.maxUnavailable() || m.node.ControlPlane && d.controlPlanesAway > 1 {
+			p.starved = true // it serves until it begins
+			continue
+		}
 		if m.node.Active == m.node.Source {
 			continue // it runs what it should: what waits is a change of its own files
 		}
@@ -123,7 +126,7 @@ func (d *decision) takeBack(p *pool) {
 func (d *decision) join(p *pool) {
 	for i := range p.members {
 		m := &p.members[i]
-		if m.class != Joining || p.stable == nil || m.node.Ready && !m.isNew {
+		if m.class != Joining || p.stable == nil || m.node.Ready && !m.isNew || len(p.writes) >= 4*rate { // more are not sent at once
 			continue
 		}
 		refused := m.node.Source == m.keep && m.seen.Phase == Failed
@@ -158,7 +161,7 @@ func (d *decision) untaint(p *pool) {
 			continue
 		}
 		none := p.status.Stable == nil || p.status.Stable.Local
-		if slices.Contains(m.node.Taints, key) && (none || m.seen.Runs) && !d.written(p, m.node) {
+		if len(p.writes) < 4*rate && slices.Contains(m.node.Taints, key) && (none || m.seen.Runs) && !d.written(p, m.node) {
 			w := d.write(p, m, WhyJoin)
 			w.RemoveTaint = key
 			p.writes = append(p.writes, w)

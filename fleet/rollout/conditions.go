@@ -60,7 +60,9 @@ func (p *pool) finished() bool {
 		return false
 	case len(p.members) == 0:
 		return true
-	case !p.target.stable || p.count.superseded > 0 || p.count.late > 0:
+	case !p.target.stable || p.count.superseded > 0 || p.count.late > 0 || p.recoils != "":
+		return false
+	case p.count.of[Proven] == 0 && p.count.of[Failed]+p.count.of[Blocked] > 0: // nobody runs it
 		return false
 	}
 	return !p.begun && p.wasFinished() || p.inMotion() == 0

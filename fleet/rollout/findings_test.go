@@ -352,3 +352,41 @@ func TestAWordThatComesBackIsNotForgotten(t *testing.T) {
 		}
 	}
 }
+
+// One that has the new revision and died with its machine holds the way back up no longer than it takes to leave it alone.
+func TestUndoBesideADeadNodeWithTheNewRevision(t *testing.T) {
+	s := newScript(10, string(good), nil)
+	s.until(s.completed, 6*time.Hour)
+	stable := s.pool().Status.Stable.Revision
+	s.edit(func(spec *v1alpha1.KubeletPoolSpec) { spec.Layers = []v1alpha1.Layer{inline("fleet", `{"maxPods":7}`)} })
+	moved := func() (alive int, one *machine) {
+		for _, m := range s.api.machines {
+			if m.Retry.Hash != s.pool().Status.Stable.Hash && !m.deaf {
+				alive, one = alive+1, m
+			}
+		}
+		return alive, one
+	}
+	s.until(func() bool { n, _ := moved(); return n >= 5 }, 3*time.Hour)
+	s.run(2 * time.Minute)
+	_, dies := moved()
+	dies.Ready, dies.deaf, dies.dirty = false, true, true
+	s.run(time.Minute)
+	s.edit(func(spec *v1alpha1.KubeletPoolSpec) { spec.Rollout.Pin = pinned(stable) })
+	s.run(30 * time.Minute)
+	if n, _ := moved(); n > 0 {
+		t.Errorf("%d nodes still have the new revision", n)
+	}
+}
+
+// A pool that was made before its nodes begins with them.
+func TestAPoolBeforeItsNodes(t *testing.T) {
+	s := newScript(0, string(good), nil)
+	s.run(time.Minute)
+	for range 10 {
+		s.node(func(m *machine) { m.Created = s.wall() })
+	}
+	if !s.until(s.completed, 2*time.Hour) {
+		t.Errorf("it does not begin: %+v", s.pool().Status.Nodes)
+	}
+}

@@ -78,7 +78,7 @@ func (d *decision) gateOf(b *Budget, members []*member) *gate {
 		if count++; unavailable {
 			g.unavailable++
 		}
-		if unavailable && changing(n, &d.seen[i]) {
+		if m := members[i]; unavailable && changing(n, &d.seen[i]) && (m == nil || !m.isDead) {
 			g.changing++
 		}
 	}
@@ -210,7 +210,7 @@ func (g *gate) bars(m *member, why Why) said {
 		return g.says(ReasonWaitsForZone, fmt.Sprintf("has nodes under way in %d of at most %d domains of %s", len(g.held), g.topology.max, g.topology.key))
 	case g.maxUnavailable == 0, g.maxUnavailable > 0 && !m.unavailable && g.unavailable >= g.maxUnavailable && !(why == WhyBack && g.changing == 0):
 		return g.says(ReasonBudgetExhausted, fmt.Sprintf("has %d of at most %d nodes unavailable", g.unavailable, g.maxUnavailable))
-	case why == WhyDrain && g.maxUnavailable > 0 && g.unavailable > g.maxUnavailable:
+	case (why == WhyDrain || why == WhyConsent) && g.maxUnavailable > 0 && g.unavailable > g.maxUnavailable:
 		return g.says(ReasonBudgetExhausted, fmt.Sprintf("has %d of at most %d nodes unavailable", g.unavailable, g.maxUnavailable))
 	case why == WhyMove && !m.unproven && g.maxUnproven >= 0 && g.unproven >= g.maxUnproven:
 		return g.says(ReasonBudgetExhausted, fmt.Sprintf("has %d of at most %d nodes with a revision that is not proven", g.unproven, g.maxUnproven))

@@ -89,6 +89,9 @@ func (p *pool) left(why Why) int {
 	taken, changing := 0, 0
 	for i := range p.members {
 		m := &p.members[i]
+		if m.isDead { // it will not answer, and nobody waits for it
+			continue
+		}
 		if m.unavailable && (m.changing() || m.superseded || m.node.Mark.Pool == p.Name && !p.wasCompleted(m.node.Retry.Hash)) {
 			taken++
 		}

@@ -172,7 +172,7 @@ func (s *sim) checkBudget(v *view, name string, b *v1alpha1.KubeletRolloutBudget
 		}
 		if v.away(n) && !v.young(n) {
 			away++
-			if v.changes(n) {
+			if v.changes(n) && !v.dead(n) {
 				changing++
 			}
 		}

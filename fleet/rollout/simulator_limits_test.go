@@ -44,6 +44,8 @@ func (s *sim) checkUnavailable(v *view, p *Pool) {
 		if v.away(n) && !v.young(n) {
 			before++
 			switch {
+			case v.dead(n): // it will not answer
+				strangers++
 			case v.changes(n):
 				changing++
 			case n.Mark.Pool != p.Name || p.wasDone(n.Retry.Hash) || n.Retry.Hash == localHash || stable != nil && n.Retry.Hash == stable.Hash:

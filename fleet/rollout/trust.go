@@ -53,7 +53,7 @@ func (p *pool) keepProofs(entry *v1alpha1.RevisionStatus, now metav1.Time) {
 
 // noteProof notes that the cohort of a node has proven what the node has.
 func (p *pool) noteProof(entry *v1alpha1.RevisionStatus, n *Node, now metav1.Time) {
-	if p.trusts(entry.Hash, n, n.Source) {
+	if p.trusts(entry.Hash, n, n.Source) || len(entry.ProvenIn) >= proofLimit { // whoever is not among them needs a canary
 		return
 	}
 	hash := strings.TrimPrefix(variantOf(n.Source), variantPrefix+p.Name+"-")

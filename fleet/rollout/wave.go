@@ -29,6 +29,10 @@ func (d *decision) advance(p *pool) {
 		p.clock = Clock{}
 		return
 	}
+	if c := &p.count; c.placed == 0 && c.of[Old] == 0 && c.late > 0 { // all that were there when it was opened are gone
+		p.clock.Opened, p.opened = d.w.Now, d.w.Now
+		d.classify(p)
+	}
 	if reached := p.count.placed + p.count.of[Proven]; reached > p.clock.Reached {
 		p.clock.Reached, p.clock.Idle = reached, 0
 	}
@@ -127,9 +131,16 @@ func (p *pool) waveProven() bool {
 	if p.clock.Wave > 1 || p.target.completed {
 		allowed = max(1, p.rules.tolerate.of(placed))
 	}
-	inMotion := p.inMotion() + c.of[Failed]
+	inMotion := p.inMotion()
+	if failed := c.of[Failed]; !p.target.completed || failed > max(1, p.rules.tolerate.of(placed)) {
+		inMotion += failed
+	}
 	if !p.lastWave() { // one that waits for its pods may wait for days: it fills this wave and the next
-		inMotion -= c.of[Waiting] - c.dead[Waiting]
+		waiting := c.of[Waiting] - c.dead[Waiting]
+		if waiting > 0 && p.clock.Wave > 1 && c.of[Proven] < p.goalOf(p.clock.Wave-1) {
+			return false // else those who wait would fill one wave after the other, and begin at once
+		}
+		inMotion -= waiting
 	}
 	if p.target.completed {
 		inMotion += c.superseded
