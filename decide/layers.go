@@ -107,8 +107,16 @@ func (s *State) mayTake(merged Version) bool {
 
 // planMerge asks about today's merge before a start, for it is taken at a start. Where the environment was to blame a moment ago, what ran goes on.
 func (s *State) planMerge() Action {
+	if s.Child.Alive {
+		return nil
+	}
+	return s.proveToday()
+}
+
+// proveToday asks about today's merge, where nobody has answered yet.
+func (s *State) proveToday() Action {
 	v := s.Today.Version
-	if v == nil || s.Child.Alive || s.Today.Failing || !s.usable(v) || s.proof(v.Content, s.OnDisk) != nil || s.owed(v) != nil || s.environmentBlocks() {
+	if v == nil || s.Today.Failing || !s.usable(v) || s.proof(v.Content, s.OnDisk) != nil || s.owed(v) != nil || s.environmentBlocks() {
 		return nil
 	}
 	return s.prove(v)

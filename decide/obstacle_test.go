@@ -6,6 +6,7 @@ import (
 	"time"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 var (
@@ -284,5 +285,31 @@ func TestWhatWaitsIsLookedAtOverTodaysFile(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A merge that the node is at fault for is asked about now and then, while the change that would take it waits.
+func TestTodaysMergeThatTheNodeSpoilsIsAskedForSeldom(t *testing.T) {
+	for name, how := range map[string]func(*Settings){"changes are held": holding, "changes are allowed": allowing} {
+		t.Run(name, func(t *testing.T) {
+			d := goodLayers(t, how)
+			d.obstacles["two/local"] = []Obstacle{swapIsOn}
+			d.layers("two", "1").pass(time.Minute)
+			d.refused["two/edited"] = Proof{Outcome: config.Environment, Words: "the kubelet says no"}
+			d.refuse("edited", false).fresh().ownFile("edited").pass(time.Hour)
+			if n := d.times("prove two/edited"); n == 0 || n > 130 {
+				t.Errorf("asked %d times in an hour", n)
+			}
+		})
+	}
+}
+
+// A credential is looked at whatever the kubelet tells: what a look does not find of it is gone.
+func TestACredentialThatIsRenewedIsSeen(t *testing.T) {
+	d := obstructedOne(t, hasExpired)
+	d.obstacles["one"], d.untold = nil, true
+	d.pass(time.Minute)
+	if len(d.s.Outlook.Obstacles) > 0 {
+		t.Errorf("kept: %v", d.s.Outlook.Obstacles)
 	}
 }

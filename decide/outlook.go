@@ -96,11 +96,13 @@ func (o *Outlook) keepLosses(before Outlook) {
 	o.Words = before.Words + "; " + o.Words
 }
 
-// keepObstacles keeps those that an earlier look has met, where this one could not see whether they are gone.
+// keepObstacles keeps those that an earlier look has met, where this one could not see whether they are gone. The kubelet's credential is looked at
+// whatever the configuration says.
 func (o *Outlook) keepObstacles(before Outlook) {
 	o.Obstacles = slices.Clone(o.Obstacles)
 	for _, known := range before.Obstacles {
-		if !slices.ContainsFunc(o.Obstacles, func(now Obstacle) bool { return now.Kind == known.Kind }) {
+		is := slices.ContainsFunc(o.Obstacles, func(now Obstacle) bool { return now.Kind == known.Kind })
+		if !is && known.Kind != ObstacleCredential {
 			o.Obstacles = append(o.Obstacles, known)
 		}
 	}

@@ -160,8 +160,8 @@ func (s *State) planReplace(want *Version) move {
 	case s.Disruption == Hold && (s.Reset != nil || s.Pending != nil), s.Reset != nil && s.mayHold(nil): // the newest change is the one that counts
 		return move{kind: keepChild}
 	}
-	if v := s.Today.Version; v != nil && Same(want, s.Assigned) && s.usable(v) && s.proof(v.Content, s.OnDisk) == nil && s.owed(v) == nil {
-		return move{kind: act, action: s.prove(v)} // else the start would take it unseen
+	if do := s.proveToday(); do != nil && Same(want, s.Assigned) {
+		return move{kind: act, action: do} // else the start would take it unseen
 	}
 	switch wait := s.waitBefore(want); {
 	case wait == nil:

@@ -49,6 +49,7 @@ func nextStart(ctx context.Context, pid int) (words []string, err error) {
 func nextStartOfThis(ctx context.Context) ([]string, error) { return nextStart(ctx, os.Getpid()) }
 
 // filesOfThis gives patterns of the files from which systemd would start the supervisor that runs, those of drop-ins to come among them.
+// It is asked once by each program that takes over, so it is the place to clear up after the one before.
 func filesOfThis(ctx context.Context) ([]string, error) {
 	unit, err := unitOf(os.Getpid())
 	if err != nil {

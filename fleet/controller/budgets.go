@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -66,13 +67,17 @@ func (c *Controller) writeBudgets(ctx context.Context, plan *rollout.Plan) (late
 		}
 		known.wrote, known.written = c.monotonic(), true
 		c.budgets[name] = known
-		switch err := c.writeBudget(ctx, known.object, status); {
+		err := c.writeBudget(ctx, known.object, status)
+		switch {
 		case err == nil, apierrors.IsConflict(err):
 			c.refusedBudgets.forget(name)
 		case c.refusedBudgets.note(name, err, c.monotonic()):
 			c.log.Error(err, "the status of a KubeletRolloutBudget was refused", "budget", name)
 		}
 		later = sooner(later, statusEvery)
+		if errors.Is(err, context.DeadlineExceeded) {
+			break // the others would hang as well, and the pools wait
+		}
 	}
 	return later
 }

@@ -1,7 +1,9 @@
 package controller
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -22,7 +24,11 @@ import (
 
 // budget makes a KubeletRolloutBudget over all nodes.
 func (s *stage) budget(frozen bool, windows ...v1alpha1.Window) {
-	b := &v1alpha1.KubeletRolloutBudget{ObjectMeta: metav1.ObjectMeta{Name: "all", Generation: time.Now().UnixNano()}}
+	s.namedBudget("all", frozen, windows...)
+}
+
+func (s *stage) namedBudget(name string, frozen bool, windows ...v1alpha1.Window) {
+	b := &v1alpha1.KubeletRolloutBudget{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: time.Now().UnixNano()}}
 	b.Spec.Frozen, b.Spec.Windows = frozen, windows
 	s.api.put(b)
 }
@@ -169,6 +175,33 @@ func TestThePoolConsents(t *testing.T) {
 		patches := slices.DeleteFunc(s.writes()[before:], func(w string) bool { return !strings.HasPrefix(w, "patch Node/") })
 		if len(patches) != 1 || n.Annotations[nodev1.ConfigSourceAnnotation] == "" {
 			t.Errorf("it wrote %v", patches)
+		}
+	})
+}
+
+// A webhook that hangs over the statuses of budgets costs a turn one request, after the nodes have been written.
+func TestBudgetsThatHang(t *testing.T) {
+	play(t, func(s *stage) {
+		s.nodes(3)
+		for i := range 20 {
+			s.namedBudget(fmt.Sprint("b", i), false)
+		}
+		longest := time.Duration(0)
+		s.api.before = func(request string) error {
+			if strings.HasPrefix(request, "patch status of KubeletRolloutBudget/") {
+				time.Sleep(requestTime)
+				return fmt.Errorf("Patch: %w", context.DeadlineExceeded)
+			}
+			return nil
+		}
+		s.pool(atOnce)
+		for range 60 {
+			began := time.Now()
+			s.turns(1)
+			longest = max(longest, time.Since(began))
+		}
+		if got := s.reason(); got != rollout.ReasonCompleted || longest > 3*requestTime {
+			t.Errorf("the pool is %s, and a turn took %v", got, longest)
 		}
 	})
 }

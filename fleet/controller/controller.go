@@ -132,7 +132,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 func (c *Controller) carryOut(ctx context.Context, w *rollout.World, plan *rollout.Plan) (time.Duration, error) {
 	again := min(plan.Look, longestElapsed)
 	later, written, err := c.writeStatuses(ctx, w, plan)
-	again = sooner(sooner(again, later), c.writeBudgets(ctx, plan))
+	again = sooner(again, later)
 	c.remember(w, plan, written)
 	c.metrics.report(w, plan)
 	again = sooner(again, c.tryAgain())
@@ -143,6 +143,7 @@ func (c *Controller) carryOut(ctx context.Context, w *rollout.World, plan *rollo
 	if err := c.send(ctx, writes); err != nil {
 		return again, err
 	}
+	again = sooner(again, c.writeBudgets(ctx, plan))
 	if len(writes) > 0 {
 		return time.Millisecond, nil // looks again after what was answered
 	}

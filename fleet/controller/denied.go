@@ -100,11 +100,7 @@ func (d *denials) next(now time.Duration) (in time.Duration) {
 }
 
 func (d *denials) note(uid types.UID, objection objection, words string, now time.Duration) denial {
-	one := d.all[uid]
-	if one.objection != objection {
-		one.times = 0
-	}
-	one = denial{objection, words, one.times + 1, now}
+	one := denial{objection, words, d.all[uid].times + 1, now} // in whichever ways: two webhooks may take turns
 	d.all[uid] = one
 	return one
 }

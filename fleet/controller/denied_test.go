@@ -228,3 +228,14 @@ func TestAFailureThatIsOverIsForgotten(t *testing.T) {
 		t.Errorf("%+v are kept", d.all)
 	}
 }
+
+// Two webhooks that take turns put a Node off as one does.
+func TestRefusalsOfSeveralKinds(t *testing.T) {
+	d := newDenials()
+	for i := range 20 {
+		d.note("n", []objection{refusesPatch, failsPatch, altersPatch}[i%3], "no", 0)
+	}
+	if one := d.all["n"]; one.until() != deniedFor || !one.counts() {
+		t.Errorf("%+v is tried again after %v", one, one.until())
+	}
+}

@@ -53,15 +53,13 @@ func (v *keptView) gone(w *rollout.World) map[string]orphans {
 // isGoneRecord says whether this controller has made the ConfigMap that says since when a pool is gone.
 func isGoneRecord(object client.Object) bool {
 	pool := object.GetLabels()[goneLabel]
-	made, is := object.(*corev1.ConfigMap)
-	return is && pool != "" && object.GetLabels()[managedByLabel] == Name && object.GetName() == goneName(pool) &&
-		made.Immutable != nil && *made.Immutable && maps.Equal(made.Data, goneData(pool))
+	record, is := object.(*corev1.ConfigMap)
+	return is && pool != "" && record.Labels[managedByLabel] == Name && record.Name == goneName(pool) &&
+		record.Immutable != nil && *record.Immutable && record.Data[goneKey] == pool
 }
 
-// goneData is all that a record says. Labels alone prove nothing: others may write them.
-func goneData(pool string) map[string]string {
-	return map[string]string{"about": "KubeletPool " + pool + " is gone since this was made. What was kept of it, and no node names, is deleted a day later."}
-}
+// goneKey is what the record says to programs. Labels alone prove nothing, because others may write them.
+const goneKey = "pool"
 
 func goneName(pool string) string { return "pool-" + pool + "-gone" }
 
@@ -82,7 +80,8 @@ func (c *Controller) recordGone(ctx context.Context, w *rollout.World) error {
 		}
 		immutable := true
 		record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: rollout.Namespace, Name: goneName(pool),
-			Labels: map[string]string{goneLabel: pool, managedByLabel: Name}}, Immutable: &immutable, Data: goneData(pool)}
+			Labels: map[string]string{goneLabel: pool, managedByLabel: Name}}, Immutable: &immutable, Data: map[string]string{goneKey: pool, "about": "KubeletPool " + pool +
+			" is gone since this was made. What was kept of it, and no node names, is deleted a day later."}}
 		if _, err := c.create(ctx, record); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("recording that pool %s is gone: %w", pool, err)
 		}

@@ -57,8 +57,8 @@ type pool struct {
 	count      counts
 	clock      Clock
 	opened     time.Time // when the wave was opened that the members are classified for
-	classified bool
-	answered   int // how many of the wave's nodes had been assigned the target before this decision
+	classified bool      // once: the time since the last decision has been counted
+	answered   int       // how many of the wave's nodes had been assigned the target before this decision
 	goal       int
 	doubt      string // why new assignments wait
 	recoils    string // why nobody goes where it was completed before: nodes that had proven it do not take it any more

@@ -51,8 +51,8 @@ func (t *target) text() string { return fmt.Sprintf("%s, attempt %d", t.name.Tex
 func (d *decision) render(p *pool) {
 	p.status = p.Status // lists are replaced, but for these two
 	p.status.Revisions, p.status.Conditions = slices.Clone(p.Status.Revisions), slices.Clone(p.Status.Conditions)
-	d.findStable(p)
 	p.readProofs()
+	d.findStable(p)
 	revision, err := d.wanted(p)
 	if err != nil {
 		p.invalid = err.Error()

@@ -59,9 +59,6 @@ func (p *pool) noteProof(entry *v1alpha1.RevisionStatus, n *Node, now metav1.Tim
 	hash := strings.TrimPrefix(variantOf(n.Source), variantPrefix+p.Name+"-")
 	cohort := v1alpha1.CohortProof{Cohort: n.Minor + "/" + n.Arch + "/" + hash, Time: now}
 	entry.ProvenIn = append([]v1alpha1.CohortProof{cohort}, entry.ProvenIn[:min(len(entry.ProvenIn), proofLimit-1)]...)
-	if p.proofs == nil {
-		p.proofs = map[string]map[proof]bool{}
-	}
 	if p.proofs[entry.Hash] == nil {
 		p.proofs[entry.Hash] = map[proof]bool{}
 	}
