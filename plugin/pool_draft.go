@@ -159,7 +159,7 @@ func (d draft) writeWaves(to io.Writer) {
 		text := nodeCount(wave.Goal)
 		switch {
 		case d.then.Completed:
-			text = "all of them, since it was completed before; a kind of nodes that has not proven it gets a canary first"
+			text = "all of them, since all kinds of nodes have completed it before"
 		case wave.Goal == before:
 			text += ", no more than before"
 		case before > 0:

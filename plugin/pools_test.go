@@ -72,12 +72,18 @@ func newFakePool(t *testing.T, layers ...string) *fakePool {
 		entry := v1alpha1.RevisionStatus{RevisionName: name, Result: v1alpha1.ResultRolling}
 		if i+1 < len(layers) {
 			p.Status.Stable = &name
-			entry.Result, entry.Proven = v1alpha1.ResultCompleted, 4
+			entry.Result, entry.Proven, entry.ProvenIn = v1alpha1.ResultCompleted, 4, []v1alpha1.CohortProof{{Cohort: "v1.36/amd64/" + variantHash(&r)}}
 			p.completes(name)
 		}
 		p.Status.Revisions = append([]v1alpha1.RevisionStatus{entry}, p.Status.Revisions...)
 	}
 	return p
+}
+
+// variantHash is that of what all nodes get of a revision.
+func variantHash(r *rollout.Revision) string {
+	source := strings.TrimSuffix(r.SourceFor(nil), "/"+rollout.VariantKey)
+	return source[strings.LastIndexByte(source, '-')+1:]
 }
 
 func (p *fakePool) keep(t *testing.T, r rollout.Revision, made time.Time) {

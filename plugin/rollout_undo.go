@@ -31,8 +31,8 @@ func newRolloutUndo(s *session) *cobra.Command {
 		Use:   "undo POOL",
 		Short: "Go back to the revision that was completed before",
 		Long: `Go back: in the middle of a rollout, or after a stop, to the revision that was completed last; from a completed one to the one that was completed
-before it. Nodes go back within maxUnavailable, and what was assigned and not begun is taken back without a restart. While the pool is on its way back,
-the same command changes nothing.
+before it. Nodes go back within maxUnavailable; those of a kind that has not completed it, such as with a newer kubelet, go by waves. What was
+assigned and not begun is taken back without a restart. While the pool is on its way back, the same command changes nothing.
 
 The nodes' own configuration is reached by --to-local alone. That, and a revision that was never completed, is shown and asked for first; scripts
 give --yes.

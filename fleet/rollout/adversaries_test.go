@@ -148,6 +148,22 @@ func adversaries() []adversary {
 		{"a stalled leader with a stale cache", func(s *sim) { s.ignoresLease = true }, stalled},
 		{"one Node whose PATCH is refused", world(func(w *World) { w.Denied = nil }), patchRefused},
 		{"kubelets get newer, and the layers are reverted", trusting, newerKubelets},
+		{"remediation deletes what the stable revision kills in a new cohort", world(func(w *World) {
+			w.Gone = nil
+			for i := range w.Pools {
+				w.Pools[i].Status.Revisions = slices.Clone(w.Pools[i].Status.Revisions)
+				for j := range w.Pools[i].Status.Revisions {
+					w.Pools[i].Status.Revisions[j].FailedIn = nil
+				}
+			}
+		}), newCohort},
+		{"a kubelet is upgraded, and dies", everySeen(func(seen *Seen) { seen.Upgraded = false }), upgraded},
+		{"a canary flaps", everySeen(func(seen *Seen) {
+			if seen.Ready {
+				seen.IllFor = 0
+			}
+		}), flapping},
+		{"labels flap in a rollout", everySeen(func(seen *Seen) { seen.AsksFor = time.Hour }), labelsFlap},
 		{"a GPU node joins", world(func(w *World) { // layers are those of the pool, not of the node
 			for i := range w.Nodes {
 				w.Nodes[i].Labels = map[string]string{"pool": "a"}

@@ -13,7 +13,7 @@ const rate = 8
 // choose says whom to assign now. What takes something back or lets a new node in needs no room; everything else is within the wave and
 // within maxUnavailable.
 func (d *decision) choose(p *pool) {
-	p.answered = p.count.placed
+	p.answered = p.placed()
 	if !d.w.Synced || d.w.Mute[p.Name] {
 		return
 	}
@@ -39,19 +39,21 @@ func (d *decision) choose(p *pool) {
 func (d *decision) moveAll(p *pool) {
 	switch {
 	case p.target.stable:
-		d.move(p, WhyBack, func(m *member) bool { return m.class == Old && m.superseded })
+		d.move(p, WhyBack, func(m *member) bool { return m.class == Old && m.superseded && !p.failedIn(m) })
 		if p.refused == "" && p.recoils == "" {
-			d.move(p, WhyLate, func(m *member) bool { return m.class == Late && m.node.Ready })
+			d.move(p, WhyLate, func(m *member) bool { return m.class == Late && m.node.Ready && !p.failedIn(m) })
 		}
-	case p.target.completed: // a stop is of the cohorts that have not proven it
-		d.move(p, WhyBack, func(m *member) bool {
-			return m.class == Old && (m.node.Ready || m.superseded) && (p.target.stopped == nil || m.trusted)
-		})
-	case p.target.stopped != nil:
-	case p.refused == "":
-		d.move(p, WhyMove, func(m *member) bool { return m.class == Old && (m.node.Ready || m.superseded) })
+		return
+	case p.target.completed:
+		d.move(p, WhyBack, func(m *member) bool { return m.goes() && m.trusted })
+	}
+	if p.target.stopped == nil && p.refused == "" && p.wavers == "" {
+		d.move(p, WhyMove, func(m *member) bool { return m.goes() && !(p.target.completed && m.trusted) })
 	}
 }
+
+// goes: it is to be moved, and can be.
+func (m *member) goes() bool { return m.class == Old && (m.node.Ready || m.superseded) }
 
 // mend gives a blocked node whose labels have changed the variant that it should have by now: that may be the cure. It needs no room, for it
 // is the same node at the same risk.
@@ -65,14 +67,14 @@ func (d *decision) mend(p *pool) {
 	}
 	for i := range p.members {
 		m := &p.members[i]
-		if m.relabelled(p) && m.lacks == "" && len(p.writes) < rate && !d.written(p, m.node) && d.passes(p, m, why) {
+		if m.outgrew(p) && m.lacks == "" && len(p.writes) < rate && !d.written(p, m.node) && d.passes(p, m, why) {
 			d.assign(p, m, why, m.want)
 		}
 	}
 }
 
-// relabelled: it is blocked, and should have another variant by now.
-func (m *member) relabelled(p *pool) bool {
+// outgrew: it is blocked with a variant that its labels do not ask for any more.
+func (m *member) outgrew(p *pool) bool {
 	return m.class == Blocked && m.begun && m.want != "" && m.node.Source != m.want && p.judges(m.node)
 }
 
@@ -126,6 +128,9 @@ func (d *decision) takeBack(p *pool) {
 func (d *decision) join(p *pool) {
 	for i := range p.members {
 		m := &p.members[i]
+		if d.letJoin(p, m) {
+			continue
+		}
 		if m.class != Joining || p.stable == nil || m.node.Ready && !m.isNew || len(p.writes) >= 4*rate { // more are not sent at once
 			continue
 		}
@@ -134,7 +139,7 @@ func (d *decision) join(p *pool) {
 			continue
 		}
 		deadlock := refused && !p.target.stable && p.target.stopped == nil && !p.Spec.Rollout.Paused && !p.holds() &&
-			p.count.of[Proven] > 0 && p.room() > 0 && p.admits(m)
+			p.count.of[Proven] > 0 && p.room(WhyMove) > 0 && p.admits(m)
 		switch {
 		case m.node.Source != m.keep && !(m.keep == nodev1.Local && m.node.Source == ""):
 			d.assign(p, m, WhyJoin, m.keep)
@@ -146,6 +151,17 @@ func (d *decision) join(p *pool) {
 			d.assign(p, m, WhyJoin, m.want)
 		}
 	}
+}
+
+// letJoin lets a new node go on with the stable revision, where the pool's rule is that pods may die.
+func (d *decision) letJoin(p *pool, m *member) bool {
+	if !m.young || m.node.Source != m.keep || m.seen.Phase != Waiting || !p.rules.disrupts || m.node.Asks == "" || m.hasWord() || d.written(p, m.node) {
+		return false
+	}
+	w := d.write(p, m, WhyJoin)
+	w.Consent = m.node.Asks.WithAny()
+	p.writes = append(p.writes, w)
+	return true
 }
 
 // untaint removes the taint that keeps pods from a new node, once it runs what it should.

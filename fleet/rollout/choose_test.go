@@ -243,7 +243,7 @@ func TestTheDeadlineKeepsTheCause(t *testing.T) {
 // The goals of the default waves; percentages are rounded up, and a wave never falls below the one before.
 func TestGoals(t *testing.T) {
 	for nodes, want := range map[int][]int{1: {1, 1, 1, 1}, 5: {1, 1, 3, 5}, 12: {1, 2, 6, 12}, 114: {1, 12, 57, 114}, 120: {1, 12, 60, 120}} {
-		p := pool{Pool: &Pool{rules: ReadPool(newPool("a", nil), nil, time.LoadLocation).rules}, count: counts{updatable: nodes}, cohorts: []cohort{{updatable: true}}}
+		p := pool{Pool: &Pool{rules: ReadPool(newPool("a", nil), nil, time.LoadLocation).rules}, count: counts{inWaves: nodes}, cohorts: []cohort{{inWaves: true}}}
 		for i, goal := range want {
 			if got := p.goalOf(int32(i + 1)); got != goal {
 				t.Errorf("of %d nodes wave %d has %d, not %d", nodes, i+1, got, goal)

@@ -1,8 +1,6 @@
 package rollout
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/labels"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
@@ -33,6 +31,11 @@ type member struct {
 	trusted bool
 	// unproven: what it has is not completed, and it has not proven it.
 	unproven bool
+	// labelsMoved: its labels ask for another variant than a moment ago.
+	labelsMoved bool
+	// inWaves: whether it gets the target is for the waves to say. Those are not in them whose cohort has completed it, nor those who have had the same
+	// of another revision.
+	inWaves bool
 	// denied: the API server refuses our PATCH of it.
 	denied bool
 	// lacks says why the API server does not take the variant that it should have.
@@ -45,17 +48,21 @@ type cohort struct {
 	source              string // its variant of the target
 	nodes, proven       int
 	atRisk, idle        int  // idle: of those at risk, the ones that wait for their pods and have no word of ours
-	updatable           bool // it has a Ready node, or one with the target
+	inWaves             bool // somebody of it is in the waves
 }
 
 // counts are the members by class, and what the rules ask of them.
 type counts struct {
-	of, dead                         map[Class]int
-	members, updatable, placed, away int
-	unavailable, denied, superseded  int
-	idle                             int
-	moving                           int // neither dead nor new: they have the target, and have not answered for good
-	late                             int // that can be moved
+	of, dead                        map[Class]int
+	members, updatable, away        int
+	have                            int // the target, in waves or not
+	inWaves, placed, proved         int // in waves: all, those who have the target, and those of them who have proven it
+	trustedFailed, backward         int // not in waves: those who have failed, and those who are still to go back
+	unavailable, denied, superseded int
+	idle                            int
+	ill                             int // on the way, and ill for longer than the pool allows
+	moving                          int // neither dead nor new: they have the target, and have not answered for good
+	late                            int // that can be moved
 }
 
 // classify says of each member which class it is in.
@@ -88,7 +95,7 @@ func (d *decision) classify(p *pool) {
 		case s != nil && !s.Local:
 			m.keep = ""
 		}
-		if d.keepsVariant(p, &m) {
+		if m.labelsMoved = d.labelsMoved(p, &m); m.labelsMoved && p.recorded(m.node, p.target.retry.Hash) {
 			m.want, layers = m.node.Source, variantOf(m.node.Source)
 		}
 		m.trusted = p.target.there && p.trusts(p.target.retry.Hash, m.node, m.want)
@@ -98,26 +105,6 @@ func (d *decision) classify(p *pool) {
 	}
 	p.classified = true
 	p.tally(d.w)
-}
-
-// labelsStill is how long labels have to be as they are before another variant follows from them: other controllers take labels away and put them
-// back when they are restarted.
-const labelsStill = 5 * time.Minute
-
-// keepsVariant: nothing but its labels asks for another variant of the revision that it has, and they have not been still for long enough.
-func (d *decision) keepsVariant(p *pool, m *member) bool {
-	n, s := m.node, m.seen
-	if n.Mark.Pool != p.Name || n.Retry.Pool != p.Name || n.Retry.Hash != p.target.retry.Hash || !n.Mark.Records(n.Source) || n.Source == m.want {
-		s.Want, s.WantFor = "", 0
-		return false
-	}
-	switch {
-	case s.Want != m.want:
-		s.Want, s.WantFor = m.want, 0
-	case !p.classified:
-		s.WantFor += d.w.Elapsed
-	}
-	return s.WantFor < labelsStill
 }
 
 func (p *pool) cohortOf(m *member, layers string) int {
@@ -138,7 +125,7 @@ func (p *pool) classOf(m *member, w *World) Class {
 	m.isNew = p.isNew(n, w.Now)
 	m.young = !underway && (m.isNew || isYoung(n, w.Now) && !n.Ready || p.hasJoined(m, w.Now))
 	m.isLater = !m.begun && !p.opened.IsZero() && n.Created.After(p.opened)
-	m.isDead = m.begun && !n.Ready && m.seen.WasReady == No
+	m.isDead = m.begun && !n.Ready && !m.seen.alive(n)
 	m.denied = w.Denied[n.UID] != "" && !m.begun
 	m.unavailable = !m.young && (!n.Ready || n.Cordoned || n.Draining || m.changing())
 	switch {

@@ -126,7 +126,9 @@ func (tab *table) relabelled(name string) Node {
 		tab.has(n, "kubelet-config/pool-workers-other/kubelet", tab.retry, nodev1.ReasonActive)
 		n.Observed = tab.s
 	})
-	tab.remembers(n, func(s *Seen) { s.Unanswered, s.Want, s.WantFor = time.Hour, tab.t, time.Hour })
+	tab.remembers(n, func(s *Seen) {
+		s.Unanswered, s.AsksFor, s.Asks = time.Hour, time.Hour, Asks{"workers", tab.retry.Hash, tab.t, tab.oldRetry.Hash, tab.s}
+	})
 	return n
 }
 

@@ -75,20 +75,23 @@ func (p *pool) wasFinished() bool {
 		meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// moves: somebody is on the way.
-func (p *pool) moves() bool { return len(p.writes) > 0 || p.count.of[Applying]+p.count.of[OnTrial] > 0 }
+// moves: somebody is on the way, and not only those who have been ill for long.
+func (p *pool) moves() bool {
+	return len(p.writes) > 0 || p.count.of[Applying]+p.count.of[OnTrial] > p.count.ill
+}
 
 // waits: nobody is on the way, because of a window, a budget or a topology.
 func (p *pool) waits() bool { return p.barred.reason != "" && !p.moves() }
 
 func (p *pool) progressing() said {
-	switch joining := p.count.of[Joining]; {
+	joins := func(m *member) bool { return m.class == Joining || m.young && m.class == Waiting }
+	switch joining := p.names(joins); {
 	case p.target.stopped != nil && !p.unmade:
 		return said{false, ReasonHeld, p.stopWords()}
 	case p.refusal() != "":
 		return said{false, ReasonHeld, p.refusal()}
-	case p.finished() && joining > 0:
-		return said{true, ReasonJoining, fmt.Sprintf("%d new nodes", joining)}
+	case p.finished() && joining != "":
+		return said{true, ReasonJoining, "new nodes: " + joining}
 	case p.finished():
 		return said{false, ReasonCompleted, p.completedWords()}
 	case p.Spec.Rollout.Paused:
@@ -106,8 +109,8 @@ func (p *pool) whyNotFinished() said {
 	waiting := func(m *member) bool { return m.class == Waiting }
 	silent := func(m *member) bool { return m.class == Blocked && !m.denied }
 	switch c := &p.count; {
-	case p.doubt != "" || p.recoils != "" || !p.target.there:
-		return said{false, ReasonHeld, cmp.Or(p.doubt, p.recoils, p.invalid)}
+	case p.doubt != "" || p.recoils != "" || p.wavers != "" || !p.target.there:
+		return said{false, ReasonHeld, cmp.Or(p.doubt, p.recoils, p.wavers, p.invalid)}
 	case p.waits():
 		return p.barred
 	case p.clock.Soaking:
@@ -123,6 +126,8 @@ func (p *pool) whyNotFinished() said {
 		return said{false, ReasonBudgetExhausted, fmt.Sprintf("at most %d members may be unavailable", p.maxUnavailable())}
 	case p.harmed() != "":
 		return said{false, ReasonHeld, p.harmed()}
+	case p.labelWords() != "":
+		return said{false, ReasonHeld, p.labelWords()}
 	case c.of[Blocked] > c.denied:
 		return said{false, ReasonHeld, fmt.Sprintf("%d nodes do not go on by themselves: %s", c.of[Blocked]-c.denied, p.names(silent))}
 	}
@@ -131,6 +136,13 @@ func (p *pool) whyNotFinished() said {
 
 // harmed says in which cohort nobody else is tried, because the one that was has failed.
 func (p *pool) harmed() string {
+	for i := range p.members {
+		if m := &p.members[i]; m.class == Late || m.class == Old {
+			if f, is := p.failures[proof{m.node.Minor, m.node.Arch, m.want}]; is && p.target.stable {
+				return fmt.Sprintf("%s/%s has not proven it, and %s %s: %s", m.node.Minor, m.node.Arch, f.Node, f.Reason, f.Message)
+			}
+		}
+	}
 	for i := range p.members {
 		if m := &p.members[i]; m.class == Failed && !m.trusted && p.cohorts[m.cohort].proven == 0 {
 			c := &p.cohorts[m.cohort]
@@ -171,7 +183,7 @@ func (m *member) ails() string {
 		return reasonNotReady
 	case n.Cordoned || n.Draining:
 		return "cordoned"
-	case m.class == Waiting:
+	case m.class == Waiting || m.seen.Phase == Waiting:
 		return cmp.Or(n.Holds, n.Reason)
 	case m.seen.Phase == Blocked && n.Observed != n.Mark.Assignment:
 		return "no answer"

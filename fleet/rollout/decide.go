@@ -40,16 +40,17 @@ type pool struct {
 	conflictNode, conflictPools string
 
 	target   target
-	proofs   map[string]map[proof]bool // by the hashes of revisions: the cohorts in which they were completed
-	stable   *Revision                 // nil: none is, or it is not there
-	invalid  string                    // why the spec cannot be met
-	missing  string                    // a layer that is not there
-	unknown  string                    // a layer that is not known yet, or a cache
-	unmade   bool                      // the API server does not take the revision that is asked for, so that it cannot become the target
-	refused  string                    // why the API server does not take what somebody needs to go ahead
-	missed   string                    // the same of what somebody needs who joins, or is taken back
-	denied   string                    // a Node whose PATCH the API server does not take, and why
-	tampered string                    // what is not what its name says
+	proofs   map[string]map[proof]bool        // by the hashes of revisions: the cohorts in which they were completed
+	failures map[proof]v1alpha1.CohortFailure // the cohorts in which the target has failed since somebody last asked for it
+	stable   *Revision                        // nil: none is, or it is not there
+	invalid  string                           // why the spec cannot be met
+	missing  string                           // a layer that is not there
+	unknown  string                           // a layer that is not known yet, or a cache
+	unmade   bool                             // the API server does not take the revision that is asked for, so that it cannot become the target
+	refused  string                           // why the API server does not take what somebody needs to go ahead
+	missed   string                           // the same of what somebody needs who joins, or is taken back
+	denied   string                           // a Node whose PATCH the API server does not take, and why
+	tampered string                           // what is not what its name says
 	status   v1alpha1.KubeletPoolStatus
 
 	members    []member
@@ -60,12 +61,15 @@ type pool struct {
 	classified bool      // once: the time since the last decision has been counted
 	answered   int       // how many of the wave's nodes had been assigned the target before this decision
 	goal       int
+	straight   bool   // nobody is in waves: there is one, without soak, of all who can have the target
 	doubt      string // why new assignments wait
+	wavers     string // why those wait, on the way back, whose cohort has not completed the target
 	recoils    string // why nobody goes where it was completed before: nodes that had proven it do not take it any more
 	wasSoaking bool
 	passed     []int32
 	begun      bool // the rollout of this target begins now
 	done       bool // and was completed now
+	moved      int  // how many were moved now, and were available before
 	starved    bool // somebody could be moved but for maxUnavailable
 	gate       *gate
 	barred     said // why somebody could not be moved, who had room otherwise
@@ -168,8 +172,11 @@ func (d *decision) look() time.Duration {
 			if m.seen.Phase == Applying {
 				at(p.rules.deadline - m.seen.Unanswered)
 			}
-			if m.seen.Want != "" {
-				at(labelsStill - m.seen.WantFor)
+			if m.labelsMoved {
+				at(labelsStill - m.seen.AsksFor)
+			}
+			if m.seen.Upgraded {
+				at(p.rules.unreadyAfter - m.seen.Upheld)
 			}
 			if m.seen.Ill {
 				at(p.rules.unreadyAfter - m.seen.IllFor)

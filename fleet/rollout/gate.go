@@ -180,7 +180,7 @@ func (g *gate) takes(n *Node) bool { return g.budget.selector.Matches(labels.Set
 func (d *decision) passes(p *pool, m *member, why Why) bool {
 	gates := d.gatesOf(p, m.node)
 	for _, g := range gates {
-		if barred := g.bars(m, why); barred.reason != "" {
+		if barred := g.bars(p, m, why); barred.reason != "" {
 			if p.barred.reason == "" {
 				p.barred = barred
 			}
@@ -198,7 +198,7 @@ func forward(why Why) bool {
 	return why == WhyMove || why == WhyLate || why == WhyConsent || why == WhyDrain
 }
 
-func (g *gate) bars(m *member, why Why) said {
+func (g *gate) bars(p *pool, m *member, why Why) said {
 	switch {
 	case g.budget != nil && g.budget.fault != "":
 		return g.says(ReasonBudgetExhausted, "cannot be read, and so it allows nothing: "+g.budget.fault)
@@ -208,14 +208,19 @@ func (g *gate) bars(m *member, why Why) said {
 		return g.says(ReasonWindowClosed, g.opening())
 	case forward(why) && !g.admits(m.node, why):
 		return g.says(ReasonWaitsForZone, fmt.Sprintf("has nodes under way in %d of at most %d domains of %s", len(g.held), g.topology.max, g.topology.key))
-	case g.maxUnavailable == 0, g.maxUnavailable > 0 && !m.unavailable && g.unavailable >= g.maxUnavailable && !(why == WhyBack && g.changing == 0):
+	case g.maxUnavailable == 0, g.maxUnavailable > 0 && !m.unavailable && g.unavailable >= g.maxUnavailable && !(p.isBack(why) && g.changing == 0):
 		return g.says(ReasonBudgetExhausted, fmt.Sprintf("has %d of at most %d nodes unavailable", g.unavailable, g.maxUnavailable))
 	case (why == WhyDrain || why == WhyConsent) && g.maxUnavailable > 0 && g.unavailable > g.maxUnavailable:
 		return g.says(ReasonBudgetExhausted, fmt.Sprintf("has %d of at most %d nodes unavailable", g.unavailable, g.maxUnavailable))
-	case why == WhyMove && !m.unproven && g.maxUnproven >= 0 && g.unproven >= g.maxUnproven:
+	case m.tries(why) && g.maxUnproven >= 0 && g.unproven >= g.maxUnproven:
 		return g.says(ReasonBudgetExhausted, fmt.Sprintf("has %d of at most %d nodes with a revision that is not proven", g.unproven, g.maxUnproven))
 	}
 	return said{}
+}
+
+// tries: with this move one more node has what its cohort has not proven.
+func (m *member) tries(why Why) bool {
+	return (why == WhyMove || why == WhyLate || why == WhyBack) && !m.trusted && !m.unproven
 }
 
 func (g *gate) says(reason, words string) said {
@@ -237,7 +242,7 @@ func (g *gate) pass(m *member, why Why) {
 		g.unavailable++
 		g.changing++
 	}
-	if why == WhyMove && !m.unproven {
+	if m.tries(why) {
 		g.unproven++
 	}
 	if g.topology.key != "" {

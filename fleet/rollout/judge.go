@@ -32,13 +32,15 @@ func (d *decision) judge(p *pool) {
 	if p.doubt == "" && !p.target.completed {
 		p.doubt = p.invalid // who edits a layer in a rollout does not want what it was before to go on
 	}
-	if !p.target.stable {
-		if p.target.stopped == nil {
-			d.stop(p)
-		}
-		if p.doubt == "" && !p.target.completed { // doubt never holds up the way back
-			p.doubt = d.hold(p)
-		}
+	if p.target.stopped == nil {
+		d.stop(p)
+	}
+	switch {
+	case p.doubt != "" || p.target.stable:
+	case p.target.completed: // doubt never holds up the way back to what is proven
+		p.wavers = d.hold(p)
+	default:
+		p.doubt = d.hold(p)
 	}
 	if p.target.completed {
 		p.recoils = d.recoils(p)
@@ -77,26 +79,44 @@ func (d *decision) onTrial(p *pool, f func(n *Node, s *Seen)) {
 	})
 }
 
-// stop looks for a verdict.
+// harm is what a node shows, in which cohort, of a revision that this has not completed.
+type harm struct {
+	at                  proof
+	node, reason, words string
+}
+
+// stop looks for a verdict. It stops a revision; one that is stable is barred from the cohort alone.
 func (d *decision) stop(p *pool) {
-	var found *v1alpha1.Stop
+	v := d.worst(p)
+	switch {
+	case v == nil:
+	case p.target.stable:
+		p.bar(v, metav1.NewTime(d.w.Now))
+	default:
+		p.latch(d.newStop(p, v.node, v.reason, v.words))
+	}
+}
+
+// worst is the worst harm that is not known yet.
+func (d *decision) worst(p *pool) *harm {
+	var found *harm
 	var rank int
-	candidate := func(r int, node, reason, words string) {
-		if found == nil || r < rank {
-			found, rank = d.newStop(p, node, reason, words), r
+	candidate := func(r int, v harm) {
+		if _, known := p.failures[v.at]; !(p.target.stable && known) && (found == nil || r < rank) {
+			found, rank = &v, r
 		}
 	}
 	onTarget, unwell := 0, 0
 	var worst *Node
 	d.onTrial(p, func(n *Node, s *Seen) {
-		if s.WasReady != No {
+		if s.alive(n) {
 			onTarget++
 		}
-		switch {
+		switch at := p.proofOf(n); {
 		case s.Phase == Failed && final(n.Reason):
-			candidate(0, n.Name, n.Reason, n.Failure)
+			candidate(0, harm{at, n.Name, n.Reason, n.Failure})
 		case s.lost(n):
-			candidate(1, n.Name, reasonLost, "it was held, cordoned or taken away while it was "+ailment(n))
+			candidate(1, harm{at, n.Name, reasonLost, "it was held, cordoned or taken away while it was " + ailment(n)})
 		case s.Ill && s.WasReady == Yes && s.IllFor >= p.rules.unreadyAfter && s.Phase != Failed:
 			if unwell++; worst == nil {
 				worst = n
@@ -104,12 +124,10 @@ func (d *decision) stop(p *pool) {
 		}
 	})
 	if unwell > p.rules.tolerate.of(onTarget) {
-		candidate(2, worst.Name, ailment(worst), fmt.Sprintf("for %v, and %d in all", p.rules.unreadyAfter, unwell))
+		candidate(2, harm{p.proofOf(worst), worst.Name, ailment(worst), fmt.Sprintf("for %v, and %d in all", p.rules.unreadyAfter, unwell)})
 	}
-	d.stopForGone(p, candidate)
-	if found != nil {
-		p.latch(found)
-	}
+	d.lookAtGone(p, candidate)
+	return found
 }
 
 // recoils says that several nodes do not take the target any more although their cohorts have completed it. One is the node's own fault.
@@ -148,19 +166,23 @@ func ailment(n *Node) string {
 	return reasonNotReady
 }
 
-func (d *decision) stopForGone(p *pool, candidate func(int, string, string, string)) {
-	healthy, last := 0, ""
-	for _, g := range d.plan.Gone {
+func (d *decision) lookAtGone(p *pool, candidate func(int, harm)) {
+	healthy := 0
+	var last *Gone
+	for i := range d.plan.Gone {
+		g := &d.plan.Gone[i]
+		at := proof{g.Minor, g.Arch, g.Assignment}
 		switch {
 		case g.Retry != p.target.retry || p.trusts(g.Retry.Hash, &Node{Minor: g.Minor, Arch: g.Arch}, g.Assignment):
 		case g.Ill:
-			candidate(1, g.Node, reasonLost, "it vanished while it was ill")
+			candidate(1, harm{at, g.Node, reasonLost, "it vanished while it was ill"})
 		default:
-			healthy, last = healthy+1, g.Node
+			healthy, last = healthy+1, g
 		}
 	}
 	if healthy >= vanishLimit && p.count.of[Proven] == 0 {
-		candidate(3, last, reasonVanished, fmt.Sprintf("%d nodes at risk have vanished, and none has proven it", healthy))
+		words := fmt.Sprintf("%d nodes at risk have vanished, and none has proven it", healthy)
+		candidate(3, harm{proof{last.Minor, last.Arch, last.Assignment}, last.Node, reasonVanished, words})
 	}
 }
 
@@ -186,7 +208,7 @@ func (d *decision) hold(p *pool) string {
 	onTarget, unwell, first, words, others := 0, 0, "", "", strangers{}
 	say := func(text string) { words = cmp.Or(words, text) }
 	d.onTrial(p, func(n *Node, s *Seen) {
-		if s.WasReady != No {
+		if s.alive(n) {
 			onTarget++
 		}
 		at := n.Observed == n.Mark.Assignment
@@ -194,7 +216,7 @@ func (d *decision) hold(p *pool) string {
 		switch {
 		case at && (n.Reason == nodev1.ReasonRolledBack || n.Reason == nodev1.ReasonEnvironmentFailing):
 			say(n.Name + " is " + n.Reason)
-		case s.WasReady != No && !n.Ready:
+		case s.alive(n) && !n.Ready:
 			trouble = "is not Ready"
 		case n.Pressure&^s.Pressure != 0 && at:
 			trouble = "has come under pressure"

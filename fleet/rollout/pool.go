@@ -29,7 +29,8 @@ type Pool struct {
 	selector labels.Selector
 	layers   []poolLayer
 	rules    rules
-	fault    string
+	// fault is why the spec cannot be read, layerFault why its layers cannot: a pin needs none of them.
+	fault, layerFault string
 }
 
 // poolLayer is a layer as the pool names it.
@@ -123,14 +124,17 @@ func (p *Pool) wrong(where string, err error) {
 }
 
 func (p *Pool) readLayers() {
+	wrong := func(name string, err error) {
+		p.layerFault = cmp.Or(p.layerFault, fmt.Sprintf("spec.layers[%s]: %v", name, err))
+	}
 	for i := range p.Spec.Layers {
 		from := &p.Spec.Layers[i]
 		layer, err := readPoolLayer(from)
 		if err != nil {
-			p.wrong(fmt.Sprintf("spec.layers[%s]", from.Name), err)
+			wrong(from.Name, err)
 		}
 		if slices.ContainsFunc(p.layers, func(l poolLayer) bool { return l.name == from.Name }) {
-			p.wrong(fmt.Sprintf("spec.layers[%s]", from.Name), errors.New("two layers have this name"))
+			wrong(from.Name, errors.New("two layers have this name"))
 		}
 		p.layers = append(p.layers, layer)
 	}

@@ -67,6 +67,7 @@ func (d *decision) render(p *pool) {
 	case p.Status.Target != nil:
 		p.stay()
 	}
+	p.readFailures()
 	if s := p.status.Stable; s != nil && !s.Local {
 		p.stable = p.kept(func(r *Revision) bool { return r.Hash == s.Hash })
 		if t := p.target.revision; p.stable == nil && t != nil && t.Hash == s.Hash {
@@ -94,6 +95,9 @@ func (d *decision) wanted(p *pool) (*Revision, error) {
 			return revision, nil
 		}
 		return nil, fmt.Errorf("spec.rollout.pin: there is no revision %d", pin.Revision)
+	}
+	if p.layerFault != "" { // who goes back need not first repair what is left behind
+		return nil, errors.New(p.layerFault)
 	}
 	return d.compose(p)
 }

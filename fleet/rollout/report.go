@@ -167,13 +167,14 @@ func (d *decision) reportRevisions(p *pool) {
 	i := slices.IndexFunc(p.status.Revisions, func(r v1alpha1.RevisionStatus) bool { return r.Hash == hash })
 	if i >= 0 {
 		known := &p.status.Revisions[i]
-		entry.ProvenIn = known.ProvenIn
+		entry.ProvenIn, entry.FailedIn = known.ProvenIn, known.FailedIn
 		if known.Result == v1alpha1.ResultCompleted {
 			entry.Result = v1alpha1.ResultCompleted
 		}
 	}
 	if p.target.stable {
 		p.keepProofs(&entry, metav1.NewTime(d.w.Now))
+		entry.FailedIn = p.keepFailures(entry.FailedIn)
 	}
 	if i >= 0 {
 		p.status.Revisions[i] = entry

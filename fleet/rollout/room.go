@@ -17,8 +17,8 @@ func (p *pool) maxUnavailable() int {
 }
 
 // room is how many more nodes the target may reach now.
-func (p *pool) room() int {
-	if p.target.completed {
+func (p *pool) room(why Why) int {
+	if why == WhyBack || why == WhyLate {
 		return rate
 	}
 	return min(p.goal-p.count.placed, rate)
@@ -37,27 +37,29 @@ func (p *pool) admits(m *member) bool {
 func (p *pool) mayBegin(m *member) bool {
 	c := &p.cohorts[m.cohort]
 	isOne := m.trusted || c.proven > 0 || c.atRisk-c.idle <= 0
-	return p.maxUnavailable() > 0 && isOne && (p.target.completed || p.count.placed-p.count.idle < p.goal)
+	return p.maxUnavailable() > 0 && isOne && (p.target.stable || !m.inWaves || p.wavers == "" && p.count.placed-p.count.idle < p.goal)
 }
 
 // begins counts one that is let go on.
 func (p *pool) begins(m *member) {
-	p.count.idle--
 	p.cohorts[m.cohort].idle--
+	if m.inWaves {
+		p.count.idle--
+	}
 }
 
 // move assigns the target to candidates, as far as there is room.
 func (d *decision) move(p *pool, why Why, candidate func(*member) bool) {
-	if p.room() <= 0 || p.maxUnavailable() == 0 {
-		p.starved = p.starved || p.room() > 0
+	if p.room(why) <= 0 || p.maxUnavailable() == 0 {
+		p.starved = p.starved || p.room(why) > 0
 		return
 	}
 	left := p.left(why)
 	for _, m := range p.candidates(candidate) {
-		if p.room() <= 0 || len(p.writes) >= rate {
+		if p.room(why) <= 0 || len(p.writes) >= rate {
 			return
 		}
-		if d.written(p, m.node) || !p.admits(m) {
+		if d.written(p, m.node) || !p.admits(m) || m.labelsMoved {
 			continue
 		}
 		if !d.hasSlot(p, m, left) {
@@ -69,6 +71,7 @@ func (d *decision) move(p *pool, why Why, candidate func(*member) bool) {
 		}
 		if !m.unavailable {
 			left--
+			p.moved++
 			p.count.unavailable++
 			if m.node.ControlPlane {
 				d.controlPlanesAway++
@@ -80,13 +83,16 @@ func (d *decision) move(p *pool, why Why, candidate func(*member) bool) {
 	}
 }
 
+// isBack: it goes to what was completed before, whether its own cohort has or not.
+func (p *pool) isBack(why Why) bool { return why == WhyBack || why == WhyMove && p.target.completed }
+
 // left is how many more members may become unavailable. On the way back those count alone who change, or have what is left: who died of something
 // else holds nobody up. And one at a time may always go back.
 func (p *pool) left(why Why) int {
-	if why != WhyBack {
+	if !p.isBack(why) {
 		return p.maxUnavailable() - p.count.unavailable
 	}
-	taken, changing := 0, 0
+	taken, changing := p.moved, p.moved
 	for i := range p.members {
 		m := &p.members[i]
 		if m.isDead { // it will not answer, and nobody waits for it
@@ -119,7 +125,9 @@ func (d *decision) hasSlot(p *pool, m *member, left int) bool {
 
 // place counts a member that is assigned the target now.
 func (p *pool) place(m *member) {
-	p.count.placed++
+	if p.count.have++; m.inWaves {
+		p.count.placed++
+	}
 	p.cohorts[m.cohort].atRisk++
 }
 

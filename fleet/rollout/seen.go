@@ -19,7 +19,7 @@ func (d *decision) remember() {
 		if is {
 			known++
 		}
-		seen := old.look(n, d.aside(i), d.rulesOf(n.Mark.Pool), d.w.Elapsed)
+		seen := old.look(n, d.aside(i), d.rulesOf(n.Mark.Pool), d.w.Now, d.w.Elapsed)
 		seen.lookAtDrain(n, d.w.Drains[n.UID], d.w.Elapsed)
 		d.seen = append(d.seen, seen)
 		d.plan.Seen[n.UID] = Seen{} // it is there
@@ -89,7 +89,7 @@ func (s *Seen) vanishedAtRisk() bool {
 }
 
 // look is what is remembered of a node after another look at it.
-func (s Seen) look(n *Node, aside bool, r *rules, elapsed time.Duration) Seen {
+func (s Seen) look(n *Node, aside bool, r *rules, now time.Time, elapsed time.Duration) Seen {
 	known, answer := s.Name != "", elapsed
 	if !known || s.Retry != n.Retry || s.Mark != n.Mark {
 		s, answer = s.assigned(n, known), 0
@@ -105,7 +105,8 @@ func (s Seen) look(n *Node, aside bool, r *rules, elapsed time.Duration) Seen {
 	} else {
 		s.AwayFor += elapsed
 	}
-	s.lookAtRun(n, known, elapsed)
+	s.lookAtRun(n, known, now.Sub(n.ChangeBegan).Abs() < r.settle, elapsed)
+	s.lookAtKubelet(n, r, elapsed)
 	s.lookAtIllness(n, aside, known, elapsed)
 	s.Phase = s.phase(n, r)
 	spoke := blocked(n.Reason) && n.Observed == n.Mark.Assignment
@@ -121,7 +122,8 @@ func (s Seen) look(n *Node, aside bool, r *rules, elapsed time.Duration) Seen {
 
 // assigned begins the account of another assignment. The node's state at the last look is the one that the assignment was decided from.
 func (s Seen) assigned(n *Node, known bool) Seen {
-	began := Seen{Name: n.Name, Mark: n.Mark, Retry: n.Retry, Source: n.Source, Pressure: n.Pressure, BootID: n.BootID, AsideFirst: s.AsideFirst}
+	began := Seen{Name: n.Name, Mark: n.Mark, Retry: n.Retry, Source: n.Source, Pressure: n.Pressure, BootID: n.BootID, AsideFirst: s.AsideFirst,
+		Asks: s.Asks, AsksFor: s.AsksFor, Relabelled: s.Relabelled}
 	if known {
 		began.WasReady = No
 		if s.Ready {
@@ -135,15 +137,16 @@ func (s Seen) assigned(n *Node, known bool) Seen {
 	return began
 }
 
-func (s *Seen) lookAtRun(n *Node, known bool, elapsed time.Duration) {
+// lookAtRun: what a node runs that nobody has looked at before it has run for a trial at least, unless it says that it began a moment ago.
+func (s *Seen) lookAtRun(n *Node, known, justBegan bool, elapsed time.Duration) {
 	running := runs(n)
 	switch {
 	case !running:
 		s.Running = 0
 	case s.Runs:
 		s.Running += elapsed
-	case !known && n.Reason != nodev1.ReasonInTrial:
-		s.Running = veryLong // it has run for a trial at least
+	case !known && n.Reason != nodev1.ReasonInTrial && !justBegan:
+		s.Running = veryLong
 	default:
 		s.Running = 0
 	}
@@ -153,10 +156,32 @@ func (s *Seen) lookAtRun(n *Node, known bool, elapsed time.Duration) {
 // veryLong is longer than any time that somebody waits for.
 const veryLong = 1 << 60 * time.Nanosecond
 
+// lookAtKubelet: what a node has proven under one kubelet it has not proven under the next before that has run it for a while.
+func (s *Seen) lookAtKubelet(n *Node, r *rules, elapsed time.Duration) {
+	switch {
+	case s.Minor != "" && s.Minor != n.Minor:
+		s.Upgraded, s.Upheld = true, 0
+	case !s.Upgraded:
+	case !n.Ready || !s.Runs:
+		s.Upheld = 0
+	default:
+		s.Upheld += elapsed
+		s.Upgraded = s.Upheld < r.unreadyAfter
+	}
+}
+
+// alive: it was Ready when it was assigned what it has, or has answered since.
+func (s *Seen) alive(n *Node) bool {
+	return s.WasReady == Yes || s.WasReady == Unknown && n.Observed == n.Mark.Assignment && n.RetryHeard == n.Retry
+}
+
+// forgives is how many times longer than it was ill a node has to be well until that is forgotten. One that is ill every now and then is ill.
+const forgives = 4
+
 // lookAtIllness: a node that was not Ready when it was assigned is not ill of what it was assigned.
 func (s *Seen) lookAtIllness(n *Node, aside, known bool, elapsed time.Duration) {
 	environment := n.Reason == nodev1.ReasonEnvironmentFailing && n.Observed == n.Mark.Assignment
-	unwell := n.Mark.Pool != "" && (!n.Ready && s.WasReady != No || environment)
+	unwell := n.Mark.Pool != "" && (!n.Ready && s.alive(n) || environment)
 	ill := unwell || n.Mark.Pool != "" && n.Reason == nodev1.ReasonRolledBack && n.Observed == n.Mark.Assignment
 	goes := n.Leaving && !s.Ill && ailment(n) == reasonNotReady // it said so when it became ill: a host that shuts down
 	switch {
@@ -165,10 +190,13 @@ func (s *Seen) lookAtIllness(n *Node, aside, known bool, elapsed time.Duration) 
 	default:
 		s.AsideFirst = s.AsideFirst && aside
 	}
-	if unwell && s.Ill && s.BootID == n.BootID {
-		s.IllFor += elapsed
-	} else {
+	switch {
+	case s.BootID != n.BootID:
 		s.IllFor = 0
+	case !unwell:
+		s.IllFor = max(0, s.IllFor-elapsed/forgives)
+	case s.Ill:
+		s.IllFor += elapsed
 	}
 	s.Ill = ill
 }

@@ -63,7 +63,7 @@ func (s *sim) checkUnavailable(v *view, p *Pool) {
 				if n.ControlPlane {
 					ourPlanes++
 				}
-				if ours++; w.Why == WhyBack {
+				if ours++; w.Why == WhyBack || p.wasDone(w.Retry.Hash) || w.Retry.Hash == localHash {
 					back++
 				}
 			}
@@ -81,8 +81,11 @@ func (s *sim) checkUnavailable(v *view, p *Pool) {
 	}
 }
 
-// dead: it was not Ready when it was assigned what it has, and is not.
-func (v *view) dead(n *Node) bool { return !n.Ready && v.plan.Seen[n.UID].WasReady == No }
+// dead: it was not Ready when it was assigned what it has, and is not; or that is not known, and it has not answered.
+func (v *view) dead(n *Node) bool {
+	was := v.plan.Seen[n.UID].WasReady
+	return !n.Ready && (was == No || was == Unknown && !(n.Observed == n.Mark.Assignment && n.RetryHeard == n.Retry))
+}
 
 // lacks, by the letter: a member that could have the target has something else, and is not on its way.
 func (v *view) lacks(p *Pool, status *v1alpha1.KubeletPoolStatus, n *Node) bool {
@@ -133,9 +136,10 @@ func (v *view) goalOf(p *Pool, number int) int {
 
 func (s *sim) checkWave(v *view, p *Pool) {
 	status := v.status(p)
-	if status.Wave == nil || status.Target == nil || p.wasDone(status.Target.Hash) || status.Target.Local {
+	if status.Wave == nil || status.Target == nil || status.Target.Local {
 		return
 	}
+	done := p.wasDone(status.Target.Hash) // then the waves are of those whose cohort has not proven it
 	number := int(status.Wave.Number)
 	retry := targetOf(p.Name, status)
 	before, ours := 0, 0
@@ -143,7 +147,7 @@ func (s *sim) checkWave(v *view, p *Pool) {
 	proven := map[string]bool{}
 	for _, n := range v.members[p.Name] {
 		cohort := n.Minor + n.Arch + n.Source
-		if atRisk(n, retry) && !v.dead(n) {
+		if atRisk(n, retry) && !v.dead(n) && !(done && provenFor(status, n, &Write{Source: n.Source, Retry: retry})) {
 			before++
 			cohorts[cohort]++
 		}
@@ -157,9 +161,12 @@ func (s *sim) checkWave(v *view, p *Pool) {
 			if w.UID != n.UID || n.Retry == retry && atRisk(n, retry) || !(w.Retry == retry && w.Why != WhyTakeBack || w.Why == WhyDrain && n.Retry == retry) {
 				continue
 			}
+			if done && provenFor(status, n, &Write{Source: cmp.Or(w.Source, n.Source), Retry: retry}) {
+				continue
+			}
 			cohort := n.Minor + n.Arch + cmp.Or(w.Source, n.Source)
 			ours++
-			if cohorts[cohort]++; !proven[cohort] && cohorts[cohort] > 1 {
+			if cohorts[cohort]++; !proven[cohort] && cohorts[cohort] > 1 && w.Source != nodev1.Local { // a node's own configuration is its own
 				s.breaks(2, "cohort %s has no proof, and %s would be another node at risk", cohort, n.Name)
 			}
 		}
@@ -199,7 +206,7 @@ func (s *sim) checkProgress(v *view, p *Pool) {
 	}
 	proven := 0
 	for _, n := range v.members[p.Name] {
-		if owned(n) && n.Reason == nodev1.ReasonActive && n.Good == n.Source {
+		if owned(n) && (n.Reason == nodev1.ReasonActive || n.Reason == nodev1.ReasonLocal) && n.Good == n.Source {
 			proven++
 		}
 	}

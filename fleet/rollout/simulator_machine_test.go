@@ -163,6 +163,7 @@ func (m *machine) begin(now time.Duration, source string) {
 		m.then(now+90*time.Second, func(m *machine) { m.begin(now+90*time.Second, source) })
 	default:
 		m.says(nodev1.ReasonApplying)
+		m.ChangeBegan = simEpoch.Add(now)
 		start := now + time.Duration(m.random.IntN(5000))*time.Millisecond
 		m.then(start, func(m *machine) { m.onTrial(start, source) })
 	}
@@ -211,6 +212,7 @@ func (m *machine) recover(now time.Duration) {
 func (m *machine) runs(now time.Duration, source string) {
 	m.recover(now)
 	m.running, m.good = nodev1.Local, nodev1.Local
+	m.ChangeBegan = simEpoch.Add(now)
 	m.says(nodev1.ReasonLocal)
 	m.Observed, m.Active, m.Good = source, nodev1.Local, nodev1.Local
 }

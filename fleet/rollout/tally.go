@@ -20,6 +20,9 @@ func (p *pool) tally(w *World) {
 			if !m.isDead && !m.young {
 				c.moving++
 			}
+			if m.class != Waiting && m.seen.Ill && m.seen.IllFor >= p.rules.unreadyAfter {
+				c.ill++
+			}
 		case Late:
 			if m.node.Ready && w.Denied[m.node.UID] == "" {
 				c.late++
@@ -27,11 +30,22 @@ func (p *pool) tally(w *World) {
 		}
 		p.tallyProgress(m)
 	}
+	p.straight = c.inWaves == 0 && (p.target.completed || c.of[Old] == 0)
+}
+
+// isInWaves: the way back to what its cohort has completed is not for the waves to bound, and who has had what it should of another revision has
+// nothing to prove.
+func (p *pool) isInWaves(m *member) bool {
+	if p.target.completed && m.trusted {
+		return false
+	}
+	return !m.begun || m.superseded || p.recorded(m.node, p.target.retry.Hash)
 }
 
 // tallyProgress counts a member that can be updated. One that the API server does not let us patch is named and holds up nothing.
 func (p *pool) tallyProgress(m *member) {
-	c, k := &p.count, &p.cohorts[m.cohort]
+	c := &p.count
+	m.inWaves = p.isInWaves(m)
 	if m.isDead && m.class != Failed && m.class != Old {
 		c.away++
 		c.dead[m.class]++
@@ -43,11 +57,8 @@ func (p *pool) tallyProgress(m *member) {
 			c.away++
 			return
 		}
-		c.updatable++
-		k.nodes, k.updatable = k.nodes+1, true
-		return
 	case Late:
-		k.nodes++
+		p.cohorts[m.cohort].nodes++
 		return
 	case Blocked:
 		if m.denied {
@@ -59,13 +70,46 @@ func (p *pool) tallyProgress(m *member) {
 		return
 	}
 	c.updatable++
-	k.nodes, k.updatable = k.nodes+1, true
+	k := &p.cohorts[m.cohort]
+	k.nodes++
+	if m.inWaves {
+		p.tallyWave(m, k)
+	} else if m.class == Failed {
+		c.trustedFailed++
+	}
+	if m.class == Old {
+		if !m.inWaves {
+			c.backward++
+		}
+		return
+	}
 	if m.class != Failed {
+		c.have++
+	}
+	p.tallyRisk(m, k)
+}
+
+// tallyWave counts a member for the waves.
+func (p *pool) tallyWave(m *member, k *cohort) {
+	c := &p.count
+	c.inWaves++
+	k.inWaves = true
+	if m.class != Old && m.class != Failed {
 		c.placed++
 	}
 	if m.class == Proven {
+		c.proved++
+	}
+}
+
+// tallyRisk counts what a member that has the target tells of its cohort.
+func (p *pool) tallyRisk(m *member, k *cohort) {
+	switch {
+	case m.class != Proven: // one that waits for its pods begins as soon as they end, and asks nobody
+		k.atRisk++
+	case !m.seen.Upgraded:
 		k.proven++
-	} else { // one that waits for its pods begins as soon as they end, and asks nobody
+	case m.node.Ready:
 		k.atRisk++
 	}
 	if m.begun && m.node.Source != m.want && m.class != Proven { // it is still at risk with what it should have no more
@@ -76,7 +120,10 @@ func (p *pool) tallyProgress(m *member) {
 		}
 	}
 	if m.class == Waiting && !m.hasWord() {
-		c.idle, k.idle = c.idle+1, k.idle+1
+		k.idle++
+		if m.inWaves {
+			p.count.idle++
+		}
 	}
 }
 

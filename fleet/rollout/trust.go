@@ -8,6 +8,7 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // Trust names what it was about (rule 23): a revision that was completed is proven in the cohorts in which it was, and nowhere else. Under a newer
@@ -22,6 +23,23 @@ const (
 // proof is a cohort for which a revision was proven: the kubelet's minor version, the architecture, and what these nodes get of it.
 type proof struct{ minor, arch, source string }
 
+// proofOf is the cohort of a node with what it has been assigned.
+func (p *pool) proofOf(n *Node) proof { return proof{n.Minor, n.Arch, n.Mark.Assignment} }
+
+// text is how a status names the cohort.
+func (at proof) text(pool string) string {
+	return at.minor + "/" + at.arch + "/" + strings.TrimPrefix(variantOf(at.source), variantPrefix+pool+"-")
+}
+
+// readProof reads what text has written.
+func readProof(pool, text string) (at proof, is bool) {
+	words := strings.Split(text, "/")
+	if len(words) != 3 {
+		return proof{}, false
+	}
+	return proof{words[0], words[1], sourceOf(variantPrefix + pool + "-" + words[2])}, true
+}
+
 // proofs are those of the revisions that a status names, by their hashes.
 func (p *pool) readProofs() {
 	p.proofs = map[string]map[proof]bool{}
@@ -29,8 +47,8 @@ func (p *pool) readProofs() {
 		r := &p.status.Revisions[i]
 		known := make(map[proof]bool, len(r.ProvenIn))
 		for _, c := range r.ProvenIn {
-			if words := strings.Split(c.Cohort, "/"); len(words) == 3 {
-				known[proof{words[0], words[1], sourceOf(variantPrefix + p.Name + "-" + words[2])}] = true
+			if at, is := readProof(p.Name, c.Cohort); is {
+				known[at] = true
 			}
 		}
 		p.proofs[r.Hash] = known
@@ -42,10 +60,53 @@ func (p *pool) trusts(hash string, n *Node, source string) bool {
 	return hash == localHash || source == nodev1.Local || p.proofs[hash][proof{n.Minor, n.Arch, source}]
 }
 
+// readFailures reads where the target has failed since somebody last asked for it.
+func (p *pool) readFailures() {
+	p.failures = map[proof]v1alpha1.CohortFailure{}
+	if r := p.entry(targetHash(p.target.name)); r != nil {
+		for _, f := range r.FailedIn {
+			if at, is := readProof(p.Name, f.Cohort); is && f.Attempt >= p.target.attempt && !p.proofs[r.Hash][at] {
+				p.failures[at] = f
+			}
+		}
+	}
+}
+
+// failedIn: what is stable has failed in the cohort of a member, so that nobody else of it is tried, whatever becomes of the node that has shown it.
+func (p *pool) failedIn(m *member) bool {
+	_, is := p.failures[proof{m.node.Minor, m.node.Arch, m.want}]
+	return is
+}
+
+// bar keeps the failure of a cohort in the status.
+func (p *pool) bar(v *harm, now metav1.Time) {
+	f := v1alpha1.CohortFailure{Cohort: v.at.text(p.Name), Attempt: p.target.attempt, Node: v.node, Reason: v.reason, Message: bounded.Text(v.words, messageLimit), Time: now}
+	if r := p.entry(targetHash(p.target.name)); r != nil {
+		r.FailedIn = append([]v1alpha1.CohortFailure{f}, r.FailedIn[:min(len(r.FailedIn), proofLimit-1)]...)
+	}
+	p.failures[v.at] = f
+}
+
+// keepFailures drops those that are over: the cohort has proven the target, or somebody has asked again.
+func (p *pool) keepFailures(all []v1alpha1.CohortFailure) []v1alpha1.CohortFailure {
+	return slices.DeleteFunc(slices.Clone(all), func(f v1alpha1.CohortFailure) bool {
+		at, _ := readProof(p.Name, f.Cohort)
+		return f.Attempt < p.target.attempt || p.proofs[targetHash(p.target.name)][at]
+	})
+}
+
+// entry is what the status says of a revision.
+func (p *pool) entry(hash string) *v1alpha1.RevisionStatus {
+	if i := slices.IndexFunc(p.status.Revisions, func(r v1alpha1.RevisionStatus) bool { return r.Hash == hash }); i >= 0 {
+		return &p.status.Revisions[i]
+	}
+	return nil
+}
+
 // keepProofs notes in which cohorts the target is proven now. It is the stable revision.
 func (p *pool) keepProofs(entry *v1alpha1.RevisionStatus, now metav1.Time) {
 	for i := range p.members {
-		if m := &p.members[i]; m.class == Proven && m.node.Source == m.want {
+		if m := &p.members[i]; m.class == Proven && m.node.Source == m.want && m.node.Ready && !m.seen.Upgraded {
 			p.noteProof(entry, m.node, now)
 		}
 	}
@@ -56,13 +117,12 @@ func (p *pool) noteProof(entry *v1alpha1.RevisionStatus, n *Node, now metav1.Tim
 	if p.trusts(entry.Hash, n, n.Source) || len(entry.ProvenIn) >= proofLimit { // whoever is not among them needs a canary
 		return
 	}
-	hash := strings.TrimPrefix(variantOf(n.Source), variantPrefix+p.Name+"-")
-	cohort := v1alpha1.CohortProof{Cohort: n.Minor + "/" + n.Arch + "/" + hash, Time: now}
-	entry.ProvenIn = append([]v1alpha1.CohortProof{cohort}, entry.ProvenIn[:min(len(entry.ProvenIn), proofLimit-1)]...)
+	at := proof{n.Minor, n.Arch, n.Source}
+	entry.ProvenIn = append([]v1alpha1.CohortProof{{Cohort: at.text(p.Name), Time: now}}, entry.ProvenIn...)
 	if p.proofs[entry.Hash] == nil {
 		p.proofs[entry.Hash] = map[proof]bool{}
 	}
-	p.proofs[entry.Hash][proof{n.Minor, n.Arch, n.Source}] = true
+	p.proofs[entry.Hash][at] = true
 }
 
 // boundProofs forgets those of the oldest revisions, which need a canary then.
@@ -77,26 +137,23 @@ func boundProofs(revisions []v1alpha1.RevisionStatus) {
 	}
 }
 
-// findStable finds again what ran where the pool has no status: it was made anew, or restored. A kept revision that members run and have proven is
-// stable, that of the most of them. Absence of a status does not say that nothing ever ran.
+// findStable finds again what ran where the pool has no status: it was made anew, or restored. Absence of a status does not say that nothing ever ran.
+// What was completed is a kept revision that members have proven and none has failed: the newest of which nobody who could have it has something else,
+// or, in the middle of a rollout, the oldest.
 func (d *decision) findStable(p *pool) {
 	if p.Status.Target != nil || p.Status.Stable != nil || !d.w.Synced {
 		return
 	}
 	var best *Revision
-	most := 0
+	wholly := false
 	for i := range p.Revisions {
-		r, runs, v := &p.Revisions[i], 0, newVariants(&p.Revisions[i])
+		r := &p.Revisions[i]
 		if r.Tampered {
 			continue
 		}
-		for _, at := range p.own {
-			if n := d.nodes[at]; n.Source != nodev1.Local && n.hasProven() && v.sourceFor(n) == n.Source {
-				runs++
-			}
-		}
-		if runs > most || runs == most && runs > 0 && r.Number > best.Number {
-			best, most = r, runs
+		runs, whole := d.ranOf(p, r)
+		if runs && (best == nil || whole && (!wholly || r.Number > best.Number) || !whole && !wholly && r.Number < best.Number) {
+			best, wholly = r, whole
 		}
 	}
 	if best == nil {
@@ -108,11 +165,31 @@ func (d *decision) findStable(p *pool) {
 	entry := v1alpha1.RevisionStatus{RevisionName: name, Result: v1alpha1.ResultCompleted}
 	v := newVariants(best)
 	for _, at := range p.own {
-		if n := d.nodes[at]; n.hasProven() && v.sourceFor(n) == n.Source {
+		if n := d.nodes[at]; n.Ready && n.hasProven() && v.sourceFor(n) == n.Source {
 			p.noteProof(&entry, n, metav1.NewTime(d.w.Now))
 		}
 	}
 	p.status.Revisions = append([]v1alpha1.RevisionStatus{entry}, p.status.Revisions...)
+}
+
+// ranOf: members have been assigned a revision, have proven it, and none has failed it; whole: all that could have it have what it gives them.
+func (d *decision) ranOf(p *pool, r *Revision) (runs, whole bool) {
+	v := newVariants(r)
+	whole = true
+	for _, at := range p.own {
+		n := d.nodes[at]
+		has := p.recorded(n, r.Hash)
+		if has && d.seen[at].Phase == Failed {
+			return false, false
+		}
+		proven := n.hasProven() && v.sourceFor(n) == n.Source
+		runs = runs || has && proven
+		able := n.Ready && n.Supervised && !n.Cordoned && !n.Leaving && !n.Updating && !d.held[at] && n.Mark.Pool == p.Name && n.Mark.Records(n.Source)
+		if able && !proven && !(n.Source == nodev1.Local && v.sourceFor(n) == nodev1.Local) {
+			whole = false
+		}
+	}
+	return runs, whole
 }
 
 // noteCompletion puts a revision in front of those that were completed.

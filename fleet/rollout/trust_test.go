@@ -162,7 +162,7 @@ func TestProofsAreKept(t *testing.T) {
 		}
 	}
 	s.upgrade(false)
-	s.run(time.Minute)
+	s.run(6 * time.Minute)
 	if r := s.pool().Status.Revisions[0]; len(r.ProvenIn) != 2 || !strings.HasPrefix(r.ProvenIn[0].Cohort, "v1.37/amd64/") {
 		t.Errorf("after all run it under another kubelet it is proven in %v", r.ProvenIn)
 	}

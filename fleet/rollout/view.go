@@ -13,7 +13,7 @@ type View struct {
 	// Fault says why the spec cannot be met, Missing which layer is not there.
 	Fault, Missing string
 	// Known: the target's content is known. Without it the classes of the members say nothing of the target. Completed: it was completed
-	// once, so that going there takes one wave.
+	// once, by all kinds of nodes that there are, so that going there takes one wave.
 	Known, Completed bool
 	// Target and Stable are revisions; nil is the nodes' own configuration, or none.
 	Target, Stable *Revision
@@ -82,7 +82,7 @@ func viewed(w World, name string, aim func(*decision, *pool)) View {
 	}
 	aim(&d, p)
 	d.classify(p)
-	v := View{Fault: p.invalid, Missing: p.missing, Known: p.target.there, Completed: p.target.completed, Target: p.target.revision, Stable: p.stable, Name: p.target.name,
+	v := View{Fault: p.invalid, Missing: p.missing, Known: p.target.there, Completed: p.target.completed && p.straight, Target: p.target.revision, Stable: p.stable, Name: p.target.name,
 		MaxUnavailable: p.maxUnavailable(), Conflicts: p.conflicts}
 	if v.Missing == "" {
 		v.Missing = p.unknown
@@ -108,7 +108,7 @@ func (p *pool) viewWaves() (waves []ViewedWave) {
 		seen := ViewedWave{Name: wave.name, Nodes: wave.nodes.String(), Goal: p.goalOf(int32(i + 1)), Soak: wave.soak}
 		waves = append(waves, seen)
 	}
-	if p.target.completed {
+	if p.straight {
 		waves = waves[len(waves)-1:]
 	}
 	return waves

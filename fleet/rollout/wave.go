@@ -29,11 +29,11 @@ func (d *decision) advance(p *pool) {
 		p.clock = Clock{}
 		return
 	}
-	if c := &p.count; c.placed == 0 && c.of[Old] == 0 && c.late > 0 { // all that were there when it was opened are gone
+	if c := &p.count; c.have == 0 && c.of[Old] == 0 && c.late > 0 { // all that were there when it was opened are gone
 		p.clock.Opened, p.opened = d.w.Now, d.w.Now
 		d.classify(p)
 	}
-	if reached := p.count.placed + p.count.of[Proven]; reached > p.clock.Reached {
+	if reached := p.count.have + p.count.of[Proven]; reached > p.clock.Reached {
 		p.clock.Reached, p.clock.Idle = reached, 0
 	}
 	for p.target.stopped == nil {
@@ -70,9 +70,6 @@ func (p *pool) soaked(elapsed time.Duration) time.Duration {
 func (d *decision) clockOf(p *pool) Clock {
 	clock, known := d.w.Clocks[p.Name]
 	waves := int32(len(p.rules.waves))
-	if p.target.completed {
-		waves = 1
-	}
 	switch s := p.Status.Wave; {
 	case known && clock.Retry == p.target.retry && (s == nil || s.Number <= clock.Wave):
 		p.wasSoaking = clock.Soaking
@@ -96,56 +93,64 @@ func (c *Clock) counts(p *pool) bool {
 }
 
 func (p *pool) lastWave() bool {
-	return p.target.completed || int(p.clock.Wave) == len(p.rules.waves)
+	return p.straight || int(p.clock.Wave) == len(p.rules.waves)
 }
 
-// wave is the open one. Going back to what was completed before is one wave without soak.
+// wave is the open one. Going back to what was completed before in all cohorts is one wave without soak.
 func (p *pool) wave() wave {
-	if p.target.completed {
+	if p.straight {
 		return wave{nodes: amount{100, true}}
 	}
 	return p.rules.waves[p.clock.Wave-1]
 }
 
+// placed is how many nodes the open wave has reached.
+func (p *pool) placed() int {
+	if p.straight {
+		return p.count.have
+	}
+	return p.count.placed
+}
+
 // goalOf is how many nodes a wave may have reached: never fewer than the waves before it, and in the first at least one of each cohort.
 func (p *pool) goalOf(number int32) int {
-	if p.target.completed {
+	if p.straight {
 		return p.count.updatable
 	}
 	goal := 0
 	for i := range p.cohorts {
-		if p.cohorts[i].updatable {
+		if p.cohorts[i].inWaves {
 			goal++
 		}
 	}
 	for i := range p.rules.waves[:number] {
-		goal = max(goal, p.rules.waves[i].nodes.roundedUp(p.count.updatable))
+		goal = max(goal, p.rules.waves[i].nodes.roundedUp(p.count.inWaves))
 	}
 	return goal
 }
 
 // waveProven: all that the wave may reach has been reached, and has proven the revision, but for few that cannot.
 func (p *pool) waveProven() bool {
-	c, placed := &p.count, p.count.placed
+	c, placed := &p.count, p.placed()
 	blocked, allowed := c.of[Blocked]-c.dead[Blocked]-c.denied, 0
-	if p.clock.Wave > 1 || p.target.completed {
+	if p.clock.Wave > 1 || p.straight {
 		allowed = max(1, p.rules.tolerate.of(placed))
 	}
-	inMotion := p.inMotion()
-	if failed := c.of[Failed]; !p.target.completed || failed > max(1, p.rules.tolerate.of(placed)) {
-		inMotion += failed
+	inMotion := p.inMotion() + c.of[Failed] - c.trustedFailed
+	if c.trustedFailed > max(1, p.rules.tolerate.of(c.have)) {
+		inMotion += c.trustedFailed
 	}
 	if !p.lastWave() { // one that waits for its pods may wait for days: it fills this wave and the next
 		waiting := c.of[Waiting] - c.dead[Waiting]
-		if waiting > 0 && p.clock.Wave > 1 && c.of[Proven] < p.goalOf(p.clock.Wave-1) {
+		if waiting > 0 && p.clock.Wave > 1 && c.proved < p.goalOf(p.clock.Wave-1) {
 			return false // else those who wait would fill one wave after the other, and begin at once
 		}
 		inMotion -= waiting
+	} else if p.target.completed {
+		inMotion += c.superseded + c.backward
 	}
-	if p.target.completed {
-		inMotion += c.superseded
-	}
-	return p.doubt == "" && placed >= p.goal && blocked <= allowed && inMotion == 0 && c.of[Proven] > 0
+	somebody := c.proved > 0 || p.straight && c.of[Proven] > 0
+	return p.doubt == "" && (p.wavers == "" || p.straight) && placed >= p.goal && blocked <= allowed && inMotion == 0 && somebody
 }
 
 // inMotion are the members that have the target, and have not answered for good.

@@ -144,14 +144,19 @@ type Seen struct {
 	// BootID, Ready, Runs, Ill and Aside are as they were when last looked at. AsideFirst: it was aside before it became ill.
 	BootID, Minor, Arch                 string
 	Ready, Runs, Ill, Aside, AsideFirst bool
-	// Assigned is since when it has the assignment, Unanswered since when it owes an answer to it, Running since when it runs it, IllFor
-	// since when it is ill.
-	Assigned, Unanswered, Running, IllFor time.Duration
+	// Assigned is since when it has the assignment, Unanswered since when it owes an answer to it, Running since when it runs it.
+	Assigned, Unanswered, Running time.Duration
+	// IllFor is for how long it was ill, less a part of the time that it has been well since.
+	IllFor time.Duration
+	// Upgraded: its kubelet has another minor version than before, and Upheld is for how long it has run what it has with that, and was Ready.
+	Upgraded bool
+	Upheld   time.Duration
 	// AwayFor is for how long it is not Ready.
 	AwayFor time.Duration
-	// Want is another variant of the same revision that its labels ask for by now, and WantFor for how long they do.
-	Want    string
-	WantFor time.Duration
+	// Asks is what its labels ask for, and AsksFor for how long they do. Relabelled: they have asked for something else a moment ago.
+	Asks       Asks
+	AsksFor    time.Duration
+	Relabelled bool
 	// Drain is the one that is under way. Drained is for how long, and Emptied for how long it has found nothing left to do.
 	Drain            Drain
 	Drained, Emptied time.Duration

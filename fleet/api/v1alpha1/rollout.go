@@ -73,7 +73,8 @@ type Rollout struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="a duration, such as 1h"
 	ProgressDeadline *metav1.Duration `json:"progressDeadline,omitempty"`
 
-	// windows are the times at which nodes are assigned a revision; none is always. Verdicts, stops, going back and new nodes do not wait.
+	// windows are the times at which nodes are assigned a revision; none is always. Verdicts, stops, going back to what is
+	// proven and new nodes do not wait.
 	//
 	// +optional
 	// +listType=atomic

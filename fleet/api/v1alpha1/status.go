@@ -256,6 +256,30 @@ type RevisionStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	ProvenIn []CohortProof `json:"provenIn,omitempty"`
+	// failedIn are the cohorts in which it failed after it had been completed elsewhere: nobody there is moved to it before spec.rollout.retry asks
+	// again.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	FailedIn []CohortFailure `json:"failedIn,omitempty"`
+}
+
+// CohortFailure is a cohort in which a revision has failed.
+type CohortFailure struct {
+	// cohort is as in provenIn.
+	Cohort string `json:"cohort"`
+	// attempt is the one in which it failed.
+	Attempt int64 `json:"attempt"`
+	// node is the one that showed it.
+	Node string `json:"node"`
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
+	// +optional
+	Time metav1.Time `json:"time,omitzero"`
 }
 
 // CohortProof is a cohort in which a revision was completed.
@@ -279,7 +303,7 @@ type Completion struct {
 // +kubebuilder:validation:Enum=Rolling;Completed;Stopped;Superseded
 type Result string
 
-// The results. A revision that was completed once stays so: going back to it needs no waves.
+// The results. A revision that was completed once stays so: going back to it needs no waves in the cohorts that have proven it.
 const (
 	ResultRolling    Result = "Rolling"
 	ResultCompleted  Result = "Completed"
