@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
@@ -92,6 +93,7 @@ func TestATrimmedPod(t *testing.T) {
 // A pod is as old as this process has known it.
 func TestPodsThatWereTurnedAway(t *testing.T) {
 	nodes := []rollout.Node{{Name: "n1", UID: "u1"}}
+	never, always := func(types.UID) bool { return false }, func(types.UID) bool { return true }
 	pod := func(uid, node, reason string) corev1.Pod {
 		p := corev1.Pod{}
 		p.UID, p.Spec.NodeName, p.Status.Phase, p.Status.Reason = types.UID(uid), node, corev1.PodFailed, reason
@@ -100,7 +102,7 @@ func TestPodsThatWereTurnedAway(t *testing.T) {
 	newer := pod("4", "n1", "AReasonOfALaterKubelet")
 	newer.Status.Message = rejection.Prefix
 	for _, p := range []corev1.Pod{pod("5", "n1", "TopologyAffinityError"), pod("6", "n1", "SMTAlignmentError"), pod("7", "n1", "SysctlForbidden"), newer} {
-		if got := (&turnedView{}).readAll([]corev1.Pod{p}, nodes, 0); len(got) != 1 {
+		if got := (&turnedView{}).readAll([]corev1.Pod{p}, nodes, never, 0); len(got) != 1 {
 			t.Errorf("%s is not noticed", p.Status.Reason)
 		}
 	}
@@ -111,13 +113,34 @@ func TestPodsThatWereTurnedAway(t *testing.T) {
 	if kept, err := trimPod(&pods[0]); err != nil || !kept.(*corev1.Pod).Status.StartTime.Equal(&started) {
 		t.Errorf("the cache keeps %+v, %v", kept, err)
 	}
-	if got := view.readAll(pods[:2], nodes, time.Minute); len(got) != 1 || got[0] != (rollout.TurnedAway{Node: "u1", Namespace: "default", Name: "web", Started: started.Time}) {
+	if got := view.readAll(pods[:2], nodes, always, time.Minute); len(got) != 1 || got[0] != (rollout.TurnedAway{Node: "u1", Namespace: "default", Name: "web", Started: started.Time, Unbound: true}) {
 		t.Errorf("at first it is %+v", got)
 	}
-	if got := view.readAll(pods, nodes, 3*time.Minute); len(got) != 1 || got[0].Age != 2*time.Minute {
+	if got := view.readAll(pods, nodes, never, 3*time.Minute); len(got) != 1 || !got[0].Unbound || got[0].Age != 2*time.Minute {
 		t.Errorf("later it is %+v", got)
 	}
-	if got := view.readAll(nil, nodes, 4*time.Minute); len(got) != 0 || len(view) != 0 {
+	if got := view.readAll(nil, nodes, never, 4*time.Minute); len(got) != 0 || len(view) != 0 {
 		t.Errorf("afterwards it is %+v, and remembers %v", got, view)
+	}
+}
+
+// A pod is known to have been without a node as long as it is, and for a while after.
+func TestPodsWithoutANode(t *testing.T) {
+	now := time.Minute
+	u := newUnbound(func() time.Duration { return now })
+	web, other := &corev1.Pod{}, &corev1.Pod{}
+	web.UID, other.UID = "web", "other"
+	u.comes(web)
+	now += time.Hour
+	if !u.had("web") || u.had("other") {
+		t.Error("it is not known which pod has no node")
+	}
+	u.leaves(toolscache.DeletedFinalStateUnknown{Obj: web})
+	if now += boundFor; !u.had("web") {
+		t.Error("a pod that was bound a moment ago is forgotten")
+	}
+	now += time.Second
+	if u.leaves(other); u.had("web") || len(u.waits) > 0 || len(u.left) != 1 {
+		t.Errorf("it remembers %v and %v", u.waits, u.left)
 	}
 }

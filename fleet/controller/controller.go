@@ -46,6 +46,7 @@ type Controller struct {
 	layers  layerView
 	kept    keptView
 	turned  turnedView
+	unbound *unbound
 	denied  denials
 	memory  memory
 	// refusedRevisions and refusedVariants are by the names of the objects, refusedStatuses by that of the pool, and refusedBudgets by that of the budget.
@@ -93,7 +94,7 @@ type parts struct {
 func newController(p parts) *Controller {
 	return &Controller{cached: p.cached, live: p.live, writer: p.writer, leader: p.leader, monotonic: p.monotonic, serverTime: p.serverTime,
 		events: p.events, metrics: p.metrics, log: p.log, limiter: flowcontrol.NewTokenBucketRateLimiter(patchesPerSecond, 1),
-		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), kept: newKeptView(p.monotonic()), turned: turnedView{},
+		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), kept: newKeptView(p.monotonic()), turned: turnedView{}, unbound: newUnbound(p.monotonic),
 		denied: newDenials(), refusedRevisions: newRefusals(), refusedVariants: newRefusals(), refusedStatuses: newRefusals(),
 		refusedBudgets: newRefusals(), trusted: -1, verdicts: newVerdicts(), drains: newDrainer(p)}
 }

@@ -204,6 +204,9 @@ func (o *Options) connect(ctx context.Context, m manager.Manager, config *rest.C
 			return fmt.Errorf("caching %T: %w", object, err)
 		}
 	}
+	if err := c.unbound.watch(ctx, m); err != nil {
+		return err
+	}
 	fenced := rest.CopyConfig(config)
 	fenced.Wrap(func(next http.RoundTripper) http.RoundTripper { return &fence{next, c.leader} })
 	writer, err := client.New(fenced, client.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()})

@@ -10,11 +10,16 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast/rejection"
 )
 
-// turnedView remembers at which age of this process each failed pod was seen first.
-type turnedView map[types.UID]time.Duration
+// turnedView remembers what this process knew of each failed pod when it saw that first.
+type turnedView map[types.UID]turnedPod
+
+type turnedPod struct {
+	age     time.Duration // of this process
+	unbound bool
+}
 
 // readAll are the pods that nodes have turned away.
-func (v *turnedView) readAll(pods []corev1.Pod, nodes []rollout.Node, age time.Duration) []rollout.TurnedAway {
+func (v *turnedView) readAll(pods []corev1.Pod, nodes []rollout.Node, unbound func(types.UID) bool, age time.Duration) []rollout.TurnedAway {
 	first := make(turnedView, len(*v))
 	var uids map[string]types.UID
 	var turned []rollout.TurnedAway
@@ -31,11 +36,11 @@ func (v *turnedView) readAll(pods []corev1.Pod, nodes []rollout.Node, age time.D
 		}
 		seen, is := (*v)[p.UID]
 		if !is {
-			seen = age
+			seen = turnedPod{age, unbound(p.UID)}
 		}
 		first[p.UID] = seen
 		if uid, is := uids[p.Spec.NodeName]; is {
-			away := rollout.TurnedAway{Node: uid, Namespace: p.Namespace, Name: p.Name, Age: age - seen}
+			away := rollout.TurnedAway{Node: uid, Namespace: p.Namespace, Name: p.Name, Unbound: seen.unbound, Age: age - seen.age}
 			if p.Status.StartTime != nil {
 				away.Started = p.Status.StartTime.Time
 			}

@@ -64,7 +64,7 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 	c.kept.readVariants(maps.Items, now)
 	w.Broken = c.kept.broken(w.Nodes)
 	w.Layers = c.layers.readAll(ctx, c.live, w.Pools, maps.Items, now)
-	w.Turned = c.turned.readAll(pods.Items, w.Nodes, c.memory.age+w.Elapsed)
+	w.Turned = c.turned.readAll(pods.Items, w.Nodes, c.unbound.had, c.memory.age+w.Elapsed)
 	return w, nil
 }
 

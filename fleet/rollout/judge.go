@@ -264,7 +264,7 @@ func (d *decision) turnedAway(n *Node, s *Seen, others *strangers) (trouble stri
 		case t.Age >= s.Assigned:
 		case !t.Started.IsZero() && t.Started.Before(n.ChangeBegan):
 			trouble = cmp.Or(trouble, "turns away "+t.Namespace+"/"+t.Name+", which ran there")
-		default:
+		case t.Unbound:
 			others.add(n, t)
 		}
 	}

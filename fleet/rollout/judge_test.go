@@ -101,6 +101,7 @@ func TestHoldAndStop(t *testing.T) {
 		"pods turned away before":         {func(w *table) []Node { return w.some(w.turned(time.Minute, time.Second)) }, nothing, ""},
 		"one stranger is turned away":     {func(w *table) []Node { return w.some(w.strangers("default")) }, nothing, ""},
 		"strangers of one namespace are":  {func(w *table) []Node { return w.some(w.strangers("default", "default")) }, nothing, ""},
+		"strangers that name the node":    {func(w *table) []Node { return w.some(w.strangers("default", "named")) }, nothing, ""},
 		"strangers of two namespaces are": {func(w *table) []Node { return w.some(w.strangers("default", "shop")) }, hold, "n1 turns pods away, such as default/web"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -189,7 +190,8 @@ func (tab *table) strangers(namespaces ...string) Node {
 	n := tab.turned(time.Minute)
 	tab.world.Turned = nil
 	for _, namespace := range namespaces {
-		tab.world.Turned = append(tab.world.Turned, TurnedAway{Node: "n1", Namespace: namespace, Name: "web", Started: n.ChangeBegan.Add(time.Minute)})
+		tab.world.Turned = append(tab.world.Turned, TurnedAway{Node: "n1", Namespace: namespace, Name: "web", Started: n.ChangeBegan.Add(time.Minute),
+			Unbound: namespace != "named"})
 	}
 	return n
 }

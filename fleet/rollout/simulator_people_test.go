@@ -110,7 +110,7 @@ func (s *sim) oddity(m *machine) {
 	case 2:
 		m.Pressure ^= MemoryPressure
 	case 3:
-		s.turned = append(slices.Clone(s.turned), TurnedAway{Node: m.UID, Namespace: []string{"a", "b"}[s.random.IntN(2)]})
+		s.turned = append(slices.Clone(s.turned), TurnedAway{Node: m.UID, Namespace: []string{"a", "b"}[s.random.IntN(2)], Unbound: true})
 	case 4:
 		s.refuses[m.Name] = !s.refuses[m.Name]
 	case 5:

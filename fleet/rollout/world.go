@@ -124,6 +124,8 @@ type TurnedAway struct {
 	Namespace, Name string
 	// Started is when the kubelet first had it, by the node's clock; zero: it is not known.
 	Started time.Time
+	// Unbound: this process has seen it before a scheduler chose the node. Who makes a pod can name any node in it.
+	Unbound bool
 	// Age is for how long this process has known that it failed.
 	Age time.Duration
 }
