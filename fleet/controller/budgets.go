@@ -93,7 +93,7 @@ func (c *Controller) budgetDue(name string, status *v1alpha1.KubeletRolloutBudge
 		wait = known.wrote + every - c.monotonic()
 	}
 	if refused, is := c.refusedBudgets.all[name]; is {
-		wait = max(wait, refused.due()-c.monotonic())
+		wait = max(wait, refused.due-c.monotonic())
 	}
 	return max(0, wait)
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,21 +13,33 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
-// collectEvery is how often that is looked for.
-const collectEvery = time.Minute
+const (
+	// collectEvery is how often that is looked for.
+	collectEvery = time.Minute
+	// uncollectedFor is the longest pause before it is tried again to delete something, or to make a record that a pool is gone.
+	uncollectedFor = time.Hour
+)
 
-// collect deletes what nothing names any more, a few at a time. What it deletes does not come back by itself, so it compares its caches with
-// what the API server holds now first, and then looks once more.
+// collect deletes what nothing names any more, a few objects at a time.
 func (c *Controller) collect(ctx context.Context, w *rollout.World) error {
 	now := c.monotonic()
 	if now-c.collected < collectEvery {
 		return nil
 	}
 	c.collected = now
-	if err := c.recordGone(ctx, w); err != nil {
-		c.log.Error(err, "what was kept of a pool that is gone stays") // nobody waits for that
+	return errors.Join(c.recordGone(ctx, w), c.collectSpent(ctx, w))
+}
+
+// collectSpent deletes revisions and variants. They do not come back automatically, so it first compares the caches with what the API server holds
+// now, and looks again.
+func (c *Controller) collectSpent(ctx context.Context, w *rollout.World) error {
+	spent := c.spent(w)
+	if len(spent) == 0 {
+		return c.tryAll(ctx, &c.refusedDeletions, nil) // forgets what was refused
 	}
-	if len(c.spent(w)) == 0 {
+	if !slices.ContainsFunc(spent, func(object client.Object) bool {
+		return c.refusedDeletions.since(string(object.GetUID())) <= c.monotonic()
+	}) {
 		return nil
 	}
 	c.trusted = -1
@@ -37,19 +50,38 @@ func (c *Controller) collect(ctx context.Context, w *rollout.World) error {
 	if err != nil {
 		return nil
 	}
-	spent := c.spent(&again)
-	for _, object := range spent[:min(len(spent), patchesPerSecond)] {
-		if err := c.delete(ctx, object); err != nil {
-			return fmt.Errorf("collecting %s: %w", object.GetName(), err)
-		}
-		c.log.Info("nothing names it any more, so it was deleted", "name", object.GetName())
+	var attempts []attempt
+	for _, object := range c.spent(&again) {
+		attempts = append(attempts, attempt{&c.refusedDeletions, object.GetLabels()[PoolLabel], string(object.GetUID()), func() error {
+			if err := c.delete(ctx, object); err != nil {
+				return fmt.Errorf("collecting %s: %w", object.GetName(), err)
+			}
+			c.log.Info("nothing names it any more, so it was deleted", "name", object.GetName())
+			return nil
+		}})
 	}
-	return nil
+	return c.tryAll(ctx, &c.refusedDeletions, attempts)
+}
+
+// tryAll makes a few attempts, first those that have waited for longest. Those that are refused, or that hang, hold up no others: these come first
+// the next time.
+func (c *Controller) tryAll(ctx context.Context, refused *refusals, attempts []attempt) (failure error) {
+	refused.begin(c.monotonic())
+	slices.SortStableFunc(attempts, longestWaiting)
+	for _, a := range attempts {
+		if len(refused.tried) == patchesPerSecond || c.monotonic()-refused.began > retryTime {
+			return failure
+		}
+		_, err := c.try(ctx, a)
+		failure = errors.Join(failure, err)
+	}
+	refused.end(true)
+	return failure
 }
 
 // collectsIn is when to look again for what can be collected although nothing happens; 0 is never.
 func (c *Controller) collectsIn(w *rollout.World) time.Duration {
-	if len(c.kept.gone(w))+len(c.kept.goneRecords) == 0 {
+	if len(c.kept.gone(w))+len(c.kept.goneRecords)+len(c.refusedDeletions.all) == 0 {
 		return 0
 	}
 	return max(time.Millisecond, c.collected+collectEvery-c.monotonic())

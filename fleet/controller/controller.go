@@ -51,6 +51,9 @@ type Controller struct {
 	memory  memory
 	// refusedRevisions and refusedVariants are by the names of the objects, refusedStatuses by that of the pool, and refusedBudgets by that of the budget.
 	refusedRevisions, refusedVariants, refusedStatuses, refusedBudgets refusals
+	// refusedRecords and refusedDeletions are of what nobody waits for, so the pauses are long. They are by the UIDs of what is deleted, and by the
+	// names of what is made.
+	refusedRecords, refusedDeletions refusals
 	// troubles counts watches that have failed. trusted: the caches were found to be as the API server is after that many.
 	troubles atomic.Int64
 	trusted  int64
@@ -94,9 +97,11 @@ type parts struct {
 func newController(p parts) *Controller {
 	return &Controller{cached: p.cached, live: p.live, writer: p.writer, leader: p.leader, monotonic: p.monotonic, serverTime: p.serverTime,
 		events: p.events, metrics: p.metrics, log: p.log, limiter: flowcontrol.NewTokenBucketRateLimiter(patchesPerSecond, 1),
-		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), kept: newKeptView(p.monotonic()), turned: turnedView{}, unbound: newUnbound(p.monotonic),
-		denied: newDenials(), refusedRevisions: newRefusals(), refusedVariants: newRefusals(), refusedStatuses: newRefusals(),
-		refusedBudgets: newRefusals(), trusted: -1, verdicts: newVerdicts(), drains: newDrainer(p)}
+		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), kept: newKeptView(p.monotonic()), turned: turnedView{},
+		denied: newDenials(), refusedRevisions: newRefusals(refusedFirst, refusedFor), refusedVariants: newRefusals(refusedFirst, refusedFor),
+		refusedStatuses: newRefusals(refusedFirst, refusedFor), refusedBudgets: newRefusals(refusedFirst, refusedFor),
+		refusedRecords: newRefusals(collectEvery, uncollectedFor), refusedDeletions: newRefusals(collectEvery, uncollectedFor),
+		trusted: -1, verdicts: newVerdicts(), drains: newDrainer(p)}
 }
 
 // Reconcile is one turn.

@@ -65,28 +65,35 @@ func goneName(pool string) string { return "pool-" + pool + "-gone" }
 
 // recordGone makes a record for each pool that is gone, and deletes those of pools that are back, or of which nothing is kept any more.
 func (c *Controller) recordGone(ctx context.Context, w *rollout.World) error {
+	var attempts []attempt
 	gone := c.kept.gone(w)
-	for _, pool := range slices.Sorted(maps.Keys(c.kept.goneRecords)) {
-		if _, is := gone[pool]; is {
-			continue
-		}
-		if err := c.delete(ctx, c.kept.goneRecords[pool]); err != nil {
-			return fmt.Errorf("deleting the record that pool %s is gone: %w", pool, err)
+	for pool, record := range c.kept.goneRecords {
+		if _, is := gone[pool]; !is {
+			attempts = append(attempts, attempt{&c.refusedRecords, pool, string(record.UID), func() error {
+				if err := c.delete(ctx, record); err != nil {
+					return fmt.Errorf("deleting the record that pool %s is gone: %w", pool, err)
+				}
+				return nil
+			}})
 		}
 	}
-	for _, pool := range slices.Sorted(maps.Keys(gone)) {
-		if c.kept.goneRecords[pool] != nil {
-			continue
+	for pool := range gone {
+		if c.kept.goneRecords[pool] == nil {
+			attempts = append(attempts, attempt{&c.refusedRecords, pool, goneName(pool), func() error { return c.makeRecord(ctx, pool) }})
 		}
-		immutable := true
-		record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: rollout.Namespace, Name: goneName(pool),
-			Labels: map[string]string{goneLabel: pool, managedByLabel: Name}}, Immutable: &immutable, Data: map[string]string{goneKey: pool, "about": "KubeletPool " + pool +
-			" is gone since this was made. What was kept of it, and no node names, is deleted a day later."}}
-		if _, err := c.create(ctx, record); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("recording that pool %s is gone: %w", pool, err)
-		}
-		c.log.Info("a pool is gone, so what was kept of it and no node names is deleted after a day", "pool", pool)
 	}
+	return c.tryAll(ctx, &c.refusedRecords, attempts)
+}
+
+func (c *Controller) makeRecord(ctx context.Context, pool string) error {
+	immutable := true
+	record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: rollout.Namespace, Name: goneName(pool),
+		Labels: map[string]string{goneLabel: pool, managedByLabel: Name}}, Immutable: &immutable, Data: map[string]string{goneKey: pool, "about": "KubeletPool " + pool +
+		" is gone since this was made. What was kept of it, and no node names, is deleted a day later."}}
+	if _, err := c.create(ctx, record); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("recording that pool %s is gone: %w", pool, err)
+	}
+	c.log.Info("a pool is gone, so what was kept of it and no node names is deleted after a day", "pool", pool)
 	return nil
 }
 

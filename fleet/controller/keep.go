@@ -50,7 +50,7 @@ func (c *Controller) keep(ctx context.Context, w *rollout.World, plan *rollout.P
 			return c.keepVariant(ctx, &v)
 		}})
 	}
-	slices.SortStableFunc(attempts, func(a, b attempt) int { return cmp.Compare(a.refused.since(a.name), b.refused.since(b.name)) })
+	slices.SortStableFunc(attempts, longestWaiting)
 	for _, a := range attempts {
 		news, err := c.try(ctx, a)
 		if again = again || news; err != nil {
@@ -60,26 +60,30 @@ func (c *Controller) keep(ctx context.Context, w *rollout.World, plan *rollout.P
 	return again, nil
 }
 
-// attempt is to keep something of a pool.
+// attempt is to make or delete something of a pool.
 type attempt struct {
 	refused    *refusals
 	pool, name string
-	keep       func() error
+	do         func() error
 }
 
-// try keeps something, once in a turn, unless it was refused a moment ago. Only an error that is no answer of the API server's is everybody's.
+func longestWaiting(a, b attempt) int {
+	return cmp.Compare(a.refused.since(a.name), b.refused.since(b.name))
+}
+
+// try does that, once in a turn, unless it was refused a moment ago. Only an error that is no answer of the API server's is everybody's.
 func (c *Controller) try(ctx context.Context, a attempt) (news bool, err error) {
 	if !a.refused.tries(a.name, c.monotonic()) {
 		return false, nil
 	}
-	switch err := a.keep(); {
+	switch err := a.do(); {
 	case err == nil:
 		return a.refused.forget(a.name), nil
 	case !answered(ctx, err):
 		return false, err
 	default:
 		if news = a.refused.note(a.name, err, c.monotonic()); news {
-			c.log.Error(err, "who needs it waits", "pool", a.pool)
+			c.log.Error(err, "the API server refuses it, so it is tried again later", "pool", a.pool)
 		}
 		return news, nil
 	}

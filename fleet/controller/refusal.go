@@ -15,7 +15,7 @@ import (
 type refusal struct {
 	words string
 	times int           // one after the other
-	at    time.Duration // the last time
+	due   time.Duration // when it is tried again
 	// altered: it would be stored, as another object. That is mostly a policy, and takes longer to be over.
 	altered bool
 }
@@ -32,17 +32,11 @@ const (
 	retryTime = 2 * time.Second
 )
 
-// due is when it is tried again.
-func (r refusal) due() time.Duration {
-	most := refusedFor
-	if r.altered {
-		most = alteredFor
-	}
-	return r.at + min(most, refusedFirst<<min(r.times-1, 9))
-}
-
 // refusals are what was refused, by name. It is forgotten once it is taken, and once a whole turn has not needed it.
 type refusals struct {
+	// first is the pause after the first refusal. It doubles with each further one, to most.
+	first, most time.Duration
+
 	all    map[string]refusal
 	began  time.Duration   // of the turn
 	asked  map[string]bool // for what it has asked
@@ -50,7 +44,9 @@ type refusals struct {
 	budget int
 }
 
-func newRefusals() refusals { return refusals{all: map[string]refusal{}} }
+func newRefusals(first, most time.Duration) refusals {
+	return refusals{first: first, most: most, all: map[string]refusal{}}
+}
 
 // begin begins a turn.
 func (r *refusals) begin(now time.Duration) {
@@ -60,7 +56,7 @@ func (r *refusals) begin(now time.Duration) {
 // since is when something was due; 0 is that it was never refused. Who has waited for longest is tried first.
 func (r *refusals) since(name string) time.Duration {
 	if refused, is := r.all[name]; is {
-		return refused.due()
+		return refused.due
 	}
 	return 0
 }
@@ -78,7 +74,7 @@ func (r *refusals) end(whole bool) {
 func (r *refusals) tries(name string, now time.Duration) bool {
 	r.asked[name] = true
 	known, refused := r.all[name]
-	if r.tried[name] || refused && (r.began < known.due() || r.budget == 0 || now-r.began > retryTime) {
+	if r.tried[name] || refused && (r.began < known.due || r.budget == 0 || now-r.began > retryTime) {
 		return false
 	}
 	if refused {
@@ -90,11 +86,13 @@ func (r *refusals) tries(name string, now time.Duration) bool {
 
 // note takes in one more refusal. Whether its words are news.
 func (r *refusals) note(name string, err error, now time.Duration) (news bool) {
-	words := bounded.Text(err.Error(), refusalLimit)
-	news = r.all[name].words != words
-	isAltered := errors.As(err, new(altered)) || errors.Is(err, errRemade) && r.all[name].altered
-	r.all[name] = refusal{words, r.all[name].times + 1, now, isAltered}
-	return news
+	known, words, most := r.all[name], bounded.Text(err.Error(), refusalLimit), r.most
+	isAltered := errors.As(err, new(altered)) || errors.Is(err, errRemade) && known.altered
+	if isAltered {
+		most = max(most, alteredFor)
+	}
+	r.all[name] = refusal{words, known.times + 1, now + min(most, r.first<<min(known.times, 9)), isAltered}
+	return known.words != words
 }
 
 // forget forgets one that was taken. Whether it had been refused.
@@ -115,7 +113,7 @@ func (r *refusals) words() map[string]string {
 // next is in how long the first of them is tried again; 0 is never.
 func (r *refusals) next(now time.Duration) (in time.Duration) {
 	for _, refused := range r.all {
-		in = sooner(in, max(time.Millisecond, refused.due()-now))
+		in = sooner(in, max(time.Millisecond, refused.due-now))
 	}
 	return in
 }

@@ -29,7 +29,7 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 		Denied: c.denied.look(c.monotonic()), Mute: map[string]bool{}}
 	now := c.monotonic()
 	for pool, refused := range c.refusedStatuses.all {
-		w.Mute[pool] = now < refused.due()
+		w.Mute[pool] = now < refused.due
 	}
 	c.verdicts.look()
 	err := c.lookAtNodes(ctx, &w)
