@@ -22,12 +22,12 @@ const (
 
 // collect deletes what nothing names any more, a few objects at a time.
 func (c *Controller) collect(ctx context.Context, w *rollout.World) error {
-	now := c.monotonic()
+	now, failure := c.monotonic(), c.recordGone(ctx, w)
 	if now-c.collected < collectEvery {
-		return nil
+		return failure
 	}
 	c.collected = now
-	return errors.Join(c.recordGone(ctx, w), c.collectSpent(ctx, w))
+	return errors.Join(failure, c.collectSpent(ctx, w))
 }
 
 // collectSpent deletes revisions and variants. They do not come back automatically, so it first compares the caches with what the API server holds
@@ -81,7 +81,7 @@ func (c *Controller) tryAll(ctx context.Context, refused *refusals, attempts []a
 
 // collectsIn is when to look again for what can be collected although nothing happens; 0 is never.
 func (c *Controller) collectsIn(w *rollout.World) time.Duration {
-	if len(c.kept.gone(w))+len(c.kept.goneRecords)+len(c.refusedDeletions.all) == 0 {
+	if len(c.kept.gone(w))+len(c.kept.goneRecords)+len(c.kept.outdated)+len(c.refusedDeletions.all) == 0 {
 		return 0
 	}
 	return max(time.Millisecond, c.collected+collectEvery-c.monotonic())

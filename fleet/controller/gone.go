@@ -28,11 +28,7 @@ type orphans struct{ revisions, variants []string }
 
 // gone are the pools that are not there, and of which something is kept.
 func (v *keptView) gone(w *rollout.World) map[string]orphans {
-	there := make(map[string]bool, len(w.Pools))
-	for i := range w.Pools {
-		there[w.Pools[i].Name] = true
-	}
-	gone := map[string]orphans{}
+	there, gone := namesOf(w.Pools), map[string]orphans{}
 	for _, name := range slices.Sorted(maps.Keys(v.objects)) {
 		if object := v.objects[name]; isOurs(object) && !there[object.Labels[PoolLabel]] {
 			of := gone[object.Labels[PoolLabel]]
@@ -50,6 +46,14 @@ func (v *keptView) gone(w *rollout.World) map[string]orphans {
 	return gone
 }
 
+func namesOf(pools []rollout.Pool) map[string]bool {
+	names := make(map[string]bool, len(pools))
+	for i := range pools {
+		names[pools[i].Name] = true
+	}
+	return names
+}
+
 // isGoneRecord says whether this controller has made the ConfigMap that says since when a pool is gone.
 func isGoneRecord(object client.Object) bool {
 	pool := object.GetLabels()[goneLabel]
@@ -63,22 +67,31 @@ const goneKey = "pool"
 
 func goneName(pool string) string { return "pool-" + pool + "-gone" }
 
-// recordGone makes a record for each pool that is gone, and deletes those of pools that are back, or of which nothing is kept any more.
+// recordGone makes a record for each pool that is gone, and deletes those of pools that are back, or of which nothing is kept any more. It does so in
+// every turn, because a pool may be back for a moment only, and then a day begins again.
 func (c *Controller) recordGone(ctx context.Context, w *rollout.World) error {
 	var attempts []attempt
-	gone := c.kept.gone(w)
+	gone, superseded := c.kept.gone(w), map[string]bool{}
+	drop := func(record *corev1.ConfigMap) {
+		pool := record.Labels[goneLabel]
+		superseded[pool] = true
+		attempts = append(attempts, attempt{&c.refusedRecords, pool, string(record.UID), func() error {
+			if err := c.delete(ctx, record); err != nil {
+				return fmt.Errorf("deleting the record that pool %s is gone: %w", pool, err)
+			}
+			return nil
+		}})
+	}
+	for _, record := range c.kept.outdated {
+		drop(record)
+	}
 	for pool, record := range c.kept.goneRecords {
 		if _, is := gone[pool]; !is {
-			attempts = append(attempts, attempt{&c.refusedRecords, pool, string(record.UID), func() error {
-				if err := c.delete(ctx, record); err != nil {
-					return fmt.Errorf("deleting the record that pool %s is gone: %w", pool, err)
-				}
-				return nil
-			}})
+			drop(record)
 		}
 	}
 	for pool := range gone {
-		if c.kept.goneRecords[pool] == nil {
+		if c.kept.goneRecords[pool] == nil && !superseded[pool] { // both have the same name
 			attempts = append(attempts, attempt{&c.refusedRecords, pool, goneName(pool), func() error { return c.makeRecord(ctx, pool) }})
 		}
 	}
@@ -90,7 +103,9 @@ func (c *Controller) makeRecord(ctx context.Context, pool string) error {
 	record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: rollout.Namespace, Name: goneName(pool),
 		Labels: map[string]string{goneLabel: pool, managedByLabel: Name}}, Immutable: &immutable, Data: map[string]string{goneKey: pool, "about": "KubeletPool " + pool +
 		" is gone since this was made. What was kept of it, and no node names, is deleted a day later."}}
-	if _, err := c.create(ctx, record); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := c.create(ctx, record); apierrors.IsAlreadyExists(err) {
+		return nil
+	} else if err != nil {
 		return fmt.Errorf("recording that pool %s is gone: %w", pool, err)
 	}
 	c.log.Info("a pool is gone, so what was kept of it and no node names is deleted after a day", "pool", pool)

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
 // forbid lets the API server refuse exactly these requests.
@@ -100,6 +102,64 @@ func TestARecordThatIsRefusedKeepsNoOther(t *testing.T) {
 		s.passes(10 * time.Minute)
 		if s.api.stored["ConfigMap/pool-c-gone"] != nil {
 			t.Error("the record of pool c is still there")
+		}
+	})
+}
+
+// The day counts from the last time at which a pool was deleted, however short it was back, and also where the record of the first time cannot be
+// deleted.
+func TestTheDayCountsFromTheLastDeletion(t *testing.T) {
+	for name, refused := range map[string]string{"nothing is refused": "", "the record stays for an hour": "delete ConfigMap/pool-a-gone"} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(s *stage) {
+				s.nodes(2)
+				p := s.pool(nil)
+				s.turns(30)
+				for _, name := range []string{"n1", "n2"} {
+					s.node(name) // as new
+				}
+				kept := func() int { return len(s.keptOf("ConfigMap/pool-a-", "ControllerRevision/a-")) }
+				s.api.remove("KubeletPool/a")
+				s.passes(goneFor - 5*time.Minute)
+				if kept() != 3 {
+					t.Fatalf("there is %d, and not a revision, a variant and a record", kept())
+				}
+				s.forbid(refused)
+				p.UID, p.Status, p.Spec.Selector.MatchLabels = "", v1alpha1.KubeletPoolStatus{}, map[string]string{"of": "nobody"}
+				s.api.put(p)
+				s.turns(3)
+				s.api.remove("KubeletPool/a")
+				began := time.Now()
+				s.passes(time.Hour)
+				s.forbid()
+				s.passes(goneFor - time.Hour - 5*time.Minute)
+				if kept() < 3 {
+					t.Errorf("%v after it was deleted again there is %v", time.Since(began), s.keptOf("ConfigMap/pool-a-", "ControllerRevision/a-"))
+				}
+				s.passes(3 * time.Hour)
+				if kept() != 0 {
+					t.Errorf("%v after it was deleted again there still is %v", time.Since(began), s.keptOf("ConfigMap/pool-a-", "ControllerRevision/a-"))
+				}
+			})
+		})
+	}
+}
+
+// The record goes as soon as the pool is back, also while its nodes are written to.
+func TestARecordGoesWhenThePoolIsBack(t *testing.T) {
+	play(t, func(s *stage) {
+		s.nodes(2)
+		p := s.pool(nil)
+		s.turns(30)
+		s.api.remove("KubeletPool/a")
+		s.passes(2 * time.Minute)
+		if s.api.stored["ConfigMap/pool-a-gone"] == nil {
+			t.Fatal("there is no record")
+		}
+		p.UID, p.Status = "", v1alpha1.KubeletPoolStatus{}
+		s.api.put(p)
+		if s.turns(5); s.api.stored["ConfigMap/pool-a-gone"] != nil {
+			t.Error("the record is still there")
 		}
 	})
 }

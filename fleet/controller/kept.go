@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -19,8 +20,9 @@ type keptView struct {
 	// objects and variants are what there is now, by name.
 	objects  map[string]*appsv1.ControllerRevision
 	variants map[string]*corev1.ConfigMap
-	// goneRecords say since when pools are gone, by their names.
+	// goneRecords say since when pools are gone, by their names. outdated are the records of pools that have been back since, by UID.
 	goneRecords map[string]*corev1.ConfigMap
+	outdated    map[types.UID]*corev1.ConfigMap
 	// remade is when an object was deleted to be made again, or because admission had changed it. begun is when this process began.
 	remade map[string]time.Duration
 	begun  time.Duration
@@ -88,11 +90,17 @@ func (v *keptView) readRevisions(cached []appsv1.ControllerRevision, now time.Du
 }
 
 // readVariants notes the ConfigMaps that are variants, and those that say that pools are gone.
-func (v *keptView) readVariants(cached []corev1.ConfigMap, now time.Duration) {
+func (v *keptView) readVariants(cached []corev1.ConfigMap, pools []rollout.Pool, now time.Duration) {
 	v.variants, v.goneRecords = make(map[string]*corev1.ConfigMap, len(cached)), map[string]*corev1.ConfigMap{}
+	there, before := namesOf(pools), v.outdated
+	v.outdated = map[types.UID]*corev1.ConfigMap{}
 	for i := range cached {
-		if isGoneRecord(&cached[i]) {
-			v.goneRecords[cached[i].Labels[goneLabel]] = &cached[i]
+		if object := &cached[i]; isGoneRecord(object) {
+			if pool := object.Labels[goneLabel]; there[pool] || before[object.UID] != nil {
+				v.outdated[object.UID] = object
+			} else {
+				v.goneRecords[pool] = object
+			}
 			continue
 		}
 		if _, is := cached[i].Labels[PoolLabel]; is || rollout.IsVariantName(cached[i].Name) {

@@ -61,7 +61,7 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 	w.Pools = c.pools.readAll(pools.Items, c.kept.readRevisions(revisions.Items, now))
 	w.Budgets = c.budgets.readAll(budgets.Items)
 	w.Drains = c.drains.findings(w.Nodes)
-	c.kept.readVariants(maps.Items, now)
+	c.kept.readVariants(maps.Items, w.Pools, now)
 	w.Broken = c.kept.broken(w.Nodes)
 	w.Layers = c.layers.readAll(ctx, c.live, w.Pools, maps.Items, now)
 	w.Turned = c.turned.readAll(pods.Items, w.Nodes, c.unbound.had, c.memory.age+w.Elapsed)
