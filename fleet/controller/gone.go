@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -103,10 +102,13 @@ func (c *Controller) makeRecord(ctx context.Context, pool string) error {
 	record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: rollout.Namespace, Name: goneName(pool),
 		Labels: map[string]string{goneLabel: pool, managedByLabel: Name}}, Immutable: &immutable, Data: map[string]string{goneKey: pool, "about": "KubeletPool " + pool +
 		" is gone since this was made. What was kept of it, and no node names, is deleted a day later."}}
-	if _, err := c.create(ctx, record); apierrors.IsAlreadyExists(err) {
-		return nil
-	} else if err != nil {
+	var there corev1.ConfigMap
+	stored, err := c.make(ctx, making{record, &there, func() bool { return isGoneRecord(&there) }, c.refusedRecords.all[record.Name].altered})
+	if err != nil {
 		return fmt.Errorf("recording that pool %s is gone: %w", pool, err)
+	}
+	if stored == &there { // made before, and the cache has not shown it yet
+		return nil
 	}
 	c.log.Info("a pool is gone, so what was kept of it and no node names is deleted after a day", "pool", pool)
 	return nil

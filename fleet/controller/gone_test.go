@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
@@ -160,6 +162,76 @@ func TestARecordGoesWhenThePoolIsBack(t *testing.T) {
 		s.api.put(p)
 		if s.turns(5); s.api.stored["ConfigMap/pool-a-gone"] != nil {
 			t.Error("the record is still there")
+		}
+	})
+}
+
+// A ConfigMap of somebody else that has the name of a record stays as it is. What the pool has left stays, too, and the log says once what is in the
+// way.
+func TestARecordOfSomebodyElseStays(t *testing.T) {
+	play(t, func(s *stage) {
+		var told []string
+		s.log = funcr.New(func(_, words string) { told = append(told, words) }, funcr.Options{})
+		s.nodes(2)
+		s.pool(nil)
+		s.turns(30)
+		for _, name := range []string{"n1", "n2"} {
+			s.node(name) // as new
+		}
+		foreign := configMap("pool-a-gone")
+		s.api.put(foreign)
+		s.api.remove("KubeletPool/a")
+		s.passes(goneFor + 2*time.Hour)
+		if n := len(s.api.asked("create ConfigMap/pool-a-gone")); n > 40 {
+			t.Errorf("in 26 hours it was asked for %d times", n)
+		}
+		if now := s.api.stored["ConfigMap/pool-a-gone"]; now == nil || now.GetResourceVersion() != foreign.ResourceVersion {
+			t.Errorf("it is %v", now)
+		}
+		if kept := s.keptOf("ConfigMap/pool-a-", "ControllerRevision/a-"); len(kept) != 3 {
+			t.Errorf("there is %v", kept)
+		}
+		said := func(words string) (n int) {
+			for _, line := range told {
+				n += strings.Count(line, words)
+			}
+			return n
+		}
+		if n := said("recording that pool a is gone: an object of this name is there, and it is not replaced"); n != 1 {
+			t.Errorf("that it is in the way was told %d times", n)
+		}
+		if n := said("a pool is gone, so"); n != 0 {
+			t.Errorf("that the day has begun was told %d times", n)
+		}
+		s.api.remove("ConfigMap/pool-a-gone")
+		s.passes(goneFor + 3*time.Hour)
+		if kept := s.keptOf("ConfigMap/pool-a-", "ControllerRevision/a-"); len(kept) != 0 {
+			t.Errorf("when it is gone there is %v", kept)
+		}
+		if n := said("a pool is gone, so"); n != 1 {
+			t.Errorf("that the day has begun was told %d times then", n)
+		}
+	})
+}
+
+// A record that admission changes is a refusal, too.
+func TestARecordThatAdmissionChangesIsARefusal(t *testing.T) {
+	play(t, func(s *stage) {
+		s.nodes(1)
+		s.pool(nil)
+		s.turns(30)
+		s.leftOf("b", 1)
+		s.alterObjects(ofMaps(func(c *corev1.ConfigMap) { delete(c.Labels, goneLabel) }))
+		s.passes(12 * time.Hour)
+		if n := len(s.api.asked("create ConfigMap/pool-b-gone")); n > 2 {
+			t.Errorf("it was made %d times", n)
+		}
+		if s.api.stored["ConfigMap/pool-b-gone"] != nil {
+			t.Error("it was left")
+		}
+		s.alterObjects(func(client.Object) {})
+		if s.passes(2 * time.Hour); s.api.stored["ConfigMap/pool-b-gone"] == nil {
+			t.Error("there is no record when admission leaves it alone")
 		}
 	})
 }
