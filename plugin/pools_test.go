@@ -28,8 +28,13 @@ func poolsResource() schema.GroupVersionResource {
 	return v1alpha1.GroupVersion().WithResource("kubeletpools")
 }
 
+func budgetsResource() schema.GroupVersionResource {
+	return v1alpha1.GroupVersion().WithResource("kubeletrolloutbudgets")
+}
+
 func newFakePools() *dynamicfake.FakeDynamicClient {
-	pools := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{poolsResource(): "KubeletPoolList"})
+	pools := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{poolsResource(): "KubeletPoolList",
+		budgetsResource(): "KubeletRolloutBudgetList"})
 	// The fake knows no server-side apply, of which pool diff asks for a dry run alone.
 	pools.PrependReactor("patch", "kubeletpools", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch := action.(clienttesting.PatchActionImpl)

@@ -31,8 +31,9 @@ func newRolloutUndo(s *session) *cobra.Command {
 		Use:   "undo POOL",
 		Short: "Go back to the revision that was completed before",
 		Long: `Go back: in the middle of a rollout, or after a stop, to the revision that was completed last; from a completed one to the one that was completed
-before it. Nodes go back within maxUnavailable; those of a kind that has not completed it, such as with a newer kubelet, go by waves. What was
-assigned and not begun is taken back without a restart. While the pool is on its way back, the same command changes nothing.
+before it. Nodes go back within maxUnavailable, and what was assigned and not begun is taken back without a restart. While the pool is on its way back,
+the same command changes nothing. No node goes back while the pool is paused, while its maxUnavailable is 0, or while a KubeletRolloutBudget that
+takes the node is frozen: the command says so.
 
 The nodes' own configuration is reached by --to-local alone. That, and a revision that was never completed, is shown and asked for first; scripts
 give --yes.
@@ -80,20 +81,20 @@ func (s *session) undo(ctx context.Context, name string, o undoOptions) error {
 			return nil, fmt.Errorf("pool %s has changed meanwhile, and would go to %s, not to %s; look again", p.Name, wanted.Text(), shown.Text())
 		}
 		say("%s: %s, and pinned there; kubectl kubelet rollout unpin %s lets it follow its layers again", p.Name, p.wayTo(wanted), p.Name)
-		if p.Spec.Rollout.Paused {
-			say("warning: pool %s is paused, so nothing moves; kubectl kubelet rollout resume %s", p.Name, p.Name)
-		}
 		say.managers(p, "pin")
 		return inRollout(map[string]any{"pin": pinTo(wanted)}), nil
 	})
 }
 
-// offer finds out where the pool would go. Where nobody has proven that, it shows what would change, and asks.
+// offer finds out where the pool would go, and says what holds it. Where nobody has proven that revision, it shows what would change, and asks.
 func (s *session) offer(ctx context.Context, client kubernetes.Interface, p pool, o undoOptions) (wanted v1alpha1.RevisionName, err error) {
-	if wanted, err = p.wayBack(o); err != nil {
-		return wanted, err
+	if wanted, err = p.wayBack(o); err == nil {
+		err = p.mayGoTo(ctx, client, wanted)
 	}
-	if err := p.mayGoTo(ctx, client, wanted); err != nil {
+	if err == nil || errors.Is(err, errNothingToDo) {
+		s.warnOfHolds(ctx, client, p)
+	}
+	if err != nil {
 		return wanted, err
 	}
 	if !wanted.Local && p.wasCompleted(wanted) {
