@@ -62,6 +62,9 @@ func readWindow(from *v1alpha1.Window, zones Zones) (window, error) {
 	if !is {
 		return window{}, fmt.Errorf("schedule: %q counts from when somebody looks, and not by the clock", from.Schedule)
 	}
+	if !v1alpha1.IsSchedule(from.Schedule) {
+		return window{}, fmt.Errorf("schedule: %q is neither five fields of cron, such as 0 22 * * 1-5, nor @daily and its like", from.Schedule)
+	}
 	// Cron looks five years ahead; in those from 2000 on there is each day that ever comes.
 	if opens.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return window{}, fmt.Errorf("schedule: %q never comes", from.Schedule)
