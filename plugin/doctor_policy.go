@@ -36,7 +36,7 @@ var withoutPolicy = map[string]string{
 	"kubelet-supervisor-selectors":     "who makes a KubeletPool select by a label that others write is not warned",
 	"kubelet-supervisor-pool-status":   "who may write the status of KubeletPools can have a stopped revision tried again",
 	"kubelet-supervisor-budget-status": "who may write the status of KubeletRolloutBudgets can say that they hold",
-	"kubelet-supervisor-revisions":     "who may write ConfigMaps in namespace " + configNamespace + " can change what pools have assigned",
+	"kubelet-supervisor-revisions":     "who may write ConfigMaps in namespace " + configNamespace + " can change what pools have assigned, and have what deleted pools left deleted early",
 }
 
 // knowsPolicies tells whether the API server has admission policies. One that does not answer the question is taken for one that has.

@@ -89,18 +89,22 @@ func (r *rights) actsOnNodes() map[string]act {
 	}
 }
 
-// What is there: a rendered ConfigMap and a revision, which the controller itself leaves alone because it has not made them, and a layer.
+// What is there: a rendered ConfigMap, a revision and a record, which the controller itself leaves alone because it has not made them, and a layer.
 const (
 	renderedName = "pool-rights-aaaaaaaaaa"
+	recordName   = "pool-rights-gone"
 	layerName    = "rights-layer"
+
+	goneLabel = "kubelet-supervisor.io/gone-pool"
 )
 
 // render makes them.
 func (r *rights) render(controller client.Client) {
 	r.t.Helper()
 	meta := metav1.ObjectMeta{Namespace: packaging.Namespace, Name: renderedName, Labels: map[string]string{rollout.PoolLabel: "rights"}}
+	record := metav1.ObjectMeta{Namespace: packaging.Namespace, Name: recordName, Labels: map[string]string{goneLabel: "rights"}}
 	layer := metav1.ObjectMeta{Namespace: packaging.Namespace, Name: layerName}
-	for _, object := range []client.Object{&corev1.ConfigMap{ObjectMeta: meta}, &corev1.ConfigMap{ObjectMeta: layer},
+	for _, object := range []client.Object{&corev1.ConfigMap{ObjectMeta: meta}, &corev1.ConfigMap{ObjectMeta: record}, &corev1.ConfigMap{ObjectMeta: layer},
 		&appsv1.ControllerRevision{ObjectMeta: meta, Revision: 1, Data: runtime.RawExtension{Raw: []byte("{}")}}} {
 		if err := controller.Create(r.t.Context(), object); err != nil {
 			r.t.Fatal(err)
@@ -115,17 +119,21 @@ func (r *rights) actsOnRevisions() map[string]act {
 	}
 	ofPool := map[string]string{rollout.PoolLabel: "rights"}
 	rendered, layer := &corev1.ConfigMap{ObjectMeta: named(renderedName, nil)}, &corev1.ConfigMap{ObjectMeta: named(layerName, nil)}
-	revision := &appsv1.ControllerRevision{ObjectMeta: named(renderedName, nil)}
+	record, revision := &corev1.ConfigMap{ObjectMeta: named(recordName, nil)}, &appsv1.ControllerRevision{ObjectMeta: named(renderedName, nil)}
 	return map[string]act{
-		"give a ConfigMap that label":           r.merge(layer, `{"metadata":{"labels":{"`+rollout.PoolLabel+`":"rights"}}}`),
-		"take that label from a rendered one":   r.merge(rendered, `{"metadata":{"labels":{"`+rollout.PoolLabel+`":null}}}`),
-		"give a rendered one an owner":          r.merge(rendered, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"gone","uid":"1"}]}}`),
-		"delete a rendered one":                 r.delete(rendered),
-		"delete a revision":                     r.delete(revision),
-		"make a layer `pool-rights-production`": r.create(&corev1.ConfigMap{ObjectMeta: named("pool-rights-production", nil)}),
-		"make a rendered ConfigMap":             r.create(&corev1.ConfigMap{ObjectMeta: named("pool-rights-0123456789", nil)}),
-		"make a ConfigMap labelled so":          r.create(&corev1.ConfigMap{ObjectMeta: named("layer", ofPool)}),
-		"make a revision":                       r.create(&appsv1.ControllerRevision{ObjectMeta: named("rights-0123456789", ofPool), Revision: 1, Data: runtime.RawExtension{Raw: []byte("{}")}}),
+		"give a ConfigMap that label":            r.merge(layer, `{"metadata":{"labels":{"`+rollout.PoolLabel+`":"rights"}}}`),
+		"take that label from a rendered one":    r.merge(rendered, `{"metadata":{"labels":{"`+rollout.PoolLabel+`":null}}}`),
+		"give a rendered one an owner":           r.merge(rendered, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"gone","uid":"1"}]}}`),
+		"delete a rendered one":                  r.delete(rendered),
+		"delete a revision":                      r.delete(revision),
+		"make a layer `pool-rights-production`":  r.create(&corev1.ConfigMap{ObjectMeta: named("pool-rights-production", nil)}),
+		"make a record that a pool is gone":      r.create(&corev1.ConfigMap{ObjectMeta: named("pool-rights-too-gone", nil)}),
+		"give a ConfigMap the label of a record": r.merge(layer, `{"metadata":{"labels":{"`+goneLabel+`":"rights"}}}`),
+		"take the label from a record":           r.merge(record, `{"metadata":{"labels":{"`+goneLabel+`":null}}}`),
+		"delete a record":                        r.delete(record),
+		"make a rendered ConfigMap":              r.create(&corev1.ConfigMap{ObjectMeta: named("pool-rights-0123456789", nil)}),
+		"make a ConfigMap labelled so":           r.create(&corev1.ConfigMap{ObjectMeta: named("layer", ofPool)}),
+		"make a revision":                        r.create(&appsv1.ControllerRevision{ObjectMeta: named("rights-0123456789", ofPool), Revision: 1, Data: runtime.RawExtension{Raw: []byte("{}")}}),
 	}
 }
 
