@@ -111,9 +111,13 @@ func (s *session) readPool(name, file string) (*v1alpha1.KubeletPool, []byte, er
 	case wanted.Name != "" && wanted.Name != name:
 		return nil, nil, fmt.Errorf("%s is of pool %q, not of %q", file, bounded.Line(wanted.Name), name)
 	}
-	wanted.Name = name
+	wanted.Name, wanted.Status = name, v1alpha1.KubeletPoolStatus{}
 	return wanted, content, nil
 }
+
+// setByServer are the fields of metadata that a person does not write. A file that was exported has them: a resourceVersion or uid of then makes a
+// conflict of a dry run.
+var setByServer = []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"}
 
 // tryPool asks the API server whether it would take the file: it alone knows the rules of the definition, webhooks and policies. It keeps nothing.
 // Who may not write pools may still look, and reads that nobody was asked.
@@ -125,6 +129,9 @@ func (s *session) tryPool(ctx context.Context, name string, content []byte) erro
 	object := &unstructured.Unstructured{Object: tree}
 	object.SetName(name)
 	delete(object.Object, "status")
+	for _, field := range setByServer {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
 	body, err := object.MarshalJSON()
 	if err != nil {
 		return fmt.Errorf("writing pool %s: %w", name, err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -11,10 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
@@ -139,6 +142,57 @@ func TestPoolDiffAsksTheServer(t *testing.T) {
 			contains(t, stderr, row.want)
 		})
 	}
+}
+
+// A pool as kubectl get prints it is one that a person sends back, and not a version of it: what the API server sets is not sent to it.
+func TestPoolDiffOfWhatWasExported(t *testing.T) {
+	b := newPoolBench(t, newFakePool(t, few, many).completed())
+	var sent unstructured.Unstructured
+	b.pools.PrependReactor("patch", "kubeletpools", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if err := sent.UnmarshalJSON(action.(clienttesting.PatchAction).GetPatch()); err != nil {
+			t.Error(err)
+		}
+		return true, &unstructured.Unstructured{}, nil
+	})
+	b.input.WriteString(`apiVersion: kubelet-supervisor.io/v1alpha1
+kind: KubeletPool
+metadata:
+  name: workers
+  labels: {team: x}
+  annotations: {kubernetes.io/change-cause: more}
+  creationTimestamp: "2026-11-20T00:00:00Z"
+  generation: 3
+  managedFields: [{manager: kubectl, operation: Apply}]
+  resourceVersion: "17"
+  selfLink: /apis/x
+  uid: 00000000-0000-0000-0000-000000000001
+` + poolSpec + "  - {name: fleet, inline: {maxPods: 250}}\nstatus: {observedGeneration: 3}\n")
+	b.do(t, "pool", "diff", "workers", "-f", "-")
+	metadata, _, _ := unstructured.NestedMap(sent.Object, "metadata")
+	want := map[string]any{"name": "workers", "labels": map[string]any{"team": "x"}, "annotations": map[string]any{"kubernetes.io/change-cause": "more"}}
+	if !reflect.DeepEqual(metadata, want) || sent.Object["status"] != nil || sent.Object["spec"] == nil {
+		t.Errorf("it sends %v", sent.Object)
+	}
+}
+
+// The status of a pool that was exported says nothing of one that is not there.
+func TestPoolDiffOfAPoolOfAnotherCluster(t *testing.T) {
+	p := newFakePool(t, few, many).completed()
+	b := newPoolBench(t, p, knowing(localNode("n1")))
+	exported, err := yaml.Marshal(p.KubeletPool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.pools.Tracker().Delete(poolsResource(), "", "workers"); err != nil {
+		t.Fatal(err)
+	}
+	b.removeRevisions(t)
+	b.input.Write(exported)
+	code, stdout, stderr := b.run(t, "pool", "diff", "workers", "-f", "-")
+	if code != 1 {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	contains(t, stdout, "workers: revision 1, against the nodes' own configuration:", "wave 1 canary")
 }
 
 func TestPoolDiffRefuses(t *testing.T) {
