@@ -196,10 +196,10 @@ func (m *member) relate(p *pool) {
 // progress is how far a member with the target is.
 func (m *member) progress() Class {
 	if m.seen.Phase == "" { // nothing is assigned, and nothing is what it should have
-		if m.node.Reason == nodev1.ReasonLocal && m.node.Observed == "" || m.node.Reason == "" {
-			return Proven
-		}
-		if m.node.Observed == "" && blocked(m.node.Reason) {
+		switch reason := m.node.Reason; {
+		case reason == nodev1.ReasonLocal && m.node.Observed == "", reason == "", reason == nodev1.ReasonAssignmentLost:
+			return Proven // it runs its own, whatever became of what it had
+		case m.node.Observed == "" && blocked(reason):
 			return Blocked
 		}
 		return Applying

@@ -190,7 +190,7 @@ func (s *sim) checkBudget(v *view, name string, b *v1alpha1.KubeletRolloutBudget
 			s.breaks(21, "%s is moved, which budget %s does not allow", n.Name, name)
 		}
 		if !v.away(n) {
-			if more++; w.Why == WhyBack {
+			if more++; v.goesBack(w) {
 				back++
 			}
 		}

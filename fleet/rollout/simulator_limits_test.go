@@ -63,7 +63,7 @@ func (s *sim) checkUnavailable(v *view, p *Pool) {
 				if n.ControlPlane {
 					ourPlanes++
 				}
-				if ours++; w.Why == WhyBack || p.wasDone(w.Retry.Hash) || w.Retry.Hash == localHash {
+				if ours++; v.goesBack(w) {
 					back++
 				}
 			}
@@ -104,6 +104,15 @@ func (v *view) lacks(p *Pool, status *v1alpha1.KubeletPoolStatus, n *Node) bool 
 		want = all[at].SourceFor(n.Labels)
 	}
 	return at >= 0 && n.Source != want && !(n.Source == "" && want == nodev1.Local) && (n.Retry.Pool != p.Name || n.Retry.Hash != status.Target.Hash)
+}
+
+// goesBack: it gets what its pool has completed before.
+func (v *view) goesBack(w *Write) bool {
+	if w.Why == WhyBack {
+		return true
+	}
+	at := slices.IndexFunc(v.w.Pools, func(p Pool) bool { return p.Name == w.Pool })
+	return w.Why == WhyMove && at >= 0 && (v.w.Pools[at].wasDone(w.Retry.Hash) || w.Retry.Hash == localHash)
 }
 
 // changes, by the letter: its kubelet is restarted, may be at any moment, or was just now.
