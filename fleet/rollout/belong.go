@@ -71,6 +71,7 @@ func (d *decision) belong() {
 			owner = nobody
 		}
 		if owner != nobody {
+			d.leave(len(d.owner), d.pools[owner])
 			d.pools[owner].own = append(d.pools[owner].own, len(d.owner))
 		}
 		if n.Mark.Pool != "" {
@@ -79,6 +80,15 @@ func (d *decision) belong() {
 			}
 		}
 		d.owner, d.held = append(d.owner, owner), append(d.held, held(n))
+	}
+}
+
+// leave marks a node that has a taint by which its pool says that nodes are taken away.
+func (d *decision) leave(i int, p *pool) {
+	if n := d.nodes[i]; !n.Leaving && slices.ContainsFunc(p.Spec.LeavingTaints, func(key string) bool { return slices.Contains(n.Taints, key) }) {
+		leaving := *n
+		leaving.Leaving = true
+		d.nodes[i] = &leaving
 	}
 }
 

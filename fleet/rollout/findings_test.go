@@ -218,20 +218,22 @@ func TestADeadNodeHoldsNoZoneForEver(t *testing.T) {
 // A cloud that takes a node away in its trial tells nothing of the configuration.
 func TestSpotLosses(t *testing.T) {
 	for name, says := range map[string]func(*machine){
-		"a taint":                    func(m *machine) { m.Leaving = true },
-		"its own shutdown":           func(m *machine) { m.Leaving, m.Ready = true, false },
-		"a taint, and then NotReady": func(m *machine) { m.Leaving = true },
+		"a taint":                     func(m *machine) { m.Leaving = true },
+		"its own shutdown":            func(m *machine) { m.Leaving, m.Ready = true, false },
+		"a taint, and then NotReady":  func(m *machine) { m.Leaving = true },
+		"a taint that the pool names": func(m *machine) { m.Taints = []string{"cloud/takes-it"} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScript(12, string(good), nil)
+			s := newScript(12, string(good), func(p *v1alpha1.KubeletPool) { p.Spec.LeavingTaints = []string{"cloud/takes-it"} })
 			gone := 0
 			s.each = func(s *script) {
 				for _, uid := range s.api.names {
 					m := s.api.machines[uid]
+					leaving := m.Leaving || len(m.Taints) > 0
 					switch {
-					case m.Leaving && m.Ready:
+					case leaving && m.Ready:
 						m.Ready, m.dirty = false, true
-					case m.Leaving:
+					case leaving:
 						s.api.remove(uid)
 						return
 					case gone < 3 && m.Reason == nodev1.ReasonInTrial:

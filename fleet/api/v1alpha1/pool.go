@@ -89,6 +89,16 @@ type KubeletPoolSpec struct {
 	// +kubebuilder:validation:MaxLength=317
 	JoinTaint string `json:"joinTaint,omitempty"`
 
+	// leavingTaints are taint keys by which your cloud or autoscaler says that it takes a node away, beside those that are known: what becomes of such a
+	// node tells nothing of its configuration.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=317
+	LeavingTaints []string `json:"leavingTaints,omitempty"`
+
 	// revisionHistoryLimit is how many revisions that nothing names are kept.
 	//
 	// +optional

@@ -175,6 +175,11 @@ func (in *KubeletPoolSpec) DeepCopyInto(out *KubeletPoolSpec) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.LeavingTaints != nil {
+		in, out := &in.LeavingTaints, &out.LeavingTaints
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.RevisionHistoryLimit != nil {
 		in, out := &in.RevisionHistoryLimit, &out.RevisionHistoryLimit
 		*out = new(int32)
