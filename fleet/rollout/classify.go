@@ -197,12 +197,14 @@ func (m *member) relate(p *pool) {
 func (m *member) progress() Class {
 	if m.seen.Phase == "" { // nothing is assigned, and nothing is what it should have
 		switch reason := m.node.Reason; {
-		case reason == nodev1.ReasonLocal && m.node.Observed == "", reason == "", reason == nodev1.ReasonAssignmentLost:
-			return Proven // it runs its own, whatever became of what it had
-		case m.node.Observed == "" && blocked(reason):
+		case reason == "":
+			return Proven
+		case m.node.Observed != "", reason == nodev1.ReasonApplying:
+			return Applying
+		case blocked(reason):
 			return Blocked
 		}
-		return Applying
+		return Proven // it runs its own, whatever became of what it had
 	}
 	return m.seen.Phase
 }
