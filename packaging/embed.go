@@ -43,8 +43,8 @@ const (
 )
 
 // PoolPolicies are the names of the ValidatingAdmissionPolicies for pools, and of their bindings: who may write pools and budgets, what selectors
-// are warned of, who may write their status, and what pools are rendered to.
+// and layers are warned of, who may write their status, and what pools are rendered to.
 func PoolPolicies() []string {
-	return []string{"kubelet-supervisor-pools", "kubelet-supervisor-selectors", "kubelet-supervisor-pool-status",
+	return []string{"kubelet-supervisor-pools", "kubelet-supervisor-selectors", "kubelet-supervisor-layers", "kubelet-supervisor-pool-status",
 		"kubelet-supervisor-budget-status", "kubelet-supervisor-revisions"}
 }

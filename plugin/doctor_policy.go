@@ -34,6 +34,7 @@ var withoutPolicy = map[string]string{
 	packaging.ConfigMapPolicy:          "everybody who may write ConfigMaps in namespace " + configNamespace + " can change what nodes run",
 	"kubelet-supervisor-pools":         "who may write KubeletPools can change what all nodes run, and who may write KubeletRolloutBudgets can stop that",
 	"kubelet-supervisor-selectors":     "who makes a KubeletPool select by a label that others write is not warned",
+	"kubelet-supervisor-layers":        "who makes a KubeletPool with a field that no kubelet knows is not warned",
 	"kubelet-supervisor-pool-status":   "who may write the status of KubeletPools can have a stopped revision tried again",
 	"kubelet-supervisor-budget-status": "who may write the status of KubeletRolloutBudgets can say that they hold",
 	"kubelet-supervisor-revisions":     "who may write ConfigMaps in namespace " + configNamespace + " can change what pools have assigned, and have what deleted pools left deleted early",

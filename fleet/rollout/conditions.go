@@ -240,7 +240,7 @@ func (p *pool) completedWords() string {
 	if n := p.count.of[Failed]; n > 0 {
 		words += fmt.Sprintf("; %d nodes refuse it", n)
 	}
-	return words + p.shadowWords()
+	return words + p.ignored + p.shadowWords()
 }
 
 // shadowWords say which field of the revision most nodes do not run with, because a flag or a file of their own overrides it.

@@ -46,6 +46,7 @@ type pool struct {
 	invalid  string                           // why the spec cannot be met
 	missing  string                           // a layer that is not there
 	unknown  string                           // a layer that is not known yet, or a cache
+	ignored  string                           // fields of a layer that no kubelet knows
 	unmade   bool                             // the API server does not take the revision that is asked for, so that it cannot become the target
 	refused  string                           // why the API server does not take what somebody needs to go ahead
 	missed   string                           // the same of what somebody needs who joins, or is taken back

@@ -33,8 +33,8 @@ type Layer struct {
 	ResourceVersion string
 	// Missing: the API server has said that it is not there.
 	Missing bool
-	// Patch is canonical JSON; Fault says why there is none.
-	Patch, Fault string
+	// Patch is canonical JSON; Fault says why there is none. Unknown are fields of it that no kubelet knows.
+	Patch, Fault, Unknown string
 }
 
 // ReadLayer reads a key of a ConfigMap.
@@ -47,7 +47,12 @@ func ReadLayer(data map[string]string, key, resourceVersion string) Layer {
 	if err != nil {
 		return Layer{ResourceVersion: resourceVersion, Fault: err.Error()}
 	}
-	return Layer{ResourceVersion: resourceVersion, Patch: patch}
+	return Layer{ResourceVersion: resourceVersion, Patch: patch, Unknown: unknownFields(patch)}
+}
+
+// unknownFields are those of a patch that no kubelet knows, for people.
+func unknownFields(patch string) string {
+	return bounded.Text(strings.Join(config.UnknownFields(map[string]string{VariantKey: patch}, VariantKey, 0), ", "), 100)
 }
 
 // readPatch makes canonical JSON of YAML or JSON: keys in order, no comments, numbers as they were written. Its errors quote no values.

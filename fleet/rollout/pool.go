@@ -38,7 +38,8 @@ type poolLayer struct {
 	name     string
 	ref      Ref
 	inline   bool
-	patch    string // of an inline one
+	patch    string // of an inline one, and what of it no kubelet knows
+	unknown  string
 	unset    []string
 	selector nodeSelector
 }
@@ -154,6 +155,7 @@ func readPoolLayer(from *v1alpha1.Layer) (poolLayer, error) {
 		if layer.patch, err = readPatch(from.Inline.Raw, layer.unset); err != nil {
 			return layer, fmt.Errorf("inline: %w", err)
 		}
+		layer.unknown = unknownFields(layer.patch)
 	default:
 		layer.ref = Ref{from.ConfigMap.Name, from.ConfigMap.Key}
 		if layer.ref.Key == "" {

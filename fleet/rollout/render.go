@@ -111,7 +111,7 @@ func (d *decision) compose(p *pool) (*Revision, error) {
 	for i := range p.layers {
 		layer := &p.layers[i]
 		from := RevisionLayer{Name: layer.name, From: "KubeletPool " + p.Name, NodeSelector: layer.selector.text, selector: layer.selector}
-		patch := layer.patch
+		patch, unknown := layer.patch, layer.unknown
 		if !layer.inline {
 			known, is := d.w.Layers[layer.ref]
 			switch {
@@ -126,7 +126,11 @@ func (d *decision) compose(p *pool) (*Revision, error) {
 			if patch, err = layer.read(known); err != nil {
 				return nil, err
 			}
+			unknown = known.Unknown
 			from.From, from.ResourceVersion = Namespace+"/"+layer.ref.Name, known.ResourceVersion
+		}
+		if unknown != "" && p.ignored == "" {
+			p.ignored = fmt.Sprintf("; no kubelet knows %s of layer %s", unknown, layer.name)
 		}
 		from.Patch = json.RawMessage(patch)
 		r.Layers = append(r.Layers, from)

@@ -156,3 +156,19 @@ func TestWhatNodesOverride(t *testing.T) {
 		t.Errorf("%s: %s", c.Reason, c.Message)
 	}
 }
+
+// A field that no kubelet knows, and that kubelets ignore, is named, be the layer inline or a ConfigMap.
+func TestWhatNoKubeletKnows(t *testing.T) {
+	s := newScript(2, string(good), func(p *v1alpha1.KubeletPool) {
+		p.Spec.Layers = []v1alpha1.Layer{inline("base", `{"maxPods":7}`), inline("fleet", `{"maxPod":7,"podsPerCore":3}`)}
+	})
+	s.until(s.completed, time.Hour)
+	s.run(time.Minute)
+	c := meta.FindStatusCondition(s.pool().Status.Conditions, v1alpha1.ConditionReady)
+	if c.Reason != ReasonCompleted || c.Message != "revision 1; no kubelet knows maxPod of layer fleet" {
+		t.Errorf("%s: %s", c.Reason, c.Message)
+	}
+	if layer := ReadLayer(map[string]string{"kubelet": "maxPod: 7\npodsPerCore: 3\n"}, "kubelet", "1"); layer.Unknown != "maxPod" || layer.Fault != "" {
+		t.Errorf("%+v", layer)
+	}
+}

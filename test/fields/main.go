@@ -69,5 +69,9 @@ func outputs(ctx context.Context, root string, rows []row) (map[string][]byte, e
 	if err != nil {
 		return nil, fmt.Errorf("writing the page: %w", err)
 	}
-	return map[string][]byte{"config/fieldtable.go": table, "docs/reference/fields.md": page}, nil
+	policy, err := policy(rows)
+	if err != nil {
+		return nil, fmt.Errorf("writing the policy: %w", err)
+	}
+	return map[string][]byte{"config/fieldtable.go": table, "docs/reference/fields.md": page, "packaging/manifests/controller/layers.yaml": policy}, nil
 }

@@ -9,6 +9,27 @@ import (
 	"testing"
 )
 
+// Who writes a field that no kubelet knows, or a value of another kind, is warned, and nobody else.
+func TestLayersThatNoKubeletKnowsAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	f := shared(t)
+	kubectl := f.shell(t)
+	for layer, want := range map[string]string{
+		"{maxPods: 9, kubeReserved: {cpu: 1}, featureGates: {A: true}, clusterDNS: [10.0.0.10], memoryThrottlingFactor: 0.9}": "",
+		"{maxPods: null, registerNode: false}":                                      "",
+		"{maxPods: 9, maxPod: 9, podPerCore: 1}":                                    "kubelets ignore what they do not know: layer a: maxPod, podPerCore",
+		`{maxPods: "9", registerNode: 1, clusterDNS: 10.0.0.10, syncFrequency: 60}`: "nodes refuse a value of another kind: layer a: clusterDNS is a list; maxPods is a number; registerNode is true or false; syncFrequency is a string",
+	} {
+		said, err := kubectl(fmt.Sprintf(`printf 'apiVersion: kubelet-supervisor.io/v1alpha1\nkind: KubeletPool\nmetadata: {name: layers}\nspec:\n  selector: {matchLabels: {kubelet-supervisor.io/pool-of: layers}}\n  layers: [{name: a, inline: %s}]\n' | kubectl create --dry-run=server -f -`, layer))
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", layer, err, said)
+		}
+		if strings.Contains(said, "Warning: ") != (want != "") || !strings.Contains(said, want) {
+			t.Errorf("%s\nsays\n%s\ninstead of %q", layer, said, want)
+		}
+	}
+}
+
 // Who makes a pool select by labels that others write is warned, and nobody else.
 func TestSelectorsByLabelsOfOthersAreWarnedOf(t *testing.T) {
 	t.Parallel()
