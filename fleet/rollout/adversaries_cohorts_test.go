@@ -62,8 +62,10 @@ func upgraded(mistaken func(*sim)) string {
 	s.until(s.completed, 6*time.Hour)
 	s.run(time.Minute)
 	m := s.api.machines[s.api.names[0]]
-	m.Minor, m.Ready, m.dirty = "v1.37", false, true
+	m.Minor, m.dirty = "v1.37", true
 	s.newer(dying)
+	s.run(time.Minute)
+	m.Ready, m.dirty = false, true
 	s.run(time.Hour)
 	if tried := s.triedIn("v1.37"); len(tried) > 1 {
 		return fmt.Sprintf("%d of 10 nodes died of it", len(tried))

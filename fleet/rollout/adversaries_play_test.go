@@ -112,7 +112,7 @@ func backIsForward(w *World) {
 	}
 	w.Seen = maps.Clone(w.Seen)
 	for uid, seen := range w.Seen {
-		seen.WasReady = Yes
+		seen.WasReady = true
 		w.Seen[uid] = seen
 	}
 }

@@ -39,21 +39,23 @@ func (d *decision) choose(p *pool) {
 func (d *decision) moveAll(p *pool) {
 	switch {
 	case p.target.stable:
-		d.move(p, WhyBack, func(m *member) bool { return m.class == Old && m.superseded && !p.failedIn(m) })
+		d.move(p, WhyBack, func(m *member) bool { return m.class == Old && m.superseded })
 		if p.refused == "" && p.recoils == "" {
-			d.move(p, WhyLate, func(m *member) bool { return m.class == Late && m.node.Ready && !p.failedIn(m) })
+			d.move(p, WhyLate, func(m *member) bool { return m.class == Late && m.node.Ready })
 		}
 		return
 	case p.target.completed:
-		d.move(p, WhyBack, func(m *member) bool { return m.goes() && m.trusted })
+		d.move(p, WhyBack, func(m *member) bool { return p.goes(m) && m.trusted })
 	}
 	if p.target.stopped == nil && p.refused == "" && p.wavers == "" {
-		d.move(p, WhyMove, func(m *member) bool { return m.goes() && !(p.target.completed && m.trusted) })
+		d.move(p, WhyMove, func(m *member) bool { return p.goes(m) && !(p.target.completed && m.trusted) })
 	}
 }
 
-// goes: it is to be moved, and can be.
-func (m *member) goes() bool { return m.class == Old && (m.node.Ready || m.superseded) }
+// goes: it is to be moved, and can be. The way back is for those, too, whom what they have has made NotReady.
+func (p *pool) goes(m *member) bool {
+	return m.class == Old && (m.node.Ready || m.superseded || p.target.completed)
+}
 
 // mend gives a blocked node whose labels have changed the variant that it should have by now: that may be the cure. It needs no room, for it
 // is the same node at the same risk.
@@ -111,7 +113,7 @@ func (d *decision) takeBack(p *pool) {
 	for i := range p.members {
 		m := &p.members[i]
 		n := m.node
-		stopped := p.target.stopped != nil && m.begun && !m.trusted
+		stopped := (p.target.stopped != nil || p.failedIn(m)) && m.begun && !m.trusted
 		superseded := m.superseded && !m.begun
 		if !m.notBegun || !stopped && !superseded || n.Active == "" || n.Active == n.Source || m.held || p.manual(n) || d.written(p, n) {
 			continue
@@ -135,7 +137,7 @@ func (d *decision) join(p *pool) {
 			continue
 		}
 		refused := m.node.Source == m.keep && m.seen.Phase == Failed
-		if m.node.Source != m.keep && d.misses(p, m) {
+		if m.node.Source != m.keep && (m.labelsMoved && m.node.Mark.Pool == p.Name || d.misses(p, m)) {
 			continue
 		}
 		deadlock := refused && !p.target.stable && p.target.stopped == nil && !p.Spec.Rollout.Paused && !p.holds() &&
@@ -155,7 +157,7 @@ func (d *decision) join(p *pool) {
 
 // letJoin lets a new node go on with the stable revision, where the pool's rule is that pods may die.
 func (d *decision) letJoin(p *pool, m *member) bool {
-	if !m.young || m.node.Source != m.keep || m.seen.Phase != Waiting || !p.rules.disrupts || m.node.Asks == "" || m.hasWord() || d.written(p, m.node) {
+	if !m.young || m.class != Joining && m.class != Waiting || m.node.Source != m.keep || m.seen.Phase != Waiting || !p.rules.disrupts || m.node.Asks == "" || m.hasWord() || d.written(p, m.node) {
 		return false
 	}
 	w := d.write(p, m, WhyJoin)
@@ -177,7 +179,7 @@ func (d *decision) untaint(p *pool) {
 			continue
 		}
 		none := p.status.Stable == nil || p.status.Stable.Local
-		if len(p.writes) < 4*rate && slices.Contains(m.node.Taints, key) && (none || m.seen.Runs) && !d.written(p, m.node) {
+		if len(p.writes) < 4*rate && slices.Contains(m.node.Taints, key) && (none || m.seen.Runs && !(m.isNew && m.keep != nodev1.Local)) && !d.written(p, m.node) {
 			w := d.write(p, m, WhyJoin)
 			w.RemoveTaint = key
 			p.writes = append(p.writes, w)

@@ -47,6 +47,7 @@ type cohort struct {
 	minor, arch, layers string
 	source              string // its variant of the target
 	nodes, proven       int
+	dead                int  // were not Ready when they were assigned the target a while ago, and are not
 	atRisk, idle        int  // idle: of those at risk, the ones that wait for their pods and have no word of ours
 	inWaves             bool // somebody of it is in the waves
 }
@@ -55,12 +56,15 @@ type cohort struct {
 type counts struct {
 	of, dead                        map[Class]int
 	members, updatable, away        int
+	touched                         int // have something else than the target, and can have that now or later
+	blocked                         int // that count for the waves
 	have                            int // the target, in waves or not
 	inWaves, placed, proved         int // in waves: all, those who have the target, and those of them who have proven it
 	trustedFailed, backward         int // not in waves: those who have failed, and those who are still to go back
 	unavailable, denied, superseded int
 	idle                            int
 	ill                             int // on the way, and ill for longer than the pool allows
+	stuck                           int // of those that move, the ones that hold up no wave
 	moving                          int // neither dead nor new: they have the target, and have not answered for good
 	late                            int // that can be moved
 }
@@ -125,7 +129,7 @@ func (p *pool) classOf(m *member, w *World) Class {
 	m.isNew = p.isNew(n, w.Now)
 	m.young = !underway && (m.isNew || isYoung(n, w.Now) && !n.Ready || p.hasJoined(m, w.Now))
 	m.isLater = !m.begun && !p.opened.IsZero() && n.Created.After(p.opened)
-	m.isDead = m.begun && !n.Ready && !m.seen.alive(n)
+	m.isDead = m.begun && !n.Ready && !m.seen.WasReady
 	m.denied = w.Denied[n.UID] != "" && !m.begun
 	m.unavailable = !m.young && (!n.Ready || n.Cordoned || n.Draining || m.changing())
 	switch {
@@ -187,7 +191,7 @@ func (m *member) relate(p *pool) {
 	}
 	switch {
 	case m.begun && !p.judges(n):
-		m.superseded = m.seen.Phase == Failed || m.seen.Phase == Blocked
+		m.superseded = m.seen.Phase == Failed || m.seen.Phase == Blocked && n.Retry.Hash == t.retry.Hash
 	case !m.begun && records && n.Mark.Pool == p.Name && n.Retry.Pool == p.Name:
 		m.superseded = n.Retry != t.retry && p.gaveUp(n)
 	}

@@ -85,7 +85,7 @@ func TestClasses(t *testing.T) {
 		"unassigned, when local is pinned": {func(w *table) Node { w.pool.Spec.Rollout.Pin = pinned(0); return w.node("n", unassign) }, "proven"},
 		"local, when local is pinned":      {func(w *table) Node { w.pool.Spec.Rollout.Pin = pinned(0); return w.local("n") }, "proven"},
 		"adopted, and unassigned": {func(w *table) Node {
-			return w.node("n", func(n *Node) { unassign(n); n.Mark = Mark{"workers", "-", 1} })
+			return w.node("n", func(n *Node) { unassign(n); n.Mark = Mark{Pool: "workers", Assignment: "-", Attempt: 1} })
 		}, "old"},
 		"adopted with what a person has given it": {func(w *table) Node {
 			return w.node("n", func(n *Node) { n.Source, n.Mark.Assignment = "ns/own/k", "ns/own/k" })

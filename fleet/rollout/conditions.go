@@ -128,6 +128,8 @@ func (p *pool) whyNotFinished() said {
 		return said{false, ReasonHeld, p.harmed()}
 	case p.labelWords() != "":
 		return said{false, ReasonHeld, p.labelWords()}
+	case p.illWords() != "":
+		return said{false, ReasonHeld, p.illWords()}
 	case c.of[Blocked] > c.denied:
 		return said{false, ReasonHeld, fmt.Sprintf("%d nodes do not go on by themselves: %s", c.of[Blocked]-c.denied, p.names(silent))}
 	}
@@ -148,6 +150,20 @@ func (p *pool) harmed() string {
 			c := &p.cohorts[m.cohort]
 			return fmt.Sprintf("%s/%s has not proven it, and %s %s: %s", c.minor, c.arch, m.node.Name, m.node.Reason, m.node.Failure)
 		}
+	}
+	return ""
+}
+
+// illWords name those who have been ill for long on their way, and those whom nobody can change now where nobody else is left.
+func (p *pool) illWords() string {
+	if names := p.names(func(m *member) bool { return (m.class == Applying || m.class == OnTrial) && m.longIll(p) }); names != "" {
+		return "nodes do not go on: " + names
+	}
+	if p.count.inWaves > 0 || p.target.completed {
+		return ""
+	}
+	if names := p.names(func(m *member) bool { return m.isTouched() && m.class != Late }); names != "" {
+		return "nobody can be changed now: " + names
 	}
 	return ""
 }
@@ -183,6 +199,8 @@ func (m *member) ails() string {
 		return reasonNotReady
 	case n.Cordoned || n.Draining:
 		return "cordoned"
+	case m.class == Held:
+		return "held"
 	case m.class == Waiting || m.seen.Phase == Waiting:
 		return cmp.Or(n.Holds, n.Reason)
 	case m.seen.Phase == Blocked && n.Observed != n.Mark.Assignment:

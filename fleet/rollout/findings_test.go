@@ -23,7 +23,7 @@ func (s *script) adopted(nodes int) {
 	s.run(time.Minute)
 	for _, m := range s.api.machines {
 		if m.Source == mine {
-			m.Mark, m.dirty = Mark{"a", mine, 1}, true
+			m.Mark, m.dirty = Mark{Pool: "a", Assignment: mine, Attempt: 1}, true
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (d *decision) worst(p *pool) *harm {
 	onTarget, unwell := 0, 0
 	var worst *Node
 	d.onTrial(p, func(n *Node, s *Seen) {
-		if s.alive(n) {
+		if s.WasReady {
 			onTarget++
 		}
 		switch at := p.proofOf(n); {
@@ -117,7 +117,7 @@ func (d *decision) worst(p *pool) *harm {
 			candidate(0, harm{at, n.Name, n.Reason, n.Failure})
 		case s.lost(n):
 			candidate(1, harm{at, n.Name, reasonLost, "it was held, cordoned or taken away while it was " + ailment(n)})
-		case s.Ill && s.WasReady == Yes && s.IllFor >= p.rules.unreadyAfter && s.Phase != Failed:
+		case s.Ill && s.WasReady && s.IllFor >= p.rules.unreadyAfter && s.Phase != Failed:
 			if unwell++; worst == nil {
 				worst = n
 			}
@@ -180,7 +180,7 @@ func (d *decision) lookAtGone(p *pool, candidate func(int, harm)) {
 			healthy, last = healthy+1, g
 		}
 	}
-	if healthy >= vanishLimit && p.count.of[Proven] == 0 {
+	if healthy >= vanishLimit && p.count.proved == 0 {
 		words := fmt.Sprintf("%d nodes at risk have vanished, and none has proven it", healthy)
 		candidate(3, harm{proof{last.Minor, last.Arch, last.Assignment}, last.Node, reasonVanished, words})
 	}
@@ -208,7 +208,7 @@ func (d *decision) hold(p *pool) string {
 	onTarget, unwell, first, words, others := 0, 0, "", "", strangers{}
 	say := func(text string) { words = cmp.Or(words, text) }
 	d.onTrial(p, func(n *Node, s *Seen) {
-		if s.alive(n) {
+		if s.WasReady {
 			onTarget++
 		}
 		at := n.Observed == n.Mark.Assignment
@@ -216,7 +216,7 @@ func (d *decision) hold(p *pool) string {
 		switch {
 		case at && (n.Reason == nodev1.ReasonRolledBack || n.Reason == nodev1.ReasonEnvironmentFailing):
 			say(n.Name + " is " + n.Reason)
-		case s.alive(n) && !n.Ready:
+		case s.WasReady && !n.Ready:
 			trouble = "is not Ready"
 		case n.Pressure&^s.Pressure != 0 && at:
 			trouble = "has come under pressure"

@@ -56,16 +56,15 @@ func TestHoldAndStop(t *testing.T) {
 			return w.some(w.ill(w.onT("n1", nodev1.ReasonActive, notReady), illFor(5*time.Minute)))
 		}, stop, "n1 NotReady"},
 		"NotReady before it had it": {func(w *table) []Node {
-			return w.some(w.ill(w.onT("n1", nodev1.ReasonInTrial, notReady), func(s *Seen) { s.WasReady = No }))
+			return w.some(w.ill(w.onT("n1", nodev1.ReasonInTrial, notReady), func(s *Seen) { s.WasReady = false }))
 		}, nothing, ""},
-		"NotReady, and nobody knows": {func(w *table) []Node { return w.some(w.ill(w.onT("n1", nodev1.ReasonInTrial, notReady), unknownFor)) }, hold, ""},
 		"NotReady, and rebooted since": {func(w *table) []Node {
 			return w.some(w.ill(w.onT("n1", nodev1.ReasonInTrial, rebooted), illFor(time.Hour)))
 		}, hold, ""},
 		"NotReady, within the tolerated": {func(w *table) []Node {
 			w.pool.Spec.Rollout.Unready.Tolerate = amountOf("1")
 			return w.some(w.ill(w.onT("n1", nodev1.ReasonInTrial, notReady), illFor(time.Hour)))
-		}, nothing, ""},
+		}, hold, "nodes do not go on: n1"},
 		"an old node is NotReady":    {func(w *table) []Node { return w.some(w.node("n1", notReady)) }, nothing, ""},
 		"rolled back, then held":     {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonRolledBack, hand)) }, stop, "n1 Lost"},
 		"rolled back, then cordoned": {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonRolledBack, cordoned)) }, stop, "n1 Lost"},
@@ -126,10 +125,9 @@ func TestHoldAndStop(t *testing.T) {
 	}
 }
 
-func hand(n *Node)       { n.Labels = map[string]string{"pool": "a", RolloutLabel: "hold"} }
-func both(n *Node)       { notReady(n); cordoned(n) }
-func rebooted(n *Node)   { notReady(n); n.BootID = "another" }
-func unknownFor(s *Seen) { s.WasReady, s.Ill, s.IllFor = Unknown, true, time.Hour }
+func hand(n *Node)     { n.Labels = map[string]string{"pool": "a", RolloutLabel: "hold"} }
+func both(n *Node)     { notReady(n); cordoned(n) }
+func rebooted(n *Node) { notReady(n); n.BootID = "another" }
 
 func rebootedAside(s *Seen) { s.Ill, s.Aside, s.AsideFirst = false, true, true }
 

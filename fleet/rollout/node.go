@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // The annotations and labels of pools on Nodes; those of the Node contract are in package nodev1.
@@ -90,6 +91,9 @@ type Mark struct {
 	Pool       string `json:"pool"`
 	Assignment string `json:"assignment,omitempty"`
 	Attempt    int64  `json:"attempt"`
+	// NotReady: the node was not Ready when it was assigned this, so that it is not ill of it. It stands on the Node because no process remembers it
+	// for long enough.
+	NotReady bool `json:"notReady,omitempty"`
 }
 
 func (m Mark) String() string {
@@ -190,7 +194,7 @@ func (n *Node) hasProven() bool {
 func ReadNode(n *corev1.Node) Node {
 	node := Node{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels, Created: n.CreationTimestamp.Time,
 		Cordoned: n.Spec.Unschedulable, Leaving: n.DeletionTimestamp != nil, Updating: updating(n), BootID: n.Status.NodeInfo.BootID,
-		Minor: minor(n.Status.NodeInfo.KubeletVersion), Arch: n.Status.NodeInfo.Architecture}
+		Minor: bounded.Text(minor(n.Status.NodeInfo.KubeletVersion), nameLimit), Arch: bounded.Text(n.Status.NodeInfo.Architecture, nameLimit)}
 	node.readTaints(n)
 	node.readConditions(n)
 	node.readPool(n)
@@ -350,6 +354,9 @@ func updating(n *corev1.Node) bool {
 	_, rebootingNow := n.Annotations["kured.dev/reboot-in-progress"]
 	return managed && state != "Done" || rebooting || rebootingNow
 }
+
+// nameLimit is how much of a version or an architecture is read: whoever has a node says what it likes.
+const nameLimit = 32
 
 // minor is v1.36 of v1.36.3.
 func minor(version string) string {

@@ -54,7 +54,7 @@ func TestReadNode(t *testing.T) {
 	retry := Retry{"workers", "84bd77c4f0", 2}
 	want := Node{Name: "n1", UID: "u1", ResourceVersion: "7", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""},
 		Created: time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC), Ready: true, ControlPlane: true, BootID: "b", Pressure: DiskPressure, Minor: "v1.36",
-		Arch: "arm64", Taints: []string{"join"}, Supervised: true, Layered: true, Source: variantText, Mark: Mark{"workers", variantText, 2},
+		Arch: "arm64", Taints: []string{"join"}, Supervised: true, Layered: true, Source: variantText, Mark: Mark{Pool: "workers", Assignment: variantText, Attempt: 2},
 		Retry: retry, RetryHeard: retry, Observed: variantText, Assigned: variantText, Active: nodev1.Local, Good: nodev1.Local, Reason: "Refused",
 		Failure: "maxPods -1 must not be negative"}
 	if diff := cmp.Diff(want, ReadNode(aNode())); diff != "" {
@@ -141,9 +141,10 @@ func annotation(key, value string) func(*corev1.Node) {
 // What is written can be read, and nothing else is.
 func TestMarkAndRetry(t *testing.T) {
 	for text, mark := range map[string]Mark{
-		`{"pool":"workers","assignment":"` + variantText + `","attempt":3}`: {"workers", variantText, 3},
-		`{"pool":"workers","attempt":1}`:                                    {"workers", Unassigned, 1},
-		"":                                                                  {},
+		`{"pool":"workers","assignment":"` + variantText + `","attempt":3}`:                 {"workers", variantText, 3, false},
+		`{"pool":"workers","assignment":"` + variantText + `","attempt":3,"notReady":true}`: {"workers", variantText, 3, true},
+		`{"pool":"workers","attempt":1}`:                                                    {"workers", Unassigned, 1, false},
+		"":                                                                                  {},
 	} {
 		if got := ParseMark(text); got != mark || mark.String() != text {
 			t.Errorf("%q is read as %+v, and written as %q", text, got, mark)

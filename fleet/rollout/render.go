@@ -217,6 +217,18 @@ func (p *pool) hear(t *target) {
 			stop.Attempt = t.attempt + 1
 		}
 	}
+	for i := range p.status.Revisions {
+		r := &p.status.Revisions[i]
+		if r.Hash == targetHash(t.name) {
+			continue
+		}
+		r.FailedIn = slices.Clone(r.FailedIn)
+		for j := range r.FailedIn {
+			if f := &r.FailedIn[j]; f.Attempt >= t.attempt {
+				f.Attempt = t.attempt + 1
+			}
+		}
+	}
 	t.attempt++
 }
 

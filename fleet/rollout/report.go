@@ -182,7 +182,7 @@ func (d *decision) reportRevisions(p *pool) {
 		p.status.Revisions = append([]v1alpha1.RevisionStatus{entry}, p.status.Revisions...)
 		d.forgetOld(p)
 	}
-	boundProofs(p.status.Revisions)
+	boundProofs(p.status.Revisions, hash)
 }
 
 // forgetOld keeps the revisions that are needed, and the newest.

@@ -24,20 +24,21 @@ func (p *pool) room(why Why) int {
 	return min(p.goal-p.count.placed, rate)
 }
 
-// admits: a cohort that has not proven the target has at most one node at risk.
+// admits: a cohort that has not proven the target has at most one node at risk. One that is not Ready is not tried beside another one that is not, for
+// they may come back together.
 func (p *pool) admits(m *member) bool {
 	c := &p.cohorts[m.cohort]
 	if m.trusted || c.proven > 0 {
 		return true
 	}
-	return c.atRisk == 0
+	return c.atRisk == 0 && (m.node.Ready || c.dead == 0)
 }
 
 // mayBegin: there is room in the wave for a member that waits for its pods to be let go on with it.
 func (p *pool) mayBegin(m *member) bool {
 	c := &p.cohorts[m.cohort]
 	isOne := m.trusted || c.proven > 0 || c.atRisk-c.idle <= 0
-	return p.maxUnavailable() > 0 && isOne && (p.target.stable || !m.inWaves || p.wavers == "" && p.count.placed-p.count.idle < p.goal)
+	return p.maxUnavailable() > 0 && isOne && !p.failedIn(m) && (p.target.stable || !m.inWaves || p.wavers == "" && p.count.placed-p.count.idle < p.goal)
 }
 
 // begins counts one that is let go on.
@@ -50,16 +51,20 @@ func (p *pool) begins(m *member) {
 
 // move assigns the target to candidates, as far as there is room.
 func (d *decision) move(p *pool, why Why, candidate func(*member) bool) {
-	if p.room(why) <= 0 || p.maxUnavailable() == 0 {
+	outside := why == WhyMove && p.target.completed // who is not Ready is in no wave, and goes back too
+	if p.room(why) <= 0 && !outside || p.maxUnavailable() == 0 {
 		p.starved = p.starved || p.room(why) > 0
 		return
 	}
 	left := p.left(why)
 	for _, m := range p.candidates(candidate) {
-		if p.room(why) <= 0 || len(p.writes) >= rate {
+		if p.room(why) <= 0 && !outside || len(p.writes) >= rate {
 			return
 		}
-		if d.written(p, m.node) || !p.admits(m) || m.labelsMoved {
+		if p.room(why) <= 0 && m.node.Ready {
+			continue
+		}
+		if d.written(p, m.node) || !p.admits(m) || m.labelsMoved || !m.trusted && p.failedIn(m) {
 			continue
 		}
 		if !d.hasSlot(p, m, left) {
@@ -92,10 +97,14 @@ func (p *pool) left(why Why) int {
 	if !p.isBack(why) {
 		return p.maxUnavailable() - p.count.unavailable
 	}
-	taken, changing := p.moved, p.moved
+	taken, changing, spared := p.moved, p.moved, max(1, p.rules.tolerate.of(p.count.have))
 	for i := range p.members {
 		m := &p.members[i]
 		if m.isDead { // it will not answer, and nobody waits for it
+			continue
+		}
+		if m.trusted && m.longIll(p) && spared > 0 { // one's own death is its own
+			spared--
 			continue
 		}
 		if m.unavailable && (m.changing() || m.superseded || m.node.Mark.Pool == p.Name && !p.wasCompleted(m.node.Retry.Hash)) {

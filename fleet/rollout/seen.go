@@ -96,9 +96,6 @@ func (s Seen) look(n *Node, aside bool, r *rules, now time.Time, elapsed time.Du
 	} else {
 		s.Assigned += elapsed
 	}
-	if n.Ready && s.WasReady == Unknown {
-		s.WasReady = Yes
-	}
 	s.Source = n.Source
 	if n.Ready || !known {
 		s.AwayFor = 0
@@ -120,15 +117,11 @@ func (s Seen) look(n *Node, aside bool, r *rules, now time.Time, elapsed time.Du
 	return s
 }
 
-// assigned begins the account of another assignment. The node's state at the last look is the one that the assignment was decided from.
+// assigned begins the account of another assignment.
 func (s Seen) assigned(n *Node, known bool) Seen {
-	began := Seen{Name: n.Name, Mark: n.Mark, Retry: n.Retry, Source: n.Source, Pressure: n.Pressure, BootID: n.BootID, AsideFirst: s.AsideFirst,
+	began := Seen{Name: n.Name, Mark: n.Mark, Retry: n.Retry, Source: n.Source, WasReady: !n.Mark.NotReady, Pressure: n.Pressure, BootID: n.BootID, AsideFirst: s.AsideFirst,
 		Asks: s.Asks, AsksFor: s.AsksFor, Relabelled: s.Relabelled}
 	if known {
-		began.WasReady = No
-		if s.Ready {
-			began.WasReady = Yes
-		}
 		began.AwayFor = s.AwayFor
 		if s.Source == n.Source { // only whose it is has changed
 			began.Runs, began.Running = s.Runs, s.Running
@@ -170,18 +163,13 @@ func (s *Seen) lookAtKubelet(n *Node, r *rules, elapsed time.Duration) {
 	}
 }
 
-// alive: it was Ready when it was assigned what it has, or has answered since.
-func (s *Seen) alive(n *Node) bool {
-	return s.WasReady == Yes || s.WasReady == Unknown && n.Observed == n.Mark.Assignment && n.RetryHeard == n.Retry
-}
-
 // forgives is how many times longer than it was ill a node has to be well until that is forgotten. One that is ill every now and then is ill.
 const forgives = 4
 
 // lookAtIllness: a node that was not Ready when it was assigned is not ill of what it was assigned.
 func (s *Seen) lookAtIllness(n *Node, aside, known bool, elapsed time.Duration) {
 	environment := n.Reason == nodev1.ReasonEnvironmentFailing && n.Observed == n.Mark.Assignment
-	unwell := n.Mark.Pool != "" && (!n.Ready && s.alive(n) || environment)
+	unwell := n.Mark.Pool != "" && (!n.Ready && s.WasReady || environment)
 	ill := unwell || n.Mark.Pool != "" && n.Reason == nodev1.ReasonRolledBack && n.Observed == n.Mark.Assignment
 	goes := n.Leaving && !s.Ill && ailment(n) == reasonNotReady // it said so when it became ill: a host that shuts down
 	switch {

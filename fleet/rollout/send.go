@@ -17,7 +17,7 @@ func (d *decision) assign(p *pool, m *member, why Why, source string) {
 	case why == WhyJoin && source == m.keep && p.stable != nil:
 		hash = p.stable.Hash
 	}
-	w.Source, w.Mark, w.Retry = source, Mark{p.Name, source, p.target.attempt}, Retry{p.Name, hash, p.target.attempt}
+	w.Source, w.Mark, w.Retry = source, Mark{p.Name, source, p.target.attempt, !m.node.Ready}, Retry{p.Name, hash, p.target.attempt}
 	p.writes = append(p.writes, w)
 }
 

@@ -210,15 +210,14 @@ func (s *sim) checkBudget(v *view, name string, b *v1alpha1.KubeletRolloutBudget
 	}
 }
 
-// unproven, by the letter: what it has is not completed, and it does not run it as its last known good.
+// unproven, by the letter: its cohort has not completed what it has, and it does not run it as its last known good.
 func (v *view) unproven(n *Node) bool {
 	if n.Mark.Pool == "" || n.Retry.Pool == "" || !owned(n) && !verdict(n.Reason) || n.Source == nodev1.Local {
 		return false
 	}
 	for i := range v.w.Pools {
 		if p := &v.w.Pools[i]; p.Name == n.Retry.Pool {
-			status := v.status(p)
-			if p.wasDone(n.Retry.Hash) || status.Stable != nil && status.Stable.Hash == n.Retry.Hash {
+			if provenFor(v.status(p), n, &Write{Source: n.Source, Retry: n.Retry}) {
 				return false
 			}
 		}

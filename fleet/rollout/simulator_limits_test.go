@@ -3,6 +3,7 @@ package rollout
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,7 @@ func (v *view) limitOf(p *Pool) int {
 func (s *sim) checkUnavailable(v *view, p *Pool) {
 	stable := v.status(p).Stable
 	before, strangers, changing, ours, back, planes, ourPlanes := 0, 0, 0, 0, 0, 0, 0
+	spared := max(1, len(v.members[p.Name])/100)
 	for i := range v.w.Nodes {
 		if n := &v.w.Nodes[i]; n.ControlPlane && v.away(n) && !v.young(n) && v.owners[n.UID] != nil {
 			planes++
@@ -46,6 +48,8 @@ func (s *sim) checkUnavailable(v *view, p *Pool) {
 			switch {
 			case v.dead(n): // it will not answer
 				strangers++
+			case v.longIll(n) && spared > 0: // nor will this one
+				strangers, spared = strangers+1, spared-1
 			case v.changes(n):
 				changing++
 			case n.Mark.Pool != p.Name || p.wasDone(n.Retry.Hash) || n.Retry.Hash == localHash || stable != nil && n.Retry.Hash == stable.Hash:
@@ -81,10 +85,13 @@ func (s *sim) checkUnavailable(v *view, p *Pool) {
 	}
 }
 
-// dead: it was not Ready when it was assigned what it has, and is not; or that is not known, and it has not answered.
-func (v *view) dead(n *Node) bool {
-	was := v.plan.Seen[n.UID].WasReady
-	return !n.Ready && (was == No || was == Unknown && !(n.Observed == n.Mark.Assignment && n.RetryHeard == n.Retry))
+// dead: it was not Ready when it was assigned what it has, and is not.
+func (v *view) dead(n *Node) bool { return !n.Ready && n.Mark.NotReady }
+
+// longIll: it was Ready when it was assigned what it has, and has not been for five minutes.
+func (v *view) longIll(n *Node) bool {
+	seen := v.plan.Seen[n.UID]
+	return !n.Ready && !n.Mark.NotReady && seen.Ill && seen.IllFor >= 5*time.Minute
 }
 
 // lacks, by the letter: a member that could have the target has something else, and is not on its way.

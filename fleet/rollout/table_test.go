@@ -85,7 +85,7 @@ func (tab *table) node(name string, change func(*Node)) Node {
 
 // has gives a node an assignment, and lets it say that it has observed it.
 func (tab *table) has(n *Node, source string, retry Retry, reason string) {
-	n.Source, n.Mark, n.Retry = source, Mark{"workers", source, retry.Attempt}, retry
+	n.Source, n.Mark, n.Retry = source, Mark{Pool: "workers", Assignment: source, Attempt: retry.Attempt}, retry
 	n.Observed, n.RetryHeard, n.Reason = source, retry, reason
 	n.Active, n.Good = source, source
 	switch reason {
@@ -109,7 +109,7 @@ func (tab *table) onT(name, reason string, change func(*Node)) Node {
 
 // remembers lets this process have seen the node for so long, after it was assigned while Ready.
 func (tab *table) remembers(n Node, change func(*Seen)) {
-	seen := Seen{Name: n.Name, Mark: n.Mark, Retry: n.Retry, WasReady: Yes, Ready: true, BootID: n.BootID, Runs: runs(&n), Running: time.Hour, Assigned: time.Hour}
+	seen := Seen{Name: n.Name, Mark: n.Mark, Retry: n.Retry, WasReady: true, Ready: true, BootID: n.BootID, Runs: runs(&n), Running: time.Hour, Assigned: time.Hour}
 	if change != nil {
 		change(&seen)
 	}

@@ -15,10 +15,16 @@ func (p *pool) tally(w *World) {
 		if m.superseded && m.class == Old {
 			c.superseded++
 		}
+		if m.isTouched() {
+			c.touched++
+		}
 		switch m.class {
 		case Applying, Waiting, OnTrial:
 			if !m.isDead && !m.young {
 				c.moving++
+				if p.target.completed && m.trusted && m.longIll(p) || !p.target.completed && !p.isInWaves(m) {
+					c.stuck++
+				}
 			}
 			if m.class != Waiting && m.seen.Ill && m.seen.IllFor >= p.rules.unreadyAfter {
 				c.ill++
@@ -30,13 +36,27 @@ func (p *pool) tally(w *World) {
 		}
 		p.tallyProgress(m)
 	}
-	p.straight = c.inWaves == 0 && (p.target.completed || c.of[Old] == 0)
+	p.straight = c.inWaves == 0 && (p.target.completed || c.touched == 0)
+}
+
+// isTouched: the change is about a member that can have it, now or later: what nobody has run is not completed.
+func (m *member) isTouched() bool {
+	switch m.class {
+	case Leaving, Unsupervised, Manual:
+		return false
+	}
+	return !m.begun || m.superseded
+}
+
+// longIll: it was Ready when it was assigned what it has, and is not for longer than the pool allows.
+func (m *member) longIll(p *pool) bool {
+	return !m.node.Ready && m.seen.Ill && m.seen.IllFor >= p.rules.unreadyAfter
 }
 
 // isInWaves: the way back to what its cohort has completed is not for the waves to bound, and who has had what it should of another revision has
 // nothing to prove.
 func (p *pool) isInWaves(m *member) bool {
-	if p.target.completed && m.trusted {
+	if p.target.completed && (m.trusted || !m.begun && p.failedIn(m)) {
 		return false
 	}
 	return !m.begun || m.superseded || p.recorded(m.node, p.target.retry.Hash)
@@ -49,12 +69,17 @@ func (p *pool) tallyProgress(m *member) {
 	if m.isDead && m.class != Failed && m.class != Old {
 		c.away++
 		c.dead[m.class]++
+		if m.class != Proven && m.seen.Assigned < p.rules.deadline {
+			p.cohorts[m.cohort].dead++
+		}
 		return
 	}
 	switch m.class {
 	case Old:
 		if !m.node.Ready {
-			c.away++
+			if c.away++; p.target.completed && m.node.Retry.Pool == p.Name { // what it has may have made it so
+				c.backward++
+			}
 			return
 		}
 	case Late:
@@ -64,6 +89,9 @@ func (p *pool) tallyProgress(m *member) {
 		if m.denied {
 			c.denied++
 			return
+		}
+		if m.inWaves || p.target.completed {
+			c.blocked++
 		}
 	case Failed, Applying, Waiting, OnTrial, Proven:
 	default:
@@ -78,7 +106,7 @@ func (p *pool) tallyProgress(m *member) {
 		c.trustedFailed++
 	}
 	if m.class == Old {
-		if !m.inWaves {
+		if !m.inWaves && !p.failedIn(m) {
 			c.backward++
 		}
 		return
@@ -107,7 +135,7 @@ func (p *pool) tallyRisk(m *member, k *cohort) {
 	switch {
 	case m.class != Proven: // one that waits for its pods begins as soon as they end, and asks nobody
 		k.atRisk++
-	case !m.seen.Upgraded:
+	case !m.seen.Upgraded && (m.trusted || m.node.Ready):
 		k.proven++
 	case m.node.Ready:
 		k.atRisk++

@@ -28,7 +28,16 @@ func (p *pool) proofOf(n *Node) proof { return proof{n.Minor, n.Arch, n.Mark.Ass
 
 // text is how a status names the cohort.
 func (at proof) text(pool string) string {
-	return at.minor + "/" + at.arch + "/" + strings.TrimPrefix(variantOf(at.source), variantPrefix+pool+"-")
+	return escaped(at.minor) + "/" + escaped(at.arch) + "/" + strings.TrimPrefix(variantOf(at.source), variantPrefix+pool+"-")
+}
+
+// escaped: a kubelet may say what it likes of its version and its architecture.
+func escaped(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, "%", "%25"), "/", "%2F")
+}
+
+func unescaped(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, "%2F", "/"), "%25", "%")
 }
 
 // readProof reads what text has written.
@@ -37,7 +46,7 @@ func readProof(pool, text string) (at proof, is bool) {
 	if len(words) != 3 {
 		return proof{}, false
 	}
-	return proof{words[0], words[1], sourceOf(variantPrefix + pool + "-" + words[2])}, true
+	return proof{unescaped(words[0]), unescaped(words[1]), sourceOf(variantPrefix + pool + "-" + words[2])}, true
 }
 
 // proofs are those of the revisions that a status names, by their hashes.
@@ -81,8 +90,8 @@ func (p *pool) failedIn(m *member) bool {
 // bar keeps the failure of a cohort in the status.
 func (p *pool) bar(v *harm, now metav1.Time) {
 	f := v1alpha1.CohortFailure{Cohort: v.at.text(p.Name), Attempt: p.target.attempt, Node: v.node, Reason: v.reason, Message: bounded.Text(v.words, messageLimit), Time: now}
-	if r := p.entry(targetHash(p.target.name)); r != nil {
-		r.FailedIn = append([]v1alpha1.CohortFailure{f}, r.FailedIn[:min(len(r.FailedIn), proofLimit-1)]...)
+	if r := p.entry(targetHash(p.target.name)); r != nil && len(r.FailedIn) < proofLimit {
+		r.FailedIn = append([]v1alpha1.CohortFailure{f}, r.FailedIn...)
 	}
 	p.failures[v.at] = f
 }
@@ -126,10 +135,18 @@ func (p *pool) noteProof(entry *v1alpha1.RevisionStatus, n *Node, now metav1.Tim
 }
 
 // boundProofs forgets those of the oldest revisions, which need a canary then.
-func boundProofs(revisions []v1alpha1.RevisionStatus) {
+func boundProofs(revisions []v1alpha1.RevisionStatus, target string) {
 	left := proofsLimit
 	for i := range revisions {
+		if revisions[i].Hash == target {
+			left -= len(revisions[i].ProvenIn)
+		}
+	}
+	for i := range revisions {
 		r := &revisions[i]
+		if r.Hash == target {
+			continue
+		}
 		if len(r.ProvenIn) > left {
 			r.ProvenIn = r.ProvenIn[:left:left]
 		}
@@ -172,24 +189,28 @@ func (d *decision) findStable(p *pool) {
 	p.status.Revisions = append([]v1alpha1.RevisionStatus{entry}, p.status.Revisions...)
 }
 
-// ranOf: members have been assigned a revision, have proven it, and none has failed it; whole: all that could have it have what it gives them.
+// ranOf: members have been assigned a revision, and have proven it; whole: all that could have it have what it gives them. One that has failed at it has
+// only its own trouble then; else nothing was completed.
 func (d *decision) ranOf(p *pool, r *Revision) (runs, whole bool) {
 	v := newVariants(r)
-	whole = true
+	whole, failed, bare := true, false, false
 	for _, at := range p.own {
 		n := d.nodes[at]
-		has := p.recorded(n, r.Hash)
-		if has && d.seen[at].Phase == Failed {
-			return false, false
-		}
-		proven := n.hasProven() && v.sourceFor(n) == n.Source
+		has, gets := p.recorded(n, r.Hash), v.sourceFor(n)
+		proven := n.hasProven() && gets == n.Source
 		runs = runs || has && proven
-		able := n.Ready && n.Supervised && !n.Cordoned && !n.Leaving && !n.Updating && !d.held[at] && n.Mark.Pool == p.Name && n.Mark.Records(n.Source)
-		if able && !proven && !(n.Source == nodev1.Local && v.sourceFor(n) == nodev1.Local) {
+		able := n.Ready && n.Supervised && n.Layered && !n.Cordoned && !n.Leaving && !n.Updating && !d.held[at]
+		switch {
+		case has && d.seen[at].Phase == Failed:
+			failed = true
+		case !able || proven || gets == nodev1.Local && n.Source == nodev1.Local:
+		case n.Mark.Pool == "" && n.Source == "":
+			bare = bare || gets != nodev1.Local
+		case n.Mark.Pool == p.Name && n.Mark.Records(n.Source):
 			whole = false
 		}
 	}
-	return runs, whole
+	return runs && !(failed && (!whole || bare)), whole
 }
 
 // noteCompletion puts a revision in front of those that were completed.

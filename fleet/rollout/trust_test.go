@@ -171,7 +171,7 @@ func TestProofsAreKept(t *testing.T) {
 	for range 20 {
 		many = append(many, v1alpha1.RevisionStatus{ProvenIn: make([]v1alpha1.CohortProof, proofLimit)})
 	}
-	boundProofs(many)
+	boundProofs(many, "none")
 	if len(many[0].ProvenIn) != proofLimit || len(many[7].ProvenIn) != proofLimit || len(many[8].ProvenIn) != 0 {
 		t.Error("the oldest are not those that are forgotten")
 	}

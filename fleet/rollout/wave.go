@@ -29,7 +29,7 @@ func (d *decision) advance(p *pool) {
 		p.clock = Clock{}
 		return
 	}
-	if c := &p.count; c.have == 0 && c.of[Old] == 0 && c.late > 0 { // all that were there when it was opened are gone
+	if c := &p.count; c.of[Old] == 0 && c.late > 0 && (c.have == 0 || !p.target.completed && c.inWaves == 0) { // all that were there when it was opened are gone
 		p.clock.Opened, p.opened = d.w.Now, d.w.Now
 		d.classify(p)
 	}
@@ -115,7 +115,7 @@ func (p *pool) placed() int {
 // goalOf is how many nodes a wave may have reached: never fewer than the waves before it, and in the first at least one of each cohort.
 func (p *pool) goalOf(number int32) int {
 	if p.straight {
-		return p.count.updatable
+		return p.count.have + p.count.backward
 	}
 	goal := 0
 	for i := range p.cohorts {
@@ -132,11 +132,11 @@ func (p *pool) goalOf(number int32) int {
 // waveProven: all that the wave may reach has been reached, and has proven the revision, but for few that cannot.
 func (p *pool) waveProven() bool {
 	c, placed := &p.count, p.placed()
-	blocked, allowed := c.of[Blocked]-c.dead[Blocked]-c.denied, 0
+	allowed := 0
 	if p.clock.Wave > 1 || p.straight {
 		allowed = max(1, p.rules.tolerate.of(placed))
 	}
-	inMotion := p.inMotion() + c.of[Failed] - c.trustedFailed
+	inMotion := p.inMotion() - c.stuck + c.of[Failed] - c.trustedFailed
 	if c.trustedFailed > max(1, p.rules.tolerate.of(c.have)) {
 		inMotion += c.trustedFailed
 	}
@@ -150,7 +150,7 @@ func (p *pool) waveProven() bool {
 		inMotion += c.superseded + c.backward
 	}
 	somebody := c.proved > 0 || p.straight && c.of[Proven] > 0
-	return p.doubt == "" && (p.wavers == "" || p.straight) && placed >= p.goal && blocked <= allowed && inMotion == 0 && somebody
+	return p.doubt == "" && (p.wavers == "" || p.straight) && placed >= p.goal && c.blocked <= allowed && inMotion == 0 && somebody
 }
 
 // inMotion are the members that have the target, and have not answered for good.

@@ -139,8 +139,8 @@ type Seen struct {
 	Source string
 	// Phase is how far it was when it was last looked at.
 	Phase Class
-	// WasReady: whether it was Ready when it was assigned, or has been since.
-	WasReady Known
+	// WasReady: it was Ready when it was assigned what it has.
+	WasReady bool
 	// Pressure has the pressures that it had when it was assigned.
 	Pressure Pressure
 	// BootID, Ready, Runs, Ill and Aside are as they were when last looked at. AsideFirst: it was aside before it became ill.
@@ -163,16 +163,6 @@ type Seen struct {
 	Drain            Drain
 	Drained, Emptied time.Duration
 }
-
-// Known is what is known of a fact.
-type Known uint8
-
-// What may be known.
-const (
-	Unknown Known = iota
-	Yes
-	No
-)
 
 // Gone is a node that vanished while it was at risk.
 type Gone struct {
