@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/umask"
 )
 
 // notifySocket is what the kubelet gets in place of the service manager's: its READY=1 is the only sign of life of a kubelet without
@@ -39,19 +41,28 @@ func listenNotify(path string) (*notifySocket, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("replacing the notify socket: %w", err)
 	}
-	connection, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	var connection *net.UnixConn
+	err := umask.With(0o177, func() (err error) {
+		connection, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("listening on the notify socket: %w", err)
 	}
-	raw, err := connection.SyscallConn()
-	if err != nil {
-		return nil, fmt.Errorf("listening on the notify socket: %w", err)
-	}
-	var failed error
-	if err := raw.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSCRED, 1) }); err != nil || failed != nil {
-		return nil, fmt.Errorf("asking for the sender's pid: %w", errors.Join(err, failed))
+	if err := askForSenders(connection); err != nil {
+		return nil, fmt.Errorf("asking for the sender's pid: %w", errors.Join(err, connection.Close()))
 	}
 	return &notifySocket{path: path, connection: connection, kubelets: map[int]*hearing{}}, nil
+}
+
+func askForSenders(connection *net.UnixConn) error {
+	raw, err := connection.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSCRED, 1) })
+	return errors.Join(err, failed)
 }
 
 // reachable tells whether the socket is still there to be written to: RUN_DIR may have been removed.

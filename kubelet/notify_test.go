@@ -131,3 +131,11 @@ func TestHealthWithoutAHealthzPort(t *testing.T) {
 	child.started = child.started.Add(-notifyAlive)
 	expect("it is ready and old enough", "")
 }
+
+// Other users cannot write to it: it has the permissions that it needs from its first moment on.
+func TestTheModeOfTheNotifySocket(t *testing.T) {
+	socket := listenNotifyUntilTheEnd(t)
+	if info, err := os.Lstat(socket.path); err != nil || info.Mode() != os.ModeSocket|0o600 {
+		t.Errorf("it has mode %v (%v)", info.Mode(), err)
+	}
+}

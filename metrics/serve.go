@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/umask"
 )
 
 const (
@@ -21,6 +23,8 @@ const (
 	// readTime and mostHead bound what a reader who never ends costs.
 	readTime = 10 * time.Second
 	mostHead = 8 << 10
+	// socketMode is for agents in the socket's group.
+	socketMode = 0o660
 )
 
 // CheckAddress finds what Serve would not listen to: anything but unix:///PATH, and an address of loopback with a port.
@@ -95,10 +99,14 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 			}
 		}
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, network, where)
-	if err == nil && network == "unix" {
-		err = os.Chmod(where, 0o660)
+	if network != "unix" {
+		return new(net.ListenConfig).Listen(ctx, network, where)
 	}
+	var listener net.Listener
+	err = umask.With(0o777&^socketMode, func() (err error) {
+		listener, err = new(net.ListenConfig).Listen(ctx, network, where)
+		return err
+	})
 	return listener, err
 }
 

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,10 +33,16 @@ func (l *loop) makeRunDir() {
 	}
 }
 
+// runDirMode lets others reach what they know by name, as a metrics socket that is for their group. They cannot see what is there.
+const runDirMode = 0o711
+
 // prepareRunDir makes RUN_DIR. The kubelet is started with a file from it and state.json says which process to stop, so it has to be
 // ours alone.
 func prepareRunDir(path string) error {
-	if err := os.MkdirAll(path, 0o755); err != nil { // as systemd makes it: state.json is for everybody
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, runDirMode); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	for _, folder := range []string{path, filepath.Join(path, "effective"), filepath.Join(path, preflightFolder)} {
@@ -54,6 +61,11 @@ func prepareRunDir(path string) error {
 			return fmt.Errorf("%s belongs to user %d, and not to the supervisor's own %d", folder, owner.Uid, os.Geteuid())
 		case info.Mode().Perm()&0o022 != 0:
 			return fmt.Errorf("%s can be written by others (%s): chmod go-w it", folder, info.Mode().Perm())
+		}
+		if mode := info.Mode().Perm(); folder == path && mode&^runDirMode != 0 { // systemd makes it with another where its unit says so
+			if err := os.Chmod(folder, mode&runDirMode); err != nil && !errors.Is(err, syscall.EROFS) {
+				return err
+			}
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
@@ -47,6 +48,76 @@ func TestRunDirIsOursAlone(t *testing.T) {
 				t.Errorf("got %v, want %q", err, row.want)
 			}
 		})
+	}
+}
+
+// Other users reach what is in the run folder by its name, such as the metrics socket, and do not see what is there. A narrower folder stays so.
+func TestRunDirIsListedByUsAlone(t *testing.T) {
+	for made, want := range map[os.FileMode]os.FileMode{0: 0o711, 0o755: 0o711, 0o750: 0o710, 0o700: 0o700, 0o711: 0o711} {
+		path := filepath.Join(t.TempDir(), "parent", "run")
+		if made != 0 {
+			if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.Mkdir(path, 0o700), os.Chmod(path, made)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := prepareRunDir(path); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("made with %04o, it has mode %v (%v), and not %04o", made, info.Mode(), err, want)
+		}
+	}
+}
+
+// Everything in the run folder of a node with a kubelet is for the supervisor's own user, except for the metrics socket that was asked for.
+func TestFilesInRunDirAreOursAlone(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok"))
+	socket := filepath.Join(n.options.RunDir, "metrics.sock")
+	n.options.MetricsAddress = "unix://" + socket
+	n.run().awaitHealthy()
+	seen := map[string]os.FileMode{}
+	for deadline := time.Now().Add(fakenode.Patience); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Lstat(socket); err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	err := filepath.WalkDir(n.options.RunDir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || path == n.options.RunDir {
+			return err
+		}
+		info, err := entry.Info()
+		if errors.Is(err, os.ErrNotExist) { // of a pre-flight
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		name := filepath.Base(path)
+		seen[name] = info.Mode().Perm()
+		want := os.FileMode(0o600)
+		switch {
+		case path == socket:
+			want = 0o660
+		case entry.IsDir():
+			want = 0o700
+		}
+		if info.Mode().Perm() != want {
+			t.Errorf("%s has mode %v, and not %v", name, info.Mode(), want)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"notify", "state.json", "metrics.sock", "kubelet.yaml"} {
+		if _, is := seen[name]; !is {
+			t.Errorf("%s is not there: %v", name, seen)
+		}
 	}
 }
 
