@@ -31,6 +31,9 @@ func (i installation) surrounding(state unitState) (s surrounding, err error) {
 		if err != nil {
 			return s, fmt.Errorf("reading the unit: %w", err)
 		}
+		if len(serviceValues(data, "RuntimeDirectory"))+len(serviceValues(data, "RuntimeDirectoryMode")) > 0 {
+			s.ownMode = true
+		}
 		for _, value := range serviceValues(data, "ExecStopPost") {
 			switch {
 			case value.text == "":

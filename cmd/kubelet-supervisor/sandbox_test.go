@@ -55,6 +55,42 @@ func TestTheSandboxOfAUnit(t *testing.T) {
 	}
 }
 
+// Where systemd makes the run folder, nobody else can list it. The folders of the unit itself keep the mode that the unit gives them.
+func TestTheModeOfTheRunFolder(t *testing.T) {
+	const strict = "[Service]\nProtectSystem=strict\n"
+	for name, test := range map[string]struct {
+		unit       string
+		made, mode bool
+	}{
+		"the unit may write below /run":   {"", false, false},
+		"it may not":                      {strict, true, true},
+		"it has a run folder of its own":  {strict + "RuntimeDirectory=kubelet\n", true, false},
+		"it says which mode these have":   {strict + "RuntimeDirectoryMode=0750\n", true, false},
+		"folders of other kinds are none": {strict + "StateDirectory=kubelet\n", true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			h.kubelet("active")
+			if test.unit != "" {
+				h.properties("ProtectSystem=strict\nReadWritePaths=" + h.folder + "\n")
+				path := filepath.Join(h.folder, "lib/kubelet.service")
+				written(t, path, contentOf(t, path)+test.unit)
+			}
+			h.settings("--run-dir="+defaultRunDir, "")
+			if err := h.enable(t.Context(), false); err != nil {
+				t.Fatal(err)
+			}
+			text := contentOf(t, h.dropInPath())
+			if made := strings.Contains(text, "\nRuntimeDirectory=kubelet-supervisor\n"); made != test.made {
+				t.Errorf("systemd makes it: %t", made)
+			}
+			if mode := strings.Contains(text, "\nRuntimeDirectoryMode=0711\n"); mode != test.mode {
+				t.Errorf("with mode 0711: %t", mode)
+			}
+		})
+	}
+}
+
 // A folder of units that cannot be written, as on NixOS, is found before the kubelet is restarted, and by a dry run.
 func TestAFolderOfUnitsThatCannotBeWritten(t *testing.T) {
 	for _, dry := range []bool{true, false} {

@@ -39,6 +39,7 @@ type surrounding struct {
 	stopPost  []string // the unit's own ExecStopPost=
 	runDir    string   // of the supervisor
 	runFolder bool     // systemd has to make the run folder, because the unit may not
+	ownMode   bool     // the unit has run folders of its own, so that RuntimeDirectoryMode= would change theirs as well
 }
 
 // dropIn is the drop-in that makes the executable the parent of what the unit starts. A minus in front of the command is left out: systemd passes
@@ -47,6 +48,9 @@ func dropIn(executable string, command startCommand, s surrounding) string {
 	var folder, stopPost string
 	if s.runFolder {
 		folder = runFolderSettings
+		if !s.ownMode { // the supervisor sees to it, too
+			folder += runFolderMode
+		}
 	}
 	for _, line := range s.stopPost {
 		stopPost += "ExecStopPost=" + line + "\n"
@@ -60,6 +64,9 @@ const runFolderSettings = `# The record of which kubelet runs has to outlive the
 RuntimeDirectory=kubelet-supervisor
 RuntimeDirectoryPreserve=yes
 `
+
+// runFolderMode is the mode that the supervisor gives the folder itself.
+const runFolderMode = "RuntimeDirectoryMode=0711\n"
 
 // ownUnitFile is the unit for nodes without a kubelet.service.
 func ownUnitFile(executable string) string {
