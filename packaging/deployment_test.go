@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -88,11 +89,11 @@ func TestTheControllerIsPlaced(t *testing.T) {
 	}
 }
 
-// It needs nothing of its node: no root, no file, no capability.
+// It needs nothing of its node: no root, no file, no capability. The certificate of its metrics may be there or not.
 func TestTheControllerNeedsNothing(t *testing.T) {
 	d := readDeployed(t)
 	pod := &d.deployment.Spec.Template.Spec
-	if len(pod.Containers) != 1 || len(pod.InitContainers) != 0 || len(pod.Volumes) != 0 || pod.HostNetwork || pod.HostPID || pod.HostIPC {
+	if len(pod.Containers) != 1 || len(pod.InitContainers) != 0 || len(pod.Volumes) != 1 || pod.HostNetwork || pod.HostPID || pod.HostIPC {
 		t.Errorf("it has %d containers, %d volumes, or something of its host", len(pod.Containers), len(pod.Volumes))
 	}
 	if of := pod.SecurityContext; !*of.RunAsNonRoot || *of.RunAsUser != 65532 || *of.RunAsGroup != 65532 || of.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
@@ -104,6 +105,50 @@ func TestTheControllerNeedsNothing(t *testing.T) {
 	}
 	if limits := pod.Containers[0].Resources; limits.Requests.Memory().IsZero() || limits.Limits.Memory().Cmp(*limits.Requests.Memory()) < 0 || !limits.Limits.Cpu().IsZero() {
 		t.Errorf("its resources are %+v", limits)
+	}
+}
+
+// Whoever makes the Secret has metrics that can be verified; nobody has to.
+func TestTheCertificateOfTheMetrics(t *testing.T) {
+	d := readDeployed(t)
+	pod := &d.deployment.Spec.Template.Spec
+	c := &pod.Containers[0]
+	if len(pod.Volumes) != 1 || len(c.VolumeMounts) != 1 || pod.Volumes[0].Name != c.VolumeMounts[0].Name || !c.VolumeMounts[0].ReadOnly {
+		t.Fatalf("it has the volumes %+v, mounted as %+v", pod.Volumes, c.VolumeMounts)
+	}
+	if secret := pod.Volumes[0].Secret; secret == nil || secret.Optional == nil || !*secret.Optional || secret.SecretName != "kubelet-supervisor-controller-metrics" {
+		t.Errorf("the volume is %+v", pod.Volumes[0])
+	}
+	if c.VolumeMounts[0].SubPath != "" || !slices.Contains(c.Args, "--metrics-cert-dir="+c.VolumeMounts[0].MountPath) {
+		t.Errorf("with %v it reads not what comes to %+v", c.Args, c.VolumeMounts[0])
+	}
+}
+
+// Who reaches the metrics has a label on his namespace; the probes are let through.
+func TestTheNetworkPolicy(t *testing.T) {
+	objects := decode(t, packaging.ControllerManifests, "manifests/controller/networkpolicy.yaml")
+	var policy networkingv1.NetworkPolicy
+	if len(objects) != 1 || runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(objects[0].Object, &policy, true) != nil {
+		t.Fatalf("it is %+v", objects)
+	}
+	d := readDeployed(t)
+	if policy.Namespace != d.deployment.Namespace || !labels.SelectorFromSet(policy.Spec.PodSelector.MatchLabels).Matches(labels.Set(d.deployment.Spec.Template.Labels)) {
+		t.Error("it is for other pods")
+	}
+	open := map[int][]networkingv1.NetworkPolicyPeer{}
+	for _, rule := range policy.Spec.Ingress {
+		for _, port := range rule.Ports {
+			open[port.Port.IntValue()] = rule.From
+		}
+	}
+	if from, is := open[8443]; len(open) != 2 || !is || len(from) != 1 || from[0].NamespaceSelector == nil || len(from[0].NamespaceSelector.MatchLabels) != 1 {
+		t.Errorf("8443 is open to %+v, of %v", from, open)
+	}
+	if from, is := open[8081]; !is || len(from) != 0 {
+		t.Errorf("a kubelet's probes reach 8081: %t, %+v", is, from)
+	}
+	if !slices.Equal(policy.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
+		t.Errorf("it is about %v", policy.Spec.PolicyTypes)
 	}
 }
 

@@ -49,7 +49,7 @@ join() { # FILE… : one file of several
 shopt -s extglob
 join packaging/manifests/!(kustomization).yaml >"$folder/kubelet-supervisor_$version.yaml"
 join packaging/manifests/controller/crd.yaml >"$folder/kubelet-supervisor-crd_$version.yaml"
-join packaging/manifests/controller/{crd,rbac,policies,flow,deployment}.yaml |
+join packaging/manifests/controller/{crd,rbac,policies,flow,networkpolicy,deployment}.yaml |
   sed "s|image: kubelet-supervisor-controller\$|&:$version|" >"$folder/kubelet-supervisor-controller_$version.yaml"
 grep -q "image: kubelet-supervisor-controller:$version\$" "$folder/kubelet-supervisor-controller_$version.yaml" || die "deployment.yaml no longer names the image"
 

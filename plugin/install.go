@@ -207,7 +207,7 @@ func applyObject(ctx context.Context, client dynamic.Interface, mapping *meta.RE
 }
 
 // filledIn are kinds whose spec the API server fills in, so that each is another than its manifest.
-var filledIn = map[string]bool{"Namespace": true, "CustomResourceDefinition": true, "Deployment": true, "Service": true, "PodDisruptionBudget": true}
+var filledIn = map[string]bool{"Namespace": true, "CustomResourceDefinition": true, "Deployment": true, "Service": true, "PodDisruptionBudget": true, "NetworkPolicy": true}
 
 // commonFields are those that say nothing of what an object does.
 var commonFields = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "status": true}

@@ -81,7 +81,7 @@ func (o installOptions) controllerManifests() ([]*unstructured.Unstructured, err
 		return nil, err
 	}
 	isProgram := func(object *unstructured.Unstructured) bool {
-		return slices.Contains([]string{"Deployment", "PodDisruptionBudget", "Service"}, object.GetKind())
+		return slices.Contains([]string{"Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service"}, object.GetKind())
 	}
 	var rest, program []*unstructured.Unstructured
 	for _, object := range objects {

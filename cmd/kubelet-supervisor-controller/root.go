@@ -84,7 +84,12 @@ kubelet-supervisor decides. Several of these may run: one leads.`,
 			}
 			return nil
 		},
-		RunE: func(command *cobra.Command, _ []string) error { return o.run(command.Context(), stderr) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := o.checkMetrics(command.Flags().Changed("metrics-address")); err != nil {
+				return err
+			}
+			return o.run(command.Context(), stderr)
+		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return usage("%w, see kubelet-supervisor-controller --help", err)
@@ -93,7 +98,9 @@ kubelet-supervisor decides. Several of these may run: one leads.`,
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "credentials (default: those of the pod)")
 	f.StringVar(&o.Namespace, "namespace", "kubelet-supervisor", "namespace of the Lease")
 	f.BoolVar(&o.LeaderElect, "leader-elect", true, "take a Lease before anything is written; without it no other one may run")
-	f.StringVar(&o.MetricsAddress, "metrics-address", ":8443", "where metrics are served, by HTTPS, to whom the API server lets get /metrics; 0: nowhere")
+	f.StringVar(&o.MetricsAddress, "metrics-address", ":8443", "where metrics are served, by HTTPS, to whom the API server lets get /metrics; 0: nowhere. Without a certificate: nowhere")
+	f.StringVar(&o.MetricsCertDir, "metrics-cert-dir", "", "folder with the certificate of the metrics, tls.crt and tls.key, as a Secret is mounted; they may come later, and are read again")
+	f.BoolVar(&o.MetricsSelfSigned, "metrics-self-signed", false, "make a certificate for the metrics at the start, which no scraper can verify")
 	f.StringVar(&o.HealthAddress, "health-address", ":8081", "where /healthz and /readyz are served; 0: nowhere")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	root.AddCommand(newPackageFiles())
@@ -107,6 +114,17 @@ func isAddress(text string) bool {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	return text == "0" || err == nil
+}
+
+// checkMetrics refuses flags that leave open which certificate the metrics are to have. asked: an address was given.
+func (o *options) checkMetrics(asked bool) error {
+	switch given := o.MetricsCertDir != ""; {
+	case given && o.MetricsSelfSigned:
+		return usage("--metrics-cert-dir and --metrics-self-signed name two certificates; give one")
+	case asked && o.MetricsAddress != "0" && !given && !o.MetricsSelfSigned:
+		return usage("--metrics-address=%s needs a certificate: give its folder with --metrics-cert-dir, or --metrics-self-signed for one that no scraper can verify", o.MetricsAddress)
+	}
+	return nil
 }
 
 func (o *options) run(ctx context.Context, stderr io.Writer) error {

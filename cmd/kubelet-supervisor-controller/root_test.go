@@ -15,14 +15,16 @@ import (
 // Words that make no sense end with 2 and a sentence, before anything is begun.
 func TestUsage(t *testing.T) {
 	for words, want := range map[string]string{
-		"--nothing":                    "unknown flag: --nothing",
-		"run":                          `unknown argument "run"`,
-		"--log-format=xml":             `--log-format="xml" is none of text, json`,
-		"--namespace=":                 "--namespace is empty",
-		"--metrics-address=8443":       `--metrics-address="8443" is no HOST:PORT`,
-		"--health-address=:http":       `--health-address=":http" is no HOST:PORT`,
-		"--health-address=":            `--health-address="" is no HOST:PORT`,
-		"--kubeconfig=/nowhere/at/all": "reading the credentials (--kubeconfig)",
+		"--nothing":        "unknown flag: --nothing",
+		"run":              `unknown argument "run"`,
+		"--log-format=xml": `--log-format="xml" is none of text, json`,
+		"--namespace=":     "--namespace is empty",
+		"--metrics-address=8443 --metrics-self-signed": `--metrics-address="8443" is no HOST:PORT`,
+		"--metrics-address=:8443":                      "--metrics-address=:8443 needs a certificate: give its folder with --metrics-cert-dir, or --metrics-self-signed",
+		"--metrics-cert-dir=/x --metrics-self-signed":  "--metrics-cert-dir and --metrics-self-signed name two certificates",
+		"--health-address=:http":                       `--health-address=":http" is no HOST:PORT`,
+		"--health-address=":                            `--health-address="" is no HOST:PORT`,
+		"--kubeconfig=/nowhere/at/all":                 "reading the credentials (--kubeconfig)",
 	} {
 		var stdout, stderr bytes.Buffer
 		code := execute(strings.Fields(words), &stdout, &stderr)
@@ -82,7 +84,7 @@ func TestFlags(t *testing.T) {
 	if code := execute([]string{"--help"}, &stdout, &stderr); code != exitOK {
 		t.Fatal(stderr.String())
 	}
-	for _, flag := range []string{"--kubeconfig", "--namespace", "--leader-elect", "--metrics-address", "--health-address", "--log-format"} {
+	for _, flag := range []string{"--kubeconfig", "--namespace", "--leader-elect", "--metrics-address", "--metrics-cert-dir", "--metrics-self-signed", "--health-address", "--log-format"} {
 		if !strings.Contains(stdout.String(), flag+" ") {
 			t.Errorf("there is no %s", flag)
 		}

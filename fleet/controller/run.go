@@ -28,7 +28,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
@@ -57,7 +56,11 @@ type Options struct {
 	PodUID string
 	// MetricsAddress and HealthAddress are where these are served; "0" is nowhere.
 	MetricsAddress, HealthAddress string
-	Log                           logr.Logger
+	// MetricsCertDir has the certificate of the metrics, tls.crt and tls.key, now or later. Without it none are served, except with one that is made
+	// at the start, MetricsSelfSigned.
+	MetricsCertDir    string
+	MetricsSelfSigned bool
+	Log               logr.Logger
 }
 
 // Run runs the controller until ctx ends, or until it leads no longer, which is an error.
@@ -166,7 +169,7 @@ func (o *Options) manager(config *rest.Config, lock resourcelock.Interface, c *C
 		LeaderElection: o.LeaderElect, LeaderElectionReleaseOnCancel: true,
 		LeaseDuration: &duration, RenewDeadline: &deadline, RetryPeriod: &period,
 		HealthProbeBindAddress: o.HealthAddress,
-		Metrics:                metricsserver.Options{BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: authorized},
+		Metrics:                o.metricsServer(),
 	}
 	if lock != nil {
 		options.LeaderElectionResourceLockInterface = lock

@@ -4,13 +4,19 @@ package fleet
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	certutil "k8s.io/client-go/util/cert"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
@@ -22,7 +28,8 @@ const metricsURL = "https://127.0.0.1:8443/metrics"
 // It is not parallel: its own controller has to lead.
 func TestMetrics(t *testing.T) {
 	f := shared(t)
-	f.own(t, "metrics", "--metrics-address=127.0.0.1:8443")
+	folder, verify := certified(t)
+	f.own(t, "metrics", "--metrics-address=127.0.0.1:8443", "--metrics-cert-dir="+folder)
 	good := newCrew(t, "metrics-good", 12, nil)
 	good.roll(quick)
 	bad := newCrew(t, "metrics-bad", 12, nil)
@@ -30,7 +37,7 @@ func TestMetrics(t *testing.T) {
 	bad.roll(quick)
 	good.awaitReason(v1alpha1.ConditionReady, "Completed", time.Minute)
 	bad.stopped(nodev1.ReasonRefused)
-	text := f.readMetrics(t)
+	text := f.readMetrics(t, verify)
 	has := samples(text)
 	for sample, want := range map[string]float64{
 		`kubelet_supervisor_pool_nodes{class="proven",pool="metrics-good"}`:            12,
@@ -58,8 +65,23 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// certified is a folder with a certificate, as a Secret is mounted, and how a scraper verifies it.
+func certified(t *testing.T) (string, *tls.Config) {
+	t.Helper()
+	certificate, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("127.0.0.1", nil, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, pool := t.TempDir(), x509.NewCertPool()
+	if err := errors.Join(os.WriteFile(filepath.Join(folder, "tls.crt"), certificate, 0o600), os.WriteFile(filepath.Join(folder, "tls.key"), key, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	pool.AppendCertsFromPEM(certificate)
+	return folder, &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}
+}
+
 // readMetrics gives what one who may reads, and sees to it that nobody else reads anything.
-func (f *fleet) readMetrics(t *testing.T) string {
+func (f *fleet) readMetrics(t *testing.T, verify *tls.Config) string {
 	t.Helper()
 	for _, words := range [][]string{{"create", "serviceaccount", "reader", "-n", "default"}, {"create", "serviceaccount", "stranger", "-n", "default"},
 		{"create", "clusterrolebinding", "reader", "--clusterrole=kubelet-supervisor-metrics-reader", "--serviceaccount=default:reader"}} {
@@ -74,8 +96,7 @@ func (f *fleet) readMetrics(t *testing.T) string {
 		}
 		return strings.TrimSpace(text)
 	}
-	// Its certificate is one that it has made for itself at its start.
-	to := &http.Client{Transport: &http.Transport{DialContext: f.Dial, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	to := &http.Client{Transport: &http.Transport{DialContext: f.Dial, DisableKeepAlives: true, TLSClientConfig: verify}}
 	var metrics string
 	for _, c := range []struct {
 		who, token string

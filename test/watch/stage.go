@@ -238,7 +238,7 @@ func (s *stage) controller(i int) error {
 		return err
 	}
 	p, err := s.launch(name, filepath.Join(filepath.Dir(own), "kubelet-supervisor-controller"), "--kubeconfig="+s.path("controller.kubeconfig"), "--health-address=0",
-		"--metrics-address="+controllerAddress(i))
+		"--metrics-address="+controllerAddress(i), "--metrics-self-signed")
 	s.leaders = append(s.leaders, p)
 	return err
 }

@@ -48,7 +48,7 @@ func (m *measurement) launch(name, metrics string) (*cluster.Program, error) {
 	if err := cluster.WriteKubeconfig(kubeconfig, identity.Host, identity); err != nil {
 		return nil, err
 	}
-	return m.cluster.Launch(filepath.Join(m.folder, name+".log"), m.Controller, "--kubeconfig="+kubeconfig, "--health-address=0", "--metrics-address="+metrics)
+	return m.cluster.Launch(filepath.Join(m.folder, name+".log"), m.Controller, "--kubeconfig="+kubeconfig, "--health-address=0", "--metrics-address="+metrics, "--metrics-self-signed")
 }
 
 func (m *measurement) end() {
