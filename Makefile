@@ -191,6 +191,10 @@ test-packages: packages ## the packages, checked by lintian and rpmlint, the ima
 release: ## all that is published of a tag, into dist/release-VERSION: make release VERSION=v0.1.0 MINISIGN_KEY=… OPENPGP_KEY=…
 	VERSION="$(VERSION)" packaging/release.sh "dist/release-$(VERSION)"
 
+.PHONY: scan
+scan: ## govulncheck on what is released and what packs it, where the database of vulnerabilities can be had; elsewhere it fails and says NOT SCANNED
+	test/scan/scan.sh . packaging/image packaging/mixin
+
 .PHONY: test-release
 test-release: root parts-node ## two releases of tags in a clone: one made twice, verified and used in a real cluster, both installed from by apt and dnf on throw-away machines, to and fro (root; half an hour)
 	@test/parts/debian.sh apt-utils createrepo-c gpg gpg-agent jq minisign mmdebstrap skopeo squashfs-tools

@@ -4,10 +4,11 @@
 # It is for a clean tree at the tag VERSION (v1.2.3, v1.2.3-rc.1), with a heading of that version in CHANGELOG.md.
 #
 #   MINISIGN_KEY  a file with a secret key of minisign; it signs SHA256SUMS. minisign asks for its password, if it has one
-#   OPENPGP_KEY   a file with a secret key of OpenPGP, without a passphrase; it signs the repositories for apt and dnf
+#   OPENPGP_KEY   a file with a secret key of OpenPGP, without a passphrase; it signs the rpms, the repositories for apt and dnf, and the digest of the
+#                 image
 #
 # Without keys nothing is signed, and the last line says so. The same tag gives the same bytes where Go and the Debian packages that provenance.intoto.json
-# names are the same; signatures have a time, and are not in SHA256SUMS.
+# names are the same; signatures that stand in files of their own have a time, and are not in SHA256SUMS. Rpms have theirs inside: see sign.sh.
 set -euo pipefail
 export LC_ALL=C
 umask 022
@@ -30,7 +31,7 @@ for key in MINISIGN_KEY OPENPGP_KEY; do
   [ -r "${!key}" ] || die "$key: there is no key in ${!key}; step 4 of $steps makes one"
   printf -v "$key" %s "$(realpath "${!key}")"
 done
-test/parts/debian.sh apt-utils createrepo-c gpg gpg-agent jq minisign
+test/parts/debian.sh apt-utils createrepo-c gpg gpg-agent jq minisign rpm
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 
@@ -49,9 +50,14 @@ join() { # FILE… : one file of several
 shopt -s extglob
 join packaging/manifests/!(kustomization).yaml >"$folder/kubelet-supervisor_$version.yaml"
 join packaging/manifests/controller/crd.yaml >"$folder/kubelet-supervisor-crd_$version.yaml"
+# By its digest the image is the one that is signed below, wherever it is pulled from.
+image=$folder/kubelet-supervisor-controller_${version}_oci
+digest=$(tar --extract --to-stdout --file "$image.tar" index.json | jq --raw-output 'if (.manifests | length) == 1 then .manifests[0].digest else error("not one image") end')
+[[ $digest =~ ^sha256:[0-9a-f]{64}$ ]] || die "the image has the digest $digest"
+echo "$digest" >"$image.digest"
 join packaging/manifests/controller/{crd,rbac,policies,flow,networkpolicy,deployment}.yaml |
-  sed "s|image: kubelet-supervisor-controller\$|&:$version|" >"$folder/kubelet-supervisor-controller_$version.yaml"
-grep -q "image: kubelet-supervisor-controller:$version\$" "$folder/kubelet-supervisor-controller_$version.yaml" || die "deployment.yaml no longer names the image"
+  sed "s|image: kubelet-supervisor-controller\$|&:$version@$digest|" >"$folder/kubelet-supervisor-controller_$version.yaml"
+grep -q "image: kubelet-supervisor-controller:$version@$digest\$" "$folder/kubelet-supervisor-controller_$version.yaml" || die "deployment.yaml no longer names the image"
 
 # The repositories have links of their own to the packages, so that each folder can be served as it is.
 work=$(mktemp -d)
@@ -61,6 +67,7 @@ if [ -n "${OPENPGP_KEY:-}" ]; then
   mkdir -m 700 "$GNUPGHOME"
   gpg --batch --quiet --import "$OPENPGP_KEY"
   gpg --batch --armor --export >"$folder/kubelet-supervisor.asc" # for signed-by and gpgkey
+  packaging/sign.sh "$folder"
 fi
 sign() { [ -z "${OPENPGP_KEY:-}" ] || gpg --batch --yes --quiet --pinentry-mode loopback --passphrase '' "$@"; }
 
@@ -127,4 +134,4 @@ if [ -n "${MINISIGN_KEY:-}" ]; then
 fi
 echo "$version of commit $commit is in $folder: $(wc -l <SHA256SUMS) files."
 [ -n "${MINISIGN_KEY:-}" ] || echo "NOT SIGNED: MINISIGN_KEY names no key, so nobody can tell who made SHA256SUMS."
-[ -n "${OPENPGP_KEY:-}" ] || echo "NOT SIGNED: OPENPGP_KEY names no key, so apt and dnf will not trust the repositories."
+[ -n "${OPENPGP_KEY:-}" ] || echo "NOT SIGNED: OPENPGP_KEY names no key, so apt and dnf will trust neither the repositories nor the rpms, and nobody can tell who made the image."

@@ -41,7 +41,8 @@ func published(version string, systems ...string) (files []string) {
 			}
 		}
 	}
-	add("kubelet.yaml", "kubelet-supervisor-controller_VERSION_oci.tar", "kubelet-supervisor-mixin_VERSION.tar.gz",
+	add("kubelet.yaml", "kubelet-supervisor-controller_VERSION_oci.tar", "kubelet-supervisor-controller_VERSION_oci.digest", "kubelet-supervisor-controller_VERSION_oci.digest.asc",
+		"kubelet-supervisor-mixin_VERSION.tar.gz",
 		"kubelet-supervisor_VERSION.yaml", "kubelet-supervisor-crd_VERSION.yaml", "kubelet-supervisor-controller_VERSION.yaml",
 		"notes.md", "provenance.intoto.json", "SHA256SUMS", "SHA256SUMS.minisig", "kubelet-supervisor.asc",
 		"apt/dists/stable/Release", "apt/dists/stable/InRelease", "apt/dists/stable/Release.gpg",

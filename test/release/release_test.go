@@ -88,6 +88,7 @@ func TestRelease(t *testing.T) {
 	})
 	t.Run("equal elsewhere", func(t *testing.T) { equalElsewhere(t, tree, made, keys) })
 	t.Run("verified", func(t *testing.T) { verified(t, made, keys) })
+	t.Run("signed", func(t *testing.T) { signed(t, made) })
 	t.Run("mixin", func(t *testing.T) { mixin(t, made) })
 	t.Run("provenance", func(t *testing.T) { provenance(t, tree, made) })
 }
@@ -140,6 +141,51 @@ func verified(t *testing.T, made, keys string) {
 		must(t, made, fmt.Sprintf("mv kept %s", file))
 	}
 	must(t, made, strings.Join(commands, "\n")+"\nrm kubelet-supervisor.pub")
+}
+
+// signed runs the page's commands for rpms and the image, and once more after each was changed, or has lost its signature.
+func signed(t *testing.T, made string) {
+	page, err := os.ReadFile("../../docs/howto/verify.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fences := pages.Marked(pages.Section(string(page), "Signatures of the rpms and of the image"), "release")
+	if len(fences) != 2 {
+		t.Fatalf("the page has the commands %v", fences)
+	}
+	lines := func(fence int) string {
+		var all []string
+		for _, command := range fences[fence] {
+			all = append(all, command.Line)
+		}
+		return strings.Join(all, "\n")
+	}
+	image := "kubelet-supervisor-controller_" + version + "_oci"
+	for name, test := range map[string]struct {
+		spoil string
+		fence int
+		good  bool
+	}{
+		"the rpms":              {"true", 0, true},
+		"a changed rpm":         {"for one in kubectl-kubelet-*.rpm; do printf x | dd of=$one bs=1 seek=50000 conv=notrunc status=none; done", 0, false},
+		"an unsigned rpm":       {"rpmsign --delsign kubectl-kubelet-*.rpm", 0, false},
+		"the image":             {"true", 1, true},
+		"another digest":        {"sed -i s/sha256:./sha256:z/ " + image + ".digest", 1, false},
+		"an image of another's": {`echo "{}" >index.json && tar --append --file ` + image + ".tar index.json", 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			must(t, made, fmt.Sprintf("cp *.rpm %s.* kubelet-supervisor.asc %s/", image, folder))
+			must(t, folder, test.spoil)
+			if output, err := shell(t, folder, lines(test.fence)); (err == nil) != test.good {
+				t.Errorf("%v: %s", err, output)
+			}
+		})
+	}
+	named := must(t, made, "sed -n 's/^ *image: //p' kubelet-supervisor-controller_"+version+".yaml")
+	if want := "kubelet-supervisor-controller:" + version + "@" + must(t, made, "cat "+image+".digest"); named != want {
+		t.Errorf("the manifests name the image %s, and not %s", named, want)
+	}
 }
 
 // The manifests of a release are those of the tree, whole, and name the image by its version.
