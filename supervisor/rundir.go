@@ -63,9 +63,7 @@ func prepareRunDir(path string) error {
 			return fmt.Errorf("%s can be written by others (%s): chmod go-w it", folder, info.Mode().Perm())
 		}
 		if mode := info.Mode().Perm(); folder == path && mode&^runDirMode != 0 { // systemd makes it with another where its unit says so
-			if err := os.Chmod(folder, mode&runDirMode); err != nil && !errors.Is(err, syscall.EROFS) {
-				return err
-			}
+			_ = os.Chmod(folder, mode&runDirMode) // without it others see names, which is no reason to do without the folder
 		}
 	}
 	return nil

@@ -3,11 +3,15 @@
 package umask
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 
 	"golang.org/x/sys/unix"
 )
+
+// ErrUnavailable says that do was not called, because a sandbox forbids what it takes.
+var ErrUnavailable = errors.New("no thread can have a umask of its own here")
 
 // With calls do with that umask. The umask belongs to one thread, which ends afterwards: what other goroutines make meanwhile, and processes that
 // they start, do not get it. What do starts in goroutines does not get it either.
@@ -16,7 +20,7 @@ func With(mask int, do func() error) error {
 	go func() {
 		runtime.LockOSThread() // never unlocked, so that the thread ends with this goroutine
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
-			done <- fmt.Errorf("giving a thread a umask of its own: %w", err)
+			done <- fmt.Errorf("%w: %w", ErrUnavailable, err)
 			return
 		}
 		unix.Umask(mask)

@@ -41,6 +41,9 @@ func TestTheControllerAsAService(t *testing.T) {
 		if said := m.must("stat -c %%U /proc/%s", first); strings.TrimSpace(said) == "root" {
 			t.Error("it runs as root")
 		}
+		if said, err := m.try("systemd-analyze security --no-pager --threshold=15 %s", controllerUnit); err != nil {
+			t.Errorf("it is more exposed than it has to be: %s", said)
+		}
 		// container-selinux labels each of these as a kubelet.
 		if path := m.program(first); strings.Contains(path, "bin/kubelet") {
 			t.Errorf("it is started as %s", path)

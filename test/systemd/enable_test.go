@@ -106,6 +106,9 @@ func TestAUnitInASandbox(t *testing.T) {
 		m.write("/etc/systemd/system/kubelet.service.d/30-supervisor.conf", "[Service]\nReadWritePaths=/var/lib/kubelet-supervisor\n")
 		m.must("mkdir -p /var/lib/kubelet-supervisor && kubelet-supervisor enable --now")
 		m.healthy("kubelet")
+		if mode := strings.TrimSpace(m.must("stat -c %%a /run/kubelet-supervisor")); mode != "711" {
+			t.Errorf("the run folder that systemd made has mode %s", mode)
+		}
 	})
 }
 
