@@ -36,6 +36,8 @@ const (
 	// ControllerNamespace is that of the controller of pools; ControllerName is its account's, its Deployment's and its Lease's.
 	ControllerNamespace = "kubelet-supervisor"
 	ControllerName      = "kubelet-supervisor-controller"
+	// ControllerUser is a controller outside of the cluster, beside the account of one in a pod: the policies know both.
+	ControllerUser = "kubelet-supervisor:controller"
 	// PoolViewerRole is a ClusterRole, and a Role in Namespace, for people who look at pools; PoolOperatorRole is a ClusterRole for those who
 	// write them, beside that.
 	PoolViewerRole   = "kubelet-supervisor-pool-viewer"
@@ -43,8 +45,8 @@ const (
 )
 
 // PoolPolicies are the names of the ValidatingAdmissionPolicies for pools, and of their bindings: who may write pools and budgets, what selectors
-// and layers are warned of, who may write their status, and what pools are rendered to.
+// and layers are warned of, who may write their status, what pools are rendered to, and that the controller's account has a pod.
 func PoolPolicies() []string {
 	return []string{"kubelet-supervisor-pools", "kubelet-supervisor-selectors", "kubelet-supervisor-layers", "kubelet-supervisor-pool-status",
-		"kubelet-supervisor-budget-status", "kubelet-supervisor-revisions"}
+		"kubelet-supervisor-budget-status", "kubelet-supervisor-revisions", "kubelet-supervisor-controller-pod"}
 }

@@ -30,14 +30,15 @@ func (d *diagnosis) examinePolicies(ctx context.Context) {
 
 // withoutPolicy says what everybody may do where a policy does not hold.
 var withoutPolicy = map[string]string{
-	packaging.Policy:                   "everybody who may patch nodes or nodes/status can assign",
-	packaging.ConfigMapPolicy:          "everybody who may write ConfigMaps in namespace " + configNamespace + " can change what nodes run",
-	"kubelet-supervisor-pools":         "who may write KubeletPools can change what all nodes run, and who may write KubeletRolloutBudgets can stop that",
-	"kubelet-supervisor-selectors":     "who makes a KubeletPool select by a label that others write is not warned",
-	"kubelet-supervisor-layers":        "who makes a KubeletPool with a field that no kubelet knows is not warned",
-	"kubelet-supervisor-pool-status":   "who may write the status of KubeletPools can have a stopped revision tried again",
-	"kubelet-supervisor-budget-status": "who may write the status of KubeletRolloutBudgets can say that they hold",
-	"kubelet-supervisor-revisions":     "who may write ConfigMaps in namespace " + configNamespace + " can change what pools have assigned, and have what deleted pools left deleted early",
+	packaging.Policy:                    "everybody who may patch nodes or nodes/status can assign",
+	packaging.ConfigMapPolicy:           "everybody who may write ConfigMaps in namespace " + configNamespace + " can change what nodes run",
+	"kubelet-supervisor-pools":          "who may write KubeletPools can change what all nodes run, and who may write KubeletRolloutBudgets can stop that",
+	"kubelet-supervisor-selectors":      "who makes a KubeletPool select by a label that others write is not warned",
+	"kubelet-supervisor-pool-status":    "who may write the status of KubeletPools can have a stopped revision tried again",
+	"kubelet-supervisor-budget-status":  "who may write the status of KubeletRolloutBudgets can say that they hold",
+	"kubelet-supervisor-revisions":      "who may write ConfigMaps in namespace " + configNamespace + " can change what pools have assigned, and have what deleted pools left deleted early",
+	"kubelet-supervisor-controller-pod": "who may impersonate the ServiceAccount of the controller, or request a token for it, can do what the controller does",
+	"kubelet-supervisor-layers":         "who makes a KubeletPool with a field that no kubelet knows is not warned",
 }
 
 // knowsPolicies tells whether the API server has admission policies. One that does not answer the question is taken for one that has.
@@ -104,7 +105,7 @@ func installing(policy string) string {
 
 // differsFromManifest names the fields in which an object is another than install makes it.
 func differsFromManifest(kind, name string, object runtime.Object) ([]string, error) {
-	objects, err := installOptions{controller: true, image: noImage}.objects()
+	objects, err := installOptions{controller: inCluster, image: noImage}.objects()
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func policies(t *testing.T) []runtime.Object {
 func poolPolicies(t *testing.T) []runtime.Object {
 	t.Helper()
 	return policiesAmong(t, func() ([]*unstructured.Unstructured, error) {
-		return installOptions{controller: true, image: noImage}.controllerManifests()
+		return installOptions{controller: inCluster, image: noImage}.controllerManifests()
 	})
 }
 

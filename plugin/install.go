@@ -38,13 +38,17 @@ admission policies that let only those assign, and change configurations there, 
 replaced: kubectl apply --server-side -k packaging/manifests makes the same where nobody did.
 
 With --controller also what pools need: the kind KubeletPool, its policies and roles, and two replicas of kubelet-supervisor-controller in a namespace of
-their own. It has no public image: --image names yours, and --image=none leaves the program out, where it runs elsewhere. A node that hosts a replica is
+their own. It has no public image: --image names yours, and --image=none leaves the program out. A node that hosts a replica is
 root on all nodes, so they run on control-plane nodes alone. Where there are none, --` + hostsFlag + ` has to name the nodes that may: by a label that
-few may write, as those of the prefix kubelet-supervisor.io/, which ask for the verb ` + packaging.AssignVerb + `.`,
+few may write, as those of the prefix kubelet-supervisor.io/, which ask for the verb ` + packaging.AssignVerb + `.
+
+With --controller=` + external + ` what a controller outside of the cluster needs: the same without the program. The rights are bound to the user
+` + packaging.ControllerUser + ` and not to a ServiceAccount, so that no node and no pod has them.`,
 		Example: `  kubectl kubelet install
   kubectl kubelet install --dry-run=client -o yaml
   kubectl kubelet install --controller --image=registry.example/kubelet-supervisor-controller:v1
-  kubectl kubelet install --controller --image=registry.example/kubelet-supervisor-controller:v1 --controller-node-selector=kubelet-supervisor.io/controller`,
+  kubectl kubelet install --controller --image=registry.example/kubelet-supervisor-controller:v1 --controller-node-selector=kubelet-supervisor.io/controller
+  kubectl kubelet install --controller=external`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			objects, err := o.objects()
@@ -68,7 +72,8 @@ few may write, as those of the prefix kubelet-supervisor.io/, which ask for the 
 		},
 	}
 	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	command.Flags().BoolVar(&o.controller, "controller", false, "also what pools need, and their controller")
+	command.Flags().StringVar(&o.controller, "controller", "", "also what pools need, and their controller; "+external+": one outside of the cluster")
+	command.Flags().Lookup("controller").NoOptDefVal = inCluster
 	command.Flags().StringVar(&o.image, "image", "", "the controller's image, or none")
 	command.Flags().StringVar(&o.hosts, hostsFlag, "", "the labels of the nodes that may host the controller; without it control-plane nodes")
 	dry.addFlag(command.Flags())

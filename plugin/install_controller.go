@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,12 +20,15 @@ import (
 
 // installOptions say what is installed.
 type installOptions struct {
-	controller bool
+	controller string // none, inCluster or external
 	image      string
 	hosts      string // a label selector of the nodes that may host the controller; "": control planes
 }
 
 const (
+	// inCluster is what --controller alone means, and external a controller outside of the cluster.
+	inCluster = "cluster"
+	external  = "external"
 	// noImage installs all but the program.
 	noImage = "none"
 	// controlPlanes are the nodes that host the controller where nobody says which do.
@@ -37,21 +41,23 @@ func (o installOptions) objects() ([]*unstructured.Unstructured, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !o.controller && o.image != "":
-		return nil, errors.New("--image is that of the controller; give --controller, too")
+	case o.controller != "" && o.controller != inCluster && o.controller != external:
+		return nil, fmt.Errorf("--controller=%s is unknown: give --controller, or --controller=%s for one outside of the cluster", o.controller, external)
+	case o.controller != inCluster && o.image != "":
+		return nil, errors.New("--image is that of a controller in the cluster; give --controller, too")
 	case o.hosts != "" && !o.runs():
 		return nil, errors.New("--" + hostsFlag + " places the controller; give --controller and its --image, too")
-	case !o.controller:
+	case o.controller == "":
 		return objects, nil
-	case o.image == "" || strings.ContainsAny(o.image, " \t\n"):
-		return nil, errors.New("name the controller's image with --image=REGISTRY/kubelet-supervisor-controller:VERSION, for there is no public one; --image=none installs all but the program")
+	case o.controller == inCluster && (o.image == "" || strings.ContainsAny(o.image, " \t\n")):
+		return nil, errors.New("name the controller's image with --image=REGISTRY/kubelet-supervisor-controller:VERSION, because there is no public one; --image=none installs all but the program, and --controller=external what a controller outside of the cluster needs")
 	}
 	others, err := o.controllerManifests()
 	return append(objects, others...), err
 }
 
 // runs tells whether the program is installed, too.
-func (o installOptions) runs() bool { return o.controller && o.image != noImage }
+func (o installOptions) runs() bool { return o.controller == inCluster && o.image != noImage }
 
 // examineHosts refuses what would leave the controller without a node that nobody has named, and notes what leaves it without one for now. A
 // node that hosts it can ask for its token, and so is root on all nodes: which one may is asked, and never guessed.
@@ -67,7 +73,7 @@ func (o installOptions) examineHosts(ctx context.Context, s *session) error {
 	case len(nodes.Items) > 0:
 	case o.hosts == "":
 		return errors.New("no node has the label " + controlPlanes + ". A node that hosts the controller is root on all nodes, so name those that may with --" + hostsFlag +
-			"=KEY=VALUE; or run it elsewhere, with --image=none")
+			"=KEY=VALUE; or run it outside of the cluster, with --controller=" + external)
 	default:
 		s.note("No node has %s, so the controller waits for one that has.", o.hosts)
 	}
@@ -86,6 +92,11 @@ func (o installOptions) controllerManifests() ([]*unstructured.Unstructured, err
 	var rest, program []*unstructured.Unstructured
 	for _, object := range objects {
 		if !isProgram(object) {
+			if o.controller == external {
+				if err := bindUser(object); err != nil {
+					return nil, err
+				}
+			}
 			rest = append(rest, object)
 			continue
 		}
@@ -100,6 +111,16 @@ func (o installOptions) controllerManifests() ([]*unstructured.Unstructured, err
 		return rest, nil
 	}
 	return append(rest, program...), nil
+}
+
+// bindUser gives the rights of the controller's ServiceAccount to the user of a controller outside of the cluster, as packaging/manifests/external
+// does. The account has none then, so that no pod is root on all nodes.
+func bindUser(object *unstructured.Unstructured) error {
+	if !strings.HasSuffix(object.GetKind(), "RoleBinding") || object.GetName() != packaging.ControllerName {
+		return nil
+	}
+	user := map[string]any{"apiGroup": rbacv1.GroupName, "kind": rbacv1.UserKind, "name": packaging.ControllerUser}
+	return unstructured.SetNestedSlice(object.Object, []any{user}, "subjects")
 }
 
 func setImage(deployment *unstructured.Unstructured, image string) error {

@@ -4,7 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 )
 
 // What is installed is what packaging has, each after its namespace.
@@ -28,18 +35,65 @@ func TestInstallController(t *testing.T) {
 		t.Errorf("the image is not in\n%s", stdout)
 	}
 	for _, arguments := range [][]string{{"--controller"}, {"--image=registry.example/c:v1"}, {"--controller", "--image=a b"},
-		{"--controller-node-selector=a=b"}, {"--controller", "--image=none", "--controller-node-selector=a=b"}} {
+		{"--controller-node-selector=a=b"}, {"--controller", "--image=none", "--controller-node-selector=a=b"},
+		{"--controller=external", "--image=a"}, {"--controller=external", "--controller-node-selector=a=b"}} {
 		code, stdout, stderr := b.run(t, append([]string{"install", "--dry-run=client"}, arguments...)...)
 		if code != 1 || stdout != "" {
 			t.Errorf("%v: exit code %d, %s", arguments, code, stdout)
 		}
 		contains(t, stderr, "--image")
 	}
+	code, _, stderr := b.run(t, "install", "--dry-run=client", "--controller=elsewhere")
+	if code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	contains(t, stderr, "--controller=elsewhere is unknown")
+}
+
+// A controller outside of the cluster has a user of its own, and the ServiceAccount has no rights then. kubectl apply -k makes the same.
+func TestInstallControllerOutside(t *testing.T) {
+	stdout, _ := newBench(t).do(t, "install", "--controller=external", "--dry-run=client", "-o", "yaml")
+	if strings.Contains(stdout, "kind: Deployment") || strings.Contains(stdout, "kind: PodDisruptionBudget") {
+		t.Errorf("it installs the program:\n%s", stdout)
+	}
+	if got := strings.Count(stdout, "subjects:\n- apiGroup: rbac.authorization.k8s.io\n  kind: User\n  name: "+packaging.ControllerUser+"\n"); got != 4 {
+		t.Errorf("%d bindings are for the user", got)
+	}
+	objects, err := installOptions{controller: external}.controllerManifests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../packaging/manifests/external")
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]map[string]any{}
+	for _, resource := range built.Resources() {
+		text, err := resource.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var object unstructured.Unstructured
+		if err := object.UnmarshalJSON(text); err != nil {
+			t.Fatal(err)
+		}
+		byName[object.GetKind()+" "+object.GetNamespace()+" "+object.GetName()] = object.Object
+	}
+	for _, object := range objects {
+		name := object.GetKind() + " " + object.GetNamespace() + " " + object.GetName()
+		if !equality.Semantic.DeepEqual(byName[name], object.Object) {
+			t.Errorf("kustomize makes another %s: %v", name, cmp.Diff(byName[name], object.Object))
+		}
+		delete(byName, name)
+	}
+	for name := range byName {
+		t.Errorf("kustomize makes %s, too", name)
+	}
 }
 
 // Before Kubernetes 1.30 each policy that is missing is named once, with what it would have limited.
 func TestInstallNamesWhatItLeavesOut(t *testing.T) {
-	objects, err := installOptions{controller: true, image: noImage}.objects()
+	objects, err := installOptions{controller: inCluster, image: noImage}.objects()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +168,7 @@ func TestInstallAsksWhoHostsTheController(t *testing.T) {
 			b := newBench(t, row.nodes...)
 			var errs lockedBuffer
 			b.session.ErrOut = &errs
-			err := installOptions{controller: true, image: "c", hosts: row.hosts}.examineHosts(t.Context(), b.session)
+			err := installOptions{controller: inCluster, image: "c", hosts: row.hosts}.examineHosts(t.Context(), b.session)
 			said := errs.buffer.String()
 			if err != nil {
 				said += err.Error()
