@@ -12,6 +12,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // grantPatience is how long the API server may take to know a new RoleBinding.
@@ -134,7 +136,11 @@ func (g *granter) grant(ctx context.Context, nodes []nodeView) error {
 		return nil
 	}
 	if err := makeGrant(ctx, g.client, nodes, r, g.dry); err != nil {
-		return fmt.Errorf("letting %s read ConfigMap %s/%s: %w; ask somebody who may make Roles there, or push to namespace %s", countNodes(nodes), r.Namespace, r.Name, err, configNamespace)
+		err = fmt.Errorf("letting %s read ConfigMap %s/%s: %w", countNodes(nodes), r.Namespace, r.Name, err)
+		if apierrors.IsForbidden(err) {
+			err = fmt.Errorf("%w; ask somebody who may make Roles there, or push to namespace %s", err, configNamespace)
+		}
+		return err
 	}
 	g.note("%s: may read ConfigMap %s/%s, by %s", who, r.Namespace, r.Name, name)
 	return nil
@@ -149,7 +155,7 @@ func makeGrant(ctx context.Context, client kubernetes.Interface, nodes []nodeVie
 	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{r.Name}, Verbs: []string{"get", "list", "watch"},
 	}}}
-	if _, err := client.RbacV1().Roles(r.Namespace).Create(ctx, role, options); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := makeGrantRole(ctx, client, role, options); err != nil {
 		return err
 	}
 	var subjects []rbacv1.Subject
@@ -157,10 +163,8 @@ func makeGrant(ctx context.Context, client kubernetes.Interface, nodes []nodeVie
 		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: nodeUser(v.Name)})
 	}
 	bindings := client.RbacV1().RoleBindings(r.Namespace)
-	_, err := bindings.Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: meta, Subjects: subjects,
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-	}, options)
+	wanted := &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}}
+	_, err := bindings.Create(ctx, wanted, options)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -168,6 +172,9 @@ func makeGrant(ctx context.Context, client kubernetes.Interface, nodes []nodeVie
 		found, err := bindings.Get(ctx, meta.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
+		}
+		if found.RoleRef != wanted.RoleRef {
+			return foreignGrant("RoleBinding", "is for "+found.RoleRef.Kind+" "+found.RoleRef.Name, found)
 		}
 		there := map[rbacv1.Subject]bool{}
 		for _, subject := range found.Subjects {
@@ -181,6 +188,28 @@ func makeGrant(ctx context.Context, client kubernetes.Interface, nodes []nodeVie
 		_, err = bindings.Update(ctx, found, metav1.UpdateOptions{FieldManager: fieldManager, DryRun: dry.option()})
 		return err
 	})
+}
+
+// makeGrantRole makes the Role of a grant. One that is there may have been prepared with more rights, which the nodes would get: it has to be the same.
+func makeGrantRole(ctx context.Context, client kubernetes.Interface, role *rbacv1.Role, options metav1.CreateOptions) error {
+	roles := client.RbacV1().Roles(role.Namespace)
+	_, err := roles.Create(ctx, role, options)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	found, err := roles.Get(ctx, role.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if !equality.Semantic.DeepEqual(found.Rules, role.Rules) {
+		return foreignGrant("Role", "has other rules than reading this ConfigMap", found)
+	}
+	return nil
+}
+
+func foreignGrant(kind, why string, object metav1.Object) error {
+	return fmt.Errorf("%s %s/%s exists and %s; find out who made it, then delete it: kubectl delete %s -n %s %s",
+		kind, object.GetNamespace(), object.GetName(), bounded.Line(why), strings.ToLower(kind), object.GetNamespace(), object.GetName())
 }
 
 // leavers are nodes that a command has reset, and that need not read any more what they were assigned.

@@ -99,6 +99,47 @@ func TestGrantThatWasTakenBack(t *testing.T) {
 	})
 }
 
+// A Role or RoleBinding of that name that somebody has prepared gives a node no more than to read the ConfigMap: assign refuses.
+func TestGrantThatSomebodyPrepared(t *testing.T) {
+	name := grantName("workers")
+	meta := metav1.ObjectMeta{Namespace: "kube-system", Name: name, Labels: map[string]string{purposeLabel: purposeGrant}}
+	rule := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"workers"}, Verbs: []string{"get", "list", "watch"}}
+	wide := rule
+	wide.ResourceNames = nil
+	secrets := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}}
+	binding := func(kind, role string) *rbacv1.RoleBinding {
+		return &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}}
+	}
+	for _, test := range []struct {
+		name    string
+		there   []runtime.Object
+		refusal string
+	}{
+		{"the same", []runtime.Object{&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}}, binding("Role", name)}, ""},
+		{"a rule more", []runtime.Object{&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule, secrets}}},
+			"Role kube-system/kubelet-supervisor:workers exists and has other rules than reading this ConfigMap; find out who made it, then delete it: kubectl delete role -n kube-system kubelet-supervisor:workers"},
+		{"all ConfigMaps", []runtime.Object{&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{wide}}}, "has other rules"},
+		{"another Role", []runtime.Object{binding("Role", "secrets")}, "RoleBinding kube-system/kubelet-supervisor:workers exists and is for Role secrets"},
+		{"a ClusterRole of that name", []runtime.Object{binding("ClusterRole", name)}, "is for ClusterRole kubelet-supervisor:workers; find out who made it, then delete it: kubectl delete rolebinding -n kube-system"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config := configMapOf("workers", someConfig)
+				config.Namespace = "kube-system"
+				b := newBench(t, append(test.there, localNode("n000"), config)...)
+				b.answers(t, runsIt(config))
+				b.knowsGrants()
+				code, _, stderr := b.run(t, "assign", "n000", "--config=kube-system/workers", "--yes", "--wait=false")
+				bindings, err := b.RbacV1().RoleBindings("kube-system").List(t.Context(), metav1.ListOptions{})
+				if err != nil || hasSubject(bindings, nodeUser("n000")) != (test.refusal == "") || (code == 0) != (test.refusal == "") {
+					t.Errorf("exit code %d, %+v, %v", code, bindings.Items, err)
+				}
+				contains(t, stderr, test.refusal)
+			})
+		})
+	}
+}
+
 var (
 	rolebindings    = rbacv1.SchemeGroupVersion.WithResource("rolebindings")
 	rolebindingKind = rbacv1.SchemeGroupVersion.WithKind("RoleBinding")

@@ -238,5 +238,6 @@ func grantFor(configMap string, nodes ...string) []runtime.Object {
 	for _, node := range nodes {
 		binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: nodeUser(node)})
 	}
-	return []runtime.Object{&rbacv1.Role{ObjectMeta: meta}, binding}
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{configMap}, Verbs: []string{"get", "list", "watch"}}}
+	return []runtime.Object{&rbacv1.Role{ObjectMeta: meta, Rules: rules}, binding}
 }
