@@ -12,9 +12,9 @@ import "embed"
 var Manifests embed.FS
 
 // ControllerManifests is the folder manifests/controller: the KubeletPools' definition, rights, policies and program. It needs what
-// Manifests makes, and can be applied in the order of its kustomization.yaml.
+// Manifests makes, and can be applied in the order of its kustomization.yaml. manifests/external is a kustomization of it.
 //
-//go:embed manifests/controller/*.yaml
+//go:embed manifests/controller/*.yaml manifests/external/*.yaml
 var ControllerManifests embed.FS
 
 // Names in the manifests that programs and people use.

@@ -3,6 +3,7 @@ package plugin
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -18,8 +19,9 @@ import (
 
 func newDoctor(s *session) *cobra.Command {
 	var answer time.Duration
+	var all bool
 	command := &cobra.Command{
-		Use:   "doctor NODE",
+		Use:   "doctor (NODE | --all)",
 		Short: "Check everything between an assignment and the kubelet, and say what to mend",
 		Long: `Check everything between an assignment and a node's kubelet: the node, its supervisor, the assignment, the ConfigMap, the node's right to
 read it, what the node says, kubelet flags that win over it, and the admission policies. Where there are pools, also whether the node is in one, whether
@@ -29,31 +31,41 @@ The policies are compared with those that install makes, and tried by requests t
 impersonate it, else as yourself.
 
 A supervisor speaks when it starts and when something changes, and then is silent: what tells that it is there is that it answered the
-assignment, and spoke since the kubelet was started.`,
-		Example:           "  kubectl kubelet doctor n1",
-		Args:              cobra.ExactArgs(1),
+assignment, and spoke since the kubelet was started.
+
+With --all what all nodes have in common is checked: the namespace ` + configNamespace + `, the policies, the controller of pools. And it lists nodes whose
+assignment neither the record of this plugin nor a pool accounts for: it was made by another tool, or while a policy was not bound. Whoever could
+assign then could write a record, too, so only the audit log of the API server is proof: ` + auditPage + `.`,
+		Example: `  kubectl kubelet doctor n1
+  kubectl kubelet doctor --all`,
+		Args: func(command *cobra.Command, arguments []string) error {
+			if all {
+				return cobra.NoArgs(command, arguments)
+			}
+			return cobra.ExactArgs(1)(command, arguments)
+		},
 		ValidArgsFunction: s.completeNodes,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			client, err := s.connect()
 			if err != nil {
 				return err
 			}
-			v, err := getNode(command.Context(), client, arguments[0])
-			if err != nil {
+			d := &diagnosis{session: s, client: client}
+			if all {
+				if err := d.examineAll(command.Context()); err != nil {
+					return err
+				}
+				return d.verdict("")
+			}
+			if d.node, err = getNode(command.Context(), client, arguments[0]); err != nil {
 				return err
 			}
-			d := &diagnosis{session: s, client: client, node: v}
 			d.awaitAnswer(command.Context(), answer)
 			d.examine(command.Context())
-			switch d.problems {
-			case 0:
-				return nil
-			case 1:
-				return fmt.Errorf("node %s: one thing is wrong", v.Name)
-			}
-			return fmt.Errorf("node %s: %d things are wrong", v.Name, d.problems)
+			return d.verdict("node " + d.node.Name + ": ")
 		},
 	}
+	command.Flags().BoolVar(&all, "all", false, "check what all nodes have in common, and list assignments that nothing accounts for")
 	command.Flags().DurationVar(&answer, "answer-timeout", 5*time.Second, "how long to wait for the supervisor's answer to the assignment")
 	return command
 }
@@ -67,6 +79,17 @@ type diagnosis struct {
 	client   kubernetes.Interface
 	node     nodeView
 	problems int
+}
+
+// verdict is an error where something is wrong, with a prefix.
+func (d *diagnosis) verdict(of string) error {
+	switch d.problems {
+	case 0:
+		return nil
+	case 1:
+		return errors.New(of + "one thing is wrong")
+	}
+	return fmt.Errorf("%s%d things are wrong", of, d.problems)
 }
 
 func (d *diagnosis) say(mark, format string, values ...any) {

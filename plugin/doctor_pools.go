@@ -35,6 +35,10 @@ func (d *diagnosis) examinePools(ctx context.Context) {
 	}
 	d.examineMembership(pools)
 	d.examineController(ctx, pools)
+	d.examinePoolPolicies(ctx)
+}
+
+func (d *diagnosis) examinePoolPolicies(ctx context.Context) {
 	for _, policy := range packaging.PoolPolicies() {
 		d.examinePolicy(ctx, policy, "limits who may write pools and what they are rendered to")
 	}

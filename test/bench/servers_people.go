@@ -43,7 +43,7 @@ func (s *newcomer) kubelet(ctx context.Context, arguments ...string) (string, er
 
 // install installs all but the controller's Deployment, which nobody would run here.
 func (s *newcomer) install(ctx context.Context) (brief, words string, err error) {
-	said, err := s.kubelet(ctx, "install", "--controller", "--image=none", "--yes")
+	said, err := s.kubelet(ctx, "install", "--controller=external", "--yes")
 	if err != nil {
 		return "", "", err
 	}
@@ -132,10 +132,9 @@ func (s *newcomer) pool(ctx context.Context) (brief, words string, err error) {
 	return "", story + " " + words, err
 }
 
-// startController starts the controller with the rights of its ServiceAccount.
+// startController starts the controller as the user that it is outside of the cluster.
 func (s *newcomer) startController() error {
-	group := "system:serviceaccounts"
-	identity, err := s.cluster.IdentityConfig("system:serviceaccount:"+packaging.ControllerNamespace+":"+packaging.ControllerName, group, group+":"+packaging.ControllerNamespace)
+	identity, err := s.cluster.IdentityConfig(packaging.ControllerUser)
 	if err != nil {
 		return err
 	}

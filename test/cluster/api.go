@@ -150,7 +150,8 @@ func RefusedBy(err error) string {
 		return "yes"
 	case strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'kubelet-supervisor-"):
 		return "policy"
-	case strings.Contains(err.Error(), "is not allowed to modify "), strings.Contains(err.Error(), "with spec.nodeName set to itself"):
+	case strings.Contains(err.Error(), "is not allowed to modify "), strings.Contains(err.Error(), "with spec.nodeName set to itself"),
+		strings.Contains(err.Error(), "node requested token not bound to a pod"):
 		return "Node"
 	case strings.Contains(err.Error(), " cannot "):
 		return "RBAC"

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
@@ -31,11 +34,11 @@ const (
 )
 
 var (
-	installCommand      = "kubectl kubelet install --controller --image=none --yes"
+	installCommand      = "kubectl kubelet install --controller=external --yes"
 	credentialsCommands = []string{
 		"(umask 077; kubectl config view --minify --flatten --raw >controller.kubeconfig)",
 		"kubectl config --kubeconfig=controller.kubeconfig unset users",
-		`kubectl config --kubeconfig=controller.kubeconfig set-credentials controller --token="$(kubectl create token kubelet-supervisor-controller --namespace=kubelet-supervisor --duration=8760h)"`,
+		`kubectl config --kubeconfig=controller.kubeconfig set-credentials controller --client-certificate=controller.crt --client-key=controller.key --embed-certs`,
 		"kubectl config --kubeconfig=controller.kubeconfig set-context --current --user=controller",
 	}
 	labelCommand  = "kubectl label node n1 n2 n3 --overwrite kubelet-supervisor.io/pool-of=workers"
@@ -62,7 +65,15 @@ func (d *demo) installPools(ctx context.Context) error {
 		return err
 	}
 	d.row("    ", fmt.Sprintf("%d objects installed: namespaces, roles, policies and the kinds", strings.Count(string(installed), "\n")))
-	d.row("  ", "The controller gets a token of its own ServiceAccount:")
+	d.row("  ", "The controller runs outside of the cluster, as a user of its own. A kube-controller-manager would sign its certificate; here the demo does:")
+	identity, err := d.cluster.IdentityConfig(packaging.ControllerUser)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(os.WriteFile(filepath.Join(d.folder, "controller.crt"), identity.CertData, 0o600),
+		os.WriteFile(filepath.Join(d.folder, "controller.key"), identity.KeyData, 0o600)); err != nil {
+		return err
+	}
 	if err := d.run(ctx, credentialsCommands...); err != nil {
 		return err
 	}

@@ -24,11 +24,14 @@ const securityPage = "../../docs/why/security.md"
 // The table of docs/why/security.md is true: who it names tries what it names, and is let or refused by what it says.
 func TestRights(t *testing.T) {
 	n := guardedNode(t)
-	if _, err := n.Kubectl(t.Context(), "apply", "--server-side", "-f", "../../packaging/manifests/controller/rbac.yaml"); err != nil {
-		t.Fatal(err)
+	for _, file := range []string{"rbac.yaml", "policies.yaml"} {
+		if _, err := n.Kubectl(t.Context(), "apply", "--server-side", "-f", "../../packaging/manifests/controller/"+file); err != nil {
+			t.Fatal(err)
+		}
 	}
 	header, rows := rightsTable(t)
-	acts, people := n.rightsActs(), n.rightsPeople(t)
+	replica := n.replica(t, "n3")
+	acts, people := n.rightsActs(replica), n.rightsPeople(t)
 	for _, row := range rows {
 		who, known := people[row[0]]
 		if !known {
@@ -50,7 +53,7 @@ func TestRights(t *testing.T) {
 				}
 			})
 		}
-		if want := rootOn(yes); row[len(row)-1] != want {
+		if want := rootOn(row[0], yes); row[len(row)-1] != want {
 			t.Errorf("%s: the page says root on %s, and by its cells it is %s", row[0], row[len(row)-1], want)
 		}
 	}
@@ -76,15 +79,17 @@ func rightsTable(t *testing.T) (header []string, rows [][]string) {
 	return header, rows
 }
 
-// rootOn says on which nodes one is root who may do these.
-func rootOn(yes map[string]bool) string {
+// rootOn says on which nodes one is root who may do these. A node is root on itself anyway.
+func rootOn(who string, yes map[string]bool) string {
 	switch {
-	case yes["assign n2"], yes["edit the assigned one"], yes["delete it and make it again"], yes["act as the controller of pools"]:
+	case yes["assign n2"], yes["edit the assigned one"], yes["delete it and make it again"], yes["act as the controller of pools"], yes["act as the pipeline"]:
 		return "all nodes"
 	case yes["assign n1"], yes["assign n1 by nodes/status"]:
 		return "n1"
 	case yes["edit one in kube-system"]:
 		return "nodes assigned from there"
+	case yes["label n1 otherwise"] && who != "node n1":
+		return "nodes of pools that select by other labels"
 	}
 	return "none"
 }
@@ -123,8 +128,29 @@ func (n *node) replaceConfigMap(t *testing.T, namespace, name string) {
 	t.Cleanup(func() { n.remove(t, folder+"/"+name) })
 }
 
-// rightsActs are the columns.
-func (n *node) rightsActs() map[string]func(*person) (int, error) {
+// replica places a pod of the controller on a node, and gives what a token is bound to.
+func (n *node) replica(t *testing.T, on string) object {
+	t.Helper()
+	const folder = "/api/v1/namespaces/" + packaging.ControllerNamespace + "/pods"
+	n.remove(t, "/api/v1/nodes/"+on)
+	n.must(t, http.MethodPost, "/api/v1/nodes", object{"metadata": object{"name": on}}, nil)
+	n.replace(t, folder, "rights-replica", object{"spec": object{
+		"nodeName": on, "serviceAccountName": packaging.ControllerName, "terminationGracePeriodSeconds": 0,
+		"securityContext": object{"runAsNonRoot": true, "seccompProfile": object{"type": "RuntimeDefault"}},
+		"containers": []object{{"name": "controller", "image": "controller", "securityContext": object{
+			"allowPrivilegeEscalation": false, "capabilities": object{"drop": []string{"ALL"}}}}},
+	}})
+	t.Cleanup(func() {
+		n.remove(t, folder+"/rights-replica")
+		n.remove(t, "/api/v1/nodes/"+on)
+	})
+	var pod struct{ Metadata struct{ UID string } }
+	n.must(t, http.MethodGet, folder+"/rights-replica", nil, &pod)
+	return object{"kind": "Pod", "apiVersion": "v1", "name": "rights-replica", "uid": pod.Metadata.UID}
+}
+
+// rightsActs are the columns. A token of the controller is bound to its replica.
+func (n *node) rightsActs(replica object) map[string]func(*person) (int, error) {
 	annotate := func(who *person, path, name string, value any) (int, error) {
 		return requestAs(who.identity, http.MethodPatch, path, object{"metadata": object{"annotations": object{name: value}}}, nil)
 	}
@@ -168,9 +194,28 @@ func (n *node) rightsActs() map[string]func(*person) (int, error) {
 		"write n1's words":  onN1(observedAnnotation, "kubelet-config/rights/kubelet"),
 		"remove n1's words": onN1(statusAnnotation, nil),
 		"act as the controller of pools": func(who *person) (int, error) {
+			var answer struct{ Status struct{ Token string } }
+			code, err := requestAs(who.identity, http.MethodPost, "/api/v1/namespaces/"+packaging.ControllerNamespace+"/serviceaccounts/"+packaging.ControllerName+"/token",
+				object{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": object{"boundObjectRef": replica}}, &answer)
+			if err != nil {
+				return code, err
+			}
+			as := rest.AnonymousClientConfig(who.identity)
+			as.BearerToken = answer.Status.Token
+			return annotate(&person{packaging.ControllerName, as}, "/api/v1/nodes/n2", assignmentAnnotation, "local")
+		},
+		"act as the pipeline": func(who *person) (int, error) {
 			as := rest.CopyConfig(who.identity)
-			as.Impersonate.UserName = "system:serviceaccount:" + packaging.ControllerNamespace + ":" + packaging.ControllerName
+			as.Impersonate.UserName = "system:serviceaccount:default:pipeline"
 			return annotate(&person{as.Impersonate.UserName, as}, "/api/v1/nodes/n2", assignmentAnnotation, "local")
+		},
+		"label n1 otherwise": func(who *person) (int, error) {
+			label := object{"metadata": object{"labels": object{"example.com/pool": "debug"}}}
+			code, err := requestAs(who.identity, http.MethodPatch, "/api/v1/nodes/n1", label, nil)
+			if refusedBy(code, err) == "RBAC" {
+				return requestAs(who.identity, http.MethodPatch, "/api/v1/nodes/n1/status", label, nil)
+			}
+			return code, err
 		},
 		"join kubelet-config": func(who *person) (int, error) {
 			return requestAs(who.identity, http.MethodPost, rbacPath+"kubelet-config/rolebindings", object{
@@ -200,6 +245,7 @@ func (n *node) rightsPeople(t *testing.T) map[string]*person {
 	n.bind(t, "rights-patcher", "rights-patch-nodes", rule("nodes", "patch"))
 	n.bind(t, "rights-status", "rights-patch-status", rule("nodes/status", "patch"))
 	n.bindEdit(t, packaging.Namespace, "rights-editor")
+	n.bindEdit(t, "default", "rights-beside-pipeline")
 	n.bindEdit(t, packaging.Namespace, "rights-administrator")
 	n.bindRole(t, packaging.Namespace, "rights-administrator", "ClusterRole", "system:aggregate-to-admin")
 	n.bindRole(t, "kube-system", "rights-granter", "ClusterRole", packaging.GranterRole)
@@ -211,14 +257,16 @@ func (n *node) rightsPeople(t *testing.T) map[string]*person {
 	}
 	n.bindRole(t, packaging.Namespace, "rights-viewer", "Role", packaging.ViewerRole)
 	people := map[string]*person{
-		"administrator": {"admin", n.AdminConfig()},
-		"pipeline":      {account + "pipeline", n.serviceAccount(t, "pipeline")},
-		"node n1":       {"system:node:n1", n.nodeIdentity(t, "n1")},
-		"node n2":       {"system:node:n2", n.nodeIdentity(t, "n2")},
+		"administrator":          {"admin", n.AdminConfig()},
+		"pipeline":               {account + "pipeline", n.serviceAccount(t, "pipeline")},
+		"node n1":                {"system:node:n1", n.nodeIdentity(t, "n1")},
+		"node n2":                {"system:node:n2", n.nodeIdentity(t, "n2")},
+		"host of the controller": {"system:node:n3", n.nodeIdentity(t, "n3")},
 	}
 	for row, user := range map[string]string{
 		"operator": "rights-operator", "operator of n1": "operator-of-n1", "patcher": "rights-patcher", "status patcher": "rights-status", "editor": "rights-editor", "editor everywhere": "rights-everywhere",
-		"namespace administrator": "rights-administrator", "granter in kube-system": "rights-granter", "viewer": "rights-viewer",
+		"editor of the pipeline's namespace": "rights-beside-pipeline",
+		"namespace administrator":            "rights-administrator", "granter in kube-system": "rights-granter", "viewer": "rights-viewer",
 	} {
 		people[row] = &person{user, n.identity(t, user)}
 	}

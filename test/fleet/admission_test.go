@@ -49,7 +49,7 @@ type tamperer struct {
 
 func (c *crew) tamperer() *tamperer {
 	c.t.Helper()
-	config, err := c.f.IdentityConfig(controllerUser, controllerGroups...)
+	config, err := c.f.IdentityConfig(controllerUser)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 func TestFlowSchemas(t *testing.T) {
 	t.Parallel()
 	f := shared(t)
-	config, err := f.IdentityConfig(controllerUser, controllerGroups...)
+	config, err := f.IdentityConfig(controllerUser)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,11 @@ func manyAtOnce() error {
 	return flag.Set("test.parallel", "2")
 }
 
-const controllerUser = "system:serviceaccount:kubelet-supervisor:kubelet-supervisor-controller"
+// controllerUser is the controller that runs here, outside of the cluster; controllerAccount is that of one in a pod.
+const (
+	controllerUser    = packaging.ControllerUser
+	controllerAccount = "system:serviceaccount:" + packaging.ControllerNamespace + ":" + packaging.ControllerName
+)
 
 // fleet is the shared cluster.
 type fleet struct {
@@ -153,11 +157,31 @@ func (f *fleet) install(ctx context.Context) error {
 	if _, err := f.Kubectl(ctx, "apply", "--server-side", "-k", filepath.Join(folder, "controller")); err != nil {
 		return err
 	}
+	if err := f.bindControllers(ctx); err != nil {
+		return err
+	}
 	_, err := f.Kubectl(ctx, "wait", "--for=condition=Established", "crd/kubeletpools.kubelet-supervisor.io", "--timeout=60s")
 	if err != nil {
 		return err
 	}
 	return f.policiesHold(ctx)
+}
+
+// bindControllers binds what install binds to one or the other to both, by names of its own: tests install either.
+func (f *fleet) bindControllers(ctx context.Context) error {
+	for name, user := range map[string]string{"test-user": controllerUser, "test-account": controllerAccount} {
+		create := []string{"create", "clusterrolebinding", name, "--clusterrole=" + packaging.ControllerName, "--user=" + user}
+		if _, err := f.Kubectl(ctx, create...); err != nil {
+			return err
+		}
+		for _, namespace := range []string{packaging.Namespace, packaging.ControllerNamespace, "default"} {
+			create := []string{"create", "rolebinding", name, "--namespace=" + namespace, "--role=" + packaging.ControllerName, "--user=" + user}
+			if _, err := f.Kubectl(ctx, create...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // policiesHold waits until the API server holds to the policies, which takes it a moment.
@@ -199,16 +223,14 @@ func (f *fleet) kubeconfigFor(server string, config *rest.Config) (string, error
 	return file.Name(), cluster.WriteKubeconfig(file.Name(), server, config)
 }
 
-var controllerGroups = []string{"system:serviceaccounts", "system:serviceaccounts:kubelet-supervisor"}
-
-// launch starts a controller with the rights of its ServiceAccount.
+// launch starts a controller as the user that it is outside of the cluster.
 func (f *fleet) launch(name string, flags ...string) (*cluster.Program, error) {
 	return f.launchIn("", name, flags...)
 }
 
 // launchIn starts one in a pod, as its Deployment says; "" is none.
 func (f *fleet) launchIn(pod, name string, flags ...string) (*cluster.Program, error) {
-	kubeconfig, err := f.credentials(controllerUser, controllerGroups...)
+	kubeconfig, err := f.credentials(controllerUser)
 	if err != nil {
 		return nil, err
 	}

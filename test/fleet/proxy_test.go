@@ -48,7 +48,7 @@ type lie func(ask) (code int, body any)
 // newProxy listens, and ends with the test.
 func (f *fleet) newProxy(t *testing.T) (p *proxy, address string) {
 	t.Helper()
-	config, err := f.IdentityConfig(controllerUser, controllerGroups...)
+	config, err := f.IdentityConfig(controllerUser)
 	if err != nil {
 		t.Fatal(err)
 	}

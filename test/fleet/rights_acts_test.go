@@ -25,7 +25,7 @@ type act func(*person) error
 // acts are the rows.
 func (r *rights) acts() map[string]act {
 	all := map[string]act{}
-	for _, some := range []map[string]act{r.actsOnPools(), r.actsOnBudgets(), r.actsOnNodes(), r.actsOnRevisions(), r.actsOnPods()} {
+	for _, some := range []map[string]act{r.actsOnPools(), r.actsOnBudgets(), r.actsOnNodes(), r.actsOnRevisions(), r.actsOnPods(), r.actsOnIdentities()} {
 		for name, do := range some {
 			all[name] = do
 		}
@@ -62,11 +62,13 @@ func (r *rights) actsOnPools() map[string]act {
 		"read a pool": func(who *person) error {
 			return who.Get(r.t.Context(), client.ObjectKeyFromObject(pool), &v1alpha1.KubeletPool{})
 		},
-		"make a pool":      r.create(smallPool("rights-more")),
-		"change its spec":  r.merge(pool, `{"spec":{"priority":7}}`),
-		"label it":         r.merge(pool, `{"metadata":{"labels":{"a":"b"}}}`),
-		"delete it":        r.delete(pool),
-		"write its status": r.merge(pool, `{"status":{"observedGeneration":77}}`, "status"),
+		"make a pool":            r.create(smallPool("rights-more")),
+		"change its spec":        r.merge(pool, `{"spec":{"priority":7}}`),
+		"give it a change cause": r.merge(pool, `{"metadata":{"annotations":{"kubernetes.io/change-cause":"approved"}}}`),
+		"give it a finalizer":    r.merge(pool, `{"metadata":{"finalizers":["example.com/stay"]}}`),
+		"label it":               r.merge(pool, `{"metadata":{"labels":{"a":"b"}}}`),
+		"delete it":              r.delete(pool),
+		"write its status":       r.merge(pool, `{"status":{"observedGeneration":77}}`, "status"),
 	}
 }
 
@@ -124,6 +126,7 @@ func (r *rights) actsOnRevisions() map[string]act {
 		"give a ConfigMap that label":            r.merge(layer, `{"metadata":{"labels":{"`+rollout.PoolLabel+`":"rights"}}}`),
 		"take that label from a rendered one":    r.merge(rendered, `{"metadata":{"labels":{"`+rollout.PoolLabel+`":null}}}`),
 		"give a rendered one an owner":           r.merge(rendered, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"gone","uid":"1"}]}}`),
+		"give a layer a finalizer":               r.merge(layer, `{"metadata":{"finalizers":["example.com/stay"]}}`),
 		"delete a rendered one":                  r.delete(rendered),
 		"delete a revision":                      r.delete(revision),
 		"make a layer `pool-rights-production`":  r.create(&corev1.ConfigMap{ObjectMeta: named("pool-rights-production", nil)}),
@@ -143,7 +146,6 @@ func (r *rights) actsOnPods() map[string]act {
 		"evict a pod": func(who *person) error {
 			return who.SubResource("eviction").Create(r.t.Context(), pod.DeepCopy(), &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}})
 		},
-		"delete a pod":                   r.delete(pod),
-		"take the controller's identity": r.takeIdentity,
+		"delete a pod": r.delete(pod),
 	}
 }

@@ -25,23 +25,59 @@ func (r *rights) host() {
 	r.replica = &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID}
 }
 
-// takeIdentity asks for a token of the controller's account, bound to its replica as a node has to, and else impersonates the account. It
-// marks a node to show that it is the account.
-func (r *rights) takeIdentity(who *person) error {
-	asked := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: r.replica}}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.ControllerNamespace, Name: packaging.ControllerName}}
-	as := rest.CopyConfig(who.config)
-	if err := who.SubResource("token").Create(r.t.Context(), account, asked); err == nil {
-		as = rest.AnonymousClientConfig(who.config)
-		as.BearerToken = asked.Status.Token
-	} else {
-		as.Impersonate.UserName = controllerUser
-	}
-	// The mapper is an administrator's: with it nothing else is asked than what is tried.
-	controller, err := client.New(as, client.Options{Scheme: r.f.admin.Scheme(), Mapper: r.f.admin.RESTMapper()})
+// replicaPerson is the controller in its pod: its account, with a token that is bound to the pod.
+func (r *rights) replicaPerson() *person {
+	r.t.Helper()
+	as, err := r.asAccount(&person{r.f.admin, r.f.AdminConfig()}, r.replica)
 	if err != nil {
-		return err
+		r.t.Fatal(err)
 	}
+	return as
+}
+
+// asAccount requests a token of the controller's account, bound to a pod or to nothing.
+func (r *rights) asAccount(who *person, pod *authenticationv1.BoundObjectReference) (*person, error) {
+	asked := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: pod}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: packaging.ControllerNamespace, Name: packaging.ControllerName}}
+	if err := who.SubResource("token").Create(r.t.Context(), account, asked); err != nil {
+		return nil, err
+	}
+	as := rest.AnonymousClientConfig(who.config)
+	as.BearerToken = asked.Status.Token
+	return r.personOf(as)
+}
+
+// asUser impersonates a user.
+func (r *rights) asUser(who *person, user string) (*person, error) {
+	as := rest.CopyConfig(who.config)
+	as.Impersonate.UserName = user
+	return r.personOf(as)
+}
+
+// personOf makes a client. Its mapper is an administrator's: with it nothing else is asked than what is tried.
+func (r *rights) personOf(config *rest.Config) (*person, error) {
+	as, err := client.New(config, client.Options{Scheme: r.f.admin.Scheme(), Mapper: r.f.admin.RESTMapper()})
+	return &person{as, config}, err
+}
+
+// actsAsController marks a node as what somebody has made himself, to show that it is the controller.
+func (r *rights) actsAsController(become func(*person) (*person, error)) act {
 	n1 := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.node(1)}}
-	return r.merge(n1, `{"metadata":{"annotations":{"`+rollout.MarkAnnotation+`":"p - 1"}}}`)(&person{controller, as})
+	mark := r.merge(n1, `{"metadata":{"annotations":{"`+rollout.MarkAnnotation+`":"p - 1"}}}`)
+	return func(who *person) error {
+		as, err := become(who)
+		if err != nil {
+			return err
+		}
+		return mark(as)
+	}
+}
+
+func (r *rights) actsOnIdentities() map[string]act {
+	return map[string]act{
+		"use a token of the controller's pod": r.actsAsController(func(who *person) (*person, error) { return r.asAccount(who, r.replica) }),
+		"use a token of its account alone":    r.actsAsController(func(who *person) (*person, error) { return r.asAccount(who, nil) }),
+		"impersonate its account":             r.actsAsController(func(who *person) (*person, error) { return r.asUser(who, controllerAccount) }),
+		"impersonate its user":                r.actsAsController(func(who *person) (*person, error) { return r.asUser(who, controllerUser) }),
+	}
 }

@@ -107,21 +107,21 @@ func (r *rights) people() map[string]*person {
 	r.t.Helper()
 	r.clusterRole("rights-patch-nodes", "nodes")
 	r.clusterRole("rights-patch-status", "nodes/status", "kubeletpools/status", "kubeletrolloutbudgets/status")
-	people := map[string]*person{}
+	people := map[string]*person{"controller": r.replicaPerson()}
 	for name, who := range map[string]struct {
 		user     string
 		groups   []string
 		clusters []string // ClusterRoles that are bound to him
 		role     string   // one in kubelet-config
 	}{
-		"controller":        {controllerUser, controllerGroups, nil, ""},
-		"operator":          {"olga", nil, []string{packaging.OperatorRole, packaging.PoolOperatorRole}, packaging.OperatorRole},
-		"pool writer":       {"walter", nil, []string{packaging.PoolOperatorRole}, ""},
-		"viewer":            {"vera", nil, []string{packaging.PoolViewerRole}, ""},
-		"patcher":           {"paula", nil, []string{"rights-patch-nodes"}, ""},
-		"status patcher":    {"stan", nil, []string{"rights-patch-status"}, ""},
-		"node n1":           {"system:node:" + r.node(1), []string{"system:nodes"}, nil, ""},
-		"host of a replica": {"system:node:" + r.node(2), []string{"system:nodes"}, nil, ""},
+		"controller outside": {controllerUser, nil, nil, ""},
+		"operator":           {"olga", nil, []string{packaging.OperatorRole, packaging.PoolOperatorRole}, packaging.OperatorRole},
+		"pool writer":        {"walter", nil, []string{packaging.PoolOperatorRole}, ""},
+		"viewer":             {"vera", nil, []string{packaging.PoolViewerRole}, ""},
+		"patcher":            {"paula", nil, []string{"rights-patch-nodes"}, ""},
+		"status patcher":     {"stan", nil, []string{"rights-patch-status"}, ""},
+		"node n1":            {"system:node:" + r.node(1), []string{"system:nodes"}, nil, ""},
+		"host of a replica":  {"system:node:" + r.node(2), []string{"system:nodes"}, nil, ""},
 		// What the ClusterRole edit consists of: that one is put together by a controller manager, of which there is none here.
 		"editor everywhere": {"eddie", nil, []string{"system:aggregate-to-edit", "system:aggregate-to-view"}, ""},
 		"administrator":     {"admin", []string{"system:masters"}, nil, ""},

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakeruntime"
@@ -76,7 +77,7 @@ func (s *stage) build(ctx context.Context) (err error) {
 		return err
 	}
 	for _, words := range [][]string{
-		{"apply", "--server-side", "-k", "packaging/manifests"}, {"apply", "--server-side", "-k", "packaging/manifests/controller"},
+		{"apply", "--server-side", "-k", "packaging/manifests"}, {"apply", "--server-side", "-k", "packaging/manifests/external"},
 		{"wait", "--for=condition=Established", "crd/kubeletpools.kubelet-supervisor.io", "--timeout=60s"},
 	} {
 		if _, err := s.cluster.Kubectl(ctx, words...); err != nil {
@@ -216,10 +217,9 @@ func every(ctx context.Context, do func()) {
 	}
 }
 
-// controller starts one, with the rights of its ServiceAccount.
+// controller starts one, as the user that it is outside of the cluster.
 func (s *stage) controller(i int) error {
-	identity, err := s.cluster.IdentityConfig("system:serviceaccount:kubelet-supervisor:kubelet-supervisor-controller",
-		"system:serviceaccounts", "system:serviceaccounts:kubelet-supervisor")
+	identity, err := s.cluster.IdentityConfig(packaging.ControllerUser)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/cluster"
 )
 
-const controllerUser = "system:serviceaccount:kubelet-supervisor:kubelet-supervisor-controller"
+const controllerUser = packaging.ControllerUser
 
 // install applies all manifests as they are shipped. Nobody runs the Deployment here.
 func (m *measurement) install(ctx context.Context) (err error) {
@@ -21,7 +21,7 @@ func (m *measurement) install(ctx context.Context) (err error) {
 	for _, part := range []struct {
 		from   fs.FS
 		folder string
-	}{{packaging.Manifests, "manifests"}, {packaging.ControllerManifests, "manifests/controller"}} {
+	}{{packaging.Manifests, "manifests"}, {packaging.ControllerManifests, "manifests/controller"}, {packaging.ControllerManifests, "manifests/external"}} {
 		below, err := fs.Sub(part.from, part.folder)
 		if err != nil {
 			return err
@@ -38,9 +38,9 @@ func (m *measurement) install(ctx context.Context) (err error) {
 	return err
 }
 
-// launch starts a controller with the rights of its ServiceAccount.
+// launch starts a controller as the user that it is outside of the cluster.
 func (m *measurement) launch(name, metrics string) (*cluster.Program, error) {
-	identity, err := m.cluster.IdentityConfig(controllerUser, "system:serviceaccounts", "system:serviceaccounts:kubelet-supervisor")
+	identity, err := m.cluster.IdentityConfig(controllerUser)
 	if err != nil {
 		return nil, err
 	}
