@@ -17,6 +17,11 @@ var Manifests embed.FS
 //go:embed manifests/controller/*.yaml manifests/external/*.yaml
 var ControllerManifests embed.FS
 
+// AuditPolicy has rules for the API server's audit log, by which it says who assigned what. Others may follow them.
+//
+//go:embed audit-policy.yaml
+var AuditPolicy string
+
 // Names in the manifests that programs and people use.
 const (
 	// Namespace is for configurations: every node may read its ConfigMaps.

@@ -26,15 +26,16 @@ const (
 
 // Options say which cluster to bring up.
 type Options struct {
-	Name      string    // tells it from others on this machine: at most 20 lower-case letters, digits and dashes
-	Folder    string    // everything it writes; made by Up, removed by Down. "": kubelet-supervisor-NAME in the temporary folder
-	APIServer string    // "1.36.3" (also ""), "1.24.17", which has the feature gate DynamicKubeletConfig on, or another of test/parts/kubelets
-	Kubelet   string    // "1.36.3" (also ""), or another version that is among the parts (test/parts/kubelets)
-	Parts     string    // what test/parts/build.sh made. "": $KUBELET_SUPERVISOR_PARTS
-	Audit     bool      // the API server notes who asked for what: AuditLog
-	Objects   bool      // with Audit: also what of Nodes and KubeletPools, and what they are then
-	Join      bool      // machines become nodes of it by kubeadm join: JoinKubeconfig
-	Log       io.Writer // one line per step; nil: none
+	Name        string    // tells it from others on this machine: at most 20 lower-case letters, digits and dashes
+	Folder      string    // everything it writes; made by Up, removed by Down. "": kubelet-supervisor-NAME in the temporary folder
+	APIServer   string    // "1.36.3" (also ""), "1.24.17", which has the feature gate DynamicKubeletConfig on, or another of test/parts/kubelets
+	Kubelet     string    // "1.36.3" (also ""), or another version that is among the parts (test/parts/kubelets)
+	Parts       string    // what test/parts/build.sh made. "": $KUBELET_SUPERVISOR_PARTS
+	Audit       bool      // the API server notes who asked for what: AuditLog
+	Objects     bool      // with Audit: also what of Nodes and KubeletPools, and what they are then
+	AuditPolicy string    // with Audit: a policy whose rules come first
+	Join        bool      // machines become nodes of it by kubeadm join: JoinKubeconfig
+	Log         io.Writer // one line per step; nil: none
 }
 
 // A Cluster is up from Up to Down. Its methods may be called from several goroutines.
@@ -44,15 +45,16 @@ type Cluster struct {
 	// Cgroups is what this machine has: "v1", "v1 hybrid" or "v2".
 	Cgroups string
 
-	parts     string
-	apiServer string
-	kubelet   string
-	audit     bool
-	objects   bool
-	join      bool
-	log       io.Writer
-	authority *authority
-	claim     *claim
+	parts      string
+	apiServer  string
+	kubelet    string
+	audit      bool
+	objects    bool
+	auditRules string
+	join       bool
+	log        io.Writer
+	authority  *authority
+	claim      *claim
 
 	mutex   sync.Mutex // guards what follows
 	running map[string]*Program
@@ -76,7 +78,7 @@ func Up(ctx context.Context, options Options) (*Cluster, error) {
 
 // prepare checks the options and claims the name; nothing of the cluster is there yet.
 func prepare(options Options) (*Cluster, error) {
-	c := &Cluster{Name: options.Name, Folder: options.Folder, parts: options.Parts, apiServer: options.APIServer, kubelet: options.Kubelet, audit: options.Audit, objects: options.Objects, join: options.Join, log: options.Log, running: map[string]*Program{}}
+	c := &Cluster{Name: options.Name, Folder: options.Folder, parts: options.Parts, apiServer: options.APIServer, kubelet: options.Kubelet, audit: options.Audit, objects: options.Objects, auditRules: options.AuditPolicy, join: options.Join, log: options.Log, running: map[string]*Program{}}
 	if !validName.MatchString(c.Name) {
 		return nil, fmt.Errorf("cluster name %q: give at most 20 lower-case letters, digits and dashes", c.Name)
 	}

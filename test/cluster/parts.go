@@ -44,6 +44,9 @@ func (c *Cluster) writeFiles() error {
 
 // auditPolicy says what the API server notes.
 func (c *Cluster) auditPolicy() string {
+	if c.auditRules != "" {
+		return c.auditRules + "- level: Metadata\n"
+	}
 	objects := ""
 	if c.objects {
 		objects = "{level: RequestResponse, verbs: [create, update, patch, delete], resources: [{group: '', resources: [nodes, nodes/status]}, " +

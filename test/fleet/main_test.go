@@ -110,7 +110,7 @@ var up = sync.OnceValues(func() (*fleet, error) {
 		}
 	}
 	var err error
-	if f.Cluster, err = cluster.Up(ctx, cluster.Options{Name: fmt.Sprintf("fleet-%d", os.Getpid()), Audit: true, Log: os.Stderr}); err != nil {
+	if f.Cluster, err = cluster.Up(ctx, cluster.Options{Name: fmt.Sprintf("fleet-%d", os.Getpid()), Audit: true, AuditPolicy: packaging.AuditPolicy, Log: os.Stderr}); err != nil {
 		return nil, err
 	}
 	if f.admin, err = newClient(f.AdminConfig()); err != nil {
