@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -170,13 +171,12 @@ func (f *fleet) install(ctx context.Context) error {
 // bindControllers binds what install binds to one or the other to both, by names of its own: tests install either.
 func (f *fleet) bindControllers(ctx context.Context) error {
 	for name, user := range map[string]string{"test-user": controllerUser, "test-account": controllerAccount} {
-		create := []string{"create", "clusterrolebinding", name, "--clusterrole=" + packaging.ControllerName, "--user=" + user}
-		if _, err := f.Kubectl(ctx, create...); err != nil {
-			return err
-		}
+		creates := [][]string{{"create", "clusterrolebinding", name, "--clusterrole=" + packaging.ControllerName, "--user=" + user}}
 		for _, namespace := range []string{packaging.Namespace, packaging.ControllerNamespace, "default"} {
-			create := []string{"create", "rolebinding", name, "--namespace=" + namespace, "--role=" + packaging.ControllerName, "--user=" + user}
-			if _, err := f.Kubectl(ctx, create...); err != nil {
+			creates = append(creates, []string{"create", "rolebinding", name, "--namespace=" + namespace, "--role=" + packaging.ControllerName, "--user=" + user})
+		}
+		for _, create := range creates {
+			if _, err := f.Kubectl(ctx, create...); err != nil && !strings.Contains(err.Error(), "already exists") {
 				return err
 			}
 		}

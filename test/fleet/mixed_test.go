@@ -234,6 +234,9 @@ func (f *fleet) apply(t *testing.T, r release) {
 			t.Fatalf("%s: %v", r.version, err)
 		}
 	}
+	if err := f.bindControllers(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	crd, err := os.ReadFile(filepath.Join(r.manifests, "controller", "crd.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -214,4 +214,7 @@ func (f *fleet) applyAllBut(t *testing.T, file string) {
 			t.Fatal(err)
 		}
 	}
+	if err := f.bindControllers(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
