@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -117,7 +118,10 @@ func failureOf(response *http.Response) error {
 func parseConfigz(body []byte) (map[string]any, error) {
 	var answer map[string]map[string]any
 	if err := utiljson.Unmarshal(body, &answer); err != nil {
-		return nil, fmt.Errorf("reading configz: %w", err)
+		return nil, fmt.Errorf("reading configz: %s", bounded.Text(bounded.Line(err.Error()), maxCause)) // encoding/json quotes what it cannot read, whole
+	}
+	if !shallow(answer, maxDepth) {
+		return nil, fmt.Errorf("reading configz: it is nested deeper than %d; is this a kubelet?", maxDepth)
 	}
 	config := answer["kubeletconfig"]
 	if len(config) == 0 {
@@ -126,4 +130,27 @@ func parseConfigz(body []byte) (map[string]any, error) {
 	delete(config, "kind")
 	delete(config, "apiVersion")
 	return config, nil
+}
+
+// maxDepth is more than any KubeletConfiguration has. Indented, a tree is printed in the square of its depth.
+const maxDepth = 32
+
+// shallow tells whether a tree is at most so deep.
+func shallow[V any](tree map[string]V, depth int) bool {
+	for _, value := range tree {
+		if !shallowValue(value, depth-1) {
+			return false
+		}
+	}
+	return true
+}
+
+func shallowValue(value any, depth int) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		return depth > 0 && shallow(value, depth)
+	case []any:
+		return depth > 0 && !slices.ContainsFunc(value, func(element any) bool { return !shallowValue(element, depth-1) })
+	}
+	return true
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // pods lists those that are bound to a node. The error does not name the node: its caller does.
@@ -67,7 +68,7 @@ const podsContainer = "pods"
 func parseSummary(body []byte) (h forecast.Host, err error) {
 	var s summary
 	if err := json.Unmarshal(body, &s); err != nil {
-		return h, fmt.Errorf("reading its kubelet's statistics: %w", err)
+		return h, fmt.Errorf("reading its kubelet's statistics: %s", bounded.Text(bounded.Line(err.Error()), maxCause))
 	}
 	if free, used := s.Node.Memory.AvailableBytes, s.Node.Memory.WorkingSetBytes; free != nil && used != nil {
 		h.Memory = &forecast.Amount{Available: *free, Capacity: *free + *used}

@@ -74,7 +74,7 @@ func TestNoTokenForARedirect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := thief.New(t, http.StatusFound)
 			s := newSession(genericiooptions.NewTestIOStreamsDiscard())
-			*s.flags.KubeConfig = server.Kubeconfig(t)
+			*s.flags.KubeConfig = thief.Kubeconfig(t, server.URL, thief.Users["token"])
 			*s.flags.CacheDir = t.TempDir()
 			if err := ask(t.Context(), s); err == nil {
 				t.Error("a redirect is taken for an answer")

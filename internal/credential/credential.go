@@ -17,23 +17,24 @@ const maxTarget = 256
 // Confine changes config: clients that are made from it follow no redirect, and send nothing to another host than config names. A proxy, an
 // exec plugin and the issuer of tokens have connections of their own. They are not concerned.
 func Confine(config *rest.Config) {
-	host := ""
+	c := confined{}
 	if base, _, err := rest.DefaultServerUrlFor(config); err == nil { // else no client can be made of it either
-		host = base.Host
+		c.scheme, c.host = base.Scheme, base.Host
 	}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &confined{next, host} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &confined{next, c.scheme, c.host} })
 }
 
 // confined is below client-go's own transports, so what it does not pass on has left this process with no credential.
 type confined struct {
-	next http.RoundTripper
-	host string
+	next         http.RoundTripper
+	scheme, host string
 }
 
 // RoundTrip sends a request to the API server alone. A redirect is an error.
 func (c *confined) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.URL.Host != c.host {
-		return nil, fmt.Errorf("a request for %s was not sent, because its credential is for the API server %s", printable(request.URL.Host), c.host)
+	if request.URL.Scheme != c.scheme || request.URL.Host != c.host {
+		return nil, fmt.Errorf("a request for %s was not sent, because its credential is for the API server %s://%s",
+			printable(request.URL.Scheme+"://"+request.URL.Host), c.scheme, c.host)
 	}
 	response, err := c.next.RoundTrip(request)
 	if err != nil || !isRedirect(response.StatusCode) {

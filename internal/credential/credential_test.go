@@ -1,7 +1,10 @@
 package credential_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -84,17 +87,26 @@ func TestOtherAnswersPass(t *testing.T) {
 	}
 }
 
-// A request for another host is not sent, whoever made it.
+// A request for another host, another port of it, or by another scheme, is not sent, whoever made it.
 func TestNoOtherHost(t *testing.T) {
 	other := thief.New(t, http.StatusOK)
-	config := &rest.Config{Host: "https://api.example:6443", BearerToken: thief.Token}
+	config := &rest.Config{Host: "https://api.example:6443", BearerToken: thief.Token, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("a connection was tried")
+	}}
 	credential.Confine(config)
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if response, err := client.Get(other.URL); err == nil || !strings.Contains(err.Error(), "not sent, because its credential is for the API server api.example:6443") {
-		t.Errorf("got %v, %v", response, err)
+	for _, url := range []string{other.URL, "http://api.example:6443", "https://api.example", "https://api.example:6443@evil.example/", "https://evil.example/api.example:6443"} {
+		response, err := client.Get(url)
+		if err == nil || !strings.Contains(err.Error(), "not sent, because its credential is for the API server https://api.example:6443") {
+			t.Errorf("%s: got %v, %v", url, response, err)
+		}
+	}
+	// User info is no host: the API server itself is asked.
+	if _, err := client.Get("https://somebody@api.example:6443/"); err == nil || !strings.Contains(err.Error(), "a connection was tried") {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -103,16 +115,20 @@ var clients = map[string]string{
 	"fleet/controller/authorize.go": "the manager's settings",
 	"fleet/controller/events.go":    "the manager's settings",
 	"fleet/controller/run.go":       "calls Confine",
+	"fleet/controller/unbound.go":   "the manager's settings",
 	"host/runtime.go":               "a socket of this machine, no credential",
 	"kubelet/health.go":             "this machine's healthz, no credential, no redirect",
 	"plugin/configz.go":             "the session's client",
+	"plugin/install.go":             "the session's flags, which confine",
 	"plugin/session.go":             "calls Confine",
 	"sync/client.go":                "calls Confine",
 }
 
 // Every place of the programs that makes an HTTP client, or sends a request by hand, is known here.
 func TestEveryClientIsKnown(t *testing.T) {
-	makes := regexp.MustCompile(`http\.Client\{|http\.(Get|Post|Head|DefaultClient)\b|http\.NewRequest|rest\.\w*(ClientFor|TransportFor)\w*\(|\bNewForConfig|client\.New\(|manager\.New\(|NewFromKubeconfig\(`)
+	makes := regexp.MustCompile(`http2?\.(Client|Transport)\{|http\.(Get|Post\w*|Head|Default(Client|Transport))\b|http\.NewRequest|` +
+		`\b(rest|transport|spdy|websocket)\.\w*(ClientFor|TransportFor|RoundTripper|WrappersFor)\w*\(|\bNew\w*ForConfig|remotecommand\.|portforward\.|` +
+		`(client|cluster|manager|cache|apiutil)\.New\w*\(|NewFromKubeconfig\(|\.To(Discovery|RESTMapper|RawKubeConfig)\w*\(|NewCmdProxy|resource\.NewBuilder`)
 	found := map[string]bool{}
 	for path, content := range tree.Programs(t) {
 		if !makes.MatchString(content) {
