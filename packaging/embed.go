@@ -34,6 +34,8 @@ const (
 	ConfigMapPolicy = "kubelet-supervisor-configmaps"
 	// OperatorRole is a ClusterRole, and a Role in Namespace, for people who assign.
 	OperatorRole = "kubelet-supervisor-operator"
+	// PipelineRole is a ClusterRole for programs that assign: the operator's without nodes/proxy.
+	PipelineRole = "kubelet-supervisor-pipeline"
 	// ViewerRole is a ClusterRole, and a Role in Namespace, for people who look.
 	ViewerRole = "kubelet-supervisor-viewer"
 	// GranterRole is a ClusterRole to be bound in one more namespace, whose ConfigMaps are then assigned and granted one by one.

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
 
@@ -69,7 +72,7 @@ func TestManifests(t *testing.T) {
 		"ValidatingAdmissionPolicy " + packaging.Policy, "ValidatingAdmissionPolicyBinding " + packaging.Policy,
 		"ValidatingAdmissionPolicy " + packaging.ConfigMapPolicy, "ValidatingAdmissionPolicyBinding " + packaging.ConfigMapPolicy,
 		"ClusterRole " + packaging.OperatorRole, "Role " + packaging.OperatorRole + " in " + packaging.Namespace,
-		"ClusterRole " + packaging.ViewerRole, "Role " + packaging.ViewerRole + " in " + packaging.Namespace,
+		"ClusterRole " + packaging.PipelineRole, "ClusterRole " + packaging.ViewerRole, "Role " + packaging.ViewerRole + " in " + packaging.Namespace,
 		"ClusterRole " + packaging.GranterRole,
 	} {
 		if !made[name] {
@@ -133,5 +136,43 @@ func TestControllerManifests(t *testing.T) {
 		if !named[name] {
 			t.Errorf("there is no %s", name)
 		}
+	}
+}
+
+// The role of pipelines has nothing that the operator's lacks, and cannot ask kubelets: neither by nodes/proxy nor by a finer one of its parts. It
+// is the one that the page about pipelines binds.
+func TestPipelineRole(t *testing.T) {
+	folder, files := kustomized(t, packaging.Manifests, "manifests")
+	roles := map[string]*rbacv1.ClusterRole{}
+	for _, file := range files {
+		for _, object := range decode(t, folder, file) {
+			var role rbacv1.ClusterRole
+			if object.GetKind() != "ClusterRole" {
+				continue
+			}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role); err != nil {
+				t.Fatal(err)
+			}
+			roles[role.Name] = &role
+		}
+	}
+	for _, rule := range roles[packaging.PipelineRole].Rules {
+		for _, resource := range rule.Resources {
+			if resource == "*" || strings.HasPrefix(resource, "nodes/") || strings.HasPrefix(resource, "pods") || slices.Contains(rule.Verbs, "*") {
+				t.Errorf("a pipeline may %v %s", rule.Verbs, resource)
+			}
+			if !slices.ContainsFunc(roles[packaging.OperatorRole].Rules, func(theirs rbacv1.PolicyRule) bool {
+				return slices.Equal(theirs.APIGroups, rule.APIGroups) && slices.Contains(theirs.Resources, resource) && slices.Equal(theirs.Verbs, rule.Verbs)
+			}) {
+				t.Errorf("a pipeline may %v %s, and an operator may not", rule.Verbs, resource)
+			}
+		}
+	}
+	page, err := os.ReadFile("../docs/howto/ci.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "--clusterrole="+packaging.PipelineRole+" ") || strings.Contains(string(page), "--clusterrole="+packaging.OperatorRole) {
+		t.Errorf("docs/howto/ci.md binds another ClusterRole than %s", packaging.PipelineRole)
 	}
 }

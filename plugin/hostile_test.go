@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -203,6 +204,34 @@ func TestCommandsThatAskKubelets(t *testing.T) {
 	}
 }
 
+// A pipeline without nodes/proxy, as the ClusterRole kubelet-supervisor-pipeline has it, pushes and assigns, and is told what it cannot know.
+func TestAPipelineWithoutNodesProxy(t *testing.T) {
+	api := newStub(t, append(hostileObjects(t), localNode("n3"))...)
+	d := newDesk(t, api.URL, thief.Users["token"])
+	forbidden := func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden","message":` +
+			`"nodes \"n1\" is forbidden: User \"ci\" cannot get resource \"nodes/proxy\""}`))
+	}
+	for line, words := range map[string][]string{
+		"push made -f FILE --strict":                                {"created"},
+		"push made -f FILE --strict --dry-run=server":               {"(server dry run)"},
+		"assign n1 --config wanted --yes --wait=false":              {"registryBurst: 10 → 33", "without flags and drop-in files of the node", "is not known", "node/n1 assigned"},
+		"assign n3 --config wanted --yes --wait=false":              {"What would change is not known: its kubelet cannot be asked", "needs get on nodes/proxy", "node/n3 assigned"},
+		"assign -l pool=workers --config wanted --yes --wait=false": {"is not known", "node/n1 assigned", "node/n2 assigned"},
+	} {
+		api.behind(forbidden)
+		code, said := d.run(line)
+		if code != 0 {
+			t.Errorf("%s: exit code %d\n%s", line, code, said)
+		}
+		contains(t, said, words...)
+		if asked, _ := api.heard(); slices.ContainsFunc(asked, func(request string) bool { return strings.HasSuffix(request, "/pods") }) {
+			t.Errorf("%s: it asks for pods, which its role does not have: %v", line, asked)
+		}
+	}
+}
+
 // What a hostile kubelet answers reaches nobody's token, asks for nothing with it, and costs neither time nor a terminal.
 func TestHostileKubelets(t *testing.T) {
 	api := newStub(t, hostileObjects(t)...)
@@ -220,6 +249,9 @@ func TestHostileKubelets(t *testing.T) {
 			asked, _ := api.heard()
 			d.patience = time.Second / 10
 			for kind, answer := range all {
+				if who != "token" && !strings.Contains(kind, " to ") { // how the token came makes a difference to redirects alone
+					continue
+				}
 				api.behind(answer)
 				begun := time.Now()
 				code, said := d.run(row.line)

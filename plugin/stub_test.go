@@ -134,8 +134,10 @@ func (s *stub) answer(r *http.Request) (code int, answer []byte) {
 	found, is := s.objects[at]
 	body, _ := io.ReadAll(r.Body)
 	switch {
+	case resource == "subjectaccessreviews":
+		return http.StatusCreated, []byte(`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
 	case r.Method == http.MethodPost:
-		return http.StatusCreated, body
+		return http.StatusCreated, asJSON(body)
 	case r.Method == http.MethodGet && parts[1] == "":
 		return http.StatusOK, s.list(version, namespace, resource, kind)
 	case !is:
@@ -144,6 +146,17 @@ func (s *stub) answer(r *http.Request) (code int, answer []byte) {
 		return s.patch(at, found, body)
 	}
 	return http.StatusOK, found
+}
+
+// asJSON is an object that was sent as protobuf, as clients of Kubernetes' own kinds do, or as JSON.
+func asJSON(body []byte) []byte {
+	object, kind, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		return body
+	}
+	object.GetObjectKind().SetGroupVersionKind(*kind)
+	body, _ = json.Marshal(object)
+	return body
 }
 
 func (s *stub) list(version, namespace, resource, kind string) []byte {

@@ -236,8 +236,8 @@ func (n *node) rightsPeople(t *testing.T) map[string]*person {
 	}
 	onN1 := rule("nodes", "patch", packaging.AssignVerb)
 	onN1["resourceNames"] = []string{"n1"}
-	for _, user := range []string{"rights-operator", account + "pipeline"} {
-		n.bind(t, user, packaging.OperatorRole)
+	for user, role := range map[string]string{"rights-operator": packaging.OperatorRole, account + "pipeline": packaging.PipelineRole} {
+		n.bind(t, user, role)
 		n.bindRole(t, packaging.Namespace, user, "Role", packaging.OperatorRole)
 	}
 	n.bind(t, "operator-of-n1", "rights-of-n1", onN1)
