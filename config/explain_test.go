@@ -95,7 +95,7 @@ func TestExplain(t *testing.T) {
 			told: `{"maxPods":110,"syncFrequency":"1m0s","cgroupDriver":"systemd","podsPerCore":0}`,
 			want: "cgroupDriver: \"cgroupfs\" ← local file; inert\n    the kubelet makes it \"systemd\"\nmaxPods: 110 ← default; disrupts-pods\n    null ← layer x\n    took away 1 ← local file\n" +
 				"podsPerCore: 0 ← default; disrupts-pods\nsyncFrequency: \"60s\" ← local file; safe\n"},
-		"what no kubelet knows": {file: "maxPodz: 1\n", want: "maxPodz: (not shown) ← local file; no kubelet knows this field\n"},
+		"what no kubelet knows": {file: "maxPodz: 1\n", want: "maxPodz: 1 ← local file; no kubelet knows this field\n"},
 		"a key of a map":        {file: "kubeReserved: {cpu: \"1\"}\n", want: "kubeReserved.cpu: \"1\" ← local file; disrupts-pods\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

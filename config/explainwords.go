@@ -3,7 +3,6 @@ package config
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
@@ -12,19 +11,10 @@ import (
 // maxShown is how much of a value people see, in bytes.
 const maxShown = 120
 
-// userInURL is a URL with a user, and maybe a password, in it.
-var userInURL = regexp.MustCompile(`://[^/"\s]*@`)
-
-// Hidden tells whether a value is not for people's eyes: it may be a secret, or is that of a field that no kubelet knows.
-func (e Explanation) Hidden(value any) bool {
-	text, err := json.Marshal(value)
-	return err != nil || value != nil && (strings.HasPrefix(e.Path[0], "staticPodURL") || !e.Exists || userInURL.Match(text))
-}
-
-// Show is a value on one line, cut where it is long.
-func (e Explanation) Show(value any) string {
-	if e.Hidden(value) {
-		return "(not shown)"
+// ShowValue is a value of the field with this path on one line, cut where it is long, and masked where it [Hides].
+func ShowValue(path string, value any) string {
+	if Hides(path, value) {
+		return Mask
 	}
 	if value == nil {
 		return "<unset>"
@@ -32,7 +22,9 @@ func (e Explanation) Show(value any) string {
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(value) // it comes from JSON
+	if err := encoder.Encode(value); err != nil {
+		return "?"
+	}
 	return bounded.Text(bounded.Line(text.String()), maxShown)
 }
 
@@ -43,9 +35,9 @@ func (e Explanation) Text(detail bool) string {
 	case e.Unset:
 		value = "the kubelet's default"
 	case e.Null:
-		value = "<unset> ← " + e.By.String()
+		value = "<unset> ← " + e.By.shown()
 	default:
-		value += " ← " + e.By.String()
+		value += " ← " + e.By.shown()
 	}
 	facts := []string{bounded.Text(bounded.Line(e.Name()), maxShown) + ": " + value}
 	if !e.Exists {
@@ -61,7 +53,7 @@ func (e Explanation) Text(detail bool) string {
 	}
 	lines := []string{strings.Join(facts, "; ")}
 	if e.Runs != nil {
-		lines = append(lines, "the kubelet makes it "+e.Show(e.Runs))
+		lines = append(lines, "the kubelet makes it "+ShowValue(e.Name(), e.Runs))
 	}
 	taken := e.Null
 	for _, said := range e.Over {
@@ -75,7 +67,7 @@ func (e Explanation) Text(detail bool) string {
 			word = "shadows "
 		}
 		taken = said.Null
-		lines = append(lines, word+e.show(said)+" ← "+said.By.String())
+		lines = append(lines, word+e.show(said)+" ← "+said.By.shown())
 	}
 	if detail && e.Field.Effect != "" {
 		lines = append(lines, "a change: "+e.Field.Effect)
@@ -90,10 +82,13 @@ func (e Explanation) show(said Said) string {
 	case said.Untold:
 		return "(not read here)"
 	}
-	return e.Show(said.Value)
+	return ShowValue(e.Name(), said.Value)
 }
 
-// MarshalJSON is the same for machines. Values are whole; those that are [Explanation.Hidden] are left out.
+// shown is the origin for a person: names of layers and files are anybody's text.
+func (o Origin) shown() string { return bounded.Text(bounded.Line(o.String()), maxShown) }
+
+// MarshalJSON is the same for machines. Values are whole; those that it [Hides] are left out.
 func (e Explanation) MarshalJSON() ([]byte, error) {
 	type said struct {
 		Value    any    `json:"value,omitempty"`
@@ -103,7 +98,7 @@ func (e Explanation) MarshalJSON() ([]byte, error) {
 		Shadowed bool   `json:"shadowed,omitempty"`
 	}
 	told := func(s Said) said {
-		if s.Untold || e.Hidden(s.Value) {
+		if s.Untold || Hides(e.Name(), s.Value) {
 			return said{NotShown: true, By: s.By}
 		}
 		return said{Value: s.Value, Null: s.Null, By: s.By}
@@ -120,7 +115,7 @@ func (e Explanation) MarshalJSON() ([]byte, error) {
 		Since   int    `json:"sinceMinor,omitempty"`
 		Until   int    `json:"goneSinceMinor,omitempty"`
 	}{Field: e.Name(), said: told(e.Said), Unset: e.Unset, Unknown: !e.Exists, Class: e.Field.Class, Effect: e.Field.Effect, Since: e.Field.Since, Until: e.Field.Until}
-	if !e.Hidden(e.Runs) {
+	if !Hides(e.Name(), e.Runs) {
 		written.Runs = e.Runs
 	}
 	for _, over := range e.Over {

@@ -38,6 +38,7 @@ type Field struct {
 	Drain        string // whether to empty the node before: no, yes, advised, or when
 	StateFile    string // of the kubelet that has to go
 	Flags        string // of the kubelet that win over the field, with spaces between
+	Secret       bool   // its values, and those in it, may be secrets
 }
 
 // FieldAt gives the field with this path.

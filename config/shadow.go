@@ -167,7 +167,7 @@ func shownValue(path []string, value any) string {
 		}
 	}
 	shown := strings.Join(words, "+")
-	if len(words) != len(list) || strings.HasPrefix(path[0], "staticPodURL") || len(shown) > maxWord || !plainWord.MatchString(shown) {
+	if len(words) != len(list) || Hides(strings.Join(path, "."), value) || len(shown) > maxWord || !plainWord.MatchString(shown) {
 		return ""
 	}
 	return strings.Join(words, ", ")

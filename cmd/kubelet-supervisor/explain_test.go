@@ -44,7 +44,7 @@ func TestExplain(t *testing.T) {
 		"no such field":         {layersOf, layersOf, []string{"maxPodz"}, nil, 2, "", `there is no field "maxPodz"; do you mean maxPods?`},
 		"nor one that is near":  {layersOf, layersOf, []string{"somethingElseAltogether"}, nil, 2, "", `there is no field "somethingElseAltogether"; docs/reference/fields.md has them all`},
 		"a flag's name":         {layersOf, layersOf, []string{"max-pods"}, nil, 2, "", "do you mean maxPods?"},
-		"what nobody knows":     {fakenode.Configuration("mode: ok") + "maxPodz: 1\n", fakenode.Configuration("mode: ok") + "maxPodz: 1\n", []string{"maxPodz"}, nil, 0, "maxPodz: (not shown) ← assigned file; no kubelet knows this field\n", ""},
+		"what nobody knows":     {fakenode.Configuration("mode: ok") + "maxPodz: 1\n", fakenode.Configuration("mode: ok") + "maxPodz: 1\n", []string{"maxPodz"}, nil, 0, "maxPodz: 1 ← assigned file; no kubelet knows this field\n", ""},
 		"another output":        {"", "", []string{"-o", "yaml"}, nil, 2, "", `--output="yaml" is not json`},
 		"what cannot be":        {"kind: Pod", "", nil, nil, 3, "", `kube-system/assigned/kubelet, which is assigned (no supervisor runs) cannot be explained: key "kubelet" is of another kind`},
 		"a folder that is none": {"", "", []string{"--state-dir=x"}, nil, 2, "", `--state-dir="x" is not an absolute path`},

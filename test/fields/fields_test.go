@@ -122,6 +122,9 @@ func TestRowsAreWhole(t *testing.T) {
 		if r.Flags != "" && !flags.MatchString(r.Flags) {
 			t.Errorf("%s: the flags are %q", r.Path, r.Flags)
 		}
+		if r.Secret != "" && r.Secret != "yes" {
+			t.Errorf("%s: secret is %q, and not yes or empty", r.Path, r.Secret)
+		}
 		if !version.MatchString(r.Since) || !version.MatchString(r.Until) {
 			t.Errorf("%s: since %q, until %q", r.Path, r.Since, r.Until)
 		}

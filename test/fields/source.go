@@ -27,19 +27,20 @@ type row struct {
 	Flags        string // of the kubelet that win over the field, with spaces between
 	Source       string
 	Checked      string
+	Secret       string // yes: its values, and those in it, may be secrets
 }
 
 // columns are the names of the columns, in order.
 var columns = []string{
 	"path", "type", "since", "until", "default", "class", "effect", "details",
-	"takes_effect", "running_pods", "drain", "state_file", "with", "flags", "source", "checked",
+	"takes_effect", "running_pods", "drain", "state_file", "with", "flags", "source", "checked", "secret",
 }
 
 // cells are where the columns are kept, in the same order.
 func (r *row) cells() []*string {
 	return []*string{
 		&r.Path, &r.Type, &r.Since, &r.Until, &r.Default, &r.Class, &r.Effect, &r.Details,
-		&r.TakesEffect, &r.RunningPods, &r.Drain, &r.StateFile, &r.With, &r.Flags, &r.Source, &r.Checked,
+		&r.TakesEffect, &r.RunningPods, &r.Drain, &r.StateFile, &r.With, &r.Flags, &r.Source, &r.Checked, &r.Secret,
 	}
 }
 

@@ -26,6 +26,9 @@ func goTable(rows []row, newest string) ([]byte, error) {
 				fmt.Fprintf(&text, ", %s: %q", v.name, v.value)
 			}
 		}
+		if r.Secret != "" {
+			text.WriteString(", Secret: true")
+		}
 		text.WriteString("},\n")
 	}
 	text.WriteString("}\n")
