@@ -144,7 +144,7 @@ func fails(ctx context.Context, err error) bool {
 // deny names a Node that is not patched for a while. The others go on.
 func (c *Controller) deny(w *rollout.Write, objection objection, err error) {
 	now := c.monotonic()
-	d := c.denied.note(w.UID, objection, bounded.Text(err.Error(), refusalLimit), now)
+	d := c.denied.note(w.UID, objection, bounded.Text(bounded.Line(err.Error()), refusalLimit), now)
 	c.log.Info("the API server refuses to patch a Node", "pool", w.Pool, "node", w.Node, "words", d.words, "times", d.times,
 		"again", (d.until() - now).String())
 	if read := c.nodes.read[w.UID]; read != nil && d.counts() {

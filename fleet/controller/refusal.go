@@ -86,7 +86,7 @@ func (r *refusals) tries(name string, now time.Duration) bool {
 
 // note takes in one more refusal. Whether its words are news.
 func (r *refusals) note(name string, err error, now time.Duration) (news bool) {
-	known, words, most := r.all[name], bounded.Text(err.Error(), refusalLimit), r.most
+	known, words, most := r.all[name], bounded.Text(bounded.Line(err.Error()), refusalLimit), r.most
 	isAltered := errors.As(err, new(altered)) || errors.Is(err, errRemade) && known.altered
 	if isAltered {
 		most = max(most, alteredFor)

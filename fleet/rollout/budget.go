@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // Budget is a KubeletRolloutBudget, read once for each version of it. What cannot be read of it allows nothing.
@@ -81,7 +80,7 @@ func (d *decision) reportBudgets() {
 		ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: reasonValid, ObservedGeneration: b.Generation,
 			LastTransitionTime: metav1.NewTime(d.w.Now)}
 		if b.fault != "" {
-			ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, ReasonInvalidSpec, bounded.Text(b.fault, messageLimit)
+			ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, ReasonInvalidSpec, message(b.fault)
 		}
 		meta.SetStatusCondition(&status.Conditions, ready)
 		if !reflect.DeepEqual(status, b.Status) {

@@ -180,10 +180,10 @@ func TestLate(t *testing.T) {
 		}, 3, "Rolling, Wave"},
 		"two do": {nil, func(w *table) []Node {
 			return append(w.many(3, "l", w.old), w.proven("n1"), w.onT("n2", nodev1.ReasonRefused, nil), w.onT("n3", nodev1.ReasonRefused, nil))
-		}, 0, "Rolling, Held: 2 nodes do not take what was completed before, such as n2 Refused: "},
+		}, 0, "Rolling, Held: 2 nodes do not take what was completed before, such as n2 Refused:"},
 		"one of a cohort without proof refuses it": {nil, func(w *table) []Node {
 			return append(w.many(3, "l", w.v33), w.proven("n1"), w.onT("n2", nodev1.ReasonRefused, v33Refuses))
-		}, 0, "Rolling, Held: v1.33/amd64 has not proven it, and n2 Refused: "},
+		}, 0, "Rolling, Held: v1.33/amd64 has not proven it, and n2 Refused:"},
 		"not Ready": {nil, func(w *table) []Node { return []Node{w.proven("n1"), w.node("n2", notReady)} }, 0, "Completed, Completed: revision 2"},
 		"paused":    {func(p *v1alpha1.KubeletPool) { p.Spec.Rollout.Paused = true }, func(w *table) []Node { return []Node{w.proven("n1"), w.old("n2")} }, 0, "Rolling, Paused"},
 		"a closed window": {func(p *v1alpha1.KubeletPool) {

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // said is a condition without its times.
@@ -33,7 +32,7 @@ func (d *decision) set(p *pool, kind string, c said) {
 		status = metav1.ConditionTrue
 	}
 	meta.SetStatusCondition(&p.status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: c.reason,
-		Message: bounded.Text(c.message, messageLimit), ObservedGeneration: p.status.ObservedGeneration, LastTransitionTime: metav1.NewTime(d.w.Now)})
+		Message: message(c.message), ObservedGeneration: p.status.ObservedGeneration, LastTransitionTime: metav1.NewTime(d.w.Now)})
 }
 
 func (p *pool) ready() said {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -118,7 +117,7 @@ func (d *decision) endDrains() {
 			w := Write{Node: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Pool: n.Drain.Pool, Why: WhyUndrain, Lifts: n.Draining}
 			if over != "" {
 				w.Drain = n.Drain
-				w.Drain.Over = bounded.Text(strings.Join(strings.Fields(over), " "), overLimit)
+				w.Drain.Over = bounded.Text(bounded.Line(over), overLimit)
 			}
 			d.undrains = append(d.undrains, w)
 		}

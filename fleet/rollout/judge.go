@@ -10,12 +10,10 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 const (
-	messageLimit = 512
-	stopLimit    = 32
+	stopLimit = 32
 	// turnedFor is for how long a pod that was turned away holds.
 	turnedFor = 15 * time.Minute
 	// vanishLimit is how many healthy nodes at risk may vanish before it is no chance any more.
@@ -188,7 +186,7 @@ func (d *decision) lookAtGone(p *pool, candidate func(int, harm)) {
 
 func (d *decision) newStop(p *pool, node, reason, words string) *v1alpha1.Stop {
 	return &v1alpha1.Stop{Hash: p.target.name.Hash, Revision: p.target.name.Revision, Attempt: p.target.attempt, Node: node, Reason: reason,
-		Message: bounded.Text(words, messageLimit), Time: metav1.NewTime(d.w.Now)}
+		Message: message(words), Time: metav1.NewTime(d.w.Now)}
 }
 
 // latch keeps the stop in the status: it outlives this process, the node, and the pool's next revision.

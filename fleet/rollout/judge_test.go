@@ -29,7 +29,7 @@ func TestHoldAndStop(t *testing.T) {
 		words string
 	}{
 		"all is well":         {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonInTrial, nil)) }, nothing, ""},
-		"refused":             {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonRefused, nil)) }, stop, "n1 Refused: "},
+		"refused":             {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonRefused, nil)) }, stop, "n1 Refused:"},
 		"rejected":            {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonRejected, nil)) }, stop, "n1 Rejected"},
 		"LastKnownGoodFailed": {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonLastKnownGoodFailed, nil)) }, stop, "n1 LastKnownGoodFailed"},
 		"rolled back":         {func(w *table) []Node { return w.some(w.onT("n1", nodev1.ReasonRolledBack, nil)) }, hold, "n1 is RolledBack"},

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // The annotations and labels of pools on Nodes; those of the Node contract are in package nodev1.
@@ -194,7 +193,7 @@ func (n *Node) hasProven() bool {
 func ReadNode(n *corev1.Node) Node {
 	node := Node{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Labels: n.Labels, Created: n.CreationTimestamp.Time,
 		Cordoned: n.Spec.Unschedulable, Leaving: n.DeletionTimestamp != nil, Updating: updating(n), BootID: n.Status.NodeInfo.BootID,
-		Minor: bounded.Text(minor(n.Status.NodeInfo.KubeletVersion), nameLimit), Arch: bounded.Text(n.Status.NodeInfo.Architecture, nameLimit)}
+		Minor: nodeWord(minor(n.Status.NodeInfo.KubeletVersion)), Arch: nodeWord(n.Status.NodeInfo.Architecture)}
 	node.readTaints(n)
 	node.readConditions(n)
 	node.readPool(n)
@@ -265,19 +264,19 @@ func (n *Node) readStatus(says nodev1.NodeStatus) {
 	}
 	n.Supervised, n.Layered = says.Supervised && says.Problem == nil, says.Knows(nodev1.LayersFeature)
 	status := says.Status
-	n.Observed, n.Reason, n.RetryHeard = status.Observed, status.Reason, ParseRetry(status.Retry)
+	n.Observed, n.Reason, n.RetryHeard = status.Observed, nodeWord(status.Reason), ParseRetry(status.Retry)
 	n.Assigned, n.Active, n.Good = sourceText(says.Config.Assigned), sourceText(says.Config.Active), sourceText(says.Config.LastKnownGood)
 	if status.Failure != nil {
-		n.Failure = status.Failure.Message
+		n.Failure = message(status.Failure.Message)
 	}
 	if status.Change != nil {
 		n.ChangeBegan = status.Change.Began
 	}
 	for _, f := range status.Shadowed[:min(len(status.Shadowed), namedShadows)] {
-		n.Shadows = append(n.Shadows, Shadow{f.Field, f.By})
+		n.Shadows = append(n.Shadows, Shadow{message(f.Field), message(f.By)})
 	}
 	if hold := status.Hold; hold != nil && n.Reason == nodev1.ReasonWouldDisrupt {
-		n.Asks, n.Holds = nodev1.Approval(hold.Approval), hold.Text(namedLosses)
+		n.Asks, n.Holds = nodev1.Approval(hold.Approval), message(hold.Text(namedLosses))
 	}
 }
 
@@ -354,9 +353,6 @@ func updating(n *corev1.Node) bool {
 	_, rebootingNow := n.Annotations["kured.dev/reboot-in-progress"]
 	return managed && state != "Done" || rebooting || rebootingNow
 }
-
-// nameLimit is how much of a version or an architecture is read: whoever has a node says what it likes.
-const nameLimit = 32
 
 // minor is v1.36 of v1.36.3.
 func minor(version string) string {

@@ -19,7 +19,7 @@ func TestTheCoreIsPure(t *testing.T) {
 			"fmt":                       {"Sprint", "Sprintf", "Errorf", "Sscanf"},
 			"github.com/robfig/cron/v3": {"SpecSchedule", "ParseStandard"},
 			"github.com/kubelet-supervisor/kubelet-supervisor/config":           {"Decode", "UnknownFields"},
-			"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded": {"Text"},
+			"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded": {"Line", "Text"},
 		},
 	}.Check(t)
 }

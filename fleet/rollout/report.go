@@ -124,7 +124,7 @@ func (d *decision) reportFailures(p *pool) {
 		}); i >= 0 {
 			stands[i] = true
 		} else if len(newer) < failureLimit {
-			f.Time, f.Message = metav1.NewTime(d.w.Now), bounded.Text(f.Message, messageLimit)
+			f.Time, f.Message = metav1.NewTime(d.w.Now), message(f.Message)
 			newer = append(newer, f)
 		}
 	}
@@ -233,8 +233,8 @@ func (p *pool) supersede(by string) {
 
 // tell says what has happened since the status before, so that the same world tells nothing twice.
 func (d *decision) tell(p *pool) {
-	say := func(warning bool, reason, message string) {
-		d.plan.Events = append(d.plan.Events, Event{Pool: p.Name, Warning: warning, Reason: reason, Message: bounded.Text(message, messageLimit)})
+	say := func(warning bool, reason, text string) {
+		d.plan.Events = append(d.plan.Events, Event{Pool: p.Name, Warning: warning, Reason: reason, Message: message(text)})
 	}
 	revision := p.target.text()
 	if p.target.there && p.begun && !(p.target.stable && !p.done) {

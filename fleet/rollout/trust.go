@@ -8,7 +8,6 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // Trust names what it was about (rule 23): a revision that was completed is proven in the cohorts in which it was, and nowhere else. Under a newer
@@ -89,7 +88,7 @@ func (p *pool) failedIn(m *member) bool {
 
 // bar keeps the failure of a cohort in the status.
 func (p *pool) bar(v *harm, now metav1.Time) {
-	f := v1alpha1.CohortFailure{Cohort: v.at.text(p.Name), Attempt: p.target.attempt, Node: v.node, Reason: v.reason, Message: bounded.Text(v.words, messageLimit), Time: now}
+	f := v1alpha1.CohortFailure{Cohort: v.at.text(p.Name), Attempt: p.target.attempt, Node: v.node, Reason: v.reason, Message: message(v.words), Time: now}
 	if r := p.entry(targetHash(p.target.name)); r != nil && len(r.FailedIn) < proofLimit {
 		r.FailedIn = append([]v1alpha1.CohortFailure{f}, r.FailedIn...)
 	}
