@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/controller"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // Exit codes, as kubelet-supervisor has them.
@@ -43,7 +44,8 @@ func execute(arguments []string, stdout, stderr io.Writer) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	runtime.MemProfileRate = 0 // controller-runtime brings the profile of memory, which nobody can ask for here, and which grows for hours
+	runtime.MemProfileRate = 0                                                  // controller-runtime brings the profile of memory, which nobody can ask for here, and which grows for hours
+	stdout, stderr = bounded.NewWriter(stdout, 0), bounded.NewWriter(stderr, 0) // of the API server's texts none is trusted (rule 28)
 	root := newRoot(stderr)
 	root.SetArgs(arguments)
 	root.SetOut(stdout)

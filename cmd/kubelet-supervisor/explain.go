@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -95,10 +94,7 @@ func (o *explainFlags) explain(command *cobra.Command, arguments []string) error
 		if what.Fields == nil {
 			what.Fields = []config.Explanation{}
 		}
-		encoder := json.NewEncoder(command.OutOrStdout())
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(what)
+		return writeWhole(command.OutOrStdout(), what)
 	}
 	return what.write(command.OutOrStdout(), command.ErrOrStderr(), len(named) > 0)
 }

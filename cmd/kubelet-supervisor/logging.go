@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap/buffer"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/systemd"
 )
 
@@ -57,8 +58,17 @@ func encodeLines(encoder zapcore.Encoder) encodeLine {
 			return logLine{}, err
 		}
 		defer line.Free()
-		return logLine{text: line.String(), priority: systemd.PriorityOf(e.Level)}, nil
+		return logLine{text: printableLine(line.String()), priority: systemd.PriorityOf(e.Level)}, nil
 	}
+}
+
+// printableLine is a line of the log, or its JSON, of which what does not show is escaped: a message may quote anybody. What it says takes one line.
+func printableLine(line string) string {
+	words, end := strings.CutSuffix(line, "\n")
+	if words = bounded.JSON(strings.ReplaceAll(strings.ToValidUTF8(words, "\uFFFD"), "\n", " ")); end {
+		return words + "\n"
+	}
+	return words
 }
 
 func writeTo(to io.Writer) func(logLine) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
@@ -45,6 +46,7 @@ func isUsage(err error) bool {
 
 // execute runs one command line and gives its exit code.
 func execute(arguments []string, stdout, stderr io.Writer) int {
+	stdout, stderr = bounded.NewWriter(stdout, 0), bounded.NewWriter(stderr, 0) // nobody's text gets to a terminal as it is (rule 28)
 	var o runOptions
 	root := rootWith(&o)
 	root.SetArgs(arguments)

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor"
 )
 
@@ -82,17 +83,30 @@ func notRunning(runDir string, err error) error {
 }
 
 func writeJSON(to io.Writer, record supervisor.Record, running bool) error {
-	encoder := json.NewEncoder(to)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(struct {
+	return writeWhole(to, struct {
 		Running bool `json:"running"`
 		supervisor.Record
 	}{running && record.Alone == "", record})
 }
 
+// writeWhole writes JSON, in which what does not show is escaped.
+func writeWhole(to io.Writer, value any) error {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(value); err != nil {
+		return err
+	}
+	_, err := io.WriteString(to, bounded.JSON(text.String()))
+	return err
+}
+
 func writeStatus(to io.Writer, r supervisor.Record, running bool) error {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	row := func(name, format string, values ...any) { _, _ = fmt.Fprintf(table, name+"\t"+format+"\n", values...) }
+	row := func(name, format string, values ...any) {
+		_, _ = fmt.Fprintln(table, name+"\t"+bounded.Cell(fmt.Sprintf(format, values...)))
+	}
 	switch {
 	case r.Alone != "":
 		row("Supervisor:", "none: %s", r.Alone)
