@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // A change is one field that would be another with a configuration than it is now.
@@ -155,10 +154,10 @@ func expand(c change) []change {
 // writeChanges tells changes to a person: each field with what it is and would be, and what that does, once for neighbours that are alike.
 func writeChanges(to io.Writer, changes []change) {
 	for i, c := range changes {
-		line := fmt.Sprintf("  %s: %s → %s", bounded.Line(c.path), show(c.from), show(c.to))
+		line := fmt.Sprintf("  %s: %s → %s", fieldName(c.path), show(c.path, c.from), show(c.path, c.to))
 		switch {
 		case c.toOwn:
-			line = fmt.Sprintf("  %s: %s → as the node's own file has it, which is not known from here", bounded.Line(c.path), show(c.from))
+			line = fmt.Sprintf("  %s: %s → as the node's own file has it, which is not known from here", fieldName(c.path), show(c.path, c.from))
 		case c.byDefault && c.unlaid:
 			line += " (its default, as far as is known: a layer takes it out of the node's own file)"
 		case c.byDefault:
@@ -182,7 +181,7 @@ func (c change) consequence() string {
 		if found.Flags != "" {
 			by = strings.ReplaceAll(found.Flags, " ", ", ") + " or " + by
 		}
-		return fmt.Sprintf("stays %s: %s of the node wins over any configuration", show(c.from), by)
+		return fmt.Sprintf("stays %s: %s of the node wins over any configuration", show(c.path, c.from), by)
 	case !known:
 		return "unknown: kubelets ignore what they do not know; is it spelt right?"
 	}

@@ -50,7 +50,7 @@ func TestChanges(t *testing.T) {
 			}
 			var lines []string
 			for _, c := range (comparison{wanted: d.tree, running: test.running, active: test.active, defaults: defaults}).changes() {
-				line := c.path + ": " + show(c.from) + " → " + show(c.to)
+				line := c.path + ": " + show(c.path, c.from) + " → " + show(c.path, c.to)
 				if c.byDefault {
 					line += " default"
 				}

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -37,8 +40,10 @@ It needs get on nodes/proxy. --changed leaves out what is as Kubernetes has it w
 			if err != nil {
 				return err
 			}
-			_, err = s.Out.Write(text)
-			return err
+			return s.writeWhole(format, func(to io.Writer) error {
+				_, err := to.Write(text)
+				return err
+			})
 		},
 	}
 	command.Flags().BoolVar(&changed, "changed", false, "only what differs from the defaults of the kubelet's version")
@@ -52,13 +57,14 @@ func (s *session) config(ctx context.Context, client kubernetes.Interface, name 
 	if err != nil {
 		return nil, err
 	}
-	if _, is := tree["staticPodURLHeader"]; is {
-		s.note("staticPodURLHeader may hold a secret, and kubelets mask it: what is printed cannot be used as it is.")
-	}
 	if changed {
 		if tree, err = s.onlyChanged(node, tree); err != nil {
 			return nil, err
 		}
+	}
+	tree = config.Masked(tree)
+	if masked := config.MaskedFields(tree); len(masked) > 0 {
+		s.note("What may be a secret is masked, so what is printed cannot be pushed as it is: %s", some(masked, ", "))
 	}
 	if format == "json" {
 		tree["apiVersion"], tree["kind"] = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
@@ -99,7 +105,7 @@ func (s *session) onlyChanged(node nodeView, tree map[string]any) (map[string]an
 		return nil, err
 	}
 	if !exact {
-		s.note("Compared with the defaults of Kubernetes %s; %s runs %s: a default that changed in between shows as a difference, or hides one.", version, node.Name, kubelet)
+		s.note("Compared with the defaults of Kubernetes %s; %s runs %s: a default that changed in between shows as a difference, or hides one.", version, node.Name, node.kubelet())
 	}
 	return changedFrom(defaults, tree), nil
 }

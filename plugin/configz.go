@@ -118,7 +118,7 @@ func failureOf(response *http.Response) error {
 func parseConfigz(body []byte) (map[string]any, error) {
 	var answer map[string]map[string]any
 	if err := utiljson.Unmarshal(body, &answer); err != nil {
-		return nil, fmt.Errorf("reading configz: %s", bounded.Text(bounded.Line(err.Error()), maxCause)) // encoding/json quotes what it cannot read, whole
+		return nil, fmt.Errorf("reading configz: %s", shorten(bounded.Line(err.Error()), maxCause))
 	}
 	if !shallow(answer, maxDepth) {
 		return nil, fmt.Errorf("reading configz: it is nested deeper than %d; is this a kubelet?", maxDepth)
@@ -129,6 +129,9 @@ func parseConfigz(body []byte) (map[string]any, error) {
 	}
 	delete(config, "kind")
 	delete(config, "apiVersion")
+	if fields := countFields(config); fields > maxFields {
+		return nil, fmt.Errorf("reading configz: it has %d fields, and %d are the most; is this a kubelet?", fields, maxFields)
+	}
 	return config, nil
 }
 
@@ -153,4 +156,22 @@ func shallowValue(value any, depth int) bool {
 		return depth > 0 && !slices.ContainsFunc(value, func(element any) bool { return !shallowValue(element, depth-1) })
 	}
 	return true
+}
+
+// maxFields is more than ten times what a kubelet has. A comparison looks at each of them, and then at all of them again.
+const maxFields = 2048
+
+// countFields counts the names and the items at every depth.
+func countFields(value any) (count int) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, below := range v {
+			count += 1 + countFields(below)
+		}
+	case []any:
+		for _, below := range v {
+			count += 1 + countFields(below)
+		}
+	}
+	return count
 }

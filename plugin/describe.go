@@ -50,7 +50,7 @@ func newDescribe(s *session) *cobra.Command {
 func (s *session) describe(ctx context.Context, client kubernetes.Interface, v nodeView) error {
 	t := newTable(s.Out)
 	t.row("Node:", v.Name)
-	t.row("Kubelet:", bounded.Line(v.Status.NodeInfo.KubeletVersion), map[bool]string{true: "Ready", false: "not Ready"}[v.ready()])
+	t.row("Kubelet:", v.kubelet(), map[bool]string{true: "Ready", false: "not Ready"}[v.ready()])
 	assignment := "nothing, so " + nodev1.Local
 	if v.says.Carrier != nodev1.CarrierNone {
 		assignment = fmt.Sprintf("%s (by %s)", bounded.Line(v.says.Assignment), map[nodev1.Carrier]string{nodev1.CarrierAnnotation: "annotation", nodev1.CarrierField: string(nodev1.CarrierField)}[v.says.Carrier])

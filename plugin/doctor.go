@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 func newDoctor(s *session) *cobra.Command {
@@ -93,7 +92,7 @@ func (d *diagnosis) verdict(of string) error {
 }
 
 func (d *diagnosis) say(mark, format string, values ...any) {
-	_, _ = fmt.Fprintf(d.Out, "%-7s %s\n", mark, fmt.Sprintf(format, values...))
+	_, _ = fmt.Fprintf(d.Out, "%-7s %s\n", mark, shorten(sprintf(format, values), maxError))
 }
 
 func (d *diagnosis) fine(format string, values ...any)    { d.say("ok", format, values...) }
@@ -106,7 +105,7 @@ func (d *diagnosis) wrong(format string, values ...any) {
 
 func (d *diagnosis) examine(ctx context.Context) {
 	if d.node.ready() {
-		d.fine("the node is Ready, its kubelet %s", bounded.Line(d.node.Status.NodeInfo.KubeletVersion))
+		d.fine("the node is Ready, its kubelet %s", d.node.kubelet())
 	} else {
 		d.wrong("the node is not Ready: its kubelet, or the network, is down; see kubectl describe node %s", d.node.Name)
 	}
@@ -178,7 +177,7 @@ func (d *diagnosis) examineShadows(ctx context.Context, written document) {
 	var fields []string
 	for _, c := range compared.changes() {
 		if c.kept {
-			fields = append(fields, fmt.Sprintf("%s (%s stays)", bounded.Line(c.path), show(c.from)))
+			fields = append(fields, fmt.Sprintf("%s (%s stays)", fieldName(c.path), show(c.path, c.from)))
 		}
 	}
 	switch {

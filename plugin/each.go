@@ -3,9 +3,13 @@ package plugin
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 )
+
+// namesOnALine are few enough for a line of an error, which is cut where it is long.
+const namesOnALine = 15
 
 // eachNode does something to nodes, so many at a time. After a failure no other node is begun; those under way are finished. The
 // error names those that were not begun.
@@ -45,7 +49,9 @@ func (s *session) eachNode(ctx context.Context, views []nodeView, parallel int, 
 		for _, v := range views[next:] {
 			names = append(names, v.Name)
 		}
-		errs = append(errs, errors.New("not begun: "+strings.Join(names, ", ")))
+		for line := range slices.Chunk(names, namesOnALine) {
+			errs = append(errs, errors.New("not begun: "+strings.Join(line, ", ")))
+		}
 	}
 	return errors.Join(errs...)
 }

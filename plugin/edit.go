@@ -28,9 +28,9 @@ func (s *session) editConfig(ctx context.Context, client kubernetes.Interface, o
 		return nil, err
 	}
 	if len(node.left) > 0 {
-		s.note("Left out, for it belongs to node %s alone, or is masked: %s", node.Name, strings.Join(node.left, ", "))
+		s.note("Left out, for it belongs to node %s alone, or may be a secret: %s", node.Name, strings.Join(node.left, ", "))
 	}
-	before, err := configYAML(node.Name, node.shown)
+	before, err := configYAML(node.Name, config.Masked(node.shown))
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (s *session) changed(name string, n *runningNode, content []byte) ([]pushed
 	if after.over != nil {
 		return nil, errors.New("it is a configuration of layers, and was to be a KubeletConfiguration")
 	}
-	patch := patchFrom(n.runs, n.shown, after.tree)
+	patch := patchFrom(config.Masked(n.runs), n.shown, after.tree)
 	if len(patch) == 0 {
 		s.note("Nothing is changed of what %s runs with, so nothing is pushed.", n.Name)
 		return nil, nil

@@ -64,7 +64,7 @@ func TestExpect(t *testing.T) {
 }
 
 func described(c *forecast.Configuration) string {
-	text := "maxPods " + show(*c.MaxPods) + " evictionHard"
+	text := "maxPods " + show("maxPods", *c.MaxPods) + " evictionHard"
 	for _, signal := range slices.Sorted(maps.Keys(c.EvictionHard)) {
 		text += " " + signal + "=" + c.EvictionHard[signal]
 	}

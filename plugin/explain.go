@@ -93,14 +93,16 @@ func (s *session) explain(ctx context.Context, client kubernetes.Interface, name
 		if list == nil {
 			list = []config.Explanation{}
 		}
-		encoder := json.NewEncoder(s.Out)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(struct {
-			Node   string               `json:"node"`
-			Runs   string               `json:"explained"`
-			Fields []config.Explanation `json:"fields"`
-		}{node.Name, runs, list})
+		return s.writeWhole("json", func(to io.Writer) error {
+			encoder := json.NewEncoder(to)
+			encoder.SetEscapeHTML(false)
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(struct {
+				Node   string               `json:"node"`
+				Runs   string               `json:"explained"`
+				Fields []config.Explanation `json:"fields"`
+			}{node.Name, runs, list})
+		})
 	}
 	_, _ = fmt.Fprintf(s.Out, "%s runs %s:\n", node.Name, runs)
 	for _, e := range list {

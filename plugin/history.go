@@ -96,9 +96,9 @@ func (s *session) printEntries(node string, entries []entry, print *genericcliop
 		}
 		list = append(list, printed)
 	}
-	return printer.PrintObj(&unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
+	return s.printWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
 		"apiVersion": "kubelet-supervisor.io/v1", "kind": "NodeAssignments", "metadata": map[string]any{"name": node}, "assignments": list,
-	})}, s.Out)
+	})})
 }
 
 // entryNote says why an entry cannot be gone back to.

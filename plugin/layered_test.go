@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -43,7 +44,11 @@ func (b *bench) pushedLayers(t *testing.T, but ...string) (config.Layers, corev1
 func layersLine(layers config.Layers) string {
 	var words []string
 	for _, layer := range layers.Layers {
-		words = append(words, layer.Name+" ("+layer.From+") "+show(layer.Patch))
+		text, err := json.Marshal(layer.Patch)
+		if err != nil {
+			panic(err)
+		}
+		words = append(words, layer.Name+" ("+layer.From+") "+string(text))
 	}
 	return strings.Join(words, "\n")
 }
@@ -284,9 +289,9 @@ func TestLayeredChanges(t *testing.T) {
 			}
 			var lines []string
 			for _, one := range c.changes() {
-				line := one.path + ": " + show(one.from) + " → " + show(one.to)
+				line := one.path + ": " + show(one.path, one.from) + " → " + show(one.path, one.to)
 				if one.toOwn {
-					line = one.path + ": " + show(one.from) + " → own"
+					line = one.path + ": " + show(one.path, one.from) + " → own"
 				}
 				for word, is := range map[string]bool{" default unlaid": one.byDefault && one.unlaid && !one.toOwn, " kept": one.kept} {
 					if is {

@@ -45,6 +45,11 @@ func (v nodeView) spoke() time.Time { return v.says.Condition.LastHeartbeatTime.
 // words is the condition's message, made printable. It is shown, and nothing is read in it.
 func (v nodeView) words() string { return bounded.Line(v.says.Condition.Message) }
 
+// kubelet is the version that its kubelet says it has, for a person.
+func (v nodeView) kubelet() string {
+	return shorten(bounded.Line(v.Status.NodeInfo.KubeletVersion), 64)
+}
+
 // ready tells whether the Node's kubelet reports to the API server.
 func (v nodeView) ready() bool {
 	return slices.ContainsFunc(v.Status.Conditions, func(c corev1.NodeCondition) bool {

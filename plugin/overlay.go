@@ -170,11 +170,11 @@ func (s *session) reviewLayers(over *layered) {
 			if givesRoot(path) {
 				root, mark = true, "!"
 			}
-			value := show(values[path].value)
+			value := show(path, values[path].value)
 			if values[path].value == nil {
 				value = "null"
 			}
-			s.note("%s %s: %s (%s%s)", mark, bounded.Line(path), value, class, of)
+			s.note("%s %s: %s (%s%s)", mark, fieldName(path), value, class, of)
 		}
 	}
 	if root {

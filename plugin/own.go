@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 // An ownField is a field whose value belongs to one node: two nodes with the same would be wrong, or lost.
@@ -41,11 +42,11 @@ func ownValues(tree map[string]any) []ownField {
 func (d document) shareable() error {
 	for _, layer := range d.over.list() {
 		for _, f := range ownValues(layer.Patch) {
-			return fmt.Errorf("layer %s: %s: %s belongs to one node, for %s; leave it out, for each node has it in its own file", layer.Name, f.path, show(layer.Patch[f.path]), f.why)
+			return fmt.Errorf("layer %s: %s: %s belongs to one node, for %s; leave it out, for each node has it in its own file", layer.Name, f.path, show(f.path, layer.Patch[f.path]), f.why)
 		}
 	}
 	for _, f := range ownValues(d.tree) {
-		return fmt.Errorf("%s: %s belongs to one node, for %s; leave it out, and set it by a flag or a drop-in file of that node", f.path, show(d.tree[f.path]), f.why)
+		return fmt.Errorf("%s: %s belongs to one node, for %s; leave it out, and set it by a flag or a drop-in file of that node", f.path, show(f.path, d.tree[f.path]), f.why)
 	}
 	return nil
 }
@@ -58,17 +59,33 @@ func (d document) forNodes(views []nodeView, wanted nodev1.Assignment) error {
 	return nil
 }
 
-// withoutOwn takes out what belongs to the node that a configuration was read from, and what its kubelet masks, and names it.
+// withoutOwn takes out what belongs to the node that a configuration was read from, and what may be a secret, and names it.
 func withoutOwn(tree map[string]any) (left []string) {
 	for _, f := range ownValues(tree) {
 		left = append(left, f.path)
 		delete(tree, f.path)
 	}
-	if _, is := tree["staticPodURLHeader"]; is {
-		left = append(left, "staticPodURLHeader")
-		delete(tree, "staticPodURLHeader")
+	for _, field := range config.Fields() {
+		if _, is := tree[field.Path]; is && field.Secret { // all of them are at the top
+			left = append(left, field.Path)
+			delete(tree, field.Path)
+		}
 	}
 	return left
+}
+
+// whole refuses a mask, which somebody has copied from what was printed: a node would take it for the value.
+func (d document) whole() error {
+	const words = "%s is masked (%s), so it is not the value; write that, or leave the field out"
+	for _, layer := range d.over.list() {
+		for _, path := range config.MaskedFields(layer.Patch) {
+			return fmt.Errorf("layer %s: "+words, layer.Name, path, config.Mask)
+		}
+	}
+	for _, path := range config.MaskedFields(d.tree) {
+		return fmt.Errorf(words, path, config.Mask)
+	}
+	return nil
 }
 
 // rootFields are those by which a configuration gives the node to somebody: who may ask the kubelet what, and where pods, runtimes and

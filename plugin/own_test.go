@@ -94,7 +94,7 @@ func TestPushEditOfAHostileNode(t *testing.T) {
 		if made := b.pushed(t, configNamespace); len(made) != pushed || (code == 0) != (pushed == 1) {
 			t.Errorf("answer %q: exit code %d, %d ConfigMaps", answer, code, len(made))
 		}
-		contains(t, stderr, "Left out, for it belongs to node n1 alone, or is masked: providerID, address, staticPodURLHeader",
+		contains(t, stderr, "Left out, for it belongs to node n1 alone, or may be a secret: providerID, address, staticPodURL, staticPodURLHeader",
 			"\n  maxPods: 42 (disrupts-pods)\n", "Push this as ConfigMap kubelet-config/workers-")
 		if strings.Contains(stderr, "evil") || strings.Contains(stderr, "AlwaysAllow") {
 			t.Errorf("what the node says goes in:\n%s", stderr)

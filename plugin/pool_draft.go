@@ -116,6 +116,9 @@ func (d draft) writeWarnings(to io.Writer) {
 				warn("layer %s %s", r.Layers[i].Name, bounded.Line(err.Error()))
 				continue
 			}
+			if masked := config.MaskedFields(tree); len(masked) > 0 {
+				warn("layer %s: %s is masked (%s), so it is not the value", r.Layers[i].Name, some(masked, ", "), config.Mask)
+			}
 			layers.Layers = append(layers.Layers, config.Layer{Name: r.Layers[i].Name, Patch: normal})
 		}
 		for _, trap := range layers.Traps(nil) {

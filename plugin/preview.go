@@ -30,7 +30,10 @@ const (
 func (s *session) preview(ctx context.Context, client kubernetes.Interface, views []nodeView, wanted nodev1.Assignment, written document) {
 	texts, impacts := s.previewNodes(ctx, client, views, written)
 	for _, alike := range grouped(texts) {
-		s.note("%s, with %s:\n%s", namesOf(views, alike), wanted, strings.TrimRight(texts[alike[0]], "\n"))
+		s.note("%s, with %s:", namesOf(views, alike), wanted)
+		for line := range strings.Lines(texts[alike[0]]) {
+			s.note("%s", strings.TrimRight(line, "\n"))
+		}
 		var lines []string
 		for _, i := range alike {
 			lines = append(lines, impacts[i])
@@ -104,7 +107,7 @@ func (s *session) previewNode(ctx context.Context, client kubernetes.Interface, 
 	}
 	compared, err := s.compareWith(ctx, client, read, v, written)
 	if err != nil {
-		_, _ = fmt.Fprintf(&text, "  What would change is not known: %v\n", err)
+		_, _ = fmt.Fprintf(&text, "  What would change is not known: %s\n", shorten(bounded.Line(err.Error()), maxError))
 		return text.String(), ""
 	}
 	writeComparison(&text, compared, v)
@@ -162,7 +165,7 @@ func (s *session) compareWith(ctx context.Context, client kubernetes.Interface, 
 		caveats = append(caveats, "The node runs a whole file. What the layers do not set becomes as the node's own file has it, which is not known from here.")
 	}
 	if !exact {
-		caveats = append(caveats, fmt.Sprintf("Defaults are those of Kubernetes %s; the node runs %s.", version, bounded.Line(v.Status.NodeInfo.KubeletVersion)))
+		caveats = append(caveats, fmt.Sprintf("Defaults are those of Kubernetes %s; the node runs %s.", version, v.kubelet()))
 	}
 	c.running, err = s.configz(ctx, client, v.Name)
 	if c.unasked = err; err != nil {

@@ -15,6 +15,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // printFlags are kubectl's -o for objects that a command made or changed. A format that is none ends the command before it does anything.
@@ -56,7 +58,7 @@ func (s *session) printObject(flags *genericclioptions.PrintFlags, did string, o
 		o.printer = printer
 	}
 	if *flags.OutputFormat != "json" {
-		return o.printer.PrintObj(object, s.Out)
+		return s.printWhole(*flags.OutputFormat, o.printer, object)
 	}
 	held, err := untyped(object)
 	o.held = append(o.held, held)
@@ -72,9 +74,14 @@ func (s *session) finish() error {
 	case 0:
 		return nil
 	case 1:
-		return o.printer.PrintObj(&o.held[0], s.Out)
+		return s.printWhole("json", o.printer, &o.held[0])
 	}
-	return o.printer.PrintObj(listOf(o.held), s.Out)
+	return s.printWhole("json", o.printer, listOf(o.held))
+}
+
+// printWhole prints an object for programs.
+func (s *session) printWhole(format string, printer printers.ResourcePrinter, object runtime.Object) error {
+	return s.writeWhole(format, func(to io.Writer) error { return printer.PrintObj(object, to) })
 }
 
 // listOf is the List of kind v1 that kubectl prints.
@@ -102,7 +109,7 @@ func untyped(object runtime.Object) (unstructured.Unstructured, error) {
 	return copied, nil
 }
 
-// A table is printed as kubectl's are. What nodes wrote must be made printable first.
+// A table is printed as kubectl's are, with cells that are lines, and short, whoever wrote them.
 type table struct{ writer *tabwriter.Writer }
 
 func newTable(to io.Writer, header ...string) table {
@@ -114,7 +121,11 @@ func newTable(to io.Writer, header ...string) table {
 }
 
 func (t table) row(cells ...string) {
-	_, _ = fmt.Fprintln(t.writer, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+	shown := make([]string, len(cells))
+	for i, cell := range cells {
+		shown[i] = shorten(bounded.Cell(cell), maxCell)
+	}
+	_, _ = fmt.Fprintln(t.writer, strings.TrimRight(strings.Join(shown, "\t"), "\t"))
 }
 
 func (t table) flush() error { return t.writer.Flush() }

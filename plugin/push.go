@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -96,7 +97,7 @@ func (s *session) push(ctx context.Context, o pushOptions) error {
 	if err != nil {
 		return fmt.Errorf("%s is not pushed: %w", files[0].name, err)
 	}
-	if err := written.shareable(); err != nil {
+	if err := cmp.Or(written.shareable(), written.whole()); err != nil {
 		return fmt.Errorf("%s is not pushed: %w", files[0].name, err)
 	}
 	if err := s.reviewDocument(written); err != nil {
@@ -153,7 +154,7 @@ func (s *session) reviewDocument(d document) error {
 		} else if !known || found.Class.Harmless() {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)", mark, bounded.Line(path), show(values[path]), found.Class))
+		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)", mark, fieldName(path), show(path, values[path]), found.Class))
 	}
 	if len(lines) > 0 {
 		s.note("Not as Kubernetes %s has it by default, where changing it can matter (assign shows what really changes, and what that does):", version)

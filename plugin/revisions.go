@@ -14,7 +14,6 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
-	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // A revision is one of a pool as the controller keeps it.
@@ -78,9 +77,9 @@ func (c layerChange) String() string {
 		if l.value == nil {
 			return "null"
 		}
-		return show(l.value)
+		return show(c.path, l.value)
 	}
-	path := bounded.Line(c.path)
+	path := fieldName(c.path)
 	switch {
 	case c.from == nil:
 		return path + " " + value(c.to)

@@ -1,8 +1,10 @@
 package plugin
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
@@ -146,17 +149,29 @@ func (s *session) describeRevision(p pool, r revision) error {
 		if layer.NodeSelector != "" {
 			of = ", for nodes with " + bounded.Line(layer.NodeSelector)
 		}
-		text, err := yaml.JSONToYAML(layer.Patch)
+		text, err := yaml.JSONToYAML(maskedPatch(layer.Patch))
 		if err != nil {
 			return fmt.Errorf("writing layer %s: %w", layer.Name, err)
 		}
 		_, _ = fmt.Fprintf(s.Out, "Layer %s (%s)%s:\n", layer.Name, bounded.Line(layer.From), of)
 		for line := range strings.Lines(string(text)) {
 			words := strings.TrimLeft(line, " ")
-			_, _ = fmt.Fprintln(s.Out, "  "+strings.Repeat(" ", len(line)-len(words))+bounded.Line(words))
+			_, _ = fmt.Fprintln(s.Out, "  "+strings.Repeat(" ", len(line)-len(words))+shorten(bounded.Line(words), maxCell))
 		}
 	}
 	return nil
+}
+
+// maskedPatch is what a layer sets, as JSON without secrets; null where it does not decode.
+func maskedPatch(patch []byte) []byte {
+	tree, err := config.Decode(patch)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err != nil || encoder.Encode(config.Masked(tree)) != nil {
+		return []byte("null")
+	}
+	return bytes.TrimSpace(text.Bytes())
 }
 
 // printRevisions prints them in the form of a Kubernetes object, kind KubeletPoolRevisions.
@@ -179,14 +194,14 @@ func (s *session) printRevisions(p pool, kept []revision, print *genericclioptio
 		var layers []any
 		for j := range r.Layers {
 			layer := &r.Layers[j]
-			layers = append(layers, map[string]any{"name": layer.Name, "from": layer.From, "nodeSelector": layer.NodeSelector, "patch": string(layer.Patch)})
+			layers = append(layers, map[string]any{"name": layer.Name, "from": layer.From, "nodeSelector": layer.NodeSelector, "patch": string(maskedPatch(layer.Patch))})
 		}
 		printed["layers"] = layers
 		list = append(list, printed)
 	}
-	return printer.PrintObj(&unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
+	return s.printWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
 		"apiVersion": "kubelet-supervisor.io/v1", "kind": "KubeletPoolRevisions", "metadata": map[string]any{"name": p.Name}, "revisions": list,
-	})}, s.Out)
+	})})
 }
 
 // poolsOf are the pools as the core reads them, without their revisions.

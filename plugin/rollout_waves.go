@@ -142,7 +142,7 @@ func (p poolStory) stopError(stop v1alpha1.Stop) error {
 	}
 	lines = append(lines, fmt.Sprintf("kubectl kubelet rollout undo %s     or change %s; the same content is not tried again without kubectl kubelet rollout retry %s",
 		p.Name, layers, p.Name))
-	return fmt.Errorf("%s", strings.Join(lines, "\n  "))
+	return linesError(lines)
 }
 
 // harm says what the node runs that stopped it, and how many others the revision has reached.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -16,10 +17,13 @@ import (
 // Execute runs one command line and gives its exit code: 0, or 1 for everything else, as kubectl has it. The commands that compare,
 // diff and status --exit-code, end with 1 for a difference, and with 2 for everything else; check ends with 3 and 4 for its answers.
 func Execute(ctx context.Context, arguments []string, streams genericiooptions.IOStreams, version string) int {
-	return newSession(streams).execute(ctx, arguments, version)
+	s := newSession(streams)
+	logTo(s.ErrOut)
+	return s.execute(ctx, arguments, version)
 }
 
 func (s *session) execute(ctx context.Context, arguments []string, version string) int {
+	s.printable()
 	s.interrupted = ctx.Done()
 	root := newRoot(s, version)
 	root.SetArgs(arguments)
@@ -33,7 +37,7 @@ func (s *session) execute(ctx context.Context, arguments []string, version strin
 	if code := exitCode(0); errors.As(err, &code) {
 		return int(code)
 	}
-	_, _ = fmt.Fprintln(s.ErrOut, "error:", err)
+	writeError(s.ErrOut, err)
 	if compares(command) {
 		return 2
 	}
@@ -103,6 +107,15 @@ func addVerbosity(flags *pflag.FlagSet) {
 	for _, name := range []string{"v", "vmodule"} {
 		flags.AddGoFlag(all.Lookup(name))
 	}
+}
+
+// logTo has client-go write there what -v asks for: answers of the API server, and with them anybody's text.
+func logTo(to io.Writer) {
+	var all flag.FlagSet
+	klog.InitFlags(&all)
+	_ = all.Set("stderrthreshold", "FATAL") // else errors are written to stderr a second time, as they are
+	klog.LogToStderr(false)
+	klog.SetOutput(to)
 }
 
 func newOptions(s *session) *cobra.Command {

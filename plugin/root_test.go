@@ -26,7 +26,7 @@ func TestConventions(t *testing.T) {
 		stdout    string
 		stderr    string
 	}{
-		{[]string{"stauts"}, 1, "", "Did you mean this?\n\tstatus"},
+		{[]string{"stauts"}, 1, "", "Did you mean this? status"},
 		{[]string{"status", "--no-such"}, 1, "", "unknown flag: --no-such; see kubectl kubelet status --help"},
 		{[]string{"diff", "n1", "--no-such"}, 2, "", "unknown flag"},
 		{[]string{"options"}, 0, "--kubeconfig", ""},

@@ -50,6 +50,7 @@ type session struct {
 }
 
 func newSession(streams genericiooptions.IOStreams) *session {
+	streams.Out, streams.ErrOut = toPeople(streams.Out), toPeople(streams.ErrOut)
 	s := &session{IOStreams: streams, flags: genericclioptions.NewConfigFlags(true), now: time.Now}
 	reader := newNodeReader()
 	s.configz, s.pods, s.summary = reader.configz, reader.pods, reader.summary
@@ -115,5 +116,5 @@ func (s *session) namespace() string {
 
 // note tells a person something beside the result, on stderr.
 func (s *session) note(format string, values ...any) {
-	_, _ = fmt.Fprintf(s.ErrOut, format+"\n", values...)
+	_, _ = fmt.Fprintln(s.ErrOut, sprintf(format, values))
 }

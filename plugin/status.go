@@ -149,7 +149,7 @@ func (s *session) writeStatus(to io.Writer, views []nodeView, columns statusColu
 		t.row(columns.add([]string{"NODE", "ASSIGNED", "ACTIVE", "LAST-KNOWN-GOOD", "OK", "AGE", "MESSAGE"}, "KUBELET", "POOL")...)
 	}
 	for _, v := range views {
-		t.row(columns.add(s.statusRow(v, columns.wide), v.Status.NodeInfo.KubeletVersion, v.poolText())...)
+		t.row(columns.add(s.statusRow(v, columns.wide), v.kubelet(), v.poolText())...)
 	}
 	return t.flush()
 }
@@ -254,9 +254,9 @@ func (s *session) printViews(views []nodeView, print *genericclioptions.PrintFla
 		items = append(items, unstructured.Unstructured{Object: item})
 	}
 	if one && len(items) == 1 {
-		return printer.PrintObj(&items[0], s.Out)
+		return s.printWhole(*print.OutputFormat, printer, &items[0])
 	}
-	return printer.PrintObj(listOf(items), s.Out)
+	return s.printWhole(*print.OutputFormat, printer, listOf(items))
 }
 
 // machine is a view in the form of a Kubernetes object, kind NodeKubeletConfig.

@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -83,18 +82,12 @@ func changedFrom(base, tree map[string]any) map[string]any {
 	return changed
 }
 
-// show writes a value on one line.
-func show(value any) string {
-	if value == nil {
-		return "<unset>"
-	}
-	var text strings.Builder
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return "?"
-	}
-	return bounded.Line(text.String())
-}
+// fieldName is the path of a field, which may be anybody's text, for a person.
+func fieldName(path string) string { return shorten(bounded.Line(path), maxFieldName) }
+
+const maxFieldName = 120 // characters
+
+// show is a value of a field on one line, for a person.
+func show(path string, value any) string { return config.ShowValue(path, value) }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
