@@ -118,7 +118,7 @@ func failureOf(response *http.Response) error {
 func parseConfigz(body []byte) (map[string]any, error) {
 	var answer map[string]map[string]any
 	if err := utiljson.Unmarshal(body, &answer); err != nil {
-		return nil, fmt.Errorf("reading configz: %s", shorten(bounded.Line(err.Error()), maxCause))
+		return nil, fmt.Errorf("reading configz: %s", bounded.Text(bounded.Line(err.Error()), maxCause))
 	}
 	if !shallow(answer, maxDepth) {
 		return nil, fmt.Errorf("reading configz: it is nested deeper than %d; is this a kubelet?", maxDepth)

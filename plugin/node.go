@@ -47,7 +47,7 @@ func (v nodeView) words() string { return bounded.Line(v.says.Condition.Message)
 
 // kubelet is the version that its kubelet says it has, for a person.
 func (v nodeView) kubelet() string {
-	return shorten(bounded.Line(v.Status.NodeInfo.KubeletVersion), 64)
+	return bounded.Text(bounded.Line(v.Status.NodeInfo.KubeletVersion), 64)
 }
 
 // ready tells whether the Node's kubelet reports to the API server.

@@ -83,9 +83,9 @@ func changedFrom(base, tree map[string]any) map[string]any {
 }
 
 // fieldName is the path of a field, which may be anybody's text, for a person.
-func fieldName(path string) string { return shorten(bounded.Line(path), maxFieldName) }
+func fieldName(path string) string { return bounded.Text(bounded.Line(path), maxFieldName) }
 
-const maxFieldName = 120 // characters
+const maxFieldName = 120 // bytes
 
 // show is a value of a field on one line, for a person.
 func show(path string, value any) string { return config.ShowValue(path, value) }

@@ -13,7 +13,7 @@ import (
 const rulesPage = "docs/why/rules.md"
 
 // untested is in how many rules something has no test. It may only fall.
-const untested = 2
+const untested = 1
 
 var (
 	ruleHeading = regexp.MustCompile(`(?m)^## (\d+)\. `)
