@@ -118,7 +118,7 @@ func attacksInNamespaces() []attack {
 	const admin, everywhere = "namespace administrator", "editor everywhere"
 	revision := post(revisions, revisionOf("attacks-evil", ""))
 	assign := merge(n1, assignEvil)
-	asController := as(controllerUser, controllerGroups, assign)
+	asController := as(controllerAccount, []string{"system:serviceaccounts", "system:serviceaccounts:kubelet-supervisor"}, assign)
 	loose := withToken("kubelet-supervisor", "kubelet-supervisor-controller", assign)
 	role := func(rule string) deed {
 		return post(inConfig+"/roles", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"attacks"},"rules":[`+rule+`]}`)
