@@ -33,7 +33,7 @@ func attacksOnConfigMaps() []attack {
 		{54, who, apply(assignedMap, appliedMap("attacks-config")), "policy"},
 		{55, who, post(configMaps, mapCalled(`"name":"kube-root-ca.crt"`)), "policy"},
 		{56, who, merge(assignedMap, labelled("example.com/team", "a")), "yes"},
-		{57, who, merge(assignedMap, finalized), "yes"}, // L4 of the review: it blocks the deletion, no more
+		{57, who, merge(assignedMap, finalized), "policy"},
 		{58, who, merge(assignedMap, labelled("kubelet-supervisor.io/pool", "attacks-pool")), "policy"},
 		{59, who, merge(assignedMap, labelled("kubelet-supervisor.io/purpose", "configuration")), "yes"}, // L4: labels are free
 	}
@@ -50,7 +50,7 @@ func attacksOnPools() []attack {
 		{69, pooler, merge(thePool, `{"status":{"observedGeneration":77}}`), "yes"}, // the API server drops it
 		{71, pooler, remove(pools), "policy"},
 		{72, pooler, merge(thePool, ownedByNobody), "policy"},
-		{73, pooler, merge(thePool, finalized), "yes"}, // L4
+		{73, pooler, merge(thePool, finalized), "policy"},
 		{74, pooler, merge(thePool, `{"metadata":{"annotations":{"kubernetes.io/change-cause":"CHG-1234 approved by the CISO"}}}`), "policy"}, // L3; or "yes", where history does not show it
 		{78, reviser, post(revisions, revisionOf("attacks-evil", "attacks-pool")), "policy"},
 		{79, reviser, post(revisions, revisionOf("attacks-evil", "")), "yes"}, // nobody takes it for a revision
@@ -118,7 +118,7 @@ func attacksInNamespaces() []attack {
 	const admin, everywhere = "namespace administrator", "editor everywhere"
 	revision := post(revisions, revisionOf("attacks-evil", ""))
 	assign := merge(n1, assignEvil)
-	asController := as(controllerAccount, []string{"system:serviceaccounts", "system:serviceaccounts:kubelet-supervisor"}, assign)
+	asController := as(controllerAccount, nil, assign)
 	loose := withToken("kubelet-supervisor", "kubelet-supervisor-controller", assign)
 	role := func(rule string) deed {
 		return post(inConfig+"/roles", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"attacks"},"rules":[`+rule+`]}`)
