@@ -237,6 +237,43 @@ func TestFieldsThatComeLater(t *testing.T) {
 	})
 }
 
+// The last word of the process before may come after the first of this one: a network that was cut delivers it when it is back (seen in a soak).
+func TestTheLastWordOfTheProcessBefore(t *testing.T) {
+	for name, test := range map[string]struct {
+		before string
+		looks  bool
+	}{"it was not heard": {"Active", true}, "it was": {"Stopped", false}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := newFakeAPI()
+				first := publish(t, api)
+				first.Offer(report("Unknown", "Stopped", "ns/a/kubelet"))
+				elapse(time.Second)
+				late := api.node.DeepCopy()
+				first.Offer(report("True", test.before, "ns/a/kubelet"))
+				elapse(time.Minute)
+				first.stop()
+				api.asked()
+
+				p := publish(t, api)
+				p.Offer(report("True", "Active", "ns/b/kubelet"))
+				elapse(10 * time.Second)
+				if test.looks {
+					api.change(func() { api.node = late })
+				}
+				api.asked()
+				elapse(2 * time.Minute)
+				if looked := strings.Contains(api.asked(), "get"); looked != test.looks {
+					t.Errorf("it looks soon: %v", looked)
+				}
+				if got := nodev1.ConditionOf(api.node); got.Reason != "Active" {
+					t.Errorf("the Node shows %v", got)
+				}
+			})
+		})
+	}
+}
+
 // A patch that nobody answered may be made after the next one: a network that was cut delivers it when it is back.
 func TestALatePatchIsPublishedOver(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -315,6 +315,9 @@ func (p *Publisher) meet(ctx context.Context) error {
 		return err
 	}
 	p.node = &seenNode{uid: node.UID, says: nodev1.Read(node)}
+	if says := &p.node.says; p.patched.IsZero() && says.Supervised && says.Status.Reason != nodev1.ReasonStopped {
+		p.soon = min(checkSoon, p.options.CheckEvery) // the process before has not said its last word, which may be under way
+	}
 	return nil
 }
 
