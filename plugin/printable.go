@@ -52,8 +52,8 @@ func sprintf(format string, values []any) string {
 func writeError(to io.Writer, err error) {
 	mark := "error: "
 	for _, one := range joinedErrors(err) {
-		lines, is := one.(linesError)
-		if !is {
+		var lines linesError
+		if !errors.As(one, &lines) {
 			lines = linesError{strings.Join(strings.Fields(one.Error()), " ")}
 		}
 		for i, line := range lines {

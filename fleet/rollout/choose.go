@@ -25,29 +25,34 @@ func (d *decision) choose(p *pool) {
 	d.join(p)
 	d.untaint(p)
 	if !p.Spec.Rollout.Paused && p.doubt == "" {
+		d.moveBack(p)
 		if !p.holds() {
 			d.consent(p)
 			d.drain(p)
 			d.mend(p)
 		}
-		d.moveAll(p)
+		d.moveAhead(p)
 	}
 	d.takeBack(p)
 }
 
-// moveAll assigns the target as far as it may go now. What is refused holds up who needs it on the way back, and everybody on the way ahead.
-func (d *decision) moveAll(p *pool) {
+// moveBack gives nodes what their cohort has completed before: who goes ahead finds less room for it.
+func (d *decision) moveBack(p *pool) {
 	switch {
 	case p.target.stable:
 		d.move(p, WhyBack, func(m *member) bool { return m.class == Old && m.superseded })
-		if p.refused == "" && p.recoils == "" {
-			d.move(p, WhyLate, func(m *member) bool { return m.class == Late && m.node.Ready })
-		}
-		return
 	case p.target.completed:
 		d.move(p, WhyBack, func(m *member) bool { return p.goes(m) && m.trusted })
 	}
-	if p.target.stopped == nil && p.refused == "" && p.wavers == "" {
+}
+
+// moveAhead assigns the target as far as it may go now. What is refused holds up who needs it on the way back, and everybody on the way ahead.
+func (d *decision) moveAhead(p *pool) {
+	switch {
+	case p.refused != "":
+	case p.target.stable && p.recoils == "":
+		d.move(p, WhyLate, func(m *member) bool { return m.class == Late && m.node.Ready })
+	case !p.target.stable && p.target.stopped == nil && p.wavers == "":
 		d.move(p, WhyMove, func(m *member) bool { return p.goes(m) && !(p.target.completed && m.trusted) })
 	}
 }
@@ -57,8 +62,8 @@ func (p *pool) goes(m *member) bool {
 	return m.class == Old && (m.node.Ready || m.superseded || p.target.completed)
 }
 
-// mend gives a blocked node whose labels have changed the variant that it should have by now: that may be the cure. It needs no room, for it
-// is the same node at the same risk.
+// mend gives a blocked node whose labels have changed the variant that it should have by now: that may be the cure. It needs no room in the wave, for
+// it is the same node at the same risk, unless another node of the cohort is.
 func (d *decision) mend(p *pool) {
 	if p.target.stopped != nil || p.maxUnavailable() == 0 {
 		return
@@ -69,7 +74,9 @@ func (d *decision) mend(p *pool) {
 	}
 	for i := range p.members {
 		m := &p.members[i]
-		if m.outgrew(p) && m.lacks == "" && len(p.writes) < rate && !d.written(p, m.node) && d.passes(p, m, why) {
+		c := &p.cohorts[m.cohort]
+		isOne := m.trusted || c.proven > 0 || c.atRisk <= 1
+		if m.outgrew(p) && isOne && m.lacks == "" && len(p.writes) < rate && !d.written(p, m.node) && d.passes(p, m, why) {
 			d.assign(p, m, why, m.want)
 		}
 	}

@@ -104,13 +104,20 @@ func (v *view) lacks(p *Pool, status *v1alpha1.KubeletPoolStatus, n *Node) bool 
 	if status.Target.Local {
 		return n.Source != "" && n.Source != nodev1.Local
 	}
-	all := append(slices.Clone(p.Revisions), v.plan.Revisions...)
-	at := slices.IndexFunc(all, func(r Revision) bool { return r.Pool == p.Name && r.Hash == status.Target.Hash && !r.Tampered })
-	want := nodev1.Local
-	if at >= 0 {
-		want = all[at].SourceFor(n.Labels)
+	want := v.gives(p, status.Target.Hash, n)
+	return want != "" && n.Source != want && !(n.Source == "" && want == nodev1.Local) && (n.Retry.Pool != p.Name || n.Retry.Hash != status.Target.Hash)
+}
+
+// gives is what a node gets of a revision; nothing where that is not known.
+func (v *view) gives(p *Pool, hash string, n *Node) string {
+	for _, all := range [][]Revision{p.Revisions, v.plan.Revisions} {
+		for i := range all {
+			if r := &all[i]; r.Pool == p.Name && r.Hash == hash && !r.Tampered {
+				return r.SourceFor(n.Labels)
+			}
+		}
 	}
-	return at >= 0 && n.Source != want && !(n.Source == "" && want == nodev1.Local) && (n.Retry.Pool != p.Name || n.Retry.Hash != status.Target.Hash)
+	return ""
 }
 
 // goesBack: it gets what its pool has completed before.

@@ -74,7 +74,7 @@ func (v *view) young(n *Node) bool {
 		return false
 	}
 	stable := v.status(p).Stable
-	return stable != nil && stable.Revision != 0 && (n.Source == "" && n.Mark.Pool == "" || n.Mark.Pool == p.Name && n.Retry.Hash == targetHash(*stable))
+	return stable != nil && stable.Revision != 0 && (n.Source == "" && n.Mark.Pool == "" || n.Mark.Pool == p.Name && (n.Retry.Hash == targetHash(*stable) || n.Source == v.gives(p, stable.Hash, n)))
 }
 
 func owned(n *Node) bool { return n.Mark.Pool != "" && n.Mark.Assignment == n.Source }

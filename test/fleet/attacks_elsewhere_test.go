@@ -59,6 +59,7 @@ var elsewhere = map[int]string{
 
 // otherAttacks has the rest of the review, each with its test. What has no request to the API server is not in TestAttacks.
 var otherAttacks = map[string]string{
+	"a Role that somebody has prepared for assign":                   "plugin.TestGrantThatSomebodyPrepared",
 	"a kubelet redirects, and hears the token":                       "plugin.TestHostileKubelets, plugin.TestNoCommandFollowsARedirect",
 	"configz with escapes, depth, loops, and redirects to the API":   "plugin.TestHostileKubelets",
 	"200 KiB in the annotations of a node":                           "test/e2e.TestHostileNode",

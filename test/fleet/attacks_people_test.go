@@ -27,8 +27,8 @@ const (
 	assignedMap   = configMaps + "/attacks-config"
 	systemMap     = "/api/v1/namespaces/kube-system/configmaps/attacks-config"
 	revisions     = "/apis/apps/v1/namespaces/kubelet-config/controllerrevisions"
-	pools         = "/apis/kubelet-supervisor.io/v1alpha1/kubeletpools"
-	thePool       = pools + "/attacks-pool"
+	allPools      = "/apis/kubelet-supervisor.io/v1alpha1/kubeletpools"
+	thePool       = allPools + "/attacks-pool"
 	policies      = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/" + packaging.Policy
 	bindings      = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/" + packaging.Policy
 	inConfig      = "/apis/rbac.authorization.k8s.io/v1/namespaces/kubelet-config"

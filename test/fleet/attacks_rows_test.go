@@ -44,11 +44,11 @@ func attacksOnPools() []attack {
 	const pooler, reviser = "writer of pools", "writer of revisions"
 	create := `{"apiVersion":"kubelet-supervisor.io/v1alpha1","kind":"KubeletPool","metadata":{"name":"attacks-more"},"spec":{"selector":{"matchLabels":{"a":"b"}},"layers":[{"name":"a","inline":{"maxPods":9}}]}}`
 	return []attack{
-		{64, "operator of n1", post(pools, create), "policy"},
+		{64, "operator of n1", post(allPools, create), "policy"},
 		{66, pooler, apply(thePool, `{"apiVersion":"kubelet-supervisor.io/v1alpha1","kind":"KubeletPool","metadata":{"name":"attacks-pool"},"spec":{"priority":9}}`), "policy"},
 		{67, pooler, merge(thePool+"/status", `{"status":{"observedGeneration":77}}`), "policy"},
 		{69, pooler, merge(thePool, `{"status":{"observedGeneration":77}}`), "yes"}, // the API server drops it
-		{71, pooler, remove(pools), "policy"},
+		{71, pooler, remove(allPools), "policy"},
 		{72, pooler, merge(thePool, ownedByNobody), "policy"},
 		{73, pooler, merge(thePool, finalized), "policy"},
 		{74, pooler, merge(thePool, `{"metadata":{"annotations":{"kubernetes.io/change-cause":"CHG-1234 approved by the CISO"}}}`), "policy"}, // L3; or "yes", where history does not show it

@@ -39,7 +39,7 @@ type deed func(a *attacks, who *person) (code int, answer string)
 //   - 162, that a viewer writes nothing: each act of TestRights is tried by a viewer, here and in test/e2e.
 //
 // A row fails with what was wanted, and with the answer. One alone: -run 'TestAttacks/^139$'. The attacks of the review that are no single requests are
-// in otherAttacks, each with its test. A prepared Role that assign takes for its own (L1) is not among them yet.
+// in otherAttacks, each with its test.
 func TestAttacks(t *testing.T) {
 	a := newAttacks(t)
 	people := a.people()
@@ -66,6 +66,11 @@ func TestAttacks(t *testing.T) {
 	for number := 1; number <= 179; number++ {
 		if seen[number] != 1 {
 			t.Errorf("attack %d is in %d places, want one row, or one line of elsewhere", number, seen[number])
+		}
+	}
+	for attack, test := range otherAttacks {
+		if !strings.Contains(test, "Test") && !strings.Contains(test, "rule") {
+			t.Errorf("%s: no test is named: %s", attack, test)
 		}
 	}
 }
