@@ -75,7 +75,7 @@ demo-program: parts-node build
 
 # what make test is, what takes too long for it, and what a machine of make test-fresh cannot do
 TESTS     := vet lint parts test-unit test-differential test-packages test-systemd test-e2e
-LONG      := fuzz test-lives test-differential-long test-pure test-crash-points test-reproducible test-release bench-check test-demo test-e2e-long test-kubeadm
+LONG      := fuzz test-lives test-hostile test-differential-long test-pure test-crash-points test-reproducible test-release bench-check test-demo test-e2e-long test-kubeadm
 NOT_FRESH := test-systemd
 TARGETS   ?= $(filter-out $(NOT_FRESH),$(TESTS))
 
@@ -129,6 +129,10 @@ test-unit: ## unit tests with the race detector (but for pure packages); where t
 	CGO_ENABLED=1 KUBELET_SUPERVISOR_PARTS="$(PARTS)" KUBELET_SUPERVISOR_TEST_KUBELET="$$(ls "$(PARTS)/kubelet-1.36.3" 2>/dev/null || :)" \
 	  test/again/again.sh go test -race -timeout 20m $(TEST) $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 	go test -timeout 20m $(TEST) $(PURE) 2>&1 | test/report.sh
+
+.PHONY: test-hostile
+test-hostile: ## every command of the plugin against everything that a hostile node, kubelet or writer may answer
+	go test -tags long -timeout 60m -run Hostile ./plugin 2>&1 | test/report.sh
 
 .PHONY: test-pure
 test-pure: ## the pure packages with the race detector

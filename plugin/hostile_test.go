@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -239,7 +240,7 @@ func TestHostileKubelets(t *testing.T) {
 	all := hostilities(api.URL, elsewhere)
 	for who, user := range thief.Users {
 		d := newDesk(t, api.URL, user)
-		for _, row := range commandLines {
+		for line, row := range commandLines {
 			if !row.asks {
 				continue
 			}
@@ -248,7 +249,11 @@ func TestHostileKubelets(t *testing.T) {
 			d.run(row.line)
 			asked, _ := api.heard()
 			d.patience = time.Second / 10
-			for kind, answer := range all {
+			for at, kind := range slices.Sorted(maps.Keys(all)) {
+				answer := all[kind]
+				if !thorough && (line+at)%6 != 0 {
+					continue
+				}
 				if who != "token" && !strings.Contains(kind, " to ") { // how the token came makes a difference to redirects alone
 					continue
 				}

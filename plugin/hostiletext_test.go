@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -48,8 +49,10 @@ var ownText = []string{"options", "version", "package-files", "pool", "rollout",
 // A hostile node, or whoever writes a ConfigMap or a pool, gets neither a character that does not show, nor a line without end, nor a line that
 // looks like another's, nor a secret through any command of the plugin, and holds none up (rule 28). A new command needs a row.
 func TestHostileTextInEveryCommand(t *testing.T) {
-	lines := hostileLines(t)
-	for kind, makes := range hostileWorlds() {
+	lines, turn := hostileLines(t), 0
+	worlds := hostileWorlds()
+	for _, kind := range slices.Sorted(maps.Keys(worlds)) {
+		makes := worlds[kind]
 		t.Run(kind, func(t *testing.T) {
 			for _, command := range commandsOf(newRoot(newBench(t).session, "test"), "") {
 				if slices.Contains(ownText, command.path) {
@@ -60,7 +63,15 @@ func TestHostileTextInEveryCommand(t *testing.T) {
 					t.Errorf("kubectl kubelet %s has no row in hostileLines", command.path)
 				}
 				for _, row := range rows {
-					for _, format := range command.formats(strings.Contains(kind, "short")) {
+					formats := command.formats(strings.Contains(kind, "short"))
+					turn++
+					if !thorough && turn%4 != 0 {
+						continue
+					}
+					if !thorough {
+						formats = formats[turn/4%len(formats):][:1]
+					}
+					for _, format := range formats {
 						arguments := append(strings.Fields(command.path), strings.Fields(row)...)
 						if format != "" {
 							arguments = append(arguments, "-o", format)
