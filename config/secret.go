@@ -59,6 +59,9 @@ func maskedValue(path string, value any) any {
 		}
 		return masked
 	case string:
+		if path != "" && path != "kind" && path != "apiVersion" && !IsField(path) { // the name may be misspelt
+			return Mask
+		}
 		if !secret(path) {
 			return userInURL.ReplaceAllString(v, "://"+Mask+"@")
 		}

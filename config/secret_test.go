@@ -16,6 +16,7 @@ func TestMasked(t *testing.T) {
 	}{
 		"headers":             {"staticPodURLHeader: {A: [s3cret, s3cret], B: []}", `{"staticPodURLHeader":{"A":["<masked>","<masked>"],"B":[]}}`, []string{"staticPodURLHeader.A"}},
 		"headers of one kind": {"staticPodURLHeader: s3cret", `{"staticPodURLHeader":"<masked>"}`, []string{"staticPodURLHeader"}},
+		"a misspelt name":     {"staticPodURLHeaders: {A: [s3cret]}\nmaxPods: 3", `{"maxPods":3,"staticPodURLHeaders":{"A":["<masked>"]}}`, []string{"staticPodURLHeaders.A"}},
 		"a number":            {"staticPodURLHeader: {A: [1]}", `{"staticPodURLHeader":{"A":["<masked>"]}}`, []string{"staticPodURLHeader.A"}},
 		"a URL":               {"staticPodURL: https://host/?token=s3cret", `{"staticPodURL":"<masked>"}`, []string{"staticPodURL"}},
 		"a user in a URL": {"imageServiceEndpoint: tcp://me:s3cret@host/x", `{"imageServiceEndpoint":"tcp://<masked>@host/x"}`,

@@ -135,6 +135,9 @@ func (s *session) findTarget(ctx context.Context, client kubernetes.Interface, w
 	if err != nil {
 		return target{}, fmt.Errorf("ConfigMap %s/%s is not assigned: %w", wanted.Namespace, wanted.Name, err)
 	}
+	if err := written.whole(); err != nil {
+		return target{}, fmt.Errorf("ConfigMap %s/%s is not assigned: %w", wanted.Namespace, wanted.Name, err)
+	}
 	t := target{written: written, goal: goalOf(wanted, configMap, o.wait.until == "good")}
 	if configMap.Immutable != nil && *configMap.Immutable {
 		t.pin = string(configMap.UID)

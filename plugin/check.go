@@ -122,7 +122,7 @@ func (s *session) documentToCheck(ctx context.Context, client kubernetes.Interfa
 		if err != nil {
 			return document{}, fmt.Errorf("ConfigMap %s/%s: %w", wanted.Namespace, wanted.Name, err)
 		}
-		return written, nil
+		return written, written.whole()
 	}
 	files, err := s.pushFiles(ctx, client, pushOptions{files: o.files})
 	if err != nil {
@@ -136,5 +136,5 @@ func (s *session) documentToCheck(ctx context.Context, client kubernetes.Interfa
 	if err != nil {
 		return document{}, fmt.Errorf("%s: %w", files[0].name, err)
 	}
-	return written, nil
+	return written, written.whole()
 }

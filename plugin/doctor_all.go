@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ func (d *diagnosis) examineAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.examineRecords(views)
+	d.examineRecords(views, pools)
 	return nil
 }
 
@@ -50,10 +51,11 @@ func (d *diagnosis) noteBinding(ctx context.Context) {
 
 // examineRecords compares what each Node is assigned with the record of the plugin and the mark of the controller. Both can be forged by whoever
 // could assign, so that they account for an assignment is no proof.
-func (d *diagnosis) examineRecords(views []nodeView) {
+func (d *diagnosis) examineRecords(views []nodeView, pools []pool) {
 	left := 0
 	for _, v := range views {
-		if why := v.unaccounted(); why != "" {
+		owned := slices.ContainsFunc(pools, func(p pool) bool { return p.Name == v.memberOf() })
+		if why := v.unaccounted(); why != "" && !owned {
 			left++
 			d.note("node %s: %s", v.Name, why)
 		}
@@ -66,11 +68,8 @@ func (d *diagnosis) examineRecords(views []nodeView) {
 	}
 }
 
-// unaccounted says what neither the record nor the mark of a Node accounts for; "" where one of them does.
+// unaccounted says what the record of a Node does not account for; "" where it does.
 func (v nodeView) unaccounted() string {
-	if v.memberOf() != "" {
-		return ""
-	}
 	current, ok := v.current()
 	entries, err := v.record()
 	switch {

@@ -31,7 +31,6 @@ func TestDoctorListsWhatNothingAccountsFor(t *testing.T) {
 	const a, b = "kubelet-config/a/kubelet", "kubelet-config/b/kubelet"
 	objects := append(policies(t), namespaceOf(map[string]string{enforceLabel: restricted}),
 		annotated("by-person", map[string]string{nodev1.ConfigSourceAnnotation: a, recordAnnotation: `[{"source":"` + a + `","by":"alice"}]`}),
-		annotated("by-pool", map[string]string{nodev1.ConfigSourceAnnotation: a, rollout.MarkAnnotation: `{"pool":"p","assignment":"` + a + `","attempt":1}`}),
 		annotated("by-nobody", nil),
 		annotated("reset", map[string]string{recordAnnotation: `[{"source":"` + a + `"},{"source":"local"}]`}))
 	objects[1].(*admissionregistrationv1.ValidatingAdmissionPolicyBinding).CreationTimestamp = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -39,9 +38,10 @@ func TestDoctorListsWhatNothingAccountsFor(t *testing.T) {
 	contains(t, stdout, "ok      namespace kubelet-config admits no privileged pod",
 		"ok      the admission policy kubelet-supervisor-assignment limits who may assign",
 		"note    the binding of the admission policy kubelet-supervisor-assignment exists since 2026-01-02T03:04:05Z",
-		"ok      the record or the pool of each of 4 nodes accounts for what it is assigned")
+		"ok      the record or the pool of each of 3 nodes accounts for what it is assigned")
 
 	objects = append(objects,
+		annotated("no-such-pool", map[string]string{nodev1.ConfigSourceAnnotation: a, rollout.MarkAnnotation: `{"pool":"p","assignment":"` + a + `","attempt":1}`}),
 		annotated("unrecorded", map[string]string{nodev1.ConfigSourceAnnotation: a}),
 		annotated("another", map[string]string{nodev1.ConfigSourceAnnotation: b, recordAnnotation: `[{"source":"` + a + `"}]`}),
 		annotated("taken", map[string]string{recordAnnotation: `[{"source":"` + a + `"}]`}),
@@ -50,6 +50,7 @@ func TestDoctorListsWhatNothingAccountsFor(t *testing.T) {
 	stdout, _ = newBench(t, objects...).do(t, "doctor", "--all")
 	contains(t, stdout, "note    node another: it is assigned "+b+", and the last record is of "+a,
 		"note    node left-pool: it is assigned "+b+" without a record",
+		"note    node no-such-pool: it is assigned "+a+" without a record",
 		"note    node taken: its assignment "+a+" was removed without a record",
 		"note    node unreadable: it is assigned "+a+", and its record cannot be read",
 		"note    node unrecorded: it is assigned "+a+" without a record",

@@ -28,6 +28,16 @@ func TestPushRefusesAMask(t *testing.T) {
 	}
 }
 
+// A mask in a ConfigMap that somebody has made from what was printed is not assigned.
+func TestAssignRefusesAMask(t *testing.T) {
+	b := newBench(t, knowing(localNode("n1")), configMapOf("printed", header+"staticPodURL: <masked>\n"))
+	code, _, stderr := b.run(t, "assign", "n1", "--config", "kubelet-config/printed", "--yes")
+	if code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	contains(t, stderr, "ConfigMap kubelet-config/printed is not assigned: staticPodURL is masked")
+}
+
 // What was printed of a node can be edited and pushed: what is masked in it is as the node has it.
 func TestPushAgainstWhatWasPrinted(t *testing.T) {
 	b := newBench(t, knowing(localNode("n1")))

@@ -72,6 +72,9 @@ func readPatch(document []byte, unset []string) (string, error) {
 	if err := checkPatch(tree); err != nil {
 		return "", err
 	}
+	if masked := config.MaskedFields(tree); len(masked) > 0 {
+		return "", fmt.Errorf("%s is masked (%s), so it is not the value", masked[0], config.Mask)
+	}
 	text, err := canonical(tree)
 	if err != nil {
 		return "", err

@@ -78,9 +78,12 @@ func TestInvalidSpec(t *testing.T) {
 		"two layers of one name": {func(w *table) {
 			w.pool.Spec.Layers = append(w.pool.Spec.Layers, w.pool.Spec.Layers[0])
 		}, ReasonInvalidSpec, "spec.layers[fleet]: two layers have this name"},
-		"unset below a value":           {func(w *table) { w.pool.Spec.Layers[0].Unset = []string{"maxPods.a"} }, ReasonInvalidSpec, "unset maxPods.a"},
-		"a pin that is not there":       {func(w *table) { w.pool.Spec.Rollout.Pin = pinned(9) }, ReasonInvalidSpec, "there is no revision 9"},
-		"a layer that is not there":     {func(w *table) { w.fromConfigMap(Layer{Missing: true}) }, ReasonLayerMissing, "kubelet-config/fleet/kubelet"},
+		"unset below a value":       {func(w *table) { w.pool.Spec.Layers[0].Unset = []string{"maxPods.a"} }, ReasonInvalidSpec, "unset maxPods.a"},
+		"a pin that is not there":   {func(w *table) { w.pool.Spec.Rollout.Pin = pinned(9) }, ReasonInvalidSpec, "there is no revision 9"},
+		"a layer that is not there": {func(w *table) { w.fromConfigMap(Layer{Missing: true}) }, ReasonLayerMissing, "kubelet-config/fleet/kubelet"},
+		"a layer with a mask": {func(w *table) {
+			w.fromConfigMap(ReadLayer(map[string]string{"kubelet": "staticPodURL: <masked>"}, "kubelet", "1"))
+		}, ReasonInvalidSpec, "staticPodURL is masked"},
 		"a layer without the key":       {func(w *table) { w.fromConfigMap(ReadLayer(nil, "kubelet", "1")) }, ReasonInvalidSpec, `it has no key "kubelet"`},
 		"a layer that is not known yet": {func(w *table) { w.fromConfigMap(); w.world.Layers = nil }, ReasonRolling, ""},
 	} {
