@@ -97,7 +97,7 @@ type parts struct {
 func newController(p parts) *Controller {
 	return &Controller{cached: p.cached, live: p.live, writer: p.writer, leader: p.leader, monotonic: p.monotonic, serverTime: p.serverTime,
 		events: p.events, metrics: p.metrics, log: p.log, limiter: flowcontrol.NewTokenBucketRateLimiter(patchesPerSecond, 1),
-		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), kept: newKeptView(p.monotonic()), turned: turnedView{},
+		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), kept: newKeptView(p.monotonic()), turned: turnedView{}, unbound: newUnbound(p.monotonic),
 		denied: newDenials(), refusedRevisions: newRefusals(refusedFirst, refusedFor), refusedVariants: newRefusals(refusedFirst, refusedFor),
 		refusedStatuses: newRefusals(refusedFirst, refusedFor), refusedBudgets: newRefusals(refusedFirst, refusedFor),
 		refusedRecords: newRefusals(collectEvery, uncollectedFor), refusedDeletions: newRefusals(collectEvery, uncollectedFor),

@@ -26,6 +26,7 @@ type unbound struct {
 	lock  sync.Mutex
 	waits map[types.UID]bool
 	left  map[types.UID]time.Duration // when they were bound or deleted
+	swept time.Duration
 }
 
 func newUnbound(monotonic func() time.Duration) *unbound {
@@ -79,6 +80,10 @@ func (u *unbound) leaves(object any) {
 	now := u.monotonic()
 	delete(u.waits, p.GetUID())
 	u.left[p.GetUID()] = now
+	if now-u.swept < time.Minute {
+		return
+	}
+	u.swept = now
 	for uid, at := range u.left {
 		if now-at > boundFor {
 			delete(u.left, uid)
@@ -89,6 +94,6 @@ func (u *unbound) leaves(object any) {
 func (u *unbound) had(uid types.UID) bool {
 	u.lock.Lock()
 	defer u.lock.Unlock()
-	_, left := u.left[uid]
-	return left || u.waits[uid]
+	at, left := u.left[uid]
+	return left && u.monotonic()-at <= boundFor || u.waits[uid]
 }

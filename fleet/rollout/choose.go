@@ -75,8 +75,9 @@ func (d *decision) mend(p *pool) {
 	for i := range p.members {
 		m := &p.members[i]
 		c := &p.cohorts[m.cohort]
-		isOne := m.trusted || c.proven > 0 || c.atRisk <= 1
+		isOne := m.trusted || c.proven > 0 || c.atRisk == 0
 		if m.outgrew(p) && isOne && m.lacks == "" && len(p.writes) < rate && !d.written(p, m.node) && d.passes(p, m, why) {
+			c.atRisk++
 			d.assign(p, m, why, m.want)
 		}
 	}

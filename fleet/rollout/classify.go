@@ -47,7 +47,7 @@ type cohort struct {
 	minor, arch, layers string
 	source              string // its variant of the target
 	nodes, proven       int
-	dead                int  // were not Ready when they were assigned the target a while ago, and are not
+	dead                int  // were not Ready when they were assigned the target, and are not: they may come back together
 	atRisk, idle        int  // idle: of those at risk, the ones that wait for their pods and have no word of ours
 	inWaves             bool // somebody of it is in the waves
 }

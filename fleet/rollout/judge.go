@@ -115,6 +115,7 @@ func (d *decision) worst(p *pool) *harm {
 			candidate(0, harm{at, n.Name, n.Reason, n.Failure})
 		case s.lost(n):
 			candidate(1, harm{at, n.Name, reasonLost, "it was held, cordoned or taken away while it was " + ailment(n)})
+		case s.goes(n):
 		case s.Ill && s.WasReady && s.IllFor >= p.rules.unreadyAfter && s.Phase != Failed:
 			if unwell++; worst == nil {
 				worst = n
@@ -154,6 +155,11 @@ func (s *Seen) lost(n *Node) bool {
 		return false
 	}
 	return s.Phase == Failed || s.Ill && (!s.AsideFirst || n.Ready)
+}
+
+// goes: a cloud takes it away, or its host shuts down, and it was so before it became ill: that says nothing of its configuration.
+func (s *Seen) goes(n *Node) bool {
+	return n.Leaving && !n.Ready && s.AsideFirst && s.Phase != Failed && ailment(n) == reasonNotReady
 }
 
 func ailment(n *Node) string {
@@ -214,6 +220,7 @@ func (d *decision) hold(p *pool) string {
 		switch {
 		case at && (n.Reason == nodev1.ReasonRolledBack || n.Reason == nodev1.ReasonEnvironmentFailing):
 			say(n.Name + " is " + n.Reason)
+		case s.goes(n):
 		case s.WasReady && !n.Ready:
 			trouble = "is not Ready"
 		case n.Pressure&^s.Pressure != 0 && at:

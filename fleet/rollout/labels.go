@@ -37,8 +37,11 @@ func (d *decision) labelsMoved(p *pool, m *member) bool {
 	}
 	s.Asks = now
 	if s.AsksFor >= labelsStill {
-		s.Relabelled = false
+		s.Relabelled, s.Restless = false, 0
 		return false
+	}
+	if s.Relabelled && !p.classified {
+		s.Restless += d.w.Elapsed
 	}
 	n := m.node
 	return s.Relabelled || p.recorded(n, now.target) && n.Source != m.want || p.stable != nil && p.recorded(n, now.stable) && n.Source != m.keep

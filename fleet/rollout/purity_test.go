@@ -18,7 +18,7 @@ func TestTheCoreIsPure(t *testing.T) {
 		Only: map[string][]string{
 			"fmt":                       {"Sprint", "Sprintf", "Errorf", "Sscanf"},
 			"github.com/robfig/cron/v3": {"SpecSchedule", "ParseStandard"},
-			"github.com/kubelet-supervisor/kubelet-supervisor/config":           {"Decode", "UnknownFields"},
+			"github.com/kubelet-supervisor/kubelet-supervisor/config":           {"Decode", "UnknownFields", "MaskedFields", "Mask"},
 			"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded": {"Line", "Text"},
 		},
 	}.Check(t)

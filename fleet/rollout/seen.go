@@ -120,7 +120,7 @@ func (s Seen) look(n *Node, aside bool, r *rules, now time.Time, elapsed time.Du
 // assigned begins the account of another assignment.
 func (s Seen) assigned(n *Node, known bool) Seen {
 	began := Seen{Name: n.Name, Mark: n.Mark, Retry: n.Retry, Source: n.Source, WasReady: !n.Mark.NotReady, Pressure: n.Pressure, BootID: n.BootID, AsideFirst: s.AsideFirst,
-		Asks: s.Asks, AsksFor: s.AsksFor, Relabelled: s.Relabelled}
+		Asks: s.Asks, AsksFor: s.AsksFor, Relabelled: s.Relabelled, Restless: s.Restless}
 	if known {
 		began.AwayFor = s.AwayFor
 		if s.Source == n.Source { // only whose it is has changed

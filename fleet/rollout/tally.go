@@ -36,7 +36,21 @@ func (p *pool) tally(w *World) {
 		}
 		p.tallyProgress(m)
 	}
+	p.tallyBackward()
 	p.straight = c.inWaves == 0 && (p.target.completed || c.touched == 0)
+}
+
+// tallyBackward counts those whom what they have may have made NotReady, as long as somebody may give them what was completed before.
+func (p *pool) tallyBackward() {
+	for i := range p.members {
+		m := &p.members[i]
+		if !p.target.completed || m.class != Old || m.node.Ready || m.node.Retry.Pool != p.Name {
+			continue
+		}
+		if k := &p.cohorts[m.cohort]; m.trusted || !p.failedIn(m) && (k.proven > 0 || k.dead == 0) {
+			p.count.backward++
+		}
+	}
 }
 
 // isTouched: the change is about a member that can have it, now or later: what nobody has run is not completed.
@@ -69,7 +83,7 @@ func (p *pool) tallyProgress(m *member) {
 	if m.isDead && m.class != Failed && m.class != Old {
 		c.away++
 		c.dead[m.class]++
-		if m.class != Proven && m.seen.Assigned < p.rules.deadline {
+		if m.class != Proven {
 			p.cohorts[m.cohort].dead++
 		}
 		return
@@ -77,9 +91,10 @@ func (p *pool) tallyProgress(m *member) {
 	switch m.class {
 	case Old:
 		if !m.node.Ready {
-			if c.away++; p.target.completed && m.node.Retry.Pool == p.Name { // what it has may have made it so
-				c.backward++
-			}
+			c.away++
+			return
+		}
+		if m.labelsMoved && m.seen.Restless >= p.rules.deadline { // it holds nobody up for ever
 			return
 		}
 	case Late:
@@ -133,8 +148,9 @@ func (p *pool) tallyWave(m *member, k *cohort) {
 // tallyRisk counts what a member that has the target tells of its cohort.
 func (p *pool) tallyRisk(m *member, k *cohort) {
 	switch {
-	case m.class != Proven: // one that waits for its pods begins as soon as they end, and asks nobody
+	case m.class != Proven && (m.node.Source == m.want || m.seen.Phase == ""): // one that waits for its pods begins as soon as they end, and asks nobody
 		k.atRisk++
+	case m.class != Proven:
 	case !m.seen.Upgraded && (m.trusted || m.node.Ready):
 		k.proven++
 	case m.node.Ready:

@@ -88,11 +88,22 @@ func (p *pool) failedIn(m *member) bool {
 
 // bar keeps the failure of a cohort in the status.
 func (p *pool) bar(v *harm, now metav1.Time) {
-	f := v1alpha1.CohortFailure{Cohort: v.at.text(p.Name), Attempt: p.target.attempt, Node: v.node, Reason: v.reason, Message: message(v.words), Time: now}
-	if r := p.entry(targetHash(p.target.name)); r != nil && len(r.FailedIn) < proofLimit {
-		r.FailedIn = append([]v1alpha1.CohortFailure{f}, r.FailedIn...)
+	f := v1alpha1.CohortFailure{Cohort: v.at.text(p.Name), Attempt: p.target.attempt, Node: v.node, Reason: v.reason, Message: message(v.words[:min(len(v.words), 200)]), Time: now}
+	if r := p.entry(targetHash(p.target.name)); r != nil {
+		if len(r.FailedIn) >= failureLimit {
+			r.FailedIn = slices.DeleteFunc(slices.Clone(r.FailedIn), func(f v1alpha1.CohortFailure) bool { return !p.isMembers(f.Cohort) })
+		}
+		if len(r.FailedIn) < failureLimit {
+			r.FailedIn = append([]v1alpha1.CohortFailure{f}, r.FailedIn...)
+		}
 	}
 	p.failures[v.at] = f
+}
+
+// isMembers: a member is in the cohort now.
+func (p *pool) isMembers(cohort string) bool {
+	at, is := readProof(p.Name, cohort)
+	return is && slices.ContainsFunc(p.members, func(m member) bool { return at == proof{m.node.Minor, m.node.Arch, m.want} || at == p.proofOf(m.node) })
 }
 
 // keepFailures drops those that are over: the cohort has proven the target, or somebody has asked again.
@@ -122,7 +133,13 @@ func (p *pool) keepProofs(entry *v1alpha1.RevisionStatus, now metav1.Time) {
 
 // noteProof notes that the cohort of a node has proven what the node has.
 func (p *pool) noteProof(entry *v1alpha1.RevisionStatus, n *Node, now metav1.Time) {
-	if p.trusts(entry.Hash, n, n.Source) || len(entry.ProvenIn) >= proofLimit { // whoever is not among them needs a canary
+	if p.trusts(entry.Hash, n, n.Source) {
+		return
+	}
+	if len(entry.ProvenIn) >= proofLimit {
+		entry.ProvenIn = slices.DeleteFunc(slices.Clone(entry.ProvenIn), func(c v1alpha1.CohortProof) bool { return !p.isMembers(c.Cohort) })
+	}
+	if len(entry.ProvenIn) >= proofLimit { // whoever is not among them needs a canary
 		return
 	}
 	at := proof{n.Minor, n.Arch, n.Source}
@@ -133,12 +150,12 @@ func (p *pool) noteProof(entry *v1alpha1.RevisionStatus, n *Node, now metav1.Tim
 	p.proofs[entry.Hash][at] = true
 }
 
-// boundProofs forgets those of the oldest revisions, which need a canary then.
+// boundProofs forgets proofs and failures of the oldest revisions, which need a canary then. Those of the target stay.
 func boundProofs(revisions []v1alpha1.RevisionStatus, target string) {
-	left := proofsLimit
+	proofs, failures := proofsLimit, 2*failureLimit
 	for i := range revisions {
-		if revisions[i].Hash == target {
-			left -= len(revisions[i].ProvenIn)
+		if r := &revisions[i]; r.Hash == target {
+			proofs, failures = proofs-len(r.ProvenIn), failures-len(r.FailedIn)
 		}
 	}
 	for i := range revisions {
@@ -146,10 +163,8 @@ func boundProofs(revisions []v1alpha1.RevisionStatus, target string) {
 		if r.Hash == target {
 			continue
 		}
-		if len(r.ProvenIn) > left {
-			r.ProvenIn = r.ProvenIn[:left:left]
-		}
-		left -= len(r.ProvenIn)
+		r.ProvenIn, r.FailedIn = r.ProvenIn[:min(len(r.ProvenIn), proofs):min(len(r.ProvenIn), proofs)], r.FailedIn[:min(len(r.FailedIn), failures):min(len(r.FailedIn), failures)]
+		proofs, failures = proofs-len(r.ProvenIn), failures-len(r.FailedIn)
 	}
 }
 

@@ -159,6 +159,8 @@ type Seen struct {
 	Asks       Asks
 	AsksFor    time.Duration
 	Relabelled bool
+	// Restless is for how long they have not been still for long enough.
+	Restless time.Duration
 	// Drain is the one that is under way. Drained is for how long, and Emptied for how long it has found nothing left to do.
 	Drain            Drain
 	Drained, Emptied time.Duration

@@ -123,7 +123,8 @@ type KubeletRolloutBudgetSpec struct {
 	// +optional
 	Topology *Topology `json:"topology,omitempty"`
 
-	// windows are the times at which pools may assign a revision to these nodes; none is always. Going back does not wait.
+	// windows are the times at which pools may assign a revision to these nodes; none is always. Going back to what is
+	// proven does not wait.
 	//
 	// +optional
 	// +listType=atomic
