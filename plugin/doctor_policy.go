@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -60,7 +61,7 @@ func (d *diagnosis) examinePolicy(ctx context.Context, name, does string) (insta
 			d.note("this API server has no admission policies (Kubernetes 1.30 and later have), so %s is not installed: %s; RBAC alone limits that", name, without)
 			return false
 		}
-		d.note("the admission policy %s is not installed: %s; %s", name, without, installing(name))
+		d.note("the admission policy %s is not installed: %s; %s", name, without, d.installing(ctx, name))
 		return false
 	}
 	if err != nil {
@@ -69,7 +70,7 @@ func (d *diagnosis) examinePolicy(ctx context.Context, name, does string) (insta
 	}
 	binding, err := api.ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		d.wrong("the admission policy %s has lost its binding: %s; %s", name, without, installing(name))
+		d.wrong("the admission policy %s has lost its binding: %s; %s", name, without, d.installing(ctx, name))
 		return false
 	}
 	if err != nil {
@@ -88,19 +89,23 @@ func (d *diagnosis) examinePolicy(ctx context.Context, name, does string) (insta
 		}
 	}
 	if len(others) > 0 {
-		d.wrong("the admission policy %s is not as install makes it (%s), so it may be that %s; %s", name, strings.Join(others, "; "), without, installing(name))
+		d.wrong("the admission policy %s is not as install makes it (%s), so it may be that %s; %s", name, strings.Join(others, "; "), without, d.installing(ctx, name))
 		return true
 	}
 	d.fine("the admission policy %s %s, and is as install makes it", name, does)
 	return true
 }
 
-// installing is the command that makes a policy as it should be.
-func installing(policy string) string {
-	if slices.Contains(packaging.PoolPolicies(), policy) {
-		return "kubectl kubelet install --controller"
+// installing is the command that makes a policy as it should be. Where the rights are those of a controller outside of the cluster, they are to stay.
+func (d *diagnosis) installing(ctx context.Context, policy string) string {
+	if !slices.Contains(packaging.PoolPolicies(), policy) {
+		return "kubectl kubelet install"
 	}
-	return "kubectl kubelet install"
+	binding, err := d.client.RbacV1().ClusterRoleBindings().Get(ctx, packaging.ControllerName, metav1.GetOptions{})
+	if err == nil && slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Kind == rbacv1.UserKind && s.Name == packaging.ControllerUser }) {
+		return "kubectl kubelet install --controller=" + external
+	}
+	return "kubectl kubelet install --controller"
 }
 
 // differsFromManifest names the fields in which an object is another than install makes it.

@@ -109,7 +109,7 @@ func TestPushLayersRefuses(t *testing.T) {
 		input     string
 		want      string
 	}{
-		{[]string{"--set", "maxPodz=3"}, "", `--set maxPodz=3: there is no field "maxPodz"; do you mean maxPods?`},
+		{[]string{"--set", "maxPodz=3"}, "", `--set maxPodz: there is no field "maxPodz"; do you mean maxPods?`},
 		{[]string{"--set", "maxPods"}, "", "write FIELD=VALUE"},
 		{[]string{"--set", "maxPods=many"}, "", "its value is a whole number (int32) or null"},
 		{[]string{"--set", "maxPods=1,podsPerCore=2"}, "", "every field has a --set of its own"},

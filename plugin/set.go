@@ -20,14 +20,14 @@ func parseSets(arguments []string) (map[string]any, error) {
 		path = strings.ReplaceAll(path, `\.`, ".")
 		steps, kind, err := fieldSteps(path)
 		if err != nil {
-			return nil, fmt.Errorf("--set %s: %w", argument, err)
+			return nil, fmt.Errorf("--set %s: %w", path, err)
 		}
 		value, err := parseValue(kind, text)
 		if err != nil {
-			return nil, fmt.Errorf("--set %s: %w", argument, err)
+			return nil, fmt.Errorf("--set %s: %w", path, err)
 		}
 		if err := put(patch, steps, value); err != nil {
-			return nil, fmt.Errorf("--set %s: %w", argument, err)
+			return nil, fmt.Errorf("--set %s: %w", path, err)
 		}
 	}
 	return patch, nil

@@ -46,6 +46,8 @@ type KubeletPoolList struct {
 }
 
 // KubeletPoolSpec says which nodes get which configuration, and how carefully.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.joinTaint) || !has(self.leavingTaints) || !(self.joinTaint in self.leavingTaints)",message="joinTaint is on nodes that come, so it is none of leavingTaints"
 type KubeletPoolSpec struct {
 	// selector takes nodes by their labels. Who may write such a label chooses what a node runs: use labels that begin with kubelet-supervisor.io/, such
 	// as kubelet-supervisor.io/pool-of.
@@ -97,6 +99,7 @@ type KubeletPoolSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="!self.exists(key, key in ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable', 'node.kubernetes.io/unschedulable'])",message="Kubernetes sets this taint on nodes that stay"
 	LeavingTaints []string `json:"leavingTaints,omitempty"`
 
 	// revisionHistoryLimit is how many revisions that nothing names are kept.
