@@ -93,10 +93,11 @@ func (f *fleet) asked(t *testing.T, verb, resource, prefix string) (n int) {
 	for line := range bytes.Lines(text) {
 		var e struct {
 			Verb   string
+			Stage  string
 			User   struct{ Username string }
 			Object struct{ Resource, Subresource, Name string } `json:"objectRef"`
 		}
-		if json.Unmarshal(line, &e) == nil && e.User.Username == controllerUser && e.Verb == verb && e.Object.Resource == resource &&
+		if json.Unmarshal(line, &e) == nil && e.Stage == "ResponseComplete" && e.User.Username == controllerUser && e.Verb == verb && e.Object.Resource == resource &&
 			e.Object.Subresource == "" && strings.HasPrefix(e.Object.Name, prefix) {
 			n++
 		}
