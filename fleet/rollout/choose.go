@@ -75,7 +75,7 @@ func (d *decision) mend(p *pool) {
 	for i := range p.members {
 		m := &p.members[i]
 		c := &p.cohorts[m.cohort]
-		isOne := m.trusted || c.proven > 0 || c.atRisk == 0
+		isOne := p.vouched(m) || c.atRisk == 0
 		if m.outgrew(p) && isOne && m.lacks == "" && len(p.writes) < rate && !d.written(p, m.node) && d.passes(p, m, why) {
 			c.atRisk++
 			d.assign(p, m, why, m.want)

@@ -102,7 +102,7 @@ func (d *decision) classify(p *pool) {
 		if m.labelsMoved = d.labelsMoved(p, &m); m.labelsMoved && p.recorded(m.node, p.target.retry.Hash) {
 			m.want, layers = m.node.Source, variantOf(m.node.Source)
 		}
-		m.trusted = p.target.there && p.trusts(p.target.retry.Hash, m.node, m.want)
+		m.trusted = p.target.there && p.trusts(p.target.retry.Hash, m.node.cohortWith(m.want))
 		m.class = p.classOf(&m, d.w)
 		m.cohort = p.cohortOf(&m, layers)
 		p.members = append(p.members, m)

@@ -139,7 +139,7 @@ func (p *pool) whyNotFinished() said {
 func (p *pool) harmed() string {
 	for i := range p.members {
 		if m := &p.members[i]; m.class == Late || m.class == Old {
-			if f, is := p.failures[proof{m.node.Minor, m.node.Arch, m.want}]; is && p.target.stable {
+			if f, is := p.failures[m.node.cohortWith(m.want)]; is && p.target.stable {
 				return fmt.Sprintf("%s/%s has not proven it, and %s %s: %s", m.node.Minor, m.node.Arch, f.Node, f.Reason, f.Message)
 			}
 		}

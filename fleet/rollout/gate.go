@@ -106,7 +106,7 @@ func (d *decision) unproven(i int) bool {
 	switch d.seen[i].Phase {
 	case Applying, Waiting, OnTrial, Failed, Blocked:
 		p := d.named[d.nodes[i].Retry.Pool]
-		return p == nil || !p.trusts(d.nodes[i].Retry.Hash, d.nodes[i], d.nodes[i].Mark.Assignment)
+		return p == nil || !p.trusts(d.nodes[i].Retry.Hash, d.nodes[i].assignedIn())
 	}
 	return false
 }

@@ -71,7 +71,7 @@ func (d *decision) judged(p *pool, f func(n *Node, s *Seen)) {
 // onTrial calls f with those of them whose cohort has not completed it.
 func (d *decision) onTrial(p *pool, f func(n *Node, s *Seen)) {
 	d.judged(p, func(n *Node, s *Seen) {
-		if !p.trusts(p.target.retry.Hash, n, n.Mark.Assignment) {
+		if !p.trusts(p.target.retry.Hash, n.assignedIn()) {
 			f(n, s)
 		}
 	})
@@ -110,7 +110,7 @@ func (d *decision) worst(p *pool) *harm {
 		if s.WasReady {
 			onTarget++
 		}
-		switch at := p.proofOf(n); {
+		switch at := n.assignedIn(); {
 		case s.Phase == Failed && final(n.Reason):
 			candidate(0, harm{at, n.Name, n.Reason, n.Failure})
 		case s.lost(n):
@@ -123,7 +123,7 @@ func (d *decision) worst(p *pool) *harm {
 		}
 	})
 	if unwell > p.rules.tolerate.of(onTarget) {
-		candidate(2, harm{p.proofOf(worst), worst.Name, ailment(worst), fmt.Sprintf("for %v, and %d in all", p.rules.unreadyAfter, unwell)})
+		candidate(2, harm{worst.assignedIn(), worst.Name, ailment(worst), fmt.Sprintf("for %v, and %d in all", p.rules.unreadyAfter, unwell)})
 	}
 	d.lookAtGone(p, candidate)
 	return found
@@ -133,7 +133,7 @@ func (d *decision) worst(p *pool) *harm {
 func (d *decision) recoils(p *pool) string {
 	have, failed, first := 0, 0, ""
 	d.judged(p, func(n *Node, s *Seen) {
-		if !p.trusts(p.target.retry.Hash, n, n.Mark.Assignment) {
+		if !p.trusts(p.target.retry.Hash, n.assignedIn()) {
 			return
 		}
 		have++
@@ -175,18 +175,17 @@ func (d *decision) lookAtGone(p *pool, candidate func(int, harm)) {
 	var last *Gone
 	for i := range d.plan.Gone {
 		g := &d.plan.Gone[i]
-		at := proof{g.Minor, g.Arch, g.Assignment}
 		switch {
-		case g.Retry != p.target.retry || p.trusts(g.Retry.Hash, &Node{Minor: g.Minor, Arch: g.Arch}, g.Assignment):
+		case g.Retry != p.target.retry || p.trusts(g.Retry.Hash, g.at()):
 		case g.Ill:
-			candidate(1, harm{at, g.Node, reasonLost, "it vanished while it was ill"})
+			candidate(1, harm{g.at(), g.Node, reasonLost, "it vanished while it was ill"})
 		default:
 			healthy, last = healthy+1, g
 		}
 	}
 	if healthy >= vanishLimit && p.count.proved == 0 {
 		words := fmt.Sprintf("%d nodes at risk have vanished, and none has proven it", healthy)
-		candidate(3, harm{proof{last.Minor, last.Arch, last.Assignment}, last.Node, reasonVanished, words})
+		candidate(3, harm{last.at(), last.Node, reasonVanished, words})
 	}
 }
 

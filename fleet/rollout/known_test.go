@@ -258,3 +258,14 @@ func TestWhatRanBeforeAStatusWasLost(t *testing.T) {
 		})
 	}
 }
+
+// An upgrade is not forgotten for a word that asks a node again for what it has.
+func TestAnUpgradeIsRememberedBeyondARetry(t *testing.T) {
+	r := defaultRules()
+	n := Node{Name: "n", Ready: true, Minor: "v1.37", Source: mine, Observed: mine, Active: mine, Good: mine, Reason: nodev1.ReasonActive, Mark: Mark{Pool: "a", Assignment: mine, Attempt: 2}}
+	before := Seen{Name: "n", Minor: "v1.36", Mark: Mark{Pool: "a", Assignment: mine, Attempt: 1}, Source: mine, Runs: true, Running: time.Hour}
+	after := before.look(&n, false, &r, time.Time{}, time.Second)
+	if n.Mark.Attempt = 3; !after.Upgraded || !after.look(&n, false, &r, time.Time{}, time.Second).Upgraded {
+		t.Errorf("it is forgotten: %+v", after)
+	}
+}

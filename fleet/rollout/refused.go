@@ -24,7 +24,7 @@ func (d *decision) lack(p *pool) {
 		if m.lacks = d.w.RefusedVariants[variantOf(m.want)]; m.lacks == "" {
 			continue
 		}
-		if m.class == Old && (m.node.Ready || m.superseded) || m.class == Late && m.node.Ready || m.outgrew(p) {
+		if p.goes(m) || m.class == Late && m.node.Ready || m.outgrew(p) {
 			p.refused = cmp.Or(p.refused, m.lacks)
 			d.needs(m.want, p.target.revision, m.wantMask)
 		}

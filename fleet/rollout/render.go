@@ -17,8 +17,7 @@ type target struct {
 	name     v1alpha1.RevisionName
 	attempt  int64
 	retry    Retry
-	// completed: it was once, so that no waves are needed to go there, and no canary in the cohorts that have proven it; stable: it is what new nodes
-	// get.
+	// completed: it was once, so that no waves and no canary are needed to go there in the cohorts that have proven it; stable: it is what new nodes get.
 	completed, stable bool
 	stopped           *v1alpha1.Stop
 }

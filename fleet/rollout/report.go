@@ -133,12 +133,12 @@ func (d *decision) reportFailures(p *pool) {
 		switch {
 		case s.Phase == Failed:
 			add(v1alpha1.Failure{Node: n.Name, UID: n.UID, Hash: hash, Reason: n.Reason, Message: n.Failure})
-		case !p.trusts(hash, n, n.Mark.Assignment) && s.lost(n):
+		case !p.trusts(hash, n.assignedIn()) && s.lost(n):
 			add(v1alpha1.Failure{Node: n.Name, UID: n.UID, Hash: hash, Reason: reasonLost, Message: ailment(n)})
 		}
 	})
 	for _, g := range d.plan.Gone {
-		if g.Ill && g.Retry == p.target.retry && !p.trusts(hash, &Node{Minor: g.Minor, Arch: g.Arch}, g.Assignment) {
+		if g.Ill && g.Retry == p.target.retry && !p.trusts(hash, g.at()) {
 			add(v1alpha1.Failure{Node: g.Node, UID: g.UID, Hash: hash, Reason: reasonLost, Message: "it vanished while it was ill"})
 		}
 	}

@@ -28,16 +28,16 @@ func (p *pool) room(why Why) int {
 // they may come back together.
 func (p *pool) admits(m *member) bool {
 	c := &p.cohorts[m.cohort]
-	if m.trusted || c.proven > 0 {
-		return true
-	}
-	return c.atRisk == 0 && (m.node.Ready || c.dead == 0)
+	return p.vouched(m) || c.atRisk == 0 && (m.node.Ready || c.dead == 0)
 }
+
+// vouched: the cohort of a member has proven the target, now or before.
+func (p *pool) vouched(m *member) bool { return m.trusted || p.cohorts[m.cohort].proven > 0 }
 
 // mayBegin: there is room in the wave for a member that waits for its pods to be let go on with it.
 func (p *pool) mayBegin(m *member) bool {
 	c := &p.cohorts[m.cohort]
-	isOne := m.trusted || c.proven > 0 || c.atRisk-c.idle <= 0
+	isOne := p.vouched(m) || c.atRisk-c.idle <= 0
 	return p.maxUnavailable() > 0 && isOne && !p.failedIn(m) && (p.target.stable || !m.inWaves || p.wavers == "" && p.count.placed-p.count.idle < p.goal)
 }
 

@@ -124,7 +124,7 @@ func (s Seen) assigned(n *Node, known bool) Seen {
 	if known {
 		began.AwayFor = s.AwayFor
 		if s.Source == n.Source { // only whose it is has changed
-			began.Runs, began.Running = s.Runs, s.Running
+			began.Runs, began.Running, began.Minor, began.Upgraded, began.Upheld = s.Runs, s.Running, s.Minor, s.Upgraded, s.Upheld
 		}
 	}
 	return began

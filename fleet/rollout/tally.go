@@ -5,6 +5,7 @@ func (p *pool) tally(w *World) {
 	c.of, c.dead = make(map[Class]int, len(Classes())), map[Class]int{}
 	for i := range p.members {
 		m := &p.members[i]
+		m.inWaves = p.isInWaves(m)
 		c.of[m.class]++
 		if !m.held && !m.young {
 			c.members++
@@ -22,7 +23,7 @@ func (p *pool) tally(w *World) {
 		case Applying, Waiting, OnTrial:
 			if !m.isDead && !m.young {
 				c.moving++
-				if p.target.completed && m.trusted && m.longIll(p) || !p.target.completed && !p.isInWaves(m) {
+				if p.target.completed && m.trusted && m.longIll(p) || !p.target.completed && !m.inWaves {
 					c.stuck++
 				}
 			}
@@ -79,7 +80,6 @@ func (p *pool) isInWaves(m *member) bool {
 // tallyProgress counts a member that can be updated. One that the API server does not let us patch is named and holds up nothing.
 func (p *pool) tallyProgress(m *member) {
 	c := &p.count
-	m.inWaves = p.isInWaves(m)
 	if m.isDead && m.class != Failed && m.class != Old {
 		c.away++
 		c.dead[m.class]++

@@ -8,6 +8,7 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
 // Trust names what it was about (rule 23): a revision that was completed is proven in the cohorts in which it was, and nowhere else. Under a newer
@@ -17,13 +18,20 @@ const (
 	proofLimit    = 32  // of one revision
 	proofsLimit   = 256 // of all of a pool, so that its status stays small
 	completionMax = 50
+	reasonLimit   = 200 // bytes of the words of a failure in a cohort
 )
 
 // proof is a cohort for which a revision was proven: the kubelet's minor version, the architecture, and what these nodes get of it.
 type proof struct{ minor, arch, source string }
 
-// proofOf is the cohort of a node with what it has been assigned.
-func (p *pool) proofOf(n *Node) proof { return proof{n.Minor, n.Arch, n.Mark.Assignment} }
+// cohortWith is the cohort of a node that has source.
+func (n *Node) cohortWith(source string) proof { return proof{n.Minor, n.Arch, source} }
+
+// assignedIn is the cohort of a node with what it has been assigned.
+func (n *Node) assignedIn() proof { return n.cohortWith(n.Mark.Assignment) }
+
+// at is the cohort of one that vanished.
+func (g *Gone) at() proof { return proof{g.Minor, g.Arch, g.Assignment} }
 
 // text is how a status names the cohort.
 func (at proof) text(pool string) string {
@@ -63,9 +71,9 @@ func (p *pool) readProofs() {
 	}
 }
 
-// trusts: a revision was completed in the cohort of a node that has source of it. A node's own configuration is its own.
-func (p *pool) trusts(hash string, n *Node, source string) bool {
-	return hash == localHash || source == nodev1.Local || p.proofs[hash][proof{n.Minor, n.Arch, source}]
+// trusts: a revision was completed in a cohort. A node's own configuration is its own.
+func (p *pool) trusts(hash string, at proof) bool {
+	return hash == localHash || at.source == nodev1.Local || p.proofs[hash][at]
 }
 
 // readFailures reads where the target has failed since somebody last asked for it.
@@ -82,13 +90,13 @@ func (p *pool) readFailures() {
 
 // failedIn: what is stable has failed in the cohort of a member, so that nobody else of it is tried, whatever becomes of the node that has shown it.
 func (p *pool) failedIn(m *member) bool {
-	_, is := p.failures[proof{m.node.Minor, m.node.Arch, m.want}]
+	_, is := p.failures[m.node.cohortWith(m.want)]
 	return is
 }
 
 // bar keeps the failure of a cohort in the status.
 func (p *pool) bar(v *harm, now metav1.Time) {
-	f := v1alpha1.CohortFailure{Cohort: v.at.text(p.Name), Attempt: p.target.attempt, Node: v.node, Reason: v.reason, Message: message(v.words[:min(len(v.words), 200)]), Time: now}
+	f := v1alpha1.CohortFailure{Cohort: v.at.text(p.Name), Attempt: p.target.attempt, Node: v.node, Reason: v.reason, Message: bounded.Text(message(v.words), reasonLimit), Time: now}
 	if r := p.entry(targetHash(p.target.name)); r != nil {
 		if len(r.FailedIn) >= failureLimit {
 			r.FailedIn = slices.DeleteFunc(slices.Clone(r.FailedIn), func(f v1alpha1.CohortFailure) bool { return !p.isMembers(f.Cohort) })
@@ -103,7 +111,7 @@ func (p *pool) bar(v *harm, now metav1.Time) {
 // isMembers: a member is in the cohort now.
 func (p *pool) isMembers(cohort string) bool {
 	at, is := readProof(p.Name, cohort)
-	return is && slices.ContainsFunc(p.members, func(m member) bool { return at == proof{m.node.Minor, m.node.Arch, m.want} || at == p.proofOf(m.node) })
+	return is && slices.ContainsFunc(p.members, func(m member) bool { return at == m.node.cohortWith(m.want) || at == m.node.assignedIn() })
 }
 
 // keepFailures drops those that are over: the cohort has proven the target, or somebody has asked again.
@@ -133,7 +141,8 @@ func (p *pool) keepProofs(entry *v1alpha1.RevisionStatus, now metav1.Time) {
 
 // noteProof notes that the cohort of a node has proven what the node has.
 func (p *pool) noteProof(entry *v1alpha1.RevisionStatus, n *Node, now metav1.Time) {
-	if p.trusts(entry.Hash, n, n.Source) {
+	at := n.cohortWith(n.Source)
+	if p.trusts(entry.Hash, at) {
 		return
 	}
 	if len(entry.ProvenIn) >= proofLimit {
@@ -142,7 +151,6 @@ func (p *pool) noteProof(entry *v1alpha1.RevisionStatus, n *Node, now metav1.Tim
 	if len(entry.ProvenIn) >= proofLimit { // whoever is not among them needs a canary
 		return
 	}
-	at := proof{n.Minor, n.Arch, n.Source}
 	entry.ProvenIn = append([]v1alpha1.CohortProof{{Cohort: at.text(p.Name), Time: now}}, entry.ProvenIn...)
 	if p.proofs[entry.Hash] == nil {
 		p.proofs[entry.Hash] = map[proof]bool{}
