@@ -55,12 +55,15 @@ var vocabulary = []struct{ avoid, say string }{
 // becauseFor is "for" where it means because.
 var becauseFor = regexp.MustCompile(`[,;:] for (?:there|they|he|we|it (?:is|has|was|does|may|can|cannot|would)|its? \w+ (?:is|has|are|would)|nothing|this is|that is)\b`)
 
-var avoided = func() []*regexp.Regexp {
-	var patterns []*regexp.Regexp
+// avoided finds any term of the vocabulary; which one it is, is asked of what was found alone.
+var avoided, terms = func() (*regexp.Regexp, []*regexp.Regexp) {
+	var all []string
+	var each []*regexp.Regexp
 	for _, term := range vocabulary {
-		patterns = append(patterns, regexp.MustCompile(`(?i)(?:^|[^\w.'-]|'s )(`+term.avoid+`)(?:$|[^\w-])`))
+		all = append(all, term.avoid)
+		each = append(each, regexp.MustCompile(`(?i)^(?:`+term.avoid+`)$`))
 	}
-	return patterns
+	return regexp.MustCompile(`(?i)(?:^|[^\w.'-]|'s )(` + strings.Join(all, "|") + `)(?:$|[^\w-])`), each
 }()
 
 // notSwept are the folders whose language is not that of the vocabulary yet, and how often. These numbers may only fall.
@@ -128,10 +131,9 @@ func TestAvoidIn(t *testing.T) {
 // avoidIn gives the words of a text that are to be avoided, each with what to say instead. What is code is not looked at.
 func avoidIn(text string) (found []string) {
 	text = linkTo.ReplaceAllString(code.ReplaceAllString(text, "`X`"), "]")
-	for i, pattern := range avoided {
-		for _, match := range pattern.FindAllStringSubmatch(text, -1) {
-			found = append(found, `"`+match[1]+`": say `+vocabulary[i].say)
-		}
+	for _, match := range avoided.FindAllStringSubmatch(text, -1) {
+		of := slices.IndexFunc(terms, func(term *regexp.Regexp) bool { return term.MatchString(match[1]) })
+		found = append(found, `"`+match[1]+`": say `+vocabulary[of].say)
 	}
 	if becauseFor.MatchString(text) {
 		found = append(found, `"for": say because`)
