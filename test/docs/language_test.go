@@ -71,11 +71,11 @@ var notSwept = map[string]struct {
 	folders []string
 	most    int
 }{
-	"the node's program":  {[]string{"cmd", "decide", "kubelet", "supervisor"}, 480},
+	"the node's program":  {[]string{"cmd", "decide", "kubelet", "supervisor"}, 469},
 	"its packages":        {[]string{"config", "forecast", "host", "metrics", "status", "store", "sync", "systemd"}, 255},
 	"what programs share": {[]string{"api", "internal", "packaging"}, 21},
-	"pools":               {[]string{"fleet"}, 186},
-	"the plugin":          {[]string{"plugin"}, 175},
+	"pools":               {[]string{"fleet"}, 188},
+	"the plugin":          {[]string{"plugin"}, 173},
 	"evidence":            {[]string{"docs/evidence"}, 207},
 }
 
@@ -151,7 +151,9 @@ func readByPeople(t *testing.T) map[string][]readLine {
 	found := map[string][]readLine{}
 	for page, text := range pages(t) {
 		for number, line := range prose(text) {
-			found[page] = append(found[page], readLine{at(page, number), line})
+			if !strings.HasPrefix(strings.TrimSpace(line), "<!--") { // what a test reads
+				found[page] = append(found[page], readLine{at(page, number), line})
+			}
 		}
 	}
 	golden, err := filepath.Glob(filepath.Join(root, "plugin/testdata/*"))
