@@ -20,7 +20,7 @@ type Effective struct {
 	read func() (document, untold string)
 }
 
-// Known tells whether there is one. There is none of a node whose files cannot be read.
+// Known reports whether there is one. There is none of a node whose files cannot be read.
 func (e Effective) Known() bool { return e.read != nil }
 
 // Size is the length of its JSON, in bytes.
@@ -131,7 +131,7 @@ func ToldEffective(tree map[string]any, argv []string, configFile, certFolder st
 	return newEffective(tree, untold)
 }
 
-// OtherPodHeaders tells whether two kubelets ask the URL of static pods with different headers, by our own reading.
+// OtherPodHeaders reports whether two kubelets ask the URL of static pods with different headers, by our own reading.
 func (e Effective) OtherPodHeaders(other Effective) bool {
 	if !e.Told || !other.Told {
 		return false

@@ -45,7 +45,7 @@ func (o Origin) String() string {
 	return name
 }
 
-// overFile tells whether it goes before every file that a kubelet is started with.
+// overFile reports whether it goes before every file that a kubelet is started with.
 func (o Origin) overFile() bool { return o.Kind == ByDropIn || o.Kind == ByFlag || o.Kind == ByNode }
 
 // Said is what one origin says of a field.
@@ -70,7 +70,7 @@ type Explanation struct {
 // Name is the field's path as people write it.
 func (e Explanation) Name() string { return strings.Join(e.Path, ".") }
 
-// Shadowed tells whether one that was overridden would count but for the node's drop-in files and flags.
+// Shadowed reports whether one that was overridden would count but for the node's drop-in files and flags.
 func (e Explanation) Shadowed(over Said) bool {
 	return e.By.overFile() && !over.By.overFile() && !over.Null
 }

@@ -136,13 +136,13 @@ func FieldOf(path string) (Field, bool) {
 	return Field{}, false
 }
 
-// IsField tells whether there is a kubelet with such a field, or with a map that may have such a key.
+// IsField reports whether there is a kubelet with such a field, or with a map that may have such a key.
 func IsField(path string) bool {
 	_, is := FieldOf(path)
 	return is
 }
 
-// Explains tells whether it is about the field with this path, or about one in it, or in which that one is.
+// Explains reports whether it is about the field with this path, or about one in it, or in which that one is.
 func (e Explanation) Explains(path string) bool {
 	name := e.Name()
 	return name == path || strings.HasPrefix(name, path+".") || strings.HasPrefix(path, name+".")

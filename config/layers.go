@@ -33,7 +33,7 @@ type Layer struct {
 	Patch map[string]any // RFC 7386: maps merge, lists replace, null deletes
 }
 
-// AreLayers tells whether a decoded document is of that kind, well-formed or not.
+// AreLayers reports whether a decoded document is of that kind, well-formed or not.
 func AreLayers(tree map[string]any) bool { return tree["kind"] == LayersKind }
 
 // ReadLayers reads a document of kind KubeletConfigurationLayers. It is strict with the envelope, whose fields are ours. Its errors name the

@@ -13,7 +13,7 @@ const Mask = "<masked>"
 // userInURL is a URL with a user, and maybe a password, in it.
 var userInURL = regexp.MustCompile(`://[^/"\s]*@`)
 
-// secret tells whether the field table says so of the field with this path, or of one that it is in.
+// secret reports whether the field table says so of the field with this path, or of one that it is in.
 func secret(path string) bool {
 	for ; path != ""; path = path[:max(0, strings.LastIndexByte(path, '.'))] {
 		if found, is := FieldAt(path); is && found.Secret {
@@ -23,7 +23,7 @@ func secret(path string) bool {
 	return false
 }
 
-// Hides tells whether the value of the field with this path is shown to nobody: it may be a secret. Of a field that no kubelet knows, any text
+// Hides reports whether the value of the field with this path is shown to nobody: it may be a secret. Of a field that no kubelet knows, any text
 // may be one: the name may be misspelt.
 func Hides(path string, value any) bool {
 	if value == nil {

@@ -125,7 +125,7 @@ func valueAt(tree map[string]any, path []string) (value any, found bool) {
 	return value, found
 }
 
-// sameValue tells whether a kubelet reads both as the same. Durations have many forms, numbers two.
+// sameValue reports whether a kubelet reads both as the same. Durations have many forms, numbers two.
 func sameValue(a, b any) bool {
 	switch first := a.(type) {
 	case string:

@@ -27,7 +27,7 @@ func RootDir(argv []string) string {
 	return cmp.Or(ParseArguments(argv).RootDir, defaultRootDir)
 }
 
-// IsStateFile tells whether a name is that of a [StateFile].
+// IsStateFile reports whether a name is that of a [StateFile].
 func IsStateFile(name string) bool { return name == cpuStateFile || name == memoryStateFile }
 
 // ForeignStateFiles lists the state files below the kubelet's root folder that another policy wrote than the one which a kubelet with this

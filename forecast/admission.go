@@ -65,7 +65,7 @@ type turn struct {
 	othersGo     bool // … for a reason of their own
 }
 
-// lost tells whether a pod with this verdict goes.
+// lost reports whether a pod with this verdict goes.
 func (t turn) lost(v verdict) bool {
 	return v.refused() && (v.certain || v.shared && t.sharedGo || !v.shared && !v.stays && t.othersGo)
 }

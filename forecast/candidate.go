@@ -99,7 +99,7 @@ func newCandidate(node *corev1.Node, pod *corev1.Pod) *candidate {
 	return c
 }
 
-// Runs tells whether a pod of the API runs and is not about to end: its status shows it, or its uid is one of a ready sandbox.
+// Runs reports whether a pod of the API runs and is not about to end: its status shows it, or its uid is one of a ready sandbox.
 func Runs(pod *corev1.Pod, ready map[types.UID]bool) bool {
 	return pod.DeletionTimestamp == nil && (showsRunning(pod) || ready[pod.UID])
 }
@@ -134,7 +134,7 @@ func withAllocated(pod *corev1.Pod) *corev1.Pod {
 	return &with
 }
 
-// resized tells whether something else is granted, or in force, than is asked for.
+// resized reports whether something else is granted, or in force, than is asked for.
 func resized(containers []corev1.Container, statuses []corev1.ContainerStatus) bool {
 	for i := range statuses {
 		status := &statuses[i]

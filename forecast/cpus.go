@@ -132,7 +132,7 @@ func wholeCPUs(milliCPU int64, all int) int {
 	return int(min(milliCPU/1000+min(milliCPU%1000, 1), int64(all)))
 }
 
-// keepsState tells whether the kubelet starts with the state file that is there.
+// keepsState reports whether the kubelet starts with the state file that is there.
 func keepsState(c, now *Configuration, h Host, all, reserved int) certainty {
 	strict := isOn(c.CPUManagerPolicyOptions, strictReservation)
 	if h.CPUState == nil {
@@ -261,7 +261,7 @@ func (p *cpuPool) take(t *cpuTurn, pod *candidate, c container) verdict {
 	return doubt
 }
 
-// keeps tells whether a container has its CPUs already.
+// keeps reports whether a container has its CPUs already.
 func (p *cpuPool) keeps(pod *candidate, c container) bool {
 	_, has := p.has[pod.kubeletUID()][c.name]
 	return has || p.allHave && pod.runs

@@ -41,10 +41,10 @@ type Unknown struct {
 	Why  string
 }
 
-// Known tells whether the facts were there: the Node, its pods and both configurations. A forecast that is known may have doubts.
+// Known reports whether the facts were there: the Node, its pods and both configurations. A forecast that is known may have doubts.
 func (f Forecast) Known() bool { return len(f.Missing) == 0 }
 
-// Sure tells whether a forecast is known and has no doubt about what the change does.
+// Sure reports whether a forecast is known and has no doubt about what the change does.
 func (f Forecast) Sure() bool {
 	uncertain := func(l Loss) bool { return !l.Certain }
 	return f.Known() && len(f.Doubts) == 0 && !slices.ContainsFunc(f.Losses, uncertain) && !slices.ContainsFunc(f.Static, uncertain)
@@ -90,7 +90,7 @@ func (f Forecast) Harm() int {
 	return max(harm, 0)
 }
 
-// counts tells whether a loss is a reason to wait.
+// counts reports whether a loss is a reason to wait.
 func (l Loss) counts() bool { return l.Static || !l.Restarted || !l.DaemonSet }
 
 func certain(losses []Loss) (count int) {

@@ -118,7 +118,7 @@ func memoryPoolsOf(c, now *Configuration, h Host) ([]memoryPool, error) {
 	return pools, nil
 }
 
-// keepsMemory tells whether the memory manager starts with the state file that is there: of the same machine and the same reservations.
+// keepsMemory reports whether the memory manager starts with the state file that is there: of the same machine and the same reservations.
 func keepsMemory(now *Configuration, h Host, reserved map[int]map[string]uint64) certainty {
 	state := h.MemoryState
 	if state == nil {
@@ -186,7 +186,7 @@ type memoryTurn struct {
 	doubted bool // it may have been refused before, and then takes nothing more
 }
 
-// keeps tells whether a container has its memory already.
+// keeps reports whether a container has its memory already.
 func (p *memoryPool) keeps(pod *candidate, c container) bool {
 	return p.has[pod.kubeletUID()][c.name] || p.allHave && pod.runs
 }

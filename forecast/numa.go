@@ -31,7 +31,7 @@ func numaRuleOf(c, now *Configuration, h Host) numaRule {
 
 const affinityError = "TopologyAffinityError"
 
-// place tells whether a pod is refused at this container because of where its CPUs, memory and devices are. What it has already stays where it
+// place reports whether a pod is refused at this container because of where its CPUs, memory and devices are. What it has already stays where it
 // is; where it would get what it has not is not known, except on a machine of one node, which leaves no choice.
 func (m *managers) place(c *candidate, at int) verdict {
 	r := m.numa
@@ -74,7 +74,7 @@ func (m *managers) asked(containers []container) (cpus int, memory bool) {
 	return cpus, memory
 }
 
-// keep tells whether these containers of a pod certainly keep what they have.
+// keep reports whether these containers of a pod certainly keep what they have.
 func (m *managers) keep(c *candidate, containers []container) bool {
 	for _, wants := range containers {
 		for i := range m.cpus {

@@ -9,7 +9,7 @@ import (
 )
 
 // preempt makes room for a critical pod as the kubelet does: of the pods that were admitted before it, those of the lowest class first, and of
-// a class as few and as fitting ones as can be. It tells whether there were enough.
+// a class as few and as fitting ones as can be. It reports whether there were enough.
 func (a *admission) preempt(c *candidate, shortages []shortage) bool {
 	var classes [3][]*candidate // BestEffort, Burstable, Guaranteed
 	for _, other := range a.inside {
@@ -53,7 +53,7 @@ type choice struct {
 	equals map[*candidate]bool
 }
 
-// preemptable tells whether a critical pod may take the room of another one.
+// preemptable reports whether a critical pod may take the room of another one.
 func preemptable(by, other *candidate) bool {
 	if !other.critical {
 		return true

@@ -14,7 +14,7 @@ const (
 	otherMargin  = 0.01
 )
 
-// A certainty tells whether something will be so.
+// A certainty reports whether something will be so.
 type certainty int
 
 const (

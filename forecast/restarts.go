@@ -16,7 +16,7 @@ const (
 	StaticPodURL     = "StaticPodURL"
 )
 
-// startsAnew tells whether a pod that is ended for that reason stays, with other containers. What is read elsewhere is another pod, or none.
+// startsAnew reports whether a pod that is ended for that reason stays, with other containers. What is read elsewhere is another pod, or none.
 func startsAnew(reason string) bool {
 	switch reason {
 	case CgroupRoot, CgroupsPerQOS, CgroupDriver, ContainerRuntime:

@@ -14,7 +14,7 @@ type Sandbox struct {
 	Labels, Annotations map[string]string // of a static pod: those of its manifest, and what the kubelet adds
 }
 
-// Static tells whether the pod does not come from the API.
+// Static reports whether the pod does not come from the API.
 func (s *Sandbox) Static() bool { return s.Source != "" && s.Source != "api" }
 
 // ReadyUIDs are the uids, as the kubelet has them, of the pods of these sandboxes.

@@ -60,7 +60,7 @@ func (f Facts) cast() cast {
 	return c
 }
 
-// runs tells whether a pod runs. The object in the API of a static pod is a copy: while the pod runs, the copy can be Pending because it was made
+// runs reports whether a pod runs. The object in the API of a static pod is a copy: while the pod runs, the copy can be Pending because it was made
 // again just now, or terminating because a person deletes it.
 func (f Facts) runs(c *candidate, ready map[types.UID]bool) bool {
 	switch {
@@ -72,7 +72,7 @@ func (f Facts) runs(c *candidate, ready map[types.UID]bool) bool {
 	return Runs(c.pod, nil) || ready[types.UID(c.kubeletUID())]
 }
 
-// readsOther tells whether static pods are read from another place. The same folder under another name is one, too: the path of a file is part of the
+// readsOther reports whether static pods are read from another place. The same folder under another name is one, too: the path of a file is part of the
 // uid of its pod.
 func (f Facts) readsOther() bool { return f.Now.StaticPodFolder() != f.Then.StaticPodFolder() }
 
@@ -202,7 +202,7 @@ func (f Facts) readAgain(c *candidate) verdict {
 		why: "several files in " + f.Now.StaticPodPath + " have it, and the restart may bring that of another one"}
 }
 
-// runsOther tells whether the pod that runs is certainly not the one of the file: a label or an annotation differs. A manifest with a uid of its own
+// runsOther reports whether the pod that runs is certainly not the one of the file: a label or an annotation differs. A manifest with a uid of its own
 // can be changed without that.
 func (f Facts) runsOther(c *candidate, m Manifest) bool {
 	i := slices.IndexFunc(f.Sandboxes, func(s Sandbox) bool { return s.UID == c.kubeletUID() })

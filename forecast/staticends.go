@@ -29,7 +29,7 @@ func (f Facts) digestsOf(key string) (digests string) {
 	return digests
 }
 
-// EndedIn tells whether a restart has ended the pod, by the facts after it. One whose files were changed or removed meanwhile was ended for that.
+// EndedIn reports whether a restart has ended the pod, by the facts after it. One whose files were changed or removed meanwhile was ended for that.
 func (s StaticPod) EndedIn(after Facts) bool {
 	if after.Sandboxes == nil {
 		return false

@@ -60,7 +60,7 @@ func (w world) replay(list []*candidate) replay {
 	return r
 }
 
-// holdsOther tells whether a pod takes something else than it asks for, as one does that is resized: then what is left depends on who comes first.
+// holdsOther reports whether a pod takes something else than it asks for, as one does that is resized: then what is left depends on who comes first.
 func (c *candidate) holdsOther() bool { return c.holds.plain() != c.asks.plain() }
 
 // Rounds are what was tried.
@@ -71,7 +71,7 @@ type rounds struct {
 	either map[*candidate]verdict // of pods that may make room in the place of an equal
 }
 
-// try admits in one order, and tells whether the order may count. Pods in doubt stay the first time, and then go: those for a shared reason,
+// try admits in one order, and reports whether the order may count. Pods in doubt stay the first time, and then go: those for a shared reason,
 // those for their own, and all.
 func (r *rounds) try(w world, order []*candidate, lastOfEquals bool) (ordered bool) {
 	a := w.admit(order, turn{lastOfEquals: lastOfEquals})

@@ -31,7 +31,7 @@ func (h Host) unit(of func(CPU) int) map[int]int {
 	return sizes
 }
 
-// uniform tells whether all units of a kind are of one size.
+// uniform reports whether all units of a kind are of one size.
 func uniform(sizes map[int]int) bool {
 	return len(slices.Compact(slices.Sorted(maps.Values(sizes)))) <= 1
 }
@@ -64,7 +64,7 @@ func (h Host) nodesOf(cpus []int) int {
 	return len(nodes)
 }
 
-// oneNode tells whether the machine has one NUMA node, so that there is nothing to choose.
+// oneNode reports whether the machine has one NUMA node, so that there is nothing to choose.
 func (h Host) oneNode() bool { return len(h.NUMANodes) == 1 }
 
 // first is which CPUs the static CPU manager takes of all of them, where nothing is given away yet: whole nodes, sockets and cores, the lowest

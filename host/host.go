@@ -84,7 +84,7 @@ func look(ctx context.Context, root string, k Kubelet) (forecast.Host, error) {
 	return h, errors.Join(errs...)
 }
 
-// Same tells whether two paths are one file, socket or folder, by links too. What is not there is not.
+// Same reports whether two paths are one file, socket or folder, by links too. What is not there is not.
 func Same(a, b string) bool {
 	first, err := os.Stat(a)
 	if err != nil {

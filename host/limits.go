@@ -22,7 +22,7 @@ const CgroupMount = "/sys/fs/cgroup"
 type Limit struct {
 	File  string // below [CgroupMount]
 	Value string
-	Gone  bool     // there is no such file any more
+	Gone  bool     // the file no longer exists
 	Sets  []string // what a kubelet makes of it, as the kernel may show that; nil: it leaves it alone
 }
 

@@ -79,7 +79,7 @@ func RuntimeAnswers(ctx context.Context, endpoint string) error {
 	return err
 }
 
-// RuntimeRefuses tells why nobody takes connections at the container runtime's socket; nil where somebody does, whether they answer or not.
+// RuntimeRefuses returns why no process accepts connections at the container runtime's socket. It returns nil if one does, whether it answers or not.
 func RuntimeRefuses(ctx context.Context, endpoint string) error {
 	var dialer net.Dialer
 	connection, err := dialer.DialContext(ctx, "unix", forecast.Socket(endpoint))
@@ -132,7 +132,7 @@ func (e statusError) Error() string {
 	return fmt.Sprintf("the container runtime answers %s with status %s: %s", e.method, e.code, e.message)
 }
 
-// knowsNot tells whether the error is that the runtime does not know the method.
+// knowsNot reports whether the error is that the runtime does not know the method.
 func knowsNot(err error) bool {
 	var status statusError
 	return errors.As(err, &status) && status.code == unimplemented

@@ -82,7 +82,7 @@ func (c *Child) FallBackTo(file string) {
 // Started is when it was.
 func (c *Child) Started() time.Time { return c.started }
 
-// Locked tells whether it holds the lock file for as long as it lives.
+// Locked reports whether it holds the lock file for as long as it lives.
 func (c *Child) Locked() bool { return c.locked }
 
 // Attend watches the child, tells of it, and returns when it has ended and that was told.

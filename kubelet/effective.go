@@ -20,7 +20,7 @@ var (
 )
 
 const (
-	tellingHead = 512     // bytes, within which a line says whether it tells
+	tellingHead = 512     // bytes, within which a line reports whether it tells
 	maxTold     = 4 << 20 // bytes; what is longer is not read at all, rather than in part
 )
 

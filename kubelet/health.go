@@ -48,7 +48,7 @@ func (h *healthAccount) sofar() time.Duration {
 	return h.sum + time.Since(h.since)
 }
 
-// ever tells whether it was healthy at any time.
+// ever reports whether it was healthy at any time.
 func (h *healthAccount) ever() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

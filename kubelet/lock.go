@@ -55,10 +55,10 @@ func heldIn(info string) (id string) {
 	return ""
 }
 
-// isAt tells whether the lock is on the file that is at the path now, and not on one that was removed.
+// isAt reports whether the lock is on the file that is at the path now, and not on one that was removed.
 func (h heldLock) isAt(path string) bool { return sameFile(h.file, path) }
 
-// hasWaiter tells whether the process waits for the lock (proc_locks(5)).
+// hasWaiter reports whether the process waits for the lock (proc_locks(5)).
 func (h heldLock) hasWaiter(pid int) bool {
 	table, _ := os.ReadFile("/proc/locks")
 	return h.waitedFor(string(table), pid)
@@ -88,13 +88,13 @@ func comesBeforeItsLock(pid int, path string) bool {
 // lockFailed is what a kubelet says that may not have the file (cmd/kubelet/app/server.go), for a policy of the host forbids it.
 const lockFailed = "unable to acquire file lock"
 
-// lockable tells whether a kubelet that is started now may be given the lock file: it is the kubelet itself, the file can be opened, and
+// lockable reports whether a kubelet that is started now may be given the lock file: it is the kubelet itself, the file can be opened, and
 // nobody holds it whom it would wait for in vain.
 func (l *Launcher) lockable() bool {
 	return !l.cannotLock.Load() && isELF(l.Path) && l.lock.look(func() bool { return isFree(l.LockFile) })
 }
 
-// isFree tells whether the file can be opened, and is held by nobody.
+// isFree reports whether the file can be opened, and is held by nobody.
 func isFree(path string) bool {
 	fd, err := openLock(path)
 	if err != nil {
@@ -118,7 +118,7 @@ func openLock(path string) (int, error) {
 	return fd, nil
 }
 
-// canOpen tells whether the file can be opened, whoever holds it.
+// canOpen reports whether the file can be opened, whoever holds it.
 func canOpen(path string) bool {
 	fd, err := openLock(path)
 	return err == nil && unix.Close(fd) == nil

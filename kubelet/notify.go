@@ -69,7 +69,7 @@ func askForSenders(connection *net.UnixConn) error {
 	return errors.Join(err, failed)
 }
 
-// reachable tells whether the socket is still there to be written to: RUN_DIR may have been removed.
+// reachable reports whether the socket is still there to be written to: RUN_DIR may have been removed.
 func (s *notifySocket) reachable() bool {
 	_, err := os.Lstat(s.path)
 	return !errors.Is(err, os.ErrNotExist)

@@ -96,7 +96,7 @@ func (c *Child) findHolder(ctx context.Context, address netip.AddrPort, last por
 	return c.search(sockets)
 }
 
-// inTheWay tells whether the kubelet could not listen at the address beside l.
+// inTheWay reports whether the kubelet could not listen at the address beside l.
 func (c *Child) inTheWay(ctx context.Context, l listener, address netip.AddrPort) bool {
 	theirs, ours := l.address.Unmap(), address.Addr().Unmap()
 	if theirs.BitLen() == ours.BitLen() {
@@ -106,7 +106,7 @@ func (c *Child) inTheWay(ctx context.Context, l listener, address netip.AddrPort
 	return theirs.Is6() && theirs.IsUnspecified() && c.answers(ctx, address)
 }
 
-// answers tells whether somebody takes connections at the address of the child's network, if that is ours, too.
+// answers reports whether somebody takes connections at the address of the child's network, if that is ours, too.
 func (c *Child) answers(ctx context.Context, address netip.AddrPort) bool {
 	if linked(filepath.Join("/proc", strconv.Itoa(c.command.Process.Pid), "ns/net")) != linked("/proc/self/ns/net") {
 		return false
@@ -141,7 +141,7 @@ func (c *Child) search(sockets map[string]bool) portHolder {
 	return portHolder{}
 }
 
-// isOurs tells whether the process comes from the child, as behind a script, or is a kubelet that a supervisor of this run folder started.
+// isOurs reports whether the process comes from the child, as behind a script, or is a kubelet that a supervisor of this run folder started.
 func (c *Child) isOurs(pid int) bool {
 	if slices.Contains(withAncestors(pid), c.command.Process.Pid) {
 		return true

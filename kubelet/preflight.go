@@ -144,7 +144,7 @@ func (p *Preflight) against(ctx context.Context, verdict Verdict, control Candid
 	return verdict
 }
 
-// unchanged gives a function that tells whether a file is still the one that it is now.
+// unchanged gives a function that reports whether a file is still the one that it is now.
 func unchanged(path string) func() bool {
 	before, errBefore := os.Stat(path)
 	return func() bool {
@@ -182,7 +182,7 @@ func isELF(path string) bool {
 	return elf
 }
 
-// readsELF tells whether a file is an ELF executable. Of one that cannot be read, as while a package replaces it, that is not known.
+// readsELF reports whether a file is an ELF executable. Of one that cannot be read, as while a package replaces it, that is not known.
 func readsELF(path string) (is, known bool) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -295,7 +295,7 @@ var (
 	wording = strings.NewReplacer("[", "", "]", "", "…", "", kind, "PATH")
 )
 
-// sameFailure tells whether one error begins with the other, paths and the
+// sameFailure reports whether one error begins with the other, paths and the
 // brackets of lists apart: a candidate that has faults of its own behind one that
 // it shares with the control fails in the same way.
 func sameFailure(words, control string) bool {

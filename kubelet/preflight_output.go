@@ -46,7 +46,7 @@ func (r *attempt) read(command *exec.Cmd) (*outputReaders, error) {
 // started leaves the other ends to the process alone.
 func (o *outputReaders) started() { _ = closeAll(o.theirs) }
 
-// end waits for the end of the output, but not for long, and tells whether it had to be cut off.
+// end waits for the end of the output, but not for long, and reports whether it had to be cut off.
 func (o *outputReaders) end() (cutOff bool) {
 	o.once.Do(func() {
 		timer := time.NewTimer(outputDelay)

@@ -111,7 +111,7 @@ func (s kubeletSearch) isOurCommandLine(words []string) bool {
 	return slices.Equal(words[1:], s.arguments) || slices.Equal(words[1:], dynamic) || slices.Equal(words[1:], append(dynamic, lockFlag+s.lockFile))
 }
 
-// isSupervisor tells whether the process runs this program, of whatever version and with its version in its name or not, as our user.
+// isSupervisor reports whether the process runs this program, of whatever version and with its version in its name or not, as our user.
 func isSupervisor(pid int) bool {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	theirs := linked(proc + "/exe")

@@ -18,7 +18,7 @@ import (
 // kernel's table of sockets has every connection of the node and is long to read, too long for every look at a healthy kubelet.
 type heldListener struct{ file, socket string }
 
-// owned tells whether the process listens on the port of address itself: an inode of its network namespace's table of listening
+// owned reports whether the process listens on the port of address itself: an inode of its network namespace's table of listening
 // sockets is among its open files.
 func (h *heldListener) owned(pid int, address string) error {
 	if h.file != "" && linked(h.file) == h.socket {

@@ -14,7 +14,7 @@ import (
 const (
 	startOfOurs = "begin"  // the first of this supervisor
 	startChange = "change" // after one that we have stopped
-	startExit   = "exit"   // after one that has ended by itself
+	startExit   = "exit"   // after one that ended without a request
 )
 
 // How a kubelet has ended.
@@ -44,10 +44,10 @@ const (
 // usualCodes are those that an API server has for a supervisor. Others have a series from their first answer on.
 var usualCodes = []string{"200", "201", "400", "401", "403", "404", "409", "422", "429", "500", "503", "504", noAnswer, otherAnswer}
 
-// otherReason is for all reasons that are none of lostReasons: anybody who may write the status of pods can make one up.
+// otherReason counts all reasons that are not in lostReasons, because every user who may write the status of pods can invent one.
 const otherReason = "Other"
 
-// lostReasons are what a kubelet says of a pod that it rejects, or that makes room for another; and our own word for a static pod.
+// lostReasons are a kubelet's reasons for a pod that it rejects, or that makes room for another; and our own reason for a static pod.
 var lostReasons = append(rejection.Reasons(), rejection.Preempting, rejection.Evicted, decide.StaticPodEnded, otherReason)
 
 // bounds are the upper ones of a histogram's buckets, in seconds; the last bucket is endless.

@@ -90,7 +90,7 @@ func (p *Publisher) oldest() *corev1.Event {
 	return p.events[0]
 }
 
-// drop takes an event off the queue, unless newer ones have pushed it out meanwhile; then they are there.
+// drop removes an event from the queue, unless newer ones have replaced it.
 func (p *Publisher) drop(event *corev1.Event) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -99,7 +99,7 @@ func (p *Publisher) drop(event *corev1.Event) {
 	}
 }
 
-// refused tells whether the API server's answer will be the same next time.
+// refused reports whether the API server's answer will be the same next time.
 func refused(err error) bool {
 	var answer *apierrors.StatusError
 	return errors.As(err, &answer) && answer.ErrStatus.Code >= 400 && answer.ErrStatus.Code < 500 && !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err)

@@ -27,9 +27,9 @@ func (f flips) with(r Report) flips {
 	return f[max(0, len(f)-mostFlips):]
 }
 
-// continuedBy tells whether r is the third change between the same two states, or says the second one in other words. An edit has another
+// continuedBy reports whether r is the third change between the same two states, or repeats the second one with another message. An edit has another
 // resourceVersion, and is none. A new verdict and words about approvals are none either. A verdict that the Node has shown already, with the same
-// failure, is not new: a kubelet that crash-loops beside it hides it, and shows it again, each time.
+// failure, is not new: a kubelet that crash-loops at the same time hides it, and shows it again, each time.
 func (f flips) continuedBy(r Report) bool {
 	if len(f) < mostFlips || !sameState(f[0], f[2]) {
 		return false

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// plain says whether the name is at most limit bytes of letters, digits, '-', '_' and '.', and neither "." nor "..". The API
+// plain reports whether the name is at most limit bytes of letters, digits, '-', '_' and '.', and neither "." nor "..". The API
 // server knows no other object names, keys or uids; resource versions are opaque, but were always numbers.
 func plain(name string, limit int) bool {
 	if name == "" || name == "." || name == ".." || len(name) > limit {

@@ -38,7 +38,7 @@ func OpenPods(ctx context.Context, client rest.Interface, nodeName, resourceVers
 	return list, nil
 }
 
-// CacheIsBehind tells whether the error is that the API server's cache has not got as far as the resourceVersion that was asked for.
+// CacheIsBehind reports whether the error is that the API server's cache has not got as far as the resourceVersion that was asked for.
 func CacheIsBehind(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }

@@ -60,7 +60,7 @@ const (
 	internalError = "failed to sync: internal failure, see Kubelet log for details"
 )
 
-// same tells whether two updates say the same. A payload is known by its uid and resourceVersion.
+// same reports whether two updates say the same. A payload is known by its uid and resourceVersion.
 func (u Update) same(other Update) bool {
 	return u.Text == other.Text && u.NodeUID == other.NodeUID && u.Local == other.Local && u.NodeGone == other.NodeGone &&
 		u.Retry == other.Retry && u.Consent == other.Consent && u.Shadowed == other.Shadowed &&

@@ -48,7 +48,7 @@ func Cell(text string) string {
 	}, strings.ToValidUTF8(text, string(utf8.RuneError)))
 }
 
-// shows tells whether a character has a place of its own on a screen, and does nothing else: it does not move the cursor, end a line, or change
+// shows reports whether a character has a place of its own on a screen, and does nothing else: it does not move the cursor, end a line, or change
 // the direction of what follows, and it is not there unseen.
 func shows(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)

@@ -98,7 +98,7 @@ func escaped(document string, escape func(rune) string) string {
 	return out.String()
 }
 
-// Shows tells whether all of a text shows; line breaks and tabs do.
+// Shows reports whether all of a text shows; line breaks and tabs do.
 func Shows(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && !shows(r) })
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// maxTarget is how much of a redirect's target is reported, in bytes: whoever answers chooses it.
+// maxTarget is how much of a redirect's target is reported, in bytes, because the server that answers chooses it.
 const maxTarget = 256
 
 // Confine changes config: clients that are made from it follow no redirect, and send nothing to another host than config names. A proxy, an

@@ -13,7 +13,7 @@ import (
 // ErrUnavailable says that do was not called, because a sandbox forbids what it takes.
 var ErrUnavailable = errors.New("no thread can have a umask of its own here")
 
-// With calls do with that umask. The umask belongs to one thread, which ends afterwards: what other goroutines make meanwhile, and processes that
+// With calls do with that umask. The umask belongs to one thread, which ends afterwards: what other goroutines create at that time, and processes that
 // they start, do not get it. What do starts in goroutines does not get it either.
 func With(mask int, do func() error) error {
 	done := make(chan error, 1)

@@ -76,7 +76,7 @@ var notSwept = map[string]struct {
 	"what programs share": {[]string{"api", "internal", "packaging"}, 21},
 	"pools":               {[]string{"fleet"}, 188},
 	"the plugin":          {[]string{"plugin"}, 173},
-	"evidence":            {[]string{"docs/evidence"}, 207},
+	"evidence": {[]string{"docs/evidence"}, 207},
 }
 
 // What people read says things once and plainly: pages, comments, and the texts of the programs: help, errors, messages.

@@ -92,7 +92,7 @@ func orNull(text string) *string {
 	return &text
 }
 
-// CarriedBy tells whether a Node has the annotations of the patch: they alone are kept by every API server.
+// CarriedBy reports whether a Node has the annotations of the patch: they alone are kept by every API server.
 func (p Patch) CarriedBy(node *corev1.Node) bool {
 	for key, want := range p.Metadata.Annotations {
 		got, ok := node.Annotations[key]
@@ -103,7 +103,7 @@ func (p Patch) CarriedBy(node *corev1.Node) bool {
 	return true
 }
 
-// AnnotationsOfTheNode are those that the supervisor writes, and nobody else.
+// AnnotationsOfTheNode are those that only the supervisor writes.
 func AnnotationsOfTheNode() []string {
 	return []string{ConfigStatusAnnotation, ConfigObservedAnnotation, StatusAnnotation}
 }

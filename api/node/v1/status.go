@@ -71,7 +71,7 @@ func (h Hold) Text(named int) string {
 type Loss struct {
 	Pod    string `json:"pod"` // NAMESPACE/NAME; or "cgroup PATH"
 	UID    string `json:"uid,omitempty"`
-	Reason string `json:"reason"` // the kubelet's own word where it has one
+	Reason string `json:"reason"` // the kubelet's own term if it has one
 }
 
 // Trial is how far the trial of the active configuration is.
