@@ -157,7 +157,7 @@ func NoSuchField(path string) error {
 	return fmt.Errorf("there is no field %q; %s", path, hint)
 }
 
-// similarField is the field that somebody may have meant who wrote a path that is none, or the flag that sets it; "" when none comes near.
+// similarField returns the field that a user may have meant with an unknown path, or the flag that sets it; "" if none is similar.
 func similarField(path string) string {
 	if flag, is := flagFields[strings.ReplaceAll(strings.TrimLeft(path, "-"), "_", "-")]; is {
 		return flag.field

@@ -32,10 +32,10 @@ func (o Outcome) String() string {
 	}
 }
 
-// MarshalText gives the word of an outcome, for files.
+// MarshalText returns the name of an outcome, for files.
 func (o Outcome) MarshalText() ([]byte, error) {
 	if o < Accepted || o > Unknown {
-		return nil, fmt.Errorf("%s is none of the outcomes of a pre-flight", o)
+		return nil, fmt.Errorf("%s is not an outcome of a pre-flight", o)
 	}
 	return []byte(o.String()), nil
 }
@@ -48,5 +48,5 @@ func (o *Outcome) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%.64q is none of the outcomes accepted, refused, environment and unknown", text)
+	return fmt.Errorf("unknown outcome %.64q (want accepted, refused, environment or unknown)", text)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Mask stands where a secret is. It is the kubelet's own word, in its log and its configz.
+// Mask replaces a secret. The kubelet uses the same one in its log and its configz.
 const Mask = "<masked>"
 
 // userInURL is a URL with a user, and maybe a password, in it.
@@ -23,8 +23,8 @@ func secret(path string) bool {
 	return false
 }
 
-// Hides reports whether the value of the field with this path is shown to nobody: it may be a secret. Of a field that no kubelet knows, any text
-// may be one: the name may be misspelt.
+// Hides reports whether the value of the field with this path must be hidden, because it may be a secret. Of a field
+// that no kubelet knows, any text may be one: the name may be misspelt.
 func Hides(path string, value any) bool {
 	if value == nil {
 		return false
@@ -36,7 +36,7 @@ func Hides(path string, value any) bool {
 	return err != nil || userInURL.Match(text) || !IsField(path) && strings.ContainsRune(string(text), '"')
 }
 
-// Masked is a copy of a configuration, or of what a layer sets, with [Mask] in the place of secrets. Null says nothing, and stays.
+// Masked is a copy of a configuration, or of what a layer sets, with [Mask] instead of secrets. Null says nothing, and stays.
 func Masked(tree map[string]any) map[string]any {
 	masked, _ := maskedValue("", tree).(map[string]any)
 	return masked

@@ -37,8 +37,8 @@ func featuresOf(node *corev1.Node, pod *corev1.Pod) []string {
 	return names
 }
 
-// features reports whether the kubelet would miss what a pod needs. Only a feature that the running kubelet declares is certainly one that it
-// looks at, and only a gate that is written off is certainly off.
+// features reports whether the kubelet would miss what a pod needs. Only a feature that the running kubelet declares
+// is certainly one that it looks at, and only a gate that is written off is certainly off.
 func (a *admission) features(c *candidate) verdict {
 	if v := a.podLevel(c); v.refused() {
 		return v

@@ -23,8 +23,8 @@ type MemoryState struct {
 	Entries map[string]map[string]bool       // pods' containers that have memory
 }
 
-// MemoryAmounts are those of one kind on one node, in bytes. The kubelet computes without a sign, and where more is taken than there is it has
-// nearly all numbers.
+// MemoryAmounts are those of one kind on one node, in bytes. The kubelet computes without a sign, and where more is
+// taken than there is it has nearly all numbers.
 type MemoryAmounts struct {
 	Total    uint64 `json:"total"`
 	Reserved uint64 `json:"systemReserved"`
@@ -80,7 +80,7 @@ func (p memoryPool) clone() memoryPool {
 	return p
 }
 
-// memoryPoolsOf tells what the memory manager starts with, as poolsOf does of CPUs.
+// memoryPoolsOf returns what the memory manager starts with, as poolsOf does of CPUs.
 func memoryPoolsOf(c, now *Configuration, h Host) ([]memoryPool, error) {
 	if c.MemoryManagerPolicy != "Static" {
 		return nil, nil
@@ -191,7 +191,7 @@ func (p *memoryPool) keeps(pod *candidate, c container) bool {
 	return p.has[pod.kubeletUID()][c.name] || p.allHave && pod.runs
 }
 
-// take gives a container its memory, or tells why not.
+// take gives a container its memory, or returns why not.
 func (p *memoryPool) take(t *memoryTurn, pod *candidate, c container) verdict {
 	if len(c.memory) == 0 {
 		return admitted

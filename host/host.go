@@ -30,7 +30,8 @@ type Kubelet struct {
 // ErrSilent says that the container runtime has not answered. Any other error is that something cannot be measured here.
 var ErrSilent = errors.New("the container runtime has not answered")
 
-// Look measures. What is missing from its answer is in the error. A container runtime that does not answer holds it up for 5 s, and is ErrSilent.
+// Look measures. What is missing from its answer is in the error. A container runtime that does not answer holds it up
+// for 5 s, and is ErrSilent.
 func Look(ctx context.Context, k Kubelet) (forecast.Host, error) { return look(ctx, "/", k) }
 
 // look measures the machine whose /proc and /sys are below root.

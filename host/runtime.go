@@ -38,7 +38,8 @@ type runtime struct {
 	connections []net.Conn
 }
 
-// newRuntime speaks HTTP/2 by golang.org/x/net, as client-go does: the program is built without the copy in net/http (packaging/compile.sh).
+// newRuntime speaks HTTP/2 by golang.org/x/net, as client-go does: the program is built without the copy in net/http
+// (packaging/compile.sh).
 func newRuntime(endpoint string) *runtime {
 	socket := forecast.Socket(endpoint)
 	r := &runtime{}
@@ -79,7 +80,8 @@ func RuntimeAnswers(ctx context.Context, endpoint string) error {
 	return err
 }
 
-// RuntimeRefuses returns why no process accepts connections at the container runtime's socket. It returns nil if one does, whether it answers or not.
+// RuntimeRefuses returns why no process accepts connections at the container runtime's socket. It returns nil if one
+// does, whether it answers or not.
 func RuntimeRefuses(ctx context.Context, endpoint string) error {
 	var dialer net.Dialer
 	connection, err := dialer.DialContext(ctx, "unix", forecast.Socket(endpoint))

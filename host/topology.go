@@ -69,7 +69,9 @@ func (m machine) nodesOfCPUs() map[int]int {
 func (m machine) numaNodes(cpus []forecast.CPU) (nodes []forecast.NUMANode) {
 	folder := filepath.Join(m.sys, "devices/system/node")
 	for id, name := range numbered(folder, nodeFolder) {
-		nodes = append(nodes, forecast.NUMANode{ID: id, Memory: nodeMemory(filepath.Join(folder, name, "meminfo")), HugePages: hugePages(filepath.Join(folder, name, "hugepages"))})
+		nodes = append(nodes, forecast.NUMANode{
+			ID: id, Memory: nodeMemory(filepath.Join(folder, name, "meminfo")), HugePages: hugePages(filepath.Join(folder, name, "hugepages")),
+		})
 	}
 	if len(nodes) == 0 {
 		for _, c := range cpus {

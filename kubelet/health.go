@@ -60,7 +60,7 @@ func (h *healthAccount) total() time.Duration {
 	return h.sum
 }
 
-// watchHealth tells of changes in the child's health until ctx ends. It looks at fixed times, and when the kubelet says READY=1, which comes
+// watchHealth reports changes in the child's health until ctx ends. It looks at fixed times, and when the kubelet says READY=1, which comes
 // with its healthz.
 func (c *Child) watchHealth(ctx context.Context, tell func(Event)) {
 	client := newHealthClient()
@@ -114,7 +114,7 @@ func healthPoll(healthy bool, age, startTimeout time.Duration) time.Duration {
 	return healthPollFirst
 }
 
-// probe asks the child once. A healthz that somebody else answers proves nothing: the child has to own the socket.
+// probe asks the child once. A healthz answer of another process proves nothing: the child has to own the socket.
 func (c *Child) probe(ctx context.Context, client *http.Client) error {
 	if c.endpoints.ReadinessByNotify {
 		return c.probeNotify()

@@ -75,7 +75,7 @@ func (h heldLock) waitedFor(table string, pid int) bool {
 	return false
 }
 
-// comesBeforeItsLock tells of a kubelet that was started with this lock file whether it waits for the lock, or is on its way there. It
+// comesBeforeItsLock reports whether a kubelet that was started with this lock file waits for the lock, or is on its way there. It
 // has touched nothing of the node.
 func comesBeforeItsLock(pid int, path string) bool {
 	if path == "" || !slices.Contains(zeroSeparated(fmt.Sprintf("/proc/%d/cmdline", pid)), lockFlag+path) {
@@ -89,12 +89,12 @@ func comesBeforeItsLock(pid int, path string) bool {
 const lockFailed = "unable to acquire file lock"
 
 // lockable reports whether a kubelet that is started now may be given the lock file: it is the kubelet itself, the file can be opened, and
-// nobody holds it whom it would wait for in vain.
+// no process holds the lock indefinitely.
 func (l *Launcher) lockable() bool {
 	return !l.cannotLock.Load() && isELF(l.Path) && l.lock.look(func() bool { return isFree(l.LockFile) })
 }
 
-// isFree reports whether the file can be opened, and is held by nobody.
+// isFree reports whether the file can be opened, and is not held.
 func isFree(path string) bool {
 	fd, err := openLock(path)
 	if err != nil {
@@ -118,7 +118,7 @@ func openLock(path string) (int, error) {
 	return fd, nil
 }
 
-// canOpen reports whether the file can be opened, whoever holds it.
+// canOpen reports whether the file can be opened, whatever process holds it.
 func canOpen(path string) bool {
 	fd, err := openLock(path)
 	return err == nil && unix.Close(fd) == nil
@@ -131,7 +131,7 @@ const lockTime = time.Second
 type lockLooker struct{ waits atomic.Bool }
 
 // look gives what free tells; false where it has no answer in time, or still waits for the one before. Its goroutine ends with the disk's
-// answer, so nobody waits for it.
+// answer, so nothing waits for it.
 func (l *lockLooker) look(free func() bool) bool {
 	if !l.waits.CompareAndSwap(false, true) {
 		return false

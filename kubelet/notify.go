@@ -143,7 +143,7 @@ func (s *notifySocket) inherit(notes kubeletNotes) {
 	s.kubelets[notes.PID] = &hearing{kubeletNotes: notes, readiness: make(chan struct{})}
 }
 
-// of gives what a kubelet has said, for whoever has the lock.
+// of returns what a kubelet has said. The caller has the lock.
 func (s *notifySocket) of(pid int) *hearing {
 	if kubelet := s.kubelets[pid]; kubelet != nil {
 		return kubelet

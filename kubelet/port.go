@@ -16,13 +16,13 @@ import (
 )
 
 // A kubelet whose healthz port is taken goes on without it: it says so in its log, asks for it again every 5 s, and is never healthy
-// (cmd/kubelet/app/server.go, 1.24 to 1.37). Whoever has the port is found by the socket. At its other ports the kubelet exits.
+// (cmd/kubelet/app/server.go, 1.24 to 1.37). The process that has the port is found by the socket. At its other ports the kubelet exits.
 const (
 	portLook    = time.Second     // between two looks at the port
 	portHeldFor = 3 * time.Second // a process that is just ending has its sockets for less
 )
 
-// A portHolder is another process that listens where the child would. Its zero value is none, or one that cannot be told.
+// A portHolder is another process that listens where the child would. Its zero value is none, or an unknown one.
 type portHolder struct {
 	Process
 	heldListener
@@ -96,7 +96,7 @@ func (c *Child) findHolder(ctx context.Context, address netip.AddrPort, last por
 	return c.search(sockets)
 }
 
-// inTheWay reports whether the kubelet could not listen at the address beside l.
+// inTheWay reports whether the kubelet could not listen at the address while l exists.
 func (c *Child) inTheWay(ctx context.Context, l listener, address netip.AddrPort) bool {
 	theirs, ours := l.address.Unmap(), address.Addr().Unmap()
 	if theirs.BitLen() == ours.BitLen() {
@@ -106,7 +106,7 @@ func (c *Child) inTheWay(ctx context.Context, l listener, address netip.AddrPort
 	return theirs.Is6() && theirs.IsUnspecified() && c.answers(ctx, address)
 }
 
-// answers reports whether somebody takes connections at the address of the child's network, if that is ours, too.
+// answers reports whether a process accepts connections at the address of the child's network, if that is ours, too.
 func (c *Child) answers(ctx context.Context, address netip.AddrPort) bool {
 	if linked(filepath.Join("/proc", strconv.Itoa(c.command.Process.Pid), "ns/net")) != linked("/proc/self/ns/net") {
 		return false
@@ -141,7 +141,8 @@ func (c *Child) search(sockets map[string]bool) portHolder {
 	return portHolder{}
 }
 
-// isOurs reports whether the process comes from the child, as behind a script, or is a kubelet that a supervisor of this run folder started.
+// isOurs reports whether the process comes from the child, as behind a script, or is a kubelet that a supervisor of
+// this run folder started.
 func (c *Child) isOurs(pid int) bool {
 	if slices.Contains(withAncestors(pid), c.command.Process.Pid) {
 		return true

@@ -72,7 +72,7 @@ func closeAll(files []*os.File) (err error) {
 // keptOutput is how much of a stream's beginning, and of its end, is kept.
 const keptOutput = 64 << 10
 
-// stream is one output: bounded, and searched as it comes, without what the kubelet tells of its configuration.
+// stream is one output: bounded, and searched as it comes, without what the kubelet prints of its configuration.
 type stream struct {
 	marks  *marks
 	reader markReader

@@ -114,7 +114,7 @@ func listeners(table string, port uint16) []listener {
 	return found
 }
 
-// kernelAddress reads an address as the kernel's tables have it: words of four bytes, each a number of this machine's byte order.
+// kernelAddress reads an address as the kernel's tables have it: groups of four bytes, each a number of this machine's byte order.
 func kernelAddress(text string) (netip.Addr, bool) {
 	bytes, err := hex.DecodeString(text)
 	if err != nil || len(bytes)%4 != 0 {

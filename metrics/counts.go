@@ -65,8 +65,8 @@ func (h *Histogram) observe(d time.Duration) {
 	h.Sum += d.Seconds()
 }
 
-// Counts are all counters. At a reload one program hands them to the next. Maps are by the value of a label; what may come is there from the
-// start, for a rate has to begin at 0.
+// Counts are all counters. At a reload one program hands them to the next. Maps are by the value of a label; what may
+// come is there from the start, for a rate has to begin at 0.
 type Counts struct {
 	Starts, Rollbacks, Preflights map[string]uint64
 	Exits                         map[string]uint64 // by cause, not asked for

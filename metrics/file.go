@@ -48,8 +48,8 @@ func wait(ctx context.Context, long time.Duration, sooner <-chan struct{}) bool 
 	return true
 }
 
-// replace renames a new file into place: who reads the folder sees the old one or the new one. It is for everybody to read, as node_exporter
-// may be any user. It is not synced, because it is of no use after a power cut.
+// replace renames a new file into place: who reads the folder sees the old one or the new one. It is for everybody to
+// read, as node_exporter may be any user. It is not synced, because it is of no use after a power cut.
 func replace(path string, text []byte) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".") // does not end as the collector looks for it
 	if err != nil {

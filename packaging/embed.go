@@ -51,8 +51,9 @@ const (
 	PoolOperatorRole = "kubelet-supervisor-pool-operator"
 )
 
-// PoolPolicies are the names of the ValidatingAdmissionPolicies for pools, and of their bindings: who may write pools and budgets, what selectors
-// and layers are warned of, who may write their status, what pools are rendered to, and that the controller's account has a pod.
+// PoolPolicies are the names of the ValidatingAdmissionPolicies for pools, and of their bindings: who may write pools
+// and budgets, what selectors and layers are warned of, who may write their status, what pools are rendered to, and
+// that the controller's account has a pod.
 func PoolPolicies() []string {
 	return []string{"kubelet-supervisor-pools", "kubelet-supervisor-selectors", "kubelet-supervisor-layers", "kubelet-supervisor-pool-status",
 		"kubelet-supervisor-budget-status", "kubelet-supervisor-revisions", "kubelet-supervisor-controller-pod"}

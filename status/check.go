@@ -14,12 +14,12 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// defaultCheck is how often the Node is read, ±20 %, to see whether it still shows what was published: any user with the right may remove or change
-// it, and an etcd that is restored from a backup forgets it.
+// defaultCheck is how often the Node is read, ±20 %, to see whether it still shows what was published: any user with
+// the right may remove or change it, and an etcd that is restored from a backup forgets it.
 const defaultCheck = 10 * time.Minute
 
-// checkSoon is how soon it is read where a patch got no answer, doubling: a network that was cut delivers the patch when it is back, and it takes
-// the place of a newer one (seen in a soak).
+// checkSoon is how soon it is read where a patch got no answer, doubling: a network that was cut delivers the patch
+// when it is back, and it takes the place of a newer one (seen in a soak).
 const checkSoon = 15 * time.Second
 
 // shown is what a Node shows of ours, except times.
@@ -53,9 +53,9 @@ func (p *Publisher) checkDue() bool {
 	return !p.flushing && !p.checkAt.IsZero() && !time.Now().Before(p.checkAt)
 }
 
-// check reads the Node, and publishes again what is no longer there. It compares with what
-// the Node showed after the patch, so that what an API server changes in a patch is not written for ever. The Node is known here: once it is
-// no longer true, what it shows is published again first.
+// check reads the Node, and publishes again what is no longer there. It compares with what the Node showed after the
+// patch, so that what an API server changes in a patch is not written for ever. The Node is known here: once it is no
+// longer true, what it shows is published again first.
 func (p *Publisher) check(ctx context.Context) error {
 	node, err := p.read(ctx)
 	if err != nil && !apierrors.IsNotFound(err) {

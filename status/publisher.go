@@ -290,7 +290,8 @@ func (p *Publisher) publish(ctx context.Context, o offer) error {
 	}
 	p.saw(&node)
 	if !patch.CarriedBy(&node) {
-		return fmt.Errorf("patching the status of Node %s: the API server did not keep the annotations; look for an admission webhook or policy that removes them", p.options.NodeName)
+		return fmt.Errorf("patching the status of Node %s: the API server did not keep the annotations; "+
+			"look for an admission webhook or policy that removes them", p.options.NodeName)
 	}
 	return nil
 }

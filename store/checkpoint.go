@@ -120,7 +120,8 @@ func (s *Store) removeCheckpoint(parent, version string) error {
 // for a writer, who may hang on the disk while a kubelet has to be started.
 func (s *Store) LoadCheckpoint(source corev1.ConfigMapNodeConfigSource) (map[string]string, error) {
 	if err := checkSource(source); err != nil { // upstream's words
-		return nil, fmt.Errorf("failed to determine whether checkpoint exists for source %s, UID: %.64s, ResourceVersion: %.64s exists, error: %w",
+		return nil, fmt.Errorf("failed to determine whether checkpoint exists for source %s, "+
+			"UID: %.64s, ResourceVersion: %.64s exists, error: %w",
 			apiPath(source), source.UID, source.ResourceVersion, err)
 	}
 	if payload, err := s.findCheckpoint(source); err == nil {

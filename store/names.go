@@ -39,7 +39,8 @@ func checkName(what, name string) error {
 	if !plain(name, limit) {
 		return fmt.Errorf("the %s %.64q cannot be a file name: it must be at most %d letters, digits, '-', '_' or '.'", what, name, limit)
 	}
-	if strings.HasPrefix(name, temporaryPrefix) || strings.HasSuffix(name, markerSuffix) || strings.Contains(name, corruptInfix) || strings.Contains(name, baseInfix) {
+	if strings.HasPrefix(name, temporaryPrefix) || strings.HasSuffix(name, markerSuffix) ||
+		strings.Contains(name, corruptInfix) || strings.Contains(name, baseInfix) {
 		return fmt.Errorf("the %s %.64q cannot be a file name: the store gives such names to files of its own", what, name)
 	}
 	return nil

@@ -44,9 +44,10 @@ type Store struct {
 	turn sync.Mutex       // two writers would meet in one temporary file
 }
 
-// Open opens the folder dir, an absolute path, and creates it (0700) if there is none. It locks it until Close or the end of the process; the
-// error wraps ErrHeld while another process has it. A folder of ours that others can read is closed to them. A folder that is a link, that
-// belongs to another user, or that others can write to, is refused, because a user who can write there decides what the kubelet runs.
+// Open opens the folder dir, an absolute path, and creates it (0700) if there is none. It locks it until Close or the
+// end of the process; the error wraps ErrHeld while another process has it. A folder of ours that others can read is
+// closed to them. A folder that is a link, that belongs to another user, or that others can write to, is refused,
+// because a user who can write there decides what the kubelet runs.
 //
 // A folder on a read-only file system opens; only the Saves fail.
 func Open(dir string) (*Store, error) {

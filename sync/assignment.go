@@ -97,7 +97,8 @@ func refuseNamespace(namespace string, allowed []string) *Problem {
 	if slices.Contains(allowed, namespace) || slices.Contains(allowed, "*") {
 		return nil
 	}
-	err := field.Forbidden(nodev1.FieldPath().Child("namespace"), fmt.Sprintf("namespace %q is not allowed on this node, allowed: %s", namespace, strings.Join(allowed, ", ")))
+	err := field.Forbidden(nodev1.FieldPath().Child("namespace"),
+		fmt.Sprintf("namespace %q is not allowed on this node, allowed: %s", namespace, strings.Join(allowed, ", ")))
 	return malformed(err, fmt.Sprintf("%v; move the ConfigMap, or change --config-namespaces", err))
 }
 

@@ -74,7 +74,8 @@ func (f *Follower) Reachable() bool { return f.reachable.Load() }
 // etcd that was restored from a backup, where watches that go on from later versions stay silent.
 func (f *Follower) NodeIsAt(version string) {
 	if seen, _ := f.nodeAt.Load().(string); older(version, seen) {
-		f.logger.Warn("the API server has an older Node than before, as after a restored backup; everything is read again", zap.String("resourceVersion", version), zap.String("before", seen))
+		f.logger.Warn("the API server has an older Node than before, as after a restored backup; everything is read again",
+			zap.String("resourceVersion", version), zap.String("before", seen))
 		f.Reconsider()
 	}
 }

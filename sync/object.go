@@ -163,7 +163,8 @@ func (o *object) follow(ctx context.Context) (steady bool, err error) {
 	if resumes && o.version == "" {
 		return true, nil // it takes a LIST: the place was too old, or is of another etcd, or it was asked for
 	}
-	if steady = errors.Is(err, errAskedAgain) || lasted >= steadyWatch; steady && lasted < length && o.version != "" && o.wait(ctx, rand.N(resumeWithin)) {
+	steady = errors.Is(err, errAskedAgain) || lasted >= steadyWatch
+	if steady && lasted < length && o.version != "" && o.wait(ctx, rand.N(resumeWithin)) {
 		o.version = ""
 	}
 	return steady, ended(err)

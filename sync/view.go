@@ -106,7 +106,8 @@ func (v *view) news() (Update, bool) {
 		return Update{}, false
 	}
 	if update.Problem != nil {
-		v.logger.Warn("the assigned configuration cannot be had", zap.String("assignment", bounded.Text(update.Text, 256)), zap.String("reason", update.Problem.Words))
+		v.logger.Warn("the assigned configuration cannot be had",
+			zap.String("assignment", bounded.Text(update.Text, 256)), zap.String("reason", update.Problem.Words))
 	}
 	v.told = &update
 	return update, true

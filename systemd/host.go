@@ -23,10 +23,11 @@ const (
 	hostRecheck      = time.Minute        // logind may come later, or the bus be restarted
 )
 
-// WatchShutdown reports the host's shutdown, and its cancellation, until ctx ends. stopping is the last report. A signal is no
-// more than a reason to ask logind, because any local user can send one (rule 27). It can be missed, while there is no connection or this program
-// is replaced, so logind is asked too at each connection, when logind comes again, and at intervals. A host without logind is never known to shut
-// down; the service manager's SIGTERM comes anyway.
+// WatchShutdown reports the host's shutdown, and its cancellation, until ctx ends. stopping is the last report. A
+// signal is no more than a reason to ask logind, because any local user can send one (rule 27). It can be missed,
+// while there is no connection or this program is replaced, so logind is asked too at each connection, when logind
+// comes again, and at intervals. A host without logind is never known to shut down; the service manager's SIGTERM
+// comes anyway.
 func WatchShutdown(ctx context.Context, logger *zap.Logger, stopping bool, tell func(stopping bool)) {
 	changed := func(now bool) {
 		if now != stopping {
@@ -84,8 +85,8 @@ func hearHost(ctx context.Context, tell func(stopping bool)) error {
 	}
 }
 
-// connectSystemBus gives a connection of our own, which ends with ctx, and so does the wait for it: dbus.socket takes connections while the daemon
-// is frozen, or cannot start. The uid is named as a number: no user has to be looked up.
+// connectSystemBus gives a connection of our own, which ends with ctx, and so does the wait for it: dbus.socket takes
+// connections while the daemon is frozen, or cannot start. The uid is named as a number: no user has to be looked up.
 func connectSystemBus(ctx context.Context) (*dbus.Conn, error) {
 	connection, err := dbus.SystemBusPrivate(dbus.WithContext(ctx))
 	if err != nil {

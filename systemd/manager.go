@@ -46,7 +46,10 @@ type managerMessage struct {
 
 // NewManager reads from the environment which service manager there is, if any.
 func NewManager(logger *zap.Logger) *Manager {
-	m := &Manager{Pulse: make(chan struct{}), logger: logger, woken: make(chan struct{}, 1), begun: make(chan struct{}, 1), over: make(chan struct{})}
+	m := &Manager{
+		Pulse: make(chan struct{}), logger: logger,
+		woken: make(chan struct{}, 1), begun: make(chan struct{}, 1), over: make(chan struct{}),
+	}
 	m.send = func(message string) error {
 		_, err := daemon.SdNotify(false, message)
 		return err

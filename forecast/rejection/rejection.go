@@ -1,5 +1,6 @@
-// Package rejection knows how a kubelet says that it turns a pod away. It is the one place for these words of another program: the forecast,
-// the count of lost pods, the metrics and the pools use it, and a test compares it with the kubelet's own source code.
+// Package rejection knows how a kubelet says that it turns a pod away. It is the one place for these messages of
+// another program: the forecast, the count of lost pods, the metrics and the pools use it, and a test compares it with
+// the kubelet's own source code.
 package rejection
 
 import (

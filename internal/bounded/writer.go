@@ -8,9 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// A Writer is the last place before a terminal, a file or a log. What is written to it comes out in lines of printable characters, each of at
-// most so many bytes: what does not show becomes a space, and what is too long ends with the ellipsis. Line breaks and tabs stay, so whose text
-// may have none of them is made a [Line] or a [Cell] before. It may be used by several goroutines.
+// A Writer is the last place before a terminal, a file or a log. What is written to it comes out in lines of printable
+// characters, each of at most so many bytes: what does not show becomes a space, and what is too long ends with the
+// ellipsis. Line breaks and tabs stay, so whose text may have none of them is made a [Line] or a [Cell] before. It may
+// be used by several goroutines.
 type Writer struct {
 	to    io.Writer
 	limit int

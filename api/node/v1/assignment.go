@@ -65,8 +65,9 @@ func AssignmentOf(source *corev1.NodeConfigSource) Assignment {
 	return Assignment{Namespace: c.Namespace, Name: c.Name, Key: c.KubeletConfigKey}
 }
 
-// Validate judges as validateConfigMapNodeConfigSource of the API server does, with the messages of 1.21, which had a detail after "Required
-// value" that upstream's end-to-end tests look for. Local names no ConfigMap, and is not valid as one.
+// Validate judges as validateConfigMapNodeConfigSource of the API server does, with the messages of 1.21, which had a
+// detail after "Required value" that upstream's end-to-end tests look for. Local names no ConfigMap, and is not valid
+// as one.
 func (a Assignment) Validate() field.ErrorList {
 	var problems field.ErrorList
 	check := func(child, value string, rules func(string) []string) {

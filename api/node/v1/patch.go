@@ -52,8 +52,9 @@ type patchedConfig struct {
 	Error         *string                  `json:"error"`
 }
 
-// NewPatch makes a Node show a publication. before is what the Node says now: a condition's lastTransitionTime moves only with its status, and
-// what was observed stays where nothing has been yet. fields: the API server may keep status.config, which then says the same.
+// NewPatch makes a Node show a publication. before is what the Node says now: a condition's lastTransitionTime moves
+// only with its status, and what was observed stays where nothing has been yet. fields: the API server may keep
+// status.config, which then says the same.
 func NewPatch(before NodeStatus, after Publication, at time.Time, fields bool) (Patch, error) {
 	var patch Patch
 	config, err := json.Marshal(after.Config)
