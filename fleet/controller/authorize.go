@@ -46,7 +46,7 @@ const (
 func authorized(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
 	asks, err := client.New(config, client.Options{HTTPClient: httpClient})
 	if err != nil {
-		return nil, fmt.Errorf("making a client for reviews: %w", err)
+		return nil, fmt.Errorf("creating a client for reviews: %w", err)
 	}
 	return newReviewers(asks, clock.RealClock{}).filter, nil
 }
@@ -214,7 +214,7 @@ func prefixOf(address string) netip.Prefix {
 func review(ctx context.Context, asks asker, token, path, verb string) (int, error) {
 	who := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if err := asks.Create(ctx, who); err != nil {
-		return 0, fmt.Errorf("asking whose token it is: %w", err)
+		return 0, fmt.Errorf("reviewing the token: %w", err)
 	}
 	if !who.Status.Authenticated {
 		return http.StatusUnauthorized, nil
@@ -227,7 +227,7 @@ func review(ctx context.Context, asks asker, token, path, verb string) (int, err
 	may := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user.Username, UID: user.UID, Groups: user.Groups,
 		Extra: extra, NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb}}}
 	if err := asks.Create(ctx, may); err != nil {
-		return 0, fmt.Errorf("asking what %s may: %w", user.Username, err)
+		return 0, fmt.Errorf("reviewing the access of user %s: %w", user.Username, err)
 	}
 	if !may.Status.Allowed {
 		return http.StatusForbidden, nil

@@ -20,7 +20,7 @@ import (
 // remadeEvery is how often an object is deleted to be made again at most: nodes may read it.
 const remadeEvery = time.Minute
 
-var errRemade = errors.New("it was made again less than a minute ago, and is made again in a minute at most")
+var errRemade = errors.New("the object was created again less than a minute ago, and will be created again within a minute")
 
 // making is an object that is to be there.
 type making struct {
