@@ -93,7 +93,7 @@ func (r *reviewers) filter(log logr.Logger, next http.Handler) (http.Handler, er
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		switch code, err := r.code(request); {
 		case err != nil:
-			log.Error(err, "nobody knows who may read the metrics")
+			log.Error(err, "the API server cannot be asked who may read the metrics")
 			http.Error(w, "Internal Server Error", http.StatusInternalServerError)
 		case code != http.StatusOK:
 			http.Error(w, http.StatusText(code), code)

@@ -65,7 +65,7 @@ func (c *Controller) make(ctx context.Context, m making) (client.Object, error) 
 	if err := c.rehearse(ctx, m.wanted, otherName(name)); err != nil {
 		return nil, err
 	}
-	c.log.Info("an object is not what its name says, and is made again", "name", name)
+	c.log.Info("an object does not have the content that its name stands for, and is created again", "name", name)
 	c.kept.remade[name] = now
 	if err := c.delete(ctx, m.there); err != nil {
 		return nil, err

@@ -156,7 +156,7 @@ func (c *Controller) takeBack(ctx context.Context, s *sent) error {
 	default:
 		c.nodes.unanswered[again.UID] = again
 	}
-	c.log.Info("what was left of a PATCH was taken back", "node", again.Node, "error", err)
+	c.log.Info("the rest of a PATCH that was changed on its way was reverted", "node", again.Node, "error", err)
 	return nil
 }
 
