@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 // changeOptions are the flags of the commands that change what nodes are assigned.
@@ -62,7 +63,7 @@ where the API server keeps it. When a node refuses the configuration, or rolls i
 			if config == "" {
 				return errors.New("name a configuration with --config [NAMESPACE/]NAME[/KEY]; kubectl kubelet reset goes back to the node's own")
 			}
-			wanted, err := parseReference(config, s.namespace())
+			wanted, err := document.ParseReference(config, s.namespace())
 			if err != nil {
 				return err
 			}
@@ -94,10 +95,10 @@ func (s *session) assign(ctx context.Context, o changeOptions, wanted nodev1.Ass
 	if t.views = views; pin {
 		t.goal.wanted.UID = t.goal.uid
 	}
-	if err := t.written.forNodes(views, t.goal.wanted); err != nil {
+	if err := mayShare(t.written, views, t.goal.wanted); err != nil {
 		return err
 	}
-	for _, warning := range t.written.warnings {
+	for _, warning := range t.written.Warnings {
 		s.note("warning: %s; kubelets ignore fields that they do not know", warning)
 	}
 	return s.change(ctx, client, o, []target{t}, "Assign "+t.goal.wanted.String()+" to")
@@ -108,14 +109,14 @@ type target struct {
 	views   []nodeView
 	goal    goal
 	pin     string // the uid of an immutable ConfigMap: one made anew under its name is another
-	written document
+	written document.Document
 }
 
 // mayLayer says which nodes cannot have it, for it is of layers.
 func (t *target) mayLayer() error {
 	var failed []error
 	for _, v := range t.views {
-		if t.written.over != nil {
+		if t.written.Over != nil {
 			failed = append(failed, v.mayLayer())
 		}
 	}
@@ -131,11 +132,11 @@ func (s *session) findTarget(ctx context.Context, client kubernetes.Interface, w
 	if err != nil {
 		return target{}, err
 	}
-	written, err := readDocument(payloadOf(configMap), wanted.Key)
+	written, err := document.Read(document.Payload(configMap), wanted.Key)
 	if err != nil {
 		return target{}, fmt.Errorf("ConfigMap %s/%s is not assigned: %w", wanted.Namespace, wanted.Name, err)
 	}
-	if err := written.whole(); err != nil {
+	if err := written.Unmasked(); err != nil {
 		return target{}, fmt.Errorf("ConfigMap %s/%s is not assigned: %w", wanted.Namespace, wanted.Name, err)
 	}
 	t := target{written: written, goal: goalOf(wanted, configMap, o.wait.until == "good")}
@@ -210,6 +211,14 @@ func (s *session) assignNode(ctx context.Context, w *writer, grant *granter, v n
 	if err := s.await(ctx, w.client, v.Name, g, o.wait); err != nil {
 		w.recordFailure(ctx, v.Name)
 		return err
+	}
+	return nil
+}
+
+// mayShare refuses what belongs to one node where several are to have it.
+func mayShare(d document.Document, views []nodeView, wanted nodev1.Assignment) error {
+	if err := d.Shareable(); err != nil && len(views) > 1 {
+		return fmt.Errorf("ConfigMap %s/%s is not assigned to %d nodes: %w", wanted.Namespace, wanted.Name, len(views), err)
 	}
 	return nil
 }

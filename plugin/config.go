@@ -8,12 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
-
-const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
 func newConfig(s *session) *cobra.Command {
 	var changed bool
@@ -71,7 +69,7 @@ func (s *session) config(ctx context.Context, client kubernetes.Interface, name 
 		text, err := json.MarshalIndent(tree, "", "  ")
 		return append(text, '\n'), err
 	}
-	return configYAML(node.Name, tree)
+	return document.Encode(node.Name, tree)
 }
 
 // runningConfig asks the kubelet of a node what it runs with.
@@ -87,25 +85,14 @@ func (s *session) runningConfig(ctx context.Context, client kubernetes.Interface
 	return node, tree, nil
 }
 
-func configYAML(node string, tree map[string]any) ([]byte, error) {
-	if len(tree) == 0 {
-		return []byte(header), nil
-	}
-	text, err := yaml.Marshal(tree)
-	if err != nil {
-		return nil, fmt.Errorf("writing the configuration of %s: %w", node, err)
-	}
-	return append([]byte(header), text...), nil
-}
-
 func (s *session) onlyChanged(node nodeView, tree map[string]any) (map[string]any, error) {
 	kubelet := node.Status.NodeInfo.KubeletVersion
-	defaults, version, exact, err := defaultsOf(kubelet)
+	defaults, version, exact, err := document.Defaults(kubelet)
 	if err != nil {
 		return nil, err
 	}
 	if !exact {
 		s.note("Compared with the defaults of Kubernetes %s; %s runs %s: a default that changed in between shows as a difference, or hides one.", version, node.Name, node.kubelet())
 	}
-	return changedFrom(defaults, tree), nil
+	return document.ChangedFrom(defaults, tree), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 func newDiff(s *session) *cobra.Command {
@@ -45,7 +46,7 @@ func (s *session) diff(ctx context.Context, client kubernetes.Interface, name, c
 	}
 	wanted, ok := v.current()
 	if config != "" {
-		wanted, err = parseReference(config, s.namespace())
+		wanted, err = document.ParseReference(config, s.namespace())
 	} else if !ok {
 		err = fmt.Errorf("node %s: the assignment %q is malformed; name a configuration with --config", v.Name, v.says.Assignment)
 	}
@@ -59,7 +60,7 @@ func (s *session) diff(ctx context.Context, client kubernetes.Interface, name, c
 	if err != nil {
 		return err
 	}
-	written, err := readDocument(payloadOf(configMap), wanted.Key)
+	written, err := document.Read(document.Payload(configMap), wanted.Key)
 	if err != nil {
 		return fmt.Errorf("ConfigMap %s/%s: %w", wanted.Namespace, wanted.Name, err)
 	}
@@ -69,9 +70,9 @@ func (s *session) diff(ctx context.Context, client kubernetes.Interface, name, c
 	}
 	_, _ = fmt.Fprintf(s.Out, "%s runs %s; with %s:\n", v.Name, bounded.Line(nodev1.AssignmentOf(v.says.Config.Active).String()), wanted)
 	writeComparison(s.Out, compared, v)
-	if compared.changesNothing() {
+	if compared.ChangesNothing() {
 		return nil
 	}
-	_, _ = fmt.Fprintln(s.Out, "  "+s.foresee(ctx, client, v, compared).text)
+	_, _ = fmt.Fprintln(s.Out, "  "+s.foresee(ctx, client, v, compared).Text)
 	return errDiffers
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 func newDoctor(s *session) *cobra.Command {
@@ -137,12 +138,12 @@ func (d *diagnosis) examineAssignment(ctx context.Context) {
 		d.examinePermission(ctx, wanted)
 		return
 	}
-	written, err := readDocument(payloadOf(configMap), wanted.Key)
+	written, err := document.Read(document.Payload(configMap), wanted.Key)
 	if err != nil {
 		d.wrong("ConfigMap %s/%s: %v", wanted.Namespace, wanted.Name, err)
 	} else {
 		d.fine("ConfigMap %s/%s is there, and key %s decodes", wanted.Namespace, wanted.Name, wanted.Key)
-		for _, warning := range written.warnings {
+		for _, warning := range written.Warnings {
 			d.note("%s", warning)
 		}
 	}
@@ -162,26 +163,26 @@ func (d *diagnosis) examinePermission(ctx context.Context, r nodev1.Assignment) 
 	case allowed:
 		d.fine("the node may read ConfigMap %s/%s", r.Namespace, r.Name)
 	default:
-		d.wrong("the node may not read ConfigMap %s/%s; kubectl kubelet assign %s --config %s lets it", r.Namespace, r.Name, d.node.Name, shortOf(r))
+		d.wrong("the node may not read ConfigMap %s/%s; kubectl kubelet assign %s --config %s lets it", r.Namespace, r.Name, d.node.Name, document.ShortReference(r))
 	}
 }
 
 // examineShadows names the fields that a flag or a drop-in file sets otherwise than the configuration, which is only known of the one
 // that runs.
-func (d *diagnosis) examineShadows(ctx context.Context, written document) {
+func (d *diagnosis) examineShadows(ctx context.Context, written document.Document) {
 	compared, err := d.compare(ctx, d.client, d.node, written)
 	if err != nil {
 		d.unknown("which fields kubelet flags and drop-in files set: %v", err)
 		return
 	}
 	var fields []string
-	for _, c := range compared.changes() {
-		if c.kept {
-			fields = append(fields, fmt.Sprintf("%s (%s stays)", fieldName(c.path), show(c.path, c.from)))
+	for _, c := range compared.Changes() {
+		if c.Kept {
+			fields = append(fields, fmt.Sprintf("%s (%s stays)", document.FieldName(c.Path), document.Show(c.Path, c.From)))
 		}
 	}
 	switch {
-	case compared.active == nil:
+	case compared.Active == nil:
 		d.unknown("which fields kubelet flags and drop-in files set: not while the node runs %s", activeText(d.node))
 	case len(fields) > 0:
 		d.note("a kubelet flag or a drop-in file of the node wins over %s", strings.Join(fields, ", "))

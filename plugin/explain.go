@@ -14,6 +14,7 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 func newExplain(s *session) *cobra.Command {
@@ -76,7 +77,7 @@ func (s *session) explain(ctx context.Context, client kubernetes.Interface, name
 		if config.IsField(field) || slices.ContainsFunc(list, func(e config.Explanation) bool { return e.Explains(field) }) {
 			continue
 		}
-		_, _, err := fieldSteps(field)
+		_, _, err := document.FieldSteps(field)
 		return err
 	}
 	list = slices.DeleteFunc(list, func(e config.Explanation) bool {
@@ -137,7 +138,7 @@ func (s *session) explanations(ctx context.Context, client kubernetes.Interface,
 		case !isVersion(found, node.says.Config.Active):
 			return nil, fmt.Errorf("ConfigMap %s/%s was changed since the node took it", active.Namespace, active.Name)
 		}
-		sources.Payload, sources.Key = payloadOf(found), active.Key
+		sources.Payload, sources.Key = document.Payload(found), active.Key
 		sources.Folder = checkpointIn(sources.Told, node)
 	}
 	list, err := sources.Explain()
@@ -164,7 +165,7 @@ func seenFromOutside(e config.Explanation) config.Explanation {
 func checkpointIn(told map[string]any, node nodeView) string {
 	source := node.says.Config.Active.ConfigMap
 	mark := fmt.Sprintf("/checkpoints/%s/%s", source.UID, source.ResourceVersion)
-	for _, value := range leaves(told) {
+	for _, value := range document.Leaves(told) {
 		path, _ := value.(string)
 		if before, _, is := strings.Cut(path, mark+"/"); is {
 			return before + mark

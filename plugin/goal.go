@@ -11,6 +11,7 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 // A goal is what a Node has to say for a command to have succeeded.
@@ -29,7 +30,7 @@ type goal struct {
 // goalOf is the goal that nodes run a ConfigMap as it was read.
 func goalOf(wanted nodev1.Assignment, configMap *corev1.ConfigMap, good bool) goal {
 	return goal{
-		wanted: wanted, uid: string(configMap.UID), version: configMap.ResourceVersion, payload: payloadOf(configMap),
+		wanted: wanted, uid: string(configMap.UID), version: configMap.ResourceVersion, payload: document.Payload(configMap),
 		immutable: configMap.Immutable != nil && *configMap.Immutable, good: good,
 	}
 }
@@ -49,7 +50,7 @@ func (g *goal) learn(ctx context.Context, client kubernetes.Interface, v nodeVie
 	if err != nil || string(found.UID) != g.uid {
 		return
 	}
-	if !maps.Equal(payloadOf(found), g.payload) {
+	if !maps.Equal(document.Payload(found), g.payload) {
 		g.edited = true
 		return
 	}

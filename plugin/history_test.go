@@ -13,6 +13,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 // becomes lets nodes answer each ConfigMap with a reason.
@@ -38,7 +39,7 @@ func (b *bench) becomes(t *testing.T, reasons map[*corev1.ConfigMap]string) {
 // From a bad configuration after a bad one the way back is to the last good one.
 func TestRollbackToTheLastGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		good, bad, worse := configMapOf("good", header+"maxPods: 1\n"), configMapOf("bad", header+"maxPods: 2\n"), configMapOf("worse", header+"maxPods: 3\n")
+		good, bad, worse := configMapOf("good", document.Header+"maxPods: 1\n"), configMapOf("bad", document.Header+"maxPods: 2\n"), configMapOf("worse", document.Header+"maxPods: 3\n")
 		b := newBench(t, localNode("n1"), good, bad, worse)
 		b.becomes(t, map[*corev1.ConfigMap]string{good: "Active", bad: "Refused", worse: "Rejected"})
 		b.do(t, "assign", "n1", "--config=good", "-y")
@@ -67,7 +68,7 @@ func TestRollbackToTheLastGood(t *testing.T) {
 // What the command itself saw fail is known to be bad, whatever was assigned by hand after it.
 func TestRollbackOverAnAssignmentByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		good, bad, byHand := configMapOf("good", header+"maxPods: 1\n"), configMapOf("bad", header+"maxPods: 2\n"), configMapOf("by-hand", header+"maxPods: 3\n")
+		good, bad, byHand := configMapOf("good", document.Header+"maxPods: 1\n"), configMapOf("bad", document.Header+"maxPods: 2\n"), configMapOf("by-hand", document.Header+"maxPods: 3\n")
 		b := newBench(t, localNode("n1"), good, bad, byHand)
 		b.becomes(t, map[*corev1.ConfigMap]string{good: "Active", bad: "Refused"})
 		b.do(t, "assign", "n1", "--config=good", "-y")
@@ -88,7 +89,7 @@ func TestRollbackOverAnAssignmentByHand(t *testing.T) {
 // The node writes its own status while the command writes what became of the assignment.
 func TestAFailureIsRecordedInSpiteOfAConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		bad := configMapOf("bad", header+"maxPods: 2\n")
+		bad := configMapOf("bad", document.Header+"maxPods: 2\n")
 		b := newBench(t, localNode("n1"), bad)
 		b.becomes(t, map[*corev1.ConfigMap]string{bad: "Refused"})
 		conflicts := 0
@@ -143,7 +144,7 @@ func TestPreviousIsGood(t *testing.T) {
 // Many nodes go back, each to its own.
 func TestRollbackOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one, two, bad := configMapOf("one", header+"maxPods: 1\n"), configMapOf("two", header+"maxPods: 2\n"), configMapOf("bad", header+"maxPods: 3\n")
+		one, two, bad := configMapOf("one", document.Header+"maxPods: 1\n"), configMapOf("two", document.Header+"maxPods: 2\n"), configMapOf("bad", document.Header+"maxPods: 3\n")
 		b := newBench(t, localNode("n1"), localNode("n2"), localNode("n3"), localNode("n4"), one, two, bad)
 		b.becomes(t, map[*corev1.ConfigMap]string{one: "Active", two: "Active", bad: "Rejected"})
 		b.do(t, "assign", "n1", "n2", "--config=one", "-y")
@@ -201,7 +202,7 @@ func TestRollbackRefuses(t *testing.T) {
 // An assignment that somebody made otherwise is told of, and gets its entry with the next.
 func TestHistoryOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		config, byHand := configMapOf("workers", someConfig), configMapOf("by-hand", header+"maxPods: 7\n")
+		config, byHand := configMapOf("workers", someConfig), configMapOf("by-hand", document.Header+"maxPods: 7\n")
 		node := saying(newNode("n1"), "kubelet-config/by-hand/kubelet", "Active", corev1.ConditionTrue, "", byHand, byHand)
 		node.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/by-hand/kubelet"
 		node.Annotations[recordAnnotation] = `[{"source": "kubelet-config/workers/kubelet"}]`

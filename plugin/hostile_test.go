@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/thief"
 )
 
@@ -172,7 +173,7 @@ func hostileObjects(t *testing.T) []runtime.Object {
 // honest is a kubelet that answers as kubelets do.
 func honest(t *testing.T) http.HandlerFunc {
 	t.Helper()
-	tree, _, _, err := defaultsOf("v1.36.3")
+	tree, _, _, err := document.Defaults("v1.36.3")
 	if err != nil {
 		t.Fatal(err)
 	}

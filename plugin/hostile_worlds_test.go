@@ -21,6 +21,7 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 // hostileText moves the cursor, sets the title, clears the screen, reverses and hides text, and begins lines of its own in each way there is.
@@ -90,11 +91,11 @@ func hostileWorlds() map[string]func(*testing.T) *bench {
 	for name, content := range map[string]string{
 		"no YAML":        "\x00 oops: [" + strings.ReplaceAll(hostileText, "\n", "\n  "),
 		"another kind":   `{"apiVersion": "v1", "kind": ` + quoted(longText) + `}`,
-		"a number":       header + "maxPods: " + strings.Repeat("9", 900_000),
-		"a type":         header + `maxPods: ` + quoted(longText),
-		"a duration":     header + `syncFrequency: ` + quoted(longText),
-		"unknown":        header + strings.Repeat("x", 200_000) + ": 1\n" + quoted(hostileText) + ": " + quoted(leaked) + "\n",
-		"secrets":        header + secretFields,
+		"a number":       document.Header + "maxPods: " + strings.Repeat("9", 900_000),
+		"a type":         document.Header + `maxPods: ` + quoted(longText),
+		"a duration":     document.Header + `syncFrequency: ` + quoted(longText),
+		"unknown":        document.Header + strings.Repeat("x", 200_000) + ": 1\n" + quoted(hostileText) + ": " + quoted(leaked) + "\n",
+		"secrets":        document.Header + secretFields,
 		"a layer":        layersText(`- {name: fleet, from: `+quoted(longText)+`, patch: {staticPodURL: `+leaked+`, clusterDomain: `+quoted(longText)+`}}`, `- {name: gpu, from: x, patch: {`+quoted(hostileText)+`: `+quoted(hostileText)+`}}`),
 		"a layer's name": layersText(`- {name: ` + quoted(longText) + `, patch: {maxPods: 1}}`),
 	} {
@@ -248,7 +249,7 @@ func quoted(text string) string {
 
 // hostileDocument has the text in each of its texts, in lists and as keys.
 func hostileDocument(text string) string {
-	return header + secretFields + "clusterDomain: " + quoted(text) + "\nclusterDNS: [" + quoted(text) + "]\nevictionHard: {" + quoted(text[:min(len(text), 500)]) + ": " + quoted(text) +
+	return document.Header + secretFields + "clusterDomain: " + quoted(text) + "\nclusterDNS: [" + quoted(text) + "]\nevictionHard: {" + quoted(text[:min(len(text), 500)]) + ": " + quoted(text) +
 		"}\nprovider" + "ID: " + quoted(text) + "\nfeatureGates: {Whatever" + strings.Repeat("x", min(len(text), 900)) + ": true}\n"
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 // mark is what a pool has assigned to the node.
@@ -55,7 +56,7 @@ func (s *session) takesOut(ctx context.Context, client kubernetes.Interface, tar
 			}
 		}
 	}
-	for _, name := range sortedKeys(out) {
+	for _, name := range document.SortedKeys(out) {
 		nodes := out[name]
 		slices.Sort(nodes)
 		s.note("This takes %s out of pool %s; kubectl kubelet rollout adopt %s gives %s back.", some(nodes, ", "), bounded.Line(name), strings.Join(nodes[:min(len(nodes), mostNames)], " "),

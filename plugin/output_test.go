@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 // dryBench has something for each command to do.
@@ -39,7 +41,7 @@ func dryBench(t *testing.T) (*bench, map[string][]string) {
 // A dry run asks nobody, and writes nothing: the client's sends nothing, the server's only what the API server does not keep.
 func TestDryRuns(t *testing.T) {
 	_, commands := dryBench(t)
-	for _, name := range sortedKeys(commands) {
+	for _, name := range document.SortedKeys(commands) {
 		for _, mode := range []string{"client", "server"} {
 			t.Run(name+" "+mode, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -104,7 +106,7 @@ func TestDryRunOutput(t *testing.T) {
 
 // What assign shows before it asks, of nodes that are not alike.
 func TestPreviewTable(t *testing.T) {
-	old, config := configMapOf("old", header+"maxPods: 30\n"), configMapOf("workers", someConfig+"maxPodz: 1\nevictionHard: {memory.available: 1Gi}\n")
+	old, config := configMapOf("old", document.Header+"maxPods: 30\n"), configMapOf("workers", someConfig+"maxPodz: 1\nevictionHard: {memory.available: 1Gi}\n")
 	b := newBench(t, saying(newNode("n1"), "kubelet-config/old/kubelet", "Active", corev1.ConditionTrue, "", old, old), localNode("n2"), localNode("n3"), newNode("n4"), old, config)
 	b.configz["maxPods"] = int64(20)
 	_, stderr := b.do(t, "assign", "n1", "n2", "n3", "n4", "--config=workers", "--dry-run=client")

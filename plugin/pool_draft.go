@@ -11,6 +11,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 // allocatableFields decide over what a node has for pods. What an autoscaler takes a new node for it reads from a template, which does not
@@ -78,12 +79,12 @@ func (d draft) writeRevision(to io.Writer) {
 	changes := d.changes()
 	for i, c := range changes {
 		mark := " "
-		if givesRoot(c.path) {
+		if document.GivesRoot(c.path) {
 			mark = "!"
 		}
 		_, _ = fmt.Fprintf(to, "%s %s (layer %s)\n", mark, c, c.layer)
-		words := change{path: c.path}.consequence()
-		if i+1 == len(changes) || (change{path: changes[i+1].path}).consequence() != words {
+		words := document.Change{Path: c.path}.Consequence()
+		if i+1 == len(changes) || (document.Change{Path: changes[i+1].path}).Consequence() != words {
 			_, _ = fmt.Fprintln(to, "      "+words)
 		}
 	}
@@ -111,7 +112,7 @@ func (d draft) writeWarnings(to io.Writer) {
 			if err != nil {
 				continue
 			}
-			normal, err := normalPatch(tree)
+			normal, err := document.Normalize(tree)
 			if err != nil {
 				warn("layer %s %s", r.Layers[i].Name, bounded.Line(err.Error()))
 				continue
@@ -154,7 +155,7 @@ func (d draft) writeWaves(to io.Writer) {
 	}
 	_, _ = fmt.Fprintf(to, "  %s, at most %d unavailable at once:\n", nodeCount(len(d.then.Members)), d.then.MaxUnavailable)
 	t := newTable(to)
-	for _, kind := range sortedKeys(kinds) {
+	for _, kind := range document.SortedKeys(kinds) {
 		t.row("    "+bounded.Line(kind), nodeCount(kinds[kind]))
 	}
 	before := 0
@@ -202,7 +203,7 @@ func (d draft) writeLimits(to io.Writer) {
 		domains[cmp.Or(bounded.Line(m.Node.Labels[d.then.Topology]), "without the label")]++
 	}
 	var words []string
-	for _, name := range sortedKeys(domains) {
+	for _, name := range document.SortedKeys(domains) {
 		words = append(words, fmt.Sprintf("%s (%s)", name, nodeCount(domains[name])))
 	}
 	_, _ = fmt.Fprintf(to, "  not proven in at most %d at a time of %s: %s\n", d.then.MaxDomains, d.then.Topology, some(words, ", "))

@@ -18,6 +18,7 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 func newPrune(s *session) *cobra.Command {
@@ -80,11 +81,11 @@ func (s *session) findWaste(ctx context.Context, client kubernetes.Interface, mi
 	if s.flags.Namespace != nil {
 		namespace = *s.flags.Namespace
 	}
-	configMaps, err := client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: purposeLabel + "=" + purposeConfiguration})
+	configMaps, err := client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeConfiguration})
 	if err != nil {
 		return waste{}, fmt.Errorf("listing configurations: %w; with -n only one namespace is looked at", err)
 	}
-	bindings, err := client.RbacV1().RoleBindings(namespace).List(ctx, metav1.ListOptions{LabelSelector: purposeLabel + "=" + purposeGrant})
+	bindings, err := client.RbacV1().RoleBindings(namespace).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeGrant})
 	if apierrors.IsForbidden(err) {
 		s.note("What nodes may read is left as it is: %v", err)
 		bindings = &rbacv1.RoleBindingList{}
@@ -107,7 +108,7 @@ func (s *session) findWaste(ctx context.Context, client kubernetes.Interface, mi
 	var w waste
 	for _, c := range configMaps.Items {
 		young := s.now().Sub(c.CreationTimestamp.Time) < minAge
-		if isPushed(&c) && !u.configMaps[c.Namespace+"/"+c.Name] && !young {
+		if document.IsPushed(&c) && !u.configMaps[c.Namespace+"/"+c.Name] && !young {
 			w.configMaps = append(w.configMaps, c)
 		}
 	}

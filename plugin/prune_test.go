@@ -12,6 +12,7 @@ import (
 	testingclient "k8s.io/client-go/testing"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 func pruneObjects() []runtime.Object {
@@ -58,7 +59,7 @@ func TestPrune(t *testing.T) {
 		name, _, _ := strings.Cut(c.Name, "-")
 		left[name] = true
 	}
-	if got, want := strings.Join(sortedKeys(left), " "), "active assigned before copied edited foreign good labelled young"; got != want {
+	if got, want := strings.Join(document.SortedKeys(left), " "), "active assigned before copied edited foreign good labelled young"; got != want {
 		t.Errorf("left are %s, want %s", got, want)
 	}
 	bindings, err := b.RbacV1().RoleBindings("").List(t.Context(), metav1.ListOptions{})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 // A revision is one of a pool as the controller keeps it.
@@ -55,31 +56,31 @@ func coreOf(kept []revision) []rollout.Revision {
 }
 
 // patchLeaves are the values that a layer sets, as a kubelet writes them, where it does decode.
-func patchLeaves(layer *rollout.RevisionLayer) map[string]leaf {
+func patchLeaves(layer *rollout.RevisionLayer) map[string]document.Leaf {
 	tree, err := config.Decode(layer.Patch)
 	if err != nil {
 		return nil
 	}
-	if normal, err := normalPatch(tree); err == nil {
+	if normal, err := document.Normalize(tree); err == nil {
 		tree = normal
 	}
-	return keyedLeaves(tree)
+	return document.KeyedLeaves(tree)
 }
 
 // A layerChange is a field that a layer sets otherwise in one revision than in another; a nil leaf is one that it does not set.
 type layerChange struct {
 	layer, path string
-	from, to    *leaf
+	from, to    *document.Leaf
 }
 
 func (c layerChange) String() string {
-	value := func(l *leaf) string {
-		if l.value == nil {
+	value := func(l *document.Leaf) string {
+		if l.Value == nil {
 			return "null"
 		}
-		return show(c.path, l.value)
+		return document.Show(c.path, l.Value)
 	}
-	path := fieldName(c.path)
+	path := document.FieldName(c.path)
 	switch {
 	case c.from == nil:
 		return path + " " + value(c.to)
@@ -102,12 +103,12 @@ func changesOf(from, to *rollout.Revision) (changes []layerChange) {
 	}
 	for _, name := range names {
 		paths := map[string]bool{}
-		for _, leaves := range []map[string]leaf{before[name], after[name]} {
+		for _, leaves := range []map[string]document.Leaf{before[name], after[name]} {
 			for path := range leaves {
 				paths[path] = true
 			}
 		}
-		for _, path := range sortedKeys(paths) {
+		for _, path := range document.SortedKeys(paths) {
 			c := layerChange{layer: name, path: path}
 			if one, is := before[name][path]; is {
 				c.from = &one
@@ -115,7 +116,7 @@ func changesOf(from, to *rollout.Revision) (changes []layerChange) {
 			if one, is := after[name][path]; is {
 				c.to = &one
 			}
-			if c.from == nil || c.to == nil || !reflect.DeepEqual(c.from.value, c.to.value) {
+			if c.from == nil || c.to == nil || !reflect.DeepEqual(c.from.Value, c.to.Value) {
 				changes = append(changes, c)
 			}
 		}
@@ -130,8 +131,8 @@ func layersIn(r *rollout.Revision) []rollout.RevisionLayer {
 	return r.Layers
 }
 
-func layersOf(r *rollout.Revision) map[string]map[string]leaf {
-	all := map[string]map[string]leaf{}
+func layersOf(r *rollout.Revision) map[string]map[string]document.Leaf {
+	all := map[string]map[string]document.Leaf{}
 	for i := range layersIn(r) {
 		all[r.Layers[i].Name] = patchLeaves(&r.Layers[i])
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 func newRollback(s *session) *cobra.Command {
@@ -90,7 +91,7 @@ func (s *session) rollback(ctx context.Context, o changeOptions, to string) erro
 func (s *session) rollbackTarget(v nodeView, to string) (nodev1.Assignment, error) {
 	revision, err := strconv.Atoi(to)
 	if to != "" && err != nil {
-		return parseReference(to, s.namespace())
+		return document.ParseReference(to, s.namespace())
 	}
 	entries, err := v.record()
 	if err != nil {
