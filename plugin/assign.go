@@ -11,11 +11,12 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // changeOptions are the flags of the commands that change what nodes are assigned.
 type changeOptions struct {
-	chosen   selection
+	chosen   view.Selection
 	yes      bool
 	parallel int
 	wait     waitOptions
@@ -25,7 +26,7 @@ type changeOptions struct {
 
 func (o *changeOptions) addFlags(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVarP(&o.chosen.selector, "selector", "l", "", "nodes by label")
+	flags.StringVarP(&o.chosen.Selector, "selector", "l", "", "nodes by label")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	flags.IntVar(&o.parallel, "parallel", 1, "how many nodes at a time; after a failure no other is begun")
 	o.wait.addFlags(flags)
@@ -34,11 +35,11 @@ func (o *changeOptions) addFlags(command *cobra.Command) {
 }
 
 func (o *changeOptions) complete(arguments []string) error {
-	o.chosen.names = arguments
+	o.chosen.Names = arguments
 	if o.parallel < 1 {
 		return errors.New("--parallel is at least 1")
 	}
-	return errors.Join(o.chosen.validate(true), o.wait.complete())
+	return errors.Join(o.chosen.Validate(true), o.wait.complete())
 }
 
 func newAssign(s *session) *cobra.Command {
@@ -84,7 +85,7 @@ func (s *session) assign(ctx context.Context, o changeOptions, wanted nodev1.Ass
 	if wanted.IsLocal() {
 		return s.reset(ctx, client, o)
 	}
-	views, err := o.chosen.nodes(ctx, client)
+	views, err := o.chosen.Nodes(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func (s *session) assign(ctx context.Context, o changeOptions, wanted nodev1.Ass
 
 // A target is a configuration, or local, and the nodes that are to run it.
 type target struct {
-	views   []nodeView
+	views   []view.Node
 	goal    goal
 	pin     string // the uid of an immutable ConfigMap: one made anew under its name is another
 	written document.Document
@@ -117,7 +118,7 @@ func (t *target) mayLayer() error {
 	var failed []error
 	for _, v := range t.views {
 		if t.written.Over != nil {
-			failed = append(failed, v.mayLayer())
+			failed = append(failed, v.MayLayer())
 		}
 	}
 	return errors.Join(failed...)
@@ -128,7 +129,7 @@ func (s *session) findTarget(ctx context.Context, client kubernetes.Interface, w
 	if wanted.IsLocal() {
 		return target{}, nil
 	}
-	configMap, wanted, err := getConfigMap(ctx, client, wanted)
+	configMap, wanted, err := view.GetConfigMap(ctx, client, wanted)
 	if err != nil {
 		return target{}, err
 	}
@@ -148,7 +149,7 @@ func (s *session) findTarget(ctx context.Context, client kubernetes.Interface, w
 
 // change shows what is to be done, asks, and does it, node by node.
 func (s *session) change(ctx context.Context, client kubernetes.Interface, o changeOptions, targets []target, question string) error {
-	var views []nodeView
+	var views []view.Node
 	of := map[string]*target{}
 	grants := map[*target]*granter{}
 	for i := range targets {
@@ -175,7 +176,7 @@ func (s *session) change(ctx context.Context, client kubernetes.Interface, o cha
 	}
 	w := s.newWriter(ctx, client, o.dryRun)
 	leavers := &leavers{}
-	err := s.eachNode(ctx, views, o.parallel, func(ctx context.Context, v nodeView) error {
+	err := s.eachNode(ctx, views, o.parallel, func(ctx context.Context, v view.Node) error {
 		t := of[v.Name]
 		if t.goal.wanted.IsLocal() {
 			return s.resetNode(ctx, w, v, o, leavers)
@@ -185,14 +186,14 @@ func (s *session) change(ctx context.Context, client kubernetes.Interface, o cha
 	return errors.Join(err, s.revokeAfterReset(ctx, client, leavers))
 }
 
-func countNodes(views []nodeView) string {
+func countNodes(views []view.Node) string {
 	if len(views) == 1 {
 		return "node " + views[0].Name
 	}
 	return fmt.Sprintf("%d nodes", len(views))
 }
 
-func (s *session) assignNode(ctx context.Context, w *writer, grant *granter, v nodeView, t target, o changeOptions) error {
+func (s *session) assignNode(ctx context.Context, w *writer, grant *granter, v view.Node, t target, o changeOptions) error {
 	if err := grant.node(ctx, v.Name); err != nil {
 		return err
 	}
@@ -207,7 +208,7 @@ func (s *session) assignNode(ctx context.Context, w *writer, grant *granter, v n
 		return nil
 	}
 	g := t.goal
-	g.text = after.says.Assignment
+	g.text = after.Says.Assignment
 	if err := s.await(ctx, w.client, v.Name, g, o.wait); err != nil {
 		w.recordFailure(ctx, v.Name)
 		return err
@@ -216,7 +217,7 @@ func (s *session) assignNode(ctx context.Context, w *writer, grant *granter, v n
 }
 
 // mayShare refuses what belongs to one node where several are to have it.
-func mayShare(d document.Document, views []nodeView, wanted nodev1.Assignment) error {
+func mayShare(d document.Document, views []view.Node, wanted nodev1.Assignment) error {
 	if err := d.Shareable(); err != nil && len(views) > 1 {
 		return fmt.Errorf("ConfigMap %s/%s is not assigned to %d nodes: %w", wanted.Namespace, wanted.Name, len(views), err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 const workersText = "kubelet-config/workers/kubelet"
@@ -226,7 +227,7 @@ func TestCarrier(t *testing.T) {
 				return true, node, nil
 			})
 			w := b.session.newWriter(t.Context(), b, dryRunNone)
-			if got := w.carrierFor(t.Context(), viewOf(test.node), test.wanted); got != test.want {
+			if got := w.carrierFor(t.Context(), view.NodeOf(test.node), test.wanted); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // Exit codes of check, those of the node's own kubelet-supervisor check --impact.
@@ -18,7 +19,7 @@ const (
 )
 
 type checkOptions struct {
-	chosen selection
+	chosen view.Selection
 	files  []string // [KEY=]FILE, the first the configuration; "-" is stdin
 	config string
 }
@@ -38,8 +39,8 @@ The exit code is 0 when no pod would be lost, 4 when some certainly would on any
   kubectl kubelet check n1 --config workers-d5bf27f224`,
 		ValidArgsFunction: s.completeNodes,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			o.chosen.names = arguments
-			if err := o.chosen.validate(true); err != nil {
+			o.chosen.Names = arguments
+			if err := o.chosen.Validate(true); err != nil {
 				return err
 			}
 			if (len(o.files) > 0) == (o.config != "") {
@@ -48,7 +49,7 @@ The exit code is 0 when no pod would be lost, 4 when some certainly would on any
 			return s.check(command.Context(), o)
 		},
 	}
-	command.Flags().StringVarP(&o.chosen.selector, "selector", "l", "", "nodes by label")
+	command.Flags().StringVarP(&o.chosen.Selector, "selector", "l", "", "nodes by label")
 	command.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "the configuration, and files beside it; - is stdin")
 	command.Flags().StringVar(&o.config, "config", "", "[NAMESPACE/]NAME[/KEY], instead of a file")
 	return command
@@ -66,7 +67,7 @@ func (s *session) check(ctx context.Context, o checkOptions) error {
 	for _, warning := range written.Warnings {
 		s.note("warning: %s; kubelets ignore fields that they do not know", warning)
 	}
-	views, err := o.chosen.nodes(ctx, client)
+	views, err := o.chosen.Nodes(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func (s *session) documentToCheck(ctx context.Context, client kubernetes.Interfa
 		if wanted.IsLocal() {
 			return document.Document{}, errors.New("a node's own configuration is known to the node alone; name another with --config")
 		}
-		found, wanted, err := getConfigMap(ctx, client, wanted)
+		found, wanted, err := view.GetConfigMap(ctx, client, wanted)
 		if err != nil {
 			return document.Document{}, err
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // completeTime is how long a shell waits for words after a press of the tab key.
@@ -81,7 +82,7 @@ func (s *session) completeConfigs(command *cobra.Command, _ []string, begun stri
 
 func (s *session) nodesToComplete(command *cobra.Command) (nodes []corev1.Node) {
 	s.complete(command, func(ctx context.Context, client kubernetes.Interface) {
-		nodes, _, _ = listNodes(ctx, client, metav1.ListOptions{})
+		nodes, _, _ = view.ListNodes(ctx, client, metav1.ListOptions{})
 	})
 	return nodes
 }

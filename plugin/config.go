@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func newConfig(s *session) *cobra.Command {
@@ -62,7 +63,7 @@ func (s *session) config(ctx context.Context, client kubernetes.Interface, name 
 	}
 	tree = config.Masked(tree)
 	if masked := config.MaskedFields(tree); len(masked) > 0 {
-		s.note("What may be a secret is masked, so what is printed cannot be pushed as it is: %s", some(masked, ", "))
+		s.note("What may be a secret is masked, so what is printed cannot be pushed as it is: %s", view.FirstOf(masked, ", "))
 	}
 	if format == "json" {
 		tree["apiVersion"], tree["kind"] = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
@@ -73,26 +74,26 @@ func (s *session) config(ctx context.Context, client kubernetes.Interface, name 
 }
 
 // runningConfig asks the kubelet of a node what it runs with.
-func (s *session) runningConfig(ctx context.Context, client kubernetes.Interface, name string) (nodeView, map[string]any, error) {
-	node, err := getNode(ctx, client, name)
+func (s *session) runningConfig(ctx context.Context, client kubernetes.Interface, name string) (view.Node, map[string]any, error) {
+	node, err := view.GetNode(ctx, client, name)
 	if err != nil {
-		return nodeView{}, nil, err
+		return view.Node{}, nil, err
 	}
 	tree, err := s.configz(ctx, client, node.Name)
 	if err != nil {
-		return nodeView{}, nil, fmt.Errorf("node %s: %w", node.Name, err)
+		return view.Node{}, nil, fmt.Errorf("node %s: %w", node.Name, err)
 	}
 	return node, tree, nil
 }
 
-func (s *session) onlyChanged(node nodeView, tree map[string]any) (map[string]any, error) {
+func (s *session) onlyChanged(node view.Node, tree map[string]any) (map[string]any, error) {
 	kubelet := node.Status.NodeInfo.KubeletVersion
 	defaults, version, exact, err := document.Defaults(kubelet)
 	if err != nil {
 		return nil, err
 	}
 	if !exact {
-		s.note("Compared with the defaults of Kubernetes %s; %s runs %s: a default that changed in between shows as a difference, or hides one.", version, node.Name, node.kubelet())
+		s.note("Compared with the defaults of Kubernetes %s; %s runs %s: a default that changed in between shows as a difference, or hides one.", version, node.Name, node.Kubelet())
 	}
 	return document.ChangedFrom(defaults, tree), nil
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func TestConfig(t *testing.T) {
@@ -36,7 +37,7 @@ func FuzzParseConfigz(f *testing.F) {
 	f.Add([]byte(`{"kubeletconfig":{"maxPods":20}}`))
 	f.Add([]byte(`{"kubeletconfig":null}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if tree, err := parseConfigz(body); err == nil && len(document.ChangedFrom(tree, tree)) > 0 {
+		if tree, err := view.ParseConfigz(body); err == nil && len(document.ChangedFrom(tree, tree)) > 0 {
 			t.Errorf("%s differs from itself", body)
 		}
 	})

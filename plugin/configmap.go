@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
@@ -50,24 +49,4 @@ func (s *session) putConfigMap(ctx context.Context, client kubernetes.Interface,
 		return nil, "", fmt.Errorf("making ConfigMap %s immutable: %w", name, err)
 	}
 	return made, "made immutable", nil
-}
-
-// getConfigMap reads the one that an assignment names, and gives the assignment its key where it has none.
-func getConfigMap(ctx context.Context, client kubernetes.Interface, r nodev1.Assignment) (*corev1.ConfigMap, nodev1.Assignment, error) {
-	name := r.Namespace + "/" + r.Name
-	found, err := client.CoreV1().ConfigMaps(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, r, fmt.Errorf("ConfigMap %s does not exist; see kubectl get configmaps -n %s, or push it", name, r.Namespace)
-	case err != nil:
-		return nil, r, fmt.Errorf("reading ConfigMap %s: %w", name, err)
-	case r.UID != "" && r.UID != string(found.UID):
-		return nil, r, fmt.Errorf("ConfigMap %s has the uid %s, and %s is asked for: it was made anew", name, found.UID, r.UID)
-	}
-	if r.Key == "" {
-		if r.Key, err = document.KeyOf(found); err != nil {
-			return nil, r, err
-		}
-	}
-	return found, r, nil
 }

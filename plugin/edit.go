@@ -15,6 +15,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // editConfig lets a person edit what a kubelet runs with and is not its default, and takes what he changed: a default of today is nothing to
@@ -79,7 +80,7 @@ func (s *session) differences(ctx context.Context, client kubernetes.Interface, 
 
 // A runningNode is one whose kubelet has told what it runs with.
 type runningNode struct {
-	nodeView
+	view.Node
 	runs  map[string]any
 	shown map[string]any // without defaults and what belongs to the node
 	left  []string       // the latter
@@ -96,30 +97,30 @@ func (s *session) runningNode(ctx context.Context, client kubernetes.Interface, 
 	if err != nil {
 		return nil, err
 	}
-	n := &runningNode{nodeView: view, runs: tree}
+	n := &runningNode{Node: view, runs: tree}
 	if n.shown, err = s.onlyChanged(view, tree); err != nil {
 		return nil, err
 	}
 	n.left = document.RemoveNodeSpecific(n.shown)
 	if err := n.readActive(ctx, client); err != nil {
-		return nil, fmt.Errorf("node %s runs %s, and what that says is not known: %w; push a file with -f, or fields with --set", view.Name, bounded.Line(nodev1.AssignmentOf(view.says.Config.Active).String()), err)
+		return nil, fmt.Errorf("node %s runs %s, and what that says is not known: %w; push a file with -f, or fields with --set", view.Name, bounded.Line(nodev1.AssignmentOf(view.Says.Config.Active).String()), err)
 	}
 	if n.active == nil || n.over != nil {
-		return n, view.mayLayer()
+		return n, view.MayLayer()
 	}
 	return n, nil
 }
 
 func (n *runningNode) readActive(ctx context.Context, client kubernetes.Interface) error {
-	active := nodev1.AssignmentOf(n.says.Config.Active)
+	active := nodev1.AssignmentOf(n.Says.Config.Active)
 	if active.IsLocal() {
 		return nil
 	}
-	found, active, err := getConfigMap(ctx, client, active)
+	found, active, err := view.GetConfigMap(ctx, client, active)
 	if err != nil {
 		return err
 	}
-	if !isVersion(found, n.says.Config.Active) {
+	if !view.IsVersion(found, n.Says.Config.Active) {
 		return errors.New("it was changed since")
 	}
 	payload := document.Payload(found)

@@ -22,6 +22,7 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // grantPatience is how long the API server may take to know a new RoleBinding.
@@ -57,7 +58,7 @@ type granter struct {
 	*session
 	client kubernetes.Interface
 	wanted nodev1.Assignment
-	nodes  []nodeView // of the command
+	nodes  []view.Node // of the command
 	dry    dryRun
 
 	ask  sync.Once
@@ -89,7 +90,7 @@ func (g *granter) node(ctx context.Context, node string) error {
 		if allowed, _, err = canRead(ctx, g.client, node, g.wanted); err != nil || allowed {
 			return err
 		}
-		if err := g.grant(ctx, []nodeView{{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}}); err != nil { // prune took it meanwhile
+		if err := g.grant(ctx, []view.Node{{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}}); err != nil { // prune took it meanwhile
 			return err
 		}
 	}
@@ -126,7 +127,7 @@ func (g *granter) awaitGrant(ctx context.Context, node string) error {
 	return nil
 }
 
-func (g *granter) grant(ctx context.Context, nodes []nodeView) error {
+func (g *granter) grant(ctx context.Context, nodes []view.Node) error {
 	r := g.wanted
 	who, name := countNodes(nodes), fmt.Sprintf("RoleBinding %s/%s", r.Namespace, grantName(r.Name))
 	if len(nodes) == 1 {
@@ -150,7 +151,7 @@ func (g *granter) grant(ctx context.Context, nodes []nodeView) error {
 // grantConflicts is for other commands that write the same RoleBinding.
 var grantConflicts = wait.Backoff{Steps: 12, Duration: 20 * time.Millisecond, Factor: 1.6, Jitter: 0.5, Cap: 2 * time.Second}
 
-func makeGrant(ctx context.Context, client kubernetes.Interface, nodes []nodeView, r nodev1.Assignment, dry dryRun) error {
+func makeGrant(ctx context.Context, client kubernetes.Interface, nodes []view.Node, r nodev1.Assignment, dry dryRun) error {
 	meta := metav1.ObjectMeta{Name: grantName(r.Name), Namespace: r.Namespace, Labels: map[string]string{document.PurposeLabel: document.PurposeGrant}}
 	options := metav1.CreateOptions{FieldManager: fieldManager, DryRun: dry.option()}
 	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
@@ -216,10 +217,10 @@ func foreignGrant(kind, why string, object metav1.Object) error {
 // leavers are nodes that a command has reset, and that need not read any more what they were assigned.
 type leavers struct {
 	mutex sync.Mutex
-	views []nodeView
+	views []view.Node
 }
 
-func (l *leavers) add(v nodeView) {
+func (l *leavers) add(v view.Node) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.views = append(l.views, v)
@@ -234,7 +235,7 @@ func (s *session) revokeAfterReset(ctx context.Context, client kubernetes.Interf
 	nodes, namespaces := map[string]bool{}, map[string]bool{}
 	for _, v := range l.views {
 		nodes[nodeUser(v.Name)] = true
-		if r, ok := v.current(); ok && !r.IsLocal() && r.Namespace != configNamespace { // there by the rules of install
+		if r, ok := v.Current(); ok && !r.IsLocal() && r.Namespace != configNamespace { // there by the rules of install
 			namespaces[r.Namespace] = true
 		}
 	}

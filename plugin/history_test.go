@@ -14,6 +14,7 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // becomes lets nodes answer each ConfigMap with a reason.
@@ -102,7 +103,7 @@ func TestAFailureIsRecordedInSpiteOfAConflict(t *testing.T) {
 			return true, nil, apierrors.NewConflict(corev1.Resource("nodes"), "n1", errors.New("the object has been modified"))
 		})
 		b.run(t, "assign", "n1", "--config=bad", "-y")
-		if record := b.node(t, "n1").Annotations[recordAnnotation]; conflicts != 2 || !strings.Contains(record, `"outcome":"Refused"`) {
+		if record := b.node(t, "n1").Annotations[view.RecordAnnotation]; conflicts != 2 || !strings.Contains(record, `"outcome":"Refused"`) {
 			t.Errorf("%d conflicts, recorded %s", conflicts, record)
 		}
 	})
@@ -110,9 +111,9 @@ func TestAFailureIsRecordedInSpiteOfAConflict(t *testing.T) {
 
 // What is known to be good is gone back to, not what was replaced before its node spoke of it.
 func TestPreviousIsGood(t *testing.T) {
-	entries := func(pairs ...string) (entries []entry) {
+	entries := func(pairs ...string) (entries []view.Entry) {
 		for i := 0; i < len(pairs); i += 2 {
-			entries = append(entries, entry{Source: "kubelet-config/" + pairs[i] + "/kubelet", Outcome: pairs[i+1]})
+			entries = append(entries, view.Entry{Source: "kubelet-config/" + pairs[i] + "/kubelet", Outcome: pairs[i+1]})
 		}
 		return entries
 	}
@@ -120,7 +121,7 @@ func TestPreviousIsGood(t *testing.T) {
 		name     string
 		assigned string
 		good     *corev1.ConfigMap // the node's last known good
-		entries  []entry
+		entries  []view.Entry
 		want     int
 	}{
 		{"the newest good one", "c", nil, entries("a", "Active", "b", "Active", "c", ""), 2},
@@ -134,7 +135,7 @@ func TestPreviousIsGood(t *testing.T) {
 			node := localNode("n1")
 			node.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/" + row.assigned + "/kubelet"
 			saying(node, "kubelet-config/"+row.assigned+"/kubelet", "Rejected", corev1.ConditionFalse, "", row.good, row.good)
-			if got, err := previous(viewOf(node), row.entries); got != row.want || err != nil {
+			if got, err := previous(view.NodeOf(node), row.entries); got != row.want || err != nil {
 				t.Errorf("revision %d, %v, want %d", got, err, row.want)
 			}
 		})
@@ -187,7 +188,7 @@ func TestRollbackRefuses(t *testing.T) {
 			config := configMapOf("workers", someConfig)
 			node := assignedNode("n1", config)
 			if test.record != "" {
-				node.Annotations[recordAnnotation] = test.record
+				node.Annotations[view.RecordAnnotation] = test.record
 			}
 			b := newBench(t, node, config, configMapOf("other", someConfig))
 			code, _, stderr := b.run(t, "rollback", "n1", "--yes", "--to="+test.to)
@@ -205,13 +206,13 @@ func TestHistoryOfOthers(t *testing.T) {
 		config, byHand := configMapOf("workers", someConfig), configMapOf("by-hand", document.Header+"maxPods: 7\n")
 		node := saying(newNode("n1"), "kubelet-config/by-hand/kubelet", "Active", corev1.ConditionTrue, "", byHand, byHand)
 		node.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/by-hand/kubelet"
-		node.Annotations[recordAnnotation] = `[{"source": "kubelet-config/workers/kubelet"}]`
+		node.Annotations[view.RecordAnnotation] = `[{"source": "kubelet-config/workers/kubelet"}]`
 		b := newBench(t, node, config, byHand)
 		b.answers(t, runsIt(config))
 		_, stderr := b.do(t, "history", "n1")
 		contains(t, stderr, "is assigned kubelet-config/by-hand/kubelet now, and not by this plugin")
 		b.do(t, "assign", "n1", "--config=workers", "-y")
-		if got, want := b.node(t, "n1").Annotations[recordAnnotation],
+		if got, want := b.node(t, "n1").Annotations[view.RecordAnnotation],
 			`[{"source":"kubelet-config/workers/kubelet"},{"source":"kubelet-config/by-hand/kubelet","outcome":"Active"},{"source":"kubelet-config/workers/kubelet","time":"2026-11-21T12:00:00Z"}]`; got != want {
 			t.Errorf("the record is\n%s, want\n%s", got, want)
 		}
@@ -242,7 +243,7 @@ func TestAssignmentAndRecordAreOnePatch(t *testing.T) {
 		}
 		contains(t, patches[0], `config-source":"kubelet-config/workers/kubelet"`)
 		contains(t, patches[0], `"resourceVersion":"42"`)
-		contains(t, patches[0], recordAnnotation)
+		contains(t, patches[0], view.RecordAnnotation)
 		if found, err := b.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{}); err != nil || len(found.Items) != 1 {
 			t.Errorf("%d ConfigMaps, %v", len(found.Items), err)
 		}

@@ -22,6 +22,7 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // hostileText moves the cursor, sets the title, clears the screen, reverses and hides text, and begins lines of its own in each way there is.
@@ -126,7 +127,7 @@ func hostileBench(t *testing.T, node *corev1.Node, p *fakePool, content string) 
 // answersConfigz lets every kubelet answer so.
 func (b *bench) answersConfigz(body string) {
 	b.session.configz = func(context.Context, kubernetes.Interface, string) (map[string]any, error) {
-		tree, err := parseConfigz([]byte(body))
+		tree, err := view.ParseConfigz([]byte(body))
 		if err != nil {
 			return nil, fmt.Errorf("its kubelet cannot be asked what it runs with: %w", err)
 		}
@@ -163,7 +164,7 @@ func hostileNode(text string, whole bool) *corev1.Node {
 			c.Reason = text
 		}
 	}
-	node.Annotations[recordAnnotation] = `[{"source": ` + quoted(text) + `, "by": ` + quoted(text) + `, "outcome": ` + quoted(text) + `}, {"source": "kubelet-config/workers/kubelet", "by": ` + quoted(text) + `}]`
+	node.Annotations[view.RecordAnnotation] = `[{"source": ` + quoted(text) + `, "by": ` + quoted(text) + `, "outcome": ` + quoted(text) + `}, {"source": "kubelet-config/workers/kubelet", "by": ` + quoted(text) + `}]`
 	var said map[string]any
 	if err := json.Unmarshal([]byte(node.Annotations[nodev1.ConfigStatusAnnotation]), &said); err == nil {
 		said["error"] = text

@@ -11,10 +11,11 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // foresee asks for what the comparison lacks, and makes the forecast.
-func (s *session) foresee(ctx context.Context, client kubernetes.Interface, v nodeView, compared document.Comparison) document.Impact {
+func (s *session) foresee(ctx context.Context, client kubernetes.Interface, v view.Node, compared document.Comparison) document.Impact {
 	if compared.Unasked != nil {
 		return document.UnknownImpact(compared.Unasked)
 	}
@@ -55,7 +56,7 @@ func (s *session) foresee(ctx context.Context, client kubernetes.Interface, v no
 }
 
 // nodeFacts are those that the API and the kubelet tell. Without hostErr the kubelet told what it measures.
-func (s *session) nodeFacts(ctx context.Context, client kubernetes.Interface, v nodeView) (facts forecast.Facts, hostErr, err error) {
+func (s *session) nodeFacts(ctx context.Context, client kubernetes.Interface, v view.Node) (facts forecast.Facts, hostErr, err error) {
 	facts.Node = v.Node
 	var asked sync.WaitGroup
 	asked.Go(func() { facts.Host, hostErr = s.summary(ctx, client, v.Name) })

@@ -13,6 +13,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // dryBench has something for each command to do.
@@ -23,7 +24,7 @@ func dryBench(t *testing.T) (*bench, map[string][]string) {
 	elsewhere.Namespace = "kube-system"
 	refused := saying(assignedNode("n1", old), "kubelet-config/old/kubelet", "Refused", corev1.ConditionFalse, "", nil, nil)
 	refused.Annotations["kubelet-supervisor.io/config-source"] = "kubelet-config/old/kubelet"
-	refused.Annotations[recordAnnotation] = `[{"source": "kubelet-config/workers/kubelet", "by": "alice", "outcome": "Active", "time": "2026-11-20T12:00:00Z"}, {"source": "kubelet-config/old/kubelet"}]`
+	refused.Annotations[view.RecordAnnotation] = `[{"source": "kubelet-config/workers/kubelet", "by": "alice", "outcome": "Active", "time": "2026-11-20T12:00:00Z"}, {"source": "kubelet-config/old/kubelet"}]`
 	objects := append([]runtime.Object{refused, config, old, elsewhere, pushedOf("unused", someConfig)}, grantFor("gone", "n1")...)
 	b := newBench(t, objects...)
 	b.answers(t, nil)

@@ -13,6 +13,7 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func pruneObjects() []runtime.Object {
@@ -22,7 +23,7 @@ func pruneObjects() []runtime.Object {
 	source := func(c *corev1.ConfigMap) string { return "kubelet-config/" + c.Name + "/kubelet" }
 	node := saying(newNode("n1"), source(assigned), "Refused", corev1.ConditionFalse, "", active, good)
 	node.Annotations[nodev1.ConfigSourceAnnotation] = source(assigned)
-	node.Annotations[recordAnnotation] = fmt.Sprintf(`[{"source": "kubelet-config/unused/kubelet"}, {"source": %q}, {"source": %q}]`, source(before), source(assigned))
+	node.Annotations[view.RecordAnnotation] = fmt.Sprintf(`[{"source": "kubelet-config/unused/kubelet"}, {"source": %q}, {"source": %q}]`, source(before), source(assigned))
 	field := localNode("n2")
 	field.Spec.ConfigSource = &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "assigned", KubeletConfigKey: "kubelet"}}
 	objects := []runtime.Object{node, field, assigned, active, good, before, young, pushedOf("unused", someConfig)}

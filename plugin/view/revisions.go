@@ -1,4 +1,4 @@
-package plugin
+package view
 
 import (
 	"cmp"
@@ -17,14 +17,14 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
-// A revision is one of a pool as the controller keeps it.
-type revision struct {
+// A Revision is one of a pool as the controller keeps it.
+type Revision struct {
 	rollout.Revision
-	made time.Time
+	Made time.Time
 }
 
-// readRevisions reads those of a pool, or of all pools, by their number.
-func readRevisions(ctx context.Context, client kubernetes.Interface, pool string) ([]revision, error) {
+// ReadRevisions reads those of a pool, or of all pools, by their number.
+func ReadRevisions(ctx context.Context, client kubernetes.Interface, pool string) ([]Revision, error) {
 	selector := rollout.PoolLabel
 	if pool != "" {
 		selector += "=" + pool
@@ -33,21 +33,21 @@ func readRevisions(ctx context.Context, client kubernetes.Interface, pool string
 	if err != nil {
 		return nil, fmt.Errorf("listing the revisions of pools: %w", err)
 	}
-	var kept []revision
+	var kept []Revision
 	for i := range list.Items {
 		object := &list.Items[i]
 		read := rollout.ReadRevision(object.Labels[rollout.PoolLabel], object.Name, object.Data.Raw)
 		if read.Tampered {
 			read.Number = object.Revision
 		}
-		kept = append(kept, revision{read, object.CreationTimestamp.Time})
+		kept = append(kept, Revision{read, object.CreationTimestamp.Time})
 	}
-	slices.SortFunc(kept, func(a, b revision) int { return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Number, b.Number)) })
+	slices.SortFunc(kept, func(a, b Revision) int { return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Number, b.Number)) })
 	return kept, nil
 }
 
-// coreOf is what the core reads of revisions.
-func coreOf(kept []revision) []rollout.Revision {
+// CoreRevisions is what the core reads of revisions.
+func CoreRevisions(kept []Revision) []rollout.Revision {
 	var all []rollout.Revision
 	for _, r := range kept {
 		all = append(all, r.Revision)
@@ -67,20 +67,20 @@ func patchLeaves(layer *rollout.RevisionLayer) map[string]document.Leaf {
 	return document.KeyedLeaves(tree)
 }
 
-// A layerChange is a field that a layer sets otherwise in one revision than in another; a nil leaf is one that it does not set.
-type layerChange struct {
-	layer, path string
+// A LayerChange is a field that a layer sets otherwise in one revision than in another; a nil leaf is one that it does not set.
+type LayerChange struct {
+	Layer, Path string
 	from, to    *document.Leaf
 }
 
-func (c layerChange) String() string {
+func (c LayerChange) String() string {
 	value := func(l *document.Leaf) string {
 		if l.Value == nil {
 			return "null"
 		}
-		return document.Show(c.path, l.Value)
+		return document.Show(c.Path, l.Value)
 	}
-	path := document.FieldName(c.path)
+	path := document.FieldName(c.Path)
 	switch {
 	case c.from == nil:
 		return path + " " + value(c.to)
@@ -90,8 +90,8 @@ func (c layerChange) String() string {
 	return path + " " + value(c.from) + " → " + value(c.to)
 }
 
-// changesOf compares revisions, layer by layer and field by field; nil is the nodes' own configuration.
-func changesOf(from, to *rollout.Revision) (changes []layerChange) {
+// Changes compares revisions, layer by layer and field by field; nil is the nodes' own configuration.
+func Changes(from, to *rollout.Revision) (changes []LayerChange) {
 	before, after := layersOf(from), layersOf(to)
 	var names []string
 	for _, r := range []*rollout.Revision{from, to} {
@@ -109,7 +109,7 @@ func changesOf(from, to *rollout.Revision) (changes []layerChange) {
 			}
 		}
 		for _, path := range document.SortedKeys(paths) {
-			c := layerChange{layer: name, path: path}
+			c := LayerChange{Layer: name, Path: path}
 			if one, is := before[name][path]; is {
 				c.from = &one
 			}
@@ -139,8 +139,8 @@ func layersOf(r *rollout.Revision) map[string]map[string]document.Leaf {
 	return all
 }
 
-// otherwise says how revisions differ that set the same fields to the same values.
-func otherwise(from, to *rollout.Revision) string {
+// OtherDifferences says how revisions differ that set the same fields to the same values.
+func OtherDifferences(from, to *rollout.Revision) string {
 	var words []string
 	if from.Base != to.Base {
 		words = append(words, fmt.Sprintf("base %s → %s", from.Base, to.Base))
@@ -162,19 +162,19 @@ func otherwise(from, to *rollout.Revision) string {
 	return strings.Join(words, ", ")
 }
 
-// changeText says in short what a revision changes against another: at most so many fields.
-func changeText(from, to *rollout.Revision, most int) string {
-	changes := changesOf(from, to)
+// ChangeText says in short what a revision changes against another: at most so many fields.
+func ChangeText(from, to *rollout.Revision, most int) string {
+	changes := Changes(from, to)
 	if len(changes) == 0 && from != nil && to != nil {
-		return otherwise(from, to)
+		return OtherDifferences(from, to)
 	}
 	var words []string
 	for i, c := range changes[:min(len(changes), most)] {
 		text := c.String()
-		if i+1 == min(len(changes), most) || changes[i+1].layer != c.layer {
-			text += " in layer " + c.layer
+		if i+1 == min(len(changes), most) || changes[i+1].Layer != c.Layer {
+			text += " in layer " + c.Layer
 		}
-		words = append(words, shorten(text, 120))
+		words = append(words, Shorten(text, 120))
 	}
 	if left := len(changes) - most; left > 0 {
 		words = append(words, fmt.Sprintf("%d more", left))
