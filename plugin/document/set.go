@@ -1,4 +1,4 @@
-package plugin
+package document
 
 import (
 	"encoding/json"
@@ -9,8 +9,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
-// parseSets reads what --set was given into one patch.
-func parseSets(arguments []string) (map[string]any, error) {
+// ParseSets reads what --set was given into one patch.
+func ParseSets(arguments []string) (map[string]any, error) {
 	patch := map[string]any{}
 	for _, argument := range arguments {
 		path, text, is := strings.Cut(argument, "=")
@@ -18,7 +18,7 @@ func parseSets(arguments []string) (map[string]any, error) {
 			return nil, fmt.Errorf("--set %s: write FIELD=VALUE, as maxPods=250; FIELD=null takes the field out of each node's own file", argument)
 		}
 		path = strings.ReplaceAll(path, `\.`, ".")
-		steps, kind, err := fieldSteps(path)
+		steps, kind, err := FieldSteps(path)
 		if err != nil {
 			return nil, fmt.Errorf("--set %s: %w", path, err)
 		}
@@ -33,8 +33,8 @@ func parseSets(arguments []string) (map[string]any, error) {
 	return patch, nil
 }
 
-// fieldSteps gives where a field is in the tree, and its type. A key of a map may have points in it.
-func fieldSteps(path string) (steps []string, kind string, err error) {
+// FieldSteps gives where a field is in the tree, and its type. A key of a map may have points in it.
+func FieldSteps(path string) (steps []string, kind string, err error) {
 	field, is := config.FieldOf(path)
 	if !is {
 		return nil, "", config.NoSuchField(path)

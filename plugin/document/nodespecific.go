@@ -1,4 +1,4 @@
-package plugin
+package document
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
@@ -38,29 +37,21 @@ func ownValues(tree map[string]any) []ownField {
 	})
 }
 
-// shareable says why a configuration is for one node alone, nil when it is not.
-func (d document) shareable() error {
-	for _, layer := range d.over.list() {
+// Shareable says why a configuration is for one node alone, nil when it is not.
+func (d Document) Shareable() error {
+	for _, layer := range d.Over.List() {
 		for _, f := range ownValues(layer.Patch) {
-			return fmt.Errorf("layer %s: %s: %s belongs to one node, for %s; leave it out, for each node has it in its own file", layer.Name, f.path, show(f.path, layer.Patch[f.path]), f.why)
+			return fmt.Errorf("layer %s: %s: %s belongs to one node, for %s; leave it out, for each node has it in its own file", layer.Name, f.path, Show(f.path, layer.Patch[f.path]), f.why)
 		}
 	}
-	for _, f := range ownValues(d.tree) {
-		return fmt.Errorf("%s: %s belongs to one node, for %s; leave it out, and set it by a flag or a drop-in file of that node", f.path, show(f.path, d.tree[f.path]), f.why)
+	for _, f := range ownValues(d.Tree) {
+		return fmt.Errorf("%s: %s belongs to one node, for %s; leave it out, and set it by a flag or a drop-in file of that node", f.path, Show(f.path, d.Tree[f.path]), f.why)
 	}
 	return nil
 }
 
-// forNodes refuses what belongs to one node where several are to have it.
-func (d document) forNodes(views []nodeView, wanted nodev1.Assignment) error {
-	if err := d.shareable(); err != nil && len(views) > 1 {
-		return fmt.Errorf("ConfigMap %s/%s is not assigned to %d nodes: %w", wanted.Namespace, wanted.Name, len(views), err)
-	}
-	return nil
-}
-
-// withoutOwn takes out what belongs to the node that a configuration was read from, and what may be a secret, and names it.
-func withoutOwn(tree map[string]any) (left []string) {
+// RemoveNodeSpecific takes out what belongs to the node that a configuration was read from, and what may be a secret, and names it.
+func RemoveNodeSpecific(tree map[string]any) (left []string) {
 	for _, f := range ownValues(tree) {
 		left = append(left, f.path)
 		delete(tree, f.path)
@@ -74,15 +65,15 @@ func withoutOwn(tree map[string]any) (left []string) {
 	return left
 }
 
-// whole refuses a mask, which somebody has copied from what was printed: a node would take it for the value.
-func (d document) whole() error {
+// Unmasked refuses a mask, which somebody has copied from what was printed: a node would take it for the value.
+func (d Document) Unmasked() error {
 	const words = "%s is masked (%s), so it is not the value; write that, or leave the field out"
-	for _, layer := range d.over.list() {
+	for _, layer := range d.Over.List() {
 		for _, path := range config.MaskedFields(layer.Patch) {
 			return fmt.Errorf("layer %s: "+words, layer.Name, path, config.Mask)
 		}
 	}
-	for _, path := range config.MaskedFields(d.tree) {
+	for _, path := range config.MaskedFields(d.Tree) {
 		return fmt.Errorf(words, path, config.Mask)
 	}
 	return nil
@@ -95,7 +86,7 @@ var rootFields = []string{
 	"enableSystemLogQuery", "imageServiceEndpoint", "readOnlyPort", "staticPodPath", "staticPodURL", "staticPodURLHeader", "volumePluginDir",
 }
 
-func givesRoot(path string) bool {
+func GivesRoot(path string) bool {
 	top, _, _ := strings.Cut(path, ".")
 	return slices.Contains(rootFields, top)
 }

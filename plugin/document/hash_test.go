@@ -1,4 +1,4 @@
-package plugin
+package document
 
 import (
 	"os"
@@ -6,13 +6,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/internal/plugintest"
 )
 
 // The names are those that kubectl 1.36.3 was seen to give.
 func TestHashedName(t *testing.T) {
 	for _, test := range hashCases {
 		t.Run(test.describes, func(t *testing.T) {
-			got, err := hashedName(test.name, test.data, test.binaryData)
+			got, err := HashedName(test.name, test.data, test.binaryData)
 			if err != nil || got != test.want {
 				t.Errorf("got %q, %v, want %q", got, err, test.want)
 			}
@@ -42,10 +44,10 @@ func TestHashedNameIsKubectls(t *testing.T) {
 		t.Run(test.describes, func(t *testing.T) {
 			folder := t.TempDir()
 			for key, value := range test.data {
-				writeFile(t, filepath.Join(folder, key), value)
+				plugintest.WriteFile(t, filepath.Join(folder, key), value)
 			}
 			for key, value := range test.binaryData {
-				writeFile(t, filepath.Join(folder, key), string(value))
+				plugintest.WriteFile(t, filepath.Join(folder, key), string(value))
 			}
 			output, err := exec.CommandContext(t.Context(), kubectl, "create", "configmap", test.name, "--from-file="+folder,
 				"--append-hash", "--dry-run=client", "-o=name").CombinedOutput()
@@ -53,12 +55,5 @@ func TestHashedNameIsKubectls(t *testing.T) {
 				t.Errorf("kubectl says %s, %v; want %s", output, err, want)
 			}
 		})
-	}
-}
-
-func writeFile(t *testing.T, name, content string) {
-	t.Helper()
-	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
 	}
 }

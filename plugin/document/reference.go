@@ -1,4 +1,4 @@
-package plugin
+package document
 
 import (
 	"fmt"
@@ -10,12 +10,12 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// defaultKey is the key that push writes and that an assignment without a key means.
-const defaultKey = "kubelet"
+// DefaultKey is the key that push writes and that an assignment without a key means.
+const DefaultKey = "kubelet"
 
-// parseReference reads what a person wrote: NAME, NAMESPACE/NAME or NAMESPACE/NAME/KEY, each with @UID or without, or local.
+// ParseReference reads what a person wrote: NAME, NAMESPACE/NAME or NAMESPACE/NAME/KEY, each with @UID or without, or local.
 // The key is "" where none is given.
-func parseReference(text, namespace string) (nodev1.Assignment, error) {
+func ParseReference(text, namespace string) (nodev1.Assignment, error) {
 	if text == nodev1.Local {
 		return nodev1.Assignment{}, nil
 	}
@@ -33,7 +33,7 @@ func parseReference(text, namespace string) (nodev1.Assignment, error) {
 	}
 	probe := r
 	if probe.Key == "" {
-		probe.Key = defaultKey
+		probe.Key = DefaultKey
 	}
 	if pinned && uid == "" {
 		return nodev1.Assignment{}, fmt.Errorf("%q ends with @; write a uid after it, or leave it out", text)
@@ -44,10 +44,10 @@ func parseReference(text, namespace string) (nodev1.Assignment, error) {
 	return r, nil
 }
 
-// keyOf finds the key that holds the configuration where a person named none: the usual one, or the only one.
-func keyOf(configMap *corev1.ConfigMap) (string, error) {
-	if _, is := configMap.Data[defaultKey]; is {
-		return defaultKey, nil
+// KeyOf finds the key that holds the configuration where a person named none: the usual one, or the only one.
+func KeyOf(configMap *corev1.ConfigMap) (string, error) {
+	if _, is := configMap.Data[DefaultKey]; is {
+		return DefaultKey, nil
 	}
 	var keys []string
 	for key := range configMap.Data {
@@ -62,4 +62,12 @@ func keyOf(configMap *corev1.ConfigMap) (string, error) {
 		return "", fmt.Errorf("ConfigMap %s holds nothing; push a configuration", name)
 	}
 	return "", fmt.Errorf("ConfigMap %s has the keys %s; name the one with the KubeletConfiguration: %s/KEY", name, strings.Join(keys, ", "), name)
+}
+
+// ShortReference leaves out the key where an assignment without one means the same.
+func ShortReference(r nodev1.Assignment) string {
+	if r.Key == DefaultKey && r.UID == "" {
+		return r.Namespace + "/" + r.Name
+	}
+	return r.String()
 }

@@ -1,4 +1,4 @@
-package plugin
+package view
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// pods lists those that are bound to a node. The error does not name the node: its caller does.
-func (r nodeReader) pods(ctx context.Context, client kubernetes.Interface, node string) ([]corev1.Pod, error) {
+// Pods lists those that are bound to a node. The error does not name the node: its caller does.
+func (r NodeReader) Pods(ctx context.Context, client kubernetes.Interface, node string) ([]corev1.Pod, error) {
 	body, err := r.within(ctx, client, func(api *rest.RESTClient) *rest.Request {
 		return api.Get().Resource("pods").Param("fieldSelector", "spec.nodeName="+node)
 	})
@@ -25,8 +25,8 @@ func (r nodeReader) pods(ctx context.Context, client kubernetes.Interface, node 
 	return forecast.ReadPods(bytes.NewReader(body))
 }
 
-// summary asks a kubelet for what it measures of its machine: the same that its eviction manager looks at.
-func (r nodeReader) summary(ctx context.Context, client kubernetes.Interface, node string) (forecast.Host, error) {
+// Summary asks a kubelet for what it measures of its machine: the same that its eviction manager looks at.
+func (r NodeReader) Summary(ctx context.Context, client kubernetes.Interface, node string) (forecast.Host, error) {
 	body, err := r.within(ctx, client, func(api *rest.RESTClient) *rest.Request { return proxied(api, node, "stats/summary") })
 	if err != nil {
 		return forecast.Host{}, fmt.Errorf("its kubelet's statistics cannot be had: %w", err)
@@ -34,8 +34,8 @@ func (r nodeReader) summary(ctx context.Context, client kubernetes.Interface, no
 	return parseSummary(body)
 }
 
-func (r nodeReader) within(ctx context.Context, client kubernetes.Interface, what func(*rest.RESTClient) *rest.Request) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("no answer within %s", r.timeout))
+func (r NodeReader) within(ctx context.Context, client kubernetes.Interface, what func(*rest.RESTClient) *rest.Request) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("no answer within %s", r.Timeout))
 	defer cancel()
 	body, err := r.get(ctx, client, what)
 	if ctx.Err() != nil {

@@ -1,4 +1,4 @@
-package plugin
+package document
 
 import (
 	"encoding/json"
@@ -7,53 +7,54 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/kubelet/config/v1beta1"
 	sigsjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
-// A document is a KubeletConfiguration as somebody wrote it.
-type document struct {
-	tree     map[string]any // without kind and apiVersion; values as configz writes them: durations as 1m0s
-	warnings []string       // fields that are unknown or appear twice
+// A Document is a KubeletConfiguration as somebody wrote it.
+type Document struct {
+	Tree     map[string]any // without kind and apiVersion; values as configz writes them: durations as 1m0s
+	Warnings []string       // fields that are unknown or appear twice
 
 	// over is a configuration of layers over each node's own file; nil for a whole file. tree is then what they come to without that file.
-	over *layered
+	Over *Layered
 }
 
-// readDocument decodes payload[key]. The error is for what no kubelet takes: a key that is missing, what is no KubeletConfiguration,
+// Read decodes payload[key]. The error is for what no kubelet takes: a key that is missing, what is no KubeletConfiguration,
 // a value of another type than the field's.
-func readDocument(payload map[string]string, key string) (document, error) {
+func Read(payload map[string]string, key string) (Document, error) {
 	warnings := config.Warnings(payload, key, 0)
 	over, err := readLayered(payload[key])
 	if err != nil {
-		return document{}, fmt.Errorf("key %q %w", key, err)
+		return Document{}, fmt.Errorf("key %q %w", key, err)
 	}
-	if payload, err = withoutBase(payload, key); err != nil {
-		return document{}, err
+	if payload, err = WithoutBase(payload, key); err != nil {
+		return Document{}, err
 	}
 	// Without a folder and gates Render changes nothing.
 	rendered, err := config.Render(payload, key, "", nil)
 	if err != nil {
-		return document{}, err
+		return Document{}, err
 	}
 	var typed v1beta1.KubeletConfiguration
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(rendered, &typed); err != nil {
-		return document{}, fmt.Errorf("key %q does not decode: %s%s; correct the field", key, faultyField(rendered), config.Quote(err.Error()))
+		return Document{}, fmt.Errorf("key %q does not decode: %s%s; correct the field", key, faultyField(rendered), config.Quote(err.Error()))
 	}
 	normal, err := json.Marshal(typed)
 	if err != nil {
-		return document{}, fmt.Errorf("key %q cannot be written again: %w", key, err)
+		return Document{}, fmt.Errorf("key %q cannot be written again: %w", key, err)
 	}
 	var written, normalised map[string]any
 	if err := utiljson.Unmarshal(rendered, &written); err != nil {
-		return document{}, fmt.Errorf("key %q does not decode: %w", key, err)
+		return Document{}, fmt.Errorf("key %q does not decode: %w", key, err)
 	}
 	if err := utiljson.Unmarshal(normal, &normalised); err != nil {
-		return document{}, fmt.Errorf("key %q does not decode: %w", key, err)
+		return Document{}, fmt.Errorf("key %q does not decode: %w", key, err)
 	}
 	delete(written, "kind")
 	delete(written, "apiVersion")
-	return document{tree: takeFrom(written, normalised), warnings: warnings, over: over}, nil
+	return Document{Tree: takeFrom(written, normalised), Warnings: warnings, Over: over}, nil
 }
 
 // faultyField finds the field that does not decode, as "NAME: ", for the library does not name it when it is a duration, say.
@@ -62,7 +63,7 @@ func faultyField(rendered []byte) string {
 	if err := json.Unmarshal(rendered, &fields); err != nil {
 		return ""
 	}
-	for _, name := range sortedKeys(fields) {
+	for _, name := range SortedKeys(fields) {
 		one, err := json.Marshal(map[string]json.RawMessage{name: fields[name]})
 		if err == nil && sigsjson.UnmarshalCaseSensitivePreserveInts(one, &v1beta1.KubeletConfiguration{}) != nil {
 			return config.Quote(name) + ": "
@@ -89,4 +90,17 @@ func takeFrom(written, normal map[string]any) map[string]any {
 		}
 	}
 	return taken
+}
+
+const Header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+
+func Encode(node string, tree map[string]any) ([]byte, error) {
+	if len(tree) == 0 {
+		return []byte(Header), nil
+	}
+	text, err := yaml.Marshal(tree)
+	if err != nil {
+		return nil, fmt.Errorf("writing the configuration of %s: %w", node, err)
+	}
+	return append([]byte(Header), text...), nil
 }

@@ -1,4 +1,4 @@
-package plugin
+package document
 
 import (
 	"maps"
@@ -11,7 +11,7 @@ import (
 
 // What the kubelet would run with, where flags and drop-in files may be in the way: every way that may be, and why there are several.
 func TestExpect(t *testing.T) {
-	defaults, _, _, err := defaultsOf("v1.36.3")
+	defaults, _, _, err := Defaults("v1.36.3")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestExpect(t *testing.T) {
 			maps.Copy(running, test.running)
 			bare := maps.Clone(defaults)
 			delete(bare, "evictionHard")
-			e, err := comparison{wanted: test.wanted, running: running, active: test.active, defaults: bare, kubelet: test.kubelet}.expect(nil)
+			e, err := Comparison{Wanted: test.wanted, Running: running, Active: test.active, Defaults: bare, Kubelet: test.kubelet}.Expect(nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func TestExpect(t *testing.T) {
 }
 
 func described(c *forecast.Configuration) string {
-	text := "maxPods " + show("maxPods", *c.MaxPods) + " evictionHard"
+	text := "maxPods " + Show("maxPods", *c.MaxPods) + " evictionHard"
 	for _, signal := range slices.Sorted(maps.Keys(c.EvictionHard)) {
 		text += " " + signal + "=" + c.EvictionHard[signal]
 	}
@@ -78,11 +78,11 @@ func described(c *forecast.Configuration) string {
 func TestExpectOfManyFields(t *testing.T) {
 	running := map[string]any{"maxPods": int64(110)}
 	wanted := map[string]any{"maxPods": int64(3), "podsPerCore": int64(3), "cgroupRoot": "/x", "cgroupDriver": "cgroupfs", "staticPodPath": "/s", "staticPodURL": "http://x", "reservedSystemCPUs": "0"}
-	e, err := comparison{wanted: wanted, running: running}.expect(nil)
-	if err != nil || !e.untried || len(e.then) != 1 || e.sameForPods() {
+	e, err := Comparison{Wanted: wanted, Running: running}.Expect(nil)
+	if err != nil || !e.untried || len(e.then) != 1 || e.SameForPods() {
 		t.Fatalf("%+v, %v", e, err)
 	}
-	if found := e.forecast(forecast.Facts{}); found.known || found.lost != 0 {
+	if found := e.Forecast(forecast.Facts{}); found.Known || found.Lost != 0 {
 		t.Errorf("%+v", found)
 	}
 }
@@ -92,7 +92,7 @@ func TestLikelyDefaults(t *testing.T) {
 		kubelet       string
 		known, differ bool
 	}{{"v1.36.3", true, false}, {"v1.24.0", true, false}, {"v1.30.2", true, true}, {"v1.23.9", false, false}, {"v1.99.0", false, false}, {"", false, false}} {
-		tree, differ, known, err := likelyDefaults(test.kubelet)
+		tree, differ, known, err := LikelyDefaults(test.kubelet)
 		if err != nil || known != test.known || differ["evictionHard"] != test.differ || differ["maxPods"] {
 			t.Errorf("%q: %v, %v, %v", test.kubelet, differ, known, err)
 		}
@@ -102,9 +102,9 @@ func TestLikelyDefaults(t *testing.T) {
 	}
 	// A default that nobody knows is tried both ways.
 	running := map[string]any{"evictionHard": map[string]any{"memory.available": "100Mi", "imagefs.inodesFree": "5%"}}
-	tree, differ, _, _ := likelyDefaults("v1.30.2")
-	e, err := comparison{wanted: map[string]any{}, running: running, active: map[string]any{}, defaults: tree}.expect(differ)
-	if err != nil || len(e.then) < 2 || len(e.keepers) > 0 || !slices.Contains(e.unsure, "evictionHard.imagefs.inodesFree") {
+	tree, differ, _, _ := LikelyDefaults("v1.30.2")
+	e, err := Comparison{Wanted: map[string]any{}, Running: running, Active: map[string]any{}, Defaults: tree}.Expect(differ)
+	if err != nil || len(e.then) < 2 || len(e.keepers) > 0 || !slices.Contains(e.Unsure, "evictionHard.imagefs.inodesFree") {
 		t.Errorf("%+v, %v", e, err)
 	}
 }

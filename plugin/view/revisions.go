@@ -1,4 +1,4 @@
-package plugin
+package view
 
 import (
 	"cmp"
@@ -14,16 +14,17 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
-// A revision is one of a pool as the controller keeps it.
-type revision struct {
+// A Revision is one of a pool as the controller keeps it.
+type Revision struct {
 	rollout.Revision
-	made time.Time
+	Made time.Time
 }
 
-// readRevisions reads those of a pool, or of all pools, by their number.
-func readRevisions(ctx context.Context, client kubernetes.Interface, pool string) ([]revision, error) {
+// ReadRevisions reads those of a pool, or of all pools, by their number.
+func ReadRevisions(ctx context.Context, client kubernetes.Interface, pool string) ([]Revision, error) {
 	selector := rollout.PoolLabel
 	if pool != "" {
 		selector += "=" + pool
@@ -32,21 +33,21 @@ func readRevisions(ctx context.Context, client kubernetes.Interface, pool string
 	if err != nil {
 		return nil, fmt.Errorf("listing the revisions of pools: %w", err)
 	}
-	var kept []revision
+	var kept []Revision
 	for i := range list.Items {
 		object := &list.Items[i]
 		read := rollout.ReadRevision(object.Labels[rollout.PoolLabel], object.Name, object.Data.Raw)
 		if read.Tampered {
 			read.Number = object.Revision
 		}
-		kept = append(kept, revision{read, object.CreationTimestamp.Time})
+		kept = append(kept, Revision{read, object.CreationTimestamp.Time})
 	}
-	slices.SortFunc(kept, func(a, b revision) int { return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Number, b.Number)) })
+	slices.SortFunc(kept, func(a, b Revision) int { return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Number, b.Number)) })
 	return kept, nil
 }
 
-// coreOf is what the core reads of revisions.
-func coreOf(kept []revision) []rollout.Revision {
+// CoreRevisions is what the core reads of revisions.
+func CoreRevisions(kept []Revision) []rollout.Revision {
 	var all []rollout.Revision
 	for _, r := range kept {
 		all = append(all, r.Revision)
@@ -55,31 +56,31 @@ func coreOf(kept []revision) []rollout.Revision {
 }
 
 // patchLeaves are the values that a layer sets, as a kubelet writes them, where it does decode.
-func patchLeaves(layer *rollout.RevisionLayer) map[string]leaf {
+func patchLeaves(layer *rollout.RevisionLayer) map[string]document.Leaf {
 	tree, err := config.Decode(layer.Patch)
 	if err != nil {
 		return nil
 	}
-	if normal, err := normalPatch(tree); err == nil {
+	if normal, err := document.Normalize(tree); err == nil {
 		tree = normal
 	}
-	return keyedLeaves(tree)
+	return document.KeyedLeaves(tree)
 }
 
-// A layerChange is a field that a layer sets otherwise in one revision than in another; a nil leaf is one that it does not set.
-type layerChange struct {
-	layer, path string
-	from, to    *leaf
+// A LayerChange is a field that a layer sets otherwise in one revision than in another; a nil leaf is one that it does not set.
+type LayerChange struct {
+	Layer, Path string
+	from, to    *document.Leaf
 }
 
-func (c layerChange) String() string {
-	value := func(l *leaf) string {
-		if l.value == nil {
+func (c LayerChange) String() string {
+	value := func(l *document.Leaf) string {
+		if l.Value == nil {
 			return "null"
 		}
-		return show(c.path, l.value)
+		return document.Show(c.Path, l.Value)
 	}
-	path := fieldName(c.path)
+	path := document.FieldName(c.Path)
 	switch {
 	case c.from == nil:
 		return path + " " + value(c.to)
@@ -89,8 +90,8 @@ func (c layerChange) String() string {
 	return path + " " + value(c.from) + " → " + value(c.to)
 }
 
-// changesOf compares revisions, layer by layer and field by field; nil is the nodes' own configuration.
-func changesOf(from, to *rollout.Revision) (changes []layerChange) {
+// Changes compares revisions, layer by layer and field by field; nil is the nodes' own configuration.
+func Changes(from, to *rollout.Revision) (changes []LayerChange) {
 	before, after := layersOf(from), layersOf(to)
 	var names []string
 	for _, r := range []*rollout.Revision{from, to} {
@@ -102,20 +103,20 @@ func changesOf(from, to *rollout.Revision) (changes []layerChange) {
 	}
 	for _, name := range names {
 		paths := map[string]bool{}
-		for _, leaves := range []map[string]leaf{before[name], after[name]} {
+		for _, leaves := range []map[string]document.Leaf{before[name], after[name]} {
 			for path := range leaves {
 				paths[path] = true
 			}
 		}
-		for _, path := range sortedKeys(paths) {
-			c := layerChange{layer: name, path: path}
+		for _, path := range document.SortedKeys(paths) {
+			c := LayerChange{Layer: name, Path: path}
 			if one, is := before[name][path]; is {
 				c.from = &one
 			}
 			if one, is := after[name][path]; is {
 				c.to = &one
 			}
-			if c.from == nil || c.to == nil || !reflect.DeepEqual(c.from.value, c.to.value) {
+			if c.from == nil || c.to == nil || !reflect.DeepEqual(c.from.Value, c.to.Value) {
 				changes = append(changes, c)
 			}
 		}
@@ -130,16 +131,16 @@ func layersIn(r *rollout.Revision) []rollout.RevisionLayer {
 	return r.Layers
 }
 
-func layersOf(r *rollout.Revision) map[string]map[string]leaf {
-	all := map[string]map[string]leaf{}
+func layersOf(r *rollout.Revision) map[string]map[string]document.Leaf {
+	all := map[string]map[string]document.Leaf{}
 	for i := range layersIn(r) {
 		all[r.Layers[i].Name] = patchLeaves(&r.Layers[i])
 	}
 	return all
 }
 
-// otherwise says how revisions differ that set the same fields to the same values.
-func otherwise(from, to *rollout.Revision) string {
+// OtherDifferences says how revisions differ that set the same fields to the same values.
+func OtherDifferences(from, to *rollout.Revision) string {
 	var words []string
 	if from.Base != to.Base {
 		words = append(words, fmt.Sprintf("base %s → %s", from.Base, to.Base))
@@ -161,19 +162,19 @@ func otherwise(from, to *rollout.Revision) string {
 	return strings.Join(words, ", ")
 }
 
-// changeText says in short what a revision changes against another: at most so many fields.
-func changeText(from, to *rollout.Revision, most int) string {
-	changes := changesOf(from, to)
+// ChangeText says in short what a revision changes against another: at most so many fields.
+func ChangeText(from, to *rollout.Revision, most int) string {
+	changes := Changes(from, to)
 	if len(changes) == 0 && from != nil && to != nil {
-		return otherwise(from, to)
+		return OtherDifferences(from, to)
 	}
 	var words []string
 	for i, c := range changes[:min(len(changes), most)] {
 		text := c.String()
-		if i+1 == min(len(changes), most) || changes[i+1].layer != c.layer {
-			text += " in layer " + c.layer
+		if i+1 == min(len(changes), most) || changes[i+1].Layer != c.Layer {
+			text += " in layer " + c.Layer
 		}
-		words = append(words, shorten(text, 120))
+		words = append(words, Shorten(text, 120))
 	}
 	if left := len(changes) - most; left > 0 {
 		words = append(words, fmt.Sprintf("%d more", left))

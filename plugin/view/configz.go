@@ -1,4 +1,4 @@
-package plugin
+package view
 
 import (
 	"cmp"
@@ -20,16 +20,16 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// A nodeReader asks about one node: its kubelet, through the API server, and the API server itself. A kubelet is trusted with neither time
+// A NodeReader asks about one node: its kubelet, through the API server, and the API server itself. A kubelet is trusted with neither time
 // nor memory: it may hang, or answer without end.
-type nodeReader struct {
-	timeout time.Duration
-	limit   int // bytes
+type NodeReader struct {
+	Timeout time.Duration
+	Limit   int // bytes
 }
 
-// newNodeReader has the limits of every command. The node's own client stops at the same size.
-func newNodeReader() nodeReader {
-	return nodeReader{timeout: 5 * time.Second, limit: 16 << 20}
+// NewNodeReader has the limits of every command. The node's own client stops at the same size.
+func NewNodeReader() NodeReader {
+	return NodeReader{Timeout: 5 * time.Second, Limit: 16 << 20}
 }
 
 // maxFailure is how much of an answer is read that is a failure, and maxCause how much of it is told.
@@ -38,13 +38,13 @@ const (
 	maxCause   = 256
 )
 
-// configz asks a kubelet, through the API server, for the KubeletConfiguration that it runs with: file, drop-in files, flags
+// Configz asks a kubelet, through the API server, for the KubeletConfiguration that it runs with: file, drop-in files, flags
 // and defaults together. Numbers are int64 or float64. The error does not name the node: its caller does.
 //
 // The API server asks for `get` on nodes/proxy, whatever path of the kubelet is meant. The finer nodes/configz, which kubelets know
 // since 1.32 (KubeletFineGrainedAuthz), is asked for by the kubelet alone, of those who speak to it directly.
-func (r nodeReader) configz(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("no answer within %s", r.timeout))
+func (r NodeReader) Configz(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("no answer within %s", r.Timeout))
 	defer cancel()
 	body, err := r.get(ctx, client, func(api *rest.RESTClient) *rest.Request { return proxied(api, node, "configz") })
 	switch {
@@ -59,11 +59,11 @@ func (r nodeReader) configz(ctx context.Context, client kubernetes.Interface, no
 	case err != nil:
 		return nil, fmt.Errorf("its kubelet cannot be asked what it runs with: %w", err)
 	}
-	return parseConfigz(body)
+	return ParseConfigz(body)
 }
 
 // get sends the request by hand: client-go reads an answer whole, and of a failure without a Status of JSON it tells no cause.
-func (r nodeReader) get(ctx context.Context, client kubernetes.Interface, what func(*rest.RESTClient) *rest.Request) ([]byte, error) {
+func (r NodeReader) get(ctx context.Context, client kubernetes.Interface, what func(*rest.RESTClient) *rest.Request) ([]byte, error) {
 	api, is := client.CoreV1().RESTClient().(*rest.RESTClient)
 	if !is {
 		return nil, errors.New("this client has no HTTP client")
@@ -84,7 +84,7 @@ func (r nodeReader) get(ctx context.Context, client kubernetes.Interface, what f
 	if response.StatusCode != http.StatusOK {
 		return nil, failureOf(response)
 	}
-	body, err := bounded.Read(response.Body, r.limit)
+	body, err := bounded.Read(response.Body, r.Limit)
 	if err != nil {
 		return nil, fmt.Errorf("reading its answer: %w", err)
 	}
@@ -104,7 +104,7 @@ func failureOf(response *http.Response) error {
 		said = metav1.Status{Message: string(body)}
 	}
 	said.Status, said.Code = metav1.StatusFailure, int32(response.StatusCode)
-	said.Message = cmp.Or(shorten(bounded.Line(said.Message), maxCause), "no reason given")
+	said.Message = cmp.Or(Shorten(bounded.Line(said.Message), maxCause), "no reason given")
 	said.Message = fmt.Sprintf("%d %s: %s", response.StatusCode, http.StatusText(response.StatusCode), said.Message)
 	if said.Reason == "" {
 		said.Reason = map[int]metav1.StatusReason{
@@ -115,7 +115,7 @@ func failureOf(response *http.Response) error {
 	return &apierrors.StatusError{ErrStatus: said}
 }
 
-func parseConfigz(body []byte) (map[string]any, error) {
+func ParseConfigz(body []byte) (map[string]any, error) {
 	var answer map[string]map[string]any
 	if err := utiljson.Unmarshal(body, &answer); err != nil {
 		return nil, fmt.Errorf("reading configz: %s", bounded.Text(bounded.Line(err.Error()), maxCause))

@@ -1,4 +1,4 @@
-package plugin
+package document
 
 import (
 	"bytes"
@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/internal/plugintest"
 )
 
 func TestChanges(t *testing.T) {
-	defaults, _, _, err := defaultsOf("v1.36.3")
+	defaults, _, _, err := Defaults("v1.36.3")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,17 +46,17 @@ func TestChanges(t *testing.T) {
 		{"what the active one set is no flag's", "maxPods: 42", running(map[string]any{"maxPods": int64(20)}), map[string]any{"maxPods": int64(20)}, "maxPods: 20 → 42"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			d, err := readDocument(map[string]string{"kubelet": header + test.config}, "kubelet")
+			d, err := Read(map[string]string{"kubelet": Header + test.config}, "kubelet")
 			if err != nil {
 				t.Fatal(err)
 			}
 			var lines []string
-			for _, c := range (comparison{wanted: d.tree, running: test.running, active: test.active, defaults: defaults}).changes() {
-				line := c.path + ": " + show(c.path, c.from) + " → " + show(c.path, c.to)
+			for _, c := range (Comparison{Wanted: d.Tree, Running: test.running, Active: test.active, Defaults: defaults}).Changes() {
+				line := c.Path + ": " + Show(c.Path, c.From) + " → " + Show(c.Path, c.to)
 				if c.byDefault {
 					line += " default"
 				}
-				if c.kept {
+				if c.Kept {
 					line += " kept"
 				}
 				lines = append(lines, line)
@@ -71,9 +73,9 @@ func TestChangesThatTheKubeletIgnores(t *testing.T) {
 	wanted := map[string]any{"podLogsDir": "/logs", "logging": map[string]any{"sanitization": true}, "maxPods": int64(42)}
 	for kubelet, want := range map[int][]string{29: {"logging.sanitization", "podLogsDir"}, 30: {"logging.sanitization"}, 23: {"podLogsDir"}, 0: {"logging.sanitization"}} {
 		var ignored []string
-		for _, c := range (comparison{wanted: wanted, running: map[string]any{}, kubelet: kubelet}).changes() {
-			if strings.HasPrefix(c.consequence(), "ignored: the field is ") {
-				ignored = append(ignored, c.path)
+		for _, c := range (Comparison{Wanted: wanted, Running: map[string]any{}, Kubelet: kubelet}).Changes() {
+			if strings.HasPrefix(c.Consequence(), "ignored: the field is ") {
+				ignored = append(ignored, c.Path)
 			}
 		}
 		if !slices.Equal(ignored, want) {
@@ -84,16 +86,16 @@ func TestChangesThatTheKubeletIgnores(t *testing.T) {
 
 func TestChangesForPeople(t *testing.T) {
 	var text bytes.Buffer
-	writeChanges(&text, []change{
-		{path: "maxPods", from: int64(110), to: int64(42)},
-		{path: "syncFrequency", from: "1m0s", to: "2m0s", kept: true},
-		{path: "evictionHard.memory.available", from: "100Mi", byDefault: true},
-		{path: "authentication.anonymous.enabled", from: false, to: true},
-		{path: "podLogsDir", to: "/logs", ignored: "is newer than kubelet 1.29: it came with 1.30"},
-		{path: "cgroupRoot", to: "/pods"},
-		{path: "kubeletz\x1b[2J", to: "a\nb"},
+	WriteChanges(&text, []Change{
+		{Path: "maxPods", From: int64(110), to: int64(42)},
+		{Path: "syncFrequency", From: "1m0s", to: "2m0s", Kept: true},
+		{Path: "evictionHard.memory.available", From: "100Mi", byDefault: true},
+		{Path: "authentication.anonymous.enabled", From: false, to: true},
+		{Path: "podLogsDir", to: "/logs", ignored: "is newer than kubelet 1.29: it came with 1.30"},
+		{Path: "cgroupRoot", to: "/pods"},
+		{Path: "kubeletz\x1b[2J", to: "a\nb"},
 	})
-	golden(t, "changes.txt", text.String())
+	plugintest.Golden(t, "changes.txt", text.String())
 }
 
 func TestDefaultsOf(t *testing.T) {
@@ -104,7 +106,7 @@ func TestDefaultsOf(t *testing.T) {
 		{"v1.36.3", "1.36", true}, {"v1.36.0-eks-1", "1.36", true}, {"1.37+", "1.36", false}, {"v1.40.1", "1.36", false},
 		{"v1.30.2", "1.24", false}, {"v1.24.17", "1.24", true}, {"v1.18.0", "1.24", false}, {"", "1.24", false}, {"x", "1.24", false},
 	} {
-		tree, version, exact, err := defaultsOf(test.kubelet)
+		tree, version, exact, err := Defaults(test.kubelet)
 		if err != nil || version != test.version || exact != test.exact || tree["maxPods"] != int64(110) {
 			t.Errorf("%q: got %s, %v, maxPods %v, %v; want %s, %v", test.kubelet, version, exact, tree["maxPods"], err, test.version, test.exact)
 		}
@@ -116,11 +118,11 @@ func TestReadDocument(t *testing.T) {
 		{"empty", "", `key "kubelet" is empty`},
 		{"no YAML", "a: [", "does not decode"},
 		{"no kind", "apiVersion: kubelet.config.k8s.io/v1beta1", "has no kind"},
-		{"a value of another type", header + "maxPods: many", "maxPods"},
-		{"a duration that is none", header + "syncFrequency: often", "syncFrequency"},
+		{"a value of another type", Header + "maxPods: many", "maxPods"},
+		{"a duration that is none", Header + "syncFrequency: often", "syncFrequency"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := readDocument(map[string]string{"kubelet": test.text}, "kubelet")
+			_, err := Read(map[string]string{"kubelet": test.text}, "kubelet")
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}

@@ -1,4 +1,4 @@
-package plugin
+package view
 
 import (
 	"bytes"
@@ -17,56 +17,51 @@ import (
 // programs through writeWhole. Neither can tell whose line break it is: cells of tables, notes and errors are made lines before.
 const (
 	maxLine  = 32 << 10 // bytes of a line; the names of some thousand nodes may be on one
-	maxCell  = 1024     // characters of a cell: a condition's message is no longer
-	maxError = 4096     // characters of an error, or of a text in a note; an answer of the API server has a place in it
+	MaxCell  = 1024     // characters of a cell: a condition's message is no longer
+	MaxError = 4096     // characters of an error, or of a text in a note; an answer of the API server has a place in it
 )
 
-// printable has streams that print nothing else.
-func (s *session) printable() {
-	s.Out, s.ErrOut = toPeople(s.Out), toPeople(s.ErrOut)
-}
-
-func toPeople(to io.Writer) io.Writer {
+func ToPeople(to io.Writer) io.Writer {
 	if _, is := to.(*bounded.Writer); is {
 		return to
 	}
 	return bounded.NewWriter(to, maxLine)
 }
 
-// sprintf is fmt.Sprintf, with texts and errors as lines that are no longer than an error may be: only the format has line breaks.
-func sprintf(format string, values []any) string {
+// Sprintf is fmt.Sprintf, with texts and errors as lines that are no longer than an error may be: only the format has line breaks.
+func Sprintf(format string, values []any) string {
 	lines := make([]any, len(values))
 	for i, value := range values {
 		switch v := value.(type) {
 		case string:
-			value = shorten(bounded.Cell(v), maxError)
+			value = Shorten(bounded.Cell(v), MaxError)
 		case error:
-			value = shorten(bounded.Line(v.Error()), maxError)
+			value = Shorten(bounded.Line(v.Error()), MaxError)
 		}
 		lines[i] = value
 	}
 	return fmt.Sprintf(format, lines...)
 }
 
-// writeError says why a command ends: a line for each of the errors that were joined.
-func writeError(to io.Writer, err error) {
+// WriteError says why a command ends: a line for each of the errors that were joined.
+func WriteError(to io.Writer, err error) {
 	mark := "error: "
 	for _, one := range joinedErrors(err) {
-		var lines linesError
+		var lines MultilineError
 		if !errors.As(one, &lines) {
-			lines = linesError{strings.Join(strings.Fields(one.Error()), " ")}
+			lines = MultilineError{strings.Join(strings.Fields(one.Error()), " ")}
 		}
 		for i, line := range lines {
-			_, _ = fmt.Fprintln(to, mark+strings.Repeat(" ", 2*min(i, 1))+shorten(bounded.Cell(line), maxError))
+			_, _ = fmt.Fprintln(to, mark+strings.Repeat(" ", 2*min(i, 1))+Shorten(bounded.Cell(line), MaxError))
 			mark = ""
 		}
 	}
 }
 
-// A linesError has several lines for a person. What is not of the plugin's own making in them has no line breaks.
-type linesError []string
+// A MultilineError has several lines for a person. What is not of the plugin's own making in them has no line breaks.
+type MultilineError []string
 
-func (e linesError) Error() string { return strings.Join(e, "\n  ") }
+func (e MultilineError) Error() string { return strings.Join(e, "\n  ") }
 
 // joinedErrors are those of which errors.Join has made one.
 func joinedErrors(err error) (all []error) {
@@ -80,22 +75,7 @@ func joinedErrors(err error) (all []error) {
 	return all
 }
 
-// writeWhole writes what programs read, whole and valid: what does not show is escaped where the format has a way. In templates it becomes
-// spaces.
-func (s *session) writeWhole(format string, print func(io.Writer) error) error {
-	var text bytes.Buffer
-	if err := print(&text); err != nil {
-		return err
-	}
-	to := s.Out
-	if limited, is := to.(*bounded.Writer); is {
-		to = limited.Whole()
-	}
-	_, err := io.WriteString(to, whole(format, text.String()))
-	return err
-}
-
-func whole(format, text string) string {
+func EscapeWhole(format, text string) string {
 	if bounded.Shows(text) {
 		return text
 	}

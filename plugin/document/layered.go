@@ -1,4 +1,4 @@
-package plugin
+package document
 
 import (
 	"encoding/json"
@@ -12,10 +12,10 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
-// layered is a configuration of layers over each node's own file. The values are as configz writes them.
-type layered struct{ config.Layers }
+// Layered is a configuration of layers over each node's own file. The values are as configz writes them.
+type Layered struct{ config.Layers }
 
-func (l *layered) list() []config.Layer {
+func (l *Layered) List() []config.Layer {
 	if l == nil {
 		return nil
 	}
@@ -23,7 +23,7 @@ func (l *layered) list() []config.Layer {
 }
 
 // readLayered reads layers over the node's own file; nil for what is none.
-func readLayered(text string) (*layered, error) {
+func readLayered(text string) (*Layered, error) {
 	tree, err := config.Decode([]byte(text))
 	if err != nil || !config.AreLayers(tree) {
 		return nil, nil
@@ -33,24 +33,24 @@ func readLayered(text string) (*layered, error) {
 		return nil, err
 	}
 	for i, layer := range read.Layers {
-		if read.Layers[i].Patch, err = normalPatch(layer.Patch); err != nil {
+		if read.Layers[i].Patch, err = Normalize(layer.Patch); err != nil {
 			return nil, fmt.Errorf("has a fault in layer %s: %w", layer.Name, err)
 		}
 	}
 	if read.Base != config.BaseLocal {
 		return nil, nil // it is a whole file
 	}
-	return &layered{read}, nil
+	return &Layered{read}, nil
 }
 
-// withoutBase has layers laid together, over nothing where a node's own file belongs.
-func withoutBase(payload map[string]string, key string) (map[string]string, error) {
-	composed, err := config.Compose(payload, key, func() (config.Base, error) { return config.BaseOf(nil, []byte(header)), nil })
+// WithoutBase has layers laid together, over nothing where a node's own file belongs.
+func WithoutBase(payload map[string]string, key string) (map[string]string, error) {
+	composed, err := config.Compose(payload, key, func() (config.Base, error) { return config.BaseOf(nil, []byte(Header)), nil })
 	return composed.Payload, err
 }
 
-// normalPatch has the values as a kubelet writes them, and keeps its nulls. The error is for a value of another type than the field's.
-func normalPatch(patch map[string]any) (map[string]any, error) {
+// Normalize has the values as a kubelet writes them, and keeps its nulls. The error is for a value of another type than the field's.
+func Normalize(patch map[string]any) (map[string]any, error) {
 	text, err := json.Marshal(patch)
 	if err != nil {
 		return nil, err
@@ -91,14 +91,14 @@ func keepNulls(into, written map[string]any) {
 
 // over is what a kubelet would run with that runs with this tree now, as far as that can be known. evictionHard that is as the kubelet has
 // it by default is taken for one that the node's own file does not name.
-func (l *layered) laidOver(running, defaults map[string]any) map[string]any {
+func (l *Layered) laidOver(running, defaults map[string]any) map[string]any {
 	tree := runtime.DeepCopyJSON(running)
 	hard, isMap := tree["evictionHard"].(map[string]any)
 	byDefault := isMap && same(hard, defaults["evictionHard"])
 	if byDefault {
 		delete(tree, "evictionHard")
 	}
-	for _, layer := range l.list() {
+	for _, layer := range l.List() {
 		config.MergePatch(tree, runtime.DeepCopyJSON(layer.Patch))
 	}
 	set, named := tree["evictionHard"]
@@ -111,61 +111,61 @@ func (l *layered) laidOver(running, defaults map[string]any) map[string]any {
 	return tree
 }
 
-// A leaf is one value, a key of a free map among them.
-type leaf struct {
-	value any
+// A Leaf is one value, a key of a free map among them.
+type Leaf struct {
+	Value any
 	key   string // of the free map
 }
 
-// keyedLeaves are [leaves], the keys of free maps one by one.
-func keyedLeaves(tree map[string]any) map[string]leaf {
-	found := map[string]leaf{}
-	for path, value := range leaves(tree) {
+// KeyedLeaves are [leaves], the keys of free maps one by one.
+func KeyedLeaves(tree map[string]any) map[string]Leaf {
+	found := map[string]Leaf{}
+	for path, value := range Leaves(tree) {
 		keys, is := value.(map[string]any)
 		if !is || !freeMaps[path] || len(keys) == 0 {
-			found[path] = leaf{value: value}
+			found[path] = Leaf{Value: value}
 			continue
 		}
 		for key, value := range keys {
-			found[path+"."+key] = leaf{value, key}
+			found[path+"."+key] = Leaf{value, key}
 		}
 	}
 	return found
 }
 
 // layeredChanges are those of a configuration of layers: what they do not set stays as it is, unless other layers have set it.
-func (c comparison) layeredChanges() (changes []change) {
-	after := c.over.laidOver(c.running, c.defaults)
-	running, wanted, active := keyedLeaves(c.running), keyedLeaves(after), keyedLeaves(c.active)
-	defaults, activeDefaults := keyedLeaves(defaultsFor(after, c.defaults)), keyedLeaves(defaultsFor(c.active, c.defaults))
-	paths := map[string]leaf{}
-	for _, leaves := range []map[string]leaf{wanted, running} {
+func (c Comparison) layeredChanges() (changes []Change) {
+	after := c.Over.laidOver(c.Running, c.Defaults)
+	running, wanted, active := KeyedLeaves(c.Running), KeyedLeaves(after), KeyedLeaves(c.Active)
+	defaults, activeDefaults := KeyedLeaves(DefaultsFor(after, c.Defaults)), KeyedLeaves(DefaultsFor(c.Active, c.Defaults))
+	paths := map[string]Leaf{}
+	for _, leaves := range []map[string]Leaf{wanted, running} {
 		for path, one := range leaves {
 			paths[path] = one
 		}
 	}
 	back := c.goBack()
-	for _, path := range sortedKeys(back) {
+	for _, path := range SortedKeys(back) {
 		paths[path] = back[path]
 	}
-	for _, path := range sortedKeys(paths) {
+	for _, path := range SortedKeys(paths) {
 		to, named := wanted[path]
-		one := change{path: path, key: paths[path].key, from: running[path].value, to: to.value}
+		one := Change{Path: path, key: paths[path].key, From: running[path].Value, to: to.Value}
 		if !named {
-			one.to = defaults[path].value
+			one.to = defaults[path].Value
 			one.byDefault, one.unlaid = one.to != nil, one.to != nil
 		}
 		said, saidIt := active[path]
-		one.said, one.unsaid = said.value, !saidIt
-		if !saidIt && c.activeOver == nil {
-			one.said = activeDefaults[path].value
+		one.said, one.unsaid = said.Value, !saidIt
+		if !saidIt && c.ActiveOver == nil {
+			one.said = activeDefaults[path].Value
 		}
 		_, one.toOwn = back[path]
-		one.kept = c.active != nil && (saidIt || c.activeOver == nil) && !same(one.from, one.said)
+		one.Kept = c.Active != nil && (saidIt || c.ActiveOver == nil) && !same(one.From, one.said)
 		if field, is := config.FieldAt(one.field()); is && named {
-			one.ignored = field.Ignored(c.kubelet)
+			one.ignored = field.Ignored(c.Kubelet)
 		}
-		if one.toOwn && !one.kept || !one.toOwn && !same(one.from, one.to) {
+		if one.toOwn && !one.Kept || !one.toOwn && !same(one.From, one.to) {
 			changes = append(changes, one)
 		}
 	}
@@ -173,17 +173,17 @@ func (c comparison) layeredChanges() (changes []change) {
 }
 
 // goBack are the fields that the layers set which the node runs, and that the wanted ones leave to the node's own file.
-func (c comparison) goBack() map[string]leaf {
-	found := map[string]leaf{}
-	for _, layer := range c.activeOver.list() {
-		for path, one := range keyedLeaves(layer.Patch) {
+func (c Comparison) goBack() map[string]Leaf {
+	found := map[string]Leaf{}
+	for _, layer := range c.ActiveOver.List() {
+		for path, one := range KeyedLeaves(layer.Patch) {
 			found[path] = one
 		}
 	}
-	for _, layer := range c.over.list() {
-		for path, one := range keyedLeaves(layer.Patch) {
+	for _, layer := range c.Over.List() {
+		for path, one := range KeyedLeaves(layer.Patch) {
 			delete(found, path)
-			if one.value != nil {
+			if one.Value != nil {
 				continue
 			}
 			for other := range found { // a null takes what is below it, too
@@ -197,11 +197,11 @@ func (c comparison) goBack() map[string]leaf {
 }
 
 // keyed judges the keys of a map that a node's layers set in part.
-func (c comparison) keyed(changes []change) []change {
+func (c Comparison) keyed(changes []Change) []Change {
 	for i := range changes {
-		if one := &changes[i]; c.activeOver != nil && one.key != "" {
-			one.kept = one.said != nil && !same(one.from, one.said)
-			one.silent = one.kept && one.byDefault
+		if one := &changes[i]; c.ActiveOver != nil && one.key != "" {
+			one.Kept = one.said != nil && !same(one.From, one.said)
+			one.silent = one.Kept && one.byDefault
 		}
 	}
 	return changes

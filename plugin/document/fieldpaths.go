@@ -1,4 +1,4 @@
-package plugin
+package document
 
 import (
 	"maps"
@@ -22,8 +22,8 @@ var freeMaps = func() map[string]bool {
 	return free
 }()
 
-// leaves gives the values of a tree by path, such as authentication.anonymous.enabled. Lists and free maps are one value each.
-func leaves(tree map[string]any) map[string]any {
+// Leaves gives the values of a tree by path, such as authentication.anonymous.enabled. Lists and free maps are one value each.
+func Leaves(tree map[string]any) map[string]any {
 	found := map[string]any{}
 	var visit func(tree map[string]any, prefix string)
 	visit = func(tree map[string]any, prefix string) {
@@ -63,8 +63,8 @@ func empty(value any) bool {
 	return false
 }
 
-// changedFrom keeps of a tree what differs from another.
-func changedFrom(base, tree map[string]any) map[string]any {
+// ChangedFrom keeps of a tree what differs from another.
+func ChangedFrom(base, tree map[string]any) map[string]any {
 	changed := map[string]any{}
 	for name, value := range tree {
 		inner, isTree := value.(map[string]any)
@@ -72,7 +72,7 @@ func changedFrom(base, tree map[string]any) map[string]any {
 		switch {
 		case same(base[name], value):
 		case isTree && baseIsTree && !freeMaps[name]: // free maps are all at the top
-			if difference := changedFrom(baseInner, inner); len(difference) > 0 {
+			if difference := ChangedFrom(baseInner, inner); len(difference) > 0 {
 				changed[name] = difference
 			}
 		default:
@@ -82,12 +82,12 @@ func changedFrom(base, tree map[string]any) map[string]any {
 	return changed
 }
 
-// fieldName is the path of a field, which may be anybody's text, for a person.
-func fieldName(path string) string { return bounded.Text(bounded.Line(path), maxFieldName) }
+// FieldName is the path of a field, which may be anybody's text, for a person.
+func FieldName(path string) string { return bounded.Text(bounded.Line(path), maxFieldName) }
 
 const maxFieldName = 120 // bytes
 
-// show is a value of a field on one line, for a person.
-func show(path string, value any) string { return config.ShowValue(path, value) }
+// Show is a value of a field on one line, for a person.
+func Show(path string, value any) string { return config.ShowValue(path, value) }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,4 +1,4 @@
-package plugin
+package document
 
 import (
 	"encoding/json"
@@ -18,7 +18,7 @@ type expectation struct {
 	now     *forecast.Configuration
 	then    []*forecast.Configuration // every one that may be; in the first all changes are made
 	keepers []string                  // fields that flags or drop-in files of the node may keep
-	unsure  []string                  // fields whose default in this version is not known
+	Unsure  []string                  // fields whose default in this version is not known
 	untried bool                      // there are more than were tried
 	own     []string                  // what becomes as the node's own file has it
 }
@@ -26,30 +26,30 @@ type expectation struct {
 // mostOpen bounds the fields of which all combinations are tried.
 const mostOpen = 6
 
-// expect is for a comparison with what the kubelet itself told. Defaults are those of its version.
-func (c comparison) expect(differ map[string]bool) (e expectation, err error) {
-	if e.now, err = decided(c.running); err != nil {
+// Expect is for a comparison with what the kubelet itself told. Defaults are those of its version.
+func (c Comparison) Expect(differ map[string]bool) (e expectation, err error) {
+	if e.now, err = decided(c.Running); err != nil {
 		return e, err
 	}
-	sure := runtime.DeepCopyJSON(c.running)
-	var open []change
-	if c.ownUnknown {
+	sure := runtime.DeepCopyJSON(c.Running)
+	var open []Change
+	if c.OwnUnknown {
 		e.own = []string{"the fields that the layers do not set"}
 	}
 	for _, one := range c.allChanges() {
 		if one.toOwn {
-			if matters(c.running, one) {
-				e.own = append(e.own, one.path)
+			if matters(c.Running, one) {
+				e.own = append(e.own, one.Path)
 			}
 			continue
 		}
 		applied, doubtful := c.fate(one, differ)
-		if doubtful && matters(c.running, one) {
+		if doubtful && matters(c.Running, one) {
 			open = append(open, one)
 			if one.needsDefault(differ) {
-				e.unsure = append(e.unsure, one.path)
+				e.Unsure = append(e.Unsure, one.Path)
 			} else {
-				e.keepers = append(e.keepers, one.path)
+				e.keepers = append(e.keepers, one.Path)
 			}
 		} else if applied || doubtful {
 			one.apply(sure)
@@ -75,34 +75,34 @@ func (c comparison) expect(differ map[string]bool) (e expectation, err error) {
 	return e, nil
 }
 
-// sameForPods: whatever may be, nothing changes that decides over running pods.
-func (e expectation) sameForPods() bool {
+// SameForPods: whatever may be, nothing changes that decides over running pods.
+func (e expectation) SameForPods() bool {
 	return !e.untried && len(e.own) == 0 && !slices.ContainsFunc(e.then, func(then *forecast.Configuration) bool { return !reflect.DeepEqual(then, e.now) })
 }
 
 // fate tells whether a change takes effect; doubtful: nobody knows. While the node runs its own configuration, any running value may be a
 // flag's. A map may be a flag's as a whole, or a drop-in file's key by key.
-func (c comparison) fate(one change, differ map[string]bool) (applied, doubtful bool) {
+func (c Comparison) fate(one Change, differ map[string]bool) (applied, doubtful bool) {
 	switch {
 	case one.ignored != "":
 		return false, false
-	case c.active == nil, c.activeOver != nil && one.said == nil:
+	case c.Active == nil, c.ActiveOver != nil && one.said == nil:
 		return false, true
 	case one.needsDefault(differ):
 		return false, true
-	case !same(one.from, one.said):
+	case !same(one.From, one.said):
 		return false, false
 	}
-	return !one.kept && !one.silent, one.kept || one.silent
+	return !one.Kept && !one.silent, one.Kept || one.silent
 }
 
 // needsDefault tells whether it takes a default to tell, and nobody knows that.
-func (c change) needsDefault(differ map[string]bool) bool {
+func (c Change) needsDefault(differ map[string]bool) bool {
 	return differ[c.field()] && (c.byDefault || c.unsaid)
 }
 
 // matters tells whether running pods may depend on it.
-func matters(running map[string]any, one change) bool {
+func matters(running map[string]any, one Change) bool {
 	tree := runtime.DeepCopyJSON(running)
 	before, err := decided(tree)
 	if err != nil {
@@ -123,15 +123,15 @@ func decided(tree map[string]any) (*forecast.Configuration, error) {
 }
 
 // field is the path without the key of a free map.
-func (c change) field() string {
+func (c Change) field() string {
 	if c.key == "" {
-		return c.path
+		return c.Path
 	}
-	return strings.TrimSuffix(c.path, "."+c.key)
+	return strings.TrimSuffix(c.Path, "."+c.key)
 }
 
 // apply makes the change in a tree.
-func (c change) apply(tree map[string]any) {
+func (c Change) apply(tree map[string]any) {
 	steps := strings.Split(c.field(), ".")
 	if c.key != "" {
 		steps = append(steps, c.key)

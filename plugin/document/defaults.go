@@ -1,4 +1,4 @@
-package plugin
+package document
 
 import (
 	"embed"
@@ -19,9 +19,9 @@ import (
 //go:embed defaults/*.json
 var defaultsFiles embed.FS
 
-// defaultsOf gives the defaults nearest to a kubelet's version, such as v1.36.3: those of the newest table that is not newer, else of
+// Defaults gives the defaults nearest to a kubelet's version, such as v1.36.3: those of the newest table that is not newer, else of
 // the oldest. exact tells whether they are of the same minor version; else a default may have changed in between.
-func defaultsOf(kubelet string) (tree map[string]any, version string, exact bool, err error) {
+func Defaults(kubelet string) (tree map[string]any, version string, exact bool, err error) {
 	minors, err := defaultsMinors()
 	if err != nil {
 		return nil, "", false, err
@@ -36,9 +36,9 @@ func defaultsOf(kubelet string) (tree map[string]any, version string, exact bool
 	return tree, version, nearest == wanted, err
 }
 
-// likelyDefaults are those of a version without a table of its own, between two that have one: of the older one, with what only the newer
+// LikelyDefaults are those of a version without a table of its own, between two that have one: of the older one, with what only the newer
 // one has. differ are the fields of which they tell different things. Beyond all tables nothing is known.
-func likelyDefaults(kubelet string) (tree map[string]any, differ map[string]bool, known bool, err error) {
+func LikelyDefaults(kubelet string) (tree map[string]any, differ map[string]bool, known bool, err error) {
 	minors, err := defaultsMinors()
 	if err != nil {
 		return nil, nil, false, err
@@ -55,16 +55,16 @@ func likelyDefaults(kubelet string) (tree map[string]any, differ map[string]bool
 	if err != nil {
 		return nil, nil, false, err
 	}
-	before, after := leaves(older), leaves(newer)
+	before, after := Leaves(older), Leaves(newer)
 	differ = map[string]bool{}
 	for path, value := range before {
 		differ[path] = !same(value, after[path])
 	}
-	return withDefaults(older, newer), differ, true, nil
+	return WithDefaults(older, newer), differ, true, nil
 }
 
-// newestDefaults are those of the newest version that is known.
-func newestDefaults() (tree map[string]any, version string, err error) {
+// NewestDefaults are those of the newest version that is known.
+func NewestDefaults() (tree map[string]any, version string, err error) {
 	minors, err := defaultsMinors()
 	if err != nil {
 		return nil, "", err
@@ -98,9 +98,9 @@ func readDefaults(minor int) (tree map[string]any, version string, err error) {
 	return tree, version, nil
 }
 
-// defaultsFor are the defaults of what a configuration does not name, three of which depend on what it names
+// DefaultsFor are the defaults of what a configuration does not name, three of which depend on what it names
 // (SetDefaults_KubeletConfiguration and loadConfigFile of Kubernetes 1.36).
-func defaultsFor(config, defaults map[string]any) map[string]any {
+func DefaultsFor(config, defaults map[string]any) map[string]any {
 	result := maps.Clone(defaults)
 	if frequency := config["nodeStatusUpdateFrequency"]; !empty(frequency) {
 		result["nodeStatusReportFrequency"] = frequency
@@ -112,4 +112,23 @@ func defaultsFor(config, defaults map[string]any) map[string]any {
 		delete(result, "evictionHard")
 	}
 	return result
+}
+
+// WithDefaults fills in what a configuration does not name.
+func WithDefaults(tree, defaults map[string]any) map[string]any {
+	filled := map[string]any{}
+	for _, name := range slices.Concat(SortedKeys(defaults), SortedKeys(tree)) {
+		value, named := tree[name]
+		inner, isTree := value.(map[string]any)
+		base, baseIsTree := defaults[name].(map[string]any)
+		switch {
+		case !named:
+			filled[name] = defaults[name]
+		case isTree && baseIsTree && !freeMaps[name]:
+			filled[name] = WithDefaults(inner, base)
+		default:
+			filled[name] = value
+		}
+	}
+	return filled
 }

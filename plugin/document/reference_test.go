@@ -1,10 +1,11 @@
-package plugin
+package document
 
 import (
 	"strings"
 	"testing"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 )
 
 func TestParseReference(t *testing.T) {
@@ -28,7 +29,7 @@ func TestParseReference(t *testing.T) {
 		{"a/b/c/d", nodev1.Assignment{}, "kubeletConfigKey"},
 	} {
 		t.Run(test.text, func(t *testing.T) {
-			got, err := parseReference(test.text, configNamespace)
+			got, err := ParseReference(test.text, packaging.Namespace)
 			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
 				t.Fatalf("error %v, want %q", err, test.err)
 			}
@@ -44,12 +45,12 @@ func FuzzParseReference(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := parseReference(text, configNamespace)
+		r, err := ParseReference(text, packaging.Namespace)
 		if err != nil || r.IsLocal() {
 			return
 		}
 		if r.Key == "" {
-			r.Key = defaultKey
+			r.Key = DefaultKey
 		}
 		// What is taken, a node takes too, and means the same by it.
 		if back, err := nodev1.ParseAssignment(r.String()); err != nil || back != r {
