@@ -32,7 +32,7 @@ func (s *State) finding() finding {
 		return finding{corev1.ConditionTrue, nodev1.ReasonLocal, "nothing is assigned, and nothing can be: the kubelet has no --kubeconfig", ""}
 	case s.Assigned == nil:
 		return finding{corev1.ConditionTrue, nodev1.ReasonLocal, "nothing is assigned", ""}
-	case s.promoted(s.Assigned, s.kubeletOf(s.Assigned)):
+	case s.verdict(s.Assigned).Kind == VerdictGood:
 		return finding{corev1.ConditionTrue, nodev1.ReasonActive, "the assigned configuration passed its trial", ""}
 	}
 	return s.trialFinding()
@@ -132,49 +132,19 @@ func (s *State) findFallback() *finding {
 	if s.LastKnownGood == nil || s.target() != nil || s.Child.Version != nil {
 		return nil
 	}
-	return &finding{corev1.ConditionFalse, nodev1.ReasonLastKnownGoodFailed, s.whyNot(s.LastKnownGood), "assign a good configuration"}
+	return &finding{corev1.ConditionFalse, nodev1.ReasonLastKnownGoodFailed, s.verdict(s.LastKnownGood).why(), "assign a good configuration"}
 }
 
+// findVerdict is about what speaks against the assigned configuration.
 func (s *State) findVerdict() *finding {
-	v := s.Assigned
-	switch {
-	case v == nil:
+	if s.Assigned == nil {
 		return nil
-	case v.Content == "" && v.Base != "":
-		return &finding{corev1.ConditionFalse, nodev1.ReasonFallbackBroken, s.whyNot(v), "correct the local configuration"}
-	case v.Content == "" || s.cannotRender(v) != "":
-		return &finding{corev1.ConditionFalse, nodev1.ReasonInternalError, s.whyNot(v), "it is downloaded again by itself; see to the state folder and the run folder"}
-	case s.isRefused(v) && v.Base != "" && s.findBrokenLocal() != nil: // the node is at fault, not the layers
-		return s.findBrokenLocal()
-	case s.isRefused(v):
-		return &finding{corev1.ConditionFalse, nodev1.ReasonRefused, s.whyNot(v), "correct the configuration"}
-	case s.rejection(v) != nil:
-		return &finding{corev1.ConditionFalse, nodev1.ReasonRejected, s.whyNot(v), "correct the configuration, or set annotation kubelet-supervisor.io/retry"}
-	case s.suspect(v) != nil:
-		return &finding{corev1.ConditionFalse, nodev1.ReasonRolledBack, s.whyNot(v), "correct the configuration"}
 	}
-	return nil
-}
-
-// whyNot tells what speaks against a version.
-func (s *State) whyNot(v *Version) string {
-	switch p := s.proof(v.Content, s.kubeletOf(v)); {
-	case v.Content == "" && v.Base != "":
-		return fmt.Sprintf("%s cannot be laid over the local configuration%s", Describe(v), tail(s.Today.Fault))
-	case v.Content == "":
-		return fmt.Sprintf("%s: its checkpoint cannot be read", Describe(v))
-	case s.cannotRender(v) != "":
-		return fmt.Sprintf("%s: %s", Describe(v), s.cannotRender(v))
-	case p != nil && p.refused():
-		return fmt.Sprintf("%s is refused: %s", Describe(v), p.Words)
+	verdict := s.verdict(s.Assigned)
+	if broken := s.findBrokenLocal(); verdict.Kind == VerdictRefused && s.Assigned.Base != "" && broken != nil {
+		return broken // the node is at fault, not the layers
 	}
-	if r := s.rejection(v); r != nil {
-		return fmt.Sprintf("%s %s", Describe(v), r.Words)
-	}
-	if x := s.suspect(v); x != nil {
-		return fmt.Sprintf("%s %s", Describe(v), x.Words)
-	}
-	return Describe(v) + " cannot be used"
+	return verdict.finding()
 }
 
 func (s *State) findApplying() *finding {

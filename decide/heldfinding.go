@@ -81,7 +81,7 @@ func (s *State) findHeld() *finding {
 	}
 	if isRefused { // it is refused, and would end a trial
 		return &finding{corev1.ConditionFalse, nodev1.ReasonRefused,
-			s.whyNot(newest) + "; going back to " + Describe(want) + " waits: " + s.whyHeld(want), "correct the configuration, or: " + hint}
+			s.verdict(newest).why() + "; going back to " + Describe(want) + " waits: " + s.whyHeld(want), "correct the configuration, or: " + hint}
 	}
 	return &finding{corev1.ConditionFalse, nodev1.ReasonWouldDisrupt, s.describeChange(want, newest) + " waits: " + s.whyHeld(want), hint}
 }
@@ -114,15 +114,6 @@ func (s *State) findAsking() *finding {
 		return nil
 	}
 	return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, s.describeChange(want, newest) + " waits for an answer: " + waitsFor, "it is asked for again"}
-}
-
-// refusedAndHeld is the newest assignment where it is refused, and going back from what is on trial is held.
-func (s *State) refusedAndHeld() (newest *Version, held bool) {
-	_, newest, held = s.heldChange()
-	if newest != nil && !s.isRefused(newest) {
-		newest = nil
-	}
-	return newest, held
 }
 
 func (s *State) learnPodsLost(e PodsLost) {

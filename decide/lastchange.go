@@ -190,7 +190,7 @@ func (s *State) outcome() string {
 	switch {
 	case !Same(s.Assigned, s.Child.Version):
 		return nodev1.ReasonInternalError // its start could not be counted
-	case s.promoted(s.Assigned, s.kubeletOf(s.Assigned)):
+	case s.verdict(s.Assigned).Kind == VerdictGood:
 		return nodev1.ReasonActive
 	}
 	return nodev1.ReasonInTrial

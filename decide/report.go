@@ -98,35 +98,10 @@ func nodeConfigSource(v *Version) *corev1.NodeConfigSource {
 
 // statusError: what keeps the newest assignment from being followed goes before what keeps it from running, as upstream.
 func (s *State) statusError() string {
-	v := s.Assigned
-	refused, held := s.refusedAndHeld()
-	switch {
-	case s.Sync != nil:
+	if s.Sync != nil {
 		return s.Sync.Error
-	case held && refused == nil: // nothing has failed
-		return ""
-	case held:
-		return s.refusedError(refused)
-	case v == nil:
-		return ""
-	case v.Content == "", s.cannotRender(v) != "":
-		return LoadError
-	case s.isRefused(v):
-		return s.refusedError(v)
-	case s.rejection(v) != nil:
-		return RunError
 	}
-	if x := s.suspect(v); x != nil && !x.Excused {
-		return RunError
-	}
-	return ""
-}
-
-func (s *State) refusedError(v *Version) string {
-	if s.proof(v.Content, s.kubeletOf(v)).Load {
-		return LoadError
-	}
-	return ValidateError
+	return s.newestVerdict().statusError()
 }
 
 // Phase names what goes on, for people.

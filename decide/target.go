@@ -25,13 +25,8 @@ func (s *State) fallback(v *Version) *Version {
 }
 
 func (s *State) usable(v *Version) bool {
-	switch {
-	case v.Content == "", s.cannotRender(v) != "", s.isRefused(v), s.rejection(v) != nil, s.suspect(v) != nil:
-		return false
-	case s.SaveError != "" && s.needsTrial(v) && !s.runs(v):
-		return false // its tries could not be counted (rules 3 and 10)
-	}
-	return true
+	uncounted := s.SaveError != "" && s.needsTrial(v) && !s.runs(v) // its tries could not be counted (rules 3 and 10)
+	return !uncounted && !s.verdict(v).isAgainst()
 }
 
 // runs tells whether the child was started with the content of v.
@@ -69,11 +64,6 @@ func (s *State) cannotRender(v *Version) string {
 		}
 	}
 	return ""
-}
-
-func (s *State) isRefused(v *Version) bool {
-	p := s.proof(v.Content, s.kubeletOf(v))
-	return p != nil && p.refused()
 }
 
 func (s *State) rejection(v *Version) *Rejection {
