@@ -144,20 +144,34 @@ func (s *State) learnPodStarts(p PodStarts) {
 
 // askForLook asks for a look at the Node where one is due; ConditionsSeen answers it.
 func (s *State) askForLook() bool {
-	n := &s.Node
-	if s.Standalone || s.Stopping || s.Frozen || s.isStopping() || !s.Child.Alive || s.looking {
+	if !s.mayLook() {
 		return false
 	}
+	at := s.lookDue()
+	if at == never {
+		s.Node.Next = 0 // at once, when a change is in sight
+	}
+	s.looking = at != never && s.Now >= at
+	return s.looking
+}
+
+func (s *State) mayLook() bool {
+	return !s.Standalone && s.judges() && s.Child.Alive && !s.looking
+}
+
+// lookDue is when the Node is to be looked at; never where nothing is to be learned from it.
+func (s *State) lookDue() time.Duration {
+	n := &s.Node
 	due := max(n.Next, n.Tried+lookPause)
 	switch {
-	case !s.OnTrial() && !s.changeInSight():
-		n.Next = 0 // at once, when there is one
-		return false
+	case !s.mayLook():
+		return never
 	case s.OnTrial() && s.worse() == "" && s.Trial.Unstarted == "" && s.trialTimeIsFull() && s.Child.Healthy:
-		due = min(due, n.Tried+s.lookRetry())
+		return min(due, n.Tried+s.lookRetry())
+	case !s.OnTrial() && !s.changeInSight():
+		return never
 	}
-	s.looking = s.reached(due)
-	return s.looking
+	return due
 }
 
 // changeInSight: a configuration is about to be started that would be on trial.

@@ -50,7 +50,7 @@ func (s *State) judgeControl() {
 	switch {
 	case s.Child.PortHeld != "" && s.controlIsOfPort():
 		s.excuse()
-	case !s.Child.EverHealthy && s.reached(s.Child.Started+s.StartTimeout):
+	case !s.Child.EverHealthy && s.Now >= s.Child.Started+s.StartTimeout:
 		s.excuse()
 		if s.localHangs() && !s.controlIsOfPort() {
 			s.takeUpExcused()
@@ -58,14 +58,18 @@ func (s *State) judgeControl() {
 	case s.controlNeedsLease() && s.Lease.Lost:
 		s.excuse()
 	case s.controlNeedsLease() && !s.Lease.Renewed: // not yet, and not at all while the API server is out of reach
-	case s.Child.Healthy && s.reached(s.Child.HealthySince+s.controlTime()):
+	case s.Child.Healthy && s.Now >= s.Child.HealthySince+s.controlTime():
 		s.concludeControl()
 	}
 }
 
 // localHangs: local was not healthy for as long as its starts may take that have what is excused tried again.
 func (s *State) localHangs() bool {
-	return s.Child.Version == nil && s.reached(s.Child.Started+time.Duration(max(s.TrialFailures, 1))*s.StartTimeout)
+	return s.Child.Version == nil && s.Now >= s.Child.Started+s.localHangsAfter()
+}
+
+func (s *State) localHangsAfter() time.Duration {
+	return time.Duration(max(s.TrialFailures, 1)) * s.StartTimeout
 }
 
 // excuse notes that the control failed as well: the environment is to blame.

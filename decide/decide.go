@@ -27,6 +27,7 @@ func Decide(s State, at Moment, e Event) (State, Step) {
 	s.followChange()
 	s.followReason()
 	look := s.askForLook()
+	s.Due = due(&s)
 	step := Step{Do: do, GaveUp: s.gaveUp, LookAtNode: look, Wake: s.wake(), WatchLease: s.watchesLease(), Events: s.events, Phases: s.ended}
 	s.events, s.ended, s.gaveUp = nil, nil, false
 	return s, step
@@ -231,9 +232,6 @@ func (s *State) settle() {
 	if s.Child.Healthy {
 		s.Active = s.newestOf(s.inUse())
 	}
-	if s.unforeseen() != "" {
-		s.reached(s.unforeseenUntil()) // then it is told no more
-	}
 	if s.settled() {
 		s.Unsettled = -1
 		return
@@ -241,7 +239,6 @@ func (s *State) settle() {
 	if s.Unsettled < 0 {
 		s.Unsettled = s.Now
 	}
-	s.reached(s.Unsettled + applyingAfter) // then it is reported
 }
 
 func (s *State) settled() bool {
@@ -267,4 +264,4 @@ func (s *State) dirty() bool {
 	return !reflect.DeepEqual(significant(s.Durable), significant(s.Disk))
 }
 
-func (s *State) saveBlocked() bool { return !s.reached(s.SaveRetry) }
+func (s *State) saveBlocked() bool { return s.Now < s.SaveRetry }

@@ -39,7 +39,7 @@ func (s *State) expectQuiet() {
 
 // takeEdit takes the edit that has settled.
 func (s *State) takeEdit() {
-	if s.Edit != nil && s.reached(s.SettlesAt) {
+	if s.Edit != nil && s.Now >= s.SettlesAt {
 		s.NextEdit = s.Now + editPeriod
 		s.expect(*s.Edit, s.Now-s.EditHeard)
 	}

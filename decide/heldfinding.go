@@ -18,9 +18,6 @@ type HoldTold struct{ Runs, To string }
 func (s *State) noticeHold() {
 	want, _, held := s.heldChange()
 	if !held {
-		if since, _, open := s.openQuestion(want); open {
-			s.reached(since + askedForLong)
-		}
 		return
 	}
 	if s.Pending != nil {

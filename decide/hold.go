@@ -51,7 +51,7 @@ func (s *State) nothingToKeep() bool {
 	case s.Worked == (LocalKubelet{s.Local, s.OnDisk}):
 		return s.LocalFailures >= patience*s.TrialFailures
 	}
-	return s.LocalFailures >= s.TrialFailures || c.Alive && s.reached(c.Started+s.StartTimeout)
+	return s.LocalFailures >= s.TrialFailures || c.Alive && s.Now >= c.Started+s.StartTimeout
 }
 
 func (s *State) changeTo(want *Version) Change {
@@ -86,7 +86,7 @@ func (s *State) waitBefore(want *Version) *move {
 		return nil
 	case s.isApproved(want):
 		return s.spendApproval()
-	case s.reached(o.At + s.lookAgainAfter()):
+	case s.Now >= o.At+s.lookAgainAfter():
 		return &move{kind: act, action: look}
 	}
 	return &move{}

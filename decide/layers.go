@@ -102,7 +102,7 @@ func (s *State) mayTake(merged Version) bool {
 	case proof.Effective != "" && proof.Effective == s.Child.Effective && sameProgram(s.Child.Kubelet, s.OnDisk):
 		return true // the kubelet makes no difference between them
 	}
-	return s.FollowLocal && s.reached(s.Today.At)
+	return s.FollowLocal && s.Now >= s.Today.At
 }
 
 // planMerge asks about today's merge before a start, for it is taken at a start. Where the environment was to blame a moment ago, what ran goes on.

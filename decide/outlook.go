@@ -143,10 +143,19 @@ func (s *State) planAsk() Action {
 	switch {
 	case s.Disruption != Hold, c.Asked, s.localFilesChanged(), s.proof(AnyContent, s.OnDisk) != nil:
 		return nil
-	case c.AskTries > 0 && !s.reached(c.AskedAt+s.jitter(askAgainAfter(c.AskTries), c.AskedAt)):
+	case s.Now < s.askKubeletAt():
 		return nil
 	}
 	return Ask{Version: c.Version, Kubelet: c.Kubelet, Local: c.Local, Tries: c.AskTries}
+}
+
+// askKubeletAt is when a kubelet that gave no answer is asked again.
+func (s *State) askKubeletAt() time.Duration {
+	c := s.Child
+	if c.AskTries == 0 {
+		return 0
+	}
+	return c.AskedAt + s.jitter(askAgainAfter(c.AskTries), c.AskedAt)
 }
 
 func (s *State) learnAsked(e Asked) {

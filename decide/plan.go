@@ -21,7 +21,7 @@ const (
 	keepChild             // what runs is what should
 )
 
-// plan says where to go. It changes nothing but the deadline at which it is to be asked again.
+// plan says where to go.
 func (s *State) plan() move {
 	switch {
 	case s.Stopping && s.Child.Alive:
@@ -117,7 +117,7 @@ func (s *State) ranBefore(want *Version) (ran *Version, is bool) {
 
 // environmentBlocks: the environment is to blame, and was asked too recently to be asked again.
 func (s *State) environmentBlocks() bool {
-	return s.Environment != "" && !s.reached(s.EnvironmentRetry)
+	return s.Environment != "" && s.Now < s.EnvironmentRetry
 }
 
 func (s *State) prove(v *Version) Action {
@@ -144,7 +144,7 @@ func (s *State) planChange(want *Version) move {
 		return move{}
 	case s.Child.Alive:
 		return s.planReplace(want)
-	case Same(want, s.NextOf) && !s.reached(s.NextStart):
+	case Same(want, s.NextOf) && s.Now < s.NextStart:
 		return move{}
 	}
 	return move{kind: startChild, want: want}
@@ -175,7 +175,7 @@ func (s *State) planReplace(want *Version) move {
 
 // waitsForTurn: an edit is not applied yet, unless what runs meanwhile has failed.
 func (s *State) waitsForTurn(want *Version) bool {
-	return Same(want, s.Assigned) && s.Child.Version != nil && s.usable(s.Child.Version) && !s.reached(s.ApplyAt)
+	return Same(want, s.Assigned) && s.Child.Version != nil && s.usable(s.Child.Version) && s.Now < s.ApplyAt
 }
 
 // followsLocal: with --follow-local an accepted change of the local files restarts the kubelet that they concern.
@@ -203,7 +203,7 @@ func (s *State) contentOf(v *Version) string { return ContentOr(v, s.Local) }
 
 // planSpareTime is for what can wait: writes, and verdicts on changed local files that are only reported.
 func (s *State) planSpareTime() Action {
-	if due := s.persistAt(); due >= 0 && s.reached(due) && !s.saveBlocked() {
+	if due := s.persistAt(); due != never && s.Now >= due && !s.saveBlocked() {
 		return Save{Durable: s.Durable}
 	}
 	if s.SaveError != "" && !s.saveBlocked() {
@@ -218,7 +218,7 @@ func (s *State) planSpareTime() Action {
 	if do := s.planAsk(); do != nil {
 		return do
 	}
-	if !s.reached(s.Child.HealthySince + s.healthThatCounts()) {
+	if s.Now < s.Child.HealthySince+s.healthThatCounts() {
 		return nil
 	}
 	for _, v := range s.unproven() {
@@ -248,10 +248,10 @@ func (s *State) unproven() []*Version {
 	return list
 }
 
-// persistAt is when trial time is to be written; negative when there is none to write.
+// persistAt is when trial time is to be written; never when there is none to write.
 func (s *State) persistAt() time.Duration {
 	if !s.OnTrial() || s.Trial == s.Disk.Trial {
-		return -1
+		return never
 	}
 	return s.SavedAt + persistInterval
 }

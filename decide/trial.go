@@ -37,10 +37,10 @@ func (s *State) trialClockRuns() bool {
 
 // judge turns due times into verdicts.
 func (s *State) judge() {
-	if s.Stopping || s.Frozen || s.isStopping() {
+	if !s.judges() {
 		return
 	}
-	healthy := s.Child.Healthy && s.reached(s.Child.HealthySince+s.healthThatCounts())
+	healthy := s.Child.Healthy && s.Now >= s.Child.HealthySince+s.healthThatCounts()
 	if healthy {
 		s.Exit = "" // it says nothing of the present any more
 		s.WithoutStateFile = nil
@@ -52,6 +52,9 @@ func (s *State) judge() {
 	s.judgeControl()
 }
 
+// judges: while the kubelet, the supervisor or the host stops, nothing is concluded from how long anything takes.
+func (s *State) judges() bool { return !s.Stopping && !s.Frozen && !s.isStopping() }
+
 func (s *State) isStopping() bool {
 	_, stopping := s.Doing.(Stop)
 	return stopping
@@ -61,7 +64,7 @@ func (s *State) judgeTrial() {
 	switch {
 	case s.Child.PortHeld != "": // the kubelet lives on without it, and asks for it again and again
 		s.failTrialByPort()
-	case !s.Child.EverHealthy && s.reached(s.Child.Started+s.StartTimeout):
+	case !s.Child.EverHealthy && s.Now >= s.Child.Started+s.StartTimeout:
 		s.failTrial(StartTimeout, fmt.Sprintf("not healthy within %s of its start%s", s.StartTimeout, tail(s.Child.Words)))
 	case s.tooLongUnhealthy():
 		s.failTrial(StartTimeout, fmt.Sprintf("unhealthy for %s altogether%s", s.StartTimeout, tail(s.Child.Words)))
@@ -73,16 +76,10 @@ func (s *State) judgeTrial() {
 }
 
 func (s *State) tooLongUnhealthy() bool {
-	if !s.Child.Healthy && s.Child.EverHealthy {
-		return s.reached(s.Now + s.StartTimeout - time.Duration(s.Trial.Unhealthy))
-	}
 	return time.Duration(s.Trial.Unhealthy) >= s.StartTimeout
 }
 
 func (s *State) trialTimeIsFull() bool {
-	if s.trialClockRuns() {
-		return s.reached(s.Now + s.TrialPeriod - time.Duration(s.Trial.Healthy))
-	}
 	return time.Duration(s.Trial.Healthy) >= s.TrialPeriod
 }
 

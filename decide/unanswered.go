@@ -56,5 +56,9 @@ func (s *State) owed(want *Version) *Unanswered {
 
 // askAgain tells whether it is time to ask again.
 func (s *State) askAgain(u *Unanswered) bool {
-	return s.reached(u.At + s.jitter(askAgainAfter(u.Tries), u.At))
+	return s.Now >= s.askAgainAt(u)
+}
+
+func (s *State) askAgainAt(u *Unanswered) time.Duration {
+	return u.At + s.jitter(askAgainAfter(u.Tries), u.At)
 }
