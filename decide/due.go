@@ -25,7 +25,7 @@ func due(s *State) time.Duration {
 
 // dueToLearn: an edit that settles, the turn of a merge, a look at the Node.
 func dueToLearn(s *State) []time.Duration {
-	list := []time.Duration{s.lookDue()}
+	list := []time.Duration{lookDue(s)}
 	if s.Edit != nil {
 		list = append(list, s.SettlesAt)
 	}
@@ -47,7 +47,7 @@ func dueToJudge(s *State) []time.Duration {
 	var list []time.Duration
 	if c.Healthy {
 		list = append(list, c.HealthySince+s.healthThatCounts())
-		if s.inControl() {
+		if inControl(s) {
 			list = append(list, c.HealthySince+s.controlTime())
 		}
 	}
@@ -67,18 +67,18 @@ func dueToAct(s *State) []time.Duration {
 	if s.Doing != nil {
 		return nil
 	}
-	list := []time.Duration{s.SaveRetry, s.ApplyAt, s.persistAt()}
+	list := []time.Duration{s.SaveRetry, s.ApplyAt, persistAt(s)}
 	if s.Environment != "" {
 		list = append(list, s.EnvironmentRetry)
 	}
 	for i := range s.Unanswered {
-		list = append(list, s.askAgainAt(&s.Unanswered[i]))
+		list = append(list, askAgainAt(s, &s.Unanswered[i]))
 	}
 	if !s.Child.Alive {
 		return append(list, s.NextStart)
 	}
-	if want, _, _ := s.heldChange(); s.waits(want) {
-		list = append(list, s.Outlook.At+s.lookAgainAfter())
+	if want, _, _ := heldChange(s); waits(s, want) {
+		list = append(list, s.Outlook.At+lookAgainAfter(s))
 	}
 	if s.Disruption == Hold && !s.Child.Asked {
 		list = append(list, s.askKubeletAt())
@@ -92,11 +92,11 @@ func dueToTell(s *State) []time.Duration {
 	if s.Unsettled >= 0 {
 		list = append(list, s.Unsettled+applyingAfter)
 	}
-	if s.unforeseen() != "" {
+	if unforeseen(s) != "" {
 		list = append(list, s.unforeseenUntil())
 	}
-	want, _, held := s.heldChange()
-	if since, _, open := s.openQuestion(want); open && !held {
+	want, _, held := heldChange(s)
+	if since, _, open := openQuestion(s, want); open && !held {
 		list = append(list, since+askedForLong)
 	}
 	return list

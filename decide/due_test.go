@@ -37,7 +37,7 @@ func (d *drive) askSooner(random *rand.Rand) {
 	}
 	early := d.now + time.Duration(random.Int64N(int64(max(1, wake-d.now))))
 	s, step := Decide(d.s, Moment{Now: early, Wall: d.s.Wall.Add(early - d.now)}, Ticked{})
-	if want, _, _ := d.s.heldChange(); d.s.isApproved(want) {
+	if want, _, _ := heldChange(&d.s); d.s.isApproved(want) {
 		return // what is approved and cannot be recorded is looked at again whenever the core is asked
 	}
 	if step.Do != nil || len(step.Events) > 0 || step.LookAtNode {

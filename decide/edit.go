@@ -26,22 +26,22 @@ func (s *State) settles(e Assigned) bool {
 }
 
 // expectQuiet says when the edit that has just come is taken.
-func (s *State) expectQuiet() {
+func expectQuiet(s *State) {
 	if s.Edit == nil {
 		s.SettlesBy = s.Now + editPeriod
 	}
 	quiet := s.Now + editQuiet
-	if s.Sync != nil || !s.Child.Healthy || s.Assigned != nil && !s.usable(s.Assigned) {
+	if s.Sync != nil || !s.Child.Healthy || s.Assigned != nil && !usable(s, s.Assigned) {
 		quiet = s.Now // it may be what mends it
 	}
 	s.SettlesAt = min(max(quiet, s.NextEdit), s.SettlesBy)
 }
 
 // takeEdit takes the edit that has settled.
-func (s *State) takeEdit() {
+func takeEdit(s *State) {
 	if s.Edit != nil && s.Now >= s.SettlesAt {
 		s.NextEdit = s.Now + editPeriod
-		s.expect(*s.Edit, s.Now-s.EditHeard)
+		expect(s, *s.Edit, s.Now-s.EditHeard)
 	}
 }
 

@@ -14,7 +14,7 @@ const noExitCode = -1
 const failureLimit = 600
 
 // failure is why the newest assignment does not run; nil where nothing is known to be wrong with it.
-func (s *State) failure(f finding) *nodev1.Failure {
+func failure(s *State, f finding) *nodev1.Failure {
 	switch f.reason {
 	case nodev1.ReasonInvalidAssignment:
 		return failed(nodev1.FailureInvalid, f.why)
@@ -33,17 +33,17 @@ func (s *State) failure(f finding) *nodev1.Failure {
 		}
 		return failed(kind, f.why)
 	case nodev1.ReasonLastKnownGoodFailed:
-		return cmp.Or(s.failureOn(s.Assigned), s.failureOn(s.LastKnownGood))
+		return cmp.Or(failureOn(s, s.Assigned), failureOn(s, s.LastKnownGood))
 	case nodev1.ReasonApplying:
-		return cmp.Or(s.failureOn(s.Assigned), s.lastExit())
+		return cmp.Or(failureOn(s, s.Assigned), s.lastExit())
 	case nodev1.ReasonRefused, nodev1.ReasonRolledBack, nodev1.ReasonRejected:
-		return s.newestVerdict().failure()
+		return newestVerdict(s).failure()
 	}
 	return nil
 }
 
 // failureOn is what speaks against a version; nil where nothing does.
-func (s *State) failureOn(v *Version) *nodev1.Failure {
+func failureOn(s *State, v *Version) *nodev1.Failure {
 	if v == nil {
 		return nil
 	}

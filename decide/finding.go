@@ -18,12 +18,12 @@ type finding struct {
 }
 
 // finding picks the first row that holds.
-func (s *State) finding() finding {
-	for _, row := range []func() *finding{
-		s.findStopping, s.findOwnFailure, s.findSync, s.findEnvironment, s.findNotInUse, s.findUnhealthy, s.findHeld, s.findAsking, s.findFallback, s.findVerdict, s.findApplying,
-		s.findBrokenLocal, s.findNextStart,
+func findingOf(s *State) finding {
+	for _, row := range []func(*State) *finding{
+		findStopping, findOwnFailure, findSync, findEnvironment, findNotInUse, findUnhealthy, findHeld, findAsking, findFallback, findVerdict, findApplying,
+		findBrokenLocal, findNextStart,
 	} {
-		if f := row(); f != nil {
+		if f := row(s); f != nil {
 			return *f
 		}
 	}
@@ -35,10 +35,10 @@ func (s *State) finding() finding {
 	case s.verdict(s.Assigned).Kind == VerdictGood:
 		return finding{corev1.ConditionTrue, nodev1.ReasonActive, "the assigned configuration passed its trial", ""}
 	}
-	return s.trialFinding()
+	return trialFinding(s)
 }
 
-func (s *State) trialFinding() finding {
+func trialFinding(s *State) finding {
 	f := finding{corev1.ConditionTrue, nodev1.ReasonInTrial, fmt.Sprintf("the assigned configuration is on trial for %s of health", s.TrialPeriod), ""}
 	switch {
 	case s.Lease.Problem != "":
@@ -57,7 +57,7 @@ func (s *State) trialFinding() finding {
 	return f
 }
 
-func (s *State) findStopping() *finding {
+func findStopping(s *State) *finding {
 	if s.Frozen {
 		return &finding{corev1.ConditionUnknown, nodev1.ReasonStopped, "the host shuts down", ""}
 	}
@@ -67,14 +67,14 @@ func (s *State) findStopping() *finding {
 	return nil
 }
 
-func (s *State) findOwnFailure() *finding {
+func findOwnFailure(s *State) *finding {
 	if s.SaveError == "" {
 		return nil
 	}
 	return &finding{corev1.ConditionFalse, nodev1.ReasonInternalError, "the state folder cannot be used, nothing new is applied: " + s.SaveError, "make room or mend the disk"}
 }
 
-func (s *State) findSync() *finding {
+func findSync(s *State) *finding {
 	switch {
 	case s.Sync != nil && s.Sync.Malformed:
 		return &finding{corev1.ConditionFalse, nodev1.ReasonInvalidAssignment, s.Sync.Words, "correct the assignment"}
@@ -88,7 +88,7 @@ func (s *State) findSync() *finding {
 	return nil
 }
 
-func (s *State) findEnvironment() *finding {
+func findEnvironment(s *State) *finding {
 	words := s.Environment
 	for _, x := range s.Suspects {
 		if x.Excused && x.Kubelet == s.kubeletOf(&x.Version) {
@@ -102,7 +102,7 @@ func (s *State) findEnvironment() *finding {
 }
 
 // findNotInUse: nothing is to blame on a configuration that no kubelet was started with.
-func (s *State) findNotInUse() *finding {
+func findNotInUse(s *State) *finding {
 	if !s.Child.Alive || s.Child.NotInUse == "" {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (s *State) findNotInUse() *finding {
 }
 
 // findUnhealthy: the condition is never True without a healthy kubelet.
-func (s *State) findUnhealthy() *finding {
+func findUnhealthy(s *State) *finding {
 	if s.Child.Alive && s.Child.Healthy {
 		return nil
 	}
@@ -128,31 +128,31 @@ func (s *State) findUnhealthy() *finding {
 }
 
 // findFallback: local runs because lastKnownGood failed too.
-func (s *State) findFallback() *finding {
-	if s.LastKnownGood == nil || s.target() != nil || s.Child.Version != nil {
+func findFallback(s *State) *finding {
+	if s.LastKnownGood == nil || target(s) != nil || s.Child.Version != nil {
 		return nil
 	}
 	return &finding{corev1.ConditionFalse, nodev1.ReasonLastKnownGoodFailed, s.verdict(s.LastKnownGood).why(), "assign a good configuration"}
 }
 
 // findVerdict is about what speaks against the assigned configuration.
-func (s *State) findVerdict() *finding {
+func findVerdict(s *State) *finding {
 	if s.Assigned == nil {
 		return nil
 	}
 	verdict := s.verdict(s.Assigned)
-	if broken := s.findBrokenLocal(); verdict.Kind == VerdictRefused && s.Assigned.Base != "" && broken != nil {
+	if broken := findBrokenLocal(s); verdict.Kind == VerdictRefused && s.Assigned.Base != "" && broken != nil {
 		return broken // the node is at fault, not the layers
 	}
 	return verdict.finding()
 }
 
-func (s *State) findApplying() *finding {
+func findApplying(s *State) *finding {
 	if s.NodeGone && (s.Pending != nil || s.Reset != nil || s.Unsettled >= 0) {
 		return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, "the Node does not exist: what it asked for is not made", ""}
 	}
 	if s.Reset != nil {
-		return s.findRefusedReset()
+		return findRefusedReset(s)
 	}
 	if s.Unsettled < 0 {
 		return nil
@@ -164,8 +164,8 @@ func (s *State) findApplying() *finding {
 	return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, why, ""}
 }
 
-func (s *State) findRefusedReset() *finding {
-	f := s.findBrokenLocal()
+func findRefusedReset(s *State) *finding {
+	f := findBrokenLocal(s)
 	if f == nil {
 		return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, "the reset to the local configuration is under way", ""}
 	}
@@ -174,7 +174,7 @@ func (s *State) findRefusedReset() *finding {
 }
 
 // findBrokenLocal: the kubelet would refuse the local configuration, the fallback of last resort.
-func (s *State) findBrokenLocal() *finding {
+func findBrokenLocal(s *State) *finding {
 	p := s.proof(s.Local, s.OnDisk)
 	if p == nil || p.Outcome != config.Refused {
 		return nil

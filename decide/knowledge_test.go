@@ -222,7 +222,7 @@ func TestSourcesShown(t *testing.T) {
 		t.Errorf("%+v", r.Config)
 	}
 	d.hear(Cleared{NodeUID: "node-uid"}).pass(time.Second)
-	if r, _ := Report(d.s); r.Config != (newDrive(t).s.nodeConfig()) {
+	if r, _ := Report(d.s); r.Config != (nodeConfig(&newDrive(t).s)) {
 		t.Errorf("%+v", r.Config)
 	}
 }

@@ -64,9 +64,9 @@ func (s *State) verdict(v *Version) Verdict {
 }
 
 // newestVerdict is the verdict on the newest assignment, which waits where the change to it is held.
-func (s *State) newestVerdict() Verdict {
+func newestVerdict(s *State) Verdict {
 	v := s.Assigned
-	_, newest, held := s.heldChange()
+	_, newest, held := heldChange(s)
 	if held {
 		v = newest
 	}
