@@ -95,8 +95,8 @@ func dueToTell(s *State) []time.Duration {
 	if unforeseen(s) != "" {
 		list = append(list, s.unforeseenUntil())
 	}
-	want, _, held := heldChange(s)
-	if since, _, open := openQuestion(s, want); open && !held {
+	want, _, _ := heldChange(s)
+	if since, _, open := openQuestion(s, want); open {
 		list = append(list, since+askedForLong)
 	}
 	return list
