@@ -72,7 +72,7 @@ func TestWhetherLastKnownGoodFollowsItsSource(t *testing.T) {
 		"layers, over none now":     {Version{Source: source, Content: "1", Base: "x"}, Version{Source: source, Content: "2"}, false},
 		"layers, over none before":  {Version{Source: source, Content: "1"}, Version{Source: source, Content: "2", Base: "y"}, false},
 	} {
-		s := State{Durable: Durable{LastKnownGood: &row.was}}
+		s := State{LastKnownGood: &row.was}
 		if got := withAssigned(&s, Assigned{Version: row.is}).LastKnownGood.Content == "2"; got != row.followed {
 			t.Errorf("%s: followed %t", name, got)
 		}
@@ -128,9 +128,9 @@ func TestWhetherALookPrecededTheStop(t *testing.T) {
 		if row.looked {
 			s.Outlook.Change = s.changeTo(want)
 		}
-		s.Disk = s.Durable
+		s.Disk = s.durable()
 		if _, saves := commitStop(&s, want).(Save); saves {
-			s.Disk = s.Durable // the try is written before the stop
+			s.Disk = s.durable() // the try is written before the stop
 		}
 		stop, is := commitStop(&s, want).(Stop)
 		if !is || stop.Looked != row.is {
@@ -194,7 +194,7 @@ func TestAKubeletThatWaitsIsLetThrough(t *testing.T) {
 	want := &Version{Content: "a"}
 	s := State{Parked: &Parked{Version: want}, StateFiles: StateFiles{Of: want, InTheWay: []config.StateFile{{Name: "cpu_manager_state"}}}}
 	s.Assigned, s.Trial = want, Trial{Content: "a", Tries: 1, Open: true, Parked: true}
-	s.Disk = s.Durable
+	s.Disk = s.durable()
 	before := s.Trial
 	if start, is := commitStart(&s, want).(Start); !is || !start.Waits || s.Trial != before {
 		t.Errorf("%+v, trial %+v", start, s.Trial)

@@ -68,7 +68,7 @@ func spendApproval(s *State) *move {
 	if s.saveBlocked() {
 		return &move{}
 	}
-	d := s.Durable
+	d := s.durable()
 	d.Hold.Spent, d.Approval = true, string(s.Hold.approval())
 	return &move{kind: act, action: Save{Durable: d, spends: true}}
 }

@@ -51,7 +51,7 @@ func adopt(s *State, a Assigned) {
 	ran := s.Assigned
 	waiting := Same(target(s), ran) && !s.runs(ran)
 	changed := !Same(s.Assigned, &a.Version)
-	s.Durable = withAssigned(s, a)
+	s.restore(withAssigned(s, a))
 	if !changed {
 		return
 	}
@@ -68,7 +68,7 @@ func adopt(s *State, a Assigned) {
 
 // withAssigned is the durable state once the assignment holds. A trial that was passed carries over to equal content (rule 5).
 func withAssigned(s *State, a Assigned) Durable {
-	d := s.Durable
+	d := s.durable()
 	version := a.Version
 	d.Assigned, d.Text, d.NodeUID = &version, a.Text, a.NodeUID
 	switch lkg := d.LastKnownGood; {
@@ -108,7 +108,7 @@ func learnCleared(s *State, e Cleared) {
 func applyReset(s *State) {
 	uid, observed := s.Reset.NodeUID, s.Reset.Text
 	s.Reset, s.Observed, s.Unrenderable = nil, &observed, nil
-	s.Durable = Durable{Proofs: s.Proofs, Account: Account{NodeUID: uid, Retry: s.Retry, Active: s.Active, Cluster: s.Cluster, Renews: s.Renews, Before: s.Before, Asides: s.Asides, Limits: s.Limits, Hold: s.Hold, Approval: s.Approval}}
+	s.restore(Durable{Proofs: s.Proofs, Account: Account{NodeUID: uid, Retry: s.Retry, Active: s.Active, Cluster: s.Cluster, Renews: s.Renews, Before: s.Before, Asides: s.Asides, Limits: s.Limits, Hold: s.Hold, Approval: s.Approval}})
 	s.ApplyAt, s.Environment, s.Exit = 0, "", ""
 }
 

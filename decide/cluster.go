@@ -12,7 +12,7 @@ func learnCluster(s *State, keys []string) {
 	known := s.Cluster
 	if len(known) > 0 && !slices.ContainsFunc(known, func(key string) bool { return slices.Contains(keys, key) }) && s.remembersAssignment() {
 		was := s.Assigned
-		s.Durable = Durable{Proofs: s.Proofs, Account: Account{Retry: s.Retry, Asides: s.Asides, Limits: s.Limits}}
+		s.restore(Durable{Proofs: s.Proofs, Account: Account{Retry: s.Retry, Asides: s.Asides, Limits: s.Limits}})
 		forgetAssignment(s)
 		s.Child.Foreign = s.Child.Version != nil
 		if save, is := s.Doing.(Save); is {

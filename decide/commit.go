@@ -112,7 +112,7 @@ func saveIfDirty(s *State) Action {
 	if !s.dirty() || s.saveBlocked() {
 		return nil
 	}
-	return Save{Durable: s.Durable}
+	return Save{Durable: s.durable()}
 }
 
 // announce tells of an intended restart, in upstream's words, by what then starts: also of one that ends a trial because a newer

@@ -111,7 +111,8 @@ func learn(s *State, event Event) {
 
 func boot(s *State, e Booted) {
 	s.Booted, s.BootID = true, e.BootID
-	s.Durable, s.Disk = e.Disk, e.Disk
+	s.restore(e.Disk)
+	s.Disk = e.Disk
 	if s.Assigned == nil {
 		s.Assigned = s.LastKnownGood // a reset empties both: only an assignment that could not be read leaves this one
 	}
@@ -261,7 +262,7 @@ func newestOf(s *State, v *Version) *Version {
 
 // dirty tells whether anything is to be written now.
 func (s *State) dirty() bool {
-	return !reflect.DeepEqual(significant(s.Durable), significant(s.Disk))
+	return !reflect.DeepEqual(significant(s.durable()), significant(s.Disk))
 }
 
 func (s *State) saveBlocked() bool { return s.Now < s.SaveRetry }

@@ -159,7 +159,7 @@ func isHeld(s *State, want *Version) bool {
 // withPending is the state as it would be with the newest assignment.
 func withPending(s *State) State {
 	after := *s
-	after.Durable = withAssigned(s, *s.Pending)
+	after.restore(withAssigned(s, *s.Pending))
 	recognise(&after)
 	return after
 }

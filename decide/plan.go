@@ -204,10 +204,10 @@ func (s *State) contentOf(v *Version) string { return ContentOr(v, s.Local) }
 // planSpareTime is for what can wait: writes, and verdicts on changed local files that are only reported.
 func planSpareTime(s *State) Action {
 	if due := persistAt(s); due != never && s.Now >= due && !s.saveBlocked() {
-		return Save{Durable: s.Durable}
+		return Save{Durable: s.durable()}
 	}
 	if s.SaveError != "" && !s.saveBlocked() {
-		return Save{Durable: s.Durable}
+		return Save{Durable: s.durable()}
 	}
 	if do := saveIfDirty(s); do != nil {
 		return do

@@ -245,9 +245,9 @@ func TestDecideIsPure(t *testing.T) {
 	for range 200 {
 		d.live(random)
 		at, event := Moment{Now: d.now}, []Event{Ticked{}, ChildExited{Code: 1, Words: "x"}, assigned("p", "1", "pure"), Cleared{NodeUID: "node-uid"}, Retry{}}[random.IntN(5)]
-		before := fmt.Sprintf("%+v %+v", d.s, d.s.Durable)
+		before := fmt.Sprintf("%+v %+v", d.s, d.s.durable())
 		first, firstStep := Decide(d.s, at, event)
-		if after := fmt.Sprintf("%+v %+v", d.s, d.s.Durable); after != before {
+		if after := fmt.Sprintf("%+v %+v", d.s, d.s.durable()); after != before {
 			t.Fatalf("decide changed its argument on %T:\n%s\n%s", event, before, after)
 		}
 		second, secondStep := Decide(d.s, at, event)

@@ -78,7 +78,7 @@ func TestTheWayToTheLock(t *testing.T) {
 	if _, saves := commitPark(&s, want).(Save); !saves {
 		t.Fatal("the try is not written again")
 	}
-	s.Disk = s.Durable
+	s.Disk = s.durable()
 	do, parks := commitPark(&s, want).(Park)
 	if !parks || do.Runs != was || do.Fallback != was || do.Version != want || do.Local != "local" {
 		t.Errorf("%+v", do)
