@@ -81,7 +81,7 @@ func TestWhetherLastKnownGoodFollowsItsSource(t *testing.T) {
 
 // A person who asks for a retry does not wait for an edit to settle.
 func TestARetryWaitsForNothing(t *testing.T) {
-	s := State{SettlesAt: time.Hour, NextEdit: time.Hour, ApplyAt: time.Hour, NextStart: time.Hour}
+	s := State{Intake: Intake{SettlesAt: time.Hour, NextEdit: time.Hour, ApplyAt: time.Hour}, NextStart: time.Hour}
 	learnRetry(&s, Retry{Value: "1"})
 	if s.SettlesAt != 0 || s.NextEdit != 0 || s.ApplyAt != 0 || s.NextStart != 0 {
 		t.Errorf("settles at %s, next edit at %s, turn at %s, start at %s", s.SettlesAt, s.NextEdit, s.ApplyAt, s.NextStart)
@@ -160,7 +160,7 @@ func TestWhoseControlIsOfThePort(t *testing.T) {
 // What is taken for what runs has had its turn.
 func TestWhatIsRecognisedHasNoTurn(t *testing.T) {
 	a, b := &Version{Content: "a"}, &Version{Content: "b"}
-	s := State{Child: Child{Alive: true, EverHealthy: true, Version: a, Effective: "e"}, ApplyAt: time.Hour}
+	s := State{Child: Child{Alive: true, EverHealthy: true, Version: a, Effective: "e"}, Intake: Intake{ApplyAt: time.Hour}}
 	s.Assigned, s.Proofs = b, []Proof{{Content: "b", Outcome: config.Accepted, Effective: "e"}}
 	if recognise(&s); s.Child.Version != b || s.ApplyAt != 0 {
 		t.Errorf("runs %v, turn at %s", s.Child.Version, s.ApplyAt)
@@ -182,7 +182,7 @@ func TestATryThatIsGivenBack(t *testing.T) {
 // What spoke against following the assignment is over once a newer one is taken.
 func TestWhatIsTakenCanBeFollowed(t *testing.T) {
 	a := Assigned{Version: Version{Content: "a"}, Text: "kube-system/a/kubelet"}
-	s := State{Pending: &a, PendingNumber: 3, Sync: &Problem{}, Doing: Save{number: 3, assigned: &a}}
+	s := State{Intake: Intake{Pending: &a, PendingNumber: 3, Sync: &Problem{}}, Doing: Save{number: 3, assigned: &a}}
 	learnSaved(&s, Saved{})
 	if s.Pending != nil || s.Sync != nil || s.Observed == nil || *s.Observed != a.Text {
 		t.Errorf("pending %v, sync %v, observed %v", s.Pending, s.Sync, s.Observed)

@@ -13,14 +13,14 @@ import (
 func learnAssigned(s *State, e Assigned) {
 	s.Reset, s.Lost, s.NodeGone = nil, false, false
 	s.Shadowed = e.Shadowed
-	s.mergeOnly(&e)
+	mergeOnly(s, &e)
 	// Its checkpoint has just been written.
 	s.Unrenderable = without(s.Unrenderable, func(x Unrenderable) bool { return x.Content == e.Version.Content })
 	switch {
-	case !s.savesAssignment() && s.Assigned != nil && reflect.DeepEqual(*s.Assigned, e.Version) && s.Text == e.Text && s.NodeUID == e.NodeUID:
+	case !savesAssignment(s) && s.Assigned != nil && reflect.DeepEqual(*s.Assigned, e.Version) && s.Text == e.Text && s.NodeUID == e.NodeUID:
 		askedFor(s, &e.Version)
 		s.Pending, s.Edit, s.Observed, s.Sync = nil, nil, &e.Text, nil
-	case s.settles(e):
+	case s.settles(s.Settings, e):
 		expectQuiet(s)
 		s.Edit, s.EditHeard = &e, s.Now
 	default:
@@ -40,7 +40,7 @@ func expect(s *State, a Assigned, waited time.Duration) {
 }
 
 // savesAssignment: one that is being written will hold, and has to be replaced by one that comes meanwhile.
-func (s *State) savesAssignment() bool {
+func savesAssignment(s *State) bool {
 	save, is := s.Doing.(Save)
 	return is && save.assigned != nil
 }

@@ -25,10 +25,6 @@ func learnCluster(s *State, keys []string) {
 	s.Cluster = slices.Clone(keys)
 }
 
-func (s *State) remembersAssignment() bool {
-	return s.Assigned != nil || s.Text != ""
-}
-
 // forgetAssignment drops what is under way for an assignment that no longer holds.
 func forgetAssignment(s *State) {
 	s.Pending, s.Edit, s.Reset, s.Sync, s.Lost, s.Shadowed = nil, nil, nil, nil, false, false

@@ -95,9 +95,6 @@ func (s *State) countExcuse(x Suspect) {
 	s.Excuses.Times++
 }
 
-// isAssigned: only what is assigned is tried again.
-func (s *State) isAssigned(x Suspect) bool { return Same(s.Assigned, &x.Version) }
-
 func concludeControl(s *State) {
 	suspects := s.Suspects
 	s.Suspects = nil

@@ -13,18 +13,6 @@ const (
 	editPeriod = 10 * time.Second // between two edits that are taken, and the most that the newest one waits
 )
 
-// settles tells whether an assignment is an edit, which waits for quiet: it changes in place what is pending, or else what is assigned. Another
-// assignment waits for nothing.
-func (s *State) settles(e Assigned) bool {
-	if s.EditSpread <= 0 {
-		return false
-	}
-	if p := s.Pending; p != nil {
-		return e.Text == p.Text && e.NodeUID == p.NodeUID
-	}
-	return s.Assigned != nil && e.Text == s.Text && e.NodeUID == s.NodeUID
-}
-
 // expectQuiet says when the edit that has just come is taken.
 func expectQuiet(s *State) {
 	if s.Edit == nil {

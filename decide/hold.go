@@ -173,7 +173,7 @@ func planPending(s *State) move {
 	case !runsUnblamed(s):
 		return move{}
 	}
-	if s.pendingIsStale() {
+	if s.pendingIsStale(s.Local) {
 		return move{kind: act, action: Merge{Version: s.Pending.Version, Local: s.Local, Pending: true}}
 	}
 	after := withPending(s)

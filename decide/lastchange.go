@@ -89,17 +89,6 @@ func (s *State) ran() *Version {
 	return s.Active
 }
 
-// goal is the newest configuration that was asked for, whatever speaks against it.
-func (s *State) goal() *Version {
-	switch {
-	case s.Pending != nil:
-		return &s.Pending.Version
-	case s.Reset != nil:
-		return nil
-	}
-	return s.Assigned
-}
-
 // sameGoal: the same content, or the same source over another file of the node.
 func sameGoal(a, b *Version) bool {
 	return Same(a, b) || a != nil && b != nil && a.Source == b.Source

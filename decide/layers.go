@@ -19,11 +19,6 @@ type Today struct {
 	At      time.Duration // with --follow-local its turn is not before, as with an edit
 }
 
-// mergeIsDue: the node's own file is another one than the layers of the assigned configuration lie over.
-func (s *State) mergeIsDue() bool {
-	return s.Assigned != nil && s.Assigned.Base != "" && s.Assigned.Base != s.Local && s.Today.Of != s.Local
-}
-
 func learnMerged(s *State, e Merged) {
 	do, merges := s.Doing.(Merge)
 	if !merges {
@@ -35,13 +30,6 @@ func learnMerged(s *State, e Merged) {
 		return
 	}
 	s.Today = Today{Of: e.Local, Version: e.Version, Fault: e.Fault, At: s.Now + spread(s.NodeUID, e.Local, s.EditSpread)}
-}
-
-// pendingIsStale: what waits lies over another file of the node than there is now. It is merged again before anything is said or done of it, because
-// a start would take today's.
-func (s *State) pendingIsStale() bool {
-	v := s.Pending.Version
-	return v.Base != "" && v.Base != s.Local && s.PendingOver != s.Local
 }
 
 // mergePendingOver takes the answer for what waits. Where the files give the same, or none can be laid over the other, it stays.
@@ -60,9 +48,9 @@ func mergePendingOver(s *State, of Version, e Merged) {
 }
 
 // mergeOnly takes an assignment that was heard of again, over another file of the node, for what it is: no edit. That file is merged for itself.
-func (s *State) mergeOnly(e *Assigned) {
+func mergeOnly(s *State, e *Assigned) {
 	v := s.Assigned
-	if v != nil && v.Base != "" && v.Base != e.Version.Base && v.Source == e.Version.Source && !s.savesAssignment() {
+	if v != nil && v.Base != "" && v.Base != e.Version.Base && v.Source == e.Version.Source && !savesAssignment(s) {
 		e.Version = *v
 	}
 }
@@ -120,13 +108,6 @@ func proveToday(s *State) Action {
 		return nil
 	}
 	return prove(s, v)
-}
-
-// learnMergeFails notes whether the node is at fault with today's merge.
-func (s *State) learnMergeFails(p Proof) {
-	if v := s.Today.Version; v != nil && p.Content == v.Content {
-		s.Today.Failing = p.blamesEnvironment()
-	}
 }
 
 // mergePending: the next start is with another merge than the one that runs.

@@ -119,11 +119,11 @@ func lookAgainAfter(s *State) time.Duration {
 	if s.Outlook.isOpen() {
 		pause = askAgainAfter(s.Outlook.Tries)
 	}
-	return s.jitter(pause, s.Outlook.At)
+	return jitter(s, pause, s.Outlook.At)
 }
 
 // jitter is a pause, a tenth shorter to a tenth longer.
-func (s *State) jitter(pause, at time.Duration) time.Duration {
+func jitter(s *State, pause, at time.Duration) time.Duration {
 	return pause - pause/10 + spread(s.NodeUID, at.String(), pause/5)
 }
 
@@ -155,7 +155,7 @@ func (s *State) askKubeletAt() time.Duration {
 	if c.AskTries == 0 {
 		return 0
 	}
-	return c.AskedAt + s.jitter(askAgainAfter(c.AskTries), c.AskedAt)
+	return c.AskedAt + jitter(s, askAgainAfter(c.AskTries), c.AskedAt)
 }
 
 func learnAsked(s *State, e Asked) {

@@ -42,7 +42,7 @@ func plan(s *State) move {
 			return next
 		}
 	}
-	if s.mergeIsDue() {
+	if s.mergeIsDue(s.Local) {
 		return move{kind: act, action: Merge{Version: *s.Assigned, Local: s.Local}}
 	}
 	if do := planMerge(s); do != nil {

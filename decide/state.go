@@ -110,28 +110,7 @@ type State struct {
 	Stopping bool
 	Frozen   bool // the host shuts down: hands off
 
-	// INTAKE
-	Assigned      *Version
-	Text          string        `json:"assignment,omitempty"`
-	NodeUID       string        `json:"nodeUID,omitempty"`
-	Retry         string        `json:"retry,omitempty"`
-	Pending       *Assigned     // rule 1: of the assignments that arrive meanwhile the newest
-	PendingNumber int           // tells one Pending from the next
-	PendingOver   string        // content of the node's own file that its layers were laid over again
-	Edit          *Assigned     // of what is pending, or assigned: it waits for quiet, and is as if it had not been heard of
-	EditHeard     time.Duration // when Edit came
-	SettlesAt     time.Duration // when Edit is taken
-	SettlesBy     time.Duration // whatever comes in its place until then
-	NextEdit      time.Duration // no edit is taken sooner
-	ApplyAt       time.Duration // an edit waits for its turn until then
-	ApplyAtWall   time.Time
-	Reset         *Cleared // a removal that is not applied yet
-	Sync          *Problem // why the newest assignment cannot be followed
-	Lost          bool     // the Node was re-created without its assignment
-	NodeGone      bool     // it does not exist: nothing that it asked for is made
-	Observed      *string  // the assignment that the report speaks of; nil = not seen yet
-	Shadowed      bool
-	Today         Today // the layers of what is assigned, over the node's own file as it is now
+	Intake
 
 	// VERDICTS
 	LastKnownGood    *Version

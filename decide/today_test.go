@@ -27,7 +27,7 @@ func TestWhenTodaysMergeIsAskedAbout(t *testing.T) {
 		"it was accepted":                           {func(s *State) { s.Proofs = []Proof{{Content: "merge", Kubelet: here, Outcome: config.Accepted}} }, false},
 		"the environment was to blame a moment ago": {func(s *State) { s.Environment, s.EnvironmentRetry = "no runtime", time.Second }, false},
 	} {
-		s := State{OnDisk: here, Today: Today{Version: &Version{Content: "merge"}}}
+		s := State{OnDisk: here, Intake: Intake{Today: Today{Version: &Version{Content: "merge"}}}}
 		if row.but(&s); (planMerge(&s) != nil) != row.asks {
 			t.Errorf("%s: it asks: %t", name, !row.asks)
 		}
@@ -61,7 +61,7 @@ func TestWhenTodaysMergeIsTakenAtAStart(t *testing.T) {
 // Only what failed with today's merge says that the node is at fault with it.
 func TestWhatFailsWithTodaysMerge(t *testing.T) {
 	for content, failing := range map[string]bool{"merge": true, "other": false} {
-		s := State{Today: Today{Version: &Version{Content: "merge"}}}
+		s := State{Intake: Intake{Today: Today{Version: &Version{Content: "merge"}}}}
 		if s.learnMergeFails(Proof{Content: content, Outcome: config.Environment}); s.Today.Failing != failing {
 			t.Errorf("%s: the node is at fault: %t", content, s.Today.Failing)
 		}

@@ -130,7 +130,7 @@ func TestAPlainStartAfterOneThatWasToWait(t *testing.T) {
 // While a newer change is held, what runs is kept as it is, and what is kept of it is written.
 func TestWhatRunsIsKeptWhileTheNewestChangeIsHeld(t *testing.T) {
 	runs, want := &Version{Content: "a"}, &Version{Content: "b"}
-	s := State{Child: Child{Alive: true, Version: runs}, Pending: &Assigned{Version: Version{Content: "c"}}}
+	s := State{Child: Child{Alive: true, Version: runs}, Intake: Intake{Pending: &Assigned{Version: Version{Content: "c"}}}}
 	s.Disruption = Hold
 	if next := planReplace(&s, want); next.kind != keepChild {
 		t.Errorf("%+v", next)
