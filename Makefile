@@ -274,39 +274,42 @@ soak: root parts-node build ## kill supervisor, kubelet and cluster at random, a
 	@$(REAL) bin/soak -time=$(SOAK) -seed=$(SEED) -clock=$(if $(CLOCK),true,false) -commit="$(VERSION)" -json="bin/soak-$(VERSION).json"
 
 .PHONY: soak-page
-soak-page: ## docs/evidence/soak.md from all that make soak has measured of this version
+soak-page: ## bin/evidence/soak.md from all that make soak has measured of this version
 	go build -o bin/soak ./test/soak
-	@mkdir -p docs/evidence
-	bin/soak -page=docs/evidence/soak.md "bin/soak-$(VERSION).json"
+	@mkdir -p bin/evidence
+	bin/soak -page=bin/evidence/soak.md "bin/soak-$(VERSION).json"
 
 .PHONY: soak-pools
-soak-pools: root parts-node build $(if $(WATCH),watch-parts) ## everything together: a pool of 41 nodes, one with the real kubelet, whose people and programs do what they like, held against the rules by the API server's audit log (root); SOAK=1h, SEED=7; WATCH=1 for docs/evidence/dashboard-soak.md
+soak-pools: root parts-node build $(if $(WATCH),watch-parts) ## everything together: a pool of 41 nodes, one with the real kubelet, whose people and programs do what they like, held against the rules by the API server's audit log (root); SOAK=1h, SEED=7; WATCH=1 for bin/evidence/dashboard-soak.md
 	CGO_ENABLED=0 go build -o bin/ ./test/soakpools ./test/fakekubelet
+	@mkdir -p bin/evidence
 	@folder="$(if $(WATCH),$$(test/parts/prometheus.sh node-exporter))"; \
 	$(REAL) bin/soakpools -time=$(SOAK) -seed=$(SEED) -commit="$(VERSION)" -json="bin/soak-pools-$(VERSION).json" \
-	  $(if $(WATCH),-mixin=bin/rendered -prometheus="$$folder" -dashboard=docs/evidence/dashboard-soak.md)
+	  $(if $(WATCH),-mixin=bin/rendered -prometheus="$$folder" -dashboard=bin/evidence/dashboard-soak.md)
 
 .PHONY: soak-pools-page
-soak-pools-page: root ## docs/evidence/soak-pools.md from all that make soak-pools has seen of this version, with series and picture
+soak-pools-page: root ## bin/evidence/soak-pools.md from all that make soak-pools has seen of this version, with series and picture
 	@test/parts/debian.sh gnuplot-nox fonts-dejavu-core
 	go build -o bin/ ./test/soakpools
-	bin/soakpools -page=docs/evidence/soak-pools.md "bin/soak-pools-$(VERSION).json"
+	@mkdir -p bin/evidence
+	bin/soakpools -page=bin/evidence/soak-pools.md "bin/soak-pools-$(VERSION).json"
 
 .PHONY: bench-program
 bench-program: root parts-node build
 	CGO_ENABLED=0 go build -o bin/ ./test/bench ./test/fakekubelet ./test/scale/scalehost
+	@mkdir -p bin/evidence
 
 .PHONY: bench
-bench: bench-program ## measure everything beside its reference, into docs/evidence/benchmarks.md and bin/bench.json (root; 7 min on a machine that is idle)
+bench: bench-program ## measure everything beside its reference, into bin/evidence/benchmarks.md and bin/bench.json (root; 7 min on a machine that is idle)
 	@$(REAL) bin/bench run -commit="$(VERSION)" -json=bin/bench.json
-	bin/bench page -document=docs/evidence/benchmarks.md bin/bench.json bin/bench-upstream.json
+	bin/bench page -document=bin/evidence/benchmarks.md bin/bench.json bin/bench-upstream.json
 
 .PHONY: bench-upstream
 bench-upstream: bench-program ## the removed feature itself, kubelet 1.23, and ours beside it, for the same page: before make bench (root; 15 min; first time: 10 min of building)
 	@test/parts/build.sh kube-apiserver-1.24.17
 	@test/parts/kubelets/build.sh 1.23
 	@$(REAL) bin/bench upstream -commit="$(VERSION)" -json=bin/bench-upstream.json
-	[ ! -e bin/bench.json ] || bin/bench page -document=docs/evidence/benchmarks.md bin/bench.json bin/bench-upstream.json
+	[ ! -e bin/bench.json ] || bin/bench page -document=bin/evidence/benchmarks.md bin/bench.json bin/bench-upstream.json
 
 .PHONY: matrix
 matrix: bench-program ## what works with which kubelet, 1.23 to the newest, and with which API server, 1.24 to the newest, into docs/evidence/compatibility.md (root; 5 min; first time: 30 min of building)
@@ -318,32 +321,32 @@ matrix: bench-program ## what works with which kubelet, 1.23 to the newest, and 
 	bin/bench page -document=docs/evidence/compatibility.md bin/matrix.json bin/servers.json
 
 .PHONY: bench-storm
-bench-storm: bench-program ## 1,000 nodes, one ConfigMap edited every 2 s, and a kube-apiserver's restart, beside commit BEFORE, into docs/evidence/storm.md (root; half an hour on a machine that is idle); STORM=100 for fewer nodes
+bench-storm: bench-program ## 1,000 nodes, one ConfigMap edited every 2 s, and a kube-apiserver's restart, beside commit BEFORE, into bin/evidence/storm.md (root; half an hour on a machine that is idle); STORM=100 for fewer nodes
 	test/scale/before.sh $(BEFORE) bin/scalehost-before
 	@$(REAL) bin/bench storm -nodes=$(STORM) -commit="$(BEFORE)" -host=bin/scalehost-before -json=bin/storm-before.json
 	@$(REAL) bin/bench storm -nodes=$(STORM) -commit="$(VERSION)" -json=bin/storm.json
-	bin/bench page -document=docs/evidence/storm.md bin/storm-before.json bin/storm.json
+	bin/bench page -document=bin/evidence/storm.md bin/storm-before.json bin/storm.json
 
 .PHONY: bench-scale
-bench-scale: bench-program ## one node for longer, and 1 to 1,000 nodes on this machine, into docs/evidence/scale.md (root; an hour and a half on a machine that is idle); NODES="1 100" for others
+bench-scale: bench-program ## one node for longer, and 1 to 1,000 nodes on this machine, into bin/evidence/scale.md (root; an hour and a half on a machine that is idle); NODES="1 100" for others
 	@$(REAL) bin/bench long -commit="$(VERSION)" -json=bin/bench-long.json
 	@for nodes in $(NODES); do $(REAL) bin/bench nodes -commit="$(VERSION)" -nodes="$$nodes" -json="bin/scale-$$nodes.json"; done
-	bin/bench page -document=docs/evidence/scale.md bin/bench-long.json $(NODES:%=bin/scale-%.json) bin/rollout.json
+	bin/bench page -document=bin/evidence/scale.md bin/bench-long.json $(NODES:%=bin/scale-%.json) bin/rollout.json
 
 .PHONY: bench-pools
-bench-pools: bench-program ## the controller of pools beside 100, 1,000 and 5,000 nodes, into docs/evidence/pools.md (root; a quarter of an hour); POOLS="100" for others
+bench-pools: bench-program ## the controller of pools beside 100, 1,000 and 5,000 nodes, into bin/evidence/pools.md (root; a quarter of an hour); POOLS="100" for others
 	@for nodes in $(POOLS); do $(REAL) bin/bench pools -commit="$(VERSION)" -nodes="$$nodes" -json="bin/pools-$$nodes.json"; done
-	bin/bench page -document=docs/evidence/pools.md $(POOLS:%=bin/pools-%.json)
+	bin/bench page -document=bin/evidence/pools.md $(POOLS:%=bin/pools-%.json)
 
 .PHONY: test-demo
 test-demo: root demo-program ## make demo, which checks all that it shows; five minutes at most (root)
 	$(REAL) timeout --kill-after=1m 5m bin/demo
 
 .PHONY: bench-fleet
-bench-fleet: bench-program ## a pool of 1,000 nodes rolled out, 200 of them real supervisors, with kube-apiserver killed in a wave, into its section of docs/evidence/scale.md (root; a quarter of an hour); FLEET=120 MACHINES=20 for fewer
+bench-fleet: bench-program ## a pool of 1,000 nodes rolled out, 200 of them real supervisors, with kube-apiserver killed in a wave, into its section of bin/evidence/scale.md, where make bench-scale has made that, (root; a quarter of an hour); FLEET=120 MACHINES=20 for fewer
 	go test -c -o bin/rollout.test ./fleet/rollout
 	@$(REAL) bin/bench rollout -commit="$(VERSION)" -nodes=$(FLEET) -machines=$(MACHINES) -json=bin/rollout.json
-	bin/bench page -document=docs/evidence/scale.md -section="A pool, rolled out" -note="$(FLEET_NOTE)" bin/rollout.json
+	[ ! -e bin/evidence/scale.md ] || bin/bench page -document=bin/evidence/scale.md -section="A pool, rolled out" -note="$(FLEET_NOTE)" bin/rollout.json
 
 .PHONY: bench-check
 bench-check: root parts-node build ## whether everything can be measured: one short round and a small fleet, whose figures mean nothing (root; five minutes)
@@ -351,9 +354,10 @@ bench-check: root parts-node build ## whether everything can be measured: one sh
 	  go test -tags e2e -p 1 -count 1 -v -timeout 10m ./test/bench ./test/scale/...
 
 .PHONY: watch
-watch: root parts-node build watch-parts ## the mixin, looked at: a real Prometheus reads supervisors and controllers through good and bad changes, and every panel is drawn, into docs/evidence/dashboard.md (root; 6 min)
+watch: root parts-node build watch-parts ## the mixin, looked at: a real Prometheus reads supervisors and controllers through good and bad changes, and every panel is drawn, into bin/evidence/dashboard.md (root; 6 min)
 	CGO_ENABLED=0 go build -o bin/ ./test/watch ./test/fakekubelet
-	folder="$$(test/parts/prometheus.sh node-exporter)"; $(REAL) bin/watch -commit="$(VERSION)" -mixin=bin/rendered -prometheus="$$folder" -picture=docs/evidence/dashboard.png -page=docs/evidence/dashboard.md
+	@mkdir -p bin/evidence
+	folder="$$(test/parts/prometheus.sh node-exporter)"; $(REAL) bin/watch -commit="$(VERSION)" -mixin=bin/rendered -prometheus="$$folder" -picture=bin/evidence/dashboard.png -page=bin/evidence/dashboard.md
 
 .PHONY: watch-parts
 watch-parts:

@@ -5,6 +5,6 @@
 //
 // The text is written here, for the small libraries do not write what Prometheus' own linter accepts:
 // VictoriaMetrics/metrics v1.44.0 still has empty HELP lines. It is 48 KiB larger in the binary than what is written
-// here, and not smaller in memory (docs/evidence/tests.md has the figures). The large library brings protobuf, 2 MB of
+// here, and not smaller in memory (docs/evidence/figures.md has them). The large library brings protobuf, 2 MB of
 // binary.
 package metrics

@@ -73,9 +73,9 @@ var notSwept = map[string]struct {
 }{
 	"the node's program": {[]string{"cmd", "decide", "supervisor"}, 378},
 
-	"pools":      {[]string{"fleet"}, 186},
-	"the plugin": {[]string{"plugin"}, 173},
-	"evidence":   {[]string{"docs/evidence"}, 207},
+	"what make matrix writes": {[]string{"docs/evidence/compatibility.md"}, 7},
+	"pools":                   {[]string{"fleet"}, 186},
+	"the plugin":              {[]string{"plugin"}, 173},
 }
 
 // What people read says things once and plainly: pages, comments, and the texts of the programs: help, errors, messages.
