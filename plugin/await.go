@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
@@ -52,7 +53,7 @@ func (w *waitOptions) complete() error {
 }
 
 // await follows a Node until it has reached the goal, and tells each change on the way. The error has the node's words.
-func (s *session) await(ctx context.Context, client kubernetes.Interface, name string, g goal, w waitOptions) error {
+func await(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, name string, g goal, w waitOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	news := make(chan sighting)
 	go followNode(ctx, client, name, news)
@@ -63,12 +64,12 @@ func (s *session) await(ctx context.Context, client kubernetes.Interface, name s
 	}()
 	ticker := time.NewTicker(lookInterval) // for what is a matter of time
 	defer ticker.Stop()
-	a := attempt{session: s, name: name, goal: g, wait: w, begin: time.Now()}
+	a := attempt{Factory: s, name: name, goal: g, wait: w, begin: time.Now()}
 	for {
 		select {
 		case seen, more := <-news:
 			if !more {
-				return s.notInTime(ctx, name, a.said, w.timeout, a.err)
+				return notInTime(ctx, name, a.said, w.timeout, a.err)
 			}
 			if apierrors.IsNotFound(seen.err) || apierrors.IsForbidden(seen.err) {
 				return seen.err
@@ -79,7 +80,7 @@ func (s *session) await(ctx context.Context, client kubernetes.Interface, name s
 			}
 		case <-ticker.C:
 		case <-ctx.Done():
-			return s.notInTime(ctx, name, a.said, w.timeout, a.err)
+			return notInTime(ctx, name, a.said, w.timeout, a.err)
 		}
 		if a.view != nil {
 			if done, err := a.judge(); done {
@@ -91,7 +92,7 @@ func (s *session) await(ctx context.Context, client kubernetes.Interface, name s
 
 // An attempt is the waiting for one node.
 type attempt struct {
-	*session
+	*cmdutil.Factory
 	name         string
 	goal         goal
 	wait         waitOptions
@@ -107,7 +108,7 @@ func (a *attempt) judge() (done bool, err error) {
 	v := *a.view
 	verdict, words := a.goal.judge(v)
 	if words != a.said && verdict != failed { // the error tells that
-		a.note("%s: %s", a.name, words)
+		a.Note("%s: %s", a.name, words)
 	}
 	a.said = words
 	if verdict != failing {
@@ -124,7 +125,7 @@ func (a *attempt) judge() (done bool, err error) {
 	case verdict == failing && time.Since(a.failingSince) >= failingGrace:
 		return true, fmt.Errorf("node %s: %s (the node goes on trying by itself)", a.name, words)
 	case !v.Says.Supervised && unanswered && a.goal.wanted.IsLocal():
-		a.note("%s: no supervisor has written a status on it within %s, so nobody followed what was assigned", a.name, a.wait.answer)
+		a.Note("%s: no supervisor has written a status on it within %s, so nobody followed what was assigned", a.name, a.wait.answer)
 		return true, nil
 	case !v.Says.Supervised && unanswered:
 		return true, noSupervisor(v, a.wait.answer)
@@ -143,7 +144,7 @@ func noSupervisor(v view.Node, after time.Duration) error {
 	return fmt.Errorf("node %s has no supervisor: none has written a status on it within %s; %s", v.Name, after, remedy)
 }
 
-func (s *session) notInTime(ctx context.Context, name, said string, timeout time.Duration, err error) error {
+func notInTime(ctx context.Context, name, said string, timeout time.Duration, err error) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("node %s: stopped waiting (what was asked of it stands); it %s", name, said)
 	}

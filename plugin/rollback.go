@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newRollback(s *session) *cobra.Command {
+func newRollback(s *cmdutil.Factory) *cobra.Command {
 	var o changeOptions
 	var to string
 	command := &cobra.Command{
@@ -29,12 +30,12 @@ left. Name the nodes that are assigned the bad one, or the configuration with --
 		Example: `  kubectl kubelet rollback n1
   kubectl kubelet rollback n1 --to 3
   kubectl kubelet rollback -l pool=workers --parallel 5`,
-		ValidArgsFunction: s.completeNodes,
+		ValidArgsFunction: s.CompleteNodes,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if err := o.complete(arguments); err != nil {
 				return err
 			}
-			return s.rollback(command.Context(), o, to)
+			return runRollback(command.Context(), s, o, to)
 		},
 	}
 	command.Flags().StringVar(&to, "to", "", "a revision of history (of one node), or [NAMESPACE/]NAME[/KEY], or local")
@@ -42,8 +43,8 @@ left. Name the nodes that are assigned the bad one, or the configuration with --
 	return command
 }
 
-func (s *session) rollback(ctx context.Context, o changeOptions, to string) error {
-	client, err := s.connect()
+func runRollback(ctx context.Context, s *cmdutil.Factory, o changeOptions, to string) error {
+	client, err := s.Connect()
 	if err != nil {
 		return err
 	}
@@ -59,7 +60,7 @@ func (s *session) rollback(ctx context.Context, o changeOptions, to string) erro
 	groups := map[nodev1.Assignment][]view.Node{}
 	var left []error
 	for _, v := range views {
-		wanted, err := s.rollbackTarget(v, to)
+		wanted, err := rollbackTarget(s, v, to)
 		if err != nil {
 			left = append(left, err)
 			continue
@@ -71,7 +72,7 @@ func (s *session) rollback(ctx context.Context, o changeOptions, to string) erro
 	}
 	var targets []target
 	for _, wanted := range order {
-		t, err := s.findTarget(ctx, client, wanted, o)
+		t, err := findTarget(ctx, client, wanted, o)
 		if err != nil {
 			left = append(left, err)
 			continue
@@ -83,16 +84,16 @@ func (s *session) rollback(ctx context.Context, o changeOptions, to string) erro
 		return errors.Join(left...)
 	}
 	for _, err := range left {
-		s.note("left as it is: %v", err)
+		s.Note("left as it is: %v", err)
 	}
-	return errors.Join(append(left, s.change(ctx, client, o, targets, "Roll back"))...)
+	return errors.Join(append(left, changeNodes(ctx, s, client, o, targets, "Roll back"))...)
 }
 
 // rollbackTarget is what a node goes back to.
-func (s *session) rollbackTarget(v view.Node, to string) (nodev1.Assignment, error) {
+func rollbackTarget(s *cmdutil.Factory, v view.Node, to string) (nodev1.Assignment, error) {
 	revision, err := strconv.Atoi(to)
 	if to != "" && err != nil {
-		return document.ParseReference(to, s.namespace())
+		return document.ParseReference(to, s.Namespace())
 	}
 	entries, err := v.Record()
 	if err != nil {
@@ -111,7 +112,7 @@ func (s *session) rollbackTarget(v view.Node, to string) (nodev1.Assignment, err
 	if !found.Time.IsZero() {
 		when = "of " + found.Time.Format(time.RFC3339)
 	}
-	s.note("%s: back to revision %d, %s: %s", v.Name, revision, when, found.Short())
+	s.Note("%s: back to revision %d, %s: %s", v.Name, revision, when, found.Short())
 	r, _ := nodev1.ParseAssignment(found.Source) // decodeRecord keeps no other
 	return r, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
@@ -32,7 +33,7 @@ type rolloutStatusOptions struct {
 	print    *genericclioptions.PrintFlags
 }
 
-func newRolloutStatus(s *session) *cobra.Command {
+func newRolloutStatus(s *cmdutil.Factory) *cobra.Command {
 	var o rolloutStatusOptions
 	command := &cobra.Command{
 		Use:   "status POOL",
@@ -44,31 +45,31 @@ With --watch=false it does not wait, and ends with 1 when the revision was stopp
   kubectl kubelet rollout status workers --watch=false
   kubectl kubelet rollout status workers --timeout=1h`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: s.completePools,
+		ValidArgsFunction: s.CompletePools,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if o.timeout < 0 || o.revision < 0 {
 				return errors.New("--timeout and --revision cannot be negative")
 			}
-			return s.rolloutStatus(command.Context(), arguments[0], o)
+			return rolloutStatus(command.Context(), s, arguments[0], o)
 		},
 	}
 	command.Flags().BoolVarP(&o.follow, "watch", "w", true, "wait until it is through, and tell what happens meanwhile")
 	command.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait; 0: without end")
 	command.Flags().Int64Var(&o.revision, "revision", 0, "the revision to wait for; it is an error when the pool is at another. 0: the one that the pool is at")
-	o.print = printFlags(command, "")
+	o.print = cmdutil.PrintFlags(command, "")
 	command.Flags().Lookup("output").Usage += "; then it does not wait"
 	return command
 }
 
-func (s *session) rolloutStatus(ctx context.Context, name string, o rolloutStatusOptions) error {
-	client, pools, p, err := s.openPool(ctx, name)
+func rolloutStatus(ctx context.Context, s *cmdutil.Factory, name string, o rolloutStatusOptions) error {
+	client, pools, p, err := openPool(ctx, s, name)
 	if err != nil {
 		return err
 	}
 	if *o.print.OutputFormat != "" {
-		return s.printObject(o.print, "", p.Object)
+		return s.PrintObject(o.print, "", p.Object)
 	}
-	f := &follower{session: s, client: client, pools: pools, options: o}
+	f := &follower{Factory: s, client: client, pools: pools, options: o}
 	switch done, err := f.tell(ctx, p); {
 	case done || err != nil:
 		return err
@@ -94,7 +95,7 @@ func lasts(err error) bool {
 
 // A follower tells what becomes of a pool.
 type follower struct {
-	*session
+	*cmdutil.Factory
 	client  kubernetes.Interface
 	pools   dynamic.ResourceInterface
 	options rolloutStatusOptions
@@ -204,7 +205,7 @@ func (f *follower) moves(ctx context.Context, p poolRollout) bool {
 }
 
 func (f *follower) lookAt(ctx context.Context, p poolRollout) poolStory {
-	return f.storyOf(ctx, f.client, f.pools, p)
+	return storyOf(ctx, f.Factory, f.client, f.pools, p)
 }
 
 // verdict tells whether there is nothing to wait for any more. The error is for what no waiting mends.

@@ -18,6 +18,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
@@ -32,8 +33,8 @@ type poolStory struct {
 	unseen error // why nodes or revisions cannot be read
 }
 
-func (s *session) storyOf(ctx context.Context, client kubernetes.Interface, pools dynamic.ResourceInterface, p poolRollout) poolStory {
-	story := poolStory{poolRollout: p, now: s.now(), nodes: map[string]view.Node{}}
+func storyOf(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, pools dynamic.ResourceInterface, p poolRollout) poolStory {
+	story := poolStory{poolRollout: p, now: s.Now(), nodes: map[string]view.Node{}}
 	if story.kept, story.unseen = view.ReadRevisions(ctx, client, p.Name); story.unseen != nil {
 		return story
 	}

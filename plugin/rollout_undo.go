@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
@@ -24,10 +25,10 @@ type undoOptions struct {
 	yes     bool
 }
 
-func newRolloutUndo(s *session) *cobra.Command {
+func newRolloutUndo(s *cmdutil.Factory) *cobra.Command {
 	var o undoOptions
 	var command *cobra.Command
-	command = s.steering(&cobra.Command{
+	command = steering(s, &cobra.Command{
 		Use:   "undo POOL",
 		Short: "Go back to the revision that was completed before",
 		Long: `Go back: in the middle of a rollout, or after a stop, to the revision that was completed last; from a completed one to the one that was completed
@@ -51,7 +52,7 @@ rollout unpin.`,
 		case o.asked && o.to < 1:
 			return fmt.Errorf("--to-revision=%d: revisions count from 1; kubectl kubelet rollout undo %s --to-local goes to the nodes' own configuration", o.to, name)
 		}
-		return s.undo(ctx, name, o)
+		return runUndo(ctx, s, name, o)
 	})
 	command.Flags().Int64Var(&o.to, "to-revision", 0, "a revision of rollout history")
 	command.Flags().Lookup("to-revision").DefValue = ""
@@ -60,16 +61,16 @@ rollout unpin.`,
 	return command
 }
 
-func (s *session) undo(ctx context.Context, name string, o undoOptions) error {
-	client, _, seen, err := s.openPool(ctx, name)
+func runUndo(ctx context.Context, s *cmdutil.Factory, name string, o undoOptions) error {
+	client, _, seen, err := openPool(ctx, s, name)
 	if err != nil {
 		return err
 	}
-	shown, err := s.offer(ctx, client, seen, o)
+	shown, err := offer(ctx, s, client, seen, o)
 	if err != nil && !errors.Is(err, errNothingToDo) {
 		return err
 	}
-	return s.steer(ctx, name, "undone", o.poolOptions, func(p poolRollout, say notes) (map[string]any, error) {
+	return steer(ctx, s, name, "undone", o.poolOptions, func(p poolRollout, say notes) (map[string]any, error) {
 		wanted, err := p.wayBack(o)
 		if err != nil {
 			return nil, err
@@ -87,12 +88,12 @@ func (s *session) undo(ctx context.Context, name string, o undoOptions) error {
 }
 
 // offer finds out where the pool would go, and says what holds it. Where nobody has proven that revision, it shows what would change, and asks.
-func (s *session) offer(ctx context.Context, client kubernetes.Interface, p poolRollout, o undoOptions) (wanted v1alpha1.RevisionName, err error) {
+func offer(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, p poolRollout, o undoOptions) (wanted v1alpha1.RevisionName, err error) {
 	if wanted, err = p.wayBack(o); err == nil {
 		err = p.mayGoTo(ctx, client, wanted)
 	}
 	if err == nil || errors.Is(err, errNothingToDo) {
-		s.warnOfHolds(ctx, client, p)
+		warnOfHolds(ctx, s, client, p)
 	}
 	if err != nil {
 		return wanted, err
@@ -104,17 +105,17 @@ func (s *session) offer(ctx context.Context, client kubernetes.Interface, p pool
 	if err != nil {
 		return wanted, err
 	}
-	s.note("%s: %s%s", p.Name, p.wayTo(wanted), p.changeTo(wanted, kept))
+	s.Note("%s: %s%s", p.Name, p.wayTo(wanted), p.changeTo(wanted, kept))
 	if n := p.onTarget(); n > 0 {
-		s.note("  %d of %s have %s", n, view.NodeCount(int(p.Status.Nodes.Selected)), p.Status.Target.Text())
+		s.Note("  %d of %s have %s", n, view.NodeCount(int(p.Status.Nodes.Selected)), p.Status.Target.Text())
 	}
 	if !wanted.Local {
-		s.note("  %s was never completed, so it goes by waves", wanted.Text())
+		s.Note("  %s was never completed, so it goes by waves", wanted.Text())
 	}
-	if o.yes || o.dryRun != dryRunNone {
+	if o.yes || o.dryRun != cmdutil.DryRunNone {
 		return wanted, nil
 	}
-	return wanted, s.confirm("Go to %s?", wanted.Text())
+	return wanted, s.Confirm("Go to %s?", wanted.Text())
 }
 
 // wayTo says from where to where the pool goes.
