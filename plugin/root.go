@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
@@ -94,7 +95,7 @@ The node proves a configuration with its own kubelet, puts it on trial, and roll
 	root.AddCommand(
 		newConfig(s), newPush(s), newAssign(s), newReset(s), newRetry(s), newRollback(s),
 		newStatus(s), newDescribe(s), newDiff(s), newExplain(s), newCheck(s), newHistory(s), newDoctor(s),
-		newRollout(s), newPool(s),
+		rollout.NewCommand(s), newPool(s),
 		newInstall(s), newPrune(s), newPackageFiles(),
 		newOptions(s), newVersion(s, version),
 	)

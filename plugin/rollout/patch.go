@@ -1,4 +1,4 @@
-package plugin
+package rollout
 
 import (
 	"context"
@@ -24,14 +24,14 @@ var errNothingToDo = errors.New("nothing is changed")
 
 // patchPool changes a pool by a merge patch that holds for the version that it was made from. A pool that has changed meanwhile, and be it
 // only in its status, is looked at anew.
-func patchPool(ctx context.Context, pools dynamic.ResourceInterface, name string, dry cmdutil.DryRun, change func(poolRollout) (map[string]any, error)) (poolRollout, error) {
-	var after poolRollout
+func patchPool(ctx context.Context, pools dynamic.ResourceInterface, name string, dry cmdutil.DryRun, change func(pool) (map[string]any, error)) (pool, error) {
+	var after pool
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		read, err := view.GetPool(ctx, pools, name)
 		if err != nil {
 			return err
 		}
-		p := poolRollout{read}
+		p := pool{read}
 		patch, err := change(p)
 		if after = p; err != nil {
 			return err
@@ -54,7 +54,7 @@ func patchPool(ctx context.Context, pools dynamic.ResourceInterface, name string
 	return after, err
 }
 
-func sendPoolPatch(ctx context.Context, pools dynamic.ResourceInterface, p poolRollout, body []byte, dry cmdutil.DryRun) (*unstructured.Unstructured, error) {
+func sendPoolPatch(ctx context.Context, pools dynamic.ResourceInterface, p pool, body []byte, dry cmdutil.DryRun) (*unstructured.Unstructured, error) {
 	if dry != cmdutil.DryRunClient {
 		return pools.Patch(ctx, p.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: cmdutil.FieldManager, DryRun: dry.Option()})
 	}
@@ -74,7 +74,7 @@ func sendPoolPatch(ctx context.Context, pools dynamic.ResourceInterface, p poolR
 var byHand = []string{cmdutil.FieldManager, "kubectl-edit", "kubectl-patch"}
 
 // otherManagers names who else has set a field of the spec.
-func (p poolRollout) otherManagers(field string) (names []string) {
+func (p pool) otherManagers(field string) (names []string) {
 	for _, entry := range p.ManagedFields {
 		var owned struct {
 			Spec struct {

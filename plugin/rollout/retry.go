@@ -1,4 +1,4 @@
-package plugin
+package rollout
 
 import (
 	"context"
@@ -20,7 +20,7 @@ was stopped is not assigned again otherwise, not even when the same content is a
 revision already is restarted.`,
 		Example: "  kubectl kubelet rollout retry workers",
 	}, func(ctx context.Context, name string, o poolOptions) error {
-		return steer(ctx, s, name, "retried", o, func(p poolRollout, say notes) (map[string]any, error) {
+		return steer(ctx, s, name, "retried", o, func(p pool, say notes) (map[string]any, error) {
 			if t := p.Status.Target; t != nil {
 				if stop := p.Stopped(); stop != nil {
 					say("%s: tries %s again, which was stopped: %s", p.Name, t.Text(), view.StopText(*stop))
@@ -38,7 +38,7 @@ revision already is restarted.`,
 }
 
 // freshWord is one that the pool has not heard: the time.
-func freshWord(s *cmdutil.Factory, p poolRollout) string {
+func freshWord(s *cmdutil.Factory, p pool) string {
 	word := s.Now().UTC().Format("20060102T150405.000Z")
 	fresh := word
 	for i := 2; fresh == p.Spec.Rollout.Retry || slices.Contains(p.Status.Retries, fresh); i++ {

@@ -1,4 +1,4 @@
-package plugin
+package rollout
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newRollout(s *cmdutil.Factory) *cobra.Command {
+func NewCommand(s *cmdutil.Factory) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "rollout COMMAND",
 		Short: "Follow and steer how a pool's configuration reaches its nodes",
@@ -36,11 +36,11 @@ maxUnavailable. Each of them can be done with kubectl patch kpool, too.`,
 	return command
 }
 
-// A poolRollout is a pool, and how its revision reaches its nodes.
-type poolRollout struct{ view.Pool }
+// A pool is a pool, and how its revision reaches its nodes.
+type pool struct{ view.Pool }
 
 // openPool connects, and reads a pool.
-func openPool(ctx context.Context, s *cmdutil.Factory, name string) (client kubernetes.Interface, pools dynamic.ResourceInterface, p poolRollout, err error) {
+func openPool(ctx context.Context, s *cmdutil.Factory, name string) (client kubernetes.Interface, pools dynamic.ResourceInterface, p pool, err error) {
 	if client, err = s.Connect(); err != nil {
 		return nil, nil, p, err
 	}
@@ -69,13 +69,13 @@ func steering(s *cmdutil.Factory, command *cobra.Command, run func(ctx context.C
 }
 
 // steer patches a pool, and prints what was done.
-func steer(ctx context.Context, s *cmdutil.Factory, name, did string, o poolOptions, change func(poolRollout, notes) (map[string]any, error)) error {
+func steer(ctx context.Context, s *cmdutil.Factory, name, did string, o poolOptions, change func(pool, notes) (map[string]any, error)) error {
 	pools, err := s.PoolClient()
 	if err != nil {
 		return err
 	}
 	var said []string
-	after, err := patchPool(ctx, pools, name, o.dryRun, func(p poolRollout) (map[string]any, error) {
+	after, err := patchPool(ctx, pools, name, o.dryRun, func(p pool) (map[string]any, error) {
 		said = nil // of a version that was changed meanwhile
 		return change(p, func(format string, values ...any) { said = append(said, fmt.Sprintf(format, values...)) })
 	})
@@ -95,7 +95,7 @@ func steer(ctx context.Context, s *cmdutil.Factory, name, did string, o poolOpti
 type notes func(format string, values ...any)
 
 // managers warns of who else sets the field: what a GitOps tool states it sets back.
-func (n notes) managers(p poolRollout, field string) {
+func (n notes) managers(p pool, field string) {
 	for _, manager := range p.otherManagers(field) {
 		n("warning: %s has set spec.rollout.%s, too, and may set it back; leave paused, pin and retry out of what it applies", manager, field)
 	}
@@ -119,7 +119,7 @@ func newRolloutPause(s *cmdutil.Factory) *cobra.Command {
 nodes still get the one that was completed last.`,
 		Example: "  kubectl kubelet rollout pause workers",
 	}, func(ctx context.Context, name string, o poolOptions) error {
-		return steer(ctx, s, name, "paused", o, func(p poolRollout, say notes) (map[string]any, error) { return setPaused(p, say, true) })
+		return steer(ctx, s, name, "paused", o, func(p pool, say notes) (map[string]any, error) { return setPaused(p, say, true) })
 	})
 }
 
@@ -131,11 +131,11 @@ func newRolloutResume(s *cmdutil.Factory) *cobra.Command {
 its layers again.`,
 		Example: "  kubectl kubelet rollout resume workers",
 	}, func(ctx context.Context, name string, o poolOptions) error {
-		return steer(ctx, s, name, "resumed", o, func(p poolRollout, say notes) (map[string]any, error) { return setPaused(p, say, false) })
+		return steer(ctx, s, name, "resumed", o, func(p pool, say notes) (map[string]any, error) { return setPaused(p, say, false) })
 	})
 }
 
-func setPaused(p poolRollout, say notes, paused bool) (map[string]any, error) {
+func setPaused(p pool, say notes, paused bool) (map[string]any, error) {
 	if p.Spec.Rollout.Paused == paused {
 		return nil, nothingToDo("pool %s is %s", p.Name, map[bool]string{true: "paused already", false: "not paused"}[paused])
 	}
@@ -151,7 +151,7 @@ func newRolloutUnpin(s *cmdutil.Factory) *cobra.Command {
 undone is rolled out again, by waves, unless it was stopped.`,
 		Example: "  kubectl kubelet rollout unpin workers",
 	}, func(ctx context.Context, name string, o poolOptions) error {
-		return steer(ctx, s, name, "unpinned", o, func(p poolRollout, say notes) (map[string]any, error) {
+		return steer(ctx, s, name, "unpinned", o, func(p pool, say notes) (map[string]any, error) {
 			if p.Spec.Rollout.Pin == nil {
 				return nil, nothingToDo("pool %s is not pinned, it follows its layers", p.Name)
 			}

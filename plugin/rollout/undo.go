@@ -1,4 +1,4 @@
-package plugin
+package rollout
 
 import (
 	"context"
@@ -70,7 +70,7 @@ func runUndo(ctx context.Context, s *cmdutil.Factory, name string, o undoOptions
 	if err != nil && !errors.Is(err, errNothingToDo) {
 		return err
 	}
-	return steer(ctx, s, name, "undone", o.poolOptions, func(p poolRollout, say notes) (map[string]any, error) {
+	return steer(ctx, s, name, "undone", o.poolOptions, func(p pool, say notes) (map[string]any, error) {
 		wanted, err := p.wayBack(o)
 		if err != nil {
 			return nil, err
@@ -88,7 +88,7 @@ func runUndo(ctx context.Context, s *cmdutil.Factory, name string, o undoOptions
 }
 
 // offer finds out where the pool would go, and says what holds it. Where nobody has proven that revision, it shows what would change, and asks.
-func offer(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, p poolRollout, o undoOptions) (wanted v1alpha1.RevisionName, err error) {
+func offer(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, p pool, o undoOptions) (wanted v1alpha1.RevisionName, err error) {
 	if wanted, err = p.wayBack(o); err == nil {
 		err = p.mayGoTo(ctx, client, wanted)
 	}
@@ -119,7 +119,7 @@ func offer(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface,
 }
 
 // wayTo says from where to where the pool goes.
-func (p poolRollout) wayTo(wanted v1alpha1.RevisionName) string {
+func (p pool) wayTo(wanted v1alpha1.RevisionName) string {
 	switch t := p.Status.Target; {
 	case t == nil:
 		return "goes to " + wanted.Text()
@@ -131,11 +131,11 @@ func (p poolRollout) wayTo(wanted v1alpha1.RevisionName) string {
 }
 
 // changeTo says what that does to the nodes that have the target.
-func (p poolRollout) changeTo(wanted v1alpha1.RevisionName, kept []view.Revision) string {
+func (p pool) changeTo(wanted v1alpha1.RevisionName, kept []view.Revision) string {
 	if p.Status.Target == nil {
 		return ""
 	}
-	story := poolStory{poolRollout: p, kept: kept}
+	story := rolloutView{pool: p, kept: kept}
 	from, to := story.keptAs(p.Status.Target.RevisionName), story.keptAs(wanted)
 	if change := view.ChangeText(from, to, 3); change != "" && (from != nil || to != nil) {
 		return ": " + change
@@ -144,7 +144,7 @@ func (p poolRollout) changeTo(wanted v1alpha1.RevisionName, kept []view.Revision
 }
 
 // onTarget is how many members have the target.
-func (p poolRollout) onTarget() int32 {
+func (p pool) onTarget() int32 {
 	n := p.Status.Nodes
 	return n.Applying + n.Waiting + n.OnTrial + n.Proven + n.Failed + n.Blocked
 }
@@ -158,7 +158,7 @@ func pinTo(name v1alpha1.RevisionName) map[string]any {
 }
 
 // wayBack is where to go: what is asked for, else the revision that was completed before.
-func (p poolRollout) wayBack(o undoOptions) (v1alpha1.RevisionName, error) {
+func (p pool) wayBack(o undoOptions) (v1alpha1.RevisionName, error) {
 	at, pin := p.Status.Target, p.Spec.Rollout.Pin
 	switch {
 	case o.asked || o.toLocal:
@@ -188,7 +188,7 @@ func (p poolRollout) wayBack(o undoOptions) (v1alpha1.RevisionName, error) {
 }
 
 // goesBack: the pool was told to go back to what was completed before, and is not there yet.
-func (p poolRollout) goesBack() bool {
+func (p pool) goesBack() bool {
 	pin, ready := p.Spec.Rollout.Pin, p.Condition(v1alpha1.ConditionReady)
 	if pin == nil || p.Stopped() != nil {
 		return false
@@ -204,7 +204,7 @@ func (p poolRollout) goesBack() bool {
 }
 
 // completedBefore is what was completed last, other than the target; nil is nothing.
-func (p poolRollout) completedBefore() *v1alpha1.RevisionName {
+func (p pool) completedBefore() *v1alpha1.RevisionName {
 	at := p.Status.Target.RevisionName
 	for i := range p.Status.Completions {
 		if name := &p.Status.Completions[i].RevisionName; *name != at && p.StopOf(name.Hash) == nil {
@@ -215,7 +215,7 @@ func (p poolRollout) completedBefore() *v1alpha1.RevisionName {
 }
 
 // named is the name with its hash, where the status knows it.
-func (p poolRollout) named(name v1alpha1.RevisionName) v1alpha1.RevisionName {
+func (p pool) named(name v1alpha1.RevisionName) v1alpha1.RevisionName {
 	for _, r := range p.Status.Revisions {
 		if r.Revision == name.Revision && r.Local == name.Local {
 			return r.RevisionName
@@ -225,12 +225,12 @@ func (p poolRollout) named(name v1alpha1.RevisionName) v1alpha1.RevisionName {
 }
 
 // wasCompleted: the revision was stable at some time.
-func (p poolRollout) wasCompleted(name v1alpha1.RevisionName) bool {
+func (p pool) wasCompleted(name v1alpha1.RevisionName) bool {
 	return slices.ContainsFunc(p.Status.Completions, func(c v1alpha1.Completion) bool { return c.RevisionName == name })
 }
 
 // mayGoTo: the controller keeps that revision, and it was not stopped.
-func (p poolRollout) mayGoTo(ctx context.Context, client kubernetes.Interface, to v1alpha1.RevisionName) error {
+func (p pool) mayGoTo(ctx context.Context, client kubernetes.Interface, to v1alpha1.RevisionName) error {
 	if to.Local {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package plugin
+package rollout
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
@@ -44,13 +45,20 @@ kubectl kubelet rollout adopt gives it back.`,
 // A handover says by what patch a node changes hands.
 type handover func(pools []view.Pool, v view.Node, say notes) (map[string]any, error)
 
+// handoverOptions are the flags of the commands that change to whom nodes belong.
+type handoverOptions struct {
+	nodes  view.Selection
+	dryRun cmdutil.DryRun
+	print  *genericclioptions.PrintFlags
+}
+
 // handing makes a command that changes to whom nodes belong.
 func handing(s *cmdutil.Factory, command *cobra.Command, did string, how handover) *cobra.Command {
-	var o changeOptions
+	var o handoverOptions
 	command.Args = cobra.MinimumNArgs(1)
 	command.ValidArgsFunction = s.CompleteNodes
 	command.RunE = func(command *cobra.Command, arguments []string) error {
-		o.chosen.Names = arguments
+		o.nodes.Names = arguments
 		return handOver(command.Context(), s, o, did, how)
 	}
 	o.dryRun.AddFlag(command.Flags())
@@ -58,12 +66,12 @@ func handing(s *cmdutil.Factory, command *cobra.Command, did string, how handove
 	return command
 }
 
-func handOver(ctx context.Context, s *cmdutil.Factory, o changeOptions, did string, how handover) error {
+func handOver(ctx context.Context, s *cmdutil.Factory, o handoverOptions, did string, how handover) error {
 	client, err := s.Connect()
 	if err != nil {
 		return err
 	}
-	views, err := o.chosen.Nodes(ctx, client)
+	views, err := o.nodes.Nodes(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -77,7 +85,7 @@ func handOver(ctx context.Context, s *cmdutil.Factory, o changeOptions, did stri
 }
 
 // handOverNode patches exactly the Node that was looked at; one that has changed meanwhile is looked at anew.
-func handOverNode(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node, pools []view.Pool, o changeOptions, did string, how handover) error {
+func handOverNode(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node, pools []view.Pool, o handoverOptions, did string, how handover) error {
 	var said []string
 	after := v.Node
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {

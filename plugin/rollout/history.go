@@ -1,4 +1,4 @@
-package plugin
+package rollout
 
 import (
 	"bytes"
@@ -78,7 +78,7 @@ func rolloutHistory(ctx context.Context, s *cmdutil.Factory, name string, number
 	return writeRevisions(s, p, kept)
 }
 
-func writeRevisions(s *cmdutil.Factory, p poolRollout, kept []view.Revision) error {
+func writeRevisions(s *cmdutil.Factory, p pool, kept []view.Revision) error {
 	t := view.NewTable(s.Out, "REVISION", "AGE", "RESULT", "PROVEN", "CHANGE", "NOTE")
 	var before *rollout.Revision
 	for i := range kept {
@@ -95,7 +95,7 @@ func writeRevisions(s *cmdutil.Factory, p poolRollout, kept []view.Revision) err
 }
 
 // resultOf is what became of a revision, as far as the status remembers.
-func (p poolRollout) resultOf(r *view.Revision) (result, proven string) {
+func (p pool) resultOf(r *view.Revision) (result, proven string) {
 	for _, known := range p.Status.Revisions {
 		if known.Hash == r.Hash && known.Revision == r.Number {
 			return cmp.Or(string(known.Result), "<unknown>"), strconv.Itoa(int(known.Proven))
@@ -105,7 +105,7 @@ func (p poolRollout) resultOf(r *view.Revision) (result, proven string) {
 }
 
 // noteOn says what a revision is to its pool now, and why people made it.
-func (p poolRollout) noteOn(r *view.Revision) string {
+func (p pool) noteOn(r *view.Revision) string {
 	var words []string
 	is := func(name v1alpha1.RevisionName) bool { return name.Revision == r.Number && name.Hash == r.Hash }
 	if t := p.Status.Target; t != nil && is(t.RevisionName) {
@@ -131,7 +131,7 @@ func (p poolRollout) noteOn(r *view.Revision) string {
 }
 
 // describeRevision shows a revision whole.
-func describeRevision(s *cmdutil.Factory, p poolRollout, r view.Revision) error {
+func describeRevision(s *cmdutil.Factory, p pool, r view.Revision) error {
 	if r.Tampered {
 		return fmt.Errorf("pool %s: what is kept of revision %d is not what it was", p.Name, r.Number)
 	}
@@ -177,7 +177,7 @@ func maskedPatch(patch []byte) []byte {
 }
 
 // printRevisions prints them in the form of a Kubernetes object, kind KubeletPoolRevisions.
-func printRevisions(s *cmdutil.Factory, p poolRollout, kept []view.Revision, print *genericclioptions.PrintFlags) error {
+func printRevisions(s *cmdutil.Factory, p pool, kept []view.Revision, print *genericclioptions.PrintFlags) error {
 	printer, err := print.ToPrinter()
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package plugin
+package rollout
 
 import (
 	"context"
@@ -80,7 +80,7 @@ func rolloutStatus(ctx context.Context, s *cmdutil.Factory, name string, o rollo
 }
 
 // overdue: nothing has moved for longer than the pool's progressDeadline.
-func (p poolRollout) overdue() error {
+func (p pool) overdue() error {
 	c := p.Condition(v1alpha1.ConditionProgressing)
 	if c == nil || c.Reason != rollout.ReasonDeadlineExceeded || !p.Observed() {
 		return nil
@@ -100,8 +100,8 @@ type follower struct {
 	pools   dynamic.ResourceInterface
 	options rolloutStatusOptions
 
-	stage, said string      // what was told last
-	last        poolRollout // as it was seen last
+	stage, said string // what was told last
+	last        pool   // as it was seen last
 }
 
 // follow looks at the pool until its rollout has ended. What the API server cannot tell now it may tell later.
@@ -131,7 +131,7 @@ func (f *follower) follow(ctx context.Context, name string) error {
 			continue
 		}
 		failure = nil
-		if done, err := f.tell(ctx, poolRollout{p}); done {
+		if done, err := f.tell(ctx, pool{p}); done {
 			return err
 		}
 	}
@@ -165,7 +165,7 @@ func (f *follower) ended(ctx context.Context, name string, failure error) error 
 const lastLook = 5 * time.Second
 
 // tell tells what is new: the whole story where another stage was reached, else one line. It tells whether the rollout has ended.
-func (f *follower) tell(ctx context.Context, p poolRollout) (done bool, err error) {
+func (f *follower) tell(ctx context.Context, p pool) (done bool, err error) {
 	f.last = p
 	done, err = p.verdict(f.options.revision)
 	if err != nil {
@@ -190,7 +190,7 @@ func (f *follower) tell(ctx context.Context, p poolRollout) (done bool, err erro
 
 // moves: the revision is completed, and nodes that became members after that are on their way to it. Who is late and cannot be moved now, for it is
 // NotReady or cordoned, is not waited for; nor is anybody who must not be seen.
-func (f *follower) moves(ctx context.Context, p poolRollout) bool {
+func (f *follower) moves(ctx context.Context, p pool) bool {
 	n := p.Status.Nodes
 	if n.Applying+n.OnTrial+n.Joining > 0 {
 		return true
@@ -204,12 +204,12 @@ func (f *follower) moves(ctx context.Context, p poolRollout) bool {
 	})
 }
 
-func (f *follower) lookAt(ctx context.Context, p poolRollout) poolStory {
-	return storyOf(ctx, f.Factory, f.client, f.pools, p)
+func (f *follower) lookAt(ctx context.Context, p pool) rolloutView {
+	return viewOf(ctx, f.Factory, f.client, f.pools, p)
 }
 
 // verdict tells whether there is nothing to wait for any more. The error is for what no waiting mends.
-func (p poolRollout) verdict(wanted int64) (done bool, err error) {
+func (p pool) verdict(wanted int64) (done bool, err error) {
 	ready := p.Condition(v1alpha1.ConditionReady)
 	if !p.Observed() || ready == nil {
 		return false, nil
@@ -224,7 +224,7 @@ func (p poolRollout) verdict(wanted int64) (done bool, err error) {
 }
 
 // stage changes where the whole story is worth to be told again.
-func (p poolRollout) stage() string {
+func (p pool) stage() string {
 	words := []string{fmt.Sprint(p.Status.Target), fmt.Sprint(p.Spec.Rollout.Pin != nil, p.Spec.Rollout.Paused, p.Observed())}
 	if w := p.Status.Wave; w != nil {
 		words = append(words, fmt.Sprint(w.Number))

@@ -1,4 +1,4 @@
-package plugin
+package rollout
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ import (
 
 // warnOfHolds says what lets no node of a pool go back: a pause, a maxUnavailable of 0, and budgets that allow nothing. Who may not read budgets may
 // still change the pool.
-func warnOfHolds(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, p poolRollout) {
+func warnOfHolds(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, p pool) {
 	if p.Spec.Rollout.Paused {
 		s.Note("warning: pool %s is paused, so nothing moves; kubectl kubelet rollout resume %s", p.Name, p.Name)
 	}
@@ -119,7 +119,7 @@ func whyHolds(b *v1alpha1.KubeletRolloutBudget) string {
 }
 
 // membersOf are the nodes of a pool. Another pool may own some of those that its selector takes.
-func membersOf(ctx context.Context, client kubernetes.Interface, api dynamic.Interface, p poolRollout, now time.Time) (members []*rollout.Node, err error) {
+func membersOf(ctx context.Context, client kubernetes.Interface, api dynamic.Interface, p pool, now time.Time) (members []*rollout.Node, err error) {
 	w := rollout.World{Now: now}
 	if w.Pools, err = allPools(ctx, api.Resource(v1alpha1.GroupVersion().WithResource("kubeletpools")), p, nil); err != nil {
 		return nil, err
