@@ -35,18 +35,31 @@ func (o *changeOptions) addFlags(command *cobra.Command) {
 	o.print = cmdutil.PrintFlags(command, "")
 }
 
-func (o *changeOptions) complete(arguments []string) error {
+// Complete takes the names of nodes.
+func (o *changeOptions) Complete(_ *cobra.Command, arguments []string) error {
 	o.chosen.Names = arguments
+	o.wait.complete()
+	return nil
+}
+
+// Validate wants nodes to be named, or selected.
+func (o *changeOptions) Validate() error {
 	if o.parallel < 1 {
 		return errors.New("--parallel is at least 1")
 	}
-	return errors.Join(o.chosen.Validate(true), o.wait.complete())
+	return errors.Join(o.chosen.Validate(true), o.wait.validate())
 }
 
-func newAssign(s *cmdutil.Factory) *cobra.Command {
-	var o changeOptions
-	var config string
-	var pin bool
+// assignOptions are the flags of assign.
+type assignOptions struct {
+	*cmdutil.Factory
+	changeOptions
+	config string // [NAMESPACE/]NAME[/KEY]
+	pin    bool
+}
+
+func newAssign(f *cmdutil.Factory) *cobra.Command {
+	o := &assignOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "assign (NODE... | -l SELECTOR) --config [NAMESPACE/]NAME[/KEY]",
 		Short: "Assign a configuration to nodes, and wait until they run it",
@@ -57,53 +70,57 @@ yet is let read it. The assignment is written into the Node's annotation kubelet
 where the API server keeps it. When a node refuses the configuration, or rolls it back, the command ends with the node's own words.`,
 		Example: `  kubectl kubelet assign n1 --config kubelet-config/workers-d5bf27f224
   kubectl kubelet assign -l pool=workers --config workers-d5bf27f224 --yes --parallel 5 --until=good`,
-		ValidArgsFunction: s.CompleteNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if err := o.complete(arguments); err != nil {
-				return err
-			}
-			if config == "" {
-				return errors.New("name a configuration with --config [NAMESPACE/]NAME[/KEY]; kubectl kubelet reset goes back to the node's own")
-			}
-			wanted, err := document.ParseReference(config, s.Namespace())
-			if err != nil {
-				return err
-			}
-			return runAssign(command.Context(), s, o, wanted, pin)
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
-	command.Flags().StringVar(&config, "config", "", "the ConfigMap, and its key where that is not \"kubelet\" or the only one; with @UID for this one object only")
-	command.Flags().BoolVar(&pin, "pin", false, "assign this one object: one of the same name made anew is refused")
+	command.Flags().StringVar(&o.config, "config", "", "the ConfigMap, and its key where that is not \"kubelet\" or the only one; with @UID for this one object only")
+	command.Flags().BoolVar(&o.pin, "pin", false, "assign this one object: one of the same name made anew is refused")
 	o.addFlags(command)
 	return command
 }
 
-func runAssign(ctx context.Context, s *cmdutil.Factory, o changeOptions, wanted nodev1.Assignment, pin bool) error {
-	client, err := s.Connect()
+// Validate wants a configuration, besides nodes.
+func (o *assignOptions) Validate() error {
+	if err := o.changeOptions.Validate(); err != nil {
+		return err
+	}
+	if o.config == "" {
+		return errors.New("name a configuration with --config [NAMESPACE/]NAME[/KEY]; kubectl kubelet reset goes back to the node's own")
+	}
+	return nil
+}
+
+// Run assigns the configuration.
+func (o *assignOptions) Run(ctx context.Context) error {
+	wanted, err := document.ParseReference(o.config, o.Namespace())
+	if err != nil {
+		return err
+	}
+	client, err := o.Connect()
 	if err != nil {
 		return err
 	}
 	if wanted.IsLocal() {
-		return runReset(ctx, s, client, o)
+		return resetNodes(ctx, o.Factory, client, o.changeOptions)
 	}
 	views, err := o.chosen.Nodes(ctx, client)
 	if err != nil {
 		return err
 	}
-	t, err := findTarget(ctx, client, wanted, o)
+	t, err := findTarget(ctx, client, wanted, o.changeOptions)
 	if err != nil {
 		return err
 	}
-	if t.views = views; pin {
+	if t.views = views; o.pin {
 		t.goal.wanted.UID = t.goal.uid
 	}
 	if err := mayShare(t.written, views, t.goal.wanted); err != nil {
 		return err
 	}
 	for _, warning := range t.written.Warnings {
-		s.Note("warning: %s; kubelets ignore fields that they do not know", warning)
+		o.Note("warning: %s; kubelets ignore fields that they do not know", warning)
 	}
-	return changeNodes(ctx, s, client, o, []target{t}, "Assign "+t.goal.wanted.String()+" to")
+	return changeNodes(ctx, o.Factory, client, o.changeOptions, []target{t}, "Assign "+t.goal.wanted.String()+" to")
 }
 
 // A target is a configuration, or local, and the nodes that are to run it.

@@ -38,16 +38,22 @@ func (w *waitOptions) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&w.answer, "answer-timeout", 30*time.Second, "how long to wait for a sign of a supervisor on a node that has shown none")
 }
 
-func (w *waitOptions) complete() error {
+// complete fills in how long is waited.
+func (w *waitOptions) complete() {
+	switch {
+	case w.timeout == 0 && w.until == "good":
+		w.timeout = goodTimeout
+	case w.timeout == 0:
+		w.timeout = activeTimeout
+	}
+}
+
+func (w *waitOptions) validate() error {
 	switch {
 	case w.until != "active" && w.until != "good":
 		return fmt.Errorf("--until=%s is not known; give active or good", w.until)
 	case w.timeout < 0 || w.answer < 0:
 		return errors.New("a timeout cannot be negative")
-	case w.timeout == 0 && w.until == "good":
-		w.timeout = goodTimeout
-	case w.timeout == 0:
-		w.timeout = activeTimeout
 	}
 	return nil
 }

@@ -11,29 +11,35 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newReset(s *cmdutil.Factory) *cobra.Command {
-	var o changeOptions
+// resetOptions are the flags of reset.
+type resetOptions struct {
+	*cmdutil.Factory
+	changeOptions
+}
+
+func newReset(f *cmdutil.Factory) *cobra.Command {
+	o := &resetOptions{Factory: f}
 	command := &cobra.Command{
 		Use:               "reset (NODE... | -l SELECTOR)",
 		Short:             "Take the assignment away: nodes go back to their own configuration",
 		Example:           "  kubectl kubelet reset n1",
-		ValidArgsFunction: s.CompleteNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if err := o.complete(arguments); err != nil {
-				return err
-			}
-			client, err := s.Connect()
-			if err != nil {
-				return err
-			}
-			return runReset(command.Context(), s, client, o)
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
 	o.addFlags(command)
 	return command
 }
 
-func runReset(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, o changeOptions) error {
+// Run resets the nodes.
+func (o *resetOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	return resetNodes(ctx, o.Factory, client, o.changeOptions)
+}
+
+func resetNodes(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, o changeOptions) error {
 	views, err := o.chosen.Nodes(ctx, client)
 	if err != nil {
 		return err

@@ -15,42 +15,48 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newRetry(s *cmdutil.Factory) *cobra.Command {
-	var o changeOptions
+// retryOptions are the flags of retry.
+type retryOptions struct {
+	*cmdutil.Factory
+	changeOptions
+}
+
+func newRetry(f *cmdutil.Factory) *cobra.Command {
+	o := &retryOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "retry (NODE... | -l SELECTOR)",
 		Short: "Ask nodes to try again what they rejected",
 		Long: `Ask nodes to try their assigned configuration again, after a rejection that was the node's fault and not the configuration's. What is
 held against it is forgotten, and its trial begins anew, which restarts the kubelet.`,
 		Example:           "  kubectl kubelet retry n1",
-		ValidArgsFunction: s.CompleteNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if err := o.complete(arguments); err != nil {
-				return err
-			}
-			client, err := s.Connect()
-			if err != nil {
-				return err
-			}
-			views, err := o.chosen.Nodes(command.Context(), client)
-			if err != nil {
-				return err
-			}
-			if !o.yes && o.dryRun == cmdutil.DryRunNone {
-				for _, v := range views {
-					s.Note("%s: tries %s again, and its kubelet restarts for that", v.Name, cmp.Or(bounded.Line(v.Says.Assignment), nodev1.Local))
-				}
-				if err := s.Confirm("Let %s try again?", view.CountNodes(views)); err != nil {
-					return err
-				}
-			}
-			return cmdutil.EachNode(command.Context(), views, o.parallel, func(ctx context.Context, v view.Node) error {
-				return retryNode(ctx, s, client, v, o)
-			})
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
 	o.addFlags(command)
 	return command
+}
+
+// Run asks, and has the nodes try again.
+func (o *retryOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	views, err := o.chosen.Nodes(ctx, client)
+	if err != nil {
+		return err
+	}
+	if !o.yes && o.dryRun == cmdutil.DryRunNone {
+		for _, v := range views {
+			o.Note("%s: tries %s again, and its kubelet restarts for that", v.Name, cmp.Or(bounded.Line(v.Says.Assignment), nodev1.Local))
+		}
+		if err := o.Confirm("Let %s try again?", view.CountNodes(views)); err != nil {
+			return err
+		}
+	}
+	return cmdutil.EachNode(ctx, views, o.parallel, func(ctx context.Context, v view.Node) error {
+		return retryNode(ctx, o.Factory, client, v, o.changeOptions)
+	})
 }
 
 func retryNode(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node, o changeOptions) error {

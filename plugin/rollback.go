@@ -16,9 +16,15 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newRollback(s *cmdutil.Factory) *cobra.Command {
-	var o changeOptions
-	var to string
+// rollbackOptions are the flags of rollback.
+type rollbackOptions struct {
+	*cmdutil.Factory
+	changeOptions
+	to string // a revision, a configuration or local
+}
+
+func newRollback(f *cmdutil.Factory) *cobra.Command {
+	o := &rollbackOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "rollback (NODE... | -l SELECTOR)",
 		Short: "Assign again what was assigned before, and was good",
@@ -30,21 +36,17 @@ left. Name the nodes that are assigned the bad one, or the configuration with --
 		Example: `  kubectl kubelet rollback n1
   kubectl kubelet rollback n1 --to 3
   kubectl kubelet rollback -l pool=workers --parallel 5`,
-		ValidArgsFunction: s.CompleteNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if err := o.complete(arguments); err != nil {
-				return err
-			}
-			return runRollback(command.Context(), s, o, to)
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
-	command.Flags().StringVar(&to, "to", "", "a revision of history (of one node), or [NAMESPACE/]NAME[/KEY], or local")
+	command.Flags().StringVar(&o.to, "to", "", "a revision of history (of one node), or [NAMESPACE/]NAME[/KEY], or local")
 	o.addFlags(command)
 	return command
 }
 
-func runRollback(ctx context.Context, s *cmdutil.Factory, o changeOptions, to string) error {
-	client, err := s.Connect()
+// Run assigns to each node what it had before.
+func (o *rollbackOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
 	if err != nil {
 		return err
 	}
@@ -52,7 +54,7 @@ func runRollback(ctx context.Context, s *cmdutil.Factory, o changeOptions, to st
 	if err != nil {
 		return err
 	}
-	if _, err := strconv.Atoi(to); err == nil && len(views) > 1 {
+	if _, err := strconv.Atoi(o.to); err == nil && len(views) > 1 {
 		return errors.New("--to with a number is a revision of one node's history; name that node alone, or give --to a configuration")
 	}
 	// Nodes with the same way back are shown and granted together.
@@ -60,7 +62,7 @@ func runRollback(ctx context.Context, s *cmdutil.Factory, o changeOptions, to st
 	groups := map[nodev1.Assignment][]view.Node{}
 	var left []error
 	for _, v := range views {
-		wanted, err := rollbackTarget(s, v, to)
+		wanted, err := rollbackTarget(o.Factory, v, o.to)
 		if err != nil {
 			left = append(left, err)
 			continue
@@ -72,7 +74,7 @@ func runRollback(ctx context.Context, s *cmdutil.Factory, o changeOptions, to st
 	}
 	var targets []target
 	for _, wanted := range order {
-		t, err := findTarget(ctx, client, wanted, o)
+		t, err := findTarget(ctx, client, wanted, o.changeOptions)
 		if err != nil {
 			left = append(left, err)
 			continue
@@ -84,9 +86,9 @@ func runRollback(ctx context.Context, s *cmdutil.Factory, o changeOptions, to st
 		return errors.Join(left...)
 	}
 	for _, err := range left {
-		s.Note("left as it is: %v", err)
+		o.Note("left as it is: %v", err)
 	}
-	return errors.Join(append(left, changeNodes(ctx, s, client, o, targets, "Roll back"))...)
+	return errors.Join(append(left, changeNodes(ctx, o.Factory, client, o.changeOptions, targets, "Roll back"))...)
 }
 
 // rollbackTarget is what a node goes back to.
