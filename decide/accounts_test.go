@@ -72,7 +72,7 @@ func TestWhetherLastKnownGoodFollowsItsSource(t *testing.T) {
 		"layers, over none now":     {Version{Source: source, Content: "1", Base: "x"}, Version{Source: source, Content: "2"}, false},
 		"layers, over none before":  {Version{Source: source, Content: "1"}, Version{Source: source, Content: "2", Base: "y"}, false},
 	} {
-		s := State{LastKnownGood: &row.was}
+		s := State{Verdicts: Verdicts{LastKnownGood: &row.was}}
 		if got := withAssigned(&s, Assigned{Version: row.is}).LastKnownGood.Content == "2"; got != row.followed {
 			t.Errorf("%s: followed %t", name, got)
 		}

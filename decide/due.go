@@ -48,7 +48,7 @@ func dueToJudge(s *State) []time.Duration {
 	if c.Healthy {
 		list = append(list, c.HealthySince+s.healthThatCounts())
 		if inControl(s) {
-			list = append(list, c.HealthySince+s.controlTime())
+			list = append(list, c.HealthySince+s.controlTime(s.Settings))
 		}
 	}
 	if s.OnTrial() {

@@ -66,7 +66,7 @@ func learnExited(s *State, e ChildExited) {
 	case trial:
 		failStart(s, gone, life, e)
 	case control:
-		s.excuse()
+		s.excuse(s.Assigned)
 		countExit(s, gone, life, e)
 	default:
 		countExit(s, gone, life, e)
@@ -85,13 +85,9 @@ func countControl(s *State, gone Child, control bool) {
 		return
 	}
 	if control {
-		s.excuse()
+		s.excuse(s.Assigned)
 	}
 	s.takeUpExcused()
-}
-
-func (s *State) takeUpExcused() {
-	s.Suspects = without(s.Suspects, func(x Suspect) bool { return x.Excused })
 }
 
 // failStart closes the open start as a failure; the last one allowed ends the trial.

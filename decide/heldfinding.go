@@ -78,7 +78,7 @@ func findHeld(s *State) *finding {
 	}
 	if isRefused { // it is refused, and would end a trial
 		return &finding{corev1.ConditionFalse, nodev1.ReasonRefused,
-			s.verdict(newest).why() + "; going back to " + Describe(want) + " waits: " + whyHeld(s, want), "correct the configuration, or: " + hint}
+			verdict(s, newest).why() + "; going back to " + Describe(want) + " waits: " + whyHeld(s, want), "correct the configuration, or: " + hint}
 	}
 	return &finding{corev1.ConditionFalse, nodev1.ReasonWouldDisrupt, describeChange(s, want, newest) + " waits: " + whyHeld(s, want), hint}
 }

@@ -112,18 +112,7 @@ type State struct {
 
 	Intake
 
-	// VERDICTS
-	LastKnownGood    *Version
-	Promoted         Promotion `json:"promoted,omitzero"`
-	Proofs           []Proof
-	Unanswered       []Unanswered   // pre-flights that gave no answer yet
-	Unrenderable     []Unrenderable // versions whose file cannot be made now
-	Rejected         []Rejection
-	Suspects         []Suspect `json:"suspects,omitempty"`
-	Excuses          Excuses   `json:"excuses,omitzero"`
-	Environment      string    // why the environment is to blame; empty = it is not
-	EnvironmentRetry time.Duration
-	NoRoom           bool // for the newest pre-flight that blamed it
+	Verdicts
 
 	// TRIAL
 	Trial Trial `json:"trial,omitzero"`

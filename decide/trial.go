@@ -128,7 +128,7 @@ func blame(s *State, x Suspect) {
 	dropQuestion(s) // the fallback does not wait for an answer about something else
 	s.Suspects = newest(s.Suspects, x)
 	if x.Excused {
-		s.countExcuse(x)
+		s.countExcuse(s.Assigned, x)
 	}
 	fallback := fallback(s, &x.Version)
 	s.event(corev1.EventTypeWarning, "KubeletConfigRolledBack", Describe(&x.Version)+" "+x.Words, "falling back to "+Describe(fallback))
