@@ -188,7 +188,7 @@ func learnStarted(s *State, e Started) {
 			countNoRoom(s, start, e)
 			return
 		}
-		s.refund()
+		s.Trial.refund()
 		if e.Unrenderable && start.Version != nil {
 			s.Unrenderable = newest(s.Unrenderable, Unrenderable{start.Version.Content, e.Err.Error()})
 			return

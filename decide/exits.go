@@ -23,12 +23,12 @@ func learnExited(s *State, e ChildExited) {
 	switch {
 	case e.Asked || s.Frozen || s.Stopping:
 		if trial {
-			s.refund()
+			s.Trial.refund()
 		}
 		return
 	case e.Code == 0 && gone.Hung == "" && !s.exitsTooOften(&e): // somebody's SIGTERM: restarted at once, counts nothing
 		if trial {
-			s.refund()
+			s.Trial.refund()
 		}
 		if s.Exit = ""; !gone.EverHealthy { // but a command line that makes it exit at once must not spin
 			s.NextStart, s.NextOf = s.Now+e.Delay, gone.Version
@@ -37,7 +37,7 @@ func learnExited(s *State, e ChildExited) {
 	}
 	if s.blamesStateFile(e, gone) {
 		if trial {
-			s.refund()
+			s.Trial.refund()
 		}
 		s.retryWithoutStateFile(e, gone)
 		return
@@ -47,14 +47,14 @@ func learnExited(s *State, e ChildExited) {
 	if e.RuntimeDown {
 		s.Environment = e.Words
 		if trial {
-			s.refund()
+			s.Trial.refund()
 		}
 		countControl(s, gone, control)
 		return
 	}
 	if e.LockDenied { // by the host, whatever the configuration
 		if trial {
-			s.refund()
+			s.Trial.refund()
 		}
 		return
 	}

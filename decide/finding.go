@@ -47,12 +47,12 @@ func trialFinding(s *State) finding {
 	case s.Node.Problem != "":
 		f.why += "; it does not become the last known good one before its Node was read: " + s.Node.Problem
 		f.hint = "let the supervisor's identity get that Node"
-	case s.worseWarning() != "":
+	case s.Trial.worseWarning(s.Node, s.Child) != "":
 		f.hint = "free what the Node is short of, or assign another configuration"
-	case s.unstartedWarning() != "":
+	case s.Trial.unstartedWarning(s.Child) != "":
 		f.hint = "see the events of these pods, or assign another configuration"
 	case s.OnTrial() && time.Duration(s.Trial.Healthy) >= s.TrialPeriod && s.Child.Healthy:
-		f.why += ", which it has had; it becomes the last known good one when the API server is in reach " + s.awaited()
+		f.why += ", which it has had; it becomes the last known good one when the API server is in reach " + s.Trial.awaited(s.Node)
 	}
 	return f
 }

@@ -114,7 +114,6 @@ type State struct {
 
 	Verdicts
 
-	// TRIAL
 	Trial Trial `json:"trial,omitzero"`
 
 	// HELD
