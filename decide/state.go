@@ -116,14 +116,7 @@ type State struct {
 
 	Trial Trial `json:"trial,omitzero"`
 
-	// HELD
-	Hold       HeldChange `json:"hold,omitzero"`
-	Approval   string     `json:"approval,omitempty"`
-	Consent    string     // the value of annotation allow-disruption
-	LetThrough bool       // the approval of Hold was spent by this supervisor, and what ran then runs still
-	HoldTold   HoldTold   // the change that was told to be held
-	Outlook    Outlook    // of the newest change that was looked at
-	Obstacles  []Obstacle // to the next start of what runs
+	Held
 
 	// PROCESS
 	Child          Child
