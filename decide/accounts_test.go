@@ -192,7 +192,7 @@ func TestWhatIsTakenCanBeFollowed(t *testing.T) {
 // A kubelet that waits is let through as it is: its try is spent, and its state files were cared for before it was started.
 func TestAKubeletThatWaitsIsLetThrough(t *testing.T) {
 	want := &Version{Content: "a"}
-	s := State{Parked: &Parked{Version: want}, StateFiles: StateFiles{Of: want, InTheWay: []config.StateFile{{Name: "cpu_manager_state"}}}}
+	s := State{Parked: &Parked{Version: want}, Host: Host{StateFiles: StateFiles{Of: want, InTheWay: []config.StateFile{{Name: "cpu_manager_state"}}}}}
 	s.Assigned, s.Trial = want, Trial{Content: "a", Tries: 1, Open: true, Parked: true}
 	s.Disk = s.durable()
 	before := s.Trial

@@ -165,7 +165,7 @@ func learnStarted(s *State, e Started) {
 		return
 	}
 	if len(e.InTheWay) > 0 {
-		s.learnInTheWay(e.InTheWay, start.Version)
+		s.learnInTheWay(s.BootID, e.InTheWay, start.Version)
 		return
 	}
 	if len(e.Limits) > 0 {

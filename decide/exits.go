@@ -35,11 +35,11 @@ func learnExited(s *State, e ChildExited) {
 		}
 		return
 	}
-	if s.blamesStateFile(e, gone) {
+	if content := s.contentOf(gone.Version); s.blamesStateFile(e, gone, content) {
 		if trial {
 			s.Trial.refund()
 		}
-		s.retryWithoutStateFile(e, gone)
+		retryWithoutStateFile(s, e, gone, content)
 		return
 	}
 	s.Exit, s.ExitCode = e.Words, e.Code

@@ -139,13 +139,7 @@ type State struct {
 	ExitCode       int             // its code; negative = a signal ended it, or it is not known
 	PodsLost       string          // what the newest restart cost although nobody had said so
 
-	// HOST
-	Asides           []Aside `json:"setAside,omitempty"`
-	StateFiles       StateFiles
-	WithoutStateFile []string    // starts that had their second chance without a state file, since the last health
-	Limits           []KeptLimit `json:"limits,omitempty"`
-	LimitCare        LimitCare
-	Unit             Unit // that systemd starts the supervisor with
+	Host
 
 	// CHANGE
 	LastChange LastChange
