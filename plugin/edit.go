@@ -158,7 +158,7 @@ func (s *session) changed(name string, n *runningNode, content []byte) ([]pushed
 	if after.over != nil {
 		return nil, errors.New("it is a configuration of layers, and was to be a KubeletConfiguration")
 	}
-	patch := patchFrom(config.Masked(n.runs), n.shown, after.tree)
+	patch := patchFrom(config.Masked(n.runs), config.Masked(n.shown), after.tree)
 	if len(patch) == 0 {
 		s.note("Nothing is changed of what %s runs with, so nothing is pushed.", n.Name)
 		return nil, nil

@@ -39,7 +39,7 @@ func (c comparison) expect(differ map[string]bool) (e expectation, err error) {
 	for _, one := range c.allChanges() {
 		if one.toOwn {
 			if matters(c.running, one) {
-				e.own = append(e.own, one.path)
+				e.own = append(e.own, fieldName(one.path))
 			}
 			continue
 		}
@@ -47,9 +47,9 @@ func (c comparison) expect(differ map[string]bool) (e expectation, err error) {
 		if doubtful && matters(c.running, one) {
 			open = append(open, one)
 			if one.needsDefault(differ) {
-				e.unsure = append(e.unsure, one.path)
+				e.unsure = append(e.unsure, fieldName(one.path))
 			} else {
-				e.keepers = append(e.keepers, one.path)
+				e.keepers = append(e.keepers, fieldName(one.path))
 			}
 		} else if applied || doubtful {
 			one.apply(sure)

@@ -74,7 +74,8 @@ func TestSecretsInComparisons(t *testing.T) {
 
 // What --set is given may be a secret: an error names the field, and not the value.
 func TestSetShowsNoValue(t *testing.T) {
-	for _, argument := range []string{"staticPodURLHeader.Authorization=Bearer " + leaked, "staticPodURLHeader=" + leaked, "staticPodUrl=" + leaked, "maxPods=[" + leaked} {
+	for _, argument := range []string{"staticPodURLHeader.Authorization=Bearer " + leaked, "staticPodURLHeader=" + leaked, "staticPodUrl=" + leaked, "maxPods=[" + leaked,
+		"staticPodURLHeader.Authorization:" + leaked, "staticPodURLHeader." + leaked + "=x", "syncFrequency=" + leaked, "syncFrequency=tcp://me:" + leaked + "@host", "evictionHard=" + leaked} {
 		code, stdout, stderr := newBench(t).run(t, "push", "x", "--set", argument)
 		if code == 0 || strings.Contains(stdout+stderr, leaked) {
 			t.Errorf("--set %s: exit code %d, %s", argument, code, stdout+stderr)

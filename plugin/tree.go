@@ -83,7 +83,9 @@ func changedFrom(base, tree map[string]any) map[string]any {
 }
 
 // fieldName is the path of a field, which may be anybody's text, for a person.
-func fieldName(path string) string { return bounded.Text(bounded.Line(path), maxFieldName) }
+func fieldName(path string) string {
+	return bounded.Text(bounded.Line(config.ShowPath(path)), maxFieldName)
+}
 
 const maxFieldName = 120 // bytes
 
