@@ -138,7 +138,7 @@ func faultsOf(text, format string) (faults []string) {
 	return faults
 }
 
-// isObject tells whether it is an object of the API server, which -o prints whole, as kubectl get does.
+// isObject tells whether it is an object of the API server, which -o prints whole: a command has made or changed it.
 func isObject(text string) bool {
 	var object struct{ Kind string }
 	if json.Unmarshal([]byte(text), &object) != nil && yaml.Unmarshal([]byte(text), &object) != nil {

@@ -82,3 +82,22 @@ func TestSetShowsNoValue(t *testing.T) {
 		}
 	}
 }
+
+// Who looks at a pool sees no secret of it, in no format, and the pool itself stays as it is.
+func TestRolloutStatusMasksThePool(t *testing.T) {
+	const layer = `{"maxPods":250,"staticPodURLHeader":{"Authorization":["` + leaked + `"]}}`
+	p := newFakePool(t, layer)
+	p.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: layer, "a": "b"}
+	b := newPoolBench(t, p)
+	for _, format := range []string{"json", "yaml", "jsonpath={.spec}{.metadata}"} {
+		stdout, stderr := b.do(t, "rollout", "status", "workers", "-o", format)
+		if strings.Contains(stdout+stderr, leaked) {
+			t.Errorf("-o %s prints a secret:\n%s%s", format, stdout, stderr)
+		}
+		contains(t, strings.ReplaceAll(stdout, `\u003cmasked\u003e`, "<masked>"), "<masked>")
+		contains(t, stdout, "250")
+	}
+	if got, err := b.session.listPools(t.Context(), b); err != nil || !strings.Contains(string(got[0].Spec.Layers[0].Inline.Raw), leaked) {
+		t.Errorf("%v: the pool itself is changed: %s", err, got[0].Spec.Layers[0].Inline.Raw)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 )
 
@@ -185,4 +187,23 @@ func (p pool) otherManagers(field string) (names []string) {
 		}
 	}
 	return names
+}
+
+// shown is the object without secrets, for who only looks. The controller refuses a layer with a mask, so what was printed changes no node. What
+// somebody applied last is the same again, as a text.
+func (p pool) shown() *unstructured.Unstructured {
+	object := p.object.DeepCopy()
+	unstructured.RemoveNestedField(object.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+	layers, _, _ := unstructured.NestedSlice(object.Object, "spec", "layers") // what is not so has no secret
+	for _, layer := range layers {
+		if of, is := layer.(map[string]any); is {
+			if inline, is := of["inline"].(map[string]any); is {
+				of["inline"] = config.Masked(inline)
+			}
+		}
+	}
+	if len(layers) > 0 {
+		_ = unstructured.SetNestedSlice(object.Object, layers, "spec", "layers")
+	}
+	return object
 }

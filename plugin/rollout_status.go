@@ -66,7 +66,7 @@ func (s *session) rolloutStatus(ctx context.Context, name string, o rolloutStatu
 		return err
 	}
 	if *o.print.OutputFormat != "" {
-		return s.printObject(o.print, "", p.object)
+		return s.printObject(o.print, "", p.shown())
 	}
 	f := &follower{session: s, client: client, pools: pools, options: o}
 	switch done, err := f.tell(ctx, p); {
