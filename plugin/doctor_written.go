@@ -14,6 +14,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // guarded is what an admission policy protects: objects by what of them it protects, such as a label.
@@ -50,7 +51,7 @@ func (g guarded) before(since time.Time) (lines []string) {
 		}
 		if len(names) > 0 {
 			slices.Sort(names)
-			lines = append(lines, what+" "+some(names, ", "))
+			lines = append(lines, what+" "+view.FirstOf(names, ", "))
 		}
 	}
 	return lines
@@ -58,7 +59,7 @@ func (g guarded) before(since time.Time) (lines []string) {
 
 // examineWritten says of each policy that refuses since when it holds, and what was written before, or while it is away. Who broke the glass made
 // the binding again afterwards.
-func (d *diagnosis) examineWritten(ctx context.Context, views []nodeView, pools []pool) {
+func (d *diagnosis) examineWritten(ctx context.Context, views []view.Node, pools []view.Pool) {
 	d.examineOlder(ctx, packaging.Policy, func() (guarded, error) { return guardedOfNodes(views), nil })
 	d.examineOlder(ctx, packaging.ConfigMapPolicy, func() (guarded, error) { return d.guardedConfigMaps(ctx) })
 	if len(pools) == 0 {
@@ -68,7 +69,7 @@ func (d *diagnosis) examineWritten(ctx context.Context, views []nodeView, pools 
 	d.examineOlder(ctx, "kubelet-supervisor-pool-status", func() (guarded, error) {
 		found := guarded{}
 		for _, p := range pools {
-			found.add("status of KubeletPool", p.object, "status")
+			found.add("status of KubeletPool", p.Object, "status")
 		}
 		return found, nil
 	})
@@ -120,7 +121,7 @@ func (d *diagnosis) boundSince(ctx context.Context, name string) (since time.Tim
 var answers = []string{nodev1.ConfigStatusAnnotation, nodev1.ConfigObservedAnnotation, nodev1.StatusAnnotation}
 
 // guardedOfNodes are what nodes are asked, and the labels that select them.
-func guardedOfNodes(views []nodeView) guarded {
+func guardedOfNodes(views []view.Node) guarded {
 	found := guarded{}
 	for _, v := range views {
 		for label := range v.Labels {
@@ -164,10 +165,10 @@ func (d *diagnosis) guardedRevisions(ctx context.Context) (guarded, error) {
 }
 
 // guardedPools are pools and budgets.
-func (d *diagnosis) guardedPools(ctx context.Context, pools []pool) (guarded, error) {
+func (d *diagnosis) guardedPools(ctx context.Context, pools []view.Pool) (guarded, error) {
 	found := guarded{}
 	for _, p := range pools {
-		found.add("KubeletPool", p.object, "spec")
+		found.add("KubeletPool", p.Object, "spec")
 	}
 	client, err := d.connectDynamic()
 	if err != nil {
