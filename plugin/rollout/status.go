@@ -67,7 +67,7 @@ func rolloutStatus(ctx context.Context, s *cmdutil.Factory, name string, o rollo
 		return err
 	}
 	if *o.print.OutputFormat != "" {
-		return s.PrintObject(o.print, "", p.Object)
+		return s.PrintObject(o.print, "", p.Shown())
 	}
 	f := &follower{Factory: s, client: client, pools: pools, options: o}
 	switch done, err := f.tell(ctx, p); {
