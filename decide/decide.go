@@ -216,18 +216,6 @@ func learnHealthy(s *State) {
 	}
 }
 
-func (s *State) learnPort(e PortSeen) {
-	if s.Child.Alive && !s.Child.EverHealthy { // else it comes too late: once healthy, the child has the port
-		s.Child.PortHeld, s.Child.PortShared = e.HeldBy, e.Shared
-	}
-}
-
-func (s *State) learnHung(e Hung) {
-	if s.Child.Alive {
-		s.Child.Healthy, s.Child.Words, s.Child.Hung = false, e.Words, e.Words
-	}
-}
-
 // settle notes what was seen to run, and since when what runs differs from what should.
 func settle(s *State) {
 	if s.Child.Healthy {

@@ -25,9 +25,6 @@ func recognise(s *State) {
 	s.Child.Version, s.Child.Kubelet, s.Child.Local, s.ApplyAt = want, s.OnDisk, s.Local, 0
 }
 
-// isRunWith: it is what runs, and nothing of the node has changed since.
-func (s *State) isRunWith(want *Version) bool { return s.runs(want) && !s.localFilesChanged() }
-
 func sameProgram(a, b config.Identity) bool {
 	return a.Binary == b.Binary && a.Arguments == b.Arguments
 }
@@ -46,9 +43,6 @@ func carryOver(s *State, want *Version) {
 		s.LastKnownGood = want
 	}
 }
-
-// contentRun is the content that the child was started with.
-func (s *State) contentRun() string { return ContentOr(s.Child.Version, s.Child.Local) }
 
 // ShadowedFields are those of the assigned configuration that the kubelet does not run with; own tells that this is our own reading.
 func (s *State) ShadowedFields() (fields []nodev1.ShadowedField, own bool) {

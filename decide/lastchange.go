@@ -81,14 +81,6 @@ func (p *Phases) add(phase Phase, took time.Duration) {
 	}
 }
 
-// ran is what runs, or else what ran last.
-func (s *State) ran() *Version {
-	if s.Child.Alive {
-		return s.Child.Version
-	}
-	return s.Active
-}
-
 // sameGoal: the same content, or the same source over another file of the node.
 func sameGoal(a, b *Version) bool {
 	return Same(a, b) || a != nil && b != nil && a.Source == b.Source

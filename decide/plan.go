@@ -190,12 +190,6 @@ func (s *State) LocalChangePending() bool {
 	return s.localFilesChanged() || mergePending(s) || s.Unit.changed() != ""
 }
 
-func (s *State) localFilesChanged() bool {
-	return s.Child.Alive && (s.Child.Kubelet != s.OnDisk || s.Child.Version == nil && s.Child.Local != s.Local)
-}
-
-func (s *State) contentOf(v *Version) string { return ContentOr(v, s.Local) }
-
 // planSpareTime is for what can wait: writes, and verdicts on changed local files that are only reported.
 func planSpareTime(s *State) Action {
 	if due := persistAt(s); due != never && s.Now >= due && !s.saveBlocked() {

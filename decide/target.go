@@ -29,17 +29,5 @@ func usable(s *State, v *Version) bool {
 	return !uncounted && !verdict(s, v).isAgainst()
 }
 
-// runs tells whether the child was started with the content of v.
-func (s *State) runs(v *Version) bool { return s.Child.Alive && Same(s.Child.Version, v) }
-
-// kubeletOf is the kubelet that verdicts on v are about: the one that runs it, else the one that it would be started with. What runs
-// is not stopped because the kubelet that has come onto the disk meanwhile would not take it.
-func (s *State) kubeletOf(v *Version) config.Identity {
-	if s.runs(v) {
-		return s.Child.Kubelet
-	}
-	return s.OnDisk
-}
-
 func (p Proof) refused() bool           { return p.Outcome == config.Refused }
 func (p Proof) blamesEnvironment() bool { return p.Outcome == config.Environment }
