@@ -67,7 +67,7 @@ func learn(s *State, event Event) {
 	case Consented:
 		s.learnConsented(e)
 	case Reported:
-		s.learnReported(e)
+		s.learnReported(s.Now, e)
 	case PodsLost:
 		learnPodsLost(s, e)
 	case ParkEnded:

@@ -82,15 +82,10 @@ type State struct {
 
 	Host
 
-	// CHANGE
-	LastChange LastChange
-	PhaseSince time.Duration // when its phase began
-	Unsettled  time.Duration // since when a change is in flight; negative = none
-	Said       Said
+	Progress
 
 	nonce   string // that came with the event, for a hold that needs one
 	events  []NodeEvent
-	ended   []EndedPhase
 	gaveUp  bool // the question that was under way
 	looking bool // at the Node; not handed over, because the answer would not be either
 }
@@ -118,7 +113,7 @@ func (s *State) restore(d Durable) {
 
 // New is the state before anything is known.
 func New(settings Settings) State {
-	return State{Settings: settings, Unsettled: -1, Due: -1}
+	return State{Settings: settings, Progress: Progress{Unsettled: -1}, Due: -1}
 }
 
 // significant is what is written at once; trial time alone waits for persistInterval. That a hold whose approval was spent is over is worth no

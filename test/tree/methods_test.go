@@ -16,7 +16,7 @@ const most = 30
 // exceptions are the receivers that have more. A figure here may only fall.
 var exceptions = map[string]int{
 	"cmd/kubelet-supervisor.installation": 66,
-	"decide.State":                        19,
+	"decide.State":                        15,
 	"fleet/controller.Controller":         49,
 	"fleet/rollout.decision":              79,
 	"fleet/rollout.pool":                  84,
