@@ -49,7 +49,7 @@ func savesAssignment(s *State) bool {
 func adopt(s *State, a Assigned) {
 	edit := s.Text == a.Text
 	ran := s.Assigned
-	waiting := Same(target(s), ran) && !s.runs(ran)
+	waiting := Same(wanted(s), ran) && !s.runs(ran)
 	changed := !Same(s.Assigned, &a.Version)
 	s.restore(withAssigned(s, a))
 	if !changed {

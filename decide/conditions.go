@@ -165,7 +165,7 @@ func lookDue(s *State) time.Duration {
 
 // changeInSight: a configuration is about to be started that would be on trial.
 func changeInSight(s *State) bool {
-	want := target(s)
+	want := wanted(s)
 	if s.Pending != nil {
 		want = &s.Pending.Version
 	}

@@ -11,7 +11,7 @@ import (
 
 // inControl tells whether the child is the control of a suspect.
 func inControl(s *State) bool {
-	return slices.ContainsFunc(s.Suspects, s.isControlOf) && s.runs(target(s))
+	return slices.ContainsFunc(s.Suspects, s.isControlOf) && s.runs(wanted(s))
 }
 
 // controlNeedsLease: what was failed by its Lease is judged, and tried again, by the fallback's Lease alone.

@@ -11,7 +11,7 @@ import (
 // binary and command line, and what differs is shadowed by flags or drop-in files, or is a default (rule 5). The pointers move, and with
 // them the account of a trial, or that it was passed. Between local and dynamic there is always a restart.
 func recognise(s *State) {
-	c, want := s.Child, target(s)
+	c, want := s.Child, wanted(s)
 	if s.isStopping() || c.Effective == "" || (want == nil) != (c.Version == nil) || s.isRunWith(want) {
 		return
 	}

@@ -123,7 +123,7 @@ func followChange(s *State) {
 
 // changeIsOver: what ought to run runs and is healthy, and nothing is left to be done about what was asked for.
 func changeIsOver(s *State) bool {
-	return s.Pending == nil && s.Reset == nil && s.Child.Healthy && s.runs(target(s)) && !s.isStopping()
+	return s.Pending == nil && s.Reset == nil && s.Child.Healthy && s.runs(wanted(s)) && !s.isStopping()
 }
 
 // outcome is what came of a change to what is assigned.

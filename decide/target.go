@@ -4,9 +4,9 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
-// target is the configuration that ought to run: the first of assigned, lastKnownGood and local that nothing speaks against. It asks
+// wanted is the configuration that ought to run: the first of assigned, lastKnownGood and local that nothing speaks against. It asks
 // for no pre-flight; a version without a verdict is presumed fit until it gets one.
-func target(s *State) *Version {
+func wanted(s *State) *Version {
 	for _, v := range []*Version{s.Assigned, s.LastKnownGood} {
 		if v != nil && usable(s, v) {
 			return v

@@ -26,8 +26,8 @@ func trialClockRuns(s *State) bool {
 	return s.Lease.Renewed && s.Now-s.Lease.RenewedAt < s.leaseLimit()
 }
 
-// judge turns due times into verdicts.
-func judge(s *State) {
+// judgeHealth turns due times into verdicts on the trial and its control.
+func judgeHealth(s *State) {
 	if !s.judges() {
 		return
 	}

@@ -111,7 +111,7 @@ func TestWhatWaitsIsEnded(t *testing.T) {
 		"a question about the content": {Prove{Version: want}, false},
 	} {
 		s := State{Process: Process{Parked: &Parked{Version: want}}}
-		if _, ends := endParked(&s, move{kind: act, action: row.next}).(Unpark); !ends || s.Child.Unparkable != row.plain {
+		if _, ends := endParked(&s, move{kind: perform, action: row.next}).(Unpark); !ends || s.Child.Unparkable != row.plain {
 			t.Errorf("%s: it is ended %t, the plain way from now on %t", name, ends, s.Child.Unparkable)
 		}
 	}
