@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
@@ -24,8 +25,8 @@ func (d *diagnosis) examineAll(ctx context.Context) error {
 	if d.examinePolicy(ctx, packaging.Policy, "limits who may assign") {
 		d.noteBinding(ctx)
 	}
-	d.examinePolicy(ctx, packaging.ConfigMapPolicy, "limits who may change configurations in namespace "+configNamespace)
-	pools, err := d.listPools(ctx, d.client)
+	d.examinePolicy(ctx, packaging.ConfigMapPolicy, "limits who may change configurations in namespace "+cmdutil.ConfigNamespace)
+	pools, err := d.ListPools(ctx, d.client)
 	if err != nil {
 		d.unknown("whether there are pools: %v", err)
 	}
@@ -63,7 +64,7 @@ func (d *diagnosis) examineRecords(views []view.Node, pools []view.Pool) {
 	}
 	switch left {
 	case 0:
-		d.fine("the record or the pool of each of %s accounts for what it is assigned", countNodes(views))
+		d.fine("the record or the pool of each of %s accounts for what it is assigned", view.CountNodes(views))
 	default:
 		d.note("who assigned these is in the audit log of the API server: %s", auditPage)
 	}
@@ -97,16 +98,16 @@ func unaccounted(v view.Node) string {
 
 // examineNamespace: whoever may make pods in the namespace of configurations would be root on a node by a privileged one.
 func (d *diagnosis) examineNamespace(ctx context.Context) {
-	namespace, err := d.client.CoreV1().Namespaces().Get(ctx, configNamespace, metav1.GetOptions{})
+	namespace, err := d.client.CoreV1().Namespaces().Get(ctx, cmdutil.ConfigNamespace, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		d.note("namespace %s is not there; kubectl kubelet install", configNamespace)
+		d.note("namespace %s is not there; kubectl kubelet install", cmdutil.ConfigNamespace)
 	case err != nil:
-		d.unknown("whether namespace %s admits privileged pods: %v", configNamespace, err)
+		d.unknown("whether namespace %s admits privileged pods: %v", cmdutil.ConfigNamespace, err)
 	case strings.TrimSpace(namespace.Labels[enforceLabel]) != restricted:
-		d.wrong("namespace %s does not have the label %s=%s, so whoever may make pods there may make privileged ones; kubectl kubelet install", configNamespace, enforceLabel, restricted)
+		d.wrong("namespace %s does not have the label %s=%s, so whoever may make pods there may make privileged ones; kubectl kubelet install", cmdutil.ConfigNamespace, enforceLabel, restricted)
 	default:
-		d.fine("namespace %s admits no privileged pod", configNamespace)
+		d.fine("namespace %s admits no privileged pod", cmdutil.ConfigNamespace)
 	}
 }
 

@@ -84,8 +84,8 @@ func TestHostileTextInEveryCommand(t *testing.T) {
 							b := makes(t)
 							var out, errs lockedBuffer
 							b.session.Out, b.session.ErrOut, b.session.In = &out, &errs, b.input
-							b.session.edit = func(string) error { return nil }
-							b.session.execute(ctx, arguments, "test")
+							b.session.Edit = func(string) error { return nil }
+							execute(ctx, b.session, arguments, "test")
 							if ctx.Err() != nil {
 								t.Errorf("%v does not end", arguments)
 							}

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
@@ -22,7 +23,7 @@ func TestPushRefusesAMask(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			code, _, stderr := b.run(t, append([]string{"push", "x"}, strings.Fields(row.arguments)...)...)
-			if made := b.pushed(t, configNamespace); code != 1 || len(made) > 0 {
+			if made := b.pushed(t, cmdutil.ConfigNamespace); code != 1 || len(made) > 0 {
 				t.Errorf("exit code %d, and %d ConfigMaps", code, len(made))
 			}
 			contains(t, stderr, row.want)
