@@ -68,7 +68,7 @@ test-lives: ##+ LIVES (5000) random lives of the core, and SCHEDULES (20000) of 
 
 .PHONY: test-crash-points
 test-crash-points: ##+ kill -9 at every point of every change, instead of make test's every other one
-	EVERY_POINT=1 go test -count=1 -run '^TestCrashAtEveryPoint$$' ./cmd/kubelet-supervisor
+	EVERY_POINT=1 go test -count=1 -run '^TestCrashAtEveryPoint$$' ./supervisor/cli
 
 comma := ,
 space := $(subst ,, )

@@ -60,6 +60,11 @@ With --controller=` + external + ` what a controller outside of the cluster need
 					return err
 				}
 			}
+			if o.controller != "" && dry != dryRunClient {
+				if err := o.noteController(command.Context(), s, objects); err != nil {
+					return err
+				}
+			}
 			if !yes && dry == dryRunNone {
 				for _, object := range objects {
 					s.note("  %s %s", object.GetKind(), object.GetName())

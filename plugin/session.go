@@ -47,6 +47,7 @@ type session struct {
 	// interrupted is closed when a person, or the system, asks to stop.
 	interrupted <-chan struct{}
 	output      output
+	warnings    warnings
 }
 
 func newSession(streams genericiooptions.IOStreams) *session {
@@ -55,7 +56,8 @@ func newSession(streams genericiooptions.IOStreams) *session {
 	reader := newNodeReader()
 	s.configz, s.pods, s.summary = reader.configz, reader.pods, reader.summary
 	s.flags.WithWarningPrinter(streams)
-	s.flags.WithWrapConfigFn(confined)
+	s.warnings.note = s.note
+	s.flags.WithWrapConfigFn(s.confined)
 	s.edit = s.runEditor
 	s.connectAs = func(user string, groups ...string) (kubernetes.Interface, error) {
 		settings, err := s.flags.ToRESTConfig()
@@ -88,9 +90,10 @@ func newSession(streams genericiooptions.IOStreams) *session {
 }
 
 // confined is for whatever client is made of the flags: of those who answer, kubelets are the least trusted.
-func confined(settings *rest.Config) *rest.Config {
+func (s *session) confined(settings *rest.Config) *rest.Config {
 	settings = rest.CopyConfig(settings)
 	credential.Confine(settings)
+	settings.WarningHandlerWithContext = &s.warnings
 	return settings
 }
 

@@ -90,6 +90,7 @@ func (o *Options) settings(clock *serverClock) *rest.Config {
 	away := &outage{monotonic: monotonic, log: o.Log}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{away.wrap(next), clock} })
 	credential.Confine(config)
+	config.WarningHandlerWithContext = warnings{o.Log}
 	return config
 }
 
