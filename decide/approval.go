@@ -64,11 +64,11 @@ func (s *State) isLetThrough(want *Version) bool {
 }
 
 // spendApproval is written before anything is done with it. One that cannot be recorded is not used.
-func (s *State) spendApproval() *move {
+func spendApproval(s *State) *move {
 	if s.saveBlocked() {
 		return &move{}
 	}
-	d := s.Durable
+	d := s.durable()
 	d.Hold.Spent, d.Approval = true, string(s.Hold.approval())
 	return &move{kind: act, action: Save{Durable: d, spends: true}}
 }
@@ -90,12 +90,12 @@ func (s *State) learnConsented(e Consented) {
 
 // keepHold opens the hold of a change that has to wait, and gives it another nonce when a look names a pod that it has not named: who
 // approved has not read of that one.
-func (s *State) keepHold() {
+func keepHold(s *State) {
 	nonce := s.nonce
 	s.nonce = ""
-	want, newest, _ := s.heldChange()
-	if !s.mustWait(want) {
-		isOver := s.mayHold(want) || s.Disruption == Allow && s.isHold(want) && !s.LetThrough
+	want, newest, _ := heldChange(s)
+	if !mustWait(s, want) {
+		isOver := mayHold(s, want) || s.Disruption == Allow && s.isHold(want) && !s.LetThrough
 		if s.foresaw(want) && isOver { // the newest look has ended it
 			s.Hold = HeldChange{}
 		}

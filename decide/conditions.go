@@ -78,17 +78,17 @@ type PodStarts struct {
 // maxUnstarted bounds the names of pods that are kept, in bytes.
 const maxUnstarted = 200
 
-func (s *State) learnConditions(e ConditionsSeen) {
+func learnConditions(s *State, e ConditionsSeen) {
 	n := &s.Node
 	s.looking = false
 	n.Tried, n.Problem = s.Now, e.Problem
-	n.Next = s.Now + s.lookRetry()
+	n.Next = s.Now + lookRetry(s)
 	if !e.Known || !s.Child.Alive {
 		return
 	}
 	if e.Posted {
 		n.Conditions, n.At, n.Next = e.Conditions, s.Now, s.Now+lookEvery
-		s.countBads()
+		countBads(s)
 	}
 	if s.OnTrial() {
 		s.learnPodStarts(e.Pods)
@@ -116,7 +116,7 @@ func (s *State) hasMeasured(at time.Duration) bool {
 }
 
 // countBads: a kubelet that has just started is not Ready for a moment. It is looked at again soon, and nothing is said of the first time.
-func (s *State) countBads() {
+func countBads(s *State) {
 	n := &s.Node
 	if !s.OnTrial() || s.worse() == "" {
 		n.Bads = 0
@@ -124,7 +124,7 @@ func (s *State) countBads() {
 	}
 	n.Bads++
 	if s.Now < s.Child.Started+lookEvery {
-		n.Next = s.Now + s.lookRetry()
+		n.Next = s.Now + lookRetry(s)
 	}
 }
 
@@ -143,38 +143,52 @@ func (s *State) learnPodStarts(p PodStarts) {
 }
 
 // askForLook asks for a look at the Node where one is due; ConditionsSeen answers it.
-func (s *State) askForLook() bool {
-	n := &s.Node
-	if s.Standalone || s.Stopping || s.Frozen || s.isStopping() || !s.Child.Alive || s.looking {
+func askForLook(s *State) bool {
+	if !mayLook(s) {
 		return false
 	}
-	due := max(n.Next, n.Tried+lookPause)
-	switch {
-	case !s.OnTrial() && !s.changeInSight():
-		n.Next = 0 // at once, when there is one
-		return false
-	case s.OnTrial() && s.worse() == "" && s.Trial.Unstarted == "" && s.trialTimeIsFull() && s.Child.Healthy:
-		due = min(due, n.Tried+s.lookRetry())
+	at := lookDue(s)
+	if at == never {
+		s.Node.Next = 0 // at once, when a change is in sight
 	}
-	s.looking = s.reached(due)
+	s.looking = at != never && s.Now >= at
 	return s.looking
 }
 
+func mayLook(s *State) bool {
+	return !s.Standalone && s.judges() && s.Child.Alive && !s.looking
+}
+
+// lookDue is when the Node is to be looked at; never where nothing is to be learned from it.
+func lookDue(s *State) time.Duration {
+	n := &s.Node
+	due := max(n.Next, n.Tried+lookPause)
+	switch {
+	case !mayLook(s):
+		return never
+	case s.OnTrial() && s.worse() == "" && s.Trial.Unstarted == "" && s.trialTimeIsFull() && s.Child.Healthy:
+		return min(due, n.Tried+lookRetry(s))
+	case !s.OnTrial() && !changeInSight(s):
+		return never
+	}
+	return due
+}
+
 // changeInSight: a configuration is about to be started that would be on trial.
-func (s *State) changeInSight() bool {
-	want := s.target()
+func changeInSight(s *State) bool {
+	want := target(s)
 	if s.Pending != nil {
 		want = &s.Pending.Version
 	}
-	if want == nil || s.runs(want) || !s.needsTrial(want) {
+	if want == nil || s.runs(want) || !needsTrial(s, want) {
 		return false
 	}
-	_, _, held := s.heldChange()
+	_, _, held := heldChange(s)
 	return !held
 }
 
 // lookRetry is how long a look stays fresh, and how soon one that told nothing is made again.
-func (s *State) lookRetry() time.Duration {
+func lookRetry(s *State) time.Duration {
 	return min(lookRetryMost, max(time.Second, s.TrialPeriod/10))
 }
 
@@ -190,7 +204,7 @@ func (s *State) worse() string {
 
 // nodeIsFine: a look that was made just now found nothing that the trial would have to wait for, and that the kubelet has measured.
 func (s *State) nodeIsFine() bool {
-	return s.Node.Known && s.hasMeasured(s.Node.At) && s.Now <= s.Node.At+s.lookRetry() && s.worse() == "" && s.Node.Waiting == "" && s.Trial.Unstarted == ""
+	return s.Node.Known && s.hasMeasured(s.Node.At) && s.Now <= s.Node.At+lookRetry(s) && s.worse() == "" && s.Node.Waiting == "" && s.Trial.Unstarted == ""
 }
 
 // worseWarning says what the trial waits for; empty = nothing.

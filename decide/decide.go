@@ -12,71 +12,72 @@ import (
 // runs becomes one action (plan, commit).
 func Decide(s State, at Moment, e Event) (State, Step) {
 	s.advance(at)
-	s.learn(e)
-	s.takeEdit()
-	s.takeMerge()
-	s.recognise()
-	s.judge()
-	s.keepHold()
-	do := s.act()
+	learn(&s, e)
+	takeEdit(&s)
+	takeMerge(&s)
+	recognise(&s)
+	judge(&s)
+	keepHold(&s)
+	do := nextAction(&s)
 	if do != nil {
 		s.Doing = do
 	}
-	s.noticeHold()
-	s.settle()
-	s.followChange()
-	s.followReason()
-	look := s.askForLook()
-	step := Step{Do: do, GaveUp: s.gaveUp, LookAtNode: look, Wake: s.wake(), WatchLease: s.watchesLease(), Events: s.events, Phases: s.ended}
+	noticeHold(&s)
+	settle(&s)
+	followChange(&s)
+	followReason(&s)
+	look := askForLook(&s)
+	s.Due = due(&s)
+	step := Step{Do: do, GaveUp: s.gaveUp, LookAtNode: look, Wake: s.wake(), WatchLease: watchesLease(&s), Events: s.events, Phases: s.ended}
 	s.events, s.ended, s.gaveUp = nil, nil, false
 	return s, step
 }
 
 // learn turns the event into knowledge; it decides nothing.
-func (s *State) learn(event Event) {
-	s.giveUpQuestion(event)
+func learn(s *State, event Event) {
+	giveUpQuestion(s, event)
 	switch e := event.(type) {
 	case Booted:
-		s.boot(e)
+		boot(s, e)
 	case Assigned:
-		s.learnAssigned(e)
+		learnAssigned(s, e)
 	case Cleared:
-		s.learnCleared(e)
+		learnCleared(s, e)
 	case SyncFailed:
 		// An older request that is not carried out yet is void.
 		s.Sync, s.Observed, s.Pending, s.Edit, s.Reset, s.NodeGone = &e.Problem, &e.Text, nil, nil, nil, false
 	case NodeGone:
 		s.NodeGone = true
 	case Retry:
-		s.learnRetry(e)
+		learnRetry(s, e)
 	case Saved:
-		s.learnSaved(e)
+		learnSaved(s, e)
 	case Proved:
-		s.learnProved(e)
+		learnProved(s, e)
 	case Foreseen:
-		s.learnForeseen(e)
+		learnForeseen(s, e)
 	case Merged:
-		s.learnMerged(e)
+		learnMerged(s, e)
 	case Blamed:
-		s.learnBlamed(e)
+		learnBlamed(s, e)
 	case ObstaclesSeen:
 		s.Obstacles = e.Obstacles
 	case Asked:
-		s.learnAsked(e)
+		learnAsked(s, e)
 	case Consented:
 		s.learnConsented(e)
 	case Reported:
 		s.learnReported(e)
 	case PodsLost:
-		s.learnPodsLost(e)
+		learnPodsLost(s, e)
 	case ParkEnded:
-		s.learnParked(e)
+		learnParked(s, e)
 	case Unparked:
-		s.learnUnparked()
+		learnUnparked(s)
 	case Started:
-		s.learnStarted(e)
+		learnStarted(s, e)
 	case Healthy:
-		s.learnHealthy()
+		learnHealthy(s)
 	case Unhealthy:
 		s.Child.Healthy, s.Child.Words = false, e.Words
 	case PortSeen:
@@ -86,17 +87,17 @@ func (s *State) learn(event Event) {
 	case Hung:
 		s.learnHung(e)
 	case ChildExited:
-		s.learnExited(e)
+		learnExited(s, e)
 	case LeaseSeen:
-		s.learnLease(e)
+		learnLease(s, e)
 	case ConditionsSeen:
-		s.learnConditions(e)
+		learnConditions(s, e)
 	case FilesSetAside:
-		s.learnSetAside(e)
+		learnSetAside(s, e)
 	case LimitsWrittenBack:
-		s.learnWrittenBack(e)
+		learnWrittenBack(s, e)
 	case ClusterSeen:
-		s.learnCluster(e.Keys)
+		learnCluster(s, e.Keys)
 	case LocalChanged:
 		s.OnDisk, s.Local, s.EnvironmentRetry = e.Kubelet, e.Local, s.Now
 	case UnitSeen:
@@ -108,15 +109,16 @@ func (s *State) learn(event Event) {
 	}
 }
 
-func (s *State) boot(e Booted) {
+func boot(s *State, e Booted) {
 	s.Booted, s.BootID = true, e.BootID
-	s.Durable, s.Disk = e.Disk, e.Disk
+	s.restore(e.Disk)
+	s.Disk = e.Disk
 	if s.Assigned == nil {
 		s.Assigned = s.LastKnownGood // a reset empties both: only an assignment that could not be read leaves this one
 	}
 	s.OnDisk, s.Local = e.Kubelet, e.Local
 	s.SavedAt, s.Warning = s.Now, e.Warning
-	s.learnCluster(e.Cluster)
+	learnCluster(s, e.Cluster)
 	// A kubelet that could not tell is asked again by each supervisor; one that must not be asked is not.
 	s.Proofs = without(s.Proofs, func(p Proof) bool { return p.Outcome == config.Unknown && p.Content != AnyContent })
 	s.Asides = without(s.Asides, func(a Aside) bool { return a.BootID != s.BootID })
@@ -124,12 +126,12 @@ func (s *State) boot(e Booted) {
 	if s.SaveError = e.Useless; s.SaveError != "" {
 		s.SaveRetry = s.Now + s.saveRetryAfter()
 	}
-	s.inherit(e.LastChange)
+	inherit(s, e.LastChange)
 	s.Said = e.Said
-	s.countOpenStart(e.Waited)
+	countOpenStart(s, e.Waited)
 }
 
-func (s *State) learnSaved(e Saved) {
+func learnSaved(s *State, e Saved) {
 	save, is := s.Doing.(Save)
 	if !is {
 		return // too late: it was given up
@@ -146,20 +148,20 @@ func (s *State) learnSaved(e Saved) {
 	if save.assigned == nil {
 		return
 	}
-	s.adopt(*save.assigned)
+	adopt(s, *save.assigned)
 	if s.Pending != nil && s.PendingNumber == save.number { // else something newer was heard meanwhile
 		s.Pending, s.Observed, s.Sync = nil, &save.assigned.Text, nil
 	}
 }
 
-func (s *State) learnStarted(e Started) {
+func learnStarted(s *State, e Started) {
 	start, is := s.Doing.(Start)
 	if !is {
 		return
 	}
 	s.Doing = nil
 	if e.Gone {
-		s.learnUnparked()
+		learnUnparked(s)
 		return
 	}
 	if len(e.InTheWay) > 0 {
@@ -167,7 +169,7 @@ func (s *State) learnStarted(e Started) {
 		return
 	}
 	if len(e.Limits) > 0 {
-		s.learnLimits(e.Limits, start.Version)
+		learnLimits(s, e.Limits, start.Version)
 		return
 	}
 	if start.Waits {
@@ -175,7 +177,7 @@ func (s *State) learnStarted(e Started) {
 			s.outdate()
 			return
 		}
-		s.passed()
+		passed(s)
 	}
 	s.StateFiles, s.LimitCare = StateFiles{}, LimitCare{}
 	s.Lease = Lease{Reachable: s.Lease.Reachable, ReachableSince: s.Now}
@@ -183,7 +185,7 @@ func (s *State) learnStarted(e Started) {
 	if e.Err != nil {
 		s.Child = Child{Version: start.Version, Words: e.Err.Error(), Crashed: true}
 		if e.NoRoom && s.setLimits(start.Version) {
-			s.countNoRoom(start, e)
+			countNoRoom(s, start, e)
 			return
 		}
 		s.refund()
@@ -202,7 +204,7 @@ func (s *State) learnStarted(e Started) {
 	}
 }
 
-func (s *State) learnHealthy() {
+func learnHealthy(s *State) {
 	if !s.Child.Alive || s.Child.Healthy {
 		return
 	}
@@ -227,33 +229,29 @@ func (s *State) learnHung(e Hung) {
 }
 
 // settle notes what was seen to run, and since when what runs differs from what should.
-func (s *State) settle() {
+func settle(s *State) {
 	if s.Child.Healthy {
-		s.Active = s.newestOf(s.inUse())
+		s.Active = newestOf(s, s.inUse())
 	}
-	if s.unforeseen() != "" {
-		s.reached(s.unforeseenUntil()) // then it is told no more
-	}
-	if s.settled() {
+	if settled(s) {
 		s.Unsettled = -1
 		return
 	}
 	if s.Unsettled < 0 {
 		s.Unsettled = s.Now
 	}
-	s.reached(s.Unsettled + applyingAfter) // then it is reported
 }
 
-func (s *State) settled() bool {
+func settled(s *State) bool {
 	if _, proving := s.Doing.(Prove); proving && s.Reset != nil {
 		return false
 	}
-	_, _, held := s.heldChange()
-	return (s.Pending == nil || held) && s.Child.Healthy && s.runs(s.target())
+	_, _, held := heldChange(s)
+	return (s.Pending == nil || held) && s.Child.Healthy && s.runs(target(s))
 }
 
 // newestOf finds the newest source with the content of v (active in docs/reference/contract.md).
-func (s *State) newestOf(v *Version) *Version {
+func newestOf(s *State, v *Version) *Version {
 	for _, known := range []*Version{s.Assigned, s.LastKnownGood, s.Active} {
 		if Same(known, v) {
 			return known
@@ -264,7 +262,7 @@ func (s *State) newestOf(v *Version) *Version {
 
 // dirty tells whether anything is to be written now.
 func (s *State) dirty() bool {
-	return !reflect.DeepEqual(significant(s.Durable), significant(s.Disk))
+	return !reflect.DeepEqual(significant(s.durable()), significant(s.Disk))
 }
 
-func (s *State) saveBlocked() bool { return !s.reached(s.SaveRetry) }
+func (s *State) saveBlocked() bool { return s.Now < s.SaveRetry }

@@ -10,8 +10,8 @@ import (
 // recognise takes what runs for what should run, where by the kubelet's own words both come to the same effective configuration: the same
 // binary and command line, and what differs is shadowed by flags or drop-in files, or is a default (rule 5). The pointers move, and with
 // them the account of a trial, or that it was passed. Between local and dynamic there is always a restart.
-func (s *State) recognise() {
-	c, want := s.Child, s.target()
+func recognise(s *State) {
+	c, want := s.Child, target(s)
 	if s.isStopping() || c.Effective == "" || (want == nil) != (c.Version == nil) || s.isRunWith(want) {
 		return
 	}
@@ -20,7 +20,7 @@ func (s *State) recognise() {
 		return
 	}
 	if want != nil {
-		s.carryOver(want)
+		carryOver(s, want)
 	}
 	s.Child.Version, s.Child.Kubelet, s.Child.Local, s.ApplyAt = want, s.OnDisk, s.Local, 0
 }
@@ -33,7 +33,7 @@ func sameProgram(a, b config.Identity) bool {
 }
 
 // carryOver gives want, and the kubelet as it is now, the account of what runs.
-func (s *State) carryOver(want *Version) {
+func carryOver(s *State, want *Version) {
 	c := s.Child
 	if c.From == nil {
 		s.Child.From = c.Version
@@ -60,7 +60,7 @@ func (s *State) effectiveOf(start Start) string {
 
 // ShadowedFields are those of the assigned configuration that the kubelet does not run with; own tells that this is our own reading.
 func (s *State) ShadowedFields() (fields []nodev1.ShadowedField, own bool) {
-	p := s.assignedProof()
+	p := assignedProof(s)
 	if p == nil {
 		return nil, false
 	}
@@ -68,7 +68,7 @@ func (s *State) ShadowedFields() (fields []nodev1.ShadowedField, own bool) {
 }
 
 // shadowWarning is empty when there are none.
-func (s *State) shadowWarning() string {
+func shadowWarning(s *State) string {
 	fields, own := s.ShadowedFields()
 	if len(fields) == 0 {
 		return ""

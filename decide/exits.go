@@ -6,14 +6,14 @@ import (
 )
 
 // learnExited accounts for the end of the child.
-func (s *State) learnExited(e ChildExited) {
+func learnExited(s *State, e ChildExited) {
 	if s.isStopping() {
 		s.Doing = nil
 	}
 	if !s.Child.Alive {
 		return
 	}
-	gone, trial, control := s.Child, s.OnTrial(), s.inControl()
+	gone, trial, control := s.Child, s.OnTrial(), inControl(s)
 	s.Child = Child{Version: gone.Version, Local: gone.Local, Words: e.Words, Crashed: !e.Asked || gone.Hung != ""}
 	s.Unrenderable = nil
 	s.endLetThrough()
@@ -49,7 +49,7 @@ func (s *State) learnExited(e ChildExited) {
 		if trial {
 			s.refund()
 		}
-		s.countControl(gone, control)
+		countControl(s, gone, control)
 		return
 	}
 	if e.LockDenied { // by the host, whatever the configuration
@@ -64,20 +64,20 @@ func (s *State) learnExited(e ChildExited) {
 	life := s.Now - gone.Started
 	switch {
 	case trial:
-		s.failStart(gone, life, e)
+		failStart(s, gone, life, e)
 	case control:
 		s.excuse()
-		s.countExit(gone, life, e)
+		countExit(s, gone, life, e)
 	default:
-		s.countExit(gone, life, e)
+		countExit(s, gone, life, e)
 	}
-	s.countControl(gone, control)
+	countControl(s, gone, control)
 }
 
 // countControl tries what is excused again where local fails time after time, and was never healthy: the other may run where local never does,
 // and no health of local is to be waited for. They take turns then. It does not matter what ended local: its own file may name a container
 // runtime that is not there.
-func (s *State) countControl(gone Child, control bool) {
+func countControl(s *State, gone Child, control bool) {
 	if gone.Version != nil || gone.EverHealthy {
 		return
 	}
@@ -95,11 +95,11 @@ func (s *State) takeUpExcused() {
 }
 
 // failStart closes the open start as a failure; the last one allowed ends the trial.
-func (s *State) failStart(gone Child, life time.Duration, e ChildExited) {
+func failStart(s *State, gone Child, life time.Duration, e ChildExited) {
 	s.Trial.Open = false
 	s.Trial.Longest = max(s.Trial.Longest, Span(life))
 	if int(s.Trial.Tries) >= s.TrialFailures {
-		s.failTrialOf(gone.Version, Suspect{Cause: Exited, Words: fmt.Sprintf("exited %d times in its trial: %s", s.Trial.Tries, e.Words),
+		failTrialOf(s, gone.Version, Suspect{Cause: Exited, Words: fmt.Sprintf("exited %d times in its trial: %s", s.Trial.Tries, e.Words),
 			Excused: e.OutOfInotify, Times: s.Trial.Tries, ExitCode: e.Code})
 	}
 }
@@ -118,7 +118,7 @@ func (s *State) exitsTooOften(e *ChildExited) bool {
 }
 
 // countExit keeps the count of exits outside a trial; too many of them try the next fallback (rule 9).
-func (s *State) countExit(gone Child, life time.Duration, e ChildExited) {
+func countExit(s *State, gone Child, life time.Duration, e ChildExited) {
 	recent := without(s.Exits, func(at time.Duration) bool { return s.Now-at > exitWindow })
 	s.Exits = append(recent, s.Now)
 	if gone.Version == nil || len(s.Exits) < exitLimit {
@@ -126,6 +126,6 @@ func (s *State) countExit(gone Child, life time.Duration, e ChildExited) {
 	}
 	exits := len(s.Exits)
 	s.Exits = nil
-	s.blame(Suspect{Version: *gone.Version, Kubelet: gone.Kubelet, Cause: Exited, Life: Span(life), Times: Count(exits), ExitCode: e.Code,
+	blame(s, Suspect{Version: *gone.Version, Kubelet: gone.Kubelet, Cause: Exited, Life: Span(life), Times: Count(exits), ExitCode: e.Code,
 		Words: fmt.Sprintf("exited %d times in %s: %s", exits, exitWindow, e.Words), Excused: e.OutOfInotify})
 }

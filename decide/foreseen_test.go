@@ -12,13 +12,13 @@ import (
 func TestALaterLookSaysMore(t *testing.T) {
 	change := Change{Content: "a"}
 	s := State{Doing: Foresee{Change: change}, Outlook: Outlook{Change: change, Pause: lookAgainLeast}}
-	if s.learnForeseen(Foreseen{Change: change, Lost: 2}); s.Outlook.Pause != lookAgainLeast {
+	if learnForeseen(&s, Foreseen{Change: change, Lost: 2}); s.Outlook.Pause != lookAgainLeast {
 		t.Errorf("looked at again after %s", s.Outlook.Pause)
 	}
 	if s.Doing = (Foresee{Change: change}); s.Outlook.Lost != 2 {
 		t.Errorf("%d lost", s.Outlook.Lost)
 	}
-	if s.learnForeseen(Foreseen{Change: change, Lost: 1}); s.Outlook.Pause != 2*lookAgainLeast {
+	if learnForeseen(&s, Foreseen{Change: change, Lost: 1}); s.Outlook.Pause != 2*lookAgainLeast {
 		t.Errorf("looked at again after %s", s.Outlook.Pause)
 	}
 }
@@ -38,7 +38,7 @@ func TestWhatIsGivenBack(t *testing.T) {
 	} {
 		s := State{Child: Child{Version: at("one", "1", "a")}}
 		s.Assigned, s.Text = row.taken, "the text"
-		s.giveBack()
+		giveBack(&s)
 		if s.Text != row.text || !Same(s.Assigned, s.Child.Version) || (s.Pending != nil) != (row.taken != nil) || (s.Reset != nil) != (row.taken == nil) {
 			t.Errorf("%s: text %q, assigned %s, pending %+v, reset %+v", name, s.Text, Describe(s.Assigned), s.Pending, s.Reset)
 		}
@@ -59,7 +59,7 @@ func TestWhatWasNotForeseenIsToldInItsTrial(t *testing.T) {
 		s := State{Child: Child{Alive: true, Version: &Version{Content: "a"}}, Outlook: Outlook{Change: Change{Content: "a"}, Warning: "no list of pods"}}
 		s.Trial.Content = "a"
 		row.but(&s)
-		if words := strings.Join(s.warnings(), "; "); strings.Contains(words, "not foreseen") != row.says {
+		if words := strings.Join(warnings(&s), "; "); strings.Contains(words, "not foreseen") != row.says {
 			t.Errorf("%s: %q", name, words)
 		}
 	}

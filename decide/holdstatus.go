@@ -4,7 +4,7 @@ import nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 
 // HoldStatus is what the status document says of the change that is held; nil where none is.
 func (s *State) HoldStatus() *nodev1.Hold {
-	want, _, held := s.heldChange()
+	want, _, held := heldChange(s)
 	approval := s.approval(want)
 	if !held || approval == "" {
 		return nil
@@ -13,7 +13,7 @@ func (s *State) HoldStatus() *nodev1.Hold {
 	if s.seesLoss(want) {
 		h.Losses, h.More, h.AsOf = s.Outlook.Losses, max(0, s.Outlook.Lost-len(s.Outlook.Losses)), s.Outlook.AsOf
 	}
-	if waitsFor := s.notKnownForLong(want); waitsFor != "" {
+	if waitsFor := notKnownForLong(s, want); waitsFor != "" {
 		h.Known, h.WaitsFor = false, waitsFor
 	}
 	return h

@@ -12,17 +12,17 @@ func (s *State) leaseLimit() time.Duration {
 
 // watchesLease: in a trial and its control, and after each start until it is known whether the kubelet renews its Lease at all, for the next
 // trial. Where nothing is to be learnt of that, for it is forbidden or the API server is away, the looks end too.
-func (s *State) watchesLease() bool {
+func watchesLease(s *State) bool {
 	switch {
 	case !s.Child.Alive || s.Standalone:
 		return false
-	case s.OnTrial() || s.controlNeedsLease():
+	case s.OnTrial() || controlNeedsLease(s):
 		return true
 	}
 	return !s.Lease.Renewed && !s.Lease.Lost && s.Now < s.Child.Started+2*s.leaseLimit()
 }
 
-func (s *State) learnLease(e LeaseSeen) {
+func learnLease(s *State, e LeaseSeen) {
 	l := &s.Lease
 	if !l.Reachable {
 		l.ReachableSince = s.Now

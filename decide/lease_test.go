@@ -108,12 +108,12 @@ func TestHowLongALeaseIsLookedFor(t *testing.T) {
 	s := State{Child: Child{Alive: true, Started: time.Minute}}
 	until := s.Child.Started + 2*s.leaseLimit()
 	for at, looks := range map[time.Duration]bool{until - 1: true, until: false} {
-		if s.Now = at; s.watchesLease() != looks {
+		if s.Now = at; watchesLease(&s) != looks {
 			t.Errorf("%s after the start: it looks: %t", at-s.Child.Started, !looks)
 		}
 	}
 	s.Now, s.Child.Alive = until-1, false
-	if s.watchesLease() {
+	if watchesLease(&s) {
 		t.Error("it looks though no kubelet runs")
 	}
 }
@@ -123,8 +123,8 @@ func TestARenewalInATrialIsRemembered(t *testing.T) {
 	v := &Version{Content: "a"}
 	s := State{Child: Child{Alive: true, Version: v}}
 	s.Trial.Content = v.Content
-	s.learnLease(LeaseSeen{Reachable: true, Renewed: true})
-	s.learnLease(LeaseSeen{Reachable: true})
+	learnLease(&s, LeaseSeen{Reachable: true, Renewed: true})
+	learnLease(&s, LeaseSeen{Reachable: true})
 	if !s.Trial.Renewed {
 		t.Error("it is forgotten")
 	}

@@ -81,14 +81,14 @@ func (s *State) nameObstacles(want *Version) {
 }
 
 // findObstructed is about a change that waits for the host.
-func (s *State) findObstructed(want, newest *Version, hint string) *finding {
+func findObstructed(s *State, want, newest *Version, hint string) *finding {
 	ways := without([]string{"fix the node, whose kubelet still runs", hint}, isEmpty)
 	return &finding{corev1.ConditionUnknown, nodev1.ReasonEnvironmentFailing,
-		s.describeChange(want, newest) + " waits: " + s.whyHeld(want), strings.Join(ways, ", or ")}
+		describeChange(s, want, newest) + " waits: " + whyHeld(s, want), strings.Join(ways, ", or ")}
 }
 
 // findNextStart: the kubelet runs, and would not come back after a crash or a reboot.
-func (s *State) findNextStart() *finding {
+func findNextStart(s *State) *finding {
 	if len(s.Obstacles) == 0 {
 		return nil
 	}

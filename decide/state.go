@@ -91,90 +91,113 @@ type Lease struct {
 // State is everything the core knows. It is a value: decide never changes what it was given.
 type State struct {
 	Settings
-	Durable         // the newest; what of it is on disk is in Disk
-	Disk    Durable // what the disk is known to hold
-	SavedAt time.Duration
 
 	Now    time.Duration // monotonic time of the last event, less Unseen
 	Unseen time.Duration // time in which nobody looked
 	Due    time.Duration // the next deadline; negative = none
 	Wall   time.Time     // the wall clock at Now, for people only
-	Booted bool
-	BootID string
-	Doing  Action // the action in flight: Save, Prove, Foresee, Ask, Park, Unpark, Stop, SetAside, Start or Exit
 
-	Child  Child
-	Parked *Parked         // waits to take the child's place; nil = nothing does
-	OnDisk config.Identity // the kubelet as it would be started now
-	Local  string          // content of the local file now
-	Lease  Lease
-	Node   NodeLooks
+	Disk      Durable // what the disk is known to hold; what it should hold is durable
+	SavedAt   time.Duration
+	SaveError string
+	SaveRetry time.Duration
 
-	Pending       *Assigned     // rule 1: of the assignments that arrive meanwhile the newest
-	PendingNumber int           // tells one Pending from the next
-	PendingOver   string        // content of the node's own file that its layers were laid over again
-	Edit          *Assigned     // of what is pending, or assigned: it waits for quiet, and is as if it had not been heard of
-	SettlesAt     time.Duration // when Edit is taken
-	SettlesBy     time.Duration // whatever comes in its place until then
-	NextEdit      time.Duration // no edit is taken sooner
-	Reset         *Cleared      // a removal that is not applied yet
-	Sync          *Problem      // why the newest assignment cannot be followed
-	Lost          bool          // the Node was re-created without its assignment
-	NodeGone      bool          // it does not exist: nothing that it asked for is made
-
-	Warning  string  // state on disk that could not be read
-	Observed *string // the assignment that the report speaks of; nil = not seen yet
-	Shadowed bool
-
-	Today Today // the layers of what is assigned, over the node's own file as it is now
-
-	Unit Unit // that systemd starts the supervisor with
-
-	Outlook        Outlook      // of the newest change that was looked at
-	Obstacles      []Obstacle   // to the next start of what runs
-	Unanswered     []Unanswered // pre-flights that gave no answer yet
-	HoldTold       HoldTold     // the change that was told to be held
-	LetThrough     bool         // the approval of Hold was spent by this supervisor, and what ran then runs still
-	Consent        string       // the value of annotation allow-disruption
-	Worked         LocalKubelet // the newest local kubelet that was healthy
-	LocalFailures  int          // starts of the local configuration in a row that ended by themselves and never were healthy
-	ControlsFailed int          // starts of local in a row that never were healthy, whatever ended them
-	PodsLost       string       // what the newest restart cost although nobody had said so
-
-	Unrenderable     []Unrenderable // versions whose file cannot be made now
-	SaveError        string
-	SaveRetry        time.Duration
-	Environment      string // why the environment is to blame; empty = it is not
-	EnvironmentRetry time.Duration
-	NoRoom           bool // for the newest pre-flight that blamed it
-
-	ApplyAt     time.Duration // an edit waits for its turn until then
-	ApplyAtWall time.Time
-	NextStart   time.Duration // backoff of NextOf
-	NextOf      *Version
-	Exits       []time.Duration // unasked exits outside a trial
-	CleanExits  []time.Duration // unasked exits with 0
-	Exit        string          // words of the last unasked exit
-	ExitCode    int             // its code; negative = a signal ended it, or it is not known
-	Unsettled   time.Duration   // since when a change is in flight; negative = none
-
-	StateFiles       StateFiles
-	LimitCare        LimitCare
-	WithoutStateFile []string // starts that had their second chance without a state file, since the last health
-
+	Booted   bool
+	BootID   string
+	Cluster  []string `json:"cluster,omitempty"` // as in [Account]
+	Doing    Action   // the action in flight: Save, Prove, Foresee, Ask, Park, Unpark, Stop, SetAside, Start or Exit
+	Warning  string   // state on disk that could not be read
 	Stopping bool
 	Frozen   bool // the host shuts down: hands off
 
-	Said       Said
+	Intake
+
+	// VERDICTS
+	LastKnownGood    *Version
+	Promoted         Promotion `json:"promoted,omitzero"`
+	Proofs           []Proof
+	Unanswered       []Unanswered   // pre-flights that gave no answer yet
+	Unrenderable     []Unrenderable // versions whose file cannot be made now
+	Rejected         []Rejection
+	Suspects         []Suspect `json:"suspects,omitempty"`
+	Excuses          Excuses   `json:"excuses,omitzero"`
+	Environment      string    // why the environment is to blame; empty = it is not
+	EnvironmentRetry time.Duration
+	NoRoom           bool // for the newest pre-flight that blamed it
+
+	// TRIAL
+	Trial Trial `json:"trial,omitzero"`
+
+	// HELD
+	Hold       HeldChange `json:"hold,omitzero"`
+	Approval   string     `json:"approval,omitempty"`
+	Consent    string     // the value of annotation allow-disruption
+	LetThrough bool       // the approval of Hold was spent by this supervisor, and what ran then runs still
+	HoldTold   HoldTold   // the change that was told to be held
+	Outlook    Outlook    // of the newest change that was looked at
+	Obstacles  []Obstacle // to the next start of what runs
+
+	// PROCESS
+	Child          Child
+	Parked         *Parked         // waits to take the child's place; nil = nothing does
+	OnDisk         config.Identity // the kubelet as it would be started now
+	Local          string          // content of the local file now
+	Active         *Version        `json:"active,omitempty"`
+	Worked         LocalKubelet    // the newest local kubelet that was healthy
+	Lease          Lease
+	Renews         bool `json:"leaseRenewed,omitempty"`
+	Node           NodeLooks
+	Before         Conditions    `json:"conditions,omitzero"`
+	LocalFailures  int           // starts of the local configuration in a row that ended by themselves and never were healthy
+	ControlsFailed int           // starts of local in a row that never were healthy, whatever ended them
+	NextStart      time.Duration // backoff of NextOf
+	NextOf         *Version
+	Exits          []time.Duration // unasked exits outside a trial
+	CleanExits     []time.Duration // unasked exits with 0
+	Exit           string          // words of the last unasked exit
+	ExitCode       int             // its code; negative = a signal ended it, or it is not known
+	PodsLost       string          // what the newest restart cost although nobody had said so
+
+	// HOST
+	Asides           []Aside `json:"setAside,omitempty"`
+	StateFiles       StateFiles
+	WithoutStateFile []string    // starts that had their second chance without a state file, since the last health
+	Limits           []KeptLimit `json:"limits,omitempty"`
+	LimitCare        LimitCare
+	Unit             Unit // that systemd starts the supervisor with
+
+	// CHANGE
 	LastChange LastChange
 	PhaseSince time.Duration // when its phase began
-	EditHeard  time.Duration // when Edit came
+	Unsettled  time.Duration // since when a change is in flight; negative = none
+	Said       Said
 
 	nonce   string // that came with the event, for a hold that needs one
 	events  []NodeEvent
 	ended   []EndedPhase
 	gaveUp  bool // the question that was under way
 	looking bool // at the Node; not handed over, because the answer would not be either
+}
+
+// durable is what of the state survives a restart.
+func (s *State) durable() Durable {
+	return Durable{
+		Assigned: s.Assigned, LastKnownGood: s.LastKnownGood, Rejected: s.Rejected, Proofs: s.Proofs,
+		Account: Account{
+			Text: s.Text, NodeUID: s.NodeUID, Retry: s.Retry, Active: s.Active, Cluster: s.Cluster, Renews: s.Renews, Before: s.Before,
+			Hold: s.Hold, Approval: s.Approval, Asides: s.Asides, Limits: s.Limits,
+			Trial: s.Trial, Promoted: s.Promoted, Suspects: s.Suspects, Excuses: s.Excuses,
+		},
+	}
+}
+
+// restore makes all that is durable what is given.
+func (s *State) restore(d Durable) {
+	s.Assigned, s.LastKnownGood, s.Rejected, s.Proofs = d.Assigned, d.LastKnownGood, d.Rejected, d.Proofs
+	s.Text, s.NodeUID, s.Retry, s.Active = d.Text, d.NodeUID, d.Retry, d.Active
+	s.Cluster, s.Renews, s.Before = d.Cluster, d.Renews, d.Before
+	s.Hold, s.Approval, s.Asides, s.Limits = d.Hold, d.Approval, d.Asides, d.Limits
+	s.Trial, s.Promoted, s.Suspects, s.Excuses = d.Trial, d.Promoted, d.Suspects, d.Excuses
 }
 
 // New is the state before anything is known.

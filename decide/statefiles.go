@@ -42,7 +42,7 @@ func (s *State) learnInTheWay(files []config.StateFile, want *Version) {
 
 // learnSetAside ends the care for state files before a start. A file that cannot be set aside does not keep the kubelet from being
 // started: it says itself what it thinks of the file.
-func (s *State) learnSetAside(e FilesSetAside) {
+func learnSetAside(s *State, e FilesSetAside) {
 	files := s.StateFiles.InTheWay
 	s.Doing, s.StateFiles.InTheWay, s.StateFiles.Done = nil, nil, true
 	if e.Err != nil {

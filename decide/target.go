@@ -6,9 +6,9 @@ import (
 
 // target is the configuration that ought to run: the first of assigned, lastKnownGood and local that nothing speaks against. It asks
 // for no pre-flight; a version without a verdict is presumed fit until it gets one.
-func (s *State) target() *Version {
+func target(s *State) *Version {
 	for _, v := range []*Version{s.Assigned, s.LastKnownGood} {
-		if v != nil && s.usable(v) {
+		if v != nil && usable(s, v) {
 			return v
 		}
 	}
@@ -16,22 +16,17 @@ func (s *State) target() *Version {
 }
 
 // fallback is what would run if v failed (rule 2).
-func (s *State) fallback(v *Version) *Version {
+func fallback(s *State, v *Version) *Version {
 	lkg := s.LastKnownGood
-	if lkg == nil || Same(v, lkg) || !s.usable(lkg) {
+	if lkg == nil || Same(v, lkg) || !usable(s, lkg) {
 		return nil
 	}
 	return lkg
 }
 
-func (s *State) usable(v *Version) bool {
-	switch {
-	case v.Content == "", s.cannotRender(v) != "", s.isRefused(v), s.rejection(v) != nil, s.suspect(v) != nil:
-		return false
-	case s.SaveError != "" && s.needsTrial(v) && !s.runs(v):
-		return false // its tries could not be counted (rules 3 and 10)
-	}
-	return true
+func usable(s *State, v *Version) bool {
+	uncounted := s.SaveError != "" && needsTrial(s, v) && !s.runs(v) // its tries could not be counted (rules 3 and 10)
+	return !uncounted && !s.verdict(v).isAgainst()
 }
 
 // runs tells whether the child was started with the content of v.
@@ -69,11 +64,6 @@ func (s *State) cannotRender(v *Version) string {
 		}
 	}
 	return ""
-}
-
-func (s *State) isRefused(v *Version) bool {
-	p := s.proof(v.Content, s.kubeletOf(v))
-	return p != nil && p.refused()
 }
 
 func (s *State) rejection(v *Version) *Rejection {

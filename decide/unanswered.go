@@ -46,7 +46,7 @@ func (s *State) unanswered(content string, kubelet config.Identity) *Unanswered 
 }
 
 // owed is the pre-flight of want that has given no answer yet; nil = there is a verdict, or nobody has asked.
-func (s *State) owed(want *Version) *Unanswered {
+func owed(s *State, want *Version) *Unanswered {
 	content := s.contentOf(want)
 	if s.proof(content, s.OnDisk) != nil {
 		return nil
@@ -55,6 +55,10 @@ func (s *State) owed(want *Version) *Unanswered {
 }
 
 // askAgain tells whether it is time to ask again.
-func (s *State) askAgain(u *Unanswered) bool {
-	return s.reached(u.At + s.jitter(askAgainAfter(u.Tries), u.At))
+func askAgain(s *State, u *Unanswered) bool {
+	return s.Now >= askAgainAt(s, u)
+}
+
+func askAgainAt(s *State, u *Unanswered) time.Duration {
+	return u.At + jitter(s, askAgainAfter(u.Tries), u.At)
 }

@@ -34,7 +34,7 @@ func TestWhenTheNextKubeletMayWait(t *testing.T) {
 		s := State{OnDisk: here, Child: Child{Alive: true, Locked: true, Version: was, Kubelet: here}}
 		s.Parking, s.Assigned = true, want
 		s.Proofs = []Proof{{Content: "b", Kubelet: here, Outcome: config.Accepted}, {Content: "c", Kubelet: here, Outcome: config.Accepted}}
-		if row.but(&s); s.mayPark(row.of) != row.waits {
+		if row.but(&s); mayPark(&s, row.of) != row.waits {
 			t.Errorf("%s: it waits: %t", name, !row.waits)
 		}
 	}
@@ -67,19 +67,19 @@ func TestTheWayToTheLock(t *testing.T) {
 	was, want := &Version{Content: "a"}, &Version{Content: "b"}
 	s := State{Child: Child{Alive: true, Version: was}}
 	s.Assigned, s.LastKnownGood, s.Local = want, was, "local"
-	if _, saves := s.commitPark(want).(Save); !saves {
+	if _, saves := commitPark(&s, want).(Save); !saves {
 		t.Fatal("the try is not written first")
 	}
 	s.SaveError, s.SaveRetry = "full", 1<<40
-	if do := s.commitPark(want); do != nil || s.Trial.Parked {
+	if do := commitPark(&s, want); do != nil || s.Trial.Parked {
 		t.Errorf("the disk is full: %+v, parked %t", do, s.Trial.Parked)
 	}
 	s.SaveError, s.SaveRetry = "", 0
-	if _, saves := s.commitPark(want).(Save); !saves {
+	if _, saves := commitPark(&s, want).(Save); !saves {
 		t.Fatal("the try is not written again")
 	}
-	s.Disk = s.Durable
-	do, parks := s.commitPark(want).(Park)
+	s.Disk = s.durable()
+	do, parks := commitPark(&s, want).(Park)
 	if !parks || do.Runs != was || do.Fallback != was || do.Version != want || do.Local != "local" {
 		t.Errorf("%+v", do)
 	}
@@ -89,12 +89,12 @@ func TestTheWayToTheLock(t *testing.T) {
 func TestTheEndOfTheWayToTheLock(t *testing.T) {
 	v := &Version{Content: "b"}
 	late := State{Child: Child{Alive: true}}
-	if late.learnParked(ParkEnded{}); late.Child.Unparkable || late.Parked != nil {
+	if learnParked(&late, ParkEnded{}); late.Child.Unparkable || late.Parked != nil {
 		t.Errorf("a late answer: %+v", late.Child)
 	}
 	s := State{Doing: Park{Version: v}, Child: Child{Alive: true}}
 	s.Trial = Trial{Tries: 2, Open: true, Parked: true}
-	if s.learnParked(ParkEnded{}); s.Trial.Tries != 1 || s.Trial.Open || s.Trial.Parked || !s.Child.Unparkable || s.Doing != nil {
+	if learnParked(&s, ParkEnded{}); s.Trial.Tries != 1 || s.Trial.Open || s.Trial.Parked || !s.Child.Unparkable || s.Doing != nil {
 		t.Errorf("%+v, %+v", s.Trial, s.Child)
 	}
 }
@@ -111,7 +111,7 @@ func TestWhatWaitsIsEnded(t *testing.T) {
 		"a question about the content": {Prove{Version: want}, false},
 	} {
 		s := State{Parked: &Parked{Version: want}}
-		if _, ends := s.endParked(move{kind: act, action: row.next}).(Unpark); !ends || s.Child.Unparkable != row.plain {
+		if _, ends := endParked(&s, move{kind: act, action: row.next}).(Unpark); !ends || s.Child.Unparkable != row.plain {
 			t.Errorf("%s: it is ended %t, the plain way from now on %t", name, ends, s.Child.Unparkable)
 		}
 	}
@@ -122,7 +122,7 @@ func TestAPlainStartAfterOneThatWasToWait(t *testing.T) {
 	v := &Version{Content: "b"}
 	var s State
 	s.Trial = Trial{Content: "b", Tries: 1, Open: true, Parked: true}
-	if s.spend(v); s.Trial.Parked || s.Trial.Tries != 1 || !s.Trial.Open {
+	if spend(&s, v); s.Trial.Parked || s.Trial.Tries != 1 || !s.Trial.Open {
 		t.Errorf("%+v", s.Trial)
 	}
 }
@@ -130,9 +130,9 @@ func TestAPlainStartAfterOneThatWasToWait(t *testing.T) {
 // While a newer change is held, what runs is kept as it is, and what is kept of it is written.
 func TestWhatRunsIsKeptWhileTheNewestChangeIsHeld(t *testing.T) {
 	runs, want := &Version{Content: "a"}, &Version{Content: "b"}
-	s := State{Child: Child{Alive: true, Version: runs}, Pending: &Assigned{Version: Version{Content: "c"}}}
+	s := State{Child: Child{Alive: true, Version: runs}, Intake: Intake{Pending: &Assigned{Version: Version{Content: "c"}}}}
 	s.Disruption = Hold
-	if next := s.planReplace(want); next.kind != keepChild {
+	if next := planReplace(&s, want); next.kind != keepChild {
 		t.Errorf("%+v", next)
 	}
 }
@@ -141,7 +141,7 @@ func TestWhatRunsIsKeptWhileTheNewestChangeIsHeld(t *testing.T) {
 func TestWhatWaitedIsGone(t *testing.T) {
 	s := State{Doing: Unpark{}, Parked: &Parked{Version: &Version{Content: "b"}}}
 	s.Trial = Trial{Tries: 2, Open: true, Parked: true}
-	if s.learnUnparked(); s.Trial.Tries != 1 || s.Trial.Open || s.Trial.Parked || s.Parked != nil || s.Doing != nil {
+	if learnUnparked(&s); s.Trial.Tries != 1 || s.Trial.Open || s.Trial.Parked || s.Parked != nil || s.Doing != nil {
 		t.Errorf("%+v, %+v", s.Trial, s.Parked)
 	}
 }

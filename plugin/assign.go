@@ -10,11 +10,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // changeOptions are the flags of the commands that change what nodes are assigned.
 type changeOptions struct {
-	chosen   selection
+	chosen   view.Selection
 	yes      bool
 	parallel int
 	wait     waitOptions
@@ -24,7 +26,7 @@ type changeOptions struct {
 
 func (o *changeOptions) addFlags(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVarP(&o.chosen.selector, "selector", "l", "", "nodes by label")
+	flags.StringVarP(&o.chosen.Selector, "selector", "l", "", "nodes by label")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	flags.IntVar(&o.parallel, "parallel", 1, "how many nodes at a time; after a failure no other is begun")
 	o.wait.addFlags(flags)
@@ -33,11 +35,11 @@ func (o *changeOptions) addFlags(command *cobra.Command) {
 }
 
 func (o *changeOptions) complete(arguments []string) error {
-	o.chosen.names = arguments
+	o.chosen.Names = arguments
 	if o.parallel < 1 {
 		return errors.New("--parallel is at least 1")
 	}
-	return errors.Join(o.chosen.validate(true), o.wait.complete())
+	return errors.Join(o.chosen.Validate(true), o.wait.complete())
 }
 
 func newAssign(s *session) *cobra.Command {
@@ -62,7 +64,7 @@ where the API server keeps it. When a node refuses the configuration, or rolls i
 			if config == "" {
 				return errors.New("name a configuration with --config [NAMESPACE/]NAME[/KEY]; kubectl kubelet reset goes back to the node's own")
 			}
-			wanted, err := parseReference(config, s.namespace())
+			wanted, err := document.ParseReference(config, s.namespace())
 			if err != nil {
 				return err
 			}
@@ -83,7 +85,7 @@ func (s *session) assign(ctx context.Context, o changeOptions, wanted nodev1.Ass
 	if wanted.IsLocal() {
 		return s.reset(ctx, client, o)
 	}
-	views, err := o.chosen.nodes(ctx, client)
+	views, err := o.chosen.Nodes(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -94,10 +96,10 @@ func (s *session) assign(ctx context.Context, o changeOptions, wanted nodev1.Ass
 	if t.views = views; pin {
 		t.goal.wanted.UID = t.goal.uid
 	}
-	if err := t.written.forNodes(views, t.goal.wanted); err != nil {
+	if err := mayShare(t.written, views, t.goal.wanted); err != nil {
 		return err
 	}
-	for _, warning := range t.written.warnings {
+	for _, warning := range t.written.Warnings {
 		s.note("warning: %s; kubelets ignore fields that they do not know", warning)
 	}
 	return s.change(ctx, client, o, []target{t}, "Assign "+t.goal.wanted.String()+" to")
@@ -105,18 +107,18 @@ func (s *session) assign(ctx context.Context, o changeOptions, wanted nodev1.Ass
 
 // A target is a configuration, or local, and the nodes that are to run it.
 type target struct {
-	views   []nodeView
+	views   []view.Node
 	goal    goal
 	pin     string // the uid of an immutable ConfigMap: one made anew under its name is another
-	written document
+	written document.Document
 }
 
 // mayLayer says which nodes cannot have it, for it is of layers.
 func (t *target) mayLayer() error {
 	var failed []error
 	for _, v := range t.views {
-		if t.written.over != nil {
-			failed = append(failed, v.mayLayer())
+		if t.written.Over != nil {
+			failed = append(failed, v.MayLayer())
 		}
 	}
 	return errors.Join(failed...)
@@ -127,15 +129,15 @@ func (s *session) findTarget(ctx context.Context, client kubernetes.Interface, w
 	if wanted.IsLocal() {
 		return target{}, nil
 	}
-	configMap, wanted, err := getConfigMap(ctx, client, wanted)
+	configMap, wanted, err := view.GetConfigMap(ctx, client, wanted)
 	if err != nil {
 		return target{}, err
 	}
-	written, err := readDocument(payloadOf(configMap), wanted.Key)
+	written, err := document.Read(document.Payload(configMap), wanted.Key)
 	if err != nil {
 		return target{}, fmt.Errorf("ConfigMap %s/%s is not assigned: %w", wanted.Namespace, wanted.Name, err)
 	}
-	if err := written.whole(); err != nil {
+	if err := written.Unmasked(); err != nil {
 		return target{}, fmt.Errorf("ConfigMap %s/%s is not assigned: %w", wanted.Namespace, wanted.Name, err)
 	}
 	t := target{written: written, goal: goalOf(wanted, configMap, o.wait.until == "good")}
@@ -147,7 +149,7 @@ func (s *session) findTarget(ctx context.Context, client kubernetes.Interface, w
 
 // change shows what is to be done, asks, and does it, node by node.
 func (s *session) change(ctx context.Context, client kubernetes.Interface, o changeOptions, targets []target, question string) error {
-	var views []nodeView
+	var views []view.Node
 	of := map[string]*target{}
 	grants := map[*target]*granter{}
 	for i := range targets {
@@ -174,7 +176,7 @@ func (s *session) change(ctx context.Context, client kubernetes.Interface, o cha
 	}
 	w := s.newWriter(ctx, client, o.dryRun)
 	leavers := &leavers{}
-	err := s.eachNode(ctx, views, o.parallel, func(ctx context.Context, v nodeView) error {
+	err := s.eachNode(ctx, views, o.parallel, func(ctx context.Context, v view.Node) error {
 		t := of[v.Name]
 		if t.goal.wanted.IsLocal() {
 			return s.resetNode(ctx, w, v, o, leavers)
@@ -184,14 +186,14 @@ func (s *session) change(ctx context.Context, client kubernetes.Interface, o cha
 	return errors.Join(err, s.revokeAfterReset(ctx, client, leavers))
 }
 
-func countNodes(views []nodeView) string {
+func countNodes(views []view.Node) string {
 	if len(views) == 1 {
 		return "node " + views[0].Name
 	}
 	return fmt.Sprintf("%d nodes", len(views))
 }
 
-func (s *session) assignNode(ctx context.Context, w *writer, grant *granter, v nodeView, t target, o changeOptions) error {
+func (s *session) assignNode(ctx context.Context, w *writer, grant *granter, v view.Node, t target, o changeOptions) error {
 	if err := grant.node(ctx, v.Name); err != nil {
 		return err
 	}
@@ -206,10 +208,18 @@ func (s *session) assignNode(ctx context.Context, w *writer, grant *granter, v n
 		return nil
 	}
 	g := t.goal
-	g.text = after.says.Assignment
+	g.text = after.Says.Assignment
 	if err := s.await(ctx, w.client, v.Name, g, o.wait); err != nil {
 		w.recordFailure(ctx, v.Name)
 		return err
+	}
+	return nil
+}
+
+// mayShare refuses what belongs to one node where several are to have it.
+func mayShare(d document.Document, views []view.Node, wanted nodev1.Assignment) error {
+	if err := d.Shareable(); err != nil && len(views) > 1 {
+		return fmt.Errorf("ConfigMap %s/%s is not assigned to %d nodes: %w", wanted.Namespace, wanted.Name, len(views), err)
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 const workersText = "kubelet-config/workers/kubelet"
@@ -158,7 +160,7 @@ func TestAssignRefuses(t *testing.T) {
 
 // A kubelet that cannot be asked is compared by the ConfigMap that it runs, and else not at all.
 func TestAssignWithoutConfigz(t *testing.T) {
-	old, config := configMapOf("old", header+"maxPods: 30\n"), configMapOf("workers", someConfig)
+	old, config := configMapOf("old", document.Header+"maxPods: 30\n"), configMapOf("workers", someConfig)
 	runs := saying(newNode("n1"), "kubelet-config/old/kubelet", "Active", corev1.ConditionTrue, "", old, old)
 	runs.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/old/kubelet"
 	b := newBench(t, runs, localNode("n2"), old, config)
@@ -173,7 +175,7 @@ func TestAssignWithoutConfigz(t *testing.T) {
 
 // A field that a flag sets stays: it shows by what runs now.
 func TestAssignShadowed(t *testing.T) {
-	old, config := configMapOf("old", header+"maxPods: 30\n"), configMapOf("workers", someConfig)
+	old, config := configMapOf("old", document.Header+"maxPods: 30\n"), configMapOf("workers", someConfig)
 	runs := saying(newNode("n1"), "kubelet-config/old/kubelet", "Active", corev1.ConditionTrue, "", old, old)
 	b := newBench(t, runs, old, config)
 	b.configz["maxPods"] = int64(20)
@@ -183,7 +185,7 @@ func TestAssignShadowed(t *testing.T) {
 
 // A ConfigMap that was edited since is not what the kubelet runs, and tells nothing of flags.
 func TestAssignOverEdited(t *testing.T) {
-	old, config := configMapOf("old", header+"maxPods: 30\n"), configMapOf("workers", someConfig)
+	old, config := configMapOf("old", document.Header+"maxPods: 30\n"), configMapOf("workers", someConfig)
 	runs := saying(newNode("n1"), "kubelet-config/old/kubelet", "Active", corev1.ConditionTrue, "", old, old)
 	edited := old.DeepCopy()
 	edited.ResourceVersion = "8"
@@ -225,7 +227,7 @@ func TestCarrier(t *testing.T) {
 				return true, node, nil
 			})
 			w := b.session.newWriter(t.Context(), b, dryRunNone)
-			if got := w.carrierFor(t.Context(), viewOf(test.node), test.wanted); got != test.want {
+			if got := w.carrierFor(t.Context(), view.NodeOf(test.node), test.wanted); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 const (
@@ -94,8 +96,8 @@ type attempt struct {
 	goal         goal
 	wait         waitOptions
 	begin        time.Time
-	view         *nodeView // as last seen
-	err          error     // why it was not seen since
+	view         *view.Node // as last seen
+	err          error      // why it was not seen since
 	said         string
 	failingSince time.Time
 }
@@ -121,21 +123,21 @@ func (a *attempt) judge() (done bool, err error) {
 		return true, fmt.Errorf("node %s: %s", a.name, words)
 	case verdict == failing && time.Since(a.failingSince) >= failingGrace:
 		return true, fmt.Errorf("node %s: %s (the node goes on trying by itself)", a.name, words)
-	case !v.says.Supervised && unanswered && a.goal.wanted.IsLocal():
+	case !v.Says.Supervised && unanswered && a.goal.wanted.IsLocal():
 		a.note("%s: no supervisor has written a status on it within %s, so nobody followed what was assigned", a.name, a.wait.answer)
 		return true, nil
-	case !v.says.Supervised && unanswered:
+	case !v.Says.Supervised && unanswered:
 		return true, noSupervisor(v, a.wait.answer)
-	case a.goal.retry != "" && v.says.Status.Retry != a.goal.retry && unanswered:
-		return true, fmt.Errorf("node %s has not heard that it is to try again; it says %s", a.name, v.said())
+	case a.goal.retry != "" && v.Says.Status.Retry != a.goal.retry && unanswered:
+		return true, fmt.Errorf("node %s has not heard that it is to try again; it says %s", a.name, v.ReasonAndMessage())
 	}
 	return false, nil
 }
 
 // noSupervisor says that nobody will answer.
-func noSupervisor(v nodeView, after time.Duration) error {
+func noSupervisor(v view.Node, after time.Duration) error {
 	remedy := "run its kubelet under kubelet-supervisor; the assignment stands and is followed then, and kubectl kubelet reset " + v.Name + " removes it"
-	if !v.ready() {
+	if !v.Ready() {
 		remedy = "the node is not Ready, see to that first; else " + remedy
 	}
 	return fmt.Errorf("node %s has no supervisor: none has written a status on it within %s; %s", v.Name, after, remedy)

@@ -12,16 +12,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // carrierFor decides where an assignment is written: where the Node has one, for an annotation wins over the field; else in
 // spec.configSource where the API server keeps it, which a dry run tells; else in the annotation, which every API server keeps.
-func (w *writer) carrierFor(ctx context.Context, v nodeView, wanted nodev1.Assignment) nodev1.Carrier {
+func (w *writer) carrierFor(ctx context.Context, v view.Node, wanted nodev1.Assignment) nodev1.Carrier {
 	switch {
 	case wanted.UID != "": // the field takes no uid
 		return nodev1.CarrierAnnotation
-	case v.says.Carrier != nodev1.CarrierNone:
-		return v.says.Carrier
+	case v.Says.Carrier != nodev1.CarrierNone:
+		return v.Says.Carrier
 	case w.dry == dryRunClient: // the API server is not asked
 		return nodev1.CarrierAnnotation
 	}

@@ -9,6 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // completeTime is how long a shell waits for words after a press of the tab key.
@@ -57,14 +60,14 @@ func (s *session) completeSelector(command *cobra.Command, _ []string, begun str
 			}
 		}
 	}
-	return sortedKeys(found), cobra.ShellCompDirectiveNoFileComp
+	return document.SortedKeys(found), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeConfigs gives the configurations that were pushed, as NAMESPACE/NAME.
 func (s *session) completeConfigs(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	s.complete(command, func(ctx context.Context, client kubernetes.Interface) {
-		list, err := client.CoreV1().ConfigMaps(s.namespace()).List(ctx, metav1.ListOptions{LabelSelector: purposeLabel + "=" + purposeConfiguration})
+		list, err := client.CoreV1().ConfigMaps(s.namespace()).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeConfiguration})
 		if err != nil {
 			return
 		}
@@ -79,7 +82,7 @@ func (s *session) completeConfigs(command *cobra.Command, _ []string, begun stri
 
 func (s *session) nodesToComplete(command *cobra.Command) (nodes []corev1.Node) {
 	s.complete(command, func(ctx context.Context, client kubernetes.Interface) {
-		nodes, _, _ = listNodes(ctx, client, metav1.ListOptions{})
+		nodes, _, _ = view.ListNodes(ctx, client, metav1.ListOptions{})
 	})
 	return nodes
 }

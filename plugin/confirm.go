@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // confirm asks a person. No answer, from a script say, is a no; a signal ends the question.
 func (s *session) confirm(format string, values ...any) error {
-	_, _ = fmt.Fprint(s.ErrOut, sprintf(format, values)+" [y/N] ")
+	_, _ = fmt.Fprint(s.ErrOut, view.Sprintf(format, values)+" [y/N] ")
 	answers := make(chan string, 1)
 	// Nothing can end a read of a terminal: after a signal this goroutine is left behind, and the program ends.
 	go func() {

@@ -9,6 +9,8 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func newDiff(s *session) *cobra.Command {
@@ -39,15 +41,15 @@ The exit code is 0 when nothing differs, 1 when something does, and 2 for an err
 }
 
 func (s *session) diff(ctx context.Context, client kubernetes.Interface, name, config string) error {
-	v, err := getNode(ctx, client, name)
+	v, err := view.GetNode(ctx, client, name)
 	if err != nil {
 		return err
 	}
-	wanted, ok := v.current()
+	wanted, ok := v.Current()
 	if config != "" {
-		wanted, err = parseReference(config, s.namespace())
+		wanted, err = document.ParseReference(config, s.namespace())
 	} else if !ok {
-		err = fmt.Errorf("node %s: the assignment %q is malformed; name a configuration with --config", v.Name, v.says.Assignment)
+		err = fmt.Errorf("node %s: the assignment %q is malformed; name a configuration with --config", v.Name, v.Says.Assignment)
 	}
 	switch {
 	case err != nil:
@@ -55,11 +57,11 @@ func (s *session) diff(ctx context.Context, client kubernetes.Interface, name, c
 	case wanted.IsLocal():
 		return fmt.Errorf("node %s: its own configuration is known to the node alone; name another with --config, and see what runs with kubectl kubelet config %s", v.Name, v.Name)
 	}
-	configMap, wanted, err := getConfigMap(ctx, client, wanted)
+	configMap, wanted, err := view.GetConfigMap(ctx, client, wanted)
 	if err != nil {
 		return err
 	}
-	written, err := readDocument(payloadOf(configMap), wanted.Key)
+	written, err := document.Read(document.Payload(configMap), wanted.Key)
 	if err != nil {
 		return fmt.Errorf("ConfigMap %s/%s: %w", wanted.Namespace, wanted.Name, err)
 	}
@@ -67,11 +69,11 @@ func (s *session) diff(ctx context.Context, client kubernetes.Interface, name, c
 	if err != nil {
 		return fmt.Errorf("node %s: %w", v.Name, err)
 	}
-	_, _ = fmt.Fprintf(s.Out, "%s runs %s; with %s:\n", v.Name, bounded.Line(nodev1.AssignmentOf(v.says.Config.Active).String()), wanted)
+	_, _ = fmt.Fprintf(s.Out, "%s runs %s; with %s:\n", v.Name, bounded.Line(nodev1.AssignmentOf(v.Says.Config.Active).String()), wanted)
 	writeComparison(s.Out, compared, v)
-	if compared.changesNothing() {
+	if compared.ChangesNothing() {
 		return nil
 	}
-	_, _ = fmt.Fprintln(s.Out, "  "+s.foresee(ctx, client, v, compared).text)
+	_, _ = fmt.Fprintln(s.Out, "  "+s.foresee(ctx, client, v, compared).Text)
 	return errDiffers
 }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func newDoctor(s *session) *cobra.Command {
@@ -56,7 +58,7 @@ assign then could write a record, too, so only the audit log of the API server i
 				}
 				return d.verdict("")
 			}
-			if d.node, err = getNode(command.Context(), client, arguments[0]); err != nil {
+			if d.node, err = view.GetNode(command.Context(), client, arguments[0]); err != nil {
 				return err
 			}
 			d.awaitAnswer(command.Context(), answer)
@@ -76,7 +78,7 @@ const unknownFor = 5 * time.Minute
 type diagnosis struct {
 	*session
 	client   kubernetes.Interface
-	node     nodeView
+	node     view.Node
 	problems int
 }
 
@@ -92,7 +94,7 @@ func (d *diagnosis) verdict(of string) error {
 }
 
 func (d *diagnosis) say(mark, format string, values ...any) {
-	_, _ = fmt.Fprintf(d.Out, "%-7s %s\n", mark, shorten(sprintf(format, values), maxError))
+	_, _ = fmt.Fprintf(d.Out, "%-7s %s\n", mark, view.Shorten(view.Sprintf(format, values), view.MaxError))
 }
 
 func (d *diagnosis) fine(format string, values ...any)    { d.say("ok", format, values...) }
@@ -104,8 +106,8 @@ func (d *diagnosis) wrong(format string, values ...any) {
 }
 
 func (d *diagnosis) examine(ctx context.Context) {
-	if d.node.ready() {
-		d.fine("the node is Ready, its kubelet %s", d.node.kubelet())
+	if d.node.Ready() {
+		d.fine("the node is Ready, its kubelet %s", d.node.Kubelet())
 	} else {
 		d.wrong("the node is not Ready: its kubelet, or the network, is down; see kubectl describe node %s", d.node.Name)
 	}
@@ -117,17 +119,17 @@ func (d *diagnosis) examine(ctx context.Context) {
 }
 
 func (d *diagnosis) examineAssignment(ctx context.Context) {
-	wanted, ok := d.node.current()
+	wanted, ok := d.node.Current()
 	switch {
 	case !ok:
-		d.wrong("the assignment %q is malformed; kubectl kubelet assign %s --config NAMESPACE/NAME, or reset", d.node.says.Assignment, d.node.Name)
+		d.wrong("the assignment %q is malformed; kubectl kubelet assign %s --config NAMESPACE/NAME, or reset", d.node.Says.Assignment, d.node.Name)
 		return
 	case wanted.IsLocal():
 		d.fine("nothing is assigned: the kubelet runs its own configuration")
 		return
 	}
-	d.fine("the assignment %s is well-formed, by %s", wanted, d.node.says.Carrier)
-	configMap, wanted, err := getConfigMap(ctx, d.client, wanted)
+	d.fine("the assignment %s is well-formed, by %s", wanted, d.node.Says.Carrier)
+	configMap, wanted, err := view.GetConfigMap(ctx, d.client, wanted)
 	if err != nil {
 		if apierrors.IsForbidden(err) {
 			d.unknown("%v", err)
@@ -137,12 +139,12 @@ func (d *diagnosis) examineAssignment(ctx context.Context) {
 		d.examinePermission(ctx, wanted)
 		return
 	}
-	written, err := readDocument(payloadOf(configMap), wanted.Key)
+	written, err := document.Read(document.Payload(configMap), wanted.Key)
 	if err != nil {
 		d.wrong("ConfigMap %s/%s: %v", wanted.Namespace, wanted.Name, err)
 	} else {
 		d.fine("ConfigMap %s/%s is there, and key %s decodes", wanted.Namespace, wanted.Name, wanted.Key)
-		for _, warning := range written.warnings {
+		for _, warning := range written.Warnings {
 			d.note("%s", warning)
 		}
 	}
@@ -162,31 +164,31 @@ func (d *diagnosis) examinePermission(ctx context.Context, r nodev1.Assignment) 
 	case allowed:
 		d.fine("the node may read ConfigMap %s/%s", r.Namespace, r.Name)
 	default:
-		d.wrong("the node may not read ConfigMap %s/%s; kubectl kubelet assign %s --config %s lets it", r.Namespace, r.Name, d.node.Name, shortOf(r))
+		d.wrong("the node may not read ConfigMap %s/%s; kubectl kubelet assign %s --config %s lets it", r.Namespace, r.Name, d.node.Name, document.ShortReference(r))
 	}
 }
 
 // examineShadows names the fields that a flag or a drop-in file sets otherwise than the configuration, which is only known of the one
 // that runs.
-func (d *diagnosis) examineShadows(ctx context.Context, written document) {
+func (d *diagnosis) examineShadows(ctx context.Context, written document.Document) {
 	compared, err := d.compare(ctx, d.client, d.node, written)
 	if err != nil {
 		d.unknown("which fields kubelet flags and drop-in files set: %v", err)
 		return
 	}
 	var fields []string
-	for _, c := range compared.changes() {
-		if c.kept {
-			fields = append(fields, fmt.Sprintf("%s (%s stays)", fieldName(c.path), show(c.path, c.from)))
+	for _, c := range compared.Changes() {
+		if c.Kept {
+			fields = append(fields, fmt.Sprintf("%s (%s stays)", document.FieldName(c.Path), document.Show(c.Path, c.From)))
 		}
 	}
 	switch {
-	case compared.active == nil:
+	case compared.Active == nil:
 		d.unknown("which fields kubelet flags and drop-in files set: not while the node runs %s", activeText(d.node))
 	case len(fields) > 0:
 		d.note("a kubelet flag or a drop-in file of the node wins over %s", strings.Join(fields, ", "))
-	case d.node.shadowed() != "": // the node knows its flags, and what it says counts for more than what configz seems to say
-		d.note("the node says %s", d.node.shadowed())
+	case d.node.Shadowed() != "": // the node knows its flags, and what it says counts for more than what configz seems to say
+		d.note("the node says %s", d.node.Shadowed())
 	default:
 		d.fine("no kubelet flag or drop-in file wins over it")
 	}
@@ -195,28 +197,28 @@ func (d *diagnosis) examineShadows(ctx context.Context, written document) {
 func (d *diagnosis) examineCondition() {
 	v := d.node
 	switch {
-	case !v.says.Supervised:
-	case v.says.Problem != nil:
-		d.wrong("what the supervisor says cannot be read: %v", v.says.Problem)
-	case v.wellness() == corev1.ConditionTrue:
-		d.fine("the node says %s", v.said())
-	case v.wellness() == corev1.ConditionFalse, v.reason() == nodev1.ReasonEnvironmentFailing:
-		d.wrong("the node says %s", v.said())
-	case v.reason() != nodev1.ReasonStopped && !v.waitsItsTurn(d.now()) && v.longer(d.now(), unknownFor): // Stopped was told already
-		d.wrong("the node has said %s for %s: %s", cmp.Or(v.reason(), "nothing"), age(d.now(), v.says.Status.Since), v.words())
+	case !v.Says.Supervised:
+	case v.Says.Problem != nil:
+		d.wrong("what the supervisor says cannot be read: %v", v.Says.Problem)
+	case v.Wellness() == corev1.ConditionTrue:
+		d.fine("the node says %s", v.ReasonAndMessage())
+	case v.Wellness() == corev1.ConditionFalse, v.Reason() == nodev1.ReasonEnvironmentFailing:
+		d.wrong("the node says %s", v.ReasonAndMessage())
+	case v.Reason() != nodev1.ReasonStopped && !waitsItsTurn(v, d.now()) && longer(v, d.now(), unknownFor): // Stopped was told already
+		d.wrong("the node has said %s for %s: %s", cmp.Or(v.Reason(), "nothing"), view.Age(d.now(), v.Says.Status.Since), v.Message())
 	default:
-		d.note("the node says %s", v.said())
+		d.note("the node says %s", v.ReasonAndMessage())
 	}
 }
 
 // longer tells whether the reason has been what it is for longer than that.
-func (v nodeView) longer(now time.Time, than time.Duration) bool {
-	since := v.says.Status.Since
+func longer(v view.Node, now time.Time, than time.Duration) bool {
+	since := v.Says.Status.Since
 	return !since.IsZero() && now.Sub(since) > than
 }
 
 // waitsItsTurn: an edit is applied later, by --edit-spread.
-func (v nodeView) waitsItsTurn(now time.Time) bool {
-	change := v.says.Status.Change
+func waitsItsTurn(v view.Node, now time.Time) bool {
+	change := v.Says.Status.Change
 	return change != nil && now.Before(change.Due.Add(unknownFor))
 }

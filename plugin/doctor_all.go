@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // auditPage says how to find who assigned what.
@@ -32,7 +33,7 @@ func (d *diagnosis) examineAll(ctx context.Context) error {
 		d.examineController(ctx, pools)
 		d.examinePoolPolicies(ctx)
 	}
-	views, err := selection{}.nodes(ctx, d.client)
+	views, err := view.Selection{}.Nodes(ctx, d.client)
 	if err != nil {
 		return err
 	}
@@ -51,11 +52,11 @@ func (d *diagnosis) noteBinding(ctx context.Context) {
 
 // examineRecords compares what each Node is assigned with the record of the plugin and the mark of the controller. Both can be forged by whoever
 // could assign, so that they account for an assignment is no proof.
-func (d *diagnosis) examineRecords(views []nodeView, pools []pool) {
+func (d *diagnosis) examineRecords(views []view.Node, pools []view.Pool) {
 	left := 0
 	for _, v := range views {
-		owned := slices.ContainsFunc(pools, func(p pool) bool { return p.Name == v.memberOf() })
-		if why := v.unaccounted(); why != "" && !owned {
+		owned := slices.ContainsFunc(pools, func(p view.Pool) bool { return p.Name == v.MemberOf() })
+		if why := unaccounted(v); why != "" && !owned {
 			left++
 			d.note("node %s: %s", v.Name, why)
 		}
@@ -69,12 +70,12 @@ func (d *diagnosis) examineRecords(views []nodeView, pools []pool) {
 }
 
 // unaccounted says what the record of a Node does not account for; "" where it does.
-func (v nodeView) unaccounted() string {
-	current, ok := v.current()
-	entries, err := v.record()
+func unaccounted(v view.Node) string {
+	current, ok := v.Current()
+	entries, err := v.Record()
 	switch {
 	case !ok:
-		return "the assignment " + bounded.Line(v.says.Assignment) + " is malformed"
+		return "the assignment " + bounded.Line(v.Says.Assignment) + " is malformed"
 	case err != nil && current.IsLocal():
 		return "its record cannot be read"
 	case err != nil:
@@ -86,7 +87,7 @@ func (v nodeView) unaccounted() string {
 	}
 	last := entries[len(entries)-1]
 	switch {
-	case sameSource(last.Source, current.String()):
+	case view.SameSource(last.Source, current.String()):
 		return ""
 	case current.IsLocal():
 		return "its assignment " + last.Source + " was removed without a record"

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // namesOnALine are few enough for a line of an error, which is cut where it is long.
@@ -13,18 +15,18 @@ const namesOnALine = 15
 
 // eachNode does something to nodes, so many at a time. After a failure no other node is begun; those under way are finished. The
 // error names those that were not begun.
-func (s *session) eachNode(ctx context.Context, views []nodeView, parallel int, do func(context.Context, nodeView) error) error {
+func (s *session) eachNode(ctx context.Context, views []view.Node, parallel int, do func(context.Context, view.Node) error) error {
 	var (
 		mutex sync.Mutex
 		next  int
 		errs  []error
 		group sync.WaitGroup
 	)
-	take := func() (nodeView, bool) {
+	take := func() (view.Node, bool) {
 		mutex.Lock()
 		defer mutex.Unlock()
 		if len(errs) > 0 || ctx.Err() != nil || next == len(views) {
-			return nodeView{}, false
+			return view.Node{}, false
 		}
 		next++
 		return views[next-1], true

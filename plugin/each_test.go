@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func someNodes(names string) (views []nodeView) {
+func someNodes(names string) (views []view.Node) {
 	for name := range strings.FieldsSeq(names) {
-		views = append(views, viewOf(newNode(name)))
+		views = append(views, view.NodeOf(newNode(name)))
 	}
 	return views
 }
@@ -28,7 +30,7 @@ func TestEachNodeInParallel(t *testing.T) {
 			var now, most int
 			var order []string
 			s := newSession(genericiooptions.NewTestIOStreamsDiscard())
-			err := s.eachNode(t.Context(), someNodes("n1 n2 n3 n4 n5"), parallel, func(_ context.Context, v nodeView) error {
+			err := s.eachNode(t.Context(), someNodes("n1 n2 n3 n4 n5"), parallel, func(_ context.Context, v view.Node) error {
 				mutex.Lock()
 				now++
 				most, order = max(most, now), append(order, v.Name)
@@ -53,7 +55,7 @@ func TestEachNodeStopsInParallel(t *testing.T) {
 		var mutex sync.Mutex
 		var done []string
 		s := newSession(genericiooptions.NewTestIOStreamsDiscard())
-		err := s.eachNode(t.Context(), someNodes("n1 n2 n3 n4"), 2, func(_ context.Context, v nodeView) error {
+		err := s.eachNode(t.Context(), someNodes("n1 n2 n3 n4"), 2, func(_ context.Context, v view.Node) error {
 			if v.Name == "n1" {
 				return errors.New("n1 refused it")
 			}

@@ -14,6 +14,8 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func newExplain(s *session) *cobra.Command {
@@ -76,7 +78,7 @@ func (s *session) explain(ctx context.Context, client kubernetes.Interface, name
 		if config.IsField(field) || slices.ContainsFunc(list, func(e config.Explanation) bool { return e.Explains(field) }) {
 			continue
 		}
-		_, _, err := fieldSteps(field)
+		_, _, err := document.FieldSteps(field)
 		return err
 	}
 	list = slices.DeleteFunc(list, func(e config.Explanation) bool {
@@ -86,7 +88,7 @@ func (s *session) explain(ctx context.Context, client kubernetes.Interface, name
 		return !o.all && e.By.Kind == config.ByNode && len(e.Over) == 0
 	})
 	runs := "its own configuration"
-	if active := nodev1.AssignmentOf(node.says.Config.Active); !active.IsLocal() {
+	if active := nodev1.AssignmentOf(node.Says.Config.Active); !active.IsLocal() {
 		runs = bounded.Line(active.String())
 	}
 	if o.format == "json" {
@@ -120,7 +122,7 @@ func (s *session) explain(ctx context.Context, client kubernetes.Interface, name
 }
 
 // explanations explain what a kubelet says that it runs with by what the node is assigned.
-func (s *session) explanations(ctx context.Context, client kubernetes.Interface, node nodeView, tree map[string]any) ([]config.Explanation, error) {
+func (s *session) explanations(ctx context.Context, client kubernetes.Interface, node view.Node, tree map[string]any) ([]config.Explanation, error) {
 	text, err := json.Marshal(tree)
 	if err != nil {
 		return nil, err
@@ -129,15 +131,15 @@ func (s *session) explanations(ctx context.Context, client kubernetes.Interface,
 	if sources.Told, err = config.Decode(text); err != nil {
 		return nil, err
 	}
-	if active := nodev1.AssignmentOf(node.says.Config.Active); !active.IsLocal() {
-		found, active, err := getConfigMap(ctx, client, active)
+	if active := nodev1.AssignmentOf(node.Says.Config.Active); !active.IsLocal() {
+		found, active, err := view.GetConfigMap(ctx, client, active)
 		switch {
 		case err != nil:
 			return nil, err
-		case !isVersion(found, node.says.Config.Active):
+		case !view.IsVersion(found, node.Says.Config.Active):
 			return nil, fmt.Errorf("ConfigMap %s/%s was changed since the node took it", active.Namespace, active.Name)
 		}
-		sources.Payload, sources.Key = payloadOf(found), active.Key
+		sources.Payload, sources.Key = document.Payload(found), active.Key
 		sources.Folder = checkpointIn(sources.Told, node)
 	}
 	list, err := sources.Explain()
@@ -161,10 +163,10 @@ func seenFromOutside(e config.Explanation) config.Explanation {
 }
 
 // checkpointIn finds, in the paths that a kubelet runs with, the folder of what the node is assigned.
-func checkpointIn(told map[string]any, node nodeView) string {
-	source := node.says.Config.Active.ConfigMap
+func checkpointIn(told map[string]any, node view.Node) string {
+	source := node.Says.Config.Active.ConfigMap
 	mark := fmt.Sprintf("/checkpoints/%s/%s", source.UID, source.ResourceVersion)
-	for _, value := range leaves(told) {
+	for _, value := range document.Leaves(told) {
 		path, _ := value.(string)
 		if before, _, is := strings.Cut(path, mark+"/"); is {
 			return before + mark

@@ -21,6 +21,8 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // grantPatience is how long the API server may take to know a new RoleBinding.
@@ -56,7 +58,7 @@ type granter struct {
 	*session
 	client kubernetes.Interface
 	wanted nodev1.Assignment
-	nodes  []nodeView // of the command
+	nodes  []view.Node // of the command
 	dry    dryRun
 
 	ask  sync.Once
@@ -88,7 +90,7 @@ func (g *granter) node(ctx context.Context, node string) error {
 		if allowed, _, err = canRead(ctx, g.client, node, g.wanted); err != nil || allowed {
 			return err
 		}
-		if err := g.grant(ctx, []nodeView{{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}}); err != nil { // prune took it meanwhile
+		if err := g.grant(ctx, []view.Node{{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}}); err != nil { // prune took it meanwhile
 			return err
 		}
 	}
@@ -125,7 +127,7 @@ func (g *granter) awaitGrant(ctx context.Context, node string) error {
 	return nil
 }
 
-func (g *granter) grant(ctx context.Context, nodes []nodeView) error {
+func (g *granter) grant(ctx context.Context, nodes []view.Node) error {
 	r := g.wanted
 	who, name := countNodes(nodes), fmt.Sprintf("RoleBinding %s/%s", r.Namespace, grantName(r.Name))
 	if len(nodes) == 1 {
@@ -149,8 +151,8 @@ func (g *granter) grant(ctx context.Context, nodes []nodeView) error {
 // grantConflicts is for other commands that write the same RoleBinding.
 var grantConflicts = wait.Backoff{Steps: 12, Duration: 20 * time.Millisecond, Factor: 1.6, Jitter: 0.5, Cap: 2 * time.Second}
 
-func makeGrant(ctx context.Context, client kubernetes.Interface, nodes []nodeView, r nodev1.Assignment, dry dryRun) error {
-	meta := metav1.ObjectMeta{Name: grantName(r.Name), Namespace: r.Namespace, Labels: map[string]string{purposeLabel: purposeGrant}}
+func makeGrant(ctx context.Context, client kubernetes.Interface, nodes []view.Node, r nodev1.Assignment, dry dryRun) error {
+	meta := metav1.ObjectMeta{Name: grantName(r.Name), Namespace: r.Namespace, Labels: map[string]string{document.PurposeLabel: document.PurposeGrant}}
 	options := metav1.CreateOptions{FieldManager: fieldManager, DryRun: dry.option()}
 	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{r.Name}, Verbs: []string{"get", "list", "watch"},
@@ -215,10 +217,10 @@ func foreignGrant(kind, why string, object metav1.Object) error {
 // leavers are nodes that a command has reset, and that need not read any more what they were assigned.
 type leavers struct {
 	mutex sync.Mutex
-	views []nodeView
+	views []view.Node
 }
 
-func (l *leavers) add(v nodeView) {
+func (l *leavers) add(v view.Node) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.views = append(l.views, v)
@@ -233,7 +235,7 @@ func (s *session) revokeAfterReset(ctx context.Context, client kubernetes.Interf
 	nodes, namespaces := map[string]bool{}, map[string]bool{}
 	for _, v := range l.views {
 		nodes[nodeUser(v.Name)] = true
-		if r, ok := v.current(); ok && !r.IsLocal() && r.Namespace != configNamespace { // there by the rules of install
+		if r, ok := v.Current(); ok && !r.IsLocal() && r.Namespace != configNamespace { // there by the rules of install
 			namespaces[r.Namespace] = true
 		}
 	}
@@ -254,14 +256,14 @@ func (s *session) revokeAfterReset(ctx context.Context, client kubernetes.Interf
 // isGrant proves that grant has made a RoleBinding: by its label, its name, and the Role that it is for. One that a person copied is left alone
 // (rule 24).
 func isGrant(binding *rbacv1.RoleBinding) bool {
-	return binding.Labels[purposeLabel] == purposeGrant && strings.HasPrefix(binding.Name, grantName("")) &&
+	return binding.Labels[document.PurposeLabel] == document.PurposeGrant && strings.HasPrefix(binding.Name, grantName("")) &&
 		binding.RoleRef.Kind == "Role" && binding.RoleRef.Name == binding.Name
 }
 
 // revoke takes users out of the grants in a namespace ("" for all), and removes grants that are for nobody any more.
 func (s *session) revoke(ctx context.Context, client kubernetes.Interface, namespace string, users map[string]bool) error {
 	return retry.RetryOnConflict(grantConflicts, func() error {
-		list, err := client.RbacV1().RoleBindings(namespace).List(ctx, metav1.ListOptions{LabelSelector: purposeLabel + "=" + purposeGrant})
+		list, err := client.RbacV1().RoleBindings(namespace).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeGrant})
 		if err != nil {
 			return fmt.Errorf("listing what nodes may read: %w", err)
 		}
@@ -313,7 +315,7 @@ func setSubjects(ctx context.Context, client kubernetes.Interface, binding *rbac
 func removeRole(ctx context.Context, client kubernetes.Interface, binding *rbacv1.RoleBinding, dry dryRun) error {
 	roles := client.RbacV1().Roles(binding.Namespace)
 	role, err := roles.Get(ctx, binding.Name, metav1.GetOptions{})
-	if err == nil && role.Labels[purposeLabel] == purposeGrant {
+	if err == nil && role.Labels[document.PurposeLabel] == document.PurposeGrant {
 		err = roles.Delete(ctx, role.Name, metav1.DeleteOptions{DryRun: dry.option(), Preconditions: &metav1.Preconditions{UID: &role.UID, ResourceVersion: &role.ResourceVersion}})
 	}
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/thief"
 )
 
@@ -121,8 +123,8 @@ func (d *desk) run(line string) (code int, said string) {
 	d.t.Helper()
 	var output lockedBuffer
 	s := newSession(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &output, ErrOut: &output})
-	reader := nodeReader{timeout: d.patience, limit: 1 << 20}
-	s.configz, s.pods, s.summary = reader.configz, reader.pods, reader.summary
+	reader := view.NodeReader{Timeout: d.patience, Limit: 1 << 20}
+	s.configz, s.pods, s.summary = reader.Configz, reader.Pods, reader.Summary
 	s.now = func() time.Time { return noon }
 	s.edit = func(file string) error {
 		text, err := os.ReadFile(file)
@@ -172,7 +174,7 @@ func hostileObjects(t *testing.T) []runtime.Object {
 // honest is a kubelet that answers as kubelets do.
 func honest(t *testing.T) http.HandlerFunc {
 	t.Helper()
-	tree, _, _, err := defaultsOf("v1.36.3")
+	tree, _, _, err := document.Defaults("v1.36.3")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // noteController says before anything is written what becomes of a controller that is there: who loses its rights, and what of it stays.
@@ -40,7 +41,7 @@ func (o installOptions) noteController(ctx context.Context, s *session, objects 
 	}
 	loses = slices.DeleteFunc(loses, func(subject string) bool { return slices.Contains(gets, subject) })
 	if len(loses) > 0 {
-		s.note("The rights of the controller go to %s. These lose them, so a controller that runs as one of them changes nothing afterwards: %s", some(unique(gets), ", "), some(unique(loses), ", "))
+		s.note("The rights of the controller go to %s. These lose them, so a controller that runs as one of them changes nothing afterwards: %s", view.FirstOf(unique(gets), ", "), view.FirstOf(unique(loses), ", "))
 	}
 	if o.controller == external {
 		return noteDeployment(ctx, s, client)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 const leaked = "SEKRET-7f3a"
@@ -12,7 +14,7 @@ const leaked = "SEKRET-7f3a"
 // A mask that somebody has copied from what was printed goes to no node: push names the field.
 func TestPushRefusesAMask(t *testing.T) {
 	for name, row := range map[string]struct{ arguments, want string }{
-		"in a file":      {"-f " + inFile(t, "kubelet.yaml", header+"staticPodURLHeader: {A: [<masked>]}\n"), "is not pushed: staticPodURLHeader.A is masked (<masked>)"},
+		"in a file":      {"-f " + inFile(t, "kubelet.yaml", document.Header+"staticPodURLHeader: {A: [<masked>]}\n"), "is not pushed: staticPodURLHeader.A is masked (<masked>)"},
 		"in a layer":     {"--set staticPodURL=<masked>", "is not pushed: layer x: staticPodURL is masked"},
 		"in an overlay":  {"--overlay -f " + inFile(t, "overlay.yaml", "imageServiceEndpoint: tcp://<masked>@host\n"), "is not pushed: layer x: imageServiceEndpoint is masked"},
 		"another letter": {"-f " + inFile(t, "json.yaml", `{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "staticPodURL": "\u003cmasked>"}`), "staticPodURL is masked"},
@@ -30,7 +32,7 @@ func TestPushRefusesAMask(t *testing.T) {
 
 // A mask in a ConfigMap that somebody has made from what was printed is not assigned.
 func TestAssignRefusesAMask(t *testing.T) {
-	b := newBench(t, knowing(localNode("n1")), configMapOf("printed", header+"staticPodURL: <masked>\n"))
+	b := newBench(t, knowing(localNode("n1")), configMapOf("printed", document.Header+"staticPodURL: <masked>\n"))
 	code, _, stderr := b.run(t, "assign", "n1", "--config", "kubelet-config/printed", "--yes")
 	if code != 1 {
 		t.Errorf("exit code %d", code)

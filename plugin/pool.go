@@ -18,6 +18,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func newPool(s *session) *cobra.Command {
@@ -162,9 +163,9 @@ type draft struct {
 
 // draftOf lays a file over the pool that there is, as server-side apply would: what an undo or a pause has set stays, where the file does not
 // say it.
-func (s *session) draftOf(ctx context.Context, client kubernetes.Interface, pools []pool, wanted *v1alpha1.KubeletPool) (draft, error) {
+func (s *session) draftOf(ctx context.Context, client kubernetes.Interface, pools []view.Pool, wanted *v1alpha1.KubeletPool) (draft, error) {
 	d := draft{wanted: wanted}
-	kept, err := readRevisions(ctx, client, wanted.Name)
+	kept, err := view.ReadRevisions(ctx, client, wanted.Name)
 	if err != nil {
 		return d, err
 	}
@@ -181,11 +182,11 @@ func (s *session) draftOf(ctx context.Context, client kubernetes.Interface, pool
 		w.Pools = append(w.Pools, rollout.ReadPool(p.KubeletPool, nil, time.LoadLocation))
 	}
 	wanted.Spec.Rollout.Pin = nil // what the layers would make is what is asked for
-	read := rollout.ReadPool(wanted, coreOf(kept), time.LoadLocation)
+	read := rollout.ReadPool(wanted, view.CoreRevisions(kept), time.LoadLocation)
 	if err := readLayers(ctx, client, read, w.Layers); err != nil {
 		return d, err
 	}
-	nodes, _, err := listNodes(ctx, client, metav1.ListOptions{})
+	nodes, _, err := view.ListNodes(ctx, client, metav1.ListOptions{})
 	if err != nil {
 		return d, err
 	}
@@ -194,7 +195,7 @@ func (s *session) draftOf(ctx context.Context, client kubernetes.Interface, pool
 	}
 	others := w.Pools
 	if d.is != nil {
-		w.Pools = append(slices.Clone(others), rollout.ReadPool(d.is, coreOf(kept), time.LoadLocation))
+		w.Pools = append(slices.Clone(others), rollout.ReadPool(d.is, view.CoreRevisions(kept), time.LoadLocation))
 		d.now = rollout.Look(w, wanted.Name)
 	}
 	w.Pools = append(slices.Clone(others), read)

@@ -3,20 +3,16 @@ package plugin
 import (
 	"fmt"
 	"io"
-	"strings"
 	"sync"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // printFlags are kubectl's -o for objects that a command made or changed. A format that is none ends the command before it does anything.
@@ -76,20 +72,12 @@ func (s *session) finish() error {
 	case 1:
 		return s.printWhole("json", o.printer, &o.held[0])
 	}
-	return s.printWhole("json", o.printer, listOf(o.held))
+	return s.printWhole("json", o.printer, view.NewList(o.held))
 }
 
 // printWhole prints an object for programs.
 func (s *session) printWhole(format string, printer printers.ResourcePrinter, object runtime.Object) error {
 	return s.writeWhole(format, func(to io.Writer) error { return printer.PrintObj(object, to) })
-}
-
-// listOf is the List of kind v1 that kubectl prints.
-func listOf(items []unstructured.Unstructured) *unstructured.UnstructuredList {
-	return &unstructured.UnstructuredList{
-		Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}},
-		Items:  items,
-	}
 }
 
 // untyped copies an object, with its kind, which clients leave out.
@@ -107,33 +95,4 @@ func untyped(object runtime.Object) (unstructured.Unstructured, error) {
 		copied.SetGroupVersionKind(kinds[0])
 	}
 	return copied, nil
-}
-
-// A table is printed as kubectl's are, with cells that are lines, and short, whoever wrote them.
-type table struct{ writer *tabwriter.Writer }
-
-func newTable(to io.Writer, header ...string) table {
-	t := table{tabwriter.NewWriter(to, 6, 4, 3, ' ', 0)}
-	if len(header) > 0 {
-		t.row(header...)
-	}
-	return t
-}
-
-func (t table) row(cells ...string) {
-	shown := make([]string, len(cells))
-	for i, cell := range cells {
-		shown[i] = shorten(bounded.Cell(cell), maxCell)
-	}
-	_, _ = fmt.Fprintln(t.writer, strings.TrimRight(strings.Join(shown, "\t"), "\t"))
-}
-
-func (t table) flush() error { return t.writer.Flush() }
-
-// age is how long ago something was, as kubectl says it.
-func age(now, then time.Time) string {
-	if then.IsZero() {
-		return "<unknown>"
-	}
-	return duration.HumanDuration(now.Sub(then))
 }

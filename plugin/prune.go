@@ -18,6 +18,8 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func newPrune(s *session) *cobra.Command {
@@ -72,7 +74,7 @@ type waste struct {
 }
 
 func (s *session) findWaste(ctx context.Context, client kubernetes.Interface, minAge time.Duration) (waste, error) {
-	nodes, err := selection{}.nodes(ctx, client)
+	nodes, err := view.Selection{}.Nodes(ctx, client)
 	if err != nil {
 		return waste{}, err
 	}
@@ -80,11 +82,11 @@ func (s *session) findWaste(ctx context.Context, client kubernetes.Interface, mi
 	if s.flags.Namespace != nil {
 		namespace = *s.flags.Namespace
 	}
-	configMaps, err := client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: purposeLabel + "=" + purposeConfiguration})
+	configMaps, err := client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeConfiguration})
 	if err != nil {
 		return waste{}, fmt.Errorf("listing configurations: %w; with -n only one namespace is looked at", err)
 	}
-	bindings, err := client.RbacV1().RoleBindings(namespace).List(ctx, metav1.ListOptions{LabelSelector: purposeLabel + "=" + purposeGrant})
+	bindings, err := client.RbacV1().RoleBindings(namespace).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeGrant})
 	if apierrors.IsForbidden(err) {
 		s.note("What nodes may read is left as it is: %v", err)
 		bindings = &rbacv1.RoleBindingList{}
@@ -93,7 +95,7 @@ func (s *session) findWaste(ctx context.Context, client kubernetes.Interface, mi
 	}
 	u := usageOf(nodes)
 	for _, v := range nodes {
-		entries, err := v.record()
+		entries, err := v.Record()
 		if err != nil { // without a record what rollback needs is not known
 			return waste{}, err
 		}
@@ -107,7 +109,7 @@ func (s *session) findWaste(ctx context.Context, client kubernetes.Interface, mi
 	var w waste
 	for _, c := range configMaps.Items {
 		young := s.now().Sub(c.CreationTimestamp.Time) < minAge
-		if isPushed(&c) && !u.configMaps[c.Namespace+"/"+c.Name] && !young {
+		if document.IsPushed(&c) && !u.configMaps[c.Namespace+"/"+c.Name] && !young {
 			w.configMaps = append(w.configMaps, c)
 		}
 	}
@@ -121,17 +123,17 @@ type usage struct {
 	assigned   map[string]string // of each node, NAMESPACE/NAME
 }
 
-func usageOf(nodes []nodeView) usage {
+func usageOf(nodes []view.Node) usage {
 	u := usage{map[string]bool{}, map[string]string{}}
 	for _, v := range nodes {
-		if r, ok := v.current(); ok && !r.IsLocal() {
+		if r, ok := v.Current(); ok && !r.IsLocal() {
 			u.assigned[v.Name] = r.Namespace + "/" + r.Name
 		}
-		u.use(v.says.Assignment)
+		u.use(v.Says.Assignment)
 		if v.Spec.ConfigSource != nil { // an annotation may stand before it
 			u.use(nodev1.AssignmentOf(v.Spec.ConfigSource).String())
 		}
-		for _, source := range []*corev1.NodeConfigSource{v.says.Config.Assigned, v.says.Config.Active, v.says.Config.LastKnownGood} {
+		for _, source := range []*corev1.NodeConfigSource{v.Says.Config.Assigned, v.Says.Config.Active, v.Says.Config.LastKnownGood} {
 			u.use(nodev1.AssignmentOf(source).String())
 		}
 	}
@@ -148,12 +150,12 @@ func (s *session) useOfPools(ctx context.Context, client kubernetes.Interface, u
 	if len(pools) == 0 {
 		return nil
 	}
-	for _, p := range poolsOf(pools) {
+	for _, p := range view.CorePools(pools) {
 		for _, layer := range p.Refs() {
 			u.configMaps[rollout.Namespace+"/"+layer.Name] = true
 		}
 	}
-	kept, err := readRevisions(ctx, client, "")
+	kept, err := view.ReadRevisions(ctx, client, "")
 	if err != nil {
 		return fmt.Errorf("%w; so which configurations they have layers from is not known (Role %s lets you list them)", err, packaging.PoolViewerRole)
 	}
@@ -194,7 +196,7 @@ func (u usage) staleGrants(bindings []rbacv1.RoleBinding) []rbacv1.RoleBinding {
 // confirmWaste shows what is to go, and asks.
 func (s *session) confirmWaste(w waste) error {
 	for _, c := range w.configMaps {
-		s.note("  ConfigMap %s/%s, %s old", c.Namespace, c.Name, age(s.now(), c.CreationTimestamp.Time))
+		s.note("  ConfigMap %s/%s, %s old", c.Namespace, c.Name, view.Age(s.now(), c.CreationTimestamp.Time))
 	}
 	for _, g := range w.grants {
 		what := "altogether"

@@ -8,11 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 func (b *bench) pushed(t *testing.T, namespace string) []corev1.ConfigMap {
 	t.Helper()
-	list, err := b.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: purposeLabel + "=" + purposeConfiguration})
+	list, err := b.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeConfiguration})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +41,7 @@ func TestPush(t *testing.T) {
 		t.Errorf("stdout is %q", stdout)
 	}
 	contains(t, stderr, `warning: field "maxPodz" is unknown`, "maxPods: 42 (disrupts-pods)\n", "kubectl kubelet assign NODE --config kubelet-config/"+c.Name)
-	if want, _ := hashedName("workers", c.Data, nil); c.Name != want || c.Immutable == nil || !*c.Immutable || c.Annotations[nameAnnotation] != "workers" {
+	if want, _ := document.HashedName("workers", c.Data, nil); c.Name != want || c.Immutable == nil || !*c.Immutable || c.Annotations[document.NameAnnotation] != "workers" {
 		t.Errorf("got %+v, want the name %s, immutable", c, want)
 	}
 	if stdout, _ = b.do(t, "push", "workers", "-f", file); stdout != "configmap/"+c.Name+" unchanged\n" {
@@ -72,7 +74,7 @@ func TestPushFrom(t *testing.T) {
 			if len(made) != 1 {
 				t.Fatalf("%d ConfigMaps in %s, want 1", len(made), test.namespace)
 			}
-			if keys := strings.Join(sortedKeys(payloadOf(&made[0])), ","); keys != test.keys {
+			if keys := strings.Join(document.SortedKeys(document.Payload(&made[0])), ","); keys != test.keys {
 				t.Errorf("keys %s, want %s", keys, test.keys)
 			}
 		})
@@ -87,8 +89,8 @@ func TestPushRefuses(t *testing.T) {
 	}{
 		{"what does not decode", "maxPods: [", []string{"-f", "-"}, "does not decode"},
 		{"another kind", "apiVersion: v1\nkind: ConfigMap\n", []string{"-f", "-"}, "another kind than KubeletConfiguration"},
-		{"a value of another type", header + "maxPods: many\n", []string{"-f", "-"}, "maxPods"},
-		{"an unknown field, strictly", header + "maxPodz: 3\n", []string{"-f", "-", "--strict"}, `"maxPodz" is unknown`},
+		{"a value of another type", document.Header + "maxPods: many\n", []string{"-f", "-"}, "maxPods"},
+		{"an unknown field, strictly", document.Header + "maxPodz: 3\n", []string{"-f", "-", "--strict"}, `"maxPodz" is unknown`},
 		{"bytes", "\xff\xfe", []string{"-f", "-"}, "is no text"},
 		{"a file that is not there", "", []string{"-f", "/nowhere/kubelet.yaml"}, "/nowhere/kubelet.yaml"},
 		{"no file", "", nil, "give fields with --set, a file with -f or --layer, or a node with --edit"},
@@ -96,7 +98,7 @@ func TestPushRefuses(t *testing.T) {
 		{"two files of one key", someConfig, []string{"-f", "-", "-f", "kubelet=/dev/null"}, `two files are key "kubelet"`},
 		{"a key that is none", someConfig, []string{"-f", "a b=-"}, `key "a b"`},
 		{"a dry run that is none", someConfig, []string{"-f", "-", "--dry-run=maybe"}, "none, server or client"},
-		{"too much", header + "#" + strings.Repeat("x", 1<<20) + "\n", []string{"-f", "-"}, "larger than 1 MiB"},
+		{"too much", document.Header + "#" + strings.Repeat("x", 1<<20) + "\n", []string{"-f", "-"}, "larger than 1 MiB"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t)
@@ -112,7 +114,7 @@ func TestPushRefuses(t *testing.T) {
 
 // What stands there already under the name.
 func TestPushOver(t *testing.T) {
-	name, err := hashedName("workers", map[string]string{"kubelet": someConfig}, nil)
+	name, err := document.HashedName("workers", map[string]string{"kubelet": someConfig}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func newReset(s *session) *cobra.Command {
@@ -33,28 +33,20 @@ func newReset(s *session) *cobra.Command {
 }
 
 func (s *session) reset(ctx context.Context, client kubernetes.Interface, o changeOptions) error {
-	views, err := o.chosen.nodes(ctx, client)
+	views, err := o.chosen.Nodes(ctx, client)
 	if err != nil {
 		return err
 	}
 	return s.change(ctx, client, o, []target{{views: views}}, "Reset")
 }
 
-func (s *session) previewReset(views []nodeView) {
+func (s *session) previewReset(views []view.Node) {
 	for _, v := range views {
-		s.note("%s: goes from %s back to its own configuration, which only the node knows", v.Name, v.assignmentText())
+		s.note("%s: goes from %s back to its own configuration, which only the node knows", v.Name, v.AssignmentText())
 	}
 }
 
-// assignmentText is the assignment for people, without a uid.
-func (v nodeView) assignmentText() string {
-	if r, ok := v.current(); ok {
-		return r.Unpinned().String()
-	}
-	return bounded.Line(v.says.Assignment)
-}
-
-func (s *session) resetNode(ctx context.Context, w *writer, v nodeView, o changeOptions, leavers *leavers) error {
+func (s *session) resetNode(ctx context.Context, w *writer, v view.Node, o changeOptions, leavers *leavers) error {
 	after, err := w.write(ctx, v, nodev1.Assignment{}, "")
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func newRetry(s *session) *cobra.Command {
@@ -30,19 +31,19 @@ held against it is forgotten, and its trial begins anew, which restarts the kube
 			if err != nil {
 				return err
 			}
-			views, err := o.chosen.nodes(command.Context(), client)
+			views, err := o.chosen.Nodes(command.Context(), client)
 			if err != nil {
 				return err
 			}
 			if !o.yes && o.dryRun == dryRunNone {
 				for _, v := range views {
-					s.note("%s: tries %s again, and its kubelet restarts for that", v.Name, cmp.Or(bounded.Line(v.says.Assignment), nodev1.Local))
+					s.note("%s: tries %s again, and its kubelet restarts for that", v.Name, cmp.Or(bounded.Line(v.Says.Assignment), nodev1.Local))
 				}
 				if err := s.confirm("Let %s try again?", countNodes(views)); err != nil {
 					return err
 				}
 			}
-			return s.eachNode(command.Context(), views, o.parallel, func(ctx context.Context, v nodeView) error {
+			return s.eachNode(command.Context(), views, o.parallel, func(ctx context.Context, v view.Node) error {
 				return s.retryNode(ctx, client, v, o)
 			})
 		},
@@ -51,24 +52,24 @@ held against it is forgotten, and its trial begins anew, which restarts the kube
 	return command
 }
 
-func (s *session) retryNode(ctx context.Context, client kubernetes.Interface, v nodeView, o changeOptions) error {
-	wanted, ok := v.current()
+func (s *session) retryNode(ctx context.Context, client kubernetes.Interface, v view.Node, o changeOptions) error {
+	wanted, ok := v.Current()
 	switch {
 	case !ok:
-		return fmt.Errorf("node %s: the assignment %q is malformed, and no retry mends that; assign again", v.Name, v.says.Assignment)
+		return fmt.Errorf("node %s: the assignment %q is malformed, and no retry mends that; assign again", v.Name, v.Says.Assignment)
 	case wanted.IsLocal():
 		return fmt.Errorf("node %s: nothing is assigned, so there is nothing to try again", v.Name)
 	}
 	retry := s.now().UTC().Format(time.RFC3339Nano)
 	g := goal{wanted: wanted, good: o.wait.until == "good"}
 	if o.wait.wait && o.dryRun == dryRunNone {
-		configMap, _, err := getConfigMap(ctx, client, wanted)
+		configMap, _, err := view.GetConfigMap(ctx, client, wanted)
 		if err != nil {
 			return fmt.Errorf("node %s: %w", v.Name, err)
 		}
 		g = goalOf(wanted, configMap, g.good)
 	}
-	g.text, g.retry = v.says.Assignment, retry
+	g.text, g.retry = v.Says.Assignment, retry
 	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{nodev1.RetryAnnotation: retry}}}
 	node, err := patchNode(ctx, client, v.Node, patch, o.dryRun)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func newRollback(s *session) *cobra.Command {
@@ -45,7 +47,7 @@ func (s *session) rollback(ctx context.Context, o changeOptions, to string) erro
 	if err != nil {
 		return err
 	}
-	views, err := o.chosen.nodes(ctx, client)
+	views, err := o.chosen.Nodes(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -54,7 +56,7 @@ func (s *session) rollback(ctx context.Context, o changeOptions, to string) erro
 	}
 	// Nodes with the same way back are shown and granted together.
 	var order []nodev1.Assignment
-	groups := map[nodev1.Assignment][]nodeView{}
+	groups := map[nodev1.Assignment][]view.Node{}
 	var left []error
 	for _, v := range views {
 		wanted, err := s.rollbackTarget(v, to)
@@ -87,12 +89,12 @@ func (s *session) rollback(ctx context.Context, o changeOptions, to string) erro
 }
 
 // rollbackTarget is what a node goes back to.
-func (s *session) rollbackTarget(v nodeView, to string) (nodev1.Assignment, error) {
+func (s *session) rollbackTarget(v view.Node, to string) (nodev1.Assignment, error) {
 	revision, err := strconv.Atoi(to)
 	if to != "" && err != nil {
-		return parseReference(to, s.namespace())
+		return document.ParseReference(to, s.namespace())
 	}
-	entries, err := v.record()
+	entries, err := v.Record()
 	if err != nil {
 		return nodev1.Assignment{}, err
 	}
@@ -109,26 +111,26 @@ func (s *session) rollbackTarget(v nodeView, to string) (nodev1.Assignment, erro
 	if !found.Time.IsZero() {
 		when = "of " + found.Time.Format(time.RFC3339)
 	}
-	s.note("%s: back to revision %d, %s: %s", v.Name, revision, when, found.short())
+	s.note("%s: back to revision %d, %s: %s", v.Name, revision, when, found.Short())
 	r, _ := nodev1.ParseAssignment(found.Source) // decodeRecord keeps no other
 	return r, nil
 }
 
 // previous is the revision of the newest entry that is another than what is assigned, and was good. Where none is known to have been,
 // it is the newest that was not found bad since.
-func previous(v nodeView, entries []entry) (int, error) {
+func previous(v view.Node, entries []view.Entry) (int, error) {
 	var bad []string
-	if now, ok := v.current(); ok {
+	if now, ok := v.Current(); ok {
 		bad = append(bad, now.String())
 	}
 	unproven := 0
 	for i := len(entries) - 1; i >= 0; i-- {
 		e := entries[i]
 		switch {
-		case slices.ContainsFunc(bad, func(source string) bool { return sameSource(source, e.Source) }):
-		case slices.Contains(badOutcomes, e.Outcome):
+		case slices.ContainsFunc(bad, func(source string) bool { return view.SameSource(source, e.Source) }):
+		case slices.Contains(view.BadOutcomes, e.Outcome):
 			bad = append(bad, e.Source)
-		case slices.Contains(goodOutcomes, e.Outcome) || v.lastKnownGoodIs(e.Source):
+		case slices.Contains(view.GoodOutcomes, e.Outcome) || v.LastKnownGoodIs(e.Source):
 			return i + 1, nil
 		case unproven == 0:
 			unproven = i + 1

@@ -7,6 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func newRollout(s *session) *cobra.Command {
@@ -31,6 +35,21 @@ maxUnavailable. Each of them can be done with kubectl patch kpool, too.`,
 	return command
 }
 
+// A poolRollout is a pool, and how its revision reaches its nodes.
+type poolRollout struct{ view.Pool }
+
+// openPool connects, and reads a pool.
+func (s *session) openPool(ctx context.Context, name string) (client kubernetes.Interface, pools dynamic.ResourceInterface, p poolRollout, err error) {
+	if client, err = s.connect(); err != nil {
+		return nil, nil, p, err
+	}
+	if pools, err = s.poolClient(); err != nil {
+		return nil, nil, p, err
+	}
+	p.Pool, err = view.GetPool(ctx, pools, name)
+	return client, pools, p, err
+}
+
 // poolOptions are the flags of the commands that change a pool.
 type poolOptions struct {
 	dryRun dryRun
@@ -49,13 +68,13 @@ func (s *session) steering(command *cobra.Command, run func(ctx context.Context,
 }
 
 // steer patches a pool, and prints what was done.
-func (s *session) steer(ctx context.Context, name, did string, o poolOptions, change func(pool, notes) (map[string]any, error)) error {
+func (s *session) steer(ctx context.Context, name, did string, o poolOptions, change func(poolRollout, notes) (map[string]any, error)) error {
 	pools, err := s.poolClient()
 	if err != nil {
 		return err
 	}
 	var said []string
-	after, err := patchPool(ctx, pools, name, o.dryRun, func(p pool) (map[string]any, error) {
+	after, err := patchPool(ctx, pools, name, o.dryRun, func(p poolRollout) (map[string]any, error) {
 		said = nil // of a version that was changed meanwhile
 		return change(p, func(format string, values ...any) { said = append(said, fmt.Sprintf(format, values...)) })
 	})
@@ -68,14 +87,14 @@ func (s *session) steer(ctx context.Context, name, did string, o poolOptions, ch
 	for _, words := range said {
 		s.note("%s", words)
 	}
-	return s.printObject(o.print, o.dryRun.did(did), after.object)
+	return s.printObject(o.print, o.dryRun.did(did), after.Object)
 }
 
 // notes takes what a person is told when the change is made.
 type notes func(format string, values ...any)
 
 // managers warns of who else sets the field: what a GitOps tool states it sets back.
-func (n notes) managers(p pool, field string) {
+func (n notes) managers(p poolRollout, field string) {
 	for _, manager := range p.otherManagers(field) {
 		n("warning: %s has set spec.rollout.%s, too, and may set it back; leave paused, pin and retry out of what it applies", manager, field)
 	}
@@ -99,7 +118,7 @@ func newRolloutPause(s *session) *cobra.Command {
 nodes still get the one that was completed last.`,
 		Example: "  kubectl kubelet rollout pause workers",
 	}, func(ctx context.Context, name string, o poolOptions) error {
-		return s.steer(ctx, name, "paused", o, func(p pool, say notes) (map[string]any, error) { return setPaused(p, say, true) })
+		return s.steer(ctx, name, "paused", o, func(p poolRollout, say notes) (map[string]any, error) { return setPaused(p, say, true) })
 	})
 }
 
@@ -111,11 +130,11 @@ func newRolloutResume(s *session) *cobra.Command {
 its layers again.`,
 		Example: "  kubectl kubelet rollout resume workers",
 	}, func(ctx context.Context, name string, o poolOptions) error {
-		return s.steer(ctx, name, "resumed", o, func(p pool, say notes) (map[string]any, error) { return setPaused(p, say, false) })
+		return s.steer(ctx, name, "resumed", o, func(p poolRollout, say notes) (map[string]any, error) { return setPaused(p, say, false) })
 	})
 }
 
-func setPaused(p pool, say notes, paused bool) (map[string]any, error) {
+func setPaused(p poolRollout, say notes, paused bool) (map[string]any, error) {
 	if p.Spec.Rollout.Paused == paused {
 		return nil, nothingToDo("pool %s is %s", p.Name, map[bool]string{true: "paused already", false: "not paused"}[paused])
 	}
@@ -131,7 +150,7 @@ func newRolloutUnpin(s *session) *cobra.Command {
 undone is rolled out again, by waves, unless it was stopped.`,
 		Example: "  kubectl kubelet rollout unpin workers",
 	}, func(ctx context.Context, name string, o poolOptions) error {
-		return s.steer(ctx, name, "unpinned", o, func(p pool, say notes) (map[string]any, error) {
+		return s.steer(ctx, name, "unpinned", o, func(p poolRollout, say notes) (map[string]any, error) {
 			if p.Spec.Rollout.Pin == nil {
 				return nil, nothingToDo("pool %s is not pinned, it follows its layers", p.Name)
 			}

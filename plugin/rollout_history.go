@@ -22,6 +22,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func newRolloutHistory(s *session) *cobra.Command {
@@ -53,12 +54,12 @@ func (s *session) rolloutHistory(ctx context.Context, name string, number int64,
 	if err != nil {
 		return err
 	}
-	kept, err := readRevisions(ctx, client, p.Name)
+	kept, err := view.ReadRevisions(ctx, client, p.Name)
 	if err != nil {
 		return err
 	}
 	if number > 0 {
-		i := slices.IndexFunc(kept, func(r revision) bool { return r.Number == number })
+		i := slices.IndexFunc(kept, func(r view.Revision) bool { return r.Number == number })
 		if i < 0 {
 			return fmt.Errorf("pool %s has no revision %d; see kubectl kubelet rollout history %s", p.Name, number, p.Name)
 		}
@@ -76,24 +77,24 @@ func (s *session) rolloutHistory(ctx context.Context, name string, number int64,
 	return s.writeRevisions(p, kept)
 }
 
-func (s *session) writeRevisions(p pool, kept []revision) error {
-	t := newTable(s.Out, "REVISION", "AGE", "RESULT", "PROVEN", "CHANGE", "NOTE")
+func (s *session) writeRevisions(p poolRollout, kept []view.Revision) error {
+	t := view.NewTable(s.Out, "REVISION", "AGE", "RESULT", "PROVEN", "CHANGE", "NOTE")
 	var before *rollout.Revision
 	for i := range kept {
 		r := &kept[i]
 		result, proven := p.resultOf(r)
 		change := "not what it was"
 		if !r.Tampered {
-			change = changeText(before, &r.Revision, 3)
+			change = view.ChangeText(before, &r.Revision, 3)
 			before = &r.Revision
 		}
-		t.row(strconv.FormatInt(r.Number, 10), age(s.now(), r.made), result, proven, cmp.Or(change, "none"), p.noteOn(r))
+		t.Row(strconv.FormatInt(r.Number, 10), view.Age(s.now(), r.Made), result, proven, cmp.Or(change, "none"), p.noteOn(r))
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 // resultOf is what became of a revision, as far as the status remembers.
-func (p pool) resultOf(r *revision) (result, proven string) {
+func (p poolRollout) resultOf(r *view.Revision) (result, proven string) {
 	for _, known := range p.Status.Revisions {
 		if known.Hash == r.Hash && known.Revision == r.Number {
 			return cmp.Or(string(known.Result), "<unknown>"), strconv.Itoa(int(known.Proven))
@@ -103,7 +104,7 @@ func (p pool) resultOf(r *revision) (result, proven string) {
 }
 
 // noteOn says what a revision is to its pool now, and why people made it.
-func (p pool) noteOn(r *revision) string {
+func (p poolRollout) noteOn(r *view.Revision) string {
 	var words []string
 	is := func(name v1alpha1.RevisionName) bool { return name.Revision == r.Number && name.Hash == r.Hash }
 	if t := p.Status.Target; t != nil && is(t.RevisionName) {
@@ -119,29 +120,29 @@ func (p pool) noteOn(r *revision) string {
 	if len(words) > 0 {
 		notes = append(notes, strings.Join(words, ", "))
 	}
-	if stop := p.stopOf(r.Hash); stop != nil {
-		notes = append(notes, fmt.Sprintf("stopped in attempt %d: %s", stop.Attempt, shorten(stopText(*stop), 160)))
+	if stop := p.StopOf(r.Hash); stop != nil {
+		notes = append(notes, fmt.Sprintf("stopped in attempt %d: %s", stop.Attempt, view.Shorten(view.StopText(*stop), 160)))
 	}
 	if r.Cause != "" {
-		notes = append(notes, shorten(bounded.Line(r.Cause), 80))
+		notes = append(notes, view.Shorten(bounded.Line(r.Cause), 80))
 	}
 	return strings.Join(notes, "; ")
 }
 
 // describeRevision shows a revision whole.
-func (s *session) describeRevision(p pool, r revision) error {
+func (s *session) describeRevision(p poolRollout, r view.Revision) error {
 	if r.Tampered {
 		return fmt.Errorf("pool %s: what is kept of revision %d is not what it was", p.Name, r.Number)
 	}
-	t := newTable(s.Out)
+	t := view.NewTable(s.Out)
 	result, _ := p.resultOf(&r)
-	t.row("Pool:", p.Name)
-	t.row("Revision:", strconv.FormatInt(r.Number, 10), p.noteOn(&r))
-	t.row("Hash:", r.Hash)
-	t.row("Made:", age(s.now(), r.made)+" ago")
-	t.row("Result:", result)
-	t.row("Base:", string(r.Base))
-	if err := t.flush(); err != nil {
+	t.Row("Pool:", p.Name)
+	t.Row("Revision:", strconv.FormatInt(r.Number, 10), p.noteOn(&r))
+	t.Row("Hash:", r.Hash)
+	t.Row("Made:", view.Age(s.now(), r.Made)+" ago")
+	t.Row("Result:", result)
+	t.Row("Base:", string(r.Base))
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	for _, layer := range r.Layers {
@@ -156,7 +157,7 @@ func (s *session) describeRevision(p pool, r revision) error {
 		_, _ = fmt.Fprintf(s.Out, "Layer %s (%s)%s:\n", layer.Name, bounded.Line(layer.From), of)
 		for line := range strings.Lines(string(text)) {
 			words := strings.TrimLeft(line, " ")
-			_, _ = fmt.Fprintln(s.Out, "  "+strings.Repeat(" ", len(line)-len(words))+shorten(bounded.Line(words), maxCell))
+			_, _ = fmt.Fprintln(s.Out, "  "+strings.Repeat(" ", len(line)-len(words))+view.Shorten(bounded.Line(words), view.MaxCell))
 		}
 	}
 	return nil
@@ -175,7 +176,7 @@ func maskedPatch(patch []byte) []byte {
 }
 
 // printRevisions prints them in the form of a Kubernetes object, kind KubeletPoolRevisions.
-func (s *session) printRevisions(p pool, kept []revision, print *genericclioptions.PrintFlags) error {
+func (s *session) printRevisions(p poolRollout, kept []view.Revision, print *genericclioptions.PrintFlags) error {
 	printer, err := print.ToPrinter()
 	if err != nil {
 		return err
@@ -185,8 +186,8 @@ func (s *session) printRevisions(p pool, kept []revision, print *genericclioptio
 		r := &kept[i]
 		result, _ := p.resultOf(r)
 		printed := map[string]any{"revision": r.Number, "hash": r.Hash, "result": result, "base": string(r.Base), "tampered": r.Tampered}
-		if !r.made.IsZero() {
-			printed["time"] = r.made.UTC().Format(time.RFC3339)
+		if !r.Made.IsZero() {
+			printed["time"] = r.Made.UTC().Format(time.RFC3339)
 		}
 		if r.Cause != "" {
 			printed["cause"] = r.Cause
@@ -202,13 +203,4 @@ func (s *session) printRevisions(p pool, kept []revision, print *genericclioptio
 	return s.printWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
 		"apiVersion": "kubelet-supervisor.io/v1", "kind": "KubeletPoolRevisions", "metadata": map[string]any{"name": p.Name}, "revisions": list,
 	})})
-}
-
-// poolsOf are the pools as the core reads them, without their revisions.
-func poolsOf(pools []pool) []rollout.Pool {
-	var read []rollout.Pool
-	for _, p := range pools {
-		read = append(read, rollout.ReadPool(p.KubeletPool, nil, time.LoadLocation))
-	}
-	return read
 }

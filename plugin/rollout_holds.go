@@ -20,11 +20,12 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // warnOfHolds says what lets no node of a pool go back: a pause, a maxUnavailable of 0, and budgets that allow nothing. Who may not read budgets may
 // still change the pool.
-func (s *session) warnOfHolds(ctx context.Context, client kubernetes.Interface, p pool) {
+func (s *session) warnOfHolds(ctx context.Context, client kubernetes.Interface, p poolRollout) {
 	if p.Spec.Rollout.Paused {
 		s.note("warning: pool %s is paused, so nothing moves; kubectl kubelet rollout resume %s", p.Name, p.Name)
 	}
@@ -49,7 +50,7 @@ func (s *session) warnOfHolds(ctx context.Context, client kubernetes.Interface, 
 		case err != nil:
 			s.note("warning: %s, so the nodes that it takes do not go back; whether the pool has such nodes was not looked at: %s", b.why, bounded.Line(err.Error()))
 		case len(names) > 0:
-			s.note("warning: %s, so these nodes of the pool do not go back: %s; kubectl edit kbudget %s", b.why, some(names, ", "), b.name)
+			s.note("warning: %s, so these nodes of the pool do not go back: %s; kubectl edit kbudget %s", b.why, view.FirstOf(names, ", "), b.name)
 		}
 	}
 }
@@ -117,12 +118,12 @@ func whyHolds(b *v1alpha1.KubeletRolloutBudget) string {
 }
 
 // membersOf are the nodes of a pool. Another pool may own some of those that its selector takes.
-func membersOf(ctx context.Context, client kubernetes.Interface, api dynamic.Interface, p pool, now time.Time) (members []*rollout.Node, err error) {
+func membersOf(ctx context.Context, client kubernetes.Interface, api dynamic.Interface, p poolRollout, now time.Time) (members []*rollout.Node, err error) {
 	w := rollout.World{Now: now}
 	if w.Pools, err = allPools(ctx, api.Resource(v1alpha1.GroupVersion().WithResource("kubeletpools")), p, nil); err != nil {
 		return nil, err
 	}
-	nodes, _, err := listNodes(ctx, client, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&p.Spec.Selector)})
+	nodes, _, err := view.ListNodes(ctx, client, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&p.Spec.Selector)})
 	if err != nil {
 		return nil, err
 	}

@@ -15,10 +15,8 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
-
-// noPool is the value of the pool label that keeps a node out of all pools.
-const noPool = "none"
 
 func newRolloutAdopt(s *session) *cobra.Command {
 	return s.handing(&cobra.Command{
@@ -43,7 +41,7 @@ kubectl kubelet rollout adopt gives it back.`,
 }
 
 // A handover says by what patch a node changes hands.
-type handover func(pools []pool, v nodeView, say notes) (map[string]any, error)
+type handover func(pools []view.Pool, v view.Node, say notes) (map[string]any, error)
 
 // handing makes a command that changes to whom nodes belong.
 func (s *session) handing(command *cobra.Command, did string, how handover) *cobra.Command {
@@ -51,7 +49,7 @@ func (s *session) handing(command *cobra.Command, did string, how handover) *cob
 	command.Args = cobra.MinimumNArgs(1)
 	command.ValidArgsFunction = s.completeNodes
 	command.RunE = func(command *cobra.Command, arguments []string) error {
-		o.chosen.names = arguments
+		o.chosen.Names = arguments
 		return s.handOver(command.Context(), o, did, how)
 	}
 	o.dryRun.addFlag(command.Flags())
@@ -64,7 +62,7 @@ func (s *session) handOver(ctx context.Context, o changeOptions, did string, how
 	if err != nil {
 		return err
 	}
-	views, err := o.chosen.nodes(ctx, client)
+	views, err := o.chosen.Nodes(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -72,13 +70,13 @@ func (s *session) handOver(ctx context.Context, o changeOptions, did string, how
 	if err != nil {
 		return err
 	}
-	return s.eachNode(ctx, views, 1, func(ctx context.Context, v nodeView) error {
+	return s.eachNode(ctx, views, 1, func(ctx context.Context, v view.Node) error {
 		return s.handOverNode(ctx, client, v, pools, o, did, how)
 	})
 }
 
 // handOverNode patches exactly the Node that was looked at; one that has changed meanwhile is looked at anew.
-func (s *session) handOverNode(ctx context.Context, client kubernetes.Interface, v nodeView, pools []pool, o changeOptions, did string, how handover) error {
+func (s *session) handOverNode(ctx context.Context, client kubernetes.Interface, v view.Node, pools []view.Pool, o changeOptions, did string, how handover) error {
 	var said []string
 	after := v.Node
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -93,7 +91,7 @@ func (s *session) handOverNode(ctx context.Context, client kubernetes.Interface,
 		}
 		after, err = patchNode(ctx, client, v.Node, patch, o.dryRun)
 		if apierrors.IsConflict(err) {
-			if now, failed := getNode(ctx, client, v.Name); failed == nil {
+			if now, failed := view.GetNode(ctx, client, v.Name); failed == nil {
 				v = now
 			}
 		}
@@ -113,9 +111,9 @@ func (s *session) handOverNode(ctx context.Context, client kubernetes.Interface,
 
 // adoption writes the mark of the pool that selects the node, with the assignment that the node has: so nothing changes at once. An older
 // retry goes, or a verdict on what a person assigned would be taken for one on a revision.
-func (s *session) adoption(pools []pool, v nodeView, say notes) (map[string]any, error) {
+func (s *session) adoption(pools []view.Pool, v view.Node, say notes) (map[string]any, error) {
 	node := rollout.ReadNode(v.Node)
-	owners := rollout.Owners(poolsOf(pools), withoutLabel(&node, rollout.PoolLabel))
+	owners := rollout.Owners(view.CorePools(pools), withoutLabel(&node, rollout.PoolLabel))
 	switch {
 	case len(owners) == 0 && len(pools) == 0:
 		return nil, errors.New("there is no pool")
@@ -124,27 +122,27 @@ func (s *session) adoption(pools []pool, v nodeView, say notes) (map[string]any,
 	case len(owners) > 1:
 		return nil, fmt.Errorf("the pools %s select it with the same priority; change one of their priorities or selectors", strings.Join(owners, ", "))
 	}
-	p := poolNamed(pools, owners[0])
+	p := view.PoolNamed(pools, owners[0])
 	mark := rollout.Mark{Pool: p.Name, Assignment: cmp.Or(node.Source, rollout.Unassigned), Attempt: 1}
-	if _, wellFormed := v.current(); !wellFormed {
-		return nil, fmt.Errorf("its assignment %q is malformed; kubectl kubelet reset %s, and adopt it then", v.says.Assignment, v.Name)
+	if _, wellFormed := v.Current(); !wellFormed {
+		return nil, fmt.Errorf("its assignment %q is malformed; kubectl kubelet reset %s, and adopt it then", v.Says.Assignment, v.Name)
 	}
-	released := v.heldOut()
-	if !released && v.memberOf() == p.Name {
+	released := v.HeldOut()
+	if !released && v.MemberOf() == p.Name {
 		return nil, nothingToDo("node %s is in the hands of pool %s already", v.Name, p.Name)
 	}
 	metadata := map[string]any{}
 	if released {
 		metadata["labels"] = map[string]any{rollout.PoolLabel: nil}
 	}
-	if v.memberOf() != p.Name {
+	if v.MemberOf() != p.Name {
 		metadata["annotations"] = map[string]any{rollout.MarkAnnotation: mark.String(), nodev1.RetryAnnotation: nil}
 	}
 	target := "its revision"
 	if t := p.Status.Target; t != nil {
 		target = t.Text()
 	}
-	say("%s: pool %s moves it from %s to %s when its turn comes", v.Name, p.Name, bounded.Line(cmp.Or(v.says.Assignment, nodev1.Local)), target)
+	say("%s: pool %s moves it from %s to %s when its turn comes", v.Name, p.Name, bounded.Line(cmp.Or(v.Says.Assignment, nodev1.Local)), target)
 	if node.Labels[rollout.RolloutLabel] == "hold" {
 		say("warning: %s has the label %s=hold, and is not moved while it has", v.Name, rollout.RolloutLabel)
 	}
@@ -152,17 +150,17 @@ func (s *session) adoption(pools []pool, v nodeView, say notes) (map[string]any,
 }
 
 // releasing leaves the mark as it is: it is what tells of a node that fails, and is taken away, which revision that was.
-func (s *session) releasing(pools []pool, v nodeView, say notes) (map[string]any, error) {
-	if v.heldOut() {
+func (s *session) releasing(pools []view.Pool, v view.Node, say notes) (map[string]any, error) {
+	if v.HeldOut() {
 		return nil, nothingToDo("node %s is in no pool already", v.Name)
 	}
 	node := rollout.ReadNode(v.Node)
 	of := "No pool selects it now, and none will"
-	if owners := rollout.Owners(poolsOf(pools), &node); len(owners) > 0 {
+	if owners := rollout.Owners(view.CorePools(pools), &node); len(owners) > 0 {
 		of = "no longer in pool " + strings.Join(owners, ", ")
 	}
-	say("%s: %s; it keeps what it is assigned, %s", v.Name, of, bounded.Line(cmp.Or(v.says.Assignment, nodev1.Local)))
-	return map[string]any{"metadata": map[string]any{"labels": map[string]any{rollout.PoolLabel: noPool}}}, nil
+	say("%s: %s; it keeps what it is assigned, %s", v.Name, of, bounded.Line(cmp.Or(v.Says.Assignment, nodev1.Local)))
+	return map[string]any{"metadata": map[string]any{"labels": map[string]any{rollout.PoolLabel: view.NoPool}}}, nil
 }
 
 func withoutLabel(n *rollout.Node, key string) *rollout.Node {
@@ -174,13 +172,4 @@ func withoutLabel(n *rollout.Node, key string) *rollout.Node {
 		}
 	}
 	return &without
-}
-
-func poolNamed(pools []pool, name string) pool {
-	for _, p := range pools {
-		if p.Name == name {
-			return p
-		}
-	}
-	return pool{}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func newRolloutRetry(s *session) *cobra.Command {
@@ -17,10 +19,10 @@ was stopped is not assigned again otherwise, not even when the same content is a
 revision already is restarted.`,
 		Example: "  kubectl kubelet rollout retry workers",
 	}, func(ctx context.Context, name string, o poolOptions) error {
-		return s.steer(ctx, name, "retried", o, func(p pool, say notes) (map[string]any, error) {
+		return s.steer(ctx, name, "retried", o, func(p poolRollout, say notes) (map[string]any, error) {
 			if t := p.Status.Target; t != nil {
-				if stop := p.stopped(); stop != nil {
-					say("%s: tries %s again, which was stopped: %s", p.Name, t.Text(), stopText(*stop))
+				if stop := p.Stopped(); stop != nil {
+					say("%s: tries %s again, which was stopped: %s", p.Name, t.Text(), view.StopText(*stop))
 				} else {
 					say("%s: %s is not stopped; it goes through its waves again", p.Name, t.Text())
 				}
@@ -35,7 +37,7 @@ revision already is restarted.`,
 }
 
 // freshWord is one that the pool has not heard: the time.
-func (s *session) freshWord(p pool) string {
+func (s *session) freshWord(p poolRollout) string {
 	word := s.now().UTC().Format("20060102T150405.000Z")
 	fresh := word
 	for i := 2; fresh == p.Spec.Rollout.Retry || slices.Contains(p.Status.Retries, fresh); i++ {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
@@ -19,6 +18,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // poolInterval is the time between two looks at a pool. The controller writes its status once a second at most.
@@ -66,7 +66,7 @@ func (s *session) rolloutStatus(ctx context.Context, name string, o rolloutStatu
 		return err
 	}
 	if *o.print.OutputFormat != "" {
-		return s.printObject(o.print, "", p.object)
+		return s.printObject(o.print, "", p.Object)
 	}
 	f := &follower{session: s, client: client, pools: pools, options: o}
 	switch done, err := f.tell(ctx, p); {
@@ -79,9 +79,9 @@ func (s *session) rolloutStatus(ctx context.Context, name string, o rolloutStatu
 }
 
 // overdue: nothing has moved for longer than the pool's progressDeadline.
-func (p pool) overdue() error {
-	c := p.condition(v1alpha1.ConditionProgressing)
-	if c == nil || c.Reason != rollout.ReasonDeadlineExceeded || !p.observed() {
+func (p poolRollout) overdue() error {
+	c := p.Condition(v1alpha1.ConditionProgressing)
+	if c == nil || c.Reason != rollout.ReasonDeadlineExceeded || !p.Observed() {
 		return nil
 	}
 	return fmt.Errorf("pool %s: %s", p.Name, bounded.Line(c.Message))
@@ -99,8 +99,8 @@ type follower struct {
 	pools   dynamic.ResourceInterface
 	options rolloutStatusOptions
 
-	stage, said string // what was told last
-	last        pool   // as it was seen last
+	stage, said string      // what was told last
+	last        poolRollout // as it was seen last
 }
 
 // follow looks at the pool until its rollout has ended. What the API server cannot tell now it may tell later.
@@ -119,7 +119,7 @@ func (f *follower) follow(ctx context.Context, name string) error {
 			return f.ended(ctx, name, failure)
 		case <-ticker.C:
 		}
-		p, err := getPool(ctx, f.pools, name)
+		p, err := view.GetPool(ctx, f.pools, name)
 		switch {
 		case err != nil && ctx.Err() != nil: // it was this watching that ended the request
 			continue
@@ -130,7 +130,7 @@ func (f *follower) follow(ctx context.Context, name string) error {
 			continue
 		}
 		failure = nil
-		if done, err := f.tell(ctx, p); done {
+		if done, err := f.tell(ctx, poolRollout{p}); done {
 			return err
 		}
 	}
@@ -164,13 +164,13 @@ func (f *follower) ended(ctx context.Context, name string, failure error) error 
 const lastLook = 5 * time.Second
 
 // tell tells what is new: the whole story where another stage was reached, else one line. It tells whether the rollout has ended.
-func (f *follower) tell(ctx context.Context, p pool) (done bool, err error) {
+func (f *follower) tell(ctx context.Context, p poolRollout) (done bool, err error) {
 	f.last = p
 	done, err = p.verdict(f.options.revision)
 	if err != nil {
 		return true, err
 	}
-	if stop := p.stopped(); stop != nil && p.observed() {
+	if stop := p.Stopped(); stop != nil && p.Observed() {
 		return true, f.lookAt(ctx, p).stopError(*stop)
 	}
 	if done {
@@ -189,7 +189,7 @@ func (f *follower) tell(ctx context.Context, p pool) (done bool, err error) {
 
 // moves: the revision is completed, and nodes that became members after that are on their way to it. Who is late and cannot be moved now, for it is
 // NotReady or cordoned, is not waited for; nor is anybody who must not be seen.
-func (f *follower) moves(ctx context.Context, p pool) bool {
+func (f *follower) moves(ctx context.Context, p poolRollout) bool {
 	n := p.Status.Nodes
 	if n.Applying+n.OnTrial+n.Joining > 0 {
 		return true
@@ -203,14 +203,14 @@ func (f *follower) moves(ctx context.Context, p pool) bool {
 	})
 }
 
-func (f *follower) lookAt(ctx context.Context, p pool) poolStory {
+func (f *follower) lookAt(ctx context.Context, p poolRollout) poolStory {
 	return f.storyOf(ctx, f.client, f.pools, p)
 }
 
 // verdict tells whether there is nothing to wait for any more. The error is for what no waiting mends.
-func (p pool) verdict(wanted int64) (done bool, err error) {
-	ready := p.condition(v1alpha1.ConditionReady)
-	if !p.observed() || ready == nil {
+func (p poolRollout) verdict(wanted int64) (done bool, err error) {
+	ready := p.Condition(v1alpha1.ConditionReady)
+	if !p.Observed() || ready == nil {
 		return false, nil
 	}
 	if ready.Reason == rollout.ReasonInvalidSpec {
@@ -222,20 +222,13 @@ func (p pool) verdict(wanted int64) (done bool, err error) {
 	return ready.Status == metav1.ConditionTrue, nil
 }
 
-// observed: the controller has seen the pool as it is, so that its status is about that.
-func (p pool) observed() bool { return p.Status.ObservedGeneration == p.Generation }
-
-func (p pool) condition(kind string) *metav1.Condition {
-	return meta.FindStatusCondition(p.Status.Conditions, kind)
-}
-
 // stage changes where the whole story is worth to be told again.
-func (p pool) stage() string {
-	words := []string{fmt.Sprint(p.Status.Target), fmt.Sprint(p.Spec.Rollout.Pin != nil, p.Spec.Rollout.Paused, p.observed())}
+func (p poolRollout) stage() string {
+	words := []string{fmt.Sprint(p.Status.Target), fmt.Sprint(p.Spec.Rollout.Pin != nil, p.Spec.Rollout.Paused, p.Observed())}
 	if w := p.Status.Wave; w != nil {
 		words = append(words, fmt.Sprint(w.Number))
 	}
-	if ready := p.condition(v1alpha1.ConditionReady); ready != nil {
+	if ready := p.Condition(v1alpha1.ConditionReady); ready != nil {
 		words = append(words, ready.Reason)
 	}
 	return strings.Join(words, " ")

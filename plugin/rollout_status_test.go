@@ -19,6 +19,7 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // rolling is a pool in its second wave, with a node of every kind.
@@ -42,9 +43,9 @@ func rolling(t *testing.T) (*fakePool, []*corev1.Node) {
 	held.Labels[rollout.RolloutLabel] = "hold"
 	byHand := p.member("n9", 1, "Active")
 	byHand.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/own/kubelet"
-	byHand.Annotations[recordAnnotation] = `[{"source": "kubelet-config/own/kubelet", "by": "admin"}]`
+	byHand.Annotations[view.RecordAnnotation] = `[{"source": "kubelet-config/own/kubelet", "by": "admin"}]`
 	released := p.member("other", 1, "Active")
-	released.Labels[rollout.PoolLabel] = noPool
+	released.Labels[rollout.PoolLabel] = view.NoPool
 	return p, []*corev1.Node{canary, trial, second, applies, arm, away, cordoned, held, byHand, newNode("n10"), released}
 }
 

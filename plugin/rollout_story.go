@@ -18,37 +18,35 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
-
-// mostNames is how many nodes are named of each kind; the rest is counted.
-const mostNames = 6
 
 // A poolStory is a pool with its nodes and revisions. How many there are of each kind the pool's status says; which ones those are is
 // seen on the Nodes, by the rules of the controller itself.
 type poolStory struct {
-	pool
+	poolRollout
 	now    time.Time
 	view   rollout.View
-	kept   []revision
-	nodes  map[string]nodeView
+	kept   []view.Revision
+	nodes  map[string]view.Node
 	unseen error // why nodes or revisions cannot be read
 }
 
-func (s *session) storyOf(ctx context.Context, client kubernetes.Interface, pools dynamic.ResourceInterface, p pool) poolStory {
-	story := poolStory{pool: p, now: s.now(), nodes: map[string]nodeView{}}
-	if story.kept, story.unseen = readRevisions(ctx, client, p.Name); story.unseen != nil {
+func (s *session) storyOf(ctx context.Context, client kubernetes.Interface, pools dynamic.ResourceInterface, p poolRollout) poolStory {
+	story := poolStory{poolRollout: p, now: s.now(), nodes: map[string]view.Node{}}
+	if story.kept, story.unseen = view.ReadRevisions(ctx, client, p.Name); story.unseen != nil {
 		return story
 	}
 	w := rollout.World{Now: story.now}
 	if w.Pools, story.unseen = allPools(ctx, pools, p, story.kept); story.unseen != nil {
 		return story
 	}
-	list, _, err := listNodes(ctx, client, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&p.Spec.Selector)})
+	list, _, err := view.ListNodes(ctx, client, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&p.Spec.Selector)})
 	if story.unseen = err; err != nil {
 		return story
 	}
 	for i := range list {
-		story.nodes[list[i].Name] = viewOf(&list[i])
+		story.nodes[list[i].Name] = view.NodeOf(&list[i])
 		w.Nodes = append(w.Nodes, rollout.ReadNode(&list[i]))
 	}
 	story.view = rollout.Look(w, p.Name)
@@ -56,14 +54,14 @@ func (s *session) storyOf(ctx context.Context, client kubernetes.Interface, pool
 }
 
 // allPools are the pools as the core reads them: another one may own some of the nodes.
-func allPools(ctx context.Context, api dynamic.ResourceInterface, p pool, kept []revision) ([]rollout.Pool, error) {
-	read := []rollout.Pool{rollout.ReadPool(p.KubeletPool, coreOf(kept), time.LoadLocation)}
+func allPools(ctx context.Context, api dynamic.ResourceInterface, p poolRollout, kept []view.Revision) ([]rollout.Pool, error) {
+	read := []rollout.Pool{rollout.ReadPool(p.KubeletPool, view.CoreRevisions(kept), time.LoadLocation)}
 	list, err := api.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("listing pools: %w", err)
 	}
 	for i := range list.Items {
-		other, err := poolOf(&list.Items[i])
+		other, err := view.PoolOf(&list.Items[i])
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +89,7 @@ func (p poolStory) write(to io.Writer) {
 }
 
 func (p poolStory) headline() string {
-	ready := p.condition(v1alpha1.ConditionReady)
+	ready := p.Condition(v1alpha1.ConditionReady)
 	t := p.Status.Target
 	switch {
 	case t == nil && ready == nil:
@@ -104,9 +102,9 @@ func (p poolStory) headline() string {
 		words += " (" + change + ")"
 	}
 	switch w := p.Status.Wave; {
-	case !p.observed():
+	case !p.Observed():
 		words += ", and a change of the pool that the controller has not seen yet"
-	case p.stopped() != nil:
+	case p.Stopped() != nil:
 		words += fmt.Sprintf(", stopped, attempt %d", t.Attempt)
 	case ready != nil && ready.Reason != rollout.ReasonCompleted && ready.Reason != rollout.ReasonRolling:
 		words += ", " + bounded.Line(ready.Reason+": "+ready.Message)
@@ -129,7 +127,7 @@ func (p poolStory) changeOfTarget() string {
 	if s := p.Status.Stable; s != nil && s.Hash != t.Hash {
 		from = p.keptAs(*s)
 	}
-	return changeText(from, to, 3)
+	return view.ChangeText(from, to, 3)
 }
 
 // keptAs is a revision as it is kept; nil where there is none, such as the nodes' own configuration.
@@ -143,7 +141,7 @@ func (p poolStory) keptAs(name v1alpha1.RevisionName) *rollout.Revision {
 }
 
 // countText says how many nodes there are of each class, as the controller counts.
-func (p pool) countText() string {
+func (p poolRollout) countText() string {
 	n := p.Status.Nodes
 	words := []string{}
 	for _, c := range []struct {
@@ -158,7 +156,7 @@ func (p pool) countText() string {
 			words = append(words, fmt.Sprintf("%d %s", c.count, c.word))
 		}
 	}
-	return nodeCount(int(n.Selected)) + ": " + strings.Join(words, ", ")
+	return view.NodeCount(int(n.Selected)) + ": " + strings.Join(words, ", ")
 }
 
 func (p poolStory) unavailableText() string {
@@ -174,7 +172,7 @@ func (p poolStory) unavailableText() string {
 		}
 	}
 	if len(who) > 0 {
-		text += " (" + some(who, ", ") + ")"
+		text += " (" + view.FirstOf(who, ", ") + ")"
 	}
 	return text
 }
@@ -199,14 +197,6 @@ func (p poolStory) ailment(m rollout.Member) string {
 		return "applying"
 	}
 	return cmp.Or(bounded.Line(m.Node.Reason), "changing")
-}
-
-// some names the first of many.
-func some(words []string, between string) string {
-	if len(words) <= mostNames {
-		return strings.Join(words, between)
-	}
-	return strings.Join(words[:mostNames], between) + fmt.Sprintf(" and %d more", len(words)-mostNames)
 }
 
 // names are those of the members of a class.
@@ -236,7 +226,7 @@ func (p poolStory) notMoved() string {
 		}
 		text := fmt.Sprintf("%d %s", c.count, c.word)
 		if names := p.names(c.class); len(names) > 0 {
-			text += " (" + some(p.byWhom(names), ", ") + ")"
+			text += " (" + view.FirstOf(p.byWhom(names), ", ") + ")"
 		}
 		words = append(words, text)
 	}
@@ -251,9 +241,9 @@ func (p poolStory) byWhom(names []string) []string {
 	told := slices.Clone(names)
 	for i, name := range names {
 		v := p.nodes[name]
-		entries, err := v.record()
+		entries, err := v.Record()
 		if last := len(entries) - 1; err == nil && last >= 0 && entries[last].By != "" {
-			if now, ok := v.current(); ok && sameSource(entries[last].Source, now.String()) {
+			if now, ok := v.Current(); ok && view.SameSource(entries[last].Source, now.String()) {
 				told[i] += ", by " + bounded.Line(entries[last].By)
 			}
 		}
@@ -263,8 +253,8 @@ func (p poolStory) byWhom(names []string) []string {
 
 // waits says why nothing new is assigned.
 func (p poolStory) waits() string {
-	c := p.condition(v1alpha1.ConditionProgressing)
-	if c == nil || !p.observed() || c.Status == metav1.ConditionTrue || c.Reason == rollout.ReasonCompleted || p.stopped() != nil {
+	c := p.Condition(v1alpha1.ConditionProgressing)
+	if c == nil || !p.Observed() || c.Status == metav1.ConditionTrue || c.Reason == rollout.ReasonCompleted || p.Stopped() != nil {
 		return ""
 	}
 	switch c.Reason {
@@ -298,7 +288,7 @@ func (p poolStory) waitsFor() string {
 		{rollout.Joining, "joining"}, {rollout.Late, "late"},
 	} {
 		if names := p.names(c.class); len(names) > 0 {
-			who = append(who, fmt.Sprintf("%s (%s)", some(names, ", "), c.word))
+			who = append(who, fmt.Sprintf("%s (%s)", view.FirstOf(names, ", "), c.word))
 		}
 	}
 	if len(who) == 0 {
@@ -309,7 +299,7 @@ func (p poolStory) waitsFor() string {
 
 // stalled says what people have to see to, beside a stop.
 func (p poolStory) stalled() string {
-	c := p.condition(v1alpha1.ConditionStalled)
+	c := p.Condition(v1alpha1.ConditionStalled)
 	if c == nil || c.Status != metav1.ConditionTrue || c.Reason == rollout.ReasonStopped {
 		return ""
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
-	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // undoOptions are the flags of rollout undo.
@@ -69,7 +69,7 @@ func (s *session) undo(ctx context.Context, name string, o undoOptions) error {
 	if err != nil && !errors.Is(err, errNothingToDo) {
 		return err
 	}
-	return s.steer(ctx, name, "undone", o.poolOptions, func(p pool, say notes) (map[string]any, error) {
+	return s.steer(ctx, name, "undone", o.poolOptions, func(p poolRollout, say notes) (map[string]any, error) {
 		wanted, err := p.wayBack(o)
 		if err != nil {
 			return nil, err
@@ -87,7 +87,7 @@ func (s *session) undo(ctx context.Context, name string, o undoOptions) error {
 }
 
 // offer finds out where the pool would go, and says what holds it. Where nobody has proven that revision, it shows what would change, and asks.
-func (s *session) offer(ctx context.Context, client kubernetes.Interface, p pool, o undoOptions) (wanted v1alpha1.RevisionName, err error) {
+func (s *session) offer(ctx context.Context, client kubernetes.Interface, p poolRollout, o undoOptions) (wanted v1alpha1.RevisionName, err error) {
 	if wanted, err = p.wayBack(o); err == nil {
 		err = p.mayGoTo(ctx, client, wanted)
 	}
@@ -100,13 +100,13 @@ func (s *session) offer(ctx context.Context, client kubernetes.Interface, p pool
 	if !wanted.Local && p.wasCompleted(wanted) {
 		return wanted, nil
 	}
-	kept, err := readRevisions(ctx, client, p.Name)
+	kept, err := view.ReadRevisions(ctx, client, p.Name)
 	if err != nil {
 		return wanted, err
 	}
 	s.note("%s: %s%s", p.Name, p.wayTo(wanted), p.changeTo(wanted, kept))
 	if n := p.onTarget(); n > 0 {
-		s.note("  %d of %s have %s", n, nodeCount(int(p.Status.Nodes.Selected)), p.Status.Target.Text())
+		s.note("  %d of %s have %s", n, view.NodeCount(int(p.Status.Nodes.Selected)), p.Status.Target.Text())
 	}
 	if !wanted.Local {
 		s.note("  %s was never completed, so it goes by waves", wanted.Text())
@@ -118,7 +118,7 @@ func (s *session) offer(ctx context.Context, client kubernetes.Interface, p pool
 }
 
 // wayTo says from where to where the pool goes.
-func (p pool) wayTo(wanted v1alpha1.RevisionName) string {
+func (p poolRollout) wayTo(wanted v1alpha1.RevisionName) string {
 	switch t := p.Status.Target; {
 	case t == nil:
 		return "goes to " + wanted.Text()
@@ -130,20 +130,20 @@ func (p pool) wayTo(wanted v1alpha1.RevisionName) string {
 }
 
 // changeTo says what that does to the nodes that have the target.
-func (p pool) changeTo(wanted v1alpha1.RevisionName, kept []revision) string {
+func (p poolRollout) changeTo(wanted v1alpha1.RevisionName, kept []view.Revision) string {
 	if p.Status.Target == nil {
 		return ""
 	}
-	story := poolStory{pool: p, kept: kept}
+	story := poolStory{poolRollout: p, kept: kept}
 	from, to := story.keptAs(p.Status.Target.RevisionName), story.keptAs(wanted)
-	if change := changeText(from, to, 3); change != "" && (from != nil || to != nil) {
+	if change := view.ChangeText(from, to, 3); change != "" && (from != nil || to != nil) {
 		return ": " + change
 	}
 	return ""
 }
 
 // onTarget is how many members have the target.
-func (p pool) onTarget() int32 {
+func (p poolRollout) onTarget() int32 {
 	n := p.Status.Nodes
 	return n.Applying + n.Waiting + n.OnTrial + n.Proven + n.Failed + n.Blocked
 }
@@ -157,7 +157,7 @@ func pinTo(name v1alpha1.RevisionName) map[string]any {
 }
 
 // wayBack is where to go: what is asked for, else the revision that was completed before.
-func (p pool) wayBack(o undoOptions) (v1alpha1.RevisionName, error) {
+func (p poolRollout) wayBack(o undoOptions) (v1alpha1.RevisionName, error) {
 	at, pin := p.Status.Target, p.Spec.Rollout.Pin
 	switch {
 	case o.asked || o.toLocal:
@@ -171,7 +171,7 @@ func (p pool) wayBack(o undoOptions) (v1alpha1.RevisionName, error) {
 			p.Name, pin.Name().Text(), p.Name)
 	case at == nil:
 		return v1alpha1.RevisionName{}, fmt.Errorf("pool %s has assigned nothing yet, so there is nothing to undo; kubectl kubelet rollout pause %s holds it", p.Name, p.Name)
-	case !p.observed():
+	case !p.Observed():
 		return v1alpha1.RevisionName{}, fmt.Errorf("the newest change of pool %s has not been seen by the controller yet, so what an undo would go back to is not known; wait, or name it with --to-revision", p.Name)
 	}
 	before := p.completedBefore()
@@ -187,26 +187,26 @@ func (p pool) wayBack(o undoOptions) (v1alpha1.RevisionName, error) {
 }
 
 // goesBack: the pool was told to go back to what was completed before, and is not there yet.
-func (p pool) goesBack() bool {
-	pin, ready := p.Spec.Rollout.Pin, p.condition(v1alpha1.ConditionReady)
-	if pin == nil || p.stopped() != nil {
+func (p poolRollout) goesBack() bool {
+	pin, ready := p.Spec.Rollout.Pin, p.Condition(v1alpha1.ConditionReady)
+	if pin == nil || p.Stopped() != nil {
 		return false
 	}
 	to := p.named(pin.Name())
 	if !to.Local && !p.wasCompleted(to) {
 		return false
 	}
-	if !p.observed() || ready == nil {
+	if !p.Observed() || ready == nil {
 		return true
 	}
 	return ready.Reason != rollout.ReasonInvalidSpec && ready.Status != metav1.ConditionTrue
 }
 
 // completedBefore is what was completed last, other than the target; nil is nothing.
-func (p pool) completedBefore() *v1alpha1.RevisionName {
+func (p poolRollout) completedBefore() *v1alpha1.RevisionName {
 	at := p.Status.Target.RevisionName
 	for i := range p.Status.Completions {
-		if name := &p.Status.Completions[i].RevisionName; *name != at && p.stopOf(name.Hash) == nil {
+		if name := &p.Status.Completions[i].RevisionName; *name != at && p.StopOf(name.Hash) == nil {
 			return name
 		}
 	}
@@ -214,7 +214,7 @@ func (p pool) completedBefore() *v1alpha1.RevisionName {
 }
 
 // named is the name with its hash, where the status knows it.
-func (p pool) named(name v1alpha1.RevisionName) v1alpha1.RevisionName {
+func (p poolRollout) named(name v1alpha1.RevisionName) v1alpha1.RevisionName {
 	for _, r := range p.Status.Revisions {
 		if r.Revision == name.Revision && r.Local == name.Local {
 			return r.RevisionName
@@ -224,22 +224,22 @@ func (p pool) named(name v1alpha1.RevisionName) v1alpha1.RevisionName {
 }
 
 // wasCompleted: the revision was stable at some time.
-func (p pool) wasCompleted(name v1alpha1.RevisionName) bool {
+func (p poolRollout) wasCompleted(name v1alpha1.RevisionName) bool {
 	return slices.ContainsFunc(p.Status.Completions, func(c v1alpha1.Completion) bool { return c.RevisionName == name })
 }
 
 // mayGoTo: the controller keeps that revision, and it was not stopped.
-func (p pool) mayGoTo(ctx context.Context, client kubernetes.Interface, to v1alpha1.RevisionName) error {
+func (p poolRollout) mayGoTo(ctx context.Context, client kubernetes.Interface, to v1alpha1.RevisionName) error {
 	if to.Local {
 		return nil
 	}
 	for _, stop := range p.Status.Stops {
 		if stop.Revision == to.Revision {
 			return fmt.Errorf("pool %s does not go to %s, because it was stopped: %s; to try it again, give the pool its layers and use kubectl kubelet rollout retry %s",
-				p.Name, to.Text(), stopText(stop), p.Name)
+				p.Name, to.Text(), view.StopText(stop), p.Name)
 		}
 	}
-	kept, err := readRevisions(ctx, client, p.Name)
+	kept, err := view.ReadRevisions(ctx, client, p.Name)
 	if err != nil {
 		return err
 	}
@@ -252,31 +252,4 @@ func (p pool) mayGoTo(ctx context.Context, client kubernetes.Interface, to v1alp
 		}
 	}
 	return fmt.Errorf("pool %s has no %s; see kubectl kubelet rollout history %s", p.Name, to.Text(), p.Name)
-}
-
-// stopOf is the stop that holds against a revision; nil where there is none, or the attempt was raised since.
-func (p pool) stopOf(hash string) *v1alpha1.Stop {
-	for i := range p.Status.Stops {
-		if stop := &p.Status.Stops[i]; stop.Hash == hash {
-			return stop
-		}
-	}
-	return nil
-}
-
-// stopped is the stop of the revision that the pool is at; nil where it goes on.
-func (p pool) stopped() *v1alpha1.Stop {
-	t := p.Status.Target
-	if t == nil || p.Status.Stable != nil && *p.Status.Stable == t.RevisionName {
-		return nil
-	}
-	if stop := p.stopOf(t.Hash); stop != nil && t.Attempt <= stop.Attempt {
-		return stop
-	}
-	return nil
-}
-
-// stopText is who stopped a revision, and why.
-func stopText(stop v1alpha1.Stop) string {
-	return bounded.Line(fmt.Sprintf("%s %s: %s", stop.Node, stop.Reason, stop.Message))
 }

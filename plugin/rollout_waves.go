@@ -14,6 +14,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // writeWaves tells of each wave that was begun how far it is: of the first the canaries, of the open one who is at risk.
@@ -22,7 +23,7 @@ func (p poolStory) writeWaves(to io.Writer) {
 	if open == nil || p.unseen != nil {
 		return
 	}
-	t := newTable(to)
+	t := view.NewTable(to)
 	for i, wave := range p.view.Waves[:min(int(open.Number), len(p.view.Waves))] {
 		number, goal := int32(i+1), wave.Goal
 		state, who := "proven", ""
@@ -35,16 +36,16 @@ func (p poolStory) writeWaves(to io.Writer) {
 		if number == 1 {
 			who = strings.Join(slices.DeleteFunc([]string{p.canaries(goal), who}, func(s string) bool { return s == "" }), "   ")
 		}
-		t.row(fmt.Sprintf("  wave %d %s", number, cmp.Or(wave.Name, wave.Nodes)), fmt.Sprintf("%d of %d", reached, goal), state, who)
+		t.Row(fmt.Sprintf("  wave %d %s", number, cmp.Or(wave.Name, wave.Nodes)), fmt.Sprintf("%d of %d", reached, goal), state, who)
 	}
-	_ = t.flush()
+	_ = t.Flush()
 }
 
 // openWave says what the open wave waits for, and who is at risk.
 func (p poolStory) openWave(wave rollout.ViewedWave) (state, who string) {
 	n := p.Status.Nodes
-	switch c := p.condition(v1alpha1.ConditionProgressing); {
-	case p.stopped() != nil:
+	switch c := p.Condition(v1alpha1.ConditionProgressing); {
+	case p.Stopped() != nil:
 		state = "stopped"
 	case c != nil && c.Reason == rollout.ReasonSoaking:
 		state = fmt.Sprintf("soaks for %s", wave.Soak)
@@ -61,7 +62,7 @@ func (p poolStory) openWave(wave rollout.ViewedWave) (state, who string) {
 	if names := p.names(rollout.OnTrial); len(names) > 0 && n.OnTrial > 0 {
 		text := ""
 		if p.Status.Wave.Number > 1 { // the canaries are named already
-			text = some(names, " ") + ", "
+			text = view.FirstOf(names, " ") + ", "
 		}
 		if left := p.trialLeft(names); left > 0 {
 			text += "at most " + left.Round(time.Second).String() + " more"
@@ -73,7 +74,7 @@ func (p poolStory) openWave(wave rollout.ViewedWave) (state, who string) {
 		verb  string
 	}{{rollout.Applying, "applying"}, {rollout.Waiting, "waiting"}, {rollout.Blocked, "blocked"}, {rollout.Failed, "failed"}} {
 		if names := p.names(other.class); len(names) > 0 {
-			parts = append(parts, other.verb+": "+some(names, " "))
+			parts = append(parts, other.verb+": "+view.FirstOf(names, " "))
 		}
 	}
 	return state, strings.Join(parts, "; ")
@@ -82,7 +83,7 @@ func (p poolStory) openWave(wave rollout.ViewedWave) (state, who string) {
 // trialLeft is the most that is left of a trial of these nodes.
 func (p poolStory) trialLeft(names []string) (most time.Duration) {
 	for _, name := range names {
-		left, _ := p.nodes[name].trialLeft(p.now)
+		left, _ := p.nodes[name].TrialLeft(p.now)
 		most = max(most, left)
 	}
 	return most
@@ -111,7 +112,7 @@ func (p poolStory) canaries(count int) string {
 	for _, m := range all[:min(count, len(all))] {
 		words = append(words, fmt.Sprintf("%s/%s: %s", m.Minor, m.Node.Arch, m.Node.Name))
 	}
-	return some(words, "   ")
+	return view.FirstOf(words, "   ")
 }
 
 // assignedAt is when a pool's mark was written last; zero where the API server does not tell.
@@ -130,7 +131,7 @@ func (p poolStory) stopError(stop v1alpha1.Stop) error {
 	if w := p.Status.Wave; w != nil {
 		wave = fmt.Sprintf(" in wave %d", w.Number)
 	}
-	lines := []string{fmt.Sprintf("pool %q stopped%s: %s", p.Name, wave, stopText(stop))}
+	lines := []string{fmt.Sprintf("pool %q stopped%s: %s", p.Name, wave, view.StopText(stop))}
 	if words := p.harm(stop); words != "" {
 		lines = append(lines, words)
 	}
@@ -142,7 +143,7 @@ func (p poolStory) stopError(stop v1alpha1.Stop) error {
 	}
 	lines = append(lines, fmt.Sprintf("kubectl kubelet rollout undo %s     or change %s; the same content is not tried again without kubectl kubelet rollout retry %s",
 		p.Name, layers, p.Name))
-	return linesError(lines)
+	return view.MultilineError(lines)
 }
 
 // harm says what the node runs that stopped it, and how many others the revision has reached.
@@ -196,9 +197,9 @@ func (p poolStory) changedLayers() (names []string) {
 	if s := p.Status.Stable; s != nil {
 		from = p.keptAs(*s)
 	}
-	for _, c := range changesOf(from, to) {
-		if !slices.Contains(names, c.layer) {
-			names = append(names, c.layer)
+	for _, c := range view.Changes(from, to) {
+		if !slices.Contains(names, c.Layer) {
+			names = append(names, c.Layer)
 		}
 	}
 	return names

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // Execute runs one command line and gives its exit code: 0, or 1 for everything else, as kubectl has it. The commands that compare,
@@ -37,7 +39,7 @@ func (s *session) execute(ctx context.Context, arguments []string, version strin
 	if code := exitCode(0); errors.As(err, &code) {
 		return int(code)
 	}
-	writeError(s.ErrOut, err)
+	view.WriteError(s.ErrOut, err)
 	if compares(command) {
 		return 2
 	}

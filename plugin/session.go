@@ -15,6 +15,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/credential"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // fieldManager is who the plugin is to the API server.
@@ -51,10 +52,10 @@ type session struct {
 }
 
 func newSession(streams genericiooptions.IOStreams) *session {
-	streams.Out, streams.ErrOut = toPeople(streams.Out), toPeople(streams.ErrOut)
+	streams.Out, streams.ErrOut = view.ToPeople(streams.Out), view.ToPeople(streams.ErrOut)
 	s := &session{IOStreams: streams, flags: genericclioptions.NewConfigFlags(true), now: time.Now}
-	reader := newNodeReader()
-	s.configz, s.pods, s.summary = reader.configz, reader.pods, reader.summary
+	reader := view.NewNodeReader()
+	s.configz, s.pods, s.summary = reader.Configz, reader.Pods, reader.Summary
 	s.flags.WithWarningPrinter(streams)
 	s.warnings.note = s.note
 	s.flags.WithWrapConfigFn(s.confined)
@@ -119,5 +120,5 @@ func (s *session) namespace() string {
 
 // note tells a person something beside the result, on stderr.
 func (s *session) note(format string, values ...any) {
-	_, _ = fmt.Fprintln(s.ErrOut, sprintf(format, values))
+	_, _ = fmt.Fprintln(s.ErrOut, view.Sprintf(format, values))
 }

@@ -79,7 +79,7 @@ func TestTheBackoffIsHandedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		before.kubelets.Delay()
+		before.runner.kubelets.Delay()
 	}
 	h := handedOver(t, before)
 	before.close()
@@ -91,7 +91,7 @@ func TestTheBackoffIsHandedOver(t *testing.T) {
 	if err := after.inherit(&h); err != nil {
 		t.Fatal(err)
 	}
-	if want, got := before.kubelets.Delay(), after.kubelets.Delay(); got != want || got <= 250*time.Millisecond {
+	if want, got := before.runner.kubelets.Delay(), after.runner.kubelets.Delay(); got != want || got <= 250*time.Millisecond {
 		t.Errorf("the next start waits %s, and would have waited %s", got, want)
 	}
 }

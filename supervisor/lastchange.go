@@ -20,15 +20,3 @@ func (r *RecordedChange) UnmarshalJSON(data []byte) error {
 	}
 	return nil
 }
-
-// recordBefore is what the supervisor before has noted of the newest change, and has said last.
-func (l *loop) recordBefore() (change decide.LastChange, said decide.Said) {
-	before, _, err := ReadRecord(l.RunDir)
-	if err != nil {
-		return change, said
-	}
-	if before.LastChange != nil {
-		change = before.LastChange.LastChange
-	}
-	return change, decide.Said{Reason: before.Status.Reason, Since: before.Status.Since}
-}

@@ -36,6 +36,7 @@ func (p *pool) tally(w *World) {
 			}
 		}
 		p.tallyProgress(m)
+		p.tallyFormer(m)
 	}
 	p.tallyBackward()
 	p.straight = c.inWaves == 0 && (p.target.completed || c.touched == 0)
@@ -156,17 +157,32 @@ func (p *pool) tallyRisk(m *member, k *cohort) {
 	case m.node.Ready:
 		k.atRisk++
 	}
-	if m.begun && m.node.Source != m.want && m.class != Proven { // it is still at risk with what it should have no more
-		for i := range p.cohorts {
-			if other := &p.cohorts[i]; other.source == m.node.Source && other.minor == m.node.Minor && other.arch == m.node.Arch {
-				other.atRisk++
-			}
-		}
-	}
 	if m.class == Waiting && !m.hasWord() {
 		k.idle++
 		if m.inWaves {
 			p.count.idle++
+		}
+	}
+}
+
+// tallyFormer counts a member that was relabelled in the middle: it is still at risk with the variant of the target that it should have no more. One
+// that waits for its pods begins with that as soon as they end.
+func (p *pool) tallyFormer(m *member) {
+	n := m.node
+	if m.isDead || n.Source == m.want || !p.judges(n) || !n.Mark.Records(n.Source) || !(m.begun && m.class != Proven || m.seen.Phase == Waiting) {
+		return
+	}
+	switch m.class {
+	case Applying, Waiting, OnTrial, Blocked, Old, Late:
+	default:
+		return
+	}
+	for i := range p.cohorts {
+		if c := &p.cohorts[i]; c.source == n.Source && c.minor == n.Minor && c.arch == n.Arch {
+			c.atRisk++
+			if m.seen.Phase == Waiting && !m.hasWord() {
+				c.idle++
+			}
 		}
 	}
 }
