@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
@@ -24,7 +25,7 @@ type checkOptions struct {
 	config string
 }
 
-func newCheck(s *session) *cobra.Command {
+func newCheck(s *cmdutil.Factory) *cobra.Command {
 	var o checkOptions
 	command := &cobra.Command{
 		Use:   "check (NODE... | -l SELECTOR) (-f [KEY=]FILE... | --config [NAMESPACE/]NAME[/KEY])",
@@ -37,7 +38,7 @@ runs with, its Node and pods, and what its kubelet measures. What is not known i
 The exit code is 0 when no pod would be lost, 4 when some certainly would on any of the nodes, 3 when that is not known of one, and 1 for an error.`,
 		Example: `  kubectl kubelet check -l pool=workers -f kubelet.yaml
   kubectl kubelet check n1 --config workers-d5bf27f224`,
-		ValidArgsFunction: s.completeNodes,
+		ValidArgsFunction: s.CompleteNodes,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			o.chosen.Names = arguments
 			if err := o.chosen.Validate(true); err != nil {
@@ -46,7 +47,7 @@ The exit code is 0 when no pod would be lost, 4 when some certainly would on any
 			if (len(o.files) > 0) == (o.config != "") {
 				return errors.New("give a file with -f, or a ConfigMap with --config")
 			}
-			return s.check(command.Context(), o)
+			return runCheck(command.Context(), s, o)
 		},
 	}
 	command.Flags().StringVarP(&o.chosen.Selector, "selector", "l", "", "nodes by label")
@@ -55,17 +56,17 @@ The exit code is 0 when no pod would be lost, 4 when some certainly would on any
 	return command
 }
 
-func (s *session) check(ctx context.Context, o checkOptions) error {
-	client, err := s.connect()
+func runCheck(ctx context.Context, s *cmdutil.Factory, o checkOptions) error {
+	client, err := s.Connect()
 	if err != nil {
 		return err
 	}
-	written, err := s.documentToCheck(ctx, client, o)
+	written, err := documentToCheck(ctx, s, client, o)
 	if err != nil {
 		return err
 	}
 	for _, warning := range written.Warnings {
-		s.note("warning: %s; kubelets ignore fields that they do not know", warning)
+		s.Note("warning: %s; kubelets ignore fields that they do not know", warning)
 	}
 	views, err := o.chosen.Nodes(ctx, client)
 	if err != nil {
@@ -77,12 +78,12 @@ func (s *session) check(ctx context.Context, o checkOptions) error {
 	impacts := make([]document.Impact, len(views))
 	read := onceEach(client)
 	askNodes(ctx, views, func(ctx context.Context, i int) {
-		compared, err := s.compareWith(ctx, client, read, views[i], written)
+		compared, err := compareWith(ctx, s, client, read, views[i], written)
 		if err != nil {
 			impacts[i] = document.UnknownImpact(err)
 			return
 		}
-		impacts[i] = s.foresee(ctx, client, views[i], compared)
+		impacts[i] = foresee(ctx, s, client, views[i], compared)
 	})
 	var code exitCode
 	for i, found := range impacts {
@@ -108,9 +109,9 @@ func impactCode(i document.Impact) exitCode {
 	return 0
 }
 
-func (s *session) documentToCheck(ctx context.Context, client kubernetes.Interface, o checkOptions) (document.Document, error) {
+func documentToCheck(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, o checkOptions) (document.Document, error) {
 	if len(o.files) == 0 {
-		wanted, err := document.ParseReference(o.config, s.namespace())
+		wanted, err := document.ParseReference(o.config, s.Namespace())
 		if err != nil {
 			return document.Document{}, err
 		}
@@ -127,7 +128,7 @@ func (s *session) documentToCheck(ctx context.Context, client kubernetes.Interfa
 		}
 		return written, written.Unmasked()
 	}
-	files, err := s.pushFiles(ctx, client, pushOptions{files: o.files})
+	files, err := pushFiles(ctx, s, client, pushOptions{files: o.files})
 	if err != nil {
 		return document.Document{}, err
 	}

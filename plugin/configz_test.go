@@ -119,8 +119,8 @@ func TestConfigzWithoutEnd(t *testing.T) {
 func TestPreviewOfANodeThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, localNode("n1"), localNode("n2"), localNode("n3"), configMapOf("workers", someConfig))
-		answer := b.session.configz
-		b.session.configz = func(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error) {
+		answer := b.session.Configz
+		b.session.Configz = func(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error) {
 			if node != "n2" {
 				return answer(ctx, client, node)
 			}
@@ -150,7 +150,7 @@ func TestPreviewOfManyNodes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		b.session.configz = func(ctx context.Context, _ kubernetes.Interface, _ string) (map[string]any, error) {
+		b.session.Configz = func(ctx context.Context, _ kubernetes.Interface, _ string) (map[string]any, error) {
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			defer cancel()
 			<-ctx.Done()

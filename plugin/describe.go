@@ -15,10 +15,11 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newDescribe(s *session) *cobra.Command {
+func newDescribe(s *cmdutil.Factory) *cobra.Command {
 	print := genericclioptions.NewPrintFlags("")
 	command := &cobra.Command{
 		Use:   "describe NODE",
@@ -26,9 +27,9 @@ func newDescribe(s *session) *cobra.Command {
 		Example: `  kubectl kubelet describe n1
   kubectl kubelet describe n1 -o json`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: s.completeNodes,
+		ValidArgsFunction: s.CompleteNodes,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			client, err := s.connect()
+			client, err := s.Connect()
 			if err != nil {
 				return err
 			}
@@ -37,16 +38,16 @@ func newDescribe(s *session) *cobra.Command {
 				return err
 			}
 			if *print.OutputFormat != "" {
-				return s.printViews([]view.Node{v}, print, true)
+				return printViews(s, []view.Node{v}, print, true)
 			}
-			return s.describe(command.Context(), client, v)
+			return runDescribe(command.Context(), s, client, v)
 		},
 	}
 	print.AddFlags(command)
 	return command
 }
 
-func (s *session) describe(ctx context.Context, client kubernetes.Interface, v view.Node) error {
+func runDescribe(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node) error {
 	t := view.NewTable(s.Out)
 	t.Row("Node:", v.Name)
 	t.Row("Kubelet:", v.Kubelet(), map[bool]string{true: "Ready", false: "not Ready"}[v.Ready()])
@@ -70,28 +71,28 @@ func (s *session) describe(ctx context.Context, client kubernetes.Interface, v v
 	if v.Says.Problem != nil {
 		t.Row("Problem:", v.Says.Problem.Error())
 	}
-	t.Row("KubeletConfigOk:", fmt.Sprintf("%s %s, said %s ago", v.Wellness(), cmp.Or(v.Reason(), "nothing"), view.Age(s.now(), v.LastSpoke())))
+	t.Row("KubeletConfigOk:", fmt.Sprintf("%s %s, said %s ago", v.Wellness(), cmp.Or(v.Reason(), "nothing"), view.Age(s.Now(), v.LastSpoke())))
 	for _, line := range view.Wrap(v.Message(), view.LineWidth) {
 		t.Row("", line)
 	}
 	if v.Says.Status.Trial != nil {
-		t.Row("Trial:", v.TrialText(s.now()))
+		t.Row("Trial:", v.TrialText(s.Now()))
 	}
-	for i, words := range v.ChangeText(s.now()) {
+	for i, words := range v.ChangeText(s.Now()) {
 		t.Row([]string{"Last change:", ""}[min(i, 1)], words)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	return s.describeEvents(ctx, client, v)
+	return describeEvents(ctx, s, client, v)
 }
 
 // describeEvents tells what the supervisor reported as it happened; the API server forgets that after an hour.
-func (s *session) describeEvents(ctx context.Context, client kubernetes.Interface, v view.Node) error {
+func describeEvents(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node) error {
 	selector := fields.Set{"involvedObject.kind": "Node", "involvedObject.name": v.Name}.AsSelector().String()
 	list, err := client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: selector})
 	if err != nil {
-		s.note("Events cannot be read: %v", err)
+		s.Note("Events cannot be read: %v", err)
 		return nil
 	}
 	events := slices.DeleteFunc(list.Items, func(e corev1.Event) bool {
@@ -105,7 +106,7 @@ func (s *session) describeEvents(ctx context.Context, client kubernetes.Interfac
 	_, _ = fmt.Fprintln(s.Out, "Events:")
 	t := view.NewTable(s.Out)
 	for _, e := range events {
-		t.Row("  "+view.Age(s.now(), e.LastTimestamp.Time), e.Type, bounded.Line(e.Reason), bounded.Line(e.Message))
+		t.Row("  "+view.Age(s.Now(), e.LastTimestamp.Time), e.Type, bounded.Line(e.Reason), bounded.Line(e.Message))
 	}
 	return t.Flush()
 }

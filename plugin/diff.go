@@ -9,11 +9,12 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newDiff(s *session) *cobra.Command {
+func newDiff(s *cmdutil.Factory) *cobra.Command {
 	var config string
 	command := &cobra.Command{
 		Use:   "diff NODE",
@@ -27,27 +28,27 @@ The exit code is 0 when nothing differs, 1 when something does, and 2 for an err
   kubectl kubelet diff n1 --config workers-d5bf27f224`,
 		Args:              cobra.ExactArgs(1),
 		Annotations:       map[string]string{comparesAnnotation: "yes"},
-		ValidArgsFunction: s.completeNodes,
+		ValidArgsFunction: s.CompleteNodes,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			client, err := s.connect()
+			client, err := s.Connect()
 			if err != nil {
 				return err
 			}
-			return s.diff(command.Context(), client, arguments[0], config)
+			return runDiff(command.Context(), s, client, arguments[0], config)
 		},
 	}
 	command.Flags().StringVar(&config, "config", "", "[NAMESPACE/]NAME[/KEY], instead of what is assigned")
 	return command
 }
 
-func (s *session) diff(ctx context.Context, client kubernetes.Interface, name, config string) error {
+func runDiff(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, name, config string) error {
 	v, err := view.GetNode(ctx, client, name)
 	if err != nil {
 		return err
 	}
 	wanted, ok := v.Current()
 	if config != "" {
-		wanted, err = document.ParseReference(config, s.namespace())
+		wanted, err = document.ParseReference(config, s.Namespace())
 	} else if !ok {
 		err = fmt.Errorf("node %s: the assignment %q is malformed; name a configuration with --config", v.Name, v.Says.Assignment)
 	}
@@ -65,7 +66,7 @@ func (s *session) diff(ctx context.Context, client kubernetes.Interface, name, c
 	if err != nil {
 		return fmt.Errorf("ConfigMap %s/%s: %w", wanted.Namespace, wanted.Name, err)
 	}
-	compared, err := s.compare(ctx, client, v, written)
+	compared, err := compareOne(ctx, s, client, v, written)
 	if err != nil {
 		return fmt.Errorf("node %s: %w", v.Name, err)
 	}
@@ -74,6 +75,6 @@ func (s *session) diff(ctx context.Context, client kubernetes.Interface, name, c
 	if compared.ChangesNothing() {
 		return nil
 	}
-	_, _ = fmt.Fprintln(s.Out, "  "+s.foresee(ctx, client, v, compared).Text)
+	_, _ = fmt.Fprintln(s.Out, "  "+foresee(ctx, s, client, v, compared).Text)
 	return errDiffers
 }

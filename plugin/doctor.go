@@ -14,11 +14,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newDoctor(s *session) *cobra.Command {
+func newDoctor(s *cmdutil.Factory) *cobra.Command {
 	var answer time.Duration
 	var all bool
 	command := &cobra.Command{
@@ -34,7 +35,8 @@ impersonate it, else as yourself.
 A supervisor speaks when it starts and when something changes, and then is silent: what tells that it is there is that it answered the
 assignment, and spoke since the kubelet was started.
 
-With --all what all nodes have in common is checked: the namespace ` + configNamespace + `, the policies, the controller of pools. And it lists nodes whose
+With --all what all nodes have in common is checked: the namespace ` + cmdutil.ConfigNamespace + `, the policies, the controller of pools. It lists what was written before
+the binding of a policy was made, or while there is none: labels and annotations of nodes, ConfigMaps, pools, budgets, revisions. And it lists nodes whose
 assignment neither the record of this plugin nor a pool accounts for: it was made by another tool, or while a policy was not bound. Whoever could
 assign then could write a record, too, so only the audit log of the API server is proof: ` + auditPage + `.`,
 		Example: `  kubectl kubelet doctor n1
@@ -45,13 +47,13 @@ assign then could write a record, too, so only the audit log of the API server i
 			}
 			return cobra.ExactArgs(1)(command, arguments)
 		},
-		ValidArgsFunction: s.completeNodes,
+		ValidArgsFunction: s.CompleteNodes,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			client, err := s.connect()
+			client, err := s.Connect()
 			if err != nil {
 				return err
 			}
-			d := &diagnosis{session: s, client: client}
+			d := &diagnosis{Factory: s, client: client}
 			if all {
 				if err := d.examineAll(command.Context()); err != nil {
 					return err
@@ -76,7 +78,7 @@ const unknownFor = 5 * time.Minute
 
 // A diagnosis goes along the chain and counts what is wrong.
 type diagnosis struct {
-	*session
+	*cmdutil.Factory
 	client   kubernetes.Interface
 	node     view.Node
 	problems int
@@ -171,7 +173,7 @@ func (d *diagnosis) examinePermission(ctx context.Context, r nodev1.Assignment) 
 // examineShadows names the fields that a flag or a drop-in file sets otherwise than the configuration, which is only known of the one
 // that runs.
 func (d *diagnosis) examineShadows(ctx context.Context, written document.Document) {
-	compared, err := d.compare(ctx, d.client, d.node, written)
+	compared, err := compareOne(ctx, d.Factory, d.client, d.node, written)
 	if err != nil {
 		d.unknown("which fields kubelet flags and drop-in files set: %v", err)
 		return
@@ -204,8 +206,8 @@ func (d *diagnosis) examineCondition() {
 		d.fine("the node says %s", v.ReasonAndMessage())
 	case v.Wellness() == corev1.ConditionFalse, v.Reason() == nodev1.ReasonEnvironmentFailing:
 		d.wrong("the node says %s", v.ReasonAndMessage())
-	case v.Reason() != nodev1.ReasonStopped && !waitsItsTurn(v, d.now()) && longer(v, d.now(), unknownFor): // Stopped was told already
-		d.wrong("the node has said %s for %s: %s", cmp.Or(v.Reason(), "nothing"), view.Age(d.now(), v.Says.Status.Since), v.Message())
+	case v.Reason() != nodev1.ReasonStopped && !waitsItsTurn(v, d.Now()) && longer(v, d.Now(), unknownFor): // Stopped was told already
+		d.wrong("the node has said %s for %s: %s", cmp.Or(v.Reason(), "nothing"), view.Age(d.Now(), v.Says.Status.Since), v.Message())
 	default:
 		d.note("the node says %s", v.ReasonAndMessage())
 	}

@@ -16,10 +16,11 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newHistory(s *session) *cobra.Command {
+func newHistory(s *cmdutil.Factory) *cobra.Command {
 	print := genericclioptions.NewPrintFlags("")
 	command := &cobra.Command{
 		Use:   "history NODE",
@@ -29,20 +30,20 @@ func newHistory(s *session) *cobra.Command {
 annotate say, gets its entry when the next one is made.`,
 		Example:           "  kubectl kubelet history n1",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: s.completeNodes,
+		ValidArgsFunction: s.CompleteNodes,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			client, err := s.connect()
+			client, err := s.Connect()
 			if err != nil {
 				return err
 			}
-			return s.history(command.Context(), client, arguments[0], print)
+			return runHistory(command.Context(), s, client, arguments[0], print)
 		},
 	}
 	print.AddFlags(command)
 	return command
 }
 
-func (s *session) history(ctx context.Context, client kubernetes.Interface, name string, print *genericclioptions.PrintFlags) error {
+func runHistory(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, name string, print *genericclioptions.PrintFlags) error {
 	v, err := view.GetNode(ctx, client, name)
 	if err != nil {
 		return err
@@ -58,27 +59,27 @@ func (s *session) history(ctx context.Context, client kubernetes.Interface, name
 		entries[last].Outcome = v.Outcome()
 	}
 	if *print.OutputFormat != "" {
-		return s.printEntries(v.Name, entries, print)
+		return printEntries(s, v.Name, entries, print)
 	}
 	if len(entries) == 0 {
-		s.note("Nothing was assigned to %s with this plugin.", v.Name)
+		s.Note("Nothing was assigned to %s with this plugin.", v.Name)
 		return nil
 	}
 	t := view.NewTable(s.Out, "REVISION", "AGE", "ASSIGNED", "BY", "OUTCOME", "NOTE")
 	for i, e := range entries {
-		t.Row(strconv.Itoa(i+1), view.Age(s.now(), e.Time), e.Short(), cmp.Or(e.By, "<unknown>"), cmp.Or(e.Outcome, "<unknown>"), s.entryNote(ctx, client, e))
+		t.Row(strconv.Itoa(i+1), view.Age(s.Now(), e.Time), e.Short(), cmp.Or(e.By, "<unknown>"), cmp.Or(e.Outcome, "<unknown>"), entryNote(ctx, client, e))
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	if !stands {
-		s.note("The Node is assigned %s now, and not by this plugin.", cmp.Or(bounded.Line(v.Says.Assignment), nodev1.Local))
+		s.Note("The Node is assigned %s now, and not by this plugin.", cmp.Or(bounded.Line(v.Says.Assignment), nodev1.Local))
 	}
 	return nil
 }
 
 // printEntries prints a record in the form of a Kubernetes object, kind NodeAssignments.
-func (s *session) printEntries(node string, entries []view.Entry, print *genericclioptions.PrintFlags) error {
+func printEntries(s *cmdutil.Factory, node string, entries []view.Entry, print *genericclioptions.PrintFlags) error {
 	printer, err := print.ToPrinter()
 	if err != nil {
 		return err
@@ -96,13 +97,13 @@ func (s *session) printEntries(node string, entries []view.Entry, print *generic
 		}
 		list = append(list, printed)
 	}
-	return s.printWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
+	return s.PrintWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
 		"apiVersion": "kubelet-supervisor.io/v1", "kind": "NodeAssignments", "metadata": map[string]any{"name": node}, "assignments": list,
 	})})
 }
 
 // entryNote says why an entry cannot be gone back to.
-func (s *session) entryNote(ctx context.Context, client kubernetes.Interface, e view.Entry) string {
+func entryNote(ctx context.Context, client kubernetes.Interface, e view.Entry) string {
 	r, err := nodev1.ParseAssignment(e.Source)
 	if err != nil || r.IsLocal() {
 		return ""

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
@@ -29,7 +30,7 @@ func (o pushOptions) validate() error {
 }
 
 // layerFiles makes the configuration of the command line's layers, and takes the files beside it.
-func (s *session) layerFiles(o pushOptions) ([]document.File, error) {
+func layerFiles(s *cmdutil.Factory, o pushOptions) ([]document.File, error) {
 	var layers []config.Layer
 	add := func(name, from string, patch map[string]any) {
 		layers = append(layers, config.Layer{Name: name, From: from, Patch: patch})
@@ -39,7 +40,7 @@ func (s *session) layerFiles(o pushOptions) ([]document.File, error) {
 		if !is || name == "" || file == "" {
 			return nil, fmt.Errorf("--layer %s: write NAME=FILE", argument)
 		}
-		patch, err := s.readPatch(file)
+		patch, err := readPatch(s, file)
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +53,7 @@ func (s *session) layerFiles(o pushOptions) ([]document.File, error) {
 			name, key = argument, filepath.Base(argument)
 		}
 		if i > 0 {
-			content, err := s.readInput(name)
+			content, err := readInput(s, name)
 			if err != nil {
 				return nil, err
 			}
@@ -62,7 +63,7 @@ func (s *session) layerFiles(o pushOptions) ([]document.File, error) {
 		if named {
 			files[0].Key = key
 		}
-		patch, err := s.readPatch(name)
+		patch, err := readPatch(s, name)
 		if err != nil {
 			return nil, err
 		}
@@ -88,8 +89,8 @@ func fromFile(name string) string {
 }
 
 // readPatch reads a part of a KubeletConfiguration.
-func (s *session) readPatch(name string) (map[string]any, error) {
-	content, err := s.readInput(name)
+func readPatch(s *cmdutil.Factory, name string) (map[string]any, error) {
+	content, err := readInput(s, name)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +114,8 @@ func (s *session) readPatch(name string) (map[string]any, error) {
 }
 
 // reviewLayers says what layers set, and where that may be something else than people think.
-func (s *session) reviewLayers(over *document.Layered) {
-	s.note("Laid over each node's own file, the rest of which stays (assign shows what really changes, and what that does):")
+func reviewLayers(s *cmdutil.Factory, over *document.Layered) {
+	s.Note("Laid over each node's own file, the rest of which stays (assign shows what really changes, and what that does):")
 	root := false
 	for _, layer := range over.List() {
 		of := ""
@@ -134,13 +135,13 @@ func (s *session) reviewLayers(over *document.Layered) {
 			if values[path].Value == nil {
 				value = "null"
 			}
-			s.note("%s %s: %s (%s%s)", mark, document.FieldName(path), value, class, of)
+			s.Note("%s %s: %s (%s%s)", mark, document.FieldName(path), value, class, of)
 		}
 	}
 	if root {
-		s.note("A field with ! can give the node to somebody: look twice.")
+		s.Note("A field with ! can give the node to somebody: look twice.")
 	}
 	for _, trap := range over.Traps(nil) {
-		s.note("warning: %s", bounded.Line(trap))
+		s.Note("warning: %s", bounded.Line(trap))
 	}
 }

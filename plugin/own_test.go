@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 )
 
 // What belongs to one node is neither pushed nor assigned to several.
@@ -12,7 +14,7 @@ func TestOwnValuesStayOnTheirNode(t *testing.T) {
 	b.answers(t, nil)
 	b.input.WriteString(someConfig + "providerID: aws:///i-1\n")
 	code, _, stderr := b.run(t, "push", "workers", "-f", "-")
-	if made := b.pushed(t, configNamespace); code != 1 || len(made) != 1 { // the one that is there
+	if made := b.pushed(t, cmdutil.ConfigNamespace); code != 1 || len(made) != 1 { // the one that is there
 		t.Errorf("push: exit code %d, %d ConfigMaps", code, len(made))
 	}
 	contains(t, stderr, `- is not pushed: providerID: "aws:///i-1" belongs to one node`, "leave it out")
@@ -36,7 +38,7 @@ func TestPushEditOfAHostileNode(t *testing.T) {
 		b.configz["staticPodURLHeader"] = map[string]any{"X": []any{"<masked>"}}
 		b.configz["authorization"] = map[string]any{"mode": "AlwaysAllow"}
 		b.configz["authentication"] = map[string]any{"anonymous": map[string]any{"enabled": true}}
-		b.session.edit = func(file string) error {
+		b.session.Edit = func(file string) error {
 			text, err := os.ReadFile(file)
 			if err != nil {
 				return err
@@ -50,7 +52,7 @@ func TestPushEditOfAHostileNode(t *testing.T) {
 		}
 		b.input.WriteString(answer)
 		code, _, stderr := b.run(t, "push", "workers", "--edit", "n1")
-		if made := b.pushed(t, configNamespace); len(made) != pushed || (code == 0) != (pushed == 1) {
+		if made := b.pushed(t, cmdutil.ConfigNamespace); len(made) != pushed || (code == 0) != (pushed == 1) {
 			t.Errorf("answer %q: exit code %d, %d ConfigMaps", answer, code, len(made))
 		}
 		contains(t, stderr, "Left out, for it belongs to node n1 alone, or may be a secret: providerID, address, staticPodURL, staticPodURLHeader",

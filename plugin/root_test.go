@@ -117,7 +117,7 @@ func TestConfirmIsInterrupted(t *testing.T) {
 		var out lockedBuffer
 		b.session.ErrOut = &out
 		go interrupt()
-		if code := b.session.execute(ctx, []string{"install"}, "test"); code != 1 {
+		if code := execute(ctx, b.session, []string{"install"}, "test"); code != 1 {
 			t.Errorf("exit code %d", code)
 		}
 		contains(t, out.buffer.String(), "Install these? [y/N]", "error: nothing was changed; it was interrupted")

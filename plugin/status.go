@@ -19,10 +19,11 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newStatus(s *session) *cobra.Command {
+func newStatus(s *cmdutil.Factory) *cobra.Command {
 	var o statusOptions
 	o.print = genericclioptions.NewPrintFlags("")
 	command := &cobra.Command{
@@ -38,13 +39,13 @@ With --exit-code the command ends with 0 when every node that was asked for is O
   kubectl kubelet status --not-ok
   kubectl kubelet status -l pool=workers --watch
   kubectl kubelet status n1 -o json`,
-		ValidArgsFunction: s.completeNodes,
+		ValidArgsFunction: s.CompleteNodes,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			o.chosen.Names = arguments
 			if err := o.complete(); err != nil {
 				return err
 			}
-			return s.status(command.Context(), o)
+			return runStatus(command.Context(), s, o)
 		},
 	}
 	command.Flags().StringVarP(&o.chosen.Selector, "selector", "l", "", "nodes by label")
@@ -75,8 +76,8 @@ func (o statusOptions) complete() error {
 	return o.chosen.Validate(false)
 }
 
-func (s *session) status(ctx context.Context, o statusOptions) error {
-	client, err := s.connect()
+func runStatus(ctx context.Context, s *cmdutil.Factory, o statusOptions) error {
+	client, err := s.Connect()
 	if err != nil {
 		return err
 	}
@@ -88,30 +89,30 @@ func (s *session) status(ctx context.Context, o statusOptions) error {
 	if o.notOK {
 		views = bad
 	}
-	if err := s.showStatus(ctx, client, o, views); err != nil || !o.exitCode || len(bad) == 0 {
+	if err := showStatus(ctx, s, client, o, views); err != nil || !o.exitCode || len(bad) == 0 {
 		return err
 	}
 	return errDiffers
 }
 
-func (s *session) showStatus(ctx context.Context, client kubernetes.Interface, o statusOptions, views []view.Node) error {
+func showStatus(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, o statusOptions, views []view.Node) error {
 	format := *o.print.OutputFormat
 	wide := format == "wide"
 	switch {
 	case format != "" && !wide:
-		return s.printViews(views, o.print, len(o.chosen.Names) == 1)
+		return printViews(s, views, o.print, len(o.chosen.Names) == 1)
 	case len(views) == 0 && o.notOK:
-		s.note("Every node is OK.")
+		s.Note("Every node is OK.")
 		return nil
 	case len(views) == 0 && !o.follow:
-		s.note("There are no nodes.")
+		s.Note("There are no nodes.")
 		return nil
 	}
 	columns := statusColumns{wide, slices.ContainsFunc(views, func(v view.Node) bool { return v.Mark().Pool != "" })}
-	if err := s.writeStatus(s.Out, views, columns, true); err != nil || !o.follow {
+	if err := writeStatus(s, s.Out, views, columns, true); err != nil || !o.follow {
 		return err
 	}
-	return s.followStatus(ctx, client, o.chosen, views, columns)
+	return followStatus(ctx, s, client, o.chosen, views, columns)
 }
 
 // statusColumns are those that a table of status need not have: with pools where one of its nodes is in a pool.
@@ -131,18 +132,18 @@ func (c statusColumns) add(row []string, kubelet, pool string) []string {
 }
 
 // writeStatus writes the table, or without a header only its rows.
-func (s *session) writeStatus(to io.Writer, views []view.Node, columns statusColumns, header bool) error {
+func writeStatus(s *cmdutil.Factory, to io.Writer, views []view.Node, columns statusColumns, header bool) error {
 	t := view.NewTable(to)
 	if header {
 		t.Row(columns.add([]string{"NODE", "ASSIGNED", "ACTIVE", "LAST-KNOWN-GOOD", "OK", "AGE", "MESSAGE"}, "KUBELET", "POOL")...)
 	}
 	for _, v := range views {
-		t.Row(columns.add(s.statusRow(v, columns.wide), v.Kubelet(), v.PoolText())...)
+		t.Row(columns.add(statusRow(s, v, columns.wide), v.Kubelet(), v.PoolText())...)
 	}
 	return t.Flush()
 }
 
-func (s *session) statusRow(v view.Node, wide bool) []string {
+func statusRow(s *cmdutil.Factory, v view.Node, wide bool) []string {
 	assigned := nodev1.Local
 	if v.Says.Carrier != nodev1.CarrierNone {
 		assigned = view.Shorten(bounded.Line(fmt.Sprintf("%q", v.Says.Assignment)), 80)
@@ -154,7 +155,7 @@ func (s *session) statusRow(v view.Node, wide bool) []string {
 	if v.Says.Supervised {
 		row = []string{
 			v.Name, assigned, bounded.Line(nodev1.AssignmentOf(v.Says.Config.Active).String()), bounded.Line(nodev1.AssignmentOf(v.Says.Config.LastKnownGood).String()),
-			string(v.Wellness()), view.Age(s.now(), v.LastSpoke()), v.Summary(wide),
+			string(v.Wellness()), view.Age(s.Now(), v.LastSpoke()), v.Summary(wide),
 		}
 	}
 	return row
@@ -162,7 +163,7 @@ func (s *session) statusRow(v view.Node, wide bool) []string {
 
 // printViews prints what -o asks for: the Nodes' names, or what they say in a form for machines. As kubectl get does, it prints the object
 // where one was named, else a List.
-func (s *session) printViews(views []view.Node, print *genericclioptions.PrintFlags, one bool) error {
+func printViews(s *cmdutil.Factory, views []view.Node, print *genericclioptions.PrintFlags, one bool) error {
 	printer, err := print.ToPrinter()
 	if err != nil {
 		return err
@@ -182,13 +183,13 @@ func (s *session) printViews(views []view.Node, print *genericclioptions.PrintFl
 		items = append(items, unstructured.Unstructured{Object: item})
 	}
 	if one && len(items) == 1 {
-		return s.printWhole(*print.OutputFormat, printer, &items[0])
+		return s.PrintWhole(*print.OutputFormat, printer, &items[0])
 	}
-	return s.printWhole(*print.OutputFormat, printer, view.NewList(items))
+	return s.PrintWhole(*print.OutputFormat, printer, view.NewList(items))
 }
 
 // followStatus prints a row for every change, until ctx ends.
-func (s *session) followStatus(ctx context.Context, client kubernetes.Interface, chosen view.Selection, views []view.Node, columns statusColumns) error {
+func followStatus(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, chosen view.Selection, views []view.Node, columns statusColumns) error {
 	options := metav1.ListOptions{LabelSelector: chosen.Selector}
 	if len(chosen.Names) == 1 {
 		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", views[0].Name).String()
@@ -210,7 +211,7 @@ func (s *session) followStatus(ctx context.Context, client kubernetes.Interface,
 			return nil
 		}
 		shown[v.Name] = key(v)
-		return s.writeStatus(s.Out, []view.Node{v}, columns, false)
+		return writeStatus(s, s.Out, []view.Node{v}, columns, false)
 	}
 	for i := range nodes {
 		if err := show(&nodes[i]); err != nil {

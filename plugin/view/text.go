@@ -53,3 +53,11 @@ func FirstOf(words []string, between string) string {
 
 // MostNames is how many nodes are named of each kind; the rest is counted.
 const MostNames = 6
+
+// CountNodes names the only one of some Nodes, or counts them.
+func CountNodes(nodes []Node) string {
+	if len(nodes) == 1 {
+		return "node " + nodes[0].Name
+	}
+	return fmt.Sprintf("%d nodes", len(nodes))
+}

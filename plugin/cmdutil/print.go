@@ -1,6 +1,8 @@
-package plugin
+package cmdutil
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"sync"
@@ -12,11 +14,12 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// printFlags are kubectl's -o for objects that a command made or changed. A format that is none ends the command before it does anything.
-func printFlags(command *cobra.Command, operation string) *genericclioptions.PrintFlags {
+// PrintFlags are kubectl's -o for objects that a command made or changed. A format that is none ends the command before it does anything.
+func PrintFlags(command *cobra.Command, operation string) *genericclioptions.PrintFlags {
 	flags := genericclioptions.NewPrintFlags(operation).WithTypeSetter(scheme.Scheme)
 	flags.AddFlags(command)
 	command.PreRunE = func(*cobra.Command, []string) error {
@@ -33,8 +36,8 @@ type output struct {
 	held    []unstructured.Unstructured
 }
 
-// printObject prints an object as -o asks, else "KIND/NAME did". JSON is held back until finish: several objects are one List.
-func (s *session) printObject(flags *genericclioptions.PrintFlags, did string, object runtime.Object) error {
+// PrintObject prints an object as -o asks, else "KIND/NAME did". JSON is held back until finish: several objects are one List.
+func (s *Factory) PrintObject(flags *genericclioptions.PrintFlags, did string, object runtime.Object) error {
 	o := &s.output
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -54,15 +57,15 @@ func (s *session) printObject(flags *genericclioptions.PrintFlags, did string, o
 		o.printer = printer
 	}
 	if *flags.OutputFormat != "json" {
-		return s.printWhole(*flags.OutputFormat, o.printer, object)
+		return s.PrintWhole(*flags.OutputFormat, o.printer, object)
 	}
 	held, err := untyped(object)
 	o.held = append(o.held, held)
 	return err
 }
 
-// finish prints the JSON that was held back: one object as it is, several as a List, as kubectl get does.
-func (s *session) finish() error {
+// Flush prints the JSON that was held back: one object as it is, several as a List, as kubectl get does.
+func (s *Factory) Flush() error {
 	o := &s.output
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -70,14 +73,14 @@ func (s *session) finish() error {
 	case 0:
 		return nil
 	case 1:
-		return s.printWhole("json", o.printer, &o.held[0])
+		return s.PrintWhole("json", o.printer, &o.held[0])
 	}
-	return s.printWhole("json", o.printer, view.NewList(o.held))
+	return s.PrintWhole("json", o.printer, view.NewList(o.held))
 }
 
-// printWhole prints an object for programs.
-func (s *session) printWhole(format string, printer printers.ResourcePrinter, object runtime.Object) error {
-	return s.writeWhole(format, func(to io.Writer) error { return printer.PrintObj(object, to) })
+// PrintWhole prints an object for programs.
+func (s *Factory) PrintWhole(format string, printer printers.ResourcePrinter, object runtime.Object) error {
+	return s.WriteWhole(format, func(to io.Writer) error { return printer.PrintObj(object, to) })
 }
 
 // untyped copies an object, with its kind, which clients leave out.
@@ -95,4 +98,25 @@ func untyped(object runtime.Object) (unstructured.Unstructured, error) {
 		copied.SetGroupVersionKind(kinds[0])
 	}
 	return copied, nil
+}
+
+// Begin prepares for one command line: the streams print only what is printable, and a question ends with ctx.
+func (s *Factory) Begin(ctx context.Context) {
+	s.interrupted, s.output = ctx.Done(), output{}
+	s.Out, s.ErrOut = view.ToPeople(s.Out), view.ToPeople(s.ErrOut)
+}
+
+// WriteWhole writes what programs read, whole and valid: what does not show is escaped where the format has a way. In templates it becomes
+// spaces.
+func (s *Factory) WriteWhole(format string, print func(io.Writer) error) error {
+	var text bytes.Buffer
+	if err := print(&text); err != nil {
+		return err
+	}
+	to := s.Out
+	if limited, is := to.(*bounded.Writer); is {
+		to = limited.Whole()
+	}
+	_, err := io.WriteString(to, view.EscapeWhole(format, text.String()))
+	return err
 }

@@ -1,4 +1,4 @@
-package plugin
+package rollout
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
@@ -23,14 +24,14 @@ var errNothingToDo = errors.New("nothing is changed")
 
 // patchPool changes a pool by a merge patch that holds for the version that it was made from. A pool that has changed meanwhile, and be it
 // only in its status, is looked at anew.
-func patchPool(ctx context.Context, pools dynamic.ResourceInterface, name string, dry dryRun, change func(poolRollout) (map[string]any, error)) (poolRollout, error) {
-	var after poolRollout
+func patchPool(ctx context.Context, pools dynamic.ResourceInterface, name string, dry cmdutil.DryRun, change func(pool) (map[string]any, error)) (pool, error) {
+	var after pool
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		read, err := view.GetPool(ctx, pools, name)
 		if err != nil {
 			return err
 		}
-		p := poolRollout{read}
+		p := pool{read}
 		patch, err := change(p)
 		if after = p; err != nil {
 			return err
@@ -53,9 +54,9 @@ func patchPool(ctx context.Context, pools dynamic.ResourceInterface, name string
 	return after, err
 }
 
-func sendPoolPatch(ctx context.Context, pools dynamic.ResourceInterface, p poolRollout, body []byte, dry dryRun) (*unstructured.Unstructured, error) {
-	if dry != dryRunClient {
-		return pools.Patch(ctx, p.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager, DryRun: dry.option()})
+func sendPoolPatch(ctx context.Context, pools dynamic.ResourceInterface, p pool, body []byte, dry cmdutil.DryRun) (*unstructured.Unstructured, error) {
+	if dry != cmdutil.DryRunClient {
+		return pools.Patch(ctx, p.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: cmdutil.FieldManager, DryRun: dry.Option()})
 	}
 	original, err := p.Object.MarshalJSON()
 	if err != nil {
@@ -70,10 +71,10 @@ func sendPoolPatch(ctx context.Context, pools dynamic.ResourceInterface, p poolR
 }
 
 // byHand are field managers of people, who do not come back by themselves to set a field again.
-var byHand = []string{fieldManager, "kubectl-edit", "kubectl-patch"}
+var byHand = []string{cmdutil.FieldManager, "kubectl-edit", "kubectl-patch"}
 
 // otherManagers names who else has set a field of the spec.
-func (p poolRollout) otherManagers(field string) (names []string) {
+func (p pool) otherManagers(field string) (names []string) {
 	for _, entry := range p.ManagedFields {
 		var owned struct {
 			Spec struct {

@@ -1,4 +1,4 @@
-package plugin
+package rollout
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newRolloutRetry(s *session) *cobra.Command {
-	return s.steering(&cobra.Command{
+func newRolloutRetry(s *cmdutil.Factory) *cobra.Command {
+	return steering(s, &cobra.Command{
 		Use:   "retry POOL",
 		Short: "Try a stopped revision again",
 		Long: `Try the revision that the pool is at again, from its first wave: spec.rollout.retry gets a word that the pool has not heard yet. A revision that
@@ -19,7 +20,7 @@ was stopped is not assigned again otherwise, not even when the same content is a
 revision already is restarted.`,
 		Example: "  kubectl kubelet rollout retry workers",
 	}, func(ctx context.Context, name string, o poolOptions) error {
-		return s.steer(ctx, name, "retried", o, func(p poolRollout, say notes) (map[string]any, error) {
+		return steer(ctx, s, name, "retried", o, func(p pool, say notes) (map[string]any, error) {
 			if t := p.Status.Target; t != nil {
 				if stop := p.Stopped(); stop != nil {
 					say("%s: tries %s again, which was stopped: %s", p.Name, t.Text(), view.StopText(*stop))
@@ -31,14 +32,14 @@ revision already is restarted.`,
 				say("warning: pool %s is pinned to %s, so a stop of another revision stays; kubectl kubelet rollout unpin %s", p.Name, pin.Name().Text(), p.Name)
 			}
 			say.managers(p, "retry")
-			return inRollout(map[string]any{"retry": s.freshWord(p)}), nil
+			return inRollout(map[string]any{"retry": freshWord(s, p)}), nil
 		})
 	})
 }
 
 // freshWord is one that the pool has not heard: the time.
-func (s *session) freshWord(p poolRollout) string {
-	word := s.now().UTC().Format("20060102T150405.000Z")
+func freshWord(s *cmdutil.Factory, p pool) string {
+	word := s.Now().UTC().Format("20060102T150405.000Z")
 	fresh := word
 	for i := 2; fresh == p.Spec.Rollout.Retry || slices.Contains(p.Status.Retries, fresh); i++ {
 		fresh = fmt.Sprintf("%s-%d", word, i)

@@ -1,4 +1,4 @@
-package plugin
+package rollout
 
 import (
 	"bytes"
@@ -18,13 +18,14 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// A poolStory is a pool with its nodes and revisions. How many there are of each kind the pool's status says; which ones those are is
+// A rolloutView is a pool with its nodes and revisions. How many there are of each kind the pool's status says; which ones those are is
 // seen on the Nodes, by the rules of the controller itself.
-type poolStory struct {
-	poolRollout
+type rolloutView struct {
+	pool
 	now    time.Time
 	view   rollout.View
 	kept   []view.Revision
@@ -32,8 +33,8 @@ type poolStory struct {
 	unseen error // why nodes or revisions cannot be read
 }
 
-func (s *session) storyOf(ctx context.Context, client kubernetes.Interface, pools dynamic.ResourceInterface, p poolRollout) poolStory {
-	story := poolStory{poolRollout: p, now: s.now(), nodes: map[string]view.Node{}}
+func viewOf(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, pools dynamic.ResourceInterface, p pool) rolloutView {
+	story := rolloutView{pool: p, now: s.Now(), nodes: map[string]view.Node{}}
 	if story.kept, story.unseen = view.ReadRevisions(ctx, client, p.Name); story.unseen != nil {
 		return story
 	}
@@ -54,7 +55,7 @@ func (s *session) storyOf(ctx context.Context, client kubernetes.Interface, pool
 }
 
 // allPools are the pools as the core reads them: another one may own some of the nodes.
-func allPools(ctx context.Context, api dynamic.ResourceInterface, p poolRollout, kept []view.Revision) ([]rollout.Pool, error) {
+func allPools(ctx context.Context, api dynamic.ResourceInterface, p pool, kept []view.Revision) ([]rollout.Pool, error) {
 	read := []rollout.Pool{rollout.ReadPool(p.KubeletPool, view.CoreRevisions(kept), time.LoadLocation)}
 	list, err := api.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -72,7 +73,7 @@ func allPools(ctx context.Context, api dynamic.ResourceInterface, p poolRollout,
 	return read, nil
 }
 
-func (p poolStory) write(to io.Writer) {
+func (p rolloutView) write(to io.Writer) {
 	_, _ = fmt.Fprintf(to, "%s: %s\n", p.Name, p.headline())
 	if p.Status.Target == nil {
 		return
@@ -81,14 +82,14 @@ func (p poolStory) write(to io.Writer) {
 	var waves bytes.Buffer
 	p.writeWaves(&waves)
 	_, _ = to.Write(waves.Bytes())
-	for _, line := range []string{p.notMoved(), p.waits(), p.stalled(), p.pinned(), p.unknown()} {
+	for _, line := range []string{p.skipped(), p.waits(), p.stalled(), p.pinned(), p.unknown()} {
 		if line != "" {
 			_, _ = fmt.Fprintln(to, "  "+line)
 		}
 	}
 }
 
-func (p poolStory) headline() string {
+func (p rolloutView) headline() string {
 	ready := p.Condition(v1alpha1.ConditionReady)
 	t := p.Status.Target
 	switch {
@@ -117,7 +118,7 @@ func (p poolStory) headline() string {
 }
 
 // changeOfTarget says what the target changes against the revision that is stable.
-func (p poolStory) changeOfTarget() string {
+func (p rolloutView) changeOfTarget() string {
 	t := p.Status.Target
 	to := p.keptAs(t.RevisionName)
 	if to == nil {
@@ -131,7 +132,7 @@ func (p poolStory) changeOfTarget() string {
 }
 
 // keptAs is a revision as it is kept; nil where there is none, such as the nodes' own configuration.
-func (p poolStory) keptAs(name v1alpha1.RevisionName) *rollout.Revision {
+func (p rolloutView) keptAs(name v1alpha1.RevisionName) *rollout.Revision {
 	for i := range p.kept {
 		if r := &p.kept[i]; r.Number == name.Revision && r.Hash == name.Hash && !r.Tampered {
 			return &r.Revision
@@ -141,7 +142,7 @@ func (p poolStory) keptAs(name v1alpha1.RevisionName) *rollout.Revision {
 }
 
 // countText says how many nodes there are of each class, as the controller counts.
-func (p poolRollout) countText() string {
+func (p pool) countText() string {
 	n := p.Status.Nodes
 	words := []string{}
 	for _, c := range []struct {
@@ -159,7 +160,7 @@ func (p poolRollout) countText() string {
 	return view.NodeCount(int(n.Selected)) + ": " + strings.Join(words, ", ")
 }
 
-func (p poolStory) unavailableText() string {
+func (p rolloutView) unavailableText() string {
 	count := p.Status.Nodes.Unavailable
 	if p.unseen != nil {
 		return fmt.Sprintf("; %d unavailable", count)
@@ -168,7 +169,7 @@ func (p poolStory) unavailableText() string {
 	var who []string
 	for _, m := range p.view.Members {
 		if m.Unavailable {
-			who = append(who, m.Node.Name+" "+p.ailment(m))
+			who = append(who, m.Node.Name+" "+p.unavailableReason(m))
 		}
 	}
 	if len(who) > 0 {
@@ -177,8 +178,8 @@ func (p poolStory) unavailableText() string {
 	return text
 }
 
-// ailment says why a node counts as unavailable.
-func (p poolStory) ailment(m rollout.Member) string {
+// unavailableReason says why a node counts as unavailable.
+func (p rolloutView) unavailableReason(m rollout.Member) string {
 	switch {
 	case !m.Node.Ready:
 		for _, c := range p.nodes[m.Node.Name].Status.Conditions {
@@ -200,7 +201,7 @@ func (p poolStory) ailment(m rollout.Member) string {
 }
 
 // names are those of the members of a class.
-func (p poolStory) names(of ...rollout.Class) (names []string) {
+func (p rolloutView) names(of ...rollout.Class) (names []string) {
 	for _, m := range p.view.Members {
 		if slices.Contains(of, m.Class) {
 			names = append(names, m.Node.Name)
@@ -209,8 +210,8 @@ func (p poolStory) names(of ...rollout.Class) (names []string) {
 	return names
 }
 
-// notMoved counts and names those that the pool leaves alone.
-func (p poolStory) notMoved() string {
+// skipped counts and names those that the pool leaves alone.
+func (p rolloutView) skipped() string {
 	n := p.Status.Nodes
 	var words []string
 	for _, c := range []struct {
@@ -237,7 +238,7 @@ func (p poolStory) notMoved() string {
 }
 
 // byWhom adds who assigned a manual node something, where the record on the Node tells.
-func (p poolStory) byWhom(names []string) []string {
+func (p rolloutView) byWhom(names []string) []string {
 	told := slices.Clone(names)
 	for i, name := range names {
 		v := p.nodes[name]
@@ -252,7 +253,7 @@ func (p poolStory) byWhom(names []string) []string {
 }
 
 // waits says why nothing new is assigned.
-func (p poolStory) waits() string {
+func (p rolloutView) waits() string {
 	c := p.Condition(v1alpha1.ConditionProgressing)
 	if c == nil || !p.Observed() || c.Status == metav1.ConditionTrue || c.Reason == rollout.ReasonCompleted || p.Stopped() != nil {
 		return ""
@@ -267,7 +268,7 @@ func (p poolStory) waits() string {
 }
 
 // standing says in one line where the rollout is, and for whom it waits.
-func (p poolStory) standing() string {
+func (p rolloutView) standing() string {
 	words := []string{p.headline(), p.countText()}
 	for _, line := range []string{p.waitsFor(), p.waits(), p.stalled(), p.unknown()} {
 		if line != "" {
@@ -278,7 +279,7 @@ func (p poolStory) standing() string {
 }
 
 // waitsFor names the nodes that have not answered for good.
-func (p poolStory) waitsFor() string {
+func (p rolloutView) waitsFor() string {
 	var who []string
 	for _, c := range []struct {
 		class rollout.Class
@@ -298,7 +299,7 @@ func (p poolStory) waitsFor() string {
 }
 
 // stalled says what people have to see to, beside a stop.
-func (p poolStory) stalled() string {
+func (p rolloutView) stalled() string {
 	c := p.Condition(v1alpha1.ConditionStalled)
 	if c == nil || c.Status != metav1.ConditionTrue || c.Reason == rollout.ReasonStopped {
 		return ""
@@ -306,14 +307,14 @@ func (p poolStory) stalled() string {
 	return "stalled: " + bounded.Line(c.Reason+": "+c.Message)
 }
 
-func (p poolStory) pinned() string {
+func (p rolloutView) pinned() string {
 	if pin := p.Spec.Rollout.Pin; pin != nil {
 		return fmt.Sprintf("pinned to %s, whatever its layers say: kubectl kubelet rollout unpin %s", pin.Name().Text(), p.Name)
 	}
 	return ""
 }
 
-func (p poolStory) unknown() string {
+func (p rolloutView) unknown() string {
 	if p.unseen != nil {
 		return "which nodes these are is not known: " + bounded.Line(p.unseen.Error())
 	}

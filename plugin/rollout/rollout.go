@@ -1,4 +1,4 @@
-package plugin
+package rollout
 
 import (
 	"context"
@@ -10,10 +10,11 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newRollout(s *session) *cobra.Command {
+func NewCommand(s *cmdutil.Factory) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "rollout COMMAND",
 		Short: "Follow and steer how a pool's configuration reaches its nodes",
@@ -35,15 +36,15 @@ maxUnavailable. Each of them can be done with kubectl patch kpool, too.`,
 	return command
 }
 
-// A poolRollout is a pool, and how its revision reaches its nodes.
-type poolRollout struct{ view.Pool }
+// A pool is a pool, and how its revision reaches its nodes.
+type pool struct{ view.Pool }
 
 // openPool connects, and reads a pool.
-func (s *session) openPool(ctx context.Context, name string) (client kubernetes.Interface, pools dynamic.ResourceInterface, p poolRollout, err error) {
-	if client, err = s.connect(); err != nil {
+func openPool(ctx context.Context, s *cmdutil.Factory, name string) (client kubernetes.Interface, pools dynamic.ResourceInterface, p pool, err error) {
+	if client, err = s.Connect(); err != nil {
 		return nil, nil, p, err
 	}
-	if pools, err = s.poolClient(); err != nil {
+	if pools, err = s.PoolClient(); err != nil {
 		return nil, nil, p, err
 	}
 	p.Pool, err = view.GetPool(ctx, pools, name)
@@ -52,29 +53,29 @@ func (s *session) openPool(ctx context.Context, name string) (client kubernetes.
 
 // poolOptions are the flags of the commands that change a pool.
 type poolOptions struct {
-	dryRun dryRun
+	dryRun cmdutil.DryRun
 	print  *genericclioptions.PrintFlags
 }
 
 // steering makes a command that changes one pool.
-func (s *session) steering(command *cobra.Command, run func(ctx context.Context, name string, o poolOptions) error) *cobra.Command {
+func steering(s *cmdutil.Factory, command *cobra.Command, run func(ctx context.Context, name string, o poolOptions) error) *cobra.Command {
 	var o poolOptions
 	command.Args = cobra.ExactArgs(1)
-	command.ValidArgsFunction = s.completePools
+	command.ValidArgsFunction = s.CompletePools
 	command.RunE = func(command *cobra.Command, arguments []string) error { return run(command.Context(), arguments[0], o) }
-	o.dryRun.addFlag(command.Flags())
-	o.print = printFlags(command, "")
+	o.dryRun.AddFlag(command.Flags())
+	o.print = cmdutil.PrintFlags(command, "")
 	return command
 }
 
 // steer patches a pool, and prints what was done.
-func (s *session) steer(ctx context.Context, name, did string, o poolOptions, change func(poolRollout, notes) (map[string]any, error)) error {
-	pools, err := s.poolClient()
+func steer(ctx context.Context, s *cmdutil.Factory, name, did string, o poolOptions, change func(pool, notes) (map[string]any, error)) error {
+	pools, err := s.PoolClient()
 	if err != nil {
 		return err
 	}
 	var said []string
-	after, err := patchPool(ctx, pools, name, o.dryRun, func(p poolRollout) (map[string]any, error) {
+	after, err := patchPool(ctx, pools, name, o.dryRun, func(p pool) (map[string]any, error) {
 		said = nil // of a version that was changed meanwhile
 		return change(p, func(format string, values ...any) { said = append(said, fmt.Sprintf(format, values...)) })
 	})
@@ -85,16 +86,16 @@ func (s *session) steer(ctx context.Context, name, did string, o poolOptions, ch
 		return err
 	}
 	for _, words := range said {
-		s.note("%s", words)
+		s.Note("%s", words)
 	}
-	return s.printObject(o.print, o.dryRun.did(did), after.Object)
+	return s.PrintObject(o.print, o.dryRun.Did(did), after.Object)
 }
 
 // notes takes what a person is told when the change is made.
 type notes func(format string, values ...any)
 
 // managers warns of who else sets the field: what a GitOps tool states it sets back.
-func (n notes) managers(p poolRollout, field string) {
+func (n notes) managers(p pool, field string) {
 	for _, manager := range p.otherManagers(field) {
 		n("warning: %s has set spec.rollout.%s, too, and may set it back; leave paused, pin and retry out of what it applies", manager, field)
 	}
@@ -110,31 +111,31 @@ func nothingToDo(format string, values ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{errNothingToDo}, values...)...)
 }
 
-func newRolloutPause(s *session) *cobra.Command {
-	return s.steering(&cobra.Command{
+func newRolloutPause(s *cmdutil.Factory) *cobra.Command {
+	return steering(s, &cobra.Command{
 		Use:   "pause POOL",
 		Short: "Let no revision of a pool move",
 		Long: `Let no revision of a pool move. What nodes were assigned already goes on, and is not taken back. Verdicts still stop the revision, and new
 nodes still get the one that was completed last.`,
 		Example: "  kubectl kubelet rollout pause workers",
 	}, func(ctx context.Context, name string, o poolOptions) error {
-		return s.steer(ctx, name, "paused", o, func(p poolRollout, say notes) (map[string]any, error) { return setPaused(p, say, true) })
+		return steer(ctx, s, name, "paused", o, func(p pool, say notes) (map[string]any, error) { return setPaused(p, say, true) })
 	})
 }
 
-func newRolloutResume(s *session) *cobra.Command {
-	return s.steering(&cobra.Command{
+func newRolloutResume(s *cmdutil.Factory) *cobra.Command {
+	return steering(s, &cobra.Command{
 		Use:   "resume POOL",
 		Short: "Let a paused pool move again",
 		Long: `Let a paused pool move again. A pool that was undone stays at the revision that it went back to; kubectl kubelet rollout unpin lets it follow
 its layers again.`,
 		Example: "  kubectl kubelet rollout resume workers",
 	}, func(ctx context.Context, name string, o poolOptions) error {
-		return s.steer(ctx, name, "resumed", o, func(p poolRollout, say notes) (map[string]any, error) { return setPaused(p, say, false) })
+		return steer(ctx, s, name, "resumed", o, func(p pool, say notes) (map[string]any, error) { return setPaused(p, say, false) })
 	})
 }
 
-func setPaused(p poolRollout, say notes, paused bool) (map[string]any, error) {
+func setPaused(p pool, say notes, paused bool) (map[string]any, error) {
 	if p.Spec.Rollout.Paused == paused {
 		return nil, nothingToDo("pool %s is %s", p.Name, map[bool]string{true: "paused already", false: "not paused"}[paused])
 	}
@@ -142,15 +143,15 @@ func setPaused(p poolRollout, say notes, paused bool) (map[string]any, error) {
 	return inRollout(map[string]any{"paused": paused}), nil
 }
 
-func newRolloutUnpin(s *session) *cobra.Command {
-	return s.steering(&cobra.Command{
+func newRolloutUnpin(s *cmdutil.Factory) *cobra.Command {
+	return steering(s, &cobra.Command{
 		Use:   "unpin POOL",
 		Short: "Let a pool that was undone follow its layers again",
 		Long: `Let a pool follow its layers again, which one that was undone, or pinned by spec.rollout.pin, does not. Change the layers first: else what was
 undone is rolled out again, by waves, unless it was stopped.`,
 		Example: "  kubectl kubelet rollout unpin workers",
 	}, func(ctx context.Context, name string, o poolOptions) error {
-		return s.steer(ctx, name, "unpinned", o, func(p poolRollout, say notes) (map[string]any, error) {
+		return steer(ctx, s, name, "unpinned", o, func(p pool, say notes) (map[string]any, error) {
 			if p.Spec.Rollout.Pin == nil {
 				return nil, nothingToDo("pool %s is not pinned, it follows its layers", p.Name)
 			}

@@ -1,4 +1,4 @@
-package plugin
+package rollout
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
@@ -24,10 +25,10 @@ type undoOptions struct {
 	yes     bool
 }
 
-func newRolloutUndo(s *session) *cobra.Command {
+func newRolloutUndo(s *cmdutil.Factory) *cobra.Command {
 	var o undoOptions
 	var command *cobra.Command
-	command = s.steering(&cobra.Command{
+	command = steering(s, &cobra.Command{
 		Use:   "undo POOL",
 		Short: "Go back to the revision that was completed before",
 		Long: `Go back: in the middle of a rollout, or after a stop, to the revision that was completed last; from a completed one to the one that was completed
@@ -51,7 +52,7 @@ rollout unpin.`,
 		case o.asked && o.to < 1:
 			return fmt.Errorf("--to-revision=%d: revisions count from 1; kubectl kubelet rollout undo %s --to-local goes to the nodes' own configuration", o.to, name)
 		}
-		return s.undo(ctx, name, o)
+		return runUndo(ctx, s, name, o)
 	})
 	command.Flags().Int64Var(&o.to, "to-revision", 0, "a revision of rollout history")
 	command.Flags().Lookup("to-revision").DefValue = ""
@@ -60,16 +61,16 @@ rollout unpin.`,
 	return command
 }
 
-func (s *session) undo(ctx context.Context, name string, o undoOptions) error {
-	client, _, seen, err := s.openPool(ctx, name)
+func runUndo(ctx context.Context, s *cmdutil.Factory, name string, o undoOptions) error {
+	client, _, seen, err := openPool(ctx, s, name)
 	if err != nil {
 		return err
 	}
-	shown, err := s.offer(ctx, client, seen, o)
+	shown, err := offer(ctx, s, client, seen, o)
 	if err != nil && !errors.Is(err, errNothingToDo) {
 		return err
 	}
-	return s.steer(ctx, name, "undone", o.poolOptions, func(p poolRollout, say notes) (map[string]any, error) {
+	return steer(ctx, s, name, "undone", o.poolOptions, func(p pool, say notes) (map[string]any, error) {
 		wanted, err := p.wayBack(o)
 		if err != nil {
 			return nil, err
@@ -87,12 +88,12 @@ func (s *session) undo(ctx context.Context, name string, o undoOptions) error {
 }
 
 // offer finds out where the pool would go, and says what holds it. Where nobody has proven that revision, it shows what would change, and asks.
-func (s *session) offer(ctx context.Context, client kubernetes.Interface, p poolRollout, o undoOptions) (wanted v1alpha1.RevisionName, err error) {
+func offer(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, p pool, o undoOptions) (wanted v1alpha1.RevisionName, err error) {
 	if wanted, err = p.wayBack(o); err == nil {
 		err = p.mayGoTo(ctx, client, wanted)
 	}
 	if err == nil || errors.Is(err, errNothingToDo) {
-		s.warnOfHolds(ctx, client, p)
+		warnOfHolds(ctx, s, client, p)
 	}
 	if err != nil {
 		return wanted, err
@@ -104,21 +105,21 @@ func (s *session) offer(ctx context.Context, client kubernetes.Interface, p pool
 	if err != nil {
 		return wanted, err
 	}
-	s.note("%s: %s%s", p.Name, p.wayTo(wanted), p.changeTo(wanted, kept))
+	s.Note("%s: %s%s", p.Name, p.wayTo(wanted), p.changeTo(wanted, kept))
 	if n := p.onTarget(); n > 0 {
-		s.note("  %d of %s have %s", n, view.NodeCount(int(p.Status.Nodes.Selected)), p.Status.Target.Text())
+		s.Note("  %d of %s have %s", n, view.NodeCount(int(p.Status.Nodes.Selected)), p.Status.Target.Text())
 	}
 	if !wanted.Local {
-		s.note("  %s was never completed, so it goes by waves", wanted.Text())
+		s.Note("  %s was never completed, so it goes by waves", wanted.Text())
 	}
-	if o.yes || o.dryRun != dryRunNone {
+	if o.yes || o.dryRun != cmdutil.DryRunNone {
 		return wanted, nil
 	}
-	return wanted, s.confirm("Go to %s?", wanted.Text())
+	return wanted, s.Confirm("Go to %s?", wanted.Text())
 }
 
 // wayTo says from where to where the pool goes.
-func (p poolRollout) wayTo(wanted v1alpha1.RevisionName) string {
+func (p pool) wayTo(wanted v1alpha1.RevisionName) string {
 	switch t := p.Status.Target; {
 	case t == nil:
 		return "goes to " + wanted.Text()
@@ -130,11 +131,11 @@ func (p poolRollout) wayTo(wanted v1alpha1.RevisionName) string {
 }
 
 // changeTo says what that does to the nodes that have the target.
-func (p poolRollout) changeTo(wanted v1alpha1.RevisionName, kept []view.Revision) string {
+func (p pool) changeTo(wanted v1alpha1.RevisionName, kept []view.Revision) string {
 	if p.Status.Target == nil {
 		return ""
 	}
-	story := poolStory{poolRollout: p, kept: kept}
+	story := rolloutView{pool: p, kept: kept}
 	from, to := story.keptAs(p.Status.Target.RevisionName), story.keptAs(wanted)
 	if change := view.ChangeText(from, to, 3); change != "" && (from != nil || to != nil) {
 		return ": " + change
@@ -143,7 +144,7 @@ func (p poolRollout) changeTo(wanted v1alpha1.RevisionName, kept []view.Revision
 }
 
 // onTarget is how many members have the target.
-func (p poolRollout) onTarget() int32 {
+func (p pool) onTarget() int32 {
 	n := p.Status.Nodes
 	return n.Applying + n.Waiting + n.OnTrial + n.Proven + n.Failed + n.Blocked
 }
@@ -157,7 +158,7 @@ func pinTo(name v1alpha1.RevisionName) map[string]any {
 }
 
 // wayBack is where to go: what is asked for, else the revision that was completed before.
-func (p poolRollout) wayBack(o undoOptions) (v1alpha1.RevisionName, error) {
+func (p pool) wayBack(o undoOptions) (v1alpha1.RevisionName, error) {
 	at, pin := p.Status.Target, p.Spec.Rollout.Pin
 	switch {
 	case o.asked || o.toLocal:
@@ -187,7 +188,7 @@ func (p poolRollout) wayBack(o undoOptions) (v1alpha1.RevisionName, error) {
 }
 
 // goesBack: the pool was told to go back to what was completed before, and is not there yet.
-func (p poolRollout) goesBack() bool {
+func (p pool) goesBack() bool {
 	pin, ready := p.Spec.Rollout.Pin, p.Condition(v1alpha1.ConditionReady)
 	if pin == nil || p.Stopped() != nil {
 		return false
@@ -203,7 +204,7 @@ func (p poolRollout) goesBack() bool {
 }
 
 // completedBefore is what was completed last, other than the target; nil is nothing.
-func (p poolRollout) completedBefore() *v1alpha1.RevisionName {
+func (p pool) completedBefore() *v1alpha1.RevisionName {
 	at := p.Status.Target.RevisionName
 	for i := range p.Status.Completions {
 		if name := &p.Status.Completions[i].RevisionName; *name != at && p.StopOf(name.Hash) == nil {
@@ -214,7 +215,7 @@ func (p poolRollout) completedBefore() *v1alpha1.RevisionName {
 }
 
 // named is the name with its hash, where the status knows it.
-func (p poolRollout) named(name v1alpha1.RevisionName) v1alpha1.RevisionName {
+func (p pool) named(name v1alpha1.RevisionName) v1alpha1.RevisionName {
 	for _, r := range p.Status.Revisions {
 		if r.Revision == name.Revision && r.Local == name.Local {
 			return r.RevisionName
@@ -224,12 +225,12 @@ func (p poolRollout) named(name v1alpha1.RevisionName) v1alpha1.RevisionName {
 }
 
 // wasCompleted: the revision was stable at some time.
-func (p poolRollout) wasCompleted(name v1alpha1.RevisionName) bool {
+func (p pool) wasCompleted(name v1alpha1.RevisionName) bool {
 	return slices.ContainsFunc(p.Status.Completions, func(c v1alpha1.Completion) bool { return c.RevisionName == name })
 }
 
 // mayGoTo: the controller keeps that revision, and it was not stopped.
-func (p poolRollout) mayGoTo(ctx context.Context, client kubernetes.Interface, to v1alpha1.RevisionName) error {
+func (p pool) mayGoTo(ctx context.Context, client kubernetes.Interface, to v1alpha1.RevisionName) error {
 	if to.Local {
 		return nil
 	}

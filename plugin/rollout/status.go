@@ -1,4 +1,4 @@
-package plugin
+package rollout
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
@@ -32,7 +33,7 @@ type rolloutStatusOptions struct {
 	print    *genericclioptions.PrintFlags
 }
 
-func newRolloutStatus(s *session) *cobra.Command {
+func newRolloutStatus(s *cmdutil.Factory) *cobra.Command {
 	var o rolloutStatusOptions
 	command := &cobra.Command{
 		Use:   "status POOL",
@@ -44,31 +45,31 @@ With --watch=false it does not wait, and ends with 1 when the revision was stopp
   kubectl kubelet rollout status workers --watch=false
   kubectl kubelet rollout status workers --timeout=1h`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: s.completePools,
+		ValidArgsFunction: s.CompletePools,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if o.timeout < 0 || o.revision < 0 {
 				return errors.New("--timeout and --revision cannot be negative")
 			}
-			return s.rolloutStatus(command.Context(), arguments[0], o)
+			return rolloutStatus(command.Context(), s, arguments[0], o)
 		},
 	}
 	command.Flags().BoolVarP(&o.follow, "watch", "w", true, "wait until it is through, and tell what happens meanwhile")
 	command.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait; 0: without end")
 	command.Flags().Int64Var(&o.revision, "revision", 0, "the revision to wait for; it is an error when the pool is at another. 0: the one that the pool is at")
-	o.print = printFlags(command, "")
+	o.print = cmdutil.PrintFlags(command, "")
 	command.Flags().Lookup("output").Usage += "; then it does not wait"
 	return command
 }
 
-func (s *session) rolloutStatus(ctx context.Context, name string, o rolloutStatusOptions) error {
-	client, pools, p, err := s.openPool(ctx, name)
+func rolloutStatus(ctx context.Context, s *cmdutil.Factory, name string, o rolloutStatusOptions) error {
+	client, pools, p, err := openPool(ctx, s, name)
 	if err != nil {
 		return err
 	}
 	if *o.print.OutputFormat != "" {
-		return s.printObject(o.print, "", p.Object)
+		return s.PrintObject(o.print, "", p.Shown())
 	}
-	f := &follower{session: s, client: client, pools: pools, options: o}
+	f := &follower{Factory: s, client: client, pools: pools, options: o}
 	switch done, err := f.tell(ctx, p); {
 	case done || err != nil:
 		return err
@@ -79,7 +80,7 @@ func (s *session) rolloutStatus(ctx context.Context, name string, o rolloutStatu
 }
 
 // overdue: nothing has moved for longer than the pool's progressDeadline.
-func (p poolRollout) overdue() error {
+func (p pool) overdue() error {
 	c := p.Condition(v1alpha1.ConditionProgressing)
 	if c == nil || c.Reason != rollout.ReasonDeadlineExceeded || !p.Observed() {
 		return nil
@@ -94,13 +95,13 @@ func lasts(err error) bool {
 
 // A follower tells what becomes of a pool.
 type follower struct {
-	*session
+	*cmdutil.Factory
 	client  kubernetes.Interface
 	pools   dynamic.ResourceInterface
 	options rolloutStatusOptions
 
-	stage, said string      // what was told last
-	last        poolRollout // as it was seen last
+	stage, said string // what was told last
+	last        pool   // as it was seen last
 }
 
 // follow looks at the pool until its rollout has ended. What the API server cannot tell now it may tell later.
@@ -130,7 +131,7 @@ func (f *follower) follow(ctx context.Context, name string) error {
 			continue
 		}
 		failure = nil
-		if done, err := f.tell(ctx, poolRollout{p}); done {
+		if done, err := f.tell(ctx, pool{p}); done {
 			return err
 		}
 	}
@@ -164,7 +165,7 @@ func (f *follower) ended(ctx context.Context, name string, failure error) error 
 const lastLook = 5 * time.Second
 
 // tell tells what is new: the whole story where another stage was reached, else one line. It tells whether the rollout has ended.
-func (f *follower) tell(ctx context.Context, p poolRollout) (done bool, err error) {
+func (f *follower) tell(ctx context.Context, p pool) (done bool, err error) {
 	f.last = p
 	done, err = p.verdict(f.options.revision)
 	if err != nil {
@@ -189,7 +190,7 @@ func (f *follower) tell(ctx context.Context, p poolRollout) (done bool, err erro
 
 // moves: the revision is completed, and nodes that became members after that are on their way to it. Who is late and cannot be moved now, for it is
 // NotReady or cordoned, is not waited for; nor is anybody who must not be seen.
-func (f *follower) moves(ctx context.Context, p poolRollout) bool {
+func (f *follower) moves(ctx context.Context, p pool) bool {
 	n := p.Status.Nodes
 	if n.Applying+n.OnTrial+n.Joining > 0 {
 		return true
@@ -203,12 +204,12 @@ func (f *follower) moves(ctx context.Context, p poolRollout) bool {
 	})
 }
 
-func (f *follower) lookAt(ctx context.Context, p poolRollout) poolStory {
-	return f.storyOf(ctx, f.client, f.pools, p)
+func (f *follower) lookAt(ctx context.Context, p pool) rolloutView {
+	return viewOf(ctx, f.Factory, f.client, f.pools, p)
 }
 
 // verdict tells whether there is nothing to wait for any more. The error is for what no waiting mends.
-func (p poolRollout) verdict(wanted int64) (done bool, err error) {
+func (p pool) verdict(wanted int64) (done bool, err error) {
 	ready := p.Condition(v1alpha1.ConditionReady)
 	if !p.Observed() || ready == nil {
 		return false, nil
@@ -223,7 +224,7 @@ func (p poolRollout) verdict(wanted int64) (done bool, err error) {
 }
 
 // stage changes where the whole story is worth to be told again.
-func (p poolRollout) stage() string {
+func (p pool) stage() string {
 	words := []string{fmt.Sprint(p.Status.Target), fmt.Sprint(p.Spec.Rollout.Pin != nil, p.Spec.Rollout.Paused, p.Observed())}
 	if w := p.Status.Wave; w != nil {
 		words = append(words, fmt.Sprint(w.Number))

@@ -1,4 +1,4 @@
-package plugin
+package cmdutil
 
 import (
 	"bufio"
@@ -9,8 +9,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-// confirm asks a person. No answer, from a script say, is a no; a signal ends the question.
-func (s *session) confirm(format string, values ...any) error {
+// Confirm asks a person. No answer, from a script say, is a no; a signal ends the question.
+func (s *Factory) Confirm(format string, values ...any) error {
 	_, _ = fmt.Fprint(s.ErrOut, view.Sprintf(format, values)+" [y/N] ")
 	answers := make(chan string, 1)
 	// Nothing can end a read of a terminal: after a signal this goroutine is left behind, and the program ends.
@@ -22,14 +22,14 @@ func (s *session) confirm(format string, values ...any) error {
 	select {
 	case answer = <-answers:
 	case <-s.interrupted:
-		s.note("")
+		s.Note("")
 		return errors.New("nothing was changed; it was interrupted")
 	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
 		return nil
 	case "":
-		s.note("")
+		s.Note("")
 	}
 	return errors.New("nothing was changed; answer y, or give --yes")
 }

@@ -1,4 +1,4 @@
-package plugin
+package cmdutil
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 // namesOnALine are few enough for a line of an error, which is cut where it is long.
 const namesOnALine = 15
 
-// eachNode does something to nodes, so many at a time. After a failure no other node is begun; those under way are finished. The
+// EachNode does something to nodes, so many at a time. After a failure no other node is begun; those under way are finished. The
 // error names those that were not begun.
-func (s *session) eachNode(ctx context.Context, views []view.Node, parallel int, do func(context.Context, view.Node) error) error {
+func EachNode(ctx context.Context, views []view.Node, parallel int, do func(context.Context, view.Node) error) error {
 	var (
 		mutex sync.Mutex
 		next  int

@@ -1,4 +1,4 @@
-package plugin
+package rollout
 
 import (
 	"cmp"
@@ -9,74 +9,83 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newRolloutAdopt(s *session) *cobra.Command {
-	return s.handing(&cobra.Command{
+func newRolloutAdopt(s *cmdutil.Factory) *cobra.Command {
+	return handing(s, &cobra.Command{
 		Use:   "adopt NODE...",
 		Short: "Give nodes that somebody assigned by hand, or released, to their pool",
 		Long: `Give nodes to the pool whose selector takes them. A pool leaves alone what a person assigned or reset: the mark pool-assigned, which this command
 writes, lets the pool take the node as it is. It keeps what it runs until its turn comes, by waves and within maxUnavailable. The label
 ` + rollout.PoolLabel + `=none is removed.`,
 		Example: "  kubectl kubelet rollout adopt n1",
-	}, "adopted", s.adoption)
+	}, "adopted", adoption)
 }
 
-func newRolloutRelease(s *session) *cobra.Command {
-	return s.handing(&cobra.Command{
+func newRolloutRelease(s *cmdutil.Factory) *cobra.Command {
+	return handing(s, &cobra.Command{
 		Use:   "release NODE...",
 		Short: "Take nodes out of their pool, as they are",
 		Long: `Take nodes out of whatever pool selects them: the label ` + rollout.PoolLabel + `=none is set. The node keeps what it is assigned, and no pool
 writes to it or counts it. A node that is released while it fails at a new revision stops that revision: it is the reason to release it, most likely.
 kubectl kubelet rollout adopt gives it back.`,
 		Example: "  kubectl kubelet rollout release n1",
-	}, "released", s.releasing)
+	}, "released", releasing)
 }
 
 // A handover says by what patch a node changes hands.
 type handover func(pools []view.Pool, v view.Node, say notes) (map[string]any, error)
 
+// handoverOptions are the flags of the commands that change to whom nodes belong.
+type handoverOptions struct {
+	nodes  view.Selection
+	dryRun cmdutil.DryRun
+	print  *genericclioptions.PrintFlags
+}
+
 // handing makes a command that changes to whom nodes belong.
-func (s *session) handing(command *cobra.Command, did string, how handover) *cobra.Command {
-	var o changeOptions
+func handing(s *cmdutil.Factory, command *cobra.Command, did string, how handover) *cobra.Command {
+	var o handoverOptions
 	command.Args = cobra.MinimumNArgs(1)
-	command.ValidArgsFunction = s.completeNodes
+	command.ValidArgsFunction = s.CompleteNodes
 	command.RunE = func(command *cobra.Command, arguments []string) error {
-		o.chosen.Names = arguments
-		return s.handOver(command.Context(), o, did, how)
+		o.nodes.Names = arguments
+		return handOver(command.Context(), s, o, did, how)
 	}
-	o.dryRun.addFlag(command.Flags())
-	o.print = printFlags(command, "")
+	o.dryRun.AddFlag(command.Flags())
+	o.print = cmdutil.PrintFlags(command, "")
 	return command
 }
 
-func (s *session) handOver(ctx context.Context, o changeOptions, did string, how handover) error {
-	client, err := s.connect()
+func handOver(ctx context.Context, s *cmdutil.Factory, o handoverOptions, did string, how handover) error {
+	client, err := s.Connect()
 	if err != nil {
 		return err
 	}
-	views, err := o.chosen.Nodes(ctx, client)
+	views, err := o.nodes.Nodes(ctx, client)
 	if err != nil {
 		return err
 	}
-	pools, err := s.listPools(ctx, client)
+	pools, err := s.ListPools(ctx, client)
 	if err != nil {
 		return err
 	}
-	return s.eachNode(ctx, views, 1, func(ctx context.Context, v view.Node) error {
-		return s.handOverNode(ctx, client, v, pools, o, did, how)
+	return cmdutil.EachNode(ctx, views, 1, func(ctx context.Context, v view.Node) error {
+		return handOverNode(ctx, s, client, v, pools, o, did, how)
 	})
 }
 
 // handOverNode patches exactly the Node that was looked at; one that has changed meanwhile is looked at anew.
-func (s *session) handOverNode(ctx context.Context, client kubernetes.Interface, v view.Node, pools []view.Pool, o changeOptions, did string, how handover) error {
+func handOverNode(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node, pools []view.Pool, o handoverOptions, did string, how handover) error {
 	var said []string
 	after := v.Node
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -89,7 +98,7 @@ func (s *session) handOverNode(ctx context.Context, client kubernetes.Interface,
 		if metadata["uid"] = v.UID; v.ResourceVersion != "" {
 			metadata["resourceVersion"] = v.ResourceVersion
 		}
-		after, err = patchNode(ctx, client, v.Node, patch, o.dryRun)
+		after, err = cmdutil.PatchNode(ctx, client, v.Node, patch, o.dryRun)
 		if apierrors.IsConflict(err) {
 			if now, failed := view.GetNode(ctx, client, v.Name); failed == nil {
 				v = now
@@ -104,14 +113,14 @@ func (s *session) handOverNode(ctx context.Context, client kubernetes.Interface,
 		return fmt.Errorf("node %s: %w", v.Name, err)
 	}
 	for _, words := range said {
-		s.note("%s", words)
+		s.Note("%s", words)
 	}
-	return s.printObject(o.print, o.dryRun.did(did), after)
+	return s.PrintObject(o.print, o.dryRun.Did(did), after)
 }
 
 // adoption writes the mark of the pool that selects the node, with the assignment that the node has: so nothing changes at once. An older
 // retry goes, or a verdict on what a person assigned would be taken for one on a revision.
-func (s *session) adoption(pools []view.Pool, v view.Node, say notes) (map[string]any, error) {
+func adoption(pools []view.Pool, v view.Node, say notes) (map[string]any, error) {
 	node := rollout.ReadNode(v.Node)
 	owners := rollout.Owners(view.CorePools(pools), withoutLabel(&node, rollout.PoolLabel))
 	switch {
@@ -150,7 +159,7 @@ func (s *session) adoption(pools []view.Pool, v view.Node, say notes) (map[strin
 }
 
 // releasing leaves the mark as it is: it is what tells of a node that fails, and is taken away, which revision that was.
-func (s *session) releasing(pools []view.Pool, v view.Node, say notes) (map[string]any, error) {
+func releasing(pools []view.Pool, v view.Node, say notes) (map[string]any, error) {
 	if v.HeldOut() {
 		return nil, nothingToDo("node %s is in no pool already", v.Name)
 	}

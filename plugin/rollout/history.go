@@ -1,4 +1,4 @@
-package plugin
+package rollout
 
 import (
 	"bytes"
@@ -22,10 +22,11 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newRolloutHistory(s *session) *cobra.Command {
+func newRolloutHistory(s *cmdutil.Factory) *cobra.Command {
 	var number int64
 	print := genericclioptions.NewPrintFlags("")
 	command := &cobra.Command{
@@ -36,12 +37,12 @@ one of them as it is kept, whole.`,
 		Example: `  kubectl kubelet rollout history workers
   kubectl kubelet rollout history workers --revision=6`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: s.completePools,
+		ValidArgsFunction: s.CompletePools,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if number < 0 || command.Flags().Changed("revision") && number == 0 {
 				return errors.New("--revision counts from 1; the nodes' own configuration is no revision")
 			}
-			return s.rolloutHistory(command.Context(), arguments[0], number, print)
+			return rolloutHistory(command.Context(), s, arguments[0], number, print)
 		},
 	}
 	command.Flags().Int64Var(&number, "revision", 0, "show this revision whole")
@@ -49,8 +50,8 @@ one of them as it is kept, whole.`,
 	return command
 }
 
-func (s *session) rolloutHistory(ctx context.Context, name string, number int64, print *genericclioptions.PrintFlags) error {
-	client, _, p, err := s.openPool(ctx, name)
+func rolloutHistory(ctx context.Context, s *cmdutil.Factory, name string, number int64, print *genericclioptions.PrintFlags) error {
+	client, _, p, err := openPool(ctx, s, name)
 	if err != nil {
 		return err
 	}
@@ -67,17 +68,17 @@ func (s *session) rolloutHistory(ctx context.Context, name string, number int64,
 	}
 	switch {
 	case *print.OutputFormat != "":
-		return s.printRevisions(p, kept, print)
+		return printRevisions(s, p, kept, print)
 	case number > 0:
-		return s.describeRevision(p, kept[0])
+		return describeRevision(s, p, kept[0])
 	case len(kept) == 0:
-		s.note("Pool %s has no revision yet.", p.Name)
+		s.Note("Pool %s has no revision yet.", p.Name)
 		return nil
 	}
-	return s.writeRevisions(p, kept)
+	return writeRevisions(s, p, kept)
 }
 
-func (s *session) writeRevisions(p poolRollout, kept []view.Revision) error {
+func writeRevisions(s *cmdutil.Factory, p pool, kept []view.Revision) error {
 	t := view.NewTable(s.Out, "REVISION", "AGE", "RESULT", "PROVEN", "CHANGE", "NOTE")
 	var before *rollout.Revision
 	for i := range kept {
@@ -88,13 +89,13 @@ func (s *session) writeRevisions(p poolRollout, kept []view.Revision) error {
 			change = view.ChangeText(before, &r.Revision, 3)
 			before = &r.Revision
 		}
-		t.Row(strconv.FormatInt(r.Number, 10), view.Age(s.now(), r.Made), result, proven, cmp.Or(change, "none"), p.noteOn(r))
+		t.Row(strconv.FormatInt(r.Number, 10), view.Age(s.Now(), r.Made), result, proven, cmp.Or(change, "none"), p.noteOn(r))
 	}
 	return t.Flush()
 }
 
 // resultOf is what became of a revision, as far as the status remembers.
-func (p poolRollout) resultOf(r *view.Revision) (result, proven string) {
+func (p pool) resultOf(r *view.Revision) (result, proven string) {
 	for _, known := range p.Status.Revisions {
 		if known.Hash == r.Hash && known.Revision == r.Number {
 			return cmp.Or(string(known.Result), "<unknown>"), strconv.Itoa(int(known.Proven))
@@ -104,7 +105,7 @@ func (p poolRollout) resultOf(r *view.Revision) (result, proven string) {
 }
 
 // noteOn says what a revision is to its pool now, and why people made it.
-func (p poolRollout) noteOn(r *view.Revision) string {
+func (p pool) noteOn(r *view.Revision) string {
 	var words []string
 	is := func(name v1alpha1.RevisionName) bool { return name.Revision == r.Number && name.Hash == r.Hash }
 	if t := p.Status.Target; t != nil && is(t.RevisionName) {
@@ -130,7 +131,7 @@ func (p poolRollout) noteOn(r *view.Revision) string {
 }
 
 // describeRevision shows a revision whole.
-func (s *session) describeRevision(p poolRollout, r view.Revision) error {
+func describeRevision(s *cmdutil.Factory, p pool, r view.Revision) error {
 	if r.Tampered {
 		return fmt.Errorf("pool %s: what is kept of revision %d is not what it was", p.Name, r.Number)
 	}
@@ -139,7 +140,7 @@ func (s *session) describeRevision(p poolRollout, r view.Revision) error {
 	t.Row("Pool:", p.Name)
 	t.Row("Revision:", strconv.FormatInt(r.Number, 10), p.noteOn(&r))
 	t.Row("Hash:", r.Hash)
-	t.Row("Made:", view.Age(s.now(), r.Made)+" ago")
+	t.Row("Made:", view.Age(s.Now(), r.Made)+" ago")
 	t.Row("Result:", result)
 	t.Row("Base:", string(r.Base))
 	if err := t.Flush(); err != nil {
@@ -176,7 +177,7 @@ func maskedPatch(patch []byte) []byte {
 }
 
 // printRevisions prints them in the form of a Kubernetes object, kind KubeletPoolRevisions.
-func (s *session) printRevisions(p poolRollout, kept []view.Revision, print *genericclioptions.PrintFlags) error {
+func printRevisions(s *cmdutil.Factory, p pool, kept []view.Revision, print *genericclioptions.PrintFlags) error {
 	printer, err := print.ToPrinter()
 	if err != nil {
 		return err
@@ -200,7 +201,7 @@ func (s *session) printRevisions(p poolRollout, kept []view.Revision, print *gen
 		printed["layers"] = layers
 		list = append(list, printed)
 	}
-	return s.printWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
+	return s.PrintWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
 		"apiVersion": "kubelet-supervisor.io/v1", "kind": "KubeletPoolRevisions", "metadata": map[string]any{"name": p.Name}, "revisions": list,
 	})})
 }

@@ -1,4 +1,4 @@
-package plugin
+package rollout
 
 import (
 	"cmp"
@@ -18,7 +18,7 @@ import (
 )
 
 // writeWaves tells of each wave that was begun how far it is: of the first the canaries, of the open one who is at risk.
-func (p poolStory) writeWaves(to io.Writer) {
+func (p rolloutView) writeWaves(to io.Writer) {
 	open := p.Status.Wave
 	if open == nil || p.unseen != nil {
 		return
@@ -42,7 +42,7 @@ func (p poolStory) writeWaves(to io.Writer) {
 }
 
 // openWave says what the open wave waits for, and who is at risk.
-func (p poolStory) openWave(wave rollout.ViewedWave) (state, who string) {
+func (p rolloutView) openWave(wave rollout.ViewedWave) (state, who string) {
 	n := p.Status.Nodes
 	switch c := p.Condition(v1alpha1.ConditionProgressing); {
 	case p.Stopped() != nil:
@@ -81,7 +81,7 @@ func (p poolStory) openWave(wave rollout.ViewedWave) (state, who string) {
 }
 
 // trialLeft is the most that is left of a trial of these nodes.
-func (p poolStory) trialLeft(names []string) (most time.Duration) {
+func (p rolloutView) trialLeft(names []string) (most time.Duration) {
 	for _, name := range names {
 		left, _ := p.nodes[name].TrialLeft(p.now)
 		most = max(most, left)
@@ -91,7 +91,7 @@ func (p poolStory) trialLeft(names []string) (most time.Duration) {
 
 // canaries are the nodes that got the target first, by the kind that each is to prove it for. When the controller wrote onto a Node last
 // the API server notes there.
-func (p poolStory) canaries(count int) string {
+func (p rolloutView) canaries(count int) string {
 	type assigned struct {
 		rollout.Member
 		at time.Time
@@ -126,7 +126,7 @@ func assignedAt(node *corev1.Node) (at time.Time) {
 }
 
 // stopError is what a person is told of a stop: who, in the node's own words, what has become of the others, and what can be done.
-func (p poolStory) stopError(stop v1alpha1.Stop) error {
+func (p rolloutView) stopError(stop v1alpha1.Stop) error {
 	wave := ""
 	if w := p.Status.Wave; w != nil {
 		wave = fmt.Sprintf(" in wave %d", w.Number)
@@ -147,7 +147,7 @@ func (p poolStory) stopError(stop v1alpha1.Stop) error {
 }
 
 // harm says what the node runs that stopped it, and how many others the revision has reached.
-func (p poolStory) harm(stop v1alpha1.Stop) string {
+func (p rolloutView) harm(stop v1alpha1.Stop) string {
 	if p.unseen != nil {
 		return ""
 	}
@@ -174,7 +174,7 @@ func (p poolStory) harm(stop v1alpha1.Stop) string {
 }
 
 // runs says which revision a node runs.
-func (p poolStory) runs(m rollout.Member) string {
+func (p rolloutView) runs(m rollout.Member) string {
 	good := ""
 	if m.Node.Active == m.Node.Good {
 		good = ", its last known good"
@@ -191,7 +191,7 @@ func (p poolStory) runs(m rollout.Member) string {
 }
 
 // changedLayers are those that the target has otherwise than the stable revision.
-func (p poolStory) changedLayers() (names []string) {
+func (p rolloutView) changedLayers() (names []string) {
 	to := p.keptAs(p.Status.Target.RevisionName)
 	var from *rollout.Revision
 	if s := p.Status.Stable; s != nil {

@@ -1,4 +1,4 @@
-package plugin
+package cmdutil
 
 import (
 	"context"
@@ -20,8 +20,8 @@ const completeTime = 3 * time.Second
 // A completion gives a shell the words that can follow. By hand, for k8s.io/kubectl/pkg/util/completion links all of kubectl get for it.
 type completion = func(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective)
 
-// completeNodes gives the names of nodes; nothing when the API server does not answer.
-func (s *session) completeNodes(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
+// CompleteNodes gives the names of nodes; nothing when the API server does not answer.
+func (s *Factory) CompleteNodes(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
 	given := map[string]bool{}
 	for _, name := range arguments {
 		given[name] = true
@@ -35,11 +35,11 @@ func (s *session) completeNodes(command *cobra.Command, arguments []string, begu
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completePools gives the names of pools.
-func (s *session) completePools(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
+// CompletePools gives the names of pools.
+func (s *Factory) CompletePools(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	s.complete(command, func(ctx context.Context, client kubernetes.Interface) {
-		pools, _ := s.listPools(ctx, client)
+		pools, _ := s.ListPools(ctx, client)
 		for _, p := range pools {
 			if strings.HasPrefix(p.Name, begun) && len(arguments) == 0 {
 				names = append(names, p.Name)
@@ -50,7 +50,7 @@ func (s *session) completePools(command *cobra.Command, arguments []string, begu
 }
 
 // completeSelector gives the labels that nodes have, as KEY=VALUE, for the last part of a selector.
-func (s *session) completeSelector(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (s *Factory) completeSelector(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	before := begun[:strings.LastIndexByte(begun, ',')+1]
 	found := map[string]bool{}
 	for _, node := range s.nodesToComplete(command) {
@@ -64,10 +64,10 @@ func (s *session) completeSelector(command *cobra.Command, _ []string, begun str
 }
 
 // completeConfigs gives the configurations that were pushed, as NAMESPACE/NAME.
-func (s *session) completeConfigs(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (s *Factory) completeConfigs(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	s.complete(command, func(ctx context.Context, client kubernetes.Interface) {
-		list, err := client.CoreV1().ConfigMaps(s.namespace()).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeConfiguration})
+		list, err := client.CoreV1().ConfigMaps(s.Namespace()).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeConfiguration})
 		if err != nil {
 			return
 		}
@@ -80,15 +80,15 @@ func (s *session) completeConfigs(command *cobra.Command, _ []string, begun stri
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (s *session) nodesToComplete(command *cobra.Command) (nodes []corev1.Node) {
+func (s *Factory) nodesToComplete(command *cobra.Command) (nodes []corev1.Node) {
 	s.complete(command, func(ctx context.Context, client kubernetes.Interface) {
 		nodes, _, _ = view.ListNodes(ctx, client, metav1.ListOptions{})
 	})
 	return nodes
 }
 
-func (s *session) complete(command *cobra.Command, ask func(ctx context.Context, client kubernetes.Interface)) {
-	client, err := s.connect()
+func (s *Factory) complete(command *cobra.Command, ask func(ctx context.Context, client kubernetes.Interface)) {
+	client, err := s.Connect()
 	if err != nil {
 		return
 	}
@@ -97,14 +97,14 @@ func (s *session) complete(command *cobra.Command, ask func(ctx context.Context,
 	ask(ctx, client)
 }
 
-// completeFlags lets a shell complete the flags' values, of whatever command has such a flag.
-func (s *session) completeFlags(root *cobra.Command) {
+// CompleteFlags lets a shell complete the flags' values, of whatever command has such a flag.
+func (s *Factory) CompleteFlags(root *cobra.Command) {
 	formats := []string{"json", "yaml", "name", "jsonpath=", "go-template="}
 	ways := map[string]completion{
 		"selector": s.completeSelector,
 		"config":   s.completeConfigs,
-		"edit":     s.completeNodes,
-		"against":  s.completeNodes,
+		"edit":     s.CompleteNodes,
+		"against":  s.CompleteNodes,
 		"dry-run":  cobra.FixedCompletions([]string{"none", "client", "server"}, cobra.ShellCompDirectiveNoFileComp),
 		"until":    cobra.FixedCompletions([]string{"active", "good"}, cobra.ShellCompDirectiveNoFileComp),
 		"output":   cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp),

@@ -1,4 +1,4 @@
-package plugin
+package rollout
 
 import (
 	"cmp"
@@ -20,37 +20,38 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // warnOfHolds says what lets no node of a pool go back: a pause, a maxUnavailable of 0, and budgets that allow nothing. Who may not read budgets may
 // still change the pool.
-func (s *session) warnOfHolds(ctx context.Context, client kubernetes.Interface, p poolRollout) {
+func warnOfHolds(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, p pool) {
 	if p.Spec.Rollout.Paused {
-		s.note("warning: pool %s is paused, so nothing moves; kubectl kubelet rollout resume %s", p.Name, p.Name)
+		s.Note("warning: pool %s is paused, so nothing moves; kubectl kubelet rollout resume %s", p.Name, p.Name)
 	}
 	if most := p.Spec.Rollout.MaxUnavailable; isZero(most) {
-		s.note("warning: spec.rollout.maxUnavailable of pool %s is %s, so no node goes back; kubectl edit kpool %s", p.Name, most, p.Name)
+		s.Note("warning: spec.rollout.maxUnavailable of pool %s is %s, so no node goes back; kubectl edit kpool %s", p.Name, most, p.Name)
 	}
-	api, err := s.connectDynamic()
+	api, err := s.ConnectDynamic()
 	var budgets []holdingBudget
 	if err == nil {
 		budgets, err = holdingBudgets(ctx, api)
 	}
 	if err != nil {
-		s.note("warning: whether a KubeletRolloutBudget holds nodes of the pool was not looked at: %s", bounded.Line(err.Error()))
+		s.Note("warning: whether a KubeletRolloutBudget holds nodes of the pool was not looked at: %s", bounded.Line(err.Error()))
 	}
 	if len(budgets) == 0 {
 		return
 	}
-	members, err := membersOf(ctx, client, api, p, s.now())
+	members, err := membersOf(ctx, client, api, p, s.Now())
 	for _, b := range budgets {
 		names := b.taken(members)
 		switch {
 		case err != nil:
-			s.note("warning: %s, so the nodes that it takes do not go back; whether the pool has such nodes was not looked at: %s", b.why, bounded.Line(err.Error()))
+			s.Note("warning: %s, so the nodes that it takes do not go back; whether the pool has such nodes was not looked at: %s", b.why, bounded.Line(err.Error()))
 		case len(names) > 0:
-			s.note("warning: %s, so these nodes of the pool do not go back: %s; kubectl edit kbudget %s", b.why, view.FirstOf(names, ", "), b.name)
+			s.Note("warning: %s, so these nodes of the pool do not go back: %s; kubectl edit kbudget %s", b.why, view.FirstOf(names, ", "), b.name)
 		}
 	}
 }
@@ -118,7 +119,7 @@ func whyHolds(b *v1alpha1.KubeletRolloutBudget) string {
 }
 
 // membersOf are the nodes of a pool. Another pool may own some of those that its selector takes.
-func membersOf(ctx context.Context, client kubernetes.Interface, api dynamic.Interface, p poolRollout, now time.Time) (members []*rollout.Node, err error) {
+func membersOf(ctx context.Context, client kubernetes.Interface, api dynamic.Interface, p pool, now time.Time) (members []*rollout.Node, err error) {
 	w := rollout.World{Now: now}
 	if w.Pools, err = allPools(ctx, api.Resource(v1alpha1.GroupVersion().WithResource("kubeletpools")), p, nil); err != nil {
 		return nil, err

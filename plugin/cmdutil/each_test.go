@@ -1,4 +1,4 @@
-package plugin
+package cmdutil
 
 import (
 	"context"
@@ -10,14 +10,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/cli-runtime/pkg/genericiooptions"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func someNodes(names string) (views []view.Node) {
 	for name := range strings.FieldsSeq(names) {
-		views = append(views, view.NodeOf(newNode(name)))
+		views = append(views, view.NodeOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
 	return views
 }
@@ -29,8 +30,7 @@ func TestEachNodeInParallel(t *testing.T) {
 			var mutex sync.Mutex
 			var now, most int
 			var order []string
-			s := newSession(genericiooptions.NewTestIOStreamsDiscard())
-			err := s.eachNode(t.Context(), someNodes("n1 n2 n3 n4 n5"), parallel, func(_ context.Context, v view.Node) error {
+			err := EachNode(t.Context(), someNodes("n1 n2 n3 n4 n5"), parallel, func(_ context.Context, v view.Node) error {
 				mutex.Lock()
 				now++
 				most, order = max(most, now), append(order, v.Name)
@@ -54,8 +54,7 @@ func TestEachNodeStopsInParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mutex sync.Mutex
 		var done []string
-		s := newSession(genericiooptions.NewTestIOStreamsDiscard())
-		err := s.eachNode(t.Context(), someNodes("n1 n2 n3 n4"), 2, func(_ context.Context, v view.Node) error {
+		err := EachNode(t.Context(), someNodes("n1 n2 n3 n4"), 2, func(_ context.Context, v view.Node) error {
 			if v.Name == "n1" {
 				return errors.New("n1 refused it")
 			}
