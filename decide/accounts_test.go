@@ -13,9 +13,9 @@ import (
 // What single events write down, where no story of a whole life shows it.
 
 func TestHealthEndsWhatWasWrong(t *testing.T) {
-	s := State{Child: Child{Alive: true, Words: "is not healthy", PortHeld: "nginx (pid 7)"}}
+	s := State{Process: Process{Child: Child{Alive: true, Words: "is not healthy", PortHeld: "nginx (pid 7)"}}}
 	s.Now, s.Environment, s.LocalFailures = time.Minute, "the port is held", 2
-	s.learnHealthy()
+	learnHealthy(&s)
 	if c := s.Child; c.PortHeld != "" || c.Words != "" || c.HealthySince != time.Minute || s.Environment != "" || s.LocalFailures != 0 {
 		t.Errorf("%+v, environment %q, %d failures", c, s.Environment, s.LocalFailures)
 	}
@@ -30,7 +30,7 @@ func TestAPortIsOfAKubeletThatLives(t *testing.T) {
 		"it has ended":          {Child{}, ""},
 		"it was healthy before": {Child{Alive: true, EverHealthy: true}, ""},
 	} {
-		s := State{Child: row.child}
+		s := State{Process: Process{Child: row.child}}
 		s.learnPort(PortSeen{HeldBy: "nginx"})
 		if s.Child.PortHeld != row.want {
 			t.Errorf("%s: %q", name, s.Child.PortHeld)
@@ -52,8 +52,8 @@ func TestWhatCountsAsAFailureOfLocal(t *testing.T) {
 		"local, and another holds the lock":      {Child{Alive: true}, ChildExited{Code: 1, LockDenied: true}, 0},
 		"local, and the runtime does not answer": {Child{Alive: true}, ChildExited{Code: 1, RuntimeDown: true}, 0},
 	} {
-		s := State{Child: row.child}
-		s.learnExited(row.exited)
+		s := State{Process: Process{Child: row.child}}
+		learnExited(&s, row.exited)
 		if s.LocalFailures != row.want {
 			t.Errorf("%s: %d failures", name, s.LocalFailures)
 		}
@@ -72,8 +72,8 @@ func TestWhetherLastKnownGoodFollowsItsSource(t *testing.T) {
 		"layers, over none now":     {Version{Source: source, Content: "1", Base: "x"}, Version{Source: source, Content: "2"}, false},
 		"layers, over none before":  {Version{Source: source, Content: "1"}, Version{Source: source, Content: "2", Base: "y"}, false},
 	} {
-		s := State{Durable: Durable{LastKnownGood: &row.was}}
-		if got := s.withAssigned(Assigned{Version: row.is}).LastKnownGood.Content == "2"; got != row.followed {
+		s := State{Verdicts: Verdicts{LastKnownGood: &row.was}}
+		if got := withAssigned(&s, Assigned{Version: row.is}).LastKnownGood.Content == "2"; got != row.followed {
 			t.Errorf("%s: followed %t", name, got)
 		}
 	}
@@ -81,8 +81,8 @@ func TestWhetherLastKnownGoodFollowsItsSource(t *testing.T) {
 
 // A person who asks for a retry does not wait for an edit to settle.
 func TestARetryWaitsForNothing(t *testing.T) {
-	s := State{SettlesAt: time.Hour, NextEdit: time.Hour, ApplyAt: time.Hour, NextStart: time.Hour}
-	s.learnRetry(Retry{Value: "1"})
+	s := State{Intake: Intake{SettlesAt: time.Hour, NextEdit: time.Hour, ApplyAt: time.Hour}, Process: Process{NextStart: time.Hour}}
+	learnRetry(&s, Retry{Value: "1"})
 	if s.SettlesAt != 0 || s.NextEdit != 0 || s.ApplyAt != 0 || s.NextStart != 0 {
 		t.Errorf("settles at %s, next edit at %s, turn at %s, start at %s", s.SettlesAt, s.NextEdit, s.ApplyAt, s.NextStart)
 	}
@@ -93,7 +93,7 @@ func TestWhatTodaysMergeWasTold(t *testing.T) {
 	for outcome, want := range map[config.Outcome]bool{config.Environment: true, config.Refused: false, config.Accepted: false} {
 		s := State{}
 		s.Today.Version, s.Today.Failing = &Version{Content: "merge"}, !want
-		s.learnProved(Proved{Proof: Proof{Content: "merge", Outcome: outcome, Words: "words"}})
+		learnProved(&s, Proved{Proof: Proof{Content: "merge", Outcome: outcome, Words: "words"}})
 		if s.Today.Failing != want {
 			t.Errorf("%v: failing is %t", outcome, s.Today.Failing)
 		}
@@ -103,8 +103,8 @@ func TestWhatTodaysMergeWasTold(t *testing.T) {
 // A kubelet that waited and could not be let through is told to end, and is not what runs.
 func TestAKubeletThatCouldNotBeLetThrough(t *testing.T) {
 	v := &Version{Content: "a"}
-	s := State{Doing: Start{Version: v, Waits: true}, Parked: &Parked{Version: v, Kubelet: config.Identity{Binary: "b"}}}
-	s.learnStarted(Started{Err: errors.New("its files have changed")})
+	s := State{Doing: Start{Version: v, Waits: true}, Process: Process{Parked: &Parked{Version: v, Kubelet: config.Identity{Binary: "b"}}}}
+	learnStarted(&s, Started{Err: errors.New("its files have changed")})
 	if s.Parked == nil || s.Parked.Kubelet != (config.Identity{}) || s.Parked.Version != v || s.Child.Version != nil {
 		t.Errorf("%+v, child %+v", s.Parked, s.Child)
 	}
@@ -120,7 +120,7 @@ func TestWhetherALookPrecededTheStop(t *testing.T) {
 		"looked at another change":              {},
 		"looked at, and what runs was rejected": {looked: true, rejected: true},
 	} {
-		s := State{Child: Child{Alive: true, Version: was}}
+		s := State{Process: Process{Child: Child{Alive: true, Version: was}}}
 		s.Assigned = want
 		if row.rejected {
 			s.Rejected = []Rejection{{Content: "was"}}
@@ -128,11 +128,11 @@ func TestWhetherALookPrecededTheStop(t *testing.T) {
 		if row.looked {
 			s.Outlook.Change = s.changeTo(want)
 		}
-		s.Disk = s.Durable
-		if _, saves := s.commitStop(want).(Save); saves {
-			s.Disk = s.Durable // the try is written before the stop
+		s.Disk = s.durable()
+		if _, saves := commitStop(&s, want).(Save); saves {
+			s.Disk = s.durable() // the try is written before the stop
 		}
-		stop, is := s.commitStop(want).(Stop)
+		stop, is := commitStop(&s, want).(Stop)
 		if !is || stop.Looked != row.is {
 			t.Errorf("%s: %+v (a stop: %t)", name, stop, is)
 		}
@@ -151,7 +151,7 @@ func TestWhoseControlIsOfThePort(t *testing.T) {
 	} {
 		s := State{}
 		s.Suspects = []Suspect{row.suspect}
-		if got := s.controlIsOfPort(); got != row.want {
+		if got := controlIsOfPort(&s); got != row.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -160,9 +160,9 @@ func TestWhoseControlIsOfThePort(t *testing.T) {
 // What is taken for what runs has had its turn.
 func TestWhatIsRecognisedHasNoTurn(t *testing.T) {
 	a, b := &Version{Content: "a"}, &Version{Content: "b"}
-	s := State{Child: Child{Alive: true, EverHealthy: true, Version: a, Effective: "e"}, ApplyAt: time.Hour}
+	s := State{Process: Process{Child: Child{Alive: true, EverHealthy: true, Version: a, Effective: "e"}}, Intake: Intake{ApplyAt: time.Hour}}
 	s.Assigned, s.Proofs = b, []Proof{{Content: "b", Outcome: config.Accepted, Effective: "e"}}
-	if s.recognise(); s.Child.Version != b || s.ApplyAt != 0 {
+	if recognise(&s); s.Child.Version != b || s.ApplyAt != 0 {
 		t.Errorf("runs %v, turn at %s", s.Child.Version, s.ApplyAt)
 	}
 }
@@ -172,7 +172,7 @@ func TestATryThatIsGivenBack(t *testing.T) {
 	for _, kind := range []moveKind{stay, keepChild} {
 		s := State{}
 		s.Trial = Trial{Tries: 2, Parked: true, Open: true}
-		s.commit(move{kind: kind})
+		commit(&s, move{kind: kind})
 		if s.Trial.Parked || s.Trial.Tries != 1 {
 			t.Errorf("%v: %+v", kind, s.Trial)
 		}
@@ -182,8 +182,8 @@ func TestATryThatIsGivenBack(t *testing.T) {
 // What spoke against following the assignment is over once a newer one is taken.
 func TestWhatIsTakenCanBeFollowed(t *testing.T) {
 	a := Assigned{Version: Version{Content: "a"}, Text: "kube-system/a/kubelet"}
-	s := State{Pending: &a, PendingNumber: 3, Sync: &Problem{}, Doing: Save{number: 3, assigned: &a}}
-	s.learnSaved(Saved{})
+	s := State{Intake: Intake{Pending: &a, PendingNumber: 3, Sync: &Problem{}}, Doing: Save{number: 3, assigned: &a}}
+	learnSaved(&s, Saved{})
 	if s.Pending != nil || s.Sync != nil || s.Observed == nil || *s.Observed != a.Text {
 		t.Errorf("pending %v, sync %v, observed %v", s.Pending, s.Sync, s.Observed)
 	}
@@ -192,11 +192,11 @@ func TestWhatIsTakenCanBeFollowed(t *testing.T) {
 // A kubelet that waits is let through as it is: its try is spent, and its state files were cared for before it was started.
 func TestAKubeletThatWaitsIsLetThrough(t *testing.T) {
 	want := &Version{Content: "a"}
-	s := State{Parked: &Parked{Version: want}, StateFiles: StateFiles{Of: want, InTheWay: []config.StateFile{{Name: "cpu_manager_state"}}}}
+	s := State{Process: Process{Parked: &Parked{Version: want}}, Host: Host{StateFiles: StateFiles{Of: want, InTheWay: []config.StateFile{{Name: "cpu_manager_state"}}}}}
 	s.Assigned, s.Trial = want, Trial{Content: "a", Tries: 1, Open: true, Parked: true}
-	s.Disk = s.Durable
+	s.Disk = s.durable()
 	before := s.Trial
-	if start, is := s.commitStart(want).(Start); !is || !start.Waits || s.Trial != before {
+	if start, is := commitStart(&s, want).(Start); !is || !start.Waits || s.Trial != before {
 		t.Errorf("%+v, trial %+v", start, s.Trial)
 	}
 }
@@ -221,7 +221,7 @@ func TestWhatAnOpenStartCounts(t *testing.T) {
 	} {
 		s := State{Settings: Settings{TrialFailures: 9}, BootID: row.boot}
 		s.Trial = row.was
-		if s.countOpenStart(row.foundWaiting); s.Trial != row.want || s.Exit != row.words {
+		if countOpenStart(&s, row.foundWaiting); s.Trial != row.want || s.Exit != row.words {
 			t.Errorf("%s: %+v, %q", name, s.Trial, s.Exit)
 		}
 	}

@@ -18,10 +18,10 @@ func (d *drive) expectApproved(e Event) {
 	d.learn(e)
 	stop, is := d.step.Do.(Stop)
 	s := d.s
-	if !is || stop.Hung != "" || s.Stopping || s.Disruption != Hold || !s.runsUnblamed() || s.nothingToKeep() {
+	if !is || stop.Hung != "" || s.Stopping || s.Disruption != Hold || !runsUnblamed(&s) || nothingToKeep(&s) {
 		return
 	}
-	change := HoldTold{Runs: s.contentRun(), To: s.contentOf(s.target())}
+	change := HoldTold{Runs: s.contentRun(), To: s.contentOf(wanted(&s))}
 	if d.knows[change] == harmless {
 		return
 	}

@@ -10,48 +10,48 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
-func (s *State) learnAssigned(e Assigned) {
+func learnAssigned(s *State, e Assigned) {
 	s.Reset, s.Lost, s.NodeGone = nil, false, false
 	s.Shadowed = e.Shadowed
-	s.mergeOnly(&e)
+	mergeOnly(s, &e)
 	// Its checkpoint has just been written.
 	s.Unrenderable = without(s.Unrenderable, func(x Unrenderable) bool { return x.Content == e.Version.Content })
 	switch {
-	case !s.savesAssignment() && s.Assigned != nil && reflect.DeepEqual(*s.Assigned, e.Version) && s.Text == e.Text && s.NodeUID == e.NodeUID:
-		s.askedFor(&e.Version)
+	case !savesAssignment(s) && s.Assigned != nil && reflect.DeepEqual(*s.Assigned, e.Version) && s.Text == e.Text && s.NodeUID == e.NodeUID:
+		askedFor(s, &e.Version)
 		s.Pending, s.Edit, s.Observed, s.Sync = nil, nil, &e.Text, nil
-	case s.settles(e):
-		s.expectQuiet()
+	case s.settles(s.Settings, e):
+		expectQuiet(s)
 		s.Edit, s.EditHeard = &e, s.Now
 	default:
-		s.expect(e, 0)
+		expect(s, e, 0)
 	}
 }
 
 // expect makes an assignment the newest, which is taken as soon as may be. It has waited for so long.
-func (s *State) expect(a Assigned, waited time.Duration) {
+func expect(s *State, a Assigned, waited time.Duration) {
 	if !Same(&a.Version, s.ran()) {
-		s.beginChange(&a.Version, a.Download, waited)
+		s.beginChange(s.Wall, s.ran(), &a.Version, a.Download, waited)
 	}
-	s.askedFor(&a.Version)
+	askedFor(s, &a.Version)
 	s.Pending, s.Edit, s.Sync = &a, nil, nil
 	s.PendingOver = ""
 	s.PendingNumber++
 }
 
 // savesAssignment: one that is being written will hold, and has to be replaced by one that comes meanwhile.
-func (s *State) savesAssignment() bool {
+func savesAssignment(s *State) bool {
 	save, is := s.Doing.(Save)
 	return is && save.assigned != nil
 }
 
 // adopt makes an assignment that is durable the one that holds.
-func (s *State) adopt(a Assigned) {
+func adopt(s *State, a Assigned) {
 	edit := s.Text == a.Text
 	ran := s.Assigned
-	waiting := Same(s.target(), ran) && !s.runs(ran)
+	waiting := Same(wanted(s), ran) && !s.runs(ran)
 	changed := !Same(s.Assigned, &a.Version)
-	s.Durable = s.withAssigned(a)
+	s.restore(withAssigned(s, a))
 	if !changed {
 		return
 	}
@@ -67,8 +67,8 @@ func (s *State) adopt(a Assigned) {
 }
 
 // withAssigned is the durable state once the assignment holds. A trial that was passed carries over to equal content (rule 5).
-func (s *State) withAssigned(a Assigned) Durable {
-	d := s.Durable
+func withAssigned(s *State, a Assigned) Durable {
+	d := s.durable()
 	version := a.Version
 	d.Assigned, d.Text, d.NodeUID = &version, a.Text, a.NodeUID
 	switch lkg := d.LastKnownGood; {
@@ -85,7 +85,7 @@ func (s *State) withAssigned(a Assigned) Durable {
 	return d
 }
 
-func (s *State) learnCleared(e Cleared) {
+func learnCleared(s *State, e Cleared) {
 	s.Sync, s.Pending, s.Edit = nil, nil, nil
 	s.Shadowed, s.NodeGone = false, false
 	if e.Text == "" && s.Reset == nil && s.Assigned != nil && s.NodeUID != "" && e.NodeUID != s.NodeUID {
@@ -96,25 +96,25 @@ func (s *State) learnCleared(e Cleared) {
 		return
 	}
 	s.Lost = false
-	s.askedFor(nil)
+	askedFor(s, nil)
 	s.Reset = &e
 	s.Observed = &e.Text
 	if s.ran() != nil {
-		s.beginChange(nil, 0, 0)
+		s.beginChange(s.Wall, s.ran(), nil, 0, 0)
 	}
 }
 
 // applyReset goes back to local: upstream's store.Reset, and everything that was remembered of the assignment with it.
-func (s *State) applyReset() {
+func applyReset(s *State) {
 	uid, observed := s.Reset.NodeUID, s.Reset.Text
 	s.Reset, s.Observed, s.Unrenderable = nil, &observed, nil
-	s.Durable = Durable{Proofs: s.Proofs, Account: Account{NodeUID: uid, Retry: s.Retry, Active: s.Active, Cluster: s.Cluster, Renews: s.Renews, Before: s.Before, Asides: s.Asides, Limits: s.Limits, Hold: s.Hold, Approval: s.Approval}}
+	s.restore(Durable{Proofs: s.Proofs, Account: Account{NodeUID: uid, Retry: s.Retry, Active: s.Active, Cluster: s.Cluster, Renews: s.Renews, Before: s.Before, Asides: s.Asides, Limits: s.Limits, Hold: s.Hold, Approval: s.Approval}})
 	s.ApplyAt, s.Environment, s.Exit = 0, "", ""
 }
 
 // learnRetry forgets the verdicts against configurations, also against one that is only about to be assigned: a person may change the
 // assignment and ask for the retry at once. A kubelet that did not stop at the check is asked again.
-func (s *State) learnRetry(e Retry) {
+func learnRetry(s *State, e Retry) {
 	if e.Value != "" {
 		if e.Value == s.Retry {
 			return
@@ -134,11 +134,11 @@ func (s *State) learnRetry(e Retry) {
 		s.Unanswered[i].At, s.Unanswered[i].Tries = 0, 0
 	}
 	if !Same(s.goal(), s.ran()) {
-		s.beginAnyChange()
+		beginAnyChange(s)
 	}
 }
 
-func (s *State) learnProved(e Proved) {
+func learnProved(s *State, e Proved) {
 	if _, is := s.Doing.(Prove); is {
 		s.Doing = nil
 	}
@@ -146,7 +146,7 @@ func (s *State) learnProved(e Proved) {
 	switch {
 	case e.Outcome == 0: // abandoned
 	case e.Unanswered:
-		s.learnUnanswered(e)
+		s.learnUnanswered(s.Now, e)
 	case e.NoMorePreflight:
 		// Whatever this kubelet said, it cannot be asked: the trial has to tell.
 		e.Outcome, s.Environment = config.Unknown, ""
@@ -157,7 +157,7 @@ func (s *State) learnProved(e Proved) {
 	default:
 		s.Environment = ""
 		s.learnMergeFails(e.Proof)
-		s.Proofs = newest(without(s.Proofs, func(p Proof) bool { return p.Content == e.Content && p.Kubelet == e.Kubelet }), e.Proof)
+		s.keep(e.Proof)
 	}
 	if e.Outcome != 0 && !e.Unanswered {
 		s.Unanswered = s.answered(e)

@@ -150,7 +150,7 @@ func TestTheSameAgain(t *testing.T) {
 	}
 	t.Run("while something else is written", func(t *testing.T) {
 		d := newDrive(t).boot().good("good").fresh()
-		d.s.Doing = Save{Durable: d.s.Durable}
+		d.s.Doing = Save{Durable: d.s.durable()}
 		d.decide(assigned("good", "1", "good"))
 		if d.hear(Saved{}); len(d.saves) > 0 {
 			t.Errorf("%d writes", len(d.saves))

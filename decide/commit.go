@@ -6,81 +6,80 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// act gives the one action that brings what runs closer to what should; nil when there is none, or one is under way.
-func (s *State) act() Action {
-	if s.Doing != nil || !s.Booted {
+// act gives the one action that brings what runs closer to what should; nil when there is none.
+func act(s *State, next move) Action {
+	if next.kind == busy {
 		return nil
 	}
-	next := s.plan()
 	if s.Parked != nil && !s.Parked.fits(s, next) {
-		return s.endParked(next)
+		return endParked(s, next)
 	}
 	if next.kind == goLocal {
-		s.applyReset()
-		next = s.plan()
+		applyReset(s)
+		next = target(s)
 	}
-	if s.takenAndWaits() {
-		s.giveBack()
+	if takenAndWaits(s) {
+		giveBack(s)
 	}
-	return s.commit(next)
+	return commit(s, next)
 }
 
 // commit pays for a move before it is made: the try is counted and durable, the change is told.
-func (s *State) commit(next move) Action {
+func commit(s *State, next move) Action {
 	switch next.kind {
-	case act:
+	case perform:
 		return next.action
 	case stay:
-		s.giveBackParked()
-		return s.saveIfDirty()
+		s.Trial.giveBackParked()
+		return saveIfDirty(s)
 	case end:
-		return s.commitEnd()
+		return commitEnd(s)
 	case replaceChild:
-		return s.commitStop(next.want)
+		return commitStop(s, next.want)
 	case startChild:
-		return s.commitStart(next.want)
+		return commitStart(s, next.want)
 	case keepChild:
-		s.giveBackParked()
-		s.resume()
-		return s.planSpareTime()
+		s.Trial.giveBackParked()
+		resume(s)
+		return planSpareTime(s)
 	}
 	return nil
 }
 
 // commitEnd ends the supervisor, whose child has ended.
-func (s *State) commitEnd() Action {
-	s.refund()
-	if do := s.saveIfDirty(); do != nil {
+func commitEnd(s *State) Action {
+	s.Trial.refund()
+	if do := saveIfDirty(s); do != nil {
 		return do
 	}
 	return Exit{}
 }
 
 // commitStop ends what runs for want. The try is written while the old kubelet still runs.
-func (s *State) commitStop(want *Version) Action {
-	if s.Parked == nil && s.mayPark(want) {
-		if do := s.commitPark(want); do != nil {
+func commitStop(s *State, want *Version) Action {
+	if s.Parked == nil && mayPark(s, want) {
+		if do := commitPark(s, want); do != nil {
 			return do
 		}
 	}
 	if s.Parked == nil {
-		s.spend(want)
+		spend(s, want)
 	}
-	if do := s.saveIfDirty(); do != nil {
+	if do := saveIfDirty(s); do != nil {
 		return do
 	}
-	if s.runsUnblamed() {
-		s.beginAnyChange()
+	if runsUnblamed(s) {
+		beginAnyChange(s)
 	}
-	s.announce(want)
+	announce(s, want)
 	s.PodsLost, s.HoldTold = "", HoldTold{}
 	s.Unsettled = s.Now // what waited for its turn has it now: its end is worth waiting for
-	return Stop{Looked: s.runsUnblamed() && s.Outlook.Change == s.changeTo(want)}
+	return Stop{Looked: runsUnblamed(s) && s.Outlook.Change == s.changeTo(want)}
 }
 
 // commitStart starts want, once no state file is in its way (rule 17). A disk that cannot be written does not hold up a start that
 // needs nothing from it.
-func (s *State) commitStart(want *Version) Action {
+func commitStart(s *State, want *Version) Action {
 	if !Same(s.StateFiles.Of, want) {
 		s.StateFiles = StateFiles{}
 	}
@@ -88,15 +87,15 @@ func (s *State) commitStart(want *Version) Action {
 		s.LimitCare = LimitCare{}
 	}
 	if Same(want, s.goal()) && !Same(want, s.Active) {
-		s.beginAnyChange()
+		beginAnyChange(s)
 	}
-	start := Start{Version: want, Fallback: s.fallback(want), OnTrial: s.needsTrial(want), Kubelet: s.OnDisk, Local: s.Local, Unchecked: s.StateFiles.Done, Lock: s.locks(want), Unlimited: s.LimitCare.Done}
+	start := Start{Version: want, Fallback: fallback(s, want), OnTrial: needsTrial(s, want), Kubelet: s.OnDisk, Local: s.Local, Unchecked: s.StateFiles.Done, Lock: locks(s, want), Unlimited: s.LimitCare.Done}
 	if s.Parked != nil {
 		start.Waits = true
 		return start
 	}
-	s.spend(want)
-	if do := s.saveIfDirty(); do != nil {
+	spend(s, want)
+	if do := saveIfDirty(s); do != nil {
 		return do
 	}
 	if len(s.StateFiles.InTheWay) > 0 {
@@ -108,17 +107,17 @@ func (s *State) commitStart(want *Version) Action {
 	return start
 }
 
-func (s *State) saveIfDirty() Action {
+func saveIfDirty(s *State) Action {
 	if !s.dirty() || s.saveBlocked() {
 		return nil
 	}
-	return Save{Durable: s.Durable}
+	return Save{Durable: s.durable()}
 }
 
 // announce tells of an intended restart, in upstream's words, by what then starts: also of one that ends a trial because a newer
 // assignment is refused. A rollback has an event of its own.
-func (s *State) announce(want *Version) {
-	if Same(want, s.Assigned) || s.Child.Version == nil || s.usable(s.Child.Version) {
+func announce(s *State, want *Version) {
+	if Same(want, s.Assigned) || s.Child.Version == nil || usable(s, s.Child.Version) {
 		s.event(corev1.EventTypeNormal, "KubeletConfigChanged", changeMessage(want))
 	}
 }

@@ -78,23 +78,23 @@ type PodStarts struct {
 // maxUnstarted bounds the names of pods that are kept, in bytes.
 const maxUnstarted = 200
 
-func (s *State) learnConditions(e ConditionsSeen) {
+func learnConditions(s *State, e ConditionsSeen) {
 	n := &s.Node
 	s.looking = false
 	n.Tried, n.Problem = s.Now, e.Problem
-	n.Next = s.Now + s.lookRetry()
+	n.Next = s.Now + lookRetry(s)
 	if !e.Known || !s.Child.Alive {
 		return
 	}
 	if e.Posted {
 		n.Conditions, n.At, n.Next = e.Conditions, s.Now, s.Now+lookEvery
-		s.countBads()
+		countBads(s)
 	}
 	if s.OnTrial() {
-		s.learnPodStarts(e.Pods)
+		learnPodStarts(s, e.Pods)
 		return
 	}
-	if e.Before || !s.hasMeasured(s.Now) || e.Bad != "" && !s.hasSettled() {
+	if e.Before || !s.hasMeasured(s.Settings, s.Now) || e.Bad != "" && !s.hasSettled(s.Now, s.Settings) {
 		return
 	}
 	n.Next = s.Now + lookBefore
@@ -104,32 +104,21 @@ func (s *State) learnConditions(e ConditionsSeen) {
 	}
 }
 
-// hasSettled: what is bad now is not bad because the kubelet has just been started.
-func (s *State) hasSettled() bool {
-	return s.Child.Healthy && s.Now >= s.Child.HealthySince+s.healthThatCounts()
-}
-
-// hasMeasured: what was seen at a time has been measured by the child. A kubelet says at its start that there is no pressure: its eviction
-// manager measures some 10 s later, and its status follows at a pace of its own.
-func (s *State) hasMeasured(at time.Duration) bool {
-	return at >= s.Child.Started+min(measuredBy, s.TrialPeriod)
-}
-
 // countBads: a kubelet that has just started is not Ready for a moment. It is looked at again soon, and nothing is said of the first time.
-func (s *State) countBads() {
+func countBads(s *State) {
 	n := &s.Node
-	if !s.OnTrial() || s.worse() == "" {
+	if !s.OnTrial() || s.Trial.worse(s.Node) == "" {
 		n.Bads = 0
 		return
 	}
 	n.Bads++
 	if s.Now < s.Child.Started+lookEvery {
-		n.Next = s.Now + s.lookRetry()
+		n.Next = s.Now + lookRetry(s)
 	}
 }
 
 // learnPodStarts keeps a failure until a pod is seen that was started.
-func (s *State) learnPodStarts(p PodStarts) {
+func learnPodStarts(s *State, p PodStarts) {
 	if !p.Known {
 		return
 	}
@@ -143,86 +132,56 @@ func (s *State) learnPodStarts(p PodStarts) {
 }
 
 // askForLook asks for a look at the Node where one is due; ConditionsSeen answers it.
-func (s *State) askForLook() bool {
-	n := &s.Node
-	if s.Standalone || s.Stopping || s.Frozen || s.isStopping() || !s.Child.Alive || s.looking {
+func askForLook(s *State) bool {
+	if !mayLook(s) {
 		return false
 	}
-	due := max(n.Next, n.Tried+lookPause)
-	switch {
-	case !s.OnTrial() && !s.changeInSight():
-		n.Next = 0 // at once, when there is one
-		return false
-	case s.OnTrial() && s.worse() == "" && s.Trial.Unstarted == "" && s.trialTimeIsFull() && s.Child.Healthy:
-		due = min(due, n.Tried+s.lookRetry())
+	at := lookDue(s)
+	if at == never {
+		s.Node.Next = 0 // at once, when a change is in sight
 	}
-	s.looking = s.reached(due)
+	s.looking = at != never && s.Now >= at
 	return s.looking
 }
 
+func mayLook(s *State) bool {
+	return !s.Standalone && s.judges() && s.Child.Alive && !s.looking
+}
+
+// lookDue is when the Node is to be looked at; never where nothing is to be learned from it.
+func lookDue(s *State) time.Duration {
+	n := &s.Node
+	due := max(n.Next, n.Tried+lookPause)
+	switch {
+	case !mayLook(s):
+		return never
+	case s.OnTrial() && s.Trial.worse(s.Node) == "" && s.Trial.Unstarted == "" && s.Trial.isFull(s.Settings) && s.Child.Healthy:
+		return min(due, n.Tried+lookRetry(s))
+	case !s.OnTrial() && !changeInSight(s):
+		return never
+	}
+	return due
+}
+
 // changeInSight: a configuration is about to be started that would be on trial.
-func (s *State) changeInSight() bool {
-	want := s.target()
+func changeInSight(s *State) bool {
+	want := wanted(s)
 	if s.Pending != nil {
 		want = &s.Pending.Version
 	}
-	if want == nil || s.runs(want) || !s.needsTrial(want) {
+	if want == nil || s.runs(want) || !needsTrial(s, want) {
 		return false
 	}
-	_, _, held := s.heldChange()
+	_, _, held := heldChange(s)
 	return !held
 }
 
 // lookRetry is how long a look stays fresh, and how soon one that told nothing is made again.
-func (s *State) lookRetry() time.Duration {
+func lookRetry(s *State) time.Duration {
 	return min(lookRetryMost, max(time.Second, s.TrialPeriod/10))
 }
 
-// worse names the conditions of the Node that are bad, and were not known to be so before the trial; empty = none.
-func (s *State) worse() string {
-	if !s.Node.Known || s.Node.Bad == "" {
-		return ""
-	}
-	before := strings.Split(s.Trial.Before.Bad, ", ")
-	worse := without(strings.Split(s.Node.Bad, ", "), func(name string) bool { return slices.Contains(before, name) })
-	return strings.Join(worse, ", ")
-}
-
 // nodeIsFine: a look that was made just now found nothing that the trial would have to wait for, and that the kubelet has measured.
-func (s *State) nodeIsFine() bool {
-	return s.Node.Known && s.hasMeasured(s.Node.At) && s.Now <= s.Node.At+s.lookRetry() && s.worse() == "" && s.Node.Waiting == "" && s.Trial.Unstarted == ""
-}
-
-// worseWarning says what the trial waits for; empty = nothing.
-func (s *State) worseWarning() string {
-	worse := s.worse()
-	if worse == "" || !s.OnTrial() || s.Node.Bads < badsToSay {
-		return ""
-	}
-	since := "since this configuration was started"
-	if !s.Trial.Before.Known {
-		since = "and whether it was so before this configuration was started is not known"
-	}
-	return "the trial clock stands: bad conditions of the Node, " + since + ": " + worse
-}
-
-// unstartedWarning says that no pod can be started; empty = that is not known.
-func (s *State) unstartedWarning() string {
-	if s.Trial.Unstarted == "" || !s.OnTrial() {
-		return ""
-	}
-	return "no pod could be started since this configuration was: these have no sandbox: " + s.Trial.Unstarted
-}
-
-// awaited is what a promotion waits for whose time is over.
-func (s *State) awaited() string {
-	switch {
-	case !s.Trial.Renewed:
-		return "and its Lease was seen to be renewed"
-	case s.worse() != "":
-		return "and conditions of the Node are good again: " + s.worse()
-	case s.Node.Waiting != "":
-		return "and a pod that has come meanwhile was seen to be started: " + s.Node.Waiting
-	}
-	return "and its kubelet was seen to post the Node's conditions"
+func nodeIsFine(s *State) bool {
+	return s.Node.Known && s.hasMeasured(s.Settings, s.Node.At) && s.Now <= s.Node.At+lookRetry(s) && s.Trial.worse(s.Node) == "" && s.Node.Waiting == "" && s.Trial.Unstarted == ""
 }

@@ -2,7 +2,6 @@ package decide
 
 import (
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -11,90 +10,44 @@ import (
 // suspects are rejected; failing as well, they are excused, and tried again once the fallback has been healthy.
 
 // inControl tells whether the child is the control of a suspect.
-func (s *State) inControl() bool {
-	return slices.ContainsFunc(s.Suspects, s.isControlOf) && s.runs(s.target())
+func inControl(s *State) bool {
+	return slices.ContainsFunc(s.Suspects, s.isControlOf) && s.runs(wanted(s))
 }
 
-// isControlOf: the same kubelet that the suspect failed with.
-func (s *State) isControlOf(x Suspect) bool { return x.Kubelet == s.Child.Kubelet }
-
 // controlNeedsLease: what was failed by its Lease is judged, and tried again, by the fallback's Lease alone.
-func (s *State) controlNeedsLease() bool {
-	if s.Standalone || !s.inControl() {
+func controlNeedsLease(s *State) bool {
+	if s.Standalone || !inControl(s) {
 		return false
 	}
 	return slices.ContainsFunc(s.Suspects, func(x Suspect) bool { return s.isControlOf(x) && x.Cause == LeaseLost })
 }
 
 // controlIsOfPort: the suspect's healthz port was another process's, so a fallback whose port is fails the same way.
-func (s *State) controlIsOfPort() bool {
+func controlIsOfPort(s *State) bool {
 	return slices.ContainsFunc(s.Suspects, func(x Suspect) bool { return s.isControlOf(x) && x.Cause == PortHeld })
 }
 
-// controlTime is how long the fallback has to stay healthy.
-func (s *State) controlTime() time.Duration {
-	least := s.healthThatCounts()
-	for _, x := range s.Suspects {
-		least = max(least, 2*time.Duration(x.Life))
-		if x.Excused && x.Version.Content == s.Excuses.Content {
-			least = max(least, s.Excuses.pause())
-		}
-	}
-	return least
-}
-
-func (s *State) judgeControl() {
-	if !s.inControl() {
+func judgeControl(s *State) {
+	if !inControl(s) {
 		return
 	}
 	switch {
-	case s.Child.PortHeld != "" && s.controlIsOfPort():
-		s.excuse()
-	case !s.Child.EverHealthy && s.reached(s.Child.Started+s.StartTimeout):
-		s.excuse()
-		if s.localHangs() && !s.controlIsOfPort() {
+	case s.Child.PortHeld != "" && controlIsOfPort(s):
+		s.excuse(s.Assigned)
+	case !s.Child.EverHealthy && s.Now >= s.Child.Started+s.StartTimeout:
+		s.excuse(s.Assigned)
+		if s.localHangs(s.Now, s.Settings) && !controlIsOfPort(s) {
 			s.takeUpExcused()
 		}
-	case s.controlNeedsLease() && s.Lease.Lost:
-		s.excuse()
-	case s.controlNeedsLease() && !s.Lease.Renewed: // not yet, and not at all while the API server is out of reach
-	case s.Child.Healthy && s.reached(s.Child.HealthySince+s.controlTime()):
-		s.concludeControl()
+	case controlNeedsLease(s) && s.Lease.Lost:
+		s.excuse(s.Assigned)
+	case controlNeedsLease(s) && !s.Lease.Renewed: // not yet, and not at all while the API server is out of reach
+	case s.Child.Healthy && s.Now >= s.Child.HealthySince+s.controlTime(s.Settings):
+		concludeControl(s)
 	}
 }
 
-// localHangs: local was not healthy for as long as its starts may take that have what is excused tried again.
-func (s *State) localHangs() bool {
-	return s.Child.Version == nil && s.reached(s.Child.Started+time.Duration(max(s.TrialFailures, 1))*s.StartTimeout)
-}
-
-// excuse notes that the control failed as well: the environment is to blame.
-func (s *State) excuse() {
-	var excused []Suspect
-	for _, x := range s.Suspects {
-		if !x.Excused {
-			x.Excused, x.Words = true, "the fallback fails as well; "+x.Words
-			s.countExcuse(x)
-		}
-		excused = append(excused, x)
-	}
-	s.Suspects = excused
-}
-
-func (s *State) countExcuse(x Suspect) {
-	if !s.isAssigned(x) {
-		return
-	}
-	if s.Excuses.Content != x.Version.Content {
-		s.Excuses = Excuses{Content: x.Version.Content}
-	}
-	s.Excuses.Times++
-}
-
-// isAssigned: only what is assigned is tried again.
-func (s *State) isAssigned(x Suspect) bool { return Same(s.Assigned, &x.Version) }
-
-func (s *State) concludeControl() {
+func concludeControl(s *State) {
 	suspects := s.Suspects
 	s.Suspects = nil
 	for _, x := range suspects {

@@ -7,76 +7,92 @@ import (
 )
 
 // Decide takes the state and one event and gives the next state and what to do about it. It is pure: it reads no clock and changes
-// nothing outside its result. It works in four movements: the event becomes knowledge (learn, assignment, exits, lease), due times
-// become verdicts (trial, control), verdicts choose the configuration that should run (target), and the distance between that and what
-// runs becomes one action (plan, commit).
+// nothing outside its result. It works in four movements, and notes for people what came of them.
 func Decide(s State, at Moment, e Event) (State, Step) {
-	s.advance(at)
-	s.learn(e)
-	s.takeEdit()
-	s.takeMerge()
-	s.recognise()
-	s.judge()
-	s.keepHold()
-	do := s.act()
+	learn(&s, at, e)
+	judge(&s)
+	next := target(&s)
+	do := act(&s, next)
 	if do != nil {
 		s.Doing = do
 	}
-	s.noticeHold()
-	s.settle()
-	s.followChange()
-	s.followReason()
-	look := s.askForLook()
-	step := Step{Do: do, GaveUp: s.gaveUp, LookAtNode: look, Wake: s.wake(), WatchLease: s.watchesLease(), Events: s.events, Phases: s.ended}
+	follow(&s)
+	look := askForLook(&s)
+	s.Due = due(&s)
+	step := Step{Do: do, GaveUp: s.gaveUp, LookAtNode: look, Wake: s.wake(), WatchLease: watchesLease(&s), Events: s.events, Phases: s.ended}
 	s.events, s.ended, s.gaveUp = nil, nil, false
 	return s, step
 }
 
-// learn turns the event into knowledge; it decides nothing.
-func (s *State) learn(event Event) {
-	s.giveUpQuestion(event)
+// learn turns the event, and the time that has come, into knowledge.
+func learn(s *State, at Moment, e Event) {
+	s.advance(at)
+	hear(s, e)
+	takeEdit(s)
+	takeMerge(s)
+}
+
+// judge turns knowledge into verdicts: that what runs comes to the same as what should, on the trial and its control, and on what a change
+// would cost.
+func judge(s *State) {
+	recognise(s)
+	judgeHealth(s)
+	keepHold(s)
+}
+
+// follow notes for people what was decided.
+func follow(s *State) {
+	noticeHold(s)
+	settle(s)
+	followChange(s)
+	followReason(s)
+}
+
+// hear takes what the event tells.
+func hear(s *State, event Event) {
+	giveUpQuestion(s, event)
 	switch e := event.(type) {
 	case Booted:
-		s.boot(e)
+		boot(s, e)
 	case Assigned:
-		s.learnAssigned(e)
+		learnAssigned(s, e)
 	case Cleared:
-		s.learnCleared(e)
+		learnCleared(s, e)
 	case SyncFailed:
 		// An older request that is not carried out yet is void.
 		s.Sync, s.Observed, s.Pending, s.Edit, s.Reset, s.NodeGone = &e.Problem, &e.Text, nil, nil, nil, false
 	case NodeGone:
 		s.NodeGone = true
 	case Retry:
-		s.learnRetry(e)
+		learnRetry(s, e)
 	case Saved:
-		s.learnSaved(e)
+		learnSaved(s, e)
 	case Proved:
-		s.learnProved(e)
+		learnProved(s, e)
 	case Foreseen:
-		s.learnForeseen(e)
+		learnForeseen(s, e)
 	case Merged:
-		s.learnMerged(e)
+		learnMerged(s, e)
 	case Blamed:
-		s.learnBlamed(e)
+		learnBlamed(s, e)
 	case ObstaclesSeen:
 		s.Obstacles = e.Obstacles
 	case Asked:
-		s.learnAsked(e)
+		learnAsked(s, e)
 	case Consented:
 		s.learnConsented(e)
 	case Reported:
-		s.learnReported(e)
+		s.learnReported(s.Now, e)
 	case PodsLost:
-		s.learnPodsLost(e)
+		learnPodsLost(s, e)
 	case ParkEnded:
-		s.learnParked(e)
+		learnParked(s, e)
 	case Unparked:
-		s.learnUnparked()
+		learnUnparked(s)
 	case Started:
-		s.learnStarted(e)
+		learnStarted(s, e)
 	case Healthy:
-		s.learnHealthy()
+		learnHealthy(s)
 	case Unhealthy:
 		s.Child.Healthy, s.Child.Words = false, e.Words
 	case PortSeen:
@@ -86,17 +102,17 @@ func (s *State) learn(event Event) {
 	case Hung:
 		s.learnHung(e)
 	case ChildExited:
-		s.learnExited(e)
+		learnExited(s, e)
 	case LeaseSeen:
-		s.learnLease(e)
+		learnLease(s, e)
 	case ConditionsSeen:
-		s.learnConditions(e)
+		learnConditions(s, e)
 	case FilesSetAside:
-		s.learnSetAside(e)
+		learnSetAside(s, e)
 	case LimitsWrittenBack:
-		s.learnWrittenBack(e)
+		learnWrittenBack(s, e)
 	case ClusterSeen:
-		s.learnCluster(e.Keys)
+		learnCluster(s, e.Keys)
 	case LocalChanged:
 		s.OnDisk, s.Local, s.EnvironmentRetry = e.Kubelet, e.Local, s.Now
 	case UnitSeen:
@@ -108,15 +124,16 @@ func (s *State) learn(event Event) {
 	}
 }
 
-func (s *State) boot(e Booted) {
+func boot(s *State, e Booted) {
 	s.Booted, s.BootID = true, e.BootID
-	s.Durable, s.Disk = e.Disk, e.Disk
+	s.restore(e.Disk)
+	s.Disk = e.Disk
 	if s.Assigned == nil {
 		s.Assigned = s.LastKnownGood // a reset empties both: only an assignment that could not be read leaves this one
 	}
 	s.OnDisk, s.Local = e.Kubelet, e.Local
 	s.SavedAt, s.Warning = s.Now, e.Warning
-	s.learnCluster(e.Cluster)
+	learnCluster(s, e.Cluster)
 	// A kubelet that could not tell is asked again by each supervisor; one that must not be asked is not.
 	s.Proofs = without(s.Proofs, func(p Proof) bool { return p.Outcome == config.Unknown && p.Content != AnyContent })
 	s.Asides = without(s.Asides, func(a Aside) bool { return a.BootID != s.BootID })
@@ -124,12 +141,12 @@ func (s *State) boot(e Booted) {
 	if s.SaveError = e.Useless; s.SaveError != "" {
 		s.SaveRetry = s.Now + s.saveRetryAfter()
 	}
-	s.inherit(e.LastChange)
+	inherit(s, e.LastChange)
 	s.Said = e.Said
-	s.countOpenStart(e.Waited)
+	countOpenStart(s, e.Waited)
 }
 
-func (s *State) learnSaved(e Saved) {
+func learnSaved(s *State, e Saved) {
 	save, is := s.Doing.(Save)
 	if !is {
 		return // too late: it was given up
@@ -146,28 +163,28 @@ func (s *State) learnSaved(e Saved) {
 	if save.assigned == nil {
 		return
 	}
-	s.adopt(*save.assigned)
+	adopt(s, *save.assigned)
 	if s.Pending != nil && s.PendingNumber == save.number { // else something newer was heard meanwhile
 		s.Pending, s.Observed, s.Sync = nil, &save.assigned.Text, nil
 	}
 }
 
-func (s *State) learnStarted(e Started) {
+func learnStarted(s *State, e Started) {
 	start, is := s.Doing.(Start)
 	if !is {
 		return
 	}
 	s.Doing = nil
 	if e.Gone {
-		s.learnUnparked()
+		learnUnparked(s)
 		return
 	}
 	if len(e.InTheWay) > 0 {
-		s.learnInTheWay(e.InTheWay, start.Version)
+		s.learnInTheWay(s.BootID, e.InTheWay, start.Version)
 		return
 	}
 	if len(e.Limits) > 0 {
-		s.learnLimits(e.Limits, start.Version)
+		learnLimits(s, e.Limits, start.Version)
 		return
 	}
 	if start.Waits {
@@ -175,7 +192,7 @@ func (s *State) learnStarted(e Started) {
 			s.outdate()
 			return
 		}
-		s.passed()
+		passed(s)
 	}
 	s.StateFiles, s.LimitCare = StateFiles{}, LimitCare{}
 	s.Lease = Lease{Reachable: s.Lease.Reachable, ReachableSince: s.Now}
@@ -183,10 +200,10 @@ func (s *State) learnStarted(e Started) {
 	if e.Err != nil {
 		s.Child = Child{Version: start.Version, Words: e.Err.Error(), Crashed: true}
 		if e.NoRoom && s.setLimits(start.Version) {
-			s.countNoRoom(start, e)
+			countNoRoom(s, start, e)
 			return
 		}
-		s.refund()
+		s.Trial.refund()
 		if e.Unrenderable && start.Version != nil {
 			s.Unrenderable = newest(s.Unrenderable, Unrenderable{start.Version.Content, e.Err.Error()})
 			return
@@ -202,7 +219,7 @@ func (s *State) learnStarted(e Started) {
 	}
 }
 
-func (s *State) learnHealthy() {
+func learnHealthy(s *State) {
 	if !s.Child.Alive || s.Child.Healthy {
 		return
 	}
@@ -214,46 +231,30 @@ func (s *State) learnHealthy() {
 	}
 }
 
-func (s *State) learnPort(e PortSeen) {
-	if s.Child.Alive && !s.Child.EverHealthy { // else it comes too late: once healthy, the child has the port
-		s.Child.PortHeld, s.Child.PortShared = e.HeldBy, e.Shared
-	}
-}
-
-func (s *State) learnHung(e Hung) {
-	if s.Child.Alive {
-		s.Child.Healthy, s.Child.Words, s.Child.Hung = false, e.Words, e.Words
-	}
-}
-
 // settle notes what was seen to run, and since when what runs differs from what should.
-func (s *State) settle() {
+func settle(s *State) {
 	if s.Child.Healthy {
-		s.Active = s.newestOf(s.inUse())
+		s.Active = newestOf(s, s.inUse())
 	}
-	if s.unforeseen() != "" {
-		s.reached(s.unforeseenUntil()) // then it is told no more
-	}
-	if s.settled() {
+	if settled(s) {
 		s.Unsettled = -1
 		return
 	}
 	if s.Unsettled < 0 {
 		s.Unsettled = s.Now
 	}
-	s.reached(s.Unsettled + applyingAfter) // then it is reported
 }
 
-func (s *State) settled() bool {
+func settled(s *State) bool {
 	if _, proving := s.Doing.(Prove); proving && s.Reset != nil {
 		return false
 	}
-	_, _, held := s.heldChange()
-	return (s.Pending == nil || held) && s.Child.Healthy && s.runs(s.target())
+	_, _, held := heldChange(s)
+	return (s.Pending == nil || held) && s.Child.Healthy && s.runs(wanted(s))
 }
 
 // newestOf finds the newest source with the content of v (active in docs/reference/contract.md).
-func (s *State) newestOf(v *Version) *Version {
+func newestOf(s *State, v *Version) *Version {
 	for _, known := range []*Version{s.Assigned, s.LastKnownGood, s.Active} {
 		if Same(known, v) {
 			return known
@@ -264,7 +265,7 @@ func (s *State) newestOf(v *Version) *Version {
 
 // dirty tells whether anything is to be written now.
 func (s *State) dirty() bool {
-	return !reflect.DeepEqual(significant(s.Durable), significant(s.Disk))
+	return !reflect.DeepEqual(significant(s.durable()), significant(s.Disk))
 }
 
-func (s *State) saveBlocked() bool { return !s.reached(s.SaveRetry) }
+func (s *State) saveBlocked() bool { return s.Now < s.SaveRetry }

@@ -13,35 +13,23 @@ const (
 	editPeriod = 10 * time.Second // between two edits that are taken, and the most that the newest one waits
 )
 
-// settles tells whether an assignment is an edit, which waits for quiet: it changes in place what is pending, or else what is assigned. Another
-// assignment waits for nothing.
-func (s *State) settles(e Assigned) bool {
-	if s.EditSpread <= 0 {
-		return false
-	}
-	if p := s.Pending; p != nil {
-		return e.Text == p.Text && e.NodeUID == p.NodeUID
-	}
-	return s.Assigned != nil && e.Text == s.Text && e.NodeUID == s.NodeUID
-}
-
 // expectQuiet says when the edit that has just come is taken.
-func (s *State) expectQuiet() {
+func expectQuiet(s *State) {
 	if s.Edit == nil {
 		s.SettlesBy = s.Now + editPeriod
 	}
 	quiet := s.Now + editQuiet
-	if s.Sync != nil || !s.Child.Healthy || s.Assigned != nil && !s.usable(s.Assigned) {
+	if s.Sync != nil || !s.Child.Healthy || s.Assigned != nil && !usable(s, s.Assigned) {
 		quiet = s.Now // it may be what mends it
 	}
 	s.SettlesAt = min(max(quiet, s.NextEdit), s.SettlesBy)
 }
 
 // takeEdit takes the edit that has settled.
-func (s *State) takeEdit() {
-	if s.Edit != nil && s.reached(s.SettlesAt) {
+func takeEdit(s *State) {
+	if s.Edit != nil && s.Now >= s.SettlesAt {
 		s.NextEdit = s.Now + editPeriod
-		s.expect(*s.Edit, s.Now-s.EditHeard)
+		expect(s, *s.Edit, s.Now-s.EditHeard)
 	}
 }
 

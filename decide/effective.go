@@ -10,8 +10,8 @@ import (
 // recognise takes what runs for what should run, where by the kubelet's own words both come to the same effective configuration: the same
 // binary and command line, and what differs is shadowed by flags or drop-in files, or is a default (rule 5). The pointers move, and with
 // them the account of a trial, or that it was passed. Between local and dynamic there is always a restart.
-func (s *State) recognise() {
-	c, want := s.Child, s.target()
+func recognise(s *State) {
+	c, want := s.Child, wanted(s)
 	if s.isStopping() || c.Effective == "" || (want == nil) != (c.Version == nil) || s.isRunWith(want) {
 		return
 	}
@@ -20,20 +20,17 @@ func (s *State) recognise() {
 		return
 	}
 	if want != nil {
-		s.carryOver(want)
+		carryOver(s, want)
 	}
 	s.Child.Version, s.Child.Kubelet, s.Child.Local, s.ApplyAt = want, s.OnDisk, s.Local, 0
 }
-
-// isRunWith: it is what runs, and nothing of the node has changed since.
-func (s *State) isRunWith(want *Version) bool { return s.runs(want) && !s.localFilesChanged() }
 
 func sameProgram(a, b config.Identity) bool {
 	return a.Binary == b.Binary && a.Arguments == b.Arguments
 }
 
 // carryOver gives want, and the kubelet as it is now, the account of what runs.
-func (s *State) carryOver(want *Version) {
+func carryOver(s *State, want *Version) {
 	c := s.Child
 	if c.From == nil {
 		s.Child.From = c.Version
@@ -47,20 +44,9 @@ func (s *State) carryOver(want *Version) {
 	}
 }
 
-// contentRun is the content that the child was started with.
-func (s *State) contentRun() string { return ContentOr(s.Child.Version, s.Child.Local) }
-
-// effectiveOf is the digest that is kept of what is about to be started; empty = unknown.
-func (s *State) effectiveOf(start Start) string {
-	if p := s.proof(ContentOr(start.Version, start.Local), start.Kubelet); p != nil {
-		return p.Effective
-	}
-	return ""
-}
-
 // ShadowedFields are those of the assigned configuration that the kubelet does not run with; own tells that this is our own reading.
 func (s *State) ShadowedFields() (fields []nodev1.ShadowedField, own bool) {
-	p := s.assignedProof()
+	p := assignedProof(s)
 	if p == nil {
 		return nil, false
 	}
@@ -68,7 +54,7 @@ func (s *State) ShadowedFields() (fields []nodev1.ShadowedField, own bool) {
 }
 
 // shadowWarning is empty when there are none.
-func (s *State) shadowWarning() string {
+func shadowWarning(s *State) string {
 	fields, own := s.ShadowedFields()
 	if len(fields) == 0 {
 		return ""

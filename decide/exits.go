@@ -6,14 +6,14 @@ import (
 )
 
 // learnExited accounts for the end of the child.
-func (s *State) learnExited(e ChildExited) {
+func learnExited(s *State, e ChildExited) {
 	if s.isStopping() {
 		s.Doing = nil
 	}
 	if !s.Child.Alive {
 		return
 	}
-	gone, trial, control := s.Child, s.OnTrial(), s.inControl()
+	gone, trial, control := s.Child, s.OnTrial(), inControl(s)
 	s.Child = Child{Version: gone.Version, Local: gone.Local, Words: e.Words, Crashed: !e.Asked || gone.Hung != ""}
 	s.Unrenderable = nil
 	s.endLetThrough()
@@ -23,23 +23,23 @@ func (s *State) learnExited(e ChildExited) {
 	switch {
 	case e.Asked || s.Frozen || s.Stopping:
 		if trial {
-			s.refund()
+			s.Trial.refund()
 		}
 		return
-	case e.Code == 0 && gone.Hung == "" && !s.exitsTooOften(&e): // somebody's SIGTERM: restarted at once, counts nothing
+	case e.Code == 0 && gone.Hung == "" && !s.exitsTooOften(s.Now, &e): // somebody's SIGTERM: restarted at once, counts nothing
 		if trial {
-			s.refund()
+			s.Trial.refund()
 		}
 		if s.Exit = ""; !gone.EverHealthy { // but a command line that makes it exit at once must not spin
 			s.NextStart, s.NextOf = s.Now+e.Delay, gone.Version
 		}
 		return
 	}
-	if s.blamesStateFile(e, gone) {
+	if content := s.contentOf(gone.Version); s.blamesStateFile(e, gone, content) {
 		if trial {
-			s.refund()
+			s.Trial.refund()
 		}
-		s.retryWithoutStateFile(e, gone)
+		retryWithoutStateFile(s, e, gone, content)
 		return
 	}
 	s.Exit, s.ExitCode = e.Words, e.Code
@@ -47,14 +47,14 @@ func (s *State) learnExited(e ChildExited) {
 	if e.RuntimeDown {
 		s.Environment = e.Words
 		if trial {
-			s.refund()
+			s.Trial.refund()
 		}
-		s.countControl(gone, control)
+		countControl(s, gone, control)
 		return
 	}
 	if e.LockDenied { // by the host, whatever the configuration
 		if trial {
-			s.refund()
+			s.Trial.refund()
 		}
 		return
 	}
@@ -64,20 +64,20 @@ func (s *State) learnExited(e ChildExited) {
 	life := s.Now - gone.Started
 	switch {
 	case trial:
-		s.failStart(gone, life, e)
+		failStart(s, gone, life, e)
 	case control:
-		s.excuse()
-		s.countExit(gone, life, e)
+		s.excuse(s.Assigned)
+		countExit(s, gone, life, e)
 	default:
-		s.countExit(gone, life, e)
+		countExit(s, gone, life, e)
 	}
-	s.countControl(gone, control)
+	countControl(s, gone, control)
 }
 
 // countControl tries what is excused again where local fails time after time, and was never healthy: the other may run where local never does,
 // and no health of local is to be waited for. They take turns then. It does not matter what ended local: its own file may name a container
 // runtime that is not there.
-func (s *State) countControl(gone Child, control bool) {
+func countControl(s *State, gone Child, control bool) {
 	if gone.Version != nil || gone.EverHealthy {
 		return
 	}
@@ -85,40 +85,23 @@ func (s *State) countControl(gone Child, control bool) {
 		return
 	}
 	if control {
-		s.excuse()
+		s.excuse(s.Assigned)
 	}
 	s.takeUpExcused()
 }
 
-func (s *State) takeUpExcused() {
-	s.Suspects = without(s.Suspects, func(x Suspect) bool { return x.Excused })
-}
-
 // failStart closes the open start as a failure; the last one allowed ends the trial.
-func (s *State) failStart(gone Child, life time.Duration, e ChildExited) {
+func failStart(s *State, gone Child, life time.Duration, e ChildExited) {
 	s.Trial.Open = false
 	s.Trial.Longest = max(s.Trial.Longest, Span(life))
 	if int(s.Trial.Tries) >= s.TrialFailures {
-		s.failTrialOf(gone.Version, Suspect{Cause: Exited, Words: fmt.Sprintf("exited %d times in its trial: %s", s.Trial.Tries, e.Words),
+		failTrialOf(s, gone.Version, Suspect{Cause: Exited, Words: fmt.Sprintf("exited %d times in its trial: %s", s.Trial.Tries, e.Words),
 			Excused: e.OutOfInotify, Times: s.Trial.Tries, ExitCode: e.Code})
 	}
 }
 
-// exitsTooOften counts an exit with 0, which is somebody's SIGTERM; but one that comes again and again is a failure like any other.
-func (s *State) exitsTooOften(e *ChildExited) bool {
-	recent := without(s.CleanExits, func(at time.Duration) bool { return s.Now-at > cleanExitWindow })
-	s.CleanExits = append(recent, s.Now)
-	if len(s.CleanExits) < cleanExitLimit {
-		return false
-	}
-	s.CleanExits = nil
-	e.Delay = max(e.Delay, cleanExitPause)
-	e.Words = fmt.Sprintf("%s, %d times within %s", e.Words, cleanExitLimit, cleanExitWindow)
-	return true
-}
-
 // countExit keeps the count of exits outside a trial; too many of them try the next fallback (rule 9).
-func (s *State) countExit(gone Child, life time.Duration, e ChildExited) {
+func countExit(s *State, gone Child, life time.Duration, e ChildExited) {
 	recent := without(s.Exits, func(at time.Duration) bool { return s.Now-at > exitWindow })
 	s.Exits = append(recent, s.Now)
 	if gone.Version == nil || len(s.Exits) < exitLimit {
@@ -126,6 +109,6 @@ func (s *State) countExit(gone Child, life time.Duration, e ChildExited) {
 	}
 	exits := len(s.Exits)
 	s.Exits = nil
-	s.blame(Suspect{Version: *gone.Version, Kubelet: gone.Kubelet, Cause: Exited, Life: Span(life), Times: Count(exits), ExitCode: e.Code,
+	blame(s, Suspect{Version: *gone.Version, Kubelet: gone.Kubelet, Cause: Exited, Life: Span(life), Times: Count(exits), ExitCode: e.Code,
 		Words: fmt.Sprintf("exited %d times in %s: %s", exits, exitWindow, e.Words), Excused: e.OutOfInotify})
 }

@@ -14,7 +14,7 @@ const noExitCode = -1
 const failureLimit = 600
 
 // failure is why the newest assignment does not run; nil where nothing is known to be wrong with it.
-func (s *State) failure(f finding) *nodev1.Failure {
+func failure(s *State, f finding) *nodev1.Failure {
 	switch f.reason {
 	case nodev1.ReasonInvalidAssignment:
 		return failed(nodev1.FailureInvalid, f.why)
@@ -33,36 +33,21 @@ func (s *State) failure(f finding) *nodev1.Failure {
 		}
 		return failed(kind, f.why)
 	case nodev1.ReasonLastKnownGoodFailed:
-		return cmp.Or(s.verdictOn(s.Assigned), s.verdictOn(s.LastKnownGood))
+		return cmp.Or(failureOn(s, s.Assigned), failureOn(s, s.LastKnownGood))
 	case nodev1.ReasonApplying:
-		return cmp.Or(s.verdictOn(s.Assigned), s.lastExit())
+		return cmp.Or(failureOn(s, s.Assigned), s.lastExit())
 	case nodev1.ReasonRefused, nodev1.ReasonRolledBack, nodev1.ReasonRejected:
-		if _, newest, held := s.heldChange(); held && newest != nil {
-			return s.verdictOn(newest)
-		}
-		return s.verdictOn(s.Assigned)
+		return newestVerdict(s).failure()
 	}
 	return nil
 }
 
-// verdictOn is what speaks against a version; nil where nothing does.
-func (s *State) verdictOn(v *Version) *nodev1.Failure {
+// failureOn is what speaks against a version; nil where nothing does.
+func failureOn(s *State, v *Version) *nodev1.Failure {
 	if v == nil {
 		return nil
 	}
-	if v.Content == "" || s.cannotRender(v) != "" {
-		return failed(nodev1.FailureInternal, s.whyNot(v))
-	}
-	if p := s.proof(v.Content, s.kubeletOf(v)); p != nil && p.refused() {
-		return failed(nodev1.FailureRefused, p.Words)
-	}
-	if r := s.rejection(v); r != nil {
-		return failureOf(r.Cause, r.Words, r.Times, r.ExitCode)
-	}
-	if x := s.suspect(v); x != nil {
-		return failureOf(x.Cause, x.Words, x.Times, x.ExitCode)
-	}
-	return nil
+	return verdict(s, v).failure()
 }
 
 func failed(kind nodev1.FailureKind, words string) *nodev1.Failure {
@@ -78,14 +63,6 @@ func failureOf(cause Cause, words string, times Count, exitCode int) *nodev1.Fai
 		}
 	}
 	return failure
-}
-
-// lastExit is why a kubelet is being started again that no verdict has been given on yet.
-func (s *State) lastExit() *nodev1.Failure {
-	if s.Exit == "" {
-		return nil
-	}
-	return failureOf(Exited, s.Exit, 0, s.ExitCode)
 }
 
 // kind is the contract's name of a cause.

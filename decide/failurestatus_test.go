@@ -63,7 +63,7 @@ func TestFailureStatus(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			d := newDrive(t, standalone).boot().pass(time.Minute).fresh()
 			row.when(d)
-			got, err := json.Marshal(d.s.failure(d.s.finding()))
+			got, err := json.Marshal(failure(&d.s, findingOf(&d.s)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,12 +79,12 @@ func TestWhichFailure(t *testing.T) {
 	d := newDrive(t).boot()
 	d.deadly["bad"] = time.Second
 	d.assign("bad").pass(2 * time.Minute).assign("good")
-	if got := d.s.failure(d.s.finding()); got != nil {
+	if got := failure(&d.s, findingOf(&d.s)); got != nil {
 		t.Errorf("of what is not assigned any more: %+v", got)
 	}
 	d.s.Rejected[0].Words = strings.Repeat("x", 5000)
 	d.assign("bad")
-	if got := d.s.failure(d.s.finding()); got == nil || len(got.Message) != failureLimit {
+	if got := failure(&d.s, findingOf(&d.s)); got == nil || len(got.Message) != failureLimit {
 		t.Errorf("%+v", got)
 	}
 }

@@ -18,12 +18,12 @@ type finding struct {
 }
 
 // finding picks the first row that holds.
-func (s *State) finding() finding {
-	for _, row := range []func() *finding{
-		s.findStopping, s.findOwnFailure, s.findSync, s.findEnvironment, s.findNotInUse, s.findUnhealthy, s.findHeld, s.findAsking, s.findFallback, s.findVerdict, s.findApplying,
-		s.findBrokenLocal, s.findNextStart,
+func findingOf(s *State) finding {
+	for _, row := range []func(*State) *finding{
+		findStopping, findOwnFailure, findSync, findEnvironment, findNotInUse, findUnhealthy, findHeld, findAsking, findFallback, findVerdict, findApplying,
+		findBrokenLocal, findNextStart,
 	} {
-		if f := row(); f != nil {
+		if f := row(s); f != nil {
 			return *f
 		}
 	}
@@ -32,13 +32,13 @@ func (s *State) finding() finding {
 		return finding{corev1.ConditionTrue, nodev1.ReasonLocal, "nothing is assigned, and nothing can be: the kubelet has no --kubeconfig", ""}
 	case s.Assigned == nil:
 		return finding{corev1.ConditionTrue, nodev1.ReasonLocal, "nothing is assigned", ""}
-	case s.promoted(s.Assigned, s.kubeletOf(s.Assigned)):
+	case verdict(s, s.Assigned).Kind == VerdictGood:
 		return finding{corev1.ConditionTrue, nodev1.ReasonActive, "the assigned configuration passed its trial", ""}
 	}
-	return s.trialFinding()
+	return trialFinding(s)
 }
 
-func (s *State) trialFinding() finding {
+func trialFinding(s *State) finding {
 	f := finding{corev1.ConditionTrue, nodev1.ReasonInTrial, fmt.Sprintf("the assigned configuration is on trial for %s of health", s.TrialPeriod), ""}
 	switch {
 	case s.Lease.Problem != "":
@@ -47,17 +47,17 @@ func (s *State) trialFinding() finding {
 	case s.Node.Problem != "":
 		f.why += "; it does not become the last known good one before its Node was read: " + s.Node.Problem
 		f.hint = "let the supervisor's identity get that Node"
-	case s.worseWarning() != "":
+	case s.Trial.worseWarning(s.Node, s.Child) != "":
 		f.hint = "free what the Node is short of, or assign another configuration"
-	case s.unstartedWarning() != "":
+	case s.Trial.unstartedWarning(s.Child) != "":
 		f.hint = "see the events of these pods, or assign another configuration"
 	case s.OnTrial() && time.Duration(s.Trial.Healthy) >= s.TrialPeriod && s.Child.Healthy:
-		f.why += ", which it has had; it becomes the last known good one when the API server is in reach " + s.awaited()
+		f.why += ", which it has had; it becomes the last known good one when the API server is in reach " + s.Trial.awaited(s.Node)
 	}
 	return f
 }
 
-func (s *State) findStopping() *finding {
+func findStopping(s *State) *finding {
 	if s.Frozen {
 		return &finding{corev1.ConditionUnknown, nodev1.ReasonStopped, "the host shuts down", ""}
 	}
@@ -67,14 +67,14 @@ func (s *State) findStopping() *finding {
 	return nil
 }
 
-func (s *State) findOwnFailure() *finding {
+func findOwnFailure(s *State) *finding {
 	if s.SaveError == "" {
 		return nil
 	}
 	return &finding{corev1.ConditionFalse, nodev1.ReasonInternalError, "the state folder cannot be used, nothing new is applied: " + s.SaveError, "make room or mend the disk"}
 }
 
-func (s *State) findSync() *finding {
+func findSync(s *State) *finding {
 	switch {
 	case s.Sync != nil && s.Sync.Malformed:
 		return &finding{corev1.ConditionFalse, nodev1.ReasonInvalidAssignment, s.Sync.Words, "correct the assignment"}
@@ -88,7 +88,7 @@ func (s *State) findSync() *finding {
 	return nil
 }
 
-func (s *State) findEnvironment() *finding {
+func findEnvironment(s *State) *finding {
 	words := s.Environment
 	for _, x := range s.Suspects {
 		if x.Excused && x.Kubelet == s.kubeletOf(&x.Version) {
@@ -102,7 +102,7 @@ func (s *State) findEnvironment() *finding {
 }
 
 // findNotInUse: nothing is to blame on a configuration that no kubelet was started with.
-func (s *State) findNotInUse() *finding {
+func findNotInUse(s *State) *finding {
 	if !s.Child.Alive || s.Child.NotInUse == "" {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (s *State) findNotInUse() *finding {
 }
 
 // findUnhealthy: the condition is never True without a healthy kubelet.
-func (s *State) findUnhealthy() *finding {
+func findUnhealthy(s *State) *finding {
 	if s.Child.Alive && s.Child.Healthy {
 		return nil
 	}
@@ -128,61 +128,31 @@ func (s *State) findUnhealthy() *finding {
 }
 
 // findFallback: local runs because lastKnownGood failed too.
-func (s *State) findFallback() *finding {
-	if s.LastKnownGood == nil || s.target() != nil || s.Child.Version != nil {
+func findFallback(s *State) *finding {
+	if s.LastKnownGood == nil || wanted(s) != nil || s.Child.Version != nil {
 		return nil
 	}
-	return &finding{corev1.ConditionFalse, nodev1.ReasonLastKnownGoodFailed, s.whyNot(s.LastKnownGood), "assign a good configuration"}
+	return &finding{corev1.ConditionFalse, nodev1.ReasonLastKnownGoodFailed, verdict(s, s.LastKnownGood).why(), "assign a good configuration"}
 }
 
-func (s *State) findVerdict() *finding {
-	v := s.Assigned
-	switch {
-	case v == nil:
+// findVerdict is about what speaks against the assigned configuration.
+func findVerdict(s *State) *finding {
+	if s.Assigned == nil {
 		return nil
-	case v.Content == "" && v.Base != "":
-		return &finding{corev1.ConditionFalse, nodev1.ReasonFallbackBroken, s.whyNot(v), "correct the local configuration"}
-	case v.Content == "" || s.cannotRender(v) != "":
-		return &finding{corev1.ConditionFalse, nodev1.ReasonInternalError, s.whyNot(v), "it is downloaded again by itself; see to the state folder and the run folder"}
-	case s.isRefused(v) && v.Base != "" && s.findBrokenLocal() != nil: // the node is at fault, not the layers
-		return s.findBrokenLocal()
-	case s.isRefused(v):
-		return &finding{corev1.ConditionFalse, nodev1.ReasonRefused, s.whyNot(v), "correct the configuration"}
-	case s.rejection(v) != nil:
-		return &finding{corev1.ConditionFalse, nodev1.ReasonRejected, s.whyNot(v), "correct the configuration, or set annotation kubelet-supervisor.io/retry"}
-	case s.suspect(v) != nil:
-		return &finding{corev1.ConditionFalse, nodev1.ReasonRolledBack, s.whyNot(v), "correct the configuration"}
 	}
-	return nil
+	verdict := verdict(s, s.Assigned)
+	if broken := findBrokenLocal(s); verdict.Kind == VerdictRefused && s.Assigned.Base != "" && broken != nil {
+		return broken // the node is at fault, not the layers
+	}
+	return verdict.finding()
 }
 
-// whyNot tells what speaks against a version.
-func (s *State) whyNot(v *Version) string {
-	switch p := s.proof(v.Content, s.kubeletOf(v)); {
-	case v.Content == "" && v.Base != "":
-		return fmt.Sprintf("%s cannot be laid over the local configuration%s", Describe(v), tail(s.Today.Fault))
-	case v.Content == "":
-		return fmt.Sprintf("%s: its checkpoint cannot be read", Describe(v))
-	case s.cannotRender(v) != "":
-		return fmt.Sprintf("%s: %s", Describe(v), s.cannotRender(v))
-	case p != nil && p.refused():
-		return fmt.Sprintf("%s is refused: %s", Describe(v), p.Words)
-	}
-	if r := s.rejection(v); r != nil {
-		return fmt.Sprintf("%s %s", Describe(v), r.Words)
-	}
-	if x := s.suspect(v); x != nil {
-		return fmt.Sprintf("%s %s", Describe(v), x.Words)
-	}
-	return Describe(v) + " cannot be used"
-}
-
-func (s *State) findApplying() *finding {
+func findApplying(s *State) *finding {
 	if s.NodeGone && (s.Pending != nil || s.Reset != nil || s.Unsettled >= 0) {
 		return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, "the Node does not exist: what it asked for is not made", ""}
 	}
 	if s.Reset != nil {
-		return s.findRefusedReset()
+		return findRefusedReset(s)
 	}
 	if s.Unsettled < 0 {
 		return nil
@@ -194,8 +164,8 @@ func (s *State) findApplying() *finding {
 	return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, why, ""}
 }
 
-func (s *State) findRefusedReset() *finding {
-	f := s.findBrokenLocal()
+func findRefusedReset(s *State) *finding {
+	f := findBrokenLocal(s)
 	if f == nil {
 		return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, "the reset to the local configuration is under way", ""}
 	}
@@ -204,7 +174,7 @@ func (s *State) findRefusedReset() *finding {
 }
 
 // findBrokenLocal: the kubelet would refuse the local configuration, the fallback of last resort.
-func (s *State) findBrokenLocal() *finding {
+func findBrokenLocal(s *State) *finding {
 	p := s.proof(s.Local, s.OnDisk)
 	if p == nil || p.Outcome != config.Refused {
 		return nil

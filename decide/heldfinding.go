@@ -15,12 +15,9 @@ import (
 type HoldTold struct{ Runs, To string }
 
 // noticeHold tells of a change that is held, once, and has the report speak of it.
-func (s *State) noticeHold() {
-	want, _, held := s.heldChange()
+func noticeHold(s *State) {
+	want, _, held := heldChange(s)
 	if !held {
-		if since, _, open := s.openQuestion(want); open {
-			s.reached(since + askedForLong)
-		}
 		return
 	}
 	if s.Pending != nil {
@@ -29,32 +26,34 @@ func (s *State) noticeHold() {
 	}
 	if of := (HoldTold{Runs: s.contentRun(), To: s.contentOf(want)}); s.HoldTold != of {
 		s.HoldTold = of
-		s.event(corev1.EventTypeNormal, "KubeletConfigHeld", "The restart with "+Describe(want)+" is held: "+s.whyHeld(want))
+		s.event(corev1.EventTypeNormal, "KubeletConfigHeld", "The restart with "+Describe(want)+" is held: "+whyHeld(s, want))
 	}
 }
 
 // notKnownForLong says why the newest looks do not know of the change to want; empty where they do, or did a moment ago.
-func (s *State) notKnownForLong(want *Version) string {
-	since, waitsFor, open := s.openQuestion(want)
+func notKnownForLong(s *State, want *Version) string {
+	c := s.changeTo(want)
+	since, waitsFor, open := openQuestion(s, want)
 	switch {
-	case open && (s.Now >= since+askedForLong || !s.seesLoss(want) || s.isObstructed(want)):
+	case open && (s.Now >= since+askedForLong || !s.seesLoss(c) || s.isObstructed(s.Now, s.Settings, c)):
 		return waitsFor
-	case !open && s.foresaw(want) && (!s.Outlook.Known || s.isHold(want) && s.doubtsNamed()):
+	case !open && s.foresaw(c) && (!s.Outlook.Known || s.isHold(c) && s.doubtsNamed()):
 		return s.Outlook.Warning
 	}
 	return ""
 }
 
 // whyHeld says which pods would be lost, and who has not answered.
-func (s *State) whyHeld(want *Version) string {
-	if why := s.whyObstructed(want); why != "" {
+func whyHeld(s *State, want *Version) string {
+	c := s.changeTo(want)
+	if why := s.whyObstructed(c); why != "" {
 		return strings.Join(without([]string{why, s.Outlook.Words}, isEmpty), "; ")
 	}
-	unknown := s.notKnownForLong(want)
+	unknown := notKnownForLong(s, want)
 	words := s.Outlook.Words
 	switch named := s.Hold.Named; {
-	case s.seesLoss(want):
-	case !s.losesPods(want):
+	case s.seesLoss(c):
+	case !s.losesPods(c):
 		return "it is not known what it would do to running pods: " + unknown
 	default:
 		words = fmt.Sprintf("running pods would be lost, when it was last known: %d, %s among them", len(named), named[len(named)-1].Pod)
@@ -66,40 +65,42 @@ func (s *State) whyHeld(want *Version) string {
 }
 
 // findHeld is about the newest assignment, of which nothing has moved.
-func (s *State) findHeld() *finding {
-	want, newest, held := s.heldChange()
+func findHeld(s *State) *finding {
+	want, newest, held := heldChange(s)
+	c := s.changeTo(want)
 	if !held {
 		return nil
 	}
-	hint := s.hintForHeld(want)
-	if wrong := s.whyNotApproved(want); wrong != "" {
+	hint := hintForHeld(s, want)
+	if wrong := s.whyNotApproved(s.Settings, c); wrong != "" {
 		hint = wrong + "; " + hint
 	}
 	isRefused := newest != nil && !Same(want, newest)
-	if s.isObstructed(want) && !isRefused {
-		return s.findObstructed(want, newest, hint)
+	if s.isObstructed(s.Now, s.Settings, c) && !isRefused {
+		return findObstructed(s, want, newest, hint)
 	}
 	if isRefused { // it is refused, and would end a trial
 		return &finding{corev1.ConditionFalse, nodev1.ReasonRefused,
-			s.whyNot(newest) + "; going back to " + Describe(want) + " waits: " + s.whyHeld(want), "correct the configuration, or: " + hint}
+			verdict(s, newest).why() + "; going back to " + Describe(want) + " waits: " + whyHeld(s, want), "correct the configuration, or: " + hint}
 	}
-	return &finding{corev1.ConditionFalse, nodev1.ReasonWouldDisrupt, s.describeChange(want, newest) + " waits: " + s.whyHeld(want), hint}
+	return &finding{corev1.ConditionFalse, nodev1.ReasonWouldDisrupt, describeChange(s, want, newest) + " waits: " + whyHeld(s, want), hint}
 }
 
 // hintForHeld says what ends the hold. Pods can be drained; what is in the way on the host cannot.
-func (s *State) hintForHeld(want *Version) string {
+func hintForHeld(s *State, want *Version) string {
+	c := s.changeTo(want)
 	var ways []string
-	if !s.isObstructed(want) {
+	if !s.isObstructed(s.Now, s.Settings, c) {
 		ways = append(ways, "drain the node")
 	}
-	if approval := s.approval(want); approval != "" {
+	if approval := s.approval(c); approval != "" {
 		ways = append(ways, "set annotation "+nodev1.AllowDisruptionAnnotation+"="+string(approval))
 	}
 	return strings.Join(ways, ", or ")
 }
 
 // describeChange names the newest change for people.
-func (s *State) describeChange(want, newest *Version) string {
+func describeChange(s *State, want, newest *Version) string {
 	if newest == nil && s.Reset == nil && s.runs(want) {
 		return "the change of local files"
 	}
@@ -107,25 +108,16 @@ func (s *State) describeChange(want, newest *Version) string {
 }
 
 // findAsking is about a change that waits for an answer, and may be made in a moment.
-func (s *State) findAsking() *finding {
-	want, newest, _ := s.heldChange()
-	_, waitsFor, open := s.openQuestion(want)
-	if !open || !s.mayHold(want) {
+func findAsking(s *State) *finding {
+	want, newest, _ := heldChange(s)
+	_, waitsFor, open := openQuestion(s, want)
+	if !open || !mayHold(s, want) {
 		return nil
 	}
-	return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, s.describeChange(want, newest) + " waits for an answer: " + waitsFor, "it is asked for again"}
+	return &finding{corev1.ConditionUnknown, nodev1.ReasonApplying, describeChange(s, want, newest) + " waits for an answer: " + waitsFor, "it is asked for again"}
 }
 
-// refusedAndHeld is the newest assignment where it is refused, and going back from what is on trial is held.
-func (s *State) refusedAndHeld() (newest *Version, held bool) {
-	_, newest, held = s.heldChange()
-	if newest != nil && !s.isRefused(newest) {
-		newest = nil
-	}
-	return newest, held
-}
-
-func (s *State) learnPodsLost(e PodsLost) {
+func learnPodsLost(s *State, e PodsLost) {
 	s.PodsLost = e.Words
 	s.event(corev1.EventTypeWarning, "KubeletConfigPodsLost", e.Words)
 }

@@ -152,14 +152,14 @@ func TestOutlookIsOfOneChange(t *testing.T) {
 	t.Run("another assignment is not said to be held", func(t *testing.T) {
 		d := held(t)
 		d.decide(assigned("two", "1", "two"))
-		if want, _, is := d.s.heldChange(); is {
+		if want, _, is := heldChange(&d.s); is {
 			t.Errorf("held is %s", nameOf(want))
 		}
 	})
 	t.Run("a kubelet that has gone holds nothing", func(t *testing.T) {
 		d := held(t)
 		d.decide(ChildExited{Code: 1, Words: "x", Delay: time.Second})
-		if want, _, is := d.s.heldChange(); is {
+		if want, _, is := heldChange(&d.s); is {
 			t.Errorf("held is %s", nameOf(want))
 		}
 	})

@@ -67,7 +67,7 @@ func TestInterleaved(t *testing.T) {
 	})
 	t.Run("an exit between a stop that is asked for and its end is refunded", func(t *testing.T) {
 		d := newDrive(t).boot().assign("good").pass(time.Second)
-		d.s.Doing = Save{Durable: d.s.Durable}
+		d.s.Doing = Save{Durable: d.s.durable()}
 		d.decide(StopAsked{})
 		d.decide(ChildExited{Code: 143, Words: "exit code 143"})
 		d.hear(Saved{})

@@ -115,8 +115,8 @@ func TestWrites(t *testing.T) {
 			if !reflect.DeepEqual(got, row.want) {
 				t.Errorf("written after %s, want %s", got, row.want)
 			}
-			if d.saveErr == nil && !reflect.DeepEqual(significant(d.disk), significant(d.s.Durable)) {
-				t.Errorf("on disk: %+v\n   want: %+v", d.disk, d.s.Durable)
+			if d.saveErr == nil && !reflect.DeepEqual(significant(d.disk), significant(d.s.durable())) {
+				t.Errorf("on disk: %+v\n   want: %+v", d.disk, d.s.durable())
 			}
 			if d.saveErr == nil && d.s.OnTrial() && d.s.Trial.Healthy-d.disk.Trial.Healthy > Span(persistInterval) {
 				t.Errorf("on disk are %s of health, in truth %s", d.disk.Trial.Healthy, d.s.Trial.Healthy)
@@ -222,7 +222,7 @@ func TestSourcesShown(t *testing.T) {
 		t.Errorf("%+v", r.Config)
 	}
 	d.hear(Cleared{NodeUID: "node-uid"}).pass(time.Second)
-	if r, _ := Report(d.s); r.Config != (newDrive(t).s.nodeConfig()) {
+	if r, _ := Report(d.s); r.Config != (nodeConfig(&newDrive(t).s)) {
 		t.Errorf("%+v", r.Config)
 	}
 }

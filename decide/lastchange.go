@@ -81,51 +81,20 @@ func (p *Phases) add(phase Phase, took time.Duration) {
 	}
 }
 
-// ran is what runs, or else what ran last.
-func (s *State) ran() *Version {
-	if s.Child.Alive {
-		return s.Child.Version
-	}
-	return s.Active
-}
-
-// goal is the newest configuration that was asked for, whatever speaks against it.
-func (s *State) goal() *Version {
-	switch {
-	case s.Pending != nil:
-		return &s.Pending.Version
-	case s.Reset != nil:
-		return nil
-	}
-	return s.Assigned
-}
-
 // sameGoal: the same content, or the same source over another file of the node.
 func sameGoal(a, b *Version) bool {
 	return Same(a, b) || a != nil && b != nil && a.Source == b.Source
 }
 
-// beginChange notes that something else is to run. Where that is what is being changed to already, the change goes on.
-func (s *State) beginChange(to *Version, download, waited time.Duration) {
-	if s.LastChange.IsOpen() && sameGoal(s.LastChange.To, to) {
-		return
-	}
-	s.LastChange = LastChange{From: s.ran(), To: to, Began: s.Wall.Add(-download - waited),
-		Took: Phases{Download: Span(download), Wait: Span(waited)}}
-	if download > 0 {
-		s.ended = append(s.ended, EndedPhase{PhaseDownload, download, to})
-	}
-}
-
 // beginAnyChange is for what nobody assigned just now: changed local files, a configuration that is tried again.
-func (s *State) beginAnyChange() {
+func beginAnyChange(s *State) {
 	if !s.LastChange.IsOpen() {
-		s.beginChange(s.goal(), 0, 0)
+		s.beginChange(s.Wall, s.ran(), s.goal(), 0, 0)
 	}
 }
 
 // inherit takes over the change of the supervisor before. What was not durable yet is heard of again, as another change.
-func (s *State) inherit(c LastChange) {
+func inherit(s *State, c LastChange) {
 	c.Phase = ""
 	if c.IsOpen() {
 		if c.Resumed = true; !sameGoal(c.To, s.Assigned) {
@@ -136,78 +105,56 @@ func (s *State) inherit(c LastChange) {
 }
 
 // followChange notes how far the newest change is. It comes last in a decision, and changes nothing else.
-func (s *State) followChange() {
+func followChange(s *State) {
 	c := &s.LastChange
 	switch {
 	case c.Began.IsZero() || s.Stopping:
 	case !c.Ended.IsZero():
-		s.judgeChange()
+		judgeChange(s)
 	case !sameGoal(c.To, s.goal()):
-		s.endChange(Superseded)
-	case s.changeIsOver():
-		s.endChange(s.outcome())
+		s.endChange(s.Now, s.Wall, s.Settings, Superseded)
+	case changeIsOver(s):
+		s.endChange(s.Now, s.Wall, s.Settings, outcome(s))
 	default:
-		c.To, c.Outcome = s.goal(), s.whyOpen()
-		s.enter(s.phaseOfChange())
+		c.To, c.Outcome = s.goal(), whyOpen(s)
+		s.enter(s.Now, phaseOfChange(s))
 	}
-}
-
-func (s *State) endChange(outcome string) {
-	if s.Standalone {
-		s.enter("") // there is no Node to say it
-	} else {
-		s.enter(PhaseReport)
-	}
-	s.LastChange.Ended, s.LastChange.Outcome = s.Wall, outcome
-}
-
-// enter ends the present phase where the next is another one.
-func (s *State) enter(next Phase) {
-	c := &s.LastChange
-	if c.Phase == next {
-		return
-	}
-	if took := s.Now - s.PhaseSince; c.Phase != "" {
-		c.Took.add(c.Phase, took)
-		s.ended = append(s.ended, EndedPhase{c.Phase, took, c.To})
-	}
-	c.Phase, s.PhaseSince = next, s.Now
 }
 
 // changeIsOver: what ought to run runs and is healthy, and nothing is left to be done about what was asked for.
-func (s *State) changeIsOver() bool {
-	return s.Pending == nil && s.Reset == nil && s.Child.Healthy && s.runs(s.target()) && !s.isStopping()
+func changeIsOver(s *State) bool {
+	return s.Pending == nil && s.Reset == nil && s.Child.Healthy && s.runs(wanted(s)) && !s.isStopping()
 }
 
 // outcome is what came of a change to what is assigned.
-func (s *State) outcome() string {
+func outcome(s *State) string {
 	if s.Assigned == nil {
 		return nodev1.ReasonLocal
 	}
-	if f := s.findVerdict(); f != nil {
+	if f := findVerdict(s); f != nil {
 		return f.reason
 	}
 	switch {
 	case !Same(s.Assigned, s.Child.Version):
 		return nodev1.ReasonInternalError // its start could not be counted
-	case s.promoted(s.Assigned, s.kubeletOf(s.Assigned)):
+	case verdict(s, s.Assigned).Kind == VerdictGood:
 		return nodev1.ReasonActive
 	}
 	return nodev1.ReasonInTrial
 }
 
 // judgeChange: a later verdict may be about the change that is over.
-func (s *State) judgeChange() {
+func judgeChange(s *State) {
 	verdicts := []string{nodev1.ReasonActive, nodev1.ReasonRolledBack, nodev1.ReasonRejected} // one after the other
-	c, outcome := &s.LastChange, s.outcome()
+	c, outcome := &s.LastChange, outcome(s)
 	if Same(c.To, s.Assigned) && slices.Index(verdicts, outcome) > slices.Index(verdicts, c.Outcome) {
 		c.Outcome = outcome
 	}
 }
 
 // whyOpen says what a change waits for that cannot go on by itself; empty = nothing.
-func (s *State) whyOpen() string {
-	switch f := s.finding(); f.reason {
+func whyOpen(s *State) string {
+	switch f := findingOf(s); f.reason {
 	case nodev1.ReasonWouldDisrupt, nodev1.ReasonFallbackBroken, nodev1.ReasonEnvironmentFailing, nodev1.ReasonInternalError, nodev1.ReasonRefused:
 		return f.reason
 	}
@@ -215,8 +162,8 @@ func (s *State) whyOpen() string {
 }
 
 // phaseOfChange is that of a change that is open.
-func (s *State) phaseOfChange() Phase {
-	_, _, held := s.heldChange()
+func phaseOfChange(s *State) Phase {
+	_, _, held := heldChange(s)
 	switch {
 	case s.isStopping():
 		return PhaseStop
@@ -226,11 +173,4 @@ func (s *State) phaseOfChange() Phase {
 		return PhaseWait
 	}
 	return PhasePreflight
-}
-
-// learnReported: the Node says what came of the change that began at that time.
-func (s *State) learnReported(e Reported) {
-	if s.LastChange.Phase == PhaseReport && s.LastChange.Began.Equal(e.Began) {
-		s.enter("")
-	}
 }

@@ -1,10 +1,6 @@
 package decide
 
-import (
-	"time"
-
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-)
+import "time"
 
 // Layers lie over the node's own file, so what an assignment means changes with that file. Such a change is another configuration: it is
 // pre-flighted at once, told as pending, and taken at the next start, or with --follow-local; then it is on trial. What runs goes on
@@ -19,33 +15,21 @@ type Today struct {
 	At      time.Duration // with --follow-local its turn is not before, as with an edit
 }
 
-// mergeIsDue: the node's own file is another one than the layers of the assigned configuration lie over.
-func (s *State) mergeIsDue() bool {
-	return s.Assigned != nil && s.Assigned.Base != "" && s.Assigned.Base != s.Local && s.Today.Of != s.Local
-}
-
-func (s *State) learnMerged(e Merged) {
+func learnMerged(s *State, e Merged) {
 	do, merges := s.Doing.(Merge)
 	if !merges {
 		return
 	}
 	s.Doing = nil
 	if do.Pending {
-		s.mergePendingOver(do.Version, e)
+		mergePendingOver(s, do.Version, e)
 		return
 	}
 	s.Today = Today{Of: e.Local, Version: e.Version, Fault: e.Fault, At: s.Now + spread(s.NodeUID, e.Local, s.EditSpread)}
 }
 
-// pendingIsStale: what waits lies over another file of the node than there is now. It is merged again before anything is said or done of it, because
-// a start would take today's.
-func (s *State) pendingIsStale() bool {
-	v := s.Pending.Version
-	return v.Base != "" && v.Base != s.Local && s.PendingOver != s.Local
-}
-
 // mergePendingOver takes the answer for what waits. Where the files give the same, or none can be laid over the other, it stays.
-func (s *State) mergePendingOver(of Version, e Merged) {
+func mergePendingOver(s *State, of Version, e Merged) {
 	if s.Pending == nil || s.Pending.Version != of {
 		return // another one waits by now
 	}
@@ -55,20 +39,20 @@ func (s *State) mergePendingOver(of Version, e Merged) {
 		next.Version = *e.Version
 		s.Pending = &next
 		s.PendingNumber++
-		s.askedFor(&next.Version)
+		askedFor(s, &next.Version)
 	}
 }
 
 // mergeOnly takes an assignment that was heard of again, over another file of the node, for what it is: no edit. That file is merged for itself.
-func (s *State) mergeOnly(e *Assigned) {
+func mergeOnly(s *State, e *Assigned) {
 	v := s.Assigned
-	if v != nil && v.Base != "" && v.Base != e.Version.Base && v.Source == e.Version.Source && !s.savesAssignment() {
+	if v != nil && v.Base != "" && v.Base != e.Version.Base && v.Source == e.Version.Source && !savesAssignment(s) {
 		e.Version = *v
 	}
 }
 
 // takeMerge makes today's merge the one that is assigned, or forgets it, where the file or the assignment has changed meanwhile.
-func (s *State) takeMerge() {
+func takeMerge(s *State) {
 	if s.Today.Of != s.Local || s.Assigned == nil {
 		s.Today = Today{}
 	}
@@ -77,23 +61,23 @@ func (s *State) takeMerge() {
 	case merged == nil:
 	case merged.Source != s.Assigned.Source:
 		s.Today = Today{}
-	case s.mayTake(*merged):
+	case mayTake(s, *merged):
 		s.Assigned = merged
 		s.Today.Version = nil
 	}
 }
 
-func (s *State) mayTake(merged Version) bool {
+func mayTake(s *State, merged Version) bool {
 	proof := s.proof(merged.Content, s.OnDisk)
 	switch {
 	case Same(&merged, s.Assigned):
 		return true // an equal result never restarts
-	case !s.usable(&merged), s.Reset != nil, s.Pending != nil:
+	case !usable(s, &merged), s.Reset != nil, s.Pending != nil:
 		return false
 	case !s.Child.Alive:
 		// What ran is there still, over the copy of its file, and is better than what nobody was asked about.
-		return s.Doing == nil && !s.Today.Failing && (proof != nil || !s.usable(s.Assigned))
-	case !s.runs(s.Assigned) && !s.usable(s.Assigned):
+		return s.Doing == nil && !s.Today.Failing && (proof != nil || !usable(s, s.Assigned))
+	case !s.runs(s.Assigned) && !usable(s, s.Assigned):
 		return true // what was wrong with it may have been the node's own file
 	case proof == nil:
 		return false
@@ -102,38 +86,31 @@ func (s *State) mayTake(merged Version) bool {
 	case proof.Effective != "" && proof.Effective == s.Child.Effective && sameProgram(s.Child.Kubelet, s.OnDisk):
 		return true // the kubelet makes no difference between them
 	}
-	return s.FollowLocal && s.reached(s.Today.At)
+	return s.FollowLocal && s.Now >= s.Today.At
 }
 
 // planMerge asks about today's merge before a start, for it is taken at a start. Where the environment was to blame a moment ago, what ran goes on.
-func (s *State) planMerge() Action {
+func planMerge(s *State) Action {
 	if s.Child.Alive {
 		return nil
 	}
-	return s.proveToday()
+	return proveToday(s)
 }
 
 // proveToday asks about today's merge, where nobody has answered yet.
-func (s *State) proveToday() Action {
+func proveToday(s *State) Action {
 	v := s.Today.Version
-	if v == nil || s.Today.Failing || !s.usable(v) || s.proof(v.Content, s.OnDisk) != nil || s.owed(v) != nil || s.environmentBlocks() {
+	if v == nil || s.Today.Failing || !usable(s, v) || s.proof(v.Content, s.OnDisk) != nil || owed(s, v) != nil || s.environmentBlocks(s.Now) {
 		return nil
 	}
-	return s.prove(v)
-}
-
-// learnMergeFails notes whether the node is at fault with today's merge.
-func (s *State) learnMergeFails(p Proof) {
-	if v := s.Today.Version; v != nil && p.Content == v.Content {
-		s.Today.Failing = p.blamesEnvironment()
-	}
+	return prove(s, v)
 }
 
 // mergePending: the next start is with another merge than the one that runs.
-func (s *State) mergePending() bool { return s.Child.Alive && s.Today.Version != nil }
+func mergePending(s *State) bool { return s.Child.Alive && s.Today.Version != nil }
 
 // planBlame finds out which layers a refusal is about.
-func (s *State) planBlame() Action {
+func planBlame(s *State) Action {
 	v := s.Assigned
 	if v == nil || s.runs(v) {
 		return nil
@@ -144,19 +121,9 @@ func (s *State) planBlame() Action {
 	return Blame{Version: *v, Kubelet: s.OnDisk}
 }
 
-func (s *State) learnBlamed(e Blamed) {
+func learnBlamed(s *State, e Blamed) {
 	if do, blames := s.Doing.(Blame); blames && do.Version.Content == e.Content && do.Kubelet == e.Kubelet {
 		s.Doing = nil // else it was given up
 	}
-	proofs := make([]Proof, len(s.Proofs))
-	for i, p := range s.Proofs {
-		if p.Content == e.Content && p.Kubelet == e.Kubelet && p.Outcome == config.Refused {
-			p.Layers = 0
-			if e.Words != "" {
-				p.Words = e.Words + ": " + p.Words
-			}
-		}
-		proofs[i] = p
-	}
-	s.Proofs = proofs
+	s.nameLayers(e)
 }

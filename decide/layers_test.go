@@ -96,7 +96,7 @@ func TestTheFileUnderLayersChanges(t *testing.T) {
 		d := newDrive(t, func(s *Settings) { s.FollowLocal = true }).boot().layers("all-set", "1").pass(testSettings.TrialPeriod + time.Minute).fresh()
 		d.ownFile("edited").pass(time.Minute).expectDone("merge all-set", "prove edited")
 		d.expect("assigned=all-set@1 active=all-set@1 lkg=all-set@1 True Active")
-		if base := d.s.Assigned.Base; base != "edited" || d.s.mergePending() {
+		if base := d.s.Assigned.Base; base != "edited" || mergePending(&d.s) {
 			t.Errorf("assigned lies over %q", base)
 		}
 	})

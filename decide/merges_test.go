@@ -19,7 +19,7 @@ func following(s *Settings) { s.FollowLocal = true }
 func TestWhenAMergeIsTaken(t *testing.T) {
 	t.Run("one that comes to the same, at once", func(t *testing.T) {
 		d := newDrive(t).boot().layers("all-set", "1").pass(testSettings.TrialPeriod + time.Minute).ownFile("edited").pass(time.Minute)
-		if base := d.s.Assigned.Base; base != "edited" || d.s.mergePending() {
+		if base := d.s.Assigned.Base; base != "edited" || mergePending(&d.s) {
 			t.Errorf("assigned lies over %q", base)
 		}
 	})
@@ -96,7 +96,7 @@ func TestMergesThatComeTooLate(t *testing.T) {
 		d.s.Cluster = []string{"old"}
 		late := d.answer(d.s.Doing)
 		d.decide(ClusterSeen{Keys: []string{"new"}})
-		if d.hear(late).pass(time.Minute); d.s.Assigned != nil || d.s.mergePending() {
+		if d.hear(late).pass(time.Minute); d.s.Assigned != nil || mergePending(&d.s) {
 			t.Errorf("assigned is %s, merged %+v", nameOf(d.s.Assigned), d.s.Today)
 		}
 	})
@@ -134,7 +134,7 @@ func TestLayersThatAreHeardOfAgain(t *testing.T) {
 		d := goodLayers(t).ownFile("edited").pass(time.Minute).fresh()
 		d.own = "local"
 		d.layers("lay", "1").pass(time.Minute).expectDone().expect(layersActive)
-		if !d.s.mergePending() {
+		if !mergePending(&d.s) {
 			t.Error("it does not wait any more")
 		}
 	})

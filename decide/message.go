@@ -7,12 +7,12 @@ import (
 
 // message gives the parts of the condition's message: the alpha's phrase for what runs, then why, the last exit and the warnings, and at the
 // end what to do. Whoever shows it in less room than it takes keeps the first and the last ([bounded.Parts]).
-func (s *State) message(f finding) []string {
-	parts := []string{s.using(), f.why}
+func message(s *State, f finding) []string {
+	parts := []string{using(s), f.why}
 	if s.Exit != "" && f.status != "True" && !strings.Contains(f.why, s.Exit) && f.reason != "Stopped" {
 		parts = append(parts, "last exit: "+s.Exit)
 	}
-	warnings := append(s.warnings(), s.shadowWarning()) // that one last, because it can be long, and stays
+	warnings := append(warnings(s), shadowWarning(s)) // that one last, because it can be long, and stays
 	parts = append(parts, strings.Join(without(warnings, isEmpty), "; "), f.hint)
 	return without(parts, isEmpty)
 }
@@ -23,8 +23,8 @@ func isEmpty(part string) bool { return part == "" }
 const messageLimit = 1024
 
 // using is the phrase of the alpha's ConfigOK condition (upstream 1.8).
-func (s *State) using() string {
-	v := s.newestOf(s.inUse())
+func using(s *State) string {
+	v := newestOf(s, s.inUse())
 	role := "current"
 	if s.Assigned != nil && !Same(v, s.Assigned) {
 		role = "last-known-good"
@@ -36,7 +36,7 @@ func (s *State) using() string {
 }
 
 // warnings do not change the condition's status. Shadowed fields have a warning of their own.
-func (s *State) warnings() []string {
+func warnings(s *State) []string {
 	var list []string
 	if s.Shadowed {
 		list = append(list, "the annotation wins over spec.configSource, which names another source")
@@ -50,8 +50,8 @@ func (s *State) warnings() []string {
 			list = append(list, "no pre-flight with this kubelet: "+p.Words)
 		}
 	}
-	if s.localFilesChanged() || s.mergePending() {
-		list = append(list, "LocalChangePending: local files, drop-ins or the kubelet binary changed and take effect at the next start"+s.pendingVerdict())
+	if s.localFilesChanged() || mergePending(s) {
+		list = append(list, "LocalChangePending: local files, drop-ins or the kubelet binary changed and take effect at the next start"+pendingVerdict(s))
 	}
 	if files := s.Unit.changed(); files != "" {
 		list = append(list, "LocalChangePending: files of the unit changed and take effect when systemd starts it again: "+files)
@@ -62,20 +62,20 @@ func (s *State) warnings() []string {
 	if s.Warning != "" {
 		list = append(list, s.Warning)
 	}
-	list = append(list, without([]string{s.worseWarning(), s.unstartedWarning()}, isEmpty)...)
+	list = append(list, without([]string{s.Trial.worseWarning(s.Node, s.Child), s.Trial.unstartedWarning(s.Child)}, isEmpty)...)
 	if s.PodsLost != "" {
 		list = append(list, s.PodsLost)
 	}
-	if words := s.unforeseen(); words != "" {
+	if words := unforeseen(s); words != "" {
 		list = append(list, "what it would do to running pods was not foreseen: "+words)
 	}
 	return list
 }
 
 // pendingVerdict says what the pre-flight thinks of what runs, started with the changed files.
-func (s *State) pendingVerdict() string {
+func pendingVerdict(s *State) string {
 	v := s.Child.Version
-	if s.mergePending() {
+	if mergePending(s) {
 		v = s.Today.Version
 	}
 	p := s.proof(s.contentOf(v), s.OnDisk)

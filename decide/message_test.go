@@ -14,7 +14,7 @@ func TestALongMessage(t *testing.T) {
 	d.assign("few")
 	d.s.Outlook.Words, d.s.Exit, d.s.Warning = why, exit, warning
 	r, _ := Report(d.s)
-	_, _, held := d.s.heldChange()
+	_, _, held := heldChange(&d.s)
 	if !held || len(r.Message) > messageLimit {
 		t.Fatalf("held: %t, %d bytes", held, len(r.Message))
 	}

@@ -19,7 +19,7 @@ func TestAConfigurationThatNoKubeletWasStartedWith(t *testing.T) {
 		{"it is never on trial, and never last known good", func(d *drive) {
 			d.assign("good").pass(time.Second).hear(swallowed).pass(time.Hour)
 			d.expectMessage("using last-known-good (default); /opt/start does not hand on the arguments", "give the kubelet itself in ExecStart")
-			if f := d.s.failure(d.s.finding()); f == nil || f.Kind != nodev1.FailureNotInUse {
+			if f := failure(&d.s, findingOf(&d.s)); f == nil || f.Kind != nodev1.FailureNotInUse {
 				d.t.Errorf("failure %+v", f)
 			}
 		}, []string{"prove good", "stop", "start good", "prove local"}, "assigned=good@1 active=- lkg=- False NotInUse"},

@@ -40,7 +40,7 @@ const (
 )
 
 // learnForeseen takes the answer of a look.
-func (s *State) learnForeseen(e Foreseen) {
+func learnForeseen(s *State, e Foreseen) {
 	do, is := s.Doing.(Foresee)
 	if !is || do.Change != e.Change {
 		return // too late: it was given up
@@ -114,17 +114,17 @@ func names(losses []nodev1.Loss, one nodev1.Loss) bool {
 }
 
 // lookAgainAfter spreads the looks of many nodes.
-func (s *State) lookAgainAfter() time.Duration {
+func lookAgainAfter(s *State) time.Duration {
 	pause := s.Outlook.Pause
 	if s.Outlook.isOpen() {
 		pause = askAgainAfter(s.Outlook.Tries)
 	}
-	return s.jitter(pause, s.Outlook.At)
+	return jitter(s.NodeUID, pause, s.Outlook.At)
 }
 
 // jitter is a pause, a tenth shorter to a tenth longer.
-func (s *State) jitter(pause, at time.Duration) time.Duration {
-	return pause - pause/10 + spread(s.NodeUID, at.String(), pause/5)
+func jitter(nodeUID string, pause, at time.Duration) time.Duration {
+	return pause - pause/10 + spread(nodeUID, at.String(), pause/5)
 }
 
 // askAgainAfter is the pause before the next try, after so many without an answer.
@@ -138,18 +138,18 @@ func askAgainAfter(tries int) time.Duration {
 
 // planAsk asks what the running kubelet was started with as soon as it is healthy, while its program and its files are still the same: a
 // change of them, such as a new package, must not leave a node that cannot foresee anything until its next restart.
-func (s *State) planAsk() Action {
+func planAsk(s *State) Action {
 	c := s.Child
 	switch {
 	case s.Disruption != Hold, c.Asked, s.localFilesChanged(), s.proof(AnyContent, s.OnDisk) != nil:
 		return nil
-	case c.AskTries > 0 && !s.reached(c.AskedAt+s.jitter(askAgainAfter(c.AskTries), c.AskedAt)):
+	case s.Now < s.askKubeletAt(s.NodeUID):
 		return nil
 	}
 	return Ask{Version: c.Version, Kubelet: c.Kubelet, Local: c.Local, Tries: c.AskTries}
 }
 
-func (s *State) learnAsked(e Asked) {
+func learnAsked(s *State, e Asked) {
 	if _, is := s.Doing.(Ask); !is {
 		return
 	}
@@ -159,20 +159,13 @@ func (s *State) learnAsked(e Asked) {
 	}
 }
 
-// foresaw tells whether the outlook is of the change to want.
-func (s *State) foresaw(want *Version) bool {
-	return s.Outlook.Runs == s.contentRun() && s.Outlook.Content == s.contentOf(want)
-}
-
 // unforeseen is what was not known of the change to what runs now, as long as that is on trial. The local configuration never is: of it the
 // same time is told.
-func (s *State) unforeseen() string {
+func unforeseen(s *State) string {
 	o := s.Outlook
-	isRecent := s.OnTrial() || s.Child.Version == nil && s.Now < s.unforeseenUntil()
+	isRecent := s.OnTrial() || s.Child.Version == nil && s.Now < s.unforeseenUntil(s.Settings)
 	if o.Content == "" || o.Content != s.contentRun() || !isRecent {
 		return ""
 	}
 	return strings.Join(without([]string{o.WaitsFor, o.Warning}, func(words string) bool { return words == "" }), "; ")
 }
-
-func (s *State) unforeseenUntil() time.Duration { return s.Child.Started + s.TrialPeriod }

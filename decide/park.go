@@ -17,7 +17,7 @@ type Parked struct {
 
 // endParked ends what waits, for something else is to be done next. Where that is one more look at the same change, the way to the lock took
 // longer than a look lasts, and would again: then it is made the plain way.
-func (s *State) endParked(next move) Action {
+func endParked(s *State, next move) Action {
 	if look, looks := next.action.(Foresee); looks && Same(look.Version, s.Parked.Version) {
 		s.Child.Unparkable = true
 	}
@@ -35,14 +35,14 @@ func (p *Parked) fits(s *State, next move) bool {
 
 // mayPark tells whether the kubelet for want may wait beside what runs (rule 1). A rollback, a control and what goes on after them are
 // started plainly: nothing may begin by itself where something has just failed.
-func (s *State) mayPark(want *Version) bool {
+func mayPark(s *State, want *Version) bool {
 	c := s.Child
 	return Same(want, s.Assigned) && len(s.Suspects) == 0 && s.SaveError == "" &&
-		c.Locked && c.Version != nil && !c.Unparkable && s.runsUnblamed() && c.Kubelet == s.OnDisk && s.locks(want)
+		c.Locked && c.Version != nil && !c.Unparkable && runsUnblamed(s) && c.Kubelet == s.OnDisk && locks(s, want)
 }
 
 // locks: only a kubelet that was seen to take these flags is given one more.
-func (s *State) locks(v *Version) bool {
+func locks(s *State, v *Version) bool {
 	if !s.Parking || v == nil || s.proof(AnyContent, s.OnDisk) != nil {
 		return false
 	}
@@ -52,21 +52,21 @@ func (s *State) locks(v *Version) bool {
 
 // commitPark has the try of want on the disk before a kubelet waits: from then on it may start without us. do is nil where it must
 // not be parked.
-func (s *State) commitPark(want *Version) (do Action) {
-	s.spend(want)
+func commitPark(s *State, want *Version) (do Action) {
+	spend(s, want)
 	s.Trial.Parked = s.Trial.Open
-	if do := s.saveIfDirty(); do != nil {
+	if do := saveIfDirty(s); do != nil {
 		return do
 	}
 	if s.dirty() { // the disk cannot be written
 		s.Trial.Parked = false
 		return nil
 	}
-	return Park{Version: want, Fallback: s.fallback(want), Runs: s.Child.Version, Kubelet: s.OnDisk, Local: s.Local}
+	return Park{Version: want, Fallback: fallback(s, want), Runs: s.Child.Version, Kubelet: s.OnDisk, Local: s.Local}
 }
 
 // learnParked: one that exited before the lock brings a verdict, like any pre-flight. It spends no try.
-func (s *State) learnParked(e ParkEnded) {
+func learnParked(s *State, e ParkEnded) {
 	do, is := s.Doing.(Park)
 	if !is {
 		return
@@ -76,36 +76,23 @@ func (s *State) learnParked(e ParkEnded) {
 		s.Parked = &Parked{Version: do.Version, Kubelet: do.Kubelet, Local: do.Local}
 		return
 	}
-	s.giveBackParked()
+	s.Trial.giveBackParked()
 	if s.Child.Alive {
 		s.Child.Unparkable = true
 	}
-	s.learnProved(e.Proved)
+	learnProved(s, e.Proved)
 }
 
 // learnUnparked: what waited is gone, and has touched nothing.
-func (s *State) learnUnparked() {
+func learnUnparked(s *State) {
 	if _, is := s.Doing.(Unpark); is {
 		s.Doing = nil
 	}
 	s.Parked = nil
-	s.giveBackParked()
-}
-
-// giveBackParked refunds the try of a kubelet that never was past its lock, and does not wait at it: perhaps it was never started, for its
-// try could not be written.
-func (s *State) giveBackParked() {
-	if s.Trial.Parked {
-		s.refund()
-	}
-}
-
-// outdate has what waits ended before anything else is done.
-func (s *State) outdate() {
-	s.Parked = &Parked{Version: s.Parked.Version}
+	s.Trial.giveBackParked()
 }
 
 // passed: what waited is past the lock, and its try is spent.
-func (s *State) passed() {
+func passed(s *State) {
 	s.Parked, s.Trial.Parked = nil, false
 }

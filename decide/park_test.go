@@ -20,13 +20,13 @@ func (d *drive) expectParkable(do Park) {
 		d.t.Fatalf("a kubelet is to wait for a lock that nobody holds: %+v", c)
 	case !Same(d.disk.Assigned, do.Version):
 		d.t.Fatalf("a kubelet is to wait with %s, and on the disk is assigned %s", nameOf(do.Version), nameOf(d.disk.Assigned))
-	case d.s.needsTrial(do.Version) && !(d.disk.Trial.Parked && d.disk.Trial.Open && d.disk.Trial.Content == do.Version.Content):
+	case needsTrial(&d.s, do.Version) && !(d.disk.Trial.Parked && d.disk.Trial.Open && d.disk.Trial.Content == do.Version.Content):
 		d.t.Fatalf("the try is not on the disk: %+v", d.disk.Trial)
 	case len(d.s.Suspects) > 0:
 		d.t.Fatal("a rollback or a control is to wait")
 	case d.s.Stopping || d.s.Frozen:
 		d.t.Fatal("a kubelet is to wait although the node stops")
-	case d.s.isHeld(do.Version): // asked at the decision: what comes while it is carried out ends what waits
+	case isHeld(&d.s, do.Version): // asked at the decision: what comes while it is carried out ends what waits
 		d.t.Fatalf("what is held is to wait at the lock: %+v, %s", d.s.Outlook, d.shown())
 	}
 }

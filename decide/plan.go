@@ -6,73 +6,76 @@ import "time"
 type move struct {
 	kind   moveKind
 	want   *Version // of replaceChild and startChild
-	action Action   // of act
+	action Action   // of perform
 }
 
 type moveKind int
 
 const (
 	stay         moveKind = iota
-	act                   // the action as it is
+	perform               // the action as it is
 	end                   // the supervisor
 	goLocal               // the removal of the assignment takes effect
 	replaceChild          // what runs makes room for want
 	startChild            // nothing runs: start want
 	keepChild             // what runs is what should
+	busy                  // an action is under way, or nothing is known yet
 )
 
-// plan says where to go. It changes nothing but the deadline at which it is to be asked again.
-func (s *State) plan() move {
+// target says where to go from here: to which configuration, or what has to come before. It changes nothing.
+func target(s *State) move {
 	switch {
+	case s.Doing != nil || !s.Booted:
+		return move{kind: busy}
 	case s.Stopping && s.Child.Alive:
-		return move{kind: act, action: Stop{}}
+		return move{kind: perform, action: Stop{}}
 	case s.Stopping:
 		return move{kind: end}
 	case s.Frozen:
 		return move{}
 	case s.Child.Hung != "":
-		return move{kind: act, action: Stop{Hung: s.Child.Hung}}
+		return move{kind: perform, action: Stop{Hung: s.Child.Hung}}
 	case s.Pending != nil && !s.NodeGone && !s.saveBlocked(): // durable before anything else is done about it (rule 3)
-		if next := s.planPending(); next.kind != stay {
+		if next := planPending(s); next.kind != stay {
 			return next
 		}
 	}
 	if s.Reset != nil && !s.NodeGone {
-		if next := s.planReset(); next.kind != stay {
+		if next := planReset(s); next.kind != stay {
 			return next
 		}
 	}
-	if s.mergeIsDue() {
-		return move{kind: act, action: Merge{Version: *s.Assigned, Local: s.Local}}
+	if s.mergeIsDue(s.Local) {
+		return move{kind: perform, action: Merge{Version: *s.Assigned, Local: s.Local}}
 	}
-	if do := s.planMerge(); do != nil {
-		return move{kind: act, action: do}
+	if do := planMerge(s); do != nil {
+		return move{kind: perform, action: do}
 	}
-	want, ask := s.choose()
+	want, ask := choose(s)
 	if ask != nil {
-		return move{kind: act, action: ask}
+		return move{kind: perform, action: ask}
 	}
-	return s.planChange(want)
+	return planChange(s, want)
 }
 
 // planReset goes back to local. A configuration that can run is only left for a local one that the kubelet would accept (rule 9).
-func (s *State) planReset() move {
-	if s.target() == nil {
+func planReset(s *State) move {
+	if wanted(s) == nil {
 		return move{kind: goLocal}
 	}
 	switch proof := s.proof(s.Local, s.OnDisk); {
 	case proof != nil && proof.refused():
 		return move{}
-	case proof != nil, s.owed(nil) != nil:
-	case s.environmentBlocks() && !s.Child.Alive:
+	case proof != nil, owed(s, nil) != nil:
+	case s.environmentBlocks(s.Now) && !s.Child.Alive:
 		return move{kind: goLocal} // nothing runs that could be lost, and what keeps pre-flights from being made may last
-	case s.environmentBlocks() && s.isCrowded(): // it is what runs that keeps them from being made, and the way back ends that
-	case s.environmentBlocks():
+	case s.environmentBlocks(s.Now) && isCrowded(s): // it is what runs that keeps them from being made, and the way back ends that
+	case s.environmentBlocks(s.Now):
 		return move{}
 	default:
-		return move{kind: act, action: s.prove(nil)}
+		return move{kind: perform, action: prove(s, nil)}
 	}
-	if wait := s.waitBefore(nil); wait != nil {
+	if wait := waitBefore(s, nil); wait != nil {
 		return *wait
 	}
 	return move{kind: goLocal}
@@ -80,26 +83,26 @@ func (s *State) planReset() move {
 
 // choose settles on the configuration to run, asking for a verdict where none is kept. One that was asked for and not given holds up a change
 // (waitBefore), and no start.
-func (s *State) choose() (want *Version, ask Action) {
-	want = s.target()
-	if ran, is := s.ranBefore(want); is && (s.waitsForTurn(want) || s.isUnseen(want)) {
+func choose(s *State) (want *Version, ask Action) {
+	want = wanted(s)
+	if ran, is := ranBefore(s, want); is && (waitsForTurn(s, want) || isUnseen(s, want)) {
 		want = ran // a change that is to come later is made by no crash, and by no boot
 	}
-	if want == nil || s.runs(want) || s.proof(want.Content, s.OnDisk) != nil || s.owed(want) != nil {
+	if want == nil || s.runs(want) || s.proof(want.Content, s.OnDisk) != nil || owed(s, want) != nil {
 		return want, nil
 	}
-	if s.environmentBlocks() {
+	if s.environmentBlocks(s.Now) {
 		if s.Child.Alive {
 			return s.Child.Version, nil // nothing is blamed or changed
 		}
 		return want, nil // there is always a kubelet: as with no verdict, the trial will tell
 	}
-	return nil, s.prove(want)
+	return nil, prove(s, want)
 }
 
 // ranBefore gives what ran last, where that ended by itself or with its supervisor, and the newest assignment was still to be made. One that was
 // started before is made. One that waited for that end has just begun. Where no account was kept, what ran last is not known.
-func (s *State) ranBefore(want *Version) (ran *Version, is bool) {
+func ranBefore(s *State, want *Version) (ran *Version, is bool) {
 	switch c := s.Child; {
 	case c.Alive, s.Parked != nil, want == nil, !Same(want, s.Assigned):
 		return nil, false
@@ -112,58 +115,53 @@ func (s *State) ranBefore(want *Version) (ran *Version, is bool) {
 	default: // the first one of this supervisor
 		ran = s.Active
 	}
-	return ran, !Same(want, ran) && (ran == nil || s.usable(ran))
+	return ran, !Same(want, ran) && (ran == nil || usable(s, ran))
 }
 
-// environmentBlocks: the environment is to blame, and was asked too recently to be asked again.
-func (s *State) environmentBlocks() bool {
-	return s.Environment != "" && !s.reached(s.EnvironmentRetry)
-}
-
-func (s *State) prove(v *Version) Action {
+func prove(s *State, v *Version) Action {
 	do := Prove{Version: v, Kubelet: s.OnDisk, Local: s.Local}
-	if u := s.owed(v); u != nil {
+	if u := owed(s, v); u != nil {
 		do.Tries = u.Tries
 	}
 	if v != nil {
-		do.Control = s.fallback(v)
+		do.Control = fallback(s, v)
 		return do
 	}
-	if do.Control = s.target(); do.Control == nil {
+	if do.Control = wanted(s); do.Control == nil {
 		do.Alone = true
 	}
 	return do
 }
 
 // planChange brings what runs to what should.
-func (s *State) planChange(want *Version) move {
+func planChange(s *State, want *Version) move {
 	switch {
-	case s.runs(want) && !s.followsLocal(want):
+	case s.runs(want) && !followsLocal(s, want):
 		return move{kind: keepChild}
-	case s.Child.Alive && s.waitsForTurn(want):
+	case s.Child.Alive && waitsForTurn(s, want):
 		return move{}
 	case s.Child.Alive:
-		return s.planReplace(want)
-	case Same(want, s.NextOf) && !s.reached(s.NextStart):
+		return planReplace(s, want)
+	case Same(want, s.NextOf) && s.Now < s.NextStart:
 		return move{}
 	}
 	return move{kind: startChild, want: want}
 }
 
 // planReplace makes room for want, unless that waits.
-func (s *State) planReplace(want *Version) move {
+func planReplace(s *State, want *Version) move {
 	switch {
-	case !s.runsUnblamed():
+	case !runsUnblamed(s):
 		return move{kind: replaceChild, want: want}
 	case s.NodeGone:
 		return move{kind: keepChild}
-	case s.Disruption == Hold && (s.Reset != nil || s.Pending != nil), s.Reset != nil && s.mayHold(nil): // the newest change is the one that counts
+	case s.Disruption == Hold && (s.Reset != nil || s.Pending != nil), s.Reset != nil && mayHold(s, nil): // the newest change is the one that counts
 		return move{kind: keepChild}
 	}
-	if do := s.proveToday(); do != nil && Same(want, s.Assigned) {
-		return move{kind: act, action: do} // else the start would take it unseen
+	if do := proveToday(s); do != nil && Same(want, s.Assigned) {
+		return move{kind: perform, action: do} // else the start would take it unseen
 	}
-	switch wait := s.waitBefore(want); {
+	switch wait := waitBefore(s, want); {
 	case wait == nil:
 		return move{kind: replaceChild, want: want}
 	case wait.kind == stay:
@@ -174,72 +172,66 @@ func (s *State) planReplace(want *Version) move {
 }
 
 // waitsForTurn: an edit is not applied yet, unless what runs meanwhile has failed.
-func (s *State) waitsForTurn(want *Version) bool {
-	return Same(want, s.Assigned) && s.Child.Version != nil && s.usable(s.Child.Version) && !s.reached(s.ApplyAt)
+func waitsForTurn(s *State, want *Version) bool {
+	return Same(want, s.Assigned) && s.Child.Version != nil && usable(s, s.Child.Version) && s.Now < s.ApplyAt
 }
 
 // followsLocal: with --follow-local an accepted change of the local files restarts the kubelet that they concern.
-func (s *State) followsLocal(want *Version) bool {
+func followsLocal(s *State, want *Version) bool {
 	if !s.FollowLocal || !s.localFilesChanged() {
 		return false
 	}
 	proof := s.proof(s.contentOf(want), s.OnDisk)
 	ended := *s
 	ended.Child.Alive = false
-	return proof != nil && !proof.refused() && Same(ended.target(), want)
+	return proof != nil && !proof.refused() && Same(wanted(&ended), want)
 }
 
 // LocalChangePending tells that the kubelet that runs was started with other local files, drop-ins, another binary or other files of the unit
 // than there are now.
 func (s *State) LocalChangePending() bool {
-	return s.localFilesChanged() || s.mergePending() || s.Unit.changed() != ""
+	return s.localFilesChanged() || mergePending(s) || s.Unit.changed() != ""
 }
-
-func (s *State) localFilesChanged() bool {
-	return s.Child.Alive && (s.Child.Kubelet != s.OnDisk || s.Child.Version == nil && s.Child.Local != s.Local)
-}
-
-func (s *State) contentOf(v *Version) string { return ContentOr(v, s.Local) }
 
 // planSpareTime is for what can wait: writes, and verdicts on changed local files that are only reported.
-func (s *State) planSpareTime() Action {
-	if due := s.persistAt(); due >= 0 && s.reached(due) && !s.saveBlocked() {
-		return Save{Durable: s.Durable}
+func planSpareTime(s *State) Action {
+	if due := persistAt(s); due != never && s.Now >= due && !s.saveBlocked() {
+		return Save{Durable: s.durable()}
 	}
 	if s.SaveError != "" && !s.saveBlocked() {
-		return Save{Durable: s.Durable}
+		return Save{Durable: s.durable()}
 	}
-	if do := s.saveIfDirty(); do != nil {
+	if do := saveIfDirty(s); do != nil {
 		return do
 	}
-	if !s.settled() || s.environmentBlocks() {
+	if !settled(s) || s.environmentBlocks(s.Now) {
 		return nil
 	}
-	if do := s.planAsk(); do != nil {
+	if do := planAsk(s); do != nil {
 		return do
 	}
-	if !s.reached(s.Child.HealthySince + s.healthThatCounts()) {
+	if s.Now < s.Child.HealthySince+s.healthThatCounts() {
 		return nil
 	}
-	for _, v := range s.unproven() {
-		if u := s.owed(v); u != nil && !s.askAgain(u) {
+	for _, v := range unproven(s) {
+		if u := owed(s, v); u != nil && !askAgain(s, u) {
 			continue
 		}
 		if s.proof(s.contentOf(v), s.OnDisk) == nil {
-			return s.prove(v)
+			return prove(s, v)
 		}
 	}
-	return s.planBlame()
+	return planBlame(s)
 }
 
 // unproven lists what a change of the local files puts in question: what runs, if it was started before the change, and the
 // fallback of last resort.
-func (s *State) unproven() []*Version {
+func unproven(s *State) []*Version {
 	var list []*Version
 	if s.localFilesChanged() {
 		list = append(list, s.Child.Version)
 	}
-	if s.mergePending() {
+	if mergePending(s) {
 		list = append(list, s.Today.Version)
 	}
 	if s.Child.Version != nil {
@@ -248,10 +240,10 @@ func (s *State) unproven() []*Version {
 	return list
 }
 
-// persistAt is when trial time is to be written; negative when there is none to write.
-func (s *State) persistAt() time.Duration {
+// persistAt is when trial time is to be written; never when there is none to write.
+func persistAt(s *State) time.Duration {
 	if !s.OnTrial() || s.Trial == s.Disk.Trial {
-		return -1
+		return never
 	}
 	return s.SavedAt + persistInterval
 }

@@ -204,7 +204,7 @@ func (d *drive) checkRules() {
 	if s.Parked != nil || s.Trial.Parked {
 		d.t.Fatalf("at rest a kubelet waits: %+v, %+v", s.Parked, s.Trial)
 	}
-	if s.takenAndWaits() {
+	if takenAndWaits(&s) {
 		d.t.Fatalf("what is held has moved the assignment: %s", d.shown())
 	}
 	if s.Trial.Tries < 0 || int(s.Trial.Tries) > s.TrialFailures {
@@ -245,9 +245,9 @@ func TestDecideIsPure(t *testing.T) {
 	for range 200 {
 		d.live(random)
 		at, event := Moment{Now: d.now}, []Event{Ticked{}, ChildExited{Code: 1, Words: "x"}, assigned("p", "1", "pure"), Cleared{NodeUID: "node-uid"}, Retry{}}[random.IntN(5)]
-		before := fmt.Sprintf("%+v %+v", d.s, d.s.Durable)
+		before := fmt.Sprintf("%+v %+v", d.s, d.s.durable())
 		first, firstStep := Decide(d.s, at, event)
-		if after := fmt.Sprintf("%+v %+v", d.s, d.s.Durable); after != before {
+		if after := fmt.Sprintf("%+v %+v", d.s, d.s.durable()); after != before {
 			t.Fatalf("decide changed its argument on %T:\n%s\n%s", event, before, after)
 		}
 		second, secondStep := Decide(d.s, at, event)

@@ -37,54 +37,54 @@ const (
 // Report says what the Node should show. The second result is false while a change is so young that its end is worth waiting for, for
 // one transition is one patch, and while a verdict is being written: a host that goes down now would not know of it.
 func Report(s State) (Statement, bool) {
-	finding := s.finding()
-	parts := s.message(finding)
+	finding := findingOf(&s)
+	parts := message(&s, finding)
 	shown := Statement{
-		Config:   s.nodeConfig(),
+		Config:   nodeConfig(&s),
 		Observed: s.Observed,
-		Details:  s.details(finding),
+		Details:  details(&s, finding),
 		Status:   finding.status,
 		Reason:   finding.reason,
 		Parts:    parts,
 		Message:  bounded.Parts(messageLimit, parts...),
-		Gist:     s.gist(),
+		Gist:     gist(&s),
 	}
 	if s.LastChange.Phase == PhaseReport {
 		shown.ChangeToReport = s.LastChange.Began
 	}
-	return shown, s.reportable()
+	return shown, reportable(&s)
 }
 
-func (s *State) reportable() bool {
+func reportable(s *State) bool {
 	young := s.Unsettled >= 0 && s.Now < s.Unsettled+applyingAfter
-	return s.Booted && (s.Stopping || !young && !s.verdictToSave())
+	return s.Booted && (s.Stopping || !young && !verdictToSave(s))
 }
 
 // verdictToSave: a promotion or a rejection is not on the disk yet, which can still be written.
-func (s *State) verdictToSave() bool {
+func verdictToSave(s *State) bool {
 	return s.SaveError == "" && (!reflect.DeepEqual(s.LastKnownGood, s.Disk.LastKnownGood) ||
 		slices.ContainsFunc(s.Rejected, func(x Rejection) bool { return !slices.Contains(s.Disk.Rejected, x) }))
 }
 
 // gist is the message, which says all of it in words, of a state whose assigned configuration has no uid and resourceVersion. Those of what
 // runs and of lastKnownGood move with it alone.
-func (s *State) gist() string {
+func gist(s *State) string {
 	bare := *s
 	bare.Assigned = bare.Assigned.bare()
-	f := bare.finding()
-	parts := bare.message(f)
+	f := findingOf(&bare)
+	parts := message(&bare, f)
 	if f.reason != nodev1.ReasonApplying {
 		parts = append(parts, contentOf(bare.Assigned), contentOf(bare.Active), contentOf(bare.LastKnownGood))
 	}
 	return strings.Join(parts, "\n")
 }
 
-func (s *State) nodeConfig() corev1.NodeConfigStatus {
+func nodeConfig(s *State) corev1.NodeConfigStatus {
 	return corev1.NodeConfigStatus{
 		Assigned:      nodeConfigSource(s.Assigned),
 		Active:        nodeConfigSource(s.Active),
 		LastKnownGood: nodeConfigSource(s.LastKnownGood),
-		Error:         s.statusError(),
+		Error:         statusError(s),
 	}
 }
 
@@ -97,36 +97,11 @@ func nodeConfigSource(v *Version) *corev1.NodeConfigSource {
 }
 
 // statusError: what keeps the newest assignment from being followed goes before what keeps it from running, as upstream.
-func (s *State) statusError() string {
-	v := s.Assigned
-	refused, held := s.refusedAndHeld()
-	switch {
-	case s.Sync != nil:
+func statusError(s *State) string {
+	if s.Sync != nil {
 		return s.Sync.Error
-	case held && refused == nil: // nothing has failed
-		return ""
-	case held:
-		return s.refusedError(refused)
-	case v == nil:
-		return ""
-	case v.Content == "", s.cannotRender(v) != "":
-		return LoadError
-	case s.isRefused(v):
-		return s.refusedError(v)
-	case s.rejection(v) != nil:
-		return RunError
 	}
-	if x := s.suspect(v); x != nil && !x.Excused {
-		return RunError
-	}
-	return ""
-}
-
-func (s *State) refusedError(v *Version) string {
-	if s.proof(v.Content, s.kubeletOf(v)).Load {
-		return LoadError
-	}
-	return ValidateError
+	return newestVerdict(s).statusError()
 }
 
 // Phase names what goes on, for people.

@@ -3,8 +3,6 @@ package decide
 import (
 	"cmp"
 	"time"
-
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
 // Settings are the choices of the command line that the core needs.
@@ -24,6 +22,11 @@ type Settings struct {
 
 func (s Settings) healthThatCounts() time.Duration {
 	return cmp.Or(s.HealthThatCounts, healthThatCounts)
+}
+
+// localHangsAfter is as long as the starts of local may take that have what is excused tried again.
+func (s Settings) localHangsAfter() time.Duration {
+	return time.Duration(max(s.TrialFailures, 1)) * s.StartTimeout
 }
 func (s Settings) saveRetryAfter() time.Duration { return cmp.Or(s.SaveRetryAfter, saveRetryAfter) }
 
@@ -45,141 +48,72 @@ const (
 	excusePauseMost    = 30 * time.Minute
 )
 
-// Child is the kubelet process as the loop sees it. Its zero value is no process.
-type Child struct {
-	Alive        bool
-	Version      *Version        // the configuration it was started with; nil = local
-	Kubelet      config.Identity // binary, command line and drop-ins it was started with
-	Local        string          // content of the local file at its start
-	Effective    string          // digest of its effective configuration; empty = unknown, or there is no process
-	From         *Version        // whose files it was started with, where that is not Version any more (recognise)
-	Started      time.Duration
-	Healthy      bool
-	EverHealthy  bool
-	HealthySince time.Duration // start of the present stretch of health
-	Words        string        // why it is unhealthy
-	NotInUse     string        // why the kubelet that runs is none that was started with Version; empty = nothing is known against it
-	PortHeld     string        // that another process has its healthz port, and which; empty = none is known
-	PortShared   bool          // it is the fallback's, too
-	Hung         string        // why it has to be ended; empty = it does not hang
-	Locked       bool          // it holds the lock
-	Foreign      bool          // its configuration is of another cluster, and forgotten (rule 18)
-	Asked        bool          // what it was started with was asked for, and answered
-	AskTries     int           // without an answer
-	AskedAt      time.Duration // the newest of them
-	Crashed      bool          // it ended, and not to make room for another, or could not be started
-	Unparkable   bool          // the next one could not wait beside it: it is started plainly
-}
-
-// LocalKubelet is a kubelet that runs with the node's own configuration.
-type LocalKubelet struct {
-	Local   string // content of the local file
-	Kubelet config.Identity
-}
-
-// Lease is what is known of the renewal of the kubelet's own Lease since its start.
-type Lease struct {
-	Reachable      bool          // the last look got an answer
-	ReachableSince time.Duration // since when without interruption, or since the child's start
-	Renewed        bool          // a renewal by this child was seen
-	RenewedAt      time.Duration
-	Lost           bool          // a look said that it was not renewed for longer than the limit
-	Duration       time.Duration // the Lease's own; 0 = unknown
-	Problem        string        // why an API server that answers tells nothing of it
-}
-
 // State is everything the core knows. It is a value: decide never changes what it was given.
 type State struct {
 	Settings
-	Durable         // the newest; what of it is on disk is in Disk
-	Disk    Durable // what the disk is known to hold
-	SavedAt time.Duration
 
 	Now    time.Duration // monotonic time of the last event, less Unseen
 	Unseen time.Duration // time in which nobody looked
 	Due    time.Duration // the next deadline; negative = none
 	Wall   time.Time     // the wall clock at Now, for people only
-	Booted bool
-	BootID string
-	Doing  Action // the action in flight: Save, Prove, Foresee, Ask, Park, Unpark, Stop, SetAside, Start or Exit
 
-	Child  Child
-	Parked *Parked         // waits to take the child's place; nil = nothing does
-	OnDisk config.Identity // the kubelet as it would be started now
-	Local  string          // content of the local file now
-	Lease  Lease
-	Node   NodeLooks
+	Disk      Durable // what the disk is known to hold; what it should hold is durable
+	SavedAt   time.Duration
+	SaveError string
+	SaveRetry time.Duration
 
-	Pending       *Assigned     // rule 1: of the assignments that arrive meanwhile the newest
-	PendingNumber int           // tells one Pending from the next
-	PendingOver   string        // content of the node's own file that its layers were laid over again
-	Edit          *Assigned     // of what is pending, or assigned: it waits for quiet, and is as if it had not been heard of
-	SettlesAt     time.Duration // when Edit is taken
-	SettlesBy     time.Duration // whatever comes in its place until then
-	NextEdit      time.Duration // no edit is taken sooner
-	Reset         *Cleared      // a removal that is not applied yet
-	Sync          *Problem      // why the newest assignment cannot be followed
-	Lost          bool          // the Node was re-created without its assignment
-	NodeGone      bool          // it does not exist: nothing that it asked for is made
-
-	Warning  string  // state on disk that could not be read
-	Observed *string // the assignment that the report speaks of; nil = not seen yet
-	Shadowed bool
-
-	Today Today // the layers of what is assigned, over the node's own file as it is now
-
-	Unit Unit // that systemd starts the supervisor with
-
-	Outlook        Outlook      // of the newest change that was looked at
-	Obstacles      []Obstacle   // to the next start of what runs
-	Unanswered     []Unanswered // pre-flights that gave no answer yet
-	HoldTold       HoldTold     // the change that was told to be held
-	LetThrough     bool         // the approval of Hold was spent by this supervisor, and what ran then runs still
-	Consent        string       // the value of annotation allow-disruption
-	Worked         LocalKubelet // the newest local kubelet that was healthy
-	LocalFailures  int          // starts of the local configuration in a row that ended by themselves and never were healthy
-	ControlsFailed int          // starts of local in a row that never were healthy, whatever ended them
-	PodsLost       string       // what the newest restart cost although nobody had said so
-
-	Unrenderable     []Unrenderable // versions whose file cannot be made now
-	SaveError        string
-	SaveRetry        time.Duration
-	Environment      string // why the environment is to blame; empty = it is not
-	EnvironmentRetry time.Duration
-	NoRoom           bool // for the newest pre-flight that blamed it
-
-	ApplyAt     time.Duration // an edit waits for its turn until then
-	ApplyAtWall time.Time
-	NextStart   time.Duration // backoff of NextOf
-	NextOf      *Version
-	Exits       []time.Duration // unasked exits outside a trial
-	CleanExits  []time.Duration // unasked exits with 0
-	Exit        string          // words of the last unasked exit
-	ExitCode    int             // its code; negative = a signal ended it, or it is not known
-	Unsettled   time.Duration   // since when a change is in flight; negative = none
-
-	StateFiles       StateFiles
-	LimitCare        LimitCare
-	WithoutStateFile []string // starts that had their second chance without a state file, since the last health
-
+	Booted   bool
+	BootID   string
+	Cluster  []string `json:"cluster,omitempty"` // as in [Account]
+	Doing    Action   // the action in flight: Save, Prove, Foresee, Ask, Park, Unpark, Stop, SetAside, Start or Exit
+	Warning  string   // state on disk that could not be read
 	Stopping bool
 	Frozen   bool // the host shuts down: hands off
 
-	Said       Said
-	LastChange LastChange
-	PhaseSince time.Duration // when its phase began
-	EditHeard  time.Duration // when Edit came
+	Intake
+
+	Verdicts
+
+	Trial Trial `json:"trial,omitzero"`
+
+	Held
+
+	Process
+
+	Host
+
+	Progress
 
 	nonce   string // that came with the event, for a hold that needs one
 	events  []NodeEvent
-	ended   []EndedPhase
 	gaveUp  bool // the question that was under way
 	looking bool // at the Node; not handed over, because the answer would not be either
 }
 
+// durable is what of the state survives a restart.
+func (s *State) durable() Durable {
+	return Durable{
+		Assigned: s.Assigned, LastKnownGood: s.LastKnownGood, Rejected: s.Rejected, Proofs: s.Proofs,
+		Account: Account{
+			Text: s.Text, NodeUID: s.NodeUID, Retry: s.Retry, Active: s.Active, Cluster: s.Cluster, Renews: s.Renews, Before: s.Before,
+			Hold: s.Hold, Approval: s.Approval, Asides: s.Asides, Limits: s.Limits,
+			Trial: s.Trial, Promoted: s.Promoted, Suspects: s.Suspects, Excuses: s.Excuses,
+		},
+	}
+}
+
+// restore makes all that is durable what is given.
+func (s *State) restore(d Durable) {
+	s.Assigned, s.LastKnownGood, s.Rejected, s.Proofs = d.Assigned, d.LastKnownGood, d.Rejected, d.Proofs
+	s.Text, s.NodeUID, s.Retry, s.Active = d.Text, d.NodeUID, d.Retry, d.Active
+	s.Cluster, s.Renews, s.Before = d.Cluster, d.Renews, d.Before
+	s.Hold, s.Approval, s.Asides, s.Limits = d.Hold, d.Approval, d.Asides, d.Limits
+	s.Trial, s.Promoted, s.Suspects, s.Excuses = d.Trial, d.Promoted, d.Suspects, d.Excuses
+}
+
 // New is the state before anything is known.
 func New(settings Settings) State {
-	return State{Settings: settings, Unsettled: -1, Due: -1}
+	return State{Settings: settings, Progress: Progress{Unsettled: -1}, Due: -1}
 }
 
 // significant is what is written at once; trial time alone waits for persistInterval. That a hold whose approval was spent is over is worth no

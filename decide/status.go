@@ -7,38 +7,32 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 )
 
-// Said is the newest reason that was to be published, and since when it is that. Nothing is decided by it.
-type Said struct {
-	Reason string
-	Since  time.Time
-}
-
 // followReason notes when the reason changes. It comes last in a decision. What is not published, because a change is too young, is no change of
 // the reason.
-func (s *State) followReason() {
-	if !s.reportable() {
+func followReason(s *State) {
+	if !reportable(s) {
 		return
 	}
-	if reason := s.finding().reason; reason != s.Said.Reason {
+	if reason := findingOf(s).reason; reason != s.Said.Reason {
 		s.Said = Said{reason, s.Wall}
 	}
 }
 
 // details is what the Node says to programs; the condition says the same to people.
-func (s *State) details(f finding) nodev1.Status {
+func details(s *State, f finding) nodev1.Status {
 	details := nodev1.Status{
 		Reason:   f.reason,
 		Since:    s.Wall,
 		Features: []string{nodev1.LayersFeature},
 		Retry:    s.Retry,
-		Content:  s.contentDetails(),
+		Content:  contentDetails(s),
 		Approval: s.Approval,
 		Hold:     s.HoldStatus(),
 		Trial:    s.TrialStatus(),
-		Failure:  s.failure(f),
-		Shadowed: s.shadowedDetails(),
-		Warnings: s.warnings(),
-		Change:   s.changeDetails(),
+		Failure:  failure(s, f),
+		Shadowed: shadowedDetails(s),
+		Warnings: warnings(s),
+		Change:   changeDetails(s),
 	}
 	if f.reason == s.Said.Reason {
 		details.Since = s.Said.Since
@@ -46,14 +40,14 @@ func (s *State) details(f finding) nodev1.Status {
 	if s.Observed != nil {
 		details.Observed = *s.Observed
 	}
-	if p := s.assignedProof(); p != nil {
+	if p := assignedProof(s); p != nil {
 		details.UnknownFields = p.UnknownFields
 	}
 	return details
 }
 
 // assignedProof is the verdict on what is assigned; nil where there is none, or it is a refusal.
-func (s *State) assignedProof() *Proof {
+func assignedProof(s *State) *Proof {
 	if s.Assigned == nil {
 		return nil
 	}
@@ -64,7 +58,7 @@ func (s *State) assignedProof() *Proof {
 	return p
 }
 
-func (s *State) contentDetails() nodev1.Content {
+func contentDetails(s *State) nodev1.Content {
 	c := nodev1.Content{Assigned: digits(s.Assigned), Active: digits(s.Active), LastKnownGood: digits(s.LastKnownGood)}
 	if s.LastKnownGood != nil && s.LastKnownGood.Content == s.Promoted.Content {
 		c.KubeletVersion = s.Promoted.Version
@@ -81,7 +75,7 @@ func digits(v *Version) string {
 	return content[:min(contentDigits, len(content))]
 }
 
-func (s *State) shadowedDetails() (list []nodev1.ShadowedField) {
+func shadowedDetails(s *State) (list []nodev1.ShadowedField) {
 	fields, own := s.ShadowedFields()
 	for _, f := range fields {
 		f.Inferred = own
@@ -91,7 +85,7 @@ func (s *State) shadowedDetails() (list []nodev1.ShadowedField) {
 }
 
 // changeDetails leave out that the change is being reported: the Node that says so has been told.
-func (s *State) changeDetails() *nodev1.Change {
+func changeDetails(s *State) *nodev1.Change {
 	c := s.LastChange.Shown()
 	switch {
 	case c == nil:

@@ -27,8 +27,8 @@ func TestWhenTodaysMergeIsAskedAbout(t *testing.T) {
 		"it was accepted":                           {func(s *State) { s.Proofs = []Proof{{Content: "merge", Kubelet: here, Outcome: config.Accepted}} }, false},
 		"the environment was to blame a moment ago": {func(s *State) { s.Environment, s.EnvironmentRetry = "no runtime", time.Second }, false},
 	} {
-		s := State{OnDisk: here, Today: Today{Version: &Version{Content: "merge"}}}
-		if row.but(&s); (s.planMerge() != nil) != row.asks {
+		s := State{Process: Process{OnDisk: here}, Intake: Intake{Today: Today{Version: &Version{Content: "merge"}}}}
+		if row.but(&s); (planMerge(&s) != nil) != row.asks {
 			t.Errorf("%s: it asks: %t", name, !row.asks)
 		}
 	}
@@ -49,10 +49,10 @@ func TestWhenTodaysMergeIsTakenAtAStart(t *testing.T) {
 		"a reset is to be made":                     {func(s *State) { s.Reset = &Cleared{} }, false},
 		"another assignment has come":               {func(s *State) { s.Pending = &Assigned{} }, false},
 	} {
-		s := State{OnDisk: here}
+		s := State{Process: Process{OnDisk: here}}
 		s.Assigned = &Version{Content: "ran"}
 		s.Proofs = []Proof{{Content: "merge", Kubelet: here, Outcome: config.Accepted}}
-		if row.but(&s); s.mayTake(Version{Content: "merge"}) != row.takes {
+		if row.but(&s); mayTake(&s, Version{Content: "merge"}) != row.takes {
 			t.Errorf("%s: it is taken: %t", name, !row.takes)
 		}
 	}
@@ -61,7 +61,7 @@ func TestWhenTodaysMergeIsTakenAtAStart(t *testing.T) {
 // Only what failed with today's merge says that the node is at fault with it.
 func TestWhatFailsWithTodaysMerge(t *testing.T) {
 	for content, failing := range map[string]bool{"merge": true, "other": false} {
-		s := State{Today: Today{Version: &Version{Content: "merge"}}}
+		s := State{Intake: Intake{Today: Today{Version: &Version{Content: "merge"}}}}
 		if s.learnMergeFails(Proof{Content: content, Outcome: config.Environment}); s.Today.Failing != failing {
 			t.Errorf("%s: the node is at fault: %t", content, s.Today.Failing)
 		}
@@ -70,8 +70,8 @@ func TestWhatFailsWithTodaysMerge(t *testing.T) {
 
 // Without an assignment there are no layers to blame, whatever runs.
 func TestNobodyToBlame(t *testing.T) {
-	s := State{OnDisk: here, Child: Child{Alive: true, Version: &Version{Content: "ran"}}}
-	if do := s.planBlame(); do != nil {
+	s := State{Process: Process{OnDisk: here, Child: Child{Alive: true, Version: &Version{Content: "ran"}}}}
+	if do := planBlame(&s); do != nil {
 		t.Errorf("%+v", do)
 	}
 }
@@ -91,7 +91,7 @@ func TestALateAnswerWhomToBlame(t *testing.T) {
 		"nothing that fits": {Save{}, Blamed{}, false},
 	} {
 		s := State{Doing: row.doing}
-		if s.learnBlamed(row.answer); (s.Doing == nil) != row.ends {
+		if learnBlamed(&s, row.answer); (s.Doing == nil) != row.ends {
 			t.Errorf("%s: %+v is under way", name, s.Doing)
 		}
 	}
@@ -108,11 +108,11 @@ func TestWhoIsToBlameOverABrokenFile(t *testing.T) {
 		"layers over a file that is good":        {func(s *State) { s.Proofs = s.Proofs[:1] }, nodev1.ReasonRefused},
 		"layers that were rejected, not refused": {func(s *State) { s.Proofs = s.Proofs[1:]; s.Rejected = []Rejection{{Content: "merge", Binary: "here"}} }, nodev1.ReasonRejected},
 	} {
-		s := State{OnDisk: here}
+		s := State{Process: Process{OnDisk: here}}
 		s.Assigned, s.Local = &Version{Content: "merge", Base: "own"}, "own"
 		s.Proofs = []Proof{{Content: "merge", Kubelet: here, Outcome: config.Refused}, {Content: "own", Kubelet: here, Outcome: config.Refused}}
 		row.but(&s)
-		if f := s.findVerdict(); f == nil || f.reason != row.says {
+		if f := findVerdict(&s); f == nil || f.reason != row.says {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}

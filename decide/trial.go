@@ -8,25 +8,16 @@ import (
 )
 
 // needsTrial tells whether v, started now, would be on trial (rules 7 and 9).
-func (s *State) needsTrial(v *Version) bool { return v != nil && !s.promoted(v, s.OnDisk) }
+func needsTrial(s *State, v *Version) bool { return v != nil && !s.promoted(v, s.OnDisk) }
 
 // OnTrial tells whether the child runs the configuration that the trial's account is about.
 func (s *State) OnTrial() bool {
-	v := s.Child.Version
-	return s.Child.Alive && s.Child.NotInUse == "" && v != nil && s.Trial.Content == v.Content && s.Trial.Kubelet == s.Child.Kubelet
-}
-
-// inUse is what the kubelet that runs was started with; local where its command line says that it was started with nothing of ours.
-func (s *State) inUse() *Version {
-	if s.Child.NotInUse != "" {
-		return nil
-	}
-	return s.Child.Version
+	return s.Trial.isOf(s.Child)
 }
 
 // trialClockRuns: healthy time counts, while the API server is in reach only as long as the Lease is renewed (rule 7).
-func (s *State) trialClockRuns() bool {
-	if !s.Child.Healthy || s.worse() != "" {
+func trialClockRuns(s *State) bool {
+	if !s.Child.Healthy || s.Trial.worse(s.Node) != "" {
 		return false
 	}
 	if !s.Lease.Reachable { // never looked at, if the kubelet is a standalone one
@@ -35,59 +26,48 @@ func (s *State) trialClockRuns() bool {
 	return s.Lease.Renewed && s.Now-s.Lease.RenewedAt < s.leaseLimit()
 }
 
-// judge turns due times into verdicts.
-func (s *State) judge() {
-	if s.Stopping || s.Frozen || s.isStopping() {
+// judgeHealth turns due times into verdicts on the trial and its control.
+func judgeHealth(s *State) {
+	if !s.judges() {
 		return
 	}
-	healthy := s.Child.Healthy && s.reached(s.Child.HealthySince+s.healthThatCounts())
+	healthy := s.Child.Healthy && s.Now >= s.Child.HealthySince+s.healthThatCounts()
 	if healthy {
 		s.Exit = "" // it says nothing of the present any more
 		s.WithoutStateFile = nil
 	}
 	if s.OnTrial() {
 		s.Trial.HadHealth = s.Trial.HadHealth || healthy
-		s.judgeTrial()
+		judgeTrial(s)
 	}
-	s.judgeControl()
+	judgeControl(s)
 }
+
+// judges: while the kubelet, the supervisor or the host stops, nothing is concluded from how long anything takes.
+func (s *State) judges() bool { return !s.Stopping && !s.Frozen && !s.isStopping() }
 
 func (s *State) isStopping() bool {
 	_, stopping := s.Doing.(Stop)
 	return stopping
 }
 
-func (s *State) judgeTrial() {
+func judgeTrial(s *State) {
 	switch {
 	case s.Child.PortHeld != "": // the kubelet lives on without it, and asks for it again and again
-		s.failTrialByPort()
-	case !s.Child.EverHealthy && s.reached(s.Child.Started+s.StartTimeout):
-		s.failTrial(StartTimeout, fmt.Sprintf("not healthy within %s of its start%s", s.StartTimeout, tail(s.Child.Words)))
-	case s.tooLongUnhealthy():
-		s.failTrial(StartTimeout, fmt.Sprintf("unhealthy for %s altogether%s", s.StartTimeout, tail(s.Child.Words)))
+		failTrialByPort(s)
+	case !s.Child.EverHealthy && s.Now >= s.Child.Started+s.StartTimeout:
+		failTrial(s, StartTimeout, fmt.Sprintf("not healthy within %s of its start%s", s.StartTimeout, tail(s.Child.Words)))
+	case s.Trial.isTooLongUnhealthy(s.Settings):
+		failTrial(s, StartTimeout, fmt.Sprintf("unhealthy for %s altogether%s", s.StartTimeout, tail(s.Child.Words)))
 	case s.Lease.Lost && s.Trial.Baseline:
-		s.failTrial(LeaseLost, fmt.Sprintf("healthy, but its Lease was not renewed for %s although the API server is in reach: the kubelet has lost the node", s.leaseLimit()))
-	case s.trialTimeIsFull() && (s.Standalone || s.Trial.Renewed && s.nodeIsFine()) && s.Child.Healthy:
-		s.promote()
+		failTrial(s, LeaseLost, fmt.Sprintf("healthy, but its Lease was not renewed for %s although the API server is in reach: the kubelet has lost the node", s.leaseLimit()))
+	case s.Trial.isFull(s.Settings) && (s.Standalone || s.Trial.Renewed && nodeIsFine(s)) && s.Child.Healthy:
+		promote(s)
 	}
 }
 
-func (s *State) tooLongUnhealthy() bool {
-	if !s.Child.Healthy && s.Child.EverHealthy {
-		return s.reached(s.Now + s.StartTimeout - time.Duration(s.Trial.Unhealthy))
-	}
-	return time.Duration(s.Trial.Unhealthy) >= s.StartTimeout
-}
-
-func (s *State) trialTimeIsFull() bool {
-	if s.trialClockRuns() {
-		return s.reached(s.Now + s.TrialPeriod - time.Duration(s.Trial.Healthy))
-	}
-	return time.Duration(s.Trial.Healthy) >= s.TrialPeriod
-}
-
-func (s *State) promote() {
-	good := s.newestOf(s.Child.Version)
+func promote(s *State) {
+	good := newestOf(s, s.Child.Version)
 	s.LastKnownGood = good
 	s.Promoted = Promotion{Content: good.Content, Kubelet: s.Child.Kubelet}
 	if p := s.proof(good.Content, s.Child.Kubelet); p != nil {
@@ -99,47 +79,47 @@ func (s *State) promote() {
 
 // failTrialByPort: a process that has the port of the fallback as well is in the way of any configuration. It may let go of it before the
 // fallback asks for it, which is no verdict on what is on trial (rule 27).
-func (s *State) failTrialByPort() {
+func failTrialByPort(s *State) {
 	s.Trial.Longest = max(s.Trial.Longest, Span(s.Now-s.Child.Started))
 	words := "was never healthy: " + s.Child.PortHeld
 	if s.Child.PortShared {
 		words += ", which is the fallback's port too"
 	}
-	s.failTrialOf(s.Child.Version, Suspect{Cause: PortHeld, Words: words, Excused: s.Child.PortShared})
+	failTrialOf(s, s.Child.Version, Suspect{Cause: PortHeld, Words: words, Excused: s.Child.PortShared})
 }
 
 // failTrial ends the trial of what runs; the fallback that is started next is its control (rule 8).
-func (s *State) failTrial(cause Cause, words string) {
+func failTrial(s *State, cause Cause, words string) {
 	s.Trial.Longest = max(s.Trial.Longest, Span(s.Now-s.Child.Started))
-	s.failTrialOf(s.Child.Version, Suspect{Cause: cause, Words: words})
+	failTrialOf(s, s.Child.Version, Suspect{Cause: cause, Words: words})
 }
 
 // failTrialOf ends the trial of v; x is what it failed at.
-func (s *State) failTrialOf(v *Version, x Suspect) {
+func failTrialOf(s *State, v *Version, x Suspect) {
 	x.Life, x.Kubelet = s.Trial.Longest, s.Trial.Kubelet
 	s.Trial = Trial{}
 	if v == nil {
 		return
 	}
 	x.Version = *v
-	s.blame(x)
+	blame(s, x)
 }
 
 // blame has the fallback started. It does so for one that is excused from the beginning, too: the fallback may take less of what the node
 // is short of, or find some again.
-func (s *State) blame(x Suspect) {
-	s.dropQuestion() // the fallback does not wait for an answer about something else
+func blame(s *State, x Suspect) {
+	dropQuestion(s) // the fallback does not wait for an answer about something else
 	s.Suspects = newest(s.Suspects, x)
 	if x.Excused {
-		s.countExcuse(x)
+		s.countExcuse(s.Assigned, x)
 	}
-	fallback := s.fallback(&x.Version)
+	fallback := fallback(s, &x.Version)
 	s.event(corev1.EventTypeWarning, "KubeletConfigRolledBack", Describe(&x.Version)+" "+x.Words, "falling back to "+Describe(fallback))
 }
 
 // spend counts a start of v before it is made (rule 10). A start already counted, of a child that was never started, is used up first.
-func (s *State) spend(v *Version) {
-	if !s.needsTrial(v) {
+func spend(s *State, v *Version) {
+	if !needsTrial(s, v) {
 		s.Trial = Trial{}
 		return
 	}
@@ -154,17 +134,9 @@ func (s *State) spend(v *Version) {
 }
 
 // resume opens the account anew of what runs on trial: a start was counted that was not made, and it took the place of this one.
-func (s *State) resume() {
+func resume(s *State) {
 	if v := s.Child.Version; v != nil && !s.OnTrial() && !s.promoted(v, s.Child.Kubelet) {
 		s.Trial = Trial{Content: v.Content, Kubelet: s.Child.Kubelet, Tries: 1, Open: true, BootID: s.BootID, Baseline: s.Renews, Before: s.Before}
-	}
-}
-
-// refund gives the open start back: its end says nothing about the configuration.
-func (s *State) refund() {
-	if s.Trial.Open {
-		s.Trial.Open, s.Trial.Parked = false, false
-		s.Trial.Tries--
 	}
 }
 
@@ -181,13 +153,13 @@ func tail(words string) string {
 //
 // One that is only known to have waited at the lock counts nothing in another boot, or where it was found there; where nothing was found, it
 // may have been let through.
-func (s *State) countOpenStart(foundWaiting bool) {
+func countOpenStart(s *State, foundWaiting bool) {
 	if !s.Trial.Open {
 		return
 	}
 	anotherBoot := s.Trial.BootID != "" && s.BootID != "" && s.Trial.BootID != s.BootID
 	if s.Trial.Parked && (foundWaiting || anotherBoot) {
-		s.giveBackParked()
+		s.Trial.giveBackParked()
 		return
 	}
 	s.Trial.Parked = false
@@ -200,12 +172,12 @@ func (s *State) countOpenStart(foundWaiting bool) {
 	}
 	s.Trial.Open = false
 	if int(s.Trial.Tries) >= s.TrialFailures {
-		s.failTrialOf(s.trialVersion(), Suspect{Cause: Exited, Words: s.Exit, Times: s.Trial.Tries, ExitCode: noExitCode})
+		failTrialOf(s, trialVersion(s), Suspect{Cause: Exited, Words: s.Exit, Times: s.Trial.Tries, ExitCode: noExitCode})
 	}
 }
 
 // trialVersion names the version that the trial's account is about.
-func (s *State) trialVersion() *Version {
+func trialVersion(s *State) *Version {
 	for _, v := range []*Version{s.Assigned, s.LastKnownGood} {
 		if v != nil && v.Content == s.Trial.Content {
 			return v

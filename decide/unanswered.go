@@ -23,30 +23,8 @@ type Unanswered struct {
 // all the time that a pre-flight gets.
 const triesWithoutHold = 5
 
-func (s *State) learnUnanswered(e Proved) {
-	u := Unanswered{Content: e.Content, Kubelet: e.Kubelet, Words: e.Words, Since: s.Now, At: s.Now, Tries: 1}
-	if before := s.unanswered(e.Content, e.Kubelet); before != nil {
-		u.Since, u.Tries = before.Since, before.Tries+1
-	}
-	s.Unanswered = newest(s.answered(e), u)
-}
-
-// answered are the pre-flights without an answer but for the one that has just come back.
-func (s *State) answered(e Proved) []Unanswered {
-	return without(s.Unanswered, func(u Unanswered) bool { return u.Content == e.Content && u.Kubelet == e.Kubelet })
-}
-
-func (s *State) unanswered(content string, kubelet config.Identity) *Unanswered {
-	for i := range s.Unanswered {
-		if u := &s.Unanswered[i]; u.Content == content && u.Kubelet == kubelet {
-			return u
-		}
-	}
-	return nil
-}
-
 // owed is the pre-flight of want that has given no answer yet; nil = there is a verdict, or nobody has asked.
-func (s *State) owed(want *Version) *Unanswered {
+func owed(s *State, want *Version) *Unanswered {
 	content := s.contentOf(want)
 	if s.proof(content, s.OnDisk) != nil {
 		return nil
@@ -55,6 +33,10 @@ func (s *State) owed(want *Version) *Unanswered {
 }
 
 // askAgain tells whether it is time to ask again.
-func (s *State) askAgain(u *Unanswered) bool {
-	return s.reached(u.At + s.jitter(askAgainAfter(u.Tries), u.At))
+func askAgain(s *State, u *Unanswered) bool {
+	return s.Now >= askAgainAt(s, u)
+}
+
+func askAgainAt(s *State, u *Unanswered) time.Duration {
+	return u.At + jitter(s.NodeUID, askAgainAfter(u.Tries), u.At)
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package kubelet
 
 import (
@@ -63,12 +65,12 @@ func (c *Child) notInUse() (why string, known bool) {
 // becameNone tells, once, of a child that did not become the kubelet: its own child is, and listens where it should.
 func (c *Child) becameNone(ctx context.Context, address netip.AddrPort, tell func(Event)) bool {
 	child := c.command.Process.Pid
-	found := slices.DeleteFunc(listenersAt(child, address.Port()), func(l listener) bool { return !c.inTheWay(ctx, l, address) })
+	found := slices.DeleteFunc(listenersAt(child, address.Port()), func(l listener) bool { return !c.ports().inTheWay(ctx, l, address) })
 	sockets := socketsOf(found)
 	if own, err := listenerAmong(child, sockets); err != nil || own != (heldListener{}) {
 		return false // what it forks has its sockets for a moment, too
 	}
-	pid := c.descendantWith(sockets)
+	pid := c.ports().descendantWith(sockets)
 	if pid == 0 {
 		return false
 	}
@@ -77,15 +79,14 @@ func (c *Child) becameNone(ctx context.Context, address netip.AddrPort, tell fun
 }
 
 // descendantWith is the process below the child that has one of the sockets; 0 where there is none.
-func (c *Child) descendantWith(sockets map[string]bool) int {
+func (s portSearch) descendantWith(sockets map[string]bool) int {
 	if len(sockets) == 0 {
 		return 0
 	}
-	child := c.command.Process.Pid
 	entries, _ := os.ReadDir("/proc")
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || pid == child || !slices.Contains(withAncestors(pid), child) {
+		if err != nil || pid == s.child || !slices.Contains(withAncestors(pid), s.child) {
 			continue
 		}
 		if held, err := listenerAmong(pid, sockets); err == nil && held != (heldListener{}) {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package kubelet
 
 import (
@@ -46,7 +48,7 @@ func (c *Child) watchPort(ctx context.Context, tell func(Event)) {
 		if c.healthy.ever() {
 			return
 		}
-		if now := c.findHolder(ctx, address, holder); now != holder {
+		if now := c.ports().find(ctx, address, holder); now != holder {
 			holder, since = now, time.Now()
 		}
 		words := ""
@@ -77,15 +79,22 @@ func portPoll(age, startTimeout time.Duration) time.Duration {
 	return portLook
 }
 
-// findHolder finds the process that keeps the child from listening. The one of the last look is only confirmed: the search goes through the
+// A portSearch looks for whoever listens where a child would.
+type portSearch struct {
+	child    int // its pid
+	launcher *Launcher
+}
+
+func (c *Child) ports() portSearch { return portSearch{c.command.Process.Pid, c.launcher} }
+
+// find finds the process that keeps the child from listening. The one of the last look is only confirmed: the search goes through the
 // open files of all processes.
-func (c *Child) findHolder(ctx context.Context, address netip.AddrPort, last portHolder) portHolder {
-	child := c.command.Process.Pid
-	found := listenersAt(child, address.Port())
-	if own, err := listenerAmong(child, socketsOf(found)); err != nil || own != (heldListener{}) {
+func (s portSearch) find(ctx context.Context, address netip.AddrPort, last portHolder) portHolder {
+	found := listenersAt(s.child, address.Port())
+	if own, err := listenerAmong(s.child, socketsOf(found)); err != nil || own != (heldListener{}) {
 		return portHolder{} // the child listens, or is gone
 	}
-	found = slices.DeleteFunc(found, func(l listener) bool { return !c.inTheWay(ctx, l, address) })
+	found = slices.DeleteFunc(found, func(l listener) bool { return !s.inTheWay(ctx, l, address) })
 	if len(found) == 0 {
 		return portHolder{}
 	}
@@ -93,22 +102,22 @@ func (c *Child) findHolder(ctx context.Context, address netip.AddrPort, last por
 	if sockets[last.socket] && linked(last.file) == last.socket && last.Alive() {
 		return last
 	}
-	return c.search(sockets)
+	return s.search(sockets)
 }
 
 // inTheWay tells whether the kubelet could not listen at the address beside l.
-func (c *Child) inTheWay(ctx context.Context, l listener, address netip.AddrPort) bool {
+func (s portSearch) inTheWay(ctx context.Context, l listener, address netip.AddrPort) bool {
 	theirs, ours := l.address.Unmap(), address.Addr().Unmap()
 	if theirs.BitLen() == ours.BitLen() {
 		return theirs == ours || theirs.IsUnspecified()
 	}
 	// A socket at [::] has the addresses of IPv4 as well, or has not: the table does not say. Then it answers there.
-	return theirs.Is6() && theirs.IsUnspecified() && c.answers(ctx, address)
+	return theirs.Is6() && theirs.IsUnspecified() && s.answers(ctx, address)
 }
 
 // answers tells whether somebody takes connections at the address of the child's network, if that is ours, too.
-func (c *Child) answers(ctx context.Context, address netip.AddrPort) bool {
-	if linked(filepath.Join("/proc", strconv.Itoa(c.command.Process.Pid), "ns/net")) != linked("/proc/self/ns/net") {
+func (s portSearch) answers(ctx context.Context, address netip.AddrPort) bool {
+	if linked(filepath.Join("/proc", strconv.Itoa(s.child), "ns/net")) != linked("/proc/self/ns/net") {
 		return false
 	}
 	connection, err := (&net.Dialer{Timeout: portLook}).DialContext(ctx, "tcp", address.String())
@@ -121,7 +130,7 @@ func (c *Child) answers(ctx context.Context, address netip.AddrPort) bool {
 
 // search finds the process that has one of the sockets open. None that is the child's own work counts, nor a kubelet of ours, and none
 // that cannot be looked into.
-func (c *Child) search(sockets map[string]bool) portHolder {
+func (s portSearch) search(sockets map[string]bool) portHolder {
 	entries, _ := os.ReadDir("/proc")
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
@@ -133,7 +142,7 @@ func (c *Child) search(sockets map[string]bool) portHolder {
 		if err != nil || held == (heldListener{}) {
 			continue
 		}
-		if c.isOurs(pid) || !process.Alive() { // the same one throughout
+		if s.isOurs(pid) || !process.Alive() { // the same one throughout
 			return portHolder{}
 		}
 		return portHolder{process, held}
@@ -142,15 +151,15 @@ func (c *Child) search(sockets map[string]bool) portHolder {
 }
 
 // isOurs tells whether the process comes from the child, as behind a script, or is a kubelet that a supervisor of this run folder started.
-func (c *Child) isOurs(pid int) bool {
-	if slices.Contains(withAncestors(pid), c.command.Process.Pid) {
+func (s portSearch) isOurs(pid int) bool {
+	if slices.Contains(withAncestors(pid), s.child) {
 		return true
 	}
-	proc, executable := filepath.Join("/proc", strconv.Itoa(pid)), c.launcher.Path
+	proc, executable := filepath.Join("/proc", strconv.Itoa(pid)), s.launcher.Path
 	if resolved, err := filepath.EvalSymlinks(executable); err == nil {
 		executable = resolved
 	}
-	ours := kubeletSearch{arguments: c.launcher.Arguments, runDir: c.launcher.RunDir}
+	ours := kubeletSearch{arguments: s.launcher.Arguments, runDir: s.launcher.RunDir}
 	return linked(proc+"/exe") == executable && ours.matches(proc, true)
 }
 

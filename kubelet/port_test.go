@@ -1,3 +1,5 @@
+//go:build linux
+
 package kubelet
 
 import (
@@ -64,11 +66,11 @@ func TestTheHolderOfAPort(t *testing.T) {
 				address = netip.AddrPortFrom(netip.MustParseAddr(test.at), address.Port())
 			}
 			child := childOf(t, NewLauncher(Settings{}), nil, "sleep", "1000")
-			holder := child.findHolder(t.Context(), address, portHolder{})
+			holder := child.ports().find(t.Context(), address, portHolder{})
 			if held := holder.Process == ProcessOf(os.Getpid()); held != test.held || !held && holder != (portHolder{}) {
 				t.Errorf("held by %+v", holder)
 			}
-			if again := child.findHolder(t.Context(), address, holder); again != holder {
+			if again := child.ports().find(t.Context(), address, holder); again != holder {
 				t.Errorf("at the next look by %+v", again)
 			}
 		})
@@ -110,7 +112,7 @@ func TestNobodyHoldsThePort(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			listener := fakenode.Listen(t, "tcp4", "127.0.0.1:0")
-			if holder := child(t, listener).findHolder(t.Context(), loopback(listener), portHolder{}); holder != (portHolder{}) {
+			if holder := child(t, listener).ports().find(t.Context(), loopback(listener), portHolder{}); holder != (portHolder{}) {
 				t.Errorf("held by %+v", holder)
 			}
 		})
@@ -122,12 +124,12 @@ func TestNobodyHoldsThePort(t *testing.T) {
 		holder := childOf(t, NewLauncher(Settings{}), nil, fakeKubelet, "--config="+written(t, "kubelet.yaml", fake("mode: ok")), fmt.Sprintf("--healthz-port=%d", address.Port()))
 		var last portHolder
 		fakenode.Await(t, "the holder to be found", func() bool {
-			last = c.findHolder(t.Context(), address, last)
+			last = c.ports().find(t.Context(), address, last)
 			return last.PID == holder.command.Process.Pid
 		})
 		_ = holder.command.Process.Kill()
 		_ = holder.command.Wait()
-		if last = c.findHolder(t.Context(), address, last); last != (portHolder{}) {
+		if last = c.ports().find(t.Context(), address, last); last != (portHolder{}) {
 			t.Errorf("held by %+v", last)
 		}
 	})
@@ -138,7 +140,7 @@ func TestNobodyHoldsThePort(t *testing.T) {
 		if found := listenersAt(c.command.Process.Pid, address.Port()); len(found) != 1 {
 			t.Fatalf("listening: %+v", found)
 		}
-		if holder := c.findHolder(t.Context(), address, portHolder{}); holder != (portHolder{}) {
+		if holder := c.ports().find(t.Context(), address, portHolder{}); holder != (portHolder{}) {
 			t.Errorf("held by %+v", holder)
 		}
 	})
@@ -187,19 +189,19 @@ func TestAHolderThatIsOurs(t *testing.T) {
 		_, err := findListener(pid, address.String())
 		return err == nil
 	})
-	if holder := c.findHolder(t.Context(), address, portHolder{}); holder != (portHolder{}) {
+	if holder := c.ports().find(t.Context(), address, portHolder{}); holder != (portHolder{}) {
 		t.Errorf("a kubelet that was left over: held by %+v", holder)
 	}
 	other := childOf(t, NewLauncher(Settings{Path: b.kubelet, Arguments: b.arguments, RunDir: t.TempDir()}), nil, "sleep", "1000")
-	if holder := other.findHolder(t.Context(), address, portHolder{}); holder.PID != pid || holder.name() != fmt.Sprintf("kubelet, pid %d", pid) {
+	if holder := other.ports().find(t.Context(), address, portHolder{}); holder.PID != pid || holder.name() != fmt.Sprintf("kubelet, pid %d", pid) {
 		t.Errorf("a kubelet of another run folder: held by %+v, %s", holder, holder.name())
 	}
 	program := childOf(t, NewLauncher(Settings{Path: copyOf(t, fakeKubelet, filepath.Join(t.TempDir(), "kubelet")), Arguments: append(slices.Clone(b.arguments), "--v=4"), RunDir: b.runDir}), nil, "sleep", "1000")
-	if holder := program.findHolder(t.Context(), address, portHolder{}); holder.PID != pid {
+	if holder := program.ports().find(t.Context(), address, portHolder{}); holder.PID != pid {
 		t.Errorf("a program that a kubelet of ours may have started: held by %+v", holder)
 	}
 	parent := &Child{launcher: other.launcher, command: &exec.Cmd{Process: &os.Process{Pid: os.Getpid()}}}
-	if holder := parent.findHolder(t.Context(), address, portHolder{}); holder != (portHolder{}) {
+	if holder := parent.ports().find(t.Context(), address, portHolder{}); holder != (portHolder{}) {
 		t.Errorf("a process that the child started: held by %+v", holder)
 	}
 }
@@ -245,14 +247,14 @@ func TestAHolderThatHandsItsSocketOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder := portHolder{ProcessOf(first.Process.Pid), held}
-	if again := c.findHolder(t.Context(), address, holder); again != holder {
+	if again := c.ports().find(t.Context(), address, holder); again != holder {
 		t.Errorf("while it has it: held by %+v", again)
 	}
 	_, _ = writes.WriteString("close\n")
 	if _, err := said.ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	if now := c.findHolder(t.Context(), address, holder); now.PID != next {
+	if now := c.ports().find(t.Context(), address, holder); now.PID != next {
 		t.Errorf("held by %+v, and process %d has it", now, next)
 	}
 }

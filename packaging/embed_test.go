@@ -139,6 +139,30 @@ func TestControllerManifests(t *testing.T) {
 	}
 }
 
+// Who wants no pool to drain removes one rule, and takes nothing else from the controller.
+func TestEvictionIsARuleOfItsOwn(t *testing.T) {
+	folder, _ := kustomized(t, packaging.ControllerManifests, "manifests/controller")
+	found := 0
+	for _, object := range decode(t, folder, "rbac.yaml") {
+		rules, _, err := unstructured.NestedSlice(object.Object, "rules")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range rules {
+			rule := rule.(map[string]any)
+			if resources, _ := rule["resources"].([]any); slices.Contains(resources, any("pods/eviction")) {
+				found++
+				if len(resources) != 1 || !slices.Equal(rule["verbs"].([]any), []any{"create"}) {
+					t.Errorf("%s %s has more in this rule: %v", object.GetKind(), object.GetName(), rule)
+				}
+			}
+		}
+	}
+	if found != 1 {
+		t.Errorf("%d rules have pods/eviction", found)
+	}
+}
+
 // The role of pipelines has nothing that the operator's lacks, and cannot ask kubelets: neither by nodes/proxy nor by a finer one of its parts. It
 // is the one that the page about pipelines binds.
 func TestPipelineRole(t *testing.T) {

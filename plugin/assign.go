@@ -10,40 +10,56 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // changeOptions are the flags of the commands that change what nodes are assigned.
 type changeOptions struct {
-	chosen   selection
+	chosen   view.Selection
 	yes      bool
 	parallel int
 	wait     waitOptions
-	dryRun   dryRun
+	dryRun   cmdutil.DryRun
 	print    *genericclioptions.PrintFlags
 }
 
 func (o *changeOptions) addFlags(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVarP(&o.chosen.selector, "selector", "l", "", "nodes by label")
+	flags.StringVarP(&o.chosen.Selector, "selector", "l", "", "nodes by label")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	flags.IntVar(&o.parallel, "parallel", 1, "how many nodes at a time; after a failure no other is begun")
 	o.wait.addFlags(flags)
-	o.dryRun.addFlag(flags)
-	o.print = printFlags(command, "")
+	o.dryRun.AddFlag(flags)
+	o.print = cmdutil.PrintFlags(command, "")
 }
 
-func (o *changeOptions) complete(arguments []string) error {
-	o.chosen.names = arguments
+// Complete takes the names of nodes.
+func (o *changeOptions) Complete(_ *cobra.Command, arguments []string) error {
+	o.chosen.Names = arguments
+	o.wait.complete()
+	return nil
+}
+
+// Validate wants nodes to be named, or selected.
+func (o *changeOptions) Validate() error {
 	if o.parallel < 1 {
 		return errors.New("--parallel is at least 1")
 	}
-	return errors.Join(o.chosen.validate(true), o.wait.complete())
+	return errors.Join(o.chosen.Validate(true), o.wait.validate())
 }
 
-func newAssign(s *session) *cobra.Command {
-	var o changeOptions
-	var config string
-	var pin bool
+// assignOptions are the flags of assign.
+type assignOptions struct {
+	*cmdutil.Factory
+	changeOptions
+	config string // [NAMESPACE/]NAME[/KEY]
+	pin    bool
+}
+
+func newAssign(f *cmdutil.Factory) *cobra.Command {
+	o := &assignOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "assign (NODE... | -l SELECTOR) --config [NAMESPACE/]NAME[/KEY]",
 		Short: "Assign a configuration to nodes, and wait until they run it",
@@ -54,88 +70,92 @@ yet is let read it. The assignment is written into the Node's annotation kubelet
 where the API server keeps it. When a node refuses the configuration, or rolls it back, the command ends with the node's own words.`,
 		Example: `  kubectl kubelet assign n1 --config kubelet-config/workers-d5bf27f224
   kubectl kubelet assign -l pool=workers --config workers-d5bf27f224 --yes --parallel 5 --until=good`,
-		ValidArgsFunction: s.completeNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if err := o.complete(arguments); err != nil {
-				return err
-			}
-			if config == "" {
-				return errors.New("name a configuration with --config [NAMESPACE/]NAME[/KEY]; kubectl kubelet reset goes back to the node's own")
-			}
-			wanted, err := parseReference(config, s.namespace())
-			if err != nil {
-				return err
-			}
-			return s.assign(command.Context(), o, wanted, pin)
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
-	command.Flags().StringVar(&config, "config", "", "the ConfigMap, and its key where that is not \"kubelet\" or the only one; with @UID for this one object only")
-	command.Flags().BoolVar(&pin, "pin", false, "assign this one object: one of the same name made anew is refused")
+	command.Flags().StringVar(&o.config, "config", "", "the ConfigMap, and its key where that is not \"kubelet\" or the only one; with @UID for this one object only")
+	command.Flags().BoolVar(&o.pin, "pin", false, "assign this one object: one of the same name made anew is refused")
 	o.addFlags(command)
 	return command
 }
 
-func (s *session) assign(ctx context.Context, o changeOptions, wanted nodev1.Assignment, pin bool) error {
-	client, err := s.connect()
+// Validate wants a configuration, besides nodes.
+func (o *assignOptions) Validate() error {
+	if err := o.changeOptions.Validate(); err != nil {
+		return err
+	}
+	if o.config == "" {
+		return errors.New("name a configuration with --config [NAMESPACE/]NAME[/KEY]; kubectl kubelet reset goes back to the node's own")
+	}
+	return nil
+}
+
+// Run assigns the configuration.
+func (o *assignOptions) Run(ctx context.Context) error {
+	wanted, err := document.ParseReference(o.config, o.Namespace())
+	if err != nil {
+		return err
+	}
+	client, err := o.Connect()
 	if err != nil {
 		return err
 	}
 	if wanted.IsLocal() {
-		return s.reset(ctx, client, o)
+		return resetNodes(ctx, o.Factory, client, o.changeOptions)
 	}
-	views, err := o.chosen.nodes(ctx, client)
+	views, err := o.chosen.Nodes(ctx, client)
 	if err != nil {
 		return err
 	}
-	t, err := s.findTarget(ctx, client, wanted, o)
+	t, err := findTarget(ctx, client, wanted, o.changeOptions)
 	if err != nil {
 		return err
 	}
-	if t.views = views; pin {
+	if t.views = views; o.pin {
 		t.goal.wanted.UID = t.goal.uid
 	}
-	if err := t.written.forNodes(views, t.goal.wanted); err != nil {
+	if err := mayShare(t.written, views, t.goal.wanted); err != nil {
 		return err
 	}
-	for _, warning := range t.written.warnings {
-		s.note("warning: %s; kubelets ignore fields that they do not know", warning)
+	for _, warning := range t.written.Warnings {
+		o.Note("warning: %s; kubelets ignore fields that they do not know", warning)
 	}
-	return s.change(ctx, client, o, []target{t}, "Assign "+t.goal.wanted.String()+" to")
+	return changeNodes(ctx, o.Factory, client, o.changeOptions, []target{t}, "Assign "+t.goal.wanted.String()+" to")
 }
 
 // A target is a configuration, or local, and the nodes that are to run it.
 type target struct {
-	views   []nodeView
+	views   []view.Node
 	goal    goal
 	pin     string // the uid of an immutable ConfigMap: one made anew under its name is another
-	written document
+	written document.Document
 }
 
 // mayLayer says which nodes cannot have it, for it is of layers.
 func (t *target) mayLayer() error {
 	var failed []error
 	for _, v := range t.views {
-		if t.written.over != nil {
-			failed = append(failed, v.mayLayer())
+		if t.written.Over != nil {
+			failed = append(failed, v.MayLayer())
 		}
 	}
 	return errors.Join(failed...)
 }
 
 // findTarget reads the ConfigMap that is to be assigned.
-func (s *session) findTarget(ctx context.Context, client kubernetes.Interface, wanted nodev1.Assignment, o changeOptions) (target, error) {
+func findTarget(ctx context.Context, client kubernetes.Interface, wanted nodev1.Assignment, o changeOptions) (target, error) {
 	if wanted.IsLocal() {
 		return target{}, nil
 	}
-	configMap, wanted, err := getConfigMap(ctx, client, wanted)
+	configMap, wanted, err := view.GetConfigMap(ctx, client, wanted)
 	if err != nil {
 		return target{}, err
 	}
-	written, err := readDocument(payloadOf(configMap), wanted.Key)
+	written, err := document.Read(document.Payload(configMap), wanted.Key)
 	if err != nil {
 		return target{}, fmt.Errorf("ConfigMap %s/%s is not assigned: %w", wanted.Namespace, wanted.Name, err)
 	}
-	if err := written.whole(); err != nil {
+	if err := written.Unmasked(); err != nil {
 		return target{}, fmt.Errorf("ConfigMap %s/%s is not assigned: %w", wanted.Namespace, wanted.Name, err)
 	}
 	t := target{written: written, goal: goalOf(wanted, configMap, o.wait.until == "good")}
@@ -145,9 +165,9 @@ func (s *session) findTarget(ctx context.Context, client kubernetes.Interface, w
 	return t, nil
 }
 
-// change shows what is to be done, asks, and does it, node by node.
-func (s *session) change(ctx context.Context, client kubernetes.Interface, o changeOptions, targets []target, question string) error {
-	var views []nodeView
+// changeNodes shows what is to be done, asks, and does it, node by node.
+func changeNodes(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, o changeOptions, targets []target, question string) error {
+	var views []view.Node
 	of := map[string]*target{}
 	grants := map[*target]*granter{}
 	for i := range targets {
@@ -157,41 +177,34 @@ func (s *session) change(ctx context.Context, client kubernetes.Interface, o cha
 			of[v.Name] = t
 		}
 		if t.goal.wanted.IsLocal() {
-			s.previewReset(t.views)
+			previewReset(s, t.views)
 			continue
 		}
 		if err := t.mayLayer(); err != nil {
 			return err
 		}
-		s.preview(ctx, client, t.views, t.goal.wanted.Unpinned(), t.written)
-		grants[t] = &granter{session: s, client: client, wanted: t.goal.wanted, nodes: t.views, dry: o.dryRun}
+		preview(ctx, s, client, t.views, t.goal.wanted.Unpinned(), t.written)
+		grants[t] = &granter{Factory: s, client: client, wanted: t.goal.wanted, nodes: t.views, dry: o.dryRun}
 	}
-	s.takesOut(ctx, client, targets)
-	if !o.yes && o.dryRun == dryRunNone {
-		if err := s.confirm("%s %s?", question, countNodes(views)); err != nil {
+	takesOut(ctx, s, client, targets)
+	if !o.yes && o.dryRun == cmdutil.DryRunNone {
+		if err := s.Confirm("%s %s?", question, view.CountNodes(views)); err != nil {
 			return err
 		}
 	}
-	w := s.newWriter(ctx, client, o.dryRun)
+	w := newWriter(ctx, s, client, o.dryRun)
 	leavers := &leavers{}
-	err := s.eachNode(ctx, views, o.parallel, func(ctx context.Context, v nodeView) error {
+	err := cmdutil.EachNode(ctx, views, o.parallel, func(ctx context.Context, v view.Node) error {
 		t := of[v.Name]
 		if t.goal.wanted.IsLocal() {
-			return s.resetNode(ctx, w, v, o, leavers)
+			return resetNode(ctx, s, w, v, o, leavers)
 		}
-		return s.assignNode(ctx, w, grants[t], v, *t, o)
+		return assignNode(ctx, s, w, grants[t], v, *t, o)
 	})
-	return errors.Join(err, s.revokeAfterReset(ctx, client, leavers))
+	return errors.Join(err, revokeAfterReset(ctx, s, client, leavers))
 }
 
-func countNodes(views []nodeView) string {
-	if len(views) == 1 {
-		return "node " + views[0].Name
-	}
-	return fmt.Sprintf("%d nodes", len(views))
-}
-
-func (s *session) assignNode(ctx context.Context, w *writer, grant *granter, v nodeView, t target, o changeOptions) error {
+func assignNode(ctx context.Context, s *cmdutil.Factory, w *writer, grant *granter, v view.Node, t target, o changeOptions) error {
 	if err := grant.node(ctx, v.Name); err != nil {
 		return err
 	}
@@ -199,17 +212,25 @@ func (s *session) assignNode(ctx context.Context, w *writer, grant *granter, v n
 	if err != nil {
 		return err
 	}
-	if err := s.printObject(o.print, o.dryRun.did("assigned"), after.Node); err != nil || o.dryRun != dryRunNone {
+	if err := s.PrintObject(o.print, o.dryRun.Did("assigned"), after.Node); err != nil || o.dryRun != cmdutil.DryRunNone {
 		return err
 	}
 	if !o.wait.wait {
 		return nil
 	}
 	g := t.goal
-	g.text = after.says.Assignment
-	if err := s.await(ctx, w.client, v.Name, g, o.wait); err != nil {
+	g.text = after.Says.Assignment
+	if err := await(ctx, s, w.client, v.Name, g, o.wait); err != nil {
 		w.recordFailure(ctx, v.Name)
 		return err
+	}
+	return nil
+}
+
+// mayShare refuses what belongs to one node where several are to have it.
+func mayShare(d document.Document, views []view.Node, wanted nodev1.Assignment) error {
+	if err := d.Shareable(); err != nil && len(views) > 1 {
+		return fmt.Errorf("ConfigMap %s/%s is not assigned to %d nodes: %w", wanted.Namespace, wanted.Name, len(views), err)
 	}
 	return nil
 }

@@ -12,6 +12,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 const workersText = "kubelet-config/workers/kubelet"
@@ -158,7 +161,7 @@ func TestAssignRefuses(t *testing.T) {
 
 // A kubelet that cannot be asked is compared by the ConfigMap that it runs, and else not at all.
 func TestAssignWithoutConfigz(t *testing.T) {
-	old, config := configMapOf("old", header+"maxPods: 30\n"), configMapOf("workers", someConfig)
+	old, config := configMapOf("old", document.Header+"maxPods: 30\n"), configMapOf("workers", someConfig)
 	runs := saying(newNode("n1"), "kubelet-config/old/kubelet", "Active", corev1.ConditionTrue, "", old, old)
 	runs.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/old/kubelet"
 	b := newBench(t, runs, localNode("n2"), old, config)
@@ -173,7 +176,7 @@ func TestAssignWithoutConfigz(t *testing.T) {
 
 // A field that a flag sets stays: it shows by what runs now.
 func TestAssignShadowed(t *testing.T) {
-	old, config := configMapOf("old", header+"maxPods: 30\n"), configMapOf("workers", someConfig)
+	old, config := configMapOf("old", document.Header+"maxPods: 30\n"), configMapOf("workers", someConfig)
 	runs := saying(newNode("n1"), "kubelet-config/old/kubelet", "Active", corev1.ConditionTrue, "", old, old)
 	b := newBench(t, runs, old, config)
 	b.configz["maxPods"] = int64(20)
@@ -183,7 +186,7 @@ func TestAssignShadowed(t *testing.T) {
 
 // A ConfigMap that was edited since is not what the kubelet runs, and tells nothing of flags.
 func TestAssignOverEdited(t *testing.T) {
-	old, config := configMapOf("old", header+"maxPods: 30\n"), configMapOf("workers", someConfig)
+	old, config := configMapOf("old", document.Header+"maxPods: 30\n"), configMapOf("workers", someConfig)
 	runs := saying(newNode("n1"), "kubelet-config/old/kubelet", "Active", corev1.ConditionTrue, "", old, old)
 	edited := old.DeepCopy()
 	edited.ResourceVersion = "8"
@@ -224,8 +227,8 @@ func TestCarrier(t *testing.T) {
 				}
 				return true, node, nil
 			})
-			w := b.session.newWriter(t.Context(), b, dryRunNone)
-			if got := w.carrierFor(t.Context(), viewOf(test.node), test.wanted); got != test.want {
+			w := newWriter(t.Context(), b.session, b, cmdutil.DryRunNone)
+			if got := w.carrierFor(t.Context(), view.NodeOf(test.node), test.wanted); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
@@ -252,7 +255,7 @@ func TestGrant(t *testing.T) {
 		{"it may", "kube-system", nil, func(b *bench) { b.answersReview(func(string, string) bool { return true }) }, ""},
 		{"others may", "kube-system", grantFor("workers", "n2"), func(*bench) {}, "system:node:n2 system:node:n1"},
 		{"granted before", "kube-system", grantFor("workers", "n1"), func(*bench) {}, "system:node:n1"},
-		{"nobody tells, in the namespace of install", configNamespace, nil, func(*bench) {}, ""},
+		{"nobody tells, in the namespace of install", cmdutil.ConfigNamespace, nil, func(*bench) {}, ""},
 		{"nobody tells, elsewhere", "kube-system", nil, func(*bench) {}, "system:node:n1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

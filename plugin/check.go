@@ -7,6 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // Exit codes of check, those of the node's own kubelet-supervisor check --impact.
@@ -16,12 +20,12 @@ const (
 )
 
 type checkOptions struct {
-	chosen selection
+	chosen view.Selection
 	files  []string // [KEY=]FILE, the first the configuration; "-" is stdin
 	config string
 }
 
-func newCheck(s *session) *cobra.Command {
+func newCheck(s *cmdutil.Factory) *cobra.Command {
 	var o checkOptions
 	command := &cobra.Command{
 		Use:   "check (NODE... | -l SELECTOR) (-f [KEY=]FILE... | --config [NAMESPACE/]NAME[/KEY])",
@@ -34,59 +38,59 @@ runs with, its Node and pods, and what its kubelet measures. What is not known i
 The exit code is 0 when no pod would be lost, 4 when some certainly would on any of the nodes, 3 when that is not known of one, and 1 for an error.`,
 		Example: `  kubectl kubelet check -l pool=workers -f kubelet.yaml
   kubectl kubelet check n1 --config workers-d5bf27f224`,
-		ValidArgsFunction: s.completeNodes,
+		ValidArgsFunction: s.CompleteNodes,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			o.chosen.names = arguments
-			if err := o.chosen.validate(true); err != nil {
+			o.chosen.Names = arguments
+			if err := o.chosen.Validate(true); err != nil {
 				return err
 			}
 			if (len(o.files) > 0) == (o.config != "") {
 				return errors.New("give a file with -f, or a ConfigMap with --config")
 			}
-			return s.check(command.Context(), o)
+			return runCheck(command.Context(), s, o)
 		},
 	}
-	command.Flags().StringVarP(&o.chosen.selector, "selector", "l", "", "nodes by label")
+	command.Flags().StringVarP(&o.chosen.Selector, "selector", "l", "", "nodes by label")
 	command.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "the configuration, and files beside it; - is stdin")
 	command.Flags().StringVar(&o.config, "config", "", "[NAMESPACE/]NAME[/KEY], instead of a file")
 	return command
 }
 
-func (s *session) check(ctx context.Context, o checkOptions) error {
-	client, err := s.connect()
+func runCheck(ctx context.Context, s *cmdutil.Factory, o checkOptions) error {
+	client, err := s.Connect()
 	if err != nil {
 		return err
 	}
-	written, err := s.documentToCheck(ctx, client, o)
+	written, err := documentToCheck(ctx, s, client, o)
 	if err != nil {
 		return err
 	}
-	for _, warning := range written.warnings {
-		s.note("warning: %s; kubelets ignore fields that they do not know", warning)
+	for _, warning := range written.Warnings {
+		s.Note("warning: %s; kubelets ignore fields that they do not know", warning)
 	}
-	views, err := o.chosen.nodes(ctx, client)
+	views, err := o.chosen.Nodes(ctx, client)
 	if err != nil {
 		return err
 	}
-	if err := written.shareable(); err != nil && len(views) > 1 {
+	if err := written.Shareable(); err != nil && len(views) > 1 {
 		return fmt.Errorf("%d nodes cannot have it: %w", len(views), err)
 	}
-	impacts := make([]impact, len(views))
+	impacts := make([]document.Impact, len(views))
 	read := onceEach(client)
 	askNodes(ctx, views, func(ctx context.Context, i int) {
-		compared, err := s.compareWith(ctx, client, read, views[i], written)
+		compared, err := compareWith(ctx, s, client, read, views[i], written)
 		if err != nil {
-			impacts[i] = unknownImpact(err)
+			impacts[i] = document.UnknownImpact(err)
 			return
 		}
-		impacts[i] = s.foresee(ctx, client, views[i], compared)
+		impacts[i] = foresee(ctx, s, client, views[i], compared)
 	})
 	var code exitCode
 	for i, found := range impacts {
-		if _, err := fmt.Fprintf(s.Out, "%s: %s\n", views[i].Name, found.text); err != nil {
+		if _, err := fmt.Fprintf(s.Out, "%s: %s\n", views[i].Name, found.Text); err != nil {
 			return err
 		}
-		code = max(code, found.code())
+		code = max(code, impactCode(found))
 	}
 	if code != 0 {
 		return code
@@ -94,47 +98,47 @@ func (s *session) check(ctx context.Context, o checkOptions) error {
 	return nil
 }
 
-// code: what is certain counts before what is not known.
-func (i impact) code() exitCode {
+// impactCode is the exit code for an impact: what is certain counts before what is not known.
+func impactCode(i document.Impact) exitCode {
 	switch {
-	case i.lost > 0:
+	case i.Lost > 0:
 		return checkLost
-	case !i.known:
+	case !i.Known:
 		return checkUnknown
 	}
 	return 0
 }
 
-func (s *session) documentToCheck(ctx context.Context, client kubernetes.Interface, o checkOptions) (document, error) {
+func documentToCheck(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, o checkOptions) (document.Document, error) {
 	if len(o.files) == 0 {
-		wanted, err := parseReference(o.config, s.namespace())
+		wanted, err := document.ParseReference(o.config, s.Namespace())
 		if err != nil {
-			return document{}, err
+			return document.Document{}, err
 		}
 		if wanted.IsLocal() {
-			return document{}, errors.New("a node's own configuration is known to the node alone; name another with --config")
+			return document.Document{}, errors.New("a node's own configuration is known to the node alone; name another with --config")
 		}
-		found, wanted, err := getConfigMap(ctx, client, wanted)
+		found, wanted, err := view.GetConfigMap(ctx, client, wanted)
 		if err != nil {
-			return document{}, err
+			return document.Document{}, err
 		}
-		written, err := readDocument(payloadOf(found), wanted.Key)
+		written, err := document.Read(document.Payload(found), wanted.Key)
 		if err != nil {
-			return document{}, fmt.Errorf("ConfigMap %s/%s: %w", wanted.Namespace, wanted.Name, err)
+			return document.Document{}, fmt.Errorf("ConfigMap %s/%s: %w", wanted.Namespace, wanted.Name, err)
 		}
-		return written, written.whole()
+		return written, written.Unmasked()
 	}
-	files, err := s.pushFiles(ctx, client, pushOptions{files: o.files})
+	files, err := pushFiles(ctx, s, client, pushOptions{files: o.files})
 	if err != nil {
-		return document{}, err
+		return document.Document{}, err
 	}
 	payload := map[string]string{}
 	for _, file := range files {
-		payload[file.key] = string(file.content)
+		payload[file.Key] = string(file.Content)
 	}
-	written, err := readDocument(payload, files[0].key)
+	written, err := document.Read(payload, files[0].Key)
 	if err != nil {
-		return document{}, fmt.Errorf("%s: %w", files[0].name, err)
+		return document.Document{}, fmt.Errorf("%s: %w", files[0].Name, err)
 	}
-	return written, written.whole()
+	return written, written.Unmasked()
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 // roomy is a Node as a kubelet with the defaults shows it.
@@ -43,7 +44,7 @@ func runningPods(count int) []corev1.Pod {
 func writtenFile(t *testing.T, content string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubelet.yaml")
-	if err := os.WriteFile(file, []byte(header+content), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(document.Header+content), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file
@@ -52,7 +53,7 @@ func writtenFile(t *testing.T, content string) string {
 const noneMatters = "no running pod would be killed at the restart by this: no field that decides over them changes"
 
 func TestCheck(t *testing.T) {
-	active := configMapOf("active", header+"syncFrequency: 1m\n")
+	active := configMapOf("active", document.Header+"syncFrequency: 1m\n")
 	for name, test := range map[string]struct {
 		node    *corev1.Node
 		config  string
@@ -81,7 +82,7 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, roomy(test.node), active)
 			b.pods = runningPods(7)
-			b.session.summary = func(context.Context, kubernetes.Interface, string) (forecast.Host, error) {
+			b.session.Summary = func(context.Context, kubernetes.Interface, string) (forecast.Host, error) {
 				return b.host, map[bool]error{true: errors.New("no statistics")}[b.host.NodeFS == nil]
 			}
 			if test.prepare != nil {
@@ -109,9 +110,9 @@ func ofVersion(node *corev1.Node, version string) *corev1.Node {
 
 // What is certain for one node counts before what is not known of another.
 func TestCheckOfNodes(t *testing.T) {
-	active := configMapOf("active", header)
-	b := newBench(t, roomy(assignedNode("n1", active)), roomy(localNode("n2")), roomy(assignedNode("n3", active)), active, configMapOf("workers", header+"maxPods: 6\n"))
-	b.session.pods = func(_ context.Context, _ kubernetes.Interface, node string) ([]corev1.Pod, error) {
+	active := configMapOf("active", document.Header)
+	b := newBench(t, roomy(assignedNode("n1", active)), roomy(localNode("n2")), roomy(assignedNode("n3", active)), active, configMapOf("workers", document.Header+"maxPods: 6\n"))
+	b.session.Pods = func(_ context.Context, _ kubernetes.Interface, node string) ([]corev1.Pod, error) {
 		return runningPods(map[string]int{"n1": 2, "n2": 7, "n3": 8}[node]), nil
 	}
 	const certain = ": 2 of 8 running pods would be killed at the restart: default/be7 (OutOfpods), default/be8 (OutOfpods)\n"
@@ -157,9 +158,9 @@ func TestCheckRefuses(t *testing.T) {
 
 // assign and diff say it too: in the preview once for nodes of which the same is known.
 func TestImpactIsShown(t *testing.T) {
-	active := configMapOf("active", header)
-	b := newBench(t, roomy(assignedNode("n1", active)), roomy(assignedNode("n2", active)), roomy(assignedNode("n3", active)), active, configMapOf("workers", header+"maxPods: 3\n"))
-	b.session.pods = func(_ context.Context, _ kubernetes.Interface, node string) ([]corev1.Pod, error) {
+	active := configMapOf("active", document.Header)
+	b := newBench(t, roomy(assignedNode("n1", active)), roomy(assignedNode("n2", active)), roomy(assignedNode("n3", active)), active, configMapOf("workers", document.Header+"maxPods: 3\n"))
+	b.session.Pods = func(_ context.Context, _ kubernetes.Interface, node string) ([]corev1.Pod, error) {
 		return runningPods(map[string]int{"n2": 7}[node]), nil
 	}
 	const lost = "4 of 7 running pods would be killed at the restart: default/be4 (OutOfpods), default/be5 (OutOfpods), default/be6 (OutOfpods), default/be7 (OutOfpods)\n"

@@ -8,14 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
-
-func newConfig(s *session) *cobra.Command {
+func newConfig(s *cmdutil.Factory) *cobra.Command {
 	var changed bool
 	var format string
 	command := &cobra.Command{
@@ -27,20 +27,20 @@ It needs get on nodes/proxy. --changed leaves out what is as Kubernetes has it w
 		Example: `  kubectl kubelet config n1 >kubelet.yaml
   kubectl kubelet config n1 --changed`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: s.completeNodes,
+		ValidArgsFunction: s.CompleteNodes,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if format != "yaml" && format != "json" {
 				return fmt.Errorf("-o %s is not known; give yaml or json", format)
 			}
-			client, err := s.connect()
+			client, err := s.Connect()
 			if err != nil {
 				return err
 			}
-			text, err := s.config(command.Context(), client, arguments[0], changed, format)
+			text, err := configText(command.Context(), s, client, arguments[0], changed, format)
 			if err != nil {
 				return err
 			}
-			return s.writeWhole(format, func(to io.Writer) error {
+			return s.WriteWhole(format, func(to io.Writer) error {
 				_, err := to.Write(text)
 				return err
 			})
@@ -51,61 +51,50 @@ It needs get on nodes/proxy. --changed leaves out what is as Kubernetes has it w
 	return command
 }
 
-// config writes what a kubelet runs with as a KubeletConfiguration.
-func (s *session) config(ctx context.Context, client kubernetes.Interface, name string, changed bool, format string) ([]byte, error) {
-	node, tree, err := s.runningConfig(ctx, client, name)
+// configText writes what a kubelet runs with as a KubeletConfiguration.
+func configText(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, name string, changed bool, format string) ([]byte, error) {
+	node, tree, err := runningConfig(ctx, s, client, name)
 	if err != nil {
 		return nil, err
 	}
 	if changed {
-		if tree, err = s.onlyChanged(node, tree); err != nil {
+		if tree, err = onlyChanged(s, node, tree); err != nil {
 			return nil, err
 		}
 	}
 	tree = config.Masked(tree)
 	if masked := config.MaskedFields(tree); len(masked) > 0 {
-		s.note("What may be a secret is masked, so what is printed cannot be pushed as it is: %s", some(masked, ", "))
+		s.Note("What may be a secret is masked, so what is printed cannot be pushed as it is: %s", view.FirstOf(masked, ", "))
 	}
 	if format == "json" {
 		tree["apiVersion"], tree["kind"] = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
 		text, err := json.MarshalIndent(tree, "", "  ")
 		return append(text, '\n'), err
 	}
-	return configYAML(node.Name, tree)
+	return document.Encode(node.Name, tree)
 }
 
 // runningConfig asks the kubelet of a node what it runs with.
-func (s *session) runningConfig(ctx context.Context, client kubernetes.Interface, name string) (nodeView, map[string]any, error) {
-	node, err := getNode(ctx, client, name)
+func runningConfig(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, name string) (view.Node, map[string]any, error) {
+	node, err := view.GetNode(ctx, client, name)
 	if err != nil {
-		return nodeView{}, nil, err
+		return view.Node{}, nil, err
 	}
-	tree, err := s.configz(ctx, client, node.Name)
+	tree, err := s.Configz(ctx, client, node.Name)
 	if err != nil {
-		return nodeView{}, nil, fmt.Errorf("node %s: %w", node.Name, err)
+		return view.Node{}, nil, fmt.Errorf("node %s: %w", node.Name, err)
 	}
 	return node, tree, nil
 }
 
-func configYAML(node string, tree map[string]any) ([]byte, error) {
-	if len(tree) == 0 {
-		return []byte(header), nil
-	}
-	text, err := yaml.Marshal(tree)
-	if err != nil {
-		return nil, fmt.Errorf("writing the configuration of %s: %w", node, err)
-	}
-	return append([]byte(header), text...), nil
-}
-
-func (s *session) onlyChanged(node nodeView, tree map[string]any) (map[string]any, error) {
+func onlyChanged(s *cmdutil.Factory, node view.Node, tree map[string]any) (map[string]any, error) {
 	kubelet := node.Status.NodeInfo.KubeletVersion
-	defaults, version, exact, err := defaultsOf(kubelet)
+	defaults, version, exact, err := document.Defaults(kubelet)
 	if err != nil {
 		return nil, err
 	}
 	if !exact {
-		s.note("Compared with the defaults of Kubernetes %s; %s runs %s: a default that changed in between shows as a difference, or hides one.", version, node.Name, node.kubelet())
+		s.Note("Compared with the defaults of Kubernetes %s; %s runs %s: a default that changed in between shows as a difference, or hides one.", version, node.Name, node.Kubelet())
 	}
-	return changedFrom(defaults, tree), nil
+	return document.ChangedFrom(defaults, tree), nil
 }

@@ -2,6 +2,9 @@ package plugin
 
 import (
 	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func TestConfig(t *testing.T) {
@@ -16,7 +19,7 @@ func TestConfig(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			stdout, _ := b.do(t, arguments...)
 			golden(t, file, stdout)
-			if _, err := readDocument(map[string]string{"kubelet": stdout}, "kubelet"); err != nil {
+			if _, err := document.Read(map[string]string{"kubelet": stdout}, "kubelet"); err != nil {
 				t.Errorf("what is printed cannot be pushed: %v", err)
 			}
 		})
@@ -34,7 +37,7 @@ func FuzzParseConfigz(f *testing.F) {
 	f.Add([]byte(`{"kubeletconfig":{"maxPods":20}}`))
 	f.Add([]byte(`{"kubeletconfig":null}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if tree, err := parseConfigz(body); err == nil && len(changedFrom(tree, tree)) > 0 {
+		if tree, err := view.ParseConfigz(body); err == nil && len(document.ChangedFrom(tree, tree)) > 0 {
 			t.Errorf("%s differs from itself", body)
 		}
 	})

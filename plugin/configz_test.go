@@ -14,6 +14,8 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // apiServer answers requests for the configz of n1.
@@ -59,7 +61,7 @@ func TestReadConfigz(t *testing.T) {
 				w.WriteHeader(test.code)
 				_, _ = w.Write([]byte(test.body))
 			})
-			tree, err := newNodeReader().configz(t.Context(), client, "n1")
+			tree, err := view.NewNodeReader().Configz(t.Context(), client, "n1")
 			switch {
 			case test.want == "" && (err != nil || tree["maxPods"] != int64(20) || tree["memoryThrottlingFactor"] != 0.9 || tree["kind"] != nil):
 				t.Errorf("got %v, %v", tree, err)
@@ -81,7 +83,7 @@ func TestConfigzThatHangs(t *testing.T) {
 				}
 				<-r.Context().Done()
 			})
-			_, err := nodeReader{timeout: 100 * time.Millisecond, limit: 16 << 40}.configz(t.Context(), client, "n1")
+			_, err := view.NodeReader{Timeout: 100 * time.Millisecond, Limit: 16 << 40}.Configz(t.Context(), client, "n1")
 			if err == nil || !strings.Contains(err.Error(), "no answer within 100ms; is the node Ready") {
 				t.Errorf("got %v", err)
 			}
@@ -102,7 +104,7 @@ func TestConfigzWithoutEnd(t *testing.T) {
 		})
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := newNodeReader().configz(t.Context(), client, "n1")
+		_, err := view.NewNodeReader().Configz(t.Context(), client, "n1")
 		runtime.ReadMemStats(&after)
 		if err == nil || code == http.StatusOK && !strings.Contains(err.Error(), "longer than 16777216 bytes") {
 			t.Errorf("%d: got %v", code, err)
@@ -117,8 +119,8 @@ func TestConfigzWithoutEnd(t *testing.T) {
 func TestPreviewOfANodeThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, localNode("n1"), localNode("n2"), localNode("n3"), configMapOf("workers", someConfig))
-		answer := b.session.configz
-		b.session.configz = func(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error) {
+		answer := b.session.Configz
+		b.session.Configz = func(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error) {
 			if node != "n2" {
 				return answer(ctx, client, node)
 			}
@@ -148,7 +150,7 @@ func TestPreviewOfManyNodes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		b.session.configz = func(ctx context.Context, _ kubernetes.Interface, _ string) (map[string]any, error) {
+		b.session.Configz = func(ctx context.Context, _ kubernetes.Interface, _ string) (map[string]any, error) {
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			defer cancel()
 			<-ctx.Done()

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func TestTrialLeft(t *testing.T) {
@@ -27,14 +28,14 @@ func TestTrialLeft(t *testing.T) {
 		{"times below zero", nodev1.Trial{Healthy: "0s", Of: "-5m"}, time.Second, unknown},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			v := viewOf(resaying(localNode("n1"), func(s *nodev1.Status) { s.Trial = &test.trial }))
-			v.says.Condition.LastHeartbeatTime = metav1.NewTime(noon.Add(-test.said))
-			if got := v.trialText(noon); got != test.want {
+			v := view.NodeOf(resaying(localNode("n1"), func(s *nodev1.Status) { s.Trial = &test.trial }))
+			v.Says.Condition.LastHeartbeatTime = metav1.NewTime(noon.Add(-test.said))
+			if got := v.TrialText(noon); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})
 	}
-	if left, of := viewOf(localNode("n1")).trialLeft(noon); left != 0 || of != 0 {
+	if left, of := view.NodeOf(localNode("n1")).TrialLeft(noon); left != 0 || of != 0 {
 		t.Errorf("of no trial %s of %s are left", left, of)
 	}
 }

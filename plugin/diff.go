@@ -9,9 +9,12 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newDiff(s *session) *cobra.Command {
+func newDiff(s *cmdutil.Factory) *cobra.Command {
 	var config string
 	command := &cobra.Command{
 		Use:   "diff NODE",
@@ -25,29 +28,29 @@ The exit code is 0 when nothing differs, 1 when something does, and 2 for an err
   kubectl kubelet diff n1 --config workers-d5bf27f224`,
 		Args:              cobra.ExactArgs(1),
 		Annotations:       map[string]string{comparesAnnotation: "yes"},
-		ValidArgsFunction: s.completeNodes,
+		ValidArgsFunction: s.CompleteNodes,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			client, err := s.connect()
+			client, err := s.Connect()
 			if err != nil {
 				return err
 			}
-			return s.diff(command.Context(), client, arguments[0], config)
+			return runDiff(command.Context(), s, client, arguments[0], config)
 		},
 	}
 	command.Flags().StringVar(&config, "config", "", "[NAMESPACE/]NAME[/KEY], instead of what is assigned")
 	return command
 }
 
-func (s *session) diff(ctx context.Context, client kubernetes.Interface, name, config string) error {
-	v, err := getNode(ctx, client, name)
+func runDiff(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, name, config string) error {
+	v, err := view.GetNode(ctx, client, name)
 	if err != nil {
 		return err
 	}
-	wanted, ok := v.current()
+	wanted, ok := v.Current()
 	if config != "" {
-		wanted, err = parseReference(config, s.namespace())
+		wanted, err = document.ParseReference(config, s.Namespace())
 	} else if !ok {
-		err = fmt.Errorf("node %s: the assignment %q is malformed; name a configuration with --config", v.Name, v.says.Assignment)
+		err = fmt.Errorf("node %s: the assignment %q is malformed; name a configuration with --config", v.Name, v.Says.Assignment)
 	}
 	switch {
 	case err != nil:
@@ -55,23 +58,23 @@ func (s *session) diff(ctx context.Context, client kubernetes.Interface, name, c
 	case wanted.IsLocal():
 		return fmt.Errorf("node %s: its own configuration is known to the node alone; name another with --config, and see what runs with kubectl kubelet config %s", v.Name, v.Name)
 	}
-	configMap, wanted, err := getConfigMap(ctx, client, wanted)
+	configMap, wanted, err := view.GetConfigMap(ctx, client, wanted)
 	if err != nil {
 		return err
 	}
-	written, err := readDocument(payloadOf(configMap), wanted.Key)
+	written, err := document.Read(document.Payload(configMap), wanted.Key)
 	if err != nil {
 		return fmt.Errorf("ConfigMap %s/%s: %w", wanted.Namespace, wanted.Name, err)
 	}
-	compared, err := s.compare(ctx, client, v, written)
+	compared, err := compareOne(ctx, s, client, v, written)
 	if err != nil {
 		return fmt.Errorf("node %s: %w", v.Name, err)
 	}
-	_, _ = fmt.Fprintf(s.Out, "%s runs %s; with %s:\n", v.Name, bounded.Line(nodev1.AssignmentOf(v.says.Config.Active).String()), wanted)
+	_, _ = fmt.Fprintf(s.Out, "%s runs %s; with %s:\n", v.Name, bounded.Line(nodev1.AssignmentOf(v.Says.Config.Active).String()), wanted)
 	writeComparison(s.Out, compared, v)
-	if compared.changesNothing() {
+	if compared.ChangesNothing() {
 		return nil
 	}
-	_, _ = fmt.Fprintln(s.Out, "  "+s.foresee(ctx, client, v, compared).text)
+	_, _ = fmt.Fprintln(s.Out, "  "+foresee(ctx, s, client, v, compared).Text)
 	return errDiffers
 }

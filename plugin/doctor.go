@@ -14,9 +14,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newDoctor(s *session) *cobra.Command {
+func newDoctor(s *cmdutil.Factory) *cobra.Command {
 	var answer time.Duration
 	var all bool
 	command := &cobra.Command{
@@ -32,7 +35,8 @@ impersonate it, else as yourself.
 A supervisor speaks when it starts and when something changes, and then is silent: what tells that it is there is that it answered the
 assignment, and spoke since the kubelet was started.
 
-With --all what all nodes have in common is checked: the namespace ` + configNamespace + `, the policies, the controller of pools. And it lists nodes whose
+With --all what all nodes have in common is checked: the namespace ` + cmdutil.ConfigNamespace + `, the policies, the controller of pools. It lists what was written before
+the binding of a policy was made, or while there is none: labels and annotations of nodes, ConfigMaps, pools, budgets, revisions. And it lists nodes whose
 assignment neither the record of this plugin nor a pool accounts for: it was made by another tool, or while a policy was not bound. Whoever could
 assign then could write a record, too, so only the audit log of the API server is proof: ` + auditPage + `.`,
 		Example: `  kubectl kubelet doctor n1
@@ -43,20 +47,20 @@ assign then could write a record, too, so only the audit log of the API server i
 			}
 			return cobra.ExactArgs(1)(command, arguments)
 		},
-		ValidArgsFunction: s.completeNodes,
+		ValidArgsFunction: s.CompleteNodes,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			client, err := s.connect()
+			client, err := s.Connect()
 			if err != nil {
 				return err
 			}
-			d := &diagnosis{session: s, client: client}
+			d := &diagnosis{Factory: s, client: client}
 			if all {
 				if err := d.examineAll(command.Context()); err != nil {
 					return err
 				}
 				return d.verdict("")
 			}
-			if d.node, err = getNode(command.Context(), client, arguments[0]); err != nil {
+			if d.node, err = view.GetNode(command.Context(), client, arguments[0]); err != nil {
 				return err
 			}
 			d.awaitAnswer(command.Context(), answer)
@@ -74,9 +78,9 @@ const unknownFor = 5 * time.Minute
 
 // A diagnosis goes along the chain and counts what is wrong.
 type diagnosis struct {
-	*session
+	*cmdutil.Factory
 	client   kubernetes.Interface
-	node     nodeView
+	node     view.Node
 	problems int
 }
 
@@ -92,7 +96,7 @@ func (d *diagnosis) verdict(of string) error {
 }
 
 func (d *diagnosis) say(mark, format string, values ...any) {
-	_, _ = fmt.Fprintf(d.Out, "%-7s %s\n", mark, shorten(sprintf(format, values), maxError))
+	_, _ = fmt.Fprintf(d.Out, "%-7s %s\n", mark, view.Shorten(view.Sprintf(format, values), view.MaxError))
 }
 
 func (d *diagnosis) fine(format string, values ...any)    { d.say("ok", format, values...) }
@@ -104,8 +108,8 @@ func (d *diagnosis) wrong(format string, values ...any) {
 }
 
 func (d *diagnosis) examine(ctx context.Context) {
-	if d.node.ready() {
-		d.fine("the node is Ready, its kubelet %s", d.node.kubelet())
+	if d.node.Ready() {
+		d.fine("the node is Ready, its kubelet %s", d.node.Kubelet())
 	} else {
 		d.wrong("the node is not Ready: its kubelet, or the network, is down; see kubectl describe node %s", d.node.Name)
 	}
@@ -117,17 +121,17 @@ func (d *diagnosis) examine(ctx context.Context) {
 }
 
 func (d *diagnosis) examineAssignment(ctx context.Context) {
-	wanted, ok := d.node.current()
+	wanted, ok := d.node.Current()
 	switch {
 	case !ok:
-		d.wrong("the assignment %q is malformed; kubectl kubelet assign %s --config NAMESPACE/NAME, or reset", d.node.says.Assignment, d.node.Name)
+		d.wrong("the assignment %q is malformed; kubectl kubelet assign %s --config NAMESPACE/NAME, or reset", d.node.Says.Assignment, d.node.Name)
 		return
 	case wanted.IsLocal():
 		d.fine("nothing is assigned: the kubelet runs its own configuration")
 		return
 	}
-	d.fine("the assignment %s is well-formed, by %s", wanted, d.node.says.Carrier)
-	configMap, wanted, err := getConfigMap(ctx, d.client, wanted)
+	d.fine("the assignment %s is well-formed, by %s", wanted, d.node.Says.Carrier)
+	configMap, wanted, err := view.GetConfigMap(ctx, d.client, wanted)
 	if err != nil {
 		if apierrors.IsForbidden(err) {
 			d.unknown("%v", err)
@@ -137,12 +141,12 @@ func (d *diagnosis) examineAssignment(ctx context.Context) {
 		d.examinePermission(ctx, wanted)
 		return
 	}
-	written, err := readDocument(payloadOf(configMap), wanted.Key)
+	written, err := document.Read(document.Payload(configMap), wanted.Key)
 	if err != nil {
 		d.wrong("ConfigMap %s/%s: %v", wanted.Namespace, wanted.Name, err)
 	} else {
 		d.fine("ConfigMap %s/%s is there, and key %s decodes", wanted.Namespace, wanted.Name, wanted.Key)
-		for _, warning := range written.warnings {
+		for _, warning := range written.Warnings {
 			d.note("%s", warning)
 		}
 	}
@@ -162,31 +166,31 @@ func (d *diagnosis) examinePermission(ctx context.Context, r nodev1.Assignment) 
 	case allowed:
 		d.fine("the node may read ConfigMap %s/%s", r.Namespace, r.Name)
 	default:
-		d.wrong("the node may not read ConfigMap %s/%s; kubectl kubelet assign %s --config %s lets it", r.Namespace, r.Name, d.node.Name, shortOf(r))
+		d.wrong("the node may not read ConfigMap %s/%s; kubectl kubelet assign %s --config %s lets it", r.Namespace, r.Name, d.node.Name, document.ShortReference(r))
 	}
 }
 
 // examineShadows names the fields that a flag or a drop-in file sets otherwise than the configuration, which is only known of the one
 // that runs.
-func (d *diagnosis) examineShadows(ctx context.Context, written document) {
-	compared, err := d.compare(ctx, d.client, d.node, written)
+func (d *diagnosis) examineShadows(ctx context.Context, written document.Document) {
+	compared, err := compareOne(ctx, d.Factory, d.client, d.node, written)
 	if err != nil {
 		d.unknown("which fields kubelet flags and drop-in files set: %v", err)
 		return
 	}
 	var fields []string
-	for _, c := range compared.changes() {
-		if c.kept {
-			fields = append(fields, fmt.Sprintf("%s (%s stays)", fieldName(c.path), show(c.path, c.from)))
+	for _, c := range compared.Changes() {
+		if c.Kept {
+			fields = append(fields, fmt.Sprintf("%s (%s stays)", document.FieldName(c.Path), document.Show(c.Path, c.From)))
 		}
 	}
 	switch {
-	case compared.active == nil:
+	case compared.Active == nil:
 		d.unknown("which fields kubelet flags and drop-in files set: not while the node runs %s", activeText(d.node))
 	case len(fields) > 0:
 		d.note("a kubelet flag or a drop-in file of the node wins over %s", strings.Join(fields, ", "))
-	case d.node.shadowed() != "": // the node knows its flags, and what it says counts for more than what configz seems to say
-		d.note("the node says %s", d.node.shadowed())
+	case d.node.Shadowed() != "": // the node knows its flags, and what it says counts for more than what configz seems to say
+		d.note("the node says %s", d.node.Shadowed())
 	default:
 		d.fine("no kubelet flag or drop-in file wins over it")
 	}
@@ -195,28 +199,28 @@ func (d *diagnosis) examineShadows(ctx context.Context, written document) {
 func (d *diagnosis) examineCondition() {
 	v := d.node
 	switch {
-	case !v.says.Supervised:
-	case v.says.Problem != nil:
-		d.wrong("what the supervisor says cannot be read: %v", v.says.Problem)
-	case v.wellness() == corev1.ConditionTrue:
-		d.fine("the node says %s", v.said())
-	case v.wellness() == corev1.ConditionFalse, v.reason() == nodev1.ReasonEnvironmentFailing:
-		d.wrong("the node says %s", v.said())
-	case v.reason() != nodev1.ReasonStopped && !v.waitsItsTurn(d.now()) && v.longer(d.now(), unknownFor): // Stopped was told already
-		d.wrong("the node has said %s for %s: %s", cmp.Or(v.reason(), "nothing"), age(d.now(), v.says.Status.Since), v.words())
+	case !v.Says.Supervised:
+	case v.Says.Problem != nil:
+		d.wrong("what the supervisor says cannot be read: %v", v.Says.Problem)
+	case v.Wellness() == corev1.ConditionTrue:
+		d.fine("the node says %s", v.ReasonAndMessage())
+	case v.Wellness() == corev1.ConditionFalse, v.Reason() == nodev1.ReasonEnvironmentFailing:
+		d.wrong("the node says %s", v.ReasonAndMessage())
+	case v.Reason() != nodev1.ReasonStopped && !waitsItsTurn(v, d.Now()) && longer(v, d.Now(), unknownFor): // Stopped was told already
+		d.wrong("the node has said %s for %s: %s", cmp.Or(v.Reason(), "nothing"), view.Age(d.Now(), v.Says.Status.Since), v.Message())
 	default:
-		d.note("the node says %s", v.said())
+		d.note("the node says %s", v.ReasonAndMessage())
 	}
 }
 
 // longer tells whether the reason has been what it is for longer than that.
-func (v nodeView) longer(now time.Time, than time.Duration) bool {
-	since := v.says.Status.Since
+func longer(v view.Node, now time.Time, than time.Duration) bool {
+	since := v.Says.Status.Since
 	return !since.IsZero() && now.Sub(since) > than
 }
 
 // waitsItsTurn: an edit is applied later, by --edit-spread.
-func (v nodeView) waitsItsTurn(now time.Time) bool {
-	change := v.says.Status.Change
+func waitsItsTurn(v view.Node, now time.Time) bool {
+	change := v.Says.Status.Change
 	return change != nil && now.Before(change.Due.Add(unknownFor))
 }

@@ -11,10 +11,12 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func namespaceOf(labels map[string]string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: configNamespace, Labels: labels}}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cmdutil.ConfigNamespace, Labels: labels}}
 }
 
 // annotated is a node that says nothing.
@@ -30,9 +32,9 @@ func annotated(name string, annotations map[string]string) *corev1.Node {
 func TestDoctorListsWhatNothingAccountsFor(t *testing.T) {
 	const a, b = "kubelet-config/a/kubelet", "kubelet-config/b/kubelet"
 	objects := append(policies(t), namespaceOf(map[string]string{enforceLabel: restricted}),
-		annotated("by-person", map[string]string{nodev1.ConfigSourceAnnotation: a, recordAnnotation: `[{"source":"` + a + `","by":"alice"}]`}),
+		annotated("by-person", map[string]string{nodev1.ConfigSourceAnnotation: a, view.RecordAnnotation: `[{"source":"` + a + `","by":"alice"}]`}),
 		annotated("by-nobody", nil),
-		annotated("reset", map[string]string{recordAnnotation: `[{"source":"` + a + `"},{"source":"local"}]`}))
+		annotated("reset", map[string]string{view.RecordAnnotation: `[{"source":"` + a + `"},{"source":"local"}]`}))
 	objects[1].(*admissionregistrationv1.ValidatingAdmissionPolicyBinding).CreationTimestamp = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	stdout, _ := newBench(t, objects...).do(t, "doctor", "--all")
 	contains(t, stdout, "ok      namespace kubelet-config admits no privileged pod",
@@ -43,10 +45,10 @@ func TestDoctorListsWhatNothingAccountsFor(t *testing.T) {
 	objects = append(objects,
 		annotated("no-such-pool", map[string]string{nodev1.ConfigSourceAnnotation: a, rollout.MarkAnnotation: `{"pool":"p","assignment":"` + a + `","attempt":1}`}),
 		annotated("unrecorded", map[string]string{nodev1.ConfigSourceAnnotation: a}),
-		annotated("another", map[string]string{nodev1.ConfigSourceAnnotation: b, recordAnnotation: `[{"source":"` + a + `"}]`}),
-		annotated("taken", map[string]string{recordAnnotation: `[{"source":"` + a + `"}]`}),
+		annotated("another", map[string]string{nodev1.ConfigSourceAnnotation: b, view.RecordAnnotation: `[{"source":"` + a + `"}]`}),
+		annotated("taken", map[string]string{view.RecordAnnotation: `[{"source":"` + a + `"}]`}),
 		annotated("left-pool", map[string]string{nodev1.ConfigSourceAnnotation: b, rollout.MarkAnnotation: `{"pool":"p","assignment":"` + a + `","attempt":1}`}),
-		annotated("unreadable", map[string]string{nodev1.ConfigSourceAnnotation: a, recordAnnotation: "?"}))
+		annotated("unreadable", map[string]string{nodev1.ConfigSourceAnnotation: a, view.RecordAnnotation: "?"}))
 	stdout, _ = newBench(t, objects...).do(t, "doctor", "--all")
 	contains(t, stdout, "note    node another: it is assigned "+b+", and the last record is of "+a,
 		"note    node left-pool: it is assigned "+b+" without a record",

@@ -14,6 +14,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // leaseSilence is for how long a controller that runs does not renew its Lease at most, and clocks may differ.
@@ -21,8 +22,8 @@ const leaseSilence = 2 * time.Minute
 
 // examinePools says nothing where there are none: most clusters need no controller.
 func (d *diagnosis) examinePools(ctx context.Context) {
-	pools, err := d.listPools(ctx, d.client)
-	mark := d.node.mark()
+	pools, err := d.ListPools(ctx, d.client)
+	mark := d.node.Mark()
 	switch {
 	case err != nil:
 		d.unknown("whether the node is in a pool: %v", err)
@@ -44,22 +45,22 @@ func (d *diagnosis) examinePoolPolicies(ctx context.Context) {
 	}
 }
 
-func (d *diagnosis) examineMembership(pools []pool) {
+func (d *diagnosis) examineMembership(pools []view.Pool) {
 	node := rollout.ReadNode(d.node.Node)
-	owners := rollout.Owners(poolsOf(pools), &node)
+	owners := rollout.Owners(view.CorePools(pools), &node)
 	switch {
-	case d.node.heldOut():
-		d.note("the node is in no pool, by its label %s=%s; kubectl kubelet rollout adopt %s", rollout.PoolLabel, noPool, d.node.Name)
+	case d.node.HeldOut():
+		d.note("the node is in no pool, by its label %s=%s; kubectl kubelet rollout adopt %s", rollout.PoolLabel, view.NoPool, d.node.Name)
 	case len(owners) == 0:
 		d.fine("no pool selects the node")
 	case len(owners) > 1:
 		d.wrong("the pools %s select the node with the same priority, so that none moves it; change a priority or a selector", strings.Join(owners, ", "))
-	case node.Mark.Pool == "" && (node.Source != "" || poolNamed(pools, owners[0]).Spec.Adoption == v1alpha1.AdoptNever),
+	case node.Mark.Pool == "" && (node.Source != "" || view.PoolNamed(pools, owners[0]).Spec.Adoption == v1alpha1.AdoptNever),
 		node.Mark.Pool != "" && !node.Mark.Records(node.Source):
 		d.note("pool %s selects the node, and leaves it alone: a person has assigned or reset it; kubectl kubelet rollout adopt %s", owners[0], d.node.Name)
 	default:
 		d.fine("the node is in pool %s", owners[0])
-		if labels := unguarded(&poolNamed(pools, owners[0]).Spec.Selector); len(labels) > 0 {
+		if labels := unguarded(&view.PoolNamed(pools, owners[0]).Spec.Selector); len(labels) > 0 {
 			d.note("pool %s selects by the label %s, which everybody writes who may patch nodes or nodes/status, and so chooses what a node runs; select by labels that begin with %s",
 				owners[0], strings.Join(labels, ", "), guardedPrefix)
 		}
@@ -82,7 +83,7 @@ func unguarded(selector *metav1.LabelSelector) []string {
 }
 
 // examineController looks at the Lease, which it renews every few seconds, and at whether it has seen the pools as they are.
-func (d *diagnosis) examineController(ctx context.Context, pools []pool) {
+func (d *diagnosis) examineController(ctx context.Context, pools []view.Pool) {
 	lease, err := d.client.CoordinationV1().Leases(packaging.ControllerNamespace).Get(ctx, packaging.ControllerName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -90,18 +91,18 @@ func (d *diagnosis) examineController(ctx context.Context, pools []pool) {
 		return
 	case err != nil:
 		d.unknown("whether %s runs: %v", packaging.ControllerName, err)
-	case lease.Spec.RenewTime == nil || d.now().Sub(lease.Spec.RenewTime.Time) > leaseSilence:
+	case lease.Spec.RenewTime == nil || d.Now().Sub(lease.Spec.RenewTime.Time) > leaseSilence:
 		renewed := "never"
 		if lease.Spec.RenewTime != nil {
-			renewed = age(d.now(), lease.Spec.RenewTime.Time) + " ago"
+			renewed = view.Age(d.Now(), lease.Spec.RenewTime.Time) + " ago"
 		}
 		d.wrong("no %s leads: its Lease was renewed last %s; kubectl get pods -n %s", packaging.ControllerName, renewed, packaging.ControllerNamespace)
 		return
 	default:
-		d.fine("%s runs: its Lease was renewed %s ago", packaging.ControllerName, age(d.now(), lease.Spec.RenewTime.Time))
+		d.fine("%s runs: its Lease was renewed %s ago", packaging.ControllerName, view.Age(d.Now(), lease.Spec.RenewTime.Time))
 	}
 	for _, p := range pools {
-		if !p.observed() {
+		if !p.Observed() {
 			d.note("the controller has not seen pool %s as it is now; where that stays so, see kubectl logs -n %s deployment/%s", p.Name, packaging.ControllerNamespace, packaging.ControllerName)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // silentAfter is how much older than the kubelet's start the supervisor's last words may be: it speaks when it starts, by way of an API
@@ -20,13 +21,13 @@ const silentAfter = 3 * time.Minute
 func (d *diagnosis) awaitAnswer(ctx context.Context, patience time.Duration) {
 	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()
-	for end := time.Now().Add(patience); !d.node.says.Answered() && time.Now().Before(end); {
+	for end := time.Now().Add(patience); !d.node.Says.Answered() && time.Now().Before(end); {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
 			return
 		}
-		if v, err := getNode(ctx, d.client, d.node.Name); err == nil {
+		if v, err := view.GetNode(ctx, d.client, d.node.Name); err == nil {
 			d.node = v
 		}
 	}
@@ -37,20 +38,20 @@ func (d *diagnosis) awaitAnswer(ctx context.Context, patience time.Duration) {
 func (d *diagnosis) examineSupervisor(ctx context.Context) {
 	v := d.node
 	switch {
-	case !v.says.Supervised:
+	case !v.Says.Supervised:
 		d.wrong("no supervisor has met this node: it has no annotation %s; run its kubelet under kubelet-supervisor, and see journalctl -u kubelet there", nodev1.ConfigStatusAnnotation)
 		return
-	case v.reason() == nodev1.ReasonStopped:
-		d.wrong("the supervisor was stopped: %s; systemctl status kubelet on the node", v.words())
+	case v.Reason() == nodev1.ReasonStopped:
+		d.wrong("the supervisor was stopped: %s; systemctl status kubelet on the node", v.Message())
 		return
-	case !v.says.Answered():
-		d.wrong("the supervisor has not answered the assignment %q, it speaks of %q; is it running? journalctl -u kubelet on the node", v.says.Assignment, bounded.Line(v.says.Status.Observed))
+	case !v.Says.Answered():
+		d.wrong("the supervisor has not answered the assignment %q, it speaks of %q; is it running? journalctl -u kubelet on the node", v.Says.Assignment, bounded.Line(v.Says.Status.Observed))
 		return
 	}
-	spoke := v.spoke()
-	d.fine("the supervisor answered the assignment; it spoke last %s ago, and speaks when it starts and when something changes", age(d.now(), spoke))
+	spoke := v.LastSpoke()
+	d.fine("the supervisor answered the assignment; it spoke last %s ago, and speaks when it starts and when something changes", view.Age(d.Now(), spoke))
 	if what, when := d.kubeletSince(ctx); when.After(spoke.Add(silentAfter)) {
-		d.note("%s %s ago, and the supervisor has said nothing since: so it looks after an outage, or where the kubelet was started without it; systemctl status kubelet on the node tells", what, age(d.now(), when))
+		d.note("%s %s ago, and the supervisor has said nothing since: so it looks after an outage, or where the kubelet was started without it; systemctl status kubelet on the node tells", what, view.Age(d.Now(), when))
 	}
 }
 

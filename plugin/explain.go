@@ -14,9 +14,12 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newExplain(s *session) *cobra.Command {
+func newExplain(s *cmdutil.Factory) *cobra.Command {
 	var o explainOptions
 	command := &cobra.Command{
 		Use:   "explain NODE [FIELD...]",
@@ -32,13 +35,15 @@ is explained; with --all, every field.`,
 		Example: `  kubectl kubelet explain n1
   kubectl kubelet explain n1 maxPods evictionHard
   kubectl kubelet explain n1 --all -o json`,
-		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: s.completeExplain,
+		Args: cobra.MinimumNArgs(1),
+		ValidArgsFunction: func(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
+			return completeExplain(s, command, arguments, begun)
+		},
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if o.format != "" && o.format != "json" {
 				return fmt.Errorf("-o %s is not known; give json", o.format)
 			}
-			client, err := s.connect()
+			client, err := s.Connect()
 			if err != nil {
 				return err
 			}
@@ -46,7 +51,7 @@ is explained; with --all, every field.`,
 			for _, field := range arguments[1:] {
 				o.fields = append(o.fields, strings.ReplaceAll(field, `\.`, "."))
 			}
-			return s.explain(command.Context(), client, arguments[0], o)
+			return runExplain(command.Context(), s, client, arguments[0], o)
 		},
 	}
 	command.Flags().BoolVar(&o.all, "all", false, "every field that the kubelet runs with")
@@ -63,12 +68,12 @@ type explainOptions struct {
 // byNode is who sets what no layer does, in the words of somebody who does not see the node.
 const byNode = "the node's own file, a drop-in file, a flag or a default"
 
-func (s *session) explain(ctx context.Context, client kubernetes.Interface, name string, o explainOptions) error {
-	node, tree, err := s.runningConfig(ctx, client, name)
+func runExplain(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, name string, o explainOptions) error {
+	node, tree, err := runningConfig(ctx, s, client, name)
 	if err != nil {
 		return err
 	}
-	list, err := s.explanations(ctx, client, node, tree)
+	list, err := explanations(ctx, client, node, tree)
 	if err != nil {
 		return fmt.Errorf("node %s: %w", node.Name, err)
 	}
@@ -76,7 +81,7 @@ func (s *session) explain(ctx context.Context, client kubernetes.Interface, name
 		if config.IsField(field) || slices.ContainsFunc(list, func(e config.Explanation) bool { return e.Explains(field) }) {
 			continue
 		}
-		_, _, err := fieldSteps(field)
+		_, _, err := document.FieldSteps(field)
 		return err
 	}
 	list = slices.DeleteFunc(list, func(e config.Explanation) bool {
@@ -86,14 +91,14 @@ func (s *session) explain(ctx context.Context, client kubernetes.Interface, name
 		return !o.all && e.By.Kind == config.ByNode && len(e.Over) == 0
 	})
 	runs := "its own configuration"
-	if active := nodev1.AssignmentOf(node.says.Config.Active); !active.IsLocal() {
+	if active := nodev1.AssignmentOf(node.Says.Config.Active); !active.IsLocal() {
 		runs = bounded.Line(active.String())
 	}
 	if o.format == "json" {
 		if list == nil {
 			list = []config.Explanation{}
 		}
-		return s.writeWhole("json", func(to io.Writer) error {
+		return s.WriteWhole("json", func(to io.Writer) error {
 			encoder := json.NewEncoder(to)
 			encoder.SetEscapeHTML(false)
 			encoder.SetIndent("", "  ")
@@ -112,15 +117,15 @@ func (s *session) explain(ctx context.Context, client kubernetes.Interface, name
 	}
 	switch {
 	case len(list) == 0 && len(o.fields) == 0:
-		s.note("Nothing is assigned. What its kubelet runs with is by %s; --all lists it, and kubelet-supervisor explain on the node tells by which.", byNode)
+		s.Note("Nothing is assigned. What its kubelet runs with is by %s; --all lists it, and kubelet-supervisor explain on the node tells by which.", byNode)
 	case len(list) == 0:
-		s.note("Its kubelet does not tell the field: nobody sets it, or it does not know it.")
+		s.Note("Its kubelet does not tell the field: nobody sets it, or it does not know it.")
 	}
 	return nil
 }
 
 // explanations explain what a kubelet says that it runs with by what the node is assigned.
-func (s *session) explanations(ctx context.Context, client kubernetes.Interface, node nodeView, tree map[string]any) ([]config.Explanation, error) {
+func explanations(ctx context.Context, client kubernetes.Interface, node view.Node, tree map[string]any) ([]config.Explanation, error) {
 	text, err := json.Marshal(tree)
 	if err != nil {
 		return nil, err
@@ -129,15 +134,15 @@ func (s *session) explanations(ctx context.Context, client kubernetes.Interface,
 	if sources.Told, err = config.Decode(text); err != nil {
 		return nil, err
 	}
-	if active := nodev1.AssignmentOf(node.says.Config.Active); !active.IsLocal() {
-		found, active, err := getConfigMap(ctx, client, active)
+	if active := nodev1.AssignmentOf(node.Says.Config.Active); !active.IsLocal() {
+		found, active, err := view.GetConfigMap(ctx, client, active)
 		switch {
 		case err != nil:
 			return nil, err
-		case !isVersion(found, node.says.Config.Active):
+		case !view.IsVersion(found, node.Says.Config.Active):
 			return nil, fmt.Errorf("ConfigMap %s/%s was changed since the node took it", active.Namespace, active.Name)
 		}
-		sources.Payload, sources.Key = payloadOf(found), active.Key
+		sources.Payload, sources.Key = document.Payload(found), active.Key
 		sources.Folder = checkpointIn(sources.Told, node)
 	}
 	list, err := sources.Explain()
@@ -161,10 +166,10 @@ func seenFromOutside(e config.Explanation) config.Explanation {
 }
 
 // checkpointIn finds, in the paths that a kubelet runs with, the folder of what the node is assigned.
-func checkpointIn(told map[string]any, node nodeView) string {
-	source := node.says.Config.Active.ConfigMap
+func checkpointIn(told map[string]any, node view.Node) string {
+	source := node.Says.Config.Active.ConfigMap
 	mark := fmt.Sprintf("/checkpoints/%s/%s", source.UID, source.ResourceVersion)
-	for _, value := range leaves(told) {
+	for _, value := range document.Leaves(told) {
 		path, _ := value.(string)
 		if before, _, is := strings.Cut(path, mark+"/"); is {
 			return before + mark
@@ -174,9 +179,9 @@ func checkpointIn(told map[string]any, node nodeView) string {
 }
 
 // completeExplain gives nodes first, then fields.
-func (s *session) completeExplain(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
+func completeExplain(s *cmdutil.Factory, command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(arguments) == 0 {
-		return s.completeNodes(command, arguments, begun)
+		return s.CompleteNodes(command, arguments, begun)
 	}
 	var names []string
 	for _, field := range config.Fields() {

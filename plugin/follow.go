@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/klog/v2"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // againInterval is the time between two readings of a Node that cannot be watched, or whose watch cannot be resumed.
@@ -21,7 +23,7 @@ const againInterval = 2 * time.Second
 
 // A sighting is a Node as it was seen, or why it was not.
 type sighting struct {
-	view nodeView
+	view view.Node
 	err  error
 }
 
@@ -36,7 +38,7 @@ func followNode(ctx context.Context, client kubernetes.Interface, name string, t
 	}
 	mayWatch := true
 	for ctx.Err() == nil {
-		v, err := getNode(ctx, client, name)
+		v, err := view.GetNode(ctx, client, name)
 		tell(sighting{v, err})
 		if err == nil && mayWatch {
 			mayWatch = watchNode(ctx, client, v, tell)
@@ -50,7 +52,7 @@ func followNode(ctx context.Context, client kubernetes.Interface, name string, t
 
 // watchNode tells how a Node changes until the watch cannot go on: the Node is gone, or the API server has forgotten where it broke. It
 // gives false where watching is not allowed.
-func watchNode(ctx context.Context, client kubernetes.Interface, from nodeView, tell func(sighting)) bool {
+func watchNode(ctx context.Context, client kubernetes.Interface, from view.Node, tell func(sighting)) bool {
 	this := fields.OneTermEqualSelector(metav1.ObjectNameField, from.Name).String()
 	ctx = klog.NewContext(ctx, logr.Discard()) // it logs errors that are no news to a person: the watch is resumed, or not allowed
 	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, from.ResourceVersion, &cache.ListWatch{
@@ -74,7 +76,7 @@ func watchNode(ctx context.Context, client kubernetes.Interface, from nodeView, 
 		case event.Type == watch.Deleted:
 			return true
 		default:
-			tell(sighting{view: viewOf(node)})
+			tell(sighting{view: view.NodeOf(node)})
 		}
 	}
 	return true

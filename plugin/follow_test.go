@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 // later changes the Node after a while, as its supervisor would.
@@ -138,7 +141,7 @@ func TestAwaitAConfigMapThatIsTouched(t *testing.T) {
 	}{
 		{"a label", func(c *corev1.ConfigMap) { c.Labels["team"] = "a" }, "9", 0, "n1: passed its trial"},
 		{"a label, and another that the node has not seen", func(c *corev1.ConfigMap) { c.ResourceVersion = "11" }, "9", 0, "n1: passed its trial"},
-		{"its content", func(c *corev1.ConfigMap) { c.Data["kubelet"] = header + "maxPods: 1\n" }, "9", 1, "somebody edited ConfigMap kubelet-config/workers meanwhile"},
+		{"its content", func(c *corev1.ConfigMap) { c.Data["kubelet"] = document.Header + "maxPods: 1\n" }, "9", 1, "somebody edited ConfigMap kubelet-config/workers meanwhile"},
 		{"an older version runs", func(*corev1.ConfigMap) {}, "6", 1, "not within 20m0s; last seen: runs another version of"},
 		{"an older version of one that cannot change", func(c *corev1.ConfigMap) { c.Immutable = &immutable }, "6", 0, "n1: passed its trial"},
 	} {
@@ -153,7 +156,7 @@ func TestAwaitAConfigMapThatIsTouched(t *testing.T) {
 					touched := config.DeepCopy()
 					touched.ResourceVersion = "9"
 					test.touch(touched)
-					if err := b.Tracker().Update(corev1.SchemeGroupVersion.WithResource("configmaps"), runtime.Object(touched), configNamespace); err != nil {
+					if err := b.Tracker().Update(corev1.SchemeGroupVersion.WithResource("configmaps"), runtime.Object(touched), cmdutil.ConfigNamespace); err != nil {
 						t.Error(err)
 					}
 					runs := config.DeepCopy()

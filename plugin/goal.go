@@ -11,6 +11,8 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // A goal is what a Node has to say for a command to have succeeded.
@@ -29,15 +31,15 @@ type goal struct {
 // goalOf is the goal that nodes run a ConfigMap as it was read.
 func goalOf(wanted nodev1.Assignment, configMap *corev1.ConfigMap, good bool) goal {
 	return goal{
-		wanted: wanted, uid: string(configMap.UID), version: configMap.ResourceVersion, payload: payloadOf(configMap),
+		wanted: wanted, uid: string(configMap.UID), version: configMap.ResourceVersion, payload: document.Payload(configMap),
 		immutable: configMap.Immutable != nil && *configMap.Immutable, good: good,
 	}
 }
 
 // learn looks at the ConfigMap where a node runs a newer version of it than was assigned. A version that differs in labels alone is as good:
 // a node only moves its pointers to it.
-func (g *goal) learn(ctx context.Context, client kubernetes.Interface, v nodeView) {
-	active := v.says.Config.Active
+func (g *goal) learn(ctx context.Context, client kubernetes.Interface, v view.Node) {
+	active := v.Says.Config.Active
 	if g.immutable || g.payload == nil || g.edited || !g.isActive(active) {
 		return
 	}
@@ -45,11 +47,11 @@ func (g *goal) learn(ctx context.Context, client kubernetes.Interface, v nodeVie
 	if err != nil || newer <= 0 {
 		return
 	}
-	found, _, err := getConfigMap(ctx, client, g.wanted.Unpinned())
+	found, _, err := view.GetConfigMap(ctx, client, g.wanted.Unpinned())
 	if err != nil || string(found.UID) != g.uid {
 		return
 	}
-	if !maps.Equal(payloadOf(found), g.payload) {
+	if !maps.Equal(document.Payload(found), g.payload) {
 		g.edited = true
 		return
 	}
@@ -74,23 +76,23 @@ const (
 // judge gives the verdict, and what to tell a person about it.
 //
 // All of a status comes in one patch: once it has observed the wanted assignment, it speaks of that.
-func (g goal) judge(v nodeView) (verdict, string) {
-	says := v.said()
+func (g goal) judge(v view.Node) (verdict, string) {
+	says := v.ReasonAndMessage()
 	switch {
-	case v.says.Assignment != g.text:
-		return failed, fmt.Sprintf("somebody assigned %q meanwhile", v.says.Assignment)
-	case !v.says.Supervised:
+	case v.Says.Assignment != g.text:
+		return failed, fmt.Sprintf("somebody assigned %q meanwhile", v.Says.Assignment)
+	case !v.Says.Supervised:
 		return waiting, "no supervisor has spoken on this node yet"
-	case v.says.Status.Observed != g.text:
+	case v.Says.Status.Observed != g.text:
 		return waiting, "waits for the node's supervisor"
-	case g.retry != v.says.Status.Retry && g.retry != "":
+	case g.retry != v.Says.Status.Retry && g.retry != "":
 		return waiting, "waits for the node to try again; it said: " + says
 	}
-	switch v.wellness() {
+	switch v.Wellness() {
 	case corev1.ConditionTrue:
 		return g.judgeRunning(v)
 	case corev1.ConditionFalse:
-		switch v.reason() {
+		switch v.Reason() {
 		case nodev1.ReasonRolledBack: // its verdict follows
 			return waiting, says
 		case nodev1.ReasonSyncFailed: // a grant takes a moment to be known to every API server
@@ -102,14 +104,14 @@ func (g goal) judge(v nodeView) (verdict, string) {
 }
 
 // judgeRunning judges a Node on which all is well: with the wanted configuration?
-func (g goal) judgeRunning(v nodeView) (verdict, string) {
+func (g goal) judgeRunning(v view.Node) (verdict, string) {
 	if g.wanted.IsLocal() {
-		if v.says.Config.Active != nil {
+		if v.Says.Config.Active != nil {
 			return waiting, "goes back to its own configuration"
 		}
 		return reached, "runs its own configuration"
 	}
-	switch active := v.says.Config.Active; {
+	switch active := v.Says.Config.Active; {
 	case !g.isActive(active):
 		return waiting, "runs " + bounded.Line(nodev1.AssignmentOf(active).String())
 	case g.edited:
@@ -118,7 +120,7 @@ func (g goal) judgeRunning(v nodeView) (verdict, string) {
 		return waiting, "runs another version of " + g.wanted.Unpinned().String()
 	case !g.good:
 		return reached, "runs " + g.wanted.Unpinned().String()
-	case v.reason() != nodev1.ReasonActive:
+	case v.Reason() != nodev1.ReasonActive:
 		return waiting, "runs it on trial"
 	}
 	return reached, "passed its trial with " + g.wanted.Unpinned().String()

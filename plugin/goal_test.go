@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func TestJudge(t *testing.T) {
@@ -47,7 +48,7 @@ func TestJudge(t *testing.T) {
 			}
 			test.node.Annotations[nodev1.ConfigSourceAnnotation] = test.assignment
 			g := goal{wanted: nodev1.Assignment{Namespace: "kubelet-config", Name: "new", Key: "kubelet"}, text: text, uid: string(wanted.UID), version: "7", good: test.good}
-			if got, words := g.judge(viewOf(test.node)); got != test.want || words != test.words {
+			if got, words := g.judge(view.NodeOf(test.node)); got != test.want || words != test.words {
 				t.Errorf("got %d %q, want %d %q", got, words, test.want, test.words)
 			}
 		})
@@ -66,7 +67,7 @@ func TestJudgeReset(t *testing.T) {
 		{"local is broken", saying(newNode("n1"), "", "FallbackBroken", corev1.ConditionFalse, "", config, nil), failed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got, words := (goal{}).judge(viewOf(test.node)); got != test.want {
+			if got, words := (goal{}).judge(view.NodeOf(test.node)); got != test.want {
 				t.Errorf("got %d %q, want %d", got, words, test.want)
 			}
 		})
@@ -79,11 +80,11 @@ func TestJudgeRetry(t *testing.T) {
 	node := saying(newNode("n1"), text, "Rejected", corev1.ConditionFalse, "died", nil, nil)
 	node.Annotations[nodev1.ConfigSourceAnnotation] = text
 	g := goal{wanted: nodev1.Assignment{Namespace: "kubelet-config", Name: "new", Key: "kubelet"}, text: text, retry: "2"}
-	if got, words := g.judge(viewOf(node)); got != waiting {
+	if got, words := g.judge(view.NodeOf(node)); got != waiting {
 		t.Errorf("before: got %d %q, want to wait", got, words)
 	}
 	again := resaying(node.DeepCopy(), func(s *nodev1.Status) { s.Retry = "2" })
-	if got, words := g.judge(viewOf(again)); got != failed {
+	if got, words := g.judge(view.NodeOf(again)); got != failed {
 		t.Errorf("after: got %d %q, want a failure", got, words)
 	}
 }
@@ -95,7 +96,7 @@ func TestJudgeKey(t *testing.T) {
 	node := saying(newNode("n1"), text, "InTrial", corev1.ConditionTrue, "", config, nil) // its key is kubelet
 	node.Annotations[nodev1.ConfigSourceAnnotation] = text
 	g := goal{wanted: nodev1.Assignment{Namespace: "kubelet-config", Name: "new", Key: "other"}, text: text, uid: string(config.UID), version: "7"}
-	if got, words := g.judge(viewOf(node)); got != waiting || words != "runs kubelet-config/new/kubelet" {
+	if got, words := g.judge(view.NodeOf(node)); got != waiting || words != "runs kubelet-config/new/kubelet" {
 		t.Errorf("got %d %q, want to wait", got, words)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 // manyNodes are nodes of the pool workers.
@@ -102,7 +104,7 @@ func TestGrantThatWasTakenBack(t *testing.T) {
 // A Role or RoleBinding of that name that somebody has prepared gives a node no more than to read the ConfigMap: assign refuses.
 func TestGrantThatSomebodyPrepared(t *testing.T) {
 	name := grantName("workers")
-	meta := metav1.ObjectMeta{Namespace: "kube-system", Name: name, Labels: map[string]string{purposeLabel: purposeGrant}}
+	meta := metav1.ObjectMeta{Namespace: "kube-system", Name: name, Labels: map[string]string{document.PurposeLabel: document.PurposeGrant}}
 	rule := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"workers"}, Verbs: []string{"get", "list", "watch"}}
 	wide := rule
 	wide.ResourceNames = nil

@@ -3,7 +3,6 @@ package plugin
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -17,68 +16,70 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newHistory(s *session) *cobra.Command {
+func newHistory(s *cmdutil.Factory) *cobra.Command {
 	print := genericclioptions.NewPrintFlags("")
 	command := &cobra.Command{
 		Use:   "history NODE",
 		Short: "Show what was assigned to a node, and what became of it",
-		Long: `Show the newest ` + strconv.Itoa(recordEntries) + ` assignments of a node, oldest first, and what became of each. They stand on the Node, in the annotation
-` + recordAnnotation + `, which this plugin writes with each assignment. An assignment that somebody made otherwise, by kubectl
+		Long: `Show the newest ` + strconv.Itoa(view.RecordEntries) + ` assignments of a node, oldest first, and what became of each. They stand on the Node, in the annotation
+` + view.RecordAnnotation + `, which this plugin writes with each assignment. An assignment that somebody made otherwise, by kubectl
 annotate say, gets its entry when the next one is made.`,
 		Example:           "  kubectl kubelet history n1",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: s.completeNodes,
+		ValidArgsFunction: s.CompleteNodes,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			client, err := s.connect()
+			client, err := s.Connect()
 			if err != nil {
 				return err
 			}
-			return s.history(command.Context(), client, arguments[0], print)
+			return runHistory(command.Context(), s, client, arguments[0], print)
 		},
 	}
 	print.AddFlags(command)
 	return command
 }
 
-func (s *session) history(ctx context.Context, client kubernetes.Interface, name string, print *genericclioptions.PrintFlags) error {
-	v, err := getNode(ctx, client, name)
+func runHistory(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, name string, print *genericclioptions.PrintFlags) error {
+	v, err := view.GetNode(ctx, client, name)
 	if err != nil {
 		return err
 	}
-	entries, err := v.record()
+	entries, err := v.Record()
 	if err != nil {
 		return err
 	}
-	current, ok := v.current()
+	current, ok := v.Current()
 	last := len(entries) - 1
-	stands := last >= 0 && ok && sameSource(entries[last].Source, current.String())
+	stands := last >= 0 && ok && view.SameSource(entries[last].Source, current.String())
 	if stands {
-		entries[last].Outcome = v.outcome()
+		entries[last].Outcome = v.Outcome()
 	}
 	if *print.OutputFormat != "" {
-		return s.printEntries(v.Name, entries, print)
+		return printEntries(s, v.Name, entries, print)
 	}
 	if len(entries) == 0 {
-		s.note("Nothing was assigned to %s with this plugin.", v.Name)
+		s.Note("Nothing was assigned to %s with this plugin.", v.Name)
 		return nil
 	}
-	t := newTable(s.Out, "REVISION", "AGE", "ASSIGNED", "BY", "OUTCOME", "NOTE")
+	t := view.NewTable(s.Out, "REVISION", "AGE", "ASSIGNED", "BY", "OUTCOME", "NOTE")
 	for i, e := range entries {
-		t.row(strconv.Itoa(i+1), age(s.now(), e.Time), e.short(), cmp.Or(e.By, "<unknown>"), cmp.Or(e.Outcome, "<unknown>"), s.entryNote(ctx, client, e))
+		t.Row(strconv.Itoa(i+1), view.Age(s.Now(), e.Time), e.Short(), cmp.Or(e.By, "<unknown>"), cmp.Or(e.Outcome, "<unknown>"), entryNote(ctx, client, e))
 	}
-	if err := t.flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	if !stands {
-		s.note("The Node is assigned %s now, and not by this plugin.", cmp.Or(bounded.Line(v.says.Assignment), nodev1.Local))
+		s.Note("The Node is assigned %s now, and not by this plugin.", cmp.Or(bounded.Line(v.Says.Assignment), nodev1.Local))
 	}
 	return nil
 }
 
 // printEntries prints a record in the form of a Kubernetes object, kind NodeAssignments.
-func (s *session) printEntries(node string, entries []entry, print *genericclioptions.PrintFlags) error {
+func printEntries(s *cmdutil.Factory, node string, entries []view.Entry, print *genericclioptions.PrintFlags) error {
 	printer, err := print.ToPrinter()
 	if err != nil {
 		return err
@@ -96,13 +97,13 @@ func (s *session) printEntries(node string, entries []entry, print *genericcliop
 		}
 		list = append(list, printed)
 	}
-	return s.printWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
+	return s.PrintWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
 		"apiVersion": "kubelet-supervisor.io/v1", "kind": "NodeAssignments", "metadata": map[string]any{"name": node}, "assignments": list,
 	})})
 }
 
 // entryNote says why an entry cannot be gone back to.
-func (s *session) entryNote(ctx context.Context, client kubernetes.Interface, e entry) string {
+func entryNote(ctx context.Context, client kubernetes.Interface, e view.Entry) string {
 	r, err := nodev1.ParseAssignment(e.Source)
 	if err != nil || r.IsLocal() {
 		return ""
@@ -117,13 +118,4 @@ func (s *session) entryNote(ctx context.Context, client kubernetes.Interface, e 
 		return "made anew"
 	}
 	return ""
-}
-
-// short is the source for people, without a uid.
-func (e entry) short() string {
-	r, err := nodev1.ParseAssignment(e.Source)
-	if err != nil {
-		return bounded.Line(fmt.Sprintf("%q", e.Source))
-	}
-	return r.Unpinned().String()
 }

@@ -13,6 +13,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // becomes lets nodes answer each ConfigMap with a reason.
@@ -38,7 +40,7 @@ func (b *bench) becomes(t *testing.T, reasons map[*corev1.ConfigMap]string) {
 // From a bad configuration after a bad one the way back is to the last good one.
 func TestRollbackToTheLastGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		good, bad, worse := configMapOf("good", header+"maxPods: 1\n"), configMapOf("bad", header+"maxPods: 2\n"), configMapOf("worse", header+"maxPods: 3\n")
+		good, bad, worse := configMapOf("good", document.Header+"maxPods: 1\n"), configMapOf("bad", document.Header+"maxPods: 2\n"), configMapOf("worse", document.Header+"maxPods: 3\n")
 		b := newBench(t, localNode("n1"), good, bad, worse)
 		b.becomes(t, map[*corev1.ConfigMap]string{good: "Active", bad: "Refused", worse: "Rejected"})
 		b.do(t, "assign", "n1", "--config=good", "-y")
@@ -67,7 +69,7 @@ func TestRollbackToTheLastGood(t *testing.T) {
 // What the command itself saw fail is known to be bad, whatever was assigned by hand after it.
 func TestRollbackOverAnAssignmentByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		good, bad, byHand := configMapOf("good", header+"maxPods: 1\n"), configMapOf("bad", header+"maxPods: 2\n"), configMapOf("by-hand", header+"maxPods: 3\n")
+		good, bad, byHand := configMapOf("good", document.Header+"maxPods: 1\n"), configMapOf("bad", document.Header+"maxPods: 2\n"), configMapOf("by-hand", document.Header+"maxPods: 3\n")
 		b := newBench(t, localNode("n1"), good, bad, byHand)
 		b.becomes(t, map[*corev1.ConfigMap]string{good: "Active", bad: "Refused"})
 		b.do(t, "assign", "n1", "--config=good", "-y")
@@ -88,7 +90,7 @@ func TestRollbackOverAnAssignmentByHand(t *testing.T) {
 // The node writes its own status while the command writes what became of the assignment.
 func TestAFailureIsRecordedInSpiteOfAConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		bad := configMapOf("bad", header+"maxPods: 2\n")
+		bad := configMapOf("bad", document.Header+"maxPods: 2\n")
 		b := newBench(t, localNode("n1"), bad)
 		b.becomes(t, map[*corev1.ConfigMap]string{bad: "Refused"})
 		conflicts := 0
@@ -101,7 +103,7 @@ func TestAFailureIsRecordedInSpiteOfAConflict(t *testing.T) {
 			return true, nil, apierrors.NewConflict(corev1.Resource("nodes"), "n1", errors.New("the object has been modified"))
 		})
 		b.run(t, "assign", "n1", "--config=bad", "-y")
-		if record := b.node(t, "n1").Annotations[recordAnnotation]; conflicts != 2 || !strings.Contains(record, `"outcome":"Refused"`) {
+		if record := b.node(t, "n1").Annotations[view.RecordAnnotation]; conflicts != 2 || !strings.Contains(record, `"outcome":"Refused"`) {
 			t.Errorf("%d conflicts, recorded %s", conflicts, record)
 		}
 	})
@@ -109,9 +111,9 @@ func TestAFailureIsRecordedInSpiteOfAConflict(t *testing.T) {
 
 // What is known to be good is gone back to, not what was replaced before its node spoke of it.
 func TestPreviousIsGood(t *testing.T) {
-	entries := func(pairs ...string) (entries []entry) {
+	entries := func(pairs ...string) (entries []view.Entry) {
 		for i := 0; i < len(pairs); i += 2 {
-			entries = append(entries, entry{Source: "kubelet-config/" + pairs[i] + "/kubelet", Outcome: pairs[i+1]})
+			entries = append(entries, view.Entry{Source: "kubelet-config/" + pairs[i] + "/kubelet", Outcome: pairs[i+1]})
 		}
 		return entries
 	}
@@ -119,7 +121,7 @@ func TestPreviousIsGood(t *testing.T) {
 		name     string
 		assigned string
 		good     *corev1.ConfigMap // the node's last known good
-		entries  []entry
+		entries  []view.Entry
 		want     int
 	}{
 		{"the newest good one", "c", nil, entries("a", "Active", "b", "Active", "c", ""), 2},
@@ -133,7 +135,7 @@ func TestPreviousIsGood(t *testing.T) {
 			node := localNode("n1")
 			node.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/" + row.assigned + "/kubelet"
 			saying(node, "kubelet-config/"+row.assigned+"/kubelet", "Rejected", corev1.ConditionFalse, "", row.good, row.good)
-			if got, err := previous(viewOf(node), row.entries); got != row.want || err != nil {
+			if got, err := previous(view.NodeOf(node), row.entries); got != row.want || err != nil {
 				t.Errorf("revision %d, %v, want %d", got, err, row.want)
 			}
 		})
@@ -143,7 +145,7 @@ func TestPreviousIsGood(t *testing.T) {
 // Many nodes go back, each to its own.
 func TestRollbackOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one, two, bad := configMapOf("one", header+"maxPods: 1\n"), configMapOf("two", header+"maxPods: 2\n"), configMapOf("bad", header+"maxPods: 3\n")
+		one, two, bad := configMapOf("one", document.Header+"maxPods: 1\n"), configMapOf("two", document.Header+"maxPods: 2\n"), configMapOf("bad", document.Header+"maxPods: 3\n")
 		b := newBench(t, localNode("n1"), localNode("n2"), localNode("n3"), localNode("n4"), one, two, bad)
 		b.becomes(t, map[*corev1.ConfigMap]string{one: "Active", two: "Active", bad: "Rejected"})
 		b.do(t, "assign", "n1", "n2", "--config=one", "-y")
@@ -186,7 +188,7 @@ func TestRollbackRefuses(t *testing.T) {
 			config := configMapOf("workers", someConfig)
 			node := assignedNode("n1", config)
 			if test.record != "" {
-				node.Annotations[recordAnnotation] = test.record
+				node.Annotations[view.RecordAnnotation] = test.record
 			}
 			b := newBench(t, node, config, configMapOf("other", someConfig))
 			code, _, stderr := b.run(t, "rollback", "n1", "--yes", "--to="+test.to)
@@ -201,16 +203,16 @@ func TestRollbackRefuses(t *testing.T) {
 // An assignment that somebody made otherwise is told of, and gets its entry with the next.
 func TestHistoryOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		config, byHand := configMapOf("workers", someConfig), configMapOf("by-hand", header+"maxPods: 7\n")
+		config, byHand := configMapOf("workers", someConfig), configMapOf("by-hand", document.Header+"maxPods: 7\n")
 		node := saying(newNode("n1"), "kubelet-config/by-hand/kubelet", "Active", corev1.ConditionTrue, "", byHand, byHand)
 		node.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/by-hand/kubelet"
-		node.Annotations[recordAnnotation] = `[{"source": "kubelet-config/workers/kubelet"}]`
+		node.Annotations[view.RecordAnnotation] = `[{"source": "kubelet-config/workers/kubelet"}]`
 		b := newBench(t, node, config, byHand)
 		b.answers(t, runsIt(config))
 		_, stderr := b.do(t, "history", "n1")
 		contains(t, stderr, "is assigned kubelet-config/by-hand/kubelet now, and not by this plugin")
 		b.do(t, "assign", "n1", "--config=workers", "-y")
-		if got, want := b.node(t, "n1").Annotations[recordAnnotation],
+		if got, want := b.node(t, "n1").Annotations[view.RecordAnnotation],
 			`[{"source":"kubelet-config/workers/kubelet"},{"source":"kubelet-config/by-hand/kubelet","outcome":"Active"},{"source":"kubelet-config/workers/kubelet","time":"2026-11-21T12:00:00Z"}]`; got != want {
 			t.Errorf("the record is\n%s, want\n%s", got, want)
 		}
@@ -241,7 +243,7 @@ func TestAssignmentAndRecordAreOnePatch(t *testing.T) {
 		}
 		contains(t, patches[0], `config-source":"kubelet-config/workers/kubelet"`)
 		contains(t, patches[0], `"resourceVersion":"42"`)
-		contains(t, patches[0], recordAnnotation)
+		contains(t, patches[0], view.RecordAnnotation)
 		if found, err := b.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{}); err != nil || len(found.Items) != 1 {
 			t.Errorf("%d ConfigMaps, %v", len(found.Items), err)
 		}

@@ -21,6 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/thief"
 )
 
@@ -51,6 +54,7 @@ var commandLines = []struct {
 	{"check -l pool=workers --config wanted", true},
 	{"history n1", false},
 	{"doctor n1 --answer-timeout=0s", true},
+	{"doctor --all", false},
 	{"rollout", false},
 	{"rollout status workers --watch=false", false},
 	{"rollout history workers", false},
@@ -120,11 +124,11 @@ func newDesk(t *testing.T, server, user string) *desk {
 func (d *desk) run(line string) (code int, said string) {
 	d.t.Helper()
 	var output lockedBuffer
-	s := newSession(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &output, ErrOut: &output})
-	reader := nodeReader{timeout: d.patience, limit: 1 << 20}
-	s.configz, s.pods, s.summary = reader.configz, reader.pods, reader.summary
-	s.now = func() time.Time { return noon }
-	s.edit = func(file string) error {
+	s := cmdutil.NewFactory(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &output, ErrOut: &output})
+	reader := view.NodeReader{Timeout: d.patience, Limit: 1 << 20}
+	s.Configz, s.Pods, s.Summary = reader.Configz, reader.Pods, reader.Summary
+	s.Now = func() time.Time { return noon }
+	s.Edit = func(file string) error {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return err
@@ -134,7 +138,7 @@ func (d *desk) run(line string) (code int, said string) {
 	ctx, cancel := context.WithTimeout(d.t.Context(), 30*time.Second)
 	defer cancel()
 	arguments := append(strings.Fields(d.words.Replace(line)), "--kubeconfig="+d.kubeconfig, "--cache-dir="+d.t.TempDir())
-	code = s.execute(ctx, arguments, "test")
+	code = execute(ctx, s, arguments, "test")
 	return code, output.buffer.String()
 }
 
@@ -172,7 +176,7 @@ func hostileObjects(t *testing.T) []runtime.Object {
 // honest is a kubelet that answers as kubelets do.
 func honest(t *testing.T) http.HandlerFunc {
 	t.Helper()
-	tree, _, _, err := defaultsOf("v1.36.3")
+	tree, _, _, err := document.Defaults("v1.36.3")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,8 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // hostileText moves the cursor, sets the title, clears the screen, reverses and hides text, and begins lines of its own in each way there is.
@@ -90,11 +92,13 @@ func hostileWorlds() map[string]func(*testing.T) *bench {
 	for name, content := range map[string]string{
 		"no YAML":        "\x00 oops: [" + strings.ReplaceAll(hostileText, "\n", "\n  "),
 		"another kind":   `{"apiVersion": "v1", "kind": ` + quoted(longText) + `}`,
-		"a number":       header + "maxPods: " + strings.Repeat("9", 900_000),
-		"a type":         header + `maxPods: ` + quoted(longText),
-		"a duration":     header + `syncFrequency: ` + quoted(longText),
-		"unknown":        header + strings.Repeat("x", 200_000) + ": 1\n" + quoted(hostileText) + ": " + quoted(leaked) + "\n",
-		"secrets":        header + secretFields,
+		"a number":       document.Header + "maxPods: " + strings.Repeat("9", 900_000),
+		"a type":         document.Header + `maxPods: ` + quoted(longText),
+		"a duration":     document.Header + `syncFrequency: ` + quoted(longText),
+		"unknown":        document.Header + strings.Repeat("x", 200_000) + ": 1\n" + quoted(hostileText) + ": " + quoted(leaked) + "\n",
+		"secrets":        document.Header + secretFields,
+		"a secret time":  document.Header + "syncFrequency: tcp://me:" + leaked + "@host\n",
+		"a secret limit": document.Header + "fileCheckFrequency: " + leaked + "\n",
 		"a layer":        layersText(`- {name: fleet, from: `+quoted(longText)+`, patch: {staticPodURL: `+leaked+`, clusterDomain: `+quoted(longText)+`}}`, `- {name: gpu, from: x, patch: {`+quoted(hostileText)+`: `+quoted(hostileText)+`}}`),
 		"a layer's name": layersText(`- {name: ` + quoted(longText) + `, patch: {maxPods: 1}}`),
 	} {
@@ -124,8 +128,8 @@ func hostileBench(t *testing.T, node *corev1.Node, p *fakePool, content string) 
 
 // answersConfigz lets every kubelet answer so.
 func (b *bench) answersConfigz(body string) {
-	b.session.configz = func(context.Context, kubernetes.Interface, string) (map[string]any, error) {
-		tree, err := parseConfigz([]byte(body))
+	b.session.Configz = func(context.Context, kubernetes.Interface, string) (map[string]any, error) {
+		tree, err := view.ParseConfigz([]byte(body))
 		if err != nil {
 			return nil, fmt.Errorf("its kubelet cannot be asked what it runs with: %w", err)
 		}
@@ -133,8 +137,8 @@ func (b *bench) answersConfigz(body string) {
 	}
 }
 
-const secretFields = "staticPodURL: https://me:" + leaked + "@host/?" + leaked + "\nstaticPodURLHeader: {Authorization: [Bearer " + leaked + "]}\nimageServiceEndpoint: tcp://me:" + leaked +
-	"@host\nstaticPodURLHeaders: {Authorization: [" + leaked + "]}\n"
+const secretFields = "staticPodURL: https://me:" + leaked + "@host/?" + leaked + "\nstaticPodURLHeader: {Authorization: [Bearer " + leaked + "], " + leaked + ": [x]}\nimageServiceEndpoint: tcp://me:" + leaked +
+	"@host\nstaticPodURLHeaders: {Authorization: [" + leaked + "], " + leaked + ": 1}\n"
 
 // hostileNode writes the text wherever a node can, or who may patch its status. With whole only its texts are so, and what they are in is as it
 // should be.
@@ -162,7 +166,7 @@ func hostileNode(text string, whole bool) *corev1.Node {
 			c.Reason = text
 		}
 	}
-	node.Annotations[recordAnnotation] = `[{"source": ` + quoted(text) + `, "by": ` + quoted(text) + `, "outcome": ` + quoted(text) + `}, {"source": "kubelet-config/workers/kubelet", "by": ` + quoted(text) + `}]`
+	node.Annotations[view.RecordAnnotation] = `[{"source": ` + quoted(text) + `, "by": ` + quoted(text) + `, "outcome": ` + quoted(text) + `}, {"source": "kubelet-config/workers/kubelet", "by": ` + quoted(text) + `}]`
 	var said map[string]any
 	if err := json.Unmarshal([]byte(node.Annotations[nodev1.ConfigStatusAnnotation]), &said); err == nil {
 		said["error"] = text
@@ -248,12 +252,12 @@ func quoted(text string) string {
 
 // hostileDocument has the text in each of its texts, in lists and as keys.
 func hostileDocument(text string) string {
-	return header + secretFields + "clusterDomain: " + quoted(text) + "\nclusterDNS: [" + quoted(text) + "]\nevictionHard: {" + quoted(text[:min(len(text), 500)]) + ": " + quoted(text) +
+	return document.Header + secretFields + "clusterDomain: " + quoted(text) + "\nclusterDNS: [" + quoted(text) + "]\nevictionHard: {" + quoted(text[:min(len(text), 500)]) + ": " + quoted(text) +
 		"}\nprovider" + "ID: " + quoted(text) + "\nfeatureGates: {Whatever" + strings.Repeat("x", min(len(text), 900)) + ": true}\n"
 }
 
 func hostileConfigz(text string) string {
 	return `{"kubeletconfig": {"maxPods": 42, "clusterDomain": ` + quoted(text) + `, "clusterDNS": [` + quoted(text) + `], "evictionHard": {` + quoted(text) + `: ` + quoted(text) + `}, "syncFrequency": ` +
-		quoted(text) + `, ` + quoted(text) + `: ` + quoted(text) + `, "staticPodURL": "https://me:` + leaked + `@host", "staticPodURLHeader": {"A` + leaked[:3] + `": ["` + leaked + `"]}, "imageServiceEndpoint": "tcp://me:` +
+		quoted(text) + `, ` + quoted(text) + `: ` + quoted(text) + `, "staticPodURL": "https://me:` + leaked + `@host", "staticPodURLHeader": {"` + leaked + `": ["` + leaked + `"]}, "imageServiceEndpoint": "tcp://me:` +
 		leaked + `@host", "logging": {` + quoted(text) + `: [` + quoted(text) + `]}}}`
 }

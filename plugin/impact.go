@@ -10,107 +10,60 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
-
-const (
-	impactPods  = 5   // that are named
-	impactLimit = 600 // bytes of a line
-)
-
-// An impact is what a change would do to the running pods of one node.
-type impact struct {
-	text  string
-	lost  int // for certain
-	known bool
-}
-
-func unknownImpact(why error) impact {
-	return impact{text: bounded.Text(bounded.Line("what would happen to running pods is not known: "+why.Error()), impactLimit)}
-}
 
 // foresee asks for what the comparison lacks, and makes the forecast.
-func (s *session) foresee(ctx context.Context, client kubernetes.Interface, v nodeView, compared comparison) impact {
-	if compared.unasked != nil {
-		return unknownImpact(compared.unasked)
+func foresee(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node, compared document.Comparison) document.Impact {
+	if compared.Unasked != nil {
+		return document.UnknownImpact(compared.Unasked)
 	}
-	defaults, differ, known, err := likelyDefaults(v.Status.NodeInfo.KubeletVersion)
+	defaults, differ, known, err := document.LikelyDefaults(v.Status.NodeInfo.KubeletVersion)
 	if err != nil {
-		return unknownImpact(err)
+		return document.UnknownImpact(err)
 	}
 	if known {
-		compared.defaults = defaults
+		compared.Defaults = defaults
 	}
-	expected, err := compared.expect(differ)
+	expected, err := compared.Expect(differ)
 	if err != nil {
-		return unknownImpact(err)
+		return document.UnknownImpact(err)
 	}
-	if known && expected.sameForPods() {
-		return impact{text: "no running pod would be killed at the restart by this: no field that decides over them changes", known: true}
+	if known && expected.SameForPods() {
+		return document.Impact{Text: "no running pod would be killed at the restart by this: no field that decides over them changes", Known: true}
 	}
-	facts, hostErr, err := s.nodeFacts(ctx, client, v)
+	facts, hostErr, err := nodeFacts(ctx, s, client, v)
 	if err != nil {
-		return unknownImpact(err)
+		return document.UnknownImpact(err)
 	}
-	found := expected.forecast(facts)
+	found := expected.Forecast(facts)
 	var doubts []string
-	if !found.known && hostErr != nil {
+	if !found.Known && hostErr != nil {
 		doubts = append(doubts, hostErr.Error())
 	}
 	if version := v.Status.NodeInfo.KubeletVersion; !known {
-		found.known = false
+		found.Known = false
 		doubts = append(doubts, "the defaults of "+version+" are not known to this program")
-	} else if len(expected.unsure) > 0 && !found.known {
-		doubts = append(doubts, "the default of "+strings.Join(expected.unsure, ", ")+" in "+version+" is not known")
+	} else if len(expected.Unsure) > 0 && !found.Known {
+		doubts = append(doubts, "the default of "+strings.Join(expected.Unsure, ", ")+" in "+version+" is not known")
 	}
 	for _, doubt := range doubts {
-		found.text += "; " + doubt
+		found.Text += "; " + doubt
 	}
-	found.text = bounded.Text(bounded.Line(found.text), impactLimit)
+	found.Text = bounded.Text(bounded.Line(found.Text), document.ImpactLimit)
 	return found
 }
 
 // nodeFacts are those that the API and the kubelet tell. Without hostErr the kubelet told what it measures.
-func (s *session) nodeFacts(ctx context.Context, client kubernetes.Interface, v nodeView) (facts forecast.Facts, hostErr, err error) {
+func nodeFacts(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node) (facts forecast.Facts, hostErr, err error) {
 	facts.Node = v.Node
 	var asked sync.WaitGroup
-	asked.Go(func() { facts.Host, hostErr = s.summary(ctx, client, v.Name) })
+	asked.Go(func() { facts.Host, hostErr = s.Summary(ctx, client, v.Name) })
 	var pods []corev1.Pod
-	pods, err = s.pods(ctx, client, v.Name)
+	pods, err = s.Pods(ctx, client, v.Name)
 	asked.Wait()
 	facts.Pods = pods
 	return facts, hostErr, err
-}
-
-// forecast makes the forecast for each configuration that may be. Where they differ, the text is that of all changes made.
-func (e expectation) forecast(facts forecast.Facts) impact {
-	facts.Now = e.now
-	var found impact
-	differ := e.untried || len(e.own) > 0
-	for i, then := range e.then {
-		facts.Then = then
-		f := forecast.Of(facts)
-		text := f.Sentence(impactPods)
-		if len(f.Doubts) > 0 {
-			text += "; not known: " + f.Doubts[0].String()
-		}
-		if i == 0 {
-			found = impact{text: text, lost: f.Harm(), known: f.Sure()}
-			continue
-		}
-		differ = differ || text != found.text
-		found.lost, found.known = min(found.lost, f.Harm()), found.known && f.Sure()
-	}
-	if e.untried || len(e.own) > 0 {
-		found.lost = 0
-	}
-	if differ {
-		found.known = false
-		if len(e.keepers) > 0 {
-			found.text += "; unless a kubelet flag or a drop-in file of the node sets " + strings.Join(e.keepers, ", ")
-		}
-		if len(e.own) > 0 {
-			found.text += "; not counted, for the node alone knows its own file: " + strings.Join(e.own, ", ")
-		}
-	}
-	return found
 }

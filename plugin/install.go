@@ -23,17 +23,18 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 )
 
-func newInstall(s *session) *cobra.Command {
+func newInstall(s *cmdutil.Factory) *cobra.Command {
 	var o installOptions
 	var yes bool
-	var dry dryRun
+	var dry cmdutil.DryRun
 	var print *genericclioptions.PrintFlags
 	command := &cobra.Command{
 		Use:   "install",
 		Short: "Install the cluster's part: a namespace for configurations, roles, and the admission policies",
-		Long: `Install the namespace ` + configNamespace + `, whose ConfigMaps every node may read, cluster roles for people who assign or look, bound to nobody, and the
+		Long: `Install the namespace ` + cmdutil.ConfigNamespace + `, whose ConfigMaps every node may read, cluster roles for people who assign or look, bound to nobody, and the
 admission policies that let only those assign, and change configurations there, who may. What somebody changed in them by hand, or added, is
 replaced: kubectl apply --server-side -k packaging/manifests makes the same where nobody did.
 
@@ -55,20 +56,25 @@ With --controller=` + external + ` what a controller outside of the cluster need
 			if err != nil {
 				return err
 			}
-			if o.runs() && dry != dryRunClient {
+			if o.runs() && dry != cmdutil.DryRunClient {
 				if err := o.examineHosts(command.Context(), s); err != nil {
 					return err
 				}
 			}
-			if !yes && dry == dryRunNone {
-				for _, object := range objects {
-					s.note("  %s %s", object.GetKind(), object.GetName())
-				}
-				if err := s.confirm("Install these?"); err != nil {
+			if o.controller != "" && dry != cmdutil.DryRunClient {
+				if err := o.noteController(command.Context(), s, objects); err != nil {
 					return err
 				}
 			}
-			return s.install(command.Context(), objects, dry, print)
+			if !yes && dry == cmdutil.DryRunNone {
+				for _, object := range objects {
+					s.Note("  %s %s", object.GetKind(), object.GetName())
+				}
+				if err := s.Confirm("Install these?"); err != nil {
+					return err
+				}
+			}
+			return runInstall(command.Context(), s, objects, dry, print)
 		},
 	}
 	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
@@ -76,8 +82,8 @@ With --controller=` + external + ` what a controller outside of the cluster need
 	command.Flags().Lookup("controller").NoOptDefVal = inCluster
 	command.Flags().StringVar(&o.image, "image", "", "the controller's image, or none")
 	command.Flags().StringVar(&o.hosts, hostsFlag, "", "the labels of the nodes that may host the controller; without it control-plane nodes")
-	dry.addFlag(command.Flags())
-	print = printFlags(command, "")
+	dry.AddFlag(command.Flags())
+	print = cmdutil.PrintFlags(command, "")
 	return command
 }
 
@@ -121,25 +127,25 @@ func readManifests(from fs.FS, glob string) ([]*unstructured.Unstructured, error
 	return append(namespaces, others...), nil
 }
 
-func (s *session) install(ctx context.Context, objects []*unstructured.Unstructured, dry dryRun, print *genericclioptions.PrintFlags) error {
-	if dry == dryRunClient {
+func runInstall(ctx context.Context, s *cmdutil.Factory, objects []*unstructured.Unstructured, dry cmdutil.DryRun, print *genericclioptions.PrintFlags) error {
+	if dry == cmdutil.DryRunClient {
 		for _, object := range objects {
-			if err := s.printObject(print, dry.did("installed"), object); err != nil {
+			if err := s.PrintObject(print, dry.Did("installed"), object); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	client, err := s.connectDynamic()
+	client, err := s.ConnectDynamic()
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	discovery, err := s.flags.ToDiscoveryClient()
+	discovery, err := s.Flags.ToDiscoveryClient()
 	if err != nil {
 		return fmt.Errorf("asking the API server for its kinds: %w", err)
 	}
 	discovery.Invalidate() // what was cached may be of before an upgrade
-	mapper, err := s.flags.ToRESTMapper()
+	mapper, err := s.Flags.ToRESTMapper()
 	if err != nil {
 		return fmt.Errorf("asking the API server for its kinds: %w", err)
 	}
@@ -148,7 +154,7 @@ func (s *session) install(ctx context.Context, objects []*unstructured.Unstructu
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if meta.IsNoMatchError(err) {
 			if why := notInstalled(object); why != "" {
-				s.note("%s", why)
+				s.Note("%s", why)
 			}
 			continue
 		}
@@ -159,7 +165,7 @@ func (s *session) install(ctx context.Context, objects []*unstructured.Unstructu
 		if err != nil {
 			return fmt.Errorf("installing %s %s: %w", kind.Kind, object.GetName(), err)
 		}
-		if err := s.printObject(print, dry.did("installed"), applied); err != nil {
+		if err := s.PrintObject(print, dry.Did("installed"), applied); err != nil {
 			return err
 		}
 	}
@@ -181,12 +187,12 @@ func notInstalled(object *unstructured.Unstructured) string {
 // applyObject makes an object as its manifest has it, whatever somebody changed by hand: the manifests are ours. Server-side apply takes
 // over what was changed, and leaves what was added to a list, a match condition for example. So an object that still is another is
 // replaced whole, as it was read; labels and annotations of others stay.
-func applyObject(ctx context.Context, client dynamic.Interface, mapping *meta.RESTMapping, object *unstructured.Unstructured, dry dryRun) (*unstructured.Unstructured, error) {
+func applyObject(ctx context.Context, client dynamic.Interface, mapping *meta.RESTMapping, object *unstructured.Unstructured, dry cmdutil.DryRun) (*unstructured.Unstructured, error) {
 	var api dynamic.ResourceInterface = client.Resource(mapping.Resource)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		api = client.Resource(mapping.Resource).Namespace(object.GetNamespace())
 	}
-	now, err := api.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: dry.option()})
+	now, err := api.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: cmdutil.FieldManager, Force: true, DryRun: dry.Option()})
 	if err != nil || filledIn[object.GetKind()] || len(otherFields(now, object)) == 0 {
 		return now, err
 	}
@@ -205,7 +211,7 @@ func applyObject(ctx context.Context, client dynamic.Interface, mapping *meta.RE
 				replaced.Object[field] = runtime.DeepCopyJSONValue(value)
 			}
 		}
-		now, err = api.Update(ctx, replaced, metav1.UpdateOptions{FieldManager: fieldManager, DryRun: dry.option()})
+		now, err = api.Update(ctx, replaced, metav1.UpdateOptions{FieldManager: cmdutil.FieldManager, DryRun: dry.Option()})
 		return err
 	})
 	return now, err

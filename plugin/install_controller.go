@@ -16,6 +16,7 @@ import (
 	operators "k8s.io/apimachinery/pkg/selection"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 )
 
 // installOptions say what is installed.
@@ -61,8 +62,8 @@ func (o installOptions) runs() bool { return o.controller == inCluster && o.imag
 
 // examineHosts refuses what would leave the controller without a node that nobody has named, and notes what leaves it without one for now. A
 // node that hosts it can ask for its token, and so is root on all nodes: which one may is asked, and never guessed.
-func (o installOptions) examineHosts(ctx context.Context, s *session) error {
-	client, err := s.connect()
+func (o installOptions) examineHosts(ctx context.Context, s *cmdutil.Factory) error {
+	client, err := s.Connect()
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (o installOptions) examineHosts(ctx context.Context, s *session) error {
 		return errors.New("no node has the label " + controlPlanes + ". A node that hosts the controller is root on all nodes, so name those that may with --" + hostsFlag +
 			"=KEY=VALUE; or run it outside of the cluster, with --controller=" + external)
 	default:
-		s.note("No node has %s, so the controller waits for one that has.", o.hosts)
+		s.Note("No node has %s, so the controller waits for one that has.", o.hosts)
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -177,6 +179,85 @@ func TestInstallAsksWhoHostsTheController(t *testing.T) {
 				t.Errorf("refused: %v, said: %s", err, said)
 			}
 			contains(t, said, row.want)
+		})
+	}
+}
+
+// Who changes whose the rights of the controller are is told before the question, and what stays of a controller in the cluster.
+func TestInstallTellsWhoseTheRightsBecome(t *testing.T) {
+	bound := func(o installOptions) (there []runtime.Object) {
+		objects, err := o.controllerManifests()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range objects {
+			var into runtime.Object
+			switch object.GetKind() {
+			case "ClusterRoleBinding":
+				into = &rbacv1.ClusterRoleBinding{}
+			case "RoleBinding":
+				into = &rbacv1.RoleBinding{}
+			case "Deployment":
+				into = &appsv1.Deployment{}
+			default:
+				continue
+			}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {
+				t.Fatal(err)
+			}
+			there = append(there, into)
+		}
+		return there
+	}
+	inside, outside := installOptions{controller: inCluster, image: "c"}, installOptions{controller: external}
+	added := bound(inside)
+	for _, object := range added {
+		if binding, is := object.(*rbacv1.ClusterRoleBinding); is {
+			binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: "Group", Name: "ours\x1b[2J"})
+		}
+	}
+	const account, user = "ServiceAccount kubelet-supervisor/kubelet-supervisor-controller", "User kubelet-supervisor:controller"
+	const stays = "Deployment kubelet-supervisor/kubelet-supervisor-controller stays, and its pods have no rights. Remove it: kubectl delete deployment,"
+	lost := func(to, of string) string {
+		return "The rights of the controller go to " + to + ". These lose them, so a controller that runs as one of them changes nothing afterwards: " + of + "\n"
+	}
+	for name, row := range map[string]struct {
+		there     []runtime.Object
+		controls  string
+		want, not []string
+	}{
+		"to the outside":        {bound(inside), external, []string{lost(user, account), stays}, nil},
+		"outside as before":     {bound(outside), external, nil, []string{"The rights", "stays"}},
+		"to the inside":         {bound(outside), inCluster, []string{lost(account, user)}, []string{"stays"}},
+		"inside as before":      {bound(inside), inCluster, nil, []string{"The rights", "stays"}},
+		"new":                   {nil, external, nil, []string{"The rights", "stays"}},
+		"somebody was added":    {added, inCluster, []string{lost(account, "Group ours [2J")}, nil},
+		"half of it, by a fail": {append(bound(outside)[:1], bound(inside)[1:]...), external, []string{lost(user, account), stays}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			arguments := []string{"install", "--controller=" + row.controls}
+			if row.controls == inCluster {
+				arguments = append(arguments, "--image=none")
+			}
+			b := newBench(t, row.there...)
+			code, stdout, stderr := b.run(t, arguments...) // and no answer
+			if code != 1 || stdout != "" {
+				t.Errorf("exit code %d, %s", code, stdout)
+			}
+			contains(t, stderr, append(row.want, "Install these? [y/N]")...)
+			for _, text := range row.not {
+				if strings.Contains(stderr, text) {
+					t.Errorf("it says %s in\n%s", text, stderr)
+				}
+			}
+			if len(row.want) > 0 && strings.Index(stderr, row.want[0]) > strings.Index(stderr, "Install these?") {
+				t.Errorf("it asks before it says so:\n%s", stderr)
+			}
+			for _, action := range b.Actions() {
+				if action.GetVerb() != "get" {
+					t.Errorf("without an answer it does %s %s", action.GetVerb(), action.GetResource().Resource)
+				}
+			}
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // changedNode is a node that says of itself that it has changed.
@@ -68,13 +69,13 @@ func FuzzLastChangeOfANode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		node := changedNode(aChange())
 		node.Annotations[nodev1.StatusAnnotation] = text
-		v := viewOf(node)
-		for _, line := range (&session{now: func() time.Time { return noon }}).changeText(v) {
+		v := view.NodeOf(node)
+		for _, line := range v.ChangeText(noon) {
 			if len(line) > 4000 || strings.ContainsAny(line, "\n\t\x1b") {
 				t.Errorf("%q is told as %q", text, line)
 			}
 		}
-		object, err := v.machine()
+		object, err := v.Unstructured()
 		if err != nil {
 			t.Fatal(err)
 		}

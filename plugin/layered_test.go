@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +10,8 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 // knowing lets a Node's supervisor know layers.
@@ -18,19 +19,14 @@ func knowing(node *corev1.Node) *corev1.Node {
 	return resaying(node, func(s *nodev1.Status) { s.Features = []string{nodev1.LayersFeature} })
 }
 
-// layersText is a configuration of layers.
-func layersText(layers ...string) string {
-	return "apiVersion: kubelet-supervisor.io/v1alpha1\nkind: KubeletConfigurationLayers\nlayers:\n" + strings.Join(layers, "\n") + "\n"
-}
-
 // pushedLayers are those of the only ConfigMap that was pushed.
 func (b *bench) pushedLayers(t *testing.T, but ...string) (config.Layers, corev1.ConfigMap) {
 	t.Helper()
-	made := slices.DeleteFunc(b.pushed(t, configNamespace), func(c corev1.ConfigMap) bool { return slices.Contains(but, c.Name) })
+	made := slices.DeleteFunc(b.pushed(t, cmdutil.ConfigNamespace), func(c corev1.ConfigMap) bool { return slices.Contains(but, c.Name) })
 	if len(made) != 1 {
 		t.Fatalf("%d ConfigMaps, want 1", len(made))
 	}
-	key, err := keyOf(&made[0])
+	key, err := document.KeyOf(&made[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +50,7 @@ func layersLine(layers config.Layers) string {
 }
 
 func TestPushLayers(t *testing.T) {
-	fleet, gpu := inFile(t, "fleet.yaml", header+"maxPods: 250\nclusterDNS: [a]\n"), inFile(t, "gpu.yaml", "maxPods: 60\nregisterWithTaints: null\n")
+	fleet, gpu := inFile(t, "fleet.yaml", document.Header+"maxPods: 250\nclusterDNS: [a]\n"), inFile(t, "gpu.yaml", "maxPods: 60\nregisterWithTaints: null\n")
 	for name, test := range map[string]struct {
 		arguments []string
 		input     string
@@ -92,8 +88,8 @@ func TestPushLayers(t *testing.T) {
 func TestPushLayersWithFiles(t *testing.T) {
 	b := newBench(t)
 	b.do(t, "push", "workers", "-f", "kubelet.yaml="+inFile(t, "p", "authentication: {x509: {clientCAFile: ca.crt}}\n"), "-f", inFile(t, "ca.crt", "CA"), "--overlay")
-	made := b.pushed(t, configNamespace)[0]
-	if keys := strings.Join(sortedKeys(payloadOf(&made)), ","); keys != "ca.crt,kubelet.yaml" {
+	made := b.pushed(t, cmdutil.ConfigNamespace)[0]
+	if keys := strings.Join(document.SortedKeys(document.Payload(&made)), ","); keys != "ca.crt,kubelet.yaml" {
 		t.Errorf("keys %s", keys)
 	}
 	b = newBench(t)
@@ -127,7 +123,7 @@ func TestPushLayersRefuses(t *testing.T) {
 		{[]string{"--layer", "fleet"}, "", "--layer fleet: write NAME=FILE"},
 		{[]string{"--layer", "Fleet=-"}, "maxPods: 1", "needs a name of at most 63 lower-case letters"},
 		{[]string{"--layer", "a=-"}, "kind: Pod", "- has another kind than KubeletConfiguration"},
-		{[]string{"--layer", "a=-"}, header, "- sets nothing"},
+		{[]string{"--layer", "a=-"}, document.Header, "- sets nothing"},
 		{[]string{"--layer", "a=-"}, "a: [", "- does not decode"},
 		{[]string{"--layer", "a=-"}, layersText("- {name: a, patch: {}}"), "- is a configuration of layers already"},
 		{[]string{"--overlay"}, "", "--overlay wants a file with -f"},
@@ -154,7 +150,7 @@ func TestPushLayersRefuses(t *testing.T) {
 
 // What is edited becomes a layer with just what was changed, whatever the node runs with besides.
 func TestPushEditMakesALayer(t *testing.T) {
-	whole, old := configMapOf("whole", header+"maxPods: 20\nsyncFrequency: 2m\n"), configMapOf("old", layersText("- {name: fleet, patch: {syncFrequency: 2m}}", "- {name: workers, patch: {podsPerCore: 7, oomScoreAdj: null}}"))
+	whole, old := configMapOf("whole", document.Header+"maxPods: 20\nsyncFrequency: 2m\n"), configMapOf("old", layersText("- {name: fleet, patch: {syncFrequency: 2m}}", "- {name: workers, patch: {podsPerCore: 7, oomScoreAdj: null}}"))
 	whole.Data["ca.crt"] = "CA"
 	runs := func(active *corev1.ConfigMap) *corev1.Node {
 		return knowing(saying(newNode("n1"), "", "Active", corev1.ConditionTrue, "", active, active))
@@ -183,7 +179,7 @@ func TestPushEditMakesALayer(t *testing.T) {
 			b := newBench(t, test.node, whole.DeepCopy(), old.DeepCopy(), configMapOf("other", layersText("- {name: fleet, patch: {syncFrequency: 2m}}")))
 			b.configz["maxPods"], b.configz["oomScoreAdj"], b.configz["resolvConf"] = int64(20), int64(-500), "/run/resolv.conf"
 			b.input.WriteString("y\n")
-			b.session.edit = func(file string) error { return rewrite(file, test.edit) }
+			b.session.Edit = func(file string) error { return rewrite(file, test.edit) }
 			_, stderr := b.do(t, "push", "workers", "--edit", "n1")
 			contains(t, stderr, test.words)
 			if test.want != "" {
@@ -192,7 +188,7 @@ func TestPushEditMakesALayer(t *testing.T) {
 				}
 				return
 			}
-			made := slices.DeleteFunc(b.pushed(t, configNamespace), func(c corev1.ConfigMap) bool { return !strings.HasPrefix(c.Name, "workers-") })
+			made := slices.DeleteFunc(b.pushed(t, cmdutil.ConfigNamespace), func(c corev1.ConfigMap) bool { return !strings.HasPrefix(c.Name, "workers-") })
 			if test.whole == "" && len(made) != 0 || test.whole != "" && (len(made) != 1 || made[0].Data["kubelet"] != test.whole || made[0].Data["ca.crt"] != "CA") {
 				t.Errorf("made %+v", made)
 			}
@@ -217,7 +213,7 @@ func TestPushAgainst(t *testing.T) {
 func TestLayersNeedTheirFeature(t *testing.T) {
 	b := newBench(t, localNode("n1"), knowing(localNode("n2")), newNode("n3"), configMapOf("workers", layersText("- {name: a, patch: {maxPods: 42}}")))
 	b.answers(t, nil)
-	b.session.edit = func(string) error { t.Error("something is edited"); return nil }
+	b.session.Edit = func(string) error { t.Error("something is edited"); return nil }
 	code, _, stderr := b.run(t, "push", "new", "--edit", "n1")
 	if code != 1 {
 		t.Errorf("push: exit code %d", code)
@@ -234,85 +230,12 @@ func TestLayersNeedTheirFeature(t *testing.T) {
 	}
 }
 
-func TestLayeredChanges(t *testing.T) {
-	defaults, _, _, err := defaultsOf("v1.36.3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct {
-		name           string
-		wanted, active string // "" for local
-		running        map[string]any
-		want           string
-	}{
-		{"a field", "- {name: a, patch: {maxPods: 42}}", "", nil, "maxPods: 110 → 42"},
-		{"the rest stays", "- {name: a, patch: {maxPods: 42}}", "", map[string]any{"resolvConf": "/x"}, "maxPods: 110 → 42"},
-		{"the same", "- {name: a, patch: {maxPods: 110, syncFrequency: 60s}}", "", nil, ""},
-		{"the later wins", "- {name: a, patch: {maxPods: 42}}\n- {name: b, patch: {maxPods: 43}}", "", nil, "maxPods: 110 → 43"},
-		{"a null", "- {name: a, patch: {maxPods: null}}", "", map[string]any{"maxPods": int64(20)}, "maxPods: 20 → 110 default unlaid"},
-		{"a null of a default", "- {name: a, patch: {maxPods: null}}", "", nil, ""},
-		{"a key of a map", "- {name: a, patch: {kubeReserved: {cpu: \"1\"}}}", "", map[string]any{"kubeReserved": map[string]any{"memory": "1Gi"}}, `kubeReserved.cpu: <unset> → "1"`},
-		{"a null of a key", "- {name: a, patch: {kubeReserved: {memory: null}}}", "", map[string]any{"kubeReserved": map[string]any{"memory": "1Gi"}}, `kubeReserved.memory: "1Gi" → <unset>`},
-		{"evictionHard over the defaults", "- {name: a, patch: {evictionHard: {memory.available: 1Gi, nodefs.available: 10%}}}", "", nil,
-			"evictionHard.imagefs.available: \"15%\" → <unset>\nevictionHard.imagefs.inodesFree: \"5%\" → <unset>\n" +
-				"evictionHard.memory.available: \"100Mi\" → \"1Gi\"\nevictionHard.nodefs.inodesFree: \"5%\" → <unset>"},
-		{"evictionHard with the defaults", "- {name: a, patch: {evictionHard: {memory.available: 1Gi}, mergeDefaultEvictionSettings: true}}", "", nil,
-			"evictionHard.memory.available: \"100Mi\" → \"1Gi\"\nmergeDefaultEvictionSettings: false → true"},
-		{"evictionHard over the node's own", "- {name: a, patch: {evictionHard: {memory.available: 1Gi}}}", "", map[string]any{"evictionHard": map[string]any{"pid.available": "1%"}},
-			`evictionHard.memory.available: <unset> → "1Gi"`},
-		{"other fields of evictionHard", "- {name: a, patch: {maxPods: 42, mergeDefaultEvictionSettings: true}}", "", nil, "maxPods: 110 → 42\nmergeDefaultEvictionSettings: false → true"},
-		{"a gate", "- {name: a, patch: {featureGates: {A: true, B: null}}}", "", map[string]any{"featureGates": map[string]any{"B": true, "C": true}}, "featureGates.A: <unset> → true\nfeatureGates.B: true → <unset>"},
-		{"back to the node's own", "- {name: a, patch: {maxPods: 42}}", "- {name: a, patch: {podsPerCore: 7, maxPods: 30}}", map[string]any{"maxPods": int64(30), "podsPerCore": int64(7)},
-			"maxPods: 30 → 42\npodsPerCore: 7 → own"},
-		{"back, by a key", "- {name: a, patch: {kubeReserved: {cpu: \"1\"}}}", "- {name: a, patch: {kubeReserved: {cpu: \"1\", memory: 1Gi}}}", map[string]any{"kubeReserved": map[string]any{"cpu": "1", "memory": "1Gi"}},
-			`kubeReserved.memory: "1Gi" → own`},
-		{"back from a null", "- {name: a, patch: {maxPods: 110}}", "- {name: a, patch: {registerWithTaints: null}}", nil, "registerWithTaints: <unset> → own"},
-		{"nothing goes back below a null", "- {name: a, patch: {kubeReserved: null}}", "- {name: a, patch: {kubeReserved: {cpu: \"1\"}}}", map[string]any{"kubeReserved": map[string]any{"cpu": "1"}},
-			`kubeReserved.cpu: "1" → <unset>`},
-		{"a flag wins over the layers that run", "- {name: a, patch: {maxPods: 42}}", "- {name: a, patch: {maxPods: 30}}", map[string]any{"maxPods": int64(20)}, "maxPods: 20 → 42 kept"},
-		{"of what they do not set nobody knows", "- {name: a, patch: {maxPods: 42}}", "- {name: a, patch: {podsPerCore: 0}}", map[string]any{"maxPods": int64(20)}, "maxPods: 20 → 42\npodsPerCore: <unset> → own"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			c := comparison{running: maps.Clone(defaults), defaults: defaults}
-			maps.Copy(c.running, test.running)
-			wanted, err := readDocument(map[string]string{"kubelet": layersText(test.wanted)}, "kubelet")
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.wanted, c.over = wanted.tree, wanted.over
-			if test.active != "" {
-				active, err := readDocument(map[string]string{"kubelet": layersText(test.active)}, "kubelet")
-				if err != nil {
-					t.Fatal(err)
-				}
-				c.active, c.activeOver = active.tree, active.over
-			}
-			var lines []string
-			for _, one := range c.changes() {
-				line := one.path + ": " + show(one.path, one.from) + " → " + show(one.path, one.to)
-				if one.toOwn {
-					line = one.path + ": " + show(one.path, one.from) + " → own"
-				}
-				for word, is := range map[string]bool{" default unlaid": one.byDefault && one.unlaid && !one.toOwn, " kept": one.kept} {
-					if is {
-						line += word
-					}
-				}
-				lines = append(lines, line)
-			}
-			if got := strings.Join(lines, "\n"); got != test.want {
-				t.Errorf("got\n%s\nwant\n%s", got, test.want)
-			}
-		})
-	}
-}
-
 // diff, check, doctor, config and status take layers for what they are.
 func TestLayersEverywhere(t *testing.T) {
 	active := configMapOf("active", layersText("- {name: fleet, patch: {maxPods: 110}}"))
 	next := configMapOf("next", layersText("- {name: fleet, patch: {maxPods: 3}}"))
 	b := newBench(t, knowing(roomy(saying(assignedNode("n1", active), "kubelet-config/active/kubelet", "Active", corev1.ConditionTrue, "", active, active))), active, next,
-		configMapOf("whole", header+"syncFrequency: 2m\n"), knowing(roomy(saying(newNode("n2"), "", "Active", corev1.ConditionTrue, "", configMapOf("whole", ""), nil))))
+		configMapOf("whole", document.Header+"syncFrequency: 2m\n"), knowing(roomy(saying(newNode("n2"), "", "Active", corev1.ConditionTrue, "", configMapOf("whole", ""), nil))))
 	b.pods = runningPods(7)
 	stdout, _ := b.do(t, "diff", "n1")
 	contains(t, stdout, "n1 runs kubelet-config/active/kubelet; with kubelet-config/active/kubelet", "Nothing changes")

@@ -19,13 +19,14 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // strangers are nodes in and out of the hands of the pool.
 func strangers(p *fakePool) []*corev1.Node {
 	byHand, released := p.member("n2", 1, "Active"), p.member("n3", 1, "Active")
 	byHand.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/own/kubelet"
-	released.Labels[rollout.PoolLabel] = noPool
+	released.Labels[rollout.PoolLabel] = view.NoPool
 	return []*corev1.Node{p.member("n1", 1, "Active"), byHand, released, localNode("n4")}
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // As a kubelet of 1.36 answers, shortened.
@@ -49,7 +50,7 @@ const (
 )
 
 func TestReadSummary(t *testing.T) {
-	h, err := newNodeReader().summary(t.Context(), nodeServer(t, map[string]string{summaryPath: summaryText}), "n1")
+	h, err := view.NewNodeReader().Summary(t.Context(), nodeServer(t, map[string]string{summaryPath: summaryText}), "n1")
 	if err != nil || *h.Memory != (forecast.Amount{Available: 600, Capacity: 1000}) || *h.PIDs != (forecast.Amount{Available: 700, Capacity: 1000}) ||
 		h.NodeFS.Bytes != (forecast.Amount{Available: 50, Capacity: 100}) || h.NodeFS.Inodes != (forecast.Amount{Available: 8, Capacity: 9}) ||
 		h.ImageFS.Bytes != (forecast.Amount{Available: 51, Capacity: 101}) || h.ImageFS.Inodes != (forecast.Amount{}) || *h.PodsMemory != 77 {
@@ -58,7 +59,7 @@ func TestReadSummary(t *testing.T) {
 	if h.CPUState != nil || h.NUMANodes != nil {
 		t.Errorf("a kubelet does not tell that: %+v", h)
 	}
-	h, err = newNodeReader().summary(t.Context(), nodeServer(t, map[string]string{summaryPath: `{"node": {"fs": {"capacityBytes": 1}}}`}), "n1")
+	h, err = view.NewNodeReader().Summary(t.Context(), nodeServer(t, map[string]string{summaryPath: `{"node": {"fs": {"capacityBytes": 1}}}`}), "n1")
 	if err != nil || !reflect.DeepEqual(h, forecast.Host{}) {
 		t.Errorf("%+v, %v", h, err)
 	}
@@ -67,7 +68,7 @@ func TestReadSummary(t *testing.T) {
 		if answer == "" {
 			delete(answers, summaryPath)
 		}
-		if _, err := newNodeReader().summary(t.Context(), nodeServer(t, answers), "n1"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := view.NewNodeReader().Summary(t.Context(), nodeServer(t, answers), "n1"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", answer, err)
 		}
 	}
@@ -75,20 +76,20 @@ func TestReadSummary(t *testing.T) {
 
 func TestReadPods(t *testing.T) {
 	const list = `{"kind": "PodList", "items": [{"metadata": {"namespace": "default", "name": "a"}, "status": {"phase": "Running"}}, {"status": {"phase": "Succeeded"}}]}`
-	pods, err := newNodeReader().pods(t.Context(), nodeServer(t, map[string]string{podsPath: list}), "n1")
+	pods, err := view.NewNodeReader().Pods(t.Context(), nodeServer(t, map[string]string{podsPath: list}), "n1")
 	if err != nil || len(pods) != 1 || pods[0].Name != "a" || pods[0].Status.Phase != corev1.PodRunning {
 		t.Errorf("%+v, %v", pods, err)
 	}
-	if _, err := newNodeReader().pods(t.Context(), nodeServer(t, nil), "n1"); err == nil || !strings.Contains(err.Error(), "its pods cannot be listed: 403 Forbidden: no") {
+	if _, err := view.NewNodeReader().Pods(t.Context(), nodeServer(t, nil), "n1"); err == nil || !strings.Contains(err.Error(), "its pods cannot be listed: 403 Forbidden: no") {
 		t.Error(err)
 	}
-	if _, err := newNodeReader().pods(t.Context(), nodeServer(t, map[string]string{podsPath: list[:60]}), "n1"); err == nil {
+	if _, err := view.NewNodeReader().Pods(t.Context(), nodeServer(t, map[string]string{podsPath: list[:60]}), "n1"); err == nil {
 		t.Error("a list that was cut off is not a shorter one")
 	}
-	if _, err := (nodeReader{timeout: 100 * time.Millisecond, limit: 1 << 20}).pods(t.Context(), nodeServer(t, map[string]string{podsPath: "hang"}), "n1"); err == nil || !strings.Contains(err.Error(), "no answer within 100ms") {
+	if _, err := (view.NodeReader{Timeout: 100 * time.Millisecond, Limit: 1 << 20}).Pods(t.Context(), nodeServer(t, map[string]string{podsPath: "hang"}), "n1"); err == nil || !strings.Contains(err.Error(), "no answer within 100ms") {
 		t.Error(err)
 	}
-	if _, err := (nodeReader{timeout: time.Minute, limit: 10}).pods(t.Context(), nodeServer(t, map[string]string{podsPath: list}), "n1"); err == nil || errors.Is(err, http.ErrHandlerTimeout) {
+	if _, err := (view.NodeReader{Timeout: time.Minute, Limit: 10}).Pods(t.Context(), nodeServer(t, map[string]string{podsPath: list}), "n1"); err == nil || errors.Is(err, http.ErrHandlerTimeout) {
 		t.Error("it has no limit")
 	}
 }

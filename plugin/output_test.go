@@ -11,6 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // dryBench has something for each command to do.
@@ -21,7 +24,7 @@ func dryBench(t *testing.T) (*bench, map[string][]string) {
 	elsewhere.Namespace = "kube-system"
 	refused := saying(assignedNode("n1", old), "kubelet-config/old/kubelet", "Refused", corev1.ConditionFalse, "", nil, nil)
 	refused.Annotations["kubelet-supervisor.io/config-source"] = "kubelet-config/old/kubelet"
-	refused.Annotations[recordAnnotation] = `[{"source": "kubelet-config/workers/kubelet", "by": "alice", "outcome": "Active", "time": "2026-11-20T12:00:00Z"}, {"source": "kubelet-config/old/kubelet"}]`
+	refused.Annotations[view.RecordAnnotation] = `[{"source": "kubelet-config/workers/kubelet", "by": "alice", "outcome": "Active", "time": "2026-11-20T12:00:00Z"}, {"source": "kubelet-config/old/kubelet"}]`
 	objects := append([]runtime.Object{refused, config, old, elsewhere, pushedOf("unused", someConfig)}, grantFor("gone", "n1")...)
 	b := newBench(t, objects...)
 	b.answers(t, nil)
@@ -39,7 +42,7 @@ func dryBench(t *testing.T) (*bench, map[string][]string) {
 // A dry run asks nobody, and writes nothing: the client's sends nothing, the server's only what the API server does not keep.
 func TestDryRuns(t *testing.T) {
 	_, commands := dryBench(t)
-	for _, name := range sortedKeys(commands) {
+	for _, name := range document.SortedKeys(commands) {
 		for _, mode := range []string{"client", "server"} {
 			t.Run(name+" "+mode, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -104,7 +107,7 @@ func TestDryRunOutput(t *testing.T) {
 
 // What assign shows before it asks, of nodes that are not alike.
 func TestPreviewTable(t *testing.T) {
-	old, config := configMapOf("old", header+"maxPods: 30\n"), configMapOf("workers", someConfig+"maxPodz: 1\nevictionHard: {memory.available: 1Gi}\n")
+	old, config := configMapOf("old", document.Header+"maxPods: 30\n"), configMapOf("workers", someConfig+"maxPodz: 1\nevictionHard: {memory.available: 1Gi}\n")
 	b := newBench(t, saying(newNode("n1"), "kubelet-config/old/kubelet", "Active", corev1.ConditionTrue, "", old, old), localNode("n2"), localNode("n3"), newNode("n4"), old, config)
 	b.configz["maxPods"] = int64(20)
 	_, stderr := b.do(t, "assign", "n1", "n2", "n3", "n4", "--config=workers", "--dry-run=client")

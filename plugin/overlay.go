@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 func (o pushOptions) laysOver() bool { return o.overlay || len(o.set) > 0 || len(o.layers) > 0 }
@@ -32,7 +30,7 @@ func (o pushOptions) validate() error {
 }
 
 // layerFiles makes the configuration of the command line's layers, and takes the files beside it.
-func (s *session) layerFiles(o pushOptions) ([]pushedFile, error) {
+func layerFiles(s *cmdutil.Factory, o pushOptions) ([]document.File, error) {
 	var layers []config.Layer
 	add := func(name, from string, patch map[string]any) {
 		layers = append(layers, config.Layer{Name: name, From: from, Patch: patch})
@@ -42,44 +40,44 @@ func (s *session) layerFiles(o pushOptions) ([]pushedFile, error) {
 		if !is || name == "" || file == "" {
 			return nil, fmt.Errorf("--layer %s: write NAME=FILE", argument)
 		}
-		patch, err := s.readPatch(file)
+		patch, err := readPatch(s, file)
 		if err != nil {
 			return nil, err
 		}
 		add(name, fromFile(file), patch)
 	}
-	files := []pushedFile{{key: defaultKey, name: "the configuration of layers"}}
+	files := []document.File{{Key: document.DefaultKey, Name: "the configuration of layers"}}
 	for i, argument := range o.files {
 		key, name, named := strings.Cut(argument, "=")
 		if !named {
 			name, key = argument, filepath.Base(argument)
 		}
 		if i > 0 {
-			content, err := s.readInput(name)
+			content, err := readInput(s, name)
 			if err != nil {
 				return nil, err
 			}
-			files = append(files, pushedFile{key, name, content})
+			files = append(files, document.File{Key: key, Name: name, Content: content})
 			continue
 		}
 		if named {
-			files[0].key = key
+			files[0].Key = key
 		}
-		patch, err := s.readPatch(name)
+		patch, err := readPatch(s, name)
 		if err != nil {
 			return nil, err
 		}
-		add(freeName(o.name, layers), fromFile(name), patch)
+		add(document.FreeName(o.name, layers), fromFile(name), patch)
 	}
 	if len(o.set) > 0 {
-		patch, err := parseSets(o.set)
+		patch, err := document.ParseSets(o.set)
 		if err != nil {
 			return nil, err
 		}
-		add(freeName(o.name, layers), "push --set", patch)
+		add(document.FreeName(o.name, layers), "push --set", patch)
 	}
 	var err error
-	files[0].content, err = envelopeOf(layers)
+	files[0].Content, err = document.EncodeLayers(layers)
 	return files, err
 }
 
@@ -91,8 +89,8 @@ func fromFile(name string) string {
 }
 
 // readPatch reads a part of a KubeletConfiguration.
-func (s *session) readPatch(name string) (map[string]any, error) {
-	content, err := s.readInput(name)
+func readPatch(s *cmdutil.Factory, name string) (map[string]any, error) {
+	content, err := readInput(s, name)
 	if err != nil {
 		return nil, err
 	}
@@ -115,72 +113,35 @@ func (s *session) readPatch(name string) (map[string]any, error) {
 	return patch, nil
 }
 
-var noLabel = regexp.MustCompile(`[^a-z0-9]+`)
-
-// freeName is the name of a layer by that of its configuration.
-func freeName(of string, taken []config.Layer) string {
-	name := strings.Trim(noLabel.ReplaceAllString(strings.ToLower(of), "-"), "-")
-	name = strings.TrimRight(name[:min(len(name), 50)], "-")
-	if name == "" {
-		name = "layer"
-	}
-	free := name
-	for i := 2; slices.ContainsFunc(taken, func(l config.Layer) bool { return l.Name == free }); i++ {
-		free = fmt.Sprintf("%s-%d", name, i)
-	}
-	return free
-}
-
-// envelopeOf writes layers over each node's own file.
-func envelopeOf(layers []config.Layer) ([]byte, error) {
-	if len(layers) > config.MaxLayers {
-		return nil, fmt.Errorf("these would be %d layers, and %d are the most; put some together", len(layers), config.MaxLayers)
-	}
-	type layer struct {
-		Name  string         `json:"name"`
-		From  string         `json:"from,omitempty"`
-		Patch map[string]any `json:"patch"`
-	}
-	var list []layer
-	for _, one := range layers {
-		list = append(list, layer(one))
-	}
-	text, err := yaml.Marshal(map[string]any{"base": config.BaseLocal, "layers": list})
-	if err != nil {
-		return nil, fmt.Errorf("writing the layers: %w", err)
-	}
-	return append([]byte("apiVersion: "+config.LayersAPIVersion+"\nkind: "+config.LayersKind+"\n"), text...), nil
-}
-
 // reviewLayers says what layers set, and where that may be something else than people think.
-func (s *session) reviewLayers(over *layered) {
-	s.note("Laid over each node's own file, the rest of which stays (assign shows what really changes, and what that does):")
+func reviewLayers(s *cmdutil.Factory, over *document.Layered) {
+	s.Note("Laid over each node's own file, the rest of which stays (assign shows what really changes, and what that does):")
 	root := false
-	for _, layer := range over.list() {
+	for _, layer := range over.List() {
 		of := ""
-		if len(over.list()) > 1 {
+		if len(over.List()) > 1 {
 			of = ", layer " + layer.Name
 		}
-		values := keyedLeaves(layer.Patch)
-		for _, path := range sortedKeys(values) {
+		values := document.KeyedLeaves(layer.Patch)
+		for _, path := range document.SortedKeys(values) {
 			mark, class := " ", config.Class("unknown")
 			if found, known := config.NearestField(path); known {
 				class = found.Class
 			}
-			if givesRoot(path) {
+			if document.GivesRoot(path) {
 				root, mark = true, "!"
 			}
-			value := show(path, values[path].value)
-			if values[path].value == nil {
+			value := document.Show(path, values[path].Value)
+			if values[path].Value == nil {
 				value = "null"
 			}
-			s.note("%s %s: %s (%s%s)", mark, fieldName(path), value, class, of)
+			s.Note("%s %s: %s (%s%s)", mark, document.FieldName(path), value, class, of)
 		}
 	}
 	if root {
-		s.note("A field with ! can give the node to somebody: look twice.")
+		s.Note("A field with ! can give the node to somebody: look twice.")
 	}
 	for _, trap := range over.Traps(nil) {
-		s.note("warning: %s", bounded.Line(trap))
+		s.Note("warning: %s", bounded.Line(trap))
 	}
 }

@@ -5,47 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 )
-
-func TestOwnValues(t *testing.T) {
-	for _, test := range []struct {
-		text string
-		want string // in the error; "" for none
-	}{
-		{"maxPods: 42", ""},
-		{"providerID: aws:///eu-1/i-0123", `providerID: "aws:///eu-1/i-0123" belongs to one node`},
-		{`providerID: ""`, ""},
-		{"podCIDR: 10.0.1.0/24", "podCIDR"},
-		{"address: 10.0.0.7", "address"},
-		{"address: 0.0.0.0", ""},
-		{`address: "::"`, ""},
-		{"healthzBindAddress: 192.168.0.7", "healthzBindAddress"},
-		{"healthzBindAddress: 127.0.0.1", ""},
-		{`healthzBindAddress: "::1"`, ""},
-	} {
-		d, err := readDocument(map[string]string{"kubelet": header + test.text + "\n"}, "kubelet")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := d.shareable(); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: got %v, want %q", test.text, err, test.want)
-		}
-	}
-}
-
-// Each field of the tables is one that kubelets have.
-func TestTablesOfFields(t *testing.T) {
-	paths := append([]string(nil), rootFields...)
-	for _, f := range ownFields {
-		paths = append(paths, f.path)
-	}
-	for _, path := range paths {
-		if _, known := config.FieldAt(path); !known {
-			t.Errorf("there is no field %s", path)
-		}
-	}
-}
 
 // What belongs to one node is neither pushed nor assigned to several.
 func TestOwnValuesStayOnTheirNode(t *testing.T) {
@@ -53,7 +14,7 @@ func TestOwnValuesStayOnTheirNode(t *testing.T) {
 	b.answers(t, nil)
 	b.input.WriteString(someConfig + "providerID: aws:///i-1\n")
 	code, _, stderr := b.run(t, "push", "workers", "-f", "-")
-	if made := b.pushed(t, configNamespace); code != 1 || len(made) != 1 { // the one that is there
+	if made := b.pushed(t, cmdutil.ConfigNamespace); code != 1 || len(made) != 1 { // the one that is there
 		t.Errorf("push: exit code %d, %d ConfigMaps", code, len(made))
 	}
 	contains(t, stderr, `- is not pushed: providerID: "aws:///i-1" belongs to one node`, "leave it out")
@@ -77,7 +38,7 @@ func TestPushEditOfAHostileNode(t *testing.T) {
 		b.configz["staticPodURLHeader"] = map[string]any{"X": []any{"<masked>"}}
 		b.configz["authorization"] = map[string]any{"mode": "AlwaysAllow"}
 		b.configz["authentication"] = map[string]any{"anonymous": map[string]any{"enabled": true}}
-		b.session.edit = func(file string) error {
+		b.session.Edit = func(file string) error {
 			text, err := os.ReadFile(file)
 			if err != nil {
 				return err
@@ -91,7 +52,7 @@ func TestPushEditOfAHostileNode(t *testing.T) {
 		}
 		b.input.WriteString(answer)
 		code, _, stderr := b.run(t, "push", "workers", "--edit", "n1")
-		if made := b.pushed(t, configNamespace); len(made) != pushed || (code == 0) != (pushed == 1) {
+		if made := b.pushed(t, cmdutil.ConfigNamespace); len(made) != pushed || (code == 0) != (pushed == 1) {
 			t.Errorf("answer %q: exit code %d, %d ConfigMaps", answer, code, len(made))
 		}
 		contains(t, stderr, "Left out, for it belongs to node n1 alone, or may be a secret: providerID, address, staticPodURL, staticPodURLHeader",

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -28,13 +27,16 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1/nodetest"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/internal/plugintest"
 )
 
 // A bench is a cluster of client-go's fakes with the plugin in front of it. Nodes answer assignments as `answers` says.
 type bench struct {
 	*fake.Clientset
 	pools   *dynamicfake.FakeDynamicClient
-	session *session
+	session *cmdutil.Factory
 	input   *bytes.Buffer
 	configz map[string]any // what every kubelet runs with; nil: cannot be asked
 	pods    []corev1.Pod   // of every node; nil: cannot be listed
@@ -46,30 +48,30 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func newBench(t *testing.T, objects ...runtime.Object) *bench {
 	t.Helper()
 	b := &bench{Clientset: fake.NewClientset(objects...), input: &bytes.Buffer{}}
-	defaults, _, _, err := defaultsOf("v1.36.3")
+	defaults, _, _, err := document.Defaults("v1.36.3")
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.configz = maps.Clone(defaults)
-	b.session = newSession(genericiooptions.IOStreams{In: b.input, Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}})
-	b.session.connect = func() (kubernetes.Interface, error) { return b, nil }
+	b.session = cmdutil.NewFactory(genericiooptions.IOStreams{In: b.input, Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}})
+	b.session.Connect = func() (kubernetes.Interface, error) { return b, nil }
 	b.pools = newFakePools()
-	b.session.connectDynamic = func() (dynamic.Interface, error) { return b.pools, nil }
-	b.session.connectAs = func(string, ...string) (kubernetes.Interface, error) { return b, nil }
-	b.session.now = func() time.Time { return noon }
-	b.session.configz = func(context.Context, kubernetes.Interface, string) (map[string]any, error) {
+	b.session.ConnectDynamic = func() (dynamic.Interface, error) { return b.pools, nil }
+	b.session.ConnectAs = func(string, ...string) (kubernetes.Interface, error) { return b, nil }
+	b.session.Now = func() time.Time { return noon }
+	b.session.Configz = func(context.Context, kubernetes.Interface, string) (map[string]any, error) {
 		if b.configz == nil {
 			return nil, errors.New("its kubelet cannot be asked what it runs with: nodes/proxy is forbidden")
 		}
 		return maps.Clone(b.configz), nil
 	}
-	b.session.pods = func(context.Context, kubernetes.Interface, string) ([]corev1.Pod, error) {
+	b.session.Pods = func(context.Context, kubernetes.Interface, string) ([]corev1.Pod, error) {
 		if b.pods == nil {
 			return nil, errors.New("its pods cannot be listed: pods is forbidden")
 		}
 		return b.pods, nil
 	}
-	b.session.summary = func(context.Context, kubernetes.Interface, string) (forecast.Host, error) { return b.host, nil }
+	b.session.Summary = func(context.Context, kubernetes.Interface, string) (forecast.Host, error) { return b.host, nil }
 	b.PrependReactor("create", "subjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "subjectaccessreviews"}, "", errors.New("no"))
 	})
@@ -81,8 +83,7 @@ func (b *bench) run(t *testing.T, arguments ...string) (code int, stdout, stderr
 	t.Helper()
 	var out, errs lockedBuffer
 	b.session.Out, b.session.ErrOut, b.session.In = &out, &errs, b.input
-	b.session.output = output{}
-	code = b.session.execute(t.Context(), arguments, "test")
+	code = execute(t.Context(), b.session, arguments, "test")
 	return code, out.buffer.String(), errs.buffer.String()
 }
 
@@ -183,19 +184,19 @@ func localNode(name string) *corev1.Node {
 	return saying(newNode(name), "", "Local", corev1.ConditionTrue, "using current (default); nothing is assigned", nil, nil)
 }
 
-const someConfig = header + "maxPods: 42\nsyncFrequency: 1m\n"
+const someConfig = document.Header + "maxPods: 42\nsyncFrequency: 1m\n"
 
 func configMapOf(name, content string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: configNamespace, Name: name, UID: types.UID("uid-of-" + name), ResourceVersion: "7",
-			Labels: map[string]string{purposeLabel: purposeConfiguration}, CreationTimestamp: metav1.NewTime(noon.Add(-24 * time.Hour))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: cmdutil.ConfigNamespace, Name: name, UID: types.UID("uid-of-" + name), ResourceVersion: "7",
+			Labels: map[string]string{document.PurposeLabel: document.PurposeConfiguration}, CreationTimestamp: metav1.NewTime(noon.Add(-24 * time.Hour))},
 		Data: map[string]string{"kubelet": content},
 	}
 }
 
 // pushedOf is one that push has made.
 func pushedOf(name, content string) *corev1.ConfigMap {
-	made, err := newConfigMap(configNamespace, name, []pushedFile{{key: "kubelet", content: []byte(content)}})
+	made, err := document.NewConfigMap(cmdutil.ConfigNamespace, name, []document.File{{Key: "kubelet", Content: []byte(content)}})
 	if err != nil {
 		panic(err)
 	}
@@ -204,36 +205,11 @@ func pushedOf(name, content string) *corev1.ConfigMap {
 	return made
 }
 
-// contains checks that a text has all parts, in this order.
-func contains(t *testing.T, text string, parts ...string) {
-	t.Helper()
-	rest := text
-	for _, part := range parts {
-		_, after, found := strings.Cut(rest, part)
-		if !found {
-			t.Fatalf("%q is missing, or not in this order, in\n%s", part, text)
-		}
-		rest = after
-	}
-}
-
-// golden compares with a file of testdata; UPDATE_GOLDEN=1 writes it.
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	file = "testdata/" + file
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil || string(want) != got {
-		t.Errorf("%s (%v):\n%s\ngot:\n%s", file, err, want, got)
-	}
-}
+// What tests of the plugin and of its sub-packages share.
+var contains, golden, layersText, writeFile = plugintest.Contains, plugintest.Golden, plugintest.LayersText, plugintest.WriteFile
 
 func grantFor(configMap string, nodes ...string) []runtime.Object {
-	meta := metav1.ObjectMeta{Namespace: "kube-system", Name: grantName(configMap), Labels: map[string]string{purposeLabel: purposeGrant}}
+	meta := metav1.ObjectMeta{Namespace: "kube-system", Name: grantName(configMap), Labels: map[string]string{document.PurposeLabel: document.PurposeGrant}}
 	binding := &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}}
 	for _, node := range nodes {
 		binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: nodeUser(node)})

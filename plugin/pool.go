@@ -15,12 +15,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newPool(s *session) *cobra.Command {
+func newPool(s *cmdutil.Factory) *cobra.Command {
 	command := &cobra.Command{
 		Use:     "pool COMMAND",
 		Short:   "Look at pools before they are changed",
@@ -37,7 +40,7 @@ func newPool(s *session) *cobra.Command {
 	return command
 }
 
-func newPoolDiff(s *session) *cobra.Command {
+func newPoolDiff(s *cmdutil.Factory) *cobra.Command {
 	var file string
 	command := &cobra.Command{
 		Use:   "diff POOL -f FILE",
@@ -50,35 +53,35 @@ The exit code is 0 when neither the revision nor the nodes are others than now, 
 		Example:           "  kubectl kubelet pool diff workers -f pool.yaml",
 		Args:              cobra.ExactArgs(1),
 		Annotations:       map[string]string{comparesAnnotation: "yes"},
-		ValidArgsFunction: s.completePools,
+		ValidArgsFunction: s.CompletePools,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if file == "" {
 				return errors.New("name a file with -f; - is stdin")
 			}
-			return s.poolDiff(command.Context(), arguments[0], file)
+			return runPoolDiff(command.Context(), s, arguments[0], file)
 		},
 	}
 	command.Flags().StringVarP(&file, "filename", "f", "", "a KubeletPool, as YAML or JSON; - is stdin")
 	return command
 }
 
-func (s *session) poolDiff(ctx context.Context, name, file string) error {
-	wanted, content, err := s.readPool(name, file)
+func runPoolDiff(ctx context.Context, s *cmdutil.Factory, name, file string) error {
+	wanted, content, err := readPool(s, name, file)
 	if err != nil {
 		return err
 	}
-	client, err := s.connect()
+	client, err := s.Connect()
 	if err != nil {
 		return err
 	}
-	if err := s.tryPool(ctx, name, content); err != nil {
+	if err := tryPool(ctx, s, name, content); err != nil {
 		return err
 	}
-	pools, err := s.listPools(ctx, client)
+	pools, err := s.ListPools(ctx, client)
 	if err != nil {
 		return err
 	}
-	d, err := s.draftOf(ctx, client, pools, wanted)
+	d, err := draftOf(ctx, s, client, pools, wanted)
 	if err != nil {
 		return err
 	}
@@ -96,14 +99,14 @@ func (s *session) poolDiff(ctx context.Context, name, file string) error {
 }
 
 // readPool reads a pool from a file, and gives what is written there, too.
-func (s *session) readPool(name, file string) (*v1alpha1.KubeletPool, []byte, error) {
-	content, err := s.readInput(file)
+func readPool(s *cmdutil.Factory, name, file string) (*v1alpha1.KubeletPool, []byte, error) {
+	content, err := readInput(s, file)
 	if err != nil {
 		return nil, nil, err
 	}
 	wanted := &v1alpha1.KubeletPool{}
 	if err := yaml.UnmarshalStrict(content, wanted); err != nil {
-		return nil, nil, fmt.Errorf("%s is no KubeletPool: %s", file, bounded.Line(err.Error()))
+		return nil, nil, fmt.Errorf("%s is no KubeletPool: %s", file, config.Quote(err.Error()))
 	}
 	switch {
 	case wanted.Kind != "KubeletPool" || wanted.APIVersion != v1alpha1.GroupVersion().String():
@@ -121,7 +124,7 @@ var setByServer = []string{"creationTimestamp", "deletionGracePeriodSeconds", "d
 
 // tryPool asks the API server whether it would take the file: it alone knows the rules of the definition, webhooks and policies. It keeps nothing.
 // Who may not write pools may still look, and reads that nobody was asked.
-func (s *session) tryPool(ctx context.Context, name string, content []byte) error {
+func tryPool(ctx context.Context, s *cmdutil.Factory, name string, content []byte) error {
 	tree := map[string]any{}
 	if err := yaml.Unmarshal(content, &tree); err != nil {
 		return fmt.Errorf("reading the file again: %w", err)
@@ -136,7 +139,7 @@ func (s *session) tryPool(ctx context.Context, name string, content []byte) erro
 	if err != nil {
 		return fmt.Errorf("writing pool %s: %w", name, err)
 	}
-	pools, err := s.poolClient()
+	pools, err := s.PoolClient()
 	if err != nil {
 		return err
 	}
@@ -144,7 +147,7 @@ func (s *session) tryPool(ctx context.Context, name string, content []byte) erro
 		FieldValidation: metav1.FieldValidationStrict})
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		s.note("warning: the API server was not asked whether it takes the file: %s", bounded.Line(err.Error()))
+		s.Note("warning: the API server was not asked whether it takes the file: %s", bounded.Line(err.Error()))
 		return nil
 	case err != nil:
 		return fmt.Errorf("the API server does not take pool %s: %w", name, err)
@@ -162,13 +165,13 @@ type draft struct {
 
 // draftOf lays a file over the pool that there is, as server-side apply would: what an undo or a pause has set stays, where the file does not
 // say it.
-func (s *session) draftOf(ctx context.Context, client kubernetes.Interface, pools []pool, wanted *v1alpha1.KubeletPool) (draft, error) {
+func draftOf(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, pools []view.Pool, wanted *v1alpha1.KubeletPool) (draft, error) {
 	d := draft{wanted: wanted}
-	kept, err := readRevisions(ctx, client, wanted.Name)
+	kept, err := view.ReadRevisions(ctx, client, wanted.Name)
 	if err != nil {
 		return d, err
 	}
-	w := rollout.World{Now: s.now(), Layers: map[rollout.Ref]rollout.Layer{}}
+	w := rollout.World{Now: s.Now(), Layers: map[rollout.Ref]rollout.Layer{}}
 	for _, p := range pools {
 		if p.Name == wanted.Name {
 			d.is, wanted.Status = p.KubeletPool, p.Status
@@ -181,11 +184,11 @@ func (s *session) draftOf(ctx context.Context, client kubernetes.Interface, pool
 		w.Pools = append(w.Pools, rollout.ReadPool(p.KubeletPool, nil, time.LoadLocation))
 	}
 	wanted.Spec.Rollout.Pin = nil // what the layers would make is what is asked for
-	read := rollout.ReadPool(wanted, coreOf(kept), time.LoadLocation)
+	read := rollout.ReadPool(wanted, view.CoreRevisions(kept), time.LoadLocation)
 	if err := readLayers(ctx, client, read, w.Layers); err != nil {
 		return d, err
 	}
-	nodes, _, err := listNodes(ctx, client, metav1.ListOptions{})
+	nodes, _, err := view.ListNodes(ctx, client, metav1.ListOptions{})
 	if err != nil {
 		return d, err
 	}
@@ -194,7 +197,7 @@ func (s *session) draftOf(ctx context.Context, client kubernetes.Interface, pool
 	}
 	others := w.Pools
 	if d.is != nil {
-		w.Pools = append(slices.Clone(others), rollout.ReadPool(d.is, coreOf(kept), time.LoadLocation))
+		w.Pools = append(slices.Clone(others), rollout.ReadPool(d.is, view.CoreRevisions(kept), time.LoadLocation))
 		d.now = rollout.Look(w, wanted.Name)
 	}
 	w.Pools = append(slices.Clone(others), read)

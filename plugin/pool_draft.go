@@ -11,6 +11,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // allocatableFields decide over what a node has for pods. What an autoscaler takes a new node for it reads from a template, which does not
@@ -18,7 +20,7 @@ import (
 var allocatableFields = []string{"evictionHard", "kubeReserved", "maxPods", "podsPerCore", "reservedMemory", "reservedSystemCPUs", "systemReserved"}
 
 // changes are those against what the pool is at now; a pool that is not there is at nothing.
-func (d draft) changes() []layerChange { return changesOf(d.from(), d.then.Target) }
+func (d draft) changes() []view.LayerChange { return view.Changes(d.from(), d.then.Target) }
 
 func (d draft) from() *rollout.Revision { return d.now.Target }
 
@@ -50,10 +52,10 @@ func (d draft) write(to io.Writer) {
 	d.writeRevision(to)
 	joins, leaves := d.movers()
 	if d.is != nil && len(joins) > 0 {
-		line("  nodes that come: %s", some(joins, ", "))
+		line("  nodes that come: %s", view.FirstOf(joins, ", "))
 	}
 	if len(leaves) > 0 {
-		line("  nodes that leave, and keep what they have: %s", some(leaves, ", "))
+		line("  nodes that leave, and keep what they have: %s", view.FirstOf(leaves, ", "))
 	}
 	d.writeWarnings(to)
 	if d.sameRevision() {
@@ -78,17 +80,17 @@ func (d draft) writeRevision(to io.Writer) {
 	changes := d.changes()
 	for i, c := range changes {
 		mark := " "
-		if givesRoot(c.path) {
+		if document.GivesRoot(c.Path) {
 			mark = "!"
 		}
-		_, _ = fmt.Fprintf(to, "%s %s (layer %s)\n", mark, c, c.layer)
-		words := change{path: c.path}.consequence()
-		if i+1 == len(changes) || (change{path: changes[i+1].path}).consequence() != words {
+		_, _ = fmt.Fprintf(to, "%s %s (layer %s)\n", mark, c, c.Layer)
+		words := document.Change{Path: c.Path}.Consequence()
+		if i+1 == len(changes) || (document.Change{Path: changes[i+1].Path}).Consequence() != words {
 			_, _ = fmt.Fprintln(to, "      "+words)
 		}
 	}
 	if len(changes) == 0 && d.from() != nil && d.then.Target != nil {
-		_, _ = fmt.Fprintln(to, "  "+cmp.Or(otherwise(d.from(), d.then.Target), "the same fields"))
+		_, _ = fmt.Fprintln(to, "  "+cmp.Or(view.OtherDifferences(d.from(), d.then.Target), "the same fields"))
 	}
 }
 
@@ -97,7 +99,7 @@ func (d draft) writeWarnings(to io.Writer) {
 	warn := func(format string, values ...any) { _, _ = fmt.Fprintf(to, "  warning: "+format+"\n", values...) }
 	var allocatable []string
 	for _, c := range d.changes() {
-		if top, _, _ := strings.Cut(c.path, "."); !d.sameRevision() && slices.Contains(allocatableFields, top) && !slices.Contains(allocatable, top) {
+		if top, _, _ := strings.Cut(c.Path, "."); !d.sameRevision() && slices.Contains(allocatableFields, top) && !slices.Contains(allocatable, top) {
 			allocatable = append(allocatable, top)
 		}
 	}
@@ -111,13 +113,13 @@ func (d draft) writeWarnings(to io.Writer) {
 			if err != nil {
 				continue
 			}
-			normal, err := normalPatch(tree)
+			normal, err := document.Normalize(tree)
 			if err != nil {
 				warn("layer %s %s", r.Layers[i].Name, bounded.Line(err.Error()))
 				continue
 			}
 			if masked := config.MaskedFields(tree); len(masked) > 0 {
-				warn("layer %s: %s is masked (%s), so it is not the value", r.Layers[i].Name, some(masked, ", "), config.Mask)
+				warn("layer %s: %s is masked (%s), so it is not the value", r.Layers[i].Name, view.FirstOf(masked, ", "), config.Mask)
 			}
 			layers.Layers = append(layers.Layers, config.Layer{Name: r.Layers[i].Name, Patch: normal})
 		}
@@ -133,7 +135,7 @@ func (d draft) writeWarnings(to io.Writer) {
 	}
 	for _, stop := range d.wanted.Status.Stops {
 		if stop.Hash == d.then.Name.Hash {
-			warn("this content was stopped before: %s; it is not tried again without kubectl kubelet rollout retry %s", stopText(stop), d.wanted.Name)
+			warn("this content was stopped before: %s; it is not tried again without kubectl kubelet rollout retry %s", view.StopText(stop), d.wanted.Name)
 		}
 	}
 	if d.then.Conflicts > 0 {
@@ -152,14 +154,14 @@ func (d draft) writeWaves(to io.Writer) {
 			kinds[m.Minor+"/"+m.Node.Arch+"/"+m.Layers]++
 		}
 	}
-	_, _ = fmt.Fprintf(to, "  %s, at most %d unavailable at once:\n", nodeCount(len(d.then.Members)), d.then.MaxUnavailable)
-	t := newTable(to)
-	for _, kind := range sortedKeys(kinds) {
-		t.row("    "+bounded.Line(kind), nodeCount(kinds[kind]))
+	_, _ = fmt.Fprintf(to, "  %s, at most %d unavailable at once:\n", view.NodeCount(len(d.then.Members)), d.then.MaxUnavailable)
+	t := view.NewTable(to)
+	for _, kind := range document.SortedKeys(kinds) {
+		t.Row("    "+bounded.Line(kind), view.NodeCount(kinds[kind]))
 	}
 	before := 0
 	for i, wave := range d.then.Waves {
-		text := nodeCount(wave.Goal)
+		text := view.NodeCount(wave.Goal)
 		switch {
 		case d.then.Completed:
 			text = "all of them, since all kinds of nodes have completed it before"
@@ -171,14 +173,14 @@ func (d draft) writeWaves(to io.Writer) {
 		if wave.Soak > 0 && !d.then.Completed {
 			text += fmt.Sprintf(", soaks for %s", wave.Soak)
 		}
-		t.row(fmt.Sprintf("    wave %d %s", i+1, cmp.Or(wave.Name, wave.Nodes)), text)
+		t.Row(fmt.Sprintf("    wave %d %s", i+1, cmp.Or(wave.Name, wave.Nodes)), text)
 		before = wave.Goal
 	}
-	_ = t.flush()
+	_ = t.Flush()
 	d.writeLimits(to)
 	for _, class := range rollout.Classes() {
 		if names := left[class]; len(names) > 0 {
-			_, _ = fmt.Fprintf(to, "  not moved: %s %s\n", strings.ToLower(string(class)), some(names, ", "))
+			_, _ = fmt.Fprintf(to, "  not moved: %s %s\n", strings.ToLower(string(class)), view.FirstOf(names, ", "))
 		}
 	}
 }
@@ -202,8 +204,8 @@ func (d draft) writeLimits(to io.Writer) {
 		domains[cmp.Or(bounded.Line(m.Node.Labels[d.then.Topology]), "without the label")]++
 	}
 	var words []string
-	for _, name := range sortedKeys(domains) {
-		words = append(words, fmt.Sprintf("%s (%s)", name, nodeCount(domains[name])))
+	for _, name := range document.SortedKeys(domains) {
+		words = append(words, fmt.Sprintf("%s (%s)", name, view.NodeCount(domains[name])))
 	}
-	_, _ = fmt.Fprintf(to, "  not proven in at most %d at a time of %s: %s\n", d.then.MaxDomains, d.then.Topology, some(words, ", "))
+	_, _ = fmt.Fprintf(to, "  not proven in at most %d at a time of %s: %s\n", d.then.MaxDomains, d.then.Topology, view.FirstOf(words, ", "))
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 const poolHeader = "apiVersion: kubelet-supervisor.io/v1alpha1\nkind: KubeletPool\nmetadata: {name: workers}\n"
@@ -223,7 +224,7 @@ func nodesResource() schema.GroupVersionResource {
 
 func (b *bench) removeRevisions(t *testing.T) {
 	t.Helper()
-	kept, err := readRevisions(t.Context(), b, "")
+	kept, err := view.ReadRevisions(t.Context(), b, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func poolsResource() schema.GroupVersionResource {
@@ -179,9 +180,9 @@ func (b *bench) set(t *testing.T, p *fakePool) {
 }
 
 // pool reads the pool back.
-func (b *bench) pool(t *testing.T) pool {
+func (b *bench) pool(t *testing.T) view.Pool {
 	t.Helper()
-	p, err := getPool(t.Context(), b.pools.Resource(poolsResource()), "workers")
+	p, err := view.GetPool(t.Context(), b.pools.Resource(poolsResource()), "workers")
 	if err != nil {
 		t.Fatal(err)
 	}

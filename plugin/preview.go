@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +16,9 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 const (
@@ -27,12 +29,12 @@ const (
 
 // preview tells what assigning would change, once for nodes where it is the same, and what becomes of each node's running pods. A node that
 // does not answer holds up no other.
-func (s *session) preview(ctx context.Context, client kubernetes.Interface, views []nodeView, wanted nodev1.Assignment, written document) {
-	texts, impacts := s.previewNodes(ctx, client, views, written)
+func preview(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, views []view.Node, wanted nodev1.Assignment, written document.Document) {
+	texts, impacts := previewNodes(ctx, s, client, views, written)
 	for _, alike := range grouped(texts) {
-		s.note("%s, with %s:", namesOf(views, alike), wanted)
+		s.Note("%s, with %s:", namesOf(views, alike), wanted)
 		for line := range strings.Lines(texts[alike[0]]) {
-			s.note("%s", strings.TrimRight(line, "\n"))
+			s.Note("%s", strings.TrimRight(line, "\n"))
 		}
 		var lines []string
 		for _, i := range alike {
@@ -42,12 +44,12 @@ func (s *session) preview(ctx context.Context, client kubernetes.Interface, view
 			switch line := lines[same[0]]; {
 			case line == "":
 			case len(same) == len(alike):
-				s.note("  %s", line)
+				s.Note("  %s", line)
 			default:
 				for i := range same {
 					same[i] = alike[same[i]]
 				}
-				s.note("  %s: %s", namesOf(views, same), line)
+				s.Note("  %s: %s", namesOf(views, same), line)
 			}
 		}
 	}
@@ -67,7 +69,7 @@ func grouped(texts []string) (groups [][]int) {
 	return groups
 }
 
-func namesOf(views []nodeView, places []int) string {
+func namesOf(views []view.Node, places []int) string {
 	var names []string
 	for _, i := range places {
 		names = append(names, views[i].Name)
@@ -76,17 +78,17 @@ func namesOf(views []nodeView, places []int) string {
 }
 
 // previewNodes gives, for each node, what would change, and a line about its running pods.
-func (s *session) previewNodes(ctx context.Context, client kubernetes.Interface, views []nodeView, written document) (texts, impacts []string) {
+func previewNodes(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, views []view.Node, written document.Document) (texts, impacts []string) {
 	texts, impacts = make([]string, len(views)), make([]string, len(views))
 	read := onceEach(client)
 	askNodes(ctx, views, func(ctx context.Context, i int) {
-		texts[i], impacts[i] = s.previewNode(ctx, client, read, views[i], written)
+		texts[i], impacts[i] = previewNode(ctx, s, client, read, views[i], written)
 	})
 	return texts, impacts
 }
 
 // askNodes asks about many nodes at once, a minute long at most. What fails is in the answers.
-func askNodes(ctx context.Context, views []nodeView, ask func(ctx context.Context, i int)) {
+func askNodes(ctx context.Context, views []view.Node, ask func(ctx context.Context, i int)) {
 	ctx, cancel := context.WithTimeoutCause(ctx, previewTime, fmt.Errorf("the preview took longer than %s", previewTime))
 	defer cancel()
 	var group errgroup.Group
@@ -100,82 +102,82 @@ func askNodes(ctx context.Context, views []nodeView, ask func(ctx context.Contex
 	_ = group.Wait()
 }
 
-func (s *session) previewNode(ctx context.Context, client kubernetes.Interface, read configMapReader, v nodeView, written document) (changes, pods string) {
+func previewNode(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, read configMapReader, v view.Node, written document.Document) (changes, pods string) {
 	var text bytes.Buffer
-	if !v.says.Supervised {
+	if !v.Says.Supervised {
 		_, _ = fmt.Fprintln(&text, "  No supervisor has met this node yet: nothing happens until one does.")
 	}
-	compared, err := s.compareWith(ctx, client, read, v, written)
+	compared, err := compareWith(ctx, s, client, read, v, written)
 	if err != nil {
-		_, _ = fmt.Fprintf(&text, "  What would change is not known: %s\n", shorten(bounded.Line(err.Error()), maxError))
+		_, _ = fmt.Fprintf(&text, "  What would change is not known: %s\n", view.Shorten(bounded.Line(err.Error()), view.MaxError))
 		return text.String(), ""
 	}
 	writeComparison(&text, compared, v)
-	if compared.changesNothing() {
+	if compared.ChangesNothing() {
 		return text.String(), ""
 	}
-	return text.String(), s.foresee(ctx, client, v, compared).text
+	return text.String(), foresee(ctx, s, client, v, compared).Text
 }
 
-func writeComparison(to io.Writer, compared comparison, v nodeView) {
-	changes := compared.changes()
+func writeComparison(to io.Writer, compared document.Comparison, v view.Node) {
+	changes := compared.Changes()
 	switch {
 	case len(changes) > 0:
-	case compared.ownUnknown:
+	case compared.OwnUnknown:
 		_, _ = fmt.Fprintln(to, "  Nothing changes of what the layers set.")
 	default:
 		_, _ = fmt.Fprintln(to, "  Nothing changes: the kubelet runs with these values.")
 	}
-	writeChanges(to, changes)
-	if compared.caveat != "" {
-		_, _ = fmt.Fprintln(to, "  "+compared.caveat)
+	document.WriteChanges(to, changes)
+	if compared.Caveat != "" {
+		_, _ = fmt.Fprintln(to, "  "+compared.Caveat)
 	}
-	if compared.activeOver != nil && len(changes) > 0 {
+	if compared.ActiveOver != nil && len(changes) > 0 {
 		_, _ = fmt.Fprintln(to, "  What kubelet flags and drop-in files of the node set stays as it is. Which fields those are is known of those alone that the layers set which the node runs.")
 	}
-	if compared.active == nil && len(changes) > 0 {
+	if compared.Active == nil && len(changes) > 0 {
 		_, _ = fmt.Fprintln(to, "  What kubelet flags and drop-in files of the node set stays as it is. Which fields those are is not known while the node runs "+activeText(v)+".")
 	}
 }
 
-func activeText(v nodeView) string {
-	if active := nodev1.AssignmentOf(v.says.Config.Active); !active.IsLocal() {
+func activeText(v view.Node) string {
+	if active := nodev1.AssignmentOf(v.Says.Config.Active); !active.IsLocal() {
 		return "a version of " + bounded.Line(active.String()) + " that cannot be read"
 	}
 	return "its own configuration"
 }
 
-// compare gathers what is known about a node for a comparison: of its kubelet if it can be asked, else of the configuration that it
+// compareOne gathers what is known about a node for a comparison: of its kubelet if it can be asked, else of the configuration that it
 // says it runs.
-func (s *session) compare(ctx context.Context, client kubernetes.Interface, v nodeView, written document) (comparison, error) {
-	return s.compareWith(ctx, client, onceEach(client), v, written)
+func compareOne(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node, written document.Document) (document.Comparison, error) {
+	return compareWith(ctx, s, client, onceEach(client), v, written)
 }
 
-func (s *session) compareWith(ctx context.Context, client kubernetes.Interface, read configMapReader, v nodeView, written document) (comparison, error) {
-	defaults, version, exact, err := defaultsOf(v.Status.NodeInfo.KubeletVersion)
+func compareWith(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, read configMapReader, v view.Node, written document.Document) (document.Comparison, error) {
+	defaults, version, exact, err := document.Defaults(v.Status.NodeInfo.KubeletVersion)
 	if err != nil {
-		return comparison{}, err
+		return document.Comparison{}, err
 	}
 	kubelet := config.Minor(v.Status.NodeInfo.KubeletVersion)
 	active, activeOver := activeDocument(ctx, read, v)
-	c := comparison{wanted: written.tree, over: written.over, defaults: defaults, kubelet: kubelet, active: active, activeOver: activeOver}
-	c.ownUnknown = c.over != nil && c.activeOver == nil && !nodev1.AssignmentOf(v.says.Config.Active).IsLocal()
+	c := document.Comparison{Wanted: written.Tree, Over: written.Over, Defaults: defaults, Kubelet: kubelet, Active: active, ActiveOver: activeOver}
+	c.OwnUnknown = c.Over != nil && c.ActiveOver == nil && !nodev1.AssignmentOf(v.Says.Config.Active).IsLocal()
 	var caveats []string
-	if c.ownUnknown {
+	if c.OwnUnknown {
 		caveats = append(caveats, "The node runs a whole file. What the layers do not set becomes as the node's own file has it, which is not known from here.")
 	}
 	if !exact {
-		caveats = append(caveats, fmt.Sprintf("Defaults are those of Kubernetes %s; the node runs %s.", version, v.kubelet()))
+		caveats = append(caveats, fmt.Sprintf("Defaults are those of Kubernetes %s; the node runs %s.", version, v.Kubelet()))
 	}
-	c.running, err = s.configz(ctx, client, v.Name)
-	if c.unasked = err; err != nil {
-		if c.active == nil || c.activeOver != nil || c.over != nil {
-			return comparison{}, err
+	c.Running, err = s.Configz(ctx, client, v.Name)
+	if c.Unasked = err; err != nil {
+		if c.Active == nil || c.ActiveOver != nil || c.Over != nil {
+			return document.Comparison{}, err
 		}
 		caveats = append(caveats, "Compared with the active ConfigMap, without flags and drop-in files of the node: "+bounded.Line(err.Error()))
-		c.running = withDefaults(c.active, defaults)
+		c.Running = document.WithDefaults(c.Active, defaults)
 	}
-	c.caveat = strings.Join(caveats, " ")
+	c.Caveat = strings.Join(caveats, " ")
 	return c, nil
 }
 
@@ -195,7 +197,7 @@ func onceEach(client kubernetes.Interface) configMapReader {
 		defer mutex.Unlock()
 		known, is := answers[r]
 		if !is {
-			known.found, _, known.err = getConfigMap(ctx, client, r)
+			known.found, _, known.err = view.GetConfigMap(ctx, client, r)
 			answers[r] = known
 		}
 		return known.found, known.err
@@ -203,41 +205,18 @@ func onceEach(client kubernetes.Interface) configMapReader {
 }
 
 // activeDocument reads the ConfigMap that the node says it runs, nil unless it is that very version.
-func activeDocument(ctx context.Context, read configMapReader, v nodeView) (tree map[string]any, over *layered) {
-	active := nodev1.AssignmentOf(v.says.Config.Active)
+func activeDocument(ctx context.Context, read configMapReader, v view.Node) (tree map[string]any, over *document.Layered) {
+	active := nodev1.AssignmentOf(v.Says.Config.Active)
 	if active.IsLocal() {
 		return nil, nil
 	}
 	found, err := read(ctx, active)
-	if err != nil || !isVersion(found, v.says.Config.Active) {
+	if err != nil || !view.IsVersion(found, v.Says.Config.Active) {
 		return nil, nil
 	}
-	d, err := readDocument(payloadOf(found), active.Key)
+	d, err := document.Read(document.Payload(found), active.Key)
 	if err != nil {
 		return nil, nil
 	}
-	return d.tree, d.over
-}
-
-func isVersion(found *corev1.ConfigMap, source *corev1.NodeConfigSource) bool {
-	return found.UID == source.ConfigMap.UID && found.ResourceVersion == source.ConfigMap.ResourceVersion
-}
-
-// withDefaults fills in what a configuration does not name.
-func withDefaults(tree, defaults map[string]any) map[string]any {
-	filled := map[string]any{}
-	for _, name := range slices.Concat(sortedKeys(defaults), sortedKeys(tree)) {
-		value, named := tree[name]
-		inner, isTree := value.(map[string]any)
-		base, baseIsTree := defaults[name].(map[string]any)
-		switch {
-		case !named:
-			filled[name] = defaults[name]
-		case isTree && baseIsTree && !freeMaps[name]:
-			filled[name] = withDefaults(inner, base)
-		default:
-			filled[name] = value
-		}
-	}
-	return filled
+	return d.Tree, d.Over
 }

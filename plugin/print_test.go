@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // decoded gives KIND/NAME of each object in a stream of YAML documents, or in JSON, which is one object or a List.
@@ -162,11 +164,11 @@ func TestStatusNotOK(t *testing.T) {
 	_, stderr := newBench(t, localNode("n1")).do(t, "status", "--not-ok")
 	contains(t, stderr, "Every node is OK.")
 	unassigned := newNode("n1")
-	if v := viewOf(unassigned); !v.ok() {
+	if v := view.NodeOf(unassigned); !v.OK() {
 		t.Error("a node without a supervisor, and with nothing assigned, is not OK")
 	}
 	unassigned.Annotations = map[string]string{"kubelet-supervisor.io/config-source": workersText}
-	if v := viewOf(unassigned); v.ok() || v.wellness() == corev1.ConditionTrue {
+	if v := view.NodeOf(unassigned); v.OK() || v.Wellness() == corev1.ConditionTrue {
 		t.Error("a node that nobody serves is OK with an assignment")
 	}
 }

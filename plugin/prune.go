@@ -18,12 +18,15 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newPrune(s *session) *cobra.Command {
+func newPrune(s *cmdutil.Factory) *cobra.Command {
 	var yes bool
 	var minAge time.Duration
-	var dry dryRun
+	var dry cmdutil.DryRun
 	command := &cobra.Command{
 		Use:   "prune",
 		Short: "Remove configurations and permissions that no node uses",
@@ -33,35 +36,35 @@ has another hash than its content was edited or copied, and stays. What pools ar
 		Example: "  kubectl kubelet prune --dry-run=client",
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := s.connect()
+			client, err := s.Connect()
 			if err != nil {
 				return err
 			}
-			find := func() (waste, error) { return s.findWaste(command.Context(), client, minAge) }
+			find := func() (waste, error) { return findWaste(command.Context(), s, client, minAge) }
 			found, err := find()
 			if err != nil {
 				return err
 			}
 			if len(found.configMaps) == 0 && len(found.grants) == 0 {
-				s.note("Nothing to remove: everything is used, or younger than --min-age.")
+				s.Note("Nothing to remove: everything is used, or younger than --min-age.")
 				return nil
 			}
-			if !yes && dry == dryRunNone {
-				if err := s.confirmWaste(found); err != nil {
+			if !yes && dry == cmdutil.DryRunNone {
+				if err := confirmWaste(s, found); err != nil {
 					return err
 				}
 				now, err := find() // somebody may have assigned something while the question stood
 				if err != nil {
 					return err
 				}
-				found = s.stillWaste(found, now)
+				found = stillWaste(s, found, now)
 			}
-			return s.removeWaste(command.Context(), client, found, dry)
+			return removeWaste(command.Context(), s, client, found, dry)
 		},
 	}
 	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	command.Flags().DurationVar(&minAge, "min-age", time.Hour, "leave configurations that are younger: somebody may be about to assign them")
-	dry.addFlag(command.Flags())
+	dry.AddFlag(command.Flags())
 	return command
 }
 
@@ -71,29 +74,29 @@ type waste struct {
 	grants     []rbacv1.RoleBinding // with the subjects that stay
 }
 
-func (s *session) findWaste(ctx context.Context, client kubernetes.Interface, minAge time.Duration) (waste, error) {
-	nodes, err := selection{}.nodes(ctx, client)
+func findWaste(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, minAge time.Duration) (waste, error) {
+	nodes, err := view.Selection{}.Nodes(ctx, client)
 	if err != nil {
 		return waste{}, err
 	}
 	namespace := ""
-	if s.flags.Namespace != nil {
-		namespace = *s.flags.Namespace
+	if s.Flags.Namespace != nil {
+		namespace = *s.Flags.Namespace
 	}
-	configMaps, err := client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: purposeLabel + "=" + purposeConfiguration})
+	configMaps, err := client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeConfiguration})
 	if err != nil {
 		return waste{}, fmt.Errorf("listing configurations: %w; with -n only one namespace is looked at", err)
 	}
-	bindings, err := client.RbacV1().RoleBindings(namespace).List(ctx, metav1.ListOptions{LabelSelector: purposeLabel + "=" + purposeGrant})
+	bindings, err := client.RbacV1().RoleBindings(namespace).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeGrant})
 	if apierrors.IsForbidden(err) {
-		s.note("What nodes may read is left as it is: %v", err)
+		s.Note("What nodes may read is left as it is: %v", err)
 		bindings = &rbacv1.RoleBindingList{}
 	} else if err != nil {
 		return waste{}, fmt.Errorf("listing what nodes may read: %w", err)
 	}
 	u := usageOf(nodes)
 	for _, v := range nodes {
-		entries, err := v.record()
+		entries, err := v.Record()
 		if err != nil { // without a record what rollback needs is not known
 			return waste{}, err
 		}
@@ -101,13 +104,13 @@ func (s *session) findWaste(ctx context.Context, client kubernetes.Interface, mi
 			u.use(entries[revision-1].Source)
 		}
 	}
-	if err := s.useOfPools(ctx, client, u); err != nil {
+	if err := useOfPools(ctx, s, client, u); err != nil {
 		return waste{}, err
 	}
 	var w waste
 	for _, c := range configMaps.Items {
-		young := s.now().Sub(c.CreationTimestamp.Time) < minAge
-		if isPushed(&c) && !u.configMaps[c.Namespace+"/"+c.Name] && !young {
+		young := s.Now().Sub(c.CreationTimestamp.Time) < minAge
+		if document.IsPushed(&c) && !u.configMaps[c.Namespace+"/"+c.Name] && !young {
 			w.configMaps = append(w.configMaps, c)
 		}
 	}
@@ -121,17 +124,17 @@ type usage struct {
 	assigned   map[string]string // of each node, NAMESPACE/NAME
 }
 
-func usageOf(nodes []nodeView) usage {
+func usageOf(nodes []view.Node) usage {
 	u := usage{map[string]bool{}, map[string]string{}}
 	for _, v := range nodes {
-		if r, ok := v.current(); ok && !r.IsLocal() {
+		if r, ok := v.Current(); ok && !r.IsLocal() {
 			u.assigned[v.Name] = r.Namespace + "/" + r.Name
 		}
-		u.use(v.says.Assignment)
+		u.use(v.Says.Assignment)
 		if v.Spec.ConfigSource != nil { // an annotation may stand before it
 			u.use(nodev1.AssignmentOf(v.Spec.ConfigSource).String())
 		}
-		for _, source := range []*corev1.NodeConfigSource{v.says.Config.Assigned, v.says.Config.Active, v.says.Config.LastKnownGood} {
+		for _, source := range []*corev1.NodeConfigSource{v.Says.Config.Assigned, v.Says.Config.Active, v.Says.Config.LastKnownGood} {
 			u.use(nodev1.AssignmentOf(source).String())
 		}
 	}
@@ -140,20 +143,20 @@ func usageOf(nodes []nodeView) usage {
 
 // useOfPools keeps what pools have layers from, those of the revisions that are kept among them. Where that cannot be read it is not known,
 // and nothing is removed.
-func (s *session) useOfPools(ctx context.Context, client kubernetes.Interface, u usage) error {
-	pools, err := s.listPools(ctx, client)
+func useOfPools(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, u usage) error {
+	pools, err := s.ListPools(ctx, client)
 	if err != nil {
 		return fmt.Errorf("%w; so which configurations they have layers from is not known (ClusterRole %s lets you list them)", err, packaging.PoolViewerRole)
 	}
 	if len(pools) == 0 {
 		return nil
 	}
-	for _, p := range poolsOf(pools) {
+	for _, p := range view.CorePools(pools) {
 		for _, layer := range p.Refs() {
 			u.configMaps[rollout.Namespace+"/"+layer.Name] = true
 		}
 	}
-	kept, err := readRevisions(ctx, client, "")
+	kept, err := view.ReadRevisions(ctx, client, "")
 	if err != nil {
 		return fmt.Errorf("%w; so which configurations they have layers from is not known (Role %s lets you list them)", err, packaging.PoolViewerRole)
 	}
@@ -192,27 +195,27 @@ func (u usage) staleGrants(bindings []rbacv1.RoleBinding) []rbacv1.RoleBinding {
 }
 
 // confirmWaste shows what is to go, and asks.
-func (s *session) confirmWaste(w waste) error {
+func confirmWaste(s *cmdutil.Factory, w waste) error {
 	for _, c := range w.configMaps {
-		s.note("  ConfigMap %s/%s, %s old", c.Namespace, c.Name, age(s.now(), c.CreationTimestamp.Time))
+		s.Note("  ConfigMap %s/%s, %s old", c.Namespace, c.Name, view.Age(s.Now(), c.CreationTimestamp.Time))
 	}
 	for _, g := range w.grants {
 		what := "altogether"
 		if len(g.Subjects) > 0 {
 			what = fmt.Sprintf("but for %d nodes that are assigned it", len(g.Subjects))
 		}
-		s.note("  RoleBinding %s/%s, %s", g.Namespace, g.Name, what)
+		s.Note("  RoleBinding %s/%s, %s", g.Namespace, g.Name, what)
 	}
-	return s.confirm("Remove these?")
+	return s.Confirm("Remove these?")
 }
 
 // stillWaste gives what was shown and is still waste, as it is now. It names what is not.
-func (s *session) stillWaste(shown, now waste) waste {
+func stillWaste(s *cmdutil.Factory, shown, now waste) waste {
 	var w waste
 	for _, c := range shown.configMaps {
 		i := slices.IndexFunc(now.configMaps, func(x corev1.ConfigMap) bool { return x.UID == c.UID && x.Namespace == c.Namespace && x.Name == c.Name })
 		if i < 0 {
-			s.note("ConfigMap %s/%s stays: somebody uses it now.", c.Namespace, c.Name)
+			s.Note("ConfigMap %s/%s stays: somebody uses it now.", c.Namespace, c.Name)
 			continue
 		}
 		w.configMaps = append(w.configMaps, now.configMaps[i])
@@ -220,7 +223,7 @@ func (s *session) stillWaste(shown, now waste) waste {
 	for _, g := range shown.grants {
 		i := slices.IndexFunc(now.grants, func(x rbacv1.RoleBinding) bool { return x.Namespace == g.Namespace && x.Name == g.Name })
 		if i < 0 {
-			s.note("RoleBinding %s/%s stays: somebody uses it now.", g.Namespace, g.Name)
+			s.Note("RoleBinding %s/%s stays: somebody uses it now.", g.Namespace, g.Name)
 			continue
 		}
 		w.grants = append(w.grants, now.grants[i])
@@ -228,28 +231,28 @@ func (s *session) stillWaste(shown, now waste) waste {
 	return w
 }
 
-func (s *session) removeWaste(ctx context.Context, client kubernetes.Interface, w waste, dry dryRun) error {
+func removeWaste(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, w waste, dry cmdutil.DryRun) error {
 	var errs []error
 	for _, c := range w.configMaps {
-		errs = append(errs, s.removeConfigMap(ctx, client, c, dry))
+		errs = append(errs, removeConfigMap(ctx, s, client, c, dry))
 	}
 	for _, g := range w.grants {
 		err := setSubjects(ctx, client, &g, g.Subjects, dry)
 		if err == nil {
-			_, _ = fmt.Fprintf(s.Out, "rolebinding.rbac.authorization.k8s.io/%s %s\n", g.Name, dry.did("pruned"))
+			_, _ = fmt.Fprintf(s.Out, "rolebinding.rbac.authorization.k8s.io/%s %s\n", g.Name, dry.Did("pruned"))
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-func (s *session) removeConfigMap(ctx context.Context, client kubernetes.Interface, c corev1.ConfigMap, dry dryRun) error {
-	if dry != dryRunClient {
-		options := metav1.DeleteOptions{DryRun: dry.option(), Preconditions: &metav1.Preconditions{UID: &c.UID, ResourceVersion: &c.ResourceVersion}}
+func removeConfigMap(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, c corev1.ConfigMap, dry cmdutil.DryRun) error {
+	if dry != cmdutil.DryRunClient {
+		options := metav1.DeleteOptions{DryRun: dry.Option(), Preconditions: &metav1.Preconditions{UID: &c.UID, ResourceVersion: &c.ResourceVersion}}
 		if err := client.CoreV1().ConfigMaps(c.Namespace).Delete(ctx, c.Name, options); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("removing ConfigMap %s/%s: %w", c.Namespace, c.Name, err)
 		}
 	}
-	_, _ = fmt.Fprintf(s.Out, "configmap/%s %s\n", c.Name, dry.did("pruned"))
+	_, _ = fmt.Fprintf(s.Out, "configmap/%s %s\n", c.Name, dry.Did("pruned"))
 	return nil
 }

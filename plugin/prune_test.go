@@ -12,6 +12,8 @@ import (
 	testingclient "k8s.io/client-go/testing"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func pruneObjects() []runtime.Object {
@@ -21,7 +23,7 @@ func pruneObjects() []runtime.Object {
 	source := func(c *corev1.ConfigMap) string { return "kubelet-config/" + c.Name + "/kubelet" }
 	node := saying(newNode("n1"), source(assigned), "Refused", corev1.ConditionFalse, "", active, good)
 	node.Annotations[nodev1.ConfigSourceAnnotation] = source(assigned)
-	node.Annotations[recordAnnotation] = fmt.Sprintf(`[{"source": "kubelet-config/unused/kubelet"}, {"source": %q}, {"source": %q}]`, source(before), source(assigned))
+	node.Annotations[view.RecordAnnotation] = fmt.Sprintf(`[{"source": "kubelet-config/unused/kubelet"}, {"source": %q}, {"source": %q}]`, source(before), source(assigned))
 	field := localNode("n2")
 	field.Spec.ConfigSource = &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "assigned", KubeletConfigKey: "kubelet"}}
 	objects := []runtime.Object{node, field, assigned, active, good, before, young, pushedOf("unused", someConfig)}
@@ -58,7 +60,7 @@ func TestPrune(t *testing.T) {
 		name, _, _ := strings.Cut(c.Name, "-")
 		left[name] = true
 	}
-	if got, want := strings.Join(sortedKeys(left), " "), "active assigned before copied edited foreign good labelled young"; got != want {
+	if got, want := strings.Join(document.SortedKeys(left), " "), "active assigned before copied edited foreign good labelled young"; got != want {
 		t.Errorf("left are %s, want %s", got, want)
 	}
 	bindings, err := b.RbacV1().RoleBindings("").List(t.Context(), metav1.ListOptions{})

@@ -16,6 +16,8 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 type pushOptions struct {
@@ -30,11 +32,11 @@ type pushOptions struct {
 
 	yes    bool
 	strict bool
-	dryRun dryRun
+	dryRun cmdutil.DryRun
 	print  *genericclioptions.PrintFlags
 }
 
-func newPush(s *session) *cobra.Command {
+func newPush(s *cmdutil.Factory) *cobra.Command {
 	var o pushOptions
 	command := &cobra.Command{
 		Use:   "push NAME (--set FIELD=VALUE... | --layer NAME=FILE... | -f [KEY=]FILE... [--overlay | --against NODE] | --edit NODE)",
@@ -64,7 +66,7 @@ for a file that you edited before, such as what "config NODE" prints. What belon
 			if err := o.validate(); err != nil {
 				return err
 			}
-			return s.push(command.Context(), o)
+			return runPush(command.Context(), s, o)
 		},
 	}
 	command.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "the configuration, and files beside it; - is stdin")
@@ -75,133 +77,119 @@ for a file that you edited before, such as what "config NODE" prints. What belon
 	command.Flags().StringVar(&o.edit, "edit", "", "edit what this node's kubelet runs with, and lay what you change over each node's own")
 	command.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask (with --edit)")
 	command.Flags().BoolVar(&o.strict, "strict", false, "refuse fields that are unknown or appear twice, instead of naming them")
-	o.dryRun.addFlag(command.Flags())
-	o.print = printFlags(command, "")
+	o.dryRun.AddFlag(command.Flags())
+	o.print = cmdutil.PrintFlags(command, "")
 	return command
 }
 
-func (s *session) push(ctx context.Context, o pushOptions) error {
-	client, err := s.connect()
+func runPush(ctx context.Context, s *cmdutil.Factory, o pushOptions) error {
+	client, err := s.Connect()
 	if err != nil {
 		return err
 	}
-	files, err := s.pushFiles(ctx, client, o)
+	files, err := pushFiles(ctx, s, client, o)
 	if err != nil || files == nil {
 		return err
 	}
-	configMap, err := newConfigMap(s.namespace(), o.name, files)
+	configMap, err := document.NewConfigMap(s.Namespace(), o.name, files)
 	if err != nil {
 		return err
 	}
-	written, err := readDocument(configMap.Data, files[0].key)
+	written, err := document.Read(configMap.Data, files[0].Key)
 	if err != nil {
-		return fmt.Errorf("%s is not pushed: %w", files[0].name, err)
+		return fmt.Errorf("%s is not pushed: %w", files[0].Name, err)
 	}
-	if err := cmp.Or(written.shareable(), written.whole()); err != nil {
-		return fmt.Errorf("%s is not pushed: %w", files[0].name, err)
+	if err := cmp.Or(written.Shareable(), written.Unmasked()); err != nil {
+		return fmt.Errorf("%s is not pushed: %w", files[0].Name, err)
 	}
-	if err := s.reviewDocument(written); err != nil {
+	if err := reviewDocument(s, written); err != nil {
 		return err
 	}
-	if o.strict && len(written.warnings) > 0 {
-		return fmt.Errorf("%s is not pushed: %s (--strict)", files[0].name, written.warnings[0])
+	if o.strict && len(written.Warnings) > 0 {
+		return fmt.Errorf("%s is not pushed: %s (--strict)", files[0].Name, written.Warnings[0])
 	}
-	if o.edit != "" && !o.yes && o.dryRun == dryRunNone { // a file is a person's word, this is a node's
-		if err := s.confirm("Push this as ConfigMap %s/%s?", configMap.Namespace, configMap.Name); err != nil {
+	if o.edit != "" && !o.yes && o.dryRun == cmdutil.DryRunNone { // a file is a person's word, this is a node's
+		if err := s.Confirm("Push this as ConfigMap %s/%s?", configMap.Namespace, configMap.Name); err != nil {
 			return err
 		}
 	}
-	made, did, err := s.putConfigMap(ctx, client, configMap, o.dryRun)
+	made, did, err := putConfigMap(ctx, client, configMap, o.dryRun)
 	if err != nil {
 		return err
 	}
-	if err := s.printObject(o.print, o.dryRun.did(did), made); err != nil {
+	if err := s.PrintObject(o.print, o.dryRun.Did(did), made); err != nil {
 		return err
 	}
-	s.note("Assign it: kubectl kubelet assign NODE --config %s", shortOf(nodev1.Assignment{Namespace: made.Namespace, Name: made.Name, Key: files[0].key}))
+	s.Note("Assign it: kubectl kubelet assign NODE --config %s", document.ShortReference(nodev1.Assignment{Namespace: made.Namespace, Name: made.Name, Key: files[0].Key}))
 	return nil
 }
 
-// shortOf leaves out the key where an assignment without one means the same.
-func shortOf(r nodev1.Assignment) string {
-	if r.Key == defaultKey && r.UID == "" {
-		return r.Namespace + "/" + r.Name
-	}
-	return r.String()
-}
-
 // reviewDocument says what is odd about a configuration, and which of its fields are not at their defaults where that matters, with their values.
-func (s *session) reviewDocument(d document) error {
-	for _, warning := range d.warnings {
-		s.note("warning: %s; kubelets ignore fields that they do not know", warning)
+func reviewDocument(s *cmdutil.Factory, d document.Document) error {
+	for _, warning := range d.Warnings {
+		s.Note("warning: %s; kubelets ignore fields that they do not know", warning)
 	}
-	if d.over != nil {
-		s.reviewLayers(d.over)
+	if d.Over != nil {
+		reviewLayers(s, d.Over)
 		return nil
 	}
-	defaults, version, err := newestDefaults()
+	defaults, version, err := document.NewestDefaults()
 	if err != nil {
 		return err
 	}
-	values := leaves(changedFrom(defaultsFor(d.tree, defaults), d.tree))
+	values := document.Leaves(document.ChangedFrom(document.DefaultsFor(d.Tree, defaults), d.Tree))
 	var lines []string
 	root := false
-	for _, path := range sortedKeys(values) {
+	for _, path := range document.SortedKeys(values) {
 		found, known := config.NearestField(path)
 		mark := " "
-		if givesRoot(path) {
+		if document.GivesRoot(path) {
 			root, mark = true, "!"
 		} else if !known || found.Class.Harmless() {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)", mark, fieldName(path), show(path, values[path]), found.Class))
+		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)", mark, document.FieldName(path), document.Show(path, values[path]), found.Class))
 	}
 	if len(lines) > 0 {
-		s.note("Not as Kubernetes %s has it by default, where changing it can matter (assign shows what really changes, and what that does):", version)
+		s.Note("Not as Kubernetes %s has it by default, where changing it can matter (assign shows what really changes, and what that does):", version)
 	}
 	for _, line := range lines {
-		s.note("%s", line)
+		s.Note("%s", line)
 	}
 	if root {
-		s.note("A field with ! can give the node to somebody: look twice.")
+		s.Note("A field with ! can give the node to somebody: look twice.")
 	}
 	return nil
 }
 
-// A pushedFile is one key of the ConfigMap to be.
-type pushedFile struct {
-	key, name string // name as the person knows it
-	content   []byte
-}
-
 // pushFiles reads the files, or lets a person write one; nil when he left it as it was.
-func (s *session) pushFiles(ctx context.Context, client kubernetes.Interface, o pushOptions) ([]pushedFile, error) {
+func pushFiles(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, o pushOptions) ([]document.File, error) {
 	switch {
 	case o.edit != "":
-		return s.editConfig(ctx, client, o)
+		return editConfig(ctx, s, client, o)
 	case o.laysOver():
-		return s.layerFiles(o)
+		return layerFiles(s, o)
 	}
-	var files []pushedFile
+	var files []document.File
 	for i, argument := range o.files {
 		key, name, named := strings.Cut(argument, "=")
 		if !named {
 			name, key = argument, filepath.Base(argument)
 			if i == 0 {
-				key = defaultKey
+				key = document.DefaultKey
 			}
 		}
-		content, err := s.readInput(name)
+		content, err := readInput(s, name)
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, pushedFile{key, name, content})
+		files = append(files, document.File{Key: key, Name: name, Content: content})
 	}
-	if !utf8.Valid(files[0].content) {
-		return nil, fmt.Errorf("%s is no text; the configuration is YAML or JSON in UTF-8", files[0].name)
+	if !utf8.Valid(files[0].Content) {
+		return nil, fmt.Errorf("%s is no text; the configuration is YAML or JSON in UTF-8", files[0].Name)
 	}
 	if o.against != "" {
-		return s.differences(ctx, client, o, files)
+		return differences(ctx, s, client, o, files)
 	}
 	return files, nil
 }
@@ -209,7 +197,7 @@ func (s *session) pushFiles(ctx context.Context, client kubernetes.Interface, o 
 // maxInput is more than a ConfigMap can hold, in bytes.
 const maxInput = 2 << 20
 
-func (s *session) readInput(name string) ([]byte, error) {
+func readInput(s *cmdutil.Factory, name string) ([]byte, error) {
 	input := s.In
 	if name != "-" {
 		file, err := os.Open(name)

@@ -8,11 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 func (b *bench) pushed(t *testing.T, namespace string) []corev1.ConfigMap {
 	t.Helper()
-	list, err := b.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: purposeLabel + "=" + purposeConfiguration})
+	list, err := b.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeConfiguration})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +33,7 @@ func TestPush(t *testing.T) {
 	b := newBench(t)
 	file := inFile(t, "kubelet.yaml", someConfig+"maxPodz: 3\n")
 	stdout, stderr := b.do(t, "push", "workers", "-f", file)
-	made := b.pushed(t, configNamespace)
+	made := b.pushed(t, cmdutil.ConfigNamespace)
 	if len(made) != 1 {
 		t.Fatalf("%d ConfigMaps, want 1", len(made))
 	}
@@ -39,7 +42,7 @@ func TestPush(t *testing.T) {
 		t.Errorf("stdout is %q", stdout)
 	}
 	contains(t, stderr, `warning: field "maxPodz" is unknown`, "maxPods: 42 (disrupts-pods)\n", "kubectl kubelet assign NODE --config kubelet-config/"+c.Name)
-	if want, _ := hashedName("workers", c.Data, nil); c.Name != want || c.Immutable == nil || !*c.Immutable || c.Annotations[nameAnnotation] != "workers" {
+	if want, _ := document.HashedName("workers", c.Data, nil); c.Name != want || c.Immutable == nil || !*c.Immutable || c.Annotations[document.NameAnnotation] != "workers" {
 		t.Errorf("got %+v, want the name %s, immutable", c, want)
 	}
 	if stdout, _ = b.do(t, "push", "workers", "-f", file); stdout != "configmap/"+c.Name+" unchanged\n" {
@@ -57,12 +60,12 @@ func TestPushFrom(t *testing.T) {
 		namespace string
 		keys      string
 	}{
-		{"stdin", func(*testing.T) []string { return []string{"-f", "-"} }, configNamespace, "kubelet"},
-		{"another key", func(*testing.T) []string { return []string{"-f", "key.yaml=-"} }, configNamespace, "key.yaml"},
+		{"stdin", func(*testing.T) []string { return []string{"-f", "-"} }, cmdutil.ConfigNamespace, "kubelet"},
+		{"another key", func(*testing.T) []string { return []string{"-f", "key.yaml=-"} }, cmdutil.ConfigNamespace, "key.yaml"},
 		{"another namespace", func(*testing.T) []string { return []string{"-f", "-", "-n", "kube-system"} }, "kube-system", "kubelet"},
 		{"files beside it", func(t *testing.T) []string {
 			return []string{"-f", "-", "-f", inFile(t, "ca.crt", "CA"), "-f", "other=" + inFile(t, "x", "\xff\xfe")}
-		}, configNamespace, "ca.crt,kubelet,other"},
+		}, cmdutil.ConfigNamespace, "ca.crt,kubelet,other"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t)
@@ -72,7 +75,7 @@ func TestPushFrom(t *testing.T) {
 			if len(made) != 1 {
 				t.Fatalf("%d ConfigMaps in %s, want 1", len(made), test.namespace)
 			}
-			if keys := strings.Join(sortedKeys(payloadOf(&made[0])), ","); keys != test.keys {
+			if keys := strings.Join(document.SortedKeys(document.Payload(&made[0])), ","); keys != test.keys {
 				t.Errorf("keys %s, want %s", keys, test.keys)
 			}
 		})
@@ -87,8 +90,8 @@ func TestPushRefuses(t *testing.T) {
 	}{
 		{"what does not decode", "maxPods: [", []string{"-f", "-"}, "does not decode"},
 		{"another kind", "apiVersion: v1\nkind: ConfigMap\n", []string{"-f", "-"}, "another kind than KubeletConfiguration"},
-		{"a value of another type", header + "maxPods: many\n", []string{"-f", "-"}, "maxPods"},
-		{"an unknown field, strictly", header + "maxPodz: 3\n", []string{"-f", "-", "--strict"}, `"maxPodz" is unknown`},
+		{"a value of another type", document.Header + "maxPods: many\n", []string{"-f", "-"}, "maxPods"},
+		{"an unknown field, strictly", document.Header + "maxPodz: 3\n", []string{"-f", "-", "--strict"}, `"maxPodz" is unknown`},
 		{"bytes", "\xff\xfe", []string{"-f", "-"}, "is no text"},
 		{"a file that is not there", "", []string{"-f", "/nowhere/kubelet.yaml"}, "/nowhere/kubelet.yaml"},
 		{"no file", "", nil, "give fields with --set, a file with -f or --layer, or a node with --edit"},
@@ -96,7 +99,7 @@ func TestPushRefuses(t *testing.T) {
 		{"two files of one key", someConfig, []string{"-f", "-", "-f", "kubelet=/dev/null"}, `two files are key "kubelet"`},
 		{"a key that is none", someConfig, []string{"-f", "a b=-"}, `key "a b"`},
 		{"a dry run that is none", someConfig, []string{"-f", "-", "--dry-run=maybe"}, "none, server or client"},
-		{"too much", header + "#" + strings.Repeat("x", 1<<20) + "\n", []string{"-f", "-"}, "larger than 1 MiB"},
+		{"too much", document.Header + "#" + strings.Repeat("x", 1<<20) + "\n", []string{"-f", "-"}, "larger than 1 MiB"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t)
@@ -112,7 +115,7 @@ func TestPushRefuses(t *testing.T) {
 
 // What stands there already under the name.
 func TestPushOver(t *testing.T) {
-	name, err := hashedName("workers", map[string]string{"kubelet": someConfig}, nil)
+	name, err := document.HashedName("workers", map[string]string{"kubelet": someConfig}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +126,7 @@ func TestPushOver(t *testing.T) {
 	if stdout, _ := b.do(t, "push", "workers", "-f", file); stdout != "configmap/"+name+" made immutable\n" {
 		t.Errorf("over one that kubectl made: %q", stdout)
 	}
-	if made := b.pushed(t, configNamespace); len(made) != 1 || made[0].Immutable == nil {
+	if made := b.pushed(t, cmdutil.ConfigNamespace); len(made) != 1 || made[0].Immutable == nil {
 		t.Errorf("it was not adopted: %v", made)
 	}
 
@@ -161,12 +164,12 @@ func TestPushEdit(t *testing.T) {
 			b.configz["maxPods"] = int64(20)
 			b.input.WriteString("y\n")
 			edited := ""
-			b.session.edit = func(file string) error {
+			b.session.Edit = func(file string) error {
 				edited = file
 				return rewrite(file, test.edit)
 			}
 			code, _, stderr := b.run(t, "push", "workers", "--edit", "n1")
-			if made := b.pushed(t, configNamespace); code != test.code || len(made) != test.made {
+			if made := b.pushed(t, cmdutil.ConfigNamespace); code != test.code || len(made) != test.made {
 				t.Errorf("exit code %d, %d ConfigMaps; want %d, %d\n%s", code, len(made), test.code, test.made, stderr)
 			}
 			contains(t, stderr, test.words)
@@ -183,14 +186,14 @@ func TestEditor(t *testing.T) {
 	file := inFile(t, "a file", "before")
 	t.Setenv("KUBE_EDITOR", "sed -i s/before/after/")
 	b := newBench(t)
-	if err := b.session.runEditor(file); err != nil {
+	if err := b.session.Edit(file); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "after" {
 		t.Errorf("got %q, %v", text, err)
 	}
 	t.Setenv("KUBE_EDITOR", "false")
-	if err := b.session.runEditor(file); err == nil || !strings.Contains(err.Error(), "KUBE_EDITOR") {
+	if err := b.session.Edit(file); err == nil || !strings.Contains(err.Error(), "KUBE_EDITOR") {
 		t.Errorf("an editor that fails: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // The newest ten are kept, and fewer where they are long.
@@ -20,7 +21,7 @@ func TestRecordIsBounded(t *testing.T) {
 		name, source string
 		most         int
 	}{
-		{"short", "kubelet-config/c%d/kubelet", recordEntries},
+		{"short", "kubelet-config/c%d/kubelet", view.RecordEntries},
 		{"long", "kubelet-config/c%d" + strings.Repeat("x", 240) + "/" + strings.Repeat("k", 250) + "@" + strings.Repeat("u", 250), 5},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -29,21 +30,21 @@ func TestRecordIsBounded(t *testing.T) {
 			var source string
 			for i := range 25 {
 				source = fmt.Sprintf(test.source, i)
-				record, err := viewOf(node).recordWith(entry{Source: source, Time: noon, By: strings.Repeat("<\x1bé", 500)})
+				record, err := view.NodeOf(node).RecordWith(view.Entry{Source: source, Time: noon, By: strings.Repeat("<\x1bé", 500)})
 				if err != nil {
 					t.Fatal(err)
 				}
-				node.Annotations[nodev1.ConfigSourceAnnotation], node.Annotations[recordAnnotation] = source, record
+				node.Annotations[nodev1.ConfigSourceAnnotation], node.Annotations[view.RecordAnnotation] = source, record
 			}
-			text := node.Annotations[recordAnnotation]
-			entries, err := viewOf(node).record()
-			if err != nil || len(text) > recordBytes || len(entries) > test.most || len(entries) < 2 {
+			text := node.Annotations[view.RecordAnnotation]
+			entries, err := view.NodeOf(node).Record()
+			if err != nil || len(text) > view.RecordBytes || len(entries) > test.most || len(entries) < 2 {
 				t.Errorf("%d entries in %d bytes, %v", len(entries), len(text), err)
 			}
 			if last := entries[len(entries)-1]; last.Source != source || last.Outcome != "" || strings.ContainsRune(last.By, '\x1b') {
 				t.Errorf("the last is %+v", last)
 			}
-			if entries[0].Outcome != outcomeUnknown {
+			if entries[0].Outcome != view.OutcomeUnknown {
 				t.Errorf("what nobody answered became %q", entries[0].Outcome)
 			}
 		})
@@ -83,7 +84,7 @@ func TestOutcome(t *testing.T) {
 		{"no supervisor", newNode("n1"), "Unknown"},
 		{"malformed", assigned(localNode("n1"), "nonsense"), "Unknown"},
 	} {
-		if got := viewOf(test.node).outcome(); got != test.want {
+		if got := view.NodeOf(test.node).Outcome(); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}
 	}
@@ -99,29 +100,29 @@ func FuzzRecord(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		entries, err := decodeRecord(text)
+		entries, err := view.DecodeRecord(text)
 		if err != nil {
 			return
 		}
 		for _, e := range entries {
-			if _, err := nodev1.ParseAssignment(e.Source); err != nil || bounded.Line(e.By) != e.By || bounded.Line(e.Outcome) != e.Outcome || utf8.RuneCountInString(e.By) > byLimit {
+			if _, err := nodev1.ParseAssignment(e.Source); err != nil || bounded.Line(e.By) != e.By || bounded.Line(e.Outcome) != e.Outcome || utf8.RuneCountInString(e.By) > view.ByLimit {
 				t.Errorf("%+v is not fit to be shown", e)
 			}
 		}
-		if len(entries) > recordEntries {
+		if len(entries) > view.RecordEntries {
 			t.Errorf("%d entries", len(entries))
 		}
-		written, err := encodeRecord(entries)
+		written, err := view.EncodeRecord(entries)
 		if err != nil {
 			t.Fatalf("%+v cannot be written: %v", entries, err)
 		}
-		if len(written) > recordBytes && len(entries) > 1 && strings.Count(written, `"source"`) > 1 {
+		if len(written) > view.RecordBytes && len(entries) > 1 && strings.Count(written, `"source"`) > 1 {
 			t.Errorf("%d bytes", len(written))
 		}
 		if !json.Valid([]byte(written)) {
 			t.Fatalf("%s is no JSON", written)
 		}
-		again, err := decodeRecord(written)
+		again, err := view.DecodeRecord(written)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,8 +130,8 @@ func FuzzRecord(f *testing.F) {
 			t.Errorf("read again it is another (-before +after):\n%s", diff)
 		}
 		node := newNode("n1")
-		node.Annotations = map[string]string{recordAnnotation: text}
-		if _, err := viewOf(node).recordWith(entry{Source: nodev1.Local, Time: noon}); err != nil {
+		node.Annotations = map[string]string{view.RecordAnnotation: text}
+		if _, err := view.NodeOf(node).RecordWith(view.Entry{Source: nodev1.Local, Time: noon}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -7,63 +7,62 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
-	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newReset(s *session) *cobra.Command {
-	var o changeOptions
+// resetOptions are the flags of reset.
+type resetOptions struct {
+	*cmdutil.Factory
+	changeOptions
+}
+
+func newReset(f *cmdutil.Factory) *cobra.Command {
+	o := &resetOptions{Factory: f}
 	command := &cobra.Command{
 		Use:               "reset (NODE... | -l SELECTOR)",
 		Short:             "Take the assignment away: nodes go back to their own configuration",
 		Example:           "  kubectl kubelet reset n1",
-		ValidArgsFunction: s.completeNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if err := o.complete(arguments); err != nil {
-				return err
-			}
-			client, err := s.connect()
-			if err != nil {
-				return err
-			}
-			return s.reset(command.Context(), client, o)
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
 	o.addFlags(command)
 	return command
 }
 
-func (s *session) reset(ctx context.Context, client kubernetes.Interface, o changeOptions) error {
-	views, err := o.chosen.nodes(ctx, client)
+// Run resets the nodes.
+func (o *resetOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
 	if err != nil {
 		return err
 	}
-	return s.change(ctx, client, o, []target{{views: views}}, "Reset")
+	return resetNodes(ctx, o.Factory, client, o.changeOptions)
 }
 
-func (s *session) previewReset(views []nodeView) {
+func resetNodes(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, o changeOptions) error {
+	views, err := o.chosen.Nodes(ctx, client)
+	if err != nil {
+		return err
+	}
+	return changeNodes(ctx, s, client, o, []target{{views: views}}, "Reset")
+}
+
+func previewReset(s *cmdutil.Factory, views []view.Node) {
 	for _, v := range views {
-		s.note("%s: goes from %s back to its own configuration, which only the node knows", v.Name, v.assignmentText())
+		s.Note("%s: goes from %s back to its own configuration, which only the node knows", v.Name, v.AssignmentText())
 	}
 }
 
-// assignmentText is the assignment for people, without a uid.
-func (v nodeView) assignmentText() string {
-	if r, ok := v.current(); ok {
-		return r.Unpinned().String()
-	}
-	return bounded.Line(v.says.Assignment)
-}
-
-func (s *session) resetNode(ctx context.Context, w *writer, v nodeView, o changeOptions, leavers *leavers) error {
+func resetNode(ctx context.Context, s *cmdutil.Factory, w *writer, v view.Node, o changeOptions, leavers *leavers) error {
 	after, err := w.write(ctx, v, nodev1.Assignment{}, "")
 	if err != nil {
 		return err
 	}
-	if err := s.printObject(o.print, o.dryRun.did("reset"), after.Node); err != nil || o.dryRun != dryRunNone {
+	if err := s.PrintObject(o.print, o.dryRun.Did("reset"), after.Node); err != nil || o.dryRun != cmdutil.DryRunNone {
 		return err
 	}
 	if o.wait.wait {
-		if err := s.await(ctx, w.client, v.Name, goal{}, o.wait); err != nil {
+		if err := await(ctx, s, w.client, v.Name, goal{}, o.wait); err != nil {
 			return err
 		}
 	}

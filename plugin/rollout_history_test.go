@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func TestRolloutHistory(t *testing.T) {
@@ -45,16 +47,16 @@ func TestChangeText(t *testing.T) {
 		{0, 1, "maxPods 110 → 250 in layer fleet"},
 		{1, 2, `evictionHard.memory.available "1Gi", maxPods 250 → not set, registerWithTaints null in layer fleet, 1 more`},
 	} {
-		if got := changeText(&p.kept[row.from], &p.kept[row.to], 3); got != row.want {
+		if got := view.ChangeText(&p.kept[row.from], &p.kept[row.to], 3); got != row.want {
 			t.Errorf("it says %q, want %q", got, row.want)
 		}
 	}
-	if got := changeText(nil, &p.kept[0], 1); got != "maxPods 110 in layer fleet, 1 more" {
+	if got := view.ChangeText(nil, &p.kept[0], 1); got != "maxPods 110 in layer fleet, 1 more" {
 		t.Errorf("against the nodes' own it says %q", got)
 	}
 	other := p.kept[0]
 	other.Base = "None"
-	if got := changeText(&p.kept[0], &other, 3); got != "base Local → None" {
+	if got := view.ChangeText(&p.kept[0], &other, 3); got != "base Local → None" {
 		t.Errorf("of another base it says %q", got)
 	}
 }

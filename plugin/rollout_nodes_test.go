@@ -11,6 +11,7 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // Who is adopted and who is released changes hands, and nothing else about it changes.
@@ -39,7 +40,7 @@ func TestAdoptAndRelease(t *testing.T) {
 		}, "adopted", "from local to revision 2", `{"pool":"workers","attempt":1}`, false, ""},
 		"released before": {"adopt", func(p *fakePool) *corev1.Node {
 			n := p.member("n1", 1, "Active")
-			n.Labels[rollout.PoolLabel] = noPool
+			n.Labels[rollout.PoolLabel] = view.NoPool
 			return n
 		}, "adopted", "moves it from", "=", true, ""},
 		"held": {"adopt", func(p *fakePool) *corev1.Node {
@@ -50,17 +51,17 @@ func TestAdoptAndRelease(t *testing.T) {
 		"a member": {"adopt", func(p *fakePool) *corev1.Node { return p.member("n1", 2, "Active") }, "unchanged",
 			"nothing is changed: node n1 is in the hands of pool workers already", "=", true, ""},
 		"release": {"release", func(p *fakePool) *corev1.Node { return p.member("n1", 2, "Refused") }, "released",
-			"n1: no longer in pool workers; it keeps what it is assigned, kubelet-config/pool-workers-", "=", true, noPool},
+			"n1: no longer in pool workers; it keeps what it is assigned, kubelet-config/pool-workers-", "=", true, view.NoPool},
 		"release of a node without a pool": {"release", func(*fakePool) *corev1.Node {
 			n := localNode("n1")
 			n.Labels = nil
 			return n
-		}, "released", "n1: No pool selects it now, and none will; it keeps what it is assigned, local", "", false, noPool},
+		}, "released", "n1: No pool selects it now, and none will; it keeps what it is assigned, local", "", false, view.NoPool},
 		"released already": {"release", func(p *fakePool) *corev1.Node {
 			n := p.member("n1", 1, "Active")
-			n.Labels[rollout.PoolLabel] = noPool
+			n.Labels[rollout.PoolLabel] = view.NoPool
 			return n
-		}, "unchanged", "node n1 is in no pool already", "=", true, noPool},
+		}, "unchanged", "node n1 is in no pool already", "=", true, view.NoPool},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newFakePool(t, few, many)

@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -14,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/util/flowcontrol"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // rolling is a pool in its second wave, with a node of every kind.
@@ -42,9 +41,9 @@ func rolling(t *testing.T) (*fakePool, []*corev1.Node) {
 	held.Labels[rollout.RolloutLabel] = "hold"
 	byHand := p.member("n9", 1, "Active")
 	byHand.Annotations[nodev1.ConfigSourceAnnotation] = "kubelet-config/own/kubelet"
-	byHand.Annotations[recordAnnotation] = `[{"source": "kubelet-config/own/kubelet", "by": "admin"}]`
+	byHand.Annotations[view.RecordAnnotation] = `[{"source": "kubelet-config/own/kubelet", "by": "admin"}]`
 	released := p.member("other", 1, "Active")
-	released.Labels[rollout.PoolLabel] = noPool
+	released.Labels[rollout.PoolLabel] = view.NoPool
 	return p, []*corev1.Node{canary, trial, second, applies, arm, away, cordoned, held, byHand, newNode("n10"), released}
 }
 
@@ -200,25 +199,6 @@ func TestRolloutStatusEnds(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A rate limiter that knows the end refuses to wait for it, and says so instead of the rollout's state.
-func TestAnEndThatNoLimiterKnows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, end := endsAfter(t.Context(), 5*time.Second)
-		defer end()
-		if _, known := ctx.Deadline(); known {
-			t.Error("it has a deadline")
-		}
-		if err := flowcontrol.NewTokenBucketRateLimiter(0.1, 1).Wait(ctx); err != nil {
-			t.Error(err)
-		}
-		limiter, began := flowcontrol.NewTokenBucketRateLimiter(0.01, 1), time.Now()
-		limiter.Accept()
-		if err := limiter.Wait(ctx); err == nil || time.Since(began) != 5*time.Second || !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-			t.Errorf("after %v: %v, %v", time.Since(began), err, context.Cause(ctx))
-		}
-	})
 }
 
 // A request that ends because the time is over says nothing of the API server; one that fails before does.

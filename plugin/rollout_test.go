@@ -9,6 +9,8 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 const (
@@ -16,7 +18,7 @@ const (
 )
 
 // pin is the revision that the pool is pinned to: 0 is the nodes' own configuration, -1 none.
-func pin(p pool) int64 {
+func pin(p view.Pool) int64 {
 	switch pin := p.Spec.Rollout.Pin; {
 	case pin == nil:
 		return -1
@@ -37,56 +39,56 @@ func TestSteering(t *testing.T) {
 		pool    func(*fakePool)
 		did     string
 		says    []string
-		is      func(pool) bool
+		is      func(view.Pool) bool
 	}{
-		"pause":   {"pause workers", nil, "paused", nil, func(p pool) bool { return p.Spec.Rollout.Paused }},
-		"by kind": {"pause kubeletpool.kubelet-supervisor.io/workers", nil, "paused", nil, func(p pool) bool { return p.Spec.Rollout.Paused }},
+		"pause":   {"pause workers", nil, "paused", nil, func(p view.Pool) bool { return p.Spec.Rollout.Paused }},
+		"by kind": {"pause kubeletpool.kubelet-supervisor.io/workers", nil, "paused", nil, func(p view.Pool) bool { return p.Spec.Rollout.Paused }},
 		"paused already": {"pause workers", func(p *fakePool) { p.Spec.Rollout.Paused = true }, "unchanged", []string{"nothing is changed: pool workers is paused already"},
-			func(p pool) bool { return p.Spec.Rollout.Paused }},
-		"resume":         {"resume workers", func(p *fakePool) { p.Spec.Rollout.Paused = true }, "resumed", nil, func(p pool) bool { return !p.Spec.Rollout.Paused }},
-		"nothing paused": {"resume workers", nil, "unchanged", []string{"pool workers is not paused"}, func(p pool) bool { return !p.Spec.Rollout.Paused }},
+			func(p view.Pool) bool { return p.Spec.Rollout.Paused }},
+		"resume":         {"resume workers", func(p *fakePool) { p.Spec.Rollout.Paused = true }, "resumed", nil, func(p view.Pool) bool { return !p.Spec.Rollout.Paused }},
+		"nothing paused": {"resume workers", nil, "unchanged", []string{"pool workers is not paused"}, func(p view.Pool) bool { return !p.Spec.Rollout.Paused }},
 		"retry": {"retry workers", func(p *fakePool) { p.stops("n4") }, "retried", []string{"workers: tries revision 3 again, which was stopped: n4 Refused: maxPods"},
-			func(p pool) bool { return p.Spec.Rollout.Retry == word }},
+			func(p view.Pool) bool { return p.Spec.Rollout.Retry == word }},
 		"retry in the same moment": {"retry workers", func(p *fakePool) { p.Spec.Rollout.Retry, p.Status.Retries = word, []string{word + "-2", word} }, "retried",
-			[]string{"revision 3 is not stopped; it goes through its waves again"}, func(p pool) bool { return p.Spec.Rollout.Retry == word+"-3" }},
+			[]string{"revision 3 is not stopped; it goes through its waves again"}, func(p view.Pool) bool { return p.Spec.Rollout.Retry == word+"-3" }},
 		"retry of what is pinned": {"retry workers", func(p *fakePool) { p.undoes(2) }, "retried",
 			[]string{"warning: pool workers is pinned to revision 2, so a stop of another revision stays; kubectl kubelet rollout unpin workers"},
-			func(p pool) bool { return p.Spec.Rollout.Retry == word }},
+			func(p view.Pool) bool { return p.Spec.Rollout.Retry == word }},
 		"undo what is under way": {"undo workers", nil, "undone",
 			[]string{"workers: from revision 3 back to revision 2, and pinned there; kubectl kubelet rollout unpin workers lets it follow its layers again"},
-			func(p pool) bool { return pin(p) == 2 }},
-		"undo what was stopped":   {"undo workers", func(p *fakePool) { p.stops("n4") }, "undone", nil, func(p pool) bool { return pin(p) == 2 }},
-		"undo what was completed": {"undo workers", func(p *fakePool) { p.completed() }, "undone", []string{"from revision 3 back to revision 2"}, func(p pool) bool { return pin(p) == 2 }},
+			func(p view.Pool) bool { return pin(p) == 2 }},
+		"undo what was stopped":   {"undo workers", func(p *fakePool) { p.stops("n4") }, "undone", nil, func(p view.Pool) bool { return pin(p) == 2 }},
+		"undo what was completed": {"undo workers", func(p *fakePool) { p.completed() }, "undone", []string{"from revision 3 back to revision 2"}, func(p view.Pool) bool { return pin(p) == 2 }},
 		"undo to the nodes' own": {"undo workers --to-local --yes", func(p *fakePool) { p.Status.Nodes.Selected, p.Status.Nodes.Proven, p.Status.Nodes.OnTrial = 4, 1, 1 }, "undone", []string{
 			"workers: from revision 3 back to the nodes' own configuration: maxPods 250 → not set in layer fleet", "  2 of 4 nodes have revision 3"},
-			func(p pool) bool { return pin(p) == 0 }},
+			func(p view.Pool) bool { return pin(p) == 0 }},
 		"undo to the nodes' own, from a pin": {"undo workers --to-local --yes", func(p *fakePool) { p.Spec.Rollout.Pin = pinnedTo(2) }, "undone",
-			[]string{"back to the nodes' own configuration"}, func(p pool) bool { return pin(p) == 0 }},
+			[]string{"back to the nodes' own configuration"}, func(p view.Pool) bool { return pin(p) == 0 }},
 		"undo to what was never completed": {"undo workers --to-revision=3 --yes", func(p *fakePool) { p.Status.Target.RevisionName = *p.Status.Stable }, "undone",
-			[]string{"back to revision 3: maxPods 111 → 250 in layer fleet", "revision 3 was never completed, so it goes by waves"}, func(p pool) bool { return pin(p) == 3 }},
+			[]string{"back to revision 3: maxPods 111 → 250 in layer fleet", "revision 3 was never completed, so it goes by waves"}, func(p view.Pool) bool { return pin(p) == 3 }},
 		"undo of layers that came back": {"undo workers", func(p *fakePool) { // the first revision was completed after the second
 			p.Status.Target.RevisionName, p.Status.Stable = p.Status.Revisions[2].RevisionName, &p.Status.Revisions[2].RevisionName
 			p.completes(*p.Status.Stable)
 			p.says(v1alpha1.ConditionReady, true, rollout.ReasonCompleted, "")
-		}, "undone", []string{"from revision 1 back to revision 2"}, func(p pool) bool { return pin(p) == 2 }},
+		}, "undone", []string{"from revision 1 back to revision 2"}, func(p view.Pool) bool { return pin(p) == 2 }},
 		"undo of an undo under way": {"undo workers", func(p *fakePool) { p.undoes(2) }, "unchanged",
-			[]string{"nothing is changed: pool workers is on its way back to revision 2 already; kubectl kubelet rollout status workers"}, func(p pool) bool { return pin(p) == 2 }},
+			[]string{"nothing is changed: pool workers is on its way back to revision 2 already; kubectl kubelet rollout status workers"}, func(p view.Pool) bool { return pin(p) == 2 }},
 		"undo of an undo that nobody has seen": {"undo workers", func(p *fakePool) { p.Spec.Rollout.Pin, p.Generation = pinnedTo(2), 9 }, "unchanged",
-			[]string{"on its way back to revision 2 already"}, func(p pool) bool { return pin(p) == 2 }},
+			[]string{"on its way back to revision 2 already"}, func(p view.Pool) bool { return pin(p) == 2 }},
 		"undo of an undo that is through": {"undo workers", func(p *fakePool) {
 			p.undoes(2)
 			p.says(v1alpha1.ConditionReady, true, rollout.ReasonCompleted, "")
-		}, "undone", []string{"from revision 2 back to revision 1"}, func(p pool) bool { return pin(p) == 1 }},
+		}, "undone", []string{"from revision 2 back to revision 1"}, func(p view.Pool) bool { return pin(p) == 1 }},
 		"undo of a pin to what is not completed": {"undo workers", func(p *fakePool) { p.Spec.Rollout.Pin = pinnedTo(3) }, "undone",
-			[]string{"from revision 3 back to revision 2"}, func(p pool) bool { return pin(p) == 2 }},
-		"undo further": {"undo workers --to-revision 1", nil, "undone", []string{"back to revision 1"}, func(p pool) bool { return pin(p) == 1 }},
+			[]string{"from revision 3 back to revision 2"}, func(p view.Pool) bool { return pin(p) == 2 }},
+		"undo further": {"undo workers --to-revision 1", nil, "undone", []string{"back to revision 1"}, func(p view.Pool) bool { return pin(p) == 1 }},
 		"undo a paused one": {"undo workers", func(p *fakePool) { p.Spec.Rollout.Paused = true }, "undone",
-			[]string{"warning: pool workers is paused, so nothing moves; kubectl kubelet rollout resume workers"}, func(p pool) bool { return pin(p) == 2 }},
-		"undo to where it is": {"undo workers --to-revision=3 --yes", nil, "undone", []string{"workers: stays at revision 3, and pinned there"}, func(p pool) bool { return pin(p) == 3 }},
+			[]string{"warning: pool workers is paused, so nothing moves; kubectl kubelet rollout resume workers"}, func(p view.Pool) bool { return pin(p) == 2 }},
+		"undo to where it is": {"undo workers --to-revision=3 --yes", nil, "undone", []string{"workers: stays at revision 3, and pinned there"}, func(p view.Pool) bool { return pin(p) == 3 }},
 		"undone already": {"undo workers --to-revision=2", func(p *fakePool) { p.Spec.Rollout.Pin = pinnedTo(2) }, "unchanged", []string{"pinned to revision 2 already"},
-			func(p pool) bool { return pin(p) == 2 }},
-		"unpin":          {"unpin workers", func(p *fakePool) { p.Spec.Rollout.Pin = pinnedTo(2) }, "unpinned", nil, func(p pool) bool { return pin(p) == -1 }},
-		"nothing pinned": {"unpin workers", nil, "unchanged", []string{"it follows its layers"}, func(p pool) bool { return pin(p) == -1 }},
+			func(p view.Pool) bool { return pin(p) == 2 }},
+		"unpin":          {"unpin workers", func(p *fakePool) { p.Spec.Rollout.Pin = pinnedTo(2) }, "unpinned", nil, func(p view.Pool) bool { return pin(p) == -1 }},
+		"nothing pinned": {"unpin workers", nil, "unchanged", []string{"it follows its layers"}, func(p view.Pool) bool { return pin(p) == -1 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newFakePool(t, few, `{"maxPods":111}`, many)
@@ -167,7 +169,7 @@ func TestPauseWarnsOfOtherManagers(t *testing.T) {
 	}
 	p.ManagedFields = []metav1.ManagedFieldsEntry{
 		owns("argocd-controller", `{"f:spec":{"f:rollout":{"f:paused":{}}}}`), owns("kustomize-controller", `{"f:spec":{"f:rollout":{"f:waves":{}}}}`),
-		owns("kubectl-edit", `{"f:spec":{"f:rollout":{"f:paused":{}}}}`), owns(fieldManager, `{"f:spec":{"f:rollout":{"f:paused":{}}}}`),
+		owns("kubectl-edit", `{"f:spec":{"f:rollout":{"f:paused":{}}}}`), owns(cmdutil.FieldManager, `{"f:spec":{"f:rollout":{"f:paused":{}}}}`),
 	}
 	_, stderr := newPoolBench(t, p).do(t, "rollout", "pause", "workers")
 	contains(t, stderr, "warning: argocd-controller has set spec.rollout.paused, too, and may set it back; leave paused, pin and retry out of what it applies")

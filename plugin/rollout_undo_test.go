@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // budget puts a KubeletRolloutBudget of the nodes with the label zone=a into the fake API server.
@@ -94,7 +95,7 @@ func TestUndoSaysWhatHoldsIt(t *testing.T) {
 					case "outside":
 						n.Labels["pool"] = "others"
 					case "released":
-						n.Labels[rollout.PoolLabel] = noPool
+						n.Labels[rollout.PoolLabel] = view.NoPool
 					}
 					nodes = append(nodes, n)
 				}

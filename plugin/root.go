@@ -12,23 +12,26 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // Execute runs one command line and gives its exit code: 0, or 1 for everything else, as kubectl has it. The commands that compare,
 // diff and status --exit-code, end with 1 for a difference, and with 2 for everything else; check ends with 3 and 4 for its answers.
 func Execute(ctx context.Context, arguments []string, streams genericiooptions.IOStreams, version string) int {
-	s := newSession(streams)
+	s := cmdutil.NewFactory(streams)
 	logTo(s.ErrOut)
-	return s.execute(ctx, arguments, version)
+	return execute(ctx, s, arguments, version)
 }
 
-func (s *session) execute(ctx context.Context, arguments []string, version string) int {
-	s.printable()
-	s.interrupted = ctx.Done()
+func execute(ctx context.Context, s *cmdutil.Factory, arguments []string, version string) int {
+	s.Begin(ctx)
 	root := newRoot(s, version)
 	root.SetArgs(arguments)
 	command, err := root.ExecuteContextC(ctx)
-	if err = errors.Join(err, s.finish()); err == nil {
+	if err = errors.Join(err, s.Flush()); err == nil {
 		return 0
 	}
 	if errors.Is(err, errDiffers) { // what differs was printed
@@ -37,7 +40,7 @@ func (s *session) execute(ctx context.Context, arguments []string, version strin
 	if code := exitCode(0); errors.As(err, &code) {
 		return int(code)
 	}
-	writeError(s.ErrOut, err)
+	view.WriteError(s.ErrOut, err)
 	if compares(command) {
 		return 2
 	}
@@ -63,7 +66,7 @@ const (
 	exitCodeFlag       = "exit-code"
 )
 
-func newRoot(s *session, version string) *cobra.Command {
+func newRoot(s *cmdutil.Factory, version string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-kubelet",
 		Short: "Change the configuration of kubelets, node by node, safely",
@@ -87,16 +90,16 @@ The node proves a configuration with its own kubelet, puts it on trial, and roll
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, command.CommandPath())
 	})
-	s.flags.AddFlags(root.PersistentFlags())
+	s.Flags.AddFlags(root.PersistentFlags())
 	addVerbosity(root.PersistentFlags())
 	root.AddCommand(
 		newConfig(s), newPush(s), newAssign(s), newReset(s), newRetry(s), newRollback(s),
 		newStatus(s), newDescribe(s), newDiff(s), newExplain(s), newCheck(s), newHistory(s), newDoctor(s),
-		newRollout(s), newPool(s),
+		rollout.NewCommand(s), newPool(s),
 		newInstall(s), newPrune(s), newPackageFiles(),
 		newOptions(s), newVersion(s, version),
 	)
-	s.completeFlags(root)
+	s.CompleteFlags(root)
 	return root
 }
 
@@ -118,7 +121,7 @@ func logTo(to io.Writer) {
 	klog.SetOutput(to)
 }
 
-func newOptions(s *session) *cobra.Command {
+func newOptions(s *cmdutil.Factory) *cobra.Command {
 	return &cobra.Command{
 		Use:     "options",
 		Short:   "List the flags that every command takes",
@@ -131,7 +134,7 @@ func newOptions(s *session) *cobra.Command {
 	}
 }
 
-func newVersion(s *session, version string) *cobra.Command {
+func newVersion(s *cmdutil.Factory, version string) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of this plugin",

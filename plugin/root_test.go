@@ -16,6 +16,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func TestConventions(t *testing.T) {
@@ -96,7 +98,7 @@ func TestListsInChunks(t *testing.T) {
 	}))
 	defer server.Close()
 	client := kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL})
-	views, err := selection{}.nodes(t.Context(), client)
+	views, err := view.Selection{}.Nodes(t.Context(), client)
 	if err != nil || len(views) != 1201 || requests != 3 || views[1200].Name != "n1200" {
 		t.Errorf("%v, %d nodes by %d requests, want 1201 by 3", err, len(views), requests)
 	}
@@ -115,7 +117,7 @@ func TestConfirmIsInterrupted(t *testing.T) {
 		var out lockedBuffer
 		b.session.ErrOut = &out
 		go interrupt()
-		if code := b.session.execute(ctx, []string{"install"}, "test"); code != 1 {
+		if code := execute(ctx, b.session, []string{"install"}, "test"); code != 1 {
 			t.Errorf("exit code %d", code)
 		}
 		contains(t, out.buffer.String(), "Install these? [y/N]", "error: nothing was changed; it was interrupted")

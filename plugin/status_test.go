@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func statusNodes() []runtime.Object {
@@ -74,11 +75,11 @@ func TestAForgedConditionCountsForNothing(t *testing.T) {
 	good, bad := assignedNode("n1", config), assignedNode("n2", config)
 	good.Status.Conditions[1].Status, good.Status.Conditions[1].Reason = corev1.ConditionFalse, nodev1.ReasonRejected
 	resaying(bad, func(s *nodev1.Status) { s.Reason = nodev1.ReasonRejected })
-	if v := viewOf(good); !v.ok() || v.outcome() != nodev1.ReasonActive {
-		t.Errorf("all is well, and it counts as %v, %s", v.ok(), v.outcome())
+	if v := view.NodeOf(good); !v.OK() || v.Outcome() != nodev1.ReasonActive {
+		t.Errorf("all is well, and it counts as %v, %s", v.OK(), v.Outcome())
 	}
-	if v := viewOf(bad); v.ok() || v.outcome() != nodev1.ReasonRejected {
-		t.Errorf("it is rejected, and counts as %v, %s", v.ok(), v.outcome())
+	if v := view.NodeOf(bad); v.OK() || v.Outcome() != nodev1.ReasonRejected {
+		t.Errorf("it is rejected, and counts as %v, %s", v.OK(), v.Outcome())
 	}
 }
 
@@ -91,8 +92,8 @@ func TestWhy(t *testing.T) {
 			Hold: &nodev1.Hold{Losses: []nodev1.Loss{{Pod: "default/web", Reason: "OutOfcpu"}}, More: 2, Known: true}},
 		"waits for its turn until 2026-11-21T12:00:00Z": {Reason: nodev1.ReasonApplying, Change: &nodev1.Change{Due: noon}},
 	} {
-		v := viewOf(resaying(localNode("n1"), func(s *nodev1.Status) { *s = said }))
-		if got := v.why(); got != want {
+		v := view.NodeOf(resaying(localNode("n1"), func(s *nodev1.Status) { *s = said }))
+		if got := v.Why(); got != want {
 			t.Errorf("%s: %q, want %q", said.Reason, got, want)
 		}
 	}

@@ -31,6 +31,7 @@ type stub struct {
 	objects map[string][]byte
 	asked   []string // of the API server
 	proxied int      // what was asked of kubelets
+	warns   []string // headers of each answer of the API server
 }
 
 // stubKinds are the kinds it knows, by the resource.
@@ -93,6 +94,7 @@ func (s *stub) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header()["Warning"] = s.warns
 	w.WriteHeader(code)
 	_, _ = w.Write(answer)
 }

@@ -13,12 +13,14 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // A writer writes assignments onto Nodes, for one command. What is the same for all nodes it asks once.
 type writer struct {
 	client kubernetes.Interface
-	dry    dryRun
+	dry    cmdutil.DryRun
 	by     string // who assigns, as the API server knows them
 	now    func() time.Time
 
@@ -26,10 +28,10 @@ type writer struct {
 	keepsField bool // the API server keeps spec.configSource
 }
 
-func (s *session) newWriter(ctx context.Context, client kubernetes.Interface, dry dryRun) *writer {
-	w := &writer{client: client, dry: dry, now: s.now}
-	if dry != dryRunClient {
-		w.by = whoAmI(ctx, client)
+func newWriter(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, dry cmdutil.DryRun) *writer {
+	w := &writer{client: client, dry: dry, now: s.Now}
+	if dry != cmdutil.DryRunClient {
+		w.by = view.WhoAmI(ctx, client)
 	}
 	return w
 }
@@ -37,31 +39,31 @@ func (s *session) newWriter(ctx context.Context, client kubernetes.Interface, dr
 // write assigns, and gives the Node as it then is. Assignment and record go in one patch, which holds for the Node as it was read
 // alone: else an entry of somebody else would be lost. A Node that changed otherwise is read again. pin is put into an annotation
 // and not into the field, which takes no uid.
-func (w *writer) write(ctx context.Context, v nodeView, wanted nodev1.Assignment, pin string) (nodeView, error) {
-	var after nodeView
+func (w *writer) write(ctx context.Context, v view.Node, wanted nodev1.Assignment, pin string) (view.Node, error) {
+	var after view.Node
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		var err error
 		after, err = w.writeOnce(ctx, v, wanted, pin)
 		if !apierrors.IsConflict(err) {
 			return err
 		}
-		now, failed := getNode(ctx, w.client, v.Name)
+		now, failed := view.GetNode(ctx, w.client, v.Name)
 		switch {
 		case failed != nil:
 			return failed
-		case now.says.Assignment != v.says.Assignment || now.says.Carrier != v.says.Carrier:
-			return fmt.Errorf("somebody assigned %q to it since it was looked at; look again", now.says.Assignment)
+		case now.Says.Assignment != v.Says.Assignment || now.Says.Carrier != v.Says.Carrier:
+			return fmt.Errorf("somebody assigned %q to it since it was looked at; look again", now.Says.Assignment)
 		}
 		v = now
 		return err
 	})
 	if err != nil {
-		return nodeView{}, fmt.Errorf("assigning %s to node %s: %w", wanted, v.Name, err)
+		return view.Node{}, fmt.Errorf("assigning %s to node %s: %w", wanted, v.Name, err)
 	}
 	return after, nil
 }
 
-func (w *writer) writeOnce(ctx context.Context, v nodeView, wanted nodev1.Assignment, pin string) (nodeView, error) {
+func (w *writer) writeOnce(ctx context.Context, v view.Node, wanted nodev1.Assignment, pin string) (view.Node, error) {
 	carrier := w.carrierFor(ctx, v, wanted)
 	if carrier == nodev1.CarrierAnnotation && wanted.UID == "" && !wanted.IsLocal() {
 		wanted.UID = pin
@@ -75,25 +77,25 @@ func (w *writer) writeOnce(ctx context.Context, v nodeView, wanted nodev1.Assign
 	if given, is := metadata["annotations"].(map[string]any); is {
 		maps.Copy(annotations, given)
 	}
-	if v.says.Carrier != nodev1.CarrierNone || !wanted.IsLocal() { // else nothing is assigned anew
-		record, err := v.recordWith(entry{Source: wanted.String(), Time: w.now(), By: w.by})
+	if v.Says.Carrier != nodev1.CarrierNone || !wanted.IsLocal() { // else nothing is assigned anew
+		record, err := v.RecordWith(view.Entry{Source: wanted.String(), Time: w.now(), By: w.by})
 		if err != nil {
-			return nodeView{}, err
+			return view.Node{}, err
 		}
-		annotations[recordAnnotation] = record
+		annotations[view.RecordAnnotation] = record
 	}
 	metadata["annotations"] = annotations
 	if v.ResourceVersion != "" {
 		metadata["resourceVersion"] = v.ResourceVersion
 	}
 	patch["metadata"] = metadata
-	node, err := patchNode(ctx, w.client, v.Node, patch, w.dry)
+	node, err := cmdutil.PatchNode(ctx, w.client, v.Node, patch, w.dry)
 	if err != nil {
-		return nodeView{}, err
+		return view.Node{}, err
 	}
-	after := viewOf(node)
-	if now, ok := after.current(); !ok || now != wanted {
-		return nodeView{}, fmt.Errorf("the API server took it, but has %q now; did an admission webhook change it?", after.says.Assignment)
+	after := view.NodeOf(node)
+	if now, ok := after.Current(); !ok || now != wanted {
+		return view.Node{}, fmt.Errorf("the API server took it, but has %q now; did an admission webhook change it?", after.Says.Assignment)
 	}
 	return after, nil
 }
@@ -106,25 +108,25 @@ func (w *writer) recordFailure(ctx context.Context, name string) {
 }
 
 func (w *writer) recordFailureOnce(ctx context.Context, name string) error {
-	v, err := getNode(ctx, w.client, name)
-	if err != nil || !slices.Contains(badOutcomes, v.outcome()) {
+	v, err := view.GetNode(ctx, w.client, name)
+	if err != nil || !slices.Contains(view.BadOutcomes, v.Outcome()) {
 		return err
 	}
-	now, ok := v.current()
-	entries, err := v.record()
+	now, ok := v.Current()
+	entries, err := v.Record()
 	last := len(entries) - 1
-	if err != nil || !ok || last < 0 || !sameSource(entries[last].Source, now.String()) {
+	if err != nil || !ok || last < 0 || !view.SameSource(entries[last].Source, now.String()) {
 		return err
 	}
-	entries[last].Outcome = v.outcome()
-	text, err := encodeRecord(entries)
+	entries[last].Outcome = v.Outcome()
+	text, err := view.EncodeRecord(entries)
 	if err != nil {
 		return err
 	}
-	metadata := map[string]any{"annotations": map[string]any{recordAnnotation: text}}
+	metadata := map[string]any{"annotations": map[string]any{view.RecordAnnotation: text}}
 	if v.ResourceVersion != "" {
 		metadata["resourceVersion"] = v.ResourceVersion
 	}
-	_, err = patchNode(ctx, w.client, v.Node, map[string]any{"metadata": metadata}, dryRunNone)
+	_, err = cmdutil.PatchNode(ctx, w.client, v.Node, map[string]any{"metadata": metadata}, cmdutil.DryRunNone)
 	return err
 }

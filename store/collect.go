@@ -1,3 +1,5 @@
+//go:build linux
+
 package store
 
 import (
@@ -103,22 +105,22 @@ func (s *Store) collectOne(parent, uid string, versions map[string]bool) (ours b
 }
 
 // tidy removes temporary files and all but the newest *.corrupt-* from a folder below STATE_DIR.
-func (s *Store) tidy(folders ...string) error {
-	folder, err := s.reach(folders...)
-	names, err := s.names(folder, err)
+func (f *folders) tidy(folders ...string) error {
+	folder, err := f.reach(folders...)
+	names, err := f.names(folder, err)
 	var corrupt []string
 	errs := []error{err}
 	for _, name := range names {
 		switch {
 		case strings.HasPrefix(name, temporaryPrefix):
-			errs = append(errs, s.disk.remove(filepath.Join(folder, name)))
+			errs = append(errs, f.disk.remove(filepath.Join(folder, name)))
 		case strings.Contains(name, corruptInfix):
 			corrupt = append(corrupt, name)
 		}
 	}
 	slices.SortFunc(corrupt, func(a, b string) int { return strings.Compare(corruptSince(a), corruptSince(b)) })
 	for _, name := range corrupt[:max(0, len(corrupt)-corruptLimit)] {
-		errs = append(errs, s.disk.remove(filepath.Join(folder, name)))
+		errs = append(errs, f.disk.remove(filepath.Join(folder, name)))
 	}
 	return errors.Join(errs...)
 }
@@ -126,10 +128,10 @@ func (s *Store) tidy(folders ...string) error {
 func corruptSince(name string) string { return name[strings.LastIndex(name, corruptInfix):] }
 
 // names lists a folder, unless it is missing or reaching it failed.
-func (s *Store) names(folder string, err error) ([]string, error) {
+func (f *folders) names(folder string, err error) ([]string, error) {
 	var entries []fs.DirEntry
 	if err == nil {
-		entries, err = s.disk.list(folder)
+		entries, err = f.disk.list(folder)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

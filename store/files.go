@@ -1,3 +1,5 @@
+//go:build linux
+
 package store
 
 import (
@@ -6,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"time"
 )
 
 const (
@@ -16,15 +19,22 @@ const (
 	fileLimit       = 1 << 20                      // bytes, of every file but those of a payload
 )
 
+// folders are what is below STATE_DIR. Their methods take no turn.
+type folders struct {
+	dir  string
+	disk disk
+	now  func() time.Time // names what is set aside
+}
+
 // reach returns the path of a folder below STATE_DIR after checking each folder on the way.
-func (s *Store) reach(names ...string) (string, error) {
-	path := s.dir
-	if err := s.disk.checkFolder(path); err != nil {
+func (f *folders) reach(names ...string) (string, error) {
+	path := f.dir
+	if err := f.disk.checkFolder(path); err != nil {
 		return "", err
 	}
 	for _, name := range names {
 		path = filepath.Join(path, name)
-		if err := s.disk.checkFolder(path); err != nil {
+		if err := f.disk.checkFolder(path); err != nil {
 			return "", err
 		}
 	}
@@ -33,25 +43,25 @@ func (s *Store) reach(names ...string) (string, error) {
 
 // makeFolder is reach for writers: what is missing is made, what is defect is set aside first. Parents are synced even if
 // nothing is missing, for an earlier attempt may have failed just before that.
-func (s *Store) makeFolder(names ...string) (string, error) {
-	path := s.dir
-	if err := s.disk.checkFolder(path); err != nil {
+func (f *folders) makeFolder(names ...string) (string, error) {
+	path := f.dir
+	if err := f.disk.checkFolder(path); err != nil {
 		return "", err
 	}
 	for _, name := range names {
 		parent := path
 		path = filepath.Join(path, name)
-		err := s.disk.checkFolder(path)
+		err := f.disk.checkFolder(path)
 		var found *defect
 		if errors.As(err, &found) {
-			_ = s.setAside(err) // mkdir says if this failed
+			_ = f.setAside(err) // mkdir says if this failed
 			err = fs.ErrNotExist
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			err = s.disk.mkdir(path)
+			err = f.disk.mkdir(path)
 		}
 		if err == nil {
-			err = s.disk.sync(parent)
+			err = f.disk.sync(parent)
 		}
 		if err != nil {
 			return "", err
@@ -61,42 +71,42 @@ func (s *Store) makeFolder(names ...string) (string, error) {
 }
 
 // replaceFile makes content the durable content of a file. Bytes that are there already are not written again.
-func (s *Store) replaceFile(folder, name string, content []byte) error {
+func (f *folders) replaceFile(folder, name string, content []byte) error {
 	if len(content) > fileLimit {
 		return fmt.Errorf("%s would have %d bytes, more than the %d that are read back", name, len(content), fileLimit)
 	}
 	path := filepath.Join(folder, name)
-	old, err := s.disk.read(path, fileLimit)
+	old, err := f.disk.read(path, fileLimit)
 	if err == nil && bytes.Equal(old, content) {
-		return s.disk.sync(folder) // an earlier attempt may have failed just before that
+		return f.disk.sync(folder) // an earlier attempt may have failed just before that
 	}
-	_ = s.setAside(err) // a rename cannot replace a folder; create says if this failed
+	_ = f.setAside(err) // a rename cannot replace a folder; create says if this failed
 	temporary := filepath.Join(folder, temporaryPrefix+name)
-	if err := s.disk.remove(temporary); err != nil {
+	if err := f.disk.remove(temporary); err != nil {
 		return err
 	}
-	if err = s.disk.create(temporary, content); err == nil {
-		err = s.disk.rename(temporary, path)
+	if err = f.disk.create(temporary, content); err == nil {
+		err = f.disk.rename(temporary, path)
 	}
 	if err != nil {
-		return errors.Join(err, s.disk.remove(temporary))
+		return errors.Join(err, f.disk.remove(temporary))
 	}
-	return s.disk.sync(folder)
+	return f.disk.sync(folder)
 }
 
 // setAside renames what a *defect speaks of to NAME.corrupt-TIME, the marker that vouches for it first, and adds that to the
 // error. Other errors, and nil, are returned as they are.
-func (s *Store) setAside(err error) error {
+func (f *folders) setAside(err error) error {
 	var found *defect
 	if !errors.As(err, &found) {
 		return err
 	}
-	suffix := corruptInfix + s.now().UTC().Format(corruptTime)
+	suffix := corruptInfix + f.now().UTC().Format(corruptTime)
 	folder := filepath.Dir(found.path)
 	for _, path := range []string{found.path + markerSuffix, found.path} {
-		renameErr := s.disk.rename(path, aside(path, suffix))
+		renameErr := f.disk.rename(path, aside(path, suffix))
 		if renameErr == nil {
-			renameErr = s.disk.sync(folder)
+			renameErr = f.disk.sync(folder)
 		}
 		if renameErr != nil && !errors.Is(renameErr, fs.ErrNotExist) {
 			return fmt.Errorf("%w; it could not be set aside: %w", err, renameErr)

@@ -1,3 +1,5 @@
+//go:build linux
+
 package store
 
 import (
@@ -41,7 +43,7 @@ func newMemoryDisk() *memoryDisk {
 func newFolder() *entry { return &entry{names: map[string]*entry{}, durable: map[string]*entry{}} }
 
 func (d *memoryDisk) store() *Store {
-	return &Store{dir: "/state", disk: d, now: func() time.Time { return time.Unix(0, 0) }}
+	return &Store{folders: folders{dir: "/state", disk: d, now: func() time.Time { return time.Unix(0, 0) }}}
 }
 
 // change counts a change and fails it if its time has come.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package store
 
 import (
@@ -25,7 +27,7 @@ func Look(dir string) (*Reader, error) {
 	if err := disk.checkFolder(dir); err != nil {
 		return nil, fmt.Errorf("looking into the state folder: %w", err)
 	}
-	return &Reader{&Store{dir: dir, disk: disk}}, nil
+	return &Reader{&Store{folders: folders{dir: dir, disk: disk}}}, nil
 }
 
 // Source returns the source that the pointer names; nil means local.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package store
 
 import (
@@ -37,11 +39,9 @@ func (e *HeldError) Unwrap() error { return ErrHeld }
 
 // A Store is an open STATE_DIR. Its methods may be called from several goroutines; they are carried out one at a time.
 type Store struct {
-	dir  string
+	folders
 	lock *os.File
-	disk disk
-	now  func() time.Time // names what is set aside
-	turn sync.Mutex       // two writers would meet in one temporary file
+	turn sync.Mutex // two writers would meet in one temporary file
 }
 
 // Open opens the folder dir, an absolute path, and creates it (0700) if there is none. It locks it until Close or the end of the process; the
@@ -94,7 +94,7 @@ func newStore(dir string, info fs.FileInfo, lock *os.File) (*Store, error) {
 	if err := take(lock, dir); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	return &Store{dir: dir, lock: lock, disk: &osDisk{dir: dir, opened: info}, now: time.Now}, nil
+	return &Store{folders: folders{dir: dir, disk: &osDisk{dir: dir, opened: info}, now: time.Now}, lock: lock}, nil
 }
 
 // openFolder checks that the folder is fit to hold state. One that others can read is tightened, where its file system lets it.

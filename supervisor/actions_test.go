@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -96,12 +98,12 @@ func TestLayersOfARefusal(t *testing.T) {
 		if err := os.Chmod(l.Kubelet, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		l.preflight = &kubelet.Preflight{Kubelet: l.Kubelet, Mode: kubelet.PreflightAlways, TempFolder: t.TempDir()}
+		l.prover.preflight = &kubelet.Preflight{Kubelet: l.Kubelet, Mode: kubelet.PreflightAlways, TempFolder: t.TempDir()}
 		now, err := l.lookLocal()
 		if err != nil {
 			t.Fatal(err)
 		}
-		proved := l.prove(t.Context(), decide.Prove{Version: &v, Alone: true, Kubelet: now.Kubelet, Local: now.Local})
+		proved := l.prover.prove(t.Context(), decide.Prove{Version: &v, Alone: true, Kubelet: now.Kubelet, Local: now.Local})
 		if proved.Outcome != want.outcome || proved.Layers != want.layers || proved.Content != v.Content || proved.Nonce == "" {
 			t.Errorf("%s: %+v", script, proved)
 		}
@@ -116,15 +118,15 @@ func TestCollect(t *testing.T) {
 	other := v.Source
 	other.ResourceVersion = "2"
 	kept := v
-	l.keeper.newest = nil
-	if err := l.store.SaveCheckpoint(other, map[string]string{"kubelet": "x"}); err != nil {
+	l.payloads.keeper.newest = nil
+	if err := l.payloads.store.SaveCheckpoint(other, map[string]string{"kubelet": "x"}); err != nil {
 		t.Fatal(err)
 	}
-	l.collect(decide.Durable{}, []decide.Version{kept})
-	if _, err := l.store.LoadCheckpoint(kept.Source); err != nil {
+	l.payloads.collect(decide.Durable{}, []decide.Version{kept})
+	if _, err := l.payloads.store.LoadCheckpoint(kept.Source); err != nil {
 		t.Errorf("what is in use is gone: %v", err)
 	}
-	if _, err := l.store.LoadCheckpoint(other); err == nil {
+	if _, err := l.payloads.store.LoadCheckpoint(other); err == nil {
 		t.Error("what nobody uses is left")
 	}
 }
@@ -146,7 +148,7 @@ func TestBootKnowsTheChangeBefore(t *testing.T) {
 	if diff := cmp.Diff(aChange(), booted.LastChange); diff != "" || booted.Said != (decide.Said{Reason: "InTrial", Since: aChange().Began}) || !booted.Waited || booted.BootID == "" {
 		t.Errorf("%+v (-want +got):\n%s", booted, diff)
 	}
-	l.store, l.unusable = nil, errNoStore
+	l.payloads.store, l.payloads.unusable = nil, errNoStore
 	if booted := l.boot(); booted.Useless != errNoStore.Error() {
 		t.Errorf("without a state folder: %+v", booted)
 	}
@@ -192,28 +194,28 @@ func TestAnswersToAStart(t *testing.T) {
 	files, seen := []config.StateFile{{Name: cpuState}}, []decide.LimitSeen{{}}
 	unrenderable, noRoom := fmt.Errorf("%w: no", errRender), &os.PathError{Op: "fork/exec", Path: "kubelet", Err: syscall.EAGAIN}
 	for name, row := range map[string]struct {
-		came begun
-		want decide.Started
+		result startResult
+		want   decide.Started
 	}{
-		"files are in the way":      {begun{files: files}, decide.Started{InTheWay: files}},
-		"limits come first":         {begun{limits: seen}, decide.Started{Limits: seen}},
-		"what waited is gone":       {begun{gone: true}, decide.Started{Gone: true}},
-		"there is nothing to start": {begun{err: unrenderable}, decide.Started{Err: unrenderable, Unrenderable: true, Delay: 250 * time.Millisecond}},
-		"there is no room":          {begun{err: noRoom}, decide.Started{Err: noRoom, NoRoom: true, Delay: 250 * time.Millisecond}},
+		"files are in the way":      {startResult{files: files}, decide.Started{InTheWay: files}},
+		"limits come first":         {startResult{limits: seen}, decide.Started{Limits: seen}},
+		"what waited is gone":       {startResult{gone: true}, decide.Started{Gone: true}},
+		"there is nothing to start": {startResult{err: unrenderable}, decide.Started{Err: unrenderable, Unrenderable: true, Delay: 250 * time.Millisecond}},
+		"there is no room":          {startResult{err: noRoom}, decide.Started{Err: noRoom, NoRoom: true, Delay: 250 * time.Millisecond}},
 	} {
-		l.kubelets.ResetDelay()
-		l.parked = new(kubelet.Child)
-		if got := l.hearBegun(t.Context(), row.came); !reflect.DeepEqual(got, row.want) {
+		l.runner.kubelets.ResetDelay()
+		l.runner.parked = new(kubelet.Child)
+		if got := l.onStarted(t.Context(), row.result); !reflect.DeepEqual(got, row.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, row.want)
 		}
-		if l.parked == nil != row.came.gone {
-			t.Errorf("%s: something waits: %t", name, l.parked != nil)
+		if l.runner.parked == nil != row.result.gone {
+			t.Errorf("%s: something waits: %t", name, l.runner.parked != nil)
 		}
 	}
-	l.parked = nil
+	l.runner.parked = nil
 	do := decide.Start{Version: nil, OnTrial: true}
-	if came := l.launch(do, func(string) []decide.LimitSeen { return seen }); came.child != nil || !reflect.DeepEqual(came, begun{do: do, limits: seen}) {
-		t.Errorf("with limits to be cared for: %+v", came)
+	if result := l.runner.launch(do, func(string) []decide.LimitSeen { return seen }); result.child != nil || !reflect.DeepEqual(result, startResult{do: do, limits: seen}) {
+		t.Errorf("with limits to be cared for: %+v", result)
 	}
 }
 
@@ -226,18 +228,18 @@ func TestTheStartIsNoted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	l.node.pods = podStarts{Of: "before"}
-	child, err := l.kubelets.Start(kubelet.Spec{})
+	l.api.node.pods = podStarts{Of: "before"}
+	child, err := l.runner.kubelets.Start(kubelet.Spec{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	child.FallBackTo("")
-	l.parked = child
-	started := l.hearBegun(t.Context(), begun{child: child, lease: time.Minute, do: decide.Start{Local: "now", Waits: true}})
+	l.runner.parked = child
+	started := l.onStarted(t.Context(), startResult{child: child, lease: time.Minute, do: decide.Start{Local: "now", Waits: true}})
 	defer l.tasks.Wait()
 	defer child.Stop(time.Minute)
-	if !reflect.DeepEqual(started, decide.Started{}) || l.child != child || l.parked != nil || l.node.pods.Of != "now" || l.lease.seen.Lasts != time.Minute {
-		t.Errorf("%+v; pods of %q, a Lease of %s, waiting %v", started, l.node.pods.Of, l.lease.seen.Lasts, l.parked)
+	if !reflect.DeepEqual(started, decide.Started{}) || l.runner.child != child || l.runner.parked != nil || l.api.node.pods.Of != "now" || l.api.lease.seen.Lasts != time.Minute {
+		t.Errorf("%+v; pods of %q, a Lease of %s, waiting %v", started, l.api.node.pods.Of, l.api.lease.seen.Lasts, l.runner.parked)
 	}
 	if record, _, err := ReadRecord(l.RunDir); err != nil || record.Child == nil || record.Child.PID != child.Process().PID {
 		t.Errorf("recorded %+v, %v", record.Child, err)

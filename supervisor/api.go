@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -12,6 +14,7 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
+	"github.com/kubelet-supervisor/kubelet-supervisor/metrics"
 	"github.com/kubelet-supervisor/kubelet-supervisor/status"
 	configsync "github.com/kubelet-supervisor/kubelet-supervisor/sync"
 )
@@ -26,8 +29,13 @@ const (
 // apiSession keeps the connection to the API server: it waits for a kubeconfig, follows the Node and publishes on it, and starts anew
 // when the kubeconfig changes. Certificates that rotate under the kubeconfig are client-go's business.
 type apiSession struct {
-	loop    *loop
-	recheck time.Duration // after a session that could not begin
+	*inputs
+	*workers
+	payloads *payloads
+	metrics  *metrics.Metrics
+	lease    *leaseWatch
+	node     *nodeWatch
+	recheck  time.Duration // after a session that could not begin
 
 	mu        sync.Mutex
 	client    rest.Interface
@@ -38,10 +46,9 @@ type apiSession struct {
 	events    []status.Event // that wait for a publisher
 }
 
-func newAPISession(l *loop) *apiSession {
-	a := &apiSession{loop: l, recheck: kubeconfigRecheck}
-	l.lease = newLeaseWatch(l.TrialPeriod, a.connection)
-	l.node = newNodeWatch(a.connection)
+func newAPISession(in *inputs, w *workers, p *payloads, m *metrics.Metrics) *apiSession {
+	a := &apiSession{inputs: in, workers: w, payloads: p, metrics: m, recheck: kubeconfigRecheck}
+	a.lease, a.node = newLeaseWatch(in.TrialPeriod, a.connection), newNodeWatch(a.connection)
 	return a
 }
 
@@ -53,14 +60,13 @@ func (a *apiSession) connection() (rest.Interface, string) {
 
 // run holds sessions until ctx ends.
 func (a *apiSession) run(ctx context.Context) {
-	l := a.loop
-	path := l.kubeconfig()
+	path := a.kubeconfig()
 	if path == "" {
-		l.Logger.Info("the kubelet has no kubeconfig: nothing can be assigned to it through the API")
+		a.Logger.Info("the kubelet has no kubeconfig: nothing can be assigned to it through the API")
 		return
 	}
-	l.spawn(func() { l.lease.run(ctx, func(seen decide.LeaseSeen) { l.send(ctx, seen) }) })
-	l.spawn(func() { l.node.run(ctx, func(seen decide.ConditionsSeen) { l.send(ctx, seen) }) })
+	a.spawn(func() { a.lease.run(ctx, func(seen decide.LeaseSeen) { a.send(ctx, seen) }) })
+	a.spawn(func() { a.node.run(ctx, func(seen decide.ConditionsSeen) { a.send(ctx, seen) }) })
 	for said := ""; ctx.Err() == nil; {
 		content, err := config.ReadFile(path)
 		if err == nil {
@@ -68,7 +74,7 @@ func (a *apiSession) run(ctx context.Context) {
 		}
 		if err != nil && err.Error() != said && ctx.Err() == nil {
 			said = err.Error()
-			l.Logger.Warn("no connection to the API server yet; the kubelet runs without it", zap.Error(err))
+			a.Logger.Warn("no connection to the API server yet; the kubelet runs without it", zap.Error(err))
 		}
 		awaitChange(ctx, path, content, a.recheck) // what it names may be mended without a change of its own
 	}
@@ -76,7 +82,7 @@ func (a *apiSession) run(ctx context.Context) {
 
 // session follows and publishes until the kubeconfig's bytes change or ctx ends.
 func (a *apiSession) session(ctx context.Context, path string, content []byte) error {
-	client, name, err := connect(path, a.loop.NodeName, a.loop.arguments, a.loop.metrics)
+	client, name, err := connect(path, a.NodeName, a.arguments, a.metrics)
 	if err != nil {
 		return err
 	}
@@ -85,7 +91,7 @@ func (a *apiSession) session(ctx context.Context, path string, content []byte) e
 	var tasks sync.WaitGroup
 	var kept keptFields
 	follower := configsync.NewFollower(configsync.Options{
-		Client: client, NodeName: name, Namespaces: a.loop.Namespaces, MaxPayload: maxPayload, KeepsFields: kept.get, Logger: a.loop.Logger,
+		Client: client, NodeName: name, Namespaces: a.Namespaces, MaxPayload: maxPayload, KeepsFields: kept.get, Logger: a.Logger,
 	})
 	options := a.publishing(client, name, follower)
 	options.OnKeepsFields = func(keeps bool) {
@@ -94,14 +100,14 @@ func (a *apiSession) session(ctx context.Context, path string, content []byte) e
 		}
 	}
 	options.OnAcknowledged = func(r status.Report) {
-		a.loop.metrics.Said()
+		a.metrics.Said()
 		if began := r.ChangeToReport; !began.IsZero() {
-			a.loop.send(ctx, decide.Reported{Began: began})
+			a.send(ctx, decide.Reported{Began: began})
 		}
 	}
 	publisher := status.NewPublisher(options)
-	if keys := a.loop.clusterKeys(); len(keys) > 0 {
-		a.loop.send(ctx, decide.ClusterSeen{Keys: keys}) // before anything that the Node says
+	if keys := a.clusterKeys(); len(keys) > 0 {
+		a.send(ctx, decide.ClusterSeen{Keys: keys}) // before anything that the Node says
 	}
 	a.begin(client, name, publisher, follower)
 	defer a.end()
@@ -110,16 +116,16 @@ func (a *apiSession) session(ctx context.Context, path string, content []byte) e
 	updates := make(chan configsync.Update, 1)
 	tasks.Go(func() { _ = publisher.Run(ctx) })
 	tasks.Go(func() { _ = follower.Run(ctx, func(u configsync.Update) { replace(updates, u) }) })
-	tasks.Go(func() { a.loop.receive(ctx, updates, publisher.NodeRecreated) })
-	a.loop.Logger.Info("following the Node", zap.String("node", name))
+	tasks.Go(func() { a.receive(ctx, updates, publisher.NodeRecreated) })
+	a.Logger.Info("following the Node", zap.String("node", name))
 	a.awaitOther(ctx, path, content)
 	return nil
 }
 
 // publishing is how the Node is published on.
 func (a *apiSession) publishing(client rest.Interface, name string, follower *configsync.Follower) status.Options {
-	options := status.Options{Client: client, NodeName: name, Logger: a.loop.Logger, FlushTime: flushTime, MovesEvery: movesEvery, OnLooked: follower.NodeIsAt}
-	if a.loop.EditSpread == 0 {
+	options := status.Options{Client: client, NodeName: name, Logger: a.Logger, FlushTime: flushTime, MovesEvery: movesEvery, OnLooked: follower.NodeIsAt}
+	if a.EditSpread == 0 {
 		options.MovesEvery = 0 // as upstream: each edit, and what is said of it, at once
 	}
 	return options
@@ -146,11 +152,21 @@ func (a *apiSession) end() {
 	a.publisher, a.follower = nil, nil
 }
 
+// observe offers what the Node should show, where it is known to be about what the Node shows as observed, and the events.
+func (a *apiSession) observe(_ context.Context, d *decision) {
+	if d.due && (d.shown.Observed != nil || d.after.NodeGone || d.after.Stopping) {
+		a.offer(d.shown)
+	}
+	for _, e := range d.step.Events {
+		a.event(e)
+	}
+}
+
 func (a *apiSession) offer(r decide.Statement) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.newest == nil || a.newest.Gist != r.Gist || a.newest.Reason != r.Reason {
-		a.loop.metrics.Saying()
+		a.metrics.Saying()
 	}
 	a.newest = &r
 	if a.publisher != nil {

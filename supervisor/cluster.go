@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -22,8 +24,8 @@ const clusterRecheck = time.Minute
 
 // clusterKeys gives the digests of the keys (SPKI) of the certificate authorities by which the kubelet knows its cluster, from its
 // kubeconfig, else its bootstrap kubeconfig. None are known where there is neither, or it names no authority.
-func (l *loop) clusterKeys() []string {
-	for _, path := range []string{l.kubeconfig(), l.arguments.BootstrapKubeconfig} {
+func (in *inputs) clusterKeys() []string {
+	for _, path := range []string{in.kubeconfig(), in.arguments.BootstrapKubeconfig} {
 		if path == "" {
 			continue
 		}
@@ -74,14 +76,14 @@ func digestsOf(certificates []byte) []string {
 }
 
 // watchCluster tells the loop of the keys, and again when they are other ones, until ctx ends.
-func (l *loop) watchCluster(ctx context.Context) {
+func (w *watches) watchCluster(ctx context.Context) {
 	var seen []string
 	ticker := time.NewTicker(clusterRecheck)
 	defer ticker.Stop()
 	for {
-		if keys := l.clusterKeys(); len(keys) > 0 && !slices.Equal(keys, seen) {
+		if keys := w.clusterKeys(); len(keys) > 0 && !slices.Equal(keys, seen) {
 			seen = keys
-			l.send(ctx, decide.ClusterSeen{Keys: keys})
+			w.send(ctx, decide.ClusterSeen{Keys: keys})
 		}
 		select {
 		case <-ticker.C:

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -151,8 +153,8 @@ func TestTheKubeletsCertificateIsUsed(t *testing.T) {
 			if row.kept != 0 {
 				kept(t, folder, row.keptName, row.kept)
 			}
-			l := &loop{arguments: config.Arguments{CertDir: folder}}
-			used, atMost := (&apiSession{loop: l}).credential(path)
+			l := &inputs{arguments: config.Arguments{CertDir: folder}}
+			used, atMost := (&apiSession{inputs: l}).credential(path)
 			if want := map[bool]string{true: filepath.Join(folder, currentCertificate)}[row.uses]; used != want {
 				t.Errorf("it uses %q, want %q", used, want)
 			}

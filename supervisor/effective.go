@@ -1,15 +1,19 @@
+//go:build linux
+
 package supervisor
 
 import (
 	"cmp"
-	"maps"
+	"context"
+	"errors"
+	"fmt"
 	"slices"
-	"strings"
 	"sync"
+
+	"go.uber.org/zap"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 )
 
 // Bounds of what is kept of effective configurations: what runs, what is to run, and what is fallen back to; local is kept beside them.
@@ -26,11 +30,11 @@ type effectives struct {
 	mu    sync.Mutex
 	runs  config.Effective
 	child int // how many kubelets were started: one that has ended tells nothing of its successor
-	local effectiveOf
-	list  []effectiveOf // the newest last
+	local toldEffective
+	list  []toldEffective // the newest last
 }
 
-type effectiveOf struct {
+type toldEffective struct {
 	content   string
 	kubelet   config.Identity
 	effective config.Effective
@@ -43,11 +47,11 @@ func (e *effectives) keep(content string, kubelet config.Identity, told config.E
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if isLocal {
-		e.local = effectiveOf{content, kubelet, told}
+		e.local = toldEffective{content, kubelet, told}
 		return
 	}
-	e.list = slices.DeleteFunc(e.list, func(x effectiveOf) bool { return x.content == content && x.kubelet == kubelet })
-	e.list = append(e.list, effectiveOf{content, kubelet, told})
+	e.list = slices.DeleteFunc(e.list, func(x toldEffective) bool { return x.content == content && x.kubelet == kubelet })
+	e.list = append(e.list, toldEffective{content, kubelet, told})
 	e.list = slices.Clone(e.list[max(0, len(e.list)-keptEffective):])
 }
 
@@ -91,7 +95,7 @@ func (e *effectives) learnRunning(child int, told config.Effective) {
 func (e *effectives) find(content string, kubelet config.Identity) config.Effective {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, x := range append([]effectiveOf{e.local}, e.list...) {
+	for _, x := range append([]toldEffective{e.local}, e.list...) {
 		if x.content == content && x.kubelet == kubelet {
 			return x.effective
 		}
@@ -100,66 +104,107 @@ func (e *effectives) find(content string, kubelet config.Identity) config.Effect
 }
 
 // effectiveOf is what a kubelet runs with that is started so with the file, "" for none: what it told of it, else our own reading.
-func (l *loop) effectiveOf(do decide.Start, file string) config.Effective {
-	if told := l.effectives.find(decide.ContentOr(do.Version, do.Local), do.Kubelet); told.Known() {
+func (p *prover) effectiveOf(do decide.Start, file string) config.Effective {
+	if told := p.effectives.find(decide.ContentOr(do.Version, do.Local), do.Kubelet); told.Known() {
 		return told
 	}
 	if file == "" {
-		file = l.arguments.Config
+		file = p.arguments.Config
 	}
-	return config.ReadEffective(l.Arguments, file)
+	return config.ReadEffective(p.Arguments, file)
 }
 
-// explain adds what a pre-flight found out beside its verdict.
-func (l *loop) explain(proved *decide.Proved, do decide.Prove, verdict kubelet.Verdict) {
-	for _, words := range verdict.GoingAway {
-		l.Logger.Warn("the kubelet says of " + decide.Describe(do.Version) + ": " + words)
+// bothEffective gives the effective configurations of what runs and of what is to run.
+func (p *prover) bothEffective(ctx context.Context, do decide.Foresee) (now, then config.Effective, troubles []error) {
+	then, thenErr := p.askedEffective(ctx, do, do.Version, do.Content)
+	now, nowErr := p.runningEffective(ctx, do)
+	if nowErr == nil && configurationOf(now) == nil {
+		nowErr = errUnreadable
 	}
-	proved.Shadowed, proved.Version = verdict.Shadowed, verdict.Version
-	told := verdict.Effective
-	if !l.isAbout(do) {
-		told = config.Effective{}
+	if thenErr == nil && configurationOf(then) == nil {
+		thenErr = errUnreadable
 	}
-	l.effectives.keep(proved.Content, do.Kubelet, told, do.Version == nil)
-	if do.Version == nil {
-		proved.Effective = told.Digest("", nil)
-		return
+	if nowErr != nil {
+		troubles = append(troubles, fmt.Errorf("the configuration that runs: %w", nowErr))
 	}
-	source := do.Version.Source
-	payload, err := l.checkpoint(source)
+	if thenErr != nil {
+		troubles = append(troubles, fmt.Errorf("the configuration that is to run: %w", thenErr))
+	}
+	return now, then, troubles
+}
+
+// runningEffective gives what the running kubelet was started with. Where nobody has said so yet, and the files of the node are still those
+// that it was started with, the kubelet's program is asked.
+func (p *prover) runningEffective(ctx context.Context, do decide.Foresee) (runs config.Effective, err error) {
+	runs, child := p.effectives.running()
+	switch {
+	case runs.Known():
+		return runs, nil
+	case do.RunsKubelet != do.Kubelet:
+		if runs = p.effectives.find(do.Runs, do.RunsKubelet); !runs.Known() {
+			err = errNeverTold
+		}
+	default:
+		runs, err = p.askedEffective(ctx, do, do.RunsVersion, do.Runs)
+	}
+	p.effectives.learnRunning(child, runs)
+	return runs, err
+}
+
+// ask learns what the running kubelet was started with, where that is not known yet.
+func (p *prover) ask(ctx context.Context, do decide.Ask) decide.Asked {
+	runs, child := p.effectives.running()
+	if runs.Known() {
+		return decide.Asked{}
+	}
+	told, err := p.askEffective(ctx, decide.Prove{Version: do.Version, Alone: true, Kubelet: do.Kubelet, Local: do.Local, Tries: do.Tries})
 	if err != nil {
-		return
+		p.Logger.Info("what the kubelet runs with is not known: what a change would do to its pods cannot be told", zap.Error(err))
+	} else {
+		p.Logger.Info("the kubelet told what it runs with")
 	}
-	proved.UnknownFields = config.UnknownFields(payload, source.KubeletConfigKey, verdict.Minor)
-	proved.Warnings = slices.Concat(l.resolverWarning(verdict), config.Warnings(payload, source.KubeletConfigKey, verdict.Minor), gatesOf(verdict.GoingAway))
-	beside := maps.Clone(payload)
-	delete(beside, source.KubeletConfigKey)
-	proved.Effective = told.Digest(l.store.CheckpointFolder(source), beside)
+	p.effectives.learnRunning(child, told)
+	return decide.Asked{Open: errors.As(err, new(unanswered))}
 }
 
-// isAbout tells whether the files on disk are still those that the pre-flight was to be about. Of files that changed meanwhile nobody can
-// say which the kubelet read; what it told must not be taken for theirs.
-func (l *loop) isAbout(do decide.Prove) bool {
-	now, err := l.lookLocal()
-	return err == nil && now.Kubelet == do.Kubelet && (do.Version != nil || now.Local == do.Local)
-}
+// An unanswered question is asked again.
+type unanswered struct{ error }
 
-// notAbout is what a refusal is worth that can be of files which are not those on disk any more: nothing, and the kubelet is asked again.
-func notAbout(refusal kubelet.Verdict) kubelet.Verdict {
-	return kubelet.Verdict{Outcome: config.Unknown, Unanswered: true, NoMorePreflight: refusal.NoMorePreflight,
-		Words: "no verdict of the pre-flight: the local files or the kubelet binary changed while the kubelet was asked, and then it said: " + refusal.Words}
-}
+func (u unanswered) Unwrap() error { return u.error }
 
-// resolverWarning compares the resolver with that of the node's own configuration, and with that of what runs.
-func (l *loop) resolverWarning(verdict kubelet.Verdict) []string {
-	runs, _ := l.effectives.running()
-	if words := cmp.Or(verdict.Resolver, config.LoopingResolver(verdict.Effective, runs)); words != "" {
-		return []string{words}
+// askedEffective asks the kubelet's program where it has not told yet.
+func (p *prover) askedEffective(ctx context.Context, do decide.Foresee, v *decide.Version, content string) (config.Effective, error) {
+	told := p.effectives.find(content, do.Kubelet)
+	switch {
+	case told.Known():
+		return told, nil
+	case !do.MayAsk:
+		return told, unknowable{errPastCheck}
+	case v == nil && content != do.Local:
+		return told, errNeverTold
 	}
-	return nil
+	return p.askEffective(ctx, decide.Prove{Version: v, Alone: true, Kubelet: do.Kubelet, Local: do.Local, Tries: do.Tries})
 }
 
-// gatesOf leaves out flags, which are no matter of a configuration: they are in the log.
-func gatesOf(goingAway []string) []string {
-	return slices.DeleteFunc(slices.Clone(goingAway), func(words string) bool { return !strings.HasPrefix(words, "featureGates.") })
+// askEffective asks the kubelet's program for an effective configuration. The error says why it is not known.
+func (p *prover) askEffective(ctx context.Context, do decide.Prove) (config.Effective, error) {
+	proved, verdict := p.judge(ctx, do)
+	told := verdict.Effective
+	switch {
+	case proved.Outcome == 0:
+		return config.Effective{}, unanswered{cmp.Or(ctx.Err(), errWordless)}
+	case proved.Unanswered:
+		return config.Effective{}, unanswered{errors.New(proved.Words)}
+	case proved.Outcome == config.Refused, proved.Outcome == config.Environment:
+		return config.Effective{}, errors.New(proved.Words)
+	case proved.Outcome == config.Unknown:
+		return config.Effective{}, unknowable{errors.New(proved.Words)}
+	case !told.Told && verdict.Minor > 0 && verdict.Minor < tellsFrom:
+		return config.Effective{}, unknowable{fmt.Errorf("kubelet 1.%d does not tell it", verdict.Minor)}
+	case !told.Told:
+		return config.Effective{}, errNotTold
+	case !p.isAbout(do):
+		return config.Effective{}, unanswered{errChanged}
+	}
+	return told, nil
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -26,7 +28,7 @@ func (l *loop) assign(t *testing.T, name, payload string) corev1.ConfigMapNodeCo
 	t.Helper()
 	files := map[string]string{"kubelet": payload}
 	source := corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: name, UID: "uid-" + "x", ResourceVersion: name, KubeletConfigKey: "kubelet"}
-	if err := l.keeper.checkpoint(l.store, source, files); err != nil {
+	if err := l.payloads.keeper.checkpoint(l.payloads.store, source, files); err != nil {
 		t.Fatal(err)
 	}
 	l.send(t.Context(), decide.Assigned{Version: decide.Version{Source: source, Content: config.Content(files, "kubelet")}, Text: "kube-system/" + name + "/kubelet", NodeUID: "node"})
@@ -66,7 +68,7 @@ func TestTheCheckpointOfAKubeletThatIsTakenForAnother(t *testing.T) {
 	a := decide.Version{Source: corev1.ConfigMapNodeConfigSource{Name: "a"}}
 	var l loop
 	l.state.Child = decide.Child{Alive: true, Version: &decide.Version{Source: corev1.ConfigMapNodeConfigSource{Name: "b"}}, From: &a}
-	kept := fmt.Sprint(l.versionsInUse(decide.Durable{}))
+	kept := fmt.Sprint(versionsInUse(&l.state, decide.Durable{}))
 	for _, name := range []string{"{ a ", "{ b "} {
 		if !strings.Contains(kept, name) {
 			t.Errorf("%s is not kept: %s", name, kept)
@@ -79,7 +81,7 @@ func TestCheckpointsOfWhatWaits(t *testing.T) {
 	var l loop
 	l.state.Pending = &decide.Assigned{Version: decide.Version{Source: corev1.ConfigMapNodeConfigSource{Name: "held"}}}
 	l.state.Edit = &decide.Assigned{Version: decide.Version{Source: corev1.ConfigMapNodeConfigSource{Name: "edited"}}}
-	kept := fmt.Sprint(l.versionsInUse(decide.Durable{}))
+	kept := fmt.Sprint(versionsInUse(&l.state, decide.Durable{}))
 	for _, name := range []string{"{ held ", "{ edited "} {
 		if !strings.Contains(kept, name) {
 			t.Errorf("%s is not kept: %s", name, kept)
@@ -135,10 +137,9 @@ func TestPoliciesOfTheEffectiveConfiguration(t *testing.T) {
 	root := t.TempDir()
 	written(t, root, cpuState, stateOf("none"))
 	file := written(t, root, "kubelet.yaml", fakenode.Configuration("mode: ok")+"cpuManagerPolicy: static\n")
-	l := loopOverRoot(root)
-	l.arguments = config.ParseArguments(l.Arguments)
+	l := wire(Options{Arguments: []string{"--root-dir", root}})
 	told, other := decide.Version{Content: "told"}, decide.Version{Content: "other"}
-	l.effectives.keep("told", config.Identity{Binary: "b"}, toldOf(t, map[string]any{"cpuManagerPolicy": "none", "memoryManagerPolicy": "None"}), false)
+	l.prover.effectives.keep("told", config.Identity{Binary: "b"}, toldOf(t, map[string]any{"cpuManagerPolicy": "none", "memoryManagerPolicy": "None"}), false)
 	for name, test := range map[string]struct {
 		start decide.Start
 		file  string
@@ -151,7 +152,7 @@ func TestPoliciesOfTheEffectiveConfiguration(t *testing.T) {
 		"local without a file":        {decide.Start{Local: "x"}, "", 0},
 		"not looked at a second time": {decide.Start{Version: &other, Unchecked: true}, file, 0},
 	} {
-		if got := l.stateFilesInTheWay(test.start, test.file); len(got) != test.want {
+		if got := l.runner.stateFilesInTheWay(test.start, test.file); len(got) != test.want {
 			t.Errorf("%s: in the way are %v, want %d", name, got, test.want)
 		}
 	}
@@ -162,11 +163,11 @@ func TestToldWhileFilesChanged(t *testing.T) {
 	folder := t.TempDir()
 	file := written(t, folder, "kubelet.yaml", fakenode.Configuration("mode: ok"))
 	dropIns := filepath.Join(folder, "drop-ins")
-	l := loop{Options: Options{Kubelet: written(t, folder, "kubelet", "a kubelet"), Arguments: []string{"--config=" + file, "--config-dir=" + dropIns}}}
+	l := wire(Options{Kubelet: written(t, folder, "kubelet", "a kubelet"), Arguments: []string{"--config=" + file, "--config-dir=" + dropIns}})
 	told := toldOf(t, map[string]any{"maxPods": 1})
 	explained := func(before decide.LocalChanged) decide.Proved {
 		proved := decide.Proved{Proof: decide.Proof{Content: before.Local, Kubelet: before.Kubelet}}
-		l.explain(&proved, decide.Prove{Kubelet: before.Kubelet, Local: before.Local}, kubelet.Verdict{Outcome: config.Accepted, Effective: told})
+		l.prover.explain(&proved, decide.Prove{Kubelet: before.Kubelet, Local: before.Local}, kubelet.Verdict{Outcome: config.Accepted, Effective: told})
 		return proved
 	}
 	for name, change := range map[string]func(){
@@ -180,10 +181,10 @@ func TestToldWhileFilesChanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.effectives = effectives{}
+		l.prover.effectives = effectives{}
 		change()
 		proved := explained(before)
-		if kept := l.effectives.find(before.Local, before.Kubelet).Known(); kept != (name == "nothing") || (proved.Effective != "") != kept {
+		if kept := l.prover.effectives.find(before.Local, before.Kubelet).Known(); kept != (name == "nothing") || (proved.Effective != "") != kept {
 			t.Errorf("%s changed: the digest is %q, in memory: %v", name, proved.Effective, kept)
 		}
 	}
@@ -240,7 +241,7 @@ func TestWhatRunsStaysKnown(t *testing.T) {
 	l := begin()
 	runs := config.Identity{Binary: "b"}
 	maxPods := func(l *loop, do decide.Foresee) string {
-		now, _, _ := l.bothEffective(t.Context(), do)
+		now, _, _ := l.prover.bothEffective(t.Context(), do)
 		return string(now.JSON())
 	}
 	for name, row := range map[string]struct {
@@ -250,13 +251,13 @@ func TestWhatRunsStaysKnown(t *testing.T) {
 		"the node's own file, which was edited": {true, decide.Foresee{Change: decide.Change{Runs: "was", RunsKubelet: runs, Content: "new", Kubelet: runs}, Local: "edited"}},
 		"the kubelet's program was replaced":    {false, decide.Foresee{Change: decide.Change{Runs: "was", RunsKubelet: runs, Content: "new", Kubelet: config.Identity{Binary: "c"}}}},
 	} {
-		l.effectives = effectives{}
-		l.effectives.keep("was", runs, toldOf(t, map[string]any{"maxPods": 7, "cpuManagerPolicy": "none"}), row.isLocal)
-		l.effectives.begin("was", runs)
+		l.prover.effectives = effectives{}
+		l.prover.effectives.keep("was", runs, toldOf(t, map[string]any{"maxPods": 7, "cpuManagerPolicy": "none"}), row.isLocal)
+		l.prover.effectives.begin("was", runs)
 		for i := range 2 * keptEffective {
-			l.effectives.keep(fmt.Sprint(i), row.do.Kubelet, toldOf(t, map[string]any{"maxPods": i}), false)
+			l.prover.effectives.keep(fmt.Sprint(i), row.do.Kubelet, toldOf(t, map[string]any{"maxPods": i}), false)
 		}
-		l.effectives.keep("edited", row.do.Kubelet, toldOf(t, map[string]any{"maxPods": 8}), true)
+		l.prover.effectives.keep("edited", row.do.Kubelet, toldOf(t, map[string]any{"maxPods": 8}), true)
 		if got := maxPods(l, row.do); got != `{"cpuManagerPolicy":"none","maxPods":7}` {
 			t.Errorf("%s: what runs is %s", name, got)
 		}
@@ -269,7 +270,7 @@ func TestWhatRunsStaysKnown(t *testing.T) {
 		if got := maxPods(l, row.do); got != `{"cpuManagerPolicy":"none","maxPods":7}` {
 			t.Errorf("%s: after a reload what runs is %s", name, got)
 		}
-		l.effectives.begin("another", runs)
+		l.prover.effectives.begin("another", runs)
 		if got := maxPods(l, row.do); !row.isLocal && got != "" {
 			t.Errorf("%s: what has ended is taken for what runs: %s", name, got)
 		}
@@ -312,8 +313,8 @@ func TestWhatRunsIsLearntInQuietTimes(t *testing.T) {
 	r = n.runChanged(func(l *loop) { loops <- l })
 	l := <-loops
 	r.awaitHealthy()
-	n.await("what runs", func() bool { runs, _ := l.effectives.running(); return runs.Known() })
-	if runs, _ := l.effectives.running(); !strings.Contains(string(runs.JSON()), `"maxPods":60`) {
+	n.await("what runs", func() bool { runs, _ := l.prover.effectives.running(); return runs.Known() })
+	if runs, _ := l.prover.effectives.running(); !strings.Contains(string(runs.JSON()), `"maxPods":60`) {
 		t.Errorf("what runs is %s", runs.JSON())
 	}
 	if after := n.events("preflight"); after != before+" preflight" {

@@ -1,15 +1,16 @@
+//go:build linux
+
 package supervisor
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"strings"
+	"time"
 
-	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
@@ -24,35 +25,45 @@ const (
 	foreseenLimit = 400 // bytes of one line
 )
 
+// foresight tells what a change would do to running pods, and what a restart has done to them (rule 19).
+type foresight struct {
+	*inputs
+	*workers
+	prover     *prover
+	connection func() (rest.Interface, string) // nil while there is no connection; and the Node's name
+	lost       lostPods
+	lostAfter  time.Duration
+}
+
 // foresee finds out what a change would do to running pods (rule 19).
-func (l *loop) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
-	now, then, unknown := l.bothEffective(ctx, do)
-	asked := inquiry{Logger: l.Logger, rootDir: config.RootDir(l.Arguments), runtime: config.EffectiveEndpoints(l.Arguments, "").Runtime, offline: errOffline, tries: do.Tries,
+func (f *foresight) foresee(ctx context.Context, do decide.Foresee) decide.Foreseen {
+	now, then, unknown := f.prover.bothEffective(ctx, do)
+	asked := inquiry{Logger: f.Logger, rootDir: config.RootDir(f.Arguments), runtime: config.EffectiveEndpoints(f.Arguments, "").Runtime, offline: errOffline, tries: do.Tries,
 		effective: func() (config.Effective, config.Effective, []error) { return now, then, unknown }}
-	if l.Standalone {
+	if f.Standalone {
 		asked.offline = unknowable{errStandalone}
 	}
-	asked.client, asked.nodeName = l.api.connection()
-	look := l.lost.begin()
+	asked.client, asked.nodeName = f.connection()
+	look := f.lost.begin()
 	facts, troubles := asked.facts(ctx)
-	if now, err := l.lookLocal(); err == nil && (now.Kubelet != do.Kubelet || now.Local != do.Local) {
-		l.send(ctx, now) // what was told is of files that no kubelet is started with any more
+	if now, err := f.lookLocal(); err == nil && (now.Kubelet != do.Kubelet || now.Local != do.Local) {
+		f.send(ctx, now) // what was told is of files that no kubelet is started with any more
 		troubles = append(troubles, errChanged)
 	}
-	f := forecast.Of(facts)
-	l.lost.before(look, asked.seenIn(facts, f), steadyTime())
+	seen := forecast.Of(facts)
+	f.lost.before(look, asked.seenIn(facts, seen), steadyTime())
 	if facts.Now != nil && facts.Then != nil && facts.Node != nil && facts.Pods != nil { // else the troubles say it better
-		for _, u := range f.Missing {
+		for _, u := range seen.Missing {
 			troubles = append(troubles, errors.New(u.String()))
 		}
 	}
-	found := foreseen(do.Change, f, troubles)
+	found := foreseen(do.Change, seen, troubles)
 	found.Nonce = rand.Text()
 	askedRuntime := "" // with Allow nothing waits for a runtime that the forecast has asked, and that hangs
-	if l.Disruption == decide.Hold && facts.Now != nil && facts.Then != nil && asked.client != nil {
-		askedRuntime = l.looksAtStart().endpoint(now)
+	if f.Disruption == decide.Hold && facts.Now != nil && facts.Then != nil && asked.client != nil {
+		askedRuntime = f.looksAtStart().endpoint(now)
 	}
-	found.Obstacles, found.Unseen = l.obstaclesOf(ctx, then, askedRuntime), !then.Known()
+	found.Obstacles, found.Unseen = f.obstaclesOf(ctx, then, askedRuntime), !then.Known()
 	return found
 }
 
@@ -102,85 +113,13 @@ func losses(lost []forecast.Loss) (list []nodev1.Loss) {
 	return list
 }
 
-func (l *loop) readPods(ctx context.Context, ended func(forecast.End)) ([]corev1.Pod, error) {
-	client, name := l.api.connection()
+func (f *foresight) readPods(ctx context.Context, ended func(forecast.End)) ([]corev1.Pod, error) {
+	client, name := f.connection()
 	if client == nil {
 		return nil, nil // it was said of the Node
 	}
 	pods, _, err := readPods(ctx, client, name, configsync.AsCached, ended)
 	return pods, err
-}
-
-// bothEffective gives the effective configurations of what runs and of what is to run.
-func (l *loop) bothEffective(ctx context.Context, do decide.Foresee) (now, then config.Effective, troubles []error) {
-	then, thenErr := l.askedEffective(ctx, do, do.Version, do.Content)
-	now, nowErr := l.runningEffective(ctx, do)
-	if nowErr == nil && configurationOf(now) == nil {
-		nowErr = errUnreadable
-	}
-	if thenErr == nil && configurationOf(then) == nil {
-		thenErr = errUnreadable
-	}
-	if nowErr != nil {
-		troubles = append(troubles, fmt.Errorf("the configuration that runs: %w", nowErr))
-	}
-	if thenErr != nil {
-		troubles = append(troubles, fmt.Errorf("the configuration that is to run: %w", thenErr))
-	}
-	return now, then, troubles
-}
-
-// runningEffective gives what the running kubelet was started with. Where nobody has said so yet, and the files of the node are still those
-// that it was started with, the kubelet's program is asked.
-func (l *loop) runningEffective(ctx context.Context, do decide.Foresee) (runs config.Effective, err error) {
-	runs, child := l.effectives.running()
-	switch {
-	case runs.Known():
-		return runs, nil
-	case do.RunsKubelet != do.Kubelet:
-		if runs = l.effectives.find(do.Runs, do.RunsKubelet); !runs.Known() {
-			err = errNeverTold
-		}
-	default:
-		runs, err = l.askedEffective(ctx, do, do.RunsVersion, do.Runs)
-	}
-	l.effectives.learnRunning(child, runs)
-	return runs, err
-}
-
-// ask learns what the running kubelet was started with, where that is not known yet.
-func (l *loop) ask(ctx context.Context, do decide.Ask) decide.Asked {
-	runs, child := l.effectives.running()
-	if runs.Known() {
-		return decide.Asked{}
-	}
-	told, err := l.askEffective(ctx, decide.Prove{Version: do.Version, Alone: true, Kubelet: do.Kubelet, Local: do.Local, Tries: do.Tries})
-	if err != nil {
-		l.Logger.Info("what the kubelet runs with is not known: what a change would do to its pods cannot be told", zap.Error(err))
-	} else {
-		l.Logger.Info("the kubelet told what it runs with")
-	}
-	l.effectives.learnRunning(child, told)
-	return decide.Asked{Open: errors.As(err, new(unanswered))}
-}
-
-// An unanswered question is asked again.
-type unanswered struct{ error }
-
-func (u unanswered) Unwrap() error { return u.error }
-
-// askedEffective asks the kubelet's program where it has not told yet.
-func (l *loop) askedEffective(ctx context.Context, do decide.Foresee, v *decide.Version, content string) (config.Effective, error) {
-	told := l.effectives.find(content, do.Kubelet)
-	switch {
-	case told.Known():
-		return told, nil
-	case !do.MayAsk:
-		return told, unknowable{errPastCheck}
-	case v == nil && content != do.Local:
-		return told, errNeverTold
-	}
-	return l.askEffective(ctx, decide.Prove{Version: v, Alone: true, Kubelet: do.Kubelet, Local: do.Local, Tries: do.Tries})
 }
 
 var (
@@ -195,26 +134,3 @@ var (
 
 // tellsFrom is the first minor version of the kubelet that tells its configuration in a form that is read.
 const tellsFrom = 26
-
-// askEffective asks the kubelet's program for an effective configuration. The error says why it is not known.
-func (l *loop) askEffective(ctx context.Context, do decide.Prove) (config.Effective, error) {
-	proved, verdict := l.judge(ctx, do)
-	told := verdict.Effective
-	switch {
-	case proved.Outcome == 0:
-		return config.Effective{}, unanswered{cmp.Or(ctx.Err(), errWordless)}
-	case proved.Unanswered:
-		return config.Effective{}, unanswered{errors.New(proved.Words)}
-	case proved.Outcome == config.Refused, proved.Outcome == config.Environment:
-		return config.Effective{}, errors.New(proved.Words)
-	case proved.Outcome == config.Unknown:
-		return config.Effective{}, unknowable{errors.New(proved.Words)}
-	case !told.Told && verdict.Minor > 0 && verdict.Minor < tellsFrom:
-		return config.Effective{}, unknowable{fmt.Errorf("kubelet 1.%d does not tell it", verdict.Minor)}
-	case !told.Told:
-		return config.Effective{}, errNotTold
-	case !l.isAbout(do):
-		return config.Effective{}, unanswered{errChanged}
-	}
-	return told, nil
-}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -88,10 +90,10 @@ func TestStateOfEveryVersionIsRead(t *testing.T) {
 	for _, folder := range folders {
 		t.Run(folder.Name(), func(t *testing.T) {
 			stateDir := copied(t, filepath.Join("testdata/state", folder.Name(), "state"))
-			l := &loop{saves: newSaves(), store: openStore(t, stateDir)}
-			l.readPayload = l.store.LoadCheckpoint
+			l := wire(Options{})
+			l.payloads.store = openStore(t, stateDir)
 			var loaded decide.Durable
-			l.load(&loaded, func(err error) {
+			l.payloads.load(&loaded, func(err error) {
 				if err != nil {
 					t.Error(err)
 				}
@@ -99,7 +101,7 @@ func TestStateOfEveryVersionIsRead(t *testing.T) {
 			if diff := cmp.Diff(golden(), loaded); diff != "" {
 				t.Errorf("what was loaded (-want +got):\n%s", diff)
 			}
-			payload, err := l.store.LoadCheckpoint(golden().Assigned.Source)
+			payload, err := l.payloads.store.LoadCheckpoint(golden().Assigned.Source)
 			if diff := cmp.Diff(goldenPayload, payload); diff != "" || err != nil {
 				t.Errorf("%v, the checkpoint (-want +got):\n%s", err, diff)
 			}
@@ -116,10 +118,10 @@ func TestStateIsWrittenAsThisVersionSays(t *testing.T) {
 	if err := os.Chmod(stateDir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l := &loop{saves: newSaves(), store: openStore(t, stateDir), Options: Options{Arguments: []string{"--root-dir=" + t.TempDir()}}}
-	l.readPayload = l.store.LoadCheckpoint
+	l := wire(Options{Arguments: []string{"--root-dir=" + t.TempDir()}})
+	l.payloads.store = openStore(t, stateDir)
 	d := golden()
-	if err := errors.Join(l.store.SaveCheckpoint(d.Assigned.Source, goldenPayload), l.save(d)); err != nil {
+	if err := errors.Join(l.payloads.store.SaveCheckpoint(d.Assigned.Source, goldenPayload), l.payloads.save(d)); err != nil {
 		t.Fatal(err)
 	}
 	data, err := encodeRecord(goldenRecord())

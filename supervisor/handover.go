@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -128,41 +130,41 @@ func decodeHandover(data []byte) (*Handover, error) {
 func (l *loop) handOver() Handover {
 	h := Handover{
 		Version: HandoverVersion, Supervisor: l.record.Supervisor, Kubelet: l.Kubelet, Core: l.state,
-		Starts: l.kubelets.HandOver(), Last: l.lastStarted,
-		Exits: l.record.Exits, Generation: l.record.Generation, Reloads: l.record.Reloads, LeaseSeen: l.lease.handOver(), Node: l.node.handOver(),
-		Counts: l.metrics.Counts(), Runs: l.effectives.handOver(),
+		Starts: l.runner.kubelets.HandOver(), Last: l.runner.lastStarted,
+		Exits: l.record.Exits, Generation: l.record.Generation, Reloads: l.record.Reloads, LeaseSeen: l.api.lease.handOver(), Node: l.api.node.handOver(),
+		Counts: l.metrics.Counts(), Runs: l.prover.effectives.handOver(),
 	}
-	if l.unusable != nil {
-		h.Unusable = l.unusable.Error()
+	if l.payloads.unusable != nil {
+		h.Unusable = l.payloads.unusable.Error()
 	}
 	if l.state.Child.Alive {
-		h.Child = l.child.HandOver()
+		h.Child = l.runner.child.HandOver()
 	}
 	return h
 }
 
 // inherit makes the loop what the one before was.
 func (l *loop) inherit(h *Handover) error {
-	l.kubelets.Inherit(h.Starts, h.notify)
+	l.runner.kubelets.Inherit(h.Starts, h.notify)
 	if h.Child != nil {
-		child, err := l.kubelets.InheritChild(h.Child)
+		child, err := l.runner.kubelets.InheritChild(h.Child)
 		if err != nil {
 			return err
 		}
-		l.child = child
+		l.runner.child = child
 	}
 	l.manager.WasReady()
 	l.state = h.Core
 	l.state.Settings = l.Settings
 	l.record.Exits, l.record.Generation = slices.Clone(h.Exits), h.Generation
 	l.record.Reloads = h.Reloads
-	l.lastStarted = h.Last
-	l.effectives.inherit(h.Runs)
-	if l.child == nil {
+	l.runner.lastStarted = h.Last
+	l.prover.effectives.inherit(h.Runs)
+	if l.runner.child == nil {
 		return nil
 	}
-	l.record.started(l.child.Process())
-	l.lease.inherit(h.LeaseSeen)
-	l.node.inherit(h.Node)
+	l.record.started(l.runner.child.Process())
+	l.api.lease.inherit(h.LeaseSeen)
+	l.api.node.inherit(h.Node)
 	return nil
 }

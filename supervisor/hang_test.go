@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -23,9 +25,9 @@ func TestADiskThatHangs(t *testing.T) {
 	n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok"))
 	disk := make(chan *sync.Mutex, 1)
 	r := n.runChanged(func(l *loop) {
-		l.saves.most = 200 * time.Millisecond
-		l.keeper.mu.Lock() // what each save ends with is guarded by it, and no other save begins before that
-		disk <- &l.keeper.mu
+		l.payloads.saves.most = 200 * time.Millisecond
+		l.payloads.keeper.mu.Lock() // what each save ends with is guarded by it, and no other save begins before that
+		disk <- &l.payloads.keeper.mu
 	})
 	defer func() { (<-disk).Unlock() }()
 	first := r.awaitHealthy().Child.PID
@@ -45,9 +47,9 @@ func TestADiskThatCannotBeRead(t *testing.T) {
 	n.seed(store.Assigned, "a", fakenode.Configuration("mode: ok"))
 	healed := make(chan struct{})
 	r := n.runChanged(func(l *loop) {
-		l.saves.most = 200 * time.Millisecond
-		load := l.readPayload
-		l.readPayload = func(source corev1.ConfigMapNodeConfigSource) (map[string]string, error) {
+		l.payloads.saves.most = 200 * time.Millisecond
+		load := l.payloads.read
+		l.payloads.read = func(source corev1.ConfigMapNodeConfigSource) (map[string]string, error) {
 			<-healed
 			return load(source)
 		}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -143,5 +145,5 @@ func (a *apiSession) credential(path string) (used string, atMost time.Duration)
 	case !hasExpired(own, now):
 		return "", min(expiryOf(own).Sub(now)+time.Second, credentialRecheckMax)
 	}
-	return preferKubelets(settings, a.loop.arguments, now), credentialRecheck
+	return preferKubelets(settings, a.arguments, now), credentialRecheck
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -17,16 +19,4 @@ func (r *RecordedChange) UnmarshalJSON(data []byte) error {
 		r.LastChange = c
 	}
 	return nil
-}
-
-// recordBefore is what the supervisor before has noted of the newest change, and has said last.
-func (l *loop) recordBefore() (change decide.LastChange, said decide.Said) {
-	before, _, err := ReadRecord(l.RunDir)
-	if err != nil {
-		return change, said
-	}
-	if before.LastChange != nil {
-		change = before.LastChange.LastChange
-	}
-	return change, decide.Said{Reason: before.Status.Reason, Since: before.Status.Since}
 }

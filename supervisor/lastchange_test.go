@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -47,7 +49,7 @@ func TestTheChangeOfTheSupervisorBefore(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(folder, recordFile), []byte(row.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			got, said := (&loop{Options: Options{RunDir: folder}}).recordBefore()
+			got, said := wire(Options{RunDir: folder}).recordBefore()
 			if diff := cmp.Diff(row.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -25,10 +27,11 @@ func layeredLoop(t *testing.T) (l *loop, ownFile string, v decide.Version) {
 		t.Fatal(err)
 	}
 	ownFile = filepath.Join(t.TempDir(), "kubelet.yaml")
-	l = &loop{saves: newSaves(), store: openStore(t, stateDir), Options: Options{Logger: zap.NewNop(), Arguments: []string{"--config=" + ownFile, "--root-dir=" + t.TempDir()}}}
-	l.readPayload = l.store.LoadCheckpoint
+	l = wire(Options{Logger: zap.NewNop(), Arguments: []string{"--config=" + ownFile, "--root-dir=" + t.TempDir()}})
+	l.payloads.store = openStore(t, stateDir)
+	l.payloads.read = l.payloads.store.LoadCheckpoint
 	write(t, ownFile, own("podPidsLimit: 1"))
-	v, err := l.keep(corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "a", UID: "uid", ResourceVersion: "1", KubeletConfigKey: "kubelet"}, map[string]string{"kubelet": layersPayload})
+	v, err := l.payloads.keep(corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "a", UID: "uid", ResourceVersion: "1", KubeletConfigKey: "kubelet"}, map[string]string{"kubelet": layersPayload})
 	if err != nil || v.Base != config.LocalContent(l.Arguments) || v.Content == "" {
 		t.Fatalf("%+v, %v", v, err)
 	}
@@ -48,11 +51,11 @@ func write(t *testing.T, path, content string) {
 
 func (l *loop) rendered(t *testing.T, v decide.Version) string {
 	t.Helper()
-	composed, err := l.compose(v)
+	composed, err := l.payloads.compose(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := l.renderComposed(v.Source, composed)
+	text, err := l.payloads.renderComposed(v.Source, composed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +66,7 @@ func (l *loop) rendered(t *testing.T, v decide.Version) string {
 func TestVersionsKeepTheirBase(t *testing.T) {
 	l, ownFile, v := layeredLoop(t)
 	write(t, ownFile, own("podPidsLimit: 2"))
-	merged := l.merge(decide.Merge{Version: v, Local: config.LocalContent(l.Arguments)})
+	merged := l.payloads.merge(decide.Merge{Version: v, Local: config.LocalContent(l.Arguments)})
 	if merged.Version == nil || merged.Version.Base == v.Base || merged.Version.Content == v.Content {
 		t.Fatalf("%+v", merged)
 	}
@@ -80,11 +83,11 @@ func TestVersionsKeepTheirBase(t *testing.T) {
 	}
 	write(t, ownFile, own("podPidsLimit: 3"))
 	d := decide.Durable{Assigned: merged.Version, LastKnownGood: &v}
-	if err := l.saves.doThen(func() error { return l.save(d) }, func() { l.collect(d, l.versionsInUse(d)) }); err != nil {
+	if err := l.payloads.saves.doThen(func() error { return l.payloads.save(d) }, func() { l.payloads.collect(d, versionsInUse(&l.state, d)) }); err != nil {
 		t.Fatal(err)
 	}
 	var loaded decide.Durable
-	l.load(&loaded, func(err error) {
+	l.payloads.load(&loaded, func(err error) {
 		if err != nil {
 			t.Error(err)
 		}
@@ -102,12 +105,12 @@ func TestVersionsKeepTheirBase(t *testing.T) {
 func TestLayersAreLoadedOverAFileThatIsNew(t *testing.T) {
 	l, ownFile, v := layeredLoop(t)
 	d := decide.Durable{Assigned: &v}
-	if err := l.saves.doThen(func() error { return l.save(d) }, func() { l.collect(d, l.versionsInUse(d)) }); err != nil {
+	if err := l.payloads.saves.doThen(func() error { return l.payloads.save(d) }, func() { l.payloads.collect(d, versionsInUse(&l.state, d)) }); err != nil {
 		t.Fatal(err)
 	}
 	write(t, ownFile, own("podPidsLimit: 2"))
 	var loaded decide.Durable
-	l.load(&loaded, func(err error) {
+	l.payloads.load(&loaded, func(err error) {
 		if err != nil {
 			t.Error(err)
 		}
@@ -122,7 +125,7 @@ func TestLayersAreLoadedOverAFileThatIsNew(t *testing.T) {
 		t.Errorf("without a copy it is started with %s", got)
 	}
 	write(t, ownFile, own("podPidsLimit: 4"))
-	if _, err := l.compose(lost); err == nil || !strings.Contains(err.Error(), "there is none") {
+	if _, err := l.payloads.compose(lost); err == nil || !strings.Contains(err.Error(), "there is none") {
 		t.Errorf("without a copy of a file that has changed: %v", err)
 	}
 }
@@ -131,26 +134,26 @@ func TestLayersAreLoadedOverAFileThatIsNew(t *testing.T) {
 func TestLayersWithoutABase(t *testing.T) {
 	l, ownFile, v := layeredLoop(t)
 	d := decide.Durable{Assigned: &v, LastKnownGood: &v}
-	if err := l.saves.doThen(func() error { return l.save(d) }, func() { l.collect(d, l.versionsInUse(d)) }); err != nil {
+	if err := l.payloads.saves.doThen(func() error { return l.payloads.save(d) }, func() { l.payloads.collect(d, versionsInUse(&l.state, d)) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(ownFile); err != nil {
 		t.Fatal(err)
 	}
 	var fault *config.BaseError
-	if _, err := l.keep(v.Source, map[string]string{"kubelet": layersPayload}); !errors.As(err, &fault) {
+	if _, err := l.payloads.keep(v.Source, map[string]string{"kubelet": layersPayload}); !errors.As(err, &fault) {
 		t.Errorf("%v", err)
 	}
-	event, again := l.eventOf(configsync.Update{Text: "kube-system/a/kubelet", NodeUID: "n", Source: &v.Source, Payload: map[string]string{"kubelet": layersPayload}})
+	event, again := l.api.eventOf(configsync.Update{Text: "kube-system/a/kubelet", NodeUID: "n", Source: &v.Source, Payload: map[string]string{"kubelet": layersPayload}})
 	if failed, is := event.(decide.SyncFailed); !is || !again || !failed.Problem.OfNode || !strings.HasPrefix(failed.Problem.Words, "the layers cannot be laid over the local configuration: ") {
 		t.Errorf("%+v, again %t", event, again)
 	}
-	if merged := l.merge(decide.Merge{Version: v}); merged.Version != nil || !strings.Contains(merged.Fault, "cannot be read") {
+	if merged := l.payloads.merge(decide.Merge{Version: v}); merged.Version != nil || !strings.Contains(merged.Fault, "cannot be read") {
 		t.Errorf("%+v", merged)
 	}
 	var loaded decide.Durable
 	var troubles []string
-	l.load(&loaded, func(err error) {
+	l.payloads.load(&loaded, func(err error) {
 		if err != nil {
 			troubles = append(troubles, err.Error())
 		}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -40,11 +42,11 @@ func enforcedBy(e config.Effective) []forecast.Enforced {
 }
 
 // limitsBefore lists what has to be recorded, or written back, before the start with the file; empty for local.
-func (l *loop) limitsBefore(ctx context.Context, do decide.Start, file string, recorded []decide.KeptLimit, bootID string) []decide.LimitSeen {
+func (r *runner) limitsBefore(ctx context.Context, do decide.Start, file string, recorded []decide.KeptLimit, bootID string) []decide.LimitSeen {
 	if do.Unlimited {
 		return nil
 	}
-	enforced := enforcedBy(l.effectiveOf(do, file))
+	enforced := enforcedBy(r.prover.effectiveOf(do, file))
 	if len(enforced) == 0 && len(recorded) == 0 {
 		return nil
 	}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -173,15 +175,15 @@ func TestNoKubeletWaitsWhereLimitsDiffer(t *testing.T) {
 	}
 	defer l.close()
 	whole := map[string]any{"cpuManagerPolicy": "none", "memoryManagerPolicy": "None"}
-	l.effectives.keep("runs", config.Identity{}, toldOf(t, whole), false)
+	l.prover.effectives.keep("runs", config.Identity{}, toldOf(t, whole), false)
 	whole["enforceNodeAllocatable"], whole["systemReserved"], whole["systemReservedCgroup"] = []any{"pods", "system-reserved"}, map[string]any{"pid": "77"}, "/x"
-	l.effectives.keep("limits", config.Identity{}, toldOf(t, whole), false)
+	l.prover.effectives.keep("limits", config.Identity{}, toldOf(t, whole), false)
 	for _, row := range []struct {
 		now, then string
 		want      error
 	}{{"runs", "limits", errLimits}, {"limits", "runs", errLimits}, {"runs", "none", errStateFiles}} {
 		do := decide.Park{Version: &decide.Version{Content: row.then}, Runs: &decide.Version{Content: row.now}}
-		if _, err := l.waitingKubelet(t.Context(), do, nil); !errors.Is(err, row.want) {
+		if _, err := l.runner.waitingKubelet(t.Context(), do, nil); !errors.Is(err, row.want) {
 			t.Errorf("%s, then %s: %v, want %v", row.now, row.then, err, row.want)
 		}
 	}

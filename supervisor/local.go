@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -21,9 +23,9 @@ const (
 )
 
 // lookLocal reads what the kubelet and its local files are now. The error is about the kubelet's binary.
-func (l *loop) lookLocal() (decide.LocalChanged, error) {
-	identity, err := config.Identify(l.Kubelet, l.Arguments)
-	return decide.LocalChanged{Kubelet: identity, Local: config.LocalContent(l.Arguments)}, err
+func (in *inputs) lookLocal() (decide.LocalChanged, error) {
+	identity, err := config.Identify(in.Kubelet, in.Arguments)
+	return decide.LocalChanged{Kubelet: identity, Local: config.LocalContent(in.Arguments)}, err
 }
 
 // errLocalChanged calls a start off. Verdicts, trials and what is reported as pending are about the files as the loop knows them, so
@@ -32,10 +34,10 @@ var errLocalChanged = errors.New("the local files changed a moment ago")
 
 // watchLocal tells the loop when the local --config file, the drop-in folder or the kubelet binary are no longer what was seen of
 // them, until ctx ends. It watches folders, for files are replaced, and those behind links too.
-func (l *loop) watchLocal(ctx context.Context, seen decide.LocalChanged) {
+func (w *watches) watchLocal(ctx context.Context, seen decide.LocalChanged) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		l.Logger.Warn("local files are only looked at now and then", zap.Error(err))
+		w.Logger.Warn("local files are only looked at now and then", zap.Error(err))
 		watcher = &fsnotify.Watcher{}
 	} else {
 		defer func() { _ = watcher.Close() }()
@@ -45,7 +47,7 @@ func (l *loop) watchLocal(ctx context.Context, seen decide.LocalChanged) {
 	var restive time.Time
 	for {
 		if watcher.Events != nil {
-			l.watchFolders(watcher)
+			w.watchFolders(watcher)
 		}
 		select {
 		case <-watcher.Events:
@@ -57,7 +59,7 @@ func (l *loop) watchLocal(ctx context.Context, seen decide.LocalChanged) {
 			}
 			continue
 		case err := <-watcher.Errors:
-			l.Logger.Debug("watching the local files", zap.Error(err))
+			w.Logger.Debug("watching the local files", zap.Error(err))
 			continue
 		case <-wait.C:
 			wait.Reset(localRecheck)
@@ -65,16 +67,16 @@ func (l *loop) watchLocal(ctx context.Context, seen decide.LocalChanged) {
 		case <-ctx.Done():
 			return
 		}
-		if now, err := l.lookLocal(); err == nil && now != seen {
+		if now, err := w.lookLocal(); err == nil && now != seen {
 			seen = now
-			l.send(ctx, now)
+			w.send(ctx, now)
 		}
 	}
 }
 
 // watchFolders adds what is not watched yet. Adding a folder again changes nothing.
-func (l *loop) watchFolders(watcher *fsnotify.Watcher) {
-	for _, path := range []string{l.arguments.Config, l.Kubelet} {
+func (w *watches) watchFolders(watcher *fsnotify.Watcher) {
+	for _, path := range []string{w.arguments.Config, w.Kubelet} {
 		if path == "" {
 			continue
 		}
@@ -83,10 +85,10 @@ func (l *loop) watchFolders(watcher *fsnotify.Watcher) {
 			_ = watcher.Add(filepath.Dir(target))
 		}
 	}
-	if l.arguments.ConfigDir == "" {
+	if w.arguments.ConfigDir == "" {
 		return
 	}
-	_ = filepath.WalkDir(l.arguments.ConfigDir, func(path string, entry fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(w.arguments.ConfigDir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
 			_ = watcher.Add(path)
 		}

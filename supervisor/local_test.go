@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -11,7 +13,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
@@ -19,7 +20,7 @@ import (
 // watched is a loop of which only the watch of the local files is at work.
 func watched(t *testing.T, n *node) *loop {
 	t.Helper()
-	l := &loop{Options: n.options, arguments: config.ParseArguments(n.options.Arguments), events: make(chan decide.Event, 1)}
+	l := wire(n.options)
 	l.Logger = zap.NewNop()
 	seen, err := l.lookLocal()
 	if err != nil {
@@ -29,7 +30,7 @@ func watched(t *testing.T, n *node) *loop {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		l.watchLocal(ctx, seen)
+		l.watches.watchLocal(ctx, seen)
 	}()
 	t.Cleanup(func() { stop(); <-over })
 	return l

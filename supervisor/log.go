@@ -1,24 +1,42 @@
+//go:build linux
+
 package supervisor
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/client-go/rest"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
 )
 
-// logDecision writes the lines of one decision, readable on a terminal and rich in a journal. The state is still the one before.
-func (l *loop) logDecision(event decide.Event, step decide.Step) {
-	l.phases = step.Phases
-	defer l.logPhases()
-	l.logEvent(event)
-	for _, e := range step.Events {
-		l.log(levelOf(e), eventMessages[e.Reason], l.state.Assigned, e.Message, zap.String("reason", e.Reason))
+// decisionLog writes what is decided into the log.
+type decisionLog struct {
+	*inputs
+	connection func() (rest.Interface, string) // of the Node's name
+	phases     []decide.EndedPhase             // that the present decision has ended, and no line has yet
+}
+
+// observe writes the lines of one decision, readable on a terminal and rich in a journal.
+func (l *decisionLog) observe(_ context.Context, d *decision) {
+	l.phases = d.step.Phases
+	l.event(&d.before, d.event)
+	for _, e := range d.step.Events {
+		l.line(&d.before, levelOf(e), eventMessages[e.Reason], d.before.Assigned, e.Message, zap.String("reason", e.Reason))
 	}
-	because := zap.String("because", fmt.Sprintf("%T", event)[len("decide."):])
-	running := l.state.Child.Version
-	switch do := step.Do.(type) {
+	l.action(&d.before, d.step.Do, zap.String("because", wordOf(d.event)))
+	l.endPhases(&d.before)
+	l.warning(d)
+}
+
+// action says what is done now.
+func (l *decisionLog) action(s *decide.State, do decide.Action, because zap.Field) {
+	running := s.Child.Version
+	switch do := do.(type) {
 	case decide.Save:
 		l.Logger.Debug("writing the state", because)
 	case decide.Prove:
@@ -30,62 +48,62 @@ func (l *loop) logDecision(event decide.Event, step decide.Step) {
 	case decide.Unpark:
 		l.Logger.Info("ending the kubelet that waits", because)
 	case decide.Stop:
-		l.log(zap.InfoLevel, kubeletStopping, running, "stopping the kubelet", because)
+		l.line(s, zap.InfoLevel, kubeletStopping, running, "stopping the kubelet", because)
 	case decide.Exit:
-		l.log(zap.InfoLevel, leaving, running, "the kubelet is stopped, leaving")
+		l.line(s, zap.InfoLevel, leaving, running, "the kubelet is stopped, leaving")
 	}
 }
 
-// logEvent says what happened.
-func (l *loop) logEvent(event decide.Event) {
-	running := l.state.Child.Version
+// event says what happened.
+func (l *decisionLog) event(s *decide.State, event decide.Event) {
+	running := s.Child.Version
 	switch e := event.(type) {
 	case decide.ChildExited:
 		level := zap.WarnLevel
 		if e.Asked {
 			level = zap.InfoLevel
 		}
-		l.log(level, kubeletExited, running, "kubelet exited",
+		l.line(s, level, kubeletExited, running, "kubelet exited",
 			zap.Bool("asked", e.Asked), zap.Int("code", e.Code), zap.String("words", e.Words), zap.String("ran", decide.Describe(running)))
 	case decide.Proved:
-		l.logVerdict(e)
+		l.verdict(s, e)
 	case decide.ParkEnded:
 		l.Logger.Info("the next kubelet", zap.Bool("waits", e.Waits))
 		if e.Proved.Outcome != 0 {
-			l.logVerdict(e.Proved)
+			l.verdict(s, e.Proved)
 		}
 	case decide.Foreseen:
 		l.Logger.Info("what the change would do to running pods", zap.Bool("known", e.Known), zap.Int("lost", e.Lost),
 			zap.String("words", e.Words), zap.String("waitsFor", e.WaitsFor), zap.String("warning", e.Warning), zap.Any("obstacles", e.Obstacles))
 	case decide.Healthy:
-		l.log(zap.InfoLevel, kubeletHealthy, running, "kubelet is healthy")
+		l.line(s, zap.InfoLevel, kubeletHealthy, running, "kubelet is healthy")
 	case decide.Unhealthy:
 		l.Logger.Debug("kubelet is not healthy", zap.String("words", e.Words))
 	case decide.PortSeen:
-		l.logPort(e)
+		l.port(e)
 	case decide.Hung:
-		l.log(zap.WarnLevel, kubeletHung, running, "the kubelet hangs: it is asked for its goroutines, and restarted", zap.String("words", e.Words))
+		l.line(s, zap.WarnLevel, kubeletHung, running, "the kubelet hangs: it is asked for its goroutines, and restarted", zap.String("words", e.Words))
 	case decide.Saved:
 		if e.Err != nil {
-			l.log(zap.ErrorLevel, stateUnwritable, running, "the state cannot be written", zap.Error(e.Err))
+			l.line(s, zap.ErrorLevel, stateUnwritable, running, "the state cannot be written", zap.Error(e.Err))
 		}
 	case decide.SyncFailed:
-		l.log(zap.WarnLevel, syncFailed, running, "the assignment cannot be followed", zap.String("assignment", e.Text), zap.String("words", e.Problem.Words))
+		l.line(s, zap.WarnLevel, syncFailed, running, "the assignment cannot be followed", zap.String("assignment", e.Text), zap.String("words", e.Problem.Words))
 	case decide.HostStopping:
-		l.log(zap.InfoLevel, hostStopping, running, "the host's shutdown", zap.Bool("begins", !e.CalledOff))
+		l.line(s, zap.InfoLevel, hostStopping, running, "the host's shutdown", zap.Bool("begins", !e.CalledOff))
 	}
 }
 
-// logWarning says what the state warns of since this decision: a restart forgets it, and the Node may not be there yet to say it. What could not
+// warning says what the state warns of since this decision: a restart forgets it, and the Node may not be there yet to say it. What could not
 // be read at the boot has been said.
-func (l *loop) logWarning(event decide.Event, warning string) {
-	booted, _ := event.(decide.Booted)
-	if warning != "" && warning != l.state.Warning && warning != booted.Warning {
-		l.Logger.Warn(warning)
+func (l *decisionLog) warning(d *decision) {
+	booted, _ := d.event.(decide.Booted)
+	if now := d.after.Warning; now != "" && now != d.before.Warning && now != booted.Warning {
+		l.Logger.Warn(now)
 	}
 }
 
-func (l *loop) logPort(e decide.PortSeen) {
+func (l *decisionLog) port(e decide.PortSeen) {
 	if e.HeldBy == "" {
 		l.Logger.Info("no other process is seen at the kubelet's healthz port any more")
 		return
@@ -93,9 +111,9 @@ func (l *loop) logPort(e decide.PortSeen) {
 	l.Logger.Warn("the kubelet cannot become healthy: " + e.HeldBy)
 }
 
-func (l *loop) logVerdict(e decide.Proved) {
+func (l *decisionLog) verdict(s *decide.State, e decide.Proved) {
 	var asked *decide.Version
-	switch do := l.state.Doing.(type) {
+	switch do := s.Doing.(type) {
 	case decide.Prove:
 		asked = do.Version
 	case decide.Park:
@@ -108,5 +126,32 @@ func (l *loop) logVerdict(e decide.Proved) {
 	if len(e.Warnings) > 0 {
 		fields = append(fields, zap.Strings("warnings", e.Warnings))
 	}
-	l.log(zap.InfoLevel, preflightDone, asked, "pre-flight", fields...)
+	l.line(s, zap.InfoLevel, preflightDone, asked, "pre-flight", fields...)
+}
+
+// line writes a line about a decision, and v, the configuration that it is about. All that comes as one inline object, by which a log for
+// people knows what to leave out.
+func (l *decisionLog) line(s *decide.State, level zapcore.Level, id messageID, v *decide.Version, words string, fields ...zap.Field) {
+	if entry := l.Logger.Check(level, words); entry != nil {
+		_, node := l.connection()
+		entry.Write(append(fields, zap.Inline(about{message: id, phase: s.Phase(), version: v, node: node, ended: l.takePhase()}))...)
+	}
+}
+
+// takePhase gives a phase that the decision has ended, which one of its lines carries.
+func (l *decisionLog) takePhase() *decide.EndedPhase {
+	if len(l.phases) == 0 {
+		return nil
+	}
+	ended := l.phases[0]
+	l.phases = l.phases[1:]
+	return &ended
+}
+
+// endPhases writes a line for each ended phase that no other line of the decision carries.
+func (l *decisionLog) endPhases(s *decide.State) {
+	for len(l.phases) > 0 {
+		ended := l.phases[0]
+		l.line(s, zap.InfoLevel, phaseEnded, ended.To, fmt.Sprintf("%s of the change took %s", ended.Phase, ended.Took.Round(time.Millisecond)))
+	}
 }

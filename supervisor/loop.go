@@ -1,20 +1,17 @@
+//go:build linux
+
 package supervisor
 
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 	"github.com/kubelet-supervisor/kubelet-supervisor/metrics"
-	"github.com/kubelet-supervisor/kubelet-supervisor/store"
 	"github.com/kubelet-supervisor/kubelet-supervisor/systemd"
 )
 
@@ -23,42 +20,26 @@ var ErrUsage = errors.New("usage")
 
 // loop is the imperative shell. Its run method owns the state; every other goroutine brings it events.
 type loop struct {
-	Options
-	arguments   config.Arguments
-	store       *store.Store // nil when the state folder cannot be used
-	unusable    error        // why
-	preflight   *kubelet.Preflight
-	events      chan decide.Event
-	rewrite     chan struct{}  // a checkpoint is gone: what was downloaded last is to be written again
-	tasks       sync.WaitGroup // every goroutine of the loop
-	state       decide.State
-	due         time.Duration  // when the next decision is, though nothing happens; negative: never
-	child       *kubelet.Child // the newest, alive or not
-	lease       *leaseWatch
-	node        *nodeWatch
-	kubelets    *kubelet.Launcher
-	lastStarted *decide.Version // or tried
-	manager     *systemd.Manager
-	api         *apiSession
-	record      *record
-	metrics     *metrics.Metrics // nil where nobody asked for them
-	keeper      keeper
-	effectives  effectives
-	lost        lostPods
-	lostAfter   time.Duration
-	preflights  atomic.Int64             // how many files they were given
-	swaps       func() ([]string, error) // what the host swaps to; nil = [host.Swaps]
-	saves       saves
-	question    question                                                          // that is under way
-	questions   atomic.Int64                                                      // that have not ended, those that were given up among them
-	readPayload func(corev1.ConfigMapNodeConfigSource) (map[string]string, error) // of a checkpoint, off the disk
-	begun       chan begun
-	phases      []decide.EndedPhase // that the present decision has ended, and no line of the log has yet
-	idle        idle
-	parking
+	*inputs
+	*workers
+	state     decide.State
+	due       time.Duration      // when the next decision is, though nothing happens; negative: never
+	observers []decisionObserver // in this order
+	runner    *runner
+	payloads  *payloads
+	prover    *prover
+	foresight *foresight
+	watches   *watches
+	api       *apiSession
+	nextStart *nextStart
+	log       *decisionLog
+	record    recorder
+	metrics   *metrics.Metrics // nil where nobody asked for them
+	manager   *systemd.Manager
+	idle      idle
+	reload    reload
 
-	reload reload
-	nextStart
+	foundWaiting bool // an earlier supervisor left a kubelet behind that waits at the lock
 }
 
 // lifetimes are the two ends of a supervisor.
@@ -92,13 +73,13 @@ func (l *loop) live(ctx context.Context) error {
 		if err := l.clearAway(ctx.Done()); err != nil {
 			return err
 		}
-		l.collectLost()
+		collectLost(l.Handover)
 		if ctx.Err() != nil {
 			return nil // asked to stop before there was a kubelet
 		}
 	}
 	l.run(lifetimes{asked: ctx, over: over}, first)
-	return errors.Join(l.clearAway(nil), l.superseded) // behind a script, the end of our child is not that of the kubelet
+	return errors.Join(l.clearAway(nil), l.nextStart.superseded) // behind a script, the end of our child is not that of the kubelet
 }
 
 // clearAway stops a kubelet that was left behind. That can take long, so the watchdog is answered meanwhile, and a stop is heard: it is what
@@ -106,7 +87,7 @@ func (l *loop) live(ctx context.Context) error {
 func (l *loop) clearAway(stopAsked <-chan struct{}) error {
 	done := make(chan error, 1)
 	go func() {
-		waited, err := stopLeftOvers(l.Options, l.kubelets)
+		waited, err := stopLeftOvers(l.Options, l.runner.kubelets)
 		l.foundWaiting = waited
 		done <- err
 	}()
@@ -122,28 +103,11 @@ func (l *loop) clearAway(stopAsked <-chan struct{}) error {
 	}
 }
 
-// spawn runs a task that the loop waits for before it returns.
-func (l *loop) spawn(task func()) {
-	l.tasks.Add(1)
-	go func() {
-		defer l.tasks.Done()
-		task()
-	}()
-}
-
-// send brings an event to the loop unless it has ended.
-func (l *loop) send(ctx context.Context, event decide.Event) {
-	select {
-	case l.events <- event:
-	case <-ctx.Done():
-	}
-}
-
 // begin is the first decision of a supervisor that starts.
 func (l *loop) begin(life lifetimes) decide.LocalChanged {
 	booted := l.boot()
-	if l.store != nil {
-		l.collectAsides(booted.Disk.Asides) // of a supervisor that was killed before it did
+	if l.payloads.store != nil {
+		collectAsides(config.RootDir(l.Arguments), booted.Disk.Asides) // of a supervisor that was killed before it did
 	}
 	l.handle(life, booted)
 	return decide.LocalChanged{Kubelet: booted.Kubelet, Local: booted.Local}
@@ -159,16 +123,16 @@ func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 	l.manager.Begin()
 	seen := first(life)
 	frozen := l.state.Frozen // handed over, perhaps
-	l.spawn(func() { l.watchLocal(life.over, seen) })
+	l.spawn(func() { l.watches.watchLocal(life.over, seen) })
 	l.spawn(func() {
 		systemd.WatchShutdown(life.over, l.Logger, frozen, func(stopping bool) { l.send(life.over, decide.HostStopping{CalledOff: !stopping}) })
 	})
-	l.spawn(func() { l.kubelets.FollowOutput(life.over) })
-	l.spawn(func() { l.watchCluster(life.over) })
+	l.spawn(func() { l.runner.kubelets.FollowOutput(life.over) })
+	l.spawn(func() { l.watches.watchCluster(life.over) })
 	told := l.state.Obstacles
-	l.spawn(func() { l.watchObstacles(life.over, told) })
+	l.spawn(func() { l.watches.watchObstacles(life.over, told) })
 	unit := l.state.Unit
-	l.spawn(func() { l.watchUnit(life.over, unit) })
+	l.spawn(func() { l.watches.watchUnit(life.over, unit) })
 	l.spawn(func() { l.api.run(life.over) })
 	l.showMetrics(life.over)
 	for {
@@ -177,8 +141,8 @@ func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 		var event decide.Event
 		select {
 		case event = <-l.events:
-		case event = <-l.question.answers:
-			l.question = question{}
+		case event = <-l.runner.question.answers:
+			l.runner.question = question{}
 		case <-alarm.C:
 			event = decide.Ticked{}
 		case <-l.manager.Pulse:
@@ -187,16 +151,19 @@ func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 			l.spawn(l.idle.giveBack)
 			continue
 		case check := <-l.reload.checks:
-			l.hearCheck(check)
+			l.onChecked(check)
 			continue
-		case b := <-l.begun:
-			event = l.hearBegun(life.over, b)
-		case p := <-l.parks:
-			event = l.hearParked(p)
+		case b := <-l.runner.starts:
+			event = l.onStarted(life.over, b)
+		case p := <-l.runner.parks:
+			event = l.runner.onParked(p)
 		case request := <-l.Requests:
 			event = l.request(life.over, request)
-		case better := <-l.asked:
-			event = l.hearNextStart(better)
+		case better := <-l.nextStart.asked:
+			event = l.nextStart.hear(better)
+			if l.nextStart.superseded != nil {
+				l.manager.Stopping(l.StopTimeout)
+			}
 		case <-stopAsked:
 			stopAsked, event = nil, decide.StopAsked{}
 			l.manager.Stopping(l.StopTimeout)
@@ -204,7 +171,6 @@ func (l *loop) run(life lifetimes, first func(lifetimes) decide.LocalChanged) {
 		if done := l.handle(life, event); done {
 			return
 		}
-		l.considerNextStart(life.over, event)
 		quiet.Reset(l.idle.after)
 	}
 }
@@ -218,100 +184,16 @@ func (l *loop) arm(alarm *time.Timer) {
 	alarm.Reset(wait)
 }
 
-// handle decides about one event, carries the step out and offers the report. It returns true when the loop is over.
+// handle decides about one event, tells the observers and carries the step out. It returns true when the loop is over.
 func (l *loop) handle(life lifetimes, event decide.Event) bool {
-	state, step := decide.Decide(l.state, decide.Moment{Now: steadyTime(), Wall: time.Now()}, event)
-	l.logDecision(event, step)
-	l.logWarning(event, state.Warning)
-	l.metrics.Decided(&l.state, &state, event, &step)
-	l.state = state
-	l.due = step.Wake
-	if exited, is := event.(decide.ChildExited); is {
-		l.record.ended(&l.state, exited)
+	d := decision{event: event, before: l.state}
+	d.after, d.step = decide.Decide(l.state, decide.Moment{Now: steadyTime(), Wall: time.Now()}, event)
+	d.shown, d.due = decide.Report(d.after)
+	l.state, l.due = d.after, d.step.Wake
+	for _, o := range l.observers {
+		o.observe(life.over, &d)
 	}
-	if _, is := event.(decide.Healthy); is {
-		if restart := l.lost.take(); restart > 0 {
-			l.spawn(func() { l.countLost(life.over, restart) })
-		}
-	}
-	if state.Stopping || state.Frozen {
-		l.killParked()
-	}
-	_, over := step.Do.(decide.Exit)
-	if !over {
-		l.carryOut(life, step)
-	}
-	shown, due := decide.Report(state)
-	if due && (shown.Observed != nil || state.NodeGone || state.Stopping) { // else it may not be about what the Node shows as observed
-		l.api.offer(shown)
-	}
-	for _, e := range step.Events {
-		l.api.event(e)
-	}
-	l.saveRecord()
-	l.tellManager(shown)
-	return over
-}
-
-// carryOut starts the step's action. Its result comes back as an event.
-func (l *loop) carryOut(life lifetimes, step decide.Step) {
-	l.lease.turn(step.WatchLease)
-	if step.GaveUp {
-		l.giveUpQuestion()
-	}
-	if step.LookAtNode {
-		l.node.ask(l.state.OnTrial())
-	}
-	crashPoint("before", step.Do)
-	switch do := step.Do.(type) {
-	case decide.Save:
-		keep := l.versionsInUse(do.Durable)
-		l.answer(life.over, do, func() decide.Event {
-			return decide.Saved{Err: l.saves.doThen(func() error { return l.save(do.Durable) }, func() { l.collect(do.Durable, keep) })}
-		})
-	case decide.Prove:
-		l.answerQuestion(life, do, func(ctx context.Context) decide.Event { return l.prove(ctx, do) })
-	case decide.Foresee:
-		l.answerQuestion(life, do, func(ctx context.Context) decide.Event { return l.foresee(ctx, do) })
-	case decide.Ask:
-		l.answerQuestion(life, do, func(ctx context.Context) decide.Event { return l.ask(ctx, do) })
-	case decide.Merge:
-		l.answer(life.over, do, func() decide.Event { return l.merge(do) })
-	case decide.Blame:
-		l.answerQuestion(life, do, func(ctx context.Context) decide.Event { return l.blame(ctx, do) })
-	case decide.Stop:
-		if do.Looked {
-			l.compareLost(life.over)
-		}
-		child := l.child
-		l.spawn(func() { // answered by the child's own exit
-			if do.Hung != "" {
-				child.Dump(do.Hung)
-			} else {
-				child.Stop(l.StopTimeout)
-				crashPoint("after", decide.Stop{})
-			}
-		})
-	case decide.Park:
-		l.park(life, do)
-	case decide.Unpark:
-		l.unpark(life, do)
-	case decide.SetAside:
-		l.answer(life.over, do, func() decide.Event { return decide.FilesSetAside{Err: l.setAside(do.Files)} })
-	case decide.WriteBack:
-		l.answer(life.over, do, func() decide.Event { return decide.LimitsWrittenBack{Err: writeBack(life.over, do.Limits)} })
-	case decide.Start:
-		l.start(life.over, do)
-	}
-}
-
-// answer carries an action out beside the loop, and brings its result.
-func (l *loop) answer(ctx context.Context, do decide.Action, carryOut func() decide.Event) {
-	l.spawn(func() {
-		result := carryOut()
-		crashPoint("after", do)
-		l.send(ctx, result)
-	})
+	return l.runner.carryOut(life, &l.state, d.step)
 }
 
 // request turns a person's request into an event.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -39,20 +41,20 @@ type lostPods struct {
 	owing  sight         // of those to be looked for once a kubelet is healthy again
 	asking bool          // owing is not known yet: the pods are being read
 
-	restarts int               // after which pods were looked for
-	awaited  map[string]runner // those that are looked for, and were not missed yet
-	static   staticSight       // those among them that are static
-	missed   []string          // names of those that were, after the newest restart
+	restarts int                // after which pods were looked for
+	awaited  map[string]livePod // those that are looked for, and were not missed yet
+	static   staticSight        // those among them that are static
+	missed   []string           // names of those that were, after the newest restart
 }
 
 // A sight is the pods that run.
 type sight struct {
-	pods   map[string]runner // by their uid, static ones by the id of their sandbox; nil: not known
+	pods   map[string]livePod // by their uid, static ones by the id of their sandbox; nil: not known
 	static staticSight
 }
 
-// A runner is a pod that runs.
-type runner struct {
+// A livePod is a pod that runs.
+type livePod struct {
 	name   string
 	reason string // for which it was foreseen to be lost; "": it was not
 }
@@ -65,11 +67,11 @@ func (i inquiry) seenIn(facts forecast.Facts, f forecast.Forecast) sight {
 	s := sight{runningOf(facts.Pods, forecast.ReadyUIDs(facts.Sandboxes)), staticSight{facts.StaticPods(), facts.Then, facts.Node, i.kubelet(facts.Then).RuntimeEndpoint}}
 	for _, loss := range slices.Concat(f.Losses, f.Anyway) {
 		if pod, runs := s.pods[loss.UID]; runs {
-			s.pods[loss.UID] = runner{pod.name, loss.Reason}
+			s.pods[loss.UID] = livePod{pod.name, loss.Reason}
 		}
 	}
 	for _, pod := range s.static.pods {
-		s.pods[pod.Sandbox] = runner{name: pod.Namespace + "/" + pod.Name}
+		s.pods[pod.Sandbox] = livePod{name: pod.Namespace + "/" + pod.Name}
 	}
 	return s
 }
@@ -93,12 +95,12 @@ func (p *lostPods) before(look int, seen sight, now time.Duration) {
 }
 
 // runningOf are the pods that run, by their uid. ready are the uids of ready sandboxes.
-func runningOf(pods []corev1.Pod, ready map[types.UID]bool) map[string]runner {
-	running := map[string]runner{}
+func runningOf(pods []corev1.Pod, ready map[types.UID]bool) map[string]livePod {
+	running := map[string]livePod{}
 	for i := range pods {
 		pod := &pods[i]
 		if forecast.Runs(pod, ready) && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" {
-			running[string(pod.UID)] = runner{name: pod.Namespace + "/" + pod.Name}
+			running[string(pod.UID)] = livePod{name: pod.Namespace + "/" + pod.Name}
 		}
 	}
 	return running
@@ -138,7 +140,7 @@ func (p *lostPods) take() int {
 		return 0
 	}
 	if p.awaited == nil {
-		p.awaited = map[string]runner{}
+		p.awaited = map[string]livePod{}
 	}
 	maps.Copy(p.awaited, p.owing.pods)
 	p.static = p.owing.static
@@ -193,43 +195,53 @@ func (p *lostPods) over(restart int, last bool) bool {
 
 // compareLost is for the stop of a kubelet that follows a look at a change. Where no look has known the pods, they are read beside the stop: the
 // kubelet that stops rejects none any more, and the next one none yet.
-func (l *loop) compareLost(ctx context.Context) {
-	if l.lost.compare(steadyTime()) {
+func (f *foresight) compareLost(ctx context.Context) {
+	if f.lost.compare(steadyTime()) {
 		return
 	}
-	l.spawn(func() {
+	f.spawn(func() {
 		ctx, cancel := context.WithTimeout(ctx, configsync.RequestTimeout)
 		defer cancel()
-		pods, err := l.readPods(ctx, func(forecast.End) {})
+		pods, err := f.readPods(ctx, func(forecast.End) {})
 		if err != nil {
-			l.Logger.Debug("which pods run before the restart is not known", zap.Error(err))
+			f.Logger.Debug("which pods run before the restart is not known", zap.Error(err))
 		}
-		l.lost.add(pods)
+		f.lost.add(pods)
 	})
 }
 
+// observe begins to look for lost pods once a kubelet is healthy again.
+func (f *foresight) observe(over context.Context, d *decision) {
+	if _, is := d.event.(decide.Healthy); !is {
+		return
+	}
+	if restart := f.lost.take(); restart > 0 {
+		f.spawn(func() { f.countLost(over, restart) })
+	}
+}
+
 // countLost reports the pods that a restart has cost.
-func (l *loop) countLost(ctx context.Context, restart int) {
-	for looks, tries := 0, 1; !l.lost.over(restart, looks == lostLooks || tries > lostTries); tries++ {
+func (f *foresight) countLost(ctx context.Context, restart int) {
+	for looks, tries := 0, 1; !f.lost.over(restart, looks == lostLooks || tries > lostTries); tries++ {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(l.lostAfter):
+		case <-time.After(f.lostAfter):
 		}
 		var ends []forecast.End
-		pods, err := l.readPods(ctx, func(end forecast.End) {
-			if l.lost.awaits(end.UID) { // a node may have hundreds of others
+		pods, err := f.readPods(ctx, func(end forecast.End) {
+			if f.lost.awaits(end.UID) { // a node may have hundreds of others
 				ends = append(ends, end)
 			}
 		})
 		if err != nil || pods == nil {
-			l.Logger.Debug("whether pods were lost at the restart is not known", zap.Error(err))
+			f.Logger.Debug("whether pods were lost at the restart is not known", zap.Error(err))
 			continue
 		}
-		ends = append(ends, l.endedStaticPods(ctx)...)
+		ends = append(ends, f.endedStaticPods(ctx)...)
 		looks++
-		if names, news := l.lost.miss(restart, ends); len(news) > 0 {
-			l.send(ctx, decide.PodsLost{Words: lostWords(names), New: news})
+		if names, news := f.lost.miss(restart, ends); len(news) > 0 {
+			f.send(ctx, decide.PodsLost{Words: lostWords(names), New: news})
 		}
 	}
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -183,16 +185,15 @@ func TestLostWords(t *testing.T) {
 
 // Offline nothing is told, and the supervisor's end is not held up.
 func TestCountLostEnds(t *testing.T) {
-	l := &loop{events: make(chan decide.Event, 1), lostAfter: lostAfter}
-	l.api = &apiSession{loop: l}
+	l := wire(Options{})
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	l.lost.before(l.lost.begin(), sightOf([]corev1.Pod{runningPod("a")}), 0)
-	l.lost.compare(0)
-	restart := l.lost.take()
-	l.countLost(ctx, restart)
-	l.lostAfter, l.Logger = 0, zap.NewNop()
-	l.countLost(t.Context(), restart)
+	l.foresight.lost.before(l.foresight.lost.begin(), sightOf([]corev1.Pod{runningPod("a")}), 0)
+	l.foresight.lost.compare(0)
+	restart := l.foresight.lost.take()
+	l.foresight.countLost(ctx, restart)
+	l.foresight.lostAfter, l.Logger = 0, zap.NewNop()
+	l.foresight.countLost(t.Context(), restart)
 	if len(l.events) > 0 {
 		t.Errorf("the loop heard %v", <-l.events)
 	}
@@ -216,9 +217,8 @@ func podsServer(t *testing.T, lists ...string) (*loop, *atomic.Int32) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &loop{events: make(chan decide.Event, lostLooks)}
-	l.Logger = zap.NewNop()
-	l.api = &apiSession{loop: l, client: client, nodeName: "n1"}
+	l := wire(Options{Logger: zap.NewNop()})
+	l.foresight.lostAfter, l.api.client, l.api.nodeName = 0, client, "n1"
 	return l, asked
 }
 
@@ -245,9 +245,9 @@ func TestCountLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, asked := podsServer(t, row.lists...)
-			l.lost.before(l.lost.begin(), sightOf([]corev1.Pod{runningPod("a"), runningPod("b")}), 0)
-			l.lost.compare(0)
-			l.countLost(t.Context(), l.lost.take())
+			l.foresight.lost.before(l.foresight.lost.begin(), sightOf([]corev1.Pod{runningPod("a"), runningPod("b")}), 0)
+			l.foresight.lost.compare(0)
+			l.foresight.countLost(t.Context(), l.foresight.lost.take())
 			if got := asked.Load(); got != row.asked {
 				t.Errorf("the pods were asked for %d times, want %d", got, row.asked)
 			}
@@ -266,10 +266,10 @@ func TestCountLost(t *testing.T) {
 // Where the looks before a change had no answer, what a restart costs is found all the same.
 func TestCountLostOfAChangeThatNoLookKnew(t *testing.T) {
 	l, _ := podsServer(t, abRun, bIsLost)
-	l.lost.before(l.lost.begin(), sight{}, 0)
-	l.compareLost(t.Context())
+	l.foresight.lost.before(l.foresight.lost.begin(), sight{}, 0)
+	l.foresight.compareLost(t.Context())
 	l.tasks.Wait()
-	l.countLost(t.Context(), l.lost.take())
+	l.foresight.countLost(t.Context(), l.foresight.lost.take())
 	if len(l.events) != 1 {
 		t.Fatalf("%d events were told", len(l.events))
 	}
@@ -306,12 +306,12 @@ func TestCountLostStaticPods(t *testing.T) {
 			}
 			facts := forecast.Facts{Now: c, Then: c, Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, Pods: []corev1.Pod{}, Manifests: files,
 				Sandboxes: []forecast.Sandbox{{ID: "box", Namespace: "default", Name: "s-n1", UID: "hash", Source: "file"}}}
-			l.lost.before(l.lost.begin(), inquiry{}.seenIn(facts, forecast.Forecast{}), 0)
-			l.lost.compare(0)
+			l.foresight.lost.before(l.foresight.lost.begin(), inquiry{}.seenIn(facts, forecast.Forecast{}), 0)
+			l.foresight.lost.compare(0)
 			if err := row.edit(file); err != nil {
 				t.Fatal(err)
 			}
-			l.countLost(t.Context(), l.lost.take())
+			l.foresight.countLost(t.Context(), l.foresight.lost.take())
 			close(l.events)
 			var told decide.PodsLost
 			for event := range l.events {

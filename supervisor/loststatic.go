@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -29,8 +31,8 @@ func (p *lostPods) staticPods() staticSight {
 
 // endedStaticPods are the static pods that a restart has ended. The API does not tell: the object of a static pod there has the name of the one
 // before. So the container runtime is asked for their sandboxes.
-func (l *loop) endedStaticPods(ctx context.Context) (ends []forecast.End) {
-	before := l.lost.staticPods()
+func (f *foresight) endedStaticPods(ctx context.Context) (ends []forecast.End) {
+	before := f.lost.staticPods()
 	if len(before.pods) == 0 {
 		return nil
 	}
@@ -40,7 +42,7 @@ func (l *loop) endedStaticPods(ctx context.Context) (ends []forecast.End) {
 		after.Sandboxes, err = host.Sandboxes(ctx, before.endpoint)
 	}
 	if err != nil {
-		l.Logger.Debug("whether static pods were lost at the restart is not known", zap.Error(err))
+		f.Logger.Debug("whether static pods were lost at the restart is not known", zap.Error(err))
 	}
 	for _, pod := range before.pods {
 		if pod.EndedIn(after) {

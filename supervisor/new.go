@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -14,54 +16,44 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/systemd"
 )
 
+// wire makes the parts of a supervisor, and opens nothing.
+func wire(o Options) *loop {
+	in := &inputs{Options: o, arguments: config.ParseArguments(o.Arguments)}
+	in.Standalone, in.Parking = in.kubeconfig() == "", lockFileOf(o) != ""
+	w := &workers{events: make(chan decide.Event, 64)}
+	l := &loop{inputs: in, workers: w, payloads: newPayloads(in), metrics: newMetrics(o), state: decide.New(in.Settings), idle: newIdle(), due: -1,
+		reload: reload{checks: make(chan successorCheck)}}
+	l.prover = &prover{inputs: in, payloads: l.payloads,
+		preflight: &kubelet.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight, TempFolder: filepath.Join(o.RunDir, preflightFolder)}}
+	l.api = newAPISession(in, w, l.payloads, l.metrics)
+	l.foresight = &foresight{inputs: in, workers: w, prover: l.prover, connection: l.api.connection, lostAfter: lostAfter}
+	l.runner = &runner{inputs: in, workers: w, payloads: l.payloads, prover: l.prover, foresight: l.foresight, lease: l.api.lease, node: l.api.node,
+		starts: make(chan startResult), parking: parking{parks: make(chan parkEnded)}}
+	l.watches = &watches{inputs: in, workers: w, effectives: &l.prover.effectives}
+	l.nextStart = &nextStart{inputs: in, workers: w, asked: make(chan []string)}
+	l.log = &decisionLog{inputs: in, connection: l.api.connection}
+	return l
+}
+
 func newLoop(o Options) (*loop, error) {
-	l := &loop{Options: o, arguments: config.ParseArguments(o.Arguments), events: make(chan decide.Event, 64), begun: make(chan begun), nextStart: nextStart{asked: make(chan []string)},
-		rewrite: make(chan struct{}, 1), saves: newSaves(), idle: newIdle(), reload: reload{checks: make(chan successorCheck)}, due: -1}
-	l.Standalone = l.kubeconfig() == ""
-	l.Parking = lockFileOf(o) != ""
-	l.parks = make(chan parkEnded)
-	l.state = decide.New(l.Settings)
+	l := wire(o)
 	unusable := prepareRunDir(o.RunDir)
 	if unusable != nil && o.Handover == nil {
 		return nil, fmt.Errorf("%w: the run folder cannot be used, give another with --run-dir: %w", ErrUsage, unusable)
 	}
-	if err := l.openStore(); err != nil {
+	if err := l.payloads.openStore(); err != nil {
 		return nil, err
 	}
-	if unusable == nil && l.store != nil { // the folder is ours alone, and so is what is in it
+	if unusable == nil && l.payloads.store != nil { // the folder is ours alone, and so is what is in it
 		clearPreflights(o.RunDir)
-		l.forgetEndedFor()
+		o.forgetEndedFor()
 	}
-	l.readPayload, l.lostAfter = l.store.LoadCheckpoint, lostAfter
-	l.preflight = &kubelet.Preflight{Kubelet: o.Kubelet, Arguments: o.Arguments, Mode: o.Preflight, TempFolder: filepath.Join(o.RunDir, preflightFolder)}
-	l.record = newRecord(o.RunDir)
+	l.record = recorder{newRecord(o.RunDir), l.inputs}
 	l.record.Version = o.Version
 	l.manager = systemd.NewManager(o.Logger)
-	l.kubelets = newLauncher(o, l.manager.Watchdog)
-	l.api = newAPISession(l)
-	l.beginMetrics()
+	l.runner.kubelets = newLauncher(o, l.manager.Watchdog)
+	l.observers = []decisionObserver{l.log, counter{l.metrics}, l.record, l.foresight, l.api, unitStatus{l.manager}, l.nextStart}
 	return l, nil
-}
-
-// openStore fails only where another supervisor runs. It takes the lock that the program before this one had.
-func (l *loop) openStore() (err error) {
-	switch h := l.Handover; {
-	case h != nil && h.Unusable != "":
-		l.unusable = errors.New(h.Unusable)
-		return nil
-	case h != nil && h.lock != nil:
-		l.store, err = store.Inherit(l.StateDir, h.lock)
-	default:
-		l.store, err = store.Open(l.StateDir)
-	}
-	if another := heldByAnother(err); another != nil {
-		return another
-	}
-	if err != nil {
-		l.Logger.Error("the state folder cannot be used: the kubelet runs with its local configuration and nothing is applied", zap.Error(err))
-		l.store, l.unusable = nil, fmt.Errorf("%w: %w", errNoStore, err)
-	}
-	return nil
 }
 
 // heldByAnother is the error where the state folder is locked by another supervisor, or by nobody knows whom. A lock of any other program does
@@ -75,15 +67,29 @@ func heldByAnother(err error) error {
 }
 
 func (l *loop) close() {
-	l.kubelets.Close()
-	if l.store != nil && !l.saves.hang() { // the end of the program closes it too
-		_ = l.store.Close()
+	l.runner.kubelets.Close()
+	if l.payloads.store != nil && !l.payloads.saves.hang() { // the end of the program closes it too
+		_ = l.payloads.store.Close()
 	}
 }
 
-func (l *loop) kubeconfig() string {
-	if l.Kubeconfig != "" {
-		return l.Kubeconfig
+// openStore fails only where another supervisor runs. It takes the lock that the program before this one had.
+func (p *payloads) openStore() (err error) {
+	switch h := p.Handover; {
+	case h != nil && h.Unusable != "":
+		p.unusable = errors.New(h.Unusable)
+		return nil
+	case h != nil && h.lock != nil:
+		p.store, err = store.Inherit(p.StateDir, h.lock)
+	default:
+		p.store, err = store.Open(p.StateDir)
 	}
-	return l.arguments.Kubeconfig
+	if another := heldByAnother(err); another != nil {
+		return another
+	}
+	if err != nil {
+		p.Logger.Error("the state folder cannot be used: the kubelet runs with its local configuration and nothing is applied", zap.Error(err))
+		p.store, p.unusable = nil, fmt.Errorf("%w: %w", errNoStore, err)
+	}
+	return nil
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -18,8 +20,10 @@ import (
 // ErrNextStart ends a supervisor with whose command line no kubelet starts, where its unit has another one now: systemd starts it with that.
 var ErrNextStart = errors.New("no kubelet starts with this command line, and its unit has another one now, which the kubelet accepts: systemd has to start it again")
 
-// nextStart is what is known of the command line that the unit would have at its next start.
+// nextStart finds out whether the unit would have another command line at its next start.
 type nextStart struct {
+	*inputs
+	*workers
 	failures   int // exits of local in a row, without health between them
 	asking     bool
 	asked      chan []string // the answer: the words that would be better; nil = none
@@ -27,68 +31,67 @@ type nextStart struct {
 	doubted    bool // it was said that systemd has not started us with the words of its answer
 }
 
-// considerNextStart asks, where local, the last fallback, has not become healthy for as often as ends a trial, whether a start by systemd would have
+// observe asks, where local, the last fallback, has not become healthy for as often as ends a trial, whether a start by systemd would have
 // another command line (rule 2). As long as anything starts, other flags are somebody's to take by a restart. What local exits over, and whose fault
 // that is, says nothing: a kubelet that does not know a flag exits before all else.
-func (l *loop) considerNextStart(ctx context.Context, event decide.Event) {
-	switch e := event.(type) {
+func (n *nextStart) observe(ctx context.Context, d *decision) {
+	switch e := d.event.(type) {
 	case decide.Healthy:
-		l.failures = 0
+		n.failures = 0
 	case decide.ChildExited:
-		if e.Asked || l.state.Child.Version != nil {
+		if e.Asked || d.after.Child.Version != nil {
 			return
 		}
-		l.failures++
+		n.failures++
 	}
-	_, exited := event.(decide.ChildExited)
-	if !exited || l.NextStart == nil || l.asking || l.state.Stopping || l.state.Frozen || l.failures%max(l.TrialFailures, 1) != 0 {
+	_, exited := d.event.(decide.ChildExited)
+	if !exited || n.NextStart == nil || n.asking || d.after.Stopping || d.after.Frozen || n.failures%max(n.TrialFailures, 1) != 0 {
 		return
 	}
-	l.asking = true
-	l.spawn(func() {
-		better := l.betterNextStart(ctx)
+	n.asking = true
+	n.spawn(func() {
+		better := n.betterNextStart(ctx)
 		select {
-		case l.asked <- better:
+		case n.asked <- better:
 		case <-ctx.Done():
 		}
 	})
 }
 
-// hearNextStart takes the answer.
-func (l *loop) hearNextStart(better []string) (event decide.Event) {
-	l.asking = false
-	if better == nil || l.failures == 0 {
+// hear takes the answer.
+func (n *nextStart) hear(better []string) (event decide.Event) {
+	n.asking = false
+	if better == nil || n.failures == 0 {
 		return decide.Ticked{}
 	}
-	if err := keepEndedFor(l.RunDir, better); err != nil {
-		l.Logger.Warn("it cannot be noted for which command line this supervisor ends", zap.Error(err))
+	if err := keepEndedFor(n.RunDir, better); err != nil {
+		n.Logger.Warn("it cannot be noted for which command line this supervisor ends", zap.Error(err))
 	}
-	l.superseded = ErrNextStart
-	l.manager.Stopping(l.StopTimeout)
+	n.superseded = ErrNextStart
 	return decide.StopAsked{}
 }
 
 // betterNextStart gives the unit's command line where it is another one now, which the kubelet accepts. What is not known changes nothing.
-func (l *loop) betterNextStart(ctx context.Context) []string {
-	words, err := l.NextStart(ctx)
+func (n *nextStart) betterNextStart(ctx context.Context) []string {
+	words, err := n.NextStart(ctx)
 	if err != nil {
-		l.Logger.Debug("the command line of the next start is not known", zap.Error(err))
+		n.Logger.Debug("the command line of the next start is not known", zap.Error(err))
 		return nil
 	}
-	if slices.Equal(words, l.words()) {
+	if slices.Equal(words, n.words()) {
 		return nil
 	}
-	if slices.Equal(words, endedFor(l.RunDir)) { // and here we are, with others
-		if !l.doubted {
-			l.doubted = true
-			l.Logger.Error("a supervisor has ended for the command line that systemd says it would start the kubelet with, and was started with another: this one does not end for it",
+	if slices.Equal(words, endedFor(n.RunDir)) { // and here we are, with others
+		if !n.doubted {
+			n.doubted = true
+			n.Logger.Error("a supervisor has ended for the command line that systemd says it would start the kubelet with, and was started with another: this one does not end for it",
 				zap.Strings("words", words))
 		}
 		return nil
 	}
-	ask := kubelet.Preflight{Kubelet: words[0], Arguments: words[1:], Mode: l.Preflight, TempFolder: l.preflight.TempFolder}
+	ask := kubelet.Preflight{Kubelet: words[0], Arguments: words[1:], Mode: n.Preflight, TempFolder: filepath.Join(n.RunDir, preflightFolder)}
 	verdict := ask.Check(ctx, kubelet.Candidate{}, nil)
-	l.Logger.Warn("the unit has another command line for the kubelet than it had when this supervisor started",
+	n.Logger.Warn("the unit has another command line for the kubelet than it had when this supervisor started",
 		zap.Stringer("verdict", verdict.Outcome), zap.String("words", verdict.Words))
 	if verdict.Outcome != config.Accepted {
 		return nil
@@ -127,8 +130,8 @@ func keepEndedFor(runDir string, words []string) error {
 }
 
 // forgetEndedFor is for a supervisor that systemd has started with the words for which another has ended: the answer was right.
-func (l *loop) forgetEndedFor() {
-	if slices.Equal(endedFor(l.RunDir), l.words()) {
-		_ = os.Remove(filepath.Join(l.RunDir, endedForFile)) // else it keeps a supervisor from ending, and no kubelet from being started
+func (o Options) forgetEndedFor() {
+	if slices.Equal(endedFor(o.RunDir), o.words()) {
+		_ = os.Remove(filepath.Join(o.RunDir, endedForFile)) // else it keeps a supervisor from ending, and no kubelet from being started
 	}
 }

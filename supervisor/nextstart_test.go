@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -12,7 +14,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/systemd"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/fakenode"
 )
 
@@ -132,7 +133,8 @@ func TestAFailedTrialTakesNoOtherFlags(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
-			l := &loop{nextStart: nextStart{asked: make(chan []string, 1)}}
+			l := wire(Options{})
+			l.nextStart.asked = make(chan []string, 1)
 			l.Logger, l.TrialFailures, l.state.Child = zap.NewNop(), 3, test.child
 			l.state.Stopping, l.state.Frozen = test.stopping, test.frozen
 			l.NextStart = func(context.Context) ([]string, error) {
@@ -140,7 +142,7 @@ func TestAFailedTrialTakesNoOtherFlags(t *testing.T) {
 				return nil, errors.New("no bus")
 			}
 			for range 3 {
-				l.considerNextStart(t.Context(), test.event)
+				l.nextStart.observe(t.Context(), &decision{event: test.event, after: l.state})
 			}
 			l.tasks.Wait()
 			if got := asked > 0; got != test.asks {
@@ -153,11 +155,12 @@ func TestAFailedTrialTakesNoOtherFlags(t *testing.T) {
 // Local got healthy while systemd was asked: something starts, and so nothing is taken.
 func TestAnAnswerThatComesTooLate(t *testing.T) {
 	for failures, ends := range map[int]bool{0: false, 1: true} {
-		l := &loop{manager: systemd.NewManager(zap.NewNop()), nextStart: nextStart{asking: true, failures: failures}}
+		l := wire(Options{})
+		l.nextStart.asking, l.nextStart.failures = true, failures
 		l.Logger, l.RunDir = zap.NewNop(), t.TempDir()
-		event := l.hearNextStart([]string{"/usr/bin/kubelet"})
-		if got := errors.Is(l.superseded, ErrNextStart); got != ends || (event == decide.StopAsked{}) != ends || l.asking {
-			t.Errorf("after %d failures: %#v, %v", failures, event, l.superseded)
+		event := l.nextStart.hear([]string{"/usr/bin/kubelet"})
+		if got := errors.Is(l.nextStart.superseded, ErrNextStart); got != ends || (event == decide.StopAsked{}) != ends || l.nextStart.asking {
+			t.Errorf("after %d failures: %#v, %v", failures, event, l.nextStart.superseded)
 		}
 	}
 }

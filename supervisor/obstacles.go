@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -104,12 +106,14 @@ func (l startLook) endpoint(effective config.Effective) string {
 func shortObstacle(words string) string { return bounded.Text(bounded.Line(words), obstacleLimit) }
 
 // looksAtStart is the loop's own look.
-func (l *loop) looksAtStart() startLook { return startLook{arguments: l.Arguments, swaps: l.swaps} }
+func (in *inputs) looksAtStart() startLook {
+	return startLook{arguments: in.Arguments, swaps: in.swaps}
+}
 
 // obstaclesOf are those of a change to a configuration, as far as the kubelet has told it. The forecast has asked the runtime at the endpoint
 // asked; "" for none.
-func (l *loop) obstaclesOf(ctx context.Context, then config.Effective, asked string) []decide.Obstacle {
-	look := l.looksAtStart()
+func (f *foresight) obstaclesOf(ctx context.Context, then config.Effective, asked string) []decide.Obstacle {
+	look := f.looksAtStart()
 	found := look.obstacles(then)
 	if then.Told {
 		found = append(found, look.runtime(ctx, then, asked)...)
@@ -119,17 +123,17 @@ func (l *loop) obstaclesOf(ctx context.Context, then config.Effective, asked str
 
 // watchObstacles tells the loop what the next start of the kubelet would meet, whenever that differs from before, until ctx ends. Two looks have
 // to find an obstacle: a file may just be written.
-func (l *loop) watchObstacles(ctx context.Context, told []decide.Obstacle) {
-	path := l.arguments.Kubeconfig
+func (w *watches) watchObstacles(ctx context.Context, told []decide.Obstacle) {
+	path := w.arguments.Kubeconfig
 	before := told
 	for ctx.Err() == nil {
 		content, _ := config.ReadFile(path)
-		runs, _ := l.effectives.running()
-		found := l.looksAtStart().obstacles(runs)
+		runs, _ := w.effectives.running()
+		found := w.looksAtStart().obstacles(runs)
 		if isSure := len(found) == 0 || slices.Equal(found, before); isSure && !slices.Equal(found, told) {
 			told = found
-			l.logObstacles(found)
-			l.send(ctx, decide.ObstaclesSeen{Obstacles: found})
+			w.logObstacles(found)
+			w.send(ctx, decide.ObstaclesSeen{Obstacles: found})
 		}
 		before = found
 		if path != "" {
@@ -143,11 +147,11 @@ func (l *loop) watchObstacles(ctx context.Context, told []decide.Obstacle) {
 	}
 }
 
-func (l *loop) logObstacles(found []decide.Obstacle) {
+func (w *watches) logObstacles(found []decide.Obstacle) {
 	if len(found) == 0 {
-		l.Logger.Info("a kubelet would start again on this host")
+		w.Logger.Info("a kubelet would start again on this host")
 	}
 	for _, o := range found {
-		l.Logger.Warn("the kubelet runs, and no kubelet would start in its place", zap.String("obstacle", string(o.Kind)), zap.String("words", o.Words))
+		w.Logger.Warn("the kubelet runs, and no kubelet would start in its place", zap.String("obstacle", string(o.Kind)), zap.String("words", o.Words))
 	}
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -40,21 +42,21 @@ func TestObstaclesOfAChange(t *testing.T) {
 			map[decide.ObstacleKind]string{decide.ObstacleRuntime: "the container runtime at unix:///none.sock does not answer: "}},
 		"the runtime is gone": {nil, noSwap, func(t *testing.T, l *loop) {
 			gone := toldOf(t, map[string]any{"maxPods": 110, "containerRuntimeEndpoint": "unix:///none.sock"})
-			l.effectives.keep("runs", config.Identity{}, gone, false)
-			l.effectives.keep("one", config.Identity{}, gone, false)
-			l.effectives.begin("runs", config.Identity{})
+			l.prover.effectives.keep("runs", config.Identity{}, gone, false)
+			l.prover.effectives.keep("one", config.Identity{}, gone, false)
+			l.prover.effectives.begin("runs", config.Identity{})
 		}, map[decide.ObstacleKind]string{decide.ObstacleRuntime: "unix:///none.sock"}},
-		"what is to run is not known": {nil, zram, func(_ *testing.T, l *loop) { l.effectives.list = l.effectives.list[:1] }, nil},
+		"what is to run is not known": {nil, zram, func(_ *testing.T, l *loop) { l.prover.effectives.list = l.prover.effectives.list[:1] }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, do := looking(t, answers{"/api/v1/nodes/n1": nodeAnswer, "/api/v1/pods": podsAnswer})
 			l.swaps = row.swaps
 			if len(row.then) > 0 {
-				tree := l.effectives.find("one", config.Identity{}).Tree()
+				tree := l.prover.effectives.find("one", config.Identity{}).Tree()
 				for field, value := range row.then {
 					tree[field] = value
 				}
-				l.effectives.keep("one", config.Identity{}, toldOf(t, tree), false)
+				l.prover.effectives.keep("one", config.Identity{}, toldOf(t, tree), false)
 			}
 			if row.change != nil {
 				row.change(t, l)
@@ -62,7 +64,7 @@ func TestObstaclesOfAChange(t *testing.T) {
 			if strings.Contains(name, "not known") {
 				do.MayAsk = false
 			}
-			found := l.foresee(t.Context(), do).Obstacles
+			found := l.foresight.foresee(t.Context(), do).Obstacles
 			if len(found) != len(row.want) {
 				t.Fatalf("found %+v", found)
 			}
@@ -96,10 +98,10 @@ func TestARuntimeThatHangs(t *testing.T) {
 // What a kubelet would meet that starts in place of the one that runs is told when two looks have found it, and once; that it has gone, at once.
 func TestTheHostIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &loop{events: make(chan decide.Event, 10)}
+		l := wire(Options{})
 		l.Logger, l.swaps = zap.NewNop(), noSwap
-		l.effectives.keep("runs", config.Identity{}, toldOf(t, map[string]any{}), false)
-		l.effectives.begin("runs", config.Identity{})
+		l.prover.effectives.keep("runs", config.Identity{}, toldOf(t, map[string]any{}), false)
+		l.prover.effectives.begin("runs", config.Identity{})
 		var on atomic.Bool
 		l.swaps = func() ([]string, error) {
 			if on.Load() {
@@ -108,7 +110,7 @@ func TestTheHostIsWatched(t *testing.T) {
 			return noSwap()
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		go l.watchObstacles(ctx, nil)
+		go l.watches.watchObstacles(ctx, nil)
 		heard := func(want int, obstacles int) {
 			t.Helper()
 			synctest.Wait()

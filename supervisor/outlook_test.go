@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -49,10 +51,10 @@ func looking(t *testing.T, api answers, pods ...fakeruntime.Pod) (*loop, decide.
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &loop{}
+	l := wire(Options{})
 	l.Logger = zap.NewNop()
 	l.Arguments = []string{"--root-dir=" + t.TempDir()}
-	l.api = &apiSession{loop: l, client: client, nodeName: "n1"}
+	l.Standalone, l.api.client, l.api.nodeName = false, client, "n1"
 	socket := filepath.Join(t.TempDir(), "runtime.sock")
 	stop, err := fakeruntime.Serve(socket, pods...)
 	if err != nil {
@@ -62,9 +64,9 @@ func looking(t *testing.T, api answers, pods ...fakeruntime.Pod) (*loop, decide.
 	whole := func(maxPods int) config.Effective {
 		return toldOf(t, map[string]any{"maxPods": maxPods, "cpuManagerPolicy": "none", "memoryManagerPolicy": "None", "containerRuntimeEndpoint": "unix://" + socket})
 	}
-	l.effectives.keep("runs", config.Identity{}, whole(110), false)
-	l.effectives.keep("one", config.Identity{}, whole(1), false)
-	l.effectives.begin("runs", config.Identity{})
+	l.prover.effectives.keep("runs", config.Identity{}, whole(110), false)
+	l.prover.effectives.keep("one", config.Identity{}, whole(1), false)
+	l.prover.effectives.begin("runs", config.Identity{})
 	return l, decide.Foresee{Change: decide.Change{Runs: "runs", Content: "one"}, Version: &decide.Version{Content: "one"}, RunsVersion: &decide.Version{Content: "runs"}, MayAsk: true}
 }
 
@@ -87,14 +89,14 @@ func TestWhoHasNotAnswered(t *testing.T) {
 		"nobody":                 {answers{}, "reading Node n1", nil},
 		"the runtime": {answers{node: nodeAnswer, pods: podsAnswer}, "asking the container runtime", func(l *loop) {
 			silent := toldOf(t, map[string]any{"maxPods": 110, "cpuManagerPolicy": "none", "memoryManagerPolicy": "None", "containerRuntimeEndpoint": "unix:///none.sock"})
-			l.effectives.keep("runs", config.Identity{}, silent, false)
-			l.effectives.keep("one", config.Identity{}, silent, false)
-			l.effectives.begin("runs", config.Identity{})
+			l.prover.effectives.keep("runs", config.Identity{}, silent, false)
+			l.prover.effectives.keep("one", config.Identity{}, silent, false)
+			l.prover.effectives.begin("runs", config.Identity{})
 		}},
 		"no connection": {answers{}, errOffline.Error(), func(l *loop) { l.api.client = nil }},
 		"what runs was forgotten": {answers{node: nodeAnswer, pods: podsAnswer}, "the configuration that runs: " + errNeverTold.Error(), func(l *loop) {
-			l.effectives.begin("another", config.Identity{})
-			l.effectives.list = l.effectives.list[1:]
+			l.prover.effectives.begin("another", config.Identity{})
+			l.prover.effectives.list = l.prover.effectives.list[1:]
 		}},
 		"the files of static pods": {answers{node: nodeAnswer, pods: podsAnswer}, "static pods", func(l *loop) {
 			path := filepath.Join(t.TempDir(), "loop")
@@ -102,12 +104,12 @@ func TestWhoHasNotAnswered(t *testing.T) {
 				t.Fatal(err)
 			}
 			unreadable := toldOf(t, map[string]any{"maxPods": 110, "cpuManagerPolicy": "none", "memoryManagerPolicy": "None", "containerRuntimeEndpoint": "unix:///none.sock", "staticPodPath": path})
-			l.effectives.keep("runs", config.Identity{}, unreadable, false)
-			l.effectives.keep("one", config.Identity{}, unreadable, false)
-			l.effectives.begin("runs", config.Identity{})
+			l.prover.effectives.keep("runs", config.Identity{}, unreadable, false)
+			l.prover.effectives.keep("one", config.Identity{}, unreadable, false)
+			l.prover.effectives.begin("runs", config.Identity{})
 		}},
 		"it lacks its defaults": {answers{node: nodeAnswer, pods: podsAnswer}, "the configuration that is to run: it is without the kubelet's defaults", func(l *loop) {
-			l.effectives.keep("one", config.Identity{}, toldOf(t, map[string]any{"maxPods": 1}), false)
+			l.prover.effectives.keep("one", config.Identity{}, toldOf(t, map[string]any{"maxPods": 1}), false)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +120,7 @@ func TestWhoHasNotAnswered(t *testing.T) {
 					do.RunsKubelet.Binary = "before"
 				}
 			}
-			found := l.foresee(t.Context(), do)
+			found := l.foresight.foresee(t.Context(), do)
 			if row.waitsFor == "" {
 				if !found.Known || found.Lost != 1 || len(found.Losses) != 1 || found.Losses[0].Pod != "default/b" || found.Losses[0].UID != "ub" {
 					t.Errorf("found %+v", found)
@@ -154,8 +156,8 @@ func TestFilesThatChangeDuringALook(t *testing.T) {
 			}
 			do.Kubelet, do.Local = now.Kubelet, now.Local
 			row.change(&do)
-			l.effectives.keep("one", do.Kubelet, l.effectives.find("one", config.Identity{}), false)
-			found := l.foresee(t.Context(), do)
+			l.prover.effectives.keep("one", do.Kubelet, l.prover.effectives.find("one", config.Identity{}), false)
+			found := l.foresight.foresee(t.Context(), do)
 			if found.Known == row.want || strings.Contains(found.WaitsFor, errChanged.Error()) != row.want || len(l.events) > 0 != row.want {
 				t.Errorf("%d events; found %+v", len(l.events), found)
 			}
@@ -170,11 +172,11 @@ func TestFilesThatChangeDuringALook(t *testing.T) {
 func TestLocalOfBeforeIsNotAsked(t *testing.T) {
 	l, do := looking(t, nil)
 	do.Local = "now"
-	if told, err := l.askedEffective(t.Context(), do, nil, "before"); !errors.Is(err, errNeverTold) || told.Known() {
+	if told, err := l.prover.askedEffective(t.Context(), do, nil, "before"); !errors.Is(err, errNeverTold) || told.Known() {
 		t.Errorf("told %v, %v", told, err)
 	}
 	do.MayAsk = false
-	if told, err := l.askedEffective(t.Context(), do, nil, "now"); err == nil || err.Error() != errPastCheck.Error() || told.Known() {
+	if told, err := l.prover.askedEffective(t.Context(), do, nil, "now"); err == nil || err.Error() != errPastCheck.Error() || told.Known() {
 		t.Errorf("told %v, %v", told, err)
 	}
 }
@@ -186,16 +188,16 @@ func TestPodsThatTheAPIServerDoesNotShow(t *testing.T) {
 	api := answers{"/api/v1/nodes/n1": nodeAnswer, "/api/v1/pods": pending}
 	a, b := fakeruntime.Pod{Namespace: "default", Name: "a", UID: "ua"}, fakeruntime.Pod{Namespace: "default", Name: "b", UID: "ub"}
 	l, do := looking(t, api, a, b)
-	if found := l.foresee(t.Context(), do); !found.Known || found.Lost != 1 || len(found.Losses) != 1 || found.Losses[0].Pod != "default/b" {
+	if found := l.foresight.foresee(t.Context(), do); !found.Known || found.Lost != 1 || len(found.Losses) != 1 || found.Losses[0].Pod != "default/b" {
 		t.Errorf("found %+v", found)
 	}
 	l, do = looking(t, api, a, b, fakeruntime.Pod{Namespace: "default", Name: "c", UID: "uc"})
 	for ; do.Tries < 2; do.Tries++ {
-		if found := l.foresee(t.Context(), do); found.Known || !strings.Contains(found.WaitsFor, "does not list pod default/c") {
+		if found := l.foresight.foresee(t.Context(), do); found.Known || !strings.Contains(found.WaitsFor, "does not list pod default/c") {
 			t.Errorf("after %d looks: %+v", do.Tries, found)
 		}
 	}
-	if found := l.foresee(t.Context(), do); !found.Known || found.Lost != 1 || !strings.Contains(found.Warning, "pod default/c: it runs") {
+	if found := l.foresight.foresee(t.Context(), do); !found.Known || found.Lost != 1 || !strings.Contains(found.Warning, "pod default/c: it runs") {
 		t.Errorf("after %d looks: %+v", do.Tries, found)
 	}
 }
@@ -205,14 +207,14 @@ func TestWhatNobodyCanSay(t *testing.T) {
 	t.Run("no kubeconfig", func(t *testing.T) {
 		l, do := looking(t, nil)
 		l.Standalone, l.api.client = true, nil
-		if found := l.foresee(t.Context(), do); found.Known || found.WaitsFor != "" || found.Warning != errStandalone.Error() {
+		if found := l.foresight.foresee(t.Context(), do); found.Known || found.WaitsFor != "" || found.Warning != errStandalone.Error() {
 			t.Errorf("found %+v", found)
 		}
 	})
 	t.Run("a kubelet that must not be asked", func(t *testing.T) {
 		l, do := looking(t, answers{"/api/v1/nodes/n1": nodeAnswer, "/api/v1/pods": podsAnswer})
 		do.Content, do.MayAsk = "two", false
-		if found := l.foresee(t.Context(), do); found.Known || found.WaitsFor != "" || !strings.Contains(found.Warning, errPastCheck.Error()) {
+		if found := l.foresight.foresee(t.Context(), do); found.Known || found.WaitsFor != "" || !strings.Contains(found.Warning, errPastCheck.Error()) {
 			t.Errorf("found %+v", found)
 		}
 	})
@@ -252,13 +254,13 @@ func TestAskEffective(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = l.askEffective(t.Context(), decide.Prove{Alone: true, Kubelet: now.Kubelet, Local: now.Local})
+			_, err = l.prover.askEffective(t.Context(), decide.Prove{Alone: true, Kubelet: now.Kubelet, Local: now.Local})
 			if _, never := err.(unknowable); err == nil || never != row.never || !strings.Contains(err.Error(), row.words) {
 				t.Errorf("got %v, for ever: %v", err, never)
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			stop()
-			if _, err := l.askEffective(ctx, decide.Prove{Alone: true}); !errors.Is(err, context.Canceled) || !errors.As(err, new(unanswered)) {
+			if _, err := l.prover.askEffective(ctx, decide.Prove{Alone: true}); !errors.Is(err, context.Canceled) || !errors.As(err, new(unanswered)) {
 				t.Errorf("given up: %v", err)
 			}
 		})

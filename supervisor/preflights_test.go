@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -32,7 +34,7 @@ func TestPreflightsAtTheSameTime(t *testing.T) {
 	version := func(name, mode string) *decide.Version {
 		files := map[string]string{"kubelet": fakenode.Configuration("mode: " + mode)}
 		source := corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: name, UID: "uid-x", ResourceVersion: name, KubeletConfigKey: "kubelet"}
-		if err := l.keeper.checkpoint(l.store, source, files); err != nil {
+		if err := l.payloads.keeper.checkpoint(l.payloads.store, source, files); err != nil {
 			t.Fatal(err)
 		}
 		return &decide.Version{Source: source, Content: config.Content(files, "kubelet")}
@@ -48,7 +50,7 @@ func TestPreflightsAtTheSameTime(t *testing.T) {
 			{decide.Prove{Version: bad, Control: good, Kubelet: now.Kubelet, Local: now.Local}, config.Refused},
 		} {
 			group.Go(func() {
-				if proved := l.prove(t.Context(), c.prove); proved.Outcome != c.want {
+				if proved := l.prover.prove(t.Context(), c.prove); proved.Outcome != c.want {
 					t.Errorf("%s: %v (%s), want %v", c.prove.Version.Source.Name, proved.Outcome, proved.Words, c.want)
 				}
 			})
@@ -77,7 +79,7 @@ func TestNothingIsClearedBehindALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	if l.store == nil {
+	if l.payloads.store == nil {
 		t.Error("the state folder is not ours")
 	}
 	if _, err := os.Stat(n.path("elsewhere/precious")); err != nil {
@@ -127,7 +129,7 @@ func TestARefusalOfFilesThatChange(t *testing.T) {
 	defer l.close()
 	files := map[string]string{"kubelet": fakenode.Configuration("mode: refuse, words: maxPods -1")}
 	source := corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "bad", UID: "uid-x", ResourceVersion: "1", KubeletConfigKey: "kubelet"}
-	if err := l.keeper.checkpoint(l.store, source, files); err != nil {
+	if err := l.payloads.keeper.checkpoint(l.payloads.store, source, files); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []config.Outcome{config.Unknown, config.Refused} { // the second time nothing changes any more
@@ -135,7 +137,7 @@ func TestARefusalOfFilesThatChange(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		proved := l.prove(t.Context(), decide.Prove{Version: &decide.Version{Source: source, Content: config.Content(files, "kubelet")}, Kubelet: now.Kubelet, Local: now.Local})
+		proved := l.prover.prove(t.Context(), decide.Prove{Version: &decide.Version{Source: source, Content: config.Content(files, "kubelet")}, Kubelet: now.Kubelet, Local: now.Local})
 		if proved.Outcome != want || !strings.Contains(proved.Words, "maxPods -1") {
 			t.Errorf("%v: %s, want %v", proved.Outcome, proved.Words, want)
 		}

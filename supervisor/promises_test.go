@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -42,8 +44,8 @@ func TestARetryDownloadsAtOnce(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		follower := configsync.NewFollower(configsync.Options{Client: client, NodeName: "n1"})
 		followed, received := make(chan struct{}), make(chan struct{})
-		l := &loop{saves: newSaves(), events: make(chan decide.Event, 16)}
-		l.api = &apiSession{follower: follower}
+		l := wire(Options{})
+		l.api.follower = follower
 		updates := make(chan configsync.Update)
 		go func() {
 			defer close(followed)
@@ -51,7 +53,7 @@ func TestARetryDownloadsAtOnce(t *testing.T) {
 		}()
 		go func() {
 			defer close(received)
-			l.receive(ctx, updates, func() {})
+			l.api.receive(ctx, updates, func() {})
 		}()
 		time.Sleep(time.Hour) // of the bubble: the pause between tries is at its longest
 		before := api.asked.Load()
@@ -75,8 +77,8 @@ func TestARetryDownloadsAtOnce(t *testing.T) {
 // With --edit-spread=0 what an edit moves is published at once, as upstream did; else once a minute.
 func TestHowOftenMovesArePublished(t *testing.T) {
 	for spread, want := range map[time.Duration]time.Duration{0: 0, time.Second: movesEvery, time.Minute: movesEvery} {
-		a := &apiSession{loop: &loop{}}
-		a.loop.EditSpread = spread
+		a := wire(Options{}).api
+		a.EditSpread = spread
 		options := a.publishing(nil, "n1", configsync.NewFollower(configsync.Options{}))
 		if options.MovesEvery != want {
 			t.Errorf("with --edit-spread=%s moves are published every %s, want %s", spread, options.MovesEvery, want)
@@ -98,15 +100,16 @@ func TestLastKnownGoodIsWrittenFirst(t *testing.T) {
 		"a reset whose second write fails": {decide.Durable{Assigned: unwritable}, "removed", ""},
 		"one whose first write fails":      {decide.Durable{LastKnownGood: unwritable}, "removed", "removed"},
 	} {
-		l := &loop{store: openStore(t, t.TempDir())}
-		if err := l.save(decide.Durable{Assigned: removed, LastKnownGood: removed}); err != nil {
+		l := wire(Options{})
+		l.payloads.store = openStore(t, t.TempDir())
+		if err := l.payloads.save(decide.Durable{Assigned: removed, LastKnownGood: removed}); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.save(row.save); err == nil {
+		if err := l.payloads.save(row.save); err == nil {
 			t.Errorf("%s: it does not fail", name)
 		}
 		for pointer, want := range map[store.Pointer]string{store.Assigned: row.wantAssigned, store.LastKnownGood: row.wantLastGood} {
-			now, err := l.store.LoadSource(pointer)
+			now, err := l.payloads.store.LoadSource(pointer)
 			if got := nameOf(now); err != nil || got != want {
 				t.Errorf("%s: %s is %q, %v, want %q", name, pointer, got, err, want)
 			}
@@ -142,7 +145,7 @@ func TestWhatWaitsIsEndedAtTheFirstSign(t *testing.T) {
 		l.state.Child.Alive = true // and nothing is to be done about it
 		l.state.Child.Healthy = true
 		ended := false
-		l.cancelPark = func() { ended = true }
+		l.runner.cancelPark = func() { ended = true }
 		ctx, stop := context.WithCancel(t.Context())
 		l.state.Doing = decide.Foresee{} // so that nothing else is begun
 		l.handle(lifetimes{asked: ctx, over: ctx}, row.event)
@@ -170,7 +173,7 @@ func TestWhatIsLetThroughIsNotKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		child, err := l.kubelets.Start(kubelet.Spec{})
+		child, err := l.runner.kubelets.Start(kubelet.Spec{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,8 +188,8 @@ func TestWhatIsLetThroughIsNotKilled(t *testing.T) {
 			}
 		})
 		<-healthy // it hears SIGTERM
-		l.parked, l.state.Doing = child, row.doing
-		l.killParked()
+		l.runner.parked, l.state.Doing = child, row.doing
+		l.runner.killParked(&l.state)
 		child.Stop(time.Minute)
 		if exit := <-exits; !strings.Contains(exit.Words, row.want) {
 			t.Errorf("%s: %s", name, exit.Words)
@@ -204,14 +207,14 @@ func TestNoStartWithFilesThatChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	l.begun = make(chan begun, 1)
+	l.runner.starts = make(chan startResult, 1)
 	known, err := l.lookLocal()
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.state.OnDisk, l.state.Local = known.Kubelet, known.Local
 	n.write("etc/kubelet.yaml", "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: 7\n")
-	l.start(t.Context(), decide.Start{Local: known.Local, Kubelet: known.Kubelet})
+	l.runner.start(t.Context(), &l.state, decide.Start{Local: known.Local, Kubelet: known.Kubelet})
 	var heard []string
 	for range 2 {
 		select {
@@ -222,7 +225,7 @@ func TestNoStartWithFilesThatChanged(t *testing.T) {
 			case decide.Started:
 				heard = append(heard, fmt.Sprintf("started %v", e.Err))
 			}
-		case b := <-l.begun:
+		case b := <-l.runner.starts:
 			if b.child != nil {
 				b.child.Kill()
 				b.child.Attend(context.Background(), func(kubelet.Event) {})
@@ -252,9 +255,9 @@ func TestAnotherKubeletIsNotAskedWhatRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask := func(runs config.Identity) string {
-		l.effectives = effectives{}
+		l.prover.effectives = effectives{}
 		do := decide.Foresee{Change: decide.Change{Runs: on.Local, RunsKubelet: runs, Kubelet: on.Kubelet}, Local: on.Local, MayAsk: true}
-		l.runningEffective(t.Context(), do)
+		l.prover.runningEffective(t.Context(), do)
 		return n.events("preflight")
 	}
 	if got := ask(config.Identity{Binary: "another"}); got != "" {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -24,7 +26,7 @@ const editPause = time.Second
 
 // receive makes payloads durable before the loop hears of them, and tells it of everything else at once. A payload that cannot be
 // written is tried again until a newer update takes its place. recreated is told of another Node behind the name.
-func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, recreated func()) {
+func (a *apiSession) receive(ctx context.Context, updates <-chan configsync.Update, recreated func()) {
 	var update configsync.Update
 	var retry <-chan time.Time
 	var before received
@@ -32,11 +34,11 @@ func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, re
 	for {
 		select {
 		case update = <-updates:
-			if wait := before.pause(update); wait > 0 && l.EditSpread > 0 {
+			if wait := before.pause(update); wait > 0 && a.EditSpread > 0 {
 				retry = time.After(wait)
 				continue
 			}
-		case <-l.rewrite:
+		case <-a.payloads.rewrite:
 			retry = time.After(rewriteAfter)
 			continue
 		case <-retry:
@@ -48,7 +50,7 @@ func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, re
 		}
 		if retry = nil; update.NodeGone {
 			nodeUID = noNode
-			l.send(ctx, decide.NodeGone{})
+			a.send(ctx, decide.NodeGone{})
 			continue
 		}
 		if update.NodeUID != "" { // it is unknown while the Node cannot be read
@@ -59,15 +61,15 @@ func (l *loop) receive(ctx context.Context, updates <-chan configsync.Update, re
 		}
 		if update.Retry != "" && update.Retry != retried {
 			retried = update.Retry
-			l.send(ctx, decide.Retry{Value: retried})
-			l.api.reconsider() // a download that waits for its next try is tried now
+			a.send(ctx, decide.Retry{Value: retried})
+			a.reconsider() // a download that waits for its next try is tried now
 		}
 		if before.at.IsZero() || update.Consent != before.Consent { // what was said in an earlier session may not hold any more
-			l.send(ctx, decide.Consented{Value: update.Consent})
+			a.send(ctx, decide.Consented{Value: update.Consent})
 		}
 		before = received{update, time.Now()}
-		event, again := l.eventOf(update)
-		l.send(ctx, event)
+		event, again := a.eventOf(update)
+		a.send(ctx, event)
 		if again {
 			retry = time.After(checkpointRetry)
 		}
@@ -89,7 +91,7 @@ func (r received) pause(next configsync.Update) time.Duration {
 }
 
 // eventOf gives the loop's event; again asks for another try later.
-func (l *loop) eventOf(update configsync.Update) (event decide.Event, again bool) {
+func (a *apiSession) eventOf(update configsync.Update) (event decide.Event, again bool) {
 	switch {
 	case update.Problem != nil:
 		p := update.Problem
@@ -97,7 +99,7 @@ func (l *loop) eventOf(update configsync.Update) (event decide.Event, again bool
 	case update.Source == nil:
 		return decide.Cleared{Text: update.Text, NodeUID: update.NodeUID}, false
 	}
-	version, err := l.keepInTime(*update.Source, update.Payload)
+	version, err := a.payloads.keepInTime(*update.Source, update.Payload)
 	if err == nil {
 		return decide.Assigned{Version: version, Text: update.Text, NodeUID: update.NodeUID, Shadowed: update.Shadowed, Download: downloadTime(update)}, false
 	}

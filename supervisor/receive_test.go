@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -47,11 +49,12 @@ func TestEventOfAnUpdate(t *testing.T) {
 			decide.SyncFailed{Problem: decide.Problem{Malformed: true, Error: "failed to sync: x", Words: "y"}, Text: "a/b"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &loop{saves: newSaves(), store: s, unusable: test.unusable}
+			l := wire(Options{})
+			l.payloads.store, l.payloads.unusable = s, test.unusable
 			if test.unusable != nil {
-				l.store = nil
+				l.payloads.store = nil
 			}
-			got, again := l.eventOf(test.update)
+			got, again := l.api.eventOf(test.update)
 			if diff := cmp.Diff(test.want, got); diff != "" || again != test.again {
 				t.Errorf("again %t, (-want +got):\n%s", again, diff)
 			}
@@ -69,18 +72,19 @@ func TestAnAssignmentThatADiskHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	l := &loop{saves: newSaves(), store: s}
-	l.saves.most = 10 * time.Millisecond
-	l.keeper.mu.Lock() // a write waits for it, as for a disk that hangs
+	l := wire(Options{})
+	l.payloads.store = s
+	l.payloads.saves.most = 10 * time.Millisecond
+	l.payloads.keeper.mu.Lock() // a write waits for it, as for a disk that hangs
 	source := corev1.ConfigMapNodeConfigSource{Namespace: "kube-system", Name: "a", UID: "uid-a", ResourceVersion: "7", KubeletConfigKey: "kubelet"}
 	update := configsync.Update{Text: "kube-system/a/kubelet", Source: &source, Payload: map[string]string{"kubelet": fakenode.Configuration("mode: ok")}}
-	got, again := l.eventOf(update)
+	got, again := l.api.eventOf(update)
 	if failed, is := got.(decide.SyncFailed); !is || !again || !strings.Contains(failed.Problem.Words, errDiskHangs.Error()) {
 		t.Errorf("again %t, %+v", again, got)
 	}
-	l.keeper.mu.Unlock()
-	l.saves.most = fakenode.Patience
-	if got, again := l.eventOf(update); again {
+	l.payloads.keeper.mu.Unlock()
+	l.payloads.saves.most = fakenode.Patience
+	if got, again := l.api.eventOf(update); again {
 		t.Errorf("when the disk has gone on: %+v", got)
 	}
 }
@@ -126,15 +130,15 @@ func TestReplace(t *testing.T) {
 
 // What is received comes through the session, and goes to the loop.
 func TestReceive(t *testing.T) {
-	l := &loop{saves: newSaves(), events: make(chan decide.Event, 16), unusable: errors.New("no state folder")}
-	l.api = &apiSession{}
+	l := wire(Options{})
+	l.payloads.unusable = errors.New("no state folder")
 	updates := make(chan configsync.Update)
 	ctx, stop := context.WithCancel(t.Context())
 	over := make(chan struct{})
 	recreated := 0
 	go func() {
 		defer close(over)
-		l.receive(ctx, updates, func() { recreated++ })
+		l.api.receive(ctx, updates, func() { recreated++ })
 	}()
 	defer stop()
 	for _, update := range []configsync.Update{
@@ -186,14 +190,15 @@ func TestReceiveEdits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := &loop{saves: newSaves(), events: make(chan decide.Event, 64), store: s}
+				l := wire(Options{})
+				l.payloads.store = s
 				l.EditSpread = c.spread
 				updates := make(chan configsync.Update)
 				ctx, stop := context.WithCancel(t.Context())
 				over := make(chan struct{})
 				go func() {
 					defer close(over)
-					l.receive(ctx, updates, func() {})
+					l.api.receive(ctx, updates, func() {})
 				}()
 				for version := range 50 {
 					updates <- updateOf("a", version)

@@ -1,20 +1,21 @@
+//go:build linux
+
 package supervisor
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/decide"
-	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/kubelet"
 )
 
@@ -110,16 +111,24 @@ func (r *record) started(child kubelet.Process) {
 	_ = r.write()
 }
 
-// ended notes the end of the child. It comes before the step is carried out, which may start another at once.
+// ended notes the end of the child.
 func (r *record) ended(s *decide.State, exited decide.ChildExited) {
 	r.Child = nil
 	r.Exits = append(r.Exits, RecordedExit{Time: s.Wall, Ran: decide.Describe(s.Child.Version), Asked: exited.Asked, Words: exited.Words})
 	r.Exits = r.Exits[max(0, len(r.Exits)-recordedExits):]
 }
 
-// saveRecord writes what the state says now. A run folder that cannot be written is no reason to do anything else.
-func (l *loop) saveRecord() {
-	r, s := l.record, &l.state
+// recorder keeps the record up to date with what is decided.
+type recorder struct {
+	*record
+	inputs *inputs
+}
+
+func (r recorder) observe(_ context.Context, d *decision) {
+	if exited, is := d.event.(decide.ChildExited); is {
+		r.ended(&d.after, exited)
+	}
+	s := &d.after
 	r.Phase, r.Runs, r.Healthy = s.Phase(), s.Child.Version, s.Child.Alive && s.Child.Healthy
 	r.Assignment, r.Rejected = s.Text, s.Rejected
 	r.LocalPending, r.StateProblems = s.LocalChangePending(), s.Warning
@@ -130,16 +139,20 @@ func (l *loop) saveRecord() {
 	if s.OnTrial() {
 		r.Trial = &RecordedTrial{Of: *s.Child.Version, Healthy: s.Trial.Healthy, Left: max(0, decide.Span(s.TrialPeriod)-s.Trial.Healthy), Failures: int(s.Trial.Tries) - 1}
 	}
-	shown, _ := decide.Report(*s)
-	r.Condition = RecordedCondition{Status: shown.Status, Reason: shown.Reason, Message: shown.Message}
-	r.Config, r.Status = shown.Config, RecordedStatus{shown.Details}
+	r.Condition = RecordedCondition{Status: d.shown.Status, Reason: d.shown.Reason, Message: d.shown.Message}
+	r.Config, r.Status = d.shown.Config, RecordedStatus{d.shown.Details}
+	r.save()
+}
+
+// save writes what the record says now. A run folder that cannot be written is no reason to do anything else.
+func (r recorder) save() {
 	err := r.write()
 	if errors.Is(err, os.ErrNotExist) { // somebody removed the folder
-		l.makeRunDir()
+		r.inputs.makeRunDir()
 		err = r.write()
 	}
 	if err != nil {
-		l.Logger.Debug(err.Error())
+		r.inputs.Logger.Debug(err.Error())
 	}
 }
 
@@ -191,20 +204,4 @@ func decodeRecord(data []byte) (Record, error) {
 		return Record{}, fmt.Errorf("it is of version %q, and this program reads %q", r.APIVersion, recordVersion)
 	}
 	return r, nil
-}
-
-const statusLimit = 300 // bytes of what systemctl status shows
-
-// tellManager says what runs, in the words of the Node's condition.
-func (l *loop) tellManager(shown decide.Statement) {
-	l.manager.Status(statusLine(shown))
-	if l.state.Child.Alive && l.state.Child.Healthy {
-		l.manager.Ready()
-	}
-}
-
-func statusLine(shown decide.Statement) string {
-	parts := slices.Clone(shown.Parts)
-	parts[0] = shown.Reason + ": " + parts[0]
-	return bounded.Parts(statusLimit, parts...)
 }

@@ -1,10 +1,10 @@
+//go:build linux
+
 package supervisor
 
 import (
 	"context"
 	"errors"
-	"os"
-	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
@@ -46,7 +46,7 @@ func (l *loop) checkSuccessor(ctx context.Context) {
 	l.spawn(func() {
 		identity, err := l.Successor.check(ctx)
 		if err == nil {
-			err = l.diskAnswers()
+			err = l.payloads.diskAnswers()
 		}
 		select {
 		case l.reload.checks <- successorCheck{identity, err}:
@@ -55,17 +55,8 @@ func (l *loop) checkSuccessor(ctx context.Context) {
 	})
 }
 
-// diskAnswers looks whether the disk of the state folder hangs. No program can be executed while one of our threads waits for it, and
-// execve(2) would wait with all others ended: nobody would answer the watchdog.
-func (l *loop) diskAnswers() error {
-	return l.saves.do(func() error {
-		_ = os.Chtimes(l.StateDir, time.Time{}, time.Now()) // waits for a frozen file system; that it fails is no matter
-		return nil
-	})
-}
-
-// hearCheck takes the answer of the program.
-func (l *loop) hearCheck(c successorCheck) {
+// onChecked takes the answer of the program.
+func (l *loop) onChecked(c successorCheck) {
 	if c.err != nil {
 		l.endReload(c.err)
 		return
@@ -81,10 +72,10 @@ func (l *loop) continueReload(ctx context.Context) {
 	case l.state.Stopping:
 		l.endReload(errors.New("the supervisor was asked to stop meanwhile"))
 		return
-	case l.reload.checked == nil, l.state.Doing != nil, l.questions.Load() > 0, l.state.Parked != nil, len(l.events) > 0:
+	case l.reload.checked == nil, l.state.Doing != nil, l.runner.questions.Load() > 0, l.state.Parked != nil, len(l.events) > 0:
 		return
 	}
-	if now, err := identityOf(l.Successor.Path); err != nil || now != l.reload.checked.identity || l.saves.hang() {
+	if now, err := identityOf(l.Successor.Path); err != nil || now != l.reload.checked.identity || l.payloads.saves.hang() {
 		l.checkSuccessor(ctx) // replaced once more, or something is being written
 		return
 	}
@@ -95,24 +86,24 @@ func (l *loop) continueReload(ctx context.Context) {
 
 // replace returns only when it failed.
 func (l *loop) replace() error {
-	child := l.child
+	child := l.runner.child
 	if !l.state.Child.Alive {
 		child = nil
 	}
-	release, held := l.kubelets.Hold(child)
+	release, held := l.runner.kubelets.Hold(child)
 	if !held {
 		return errBusy // its exit is on its way to the loop
 	}
 	defer release()
-	l.log(zap.InfoLevel, reloadTaken, l.state.Child.Version, "the program that is now at "+l.Successor.Path+" takes over, the kubelet stays")
+	l.log.line(&l.state, zap.InfoLevel, reloadTaken, l.state.Child.Version, "the program that is now at "+l.Successor.Path+" takes over, the kubelet stays")
 	_ = l.Logger.Sync()
 	l.manager.Flush()
 	lock := -1
-	if l.store != nil {
-		lock = int(l.store.Lock().Fd())
+	if l.payloads.store != nil {
+		lock = int(l.payloads.store.Lock().Fd())
 	}
 	crashPoint("reload", "executes")
-	return l.Successor.execute(l.handOver(), lock, l.kubelets.NotifySocket())
+	return l.Successor.execute(l.handOver(), lock, l.runner.kubelets.NotifySocket())
 }
 
 // endReload answers whoever asked, in state.json. err is nil where this program is the one that took over.
@@ -122,9 +113,9 @@ func (l *loop) endReload(err error) {
 	l.record.ReloadFailure = ""
 	if err != nil {
 		l.record.ReloadFailure = err.Error()
-		l.log(zap.ErrorLevel, reloadRefused, l.state.Child.Version, "the reload is refused, the running program goes on", zap.Error(err))
+		l.log.line(&l.state, zap.ErrorLevel, reloadRefused, l.state.Child.Version, "the reload is refused, the running program goes on", zap.Error(err))
 	}
-	l.saveRecord()
+	l.record.save()
 	l.manager.Reloaded()
 }
 
@@ -146,8 +137,8 @@ func (l *loop) takeOver() bool {
 }
 
 // collectLost collects the exit status of children that nobody waits for: those of a program that could not be taken over from.
-func (l *loop) collectLost() {
-	if l.Handover == nil {
+func collectLost(handover *Handover) {
+	if handover == nil {
 		return
 	}
 	for {
@@ -160,7 +151,7 @@ func (l *loop) collectLost() {
 // resume is the first decision after taking over.
 func (l *loop) resume(life lifetimes) decide.LocalChanged {
 	if l.state.Child.Alive {
-		child := l.child
+		child := l.runner.child
 		l.spawn(func() { l.attend(life.over, child) })
 	}
 	seen := decide.LocalChanged{Kubelet: l.state.OnDisk, Local: l.state.Local}
@@ -170,6 +161,6 @@ func (l *loop) resume(life lifetimes) decide.LocalChanged {
 	l.handle(life, seen)
 	crashPoint("reload", "took over")
 	l.endReload(nil)
-	l.log(zap.InfoLevel, reloadDone, l.state.Child.Version, "took over from the program before, the kubelet stays")
+	l.log.line(&l.state, zap.InfoLevel, reloadDone, l.state.Child.Version, "took over from the program before, the kubelet stays")
 	return seen
 }

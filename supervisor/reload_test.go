@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -17,8 +19,8 @@ func TestNoProgramTakesOverWhileTheDiskHangs(t *testing.T) {
 	folder := t.TempDir()
 	(&node{t: t, folder: folder}).write("successor", "#!/bin/sh\necho yes\n")
 	program := filepath.Join(folder, "successor")
-	l := &loop{saves: newSaves(), Options: Options{StateDir: folder, Successor: &Successor{Path: program, Check: []string{program}, Answer: "yes"}}}
-	l.saves.most = 200 * time.Millisecond
+	l := wire(Options{StateDir: folder, Successor: &Successor{Path: program, Check: []string{program}, Answer: "yes"}})
+	l.payloads.saves.most = 200 * time.Millisecond
 	l.reload.checks = make(chan successorCheck, 1)
 	check := func() error {
 		l.checkSuccessor(t.Context())
@@ -27,11 +29,11 @@ func TestNoProgramTakesOverWhileTheDiskHangs(t *testing.T) {
 	if err := check(); err != nil {
 		t.Errorf("with a disk that answers: %v", err)
 	}
-	l.saves.turn <- struct{}{} // a write that was given up
+	l.payloads.saves.turn <- struct{}{} // a write that was given up
 	if err := check(); !errors.Is(err, errDiskHangs) {
 		t.Errorf("with a disk that hangs: %v", err)
 	}
-	<-l.saves.turn
+	<-l.payloads.saves.turn
 	if err := check(); err != nil {
 		t.Errorf("with a disk that goes on: %v", err)
 	}
@@ -71,15 +73,15 @@ func TestTheCheckOfASuccessor(t *testing.T) {
 
 // A question that was given up is waited for: execve(2) would end what it has under way. Its end is an event, so that nobody waits for another.
 func TestNoProgramTakesOverWhileAQuestionEnds(t *testing.T) {
-	l := &loop{saves: newSaves(), events: make(chan decide.Event), Options: Options{StateDir: t.TempDir(), Successor: &Successor{Path: "absent"}}}
+	l := wire(Options{StateDir: t.TempDir(), Successor: &Successor{Path: "absent"}})
 	l.reload = reload{checks: make(chan successorCheck, 1), pending: true, checked: &successorCheck{}}
 	life, end := lifetimes{t.Context(), t.Context()}, make(chan struct{})
-	l.answerQuestion(life, decide.Foresee{}, func(ctx context.Context) decide.Event {
+	l.runner.answerQuestion(life, decide.Foresee{}, func(ctx context.Context) decide.Event {
 		<-ctx.Done()
 		<-end
 		return decide.Foreseen{}
 	})
-	l.giveUpQuestion()
+	l.runner.giveUpQuestion()
 	if l.continueReload(t.Context()); l.reload.checked == nil {
 		t.Error("the program was to take over while a question was under way")
 	}

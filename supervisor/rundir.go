@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -27,9 +29,9 @@ func clearPreflights(runDir string) {
 }
 
 // makeRunDir makes it once more: somebody may have removed it. Whatever needs it complains for itself.
-func (l *loop) makeRunDir() {
-	if err := prepareRunDir(l.RunDir); err != nil {
-		l.Logger.Warn("the run folder cannot be made", zap.Error(err))
+func (in *inputs) makeRunDir() {
+	if err := prepareRunDir(in.RunDir); err != nil {
+		in.Logger.Warn("the run folder cannot be made", zap.Error(err))
 	}
 }
 

@@ -1,7 +1,10 @@
+//go:build linux
+
 package supervisor
 
 import (
 	"errors"
+	"os"
 	"time"
 )
 
@@ -75,4 +78,13 @@ func (s saves) read(read func() (map[string]string, error)) (map[string]string, 
 	case <-deadline.C:
 		return nil, errDiskHangs
 	}
+}
+
+// diskAnswers looks whether the disk of the state folder hangs. No program can be executed while one of our threads waits for it, and
+// execve(2) would wait with all others ended: nobody would answer the watchdog.
+func (p *payloads) diskAnswers() error {
+	return p.saves.do(func() error {
+		_ = os.Chtimes(p.StateDir, time.Time{}, time.Now()) // waits for a frozen file system; that it fails is no matter
+		return nil
+	})
 }

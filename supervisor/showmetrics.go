@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -8,16 +10,16 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/metrics"
 )
 
-// beginMetrics goes on from what the program before this one has counted. Where nobody asks for metrics, nothing is counted.
-func (l *loop) beginMetrics() {
-	if l.MetricsFile == "" && l.MetricsAddress == "" {
-		return
+// newMetrics goes on from what the program before this one has counted. Where nobody asks for metrics, nothing is counted.
+func newMetrics(o Options) *metrics.Metrics {
+	if o.MetricsFile == "" && o.MetricsAddress == "" {
+		return nil
 	}
 	var before metrics.Counts
-	if l.Handover != nil && l.Handover.broken == nil {
-		before = l.Handover.Counts
+	if o.Handover != nil && o.Handover.broken == nil {
+		before = o.Handover.Counts
 	}
-	l.metrics = metrics.New(l.Version, before, steadyTime)
+	return metrics.New(o.Version, before, steadyTime)
 }
 
 // showMetrics shows them until ctx ends.

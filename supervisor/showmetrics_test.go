@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -40,16 +42,15 @@ func TestMetricsOfALife(t *testing.T) {
 	if handed := l.handOver().Counts; handed.Exits["signal"] != 1 || handed.Asked != 1 {
 		t.Errorf("handed over: %+v", handed)
 	}
-	next := loop{Options: Options{MetricsAddress: "unix:///x", Handover: &Handover{Counts: l.metrics.Counts()}}}
-	if next.beginMetrics(); next.metrics.Counts().Exits["signal"] != 1 {
-		t.Errorf("the next program begins with %+v", next.metrics.Counts())
+	next := newMetrics(Options{MetricsAddress: "unix:///x", Handover: &Handover{Counts: l.metrics.Counts()}})
+	if next.Counts().Exits["signal"] != 1 {
+		t.Errorf("the next program begins with %+v", next.Counts())
 	}
 }
 
 // Nothing is counted where nobody asks.
 func TestNoMetrics(t *testing.T) {
-	var l loop
-	if l.beginMetrics(); l.metrics != nil {
+	if newMetrics(Options{}) != nil {
 		t.Error("there are some")
 	}
 }

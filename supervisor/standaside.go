@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -44,7 +46,7 @@ func StandAside(o Options, why string, runDirs ...string) error {
 		}
 		break
 	}
-	(&loop{Options: o}).collectLost()
+	collectLost(o.Handover)
 	giveLimitsBack(o, WriteBackLimits)
 	return nil
 }

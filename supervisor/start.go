@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -5,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"go.uber.org/zap"
@@ -24,8 +25,8 @@ func newLauncher(o Options, watchdog time.Duration) *kubelet.Launcher {
 		Watchdog: watchdog, Logger: o.Logger, AskRuntime: host.RuntimeAnswers, StartTimeout: o.StartTimeout, LockFile: lockFileOf(o)})
 }
 
-// begun is what came of a start.
-type begun struct {
+// startResult is what came of a start.
+type startResult struct {
 	do     decide.Start
 	child  *kubelet.Child
 	lease  time.Duration // how long its Lease lasts, by its configuration
@@ -37,30 +38,30 @@ type begun struct {
 
 // start carries out Start, which is answered by Started. All of it is done beside the loop: it reads disks, and may have to wait for the end
 // of another kubelet.
-func (l *loop) start(ctx context.Context, do decide.Start) {
-	if !decide.Same(l.lastStarted, do.Version) {
-		l.kubelets.ResetDelay()
+func (r *runner) start(ctx context.Context, s *decide.State, do decide.Start) {
+	if !decide.Same(r.lastStarted, do.Version) {
+		r.kubelets.ResetDelay()
 	}
-	l.lastStarted = do.Version
-	known := decide.LocalChanged{Kubelet: l.state.OnDisk, Local: l.state.Local}
-	limits, bootID := l.state.Limits, l.state.BootID
-	l.spawn(func() {
-		if now, err := l.lookLocal(); err == nil && now != known {
-			l.send(ctx, now)
-			l.send(ctx, decide.Started{Err: errLocalChanged})
+	r.lastStarted = do.Version
+	known := decide.LocalChanged{Kubelet: s.OnDisk, Local: s.Local}
+	limits, bootID := s.Limits, s.BootID
+	r.spawn(func() {
+		if now, err := r.lookLocal(); err == nil && now != known {
+			r.send(ctx, now)
+			r.send(ctx, decide.Started{Err: errLocalChanged})
 			return
 		}
-		var came begun
+		var result startResult
 		if do.Waits {
-			came = l.letThrough(do)
+			result = r.releaseParked(do)
 		} else {
-			came = l.launch(do, func(file string) []decide.LimitSeen { return l.limitsBefore(ctx, do, file, limits, bootID) })
+			result = r.launch(do, func(file string) []decide.LimitSeen { return r.limitsBefore(ctx, do, file, limits, bootID) })
 		}
-		if came.child != nil {
-			came.child.FallBackTo(l.configFileOf(do.Fallback))
+		if result.child != nil {
+			result.child.FallBackTo(r.payloads.configFileOf(do.Fallback))
 		}
 		select {
-		case l.begun <- came:
+		case r.starts <- result:
 		case <-ctx.Done():
 		}
 	})
@@ -68,64 +69,52 @@ func (l *loop) start(ctx context.Context, do decide.Start) {
 
 // launch starts the kubelet, after any that is left of the one before: behind a script that did not become the kubelet, the end of the child
 // is not the end of the kubelet. Before it, limits looks at what the file is going to limit.
-func (l *loop) launch(do decide.Start, limits func(file string) []decide.LimitSeen) begun {
-	l.makeRunDir()
-	file, err := l.render(do.Version, kubelet.EffectiveFile)
+func (r *runner) launch(do decide.Start, limits func(file string) []decide.LimitSeen) startResult {
+	r.makeRunDir()
+	file, err := r.payloads.render(do.Version, kubelet.EffectiveFile)
 	if err != nil {
-		return begun{do: do, err: fmt.Errorf("%w: %w", errRender, err)}
+		return startResult{do: do, err: fmt.Errorf("%w: %w", errRender, err)}
 	}
-	if _, err := l.kubelets.StopLeftOvers(nil, l.StopTimeout); err != nil {
-		return begun{do: do, err: err}
+	if _, err := r.kubelets.StopLeftOvers(nil, r.StopTimeout); err != nil {
+		return startResult{do: do, err: err}
 	}
-	if files := l.stateFilesInTheWay(do, file); len(files) > 0 {
-		return begun{do: do, files: files}
+	if files := r.stateFilesInTheWay(do, file); len(files) > 0 {
+		return startResult{do: do, files: files}
 	}
 	if seen := limits(file); len(seen) > 0 {
-		return begun{do: do, limits: seen}
+		return startResult{do: do, limits: seen}
 	}
-	child, err := l.kubelets.Start(kubelet.Spec{File: file, Lock: do.Lock})
-	return begun{do: do, child: child, lease: config.LeaseDuration(l.Arguments, cmp.Or(file, l.arguments.Config)), err: err}
+	child, err := r.kubelets.Start(kubelet.Spec{File: file, Lock: do.Lock})
+	return startResult{do: do, child: child, lease: config.LeaseDuration(r.Arguments, cmp.Or(file, r.arguments.Config)), err: err}
 }
 
-// hearBegun notes the kubelet that was started and gives the answer to Start; for one that could not be, its error and a backoff.
-func (l *loop) hearBegun(ctx context.Context, b begun) decide.Started {
+// onStarted notes the kubelet that was started and gives the answer to Start; for one that could not be, its error and a backoff.
+func (l *loop) onStarted(ctx context.Context, b startResult) decide.Started {
 	switch {
 	case len(b.files) > 0:
 		return decide.Started{InTheWay: b.files}
 	case len(b.limits) > 0:
 		return decide.Started{Limits: b.limits}
 	case b.gone:
-		l.parked = nil
+		l.runner.parked = nil
 		return decide.Started{Gone: true}
 	}
-	l.log(zap.InfoLevel, kubeletStarting, b.do.Version, "starting the kubelet with "+decide.Describe(b.do.Version), zap.Bool("onTrial", b.do.OnTrial))
+	l.log.line(&l.state, zap.InfoLevel, kubeletStarting, b.do.Version, "starting the kubelet with "+decide.Describe(b.do.Version), zap.Bool("onTrial", b.do.OnTrial))
 	if b.err != nil {
-		return decide.Started{Err: b.err, Unrenderable: errors.Is(b.err, errRender), NoRoom: kubelet.IsNoRoom(b.err), Delay: l.kubelets.Delay()}
+		return decide.Started{Err: b.err, Unrenderable: errors.Is(b.err, errRender), NoRoom: kubelet.IsNoRoom(b.err), Delay: l.runner.kubelets.Delay()}
 	}
 	crashPoint("after", b.do)
-	l.child = b.child
-	l.effectives.begin(decide.ContentOr(b.do.Version, b.do.Local), b.do.Kubelet)
+	l.runner.child = b.child
+	l.prover.effectives.begin(decide.ContentOr(b.do.Version, b.do.Local), b.do.Kubelet)
 	if b.do.Waits {
-		l.parked = nil
+		l.runner.parked = nil
 	}
 	l.record.started(b.child.Process())
 	crashPoint("recorded", b.do)
-	l.lease.newChild(b.lease)
-	l.node.newChild(decide.ContentOr(b.do.Version, b.do.Local))
+	l.api.lease.newChild(b.lease)
+	l.api.node.newChild(decide.ContentOr(b.do.Version, b.do.Local))
 	l.spawn(func() { l.attend(ctx, b.child) })
 	return decide.Started{Locked: b.child.Locked()}
-}
-
-// configFileOf is where the container runtime's endpoint of a version is to be read; empty for local.
-func (l *loop) configFileOf(v *decide.Version) string {
-	if v == nil || l.store == nil {
-		return ""
-	}
-	if len(l.layersOf(v.Source)) > 0 {
-		file, _ := l.render(v, "effective/fallback.yaml")
-		return file
-	}
-	return filepath.Join(l.store.CheckpointFolder(v.Source), v.Source.KubeletConfigKey)
 }
 
 // attend waits for the end of a child, and tells the loop what is seen of it meanwhile.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -16,11 +18,11 @@ import (
 const asideMark = ".aside-"
 
 // stateFilesInTheWay lists what has to be set aside before the start with the file; empty for local.
-func (l *loop) stateFilesInTheWay(do decide.Start, file string) []config.StateFile {
+func (r *runner) stateFilesInTheWay(do decide.Start, file string) []config.StateFile {
 	if do.Unchecked {
 		return nil
 	}
-	return config.ForeignStateFiles(l.Arguments, l.effectiveOf(do, file))
+	return config.ForeignStateFiles(r.Arguments, r.prover.effectiveOf(do, file))
 }
 
 func asideName(f config.StateFile) string {
@@ -32,8 +34,7 @@ func asideName(f config.StateFile) string {
 }
 
 // setAside renames the files, durably. It is only done after the kubelet that had them has ended: one that runs would write them anew.
-func (l *loop) setAside(files []config.StateFile) error {
-	folder := config.RootDir(l.Arguments)
+func setAside(folder string, files []config.StateFile) error {
 	for _, file := range files {
 		err := os.Rename(filepath.Join(folder, filepath.Base(file.Name)), filepath.Join(folder, asideName(file)))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -59,8 +60,7 @@ func syncFolder(path string) error {
 }
 
 // collectAsides removes what was set aside and is not recorded any more. It is best effort: what it leaves is removed the next time.
-func (l *loop) collectAsides(recorded []decide.Aside) {
-	folder := config.RootDir(l.Arguments)
+func collectAsides(folder string, recorded []decide.Aside) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return

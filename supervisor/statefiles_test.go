@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -21,10 +23,6 @@ const (
 	cpuState    = "cpu_manager_state"
 	memoryState = "memory_manager_state"
 )
-
-func loopOverRoot(root string) *loop {
-	return &loop{Options: Options{Arguments: []string{"--root-dir", root}}}
-}
 
 func TestSetAside(t *testing.T) {
 	files := []config.StateFile{{Name: cpuState, Policy: "none"}, {Name: memoryState}}
@@ -59,7 +57,7 @@ func TestSetAside(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			err := loopOverRoot(root).setAside(files)
+			err := setAside(root, files)
 			if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) {
 				t.Errorf("error %v, want %q", err, test.fails)
 			}
@@ -71,11 +69,11 @@ func TestSetAside(t *testing.T) {
 func TestSetAsideOnAReadOnlyDisk(t *testing.T) {
 	needsMounts(t)
 	root := readOnlyRoot(t, newNode(t), "none")
-	err := loopOverRoot(root).setAside([]config.StateFile{{Name: cpuState, Policy: "none"}})
+	err := setAside(root, []config.StateFile{{Name: cpuState, Policy: "none"}})
 	if !errors.Is(err, unix.EROFS) {
 		t.Error(err)
 	}
-	loopOverRoot(root).collectAsides(nil)
+	collectAsides(root, nil)
 }
 
 // Only what is ours is removed, and what is recorded stays.
@@ -95,7 +93,7 @@ func TestCollectAsides(t *testing.T) {
 	if err := errors.Join(os.Mkdir(empty, 0o700), os.Symlink("elsewhere", link)); err != nil {
 		t.Fatal(err)
 	}
-	loopOverRoot(root).collectAsides([]decide.Aside{{StateFile: config.StateFile{Name: cpuState, Policy: "none"}}})
+	collectAsides(root, []decide.Aside{{StateFile: config.StateFile{Name: cpuState, Policy: "none"}}})
 	wantFiles(t, root, others)
 	if _, err := os.Stat(empty); err != nil {
 		t.Errorf("a folder was removed: %v", err)
@@ -103,7 +101,7 @@ func TestCollectAsides(t *testing.T) {
 	if _, err := os.Lstat(link); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a link is still there: %v", err)
 	}
-	loopOverRoot(filepath.Join(root, "absent")).collectAsides(nil)
+	collectAsides(filepath.Join(root, "absent"), nil)
 }
 
 // A static policy comes by a configuration and goes with it; what is aside is recorded before.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -21,33 +23,33 @@ const (
 
 // watchUnit tells the loop what the files of the unit are that started us, at first and whenever they or the program have changed, until ctx ends.
 // systemd is asked once which they are, and after each change whether it could start us with them. An answer that does not come changes nothing.
-func (l *loop) watchUnit(ctx context.Context, before decide.Unit) {
-	if l.UnitFiles == nil {
+func (w *watches) watchUnit(ctx context.Context, before decide.Unit) {
+	if w.UnitFiles == nil {
 		return
 	}
 	asking, cancel := context.WithTimeout(ctx, unitPatient)
-	patterns, err := l.UnitFiles(asking)
+	patterns, err := w.UnitFiles(asking)
 	cancel()
 	if err != nil {
-		l.Logger.Debug("the files of the unit are not watched", zap.Error(err))
+		w.Logger.Debug("the files of the unit are not watched", zap.Error(err))
 		return
 	}
 	told := unitSeen{files: before.Now, refuse: before.Refuse} // of the program before this one: nothing where systemd has started us
 	asks := false                                              // systemd has just started us with them
 	for ctx.Err() == nil {
-		now := unitSeen{program: l.ownProgram(), refuse: told.refuse, asked: told.asked, unanswered: told.unanswered}
+		now := unitSeen{program: w.ownProgram(), refuse: told.refuse, asked: told.asked, unanswered: told.unanswered}
 		now.files, err = systemd.Digests(patterns)
 		isNew := now.program != told.program || !maps.Equal(now.files, told.files)
 		switch {
 		case err != nil:
-			l.Logger.Debug("what the files of the unit are is not known", zap.Error(err))
+			w.Logger.Debug("what the files of the unit are is not known", zap.Error(err))
 		case isNew || told.isDue():
 			if isNew {
-				l.send(ctx, decide.UnitSeen{Files: now.files, Refuse: now.refuse})
+				w.send(ctx, decide.UnitSeen{Files: now.files, Refuse: now.refuse})
 			}
 			if asks {
-				l.askStart(ctx, &now)
-			} else if l.Handover != nil { // it has started another program: an upgrade has enough to do, so it is asked later
+				w.askStart(ctx, &now)
+			} else if w.Handover != nil { // it has started another program: an upgrade has enough to do, so it is asked later
 				now.asked, now.unanswered = time.Now(), true
 			}
 			told, asks = now, true
@@ -74,11 +76,11 @@ func (u unitSeen) isDue() bool {
 }
 
 // ownProgram is what the unit's next start would execute.
-func (l *loop) ownProgram() fileIdentity {
-	if l.Successor == nil {
+func (w *watches) ownProgram() fileIdentity {
+	if w.Successor == nil {
 		return fileIdentity{}
 	}
-	identity, err := identityOf(l.Successor.Path)
+	identity, err := identityOf(w.Successor.Path)
 	if err != nil {
 		return fileIdentity{}
 	}
@@ -86,22 +88,22 @@ func (l *loop) ownProgram() fileIdentity {
 }
 
 // askStart asks what systemd has against a start of us, and tells the loop where that is something else than before.
-func (l *loop) askStart(ctx context.Context, u *unitSeen) {
-	if l.AskStart == nil {
+func (w *watches) askStart(ctx context.Context, u *unitSeen) {
+	if w.AskStart == nil {
 		return
 	}
 	asking, cancel := context.WithTimeout(ctx, startsFor)
 	defer cancel()
-	refuse, err := l.AskStart(asking)
+	refuse, err := w.AskStart(asking)
 	u.asked, u.unanswered = time.Now(), err != nil
 	if err != nil {
-		l.Logger.Debug("whether systemd could start the supervisor again is not known", zap.Error(err))
+		w.Logger.Debug("whether systemd could start the supervisor again is not known", zap.Error(err))
 		return
 	}
 	if refuse = bounded.Line(refuse); refuse == u.refuse {
 		return
 	}
 	u.refuse = refuse
-	l.Logger.Info("systemd was asked to start the supervisor once more", zap.String("refuses", refuse))
-	l.send(ctx, decide.UnitSeen{Files: u.files, Refuse: refuse})
+	w.Logger.Info("systemd was asked to start the supervisor once more", zap.String("refuses", refuse))
+	w.send(ctx, decide.UnitSeen{Files: u.files, Refuse: refuse})
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package supervisor
 
 import (
@@ -57,10 +59,10 @@ func TestANextStartIsAskedForAfterAChange(t *testing.T) {
 	write(program, "one")
 	const exec, user = "status 203/EXEC", "status 217/USER"
 	watched := func(t *testing.T, bus *aBus, handover *Handover, before decide.Unit) (expect func(after time.Duration, asks int, said ...string)) {
-		l := &loop{events: make(chan decide.Event, 10)}
+		l := wire(Options{})
 		l.Logger, l.Successor, l.Handover, l.AskStart = zap.NewNop(), &Successor{Path: program}, handover, bus.ask
 		l.UnitFiles = func(context.Context) ([]string, error) { return []string{flags}, nil }
-		go l.watchUnit(t.Context(), before)
+		go l.watches.watchUnit(t.Context(), before)
 		return func(after time.Duration, asks int, said ...string) {
 			t.Helper()
 			time.Sleep(after)
@@ -119,7 +121,7 @@ func TestTheUnitIsWatched(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		l := &loop{events: make(chan decide.Event, 10)}
+		l := wire(Options{})
 		l.Logger = zap.NewNop()
 		l.UnitFiles = func(context.Context) ([]string, error) { return []string{path}, nil }
 		ctx, stop := context.WithCancel(t.Context())
@@ -137,7 +139,7 @@ func TestTheUnitIsWatched(t *testing.T) {
 			}
 		}
 		write("A=1")
-		go l.watchUnit(ctx, decide.Unit{})
+		go l.watches.watchUnit(ctx, decide.Unit{})
 		heard(1)
 		heard(0)
 		write("A=2")
@@ -151,9 +153,9 @@ func TestTheUnitIsWatched(t *testing.T) {
 		"it is over": func(context.Context) ([]string, error) { return nil, context.Canceled },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			l := &loop{events: make(chan decide.Event, 10)}
+			l := wire(Options{})
 			l.Logger, l.UnitFiles = zap.NewNop(), ask
-			if l.watchUnit(t.Context(), decide.Unit{}); len(l.events) > 0 {
+			if l.watches.watchUnit(t.Context(), decide.Unit{}); len(l.events) > 0 {
 				t.Errorf("%s: %d events", name, len(l.events))
 			}
 		})

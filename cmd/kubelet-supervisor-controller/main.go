@@ -4,9 +4,11 @@ package main
 import (
 	"os"
 	_ "time/tzdata" // an image from scratch has no time zones, and windows are in one
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/cli"
 )
 
 // version is set when the binary is built.
 var version = "unknown"
 
-func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(cli.Execute(version, os.Args[1:], os.Stdout, os.Stderr)) }

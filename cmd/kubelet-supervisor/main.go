@@ -1,9 +1,13 @@
+//go:build linux
+
 // Command kubelet-supervisor is the parent of the kubelet: it changes the kubelet's configuration as its Node says, safely.
 package main
 
 import (
 	"os"
 	"runtime"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/supervisor/cli"
 )
 
 // version is set when the binary is built.
@@ -13,4 +17,4 @@ var version = "unknown"
 // zombie for a moment, and dead to whoever looks.
 func init() { runtime.LockOSThread() }
 
-func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(cli.Execute(version, os.Args[1:], os.Stdout, os.Stderr)) }

@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	// reviewTime bounds a review.
+	// reviewTime bounds a review, and the wait for it.
 	reviewTime = 10 * time.Second
-	// reviewsAtOnce bounds what those who ask for metrics can make this process ask the API server at a time; those whom it knows have as many for
-	// themselves.
-	reviewsAtOnce = 2
+	// reviewsAtOnce is how many unknown tokens are reviewed at a time, at most one of each address. So strangers at fewer addresses keep nobody waiting,
+	// however slow the API server is. Known tokens have as many places for themselves, and so have the addresses that known tokens come from.
+	reviewsAtOnce = 8
 	// reviewsPerSecond and reviewBurst are those of one address, until the API server has let its token read the metrics.
 	reviewsPerSecond = 1
 	reviewBurst      = 5
@@ -34,7 +34,8 @@ const (
 	remembered = 1024
 	// unknownFor and forbiddenFor are how long a token is refused from memory: one that is nobody's, and one of a user who may not.
 	unknownFor, forbiddenFor = time.Minute, 10 * time.Second
-	// allowedFor is how long a token is let through from memory; for knownFor after that junk does not keep it from its review.
+	// allowedFor is how long a token is let through from memory. For knownFor after that, junk does not keep it from its review, nor another token from
+	// the same address: a scraper renews its token.
 	allowedFor, knownFor = 10 * time.Second, 24 * time.Hour
 	// addressFor is how long an address is remembered after its newest request.
 	addressFor = 10 * time.Minute
@@ -45,7 +46,7 @@ const (
 func authorized(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
 	asks, err := client.New(config, client.Options{HTTPClient: httpClient})
 	if err != nil {
-		return nil, fmt.Errorf("making a client for reviews: %w", err)
+		return nil, fmt.Errorf("creating a client for reviews: %w", err)
 	}
 	return newReviewers(asks, clock.RealClock{}).filter, nil
 }
@@ -57,13 +58,22 @@ type asker interface {
 
 // reviewers ask the API server about tokens, and remember what it said. Tokens are kept as digests.
 type reviewers struct {
-	asks                asker
-	clock               clock.PassiveClock
-	refused             *lru.LRUExpireCache // of asked: the code
-	known               *lru.LRUExpireCache // of asked: until when it is let through without a review
-	addresses           *lru.LRUExpireCache // of netip.Prefix: its limiter
-	limiters            sync.Mutex          // addresses, from looking to adding
-	strangers, familiar chan struct{}       // one place for each review at a time, for strangers and for those who are known
+	asks      asker
+	clock     clock.PassiveClock
+	refused   *lru.LRUExpireCache // of asked: the code
+	known     *lru.LRUExpireCache // of asked: until when it is let through without a review
+	trusted   *lru.LRUExpireCache // of netip.Prefix: that a known token came from there
+	addresses *lru.LRUExpireCache // of netip.Prefix: its limiter
+
+	strangers, familiar lane          // of unknown tokens; familiar of those from trusted addresses
+	places              chan struct{} // of known tokens, one for each review at a time
+	mutex               sync.Mutex    // guards what lanes have under way, and addresses from looking to adding
+}
+
+// lane has places for reviews, one for each at a time, and the addresses that have a place or wait for one.
+type lane struct {
+	places   chan struct{}
+	underWay map[netip.Prefix]bool
 }
 
 // asked is what one answer is for.
@@ -74,15 +84,16 @@ type asked struct {
 
 func newReviewers(asks asker, of clock.PassiveClock) *reviewers {
 	cache := func() *lru.LRUExpireCache { return lru.NewLRUExpireCacheWithClock(remembered, of) }
-	return &reviewers{asks: asks, clock: of, refused: cache(), known: cache(), addresses: cache(),
-		strangers: make(chan struct{}, reviewsAtOnce), familiar: make(chan struct{}, reviewsAtOnce)}
+	places := func() chan struct{} { return make(chan struct{}, reviewsAtOnce) }
+	return &reviewers{asks: asks, clock: of, refused: cache(), known: cache(), trusted: cache(), addresses: cache(), places: places(),
+		strangers: lane{places(), map[netip.Prefix]bool{}}, familiar: lane{places(), map[netip.Prefix]bool{}}}
 }
 
 func (r *reviewers) filter(log logr.Logger, next http.Handler) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		switch code, err := r.code(request); {
 		case err != nil:
-			log.Error(err, "nobody knows who may read the metrics")
+			log.Error(err, "the API server cannot be asked who may read the metrics")
 			http.Error(w, "Internal Server Error", http.StatusInternalServerError)
 		case code != http.StatusOK:
 			http.Error(w, http.StatusText(code), code)
@@ -106,25 +117,61 @@ func (r *reviewers) code(request *http.Request) (int, error) {
 	if known && r.clock.Now().Before(until.(time.Time)) {
 		return http.StatusOK, nil
 	}
-	places := r.familiar
+	from, places := prefixOf(request.RemoteAddr), r.places
 	if !known {
-		if places = r.strangers; !r.limiter(request.RemoteAddr).TryAccept() {
+		through := &r.strangers
+		if _, is := r.trusted.Get(from); is {
+			through = &r.familiar
+		}
+		if !r.begin(through, from) {
 			return http.StatusTooManyRequests, nil
 		}
+		defer r.end(through, from)
+		places = through.places
 	}
-	ctx, cancel := context.WithTimeout(request.Context(), reviewTime)
-	defer cancel()
-	select {
-	case places <- struct{}{}:
-		defer func() { <-places }()
-	case <-ctx.Done():
+	if !wait(request.Context(), places) {
 		return http.StatusTooManyRequests, nil
 	}
+	defer func() { <-places }()
+	ctx, cancel := context.WithTimeout(request.Context(), reviewTime)
+	defer cancel()
 	code, err := review(ctx, r.asks, token, of.path, of.verb)
 	if err == nil {
 		r.remember(of, code, known)
 	}
+	if err == nil && code == http.StatusOK {
+		r.trusted.Add(from, true, knownFor)
+	}
 	return code, err
+}
+
+// wait takes a place, and tells whether there was one in time.
+func wait(ctx context.Context, places chan struct{}) bool {
+	ctx, cancel := context.WithTimeout(ctx, reviewTime)
+	defer cancel()
+	select {
+	case places <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// begin tells whether an unknown token from there may be reviewed now. end has to follow then.
+func (r *reviewers) begin(through *lane, from netip.Prefix) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if through.underWay[from] || len(through.underWay) == remembered || !r.limiter(from).TryAccept() {
+		return false
+	}
+	through.underWay[from] = true
+	return true
+}
+
+func (r *reviewers) end(through *lane, from netip.Prefix) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	delete(through.underWay, from)
 }
 
 // remember keeps an answer. A token that was known may be refused because the API server cannot tell for a moment: it is reviewed once more before
@@ -142,29 +189,32 @@ func (r *reviewers) remember(of asked, code int, known bool) {
 	}
 }
 
-// limiter is that of the address, or of the network that one machine has with IPv6.
-func (r *reviewers) limiter(address string) flowcontrol.PassiveRateLimiter {
-	from, _ := netip.ParseAddrPort(address) // one that is none has a limiter as well
+// limiter is that of an address. The mutex is held.
+func (r *reviewers) limiter(from netip.Prefix) flowcontrol.PassiveRateLimiter {
+	limiter, is := r.addresses.Get(from)
+	if !is {
+		limiter = flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(reviewsPerSecond, reviewBurst, r.clock)
+	}
+	r.addresses.Add(from, limiter, addressFor)
+	return limiter.(flowcontrol.PassiveRateLimiter)
+}
+
+// prefixOf is the address that a request came from, or the network that one machine has with IPv6.
+func prefixOf(address string) netip.Prefix {
+	from, _ := netip.ParseAddrPort(address) // one that is none is one as well
 	bits := 32
 	if from.Addr().Is6() && !from.Addr().Is4In6() {
 		bits = 64
 	}
 	prefix, _ := from.Addr().Unmap().Prefix(bits)
-	r.limiters.Lock()
-	defer r.limiters.Unlock()
-	limiter, is := r.addresses.Get(prefix)
-	if !is {
-		limiter = flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(reviewsPerSecond, reviewBurst, r.clock)
-	}
-	r.addresses.Add(prefix, limiter, addressFor)
-	return limiter.(flowcontrol.PassiveRateLimiter)
+	return prefix
 }
 
 // review is the status code that who holds the token gets.
 func review(ctx context.Context, asks asker, token, path, verb string) (int, error) {
 	who := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if err := asks.Create(ctx, who); err != nil {
-		return 0, fmt.Errorf("asking whose token it is: %w", err)
+		return 0, fmt.Errorf("reviewing the token: %w", err)
 	}
 	if !who.Status.Authenticated {
 		return http.StatusUnauthorized, nil
@@ -177,7 +227,7 @@ func review(ctx context.Context, asks asker, token, path, verb string) (int, err
 	may := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user.Username, UID: user.UID, Groups: user.Groups,
 		Extra: extra, NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb}}}
 	if err := asks.Create(ctx, may); err != nil {
-		return 0, fmt.Errorf("asking what %s may: %w", user.Username, err)
+		return 0, fmt.Errorf("reviewing the access of user %s: %w", user.Username, err)
 	}
 	if !may.Status.Allowed {
 		return http.StatusForbidden, nil

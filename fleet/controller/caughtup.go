@@ -70,11 +70,11 @@ func (c *Controller) compare(ctx context.Context, k kind, cached client.ObjectLi
 		return err
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("reading the cache of %s: %w", k.list.Kind, err)
 	}
 	for _, o := range now {
 		if version, is := versions[o.uid]; !is || newer(o.version, version) {
-			return fmt.Errorf("the cache is behind with %s %s", k.list.Kind, o.name)
+			return fmt.Errorf("the cache does not have the newest version of %s %s", k.list.Kind, o.name)
 		}
 		delete(versions, o.uid)
 	}
@@ -84,7 +84,7 @@ func (c *Controller) compare(ctx context.Context, k kind, cached client.ObjectLi
 		}
 	}
 	if old != "" {
-		return fmt.Errorf("the cache of %s still has %s", k.list.Kind, old)
+		return fmt.Errorf("the cache of %s has an object that is deleted, with uid %s", k.list.Kind, old)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func (c *Controller) collectSpent(ctx context.Context, w *rollout.World) error {
 			if err := c.delete(ctx, object); err != nil {
 				return fmt.Errorf("collecting %s: %w", object.GetName(), err)
 			}
-			c.log.Info("nothing names it any more, so it was deleted", "name", object.GetName())
+			c.log.Info("an object was deleted, because no node and no pool names it", "name", object.GetName())
 			return nil
 		}})
 	}

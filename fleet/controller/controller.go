@@ -115,14 +115,14 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	if err := c.believe(ctx); err != nil {
 		c.drains.follow(nil)
-		c.log.Info("nothing is decided before the caches are as the API server is", "why", err.Error())
+		c.log.Info("no decision is made until the caches have what the API server has", "why", err.Error())
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
 	w, err := c.look(ctx)
 	if err != nil {
 		c.trusted = -1
 		c.drains.follow(nil)
-		c.log.Info("nothing is decided on what is not known", "why", err.Error())
+		c.log.Info("no decision is made, because something is not known", "why", err.Error())
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
 	plan, err := c.decide(ctx, &w)

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-var errFenced = errors.New("the Lease does not outlast the request, so it was not sent")
+var errFenced = errors.New("the request was not sent, because the Lease could end before it")
 
 // fence lets a request that writes pass only while this process leads for long enough that nobody else can lead when it arrives. The API
 // server is told to give up after the same time.

@@ -83,7 +83,7 @@ func (c *Controller) try(ctx context.Context, a attempt) (news bool, err error) 
 		return false, err
 	default:
 		if news = a.refused.note(a.name, err, c.monotonic()); news {
-			c.log.Error(err, "the API server refuses it, so it is tried again later", "pool", a.pool)
+			c.log.Error(err, "the API server refuses the request, and the controller tries again later", "pool", a.pool)
 		}
 		return news, nil
 	}

@@ -20,7 +20,7 @@ import (
 // remadeEvery is how often an object is deleted to be made again at most: nodes may read it.
 const remadeEvery = time.Minute
 
-var errRemade = errors.New("it was made again less than a minute ago, and is made again in a minute at most")
+var errRemade = errors.New("the object was created again less than a minute ago, and will be created again within a minute")
 
 // making is an object that is to be there.
 type making struct {
@@ -65,7 +65,7 @@ func (c *Controller) make(ctx context.Context, m making) (client.Object, error) 
 	if err := c.rehearse(ctx, m.wanted, otherName(name)); err != nil {
 		return nil, err
 	}
-	c.log.Info("an object is not what its name says, and is made again", "name", name)
+	c.log.Info("an object does not have the content that its name stands for, and is created again", "name", name)
 	c.kept.remade[name] = now
 	if err := c.delete(ctx, m.there); err != nil {
 		return nil, err

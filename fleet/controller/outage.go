@@ -50,7 +50,7 @@ func (o *outage) fails(err error) {
 		return
 	}
 	o.said = now
-	o.log.Info("the API server does not answer, and is waited for", "for", (now - o.since).Round(time.Second).String(), "error", err.Error())
+	o.log.Info("the API server does not answer, and the controller waits for it", "for", (now - o.since).Round(time.Second).String(), "error", err.Error())
 }
 
 func (o *outage) answers() {

@@ -71,14 +71,14 @@ func Run(ctx context.Context, o Options) error {
 	defer c.drains.end()
 	lock, err := o.elect(config, c)
 	if err != nil {
-		return fmt.Errorf("preparing the election: %w", err)
+		return fmt.Errorf("preparing the leader election: %w", err)
 	}
 	m, err := o.manager(config, lock, c)
 	if err != nil {
-		return fmt.Errorf("preparing: %w", err)
+		return fmt.Errorf("creating the manager: %w", err)
 	}
 	if err := o.connect(ctx, m, config, c); err != nil {
-		return fmt.Errorf("preparing: %w", err)
+		return fmt.Errorf("connecting the controller to the API server: %w", err)
 	}
 	return start(ctx, m)
 }
@@ -90,6 +90,7 @@ func (o *Options) settings(clock *serverClock) *rest.Config {
 	away := &outage{monotonic: monotonic, log: o.Log}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{away.wrap(next), clock} })
 	credential.Confine(config)
+	config.WarningHandlerWithContext = warnings{o.Log}
 	return config
 }
 
@@ -124,7 +125,7 @@ func (o *Options) elect(config *rest.Config, c *Controller) (resourcelock.Interf
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading the name of the host: %w", err)
 	}
 	identity := resourcelock.ResourceLockConfig{Identity: identityOf(host, o.PodUID)}
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, o.Namespace, Name, identity, config, renewDeadline)
@@ -204,7 +205,7 @@ func (c *Controller) watchFailed(ctx context.Context, reflector *toolscache.Refl
 func (o *Options) connect(ctx context.Context, m manager.Manager, config *rest.Config, c *Controller) error {
 	for object := range cachedObjects() {
 		if _, err := m.GetCache().GetInformer(ctx, object); err != nil {
-			return fmt.Errorf("caching %T: %w", object, err)
+			return fmt.Errorf("starting the cache of %T: %w", object, err)
 		}
 	}
 	if err := c.unbound.watch(ctx, m); err != nil {
@@ -214,20 +215,20 @@ func (o *Options) connect(ctx context.Context, m manager.Manager, config *rest.C
 	fenced.Wrap(func(next http.RoundTripper) http.RoundTripper { return &fence{next, c.leader} })
 	writer, err := client.New(fenced, client.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()})
 	if err != nil {
-		return err
+		return fmt.Errorf("creating the client that writes: %w", err)
 	}
 	c.cached, c.live, c.writer = m.GetCache(), m.GetAPIReader(), writer
 	c.drains.pods, c.drains.writer = c.live, writer
 	if c.metrics, err = newMetrics(ctrlmetrics.Registry); err != nil {
-		return err
+		return fmt.Errorf("registering the metrics: %w", err)
 	}
 	if c.events, err = recorder(m, config); err != nil {
-		return err
+		return fmt.Errorf("creating the recorder of events: %w", err)
 	}
 	queue, err := controller.New("rollout", m, controller.Options{Reconciler: c, MaxConcurrentReconciles: 1,
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, 10*time.Second)})
 	if err != nil {
-		return err
+		return fmt.Errorf("creating the queue: %w", err)
 	}
 	return c.watch(queue, m.GetCache())
 }

@@ -44,7 +44,7 @@ func (c *Controller) send(ctx context.Context, writes []rollout.Write) error {
 }
 
 // errOvertaken: a verdict was heard while an assignment waited for its turn, and nothing was sent.
-var errOvertaken = errors.New("a verdict was heard meanwhile")
+var errOvertaken = errors.New("a node reported a verdict in the meantime, so the request was not sent")
 
 // deliver sends one write. A webhook that no dry run may ask is not asked: then the answer tells.
 func (c *Controller) deliver(ctx context.Context, s *sent) (*corev1.Node, error) {
@@ -156,7 +156,7 @@ func (c *Controller) takeBack(ctx context.Context, s *sent) error {
 	default:
 		c.nodes.unanswered[again.UID] = again
 	}
-	c.log.Info("what was left of a PATCH was taken back", "node", again.Node, "error", err)
+	c.log.Info("the rest of a PATCH that was changed on its way was reverted", "node", again.Node, "error", err)
 	return nil
 }
 
@@ -184,10 +184,10 @@ func (c *Controller) forbidden(ctx context.Context, s sent) error {
 		err := c.writer.Create(ctx, review)
 		cancel()
 		if err != nil {
-			return fmt.Errorf("asking for the own rights: %w", err)
+			return fmt.Errorf("reviewing the access of this controller: %w", err)
 		}
 		if !review.Status.Allowed {
-			return fmt.Errorf("this controller has no verb %s on Node %s: %w", verb, s.write.Node, s.err)
+			return fmt.Errorf("this controller does not have the verb %s on Node %s: %w", verb, s.write.Node, s.err)
 		}
 	}
 	c.deny(&s.write, refusesPatch, s.err)

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -35,7 +36,7 @@ func (c *Controller) watch(to controller.Controller, from cache.Cache) error {
 		source.Kind(from, &corev1.Pod{}, news[*corev1.Pod](), turnedAway()),
 	} {
 		if err := to.Watch(s); err != nil {
-			return err
+			return fmt.Errorf("watching %s: %w", s, err)
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 		return w, err
 	}
 	if w.Now.IsZero() {
-		return w, errors.New("the API server has not told its time")
+		return w, errors.New("the API server has not reported its time yet")
 	}
 	var pools v1alpha1.KubeletPoolList
 	var budgets v1alpha1.KubeletRolloutBudgetList
@@ -87,7 +87,7 @@ func (c *Controller) lookAtNodes(ctx context.Context, w *rollout.World) error {
 	}
 	var lags string
 	if w.Nodes, lags = c.nodes.nodes(list.Items, c.monotonic()); lags != "" {
-		return fmt.Errorf("the cache has been behind with Node %s for %v", lags, lagLimit)
+		return fmt.Errorf("the cache has not had the newest version of Node %s for %v", lags, lagLimit)
 	}
 	return c.confirmVanished(ctx)
 }
@@ -111,9 +111,9 @@ func (c *Controller) confirmVanished(ctx context.Context) error {
 		switch {
 		case apierrors.IsNotFound(err), err == nil && object.UID != uid:
 		case err != nil:
-			return fmt.Errorf("asking whether Node %s has vanished: %w", name, err)
+			return fmt.Errorf("checking whether Node %s still exists: %w", name, err)
 		default:
-			return fmt.Errorf("node %s has vanished from the cache alone", name)
+			return fmt.Errorf("node %s still exists, and the cache does not have it", name)
 		}
 	}
 	return nil
@@ -138,7 +138,7 @@ func (c *Controller) askFor(ctx context.Context, write rollout.Write) error {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("asking for Node %s: %w", write.Node, err)
+		return fmt.Errorf("reading Node %s: %w", write.Node, err)
 	}
 	if object.UID == write.UID {
 		c.nodes.answered(&object, c.monotonic())

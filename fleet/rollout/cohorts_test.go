@@ -154,3 +154,58 @@ func TestMaxUnprovenCountsLateNodes(t *testing.T) {
 		t.Errorf("writes %+v", plan.Writes)
 	}
 }
+
+// A canary that waits for its pods; it loses the label for which it was one, and is still at risk with what it was assigned: no other node of that
+// cohort is tried beside it.
+func TestRelabelledWhileItWaitsForItsPods(t *testing.T) {
+	s := newScript(12, string(good), func(p *v1alpha1.KubeletPool) {
+		p.Spec.Layers = append(p.Spec.Layers, gpuLayer(`{"maxPods":60}`))
+		p.Spec.Rollout.MaxUnavailable, p.Spec.Rollout.Waves = amountOf("50%"), []v1alpha1.Wave{{Nodes: *amountOf("25%")}, {Nodes: *amountOf("100%")}}
+	})
+	for range 4 {
+		s.node(func(m *machine) { m.Labels = map[string]string{"pool": "a", "gpu": "true"} })
+	}
+	s.until(s.completed, 6*time.Hour)
+	s.each = func(s *script) {
+		for _, m := range s.api.machines {
+			if m.Labels["gpu"] != "" && m.heardSource == m.Source && m.Reason == nodev1.ReasonApplying {
+				source := m.Source
+				m.says(nodev1.ReasonWouldDisrupt)
+				m.then(s.now+100*time.Hour, func(m *machine) { m.onTrial(s.now, source) })
+				m.dirty = true
+			}
+		}
+	}
+	s.edit(func(spec *v1alpha1.KubeletPoolSpec) {
+		spec.Layers[0], spec.Layers[1] = inline("fleet", `{"maxPods":7}`), gpuLayer(`{"maxPods":61}`)
+	})
+	s.run(time.Minute)
+	var canary *machine
+	for _, m := range s.api.machines {
+		if m.Reason == nodev1.ReasonWouldDisrupt {
+			canary = m
+		}
+	}
+	if canary == nil {
+		t.Fatal("no canary waits for its pods")
+	}
+	source := canary.Source
+	s.api.relabel(canary, "gpu", "")
+	s.each, canary = nil, nil
+	for range 600 {
+		s.run(time.Second)
+		var atRisk []string
+		for _, m := range s.api.machines {
+			switch {
+			case m.good == source:
+				return // the cohort has proven it
+			case m.Source == source:
+				atRisk = append(atRisk, m.Name)
+			}
+		}
+		if len(atRisk) > 1 {
+			t.Fatalf("at risk are %q: %+v", atRisk, s.pool().Status.Conditions)
+		}
+	}
+	t.Error("nobody else has proven it after ten minutes")
+}

@@ -38,6 +38,7 @@ func (c *crew) tally(p *aim, denied map[types.UID]string) {
 			}
 		}
 		c.tallyProgress(p, m)
+		c.tallyFormer(p, m)
 	}
 	c.tallyBackward(p)
 	c.straight = count.inWaves == 0 && (p.target.completed || count.touched == 0)
@@ -157,17 +158,32 @@ func (c *crew) tallyRisk(m *member, k *cohort) {
 	case m.node.Ready:
 		k.atRisk++
 	}
-	if m.begun && m.node.Source != m.want && m.class != Proven { // it is still at risk with what it should have no more
-		for i := range c.cohorts {
-			if other := &c.cohorts[i]; other.source == m.node.Source && other.minor == m.node.Minor && other.arch == m.node.Arch {
-				other.atRisk++
-			}
-		}
-	}
 	if m.class == Waiting && !m.hasWord() {
 		k.idle++
 		if m.inWaves {
 			c.count.idle++
+		}
+	}
+}
+
+// tallyFormer counts a member that was relabelled in the middle: it is still at risk with the variant of the target that it should have no more. One
+// that waits for its pods begins with that as soon as they end.
+func (c *crew) tallyFormer(p *aim, m *member) {
+	n := m.node
+	if m.isDead || n.Source == m.want || !p.judges(n) || !n.Mark.Records(n.Source) || !(m.begun && m.class != Proven || m.seen.Phase == Waiting) {
+		return
+	}
+	switch m.class {
+	case Applying, Waiting, OnTrial, Blocked, Old, Late:
+	default:
+		return
+	}
+	for i := range c.cohorts {
+		if k := &c.cohorts[i]; k.source == n.Source && k.minor == n.Minor && k.arch == n.Arch {
+			k.atRisk++
+			if m.seen.Phase == Waiting && !m.hasWord() {
+				k.idle++
+			}
 		}
 	}
 }

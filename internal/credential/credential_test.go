@@ -118,9 +118,9 @@ var clients = map[string]string{
 	"fleet/controller/unbound.go":   "the manager's settings",
 	"host/runtime.go":               "a socket of this machine, no credential",
 	"kubelet/health.go":             "this machine's healthz, no credential, no redirect",
-	"plugin/configz.go":             "the session's client",
-	"plugin/install.go":             "the session's flags, which confine",
-	"plugin/session.go":             "calls Confine",
+	"plugin/view/configz.go":        "the commands' client",
+	"plugin/install.go":             "the factory's flags, which confine",
+	"plugin/cmdutil/factory.go":     "calls Confine",
 	"sync/client.go":                "calls Confine",
 }
 

@@ -43,17 +43,20 @@ type platform struct {
 
 // write makes the images, and the tar file of their layout.
 func (c *content) write(file string, platforms []platform) error {
-	var index v1.ImageIndex = empty.Index
-	index = mutate.IndexMediaType(index, types.OCIImageIndex)
+	var images v1.ImageIndex = empty.Index
+	images = mutate.IndexMediaType(images, types.OCIImageIndex)
 	for _, p := range platforms {
 		image, err := c.image(p)
 		if err != nil {
 			return fmt.Errorf("making the image for %s: %w", p.architecture, err)
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image,
+		images = mutate.AppendManifests(images, mutate.IndexAddendum{Add: image,
 			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: p.architecture}}})
 	}
-	index = mutate.Annotations(index, c.annotations()).(v1.ImageIndex)
+	index, err := newSpecIndex(mutate.Annotations(images, c.annotations()).(v1.ImageIndex))
+	if err != nil {
+		return err
+	}
 	folder, err := os.MkdirTemp("", "image-")
 	if err != nil {
 		return err

@@ -46,7 +46,10 @@ func TestPushed(t *testing.T) {
 	if err := json.Unmarshal([]byte(manifest(t, to, string(version[1]))), &pushed); err != nil {
 		t.Fatal(err)
 	}
-	want := platformsOf(t, filepath.Join(made, program+"_"+string(version[1])+"_oci.tar"))
+	list, want := digestsOf(t, filepath.Join(made, program+"_"+string(version[1])+"_oci.tar"))
+	if got, _, err := v1.SHA256(strings.NewReader(manifest(t, to, string(version[1])))); err != nil || got != list {
+		t.Errorf("the registry has the list %s, and the manifests and the signature name %s: %v", got, list, err)
+	}
 	if len(pushed.Manifests) != len(want) {
 		t.Errorf("the registry has %+v", pushed)
 	}
@@ -58,9 +61,8 @@ func TestPushed(t *testing.T) {
 	}
 }
 
-// platformsOf gives the digest of each architecture's image. That of the list around them is not asked for: skopeo 1.9 writes the list anew, and does
-// not know artifactType.
-func platformsOf(t *testing.T, file string) map[string]v1.Hash {
+// digestsOf gives the digests of the list of images, and of each architecture's.
+func digestsOf(t *testing.T, file string) (list v1.Hash, images map[string]v1.Hash) {
 	t.Helper()
 	layout, err := unpack(t, file).ImageIndex()
 	if err != nil {
@@ -78,11 +80,11 @@ func platformsOf(t *testing.T, file string) map[string]v1.Hash {
 	if err != nil || len(inner.Manifests) != 2 {
 		t.Fatalf("%v: the image is %+v", err, inner)
 	}
-	digests := map[string]v1.Hash{}
+	images = map[string]v1.Hash{}
 	for _, one := range inner.Manifests {
-		digests[one.Platform.Architecture] = one.Digest
+		images[one.Platform.Architecture] = one.Digest
 	}
-	return digests
+	return outer.Manifests[0].Digest, images
 }
 
 // manifest is what the registry has under a tag or a digest.

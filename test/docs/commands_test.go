@@ -18,7 +18,7 @@ var (
 // Every command that a page shows is typed by a test, or says that it is not: fences with commands of ours, kubectl's, systemd's, of
 // package managers or of kubeadm are "console" (TestPages and TestOperating of test/e2e, TestPoolsPage of test/fleet, TestPages of
 // test/systemd), "console machine" (TestSystemExtension of test/machine), "console selinux" (TestSELinuxByHand there), "console release" (make test-release, the page of which is
-// docs/howto/verify.md) or "console not-run".
+// docs/howto/verify.md), "console audit" (TestTheAuditPageFindsAssignments here, TestTheAuditLogTellsWhoAssigned of test/fleet) or "console not-run".
 func TestCommandsAreTypedOrSayThatTheyAreNot(t *testing.T) {
 	notRun, run := 0, 0
 	for page, text := range pages(t) {
@@ -26,7 +26,7 @@ func TestCommandsAreTypedOrSayThatTheyAreNot(t *testing.T) {
 			info, inside := strings.TrimSpace(fence[1]), fence[2]
 			found := len(prompt.FindAllString(inside, -1))
 			switch info {
-			case "console", "console machine", "console selinux", "console release":
+			case "console", "console machine", "console selinux", "console release", "console audit":
 				run += len(typed.FindAllString(inside, -1))
 			case "console not-run":
 				notRun += found

@@ -20,7 +20,7 @@ func pages(t *testing.T) map[string]string {
 		found[path] = string(content)
 		return err
 	}
-	for _, name := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md"} {
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"} {
 		if err := read(name); err != nil {
 			t.Fatal(err)
 		}

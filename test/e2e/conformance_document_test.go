@@ -19,7 +19,7 @@ const (
 
 // folders of the packages that the pages name.
 var folders = map[string]string{"decide": "decide", "kubelet": "kubelet", "systemd": "systemd", "store": "store", "config": "config", "sync": "sync",
-	"status": "status", "v1": "api/node/v1", "supervisor": "supervisor", "main": "cmd/kubelet-supervisor", "e2e": "test/e2e", "machine": "test/machine"}
+	"status": "status", "v1": "api/node/v1", "supervisor": "supervisor", "cli": "supervisor/cli", "e2e": "test/e2e", "machine": "test/machine"}
 
 var (
 	// A test as a page names it: `PACKAGE.TestName` or `PACKAGE.TestName/case`.

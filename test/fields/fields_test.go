@@ -131,9 +131,9 @@ func TestRowsAreWhole(t *testing.T) {
 	}
 }
 
-// A default that Kubernetes' own defaulting gives (plugin/defaults) is the one that people are told.
+// A default that Kubernetes' own defaulting gives (plugin/document/defaults) is the one that people are told.
 func TestDefaultsAreKubernetes(t *testing.T) {
-	tables, err := filepath.Glob(filepath.Join(tree, "plugin/defaults/1.*.json"))
+	tables, err := filepath.Glob(filepath.Join(tree, "plugin/document/defaults/1.*.json"))
 	if err != nil || len(tables) == 0 {
 		t.Fatalf("there is no table of defaults: %v", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,11 +20,13 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/pages"
 )
 
 // noted is what docs/howto/audit.md searches the log for.
 type noted struct {
-	Verb             string
+	Verb, Stage      string
+	RequestURI       string
 	User             struct{ Username string }
 	ImpersonatedUser struct{ Username string }
 	ObjectRef        struct{ Resource, Subresource, Namespace, Name, APIGroup string }
@@ -66,6 +70,10 @@ func TestTheAuditLogTellsWhoAssigned(t *testing.T) {
 	if err := f.person(t, "system:node:"+name, "system:nodes").Status().Patch(t.Context(), node.DeepCopy(), status); err != nil {
 		t.Fatal(err)
 	}
+	yaml := "apiVersion: v1\nkind: Node\nmetadata:\n  name: " + name + "\n  annotations: {" + nodev1.ConfigSourceAnnotation + ": " + source + "}\n"
+	if err := admin.Patch(t.Context(), node.DeepCopy(), client.RawPatch(types.ApplyPatchType, []byte(yaml)), client.FieldOwner("audited-yaml"), client.ForceOwnership); err != nil {
+		t.Fatal(err)
+	}
 	for what, is := range map[string]func(*noted) bool{
 		"the assignment": func(e *noted) bool {
 			return e.User.Username == "audited-admin" && e.ImpersonatedUser.Username == "" && e.ObjectRef.Resource == "nodes" && bytes.Contains(e.RequestObject, []byte(source)) && e.ResponseStatus.Code == 200
@@ -79,9 +87,47 @@ func TestTheAuditLogTellsWhoAssigned(t *testing.T) {
 		"the status, without its content": func(e *noted) bool {
 			return e.User.Username == "system:node:"+name && e.ObjectRef.Subresource == "status" && e.RequestObject == nil
 		},
+		"the apply of YAML": func(e *noted) bool {
+			return e.Stage == "RequestReceived" && strings.Contains(e.RequestURI, "audited-yaml")
+		},
 	} {
 		until(t, "the audit log has "+what, 20*time.Second, func() bool { return f.hasNoted(t, name, is) })
 	}
+	found := f.searchAudit(t)
+	for what, want := range map[string]string{
+		"the assignment":                     "\taudited-admin\t-\t" + name + "\t" + source + "\t200\n",
+		"the attempt, on behalf of somebody": "\taudited-admin\taudited-somebody\t" + name + "\t" + source + "\t403\n",
+		"the apply of YAML":                  "\taudited-admin\t-\t" + name + "\t/api/v1/nodes/" + name + "?fieldManager=audited-yaml&force=true\n",
+	} {
+		// An API server that can write YAML down has it among the assignments.
+		if !strings.Contains(found, want) && (what != "the apply of YAML" || strings.Count(found, "\taudited-admin\t-\t"+name+"\t") != 2) {
+			t.Errorf("the commands of the page do not find %s, %q:\n%s", what, want, found)
+		}
+	}
+}
+
+// searchAudit types the commands of the page beside the log, and gives what they find.
+func (f *fleet) searchAudit(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("jq"); err != nil {
+		t.Skip("NOT TESTED: the commands of docs/howto/audit.md need jq, and it is not installed: test/parts/debian.sh jq")
+	}
+	text, err := os.ReadFile("../../docs/howto/audit.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found strings.Builder
+	for _, fence := range pages.Marked(string(text), "audit") {
+		// The last line may be half written.
+		command := exec.CommandContext(t.Context(), "sh", "-c", "grep '}$' "+f.AuditLog()+" >audit.log && "+fence[0].Line+"\n"+fence[0].Answer)
+		command.Dir = t.TempDir()
+		output, err := command.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", fence[0].Line, err, output)
+		}
+		found.Write(output)
+	}
+	return found.String()
 }
 
 func (f *fleet) hasNoted(t *testing.T, name string, is func(*noted) bool) bool {

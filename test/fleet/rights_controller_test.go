@@ -54,6 +54,13 @@ func (r *rights) asUser(who *person, user string) (*person, error) {
 	return r.personOf(as)
 }
 
+// asClaimant impersonates the controller's account in its pod.
+func (r *rights) asClaimant(who *person) (*person, error) {
+	as := rest.CopyConfig(who.config)
+	as.Impersonate = rest.ImpersonationConfig{UserName: controllerAccount, Extra: map[string][]string{"authentication.kubernetes.io/pod-name": {r.replica.Name}}}
+	return r.personOf(as)
+}
+
 // personOf makes a client. Its mapper is an administrator's: with it nothing else is asked than what is tried.
 func (r *rights) personOf(config *rest.Config) (*person, error) {
 	as, err := client.New(config, client.Options{Scheme: r.f.admin.Scheme(), Mapper: r.f.admin.RESTMapper()})
@@ -75,9 +82,10 @@ func (r *rights) actsAsController(become func(*person) (*person, error)) act {
 
 func (r *rights) actsOnIdentities() map[string]act {
 	return map[string]act{
-		"use a token of the controller's pod": r.actsAsController(func(who *person) (*person, error) { return r.asAccount(who, r.replica) }),
-		"use a token of its account alone":    r.actsAsController(func(who *person) (*person, error) { return r.asAccount(who, nil) }),
-		"impersonate its account":             r.actsAsController(func(who *person) (*person, error) { return r.asUser(who, controllerAccount) }),
-		"impersonate its user":                r.actsAsController(func(who *person) (*person, error) { return r.asUser(who, controllerUser) }),
+		"use a token of the controller's pod":             r.actsAsController(func(who *person) (*person, error) { return r.asAccount(who, r.replica) }),
+		"use a token of its account alone":                r.actsAsController(func(who *person) (*person, error) { return r.asAccount(who, nil) }),
+		"impersonate its account":                         r.actsAsController(func(who *person) (*person, error) { return r.asUser(who, controllerAccount) }),
+		"impersonate its account with the claim of a pod": r.actsAsController(r.asClaimant),
+		"impersonate its user":                            r.actsAsController(func(who *person) (*person, error) { return r.asUser(who, controllerUser) }),
 	}
 }

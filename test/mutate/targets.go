@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -32,8 +34,8 @@ var targets = []target{
 	{Package: "./store", Waits: true, Enclosed: true},
 	{Package: "./kubelet", Waits: true, Enclosed: true, FakeKubelet: true},
 	// What it does, and not what it is given: options, records and log lines.
-	{Package: "./supervisor", Waits: true, Enclosed: true, FakeKubelet: true, Only: []string{"actions.go", "api.go", "effective.go", "facts.go", "foresee.go",
-		"loop.go", "lostpods.go", "park.go", "receive.go", "start.go", "statefiles.go"}},
+	{Package: "./supervisor", Waits: true, Enclosed: true, FakeKubelet: true, Only: []string{"api.go", "boot.go", "durable.go", "effective.go", "facts.go", "foresee.go",
+		"loop.go", "lostpods.go", "park.go", "payloads.go", "prover.go", "receive.go", "runner.go", "start.go", "statefiles.go"}},
 }
 
 // targetsOf gives those that are named, as ./store,./sync; all is all that are known.

@@ -6,8 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/test/tree"
 )
 
 // known is a vulnerability that nobody has found.
@@ -60,5 +63,19 @@ func write(t *testing.T, folder, name, text string) {
 	file := filepath.Join(folder, name)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// It is a step of a release, and no other target of make waits for it: a gate has to run without the network.
+func TestTheScanIsAStepOfARelease(t *testing.T) {
+	files := tree.Files(t, "Makefile", "CONTRIBUTING.md")
+	_, release, _ := strings.Cut(files["CONTRIBUTING.md"], "\n## How to release\n")
+	if release, _, _ = strings.Cut(release, "\n## "); !strings.Contains(release, "Run `make scan`") {
+		t.Error("the steps of a release do not have make scan")
+	}
+	for line := range strings.Lines(files["Makefile"]) {
+		if line = strings.TrimSpace(line); line != ".PHONY: scan" && slices.Contains(strings.Fields(line), "scan") {
+			t.Errorf("another target needs it: %s", line)
+		}
 	}
 }

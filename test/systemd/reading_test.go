@@ -123,7 +123,7 @@ var (
 // distributions gives the machine each unit that the unit tests have as a fixture: what they say is taken over is read by systemd in the same way.
 func (m *machine) distributions() {
 	m.Helper()
-	folders, err := filepath.Glob("../../cmd/kubelet-supervisor/testdata/units/*")
+	folders, err := filepath.Glob("../../supervisor/cli/testdata/units/*")
 	if err != nil || len(folders) < 30 {
 		m.Fatalf("%d units: %v", len(folders), err)
 	}

@@ -1,0 +1,92 @@
+package document
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+)
+
+// An ownField is a field whose value belongs to one node: two nodes with the same would be wrong, or lost.
+type ownField struct {
+	path string
+	own  func(value string) bool // nil: any value
+	why  string
+}
+
+var ownFields = []ownField{
+	{"providerID", nil, "it names one machine to the cloud, and no Node can change it"},
+	{"podCIDR", nil, "it is one node's share of the pods' network"},
+	{"address", isHostAddress, "it is an address of one node"},
+	{"healthzBindAddress", isHostAddress, "it is an address of one node"},
+}
+
+// isHostAddress tells whether an address is one machine's: neither all of its addresses nor its loopback, which every machine has.
+func isHostAddress(value string) bool {
+	address, err := netip.ParseAddr(value)
+	return err == nil && !address.IsUnspecified() && !address.IsLoopback()
+}
+
+// ownValues gives the fields of a configuration that belong to one node.
+func ownValues(tree map[string]any) []ownField {
+	return slices.DeleteFunc(slices.Clone(ownFields), func(f ownField) bool {
+		value, _ := tree[f.path].(string) // all of them are at the top
+		return value == "" || f.own != nil && !f.own(value)
+	})
+}
+
+// Shareable says why a configuration is for one node alone, nil when it is not.
+func (d Document) Shareable() error {
+	for _, layer := range d.Over.List() {
+		for _, f := range ownValues(layer.Patch) {
+			return fmt.Errorf("layer %s: %s: %s belongs to one node, for %s; leave it out, for each node has it in its own file", layer.Name, f.path, Show(f.path, layer.Patch[f.path]), f.why)
+		}
+	}
+	for _, f := range ownValues(d.Tree) {
+		return fmt.Errorf("%s: %s belongs to one node, for %s; leave it out, and set it by a flag or a drop-in file of that node", f.path, Show(f.path, d.Tree[f.path]), f.why)
+	}
+	return nil
+}
+
+// RemoveNodeSpecific takes out what belongs to the node that a configuration was read from, and what may be a secret, and names it.
+func RemoveNodeSpecific(tree map[string]any) (left []string) {
+	for _, f := range ownValues(tree) {
+		left = append(left, f.path)
+		delete(tree, f.path)
+	}
+	for _, field := range config.Fields() {
+		if _, is := tree[field.Path]; is && field.Secret { // all of them are at the top
+			left = append(left, field.Path)
+			delete(tree, field.Path)
+		}
+	}
+	return left
+}
+
+// Unmasked refuses a mask, which somebody has copied from what was printed: a node would take it for the value.
+func (d Document) Unmasked() error {
+	const words = "%s is masked (%s), so it is not the value; write that, or leave the field out"
+	for _, layer := range d.Over.List() {
+		for _, path := range config.MaskedFields(layer.Patch) {
+			return fmt.Errorf("layer %s: "+words, layer.Name, path, config.Mask)
+		}
+	}
+	for _, path := range config.MaskedFields(d.Tree) {
+		return fmt.Errorf(words, path, config.Mask)
+	}
+	return nil
+}
+
+// rootFields are those by which a configuration gives the node to somebody: who may ask the kubelet what, and where pods, runtimes and
+// programs come from that run as root.
+var rootFields = []string{
+	"allowedUnsafeSysctls", "authentication", "authorization", "containerRuntimeEndpoint", "enableDebugFlagsHandler", "enableSystemLogHandler",
+	"enableSystemLogQuery", "imageServiceEndpoint", "readOnlyPort", "staticPodPath", "staticPodURL", "staticPodURLHeader", "volumePluginDir",
+}
+
+func GivesRoot(path string) bool {
+	top, _, _ := strings.Cut(path, ".")
+	return slices.Contains(rootFields, top)
+}

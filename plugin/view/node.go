@@ -1,0 +1,151 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/pager"
+
+	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+)
+
+// A Node is a Node, and what it says of its kubelet's configuration.
+type Node struct {
+	*corev1.Node
+	Says nodev1.NodeStatus
+}
+
+func NodeOf(node *corev1.Node) Node { return Node{node, nodev1.Read(node)} }
+
+// Reason is what the node says of the assignment; nothing where it does not say.
+func (v Node) Reason() string { return v.Says.Status.Reason }
+
+// ReasonAndMessage is the reason, with the words for people.
+func (v Node) ReasonAndMessage() string { return cmp.Or(v.Reason(), "nothing") + ": " + v.Message() }
+
+// Wellness is whether all is well, by the reason: True, False or Unknown. The condition counts for nothing, because it can be forged.
+func (v Node) Wellness() corev1.ConditionStatus { return nodev1.ConditionStatus(v.Reason()) }
+
+// LastSpoke is when the supervisor last said something.
+func (v Node) LastSpoke() time.Time { return v.Says.Condition.LastHeartbeatTime.Time }
+
+// Message is the condition's message, made printable. It is shown, and nothing is read in it.
+func (v Node) Message() string { return bounded.Line(v.Says.Condition.Message) }
+
+// Kubelet is the version that its kubelet says it has, for a person.
+func (v Node) Kubelet() string {
+	return bounded.Text(bounded.Line(v.Status.NodeInfo.KubeletVersion), 64)
+}
+
+// Ready tells whether the Node's kubelet reports to the API server.
+func (v Node) Ready() bool {
+	return slices.ContainsFunc(v.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// Current is the assignment that stands on the Node, nothing being local; false for a malformed one.
+func (v Node) Current() (nodev1.Assignment, bool) {
+	wanted, err := v.Says.Wanted()
+	return wanted, err == nil
+}
+
+// A Selection is the Nodes that a command line names.
+type Selection struct {
+	Names    []string
+	Selector string
+}
+
+func (c Selection) Validate(required bool) error {
+	switch {
+	case len(c.Names) > 0 && c.Selector != "":
+		return errors.New("name nodes or select them with -l, not both")
+	case required && len(c.Names) == 0 && c.Selector == "":
+		return errors.New("name nodes, or select them with -l")
+	}
+	if _, err := labels.Parse(c.Selector); err != nil {
+		return fmt.Errorf("-l %s: %w", c.Selector, err)
+	}
+	return nil
+}
+
+// Nodes reads the selected Nodes, by name in the order of the command line and otherwise sorted. None at all is an error
+// where something was selected.
+func (c Selection) Nodes(ctx context.Context, client kubernetes.Interface) ([]Node, error) {
+	var views []Node
+	if len(c.Names) > 0 {
+		for _, name := range c.Names {
+			view, err := GetNode(ctx, client, name)
+			if err != nil {
+				return nil, err
+			}
+			views = append(views, view)
+		}
+		return views, nil
+	}
+	list, _, err := ListNodes(ctx, client, metav1.ListOptions{LabelSelector: c.Selector})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		views = append(views, NodeOf(&list[i]))
+	}
+	if len(views) == 0 && c.Selector != "" {
+		return nil, fmt.Errorf("no node matches -l %s", c.Selector)
+	}
+	slices.SortFunc(views, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	return views, nil
+}
+
+// ListNodes lists Nodes, and tells of what version the list is.
+func ListNodes(ctx context.Context, client kubernetes.Interface, options metav1.ListOptions) (nodes []corev1.Node, version string, err error) {
+	version, err = inChunks(ctx, options, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return client.CoreV1().Nodes().List(ctx, o)
+	}, func(object runtime.Object) error {
+		nodes = append(nodes, *object.(*corev1.Node))
+		return nil
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("listing nodes: %w", err)
+	}
+	return nodes, version, nil
+}
+
+// inChunks lists 500 objects at a time, as kubectl does: the API server need not hold thousands for one answer. A list whose next
+// chunk the API server has forgotten is asked for whole.
+func inChunks(ctx context.Context, options metav1.ListOptions, list pager.ListPageFunc, each func(runtime.Object) error) (version string, err error) {
+	whole, _, err := pager.New(list).List(ctx, options)
+	if err != nil {
+		return "", err
+	}
+	about, err := meta.ListAccessor(whole)
+	if err != nil {
+		return "", err
+	}
+	return about.GetResourceVersion(), meta.EachListItem(whole, each)
+}
+
+func GetNode(ctx context.Context, client kubernetes.Interface, name string) (Node, error) {
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "nodes/"), "node/") // as -o name prints it
+	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return Node{}, fmt.Errorf("there is no node %q; see kubectl get nodes (%w)", name, err)
+	case err != nil:
+		return Node{}, fmt.Errorf("reading node %s: %w", name, err)
+	}
+	return NodeOf(node), nil
+}

@@ -1,0 +1,65 @@
+package tree
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path"
+	"slices"
+	"testing"
+)
+
+// most is how many methods a receiver has at most. One that has more is a program of its own, whose parts cannot be told apart.
+const most = 30
+
+// exceptions are the receivers that have more. A figure here may only fall.
+var exceptions = map[string]int{
+	"fleet/controller.Controller": 49,
+	"plugin.diagnosis":            34,
+}
+
+// TestMethods counts the methods of each receiver, over all files of its package that are not tests.
+func TestMethods(t *testing.T) {
+	count := map[string]int{}
+	for name, content := range Programs(t) {
+		file, err := parser.ParseFile(token.NewFileSet(), name, content, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if f, is := d.(*ast.FuncDecl); is && f.Recv != nil {
+				count[path.Dir(name)+"."+receiver(f.Recv.List[0].Type)]++
+			}
+		}
+	}
+	for name := range exceptions {
+		count[name] += 0 // also one that is gone
+	}
+	for _, name := range slices.Sorted(maps.Keys(count)) {
+		allowed, is := exceptions[name]
+		switch n := count[name]; {
+		case is && n <= most:
+			t.Errorf("%s has %d methods: it needs no exception any more", name, n)
+		case is && n < allowed:
+			t.Errorf("%s has %d methods: lower its exception from %d", name, n, allowed)
+		case n > max(most, allowed):
+			t.Errorf("%s has %d methods, and may have %d: make a value of its own of some of them", name, n, max(most, allowed))
+		}
+	}
+}
+
+// receiver is the name of a receiver's type.
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return "?"
+}
