@@ -15,9 +15,16 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newConfig(s *cmdutil.Factory) *cobra.Command {
-	var changed bool
-	var format string
+// configOptions are the flags of config.
+type configOptions struct {
+	*cmdutil.Factory
+	node    string
+	changed bool // only what differs from the defaults
+	format  string
+}
+
+func newConfig(f *cmdutil.Factory) *cobra.Command {
+	o := &configOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "config NODE",
 		Short: "Print the configuration that a node's kubelet runs with, ready to be edited and pushed",
@@ -27,28 +34,42 @@ It needs get on nodes/proxy. --changed leaves out what is as Kubernetes has it w
 		Example: `  kubectl kubelet config n1 >kubelet.yaml
   kubectl kubelet config n1 --changed`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: s.CompleteNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if format != "yaml" && format != "json" {
-				return fmt.Errorf("-o %s is not known; give yaml or json", format)
-			}
-			client, err := s.Connect()
-			if err != nil {
-				return err
-			}
-			text, err := configText(command.Context(), s, client, arguments[0], changed, format)
-			if err != nil {
-				return err
-			}
-			return s.WriteWhole(format, func(to io.Writer) error {
-				_, err := to.Write(text)
-				return err
-			})
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
-	command.Flags().BoolVar(&changed, "changed", false, "only what differs from the defaults of the kubelet's version")
-	command.Flags().StringVarP(&format, "output", "o", "yaml", "yaml or json")
+	command.Flags().BoolVar(&o.changed, "changed", false, "only what differs from the defaults of the kubelet's version")
+	command.Flags().StringVarP(&o.format, "output", "o", "yaml", "yaml or json")
 	return command
+}
+
+// Complete takes the name of the node.
+func (o *configOptions) Complete(_ *cobra.Command, arguments []string) error {
+	o.node = arguments[0]
+	return nil
+}
+
+// Validate refuses formats that are not known.
+func (o *configOptions) Validate() error {
+	if o.format != "yaml" && o.format != "json" {
+		return fmt.Errorf("-o %s is not known; give yaml or json", o.format)
+	}
+	return nil
+}
+
+// Run prints what the node's kubelet runs with.
+func (o *configOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	text, err := configText(ctx, o.Factory, client, o.node, o.changed, o.format)
+	if err != nil {
+		return err
+	}
+	return o.WriteWhole(o.format, func(to io.Writer) error {
+		_, err := to.Write(text)
+		return err
+	})
 }
 
 // configText writes what a kubelet runs with as a KubeletConfiguration.

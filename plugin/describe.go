@@ -19,35 +19,56 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newDescribe(s *cmdutil.Factory) *cobra.Command {
-	print := genericclioptions.NewPrintFlags("")
+// describeOptions are the flags of describe.
+type describeOptions struct {
+	*cmdutil.Factory
+	node  string
+	print *genericclioptions.PrintFlags
+}
+
+func newDescribe(f *cmdutil.Factory) *cobra.Command {
+	o := &describeOptions{Factory: f, print: genericclioptions.NewPrintFlags("")}
 	command := &cobra.Command{
 		Use:   "describe NODE",
 		Short: "Tell the whole story of a node's configuration: sources, trial, the last change, errors, events",
 		Example: `  kubectl kubelet describe n1
   kubectl kubelet describe n1 -o json`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: s.CompleteNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			client, err := s.Connect()
-			if err != nil {
-				return err
-			}
-			v, err := view.GetNode(command.Context(), client, arguments[0])
-			if err != nil {
-				return err
-			}
-			if *print.OutputFormat != "" {
-				return printViews(s, []view.Node{v}, print, true)
-			}
-			return runDescribe(command.Context(), s, client, v)
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
-	print.AddFlags(command)
+	o.print.AddFlags(command)
 	return command
 }
 
-func runDescribe(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node) error {
+// Complete takes the name of the node.
+func (o *describeOptions) Complete(_ *cobra.Command, arguments []string) error {
+	o.node = arguments[0]
+	return nil
+}
+
+// Validate has nothing to refuse.
+func (o *describeOptions) Validate() error {
+	return nil
+}
+
+// Run reads the node, and tells of it.
+func (o *describeOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	v, err := view.GetNode(ctx, client, o.node)
+	if err != nil {
+		return err
+	}
+	if *o.print.OutputFormat != "" {
+		return printViews(o.Factory, []view.Node{v}, o.print, true)
+	}
+	return describeNode(ctx, o.Factory, client, v)
+}
+
+func describeNode(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node) error {
 	t := view.NewTable(s.Out)
 	t.Row("Node:", v.Name)
 	t.Row("Kubelet:", v.Kubelet(), map[bool]string{true: "Ready", false: "not Ready"}[v.Ready()])

@@ -14,13 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	operators "k8s.io/apimachinery/pkg/selection"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 )
 
-// installOptions say what is installed.
+// installOptions say what is installed, and how.
 type installOptions struct {
+	*cmdutil.Factory
+	yes    bool
+	dryRun cmdutil.DryRun
+	print  *genericclioptions.PrintFlags
+
 	controller string // none, inCluster or external
 	image      string
 	hosts      string // a label selector of the nodes that may host the controller; "": control planes

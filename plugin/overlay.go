@@ -12,9 +12,10 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
-func (o pushOptions) laysOver() bool { return o.overlay || len(o.set) > 0 || len(o.layers) > 0 }
+func (o *pushOptions) laysOver() bool { return o.overlay || len(o.set) > 0 || len(o.layers) > 0 }
 
-func (o pushOptions) validate() error {
+// Validate wants fields, a file or a node, and not two of them.
+func (o *pushOptions) Validate() error {
 	switch {
 	case o.edit != "" && (len(o.files) > 0 || o.laysOver() || o.against != ""),
 		o.edit == "" && len(o.files) == 0 && !o.laysOver():

@@ -39,8 +39,14 @@ func newPool(s *cmdutil.Factory) *cobra.Command {
 	return command
 }
 
-func newPoolDiff(s *cmdutil.Factory) *cobra.Command {
-	var file string
+// poolDiffOptions are the flags of pool diff.
+type poolDiffOptions struct {
+	*cmdutil.Factory
+	pool, file string
+}
+
+func newPoolDiff(f *cmdutil.Factory) *cobra.Command {
+	o := &poolDiffOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "diff POOL -f FILE",
 		Short: "Show what a pool would do if it were as a file has it",
@@ -52,35 +58,45 @@ The exit code is 0 when neither the revision nor the nodes are others than now, 
 		Example:           "  kubectl kubelet pool diff workers -f pool.yaml",
 		Args:              cobra.ExactArgs(1),
 		Annotations:       map[string]string{comparesAnnotation: "yes"},
-		ValidArgsFunction: s.CompletePools,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if file == "" {
-				return errors.New("name a file with -f; - is stdin")
-			}
-			return runPoolDiff(command.Context(), s, arguments[0], file)
-		},
+		ValidArgsFunction: f.CompletePools,
+		RunE:              cmdutil.RunE(o),
 	}
-	command.Flags().StringVarP(&file, "filename", "f", "", "a KubeletPool, as YAML or JSON; - is stdin")
+	command.Flags().StringVarP(&o.file, "filename", "f", "", "a KubeletPool, as YAML or JSON; - is stdin")
 	return command
 }
 
-func runPoolDiff(ctx context.Context, s *cmdutil.Factory, name, file string) error {
-	wanted, content, err := readPool(s, name, file)
+// Complete takes the name of the pool.
+func (o *poolDiffOptions) Complete(_ *cobra.Command, arguments []string) error {
+	o.pool = arguments[0]
+	return nil
+}
+
+// Validate wants a file.
+func (o *poolDiffOptions) Validate() error {
+	if o.file == "" {
+		return errors.New("name a file with -f; - is stdin")
+	}
+	return nil
+}
+
+// Run shows what would change, and ends with errDiffers where something would.
+func (o *poolDiffOptions) Run(ctx context.Context) error {
+	wanted, content, err := readPool(o.Factory, o.pool, o.file)
 	if err != nil {
 		return err
 	}
-	client, err := s.Connect()
+	client, err := o.Connect()
 	if err != nil {
 		return err
 	}
-	if err := tryPool(ctx, s, name, content); err != nil {
+	if err := tryPool(ctx, o.Factory, o.pool, content); err != nil {
 		return err
 	}
-	pools, err := s.ListPools(ctx, client)
+	pools, err := o.ListPools(ctx, client)
 	if err != nil {
 		return err
 	}
-	d, err := draftOf(ctx, s, client, pools, wanted)
+	d, err := draftOf(ctx, o.Factory, client, pools, wanted)
 	if err != nil {
 		return err
 	}
@@ -90,7 +106,7 @@ func runPoolDiff(ctx context.Context, s *cmdutil.Factory, name, file string) err
 	case d.then.Missing != "":
 		return fmt.Errorf("pool %s: ConfigMap %s is not there", wanted.Name, d.then.Missing)
 	}
-	d.write(s.Out)
+	d.write(o.Out)
 	if d.changesNothing() {
 		return nil
 	}

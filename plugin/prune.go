@@ -23,10 +23,16 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newPrune(s *cmdutil.Factory) *cobra.Command {
-	var yes bool
-	var minAge time.Duration
-	var dry cmdutil.DryRun
+// pruneOptions are the flags of prune.
+type pruneOptions struct {
+	*cmdutil.Factory
+	yes    bool
+	minAge time.Duration
+	dryRun cmdutil.DryRun
+}
+
+func newPrune(f *cmdutil.Factory) *cobra.Command {
+	o := &pruneOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "prune",
 		Short: "Remove configurations and permissions that no node uses",
@@ -35,37 +41,48 @@ rollback would not go back to; permissions of nodes to read what they are not as
 has another hash than its content was edited or copied, and stays. What pools are rendered to is their controller's, and is not touched.`,
 		Example: "  kubectl kubelet prune --dry-run=client",
 		Args:    cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			client, err := s.Connect()
-			if err != nil {
-				return err
-			}
-			find := func() (waste, error) { return findWaste(command.Context(), s, client, minAge) }
-			found, err := find()
-			if err != nil {
-				return err
-			}
-			if len(found.configMaps) == 0 && len(found.grants) == 0 {
-				s.Note("Nothing to remove: everything is used, or younger than --min-age.")
-				return nil
-			}
-			if !yes && dry == cmdutil.DryRunNone {
-				if err := confirmWaste(s, found); err != nil {
-					return err
-				}
-				now, err := find() // somebody may have assigned something while the question stood
-				if err != nil {
-					return err
-				}
-				found = stillWaste(s, found, now)
-			}
-			return removeWaste(command.Context(), s, client, found, dry)
-		},
+		RunE:    cmdutil.RunE(o),
 	}
-	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	command.Flags().DurationVar(&minAge, "min-age", time.Hour, "leave configurations that are younger: somebody may be about to assign them")
-	dry.AddFlag(command.Flags())
+	command.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	command.Flags().DurationVar(&o.minAge, "min-age", time.Hour, "leave configurations that are younger: somebody may be about to assign them")
+	o.dryRun.AddFlag(command.Flags())
 	return command
+}
+
+// Complete has nothing to take.
+func (o *pruneOptions) Complete(*cobra.Command, []string) error { return nil }
+
+// Validate has nothing to refuse.
+func (o *pruneOptions) Validate() error {
+	return nil
+}
+
+// Run shows what can go, asks, and removes it.
+func (o *pruneOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	find := func() (waste, error) { return findWaste(ctx, o.Factory, client, o.minAge) }
+	found, err := find()
+	if err != nil {
+		return err
+	}
+	if len(found.configMaps) == 0 && len(found.grants) == 0 {
+		o.Note("Nothing to remove: everything is used, or younger than --min-age.")
+		return nil
+	}
+	if !o.yes && o.dryRun == cmdutil.DryRunNone {
+		if err := confirmWaste(o.Factory, found); err != nil {
+			return err
+		}
+		now, err := find() // somebody may have assigned something while the question stood
+		if err != nil {
+			return err
+		}
+		found = stillWaste(o.Factory, found, now)
+	}
+	return removeWaste(ctx, o.Factory, client, found, o.dryRun)
 }
 
 // waste is what can go.

@@ -23,9 +23,8 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newStatus(s *cmdutil.Factory) *cobra.Command {
-	var o statusOptions
-	o.print = genericclioptions.NewPrintFlags("")
+func newStatus(f *cmdutil.Factory) *cobra.Command {
+	o := &statusOptions{Factory: f, print: genericclioptions.NewPrintFlags("")}
 	command := &cobra.Command{
 		Use:   "status [NODE...]",
 		Short: "Show what nodes are assigned, what they run, and what they say about it",
@@ -39,14 +38,8 @@ With --exit-code the command ends with 0 when every node that was asked for is O
   kubectl kubelet status --not-ok
   kubectl kubelet status -l pool=workers --watch
   kubectl kubelet status n1 -o json`,
-		ValidArgsFunction: s.CompleteNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			o.chosen.Names = arguments
-			if err := o.complete(); err != nil {
-				return err
-			}
-			return runStatus(command.Context(), s, o)
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
 	command.Flags().StringVarP(&o.chosen.Selector, "selector", "l", "", "nodes by label")
 	command.Flags().BoolVarP(&o.follow, "watch", "w", false, "go on, with a line for every change")
@@ -57,15 +50,23 @@ With --exit-code the command ends with 0 when every node that was asked for is O
 	return command
 }
 
+// Complete takes the names of nodes.
+func (o *statusOptions) Complete(_ *cobra.Command, arguments []string) error {
+	o.chosen.Names = arguments
+	return nil
+}
+
 // statusOptions are the flags of status.
 type statusOptions struct {
+	*cmdutil.Factory
 	chosen          view.Selection
 	follow          bool
 	notOK, exitCode bool
 	print           *genericclioptions.PrintFlags
 }
 
-func (o statusOptions) complete() error {
+// Validate refuses flags that contradict each other.
+func (o *statusOptions) Validate() error {
 	format := *o.print.OutputFormat
 	switch {
 	case o.follow && format != "" && format != "wide":
@@ -76,8 +77,9 @@ func (o statusOptions) complete() error {
 	return o.chosen.Validate(false)
 }
 
-func runStatus(ctx context.Context, s *cmdutil.Factory, o statusOptions) error {
-	client, err := s.Connect()
+// Run prints the table, or what -o asks for, and goes on with --watch.
+func (o *statusOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
 	if err != nil {
 		return err
 	}
@@ -89,7 +91,7 @@ func runStatus(ctx context.Context, s *cmdutil.Factory, o statusOptions) error {
 	if o.notOK {
 		views = bad
 	}
-	if err := showStatus(ctx, s, client, o, views); err != nil || !o.exitCode || len(bad) == 0 {
+	if err := showStatus(ctx, o.Factory, client, *o, views); err != nil || !o.exitCode || len(bad) == 0 {
 		return err
 	}
 	return errDiffers
