@@ -26,9 +26,17 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newRolloutHistory(s *cmdutil.Factory) *cobra.Command {
-	var number int64
-	print := genericclioptions.NewPrintFlags("")
+// historyOptions are the flags of rollout history.
+type historyOptions struct {
+	*cmdutil.Factory
+	pool   string
+	number int64 // the revision that is asked for, where asked is set
+	asked  bool
+	print  *genericclioptions.PrintFlags
+}
+
+func newHistory(f *cmdutil.Factory) *cobra.Command {
+	o := &historyOptions{Factory: f, print: genericclioptions.NewPrintFlags("")}
 	command := &cobra.Command{
 		Use:   "history POOL",
 		Short: "Show the revisions of a pool, and what became of each",
@@ -37,21 +45,31 @@ one of them as it is kept, whole.`,
 		Example: `  kubectl kubelet rollout history workers
   kubectl kubelet rollout history workers --revision=6`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: s.CompletePools,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if number < 0 || command.Flags().Changed("revision") && number == 0 {
-				return errors.New("--revision counts from 1; the nodes' own configuration is no revision")
-			}
-			return rolloutHistory(command.Context(), s, arguments[0], number, print)
-		},
+		ValidArgsFunction: f.CompletePools,
+		RunE:              cmdutil.RunE(o),
 	}
-	command.Flags().Int64Var(&number, "revision", 0, "show this revision whole")
-	print.AddFlags(command)
+	command.Flags().Int64Var(&o.number, "revision", 0, "show this revision whole")
+	o.print.AddFlags(command)
 	return command
 }
 
-func rolloutHistory(ctx context.Context, s *cmdutil.Factory, name string, number int64, print *genericclioptions.PrintFlags) error {
-	client, _, p, err := openPool(ctx, s, name)
+// Complete takes the name of the pool.
+func (o *historyOptions) Complete(command *cobra.Command, arguments []string) error {
+	o.pool, o.asked = arguments[0], command.Flags().Changed("revision")
+	return nil
+}
+
+// Validate refuses numbers that no revision has.
+func (o *historyOptions) Validate() error {
+	if o.number < 0 || o.asked && o.number == 0 {
+		return errors.New("--revision counts from 1; the nodes' own configuration is no revision")
+	}
+	return nil
+}
+
+// Run prints the revisions.
+func (o *historyOptions) Run(ctx context.Context) error {
+	client, _, p, err := openPool(ctx, o.Factory, o.pool)
 	if err != nil {
 		return err
 	}
@@ -59,23 +77,23 @@ func rolloutHistory(ctx context.Context, s *cmdutil.Factory, name string, number
 	if err != nil {
 		return err
 	}
-	if number > 0 {
-		i := slices.IndexFunc(kept, func(r view.Revision) bool { return r.Number == number })
+	if o.number > 0 {
+		i := slices.IndexFunc(kept, func(r view.Revision) bool { return r.Number == o.number })
 		if i < 0 {
-			return fmt.Errorf("pool %s has no revision %d; see kubectl kubelet rollout history %s", p.Name, number, p.Name)
+			return fmt.Errorf("pool %s has no revision %d; see kubectl kubelet rollout history %s", p.Name, o.number, p.Name)
 		}
 		kept = kept[i : i+1]
 	}
 	switch {
-	case *print.OutputFormat != "":
-		return printRevisions(s, p, kept, print)
-	case number > 0:
-		return describeRevision(s, p, kept[0])
+	case *o.print.OutputFormat != "":
+		return printRevisions(o.Factory, p, kept, o.print)
+	case o.number > 0:
+		return describeRevision(o.Factory, p, kept[0])
 	case len(kept) == 0:
-		s.Note("Pool %s has no revision yet.", p.Name)
+		o.Note("Pool %s has no revision yet.", p.Name)
 		return nil
 	}
-	return writeRevisions(s, p, kept)
+	return writeRevisions(o.Factory, p, kept)
 }
 
 func writeRevisions(s *cmdutil.Factory, p pool, kept []view.Revision) error {
