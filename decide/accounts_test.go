@@ -72,7 +72,7 @@ func TestWhetherLastKnownGoodFollowsItsSource(t *testing.T) {
 		"layers, over none now":     {Version{Source: source, Content: "1", Base: "x"}, Version{Source: source, Content: "2"}, false},
 		"layers, over none before":  {Version{Source: source, Content: "1"}, Version{Source: source, Content: "2", Base: "y"}, false},
 	} {
-		s := State{LastKnownGood: &row.was}
+		s := State{Verdicts: Verdicts{LastKnownGood: &row.was}}
 		if got := withAssigned(&s, Assigned{Version: row.is}).LastKnownGood.Content == "2"; got != row.followed {
 			t.Errorf("%s: followed %t", name, got)
 		}
@@ -192,7 +192,7 @@ func TestWhatIsTakenCanBeFollowed(t *testing.T) {
 // A kubelet that waits is let through as it is: its try is spent, and its state files were cared for before it was started.
 func TestAKubeletThatWaitsIsLetThrough(t *testing.T) {
 	want := &Version{Content: "a"}
-	s := State{Parked: &Parked{Version: want}, StateFiles: StateFiles{Of: want, InTheWay: []config.StateFile{{Name: "cpu_manager_state"}}}}
+	s := State{Parked: &Parked{Version: want}, Host: Host{StateFiles: StateFiles{Of: want, InTheWay: []config.StateFile{{Name: "cpu_manager_state"}}}}}
 	s.Assigned, s.Trial = want, Trial{Content: "a", Tries: 1, Open: true, Parked: true}
 	s.Disk = s.durable()
 	before := s.Trial

@@ -146,7 +146,7 @@ func learnProved(s *State, e Proved) {
 	switch {
 	case e.Outcome == 0: // abandoned
 	case e.Unanswered:
-		s.learnUnanswered(e)
+		s.learnUnanswered(s.Now, e)
 	case e.NoMorePreflight:
 		// Whatever this kubelet said, it cannot be asked: the trial has to tell.
 		e.Outcome, s.Environment = config.Unknown, ""
@@ -157,7 +157,7 @@ func learnProved(s *State, e Proved) {
 	default:
 		s.Environment = ""
 		s.learnMergeFails(e.Proof)
-		s.Proofs = newest(without(s.Proofs, func(p Proof) bool { return p.Content == e.Content && p.Kubelet == e.Kubelet }), e.Proof)
+		s.keep(e.Proof)
 	}
 	if e.Outcome != 0 && !e.Unanswered {
 		s.Unanswered = s.answered(e)

@@ -31,7 +31,7 @@ func commit(s *State, next move) Action {
 	case act:
 		return next.action
 	case stay:
-		s.giveBackParked()
+		s.Trial.giveBackParked()
 		return saveIfDirty(s)
 	case end:
 		return commitEnd(s)
@@ -40,7 +40,7 @@ func commit(s *State, next move) Action {
 	case startChild:
 		return commitStart(s, next.want)
 	case keepChild:
-		s.giveBackParked()
+		s.Trial.giveBackParked()
 		resume(s)
 		return planSpareTime(s)
 	}
@@ -49,7 +49,7 @@ func commit(s *State, next move) Action {
 
 // commitEnd ends the supervisor, whose child has ended.
 func commitEnd(s *State) Action {
-	s.refund()
+	s.Trial.refund()
 	if do := saveIfDirty(s); do != nil {
 		return do
 	}

@@ -31,34 +31,22 @@ func controlIsOfPort(s *State) bool {
 	return slices.ContainsFunc(s.Suspects, func(x Suspect) bool { return s.isControlOf(x) && x.Cause == PortHeld })
 }
 
-// controlTime is how long the fallback has to stay healthy.
-func (s *State) controlTime() time.Duration {
-	least := s.healthThatCounts()
-	for _, x := range s.Suspects {
-		least = max(least, 2*time.Duration(x.Life))
-		if x.Excused && x.Version.Content == s.Excuses.Content {
-			least = max(least, s.Excuses.pause())
-		}
-	}
-	return least
-}
-
 func judgeControl(s *State) {
 	if !inControl(s) {
 		return
 	}
 	switch {
 	case s.Child.PortHeld != "" && controlIsOfPort(s):
-		s.excuse()
+		s.excuse(s.Assigned)
 	case !s.Child.EverHealthy && s.Now >= s.Child.Started+s.StartTimeout:
-		s.excuse()
+		s.excuse(s.Assigned)
 		if s.localHangs() && !controlIsOfPort(s) {
 			s.takeUpExcused()
 		}
 	case controlNeedsLease(s) && s.Lease.Lost:
-		s.excuse()
+		s.excuse(s.Assigned)
 	case controlNeedsLease(s) && !s.Lease.Renewed: // not yet, and not at all while the API server is out of reach
-	case s.Child.Healthy && s.Now >= s.Child.HealthySince+s.controlTime():
+	case s.Child.Healthy && s.Now >= s.Child.HealthySince+s.controlTime(s.Settings):
 		concludeControl(s)
 	}
 }
@@ -70,29 +58,6 @@ func (s *State) localHangs() bool {
 
 func (s *State) localHangsAfter() time.Duration {
 	return time.Duration(max(s.TrialFailures, 1)) * s.StartTimeout
-}
-
-// excuse notes that the control failed as well: the environment is to blame.
-func (s *State) excuse() {
-	var excused []Suspect
-	for _, x := range s.Suspects {
-		if !x.Excused {
-			x.Excused, x.Words = true, "the fallback fails as well; "+x.Words
-			s.countExcuse(x)
-		}
-		excused = append(excused, x)
-	}
-	s.Suspects = excused
-}
-
-func (s *State) countExcuse(x Suspect) {
-	if !s.isAssigned(x) {
-		return
-	}
-	if s.Excuses.Content != x.Version.Content {
-		s.Excuses = Excuses{Content: x.Version.Content}
-	}
-	s.Excuses.Times++
 }
 
 func concludeControl(s *State) {

@@ -165,7 +165,7 @@ func learnStarted(s *State, e Started) {
 		return
 	}
 	if len(e.InTheWay) > 0 {
-		s.learnInTheWay(e.InTheWay, start.Version)
+		s.learnInTheWay(s.BootID, e.InTheWay, start.Version)
 		return
 	}
 	if len(e.Limits) > 0 {
@@ -188,7 +188,7 @@ func learnStarted(s *State, e Started) {
 			countNoRoom(s, start, e)
 			return
 		}
-		s.refund()
+		s.Trial.refund()
 		if e.Unrenderable && start.Version != nil {
 			s.Unrenderable = newest(s.Unrenderable, Unrenderable{start.Version.Content, e.Err.Error()})
 			return

@@ -48,12 +48,12 @@ func dueToJudge(s *State) []time.Duration {
 	if c.Healthy {
 		list = append(list, c.HealthySince+s.healthThatCounts())
 		if inControl(s) {
-			list = append(list, c.HealthySince+s.controlTime())
+			list = append(list, c.HealthySince+s.controlTime(s.Settings))
 		}
 	}
 	if s.OnTrial() {
 		switch {
-		case s.trialClockRuns():
+		case trialClockRuns(s):
 			list = append(list, s.Now+s.TrialPeriod-time.Duration(s.Trial.Healthy))
 		case !c.Healthy:
 			list = append(list, s.Now+s.StartTimeout-time.Duration(s.Trial.Unhealthy))
@@ -126,7 +126,7 @@ func (s *State) advance(at Moment) {
 		return
 	}
 	switch {
-	case s.trialClockRuns():
+	case trialClockRuns(s):
 		s.Trial.Healthy += Span(passed)
 	case !s.Child.Healthy && s.Child.EverHealthy:
 		s.Trial.Unhealthy += Span(passed)

@@ -50,14 +50,6 @@ func carryOver(s *State, want *Version) {
 // contentRun is the content that the child was started with.
 func (s *State) contentRun() string { return ContentOr(s.Child.Version, s.Child.Local) }
 
-// effectiveOf is the digest that is kept of what is about to be started; empty = unknown.
-func (s *State) effectiveOf(start Start) string {
-	if p := s.proof(ContentOr(start.Version, start.Local), start.Kubelet); p != nil {
-		return p.Effective
-	}
-	return ""
-}
-
 // ShadowedFields are those of the assigned configuration that the kubelet does not run with; own tells that this is our own reading.
 func (s *State) ShadowedFields() (fields []nodev1.ShadowedField, own bool) {
 	p := assignedProof(s)

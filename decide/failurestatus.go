@@ -47,7 +47,7 @@ func failureOn(s *State, v *Version) *nodev1.Failure {
 	if v == nil {
 		return nil
 	}
-	return s.verdict(v).failure()
+	return verdict(s, v).failure()
 }
 
 func failed(kind nodev1.FailureKind, words string) *nodev1.Failure {

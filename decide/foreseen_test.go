@@ -11,7 +11,7 @@ import (
 // A change of which nothing was foreseen, and of which a later look foresees something, is held for the first time.
 func TestALaterLookSaysMore(t *testing.T) {
 	change := Change{Content: "a"}
-	s := State{Doing: Foresee{Change: change}, Outlook: Outlook{Change: change, Pause: lookAgainLeast}}
+	s := State{Doing: Foresee{Change: change}, Held: Held{Outlook: Outlook{Change: change, Pause: lookAgainLeast}}}
 	if learnForeseen(&s, Foreseen{Change: change, Lost: 2}); s.Outlook.Pause != lookAgainLeast {
 		t.Errorf("looked at again after %s", s.Outlook.Pause)
 	}
@@ -56,7 +56,7 @@ func TestWhatWasNotForeseenIsToldInItsTrial(t *testing.T) {
 		"the trial is over":              {func(s *State) { s.Child.Version = &Version{Content: "b"} }, false},
 		"the look was at another change": {func(s *State) { s.Outlook.Content = "b" }, false},
 	} {
-		s := State{Child: Child{Alive: true, Version: &Version{Content: "a"}}, Outlook: Outlook{Change: Change{Content: "a"}, Warning: "no list of pods"}}
+		s := State{Child: Child{Alive: true, Version: &Version{Content: "a"}}, Held: Held{Outlook: Outlook{Change: Change{Content: "a"}, Warning: "no list of pods"}}}
 		s.Trial.Content = "a"
 		row.but(&s)
 		if words := strings.Join(warnings(&s), "; "); strings.Contains(words, "not foreseen") != row.says {

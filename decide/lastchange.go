@@ -179,7 +179,7 @@ func outcome(s *State) string {
 	switch {
 	case !Same(s.Assigned, s.Child.Version):
 		return nodev1.ReasonInternalError // its start could not be counted
-	case s.verdict(s.Assigned).Kind == VerdictGood:
+	case verdict(s, s.Assigned).Kind == VerdictGood:
 		return nodev1.ReasonActive
 	}
 	return nodev1.ReasonInTrial

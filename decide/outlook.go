@@ -168,11 +168,6 @@ func learnAsked(s *State, e Asked) {
 	}
 }
 
-// foresaw tells whether the outlook is of the change to want.
-func (s *State) foresaw(want *Version) bool {
-	return s.Outlook.Runs == s.contentRun() && s.Outlook.Content == s.contentOf(want)
-}
-
 // unforeseen is what was not known of the change to what runs now, as long as that is on trial. The local configuration never is: of it the
 // same time is told.
 func unforeseen(s *State) string {

@@ -64,10 +64,10 @@ func planReset(s *State) move {
 	case proof != nil && proof.refused():
 		return move{}
 	case proof != nil, owed(s, nil) != nil:
-	case s.environmentBlocks() && !s.Child.Alive:
+	case s.environmentBlocks(s.Now) && !s.Child.Alive:
 		return move{kind: goLocal} // nothing runs that could be lost, and what keeps pre-flights from being made may last
-	case s.environmentBlocks() && isCrowded(s): // it is what runs that keeps them from being made, and the way back ends that
-	case s.environmentBlocks():
+	case s.environmentBlocks(s.Now) && isCrowded(s): // it is what runs that keeps them from being made, and the way back ends that
+	case s.environmentBlocks(s.Now):
 		return move{}
 	default:
 		return move{kind: act, action: prove(s, nil)}
@@ -88,7 +88,7 @@ func choose(s *State) (want *Version, ask Action) {
 	if want == nil || s.runs(want) || s.proof(want.Content, s.OnDisk) != nil || owed(s, want) != nil {
 		return want, nil
 	}
-	if s.environmentBlocks() {
+	if s.environmentBlocks(s.Now) {
 		if s.Child.Alive {
 			return s.Child.Version, nil // nothing is blamed or changed
 		}
@@ -113,11 +113,6 @@ func ranBefore(s *State, want *Version) (ran *Version, is bool) {
 		ran = s.Active
 	}
 	return ran, !Same(want, ran) && (ran == nil || usable(s, ran))
-}
-
-// environmentBlocks: the environment is to blame, and was asked too recently to be asked again.
-func (s *State) environmentBlocks() bool {
-	return s.Environment != "" && s.Now < s.EnvironmentRetry
 }
 
 func prove(s *State, v *Version) Action {
@@ -212,7 +207,7 @@ func planSpareTime(s *State) Action {
 	if do := saveIfDirty(s); do != nil {
 		return do
 	}
-	if !settled(s) || s.environmentBlocks() {
+	if !settled(s) || s.environmentBlocks(s.Now) {
 		return nil
 	}
 	if do := planAsk(s); do != nil {

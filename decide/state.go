@@ -112,30 +112,11 @@ type State struct {
 
 	Intake
 
-	// VERDICTS
-	LastKnownGood    *Version
-	Promoted         Promotion `json:"promoted,omitzero"`
-	Proofs           []Proof
-	Unanswered       []Unanswered   // pre-flights that gave no answer yet
-	Unrenderable     []Unrenderable // versions whose file cannot be made now
-	Rejected         []Rejection
-	Suspects         []Suspect `json:"suspects,omitempty"`
-	Excuses          Excuses   `json:"excuses,omitzero"`
-	Environment      string    // why the environment is to blame; empty = it is not
-	EnvironmentRetry time.Duration
-	NoRoom           bool // for the newest pre-flight that blamed it
+	Verdicts
 
-	// TRIAL
 	Trial Trial `json:"trial,omitzero"`
 
-	// HELD
-	Hold       HeldChange `json:"hold,omitzero"`
-	Approval   string     `json:"approval,omitempty"`
-	Consent    string     // the value of annotation allow-disruption
-	LetThrough bool       // the approval of Hold was spent by this supervisor, and what ran then runs still
-	HoldTold   HoldTold   // the change that was told to be held
-	Outlook    Outlook    // of the newest change that was looked at
-	Obstacles  []Obstacle // to the next start of what runs
+	Held
 
 	// PROCESS
 	Child          Child
@@ -158,13 +139,7 @@ type State struct {
 	ExitCode       int             // its code; negative = a signal ended it, or it is not known
 	PodsLost       string          // what the newest restart cost although nobody had said so
 
-	// HOST
-	Asides           []Aside `json:"setAside,omitempty"`
-	StateFiles       StateFiles
-	WithoutStateFile []string    // starts that had their second chance without a state file, since the last health
-	Limits           []KeptLimit `json:"limits,omitempty"`
-	LimitCare        LimitCare
-	Unit             Unit // that systemd starts the supervisor with
+	Host
 
 	// CHANGE
 	LastChange LastChange

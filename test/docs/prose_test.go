@@ -15,7 +15,7 @@ import (
 // laysOut are the functions that may take a message apart, and why.
 var laysOut = map[string]string{
 	"plugin.wrapped":    "it lays lines out, and reads nothing in them",
-	"plugin.shorten":    "it cuts the end",
+	"view.Shorten":      "it cuts the end",
 	"rollout.shutsDown": "a kubelet has no other field for that its host goes down; the words are a constant of the kubelet",
 	"rejection.Says":    "a pod has no other field for a reason that a newer kubelet may have; the words are constants of the kubelet",
 }

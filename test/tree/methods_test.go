@@ -15,8 +15,7 @@ const most = 30
 
 // exceptions are the receivers that have more. A figure here may only fall.
 var exceptions = map[string]int{
-	"supervisor/cli.installation": 66,
-	"decide.State":                94,
+	"decide.State":                42,
 	"fleet/controller.Controller": 49,
 	"fleet/rollout.decision":      79,
 	"fleet/rollout.pool":          85,
