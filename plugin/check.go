@@ -120,9 +120,9 @@ func impactCode(i document.Impact) exitCode {
 	return 0
 }
 
-func documentToCheck(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, o checkOptions) (document.Document, error) {
+func documentToCheck(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, o checkOptions) (document.Document, error) {
 	if len(o.files) == 0 {
-		wanted, err := document.ParseReference(o.config, s.Namespace())
+		wanted, err := document.ParseReference(o.config, f.Namespace())
 		if err != nil {
 			return document.Document{}, err
 		}
@@ -139,7 +139,7 @@ func documentToCheck(ctx context.Context, s *cmdutil.Factory, client kubernetes.
 		}
 		return written, written.Unmasked()
 	}
-	files, err := pushFiles(ctx, s, client, pushOptions{files: o.files})
+	files, err := pushFiles(ctx, f, client, pushOptions{files: o.files})
 	if err != nil {
 		return document.Document{}, err
 	}

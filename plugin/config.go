@@ -73,19 +73,19 @@ func (o *configOptions) Run(ctx context.Context) error {
 }
 
 // configText writes what a kubelet runs with as a KubeletConfiguration.
-func configText(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, name string, changed bool, format string) ([]byte, error) {
-	node, tree, err := runningConfig(ctx, s, client, name)
+func configText(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, name string, changed bool, format string) ([]byte, error) {
+	node, tree, err := runningConfig(ctx, f, client, name)
 	if err != nil {
 		return nil, err
 	}
 	if changed {
-		if tree, err = onlyChanged(s, node, tree); err != nil {
+		if tree, err = onlyChanged(f, node, tree); err != nil {
 			return nil, err
 		}
 	}
 	tree = config.Masked(tree)
 	if masked := config.MaskedFields(tree); len(masked) > 0 {
-		s.Note("What may be a secret is masked, so what is printed cannot be pushed as it is: %s", view.FirstOf(masked, ", "))
+		f.Note("What may be a secret is masked, so what is printed cannot be pushed as it is: %s", view.FirstOf(masked, ", "))
 	}
 	if format == "json" {
 		tree["apiVersion"], tree["kind"] = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
@@ -96,26 +96,26 @@ func configText(ctx context.Context, s *cmdutil.Factory, client kubernetes.Inter
 }
 
 // runningConfig asks the kubelet of a node what it runs with.
-func runningConfig(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, name string) (view.Node, map[string]any, error) {
+func runningConfig(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, name string) (view.Node, map[string]any, error) {
 	node, err := view.GetNode(ctx, client, name)
 	if err != nil {
 		return view.Node{}, nil, err
 	}
-	tree, err := s.Configz(ctx, client, node.Name)
+	tree, err := f.Configz(ctx, client, node.Name)
 	if err != nil {
 		return view.Node{}, nil, fmt.Errorf("node %s: %w", node.Name, err)
 	}
 	return node, tree, nil
 }
 
-func onlyChanged(s *cmdutil.Factory, node view.Node, tree map[string]any) (map[string]any, error) {
+func onlyChanged(f *cmdutil.Factory, node view.Node, tree map[string]any) (map[string]any, error) {
 	kubelet := node.Status.NodeInfo.KubeletVersion
 	defaults, version, exact, err := document.Defaults(kubelet)
 	if err != nil {
 		return nil, err
 	}
 	if !exact {
-		s.Note("Compared with the defaults of Kubernetes %s; %s runs %s: a default that changed in between shows as a difference, or hides one.", version, node.Name, node.Kubelet())
+		f.Note("Compared with the defaults of Kubernetes %s; %s runs %s: a default that changed in between shows as a difference, or hides one.", version, node.Name, node.Kubelet())
 	}
 	return document.ChangedFrom(defaults, tree), nil
 }

@@ -68,8 +68,8 @@ func (o *describeOptions) Run(ctx context.Context) error {
 	return describeNode(ctx, o.Factory, client, v)
 }
 
-func describeNode(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node) error {
-	t := view.NewTable(s.Out)
+func describeNode(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, v view.Node) error {
+	t := view.NewTable(f.Out)
 	t.Row("Node:", v.Name)
 	t.Row("Kubelet:", v.Kubelet(), map[bool]string{true: "Ready", false: "not Ready"}[v.Ready()])
 	assignment := "nothing, so " + nodev1.Local
@@ -92,42 +92,42 @@ func describeNode(ctx context.Context, s *cmdutil.Factory, client kubernetes.Int
 	if v.Says.Problem != nil {
 		t.Row("Problem:", v.Says.Problem.Error())
 	}
-	t.Row("KubeletConfigOk:", fmt.Sprintf("%s %s, said %s ago", v.Wellness(), cmp.Or(v.Reason(), "nothing"), view.Age(s.Now(), v.LastSpoke())))
+	t.Row("KubeletConfigOk:", fmt.Sprintf("%s %s, said %s ago", v.Wellness(), cmp.Or(v.Reason(), "nothing"), view.Age(f.Now(), v.LastSpoke())))
 	for _, line := range view.Wrap(v.Message(), view.LineWidth) {
 		t.Row("", line)
 	}
 	if v.Says.Status.Trial != nil {
-		t.Row("Trial:", v.TrialText(s.Now()))
+		t.Row("Trial:", v.TrialText(f.Now()))
 	}
-	for i, words := range v.ChangeText(s.Now()) {
+	for i, words := range v.ChangeText(f.Now()) {
 		t.Row([]string{"Last change:", ""}[min(i, 1)], words)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	return describeEvents(ctx, s, client, v)
+	return describeEvents(ctx, f, client, v)
 }
 
 // describeEvents tells what the supervisor reported as it happened; the API server forgets that after an hour.
-func describeEvents(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, v view.Node) error {
+func describeEvents(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, v view.Node) error {
 	selector := fields.Set{"involvedObject.kind": "Node", "involvedObject.name": v.Name}.AsSelector().String()
 	list, err := client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: selector})
 	if err != nil {
-		s.Note("Events cannot be read: %v", err)
+		f.Note("Events cannot be read: %v", err)
 		return nil
 	}
 	events := slices.DeleteFunc(list.Items, func(e corev1.Event) bool {
 		return e.Source.Component != "kubelet-supervisor" && e.ReportingController != "kubelet-supervisor"
 	})
 	if len(events) == 0 {
-		_, _ = fmt.Fprintln(s.Out, "Events:  none of the last hour")
+		_, _ = fmt.Fprintln(f.Out, "Events:  none of the last hour")
 		return nil
 	}
 	slices.SortStableFunc(events, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
-	_, _ = fmt.Fprintln(s.Out, "Events:")
-	t := view.NewTable(s.Out)
+	_, _ = fmt.Fprintln(f.Out, "Events:")
+	t := view.NewTable(f.Out)
 	for _, e := range events {
-		t.Row("  "+view.Age(s.Now(), e.LastTimestamp.Time), e.Type, bounded.Line(e.Reason), bounded.Line(e.Message))
+		t.Row("  "+view.Age(f.Now(), e.LastTimestamp.Time), e.Type, bounded.Line(e.Reason), bounded.Line(e.Message))
 	}
 	return t.Flush()
 }

@@ -191,9 +191,9 @@ func checkpointIn(told map[string]any, node view.Node) string {
 }
 
 // completeExplain gives nodes first, then fields.
-func completeExplain(s *cmdutil.Factory, command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
+func completeExplain(f *cmdutil.Factory, command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(arguments) == 0 {
-		return s.CompleteNodes(command, arguments, begun)
+		return f.CompleteNodes(command, arguments, begun)
 	}
 	var names []string
 	for _, field := range config.Fields() {

@@ -96,7 +96,7 @@ func (o *historyOptions) Run(ctx context.Context) error {
 }
 
 // printEntries prints a record in the form of a Kubernetes object, kind NodeAssignments.
-func printEntries(s *cmdutil.Factory, node string, entries []view.Entry, print *genericclioptions.PrintFlags) error {
+func printEntries(f *cmdutil.Factory, node string, entries []view.Entry, print *genericclioptions.PrintFlags) error {
 	printer, err := print.ToPrinter()
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func printEntries(s *cmdutil.Factory, node string, entries []view.Entry, print *
 		}
 		list = append(list, printed)
 	}
-	return s.PrintWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
+	return f.PrintWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
 		"apiVersion": "kubelet-supervisor.io/v1", "kind": "NodeAssignments", "metadata": map[string]any{"name": node}, "assignments": list,
 	})})
 }

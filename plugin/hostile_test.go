@@ -123,11 +123,11 @@ func newDesk(t *testing.T, server, user string) *desk {
 func (d *desk) run(line string) (code int, said string) {
 	d.t.Helper()
 	var output lockedBuffer
-	s := cmdutil.NewFactory(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &output, ErrOut: &output})
+	f := cmdutil.NewFactory(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &output, ErrOut: &output})
 	reader := view.NodeReader{Timeout: d.patience, Limit: 1 << 20}
-	s.Configz, s.Pods, s.Summary = reader.Configz, reader.Pods, reader.Summary
-	s.Now = func() time.Time { return noon }
-	s.Edit = func(file string) error {
+	f.Configz, f.Pods, f.Summary = reader.Configz, reader.Pods, reader.Summary
+	f.Now = func() time.Time { return noon }
+	f.Edit = func(file string) error {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return err
@@ -137,7 +137,7 @@ func (d *desk) run(line string) (code int, said string) {
 	ctx, cancel := context.WithTimeout(d.t.Context(), 30*time.Second)
 	defer cancel()
 	arguments := append(strings.Fields(d.words.Replace(line)), "--kubeconfig="+d.kubeconfig, "--cache-dir="+d.t.TempDir())
-	code = execute(ctx, s, arguments, "test")
+	code = execute(ctx, f, arguments, "test")
 	return code, output.buffer.String()
 }
 

@@ -136,25 +136,25 @@ func readManifests(from fs.FS, glob string) ([]*unstructured.Unstructured, error
 	return append(namespaces, others...), nil
 }
 
-func applyAll(ctx context.Context, s *cmdutil.Factory, objects []*unstructured.Unstructured, dry cmdutil.DryRun, print *genericclioptions.PrintFlags) error {
+func applyAll(ctx context.Context, f *cmdutil.Factory, objects []*unstructured.Unstructured, dry cmdutil.DryRun, print *genericclioptions.PrintFlags) error {
 	if dry == cmdutil.DryRunClient {
 		for _, object := range objects {
-			if err := s.PrintObject(print, dry.Did("installed"), object); err != nil {
+			if err := f.PrintObject(print, dry.Did("installed"), object); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	client, err := s.ConnectDynamic()
+	client, err := f.ConnectDynamic()
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	discovery, err := s.Flags.ToDiscoveryClient()
+	discovery, err := f.Flags.ToDiscoveryClient()
 	if err != nil {
 		return fmt.Errorf("asking the API server for its kinds: %w", err)
 	}
 	discovery.Invalidate() // what was cached may be of before an upgrade
-	mapper, err := s.Flags.ToRESTMapper()
+	mapper, err := f.Flags.ToRESTMapper()
 	if err != nil {
 		return fmt.Errorf("asking the API server for its kinds: %w", err)
 	}
@@ -163,7 +163,7 @@ func applyAll(ctx context.Context, s *cmdutil.Factory, objects []*unstructured.U
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if meta.IsNoMatchError(err) {
 			if why := notInstalled(object); why != "" {
-				s.Note("%s", why)
+				f.Note("%s", why)
 			}
 			continue
 		}
@@ -174,7 +174,7 @@ func applyAll(ctx context.Context, s *cmdutil.Factory, objects []*unstructured.U
 		if err != nil {
 			return fmt.Errorf("installing %s %s: %w", kind.Kind, object.GetName(), err)
 		}
-		if err := s.PrintObject(print, dry.Did("installed"), applied); err != nil {
+		if err := f.PrintObject(print, dry.Did("installed"), applied); err != nil {
 			return err
 		}
 	}

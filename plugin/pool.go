@@ -22,7 +22,7 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newPool(s *cmdutil.Factory) *cobra.Command {
+func newPool(f *cmdutil.Factory) *cobra.Command {
 	command := &cobra.Command{
 		Use:     "pool COMMAND",
 		Short:   "Look at pools before they are changed",
@@ -35,7 +35,7 @@ func newPool(s *cmdutil.Factory) *cobra.Command {
 			return command.Help()
 		},
 	}
-	command.AddCommand(newPoolDiff(s))
+	command.AddCommand(newPoolDiff(f))
 	return command
 }
 
@@ -114,8 +114,8 @@ func (o *poolDiffOptions) Run(ctx context.Context) error {
 }
 
 // readPool reads a pool from a file, and gives what is written there, too.
-func readPool(s *cmdutil.Factory, name, file string) (*v1alpha1.KubeletPool, []byte, error) {
-	content, err := readInput(s, file)
+func readPool(f *cmdutil.Factory, name, file string) (*v1alpha1.KubeletPool, []byte, error) {
+	content, err := readInput(f, file)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -139,7 +139,7 @@ var setByServer = []string{"creationTimestamp", "deletionGracePeriodSeconds", "d
 
 // tryPool asks the API server whether it would take the file: it alone knows the rules of the definition, webhooks and policies. It keeps nothing.
 // Who may not write pools may still look, and reads that nobody was asked.
-func tryPool(ctx context.Context, s *cmdutil.Factory, name string, content []byte) error {
+func tryPool(ctx context.Context, f *cmdutil.Factory, name string, content []byte) error {
 	tree := map[string]any{}
 	if err := yaml.Unmarshal(content, &tree); err != nil {
 		return fmt.Errorf("reading the file again: %w", err)
@@ -154,7 +154,7 @@ func tryPool(ctx context.Context, s *cmdutil.Factory, name string, content []byt
 	if err != nil {
 		return fmt.Errorf("writing pool %s: %w", name, err)
 	}
-	pools, err := s.PoolClient()
+	pools, err := f.PoolClient()
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func tryPool(ctx context.Context, s *cmdutil.Factory, name string, content []byt
 		FieldValidation: metav1.FieldValidationStrict})
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		s.Note("warning: the API server was not asked whether it takes the file: %s", bounded.Line(err.Error()))
+		f.Note("warning: the API server was not asked whether it takes the file: %s", bounded.Line(err.Error()))
 		return nil
 	case err != nil:
 		return fmt.Errorf("the API server does not take pool %s: %w", name, err)
@@ -180,13 +180,13 @@ type draft struct {
 
 // draftOf lays a file over the pool that there is, as server-side apply would: what an undo or a pause has set stays, where the file does not
 // say it.
-func draftOf(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, pools []view.Pool, wanted *v1alpha1.KubeletPool) (draft, error) {
+func draftOf(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, pools []view.Pool, wanted *v1alpha1.KubeletPool) (draft, error) {
 	d := draft{wanted: wanted}
 	kept, err := view.ReadRevisions(ctx, client, wanted.Name)
 	if err != nil {
 		return d, err
 	}
-	w := rollout.World{Now: s.Now(), Layers: map[rollout.Ref]rollout.Layer{}}
+	w := rollout.World{Now: f.Now(), Layers: map[rollout.Ref]rollout.Layer{}}
 	for _, p := range pools {
 		if p.Name == wanted.Name {
 			d.is, wanted.Status = p.KubeletPool, p.Status

@@ -91,14 +91,14 @@ type waste struct {
 	grants     []rbacv1.RoleBinding // with the subjects that stay
 }
 
-func findWaste(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, minAge time.Duration) (waste, error) {
+func findWaste(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, minAge time.Duration) (waste, error) {
 	nodes, err := view.Selection{}.Nodes(ctx, client)
 	if err != nil {
 		return waste{}, err
 	}
 	namespace := ""
-	if s.Flags.Namespace != nil {
-		namespace = *s.Flags.Namespace
+	if f.Flags.Namespace != nil {
+		namespace = *f.Flags.Namespace
 	}
 	configMaps, err := client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeConfiguration})
 	if err != nil {
@@ -106,7 +106,7 @@ func findWaste(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interf
 	}
 	bindings, err := client.RbacV1().RoleBindings(namespace).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeGrant})
 	if apierrors.IsForbidden(err) {
-		s.Note("What nodes may read is left as it is: %v", err)
+		f.Note("What nodes may read is left as it is: %v", err)
 		bindings = &rbacv1.RoleBindingList{}
 	} else if err != nil {
 		return waste{}, fmt.Errorf("listing what nodes may read: %w", err)
@@ -121,12 +121,12 @@ func findWaste(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interf
 			u.use(entries[revision-1].Source)
 		}
 	}
-	if err := useOfPools(ctx, s, client, u); err != nil {
+	if err := useOfPools(ctx, f, client, u); err != nil {
 		return waste{}, err
 	}
 	var w waste
 	for _, c := range configMaps.Items {
-		young := s.Now().Sub(c.CreationTimestamp.Time) < minAge
+		young := f.Now().Sub(c.CreationTimestamp.Time) < minAge
 		if document.IsPushed(&c) && !u.configMaps[c.Namespace+"/"+c.Name] && !young {
 			w.configMaps = append(w.configMaps, c)
 		}
@@ -160,8 +160,8 @@ func usageOf(nodes []view.Node) usage {
 
 // useOfPools keeps what pools have layers from, those of the revisions that are kept among them. Where that cannot be read it is not known,
 // and nothing is removed.
-func useOfPools(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, u usage) error {
-	pools, err := s.ListPools(ctx, client)
+func useOfPools(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, u usage) error {
+	pools, err := f.ListPools(ctx, client)
 	if err != nil {
 		return fmt.Errorf("%w; so which configurations they have layers from is not known (ClusterRole %s lets you list them)", err, packaging.PoolViewerRole)
 	}
@@ -212,27 +212,27 @@ func (u usage) staleGrants(bindings []rbacv1.RoleBinding) []rbacv1.RoleBinding {
 }
 
 // confirmWaste shows what is to go, and asks.
-func confirmWaste(s *cmdutil.Factory, w waste) error {
+func confirmWaste(f *cmdutil.Factory, w waste) error {
 	for _, c := range w.configMaps {
-		s.Note("  ConfigMap %s/%s, %s old", c.Namespace, c.Name, view.Age(s.Now(), c.CreationTimestamp.Time))
+		f.Note("  ConfigMap %s/%s, %s old", c.Namespace, c.Name, view.Age(f.Now(), c.CreationTimestamp.Time))
 	}
 	for _, g := range w.grants {
 		what := "altogether"
 		if len(g.Subjects) > 0 {
 			what = fmt.Sprintf("but for %d nodes that are assigned it", len(g.Subjects))
 		}
-		s.Note("  RoleBinding %s/%s, %s", g.Namespace, g.Name, what)
+		f.Note("  RoleBinding %s/%s, %s", g.Namespace, g.Name, what)
 	}
-	return s.Confirm("Remove these?")
+	return f.Confirm("Remove these?")
 }
 
 // stillWaste gives what was shown and is still waste, as it is now. It names what is not.
-func stillWaste(s *cmdutil.Factory, shown, now waste) waste {
+func stillWaste(f *cmdutil.Factory, shown, now waste) waste {
 	var w waste
 	for _, c := range shown.configMaps {
 		i := slices.IndexFunc(now.configMaps, func(x corev1.ConfigMap) bool { return x.UID == c.UID && x.Namespace == c.Namespace && x.Name == c.Name })
 		if i < 0 {
-			s.Note("ConfigMap %s/%s stays: somebody uses it now.", c.Namespace, c.Name)
+			f.Note("ConfigMap %s/%s stays: somebody uses it now.", c.Namespace, c.Name)
 			continue
 		}
 		w.configMaps = append(w.configMaps, now.configMaps[i])
@@ -240,7 +240,7 @@ func stillWaste(s *cmdutil.Factory, shown, now waste) waste {
 	for _, g := range shown.grants {
 		i := slices.IndexFunc(now.grants, func(x rbacv1.RoleBinding) bool { return x.Namespace == g.Namespace && x.Name == g.Name })
 		if i < 0 {
-			s.Note("RoleBinding %s/%s stays: somebody uses it now.", g.Namespace, g.Name)
+			f.Note("RoleBinding %s/%s stays: somebody uses it now.", g.Namespace, g.Name)
 			continue
 		}
 		w.grants = append(w.grants, now.grants[i])
@@ -248,28 +248,28 @@ func stillWaste(s *cmdutil.Factory, shown, now waste) waste {
 	return w
 }
 
-func removeWaste(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, w waste, dry cmdutil.DryRun) error {
+func removeWaste(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, w waste, dry cmdutil.DryRun) error {
 	var errs []error
 	for _, c := range w.configMaps {
-		errs = append(errs, removeConfigMap(ctx, s, client, c, dry))
+		errs = append(errs, removeConfigMap(ctx, f, client, c, dry))
 	}
 	for _, g := range w.grants {
 		err := setSubjects(ctx, client, &g, g.Subjects, dry)
 		if err == nil {
-			_, _ = fmt.Fprintf(s.Out, "rolebinding.rbac.authorization.k8s.io/%s %s\n", g.Name, dry.Did("pruned"))
+			_, _ = fmt.Fprintf(f.Out, "rolebinding.rbac.authorization.k8s.io/%s %s\n", g.Name, dry.Did("pruned"))
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-func removeConfigMap(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, c corev1.ConfigMap, dry cmdutil.DryRun) error {
+func removeConfigMap(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, c corev1.ConfigMap, dry cmdutil.DryRun) error {
 	if dry != cmdutil.DryRunClient {
 		options := metav1.DeleteOptions{DryRun: dry.Option(), Preconditions: &metav1.Preconditions{UID: &c.UID, ResourceVersion: &c.ResourceVersion}}
 		if err := client.CoreV1().ConfigMaps(c.Namespace).Delete(ctx, c.Name, options); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("removing ConfigMap %s/%s: %w", c.Namespace, c.Name, err)
 		}
 	}
-	_, _ = fmt.Fprintf(s.Out, "configmap/%s %s\n", c.Name, dry.Did("pruned"))
+	_, _ = fmt.Fprintf(f.Out, "configmap/%s %s\n", c.Name, dry.Did("pruned"))
 	return nil
 }

@@ -128,12 +128,12 @@ func (o *pushOptions) Run(ctx context.Context) error {
 }
 
 // reviewDocument says what is odd about a configuration, and which of its fields are not at their defaults where that matters, with their values.
-func reviewDocument(s *cmdutil.Factory, d document.Document) error {
+func reviewDocument(f *cmdutil.Factory, d document.Document) error {
 	for _, warning := range d.Warnings {
-		s.Note("warning: %s; kubelets ignore fields that they do not know", warning)
+		f.Note("warning: %s; kubelets ignore fields that they do not know", warning)
 	}
 	if d.Over != nil {
-		reviewLayers(s, d.Over)
+		reviewLayers(f, d.Over)
 		return nil
 	}
 	defaults, version, err := document.NewestDefaults()
@@ -154,24 +154,24 @@ func reviewDocument(s *cmdutil.Factory, d document.Document) error {
 		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)", mark, document.FieldName(path), document.Show(path, values[path]), found.Class))
 	}
 	if len(lines) > 0 {
-		s.Note("Not as Kubernetes %s has it by default, where changing it can matter (assign shows what really changes, and what that does):", version)
+		f.Note("Not as Kubernetes %s has it by default, where changing it can matter (assign shows what really changes, and what that does):", version)
 	}
 	for _, line := range lines {
-		s.Note("%s", line)
+		f.Note("%s", line)
 	}
 	if root {
-		s.Note("A field with ! can give the node to somebody: look twice.")
+		f.Note("A field with ! can give the node to somebody: look twice.")
 	}
 	return nil
 }
 
 // pushFiles reads the files, or lets a person write one; nil when he left it as it was.
-func pushFiles(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, o pushOptions) ([]document.File, error) {
+func pushFiles(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, o pushOptions) ([]document.File, error) {
 	switch {
 	case o.edit != "":
-		return editConfig(ctx, s, client, o)
+		return editConfig(ctx, f, client, o)
 	case o.laysOver():
-		return layerFiles(s, o)
+		return layerFiles(f, o)
 	}
 	var files []document.File
 	for i, argument := range o.files {
@@ -182,7 +182,7 @@ func pushFiles(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interf
 				key = document.DefaultKey
 			}
 		}
-		content, err := readInput(s, name)
+		content, err := readInput(f, name)
 		if err != nil {
 			return nil, err
 		}
@@ -192,7 +192,7 @@ func pushFiles(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interf
 		return nil, fmt.Errorf("%s is no text; the configuration is YAML or JSON in UTF-8", files[0].Name)
 	}
 	if o.against != "" {
-		return differences(ctx, s, client, o, files)
+		return differences(ctx, f, client, o, files)
 	}
 	return files, nil
 }
@@ -200,8 +200,8 @@ func pushFiles(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interf
 // maxInput is more than a ConfigMap can hold, in bytes.
 const maxInput = 2 << 20
 
-func readInput(s *cmdutil.Factory, name string) ([]byte, error) {
-	input := s.In
+func readInput(f *cmdutil.Factory, name string) ([]byte, error) {
+	input := f.In
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {

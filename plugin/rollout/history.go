@@ -96,8 +96,8 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	return writeRevisions(o.Factory, p, kept)
 }
 
-func writeRevisions(s *cmdutil.Factory, p pool, kept []view.Revision) error {
-	t := view.NewTable(s.Out, "REVISION", "AGE", "RESULT", "PROVEN", "CHANGE", "NOTE")
+func writeRevisions(f *cmdutil.Factory, p pool, kept []view.Revision) error {
+	t := view.NewTable(f.Out, "REVISION", "AGE", "RESULT", "PROVEN", "CHANGE", "NOTE")
 	var before *rollout.Revision
 	for i := range kept {
 		r := &kept[i]
@@ -107,7 +107,7 @@ func writeRevisions(s *cmdutil.Factory, p pool, kept []view.Revision) error {
 			change = view.ChangeText(before, &r.Revision, 3)
 			before = &r.Revision
 		}
-		t.Row(strconv.FormatInt(r.Number, 10), view.Age(s.Now(), r.Made), result, proven, cmp.Or(change, "none"), p.noteOn(r))
+		t.Row(strconv.FormatInt(r.Number, 10), view.Age(f.Now(), r.Made), result, proven, cmp.Or(change, "none"), p.noteOn(r))
 	}
 	return t.Flush()
 }
@@ -149,16 +149,16 @@ func (p pool) noteOn(r *view.Revision) string {
 }
 
 // describeRevision shows a revision whole.
-func describeRevision(s *cmdutil.Factory, p pool, r view.Revision) error {
+func describeRevision(f *cmdutil.Factory, p pool, r view.Revision) error {
 	if r.Tampered {
 		return fmt.Errorf("pool %s: what is kept of revision %d is not what it was", p.Name, r.Number)
 	}
-	t := view.NewTable(s.Out)
+	t := view.NewTable(f.Out)
 	result, _ := p.resultOf(&r)
 	t.Row("Pool:", p.Name)
 	t.Row("Revision:", strconv.FormatInt(r.Number, 10), p.noteOn(&r))
 	t.Row("Hash:", r.Hash)
-	t.Row("Made:", view.Age(s.Now(), r.Made)+" ago")
+	t.Row("Made:", view.Age(f.Now(), r.Made)+" ago")
 	t.Row("Result:", result)
 	t.Row("Base:", string(r.Base))
 	if err := t.Flush(); err != nil {
@@ -173,10 +173,10 @@ func describeRevision(s *cmdutil.Factory, p pool, r view.Revision) error {
 		if err != nil {
 			return fmt.Errorf("writing layer %s: %w", layer.Name, err)
 		}
-		_, _ = fmt.Fprintf(s.Out, "Layer %s (%s)%s:\n", layer.Name, bounded.Line(layer.From), of)
+		_, _ = fmt.Fprintf(f.Out, "Layer %s (%s)%s:\n", layer.Name, bounded.Line(layer.From), of)
 		for line := range strings.Lines(string(text)) {
 			words := strings.TrimLeft(line, " ")
-			_, _ = fmt.Fprintln(s.Out, "  "+strings.Repeat(" ", len(line)-len(words))+view.Shorten(bounded.Line(words), view.MaxCell))
+			_, _ = fmt.Fprintln(f.Out, "  "+strings.Repeat(" ", len(line)-len(words))+view.Shorten(bounded.Line(words), view.MaxCell))
 		}
 	}
 	return nil
@@ -195,7 +195,7 @@ func maskedPatch(patch []byte) []byte {
 }
 
 // printRevisions prints them in the form of a Kubernetes object, kind KubeletPoolRevisions.
-func printRevisions(s *cmdutil.Factory, p pool, kept []view.Revision, print *genericclioptions.PrintFlags) error {
+func printRevisions(f *cmdutil.Factory, p pool, kept []view.Revision, print *genericclioptions.PrintFlags) error {
 	printer, err := print.ToPrinter()
 	if err != nil {
 		return err
@@ -219,7 +219,7 @@ func printRevisions(s *cmdutil.Factory, p pool, kept []view.Revision, print *gen
 		printed["layers"] = layers
 		list = append(list, printed)
 	}
-	return s.PrintWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
+	return f.PrintWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
 		"apiVersion": "kubelet-supervisor.io/v1", "kind": "KubeletPoolRevisions", "metadata": map[string]any{"name": p.Name}, "revisions": list,
 	})})
 }

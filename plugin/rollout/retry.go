@@ -43,8 +43,8 @@ func (o *retryOptions) retry(p pool, say notes) (map[string]any, error) {
 }
 
 // freshWord is one that the pool has not heard: the time.
-func freshWord(s *cmdutil.Factory, p pool) string {
-	word := s.Now().UTC().Format("20060102T150405.000Z")
+func freshWord(f *cmdutil.Factory, p pool) string {
+	word := f.Now().UTC().Format("20060102T150405.000Z")
 	fresh := word
 	for i := 2; fresh == p.Spec.Rollout.Retry || slices.Contains(p.Status.Retries, fresh); i++ {
 		fresh = fmt.Sprintf("%s-%d", word, i)

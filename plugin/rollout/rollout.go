@@ -39,11 +39,11 @@ maxUnavailable. Each of them can be done with kubectl patch kpool, too.`,
 type pool struct{ view.Pool }
 
 // openPool connects, and reads a pool.
-func openPool(ctx context.Context, s *cmdutil.Factory, name string) (client kubernetes.Interface, pools dynamic.ResourceInterface, p pool, err error) {
-	if client, err = s.Connect(); err != nil {
+func openPool(ctx context.Context, f *cmdutil.Factory, name string) (client kubernetes.Interface, pools dynamic.ResourceInterface, p pool, err error) {
+	if client, err = f.Connect(); err != nil {
 		return nil, nil, p, err
 	}
-	if pools, err = s.PoolClient(); err != nil {
+	if pools, err = f.PoolClient(); err != nil {
 		return nil, nil, p, err
 	}
 	p.Pool, err = view.GetPool(ctx, pools, name)

@@ -98,12 +98,12 @@ func (o *undoOptions) Run(ctx context.Context) error {
 }
 
 // offer finds out where the pool would go, and says what holds it. Where nobody has proven that revision, it shows what would change, and asks.
-func offer(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface, p pool, o undoOptions) (wanted v1alpha1.RevisionName, err error) {
+func offer(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, p pool, o undoOptions) (wanted v1alpha1.RevisionName, err error) {
 	if wanted, err = p.wayBack(o); err == nil {
 		err = p.mayGoTo(ctx, client, wanted)
 	}
 	if err == nil || errors.Is(err, errNothingToDo) {
-		warnOfHolds(ctx, s, client, p)
+		warnOfHolds(ctx, f, client, p)
 	}
 	if err != nil {
 		return wanted, err
@@ -115,17 +115,17 @@ func offer(ctx context.Context, s *cmdutil.Factory, client kubernetes.Interface,
 	if err != nil {
 		return wanted, err
 	}
-	s.Note("%s: %s%s", p.Name, p.wayTo(wanted), p.changeTo(wanted, kept))
+	f.Note("%s: %s%s", p.Name, p.wayTo(wanted), p.changeTo(wanted, kept))
 	if n := p.onTarget(); n > 0 {
-		s.Note("  %d of %s have %s", n, view.NodeCount(int(p.Status.Nodes.Selected)), p.Status.Target.Text())
+		f.Note("  %d of %s have %s", n, view.NodeCount(int(p.Status.Nodes.Selected)), p.Status.Target.Text())
 	}
 	if !wanted.Local {
-		s.Note("  %s was never completed, so it goes by waves", wanted.Text())
+		f.Note("  %s was never completed, so it goes by waves", wanted.Text())
 	}
 	if o.yes || o.dryRun != cmdutil.DryRunNone {
 		return wanted, nil
 	}
-	return wanted, s.Confirm("Go to %s?", wanted.Text())
+	return wanted, f.Confirm("Go to %s?", wanted.Text())
 }
 
 // wayTo says from where to where the pool goes.
