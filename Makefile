@@ -104,7 +104,7 @@ vet: ## go vet, the end-to-end tests and the conformance suite included; the plu
 	go vet -C packaging/image ./...
 	go vet -C packaging/mixin ./...
 	cd test/differential/kubelet && go vet -modfile=../../parts/kubernetes/go.mod .
-	for system in darwin windows; do GOOS=$$system go vet ./plugin ./cmd/kubectl-kubelet || exit; done
+	for system in darwin windows; do GOOS=$$system go vet ./plugin/... ./cmd/kubectl-kubelet || exit; done
 	ours="$$(go list -deps ./cmd/kubelet-supervisor | grep "^$$(go list -m)/")"; \
 	for processor in $(PROCESSORS); do GOARCH=$$processor go vet $$ours || exit; done
 

@@ -7,6 +7,8 @@ import (
 )
 
 // A DryRun says how far a command goes: all the way, to the API server without keeping anything, or not at all.
+//
+// Not by kubectl's AddDryRunFlag: there the flag alone means client, with a warning, and its help is another one.
 type DryRun string
 
 const (
