@@ -42,7 +42,8 @@ impersonate it, else as yourself.
 A supervisor speaks when it starts and when something changes, and then is silent: what tells that it is there is that it answered the
 assignment, and spoke since the kubelet was started.
 
-With --all what all nodes have in common is checked: the namespace ` + cmdutil.ConfigNamespace + `, the policies, the controller of pools. And it lists nodes whose
+With --all what all nodes have in common is checked: the namespace ` + cmdutil.ConfigNamespace + `, the policies, the controller of pools. It lists what was written before
+the binding of a policy was made, or while there is none: labels and annotations of nodes, ConfigMaps, pools, budgets, revisions. And it lists nodes whose
 assignment neither the record of this plugin nor a pool accounts for: it was made by another tool, or while a policy was not bound. Whoever could
 assign then could write a record, too, so only the audit log of the API server is proof: ` + auditPage + `.`,
 		Example: `  kubectl kubelet doctor n1

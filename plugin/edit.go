@@ -157,7 +157,7 @@ func changedFiles(f *cmdutil.Factory, name string, n *runningNode, content []byt
 	if after.Over != nil {
 		return nil, errors.New("it is a configuration of layers, and was to be a KubeletConfiguration")
 	}
-	patch := document.Difference(config.Masked(n.runs), n.shown, after.Tree)
+	patch := document.Difference(config.Masked(n.runs), config.Masked(n.shown), after.Tree)
 	if len(patch) == 0 {
 		f.Note("Nothing is changed of what %s runs with, so nothing is pushed.", n.Name)
 		return nil, nil

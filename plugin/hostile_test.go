@@ -54,6 +54,7 @@ var commandLines = []struct {
 	{"check -l pool=workers --config wanted", true},
 	{"history n1", false},
 	{"doctor n1 --answer-timeout=0s", true},
+	{"doctor --all", false},
 	{"rollout", false},
 	{"rollout status workers --watch=false", false},
 	{"rollout history workers", false},

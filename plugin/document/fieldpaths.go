@@ -83,7 +83,9 @@ func ChangedFrom(base, tree map[string]any) map[string]any {
 }
 
 // FieldName is the path of a field, which may be anybody's text, for a person.
-func FieldName(path string) string { return bounded.Text(bounded.Line(path), maxFieldName) }
+func FieldName(path string) string {
+	return bounded.Text(bounded.Line(config.ShowPath(path)), maxFieldName)
+}
 
 const maxFieldName = 120 // bytes
 

@@ -79,7 +79,7 @@ func (o *statusOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if *o.print.OutputFormat != "" {
-		return o.PrintObject(o.print, "", p.Object)
+		return o.PrintObject(o.print, "", p.Shown())
 	}
 	f := &follower{Factory: o.Factory, client: client, pools: pools, options: *o}
 	switch done, err := f.tell(ctx, p); {

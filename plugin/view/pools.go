@@ -9,12 +9,14 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
@@ -116,4 +118,23 @@ func PoolNamed(pools []Pool, name string) Pool {
 		}
 	}
 	return Pool{}
+}
+
+// Shown is the object without secrets, for who only looks. The controller refuses a layer with a mask, so what was printed changes no node. What
+// somebody applied last is the same again, as a text.
+func (p Pool) Shown() *unstructured.Unstructured {
+	object := p.Object.DeepCopy()
+	unstructured.RemoveNestedField(object.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+	layers, _, _ := unstructured.NestedSlice(object.Object, "spec", "layers") // what is not so has no secret
+	for _, layer := range layers {
+		if of, is := layer.(map[string]any); is {
+			if inline, is := of["inline"].(map[string]any); is {
+				of["inline"] = config.Masked(inline)
+			}
+		}
+	}
+	if len(layers) > 0 {
+		_ = unstructured.SetNestedSlice(object.Object, layers, "spec", "layers")
+	}
+	return object
 }

@@ -15,8 +15,8 @@ const most = 30
 
 // exceptions are the receivers that have more. A figure here may only fall.
 var exceptions = map[string]int{
-	"decide.State":                42,
 	"fleet/controller.Controller": 49,
+	"plugin.diagnosis":            34,
 	"fleet/rollout.decision":      79,
 	"fleet/rollout.pool":          85,
 }
