@@ -17,14 +17,18 @@ const (
 	DryRunClient DryRun = "client"
 )
 
+// AddFlag adds --dry-run, which is none where it is not given.
 func (d *DryRun) AddFlag(flags *pflag.FlagSet) {
 	*d = DryRunNone
 	flags.Var(d, "dry-run", "none, client (only print), or server (ask the API server, and keep nothing)")
 }
 
+// String is the value, as it is given.
 func (d *DryRun) String() string { return string(*d) }
+// Type is what help says that the value is.
 func (d *DryRun) Type() string   { return "string" }
 
+// Set takes one of the three values.
 func (d *DryRun) Set(text string) error {
 	switch DryRun(text) {
 	case DryRunNone, DryRunServer, DryRunClient:

@@ -35,18 +35,18 @@ type Factory struct {
 	genericiooptions.IOStreams
 	Flags *genericclioptions.ConfigFlags
 
-	// connect makes the client; tests put another in its place.
+	// Connect makes the client; tests put another in its place.
 	Connect func() (kubernetes.Interface, error)
-	// connectAs makes one for somebody else, by impersonation.
+	// ConnectAs makes one for somebody else, by impersonation.
 	ConnectAs func(user string, groups ...string) (kubernetes.Interface, error)
-	// connectDynamic makes the one for kinds that client-go has no types for.
+	// ConnectDynamic makes the one for kinds that client-go has no types for.
 	ConnectDynamic func() (dynamic.Interface, error)
-	// configz asks a kubelet what it runs with.
+	// Configz asks a kubelet what it runs with.
 	Configz func(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error)
-	// pods and summary ask for what a forecast takes beside it.
+	// Pods and Summary ask for what a forecast takes beside it.
 	Pods    func(ctx context.Context, client kubernetes.Interface, node string) ([]corev1.Pod, error)
 	Summary func(ctx context.Context, client kubernetes.Interface, node string) (forecast.Host, error)
-	// edit lets a person change a file.
+	// Edit lets a person change a file.
 	Edit func(file string) error
 	Now  func() time.Time
 
@@ -56,6 +56,7 @@ type Factory struct {
 	warnings    Warnings
 }
 
+// NewFactory makes the one of a program that is run by these streams. It connects to nothing yet.
 func NewFactory(streams genericiooptions.IOStreams) *Factory {
 	streams.Out, streams.ErrOut = view.ToPeople(streams.Out), view.ToPeople(streams.ErrOut)
 	f := &Factory{IOStreams: streams, Flags: genericclioptions.NewConfigFlags(true), Now: time.Now}
