@@ -3,7 +3,6 @@ package plugin
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -81,7 +80,7 @@ func (o *doctorOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d := &diagnosis{Factory: o.Factory, client: client}
+	d := &diagnosis{Factory: o.Factory, findings: findings{to: o.Out}, client: client}
 	if o.all {
 		if err := d.examineAll(ctx); err != nil {
 			return err
@@ -99,35 +98,12 @@ func (o *doctorOptions) Run(ctx context.Context) error {
 // unknownFor is how long a condition may be Unknown: a change that is under way takes a minute or two.
 const unknownFor = 5 * time.Minute
 
-// A diagnosis goes along the chain and counts what is wrong.
+// A diagnosis goes along the chain.
 type diagnosis struct {
 	*cmdutil.Factory
-	client   kubernetes.Interface
-	node     view.Node
-	problems int
-}
-
-// verdict is an error where something is wrong, with a prefix.
-func (d *diagnosis) verdict(of string) error {
-	switch d.problems {
-	case 0:
-		return nil
-	case 1:
-		return errors.New(of + "one thing is wrong")
-	}
-	return fmt.Errorf("%s%d things are wrong", of, d.problems)
-}
-
-func (d *diagnosis) say(mark, format string, values ...any) {
-	_, _ = fmt.Fprintf(d.Out, "%-7s %s\n", mark, view.Shorten(view.Sprintf(format, values), view.MaxError))
-}
-
-func (d *diagnosis) fine(format string, values ...any)    { d.say("ok", format, values...) }
-func (d *diagnosis) unknown(format string, values ...any) { d.say("unknown", format, values...) }
-func (d *diagnosis) note(format string, values ...any)    { d.say("note", format, values...) }
-func (d *diagnosis) wrong(format string, values ...any) {
-	d.problems++
-	d.say("WRONG", format, values...)
+	findings
+	client kubernetes.Interface
+	node   view.Node
 }
 
 func (d *diagnosis) examine(ctx context.Context) {

@@ -80,7 +80,7 @@ var offline = map[string]bool{"": true, "rollout": true, "pool": true, "package-
 
 // Every command of the plugin has a line.
 func TestEveryCommandHasALine(t *testing.T) {
-	root := newRoot(newBench(t).session, "test")
+	root := newRoot(newBench(t).factory, "test")
 	has := map[*cobra.Command]bool{}
 	for _, row := range commandLines {
 		command, _, err := root.Find(strings.Fields(row.line))

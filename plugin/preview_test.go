@@ -15,8 +15,8 @@ import (
 func TestPreviewOfANodeThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, localNode("n1"), localNode("n2"), localNode("n3"), configMapOf("workers", someConfig))
-		answer := b.session.Configz
-		b.session.Configz = func(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error) {
+		answer := b.factory.Configz
+		b.factory.Configz = func(ctx context.Context, client kubernetes.Interface, node string) (map[string]any, error) {
 			if node != "n2" {
 				return answer(ctx, client, node)
 			}
@@ -46,7 +46,7 @@ func TestPreviewOfManyNodes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		b.session.Configz = func(ctx context.Context, _ kubernetes.Interface, _ string) (map[string]any, error) {
+		b.factory.Configz = func(ctx context.Context, _ kubernetes.Interface, _ string) (map[string]any, error) {
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			defer cancel()
 			<-ctx.Done()

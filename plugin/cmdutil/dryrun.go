@@ -25,8 +25,9 @@ func (d *DryRun) AddFlag(flags *pflag.FlagSet) {
 
 // String is the value, as it is given.
 func (d *DryRun) String() string { return string(*d) }
+
 // Type is what help says that the value is.
-func (d *DryRun) Type() string   { return "string" }
+func (d *DryRun) Type() string { return "string" }
 
 // Set takes one of the three values.
 func (d *DryRun) Set(text string) error {

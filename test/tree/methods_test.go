@@ -16,7 +16,6 @@ const most = 30
 // exceptions are the receivers that have more. A figure here may only fall.
 var exceptions = map[string]int{
 	"fleet/controller.Controller": 49,
-	"plugin.diagnosis":            34,
 	"fleet/rollout.decision":      79,
 	"fleet/rollout.pool":          85,
 }
