@@ -42,8 +42,8 @@ func (c *Controller) collectSpent(ctx context.Context, w *rollout.World) error {
 	}) {
 		return nil
 	}
-	c.trusted = -1
-	if err := c.believe(ctx); err != nil {
+	c.caches.distrust()
+	if err := c.caches.ensureFresh(ctx); err != nil {
 		return nil // later
 	}
 	again, err := c.look(ctx)

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -28,8 +27,7 @@ const (
 
 // Controller is the shell. Its turns come one after the other.
 type Controller struct {
-	cached client.Reader // what the API server held a moment ago
-	live   client.Reader // what it holds
+	live   client.Reader // what the API server has
 	writer writer        // fenced
 	leader leader
 	// monotonic is this machine's clock, serverTime the API server's.
@@ -40,6 +38,7 @@ type Controller struct {
 	log        logr.Logger
 	limiter    flowcontrol.RateLimiter
 
+	caches  caches
 	nodes   *nodeView
 	pools   poolView
 	budgets budgetView
@@ -54,9 +53,6 @@ type Controller struct {
 	// refusedRecords and refusedDeletions are of what nobody waits for, so the pauses are long. They are by the UIDs of what is deleted, and by the
 	// names of what is made.
 	refusedRecords, refusedDeletions refusals
-	// troubles counts watches that have failed. trusted: the caches were found to be as the API server is after that many.
-	troubles atomic.Int64
-	trusted  int64
 	// collected is when it was last looked for what nothing names.
 	collected time.Duration
 	verdicts  verdicts
@@ -82,11 +78,23 @@ type memory struct {
 	begun       bool
 }
 
+// vanished are the names of the Nodes that were assigned something, and that are not among those.
+func (m *memory) vanished(read map[types.UID]*readNode) map[types.UID]string {
+	vanished := map[types.UID]string{}
+	for uid, seen := range m.seen {
+		if _, is := read[uid]; !is && seen.Mark.Pool != "" {
+			vanished[uid] = seen.Name
+		}
+	}
+	return vanished
+}
+
 // parts are what a Controller is made of.
 type parts struct {
 	cached, live client.Reader
 	writer       writer
 	leader       leader
+	watches      *watchErrors
 	monotonic    func() time.Duration
 	serverTime   func() time.Time
 	events       record.EventRecorder
@@ -95,13 +103,13 @@ type parts struct {
 }
 
 func newController(p parts) *Controller {
-	return &Controller{cached: p.cached, live: p.live, writer: p.writer, leader: p.leader, monotonic: p.monotonic, serverTime: p.serverTime,
+	return &Controller{caches: caches{p.cached, p.live, p.watches, -1}, live: p.live, writer: p.writer, leader: p.leader, monotonic: p.monotonic, serverTime: p.serverTime,
 		events: p.events, metrics: p.metrics, log: p.log, limiter: flowcontrol.NewTokenBucketRateLimiter(patchesPerSecond, 1),
 		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), kept: newKeptView(p.monotonic()), turned: turnedView{}, unbound: newUnbound(p.monotonic),
 		denied: newDenials(), refusedRevisions: newRefusals(refusedFirst, refusedFor), refusedVariants: newRefusals(refusedFirst, refusedFor),
 		refusedStatuses: newRefusals(refusedFirst, refusedFor), refusedBudgets: newRefusals(refusedFirst, refusedFor),
 		refusedRecords: newRefusals(collectEvery, uncollectedFor), refusedDeletions: newRefusals(collectEvery, uncollectedFor),
-		trusted: -1, verdicts: newVerdicts(), drains: newDrainer(p)}
+		verdicts: newVerdicts(), drains: newDrainer(p)}
 }
 
 // Reconcile is one turn.
@@ -113,14 +121,14 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		c.drains.follow(nil)
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
-	if err := c.believe(ctx); err != nil {
+	if err := c.caches.ensureFresh(ctx); err != nil {
 		c.drains.follow(nil)
 		c.log.Info("no decision is made until the caches have what the API server has", "why", err.Error())
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
 	w, err := c.look(ctx)
 	if err != nil {
-		c.trusted = -1
+		c.caches.distrust()
 		c.drains.follow(nil)
 		c.log.Info("no decision is made, because something is not known", "why", err.Error())
 		return reconcile.Result{RequeueAfter: askAgain}, nil

@@ -56,7 +56,7 @@ func (s *stage) again() {
 		log = testr.New(s.T)
 	}
 	s.events = record.NewFakeRecorder(1000)
-	s.Controller = newController(parts{cached: s.cache, live: s.api, writer: s.api, leader: s.leads, metrics: m, events: s.events,
+	s.Controller = newController(parts{cached: s.cache, live: s.api, writer: s.api, leader: s.leads, watches: &watchErrors{}, metrics: m, events: s.events,
 		monotonic: func() time.Duration { return time.Since(s.begun) }, serverTime: func() time.Time { return time.Now().Truncate(time.Second) },
 		log: log})
 	s.Cleanup(s.Controller.drains.end)
