@@ -30,6 +30,7 @@ type stage struct {
 	cache  *fakeCache
 	leads  *fakeLeader
 	events *record.FakeRecorder
+	logs   logr.Logger // of the next process; none: that of the test, where it is verbose
 	begun  time.Time
 }
 
@@ -51,8 +52,8 @@ func (s *stage) again() {
 	if err != nil {
 		s.Fatal(err)
 	}
-	log := logr.Discard()
-	if testing.Verbose() {
+	log := s.logs
+	if log.GetSink() == nil && testing.Verbose() {
 		log = testr.New(s.T)
 	}
 	s.events = record.NewFakeRecorder(1000)

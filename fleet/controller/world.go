@@ -57,11 +57,11 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 		}
 	}
 	now = c.monotonic()
-	w.Pools = c.pools.readAll(pools.Items, c.kept.readRevisions(revisions.Items, now))
+	w.Pools = c.pools.readAll(pools.Items, c.owned.readRevisions(revisions.Items))
 	w.Budgets = c.budgets.readAll(budgets.Items)
 	w.Drains = c.drains.findings(w.Nodes)
-	c.kept.readVariants(maps.Items, w.Pools, now)
-	w.Broken = c.kept.broken(w.Nodes)
+	c.owned.readVariants(maps.Items, w.Pools)
+	w.Broken = c.owned.broken(w.Nodes)
 	w.Layers = c.layers.readAll(ctx, c.caches.live, w.Pools, maps.Items, now)
 	w.Turned = c.turned.readAll(pods.Items, w.Nodes, c.unbound.had, c.memory.age+w.Elapsed)
 	return w, nil
