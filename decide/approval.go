@@ -36,31 +36,31 @@ func (h HeldChange) approval() nodev1.Approval {
 	return nodev1.NewApproval(h.Runs, h.To, h.Nonce)
 }
 
-// isHold tells whether the hold on record is that of the change to want.
-func (s *State) isHold(want *Version) bool {
-	return s.Hold.Runs == s.contentRun() && s.Hold.To == s.contentOf(want)
+// isHold tells whether the hold on record is that of the change.
+func (h *Held) isHold(c Change) bool {
+	return h.Hold.Runs == c.Runs && h.Hold.To == c.Content
 }
 
-// approval lets the change to want through; empty where nothing does.
-func (s *State) approval(want *Version) nodev1.Approval {
-	if !s.isHold(want) || s.Hold.Spent {
+// approval lets the change through; empty where nothing does.
+func (h *Held) approval(c Change) nodev1.Approval {
+	if !h.isHold(c) || h.Hold.Spent {
 		return ""
 	}
-	return s.Hold.approval()
+	return h.Hold.approval()
 }
 
-// isApproved: a person has approved the change to want. With pods that were named before, only a fresh look can tell that there are no others,
+// isApproved: a person has approved the change. With pods that were named before, only a fresh look can tell that there are no others,
 // as long as there is one to be had.
-func (s *State) isApproved(want *Version) bool {
-	given, acceptsAny := s.approval(want).GivenBy(s.Consent)
-	cannotBeKnown := s.foresaw(want) && !s.Outlook.Known && s.Outlook.WaitsFor == ""
-	return given && (acceptsAny || s.Disruption == Allow || s.Outlook.Known || cannotBeKnown || len(s.Hold.Named) == 0)
+func (h *Held) isApproved(settings Settings, c Change) bool {
+	given, acceptsAny := h.approval(c).GivenBy(h.Consent)
+	cannotBeKnown := h.foresaw(c) && !h.Outlook.Known && h.Outlook.WaitsFor == ""
+	return given && (acceptsAny || settings.Disruption == Allow || h.Outlook.Known || cannotBeKnown || len(h.Hold.Named) == 0)
 }
 
-// isLetThrough: the approval of the change to want was spent, and the change is being made. It can be taken back until the kubelet is stopped.
-func (s *State) isLetThrough(want *Version) bool {
-	given, _ := s.Hold.approval().GivenBy(s.Consent)
-	return given && s.LetThrough && s.isHold(want)
+// isLetThrough: the approval of the change was spent, and the change is being made. It can be taken back until the kubelet is stopped.
+func (h *Held) isLetThrough(c Change) bool {
+	given, _ := h.Hold.approval().GivenBy(h.Consent)
+	return given && h.LetThrough && h.isHold(c)
 }
 
 // spendApproval is written before anything is done with it. One that cannot be recorded is not used.
@@ -70,21 +70,21 @@ func spendApproval(s *State) *move {
 	}
 	d := s.durable()
 	d.Hold.Spent, d.Approval = true, string(s.Hold.approval())
-	return &move{kind: act, action: Save{Durable: d, spends: true}}
+	return &move{kind: perform, action: Save{Durable: d, spends: true}}
 }
 
 // learnSpent: the approval is spent on the disk, whatever has happened meanwhile.
-func (s *State) learnSpent(saved Durable) {
-	s.Approval = saved.Approval
-	if s.Hold.Nonce == saved.Hold.Nonce {
-		s.Hold.Spent, s.LetThrough = true, true
+func (h *Held) learnSpent(saved Durable) {
+	h.Approval = saved.Approval
+	if h.Hold.Nonce == saved.Hold.Nonce {
+		h.Hold.Spent, h.LetThrough = true, true
 	}
 }
 
-func (s *State) learnConsented(e Consented) {
-	s.Consent = e.Value
-	if given, _ := s.Hold.approval().GivenBy(e.Value); given {
-		s.Outlook.Due = true // what it would do now decides
+func (h *Held) learnConsented(e Consented) {
+	h.Consent = e.Value
+	if given, _ := h.Hold.approval().GivenBy(e.Value); given {
+		h.Outlook.Due = true // what it would do now decides
 	}
 }
 
@@ -94,15 +94,16 @@ func keepHold(s *State) {
 	nonce := s.nonce
 	s.nonce = ""
 	want, newest, _ := heldChange(s)
+	c := s.changeTo(want)
 	if !mustWait(s, want) {
-		isOver := mayHold(s, want) || s.Disruption == Allow && s.isHold(want) && !s.LetThrough
-		if s.foresaw(want) && isOver { // the newest look has ended it
+		isOver := mayHold(s, want) || s.Disruption == Allow && s.isHold(c) && !s.LetThrough
+		if s.foresaw(c) && isOver { // the newest look has ended it
 			s.Hold = HeldChange{}
 		}
 		return
 	}
-	is, more, unread := s.isHold(want), s.unnamed(want), s.unreadObstacles(want)
-	isOpen := is && (!s.Hold.Spent || s.isLetThrough(want))
+	is, more, unread := s.isHold(c), s.unnamed(c), s.unreadObstacles(c)
+	isOpen := is && (!s.Hold.Spent || s.isLetThrough(c))
 	if _, acceptsAny := s.Hold.approval().GivenBy(s.Consent); isOpen && !unread && (acceptsAny || s.Disruption == Allow || len(more) == 0) {
 		return
 	}
@@ -112,7 +113,7 @@ func keepHold(s *State) {
 		return
 	}
 	before := s.Hold
-	s.Hold = HeldChange{Runs: s.contentRun(), To: s.contentOf(want), Asked: s.contentOf(want), Nonce: nonce}
+	s.Hold = HeldChange{Runs: c.Runs, To: c.Content, Asked: c.Content, Nonce: nonce}
 	if newest != nil {
 		s.Hold.Asked = newest.Content
 	}
@@ -122,46 +123,39 @@ func keepHold(s *State) {
 			s.Hold.Wasted = string(before.approval())
 		}
 	}
-	s.name(more)
-	s.nameObstacles(want)
+	s.name(s.Wall, more)
+	s.nameObstacles(c)
 }
 
 // unnamed are the pods that the outlook names, and the hold has not.
-func (s *State) unnamed(want *Version) []nodev1.Loss {
-	if !s.isHold(want) {
-		return s.Outlook.Losses
+func (h *Held) unnamed(c Change) []nodev1.Loss {
+	if !h.isHold(c) {
+		return h.Outlook.Losses
 	}
-	return without(s.Outlook.Losses, func(l nodev1.Loss) bool { return names(s.Hold.Named, l) })
+	return without(h.Outlook.Losses, func(l nodev1.Loss) bool { return names(h.Hold.Named, l) })
 }
 
-func (s *State) name(more []nodev1.Loss) {
-	before := without(s.Hold.Named, func(l nodev1.Loss) bool { return names(s.Outlook.Losses, l) })
-	still := without(s.Hold.Named, func(l nodev1.Loss) bool { return !names(s.Outlook.Losses, l) })
-	s.Hold.Named = slices.Concat(before[max(0, len(before)-namedMost):], still, more)
-	s.Hold.AsOf = s.Wall
-}
-
-// endLetThrough: what was let through has come to its end, for what ran has ended.
-func (s *State) endLetThrough() {
-	if s.LetThrough {
-		s.Hold, s.LetThrough = HeldChange{}, false
-	}
+func (h *Held) name(wall time.Time, more []nodev1.Loss) {
+	before := without(h.Hold.Named, func(l nodev1.Loss) bool { return names(h.Outlook.Losses, l) })
+	still := without(h.Hold.Named, func(l nodev1.Loss) bool { return !names(h.Outlook.Losses, l) })
+	h.Hold.Named = slices.Concat(before[max(0, len(before)-namedMost):], still, more)
+	h.Hold.AsOf = wall
 }
 
 // whyNotApproved says what is wrong with the value of the annotation; empty where there is none, or it is given.
-func (s *State) whyNotApproved(want *Version) string {
-	given, _ := s.approval(want).GivenBy(s.Consent)
-	value := "annotation allow-disruption=" + s.Consent
-	word := strings.TrimSuffix(s.Consent, nodev1.Approval("").WithAny())
+func (h *Held) whyNotApproved(settings Settings, c Change) string {
+	given, _ := h.approval(c).GivenBy(h.Consent)
+	value := "annotation allow-disruption=" + h.Consent
+	word := strings.TrimSuffix(h.Consent, nodev1.Approval("").WithAny())
 	switch {
-	case s.Consent == "", s.isApproved(want):
+	case h.Consent == "", h.isApproved(settings, c):
 		return ""
 	case given:
 		return value + " waits for an answer, and with " + nodev1.Approval("").WithAny() + " at its end would not"
 	case word == "": // nothing but +any
-	case word == s.Hold.Wasted:
+	case word == h.Hold.Wasted:
 		return value + " was spent without effect"
-	case word == s.Approval:
+	case word == h.Approval:
 		return value + " was spent"
 	}
 	return value + " is of another change"

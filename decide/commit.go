@@ -6,18 +6,17 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 )
 
-// act gives the one action that brings what runs closer to what should; nil when there is none, or one is under way.
-func nextAction(s *State) Action {
-	if s.Doing != nil || !s.Booted {
+// act gives the one action that brings what runs closer to what should; nil when there is none.
+func act(s *State, next move) Action {
+	if next.kind == busy {
 		return nil
 	}
-	next := plan(s)
 	if s.Parked != nil && !s.Parked.fits(s, next) {
 		return endParked(s, next)
 	}
 	if next.kind == goLocal {
 		applyReset(s)
-		next = plan(s)
+		next = target(s)
 	}
 	if takenAndWaits(s) {
 		giveBack(s)
@@ -28,10 +27,10 @@ func nextAction(s *State) Action {
 // commit pays for a move before it is made: the try is counted and durable, the change is told.
 func commit(s *State, next move) Action {
 	switch next.kind {
-	case act:
+	case perform:
 		return next.action
 	case stay:
-		s.giveBackParked()
+		s.Trial.giveBackParked()
 		return saveIfDirty(s)
 	case end:
 		return commitEnd(s)
@@ -40,7 +39,7 @@ func commit(s *State, next move) Action {
 	case startChild:
 		return commitStart(s, next.want)
 	case keepChild:
-		s.giveBackParked()
+		s.Trial.giveBackParked()
 		resume(s)
 		return planSpareTime(s)
 	}
@@ -49,7 +48,7 @@ func commit(s *State, next move) Action {
 
 // commitEnd ends the supervisor, whose child has ended.
 func commitEnd(s *State) Action {
-	s.refund()
+	s.Trial.refund()
 	if do := saveIfDirty(s); do != nil {
 		return do
 	}

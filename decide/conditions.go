@@ -91,10 +91,10 @@ func learnConditions(s *State, e ConditionsSeen) {
 		countBads(s)
 	}
 	if s.OnTrial() {
-		s.learnPodStarts(e.Pods)
+		learnPodStarts(s, e.Pods)
 		return
 	}
-	if e.Before || !s.hasMeasured(s.Now) || e.Bad != "" && !s.hasSettled() {
+	if e.Before || !s.hasMeasured(s.Settings, s.Now) || e.Bad != "" && !s.hasSettled(s.Now, s.Settings) {
 		return
 	}
 	n.Next = s.Now + lookBefore
@@ -104,21 +104,10 @@ func learnConditions(s *State, e ConditionsSeen) {
 	}
 }
 
-// hasSettled: what is bad now is not bad because the kubelet has just been started.
-func (s *State) hasSettled() bool {
-	return s.Child.Healthy && s.Now >= s.Child.HealthySince+s.healthThatCounts()
-}
-
-// hasMeasured: what was seen at a time has been measured by the child. A kubelet says at its start that there is no pressure: its eviction
-// manager measures some 10 s later, and its status follows at a pace of its own.
-func (s *State) hasMeasured(at time.Duration) bool {
-	return at >= s.Child.Started+min(measuredBy, s.TrialPeriod)
-}
-
 // countBads: a kubelet that has just started is not Ready for a moment. It is looked at again soon, and nothing is said of the first time.
 func countBads(s *State) {
 	n := &s.Node
-	if !s.OnTrial() || s.worse() == "" {
+	if !s.OnTrial() || s.Trial.worse(s.Node) == "" {
 		n.Bads = 0
 		return
 	}
@@ -129,7 +118,7 @@ func countBads(s *State) {
 }
 
 // learnPodStarts keeps a failure until a pod is seen that was started.
-func (s *State) learnPodStarts(p PodStarts) {
+func learnPodStarts(s *State, p PodStarts) {
 	if !p.Known {
 		return
 	}
@@ -166,7 +155,7 @@ func lookDue(s *State) time.Duration {
 	switch {
 	case !mayLook(s):
 		return never
-	case s.OnTrial() && s.worse() == "" && s.Trial.Unstarted == "" && s.trialTimeIsFull() && s.Child.Healthy:
+	case s.OnTrial() && s.Trial.worse(s.Node) == "" && s.Trial.Unstarted == "" && s.Trial.isFull(s.Settings) && s.Child.Healthy:
 		return min(due, n.Tried+lookRetry(s))
 	case !s.OnTrial() && !changeInSight(s):
 		return never
@@ -176,7 +165,7 @@ func lookDue(s *State) time.Duration {
 
 // changeInSight: a configuration is about to be started that would be on trial.
 func changeInSight(s *State) bool {
-	want := target(s)
+	want := wanted(s)
 	if s.Pending != nil {
 		want = &s.Pending.Version
 	}
@@ -192,51 +181,7 @@ func lookRetry(s *State) time.Duration {
 	return min(lookRetryMost, max(time.Second, s.TrialPeriod/10))
 }
 
-// worse names the conditions of the Node that are bad, and were not known to be so before the trial; empty = none.
-func (s *State) worse() string {
-	if !s.Node.Known || s.Node.Bad == "" {
-		return ""
-	}
-	before := strings.Split(s.Trial.Before.Bad, ", ")
-	worse := without(strings.Split(s.Node.Bad, ", "), func(name string) bool { return slices.Contains(before, name) })
-	return strings.Join(worse, ", ")
-}
-
 // nodeIsFine: a look that was made just now found nothing that the trial would have to wait for, and that the kubelet has measured.
-func (s *State) nodeIsFine() bool {
-	return s.Node.Known && s.hasMeasured(s.Node.At) && s.Now <= s.Node.At+lookRetry(s) && s.worse() == "" && s.Node.Waiting == "" && s.Trial.Unstarted == ""
-}
-
-// worseWarning says what the trial waits for; empty = nothing.
-func (s *State) worseWarning() string {
-	worse := s.worse()
-	if worse == "" || !s.OnTrial() || s.Node.Bads < badsToSay {
-		return ""
-	}
-	since := "since this configuration was started"
-	if !s.Trial.Before.Known {
-		since = "and whether it was so before this configuration was started is not known"
-	}
-	return "the trial clock stands: bad conditions of the Node, " + since + ": " + worse
-}
-
-// unstartedWarning says that no pod can be started; empty = that is not known.
-func (s *State) unstartedWarning() string {
-	if s.Trial.Unstarted == "" || !s.OnTrial() {
-		return ""
-	}
-	return "no pod could be started since this configuration was: these have no sandbox: " + s.Trial.Unstarted
-}
-
-// awaited is what a promotion waits for whose time is over.
-func (s *State) awaited() string {
-	switch {
-	case !s.Trial.Renewed:
-		return "and its Lease was seen to be renewed"
-	case s.worse() != "":
-		return "and conditions of the Node are good again: " + s.worse()
-	case s.Node.Waiting != "":
-		return "and a pod that has come meanwhile was seen to be started: " + s.Node.Waiting
-	}
-	return "and its kubelet was seen to post the Node's conditions"
+func nodeIsFine(s *State) bool {
+	return s.Node.Known && s.hasMeasured(s.Settings, s.Node.At) && s.Now <= s.Node.At+lookRetry(s) && s.Trial.worse(s.Node) == "" && s.Node.Waiting == "" && s.Trial.Unstarted == ""
 }

@@ -87,8 +87,8 @@ func TestConditionsInATrial(t *testing.T) {
 			d.pass(20 * time.Minute).expect(inTrial).expectMessage(stands + memory)
 			d.bad["good"] = ""
 			d.pass(4 * time.Minute).expect(inTrial)
-			if d.s.worseWarning() != "" {
-				d.t.Errorf("still warns: %s", d.s.worseWarning())
+			if d.s.Trial.worseWarning(d.s.Node, d.s.Child) != "" {
+				d.t.Errorf("still warns: %s", d.s.Trial.worseWarning(d.s.Node, d.s.Child))
 			}
 			d.pass(3 * time.Minute)
 		}, goodActive, ""},
@@ -101,8 +101,8 @@ func TestConditionsInATrial(t *testing.T) {
 			d.bad["good"] = "Ready"
 			d.assign("good").pass(11 * time.Second).expect(inTrial)
 			d.bad["good"] = ""
-			if d.s.worse() != "Ready" || d.s.worseWarning() != "" {
-				d.t.Errorf("bad: %s; warns: %s", d.s.worse(), d.s.worseWarning())
+			if d.s.Trial.worse(d.s.Node) != "Ready" || d.s.Trial.worseWarning(d.s.Node, d.s.Child) != "" {
+				d.t.Errorf("bad: %s; warns: %s", d.s.Trial.worse(d.s.Node), d.s.Trial.worseWarning(d.s.Node, d.s.Child))
 			}
 			d.pass(10*time.Minute + 20*time.Second)
 		}, goodActive, ""},

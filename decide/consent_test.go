@@ -399,12 +399,12 @@ func TestTooManyNames(t *testing.T) {
 		s.Hold.Named = append(s.Hold.Named, pod("old", i))
 	}
 	s.Outlook.Losses = []nodev1.Loss{pod("old", 0), pod("new", 0), pod("new", 1)}
-	s.name(s.Outlook.Losses[1:])
+	s.name(s.Wall, s.Outlook.Losses[1:])
 	if len(s.Hold.Named) != namedMost+2 || !names(s.Hold.Named, pod("old", 0)) {
 		t.Errorf("%d are named", len(s.Hold.Named))
 	}
 	s.Outlook.Losses = []nodev1.Loss{pod("newer", 0)}
-	s.name(s.Outlook.Losses)
+	s.name(s.Wall, s.Outlook.Losses)
 	if len(s.Hold.Named) != namedMost+1 || names(s.Hold.Named, pod("old", 1)) || !names(s.Hold.Named, pod("new", 1)) {
 		t.Errorf("%d are named", len(s.Hold.Named))
 	}
@@ -424,19 +424,19 @@ func TestASpentApproval(t *testing.T) {
 		"the hold is over":     {func(s *State) { s.Hold = HeldChange{}; s.Consent = string(s.Hold.approval()) }, false},
 		"the value of another": {func(s *State) { s.Consent = "0123456789ab" }, false},
 	} {
-		s := State{Child: Child{Alive: true, Version: version("a", "1", "a")}}
+		s := State{Process: Process{Child: Child{Alive: true, Version: version("a", "1", "a")}}}
 		s.Hold = HeldChange{Runs: "a", To: "b", Nonce: "n"}
 		s.Consent = string(s.Hold.approval())
 		row.change(&s)
 		b := version("b", "1", "b")
 		s.LetThrough = true
-		if got := s.isApproved(b); got != row.want {
+		if got := s.isApproved(s.Settings, s.changeTo(b)); got != row.want {
 			t.Errorf("%s: approved %v", name, got)
 		}
-		if asks := s.approval(b) != ""; asks != (row.want || s.Consent == "0123456789ab") {
-			t.Errorf("%s: it asks for %q", name, s.approval(b))
+		if asks := s.approval(s.changeTo(b)) != ""; asks != (row.want || s.Consent == "0123456789ab") {
+			t.Errorf("%s: it asks for %q", name, s.approval(s.changeTo(b)))
 		}
-		if through := s.isLetThrough(b); through != (row.want || s.Hold.Spent) {
+		if through := s.isLetThrough(s.changeTo(b)); through != (row.want || s.Hold.Spent) {
 			t.Errorf("%s: let through %v", name, through)
 		}
 	}
@@ -461,22 +461,22 @@ func TestWhyNotApproved(t *testing.T) {
 		"something else":   {true, " is of another change"},
 		"+any":             {true, " is of another change"},
 	} {
-		s := State{Child: Child{Alive: true, Version: version("a", "1", "a")}, Consent: value, Outlook: Outlook{Known: row.known}}
+		s := State{Process: Process{Child: Child{Alive: true, Version: version("a", "1", "a")}}, Held: Held{Consent: value, Outlook: Outlook{Known: row.known}}}
 		s.Hold, s.Approval = open, "ba9876543210"
 		want := row.want
 		if want != "" {
 			want = "annotation allow-disruption=" + value + want
 		}
-		if got := s.whyNotApproved(version("b", "1", "b")); got != want {
+		if got := s.whyNotApproved(s.Settings, s.changeTo(version("b", "1", "b"))); got != want {
 			t.Errorf("%q: %q, want %q", value, got, want)
 		}
 	}
-	s := State{Child: Child{Alive: true, Version: version("a", "1", "a")}, Consent: "+any"}
-	if got := s.whyNotApproved(version("b", "1", "b")); got != "annotation allow-disruption=+any is of another change" {
+	s := State{Process: Process{Child: Child{Alive: true, Version: version("a", "1", "a")}}, Held: Held{Consent: "+any"}}
+	if got := s.whyNotApproved(s.Settings, s.changeTo(version("b", "1", "b"))); got != "annotation allow-disruption=+any is of another change" {
 		t.Error(got)
 	}
 	s.Consent, s.Hold = approval, open
-	if got := s.whyNotApproved(version("b", "1", "b")); got != "annotation allow-disruption="+approval+" waits for an answer, and with +any at its end would not" {
+	if got := s.whyNotApproved(s.Settings, s.changeTo(version("b", "1", "b"))); got != "annotation allow-disruption="+approval+" waits for an answer, and with +any at its end would not" {
 		t.Error(got)
 	}
 }

@@ -2,7 +2,6 @@ package decide
 
 import (
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -12,11 +11,8 @@ import (
 
 // inControl tells whether the child is the control of a suspect.
 func inControl(s *State) bool {
-	return slices.ContainsFunc(s.Suspects, s.isControlOf) && s.runs(target(s))
+	return slices.ContainsFunc(s.Suspects, s.isControlOf) && s.runs(wanted(s))
 }
-
-// isControlOf: the same kubelet that the suspect failed with.
-func (s *State) isControlOf(x Suspect) bool { return x.Kubelet == s.Child.Kubelet }
 
 // controlNeedsLease: what was failed by its Lease is judged, and tried again, by the fallback's Lease alone.
 func controlNeedsLease(s *State) bool {
@@ -31,68 +27,24 @@ func controlIsOfPort(s *State) bool {
 	return slices.ContainsFunc(s.Suspects, func(x Suspect) bool { return s.isControlOf(x) && x.Cause == PortHeld })
 }
 
-// controlTime is how long the fallback has to stay healthy.
-func (s *State) controlTime() time.Duration {
-	least := s.healthThatCounts()
-	for _, x := range s.Suspects {
-		least = max(least, 2*time.Duration(x.Life))
-		if x.Excused && x.Version.Content == s.Excuses.Content {
-			least = max(least, s.Excuses.pause())
-		}
-	}
-	return least
-}
-
 func judgeControl(s *State) {
 	if !inControl(s) {
 		return
 	}
 	switch {
 	case s.Child.PortHeld != "" && controlIsOfPort(s):
-		s.excuse()
+		s.excuse(s.Assigned)
 	case !s.Child.EverHealthy && s.Now >= s.Child.Started+s.StartTimeout:
-		s.excuse()
-		if s.localHangs() && !controlIsOfPort(s) {
+		s.excuse(s.Assigned)
+		if s.localHangs(s.Now, s.Settings) && !controlIsOfPort(s) {
 			s.takeUpExcused()
 		}
 	case controlNeedsLease(s) && s.Lease.Lost:
-		s.excuse()
+		s.excuse(s.Assigned)
 	case controlNeedsLease(s) && !s.Lease.Renewed: // not yet, and not at all while the API server is out of reach
-	case s.Child.Healthy && s.Now >= s.Child.HealthySince+s.controlTime():
+	case s.Child.Healthy && s.Now >= s.Child.HealthySince+s.controlTime(s.Settings):
 		concludeControl(s)
 	}
-}
-
-// localHangs: local was not healthy for as long as its starts may take that have what is excused tried again.
-func (s *State) localHangs() bool {
-	return s.Child.Version == nil && s.Now >= s.Child.Started+s.localHangsAfter()
-}
-
-func (s *State) localHangsAfter() time.Duration {
-	return time.Duration(max(s.TrialFailures, 1)) * s.StartTimeout
-}
-
-// excuse notes that the control failed as well: the environment is to blame.
-func (s *State) excuse() {
-	var excused []Suspect
-	for _, x := range s.Suspects {
-		if !x.Excused {
-			x.Excused, x.Words = true, "the fallback fails as well; "+x.Words
-			s.countExcuse(x)
-		}
-		excused = append(excused, x)
-	}
-	s.Suspects = excused
-}
-
-func (s *State) countExcuse(x Suspect) {
-	if !s.isAssigned(x) {
-		return
-	}
-	if s.Excuses.Content != x.Version.Content {
-		s.Excuses = Excuses{Content: x.Version.Content}
-	}
-	s.Excuses.Times++
 }
 
 func concludeControl(s *State) {

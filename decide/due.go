@@ -48,12 +48,12 @@ func dueToJudge(s *State) []time.Duration {
 	if c.Healthy {
 		list = append(list, c.HealthySince+s.healthThatCounts())
 		if inControl(s) {
-			list = append(list, c.HealthySince+s.controlTime())
+			list = append(list, c.HealthySince+s.controlTime(s.Settings))
 		}
 	}
 	if s.OnTrial() {
 		switch {
-		case s.trialClockRuns():
+		case trialClockRuns(s):
 			list = append(list, s.Now+s.TrialPeriod-time.Duration(s.Trial.Healthy))
 		case !c.Healthy:
 			list = append(list, s.Now+s.StartTimeout-time.Duration(s.Trial.Unhealthy))
@@ -81,7 +81,7 @@ func dueToAct(s *State) []time.Duration {
 		list = append(list, s.Outlook.At+lookAgainAfter(s))
 	}
 	if s.Disruption == Hold && !s.Child.Asked {
-		list = append(list, s.askKubeletAt())
+		list = append(list, s.askKubeletAt(s.NodeUID))
 	}
 	return list
 }
@@ -93,7 +93,7 @@ func dueToTell(s *State) []time.Duration {
 		list = append(list, s.Unsettled+applyingAfter)
 	}
 	if unforeseen(s) != "" {
-		list = append(list, s.unforeseenUntil())
+		list = append(list, s.unforeseenUntil(s.Settings))
 	}
 	want, _, _ := heldChange(s)
 	if since, _, open := openQuestion(s, want); open {
@@ -126,7 +126,7 @@ func (s *State) advance(at Moment) {
 		return
 	}
 	switch {
-	case s.trialClockRuns():
+	case trialClockRuns(s):
 		s.Trial.Healthy += Span(passed)
 	case !s.Child.Healthy && s.Child.EverHealthy:
 		s.Trial.Unhealthy += Span(passed)

@@ -38,7 +38,7 @@ func (d *drive) askSooner(random *rand.Rand) {
 	}
 	early := d.now + time.Duration(random.Int64N(int64(max(1, wake-d.now))))
 	s, step := Decide(d.s, Moment{Now: early, Wall: d.s.Wall.Add(early - d.now)}, Ticked{})
-	if want, _, _ := heldChange(&d.s); d.s.isApproved(want) {
+	if want, _, _ := heldChange(&d.s); d.s.isApproved(d.s.Settings, d.s.changeTo(want)) {
 		return // what is approved and cannot be recorded is looked at again whenever the core is asked
 	}
 	if save, is := step.Do.(Save); is && reflect.DeepEqual(significant(save.Durable), significant(d.s.Disk)) {

@@ -23,23 +23,23 @@ func learnExited(s *State, e ChildExited) {
 	switch {
 	case e.Asked || s.Frozen || s.Stopping:
 		if trial {
-			s.refund()
+			s.Trial.refund()
 		}
 		return
-	case e.Code == 0 && gone.Hung == "" && !s.exitsTooOften(&e): // somebody's SIGTERM: restarted at once, counts nothing
+	case e.Code == 0 && gone.Hung == "" && !s.exitsTooOften(s.Now, &e): // somebody's SIGTERM: restarted at once, counts nothing
 		if trial {
-			s.refund()
+			s.Trial.refund()
 		}
 		if s.Exit = ""; !gone.EverHealthy { // but a command line that makes it exit at once must not spin
 			s.NextStart, s.NextOf = s.Now+e.Delay, gone.Version
 		}
 		return
 	}
-	if s.blamesStateFile(e, gone) {
+	if content := s.contentOf(gone.Version); s.blamesStateFile(e, gone, content) {
 		if trial {
-			s.refund()
+			s.Trial.refund()
 		}
-		s.retryWithoutStateFile(e, gone)
+		retryWithoutStateFile(s, e, gone, content)
 		return
 	}
 	s.Exit, s.ExitCode = e.Words, e.Code
@@ -47,14 +47,14 @@ func learnExited(s *State, e ChildExited) {
 	if e.RuntimeDown {
 		s.Environment = e.Words
 		if trial {
-			s.refund()
+			s.Trial.refund()
 		}
 		countControl(s, gone, control)
 		return
 	}
 	if e.LockDenied { // by the host, whatever the configuration
 		if trial {
-			s.refund()
+			s.Trial.refund()
 		}
 		return
 	}
@@ -66,7 +66,7 @@ func learnExited(s *State, e ChildExited) {
 	case trial:
 		failStart(s, gone, life, e)
 	case control:
-		s.excuse()
+		s.excuse(s.Assigned)
 		countExit(s, gone, life, e)
 	default:
 		countExit(s, gone, life, e)
@@ -85,13 +85,9 @@ func countControl(s *State, gone Child, control bool) {
 		return
 	}
 	if control {
-		s.excuse()
+		s.excuse(s.Assigned)
 	}
 	s.takeUpExcused()
-}
-
-func (s *State) takeUpExcused() {
-	s.Suspects = without(s.Suspects, func(x Suspect) bool { return x.Excused })
 }
 
 // failStart closes the open start as a failure; the last one allowed ends the trial.
@@ -102,19 +98,6 @@ func failStart(s *State, gone Child, life time.Duration, e ChildExited) {
 		failTrialOf(s, gone.Version, Suspect{Cause: Exited, Words: fmt.Sprintf("exited %d times in its trial: %s", s.Trial.Tries, e.Words),
 			Excused: e.OutOfInotify, Times: s.Trial.Tries, ExitCode: e.Code})
 	}
-}
-
-// exitsTooOften counts an exit with 0, which is somebody's SIGTERM; but one that comes again and again is a failure like any other.
-func (s *State) exitsTooOften(e *ChildExited) bool {
-	recent := without(s.CleanExits, func(at time.Duration) bool { return s.Now-at > cleanExitWindow })
-	s.CleanExits = append(recent, s.Now)
-	if len(s.CleanExits) < cleanExitLimit {
-		return false
-	}
-	s.CleanExits = nil
-	e.Delay = max(e.Delay, cleanExitPause)
-	e.Words = fmt.Sprintf("%s, %d times within %s", e.Words, cleanExitLimit, cleanExitWindow)
-	return true
 }
 
 // countExit keeps the count of exits outside a trial; too many of them try the next fallback (rule 9).

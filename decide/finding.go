@@ -32,7 +32,7 @@ func findingOf(s *State) finding {
 		return finding{corev1.ConditionTrue, nodev1.ReasonLocal, "nothing is assigned, and nothing can be: the kubelet has no --kubeconfig", ""}
 	case s.Assigned == nil:
 		return finding{corev1.ConditionTrue, nodev1.ReasonLocal, "nothing is assigned", ""}
-	case s.verdict(s.Assigned).Kind == VerdictGood:
+	case verdict(s, s.Assigned).Kind == VerdictGood:
 		return finding{corev1.ConditionTrue, nodev1.ReasonActive, "the assigned configuration passed its trial", ""}
 	}
 	return trialFinding(s)
@@ -47,12 +47,12 @@ func trialFinding(s *State) finding {
 	case s.Node.Problem != "":
 		f.why += "; it does not become the last known good one before its Node was read: " + s.Node.Problem
 		f.hint = "let the supervisor's identity get that Node"
-	case s.worseWarning() != "":
+	case s.Trial.worseWarning(s.Node, s.Child) != "":
 		f.hint = "free what the Node is short of, or assign another configuration"
-	case s.unstartedWarning() != "":
+	case s.Trial.unstartedWarning(s.Child) != "":
 		f.hint = "see the events of these pods, or assign another configuration"
 	case s.OnTrial() && time.Duration(s.Trial.Healthy) >= s.TrialPeriod && s.Child.Healthy:
-		f.why += ", which it has had; it becomes the last known good one when the API server is in reach " + s.awaited()
+		f.why += ", which it has had; it becomes the last known good one when the API server is in reach " + s.Trial.awaited(s.Node)
 	}
 	return f
 }
@@ -129,10 +129,10 @@ func findUnhealthy(s *State) *finding {
 
 // findFallback: local runs because lastKnownGood failed too.
 func findFallback(s *State) *finding {
-	if s.LastKnownGood == nil || target(s) != nil || s.Child.Version != nil {
+	if s.LastKnownGood == nil || wanted(s) != nil || s.Child.Version != nil {
 		return nil
 	}
-	return &finding{corev1.ConditionFalse, nodev1.ReasonLastKnownGoodFailed, s.verdict(s.LastKnownGood).why(), "assign a good configuration"}
+	return &finding{corev1.ConditionFalse, nodev1.ReasonLastKnownGoodFailed, verdict(s, s.LastKnownGood).why(), "assign a good configuration"}
 }
 
 // findVerdict is about what speaks against the assigned configuration.
@@ -140,7 +140,7 @@ func findVerdict(s *State) *finding {
 	if s.Assigned == nil {
 		return nil
 	}
-	verdict := s.verdict(s.Assigned)
+	verdict := verdict(s, s.Assigned)
 	if broken := findBrokenLocal(s); verdict.Kind == VerdictRefused && s.Assigned.Base != "" && broken != nil {
 		return broken // the node is at fault, not the layers
 	}

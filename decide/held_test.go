@@ -131,7 +131,7 @@ func TestWhatIsHeldWritesNothing(t *testing.T) {
 func TestLooksOfManyNodesAreSpread(t *testing.T) {
 	first, last := time.Hour, time.Duration(0)
 	for i := range 1000 {
-		s := State{Intake: Intake{NodeUID: fmt.Sprint(i)}, Outlook: Outlook{At: time.Hour, Pause: time.Minute}}
+		s := State{Intake: Intake{NodeUID: fmt.Sprint(i)}, Held: Held{Outlook: Outlook{At: time.Hour, Pause: time.Minute}}}
 		first, last = min(first, lookAgainAfter(&s)), max(last, lookAgainAfter(&s))
 	}
 	if first < 54*time.Second || first > 54200*time.Millisecond || last < 65800*time.Millisecond || last > 66*time.Second {

@@ -32,11 +32,12 @@ func noticeHold(s *State) {
 
 // notKnownForLong says why the newest looks do not know of the change to want; empty where they do, or did a moment ago.
 func notKnownForLong(s *State, want *Version) string {
+	c := s.changeTo(want)
 	since, waitsFor, open := openQuestion(s, want)
 	switch {
-	case open && (s.Now >= since+askedForLong || !s.seesLoss(want) || s.isObstructed(want)):
+	case open && (s.Now >= since+askedForLong || !s.seesLoss(c) || s.isObstructed(s.Now, s.Settings, c)):
 		return waitsFor
-	case !open && s.foresaw(want) && (!s.Outlook.Known || s.isHold(want) && s.doubtsNamed()):
+	case !open && s.foresaw(c) && (!s.Outlook.Known || s.isHold(c) && s.doubtsNamed()):
 		return s.Outlook.Warning
 	}
 	return ""
@@ -44,14 +45,15 @@ func notKnownForLong(s *State, want *Version) string {
 
 // whyHeld says which pods would be lost, and who has not answered.
 func whyHeld(s *State, want *Version) string {
-	if why := s.whyObstructed(want); why != "" {
+	c := s.changeTo(want)
+	if why := s.whyObstructed(c); why != "" {
 		return strings.Join(without([]string{why, s.Outlook.Words}, isEmpty), "; ")
 	}
 	unknown := notKnownForLong(s, want)
 	words := s.Outlook.Words
 	switch named := s.Hold.Named; {
-	case s.seesLoss(want):
-	case !s.losesPods(want):
+	case s.seesLoss(c):
+	case !s.losesPods(c):
 		return "it is not known what it would do to running pods: " + unknown
 	default:
 		words = fmt.Sprintf("running pods would be lost, when it was last known: %d, %s among them", len(named), named[len(named)-1].Pod)
@@ -65,31 +67,33 @@ func whyHeld(s *State, want *Version) string {
 // findHeld is about the newest assignment, of which nothing has moved.
 func findHeld(s *State) *finding {
 	want, newest, held := heldChange(s)
+	c := s.changeTo(want)
 	if !held {
 		return nil
 	}
 	hint := hintForHeld(s, want)
-	if wrong := s.whyNotApproved(want); wrong != "" {
+	if wrong := s.whyNotApproved(s.Settings, c); wrong != "" {
 		hint = wrong + "; " + hint
 	}
 	isRefused := newest != nil && !Same(want, newest)
-	if s.isObstructed(want) && !isRefused {
+	if s.isObstructed(s.Now, s.Settings, c) && !isRefused {
 		return findObstructed(s, want, newest, hint)
 	}
 	if isRefused { // it is refused, and would end a trial
 		return &finding{corev1.ConditionFalse, nodev1.ReasonRefused,
-			s.verdict(newest).why() + "; going back to " + Describe(want) + " waits: " + whyHeld(s, want), "correct the configuration, or: " + hint}
+			verdict(s, newest).why() + "; going back to " + Describe(want) + " waits: " + whyHeld(s, want), "correct the configuration, or: " + hint}
 	}
 	return &finding{corev1.ConditionFalse, nodev1.ReasonWouldDisrupt, describeChange(s, want, newest) + " waits: " + whyHeld(s, want), hint}
 }
 
 // hintForHeld says what ends the hold. Pods can be drained; what is in the way on the host cannot.
 func hintForHeld(s *State, want *Version) string {
+	c := s.changeTo(want)
 	var ways []string
-	if !s.isObstructed(want) {
+	if !s.isObstructed(s.Now, s.Settings, c) {
 		ways = append(ways, "drain the node")
 	}
-	if approval := s.approval(want); approval != "" {
+	if approval := s.approval(c); approval != "" {
 		ways = append(ways, "set annotation "+nodev1.AllowDisruptionAnnotation+"="+string(approval))
 	}
 	return strings.Join(ways, ", or ")

@@ -2,10 +2,8 @@ package decide
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
-	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 )
 
@@ -54,19 +52,15 @@ func nothingToKeep(s *State) bool {
 	return s.LocalFailures >= s.TrialFailures || c.Alive && s.Now >= c.Started+s.StartTimeout
 }
 
-func (s *State) changeTo(want *Version) Change {
-	c := s.Child
-	return Change{Content: s.contentOf(want), Kubelet: s.OnDisk, Runs: s.contentRun(), RunsKubelet: c.Kubelet}
-}
-
 // waitBefore gives what has to come before what runs makes room for want: a look, a pre-flight that gave no answer, or waiting; nil = nothing.
 // While a kubelet is being restarted, or rolled back, a change waits until it is: a restart that nobody chose is no chance for one that somebody
 // did.
 func waitBefore(s *State, want *Version) *move {
+	c := s.changeTo(want)
 	switch {
 	case s.Disruption == "", nothingToKeep(s):
 		return nil
-	case !runsUnblamed(s) && s.Disruption == Allow && len(s.obstacles(want)) == 0:
+	case !runsUnblamed(s) && s.Disruption == Allow && len(s.obstacles(c)) == 0:
 		return nil
 	case !runsUnblamed(s):
 		return &move{}
@@ -75,85 +69,72 @@ func waitBefore(s *State, want *Version) *move {
 		return wait
 	}
 	waits, isOld, o := waits(s, want), s.Now > s.Outlook.At+outlookLasts, s.Outlook
-	look := Foresee{Change: s.changeTo(want), Version: want, RunsVersion: s.Child.Version, Local: s.Local, MayAsk: s.proof(AnyContent, s.OnDisk) == nil}
-	if s.foresaw(want) {
+	look := Foresee{Change: c, Version: want, RunsVersion: s.Child.Version, Local: s.Local, MayAsk: s.proof(AnyContent, s.OnDisk) == nil}
+	if s.foresaw(c) {
 		look.Tries = o.Tries
 	}
 	switch {
-	case o.Change != look.Change, o.Due, isOld && (!waits || s.isApproved(want)):
-		return &move{kind: act, action: look}
+	case o.Change != look.Change, o.Due, isOld && (!waits || s.isApproved(s.Settings, c)):
+		return &move{kind: perform, action: look}
 	case !waits:
 		return nil
-	case s.isApproved(want):
+	case s.isApproved(s.Settings, c):
 		return spendApproval(s)
 	case s.Now >= o.At+lookAgainAfter(s):
-		return &move{kind: act, action: look}
+		return &move{kind: perform, action: look}
 	}
 	return &move{}
 }
 
 // waitForVerdict asks again for a verdict on want that nobody has given yet.
 func waitForVerdict(s *State, want *Version) *move {
+	c := s.changeTo(want)
 	u := owed(s, want)
 	switch {
-	case u == nil, s.isApproved(want), s.isLetThrough(want):
+	case u == nil, s.isApproved(s.Settings, c), s.isLetThrough(c):
 		return nil
 	case s.Disruption == Allow && u.Tries >= triesWithoutHold:
 		return nil
 	case askAgain(s, u):
-		return &move{kind: act, action: prove(s, want)}
+		return &move{kind: perform, action: prove(s, want)}
 	}
 	return &move{}
 }
 
 // openQuestion is what nobody has answered yet about a change, and since when.
 func openQuestion(s *State, want *Version) (since time.Duration, waitsFor string, open bool) {
+	c := s.changeTo(want)
 	if u := owed(s, want); u != nil {
 		return u.Since, u.Words, true
 	}
-	if o := s.Outlook; s.foresaw(want) && (o.isOpen() && s.Disruption == Hold || len(o.Obstacles) > 0) {
-		return o.Since, cmp.Or(s.whyObstructed(want), o.WaitsFor), true
+	if o := s.Outlook; s.foresaw(c) && (o.isOpen() && s.Disruption == Hold || len(o.Obstacles) > 0) {
+		return o.Since, cmp.Or(s.whyObstructed(c), o.WaitsFor), true
 	}
 	return 0, "", false
 }
 
 // mayHold: the change to want is one that a hold is for. With Allow those are what would leave the node without a kubelet.
 func mayHold(s *State, want *Version) bool {
-	isHold := s.Disruption == Hold || s.Disruption == Allow && len(s.obstacles(want)) > 0
+	isHold := s.Disruption == Hold || s.Disruption == Allow && len(s.obstacles(s.changeTo(want))) > 0
 	return isHold && runsUnblamed(s) && !nothingToKeep(s) && (!s.runs(want) || followsLocal(s, want))
-}
-
-// seesLoss: a look of this supervisor knows of pods that the change to want would end.
-func (s *State) seesLoss(want *Version) bool { return s.foresaw(want) && s.Outlook.Lost > 0 }
-
-// losesPods: one of this supervisor or of the one before does, and none since then knows better. A pod that was named and is in doubt now is one
-// that may be lost.
-func (s *State) losesPods(want *Version) bool {
-	return s.seesLoss(want) || s.isHold(want) && len(s.Hold.Named) > 0 && !s.knowsBetter(want)
-}
-
-func (s *State) knowsBetter(want *Version) bool {
-	return s.foresaw(want) && s.Outlook.Known && !s.doubtsNamed()
-}
-
-// doubtsNamed: the newest look can neither say that a pod goes which the hold has named, nor that it stays.
-func (s *State) doubtsNamed() bool {
-	return slices.ContainsFunc(s.Outlook.InDoubt, func(l nodev1.Loss) bool { return names(s.Hold.Named, l) })
 }
 
 // mustWait: what is known of the change to want, or that nobody has answered yet, keeps it from being made without an approval.
 func mustWait(s *State, want *Version) bool {
 	_, _, open := openQuestion(s, want)
-	return (open || s.losesPods(want)) && mayHold(s, want)
+	return (open || s.losesPods(s.changeTo(want))) && mayHold(s, want)
 }
 
-func waits(s *State, want *Version) bool { return mustWait(s, want) && !s.isLetThrough(want) }
+func waits(s *State, want *Version) bool {
+	return mustWait(s, want) && !s.isLetThrough(s.changeTo(want))
+}
 
 // isHeld: the change to want waits, and is said to be held. What has not been answered for a moment is not.
 func isHeld(s *State, want *Version) bool {
+	c := s.changeTo(want)
 	since, _, open := openQuestion(s, want)
-	said := s.Disruption == Hold && s.losesPods(want) || s.isObstructed(want) || open && s.Now >= since+askedForLong
-	return said && mayHold(s, want) && !s.isLetThrough(want)
+	said := s.Disruption == Hold && s.losesPods(c) || s.isObstructed(s.Now, s.Settings, c) || open && s.Now >= since+askedForLong
+	return said && mayHold(s, want) && !s.isLetThrough(c)
 }
 
 // withPending is the state as it would be with the newest assignment.
@@ -166,7 +147,7 @@ func withPending(s *State) State {
 
 // planPending makes sure that a change may be made before the assignment moves.
 func planPending(s *State) move {
-	save := move{kind: act, action: Save{Durable: withAssigned(s, *s.Pending), assigned: s.Pending, number: s.PendingNumber}}
+	save := move{kind: perform, action: Save{Durable: withAssigned(s, *s.Pending), assigned: s.Pending, number: s.PendingNumber}}
 	switch {
 	case s.Disruption != Hold, nothingToKeep(s):
 		return save
@@ -174,13 +155,13 @@ func planPending(s *State) move {
 		return move{}
 	}
 	if s.pendingIsStale(s.Local) {
-		return move{kind: act, action: Merge{Version: s.Pending.Version, Local: s.Local, Pending: true}}
+		return move{kind: perform, action: Merge{Version: s.Pending.Version, Local: s.Local, Pending: true}}
 	}
 	after := withPending(s)
 	want, ask := choose(&after)
 	switch {
 	case ask != nil:
-		return move{kind: act, action: ask}
+		return move{kind: perform, action: ask}
 	case after.runs(want):
 		return save
 	}
@@ -195,19 +176,14 @@ func heldChange(s *State) (want, newest *Version, held bool) {
 	switch {
 	case s.Pending != nil:
 		after := withPending(s)
-		want, newest = target(&after), &s.Pending.Version
+		want, newest = wanted(&after), &s.Pending.Version
 	case s.Reset == nil:
-		want = target(s)
+		want = wanted(s)
 		if s.Disruption == Allow && !Same(want, s.Assigned) {
 			newest = s.Assigned
 		}
 	}
 	return want, newest, isHeld(s, want)
-}
-
-// endHold forgets what is known of a change that is not asked for any more.
-func (s *State) endHold() {
-	s.Hold, s.HoldTold, s.LetThrough, s.Outlook = HeldChange{}, HoldTold{}, false, Outlook{}
 }
 
 // askedFor ends the hold of another change than the one that is asked for now.
@@ -229,8 +205,9 @@ func takenAndWaits(s *State) bool {
 // isUnseen: a look has not just shown that the change to want costs nothing, and it was not let through. A kubelet that crashes is started again
 // with what it ran: its end is no chance for a change that nobody has looked at.
 func isUnseen(s *State, want *Version) bool {
-	o, obstructed := s.Outlook, len(s.obstacles(want)) > 0
-	seen := s.isLetThrough(want) || s.foresaw(want) && o.Known && !obstructed && !s.losesPods(want) && s.Now <= o.At+outlookLasts
+	c := s.changeTo(want)
+	o, obstructed := s.Outlook, len(s.obstacles(c)) > 0
+	seen := s.isLetThrough(c) || s.foresaw(c) && o.Known && !obstructed && !s.losesPods(c) && s.Now <= o.At+outlookLasts
 	return (s.Disruption == Hold || obstructed) && !seen && !nothingToKeep(s)
 }
 

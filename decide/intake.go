@@ -69,9 +69,6 @@ func (in *Intake) settles(settings Settings, e Assigned) bool {
 	return in.Assigned != nil && e.Text == in.Text && e.NodeUID == in.NodeUID
 }
 
-// isAssigned: only what is assigned is tried again.
-func (in *Intake) isAssigned(x Suspect) bool { return Same(in.Assigned, &x.Version) }
-
 func (in *Intake) remembersAssignment() bool {
 	return in.Assigned != nil || in.Text != ""
 }

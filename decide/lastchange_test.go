@@ -196,7 +196,7 @@ func TestLastChange(t *testing.T) {
 			d.assign("one").pass(4 * time.Second).assign("good")
 			d.deadly["good"] = time.Second
 			d.pass(10 * time.Minute)
-			if d.s.rejection(d.s.Assigned) == nil {
+			if verdict(&d.s, d.s.Assigned).Kind != VerdictRejected {
 				d.t.Errorf("the other one is not rejected: %s", d.shown())
 			}
 		}, "good > one: preflight 100ms start 1.1s now report is RolledBack"},

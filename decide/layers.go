@@ -1,10 +1,6 @@
 package decide
 
-import (
-	"time"
-
-	"github.com/kubelet-supervisor/kubelet-supervisor/config"
-)
+import "time"
 
 // Layers lie over the node's own file, so what an assignment means changes with that file. Such a change is another configuration: it is
 // pre-flighted at once, told as pending, and taken at the next start, or with --follow-local; then it is on trial. What runs goes on
@@ -104,7 +100,7 @@ func planMerge(s *State) Action {
 // proveToday asks about today's merge, where nobody has answered yet.
 func proveToday(s *State) Action {
 	v := s.Today.Version
-	if v == nil || s.Today.Failing || !usable(s, v) || s.proof(v.Content, s.OnDisk) != nil || owed(s, v) != nil || s.environmentBlocks() {
+	if v == nil || s.Today.Failing || !usable(s, v) || s.proof(v.Content, s.OnDisk) != nil || owed(s, v) != nil || s.environmentBlocks(s.Now) {
 		return nil
 	}
 	return prove(s, v)
@@ -129,15 +125,5 @@ func learnBlamed(s *State, e Blamed) {
 	if do, blames := s.Doing.(Blame); blames && do.Version.Content == e.Content && do.Kubelet == e.Kubelet {
 		s.Doing = nil // else it was given up
 	}
-	proofs := make([]Proof, len(s.Proofs))
-	for i, p := range s.Proofs {
-		if p.Content == e.Content && p.Kubelet == e.Kubelet && p.Outcome == config.Refused {
-			p.Layers = 0
-			if e.Words != "" {
-				p.Words = e.Words + ": " + p.Words
-			}
-		}
-		proofs[i] = p
-	}
-	s.Proofs = proofs
+	s.nameLayers(e)
 }

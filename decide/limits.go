@@ -159,9 +159,6 @@ func learnWrittenBack(s *State, e LimitsWrittenBack) {
 // bounded64 keeps what a file of the host holds short.
 func bounded64(value string) string { return fmt.Sprintf("%.64s", value) }
 
-// setLimits: a kubelet with v has set limits of the host, as far as is known.
-func (s *State) setLimits(v *Version) bool { return v != nil && len(s.Limits) > 0 }
-
 // isCrowded: no process can be started beside what runs, and that has set limits of the host.
 func isCrowded(s *State) bool { return s.NoRoom && s.setLimits(s.Child.Version) }
 

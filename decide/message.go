@@ -62,7 +62,7 @@ func warnings(s *State) []string {
 	if s.Warning != "" {
 		list = append(list, s.Warning)
 	}
-	list = append(list, without([]string{s.worseWarning(), s.unstartedWarning()}, isEmpty)...)
+	list = append(list, without([]string{s.Trial.worseWarning(s.Node, s.Child), s.Trial.unstartedWarning(s.Child)}, isEmpty)...)
 	if s.PodsLost != "" {
 		list = append(list, s.PodsLost)
 	}

@@ -3,6 +3,7 @@ package decide
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -30,24 +31,24 @@ type Obstacle struct {
 	Words string
 }
 
-// obstacles are those of the newest look at the change to want.
-func (s *State) obstacles(want *Version) []Obstacle {
-	if !s.foresaw(want) {
+// obstacles are those of the newest look at the change.
+func (h *Held) obstacles(c Change) []Obstacle {
+	if !h.foresaw(c) {
 		return nil
 	}
-	return s.Outlook.Obstacles
+	return h.Outlook.Obstacles
 }
 
-// isObstructed: the change to want would leave the node without a kubelet, and that is no matter of a moment.
-func (s *State) isObstructed(want *Version) bool {
-	found := s.obstacles(want)
+// isObstructed: the change would leave the node without a kubelet, and that is no matter of a moment.
+func (h *Held) isObstructed(now time.Duration, settings Settings, c Change) bool {
+	found := h.obstacles(c)
 	lasts := slices.ContainsFunc(found, func(o Obstacle) bool { return o.Kind != ObstacleRuntime })
-	return len(found) > 0 && (lasts || s.Disruption == Hold && s.losesPods(want) || s.Now >= s.Outlook.Since+askedForLong)
+	return len(found) > 0 && (lasts || settings.Disruption == Hold && h.losesPods(c) || now >= h.Outlook.Since+askedForLong)
 }
 
-// whyObstructed says why the change to want waits for the host; empty where it does not.
-func (s *State) whyObstructed(want *Version) string {
-	found := s.obstacles(want)
+// whyObstructed says why the change waits for the host; empty where it does not.
+func (h *Held) whyObstructed(c Change) string {
+	found := h.obstacles(c)
 	if len(found) == 0 {
 		return ""
 	}
@@ -63,21 +64,21 @@ func wordsOf(found []Obstacle) string {
 }
 
 // unreadObstacles: the look has found a kind of obstacle that the hold has not named, so whoever approved has not read of it.
-func (s *State) unreadObstacles(want *Version) bool {
-	return slices.ContainsFunc(s.obstacles(want), func(o Obstacle) bool {
-		return !s.isHold(want) || !slices.Contains(s.Hold.Obstacles, o.Kind)
+func (h *Held) unreadObstacles(c Change) bool {
+	return slices.ContainsFunc(h.obstacles(c), func(o Obstacle) bool {
+		return !h.isHold(c) || !slices.Contains(h.Hold.Obstacles, o.Kind)
 	})
 }
 
 // nameObstacles has the hold name what the newest look has found.
-func (s *State) nameObstacles(want *Version) {
-	named := slices.Clone(s.Hold.Obstacles) // a decision does not change the state that it was given
-	for _, o := range s.obstacles(want) {
+func (h *Held) nameObstacles(c Change) {
+	named := slices.Clone(h.Hold.Obstacles) // a decision does not change the state that it was given
+	for _, o := range h.obstacles(c) {
 		if !slices.Contains(named, o.Kind) {
 			named = append(named, o.Kind)
 		}
 	}
-	s.Hold.Obstacles = named
+	h.Hold.Obstacles = named
 }
 
 // findObstructed is about a change that waits for the host.

@@ -76,7 +76,7 @@ func learnParked(s *State, e ParkEnded) {
 		s.Parked = &Parked{Version: do.Version, Kubelet: do.Kubelet, Local: do.Local}
 		return
 	}
-	s.giveBackParked()
+	s.Trial.giveBackParked()
 	if s.Child.Alive {
 		s.Child.Unparkable = true
 	}
@@ -89,20 +89,7 @@ func learnUnparked(s *State) {
 		s.Doing = nil
 	}
 	s.Parked = nil
-	s.giveBackParked()
-}
-
-// giveBackParked refunds the try of a kubelet that never was past its lock, and does not wait at it: perhaps it was never started, for its
-// try could not be written.
-func (s *State) giveBackParked() {
-	if s.Trial.Parked {
-		s.refund()
-	}
-}
-
-// outdate has what waits ended before anything else is done.
-func (s *State) outdate() {
-	s.Parked = &Parked{Version: s.Parked.Version}
+	s.Trial.giveBackParked()
 }
 
 // passed: what waited is past the lock, and its try is spent.

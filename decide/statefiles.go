@@ -29,14 +29,14 @@ type Aside struct {
 }
 
 // learnInTheWay records the files that have to go before want can start.
-func (s *State) learnInTheWay(files []config.StateFile, want *Version) {
-	s.StateFiles = StateFiles{Of: want, InTheWay: files}
+func (host *Host) learnInTheWay(bootID string, files []config.StateFile, want *Version) {
+	host.StateFiles = StateFiles{Of: want, InTheWay: files}
 	for _, file := range files {
-		aside := Aside{StateFile: file, BootID: s.BootID}
+		aside := Aside{StateFile: file, BootID: bootID}
 		if want != nil {
 			aside.Content = want.Content
 		}
-		s.Asides = newest(without(s.Asides, func(a Aside) bool { return a.StateFile == file }), aside)
+		host.Asides = newest(without(host.Asides, func(a Aside) bool { return a.StateFile == file }), aside)
 	}
 }
 
@@ -63,17 +63,17 @@ func describeStateFile(f config.StateFile) string {
 
 // blamesStateFile tells whether an exit is one that the state file explains, and that a start without it may mend: once for each
 // configuration until it was healthy for a while, and not counted as a failure of anybody's.
-func (s *State) blamesStateFile(e ChildExited, gone Child) bool {
-	return e.StateFile != "" && !slices.Contains(s.WithoutStateFile, s.stateFileKey(e.StateFile, gone))
+func (host *Host) blamesStateFile(e ChildExited, gone Child, content string) bool {
+	return e.StateFile != "" && !slices.Contains(host.WithoutStateFile, stateFileKey(e.StateFile, gone, content))
 }
 
-func (s *State) stateFileKey(file string, gone Child) string {
-	return strings.Join([]string{file, s.contentOf(gone.Version), gone.Kubelet.Binary, gone.Kubelet.Arguments, gone.Kubelet.Local}, " ")
+func stateFileKey(file string, gone Child, content string) string {
+	return strings.Join([]string{file, content, gone.Kubelet.Binary, gone.Kubelet.Arguments, gone.Kubelet.Local}, " ")
 }
 
 // retryWithoutStateFile has the file set aside before the next start, which comes at once.
-func (s *State) retryWithoutStateFile(e ChildExited, gone Child) {
-	s.WithoutStateFile = newest(s.WithoutStateFile, s.stateFileKey(e.StateFile, gone))
+func retryWithoutStateFile(s *State, e ChildExited, gone Child, content string) {
+	s.WithoutStateFile = newest(s.WithoutStateFile, stateFileKey(e.StateFile, gone, content))
 	s.Exit, s.ExitCode = e.Words, e.Code
-	s.learnInTheWay([]config.StateFile{{Name: e.StateFile}}, gone.Version)
+	s.learnInTheWay(s.BootID, []config.StateFile{{Name: e.StateFile}}, gone.Version)
 }

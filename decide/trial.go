@@ -12,21 +12,12 @@ func needsTrial(s *State, v *Version) bool { return v != nil && !s.promoted(v, s
 
 // OnTrial tells whether the child runs the configuration that the trial's account is about.
 func (s *State) OnTrial() bool {
-	v := s.Child.Version
-	return s.Child.Alive && s.Child.NotInUse == "" && v != nil && s.Trial.Content == v.Content && s.Trial.Kubelet == s.Child.Kubelet
-}
-
-// inUse is what the kubelet that runs was started with; local where its command line says that it was started with nothing of ours.
-func (s *State) inUse() *Version {
-	if s.Child.NotInUse != "" {
-		return nil
-	}
-	return s.Child.Version
+	return s.Trial.isOf(s.Child)
 }
 
 // trialClockRuns: healthy time counts, while the API server is in reach only as long as the Lease is renewed (rule 7).
-func (s *State) trialClockRuns() bool {
-	if !s.Child.Healthy || s.worse() != "" {
+func trialClockRuns(s *State) bool {
+	if !s.Child.Healthy || s.Trial.worse(s.Node) != "" {
 		return false
 	}
 	if !s.Lease.Reachable { // never looked at, if the kubelet is a standalone one
@@ -35,8 +26,8 @@ func (s *State) trialClockRuns() bool {
 	return s.Lease.Renewed && s.Now-s.Lease.RenewedAt < s.leaseLimit()
 }
 
-// judge turns due times into verdicts.
-func judge(s *State) {
+// judgeHealth turns due times into verdicts on the trial and its control.
+func judgeHealth(s *State) {
 	if !s.judges() {
 		return
 	}
@@ -66,21 +57,13 @@ func judgeTrial(s *State) {
 		failTrialByPort(s)
 	case !s.Child.EverHealthy && s.Now >= s.Child.Started+s.StartTimeout:
 		failTrial(s, StartTimeout, fmt.Sprintf("not healthy within %s of its start%s", s.StartTimeout, tail(s.Child.Words)))
-	case s.tooLongUnhealthy():
+	case s.Trial.isTooLongUnhealthy(s.Settings):
 		failTrial(s, StartTimeout, fmt.Sprintf("unhealthy for %s altogether%s", s.StartTimeout, tail(s.Child.Words)))
 	case s.Lease.Lost && s.Trial.Baseline:
 		failTrial(s, LeaseLost, fmt.Sprintf("healthy, but its Lease was not renewed for %s although the API server is in reach: the kubelet has lost the node", s.leaseLimit()))
-	case s.trialTimeIsFull() && (s.Standalone || s.Trial.Renewed && s.nodeIsFine()) && s.Child.Healthy:
+	case s.Trial.isFull(s.Settings) && (s.Standalone || s.Trial.Renewed && nodeIsFine(s)) && s.Child.Healthy:
 		promote(s)
 	}
-}
-
-func (s *State) tooLongUnhealthy() bool {
-	return time.Duration(s.Trial.Unhealthy) >= s.StartTimeout
-}
-
-func (s *State) trialTimeIsFull() bool {
-	return time.Duration(s.Trial.Healthy) >= s.TrialPeriod
 }
 
 func promote(s *State) {
@@ -128,7 +111,7 @@ func blame(s *State, x Suspect) {
 	dropQuestion(s) // the fallback does not wait for an answer about something else
 	s.Suspects = newest(s.Suspects, x)
 	if x.Excused {
-		s.countExcuse(x)
+		s.countExcuse(s.Assigned, x)
 	}
 	fallback := fallback(s, &x.Version)
 	s.event(corev1.EventTypeWarning, "KubeletConfigRolledBack", Describe(&x.Version)+" "+x.Words, "falling back to "+Describe(fallback))
@@ -157,14 +140,6 @@ func resume(s *State) {
 	}
 }
 
-// refund gives the open start back: its end says nothing about the configuration.
-func (s *State) refund() {
-	if s.Trial.Open {
-		s.Trial.Open, s.Trial.Parked = false, false
-		s.Trial.Tries--
-	}
-}
-
 func tail(words string) string {
 	if words == "" {
 		return ""
@@ -184,7 +159,7 @@ func countOpenStart(s *State, foundWaiting bool) {
 	}
 	anotherBoot := s.Trial.BootID != "" && s.BootID != "" && s.Trial.BootID != s.BootID
 	if s.Trial.Parked && (foundWaiting || anotherBoot) {
-		s.giveBackParked()
+		s.Trial.giveBackParked()
 		return
 	}
 	s.Trial.Parked = false

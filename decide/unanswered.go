@@ -23,28 +23,6 @@ type Unanswered struct {
 // all the time that a pre-flight gets.
 const triesWithoutHold = 5
 
-func (s *State) learnUnanswered(e Proved) {
-	u := Unanswered{Content: e.Content, Kubelet: e.Kubelet, Words: e.Words, Since: s.Now, At: s.Now, Tries: 1}
-	if before := s.unanswered(e.Content, e.Kubelet); before != nil {
-		u.Since, u.Tries = before.Since, before.Tries+1
-	}
-	s.Unanswered = newest(s.answered(e), u)
-}
-
-// answered are the pre-flights without an answer but for the one that has just come back.
-func (s *State) answered(e Proved) []Unanswered {
-	return without(s.Unanswered, func(u Unanswered) bool { return u.Content == e.Content && u.Kubelet == e.Kubelet })
-}
-
-func (s *State) unanswered(content string, kubelet config.Identity) *Unanswered {
-	for i := range s.Unanswered {
-		if u := &s.Unanswered[i]; u.Content == content && u.Kubelet == kubelet {
-			return u
-		}
-	}
-	return nil
-}
-
 // owed is the pre-flight of want that has given no answer yet; nil = there is a verdict, or nobody has asked.
 func owed(s *State, want *Version) *Unanswered {
 	content := s.contentOf(want)
@@ -60,5 +38,5 @@ func askAgain(s *State, u *Unanswered) bool {
 }
 
 func askAgainAt(s *State, u *Unanswered) time.Duration {
-	return u.At + jitter(s, askAgainAfter(u.Tries), u.At)
+	return u.At + jitter(s.NodeUID, askAgainAfter(u.Tries), u.At)
 }

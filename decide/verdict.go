@@ -39,28 +39,9 @@ const (
 	VerdictSuspected    // it failed, and its control is not judged yet or failed as well
 )
 
-// verdict judges a version under the kubelet that it is about (kubeletOf).
-func (s *State) verdict(v *Version) Verdict {
-	if v.Content == "" {
-		return Verdict{Kind: VerdictUnreadable, On: v, Words: s.Today.Fault}
-	}
-	if words := s.cannotRender(v); words != "" {
-		return Verdict{Kind: VerdictUnrenderable, On: v, Words: words}
-	}
-	kubelet := s.kubeletOf(v)
-	if p := s.proof(v.Content, kubelet); p != nil && p.refused() {
-		return Verdict{Kind: VerdictRefused, On: v, Words: p.Words, Load: p.Load}
-	}
-	if r := s.rejection(v); r != nil {
-		return Verdict{Kind: VerdictRejected, On: v, Words: r.Words, Cause: r.Cause, Times: r.Times, ExitCode: r.ExitCode}
-	}
-	if x := s.suspect(v); x != nil {
-		return Verdict{Kind: VerdictSuspected, On: v, Words: x.Words, Cause: x.Cause, Times: x.Times, ExitCode: x.ExitCode, Excused: x.Excused}
-	}
-	if s.promoted(v, kubelet) {
-		return Verdict{Kind: VerdictGood, On: v}
-	}
-	return Verdict{On: v}
+// verdict judges a version under the kubelet that it is about.
+func verdict(s *State, v *Version) Verdict {
+	return s.verdictOn(v, s.kubeletOf(v), s.Today.Fault)
 }
 
 // newestVerdict is the verdict on the newest assignment, which waits where the change to it is held.
@@ -72,7 +53,7 @@ func newestVerdict(s *State) Verdict {
 	}
 	var x Verdict
 	if v != nil {
-		x = s.verdict(v)
+		x = verdict(s, v)
 	}
 	x.Waits = held
 	if held && !x.isAgainst() {

@@ -52,26 +52,6 @@ type Proof struct {
 // AnyContent is the Content of a Proof about every configuration.
 const AnyContent = "*"
 
-// Trial is the account of the one configuration that is on trial (rules 7 and 10). Its zero value is no trial.
-type Trial struct {
-	Content   string          `json:"content,omitempty"`
-	Kubelet   config.Identity `json:"kubelet,omitzero"`
-	Healthy   Span            `json:"healthy,omitempty"`   // running time that counted so far
-	Unhealthy Span            `json:"unhealthy,omitempty"` // running time after the first health without it
-	Tries     Count           `json:"tries,omitempty"`     // starts spent and not refunded, the open one included
-	Open      bool            `json:"open,omitempty"`      // a start was spent whose end is not recorded
-	Parked    bool            `json:"parked,omitempty"`    // the open start waits at the lock, as far as is known
-	HadHealth bool            `json:"sound,omitempty"`     // the open start has had 10 s of health
-	BootID    string          `json:"bootID,omitempty"`    // of the boot in which the open start was spent
-	Longest   Span            `json:"longest,omitempty"`   // longest life of a start that failed
-	Baseline  bool            `json:"baseline,omitempty"`  // the configuration before it, or it itself, renewed the Lease
-	Renewed   bool            `json:"renewed,omitempty"`   // it has itself renewed the Lease
-	// Before are the Node's conditions before the start that began the trial.
-	Before Conditions `json:"conditionsBefore,omitzero"`
-	// Unstarted names pods that came since then and could not be started; empty = none is known, or one that came could be.
-	Unstarted string `json:"unstartedPods,omitempty"`
-}
-
 // Promotion says for which effective identity lastKnownGood was earned (rule 9).
 type Promotion struct {
 	Content string          `json:"content,omitempty"`

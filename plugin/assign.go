@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
@@ -20,7 +21,7 @@ type changeOptions struct {
 	yes      bool
 	parallel int
 	wait     waitOptions
-	dryRun   dryRun
+	dryRun   cmdutil.DryRun
 	print    *genericclioptions.PrintFlags
 }
 
@@ -30,22 +31,35 @@ func (o *changeOptions) addFlags(command *cobra.Command) {
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	flags.IntVar(&o.parallel, "parallel", 1, "how many nodes at a time; after a failure no other is begun")
 	o.wait.addFlags(flags)
-	o.dryRun.addFlag(flags)
-	o.print = printFlags(command, "")
+	o.dryRun.AddFlag(flags)
+	o.print = cmdutil.PrintFlags(command, "")
 }
 
-func (o *changeOptions) complete(arguments []string) error {
+// Complete takes the names of nodes.
+func (o *changeOptions) Complete(_ *cobra.Command, arguments []string) error {
 	o.chosen.Names = arguments
+	o.wait.complete()
+	return nil
+}
+
+// Validate wants nodes to be named, or selected.
+func (o *changeOptions) Validate() error {
 	if o.parallel < 1 {
 		return errors.New("--parallel is at least 1")
 	}
-	return errors.Join(o.chosen.Validate(true), o.wait.complete())
+	return errors.Join(o.chosen.Validate(true), o.wait.validate())
 }
 
-func newAssign(s *session) *cobra.Command {
-	var o changeOptions
-	var config string
-	var pin bool
+// assignOptions are the flags of assign.
+type assignOptions struct {
+	*cmdutil.Factory
+	changeOptions
+	config string // [NAMESPACE/]NAME[/KEY]
+	pin    bool
+}
+
+func newAssign(f *cmdutil.Factory) *cobra.Command {
+	o := &assignOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "assign (NODE... | -l SELECTOR) --config [NAMESPACE/]NAME[/KEY]",
 		Short: "Assign a configuration to nodes, and wait until they run it",
@@ -56,59 +70,63 @@ yet is let read it. The assignment is written into the Node's annotation kubelet
 where the API server keeps it. When a node refuses the configuration, or rolls it back, the command ends with the node's own words.`,
 		Example: `  kubectl kubelet assign n1 --config kubelet-config/workers-d5bf27f224
   kubectl kubelet assign -l pool=workers --config workers-d5bf27f224 --yes --parallel 5 --until=good`,
-		ValidArgsFunction: s.completeNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if err := o.complete(arguments); err != nil {
-				return err
-			}
-			if config == "" {
-				return errors.New("name a configuration with --config [NAMESPACE/]NAME[/KEY]; kubectl kubelet reset goes back to the node's own")
-			}
-			wanted, err := document.ParseReference(config, s.namespace())
-			if err != nil {
-				return err
-			}
-			return s.assign(command.Context(), o, wanted, pin)
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
-	command.Flags().StringVar(&config, "config", "", "the ConfigMap, and its key where that is not \"kubelet\" or the only one; with @UID for this one object only")
-	command.Flags().BoolVar(&pin, "pin", false, "assign this one object: one of the same name made anew is refused")
+	command.Flags().StringVar(&o.config, "config", "", "the ConfigMap, and its key where that is not \"kubelet\" or the only one; with @UID for this one object only")
+	command.Flags().BoolVar(&o.pin, "pin", false, "assign this one object: one of the same name made anew is refused")
 	o.addFlags(command)
 	return command
 }
 
-func (s *session) assign(ctx context.Context, o changeOptions, wanted nodev1.Assignment, pin bool) error {
-	client, err := s.connect()
+// Validate wants a configuration, besides nodes.
+func (o *assignOptions) Validate() error {
+	if err := o.changeOptions.Validate(); err != nil {
+		return err
+	}
+	if o.config == "" {
+		return errors.New("name a configuration with --config [NAMESPACE/]NAME[/KEY]; kubectl kubelet reset goes back to the node's own")
+	}
+	return nil
+}
+
+// Run assigns the configuration.
+func (o *assignOptions) Run(ctx context.Context) error {
+	wanted, err := document.ParseReference(o.config, o.Namespace())
+	if err != nil {
+		return err
+	}
+	client, err := o.Connect()
 	if err != nil {
 		return err
 	}
 	if wanted.IsLocal() {
-		return s.reset(ctx, client, o)
+		return resetNodes(ctx, o.Factory, client, o.changeOptions)
 	}
 	views, err := o.chosen.Nodes(ctx, client)
 	if err != nil {
 		return err
 	}
-	t, err := s.findTarget(ctx, client, wanted, o)
+	t, err := findTarget(ctx, client, wanted, o.changeOptions)
 	if err != nil {
 		return err
 	}
-	if t.views = views; pin {
-		t.goal.wanted.UID = t.goal.uid
+	if t.views = views; o.pin {
+		t.until.wanted.UID = t.until.uid
 	}
-	if err := mayShare(t.written, views, t.goal.wanted); err != nil {
+	if err := mayShare(t.written, views, t.until.wanted); err != nil {
 		return err
 	}
 	for _, warning := range t.written.Warnings {
-		s.note("warning: %s; kubelets ignore fields that they do not know", warning)
+		o.Note("warning: %s; kubelets ignore fields that they do not know", warning)
 	}
-	return s.change(ctx, client, o, []target{t}, "Assign "+t.goal.wanted.String()+" to")
+	return changeNodes(ctx, o.Factory, client, o.changeOptions, []target{t}, "Assign "+t.until.wanted.String()+" to")
 }
 
 // A target is a configuration, or local, and the nodes that are to run it.
 type target struct {
 	views   []view.Node
-	goal    goal
+	until   waitCondition
 	pin     string // the uid of an immutable ConfigMap: one made anew under its name is another
 	written document.Document
 }
@@ -125,7 +143,7 @@ func (t *target) mayLayer() error {
 }
 
 // findTarget reads the ConfigMap that is to be assigned.
-func (s *session) findTarget(ctx context.Context, client kubernetes.Interface, wanted nodev1.Assignment, o changeOptions) (target, error) {
+func findTarget(ctx context.Context, client kubernetes.Interface, wanted nodev1.Assignment, o changeOptions) (target, error) {
 	if wanted.IsLocal() {
 		return target{}, nil
 	}
@@ -140,15 +158,15 @@ func (s *session) findTarget(ctx context.Context, client kubernetes.Interface, w
 	if err := written.Unmasked(); err != nil {
 		return target{}, fmt.Errorf("ConfigMap %s/%s is not assigned: %w", wanted.Namespace, wanted.Name, err)
 	}
-	t := target{written: written, goal: goalOf(wanted, configMap, o.wait.until == "good")}
+	t := target{written: written, until: waitConditionOf(wanted, configMap, o.wait.until == "good")}
 	if configMap.Immutable != nil && *configMap.Immutable {
 		t.pin = string(configMap.UID)
 	}
 	return t, nil
 }
 
-// change shows what is to be done, asks, and does it, node by node.
-func (s *session) change(ctx context.Context, client kubernetes.Interface, o changeOptions, targets []target, question string) error {
+// changeNodes shows what is to be done, asks, and does it, node by node.
+func changeNodes(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, o changeOptions, targets []target, question string) error {
 	var views []view.Node
 	of := map[string]*target{}
 	grants := map[*target]*granter{}
@@ -158,58 +176,51 @@ func (s *session) change(ctx context.Context, client kubernetes.Interface, o cha
 		for _, v := range t.views {
 			of[v.Name] = t
 		}
-		if t.goal.wanted.IsLocal() {
-			s.previewReset(t.views)
+		if t.until.wanted.IsLocal() {
+			previewReset(f, t.views)
 			continue
 		}
 		if err := t.mayLayer(); err != nil {
 			return err
 		}
-		s.preview(ctx, client, t.views, t.goal.wanted.Unpinned(), t.written)
-		grants[t] = &granter{session: s, client: client, wanted: t.goal.wanted, nodes: t.views, dry: o.dryRun}
+		preview(ctx, f, client, t.views, t.until.wanted.Unpinned(), t.written)
+		grants[t] = &granter{Factory: f, client: client, wanted: t.until.wanted, nodes: t.views, dry: o.dryRun}
 	}
-	s.takesOut(ctx, client, targets)
-	if !o.yes && o.dryRun == dryRunNone {
-		if err := s.confirm("%s %s?", question, countNodes(views)); err != nil {
+	takesOut(ctx, f, client, targets)
+	if !o.yes && o.dryRun == cmdutil.DryRunNone {
+		if err := f.Confirm("%s %s?", question, view.CountNodes(views)); err != nil {
 			return err
 		}
 	}
-	w := s.newWriter(ctx, client, o.dryRun)
+	w := newWriter(ctx, f, client, o.dryRun)
 	leavers := &leavers{}
-	err := s.eachNode(ctx, views, o.parallel, func(ctx context.Context, v view.Node) error {
+	err := cmdutil.EachNode(ctx, views, o.parallel, func(ctx context.Context, v view.Node) error {
 		t := of[v.Name]
-		if t.goal.wanted.IsLocal() {
-			return s.resetNode(ctx, w, v, o, leavers)
+		if t.until.wanted.IsLocal() {
+			return resetNode(ctx, f, w, v, o, leavers)
 		}
-		return s.assignNode(ctx, w, grants[t], v, *t, o)
+		return assignNode(ctx, f, w, grants[t], v, *t, o)
 	})
-	return errors.Join(err, s.revokeAfterReset(ctx, client, leavers))
+	return errors.Join(err, revokeAfterReset(ctx, f, client, leavers))
 }
 
-func countNodes(views []view.Node) string {
-	if len(views) == 1 {
-		return "node " + views[0].Name
-	}
-	return fmt.Sprintf("%d nodes", len(views))
-}
-
-func (s *session) assignNode(ctx context.Context, w *writer, grant *granter, v view.Node, t target, o changeOptions) error {
+func assignNode(ctx context.Context, f *cmdutil.Factory, w *writer, grant *granter, v view.Node, t target, o changeOptions) error {
 	if err := grant.node(ctx, v.Name); err != nil {
 		return err
 	}
-	after, err := w.write(ctx, v, t.goal.wanted, t.pin)
+	after, err := w.write(ctx, v, t.until.wanted, t.pin)
 	if err != nil {
 		return err
 	}
-	if err := s.printObject(o.print, o.dryRun.did("assigned"), after.Node); err != nil || o.dryRun != dryRunNone {
+	if err := f.PrintObject(o.print, o.dryRun.Did("assigned"), after.Node); err != nil || o.dryRun != cmdutil.DryRunNone {
 		return err
 	}
 	if !o.wait.wait {
 		return nil
 	}
-	g := t.goal
+	g := t.until
 	g.text = after.Says.Assignment
-	if err := s.await(ctx, w.client, v.Name, g, o.wait); err != nil {
+	if err := await(ctx, f, w.client, v.Name, g, o.wait); err != nil {
 		w.recordFailure(ctx, v.Name)
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
@@ -226,7 +227,7 @@ func TestCarrier(t *testing.T) {
 				}
 				return true, node, nil
 			})
-			w := b.session.newWriter(t.Context(), b, dryRunNone)
+			w := newWriter(t.Context(), b.factory, b, cmdutil.DryRunNone)
 			if got := w.carrierFor(t.Context(), view.NodeOf(test.node), test.wanted); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
@@ -254,7 +255,7 @@ func TestGrant(t *testing.T) {
 		{"it may", "kube-system", nil, func(b *bench) { b.answersReview(func(string, string) bool { return true }) }, ""},
 		{"others may", "kube-system", grantFor("workers", "n2"), func(*bench) {}, "system:node:n2 system:node:n1"},
 		{"granted before", "kube-system", grantFor("workers", "n1"), func(*bench) {}, "system:node:n1"},
-		{"nobody tells, in the namespace of install", configNamespace, nil, func(*bench) {}, ""},
+		{"nobody tells, in the namespace of install", cmdutil.ConfigNamespace, nil, func(*bench) {}, ""},
 		{"nobody tells, elsewhere", "kube-system", nil, func(*bench) {}, "system:node:n1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
@@ -37,22 +38,28 @@ func (w *waitOptions) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&w.answer, "answer-timeout", 30*time.Second, "how long to wait for a sign of a supervisor on a node that has shown none")
 }
 
-func (w *waitOptions) complete() error {
+// complete fills in how long is waited.
+func (w *waitOptions) complete() {
 	switch {
-	case w.until != "active" && w.until != "good":
-		return fmt.Errorf("--until=%s is not known; give active or good", w.until)
-	case w.timeout < 0 || w.answer < 0:
-		return errors.New("a timeout cannot be negative")
 	case w.timeout == 0 && w.until == "good":
 		w.timeout = goodTimeout
 	case w.timeout == 0:
 		w.timeout = activeTimeout
 	}
+}
+
+func (w *waitOptions) validate() error {
+	switch {
+	case w.until != "active" && w.until != "good":
+		return fmt.Errorf("--until=%s is not known; give active or good", w.until)
+	case w.timeout < 0 || w.answer < 0:
+		return errors.New("a timeout cannot be negative")
+	}
 	return nil
 }
 
-// await follows a Node until it has reached the goal, and tells each change on the way. The error has the node's words.
-func (s *session) await(ctx context.Context, client kubernetes.Interface, name string, g goal, w waitOptions) error {
+// await follows a Node until it has met the condition, and tells each change on the way. The error has the node's words.
+func await(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, name string, g waitCondition, w waitOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	news := make(chan sighting)
 	go followNode(ctx, client, name, news)
@@ -63,23 +70,23 @@ func (s *session) await(ctx context.Context, client kubernetes.Interface, name s
 	}()
 	ticker := time.NewTicker(lookInterval) // for what is a matter of time
 	defer ticker.Stop()
-	a := attempt{session: s, name: name, goal: g, wait: w, begin: time.Now()}
+	a := attempt{Factory: f, name: name, until: g, wait: w, begin: time.Now()}
 	for {
 		select {
 		case seen, more := <-news:
 			if !more {
-				return s.notInTime(ctx, name, a.said, w.timeout, a.err)
+				return notInTime(ctx, name, a.said, w.timeout, a.err)
 			}
 			if apierrors.IsNotFound(seen.err) || apierrors.IsForbidden(seen.err) {
 				return seen.err
 			}
 			if a.err = seen.err; seen.err == nil {
-				a.goal.learn(ctx, client, seen.view)
+				a.until.learn(ctx, client, seen.view)
 				a.view = &seen.view
 			}
 		case <-ticker.C:
 		case <-ctx.Done():
-			return s.notInTime(ctx, name, a.said, w.timeout, a.err)
+			return notInTime(ctx, name, a.said, w.timeout, a.err)
 		}
 		if a.view != nil {
 			if done, err := a.judge(); done {
@@ -91,9 +98,9 @@ func (s *session) await(ctx context.Context, client kubernetes.Interface, name s
 
 // An attempt is the waiting for one node.
 type attempt struct {
-	*session
+	*cmdutil.Factory
 	name         string
-	goal         goal
+	until        waitCondition
 	wait         waitOptions
 	begin        time.Time
 	view         *view.Node // as last seen
@@ -105,9 +112,9 @@ type attempt struct {
 // judge tells what is new, and whether the waiting is over.
 func (a *attempt) judge() (done bool, err error) {
 	v := *a.view
-	verdict, words := a.goal.judge(v)
+	verdict, words := a.until.judge(v)
 	if words != a.said && verdict != failed { // the error tells that
-		a.note("%s: %s", a.name, words)
+		a.Note("%s: %s", a.name, words)
 	}
 	a.said = words
 	if verdict != failing {
@@ -123,12 +130,12 @@ func (a *attempt) judge() (done bool, err error) {
 		return true, fmt.Errorf("node %s: %s", a.name, words)
 	case verdict == failing && time.Since(a.failingSince) >= failingGrace:
 		return true, fmt.Errorf("node %s: %s (the node goes on trying by itself)", a.name, words)
-	case !v.Says.Supervised && unanswered && a.goal.wanted.IsLocal():
-		a.note("%s: no supervisor has written a status on it within %s, so nobody followed what was assigned", a.name, a.wait.answer)
+	case !v.Says.Supervised && unanswered && a.until.wanted.IsLocal():
+		a.Note("%s: no supervisor has written a status on it within %s, so nobody followed what was assigned", a.name, a.wait.answer)
 		return true, nil
 	case !v.Says.Supervised && unanswered:
 		return true, noSupervisor(v, a.wait.answer)
-	case a.goal.retry != "" && v.Says.Status.Retry != a.goal.retry && unanswered:
+	case a.until.retry != "" && v.Says.Status.Retry != a.until.retry && unanswered:
 		return true, fmt.Errorf("node %s has not heard that it is to try again; it says %s", a.name, v.ReasonAndMessage())
 	}
 	return false, nil
@@ -143,7 +150,7 @@ func noSupervisor(v view.Node, after time.Duration) error {
 	return fmt.Errorf("node %s has no supervisor: none has written a status on it within %s; %s", v.Name, after, remedy)
 }
 
-func (s *session) notInTime(ctx context.Context, name, said string, timeout time.Duration, err error) error {
+func notInTime(ctx context.Context, name, said string, timeout time.Duration, err error) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("node %s: stopped waiting (what was asked of it stands); it %s", name, said)
 	}

@@ -2,16 +2,9 @@ package plugin
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
@@ -23,11 +16,11 @@ func (w *writer) carrierFor(ctx context.Context, v view.Node, wanted nodev1.Assi
 		return nodev1.CarrierAnnotation
 	case v.Says.Carrier != nodev1.CarrierNone:
 		return v.Says.Carrier
-	case w.dry == dryRunClient: // the API server is not asked
+	case w.dry == cmdutil.DryRunClient: // the API server is not asked
 		return nodev1.CarrierAnnotation
 	}
 	w.probe.Do(func() { // once for all nodes: it is the API server's way
-		node, err := patchNode(ctx, w.client, v.Node, patchOf(nodev1.CarrierField, wanted), dryRunServer)
+		node, err := cmdutil.PatchNode(ctx, w.client, v.Node, patchOf(nodev1.CarrierField, wanted), cmdutil.DryRunServer)
 		w.keepsField = err == nil && node.Spec.ConfigSource != nil
 	})
 	if w.keepsField {
@@ -49,32 +42,4 @@ func patchOf(c nodev1.Carrier, wanted nodev1.Assignment) map[string]any {
 		return map[string]any{"spec": map[string]any{"configSource": source}}
 	}
 	return map[string]any{"metadata": annotation(wanted.String())}
-}
-
-// patchNode sends a merge patch; in a dry run of the client it is applied here.
-func patchNode(ctx context.Context, client kubernetes.Interface, node *corev1.Node, patch map[string]any, dry dryRun) (*corev1.Node, error) {
-	body, err := json.Marshal(patch)
-	if err != nil {
-		return nil, fmt.Errorf("writing a patch: %w", err)
-	}
-	if dry == dryRunClient {
-		return patchedNode(node, body)
-	}
-	return client.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager, DryRun: dry.option()})
-}
-
-func patchedNode(node *corev1.Node, patch []byte) (*corev1.Node, error) {
-	original, err := json.Marshal(node)
-	if err != nil {
-		return nil, fmt.Errorf("writing node %s: %w", node.Name, err)
-	}
-	merged, err := jsonpatch.MergePatch(original, patch)
-	if err != nil {
-		return nil, fmt.Errorf("patching node %s: %w", node.Name, err)
-	}
-	patched := &corev1.Node{}
-	if err := json.Unmarshal(merged, patched); err != nil {
-		return nil, fmt.Errorf("reading node %s: %w", node.Name, err)
-	}
-	return patched, nil
 }

@@ -12,17 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
 // putConfigMap makes the ConfigMap, or finds it made, and says which.
-func (s *session) putConfigMap(ctx context.Context, client kubernetes.Interface, wanted *corev1.ConfigMap, dry dryRun) (*corev1.ConfigMap, string, error) {
-	if dry == dryRunClient {
+func putConfigMap(ctx context.Context, client kubernetes.Interface, wanted *corev1.ConfigMap, dry cmdutil.DryRun) (*corev1.ConfigMap, string, error) {
+	if dry == cmdutil.DryRunClient {
 		return wanted, "created", nil
 	}
 	name := wanted.Namespace + "/" + wanted.Name
 	api := client.CoreV1().ConfigMaps(wanted.Namespace)
-	made, err := api.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager, DryRun: dry.option()})
+	made, err := api.Create(ctx, wanted, metav1.CreateOptions{FieldManager: cmdutil.FieldManager, DryRun: dry.Option()})
 	switch {
 	case err == nil:
 		return made, "created", nil
@@ -44,7 +45,7 @@ func (s *session) putConfigMap(ctx context.Context, client kubernetes.Interface,
 	// Made by kubectl create --append-hash, say.
 	patch := fmt.Sprintf(`{"immutable":true,"metadata":{"labels":{%q:%q},"annotations":{%q:%q}}}`,
 		document.PurposeLabel, document.PurposeConfiguration, document.NameAnnotation, wanted.Annotations[document.NameAnnotation])
-	made, err = api.Patch(ctx, wanted.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: fieldManager, DryRun: dry.option()})
+	made, err = api.Patch(ctx, wanted.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: cmdutil.FieldManager, DryRun: dry.Option()})
 	if err != nil {
 		return nil, "", fmt.Errorf("making ConfigMap %s immutable: %w", name, err)
 	}

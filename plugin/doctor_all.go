@@ -4,28 +4,26 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // auditPage says how to find who assigned what.
 const auditPage = "docs/howto/audit.md"
 
-// examineAll looks at what all nodes have in common, and lists the assignments that nothing on their Node accounts for. While a policy does not
-// hold, that is how others assign; and it is how kubectl annotate and other tools do at any time.
+// examineAll looks at what all nodes have in common, lists what was written before a policy held, and the assignments that nothing on their Node
+// accounts for. While a policy does not hold, that is how others assign; and it is how kubectl annotate and other tools do at any time.
 func (d *diagnosis) examineAll(ctx context.Context) error {
 	d.examineNamespace(ctx)
-	if d.examinePolicy(ctx, packaging.Policy, "limits who may assign") {
-		d.noteBinding(ctx)
-	}
-	d.examinePolicy(ctx, packaging.ConfigMapPolicy, "limits who may change configurations in namespace "+configNamespace)
-	pools, err := d.listPools(ctx, d.client)
+	d.examinePolicy(ctx, packaging.Policy, "limits who may assign")
+	d.examinePolicy(ctx, packaging.ConfigMapPolicy, "limits who may change configurations in namespace "+cmdutil.ConfigNamespace)
+	pools, err := d.ListPools(ctx, d.client)
 	if err != nil {
 		d.unknown("whether there are pools: %v", err)
 	}
@@ -37,17 +35,9 @@ func (d *diagnosis) examineAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.examineWritten(ctx, views, pools)
 	d.examineRecords(views, pools)
 	return nil
-}
-
-// noteBinding says since when the policy for Nodes holds: who broke the glass made the binding again afterwards.
-func (d *diagnosis) noteBinding(ctx context.Context) {
-	binding, err := d.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(ctx, packaging.Policy, metav1.GetOptions{})
-	if err == nil && !binding.CreationTimestamp.IsZero() {
-		d.note("the binding of the admission policy %s exists since %s: nothing is known of who could assign before", packaging.Policy,
-			binding.CreationTimestamp.UTC().Format(time.RFC3339))
-	}
 }
 
 // examineRecords compares what each Node is assigned with the record of the plugin and the mark of the controller. Both can be forged by whoever
@@ -63,7 +53,7 @@ func (d *diagnosis) examineRecords(views []view.Node, pools []view.Pool) {
 	}
 	switch left {
 	case 0:
-		d.fine("the record or the pool of each of %s accounts for what it is assigned", countNodes(views))
+		d.fine("the record or the pool of each of %s accounts for what it is assigned", view.CountNodes(views))
 	default:
 		d.note("who assigned these is in the audit log of the API server: %s", auditPage)
 	}
@@ -97,16 +87,16 @@ func unaccounted(v view.Node) string {
 
 // examineNamespace: whoever may make pods in the namespace of configurations would be root on a node by a privileged one.
 func (d *diagnosis) examineNamespace(ctx context.Context) {
-	namespace, err := d.client.CoreV1().Namespaces().Get(ctx, configNamespace, metav1.GetOptions{})
+	namespace, err := d.client.CoreV1().Namespaces().Get(ctx, cmdutil.ConfigNamespace, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		d.note("namespace %s is not there; kubectl kubelet install", configNamespace)
+		d.note("namespace %s is not there; kubectl kubelet install", cmdutil.ConfigNamespace)
 	case err != nil:
-		d.unknown("whether namespace %s admits privileged pods: %v", configNamespace, err)
+		d.unknown("whether namespace %s admits privileged pods: %v", cmdutil.ConfigNamespace, err)
 	case strings.TrimSpace(namespace.Labels[enforceLabel]) != restricted:
-		d.wrong("namespace %s does not have the label %s=%s, so whoever may make pods there may make privileged ones; kubectl kubelet install", configNamespace, enforceLabel, restricted)
+		d.wrong("namespace %s does not have the label %s=%s, so whoever may make pods there may make privileged ones; kubectl kubelet install", cmdutil.ConfigNamespace, enforceLabel, restricted)
 	default:
-		d.fine("namespace %s admits no privileged pod", configNamespace)
+		d.fine("namespace %s admits no privileged pod", cmdutil.ConfigNamespace)
 	}
 }
 

@@ -11,11 +11,12 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 func namespaceOf(labels map[string]string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: configNamespace, Labels: labels}}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cmdutil.ConfigNamespace, Labels: labels}}
 }
 
 // annotated is a node that says nothing.

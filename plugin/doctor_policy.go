@@ -18,6 +18,7 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 )
 
 // examinePolicies: without them a node's identity can assign its own Node, and so can those who may patch nodes/status; and those who
@@ -26,18 +27,18 @@ func (d *diagnosis) examinePolicies(ctx context.Context) {
 	if d.examinePolicy(ctx, packaging.Policy, "limits who may assign") {
 		d.probePolicy(ctx)
 	}
-	d.examinePolicy(ctx, packaging.ConfigMapPolicy, "limits who may change configurations in namespace "+configNamespace)
+	d.examinePolicy(ctx, packaging.ConfigMapPolicy, "limits who may change configurations in namespace "+cmdutil.ConfigNamespace)
 }
 
 // withoutPolicy says what everybody may do where a policy does not hold.
 var withoutPolicy = map[string]string{
 	packaging.Policy:                    "everybody who may patch nodes or nodes/status can assign",
-	packaging.ConfigMapPolicy:           "everybody who may write ConfigMaps in namespace " + configNamespace + " can change what nodes run",
+	packaging.ConfigMapPolicy:           "everybody who may write ConfigMaps in namespace " + cmdutil.ConfigNamespace + " can change what nodes run",
 	"kubelet-supervisor-pools":          "who may write KubeletPools can change what all nodes run, and who may write KubeletRolloutBudgets can stop that",
 	"kubelet-supervisor-selectors":      "who makes a KubeletPool select by a label that others write is not warned",
 	"kubelet-supervisor-pool-status":    "who may write the status of KubeletPools can have a stopped revision tried again",
 	"kubelet-supervisor-budget-status":  "who may write the status of KubeletRolloutBudgets can say that they hold",
-	"kubelet-supervisor-revisions":      "who may write ConfigMaps in namespace " + configNamespace + " can change what pools have assigned, and have what deleted pools left deleted early",
+	"kubelet-supervisor-revisions":      "who may write ConfigMaps in namespace " + cmdutil.ConfigNamespace + " can change what pools have assigned, and have what deleted pools left deleted early",
 	"kubelet-supervisor-controller-pod": "who may impersonate the ServiceAccount of the controller, or request a token for it, can do what the controller does",
 	"kubelet-supervisor-layers":         "who makes a KubeletPool with a field that no kubelet knows is not warned",
 }
@@ -129,9 +130,9 @@ func differsFromManifest(kind, name string, object runtime.Object) ([]string, er
 // probePolicy tries what the policy has to refuse, and the API server keeps nothing of it. A person tries to write the node's own words,
 // for that is refused with and without the verb.
 func (d *diagnosis) probePolicy(ctx context.Context) {
-	asks := map[string]string{nodev1.ConfigSourceAnnotation: configNamespace + "/doctor/kubelet"}
+	asks := map[string]string{nodev1.ConfigSourceAnnotation: cmdutil.ConfigNamespace + "/doctor/kubelet"}
 	says := map[string]string{nodev1.ConfigObservedAnnotation: "doctor"}
-	if node, err := d.connectAs(nodeUser(d.node.Name), "system:nodes", "system:authenticated"); err == nil {
+	if node, err := d.ConnectAs(nodeUser(d.node.Name), "system:nodes", "system:authenticated"); err == nil {
 		byNode, byStatus := d.probe(ctx, node, asks), d.probe(ctx, node, asks, "status")
 		if byNode != probeUnknown && byStatus != probeUnknown {
 			d.tellProbe("the node assigns itself", max(byNode, byStatus))
@@ -155,7 +156,7 @@ func (d *diagnosis) probe(ctx context.Context, client kubernetes.Interface, anno
 	if err != nil {
 		return probeUnknown
 	}
-	options := metav1.PatchOptions{FieldManager: fieldManager, DryRun: []string{metav1.DryRunAll}}
+	options := metav1.PatchOptions{FieldManager: cmdutil.FieldManager, DryRun: []string{metav1.DryRunAll}}
 	_, err = client.CoreV1().Nodes().Patch(ctx, d.node.Name, types.MergePatchType, patch, options, subresources...)
 	switch {
 	case err == nil:

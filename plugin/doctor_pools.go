@@ -22,7 +22,7 @@ const leaseSilence = 2 * time.Minute
 
 // examinePools says nothing where there are none: most clusters need no controller.
 func (d *diagnosis) examinePools(ctx context.Context) {
-	pools, err := d.listPools(ctx, d.client)
+	pools, err := d.ListPools(ctx, d.client)
 	mark := d.node.Mark()
 	switch {
 	case err != nil:
@@ -91,15 +91,15 @@ func (d *diagnosis) examineController(ctx context.Context, pools []view.Pool) {
 		return
 	case err != nil:
 		d.unknown("whether %s runs: %v", packaging.ControllerName, err)
-	case lease.Spec.RenewTime == nil || d.now().Sub(lease.Spec.RenewTime.Time) > leaseSilence:
+	case lease.Spec.RenewTime == nil || d.Now().Sub(lease.Spec.RenewTime.Time) > leaseSilence:
 		renewed := "never"
 		if lease.Spec.RenewTime != nil {
-			renewed = view.Age(d.now(), lease.Spec.RenewTime.Time) + " ago"
+			renewed = view.Age(d.Now(), lease.Spec.RenewTime.Time) + " ago"
 		}
 		d.wrong("no %s leads: its Lease was renewed last %s; kubectl get pods -n %s", packaging.ControllerName, renewed, packaging.ControllerNamespace)
 		return
 	default:
-		d.fine("%s runs: its Lease was renewed %s ago", packaging.ControllerName, view.Age(d.now(), lease.Spec.RenewTime.Time))
+		d.fine("%s runs: its Lease was renewed %s ago", packaging.ControllerName, view.Age(d.Now(), lease.Spec.RenewTime.Time))
 	}
 	for _, p := range pools {
 		if !p.Observed() {

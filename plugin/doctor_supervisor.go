@@ -49,9 +49,9 @@ func (d *diagnosis) examineSupervisor(ctx context.Context) {
 		return
 	}
 	spoke := v.LastSpoke()
-	d.fine("the supervisor answered the assignment; it spoke last %s ago, and speaks when it starts and when something changes", view.Age(d.now(), spoke))
+	d.fine("the supervisor answered the assignment; it spoke last %s ago, and speaks when it starts and when something changes", view.Age(d.Now(), spoke))
 	if what, when := d.kubeletSince(ctx); when.After(spoke.Add(silentAfter)) {
-		d.note("%s %s ago, and the supervisor has said nothing since: so it looks after an outage, or where the kubelet was started without it; systemctl status kubelet on the node tells", what, view.Age(d.now(), when))
+		d.note("%s %s ago, and the supervisor has said nothing since: so it looks after an outage, or where the kubelet was started without it; systemctl status kubelet on the node tells", what, view.Age(d.Now(), when))
 	}
 }
 

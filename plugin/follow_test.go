@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
@@ -155,7 +156,7 @@ func TestAwaitAConfigMapThatIsTouched(t *testing.T) {
 					touched := config.DeepCopy()
 					touched.ResourceVersion = "9"
 					test.touch(touched)
-					if err := b.Tracker().Update(corev1.SchemeGroupVersion.WithResource("configmaps"), runtime.Object(touched), configNamespace); err != nil {
+					if err := b.Tracker().Update(corev1.SchemeGroupVersion.WithResource("configmaps"), runtime.Object(touched), cmdutil.ConfigNamespace); err != nil {
 						t.Error(err)
 					}
 					runs := config.DeepCopy()

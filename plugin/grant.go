@@ -21,6 +21,7 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
@@ -55,11 +56,11 @@ func canRead(ctx context.Context, client kubernetes.Interface, node string, r no
 // and thousands of objects that the API server goes through at each request in that namespace; one that is written for each node in
 // turn is written to etcd whole each time.
 type granter struct {
-	*session
+	*cmdutil.Factory
 	client kubernetes.Interface
 	wanted nodev1.Assignment
 	nodes  []view.Node // of the command
-	dry    dryRun
+	dry    cmdutil.DryRun
 
 	ask  sync.Once
 	all  bool // every node may read it
@@ -75,7 +76,7 @@ func (g *granter) node(ctx context.Context, node string) error {
 	}
 	allowed, known, err := canRead(ctx, g.client, node, g.wanted)
 	// Who may not ask: `install` lets every node read this namespace.
-	if err != nil || allowed || !known && g.wanted.Namespace == configNamespace {
+	if err != nil || allowed || !known && g.wanted.Namespace == cmdutil.ConfigNamespace {
 		return err
 	}
 	first := false
@@ -86,7 +87,7 @@ func (g *granter) node(ctx context.Context, node string) error {
 	if g.err != nil {
 		return g.err
 	}
-	if !first && known && g.dry == dryRunNone { // else this one was granted a moment ago
+	if !first && known && g.dry == cmdutil.DryRunNone { // else this one was granted a moment ago
 		if allowed, _, err = canRead(ctx, g.client, node, g.wanted); err != nil || allowed {
 			return err
 		}
@@ -94,7 +95,7 @@ func (g *granter) node(ctx context.Context, node string) error {
 			return err
 		}
 	}
-	if !known || g.dry != dryRunNone {
+	if !known || g.dry != cmdutil.DryRunNone {
 		return nil
 	}
 	return g.awaitGrant(ctx, node)
@@ -129,31 +130,31 @@ func (g *granter) awaitGrant(ctx context.Context, node string) error {
 
 func (g *granter) grant(ctx context.Context, nodes []view.Node) error {
 	r := g.wanted
-	who, name := countNodes(nodes), fmt.Sprintf("RoleBinding %s/%s", r.Namespace, grantName(r.Name))
+	who, name := view.CountNodes(nodes), fmt.Sprintf("RoleBinding %s/%s", r.Namespace, grantName(r.Name))
 	if len(nodes) == 1 {
 		who = nodes[0].Name
 	}
-	if g.dry == dryRunClient {
-		g.note("%s: would be let read ConfigMap %s/%s, by %s", who, r.Namespace, r.Name, name)
+	if g.dry == cmdutil.DryRunClient {
+		g.Note("%s: would be let read ConfigMap %s/%s, by %s", who, r.Namespace, r.Name, name)
 		return nil
 	}
 	if err := makeGrant(ctx, g.client, nodes, r, g.dry); err != nil {
-		err = fmt.Errorf("letting %s read ConfigMap %s/%s: %w", countNodes(nodes), r.Namespace, r.Name, err)
+		err = fmt.Errorf("letting %s read ConfigMap %s/%s: %w", view.CountNodes(nodes), r.Namespace, r.Name, err)
 		if apierrors.IsForbidden(err) {
-			err = fmt.Errorf("%w; ask somebody who may make Roles there, or push to namespace %s", err, configNamespace)
+			err = fmt.Errorf("%w; ask somebody who may make Roles there, or push to namespace %s", err, cmdutil.ConfigNamespace)
 		}
 		return err
 	}
-	g.note("%s: may read ConfigMap %s/%s, by %s", who, r.Namespace, r.Name, name)
+	g.Note("%s: may read ConfigMap %s/%s, by %s", who, r.Namespace, r.Name, name)
 	return nil
 }
 
 // grantConflicts is for other commands that write the same RoleBinding.
 var grantConflicts = wait.Backoff{Steps: 12, Duration: 20 * time.Millisecond, Factor: 1.6, Jitter: 0.5, Cap: 2 * time.Second}
 
-func makeGrant(ctx context.Context, client kubernetes.Interface, nodes []view.Node, r nodev1.Assignment, dry dryRun) error {
+func makeGrant(ctx context.Context, client kubernetes.Interface, nodes []view.Node, r nodev1.Assignment, dry cmdutil.DryRun) error {
 	meta := metav1.ObjectMeta{Name: grantName(r.Name), Namespace: r.Namespace, Labels: map[string]string{document.PurposeLabel: document.PurposeGrant}}
-	options := metav1.CreateOptions{FieldManager: fieldManager, DryRun: dry.option()}
+	options := metav1.CreateOptions{FieldManager: cmdutil.FieldManager, DryRun: dry.Option()}
 	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{r.Name}, Verbs: []string{"get", "list", "watch"},
 	}}}
@@ -187,7 +188,7 @@ func makeGrant(ctx context.Context, client kubernetes.Interface, nodes []view.No
 			return nil
 		}
 		found.Subjects = append(found.Subjects, missing...)
-		_, err = bindings.Update(ctx, found, metav1.UpdateOptions{FieldManager: fieldManager, DryRun: dry.option()})
+		_, err = bindings.Update(ctx, found, metav1.UpdateOptions{FieldManager: cmdutil.FieldManager, DryRun: dry.Option()})
 		return err
 	})
 }
@@ -228,26 +229,26 @@ func (l *leavers) add(v view.Node) {
 
 // revokeAfterReset takes back what nodes may read, in one write for each grant, where this person may: else prune does, by somebody who
 // may.
-func (s *session) revokeAfterReset(ctx context.Context, client kubernetes.Interface, l *leavers) error {
+func revokeAfterReset(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, l *leavers) error {
 	if len(l.views) == 0 {
 		return nil
 	}
 	nodes, namespaces := map[string]bool{}, map[string]bool{}
 	for _, v := range l.views {
 		nodes[nodeUser(v.Name)] = true
-		if r, ok := v.Current(); ok && !r.IsLocal() && r.Namespace != configNamespace { // there by the rules of install
+		if r, ok := v.Current(); ok && !r.IsLocal() && r.Namespace != cmdutil.ConfigNamespace { // there by the rules of install
 			namespaces[r.Namespace] = true
 		}
 	}
-	err := s.revoke(ctx, client, "", nodes)
+	err := revoke(ctx, f, client, "", nodes)
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
-		if err := s.revoke(ctx, client, namespace, nodes); apierrors.IsForbidden(err) {
-			s.note("What %s may read in namespace %s stays (%v); kubectl kubelet prune removes it", countNodes(l.views), namespace, err)
+		if err := revoke(ctx, f, client, namespace, nodes); apierrors.IsForbidden(err) {
+			f.Note("What %s may read in namespace %s stays (%v); kubectl kubelet prune removes it", view.CountNodes(l.views), namespace, err)
 		} else if err != nil {
-			return fmt.Errorf("%s reset, but: %w", countNodes(l.views), err)
+			return fmt.Errorf("%s reset, but: %w", view.CountNodes(l.views), err)
 		}
 	}
 	return nil
@@ -261,7 +262,7 @@ func isGrant(binding *rbacv1.RoleBinding) bool {
 }
 
 // revoke takes users out of the grants in a namespace ("" for all), and removes grants that are for nobody any more.
-func (s *session) revoke(ctx context.Context, client kubernetes.Interface, namespace string, users map[string]bool) error {
+func revoke(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, namespace string, users map[string]bool) error {
 	return retry.RetryOnConflict(grantConflicts, func() error {
 		list, err := client.RbacV1().RoleBindings(namespace).List(ctx, metav1.ListOptions{LabelSelector: document.PurposeLabel + "=" + document.PurposeGrant})
 		if err != nil {
@@ -274,7 +275,7 @@ func (s *session) revoke(ctx context.Context, client kubernetes.Interface, names
 			if taken == 0 || !isGrant(binding) {
 				continue
 			}
-			if err := setSubjects(ctx, client, binding, left, dryRunNone); err != nil {
+			if err := setSubjects(ctx, client, binding, left, cmdutil.DryRunNone); err != nil {
 				return err
 			}
 			who := fmt.Sprintf("%d nodes", taken)
@@ -283,28 +284,28 @@ func (s *session) revoke(ctx context.Context, client kubernetes.Interface, names
 					who = strings.TrimPrefix(user, nodeUser(""))
 				}
 			}
-			s.note("%s: may not read the ConfigMap of RoleBinding %s/%s any more", who, binding.Namespace, binding.Name)
+			f.Note("%s: may not read the ConfigMap of RoleBinding %s/%s any more", who, binding.Namespace, binding.Name)
 		}
 		return nil
 	})
 }
 
 // setSubjects changes whom a grant is for; without anybody it goes, and its Role.
-func setSubjects(ctx context.Context, client kubernetes.Interface, binding *rbacv1.RoleBinding, subjects []rbacv1.Subject, dry dryRun) error {
-	if dry == dryRunClient {
+func setSubjects(ctx context.Context, client kubernetes.Interface, binding *rbacv1.RoleBinding, subjects []rbacv1.Subject, dry cmdutil.DryRun) error {
+	if dry == cmdutil.DryRunClient {
 		return nil
 	}
 	name := binding.Namespace + "/" + binding.Name
 	if len(subjects) > 0 {
 		changed := binding.DeepCopy()
 		changed.Subjects = subjects
-		if _, err := client.RbacV1().RoleBindings(binding.Namespace).Update(ctx, changed, metav1.UpdateOptions{FieldManager: fieldManager, DryRun: dry.option()}); err != nil {
+		if _, err := client.RbacV1().RoleBindings(binding.Namespace).Update(ctx, changed, metav1.UpdateOptions{FieldManager: cmdutil.FieldManager, DryRun: dry.Option()}); err != nil {
 			return fmt.Errorf("changing RoleBinding %s: %w", name, err)
 		}
 		return nil
 	}
 	// Only what was looked at goes: an assignment of this moment may have added a node.
-	options := metav1.DeleteOptions{DryRun: dry.option(), Preconditions: &metav1.Preconditions{ResourceVersion: &binding.ResourceVersion}}
+	options := metav1.DeleteOptions{DryRun: dry.Option(), Preconditions: &metav1.Preconditions{ResourceVersion: &binding.ResourceVersion}}
 	if err := client.RbacV1().RoleBindings(binding.Namespace).Delete(ctx, binding.Name, options); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("removing RoleBinding %s: %w", name, err)
 	}
@@ -312,11 +313,11 @@ func setSubjects(ctx context.Context, client kubernetes.Interface, binding *rbac
 }
 
 // removeRole removes the Role of a grant, unless somebody else has made it.
-func removeRole(ctx context.Context, client kubernetes.Interface, binding *rbacv1.RoleBinding, dry dryRun) error {
+func removeRole(ctx context.Context, client kubernetes.Interface, binding *rbacv1.RoleBinding, dry cmdutil.DryRun) error {
 	roles := client.RbacV1().Roles(binding.Namespace)
 	role, err := roles.Get(ctx, binding.Name, metav1.GetOptions{})
 	if err == nil && role.Labels[document.PurposeLabel] == document.PurposeGrant {
-		err = roles.Delete(ctx, role.Name, metav1.DeleteOptions{DryRun: dry.option(), Preconditions: &metav1.Preconditions{UID: &role.UID, ResourceVersion: &role.ResourceVersion}})
+		err = roles.Delete(ctx, role.Name, metav1.DeleteOptions{DryRun: dry.Option(), Preconditions: &metav1.Preconditions{UID: &role.UID, ResourceVersion: &role.ResourceVersion}})
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("removing Role %s/%s: %w", binding.Namespace, binding.Name, err)

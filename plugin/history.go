@@ -16,11 +16,19 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newHistory(s *session) *cobra.Command {
-	print := genericclioptions.NewPrintFlags("")
+// historyOptions are the flags of history.
+type historyOptions struct {
+	*cmdutil.Factory
+	node  string
+	print *genericclioptions.PrintFlags
+}
+
+func newHistory(f *cmdutil.Factory) *cobra.Command {
+	o := &historyOptions{Factory: f, print: genericclioptions.NewPrintFlags("")}
 	command := &cobra.Command{
 		Use:   "history NODE",
 		Short: "Show what was assigned to a node, and what became of it",
@@ -29,21 +37,31 @@ func newHistory(s *session) *cobra.Command {
 annotate say, gets its entry when the next one is made.`,
 		Example:           "  kubectl kubelet history n1",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: s.completeNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			client, err := s.connect()
-			if err != nil {
-				return err
-			}
-			return s.history(command.Context(), client, arguments[0], print)
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
-	print.AddFlags(command)
+	o.print.AddFlags(command)
 	return command
 }
 
-func (s *session) history(ctx context.Context, client kubernetes.Interface, name string, print *genericclioptions.PrintFlags) error {
-	v, err := view.GetNode(ctx, client, name)
+// Complete takes the name of the node.
+func (o *historyOptions) Complete(_ *cobra.Command, arguments []string) error {
+	o.node = arguments[0]
+	return nil
+}
+
+// Validate has nothing to refuse.
+func (o *historyOptions) Validate() error {
+	return nil
+}
+
+// Run prints the record of the node.
+func (o *historyOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	v, err := view.GetNode(ctx, client, o.node)
 	if err != nil {
 		return err
 	}
@@ -57,28 +75,28 @@ func (s *session) history(ctx context.Context, client kubernetes.Interface, name
 	if stands {
 		entries[last].Outcome = v.Outcome()
 	}
-	if *print.OutputFormat != "" {
-		return s.printEntries(v.Name, entries, print)
+	if *o.print.OutputFormat != "" {
+		return printEntries(o.Factory, v.Name, entries, o.print)
 	}
 	if len(entries) == 0 {
-		s.note("Nothing was assigned to %s with this plugin.", v.Name)
+		o.Note("Nothing was assigned to %s with this plugin.", v.Name)
 		return nil
 	}
-	t := view.NewTable(s.Out, "REVISION", "AGE", "ASSIGNED", "BY", "OUTCOME", "NOTE")
+	t := view.NewTable(o.Out, "REVISION", "AGE", "ASSIGNED", "BY", "OUTCOME", "NOTE")
 	for i, e := range entries {
-		t.Row(strconv.Itoa(i+1), view.Age(s.now(), e.Time), e.Short(), cmp.Or(e.By, "<unknown>"), cmp.Or(e.Outcome, "<unknown>"), s.entryNote(ctx, client, e))
+		t.Row(strconv.Itoa(i+1), view.Age(o.Now(), e.Time), e.Short(), cmp.Or(e.By, "<unknown>"), cmp.Or(e.Outcome, "<unknown>"), entryNote(ctx, client, e))
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	if !stands {
-		s.note("The Node is assigned %s now, and not by this plugin.", cmp.Or(bounded.Line(v.Says.Assignment), nodev1.Local))
+		o.Note("The Node is assigned %s now, and not by this plugin.", cmp.Or(bounded.Line(v.Says.Assignment), nodev1.Local))
 	}
 	return nil
 }
 
 // printEntries prints a record in the form of a Kubernetes object, kind NodeAssignments.
-func (s *session) printEntries(node string, entries []view.Entry, print *genericclioptions.PrintFlags) error {
+func printEntries(f *cmdutil.Factory, node string, entries []view.Entry, print *genericclioptions.PrintFlags) error {
 	printer, err := print.ToPrinter()
 	if err != nil {
 		return err
@@ -96,13 +114,13 @@ func (s *session) printEntries(node string, entries []view.Entry, print *generic
 		}
 		list = append(list, printed)
 	}
-	return s.printWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
+	return f.PrintWhole(*print.OutputFormat, printer, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{
 		"apiVersion": "kubelet-supervisor.io/v1", "kind": "NodeAssignments", "metadata": map[string]any{"name": node}, "assignments": list,
 	})})
 }
 
 // entryNote says why an entry cannot be gone back to.
-func (s *session) entryNote(ctx context.Context, client kubernetes.Interface, e view.Entry) string {
+func entryNote(ctx context.Context, client kubernetes.Interface, e view.Entry) string {
 	r, err := nodev1.ParseAssignment(e.Source)
 	if err != nil || r.IsLocal() {
 		return ""

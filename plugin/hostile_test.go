@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/thief"
@@ -53,6 +54,7 @@ var commandLines = []struct {
 	{"check -l pool=workers --config wanted", true},
 	{"history n1", false},
 	{"doctor n1 --answer-timeout=0s", true},
+	{"doctor --all", false},
 	{"rollout", false},
 	{"rollout status workers --watch=false", false},
 	{"rollout history workers", false},
@@ -78,7 +80,7 @@ var offline = map[string]bool{"": true, "rollout": true, "pool": true, "package-
 
 // Every command of the plugin has a line.
 func TestEveryCommandHasALine(t *testing.T) {
-	root := newRoot(newBench(t).session, "test")
+	root := newRoot(newBench(t).factory, "test")
 	has := map[*cobra.Command]bool{}
 	for _, row := range commandLines {
 		command, _, err := root.Find(strings.Fields(row.line))
@@ -122,11 +124,11 @@ func newDesk(t *testing.T, server, user string) *desk {
 func (d *desk) run(line string) (code int, said string) {
 	d.t.Helper()
 	var output lockedBuffer
-	s := newSession(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &output, ErrOut: &output})
+	f := cmdutil.NewFactory(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &output, ErrOut: &output})
 	reader := view.NodeReader{Timeout: d.patience, Limit: 1 << 20}
-	s.configz, s.pods, s.summary = reader.Configz, reader.Pods, reader.Summary
-	s.now = func() time.Time { return noon }
-	s.edit = func(file string) error {
+	f.Configz, f.Pods, f.Summary = reader.Configz, reader.Pods, reader.Summary
+	f.Now = func() time.Time { return noon }
+	f.Edit = func(file string) error {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return err
@@ -136,7 +138,7 @@ func (d *desk) run(line string) (code int, said string) {
 	ctx, cancel := context.WithTimeout(d.t.Context(), 30*time.Second)
 	defer cancel()
 	arguments := append(strings.Fields(d.words.Replace(line)), "--kubeconfig="+d.kubeconfig, "--cache-dir="+d.t.TempDir())
-	code = s.execute(ctx, arguments, "test")
+	code = execute(ctx, f, arguments, "test")
 	return code, output.buffer.String()
 }
 

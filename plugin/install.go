@@ -23,17 +23,15 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/packaging"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 )
 
-func newInstall(s *session) *cobra.Command {
-	var o installOptions
-	var yes bool
-	var dry dryRun
-	var print *genericclioptions.PrintFlags
+func newInstall(f *cmdutil.Factory) *cobra.Command {
+	o := &installOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "install",
 		Short: "Install the cluster's part: a namespace for configurations, roles, and the admission policies",
-		Long: `Install the namespace ` + configNamespace + `, whose ConfigMaps every node may read, cluster roles for people who assign or look, bound to nobody, and the
+		Long: `Install the namespace ` + cmdutil.ConfigNamespace + `, whose ConfigMaps every node may read, cluster roles for people who assign or look, bound to nobody, and the
 admission policies that let only those assign, and change configurations there, who may. What somebody changed in them by hand, or added, is
 replaced: kubectl apply --server-side -k packaging/manifests makes the same where nobody did.
 
@@ -50,40 +48,52 @@ With --controller=` + external + ` what a controller outside of the cluster need
   kubectl kubelet install --controller --image=registry.example/kubelet-supervisor-controller:v1 --controller-node-selector=kubelet-supervisor.io/controller
   kubectl kubelet install --controller=external`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			objects, err := o.objects()
-			if err != nil {
-				return err
-			}
-			if o.runs() && dry != dryRunClient {
-				if err := o.examineHosts(command.Context(), s); err != nil {
-					return err
-				}
-			}
-			if o.controller != "" && dry != dryRunClient {
-				if err := o.noteController(command.Context(), s, objects); err != nil {
-					return err
-				}
-			}
-			if !yes && dry == dryRunNone {
-				for _, object := range objects {
-					s.note("  %s %s", object.GetKind(), object.GetName())
-				}
-				if err := s.confirm("Install these?"); err != nil {
-					return err
-				}
-			}
-			return s.install(command.Context(), objects, dry, print)
-		},
+		RunE: cmdutil.RunE(o),
 	}
-	command.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	command.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	command.Flags().StringVar(&o.controller, "controller", "", "also what pools need, and their controller; "+external+": one outside of the cluster")
 	command.Flags().Lookup("controller").NoOptDefVal = inCluster
 	command.Flags().StringVar(&o.image, "image", "", "the controller's image, or none")
 	command.Flags().StringVar(&o.hosts, hostsFlag, "", "the labels of the nodes that may host the controller; without it control-plane nodes")
-	dry.addFlag(command.Flags())
-	print = printFlags(command, "")
+	o.dryRun.AddFlag(command.Flags())
+	o.print = cmdutil.PrintFlags(command, "")
 	return command
+}
+
+// Complete has nothing to take.
+func (o *installOptions) Complete(*cobra.Command, []string) error { return nil }
+
+// Validate refuses flags that contradict each other.
+func (o *installOptions) Validate() error {
+	_, err := o.objects()
+	return err
+}
+
+// Run shows what is installed, asks, and installs it.
+func (o *installOptions) Run(ctx context.Context) error {
+	objects, err := o.objects()
+	if err != nil {
+		return err
+	}
+	if o.runs() && o.dryRun != cmdutil.DryRunClient {
+		if err := o.examineHosts(ctx, o.Factory); err != nil {
+			return err
+		}
+	}
+	if o.controller != "" && o.dryRun != cmdutil.DryRunClient {
+		if err := o.noteController(ctx, o.Factory, objects); err != nil {
+			return err
+		}
+	}
+	if !o.yes && o.dryRun == cmdutil.DryRunNone {
+		for _, object := range objects {
+			o.Note("  %s %s", object.GetKind(), object.GetName())
+		}
+		if err := o.Confirm("Install these?"); err != nil {
+			return err
+		}
+	}
+	return applyAll(ctx, o.Factory, objects, o.dryRun, o.print)
 }
 
 // manifests are the objects of packaging/manifests, each after what it needs.
@@ -126,25 +136,25 @@ func readManifests(from fs.FS, glob string) ([]*unstructured.Unstructured, error
 	return append(namespaces, others...), nil
 }
 
-func (s *session) install(ctx context.Context, objects []*unstructured.Unstructured, dry dryRun, print *genericclioptions.PrintFlags) error {
-	if dry == dryRunClient {
+func applyAll(ctx context.Context, f *cmdutil.Factory, objects []*unstructured.Unstructured, dry cmdutil.DryRun, print *genericclioptions.PrintFlags) error {
+	if dry == cmdutil.DryRunClient {
 		for _, object := range objects {
-			if err := s.printObject(print, dry.did("installed"), object); err != nil {
+			if err := f.PrintObject(print, dry.Did("installed"), object); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	client, err := s.connectDynamic()
+	client, err := f.ConnectDynamic()
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	discovery, err := s.flags.ToDiscoveryClient()
+	discovery, err := f.Flags.ToDiscoveryClient()
 	if err != nil {
 		return fmt.Errorf("asking the API server for its kinds: %w", err)
 	}
 	discovery.Invalidate() // what was cached may be of before an upgrade
-	mapper, err := s.flags.ToRESTMapper()
+	mapper, err := f.Flags.ToRESTMapper()
 	if err != nil {
 		return fmt.Errorf("asking the API server for its kinds: %w", err)
 	}
@@ -153,7 +163,7 @@ func (s *session) install(ctx context.Context, objects []*unstructured.Unstructu
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if meta.IsNoMatchError(err) {
 			if why := notInstalled(object); why != "" {
-				s.note("%s", why)
+				f.Note("%s", why)
 			}
 			continue
 		}
@@ -164,7 +174,7 @@ func (s *session) install(ctx context.Context, objects []*unstructured.Unstructu
 		if err != nil {
 			return fmt.Errorf("installing %s %s: %w", kind.Kind, object.GetName(), err)
 		}
-		if err := s.printObject(print, dry.did("installed"), applied); err != nil {
+		if err := f.PrintObject(print, dry.Did("installed"), applied); err != nil {
 			return err
 		}
 	}
@@ -186,12 +196,12 @@ func notInstalled(object *unstructured.Unstructured) string {
 // applyObject makes an object as its manifest has it, whatever somebody changed by hand: the manifests are ours. Server-side apply takes
 // over what was changed, and leaves what was added to a list, a match condition for example. So an object that still is another is
 // replaced whole, as it was read; labels and annotations of others stay.
-func applyObject(ctx context.Context, client dynamic.Interface, mapping *meta.RESTMapping, object *unstructured.Unstructured, dry dryRun) (*unstructured.Unstructured, error) {
+func applyObject(ctx context.Context, client dynamic.Interface, mapping *meta.RESTMapping, object *unstructured.Unstructured, dry cmdutil.DryRun) (*unstructured.Unstructured, error) {
 	var api dynamic.ResourceInterface = client.Resource(mapping.Resource)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		api = client.Resource(mapping.Resource).Namespace(object.GetNamespace())
 	}
-	now, err := api.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: dry.option()})
+	now, err := api.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: cmdutil.FieldManager, Force: true, DryRun: dry.Option()})
 	if err != nil || filledIn[object.GetKind()] || len(otherFields(now, object)) == 0 {
 		return now, err
 	}
@@ -210,7 +220,7 @@ func applyObject(ctx context.Context, client dynamic.Interface, mapping *meta.RE
 				replaced.Object[field] = runtime.DeepCopyJSONValue(value)
 			}
 		}
-		now, err = api.Update(ctx, replaced, metav1.UpdateOptions{FieldManager: fieldManager, DryRun: dry.option()})
+		now, err = api.Update(ctx, replaced, metav1.UpdateOptions{FieldManager: cmdutil.FieldManager, DryRun: dry.Option()})
 		return err
 	})
 	return now, err

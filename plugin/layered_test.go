@@ -10,6 +10,7 @@ import (
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
@@ -21,7 +22,7 @@ func knowing(node *corev1.Node) *corev1.Node {
 // pushedLayers are those of the only ConfigMap that was pushed.
 func (b *bench) pushedLayers(t *testing.T, but ...string) (config.Layers, corev1.ConfigMap) {
 	t.Helper()
-	made := slices.DeleteFunc(b.pushed(t, configNamespace), func(c corev1.ConfigMap) bool { return slices.Contains(but, c.Name) })
+	made := slices.DeleteFunc(b.pushed(t, cmdutil.ConfigNamespace), func(c corev1.ConfigMap) bool { return slices.Contains(but, c.Name) })
 	if len(made) != 1 {
 		t.Fatalf("%d ConfigMaps, want 1", len(made))
 	}
@@ -87,7 +88,7 @@ func TestPushLayers(t *testing.T) {
 func TestPushLayersWithFiles(t *testing.T) {
 	b := newBench(t)
 	b.do(t, "push", "workers", "-f", "kubelet.yaml="+inFile(t, "p", "authentication: {x509: {clientCAFile: ca.crt}}\n"), "-f", inFile(t, "ca.crt", "CA"), "--overlay")
-	made := b.pushed(t, configNamespace)[0]
+	made := b.pushed(t, cmdutil.ConfigNamespace)[0]
 	if keys := strings.Join(document.SortedKeys(document.Payload(&made)), ","); keys != "ca.crt,kubelet.yaml" {
 		t.Errorf("keys %s", keys)
 	}
@@ -178,7 +179,7 @@ func TestPushEditMakesALayer(t *testing.T) {
 			b := newBench(t, test.node, whole.DeepCopy(), old.DeepCopy(), configMapOf("other", layersText("- {name: fleet, patch: {syncFrequency: 2m}}")))
 			b.configz["maxPods"], b.configz["oomScoreAdj"], b.configz["resolvConf"] = int64(20), int64(-500), "/run/resolv.conf"
 			b.input.WriteString("y\n")
-			b.session.edit = func(file string) error { return rewrite(file, test.edit) }
+			b.factory.Edit = func(file string) error { return rewrite(file, test.edit) }
 			_, stderr := b.do(t, "push", "workers", "--edit", "n1")
 			contains(t, stderr, test.words)
 			if test.want != "" {
@@ -187,7 +188,7 @@ func TestPushEditMakesALayer(t *testing.T) {
 				}
 				return
 			}
-			made := slices.DeleteFunc(b.pushed(t, configNamespace), func(c corev1.ConfigMap) bool { return !strings.HasPrefix(c.Name, "workers-") })
+			made := slices.DeleteFunc(b.pushed(t, cmdutil.ConfigNamespace), func(c corev1.ConfigMap) bool { return !strings.HasPrefix(c.Name, "workers-") })
 			if test.whole == "" && len(made) != 0 || test.whole != "" && (len(made) != 1 || made[0].Data["kubelet"] != test.whole || made[0].Data["ca.crt"] != "CA") {
 				t.Errorf("made %+v", made)
 			}
@@ -212,7 +213,7 @@ func TestPushAgainst(t *testing.T) {
 func TestLayersNeedTheirFeature(t *testing.T) {
 	b := newBench(t, localNode("n1"), knowing(localNode("n2")), newNode("n3"), configMapOf("workers", layersText("- {name: a, patch: {maxPods: 42}}")))
 	b.answers(t, nil)
-	b.session.edit = func(string) error { t.Error("something is edited"); return nil }
+	b.factory.Edit = func(string) error { t.Error("something is edited"); return nil }
 	code, _, stderr := b.run(t, "push", "new", "--edit", "n1")
 	if code != 1 {
 		t.Errorf("push: exit code %d", code)

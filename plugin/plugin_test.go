@@ -27,6 +27,7 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1/nodetest"
 	"github.com/kubelet-supervisor/kubelet-supervisor/forecast"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/internal/plugintest"
 )
@@ -35,7 +36,7 @@ import (
 type bench struct {
 	*fake.Clientset
 	pools   *dynamicfake.FakeDynamicClient
-	session *session
+	factory *cmdutil.Factory
 	input   *bytes.Buffer
 	configz map[string]any // what every kubelet runs with; nil: cannot be asked
 	pods    []corev1.Pod   // of every node; nil: cannot be listed
@@ -52,25 +53,25 @@ func newBench(t *testing.T, objects ...runtime.Object) *bench {
 		t.Fatal(err)
 	}
 	b.configz = maps.Clone(defaults)
-	b.session = newSession(genericiooptions.IOStreams{In: b.input, Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}})
-	b.session.connect = func() (kubernetes.Interface, error) { return b, nil }
+	b.factory = cmdutil.NewFactory(genericiooptions.IOStreams{In: b.input, Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}})
+	b.factory.Connect = func() (kubernetes.Interface, error) { return b, nil }
 	b.pools = newFakePools()
-	b.session.connectDynamic = func() (dynamic.Interface, error) { return b.pools, nil }
-	b.session.connectAs = func(string, ...string) (kubernetes.Interface, error) { return b, nil }
-	b.session.now = func() time.Time { return noon }
-	b.session.configz = func(context.Context, kubernetes.Interface, string) (map[string]any, error) {
+	b.factory.ConnectDynamic = func() (dynamic.Interface, error) { return b.pools, nil }
+	b.factory.ConnectAs = func(string, ...string) (kubernetes.Interface, error) { return b, nil }
+	b.factory.Now = func() time.Time { return noon }
+	b.factory.Configz = func(context.Context, kubernetes.Interface, string) (map[string]any, error) {
 		if b.configz == nil {
 			return nil, errors.New("its kubelet cannot be asked what it runs with: nodes/proxy is forbidden")
 		}
 		return maps.Clone(b.configz), nil
 	}
-	b.session.pods = func(context.Context, kubernetes.Interface, string) ([]corev1.Pod, error) {
+	b.factory.Pods = func(context.Context, kubernetes.Interface, string) ([]corev1.Pod, error) {
 		if b.pods == nil {
 			return nil, errors.New("its pods cannot be listed: pods is forbidden")
 		}
 		return b.pods, nil
 	}
-	b.session.summary = func(context.Context, kubernetes.Interface, string) (forecast.Host, error) { return b.host, nil }
+	b.factory.Summary = func(context.Context, kubernetes.Interface, string) (forecast.Host, error) { return b.host, nil }
 	b.PrependReactor("create", "subjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "subjectaccessreviews"}, "", errors.New("no"))
 	})
@@ -81,9 +82,8 @@ func newBench(t *testing.T, objects ...runtime.Object) *bench {
 func (b *bench) run(t *testing.T, arguments ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs lockedBuffer
-	b.session.Out, b.session.ErrOut, b.session.In = &out, &errs, b.input
-	b.session.output = output{}
-	code = b.session.execute(t.Context(), arguments, "test")
+	b.factory.Out, b.factory.ErrOut, b.factory.In = &out, &errs, b.input
+	code = execute(t.Context(), b.factory, arguments, "test")
 	return code, out.buffer.String(), errs.buffer.String()
 }
 
@@ -188,7 +188,7 @@ const someConfig = document.Header + "maxPods: 42\nsyncFrequency: 1m\n"
 
 func configMapOf(name, content string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: configNamespace, Name: name, UID: types.UID("uid-of-" + name), ResourceVersion: "7",
+		ObjectMeta: metav1.ObjectMeta{Namespace: cmdutil.ConfigNamespace, Name: name, UID: types.UID("uid-of-" + name), ResourceVersion: "7",
 			Labels: map[string]string{document.PurposeLabel: document.PurposeConfiguration}, CreationTimestamp: metav1.NewTime(noon.Add(-24 * time.Hour))},
 		Data: map[string]string{"kubelet": content},
 	}
@@ -196,7 +196,7 @@ func configMapOf(name, content string) *corev1.ConfigMap {
 
 // pushedOf is one that push has made.
 func pushedOf(name, content string) *corev1.ConfigMap {
-	made, err := document.NewConfigMap(configNamespace, name, []document.File{{Key: "kubelet", Content: []byte(content)}})
+	made, err := document.NewConfigMap(cmdutil.ConfigNamespace, name, []document.File{{Key: "kubelet", Content: []byte(content)}})
 	if err != nil {
 		panic(err)
 	}

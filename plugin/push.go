@@ -16,10 +16,13 @@ import (
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/config"
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
+// pushOptions are the flags of push.
 type pushOptions struct {
+	*cmdutil.Factory
 	name  string
 	files []string // [KEY=]FILE, the first the configuration; "-" is stdin
 	edit  string   // the node whose configuration is edited and pushed
@@ -31,12 +34,12 @@ type pushOptions struct {
 
 	yes    bool
 	strict bool
-	dryRun dryRun
+	dryRun cmdutil.DryRun
 	print  *genericclioptions.PrintFlags
 }
 
-func newPush(s *session) *cobra.Command {
-	var o pushOptions
+func newPush(f *cmdutil.Factory) *cobra.Command {
+	o := &pushOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "push NAME (--set FIELD=VALUE... | --layer NAME=FILE... | -f [KEY=]FILE... [--overlay | --against NODE] | --edit NODE)",
 		Short: "Make a ConfigMap of a configuration, named by its content, for nodes to be assigned",
@@ -60,13 +63,7 @@ for a file that you edited before, such as what "config NODE" prints. What belon
   kubectl kubelet push workers -f kubelet.yaml
   kubectl kubelet push workers -f kubelet.yaml -n kube-system --dry-run=client -o yaml`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, arguments []string) error {
-			o.name = arguments[0]
-			if err := o.validate(); err != nil {
-				return err
-			}
-			return s.push(command.Context(), o)
-		},
+		RunE: cmdutil.RunE(o),
 	}
 	command.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "the configuration, and files beside it; - is stdin")
 	command.Flags().StringArrayVar(&o.set, "set", nil, "FIELD=VALUE to lay over each node's own file; null takes it out of that")
@@ -76,21 +73,28 @@ for a file that you edited before, such as what "config NODE" prints. What belon
 	command.Flags().StringVar(&o.edit, "edit", "", "edit what this node's kubelet runs with, and lay what you change over each node's own")
 	command.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask (with --edit)")
 	command.Flags().BoolVar(&o.strict, "strict", false, "refuse fields that are unknown or appear twice, instead of naming them")
-	o.dryRun.addFlag(command.Flags())
-	o.print = printFlags(command, "")
+	o.dryRun.AddFlag(command.Flags())
+	o.print = cmdutil.PrintFlags(command, "")
 	return command
 }
 
-func (s *session) push(ctx context.Context, o pushOptions) error {
-	client, err := s.connect()
+// Complete takes the name of the configuration.
+func (o *pushOptions) Complete(_ *cobra.Command, arguments []string) error {
+	o.name = arguments[0]
+	return nil
+}
+
+// Run makes the ConfigMap.
+func (o *pushOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
 	if err != nil {
 		return err
 	}
-	files, err := s.pushFiles(ctx, client, o)
+	files, err := pushFiles(ctx, o.Factory, client, *o)
 	if err != nil || files == nil {
 		return err
 	}
-	configMap, err := document.NewConfigMap(s.namespace(), o.name, files)
+	configMap, err := document.NewConfigMap(o.Namespace(), o.name, files)
 	if err != nil {
 		return err
 	}
@@ -101,35 +105,35 @@ func (s *session) push(ctx context.Context, o pushOptions) error {
 	if err := cmp.Or(written.Shareable(), written.Unmasked()); err != nil {
 		return fmt.Errorf("%s is not pushed: %w", files[0].Name, err)
 	}
-	if err := s.reviewDocument(written); err != nil {
+	if err := reviewDocument(o.Factory, written); err != nil {
 		return err
 	}
 	if o.strict && len(written.Warnings) > 0 {
 		return fmt.Errorf("%s is not pushed: %s (--strict)", files[0].Name, written.Warnings[0])
 	}
-	if o.edit != "" && !o.yes && o.dryRun == dryRunNone { // a file is a person's word, this is a node's
-		if err := s.confirm("Push this as ConfigMap %s/%s?", configMap.Namespace, configMap.Name); err != nil {
+	if o.edit != "" && !o.yes && o.dryRun == cmdutil.DryRunNone { // a file is a person's word, this is a node's
+		if err := o.Confirm("Push this as ConfigMap %s/%s?", configMap.Namespace, configMap.Name); err != nil {
 			return err
 		}
 	}
-	made, did, err := s.putConfigMap(ctx, client, configMap, o.dryRun)
+	made, did, err := putConfigMap(ctx, client, configMap, o.dryRun)
 	if err != nil {
 		return err
 	}
-	if err := s.printObject(o.print, o.dryRun.did(did), made); err != nil {
+	if err := o.PrintObject(o.print, o.dryRun.Did(did), made); err != nil {
 		return err
 	}
-	s.note("Assign it: kubectl kubelet assign NODE --config %s", document.ShortReference(nodev1.Assignment{Namespace: made.Namespace, Name: made.Name, Key: files[0].Key}))
+	o.Note("Assign it: kubectl kubelet assign NODE --config %s", document.ShortReference(nodev1.Assignment{Namespace: made.Namespace, Name: made.Name, Key: files[0].Key}))
 	return nil
 }
 
 // reviewDocument says what is odd about a configuration, and which of its fields are not at their defaults where that matters, with their values.
-func (s *session) reviewDocument(d document.Document) error {
+func reviewDocument(f *cmdutil.Factory, d document.Document) error {
 	for _, warning := range d.Warnings {
-		s.note("warning: %s; kubelets ignore fields that they do not know", warning)
+		f.Note("warning: %s; kubelets ignore fields that they do not know", warning)
 	}
 	if d.Over != nil {
-		s.reviewLayers(d.Over)
+		reviewLayers(f, d.Over)
 		return nil
 	}
 	defaults, version, err := document.NewestDefaults()
@@ -150,24 +154,24 @@ func (s *session) reviewDocument(d document.Document) error {
 		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)", mark, document.FieldName(path), document.Show(path, values[path]), found.Class))
 	}
 	if len(lines) > 0 {
-		s.note("Not as Kubernetes %s has it by default, where changing it can matter (assign shows what really changes, and what that does):", version)
+		f.Note("Not as Kubernetes %s has it by default, where changing it can matter (assign shows what really changes, and what that does):", version)
 	}
 	for _, line := range lines {
-		s.note("%s", line)
+		f.Note("%s", line)
 	}
 	if root {
-		s.note("A field with ! can give the node to somebody: look twice.")
+		f.Note("A field with ! can give the node to somebody: look twice.")
 	}
 	return nil
 }
 
 // pushFiles reads the files, or lets a person write one; nil when he left it as it was.
-func (s *session) pushFiles(ctx context.Context, client kubernetes.Interface, o pushOptions) ([]document.File, error) {
+func pushFiles(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, o pushOptions) ([]document.File, error) {
 	switch {
 	case o.edit != "":
-		return s.editConfig(ctx, client, o)
+		return editConfig(ctx, f, client, o)
 	case o.laysOver():
-		return s.layerFiles(o)
+		return layerFiles(f, o)
 	}
 	var files []document.File
 	for i, argument := range o.files {
@@ -178,7 +182,7 @@ func (s *session) pushFiles(ctx context.Context, client kubernetes.Interface, o 
 				key = document.DefaultKey
 			}
 		}
-		content, err := s.readInput(name)
+		content, err := readInput(f, name)
 		if err != nil {
 			return nil, err
 		}
@@ -188,7 +192,7 @@ func (s *session) pushFiles(ctx context.Context, client kubernetes.Interface, o 
 		return nil, fmt.Errorf("%s is no text; the configuration is YAML or JSON in UTF-8", files[0].Name)
 	}
 	if o.against != "" {
-		return s.differences(ctx, client, o, files)
+		return differences(ctx, f, client, o, files)
 	}
 	return files, nil
 }
@@ -196,8 +200,8 @@ func (s *session) pushFiles(ctx context.Context, client kubernetes.Interface, o 
 // maxInput is more than a ConfigMap can hold, in bytes.
 const maxInput = 2 << 20
 
-func (s *session) readInput(name string) ([]byte, error) {
-	input := s.In
+func readInput(f *cmdutil.Factory, name string) ([]byte, error) {
+	input := f.In
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 )
 
@@ -32,7 +33,7 @@ func TestPush(t *testing.T) {
 	b := newBench(t)
 	file := inFile(t, "kubelet.yaml", someConfig+"maxPodz: 3\n")
 	stdout, stderr := b.do(t, "push", "workers", "-f", file)
-	made := b.pushed(t, configNamespace)
+	made := b.pushed(t, cmdutil.ConfigNamespace)
 	if len(made) != 1 {
 		t.Fatalf("%d ConfigMaps, want 1", len(made))
 	}
@@ -59,12 +60,12 @@ func TestPushFrom(t *testing.T) {
 		namespace string
 		keys      string
 	}{
-		{"stdin", func(*testing.T) []string { return []string{"-f", "-"} }, configNamespace, "kubelet"},
-		{"another key", func(*testing.T) []string { return []string{"-f", "key.yaml=-"} }, configNamespace, "key.yaml"},
+		{"stdin", func(*testing.T) []string { return []string{"-f", "-"} }, cmdutil.ConfigNamespace, "kubelet"},
+		{"another key", func(*testing.T) []string { return []string{"-f", "key.yaml=-"} }, cmdutil.ConfigNamespace, "key.yaml"},
 		{"another namespace", func(*testing.T) []string { return []string{"-f", "-", "-n", "kube-system"} }, "kube-system", "kubelet"},
 		{"files beside it", func(t *testing.T) []string {
 			return []string{"-f", "-", "-f", inFile(t, "ca.crt", "CA"), "-f", "other=" + inFile(t, "x", "\xff\xfe")}
-		}, configNamespace, "ca.crt,kubelet,other"},
+		}, cmdutil.ConfigNamespace, "ca.crt,kubelet,other"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t)
@@ -125,7 +126,7 @@ func TestPushOver(t *testing.T) {
 	if stdout, _ := b.do(t, "push", "workers", "-f", file); stdout != "configmap/"+name+" made immutable\n" {
 		t.Errorf("over one that kubectl made: %q", stdout)
 	}
-	if made := b.pushed(t, configNamespace); len(made) != 1 || made[0].Immutable == nil {
+	if made := b.pushed(t, cmdutil.ConfigNamespace); len(made) != 1 || made[0].Immutable == nil {
 		t.Errorf("it was not adopted: %v", made)
 	}
 
@@ -163,12 +164,12 @@ func TestPushEdit(t *testing.T) {
 			b.configz["maxPods"] = int64(20)
 			b.input.WriteString("y\n")
 			edited := ""
-			b.session.edit = func(file string) error {
+			b.factory.Edit = func(file string) error {
 				edited = file
 				return rewrite(file, test.edit)
 			}
 			code, _, stderr := b.run(t, "push", "workers", "--edit", "n1")
-			if made := b.pushed(t, configNamespace); code != test.code || len(made) != test.made {
+			if made := b.pushed(t, cmdutil.ConfigNamespace); code != test.code || len(made) != test.made {
 				t.Errorf("exit code %d, %d ConfigMaps; want %d, %d\n%s", code, len(made), test.code, test.made, stderr)
 			}
 			contains(t, stderr, test.words)
@@ -185,14 +186,14 @@ func TestEditor(t *testing.T) {
 	file := inFile(t, "a file", "before")
 	t.Setenv("KUBE_EDITOR", "sed -i s/before/after/")
 	b := newBench(t)
-	if err := b.session.runEditor(file); err != nil {
+	if err := b.factory.Edit(file); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "after" {
 		t.Errorf("got %q, %v", text, err)
 	}
 	t.Setenv("KUBE_EDITOR", "false")
-	if err := b.session.runEditor(file); err == nil || !strings.Contains(err.Error(), "KUBE_EDITOR") {
+	if err := b.factory.Edit(file); err == nil || !strings.Contains(err.Error(), "KUBE_EDITOR") {
 		t.Errorf("an editor that fails: %v", err)
 	}
 }

@@ -7,55 +7,62 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newReset(s *session) *cobra.Command {
-	var o changeOptions
+// resetOptions are the flags of reset.
+type resetOptions struct {
+	*cmdutil.Factory
+	changeOptions
+}
+
+func newReset(f *cmdutil.Factory) *cobra.Command {
+	o := &resetOptions{Factory: f}
 	command := &cobra.Command{
 		Use:               "reset (NODE... | -l SELECTOR)",
 		Short:             "Take the assignment away: nodes go back to their own configuration",
 		Example:           "  kubectl kubelet reset n1",
-		ValidArgsFunction: s.completeNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if err := o.complete(arguments); err != nil {
-				return err
-			}
-			client, err := s.connect()
-			if err != nil {
-				return err
-			}
-			return s.reset(command.Context(), client, o)
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
 	o.addFlags(command)
 	return command
 }
 
-func (s *session) reset(ctx context.Context, client kubernetes.Interface, o changeOptions) error {
+// Run resets the nodes.
+func (o *resetOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	return resetNodes(ctx, o.Factory, client, o.changeOptions)
+}
+
+func resetNodes(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, o changeOptions) error {
 	views, err := o.chosen.Nodes(ctx, client)
 	if err != nil {
 		return err
 	}
-	return s.change(ctx, client, o, []target{{views: views}}, "Reset")
+	return changeNodes(ctx, f, client, o, []target{{views: views}}, "Reset")
 }
 
-func (s *session) previewReset(views []view.Node) {
+func previewReset(f *cmdutil.Factory, views []view.Node) {
 	for _, v := range views {
-		s.note("%s: goes from %s back to its own configuration, which only the node knows", v.Name, v.AssignmentText())
+		f.Note("%s: goes from %s back to its own configuration, which only the node knows", v.Name, v.AssignmentText())
 	}
 }
 
-func (s *session) resetNode(ctx context.Context, w *writer, v view.Node, o changeOptions, leavers *leavers) error {
+func resetNode(ctx context.Context, f *cmdutil.Factory, w *writer, v view.Node, o changeOptions, leavers *leavers) error {
 	after, err := w.write(ctx, v, nodev1.Assignment{}, "")
 	if err != nil {
 		return err
 	}
-	if err := s.printObject(o.print, o.dryRun.did("reset"), after.Node); err != nil || o.dryRun != dryRunNone {
+	if err := f.PrintObject(o.print, o.dryRun.Did("reset"), after.Node); err != nil || o.dryRun != cmdutil.DryRunNone {
 		return err
 	}
 	if o.wait.wait {
-		if err := s.await(ctx, w.client, v.Name, goal{}, o.wait); err != nil {
+		if err := await(ctx, f, w.client, v.Name, waitCondition{}, o.wait); err != nil {
 			return err
 		}
 	}

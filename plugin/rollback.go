@@ -11,13 +11,20 @@ import (
 	"github.com/spf13/cobra"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/document"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
-func newRollback(s *session) *cobra.Command {
-	var o changeOptions
-	var to string
+// rollbackOptions are the flags of rollback.
+type rollbackOptions struct {
+	*cmdutil.Factory
+	changeOptions
+	to string // a revision, a configuration or local
+}
+
+func newRollback(f *cmdutil.Factory) *cobra.Command {
+	o := &rollbackOptions{Factory: f}
 	command := &cobra.Command{
 		Use:   "rollback (NODE... | -l SELECTOR)",
 		Short: "Assign again what was assigned before, and was good",
@@ -29,21 +36,17 @@ left. Name the nodes that are assigned the bad one, or the configuration with --
 		Example: `  kubectl kubelet rollback n1
   kubectl kubelet rollback n1 --to 3
   kubectl kubelet rollback -l pool=workers --parallel 5`,
-		ValidArgsFunction: s.completeNodes,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			if err := o.complete(arguments); err != nil {
-				return err
-			}
-			return s.rollback(command.Context(), o, to)
-		},
+		ValidArgsFunction: f.CompleteNodes,
+		RunE:              cmdutil.RunE(o),
 	}
-	command.Flags().StringVar(&to, "to", "", "a revision of history (of one node), or [NAMESPACE/]NAME[/KEY], or local")
+	command.Flags().StringVar(&o.to, "to", "", "a revision of history (of one node), or [NAMESPACE/]NAME[/KEY], or local")
 	o.addFlags(command)
 	return command
 }
 
-func (s *session) rollback(ctx context.Context, o changeOptions, to string) error {
-	client, err := s.connect()
+// Run assigns to each node what it had before.
+func (o *rollbackOptions) Run(ctx context.Context) error {
+	client, err := o.Connect()
 	if err != nil {
 		return err
 	}
@@ -51,7 +54,7 @@ func (s *session) rollback(ctx context.Context, o changeOptions, to string) erro
 	if err != nil {
 		return err
 	}
-	if _, err := strconv.Atoi(to); err == nil && len(views) > 1 {
+	if _, err := strconv.Atoi(o.to); err == nil && len(views) > 1 {
 		return errors.New("--to with a number is a revision of one node's history; name that node alone, or give --to a configuration")
 	}
 	// Nodes with the same way back are shown and granted together.
@@ -59,7 +62,7 @@ func (s *session) rollback(ctx context.Context, o changeOptions, to string) erro
 	groups := map[nodev1.Assignment][]view.Node{}
 	var left []error
 	for _, v := range views {
-		wanted, err := s.rollbackTarget(v, to)
+		wanted, err := rollbackTarget(o.Factory, v, o.to)
 		if err != nil {
 			left = append(left, err)
 			continue
@@ -71,7 +74,7 @@ func (s *session) rollback(ctx context.Context, o changeOptions, to string) erro
 	}
 	var targets []target
 	for _, wanted := range order {
-		t, err := s.findTarget(ctx, client, wanted, o)
+		t, err := findTarget(ctx, client, wanted, o.changeOptions)
 		if err != nil {
 			left = append(left, err)
 			continue
@@ -83,16 +86,16 @@ func (s *session) rollback(ctx context.Context, o changeOptions, to string) erro
 		return errors.Join(left...)
 	}
 	for _, err := range left {
-		s.note("left as it is: %v", err)
+		o.Note("left as it is: %v", err)
 	}
-	return errors.Join(append(left, s.change(ctx, client, o, targets, "Roll back"))...)
+	return errors.Join(append(left, changeNodes(ctx, o.Factory, client, o.changeOptions, targets, "Roll back"))...)
 }
 
 // rollbackTarget is what a node goes back to.
-func (s *session) rollbackTarget(v view.Node, to string) (nodev1.Assignment, error) {
+func rollbackTarget(f *cmdutil.Factory, v view.Node, to string) (nodev1.Assignment, error) {
 	revision, err := strconv.Atoi(to)
 	if to != "" && err != nil {
-		return document.ParseReference(to, s.namespace())
+		return document.ParseReference(to, f.Namespace())
 	}
 	entries, err := v.Record()
 	if err != nil {
@@ -111,7 +114,7 @@ func (s *session) rollbackTarget(v view.Node, to string) (nodev1.Assignment, err
 	if !found.Time.IsZero() {
 		when = "of " + found.Time.Format(time.RFC3339)
 	}
-	s.note("%s: back to revision %d, %s: %s", v.Name, revision, when, found.Short())
+	f.Note("%s: back to revision %d, %s: %s", v.Name, revision, when, found.Short())
 	r, _ := nodev1.ParseAssignment(found.Source) // decodeRecord keeps no other
 	return r, nil
 }

@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/util/flowcontrol"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
@@ -201,25 +199,6 @@ func TestRolloutStatusEnds(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A rate limiter that knows the end refuses to wait for it, and says so instead of the rollout's state.
-func TestAnEndThatNoLimiterKnows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, end := endsAfter(t.Context(), 5*time.Second)
-		defer end()
-		if _, known := ctx.Deadline(); known {
-			t.Error("it has a deadline")
-		}
-		if err := flowcontrol.NewTokenBucketRateLimiter(0.1, 1).Wait(ctx); err != nil {
-			t.Error(err)
-		}
-		limiter, began := flowcontrol.NewTokenBucketRateLimiter(0.01, 1), time.Now()
-		limiter.Accept()
-		if err := limiter.Wait(ctx); err == nil || time.Since(began) != 5*time.Second || !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-			t.Errorf("after %v: %v, %v", time.Since(began), err, context.Cause(ctx))
-		}
-	})
 }
 
 // A request that ends because the time is over says nothing of the API server; one that fails before does.

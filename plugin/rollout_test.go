@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
@@ -168,7 +169,7 @@ func TestPauseWarnsOfOtherManagers(t *testing.T) {
 	}
 	p.ManagedFields = []metav1.ManagedFieldsEntry{
 		owns("argocd-controller", `{"f:spec":{"f:rollout":{"f:paused":{}}}}`), owns("kustomize-controller", `{"f:spec":{"f:rollout":{"f:waves":{}}}}`),
-		owns("kubectl-edit", `{"f:spec":{"f:rollout":{"f:paused":{}}}}`), owns(fieldManager, `{"f:spec":{"f:rollout":{"f:paused":{}}}}`),
+		owns("kubectl-edit", `{"f:spec":{"f:rollout":{"f:paused":{}}}}`), owns(cmdutil.FieldManager, `{"f:spec":{"f:rollout":{"f:paused":{}}}}`),
 	}
 	_, stderr := newPoolBench(t, p).do(t, "rollout", "pause", "workers")
 	contains(t, stderr, "warning: argocd-controller has set spec.rollout.paused, too, and may set it back; leave paused, pin and retry out of what it applies")

@@ -7,6 +7,7 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/test/thief"
 )
 
@@ -42,12 +43,12 @@ func TestEveryCommandPrintsWarnings(t *testing.T) {
 // A flood of warnings ends.
 func TestWarningsAreBounded(t *testing.T) {
 	var notes []string
-	w := &warnings{note: func(format string, values ...any) { notes = append(notes, fmt.Sprintf(format, values...)) }}
+	w := &cmdutil.Warnings{Note: func(format string, values ...any) { notes = append(notes, fmt.Sprintf(format, values...)) }}
 	for i := range 100 {
 		w.HandleWarningHeaderWithContext(t.Context(), 299, "", fmt.Sprint(i))
 	}
 	w.HandleWarningHeaderWithContext(t.Context(), 199, "", "of another code")
-	if len(notes) != maxWarnings+1 || !strings.HasSuffix(notes[maxWarnings], "not shown") {
+	if len(notes) != cmdutil.MaxWarnings+1 || !strings.HasSuffix(notes[cmdutil.MaxWarnings], "not shown") {
 		t.Errorf("it notes %d: %q", len(notes), notes)
 	}
 }

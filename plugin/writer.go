@@ -13,13 +13,14 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	nodev1 "github.com/kubelet-supervisor/kubelet-supervisor/api/node/v1"
+	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/cmdutil"
 	"github.com/kubelet-supervisor/kubelet-supervisor/plugin/view"
 )
 
 // A writer writes assignments onto Nodes, for one command. What is the same for all nodes it asks once.
 type writer struct {
 	client kubernetes.Interface
-	dry    dryRun
+	dry    cmdutil.DryRun
 	by     string // who assigns, as the API server knows them
 	now    func() time.Time
 
@@ -27,9 +28,9 @@ type writer struct {
 	keepsField bool // the API server keeps spec.configSource
 }
 
-func (s *session) newWriter(ctx context.Context, client kubernetes.Interface, dry dryRun) *writer {
-	w := &writer{client: client, dry: dry, now: s.now}
-	if dry != dryRunClient {
+func newWriter(ctx context.Context, f *cmdutil.Factory, client kubernetes.Interface, dry cmdutil.DryRun) *writer {
+	w := &writer{client: client, dry: dry, now: f.Now}
+	if dry != cmdutil.DryRunClient {
 		w.by = view.WhoAmI(ctx, client)
 	}
 	return w
@@ -88,7 +89,7 @@ func (w *writer) writeOnce(ctx context.Context, v view.Node, wanted nodev1.Assig
 		metadata["resourceVersion"] = v.ResourceVersion
 	}
 	patch["metadata"] = metadata
-	node, err := patchNode(ctx, w.client, v.Node, patch, w.dry)
+	node, err := cmdutil.PatchNode(ctx, w.client, v.Node, patch, w.dry)
 	if err != nil {
 		return view.Node{}, err
 	}
@@ -126,6 +127,6 @@ func (w *writer) recordFailureOnce(ctx context.Context, name string) error {
 	if v.ResourceVersion != "" {
 		metadata["resourceVersion"] = v.ResourceVersion
 	}
-	_, err = patchNode(ctx, w.client, v.Node, map[string]any{"metadata": metadata}, dryRunNone)
+	_, err = cmdutil.PatchNode(ctx, w.client, v.Node, map[string]any{"metadata": metadata}, cmdutil.DryRunNone)
 	return err
 }

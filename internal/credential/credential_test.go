@@ -119,8 +119,8 @@ var clients = map[string]string{
 	"host/runtime.go":               "a socket of this machine, no credential",
 	"kubelet/health.go":             "this machine's healthz, no credential, no redirect",
 	"plugin/view/configz.go":        "the commands' client",
-	"plugin/install.go":             "the session's flags, which confine",
-	"plugin/session.go":             "calls Confine",
+	"plugin/install.go":             "the factory's flags, which confine",
+	"plugin/cmdutil/factory.go":     "calls Confine",
 	"sync/client.go":                "calls Confine",
 }
 

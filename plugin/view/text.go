@@ -14,6 +14,7 @@ func Shorten(words string, characters int) string {
 	return string([]rune(words)[:characters-1]) + "…"
 }
 
+// NodeCount is a number of nodes.
 func NodeCount(n int) string {
 	if n == 1 {
 		return "1 node"
@@ -53,3 +54,11 @@ func FirstOf(words []string, between string) string {
 
 // MostNames is how many nodes are named of each kind; the rest is counted.
 const MostNames = 6
+
+// CountNodes names the only one of some Nodes, or counts them.
+func CountNodes(nodes []Node) string {
+	if len(nodes) == 1 {
+		return "node " + nodes[0].Name
+	}
+	return fmt.Sprintf("%d nodes", len(nodes))
+}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -79,24 +81,20 @@ func (i installation) disable(ctx context.Context) error {
 }
 
 // isHalfDone: a disable that was killed has removed the drop-in, and what it started runs still.
-func (i installation) isHalfDone(ctx context.Context) bool {
-	state, err := showUnit(ctx, i.unit)
+func (u unitFiles) isHalfDone(ctx context.Context) bool {
+	state, err := showUnit(ctx, u.unit)
 	if err != nil || state.LoadState != "loaded" || state.MainPID == 0 {
 		return false
 	}
 	var commands []startCommand
-	for _, file := range i.otherFiles(state) {
+	for _, file := range u.otherFiles(state) {
 		data, _ := os.ReadFile(file) // one that cannot be read starts nothing
 		commands = addStartCommands(commands, file, data)
 	}
 	if slices.ContainsFunc(commands, func(c startCommand) bool { return strings.Contains(c.line, "kubelet-supervisor run ") }) {
 		return false // somebody else has the unit start the supervisor
 	}
-	look := i.commandLine
-	if look == nil {
-		look = commandLine
-	}
-	words := look(state.MainPID)
+	words := u.words(state.MainPID)
 	return len(words) > 1 && filepath.Base(words[0]) == "kubelet-supervisor" && words[1] == runCommand
 }
 

@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -15,23 +17,23 @@ import (
 
 const kubeletUnit = "kubelet.service"
 
-// installation is where enable and disable look and write.
+// installation is what enable and disable change.
 type installation struct {
+	prober
+	dryRun  bool
+	settles time.Duration // mainSettles
+	ownRuns bool          // our own unit runs the node's kubelet, and ends when this one starts
+	out     io.Writer
+}
+
+// unitFiles are where the unit lies that starts the kubelet, and what of ours is in it.
+type unitFiles struct {
 	unit       string // the kubelet's
 	folder     string // of units that administrators own
 	aside      string // of drop-ins that override theirs until the next boot
 	flagsFile  string
 	executable string
-
-	probeFolder string // of units that last until the next boot
-	dryRun      bool
-	settles     time.Duration // mainSettles
-	ownRuns     bool          // our own unit runs the node's kubelet, and ends when this one starts
-	out         io.Writer
-
-	// Looks at this machine where they are nil.
-	kubelets    func() []runningKubelet
-	commandLine func(pid int) []string
+	processes
 }
 
 func newEnable() *cobra.Command {
@@ -75,7 +77,7 @@ func (i *installation) flags(command *cobra.Command) {
 	command.Flags().BoolVar(&i.dryRun, "dry-run", false, "check, say what would be done, and do nothing")
 }
 
-func (i installation) dropInPath() string { return filepath.Join(i.folder, i.unit+".d", dropInName) }
+func (u unitFiles) dropInPath() string { return filepath.Join(u.folder, u.unit+".d", dropInName) }
 
 func (i installation) say(format string, words ...any) {
 	_, _ = fmt.Fprintf(i.out, format+"\n", words...)
@@ -160,7 +162,7 @@ func (i installation) putDropIn(ctx context.Context, state unitState, now bool) 
 	content := dropIn(i.executable, command, around)
 	before, err := os.ReadFile(i.dropInPath())
 	same := err == nil && string(before) == content
-	if same && state.inForce(i.dropInPath(), content) && i.fallsBack(state) && !i.steppedAside(i.unit) {
+	if same && state.inForce(i.dropInPath(), content) && state.fallsBack() && !i.steppedAside(i.unit) {
 		return i.unchanged(ctx, state, i.dropInPath(), content, now)
 	}
 	if err := i.checkUnitFolder(i.dropInPath()); err != nil {
@@ -182,10 +184,10 @@ func (i installation) putDropIn(ctx context.Context, state unitState, now bool) 
 }
 
 // otherFiles are those of the unit but for our drop-in, in the order in which they count.
-func (i installation) otherFiles(state unitState) []string {
+func (u unitFiles) otherFiles(state unitState) []string {
 	files := []string{state.FragmentPath}
 	for _, file := range state.DropInPaths {
-		if file != i.dropInPath() {
+		if file != u.dropInPath() {
 			files = append(files, file)
 		}
 	}
@@ -209,7 +211,7 @@ func (i installation) writeUnit(ctx context.Context, unit, path, content string)
 	if err == nil && (state.LoadState != "loaded" || !state.inForce(path, content)) {
 		err = fmt.Errorf("with %s systemd has LoadState=%s ExecStart=%s: does a later drop-in set ExecStart? It was taken away again", path, state.LoadState, state.ExecStart)
 	}
-	if err == nil && !i.fallsBack(state) {
+	if err == nil && !state.fallsBack() {
 		err = fmt.Errorf("a file behind %s empties ExecStopPost=, which gives the node its kubelet where systemd cannot execute the supervisor: give that file a name that sorts before it. It was taken away again", path)
 	}
 	if err == nil {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -12,7 +14,7 @@ import (
 
 // checkHost refuses a restart that the kubelet would not come back from: its unit would try for ever, with the supervisor as without it. A kubelet
 // that does not run has nothing to lose, and one that cannot be asked is restarted.
-func (i installation) checkHost(ctx context.Context, state unitState) error {
+func (u unitFiles) checkHost(ctx context.Context, state unitState) error {
 	if state.ActiveState != "active" || state.MainPID == 0 {
 		return nil
 	}
@@ -27,7 +29,7 @@ func (i installation) checkHost(ctx context.Context, state unitState) error {
 	}
 	if found := supervisor.Obstacles(ctx, arguments, effective); len(found) > 0 {
 		return fmt.Errorf("%s is not restarted, because the kubelet would not come back, and nothing was written: %s; fix that first, or do without --now",
-			i.unit, hostWords(found))
+			u.unit, hostWords(found))
 	}
 	return nil
 }

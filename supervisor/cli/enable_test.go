@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -47,9 +49,9 @@ esac
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", filepath.Join(h.folder, "bin")+":"+os.Getenv("PATH"))
-	h.installation = installation{unit: kubeletUnit, folder: filepath.Join(h.folder, "etc"), executable: "/usr/bin/kubelet-supervisor",
-		aside: filepath.Join(h.folder, "control"), probeFolder: filepath.Join(h.folder, "probes"),
-		flagsFile: filepath.Join(h.folder, "flags.env"), out: &h.out, kubelets: func() []runningKubelet { return nil }}
+	h.installation = installation{out: &h.out, prober: prober{probeFolder: filepath.Join(h.folder, "probes"), unitFiles: unitFiles{unit: kubeletUnit,
+		folder: filepath.Join(h.folder, "etc"), executable: "/usr/bin/kubelet-supervisor", aside: filepath.Join(h.folder, "control"),
+		flagsFile: filepath.Join(h.folder, "flags.env"), processes: processes{kubelets: func() []runningKubelet { return nil }}}}}
 	written(t, h.flagsFile, h.flags("--trial-period=30m"))
 	h.runs(&kubelet.Process{PID: 1})
 	return h

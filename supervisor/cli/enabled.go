@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -32,8 +34,8 @@ func enabledUnits(folder string) (units []enabledUnit) {
 }
 
 // whyNone says why no supervisor runs, as far as the units tell; "" where they do not.
-func (i installation) whyNone(ctx context.Context) string {
-	units := enabledUnits(i.folder)
+func (u unitFiles) whyNone(ctx context.Context) string {
+	units := enabledUnits(u.folder)
 	if len(units) == 0 {
 		return "not enabled: kubelet-supervisor enable makes systemd start the kubelet through it"
 	}
@@ -42,7 +44,7 @@ func (i installation) whyNone(ctx context.Context) string {
 		switch {
 		case err != nil:
 			return ""
-		case i.runs(state, e.content):
+		case u.runs(state, e.content):
 			return fmt.Sprintf("the supervisor of %s, process %d, has another run folder: name it with --run-dir, or run kubelet-supervisor enable --now where its flags have changed", e.unit, state.MainPID)
 		case !state.inForce(e.path, e.content):
 			return fmt.Sprintf("enabled, but systemd does not start %s as %s says: run kubelet-supervisor enable again", e.unit, e.path)
@@ -55,15 +57,15 @@ func (i installation) whyNone(ctx context.Context) string {
 	return fmt.Sprintf("enabled, and %s is not started: systemctl start %s", units[0].unit, units[0].unit)
 }
 
-func (i installation) writeWhyNone(ctx context.Context, to io.Writer) {
-	if why := i.whyNone(ctx); why != "" {
+func (u unitFiles) writeWhyNone(ctx context.Context, to io.Writer) {
+	if why := u.whyNone(ctx); why != "" {
 		_, _ = fmt.Fprintf(to, "No supervisor runs: %s.\n", why)
 	}
 }
 
 // runs tells whether the unit's main process is the supervisor, started by the words of our drop-in or unit. Variables that only systemd knows may
 // have any value; the supervisor's own flags, and what else is in its flags file, are those of now.
-func (i installation) runs(state unitState, content string) bool {
+func (u unitFiles) runs(state unitState, content string) bool {
 	commands := addStartCommands(nil, "", []byte(content))
 	if state.MainPID == 0 || len(commands) != 1 {
 		return false
@@ -72,11 +74,7 @@ func (i installation) runs(state unitState, content string) bool {
 	if err != nil {
 		return false
 	}
-	look := i.commandLine
-	if look == nil {
-		look = commandLine
-	}
-	known := environmentFile(i.flagsFile)
+	known := environmentFile(u.flagsFile)
 	if environment, told := unitEnvironment(state); told {
 		for _, name := range []string{"KUBELET_SUPERVISOR_ARGS", "KUBELET", "KUBELET_ARGS"} { // which our files have
 			if value, is := environment[name]; is && known[name] == "" {
@@ -85,7 +83,7 @@ func (i installation) runs(state unitState, content string) bool {
 		}
 	}
 	known["KUBELET_SUPERVISOR_ARGS"] += "" // empty where nobody sets it
-	return startedPattern(words, known).MatchString(between + strings.Join(look(state.MainPID), between))
+	return startedPattern(words, known).MatchString(between + strings.Join(u.words(state.MainPID), between))
 }
 
 // between separates words where none of them can have it.

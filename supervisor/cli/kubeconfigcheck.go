@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -21,12 +23,8 @@ func (i installation) warnNoKubeconfig(kubelets []string, supervisors string) {
 }
 
 // kubeletFlags are those that the kubelet has, or would have at its next start where it does not run; known where it can be told.
-func (i installation) kubeletFlags(state unitState, command startCommand) (flags []string, known bool) {
-	look := i.commandLine
-	if look == nil {
-		look = commandLine
-	}
-	if running := look(state.MainPID); state.MainPID > 0 && len(running) > 0 {
+func (p processes) kubeletFlags(state unitState, command startCommand) (flags []string, known bool) {
+	if running := p.words(state.MainPID); state.MainPID > 0 && len(running) > 0 {
 		if dash := slices.Index(running, "--"); slices.Contains(running[:max(0, dash)], runCommand) {
 			running = running[dash+1:]
 		}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -34,12 +36,12 @@ func labelType(label string) string {
 }
 
 // labelsOf says whether the labels of the supervisor and of the kubelet that a unit starts differ.
-func (i installation) labelsOf(command startCommand) string {
+func (u unitFiles) labelsOf(command startCommand) string {
 	program, err := command.program()
 	if err != nil {
 		return ""
 	}
-	return labelsDiffer(i.executable, program)
+	return labelsDiffer(u.executable, program)
 }
 
 // labelsDiffer says that the supervisor and the kubelet have other labels: from its next start on the kubelet may run in another domain than by

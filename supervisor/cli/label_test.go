@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -37,7 +39,7 @@ func TestLabelsThatDiffer(t *testing.T) {
 		"what is none is no one": {"user_home_t", kubelet, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			i := installation{executable: labelled("supervisor", row.ours)}
+			i := unitFiles{executable: labelled("supervisor", row.ours)}
 			program := labelled("kubelet", row.theirs)
 			said := i.labelsOf(startCommand{line: program + " --config=/x"})
 			if row.says == "" && said != "" || !strings.Contains(said, row.says) || row.says != "" && !strings.Contains(said, program+" has kubelet_exec_t: ") {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -55,7 +57,7 @@ func filesOfThis(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	installation{probeFolder: probeFolder}.clearProbes(ctx)
+	prober{probeFolder: probeFolder}.clearProbes(ctx)
 	state, err := showUnit(ctx, unit)
 	if err != nil {
 		return nil, err
@@ -98,8 +100,8 @@ func askStartOfThis(ctx context.Context) (refuses string, err error) {
 }
 
 // clearProbes removes what probes have left whose supervisor was replaced or killed in the middle of one.
-func (i installation) clearProbes(ctx context.Context) {
-	paths, _ := filepath.Glob(filepath.Join(i.probeFolder, probePrefix+"*.service*"))
+func (p prober) clearProbes(ctx context.Context) {
+	paths, _ := filepath.Glob(filepath.Join(p.probeFolder, probePrefix+"*.service*"))
 	for _, path := range paths {
 		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), probePrefix), "-")
 		number, err := strconv.Atoi(pid)
@@ -141,7 +143,7 @@ func unitOf(pid int) (string, error) {
 }
 
 // runLine is the ExecStart that counts in files of a unit that enable has changed, with a question of run --self-check.
-func (i installation) runLine(files []string, question string) (string, error) {
+func (p prober) runLine(files []string, question string) (string, error) {
 	var commands []startCommand
 	for _, file := range files {
 		data, err := os.ReadFile(file)
@@ -151,7 +153,7 @@ func (i installation) runLine(files []string, question string) (string, error) {
 		commands = addStartCommands(commands, file, data)
 	}
 	if len(commands) != 1 {
-		return "", fmt.Errorf("%s has %d ExecStart lines that count", i.unit, len(commands))
+		return "", fmt.Errorf("%s has %d ExecStart lines that count", p.unit, len(commands))
 	}
 	before, after, is := strings.Cut(commands[0].line, " "+runCommand+" ")
 	if !is {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -41,8 +43,29 @@ type runningKubelet struct {
 	unit    string // whose cgroup it is in
 }
 
+// processes are those of this machine, unless a test has others.
+type processes struct {
+	kubelets    func() []runningKubelet
+	commandLine func(pid int) []string
+}
+
+func (p processes) listening() []runningKubelet {
+	if p.kubelets != nil {
+		return p.kubelets()
+	}
+	return runningKubelets()
+}
+
+// words are the command line of one.
+func (p processes) words(pid int) []string {
+	if p.commandLine != nil {
+		return p.commandLine(pid)
+	}
+	return commandLine(pid)
+}
+
 // checkNoOther refuses to take over a unit beside another one that runs the node's kubelet: the two would fight for its ports and its pods.
-func (i installation) checkNoOther(ctx context.Context, unit string, state unitState) error {
+func (p processes) checkNoOther(ctx context.Context, unit string, state unitState) error {
 	if state.ActiveState == "active" {
 		return nil // this one runs a kubelet: none is added
 	}
@@ -56,11 +79,7 @@ func (i installation) checkNoOther(ctx context.Context, unit string, state unitS
 			return fmt.Errorf("%s runs this node's kubelet, and %s: enable cannot take it over, and never starts a second kubelet; enable --unit=%s says why", other, why, other)
 		}
 	}
-	look := i.kubelets
-	if look == nil {
-		look = runningKubelets
-	}
-	for _, k := range look() {
+	for _, k := range p.listening() {
 		switch {
 		case k.unit == "" || k.unit == unit || k.unit == ownUnit: // ours ends when another one starts (Conflicts=)
 		case !strings.HasSuffix(k.unit, ".service"):
@@ -74,13 +93,13 @@ func (i installation) checkNoOther(ctx context.Context, unit string, state unitS
 
 // checkNoOtherSupervisor refuses a second supervisor with the folders of one that runs: its start would fail, and its unit's kubelet would be
 // restarted for that. Our own unit's ends when kubelet.service starts (Conflicts=), and for no other.
-func (i installation) checkNoOtherSupervisor(ctx context.Context) error {
-	record, running, err := supervisor.ReadRecord(i.runDir())
+func (u unitFiles) checkNoOtherSupervisor(ctx context.Context) error {
+	record, running, err := supervisor.ReadRecord(u.runDir())
 	if err != nil || !running {
 		return nil //nolint:nilerror // none runs there
 	}
-	for _, e := range enabledUnits(i.folder) {
-		if e.unit == i.unit || e.unit == ownUnit && i.unit == kubeletUnit {
+	for _, e := range enabledUnits(u.folder) {
+		if e.unit == u.unit || e.unit == ownUnit && u.unit == kubeletUnit {
 			continue
 		}
 		if state, err := showUnit(ctx, e.unit); err == nil && state.MainPID == record.Supervisor.PID {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -35,29 +37,35 @@ var notForAProbe = []string{"Type", "ExecStart", "ExecStartPre", "ExecStartPost"
 	"RuntimeMaxSec", "PIDFile", "GuessMainPID", "BusName", "NotifyAccess", "Sockets", "FileDescriptorStoreMax", "NonBlocking", "StandardInput",
 	"StandardOutput", "StandardError", "RuntimeDirectory", "RuntimeDirectoryPreserve", "RuntimeDirectoryMode", "Delegate", "Slice", "OpenFile"}
 
+// prober has systemd start the program once, as the unit would.
+type prober struct {
+	unitFiles
+	probeFolder string // of units that last until the next boot
+}
+
 // probe lets systemd itself start the program once, as the same user, with the same root and sandbox as the unit, before the kubelet depends on
 // it: what a root shell can execute, systemd may not (SELinux, fapolicyd, noexec, NoExecPaths=). The program answers as run --self-check=unit
 // does. files are those of the unit without our drop-in; prefix and line are the kubelet's command in it. The error is a
 // [localRefusedError] where nothing but the kubelet's own configuration is bad. A minus in the prefix is left out: systemd would pass over a program
 // that it cannot execute.
-func (i installation) probe(ctx context.Context, files []string, prefix, line string) error {
-	_, err := i.startOnce(ctx, files, strings.ReplaceAll(prefix, "-", "")+i.executable+" run --"+selfCheckFlag+"="+selfCheckUnit+" $KUBELET_SUPERVISOR_ARGS -- "+line)
+func (p prober) probe(ctx context.Context, files []string, prefix, line string) error {
+	_, err := p.startOnce(ctx, files, strings.ReplaceAll(prefix, "-", "")+p.executable+" run --"+selfCheckFlag+"="+selfCheckUnit+" $KUBELET_SUPERVISOR_ARGS -- "+line)
 	return err
 }
 
 // startOnce gives what a program says that systemd starts in the surroundings of the unit, with the variables of its line expanded as for the
 // unit.
-func (i installation) startOnce(ctx context.Context, files []string, line string) (words []byte, err error) {
+func (p prober) startOnce(ctx context.Context, files []string, line string) (words []byte, err error) {
 	around, err := surroundings(files)
 	if err != nil {
 		return nil, notAskedError{err}
 	}
-	if err := os.MkdirAll(i.probeFolder, 0o755); err != nil {
+	if err := os.MkdirAll(p.probeFolder, 0o755); err != nil {
 		return nil, notAskedError{fmt.Errorf("making the folder of units that last until the next boot: %w", err)}
 	}
 	unit := fmt.Sprintf(probePrefix+"%d-%d.service", os.Getpid(), time.Now().UnixNano()) // one that was killed may have left its own, which would answer
-	path, said := filepath.Join(i.probeFolder, unit), filepath.Join(i.probeFolder, unit+".said")
-	if err := replaceFile(path, i.probeUnit(around, files, said, line)); err != nil {
+	path, said := filepath.Join(p.probeFolder, unit), filepath.Join(p.probeFolder, unit+".said")
+	if err := replaceFile(path, p.probeUnit(around, files, said, line)); err != nil {
 		return nil, notAskedError{fmt.Errorf("writing a unit for a first start of the program: %w", err)}
 	}
 	defer func() { _, _ = os.Remove(path), os.Remove(said) }()
@@ -68,7 +76,7 @@ func (i installation) startOnce(ctx context.Context, files []string, line string
 		_, _ = systemctl(context.WithoutCancel(ctx), "reset-failed", unit)
 	}()
 	if ctx.Err() != nil {
-		return nil, notAskedError{fmt.Errorf("letting systemd start %s: %w", i.executable, context.Cause(ctx))}
+		return nil, notAskedError{fmt.Errorf("letting systemd start %s: %w", p.executable, context.Cause(ctx))}
 	}
 	shown, err := systemctl(ctx, "show", "--property=ActiveState,ExecMainCode,ExecMainStatus,Result", "--", unit)
 	if err != nil {
@@ -77,14 +85,14 @@ func (i installation) startOnce(ctx context.Context, files []string, line string
 	main := properties(shown)
 	switch {
 	case startErr == nil && main["ActiveState"] != "active": // of a unit that was passed over systemd says no more, because it has forgotten it
-		return nil, unitIncompleteError{fmt.Sprintf("systemd would not start %s now, because a Condition…= or ExecCondition= of it does not hold: see systemctl status %[1]s", i.unit)}
+		return nil, unitIncompleteError{fmt.Sprintf("systemd would not start %s now, because a Condition…= or ExecCondition= of it does not hold: see systemctl status %[1]s", p.unit)}
 	case startErr == nil:
 		return words, nil
 	case main["Result"] == "success": // it was not even tried
 		words := strings.ReplaceAll(startErr.Error(), unit, "a probe of it") // the same words each time
-		return nil, fmt.Errorf("systemd cannot start %s as %s would: %s", i.executable, i.unit, words)
+		return nil, fmt.Errorf("systemd cannot start %s as %s would: %s", p.executable, p.unit, words)
 	}
-	return nil, i.probeFailed(main, bounded.Line(strings.TrimPrefix(lastLine(words), "kubelet-supervisor: ")))
+	return nil, p.probeFailed(main, bounded.Line(strings.TrimPrefix(lastLine(words), "kubelet-supervisor: ")))
 }
 
 // notAskedError says that systemd has not been asked, or has not answered: nothing is known.
@@ -104,13 +112,13 @@ type unitIncompleteError struct{ words string }
 func (e unitIncompleteError) Error() string { return e.words }
 
 // probeUnit is the unit of a probe. Its own name and file are none of the unit's.
-func (i installation) probeUnit(around unitSurroundings, files []string, said, line string) string {
+func (p prober) probeUnit(around unitSurroundings, files []string, said, line string) string {
 	settings := around.service
 	if strings.Contains(settings, "ProtectSystem=strict") { // the unit's RuntimeDirectory= makes its run folder, and lets the supervisor write it
 		settings += "ReadWritePaths=-" + filepath.Dir(defaultRunDir) + "\n"
 	}
 	ours := "Environment=KUBELET_SUPERVISOR_ARGS=\n" // first, because the unit may say something else
-	if i.unit == ownUnit {
+	if p.unit == ownUnit {
 		ours += "Environment=KUBELET=/usr/bin/kubelet KUBELET_ARGS=\n"
 	}
 	file := ""
@@ -119,8 +127,8 @@ func (i installation) probeUnit(around unitSurroundings, files []string, said, l
 	}
 	unit := around.unit + "\n[Service]\n" + ours + settings +
 		"Type=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=" + strconv.Itoa(int(probeTime.Seconds())) + "s\nStandardOutput=file:" + said + "\nStandardError=file:" + said + "\n" +
-		"EnvironmentFile=-" + i.flagsFile + "\nExecStart=" + line + "\n"
-	return "[Unit]\nDescription=Whether systemd can start kubelet-supervisor as " + i.unit + " would\n" + withoutOwnName(unit, i.unit, file)
+		"EnvironmentFile=-" + p.flagsFile + "\nExecStart=" + line + "\n"
+	return "[Unit]\nDescription=Whether systemd can start kubelet-supervisor as " + p.unit + " would\n" + withoutOwnName(unit, p.unit, file)
 }
 
 // unitSurroundings are settings of a unit as they are written, by their sections.
@@ -156,28 +164,28 @@ func surroundings(files []string) (around unitSurroundings, err error) {
 }
 
 // probeFailed says what systemd or the program has against it.
-func (i installation) probeFailed(main map[string]string, words string) error {
+func (p prober) probeFailed(main map[string]string, words string) error {
 	code, _ := strconv.Atoi(main["ExecMainStatus"])
 	exited := main["ExecMainCode"] == "1" // CLD_EXITED
 	switch {
 	case exited && code == cannotExecute:
 		return fmt.Errorf("systemd cannot execute %s for %s (status 203/EXEC)%s: is the file's SELinux label right (restorecon %[1]s), its mount without noexec, and is there no other guard such as fapolicyd? journalctl and ausearch -m avc name it",
-			i.executable, i.unit, labelWords(i.executable))
+			p.executable, p.unit, labelWords(p.executable))
 	case exited && code >= firstOfSystemd && code <= lastOfSystemd:
-		return fmt.Errorf("systemd cannot start %s as %s says (status %d, systemd.exec(5)): see journalctl -u %[2]s", i.executable, i.unit, code)
+		return fmt.Errorf("systemd cannot start %s as %s says (status %d, systemd.exec(5)): see journalctl -u %[2]s", p.executable, p.unit, code)
 	case main["Result"] == "resources":
-		return unitIncompleteError{fmt.Sprintf("systemd cannot start anything as %s says, because something that it names is missing, such as an EnvironmentFile: see journalctl -u %[1]s", i.unit)}
+		return unitIncompleteError{fmt.Sprintf("systemd cannot start anything as %s says, because something that it names is missing, such as an EnvironmentFile: see journalctl -u %[1]s", p.unit)}
 	case main["Result"] == "timeout":
-		return notAskedError{fmt.Errorf("%s gave no answer in %s, as %s starts it: %s", i.executable, probeTime, i.unit, words)}
+		return notAskedError{fmt.Errorf("%s gave no answer in %s, as %s starts it: %s", p.executable, probeTime, p.unit, words)}
 	case exited && code == exitLocalRefused:
 		return localRefusedError{words}
 	case exited && words != "":
-		return fmt.Errorf("started by systemd as %s would, the supervisor says: %s", i.unit, words)
+		return fmt.Errorf("started by systemd as %s would, the supervisor says: %s", p.unit, words)
 	}
 	if words == "" { // its domain may not write here
 		words = "see journalctl for what it said, and for what an SELinux policy has denied"
 	}
-	return fmt.Errorf("%s ended with %s %d, as %s starts it: %s", i.executable, main["Result"], code, i.unit, words)
+	return fmt.Errorf("%s ended with %s %d, as %s starts it: %s", p.executable, main["Result"], code, p.unit, words)
 }
 
 // properties reads what systemctl show prints.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -44,9 +46,9 @@ func (i installation) checkUnit(state unitState, command startCommand) error {
 }
 
 // options are those of the supervisor that the unit starts.
-func (i installation) options() supervisor.Options {
+func (u unitFiles) options() supervisor.Options {
 	var o runOptions
-	_ = o.command().Flags().Parse(supervisorWords(i.flagsFile)) // what cannot be parsed has started no supervisor
+	_ = o.command().Flags().Parse(supervisorWords(u.flagsFile)) // what cannot be parsed has started no supervisor
 	return o.Options
 }
 
@@ -69,28 +71,28 @@ func (i installation) checkFolder(folder string) error {
 }
 
 // checkSandbox finds what the unit's own sandbox would keep the supervisor from: it has to be root, to see its program and to write its folders.
-func (i installation) checkSandbox(state unitState, o supervisor.Options) error {
+func (u unitFiles) checkSandbox(state unitState, o supervisor.Options) error {
 	if user := state.value("User"); user != "" && user != "root" && user != "0" {
-		return fmt.Errorf("%s has User=%s, and the supervisor has to be root: it keeps its state where only root may write; run the kubelet as root, or leave this node as it is", i.unit, user)
+		return fmt.Errorf("%s has User=%s, and the supervisor has to be root: it keeps its state where only root may write; run the kubelet as root, or leave this node as it is", u.unit, user)
 	}
 	if state.value("DynamicUser") == "yes" {
-		return fmt.Errorf("%s has DynamicUser=yes, and the supervisor has to be root", i.unit)
+		return fmt.Errorf("%s has DynamicUser=yes, and the supervisor has to be root", u.unit)
 	}
 	for _, name := range []string{"RootDirectory", "RootImage"} {
 		if root := state.value(name); root != "" && root != "/" {
-			return fmt.Errorf("%s has %s=%s: its processes have a file system of their own, in which the supervisor's program and folders are not", i.unit, name, root)
+			return fmt.Errorf("%s has %s=%s: its processes have a file system of their own, in which the supervisor's program and folders are not", u.unit, name, root)
 		}
 	}
 	rules := pathRules(state)
-	if rule := ruleFor(rules, i.executable); rule.access == nothing {
-		return fmt.Errorf("%s has %s, so that systemd could not start %s there; put the program elsewhere, /usr/bin for example", i.unit, rule.by, i.executable)
+	if rule := ruleFor(rules, u.executable); rule.access == nothing {
+		return fmt.Errorf("%s has %s, so that systemd could not start %s there; put the program elsewhere, /usr/bin for example", u.unit, rule.by, u.executable)
 	}
 	for _, f := range []struct{ flag, folder string }{{"--state-dir", o.StateDir}, {"--run-dir", o.RunDir}} {
 		if f.folder == defaultRunDir {
 			continue // RuntimeDirectory= of the drop-in makes it, and lets the unit write it
 		}
 		if rule := ruleFor(rules, f.folder); rule.access != writes {
-			return fmt.Errorf("%s has %s, so that the supervisor could not write %s (%s); add ReadWritePaths=%s to a drop-in file of your own, and make that folder", i.unit, rule.by, f.folder, f.flag, f.folder)
+			return fmt.Errorf("%s has %s, so that the supervisor could not write %s (%s); add ReadWritePaths=%s to a drop-in file of your own, and make that folder", u.unit, rule.by, f.folder, f.flag, f.folder)
 		}
 	}
 	return nil

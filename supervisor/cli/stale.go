@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -13,14 +15,14 @@ func staleUnits(ctx context.Context, folder string) (stale []string) {
 		if filepath.Base(e.path) != dropInName {
 			continue
 		}
-		i := installation{unit: e.unit, folder: folder}
-		state, err := showUnit(ctx, i.unit)
+		u := unitFiles{unit: e.unit, folder: folder}
+		state, err := showUnit(ctx, u.unit)
 		if err != nil || state.LoadState != "loaded" {
 			continue
 		}
-		command, err := readStartCommand(i.otherFiles(state))
+		command, err := readStartCommand(u.otherFiles(state))
 		if err != nil || !strings.HasSuffix(e.content, " -- "+command.line+"\n") {
-			stale = append(stale, i.unit)
+			stale = append(stale, u.unit)
 		}
 	}
 	return stale

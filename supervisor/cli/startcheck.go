@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -118,7 +120,7 @@ const mainSettles = time.Second
 
 // awaitMain fails where the process that systemd has started for the unit is gone, at once or after a moment.
 func (i installation) awaitMain(ctx context.Context) error {
-	if err := i.hasMain(ctx); err != nil {
+	if err := hasMain(ctx, i.unit); err != nil {
 		return err
 	}
 	select {
@@ -126,16 +128,16 @@ func (i installation) awaitMain(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return i.hasMain(ctx)
+	return hasMain(ctx, i.unit)
 }
 
-func (i installation) hasMain(ctx context.Context) error {
-	state, err := showUnit(ctx, i.unit)
+func hasMain(ctx context.Context, unit string) error {
+	state, err := showUnit(ctx, unit)
 	if err != nil {
 		return err
 	}
 	if state.ActiveState != "active" && state.ActiveState != "reloading" || state.MainPID == 0 {
-		return fmt.Errorf("%s does not run (systemd calls it %s): see systemctl status %[1]s", i.unit, state.ActiveState)
+		return fmt.Errorf("%s does not run (systemd calls it %s): see systemctl status %[1]s", unit, state.ActiveState)
 	}
 	return nil
 }
@@ -145,10 +147,10 @@ const childSettles = 3 * time.Second
 
 // awaitKubelet waits until the supervisor that was started has a kubelet that is healthy, or that lives for a while: one that waits for its
 // certificate is not healthy. Where none lived before, as before kubeadm join, one that was started is enough.
-func (i installation) awaitKubelet(ctx context.Context, lived bool) (supervisor.Record, error) {
+func (u unitFiles) awaitKubelet(ctx context.Context, lived bool) (supervisor.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletPatience)
 	defer cancel()
-	folder := i.runDirNow(ctx)
+	folder := u.runDirNow(ctx)
 	var child kubelet.Process
 	var since time.Time
 	for {
@@ -164,8 +166,8 @@ func (i installation) awaitKubelet(ctx context.Context, lived bool) (supervisor.
 		case time.Since(since) >= childSettles:
 			return record, nil
 		}
-		if i.steppedAside(i.unit) {
-			return record, fmt.Errorf("systemd cannot execute %s", i.executable)
+		if u.steppedAside(u.unit) {
+			return record, fmt.Errorf("systemd cannot execute %s", u.executable)
 		}
 		select {
 		case <-time.After(askInterval):
@@ -179,14 +181,14 @@ func (i installation) awaitKubelet(ctx context.Context, lived bool) (supervisor.
 }
 
 // runDirNow is the run folder of the supervisor that the unit starts: a drop-in of somebody else may name another one than our file of flags.
-func (i installation) runDirNow(ctx context.Context) string {
-	state, err := showUnit(ctx, i.unit)
+func (u unitFiles) runDirNow(ctx context.Context) string {
+	state, err := showUnit(ctx, u.unit)
 	if err != nil {
-		return i.runDir()
+		return u.runDir()
 	}
 	environment, known := unitEnvironment(state)
 	if words := environment["KUBELET_SUPERVISOR_ARGS"]; known && words != "" {
 		return runWords{flags: wordsOf(words)}.runDirs()[0]
 	}
-	return i.runDir()
+	return u.runDir()
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -50,7 +52,7 @@ func (i installation) checkTwin(ctx context.Context, state unitState, command st
 	return i.compare(words, command)
 }
 
-func (i installation) compare(systemds []string, command startCommand) error {
+func (u unitFiles) compare(systemds []string, command startCommand) error {
 	words, err := splitWords(command.line)
 	if err != nil {
 		return fmt.Errorf("%s cannot be taken over: %w", command.at(), err)
@@ -63,7 +65,7 @@ func (i installation) compare(systemds []string, command startCommand) error {
 and systemd starts
   %s
 Write this command line in a drop-in file of your own, on one line and without escapes and characters that cannot be seen`,
-		i.unit, command.at(), command.line, cmp.Or(strings.Join(systemds, "\n  and "), "nothing"))
+		u.unit, command.at(), command.line, cmp.Or(strings.Join(systemds, "\n  and "), "nothing"))
 }
 
 // specifier is replaced by systemd when it reads the unit; %% is a percent sign.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -36,7 +38,7 @@ func newStatus() *cobra.Command {
 			if err := checkRunDir(runDir); err != nil {
 				return err
 			}
-			units := installation{folder: unitFolder, flagsFile: flagsFile}
+			units := unitFiles{folder: unitFolder, flagsFile: flagsFile}
 			record, running, err := supervisor.ReadRecord(runDir)
 			if errors.Is(err, fs.ErrNotExist) {
 				if why := units.whyNone(command.Context()); why != "" {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -12,8 +14,8 @@ import (
 const twinUnit = "kubelet-supervisor-twin.service"
 
 // readTwin lets systemd read the files as they are without our drop-in, and gives the words that it would start.
-func (i installation) readTwin(ctx context.Context, files []string) (words []string, err error) {
-	path := filepath.Join(i.probeFolder, twinUnit)
+func (p prober) readTwin(ctx context.Context, files []string) (words []string, err error) {
+	path := filepath.Join(p.probeFolder, twinUnit)
 	defer func() {
 		err = errors.Join(err, os.RemoveAll(path), os.RemoveAll(path+".d"))
 		if _, reloadErr := systemctl(ctx, "daemon-reload"); reloadErr != nil {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -23,9 +25,9 @@ func (n *unitName) Set(name string) error {
 var unitTypes = regexp.MustCompile(`\.(service|socket|target|device|mount|automount|swap|timer|path|slice|scope)$`)
 
 // checkExecutable refuses a path that means something else in a unit: blanks and quotes part words, and the others are expanded.
-func (i installation) checkExecutable() error {
-	if strings.ContainsAny(i.executable, " \t\n\r\"'\\%$") {
-		return fmt.Errorf("the program's path is %q, which a unit cannot name: move the program, or call it by a link to it, such as /usr/local/bin/kubelet-supervisor", i.executable)
+func (u unitFiles) checkExecutable() error {
+	if strings.ContainsAny(u.executable, " \t\n\r\"'\\%$") {
+		return fmt.Errorf("the program's path is %q, which a unit cannot name: move the program, or call it by a link to it, such as /usr/local/bin/kubelet-supervisor", u.executable)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ const claimsWithoutTest = 2
 
 var (
 	note     = regexp.MustCompile(`<!-- (tests|each row|no test|no claim): (.*?) -->`)
-	testName = regexp.MustCompile("([a-z][a-z0-9/-]*)\\.((?:Test|Fuzz)[A-Za-z0-9]*)(?: \\(([^)]*)\\))?")
+	testName = regexp.MustCompile(`([a-z][a-z0-9/-]*)\.((?:Test|Fuzz)[A-Za-z0-9]*)(?: \(([^)]*)\))?`)
 )
 
 // Each claim about security names a test that there is, or says why there is none. The tables that TestRights reads are held by that test.
