@@ -20,14 +20,18 @@ const (
 	uncollectedFor = time.Hour
 )
 
-// collect deletes what nothing names any more, a few objects at a time.
-func (c *Controller) collect(ctx context.Context, w *rollout.World) error {
-	now, failure := c.monotonic(), c.recordGone(ctx, w)
-	if now-c.collected < collectEvery {
-		return failure
+// collect deletes what nothing names any more, a few objects at a time, and gives when to look again although nothing happens; 0 is never.
+func (c *Controller) collect(ctx context.Context, w *rollout.World) (again time.Duration, failure error) {
+	now, gone := c.monotonic(), c.kept.gone(w)
+	failure = c.recordGone(ctx, gone)
+	if now-c.collected >= collectEvery {
+		c.collected = now
+		failure = errors.Join(failure, c.collectSpent(ctx, w))
 	}
-	c.collected = now
-	return errors.Join(failure, c.collectSpent(ctx, w))
+	if len(gone)+len(c.kept.goneRecords)+len(c.kept.outdated)+len(c.refusedDeletions.all) > 0 {
+		again = max(time.Millisecond, c.collected+collectEvery-c.monotonic())
+	}
+	return again, failure
 }
 
 // collectSpent deletes revisions and variants. They do not come back automatically, so it first compares the caches with what the API server holds
@@ -77,14 +81,6 @@ func (c *Controller) tryAll(ctx context.Context, refused *refusals, attempts []a
 	}
 	refused.end(true)
 	return failure
-}
-
-// collectsIn is when to look again for what can be collected although nothing happens; 0 is never.
-func (c *Controller) collectsIn(w *rollout.World) time.Duration {
-	if len(c.kept.gone(w))+len(c.kept.goneRecords)+len(c.kept.outdated)+len(c.refusedDeletions.all) == 0 {
-		return 0
-	}
-	return max(time.Millisecond, c.collected+collectEvery-c.monotonic())
 }
 
 // spent are the revisions and variants that this controller has made, and that nothing names.

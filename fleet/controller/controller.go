@@ -153,8 +153,8 @@ func (c *Controller) carryOut(ctx context.Context, w *rollout.World, plan *rollo
 	if len(writes) > 0 {
 		return time.Millisecond, nil // looks again after what was answered
 	}
-	err = c.collect(ctx, w)
-	return sooner(again, c.collectsIn(w)), err
+	later, err = c.collect(ctx, w)
+	return sooner(again, later), err
 }
 
 // sooner is the first of two times, where 0 is never.

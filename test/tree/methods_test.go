@@ -15,7 +15,7 @@ const most = 30
 
 // exceptions are the receivers that have more. A figure here may only fall.
 var exceptions = map[string]int{
-	"fleet/controller.Controller": 49,
+	"fleet/controller.Controller": 48,
 	"plugin.diagnosis":            34,
 }
 
