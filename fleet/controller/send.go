@@ -69,7 +69,7 @@ func (c *Controller) patch(ctx context.Context, w *rollout.Write, body []byte, o
 	if err := c.limiter.Wait(ctx); err != nil {
 		return nil, errFenced // nothing was sent
 	}
-	if moves := w.Why == rollout.WhyMove || w.Why == rollout.WhyLate || w.Why == rollout.WhyConsent || w.Why == rollout.WhyDrain; moves && c.verdicts.overtaken(w.Pool) {
+	if moves := w.Why == rollout.WhyAdvance || w.Why == rollout.WhyLate || w.Why == rollout.WhyConsent || w.Why == rollout.WhyDrain; moves && c.verdicts.overtaken(w.Pool) {
 		return nil, errOvertaken
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
@@ -146,7 +146,7 @@ func (c *Controller) takeBack(ctx context.Context, s *sent) error {
 		return err
 	}
 	again := s.write
-	again.Why = rollout.WhyTakeBack // no verdict holds it up
+	again.Why = rollout.WhyRevert // no verdict holds it up
 	object, err := c.patch(ctx, &again, body)
 	switch {
 	case errors.Is(err, errFenced):
