@@ -15,10 +15,9 @@ const most = 30
 
 // exceptions are the receivers that have more. A figure here may only fall.
 var exceptions = map[string]int{
-	"decide.State":                42,
-	"fleet/controller.Controller": 49,
-	"fleet/rollout.decision":      79,
-	"fleet/rollout.pool":          85,
+	"decide.State":           42,
+	"fleet/rollout.decision": 79,
+	"fleet/rollout.pool":     85,
 }
 
 // TestMethods counts the methods of each receiver, over all files of its package that are not tests.
