@@ -9,7 +9,6 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
 const (
@@ -68,8 +67,8 @@ func (c *collector) delete(ctx context.Context, objects []client.Object) error {
 }
 
 // next is when to look again for what can be collected although nothing happens; 0 is never.
-func (c *collector) next(w *rollout.World, owned *ownedObjects) time.Duration {
-	if len(owned.gone(w))+len(owned.goneRecords)+len(owned.outdated)+len(c.refusedDeletions.all) == 0 {
+func (c *collector) next(gone map[string]orphans, owned *ownedObjects) time.Duration {
+	if len(gone)+len(owned.goneRecords)+len(owned.outdated)+len(c.refusedDeletions.all) == 0 {
 		return 0
 	}
 	return max(time.Millisecond, c.collected+collectEvery-c.monotonic())

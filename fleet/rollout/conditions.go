@@ -44,8 +44,8 @@ func readyCondition(p *turn) said {
 	return said{false, ReasonRolling, waveWords(p)}
 }
 
-// finished: every member that can has the revision, and has proven it. An empty pool is; its revision is proven by the first node that comes. Who was
-// finished, and is started again with what it has, does not undo that.
+// finished reports whether every member that can has the revision, and has proven it. An empty pool is finished; its revision is proven by the first
+// node that comes. A member that was finished, and is started again with what it has, does not undo that.
 func finished(p *turn) bool {
 	switch {
 	case !p.target.there, p.unmade:
@@ -213,7 +213,7 @@ func stalledCondition(p *turn, tampered string) said {
 	return said{false, ReasonNotStalled, ""}
 }
 
-// tamperedWords name what is not what its name says: a revision, or a variant that nodes have, which is made anew; or a revision that the
+// tamperedWords name what is not what its name says: a revision, or a variant that nodes have, which is made again; or a revision that the
 // status names and nobody keeps.
 func (p *aim) tamperedWords(w *World) string {
 	for i := range p.Revisions {

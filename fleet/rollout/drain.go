@@ -85,7 +85,7 @@ func Cordoners(n *corev1.Node) (managers []string) {
 	return managers
 }
 
-// lookAtDrain counts for how long a drain is under way. Another process begins anew: the drain ends later then, never earlier.
+// lookAtDrain counts for how long a drain is under way. Another process begins again: the drain ends later then, never earlier.
 func (s *Seen) lookAtDrain(n *Node, found Drained, elapsed time.Duration) {
 	if !n.Draining {
 		s.Drain, s.Drained, s.Emptied = Drain{}, 0, 0
@@ -167,7 +167,7 @@ func (p *course) drainEnds(m *member, found Drained) (ends bool, over string) {
 	return true, ""
 }
 
-// drainInVain: a pod is in the way that no drain may take, or pods are for too long, or the node waits although none is.
+// drainInVain ends a drain because a pod is in the way that no drain may take, pods are in the way for too long, or the node waits although none is.
 func (m *member) drainInVain(found Drained, r *rules) (ends bool, over string) {
 	if found.Drain != m.node.Drain {
 		found = Drained{}
@@ -205,7 +205,7 @@ func (p *turn) drain(l *sharedLimits) {
 		case !p.passes(l, m, WhyDrain):
 			continue
 		}
-		p.begins(m)
+		p.letBegin(m)
 		p.write(m, WhyDrain).Drain = Drain{Pool: p.Name, Hash: p.target.retry.Hash}
 	}
 }

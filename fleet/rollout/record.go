@@ -103,9 +103,9 @@ func (r *record) latch(stop *v1alpha1.Stop) *v1alpha1.Stop {
 	return &r.status.Stops[0]
 }
 
-// hear takes spec.rollout.retry. A value that was never seen is one act: it raises the attempt of this target, so that it is tried again, and with
+// readRetry takes spec.rollout.retry. A value that was never seen is one act: it raises the attempt of this target, so that it is tried again, and with
 // it the stops of other revisions, so that these stay. Before there is a target there is nothing to raise.
-func (r *record) hear(word string, t *target) {
+func (r *record) readRetry(word string, t *target) {
 	if word == "" {
 		return
 	}
@@ -162,8 +162,8 @@ func (r *record) failedIn(m *member) bool {
 	return is
 }
 
-// bar keeps the failure of a cohort in the status. Where there is no room it drops failures of cohorts that are not inhabited.
-func (r *record) bar(v *harm, t *target, inhabited func(proof) bool, now metav1.Time) {
+// noteFailure keeps the failure of a cohort in the status. Where there is no room it drops failures of cohorts that are not inhabited.
+func (r *record) noteFailure(v *harm, t *target, inhabited func(proof) bool, now metav1.Time) {
 	f := v1alpha1.CohortFailure{Cohort: v.at.text(r.pool), Attempt: t.attempt, Node: v.node, Reason: v.reason, Message: bounded.Text(message(v.words), reasonLimit), Time: now}
 	if of := r.entry(targetHash(t.name)); of != nil {
 		if len(of.FailedIn) >= failureLimit {

@@ -23,15 +23,15 @@ func (p *turn) recordBlocked(w *World) {
 		if m.lacks = w.RefusedVariants[variantOf(m.want)]; m.lacks == "" {
 			continue
 		}
-		if p.goes(m) || m.class == Late && m.node.Ready || p.outgrew(m) {
+		if p.canMove(m) || m.class == Late && m.node.Ready || p.outgrew(m) {
 			p.refused = cmp.Or(p.refused, m.lacks)
 			p.variants.need(m.want, p.target.revision, m.wantMask)
 		}
 	}
 }
 
-// misses: the API server does not take the variant of the stable revision that the member should have.
-func (p *turn) misses(w *World, m *member) bool {
+// missesStable reports whether the API server does not take the variant of the stable revision that the member should have.
+func (p *turn) missesStable(w *World, m *member) bool {
 	words := w.RefusedVariants[variantOf(m.keep)]
 	if words != "" {
 		p.missed = cmp.Or(p.missed, words)

@@ -104,8 +104,8 @@ func (c *crew) nodeCounts(conflicts, unavailable int) v1alpha1.NodeCounts {
 func (p *turn) unavailableNow() int {
 	n := p.count.unavailable
 	for i := range p.writes {
-		if w := &p.writes[i]; w.Why == WhyMove || w.Why == WhyLate || w.Why == WhyBack {
-			if m := p.memberOf(w); !(!m.node.Ready || m.node.Cordoned || m.node.Draining || m.changing()) {
+		if w := &p.writes[i]; w.Why == WhyAdvance || w.Why == WhyLate || w.Why == WhyRollback {
+			if m := p.memberOf(w); !isUnavailable(m.node, m.seen) {
 				n--
 			}
 		}

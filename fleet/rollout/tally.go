@@ -56,7 +56,7 @@ func (c *crew) tallyBackward(p *aim) {
 	}
 }
 
-// isTouched: the change is about a member that can have it, now or later: what nobody has run is not completed.
+// isTouched reports whether the change is about a member that can have it, now or later. What no node has run is not completed.
 func (m *member) isTouched() bool {
 	switch m.class {
 	case Leaving, Unsupervised, Manual:
@@ -96,7 +96,7 @@ func (c *crew) tallyProgress(p *aim, m *member) {
 			count.away++
 			return
 		}
-		if m.labelsMoved && m.seen.Restless >= p.rules.deadline { // it holds nobody up for ever
+		if m.labelsMoved && m.seen.Restless >= p.rules.deadline { // it holds nobody up forever
 			return
 		}
 	case Late:
@@ -158,7 +158,7 @@ func (c *crew) tallyRisk(m *member, k *cohort) {
 	case m.node.Ready:
 		k.atRisk++
 	}
-	if m.class == Waiting && !m.hasWord() {
+	if m.class == Waiting && !m.mayGoOn() {
 		k.idle++
 		if m.inWaves {
 			c.count.idle++
@@ -181,15 +181,15 @@ func (c *crew) tallyFormer(p *aim, m *member) {
 	for i := range c.cohorts {
 		if k := &c.cohorts[i]; k.source == n.Source && k.minor == n.Minor && k.arch == n.Arch {
 			k.atRisk++
-			if m.seen.Phase == Waiting && !m.hasWord() {
+			if m.seen.Phase == Waiting && !m.mayGoOn() {
 				k.idle++
 			}
 		}
 	}
 }
 
-// hasWord: we have let it begin, by a drain or an approval.
-func (m *member) hasWord() bool {
+// mayGoOn reports whether the controller has let it begin, by a drain or an approval.
+func (m *member) mayGoOn() bool {
 	given, _ := m.node.Asks.GivenBy(m.node.Consent)
 	return m.node.Draining || given
 }

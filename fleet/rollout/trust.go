@@ -37,7 +37,7 @@ func (at proof) text(pool string) string {
 	return escaped(at.minor) + "/" + escaped(at.arch) + "/" + strings.TrimPrefix(variantOf(at.source), variantPrefix+pool+"-")
 }
 
-// escaped: a kubelet may say what it likes of its version and its architecture.
+// escaped makes words safe, because a kubelet may say what it likes of its version and its architecture.
 func escaped(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "%", "%25"), "/", "%2F")
 }
