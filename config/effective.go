@@ -160,7 +160,7 @@ func (e Effective) Digest(folder string, others map[string]string) string {
 		}
 	}
 	_, untold := e.read()
-	document, err := json.Marshal(map[string]any{"effective": tree, "untold": untold, "beside": others})
+	document, err := json.Marshal(map[string]any{"effective": tree, "untold": untold, "beside": others}) //nolint:misspell // digests on disk have this key
 	if err != nil {
 		return ""
 	}
@@ -173,7 +173,7 @@ func movePath(tree map[string]any, field []string, folder string) {
 	parent, name := parentOf(tree, field)
 	path, ok := parent[name].(string)
 	if below, inside := strings.CutPrefix(path, folder+string(filepath.Separator)); ok && inside {
-		parent[name] = map[string]any{"beside": below} // unlike any path that a user can write
+		parent[name] = map[string]any{"beside": below} //nolint:misspell // unlike any path that a user can write; digests on disk have this key
 	}
 }
 

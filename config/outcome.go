@@ -6,14 +6,14 @@ import "fmt"
 type Outcome int
 
 const (
-	// Accepted: the kubelet read, merged and validated it.
+	// Accepted means that the kubelet read, merged and validated it.
 	Accepted Outcome = iota + 1
-	// Refused: the kubelet would exit over it at every start.
+	// Refused means that the kubelet would exit because of it at every start.
 	Refused
-	// Environment: it fails, but so does the control, in the same way: flags, drop-in files or the binary are to blame, not the
+	// Environment means that it fails, but so does the control, in the same way: flags, drop-in files or the binary are to blame, not the
 	// configuration.
 	Environment
-	// Unknown: the pre-flight cannot tell; only a start can.
+	// Unknown means that the pre-flight cannot decide; only a start can.
 	Unknown
 )
 

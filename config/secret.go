@@ -42,7 +42,8 @@ func Hides(path string, value any) bool {
 // was written in the wrong place.
 var plainName = regexp.MustCompile(`^[A-Za-z-]{1,40}(\[\d+\])*$`)
 
-// hidesName reports whether a name in the field with this path is masked: in a secret field, and in one that no kubelet knows, names are data.
+// hidesName reports whether a name in the field with this path is masked: in a secret field, and in one that no
+// kubelet knows, names are data.
 func hidesName(above, name string) bool {
 	return above != "" && (secret(above) || !IsField(above)) && !plainName.MatchString(name)
 }
