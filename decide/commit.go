@@ -89,7 +89,7 @@ func commitStart(s *State, want *Version) Action {
 	if Same(want, s.goal()) && !Same(want, s.Active) {
 		beginAnyChange(s)
 	}
-	start := Start{Version: want, Fallback: fallback(s, want), OnTrial: needsTrial(s, want), Kubelet: s.OnDisk, Local: s.Local, Unchecked: s.StateFiles.Done, Lock: locks(s, want), Unlimited: s.LimitCare.Done}
+	start := Start{Version: want, Fallback: fallback(s, want), OnTrial: s.needsTrial(want, s.OnDisk), Kubelet: s.OnDisk, Local: s.Local, Unchecked: s.StateFiles.Done, Lock: locks(s, want), Unlimited: s.LimitCare.Done}
 	if s.Parked != nil {
 		start.Waits = true
 		return start
