@@ -108,7 +108,7 @@ func commitStart(s *State, want *Version) Action {
 }
 
 func saveIfDirty(s *State) Action {
-	if !s.dirty() || s.saveBlocked() {
+	if !s.lacks(s.durable()) || s.saveBlocked(s.Now) {
 		return nil
 	}
 	return Save{Durable: s.durable()}

@@ -35,7 +35,7 @@ func target(s *State) move {
 		return move{}
 	case s.Child.Hung != "":
 		return move{kind: perform, action: Stop{Hung: s.Child.Hung}}
-	case s.Pending != nil && !s.NodeGone && !s.saveBlocked(): // durable before anything else is done about it (rule 3)
+	case s.Pending != nil && !s.NodeGone && !s.saveBlocked(s.Now): // durable before anything else is done about it (rule 3)
 		if next := planPending(s); next.kind != stay {
 			return next
 		}
@@ -195,10 +195,10 @@ func (s *State) LocalChangePending() bool {
 
 // planSpareTime is for what can wait: writes, and verdicts on changed local files that are only reported.
 func planSpareTime(s *State) Action {
-	if due := persistAt(s); due != never && s.Now >= due && !s.saveBlocked() {
+	if due := persistAt(s); due != never && s.Now >= due && !s.saveBlocked(s.Now) {
 		return Save{Durable: s.durable()}
 	}
-	if s.SaveError != "" && !s.saveBlocked() {
+	if s.SaveError != "" && !s.saveBlocked(s.Now) {
 		return Save{Durable: s.durable()}
 	}
 	if do := saveIfDirty(s); do != nil {

@@ -23,6 +23,17 @@ func trialClockRuns(s *State) bool {
 	return s.Lease.Renewed && s.Now-s.Lease.RenewedAt < s.leaseLimit()
 }
 
+// credit gives the trial the time that has passed, in the state that held while it passed.
+func credit(s *State, passed time.Duration) {
+	switch {
+	case !s.OnTrial():
+	case trialClockRuns(s):
+		s.Trial.Healthy += Span(passed)
+	case !s.Child.Healthy && s.Child.EverHealthy:
+		s.Trial.Unhealthy += Span(passed)
+	}
+}
+
 // judgeHealth turns due times into verdicts on the trial and its control.
 func judgeHealth(s *State) {
 	if !s.judges() {
