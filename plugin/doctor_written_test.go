@@ -68,7 +68,7 @@ func TestDoctorListsWhatIsOlderThanTheBindings(t *testing.T) {
 		for _, object := range objects(away) {
 			_ = b.Tracker().Add(object) // revisions are there already
 		}
-		b.session.Now = func() time.Time { return noon.Add(2 * time.Hour) }
+		b.factory.Now = func() time.Time { return noon.Add(2 * time.Hour) }
 		_, stdout, _ := b.run(t, "doctor", "--all")
 		return stdout
 	}

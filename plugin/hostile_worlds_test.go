@@ -128,7 +128,7 @@ func hostileBench(t *testing.T, node *corev1.Node, p *fakePool, content string) 
 
 // answersConfigz lets every kubelet answer so.
 func (b *bench) answersConfigz(body string) {
-	b.session.Configz = func(context.Context, kubernetes.Interface, string) (map[string]any, error) {
+	b.factory.Configz = func(context.Context, kubernetes.Interface, string) (map[string]any, error) {
 		tree, err := view.ParseConfigz([]byte(body))
 		if err != nil {
 			return nil, fmt.Errorf("its kubelet cannot be asked what it runs with: %w", err)

@@ -54,7 +54,7 @@ func TestHostileTextInEveryCommand(t *testing.T) {
 	for _, kind := range slices.Sorted(maps.Keys(worlds)) {
 		makes := worlds[kind]
 		t.Run(kind, func(t *testing.T) {
-			for _, command := range commandsOf(newRoot(newBench(t).session, "test"), "") {
+			for _, command := range commandsOf(newRoot(newBench(t).factory, "test"), "") {
 				if slices.Contains(ownText, command.path) {
 					continue
 				}
@@ -83,9 +83,9 @@ func TestHostileTextInEveryCommand(t *testing.T) {
 							defer cancel()
 							b := makes(t)
 							var out, errs lockedBuffer
-							b.session.Out, b.session.ErrOut, b.session.In = &out, &errs, b.input
-							b.session.Edit = func(string) error { return nil }
-							execute(ctx, b.session, arguments, "test")
+							b.factory.Out, b.factory.ErrOut, b.factory.In = &out, &errs, b.input
+							b.factory.Edit = func(string) error { return nil }
+							execute(ctx, b.factory, arguments, "test")
 							if ctx.Err() != nil {
 								t.Errorf("%v does not end", arguments)
 							}

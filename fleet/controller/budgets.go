@@ -71,7 +71,7 @@ func (c *Controller) writeBudgets(ctx context.Context, plan *rollout.Plan) (late
 		switch {
 		case err == nil, apierrors.IsConflict(err):
 			c.refusedBudgets.forget(name)
-		case c.refusedBudgets.note(name, err, c.monotonic()):
+		case c.refusedBudgets.note(name, err):
 			c.log.Error(err, "the status of a KubeletRolloutBudget was refused", "budget", name)
 		}
 		later = sooner(later, statusEvery)

@@ -2,7 +2,7 @@ package controller
 
 import (
 	"context"
-	"sync/atomic"
+	"errors"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -28,8 +28,7 @@ const (
 
 // Controller is the shell. Its turns come one after the other.
 type Controller struct {
-	cached client.Reader // what the API server held a moment ago
-	live   client.Reader // what it holds
+	live   client.Reader // what the API server has
 	writer writer        // fenced
 	leader leader
 	// monotonic is this machine's clock, serverTime the API server's.
@@ -40,27 +39,21 @@ type Controller struct {
 	log        logr.Logger
 	limiter    flowcontrol.RateLimiter
 
+	caches  caches
 	nodes   *nodeView
 	pools   poolView
 	budgets budgetView
 	layers  layerView
-	kept    keptView
+	owned   *ownedObjects
 	turned  turnedView
 	unbound *unbound
 	denied  denials
 	memory  memory
-	// refusedRevisions and refusedVariants are by the names of the objects, refusedStatuses by that of the pool, and refusedBudgets by that of the budget.
-	refusedRevisions, refusedVariants, refusedStatuses, refusedBudgets refusals
-	// refusedRecords and refusedDeletions are of what nobody waits for, so the pauses are long. They are by the UIDs of what is deleted, and by the
-	// names of what is made.
-	refusedRecords, refusedDeletions refusals
-	// troubles counts watches that have failed. trusted: the caches were found to be as the API server is after that many.
-	troubles atomic.Int64
-	trusted  int64
-	// collected is when it was last looked for what nothing names.
-	collected time.Duration
-	verdicts  verdicts
-	drains    *drainer
+	// refusedStatuses are by the name of the pool, and refusedBudgets by that of the budget.
+	refusedStatuses, refusedBudgets *refusals
+	collector                       *collector
+	verdicts                        verdicts
+	drains                          *drainer
 }
 
 // writer is what a controller writes with.
@@ -82,11 +75,23 @@ type memory struct {
 	begun       bool
 }
 
+// vanished are the names of the Nodes that were assigned something, and that are not among those.
+func (m *memory) vanished(read map[types.UID]*readNode) map[types.UID]string {
+	vanished := map[types.UID]string{}
+	for uid, seen := range m.seen {
+		if _, is := read[uid]; !is && seen.Mark.Pool != "" {
+			vanished[uid] = seen.Name
+		}
+	}
+	return vanished
+}
+
 // parts are what a Controller is made of.
 type parts struct {
 	cached, live client.Reader
 	writer       writer
 	leader       leader
+	watches      *watchErrors
 	monotonic    func() time.Duration
 	serverTime   func() time.Time
 	events       record.EventRecorder
@@ -95,13 +100,12 @@ type parts struct {
 }
 
 func newController(p parts) *Controller {
-	return &Controller{cached: p.cached, live: p.live, writer: p.writer, leader: p.leader, monotonic: p.monotonic, serverTime: p.serverTime,
+	m := newMaker(p)
+	return &Controller{caches: caches{p.cached, p.live, p.watches, -1}, live: p.live, writer: p.writer, leader: p.leader, monotonic: p.monotonic, serverTime: p.serverTime,
 		events: p.events, metrics: p.metrics, log: p.log, limiter: flowcontrol.NewTokenBucketRateLimiter(patchesPerSecond, 1),
-		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), kept: newKeptView(p.monotonic()), turned: turnedView{}, unbound: newUnbound(p.monotonic),
-		denied: newDenials(), refusedRevisions: newRefusals(refusedFirst, refusedFor), refusedVariants: newRefusals(refusedFirst, refusedFor),
-		refusedStatuses: newRefusals(refusedFirst, refusedFor), refusedBudgets: newRefusals(refusedFirst, refusedFor),
-		refusedRecords: newRefusals(collectEvery, uncollectedFor), refusedDeletions: newRefusals(collectEvery, uncollectedFor),
-		trusted: -1, verdicts: newVerdicts(), drains: newDrainer(p)}
+		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), owned: newOwnedObjects(p, m), turned: turnedView{}, unbound: newUnbound(p.monotonic),
+		denied: newDenials(), refusedStatuses: newRefusals(p, refusedFirst, refusedFor), refusedBudgets: newRefusals(p, refusedFirst, refusedFor),
+		collector: newCollector(p, m), verdicts: newVerdicts(), drains: newDrainer(p)}
 }
 
 // Reconcile is one turn.
@@ -113,14 +117,14 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		c.drains.follow(nil)
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
-	if err := c.believe(ctx); err != nil {
+	if err := c.caches.ensureFresh(ctx); err != nil {
 		c.drains.follow(nil)
 		c.log.Info("no decision is made until the caches have what the API server has", "why", err.Error())
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
 	w, err := c.look(ctx)
 	if err != nil {
-		c.trusted = -1
+		c.caches.distrust()
 		c.drains.follow(nil)
 		c.log.Info("no decision is made, because something is not known", "why", err.Error())
 		return reconcile.Result{RequeueAfter: askAgain}, nil
@@ -132,6 +136,25 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	again, err := c.carryOut(ctx, &w, &plan)
 	return reconcile.Result{RequeueAfter: again}, err
+}
+
+// decide makes a plan of which all is there that it needs. What the API server takes or refuses becomes part of the world, and it is decided once
+// more.
+func (c *Controller) decide(ctx context.Context, w *rollout.World) (rollout.Plan, error) {
+	c.owned.refusedRevisions.begin()
+	c.owned.refusedVariants.begin()
+	for {
+		w.RefusedRevisions, w.RefusedVariants = c.owned.refusedRevisions.words(), c.owned.refusedVariants.words()
+		began := c.monotonic()
+		plan := rollout.Decide(*w)
+		c.metrics.decided(c.monotonic() - began)
+		again, err := c.owned.ensure(ctx, w, &plan)
+		if err != nil || !again {
+			c.owned.refusedRevisions.end(err == nil)
+			c.owned.refusedVariants.end(err == nil)
+			return plan, err
+		}
+	}
 }
 
 // carryOut does what the plan says, and gives when to look again; 0 is never.
@@ -153,8 +176,34 @@ func (c *Controller) carryOut(ctx context.Context, w *rollout.World, plan *rollo
 	if len(writes) > 0 {
 		return time.Millisecond, nil // looks again after what was answered
 	}
-	later, err = c.collect(ctx, w)
-	return sooner(again, later), err
+	gone := c.owned.gone(w)
+	err = c.collect(ctx, w, gone)
+	return sooner(again, c.collector.next(gone, c.owned)), err
+}
+
+// collect deletes what nothing names any more. What is deleted does not come back automatically, so the caches are first compared with what the API
+// server has, and read again.
+func (c *Controller) collect(ctx context.Context, w *rollout.World, gone map[string]orphans) error {
+	failure := c.collector.recordGone(ctx, gone, c.owned)
+	if !c.collector.begin() {
+		return failure
+	}
+	spent := c.owned.spent(w)
+	if len(spent) > 0 {
+		if !c.collector.due(spent) {
+			return failure
+		}
+		c.caches.distrust()
+		if err := c.caches.ensureFresh(ctx); err != nil {
+			return failure // later
+		}
+		again, err := c.look(ctx)
+		if err != nil {
+			return failure
+		}
+		spent = c.owned.spent(&again)
+	}
+	return errors.Join(failure, c.collector.delete(ctx, spent))
 }
 
 // sooner is the first of two times, where 0 is never.
@@ -200,8 +249,8 @@ func (c *Controller) writesOf(plan *rollout.Plan, written map[string]bool) []rol
 func (c *Controller) tryAgain() (in time.Duration) {
 	now := c.monotonic()
 	in = sooner(c.denied.next(now), c.layers.next(now))
-	for _, all := range []*refusals{&c.refusedRevisions, &c.refusedVariants, &c.refusedStatuses} {
-		in = sooner(in, all.next(now))
+	for _, all := range []*refusals{c.owned.refusedRevisions, c.owned.refusedVariants, c.refusedStatuses} {
+		in = sooner(in, all.next())
 	}
 	return in
 }

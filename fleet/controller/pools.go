@@ -48,7 +48,7 @@ func (v *poolView) pools(cached []v1alpha1.KubeletPool) []*v1alpha1.KubeletPool 
 }
 
 // readAll are the pools. One that is being deleted is none any more: nothing of it waits for that.
-func (v *poolView) readAll(cached []v1alpha1.KubeletPool, revisions map[string]keptRevisions) []rollout.Pool {
+func (v *poolView) readAll(cached []v1alpha1.KubeletPool, revisions map[string]poolRevisions) []rollout.Pool {
 	read := make(map[string]readPool, len(cached))
 	var pools []rollout.Pool
 	for _, object := range v.pools(cached) {

@@ -54,7 +54,7 @@ func (c *Controller) writeStatuses(ctx context.Context, w *rollout.World, plan *
 			c.refusedStatuses.forget(name)
 			later = sooner(later, time.Millisecond) // somebody has changed it: decide anew
 		case answered(ctx, failure): // the other pools go on, at once
-			if c.refusedStatuses.note(name, failure, c.monotonic()) {
+			if c.refusedStatuses.note(name, failure) {
 				c.log.Error(failure, "the status of a KubeletPool was refused, and nothing is done for it", "pool", name)
 			}
 			later = sooner(later, time.Millisecond)

@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,17 +52,17 @@ func (c *Controller) look(ctx context.Context) (rollout.World, error) {
 		case &revisions:
 			options = append(options, inKubeletConfig, client.MatchingLabelsSelector{Selector: ours})
 		}
-		if err := c.cached.List(ctx, list, options...); err != nil {
+		if err := c.caches.cached.List(ctx, list, options...); err != nil {
 			return w, fmt.Errorf("reading a cache: %w", err)
 		}
 	}
 	now = c.monotonic()
-	w.Pools = c.pools.readAll(pools.Items, c.kept.readRevisions(revisions.Items, now))
+	w.Pools = c.pools.readAll(pools.Items, c.owned.readRevisions(revisions.Items))
 	w.Budgets = c.budgets.readAll(budgets.Items)
 	w.Drains = c.drains.findings(w.Nodes)
-	c.kept.readVariants(maps.Items, w.Pools, now)
-	w.Broken = c.kept.broken(w.Nodes)
-	w.Layers = c.layers.readAll(ctx, c.live, w.Pools, maps.Items, now)
+	c.owned.readVariants(maps.Items, w.Pools)
+	w.Broken = c.owned.broken(w.Nodes)
+	w.Layers = c.layers.readAll(ctx, c.caches.live, w.Pools, maps.Items, now)
 	w.Turned = c.turned.readAll(pods.Items, w.Nodes, c.unbound.had, c.memory.age+w.Elapsed)
 	return w, nil
 }
@@ -82,41 +81,14 @@ func (c *Controller) elapsed() time.Duration {
 
 func (c *Controller) lookAtNodes(ctx context.Context, w *rollout.World) error {
 	var list corev1.NodeList
-	if err := c.cached.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.caches.cached.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("reading a cache: %w", err)
 	}
 	var lags string
 	if w.Nodes, lags = c.nodes.nodes(list.Items, c.monotonic()); lags != "" {
 		return fmt.Errorf("the cache has not had the newest version of Node %s for %v", lags, lagLimit)
 	}
-	return c.confirmVanished(ctx)
-}
-
-// confirmVanished asks for the Nodes that were assigned something, and are no longer in the cache.
-func (c *Controller) confirmVanished(ctx context.Context) error {
-	var vanished []types.UID
-	for uid, seen := range c.memory.seen {
-		if _, is := c.nodes.read[uid]; !is && seen.Mark.Pool != "" {
-			vanished = append(vanished, uid)
-		}
-	}
-	if len(vanished) > 8 {
-		return c.compare(ctx, nodeKind, &corev1.NodeList{})
-	}
-	for _, uid := range vanished {
-		name := c.memory.seen[uid].Name
-		object := metav1.PartialObjectMetadata{}
-		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-		err := c.live.Get(ctx, types.NamespacedName{Name: name}, &object)
-		switch {
-		case apierrors.IsNotFound(err), err == nil && object.UID != uid:
-		case err != nil:
-			return fmt.Errorf("checking whether Node %s still exists: %w", name, err)
-		default:
-			return fmt.Errorf("node %s still exists, and the cache does not have it", name)
-		}
-	}
-	return nil
+	return c.caches.confirmVanished(ctx, c.memory.vanished(c.nodes.read))
 }
 
 // askForAnswers finds out what became of writes whose answers were lost.
@@ -133,7 +105,7 @@ func (c *Controller) askForAnswers(ctx context.Context) error {
 // askFor lays a Node over the cache as the API server has it now.
 func (c *Controller) askFor(ctx context.Context, write rollout.Write) error {
 	var object corev1.Node
-	err := c.live.Get(ctx, types.NamespacedName{Name: write.Node}, &object)
+	err := c.caches.live.Get(ctx, types.NamespacedName{Name: write.Node}, &object)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

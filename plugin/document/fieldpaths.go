@@ -92,4 +92,5 @@ const maxFieldName = 120 // bytes
 // Show is a value of a field on one line, for a person.
 func Show(path string, value any) string { return config.ShowValue(path, value) }
 
+// SortedKeys are the keys of a map, in order.
 func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -31,6 +31,7 @@ type Pool struct {
 	Object *unstructured.Unstructured
 }
 
+// PoolOf reads a KubeletPool.
 func PoolOf(object *unstructured.Unstructured) (Pool, error) {
 	text, err := object.MarshalJSON()
 	p := Pool{&v1alpha1.KubeletPool{}, object}
@@ -43,6 +44,7 @@ func PoolOf(object *unstructured.Unstructured) (Pool, error) {
 	return p, nil
 }
 
+// GetPool asks for one KubeletPool.
 func GetPool(ctx context.Context, pools dynamic.ResourceInterface, name string) (Pool, error) {
 	if kind, plain, is := strings.Cut(name, "/"); is && slices.Contains([]string{poolKind, poolKind + "s", "kpool", poolKind + "." + v1alpha1.GroupName}, kind) {
 		name = plain // as -o name prints it
@@ -68,6 +70,7 @@ func unknownKind(err error) bool {
 // Observed: the controller has seen the pool as it is, so that its status is about that.
 func (p Pool) Observed() bool { return p.Status.ObservedGeneration == p.Generation }
 
+// Condition is the one of a kind; nil where there is none.
 func (p Pool) Condition(kind string) *metav1.Condition {
 	return meta.FindStatusCondition(p.Status.Conditions, kind)
 }
@@ -111,6 +114,7 @@ func CorePools(pools []Pool) []rollout.Pool {
 // NoPool is the value of the pool label that keeps a node out of all pools.
 const NoPool = "none"
 
+// PoolNamed finds a pool; an empty one where there is none.
 func PoolNamed(pools []Pool, name string) Pool {
 	for _, p := range pools {
 		if p.Name == name {

@@ -100,7 +100,7 @@ func TestRolloutStatusMasksThePool(t *testing.T) {
 		contains(t, strings.ReplaceAll(stdout, `\u003cmasked\u003e`, "<masked>"), "<masked>")
 		contains(t, stdout, "250")
 	}
-	if got, err := b.session.ListPools(t.Context(), b); err != nil || !strings.Contains(string(got[0].Spec.Layers[0].Inline.Raw), leaked) {
+	if got, err := b.factory.ListPools(t.Context(), b); err != nil || !strings.Contains(string(got[0].Spec.Layers[0].Inline.Raw), leaked) {
 		t.Errorf("%v: the pool itself is changed: %s", err, got[0].Spec.Layers[0].Inline.Raw)
 	}
 }
