@@ -69,7 +69,7 @@ func (c *Controller) patch(ctx context.Context, w *rollout.Write, body []byte, o
 	if err := c.limiter.Wait(ctx); err != nil {
 		return nil, errFenced // nothing was sent
 	}
-	if moves := w.Why == rollout.WhyAdvance || w.Why == rollout.WhyLate || w.Why == rollout.WhyConsent || w.Why == rollout.WhyDrain; moves && c.verdicts.overtaken(w.Pool) {
+	if w.Why.Forward() && c.verdicts.overtaken(w.Pool) {
 		return nil, errOvertaken
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)

@@ -104,7 +104,7 @@ func (c *crew) nodeCounts(conflicts, unavailable int) v1alpha1.NodeCounts {
 func (p *turn) unavailableNow() int {
 	n := p.count.unavailable
 	for i := range p.writes {
-		if w := &p.writes[i]; w.Why == WhyAdvance || w.Why == WhyLate || w.Why == WhyRollback {
+		if w := &p.writes[i]; w.Why.moves() {
 			if m := p.memberOf(w); !isUnavailable(m.node, m.seen) {
 				n--
 			}

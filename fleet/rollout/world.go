@@ -104,6 +104,14 @@ const (
 	WhyLate     Why = "Late"     // after the rollout
 )
 
+// Forward reports whether a write leads a node further ahead: it waits for windows and zones, and is void after a stop. The way back is not.
+func (w Why) Forward() bool {
+	return w == WhyAdvance || w == WhyLate || w == WhyConsent || w == WhyDrain
+}
+
+// moves reports whether a write assigns the target to a member.
+func (w Why) moves() bool { return w == WhyAdvance || w == WhyLate || w == WhyRollback }
+
 func (w Why) order() int {
 	return slices.Index([]Why{WhyUndrain, WhyRevert, WhyJoin, WhyRollback, WhyConsent, WhyDrain, WhyAdvance, WhyLate}, w)
 }
