@@ -70,7 +70,7 @@ func TestAfterAFailedWatchTheCacheIsCompared(t *testing.T) {
 		s.pool(nil)
 		s.turns(1)
 		before := len(s.writes())
-		s.troubles.Add(1)
+		s.caches.watches.count.Add(1)
 		s.cache.frozen = true
 		s.turns(5)
 		if got := s.writes()[before:]; len(got) > 0 {

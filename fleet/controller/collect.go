@@ -2,15 +2,13 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
 const (
@@ -20,88 +18,58 @@ const (
 	uncollectedFor = time.Hour
 )
 
-// collect deletes what nothing names any more, a few objects at a time.
-func (c *Controller) collect(ctx context.Context, w *rollout.World) error {
-	now, failure := c.monotonic(), c.recordGone(ctx, w)
-	if now-c.collected < collectEvery {
-		return failure
-	}
-	c.collected = now
-	return errors.Join(failure, c.collectSpent(ctx, w))
+// collector deletes what nothing names any more.
+type collector struct {
+	maker     *maker
+	monotonic func() time.Duration
+	log       logr.Logger
+	// Nobody waits for what these are of, so their pauses are long. They are by the UIDs of what is deleted, and by the names of what is made.
+	refusedRecords, refusedDeletions *refusals
+	// collected is when it was last looked for what nothing names.
+	collected time.Duration
 }
 
-// collectSpent deletes revisions and variants. They do not come back automatically, so it first compares the caches with what the API server holds
-// now, and looks again.
-func (c *Controller) collectSpent(ctx context.Context, w *rollout.World) error {
-	spent := c.spent(w)
-	if len(spent) == 0 {
-		return c.tryAll(ctx, &c.refusedDeletions, nil) // forgets what was refused
+func newCollector(p parts, m *maker) *collector {
+	return &collector{maker: m, monotonic: p.monotonic, log: p.log, refusedRecords: newRefusals(p, collectEvery, uncollectedFor),
+		refusedDeletions: newRefusals(p, collectEvery, uncollectedFor)}
+}
+
+// begin says whether it is time to look for what nothing names. It is once a minute.
+func (c *collector) begin() bool {
+	now := c.monotonic()
+	if now-c.collected < collectEvery {
+		return false
 	}
-	if !slices.ContainsFunc(spent, func(object client.Object) bool {
+	c.collected = now
+	return true
+}
+
+// due says whether any of these objects may be deleted now. All that was refused a moment ago has to wait.
+func (c *collector) due(objects []client.Object) bool {
+	return slices.ContainsFunc(objects, func(object client.Object) bool {
 		return c.refusedDeletions.since(string(object.GetUID())) <= c.monotonic()
-	}) {
-		return nil
-	}
-	c.trusted = -1
-	if err := c.believe(ctx); err != nil {
-		return nil // later
-	}
-	again, err := c.look(ctx)
-	if err != nil {
-		return nil
-	}
+	})
+}
+
+// delete deletes a few of these objects, and forgets refusals of others.
+func (c *collector) delete(ctx context.Context, objects []client.Object) error {
 	var attempts []attempt
-	for _, object := range c.spent(&again) {
-		attempts = append(attempts, attempt{&c.refusedDeletions, object.GetLabels()[PoolLabel], string(object.GetUID()), func() error {
-			if err := c.delete(ctx, object); err != nil {
+	for _, object := range objects {
+		attempts = append(attempts, attempt{c.refusedDeletions, object.GetLabels()[PoolLabel], string(object.GetUID()), func() error {
+			if err := c.maker.delete(ctx, object); err != nil {
 				return fmt.Errorf("collecting %s: %w", object.GetName(), err)
 			}
 			c.log.Info("an object was deleted, because no node and no pool names it", "name", object.GetName())
 			return nil
 		}})
 	}
-	return c.tryAll(ctx, &c.refusedDeletions, attempts)
+	return c.refusedDeletions.tryAll(ctx, attempts)
 }
 
-// tryAll makes a few attempts, first those that have waited for longest. Those that are refused, or that hang, hold up no others: these come first
-// the next time.
-func (c *Controller) tryAll(ctx context.Context, refused *refusals, attempts []attempt) (failure error) {
-	refused.begin(c.monotonic())
-	slices.SortStableFunc(attempts, longestWaiting)
-	for _, a := range attempts {
-		if len(refused.tried) == patchesPerSecond || c.monotonic()-refused.began > retryTime {
-			return failure
-		}
-		_, err := c.try(ctx, a)
-		failure = errors.Join(failure, err)
-	}
-	refused.end(true)
-	return failure
-}
-
-// collectsIn is when to look again for what can be collected although nothing happens; 0 is never.
-func (c *Controller) collectsIn(w *rollout.World) time.Duration {
-	if len(c.kept.gone(w))+len(c.kept.goneRecords)+len(c.kept.outdated)+len(c.refusedDeletions.all) == 0 {
+// next is when to look again for what can be collected although nothing happens; 0 is never.
+func (c *collector) next(gone map[string]orphans, owned *ownedObjects) time.Duration {
+	if len(gone)+len(owned.goneRecords)+len(owned.outdated)+len(c.refusedDeletions.all) == 0 {
 		return 0
 	}
 	return max(time.Millisecond, c.collected+collectEvery-c.monotonic())
-}
-
-// spent are the revisions and variants that this controller has made, and that nothing names.
-func (c *Controller) spent(w *rollout.World) []client.Object {
-	names := slices.Sorted(maps.Keys(c.kept.variants))
-	names = slices.DeleteFunc(names, func(name string) bool { return !isOurs(c.kept.variants[name]) })
-	var spent []client.Object
-	for i := range w.Pools {
-		revisions, variants := rollout.Collect(*w, w.Pools[i].Name, names)
-		for _, name := range revisions {
-			if object, is := c.kept.objects[name]; is && isOurs(object) {
-				spent = append(spent, object)
-			}
-		}
-		for _, name := range variants {
-			spent = append(spent, c.kept.variants[name])
-		}
-	}
-	return append(spent, c.abandoned(w)...)
 }

@@ -2,13 +2,11 @@ package controller
 
 import (
 	"context"
-	"sync/atomic"
+	"errors"
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -28,38 +26,25 @@ const (
 
 // Controller is the shell. Its turns come one after the other.
 type Controller struct {
-	cached client.Reader // what the API server held a moment ago
-	live   client.Reader // what it holds
-	writer writer        // fenced
 	leader leader
 	// monotonic is this machine's clock, serverTime the API server's.
 	monotonic  func() time.Duration
 	serverTime func() time.Time
-	events     record.EventRecorder
 	metrics    *metrics
 	log        logr.Logger
-	limiter    flowcontrol.RateLimiter
 
-	nodes   *nodeView
-	pools   poolView
-	budgets budgetView
-	layers  layerView
-	kept    keptView
-	turned  turnedView
-	unbound *unbound
-	denied  denials
-	memory  memory
-	// refusedRevisions and refusedVariants are by the names of the objects, refusedStatuses by that of the pool, and refusedBudgets by that of the budget.
-	refusedRevisions, refusedVariants, refusedStatuses, refusedBudgets refusals
-	// refusedRecords and refusedDeletions are of what nobody waits for, so the pauses are long. They are by the UIDs of what is deleted, and by the
-	// names of what is made.
-	refusedRecords, refusedDeletions refusals
-	// troubles counts watches that have failed. trusted: the caches were found to be as the API server is after that many.
-	troubles atomic.Int64
-	trusted  int64
-	// collected is when it was last looked for what nothing names.
-	collected time.Duration
-	verdicts  verdicts
+	caches    caches
+	nodes     *nodeView
+	patcher   *patcher
+	pools     *poolStatuses
+	budgets   *budgetStatuses
+	layers    layerView
+	owned     *ownedObjects
+	collector *collector
+	failed    failedPods
+	unbound   *unbound
+	verdicts  *verdicts
+	memory    memory
 	drains    *drainer
 }
 
@@ -72,21 +57,12 @@ type writer interface {
 	SubResource(name string) client.SubResourceClient
 }
 
-// memory is what one decision leaves to the next.
-type memory struct {
-	seen   map[types.UID]rollout.Seen
-	gone   []rollout.Gone
-	clocks map[string]rollout.Clock
-	// age is all elapsed time, and looked when the world was looked at last.
-	age, looked time.Duration
-	begun       bool
-}
-
 // parts are what a Controller is made of.
 type parts struct {
 	cached, live client.Reader
 	writer       writer
 	leader       leader
+	watches      *watchErrors
 	monotonic    func() time.Duration
 	serverTime   func() time.Time
 	events       record.EventRecorder
@@ -95,13 +71,11 @@ type parts struct {
 }
 
 func newController(p parts) *Controller {
-	return &Controller{cached: p.cached, live: p.live, writer: p.writer, leader: p.leader, monotonic: p.monotonic, serverTime: p.serverTime,
-		events: p.events, metrics: p.metrics, log: p.log, limiter: flowcontrol.NewTokenBucketRateLimiter(patchesPerSecond, 1),
-		nodes: newNodeView(), pools: newPoolView(), layers: newLayerView(), kept: newKeptView(p.monotonic()), turned: turnedView{}, unbound: newUnbound(p.monotonic),
-		denied: newDenials(), refusedRevisions: newRefusals(refusedFirst, refusedFor), refusedVariants: newRefusals(refusedFirst, refusedFor),
-		refusedStatuses: newRefusals(refusedFirst, refusedFor), refusedBudgets: newRefusals(refusedFirst, refusedFor),
-		refusedRecords: newRefusals(collectEvery, uncollectedFor), refusedDeletions: newRefusals(collectEvery, uncollectedFor),
-		trusted: -1, verdicts: newVerdicts(), drains: newDrainer(p)}
+	nodes, verdicts, maker := newNodeView(p), newVerdicts(), newMaker(p)
+	return &Controller{leader: p.leader, monotonic: p.monotonic, serverTime: p.serverTime, metrics: p.metrics, log: p.log,
+		caches: caches{p.cached, p.live, p.watches, -1}, nodes: nodes, patcher: newPatcher(p, nodes, verdicts), pools: newPoolStatuses(p, verdicts),
+		budgets: newBudgetStatuses(p), layers: newLayerView(), owned: newOwnedObjects(p, maker), collector: newCollector(p, maker),
+		failed: failedPods{}, unbound: newUnbound(p.monotonic), verdicts: verdicts, drains: newDrainer(p)}
 }
 
 // Reconcile is one turn.
@@ -113,14 +87,14 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		c.drains.follow(nil)
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
-	if err := c.believe(ctx); err != nil {
+	if err := c.caches.ensureFresh(ctx); err != nil {
 		c.drains.follow(nil)
 		c.log.Info("no decision is made until the caches have what the API server has", "why", err.Error())
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
 	w, err := c.look(ctx)
 	if err != nil {
-		c.trusted = -1
+		c.caches.distrust()
 		c.drains.follow(nil)
 		c.log.Info("no decision is made, because something is not known", "why", err.Error())
 		return reconcile.Result{RequeueAfter: askAgain}, nil
@@ -134,27 +108,71 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: again}, err
 }
 
+// decide makes a plan of which all is there that it needs. What the API server takes or refuses becomes part of the world, and it is decided once
+// more.
+func (c *Controller) decide(ctx context.Context, w *rollout.World) (rollout.Plan, error) {
+	c.owned.refusedRevisions.begin()
+	c.owned.refusedVariants.begin()
+	for {
+		w.RefusedRevisions, w.RefusedVariants = c.owned.refusedRevisions.words(), c.owned.refusedVariants.words()
+		began := c.monotonic()
+		plan := rollout.Decide(*w)
+		c.metrics.decided(c.monotonic() - began)
+		again, err := c.owned.ensure(ctx, w, &plan)
+		if err != nil || !again {
+			c.owned.refusedRevisions.end(err == nil)
+			c.owned.refusedVariants.end(err == nil)
+			return plan, err
+		}
+	}
+}
+
 // carryOut does what the plan says, and gives when to look again; 0 is never.
 func (c *Controller) carryOut(ctx context.Context, w *rollout.World, plan *rollout.Plan) (time.Duration, error) {
 	again := min(plan.Look, longestElapsed)
-	later, written, err := c.writeStatuses(ctx, w, plan)
+	later, written, err := c.pools.write(ctx, w, plan)
 	again = sooner(again, later)
-	c.remember(w, plan, written)
+	c.memory.remember(w, plan, written)
 	c.metrics.report(w, plan)
 	again = sooner(again, c.tryAgain())
 	if err != nil {
 		return again, err
 	}
-	writes := c.writesOf(plan, written)
-	if err := c.send(ctx, writes); err != nil {
+	writes := c.patcher.writesOf(plan, written)
+	if err := c.patcher.send(ctx, writes); err != nil {
 		return again, err
 	}
-	again = sooner(again, c.writeBudgets(ctx, plan))
+	again = sooner(again, c.budgets.write(ctx, plan))
 	if len(writes) > 0 {
 		return time.Millisecond, nil // looks again after what was answered
 	}
-	err = c.collect(ctx, w)
-	return sooner(again, c.collectsIn(w)), err
+	gone := c.owned.gone(w)
+	err = errors.Join(c.collector.recordGone(ctx, gone, c.owned), c.collect(ctx, w))
+	return sooner(again, c.collector.next(gone, c.owned)), err
+}
+
+// collect deletes what nothing names any more. What is deleted does not come back automatically, so the caches are first compared with what the API
+// server has, and read again.
+func (c *Controller) collect(ctx context.Context, w *rollout.World) error {
+	if !c.collector.begin() {
+		return nil
+	}
+	spent := c.owned.spent(w)
+	if len(spent) > 0 {
+		if !c.collector.due(spent) {
+			return nil
+		}
+		c.caches.distrust()
+		if err := c.caches.ensureFresh(ctx); err != nil {
+			return nil // later
+		}
+		again, err := c.look(ctx)
+		if err != nil {
+			return nil
+		}
+		spent = c.owned.spent(&again)
+	}
+	return c.collector.delete(ctx, spent)
 }
 
 // sooner is the first of two times, where 0 is never.
@@ -165,43 +183,12 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// remember keeps what a plan leaves to the next. For a pool whose status could not be written nothing was decided.
-func (c *Controller) remember(w *rollout.World, plan *rollout.Plan, written map[string]bool) {
-	for name := range plan.Status {
-		if written[name] {
-			continue
-		}
-		if old, is := w.Clocks[name]; is {
-			plan.Clocks[name] = old
-		} else {
-			delete(plan.Clocks, name)
-		}
-	}
-	c.memory.seen, c.memory.gone, c.memory.clocks = plan.Seen, plan.Gone, plan.Clocks
-	c.memory.age, c.memory.begun = c.memory.age+w.Elapsed, true
-}
-
-// writesOf are the writes of the pools whose decision is in their status. A cordon of ours is lifted without one. A Node that was put off for a
-// moment is left out.
-func (c *Controller) writesOf(plan *rollout.Plan, written map[string]bool) []rollout.Write {
-	var writes []rollout.Write
-	for _, w := range plan.Writes {
-		if c.denied.rests(w.UID, c.monotonic()) {
-			continue
-		}
-		if _, changes := plan.Status[w.Pool]; !changes || written[w.Pool] || w.Why == rollout.WhyUndrain {
-			writes = append(writes, w)
-		}
-	}
-	return writes
-}
-
 // tryAgain is when the first of what was refused, or was not told, is tried again; 0 is never.
 func (c *Controller) tryAgain() (in time.Duration) {
 	now := c.monotonic()
-	in = sooner(c.denied.next(now), c.layers.next(now))
-	for _, all := range []*refusals{&c.refusedRevisions, &c.refusedVariants, &c.refusedStatuses} {
-		in = sooner(in, all.next(now))
+	in = sooner(c.patcher.denied.next(now), c.layers.next(now))
+	for _, all := range []*refusals{c.owned.refusedRevisions, c.owned.refusedVariants, c.pools.refused} {
+		in = sooner(in, all.next())
 	}
 	return in
 }

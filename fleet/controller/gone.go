@@ -26,17 +26,17 @@ const (
 type orphans struct{ revisions, variants []string }
 
 // gone are the pools that are not there, and of which something is kept.
-func (v *keptView) gone(w *rollout.World) map[string]orphans {
+func (o *ownedObjects) gone(w *rollout.World) map[string]orphans {
 	there, gone := namesOf(w.Pools), map[string]orphans{}
-	for _, name := range slices.Sorted(maps.Keys(v.objects)) {
-		if object := v.objects[name]; isOurs(object) && !there[object.Labels[PoolLabel]] {
+	for _, name := range slices.Sorted(maps.Keys(o.objects)) {
+		if object := o.objects[name]; isOurs(object) && !there[object.Labels[PoolLabel]] {
 			of := gone[object.Labels[PoolLabel]]
 			of.revisions = append(of.revisions, name)
 			gone[object.Labels[PoolLabel]] = of
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(v.variants)) {
-		if object := v.variants[name]; isOurs(object) && !there[object.Labels[PoolLabel]] {
+	for _, name := range slices.Sorted(maps.Keys(o.variants)) {
+		if object := o.variants[name]; isOurs(object) && !there[object.Labels[PoolLabel]] {
 			of := gone[object.Labels[PoolLabel]]
 			of.variants = append(of.variants, name)
 			gone[object.Labels[PoolLabel]] = of
@@ -68,42 +68,42 @@ func goneName(pool string) string { return "pool-" + pool + "-gone" }
 
 // recordGone makes a record for each pool that is gone, and deletes those of pools that are back, or of which nothing is kept any more. It does so in
 // every turn, because a pool may be back for a moment only, and then a day begins again.
-func (c *Controller) recordGone(ctx context.Context, w *rollout.World) error {
+func (c *collector) recordGone(ctx context.Context, gone map[string]orphans, owned *ownedObjects) error {
 	var attempts []attempt
-	gone, superseded := c.kept.gone(w), map[string]bool{}
+	superseded := map[string]bool{}
 	drop := func(record *corev1.ConfigMap) {
 		pool := record.Labels[goneLabel]
 		superseded[pool] = true
-		attempts = append(attempts, attempt{&c.refusedRecords, pool, string(record.UID), func() error {
-			if err := c.delete(ctx, record); err != nil {
+		attempts = append(attempts, attempt{c.refusedRecords, pool, string(record.UID), func() error {
+			if err := c.maker.delete(ctx, record); err != nil {
 				return fmt.Errorf("deleting the record that pool %s is gone: %w", pool, err)
 			}
 			return nil
 		}})
 	}
-	for _, record := range c.kept.outdated {
+	for _, record := range owned.outdated {
 		drop(record)
 	}
-	for pool, record := range c.kept.goneRecords {
+	for pool, record := range owned.goneRecords {
 		if _, is := gone[pool]; !is {
 			drop(record)
 		}
 	}
 	for pool := range gone {
-		if c.kept.goneRecords[pool] == nil && !superseded[pool] { // both have the same name
-			attempts = append(attempts, attempt{&c.refusedRecords, pool, goneName(pool), func() error { return c.makeRecord(ctx, pool) }})
+		if owned.goneRecords[pool] == nil && !superseded[pool] { // both have the same name
+			attempts = append(attempts, attempt{c.refusedRecords, pool, goneName(pool), func() error { return c.makeRecord(ctx, pool) }})
 		}
 	}
-	return c.tryAll(ctx, &c.refusedRecords, attempts)
+	return c.refusedRecords.tryAll(ctx, attempts)
 }
 
-func (c *Controller) makeRecord(ctx context.Context, pool string) error {
+func (c *collector) makeRecord(ctx context.Context, pool string) error {
 	immutable := true
 	record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: rollout.Namespace, Name: goneName(pool),
 		Labels: map[string]string{goneLabel: pool, managedByLabel: Name}}, Immutable: &immutable, Data: map[string]string{goneKey: pool, "about": "KubeletPool " + pool +
 		" is gone since this was made. What was kept of it, and no node names, is deleted a day later."}}
 	var there corev1.ConfigMap
-	stored, err := c.make(ctx, making{record, &there, func() bool { return isGoneRecord(&there) }, c.refusedRecords.all[record.Name].altered})
+	stored, err := c.maker.make(ctx, making{record, &there, func() bool { return isGoneRecord(&there) }, c.refusedRecords.all[record.Name].altered})
 	if err != nil {
 		return fmt.Errorf("recording that pool %s is gone: %w", pool, err)
 	}
@@ -115,19 +115,19 @@ func (c *Controller) makeRecord(ctx context.Context, pool string) error {
 }
 
 // abandoned is what was kept of pools that are gone for long enough.
-func (c *Controller) abandoned(w *rollout.World) (all []client.Object) {
-	gone := c.kept.gone(w)
+func (o *ownedObjects) abandoned(w *rollout.World) (all []client.Object) {
+	gone := o.gone(w)
 	for _, pool := range slices.Sorted(maps.Keys(gone)) {
-		record := c.kept.goneRecords[pool]
+		record := o.goneRecords[pool]
 		if record == nil || w.Now.Sub(record.CreationTimestamp.Time) < goneFor {
 			continue
 		}
 		revisions, variants := rollout.CollectGone(*w, pool, gone[pool].revisions, gone[pool].variants)
 		for _, name := range revisions {
-			all = append(all, c.kept.objects[name])
+			all = append(all, o.objects[name])
 		}
 		for _, name := range variants {
-			all = append(all, c.kept.variants[name])
+			all = append(all, o.variants[name])
 		}
 	}
 	return all

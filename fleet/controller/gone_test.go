@@ -171,7 +171,8 @@ func TestARecordGoesWhenThePoolIsBack(t *testing.T) {
 func TestARecordOfSomebodyElseStays(t *testing.T) {
 	play(t, func(s *stage) {
 		var told []string
-		s.log = funcr.New(func(_, words string) { told = append(told, words) }, funcr.Options{})
+		s.logs = funcr.New(func(_, words string) { told = append(told, words) }, funcr.Options{})
+		s.again()
 		s.nodes(2)
 		s.pool(nil)
 		s.turns(30)

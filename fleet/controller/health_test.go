@@ -27,7 +27,7 @@ func TestTheHealthPortSaysNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := &Options{HealthAddress: address, MetricsAddress: "0", Log: logr.Discard()}
-	m, err := o.manager(&rest.Config{Host: "http://127.0.0.1:1"}, nil, &Controller{})
+	m, err := o.manager(&rest.Config{Host: "http://127.0.0.1:1"}, nil, &watchErrors{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,44 +14,25 @@ import (
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/rollout"
 )
 
-// decide makes a plan of which all is there that it needs. What the API server takes or refuses becomes part of the world, and it is decided once
-// more.
-func (c *Controller) decide(ctx context.Context, w *rollout.World) (rollout.Plan, error) {
-	c.refusedRevisions.begin(c.monotonic())
-	c.refusedVariants.begin(c.monotonic())
-	for {
-		w.RefusedRevisions, w.RefusedVariants = c.refusedRevisions.words(), c.refusedVariants.words()
-		began := c.monotonic()
-		plan := rollout.Decide(*w)
-		c.metrics.decided(c.monotonic() - began)
-		again, err := c.keep(ctx, w, &plan)
-		if err != nil || !again {
-			c.refusedRevisions.end(err == nil)
-			c.refusedVariants.end(err == nil)
-			return plan, err
-		}
-	}
-}
-
-// keep makes the revisions and variants that the plan needs, and those that nodes name and that are no longer what they were. again: the world is
-// another one with that.
-func (c *Controller) keep(ctx context.Context, w *rollout.World, plan *rollout.Plan) (again bool, err error) {
+// ensure makes the revisions and variants that the plan needs, and those that nodes name and that are no longer what they were. again is that what
+// was refused or taken changes the world, so that a new plan has to be made.
+func (o *ownedObjects) ensure(ctx context.Context, w *rollout.World, plan *rollout.Plan) (again bool, err error) {
 	var attempts []attempt
 	for i := range plan.Revisions {
 		r := &plan.Revisions[i]
-		attempts = append(attempts, attempt{&c.refusedRevisions, r.Pool, r.ObjectName(), func() error { return c.keepRevision(ctx, r) }})
+		attempts = append(attempts, attempt{o.refusedRevisions, r.Pool, r.ObjectName(), func() error { return o.ensureRevision(ctx, r) }})
 	}
 	for _, v := range slices.Concat(plan.Variants, rollout.Repair(*w)) {
-		attempts = append(attempts, attempt{&c.refusedVariants, v.Pool, v.Name, func() error {
-			if c.kept.sound(v.Name) {
+		attempts = append(attempts, attempt{o.refusedVariants, v.Pool, v.Name, func() error {
+			if o.sound(v.Name) {
 				return nil
 			}
-			return c.keepVariant(ctx, &v)
+			return o.ensureVariant(ctx, &v)
 		}})
 	}
 	slices.SortStableFunc(attempts, longestWaiting)
 	for _, a := range attempts {
-		news, err := c.try(ctx, a)
+		news, err := a.refused.try(ctx, a)
 		if again = again || news; err != nil {
 			return again, err
 		}
@@ -60,72 +40,43 @@ func (c *Controller) keep(ctx context.Context, w *rollout.World, plan *rollout.P
 	return again, nil
 }
 
-// attempt is to make or delete something of a pool.
-type attempt struct {
-	refused    *refusals
-	pool, name string
-	do         func() error
-}
-
-func longestWaiting(a, b attempt) int {
-	return cmp.Compare(a.refused.since(a.name), b.refused.since(b.name))
-}
-
-// try does that, once in a turn, unless it was refused a moment ago. Only an error that is no answer of the API server's is everybody's.
-func (c *Controller) try(ctx context.Context, a attempt) (news bool, err error) {
-	if !a.refused.tries(a.name, c.monotonic()) {
-		return false, nil
-	}
-	switch err := a.do(); {
-	case err == nil:
-		return a.refused.forget(a.name), nil
-	case !answered(ctx, err):
-		return false, err
-	default:
-		if news = a.refused.note(a.name, err, c.monotonic()); news {
-			c.log.Error(err, "the API server refuses the request, and the controller tries again later", "pool", a.pool)
-		}
-		return news, nil
-	}
-}
-
-func (c *Controller) keepRevision(ctx context.Context, r *rollout.Revision) error {
+func (o *ownedObjects) ensureRevision(ctx context.Context, r *rollout.Revision) error {
 	data, err := r.Data()
 	if err != nil {
 		return fmt.Errorf("writing revision %s: %w", r.ObjectName(), err)
 	}
-	object := &appsv1.ControllerRevision{ObjectMeta: keptMeta(r.Pool, r.ObjectName()), Revision: r.Number, Data: runtime.RawExtension{Raw: data}}
+	object := &appsv1.ControllerRevision{ObjectMeta: objectMeta(r.Pool, r.ObjectName()), Revision: r.Number, Data: runtime.RawExtension{Raw: data}}
 	if r.Cause != "" {
 		object.Annotations = map[string]string{"kubernetes.io/change-cause": r.Cause}
 	}
 	var there appsv1.ControllerRevision
-	stored, err := c.make(ctx, making{object, &there, func() bool { return !rollout.ReadRevision(r.Pool, object.Name, there.Data.Raw).Tampered },
-		c.refusedRevisions.all[object.Name].altered})
+	stored, err := o.maker.make(ctx, making{object, &there, func() bool { return !rollout.ReadRevision(r.Pool, object.Name, there.Data.Raw).Tampered },
+		o.refusedRevisions.all[object.Name].altered})
 	if err != nil {
 		return fmt.Errorf("keeping revision %s: %w", r.ObjectName(), err)
 	}
-	c.kept.madeRevisions[object.Name] = made[appsv1.ControllerRevision]{stored.(*appsv1.ControllerRevision), c.monotonic()}
+	o.madeRevisions[object.Name] = made[appsv1.ControllerRevision]{stored.(*appsv1.ControllerRevision), o.monotonic()}
 	return nil
 }
 
-func (c *Controller) keepVariant(ctx context.Context, v *rollout.Variant) error {
+func (o *ownedObjects) ensureVariant(ctx context.Context, v *rollout.Variant) error {
 	immutable := true
-	object := &corev1.ConfigMap{ObjectMeta: keptMeta(v.Pool, v.Name), Data: map[string]string{v.Key: v.Payload}, Immutable: &immutable}
+	object := &corev1.ConfigMap{ObjectMeta: objectMeta(v.Pool, v.Name), Data: map[string]string{v.Key: v.Payload}, Immutable: &immutable}
 	var there corev1.ConfigMap
-	stored, err := c.make(ctx, making{object, &there, func() bool { return !rollout.Tampered(v.Pool, v.Name, there.Data) },
-		c.refusedVariants.all[object.Name].altered})
+	stored, err := o.maker.make(ctx, making{object, &there, func() bool { return !rollout.Tampered(v.Pool, v.Name, there.Data) },
+		o.refusedVariants.all[object.Name].altered})
 	if err != nil {
 		return fmt.Errorf("keeping ConfigMap %s: %w", v.Name, err)
 	}
-	c.kept.madeVariants[object.Name] = made[corev1.ConfigMap]{stored.(*corev1.ConfigMap), c.monotonic()}
+	o.madeVariants[object.Name] = made[corev1.ConfigMap]{stored.(*corev1.ConfigMap), o.monotonic()}
 	return nil
 }
 
 // managedByLabel names who made an object.
 const managedByLabel = "app.kubernetes.io/managed-by"
 
-// keptMeta has no owner: deleting a pool would take what nodes run.
-func keptMeta(pool, name string) metav1.ObjectMeta {
+// objectMeta has no owner: deleting a pool would take what nodes run.
+func objectMeta(pool, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: rollout.Namespace, Name: name, Labels: map[string]string{PoolLabel: pool, managedByLabel: Name}}
 }
 

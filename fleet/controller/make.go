@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +22,30 @@ import (
 const remadeEvery = time.Minute
 
 var errRemade = errors.New("the object was created again less than a minute ago, and will be created again within a minute")
+
+// maker makes and deletes objects. It knows which ones it has made again lately.
+type maker struct {
+	live       client.Reader
+	writer     writer
+	monotonic  func() time.Duration
+	serverTime func() time.Time
+	log        logr.Logger
+	// remade is when an object was deleted to be made again, or because admission had changed it. begun is when this process began.
+	remade map[string]time.Duration
+	begun  time.Duration
+}
+
+func newMaker(p parts) *maker {
+	return &maker{live: p.live, writer: p.writer, monotonic: p.monotonic, serverTime: p.serverTime, log: p.log, remade: map[string]time.Duration{},
+		begun: p.monotonic()}
+}
+
+// remadeLately says whether a name has to wait before its object may be deleted again.
+func (m *maker) remadeLately(name string, now time.Duration) bool {
+	maps.DeleteFunc(m.remade, func(_ string, at time.Duration) bool { return now-at >= remadeEvery })
+	_, lately := m.remade[name]
+	return lately
+}
 
 // making is an object that is to be there.
 type making struct {
@@ -35,51 +60,51 @@ type making struct {
 // make makes an object, and gives it as it was stored. One of ours by the same name that is not the same is deleted first. One that somebody else
 // has made stays, and is in the way. Both objects have the same name, which is the hash of their content, so the new one cannot come first: a dry
 // run under another name does, and if that is not taken, the old one stays.
-func (c *Controller) make(ctx context.Context, m making) (client.Object, error) {
-	name := m.wanted.GetName()
-	if m.altered { // what is not stored does not have to be deleted again
-		if err := c.rehearse(ctx, m.wanted, name); err != nil {
+func (m *maker) make(ctx context.Context, o making) (client.Object, error) {
+	name := o.wanted.GetName()
+	if o.altered { // what is not stored does not have to be deleted again
+		if err := m.rehearse(ctx, o.wanted, name); err != nil {
 			return nil, err
 		}
-		if c.kept.remadeLately(name, c.monotonic()) {
+		if m.remadeLately(name, m.monotonic()) {
 			return nil, errRemade
 		}
 	}
-	made, err := c.create(ctx, m.wanted)
+	made, err := m.create(ctx, o.wanted)
 	if !apierrors.IsAlreadyExists(err) {
 		return made, err
 	}
-	if getErr := c.live.Get(ctx, client.ObjectKeyFromObject(m.wanted), m.there); getErr != nil {
+	if getErr := m.live.Get(ctx, client.ObjectKeyFromObject(o.wanted), o.there); getErr != nil {
 		return nil, getErr
 	}
-	if m.same() && m.there.GetLabels()[PoolLabel] == m.wanted.GetLabels()[PoolLabel] {
-		return m.there, nil // made before, and the answer was lost
+	if o.same() && o.there.GetLabels()[PoolLabel] == o.wanted.GetLabels()[PoolLabel] {
+		return o.there, nil // made before, and the answer was lost
 	}
-	if !isOurs(m.there) {
+	if !isOurs(o.there) {
 		return nil, fmt.Errorf("an object of this name is there, and it is not replaced, because its labels do not say that %s made it; delete it: %w", Name, err)
 	}
-	now := c.monotonic()
-	if age := c.serverTime().Sub(m.there.GetCreationTimestamp().Time); c.kept.remadeLately(name, now) || now-c.kept.begun < remadeEvery && age < remadeEvery {
+	now := m.monotonic()
+	if age := m.serverTime().Sub(o.there.GetCreationTimestamp().Time); m.remadeLately(name, now) || now-m.begun < remadeEvery && age < remadeEvery {
 		return nil, errRemade // another process may have made it
 	}
-	if err := c.rehearse(ctx, m.wanted, otherName(name)); err != nil {
+	if err := m.rehearse(ctx, o.wanted, otherName(name)); err != nil {
 		return nil, err
 	}
-	c.log.Info("an object does not have the content that its name stands for, and is created again", "name", name)
-	c.kept.remade[name] = now
-	if err := c.delete(ctx, m.there); err != nil {
+	m.log.Info("an object does not have the content that its name stands for, and is created again", "name", name)
+	m.remade[name] = now
+	if err := m.delete(ctx, o.there); err != nil {
 		return nil, err
 	}
-	return c.create(ctx, m.wanted)
+	return m.create(ctx, o.wanted)
 }
 
 // rehearse asks whether an object would be stored as it is. A webhook that no dry run may ask is not asked.
-func (c *Controller) rehearse(ctx context.Context, wanted client.Object, name string) error {
+func (m *maker) rehearse(ctx context.Context, wanted client.Object, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	tried := wanted.DeepCopyObject().(client.Object)
 	tried.SetName(name)
-	err := c.writer.Create(ctx, tried, client.DryRunAll)
+	err := m.writer.Create(ctx, tried, client.DryRunAll)
 	if apierrors.IsAlreadyExists(err) || apierrors.IsBadRequest(err) {
 		return nil
 	}
@@ -99,16 +124,16 @@ func otherName(name string) string {
 
 // create makes an object, and takes away what was stored if it is not what was sent: no node names it yet, and what is read under a name that is a
 // hash has to have it.
-func (c *Controller) create(ctx context.Context, wanted client.Object) (client.Object, error) {
+func (m *maker) create(ctx context.Context, wanted client.Object) (client.Object, error) {
 	request, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	made := wanted.DeepCopyObject().(client.Object)
-	if err := c.writer.Create(request, made); err != nil {
+	if err := m.writer.Create(request, made); err != nil {
 		return nil, err
 	}
 	if err := differs(wanted, made); err != nil {
-		c.kept.remade[made.GetName()] = c.monotonic()
-		return nil, errors.Join(err, c.delete(ctx, made))
+		m.remade[made.GetName()] = m.monotonic()
+		return nil, errors.Join(err, m.delete(ctx, made))
 	}
 	return made, nil
 }
@@ -169,10 +194,10 @@ func equalJSON(a, b []byte) bool {
 }
 
 // delete deletes exactly the version that was looked at.
-func (c *Controller) delete(ctx context.Context, object client.Object) error {
+func (m *maker) delete(ctx context.Context, object client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	uid, version := object.GetUID(), object.GetResourceVersion()
-	err := c.writer.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	err := m.writer.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	return client.IgnoreNotFound(err)
 }

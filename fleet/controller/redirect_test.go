@@ -27,7 +27,7 @@ func TestNoTokenForARedirect(t *testing.T) {
 			return reader.Get(ctx, client.ObjectKey{Name: "n1"}, &corev1.Node{})
 		},
 		"the election": func(ctx context.Context, o *Options, config *rest.Config) error {
-			lock, err := o.elect(config, &Controller{})
+			lock, _, err := o.elect(config)
 			if err != nil {
 				return err
 			}

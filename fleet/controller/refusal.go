@@ -1,10 +1,13 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/internal/bounded"
@@ -36,6 +39,8 @@ const (
 type refusals struct {
 	// first is the pause after the first refusal. It doubles with each further one, to most.
 	first, most time.Duration
+	monotonic   func() time.Duration
+	log         logr.Logger
 
 	all    map[string]refusal
 	began  time.Duration   // of the turn
@@ -44,13 +49,13 @@ type refusals struct {
 	budget int
 }
 
-func newRefusals(first, most time.Duration) refusals {
-	return refusals{first: first, most: most, all: map[string]refusal{}}
+func newRefusals(p parts, first, most time.Duration) *refusals {
+	return &refusals{first: first, most: most, monotonic: p.monotonic, log: p.log, all: map[string]refusal{}}
 }
 
 // begin begins a turn.
-func (r *refusals) begin(now time.Duration) {
-	r.began, r.asked, r.tried, r.budget = now, map[string]bool{}, map[string]bool{}, retries
+func (r *refusals) begin() {
+	r.began, r.asked, r.tried, r.budget = r.monotonic(), map[string]bool{}, map[string]bool{}, retries
 }
 
 // since is when something was due; 0 is that it was never refused. Who has waited for longest is tried first.
@@ -70,8 +75,55 @@ func (r *refusals) end(whole bool) {
 	}
 }
 
+// attempt is to make or delete something of a pool.
+type attempt struct {
+	refused    *refusals
+	pool, name string
+	do         func() error
+}
+
+func longestWaiting(a, b attempt) int {
+	return cmp.Compare(a.refused.since(a.name), b.refused.since(b.name))
+}
+
+// try makes an attempt, once in a turn, unless it was refused a moment ago. news is that a refusal is new, or over. Only an error that is not an
+// answer of the API server is returned: it concerns all attempts.
+func (r *refusals) try(ctx context.Context, a attempt) (news bool, err error) {
+	if !r.tries(a.name) {
+		return false, nil
+	}
+	switch err := a.do(); {
+	case err == nil:
+		return r.forget(a.name), nil
+	case !answered(ctx, err):
+		return false, err
+	default:
+		if news = r.note(a.name, err); news {
+			r.log.Error(err, "the API server refuses the request, and the controller tries again later", "pool", a.pool)
+		}
+		return news, nil
+	}
+}
+
+// tryAll is a turn that makes a few attempts, first those that have waited for longest. Those that are refused, or that hang, hold up no others:
+// these come first the next time.
+func (r *refusals) tryAll(ctx context.Context, attempts []attempt) (failure error) {
+	r.begin()
+	slices.SortStableFunc(attempts, longestWaiting)
+	for _, a := range attempts {
+		if len(r.tried) == patchesPerSecond || r.monotonic()-r.began > retryTime {
+			return failure
+		}
+		_, err := r.try(ctx, a)
+		failure = errors.Join(failure, err)
+	}
+	r.end(true)
+	return failure
+}
+
 // tries says whether something is tried now: once in a turn, and unless it was refused a moment ago.
-func (r *refusals) tries(name string, now time.Duration) bool {
+func (r *refusals) tries(name string) bool {
+	now := r.monotonic()
 	r.asked[name] = true
 	known, refused := r.all[name]
 	if r.tried[name] || refused && (r.began < known.due || r.budget == 0 || now-r.began > retryTime) {
@@ -85,13 +137,13 @@ func (r *refusals) tries(name string, now time.Duration) bool {
 }
 
 // note takes in one more refusal. Whether its words are news.
-func (r *refusals) note(name string, err error, now time.Duration) (news bool) {
+func (r *refusals) note(name string, err error) (news bool) {
 	known, words, most := r.all[name], bounded.Text(bounded.Line(err.Error()), refusalLimit), r.most
 	isAltered := errors.As(err, new(altered)) || errors.Is(err, errRemade) && known.altered
 	if isAltered {
 		most = max(most, alteredFor)
 	}
-	r.all[name] = refusal{words, known.times + 1, now + min(most, r.first<<min(known.times, 9)), isAltered}
+	r.all[name] = refusal{words, known.times + 1, r.monotonic() + min(most, r.first<<min(known.times, 9)), isAltered}
 	return known.words != words
 }
 
@@ -111,7 +163,8 @@ func (r *refusals) words() map[string]string {
 }
 
 // next is in how long the first of them is tried again; 0 is never.
-func (r *refusals) next(now time.Duration) (in time.Duration) {
+func (r *refusals) next() (in time.Duration) {
+	now := r.monotonic()
 	for _, refused := range r.all {
 		in = sooner(in, max(time.Millisecond, refused.due-now))
 	}

@@ -169,7 +169,7 @@ func TestAnObjectThatDoesNotGoAway(t *testing.T) {
 		var stays *corev1.ConfigMap
 		s.api.before = func(request string) error {
 			if name, is := strings.CutPrefix(request, "create ConfigMap/"); is && strings.HasPrefix(name, "pool-a-") && stays == nil {
-				stays = &corev1.ConfigMap{ObjectMeta: keptMeta("a", name), Data: map[string]string{"kubelet": "x"}}
+				stays = &corev1.ConfigMap{ObjectMeta: objectMeta("a", name), Data: map[string]string{"kubelet": "x"}}
 				s.api.put(stays)
 			}
 			return nil
@@ -243,8 +243,8 @@ func TestARefusalIsForgotten(t *testing.T) {
 				begins(s)
 				s.spread("n", "a", 12)
 				turns := s.quietly(20 * time.Second)
-				if got := len(s.assigned()); got < 8 || turns > 100 || len(s.refusedVariants.all) > 0 {
-					t.Errorf("%d turns, and %d are assigned: %s; refused %v", turns, got, s.says("a"), s.refusedVariants.all)
+				if got := len(s.assigned()); got < 8 || turns > 100 || len(s.owned.refusedVariants.all) > 0 {
+					t.Errorf("%d turns, and %d are assigned: %s; refused %v", turns, got, s.says("a"), s.owned.refusedVariants.all)
 				}
 			})
 		})

@@ -14,12 +14,10 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -67,19 +65,20 @@ type Options struct {
 func Run(ctx context.Context, o Options) error {
 	clock := &serverClock{monotonic: monotonic}
 	config := o.settings(clock)
-	c := newController(parts{monotonic: monotonic, serverTime: clock.now, log: o.Log.WithName("rollout")})
-	defer c.drains.end()
-	lock, err := o.elect(config, c)
+	lock, leads, err := o.elect(config)
 	if err != nil {
 		return fmt.Errorf("preparing the leader election: %w", err)
 	}
-	m, err := o.manager(config, lock, c)
+	watches := &watchErrors{log: o.Log.WithName("rollout")}
+	m, err := o.manager(config, lock, watches)
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
-	if err := o.connect(ctx, m, config, c); err != nil {
+	c, err := connect(ctx, m, config, parts{leader: leads, watches: watches, monotonic: monotonic, serverTime: clock.now, log: watches.log})
+	if err != nil {
 		return fmt.Errorf("connecting the controller to the API server: %w", err)
 	}
+	defer c.drains.end()
 	return start(ctx, m)
 }
 
@@ -118,23 +117,21 @@ func synced(ctx context.Context, m manager.Manager) bool {
 }
 
 // elect says who leads. Without an election there is no lock.
-func (o *Options) elect(config *rest.Config, c *Controller) (resourcelock.Interface, error) {
+func (o *Options) elect(config *rest.Config) (resourcelock.Interface, leader, error) {
 	if !o.LeaderElect {
-		c.leader = alone{monotonic(), monotonic}
-		return nil, nil
+		return nil, alone{monotonic(), monotonic}, nil
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return nil, fmt.Errorf("reading the name of the host: %w", err)
+		return nil, nil, fmt.Errorf("reading the name of the host: %w", err)
 	}
 	identity := resourcelock.ResourceLockConfig{Identity: identityOf(host, o.PodUID)}
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, o.Namespace, Name, identity, config, renewDeadline)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	held := &lease{Interface: lock, duration: leaseDuration, monotonic: monotonic}
-	c.leader = held
-	return held, nil
+	return held, held, nil
 }
 
 // identityOf is what holds the Lease. A pod starts a container only after the one before has ended, so the process that is started after a kill is
@@ -157,7 +154,7 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-func (o *Options) manager(config *rest.Config, lock resourcelock.Interface, c *Controller) (manager.Manager, error) {
+func (o *Options) manager(config *rest.Config, lock resourcelock.Interface, watches *watchErrors) (manager.Manager, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
@@ -166,7 +163,7 @@ func (o *Options) manager(config *rest.Config, lock resourcelock.Interface, c *C
 	options := manager.Options{
 		Scheme: scheme, Logger: o.Log,
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return newMapper(), nil },
-		Cache:          cache.Options{ByObject: cachedObjects(), ReaderFailOnMissingInformer: true, DefaultWatchErrorHandler: c.watchFailed},
+		Cache:          cache.Options{ByObject: cachedObjects(), ReaderFailOnMissingInformer: true, DefaultWatchErrorHandler: watches.handle},
 		LeaderElection: o.LeaderElect, LeaderElectionReleaseOnCancel: true,
 		LeaseDuration: &duration, RenewDeadline: &deadline, RetryPeriod: &period,
 		HealthProbeBindAddress: o.HealthAddress,
@@ -190,45 +187,34 @@ func (o *Options) manager(config *rest.Config, lock resourcelock.Interface, c *C
 	})
 }
 
-// watchFailed is called for each list or watch that fails. Until it has been compared, what the cache has is not believed then.
-func (c *Controller) watchFailed(ctx context.Context, reflector *toolscache.Reflector, err error) {
-	c.troubles.Add(1)
-	if apierrors.IsNotFound(err) {
-		c.log.Info("the API server does not have this kind, so nothing is done: packaging/manifests/controller/crd.yaml defines it",
-			"kind", reflector.TypeDescription(), "error", err.Error())
-		return
-	}
-	toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
-}
-
-// connect gives the controller its clients, and news to the manager's queue.
-func (o *Options) connect(ctx context.Context, m manager.Manager, config *rest.Config, c *Controller) error {
+// connect makes the controller with clients of its own, and gives it to the manager.
+func connect(ctx context.Context, m manager.Manager, config *rest.Config, p parts) (*Controller, error) {
 	for object := range cachedObjects() {
 		if _, err := m.GetCache().GetInformer(ctx, object); err != nil {
-			return fmt.Errorf("starting the cache of %T: %w", object, err)
+			return nil, fmt.Errorf("starting the cache of %T: %w", object, err)
 		}
 	}
-	if err := c.unbound.watch(ctx, m); err != nil {
-		return err
-	}
 	fenced := rest.CopyConfig(config)
-	fenced.Wrap(func(next http.RoundTripper) http.RoundTripper { return &fence{next, c.leader} })
+	fenced.Wrap(func(next http.RoundTripper) http.RoundTripper { return &fence{next, p.leader} })
 	writer, err := client.New(fenced, client.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper()})
 	if err != nil {
-		return fmt.Errorf("creating the client that writes: %w", err)
+		return nil, fmt.Errorf("creating the client that writes: %w", err)
 	}
-	c.cached, c.live, c.writer = m.GetCache(), m.GetAPIReader(), writer
-	c.drains.pods, c.drains.writer = c.live, writer
-	if c.metrics, err = newMetrics(ctrlmetrics.Registry); err != nil {
-		return fmt.Errorf("registering the metrics: %w", err)
+	p.cached, p.live, p.writer = m.GetCache(), m.GetAPIReader(), writer
+	if p.metrics, err = newMetrics(ctrlmetrics.Registry); err != nil {
+		return nil, fmt.Errorf("registering the metrics: %w", err)
 	}
-	if c.events, err = recorder(m, config); err != nil {
-		return fmt.Errorf("creating the recorder of events: %w", err)
+	if p.events, err = recorder(m, config); err != nil {
+		return nil, fmt.Errorf("creating the recorder of events: %w", err)
+	}
+	c := newController(p)
+	if err := c.unbound.watch(ctx, m); err != nil {
+		return nil, err
 	}
 	queue, err := controller.New("rollout", m, controller.Options{Reconciler: c, MaxConcurrentReconciles: 1,
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, 10*time.Second)})
 	if err != nil {
-		return fmt.Errorf("creating the queue: %w", err)
+		return nil, fmt.Errorf("creating the queue: %w", err)
 	}
-	return c.watch(queue, m.GetCache())
+	return c, c.watch(queue, m.GetCache())
 }

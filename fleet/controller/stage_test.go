@@ -30,6 +30,7 @@ type stage struct {
 	cache  *fakeCache
 	leads  *fakeLeader
 	events *record.FakeRecorder
+	logs   logr.Logger // of the next process; none: that of the test, where it is verbose
 	begun  time.Time
 }
 
@@ -51,12 +52,12 @@ func (s *stage) again() {
 	if err != nil {
 		s.Fatal(err)
 	}
-	log := logr.Discard()
-	if testing.Verbose() {
+	log := s.logs
+	if log.GetSink() == nil && testing.Verbose() {
 		log = testr.New(s.T)
 	}
 	s.events = record.NewFakeRecorder(1000)
-	s.Controller = newController(parts{cached: s.cache, live: s.api, writer: s.api, leader: s.leads, metrics: m, events: s.events,
+	s.Controller = newController(parts{cached: s.cache, live: s.api, writer: s.api, leader: s.leads, watches: &watchErrors{}, metrics: m, events: s.events,
 		monotonic: func() time.Duration { return time.Since(s.begun) }, serverTime: func() time.Time { return time.Now().Truncate(time.Second) },
 		log: log})
 	s.Cleanup(s.Controller.drains.end)

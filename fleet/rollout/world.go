@@ -95,17 +95,17 @@ type Why string
 // The reasons for a write, in the order in which they are sent.
 const (
 	WhyUndrain  Why = "Undrain"  // the end of a drain, and of its cordon
-	WhyTakeBack Why = "TakeBack" // a stopped or superseded revision that has not begun
+	WhyRevert   Why = "TakeBack" // a stopped or superseded revision that has not begun
 	WhyJoin     Why = "Join"     // a new node
-	WhyBack     Why = "Back"     // to a revision that was completed before
+	WhyRollback Why = "Back"     // to a revision that was completed before
 	WhyConsent  Why = "Consent"  // to a change that a node holds for its pods
 	WhyDrain    Why = "Drain"    // a cordon, for a node that waits for its pods
-	WhyMove     Why = "Move"     // in a wave
+	WhyAdvance  Why = "Move"     // in a wave
 	WhyLate     Why = "Late"     // after the rollout
 )
 
 func (w Why) order() int {
-	return slices.Index([]Why{WhyUndrain, WhyTakeBack, WhyJoin, WhyBack, WhyConsent, WhyDrain, WhyMove, WhyLate}, w)
+	return slices.Index([]Why{WhyUndrain, WhyRevert, WhyJoin, WhyRollback, WhyConsent, WhyDrain, WhyAdvance, WhyLate}, w)
 }
 
 // Event is a Kubernetes Event about a pool or, where Node is set, about a Node.

@@ -42,7 +42,7 @@ func TestALiveListComesByPages(t *testing.T) {
 	for i := range 2*pageSize + 1 {
 		api.names = append(api.names, fmt.Sprintf("n%d", i))
 	}
-	c := newController(parts{monotonic: monotonic, live: api})
+	c := caches{live: api}
 	all, at, err := c.listLive(t.Context(), nodeKind)
 	if err != nil {
 		t.Fatal(err)

@@ -3,14 +3,18 @@ package controller
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubelet-supervisor/kubelet-supervisor/fleet/api/v1alpha1"
@@ -31,10 +35,39 @@ var (
 		[]client.ListOption{inKubeletConfig, client.MatchingLabelsSelector{Selector: ours}}}
 )
 
-// believe compares the caches with a live list where there is reason to: at the begin, and after a watch has failed.
-func (c *Controller) believe(ctx context.Context) error {
-	troubles := c.troubles.Load()
-	if c.trusted == troubles {
+// caches knows whether the caches have what the API server has.
+type caches struct {
+	cached, live client.Reader
+	watches      *watchErrors
+	// trusted is how many watches had failed when the caches were last found to be complete; -1 is that they have to be compared.
+	trusted int64
+}
+
+// watchErrors counts the lists and watches that have failed.
+type watchErrors struct {
+	count atomic.Int64
+	log   logr.Logger
+}
+
+// handle is called for each list or watch that fails. The caches are compared again after it.
+func (w *watchErrors) handle(ctx context.Context, reflector *toolscache.Reflector, err error) {
+	w.count.Add(1)
+	if apierrors.IsNotFound(err) {
+		w.log.Info("the API server does not have this kind, so nothing is done: packaging/manifests/controller/crd.yaml defines it",
+			"kind", reflector.TypeDescription(), "error", err.Error())
+		return
+	}
+	toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
+}
+
+// distrust has the caches compared again before the next decision.
+func (c *caches) distrust() { c.trusted = -1 }
+
+// ensureFresh compares the caches with live lists where there is reason to: at the start, and after a watch has failed. It fails where a cache is
+// behind, or where the API server does not answer.
+func (c *caches) ensureFresh(ctx context.Context) error {
+	failed := c.watches.count.Load()
+	if c.trusted == failed {
 		return nil
 	}
 	for _, each := range []struct {
@@ -47,12 +80,12 @@ func (c *Controller) believe(ctx context.Context) error {
 			return err
 		}
 	}
-	c.trusted = troubles
+	c.trusted = failed
 	return nil
 }
 
 // compare fails where a cache is behind what the API server holds now: the list is live, and its resourceVersion unset.
-func (c *Controller) compare(ctx context.Context, k kind, cached client.ObjectList) error {
+func (c *caches) compare(ctx context.Context, k kind, cached client.ObjectList) error {
 	now, at, err := c.listLive(ctx, k)
 	if err != nil {
 		return fmt.Errorf("listing %s: %w", k.list.Kind, err)
@@ -99,7 +132,7 @@ type listed struct {
 const pageSize = 500
 
 // listLive lists what the API server holds now, and gives the version of which that is true.
-func (c *Controller) listLive(ctx context.Context, k kind) (all []listed, at string, err error) {
+func (c *caches) listLive(ctx context.Context, k kind) (all []listed, at string, err error) {
 	for next := ""; ; {
 		var page metav1.PartialObjectMetadataList
 		page.SetGroupVersionKind(k.list)
@@ -117,4 +150,24 @@ func (c *Controller) listLive(ctx context.Context, k kind) (all []listed, at str
 			return all, at, nil
 		}
 	}
+}
+
+// confirmVanished asks for Nodes that are no longer in the cache: their names, by UID. It fails where one is still there.
+func (c *caches) confirmVanished(ctx context.Context, vanished map[types.UID]string) error {
+	if len(vanished) > 8 {
+		return c.compare(ctx, nodeKind, &corev1.NodeList{})
+	}
+	for uid, name := range vanished {
+		object := metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+		err := c.live.Get(ctx, types.NamespacedName{Name: name}, &object)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && object.UID != uid:
+		case err != nil:
+			return fmt.Errorf("checking whether Node %s still exists: %w", name, err)
+		default:
+			return fmt.Errorf("node %s still exists, and the cache does not have it", name)
+		}
+	}
+	return nil
 }
