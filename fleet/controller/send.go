@@ -107,7 +107,7 @@ func (p *patcher) patch(ctx context.Context, w *rollout.Write, body []byte, opti
 	if err := p.limiter.Wait(ctx); err != nil {
 		return nil, errFenced // nothing was sent
 	}
-	if moves := w.Why == rollout.WhyAdvance || w.Why == rollout.WhyLate || w.Why == rollout.WhyConsent || w.Why == rollout.WhyDrain; moves && p.verdicts.overtaken(w.Pool) {
+	if w.Why.Forward() && p.verdicts.overtaken(w.Pool) {
 		return nil, errOvertaken
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
